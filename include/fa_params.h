@@ -1,0 +1,84 @@
+/* The contract between the host and a kernel: what a launch passes in (fa_params) and what a compiled
+ * module says of itself (fa_kernel_info). Read by gcc, NVRTC, nvcc and the emulator's g++: plain C, fixed sizes.
+ *
+ * A kernel file provides exactly two symbols:
+ *     FA_KERNEL_INFO(.threads = ..., .smem_dynamic_bytes = ...);
+ *     extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p);
+ */
+#ifndef FA_PARAMS_H
+#define FA_PARAMS_H
+
+#define FA_ABI 1
+
+typedef int fa_i32;
+typedef float fa_f32;
+typedef long long fa_i64;
+
+/* How many blocks a launch has. A unit of work is one tile: `m` query rows of one (batch, head), times `splits`. */
+enum {
+    FA_GRID_TILES = 0,      /* blocks = ceil(seq_q / m) * heads * batch * splits, in grid.x */
+    FA_GRID_PERSISTENT = 1, /* blocks = min(that, sm_count * blocks_per_sm) */
+};
+
+/* CUtensorMap, opaque here: 128 bytes the hardware reads, 64-byte aligned. */
+#ifdef __cplusplus
+typedef struct alignas(64) fa_tensor_map { unsigned char bytes[128]; } fa_tensor_map;
+#else
+typedef struct fa_tensor_map { _Alignas(64) unsigned char bytes[128]; } fa_tensor_map;
+#endif
+
+/* One launch. Tensors are FP16: q, o [batch, heads, seq_q, dim]; k, v [batch, kv_heads, seq_kv, dim].
+ * Strides are in elements; the innermost (dim) stride is 1. Query head h reads K/V head h / (heads / kv_heads).
+ * causal: query row i sees key j iff j <= i + seq_kv - seq_q (bottom-right); a row that sees no key gives 0. */
+typedef struct fa_params {
+    const void *q, *k, *v;
+    void *o;
+    fa_i64 q_stride_b, q_stride_h, q_stride_s;
+    fa_i64 k_stride_b, k_stride_h, k_stride_s;
+    fa_i64 v_stride_b, v_stride_h, v_stride_s;
+    fa_i64 o_stride_b, o_stride_h, o_stride_s;
+    fa_i32 batch, heads, kv_heads, seq_q, seq_kv, dim;
+    fa_i32 causal;
+    fa_f32 scale;
+    fa_i32 tiles_m;  /* ceil(seq_q / m) */
+    fa_i32 tiles;    /* tiles_m * heads * batch: units of work before splits */
+    fa_i32 sm_count; /* multiprocessors of the device */
+    fa_i32 reserved;
+    void *workspace;        /* zeroed once at load; a kernel leaves its counters zero again */
+    fa_i64 workspace_bytes; /* what fa_kernel_info asked for */
+    fa_tensor_map q_map, k_map, v_map, o_map; /* encoded iff the matching tma box below is not 0 */
+} fa_params;
+
+/* What the compiled module says it is; read back from the cubin (or the emulator's object), never assumed. */
+typedef struct fa_kernel_info {
+    fa_i32 abi; /* FA_ABI */
+    /* the knobs this module was compiled with */
+    fa_i32 m, n, warps, vec, stages, swizzle, acc_fp16, maxreg, splits, dim, causal;
+    /* launch */
+    fa_i32 threads;            /* per block */
+    fa_i32 smem_dynamic_bytes; /* per block */
+    fa_i32 grid;               /* FA_GRID_* */
+    fa_i32 blocks_per_sm;      /* FA_GRID_PERSISTENT: resident blocks per multiprocessor */
+    fa_i32 cluster;            /* thread blocks per cluster, 0 or 1: none */
+    fa_i64 workspace_bytes_per_block; /* times the tiles*splits of the launch ... */
+    fa_i64 workspace_bytes_fixed;     /* ... plus this */
+    /* TMA: rows and columns (elements) of one box per tensor, 0: no map. 128-byte swizzle when cols*2 == 128,
+     * 64-byte when 64, 32-byte when 32. Maps are rank 4: (dim, seq, heads, batch), zero fill out of bounds. */
+    fa_i32 tma_q_rows, tma_k_rows, tma_v_rows, tma_o_rows;
+    fa_i32 tma_cols;
+    fa_i32 nondeterministic; /* 1: repeats may differ in the last bits */
+} fa_kernel_info;
+
+#ifdef __cplusplus
+#ifndef FA_SPLITS
+#define FA_SPLITS 1
+#endif
+/* Exports the constants the module was compiled with. Arguments are designated initialisers, in the order of the struct. */
+#define FA_KERNEL_INFO(...)                                                                                        \
+    extern "C" __device__ const fa_kernel_info fa_info = {                                                         \
+        .abi = FA_ABI, .m = FA_M, .n = FA_N, .warps = FA_WARPS, .vec = FA_VEC, .stages = FA_STAGES,                \
+        .swizzle = FA_SWIZZLE, .acc_fp16 = FA_ACC_FP16, .maxreg = FA_MAXREG, .splits = FA_SPLITS, .dim = FA_DIM,   \
+        .causal = FA_CAUSAL, __VA_ARGS__}
+#endif
+
+#endif

@@ -1,0 +1,52 @@
+/* From a spec to a module on disk and what the compiler said of it. NVRTC in process, or nvcc; no GPU, no driver. */
+#ifndef FA_COMPILE_H
+#define FA_COMPILE_H
+
+#include "../include/fa_params.h"
+#include "spec.h"
+
+#define FA_WARNINGS_MAX 8
+
+/* What ptxas said (-v). Bytes are per thread for spills and stack, per block for shared memory. */
+typedef struct fa_ptxas {
+    bool known;
+    char unknown_reason[256]; /* why not, when !known */
+    char arch[16];
+    int32_t registers, smem_static_bytes, smem_dynamic_bytes, smem_total_bytes;
+    int32_t spill_store_bytes, spill_load_bytes, stack_bytes, barriers;
+    int32_t warning_count;
+    char warnings[FA_WARNINGS_MAX][240]; /* the ones that cost speed, and all others ptxas gave */
+} fa_ptxas;
+
+typedef struct fa_occupancy {
+    int32_t blocks_per_sm, warps_per_sm;
+    double fraction; /* of the warps an SM can hold */
+} fa_occupancy;
+
+typedef struct fa_module {
+    fa_kernel_info info; /* read back from the object */
+    fa_ptxas ptxas;
+    fa_occupancy occupancy;
+    char path[1024]; /* the cubin, or the emulator's shared object, in the cache */
+    fa_digest object_sha256, source_sha256;
+    char compiler[64]; /* "nvrtc 13.0" */
+    char options[1024];
+    bool cache_hit;
+    double seconds; /* compiling, or reading the cache */
+} fa_module;
+
+/* FA_INFEASIBLE: a static_assert of the kernel (its sentence), or shared memory, registers or threads over the arch's limit (bytes).
+ * FA_COMPILE_ERROR: the compiler's lines. FA_NOT_RUN: no compiler. */
+fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why);
+/* The same file through g++ and the shim of src/emu/, for the emulator. */
+fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *module, fa_reason *why);
+
+/* Grid, block and workspace of a launch: pure arithmetic on what the module says of itself. */
+typedef struct fa_launch {
+    uint32_t grid, threads, smem_dynamic_bytes, cluster;
+    int32_t tiles_m, tiles;
+    int64_t workspace_bytes;
+} fa_launch;
+fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, int32_t sm_count);
+
+#endif

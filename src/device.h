@@ -1,0 +1,63 @@
+/* Where kernels run: one table of functions, two implementations (the CUDA driver, the CPU emulator). */
+#ifndef FA_DEVICE_H
+#define FA_DEVICE_H
+
+#include "compile.h"
+
+typedef struct fa_device_info {
+    char backend[8]; /* "cuda", "emu" */
+    char name[96];
+    char arch[16];   /* "sm_90"; for emu the arch that figures are given for */
+    char driver[32]; /* "580.159 (CUDA 13.0)", empty for emu */
+    int32_t sm_count, clock_mhz_max, memory_clock_mhz, smem_block_bytes;
+    int64_t memory_bytes, l2_bytes;
+    double memory_gbytes_per_s; /* theoretical DRAM bandwidth */
+} fa_device_info;
+
+typedef struct fa_device fa_device;
+typedef struct fa_kernel fa_kernel; /* something that can be launched: a loaded module or a library plan */
+
+/* Device memory; on the emulator a host pointer. */
+typedef uint64_t fa_ptr;
+
+/* One timing sample: `launches` back-to-back launches. */
+typedef struct fa_sample_request {
+    fa_kernel *kernel; /* NULL: an empty kernel, for the floor */
+    fa_launch launch;
+    fa_params params;
+    fa_timing_method method; /* GRAPH: one CUDA graph of `launches` launches; EVENT: an event pair around one launch */
+    fa_l2 l2;
+    int32_t launches;
+} fa_sample_request;
+
+typedef struct fa_sample {
+    double us;     /* per launch */
+    double sm_mhz; /* mean SM clock over the sample, 0 when unknown */
+    bool throttled;
+} fa_sample;
+
+struct fa_device {
+    fa_device_info info;
+    void *self;
+    fa_status (*load)(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
+                      fa_kernel **kernel, fa_reason *why);
+    void (*unload)(fa_device *device, fa_kernel *kernel);
+    fa_status (*alloc)(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why); /* 256-byte aligned */
+    void (*free)(fa_device *device, fa_ptr pointer);
+    fa_status (*copy_in)(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why);
+    fa_status (*copy_out)(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why);
+    fa_status (*fill16)(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why);
+    /* Launches once and waits for the whole context; a fault is FA_ERROR with the driver's words. */
+    fa_status (*launch)(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params, fa_reason *why);
+    /* NULL where there is no clock worth reading (the emulator). */
+    fa_status (*sample)(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
+    /* Fills in the tensor maps a kernel asked for; NULL when the device has none (FA_NOT_RUN for such a kernel). */
+    fa_status (*encode_maps)(fa_device *device, const fa_kernel_info *info, fa_params *params, fa_reason *why);
+    void (*close)(fa_device *device);
+};
+
+/* FA_NOT_RUN with the reason when there is no driver or no such GPU. */
+fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why);
+fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *arch, fa_device *device, fa_reason *why);
+
+#endif

@@ -1,0 +1,38 @@
+/* The kernels as data: rows of kernels/kernels.def. */
+#ifndef FA_REGISTRY_H
+#define FA_REGISTRY_H
+
+#include "problem.h"
+
+typedef enum { FA_KIND_HAND, FA_KIND_CUBLAS, FA_KIND_CUDNN } fa_kind;
+
+/* Comma-separated values per knob a sweep tries; NULL: fixed at the default. */
+typedef struct fa_space {
+    const char *m, *n, *warps, *vec, *stages, *swizzle, *acc, *splits, *maxreg;
+} fa_space;
+
+typedef struct fa_traits {
+    int32_t min_arch;         /* 70, 80, 90: compute capability times 10 */
+    bool arch_specific;       /* needs the "a" feature set of min_arch (sm_90a) */
+    bool is_default;          /* the kernel of a run without --kernel */
+    bool wmma, mma, wgmma;    /* tensor-core instructions the SASS must show */
+    bool emu_not_run;         /* not emulated; `emu` answers not_run */
+    bool nondeterministic;    /* repeats may differ in the last bits */
+    const char *variant_of;   /* picked by the rules of that kernel, listed under it */
+} fa_traits;
+
+typedef struct fa_kernel_row {
+    const char *name, *idea;
+    fa_kind kind;
+    fa_knobs knobs; /* defaults, all set */
+    fa_space space;
+    fa_traits traits;
+} fa_kernel_row;
+
+size_t fa_registry_count(void);
+const fa_kernel_row *fa_registry_at(size_t index);
+const fa_kernel_row *fa_registry_default(void);
+/* FA_USAGE names the nearest names when there is none such. */
+fa_status fa_registry_find(const char *name, const fa_kernel_row **row, fa_reason *why);
+
+#endif

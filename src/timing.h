@@ -1,0 +1,47 @@
+/* How long a launch takes: MEASURE.md section 2. The protocol; the device takes the samples. */
+#ifndef FA_TIMING_H
+#define FA_TIMING_H
+
+#include "check.h"
+#include "stats.h"
+
+typedef struct fa_timing {
+    bool done;
+    fa_stats us; /* per launch */
+    fa_timing_method method;
+    fa_l2 l2;
+    int32_t launches_per_sample, discarded;
+    double sm_clock_mhz_p50;
+    bool throttled;   /* more than 20 % of the samples were */
+    bool settled;     /* stopped because the interval was narrow enough, not because time ran out */
+    bool impossible;  /* faster than the roofline floor */
+    double floor_us;  /* an empty kernel by the same method; never subtracted */
+    double roofline_us;
+    double warmup_ms;
+} fa_timing;
+
+typedef struct fa_throughput {
+    double tflops, peak_tflops, fraction_of_peak, gbytes_per_s;
+    double peak_boost_tflops; /* at the maximum clock; peak_tflops is at the measured one */
+} fa_throughput;
+
+/* FA_NOT_RUN on a device without `sample`. */
+fa_status fa_time(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
+                  const fa_buffers *buffers, fa_timing *timing, fa_reason *why);
+fa_throughput fa_throughput_of(const fa_timing *timing, const fa_problem *problem, const fa_device_info *device);
+
+/* --vs: ratio = time of `other` / time of `candidate` (above 1: candidate is faster), from ABBA blocks. */
+typedef struct fa_comparison {
+    bool done;
+    double ratio, ratio_ci95[2]; /* median of the blocks' paired ratios */
+    double aa_noise;             /* |median - 1| and half interval of candidate against itself, the larger: same session */
+    int32_t blocks;
+    double p50_us, other_p50_us;
+    bool accepted; /* gain > max(3 %, 2 aa_noise), interval excludes 1 */
+    fa_timing_method method; /* one method for both candidates */
+} fa_comparison;
+fa_status fa_compare(const fa_candidate *candidate, const fa_buffers *buffers, const fa_candidate *other,
+                     const fa_buffers *other_buffers, const fa_problem *problem, const fa_options *options,
+                     fa_comparison *comparison, fa_reason *why);
+
+#endif
