@@ -1,0 +1,58 @@
+# fa_bench: `make run` and `make test` do everything, missing packages included (scripts/setup.sh).
+.PHONY: all run test setup portable check check-size check-includes check-shell report clean
+.DEFAULT_GOAL := all
+
+CC ?= gcc
+BUILD ?= build
+SAN ?=
+CPPFLAGS += -D_GNU_SOURCE -Iinclude
+CFLAGS ?= -O2 -g
+CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-missing-field-initializers -fopenmp -MMD -MP
+LDFLAGS += -rdynamic -fopenmp -Wl,-rpath,'$$ORIGIN/lib' -Wl,-rpath,'$$ORIGIN/build/portable/lib'
+LDLIBS += -lcjson -lcrypto -ldl -lm -lpthread
+ifneq ($(SAN),)
+CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
+LDFLAGS += -fsanitize=$(SAN)
+endif
+
+SOURCES := $(wildcard src/*.c src/emu/*.c)
+ASSEMBLY := $(wildcard src/emu/*.S)
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(ASSEMBLY:%.S=$(BUILD)/%.o)
+LIB_OBJECTS := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
+
+all: fa_bench
+
+fa_bench: $(OBJECTS)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/%.o: %.S
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -c -o $@ $<
+
+# The commit a record was made from; rewritten only when it changes.
+$(BUILD)/git_version.h: FORCE
+	@mkdir -p $(@D)
+	@v=$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown); \
+	 printf '#define FA_GIT "%s"\n' "$$v" | cmp -s - $@ || printf '#define FA_GIT "%s"\n' "$$v" >$@
+FORCE:
+$(BUILD)/src/report.o: $(BUILD)/git_version.h
+$(BUILD)/src/report.o: CPPFLAGS += -I$(BUILD)
+
+setup:
+	@scripts/setup.sh
+
+run:
+	@scripts/setup.sh run
+	@$(MAKE) --no-print-directory all
+	./fa_bench
+
+include tests/tests.mk
+
+-include $(OBJECTS:.o=.d)
+
+clean:
+	rm -rf $(BUILD) fa_bench
