@@ -7,7 +7,7 @@ BUILD ?= build
 SAN ?=
 CPPFLAGS += -D_GNU_SOURCE -Iinclude
 CFLAGS ?= -O2 -g
-CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-missing-field-initializers -fopenmp -MMD -MP
+CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-format-zero-length -Wno-missing-field-initializers -fopenmp -MMD -MP
 LDFLAGS += -rdynamic -fopenmp -Wl,-rpath,'$$ORIGIN/lib' -Wl,-rpath,'$$ORIGIN/build/portable/lib'
 LDLIBS += -lcjson -lcrypto -ldl -lm -lpthread
 ifneq ($(SAN),)

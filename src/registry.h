@@ -29,6 +29,18 @@ typedef struct fa_kernel_row {
     fa_traits traits;
 } fa_kernel_row;
 
+/* Default tiles by problem: FA_RULE rows of kernels.def, first match wins. `name` is the kernel asked for.
+ * fill: units of work (tiles of 64 query rows, over all heads and batches) per multiprocessor, in percent. */
+typedef struct fa_rule {
+    const char *name;         /* NULL ends the list */
+    int32_t max_dim;          /* matches dim <= max_dim */
+    int32_t causal;           /* 0, 1, or -1 for both */
+    int32_t max_fill_percent; /* matches fill <= this, or -1 for any */
+    fa_knobs knobs;
+    const char *variant; /* row that takes the place of `name`, NULL: itself */
+} fa_rule;
+const fa_rule *fa_registry_rules(void);
+
 size_t fa_registry_count(void);
 const fa_kernel_row *fa_registry_at(size_t index);
 const fa_kernel_row *fa_registry_default(void);
