@@ -37,6 +37,7 @@ typedef struct fa_arch_limits {
     int32_t smem_block_bytes;      /* opt-in maximum per block */
     int32_t smem_sm_bytes;         /* per multiprocessor */
     int32_t registers_sm, warps_sm, blocks_sm, threads_block;
+    int32_t sm_count; /* of the best-known part; picks default tiles when there is no device */
 } fa_arch_limits;
 fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason *why);
 
