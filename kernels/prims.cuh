@@ -1,5 +1,6 @@
-/* What kernels share: the shared-memory declaration, the unit of work of a block, and PTX behind named functions.
- * On the emulator (FA_EMU) the same names come from src/emu/include/fa_emu.h. */
+/* What kernels share: the shared-memory declaration and PTX behind named functions, one per instruction.
+ * On the emulator (FA_EMU) the same names come from src/emu/include/fa_emu.h.
+ * Suffixes: _g global, _s shared, _r register. PTX ISA section in brackets. */
 #ifndef FA_PRIMS_CUH
 #define FA_PRIMS_CUH
 
@@ -7,11 +8,158 @@
 
 #include <cuda_fp16.h>
 
-/* Dynamic shared memory of the block as `type *name`, 16-byte aligned (kernels align further themselves). */
+#define FA_WARP_SIZE 32
+#define FA_WARP_ALL 0xffffffffu
+#define FA_INF (__builtin_huge_valf())
+
 #ifndef FA_EMU
+
+/* Dynamic shared memory of the block as `type *name`, 16-byte aligned (kernels align further themselves). */
 #define FA_SHARED(type, name)                              \
     extern __shared__ __align__(16) unsigned char fa_smem[]; \
     type *name = reinterpret_cast<type *>(fa_smem)
-#endif
 
+/* A generic pointer into shared memory as the 32-bit address shared-space instructions take. */
+__device__ __forceinline__ unsigned smem_address(const void *pointer_s)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer_s));
+}
+
+/* Asynchronous copy of 16, 8 or 4 bytes; bytes past src_bytes are written as zero, and with src_bytes == 0 nothing is
+ * read (the pointer must still be a valid one). sm_80. [cp.async] */
+__device__ __forceinline__ void cp_async_16(void *dst_s, const void *src_g, int src_bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g),
+                 "r"(src_bytes)
+                 : "memory");
+}
+
+__device__ __forceinline__ void cp_async_8(void *dst_s, const void *src_g, int src_bytes)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g),
+                 "r"(src_bytes)
+                 : "memory");
+}
+
+__device__ __forceinline__ void cp_async_4(void *dst_s, const void *src_g, int src_bytes)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g),
+                 "r"(src_bytes)
+                 : "memory");
+}
+
+__device__ __forceinline__ void cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+
+/* Waits until at most N of this thread's groups are in flight. */
+template <int N> __device__ __forceinline__ void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
+}
+
+/* 8x8 tiles of halves from shared memory: lane l gives the address of row l%8 of tile l/8 (16 bytes, 16-byte aligned);
+ * x2 reads the addresses of lanes 0..15. [ldmatrix] */
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(smem_address(row_s))
+                 : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void *row_s)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];\n"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(smem_address(row_s))
+                 : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const void *row_s)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(smem_address(row_s))
+                 : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *row_s)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];\n"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(smem_address(row_s))
+                 : "memory");
+}
+
+/* The way back: four 8x8 tiles to shared memory, addresses as for ldmatrix_x4. sm_90. [stmatrix] */
+__device__ __forceinline__ void stmatrix_x4(void *row_s, const unsigned (&r)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(smem_address(row_s)),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
+/* d += a * b, a 16x16 row-major, b 16x8 column-major, halves; d 16x8. sm_80. [mma.m16n8k16] */
+__device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2])
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};\n"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+__device__ __forceinline__ void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2])
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};\n"
+                 : "+r"(d[0]), "+r"(d[1])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* 2^x, 2 ulp, exactly 0 for -inf. [ex2.approx.ftz] */
+__device__ __forceinline__ float exp2_approx(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* Two floats as two halves, round to nearest, lo in the low bits. [cvt.rn.f16x2.f32] */
+__device__ __forceinline__ unsigned pack_half2(float lo, float hi)
+{
+    unsigned packed;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(packed) : "f"(hi), "f"(lo));
+    return packed;
+}
+
+/* Named barrier `id` (1..15; 0 is __syncthreads) among `threads` threads, a multiple of 32. [bar.sync, bar.arrive] */
+__device__ __forceinline__ void bar_sync(int id, int threads)
+{
+    asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void bar_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+
+/* 16 bytes at once; the pointer is 16-byte aligned. The read is through the non-coherent path, not kept in L1. */
+__device__ __forceinline__ void st_global_16(void *dst_g, uint4 value)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"l"(dst_g), "r"(value.x), "r"(value.y), "r"(value.z),
+                 "r"(value.w)
+                 : "memory");
+}
+
+__device__ __forceinline__ uint4 ld_global_nc_16(const void *src_g)
+{
+    uint4 value;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+                 : "l"(src_g));
+    return value;
+}
+
+#endif
 #endif
