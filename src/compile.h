@@ -29,6 +29,8 @@ typedef struct fa_module {
     fa_occupancy occupancy;
     char path[1024]; /* the cubin, or the emulator's shared object, in the cache */
     fa_digest object_sha256, source_sha256;
+    fa_digest code_sha256; /* of the machine code alone: equal for two configurations when a knob does nothing */
+    char same_code_as[160]; /* another configuration that compiled to this very code, empty when none is known */
     char compiler[64]; /* "nvrtc 13.0" */
     char options[1024];
     bool cache_hit;
@@ -41,12 +43,19 @@ fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why
 /* The same file through g++ and the shim of src/emu/, for the emulator. */
 fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *module, fa_reason *why);
 
+/* A .cu that is no attention kernel (the bench's own device code): path of its cubin in the cache. */
+fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[1024], fa_reason *why);
+
+/* What an architecture holds at once of a kernel with these needs. */
+fa_occupancy fa_occupancy_of(const fa_arch_limits *limits, int32_t threads, int32_t registers, int32_t smem_bytes);
+
 /* Grid, block and workspace of a launch: pure arithmetic on what the module says of itself. */
 typedef struct fa_launch {
     uint32_t grid, threads, smem_dynamic_bytes, cluster;
     int32_t tiles_m, tiles;
     int64_t workspace_bytes;
 } fa_launch;
+/* grid is 0 when the problem needs more blocks than a launch can have (2^31 - 1). */
 fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, int32_t sm_count);
 
 #endif
