@@ -28,12 +28,15 @@ typedef struct fa_sample_request {
     fa_timing_method method; /* GRAPH: one CUDA graph of `launches` launches; EVENT: an event pair around one launch */
     fa_l2 l2;
     int32_t launches;
+    int32_t primes; /* untimed launches of the same kernel just before: the L2 it left behind is its own */
+    bool fresh;     /* first sample of a measurement: undo what earlier ones may have set (persisting L2) */
 } fa_sample_request;
 
 typedef struct fa_sample {
-    double us;     /* per launch */
-    double sm_mhz; /* mean SM clock over the sample, 0 when unknown */
-    bool throttled;
+    double us;         /* per launch */
+    double sm_mhz;     /* mean SM clock over the sample, 0 when unknown */
+    bool throttled;    /* by the hardware: slowdown, temperature, power brake */
+    bool power_capped; /* the power limit is at work: normal under load, counts only with a clock that fell */
 } fa_sample;
 
 struct fa_device {
