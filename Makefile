@@ -39,8 +39,8 @@ $(BUILD)/git_version.h: FORCE
 	@v=$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown); \
 	 printf '#define FA_GIT "%s"\n' "$$v" | cmp -s - $@ || printf '#define FA_GIT "%s"\n' "$$v" >$@
 FORCE:
-$(BUILD)/src/report.o: $(BUILD)/git_version.h
-$(BUILD)/src/report.o: CPPFLAGS += -I$(BUILD)
+$(BUILD)/src/report_json.o: $(BUILD)/git_version.h
+$(BUILD)/src/report_json.o: CPPFLAGS += -I$(BUILD)
 
 setup:
 	@scripts/setup.sh

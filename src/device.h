@@ -59,6 +59,8 @@ struct fa_device {
     void (*close)(fa_device *device);
 };
 
+/* --device: `auto` takes the GPU when there is one, else the emulator; `choice` says which and why, empty when it was told. */
+fa_status fa_device_open(const fa_options *options, fa_device *device, char choice[256], fa_reason *why);
 /* FA_NOT_RUN with the reason when there is no driver or no such GPU. */
 fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why);
 fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *arch, fa_device *device, fa_reason *why);

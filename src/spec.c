@@ -79,12 +79,12 @@ static const fa_rule *matching_rule(const char *name, const fa_problem *problem,
 static fa_status use_row(const fa_kernel_row *row, const fa_problem *problem, int32_t sm_count, fa_spec *spec, fa_reason *why)
 {
     const fa_rule *rule = matching_rule(row->name, problem, sm_count);
+    snprintf(spec->name, sizeof spec->name, "%s", row->name);
     if (rule != NULL && strcmp(rule->variant, row->name) != 0)
         FA_TRY(fa_registry_find(rule->variant, &row, why));
     spec->row = row;
     spec->kind = row->kind;
     spec->knobs = rule != NULL ? rule->knobs : row->knobs;
-    snprintf(spec->name, sizeof spec->name, "%s", row->name);
     if (row->kind == FA_KIND_HAND)
         snprintf(spec->source, sizeof spec->source, "%s/kernels/%s.cu", fa_home(), row->name);
     return FA_PASS;

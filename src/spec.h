@@ -5,9 +5,9 @@
 #include "registry.h"
 
 typedef struct fa_spec {
-    char name[64];            /* registry name, or the stem of --source */
+    char name[64];            /* registry name as asked for, or the stem of --source */
     char source[1024];        /* path of the .cu; empty for a library baseline */
-    const fa_kernel_row *row; /* NULL for --source */
+    const fa_kernel_row *row; /* the row that serves it: the one asked for or a variant its rules picked; NULL for --source */
     fa_kind kind;
     fa_knobs knobs; /* all set */
     int32_t dim;

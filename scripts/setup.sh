@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs what fa_bench needs from Debian's packages, and only what is missing.
+set -euo pipefail
+
+usage() {
+    cat <<'EOF'
+usage: scripts/setup.sh [run|test] [--dry-run] [--help]
+Installs the missing Debian packages: `run` for building and running fa_bench, `test` (default) for its tests too.
+EOF
+}
+
+run_packages=(gcc g++ make libc6-dev libcjson-dev libssl-dev libgomp1)
+test_packages=(libcmocka-dev bats shellcheck jq git python3-jsonschema parallel gnuplot-nox)
+
+what="test"
+dry_run=0
+for argument in "$@"; do
+    case $argument in
+        run | test) what=$argument ;;
+        --dry-run) dry_run=1 ;;
+        --help) usage; exit 0 ;;
+        *) echo "setup.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
+    esac
+done
+
+packages=("${run_packages[@]}")
+[[ $what == test ]] && packages+=("${test_packages[@]}")
+
+missing=()
+for package in "${packages[@]}"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
+done
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
+echo "setup.sh: installing ${missing[*]}"
+[[ $dry_run -eq 1 ]] && exit 0
+if ! command -v apt-get >/dev/null; then
+    echo "setup.sh: no apt-get here; install: ${missing[*]}" >&2
+    exit 4
+fi
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null || { echo "setup.sh: not root, and no sudo to install: ${missing[*]}" >&2; exit 4; }
+    as_root=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,65 @@
+#include "candidate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static fa_status compile_for_emu(const fa_options *options, fa_side *side, fa_reason *why)
+{
+    fa_module figures = side->module;
+    FA_TRY(fa_compile_emu(&side->spec, (fa_sanitize)options->sanitize, &side->module, why));
+    side->module.ptxas = figures.ptxas;
+    side->module.occupancy = figures.occupancy;
+    side->module.code_sha256 = figures.code_sha256;
+    memcpy(side->module.same_code_as, figures.same_code_as, sizeof figures.same_code_as);
+    return FA_PASS;
+}
+
+fa_status fa_candidate_compile(const fa_options *options, const fa_device *device, fa_side *side, fa_reason *why)
+{
+    const bool emu = device != NULL && strcmp(device->info.backend, "emu") == 0;
+    fa_module *module = &side->module;
+    if (side->spec.kind != FA_KIND_HAND) {
+        if (options->compile_only)
+            return fa_refuse(why, FA_NOT_RUN, "%s is a library: nothing to compile", side->spec.name);
+        return FA_PASS;
+    }
+    if (!emu && options->sanitize != FA_SANITIZE_NONE)
+        return fa_refuse(why, FA_USAGE, "--sanitize is for --device emu; on a GPU use compute-sanitizer");
+    const fa_status status = fa_compile_cuda(&side->spec, module, why);
+    if (status == FA_NOT_RUN && emu) {
+        *module = (fa_module){.ptxas.known = false};
+        snprintf(module->ptxas.unknown_reason, sizeof module->ptxas.unknown_reason, "%.255s", why->text);
+    } else {
+        side->module_known = module->ptxas.known;
+        FA_TRY(status);
+    }
+    if (emu)
+        FA_TRY(compile_for_emu(options, side, why));
+    side->module_known = true;
+    return FA_PASS;
+}
+
+fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem, fa_device *device, fa_side *side,
+                            fa_candidate *candidate, fa_buffers *buffers, fa_reason *why)
+{
+    *candidate = (fa_candidate){.device = device, .spec = &side->spec};
+    if (side->spec.kind == FA_KIND_HAND) {
+        side->launch = fa_launch_of(&side->module.info, problem, device->info.sm_count);
+        candidate->nondeterministic = side->module.info.nondeterministic != 0;
+        if (side->launch.grid == 0)
+            return fa_refuse(why, FA_INFEASIBLE, "more than 2147483647 blocks in a launch");
+    }
+    if (side->spec.row != NULL && side->spec.row->traits.nondeterministic)
+        candidate->nondeterministic = true;
+    candidate->launch = side->launch;
+    FA_TRY(fa_buffers_make(device, problem, side->launch.workspace_bytes, options->misalign, buffers, why));
+    return device->load(device, &side->spec, &side->module, problem, &candidate->kernel, why);
+}
+
+void fa_candidate_unload(fa_candidate *candidate, fa_buffers *buffers)
+{
+    if (candidate->kernel != NULL)
+        candidate->device->unload(candidate->device, candidate->kernel);
+    fa_buffers_free(candidate->device, buffers);
+    candidate->kernel = NULL;
+}

@@ -1,0 +1,15 @@
+/* From a spec to something that can be checked and timed: compiled, loaded, with its own buffers on the device. */
+#ifndef FA_CANDIDATE_H
+#define FA_CANDIDATE_H
+
+#include "result.h"
+
+/* Compiles for the target, for the emulator too when that is the device. Without a CUDA compiler the emulator goes on:
+ * ptxas stays unknown, with the reason. */
+fa_status fa_candidate_compile(const fa_options *options, const fa_device *device, fa_side *side, fa_reason *why);
+/* FA_INFEASIBLE when the launch would need too many blocks or more memory than the device has. */
+fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem, fa_device *device, fa_side *side,
+                            fa_candidate *candidate, fa_buffers *buffers, fa_reason *why);
+void fa_candidate_unload(fa_candidate *candidate, fa_buffers *buffers);
+
+#endif

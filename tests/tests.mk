@@ -1,0 +1,26 @@
+# `make test`: every suite adds its counts to build/test/counts; the last line says how many passed, failed, were skipped.
+.PHONY: test test-unit test-emu test-cli test-house fa_tests
+
+test: setup
+	@$(MAKE) --no-print-directory all test-binaries
+	@tests/run_all.sh
+
+UNIT_TESTS :=
+-include $(wildcard tests/unit/*.mk tests/emu/*.mk)
+
+# A unit test tests/unit/test_X.c is linked with everything but main.
+UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
+UNIT_BINARIES := $(UNIT_SOURCES:%.c=$(BUILD)/%)
+.PHONY: test-binaries
+test-binaries: $(UNIT_BINARIES)
+
+$(BUILD)/tests/unit/%: tests/unit/%.c $(LIB_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+# A folder that runs on a machine without the build's packages: the binary with its libraries beside it.
+portable: all
+	@rm -rf $(BUILD)/portable && mkdir -p $(BUILD)/portable/lib
+	@cp fa_bench $(BUILD)/portable/
+	@for l in libcjson libcrypto libgomp; do cp -L "$$(ldd fa_bench | awk -v l="$$l" '$$1 ~ l {print $$3}')" $(BUILD)/portable/lib/; done
+	@for d in kernels include src; do ln -sfn ../../$$d $(BUILD)/portable/$$d; done
