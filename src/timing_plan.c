@@ -1,0 +1,109 @@
+#include "timing_plan.h"
+
+#include <math.h>
+
+enum { LAUNCHES_MAX = 1024, FIT_ROUNDS = 4 };
+
+static const double SHORT_US = 20.0; /* below, an event pair resolves too little of one launch */
+
+fa_sample_request fa_plan_request(const fa_candidate *candidate, const fa_buffers *buffers, const fa_problem *problem,
+                                  const fa_options *options)
+{
+    return (fa_sample_request){
+        .kernel = candidate->kernel,
+        .launch = candidate->launch,
+        .params = fa_buffers_params(buffers, problem, &candidate->launch, candidate->device->info.sm_count),
+        .method = FA_TIMING_EVENT,
+        .l2 = (fa_l2)options->l2,
+        .launches = 1,
+        .fresh = true,
+    };
+}
+
+fa_status fa_plan_estimate(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why)
+{
+    fa_sample_request pilot = *request;
+    pilot.method = FA_TIMING_EVENT;
+    pilot.launches = 1;
+    *us = INFINITY;
+    for (int i = 0; i < 3; i++) {
+        fa_sample sample;
+        FA_TRY(device->sample(device, &pilot, &sample, why));
+        *us = fmin(*us, sample.us);
+        pilot.fresh = false;
+    }
+    return FA_PASS;
+}
+
+fa_timing_method fa_plan_method(const fa_options *options, double least_us)
+{
+    if (options->timing != FA_TIMING_AUTO)
+        return (fa_timing_method)options->timing;
+    /* Launches in a row find the L2 as the one before left it: cold is one launch at a time. */
+    if (options->l2 == FA_L2_COLD)
+        return FA_TIMING_EVENT;
+    return least_us < SHORT_US ? FA_TIMING_GRAPH : FA_TIMING_EVENT;
+}
+
+fa_status fa_plan_fit(fa_device *device, fa_sample_request *request, double estimate_us, fa_reason *why)
+{
+    request->launches = 1;
+    if (request->method != FA_TIMING_GRAPH || request->l2 == FA_L2_COLD)
+        return FA_PASS;
+    for (int round = 0; round < FIT_ROUNDS; round++) {
+        /* A tenth more than needed: the sample must not fall short when the next one is a little faster. */
+        const double wanted = ceil(1.1 * FA_SAMPLE_US / fmax(estimate_us, 1e-3));
+        request->launches = wanted < LAUNCHES_MAX ? (int32_t)wanted : LAUNCHES_MAX;
+        fa_sample sample;
+        FA_TRY(device->sample(device, request, &sample, why));
+        const double lasted_us = sample.us * request->launches;
+        if ((lasted_us >= FA_SAMPLE_US && lasted_us <= 1.5 * FA_SAMPLE_US) || request->launches == LAUNCHES_MAX ||
+            (request->launches == 1 && lasted_us >= FA_SAMPLE_US))
+            break;
+        estimate_us = sample.us;
+    }
+    return FA_PASS;
+}
+
+/* Median SM clock of bins of 20 ms; steady when the bins of the last 100 ms agree. */
+enum { BINS = 6, BIN_SAMPLES = 256 };
+static const double BIN_S = 0.020, STEADY = 0.01;
+
+static bool steady(const double bins_mhz[BINS])
+{
+    double low = INFINITY, high = 0;
+    for (int i = 0; i < BINS; i++) {
+        low = fmin(low, bins_mhz[i]);
+        high = fmax(high, bins_mhz[i]);
+    }
+    return high - low <= STEADY * high; /* also where the clock is unknown: six bins of time must do */
+}
+
+/* One bin; `until_s` ends it early. */
+static fa_status warm_bin(fa_device *device, const fa_sample_request *request, double until_s, double *mhz, fa_reason *why)
+{
+    double clocks_mhz[BIN_SAMPLES];
+    size_t count = 0;
+    const double end_s = fmin(fa_now_s() + BIN_S, until_s);
+    do {
+        fa_sample sample;
+        FA_TRY(device->sample(device, request, &sample, why));
+        if (count < BIN_SAMPLES)
+            clocks_mhz[count++] = sample.sm_mhz;
+    } while (fa_now_s() < end_s);
+    *mhz = fa_stats_of(clocks_mhz, count).p50;
+    return FA_PASS;
+}
+
+fa_status fa_plan_warm_up(fa_device *device, const fa_sample_request *request, double limit_ms, double *took_ms, fa_reason *why)
+{
+    const double start_s = fa_now_s(), limit_s = start_s + limit_ms * 1e-3;
+    double bins_mhz[BINS];
+    for (size_t bin = 0; fa_now_s() < limit_s; bin++) {
+        FA_TRY(warm_bin(device, request, limit_s, &bins_mhz[bin % BINS], why));
+        if (bin + 1 >= BINS && steady(bins_mhz))
+            break;
+    }
+    *took_ms = (fa_now_s() - start_s) * 1e3;
+    return FA_PASS;
+}
