@@ -6,6 +6,8 @@
  * limits:      ld a multiple of 4 and >= seq_kv; scores 16-byte aligned. */
 #include "prims.cuh"
 
+#include <math_constants.h>
+
 static constexpr int LANES = 32;
 static constexpr int ROWS_PER_BLOCK = 8;
 static constexpr int VECTORS = 4; /* float4 loads in flight per lane */
@@ -30,14 +32,14 @@ __device__ static lane_scores load_scores(const float *row_g, int base, int keys
         const float flat[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            scores.value[vector][i] = column + i < keys ? flat[i] * scale_log2 : -INFINITY;
+            scores.value[vector][i] = column + i < keys ? flat[i] * scale_log2 : -CUDART_INF_F;
     }
     return scores;
 }
 
 /* Maximum and sum of exp2 over a row, the same in every lane. A NaN score makes the sum NaN, and so the whole row. */
 __device__ static float2 max_and_sum(const float *row_g, int keys, float scale_log2) {
-    float high = -INFINITY, sum = 0.0f;
+    float high = -CUDART_INF_F, sum = 0.0f;
     for (int base = 0; base < keys; base += STEP) {
         const lane_scores scores = load_scores(row_g, base, keys, scale_log2);
         float higher = high;
@@ -45,7 +47,7 @@ __device__ static float2 max_and_sum(const float *row_g, int keys, float scale_l
         for (int i = 0; i < VECTORS * 4; i++)
             higher = fmaxf(higher, scores.value[i / 4][i % 4]);
         /* A lane past the end of a short row has seen nothing: -inf less -inf would be NaN. */
-        const float origin = higher == -INFINITY ? 0.0f : higher;
+        const float origin = higher == -CUDART_INF_F ? 0.0f : higher;
         sum *= exp2f(high - origin);
 #pragma unroll
         for (int i = 0; i < VECTORS * 4; i++)
@@ -56,7 +58,7 @@ __device__ static float2 max_and_sum(const float *row_g, int keys, float scale_l
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2)
         row_high = fmaxf(row_high, __shfl_xor_sync(0xffffffffu, row_high, offset));
-    const float origin = row_high == -INFINITY ? 0.0f : row_high;
+    const float origin = row_high == -CUDART_INF_F ? 0.0f : row_high;
     sum *= exp2f(high - origin);
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2)
