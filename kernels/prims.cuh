@@ -10,7 +10,7 @@
 
 #define FA_WARP_SIZE 32
 #define FA_WARP_ALL 0xffffffffu
-#define FA_INF (__builtin_huge_valf())
+#define FA_INF (__builtin_bit_cast(float, 0x7f800000))
 
 #ifndef FA_EMU
 
