@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Size budget (STYLE.md): main.c 120 lines, other .c 400, kernels 400, functions of the driver 60.
+set -euo pipefail
+
+if [[ ${1:-} == --help ]]; then
+    echo "usage: scripts/check_size.sh    exit 1 and a line per file or function over its budget"
+    exit 0
+fi
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bad=0
+budget() { # FILE LINES
+    local lines
+    lines=$(wc -l <"$1")
+    if ((lines > $2)); then
+        echo "$1: $lines lines, the budget is $2"
+        bad=1
+    fi
+}
+for file in src/*.c src/emu/*.c kernels/*.cu kernels/*.cuh; do
+    [[ -e $file ]] || continue
+    case $file in
+        src/main.c) budget "$file" 120 ;;
+        *) budget "$file" 400 ;;
+    esac
+done
+# A function: from the line of its opening brace in column 0 to the closing one.
+long=$(awk 'FNR == 1 {start = 0}
+    /^{/ {start = FNR}
+    /^}/ && start {if (FNR - start - 1 > 60) print FILENAME ":" start ": a function of " FNR - start - 1 " lines, the budget is 60"; start = 0}' \
+    src/*.c src/emu/*.c)
+if [[ -n $long ]]; then
+    echo "$long"
+    bad=1
+fi
+exit $bad

@@ -1,0 +1,168 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cache.h"
+
+static fa_reason why;
+static char root[] = "/tmp/fa_test_cache.XXXXXX";
+
+static int fresh_root(void **state)
+{
+    (void)state;
+    strcpy(root, "/tmp/fa_test_cache.XXXXXX");
+    if (mkdtemp(root) == NULL)
+        return 1;
+    return setenv("XDG_CACHE_HOME", root, 1);
+}
+
+static int drop_root(void **state)
+{
+    (void)state;
+    chmod(root, 0755);
+    const char *const command[] = {"rm", "-rf", root, NULL};
+    return fa_run(command, NULL);
+}
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char *path = fa_format("%s/%s", folder, name);
+    assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
+    free(path);
+}
+
+static fa_cache_entry publish(const fa_digest *key)
+{
+    fa_cache_entry entry;
+    assert_int_equal(fa_cache_open(key, &entry, &why), FA_PASS);
+    assert_false(entry.hit);
+    put(entry.folder, "module.cubin", "machine code");
+    put(entry.folder, "log", "figures");
+    assert_int_equal(fa_cache_publish(key, &entry, &why), FA_PASS);
+    return entry;
+}
+
+static void published_entries_are_found(void **state)
+{
+    (void)state;
+    const fa_digest key = fa_sha256("key", 3);
+    const fa_cache_entry made = publish(&key);
+    fa_cache_entry found;
+    assert_int_equal(fa_cache_open(&key, &found, &why), FA_PASS);
+    assert_true(found.hit);
+    assert_string_equal(found.folder, made.folder);
+}
+
+/* Every file of the entry, truncated or with one bit flipped, makes it a miss; publishing again mends it. */
+static void damaged_entries_are_rebuilt(void **state)
+{
+    (void)state;
+    const fa_digest key = fa_sha256("key", 3);
+    const char *const names[] = {"module.cubin", "log", "sums"};
+    for (size_t i = 0; i < 6; i++) {
+        const fa_cache_entry made = publish(&key);
+        char *path = fa_format("%s/%s", made.folder, names[i / 2]), *data = NULL;
+        size_t size = 0;
+        assert_int_equal(fa_read_file(path, &data, &size, &why), FA_PASS);
+        data[size / 2] ^= 1;
+        assert_int_equal(fa_write_file(path, data, i % 2 ? size : size / 2, &why), FA_PASS);
+        free(data);
+        free(path);
+    }
+    publish(&key);
+    fa_cache_entry found;
+    assert_int_equal(fa_cache_open(&key, &found, &why), FA_PASS);
+    assert_true(found.hit);
+}
+
+static void losing_a_race_is_fine(void **state)
+{
+    (void)state;
+    const fa_digest key = fa_sha256("key", 3);
+    fa_cache_entry slow;
+    assert_int_equal(fa_cache_open(&key, &slow, &why), FA_PASS);
+    publish(&key);
+    put(slow.folder, "module.cubin", "machine code");
+    put(slow.folder, "log", "figures");
+    assert_int_equal(fa_cache_publish(&key, &slow, &why), FA_PASS);
+    char *path = fa_format("%s/module.cubin", slow.folder);
+    assert_int_equal(access(path, R_OK), 0);
+    free(path);
+}
+
+/* A cache that cannot be made (here: its parent is a file) still gives a folder to build in. */
+static void unusable_cache_falls_back(void **state)
+{
+    (void)state;
+    const fa_digest key = fa_sha256("key", 3);
+    put(root, "file", "");
+    char *parent = fa_format("%s/file", root);
+    setenv("XDG_CACHE_HOME", parent, 1);
+    free(parent);
+    fa_cache_entry entry;
+    assert_int_equal(fa_cache_open(&key, &entry, &why), FA_PASS);
+    assert_false(entry.hit);
+    assert_true(entry.temporary);
+    put(entry.folder, "module.cubin", "x");
+    fa_cache_discard(&entry);
+    assert_int_not_equal(access(entry.folder, F_OK), 0);
+}
+
+static void discarded_builds_leave_nothing(void **state)
+{
+    (void)state;
+    const fa_digest key = fa_sha256("key", 3);
+    fa_cache_entry entry;
+    assert_int_equal(fa_cache_open(&key, &entry, &why), FA_PASS);
+    put(entry.folder, "log", "half");
+    fa_cache_discard(&entry);
+    assert_int_not_equal(access(entry.folder, F_OK), 0);
+    assert_int_equal(fa_cache_open(&key, &entry, &why), FA_PASS);
+    assert_false(entry.hit);
+    fa_cache_discard(&entry);
+}
+
+static void source_digest_follows_includes(void **state)
+{
+    (void)state;
+    fa_digest before, after, again;
+    char *path = fa_format("%s/a.cu", root);
+    put(root, "a.cu", "#include \"b.h\"\nint a;\n");
+    put(root, "b.h", "  #  include \"c.h\"\n");
+    put(root, "c.h", "#include \"b.h\"\n/* a cycle */\n");
+    assert_int_equal(fa_source_digest(path, &before, &why), FA_PASS);
+    put(root, "c.h", "#include \"b.h\"\n/* an edit */\n");
+    assert_int_equal(fa_source_digest(path, &after, &why), FA_PASS);
+    assert_string_not_equal(before.hex, after.hex);
+    assert_int_equal(fa_source_digest(path, &again, &why), FA_PASS);
+    assert_string_equal(again.hex, after.hex);
+    free(path);
+}
+
+static void known_digest(void **state)
+{
+    (void)state;
+    /* FIPS 180-2, appendix B.1 */
+    assert_string_equal(fa_sha256("abc", 3).hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(published_entries_are_found, fresh_root, drop_root),
+        cmocka_unit_test_setup_teardown(damaged_entries_are_rebuilt, fresh_root, drop_root),
+        cmocka_unit_test_setup_teardown(losing_a_race_is_fine, fresh_root, drop_root),
+        cmocka_unit_test_setup_teardown(unusable_cache_falls_back, fresh_root, drop_root),
+        cmocka_unit_test_setup_teardown(discarded_builds_leave_nothing, fresh_root, drop_root),
+        cmocka_unit_test_setup_teardown(source_digest_follows_includes, fresh_root, drop_root),
+        cmocka_unit_test(known_digest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compile_log.h"
+
+/* As NVRTC 13.0 prints it. */
+static const char nvrtc_log[] =
+    "ptxas info    : 112 bytes gmem, 8 bytes cmem[4]\n"
+    "ptxas info    : Compiling entry function 'other' for 'sm_89'\n"
+    "ptxas info    : Function properties for other\n"
+    "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+    "ptxas info    : Used 8 registers, used 0 barriers, 360 bytes cmem[0]\n"
+    "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to non wgmma\n"
+    "ptxas info    : Compiling entry function 'fa_kernel' for 'sm_90a'\n"
+    "ptxas info    : Function properties for fa_kernel\n"
+    "ptxas         .     48 bytes stack frame, 20 bytes spill stores, 24 bytes spill loads\n"
+    "ptxas info    : Used 168 registers, used 2 barriers, 48 bytes cumulative stack size, 4096 bytes smem, 960 bytes cmem[0]\n"
+    "ptxas info    : Compile time = 14.102 ms\n";
+
+static void figures_of_the_entry(void **state)
+{
+    fa_ptxas x = {.known = false};
+    (void)state;
+    assert_true(fa_log_ptxas(nvrtc_log, "fa_kernel", &x));
+    assert_string_equal(x.arch, "sm_90a");
+    assert_int_equal(x.registers, 168);
+    assert_int_equal(x.smem_static_bytes, 4096);
+    assert_int_equal(x.spill_store_bytes, 20);
+    assert_int_equal(x.spill_load_bytes, 24);
+    assert_int_equal(x.stack_bytes, 48);
+    assert_int_equal(x.barriers, 2);
+    assert_int_equal(x.warning_count, 1);
+    assert_non_null(strstr(x.warnings[0], "C7510"));
+}
+
+static void no_figures_without_the_entry(void **state)
+{
+    fa_ptxas x = {.known = false};
+    (void)state;
+    assert_false(fa_log_ptxas(nvrtc_log, "nope", &x));
+    assert_false(fa_log_ptxas("", "fa_kernel", &x));
+    assert_false(fa_log_ptxas("garbage\n\n\n", "fa_kernel", &x));
+}
+
+static void sentences_of_static_asserts(void **state)
+{
+    char text[128];
+    (void)state;
+    assert_true(fa_log_static_assert("k.cu(1): error: static assertion failed with \"light: say \"so\" here\"\n  x\n", text, sizeof text));
+    assert_string_equal(text, "light: say \"so\" here");
+    assert_true(fa_log_static_assert("a.cu:3:5: error: static assertion failed: M must be 16\n", text, sizeof text));
+    assert_string_equal(text, "M must be 16");
+    assert_false(fa_log_static_assert("k.cu(1): error: identifier \"x\" is undefined\n", text, sizeof text));
+}
+
+static void static_shared_memory_over_the_limit(void **state)
+{
+    (void)state;
+    assert_int_equal(fa_log_static_smem_overflow("ptxas error   : Entry function 'fa_kernel' uses too much shared data (0x13880 bytes, 0xc000 max)\n"), 80000);
+    assert_int_equal(fa_log_static_smem_overflow("ptxas info    : Used 34 registers, 80000 bytes smem, 360 bytes cmem[0]\n"), 80000);
+    assert_int_equal(fa_log_static_smem_overflow(nvrtc_log), 0);
+}
+
+static void error_lines_are_kept(void **state)
+{
+    char text[256];
+    (void)state;
+    fa_log_errors("k.cu(1): warning: w\n  line\nk.cu(7): error: bad\n  int x = y;\n          ^\n\nnoise\n", text, sizeof text);
+    assert_non_null(strstr(text, "k.cu(7): error: bad"));
+    assert_non_null(strstr(text, "int x = y;"));
+    assert_null(strstr(text, "warning"));
+    char tiny[16];
+    fa_log_errors("k.cu(7): error: a very long line that does not fit\n", tiny, sizeof tiny);
+    assert_true(strlen(tiny) < sizeof tiny);
+}
+
+static void occupancy_by_hand(void **state)
+{
+    fa_reason why;
+    fa_arch_limits limits;
+    (void)state;
+    assert_int_equal(fa_arch_limits_of("sm_90", &limits, &why), FA_PASS);
+    assert_int_equal(fa_occupancy_of(&limits, 256, 32, 0).blocks_per_sm, 8);     /* 64 warps of 8 */
+    assert_int_equal(fa_occupancy_of(&limits, 256, 128, 0).blocks_per_sm, 2);    /* 65536 / (256*128) */
+    assert_int_equal(fa_occupancy_of(&limits, 128, 32, 100000).blocks_per_sm, 2); /* 228 KiB / 98.6 KiB */
+    assert_int_equal(fa_occupancy_of(&limits, 1024, 255, 0).blocks_per_sm, 0);
+}
+
+static void launches(void **state)
+{
+    (void)state;
+    const fa_problem p = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 513, .seq_kv = 512, .dim = 64};
+    fa_kernel_info info = {.m = 64, .threads = 128, .splits = 2, .workspace_bytes_per_block = 16, .workspace_bytes_fixed = 4};
+    const fa_launch tiles = fa_launch_of(&info, &p, 132);
+    assert_int_equal(tiles.tiles_m, 9);
+    assert_int_equal(tiles.tiles, 144);
+    assert_int_equal(tiles.grid, 288);
+    assert_int_equal(tiles.workspace_bytes, 288 * 16 + 4);
+    info.grid = FA_GRID_PERSISTENT;
+    info.blocks_per_sm = 2;
+    assert_int_equal(fa_launch_of(&info, &p, 132).grid, 264);
+    assert_int_equal(fa_launch_of(&info, &p, 1000).grid, 288);
+    const fa_problem huge = {.batch = 1048576, .heads = 65536, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = 16};
+    assert_int_equal(fa_launch_of(&info, &huge, 132).grid, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_of_the_entry),      cmocka_unit_test(no_figures_without_the_entry),
+        cmocka_unit_test(sentences_of_static_asserts), cmocka_unit_test(static_shared_memory_over_the_limit),
+        cmocka_unit_test(error_lines_are_kept),      cmocka_unit_test(occupancy_by_hand),
+        cmocka_unit_test(launches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "options.h"
+
+static fa_options options;
+static fa_reason why;
+
+/* Parses the words after the program's name. */
+static fa_status parse(const char *words)
+{
+    static char text[512];
+    char *argv[32] = {"fa_bench"};
+    int argc = 1;
+    snprintf(text, sizeof text, "%s", words);
+    for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    return fa_options_parse(argc, argv, &options, &why);
+}
+
+static void refused(const char *words, const char *option, const char *range)
+{
+    assert_int_equal(parse(words), FA_USAGE);
+    if (strstr(why.text, option) == NULL || strstr(why.text, range) == NULL || strchr(why.text, '\n') != NULL)
+        fail_msg("'%s' was refused with '%s'", words, why.text);
+}
+
+static void defaults_are_the_contract(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(""), FA_PASS);
+    assert_int_equal(options.batch, 2);
+    assert_int_equal(options.heads, 8);
+    assert_int_equal(options.seq, 512);
+    assert_int_equal(options.dim, 64);
+    assert_int_equal(options.seeds, 5);
+    assert_int_equal(options.seed, 42);
+    assert_string_equal(options.check, "cpu,cublas");
+    assert_true(options.atol == 1e-3 && options.rtol == 1e-3);
+    assert_int_equal(options.knob.m, FA_UNSET);
+    assert_false(options.causal);
+}
+
+static void values_land_in_their_fields(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--m 32 --warps=8 --vec 4 --acc fp16 --causal --scale 0.5 --dist needle --json - --splits 0"), FA_PASS);
+    assert_int_equal(options.knob.m, 32);
+    assert_int_equal(options.knob.warps, 8);
+    assert_int_equal(options.knob.vec, 4);
+    assert_int_equal(options.knob.acc, 1);
+    assert_int_equal(options.knob.splits, 0);
+    assert_true(options.causal);
+    assert_true(options.scale == 0.5);
+    assert_int_equal(options.dist, FA_DIST_NEEDLE);
+    assert_string_equal(options.json, "-");
+}
+
+static void bad_input_names_option_and_range(void **state)
+{
+    (void)state;
+    refused("--m 0", "--m", "1 to 1024");
+    refused("--m abc", "--m", "1 to 1024");
+    refused("--m 32x", "--m", "1 to 1024");
+    refused("--m 99999999999999999999", "--m", "1 to 1024");
+    refused("--warps 64", "--warps", "1 to 32");
+    refused("--seq -1", "--seq", "1 to");
+    refused("--dim 264", "--dim", "16 to 256");
+    refused("--atol nan", "--atol", "0 to");
+    refused("--scale inf", "--scale", "to");
+    refused("--swizzle 2", "--swizzle", "0 to 1");
+    refused("--acc fp64", "--acc", "fp32|fp16");
+    refused("--device gpu", "--device", "auto|cuda|emu");
+    refused("--m", "--m", "1 to 1024");
+    refused("--seq --causal", "--seq", "1 to");
+    refused("--causal=1", "--causal", "no value");
+    refused("--nope", "--nope", "--help");
+    refused("--ker light", "--ker", "--help");
+    refused("light", "light", "--help");
+}
+
+static void spec_of_vs(void **state)
+{
+    char name[64];
+    fa_knobs knobs;
+    (void)state;
+    assert_int_equal(fa_options_parse_spec("light", name, &knobs, &why), FA_PASS);
+    assert_string_equal(name, "light");
+    assert_int_equal(knobs.m, FA_UNSET);
+    assert_int_equal(fa_options_parse_spec("light:m=32,warps=4,acc=fp16", name, &knobs, &why), FA_PASS);
+    assert_string_equal(name, "light");
+    assert_int_equal(knobs.m, 32);
+    assert_int_equal(knobs.warps, 4);
+    assert_int_equal(knobs.acc, 1);
+    assert_int_equal(knobs.n, FA_UNSET);
+    const char *const bad[] = {"", ":m=1", "light:m", "light:m=", "light:m=0", "light:m=32,", "light:seq=4", "light:,", "light:m=1=2"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(fa_options_parse_spec(bad[i], name, &knobs, &why), FA_USAGE);
+}
+
+static void help_names_every_option(void **state)
+{
+    (void)state;
+    char *help = fa_options_help();
+    const char *const names[] = {"--kernel", "--vs SPEC", "--seq 1..", "--dist", "--timeout", "(cpu,cublas)", "exit codes"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strstr(help, names[i]) == NULL)
+            fail_msg("%s is not in --help", names[i]);
+    free(help);
+}
+
+static void words(void **state)
+{
+    char out[32];
+    (void)state;
+    assert_string_equal(fa_word("auto|cuda|emu", 0, out), "auto");
+    assert_string_equal(fa_word("auto|cuda|emu", 2, out), "emu");
+    assert_string_equal(fa_word("auto|cuda|emu", 3, out), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_the_contract), cmocka_unit_test(values_land_in_their_fields),
+        cmocka_unit_test(bad_input_names_option_and_range), cmocka_unit_test(spec_of_vs),
+        cmocka_unit_test(help_names_every_option), cmocka_unit_test(words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

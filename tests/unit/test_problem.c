@@ -1,0 +1,145 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "problem.h"
+#include "spec.h"
+
+static fa_reason why;
+
+static fa_problem make(const char *line)
+{
+    char text[256], *argv[32] = {"fa_bench"};
+    int argc = 1;
+    fa_options options;
+    fa_problem problem;
+    strcpy(text, line);
+    for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    assert_int_equal(fa_options_parse(argc, argv, &options, &why), FA_PASS);
+    const fa_status status = fa_problem_make(&options, &problem, &why);
+    problem.batch = status == FA_PASS ? problem.batch : 0;
+    return problem;
+}
+
+static void canonical_numbers(void **state)
+{
+    (void)state;
+    const fa_problem p = make("");
+    assert_true(fa_problem_flop(&p) == 1073741824.0);
+    assert_true(p.scale == 0.125f);
+    assert_true(fa_problem_bytes(&p) == 4.0 * 1048576);
+    assert_int_equal(p.kv_heads, 8);
+    assert_int_equal(p.seq_kv, 512);
+}
+
+/* Pairs counted one by one. */
+static int64_t count_pairs(const fa_problem *p)
+{
+    int64_t pairs = 0;
+    for (int32_t i = 0; i < p->seq_q; i++)
+        for (int32_t j = 0; j < p->seq_kv; j++)
+            pairs += !p->causal || j <= i + p->seq_kv - p->seq_q;
+    return pairs * p->batch * p->heads;
+}
+
+static void causal_pairs_match_a_count(void **state)
+{
+    (void)state;
+    const char *const lines[] = {"--causal --seq 7", "--causal --seq 5 --seq-kv 9", "--causal --seq 9 --seq-kv 5", "--causal --seq 1",
+                                 "--seq 3 --seq-kv 4", "--causal --seq 33 --seq-kv 1"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        const fa_problem p = make(lines[i]);
+        assert_int_equal(fa_problem_pairs(&p), count_pairs(&p));
+        int64_t by_rows = 0;
+        for (int32_t row = 0; row < p.seq_q; row++)
+            by_rows += fa_problem_row_keys(&p, row);
+        assert_int_equal(by_rows * p.batch * p.heads, count_pairs(&p));
+    }
+}
+
+static void impossible_shapes_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(make("--heads 8 --kv-heads 3").batch, 0);
+    assert_non_null(strstr(why.text, "--kv-heads"));
+    assert_int_equal(make("--dim 20").batch, 0);
+    assert_non_null(strstr(why.text, "multiple of 8"));
+}
+
+static void architectures(void **state)
+{
+    fa_arch_limits limits;
+    (void)state;
+    assert_int_equal(fa_arch_limits_of("sm_89", &limits, &why), FA_PASS);
+    assert_int_equal(limits.smem_block_bytes, 101376);
+    assert_int_equal(fa_arch_limits_of("sm_90a", &limits, &why), FA_PASS);
+    assert_int_equal(limits.smem_block_bytes, 232448);
+    const char *const bad[] = {"", "sm_", "sm_1", "89", "sm_89a", "sm_90ab", "compute_89", "sm_89 "};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(fa_arch_limits_of(bad[i], &limits, &why), FA_USAGE);
+}
+
+static void near_names_are_offered(void **state)
+{
+    const fa_kernel_row *row = NULL;
+    (void)state;
+    assert_int_equal(fa_registry_find("lihgt", &row, &why), FA_USAGE);
+    assert_non_null(strstr(why.text, "light"));
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        assert_int_equal(fa_registry_find(fa_registry_at(i)->name, &row, &why), FA_PASS);
+        assert_ptr_equal(row, fa_registry_at(i));
+    }
+}
+
+/* Every rule names rows that exist and sets every knob. */
+static void rules_are_whole(void **state)
+{
+    const fa_kernel_row *row = NULL;
+    (void)state;
+    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
+        assert_int_equal(fa_registry_find(rule->name, &row, &why), FA_PASS);
+        assert_int_equal(fa_registry_find(rule->variant, &row, &why), FA_PASS);
+        assert_true(rule->max_dim >= 16 && rule->knobs.m > 0 && rule->knobs.warps > 0);
+    }
+}
+
+static void spec_takes_knobs_and_arch(void **state)
+{
+    fa_options options;
+    fa_spec spec;
+    (void)state;
+    const fa_problem p = make("");
+    char *argv[] = {"fa_bench", "--kernel", "light", "--m", "16", "--maxreg", "64"};
+    assert_int_equal(fa_options_parse(7, argv, &options, &why), FA_PASS);
+    assert_int_equal(fa_spec_make(&options, &p, NULL, 0, &spec, &why), FA_PASS);
+    assert_string_equal(spec.arch, "sm_89");
+    assert_int_equal(spec.knobs.m, 16);
+    assert_int_equal(spec.knobs.n, spec.row->knobs.n);
+    assert_int_equal(fa_spec_make(&options, &p, "sm_90", 132, &spec, &why), FA_PASS);
+    assert_string_equal(spec.arch, "sm_90a");
+    assert_int_equal(fa_spec_make(&options, &p, "sm_80", 108, &spec, &why), FA_PASS);
+    assert_string_equal(spec.arch, "sm_80");
+    fa_define defines[FA_SPEC_DEFINES_MAX];
+    const size_t count = fa_spec_defines(&spec, defines);
+    bool m = false, reg = false;
+    for (size_t i = 0; i < count; i++) {
+        m = m || strcmp(defines[i].text, "-DFA_M=16") == 0;
+        reg = reg || strcmp(defines[i].text, "-DFA_MAXREG=64") == 0;
+    }
+    assert_true(m && reg);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(canonical_numbers),     cmocka_unit_test(causal_pairs_match_a_count),
+        cmocka_unit_test(impossible_shapes_are_refused), cmocka_unit_test(architectures),
+        cmocka_unit_test(near_names_are_offered), cmocka_unit_test(rules_are_whole),
+        cmocka_unit_test(spec_takes_knobs_and_arch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
