@@ -291,11 +291,14 @@ static fa_status put_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, c
     return put_clocks(cuda, self, 1, why);
 }
 
-/* One try. valid: the gate was opened in time, and nothing was left running when the stream was done. */
+/* One try. *invalid: NULL when the gate was opened in time and nothing was left running when the stream was done.
+ * gated: false opens the gate beforehand, for a launch of more pieces than the driver queues (about a thousand). */
 static fa_status try_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request,
-                            CUgraphExec exec, double *us, const char **invalid, fa_reason *why)
+                            CUgraphExec exec, bool gated, double *us, const char **invalid, fa_reason *why)
 {
     self->ticket++;
+    if (!gated)
+        atomic_store(&self->page->open, self->ticket);
     memset(self->page->clocks, 0, sizeof self->page->clocks);
     const fa_status put = put_sample(cuda, self, kernel, request, exec, why);
     atomic_store(&self->page->open, self->ticket); /* whatever happened: nothing stays behind a closed gate */
@@ -367,7 +370,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     const char *invalid = NULL;
     double us = 0;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        FA_TRY(try_sample(cuda, self, kernel, request, exec, &us, &invalid, why));
+        FA_TRY(try_sample(cuda, self, kernel, request, exec, attempt + 1 < ATTEMPTS, &us, &invalid, why));
         if (!invalid)
             break;
     }
