@@ -1,0 +1,15 @@
+#ifndef FA_TESTS_CUDA_ABI_H
+#define FA_TESTS_CUDA_ABI_H
+
+#include <stddef.h>
+
+typedef struct abi_value {
+    const char *what;
+    long long value;
+} abi_value;
+
+/* From cuda.h; count 0 where there is none. */
+extern const abi_value cuda_abi_theirs[];
+extern const size_t cuda_abi_theirs_count;
+
+#endif

@@ -1,0 +1,20 @@
+/* The numbers of cuda_abi.def as NVIDIA's header has them, and the signatures of cuda_api.def: compiling is that half of the test. */
+#include "cuda_abi.h"
+
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+
+#define FA_CU(name, symbol, arguments) \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(name), CUresult arguments), #name);
+#define FA_CU_OPTIONAL FA_CU
+#include "../../src/cuda_api.def"
+
+const abi_value cuda_abi_theirs[] = {
+#define FA_VALUE(what) {#what, (long long)(what)},
+#include "cuda_abi.def"
+};
+const size_t cuda_abi_theirs_count = sizeof cuda_abi_theirs / sizeof *cuda_abi_theirs;
+#else
+const abi_value cuda_abi_theirs[] = {{"", 0}};
+const size_t cuda_abi_theirs_count = 0;
+#endif
