@@ -1,0 +1,100 @@
+/* What the emulator core (C, in fa_bench) and the kernel's shared object (C++, through include/fa_emu.h) say to each
+ * other: the identity of a CUDA thread, and the operation it waits in. Read by both compilers. */
+#ifndef FA_EMU_ABI_H
+#define FA_EMU_ABI_H
+
+#include <stdint.h>
+
+#define FA_EMU_ABI 1
+#define FA_EMU_WARP 32
+
+/* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line (.aligned). */
+typedef enum fa_emu_kind {
+    FA_EMU_BARRIER,
+    FA_EMU_YIELD,
+    FA_EMU_SYNCWARP,
+    FA_EMU_ACTIVEMASK,
+    FA_EMU_SHUFFLE,
+    FA_EMU_VOTE,
+    FA_EMU_MATCH,
+    FA_EMU_REDUCE,
+    FA_EMU_LDMATRIX,
+    FA_EMU_STMATRIX,
+    FA_EMU_MMA,
+    FA_EMU_WMMA,
+    FA_EMU_CONVERGE, /* nothing to exchange, but all 32 lanes must be here: WMMA load, store, fill */
+} fa_emu_kind;
+#define FA_EMU_FIRST_ALIGNED FA_EMU_LDMATRIX
+
+typedef enum { FA_EMU_SHFL_IDX, FA_EMU_SHFL_UP, FA_EMU_SHFL_DOWN, FA_EMU_SHFL_XOR } fa_emu_shuffle_mode;
+typedef enum { FA_EMU_VOTE_BALLOT, FA_EMU_VOTE_ANY, FA_EMU_VOTE_ALL, FA_EMU_VOTE_UNI } fa_emu_vote_mode;
+typedef enum { FA_EMU_MATCH_ANY, FA_EMU_MATCH_ALL } fa_emu_match_mode;
+typedef enum {
+    FA_EMU_REDUCE_ADD,
+    FA_EMU_REDUCE_MIN_S,
+    FA_EMU_REDUCE_MAX_S,
+    FA_EMU_REDUCE_MIN_U,
+    FA_EMU_REDUCE_MAX_U,
+    FA_EMU_REDUCE_AND,
+    FA_EMU_REDUCE_OR,
+    FA_EMU_REDUCE_XOR,
+} fa_emu_reduce_mode;
+typedef enum { FA_EMU_MMA_F32, FA_EMU_MMA_F16 } fa_emu_mma_mode; /* m16n8k16, accumulator type */
+/* WMMA m16n16k16; which of its fragment types a map belongs to, and bits of a multiplication. */
+typedef enum { FA_EMU_FRAG_A, FA_EMU_FRAG_B, FA_EMU_FRAG_ACC_F32, FA_EMU_FRAG_ACC_F16, FA_EMU_FRAG_TYPES } fa_emu_frag;
+#define FA_EMU_WMMA_C_F16 1
+#define FA_EMU_WMMA_D_F16 2
+#define FA_EMU_FRAG_AB_LEN 16 /* halves a lane holds of A or B: every element is held twice, as on the hardware */
+#define FA_EMU_FRAG_ACC_LEN 8
+
+typedef enum { FA_EMU_BAR_NONE, FA_EMU_BAR_COUNT, FA_EMU_BAR_AND, FA_EMU_BAR_OR } fa_emu_bar_mode;
+
+/* One lane's part of an operation; lives on the waiting thread's stack. */
+typedef struct fa_emu_op {
+    int32_t kind, mode;
+    const char *name, *file; /* as the kernel's author knows it, and where */
+    int32_t line;
+    uint32_t mask;   /* lanes named; ~0 for aligned operations */
+    int32_t arg;     /* shuffle: lane or delta; barrier: id; ldmatrix: matrices, negative when transposed */
+    int32_t width;   /* shuffle: width; barrier: threads, 0: all that live; wmma: layout bits */
+    uint64_t value;  /* in: shuffle, vote, match, reduce; predicate of a barrier */
+    uint64_t result; /* out */
+    const void *a, *b, *c;
+    void *d;
+} fa_emu_op;
+
+typedef struct fa_emu_uint3 {
+    unsigned x, y, z;
+} fa_emu_uint3;
+
+struct fa_emu_thread;
+
+typedef struct fa_emu_api {
+    void (*wait)(fa_emu_op *op);   /* rendezvous; returns when it is complete */
+    void (*arrive)(fa_emu_op *op); /* counts at a barrier without waiting */
+    /* `bytes` are copied and the rest of `size` zeroed, at the wait that covers the group; poisoned until then. */
+    void (*cp_async)(void *dst, const void *src, int32_t size, int32_t bytes, const char *file, int32_t line);
+    void (*cp_async_commit)(void);
+    void (*cp_async_wait)(int32_t groups_left, int32_t everything);
+    void (*fail)(const char *kind, const char *what, const char *file, int32_t line); /* never returns */
+} fa_emu_api;
+
+/* What a running CUDA thread is. The core points the object's thread-local slot at it before every switch. */
+typedef struct fa_emu_thread {
+    fa_emu_uint3 thread, block, block_dim, grid_dim;
+    unsigned char *smem; /* dynamic shared memory of the block, exactly smem_bytes */
+    uint32_t smem_bytes, lane, warp;
+    const fa_emu_api *api;
+    /* Element (row * 16 + col) that lane l holds at index i of a fragment: map[type][l * len + i]. */
+    const uint16_t *wmma_map[FA_EMU_FRAG_TYPES];
+} fa_emu_thread;
+
+/* Symbols of the object: `fa_emu_slot` gives the calling OS thread's slot; `fa_emu_build` says how it was built. */
+typedef fa_emu_thread **fa_emu_slot_fn(void);
+typedef struct fa_emu_build {
+    int32_t abi;
+    int32_t asan, tsan;
+    char *static_smem_begin, *static_smem_end; /* __shared__ variables */
+} fa_emu_build_info;
+
+#endif

@@ -1,0 +1,80 @@
+/* The emulator's face to a kernel: force-included before a .cu that g++ compiles. Everything nvcc would have built in,
+ * in the same names, so that kernel code needs no change. */
+#ifndef FA_EMU_SHIM_H
+#define FA_EMU_SHIM_H
+
+#include "../emu_abi.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static const
+#define __managed__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __cluster_dims__(...)
+#define __grid_constant__
+#define __align__(n) alignas(n)
+#define __builtin_align__(n) alignas(n)
+#define __restrict__ __restrict
+#define __nv_is_extended_device_lambda_closure_type(...) false
+
+/* Dynamic shared memory: one heap block per CUDA block, of the launch's size and not a byte more. */
+#define FA_SHARED(type, name) type *name = reinterpret_cast<type *>(fa_emu_now()->smem)
+/* Static shared memory: one section of the object, filled with NaN before every block. `extern __shared__` is FA_SHARED's business. */
+#define __shared__ static __attribute__((section("fa_shared")))
+
+#if defined(__SANITIZE_THREAD__)
+#define FA_EMU_TSAN 1
+#else
+#define FA_EMU_TSAN 0
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define FA_EMU_ASAN 1
+#else
+#define FA_EMU_ASAN 0
+#endif
+
+/* The core points this at the running CUDA thread before it switches to it. */
+static thread_local fa_emu_thread *fa_emu_slot_value __attribute__((tls_model("initial-exec")));
+extern "C" __attribute__((visibility("default"), no_sanitize("address", "thread"))) fa_emu_thread **fa_emu_slot(void) {
+    return &fa_emu_slot_value;
+}
+extern "C" {
+extern char fa_emu_shared_begin[] __asm__("__start_fa_shared") __attribute__((weak, visibility("hidden")));
+extern char fa_emu_shared_end[] __asm__("__stop_fa_shared") __attribute__((weak, visibility("hidden")));
+extern __attribute__((visibility("default"))) const fa_emu_build_info fa_emu_build;
+const fa_emu_build_info fa_emu_build = {FA_EMU_ABI, FA_EMU_ASAN, FA_EMU_TSAN, fa_emu_shared_begin, fa_emu_shared_end};
+}
+
+static inline __attribute__((always_inline)) const fa_emu_thread *fa_emu_now() { return fa_emu_slot_value; }
+
+#define threadIdx (fa_emu_now()->thread)
+#define blockIdx (fa_emu_now()->block)
+#define blockDim (fa_emu_now()->block_dim)
+#define gridDim (fa_emu_now()->grid_dim)
+static constexpr int warpSize = FA_EMU_WARP;
+
+/* Where the kernel called a primitive: default arguments, so the kernel's own line reaches the report. */
+#define FA_EMU_HERE const char *file_ = __builtin_FILE(), int line_ = __builtin_LINE()
+#define FA_EMU_THERE file_, line_
+
+#include "fa_emu_types.h"
+
+#include "cuda_fp16.h"
+
+#include "fa_emu_warp.h"
+
+#include "fa_emu_math.h"
+
+#include "fa_emu_prims.h"
+
+#endif

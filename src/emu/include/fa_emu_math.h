@@ -1,0 +1,123 @@
+/* Device functions of arithmetic that C does not have under these names. Fast variants (__expf, ...) are computed in
+ * full precision: a kernel that passes here may still lose bits on the device, never the reverse. */
+#ifndef FA_EMU_MATH_H
+#define FA_EMU_MATH_H
+
+#define FA_EMU_MINMAX(T)                                                    \
+    static inline T min(T a, T b) { return b < a ? b : a; }                 \
+    static inline T max(T a, T b) { return b > a ? b : a; }
+FA_EMU_MINMAX(int)
+FA_EMU_MINMAX(unsigned)
+FA_EMU_MINMAX(long)
+FA_EMU_MINMAX(unsigned long)
+FA_EMU_MINMAX(long long)
+FA_EMU_MINMAX(unsigned long long)
+#undef FA_EMU_MINMAX
+static inline unsigned min(int a, unsigned b) { return min((unsigned)a, b); }
+static inline unsigned min(unsigned a, int b) { return min(a, (unsigned)b); }
+static inline unsigned max(int a, unsigned b) { return max((unsigned)a, b); }
+static inline unsigned max(unsigned a, int b) { return max(a, (unsigned)b); }
+static inline float min(float a, float b) { return fminf(a, b); }
+static inline float max(float a, float b) { return fmaxf(a, b); }
+static inline double min(double a, double b) { return fmin(a, b); }
+static inline double max(double a, double b) { return fmax(a, b); }
+
+/* Macros: glibc has hidden functions of these names. */
+#define __expf expf
+#define __exp10f exp10f
+#define __logf logf
+#define __log2f log2f
+#define __powf powf
+#define __sinf sinf
+#define __cosf cosf
+static inline float __fdividef(float x, float y) { return x / y; }
+static inline float __fdiv_rn(float x, float y) { return x / y; }
+static inline float __frcp_rn(float x) { return 1.0f / x; }
+static inline float __fsqrt_rn(float x) { return sqrtf(x); }
+static inline float rsqrtf(float x) { return (float)(1.0 / sqrt((double)x)); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+static inline float __frsqrt_rn(float x) { return rsqrtf(x); }
+static inline float __fadd_rn(float x, float y) { return x + y; }
+static inline float __fsub_rn(float x, float y) { return x - y; }
+static inline float __fmul_rn(float x, float y) { return x * y; }
+static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }
+
+template <typename To, typename From> static inline To fa_emu_bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "");
+    To to;
+    memcpy((void *)&to, &from, sizeof to);
+    return to;
+}
+static inline float __int_as_float(int x) { return fa_emu_bits<float>(x); }
+static inline int __float_as_int(float x) { return fa_emu_bits<int>(x); }
+static inline float __uint_as_float(unsigned x) { return fa_emu_bits<float>(x); }
+static inline unsigned __float_as_uint(float x) { return fa_emu_bits<unsigned>(x); }
+static inline long long __double_as_longlong(double x) { return fa_emu_bits<long long>(x); }
+static inline double __longlong_as_double(long long x) { return fa_emu_bits<double>(x); }
+static inline int __float2int_rn(float x) { return (int)lrintf(x); }
+static inline int __float2int_rz(float x) { return (int)x; }
+static inline int __float2int_rd(float x) { return (int)floorf(x); }
+static inline int __float2int_ru(float x) { return (int)ceilf(x); }
+static inline unsigned __float2uint_rz(float x) { return (unsigned)x; }
+static inline float __int2float_rn(int x) { return (float)x; }
+static inline float __uint2float_rn(unsigned x) { return (float)x; }
+
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+static inline unsigned __brev(unsigned x) {
+    unsigned r = 0;
+    for (int i = 0; i < 32; i++)
+        r |= (x >> i & 1u) << (31 - i);
+    return r;
+}
+static inline int __mul24(int x, int y) { return (int)((long long)(x << 8 >> 8) * (y << 8 >> 8)); }
+static inline int __mulhi(int x, int y) { return (int)((long long)x * y >> 32); }
+static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long long)x * y >> 32); }
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
+    const unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned r = 0;
+    for (int i = 0; i < 4; i++) {
+        const unsigned pick = s >> 4 * i & 0xf, byte = (unsigned)(both >> 8 * (pick & 7)) & 0xff;
+        r |= (pick & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << 8 * i;
+    }
+    return r;
+}
+static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shift) {
+    return (unsigned)((((unsigned long long)hi << 32 | lo) << (shift & 31)) >> 32);
+}
+static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift) {
+    return (unsigned)(((unsigned long long)hi << 32 | lo) >> (shift & 31));
+}
+
+/* Cached loads and streaming stores are plain ones here. */
+template <typename T> static inline T __ldg(const T *p) { return *p; }
+template <typename T> static inline T __ldcg(const T *p) { return *p; }
+template <typename T> static inline T __ldca(const T *p) { return *p; }
+template <typename T> static inline T __ldcs(const T *p) { return *p; }
+template <typename T> static inline T __ldlu(const T *p) { return *p; }
+template <typename T> static inline T __ldcv(const T *p) { return *(const volatile T *)p; }
+template <typename T> static inline void __stcg(T *p, T v) { *p = v; }
+template <typename T> static inline void __stcs(T *p, T v) { *p = v; }
+template <typename T> static inline void __stwb(T *p, T v) { *p = v; }
+template <typename T> static inline void __stwt(T *p, T v) { *p = v; }
+static inline size_t __cvta_generic_to_shared(const void *p) { return (size_t)p; }
+
+/* There is no clock worth reading: these count calls. */
+static inline long long clock64() { static thread_local long long now; return ++now; }
+static inline int clock() { return (int)clock64(); }
+static inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
+
+static inline void __trap(FA_EMU_HERE) { fa_emu_now()->api->fail("trap", "__trap", FA_EMU_THERE); __builtin_unreachable(); }
+static inline void __builtin_assume(bool) {}
+
+/* assert stops the block like a trap does. */
+#include <assert.h>
+#undef assert
+#define assert(condition) ((condition) ? (void)0 : fa_emu_now()->api->fail("trap", "assert: " #condition, __FILE__, __LINE__))
+
+#endif
