@@ -23,7 +23,7 @@ typedef struct clock_pair {
 /* Mapped host memory that the bench's kernels read and write. */
 typedef struct shared_page {
     atomic_int open, late;
-    clock_pair clocks[2][CLOCK_SLOTS]; /* before and after, by SM */
+    _Alignas(16) clock_pair clocks[2][CLOCK_SLOTS]; /* written in one piece; before and after, by SM */
 } shared_page;
 
 /* A captured graph and what it was captured from. */
