@@ -1,0 +1,232 @@
+/* wmma_qk: Q K^T on tensor cores through WMMA m16n16k16, P V on CUDA cores.
+ * Idea: a warp computes the scores of 16 rows as fragments, stores them in its own scratch in shared memory, and from there
+ *   goes on as light does: lanes share a row's softmax, then the head dimension of V.
+ * Predecessor: light. Knobs: M, N, WARPS, VEC, STAGES, SWIZZLE (of Q and K), ACC (of Q K^T), (maxreg).
+ * Shared memory: STAGES x {K [N][DIM], V [N][DIM] unpadded}, Q [M][DIM], per warp 16 x N/KEY_GROUPS scores, overwritten by
+ *   the weights; all of it used again for the parts of the output.
+ * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
+#include "wmma_tile.cuh"
+
+static_assert(FA_SPLITS == 1, "wmma_qk: SPLITS must be 1");
+static_assert(FA_M % 16 == 0 && FA_N % 16 == 0, "wmma_qk: M and N must be multiples of 16");
+static_assert(FA_STAGES == 1 || FA_STAGES == 2, "wmma_qk: STAGES must be 1 or 2");
+static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "wmma_qk: VEC must be 1, 2, 4 or 8");
+static_assert(FA_N % (16 * KEY_GROUPS) == 0, "wmma_qk: too many WARPS, each needs a 16x16 block of the M x N scores");
+
+/* As in light, for P V: lanes of 4 dimensions each; lanes left over share the keys. */
+constexpr int DIM_LANES = FA_DIM <= 16 ? 4 : FA_DIM <= 32 ? 8 : FA_DIM <= 64 ? 16 : 32;
+constexpr int LANE_GROUPS = FA_WARP_SIZE / DIM_LANES;
+constexpr int CHUNKS = fa_ceil_div(FA_DIM, 4 * DIM_LANES);
+static_assert(WARP_ROW_GROUPS * CHUNKS <= 2,
+              "wmma_qk: the outputs of M/WARPS rows do not fit a thread's registers (raise WARPS or lower M)");
+static_assert(FA_THREADS * (WARP_ROW_GROUPS * CHUNKS * 64 + 56) <= 65536,
+              "wmma_qk: the outputs do not fit the registers of this many WARPS at this head dimension");
+
+constexpr int K_BYTES = fa_tile_layout::bytes(FA_N), V_BYTES = FA_N * FA_DIM * 2, Q_BYTES = fa_tile_layout::bytes(FA_M);
+constexpr int SCRATCH_BYTES = 16 * SCORE_STRIDE * 4;
+constexpr int MAIN_BYTES = FA_STAGES * (K_BYTES + V_BYTES) + Q_BYTES + FA_WARPS * SCRATCH_BYTES;
+constexpr fa_parts PARTS(MAIN_BYTES, sizeof(float));
+constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
+
+FA_KERNEL_INFO(.threads = FA_THREADS, .smem_dynamic_bytes = fa_max(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16);
+
+struct fa_warp_rows {
+    float o_r[16][CHUNKS][4]; /* of all 16 rows, columns (chunk * DIM_LANES + lane % DIM_LANES) * 4 + x */
+    fa_row_state state;       /* of row lane/2 */
+};
+
+/* Scores of the warp's 16 rows and WARP_KEYS keys, to its scratch. */
+__device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s, const __half *k_s, int row_block,
+                                               int key_block)
+{
+    frag_acc s_r[WARP_KEYS / 16];
+#pragma unroll
+    for (int j = 0; j < WARP_KEYS / 16; j++)
+        wmma::fill_fragment(s_r[j], static_cast<acc_t>(0.0f));
+#pragma unroll 4
+    for (int d = 0; d < DIM_BLOCKS; d++) {
+        frag_rows q_r;
+        wmma::load_matrix_sync(q_r, q_s + fa_tile_layout::block(row_block, d), fa_tile_layout::LDM);
+#pragma unroll
+        for (int j = 0; j < WARP_KEYS / 16; j++) {
+            frag_keys k_r;
+            wmma::load_matrix_sync(k_r, k_s + fa_tile_layout::block(key_block + j, d), fa_tile_layout::LDM);
+            wmma::mma_sync(s_r[j], q_r, k_r, s_r[j]);
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < WARP_KEYS / 16; j++)
+        wmma::store_matrix_sync(score_s + j * 16, s_r[j], SCORE_STRIDE, wmma::mem_row_major);
+}
+
+/* Lanes with equal dimensions and different keys hold parts of a sum, added once at the end. */
+__device__ __forceinline__ void add_values(float (&o_r)[16][CHUNKS][4], const float *weight_s, const __half *v_s, int lane)
+{
+#pragma unroll 1
+    for (int key = lane / DIM_LANES * 4; key < WARP_KEYS; key += LANE_GROUPS * 4) {
+        float v_r[4][CHUNKS][4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int c = 0; c < CHUNKS; c++)
+                fa_read_floats(v_r[i][c],
+                               v_s + (key + i) * FA_DIM + min((c * DIM_LANES + lane % DIM_LANES) * 4, FA_DIM - 4));
+#pragma unroll
+        for (int r = 0; r < 16; r++) {
+            float p_r[4];
+            fa_read_floats(p_r, weight_s + r * SCORE_STRIDE + key);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+                    for (int x = 0; x < 4; x++)
+                        o_r[r][c][x] += p_r[i] * v_r[i][c][x];
+        }
+    }
+}
+
+/* One tile for 16 rows: `keys` is how many of the warp's keys lane/2's row sees, `masked` whether any row sees fewer
+ * than all. */
+__device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const __half *q_s, const __half *k_s, const __half *v_s,
+                                            float *scratch_s, int row_block, int key_block, int keys, bool masked,
+                                            float scale, int lane)
+{
+    __syncwarp(); /* the weights of the tile before have been used */
+    compute_scores(reinterpret_cast<acc_t *>(scratch_s), q_s, k_s, row_block, key_block);
+    __syncwarp();
+    float s_r[LANE_QUADS][4];
+    fa_read_scores(s_r, reinterpret_cast<const acc_t *>(scratch_s), lane);
+    const float m_tile = fa_mask_scores(s_r, scale, masked, keys, lane);
+
+    fa_row_state &state = rows.state;
+    if (__any_sync(FA_WARP_ALL, m_tile > state.m + RESCALE_AT)) {
+        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - fa_finite_max(m_new));
+#pragma unroll
+        for (int r = 0; r < 16; r++) {
+            const float row_factor = __shfl_sync(FA_WARP_ALL, factor, r * 2);
+#pragma unroll
+            for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+                for (int x = 0; x < 4; x++)
+                    rows.o_r[r][c][x] *= row_factor;
+        }
+        state.l *= factor;
+        state.m = m_new;
+    }
+    fa_exponentiate(s_r, state);
+    if constexpr (FA_ACC_FP16)
+        __syncwarp(); /* a weight is wider than a score and lies over another lane's */
+#pragma unroll
+    for (int i = 0; i < LANE_QUADS; i++)
+        *reinterpret_cast<float4 *>(scratch_s + lane / 2 * SCORE_STRIDE + fa_quad_col(i, lane)) =
+            make_float4(s_r[i][0], s_r[i][1], s_r[i][2], s_r[i][3]);
+    __syncwarp();
+    add_values(rows.o_r, scratch_s, v_s + key_block * 16 * FA_DIM, lane);
+}
+
+/* Parts of all warps to shared memory, and from there to the output. */
+__device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, fa_warp_rows (&rows)[WARP_ROW_GROUPS],
+                                       unsigned char *smem, int row_group, int key_group, int lane)
+{
+    float *part_s = reinterpret_cast<float *>(smem), *stat_s = part_s + KEY_GROUPS * FA_M * PARTS.stride;
+    const fa_stats stats = {stat_s, stat_s + KEY_GROUPS * FA_M};
+    const bool aligned = fa_rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
+    for (int col0 = 0; col0 < FA_DIM; col0 += PARTS.blocks * 16) {
+        const int cols = min(PARTS.blocks * 16, FA_DIM - col0);
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < WARP_ROW_GROUPS; i++) {
+            const int row0 = (row_group + i * FA_WARPS) * 16;
+            if (row0 >= FA_M || key_group >= KEY_GROUPS)
+                continue;
+            if (col0 == 0)
+                stats.put(key_group, row0, rows[i].state, lane);
+#pragma unroll
+            for (int r = 0; r < 16; r++)
+#pragma unroll
+                for (int c = 0; c < CHUNKS; c++) {
+                    const int col = (c * DIM_LANES + lane % DIM_LANES) * 4 - col0;
+                    const float(&part_r)[4] = rows[i].o_r[r][c];
+                    float4 sum = make_float4(part_r[0], part_r[1], part_r[2], part_r[3]);
+#pragma unroll
+                    for (int mask = DIM_LANES; mask < FA_WARP_SIZE; mask *= 2) {
+                        sum.x += __shfl_xor_sync(FA_WARP_ALL, sum.x, mask);
+                        sum.y += __shfl_xor_sync(FA_WARP_ALL, sum.y, mask);
+                        sum.z += __shfl_xor_sync(FA_WARP_ALL, sum.z, mask);
+                        sum.w += __shfl_xor_sync(FA_WARP_ALL, sum.w, mask);
+                    }
+                    if (lane < DIM_LANES && col >= 0 && col < cols)
+                        *reinterpret_cast<float4 *>(part_s + (key_group * FA_M + row0 + r) * PARTS.stride + col) = sum;
+                }
+        }
+        __syncthreads();
+        fa_write_output<PARTS.stride>(p, unit, stats, part_s, col0, cols, aligned);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED(unsigned char, raw_s);
+    unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
+    const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
+    /* Warps past ROW_GROUPS * KEY_GROUPS only copy. */
+    const int row_group = FA_WARPS >= ROW_GROUPS ? warp % ROW_GROUPS : warp;
+    const int key_group = FA_WARPS >= ROW_GROUPS ? warp / ROW_GROUPS : 0;
+    __half *q_s = reinterpret_cast<__half *>(smem), *k0_s = q_s + Q_BYTES / 2, *v0_s = k0_s + FA_STAGES * K_BYTES / 2;
+    float *scratch_s = reinterpret_cast<float *>(v0_s + FA_STAGES * V_BYTES / 2) + warp * (SCRATCH_BYTES / 4);
+    const fa_unit unit = fa_unit_of_block<FA_M>(p);
+    const bool k_aligned = fa_rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
+    const bool v_aligned = fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
+    const float scale = p.scale * FA_LOG2_E;
+
+    const auto load_tile = [&](int key0, int stage) {
+        __half *k_s = k0_s + stage * (K_BYTES / 2), *v_s = v0_s + stage * (V_BYTES / 2);
+        fa_fill_tile<FA_N>(unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
+                           [=](int row, int col) { return k_s + fa_tile_layout::offset(row, col); });
+        fa_fill_tile<FA_N>(unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
+                           [=](int row, int col) { return v_s + row * FA_DIM + col; });
+        if constexpr (FA_STAGES == 2)
+            cp_async_commit();
+    };
+
+    for (int stage = 0; stage < FA_STAGES; stage++)
+        fa_clear_padding(k0_s + stage * (K_BYTES / 2), FA_N);
+    fa_clear_padding(q_s, FA_M);
+    fa_fill_tile<FA_M>(unit.q_g, p.q_stride_s, unit.rows, fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
+                       [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
+    if constexpr (FA_STAGES == 2) {
+        cp_async_commit();
+        if (unit.keys > 0)
+            load_tile(0, 0);
+        cp_async_wait<0>();
+    }
+
+    fa_warp_rows rows[WARP_ROW_GROUPS] = {};
+#pragma unroll
+    for (int i = 0; i < WARP_ROW_GROUPS; i++)
+        rows[i].state.m = -FA_INF;
+    for (int key0 = 0, stage = 0; key0 < unit.keys; key0 += FA_N, stage ^= FA_STAGES - 1) {
+        if constexpr (FA_STAGES == 2)
+            cp_async_wait<0>();
+        __syncthreads(); /* two stages: this tile has landed; always: the tile before has been used */
+        if constexpr (FA_STAGES == 1) {
+            load_tile(key0, 0);
+            __syncthreads();
+        } else if (key0 + FA_N < unit.keys) {
+            load_tile(key0 + FA_N, stage ^ 1);
+        }
+        const __half *k_s = k0_s + stage * (K_BYTES / 2), *v_s = v0_s + stage * (V_BYTES / 2);
+        const int warp_key0 = key0 + key_group * WARP_KEYS;
+#pragma unroll
+        for (int i = 0; i < WARP_ROW_GROUPS; i++) {
+            const int row_block = row_group + i * FA_WARPS, row0 = unit.row0 + row_block * 16;
+            if (row_block >= ROW_GROUPS || key_group >= KEY_GROUPS || fa_keys_of_row(p, row0 + 15) <= warp_key0)
+                continue;
+            attend_tile(rows[i], q_s, k_s, v_s, scratch_s, row_block, key_group * (WARP_KEYS / 16),
+                        fa_keys_of_row(p, row0 + lane / 2) - warp_key0, fa_keys_of_row(p, row0) - warp_key0 < WARP_KEYS, scale,
+                        lane);
+        }
+    }
+    finish(p, unit, rows, smem, row_group, key_group, lane);
+}

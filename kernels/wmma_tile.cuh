@@ -1,0 +1,222 @@
+/* What the two WMMA kernels share: how warps divide a tile, how tiles lie in shared memory, the pipeline that fills
+ * them, scores of a warp and their softmax, and the sum of the parts at the end.
+ *
+ * A warp owns 16 query rows (or several groups of 16) and, where there are more warps than row groups, a part of the
+ * keys of each tile, with its own maximum, sum and output: warps meet only when a tile has landed, and once at the end.
+ * The layout of a WMMA fragment is unspecified, so rows are seen only in shared memory. */
+#ifndef FA_WMMA_TILE_CUH
+#define FA_WMMA_TILE_CUH
+
+#include "common.cuh"
+
+#include <mma.h>
+
+namespace wmma = nvcuda::wmma;
+
+/* Largest power of two that is at most x. */
+__host__ __device__ constexpr int fa_power_below(int x)
+{
+    return x < 2 ? 1 : 2 * fa_power_below(x / 2);
+}
+
+constexpr int ROW_GROUPS = FA_M / 16;
+constexpr int KEY_GROUPS = fa_power_below(FA_WARPS / fa_max(ROW_GROUPS, 1)); /* warps that share the keys of a row group */
+constexpr int WARP_ROW_GROUPS = fa_ceil_div(ROW_GROUPS, FA_WARPS);           /* row groups w, w + WARPS, ... of warp w */
+constexpr int WARP_KEYS = FA_N / KEY_GROUPS;
+constexpr int DIM_BLOCKS = fa_ceil_div(FA_DIM, 16), DIM_PAD = DIM_BLOCKS * 16;
+
+#if FA_ACC_FP16
+using acc_t = __half;
+#else
+using acc_t = float;
+#endif
+using frag_rows = wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major>; /* Q, P */
+using frag_keys = wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major>; /* K as K^T */
+using frag_values = wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major>;
+using frag_acc = wmma::fragment<wmma::accumulator, 16, 16, 16, acc_t>;
+
+/* A tile of halves in shared memory that WMMA reads in 16x16 blocks with one leading dimension.
+ * SWIZZLE 0: rows padded by 16 bytes, so that eight rows of a block lie in different banks.
+ * SWIZZLE 1: no padding, each block on its own 512 bytes (two rows share a bank), at column block XOR row block. */
+struct fa_tile_layout {
+    static constexpr int STRIDE = DIM_PAD + 8, LDM = FA_SWIZZLE ? 16 : STRIDE;
+    static constexpr int MASK = (DIM_BLOCKS & -DIM_BLOCKS) - 1;
+    __host__ __device__ static constexpr int bytes(int rows) { return rows * (FA_SWIZZLE ? DIM_PAD : STRIDE) * 2; }
+    __device__ static int block(int row_block, int col_block)
+    {
+        if constexpr (FA_SWIZZLE)
+            return (row_block * DIM_BLOCKS + (col_block ^ (row_block & MASK))) * 256;
+        else
+            return row_block * 16 * STRIDE + col_block * 16;
+    }
+    __device__ static int offset(int row, int col) { return block(row / 16, col / 16) + row % 16 * LDM + col % 16; }
+};
+
+/* Order of copying: four rows of a block before the next block, so that the writes of eight lanes fill all banks. */
+template <int COLS, int VEC> struct fa_block_order {
+    static constexpr int PER_ROW = 16 / VEC, PER_QUAD = 4 * COLS / VEC;
+    __device__ static int row(int piece) { return piece / PER_QUAD * 4 + piece % (4 * PER_ROW) / PER_ROW; }
+    __device__ static int col(int piece) { return piece % PER_QUAD / (4 * PER_ROW) * 16 + piece % PER_ROW * VEC; }
+};
+template <bool CONDITION, class A, class B> struct fa_choose { using type = A; };
+template <class A, class B> struct fa_choose<false, A, B> { using type = B; };
+template <int VEC>
+using fa_copy_order = typename fa_choose<FA_SWIZZLE && FA_DIM % 16 == 0, fa_block_order<FA_DIM, VEC>,
+                                         fa_row_order<FA_DIM, VEC>>::type;
+
+/* VEC halves without passing through registers; nothing is read when !present. */
+template <int VEC> __device__ __forceinline__ void fa_copy_async(void *dst_s, const void *src_g, bool present)
+{
+    static_assert(VEC == 2 || VEC == 4 || VEC == 8);
+    if constexpr (VEC == 8)
+        cp_async_16(dst_s, src_g, present ? 16 : 0);
+    else if constexpr (VEC == 4)
+        cp_async_8(dst_s, src_g, present ? 8 : 0);
+    else
+        cp_async_4(dst_s, src_g, present ? 4 : 0);
+}
+
+/* Rows [0, rows) of a [TILE_ROWS][FA_DIM] tile to place(row, col); the rest zero. With two stages the copy is
+ * asynchronous where its width allows it (4 bytes at least), and the caller commits and waits. */
+template <int TILE_ROWS, class PLACE>
+__device__ __forceinline__ void fa_fill_tile(const __half *src_g, fa_i64 stride, int rows, bool aligned, const PLACE &place)
+{
+    using order = fa_copy_order<FA_VEC>;
+    if constexpr (FA_STAGES == 2 && FA_VEC > 1) {
+        if (aligned) {
+            constexpr int PIECES = TILE_ROWS * FA_DIM / FA_VEC;
+#pragma unroll
+            for (int first = 0; first < PIECES; first += FA_THREADS) {
+                const int piece = first + threadIdx.x, row = order::row(piece), col = order::col(piece);
+                if (PIECES % FA_THREADS == 0 || piece < PIECES)
+                    fa_copy_async<FA_VEC>(place(row, col), row < rows ? src_g + row * stride + col : src_g, row < rows);
+            }
+            return;
+        }
+    } else if (aligned) {
+        fa_load_pieces<FA_VEC, TILE_ROWS, FA_DIM, order>(src_g, stride, rows, place);
+        return;
+    }
+    fa_load_pieces<1, TILE_ROWS, FA_DIM, fa_copy_order<1>>(src_g, stride, rows, place);
+}
+
+/* Columns FA_DIM..DIM_PAD of a tile, once: no copy touches them. */
+__device__ __forceinline__ void fa_clear_padding(__half *tile_s, int rows)
+{
+    if constexpr (DIM_PAD > FA_DIM)
+        for (int row = threadIdx.x; row < rows; row += FA_THREADS)
+            *reinterpret_cast<uint4 *>(tile_s + fa_tile_layout::offset(row, FA_DIM)) = uint4{};
+}
+
+/* Scores of 16 rows and WARP_KEYS keys lie in the warp's own scratch; lanes 2r and 2r+1 share row r, taking its groups
+ * of four columns in turn, which touches every bank once. The row stride is 8 words more than a multiple of 32 banks. */
+constexpr int SCORE_STRIDE = WARP_KEYS + 8;
+constexpr int LANE_QUADS = WARP_KEYS / 8;
+
+__device__ __forceinline__ int fa_quad_col(int quad, int lane)
+{
+    return (quad * 2 + lane % 2) * 4;
+}
+
+__device__ __forceinline__ void fa_read_scores(float (&s_r)[LANE_QUADS][4], const acc_t *score_s, int lane)
+{
+#pragma unroll
+    for (int i = 0; i < LANE_QUADS; i++)
+        fa_read_floats(s_r[i], score_s + lane / 2 * SCORE_STRIDE + fa_quad_col(i, lane));
+}
+
+/* Where the rows of a warp stand in the online softmax; each lane for row lane/2, l only for its own columns. */
+struct fa_row_state {
+    float m, l;
+};
+
+/* Scales, masks (columns from `keys` on) and returns the row's largest score. */
+__device__ __forceinline__ float fa_mask_scores(float (&s_r)[LANE_QUADS][4], float scale, bool masked, int keys, int lane)
+{
+    float m = -FA_INF;
+#pragma unroll
+    for (int i = 0; i < LANE_QUADS; i++)
+#pragma unroll
+        for (int x = 0; x < 4; x++) {
+            s_r[i][x] = masked && fa_quad_col(i, lane) + x >= keys ? -FA_INF : s_r[i][x] * scale;
+            m = fmaxf(m, s_r[i][x]);
+        }
+    return fmaxf(m, __shfl_xor_sync(FA_WARP_ALL, m, 1));
+}
+
+/* The output is rescaled only when a maximum grows by more than this (log2): 2^8 keeps halves of P in range. */
+constexpr float RESCALE_AT = FA_ACC_FP16 ? 0.0f : 8.0f;
+
+/* Scores to weights relative to m, and their sum. */
+__device__ __forceinline__ void fa_exponentiate(float (&s_r)[LANE_QUADS][4], fa_row_state &state)
+{
+    const float base = fa_finite_max(state.m);
+#pragma unroll
+    for (int i = 0; i < LANE_QUADS; i++)
+#pragma unroll
+        for (int x = 0; x < 4; x++) {
+            s_r[i][x] = exp2_approx(s_r[i][x] - base);
+            state.l += s_r[i][x];
+        }
+}
+
+/* The parts of the key groups lie in shared memory, [KEY_GROUPS][FA_M] rows of PART_STRIDE columns, PART_BLOCKS blocks
+ * of 16 columns at a time: as many as fit where the tiles were. */
+struct fa_parts {
+    int blocks, stride, bytes;
+    __host__ __device__ constexpr fa_parts(int main_bytes, int size) : blocks(DIM_BLOCKS), stride(0), bytes(0)
+    {
+        const int stats = KEY_GROUPS * FA_M * 8;
+        while (blocks > 1 && stats + KEY_GROUPS * FA_M * (blocks * 16 + 8) * size > main_bytes)
+            blocks--;
+        stride = blocks * 16 + 8;
+        bytes = stats + KEY_GROUPS * FA_M * stride * size;
+    }
+};
+
+/* One row's maximum and sum per key group. */
+struct fa_stats {
+    float *m_s, *l_s; /* [KEY_GROUPS][FA_M] */
+    __device__ void put(int key_group, int row0, const fa_row_state &state, int lane) const
+    {
+        const float l = state.l + __shfl_xor_sync(FA_WARP_ALL, state.l, 1);
+        if (lane % 2 == 0) {
+            m_s[key_group * FA_M + row0 + lane / 2] = state.m;
+            l_s[key_group * FA_M + row0 + lane / 2] = l;
+        }
+    }
+};
+
+/* Columns [col0, col0 + cols) of the output: the key groups' parts, brought to one maximum and divided by the sum. */
+template <int STRIDE, class PART>
+__device__ __forceinline__ void fa_write_output(const fa_params &p, const fa_unit &unit, const fa_stats &stats,
+                                                const PART *part_s, int col0, int cols, bool aligned)
+{
+    const int per_row = cols / 4;
+    for (int piece = threadIdx.x; piece < FA_M * per_row; piece += FA_THREADS) {
+        const int row = piece / per_row, col = piece % per_row * 4;
+        if (row >= unit.rows || col0 + col >= FA_DIM)
+            continue;
+        float m = -FA_INF, l = 0.0f, sum_r[4] = {};
+#pragma unroll
+        for (int g = 0; g < KEY_GROUPS; g++)
+            m = fmaxf(m, stats.m_s[g * FA_M + row]);
+#pragma unroll
+        for (int g = 0; g < KEY_GROUPS; g++) {
+            const float factor = exp2_approx(stats.m_s[g * FA_M + row] - fa_finite_max(m));
+            float part_r[4];
+            fa_read_floats(part_r, part_s + (g * FA_M + row) * STRIDE + col);
+            l += stats.l_s[g * FA_M + row] * factor;
+#pragma unroll
+            for (int x = 0; x < 4; x++)
+                sum_r[x] += part_r[x] * factor;
+        }
+        const float inverse = l > 0.0f ? 1.0f / l : 0.0f;
+#pragma unroll
+        for (int x = 0; x < 4; x++)
+            sum_r[x] *= inverse;
+        fa_write_halves(unit.o_g + row * p.o_stride_s + col0 + col, sum_r, aligned);
+    }
+}
+
+#endif
