@@ -1,0 +1,181 @@
+/* The FP64 reference against the plainest possible attention, its sampling, and its baseline. */
+#include "../../src/reference.h"
+
+#include <math.h>
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim, bool causal)
+{
+    return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
+}
+
+/* Straight from the definition, in long double. */
+static void plain_row(const fa_problem *p, const fa_tensors *t, int64_t flat, long double *out)
+{
+    const int64_t row = flat % p->seq_q, head = flat / p->seq_q % p->heads, batch = flat / p->seq_q / p->heads;
+    const int64_t kv = (batch * p->kv_heads + head * p->kv_heads / p->heads) * p->seq_kv;
+    long double sum = 0;
+    memset(out, 0, (size_t)p->dim * sizeof *out);
+    for (int64_t key = 0; key < p->seq_kv; key++) {
+        if (p->causal && key > row + p->seq_kv - p->seq_q)
+            continue;
+        long double logit = 0;
+        for (int32_t d = 0; d < p->dim; d++)
+            logit += (long double)fa_half_to_float(t->q[flat * p->dim + d]) * (long double)fa_half_to_float(t->k[(kv + key) * p->dim + d]);
+        const long double weight = expl(logit * (long double)p->scale);
+        sum += weight;
+        for (int32_t d = 0; d < p->dim; d++)
+            out[d] += weight * (long double)fa_half_to_float(t->v[(kv + key) * p->dim + d]);
+    }
+    for (int32_t d = 0; d < p->dim; d++)
+        out[d] = sum > 0 ? out[d] / sum : 0;
+}
+
+static void equals_the_definition(void **state)
+{
+    (void)state;
+    const fa_problem shapes[] = {
+        shape(1, 1, 1, 1, 1, 16, false),    shape(2, 4, 2, 37, 65, 24, false), shape(1, 6, 3, 70, 129, 64, true), shape(2, 2, 1, 90, 33, 40, true),
+        shape(1, 3, 1, 1, 300, 128, true),  shape(1, 1, 1, 63, 64, 256, true), shape(1, 2, 2, 5, 191, 80, false),
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
+            const fa_problem *p = &shapes[i];
+            fa_tensors t = fa_tensors_make(p, (fa_dist)dist, 3);
+            fa_reference r = fa_reference_make(p, &t, 16, false, 3);
+            assert_int_equal(r.row_count, p->batch * p->heads * p->seq_q);
+            for (int64_t flat = 0; flat < r.row_count; flat++) {
+                long double plain[256];
+                plain_row(p, &t, flat, plain);
+                assert_int_equal(r.rows[flat], flat);
+                for (int32_t d = 0; d < p->dim; d++)
+                    assert_true(fabs(r.exact[flat * p->dim + d] - (double)plain[d]) <= 1e-12 * (1.0 + fabs((double)plain[d])));
+            }
+            fa_reference_free(&r);
+            fa_tensors_free(&t);
+        }
+}
+
+static void rows_without_a_key_are_zero(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(1, 2, 1, 50, 20, 32, true);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
+    for (int64_t i = 0; i < r.row_count * 32; i++)
+        if (i / 32 % 50 < 30) {
+            assert_float_equal(r.exact[i], 0.0, 0.0);
+            assert_int_equal(r.baseline[i], 0);
+        } else {
+            assert_true(r.exact[i] != 0.0);
+        }
+    fa_reference_free(&r);
+    fa_tensors_free(&t);
+}
+
+static double baseline_rmse(const fa_problem *p, const fa_tensors *t, bool acc_fp16)
+{
+    fa_reference r = fa_reference_make(p, t, 64, acc_fp16, 1);
+    double squares = 0.0;
+    for (int64_t i = 0; i < r.row_count * p->dim; i++)
+        squares += pow((double)fa_half_to_float(r.baseline[i]) - r.exact[i], 2.0);
+    const double rmse = sqrt(squares / (double)(r.row_count * p->dim));
+    fa_reference_free(&r);
+    return rmse;
+}
+
+/* The baseline is off by what FP16 is off by; the lower class by clearly more. */
+static void baseline_is_naive_fp16(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(1, 4, 4, 256, 512, 64, false);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    const double fp32 = baseline_rmse(&p, &t, false), fp16 = baseline_rmse(&p, &t, true);
+    assert_true(fp32 > 1e-5 && fp32 < 1e-4);
+    assert_true(fp16 > 4.0 * fp32 && fp16 < 1e-2);
+    fa_tensors_free(&t);
+}
+
+/* A logit beyond FP16 must not turn the baseline, and with it the limits, into infinity. */
+static void baseline_stays_finite(void **state)
+{
+    (void)state;
+    fa_problem p = shape(1, 1, 1, 32, 64, 64, false);
+    p.scale = 1e5f;
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    for (int acc_fp16 = 0; acc_fp16 < 2; acc_fp16++) {
+        fa_reference r = fa_reference_make(&p, &t, 16, acc_fp16, 3);
+        for (int64_t i = 0; i < r.row_count * 64; i++)
+            assert_true(isfinite(fa_half_to_float(r.baseline[i])) && isfinite(r.exact[i]));
+        fa_reference_free(&r);
+    }
+    fa_tensors_free(&t);
+}
+
+static void threads_do_not_matter(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(2, 3, 1, 70, 200, 40, true);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_OUTLIER, 3);
+    const int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    fa_reference a = fa_reference_make(&p, &t, 16, false, 3);
+    omp_set_num_threads(3);
+    fa_reference b = fa_reference_make(&p, &t, 16, false, 3);
+    omp_set_num_threads(threads);
+    assert_memory_equal(a.exact, b.exact, (size_t)a.row_count * 40 * sizeof *a.exact);
+    assert_memory_equal(a.baseline, b.baseline, (size_t)a.row_count * 40 * sizeof *a.baseline);
+    fa_reference_free(&a);
+    fa_reference_free(&b);
+    fa_tensors_free(&t);
+}
+
+/* Too much work for all rows: ascending, without repeats, every head seen, ends of tiles among them, values right. */
+static void long_sequences_are_sampled(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(1, 4, 2, 5000, 5000, 16, true);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    const double before = fa_now_s();
+    fa_reference r = fa_reference_make(&p, &t, 48, false, 3), other = fa_reference_make(&p, &t, 48, false, 4);
+    assert_true(fa_now_s() - before < 10.0);
+    assert_true(r.row_count > 1000 && r.row_count < 4 * 5000);
+    assert_int_equal(r.rows[0], 0);
+    assert_int_equal(r.rows[r.row_count - 1], 4 * 5000 - 1);
+    int64_t heads[4] = {0}, firsts = 0, lasts = 0;
+    for (int64_t i = 0; i < r.row_count; i++) {
+        assert_true(i == 0 || r.rows[i] > r.rows[i - 1]);
+        const int64_t row = r.rows[i] % 5000;
+        heads[r.rows[i] / 5000]++;
+        firsts += row % 48 == 0;
+        lasts += row % 48 == 47 || row == 4999;
+        if (i % 97 == 0) {
+            long double plain[256];
+            plain_row(&p, &t, r.rows[i], plain);
+            for (int32_t d = 0; d < 16; d++)
+                assert_true(fabs(r.exact[i * 16 + d] - (double)plain[d]) < 1e-12);
+        }
+    }
+    for (int head = 0; head < 4; head++)
+        assert_true(heads[head] > r.row_count / 8);
+    assert_true(firsts > r.row_count / 10 && lasts > r.row_count / 10);
+    assert_true(r.row_count != other.row_count || memcmp(r.rows, other.rows, (size_t)r.row_count * sizeof *r.rows) != 0);
+    fa_reference_free(&r);
+    fa_reference_free(&other);
+    fa_tensors_free(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_the_definition), cmocka_unit_test(rows_without_a_key_are_zero), cmocka_unit_test(baseline_is_naive_fp16),
+        cmocka_unit_test(baseline_stays_finite), cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(long_sequences_are_sampled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

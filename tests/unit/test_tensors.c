@@ -1,0 +1,228 @@
+/* Inputs: conversion, determinism, and that every distribution does what its name says. */
+#include "../../src/tensors.h"
+
+#include <math.h>
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim, bool causal)
+{
+    return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
+}
+
+static void halves_round_trip(void **state)
+{
+    (void)state;
+    for (uint32_t half = 0; half < 65536; half++) {
+        const float value = fa_half_to_float((uint16_t)half);
+        if ((half & 0x7C00) == 0x7C00 && (half & 0x3FF))
+            assert_true(isnan(value) && isnan(fa_half_to_float(fa_float_to_half(value))));
+        else
+            assert_int_equal(fa_float_to_half(value), half);
+    }
+}
+
+/* Between any two neighbours: the middle goes to the even one, a hair to either side to the nearer. */
+static void halves_round_to_nearest_even(void **state)
+{
+    (void)state;
+    for (uint32_t half = 0; half < 0x7BFF; half++) {
+        const float low = fa_half_to_float((uint16_t)half), high = fa_half_to_float((uint16_t)(half + 1));
+        const float middle = 0.5f * (low + high);
+        assert_int_equal(fa_float_to_half(middle), half % 2 ? half + 1 : half);
+        assert_int_equal(fa_float_to_half(nextafterf(middle, 0.0f)), half);
+        assert_int_equal(fa_float_to_half(nextafterf(middle, INFINITY)), half + 1);
+        assert_int_equal(fa_float_to_half(-middle), 0x8000 | (half % 2 ? half + 1 : half));
+    }
+    assert_int_equal(fa_float_to_half(65519.99f), 0x7BFF);
+    assert_int_equal(fa_float_to_half(65520.0f), 0x7C00);
+    assert_int_equal(fa_float_to_half(-INFINITY), 0xFC00);
+    assert_int_equal(fa_float_to_half(1e-30f), 0);
+}
+
+static void same_seed_same_tensors(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(2, 4, 2, 33, 47, 24, true);
+    const int threads = omp_get_max_threads();
+    for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
+        omp_set_num_threads(1);
+        fa_tensors a = fa_tensors_make(&p, (fa_dist)dist, 7);
+        omp_set_num_threads(3);
+        fa_tensors b = fa_tensors_make(&p, (fa_dist)dist, 7), c = fa_tensors_make(&p, (fa_dist)dist, 8);
+        omp_set_num_threads(threads);
+        assert_int_equal(a.q_count, fa_problem_q_count(&p));
+        assert_int_equal(a.kv_count, fa_problem_kv_count(&p));
+        assert_memory_equal(a.q, b.q, a.q_count * 2);
+        assert_memory_equal(a.k, b.k, a.kv_count * 2);
+        assert_memory_equal(a.v, b.v, a.kv_count * 2);
+        assert_true(memcmp(a.q, c.q, a.q_count * 2) != 0);
+        fa_tensors_free(&a);
+        fa_tensors_free(&b);
+        fa_tensors_free(&c);
+    }
+}
+
+static void q_k_v_are_independent(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(1, 4, 4, 256, 256, 64, false);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 42);
+    const uint16_t *pairs[3][2] = {{t.q, t.k}, {t.k, t.v}, {t.q, t.v}};
+    for (int i = 0; i < 3; i++) {
+        double product = 0.0;
+        for (size_t k = 0; k < t.q_count; k++)
+            product += (double)fa_half_to_float(pairs[i][0][k]) * (double)fa_half_to_float(pairs[i][1][k]);
+        assert_true(fabs(product / sqrt((double)t.q_count)) < 5.0);
+    }
+    fa_tensors_free(&t);
+}
+
+/* Mean, variance, kurtosis, and the correlation of neighbours. */
+static void moments(const uint16_t *data, size_t count, double variance, double kurtosis, double tolerance)
+{
+    double sums[5] = {0}, neighbours = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        const double x = (double)fa_half_to_float(data[i]);
+        double power = 1.0;
+        for (int k = 0; k < 5; k++, power *= x)
+            sums[k] += power;
+        neighbours += i > 0 ? x * (double)fa_half_to_float(data[i - 1]) : 0.0;
+    }
+    const double n = (double)count;
+    assert_true(fabs(sums[1] / n) < 5.0 * sqrt(variance / n));
+    assert_true(fabs(sums[2] / n - variance) < tolerance * variance);
+    assert_true(fabs(sums[4] / n / (variance * variance) - kurtosis) < 3.0 * tolerance * kurtosis);
+    assert_true(fabs(neighbours / n) < 5.0 * variance / sqrt(n));
+}
+
+static void distributions_have_their_moments(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(2, 4, 4, 512, 512, 64, false);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 1);
+    moments(t.q, t.q_count, 1.0, 3.0, 0.02);
+    moments(t.k, t.kv_count, 1.0, 3.0, 0.02);
+    moments(t.v, t.kv_count, 1.0, 3.0, 0.02);
+    fa_tensors_free(&t);
+    t = fa_tensors_make(&p, FA_DIST_UNIFORM, 1);
+    moments(t.q, t.q_count, 1.0 / 3.0, 1.8, 0.02);
+    moments(t.v, t.kv_count, 1.0 / 3.0, 1.8, 0.02);
+    fa_tensors_free(&t);
+    t = fa_tensors_make(&p, FA_DIST_SHARP, 1);
+    moments(t.q, t.q_count, 16.0, 3.0, 0.02);
+    moments(t.k, t.kv_count, 1.0, 3.0, 0.02);
+    fa_tensors_free(&t);
+    t = fa_tensors_make(&p, FA_DIST_OUTLIER, 1);
+    moments(t.k, t.kv_count, 1.099, 3.0 * (0.999 + 10.0) / (1.099 * 1.099), 0.1);
+    fa_tensors_free(&t);
+}
+
+static float logit(const fa_problem *p, const fa_tensors *t, size_t q_row, size_t k_row)
+{
+    float sum = 0.0f;
+    for (int32_t d = 0; d < p->dim; d++)
+        sum += fa_half_to_float(t->q[q_row * (size_t)p->dim + (size_t)d]) * fa_half_to_float(t->k[k_row * (size_t)p->dim + (size_t)d]);
+    return sum * p->scale;
+}
+
+/* Every key above all before it: a new maximum in every tile, whatever its size. Up to a million keys. */
+static void ramps_are_strict(void **state)
+{
+    (void)state;
+    const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),    shape(1, 2, 1, 2, 129, 16, true),   shape(1, 1, 1, 2, 1000, 64, false),
+                                 shape(1, 1, 1, 2, 8192, 80, false), shape(1, 1, 1, 1, 70000, 256, false), shape(1, 1, 1, 1, 1048576, 16, false)};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int falling = 0; falling < 2; falling++) {
+            const fa_problem *p = &shapes[i];
+            fa_tensors t = fa_tensors_make(p, falling ? FA_DIST_FALLING : FA_DIST_RISING, 5);
+            float before = falling ? INFINITY : -INFINITY;
+            for (int32_t key = 0; key < p->seq_kv; key++) {
+                const float now = logit(p, &t, (size_t)p->seq_q - 1, (size_t)key);
+                assert_true(falling ? now < before : now > before);
+                before = now;
+            }
+            if (p->seq_kv > 100)
+                assert_true(fabsf(before) > 1.5f && fabsf(before) < 40.0f);
+            fa_tensors_free(&t);
+        }
+}
+
+/* One key holds nearly all of the weight, V says which, and it is not the same one for every row. */
+static void needles_dominate(void **state)
+{
+    (void)state;
+    const fa_problem shapes[] = {shape(1, 4, 2, 60, 50, 16, true), shape(2, 2, 1, 40, 3000, 64, false), shape(1, 1, 1, 20, 30000, 24, false)};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const fa_problem *p = &shapes[i];
+        fa_tensors t = fa_tensors_make(p, FA_DIST_NEEDLE, 5);
+        int64_t distinct = 0, last = -1;
+        for (int32_t flat = 0; flat < p->batch * p->heads * p->seq_q; flat++) {
+            const int32_t keys = fa_problem_row_keys(p, flat % p->seq_q);
+            const int32_t head = flat / p->seq_q % p->heads, batch = flat / p->seq_q / p->heads;
+            const size_t first = ((size_t)batch * (size_t)p->kv_heads + (size_t)(head / (p->heads / p->kv_heads))) * (size_t)p->seq_kv;
+            double weight = 0.0, best = -INFINITY;
+            int32_t needle = -1;
+            for (int32_t key = 0; key < keys; key++) {
+                const double now = (double)logit(p, &t, (size_t)flat, first + (size_t)key);
+                weight = now > best ? weight * exp(best - now) + 1.0 : weight + exp(now - best);
+                needle = now > best ? key : needle;
+                best = fmax(best, now);
+            }
+            if (keys == 0)
+                continue;
+            assert_true(1.0 / weight > 0.97);
+            distinct += needle != last;
+            last = needle;
+            int32_t decoded = 0;
+            for (int32_t digit = 0; digit < 4; digit++) {
+                const float code = fa_half_to_float(t.v[(first + (size_t)needle) * (size_t)p->dim + (size_t)digit]);
+                decoded |= (int32_t)(code * 16.0f + 16.0f) << (5 * digit);
+            }
+            assert_int_equal(decoded, needle);
+        }
+        assert_true(distinct > p->seq_q / 2);
+        fa_tensors_free(&t);
+    }
+}
+
+static void v_is_constant_or_coded(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(2, 4, 2, 8, 100, 40, false);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_CONSTANT_V, 5);
+    for (int32_t head = 0; head < 4; head++) {
+        const uint16_t *v = t.v + (size_t)head * 100 * 40;
+        for (int32_t key = 1; key < 100; key++)
+            assert_memory_equal(v, v + key * 40, 80);
+        if (head > 0)
+            assert_memory_not_equal(v, t.v, 80);
+    }
+    fa_tensors_free(&t);
+    t = fa_tensors_make(&p, FA_DIST_CODED, 5);
+    for (int32_t row = 0; row < 400; row++) {
+        const uint16_t *v = t.v + row * 40;
+        for (int32_t d = 0; d < 40; d += 4) {
+            assert_float_equal(fa_half_to_float(v[d]) * 512 + 512, (float)(row / 200), 0);
+            assert_float_equal(fa_half_to_float(v[d + 1]) * 512 + 512, (float)(row / 100 % 2), 0);
+            assert_float_equal(fa_half_to_float(v[d + 2]) * 512 + 512, d + 2, 0);
+            assert_float_equal(fa_half_to_float(v[d + 3]) * 512 + 512, (float)(row % 100 * 1024 / 100), 0);
+        }
+    }
+    fa_tensors_free(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves_round_trip), cmocka_unit_test(halves_round_to_nearest_even), cmocka_unit_test(same_seed_same_tensors),
+        cmocka_unit_test(q_k_v_are_independent), cmocka_unit_test(distributions_have_their_moments), cmocka_unit_test(ramps_are_strict),
+        cmocka_unit_test(needles_dominate), cmocka_unit_test(v_is_constant_or_coded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
