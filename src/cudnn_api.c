@@ -36,8 +36,13 @@ fa_status fa_cudnn_check(const fa_cudnn_api *api, int code, fa_status status, co
 {
     if (code == FA_CUDNN_SUCCESS)
         return FA_PASS;
-    char words[2048] = "";
+    char words[1024] = ""; /* several lines, one per layer of the library */
     api->last_error_string(words, sizeof words);
+    size_t size = strlen(words);
+    while (size > 0 && words[size - 1] == '\n')
+        words[--size] = '\0';
+    for (char *end = words; (end = strchr(end, '\n')) != NULL;)
+        *end = ' ';
     return fa_refuse(why, status, "cuDNN %zu.%zu.%zu: %s: %s: %s", api->version / 10000, api->version / 100 % 100,
                      api->version % 100, call, api->error_string(code), words);
 }

@@ -6,7 +6,7 @@
 #include "cuda_api.h"
 
 /* cudnnStatus_t, cudnnDataType_t, ... are int-sized enums; cudnnBackendDescriptor_t is void *. */
-enum { FA_CUDNN_SUCCESS = 0 };
+enum { FA_CUDNN_SUCCESS = 0, FA_CUDNN_NOT_SUPPORTED = 3000 };
 enum { FA_CUDNN_FLOAT = 0, FA_CUDNN_HALF = 2, FA_CUDNN_INT32 = 4, FA_CUDNN_BOOLEAN = 11 };
 enum { FA_CUDNN_REDUCE_ADD = 0, FA_CUDNN_REDUCE_MAX = 3 };
 enum { FA_CUDNN_HEUR_FALLBACK = 2, FA_CUDNN_HEUR_A = 3 };
@@ -18,6 +18,7 @@ enum {
     FA_CUDNN_DIV = 6,
     FA_CUDNN_SUB = 9,
     FA_CUDNN_EXP = 13,
+    FA_CUDNN_LOG = 15,
     FA_CUDNN_CMP_GE = 303,
     FA_CUDNN_GEN_INDEX = 501,
     FA_CUDNN_BINARY_SELECT = 601,

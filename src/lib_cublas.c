@@ -10,7 +10,9 @@
 
 #include <stdlib.h>
 
+#ifndef FA_CUBLAS_SCORE_BYTES
 #define FA_CUBLAS_SCORE_BYTES ((int64_t)1 << 30)
+#endif
 /* What cuBLAS's manual recommends for Hopper. Ours, so that capture into a graph is legal. */
 #define FA_CUBLAS_WORKSPACE_BYTES ((size_t)32 << 20)
 

@@ -75,8 +75,10 @@ static fa_status find_plan(fa_cudnn *self, void *operation_graph)
     }
     if (self->plan)
         return FA_PASS;
-    return graph->status != FA_PASS ? graph->status
-                                    : fa_refuse(graph->why, FA_NOT_RUN, "cuDNN %zu: no engine for this attention", self->api.version);
+    if (graph->status != FA_PASS)
+        return graph->status;
+    return fa_cudnn_check(&self->api, FA_CUDNN_NOT_SUPPORTED, FA_NOT_RUN, "the heuristics offer no engine for this attention",
+                          graph->why);
 }
 
 /* The mask cuDNN would have to apply, in words when it cannot. */

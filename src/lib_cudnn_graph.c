@@ -153,17 +153,21 @@ static void *mask(fa_cudnn_graph *graph, void *scores, const int64_t dims[4], bo
     return masked;
 }
 
-/* FP16 weights, the type the second matmul takes. */
+/* FP16 weights, the type the second matmul takes. The engines know softmax by all of its steps, so the row's log-sum-exp is in
+ * the graph too; virtual, it is never stored. */
 static void *softmax(fa_cudnn_graph *graph, void *scores, const int64_t dims[4])
 {
     const int64_t row[4] = {dims[0], dims[1], dims[2], 1};
     void *high = intermediate(graph, FA_CUDNN_FLOAT, row), *sum = intermediate(graph, FA_CUDNN_FLOAT, row);
+    void *log_sum = intermediate(graph, FA_CUDNN_FLOAT, row), *stats = intermediate(graph, FA_CUDNN_FLOAT, row);
     void *shifted = intermediate(graph, FA_CUDNN_FLOAT, dims), *power = intermediate(graph, FA_CUDNN_FLOAT, dims);
     void *weights = intermediate(graph, FA_CUDNN_HALF, dims);
     reduce(graph, FA_CUDNN_REDUCE_MAX, scores, high);
     pointwise(graph, FA_CUDNN_SUB, FA_CUDNN_FLOAT, 0, scores, high, NULL, shifted);
     pointwise(graph, FA_CUDNN_EXP, FA_CUDNN_FLOAT, 0, shifted, NULL, NULL, power);
     reduce(graph, FA_CUDNN_REDUCE_ADD, power, sum);
+    pointwise(graph, FA_CUDNN_LOG, FA_CUDNN_FLOAT, 0, sum, NULL, NULL, log_sum);
+    pointwise(graph, FA_CUDNN_ADD, FA_CUDNN_FLOAT, 0, high, log_sum, NULL, stats);
     pointwise(graph, FA_CUDNN_DIV, FA_CUDNN_FLOAT, 0, power, sum, NULL, weights);
     return weights;
 }
