@@ -1,0 +1,112 @@
+#include "fake_gpu.h"
+
+#include <string.h>
+#include <time.h>
+
+static char kernels[2]; /* their addresses are the kernels */
+
+const fa_problem fake_problem = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = 64, .scale = 0.125f};
+
+static int kernel_number(const fa_kernel *kernel)
+{
+    if (kernel == NULL)
+        return -1;
+    return (const char *)kernel == &kernels[1];
+}
+
+double fake_noise(fake_gpu *gpu)
+{
+    gpu->random = gpu->random * 6364136223846793005u + 1442695040888963407u;
+    return (double)(gpu->random >> 11) / 4503599627370496.0 - 1.0;
+}
+
+static void write_output(fake_gpu *gpu, int kernel)
+{
+    for (int i = 0; i < 64; i++)
+        gpu->output[kernel][i] = (uint16_t)(0x3c00 + i + (gpu->wobbles && gpu->launches % 2));
+    gpu->launches++;
+}
+
+static double plain_us(fake_gpu *gpu, int kernel, long n)
+{
+    const double base_us = kernel < 0 ? 1.0 : gpu->base_us[kernel];
+    return base_us * (1 + gpu->noise * fake_noise(gpu)) * (1 + gpu->drift * (double)n);
+}
+
+static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
+{
+    (void)why;
+    fake_gpu *gpu = device->self;
+    const int kernel = kernel_number(request->kernel);
+    const long n = gpu->samples++;
+    if (n < FAKE_LOG)
+        gpu->log[n] = kernel;
+    if (kernel >= 0) {
+        gpu->last[kernel] = *request;
+        if (!gpu->idle_in_samples)
+            write_output(gpu, kernel);
+    }
+    gpu->fresh += request->fresh;
+    const double end_s = fa_now_s() + gpu->wall_s;
+    *sample = (fa_sample){
+        .us = gpu->us(gpu, kernel, n),
+        .sm_mhz = gpu->mhz ? gpu->mhz(gpu, n) : 1980,
+        .throttled = gpu->throttled && gpu->throttled(gpu, n),
+        .power_capped = gpu->capped && gpu->capped(gpu, n),
+    };
+    while (fa_now_s() < end_s)
+        ;
+    return FA_PASS;
+}
+
+static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params, fa_reason *why)
+{
+    (void)launch, (void)params, (void)why;
+    write_output(device->self, kernel_number(kernel));
+    return FA_PASS;
+}
+
+static fa_status fake_copy_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    (void)device, (void)why;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return FA_PASS;
+}
+
+static fa_status fake_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
+{
+    (void)device, (void)why;
+    uint16_t *halves = (uint16_t *)(uintptr_t)to;
+    for (size_t i = 0; i < count; i++)
+        halves[i] = value;
+    return FA_PASS;
+}
+
+void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)
+{
+    memset(gpu, 0, sizeof *gpu);
+    gpu->us = plain_us;
+    gpu->base_us[0] = first_us;
+    gpu->base_us[1] = second_us;
+    gpu->random = 12345;
+    gpu->device = (fa_device){
+        .info = {.backend = "fake", .name = "fake H200", .arch = "sm_90", .sm_count = 132, .clock_mhz_max = 1980,
+                 .memory_gbytes_per_s = 4800},
+        .self = gpu,
+        .launch = fake_launch,
+        .sample = fake_sample,
+        .copy_out = fake_copy_out,
+        .fill16 = fake_fill16,
+    };
+    for (int i = 0; i < 2; i++) {
+        gpu->candidate[i] = (fa_candidate){
+            .device = &gpu->device, .kernel = (fa_kernel *)&kernels[i], .launch = {.grid = 1, .threads = 32}};
+        gpu->buffers[i].base[3] = (fa_ptr)(uintptr_t)gpu->output[i];
+        gpu->buffers[i].count[3] = 64;
+    }
+}
+
+fa_options fake_options(void)
+{
+    return (fa_options){.timing = FA_TIMING_AUTO, .l2 = FA_L2_WARM, .warmup_ms = 0, .min_samples = 100, .max_time = 10, .seed = 42};
+}

@@ -1,0 +1,37 @@
+/* A device whose samples are made up: what the timing protocol does with a stream of times is tested without a GPU. */
+#ifndef FA_TESTS_FAKE_GPU_H
+#define FA_TESTS_FAKE_GPU_H
+
+#include "timing.h"
+
+#define FAKE_LOG 4096
+
+typedef struct fake_gpu fake_gpu;
+
+/* Kernel number 0 or 1; -1: the empty kernel. n counts the samples of the whole test from 0. */
+struct fake_gpu {
+    double (*us)(fake_gpu *gpu, int kernel, long n);
+    double (*mhz)(fake_gpu *gpu, long n);    /* NULL: 1980 */
+    bool (*throttled)(fake_gpu *gpu, long n); /* NULL: never */
+    bool (*capped)(fake_gpu *gpu, long n);    /* NULL: never */
+    double base_us[2];
+    double noise, drift;  /* relative: noise is uniform in +-noise */
+    double wall_s;        /* what a sample takes in real time */
+    bool idle_in_samples; /* a timed launch writes nothing */
+    bool wobbles;         /* the output differs in the last bit from launch to launch */
+    uint64_t random;
+    long samples, launches, fresh;
+    int log[FAKE_LOG]; /* kernel of each sample */
+    fa_sample_request last[2];
+    fa_device device;
+    fa_candidate candidate[2];
+    fa_buffers buffers[2];
+    uint16_t output[2][64];
+};
+
+extern const fa_problem fake_problem; /* small: its roofline is far below every time used */
+void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us);
+fa_options fake_options(void);
+double fake_noise(fake_gpu *gpu); /* uniform in [-1, 1) */
+
+#endif

@@ -1,0 +1,218 @@
+/* fa_compare on made-up sample streams: known ratios, order, drift, noise, the rule of acceptance. */
+#include "fake_gpu.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static fake_gpu gpu;
+static fa_reason why;
+
+static fa_comparison compare_ok(const fa_options *options)
+{
+    fa_comparison c;
+    const fa_status status = fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &fake_problem,
+                                        options, &c, &why);
+    if (status != FA_PASS)
+        print_error("%s\n", why.text);
+    assert_int_equal(status, FA_PASS);
+    assert_true(c.done);
+    return c;
+}
+
+static void near(double value, double wanted, double relative)
+{
+    if (!(fabs(value - wanted) <= relative * fabs(wanted)))
+        print_error("%g is not within %g of %g\n", value, relative, wanted);
+    assert_true(fabs(value - wanted) <= relative * fabs(wanted));
+}
+
+static void a_known_gain_is_found_and_accepted(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.noise = 0.01;
+    const fa_options options = fake_options();
+    const fa_comparison c = compare_ok(&options);
+    near(c.ratio, 1.1, 0.005);
+    assert_true(c.ratio_ci95[0] < 1.1 + 0.005 && c.ratio_ci95[1] > 1.1 - 0.005 && c.ratio_ci95[0] < c.ratio_ci95[1]);
+    assert_true(c.aa_noise < 0.01);
+    assert_true(c.blocks >= 50);
+    assert_true(c.settled && c.accepted);
+    near(c.p50_us, 100.0, 0.01);
+    near(c.other_p50_us, 110.0, 0.01);
+}
+
+static void equals_are_equal(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 100.0);
+    gpu.noise = 0.01;
+    const fa_options options = fake_options();
+    const fa_comparison c = compare_ok(&options);
+    near(c.ratio, 1.0, 0.005);
+    assert_true(c.aa_noise < 0.01);
+    assert_false(c.accepted);
+}
+
+static void small_gains_and_losses_are_not_accepted(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 102.0); /* below 3 % */
+    fa_comparison c = compare_ok(&options);
+    near(c.ratio, 1.02, 1e-9);
+    assert_false(c.accepted);
+    fake_gpu_make(&gpu, 100.0, 50.0);
+    c = compare_ok(&options);
+    near(c.ratio, 0.5, 1e-9);
+    assert_false(c.accepted);
+    fake_gpu_make(&gpu, 100.0, 104.0);
+    c = compare_ok(&options);
+    assert_true(c.accepted);
+}
+
+static void a_gain_inside_the_noise_is_not_accepted(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.noise = 0.5;
+    gpu.wall_s = 0.0005;
+    fa_options options = fake_options();
+    options.max_time = 0.06; /* about fifteen blocks */
+    const fa_comparison c = compare_ok(&options);
+    assert_true(c.aa_noise > 0.05);
+    assert_false(c.settled);
+    assert_false(c.accepted);
+}
+
+static void drift_meets_both_sides_alike(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 120.0);
+    gpu.drift = 0.001; /* nearly doubles the times over the run */
+    const fa_options options = fake_options();
+    const fa_comparison c = compare_ok(&options);
+    near(c.ratio, 1.2, 1e-3);
+    assert_true(c.aa_noise < 1e-4);
+}
+
+static void the_order_is_abba_and_then_baab(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    const fa_options options = fake_options();
+    compare_ok(&options);
+    const int wanted[16] = {0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0};
+    bool found = false;
+    for (int start = 0; start < 32 && !found; start++) {
+        found = true;
+        for (int i = 0; i < 16; i++)
+            found = found && gpu.log[start + i] == wanted[i];
+    }
+    assert_true(found);
+}
+
+static void one_method_for_both(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 5.0, 300.0);
+    fa_comparison c = compare_ok(&options);
+    assert_int_equal(c.method, FA_TIMING_GRAPH);
+    assert_int_equal(gpu.last[0].method, FA_TIMING_GRAPH);
+    assert_int_equal(gpu.last[1].method, FA_TIMING_GRAPH);
+    assert_true(gpu.last[0].launches >= 40);
+    assert_int_equal(gpu.last[1].launches, 1);
+    assert_int_equal(gpu.last[0].primes, 1);
+    near(c.ratio, 60.0, 1e-9);
+    fake_gpu_make(&gpu, 50.0, 300.0);
+    c = compare_ok(&options);
+    assert_int_equal(c.method, FA_TIMING_EVENT);
+}
+
+static void few_blocks_prove_nothing(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 200.0);
+    gpu.wall_s = 0.002;
+    fa_options options = fake_options();
+    options.max_time = 0.04; /* two blocks of eight samples */
+    const fa_comparison c = compare_ok(&options);
+    assert_true(c.blocks >= 1 && c.blocks <= 2);
+    assert_false(c.settled);
+    assert_false(c.accepted);
+}
+
+static bool now_and_then(fake_gpu *g, long n)
+{
+    (void)g;
+    return n % 100 == 57;
+}
+
+static bool often(fake_gpu *g, long n)
+{
+    (void)g;
+    return n % 16 == 5;
+}
+
+static bool always(fake_gpu *g, long n)
+{
+    (void)g, (void)n;
+    return true;
+}
+
+static void throttled_blocks_are_dropped(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.throttled = now_and_then;
+    fa_comparison c = compare_ok(&options);
+    assert_true(c.discarded >= 2 && c.discarded <= 10);
+    assert_true(c.accepted && !c.throttled);
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.throttled = often;
+    c = compare_ok(&options);
+    assert_true(c.throttled);
+    assert_false(c.accepted);
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.throttled = always;
+    gpu.wall_s = 0.0005;
+    fa_options brief = options;
+    brief.max_time = 0.02;
+    assert_int_equal(fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &fake_problem, &brief, &c, &why),
+                     FA_ERROR);
+    assert_false(c.done);
+}
+
+static void an_impossible_side_is_refused(void **state)
+{
+    (void)state;
+    const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 0.5, 110.0);
+    fa_comparison c;
+    assert_int_equal(fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &canonical, &options, &c, &why),
+                     FA_ERROR);
+    assert_false(c.done);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_known_gain_is_found_and_accepted),
+        cmocka_unit_test(equals_are_equal),
+        cmocka_unit_test(small_gains_and_losses_are_not_accepted),
+        cmocka_unit_test(a_gain_inside_the_noise_is_not_accepted),
+        cmocka_unit_test(drift_meets_both_sides_alike),
+        cmocka_unit_test(the_order_is_abba_and_then_baab),
+        cmocka_unit_test(one_method_for_both),
+        cmocka_unit_test(few_blocks_prove_nothing),
+        cmocka_unit_test(throttled_blocks_are_dropped),
+        cmocka_unit_test(an_impossible_side_is_refused),
+    };
+    return cmocka_run_group_tests_name("compare", tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+/* fa_time on made-up sample streams: stopping, dropping, floor, warm-up, impossible times, and launches that do nothing. */
+#include "fake_gpu.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static fake_gpu gpu;
+static fa_reason why;
+
+static fa_timing time_ok(const fa_options *options)
+{
+    fa_timing timing;
+    const fa_status status = fa_time(&gpu.candidate[0], &fake_problem, options, &gpu.buffers[0], &timing, &why);
+    if (status != FA_PASS)
+        print_error("%s\n", why.text);
+    assert_int_equal(status, FA_PASS);
+    assert_true(timing.done);
+    return timing;
+}
+
+static void near(double value, double wanted, double relative)
+{
+    if (!(fabs(value - wanted) <= relative * fabs(wanted)))
+        print_error("%g is not within %g of %g\n", value, relative, wanted);
+    assert_true(fabs(value - wanted) <= relative * fabs(wanted));
+}
+
+static void a_steady_kernel_needs_the_least_samples(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 5.0, 5.0);
+    gpu.noise = 0.002;
+    const fa_options options = fake_options();
+    const fa_timing t = time_ok(&options);
+    assert_int_equal(t.us.count, 100);
+    assert_true(t.settled);
+    assert_false(t.throttled);
+    assert_int_equal(t.discarded, 0);
+    near(t.us.p50, 5.0, 0.001);
+    assert_true(t.us.p10 <= t.us.p50 && t.us.p50 <= t.us.p90);
+    assert_int_equal(t.method, FA_TIMING_GRAPH);
+    assert_true(t.launches_per_sample * 5.0 >= 200.0 && t.launches_per_sample * 5.0 <= 300.0);
+    assert_int_equal(gpu.last[0].launches, t.launches_per_sample);
+    near(t.floor_us, 1.0, 0.01); /* the empty kernel, and not subtracted from p50 */
+    near(t.sm_clock_mhz_p50, 1980, 1e-9);
+    assert_true(t.poisoned >= 1);
+}
+
+static void noise_asks_for_more_samples(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 5.0, 5.0);
+    gpu.noise = 0.05;
+    const fa_options options = fake_options();
+    const fa_timing t = time_ok(&options);
+    assert_true(t.settled);
+    assert_true(t.us.count > 150 && t.us.count < FAKE_LOG);
+    assert_true(0.5 * (t.us.ci95[1] - t.us.ci95[0]) < 0.005 * t.us.p50);
+}
+
+static double two_values(fake_gpu *g, int kernel, long n)
+{
+    (void)g, (void)kernel;
+    return n % 2 ? 100.0 : 120.0;
+}
+
+static void never_more_than_ten_thousand_samples(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.us = two_values; /* the median's interval is [100, 120] for ever */
+    fa_options options = fake_options();
+    options.max_time = 100;
+    const fa_timing t = time_ok(&options);
+    assert_int_equal(t.us.count, 10000);
+    assert_false(t.settled);
+}
+
+static void never_more_than_max_time(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 5000.0, 0);
+    gpu.wall_s = 0.005;
+    fa_options options = fake_options();
+    options.max_time = 0.05;
+    const fa_timing t = time_ok(&options);
+    assert_false(t.settled); /* the interval may be narrow, but min-samples were not reached */
+    assert_true(t.us.count >= 1 && t.us.count <= 10);
+}
+
+static void max_time_ends_a_noisy_run(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.us = two_values;
+    gpu.wall_s = 0.0001;
+    fa_options options = fake_options();
+    options.max_time = 0.05;
+    const double start_s = fa_now_s();
+    const fa_timing t = time_ok(&options);
+    assert_false(t.settled);
+    assert_true(t.us.count >= 100 && t.us.count <= 500);
+    assert_true(fa_now_s() - start_s < 1.0);
+}
+
+static bool every_tenth(fake_gpu *g, long n)
+{
+    (void)g;
+    return n % 10 == 3;
+}
+
+static bool every_third(fake_gpu *g, long n)
+{
+    (void)g;
+    return n % 3 == 1;
+}
+
+static double slow_when_throttled(fake_gpu *g, int kernel, long n)
+{
+    (void)kernel;
+    return g->throttled(g, n) ? 200.0 : 100.0;
+}
+
+static void throttled_samples_are_dropped(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.throttled = every_tenth;
+    gpu.us = slow_when_throttled;
+    const fa_options options = fake_options();
+    const fa_timing t = time_ok(&options);
+    assert_int_equal(t.discarded, 10);
+    assert_int_equal(t.us.count, 90);
+    assert_false(t.throttled);
+    near(t.us.mean, 100.0, 1e-12);
+}
+
+static void too_many_throttled_samples_are_said(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.throttled = every_third;
+    gpu.us = slow_when_throttled;
+    const fa_options options = fake_options();
+    const fa_timing t = time_ok(&options);
+    assert_true(t.throttled);
+    assert_int_equal(t.discarded, 0);
+    assert_true(t.us.mean > 120.0);
+}
+
+static double falls_when_capped(fake_gpu *g, long n)
+{
+    return every_tenth(g, n) ? 1500 : 1980;
+}
+
+static void a_power_cap_counts_only_when_the_clock_falls(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.capped = every_third;
+    fa_timing t = time_ok(&options);
+    assert_int_equal(t.discarded, 0);
+    assert_false(t.throttled);
+    near(t.power_capped, 1.0 / 3.0, 0.1);
+
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.capped = every_tenth;
+    gpu.mhz = falls_when_capped;
+    t = time_ok(&options);
+    assert_int_equal(t.discarded, 10);
+
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.mhz = falls_when_capped; /* a low clock alone is a clock, not a reason */
+    t = time_ok(&options);
+    assert_int_equal(t.discarded, 0);
+}
+
+static void the_method_follows_length_and_options(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 0);
+    fa_timing t = time_ok(&options);
+    assert_int_equal(t.method, FA_TIMING_EVENT);
+    assert_int_equal(t.launches_per_sample, 1);
+    options.timing = FA_TIMING_GRAPH;
+    t = time_ok(&options);
+    assert_int_equal(t.method, FA_TIMING_GRAPH);
+    assert_true(t.launches_per_sample >= 2);
+    fake_gpu_make(&gpu, 5.0, 0);
+    options.timing = FA_TIMING_EVENT;
+    t = time_ok(&options);
+    assert_int_equal(t.method, FA_TIMING_EVENT);
+    assert_int_equal(t.launches_per_sample, 1);
+    fake_gpu_make(&gpu, 0.001, 0);
+    options.timing = FA_TIMING_GRAPH;
+    t = time_ok(&options);
+    assert_int_equal(t.launches_per_sample, 1024);
+}
+
+static void cold_is_one_launch_at_a_time(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.l2 = FA_L2_COLD;
+    fake_gpu_make(&gpu, 5.0, 0);
+    fa_timing t = time_ok(&options);
+    assert_int_equal(t.method, FA_TIMING_EVENT);
+    assert_int_equal(t.l2, FA_L2_COLD);
+    assert_int_equal(gpu.last[0].l2, FA_L2_COLD);
+    assert_int_equal(gpu.last[0].launches, 1);
+    options.timing = FA_TIMING_GRAPH;
+    t = time_ok(&options);
+    assert_int_equal(t.method, FA_TIMING_GRAPH);
+    assert_int_equal(gpu.last[0].launches, 1);
+}
+
+static void each_measurement_starts_fresh(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 0);
+    time_ok(&options);
+    assert_true(gpu.fresh >= 1 && gpu.fresh <= 2);
+}
+
+static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.idle_in_samples = true;
+    fa_timing t;
+    assert_int_equal(fa_time(&gpu.candidate[0], &fake_problem, &options, &gpu.buffers[0], &t, &why), FA_WRONG);
+    assert_non_null(strstr(why.text, "did not write"));
+    assert_false(t.done);
+}
+
+static void last_bits_may_differ_only_where_it_is_declared(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wobbles = true;
+    gpu.candidate[0].nondeterministic = true;
+    time_ok(&options);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wobbles = true;
+    fa_timing t;
+    assert_int_equal(fa_time(&gpu.candidate[0], &fake_problem, &options, &gpu.buffers[0], &t, &why), FA_WRONG);
+}
+
+static double ramp(fake_gpu *g, long n)
+{
+    (void)g;
+    return n < 150 ? 300 + 10.0 * (double)n : 1980; /* with 2 ms a sample: 300 ms of rising clock */
+}
+
+static double restless(fake_gpu *g, long n)
+{
+    (void)g;
+    return n % 40 < 20 ? 1000 : 1900;
+}
+
+static void warm_up_lasts_until_the_clock_is_steady(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.warmup_ms = 3000;
+    options.min_samples = 5;
+    options.max_time = 0.05;
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wall_s = 0.002;
+    fa_timing t = time_ok(&options);
+    assert_true(t.warmup_ms >= 100 && t.warmup_ms < 250);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wall_s = 0.002;
+    gpu.mhz = ramp;
+    t = time_ok(&options);
+    assert_true(t.warmup_ms >= 350 && t.warmup_ms < 900);
+    near(t.sm_clock_mhz_p50, 1980, 1e-9);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wall_s = 0.002;
+    gpu.mhz = restless;
+    options.warmup_ms = 200;
+    t = time_ok(&options);
+    assert_true(t.warmup_ms >= 200 && t.warmup_ms < 260);
+    options.warmup_ms = 0;
+    t = time_ok(&options);
+    assert_true(t.warmup_ms < 1);
+}
+
+static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
+
+static void faster_than_the_hardware_is_impossible(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fa_timing t;
+    fake_gpu_make(&gpu, 0.9, 0); /* 1.07e9 FLOP at 1070 TFLOP/s take 1.003 us */
+    assert_int_equal(fa_time(&gpu.candidate[0], &canonical, &options, &gpu.buffers[0], &t, &why), FA_ERROR);
+    assert_true(t.impossible);
+    assert_false(t.done);
+    assert_non_null(strstr(why.text, "impossible"));
+    fake_gpu_make(&gpu, 1.1, 0);
+    assert_int_equal(fa_time(&gpu.candidate[0], &canonical, &options, &gpu.buffers[0], &t, &why), FA_PASS);
+    assert_false(t.impossible);
+}
+
+static void rooflines_and_peaks(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 0, 0);
+    const fa_device_info *h200 = &gpu.device.info;
+    near(fa_roofline_us(&canonical, h200, FA_L2_WARM), 1.0030, 1e-4);
+    fa_problem decode = {.batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 8192, .dim = 128};
+    near(fa_roofline_us(&decode, h200, FA_L2_COLD), (2.0 * 8 * 8192 + 8) * 128 * 2 / 4800e9 * 1e6, 1e-9);
+    fa_problem blind = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 4096, .seq_kv = 1, .dim = 64, .causal = true};
+    near(fa_roofline_us(&blind, h200, FA_L2_COLD), 3.0 * 64 * 2 / 4800e9 * 1e6, 1e-9); /* one row sees the one key */
+    fa_device_info unknown = *h200;
+    strcpy(unknown.arch, "sm_00");
+    assert_true(fa_roofline_us(&canonical, &unknown, FA_L2_WARM) == 0);
+    assert_int_equal(fa_tensor_flop_per_clock("sm_89"), 1024);
+
+    fa_timing t = {.done = true, .us = {.p50 = 10.0}, .sm_clock_mhz_p50 = 990};
+    fa_throughput h = fa_throughput_of(&t, &canonical, h200);
+    near(h.tflops, 107.3742, 1e-5);
+    near(h.peak_boost_tflops, 1070.53, 1e-5);
+    near(h.peak_tflops, 535.265, 1e-5);
+    near(h.fraction_of_peak, 107.3742 / 535.265, 1e-5);
+    near(h.gbytes_per_s, 4194304.0 / 10e-6 / 1e9, 1e-9);
+    t.done = false;
+    assert_true(fa_throughput_of(&t, &canonical, h200).tflops == 0);
+}
+
+static void no_clock_no_time(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.device.sample = NULL;
+    const fa_options options = fake_options();
+    fa_timing t;
+    assert_int_equal(fa_time(&gpu.candidate[0], &fake_problem, &options, &gpu.buffers[0], &t, &why), FA_NOT_RUN);
+    assert_false(t.done);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_steady_kernel_needs_the_least_samples),
+        cmocka_unit_test(noise_asks_for_more_samples),
+        cmocka_unit_test(never_more_than_ten_thousand_samples),
+        cmocka_unit_test(never_more_than_max_time),
+        cmocka_unit_test(max_time_ends_a_noisy_run),
+        cmocka_unit_test(throttled_samples_are_dropped),
+        cmocka_unit_test(too_many_throttled_samples_are_said),
+        cmocka_unit_test(a_power_cap_counts_only_when_the_clock_falls),
+        cmocka_unit_test(the_method_follows_length_and_options),
+        cmocka_unit_test(cold_is_one_launch_at_a_time),
+        cmocka_unit_test(each_measurement_starts_fresh),
+        cmocka_unit_test(a_timed_launch_that_writes_nothing_is_wrong),
+        cmocka_unit_test(last_bits_may_differ_only_where_it_is_declared),
+        cmocka_unit_test(warm_up_lasts_until_the_clock_is_steady),
+        cmocka_unit_test(faster_than_the_hardware_is_impossible),
+        cmocka_unit_test(rooflines_and_peaks),
+        cmocka_unit_test(no_clock_no_time),
+    };
+    return cmocka_run_group_tests_name("timing", tests, NULL, NULL);
+}
