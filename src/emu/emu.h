@@ -23,12 +23,10 @@ typedef enum { FA_EMU_ASCENDING, FA_EMU_DESCENDING, FA_EMU_RANDOM, FA_EMU_GREEDY
 #define FA_EMU_TRAP "trap"
 #define FA_EMU_FRAGMENT "fragment"
 
-typedef void fa_emu_kernel_fn(const fa_params params);
-
 /* A loaded object. */
 typedef struct fa_emu_image {
     void *handle; /* dlopen */
-    fa_emu_kernel_fn *kernel;
+    fa_emu_call_fn *call; /* fa_kernel */
     fa_emu_slot_fn *slot;
     const fa_emu_build_info *build;
 } fa_emu_image;

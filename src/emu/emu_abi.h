@@ -89,8 +89,11 @@ typedef struct fa_emu_thread {
     const uint16_t *wmma_map[FA_EMU_FRAG_TYPES];
 } fa_emu_thread;
 
-/* Symbols of the object: `fa_emu_slot` gives the calling OS thread's slot; `fa_emu_build` says how it was built. */
+struct fa_params;
+
+/* Symbols of the object: `fa_emu_call` runs fa_kernel on the calling fibre; `fa_emu_slot` gives the calling OS thread's slot; `fa_emu_build` says how it was built. */
 typedef fa_emu_thread **fa_emu_slot_fn(void);
+typedef void fa_emu_call_fn(const struct fa_params *params);
 typedef struct fa_emu_build {
     int32_t abi;
     int32_t asan, tsan;

@@ -1,5 +1,4 @@
 /* Fibres: guarded stacks from one mapping, and the switch between them in a dozen instructions. */
-#define _GNU_SOURCE
 #include "emu_core.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* A launch: the object is opened, blocks are handed to OS threads one by one, each block gets fresh shared memory. */
-#define _GNU_SOURCE
 #include "emu_core.h"
 
 #include <dlfcn.h>
@@ -16,12 +15,12 @@ int fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error
         snprintf(error, error_size, "%s", dlerror());
         return 0;
     }
-    *(void **)&image->kernel = dlsym(image->handle, "fa_kernel");
+    const bool entry = dlsym(image->handle, "fa_kernel") != NULL;
+    *(void **)&image->call = dlsym(image->handle, "fa_emu_call");
     *(void **)&image->slot = dlsym(image->handle, "fa_emu_slot");
     image->build = dlsym(image->handle, "fa_emu_build");
-    const char *missing = !image->kernel                                                        ? "fa_kernel (extern \"C\" __global__ void)"
-                          : !image->slot || !image->build || image->build->abi != FA_EMU_ABI ? "the emulator's shim of this version"
-                                                                                                : NULL;
+    const bool shim = image->call && image->slot && image->build && image->build->abi == FA_EMU_ABI;
+    const char *missing = !entry ? "fa_kernel (extern \"C\" __global__ void)" : !shim ? "the emulator's shim of this version" : NULL;
     if (missing) {
         snprintf(error, error_size, "the module has no %s", missing);
         fa_emu_close(image);

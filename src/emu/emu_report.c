@@ -1,5 +1,4 @@
 /* Failures in words: which class, block, thread, warp.lane, operation and line of the kernel. The first one counts. */
-#define _GNU_SOURCE
 #include "emu_core.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* The sanitizers' runtime interface, looked up at run time: fa_bench itself is built without any. */
-#define _GNU_SOURCE
 #include "emu_core.h"
 
 #include <dlfcn.h>

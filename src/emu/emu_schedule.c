@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#pragma GCC diagnostic ignored "-Wpsabi" /* a note on 64-byte aligned parameters, about compilers before 4.6 */
-
 _Thread_local fa_emu_worker *fa_emu_self;
 
 static const fa_emu_api api = {
@@ -249,7 +247,7 @@ void fa_emu_fibre_main(void) {
         fa_emu_san.finish_switch(NULL, NULL, NULL);
     if (fa_emu_san.tsan_acquire)
         fa_emu_san.tsan_acquire(&worker->block);
-    worker->launch->image->kernel(*worker->launch->params);
+    worker->launch->image->call(worker->launch->params);
     const fa_emu_copy *left = fa_emu_async_drop(&self->async);
     if (left) {
         fa_emu_report(worker, FA_EMU_ASYNC_LEFT, self, left->file, left->line, "issued, never waited for, and the thread exits");

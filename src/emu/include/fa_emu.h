@@ -3,6 +3,7 @@
 #ifndef FA_EMU_SHIM_H
 #define FA_EMU_SHIM_H
 
+#include "../../../include/fa_params.h"
 #include "../emu_abi.h"
 
 #include <math.h>
@@ -54,6 +55,10 @@ extern char fa_emu_shared_end[] __asm__("__stop_fa_shared") __attribute__((weak,
 extern __attribute__((visibility("default"))) const fa_emu_build_info fa_emu_build;
 const fa_emu_build_info fa_emu_build = {FA_EMU_ABI, FA_EMU_ASAN, FA_EMU_TSAN, fa_emu_shared_begin, fa_emu_shared_end};
 }
+
+/* The entry point, weak so that a file without one can be told so. The core calls it through here. */
+extern "C" __attribute__((weak)) void fa_kernel(const fa_params p);
+extern "C" __attribute__((visibility("default"))) void fa_emu_call(const fa_params *params) { fa_kernel(*params); }
 
 static inline __attribute__((always_inline)) const fa_emu_thread *fa_emu_now() { return fa_emu_slot_value; }
 

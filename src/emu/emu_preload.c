@@ -1,0 +1,105 @@
+#include "emu_preload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <unistd.h>
+
+#define DONE "FA_BENCH_SANITIZER" /* in the environment of the second start: where reports go */
+
+static bool find_runtime(const char *name, char path[512])
+{
+    char *output = NULL, *option = fa_format("-print-file-name=%s", name);
+    const char *const command[] = {"g++", option, NULL};
+    const bool found = fa_run(command, &output) == 0 && output[0] == '/';
+    if (found)
+        snprintf(path, 512, "%.*s", (int)strcspn(output, "\n"), output);
+    free(output);
+    free(option);
+    return found;
+}
+
+/* The sanitizer's own variable: what we need, then what the user asked for. */
+static void set_options(const char *name, const char *ours, const char *log)
+{
+    const char *theirs = getenv(name);
+    char *all = fa_format("log_path=%s:exitcode=%d:halt_on_error=1:%s%s%s", log, FA_EMU_SANITIZER_EXIT, ours,
+                          theirs != NULL ? ":" : "", theirs != NULL ? theirs : "");
+    setenv(name, all, 1);
+    free(all);
+}
+
+void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
+{
+    static const char *const runtime[] = {[FA_SANITIZE_ADDRESS] = "libasan.so", [FA_SANITIZE_UNDEFINED] = "libubsan.so",
+                                          [FA_SANITIZE_THREAD] = "libtsan.so"};
+    char path[512];
+    if (sanitize == FA_SANITIZE_NONE)
+        return;
+    if (getenv(DONE) != NULL) {
+        unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
+        return;
+    }
+    if (!find_runtime(runtime[sanitize], path))
+        return;
+    const char *folder = getenv("TMPDIR");
+    char *log = fa_format("%s/fa_bench-sanitizer-%d", folder != NULL ? folder : "/tmp", (int)getpid());
+    setenv(DONE, log, 1);
+    setenv("LD_PRELOAD", path, 1);
+    set_options("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0", log);
+    set_options("UBSAN_OPTIONS", "print_stacktrace=1", log);
+    set_options("TSAN_OPTIONS", "die_after_fork=0:report_thread_leaks=0:report_signal_unsafe=0:history_size=3", log);
+    free(log);
+    /* gcc 12's TSan does not know the address layouts of newer kernels */
+    if (sanitize == FA_SANITIZE_THREAD)
+        personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+    execv("/proc/self/exe", argv);
+    FA_ASSERT(false, "cannot start again with %s: %s", path, strerror(errno));
+}
+
+/* Lines that say what and where: the headline, and the frames in the kernel's own files. */
+static void pick_lines(const char *report, char *text, size_t size)
+{
+    size_t used = 0;
+    bool headline = false;
+    text[0] = '\0';
+    for (const char *line = report; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        char copy[512];
+        snprintf(copy, sizeof copy, "%.*s", (int)length, line);
+        const bool what = strstr(copy, "ERROR: ") != NULL || strstr(copy, "WARNING: ") != NULL || strstr(copy, "runtime error: ") != NULL;
+        const bool kind = strstr(copy, "READ of size") || strstr(copy, "WRITE of size") || strstr(copy, "Read of size") ||
+                          strstr(copy, "Write of size") || strstr(copy, "Previous ") || strstr(copy, "revious write") ||
+                          strstr(copy, "revious read");
+        const bool frame = strstr(copy, ".cu:") != NULL || strstr(copy, ".cuh:") != NULL;
+        if ((what && !headline) || kind || frame) {
+            const char *start = copy + strspn(copy, " =0123456789");
+            const int wrote = snprintf(text + used, size - used, "%s%s", used > 0 ? "\n  " : "", *start == '#' || !what ? copy + strspn(copy, " ") : start);
+            used = used + (size_t)wrote < size ? used + (size_t)wrote : size - 1;
+            headline |= what;
+        }
+        line = line[length] == '\n' ? line + length + 1 : NULL;
+    }
+}
+
+bool fa_emu_sanitizer_report(int pid, char *text, size_t size)
+{
+    const char *log = getenv(DONE);
+    char *report = NULL;
+    size_t bytes = 0;
+    fa_reason ignored;
+    if (log == NULL)
+        return false;
+    char *path = fa_format("%s.%d", log, pid);
+    const bool there = fa_read_file(path, &report, &bytes, &ignored) == FA_PASS;
+    if (there) {
+        fputs(report, stderr);
+        pick_lines(report, text, size);
+        unlink(path);
+    }
+    free(report);
+    free(path);
+    return there;
+}

@@ -1,0 +1,3 @@
+#ifndef FA_EMU_MMA_H
+#define FA_EMU_MMA_H
+#endif
