@@ -21,7 +21,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
     const int last = row + p.seq_kv - p.seq_q; /* causal, bottom-right aligned */
     const int keys = FA_CAUSAL && last + 1 < p.seq_kv ? last + 1 : p.seq_kv;
-    float m = -INFINITY, l = 0.0f, sum[FA_DIM] = {};
+    float m = -3e38f, l = 0.0f, sum[FA_DIM] = {};
     for (int j = 0; j < keys; j++) {
         float s = 0.0f;
         for (int d = 0; d < FA_DIM; d++)
