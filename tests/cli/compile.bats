@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# Compiling without a GPU: figures, cache, knobs that change the code, nvcc agreeing with NVRTC.
+load helper
+
+needs_nvrtc() {
+    ./fa_bench --kernel light --compile-only --quiet 2>"$work/err" || { grep -q 'not_run' "$work/err" && skip "$(cat "$work/err")"; }
+}
+
+@test "figures for every architecture of the mission" {
+    needs_nvrtc
+    for arch in sm_80 sm_89 sm_90a sm_120; do
+        ./fa_bench --kernel light --compile-only --arch $arch --json "$work/r.json" --quiet
+        record_holds "$work/r.json" '.status == "pass"' '.device == null' ".ptxas.arch == \"$arch\"" '.ptxas.registers > 0' \
+            '.ptxas.spill_store_bytes == 0' '.ptxas.smem_total_bytes == .ptxas.smem_static_bytes + .ptxas.smem_dynamic_bytes' '.check == null'
+    done
+}
+
+@test "a second run comes from the cache, an edited source does not" {
+    needs_nvrtc
+    export XDG_CACHE_HOME=$work/cache
+    cp examples/plain.cu "$work/k.cu"
+    ./fa_bench --source "$work/k.cu" --compile-only --json "$work/1.json" --quiet
+    ./fa_bench --source "$work/k.cu" --compile-only --json "$work/2.json" --quiet
+    sed -i 's/expf(/__expf(/g' "$work/k.cu"
+    ./fa_bench --source "$work/k.cu" --compile-only --json "$work/3.json" --quiet
+    record_holds "$work/1.json" '.provenance.cache_hit == false'
+    record_holds "$work/2.json" '.provenance.cache_hit' ".provenance.cubin_sha256 == $(jq .provenance.cubin_sha256 "$work/1.json")"
+    record_holds "$work/3.json" '.provenance.cache_hit == false' ".provenance.code_sha256 != $(jq .provenance.code_sha256 "$work/1.json")"
+}
+
+@test "each knob a kernel has changes its code, and a knob that does nothing is said" {
+    needs_nvrtc
+    ./fa_bench --list-kernels --json - >"$work/kernels.json"
+    for kernel in $(jq -r '.[] | select(.kind == "hand") | .name' "$work/kernels.json"); do
+        arch=sm_89
+        jq -e --arg k "$kernel" '.[] | select(.name == $k) | .arch_specific' "$work/kernels.json" >/dev/null && arch=sm_90a
+        for knob in $(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .values | to_entries[] | select(.value | length > 1) | .key' "$work/kernels.json"); do
+            : >"$work/hashes"
+            tried=0
+            for value in $(jq -r --arg k "$kernel" --arg n "$knob" '.[] | select(.name == $k) | .values[$n][]' "$work/kernels.json"); do
+                if ./fa_bench --kernel "$kernel" --"$knob" "$value" --compile-only --arch $arch --json "$work/r.json" --quiet 2>"$work/err"; then
+                    record_holds "$work/r.json" ".config.$knob == ($value | tonumber? // \"$value\")" '.provenance.same_code_as == null' || return 1
+                    jq -r .provenance.code_sha256 "$work/r.json" >>"$work/hashes"
+                    tried=$((tried + 1))
+                fi
+            done
+            [[ $(sort -u "$work/hashes" | wc -l) -eq $tried ]] || { echo "$kernel: --$knob does nothing somewhere"; return 1; }
+        done
+    done
+    sed 's/FA_M <= 1024/FA_M + FA_N > 0/' examples/plain.cu >"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" --compile-only --quiet --n 32
+    ./fa_bench --source "$work/k.cu" --compile-only --quiet --n 64 --json "$work/r.json"
+    record_holds "$work/r.json" '.provenance.same_code_as | test("n=32")'
+}
+
+@test "nvcc agrees with NVRTC on registers and shared memory" {
+    needs_nvrtc
+    command -v nvcc >/dev/null || skip "no nvcc"
+    for kernel in scalar light; do
+        ./fa_bench --kernel $kernel --compile-only --json "$work/a.json" --quiet
+        ./fa_bench --kernel $kernel --compile-only --compiler nvcc --json "$work/b.json" --quiet
+        record_holds "$work/b.json" ".ptxas == $(jq -c .ptxas "$work/a.json")" '.provenance.compiler | test("^nvcc 1[0-9]")'
+    done
+}
+
+@test "shared memory over the limit is infeasible, with the byte counts" {
+    needs_nvrtc
+    cat >"$work/big.cu" <<'EOF'
+#include "fa_params.h"
+FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 120000);
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p) {}
+EOF
+    run ./fa_bench --source "$work/big.cu" --compile-only --arch sm_89
+    [ "$status" -eq 3 ]
+    [[ $output == *"120000 bytes of shared memory per block against the limit of 101376 on sm_89"* ]]
+    ./fa_bench --source "$work/big.cu" --compile-only --arch sm_90a --quiet
+}
+
+@test "a cache that cannot be written does not stop a run" {
+    needs_nvrtc
+    mkdir "$work/cache"
+    : >"$work/cache/fa_bench" # a file where the folder should be: fails for root, too
+    XDG_CACHE_HOME=$work/cache ./fa_bench --kernel light --compile-only --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.status == "pass"' '.provenance.cache_hit == false'
+}
+
+@test "two runs at once on one empty cache" {
+    needs_nvrtc
+    export XDG_CACHE_HOME=$work/cache
+    ./fa_bench --kernel light --compile-only --json "$work/1.json" --quiet &
+    ./fa_bench --kernel light --compile-only --json "$work/2.json" --quiet
+    wait $!
+    record_holds "$work/1.json" '.status == "pass"'
+    record_holds "$work/2.json" '.status == "pass"'
+    [ -z "$(find "$work/cache" -name 'building.*')" ]
+}
+
+@test "the binary needs no CUDA library to start" {
+    run ldd ./fa_bench
+    [[ $output != *libcuda* && $output != *nvrtc* && $output != *cublas* && $output != *cudnn* ]]
+}
+
+@test "without a CUDA compiler the emulator still runs, and ptxas is null with the reason" {
+    # LD_LIBRARY_PATH cannot hide a library; a private mount can, where we may make one.
+    unshare -rm true 2>/dev/null || skip "no private mounts here"
+    [[ -d /usr/local/cuda ]] || skip "no toolkit to hide"
+    toolkit=$(readlink -f /usr/local/cuda)
+    unshare -rm bash -c "mkdir -p '$work/empty' && mount --bind '$work/empty' '$toolkit' && ./fa_bench --kernel light ${small[*]} --json '$work/r.json' --quiet"
+    record_holds "$work/r.json" '.status == "pass"' '.ptxas == null' '.ptxas_reason | test("NVRTC")'
+}

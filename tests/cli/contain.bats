@@ -1,0 +1,45 @@
+#!/usr/bin/env bats
+# Hangs and crashes end in a record.
+load helper
+
+body() { # CODE: a kernel with CODE where the loop over keys begins
+    sed "s|^    float m = |    $1\n&|" examples/plain.cu >"$work/k.cu"
+}
+
+@test "a hang is killed at the timeout, exit 5" {
+    body 'for (volatile int forever = 1; forever;) {}'
+    start=$SECONDS
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --timeout 4 --json "$work/r.json"
+    [ "$status" -eq 5 ]
+    [ $((SECONDS - start)) -lt 15 ]
+    record_holds "$work/r.json" '.status == "timeout"' '.reason | test("4 s while checking")' '.kernel == "k"'
+}
+
+@test "a crash is an error with the signal, exit 6" {
+    body '*(volatile int *)8 = 1;'
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
+    [ "$status" -eq 6 ]
+    record_holds "$work/r.json" '.status == "error"' '.reason | test("signal 11|address")'
+}
+
+@test "a deadlock at a barrier is reported with its place" {
+    body 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
+    [ "$status" -eq 6 ]
+    record_holds "$work/r.json" '.status == "error"' '.reason | test("k.cu:[0-9]+")'
+}
+
+@test "killing the parent leaves no child behind and no half record" {
+    body 'for (volatile int forever = 1; forever;) {}'
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" >/dev/null 2>&1 &
+    parent=$!
+    sleep 3
+    child=$(pgrep -P $parent | head -n 1)
+    kill -9 $parent
+    wait $parent || true
+    sleep 0.5
+    [ -n "$child" ]
+    run kill -0 "$child"
+    [ "$status" -ne 0 ]
+    [ ! -e "$work/r.json" ]
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bats
+# The record: schema, atomic replacement, alone on stdout with -, and written when a run fails.
+load helper
+
+@test "a passing run on the emulator" {
+    run ./fa_bench --kernel light "${small[@]}" --json "$work/r.json"
+    [ "$status" -eq 0 ]
+    record_holds "$work/r.json" '.status == "pass"' '.device.backend == "emu"' '.timing == null' '.throughput == null' \
+        '.check.passed' '.check.seeds == 1' '.check.references[0].name == "cpu"' '.check.references[0].rows_checked == 66' \
+        '.check.references[0].mismatches == 0' '.config.m > 0' '.problem.flop == 4 * 2 * 33 * 33 * 16' '.provenance.seed == 42'
+}
+
+@test "- prints the record alone on stdout" {
+    ./fa_bench --kernel light "${small[@]}" --json - >"$work/r.json" 2>"$work/err"
+    record_holds "$work/r.json" '.status == "pass"'
+    [ -s "$work/err" ]
+}
+
+@test "the file is replaced whole, and nothing else is left beside it" {
+    echo old >"$work/r.json"
+    ./fa_bench --kernel light "${small[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.status == "pass"'
+    [ "$(ls "$work")" = r.json ]
+}
+
+@test "--quiet prints nothing for people" {
+    run ./fa_bench --kernel light "${small[@]}" --quiet
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "auto says in one line what it took and why" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    run ./fa_bench --kernel light --batch 1 --heads 1 --seq 16 --dim 16 --seeds 1
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^device ' <<<"$output")" -eq 1 ]
+    [[ $output == *"auto took the CPU emulator: "* ]]
+}
+
+@test "a GPU that is not there is not_run, with a record" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    run ./fa_bench --kernel light --device cuda --json "$work/r.json"
+    [ "$status" -eq 4 ]
+    record_holds "$work/r.json" '.status == "not_run"' '.kernel == "light"' '.device == null' '.reason | length > 5'
+}
+
+@test "the kernel's own sentence is the infeasible reason" {
+    run ./fa_bench --kernel light --stages 7 --device emu --json "$work/r.json"
+    [ "$status" -eq 3 ]
+    record_holds "$work/r.json" '.status == "infeasible"' '.reason | test("STAGES")' '.check == null'
+}
+
+@test "--vs has no times without a GPU" {
+    run ./fa_bench --kernel light "${small[@]}" --vs scalar --json "$work/r.json"
+    [ "$status" -eq 4 ]
+    record_holds "$work/r.json" '.status == "not_run"'
+}
+
+@test "every distribution passes, and causal, GQA, tails, odd dims, misaligned starts" {
+    for dist in normal uniform outlier sharp rising falling needle constant-v coded; do
+        ./fa_bench --kernel light "${small[@]}" --dist $dist --quiet
+    done
+    for extra in "--causal" "--causal --seq-kv 70" "--causal --seq-kv 5" "--heads 4 --kv-heads 2" "--dim 40" "--misalign 3" "--seq 1 --seq-kv 1"; do
+        # shellcheck disable=SC2086
+        ./fa_bench --kernel light "${small[@]}" $extra --quiet
+    done
+}
+
+@test "dumped inputs load to the same verdict" {
+    ./fa_bench --kernel light "${small[@]}" --dump "$work" --quiet
+    [ -s "$work/q.npy" ] && [ -s "$work/k.npy" ] && [ -s "$work/v.npy" ] && [ -s "$work/o.npy" ]
+    ./fa_bench --kernel light "${small[@]}" --load "$work" --quiet
+    head -c 100 "$work/k.npy" >"$work/short" && mv "$work/short" "$work/k.npy"
+    run ./fa_bench --kernel light "${small[@]}" --load "$work"
+    [ "$status" -eq 2 ]
+    [[ $output == *k.npy* ]]
+}
+
+@test "loosened tolerances are said" {
+    ./fa_bench --kernel light "${small[@]}" --atol 0.1 --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.check.loosened' '.check.atol == 0.1'
+}
