@@ -13,7 +13,7 @@
 
 enum { GRAPHS = 6, CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
 
-static const uint64_t GATE_TIMEOUT_NS = 200000000;
+static const uint64_t GATE_TIMEOUT_NS = 200000000, PROBE_TIMEOUT_NS = 20000000;
 static const double NVML_PERIOD_S = 0.025; /* a question to NVML costs more than a short sample */
 
 typedef struct clock_pair {
@@ -44,6 +44,7 @@ typedef struct cuda_time {
     CUdeviceptr page_d, flush_d;
     size_t l2_bytes; /* flush_d: twice that to write, once to read, and a sink */
     int ticket;
+    bool blocking; /* a launch returns when it is done (profiler, sanitizer, CUDA_LAUNCH_BLOCKING): a gate would wait for itself */
     fa_kernel empty_kernel;
     graph_entry graphs[GRAPHS];
     uint64_t uses;
@@ -63,10 +64,9 @@ static fa_status enqueue_empty(fa_kernel *kernel, const fa_launch *launch, const
     return FA_PASS;
 }
 
-static fa_status put_gate(fa_cuda *cuda, cuda_time *self, fa_reason *why)
+static fa_status put_gate(fa_cuda *cuda, cuda_time *self, uint64_t timeout_ns, fa_reason *why)
 {
     CUdeviceptr open_d = self->page_d + offsetof(shared_page, open), late_d = self->page_d + offsetof(shared_page, late);
-    uint64_t timeout_ns = GATE_TIMEOUT_NS;
     void *arguments[] = {&open_d, &late_d, &self->ticket, &timeout_ns};
     FA_CUDA_TRY(cuda, cuLaunchKernel, (self->gate, 1, 1, 1, 1, 1, 1, 0, cuda->stream, arguments, NULL));
     return FA_PASS;
@@ -114,6 +114,16 @@ static fa_status load_module(fa_cuda *cuda, cuda_time *self, fa_reason *why)
     return FA_PASS;
 }
 
+static fa_status probe_blocking(fa_cuda *cuda, cuda_time *self, fa_reason *why)
+{
+    self->ticket++;
+    FA_TRY(put_gate(cuda, self, PROBE_TIMEOUT_NS, why));
+    atomic_store(&self->page->open, self->ticket);
+    FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
+    self->blocking = atomic_load(&self->page->late) == self->ticket;
+    return FA_PASS;
+}
+
 static fa_status prepare(fa_cuda *cuda, cuda_time *self, fa_reason *why)
 {
     FA_TRY(load_module(cuda, self, why));
@@ -126,10 +136,10 @@ static fa_status prepare(fa_cuda *cuda, cuda_time *self, fa_reason *why)
     FA_CUDA_TRY(cuda, cuMemHostGetDevicePointer, (&self->page_d, page, 0));
     self->empty_kernel = (fa_kernel){.enqueue = enqueue_empty, .cuda = cuda, .self = self};
     /* First launches (lazy loading) happen here; the gate's ticket 0 is open from the start. */
-    FA_TRY(put_gate(cuda, self, why));
+    FA_TRY(put_gate(cuda, self, PROBE_TIMEOUT_NS, why));
     FA_TRY(put_clocks(cuda, self, 0, why));
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
-    return FA_PASS;
+    return probe_blocking(cuda, self, why);
 }
 
 static fa_status prepare_flush(fa_cuda *cuda, cuda_time *self, fa_reason *why)
@@ -275,7 +285,7 @@ static fa_status graph_of(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, con
 static fa_status put_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request,
                             CUgraphExec exec, fa_reason *why)
 {
-    FA_TRY(put_gate(cuda, self, why));
+    FA_TRY(put_gate(cuda, self, GATE_TIMEOUT_NS, why));
     for (int32_t i = 0; i < request->primes; i++)
         FA_TRY(kernel->enqueue(kernel, &request->launch, &request->params, cuda->stream, why));
     if (request->l2 == FA_L2_COLD)
@@ -369,8 +379,10 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
         FA_TRY(graph_of(cuda, self, kernel, request, &exec, why));
     const char *invalid = NULL;
     double us = 0;
+    bool gated = false;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        FA_TRY(try_sample(cuda, self, kernel, request, exec, attempt + 1 < ATTEMPTS, &us, &invalid, why));
+        gated = !self->blocking && attempt + 1 < ATTEMPTS;
+        FA_TRY(try_sample(cuda, self, kernel, request, exec, gated, &us, &invalid, why));
         if (!invalid)
             break;
     }
@@ -380,6 +392,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     *sample = (fa_sample){
         .us = us / request->launches,
         .sm_mhz = mean_sm_mhz(self->page),
+        .gated = gated,
         .throttled = self->reasons & (FA_NVML_HW_SLOWDOWN | FA_NVML_SW_THERMAL | FA_NVML_HW_THERMAL | FA_NVML_HW_POWER_BRAKE),
         .power_capped = self->reasons & FA_NVML_SW_POWER_CAP,
     };

@@ -33,8 +33,10 @@ static void summarise(series *all, fa_timing *timing)
 {
     const double clock_mhz = median_clock(all);
     size_t kept = 0, capped = 0;
+    timing->gated = true;
     for (size_t i = 0; i < all->count; i++) {
         capped += all->samples[i].power_capped;
+        timing->gated = timing->gated && all->samples[i].gated;
         if (!throttled(&all->samples[i], clock_mhz))
             all->scratch[kept++] = all->samples[i].us;
     }

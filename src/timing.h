@@ -19,6 +19,7 @@ typedef struct fa_timing {
     double roofline_us;
     double warmup_ms;
     double power_capped; /* share of the samples taken while the power limit was at work: normal under load, not throttled */
+    bool gated;          /* every sample was queued before it began; false: under a profiler or sanitizer the launch cost is in */
     int32_t poisoned;    /* timed samples whose output was NaN before, and right after */
 } fa_timing;
 

@@ -50,6 +50,7 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
     const double end_s = fa_now_s() + gpu->wall_s;
     *sample = (fa_sample){
         .us = gpu->us(gpu, kernel, n),
+        .gated = n != gpu->ungated - 1,
         .sm_mhz = gpu->mhz ? gpu->mhz(gpu, n) : 1980,
         .throttled = gpu->throttled && gpu->throttled(gpu, n),
         .power_capped = gpu->capped && gpu->capped(gpu, n),

@@ -19,6 +19,7 @@ struct fake_gpu {
     double wall_s;        /* what a sample takes in real time */
     bool idle_in_samples; /* a timed launch writes nothing */
     bool wobbles;         /* the output differs in the last bit from launch to launch */
+    long ungated; /* 1 + the sample that was not queued in time */
     uint64_t random;
     long samples, launches, fresh;
     int log[FAKE_LOG]; /* kernel of each sample */

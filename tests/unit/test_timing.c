@@ -48,6 +48,10 @@ static void a_steady_kernel_needs_the_least_samples(void **state)
     near(t.floor_us, 1.0, 0.01); /* the empty kernel, and not subtracted from p50 */
     near(t.sm_clock_mhz_p50, 1980, 1e-9);
     assert_true(t.poisoned >= 1);
+    assert_true(t.gated);
+    gpu.samples = 0;
+    gpu.ungated = 51;
+    assert_false(time_ok(&options).gated);
 }
 
 static void noise_asks_for_more_samples(void **state)
