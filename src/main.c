@@ -45,8 +45,8 @@ static fa_status measure(const fa_options *options, fa_result *result, const fa_
     fa_reason *why = &result->reason;
     enter(result, FA_AT_CHECK);
     FA_TRY(fa_check(candidate, &result->problem, options, buffers, &result->main.check, why));
-    if (candidate->device->sample == NULL)
-        return options->vs == NULL ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "--vs needs a GPU: there are no times on the emulator");
+    if (candidate->device->sample == NULL || options->timing == FA_TIMING_NONE)
+        return options->vs == NULL ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "--vs needs times: a GPU, and no --timing none");
     enter(result, FA_AT_TIMING);
     FA_TRY(fa_time(candidate, &result->problem, options, buffers, &result->timing, why));
     result->throughput = fa_throughput_of(&result->timing, &result->problem, &result->device);

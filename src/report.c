@@ -109,7 +109,7 @@ char *fa_report_text(const fa_result *result, const fa_options *options)
     print_check(out, &result->other.check, "other: ");
     print_timing(out, result);
     if (result->status == FA_PASS && !options->compile_only && !result->timing.done)
-        fputs("time      none: only a GPU has times\n", out);
+        fputs(options->timing == FA_TIMING_NONE ? "time      none was asked for\n" : "time      none: only a GPU has times\n", out);
     fclose(out);
     return text;
 }
