@@ -1,4 +1,5 @@
-/* The four tensors on a device, each between guard bands, and the parameters of a launch over them. */
+/* The four tensors on a device, each between guard bands of FP16 NaN (a read out of bounds surfaces as NaN, a write as a changed
+ * guard), and the parameters of a launch over them. */
 #ifndef FA_BUFFERS_H
 #define FA_BUFFERS_H
 
@@ -13,7 +14,10 @@ typedef struct fa_buffers {
     int64_t workspace_bytes;
 } fa_buffers;
 
-/* FA_NOT_RUN, before anything is allocated, when the device's memory cannot hold it. */
+/* Halves of a guard band: a tile of 64 rows at dim 256. The same before and after each tensor. */
+#define FA_GUARD_COUNT 16384
+
+/* FA_NOT_RUN, before anything is allocated, when the memory of the device, or the host's for its copies, cannot hold it. */
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
                           fa_buffers *buffers, fa_reason *why);
 void fa_buffers_free(fa_device *device, fa_buffers *buffers);

@@ -26,7 +26,14 @@ typedef struct fa_candidate {
     bool nondeterministic;
 } fa_candidate;
 
-/* FA_WRONG with the failure in words; FA_ERROR when a launch faults. Leaves the last seed's tensors in the buffers. */
+/* FA_USAGE unless `list` names one or more of the references, comma-separated. */
+fa_status fa_check_references_parse(const char *list, fa_reason *why);
+
+/* Every seed: inputs, launch on a NaN-filled output, guards, inputs, rules against each reference asked for. The first seed also:
+ * ten more launches, bit by bit (skipped for kernels that say they are not deterministic; on a device without a clock as many as
+ * fit in two seconds). A library is a reference only where its own result passes the rules on this very input; `missing`
+ * says when not, and FA_NOT_RUN when no reference is left.
+ * FA_WRONG with the failure in words; FA_ERROR when a launch faults. Leaves the last seed's tensors in the buffers. */
 fa_status fa_check(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
                    const fa_buffers *buffers, fa_check_result *result, fa_reason *why);
 /* Once more, on the buffers that were timed, with contents from `seed`: rule 6. */
