@@ -146,6 +146,30 @@ static void few_blocks_prove_nothing(void **state)
     assert_false(c.accepted);
 }
 
+/* The other side is slower in seven blocks of thirteen, in turn, and equal in the others. */
+static double two_minded(fake_gpu *g, int kernel, long n)
+{
+    (void)g;
+    static long other_samples;
+    other_samples = n == 0 ? 0 : other_samples + (kernel == 1);
+    return kernel == 1 && (other_samples / 2 % 13) % 2 == 0 ? 120.0 : 100.0;
+}
+
+static void an_interval_that_holds_1_is_not_accepted(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.us = two_minded;
+    gpu.wall_s = 0.0005;
+    fa_options options = fake_options();
+    options.max_time = 0.15; /* less than forty blocks */
+    const fa_comparison c = compare_ok(&options);
+    assert_true(c.blocks >= 6);
+    assert_true(c.ratio > 1.03 && c.aa_noise < 1e-9);
+    assert_true(c.ratio_ci95[0] <= 1.0);
+    assert_false(c.accepted);
+}
+
 static bool now_and_then(fake_gpu *g, long n)
 {
     (void)g;
@@ -211,6 +235,7 @@ int main(void)
         cmocka_unit_test(the_order_is_abba_and_then_baab),
         cmocka_unit_test(one_method_for_both),
         cmocka_unit_test(few_blocks_prove_nothing),
+        cmocka_unit_test(an_interval_that_holds_1_is_not_accepted),
         cmocka_unit_test(throttled_blocks_are_dropped),
         cmocka_unit_test(an_impossible_side_is_refused),
     };

@@ -265,6 +265,12 @@ static double ramp(fake_gpu *g, long n)
     return n < 150 ? 300 + 10.0 * (double)n : 1980; /* with 2 ms a sample: 300 ms of rising clock */
 }
 
+static double creep(fake_gpu *g, long n)
+{
+    (void)g;
+    return n < 150 ? 1980 * (0.94 + 0.0004 * (double)n) : 1980; /* 2 % in 100 ms */
+}
+
 static double restless(fake_gpu *g, long n)
 {
     (void)g;
@@ -288,6 +294,11 @@ static void warm_up_lasts_until_the_clock_is_steady(void **state)
     t = time_ok(&options);
     assert_true(t.warmup_ms >= 350 && t.warmup_ms < 900);
     near(t.sm_clock_mhz_p50, 1980, 1e-9);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wall_s = 0.002;
+    gpu.mhz = creep;
+    t = time_ok(&options);
+    assert_true(t.warmup_ms >= 300 && t.warmup_ms < 900);
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wall_s = 0.002;
     gpu.mhz = restless;
