@@ -127,7 +127,8 @@ typedef struct fa_cuda_api {
 /* FA_NOT_RUN with the loader's words when libcuda.so.1 or an entry point is missing. Calls nothing in it. */
 fa_status fa_cuda_api_open(fa_cuda_api *api, fa_reason *why);
 
-/* Reasons for a clock below the one asked for; nvml.h, nvmlClocksEventReasons. */
+/* Reasons for a clock below the one asked for (NVML API Reference, nvmlClocksEventReasons;
+ * https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html). */
 enum {
     FA_NVML_SW_POWER_CAP = 0x4,
     FA_NVML_HW_SLOWDOWN = 0x8,

@@ -3,7 +3,8 @@
 
 #include "timing.h"
 
-/* Peak dense FP16 rate per SM and clock, from NVIDIA's published peaks over SMs and boost clock:
+/* Peak dense FP16 rate per SM and clock, from NVIDIA's published peaks over SMs and boost clock (the arithmetic for sm_70, sm_80
+ * and sm_90 is in https://forums.developer.nvidia.com/t/244727):
  *   sm_70  V100 125 TFLOP/s, 80 SMs, 1.53 GHz (Volta whitepaper, table 1)
  *   sm_75  T4 65, 40, 1.59 (Turing whitepaper, appendix A)
  *   sm_80  A100 312, 108, 1.41 (A100 whitepaper, table 4)
@@ -11,7 +12,7 @@
  *   sm_89  L4 121, 58, 2.04 (L4 datasheet, half of the figure with sparsity; GeForce parts again half with FP32 accumulate)
  *   sm_90  H100 SXM 989.4, 132, 1.83 (H100 whitepaper, table 2)
  *   sm_100 B200 2250, 148, 1.85 (Blackwell datasheet)
- *   sm_120 RTX PRO 6000 504, 188, 2.62 (RTX Blackwell PRO whitepaper, table 1)
+ *   sm_120 RTX PRO 6000 503.8, 188, 2.617 (RTX Blackwell PRO whitepaper, table 1)
  * A higher rate only makes the roofline floor lower: with FP32 accumulate on GeForce it is a bound that is never reached. */
 static const struct {
     const char *arch;
