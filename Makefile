@@ -8,7 +8,7 @@ SAN ?=
 CPPFLAGS += -D_GNU_SOURCE -Iinclude
 CFLAGS ?= -O2 -g
 CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-format-zero-length -Wno-missing-field-initializers -fopenmp -MMD -MP
-LDFLAGS += -rdynamic -fopenmp -Wl,-rpath,'$$ORIGIN/lib' -Wl,-rpath,'$$ORIGIN/build/portable/lib'
+LDFLAGS += -rdynamic -fopenmp -Wl,-rpath,'$$ORIGIN/lib'
 LDLIBS += -lcjson -lcrypto -ldl -lm -lpthread
 ifneq ($(SAN),)
 CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all

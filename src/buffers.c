@@ -59,10 +59,10 @@ static fa_status check_memory(const fa_device *device, const fa_problem *problem
     const double host_has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
     const double host_needs = copies + (strcmp(device->info.backend, "emu") == 0 ? on_device : 0.0);
     if (!(on_device <= device_has))
-        return fa_refuse(why, FA_NOT_RUN, "out of memory: the tensors need %.1f GiB on the device, %s has %.1f GiB", gib(on_device),
+        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the tensors need %.1f GiB on the device, %s has %.1f GiB", gib(on_device),
                          device->info.name, gib(device_has));
     if (!(host_needs <= host_has))
-        return fa_refuse(why, FA_NOT_RUN, "out of memory: the check needs %.1f GiB on the host, which has %.1f GiB", gib(host_needs),
+        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the check needs %.1f GiB on the host, which has %.1f GiB", gib(host_needs),
                          gib(host_has));
     return FA_PASS;
 }

@@ -17,7 +17,7 @@ typedef struct fa_buffers {
 /* Halves of a guard band: a tile of 64 rows at dim 256. The same before and after each tensor. */
 #define FA_GUARD_COUNT 16384
 
-/* FA_NOT_RUN, before anything is allocated, when the memory of the device, or the host's for its copies, cannot hold it. */
+/* FA_INFEASIBLE, before anything is allocated, when the memory of the device, or the host's for its copies, cannot hold it. */
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
                           fa_buffers *buffers, fa_reason *why);
 void fa_buffers_free(fa_device *device, fa_buffers *buffers);
