@@ -1,5 +1,5 @@
-/* The bench's own device code, not an attention kernel: the gate that holds a stream, the clock of every multiprocessor,
- * what empties the L2, and the kernel that does nothing. Launched by src/device_cuda_time.c. */
+/* The bench's own device code, not an attention kernel: the gate that holds a stream, the clock of every SM, what
+ * empties the L2, and the kernel that does nothing. Launched by src/device_cuda_time.c. */
 #include "../include/fa_params.h"
 
 #ifndef FA_EMU
@@ -18,8 +18,8 @@ extern "C" __global__ void fa_util_empty(const __grid_constant__ fa_params p)
 {
 }
 
-/* Holds the stream until the host has queued everything behind it and writes `ticket` to *open_h (mapped host memory), or
- * until the time is up: then *late_h says which ticket was not served in time. <<<1, 1>>> */
+/* Holds the stream until the host has queued everything behind it and writes `ticket` to *open_h (mapped memory of the
+ * host), or until the time is up: then *late_h says which ticket was not served in time. <<<1, 1>>> */
 extern "C" __global__ void fa_util_gate(const volatile int *open_h, volatile int *late_h, int ticket, u64 timeout_ns)
 {
     const u64 start_ns = global_ns();
@@ -30,8 +30,8 @@ extern "C" __global__ void fa_util_gate(const volatile int *open_h, volatile int
         }
 }
 
-/* clocks_h[smid] = {SM clock, nanoseconds}: the mean clock of each SM between two snapshots is the quotient of the differences.
- * Several blocks may land on one SM: each writes its whole pair. <<<2 * SMs, 32>>> */
+/* clocks_h[smid] = {SM clock, nanoseconds}: an SM's mean clock between two snapshots is the quotient of the
+ * differences. Several blocks may land on one SM: each writes its whole pair. <<<2 * SMs, 32>>> */
 extern "C" __global__ void fa_util_clock(ulonglong2 *clocks_h, unsigned slots)
 {
     unsigned sm;

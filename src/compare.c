@@ -125,7 +125,8 @@ static fa_status possible(double us, const fa_problem *problem, const fa_device 
 {
     const double roofline_us = fa_roofline_us(problem, &device->info, l2);
     if (us < roofline_us)
-        return fa_refuse(why, FA_ERROR, "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak", us,
+        return fa_refuse(why, FA_ERROR,
+                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak", us,
                          roofline_us, device->info.name);
     return FA_PASS;
 }

@@ -1,6 +1,6 @@
-/* The part of the CUDA driver API and of NVML that the cuda device uses, declared here so that a machine without CUDA headers
- * builds the same binary; both libraries are opened at run time. Names and values are those of cuda.h and nvml.h: NVIDIA,
- * CUDA Driver API Reference 13.0, and NVML API Reference. tests/unit/test_cuda_abi.c compares them with cuda.h where it exists. */
+/* The part of the CUDA driver API and of NVML that the cuda device uses, declared here so that a machine without CUDA
+ * headers builds the same binary; both libraries are opened at run time. Names and values are those of cuda.h and
+ * nvml.h (NVIDIA, CUDA Driver API 13.0; NVML API Reference). tests/unit/test_cuda_abi.c compares them with cuda.h. */
 #ifndef FA_CUDA_API_H
 #define FA_CUDA_API_H
 

@@ -1,4 +1,4 @@
-/* The cuda device: opening a GPU, what it is, its memory. Kernels: device_cuda_module.c; samples: device_cuda_time.c. */
+/* The cuda device: a GPU, what it is, its memory. Kernels: device_cuda_module.c; samples: device_cuda_time.c. */
 #include "device_cuda.h"
 
 #include <stdio.h>
@@ -32,7 +32,8 @@ fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reas
     cuda->api.cuGetErrorString(code, &text);
     cuda->lost = cuda->lost || sticky(code);
     return fa_refuse(why, FA_ERROR, "%s: %s (%d): %s%s", call, name ? name : "unknown error", (int)code,
-                     text ? text : "no text", cuda->lost ? "; the context is lost, nothing more can run in this process" : "");
+                     text ? text : "no text",
+                     cuda->lost ? "; the context is lost, nothing more can run in this process" : "");
 }
 
 static fa_status cuda_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
@@ -43,8 +44,8 @@ static fa_status cuda_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa
     if (code == CUDA_ERROR_OUT_OF_MEMORY) {
         size_t free_bytes = 0, total_bytes = 0;
         cuda->api.cuMemGetInfo(&free_bytes, &total_bytes);
-        return fa_refuse(why, FA_NOT_RUN, "out of memory on %s: %zu bytes wanted, %zu of %zu free", cuda->info.name, bytes,
-                         free_bytes, total_bytes);
+        return fa_refuse(why, FA_NOT_RUN, "out of memory on %s: %zu bytes wanted, %zu of %zu free", cuda->info.name,
+                         bytes, free_bytes, total_bytes);
     }
     if (code != CUDA_SUCCESS)
         return fa_cuda_refuse(cuda, code, "cuMemAlloc", why);
@@ -110,8 +111,8 @@ static void describe_driver(const fa_cuda *cuda, char *text, size_t size)
     int version = 0;
     cuda->api.cuDriverGetVersion(&version);
     const bool known = fa_nvml_driver(&cuda->nvml, driver, sizeof driver);
-    snprintf(text, size, "%s%sCUDA %d.%d%s", known ? driver : "", known ? " (" : "", version / 1000, version % 1000 / 10,
-             known ? ")" : "");
+    snprintf(text, size, "%s%sCUDA %d.%d%s", known ? driver : "", known ? " (" : "", version / 1000,
+             version % 1000 / 10, known ? ")" : "");
 }
 
 static void describe(fa_cuda *cuda)
@@ -127,11 +128,12 @@ static void describe(fa_cuda *cuda)
     info->l2_bytes = attribute(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     const int32_t nvml_sm_mhz = fa_nvml_max_sm_mhz(&cuda->nvml), nvml_memory_mhz = fa_nvml_max_memory_mhz(&cuda->nvml);
     info->clock_mhz_max = nvml_sm_mhz ? nvml_sm_mhz : attribute(cuda, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000;
-    info->memory_clock_mhz = nvml_memory_mhz ? nvml_memory_mhz : attribute(cuda, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000;
+    info->memory_clock_mhz = nvml_memory_mhz ? nvml_memory_mhz
+                                             : attribute(cuda, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000;
     size_t memory_bytes = 0;
     cuda->api.cuDeviceTotalMem(&memory_bytes, cuda->device);
     info->memory_bytes = (int64_t)memory_bytes;
-    /* Two transfers per clock of the memory bus: how the driver's clock relates to the data rate on GDDR and HBM parts alike. */
+    /* Two transfers per clock of the memory bus: so the driver counts its clock, on GDDR and HBM parts alike. */
     info->memory_gbytes_per_s = 2.0 * info->memory_clock_mhz * 1e6 *
                                 (attribute(cuda, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0) / 1e9;
 }
@@ -141,7 +143,8 @@ static fa_status find_gpu(fa_cuda *cuda, int32_t gpu, fa_reason *why)
 {
     int count = 0;
     const CUresult started = cuda->api.cuInit(0);
-    if (started == CUDA_ERROR_NO_DEVICE || (started == CUDA_SUCCESS && (cuda->api.cuDeviceGetCount(&count), count == 0)))
+    if (started == CUDA_ERROR_NO_DEVICE ||
+        (started == CUDA_SUCCESS && (cuda->api.cuDeviceGetCount(&count), count == 0)))
         return fa_refuse(why, FA_NOT_RUN, "the CUDA driver sees no GPU");
     if (started != CUDA_SUCCESS) {
         fa_cuda_refuse(cuda, started, "cuInit", why);
@@ -161,7 +164,7 @@ static fa_status open_gpu(fa_cuda *cuda, int32_t gpu, fa_reason *why)
     FA_CUDA_TRY(cuda, cuDeviceGetPCIBusId, (bus_id, sizeof bus_id, cuda->device));
     fa_nvml_open(&cuda->nvml, bus_id);
     describe(cuda);
-    /* The primary context is the one cuBLAS and cuDNN use. Waiting spins: a sample should cost little more than it measures. */
+    /* The context that cuBLAS and cuDNN use. Waiting spins: a sample should cost little more than it measures. */
     FA_CUDA_TRY(cuda, cuDevicePrimaryCtxSetFlags, (cuda->device, CU_CTX_SCHED_SPIN));
     FA_CUDA_TRY(cuda, cuDevicePrimaryCtxRetain, (&cuda->context, cuda->device));
     FA_CUDA_TRY(cuda, cuCtxSetCurrent, (cuda->context));

@@ -19,7 +19,8 @@ typedef struct fa_cuda {
 
 struct fa_kernel {
     /* Puts one launch on the stream (graph capture included) and returns without waiting. */
-    fa_status (*enqueue)(fa_kernel *kernel, const fa_launch *launch, const fa_params *params, CUstream stream, fa_reason *why);
+    fa_status (*enqueue)(fa_kernel *kernel, const fa_launch *launch, const fa_params *params, CUstream stream,
+                         fa_reason *why);
     void (*destroy)(fa_kernel *kernel);
     fa_cuda *cuda;
     void *self;

@@ -21,17 +21,25 @@ static fa_status enqueue_module(fa_kernel *kernel, const fa_launch *launch, cons
     FA_TRY(encode_all(cuda, &self->info, &copy, why));
     void *arguments[] = {&copy};
     if (launch->cluster <= 1) {
-        FA_CUDA_TRY(cuda, cuLaunchKernel, (self->function, launch->grid, 1, 1, launch->threads, 1, 1,
-                                           launch->smem_dynamic_bytes, stream, arguments, NULL));
+        FA_CUDA_TRY(cuda, cuLaunchKernel,
+                    (self->function, launch->grid, 1, 1, launch->threads, 1, 1, launch->smem_dynamic_bytes, stream,
+                     arguments, NULL));
         return FA_PASS;
     }
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
     attribute.value.clusterDim.x = launch->cluster;
     attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
     const CUlaunchConfig config = {
-        .gridDimX = launch->grid, .gridDimY = 1, .gridDimZ = 1,
-        .blockDimX = launch->threads, .blockDimY = 1, .blockDimZ = 1,
-        .sharedMemBytes = launch->smem_dynamic_bytes, .hStream = stream, .attrs = &attribute, .numAttrs = 1,
+        .gridDimX = launch->grid,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = launch->threads,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .sharedMemBytes = launch->smem_dynamic_bytes,
+        .hStream = stream,
+        .attrs = &attribute,
+        .numAttrs = 1,
     };
     FA_CUDA_TRY(cuda, cuLaunchKernelEx, (&config, self->function, arguments, NULL));
     return FA_PASS;
@@ -46,14 +54,15 @@ static void destroy_module(fa_kernel *kernel)
     free(kernel);
 }
 
-/* What a launch may use beyond the portable limits: 48 KiB of shared memory, clusters of 8 (Programming Guide, 7.35, 16.5). */
+/* Beyond the portable limits of 48 KiB of shared memory and clusters of 8 blocks (CUDA C++ Programming Guide). */
 static fa_status opt_in(fa_cuda *cuda, CUfunction function, const fa_kernel_info *info, fa_reason *why)
 {
     if (info->smem_dynamic_bytes > 0) {
         int static_bytes = 0;
         FA_CUDA_TRY(cuda, cuFuncGetAttribute, (&static_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function));
         if (static_bytes + info->smem_dynamic_bytes > cuda->info.smem_block_bytes)
-            return fa_refuse(why, FA_INFEASIBLE, "%d bytes of shared memory per block (%d static, %d dynamic), %s allows %d",
+            return fa_refuse(why, FA_INFEASIBLE,
+                             "%d bytes of shared memory per block (%d static, %d dynamic), %s allows %d",
                              static_bytes + info->smem_dynamic_bytes, static_bytes, info->smem_dynamic_bytes,
                              cuda->info.name, cuda->info.smem_block_bytes);
         FA_CUDA_TRY(cuda, cuFuncSetAttribute,
@@ -74,13 +83,14 @@ static fa_status load_cubin(fa_cuda *cuda, const fa_module *module, module_kerne
     const CUresult code = cuda->api.cuModuleLoadData(&self->module, image);
     free(image);
     if (code == CUDA_ERROR_NO_BINARY_FOR_GPU)
-        return fa_refuse(why, FA_NOT_RUN, "the kernel is compiled for %s, %s is %s", module->ptxas.arch, cuda->info.name,
-                         cuda->info.arch);
+        return fa_refuse(why, FA_NOT_RUN, "the kernel is compiled for %s, %s is %s", module->ptxas.arch,
+                         cuda->info.name, cuda->info.arch);
     if (code != CUDA_SUCCESS)
         return fa_cuda_refuse(cuda, code, "cuModuleLoadData", why);
     const CUresult found = cuda->api.cuModuleGetFunction(&self->function, self->module, "fa_kernel");
     if (found == CUDA_ERROR_NOT_FOUND)
-        return fa_refuse(why, FA_COMPILE_ERROR, "the module has no entry point: extern \"C\" __global__ void fa_kernel(...)");
+        return fa_refuse(why, FA_COMPILE_ERROR,
+                         "the module has no entry point: extern \"C\" __global__ void fa_kernel(...)");
     if (found != CUDA_SUCCESS)
         return fa_cuda_refuse(cuda, found, "cuModuleGetFunction", why);
     self->info = module->info;
@@ -149,31 +159,35 @@ static CUtensorMapSwizzle swizzle_of(fa_i32 cols)
     }
 }
 
-static fa_status encode(fa_cuda *cuda, const map_of *of, const fa_params *params, fa_i32 cols, fa_tensor_map *out, fa_reason *why)
+static fa_status encode(fa_cuda *cuda, const map_of *of, const fa_params *params, fa_i32 cols, fa_tensor_map *out,
+                        fa_reason *why)
 {
     if (of->rows == 0)
         return FA_PASS;
     if (!cuda->api.cuTensorMapEncodeTiled)
         return fa_refuse(why, FA_NOT_RUN, "tensor maps need a newer CUDA driver (cuTensorMapEncodeTiled)");
-    const cuuint64_t dims[4] = {(cuuint64_t)params->dim, (cuuint64_t)of->seq, (cuuint64_t)of->heads, (cuuint64_t)params->batch};
-    const cuuint64_t strides_bytes[3] = {2 * (cuuint64_t)of->stride_s, 2 * (cuuint64_t)of->stride_h, 2 * (cuuint64_t)of->stride_b};
+    const cuuint64_t dims[4] = {(cuuint64_t)params->dim, (cuuint64_t)of->seq, (cuuint64_t)of->heads,
+                                (cuuint64_t)params->batch};
+    const cuuint64_t strides_bytes[3] = {2 * (cuuint64_t)of->stride_s, 2 * (cuuint64_t)of->stride_h,
+                                         2 * (cuuint64_t)of->stride_b};
     if ((uintptr_t)of->address % 16 || strides_bytes[0] % 16)
-        return fa_refuse(why, FA_INFEASIBLE, "TMA needs rows on 16-byte boundaries: %s starts at %p, rows are %llu bytes apart",
-                         of->name, of->address, (unsigned long long)strides_bytes[0]);
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "TMA needs rows on 16-byte boundaries: %s starts at %p, rows are %llu bytes apart", of->name,
+                         of->address, (unsigned long long)strides_bytes[0]);
     const cuuint32_t box[4] = {(cuuint32_t)cols, (cuuint32_t)of->rows, 1, 1};
     const cuuint32_t steps[4] = {1, 1, 1, 1};
     CUtensorMap map;
     _Static_assert(sizeof map == sizeof *out, "a tensor map is 128 bytes");
     FA_CUDA_TRY(cuda, cuTensorMapEncodeTiled,
-                (&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)(uintptr_t)of->address, dims, strides_bytes, box, steps,
-                 CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(cols), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                (&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)(uintptr_t)of->address, dims, strides_bytes, box,
+                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(cols), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     memcpy(out, &map, sizeof map);
     return FA_PASS;
 }
 
-/* A launch encodes its own maps (about a microsecond of the host's time each, none of the sample's): the parameters a caller
- * makes are the same for every kernel. */
+/* A launch encodes its own maps (about a microsecond of the host's time each, none of the sample's): the parameters a
+ * caller makes are the same for every kernel. */
 static fa_status encode_all(fa_cuda *cuda, const fa_kernel_info *info, fa_params *params, fa_reason *why)
 {
     const fa_params *p = params;

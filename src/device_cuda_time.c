@@ -1,17 +1,17 @@
-/* One timing sample on the GPU (MEASURE.md section 2). Everything a sample needs is queued behind a closed gate, so that the
- * host's launch cost is not in it:
+/* One timing sample on the GPU (MEASURE.md section 2). Everything a sample needs is queued behind a closed gate, so
+ * that the host's launch cost is not in it:
  *
  *     gate, primes, [L2 flush], clocks, event, launches, event, clocks
  *
  * In graph mode the two events are nodes of the graph, so that its start is not in the sample either. */
-#include "device_cuda.h"
+#include "device_cuda_graph.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRAPHS = 6, CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
+enum { CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
 
 static const uint64_t GATE_TIMEOUT_NS = 200000000, PROBE_TIMEOUT_NS = 20000000;
 static const double NVML_PERIOD_S = 0.025; /* a question to NVML costs more than a short sample */
@@ -26,16 +26,6 @@ typedef struct shared_page {
     _Alignas(16) clock_pair clocks[2][CLOCK_SLOTS]; /* written in one piece; before and after, by SM */
 } shared_page;
 
-/* A captured graph and what it was captured from. */
-typedef struct graph_entry {
-    const fa_kernel *kernel; /* NULL: free */
-    CUgraphExec exec;
-    int32_t launches;
-    uint64_t used;
-    fa_launch launch;
-    unsigned char params[sizeof(fa_params)];
-} graph_entry;
-
 typedef struct cuda_time {
     CUmodule module;
     CUfunction empty, gate, clock, flush_write, flush_read;
@@ -44,10 +34,9 @@ typedef struct cuda_time {
     CUdeviceptr page_d, flush_d;
     size_t l2_bytes; /* flush_d: twice that to write, once to read, and a sink */
     int ticket;
-    bool blocking; /* a launch returns when it is done (profiler, sanitizer, CUDA_LAUNCH_BLOCKING): a gate would wait for itself */
+    bool blocking; /* a launch returns when it is done (profiler, sanitizer, CUDA_LAUNCH_BLOCKING): no gate then */
     fa_kernel empty_kernel;
-    graph_entry graphs[GRAPHS];
-    uint64_t uses;
+    fa_graphs graphs;
     double reasons_asked_s;
     uint64_t reasons;
 } cuda_time;
@@ -66,7 +55,8 @@ static fa_status enqueue_empty(fa_kernel *kernel, const fa_launch *launch, const
 
 static fa_status put_gate(fa_cuda *cuda, cuda_time *self, uint64_t timeout_ns, fa_reason *why)
 {
-    CUdeviceptr open_d = self->page_d + offsetof(shared_page, open), late_d = self->page_d + offsetof(shared_page, late);
+    CUdeviceptr open_d = self->page_d + offsetof(shared_page, open),
+                late_d = self->page_d + offsetof(shared_page, late);
     void *arguments[] = {&open_d, &late_d, &self->ticket, &timeout_ns};
     FA_CUDA_TRY(cuda, cuLaunchKernel, (self->gate, 1, 1, 1, 1, 1, 1, 0, cuda->stream, arguments, NULL));
     return FA_PASS;
@@ -90,8 +80,10 @@ static fa_status put_flush(fa_cuda *cuda, cuda_time *self, fa_reason *why)
     unsigned int value = (unsigned int)self->ticket;
     void *write_arguments[] = {&write_d, &write_count, &value}, *read_arguments[] = {&read_d, &read_count, &sink_d};
     const unsigned int blocks = 4 * (unsigned int)cuda->info.sm_count;
-    FA_CUDA_TRY(cuda, cuLaunchKernel, (self->flush_write, blocks, 1, 1, 512, 1, 1, 0, cuda->stream, write_arguments, NULL));
-    FA_CUDA_TRY(cuda, cuLaunchKernel, (self->flush_read, blocks, 1, 1, 512, 1, 1, 0, cuda->stream, read_arguments, NULL));
+    FA_CUDA_TRY(cuda, cuLaunchKernel,
+                (self->flush_write, blocks, 1, 1, 512, 1, 1, 0, cuda->stream, write_arguments, NULL));
+    FA_CUDA_TRY(cuda, cuLaunchKernel,
+                (self->flush_read, blocks, 1, 1, 512, 1, 1, 0, cuda->stream, read_arguments, NULL));
     return FA_PASS;
 }
 
@@ -159,19 +151,11 @@ static fa_status prepare_flush(fa_cuda *cuda, cuda_time *self, fa_reason *why)
     return FA_PASS;
 }
 
-static void drop_graph(fa_cuda *cuda, graph_entry *entry)
-{
-    if (entry->exec)
-        cuda->api.cuGraphExecDestroy(entry->exec);
-    *entry = (graph_entry){0};
-}
-
 void fa_cuda_time_forget(fa_cuda *cuda, const fa_kernel *kernel)
 {
     cuda_time *self = cuda->timing;
-    for (int i = 0; self && i < GRAPHS; i++)
-        if (self->graphs[i].kernel == kernel)
-            drop_graph(cuda, &self->graphs[i]);
+    if (self)
+        fa_graphs_forget(cuda, &self->graphs, kernel);
 }
 
 void fa_cuda_time_close(fa_cuda *cuda)
@@ -179,8 +163,7 @@ void fa_cuda_time_close(fa_cuda *cuda)
     cuda_time *self = cuda->timing;
     if (!self)
         return;
-    for (int i = 0; i < GRAPHS; i++)
-        drop_graph(cuda, &self->graphs[i]);
+    fa_graphs_close(cuda, &self->graphs);
     if (self->flush_d)
         cuda->api.cuMemFree(self->flush_d);
     if (self->page)
@@ -209,85 +192,12 @@ static fa_status timing_of(fa_cuda *cuda, cuda_time **out, fa_reason *why)
     return FA_PASS;
 }
 
-static fa_status put_launches(fa_cuda *cuda, fa_kernel *kernel, const fa_sample_request *request, fa_reason *why)
-{
-    for (int32_t i = 0; i < request->launches; i++)
-        FA_TRY(kernel->enqueue(kernel, &request->launch, &request->params, cuda->stream, why));
-    return FA_PASS;
-}
-
-/* Capture turns the two events into nodes of the graph (CU_EVENT_RECORD_EXTERNAL). */
-static fa_status put_captured(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request, fa_reason *why)
-{
-    FA_CUDA_TRY(cuda, cuEventRecordWithFlags, (self->start, cuda->stream, CU_EVENT_RECORD_EXTERNAL));
-    FA_TRY(put_launches(cuda, kernel, request, why));
-    FA_CUDA_TRY(cuda, cuEventRecordWithFlags, (self->stop, cuda->stream, CU_EVENT_RECORD_EXTERNAL));
-    return FA_PASS;
-}
-
-static fa_status capture(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request,
-                         CUgraphExec *exec, fa_reason *why)
-{
-    FA_CUDA_TRY(cuda, cuStreamBeginCapture, (cuda->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    const fa_status put = put_captured(cuda, self, kernel, request, why);
-    CUgraph graph = NULL;
-    const CUresult ended = cuda->api.cuStreamEndCapture(cuda->stream, &graph); /* also after a failure: ends the mode */
-    FA_TRY(put);
-    if (ended != CUDA_SUCCESS)
-        return fa_cuda_refuse(cuda, ended, "cuStreamEndCapture", why);
-    const CUresult made = cuda->api.cuGraphInstantiateWithFlags(exec, graph, 0);
-    cuda->api.cuGraphDestroy(graph);
-    if (made != CUDA_SUCCESS)
-        return fa_cuda_refuse(cuda, made, "cuGraphInstantiateWithFlags", why);
-    /* Uploaded and launched once here: never a first launch behind a closed gate. */
-    FA_CUDA_TRY(cuda, cuGraphUpload, (*exec, cuda->stream));
-    FA_CUDA_TRY(cuda, cuGraphLaunch, (*exec, cuda->stream));
-    FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
-    return FA_PASS;
-}
-
-static bool same_graph(const graph_entry *entry, const fa_kernel *kernel, const fa_sample_request *request)
-{
-    return entry->kernel == kernel && entry->launches == request->launches &&
-           memcmp(&entry->launch, &request->launch, sizeof entry->launch) == 0 &&
-           memcmp(entry->params, &request->params, sizeof entry->params) == 0;
-}
-
-static fa_status graph_of(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request,
-                          CUgraphExec *exec, fa_reason *why)
-{
-    graph_entry *entry = &self->graphs[0]; /* becomes the one that has not been used for longest */
-    for (int i = 0; i < GRAPHS; i++) {
-        if (same_graph(&self->graphs[i], kernel, request)) {
-            self->graphs[i].used = ++self->uses;
-            *exec = self->graphs[i].exec;
-            return FA_PASS;
-        }
-        if (self->graphs[i].used < entry->used)
-            entry = &self->graphs[i];
-    }
-    drop_graph(cuda, entry);
-    const fa_status status = capture(cuda, self, kernel, request, &entry->exec, why);
-    if (status != FA_PASS) {
-        drop_graph(cuda, entry);
-        return status;
-    }
-    entry->kernel = kernel;
-    entry->launches = request->launches;
-    entry->launch = request->launch;
-    entry->used = ++self->uses;
-    memcpy(entry->params, &request->params, sizeof entry->params);
-    *exec = entry->exec;
-    return FA_PASS;
-}
-
 /* Everything behind the gate. exec: NULL in event mode. */
 static fa_status put_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request,
                             CUgraphExec exec, fa_reason *why)
 {
     FA_TRY(put_gate(cuda, self, GATE_TIMEOUT_NS, why));
-    for (int32_t i = 0; i < request->primes; i++)
-        FA_TRY(kernel->enqueue(kernel, &request->launch, &request->params, cuda->stream, why));
+    FA_TRY(fa_cuda_enqueue(kernel, request, request->primes, why));
     if (request->l2 == FA_L2_COLD)
         FA_TRY(put_flush(cuda, self, why));
     FA_TRY(put_clocks(cuda, self, 0, why));
@@ -295,7 +205,7 @@ static fa_status put_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, c
         FA_CUDA_TRY(cuda, cuGraphLaunch, (exec, cuda->stream));
     } else {
         FA_CUDA_TRY(cuda, cuEventRecord, (self->start, cuda->stream));
-        FA_TRY(put_launches(cuda, kernel, request, why));
+        FA_TRY(fa_cuda_enqueue(kernel, request, request->launches, why));
         FA_CUDA_TRY(cuda, cuEventRecord, (self->stop, cuda->stream));
     }
     return put_clocks(cuda, self, 1, why);
@@ -353,7 +263,7 @@ static void ask_reasons(const fa_cuda *cuda, cuda_time *self)
         self->reasons = 0;
 }
 
-/* Persisting lines of an earlier kernel would keep their share of the L2. Not there before sm_80: nothing to undo then. */
+/* Persisting lines of an earlier kernel would keep their share of the L2. Before sm_80 there are none: no error. */
 static void reset_l2(const fa_cuda *cuda)
 {
     cuda->api.cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
@@ -376,7 +286,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
         FA_TRY(fa_cuda_launch(device, kernel, &request->launch, &request->params, why));
     CUgraphExec exec = NULL;
     if (request->method == FA_TIMING_GRAPH)
-        FA_TRY(graph_of(cuda, self, kernel, request, &exec, why));
+        FA_TRY(fa_graphs_find(cuda, &self->graphs, self->start, self->stop, kernel, request, &exec, why));
     const char *invalid = NULL;
     double us = 0;
     bool gated = false;
@@ -393,7 +303,8 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
         .us = us / request->launches,
         .sm_mhz = mean_sm_mhz(self->page),
         .gated = gated,
-        .throttled = self->reasons & (FA_NVML_HW_SLOWDOWN | FA_NVML_SW_THERMAL | FA_NVML_HW_THERMAL | FA_NVML_HW_POWER_BRAKE),
+        .throttled = self->reasons &
+                     (FA_NVML_HW_SLOWDOWN | FA_NVML_SW_THERMAL | FA_NVML_HW_THERMAL | FA_NVML_HW_POWER_BRAKE),
         .power_capped = self->reasons & FA_NVML_SW_POWER_CAP,
     };
     return FA_PASS;

@@ -91,7 +91,8 @@ static bool output_agrees(const witness *w)
 static fa_status witness_make(const fa_candidate *candidate, const fa_buffers *buffers, const fa_options *options,
                               const fa_sample_request *request, witness *w, fa_reason *why)
 {
-    *w = (witness){.candidate = candidate, .buffers = buffers, .bytes = 2 * buffers->count[3], .random = (uint64_t)options->seed};
+    *w = (witness){
+        .candidate = candidate, .buffers = buffers, .bytes = 2 * buffers->count[3], .random = (uint64_t)options->seed};
     w->left = w->bytes > MANY_BYTES ? 1 : POISONED_SAMPLES;
     w->next = soon(w, (size_t)options->min_samples / POISONED_SAMPLES + 1);
     w->expected = fa_alloc(w->bytes);
@@ -111,7 +112,8 @@ static fa_status look(witness *w, size_t sample, fa_reason *why)
 {
     FA_TRY(read_output(w, w->found, why));
     if (!output_agrees(w))
-        return fa_refuse(why, FA_WRONG, "sample %zu of the timing did not write the output that the checked launch wrote", sample);
+        return fa_refuse(why, FA_WRONG,
+                         "sample %zu of the timing did not write the output that the checked launch wrote", sample);
     w->done++;
     w->left--;
     w->next = sample + 1 + soon(w, 30);
@@ -130,8 +132,8 @@ static size_t next_look(size_t count)
 }
 
 /* Samples until the interval of the median is narrow, or time or samples are used up. One sample at least. */
-static fa_status sample_all(fa_device *device, fa_sample_request *request, const fa_options *options, witness *w, series *all,
-                            fa_timing *timing, fa_reason *why)
+static fa_status sample_all(fa_device *device, fa_sample_request *request, const fa_options *options, witness *w,
+                            series *all, fa_timing *timing, fa_reason *why)
 {
     const double start_s = fa_now_s();
     double last_s = 0;
@@ -173,8 +175,8 @@ static fa_status measure_floor(fa_device *device, const fa_sample_request *reque
     return FA_PASS;
 }
 
-static fa_status measure(const fa_candidate *candidate, const fa_options *options, fa_sample_request *request, witness *w,
-                         series *all, fa_timing *timing, fa_reason *why)
+static fa_status measure(const fa_candidate *candidate, const fa_options *options, fa_sample_request *request,
+                         witness *w, series *all, fa_timing *timing, fa_reason *why)
 {
     fa_device *device = candidate->device;
     double estimate_us = 0;
@@ -210,7 +212,8 @@ fa_status fa_time(const fa_candidate *candidate, const fa_problem *problem, cons
     timing->roofline_us = fa_roofline_us(problem, &candidate->device->info, timing->l2);
     timing->impossible = timing->us.p50 < timing->roofline_us;
     if (timing->impossible)
-        return fa_refuse(why, FA_ERROR, "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak",
+        return fa_refuse(why, FA_ERROR,
+                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak",
                          timing->us.p50, timing->roofline_us, candidate->device->info.name);
     timing->done = true;
     return FA_PASS;

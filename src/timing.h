@@ -18,8 +18,8 @@ typedef struct fa_timing {
     double floor_us;  /* an empty kernel by the same method; never subtracted */
     double roofline_us;
     double warmup_ms;
-    double power_capped; /* share of the samples taken while the power limit was at work: normal under load, not throttled */
-    bool gated;          /* every sample was queued before it began; false: under a profiler or sanitizer the launch cost is in */
+    double power_capped; /* share of samples taken while the power limit was at work: normal under load */
+    bool gated;          /* every sample was queued before it began; else (profiler, sanitizer) launch cost is in */
     int32_t poisoned;    /* timed samples whose output was NaN before, and right after */
 } fa_timing;
 
@@ -28,12 +28,12 @@ typedef struct fa_throughput {
     double peak_boost_tflops; /* at the maximum clock; peak_tflops is at the measured one */
 } fa_throughput;
 
-/* FA_NOT_RUN on a device without `sample`; FA_WRONG when a timed launch did not write its output; FA_ERROR, and .impossible,
- * when the median is below the roofline floor. .done only with FA_PASS. */
+/* FA_NOT_RUN on a device without `sample`; FA_WRONG when a timed launch did not write its output; FA_ERROR, and
+ * .impossible, when the median is below the roofline floor. .done only with FA_PASS. */
 fa_status fa_time(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
                   const fa_buffers *buffers, fa_timing *timing, fa_reason *why);
-/* The least time the arithmetic can take at the highest clock on the tensor cores and, with cold, the reading of the inputs
- * from DRAM. 0: unknown architecture. */
+/* The least time the arithmetic can take at the highest clock on the tensor cores and, with cold, the reading of the
+ * inputs from DRAM. 0: unknown architecture. */
 double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, fa_l2 l2);
 /* Dense FP16 tensor-core operations (an FMA is two) of one SM in one clock, 0 when unknown. */
 int32_t fa_tensor_flop_per_clock(const char *arch);
@@ -43,7 +43,7 @@ fa_throughput fa_throughput_of(const fa_timing *timing, const fa_problem *proble
 typedef struct fa_comparison {
     bool done;
     double ratio, ratio_ci95[2]; /* median of the blocks' paired ratios */
-    double aa_noise;             /* |median - 1| and half interval of candidate against itself, the larger: same session */
+    double aa_noise;             /* candidate against itself, same session: larger of |median - 1| and half interval */
     int32_t blocks;
     double p50_us, other_p50_us;
     bool accepted; /* gain > max(3 %, 2 aa_noise), interval excludes 1 */

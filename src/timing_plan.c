@@ -80,7 +80,8 @@ static bool steady(const double bins_mhz[BINS])
 }
 
 /* One bin; `until_s` ends it early. */
-static fa_status warm_bin(fa_device *device, const fa_sample_request *request, double until_s, double *mhz, fa_reason *why)
+static fa_status warm_bin(fa_device *device, const fa_sample_request *request, double until_s, double *mhz,
+                          fa_reason *why)
 {
     double clocks_mhz[BIN_SAMPLES];
     size_t count = 0;
@@ -95,7 +96,8 @@ static fa_status warm_bin(fa_device *device, const fa_sample_request *request, d
     return FA_PASS;
 }
 
-fa_status fa_plan_warm_up(fa_device *device, const fa_sample_request *request, double limit_ms, double *took_ms, fa_reason *why)
+fa_status fa_plan_warm_up(fa_device *device, const fa_sample_request *request, double limit_ms, double *took_ms,
+                          fa_reason *why)
 {
     const double start_s = fa_now_s(), limit_s = start_s + limit_ms * 1e-3;
     double bins_mhz[BINS];

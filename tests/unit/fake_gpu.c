@@ -5,7 +5,8 @@
 
 static char kernels[2]; /* their addresses are the kernels */
 
-const fa_problem fake_problem = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = 64, .scale = 0.125f};
+const fa_problem fake_problem = {
+    .batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = 64, .scale = 0.125f};
 
 static int kernel_number(const fa_kernel *kernel)
 {
@@ -60,7 +61,8 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
     return FA_PASS;
 }
 
-static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params, fa_reason *why)
+static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
+                             fa_reason *why)
 {
     (void)launch, (void)params, (void)why;
     write_output(device->self, kernel_number(kernel));
@@ -91,7 +93,11 @@ void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)
     gpu->base_us[1] = second_us;
     gpu->random = 12345;
     gpu->device = (fa_device){
-        .info = {.backend = "fake", .name = "fake H200", .arch = "sm_90", .sm_count = 132, .clock_mhz_max = 1980,
+        .info = {.backend = "fake",
+                 .name = "fake H200",
+                 .arch = "sm_90",
+                 .sm_count = 132,
+                 .clock_mhz_max = 1980,
                  .memory_gbytes_per_s = 4800},
         .self = gpu,
         .launch = fake_launch,
@@ -109,5 +115,6 @@ void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)
 
 fa_options fake_options(void)
 {
-    return (fa_options){.timing = FA_TIMING_AUTO, .l2 = FA_L2_WARM, .warmup_ms = 0, .min_samples = 100, .max_time = 10, .seed = 42};
+    return (fa_options){
+        .timing = FA_TIMING_AUTO, .l2 = FA_L2_WARM, .warmup_ms = 0, .min_samples = 100, .max_time = 10, .seed = 42};
 }

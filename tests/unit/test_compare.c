@@ -13,8 +13,8 @@ static fa_reason why;
 static fa_comparison compare_ok(const fa_options *options)
 {
     fa_comparison c;
-    const fa_status status = fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &fake_problem,
-                                        options, &c, &why);
+    const fa_status status = fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1],
+                                        &fake_problem, options, &c, &why);
     if (status != FA_PASS)
         print_error("%s\n", why.text);
     assert_int_equal(status, FA_PASS);
@@ -207,7 +207,8 @@ static void throttled_blocks_are_dropped(void **state)
     gpu.wall_s = 0.0005;
     fa_options brief = options;
     brief.max_time = 0.02;
-    assert_int_equal(fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &fake_problem, &brief, &c, &why),
+    assert_int_equal(fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &fake_problem,
+                                &brief, &c, &why),
                      FA_ERROR);
     assert_false(c.done);
 }
@@ -219,7 +220,8 @@ static void an_impossible_side_is_refused(void **state)
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 0.5, 110.0);
     fa_comparison c;
-    assert_int_equal(fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &canonical, &options, &c, &why),
+    assert_int_equal(fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &canonical,
+                                &options, &c, &why),
                      FA_ERROR);
     assert_false(c.done);
 }

@@ -1,4 +1,4 @@
-/* fa_time on made-up sample streams: stopping, dropping, floor, warm-up, impossible times, and launches that do nothing. */
+/* fa_time on made-up samples: stopping, dropping, floor, warm-up, impossible times, launches that do nothing. */
 #include "fake_gpu.h"
 
 #include <math.h>
