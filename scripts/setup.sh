@@ -6,14 +6,16 @@ usage() {
     cat <<'EOF'
 usage: scripts/setup.sh [run|test] [--dry-run] [--help]
 Installs the missing Debian packages: `run` for building and running fa_bench, `test` (default) for its tests too.
+For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools.
 EOF
 }
 
 run_packages=(gcc g++ make libc6-dev libcjson-dev libssl-dev libgomp1)
-test_packages=(libcmocka-dev bats shellcheck jq git python3-jsonschema parallel gnuplot-nox)
+test_packages=(libcmocka-dev bats shellcheck jq git python3-jsonschema python3-pip parallel gnuplot-nox)
 
 what="test"
 dry_run=0
+tools=$(dirname "${BASH_SOURCE[0]}")/../build/tools/py
 for argument in "$@"; do
     case $argument in
         run | test) what=$argument ;;
@@ -30,19 +32,34 @@ missing=()
 for package in "${packages[@]}"; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
 done
-[[ ${#missing[@]} -eq 0 ]] && exit 0
+install_packages() {
+    [[ ${#missing[@]} -eq 0 ]] && return
+    echo "setup.sh: installing ${missing[*]}"
+    [[ $dry_run -eq 1 ]] && return
+    if ! command -v apt-get >/dev/null; then
+        echo "setup.sh: no apt-get here; install: ${missing[*]}" >&2
+        exit 4
+    fi
+    as_root=()
+    if [[ $(id -u) -ne 0 ]]; then
+        command -v sudo >/dev/null || { echo "setup.sh: not root, and no sudo to install: ${missing[*]}" >&2; exit 4; }
+        as_root=(sudo)
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
 
-echo "setup.sh: installing ${missing[*]}"
-[[ $dry_run -eq 1 ]] && exit 0
-if ! command -v apt-get >/dev/null; then
-    echo "setup.sh: no apt-get here; install: ${missing[*]}" >&2
-    exit 4
-fi
-as_root=()
-if [[ $(id -u) -ne 0 ]]; then
-    command -v sudo >/dev/null || { echo "setup.sh: not root, and no sudo to install: ${missing[*]}" >&2; exit 4; }
-    as_root=(sudo)
-fi
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+# nvdisasm shows which tensor-core instructions are really in a cubin; Debian has none.
+install_nvdisasm() {
+    [[ $what == test ]] || return 0
+    command -v nvdisasm >/dev/null && return
+    [[ -x $tools/nvidia/cu13/bin/nvdisasm ]] && return
+    echo "setup.sh: installing nvdisasm from PyPI into $tools"
+    [[ $dry_run -eq 1 ]] && return
+    python3 -m pip install -q --no-deps --target "$tools" nvidia-cuda-nvdisasm==13.2.86 2>/dev/null ||
+        echo "setup.sh: no nvdisasm: the tests that need it will be skipped" >&2
+}
+
+install_packages
+install_nvdisasm

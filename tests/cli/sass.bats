@@ -1,0 +1,35 @@
+#!/usr/bin/env bats
+# Proof of tensor cores: the machine code of every kernel that claims them has the instruction.
+load helper
+
+disassembler() {
+    command -v nvdisasm || ls build/tools/py/nvidia/cu13/bin/nvdisasm 2>/dev/null
+}
+
+# The cubin of a configuration, out of the cache.
+cubin_of() { # OPTIONS...
+    ./fa_bench "$@" --compile-only --json "$work/r.json" --quiet || return 1
+    local sums
+    sums=$(grep -l "$(jq -r .provenance.cubin_sha256 "$work/r.json")" "$XDG_CACHE_HOME"/fa_bench/*/sums | head -n 1)
+    echo "$(dirname "$sums")/module.cubin"
+}
+
+@test "tensor-core instructions are in the machine code, and only where claimed" {
+    disassemble=$(disassembler) || skip "no nvdisasm"
+    ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
+    ./fa_bench --list-kernels --json - >"$work/kernels.json"
+    for kernel in $(jq -r '.[] | select(.kind == "hand") | .name' "$work/kernels.json"); do
+        claim=$(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .tensor_cores' "$work/kernels.json")
+        for arch in sm_89 sm_90a; do
+            [[ $claim == wgmma && $arch == sm_89 ]] && continue
+            "$disassemble" "$(cubin_of --kernel "$kernel" --arch $arch)" >"$work/sass" || return 1
+            grep -q 'EXIT' "$work/sass" || { echo "nothing disassembled for $kernel"; return 1; }
+            hmma=$(grep -c 'HMMA\.' "$work/sass" || true) hgmma=$(grep -c 'HGMMA\.' "$work/sass" || true)
+            case $claim in
+                none) [[ $hmma -eq 0 && $hgmma -eq 0 ]] ;;
+                wgmma) [[ $hgmma -gt 0 ]] ;;
+                *) [[ $hmma -gt 0 ]] ;;
+            esac || { echo "$kernel claims $claim on $arch; found $hmma HMMA, $hgmma HGMMA"; return 1; }
+        done
+    done
+}
