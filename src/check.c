@@ -214,10 +214,10 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
         if (ran != FA_PASS && status == FA_PASS)
             status = fa_refuse(why, ran, "%s", inner.text);
         if (ran == FA_PASS && s->cublas.on) {
-            const fa_verdict library = fa_judge_library(s->problem, s->cublas.full, s->output, s->tile_m, atol, rtol, &exact);
-            record(s->result, &library);
-            if (!library.passed && status == FA_PASS)
-                status = fa_refuse(why, FA_WRONG, "against cublas: %s", library.failure);
+            const fa_verdict against = fa_judge_library(s->problem, s->cublas.full, s->output, s->tile_m, atol, rtol, &exact);
+            record(s->result, &against);
+            if (!against.passed && status == FA_PASS)
+                status = fa_refuse(why, FA_WRONG, "against cublas: %s", against.failure);
         }
     }
     fa_reference_free(&reference);

@@ -238,18 +238,18 @@ static void guess_rows(const scene *s, const tally *heads, const tally *tiles, i
     const int64_t last_tile = all_tiles - 1;
     if (s->wrong == s->expected->row_count)
         append(text, size, "; every row");
+    else if (s->wrong <= 2)
+        append(text, size, "; %s", s->wrong == 1 ? "a single row" : "two rows");
     else if (heads->count == 1 && all_heads > 1 && heads->full == 1)
         append(text, size, "; one head, whole");
     else if (all_tiles > 1 && tiles->count == 1 && tiles->named[0] == last_tile && s->problem->seq_q % s->tile_m != 0)
         append(text, size, "; tail only: the last, partial tile");
-    else if (all_tiles > 1 && s->wrong > 1 && heads->count == 1 && tiles->count <= 2)
+    else if (all_tiles > 1 && heads->count == 1 && tiles->count <= 2)
         append(text, size, "; one head, %lld row tile%s", (long long)tiles->count, tiles->count > 1 ? "s" : "");
     else if (all_tiles > 1 && tiles->full == tiles->count)
         append(text, size, "; whole row tiles");
     else if (heads->full == heads->count)
         append(text, size, "; whole heads");
-    else if (s->wrong <= 2)
-        append(text, size, "; %s", s->wrong == 1 ? "a single row" : "two rows");
 }
 
 void fa_localise(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad, const uint16_t *output,

@@ -340,7 +340,8 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
     }
     starts[blocks] = reference.row_count;
 
-#pragma omp parallel
+    const bool worth_threads = reference.row_count * problem->seq_kv * problem->dim > 1 << 20;
+#pragma omp parallel if (worth_threads)
     {
         scratch s = scratch_make(problem, block_rows);
 #pragma omp for schedule(dynamic)

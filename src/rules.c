@@ -14,6 +14,8 @@
 /* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of the P
  * that made it. Units in the last place are then those of the largest |R| of the row. */
 #define FEW_ELEMENTS 8192
+/* Waking threads costs more than the work below this. */
+#define PARALLEL_ELEMENTS (1 << 16)
 
 /* One row against its expected values; sums over the row's columns. */
 typedef struct row_errors {
@@ -41,7 +43,7 @@ static bool half_is_finite(uint16_t half)
 static int64_t count_nonfinite(const uint16_t *output, int64_t count)
 {
     int64_t nonfinite = 0;
-#pragma omp parallel for reduction(+ : nonfinite) schedule(static)
+#pragma omp parallel for reduction(+ : nonfinite) schedule(static) if (count > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < count; i++)
         nonfinite += !half_is_finite(output[i]);
     return nonfinite;
@@ -108,7 +110,7 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
     judgement j = {.expected = *expected};
     fa_verdict *v = &j.verdict;
     j.rows = fa_alloc((size_t)expected->row_count * sizeof *j.rows);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (expected->row_count * dim > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < expected->row_count; i++)
         j.rows[i] = measure_row(expected, i, dim, baseline, output, atol, rtol);
 

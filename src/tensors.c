@@ -248,7 +248,7 @@ static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t s
     const int64_t rows = (int64_t)problem->batch * heads * seq;
     const uint64_t stream = stream_of(seed, tensor);
     uint16_t *data = fa_alloc((size_t)rows * (size_t)problem->dim * sizeof *data);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (rows * problem->dim > 1 << 16) /* less is not worth waking threads */
     for (int64_t flat = 0; flat < rows; flat++) {
         const place at = {
             .problem = problem, .dist = dist, .tensor = tensor, .seed = seed, .stream = stream, .flat = flat,

@@ -120,7 +120,7 @@ void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_re
 {
     memset(output, 0, fa_problem_q_count(problem) * sizeof *output);
     const int64_t all_heads = (int64_t)problem->batch * problem->heads;
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (reference->row_count * problem->seq_kv * problem->dim > 1 << 20)
     for (int64_t head = 0; head < all_heads; head++) {
         int64_t first = 0, last;
         while (first < reference->row_count && reference->rows[first] / problem->seq_q < head)

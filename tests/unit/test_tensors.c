@@ -48,7 +48,7 @@ static void halves_round_to_nearest_even(void **state)
 static void same_seed_same_tensors(void **state)
 {
     (void)state;
-    const fa_problem p = shape(2, 4, 2, 33, 47, 24, true);
+    const fa_problem p = shape(2, 4, 2, 400, 801, 24, true);
     const int threads = omp_get_max_threads();
     for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
         omp_set_num_threads(1);

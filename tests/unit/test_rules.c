@@ -1,0 +1,401 @@
+/* The checker checked: good kernels are never rejected, wrong ones always, and the words say where and how. */
+#include "../../src/rules.h"
+#include "simulate.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim, bool causal)
+{
+    return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
+}
+
+/* One input with its reference and room for an output. */
+typedef struct bench {
+    fa_problem problem;
+    fa_tensors tensors;
+    fa_reference reference;
+    uint16_t *output;
+    size_t count;
+} bench;
+
+static bench open_bench(fa_problem problem, fa_dist dist, uint64_t seed, bool acc_fp16)
+{
+    bench b = {.problem = problem, .tensors = fa_tensors_make(&problem, dist, seed), .count = fa_problem_q_count(&problem)};
+    b.reference = fa_reference_make(&problem, &b.tensors, 64, acc_fp16, seed);
+    b.output = fa_alloc(b.count * sizeof *b.output);
+    return b;
+}
+
+static void close_bench(bench *b)
+{
+    fa_reference_free(&b->reference);
+    fa_tensors_free(&b->tensors);
+    free(b->output);
+}
+
+static fa_verdict judge(const bench *b)
+{
+    return fa_judge(&b->problem, &b->reference, b->output, 64, 1e-3, 1e-3);
+}
+
+static fa_verdict judge_fault(bench *b, sim_fault fault)
+{
+    sim_flash(&b->problem, &b->tensors, &b->reference, 64, fault, b->output);
+    return judge(b);
+}
+
+static void expect_words(const fa_verdict *verdict, const char *words)
+{
+    if (!strstr(verdict->failure, words))
+        fail_msg("no \"%s\" in: %s", words, verdict->failure);
+    assert_false(verdict->passed);
+}
+
+static void good_kernels_pass(void **state)
+{
+    (void)state;
+    const fa_problem shapes[] = {
+        shape(1, 1, 1, 1, 1, 16, false),      shape(1, 1, 1, 1, 2, 16, false),    shape(1, 2, 1, 1, 5, 16, false), shape(1, 1, 1, 2, 3, 64, true),
+        shape(1, 1, 1, 15, 17, 16, true),     shape(2, 4, 2, 63, 64, 64, true),   shape(1, 2, 2, 65, 33, 80, true), shape(1, 2, 1, 113, 129, 128, false),
+        shape(1, 16, 4, 1, 799, 128, false),  shape(1, 1, 1, 33, 1023, 256, true), shape(1, 2, 1, 8, 8192, 64, true),
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int dist = 0; dist <= FA_DIST_CODED; dist++)
+            for (uint64_t seed = 0; seed < (shapes[i].seq_kv <= 33 ? 30u : 1u); seed++) {
+                bench b = open_bench(shapes[i], (fa_dist)dist, seed, false);
+                for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
+                    const fa_verdict v = judge_fault(&b, kind);
+                    if (!v.passed)
+                        fail_msg("shape %zu dist %d seed %d kind %d: %s", i, dist, (int)seed, (int)kind, v.failure);
+                    assert_string_equal(v.failure, "");
+                }
+                close_bench(&b);
+            }
+}
+
+static void good_at_8192_passes_and_mean_of_v_does_not(void **state)
+{
+    (void)state;
+    const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_SHARP};
+    for (size_t i = 0; i < 2; i++) {
+        bench b = open_bench(shape(1, 1, 1, 8192, 8192, 64, false), dists[i], 42, false);
+        assert_true(b.reference.row_count < 8192);
+        fa_verdict v = judge_fault(&b, SIM_GOOD);
+        if (!v.passed)
+            fail_msg("%s", v.failure);
+        assert_int_equal(v.rows_checked, b.reference.row_count);
+        v = judge_fault(&b, SIM_MEAN_OF_V);
+        assert_false(v.passed);
+        if (dists[i] == FA_DIST_NORMAL)
+            expect_words(&v, "all wrong rows of a head are alike");
+        close_bench(&b);
+    }
+    /* Where a fixed tolerance alone would let it through: |O - R| is below 1e-3 everywhere. */
+    bench b = open_bench(shape(1, 1, 1, 64, 8192, 64, false), FA_DIST_UNIFORM, 42, false);
+    fa_verdict v = judge_fault(&b, SIM_MEAN_OF_V);
+    assert_false(v.passed);
+    v = judge_fault(&b, SIM_SCALE_OFF);
+    assert_int_equal(v.mismatches, 0);
+    assert_false(v.passed);
+    close_bench(&b);
+}
+
+typedef struct wrong_case {
+    sim_fault fault;
+    fa_problem problem;
+    fa_dist dist;
+} wrong_case;
+
+static void wrong_kernels_fail(void **state)
+{
+    (void)state;
+    const fa_problem plain = shape(1, 2, 2, 70, 200, 64, false), causal = shape(1, 4, 2, 130, 130, 32, true), wide = shape(2, 4, 2, 65, 129, 128, false);
+    const fa_problem corner = shape(1, 2, 1, 40, 150, 64, true), longer = shape(1, 1, 1, 32, 8192, 64, false);
+    const wrong_case cases[] = {
+        {SIM_MEAN_OF_V, plain, FA_DIST_NORMAL},          {SIM_MEAN_OF_V, longer, FA_DIST_NORMAL},     {SIM_MEAN_OF_V, plain, FA_DIST_NEEDLE},
+        {SIM_MEAN_OF_V, causal, FA_DIST_UNIFORM},        {SIM_MEAN_OF_V, wide, FA_DIST_RISING},       {SIM_DROP_LAST_TILE, plain, FA_DIST_NORMAL},
+        {SIM_DROP_LAST_TILE, longer, FA_DIST_NORMAL},    {SIM_DROP_LAST_TILE, wide, FA_DIST_CODED},   {SIM_DROP_LAST_TILE, plain, FA_DIST_RISING},
+        {SIM_DROP_LAST_TILE, longer, FA_DIST_UNIFORM},   {SIM_NO_RESCALE, plain, FA_DIST_NORMAL},     {SIM_NO_RESCALE, longer, FA_DIST_RISING},
+        {SIM_NO_RESCALE, causal, FA_DIST_RISING},        {SIM_NO_RESCALE, wide, FA_DIST_SHARP},       {SIM_SCALE_OFF, plain, FA_DIST_NORMAL},
+        {SIM_SCALE_OFF, longer, FA_DIST_NORMAL},         {SIM_SCALE_OFF, causal, FA_DIST_SHARP},      {SIM_SCALE_OFF, wide, FA_DIST_RISING},
+        {SIM_SCALE_OFF, plain, FA_DIST_UNIFORM},         {SIM_SCALE_OFF, plain, FA_DIST_OUTLIER},     {SIM_OUTPUT_SCALED, plain, FA_DIST_CONSTANT_V},
+        {SIM_OUTPUT_SCALED, plain, FA_DIST_NORMAL},      {SIM_OUTPUT_SCALED, longer, FA_DIST_UNIFORM}, {SIM_SWAP_KV, plain, FA_DIST_NORMAL},
+        {SIM_SWAP_KV, causal, FA_DIST_UNIFORM},          {SIM_SWAP_KV, longer, FA_DIST_NORMAL},       {SIM_SWAP_KV, wide, FA_DIST_CONSTANT_V},
+        {SIM_CAUSAL_EARLY, causal, FA_DIST_NORMAL},      {SIM_CAUSAL_LATE, causal, FA_DIST_NORMAL},   {SIM_CAUSAL_LATE, corner, FA_DIST_UNIFORM},
+        {SIM_CAUSAL_EARLY, corner, FA_DIST_RISING},      {SIM_CAUSAL_TOP_LEFT, corner, FA_DIST_NORMAL}, {SIM_NO_TAIL_MASK, plain, FA_DIST_NORMAL},
+        {SIM_NO_TAIL_MASK, wide, FA_DIST_CONSTANT_V},    {SIM_WRONG_KV_HEAD, causal, FA_DIST_NORMAL}, {SIM_WRONG_KV_HEAD, wide, FA_DIST_CODED},
+        {SIM_WRONG_KV_HEAD, wide, FA_DIST_CONSTANT_V},   {SIM_LOGITS_BF16, plain, FA_DIST_NORMAL},    {SIM_LOGITS_BF16, longer, FA_DIST_NORMAL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (uint64_t seed = 0; seed < 2; seed++) {
+            bench b = open_bench(cases[i].problem, cases[i].dist, seed, false);
+            const fa_verdict v = judge_fault(&b, cases[i].fault);
+            if (v.passed)
+                fail_msg("case %zu passes: fault %d dist %d, max %g rmse %g, baseline %g %g", i, (int)cases[i].fault, (int)cases[i].dist,
+                         v.max_abs_err, v.rmse, v.baseline_max_abs_err, v.baseline_rmse);
+            assert_true(strlen(v.failure) > 40);
+            close_bench(&b);
+        }
+}
+
+static uint16_t *row_of(bench *b, int32_t head, int32_t row)
+{
+    return b->output + ((size_t)head * (size_t)b->problem.seq_q + (size_t)row) * (size_t)b->problem.dim;
+}
+
+/* Damage done to a good output; the words that must name it. */
+static void damage_is_found_and_named(void **state)
+{
+    (void)state;
+    bench b = open_bench(shape(1, 3, 3, 200, 150, 64, false), FA_DIST_NORMAL, 9, false);
+    uint16_t *const good = fa_alloc(b.count * sizeof *good);
+    const size_t row_bytes = 64 * sizeof(uint16_t);
+    assert_true(judge_fault(&b, SIM_GOOD).passed);
+    memcpy(good, b.output, b.count * sizeof *good);
+
+    memset(b.output, 0, b.count * sizeof *good);
+    fa_verdict v = judge(&b);
+    expect_words(&v, "zeros; every row");
+
+    memset(b.output, 0xFF, b.count * sizeof *good);
+    v = judge(&b);
+    expect_words(&v, "never written");
+    assert_int_equal(v.nonfinite, b.count);
+
+    memcpy(b.output, good, b.count * sizeof *good);
+    row_of(&b, 1, 17)[5] = 0x7E00;
+    v = judge(&b);
+    expect_words(&v, "1 outputs are not finite");
+    assert_int_equal(v.nonfinite, 1);
+    assert_true(v.worst.batch == 0 && v.worst.head == 1 && v.worst.row == 17 && v.worst.col == 5);
+
+    memcpy(b.output, good, b.count * sizeof *good);
+    row_of(&b, 2, 100)[63] = 0x7C00; /* infinity */
+    v = judge(&b);
+    assert_false(v.passed);
+
+    memcpy(b.output, good, b.count * sizeof *good);
+    memcpy(row_of(&b, 1, 10), good + (200 + 11) * 64, row_bytes);
+    memcpy(row_of(&b, 1, 11), good + (200 + 10) * 64, row_bytes);
+    v = judge(&b);
+    expect_words(&v, "rows moved: batch 0 head 1 row 10 holds what belongs to batch 0 head 1 row 11; two rows");
+
+    memcpy(b.output, good, b.count * sizeof *good);
+    memcpy(row_of(&b, 0, 0), good + 200 * 64, 200 * row_bytes);
+    memcpy(row_of(&b, 1, 0), good, 200 * row_bytes);
+    v = judge(&b);
+    expect_words(&v, "heads swapped: batch 0 head 0 row 0 holds what belongs to batch 0 head 1 row 0");
+
+    memcpy(b.output, good, b.count * sizeof *good);
+    memcpy(row_of(&b, 2, 64), good + (2 * 200 + 0) * 64, 64 * row_bytes); /* one stale tile */
+    v = judge(&b);
+    expect_words(&v, "in 1 of 3 heads (batch.head 0.2), 1 of 4 tiles of 64 rows (1)");
+    expect_words(&v, "one head, 1 row tile");
+
+    memcpy(b.output, good, b.count * sizeof *good);
+    for (int32_t head = 0; head < 3; head++)
+        memset(row_of(&b, head, 192), 0, 8 * row_bytes);
+    v = judge(&b);
+    expect_words(&v, "zeros; tail only");
+
+    memcpy(b.output, good, b.count * sizeof *good);
+    for (int32_t head = 0; head < 3; head++)
+        for (int32_t row = 0; row < 200; row++)
+            memset(row_of(&b, head, row) + 48, 0, 16 * sizeof(uint16_t));
+    v = judge(&b);
+    expect_words(&v, "only columns 48..63; every row");
+
+    for (size_t i = 0; i < b.count; i++)
+        b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * 1.02f);
+    v = judge(&b);
+    expect_words(&v, "every wrong row is the right one times 1.02");
+
+    for (size_t i = 0; i < b.count; i++)
+        b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * (1.1f + 0.01f * (float)(i / 64 % 7)));
+    v = judge(&b);
+    expect_words(&v, "times a factor of its own (1.1 to 1.16)");
+
+    memcpy(b.output, good, b.count * sizeof *good);
+    row_of(&b, 1, 50)[7] = fa_float_to_half(fa_half_to_float(row_of(&b, 1, 50)[7]) + 0.003f);
+    v = judge(&b);
+    expect_words(&v, "a single row");
+    assert_int_equal(v.mismatches, 1);
+    assert_true(v.worst.head == 1 && v.worst.row == 50 && v.worst.col == 7);
+    free(good);
+    close_bench(&b);
+}
+
+/* Tolerances cannot buy a pass: rule 3 stays. */
+static void loose_tolerances_do_not_help(void **state)
+{
+    (void)state;
+    bench b = open_bench(shape(1, 2, 2, 64, 256, 64, false), FA_DIST_NORMAL, 1, false);
+    for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_SWAP_KV; fault++) {
+        sim_flash(&b.problem, &b.tensors, &b.reference, 64, fault, b.output);
+        const fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 1.5, 1.5);
+        assert_int_equal(v.mismatches, 0);
+        assert_false(v.passed);
+    }
+    close_bench(&b);
+}
+
+/* Tight ones do reject: the baseline breaks them too, unless it does not. */
+static void sharp_inputs_are_left_to_the_relative_rules(void **state)
+{
+    (void)state;
+    bench b = open_bench(shape(1, 2, 2, 128, 512, 64, false), FA_DIST_SHARP, 1, false);
+    fa_verdict v = judge_fault(&b, SIM_GOOD);
+    assert_true(v.passed && v.baseline_fails);
+    memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
+    v = judge(&b);
+    assert_true(v.passed && v.mismatches > 0);
+    close_bench(&b);
+    b = open_bench(shape(1, 2, 2, 128, 512, 64, false), FA_DIST_UNIFORM, 1, false);
+    v = judge_fault(&b, SIM_GOOD);
+    assert_true(v.passed && !v.baseline_fails);
+    close_bench(&b);
+}
+
+static void exact_baseline_leaves_two_ulp(void **state)
+{
+    (void)state;
+    bench b = open_bench(shape(4, 4, 4, 16, 1, 64, false), FA_DIST_NORMAL, 1, false);
+    for (int ulps = 0; ulps <= 3; ulps++) {
+        memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
+        for (size_t i = 0; i < b.count; i++)
+            b.output[i] = (uint16_t)(b.output[i] + (uint16_t)ulps);
+        const fa_verdict v = judge(&b);
+        assert_true(v.baseline_max_abs_err == 0.0);
+        assert_int_equal(v.passed, ulps <= 1 || (ulps == 2 && v.mismatches == 0));
+    }
+    close_bench(&b);
+}
+
+/* A row that sees no key must be 0, not nearly 0. */
+static void empty_rows_are_exactly_zero(void **state)
+{
+    (void)state;
+    bench b = open_bench(shape(1, 1, 1, 300, 100, 64, true), FA_DIST_NORMAL, 1, false);
+    assert_true(judge_fault(&b, SIM_GOOD).passed);
+    b.output[150 * 64 + 3] = 0x0001;
+    fa_verdict v = judge(&b);
+    expect_words(&v, "a single row");
+    b.output[150 * 64 + 3] = 0x8000; /* -0 is 0 */
+    assert_true(judge(&b).passed);
+    close_bench(&b);
+}
+
+static void a_reference_of_nan_passes_nothing(void **state)
+{
+    (void)state;
+    bench b = open_bench(shape(1, 1, 1, 32, 32, 16, false), FA_DIST_NORMAL, 1, false);
+    sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
+    b.reference.exact[77] = NAN;
+    assert_false(judge(&b).passed);
+    b.reference.baseline[77] = 0x7E00;
+    assert_false(judge(&b).passed);
+    close_bench(&b);
+}
+
+/* Another class of accuracy is not smuggled in: an FP16-accumulating result passes in its class alone. */
+static void classes_do_not_mix(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(1, 2, 2, 64, 512, 64, false);
+    bench fp32 = open_bench(p, FA_DIST_NORMAL, 1, false), fp16 = open_bench(p, FA_DIST_NORMAL, 1, true);
+    memcpy(fp32.output, fp16.reference.baseline, fp32.count * sizeof *fp32.output);
+    memcpy(fp16.output, fp16.reference.baseline, fp16.count * sizeof *fp16.output);
+    assert_false(judge(&fp32).passed);
+    assert_true(judge(&fp16).passed);
+    close_bench(&fp32);
+    close_bench(&fp16);
+}
+
+/* The whole output is looked at for NaN, also between the sampled rows. */
+static void nan_between_samples_is_found(void **state)
+{
+    (void)state;
+    bench b = open_bench(shape(1, 1, 1, 1200000, 56, 16, false), FA_DIST_UNIFORM, 1, false);
+    sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
+    assert_true(judge(&b).passed);
+    int64_t i = 0;
+    while (b.reference.rows[i + 1] == b.reference.rows[i] + 1)
+        i++;
+    b.output[(b.reference.rows[i] + 1) * 16 + 3] = 0xFFFF;
+    const fa_verdict v = judge(&b);
+    expect_words(&v, "rows that were not sampled");
+    close_bench(&b);
+}
+
+/* Against a library: naive FP16 attention stands in for it. */
+static void library_comparison(void **state)
+{
+    (void)state;
+    for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
+        bench b = open_bench(shape(1, 4, 2, 129, 300, 64, true), (fa_dist)dist, 3, false);
+        float *other = fa_alloc(b.count * sizeof *other);
+        for (size_t i = 0; i < b.count; i++)
+            other[i] = fa_half_to_float(b.reference.baseline[i]);
+        const fa_verdict exact = judge_fault(&b, SIM_GOOD);
+        fa_verdict v = fa_judge_library(&b.problem, other, b.output, 64, 1e-3, 1e-3, &exact);
+        if (!v.passed)
+            fail_msg("dist %d: %s", dist, v.failure);
+        assert_string_equal(v.name, "cublas");
+        if (dist == FA_DIST_NORMAL) {
+            for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_CAUSAL_LATE; fault++) {
+                const fa_verdict wrong = judge_fault(&b, fault);
+                v = fa_judge_library(&b.problem, other, b.output, 64, 1e-3, 1e-3, &wrong);
+                if (v.passed)
+                    fail_msg("fault %d passes against the library", (int)fault);
+            }
+            sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
+            memcpy(row_of(&b, 3, 64), row_of(&b, 3, 0), 65 * 64 * sizeof(uint16_t));
+            v = fa_judge_full(&b.problem, other, b.output, 64, 2e-3, 1e-3);
+            expect_words(&v, "1 of 4 heads (batch.head 0.3), 2 of 3 tiles of 64 rows (1 2)");
+            row_of(&b, 0, 0)[0] = 0x7C01;
+            v = fa_judge_full(&b.problem, other, b.output, 64, 1e9, 1e9);
+            assert_false(v.passed);
+        }
+        free(other);
+        close_bench(&b);
+    }
+}
+
+static void merging_keeps_the_worse(void **state)
+{
+    (void)state;
+    fa_verdict sum = {0};
+    const fa_verdict good = {.name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 2e-4, .baseline_max_abs_err = 4e-4};
+    const fa_verdict better = {.name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 1e-4, .baseline_fails = true};
+    const fa_verdict wrong = {.name = "cpu", .rows_checked = 10, .max_abs_err = 1e-5, .mismatches = 3, .failure = "so"};
+    fa_verdict_merge(&sum, &good);
+    fa_verdict_merge(&sum, &better);
+    assert_true(sum.passed && sum.baseline_fails);
+    assert_int_equal(sum.rows_checked, 20);
+    assert_true(sum.max_abs_err == 2e-4 && sum.baseline_max_abs_err == 4e-4);
+    fa_verdict_merge(&sum, &wrong);
+    fa_verdict_merge(&sum, &good);
+    assert_false(sum.passed);
+    assert_int_equal(sum.rows_checked, 40);
+    assert_int_equal(sum.mismatches, 3);
+    assert_string_equal(sum.failure, "so");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_kernels_pass), cmocka_unit_test(good_at_8192_passes_and_mean_of_v_does_not), cmocka_unit_test(wrong_kernels_fail),
+        cmocka_unit_test(damage_is_found_and_named), cmocka_unit_test(loose_tolerances_do_not_help),
+        cmocka_unit_test(sharp_inputs_are_left_to_the_relative_rules), cmocka_unit_test(exact_baseline_leaves_two_ulp),
+        cmocka_unit_test(empty_rows_are_exactly_zero), cmocka_unit_test(a_reference_of_nan_passes_nothing), cmocka_unit_test(classes_do_not_mix),
+        cmocka_unit_test(nan_between_samples_is_found), cmocka_unit_test(library_comparison), cmocka_unit_test(merging_keeps_the_worse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
