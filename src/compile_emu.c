@@ -59,7 +59,7 @@ static void add_sanitizer(emu_job *work, fa_sanitize sanitize)
         add_option(work, "-O2");
         return;
     }
-    add_option(work, "-O1");
+    add_option(work, "-Og");
     add_option(work, "-g");
     add_option(work, "-fno-omit-frame-pointer");
     if (sanitize == FA_SANITIZE_ADDRESS)

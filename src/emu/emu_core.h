@@ -124,7 +124,7 @@ void fa_emu_cp_async_wait(int32_t groups_left, int32_t everything);
 /* Forgets what is pending; the first copy that was, for the report. */
 const fa_emu_copy *fa_emu_async_drop(fa_emu_async *async);
 
-/* emu_report.c */
+/* emu_report.c. fibre or file NULL: not known. */
 void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *fibre, const char *file, int32_t line,
                    const char *format, ...) __attribute__((format(printf, 6, 7)));
 void fa_emu_report_stuck(fa_emu_worker *worker);
@@ -142,6 +142,7 @@ typedef struct fa_emu_sanitizer {
     void *(*tsan_create)(unsigned flags);
     void (*tsan_destroy)(void *fibre);
     void (*tsan_switch)(void *fibre, unsigned flags);
+    void (*on_death)(void (*callback)(void));
     void (*tsan_acquire)(void *address);
     void (*tsan_release)(void *address);
 } fa_emu_sanitizer;

@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/personality.h>
 #include <unistd.h>
-
-#define DONE "FA_BENCH_SANITIZER" /* in the environment of the second start: where reports go */
 
 static bool find_runtime(const char *name, char path[512])
 {
@@ -38,7 +37,7 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
     char path[512];
     if (sanitize == FA_SANITIZE_NONE)
         return;
-    if (getenv(DONE) != NULL) {
+    if (getenv(FA_EMU_SANITIZER_LOG) != NULL) {
         unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
         return;
     }
@@ -46,7 +45,7 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
         return;
     const char *folder = getenv("TMPDIR");
     char *log = fa_format("%s/fa_bench-sanitizer-%d", folder != NULL ? folder : "/tmp", (int)getpid());
-    setenv(DONE, log, 1);
+    setenv(FA_EMU_SANITIZER_LOG, log, 1);
     setenv("LD_PRELOAD", path, 1);
     set_options("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0", log);
     set_options("UBSAN_OPTIONS", "print_stacktrace=1", log);
@@ -69,14 +68,13 @@ static void pick_lines(const char *report, char *text, size_t size)
         const size_t length = strcspn(line, "\n");
         char copy[512];
         snprintf(copy, sizeof copy, "%.*s", (int)length, line);
-        const bool what = strstr(copy, "ERROR: ") != NULL || strstr(copy, "WARNING: ") != NULL || strstr(copy, "runtime error: ") != NULL;
-        const bool kind = strstr(copy, "READ of size") || strstr(copy, "WRITE of size") || strstr(copy, "Read of size") ||
-                          strstr(copy, "Write of size") || strstr(copy, "Previous ") || strstr(copy, "revious write") ||
-                          strstr(copy, "revious read");
-        const bool frame = strstr(copy, ".cu:") != NULL || strstr(copy, ".cuh:") != NULL;
+        const char *start = copy + strspn(copy, " =0123456789");
+        const bool what = strstr(copy, "ERROR: ") || strstr(copy, "WARNING: ") || strstr(copy, "runtime error: ");
+        const bool kind = strncasecmp(start, "read of size", 12) == 0 || strncasecmp(start, "write of size", 13) == 0 ||
+                          strncmp(start, "Previous ", 9) == 0 || strncmp(start, "EMULATOR: ", 10) == 0;
+        const bool frame = *start == '#' && (strstr(copy, ".cu:") || strstr(copy, ".cuh:"));
         if ((what && !headline) || kind || frame) {
-            const char *start = copy + strspn(copy, " =0123456789");
-            const int wrote = snprintf(text + used, size - used, "%s%s", used > 0 ? "\n  " : "", *start == '#' || !what ? copy + strspn(copy, " ") : start);
+            const int wrote = snprintf(text + used, size - used, "%s%s", used > 0 ? "\n  " : "", start);
             used = used + (size_t)wrote < size ? used + (size_t)wrote : size - 1;
             headline |= what;
         }
@@ -86,7 +84,7 @@ static void pick_lines(const char *report, char *text, size_t size)
 
 bool fa_emu_sanitizer_report(int pid, char *text, size_t size)
 {
-    const char *log = getenv(DONE);
+    const char *log = getenv(FA_EMU_SANITIZER_LOG);
     char *report = NULL;
     size_t bytes = 0;
     fa_reason ignored;

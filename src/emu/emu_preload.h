@@ -6,6 +6,9 @@
 
 #define FA_EMU_SANITIZER_EXIT 66 /* exit code of a process that a sanitizer ended */
 
+/* Environment variable of the second start: where reports go, "<this>.<pid>". */
+#define FA_EMU_SANITIZER_LOG "FA_BENCH_SANITIZER_LOG"
+
 /* Call first thing in main, before any thread or fork. Returns at once for FA_SANITIZE_NONE, and in the process that has
  * the runtime; otherwise execs this binary with the same arguments. Also returns when there is no such runtime. */
 void fa_emu_preload(fa_sanitize sanitize, char *const argv[]);

@@ -28,9 +28,16 @@ void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    const fa_emu_thread *t = &fibre->thread;
-    snprintf(text, sizeof text, "%s: block (%u,%u,%u), thread (%u,%u,%u), warp.lane %u.%u, %s:%d: %s", kind, t->block.x, t->block.y,
-             t->block.z, t->thread.x, t->thread.y, t->thread.z, t->warp, t->lane, base_name(file), line, what);
+    const fa_emu_uint3 block = worker->block;
+    size_t used = (size_t)snprintf(text, sizeof text, "%s: block (%u,%u,%u)", kind, block.x, block.y, block.z);
+    if (fibre) {
+        const fa_emu_thread *t = &fibre->thread;
+        used += (size_t)snprintf(text + used, sizeof text - used, ", thread (%u,%u,%u), warp.lane %u.%u", t->thread.x, t->thread.y,
+                                 t->thread.z, t->warp, t->lane);
+    }
+    if (file)
+        used += (size_t)snprintf(text + used, sizeof text - used, ", %s:%d", base_name(file), line);
+    snprintf(text + used, sizeof text - used, ": %s", what);
     publish(worker->launch, text);
 }
 

@@ -1,0 +1,35 @@
+/* A conformance kernel checks a primitive against plain arithmetic in the kernel itself, and writes what it saw: the
+ * same words must come from the emulator and from a GPU. o: word 0 counts failures, 1 has the line of one, 16.. the words.
+ * q: FA_TEST_HALVES halves, q[i] = (i * 37 % 101 - 50) / 8, to the byte. */
+#ifndef FA_CONFORM_CUH
+#define FA_CONFORM_CUH
+
+#include "prims.cuh"
+
+constexpr int FA_TEST_HALVES = 2048, FA_TEST_WORDS = 8192;
+
+__device__ __forceinline__ void expect(const fa_params &p, bool ok, int line)
+{
+    unsigned *o_g = static_cast<unsigned *>(p.o);
+    if (!ok && atomicAdd(&o_g[0], 1u) == 0)
+        o_g[1] = line;
+}
+#define EXPECT(condition) expect(p, (condition), __LINE__)
+
+__device__ __forceinline__ void put(const fa_params &p, int i, unsigned word)
+{
+    static_cast<unsigned *>(p.o)[16 + i] = word;
+}
+
+/* Small whole numbers: products and sums of them are exact in any order. */
+__device__ __forceinline__ int small(int i)
+{
+    return i * 37 % 13 - 6;
+}
+
+__device__ __forceinline__ unsigned half_bits(__half h)
+{
+    return __half_as_ushort(h);
+}
+
+#endif

@@ -1,0 +1,11 @@
+# The emulator: emu_case runs one kernel, test_emu runs all of them through it.
+EMU_CASE := $(BUILD)/tests/emu/emu_case
+EMU_TESTS := $(BUILD)/tests/emu/test_emu
+test-binaries: $(EMU_CASE) $(EMU_TESTS)
+
+$(BUILD)/tests/emu/%: tests/emu/%.c $(LIB_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+# The core switches stacks under the sanitizers' feet: never instrumented.
+$(BUILD)/src/emu/%.o: CFLAGS := $(filter-out -fsanitize=%,$(CFLAGS))
