@@ -107,15 +107,10 @@ static fa_status take_all(side *a, side *b, const fa_options *options, blocks *a
 /* One method for both: the graph as soon as one of them is too short for events. */
 static fa_status plan(side *a, side *b, const fa_options *options, fa_comparison *c, fa_reason *why)
 {
-    double a_us = 0, b_us = 0, took_ms = 0;
-    FA_TRY(fa_plan_estimate(a->device, &a->request, &a_us, why));
-    FA_TRY(fa_plan_estimate(b->device, &b->request, &b_us, why));
-    c->method = a->request.method = b->request.method = fa_plan_method(options, fmin(a_us, b_us));
-    FA_TRY(fa_plan_fit(a->device, &a->request, a_us, why));
-    FA_TRY(fa_plan_fit(b->device, &b->request, b_us, why));
-    FA_TRY(fa_plan_warm_up(a->device, &a->request, options->warmup_ms, &took_ms, why));
-    FA_TRY(fa_plan_fit(a->device, &a->request, a_us, why));
-    FA_TRY(fa_plan_fit(b->device, &b->request, b_us, why));
+    double warmup_ms = 0;
+    fa_sample_request *both[] = {&a->request, &b->request};
+    FA_TRY(fa_plan_make(a->device, both, 2, options, &warmup_ms, why));
+    c->method = a->request.method;
     /* After the other candidate's samples the L2 holds the other candidate's tensors. */
     a->request.primes = b->request.primes = options->l2 == FA_L2_WARM;
     return FA_PASS;

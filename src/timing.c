@@ -179,13 +179,7 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
                          witness *w, series *all, fa_timing *timing, fa_reason *why)
 {
     fa_device *device = candidate->device;
-    double estimate_us = 0;
-    FA_TRY(fa_plan_estimate(device, request, &estimate_us, why));
-    request->method = fa_plan_method(options, estimate_us);
-    FA_TRY(fa_plan_fit(device, request, estimate_us, why));
-    FA_TRY(fa_plan_warm_up(device, request, options->warmup_ms, &timing->warmup_ms, why));
-    if (request->launches > 1) /* the clock has moved since */
-        FA_TRY(fa_plan_fit(device, request, estimate_us, why));
+    FA_TRY(fa_plan_make(device, &request, 1, options, &timing->warmup_ms, why));
     request->fresh = false;
     timing->method = request->method;
     timing->l2 = request->l2;

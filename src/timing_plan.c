@@ -20,7 +20,8 @@ fa_sample_request fa_plan_request(const fa_candidate *candidate, const fa_buffer
     };
 }
 
-fa_status fa_plan_estimate(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why)
+/* Time of one launch between events, the least of three. Launches for the first time. */
+static fa_status estimate(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why)
 {
     fa_sample_request pilot = *request;
     pilot.method = FA_TIMING_EVENT;
@@ -35,7 +36,7 @@ fa_status fa_plan_estimate(fa_device *device, const fa_sample_request *request, 
     return FA_PASS;
 }
 
-fa_timing_method fa_plan_method(const fa_options *options, double least_us)
+static fa_timing_method method_for(const fa_options *options, double least_us)
 {
     if (options->timing != FA_TIMING_AUTO)
         return (fa_timing_method)options->timing;
@@ -45,7 +46,8 @@ fa_timing_method fa_plan_method(const fa_options *options, double least_us)
     return least_us < SHORT_US ? FA_TIMING_GRAPH : FA_TIMING_EVENT;
 }
 
-fa_status fa_plan_fit(fa_device *device, fa_sample_request *request, double estimate_us, fa_reason *why)
+/* Launches so that a sample lasts FA_SAMPLE_US; 1 in event mode and with a cold L2. */
+static fa_status fit(fa_device *device, fa_sample_request *request, double estimate_us, fa_reason *why)
 {
     request->launches = 1;
     if (request->method != FA_TIMING_GRAPH || request->l2 == FA_L2_COLD)
@@ -65,7 +67,7 @@ fa_status fa_plan_fit(fa_device *device, fa_sample_request *request, double esti
     return FA_PASS;
 }
 
-/* Median SM clock of bins of 20 ms; steady when the bins of the last 100 ms agree. */
+/* Warm-up: median SM clock of bins of 20 ms; steady when the bins of the last 100 ms agree. */
 enum { BINS = 6, BIN_SAMPLES = 256 };
 static const double BIN_S = 0.020, STEADY = 0.01;
 
@@ -96,7 +98,7 @@ static fa_status warm_bin(fa_device *device, const fa_sample_request *request, d
     return FA_PASS;
 }
 
-fa_status fa_plan_warm_up(fa_device *device, const fa_sample_request *request, double limit_ms, double *took_ms,
+static fa_status warm_up(fa_device *device, const fa_sample_request *request, double limit_ms, double *took_ms,
                           fa_reason *why)
 {
     const double start_s = fa_now_s(), limit_s = start_s + limit_ms * 1e-3;
@@ -108,4 +110,28 @@ fa_status fa_plan_warm_up(fa_device *device, const fa_sample_request *request, d
     }
     *took_ms = (fa_now_s() - start_s) * 1e3;
     return FA_PASS;
+}
+
+static fa_status choose(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
+                        fa_reason *why)
+{
+    double us[2], least_us = INFINITY;
+    FA_ASSERT(count <= 2, "%zu candidates", count);
+    for (size_t i = 0; i < count; i++) {
+        FA_TRY(estimate(device, requests[i], &us[i], why));
+        least_us = fmin(least_us, us[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        requests[i]->method = method_for(options, least_us);
+        FA_TRY(fit(device, requests[i], us[i], why));
+    }
+    return FA_PASS;
+}
+
+fa_status fa_plan_make(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
+                       double *warmup_ms, fa_reason *why)
+{
+    FA_TRY(choose(device, requests, count, options, why));
+    FA_TRY(warm_up(device, requests[0], options->warmup_ms, warmup_ms, why));
+    return choose(device, requests, count, options, why);
 }

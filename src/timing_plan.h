@@ -14,13 +14,9 @@
 /* The request of one candidate on its buffers; method and launches still to be chosen. */
 fa_sample_request fa_plan_request(const fa_candidate *candidate, const fa_buffers *buffers, const fa_problem *problem,
                                   const fa_options *options);
-/* Time of one launch between events, the least of three: what the method is chosen by. Launches for the first time. */
-fa_status fa_plan_estimate(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why);
-fa_timing_method fa_plan_method(const fa_options *options, double least_us);
-/* Chooses request->launches so that a sample lasts FA_SAMPLE_US; 1 in event mode and with a cold L2. */
-fa_status fa_plan_fit(fa_device *device, fa_sample_request *request, double estimate_us, fa_reason *why);
-/* Launches until the SM clock moves less than 1 % in 100 ms, at most limit_ms. */
-fa_status fa_plan_warm_up(fa_device *device, const fa_sample_request *request, double limit_ms, double *took_ms,
-                          fa_reason *why);
+/* Warms up on the first request until the SM clock is steady, and chooses one method for all of them and each one's
+ * launches per sample: before, from what the idle clock shows, and again after. At most two requests. */
+fa_status fa_plan_make(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
+                       double *warmup_ms, fa_reason *why);
 
 #endif

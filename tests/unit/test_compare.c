@@ -149,9 +149,8 @@ static void few_blocks_prove_nothing(void **state)
 /* The other side is slower in seven blocks of thirteen, in turn, and equal in the others. */
 static double two_minded(fake_gpu *g, int kernel, long n)
 {
-    (void)g;
-    static long other_samples;
-    other_samples = n == 0 ? 0 : other_samples + (kernel == 1);
+    static long other_samples; /* of the blocks: those have a prime */
+    other_samples = n == 0 ? -1 : other_samples + (kernel == 1 && g->last[1].primes == 1);
     return kernel == 1 && (other_samples / 2 % 13) % 2 == 0 ? 120.0 : 100.0;
 }
 

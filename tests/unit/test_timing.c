@@ -310,6 +310,26 @@ static void warm_up_lasts_until_the_clock_is_steady(void **state)
     assert_true(t.warmup_ms < 1);
 }
 
+static double slow_while_cold(fake_gpu *g, int kernel, long n)
+{
+    (void)g, (void)kernel;
+    return n < 20 ? 60.0 : 8.0;
+}
+
+static void the_method_is_chosen_again_at_the_warm_clock(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.warmup_ms = 1000;
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.us = slow_while_cold;
+    gpu.wall_s = 0.002;
+    options.min_samples = 5;
+    const fa_timing t = time_ok(&options);
+    assert_int_equal(t.method, FA_TIMING_GRAPH);
+    assert_true(t.launches_per_sample * 8.0 >= 200.0);
+}
+
 static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
 
 static void faster_than_the_hardware_is_impossible(void **state)
@@ -381,6 +401,7 @@ int main(void)
         cmocka_unit_test(a_timed_launch_that_writes_nothing_is_wrong),
         cmocka_unit_test(last_bits_may_differ_only_where_it_is_declared),
         cmocka_unit_test(warm_up_lasts_until_the_clock_is_steady),
+        cmocka_unit_test(the_method_is_chosen_again_at_the_warm_clock),
         cmocka_unit_test(faster_than_the_hardware_is_impossible),
         cmocka_unit_test(rooflines_and_peaks),
         cmocka_unit_test(no_clock_no_time),
