@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Compiles the tile space of the registry for several architectures, without a GPU: registers, shared memory, spills.
+set -euo pipefail
+
+usage() {
+    cat <<'EOF'
+usage: scripts/compile_all.sh [options]
+  --defaults       only each kernel's default tile, and those of its rules, at the dims given
+  --kernel NAME    only this kernel (repeatable)
+  --arch LIST      comma-separated (default sm_80,sm_89,sm_90a)
+  --dims LIST      comma-separated head dimensions (default 64,128)
+  --sample N       N points per kernel, drawn with a fixed seed, instead of all
+  --out FILE       one JSON line per point (default build/compile_all.jsonl)
+  --jobs N         at once (default: the cores)
+  --dry-run        print how many points, compile nothing
+Prints a table per kernel and architecture: points that compile, infeasible, failed, spilling, with warnings.
+Exit: 0, 1 when a point neither compiles nor is infeasible in words, or a default spills or warns, 2 usage, 4 not run.
+FA_BENCH names the binary (default ./fa_bench).
+EOF
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export bench=${FA_BENCH:-./fa_bench}
+archs=sm_80,sm_89,sm_90a dims=64,128 sample=0 out=build/compile_all.jsonl jobs=$(nproc) defaults=0 dry_run=0
+only='[]'
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --defaults) defaults=1 ;;
+        --dry-run) dry_run=1 ;;
+        --help) usage; exit 0 ;;
+        --kernel | --arch | --dims | --sample | --out | --jobs)
+            [[ $# -ge 2 ]] || { echo "compile_all.sh: $1 needs a value" >&2; exit 2; }
+            case $1 in
+                --kernel) only=$(jq -c --arg k "$2" '. + [$k]' <<<"$only") ;;
+                --arch) archs=$2 ;; --dims) dims=$2 ;; --sample) sample=$2 ;; --out) out=$2 ;; --jobs) jobs=$2 ;;
+            esac
+            shift
+            ;;
+        *) echo "compile_all.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+    esac
+    shift
+done
+[[ $sample =~ ^[0-9]+$ && $jobs =~ ^[1-9][0-9]*$ ]] || { echo "compile_all.sh: --sample and --jobs take whole numbers" >&2; exit 2; }
+[[ -x $bench ]] || { echo "compile_all.sh: no $bench: run make" >&2; exit 4; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# One line of options per point. A default is asked for without knobs, so that the rules decide.
+"$bench" --list-kernels --json - | jq -r --argjson only "$only" --arg archs "$archs" --arg dims "$dims" --argjson defaults "$defaults" '
+    .[] | select(.kind == "hand") | select(($only | length) == 0 or (.name as $n | $only | index($n))) | . as $k |
+    ($archs | split(",")[]) as $arch |
+    select((.arch_specific and ($arch | endswith("a") | not)) | not) | select(($arch | ltrimstr("sm_") | rtrimstr("a") | tonumber) >= .min_arch) |
+    ($dims | split(",")[]) as $dim | ("", " --causal") as $causal |
+    "--kernel \(.name) --arch \($arch) --dim \($dim)\($causal)" as $base |
+    if $defaults == 1 then $base + " --seq 512", $base + " --seq 8192"
+    elif $causal != "" then empty
+    else [.values | to_entries[] | .key as $n | [.value[] | " --\($n) \(.)"]] | [combinations] | .[] | $base + add end' >"$work/all"
+if [[ $sample -gt 0 ]]; then
+    awk '{print $2}' "$work/all" | sort -u | while read -r kernel; do
+        grep -- "--kernel $kernel " "$work/all" | shuf -n "$sample" --random-source=<(yes fa_bench)
+    done >"$work/points"
+else
+    cp "$work/all" "$work/points"
+fi
+echo "$(wc -l <"$work/points") of $(wc -l <"$work/all") points"
+[[ $dry_run -eq 1 ]] && exit 0
+
+export work
+point() {
+    local record=$work/$BASHPID.json
+    # shellcheck disable=SC2086
+    "$bench" $1 --compile-only --quiet --json "$record" 2>/dev/null || true
+    jq -c --arg point "$1" '{point: $point, kernel, arch: (.ptxas.arch // ($point | capture("--arch (?<a>[^ ]+)").a)), status, reason, config, dim: .problem.dim,
+        registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: ((.ptxas.spill_store_bytes // 0) + (.ptxas.spill_load_bytes // 0)),
+        warnings: (.ptxas.warnings // []), blocks_per_sm: .occupancy.blocks_per_sm, code_sha256: .provenance.code_sha256}' "$record"
+    rm -f "$record"
+}
+export -f point
+mkdir -p "$(dirname "$out")"
+# shellcheck disable=SC2016 # expanded by the inner shell
+xargs -d '\n' -P "$jobs" -I{} bash -c 'point "$1"' _ {} <"$work/points" >"$work/out"
+mv "$work/out" "$out"
+
+jq -rs 'group_by([.kernel, .arch])[] | "\(.[0].kernel) \(.[0].arch): \(map(select(.status == "pass")) | length) compile, \(
+    map(select(.status == "infeasible")) | length) infeasible, \(map(select(.status != "pass" and .status != "infeasible")) | length) failed, \(
+    map(select(.status == "pass" and .spill_bytes > 0)) | length) spill, \(map(select(.warnings | length > 0)) | length) warn"' "$out"
+jq -r --argjson defaults "$defaults" 'select((.status != "pass" and .status != "infeasible") or (.status == "infeasible" and (.reason // "") == "") or
+    ($defaults == 1 and (.status != "pass" or .spill_bytes > 0 or (.warnings | length) > 0))) |
+    "FAIL \(.point): \(.status) \(.reason // "") spills \(.spill_bytes) \(.warnings | join("; "))"' "$out" >"$work/bad"
+cat "$work/bad"
+[[ ! -s $work/bad ]]
