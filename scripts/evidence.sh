@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Makes the committed evidence of this GPU from the bench's own tools.
+set -euo pipefail
+
+usage() {
+    cat <<'EOF'
+usage: scripts/evidence.sh PART... [--out DIR] [--dry-run]
+Parts:
+  first      scalar and light on the canonical problem: records, light against scalar, wall time of a run, cold compile
+  ladder     every rung against the one below it, and the libraries, on three problems
+  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize)
+Writes to evidence/<gpu>/ (default) or DIR. Needs a GPU: exit 4 without one. FA_BENCH names the binary (default ./fa_bench).
+EOF
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bench=${FA_BENCH:-./fa_bench}
+parts=() out='' dry_run=0
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        first | ladder | sanitize) parts+=("$1") ;;
+        --out) [[ $# -ge 2 ]] || { echo "evidence.sh: --out needs a folder" >&2; exit 2; }; out=$2; shift ;;
+        --dry-run) dry_run=1 ;;
+        --help) usage; exit 0 ;;
+        *) echo "evidence.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
+    esac
+    shift
+done
+[[ ${#parts[@]} -gt 0 ]] || { usage >&2; exit 2; }
+gpu=$("$bench" --version | sed -n 's/^gpu 0 *NVIDIA \([^ ]*\).*/\1/p' | tr '[:upper:]' '[:lower:]')
+[[ -n $gpu || $dry_run -eq 1 ]] || { echo "evidence.sh: NOT-RUN: no GPU here" >&2; exit 4; }
+out=${out:-evidence/${gpu:-gpu}}
+[[ $dry_run -eq 1 ]] || mkdir -p "$out"
+
+run() { # RECORD OPTIONS...: one run, its record kept
+    local record=$out/$1
+    shift
+    echo "fa_bench $*"
+    [[ $dry_run -eq 1 ]] && return
+    mkdir -p "$(dirname "$record")"
+    "$bench" "$@" --quiet --json "$record"
+}
+
+seconds() { # COMMAND...: wall seconds
+    local start=$EPOCHREALTIME
+    "$@" >/dev/null
+    awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.3f", b - a}'
+}
+
+part_first() {
+    run first/scalar.json --kernel scalar
+    run first/light.json --kernel light
+    run first/light_vs_scalar.json --kernel light --vs scalar
+    [[ $dry_run -eq 1 ]] && return
+    local warm cold cache
+    warm=$(seconds "$bench" --kernel light --quiet)
+    cache=$(mktemp -d)
+    XDG_CACHE_HOME=$cache "$bench" --kernel light --compile-only --quiet --json "$cache/cold.json"
+    cold=$(jq .provenance.compile_s "$cache/cold.json")
+    rm -rf "$cache"
+    jq -n --argjson warm "$warm" --argjson cold "$cold" --slurpfile vs "$out/first/light_vs_scalar.json" \
+        '{what: "canonical problem (2,8,512,64): light against scalar, wall time of a whole run with a warm cache, cold compile of light",
+          light_vs_scalar: $vs[0].vs.ratio, ci95: $vs[0].vs.ratio_ci95, run_wall_s: $warm, cold_compile_s: $cold, device: $vs[0].device}' \
+        >"$out/first/summary.json"
+}
+
+part_ladder() {
+    local rungs previous kernel problem name
+    rungs=$("$bench" --list-kernels --json - | jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name')
+    for problem in "2,8,512,64" "4,16,1024,64" "4,16,4096,128"; do
+        IFS=, read -r b h s d <<<"$problem"
+        name=${b}x${h}x${s}x${d} previous=
+        for kernel in $rungs; do
+            if [[ -n $previous ]]; then
+                run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --vs "$previous"
+            else
+                run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1
+            fi
+            previous=$kernel
+        done
+        for kernel in $("$bench" --list-kernels --json - | jq -r '.[] | select(.kind == "library") | .name'); do
+            run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1
+        done
+    done
+    [[ $dry_run -eq 1 ]] && return
+    jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)"), kernel, config, p50_us: .timing.p50_us, p90_us: .timing.p90_us,
+        tflops: .throughput.tflops, vs: .vs.kernel, ratio: .vs.ratio, ci95: .vs.ratio_ci95, method: .timing.method, sm_clock_mhz: .timing.sm_clock_mhz.p50})' \
+        "$out"/ladder/*/*.json >"$out/ladder.json"
+}
+
+part_sanitize() {
+    run_gate=(scripts/ci_gate.sh --sanitize --out "$out/sanitize_run" --jobs 4)
+    echo "${run_gate[*]}"
+    [[ $dry_run -eq 1 ]] && return
+    "${run_gate[@]}"
+    cp "$out/sanitize_run/summary.json" "$out/sanitize.json"
+    rm -rf "$out/sanitize_run"
+}
+
+for part in "${parts[@]}"; do
+    "part_$part"
+done
