@@ -49,12 +49,13 @@ __device__ __forceinline__ int fa_keys_of_row(const fa_params &p, int row)
 /* Tiles of one head are neighbours (they share K and V in L2); causal runs the longest tile of a head first. */
 template <int TILE_M> __device__ __forceinline__ fa_unit fa_unit_of_block(const fa_params &p)
 {
-    int tile = blockIdx.x % p.tiles_m;
-    const int batch_head = blockIdx.x / p.tiles_m;
+    const unsigned tiles_m = p.tiles_m, batch_head = blockIdx.x / tiles_m, heads = p.heads;
+    int tile = blockIdx.x - batch_head * tiles_m;
 #if FA_CAUSAL
     tile = p.tiles_m - 1 - tile;
 #endif
-    const int head = batch_head % p.heads, batch = batch_head / p.heads, kv_head = head / (p.heads / p.kv_heads);
+    const int batch = batch_head / heads, head = batch_head - batch * heads;
+    const int kv_head = static_cast<unsigned>(head) / (heads / static_cast<unsigned>(p.kv_heads));
     fa_unit unit;
     unit.row0 = tile * TILE_M;
     unit.rows = min(TILE_M, p.seq_q - unit.row0);
@@ -78,15 +79,17 @@ template <int VEC> using fa_vec = typename fa_vec_type<VEC>::type;
 template <int VEC>
 __device__ __forceinline__ bool fa_rows_aligned(const void *base_g, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s)
 {
+    if (VEC == 1)
+        return true;
     const unsigned long long strides = static_cast<unsigned long long>((stride_b | stride_h | stride_s) * 2);
     return ((reinterpret_cast<unsigned long long>(base_g) | strides) & (2 * VEC - 1)) == 0;
 }
 
 /* Order in which threads take the VEC-wide pieces of a ROWS x COLS tile: whole rows, neighbours in a row first. */
 template <int COLS, int VEC> struct fa_row_order {
-    static constexpr int PER_ROW = COLS / VEC;
-    __device__ static int row(int piece) { return piece / PER_ROW; }
-    __device__ static int col(int piece) { return piece % PER_ROW * VEC; }
+    static constexpr unsigned PER_ROW = COLS / VEC;
+    __device__ static int row(unsigned piece) { return piece / PER_ROW; }
+    __device__ static int col(unsigned piece) { return piece % PER_ROW * VEC; }
 };
 
 /* Copies rows [0, rows) of a [TILE_ROWS][COLS] tile to `place(row, col)` in shared memory; the other rows become zero.
@@ -94,19 +97,21 @@ template <int COLS, int VEC> struct fa_row_order {
 template <int VEC, int TILE_ROWS, int COLS, class ORDER, class PLACE>
 __device__ __forceinline__ void fa_load_pieces(const __half *src_g, fa_i64 stride, int rows, const PLACE &place)
 {
-    constexpr int PIECES = TILE_ROWS * COLS / VEC, BATCH = fa_min(8, fa_ceil_div(PIECES, FA_THREADS));
-    for (int first = threadIdx.x; first < PIECES; first += FA_THREADS * BATCH) {
+    constexpr unsigned PIECES = TILE_ROWS * COLS / VEC;
+    constexpr int BATCH = fa_min(VEC < FA_VEC ? 4 : 8, fa_ceil_div(PIECES, FA_THREADS));
+    for (unsigned first = threadIdx.x; first < PIECES; first += FA_THREADS * BATCH) {
         fa_vec<VEC> value_r[BATCH];
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            const int piece = first + i * FA_THREADS, row = ORDER::row(piece);
+            const unsigned piece = first + i * FA_THREADS;
+            const int row = ORDER::row(piece);
             value_r[i] = {};
             if (row < rows)
                 value_r[i] = *reinterpret_cast<const fa_vec<VEC> *>(src_g + row * stride + ORDER::col(piece));
         }
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            const int piece = first + i * FA_THREADS;
+            const unsigned piece = first + i * FA_THREADS;
             if (piece < PIECES)
                 *reinterpret_cast<fa_vec<VEC> *>(place(ORDER::row(piece), ORDER::col(piece))) = value_r[i];
         }

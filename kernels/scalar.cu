@@ -18,13 +18,14 @@ FA_KERNEL_INFO(.threads = FA_THREADS, .smem_dynamic_bytes = 0);
 /* A lane holds dimensions (chunk * 32 + lane) * VEC + i. */
 constexpr int CHUNKS = fa_ceil_div(FA_DIM, FA_WARP_SIZE * FA_VEC);
 
-__device__ __forceinline__ void read_row(float (&row_r)[CHUNKS][FA_VEC], const __half *row_g, int lane, bool aligned)
+template <bool ALIGNED>
+__device__ __forceinline__ void read_row(float (&row_r)[CHUNKS][FA_VEC], const __half *row_g, int lane)
 {
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++) {
         const int col = (c * FA_WARP_SIZE + lane) * FA_VEC;
         fa_vec<FA_VEC> raw = {};
-        if (col < FA_DIM && aligned)
+        if (col < FA_DIM && ALIGNED)
             raw = *reinterpret_cast<const fa_vec<FA_VEC> *>(row_g + col);
         else if (col < FA_DIM)
             for (int i = 0; i < FA_VEC; i++)
@@ -35,20 +36,18 @@ __device__ __forceinline__ void read_row(float (&row_r)[CHUNKS][FA_VEC], const _
     }
 }
 
+template <bool ALIGNED>
 __device__ __forceinline__ void attend(const fa_params &p, const fa_unit &unit, int row, int lane)
 {
-    const bool q_aligned = fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s);
-    const bool k_aligned = fa_rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
-    const bool v_aligned = fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
     float q_r[CHUNKS][FA_VEC], k_r[CHUNKS][FA_VEC], v_r[CHUNKS][FA_VEC], o_r[CHUNKS][FA_VEC] = {};
-    read_row(q_r, unit.q_g + row * p.q_stride_s, lane, q_aligned);
+    read_row<ALIGNED>(q_r, unit.q_g + row * p.q_stride_s, lane);
     const float scale = p.scale * FA_LOG2_E;
     float m = -FA_INF, l = 0.0f;
 
     const int keys = fa_keys_of_row(p, unit.row0 + row);
     for (int key = 0; key < keys; key++) {
-        read_row(k_r, unit.k_g + key * p.k_stride_s, lane, k_aligned);
-        read_row(v_r, unit.v_g + key * p.v_stride_s, lane, v_aligned);
+        read_row<ALIGNED>(k_r, unit.k_g + key * p.k_stride_s, lane);
+        read_row<ALIGNED>(v_r, unit.v_g + key * p.v_stride_s, lane);
         float dot = 0.0f;
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++)
@@ -82,6 +81,13 @@ extern "C" __global__ void __launch_bounds__(FA_THREADS) fa_kernel(const __grid_
 {
     const fa_unit unit = fa_unit_of_block<FA_M>(p);
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
-    for (int row = warp; row < unit.rows; row += FA_WARPS)
-        attend(p, unit, row, lane);
+    const bool aligned = fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s) &&
+                         fa_rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s) &&
+                         fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
+    for (int row = warp; row < unit.rows; row += FA_WARPS) {
+        if (aligned)
+            attend<true>(p, unit, row, lane);
+        else
+            attend<false>(p, unit, row, lane);
+    }
 }

@@ -5,6 +5,7 @@
  * Shared memory: STAGES x {K [N][DIM], V [N][DIM] unpadded}, Q [M][DIM], per warp 16 x N/KEY_GROUPS scores, overwritten by
  *   the weights; all of it used again for the parts of the output.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
+#define FA_PAIR_KEYS 0 /* row groups of a warp go one after another */
 #include "wmma_tile.cuh"
 
 static_assert(FA_SPLITS == 1, "wmma_qk: SPLITS must be 1");
@@ -13,10 +14,10 @@ static_assert(FA_STAGES == 1 || FA_STAGES == 2, "wmma_qk: STAGES must be 1 or 2"
 static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "wmma_qk: VEC must be 1, 2, 4 or 8");
 static_assert(FA_N % (16 * KEY_GROUPS) == 0, "wmma_qk: too many WARPS, each needs a 16x16 block of the M x N scores");
 
-/* As in light, for P V: lanes of 4 dimensions each; lanes left over share the keys. */
-constexpr int DIM_LANES = FA_DIM <= 16 ? 4 : FA_DIM <= 32 ? 8 : FA_DIM <= 64 ? 16 : 32;
-constexpr int LANE_GROUPS = FA_WARP_SIZE / DIM_LANES;
-constexpr int CHUNKS = fa_ceil_div(FA_DIM, 4 * DIM_LANES);
+/* For P V: a lane has 8 dimensions of every other row, so that a weight read meets 8 values; lanes left over share the keys. */
+constexpr int DIM_LANES = FA_DIM <= 16 ? 2 : FA_DIM <= 32 ? 4 : FA_DIM <= 64 ? 8 : 16;
+constexpr int LANE_KEY_GROUPS = FA_WARP_SIZE / (2 * DIM_LANES), LANE_ROWS = 8;
+constexpr int CHUNKS = fa_ceil_div(FA_DIM, 8 * DIM_LANES);
 static_assert(WARP_ROW_GROUPS * CHUNKS <= 2,
               "wmma_qk: the outputs of M/WARPS rows do not fit a thread's registers (raise WARPS or lower M)");
 static_assert(FA_THREADS * (WARP_ROW_GROUPS * CHUNKS * 64 + 56) <= 65536,
@@ -31,9 +32,19 @@ constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 FA_KERNEL_INFO(.threads = FA_THREADS, .smem_dynamic_bytes = fa_max(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16);
 
 struct fa_warp_rows {
-    float o_r[16][CHUNKS][4]; /* of all 16 rows, columns (chunk * DIM_LANES + lane % DIM_LANES) * 4 + x */
-    fa_row_state state;       /* of row lane/2 */
+    float o_r[LANE_ROWS][CHUNKS][8]; /* of rows lane_row(r, lane), columns lane_col(c, lane) + x */
+    fa_row_state state;              /* of row lane/2 */
 };
+
+__device__ __forceinline__ int lane_row(int r, int lane)
+{
+    return r * 2 + lane / DIM_LANES % 2;
+}
+
+__device__ __forceinline__ int lane_col(int c, int lane)
+{
+    return (c * DIM_LANES + lane % DIM_LANES) * 8;
+}
 
 /* Scores of the warp's 16 rows and WARP_KEYS keys, to its scratch. */
 __device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s, const __half *k_s, int row_block,
@@ -46,11 +57,11 @@ __device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s
 #pragma unroll 4
     for (int d = 0; d < DIM_BLOCKS; d++) {
         frag_rows q_r;
-        wmma::load_matrix_sync(q_r, q_s + fa_tile_layout::block(row_block, d), fa_tile_layout::LDM);
+        wmma::load_matrix_sync(q_r, fa_tile_layout::block_at(q_s, row_block, 0, d), fa_tile_layout::LDM);
 #pragma unroll
         for (int j = 0; j < WARP_KEYS / 16; j++) {
             frag_keys k_r;
-            wmma::load_matrix_sync(k_r, k_s + fa_tile_layout::block(key_block + j, d), fa_tile_layout::LDM);
+            wmma::load_matrix_sync(k_r, fa_tile_layout::block_at(k_s, key_block, j, d), fa_tile_layout::LDM);
             wmma::mma_sync(s_r[j], q_r, k_r, s_r[j]);
         }
     }
@@ -59,28 +70,28 @@ __device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s
         wmma::store_matrix_sync(score_s + j * 16, s_r[j], SCORE_STRIDE, wmma::mem_row_major);
 }
 
-/* Lanes with equal dimensions and different keys hold parts of a sum, added once at the end. */
-__device__ __forceinline__ void add_values(float (&o_r)[16][CHUNKS][4], const float *weight_s, const __half *v_s, int lane)
+/* Lanes with equal rows and dimensions and different keys hold parts of a sum, added once at the end. */
+__device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], const float *weight_s, const __half *v_s,
+                                           int lane)
 {
 #pragma unroll 1
-    for (int key = lane / DIM_LANES * 4; key < WARP_KEYS; key += LANE_GROUPS * 4) {
-        float v_r[4][CHUNKS][4];
+    for (int key = lane / (2 * DIM_LANES) * 4; key < WARP_KEYS; key += LANE_KEY_GROUPS * 4) {
+        float v_r[4][CHUNKS][8];
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++)
-                fa_read_floats(v_r[i][c],
-                               v_s + (key + i) * FA_DIM + min((c * DIM_LANES + lane % DIM_LANES) * 4, FA_DIM - 4));
+                fa_read_floats(v_r[i][c], v_s + (key + i) * FA_DIM + min(lane_col(c, lane), FA_DIM - 8));
 #pragma unroll
-        for (int r = 0; r < 16; r++) {
+        for (int r = 0; r < LANE_ROWS; r++) {
             float p_r[4];
-            fa_read_floats(p_r, weight_s + r * SCORE_STRIDE + key);
+            fa_read_floats(p_r, weight_s + lane_row(r, lane) * SCORE_STRIDE + key);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
                 for (int c = 0; c < CHUNKS; c++)
 #pragma unroll
-                    for (int x = 0; x < 4; x++)
+                    for (int x = 0; x < 8; x++)
                         o_r[r][c][x] += p_r[i] * v_r[i][c][x];
         }
     }
@@ -103,12 +114,12 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const __half *q_
     if (__any_sync(FA_WARP_ALL, m_tile > state.m + RESCALE_AT)) {
         const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - fa_finite_max(m_new));
 #pragma unroll
-        for (int r = 0; r < 16; r++) {
-            const float row_factor = __shfl_sync(FA_WARP_ALL, factor, r * 2);
+        for (int r = 0; r < LANE_ROWS; r++) {
+            const float row_factor = __shfl_sync(FA_WARP_ALL, factor, lane_row(r, lane) * 2);
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++)
 #pragma unroll
-                for (int x = 0; x < 4; x++)
+                for (int x = 0; x < 8; x++)
                     rows.o_r[r][c][x] *= row_factor;
         }
         state.l *= factor;
@@ -125,9 +136,26 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const __half *q_
     add_values(rows.o_r, scratch_s, v_s + key_block * 16 * FA_DIM, lane);
 }
 
+/* Eight columns of one row, summed over the lanes that share them, if they are among the `cols` of this pass. */
+__device__ __forceinline__ void put_part(const float (&sum)[8], float *row_s, int col, int cols, int lane)
+{
+    float sum_r[8];
+#pragma unroll
+    for (int x = 0; x < 8; x++) {
+        sum_r[x] = sum[x];
+#pragma unroll
+        for (int mask = 2 * DIM_LANES; mask < FA_WARP_SIZE; mask *= 2)
+            sum_r[x] += __shfl_xor_sync(FA_WARP_ALL, sum_r[x], mask);
+    }
+    if (lane >= 2 * DIM_LANES || col < 0 || col >= cols)
+        return;
+    *reinterpret_cast<float4 *>(row_s + col) = make_float4(sum_r[0], sum_r[1], sum_r[2], sum_r[3]);
+    *reinterpret_cast<float4 *>(row_s + col + 4) = make_float4(sum_r[4], sum_r[5], sum_r[6], sum_r[7]);
+}
+
 /* Parts of all warps to shared memory, and from there to the output. */
 __device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, fa_warp_rows (&rows)[WARP_ROW_GROUPS],
-                                       unsigned char *smem, int row_group, int key_group, int lane)
+                                       unsigned char *smem, int row_unit, int key_group, int lane)
 {
     float *part_s = reinterpret_cast<float *>(smem), *stat_s = part_s + KEY_GROUPS * FA_M * PARTS.stride;
     const fa_stats stats = {stat_s, stat_s + KEY_GROUPS * FA_M};
@@ -137,28 +165,17 @@ __device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, 
         __syncthreads();
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
-            const int row0 = (row_group + i * FA_WARPS) * 16;
+            const int row0 = (row_unit + i * ROW_UNITS) * 16;
             if (row0 >= FA_M || key_group >= KEY_GROUPS)
                 continue;
             if (col0 == 0)
                 stats.put(key_group, row0, rows[i].state, lane);
 #pragma unroll
-            for (int r = 0; r < 16; r++)
+            for (int r = 0; r < LANE_ROWS; r++)
 #pragma unroll
-                for (int c = 0; c < CHUNKS; c++) {
-                    const int col = (c * DIM_LANES + lane % DIM_LANES) * 4 - col0;
-                    const float(&part_r)[4] = rows[i].o_r[r][c];
-                    float4 sum = make_float4(part_r[0], part_r[1], part_r[2], part_r[3]);
-#pragma unroll
-                    for (int mask = DIM_LANES; mask < FA_WARP_SIZE; mask *= 2) {
-                        sum.x += __shfl_xor_sync(FA_WARP_ALL, sum.x, mask);
-                        sum.y += __shfl_xor_sync(FA_WARP_ALL, sum.y, mask);
-                        sum.z += __shfl_xor_sync(FA_WARP_ALL, sum.z, mask);
-                        sum.w += __shfl_xor_sync(FA_WARP_ALL, sum.w, mask);
-                    }
-                    if (lane < DIM_LANES && col >= 0 && col < cols)
-                        *reinterpret_cast<float4 *>(part_s + (key_group * FA_M + row0 + r) * PARTS.stride + col) = sum;
-                }
+                for (int c = 0; c < CHUNKS; c++)
+                    put_part(rows[i].o_r[r][c], part_s + (key_group * FA_M + row0 + lane_row(r, lane)) * PARTS.stride,
+                             lane_col(c, lane) - col0, cols, lane);
         }
         __syncthreads();
         fa_write_output<PARTS.stride>(p, unit, stats, part_s, col0, cols, aligned);
@@ -170,9 +187,7 @@ extern "C" __global__ void __launch_bounds__(FA_THREADS, 1) fa_kernel(const __gr
     FA_SHARED(unsigned char, raw_s);
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
-    /* Warps past ROW_GROUPS * KEY_GROUPS only copy. */
-    const int row_group = FA_WARPS >= ROW_GROUPS ? warp % ROW_GROUPS : warp;
-    const int key_group = FA_WARPS >= ROW_GROUPS ? warp / ROW_GROUPS : 0;
+    const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS; /* from KEY_GROUPS on, a warp only copies */
     __half *q_s = reinterpret_cast<__half *>(smem), *k0_s = q_s + Q_BYTES / 2, *v0_s = k0_s + FA_STAGES * K_BYTES / 2;
     float *scratch_s = reinterpret_cast<float *>(v0_s + FA_STAGES * V_BYTES / 2) + warp * (SCRATCH_BYTES / 4);
     const fa_unit unit = fa_unit_of_block<FA_M>(p);
@@ -220,7 +235,7 @@ extern "C" __global__ void __launch_bounds__(FA_THREADS, 1) fa_kernel(const __gr
         const int warp_key0 = key0 + key_group * WARP_KEYS;
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
-            const int row_block = row_group + i * FA_WARPS, row0 = unit.row0 + row_block * 16;
+            const int row_block = row_unit + i * ROW_UNITS, row0 = unit.row0 + row_block * 16;
             if (row_block >= ROW_GROUPS || key_group >= KEY_GROUPS || fa_keys_of_row(p, row0 + 15) <= warp_key0)
                 continue;
             attend_tile(rows[i], q_s, k_s, v_s, scratch_s, row_block, key_group * (WARP_KEYS / 16),
@@ -228,5 +243,5 @@ extern "C" __global__ void __launch_bounds__(FA_THREADS, 1) fa_kernel(const __gr
                         lane);
         }
     }
-    finish(p, unit, rows, smem, row_group, key_group, lane);
+    finish(p, unit, rows, smem, row_unit, key_group, lane);
 }

@@ -19,11 +19,23 @@ __host__ __device__ constexpr int fa_power_below(int x)
     return x < 2 ? 1 : 2 * fa_power_below(x / 2);
 }
 
-constexpr int ROW_GROUPS = FA_M / 16;
-constexpr int KEY_GROUPS = fa_power_below(FA_WARPS / fa_max(ROW_GROUPS, 1)); /* warps that share the keys of a row group */
-constexpr int WARP_ROW_GROUPS = fa_ceil_div(ROW_GROUPS, FA_WARPS);           /* row groups w, w + WARPS, ... of warp w */
-constexpr int WARP_KEYS = FA_N / KEY_GROUPS;
 constexpr int DIM_BLOCKS = fa_ceil_div(FA_DIM, 16), DIM_PAD = DIM_BLOCKS * 16;
+constexpr int ROW_GROUPS = FA_M / 16;
+
+/* Row groups of a warp: as few as there are warps for; two where a kernel can share K and V between them (`pair`) and the
+ * warps still find `pair` keys each. */
+__host__ __device__ constexpr int fa_row_groups_per_warp(int pair)
+{
+    const int fewest = fa_max(1, fa_ceil_div(ROW_GROUPS, FA_WARPS));
+    const bool even = fewest == 1 && ROW_GROUPS % 2 == 0 && DIM_BLOCKS <= 4;
+    return pair > 0 && even && FA_N / fa_power_below(FA_WARPS / (ROW_GROUPS / 2)) >= pair ? 2 : fewest;
+}
+
+/* Row group i of a warp: row_unit + i * ROW_UNITS; one past the last stands for nothing. */
+constexpr int WARP_ROW_GROUPS = fa_row_groups_per_warp(FA_PAIR_KEYS);
+constexpr int ROW_UNITS = fa_max(1, fa_ceil_div(ROW_GROUPS, WARP_ROW_GROUPS));
+constexpr int KEY_GROUPS = fa_power_below(FA_WARPS / ROW_UNITS); /* warps that share the keys of a row group */
+constexpr int WARP_KEYS = FA_N / KEY_GROUPS;
 
 #if FA_ACC_FP16
 using acc_t = __half;
@@ -49,14 +61,28 @@ struct fa_tile_layout {
         else
             return row_block * 16 * STRIDE + col_block * 16;
     }
-    __device__ static int offset(int row, int col) { return block(row / 16, col / 16) + row % 16 * LDM + col % 16; }
+    /* Block (row_block + j, col_block), j and col_block known to the compiler. */
+    __device__ static const __half *block_at(const __half *tile_s, int row_block, int j, int col_block)
+    {
+        if constexpr (FA_SWIZZLE)
+            return tile_s + block(row_block + j, col_block);
+        else
+            return tile_s + row_block * (16 * STRIDE) + (j * 16 * STRIDE + col_block * 16);
+    }
+    __device__ static int offset(unsigned row, unsigned col)
+    {
+        if constexpr (FA_SWIZZLE)
+            return block(row / 16, col / 16) + row % 16 * LDM + col % 16;
+        else
+            return row * STRIDE + col;
+    }
 };
 
 /* Order of copying: four rows of a block before the next block, so that the writes of eight lanes fill all banks. */
 template <int COLS, int VEC> struct fa_block_order {
-    static constexpr int PER_ROW = 16 / VEC, PER_QUAD = 4 * COLS / VEC;
-    __device__ static int row(int piece) { return piece / PER_QUAD * 4 + piece % (4 * PER_ROW) / PER_ROW; }
-    __device__ static int col(int piece) { return piece % PER_QUAD / (4 * PER_ROW) * 16 + piece % PER_ROW * VEC; }
+    static constexpr unsigned PER_ROW = 16 / VEC, PER_QUAD = 4 * COLS / VEC;
+    __device__ static int row(unsigned piece) { return piece / PER_QUAD * 4 + piece % (4 * PER_ROW) / PER_ROW; }
+    __device__ static int col(unsigned piece) { return piece % PER_QUAD / (4 * PER_ROW) * 16 + piece % PER_ROW * VEC; }
 };
 template <bool CONDITION, class A, class B> struct fa_choose { using type = A; };
 template <class A, class B> struct fa_choose<false, A, B> { using type = B; };
@@ -84,10 +110,11 @@ __device__ __forceinline__ void fa_fill_tile(const __half *src_g, fa_i64 stride,
     using order = fa_copy_order<FA_VEC>;
     if constexpr (FA_STAGES == 2 && FA_VEC > 1) {
         if (aligned) {
-            constexpr int PIECES = TILE_ROWS * FA_DIM / FA_VEC;
+            constexpr unsigned PIECES = TILE_ROWS * FA_DIM / FA_VEC;
 #pragma unroll
-            for (int first = 0; first < PIECES; first += FA_THREADS) {
-                const int piece = first + threadIdx.x, row = order::row(piece), col = order::col(piece);
+            for (unsigned first = 0; first < PIECES; first += FA_THREADS) {
+                const unsigned piece = first + threadIdx.x;
+                const int row = order::row(piece), col = order::col(piece);
                 if (PIECES % FA_THREADS == 0 || piece < PIECES)
                     fa_copy_async<FA_VEC>(place(row, col), row < rows ? src_g + row * stride + col : src_g, row < rows);
             }
@@ -192,8 +219,8 @@ template <int STRIDE, class PART>
 __device__ __forceinline__ void fa_write_output(const fa_params &p, const fa_unit &unit, const fa_stats &stats,
                                                 const PART *part_s, int col0, int cols, bool aligned)
 {
-    const int per_row = cols / 4;
-    for (int piece = threadIdx.x; piece < FA_M * per_row; piece += FA_THREADS) {
+    const unsigned per_row = cols / 4;
+    for (unsigned piece = threadIdx.x; piece < FA_M * per_row; piece += FA_THREADS) {
         const int row = piece / per_row, col = piece % per_row * 4;
         if (row >= unit.rows || col0 + col >= FA_DIM)
             continue;
