@@ -14,10 +14,7 @@ static const char *const names[TENSORS] = {"q", "k", "v", "o"};
 __attribute__((weak)) void __asan_poison_memory_region(void const volatile *address, size_t size);
 __attribute__((weak)) void __asan_unpoison_memory_region(void const volatile *address, size_t size);
 
-static size_t tensor_bytes(const fa_buffers *buffers, int tensor)
-{
-    return buffers->count[tensor] * sizeof(uint16_t);
-}
+static size_t tensor_bytes(const fa_buffers *buffers, int tensor) { return buffers->count[tensor] * sizeof(uint16_t); }
 
 static fa_ptr tensor_at(const fa_buffers *buffers, int tensor)
 {
@@ -43,13 +40,11 @@ static void fence(const fa_device *device, const fa_buffers *buffers, bool close
         }
 }
 
-static double gib(double bytes)
-{
-    return bytes / (double)(1 << 30);
-}
+static double gib(double bytes) { return bytes / (double)(1 << 30); }
 
 /* Host copies a check makes: the inputs, three outputs, one of them again in FP32, and the largest tensor read back. */
-static fa_status check_memory(const fa_device *device, const fa_problem *problem, int64_t workspace_bytes, fa_reason *why)
+static fa_status check_memory(const fa_device *device, const fa_problem *problem, int64_t workspace_bytes,
+                              fa_reason *why)
 {
     const double q = (double)problem->batch * problem->heads * problem->seq_q * problem->dim;
     const double kv = (double)problem->batch * problem->kv_heads * problem->seq_kv * problem->dim;
@@ -59,11 +54,11 @@ static fa_status check_memory(const fa_device *device, const fa_problem *problem
     const double host_has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
     const double host_needs = copies + (strcmp(device->info.backend, "emu") == 0 ? on_device : 0.0);
     if (!(on_device <= device_has))
-        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the tensors need %.1f GiB on the device, %s has %.1f GiB", gib(on_device),
-                         device->info.name, gib(device_has));
+        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the tensors need %.1f GiB on the device, %s has %.1f GiB",
+                         gib(on_device), device->info.name, gib(device_has));
     if (!(host_needs <= host_has))
-        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the check needs %.1f GiB on the host, which has %.1f GiB", gib(host_needs),
-                         gib(host_has));
+        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the check needs %.1f GiB on the host, which has %.1f GiB",
+                         gib(host_needs), gib(host_has));
     return FA_PASS;
 }
 
@@ -106,7 +101,8 @@ void fa_buffers_free(fa_device *device, fa_buffers *buffers)
     *buffers = (fa_buffers){.base = {0}};
 }
 
-fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch, int32_t sm_count)
+fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch,
+                            int32_t sm_count)
 {
     const fa_i64 dim = problem->dim, q_head = dim * problem->seq_q, kv_head = dim * problem->seq_kv;
     return (fa_params){
@@ -114,15 +110,31 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .k = (const void *)(uintptr_t)tensor_at(buffers, K),
         .v = (const void *)(uintptr_t)tensor_at(buffers, V),
         .o = (void *)(uintptr_t)tensor_at(buffers, O),
-        .q_stride_b = q_head * problem->heads, .q_stride_h = q_head, .q_stride_s = dim,
-        .k_stride_b = kv_head * problem->kv_heads, .k_stride_h = kv_head, .k_stride_s = dim,
-        .v_stride_b = kv_head * problem->kv_heads, .v_stride_h = kv_head, .v_stride_s = dim,
-        .o_stride_b = q_head * problem->heads, .o_stride_h = q_head, .o_stride_s = dim,
-        .batch = problem->batch, .heads = problem->heads, .kv_heads = problem->kv_heads,
-        .seq_q = problem->seq_q, .seq_kv = problem->seq_kv, .dim = problem->dim,
-        .causal = problem->causal, .scale = problem->scale,
-        .tiles_m = launch->tiles_m, .tiles = launch->tiles, .sm_count = sm_count,
-        .workspace = (void *)(uintptr_t)buffers->workspace, .workspace_bytes = buffers->workspace_bytes,
+        .q_stride_b = q_head * problem->heads,
+        .q_stride_h = q_head,
+        .q_stride_s = dim,
+        .k_stride_b = kv_head * problem->kv_heads,
+        .k_stride_h = kv_head,
+        .k_stride_s = dim,
+        .v_stride_b = kv_head * problem->kv_heads,
+        .v_stride_h = kv_head,
+        .v_stride_s = dim,
+        .o_stride_b = q_head * problem->heads,
+        .o_stride_h = q_head,
+        .o_stride_s = dim,
+        .batch = problem->batch,
+        .heads = problem->heads,
+        .kv_heads = problem->kv_heads,
+        .seq_q = problem->seq_q,
+        .seq_kv = problem->seq_kv,
+        .dim = problem->dim,
+        .causal = problem->causal,
+        .scale = problem->scale,
+        .tiles_m = launch->tiles_m,
+        .tiles = launch->tiles,
+        .sm_count = sm_count,
+        .workspace = (void *)(uintptr_t)buffers->workspace,
+        .workspace_bytes = buffers->workspace_bytes,
     };
 }
 
@@ -142,7 +154,8 @@ fa_status fa_buffers_fill(fa_device *device, const fa_buffers *buffers, const fa
             FA_TRY(device->fill16(device, at, POISON, count, why));
         }
         if (tensor != O)
-            FA_TRY(device->copy_in(device, tensor_at(buffers, tensor), from[tensor], tensor_bytes(buffers, tensor), why));
+            FA_TRY(
+                device->copy_in(device, tensor_at(buffers, tensor), from[tensor], tensor_bytes(buffers, tensor), why));
     }
     FA_TRY(fa_buffers_poison_output(device, buffers, why));
     fence(device, buffers, true);
@@ -162,9 +175,11 @@ static fa_status check_guards(fa_device *device, const fa_buffers *buffers, uint
                     nearest = distance;
             }
             if (changed > 0)
-                return fa_refuse(why, FA_WRONG, "out of bounds: the guard band %s %s was overwritten: %zu elements, the nearest %zu %s",
-                                 after ? "after" : "before", names[tensor], changed, nearest + 1,
-                                 after ? "past the last element" : "before the first element");
+                return fa_refuse(
+                    why, FA_WRONG,
+                    "out of bounds: the guard band %s %s was overwritten: %zu elements, the nearest %zu %s",
+                    after ? "after" : "before", names[tensor], changed, nearest + 1,
+                    after ? "past the last element" : "before the first element");
         }
     return FA_PASS;
 }
@@ -175,13 +190,14 @@ static fa_status check_inputs(fa_device *device, const fa_buffers *buffers, cons
     for (int tensor = 0; tensor < O; tensor++) {
         uint16_t *got = malloc(tensor_bytes(buffers, tensor));
         FA_ASSERT(got != NULL, "%zu bytes", tensor_bytes(buffers, tensor));
-        fa_status status = device->copy_out(device, got, tensor_at(buffers, tensor), tensor_bytes(buffers, tensor), why);
+        fa_status status =
+            device->copy_out(device, got, tensor_at(buffers, tensor), tensor_bytes(buffers, tensor), why);
         if (status == FA_PASS && memcmp(got, want[tensor], tensor_bytes(buffers, tensor)) != 0) {
             size_t first = 0;
             while (got[first] == want[tensor][first])
                 first++;
-            status = fa_refuse(why, FA_WRONG, "input %s was overwritten: element %zu of %zu was 0x%04x and is 0x%04x", names[tensor], first,
-                               buffers->count[tensor], want[tensor][first], got[first]);
+            status = fa_refuse(why, FA_WRONG, "input %s was overwritten: element %zu of %zu was 0x%04x and is 0x%04x",
+                               names[tensor], first, buffers->count[tensor], want[tensor][first], got[first]);
         }
         free(got);
         FA_TRY(status);
@@ -189,7 +205,8 @@ static fa_status check_inputs(fa_device *device, const fa_buffers *buffers, cons
     return FA_PASS;
 }
 
-fa_status fa_buffers_read(fa_device *device, const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why)
+fa_status fa_buffers_read(fa_device *device, const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output,
+                          fa_reason *why)
 {
     FA_TRY(device->copy_out(device, output, tensor_at(buffers, O), tensor_bytes(buffers, O), why));
     fence(device, buffers, false);

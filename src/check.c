@@ -27,7 +27,7 @@ typedef struct session {
     library cublas;
     int32_t tile_m;
     bool acc_fp16;
-    size_t count;     /* elements of the output */
+    size_t count; /* elements of the output */
     uint16_t *output;
 } session;
 
@@ -41,7 +41,8 @@ static fa_status parse_references(const char *list, bool *cpu, bool *cublas, fa_
         else if (length == 6 && strncmp(at, "cublas", 6) == 0)
             *cublas = true;
         else
-            return fa_refuse(why, FA_USAGE, "--check %s: \"%.*s\" is no reference; there are cpu and cublas", list, (int)length, at);
+            return fa_refuse(why, FA_USAGE, "--check %s: \"%.*s\" is no reference; there are cpu and cublas", list,
+                             (int)length, at);
         at += length;
         if (*at == '\0')
             return FA_PASS;
@@ -148,8 +149,11 @@ static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why
             if (again[k] != s->output[k] && differing++ == 0)
                 first = k;
         if (differing > 0)
-            status = fa_refuse(why, FA_WRONG, "not deterministic: launch %d on the same inputs differs from the first in %zu of %zu elements, "
-                               "first at element %zu (0x%04x, then 0x%04x)", i + 2, differing, s->count, first, s->output[first], again[first]);
+            status = fa_refuse(
+                why, FA_WRONG,
+                "not deterministic: launch %d on the same inputs differs from the first in %zu of %zu elements, "
+                "first at element %zu (0x%04x, then 0x%04x)",
+                i + 2, differing, s->count, first, s->output[first], again[first]);
     }
     free(again);
     return status;
@@ -214,7 +218,8 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
         if (ran != FA_PASS && status == FA_PASS)
             status = fa_refuse(why, ran, "%s", inner.text);
         if (ran == FA_PASS && s->cublas.on) {
-            const fa_verdict against = fa_judge_library(s->problem, s->cublas.full, s->output, s->tile_m, atol, rtol, &exact);
+            const fa_verdict against =
+                fa_judge_library(s->problem, s->cublas.full, s->output, s->tile_m, atol, rtol, &exact);
             record(s->result, &against);
             if (!against.passed && status == FA_PASS)
                 status = fa_refuse(why, FA_WRONG, "against cublas: %s", against.failure);
@@ -227,7 +232,8 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
 static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *why)
 {
     const fa_problem *p = s->problem;
-    const int32_t q_shape[4] = {p->batch, p->heads, p->seq_q, p->dim}, kv_shape[4] = {p->batch, p->kv_heads, p->seq_kv, p->dim};
+    const int32_t q_shape[4] = {p->batch, p->heads, p->seq_q, p->dim},
+                  kv_shape[4] = {p->batch, p->kv_heads, p->seq_kv, p->dim};
     FA_TRY(fa_npy_write(s->options->dump, "q", tensors->q, q_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "k", tensors->k, kv_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "v", tensors->v, kv_shape, why));
@@ -276,7 +282,11 @@ static session open_session(const fa_candidate *candidate, const fa_problem *pro
 {
     const bool hand = candidate->spec->kind == FA_KIND_HAND && candidate->spec->knobs.m > 0;
     session s = {
-        .candidate = candidate, .problem = problem, .options = options, .buffers = buffers, .result = result,
+        .candidate = candidate,
+        .problem = problem,
+        .options = options,
+        .buffers = buffers,
+        .result = result,
         .tile_m = hand ? candidate->spec->knobs.m : LIBRARY_TILE,
         .acc_fp16 = candidate->spec->knobs.acc == 1,
         .count = fa_problem_q_count(problem),

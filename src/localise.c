@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    LOOKED_AT = 48, /* wrong rows whose values are looked at, spread over all of them */
-    NAMED = 6,      /* heads and tiles named before "..." */
+    LOOKED_AT = 48,    /* wrong rows whose values are looked at, spread over all of them */
+    NAMED = 6,         /* heads and tiles named before "..." */
     NO_VALUE = 0xFFFF, /* what buffers.c poisons the output with */
 };
 
@@ -86,15 +86,16 @@ static tally tally_of(const scene *s, int64_t entries, bool by_head)
     return t;
 }
 
-static void describe_place(const scene *s, const tally *heads, const tally *tiles, int64_t all_heads, int64_t all_tiles, char *text,
-                           size_t size)
+static void describe_place(const scene *s, const tally *heads, const tally *tiles, int64_t all_heads, int64_t all_tiles,
+                           char *text, size_t size)
 {
     append(text, size, "; wrong rows: %lld of %lld checked, in %lld of %lld heads (batch.head", (long long)s->wrong,
            (long long)s->expected->row_count, (long long)heads->count, (long long)all_heads);
     for (int64_t i = 0; i < heads->count && i < NAMED; i++)
-        append(text, size, " %lld.%lld", (long long)(heads->named[i] / s->problem->heads), (long long)(heads->named[i] % s->problem->heads));
-    append(text, size, "%s), %lld of %lld tiles of %d rows (", heads->count > NAMED ? " ..." : "", (long long)tiles->count,
-           (long long)all_tiles, s->tile_m);
+        append(text, size, " %lld.%lld", (long long)(heads->named[i] / s->problem->heads),
+               (long long)(heads->named[i] % s->problem->heads));
+    append(text, size, "%s), %lld of %lld tiles of %d rows (", heads->count > NAMED ? " ..." : "",
+           (long long)tiles->count, (long long)all_tiles, s->tile_m);
     for (int64_t i = 0; i < tiles->count && i < NAMED; i++)
         append(text, size, "%s%lld", i ? " " : "", (long long)tiles->named[i]);
     append(text, size, "%s)", tiles->count > NAMED ? " ..." : "");
@@ -140,7 +141,9 @@ static bool guess_scaled(const scene *s, char *text, size_t size)
     if (most - least <= 0.1 * fmax(fabs(least - 1.0), fabs(most - 1.0)))
         append(text, size, "every wrong row is the right one times %.4g", 0.5 * (least + most));
     else
-        append(text, size, "every wrong row is the right one times a factor of its own (%.3g to %.3g): row sum or rescale", least, most);
+        append(text, size,
+               "every wrong row is the right one times a factor of its own (%.3g to %.3g): row sum or rescale", least,
+               most);
     return true;
 }
 
@@ -172,8 +175,9 @@ static bool guess_moved(const scene *s, char *text, size_t size)
     const int64_t to = fa_expected_row(s->expected, s->looked[0]), from = fa_expected_row(s->expected, source[0]);
     const int64_t seq = s->problem->seq_q, heads = s->problem->heads;
     append(text, size, "%s: batch %lld head %lld row %lld holds what belongs to batch %lld head %lld row %lld",
-           to % seq == from % seq ? "heads swapped" : "rows moved", (long long)(to / seq / heads), (long long)(to / seq % heads),
-           (long long)(to % seq), (long long)(from / seq / heads), (long long)(from / seq % heads), (long long)(from % seq));
+           to % seq == from % seq ? "heads swapped" : "rows moved", (long long)(to / seq / heads),
+           (long long)(to / seq % heads), (long long)(to % seq), (long long)(from / seq / heads),
+           (long long)(from / seq % heads), (long long)(from % seq));
     return true;
 }
 
@@ -183,11 +187,14 @@ static bool guess_alike(const scene *s, char *text, size_t size)
     int32_t pairs = 0;
     for (int32_t n = 1; n < s->looked_count; n++) {
         const int64_t i = s->looked[n], before = s->looked[n - 1];
-        if (fa_expected_row(s->expected, i) / s->problem->seq_q != fa_expected_row(s->expected, before) / s->problem->seq_q)
+        if (fa_expected_row(s->expected, i) / s->problem->seq_q !=
+            fa_expected_row(s->expected, before) / s->problem->seq_q)
             continue;
         double between = 0.0, should = 0.0;
         for (int32_t d = 0; d < s->problem->dim; d++) {
-            between += pow((double)fa_half_to_float(output_row(s, i)[d]) - (double)fa_half_to_float(output_row(s, before)[d]), 2.0);
+            between +=
+                pow((double)fa_half_to_float(output_row(s, i)[d]) - (double)fa_half_to_float(output_row(s, before)[d]),
+                    2.0);
             should += pow(expected_at(s, i, d) - expected_at(s, before, d), 2.0);
         }
         if (!(between <= 1e-4 * should))
@@ -219,7 +226,8 @@ static void guess_columns(const scene *s, char *text, size_t size)
         double worst = 0.0;
         for (int pass = 0; pass < 2; pass++) /* columns with at least a tenth of the row's largest error */
             for (int32_t d = 0; d < s->problem->dim; d++) {
-                const double error = fabs((double)fa_half_to_float(output_row(s, s->looked[n])[d]) - expected_at(s, s->looked[n], d));
+                const double error =
+                    fabs((double)fa_half_to_float(output_row(s, s->looked[n])[d]) - expected_at(s, s->looked[n], d));
                 const double weight = isfinite(error) ? error : HUGE_VAL;
                 if (pass == 0) {
                     worst = fmax(worst, weight);
@@ -233,7 +241,8 @@ static void guess_columns(const scene *s, char *text, size_t size)
         append(text, size, "; only columns %d..%d", first, last);
 }
 
-static void guess_rows(const scene *s, const tally *heads, const tally *tiles, int64_t all_heads, int64_t all_tiles, char *text, size_t size)
+static void guess_rows(const scene *s, const tally *heads, const tally *tiles, int64_t all_heads, int64_t all_tiles,
+                       char *text, size_t size)
 {
     const int64_t last_tile = all_tiles - 1;
     if (s->wrong == s->expected->row_count)

@@ -4,7 +4,8 @@
 
 #include "reference.h"
 
-/* What an output is held against: rows in ascending order (NULL: all of them), values [row_count, dim] in one of two types. */
+/* What an output is held against: rows in ascending order (NULL: all of them), values [row_count, dim] in one of two
+ * types. */
 typedef struct fa_expected {
     int64_t row_count;
     const int64_t *rows;
@@ -22,7 +23,8 @@ static inline double fa_expected_value(const fa_expected *expected, int64_t at)
     return expected->exact ? expected->exact[at] : (double)expected->other[at];
 }
 
-/* bad: one flag per row of `expected`. Appends to text[0..size): which rows, row tiles and heads, and a guess of the pattern. */
+/* bad: one flag per row of `expected`. Appends to text[0..size): which rows, row tiles and heads, and a guess of the
+ * pattern. */
 void fa_localise(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad, const uint16_t *output,
                  int32_t tile_m, char *text, size_t size);
 

@@ -7,12 +7,14 @@
 
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
-fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4], fa_reason *why)
+fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
+                       fa_reason *why)
 {
     FA_TRY(fa_make_dirs(folder, why));
     const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2] * (size_t)shape[3];
     char *path = fa_format("%s/%s.npy", folder, name);
-    char *dictionary = fa_format("{'descr': '<f2', 'fortran_order': False, 'shape': (%d, %d, %d, %d), }", shape[0], shape[1], shape[2], shape[3]);
+    char *dictionary = fa_format("{'descr': '<f2', 'fortran_order': False, 'shape': (%d, %d, %d, %d), }", shape[0],
+                                 shape[1], shape[2], shape[3]);
     /* magic, version, 2-byte length, header padded with spaces and ended by a newline: a multiple of 64 in all. */
     const size_t header = (10 + strlen(dictionary) + 1 + 63) / 64 * 64, size = header + count * sizeof *data;
     char *file = fa_alloc(size);
@@ -46,7 +48,8 @@ static const char *value_of(const char *header, const char *key)
 
 static fa_status check_header(const char *path, const char *header, const int32_t shape[4], fa_reason *why)
 {
-    const char *type = value_of(header, "'descr'"), *fortran = value_of(header, "'fortran_order'"), *at = value_of(header, "'shape'");
+    const char *type = value_of(header, "'descr'"), *fortran = value_of(header, "'fortran_order'"),
+               *at = value_of(header, "'shape'");
     if (!type || !fortran || !at)
         return fa_refuse(why, FA_USAGE, "--load: %s: header without descr, fortran_order or shape", path);
     if (strncmp(type, "'<f2'", 5) != 0)
@@ -58,12 +61,13 @@ static fa_status check_header(const char *path, const char *header, const int32_
     const int fields = sscanf(at, "(%d, %d, %d, %d%n", &got[0], &got[1], &got[2], &got[3], &used);
     const char *end = at + used + strspn(at + used, ", ");
     if (fields != 4 || *end != ')' || memcmp(got, shape, sizeof got) != 0)
-        return fa_refuse(why, FA_USAGE, "--load: %s has shape %.*s, want (%d, %d, %d, %d)", path, (int)strcspn(at, ")") + 1, at,
-                         shape[0], shape[1], shape[2], shape[3]);
+        return fa_refuse(why, FA_USAGE, "--load: %s has shape %.*s, want (%d, %d, %d, %d)", path,
+                         (int)strcspn(at, ")") + 1, at, shape[0], shape[1], shape[2], shape[3]);
     return FA_PASS;
 }
 
-static fa_status check_file(const char *path, const char *file, size_t size, const int32_t shape[4], uint16_t **data, fa_reason *why)
+static fa_status check_file(const char *path, const char *file, size_t size, const int32_t shape[4], uint16_t **data,
+                            fa_reason *why)
 {
     if (size < 12 || memcmp(file, magic, sizeof magic) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is no .npy file", path);
@@ -80,7 +84,8 @@ static fa_status check_file(const char *path, const char *file, size_t size, con
     free(header);
     FA_TRY(status);
     if (size - start - length != count * sizeof **data)
-        return fa_refuse(why, FA_USAGE, "--load: %s has %zu bytes of data, want %zu", path, size - start - length, count * sizeof **data);
+        return fa_refuse(why, FA_USAGE, "--load: %s has %zu bytes of data, want %zu", path, size - start - length,
+                         count * sizeof **data);
     *data = fa_alloc(count * sizeof **data);
     memcpy(*data, file + start + length, count * sizeof **data);
     for (size_t i = 0; i < count; i++)

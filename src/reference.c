@@ -1,6 +1,6 @@
-/* FP64 attention and its naive FP16 twin, rows in blocks of one head, keys in tiles. Inner loops run over keys (Q K^T, K
- * transposed) or columns (P V), never along a sum: they vectorise without reordering one addition, so the result is the same for
- * any thread count and any vector width (-ffp-contract=off, as -std=c17 implies). */
+/* FP64 attention and its naive FP16 twin, rows in blocks of one head, keys in tiles. Inner loops run over keys (Q K^T,
+ * K transposed) or columns (P V), never along a sum: they vectorise without reordering one addition, so the result is
+ * the same for any thread count and any vector width (-ffp-contract=off, as -std=c17 implies). */
 #include "reference.h"
 
 #include <math.h>
@@ -9,17 +9,17 @@
 
 enum {
     TILE_KEYS = 64,
-    BLOCK_ROWS = 32,                 /* query rows that share one conversion of K and V */
-    BLOCK_LOGITS = 1 << 20,          /* rows * seq_kv of a block: 16 MiB of scratch per thread at most */
+    BLOCK_ROWS = 32,        /* query rows that share one conversion of K and V */
+    BLOCK_LOGITS = 1 << 20, /* rows * seq_kv of a block: 16 MiB of scratch per thread at most */
     MIN_SAMPLE_ROWS = 16,
 };
-/* Multiply-adds of Q K^T. The canonical shape is 2^28 and takes about 0.15 s on two cores; all rows up to four times that (five
- * seeds stay within 3 s), beyond it as many rows as make twice the canonical shape's work. */
+/* Multiply-adds of Q K^T. The canonical shape is 2^28 and takes about 0.15 s on two cores; all rows up to four times
+ * that (five seeds stay within 3 s), beyond it as many rows as make twice the canonical shape's work. */
 #define FULL_WORK (1ll << 30)
 #define SAMPLE_WORK (1ll << 29)
 
-/* Rounds to FP16 and back, without a branch so that it vectorises; saturates, so that a logit beyond 65504 costs the baseline
- * its accuracy and not its meaning. */
+/* Rounds to FP16 and back, without a branch so that it vectorises; saturates, so that a logit beyond 65504 costs the
+ * baseline its accuracy and not its meaning. */
 static inline float round_half(float value)
 {
     uint32_t bits, magnitude;
@@ -39,13 +39,13 @@ static inline float round_half(float value)
 
 /* One thread's working memory for a block of rows. Logits become probabilities in place. */
 typedef struct scratch {
-    double *logits;         /* [rows][seq_kv_padded] */
-    float *half_logits;     /* the baseline's, same shape */
-    double *q, *out;        /* [rows][dim] */
+    double *logits;     /* [rows][seq_kv_padded] */
+    float *half_logits; /* the baseline's, same shape */
+    double *q, *out;    /* [rows][dim] */
     float *half_q, *half_out;
-    double *tile;           /* [dim][TILE_KEYS] of K or [TILE_KEYS][dim] of V */
+    double *tile; /* [dim][TILE_KEYS] of K or [TILE_KEYS][dim] of V */
     float *half_tile;
-    size_t stride;          /* seq_kv rounded up to TILE_KEYS */
+    size_t stride; /* seq_kv rounded up to TILE_KEYS */
 } scratch;
 
 static scratch scratch_make(const fa_problem *problem, int32_t block_rows)
@@ -110,7 +110,8 @@ static void dot_tile(const double *restrict q, const double *restrict tile, int3
     for (int32_t d = 0; d < dim; d += 4) {
         const double *t = tile + d * TILE_KEYS;
         for (int32_t j = 0; j < TILE_KEYS; j++)
-            sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) + (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);
+            sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +
+                      (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);
     }
     memcpy(logits, sum, sizeof sum);
 }
@@ -121,13 +122,15 @@ static void half_dot_tile(const float *restrict q, const float *restrict tile, i
     for (int32_t d = 0; d < dim; d += 4) {
         const float *t = tile + d * TILE_KEYS;
         for (int32_t j = 0; j < TILE_KEYS; j++)
-            sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) + (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);
+            sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +
+                      (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);
     }
     memcpy(logits, sum, sizeof sum);
 }
 
 /* The lower class: rounded after every addition. */
-static void half_dot_tile_acc16(const float *restrict q, const float *restrict tile, int32_t dim, float *restrict logits)
+static void half_dot_tile_acc16(const float *restrict q, const float *restrict tile, int32_t dim,
+                                float *restrict logits)
 {
     float sum[TILE_KEYS] = {0};
     for (int32_t d = 0; d < dim; d++)
@@ -170,7 +173,8 @@ static void softmax(double *restrict x, int32_t keys, double scale)
         x[j] /= sum;
 }
 
-/* As a chain of FP16 tensors would do it: S in FP16, softmax in FP32 (its sum in FP16 in the lower class), P in FP16. */
+/* As a chain of FP16 tensors would do it: S in FP16, softmax in FP32 (its sum in FP16 in the lower class), P in FP16.
+ */
 static void half_softmax(float *restrict x, int32_t keys, float scale, bool acc_fp16)
 {
     float max = -INFINITY;
@@ -188,13 +192,15 @@ static void half_softmax(float *restrict x, int32_t keys, float scale, bool acc_
         x[j] = round_half(x[j] / total);
 }
 
-static void add_values(const double *restrict p, const double *restrict v, int32_t keys, int32_t dim, double *restrict out)
+static void add_values(const double *restrict p, const double *restrict v, int32_t keys, int32_t dim,
+                       double *restrict out)
 {
     int32_t j = 0;
     for (; j + 4 <= keys; j += 4) {
         const double *v0 = v + j * dim;
         for (int32_t d = 0; d < dim; d++)
-            out[d] += (p[j] * v0[d] + p[j + 1] * v0[dim + d]) + (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);
+            out[d] +=
+                (p[j] * v0[d] + p[j + 1] * v0[dim + d]) + (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);
     }
     for (; j < keys; j++)
         for (int32_t d = 0; d < dim; d++)
@@ -208,7 +214,8 @@ static void half_add_values(const float *restrict p, const float *restrict v, in
     for (; !acc_fp16 && j + 4 <= keys; j += 4) {
         const float *v0 = v + j * dim;
         for (int32_t d = 0; d < dim; d++)
-            out[d] += (p[j] * v0[d] + p[j + 1] * v0[dim + d]) + (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);
+            out[d] +=
+                (p[j] * v0[d] + p[j + 1] * v0[dim + d]) + (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);
     }
     for (; j < keys; j++) {
         if (acc_fp16)
@@ -240,8 +247,8 @@ static void outputs_of(const block *b, const uint16_t *v, scratch *s)
 }
 
 /* Rows [first, first + count) of the reference, all of one (batch, head). */
-static void reference_block(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int64_t first,
-                            int32_t count, bool acc_fp16, scratch *s)
+static void reference_block(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference,
+                            int64_t first, int32_t count, bool acc_fp16, scratch *s)
 {
     const int32_t dim = problem->dim;
     const size_t size = (size_t)dim;
@@ -282,8 +289,8 @@ static int compare_rows(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Which rows. Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of the
- * sequence is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top. */
+/* Which rows. Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of
+ * the sequence is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top. */
 static void choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, fa_reference *reference)
 {
     const int64_t all = (int64_t)problem->batch * problem->heads * problem->seq_q;
@@ -320,7 +327,8 @@ static void choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed
     reference->row_count = unique;
 }
 
-fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16, uint64_t seed)
+fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
+                               uint64_t seed)
 {
     FA_ASSERT(tile_m >= 1, "tile of %d rows", tile_m);
     fa_reference reference = {0};
@@ -346,7 +354,8 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
         scratch s = scratch_make(problem, block_rows);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < blocks; i++)
-            reference_block(problem, tensors, &reference, starts[i], (int32_t)(starts[i + 1] - starts[i]), acc_fp16, &s);
+            reference_block(problem, tensors, &reference, starts[i], (int32_t)(starts[i + 1] - starts[i]), acc_fp16,
+                            &s);
         scratch_free(&s);
     }
     free(starts);

@@ -14,9 +14,10 @@ typedef struct fa_reference {
     uint16_t *baseline; /* [row_count, dim], FP16 */
 } fa_reference;
 
-/* All rows while batch*heads*seq_q*seq_kv*dim is small; else a seeded random sample plus the first and last row of every
- * tile of tile_m rows (capped; the cap is in the source). Threads: all cores. */
-fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16, uint64_t seed);
+/* All rows while batch*heads*seq_q*seq_kv*dim is small; else a seeded random sample plus the first and last row of
+ * every tile of tile_m rows (capped; the cap is in the source). Threads: all cores. */
+fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
+                               uint64_t seed);
 void fa_reference_free(fa_reference *reference);
 
 #endif

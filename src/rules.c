@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What FP16 itself costs: an error below this many units in the last place of R is never wrong. Where the baseline happens to be
- * exact (S = 1, constant V) two units are allowed; otherwise a correctly rounded result always passes. */
+/* What FP16 itself costs: an error below this many units in the last place of R is never wrong. Where the baseline
+ * happens to be exact (S = 1, constant V) two units are allowed; otherwise a correctly rounded result always passes. */
 #define FLOOR_ULPS_EXACT 2.0
 #define FLOOR_ULPS 1.0
-/* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of the P
- * that made it. Units in the last place are then those of the largest |R| of the row. */
+/* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of
+ * the P that made it. Units in the last place are then those of the largest |R| of the row. */
 #define FEW_ELEMENTS 8192
 /* Waking threads costs more than the work below this. */
 #define PARALLEL_ELEMENTS (1 << 16)
@@ -35,10 +35,7 @@ static double half_ulp(double x)
     return ldexp(1.0, exponent - 11 < -24 ? -24 : exponent - 11);
 }
 
-static bool half_is_finite(uint16_t half)
-{
-    return (half & 0x7C00) != 0x7C00;
-}
+static bool half_is_finite(uint16_t half) { return (half & 0x7C00) != 0x7C00; }
 
 static int64_t count_nonfinite(const uint16_t *output, int64_t count)
 {
@@ -49,8 +46,8 @@ static int64_t count_nonfinite(const uint16_t *output, int64_t count)
     return nonfinite;
 }
 
-static row_errors measure_row(const fa_expected *expected, int64_t i, int32_t dim, const uint16_t *baseline, const uint16_t *output,
-                              double atol, double rtol)
+static row_errors measure_row(const fa_expected *expected, int64_t i, int32_t dim, const uint16_t *baseline,
+                              const uint16_t *output, double atol, double rtol)
 {
     row_errors row = {0};
     const bool few = expected->row_count * dim < FEW_ELEMENTS;
@@ -99,12 +96,12 @@ typedef struct judgement {
     fa_verdict verdict;
     row_errors *rows;
     fa_expected expected;
-    int64_t worst_index;     /* row of the largest error */
+    int64_t worst_index; /* row of the largest error */
     double ulp_rms;
 } judgement;
 
-static judgement measure(const fa_problem *problem, const fa_expected *expected, const uint16_t *baseline, const uint16_t *output,
-                         double atol, double rtol)
+static judgement measure(const fa_problem *problem, const fa_expected *expected, const uint16_t *baseline,
+                         const uint16_t *output, double atol, double rtol)
 {
     const int32_t dim = problem->dim;
     judgement j = {.expected = *expected};
@@ -127,7 +124,8 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
         v->worst_row_rel_l2 = fmax(v->worst_row_rel_l2, relative(row->squares, row->reference_squares));
         v->baseline_max_abs_err = fmax(v->baseline_max_abs_err, row->base_max);
         const double base_relative = relative(row->base_squares, row->reference_squares);
-        v->baseline_worst_row_rel_l2 = fmax(v->baseline_worst_row_rel_l2, isfinite(base_relative) ? base_relative : 0.0);
+        v->baseline_worst_row_rel_l2 =
+            fmax(v->baseline_worst_row_rel_l2, isfinite(base_relative) ? base_relative : 0.0);
         v->baseline_fails |= row->base_mismatch;
         squares += row->squares;
         base_squares += row->base_squares;
@@ -153,8 +151,9 @@ static void add_worst(const judgement *j, const fa_problem *problem, const uint1
     const int64_t element = j->worst_index * problem->dim + at->col;
     const int64_t flat = fa_expected_row(&j->expected, j->worst_index);
     const size_t used = strlen(text);
-    snprintf(text + used, size - used, "; worst at batch %d head %d row %d col %d: %.6g, expected %.6g; %lld mismatches", at->batch,
-             at->head, at->row, at->col, (double)fa_half_to_float(output[flat * problem->dim + at->col]),
+    snprintf(text + used, size - used,
+             "; worst at batch %d head %d row %d col %d: %.6g, expected %.6g; %lld mismatches", at->batch, at->head,
+             at->row, at->col, (double)fa_half_to_float(output[flat * problem->dim + at->col]),
              fa_expected_value(&j->expected, element), (long long)j->verdict.mismatches);
 }
 
@@ -167,7 +166,8 @@ static void explain(judgement *j, const fa_problem *problem, const uint16_t *out
     fa_localise(problem, &j->expected, bad, output, tile_m, text, size);
 }
 
-/* Rule 3; marks the rows that break it and says how. Where only the mean is off, the rows above the allowed mean are marked. */
+/* Rule 3; marks the rows that break it and says how. Where only the mean is off, the rows above the allowed mean are
+ * marked. */
 static bool relative_rules(judgement *j, int32_t dim, uint8_t *bad)
 {
     fa_verdict *v = &j->verdict;
@@ -180,7 +180,9 @@ static bool relative_rules(judgement *j, int32_t dim, uint8_t *bad)
         const row_errors *row = &j->rows[i];
         const double error = relative(row->squares, row->reference_squares);
         const double row_floor =
-            row->reference_squares > 0.0 ? floor_of(v->baseline_worst_row_rel_l2, relative(row->ulp_squares, row->reference_squares)) : 0.0;
+            row->reference_squares > 0.0
+                ? floor_of(v->baseline_worst_row_rel_l2, relative(row->ulp_squares, row->reference_squares))
+                : 0.0;
         const bool row_max_ok = row->over_floor <= max_limit;
         const bool row_l2_ok = error <= fmax(row_limit, row_floor) && error < INFINITY;
         max_ok &= row_max_ok;
@@ -188,13 +190,15 @@ static bool relative_rules(judgement *j, int32_t dim, uint8_t *bad)
         bad[i] = !(row_max_ok && row_l2_ok && (rmse_ok || row->squares <= rmse_limit * rmse_limit * dim));
     }
     if (!max_ok)
-        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the FP16 baseline's %.4g + 1e-5)", v->max_abs_err, max_limit,
-                 v->baseline_max_abs_err);
+        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the FP16 baseline's %.4g + 1e-5)",
+                 v->max_abs_err, max_limit, v->baseline_max_abs_err);
     else if (!rmse_ok)
-        snprintf(v->failure, sizeof v->failure, "rmse %.4g > %.4g (the FP16 baseline's is %.4g)", v->rmse, rmse_limit, v->baseline_rmse);
+        snprintf(v->failure, sizeof v->failure, "rmse %.4g > %.4g (the FP16 baseline's is %.4g)", v->rmse, rmse_limit,
+                 v->baseline_rmse);
     else if (!row_ok)
-        snprintf(v->failure, sizeof v->failure, "a row's relative L2 error %.4g > %.4g (three times the FP16 baseline's worst)",
-                 v->worst_row_rel_l2, row_limit);
+        snprintf(v->failure, sizeof v->failure,
+                 "a row's relative L2 error %.4g > %.4g (three times the FP16 baseline's worst)", v->worst_row_rel_l2,
+                 row_limit);
     return max_ok && rmse_ok && row_ok;
 }
 
@@ -214,14 +218,16 @@ static bool fixed_rules(judgement *j, double atol, double rtol, uint8_t *bad)
         snprintf(v->failure, sizeof v->failure, "%lld outputs are not finite%s", (long long)v->nonfinite,
                  marked ? "" : " (all of them in rows that were not sampled)");
     else
-        snprintf(v->failure, sizeof v->failure, "|O-R| > %.3g + %.3g |R|: largest error %.4g", atol, rtol, v->max_abs_err);
+        snprintf(v->failure, sizeof v->failure, "|O-R| > %.3g + %.3g |R|: largest error %.4g", atol, rtol,
+                 v->max_abs_err);
     return false;
 }
 
 fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output, int32_t tile_m,
                     double atol, double rtol)
 {
-    const fa_expected expected = {.row_count = reference->row_count, .rows = reference->rows, .exact = reference->exact};
+    const fa_expected expected = {
+        .row_count = reference->row_count, .rows = reference->rows, .exact = reference->exact};
     judgement j = measure(problem, &expected, reference->baseline, output, atol, rtol);
     uint8_t *bad = fa_alloc((size_t)expected.row_count);
     snprintf(j.verdict.name, sizeof j.verdict.name, "cpu");
@@ -236,10 +242,11 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
 }
 
 /* rmse_limit: HUGE_VAL for none. */
-static fa_verdict judge_full(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m, double atol,
-                             double rtol, double rmse_limit)
+static fa_verdict judge_full(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
+                             double atol, double rtol, double rmse_limit)
 {
-    const fa_expected expected = {.row_count = (int64_t)problem->batch * problem->heads * problem->seq_q, .other = other};
+    const fa_expected expected = {.row_count = (int64_t)problem->batch * problem->heads * problem->seq_q,
+                                  .other = other};
     judgement j = measure(problem, &expected, NULL, output, atol, rtol);
     fa_verdict *v = &j.verdict;
     uint8_t *bad = fa_alloc((size_t)expected.row_count);
@@ -259,14 +266,14 @@ static fa_verdict judge_full(const fa_problem *problem, const float *other, cons
     return j.verdict;
 }
 
-fa_verdict fa_judge_full(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m, double atol,
-                         double rtol)
+fa_verdict fa_judge_full(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
+                         double atol, double rtol)
 {
     return judge_full(problem, other, output, tile_m, atol, rtol, HUGE_VAL);
 }
 
-fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m, double atol,
-                            double rtol, const fa_verdict *exact)
+fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
+                            double atol, double rtol, const fa_verdict *exact)
 {
     const bool sampled = exact->rows_checked < (int64_t)problem->batch * problem->heads * problem->seq_q;
     const double own_error = (sampled ? 4.0 : 2.0) * exact->baseline_max_abs_err;

@@ -21,8 +21,8 @@ double fa_quantile(const double *sorted, size_t count, double q)
     return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
-/* Largest r (1-based) with P(Binomial(count, 1/2) < r) <= 0.025: [x(r), x(count+1-r)] then covers the median with at least
- * 95 % whatever the distribution. 0 when even the range of the samples does not (count < 6). Conover, Practical
+/* Largest r (1-based) with P(Binomial(count, 1/2) < r) <= 0.025: [x(r), x(count+1-r)] then covers the median with at
+ * least 95 % whatever the distribution. 0 when even the range of the samples does not (count < 6). Conover, Practical
  * Nonparametric Statistics, 3.2. */
 static size_t median_rank(size_t count)
 {

@@ -1,5 +1,5 @@
-/* Inputs from a counter: every element is a hash of (seed, tensor, index), looked up in a table of quantiles. Whole rows
- * (dim elements) are the unit of work, because the distributions with a meaning give a row to a query or a key. */
+/* Inputs from a counter: every element is a hash of (seed, tensor, index), looked up in a table of quantiles. Whole
+ * rows (dim elements) are the unit of work, because the distributions with a meaning give a row to a query or a key. */
 #include "tensors.h"
 
 #include <math.h>
@@ -41,10 +41,7 @@ static uint64_t stream_of(uint64_t seed, int tensor)
     return mix(mix(seed + 0x9E3779B97F4A7C15u) + (uint64_t)(tensor + 1) * 0xD1342543DE82EF95u);
 }
 
-static uint64_t draw(uint64_t stream, uint64_t counter)
-{
-    return mix(stream + (counter + 1) * 0x9E3779B97F4A7C15u);
-}
+static uint64_t draw(uint64_t stream, uint64_t counter) { return mix(stream + (counter + 1) * 0x9E3779B97F4A7C15u); }
 
 float fa_half_to_float(uint16_t half)
 {
@@ -126,8 +123,8 @@ static void outlier_row(const place *at, uint16_t *out)
 }
 
 /* Logit of (row, key) = slope(row) * key, exactly: the key goes in three digits of base 128 (exact in FP16) into three
- * columns of K, and Q carries slope, 128 slope and 16384 slope. Slopes have 11 significant bits and differ from row to row;
- * the logits cover 2 to 8 whatever the length, and every key is above (falling: below) all keys before it. */
+ * columns of K, and Q carries slope, 128 slope and 16384 slope. Slopes have 11 significant bits and differ from row to
+ * row; the logits cover 2 to 8 whatever the length, and every key is above (falling: below) all keys before it. */
 static void ramp_row(const place *at, bool falling, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
@@ -151,12 +148,13 @@ static void ramp_row(const place *at, bool falling, uint16_t *out)
  * hashed bits in the others. */
 static float needle_sign(uint64_t seed, uint64_t key_row, int32_t key, int32_t d)
 {
-    const uint64_t bits = d < 16 ? (uint64_t)key ^ 0x5A5A : draw(stream_of(seed, TENSOR_SIDE), key_row * 4 + (uint64_t)(d / 64));
+    const uint64_t bits =
+        d < 16 ? (uint64_t)key ^ 0x5A5A : draw(stream_of(seed, TENSOR_SIDE), key_row * 4 + (uint64_t)(d / 64));
     return bits >> (d < 16 ? d : d % 64) & 1 ? 1.0f : -1.0f;
 }
 
-/* K holds codes of +-1, Q the code of one key its row sees, so long that this key's logit is 96 and nearly all of the weight
- * is its own. V holds the key's index in digits of base 32: column d has digit d % 4, as (digit - 16) / 16. */
+/* K holds codes of +-1, Q the code of one key its row sees, so long that this key's logit is 96 and nearly all of the
+ * weight is its own. V holds the key's index in digits of base 32: column d has digit d % 4, as (digit - 16) / 16. */
 static void needle_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
@@ -175,7 +173,9 @@ static void needle_row(const place *at, uint16_t *out)
         kv_head = at->head / group;
         length = fminf(96.0f / ((float)dim * problem->scale), 16384.0f);
     }
-    const uint64_t key_row = ((uint64_t)at->batch * (uint64_t)problem->kv_heads + (uint64_t)kv_head) * (uint64_t)problem->seq_kv + (uint64_t)key;
+    const uint64_t key_row =
+        ((uint64_t)at->batch * (uint64_t)problem->kv_heads + (uint64_t)kv_head) * (uint64_t)problem->seq_kv +
+        (uint64_t)key;
     for (int32_t d = 0; d < dim; d++)
         out[d] = fa_float_to_half(length * needle_sign(at->seed, key_row, key, d));
 }
@@ -188,13 +188,14 @@ static void constant_row(const place *at, uint16_t *out)
     normal_row(&first, 1.0f, out);
 }
 
-/* Columns 0, 1, 2, 3 (mod 4) of V: batch, K/V head, column, and a ramp over the keys. The first three are the same for every
- * key, so the output shows where it was read from; the ramp shows which keys took part. All exact in FP16. */
+/* Columns 0, 1, 2, 3 (mod 4) of V: batch, K/V head, column, and a ramp over the keys. The first three are the same for
+ * every key, so the output shows where it was read from; the ramp shows which keys took part. All exact in FP16. */
 static void coded_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
     for (int32_t d = 0; d < problem->dim; d++) {
-        const int32_t codes[4] = {at->batch % 1024, at->head % 1024, d, (int32_t)((int64_t)at->row * 1024 / problem->seq_kv)};
+        const int32_t codes[4] = {at->batch % 1024, at->head % 1024, d,
+                                  (int32_t)((int64_t)at->row * 1024 / problem->seq_kv)};
         out[d] = fa_float_to_half((float)(codes[d % 4] - 512) / 512.0f);
     }
 }
@@ -251,8 +252,15 @@ static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t s
 #pragma omp parallel for schedule(static) if (rows * problem->dim > 1 << 16) /* less is not worth waking threads */
     for (int64_t flat = 0; flat < rows; flat++) {
         const place at = {
-            .problem = problem, .dist = dist, .tensor = tensor, .seed = seed, .stream = stream, .flat = flat,
-            .batch = (int32_t)(flat / seq / heads), .head = (int32_t)(flat / seq % heads), .row = (int32_t)(flat % seq),
+            .problem = problem,
+            .dist = dist,
+            .tensor = tensor,
+            .seed = seed,
+            .stream = stream,
+            .flat = flat,
+            .batch = (int32_t)(flat / seq / heads),
+            .head = (int32_t)(flat / seq % heads),
+            .row = (int32_t)(flat % seq),
         };
         fill_row(&at, data + flat * problem->dim);
     }

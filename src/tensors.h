@@ -20,6 +20,7 @@ uint16_t fa_float_to_half(float value); /* round to nearest even; overflow to in
 /* q.npy, k.npy, v.npy in `folder`: FP16, C order, the problem's shapes (FA_USAGE otherwise). */
 fa_status fa_tensors_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why);
 /* Writes `name`.npy: FP16 [batch, heads, seq, dim]. */
-fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4], fa_reason *why);
+fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
+                       fa_reason *why);
 
 #endif

@@ -12,10 +12,7 @@ static float *to_floats(const uint16_t *from, size_t count)
     return to;
 }
 
-static float to_half_precision(float value)
-{
-    return fa_half_to_float(fa_float_to_half(value));
-}
+static float to_half_precision(float value) { return fa_half_to_float(fa_float_to_half(value)); }
 
 static float to_bf16(float value)
 {
@@ -40,8 +37,8 @@ static int32_t keys_of(const fa_problem *problem, int32_t row, sim_fault fault)
 }
 
 /* k_t: [dim][seq_kv] */
-static void flash_row(const fa_problem *problem, const float *q, const float *k_t, const float *v, int32_t keys, int32_t tile_n,
-                      sim_fault fault, float *logits, float *acc, uint16_t *out)
+static void flash_row(const fa_problem *problem, const float *q, const float *k_t, const float *v, int32_t keys,
+                      int32_t tile_n, sim_fault fault, float *logits, float *acc, uint16_t *out)
 {
     const int32_t dim = problem->dim;
     const float log2e = 1.44269504f, scale = problem->scale * (fault == SIM_SCALE_OFF ? 1.02f : 1.0f) * log2e;
@@ -84,15 +81,17 @@ static void flash_row(const fa_problem *problem, const float *q, const float *k_
                 acc[d] = to_half_precision(acc[d]);
     }
     for (int32_t d = 0; d < dim; d++)
-        out[d] = fa_float_to_half(keys > 0 && sum > 0.0f ? acc[d] / sum * (fault == SIM_OUTPUT_SCALED ? 1.02f : 1.0f) : 0.0f);
+        out[d] = fa_float_to_half(keys > 0 && sum > 0.0f ? acc[d] / sum * (fault == SIM_OUTPUT_SCALED ? 1.02f : 1.0f)
+                                                         : 0.0f);
 }
 
-static void flash_head(const fa_problem *problem, const fa_tensors *tensors, const int64_t *rows, int64_t count, int32_t tile_n,
-                       sim_fault fault, uint16_t *output)
+static void flash_head(const fa_problem *problem, const fa_tensors *tensors, const int64_t *rows, int64_t count,
+                       int32_t tile_n, sim_fault fault, uint16_t *output)
 {
     const size_t dim = (size_t)problem->dim, seq_kv = (size_t)problem->seq_kv;
     const int64_t batch = rows[0] / problem->seq_q / problem->heads, head = rows[0] / problem->seq_q % problem->heads;
-    const int64_t kv_head = fault == SIM_WRONG_KV_HEAD ? head % problem->kv_heads : head / (problem->heads / problem->kv_heads);
+    const int64_t kv_head =
+        fault == SIM_WRONG_KV_HEAD ? head % problem->kv_heads : head / (problem->heads / problem->kv_heads);
     const size_t at = ((size_t)batch * (size_t)problem->kv_heads + (size_t)kv_head) * seq_kv * dim;
     const bool swap = fault == SIM_SWAP_KV;
     float *k = to_floats((swap ? tensors->v : tensors->k) + at, seq_kv * dim);
@@ -115,8 +114,8 @@ static void flash_head(const fa_problem *problem, const fa_tensors *tensors, con
     free(k);
 }
 
-void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int32_t tile_n, sim_fault fault,
-               uint16_t *output)
+void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int32_t tile_n,
+               sim_fault fault, uint16_t *output)
 {
     memset(output, 0, fa_problem_q_count(problem) * sizeof *output);
     const int64_t all_heads = (int64_t)problem->batch * problem->heads;

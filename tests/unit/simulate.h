@@ -1,5 +1,5 @@
-/* A flash kernel on the CPU, as a GPU would compute it (FP32 logits and accumulators, online softmax over key tiles, P in FP16),
- * and the ways to get it wrong. What the checker is tested with. */
+/* A flash kernel on the CPU, as a GPU would compute it (FP32 logits and accumulators, online softmax over key tiles, P
+ * in FP16), and the ways to get it wrong. What the checker is tested with. */
 #ifndef FA_TEST_SIMULATE_H
 #define FA_TEST_SIMULATE_H
 
@@ -7,13 +7,13 @@
 
 typedef enum {
     SIM_GOOD,
-    SIM_GOOD_P32,        /* P stays FP32 */
-    SIM_GOOD_SUM_P16,    /* the row sum adds the rounded P */
+    SIM_GOOD_P32,     /* P stays FP32 */
+    SIM_GOOD_SUM_P16, /* the row sum adds the rounded P */
     SIM_MEAN_OF_V,
-    SIM_DROP_LAST_TILE,  /* of keys */
-    SIM_NO_RESCALE,      /* accumulator not rescaled when the maximum rises */
-    SIM_SCALE_OFF,       /* 2 % */
-    SIM_OUTPUT_SCALED,   /* O times 1.02 */
+    SIM_DROP_LAST_TILE, /* of keys */
+    SIM_NO_RESCALE,     /* accumulator not rescaled when the maximum rises */
+    SIM_SCALE_OFF,      /* 2 % */
+    SIM_OUTPUT_SCALED,  /* O times 1.02 */
     SIM_SWAP_KV,
     SIM_CAUSAL_EARLY,    /* diagonal masked too */
     SIM_CAUSAL_LATE,     /* one key of the future seen */
@@ -25,7 +25,7 @@ typedef enum {
 } sim_fault;
 
 /* Fills output [batch, heads, seq_q, dim] for the rows of `reference`; other rows become 0. */
-void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int32_t tile_n, sim_fault fault,
-               uint16_t *output);
+void sim_flash(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference, int32_t tile_n,
+               sim_fault fault, uint16_t *output);
 
 #endif

@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim, bool causal)
+static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
+                        bool causal)
 {
     return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
 }
@@ -27,7 +28,8 @@ static void plain_row(const fa_problem *p, const fa_tensors *t, int64_t flat, lo
             continue;
         long double logit = 0;
         for (int32_t d = 0; d < p->dim; d++)
-            logit += (long double)fa_half_to_float(t->q[flat * p->dim + d]) * (long double)fa_half_to_float(t->k[(kv + key) * p->dim + d]);
+            logit += (long double)fa_half_to_float(t->q[flat * p->dim + d]) *
+                     (long double)fa_half_to_float(t->k[(kv + key) * p->dim + d]);
         const long double weight = expl(logit * (long double)p->scale);
         sum += weight;
         for (int32_t d = 0; d < p->dim; d++)
@@ -41,8 +43,9 @@ static void equals_the_definition(void **state)
 {
     (void)state;
     const fa_problem shapes[] = {
-        shape(1, 1, 1, 1, 1, 16, false),    shape(2, 4, 2, 37, 65, 24, false), shape(1, 6, 3, 70, 129, 64, true), shape(2, 2, 1, 90, 33, 40, true),
-        shape(1, 3, 1, 1, 300, 128, true),  shape(1, 1, 1, 63, 64, 256, true), shape(1, 2, 2, 5, 191, 80, false),
+        shape(1, 1, 1, 1, 1, 16, false),   shape(2, 4, 2, 37, 65, 24, false), shape(1, 6, 3, 70, 129, 64, true),
+        shape(2, 2, 1, 90, 33, 40, true),  shape(1, 3, 1, 1, 300, 128, true), shape(1, 1, 1, 63, 64, 256, true),
+        shape(1, 2, 2, 5, 191, 80, false),
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
@@ -55,7 +58,8 @@ static void equals_the_definition(void **state)
                 plain_row(p, &t, flat, plain);
                 assert_int_equal(r.rows[flat], flat);
                 for (int32_t d = 0; d < p->dim; d++)
-                    assert_true(fabs(r.exact[flat * p->dim + d] - (double)plain[d]) <= 1e-12 * (1.0 + fabs((double)plain[d])));
+                    assert_true(fabs(r.exact[flat * p->dim + d] - (double)plain[d]) <=
+                                1e-12 * (1.0 + fabs((double)plain[d])));
             }
             fa_reference_free(&r);
             fa_tensors_free(&t);
@@ -165,7 +169,8 @@ static void long_sequences_are_sampled(void **state)
     for (int head = 0; head < 4; head++)
         assert_true(heads[head] > r.row_count / 8);
     assert_true(firsts > r.row_count / 10 && lasts > r.row_count / 10);
-    assert_true(r.row_count != other.row_count || memcmp(r.rows, other.rows, (size_t)r.row_count * sizeof *r.rows) != 0);
+    assert_true(r.row_count != other.row_count ||
+                memcmp(r.rows, other.rows, (size_t)r.row_count * sizeof *r.rows) != 0);
     fa_reference_free(&r);
     fa_reference_free(&other);
     fa_tensors_free(&t);
@@ -174,8 +179,9 @@ static void long_sequences_are_sampled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_definition), cmocka_unit_test(rows_without_a_key_are_zero), cmocka_unit_test(baseline_is_naive_fp16),
-        cmocka_unit_test(baseline_stays_finite), cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(long_sequences_are_sampled),
+        cmocka_unit_test(equals_the_definition),  cmocka_unit_test(rows_without_a_key_are_zero),
+        cmocka_unit_test(baseline_is_naive_fp16), cmocka_unit_test(baseline_stays_finite),
+        cmocka_unit_test(threads_do_not_matter),  cmocka_unit_test(long_sequences_are_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

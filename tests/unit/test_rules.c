@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim, bool causal)
+static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
+                        bool causal)
 {
     return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
 }
@@ -27,7 +28,8 @@ typedef struct bench {
 
 static bench open_bench(fa_problem problem, fa_dist dist, uint64_t seed, bool acc_fp16)
 {
-    bench b = {.problem = problem, .tensors = fa_tensors_make(&problem, dist, seed), .count = fa_problem_q_count(&problem)};
+    bench b = {
+        .problem = problem, .tensors = fa_tensors_make(&problem, dist, seed), .count = fa_problem_q_count(&problem)};
     b.reference = fa_reference_make(&problem, &b.tensors, 64, acc_fp16, seed);
     b.output = fa_alloc(b.count * sizeof *b.output);
     return b;
@@ -40,10 +42,7 @@ static void close_bench(bench *b)
     free(b->output);
 }
 
-static fa_verdict judge(const bench *b)
-{
-    return fa_judge(&b->problem, &b->reference, b->output, 64, 1e-3, 1e-3);
-}
+static fa_verdict judge(const bench *b) { return fa_judge(&b->problem, &b->reference, b->output, 64, 1e-3, 1e-3); }
 
 static fa_verdict judge_fault(bench *b, sim_fault fault)
 {
@@ -62,9 +61,10 @@ static void good_kernels_pass(void **state)
 {
     (void)state;
     const fa_problem shapes[] = {
-        shape(1, 1, 1, 1, 1, 16, false),      shape(1, 1, 1, 1, 2, 16, false),    shape(1, 2, 1, 1, 5, 16, false), shape(1, 1, 1, 2, 3, 64, true),
-        shape(1, 1, 1, 15, 17, 16, true),     shape(2, 4, 2, 63, 64, 64, true),   shape(1, 2, 2, 65, 33, 80, true), shape(1, 2, 1, 113, 129, 128, false),
-        shape(1, 16, 4, 1, 799, 128, false),  shape(1, 1, 1, 33, 1023, 256, true), shape(1, 2, 1, 8, 8192, 64, true),
+        shape(1, 1, 1, 1, 1, 16, false),     shape(1, 1, 1, 1, 2, 16, false),      shape(1, 2, 1, 1, 5, 16, false),
+        shape(1, 1, 1, 2, 3, 64, true),      shape(1, 1, 1, 15, 17, 16, true),     shape(2, 4, 2, 63, 64, 64, true),
+        shape(1, 2, 2, 65, 33, 80, true),    shape(1, 2, 1, 113, 129, 128, false), shape(1, 16, 4, 1, 799, 128, false),
+        shape(1, 1, 1, 33, 1023, 256, true), shape(1, 2, 1, 8, 8192, 64, true),
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int dist = 0; dist <= FA_DIST_CODED; dist++)
@@ -116,30 +116,38 @@ typedef struct wrong_case {
 static void wrong_kernels_fail(void **state)
 {
     (void)state;
-    const fa_problem plain = shape(1, 2, 2, 70, 200, 64, false), causal = shape(1, 4, 2, 130, 130, 32, true), wide = shape(2, 4, 2, 65, 129, 128, false);
+    const fa_problem plain = shape(1, 2, 2, 70, 200, 64, false), causal = shape(1, 4, 2, 130, 130, 32, true),
+                     wide = shape(2, 4, 2, 65, 129, 128, false);
     const fa_problem corner = shape(1, 2, 1, 40, 150, 64, true), longer = shape(1, 1, 1, 32, 8192, 64, false);
     const wrong_case cases[] = {
-        {SIM_MEAN_OF_V, plain, FA_DIST_NORMAL},          {SIM_MEAN_OF_V, longer, FA_DIST_NORMAL},     {SIM_MEAN_OF_V, plain, FA_DIST_NEEDLE},
-        {SIM_MEAN_OF_V, causal, FA_DIST_UNIFORM},        {SIM_MEAN_OF_V, wide, FA_DIST_RISING},       {SIM_DROP_LAST_TILE, plain, FA_DIST_NORMAL},
-        {SIM_DROP_LAST_TILE, longer, FA_DIST_NORMAL},    {SIM_DROP_LAST_TILE, wide, FA_DIST_CODED},   {SIM_DROP_LAST_TILE, plain, FA_DIST_RISING},
-        {SIM_DROP_LAST_TILE, longer, FA_DIST_UNIFORM},   {SIM_NO_RESCALE, plain, FA_DIST_NORMAL},     {SIM_NO_RESCALE, longer, FA_DIST_RISING},
-        {SIM_NO_RESCALE, causal, FA_DIST_RISING},        {SIM_NO_RESCALE, wide, FA_DIST_SHARP},       {SIM_SCALE_OFF, plain, FA_DIST_NORMAL},
-        {SIM_SCALE_OFF, longer, FA_DIST_NORMAL},         {SIM_SCALE_OFF, causal, FA_DIST_SHARP},      {SIM_SCALE_OFF, wide, FA_DIST_RISING},
-        {SIM_SCALE_OFF, plain, FA_DIST_UNIFORM},         {SIM_SCALE_OFF, plain, FA_DIST_OUTLIER},     {SIM_OUTPUT_SCALED, plain, FA_DIST_CONSTANT_V},
-        {SIM_OUTPUT_SCALED, plain, FA_DIST_NORMAL},      {SIM_OUTPUT_SCALED, longer, FA_DIST_UNIFORM}, {SIM_SWAP_KV, plain, FA_DIST_NORMAL},
-        {SIM_SWAP_KV, causal, FA_DIST_UNIFORM},          {SIM_SWAP_KV, longer, FA_DIST_NORMAL},       {SIM_SWAP_KV, wide, FA_DIST_CONSTANT_V},
-        {SIM_CAUSAL_EARLY, causal, FA_DIST_NORMAL},      {SIM_CAUSAL_LATE, causal, FA_DIST_NORMAL},   {SIM_CAUSAL_LATE, corner, FA_DIST_UNIFORM},
-        {SIM_CAUSAL_EARLY, corner, FA_DIST_RISING},      {SIM_CAUSAL_TOP_LEFT, corner, FA_DIST_NORMAL}, {SIM_NO_TAIL_MASK, plain, FA_DIST_NORMAL},
-        {SIM_NO_TAIL_MASK, wide, FA_DIST_CONSTANT_V},    {SIM_WRONG_KV_HEAD, causal, FA_DIST_NORMAL}, {SIM_WRONG_KV_HEAD, wide, FA_DIST_CODED},
-        {SIM_WRONG_KV_HEAD, wide, FA_DIST_CONSTANT_V},   {SIM_LOGITS_BF16, plain, FA_DIST_NORMAL},    {SIM_LOGITS_BF16, longer, FA_DIST_NORMAL},
+        {SIM_MEAN_OF_V, plain, FA_DIST_NORMAL},         {SIM_MEAN_OF_V, longer, FA_DIST_NORMAL},
+        {SIM_MEAN_OF_V, plain, FA_DIST_NEEDLE},         {SIM_MEAN_OF_V, causal, FA_DIST_UNIFORM},
+        {SIM_MEAN_OF_V, wide, FA_DIST_RISING},          {SIM_DROP_LAST_TILE, plain, FA_DIST_NORMAL},
+        {SIM_DROP_LAST_TILE, longer, FA_DIST_NORMAL},   {SIM_DROP_LAST_TILE, wide, FA_DIST_CODED},
+        {SIM_DROP_LAST_TILE, plain, FA_DIST_RISING},    {SIM_DROP_LAST_TILE, longer, FA_DIST_UNIFORM},
+        {SIM_NO_RESCALE, plain, FA_DIST_NORMAL},        {SIM_NO_RESCALE, longer, FA_DIST_RISING},
+        {SIM_NO_RESCALE, causal, FA_DIST_RISING},       {SIM_NO_RESCALE, wide, FA_DIST_SHARP},
+        {SIM_SCALE_OFF, plain, FA_DIST_NORMAL},         {SIM_SCALE_OFF, longer, FA_DIST_NORMAL},
+        {SIM_SCALE_OFF, causal, FA_DIST_SHARP},         {SIM_SCALE_OFF, wide, FA_DIST_RISING},
+        {SIM_SCALE_OFF, plain, FA_DIST_UNIFORM},        {SIM_SCALE_OFF, plain, FA_DIST_OUTLIER},
+        {SIM_OUTPUT_SCALED, plain, FA_DIST_CONSTANT_V}, {SIM_OUTPUT_SCALED, plain, FA_DIST_NORMAL},
+        {SIM_OUTPUT_SCALED, longer, FA_DIST_UNIFORM},   {SIM_SWAP_KV, plain, FA_DIST_NORMAL},
+        {SIM_SWAP_KV, causal, FA_DIST_UNIFORM},         {SIM_SWAP_KV, longer, FA_DIST_NORMAL},
+        {SIM_SWAP_KV, wide, FA_DIST_CONSTANT_V},        {SIM_CAUSAL_EARLY, causal, FA_DIST_NORMAL},
+        {SIM_CAUSAL_LATE, causal, FA_DIST_NORMAL},      {SIM_CAUSAL_LATE, corner, FA_DIST_UNIFORM},
+        {SIM_CAUSAL_EARLY, corner, FA_DIST_RISING},     {SIM_CAUSAL_TOP_LEFT, corner, FA_DIST_NORMAL},
+        {SIM_NO_TAIL_MASK, plain, FA_DIST_NORMAL},      {SIM_NO_TAIL_MASK, wide, FA_DIST_CONSTANT_V},
+        {SIM_WRONG_KV_HEAD, causal, FA_DIST_NORMAL},    {SIM_WRONG_KV_HEAD, wide, FA_DIST_CODED},
+        {SIM_WRONG_KV_HEAD, wide, FA_DIST_CONSTANT_V},  {SIM_LOGITS_BF16, plain, FA_DIST_NORMAL},
+        {SIM_LOGITS_BF16, longer, FA_DIST_NORMAL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (uint64_t seed = 0; seed < 2; seed++) {
             bench b = open_bench(cases[i].problem, cases[i].dist, seed, false);
             const fa_verdict v = judge_fault(&b, cases[i].fault);
             if (v.passed)
-                fail_msg("case %zu passes: fault %d dist %d, max %g rmse %g, baseline %g %g", i, (int)cases[i].fault, (int)cases[i].dist,
-                         v.max_abs_err, v.rmse, v.baseline_max_abs_err, v.baseline_rmse);
+                fail_msg("case %zu passes: fault %d dist %d, max %g rmse %g, baseline %g %g", i, (int)cases[i].fault,
+                         (int)cases[i].dist, v.max_abs_err, v.rmse, v.baseline_max_abs_err, v.baseline_rmse);
             assert_true(strlen(v.failure) > 40);
             close_bench(&b);
         }
@@ -372,8 +380,10 @@ static void merging_keeps_the_worse(void **state)
 {
     (void)state;
     fa_verdict sum = {0};
-    const fa_verdict good = {.name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 2e-4, .baseline_max_abs_err = 4e-4};
-    const fa_verdict better = {.name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 1e-4, .baseline_fails = true};
+    const fa_verdict good = {
+        .name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 2e-4, .baseline_max_abs_err = 4e-4};
+    const fa_verdict better = {
+        .name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 1e-4, .baseline_fails = true};
     const fa_verdict wrong = {.name = "cpu", .rows_checked = 10, .max_abs_err = 1e-5, .mismatches = 3, .failure = "so"};
     fa_verdict_merge(&sum, &good);
     fa_verdict_merge(&sum, &better);
@@ -391,11 +401,19 @@ static void merging_keeps_the_worse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_kernels_pass), cmocka_unit_test(good_at_8192_passes_and_mean_of_v_does_not), cmocka_unit_test(wrong_kernels_fail),
-        cmocka_unit_test(damage_is_found_and_named), cmocka_unit_test(loose_tolerances_do_not_help),
-        cmocka_unit_test(sharp_inputs_are_left_to_the_relative_rules), cmocka_unit_test(exact_baseline_leaves_two_ulp),
-        cmocka_unit_test(empty_rows_are_exactly_zero), cmocka_unit_test(a_reference_of_nan_passes_nothing), cmocka_unit_test(classes_do_not_mix),
-        cmocka_unit_test(nan_between_samples_is_found), cmocka_unit_test(library_comparison), cmocka_unit_test(merging_keeps_the_worse),
+        cmocka_unit_test(good_kernels_pass),
+        cmocka_unit_test(good_at_8192_passes_and_mean_of_v_does_not),
+        cmocka_unit_test(wrong_kernels_fail),
+        cmocka_unit_test(damage_is_found_and_named),
+        cmocka_unit_test(loose_tolerances_do_not_help),
+        cmocka_unit_test(sharp_inputs_are_left_to_the_relative_rules),
+        cmocka_unit_test(exact_baseline_leaves_two_ulp),
+        cmocka_unit_test(empty_rows_are_exactly_zero),
+        cmocka_unit_test(a_reference_of_nan_passes_nothing),
+        cmocka_unit_test(classes_do_not_mix),
+        cmocka_unit_test(nan_between_samples_is_found),
+        cmocka_unit_test(library_comparison),
+        cmocka_unit_test(merging_keeps_the_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,10 @@ static void any_order(void **state)
 static void interval_ranks(void **state)
 {
     (void)state;
-    const struct { size_t count; double low; } table[] = {{6, 1}, {8, 1}, {9, 2}, {20, 6}, {50, 18}, {100, 40}};
+    const struct {
+        size_t count;
+        double low;
+    } table[] = {{6, 1}, {8, 1}, {9, 2}, {20, 6}, {50, 18}, {100, 40}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         double samples[100];
         for (size_t k = 0; k < table[i].count; k++)
@@ -109,8 +112,12 @@ static void settled_is_a_strict_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantiles_of_a_line), cmocka_unit_test(any_order), cmocka_unit_test(interval_ranks),
-        cmocka_unit_test(five_samples_bound_nothing), cmocka_unit_test(coverage), cmocka_unit_test(ten_thousand_do_not_underflow),
+        cmocka_unit_test(quantiles_of_a_line),
+        cmocka_unit_test(any_order),
+        cmocka_unit_test(interval_ranks),
+        cmocka_unit_test(five_samples_bound_nothing),
+        cmocka_unit_test(coverage),
+        cmocka_unit_test(ten_thousand_do_not_underflow),
         cmocka_unit_test(settled_is_a_strict_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

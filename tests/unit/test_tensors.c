@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim, bool causal)
+static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t seq_q, int32_t seq_kv, int32_t dim,
+                        bool causal)
 {
     return (fa_problem){batch, heads, kv_heads, seq_q, seq_kv, dim, causal, 1.0f / sqrtf((float)dim)};
 }
@@ -127,7 +128,8 @@ static float logit(const fa_problem *p, const fa_tensors *t, size_t q_row, size_
 {
     float sum = 0.0f;
     for (int32_t d = 0; d < p->dim; d++)
-        sum += fa_half_to_float(t->q[q_row * (size_t)p->dim + (size_t)d]) * fa_half_to_float(t->k[k_row * (size_t)p->dim + (size_t)d]);
+        sum += fa_half_to_float(t->q[q_row * (size_t)p->dim + (size_t)d]) *
+               fa_half_to_float(t->k[k_row * (size_t)p->dim + (size_t)d]);
     return sum * p->scale;
 }
 
@@ -135,8 +137,9 @@ static float logit(const fa_problem *p, const fa_tensors *t, size_t q_row, size_
 static void ramps_are_strict(void **state)
 {
     (void)state;
-    const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),    shape(1, 2, 1, 2, 129, 16, true),   shape(1, 1, 1, 2, 1000, 64, false),
-                                 shape(1, 1, 1, 2, 8192, 80, false), shape(1, 1, 1, 1, 70000, 256, false), shape(1, 1, 1, 1, 1048576, 16, false)};
+    const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),      shape(1, 2, 1, 2, 129, 16, true),
+                                 shape(1, 1, 1, 2, 1000, 64, false),   shape(1, 1, 1, 2, 8192, 80, false),
+                                 shape(1, 1, 1, 1, 70000, 256, false), shape(1, 1, 1, 1, 1048576, 16, false)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int falling = 0; falling < 2; falling++) {
             const fa_problem *p = &shapes[i];
@@ -157,7 +160,8 @@ static void ramps_are_strict(void **state)
 static void needles_dominate(void **state)
 {
     (void)state;
-    const fa_problem shapes[] = {shape(1, 4, 2, 60, 50, 16, true), shape(2, 2, 1, 40, 3000, 64, false), shape(1, 1, 1, 20, 30000, 24, false)};
+    const fa_problem shapes[] = {shape(1, 4, 2, 60, 50, 16, true), shape(2, 2, 1, 40, 3000, 64, false),
+                                 shape(1, 1, 1, 20, 30000, 24, false)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const fa_problem *p = &shapes[i];
         fa_tensors t = fa_tensors_make(p, FA_DIST_NEEDLE, 5);
@@ -165,7 +169,8 @@ static void needles_dominate(void **state)
         for (int32_t flat = 0; flat < p->batch * p->heads * p->seq_q; flat++) {
             const int32_t keys = fa_problem_row_keys(p, flat % p->seq_q);
             const int32_t head = flat / p->seq_q % p->heads, batch = flat / p->seq_q / p->heads;
-            const size_t first = ((size_t)batch * (size_t)p->kv_heads + (size_t)(head / (p->heads / p->kv_heads))) * (size_t)p->seq_kv;
+            const size_t first =
+                ((size_t)batch * (size_t)p->kv_heads + (size_t)(head / (p->heads / p->kv_heads))) * (size_t)p->seq_kv;
             double weight = 0.0, best = -INFINITY;
             int32_t needle = -1;
             for (int32_t key = 0; key < keys; key++) {
@@ -220,9 +225,14 @@ static void v_is_constant_or_coded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_round_trip), cmocka_unit_test(halves_round_to_nearest_even), cmocka_unit_test(same_seed_same_tensors),
-        cmocka_unit_test(q_k_v_are_independent), cmocka_unit_test(distributions_have_their_moments), cmocka_unit_test(ramps_are_strict),
-        cmocka_unit_test(needles_dominate), cmocka_unit_test(v_is_constant_or_coded),
+        cmocka_unit_test(halves_round_trip),
+        cmocka_unit_test(halves_round_to_nearest_even),
+        cmocka_unit_test(same_seed_same_tensors),
+        cmocka_unit_test(q_k_v_are_independent),
+        cmocka_unit_test(distributions_have_their_moments),
+        cmocka_unit_test(ramps_are_strict),
+        cmocka_unit_test(needles_dominate),
+        cmocka_unit_test(v_is_constant_or_coded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
