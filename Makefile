@@ -15,6 +15,10 @@ CFLAGS += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
 LDFLAGS += -fsanitize=$(SAN)
 endif
 
+# One line per step; V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1) $@")
+
 SOURCES := $(wildcard src/*.c src/emu/*.c)
 ASSEMBLY := $(wildcard src/emu/*.S)
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(ASSEMBLY:%.S=$(BUILD)/%.o)
@@ -23,15 +27,18 @@ LIB_OBJECTS := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 all: fa_bench
 
 fa_bench: $(OBJECTS)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,CC  )
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(BUILD)/%.o: %.S
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -c -o $@ $<
+	$(call say,AS  )
+	$(Q)$(CC) $(CPPFLAGS) -c -o $@ $<
 
 # The commit a record was made from; rewritten only when it changes.
 $(BUILD)/git_version.h: FORCE
@@ -47,7 +54,7 @@ setup:
 
 run:
 	@scripts/setup.sh run
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory -j$$(nproc) all
 	./fa_bench
 
 include tests/tests.mk

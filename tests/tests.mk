@@ -2,7 +2,7 @@
 .PHONY: test test-unit test-emu test-cli test-house fa_tests
 
 test: setup
-	@$(MAKE) --no-print-directory all test-binaries
+	@$(MAKE) --no-print-directory -j$$(nproc) all test-binaries
 	@tests/run_all.sh
 
 UNIT_TESTS :=
@@ -16,7 +16,8 @@ test-binaries: $(UNIT_BINARIES)
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 # A folder that runs on a machine without the build's packages: the binary with its libraries beside it.
 portable: all
