@@ -1,0 +1,517 @@
+/* fa_check and fa_buffers on a device made of host memory, with kernels that cheat, stray and fail in every way known.
+ */
+#include "../../src/check.h"
+#include "simulate.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+typedef enum {
+    WAY_GOOD,
+    WAY_FAULT,         /* computes as `fault` says */
+    WAY_NOTHING,       /* writes nothing */
+    WAY_HALF,          /* leaves the last row unwritten */
+    WAY_PAST_OUTPUT,   /* one element after O */
+    WAY_BEFORE_OUTPUT, /* one element before O */
+    WAY_FAR_PAST_V,    /* into V's guard, a tile away */
+    WAY_TOUCH_K,       /* overwrites one key element */
+    WAY_READ_PAST_K,   /* a key past the end counts */
+    WAY_FIRST_ONLY,    /* computes on its first launch alone */
+    WAY_CACHED,        /* answers later launches with its first result */
+    WAY_JITTER,        /* launches differ in the last bit */
+    WAY_FAULTS,        /* the launch fails */
+    WAY_LIBRARY,       /* naive FP16 attention: what cublas does */
+    WAY_WRONG_LIBRARY,
+    WAY_NO_LIBRARY,
+} way;
+
+struct fa_kernel {
+    way way;
+    sim_fault fault;
+    int32_t launches;
+    uint16_t *cache;
+    fa_problem problem;
+};
+
+/* What the fake device does and has done. */
+typedef struct fake {
+    way library;
+    int32_t allocated, allocations, library_loads;
+} fake;
+
+static fa_status fake_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
+{
+    (void)why;
+    fake *f = device->self;
+    f->allocated++;
+    f->allocations++;
+    *pointer = (fa_ptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+    return FA_PASS;
+}
+
+static void fake_free(fa_device *device, fa_ptr pointer)
+{
+    ((fake *)device->self)->allocated--;
+    free((void *)(uintptr_t)pointer);
+}
+
+static fa_status fake_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
+{
+    (void)device, (void)why;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return FA_PASS;
+}
+
+static fa_status fake_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    (void)device, (void)why;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return FA_PASS;
+}
+
+static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
+{
+    (void)device, (void)why;
+    for (size_t i = 0; i < count; i++)
+        ((uint16_t *)(uintptr_t)to)[i] = value;
+    return FA_PASS;
+}
+
+static fa_status fake_load(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
+                           fa_kernel **kernel, fa_reason *why)
+{
+    fake *f = device->self;
+    assert_int_equal(spec->kind, FA_KIND_CUBLAS);
+    assert_null(module);
+    f->library_loads++;
+    if (f->library == WAY_NO_LIBRARY)
+        return fa_refuse(why, FA_NOT_RUN, "libcublas.so is not here");
+    *kernel = fa_alloc(sizeof **kernel);
+    **kernel = (fa_kernel){.way = f->library, .problem = *problem};
+    return FA_PASS;
+}
+
+static void fake_unload(fa_device *device, fa_kernel *kernel)
+{
+    (void)device;
+    free(kernel->cache);
+    free(kernel);
+}
+
+/* The reference of all rows of what lies in device memory. */
+static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
+{
+    fa_tensors tensors = {
+        .q = (uint16_t *)(uintptr_t)p->q, .k = (uint16_t *)(uintptr_t)p->k, .v = (uint16_t *)(uintptr_t)p->v};
+    fa_reference all = fa_reference_make(&kernel->problem, &tensors, 64, false, 0);
+    if (kernel->way == WAY_LIBRARY || kernel->way == WAY_WRONG_LIBRARY)
+        memcpy(out, all.baseline, fa_problem_q_count(&kernel->problem) * sizeof *out);
+    else
+        sim_flash(&kernel->problem, &tensors, &all, 64, kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
+    fa_reference_free(&all);
+}
+
+static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *p,
+                             fa_reason *why)
+{
+    (void)device, (void)launch;
+    const size_t count = fa_problem_q_count(&kernel->problem), bytes = count * sizeof(uint16_t);
+    const size_t kv_count = fa_problem_kv_count(&kernel->problem);
+    uint16_t *o = p->o, *k = (uint16_t *)(uintptr_t)p->k, *v = (uint16_t *)(uintptr_t)p->v;
+    const int32_t before = kernel->launches++;
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(o[i], 0xFFFF); /* every launch finds its output NaN-filled */
+    if (kernel->way == WAY_FAULTS)
+        return fa_refuse(why, FA_ERROR, "an illegal memory access");
+    if (kernel->way == WAY_NOTHING || (kernel->way == WAY_FIRST_ONLY && before > 0))
+        return FA_PASS;
+    if (kernel->way == WAY_CACHED && before > 0) {
+        memcpy(o, kernel->cache, bytes);
+        return FA_PASS;
+    }
+    compute(kernel, p, o);
+    if (kernel->way == WAY_CACHED) {
+        kernel->cache = fa_alloc(bytes);
+        memcpy(kernel->cache, o, bytes);
+    }
+    if (kernel->way == WAY_HALF)
+        memset(o + count - (size_t)p->dim, 0xFF, (size_t)p->dim * sizeof *o);
+    if (kernel->way == WAY_PAST_OUTPUT)
+        o[count] = 0;
+    if (kernel->way == WAY_BEFORE_OUTPUT)
+        o[-1] = 0;
+    if (kernel->way == WAY_FAR_PAST_V)
+        v[kv_count + 1000] = 0x3C00;
+    if (kernel->way == WAY_TOUCH_K)
+        k[77] ^= 1;
+    if (kernel->way == WAY_READ_PAST_K)
+        o[5] = fa_float_to_half(fa_half_to_float(o[5]) + 0.0f * fa_half_to_float(k[kv_count]));
+    if (kernel->way == WAY_JITTER && before > 0)
+        o[1] ^= 1;
+    if (kernel->way == WAY_WRONG_LIBRARY)
+        o[3] = fa_float_to_half(0.5f + fa_half_to_float(o[3]));
+    return FA_PASS;
+}
+
+static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
+{
+    (void)device, (void)request, (void)sample;
+    return fa_refuse(why, FA_NOT_RUN, "a fake");
+}
+
+/* Everything a check needs. */
+typedef struct setup {
+    fake fake;
+    fa_device device;
+    fa_problem problem;
+    fa_options options;
+    fa_spec spec;
+    fa_kernel kernel;
+    fa_candidate candidate;
+    fa_buffers buffers;
+    fa_check_result result;
+    fa_reason why;
+} setup;
+
+static setup *make(way candidate, way library)
+{
+    setup *s = fa_alloc(sizeof *s);
+    s->fake.library = library;
+    s->device = (fa_device){.info = {.backend = "cuda", .name = "a fake", .sm_count = 4, .memory_bytes = 1 << 30},
+                            .self = &s->fake,
+                            .load = fake_load,
+                            .unload = fake_unload,
+                            .alloc = fake_alloc,
+                            .free = fake_free,
+                            .copy_in = fake_in,
+                            .copy_out = fake_out,
+                            .fill16 = fake_fill,
+                            .launch = fake_launch,
+                            .sample = fake_sample};
+    s->problem = (fa_problem){2, 2, 1, 40, 70, 32, true, 1.0f / sqrtf(32.0f)};
+    s->options = (fa_options){.check = "cpu,cublas", .atol = 1e-3, .rtol = 1e-3, .seeds = 3, .seed = 42};
+    s->spec = (fa_spec){.name = "fake", .kind = FA_KIND_HAND, .knobs = {.m = 32}};
+    s->kernel = (fa_kernel){.way = candidate, .problem = s->problem};
+    s->candidate = (fa_candidate){
+        .device = &s->device, .kernel = &s->kernel, .spec = &s->spec, .launch = {.grid = 8, .threads = 32}};
+    return s;
+}
+
+static fa_status check(setup *s)
+{
+    s->why.text[0] = '\0';
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, s->options.misalign, &s->buffers, &s->why), FA_PASS);
+    return fa_check(&s->candidate, &s->problem, &s->options, &s->buffers, &s->result, &s->why);
+}
+
+/* Frees, and holds that nothing is left allocated. */
+static void discard(setup *s)
+{
+    fa_buffers_free(&s->device, &s->buffers);
+    assert_int_equal(s->fake.allocated, 0);
+    free(s->kernel.cache);
+    free(s);
+}
+
+static void expect(way candidate, way library, fa_status status, const char *words)
+{
+    setup *s = make(candidate, library);
+    const fa_status got = check(s);
+    if (got != status || (words && !strstr(s->why.text, words)))
+        fail_msg("way %d: status %d, \"%s\"; want %d, \"%s\"", (int)candidate, (int)got, s->why.text, (int)status,
+                 words ? words : "");
+    assert_int_equal(s->result.passed, status == FA_PASS);
+    if (status != FA_PASS)
+        assert_string_equal(s->result.failure, s->why.text);
+    discard(s);
+}
+
+static void a_good_kernel_passes(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_LIBRARY);
+    assert_int_equal(check(s), FA_PASS);
+    assert_true(s->result.done && s->result.passed && !s->result.loosened);
+    assert_int_equal(s->result.seeds, 3);
+    assert_int_equal(s->result.repeats, 10);
+    assert_int_equal(s->kernel.launches, 13);
+    assert_int_equal(s->result.verdict_count, 2);
+    assert_string_equal(s->result.verdicts[0].name, "cpu");
+    assert_string_equal(s->result.verdicts[1].name, "cublas");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(s->result.verdicts[i].rows_checked, 3 * 2 * 2 * 40);
+        assert_true(s->result.verdicts[i].passed && s->result.verdicts[i].max_abs_err > 0);
+    }
+    assert_string_equal(s->result.missing, "");
+    assert_string_equal(s->result.failure, "");
+    const fa_check_result before = s->result;
+    assert_int_equal(fa_check_again(&s->candidate, &s->problem, &s->options, &s->buffers, 45, &s->result, &s->why),
+                     FA_PASS);
+    assert_memory_equal(&before, &s->result, sizeof before);
+    assert_int_equal(s->kernel.launches, 14);
+    discard(s);
+}
+
+static void wrong_kernels_fail(void **state)
+{
+    (void)state;
+    expect(WAY_NOTHING, WAY_LIBRARY, FA_WRONG, "never written");
+    expect(WAY_HALF, WAY_LIBRARY, FA_WRONG, "32 outputs are not finite");
+    expect(WAY_PAST_OUTPUT, WAY_LIBRARY, FA_WRONG,
+           "guard band after o was overwritten: 1 elements, the nearest 1 past the last");
+    expect(WAY_BEFORE_OUTPUT, WAY_LIBRARY, FA_WRONG,
+           "guard band before o was overwritten: 1 elements, the nearest 1 before the first");
+    expect(WAY_FAR_PAST_V, WAY_LIBRARY, FA_WRONG,
+           "guard band after v was overwritten: 1 elements, the nearest 1001 past");
+    expect(WAY_TOUCH_K, WAY_LIBRARY, FA_WRONG, "input k was overwritten: element 77");
+    expect(WAY_READ_PAST_K, WAY_LIBRARY, FA_WRONG, "1 outputs are not finite");
+    expect(WAY_FIRST_ONLY, WAY_LIBRARY, FA_WRONG, "seed 42: not deterministic: launch 2");
+    expect(WAY_CACHED, WAY_LIBRARY, FA_WRONG, "seed 43: against cpu");
+    expect(WAY_JITTER, WAY_LIBRARY, FA_WRONG, "differs from the first in 1 of 5120 elements, first at element 1 ");
+    expect(WAY_FAULTS, WAY_LIBRARY, FA_ERROR, "seed 42: an illegal memory access");
+}
+
+static void every_fault_fails_against_every_reference(void **state)
+{
+    (void)state;
+    const char *const lists[] = {"cpu", "cublas", "cublas,cpu"};
+    for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_CAUSAL_TOP_LEFT; fault++)
+        for (size_t i = 0; i < 3; i++) {
+            setup *s = make(WAY_FAULT, WAY_LIBRARY);
+            s->kernel.fault = fault;
+            s->options.check = lists[i];
+            s->options.seeds = 1;
+            if (fault == SIM_NO_RESCALE) /* shows where the maximum rises in the second tile, here 6 keys */
+                s->options.dist = FA_DIST_RISING;
+            const fa_status got = check(s);
+            if (got != FA_WRONG)
+                fail_msg("fault %d against %s: status %d", (int)fault, lists[i], (int)got);
+            assert_int_equal(s->result.verdict_count, i == 2 ? 2 : 1);
+            discard(s);
+        }
+}
+
+/* A kernel that says it is not deterministic is not held to it. */
+static void jitter_may_be_declared(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_JITTER, WAY_LIBRARY);
+    s->candidate.nondeterministic = true;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->result.repeats, 0);
+    discard(s);
+}
+
+static void a_missing_library_is_said(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    assert_int_equal(check(s), FA_PASS);
+    assert_string_equal(s->result.missing, "cublas: libcublas.so is not here");
+    assert_int_equal(s->result.verdict_count, 1);
+    assert_int_equal(s->fake.library_loads, 1);
+    discard(s);
+
+    s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->options.check = "cublas";
+    assert_int_equal(check(s), FA_NOT_RUN);
+    assert_true(strstr(s->why.text, "no reference could run: cublas: libcublas.so is not here") != NULL);
+    assert_false(s->result.passed);
+    assert_int_equal(s->kernel.launches, 0);
+    discard(s);
+
+    s = make(WAY_GOOD, WAY_WRONG_LIBRARY);
+    assert_int_equal(check(s), FA_PASS);
+    assert_true(strstr(s->result.missing, "its own result is wrong here") != NULL);
+    assert_int_equal(s->result.verdict_count, 1);
+    discard(s);
+
+    s = make(WAY_GOOD, WAY_WRONG_LIBRARY);
+    s->options.check = "cublas";
+    assert_int_equal(check(s), FA_NOT_RUN);
+    discard(s);
+
+    s = make(WAY_LIBRARY, WAY_LIBRARY);
+    s->spec.kind = FA_KIND_CUBLAS;
+    assert_int_equal(check(s), FA_PASS);
+    assert_true(strstr(s->result.missing, "is what is checked") != NULL);
+    assert_int_equal(s->fake.library_loads, 0);
+    discard(s);
+}
+
+static void lists_of_references(void **state)
+{
+    (void)state;
+    fa_reason why;
+    const char *const good[] = {"cpu", "cublas", "cpu,cublas", "cublas,cpu", "cpu,cpu"};
+    const char *const bad[] = {"", ",", "cpu,", ",cpu", "CPU", "cpu cublas", "none", "cublasx", "cpu,,cublas"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(fa_check_references_parse(good[i], &why), FA_PASS);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(fa_check_references_parse(bad[i], &why), FA_USAGE);
+        assert_true(strstr(why.text, "there are cpu and cublas") != NULL);
+    }
+}
+
+static void tolerances_are_echoed_and_do_not_help(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_FAULT, WAY_LIBRARY);
+    s->kernel.fault = SIM_SCALE_OFF;
+    s->options.atol = 1.5;
+    assert_int_equal(check(s), FA_WRONG);
+    assert_true(s->result.loosened && s->result.atol == 1.5);
+    discard(s);
+}
+
+/* The recheck after timing finds what only then goes wrong, with contents of its own. */
+static void the_recheck_checks(void **state)
+{
+    (void)state;
+    const way ways[] = {WAY_NOTHING, WAY_CACHED, WAY_PAST_OUTPUT, WAY_FAULTS};
+    for (size_t i = 0; i < 4; i++) {
+        setup *s = make(WAY_GOOD, WAY_LIBRARY);
+        assert_int_equal(check(s), FA_PASS);
+        s->kernel.cache = fa_alloc(fa_problem_q_count(&s->problem) * sizeof(uint16_t));
+        s->kernel.way = ways[i];
+        const fa_status status =
+            fa_check_again(&s->candidate, &s->problem, &s->options, &s->buffers, 50, &s->result, &s->why);
+        assert_int_equal(status, ways[i] == WAY_FAULTS ? FA_ERROR : FA_WRONG);
+        assert_false(s->result.passed);
+        assert_true(strncmp(s->why.text, "after timing: seed 50: ", 23) == 0);
+        assert_string_equal(s->result.failure, s->why.text);
+        discard(s);
+    }
+}
+
+static void misaligned_tensors(void **state)
+{
+    (void)state;
+    for (int32_t misalign = 0; misalign < 8; misalign++) {
+        setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+        s->options.misalign = misalign;
+        s->options.seeds = 1;
+        assert_int_equal(check(s), FA_PASS);
+        const fa_params p = fa_buffers_params(&s->buffers, &s->problem, &s->candidate.launch, 4);
+        const void *const starts[] = {p.q, p.k, p.v, p.o};
+        for (int i = 0; i < 4; i++)
+            assert_int_equal((uintptr_t)starts[i] % 16, 2 * misalign);
+        discard(s);
+    }
+}
+
+static void parameters_of_a_launch(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, 0, &s->buffers, &s->why), FA_PASS);
+    const fa_launch launch = {.tiles_m = 2, .tiles = 8};
+    const fa_params p = fa_buffers_params(&s->buffers, &s->problem, &launch, 132);
+    assert_int_equal(p.q_stride_b, 2 * 40 * 32);
+    assert_int_equal(p.o_stride_h, 40 * 32);
+    assert_int_equal(p.k_stride_b, 1 * 70 * 32);
+    assert_int_equal(p.v_stride_h, 70 * 32);
+    assert_int_equal(p.v_stride_s, 32);
+    assert_true(p.causal == 1 && p.sm_count == 132 && p.tiles_m == 2 && p.tiles == 8 && p.workspace_bytes == 100);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(((const uint16_t *)p.workspace)[i], 0);
+    discard(s);
+}
+
+static void too_large_is_refused_before_allocation(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->problem = (fa_problem){1000000, 8, 8, 512, 512, 64, false, 0.125f};
+    const fa_status status = fa_buffers_make(&s->device, &s->problem, 0, 0, &s->buffers, &s->why);
+    assert_int_equal(status, FA_INFEASIBLE);
+    assert_true(strstr(s->why.text, "need 1953.1 GiB") && strstr(s->why.text, "has 1.0 GiB"));
+    s->device.info.memory_bytes = INT64_MAX; /* then it is the host that cannot */
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 0, 0, &s->buffers, &s->why), FA_INFEASIBLE);
+    assert_true(strstr(s->why.text, "on the host") != NULL);
+    assert_int_equal(s->fake.allocations, 0);
+    discard(s);
+}
+
+/* --dump, then --load of what was dumped: same inputs, same output; then files that do not fit. */
+static void dump_and_load(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/fa_check_XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->options.dump = folder;
+    assert_int_equal(check(s), FA_PASS);
+    fa_tensors want = fa_tensors_make(&s->problem, FA_DIST_NORMAL, 42), got = {0};
+    assert_int_equal(fa_tensors_load(&s->problem, folder, &got, &s->why), FA_PASS);
+    assert_memory_equal(want.q, got.q, want.q_count * 2);
+    assert_memory_equal(want.k, got.k, want.kv_count * 2);
+    assert_memory_equal(want.v, got.v, want.kv_count * 2);
+    char *path = fa_format("%s/o.npy", folder), *file;
+    size_t size;
+    assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);
+    assert_int_equal((size - want.q_count * 2) % 64, 0);
+    assert_memory_equal(file, "\x93NUMPY\1\0", 8);
+    assert_non_null(strstr(file + 10, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2, 40, 32), }"));
+    free(file);
+    free(path);
+    discard(s);
+
+    s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->options.load = folder;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->result.seeds, 1);
+    s->problem.seq_q = 41;
+    assert_int_equal(fa_tensors_load(&s->problem, folder, &got, &s->why), FA_USAGE);
+    assert_non_null(strstr(s->why.text, "q.npy has shape (2, 2, 40, 32), want (2, 2, 41, 32)"));
+    s->problem.seq_q = 40;
+    want.v[9] = 0x7C00;
+    const int32_t kv_shape[4] = {2, 1, 70, 32};
+    assert_int_equal(fa_npy_write(folder, "v", want.v, kv_shape, &s->why), FA_PASS);
+    fa_tensors none = {0};
+    assert_int_equal(fa_tensors_load(&s->problem, folder, &none, &s->why), FA_USAGE);
+    assert_non_null(strstr(s->why.text, "v.npy: element 9 is not finite"));
+    path = fa_format("%s/k.npy", folder);
+    assert_int_equal(fa_write_file(path, "no npy at all", 13, &s->why), FA_PASS);
+    assert_int_equal(fa_tensors_load(&s->problem, folder, &none, &s->why), FA_USAGE);
+    assert_non_null(strstr(s->why.text, "is no .npy file"));
+    unlink(path);
+    assert_int_equal(fa_tensors_load(&s->problem, folder, &none, &s->why), FA_USAGE);
+    free(path);
+    fa_tensors_free(&want);
+    fa_tensors_free(&got);
+    discard(s);
+    const char *const names[] = {"q", "v", "o"};
+    for (int i = 0; i < 3; i++) {
+        path = fa_format("%s/%s.npy", folder, names[i]);
+        unlink(path);
+        free(path);
+    }
+    rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_kernel_passes),
+        cmocka_unit_test(wrong_kernels_fail),
+        cmocka_unit_test(every_fault_fails_against_every_reference),
+        cmocka_unit_test(jitter_may_be_declared),
+        cmocka_unit_test(a_missing_library_is_said),
+        cmocka_unit_test(lists_of_references),
+        cmocka_unit_test(tolerances_are_echoed_and_do_not_help),
+        cmocka_unit_test(the_recheck_checks),
+        cmocka_unit_test(misaligned_tensors),
+        cmocka_unit_test(parameters_of_a_launch),
+        cmocka_unit_test(too_large_is_refused_before_allocation),
+        cmocka_unit_test(dump_and_load),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
