@@ -140,6 +140,7 @@ typedef struct fa_emu_sanitizer {
     void (*unpoison)(const volatile void *address, size_t size);
     void *(*tsan_current)(void);
     void *(*tsan_create)(unsigned flags);
+    void (*tsan_name)(void *fibre, const char *name);
     void (*tsan_destroy)(void *fibre);
     void (*tsan_switch)(void *fibre, unsigned flags);
     void (*on_death)(void (*callback)(void));

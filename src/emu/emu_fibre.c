@@ -1,6 +1,7 @@
 /* Fibres: guarded stacks from one mapping, and the switch between them in a dozen instructions. */
 #include "emu_core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,8 +50,12 @@ bool fa_emu_fibres_make(fa_emu_worker *worker, uint32_t count) {
         }
         worker->fibres[i].stack = base + GUARD_BYTES;
         worker->fibres[i].stack_size = stack;
-        if (fa_emu_san.tsan_create)
+        if (fa_emu_san.tsan_create) {
+            char name[64];
+            snprintf(name, sizeof name, "CUDA thread %u, warp.lane %u.%u", i, i / FA_EMU_WARP, i % FA_EMU_WARP);
             worker->fibres[i].tsan = fa_emu_san.tsan_create(0);
+            fa_emu_san.tsan_name(worker->fibres[i].tsan, name);
+        }
     }
     return true;
 }

@@ -71,7 +71,8 @@ static void pick_lines(const char *report, char *text, size_t size)
         const char *start = copy + strspn(copy, " =0123456789");
         const bool what = strstr(copy, "ERROR: ") || strstr(copy, "WARNING: ") || strstr(copy, "runtime error: ");
         const bool kind = strncasecmp(start, "read of size", 12) == 0 || strncasecmp(start, "write of size", 13) == 0 ||
-                          strncmp(start, "Previous ", 9) == 0 || strncmp(start, "EMULATOR: ", 10) == 0;
+                          strncmp(start, "Previous ", 9) == 0 || strncmp(start, "EMULATOR: ", 10) == 0 ||
+                          strncmp(start, "Thread T", 8) == 0;
         const bool frame = *start == '#' && (strstr(copy, ".cu:") || strstr(copy, ".cuh:"));
         if ((what && !headline) || kind || frame) {
             const int wrote = snprintf(text + used, size - used, "%s%s", used > 0 ? "\n  " : "", start);

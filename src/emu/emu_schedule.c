@@ -280,6 +280,17 @@ static void identify(fa_emu_worker *worker, uint32_t i) {
         thread->wmma_map[type] = launch->wmma_map[type];
 }
 
+/* The race detector has to see that what abandoned fibres did comes before what the worker does next. */
+static void abandon(fa_emu_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->threads; i++) {
+        fa_emu_san.tsan_switch(worker->fibres[i].tsan, 1);
+        fa_emu_san.tsan_release(&worker->alive);
+    }
+    fa_emu_san.tsan_switch(worker->main_tsan, 1);
+    fa_emu_san.tsan_acquire(&worker->alive);
+}
+
 void fa_emu_run_block(fa_emu_worker *worker, uint64_t index) {
     const fa_emu_launch *launch = worker->launch;
     const fa_emu_uint3 grid = launch->grid->grid;
@@ -306,4 +317,6 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index) {
         fa_emu_san.tsan_acquire(&worker->alive);
     for (uint32_t i = 0; worker->stopped && i < launch->threads; i++)
         fa_emu_async_drop(&worker->fibres[i].async);
+    if (worker->stopped && fa_emu_san.tsan_switch)
+        abandon(worker);
 }

@@ -8,5 +8,5 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     FA_SHARED(__half, s);
     cp_async_16(s + threadIdx.x * 8, static_cast<const __half *>(p.q) + threadIdx.x * 8, 16); /* HERE */
     cp_async_commit();
-    put(p, 0, 1);
+    put(p, threadIdx.x, 1);
 }

@@ -9,5 +9,5 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     cp_async_16(s + threadIdx.x * 8, static_cast<const __half *>(p.q) + threadIdx.x * 8 + 1, 16); /* HERE */
     cp_async_commit();
     cp_async_wait<0>();
-    put(p, 0, 1);
+    put(p, threadIdx.x, 1);
 }

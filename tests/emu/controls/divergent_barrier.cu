@@ -9,5 +9,5 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         __syncthreads(); /* HERE */
     else
         __syncthreads();
-    put(p, 0, 1);
+    put(p, threadIdx.x, 1);
 }

@@ -6,5 +6,5 @@ FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
     bar_sync(3, 96); /* HERE */
-    put(p, 0, 1);
+    put(p, threadIdx.x, 1);
 }

@@ -7,5 +7,5 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
     if (threadIdx.x == 7)
         __trap(); /* HERE */
-    put(p, 0, 1);
+    put(p, threadIdx.x, 1);
 }
