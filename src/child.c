@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emu/emu_preload.h"
+
 static volatile sig_atomic_t child_group;
 
 static void forward_and_die(int signal_number)
@@ -58,7 +60,7 @@ static const char *const stage_names[] = {
 };
 
 /* What the child itself could not say any more. */
-static void explain_end(bool ended, int how, const fa_options *options, fa_result *result)
+static void explain_end(bool ended, int how, pid_t child, const fa_options *options, fa_result *result)
 {
     const char *stage = stage_names[result->stage];
     if (!ended)
@@ -66,6 +68,9 @@ static void explain_end(bool ended, int how, const fa_options *options, fa_resul
     else if (WIFSIGNALED(how))
         result->status = fa_refuse(&result->reason, FA_ERROR, "died of signal %d (%s) while %s", WTERMSIG(how),
                                    strsignal(WTERMSIG(how)), stage);
+    else if (WEXITSTATUS(how) == FA_EMU_SANITIZER_EXIT &&
+             fa_emu_sanitizer_report((int)child, result->reason.text, sizeof result->reason.text))
+        result->status = FA_WRONG;
     else if (WEXITSTATUS(how) != 0)
         result->status = fa_refuse(&result->reason, FA_ERROR, "ended with code %d while %s", WEXITSTATUS(how), stage);
     else if (result->stage != FA_AT_END)
@@ -99,6 +104,6 @@ fa_result *fa_child_run(fa_work *work, const fa_options *options)
         waitpid(child, &how, 0);
     child_group = 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
-    explain_end(ended, how, options, result);
+    explain_end(ended, how, child, options, result);
     return result;
 }
