@@ -29,7 +29,7 @@ _Noreturn static void run_child(fa_work *work, const fa_options *options, fa_res
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is the report's alone */
     work(options, result);
-    result->stage = FA_AT_END;
+    fa_stage_enter(result, FA_AT_END);
     fflush(NULL);
     exit(0);
 }

@@ -8,6 +8,7 @@ typedef struct fa_device_info {
     char backend[8]; /* "cuda", "emu" */
     char name[96];
     char arch[16];   /* "sm_90"; for emu the arch that figures are given for */
+    char bus_id[32]; /* PCI address, empty for emu: names the lock of fa_device_turn */
     char driver[32]; /* "580.159 (CUDA 13.0)", empty for emu */
     int32_t sm_count, clock_mhz_max, memory_clock_mhz, smem_block_bytes;
     int64_t memory_bytes, l2_bytes;
@@ -60,10 +61,16 @@ struct fa_device {
     void (*close)(fa_device *device);
 };
 
+/* Processes on one GPU take turns: any number check at once, one times alone. A no-op without a bus_id. */
+typedef enum { FA_TURN_NONE, FA_TURN_SHARED, FA_TURN_ALONE } fa_turn;
+void fa_device_turn(const fa_device_info *info, fa_turn turn);
+
 /* --device: `auto` takes the GPU when there is one, else the emulator; `choice` says which and why, empty when it was told. */
 fa_status fa_device_open(const fa_options *options, fa_device *device, char choice[256], fa_reason *why);
 /* FA_NOT_RUN with the reason when there is no driver or no such GPU. */
 fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why);
+/* "cuBLAS 13.1.0", "cuDNN 9.19.0": the library that a baseline of this kind would use here. FA_NOT_RUN when there is none. */
+fa_status fa_library_version(fa_kind kind, char text[64], fa_reason *why);
 fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *arch, fa_device *device, fa_reason *why);
 
 #endif

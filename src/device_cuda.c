@@ -164,6 +164,7 @@ static fa_status open_gpu(fa_cuda *cuda, int32_t gpu, fa_reason *why)
     FA_CUDA_TRY(cuda, cuDeviceGetPCIBusId, (bus_id, sizeof bus_id, cuda->device));
     fa_nvml_open(&cuda->nvml, bus_id);
     describe(cuda);
+    memcpy(cuda->info.bus_id, bus_id, sizeof bus_id);
     /* The context that cuBLAS and cuDNN use. Waiting spins: a sample should cost little more than it measures. */
     FA_CUDA_TRY(cuda, cuDevicePrimaryCtxSetFlags, (cuda->device, CU_CTX_SCHED_SPIN));
     FA_CUDA_TRY(cuda, cuDevicePrimaryCtxRetain, (&cuda->context, cuda->device));

@@ -8,12 +8,6 @@
 #include "emu/emu_preload.h"
 #include "report.h"
 
-static void enter(fa_result *result, fa_stage stage)
-{
-    result->stage = stage;
-    result->seconds[stage] = fa_now_s();
-}
-
 /* The other candidate of --vs, held to the same checks, then timed against the first. */
 static fa_status compare(const fa_options *options, fa_result *result, const fa_candidate *first, const fa_buffers *first_buffers)
 {
@@ -24,15 +18,15 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
     fa_device *device = first->device;
     FA_TRY(fa_spec_make_vs(options, &result->problem, &result->main.spec, device->info.sm_count, &side->spec, why));
     side->spec_known = true;
-    enter(result, FA_AT_COMPILE);
+    fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, device, side, why));
-    enter(result, FA_AT_LOAD);
+    fa_stage_enter(result, FA_AT_LOAD);
     FA_TRY(fa_candidate_load(options, &result->problem, device, side, &other, &buffers, why));
-    enter(result, FA_AT_CHECK);
+    fa_stage_enter(result, FA_AT_CHECK);
     FA_TRY(fa_check(&other, &result->problem, options, &buffers, &side->check, why));
-    enter(result, FA_AT_TIMING);
+    fa_stage_enter(result, FA_AT_TIMING);
     FA_TRY(fa_compare(first, first_buffers, &other, &buffers, &result->problem, options, &result->comparison, why));
-    enter(result, FA_AT_RECHECK);
+    fa_stage_enter(result, FA_AT_RECHECK);
     const uint64_t fresh = (uint64_t)options->seed + (uint64_t)options->seeds + 1;
     FA_TRY(fa_check_again(&other, &result->problem, options, &buffers, fresh, &side->check, why));
     FA_TRY(fa_check_again(first, &result->problem, options, first_buffers, fresh, &result->main.check, why));
@@ -43,14 +37,14 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
 static fa_status measure(const fa_options *options, fa_result *result, const fa_candidate *candidate, const fa_buffers *buffers)
 {
     fa_reason *why = &result->reason;
-    enter(result, FA_AT_CHECK);
+    fa_stage_enter(result, FA_AT_CHECK);
     FA_TRY(fa_check(candidate, &result->problem, options, buffers, &result->main.check, why));
     if (candidate->device->sample == NULL || options->timing == FA_TIMING_NONE)
         return options->vs == NULL ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "--vs needs times: a GPU, and no --timing none");
-    enter(result, FA_AT_TIMING);
+    fa_stage_enter(result, FA_AT_TIMING);
     FA_TRY(fa_time(candidate, &result->problem, options, buffers, &result->timing, why));
     result->throughput = fa_throughput_of(&result->timing, &result->problem, &result->device);
-    enter(result, FA_AT_RECHECK);
+    fa_stage_enter(result, FA_AT_RECHECK);
     const uint64_t fresh = (uint64_t)options->seed + (uint64_t)options->seeds;
     FA_TRY(fa_check_again(candidate, &result->problem, options, buffers, fresh, &result->main.check, why));
     return options->vs == NULL ? FA_PASS : compare(options, result, candidate, buffers);
@@ -73,11 +67,11 @@ static fa_status run(const fa_options *options, fa_result *result)
     }
     if (result->device_known)
         FA_TRY(fa_spec_make(options, &result->problem, device.info.arch, device.info.sm_count, &result->main.spec, why));
-    enter(result, FA_AT_COMPILE);
+    fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, result->device_known ? &device : NULL, &result->main, why));
     if (options->compile_only)
         return FA_PASS;
-    enter(result, FA_AT_LOAD);
+    fa_stage_enter(result, FA_AT_LOAD);
     FA_TRY(fa_candidate_load(options, &result->problem, &device, &result->main, &candidate, &buffers, why));
     FA_TRY(measure(options, result, &candidate, &buffers));
     fa_candidate_unload(&candidate, &buffers);
@@ -87,7 +81,7 @@ static fa_status run(const fa_options *options, fa_result *result)
 
 static void work(const fa_options *options, fa_result *result)
 {
-    enter(result, FA_AT_START);
+    fa_stage_enter(result, FA_AT_START);
     result->status = run(options, result);
 }
 

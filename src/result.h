@@ -31,4 +31,7 @@ typedef struct fa_result {
     double seconds[FA_AT_END + 1]; /* when each stage began */
 } fa_result;
 
+/* Notes where the run is, and takes the turn on the GPU that the stage needs. */
+void fa_stage_enter(fa_result *result, fa_stage stage);
+
 #endif
