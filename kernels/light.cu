@@ -120,7 +120,7 @@ __device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, smem);
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE, row0 = warp * ROWS;

@@ -12,6 +12,13 @@
 #define FA_WARP_ALL 0xffffffffu
 #define FA_INF (__builtin_bit_cast(float, 0x7f800000))
 
+/* What the compiler may assume of a launch. --maxreg wins: ptxas ignores -maxrregcount where a kernel states bounds. */
+#if FA_MAXREG > 0
+#define FA_LAUNCH_BOUNDS(threads, blocks)
+#else
+#define FA_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#endif
+
 #ifndef FA_EMU
 
 /* Dynamic shared memory of the block as `type *name`, 16-byte aligned (kernels align further themselves). */
@@ -66,6 +73,23 @@ __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(smem_address(row_s))
+                 : "memory");
+}
+
+/* The same at an address already in shared space: for loops that work it out once. */
+__device__ __forceinline__ void ldmatrix_x4_at(unsigned (&r)[4], unsigned row_s)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(row_s)
+                 : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_x4_trans_at(unsigned (&r)[4], unsigned row_s)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(row_s)
                  : "memory");
 }
 

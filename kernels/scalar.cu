@@ -77,7 +77,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const fa_unit &unit, 
         }
 }
 
-extern "C" __global__ void __launch_bounds__(FA_THREADS) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     const fa_unit unit = fa_unit_of_block<FA_M>(p);
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;

@@ -197,7 +197,7 @@ __device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, raw_s);
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
