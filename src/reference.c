@@ -17,6 +17,8 @@ enum {
  * that (five seeds stay within 3 s), beyond it as many rows as make twice the canonical shape's work. */
 #define FULL_WORK (1ll << 30)
 #define SAMPLE_WORK (1ll << 29)
+/* Elements of R at most, so that many short rows do not take gigabytes. */
+#define MAX_ELEMENTS (1ll << 25)
 
 /* Rounds to FP16 and back, without a branch so that it vectorises; saturates, so that a logit beyond 65504 costs the
  * baseline its accuracy and not its meaning. */
@@ -295,7 +297,8 @@ static void choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed
 {
     const int64_t all = (int64_t)problem->batch * problem->heads * problem->seq_q;
     const int64_t row_work = (int64_t)problem->seq_kv * problem->dim;
-    if (all <= MIN_SAMPLE_ROWS || all <= FULL_WORK / row_work) {
+    const int64_t most = MAX_ELEMENTS / problem->dim;
+    if (all <= MIN_SAMPLE_ROWS || (all <= FULL_WORK / row_work && all <= most)) {
         reference->rows = fa_alloc((size_t)all * sizeof *reference->rows);
         for (int64_t i = 0; i < all; i++)
             reference->rows[i] = i;
@@ -304,6 +307,7 @@ static void choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed
     }
     int64_t budget = SAMPLE_WORK / row_work;
     budget = budget < MIN_SAMPLE_ROWS ? MIN_SAMPLE_ROWS : budget;
+    budget = budget > most ? most : budget;
     budget = budget > all ? all : budget;
     const int64_t strata = budget / 2 - 1;
     int64_t *rows = fa_alloc((size_t)budget * sizeof *rows), count = 0;
