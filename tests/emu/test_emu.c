@@ -1,0 +1,170 @@
+/* The emulator tells the truth: primitives conform, and each control kernel, wrong in one way, is reported with its class
+ * and the line of the kernel that is marked HERE. Every run is a process of its own (emu_case). */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base.h"
+#include "options.h"
+
+#define SCHEDULES 4
+
+/* The last line group of emu_case's output: after whatever the sanitizer printed. */
+static char *run_case(const char *folder, const char *name, int schedule, int sanitize)
+{
+    char *file = fa_format("tests/emu/%s/%s.cu", folder, name), *output = NULL;
+    char *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER"));
+    char schedule_text[8], sanitize_text[8];
+    snprintf(schedule_text, sizeof schedule_text, "%d", schedule);
+    snprintf(sanitize_text, sizeof sanitize_text, "%d", sanitize);
+    const char *const command[] = {binary, file, "--schedule", schedule_text, "--sanitize", sanitize_text, NULL};
+    const int code = fa_run(command, &output);
+    assert_int_not_equal(code, -1);
+    free(binary);
+    free(file);
+    return output;
+}
+
+static int line_marked(const char *name)
+{
+    char *file = fa_format("tests/emu/controls/%s.cu", name), *text = NULL;
+    fa_reason why;
+    size_t size;
+    assert_int_equal(fa_read_file(file, &text, &size, &why), FA_PASS);
+    const char *mark = strstr(text, "/* HERE */");
+    assert_non_null(mark);
+    int line = 1;
+    for (const char *c = text; c < mark; c++)
+        line += *c == '\n';
+    free(text);
+    free(file);
+    return line;
+}
+
+static void conforms(void **state)
+{
+    const char *name = *state;
+    for (int schedule = 0; schedule < SCHEDULES; schedule++)
+        for (int sanitize = FA_SANITIZE_NONE; sanitize <= FA_SANITIZE_THREAD; sanitize++) {
+            if (sanitize != FA_SANITIZE_NONE && schedule != FA_SCHEDULE_RANDOM)
+                continue;
+            char *output = run_case("conform", name, schedule, sanitize);
+            if (strcmp(output, "pass\n") != 0)
+                fail_msg("%s, schedule %d, sanitizer %d: %s", name, schedule, sanitize, output);
+            free(output);
+        }
+}
+
+/* What must come out of a control. words: all of them in the report. line: the marked one must be named. */
+typedef struct control {
+    const char *name;
+    int schedule, sanitize;
+    const char *words, *more;
+    bool line;
+} control;
+
+#define ASCENDING FA_SCHEDULE_ASCENDING
+#define DESCENDING FA_SCHEDULE_DESCENDING
+#define RANDOM FA_SCHEDULE_RANDOM
+#define NONE FA_SANITIZE_NONE
+#define ADDRESS FA_SANITIZE_ADDRESS
+#define UNDEFINED FA_SANITIZE_UNDEFINED
+#define THREAD FA_SANITIZE_THREAD
+
+static const control controls[] = {
+    {"missing_barrier", ASCENDING, NONE, "pass", "", false}, /* why one order is not enough */
+    {"missing_barrier", DESCENDING, NONE, "wrong 381 ", "", true},
+    {"missing_barrier", RANDOM, NONE, "wrong ", "", true},
+    {"missing_barrier", ASCENDING, THREAD, "data race", "CUDA thread 1", true},
+    {"missing_syncwarp", ASCENDING, NONE, "wrong ", "", true},
+    {"missing_syncwarp", ASCENDING, THREAD, "data race", "warp.lane 0.1", true},
+    {"buffer_overwritten", RANDOM, NONE, "wrong ", "", false},
+    {"buffer_overwritten", ASCENDING, THREAD, "data race", "", true},
+    {"shuffle_as_barrier", RANDOM, NONE, "pass", "", false}, /* only the race detector sees it */
+    {"shuffle_as_barrier", ASCENDING, THREAD, "data race", "", true},
+    {"divergent_barrier", ASCENDING, NONE, "divergent barrier", "lanes 16-31", true},
+    {"divergent_barrier", RANDOM, NONE, "divergent barrier", "lanes 0-15", true},
+    {"barrier_against_shuffle", ASCENDING, NONE, "divergent barrier", "lanes 8 (thread (40,0,0) on): __syncthreads", true},
+    {"named_barrier_short", ASCENDING, NONE, "deadlock", "bar_sync (barrier 3)", true},
+    {"bad_barrier", ASCENDING, NONE, "bad barrier", "warp.lane 1.0", true},
+    {"partial_warp", ASCENDING, NONE, "partial warp", "lanes 16-31: exited", true},
+    {"absent_lane", ASCENDING, NONE, "absent lane", "lane 16", true},
+    {"bad_mask", ASCENDING, NONE, "bad mask", "thread (16,0,0)", true},
+    {"async_early", ASCENDING, NONE, "wrong 96 ", "", true},
+    {"async_early", ASCENDING, ADDRESS, "use-after-poison", "READ of size 2", true},
+    {"async_left", ASCENDING, NONE, "cp.async left", "", true},
+    {"async_misaligned", ASCENDING, NONE, "misaligned", "", true},
+    {"async_no_barrier", ASCENDING, NONE, "wrong ", "", true},
+    {"async_no_barrier", ASCENDING, THREAD, "data race", "", true},
+    {"tail_global", ASCENDING, ADDRESS, "heap-buffer-overflow", "thread (31,0,0)", true},
+    {"tail_async", ASCENDING, ADDRESS, "heap-buffer-overflow", "thread (31,0,0)", true},
+    {"tail_shared", ASCENDING, NONE, "shared memory overflow", "128 bytes", false},
+    {"tail_shared", ASCENDING, ADDRESS, "heap-buffer-overflow", "WRITE of size 4", true},
+    {"tail_static_shared", ASCENDING, ADDRESS, "global-buffer-overflow", "WRITE of size 4", true},
+    {"tail_ldmatrix", ASCENDING, ADDRESS, "heap-buffer-overflow", "thread (31,0,0)", true},
+    {"wmma_layout", ASCENDING, NONE, "wrong ", "", true},
+    {"wmma_no_syncwarp", ASCENDING, NONE, "wrong ", "", true},
+    {"wmma_no_syncwarp", ASCENDING, THREAD, "data race", "", true},
+    {"unwritten_shared", ASCENDING, NONE, "wrong 96 ", "", true},
+    {"trap", ASCENDING, NONE, "trap", "thread (7,0,0)", true},
+    {"null_pointer", ASCENDING, NONE, "fault", "thread (7,0,0)", false},
+    {"null_pointer", ASCENDING, ADDRESS, "SEGV", "thread (7,0,0)", true},
+    {"undefined_shift", ASCENDING, UNDEFINED, "shift exponent 32", "thread (32,0,0)", true},
+};
+
+static void reported(void **state)
+{
+    const control *c = *state;
+    char *output = run_case("controls", c->name, c->schedule, c->sanitize);
+    char place[128] = "";
+    if (c->line && strncmp(c->words, "wrong", 5) == 0)
+        snprintf(place, sizeof place, " %d\n", line_marked(c->name));
+    else if (c->line)
+        snprintf(place, sizeof place, "%s.cu:%d", c->name, line_marked(c->name));
+    if (strstr(output, c->words) == NULL || strstr(output, c->more) == NULL || strstr(output, place) == NULL)
+        fail_msg("%s, schedule %d, sanitizer %d: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->schedule, c->sanitize,
+                 c->words, c->more, place, output);
+    free(output);
+}
+
+/* The same failure every time: schedules and fragment maps come from the seed. */
+static void repeats(void **state)
+{
+    (void)state;
+    char *first = run_case("controls", "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
+    for (int i = 0; i < 3; i++) {
+        char *again = run_case("controls", "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
+        assert_string_equal(first, again);
+        free(again);
+    }
+    free(first);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const conform[] = {"shuffles", "barriers", "matrix", "wmma", "async", "halves", "atomics"};
+    enum { CONFORM = sizeof conform / sizeof conform[0], CONTROLS = sizeof controls / sizeof controls[0] };
+    struct CMUnitTest tests[CONFORM + CONTROLS + 1] = {{0}};
+    size_t count = 0;
+    (void)argc;
+    char *folder = fa_format("%s", argv[0]);
+    setenv("EMU_CASE_FOLDER", dirname(folder), 1);
+    setenv("FA_HOME", ".", 0);
+    for (size_t i = 0; i < CONFORM; i++)
+        tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_%s", conform[i]), .test_func = conforms,
+                                             .initial_state = (void *)(uintptr_t)conform[i]};
+    for (size_t i = 0; i < CONTROLS; i++)
+        tests[count++] = (struct CMUnitTest){
+            .name = fa_format("control_%s_%c%c", controls[i].name, "adrg"[controls[i].schedule], "naut"[controls[i].sanitize]),
+            .test_func = reported, .initial_state = (void *)(uintptr_t)&controls[i]};
+    tests[count++] = (struct CMUnitTest){.name = "repeats", .test_func = repeats};
+    return _cmocka_run_group_tests("emulator", tests, count, NULL, NULL);
+}

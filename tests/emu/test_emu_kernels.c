@@ -1,0 +1,88 @@
+/* Every kernel of the registry that can be emulated, over tails, causal masks, grouped heads, odd dims and misaligned
+ * tensors: right under every schedule, and clean under the sanitizers. Through fa_bench itself. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "registry.h"
+
+#define ARGUMENTS_MAX 40
+
+typedef struct point {
+    const char *name, *arguments;
+    const char *sanitizers; /* besides none: a address, u undefined, t thread */
+} point;
+
+static const point points[] = {
+    {"tail", "--batch 1 --heads 2 --seq 65 --seq-kv 77 --dim 64", "at"},
+    {"causal_gqa", "--batch 2 --heads 4 --kv-heads 2 --seq 33 --seq-kv 70 --dim 40 --causal", "aut"},
+    {"rows_without_keys", "--batch 1 --heads 1 --seq 40 --seq-kv 17 --dim 24 --causal", "a"},
+    {"one_row", "--batch 1 --heads 3 --seq 1 --seq-kv 130 --dim 128", "a"},
+    {"misaligned", "--batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3", "au"},
+};
+enum { POINTS = sizeof points / sizeof points[0] };
+
+typedef struct combination {
+    const char *kernel;
+    const point *at;
+} combination;
+
+/* Empty on success. */
+static char *run_bench(const combination *c, const char *schedule, const char *sanitize)
+{
+    const char *argv[ARGUMENTS_MAX] = {"./fa_bench", "--device", "emu", "--check", "cpu", "--seeds", "1", "--kernel", c->kernel,
+                                       "--schedule", schedule, "--sanitize", sanitize};
+    size_t count = 13;
+    char *words = fa_format("%s", c->at->arguments), *output = NULL;
+    for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " "))
+        argv[count++] = word;
+    const int code = fa_run(argv, &output);
+    free(words);
+    if (code == 0 && strstr(output, "PASS") != NULL) {
+        free(output);
+        return NULL;
+    }
+    char *text = fa_format("%s %s, %s, %s: exit code %d\n%s", c->kernel, c->at->arguments, schedule, sanitize, code, output);
+    free(output);
+    return text;
+}
+
+static void right_and_clean(void **state)
+{
+    static const char *const schedules[] = {"ascending", "greedy", "descending", "random"};
+    const combination *c = *state;
+    /* ascending and greedy hide most; one point each is enough of them */
+    for (size_t i = c->at == &points[0] ? 0 : 2; i < sizeof schedules / sizeof schedules[0]; i++) {
+        char *failure = run_bench(c, schedules[i], "none");
+        if (failure != NULL)
+            fail_msg("%s", failure);
+    }
+    for (const char *s = c->at->sanitizers; *s != '\0'; s++) {
+        char *failure = run_bench(c, "random", *s == 'a' ? "address" : *s == 'u' ? "undefined" : "thread");
+        if (failure != NULL)
+            fail_msg("%s", failure);
+    }
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[256];
+    size_t count = 0;
+    for (size_t k = 0; k < fa_registry_count(); k++) {
+        const fa_kernel_row *row = fa_registry_at(k);
+        if (row->kind != FA_KIND_HAND || row->traits.emu_not_run)
+            continue;
+        for (int i = 0; i < POINTS && count < sizeof tests / sizeof tests[0]; i++) {
+            combination *c = fa_alloc(sizeof *c);
+            *c = (combination){.kernel = row->name, .at = &points[i]};
+            tests[count++] = (struct CMUnitTest){.name = fa_format("%s_%s", row->name, points[i].name),
+                                                 .test_func = right_and_clean, .initial_state = c};
+        }
+    }
+    return _cmocka_run_group_tests("kernels on the emulator", tests, count, NULL, NULL);
+}
