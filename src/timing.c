@@ -6,7 +6,9 @@
 
 #include "timing_plan.h"
 
-enum { FLOOR_SAMPLES = 25, POISONED_SAMPLES = 3, MANY_BYTES = 32 << 20 };
+/* Reading an output back lets the GPU rest, and a card at its power limit then runs faster for a tenth of a second:
+ * outputs beyond FEW_BYTES are looked at after the last sample alone. */
+enum { FLOOR_SAMPLES = 25, POISONED_SAMPLES = 3, FEW_BYTES = 4 << 20 };
 
 /* What the samples of one measurement said, in the order they were taken. */
 typedef struct series {
@@ -93,7 +95,7 @@ static fa_status witness_make(const fa_candidate *candidate, const fa_buffers *b
 {
     *w = (witness){
         .candidate = candidate, .buffers = buffers, .bytes = 2 * buffers->count[3], .random = (uint64_t)options->seed};
-    w->left = w->bytes > MANY_BYTES ? 1 : POISONED_SAMPLES;
+    w->left = w->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
     w->next = soon(w, (size_t)options->min_samples / POISONED_SAMPLES + 1);
     w->expected = fa_alloc(w->bytes);
     w->found = fa_alloc(w->bytes);
@@ -122,7 +124,7 @@ static fa_status look(witness *w, size_t sample, fa_reason *why)
 
 static bool time_is_up(double start_s, double last_s, const fa_options *options)
 {
-    return fa_now_s() - start_s + last_s > options->max_time;
+    return fa_now_s() - start_s + 2 * last_s > options->max_time; /* the next one, and the last */
 }
 
 /* Looking costs a sort: at ten samples more, later at five per cent more. */
@@ -131,7 +133,20 @@ static size_t next_look(size_t count)
     return count + (count / 20 > 10 ? count / 20 : 10);
 }
 
-/* Samples until the interval of the median is narrow, or time or samples are used up. One sample at least. */
+static fa_status take(fa_device *device, const fa_sample_request *request, witness *w, bool poisoned, series *all,
+                      fa_reason *why)
+{
+    if (poisoned)
+        FA_TRY(fa_buffers_poison_output(device, w->buffers, why));
+    FA_TRY(device->sample(device, request, &all->samples[all->count], why));
+    if (poisoned)
+        FA_TRY(look(w, all->count, why));
+    all->count++;
+    return FA_PASS;
+}
+
+/* Samples until the interval of the median is narrow, or time or samples are used up, and one more, which is always
+ * poisoned: which one that is depends on the times, so no kernel can know. */
 static fa_status sample_all(fa_device *device, fa_sample_request *request, const fa_options *options, witness *w,
                             series *all, fa_timing *timing, fa_reason *why)
 {
@@ -140,22 +155,16 @@ static fa_status sample_all(fa_device *device, fa_sample_request *request, const
     size_t look_at = (size_t)options->min_samples;
     do {
         const double begun_s = fa_now_s();
-        const bool poisoned = w->left > 0 && all->count >= w->next;
-        if (poisoned)
-            FA_TRY(fa_buffers_poison_output(device, w->buffers, why));
-        FA_TRY(device->sample(device, request, &all->samples[all->count], why));
-        if (poisoned)
-            FA_TRY(look(w, all->count, why));
-        all->count++;
+        FA_TRY(take(device, request, w, w->left > 0 && all->count >= w->next, all, why));
         last_s = fa_now_s() - begun_s;
         if (all->count < look_at)
             continue;
         look_at = next_look(all->count);
         summarise(all, timing);
         timing->settled = fa_stats_settled(&timing->us, FA_SETTLED);
-    } while (!timing->settled && all->count < FA_SAMPLES_MAX && !time_is_up(start_s, last_s, options));
+    } while (!timing->settled && all->count + 1 < FA_SAMPLES_MAX && !time_is_up(start_s, last_s, options));
+    FA_TRY(take(device, request, w, true, all, why));
     summarise(all, timing);
-    timing->settled = all->count >= (size_t)options->min_samples && fa_stats_settled(&timing->us, FA_SETTLED);
     timing->poisoned = w->done;
     return FA_PASS;
 }
