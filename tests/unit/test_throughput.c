@@ -1,0 +1,65 @@
+/* Rooflines and peaks of known problems on a known GPU. Pure. */
+#include "timing.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
+static const fa_device_info h200 = {
+    .name = "H200", .arch = "sm_90", .sm_count = 132, .clock_mhz_max = 1980, .memory_gbytes_per_s = 4800};
+
+static void near(double value, double wanted, double relative)
+{
+    if (!(fabs(value - wanted) <= relative * fabs(wanted)))
+        print_error("%g is not within %g of %g\n", value, relative, wanted);
+    assert_true(fabs(value - wanted) <= relative * fabs(wanted));
+}
+
+static void rooflines(void **state)
+{
+    (void)state;
+    near(fa_roofline_us(&canonical, &h200, FA_L2_WARM), 1.0030, 1e-4);
+    fa_problem decode = {.batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 8192, .dim = 128};
+    near(fa_roofline_us(&decode, &h200, FA_L2_COLD), (2.0 * 8 * 8192 + 8) * 128 * 2 / 4800e9 * 1e6, 1e-9);
+    fa_problem blind = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 4096, .seq_kv = 1, .dim = 64, .causal = true};
+    near(fa_roofline_us(&blind, &h200, FA_L2_COLD), 3.0 * 64 * 2 / 4800e9 * 1e6, 1e-9); /* one row sees the one key */
+    fa_device_info unknown = h200;
+    strcpy(unknown.arch, "sm_00");
+    assert_true(fa_roofline_us(&canonical, &unknown, FA_L2_WARM) == 0);
+}
+
+static void peaks(void **state)
+{
+    (void)state;
+    assert_int_equal(fa_tensor_flop_per_clock("sm_80"), 2048);
+    assert_int_equal(fa_tensor_flop_per_clock("sm_89"), 1024);
+    assert_int_equal(fa_tensor_flop_per_clock("sm_90"), 4096);
+    fa_timing t = {.done = true, .us = {.p50 = 10.0}, .sm_clock_mhz_p50 = 990};
+    fa_throughput h = fa_throughput_of(&t, &canonical, &h200);
+    near(h.tflops, 107.3742, 1e-5);
+    near(h.peak_boost_tflops, 1070.53, 1e-5);
+    near(h.peak_tflops, 535.265, 1e-5);
+    near(h.fraction_of_peak, 107.3742 / 535.265, 1e-5);
+    near(h.gbytes_per_s, 4194304.0 / 10e-6 / 1e9, 1e-9);
+}
+
+static void without_a_time_there_is_no_rate(void **state)
+{
+    (void)state;
+    const fa_timing t = {.done = false, .us = {.p50 = 10.0}};
+    assert_true(fa_throughput_of(&t, &canonical, &h200).tflops == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rooflines),
+        cmocka_unit_test(peaks),
+        cmocka_unit_test(without_a_time_there_is_no_rate),
+    };
+    return cmocka_run_group_tests_name("throughput", tests, NULL, NULL);
+}
