@@ -25,13 +25,14 @@ typedef enum { FA_EMU_ASCENDING, FA_EMU_DESCENDING, FA_EMU_RANDOM, FA_EMU_GREEDY
 
 /* A loaded object. */
 typedef struct fa_emu_image {
-    void *handle; /* dlopen */
+    void *handle;         /* dlopen */
     fa_emu_call_fn *call; /* fa_kernel */
     fa_emu_slot_fn *slot;
     const fa_emu_build_info *build;
 } fa_emu_image;
 
-/* Opens the object and finds its symbols. False: `error` says what is missing. The process must have the sanitizer's runtime. */
+/* Opens the object and finds its symbols. False: `error` says what is missing. The process must have the sanitizer's
+ * runtime. */
 int fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error_size);
 void fa_emu_close(fa_emu_image *image);
 
@@ -44,6 +45,7 @@ typedef struct fa_emu_grid {
 } fa_emu_grid;
 
 /* Runs the grid to its end. False: `error` has the report of the first failure. */
-int fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error, size_t error_size);
+int fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
+               size_t error_size);
 
 #endif

@@ -8,7 +8,8 @@
 #define FA_EMU_ABI 1
 #define FA_EMU_WARP 32
 
-/* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line (.aligned). */
+/* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line
+ * (.aligned). */
 typedef enum fa_emu_kind {
     FA_EMU_BARRIER,
     FA_EMU_YIELD,
@@ -91,7 +92,8 @@ typedef struct fa_emu_thread {
 
 struct fa_params;
 
-/* Symbols of the object: `fa_emu_call` runs fa_kernel on the calling fibre; `fa_emu_slot` gives the calling OS thread's slot; `fa_emu_build` says how it was built. */
+/* Symbols of the object: `fa_emu_call` runs fa_kernel on the calling fibre; `fa_emu_slot` gives the calling OS thread's
+ * slot; `fa_emu_build` says how it was built. */
 typedef fa_emu_thread **fa_emu_slot_fn(void);
 typedef void fa_emu_call_fn(const struct fa_params *params);
 typedef struct fa_emu_build {

@@ -7,7 +7,8 @@
 
 enum { SHADOW_BYTES = 8 }; /* ASan poisons whole groups of 8 bytes */
 
-void fa_emu_cp_async(void *dst, const void *src, int32_t size, int32_t bytes, const char *file, int32_t line) {
+void fa_emu_cp_async(void *dst, const void *src, int32_t size, int32_t bytes, const char *file, int32_t line)
+{
     if ((uintptr_t)dst % (uintptr_t)size || (bytes > 0 && (uintptr_t)src % (uintptr_t)size))
         fa_emu_fail(FA_EMU_MISALIGNED, "cp.async: address is no multiple of the size", file, line);
     if (bytes < 0 || bytes > size)
@@ -27,7 +28,8 @@ void fa_emu_cp_async(void *dst, const void *src, int32_t size, int32_t bytes, co
 
 void fa_emu_cp_async_commit(void) { fa_emu_self->current->async.group++; }
 
-void fa_emu_cp_async_wait(int32_t groups_left, int32_t everything) {
+void fa_emu_cp_async_wait(int32_t groups_left, int32_t everything)
+{
     fa_emu_async *async = &fa_emu_self->current->async;
     uint32_t done = 0;
     while (done < async->count) {
@@ -45,7 +47,8 @@ void fa_emu_cp_async_wait(int32_t groups_left, int32_t everything) {
     memmove(async->copies, async->copies + done, async->count * sizeof *async->copies);
 }
 
-const fa_emu_copy *fa_emu_async_drop(fa_emu_async *async) {
+const fa_emu_copy *fa_emu_async_drop(fa_emu_async *async)
+{
     const fa_emu_copy *first = async->count ? async->copies : NULL;
     for (uint32_t i = 0; i < async->count; i++)
         if (fa_emu_san.unpoison && async->copies[i].size >= SHADOW_BYTES)

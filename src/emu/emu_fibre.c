@@ -17,7 +17,10 @@ __asm__(".text\n.globl fa_emu_jump\n.hidden fa_emu_jump\n.type fa_emu_jump,@func
         "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
         "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
         "  ret\n.size fa_emu_jump,.-fa_emu_jump\n");
-enum { FRAME_WORDS = 8, FRAME_RETURN = 6 }; /* six registers, the return address, one word that keeps the ABI's alignment */
+enum {
+    FRAME_WORDS = 8,
+    FRAME_RETURN = 6
+}; /* six registers, the return address, one word that keeps the ABI's alignment */
 #elif defined(__aarch64__)
 __asm__(".text\n.globl fa_emu_jump\n.hidden fa_emu_jump\n.type fa_emu_jump,%function\nfa_emu_jump:\n"
         "  sub sp, sp, #160\n"
@@ -34,7 +37,8 @@ enum { FRAME_WORDS = 20, FRAME_RETURN = 11 };
 #error "the emulator's fibre switch is written for x86-64 and aarch64"
 #endif
 
-bool fa_emu_fibres_make(fa_emu_worker *worker, uint32_t count) {
+bool fa_emu_fibres_make(fa_emu_worker *worker, uint32_t count)
+{
     const bool sanitized = worker->launch->image->build->asan || worker->launch->image->build->tsan;
     const size_t stack = sanitized ? STACK_BYTES_SANITIZED : STACK_BYTES;
     worker->fibres = calloc(count, sizeof *worker->fibres);
@@ -60,7 +64,8 @@ bool fa_emu_fibres_make(fa_emu_worker *worker, uint32_t count) {
     return true;
 }
 
-void fa_emu_fibres_free(fa_emu_worker *worker) {
+void fa_emu_fibres_free(fa_emu_worker *worker)
+{
     for (uint32_t i = 0; i < worker->fibre_count; i++) {
         fa_emu_fibre *fibre = &worker->fibres[i];
         if (fibre->tsan)
@@ -75,7 +80,8 @@ void fa_emu_fibres_free(fa_emu_worker *worker) {
     worker->fibre_count = 0;
 }
 
-void fa_emu_fibre_reset(fa_emu_fibre *fibre) {
+void fa_emu_fibre_reset(fa_emu_fibre *fibre)
+{
     void **top = (void **)(fibre->stack + fibre->stack_size) - FRAME_WORDS;
     memset(top, 0, FRAME_WORDS * sizeof *top);
     top[FRAME_RETURN] = (void *)fa_emu_fibre_main;
@@ -84,7 +90,8 @@ void fa_emu_fibre_reset(fa_emu_fibre *fibre) {
     fibre->asan_fake_stack = NULL;
 }
 
-void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying) {
+void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying)
+{
     fa_emu_fibre *from = worker->current;
     void **save = from ? &from->sp : &worker->main_sp;
     void *sp = to ? to->sp : worker->main_sp;

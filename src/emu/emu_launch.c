@@ -9,7 +9,8 @@
 
 enum { SMEM_ALIGN = 128, CANARY_BYTES = 256, CANARY = 0xa5, NAN_BYTE = 0xff, MAX_WORKERS = 64 };
 
-int fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error_size) {
+int fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error_size)
+{
     *image = (fa_emu_image){.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
     if (!image->handle) {
         snprintf(error, error_size, "%s", dlerror());
@@ -20,7 +21,9 @@ int fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error
     *(void **)&image->slot = dlsym(image->handle, "fa_emu_slot");
     image->build = dlsym(image->handle, "fa_emu_build");
     const bool shim = image->call && image->slot && image->build && image->build->abi == FA_EMU_ABI;
-    const char *missing = !entry ? "fa_kernel (extern \"C\" __global__ void)" : !shim ? "the emulator's shim of this version" : NULL;
+    const char *missing = !entry  ? "fa_kernel (extern \"C\" __global__ void)"
+                          : !shim ? "the emulator's shim of this version"
+                                  : NULL;
     if (missing) {
         snprintf(error, error_size, "the module has no %s", missing);
         fa_emu_close(image);
@@ -29,14 +32,16 @@ int fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error
     return 1;
 }
 
-void fa_emu_close(fa_emu_image *image) {
+void fa_emu_close(fa_emu_image *image)
+{
     if (image->handle)
         dlclose(image->handle);
     *image = (fa_emu_image){0};
 }
 
 /* Exactly the launch's bytes: under ASan the heap guards the ends; otherwise canaries do. */
-static bool smem_make(fa_emu_worker *worker) {
+static bool smem_make(fa_emu_worker *worker)
+{
     const size_t bytes = worker->launch->grid->smem_bytes;
     worker->smem_pad = worker->annotated ? 0 : CANARY_BYTES;
     void *base = NULL;
@@ -49,18 +54,21 @@ static bool smem_make(fa_emu_worker *worker) {
     return true;
 }
 
-static void smem_check(fa_emu_worker *worker) {
+static void smem_check(fa_emu_worker *worker)
+{
     const size_t bytes = worker->launch->grid->smem_bytes;
     for (size_t i = 0; i < worker->smem_pad && !worker->stopped; i++)
         if (worker->smem_base[i] != CANARY || worker->smem[bytes + i] != CANARY) {
             fa_emu_report(worker, FA_EMU_SMEM_OVERFLOW, NULL, NULL, 0,
-                          "a thread wrote outside the %zu bytes of shared memory, near byte %zd; --sanitize address names the line",
+                          "a thread wrote outside the %zu bytes of shared memory, near byte %zd; --sanitize address "
+                          "names the line",
                           bytes, worker->smem_base[i] != CANARY ? (ssize_t)i - CANARY_BYTES : (ssize_t)(bytes + i));
             worker->stopped = true;
         }
 }
 
-static void find_own_stack(fa_emu_worker *worker) {
+static void find_own_stack(fa_emu_worker *worker)
+{
     pthread_attr_t attributes;
     void *stack = NULL;
     if (!pthread_getattr_np(pthread_self(), &attributes)) {
@@ -72,14 +80,16 @@ static void find_own_stack(fa_emu_worker *worker) {
         worker->main_tsan = fa_emu_san.tsan_current();
 }
 
-static void out_of_memory(fa_emu_launch *launch) {
+static void out_of_memory(fa_emu_launch *launch)
+{
     pthread_mutex_lock(&launch->lock);
     if (!atomic_exchange(&launch->failed, 1))
         snprintf(launch->error, launch->error_size, "no memory for the threads of a block");
     pthread_mutex_unlock(&launch->lock);
 }
 
-static void *work(void *argument) {
+static void *work(void *argument)
+{
     fa_emu_launch *launch = argument;
     const fa_emu_build_info *build = launch->image->build;
     fa_emu_worker *worker = calloc(1, sizeof *worker);
@@ -115,7 +125,8 @@ static void *work(void *argument) {
 }
 
 /* __shared__ variables exist once per object, and TSan knows one OS thread: such launches run on the caller alone. */
-static int worker_count(const fa_emu_launch *launch) {
+static int worker_count(const fa_emu_launch *launch)
+{
     const fa_emu_build_info *build = launch->image->build;
     if (build->tsan || build->static_smem_begin != build->static_smem_end)
         return 1;
@@ -124,7 +135,9 @@ static int worker_count(const fa_emu_launch *launch) {
     return launch->blocks < (uint64_t)count ? (int)launch->blocks : (int)count;
 }
 
-int fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error, size_t error_size) {
+int fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
+               size_t error_size)
+{
     fa_emu_launch launch = {
         .image = image,
         .grid = grid,
@@ -136,7 +149,8 @@ int fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_para
     };
     const uint64_t threads = (uint64_t)grid->block.x * grid->block.y * grid->block.z;
     if (!threads || threads > FA_EMU_MAX_THREADS || !launch.blocks) {
-        snprintf(error, error_size, "a launch of %llu blocks of %llu threads: 1 to 1024 threads and at least one block are possible",
+        snprintf(error, error_size,
+                 "a launch of %llu blocks of %llu threads: 1 to 1024 threads and at least one block are possible",
                  (unsigned long long)launch.blocks, (unsigned long long)threads);
         return 0;
     }

@@ -1,23 +1,26 @@
 /* Tensor-core operations: ldmatrix, stmatrix, mma.sync.m16n8k16, WMMA m16n16k16. Products are exact, a sum of 16 is
- * taken in double and rounded once: the hardware's order and truncation are not specified, so neither is the last bit. */
+ * taken in double and rounded once: the hardware's order and truncation are not specified, nor is the last bit. */
 #include "../../kernels/layout.cuh"
 #include "emu_core.h"
 
 #include <string.h>
 
 #if defined(__x86_64__)
-#define FA_EMU_CLONES __attribute__((target_clones("arch=haswell", "default"))) /* F16C and FMA where the CPU has them */
+/* F16C and FMA where the CPU has them */
+#define FA_EMU_CLONES __attribute__((target_clones("arch=haswell", "default")))
 #else
 #define FA_EMU_CLONES
 #endif
 
-static inline double widen(uint16_t bits) {
+static inline double widen(uint16_t bits)
+{
     _Float16 half;
     memcpy(&half, &bits, sizeof half);
     return (double)(float)half;
 }
 
-static inline uint16_t narrow(double value) {
+static inline uint16_t narrow(double value)
+{
     const _Float16 half = (_Float16)value;
     uint16_t bits;
     memcpy(&bits, &half, sizeof bits);
@@ -25,7 +28,8 @@ static inline uint16_t narrow(double value) {
 }
 
 /* Lane l gave 16 bytes (op->a): row l%8 of matrix l/8. |arg| matrices, negative: transposed. */
-void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP]) {
+void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP])
+{
     const int count = op[0]->arg < 0 ? -op[0]->arg : op[0]->arg;
     for (int lane = 0; lane < FA_EMU_WARP; lane++) {
         uint16_t *to = op[lane]->d;
@@ -39,7 +43,8 @@ void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP]) {
 }
 
 /* The reverse: op->d of lane l receives the 16 bytes of its row, which the lane then stores. */
-void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP]) {
+void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP])
+{
     const int count = op[0]->arg < 0 ? -op[0]->arg : op[0]->arg;
     for (int lane = 0; lane < FA_EMU_WARP; lane++) {
         const uint16_t *from = op[lane]->a;
@@ -53,7 +58,8 @@ void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP]) {
 }
 
 /* sum[i][j] = sum over k of a[i][k] * b[k][j] */
-static inline void multiply(int rows, int cols, const double a[16][16], const double b[16][16], double sum[16][16]) {
+static inline void multiply(int rows, int cols, const double a[16][16], const double b[16][16], double sum[16][16])
+{
     for (int i = 0; i < rows; i++) {
         double row[16] = {0};
         for (int k = 0; k < 16; k++)
@@ -63,7 +69,8 @@ static inline void multiply(int rows, int cols, const double a[16][16], const do
     }
 }
 
-FA_EMU_CLONES void fa_emu_mma(fa_emu_op *const op[FA_EMU_WARP]) {
+FA_EMU_CLONES void fa_emu_mma(fa_emu_op *const op[FA_EMU_WARP])
+{
     double a[16][16], b[16][16], sum[16][16];
     for (int lane = 0; lane < FA_EMU_WARP; lane++) {
         const uint16_t *from_a = op[lane]->a, *from_b = op[lane]->b;
@@ -88,7 +95,8 @@ FA_EMU_CLONES void fa_emu_mma(fa_emu_op *const op[FA_EMU_WARP]) {
 }
 
 /* The fragment of all lanes as a matrix, through the map of its type. False: the two copies of an element differ. */
-static inline bool gather(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP], bool is_b, double m[16][16]) {
+static inline bool gather(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP], bool is_b, double m[16][16])
+{
     const uint16_t *map = worker->launch->wmma_map[is_b ? FA_EMU_FRAG_B : FA_EMU_FRAG_A];
     uint16_t bits[256];
     uint8_t seen[256] = {0};
@@ -107,7 +115,8 @@ static inline bool gather(const fa_emu_worker *worker, fa_emu_op *const op[FA_EM
     return same;
 }
 
-FA_EMU_CLONES bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP]) {
+FA_EMU_CLONES bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP])
+{
     double a[16][16], b[16][16], sum[16][16];
     bool same = gather(worker, op, false, a);
     same &= gather(worker, op, true, b);
@@ -131,11 +140,14 @@ FA_EMU_CLONES bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[
     return same;
 }
 
-/* The layout of a WMMA fragment is unspecified: a permutation per type from the seed, so that a kernel which assumes one fails. */
-void fa_emu_wmma_maps(fa_emu_launch *launch) {
+/* The layout of a WMMA fragment is unspecified: a permutation per type from the seed, so that a kernel which assumes
+ * one fails. */
+void fa_emu_wmma_maps(fa_emu_launch *launch)
+{
     uint64_t random = launch->grid->seed ^ 0x6672616770657266u;
     for (int type = 0; type < FA_EMU_FRAG_TYPES; type++) {
-        const uint32_t len = type <= FA_EMU_FRAG_B ? FA_EMU_FRAG_AB_LEN : FA_EMU_FRAG_ACC_LEN, slots = len * FA_EMU_WARP;
+        const uint32_t len = type <= FA_EMU_FRAG_B ? FA_EMU_FRAG_AB_LEN : FA_EMU_FRAG_ACC_LEN,
+                       slots = len * FA_EMU_WARP;
         uint16_t *map = launch->wmma_map[type];
         for (uint32_t i = 0; i < slots; i++)
             map[i] = (uint16_t)(i % 256);

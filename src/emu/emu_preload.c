@@ -32,7 +32,8 @@ static void set_options(const char *name, const char *ours, const char *log)
 
 void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
 {
-    static const char *const runtime[] = {[FA_SANITIZE_ADDRESS] = "libasan.so", [FA_SANITIZE_UNDEFINED] = "libubsan.so",
+    static const char *const runtime[] = {[FA_SANITIZE_ADDRESS] = "libasan.so",
+                                          [FA_SANITIZE_UNDEFINED] = "libubsan.so",
                                           [FA_SANITIZE_THREAD] = "libtsan.so"};
     char path[512];
     if (sanitize == FA_SANITIZE_NONE)
@@ -75,7 +76,10 @@ static void pick_lines(const char *report, char *text, size_t size)
                           strncmp(start, "Thread T", 8) == 0;
         const bool frame = *start == '#' && (strstr(copy, ".cu:") || strstr(copy, ".cuh:"));
         if ((what && !headline) || kind || frame) {
-            const int wrote = snprintf(text + used, size - used, "%s%s", used > 0 ? "\n  " : "", start);
+            const char *pid = strstr(start, " (pid="); /* not the same twice */
+            const int length_kept = pid != NULL ? (int)(pid - start) : (int)strlen(start);
+            const int wrote =
+                snprintf(text + used, size - used, "%s%.*s", used > 0 ? "\n  " : "", length_kept, start);
             used = used + (size_t)wrote < size ? used + (size_t)wrote : size - 1;
             headline |= what;
         }

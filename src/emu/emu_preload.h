@@ -9,8 +9,8 @@
 /* Environment variable of the second start: where reports go, "<this>.<pid>". */
 #define FA_EMU_SANITIZER_LOG "FA_BENCH_SANITIZER_LOG"
 
-/* Call first thing in main, before any thread or fork. Returns at once for FA_SANITIZE_NONE, and in the process that has
- * the runtime; otherwise execs this binary with the same arguments. Also returns when there is no such runtime. */
+/* Call first thing in main, before any thread or fork. Returns at once for FA_SANITIZE_NONE, and in the process that
+ * has the runtime; otherwise execs this binary with the same arguments. Also returns when there is no such runtime. */
 void fa_emu_preload(fa_sanitize sanitize, char *const argv[]);
 
 /* What the sanitizer said in the process `pid`, which ended with FA_EMU_SANITIZER_EXIT: the report's lines up to the

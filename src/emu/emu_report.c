@@ -7,13 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *base_name(const char *path) {
+static const char *base_name(const char *path)
+{
     const char *slash = path ? strrchr(path, '/') : NULL;
     return slash ? slash + 1 : path ? path : "?";
 }
 
 /* Takes the launch's error text if no one has it yet. */
-static void publish(fa_emu_launch *launch, const char *text) {
+static void publish(fa_emu_launch *launch, const char *text)
+{
     pthread_mutex_lock(&launch->lock);
     if (!atomic_load(&launch->failed))
         snprintf(launch->error, launch->error_size, "%s", text);
@@ -22,7 +24,8 @@ static void publish(fa_emu_launch *launch, const char *text) {
 }
 
 void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *fibre, const char *file, int32_t line,
-                   const char *format, ...) {
+                   const char *format, ...)
+{
     char what[512], text[1024];
     va_list args;
     va_start(args, format);
@@ -32,8 +35,8 @@ void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *
     size_t used = (size_t)snprintf(text, sizeof text, "%s: block (%u,%u,%u)", kind, block.x, block.y, block.z);
     if (fibre) {
         const fa_emu_thread *t = &fibre->thread;
-        used += (size_t)snprintf(text + used, sizeof text - used, ", thread (%u,%u,%u), warp.lane %u.%u", t->thread.x, t->thread.y,
-                                 t->thread.z, t->warp, t->lane);
+        used += (size_t)snprintf(text + used, sizeof text - used, ", thread (%u,%u,%u), warp.lane %u.%u", t->thread.x,
+                                 t->thread.y, t->thread.z, t->warp, t->lane);
     }
     if (file)
         used += (size_t)snprintf(text + used, sizeof text - used, ", %s:%d", base_name(file), line);
@@ -42,7 +45,8 @@ void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *
 }
 
 /* "0-15,20" */
-static void lanes_text(uint32_t lanes, char *text, size_t size) {
+static void lanes_text(uint32_t lanes, char *text, size_t size)
+{
     size_t used = 0;
     text[0] = 0;
     for (int lane = 0; lane < FA_EMU_WARP && used < size; lane++) {
@@ -59,7 +63,8 @@ static void lanes_text(uint32_t lanes, char *text, size_t size) {
     }
 }
 
-static const char *class_of_stuck(const fa_emu_worker *worker) {
+static const char *class_of_stuck(const fa_emu_worker *worker)
+{
     bool barrier = false, elsewhere = false, partial = false;
     const fa_emu_op *first = NULL;
     for (uint32_t i = 0; i < worker->threads; i++) {
@@ -69,31 +74,35 @@ static const char *class_of_stuck(const fa_emu_worker *worker) {
         barrier |= op->kind == FA_EMU_BARRIER;
         partial |= op->kind >= FA_EMU_FIRST_ALIGNED;
         first = first ? first : op;
-        elsewhere |= op->kind != first->kind || op->arg != first->arg || op->line != first->line || strcmp(op->file, first->file);
+        elsewhere |= op->kind != first->kind || op->arg != first->arg || op->line != first->line ||
+                     strcmp(op->file, first->file);
     }
     return partial ? FA_EMU_PARTIAL_WARP : barrier && elsewhere ? FA_EMU_DIVERGENT_BARRIER : FA_EMU_DEADLOCK;
 }
 
 /* Lanes of a warp that wait at the same place as lane `first`. */
-static uint32_t same_place(const fa_emu_worker *worker, uint32_t warp, uint32_t first) {
+static uint32_t same_place(const fa_emu_worker *worker, uint32_t warp, uint32_t first)
+{
     const fa_emu_fibre *fibres = worker->fibres + warp * FA_EMU_WARP;
     const fa_emu_op *op = fibres[first].op;
     uint32_t lanes = 0;
     for (uint32_t lane = 0; lane < FA_EMU_WARP && warp * FA_EMU_WARP + lane < worker->threads; lane++) {
         const fa_emu_op *other = fibres[lane].op;
-        if (other && other->kind == op->kind && other->line == op->line && other->arg == op->arg && other->mask == op->mask &&
-            !strcmp(other->file, op->file))
+        if (other && other->kind == op->kind && other->line == op->line && other->arg == op->arg &&
+            other->mask == op->mask && !strcmp(other->file, op->file))
             lanes |= 1u << lane;
     }
     return lanes;
 }
 
 /* Nobody can go on: one line per group of lanes that wait at one place. */
-void fa_emu_report_stuck(fa_emu_worker *worker) {
+void fa_emu_report_stuck(fa_emu_worker *worker)
+{
     char text[2048], lanes[96], mask[40];
-    size_t used = (size_t)snprintf(text, sizeof text, "%s: block (%u,%u,%u): %u of %u threads have exited, nobody can go on",
-                                   class_of_stuck(worker), worker->block.x, worker->block.y, worker->block.z,
-                                   worker->threads - worker->alive, worker->threads);
+    size_t used =
+        (size_t)snprintf(text, sizeof text, "%s: block (%u,%u,%u): %u of %u threads have exited, nobody can go on",
+                         class_of_stuck(worker), worker->block.x, worker->block.y, worker->block.z,
+                         worker->threads - worker->alive, worker->threads);
     for (uint32_t warp = 0; warp < worker->warps; warp++) {
         uint32_t todo = worker->warp[warp].waiting_block | worker->warp[warp].waiting_warp;
         while (todo && used < sizeof text - 256) {
@@ -104,9 +113,10 @@ void fa_emu_report_stuck(fa_emu_worker *worker) {
             lanes_text(group, lanes, sizeof lanes);
             snprintf(mask, sizeof mask, op->kind == FA_EMU_BARRIER ? " (barrier %d)" : " (mask 0x%08x)",
                      op->kind == FA_EMU_BARRIER ? (uint32_t)op->arg : op->mask);
-            used += (size_t)snprintf(text + used, sizeof text - used, "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at %s:%d", warp,
-                                     lanes, fibre->thread.thread.x, fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask,
-                                     base_name(op->file), op->line);
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at %s:%d", warp, lanes,
+                                     fibre->thread.thread.x, fibre->thread.thread.y, fibre->thread.thread.z, op->name,
+                                     mask, base_name(op->file), op->line);
         }
         const uint32_t threads = worker->threads - warp * FA_EMU_WARP;
         const uint32_t exited = ~worker->warp[warp].alive & (threads >= FA_EMU_WARP ? ~0u : (1u << threads) - 1);
@@ -117,20 +127,23 @@ void fa_emu_report_stuck(fa_emu_worker *worker) {
     publish(worker->launch, text);
 }
 
-_Noreturn void fa_emu_stop(fa_emu_worker *worker) {
+_Noreturn void fa_emu_stop(fa_emu_worker *worker)
+{
     worker->stopped = true;
     fa_emu_switch(worker, NULL, true);
     __builtin_unreachable();
 }
 
-void fa_emu_fail(const char *kind, const char *what, const char *file, int32_t line) {
+void fa_emu_fail(const char *kind, const char *what, const char *file, int32_t line)
+{
     fa_emu_worker *worker = fa_emu_self;
     fa_emu_report(worker, kind, worker->current, file, line, "%s", what);
     fa_emu_stop(worker);
 }
 
 /* On the worker's signal stack: says whose access it was, and leaves the block for good. */
-static void on_fault(int number, siginfo_t *info, void *context) {
+static void on_fault(int number, siginfo_t *info, void *context)
+{
     (void)context;
     fa_emu_worker *worker = fa_emu_self;
     if (!worker || !worker->current) {
@@ -141,7 +154,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     const unsigned char *address = info->si_addr;
     const bool overflow = address < fibre->stack && address >= fibre->stack - 4096;
     fa_emu_report(worker, FA_EMU_FAULT, fibre, NULL, 0, "%s (signal %d, address %p); --sanitize address names the line",
-                  overflow          ? "stack overflow of a thread"
+                  overflow           ? "stack overflow of a thread"
                   : number == SIGFPE ? "integer division by zero"
                   : number == SIGILL ? "trap"
                                      : "illegal or misaligned address",
@@ -153,7 +166,8 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     fa_emu_stop(worker);
 }
 
-void fa_emu_catch_faults(fa_emu_worker *worker, bool on) {
+void fa_emu_catch_faults(fa_emu_worker *worker, bool on)
+{
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     static _Thread_local unsigned char stack[32 << 10];
     if (worker->annotated)

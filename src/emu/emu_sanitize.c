@@ -20,15 +20,17 @@ static void on_death(void)
     if (!worker || !worker->current || !log)
         return;
     const fa_emu_thread *t = &worker->current->thread;
-    const int length = snprintf(text, sizeof text, "EMULATOR: block (%u,%u,%u), thread (%u,%u,%u), warp.lane %u.%u\n", t->block.x,
-                                t->block.y, t->block.z, t->thread.x, t->thread.y, t->thread.z, t->warp, t->lane);
+    const int length =
+        snprintf(text, sizeof text, "EMULATOR: block (%u,%u,%u), thread (%u,%u,%u), warp.lane %u.%u\n", t->block.x,
+                 t->block.y, t->block.z, t->thread.x, t->thread.y, t->thread.z, t->warp, t->lane);
     snprintf(path, sizeof path, "%s.%d", log, (int)getpid());
     const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (file >= 0 && write(file, text, (size_t)length) == length)
         close(file);
 }
 
-void fa_emu_sanitizer_find(const fa_emu_build_info *build) {
+void fa_emu_sanitizer_find(const fa_emu_build_info *build)
+{
     fa_emu_san = (fa_emu_sanitizer){0};
 #define FIND(field, symbol) *(void **)&fa_emu_san.field = dlsym(RTLD_DEFAULT, symbol)
     if (build->asan) {

@@ -15,27 +15,31 @@ static const fa_emu_api api = {
     .fail = fa_emu_fail,
 };
 
-uint64_t fa_emu_random(uint64_t *state) { /* splitmix64 */
+uint64_t fa_emu_random(uint64_t *state)
+{ /* splitmix64 */
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
 }
 
-static uint32_t random_bit(uint64_t *state, uint32_t mask) {
+static uint32_t random_bit(uint64_t *state, uint32_t mask)
+{
     uint32_t skip = (uint32_t)((fa_emu_random(state) >> 32) * (uint64_t)__builtin_popcount(mask) >> 32);
     while (skip--)
         mask &= mask - 1;
     return (uint32_t)__builtin_ctz(mask);
 }
 
-static void make_ready(fa_emu_worker *worker, uint32_t warp, uint32_t lanes) {
+static void make_ready(fa_emu_worker *worker, uint32_t warp, uint32_t lanes)
+{
     worker->warp[warp].ready |= lanes;
     worker->ready_warps |= 1u << warp;
 }
 
 /* Lanes of `todo` that wait in the same operation as its lowest lane. */
-static uint32_t group_of(const fa_emu_worker *worker, uint32_t warp, uint32_t todo) {
+static uint32_t group_of(const fa_emu_worker *worker, uint32_t warp, uint32_t todo)
+{
     const fa_emu_fibre *fibres = worker->fibres + warp * FA_EMU_WARP;
     const fa_emu_op *first = fibres[__builtin_ctz(todo)].op;
     const bool same_place = first->kind >= FA_EMU_FIRST_ALIGNED || first->kind == FA_EMU_ACTIVEMASK;
@@ -43,14 +47,16 @@ static uint32_t group_of(const fa_emu_worker *worker, uint32_t warp, uint32_t to
     for (uint32_t rest = todo; rest; rest &= rest - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(rest);
         const fa_emu_op *op = fibres[lane].op;
-        if (op->kind == first->kind && op->mask == first->mask && op->mode == first->mode && op->arg * same_place == first->arg * same_place &&
+        if (op->kind == first->kind && op->mask == first->mask && op->mode == first->mode &&
+            op->arg * same_place == first->arg * same_place &&
             (!same_place || (op->line == first->line && !strcmp(op->file, first->file))))
             group |= 1u << lane;
     }
     return group;
 }
 
-static bool complete(const fa_emu_worker *worker, uint32_t warp, uint32_t group) {
+static bool complete(const fa_emu_worker *worker, uint32_t warp, uint32_t group)
+{
     const fa_emu_op *op = worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(group)].op;
     if (op->kind == FA_EMU_ACTIVEMASK || op->kind == FA_EMU_YIELD)
         return true;
@@ -59,7 +65,8 @@ static bool complete(const fa_emu_worker *worker, uint32_t warp, uint32_t group)
 }
 
 /* Finishes the complete operations among the waiting lanes of a warp. Returns whether there was one. */
-static bool release_warp(fa_emu_worker *worker, uint32_t warp) {
+static bool release_warp(fa_emu_worker *worker, uint32_t warp)
+{
     fa_emu_warp_state *state = &worker->warp[warp];
     bool released = false;
     for (uint32_t todo = state->waiting_warp; todo && !worker->stopped;) {
@@ -76,7 +83,8 @@ static bool release_warp(fa_emu_worker *worker, uint32_t warp) {
     return released;
 }
 
-static void barrier_result(fa_emu_worker *worker, int32_t id) {
+static void barrier_result(fa_emu_worker *worker, int32_t id)
+{
     uint64_t count = 0;
     for (uint32_t i = 0; i < worker->threads; i++) {
         const fa_emu_op *op = worker->fibres[i].op;
@@ -93,7 +101,8 @@ static void barrier_result(fa_emu_worker *worker, int32_t id) {
 }
 
 /* bar.sync is .aligned: the lanes of a warp that live must wait at one line, and none of them elsewhere. */
-static bool barrier_aligned(fa_emu_worker *worker, uint32_t warp, uint32_t lanes) {
+static bool barrier_aligned(fa_emu_worker *worker, uint32_t warp, uint32_t lanes)
+{
     const fa_emu_fibre *fibres = worker->fibres + warp * FA_EMU_WARP;
     const fa_emu_op *first = fibres[__builtin_ctz(lanes)].op;
     bool aligned = lanes == worker->warp[warp].alive;
@@ -104,7 +113,8 @@ static bool barrier_aligned(fa_emu_worker *worker, uint32_t warp, uint32_t lanes
     return aligned;
 }
 
-static bool release_barrier(fa_emu_worker *worker, int32_t id) {
+static bool release_barrier(fa_emu_worker *worker, int32_t id)
+{
     fa_emu_barrier *barrier = &worker->barrier[id];
     if (!barrier->waiting || barrier->arrived < (barrier->threads ? barrier->threads : worker->alive))
         return false;
@@ -131,7 +141,8 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id) {
 }
 
 /* The random policy holds half of the warps back, so that they drift apart. */
-static bool release(fa_emu_worker *worker) {
+static bool release(fa_emu_worker *worker)
+{
     bool released = false;
     if (worker->launch->grid->policy == FA_EMU_RANDOM) {
         const uint64_t held = fa_emu_random(&worker->random);
@@ -148,7 +159,8 @@ static bool release(fa_emu_worker *worker) {
     return released;
 }
 
-static fa_emu_fibre *pick(fa_emu_worker *worker) {
+static fa_emu_fibre *pick(fa_emu_worker *worker)
+{
     uint32_t warp = (uint32_t)__builtin_ctz(worker->ready_warps), lane = 0;
     switch (worker->launch->grid->policy) {
     case FA_EMU_RANDOM:
@@ -175,7 +187,8 @@ static fa_emu_fibre *pick(fa_emu_worker *worker) {
 }
 
 /* The next thread to run; NULL: the block is over, or failed. */
-static fa_emu_fibre *next(fa_emu_worker *worker) {
+static fa_emu_fibre *next(fa_emu_worker *worker)
+{
     const bool greedy = worker->launch->grid->policy == FA_EMU_GREEDY;
     if (greedy && !worker->warp[worker->greedy_warp].ready)
         release_warp(worker, (uint32_t)worker->greedy_warp);
@@ -187,17 +200,21 @@ static fa_emu_fibre *next(fa_emu_worker *worker) {
     return worker->stopped || !worker->alive ? NULL : pick(worker);
 }
 
-static void tsan_edges(fa_emu_worker *worker, const fa_emu_op *op, void (*edge)(void *), uint32_t generation) {
-    /* Two objects per barrier, by generation: who runs ahead to the next must not publish to who still leaves this one. */
+static void tsan_edges(fa_emu_worker *worker, const fa_emu_op *op, void (*edge)(void *), uint32_t generation)
+{
+    /* Two objects per barrier, by generation: who runs ahead to the next must not publish to who still leaves this one.
+     */
     if (op->kind == FA_EMU_BARRIER)
         edge((char *)&worker->barrier[op->arg] + generation % 2);
     else if (op->kind == FA_EMU_SYNCWARP)
         edge((char *)&worker->warp[(*worker->slot)->warp] + generation % 2);
 }
 
-static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits) {
+static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
+{
     if (op->arg < 0 || op->arg >= FA_EMU_BARRIERS || op->width < 0 || op->width % FA_EMU_WARP)
-        fa_emu_fail(FA_EMU_BAD_BARRIER, "id must be 0 to 15 and the number of threads a multiple of 32", op->file, op->line);
+        fa_emu_fail(FA_EMU_BAD_BARRIER, "id must be 0 to 15 and the number of threads a multiple of 32", op->file,
+                    op->line);
     fa_emu_barrier *barrier = &worker->barrier[op->arg];
     if (barrier->arrived && barrier->threads != (uint32_t)op->width)
         fa_emu_fail(FA_EMU_BAD_BARRIER, "threads come to one barrier with different counts", op->file, op->line);
@@ -208,14 +225,16 @@ static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
         fa_emu_fail(FA_EMU_BAD_BARRIER, "more threads came than the barrier counts", op->file, op->line);
 }
 
-void fa_emu_arrive(fa_emu_op *op) {
+void fa_emu_arrive(fa_emu_op *op)
+{
     fa_emu_worker *worker = fa_emu_self;
     join_barrier(worker, op, false);
     if (fa_emu_san.tsan_release)
         tsan_edges(worker, op, fa_emu_san.tsan_release, worker->barrier[op->arg].generation);
 }
 
-void fa_emu_wait(fa_emu_op *op) {
+void fa_emu_wait(fa_emu_op *op)
+{
     fa_emu_worker *worker = fa_emu_self;
     fa_emu_fibre *self = worker->current;
     fa_emu_warp_state *warp = &worker->warp[self->thread.warp];
@@ -240,7 +259,8 @@ void fa_emu_wait(fa_emu_op *op) {
         tsan_edges(worker, op, fa_emu_san.tsan_acquire, generation);
 }
 
-void fa_emu_fibre_main(void) {
+void fa_emu_fibre_main(void)
+{
     fa_emu_worker *worker = fa_emu_self;
     fa_emu_fibre *self = worker->current;
     if (fa_emu_san.finish_switch)
@@ -250,7 +270,8 @@ void fa_emu_fibre_main(void) {
     worker->launch->image->call(worker->launch->params);
     const fa_emu_copy *left = fa_emu_async_drop(&self->async);
     if (left) {
-        fa_emu_report(worker, FA_EMU_ASYNC_LEFT, self, left->file, left->line, "issued, never waited for, and the thread exits");
+        fa_emu_report(worker, FA_EMU_ASYNC_LEFT, self, left->file, left->line,
+                      "issued, never waited for, and the thread exits");
         worker->stopped = true;
     }
     if (fa_emu_san.tsan_release)
@@ -261,7 +282,8 @@ void fa_emu_fibre_main(void) {
     __builtin_unreachable();
 }
 
-static void identify(fa_emu_worker *worker, uint32_t i) {
+static void identify(fa_emu_worker *worker, uint32_t i)
+{
     const fa_emu_launch *launch = worker->launch;
     const fa_emu_uint3 dim = launch->grid->block;
     fa_emu_thread *thread = &worker->fibres[i].thread;
@@ -291,7 +313,8 @@ static void abandon(fa_emu_worker *worker)
     fa_emu_san.tsan_acquire(&worker->alive);
 }
 
-void fa_emu_run_block(fa_emu_worker *worker, uint64_t index) {
+void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
+{
     const fa_emu_launch *launch = worker->launch;
     const fa_emu_uint3 grid = launch->grid->grid;
     worker->block = (fa_emu_uint3){(unsigned)(index % grid.x), (unsigned)(index / grid.x % grid.y),

@@ -1,10 +1,11 @@
-/* Warp collectives: shuffles, votes, matches, reductions. Semantics: CUDA C++ Programming Guide, "Warp ... Functions". */
+/* Warp collectives: shuffles, votes, matches, reductions. Semantics: Programming Guide, "Warp ... Functions". */
 #include "emu_core.h"
 
 typedef fa_emu_op *const fa_emu_ops[FA_EMU_WARP];
 
 /* The lane a shuffle reads, PTX ISA "shfl.sync"; out of its segment: the lane itself. */
-static uint32_t shuffle_source(const fa_emu_op *op, uint32_t lane) {
+static uint32_t shuffle_source(const fa_emu_op *op, uint32_t lane)
+{
     const int32_t width = op->width, mine = (int32_t)lane, base = mine & ~(width - 1), last = base + width - 1;
     int32_t from = 0;
     switch (op->mode) {
@@ -22,19 +23,21 @@ static uint32_t shuffle_source(const fa_emu_op *op, uint32_t lane) {
     }
 }
 
-static bool shuffle(fa_emu_worker *worker, uint32_t warp, uint32_t group, fa_emu_ops op) {
+static bool shuffle(fa_emu_worker *worker, uint32_t warp, uint32_t group, fa_emu_ops op)
+{
     for (uint32_t rest = group; rest; rest &= rest - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(rest);
         const int32_t width = op[lane]->width;
         if (width < 1 || width > FA_EMU_WARP || (width & (width - 1))) {
-            fa_emu_report(worker, FA_EMU_BAD_MASK, &worker->fibres[warp * FA_EMU_WARP + lane], op[lane]->file, op[lane]->line,
-                          "%s: width %d is no power of two up to 32", op[lane]->name, width);
+            fa_emu_report(worker, FA_EMU_BAD_MASK, &worker->fibres[warp * FA_EMU_WARP + lane], op[lane]->file,
+                          op[lane]->line, "%s: width %d is no power of two up to 32", op[lane]->name, width);
             return false;
         }
         const uint32_t from = shuffle_source(op[lane], lane);
         if (!(group >> from & 1)) {
-            fa_emu_report(worker, FA_EMU_LANE_ABSENT, &worker->fibres[warp * FA_EMU_WARP + lane], op[lane]->file, op[lane]->line,
-                          "%s reads lane %u, which takes no part (lanes 0x%08x do)", op[lane]->name, from, group);
+            fa_emu_report(worker, FA_EMU_LANE_ABSENT, &worker->fibres[warp * FA_EMU_WARP + lane], op[lane]->file,
+                          op[lane]->line, "%s reads lane %u, which takes no part (lanes 0x%08x do)", op[lane]->name,
+                          from, group);
             return false;
         }
         op[lane]->result = op[from]->value;
@@ -42,7 +45,8 @@ static bool shuffle(fa_emu_worker *worker, uint32_t warp, uint32_t group, fa_emu
     return true;
 }
 
-static void vote(uint32_t group, fa_emu_ops op) {
+static void vote(uint32_t group, fa_emu_ops op)
+{
     uint32_t ballot = 0;
     for (uint32_t rest = group; rest; rest &= rest - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(rest);
@@ -58,7 +62,8 @@ static void vote(uint32_t group, fa_emu_ops op) {
 }
 
 /* result: the lanes with the same value; MATCH_ALL: all of them, or none. */
-static void match(uint32_t group, fa_emu_ops op) {
+static void match(uint32_t group, fa_emu_ops op)
+{
     for (uint32_t rest = group; rest; rest &= rest - 1) {
         fa_emu_op *mine = op[__builtin_ctz(rest)];
         uint32_t same = 0;
@@ -70,7 +75,8 @@ static void match(uint32_t group, fa_emu_ops op) {
     }
 }
 
-static uint32_t reduce_two(int32_t mode, uint32_t x, uint32_t y) {
+static uint32_t reduce_two(int32_t mode, uint32_t x, uint32_t y)
+{
     switch (mode) {
     case FA_EMU_REDUCE_ADD:
         return x + y;
@@ -91,7 +97,8 @@ static uint32_t reduce_two(int32_t mode, uint32_t x, uint32_t y) {
     }
 }
 
-static void reduce(uint32_t group, fa_emu_ops op) {
+static void reduce(uint32_t group, fa_emu_ops op)
+{
     const uint32_t first = (uint32_t)__builtin_ctz(group);
     uint32_t all = (uint32_t)op[first]->value;
     for (uint32_t rest = group & (group - 1); rest; rest &= rest - 1)
@@ -100,7 +107,8 @@ static void reduce(uint32_t group, fa_emu_ops op) {
         op[__builtin_ctz(rest)]->result = all;
 }
 
-bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group) {
+bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group)
+{
     fa_emu_op *op[FA_EMU_WARP] = {0};
     fa_emu_fibre *fibres = worker->fibres + warp * FA_EMU_WARP;
     for (uint32_t rest = group; rest; rest &= rest - 1)

@@ -7,7 +7,9 @@
 #include "fa_emu.h"
 #endif
 
-struct __half_raw { unsigned short x; };
+struct __half_raw {
+    unsigned short x;
+};
 
 struct __half {
     _Float16 v;
@@ -20,8 +22,17 @@ struct __half {
     __half(unsigned long long i) : v((_Float16)(double)i) {}
     __half(__half_raw raw) { memcpy((void *)this, &raw, 2); }
     operator float() const { return (float)v; }
-    operator __half_raw() const { __half_raw raw; memcpy(&raw, this, 2); return raw; }
-    __half &operator=(float f) { v = (_Float16)f; return *this; }
+    operator __half_raw() const
+    {
+        __half_raw raw;
+        memcpy(&raw, this, 2);
+        return raw;
+    }
+    __half &operator=(float f)
+    {
+        v = (_Float16)f;
+        return *this;
+    }
 };
 typedef __half half;
 
@@ -32,38 +43,72 @@ struct alignas(4) __half2 {
 };
 typedef __half2 half2;
 
-static inline __half fa_emu_half(float f) { __half h; h.v = (_Float16)f; return h; }
+static inline __half fa_emu_half(float f)
+{
+    __half h;
+    h.v = (_Float16)f;
+    return h;
+}
 static inline float fa_emu_float(__half h) { return (float)h.v; }
 
 /* Conversions. */
 static inline __half __float2half(float f) { return fa_emu_half(f); }
 static inline __half __float2half_rn(float f) { return fa_emu_half(f); }
-static inline __half __double2half(double f) { __half h; h.v = (_Float16)f; return h; }
+static inline __half __double2half(double f)
+{
+    __half h;
+    h.v = (_Float16)f;
+    return h;
+}
 static inline float __half2float(__half h) { return fa_emu_float(h); }
-static inline unsigned short __half_as_ushort(__half h) { unsigned short u; memcpy(&u, &h, 2); return u; }
-static inline short __half_as_short(__half h) { short u; memcpy(&u, &h, 2); return u; }
-static inline __half __ushort_as_half(unsigned short u) { __half h; memcpy((void *)&h, &u, 2); return h; }
-static inline __half __short_as_half(short u) { __half h; memcpy((void *)&h, &u, 2); return h; }
+static inline unsigned short __half_as_ushort(__half h)
+{
+    unsigned short u;
+    memcpy(&u, &h, 2);
+    return u;
+}
+static inline short __half_as_short(__half h)
+{
+    short u;
+    memcpy(&u, &h, 2);
+    return u;
+}
+static inline __half __ushort_as_half(unsigned short u)
+{
+    __half h;
+    memcpy((void *)&h, &u, 2);
+    return h;
+}
+static inline __half __short_as_half(short u)
+{
+    __half h;
+    memcpy((void *)&h, &u, 2);
+    return h;
+}
 static inline __half __int2half_rn(int i) { return fa_emu_half((float)i); }
 static inline int __half2int_rn(__half h) { return (int)lrintf(fa_emu_float(h)); }
 static inline int __half2int_rz(__half h) { return (int)fa_emu_float(h); }
 /* Towards zero, down, up: the nearest half, one step back where that went past. */
-static inline __half fa_emu_half_step(float f, bool past, bool away) {
+static inline __half fa_emu_half_step(float f, bool past, bool away)
+{
     const __half near = fa_emu_half(f);
     if (!past)
         return near;
     return __ushort_as_half((unsigned short)(__half_as_ushort(near) + (away ? 1 : -1)));
 }
-static inline __half __float2half_rz(float f) {
+static inline __half __float2half_rz(float f)
+{
     return fa_emu_half_step(f, !isinf(f) && fabsf(fa_emu_float(fa_emu_half(f))) > fabsf(f), false);
 }
-static inline __half __float2half_rd(float f) {
+static inline __half __float2half_rd(float f)
+{
     const float n = fa_emu_float(fa_emu_half(f));
     if (!(n > f) || isinf(f))
         return fa_emu_half(f);
     return n == 0 ? __ushort_as_half(0x8001) : fa_emu_half_step(f, true, n < 0);
 }
-static inline __half __float2half_ru(float f) {
+static inline __half __float2half_ru(float f)
+{
     const float n = fa_emu_float(fa_emu_half(f));
     if (!(n < f) || isinf(f))
         return fa_emu_half(f);
@@ -95,7 +140,8 @@ static inline __half __hdiv(__half a, __half b) { return fa_emu_half(fa_emu_floa
 static inline __half __hneg(__half a) { return __ushort_as_half(__half_as_ushort(a) ^ 0x8000); }
 static inline __half __habs(__half a) { return __ushort_as_half(__half_as_ushort(a) & 0x7fff); }
 /* The product is exact in float, the sum of it and a half in double but for far cancellations. */
-static inline __half __hfma(__half a, __half b, __half c) {
+static inline __half __hfma(__half a, __half b, __half c)
+{
     return __double2half((double)(fa_emu_float(a) * fa_emu_float(b)) + (double)fa_emu_float(c));
 }
 static inline __half __hmax(__half a, __half b) { return fa_emu_half(fmaxf(fa_emu_float(a), fa_emu_float(b))); }
@@ -110,9 +156,9 @@ static inline __half hsqrt(__half a) { return fa_emu_half(sqrtf(fa_emu_float(a))
 static inline __half hrsqrt(__half a) { return fa_emu_half(1.0f / sqrtf(fa_emu_float(a))); }
 static inline __half hrcp(__half a) { return fa_emu_half(1.0f / fa_emu_float(a)); }
 
-#define FA_EMU_HALF2_1(name2, name1) \
+#define FA_EMU_HALF2_1(name2, name1)                                                                                   \
     static inline __half2 name2(__half2 a) { return {name1(a.x), name1(a.y)}; }
-#define FA_EMU_HALF2_2(name2, name1) \
+#define FA_EMU_HALF2_2(name2, name1)                                                                                   \
     static inline __half2 name2(__half2 a, __half2 b) { return {name1(a.x, b.x), name1(a.y, b.y)}; }
 FA_EMU_HALF2_1(__hneg2, __hneg)
 FA_EMU_HALF2_1(__habs2, __habs)
@@ -130,12 +176,15 @@ FA_EMU_HALF2_2(__hmax2, __hmax)
 FA_EMU_HALF2_2(__hmin2, __hmin)
 #undef FA_EMU_HALF2_1
 #undef FA_EMU_HALF2_2
-static inline __half2 __hfma2(__half2 a, __half2 b, __half2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }
+static inline __half2 __hfma2(__half2 a, __half2 b, __half2 c)
+{
+    return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
+}
 
-#define FA_EMU_HALF_OP(op, name)                                                                  \
-    static inline __half operator op(__half a, __half b) { return name(a, b); }                   \
-    static inline __half &operator op##=(__half &a, __half b) { return a = name(a, b); }          \
-    static inline __half2 operator op(__half2 a, __half2 b) { return {name(a.x, b.x), name(a.y, b.y)}; } \
+#define FA_EMU_HALF_OP(op, name)                                                                                       \
+    static inline __half operator op(__half a, __half b) { return name(a, b); }                                        \
+    static inline __half &operator op##=(__half &a, __half b) { return a = name(a, b); }                               \
+    static inline __half2 operator op(__half2 a, __half2 b) { return {name(a.x, b.x), name(a.y, b.y)}; }               \
     static inline __half2 &operator op##=(__half2 &a, __half2 b) { return a = __half2(name(a.x, b.x), name(a.y, b.y)); }
 FA_EMU_HALF_OP(+, __hadd)
 FA_EMU_HALF_OP(-, __hsub)
@@ -144,8 +193,8 @@ FA_EMU_HALF_OP(/, __hdiv)
 #undef FA_EMU_HALF_OP
 static inline __half operator-(__half a) { return __hneg(a); }
 
-#define FA_EMU_HALF_COMPARE(op, name)                                                             \
-    static inline bool operator op(__half a, __half b) { return fa_emu_float(a) op fa_emu_float(b); } \
+#define FA_EMU_HALF_COMPARE(op, name)                                                                                  \
+    static inline bool operator op(__half a, __half b) { return fa_emu_float(a) op fa_emu_float(b); }                  \
     static inline bool name(__half a, __half b) { return fa_emu_float(a) op fa_emu_float(b); }
 FA_EMU_HALF_COMPARE(==, __heq)
 FA_EMU_HALF_COMPARE(!=, __hne)

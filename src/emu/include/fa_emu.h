@@ -30,7 +30,8 @@
 
 /* Dynamic shared memory: one heap block per CUDA block, of the launch's size and not a byte more. */
 #define FA_SHARED(type, name) type *name = reinterpret_cast<type *>(fa_emu_now()->smem)
-/* Static shared memory: one section of the object, filled with NaN before every block. `extern __shared__` is FA_SHARED's business. */
+/* Static shared memory: one section of the object, filled with NaN before every block. `extern __shared__` is
+ * FA_SHARED's business. */
 #define __shared__ static __attribute__((section("fa_shared")))
 
 #if defined(__SANITIZE_THREAD__)
@@ -46,7 +47,8 @@
 
 /* The core points this at the running CUDA thread before it switches to it. */
 static thread_local fa_emu_thread *fa_emu_slot_value __attribute__((tls_model("initial-exec")));
-extern "C" __attribute__((visibility("default"), no_sanitize("address", "thread"))) fa_emu_thread **fa_emu_slot(void) {
+extern "C" __attribute__((visibility("default"), no_sanitize("address", "thread"))) fa_emu_thread **fa_emu_slot(void)
+{
     return &fa_emu_slot_value;
 }
 extern "C" {

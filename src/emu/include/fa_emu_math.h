@@ -3,8 +3,8 @@
 #ifndef FA_EMU_MATH_H
 #define FA_EMU_MATH_H
 
-#define FA_EMU_MINMAX(T)                                                    \
-    static inline T min(T a, T b) { return b < a ? b : a; }                 \
+#define FA_EMU_MINMAX(T)                                                                                               \
+    static inline T min(T a, T b) { return b < a ? b : a; }                                                            \
     static inline T max(T a, T b) { return b > a ? b : a; }
 FA_EMU_MINMAX(int)
 FA_EMU_MINMAX(unsigned)
@@ -43,7 +43,8 @@ static inline float __fmul_rn(float x, float y) { return x * y; }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 static inline float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }
 
-template <typename To, typename From> static inline To fa_emu_bits(From from) {
+template <typename To, typename From> static inline To fa_emu_bits(From from)
+{
     static_assert(sizeof(To) == sizeof(From), "");
     To to;
     memcpy((void *)&to, &from, sizeof to);
@@ -69,7 +70,8 @@ static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-static inline unsigned __brev(unsigned x) {
+static inline unsigned __brev(unsigned x)
+{
     unsigned r = 0;
     for (int i = 0; i < 32; i++)
         r |= (x >> i & 1u) << (31 - i);
@@ -78,7 +80,8 @@ static inline unsigned __brev(unsigned x) {
 static inline int __mul24(int x, int y) { return (int)((long long)(x << 8 >> 8) * (y << 8 >> 8)); }
 static inline int __mulhi(int x, int y) { return (int)((long long)x * y >> 32); }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long long)x * y >> 32); }
-static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s)
+{
     const unsigned long long both = (unsigned long long)y << 32 | x;
     unsigned r = 0;
     for (int i = 0; i < 4; i++) {
@@ -87,10 +90,12 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
     }
     return r;
 }
-static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shift) {
+static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shift)
+{
     return (unsigned)((((unsigned long long)hi << 32 | lo) << (shift & 31)) >> 32);
 }
-static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift) {
+static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift)
+{
     return (unsigned)(((unsigned long long)hi << 32 | lo) >> (shift & 31));
 }
 
@@ -108,16 +113,25 @@ template <typename T> static inline void __stwt(T *p, T v) { *p = v; }
 static inline size_t __cvta_generic_to_shared(const void *p) { return (size_t)p; }
 
 /* There is no clock worth reading: these count calls. */
-static inline long long clock64() { static thread_local long long now; return ++now; }
+static inline long long clock64()
+{
+    static thread_local long long now;
+    return ++now;
+}
 static inline int clock() { return (int)clock64(); }
 static inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
 
-static inline void __trap(FA_EMU_HERE) { fa_emu_now()->api->fail("trap", "__trap", FA_EMU_THERE); __builtin_unreachable(); }
+static inline void __trap(FA_EMU_HERE)
+{
+    fa_emu_now()->api->fail("trap", "__trap", FA_EMU_THERE);
+    __builtin_unreachable();
+}
 static inline void __builtin_assume(bool) {}
 
 /* assert stops the block like a trap does. */
 #include <assert.h>
 #undef assert
-#define assert(condition) ((condition) ? (void)0 : fa_emu_now()->api->fail("trap", "assert: " #condition, __FILE__, __LINE__))
+#define assert(condition)                                                                                              \
+    ((condition) ? (void)0 : fa_emu_now()->api->fail("trap", "assert: " #condition, __FILE__, __LINE__))
 
 #endif

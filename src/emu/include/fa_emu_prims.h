@@ -11,7 +11,8 @@ extern "C" void *__asan_region_is_poisoned(void *begin, size_t size);
 #endif
 
 /* The core's own accesses are invisible to the sanitizers: these say, in the kernel's place, what it will touch. */
-static inline __attribute__((always_inline)) void fa_emu_touch(const void *address, size_t size, bool write) {
+static inline __attribute__((always_inline)) void fa_emu_touch(const void *address, size_t size, bool write)
+{
     (void)address, (void)size, (void)write;
 #if FA_EMU_ASAN
     volatile char *bad = size ? (volatile char *)__asan_region_is_poisoned((void *)address, size) : nullptr;
@@ -28,23 +29,29 @@ static inline __attribute__((always_inline)) void fa_emu_touch(const void *addre
 #endif
 }
 
-static inline void fa_emu_aligned(const void *address, size_t align, const char *what, const char *file, int line) {
+static inline void fa_emu_aligned(const void *address, size_t align, const char *what, const char *file, int line)
+{
     if ((uintptr_t)address % align)
         fa_emu_now()->api->fail("misaligned", what, file, line);
 }
 
-static inline __attribute__((always_inline)) void fa_emu_cp_async(void *dst_s, const void *src_g, int size, int bytes, const char *file, int line) {
+static inline __attribute__((always_inline)) void fa_emu_cp_async(void *dst_s, const void *src_g, int size, int bytes,
+                                                                  const char *file, int line)
+{
     fa_emu_touch(src_g, bytes > 0 ? bytes : 0, false);
     fa_emu_touch(dst_s, size, true);
     fa_emu_now()->api->cp_async(dst_s, src_g, size, bytes, file, line);
 }
-static inline void cp_async_16(void *dst_s, const void *src_g, int src_bytes = 16, FA_EMU_HERE) {
+static inline void cp_async_16(void *dst_s, const void *src_g, int src_bytes = 16, FA_EMU_HERE)
+{
     fa_emu_cp_async(dst_s, src_g, 16, src_bytes, FA_EMU_THERE);
 }
-static inline void cp_async_8(void *dst_s, const void *src_g, int src_bytes = 8, FA_EMU_HERE) {
+static inline void cp_async_8(void *dst_s, const void *src_g, int src_bytes = 8, FA_EMU_HERE)
+{
     fa_emu_cp_async(dst_s, src_g, 8, src_bytes, FA_EMU_THERE);
 }
-static inline void cp_async_4(void *dst_s, const void *src_g, int src_bytes = 4, FA_EMU_HERE) {
+static inline void cp_async_4(void *dst_s, const void *src_g, int src_bytes = 4, FA_EMU_HERE)
+{
     fa_emu_cp_async(dst_s, src_g, 4, src_bytes, FA_EMU_THERE);
 }
 static inline void cp_async_commit() { fa_emu_now()->api->cp_async_commit(); }
@@ -53,8 +60,9 @@ static inline void cp_async_wait_all() { fa_emu_now()->api->cp_async_wait(0, 1);
 
 /* Every lane reads the row it names and hands it in; the core deals the elements out. */
 template <int N>
-static inline __attribute__((always_inline)) void fa_emu_ldmatrix(unsigned (&r)[N], const void *row_s, bool trans, const char *name,
-                                                                  const char *file, int line) {
+static inline __attribute__((always_inline)) void fa_emu_ldmatrix(unsigned (&r)[N], const void *row_s, bool trans,
+                                                                  const char *name, const char *file, int line)
+{
     alignas(16) unsigned char row[16] = {};
     fa_emu_op op = fa_emu_op_make(FA_EMU_LDMATRIX, trans, name, ~0u, file, line);
     if ((int)fa_emu_now()->lane < 8 * N) {
@@ -67,28 +75,35 @@ static inline __attribute__((always_inline)) void fa_emu_ldmatrix(unsigned (&r)[
     op.d = r;
     fa_emu_wait(op);
 }
-static inline void ldmatrix_x1(unsigned (&r)[1], const void *row_s, FA_EMU_HERE) {
+static inline void ldmatrix_x1(unsigned (&r)[1], const void *row_s, FA_EMU_HERE)
+{
     fa_emu_ldmatrix(r, row_s, false, "ldmatrix_x1", FA_EMU_THERE);
 }
-static inline void ldmatrix_x2(unsigned (&r)[2], const void *row_s, FA_EMU_HERE) {
+static inline void ldmatrix_x2(unsigned (&r)[2], const void *row_s, FA_EMU_HERE)
+{
     fa_emu_ldmatrix(r, row_s, false, "ldmatrix_x2", FA_EMU_THERE);
 }
-static inline void ldmatrix_x4(unsigned (&r)[4], const void *row_s, FA_EMU_HERE) {
+static inline void ldmatrix_x4(unsigned (&r)[4], const void *row_s, FA_EMU_HERE)
+{
     fa_emu_ldmatrix(r, row_s, false, "ldmatrix_x4", FA_EMU_THERE);
 }
-static inline void ldmatrix_x1_trans(unsigned (&r)[1], const void *row_s, FA_EMU_HERE) {
+static inline void ldmatrix_x1_trans(unsigned (&r)[1], const void *row_s, FA_EMU_HERE)
+{
     fa_emu_ldmatrix(r, row_s, true, "ldmatrix_x1_trans", FA_EMU_THERE);
 }
-static inline void ldmatrix_x2_trans(unsigned (&r)[2], const void *row_s, FA_EMU_HERE) {
+static inline void ldmatrix_x2_trans(unsigned (&r)[2], const void *row_s, FA_EMU_HERE)
+{
     fa_emu_ldmatrix(r, row_s, true, "ldmatrix_x2_trans", FA_EMU_THERE);
 }
-static inline void ldmatrix_x4_trans(unsigned (&r)[4], const void *row_s, FA_EMU_HERE) {
+static inline void ldmatrix_x4_trans(unsigned (&r)[4], const void *row_s, FA_EMU_HERE)
+{
     fa_emu_ldmatrix(r, row_s, true, "ldmatrix_x4_trans", FA_EMU_THERE);
 }
 
 template <int N>
-static inline __attribute__((always_inline)) void fa_emu_stmatrix(void *row_s, const unsigned (&r)[N], bool trans, const char *name,
-                                                                  const char *file, int line) {
+static inline __attribute__((always_inline)) void fa_emu_stmatrix(void *row_s, const unsigned (&r)[N], bool trans,
+                                                                  const char *name, const char *file, int line)
+{
     alignas(16) unsigned char row[16];
     fa_emu_op op = fa_emu_op_make(FA_EMU_STMATRIX, trans, name, ~0u, file, line);
     op.arg = trans ? -N : N;
@@ -101,42 +116,52 @@ static inline __attribute__((always_inline)) void fa_emu_stmatrix(void *row_s, c
         memcpy(row_s, row, 16);
     }
 }
-static inline void stmatrix_x2(void *row_s, const unsigned (&r)[2], FA_EMU_HERE) {
+static inline void stmatrix_x2(void *row_s, const unsigned (&r)[2], FA_EMU_HERE)
+{
     fa_emu_stmatrix(row_s, r, false, "stmatrix_x2", FA_EMU_THERE);
 }
-static inline void stmatrix_x4(void *row_s, const unsigned (&r)[4], FA_EMU_HERE) {
+static inline void stmatrix_x4(void *row_s, const unsigned (&r)[4], FA_EMU_HERE)
+{
     fa_emu_stmatrix(row_s, r, false, "stmatrix_x4", FA_EMU_THERE);
 }
-static inline void stmatrix_x4_trans(void *row_s, const unsigned (&r)[4], FA_EMU_HERE) {
+static inline void stmatrix_x4_trans(void *row_s, const unsigned (&r)[4], FA_EMU_HERE)
+{
     fa_emu_stmatrix(row_s, r, true, "stmatrix_x4_trans", FA_EMU_THERE);
 }
 
-static inline void fa_emu_mma(int mode, const char *name, void *d, const unsigned *a, const unsigned *b, const char *file, int line) {
+static inline void fa_emu_mma(int mode, const char *name, void *d, const unsigned *a, const unsigned *b,
+                              const char *file, int line)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_MMA, mode, name, ~0u, file, line);
     op.a = a;
     op.b = b;
     op.d = d;
     fa_emu_wait(op);
 }
-static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], FA_EMU_HERE) {
+static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], FA_EMU_HERE)
+{
     fa_emu_mma(FA_EMU_MMA_F32, "mma_m16n8k16", d, a, b, FA_EMU_THERE);
 }
-static inline void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2], FA_EMU_HERE) {
+static inline void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2], FA_EMU_HERE)
+{
     fa_emu_mma(FA_EMU_MMA_F16, "mma_m16n8k16_f16", d, a, b, FA_EMU_THERE);
 }
 
 static inline float exp2_approx(float x) { return exp2f(x); }
-static inline unsigned pack_half2(float lo, float hi) {
+static inline unsigned pack_half2(float lo, float hi)
+{
     const half2 h = __floats2half2_rn(lo, hi);
     unsigned bits;
     memcpy(&bits, &h, sizeof bits);
     return bits;
 }
-static inline void st_global_16(void *to_g, uint4 value, FA_EMU_HERE) {
+static inline void st_global_16(void *to_g, uint4 value, FA_EMU_HERE)
+{
     fa_emu_aligned(to_g, 16, "st_global_16", FA_EMU_THERE);
     *(uint4 *)to_g = value;
 }
-static inline uint4 ld_global_nc_16(const void *from_g, FA_EMU_HERE) {
+static inline uint4 ld_global_nc_16(const void *from_g, FA_EMU_HERE)
+{
     fa_emu_aligned(from_g, 16, "ld_global_nc_16", FA_EMU_THERE);
     return *(const uint4 *)from_g;
 }

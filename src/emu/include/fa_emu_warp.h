@@ -2,7 +2,8 @@
 #ifndef FA_EMU_WARP_H
 #define FA_EMU_WARP_H
 
-static inline fa_emu_op fa_emu_op_make(int kind, int mode, const char *name, unsigned mask, const char *file, int line) {
+static inline fa_emu_op fa_emu_op_make(int kind, int mode, const char *name, unsigned mask, const char *file, int line)
+{
     fa_emu_op op = {};
     op.kind = kind;
     op.mode = mode;
@@ -13,33 +14,44 @@ static inline fa_emu_op fa_emu_op_make(int kind, int mode, const char *name, uns
     return op;
 }
 
-static inline uint64_t fa_emu_wait(fa_emu_op &op) {
+static inline uint64_t fa_emu_wait(fa_emu_op &op)
+{
     fa_emu_now()->api->wait(&op);
     return op.result;
 }
 
 /* Block barriers. */
-static inline uint64_t fa_emu_barrier(const char *name, int mode, int id, int threads, int predicate, const char *file, int line) {
+static inline uint64_t fa_emu_barrier(const char *name, int mode, int id, int threads, int predicate, const char *file,
+                                      int line)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_BARRIER, mode, name, ~0u, file, line);
     op.arg = id;
     op.width = threads;
     op.value = predicate != 0;
     return fa_emu_wait(op);
 }
-static inline void __syncthreads(FA_EMU_HERE) { fa_emu_barrier("__syncthreads", FA_EMU_BAR_NONE, 0, 0, 0, FA_EMU_THERE); }
-static inline int __syncthreads_count(int p, FA_EMU_HERE) {
+static inline void __syncthreads(FA_EMU_HERE)
+{
+    fa_emu_barrier("__syncthreads", FA_EMU_BAR_NONE, 0, 0, 0, FA_EMU_THERE);
+}
+static inline int __syncthreads_count(int p, FA_EMU_HERE)
+{
     return (int)fa_emu_barrier("__syncthreads_count", FA_EMU_BAR_COUNT, 0, 0, p, FA_EMU_THERE);
 }
-static inline int __syncthreads_and(int p, FA_EMU_HERE) {
+static inline int __syncthreads_and(int p, FA_EMU_HERE)
+{
     return (int)fa_emu_barrier("__syncthreads_and", FA_EMU_BAR_AND, 0, 0, p, FA_EMU_THERE);
 }
-static inline int __syncthreads_or(int p, FA_EMU_HERE) {
+static inline int __syncthreads_or(int p, FA_EMU_HERE)
+{
     return (int)fa_emu_barrier("__syncthreads_or", FA_EMU_BAR_OR, 0, 0, p, FA_EMU_THERE);
 }
-static inline void bar_sync(int id, int threads, FA_EMU_HERE) {
+static inline void bar_sync(int id, int threads, FA_EMU_HERE)
+{
     fa_emu_barrier("bar_sync", FA_EMU_BAR_NONE, id, threads, 0, FA_EMU_THERE);
 }
-static inline void bar_arrive(int id, int threads, FA_EMU_HERE) {
+static inline void bar_arrive(int id, int threads, FA_EMU_HERE)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_BARRIER, FA_EMU_BAR_NONE, "bar_arrive", ~0u, FA_EMU_THERE);
     op.arg = id;
     op.width = threads;
@@ -47,35 +59,44 @@ static inline void bar_arrive(int id, int threads, FA_EMU_HERE) {
 }
 
 /* The warp. */
-static inline void __syncwarp(unsigned mask = 0xffffffffu, FA_EMU_HERE) {
+static inline void __syncwarp(unsigned mask = 0xffffffffu, FA_EMU_HERE)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_SYNCWARP, 0, "__syncwarp", mask, FA_EMU_THERE);
     fa_emu_wait(op);
 }
 /* Lanes that can be together at this line: as many as there are. */
-static inline unsigned __activemask(FA_EMU_HERE) {
+static inline unsigned __activemask(FA_EMU_HERE)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_ACTIVEMASK, 0, "__activemask", ~0u, FA_EMU_THERE);
     return (unsigned)fa_emu_wait(op);
 }
-static inline unsigned fa_emu_vote(const char *name, int mode, unsigned mask, int predicate, const char *file, int line) {
+static inline unsigned fa_emu_vote(const char *name, int mode, unsigned mask, int predicate, const char *file, int line)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_VOTE, mode, name, mask, file, line);
     op.value = predicate != 0;
     return (unsigned)fa_emu_wait(op);
 }
-static inline unsigned __ballot_sync(unsigned mask, int p, FA_EMU_HERE) {
+static inline unsigned __ballot_sync(unsigned mask, int p, FA_EMU_HERE)
+{
     return fa_emu_vote("__ballot_sync", FA_EMU_VOTE_BALLOT, mask, p, FA_EMU_THERE);
 }
-static inline int __any_sync(unsigned mask, int p, FA_EMU_HERE) {
+static inline int __any_sync(unsigned mask, int p, FA_EMU_HERE)
+{
     return (int)fa_emu_vote("__any_sync", FA_EMU_VOTE_ANY, mask, p, FA_EMU_THERE);
 }
-static inline int __all_sync(unsigned mask, int p, FA_EMU_HERE) {
+static inline int __all_sync(unsigned mask, int p, FA_EMU_HERE)
+{
     return (int)fa_emu_vote("__all_sync", FA_EMU_VOTE_ALL, mask, p, FA_EMU_THERE);
 }
-static inline int __uni_sync(unsigned mask, int p, FA_EMU_HERE) {
+static inline int __uni_sync(unsigned mask, int p, FA_EMU_HERE)
+{
     return (int)fa_emu_vote("__uni_sync", FA_EMU_VOTE_UNI, mask, p, FA_EMU_THERE);
 }
 
 template <typename T>
-static inline T fa_emu_shuffle(const char *name, int mode, unsigned mask, T value, int arg, int width, const char *file, int line) {
+static inline T fa_emu_shuffle(const char *name, int mode, unsigned mask, T value, int arg, int width, const char *file,
+                               int line)
+{
     static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "a shuffle moves 2, 4 or 8 bytes");
     fa_emu_op op = fa_emu_op_make(FA_EMU_SHUFFLE, mode, name, mask, file, line);
     op.arg = arg;
@@ -85,41 +106,54 @@ static inline T fa_emu_shuffle(const char *name, int mode, unsigned mask, T valu
     memcpy((void *)&value, &op.result, sizeof value);
     return value;
 }
-template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, FA_EMU_HERE) {
+template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, FA_EMU_HERE)
+{
     return fa_emu_shuffle("__shfl_sync", FA_EMU_SHFL_IDX, mask, value, lane, width, FA_EMU_THERE);
 }
-template <typename T> static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, FA_EMU_HERE) {
+template <typename T>
+static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, FA_EMU_HERE)
+{
     return fa_emu_shuffle("__shfl_up_sync", FA_EMU_SHFL_UP, mask, value, (int)delta, width, FA_EMU_THERE);
 }
-template <typename T> static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, FA_EMU_HERE) {
+template <typename T>
+static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, FA_EMU_HERE)
+{
     return fa_emu_shuffle("__shfl_down_sync", FA_EMU_SHFL_DOWN, mask, value, (int)delta, width, FA_EMU_THERE);
 }
-template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, FA_EMU_HERE) {
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, FA_EMU_HERE)
+{
     return fa_emu_shuffle("__shfl_xor_sync", FA_EMU_SHFL_XOR, mask, value, lanes, width, FA_EMU_THERE);
 }
 
-template <typename T> static inline unsigned fa_emu_match(const char *name, int mode, unsigned mask, T value, const char *file, int line) {
+template <typename T>
+static inline unsigned fa_emu_match(const char *name, int mode, unsigned mask, T value, const char *file, int line)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_MATCH, mode, name, mask, file, line);
     memcpy(&op.value, &value, sizeof value);
     return (unsigned)fa_emu_wait(op);
 }
-template <typename T> static inline unsigned __match_any_sync(unsigned mask, T value, FA_EMU_HERE) {
+template <typename T> static inline unsigned __match_any_sync(unsigned mask, T value, FA_EMU_HERE)
+{
     return fa_emu_match("__match_any_sync", FA_EMU_MATCH_ANY, mask, value, FA_EMU_THERE);
 }
-template <typename T> static inline unsigned __match_all_sync(unsigned mask, T value, int *same, FA_EMU_HERE) {
+template <typename T> static inline unsigned __match_all_sync(unsigned mask, T value, int *same, FA_EMU_HERE)
+{
     const unsigned lanes = fa_emu_match("__match_all_sync", FA_EMU_MATCH_ALL, mask, value, FA_EMU_THERE);
     *same = lanes != 0;
     return lanes;
 }
 
-static inline unsigned fa_emu_reduce(const char *name, int mode, unsigned mask, unsigned value, const char *file, int line) {
+static inline unsigned fa_emu_reduce(const char *name, int mode, unsigned mask, unsigned value, const char *file,
+                                     int line)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_REDUCE, mode, name, mask, file, line);
     op.value = value;
     return (unsigned)fa_emu_wait(op);
 }
-#define FA_EMU_REDUCE_FN(name, T, mode)                                                            \
-    static inline T name(unsigned mask, T value, FA_EMU_HERE) {                                    \
-        return (T)fa_emu_reduce(#name, mode, mask, (unsigned)value, FA_EMU_THERE);                 \
+#define FA_EMU_REDUCE_FN(name, T, mode)                                                                                \
+    static inline T name(unsigned mask, T value, FA_EMU_HERE)                                                          \
+    {                                                                                                                  \
+        return (T)fa_emu_reduce(#name, mode, mask, (unsigned)value, FA_EMU_THERE);                                     \
     }
 FA_EMU_REDUCE_FN(__reduce_add_sync, int, FA_EMU_REDUCE_ADD)
 FA_EMU_REDUCE_FN(__reduce_add_sync, unsigned, FA_EMU_REDUCE_ADD)
@@ -133,7 +167,8 @@ FA_EMU_REDUCE_FN(__reduce_xor_sync, unsigned, FA_EMU_REDUCE_XOR)
 #undef FA_EMU_REDUCE_FN
 
 /* Others get a turn: for loops that wait for memory. */
-static inline void __nanosleep(unsigned, FA_EMU_HERE) {
+static inline void __nanosleep(unsigned, FA_EMU_HERE)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_YIELD, 0, "__nanosleep", ~0u, FA_EMU_THERE);
     fa_emu_wait(op);
 }
@@ -144,7 +179,8 @@ static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CS
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 /* Atomics are relaxed, as on the device. */
-template <typename T, typename F> static inline T fa_emu_atomic(T *address, F next) {
+template <typename T, typename F> static inline T fa_emu_atomic(T *address, F next)
+{
     T old, wanted;
     __atomic_load(address, &old, __ATOMIC_RELAXED);
     do {
@@ -152,13 +188,19 @@ template <typename T, typename F> static inline T fa_emu_atomic(T *address, F ne
     } while (!__atomic_compare_exchange(address, &old, &wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return old;
 }
-template <typename T> struct fa_emu_same { typedef T type; };
+template <typename T> struct fa_emu_same {
+    typedef T type;
+};
 template <typename T> using fa_emu_as = typename fa_emu_same<T>::type;
-#define FA_EMU_ATOMIC_FN(name, expression)                                                         \
-    template <typename T> static inline T name(T *address, fa_emu_as<T> value) {                   \
-        return fa_emu_atomic(address, [=](T old) -> T { return expression; });                     \
-    }                                                                                              \
-    template <typename T> static inline T name##_block(T *address, fa_emu_as<T> value) { return name(address, value); } \
+#define FA_EMU_ATOMIC_FN(name, expression)                                                                             \
+    template <typename T> static inline T name(T *address, fa_emu_as<T> value)                                         \
+    {                                                                                                                  \
+        return fa_emu_atomic(address, [=](T old) -> T { return expression; });                                         \
+    }                                                                                                                  \
+    template <typename T> static inline T name##_block(T *address, fa_emu_as<T> value)                                 \
+    {                                                                                                                  \
+        return name(address, value);                                                                                   \
+    }                                                                                                                  \
     template <typename T> static inline T name##_system(T *address, fa_emu_as<T> value) { return name(address, value); }
 FA_EMU_ATOMIC_FN(atomicAdd, old + value)
 FA_EMU_ATOMIC_FN(atomicSub, old - value)
@@ -171,7 +213,8 @@ FA_EMU_ATOMIC_FN(atomicAnd, old &value)
 FA_EMU_ATOMIC_FN(atomicOr, old | value)
 FA_EMU_ATOMIC_FN(atomicXor, old ^ value)
 #undef FA_EMU_ATOMIC_FN
-template <typename T> static inline T atomicCAS(T *address, fa_emu_as<T> compare, fa_emu_as<T> value) {
+template <typename T> static inline T atomicCAS(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
+{
     T old = compare;
     __atomic_compare_exchange(address, &old, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return old;

@@ -8,14 +8,21 @@
 #include "fa_emu.h"
 #endif
 
-namespace nvcuda {
-namespace wmma {
+namespace nvcuda
+{
+namespace wmma
+{
 
-struct matrix_a {};
-struct matrix_b {};
-struct accumulator {};
-struct row_major {};
-struct col_major {};
+struct matrix_a {
+};
+struct matrix_b {
+};
+struct accumulator {
+};
+struct row_major {
+};
+struct col_major {
+};
 enum layout_t { mem_row_major, mem_col_major };
 
 template <typename Use, int M, int N, int K, typename T, typename Layout = void> struct fragment {
@@ -39,27 +46,38 @@ struct fragment<matrix_b, 16, 16, 16, half, Layout> : fa_emu_fragment<half, FA_E
     typedef Layout layout;
 };
 template <>
-struct fragment<accumulator, 16, 16, 16, float, void> : fa_emu_fragment<float, FA_EMU_FRAG_ACC_LEN, FA_EMU_FRAG_ACC_F32> {};
+struct fragment<accumulator, 16, 16, 16, float, void>
+    : fa_emu_fragment<float, FA_EMU_FRAG_ACC_LEN, FA_EMU_FRAG_ACC_F32> {
+};
 template <>
-struct fragment<accumulator, 16, 16, 16, half, void> : fa_emu_fragment<half, FA_EMU_FRAG_ACC_LEN, FA_EMU_FRAG_ACC_F16> {};
+struct fragment<accumulator, 16, 16, 16, half, void> : fa_emu_fragment<half, FA_EMU_FRAG_ACC_LEN, FA_EMU_FRAG_ACC_F16> {
+};
 
-template <typename Layout> struct fa_emu_by_row { static constexpr bool value = false; };
-template <> struct fa_emu_by_row<row_major> { static constexpr bool value = true; };
+template <typename Layout> struct fa_emu_by_row {
+    static constexpr bool value = false;
+};
+template <> struct fa_emu_by_row<row_major> {
+    static constexpr bool value = true;
+};
 
-static inline void fa_emu_converge(const char *name, const char *file, int line) {
+static inline void fa_emu_converge(const char *name, const char *file, int line)
+{
     fa_emu_op op = fa_emu_op_make(FA_EMU_CONVERGE, 0, name, ~0u, file, line);
     fa_emu_wait(op);
 }
 
 /* Rules of the programming guide: pointer on 256 bits, leading dimension a multiple of 16 bytes. */
-template <typename T> static inline void fa_emu_wmma_address(const T *p, unsigned ldm, const char *file, int line) {
+template <typename T> static inline void fa_emu_wmma_address(const T *p, unsigned ldm, const char *file, int line)
+{
     fa_emu_aligned(p, 32, "WMMA: the tile is not 32-byte aligned", file, line);
     if (ldm * sizeof(T) % 16)
         fa_emu_now()->api->fail("misaligned", "WMMA: the leading dimension is no multiple of 16 bytes", file, line);
 }
 
 template <typename F, typename T>
-static inline __attribute__((always_inline)) void fa_emu_wmma_load(F &f, const T *p, unsigned ldm, bool by_row, const char *file, int line) {
+static inline __attribute__((always_inline)) void fa_emu_wmma_load(F &f, const T *p, unsigned ldm, bool by_row,
+                                                                   const char *file, int line)
+{
     fa_emu_wmma_address(p, ldm, file, line);
     const uint16_t *map = F::map();
     for (int i = 0; i < F::num_elements; i++) {
@@ -70,16 +88,22 @@ static inline __attribute__((always_inline)) void fa_emu_wmma_load(F &f, const T
 }
 
 template <typename Use, typename Layout>
-static inline void load_matrix_sync(fragment<Use, 16, 16, 16, half, Layout> &f, const half *p, unsigned ldm, FA_EMU_HERE) {
+static inline void load_matrix_sync(fragment<Use, 16, 16, 16, half, Layout> &f, const half *p, unsigned ldm,
+                                    FA_EMU_HERE)
+{
     fa_emu_wmma_load(f, p, ldm, fa_emu_by_row<Layout>::value, FA_EMU_THERE);
 }
 template <typename T>
-static inline void load_matrix_sync(fragment<accumulator, 16, 16, 16, T> &f, const T *p, unsigned ldm, layout_t layout, FA_EMU_HERE) {
+static inline void load_matrix_sync(fragment<accumulator, 16, 16, 16, T> &f, const T *p, unsigned ldm, layout_t layout,
+                                    FA_EMU_HERE)
+{
     fa_emu_wmma_load(f, p, ldm, layout == mem_row_major, FA_EMU_THERE);
 }
 
 template <typename T>
-static inline void store_matrix_sync(T *p, const fragment<accumulator, 16, 16, 16, T> &f, unsigned ldm, layout_t layout, FA_EMU_HERE) {
+static inline void store_matrix_sync(T *p, const fragment<accumulator, 16, 16, 16, T> &f, unsigned ldm, layout_t layout,
+                                     FA_EMU_HERE)
+{
     fa_emu_wmma_address(p, ldm, FA_EMU_THERE);
     fa_emu_converge("store_matrix_sync", FA_EMU_THERE);
     const uint16_t *map = f.map();
@@ -89,15 +113,17 @@ static inline void store_matrix_sync(T *p, const fragment<accumulator, 16, 16, 1
     }
 }
 
-template <typename F, typename V> static inline void fill_fragment(F &f, const V &value) {
+template <typename F, typename V> static inline void fill_fragment(F &f, const V &value)
+{
     for (int i = 0; i < F::num_elements; i++)
         f.x[i] = value;
 }
 
 template <typename D, typename LA, typename LB, typename C>
 static inline void mma_sync(fragment<accumulator, 16, 16, 16, D> &d, const fragment<matrix_a, 16, 16, 16, half, LA> &a,
-                            const fragment<matrix_b, 16, 16, 16, half, LB> &b, const fragment<accumulator, 16, 16, 16, C> &c,
-                            bool saturate = false, FA_EMU_HERE) {
+                            const fragment<matrix_b, 16, 16, 16, half, LB> &b,
+                            const fragment<accumulator, 16, 16, 16, C> &c, bool saturate = false, FA_EMU_HERE)
+{
     (void)saturate;
     fa_emu_op op = fa_emu_op_make(FA_EMU_WMMA, 0, "mma_sync", ~0u, FA_EMU_THERE);
     op.width = (sizeof(C) == 2 ? FA_EMU_WMMA_C_F16 : 0) | (sizeof(D) == 2 ? FA_EMU_WMMA_D_F16 : 0);
