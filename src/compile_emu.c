@@ -147,7 +147,9 @@ static fa_status explain_failure(const char *log, fa_reason *why)
     if (fa_log_static_assert(log, text, sizeof text))
         return fa_refuse(why, FA_INFEASIBLE, "%s", text);
     fa_log_errors(log, text, sizeof text);
-    return fa_refuse(why, FA_COMPILE_ERROR, "%s", text);
+    const bool dynamic = strstr(log, "extern __shared__") != NULL;
+    return fa_refuse(why, FA_COMPILE_ERROR, "%s%s", text,
+                     dynamic ? "\n(dynamic shared memory: FA_SHARED(type, name) of kernels/prims.cuh works on both devices)" : "");
 }
 
 static fa_status build(const emu_job *work, fa_cache_entry *entry, fa_reason *why)
