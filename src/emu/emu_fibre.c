@@ -17,10 +17,8 @@ __asm__(".text\n.globl fa_emu_jump\n.hidden fa_emu_jump\n.type fa_emu_jump,@func
         "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
         "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
         "  ret\n.size fa_emu_jump,.-fa_emu_jump\n");
-enum {
-    FRAME_WORDS = 8,
-    FRAME_RETURN = 6
-}; /* six registers, the return address, one word that keeps the ABI's alignment */
+/* six registers, the return address, one word that keeps the ABI's alignment */
+enum { FRAME_WORDS = 8, FRAME_RETURN = 6 };
 #elif defined(__aarch64__)
 __asm__(".text\n.globl fa_emu_jump\n.hidden fa_emu_jump\n.type fa_emu_jump,%function\nfa_emu_jump:\n"
         "  sub sp, sp, #160\n"
