@@ -14,7 +14,7 @@ fa_status fa_cublas_api_open(fa_cublas_api *api, fa_reason *why)
     } symbols[] = {
         {"cublasCreate_v2", &api->create},
         {"cublasDestroy_v2", &api->destroy},
-        {"cublasGetVersion_v2", &api->get_version},
+        {"cublasGetProperty", &api->get_property},
         {"cublasSetStream_v2", &api->set_stream},
         {"cublasSetWorkspace_v2", &api->set_workspace},
         {"cublasSetMathMode", &api->set_math_mode},

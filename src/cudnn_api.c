@@ -2,6 +2,7 @@
 
 #include "lib_open.h"
 
+#include <stdio.h>
 #include <string.h>
 
 fa_status fa_cudnn_api_open(fa_cudnn_api *api, fa_reason *why)
@@ -29,6 +30,8 @@ fa_status fa_cudnn_api_open(fa_cudnn_api *api, fa_reason *why)
         if (!fa_library_find(api->library, symbols[i].symbol, symbols[i].function_pointer))
             return fa_refuse(why, FA_NOT_RUN, "the cuDNN library is too old: it has no %s", symbols[i].symbol);
     api->version = api->get_version();
+    snprintf(api->name, sizeof api->name, "cuDNN %zu.%zu.%zu", api->version / 10000, api->version / 100 % 100,
+             api->version % 100);
     return FA_PASS;
 }
 
@@ -43,6 +46,5 @@ fa_status fa_cudnn_check(const fa_cudnn_api *api, int code, fa_status status, co
         words[--size] = '\0';
     for (char *end = words; (end = strchr(end, '\n')) != NULL;)
         *end = ' ';
-    return fa_refuse(why, status, "cuDNN %zu.%zu.%zu: %s: %s: %s", api->version / 10000, api->version / 100 % 100,
-                     api->version % 100, call, api->error_string(code), words);
+    return fa_refuse(why, status, "%s: %s: %s: %s", api->name, call, api->error_string(code), words);
 }

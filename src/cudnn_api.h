@@ -1,5 +1,6 @@
-/* The part of cuDNN's backend API that the `cudnn` baseline calls, declared here so that a machine without its headers builds the
- * same binary. Values are those of cudnn_graph.h (NVIDIA, cuDNN 9.19 backend API); tests/unit/test_lib_abi.c compares them. */
+/* The part of cuDNN's backend API that the `cudnn` baseline calls, declared here so that a machine without its headers
+ * builds the same binary. Values are those of cudnn_graph.h (NVIDIA, cuDNN 9.19 backend API); tests/unit/test_lib_abi.c
+ * compares them. */
 #ifndef FA_CUDNN_API_H
 #define FA_CUDNN_API_H
 
@@ -95,7 +96,8 @@ enum {
 
 typedef struct fa_cudnn_api {
     void *library;
-    size_t version; /* 91900 for 9.19.0 */
+    size_t version; /* 91900 */
+    char name[32];  /* "cuDNN 9.19.0" */
     size_t (*get_version)(void);
     const char *(*error_string)(int status);
     void (*last_error_string)(char *text, size_t size);

@@ -1,22 +1,24 @@
 /* The `cublas` baseline: S = Q K^T by strided-batched GEMM, a softmax kernel of ours, O = P V by strided-batched GEMM.
  *
- * S is FP32: it is the raw accumulator, so that the baseline can serve as a reference and no score overflows FP16; P is FP16 and
- * lies over S, row by row, which keeps the workspace at 4 bytes per score. Both GEMMs take FP16 and accumulate in FP32.
- * The query heads that share a K/V head are consecutive, so their rows are one tall matrix: grouped-query attention is a
- * batch over K/V heads of (group * seq_q) x seq_kv. Work is cut into chunks of at most FA_CUBLAS_SCORE_BYTES of scores: several
- * K/V heads, or, where one alone is larger, some of its rows. The causal mask is applied by the softmax; the GEMMs do all of S. */
+ * S is FP32: it is the raw accumulator, so that the baseline can serve as a reference and no score overflows FP16; P is
+ * FP16 and lies over S, row by row, which keeps the workspace at 4 bytes per score. Both GEMMs take FP16 and accumulate
+ * in FP32. The query heads that share a K/V head are consecutive, so their rows are one tall matrix: grouped-query
+ * attention is a batch over K/V heads of (group * seq_q) x seq_kv. Work is cut into chunks of at most
+ * FA_CUBLAS_SCORE_BYTES of scores: several K/V heads, or, where one alone is larger, some of its rows. The causal mask
+ * is applied by the softmax; the GEMMs do all of S. */
 #include "cublas_api.h"
 #include "device_cuda.h"
 
 #include <stdlib.h>
 
-#ifndef FA_CUBLAS_SCORE_BYTES
 #define FA_CUBLAS_SCORE_BYTES ((int64_t)1 << 30)
-#endif
 /* What cuBLAS's manual recommends for Hopper. Ours, so that capture into a graph is legal. */
 #define FA_CUBLAS_WORKSPACE_BYTES ((size_t)32 << 20)
 
-enum { MAX_BATCH = 32768, SOFTMAX_THREADS = 256, SOFTMAX_ROWS = 8 };
+enum { MAX_BATCH = 32768 };
+/* Of kernels/lib_softmax.cu: keys that a warp keeps in registers, most warps to a row, rows in a block of one-warp
+ * rows. */
+enum { SOFTMAX_KEYS = 512, SOFTMAX_TEAM = 8, SOFTMAX_ROWS = 8 };
 
 typedef struct fa_cublas {
     fa_cublas_api api;
@@ -25,8 +27,8 @@ typedef struct fa_cublas {
     CUfunction softmax;
     CUdeviceptr scores, workspace;
     CUstream stream;
-    bool bound; /* stream and workspace are set */
-    int32_t ld; /* floats between rows of S */
+    bool bound;                                 /* stream and workspace are set */
+    int32_t ld;                                 /* floats between rows of S */
     int64_t unit_rows, chunk_rows, chunk_units; /* a unit is one K/V head with all the query rows that read it */
 } fa_cublas;
 
@@ -46,7 +48,8 @@ static int64_t offset_of(int64_t batch, int64_t head, int64_t row, fa_i64 stride
     return batch * stride_b + head * stride_h + row * stride_s;
 }
 
-/* Row-major X is column-major X^T: S^T = K Q^T, so K is the first operand, and the leading dimensions are the row strides. */
+/* Row-major X is column-major X^T: S^T = K Q^T, so K is the first operand, and the leading dimensions are the row
+ * strides. */
 static fa_status multiply_qk(fa_cublas *self, const fa_params *p, const fa_cublas_chunk *chunk, fa_reason *why)
 {
     const int64_t group = p->heads / p->kv_heads, batch = chunk->unit / p->kv_heads, head = chunk->unit % p->kv_heads;
@@ -57,8 +60,8 @@ static fa_status multiply_qk(fa_cublas *self, const fa_params *p, const fa_cubla
     const int status = self->api.gemm_strided_batched(
         self->handle, FA_CUBLAS_OP_T, FA_CUBLAS_OP_N, p->seq_kv, (int)chunk->rows, p->dim, &one, k, FA_CUBLAS_R_16F,
         (int)p->k_stride_s, p->k_stride_h, q, FA_CUBLAS_R_16F, (int)p->q_stride_s, group * p->q_stride_h, &zero,
-        (void *)self->scores, FA_CUBLAS_R_32F, self->ld, chunk->rows * self->ld, (int)chunk->units, FA_CUBLAS_COMPUTE_32F,
-        FA_CUBLAS_GEMM_DEFAULT);
+        (void *)self->scores, FA_CUBLAS_R_32F, self->ld, chunk->rows * self->ld, (int)chunk->units,
+        FA_CUBLAS_COMPUTE_32F, FA_CUBLAS_GEMM_DEFAULT);
     return fa_cublas_check(&self->api, status, "cublasGemmStridedBatchedEx for Q K^T", why);
 }
 
@@ -73,8 +76,8 @@ static fa_status multiply_pv(fa_cublas *self, const fa_params *p, const fa_cubla
     const int status = self->api.gemm_strided_batched(
         self->handle, FA_CUBLAS_OP_N, FA_CUBLAS_OP_N, p->dim, (int)chunk->rows, p->seq_kv, &one, v, FA_CUBLAS_R_16F,
         (int)p->v_stride_s, p->v_stride_h, (const void *)self->scores, FA_CUBLAS_R_16F, 2 * self->ld,
-        2 * chunk->rows * self->ld, &zero, o, FA_CUBLAS_R_16F, (int)p->o_stride_s, group * p->o_stride_h, (int)chunk->units,
-        FA_CUBLAS_COMPUTE_32F, FA_CUBLAS_GEMM_DEFAULT);
+        2 * chunk->rows * self->ld, &zero, o, FA_CUBLAS_R_16F, (int)p->o_stride_s, group * p->o_stride_h,
+        (int)chunk->units, FA_CUBLAS_COMPUTE_32F, FA_CUBLAS_GEMM_DEFAULT);
     return fa_cublas_check(&self->api, status, "cublasGemmStridedBatchedEx for P V", why);
 }
 
@@ -84,10 +87,15 @@ static fa_status launch_softmax(fa_kernel *kernel, const fa_params *p, const fa_
     fa_i64 ld = self->ld, rows = chunk->units * chunk->rows, first_row = chunk->row;
     fa_i32 seq_q = p->seq_q, seq_kv = p->seq_kv, causal = p->causal;
     fa_f32 scale = p->scale;
-    void *arguments[] = {&self->scores, &ld, &rows, &first_row, &seq_q, &seq_kv, &causal, &scale};
-    const unsigned grid = (unsigned)((rows + SOFTMAX_ROWS - 1) / SOFTMAX_ROWS);
-    const CUresult code = kernel->cuda->api.cuLaunchKernel(self->softmax, grid, 1, 1, SOFTMAX_THREADS, 1, 1, 0, self->stream,
-                                                           arguments, NULL);
+    fa_i32 team = 1;
+    while (team < SOFTMAX_TEAM && team * SOFTMAX_KEYS < seq_kv)
+        team *= 2;
+    void *arguments[] = {&self->scores, &ld, &rows, &first_row, &seq_q, &seq_kv, &causal, &scale, &team};
+    const int64_t rows_per_block = team == 1 ? SOFTMAX_ROWS : 1;
+    const unsigned grid = (unsigned)((rows + rows_per_block - 1) / rows_per_block);
+    const unsigned threads = (unsigned)(32 * team * rows_per_block);
+    const CUresult code =
+        kernel->cuda->api.cuLaunchKernel(self->softmax, grid, 1, 1, threads, 1, 1, 0, self->stream, arguments, NULL);
     return code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, code, "cuLaunchKernel(fa_softmax)", why);
 }
 
@@ -106,7 +114,8 @@ static fa_status bind_stream(fa_cublas *self, CUstream stream, fa_reason *why)
     return FA_PASS;
 }
 
-static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_params *p, CUstream stream, fa_reason *why)
+static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_params *p, CUstream stream,
+                         fa_reason *why)
 {
     (void)launch;
     fa_cublas *self = kernel->self;
@@ -116,7 +125,8 @@ static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_pa
     if (group > 1 && (p->q_stride_h != p->seq_q * p->q_stride_s || p->o_stride_h != p->seq_q * p->o_stride_s))
         return fa_refuse(why, FA_INFEASIBLE, "cublas: grouped heads of Q and O must lie one after the other");
     const bool one_stride = p->q_stride_b == p->heads * p->q_stride_h && p->o_stride_b == p->heads * p->o_stride_h &&
-                            p->k_stride_b == p->kv_heads * p->k_stride_h && p->v_stride_b == p->kv_heads * p->v_stride_h;
+                            p->k_stride_b == p->kv_heads * p->k_stride_h &&
+                            p->v_stride_b == p->kv_heads * p->v_stride_h;
     for (int64_t unit = 0; unit < units;) {
         const int64_t run = one_stride ? units - unit : p->kv_heads - unit % p->kv_heads;
         fa_cublas_chunk chunk = {.unit = unit, .units = least(run, self->chunk_units)};
@@ -177,7 +187,8 @@ static fa_status load_softmax(fa_kernel *kernel, fa_reason *why)
     if (code != CUDA_SUCCESS)
         return fa_cuda_refuse(kernel->cuda, code, "cuModuleLoadData(lib_softmax)", why);
     const CUresult found = cu->cuModuleGetFunction(&self->softmax, self->module, "fa_softmax");
-    return found == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, found, "cuModuleGetFunction(fa_softmax)", why);
+    return found == CUDA_SUCCESS ? FA_PASS
+                                 : fa_cuda_refuse(kernel->cuda, found, "cuModuleGetFunction(fa_softmax)", why);
 }
 
 static fa_status allocate(fa_kernel *kernel, CUdeviceptr *pointer, size_t bytes, fa_reason *why)
@@ -198,10 +209,10 @@ static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *w
     FA_TRY(allocate(kernel, &self->workspace, FA_CUBLAS_WORKSPACE_BYTES, why));
     FA_TRY(fa_cublas_check(&self->api, self->api.create(&self->handle), "cublasCreate", why));
     /* FP16 in means no TF32 anywhere; this keeps split-K sums in FP32 as well. */
-    return fa_cublas_check(&self->api,
-                           self->api.set_math_mode(self->handle,
-                                                   FA_CUBLAS_DEFAULT_MATH | FA_CUBLAS_DISALLOW_REDUCED_PRECISION_REDUCTION),
-                           "cublasSetMathMode", why);
+    return fa_cublas_check(
+        &self->api,
+        self->api.set_math_mode(self->handle, FA_CUBLAS_DEFAULT_MATH | FA_CUBLAS_DISALLOW_REDUCED_PRECISION_REDUCTION),
+        "cublasSetMathMode", why);
 }
 
 fa_status fa_cublas_create(fa_cuda *cuda, const fa_problem *problem, fa_kernel **kernel, fa_reason *why)

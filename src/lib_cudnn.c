@@ -1,6 +1,6 @@
 /* The `cudnn` baseline: fused attention by cuDNN's backend API, inference only, FP16 with FP32 sums.
- * The plan is the first that its heuristics offer (mode A, then the fallback list) and that it can build: what PyTorch runs.
- * Where cuDNN has no library, no plan or no such mask the baseline is not run, in cuDNN's words. */
+ * The plan is the first that its heuristics offer (mode A, then the fallback list) and that it can build: what PyTorch
+ * runs. Where cuDNN has no library, no plan or no such mask the baseline is not run, in cuDNN's words. */
 #include "device_cuda.h"
 #include "lib_cudnn.h"
 
@@ -35,7 +35,8 @@ static int32_t ask_heuristics(fa_cudnn *self, void *operation_graph, int mode, v
 {
     fa_cudnn_graph *graph = &self->graph;
     void *heuristics = fa_cudnn_descriptor(graph, FA_CUDNN_ENGINEHEUR);
-    fa_cudnn_set(graph, heuristics, FA_CUDNN_ENGINEHEUR_OPERATION_GRAPH, FA_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation_graph);
+    fa_cudnn_set(graph, heuristics, FA_CUDNN_ENGINEHEUR_OPERATION_GRAPH, FA_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                 &operation_graph);
     fa_cudnn_set(graph, heuristics, FA_CUDNN_ENGINEHEUR_MODE, FA_CUDNN_TYPE_HEUR_MODE, 1, &mode);
     fa_cudnn_finalize(graph, heuristics, "no engine for this attention");
     for (int32_t i = 0; i < MAX_CONFIGS; i++)
@@ -43,8 +44,8 @@ static int32_t ask_heuristics(fa_cudnn *self, void *operation_graph, int mode, v
     if (graph->status != FA_PASS)
         return 0;
     int64_t count = 0;
-    const int code = self->api.get_attribute(heuristics, FA_CUDNN_ENGINEHEUR_RESULTS, FA_CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS,
-                                             &count, configs);
+    const int code = self->api.get_attribute(heuristics, FA_CUDNN_ENGINEHEUR_RESULTS, FA_CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                             MAX_CONFIGS, &count, configs);
     graph->status = fa_cudnn_check(&self->api, code, FA_NOT_RUN, "engines that the heuristics offer", graph->why);
     return graph->status == FA_PASS ? (int32_t)(count < MAX_CONFIGS ? count : MAX_CONFIGS) : 0;
 }
@@ -77,8 +78,8 @@ static fa_status find_plan(fa_cudnn *self, void *operation_graph)
         return FA_PASS;
     if (graph->status != FA_PASS)
         return graph->status;
-    return fa_cudnn_check(&self->api, FA_CUDNN_NOT_SUPPORTED, FA_NOT_RUN, "the heuristics offer no engine for this attention",
-                          graph->why);
+    return fa_cudnn_check(&self->api, FA_CUDNN_NOT_SUPPORTED, FA_NOT_RUN,
+                          "the heuristics offer no engine for this attention", graph->why);
 }
 
 /* The mask cuDNN would have to apply, in words when it cannot. */
@@ -87,10 +88,10 @@ static fa_status check_mask(fa_cudnn *self, fa_reason *why)
     const fa_problem *p = &self->problem;
     self->bottom_right = p->causal && p->seq_q != p->seq_kv;
     if (self->bottom_right && p->seq_q > p->seq_kv)
-        return fa_refuse(why, FA_NOT_RUN, "cuDNN %zu: a bottom-right causal mask needs seq_q <= seq_kv (here %d and %d)",
-                         self->api.version, p->seq_q, p->seq_kv);
+        return fa_refuse(why, FA_NOT_RUN, "%s: a bottom-right causal mask needs seq_q <= seq_kv (here %d and %d)",
+                         self->api.name, p->seq_q, p->seq_kv);
     if (self->bottom_right && self->api.version < 90600)
-        return fa_refuse(why, FA_NOT_RUN, "cuDNN %zu: bottom-right causal masks need cuDNN 9.6", self->api.version);
+        return fa_refuse(why, FA_NOT_RUN, "%s: bottom-right causal masks need cuDNN 9.6", self->api.name);
     return FA_PASS;
 }
 
@@ -98,20 +99,21 @@ static fa_status reserve_workspace(fa_kernel *kernel, fa_reason *why)
 {
     fa_cudnn *self = kernel->self;
     int64_t bytes = 0, count = 0;
-    const int code = self->api.get_attribute(self->plan, FA_CUDNN_EXECUTION_PLAN_WORKSPACE_SIZE, FA_CUDNN_TYPE_INT64, 1, &count,
-                                             &bytes);
+    const int code = self->api.get_attribute(self->plan, FA_CUDNN_EXECUTION_PLAN_WORKSPACE_SIZE, FA_CUDNN_TYPE_INT64, 1,
+                                             &count, &bytes);
     FA_TRY(fa_cudnn_check(&self->api, code, FA_ERROR, "workspace size of the plan", why));
     if (bytes <= 0)
         return FA_PASS;
     const CUresult allocated = kernel->cuda->api.cuMemAlloc(&self->workspace, (size_t)bytes);
     if (allocated == CUDA_ERROR_OUT_OF_MEMORY)
-        return fa_refuse(why, FA_NOT_RUN, "cudnn: no room for a workspace of %lld bytes on the device", (long long)bytes);
+        return fa_refuse(why, FA_NOT_RUN, "%s: no room for a workspace of %lld bytes on the device", self->api.name,
+                         (long long)bytes);
     return allocated == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, allocated, "cuMemAlloc", why);
 }
 
 static fa_status make_pack(fa_cudnn *self, const fa_params *p, void *descriptor, fa_reason *why)
 {
-    const int64_t uids[] = {FA_CUDNN_Q, FA_CUDNN_K, FA_CUDNN_V, FA_CUDNN_O,
+    const int64_t uids[] = {FA_CUDNN_Q,     FA_CUDNN_K,      FA_CUDNN_V,      FA_CUDNN_O,
                             FA_CUDNN_SCALE, FA_CUDNN_MASKED, FA_CUDNN_SEQ_KV, FA_CUDNN_SEQ_Q};
     const void *pointers[] = {p->q, p->k, p->v, p->o, &self->scale, &self->masked, &self->seq_kv, &self->seq_q};
     const int64_t count = self->bottom_right ? 8 : self->problem.causal ? 6 : 5; /* the tensors this graph has */
@@ -152,14 +154,16 @@ static fa_status find_pack(fa_cudnn *self, const fa_params *p, void **descriptor
 
 static bool is_contiguous(const fa_params *p)
 {
-    return p->q_stride_s == p->dim && p->q_stride_h == p->q_stride_s * p->seq_q && p->q_stride_b == p->q_stride_h * p->heads &&
-           p->o_stride_s == p->dim && p->o_stride_h == p->o_stride_s * p->seq_q && p->o_stride_b == p->o_stride_h * p->heads &&
+    return p->q_stride_s == p->dim && p->q_stride_h == p->q_stride_s * p->seq_q &&
+           p->q_stride_b == p->q_stride_h * p->heads && p->o_stride_s == p->dim &&
+           p->o_stride_h == p->o_stride_s * p->seq_q && p->o_stride_b == p->o_stride_h * p->heads &&
            p->k_stride_s == p->dim && p->k_stride_h == p->k_stride_s * p->seq_kv &&
            p->k_stride_b == p->k_stride_h * p->kv_heads && p->v_stride_s == p->dim &&
            p->v_stride_h == p->v_stride_s * p->seq_kv && p->v_stride_b == p->v_stride_h * p->kv_heads;
 }
 
-static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_params *p, CUstream stream, fa_reason *why)
+static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_params *p, CUstream stream,
+                         fa_reason *why)
 {
     (void)launch;
     fa_cudnn *self = kernel->self;
@@ -169,7 +173,7 @@ static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_pa
               "launched with another problem than it was made for");
     FA_ASSERT(is_contiguous(p), "the plan is for contiguous tensors");
     if (((uintptr_t)p->q | (uintptr_t)p->k | (uintptr_t)p->v | (uintptr_t)p->o) % 16 != 0)
-        return fa_refuse(why, FA_INFEASIBLE, "cudnn: its plans need tensors aligned to 16 bytes");
+        return fa_refuse(why, FA_INFEASIBLE, "%s: its plans need tensors aligned to 16 bytes", self->api.name);
     if (!self->bound || self->stream != stream) {
         FA_TRY(fa_cudnn_check(&self->api, self->api.set_stream(self->handle, stream), FA_ERROR, "cudnnSetStream", why));
         self->stream = stream;
@@ -178,7 +182,8 @@ static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_pa
     self->scale = p->scale;
     void *pack = NULL;
     FA_TRY(find_pack(self, p, &pack, why));
-    return fa_cudnn_check(&self->api, self->api.execute(self->handle, self->plan, pack), FA_ERROR, "cudnnBackendExecute", why);
+    return fa_cudnn_check(&self->api, self->api.execute(self->handle, self->plan, pack), FA_ERROR,
+                          "cudnnBackendExecute", why);
 }
 
 static void destroy(fa_kernel *kernel)

@@ -1,5 +1,6 @@
-/* Attention as an operation graph: matmul, scale, mask, softmax from reductions and pointwise steps, matmul. This is the pattern
- * that cuDNN's fused engines match (NVIDIA, cuDNN Developer Guide, "Fused Attention fprop"): only Q, K, V and O have memory. */
+/* Attention as an operation graph: matmul, scale, mask, softmax from reductions and pointwise steps, matmul. This is
+ * the pattern that cuDNN's fused engines match (NVIDIA, cuDNN Developer Guide, "Fused Attention fprop"): only Q, K, V
+ * and O have memory. */
 #include "lib_cudnn.h"
 
 #include <string.h>
@@ -20,8 +21,8 @@ void *fa_cudnn_descriptor(fa_cudnn_graph *graph, int type)
 void fa_cudnn_set(fa_cudnn_graph *graph, void *descriptor, int name, int type, int64_t count, const void *elements)
 {
     if (graph->status == FA_PASS)
-        graph->status = fa_cudnn_check(graph->api, graph->api->set_attribute(descriptor, name, type, count, elements), FA_NOT_RUN,
-                                       "cudnnBackendSetAttribute", graph->why);
+        graph->status = fa_cudnn_check(graph->api, graph->api->set_attribute(descriptor, name, type, count, elements),
+                                       FA_NOT_RUN, "cudnnBackendSetAttribute", graph->why);
 }
 
 void fa_cudnn_finalize(fa_cudnn_graph *graph, void *descriptor, const char *what)
@@ -48,7 +49,8 @@ static void set_descriptor(fa_cudnn_graph *graph, void *descriptor, int name, vo
 
 typedef enum { IN_MEMORY, VIRTUAL, BY_VALUE } residence;
 
-static void *tensor(fa_cudnn_graph *graph, int64_t uid, int type, residence where, const int64_t dims[4], const int64_t strides[4])
+static void *tensor(fa_cudnn_graph *graph, int64_t uid, int type, residence where, const int64_t dims[4],
+                    const int64_t strides[4])
 {
     const int64_t alignment = 16;
     void *made = fa_cudnn_descriptor(graph, FA_CUDNN_TENSOR);
@@ -84,7 +86,8 @@ static void *intermediate(fa_cudnn_graph *graph, int type, const int64_t dims[4]
 static void add_operation(fa_cudnn_graph *graph, void *operation, const char *what)
 {
     fa_cudnn_finalize(graph, operation, what);
-    FA_ASSERT(graph->operation_count < (int)(sizeof graph->operations / sizeof *graph->operations), "too many operations");
+    FA_ASSERT(graph->operation_count < (int)(sizeof graph->operations / sizeof *graph->operations),
+              "too many operations");
     graph->operations[graph->operation_count++] = operation;
 }
 
@@ -115,7 +118,8 @@ static void reduce(fa_cudnn_graph *graph, int mode, void *x, void *y)
 }
 
 /* y = mode(x, b), or mode(x) when b is NULL, or t ? x : b when t is not. `axis` matters to GEN_INDEX alone. */
-static void pointwise(fa_cudnn_graph *graph, int mode, int compute_type, int64_t axis, void *x, void *b, void *t, void *y)
+static void pointwise(fa_cudnn_graph *graph, int mode, int compute_type, int64_t axis, void *x, void *b, void *t,
+                      void *y)
 {
     void *kind = fa_cudnn_descriptor(graph, FA_CUDNN_POINTWISE);
     set_int(graph, kind, FA_CUDNN_POINTWISE_MODE, FA_CUDNN_TYPE_POINTWISE_MODE, mode);
@@ -142,19 +146,21 @@ static void *mask(fa_cudnn_graph *graph, void *scores, const int64_t dims[4], bo
     pointwise(graph, FA_CUDNN_GEN_INDEX, FA_CUDNN_FLOAT, 3, scores, NULL, NULL, column);
     if (bottom_right) {
         void *moved = intermediate(graph, FA_CUDNN_INT32, dims), *back = intermediate(graph, FA_CUDNN_INT32, dims);
-        pointwise(graph, FA_CUDNN_ADD, FA_CUDNN_INT32, 0, row, value(graph, FA_CUDNN_SEQ_KV, FA_CUDNN_INT32), NULL, moved);
-        pointwise(graph, FA_CUDNN_SUB, FA_CUDNN_INT32, 0, moved, value(graph, FA_CUDNN_SEQ_Q, FA_CUDNN_INT32), NULL, back);
+        pointwise(graph, FA_CUDNN_ADD, FA_CUDNN_INT32, 0, row, value(graph, FA_CUDNN_SEQ_KV, FA_CUDNN_INT32), NULL,
+                  moved);
+        pointwise(graph, FA_CUDNN_SUB, FA_CUDNN_INT32, 0, moved, value(graph, FA_CUDNN_SEQ_Q, FA_CUDNN_INT32), NULL,
+                  back);
         row = back;
     }
     void *seen = intermediate(graph, FA_CUDNN_BOOLEAN, dims), *masked = intermediate(graph, FA_CUDNN_FLOAT, dims);
     pointwise(graph, FA_CUDNN_CMP_GE, FA_CUDNN_BOOLEAN, 0, row, column, NULL, seen);
-    pointwise(graph, FA_CUDNN_BINARY_SELECT, FA_CUDNN_FLOAT, 0, scores, value(graph, FA_CUDNN_MASKED, FA_CUDNN_FLOAT), seen,
-              masked);
+    pointwise(graph, FA_CUDNN_BINARY_SELECT, FA_CUDNN_FLOAT, 0, scores, value(graph, FA_CUDNN_MASKED, FA_CUDNN_FLOAT),
+              seen, masked);
     return masked;
 }
 
-/* FP16 weights, the type the second matmul takes. The engines know softmax by all of its steps, so the row's log-sum-exp is in
- * the graph too; virtual, it is never stored. */
+/* FP16 weights, the type the second matmul takes. The engines know softmax by all of its steps, so the row's
+ * log-sum-exp is in the graph too; virtual, it is never stored. */
 static void *softmax(fa_cudnn_graph *graph, void *scores, const int64_t dims[4])
 {
     const int64_t row[4] = {dims[0], dims[1], dims[2], 1};
@@ -177,7 +183,8 @@ void *fa_cudnn_attention(fa_cudnn_graph *graph, void *handle, const fa_problem *
     const int64_t batch = problem->batch, heads = problem->heads, kv_heads = problem->kv_heads, dim = problem->dim;
     const int64_t seq_q = problem->seq_q, seq_kv = problem->seq_kv;
     const int64_t q_dims[4] = {batch, heads, seq_q, dim}, v_dims[4] = {batch, kv_heads, seq_kv, dim};
-    const int64_t k_dims[4] = {batch, kv_heads, dim, seq_kv}, k_strides[4] = {kv_heads * seq_kv * dim, seq_kv * dim, 1, dim};
+    const int64_t k_dims[4] = {batch, kv_heads, dim, seq_kv},
+                  k_strides[4] = {kv_heads * seq_kv * dim, seq_kv * dim, 1, dim};
     const int64_t s_dims[4] = {batch, heads, seq_q, seq_kv};
     graph->next_uid = FA_CUDNN_FIRST_VIRTUAL;
 

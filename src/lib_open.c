@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* Where wheels put their libraries below site-packages: the folder itself, CUDA 13, CUDA 12. */
-static const char *const FOLDERS[] = {"", "nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/cublas/lib", "nvidia/cuda_nvrtc/lib"};
+static const char *const FOLDERS[] = {"", "nvidia/cu13/lib", "nvidia/cudnn/lib", "nvidia/cublas/lib",
+                                      "nvidia/cuda_nvrtc/lib"};
 
 static void *open_below(const char *root, size_t root_size, const char *name)
 {

@@ -1,5 +1,5 @@
-/* Our own declarations of cuBLAS and cuDNN against the libraries' headers: every value and every signature that the baselines use.
- * Compiling it is the test; where a header is missing the test says that it was skipped. */
+/* Our own declarations of cuBLAS and cuDNN against the libraries' headers: every value and every signature that the
+ * baselines use. Compiling it is the test; where a header is missing the test says that it was skipped. */
 #include "cublas_api.h"
 #include "cudnn_api.h"
 
@@ -21,7 +21,7 @@
 
 #define SAME_VALUE(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 #define IS_INT_SIZED(type) _Static_assert(sizeof(type) == sizeof(int), #type)
-#define HAS_SIGNATURE(function, ...) \
+#define HAS_SIGNATURE(function, ...)                                                                                   \
     _Static_assert(__builtin_types_compatible_p(__typeof__(function), __VA_ARGS__), #function)
 
 #ifdef HAVE_CUBLAS
@@ -34,6 +34,10 @@ SAME_VALUE(FA_CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F);
 SAME_VALUE(FA_CUBLAS_GEMM_DEFAULT, CUBLAS_GEMM_DEFAULT);
 SAME_VALUE(FA_CUBLAS_DEFAULT_MATH, CUBLAS_DEFAULT_MATH);
 SAME_VALUE(FA_CUBLAS_DISALLOW_REDUCED_PRECISION_REDUCTION, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+SAME_VALUE(FA_CUBLAS_MAJOR, MAJOR_VERSION);
+SAME_VALUE(FA_CUBLAS_MINOR, MINOR_VERSION);
+SAME_VALUE(FA_CUBLAS_PATCH, PATCH_LEVEL);
+IS_INT_SIZED(libraryPropertyType);
 IS_INT_SIZED(cublasStatus_t);
 IS_INT_SIZED(cublasOperation_t);
 IS_INT_SIZED(cudaDataType);
@@ -44,14 +48,16 @@ _Static_assert(sizeof(cublasHandle_t) == sizeof(void *), "a handle is a pointer"
 _Static_assert(sizeof(cudaStream_t) == sizeof(CUstream), "a stream of the runtime is a stream of the driver");
 HAS_SIGNATURE(cublasCreate_v2, cublasStatus_t(cublasHandle_t *));
 HAS_SIGNATURE(cublasDestroy_v2, cublasStatus_t(cublasHandle_t));
+HAS_SIGNATURE(cublasGetProperty, cublasStatus_t(libraryPropertyType, int *));
 HAS_SIGNATURE(cublasSetStream_v2, cublasStatus_t(cublasHandle_t, cudaStream_t));
 HAS_SIGNATURE(cublasSetWorkspace_v2, cublasStatus_t(cublasHandle_t, void *, size_t));
 HAS_SIGNATURE(cublasSetMathMode, cublasStatus_t(cublasHandle_t, cublasMath_t));
 HAS_SIGNATURE(cublasGetStatusString, const char *(cublasStatus_t));
 HAS_SIGNATURE(cublasGemmStridedBatchedEx,
-              cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *,
-                             cudaDataType, int, long long, const void *, cudaDataType, int, long long, const void *, void *,
-                             cudaDataType, int, long long, int, cublasComputeType_t, cublasGemmAlgo_t));
+              cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *,
+                             const void *, cudaDataType, int, long long, const void *, cudaDataType, int, long long,
+                             const void *, void *, cudaDataType, int, long long, int, cublasComputeType_t,
+                             cublasGemmAlgo_t));
 #endif
 
 #ifdef HAVE_CUDNN
