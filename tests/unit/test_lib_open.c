@@ -1,0 +1,99 @@
+/* Where vendor libraries are looked for. The "vendor library" is a copy of the C library's libm under another name. */
+#include "lib_open.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *const NAMES[] = {"libfa_no_such.so.7", "libfa_probe.so.9", NULL};
+
+/* A folder with `below`/libfa_probe.so.9 in it; the caller frees its name. */
+static char *make_root(const char *below)
+{
+    fa_reason why;
+    char *root = strdup("/tmp/fa_lib_open_XXXXXX");
+    assert_non_null(mkdtemp(root));
+    char *folder = fa_format("%s/%s", root, below), *path = fa_format("%s/libfa_probe.so.9", folder);
+    assert_int_equal(fa_make_dirs(folder, &why), FA_PASS);
+    void *libm = dlopen("libm.so.6", RTLD_NOW);
+    double (*cosine)(double);
+    assert_true(fa_library_find(libm, "cos", &cosine));
+    Dl_info info;
+    void *address;
+    memcpy(&address, &cosine, sizeof address);
+    assert_true(dladdr(address, &info));
+    char *data;
+    size_t size;
+    assert_int_equal(fa_read_file(info.dli_fname, &data, &size, &why), FA_PASS);
+    assert_int_equal(fa_write_file(path, data, size, &why), FA_PASS);
+    free(data);
+    free(path);
+    free(folder);
+    return root;
+}
+
+static void remove_root(char *root)
+{
+    char *output = NULL;
+    assert_int_equal(fa_run((const char *const[]){"rm", "-r", root, NULL}, &output), 0);
+    free(output);
+    free(root);
+}
+
+static void found_below_a_folder_of_the_path(const char *below)
+{
+    char *root = make_root(below), *path = fa_format("/nonexistent::%s:/tmp", root);
+    void *library = NULL;
+    fa_reason why = {""};
+    setenv("FA_LIBRARY_PATH", path, 1);
+    assert_int_equal(fa_library_open(NAMES, &library, &why), FA_PASS);
+    double (*cosine)(double) = NULL;
+    assert_true(fa_library_find(library, "cos", &cosine));
+    assert_true(cosine(0.0) == 1.0);
+    assert_false(fa_library_find(library, "fa_no_such_symbol", &cosine));
+    dlclose(library);
+    unsetenv("FA_LIBRARY_PATH");
+    free(path);
+    remove_root(root);
+}
+
+static void found_in_the_folder_itself(void **state)
+{
+    (void)state;
+    found_below_a_folder_of_the_path(".");
+}
+
+static void found_in_a_wheel(void **state)
+{
+    (void)state;
+    found_below_a_folder_of_the_path("nvidia/cudnn/lib");
+    found_below_a_folder_of_the_path("nvidia/cu13/lib");
+}
+
+static void refused_with_the_loaders_words(void **state)
+{
+    (void)state;
+    void *library = NULL;
+    fa_reason why = {""};
+    setenv("FA_LIBRARY_PATH", "/nonexistent", 1);
+    assert_int_equal(fa_library_open(NAMES, &library, &why), FA_NOT_RUN);
+    unsetenv("FA_LIBRARY_PATH");
+    assert_non_null(strstr(why.text, "libfa_no_such.so.7"));
+    assert_non_null(strstr(why.text, "cannot open shared object file"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(found_in_the_folder_itself),
+        cmocka_unit_test(found_in_a_wheel),
+        cmocka_unit_test(refused_with_the_loaders_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
