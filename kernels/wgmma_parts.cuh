@@ -1,0 +1,315 @@
+/* What the wgmma kernels share: the tile of a block, the two products, the online softmax, the store of O.
+ *
+ * One consumer warpgroup owns 64 query rows. Its accumulators s (64 x FA_N) and o (64 x dim) have the layout of
+ * hopper.cuh: a thread holds two rows, lane / 4 and lane / 4 + 8 of its warp's 16, index (i / 2) % 2 says which.
+ * dim is padded to a multiple of 64 by TMA's zero fill; a box is 64 columns, 128-byte swizzled. */
+#ifndef FA_WGMMA_PARTS_CUH
+#define FA_WGMMA_PARTS_CUH
+
+#include "hopper.cuh"
+
+constexpr int fa_dim_pad = (FA_DIM + 63) / 64 * 64;
+constexpr int fa_boxes = fa_dim_pad / 64;
+constexpr int fa_box_row_bytes = 128;
+constexpr int fa_kv_tile_bytes = FA_N * fa_dim_pad * 2;
+constexpr int fa_q_part_bytes = 64 * fa_dim_pad * 2; /* of one warpgroup */
+
+static_assert(FA_DIM <= 256, "wgmma serves dim up to 256");
+static_assert(FA_N % 16 == 0 && FA_N >= 64 && FA_N <= 192, "n: a multiple of 16 from 64 to 192");
+static_assert(!FA_ACC_FP16, "wgmma accumulates in fp32 only");
+
+/* O has 8 more columns when the products sum the rows of P: V is followed by a block of ones (fa_fill_ones), which for
+ * dim 64 costs an eighth of P V and saves an addition per element of P. */
+#ifndef FA_SUM_BY_MMA
+#define FA_SUM_BY_MMA (FA_DIM <= 64)
+#endif
+static_assert(!FA_SUM_BY_MMA || fa_dim_pad == 64, "sums by mma: dim up to 64");
+constexpr int fa_o_columns = fa_dim_pad + (FA_SUM_BY_MMA ? 8 : 0);
+constexpr int fa_o_regs = fa_o_columns / 2;
+constexpr int fa_ones_bytes = FA_SUM_BY_MMA ? 16 * fa_box_row_bytes : 0;
+
+/* Bits of log2 a row maximum may grow before P and O are rescaled: P stays below 2^this, far inside FP16. */
+constexpr float fa_rescale_log2 = 8.0f;
+
+#ifndef FA_SECTION_MB
+#define FA_SECTION_MB 24
+#endif
+
+/* A block's unit of work. */
+typedef struct fa_tile {
+    int row0, head, kv_head, batch;
+    int kv_tiles; /* tiles of FA_N keys, at least one */
+} fa_tile;
+
+/* Key tiles that some row of [row0, row0 + rows) sees; one tile, all masked, when none does. */
+__device__ __forceinline__ int fa_kv_tiles(const fa_params &p, int row0, int rows)
+{
+    int keys = p.seq_kv;
+    if (FA_CAUSAL)
+        keys = min(keys, min(row0 + rows, p.seq_q) + p.seq_kv - p.seq_q);
+    return max(1, (keys + FA_N - 1) / FA_N);
+}
+
+/* Tiles that run at the same time share K and V in L2. Causal: the longest tiles first, over as many heads as L2 holds. */
+__device__ __forceinline__ fa_tile fa_tile_of(const fa_params &p, int index, int rows)
+{
+    int block_m, head_index;
+    if (FA_CAUSAL) {
+        const int heads = p.heads * p.batch;
+        const int section = min(heads, max(1, FA_SECTION_MB * (1 << 20) / (4 * FA_DIM) / p.seq_kv) * (p.heads / p.kv_heads));
+        const int first = index / (section * p.tiles_m) * section;
+        const int here = min(section, heads - first);
+        const int rest = index - first * p.tiles_m;
+        block_m = p.tiles_m - 1 - rest / here;
+        head_index = first + rest % here;
+    } else {
+        block_m = index % p.tiles_m;
+        head_index = index / p.tiles_m;
+    }
+    fa_tile tile;
+    tile.row0 = block_m * rows;
+    tile.batch = head_index / p.heads;
+    tile.head = head_index - tile.batch * p.heads;
+    tile.kv_head = tile.head / (p.heads / p.kv_heads);
+    tile.kv_tiles = fa_kv_tiles(p, tile.row0, rows);
+    return tile;
+}
+
+/* [rows, dim] from `row` on, as fa_boxes boxes of 64 columns. */
+__device__ __forceinline__ void fa_load_boxes(fa_u32 to, const fa_tensor_map *map, fa_u32 bar, int rows, int row, int head,
+                                              int batch)
+{
+#pragma unroll
+    for (int box = 0; box < fa_boxes; ++box)
+        fa_tma_load(to + box * rows * fa_box_row_bytes, map, bar, box * 64, row, head, batch);
+}
+
+/* s = Q K^T of one tile, issued but not committed. q, k: descriptor words (fa_wgmma_start). */
+__device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], fa_u32 q, fa_u32 k)
+{
+#pragma unroll
+    for (int step = 0; step < fa_dim_pad / 16; ++step) {
+        const fa_u64 a = fa_wgmma_desc(q + ((step / 4) * 64 * fa_box_row_bytes + (step % 4) * 32) / 16);
+        const fa_u64 b = fa_wgmma_desc(k + ((step / 4) * FA_N * fa_box_row_bytes + (step % 4) * 32) / 16);
+        if (step == 0)
+            fa_wgmma<FA_N>::ss<0>(s, a, b);
+        else
+            fa_wgmma<FA_N>::ss<1>(s, a, b);
+    }
+}
+
+/* Q of the warp's 16 rows as A fragments, 4 registers per 16 columns. q_s: the warpgroup's part. */
+__device__ __forceinline__ void fa_read_q(fa_u32 (&q)[fa_dim_pad / 4], fa_u32 q_s, int thread)
+{
+    const int row = thread / 32 * 16 + thread % 16, half = thread % 32 / 16;
+#pragma unroll
+    for (int step = 0; step < fa_dim_pad / 16; ++step) {
+        const int chunk = (2 * (step % 4) + half) ^ (row % 8);
+        fa_ldmatrix_x4(q_s + (step / 4) * 64 * fa_box_row_bytes + row * fa_box_row_bytes + chunk * 16, &q[4 * step]);
+    }
+}
+
+/* The same with Q in registers: half the shared-memory reads. */
+__device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], const fa_u32 (&q)[fa_dim_pad / 4], fa_u32 k)
+{
+#pragma unroll
+    for (int step = 0; step < fa_dim_pad / 16; ++step) {
+        const fa_u64 b = fa_wgmma_desc(k + ((step / 4) * FA_N * fa_box_row_bytes + (step % 4) * 32) / 16);
+        if (step == 0)
+            fa_wgmma<FA_N>::rk<0>(s, &q[4 * step], b);
+        else
+            fa_wgmma<FA_N>::rk<1>(s, &q[4 * step], b);
+    }
+}
+
+/* o += P V of one tile, issued but not committed. v: descriptor word with the leading bytes of its first step;
+ * the block of ones is 16 rows that every step reads, so the distance to it shrinks as V advances. */
+__device__ __forceinline__ void fa_issue_pv(float (&o)[fa_o_regs], const fa_u32 (&p)[FA_N / 4], fa_u32 v)
+{
+    constexpr fa_u32 rows16 = 16 * fa_box_row_bytes;
+    constexpr fa_u32 next = rows16 / 16 - (FA_SUM_BY_MMA ? fa_wgmma_leading(rows16) : 0);
+#pragma unroll
+    for (int step = 0; step < FA_N / 16; ++step)
+        fa_wgmma<fa_o_columns>::rs(o, &p[4 * step], fa_wgmma_desc(v + step * next), 1);
+}
+
+/* Descriptor word of a V tile. ones: address of the block of ones, after it. */
+__device__ __forceinline__ fa_u32 fa_v_word(fa_u32 v_s, fa_u32 ones_s)
+{
+    return fa_wgmma_start(v_s) + fa_wgmma_leading(FA_SUM_BY_MMA ? ones_s - v_s : FA_N * fa_box_row_bytes);
+}
+
+__device__ __forceinline__ void fa_fill_ones(unsigned char *ones_s, int thread, int threads)
+{
+    for (int i = thread; i < fa_ones_bytes / 4; i += threads)
+        reinterpret_cast<fa_u32 *>(ones_s)[i] = 0x3c003c00u;
+}
+
+/* Accumulator layout of S is, packed in pairs, the layout of A: no data moves. */
+__device__ __forceinline__ void fa_pack_p(const float (&s)[FA_N / 2], fa_u32 (&p)[FA_N / 4])
+{
+#pragma unroll
+    for (int i = 0; i < FA_N / 4; ++i)
+        p[i] = fa_pack_half2(s[2 * i], s[2 * i + 1]);
+}
+
+/* Sees keys below `limit[h]`, counted from the tile's first key. */
+__device__ __forceinline__ void fa_mask(float (&s)[FA_N / 2], const int (&limit)[2], int lane)
+{
+    const int limit0 = limit[0] - 2 * (lane % 4), limit1 = limit[1] - 2 * (lane % 4);
+#pragma unroll
+    for (int i = 0; i < FA_N / 2; ++i) {
+        const int column = i / 4 * 8 + i % 2;
+        if (column >= ((i / 2) % 2 ? limit1 : limit0))
+            s[i] = fa_minus_inf();
+    }
+}
+
+/* The keys of tile `n` that the thread's rows may see, when not all of them. */
+__device__ __forceinline__ void fa_mask_tile(const fa_params &p, float (&s)[FA_N / 2], int n, int row, int thread)
+{
+    const int key0 = n * FA_N;
+    const int clear = FA_CAUSAL ? min(p.seq_kv, row + 1 + p.seq_kv - p.seq_q) : p.seq_kv;
+    if (key0 + FA_N <= clear)
+        return;
+    int limit[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const int query = row + thread / 32 * 16 + thread % 32 / 4 + 8 * h;
+        limit[h] = (FA_CAUSAL ? min(p.seq_kv, query + 1 + p.seq_kv - p.seq_q) : p.seq_kv) - key0;
+    }
+    fa_mask(s, limit, thread % 32);
+}
+
+/* Of the thread's two rows. max: reference of the exponent, in units of S. sum: of this thread's columns only. */
+typedef struct fa_rows {
+    float max[2], sum[2];
+} fa_rows;
+
+__device__ __forceinline__ float fa_quad_max(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+__device__ __forceinline__ float fa_quad_sum(float x)
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+
+__device__ __forceinline__ void fa_row_max(const float (&s)[FA_N / 2], float (&top)[2])
+{
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        float part[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+            part[k] = s[(k / 2) * 4 + 2 * h + k % 2];
+#pragma unroll
+        for (int j = 2; j < FA_N / 8; ++j) {
+            part[(j % 2) * 2] = fmaxf(part[(j % 2) * 2], s[4 * j + 2 * h]);
+            part[(j % 2) * 2 + 1] = fmaxf(part[(j % 2) * 2 + 1], s[4 * j + 2 * h + 1]);
+        }
+        top[h] = fa_quad_max(fmaxf(fmaxf(part[0], part[1]), fmaxf(part[2], part[3])));
+    }
+}
+
+/* s becomes exp2((s - max) * scale_log2) and is added to the sums. */
+__device__ __forceinline__ void fa_exponentials(float (&s)[FA_N / 2], fa_rows &rows, float scale_log2)
+{
+    float offset[2], part[2] = {0.0f, 0.0f};
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        offset[h] = rows.max[h] == fa_minus_inf() ? 0.0f : rows.max[h] * scale_log2;
+#pragma unroll
+    for (int i = 0; i < FA_N / 2; ++i) {
+        const int h = (i / 2) % 2;
+        s[i] = fa_exp2(fmaf(s[i], scale_log2, -offset[h]));
+        if (FA_SUM_BY_MMA)
+            continue;
+        if (i % 2)
+            part[h] += s[i];
+        else
+            rows.sum[h] += s[i];
+    }
+    rows.sum[0] += part[0];
+    rows.sum[1] += part[1];
+}
+
+/* The exponentials are done before what follows. Their sums use them all; without sums, their bits do. */
+__device__ __forceinline__ void fa_finish_exponentials(const float (&s)[FA_N / 2], const fa_rows &rows)
+{
+    int bits = __float_as_int(rows.sum[0] + rows.sum[1]);
+    if (FA_SUM_BY_MMA) {
+#pragma unroll
+        for (int i = 0; i < FA_N / 2; i += 2)
+            bits |= __float_as_int(s[i]) | __float_as_int(s[i + 1]);
+    }
+    fa_compute_above(bits);
+}
+
+/* Raises the reference of the exponent if some row of the warp outgrew it; then `by` is what O must be scaled with. */
+__device__ __forceinline__ bool fa_raise_max(fa_rows &rows, const float (&top)[2], float scale_log2, float (&by)[2])
+{
+    const float limit = fa_rescale_log2 / scale_log2;
+    const bool grew = top[0] > rows.max[0] + limit || top[1] > rows.max[1] + limit;
+    if (!__any_sync(0xffffffffu, grew))
+        return false;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const float next = fmaxf(rows.max[h], top[h]);
+        by[h] = next == fa_minus_inf() ? 1.0f : fa_exp2((rows.max[h] - next) * scale_log2);
+        rows.max[h] = next;
+        rows.sum[h] *= by[h];
+    }
+    return true;
+}
+
+__device__ __forceinline__ void fa_scale_o(float (&o)[fa_o_regs], const float (&by)[2])
+{
+#pragma unroll
+    for (int i = 0; i < fa_o_regs; ++i)
+        o[i] *= by[(i / 2) % 2];
+}
+
+/* Four words per lane, w[j] = word of column group j: afterwards lane t of each quad holds the four words of group t. */
+__device__ __forceinline__ uint4 fa_quad_transpose(const fa_u32 (&w)[4], int lane)
+{
+    const bool odd = lane & 1, high = lane & 2;
+    const fa_u32 x = __shfl_xor_sync(0xffffffffu, odd ? w[0] : w[1], 1);
+    const fa_u32 y = __shfl_xor_sync(0xffffffffu, odd ? w[2] : w[3], 1);
+    const fa_u32 a0 = odd ? x : w[0], a1 = odd ? w[1] : x;
+    const fa_u32 b0 = odd ? y : w[2], b1 = odd ? w[3] : y;
+    const fa_u32 u = __shfl_xor_sync(0xffffffffu, high ? a0 : b0, 2);
+    const fa_u32 v = __shfl_xor_sync(0xffffffffu, high ? a1 : b1, 2);
+    return high ? make_uint4(u, v, b0, b1) : make_uint4(a0, a1, u, v);
+}
+
+/* O = o / sum, straight from the registers, 16 bytes per lane. row: of the warpgroup's first query. */
+__device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[fa_o_regs], const fa_rows &rows,
+                                           const fa_tile &tile, int row, int thread)
+{
+    const int lane = thread % 32;
+    __half *o_g = static_cast<__half *>(p.o) + tile.batch * p.o_stride_b + tile.head * p.o_stride_h;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const float sum = FA_SUM_BY_MMA ? o[fa_o_regs - 4 + 2 * h] : fa_quad_sum(rows.sum[h]);
+        const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+        const int query = row + thread / 32 * 16 + lane / 4 + 8 * h;
+        __half *row_g = o_g + query * p.o_stride_s;
+#pragma unroll
+        for (int group = 0; group < fa_dim_pad / 32; ++group) {
+            fa_u32 w[4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                w[j] = fa_pack_half2(o[16 * group + 4 * j + 2 * h] * inverse, o[16 * group + 4 * j + 2 * h + 1] * inverse);
+            const uint4 out = fa_quad_transpose(w, lane);
+            const int column = group * 32 + lane % 4 * 8;
+            if (query < p.seq_q && column < FA_DIM)
+                *reinterpret_cast<uint4 *>(row_g + column) = out;
+        }
+    }
+}
+
+#endif
