@@ -53,8 +53,10 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
     set_options("TSAN_OPTIONS", "die_after_fork=0:report_thread_leaks=0:report_signal_unsafe=0:history_size=3", log);
     free(log);
     /* gcc 12's TSan does not know the address layouts of newer kernels */
-    if (sanitize == FA_SANITIZE_THREAD)
+    if (sanitize == FA_SANITIZE_THREAD) {
         personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+        setenv("OMP_NUM_THREADS", "1", 1); /* nor libgomp's barriers: the CPU reference would look like a race */
+    }
     execv("/proc/self/exe", argv);
     FA_ASSERT(false, "cannot start again with %s: %s", path, strerror(errno));
 }

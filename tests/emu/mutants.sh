@@ -17,7 +17,7 @@ if [[ ${#kernels[@]} -eq 0 ]]; then
 fi
 shape=(--device emu --batch 1 --heads 2 --seq 70 --seq-kv 200 --dim 64 --seeds 1 --check cpu --timeout 60)
 # What is tried on a mutant until something objects: other tiles reach other lines, other orders other races.
-variants=("--sanitize thread" "--stages 1 --sanitize thread" "--stages 2 --sanitize thread" "--splits 2 --sanitize thread"
+variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sanitize thread" "--stages 2 --sanitize thread" "--splits 2 --sanitize thread"
     "--causal --sanitize thread" "--n 32 --warps 2 --sanitize thread" "--schedule descending" "--schedule random"
     "--stages 2 --schedule random" "--sanitize address")
 

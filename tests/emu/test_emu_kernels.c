@@ -19,8 +19,8 @@ typedef struct point {
 } point;
 
 static const point points[] = {
-    {"tail", "--batch 1 --heads 2 --seq 65 --seq-kv 77 --dim 64", "at"},
-    {"causal_gqa", "--batch 2 --heads 4 --kv-heads 2 --seq 33 --seq-kv 70 --dim 40 --causal", "aut"},
+    {"tail", "--batch 1 --heads 2 --seq 65 --seq-kv 200 --dim 64 --dist needle", "at"},
+    {"causal_gqa", "--batch 2 --heads 4 --kv-heads 2 --seq 33 --seq-kv 70 --dim 40 --causal --dist sharp", "aut"},
     {"rows_without_keys", "--batch 1 --heads 1 --seq 40 --seq-kv 17 --dim 24 --causal", "a"},
     {"one_row", "--batch 1 --heads 3 --seq 1 --seq-kv 130 --dim 128", "a"},
     {"misaligned", "--batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3", "au"},
