@@ -12,7 +12,7 @@ build=${BUILD:-build}
 out=$build/test
 rm -rf "$out"
 mkdir -p "$out"
-export XDG_CACHE_HOME=$PWD/$out/cache FA_TEST_OUT=$PWD/$out
+export XDG_CACHE_HOME=$PWD/$out/cache FA_TEST_OUT=$PWD/$out OMP_WAIT_POLICY=passive
 passed=0 failed=0 skipped=0
 
 tally() { # NAME PASSED FAILED SKIPPED

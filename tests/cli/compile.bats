@@ -39,7 +39,7 @@ needs_nvrtc() {
             tried=0
             for value in $(jq -r --arg k "$kernel" --arg n "$knob" '.[] | select(.name == $k) | .values[$n][]' "$work/kernels.json"); do
                 if ./fa_bench --kernel "$kernel" --"$knob" "$value" --compile-only --arch $arch --json "$work/r.json" --quiet 2>"$work/err"; then
-                    record_holds "$work/r.json" ".config.$knob == ($value | tonumber? // \"$value\")" '.provenance.same_code_as == null' || return 1
+                    record_holds "$work/r.json" "(.config.$knob | tostring) == \"$value\"" '.provenance.same_code_as == null' || return 1
                     jq -r .provenance.code_sha256 "$work/r.json" >>"$work/hashes"
                     tried=$((tried + 1))
                 fi
@@ -56,9 +56,11 @@ needs_nvrtc() {
 @test "nvcc agrees with NVRTC on registers and shared memory" {
     needs_nvrtc
     command -v nvcc >/dev/null || skip "no nvcc"
-    for kernel in scalar light; do
-        ./fa_bench --kernel $kernel --compile-only --json "$work/a.json" --quiet
-        ./fa_bench --kernel $kernel --compile-only --compiler nvcc --json "$work/b.json" --quiet
+    for knobs in "scalar" "light" "light --m 32 --warps 8 --vec 4" "light --dim 128 --causal"; do
+        # shellcheck disable=SC2086
+        ./fa_bench --kernel $knobs --compile-only --json "$work/a.json" --quiet
+        # shellcheck disable=SC2086
+        ./fa_bench --kernel $knobs --compile-only --compiler nvcc --json "$work/b.json" --quiet
         record_holds "$work/b.json" ".ptxas == $(jq -c .ptxas "$work/a.json")" '.provenance.compiler | test("^nvcc 1[0-9]")'
     done
 }
