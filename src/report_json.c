@@ -165,6 +165,9 @@ static void put_timing(cJSON *record, const fa_result *result)
     cJSON_AddBoolToObject(timing, "throttled", t->throttled);
     cJSON_AddStringToObject(timing, "stopped_by", t->settled ? "interval" : "budget");
     cJSON_AddBoolToObject(timing, "impossible", t->impossible);
+    put(timing, "poisoned", t->poisoned);
+    put(timing, "power_capped", t->power_capped);
+    cJSON_AddBoolToObject(timing, "gated", t->gated);
     put(timing, "floor_us", t->floor_us);
     put(timing, "roofline_us", t->roofline_us);
     put(timing, "warmup_ms", t->warmup_ms);
@@ -245,6 +248,9 @@ static void put_comparison(cJSON *record, const fa_result *result)
     put(vs, "p50_us", c->p50_us);
     put(vs, "other_p50_us", c->other_p50_us);
     cJSON_AddStringToObject(vs, "method", c->method == FA_TIMING_GRAPH ? "graph" : "event");
+    put(vs, "discarded", c->discarded);
+    cJSON_AddBoolToObject(vs, "throttled", c->throttled);
+    cJSON_AddStringToObject(vs, "stopped_by", c->settled ? "interval" : "budget");
     cJSON_AddBoolToObject(vs, "accepted", c->accepted);
     const bool same = result->main.module.code_sha256.hex[0] != '\0' &&
                       strcmp(result->main.module.code_sha256.hex, result->other.module.code_sha256.hex) == 0;
