@@ -38,3 +38,13 @@ fa_status fa_device_open(const fa_options *options, fa_device *device, char choi
     snprintf(choice, 256, "CPU emulator: %.200s", why->text);
     return fa_device_open_emu((fa_schedule)options->schedule, (uint64_t)options->seed, arch, device, why);
 }
+
+void fa_device_probe(const fa_options *options, fa_device_info *info)
+{
+    fa_device device;
+    fa_reason ignored;
+    if (options->device == FA_DEVICE_EMU || fa_device_open_cuda(options->gpu, &device, &ignored) != FA_PASS)
+        return;
+    *info = device.info;
+    device.close(&device);
+}

@@ -65,7 +65,9 @@ static fa_status run(const fa_options *options, fa_result *result)
         result->device = device.info;
         result->device_known = true;
     }
-    if (result->device_known)
+    if (options->compile_only)
+        fa_device_probe(options, &device.info); /* the target's default is the device's, where there is one */
+    if (device.info.arch[0] != '\0')
         FA_TRY(fa_spec_make(options, &result->problem, device.info.arch, device.info.sm_count, &result->main.spec, why));
     fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, result->device_known ? &device : NULL, &result->main, why));

@@ -227,6 +227,28 @@ static char *kernels_json(void)
     return text;
 }
 
+/* Each knob with its default, and the values a sweep tries. */
+static void print_values(const fa_kernel_row *row)
+{
+    const fa_knobs *k = &row->knobs;
+    const fa_space *s = &row->space;
+    const struct {
+        const char *name, *list;
+        int32_t value;
+    } knobs[] = {{"m", s->m, k->m},          {"n", s->n, k->n},          {"warps", s->warps, k->warps},
+                 {"vec", s->vec, k->vec},    {"stages", s->stages, k->stages}, {"swizzle", s->swizzle, k->swizzle},
+                 {"splits", s->splits, k->splits}};
+    if (row->kind != FA_KIND_HAND)
+        return;
+    printf("%12s", "");
+    for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++) {
+        printf(" %s=%d", knobs[i].name, knobs[i].value);
+        if (knobs[i].list != NULL)
+            printf(" (%s)", knobs[i].list);
+    }
+    printf("%s\n", s->acc != NULL ? " acc=fp32 (fp32,fp16)" : "");
+}
+
 static int report_kernels(const fa_options *options)
 {
     if (options->json != NULL) {
@@ -245,6 +267,7 @@ static int report_kernels(const fa_options *options)
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
         printf("%-12s %s%s\n", row->name, row->idea, row == fa_registry_default() ? " (default)" : "");
+        print_values(row);
     }
     return 0;
 }
