@@ -72,14 +72,14 @@ part_ladder() {
         name=${b}x${h}x${s}x${d} previous=
         for kernel in $rungs; do
             if [[ -n $previous ]]; then
-                run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --vs "$previous"
+                run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --timing graph --vs "$previous"
             else
-                run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1
+                run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --timing graph
             fi
             previous=$kernel
         done
         for kernel in $("$bench" --list-kernels --json - | jq -r '.[] | select(.kind == "library") | .name'); do
-            run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1
+            run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --timing graph
         done
     done
     [[ $dry_run -eq 1 ]] && return

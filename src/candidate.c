@@ -53,7 +53,10 @@ fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem
         candidate->nondeterministic = true;
     candidate->launch = side->launch;
     FA_TRY(fa_buffers_make(device, problem, side->launch.workspace_bytes, options->misalign, buffers, why));
-    return device->load(device, &side->spec, &side->module, problem, &candidate->kernel, why);
+    FA_TRY(device->load(device, &side->spec, &side->module, problem, &candidate->kernel, why));
+    if (side->spec.kind == FA_KIND_HAND)
+        return FA_PASS;
+    return fa_library_version(side->spec.kind, side->module.compiler, why);
 }
 
 void fa_candidate_unload(fa_candidate *candidate, fa_buffers *buffers)

@@ -40,6 +40,10 @@ static void print_compile(FILE *out, const fa_side *side)
     const fa_ptxas *x = &m->ptxas;
     if (m->compiler[0] == '\0')
         return;
+    if (side->spec.kind != FA_KIND_HAND) {
+        fprintf(out, "library   %s\n", m->compiler);
+        return;
+    }
     fprintf(out, "compile   %s, %.2f s%s; ", m->compiler, m->seconds, m->cache_hit ? " (cached)" : "");
     if (!x->known) {
         fprintf(out, "no ptxas figures: %s\n", x->unknown_reason);
