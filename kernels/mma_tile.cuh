@@ -1,0 +1,168 @@
+/* Tiles of `mma` in shared memory: where a 16-byte chunk of a row lies, which address a lane gives ldmatrix, and how tiles get there.
+ * A row is DIM16 halves: the head dimension rounded up to 16, the extra columns zero. */
+#ifndef FA_MMA_TILE_CUH
+#define FA_MMA_TILE_CUH
+
+#include "prims.cuh"
+
+constexpr int DIM16 = (FA_DIM + 15) / 16 * 16;
+constexpr int CHUNKS = DIM16 / 8; /* 16-byte chunks of a row that hold data; even */
+constexpr int ROW_CHUNKS = FA_SWIZZLE ? CHUNKS : CHUNKS + 1;
+constexpr int ROW_BYTES = ROW_CHUNKS * 16;
+/* How many of the 8 chunk-wide bank groups one chunk column can reach: the rows' starts hit 8 / XORS of them, the XOR does the rest. */
+constexpr int XORS = !FA_SWIZZLE ? 1 : CHUNKS % 8 == 0 ? 8 : CHUNKS % 4 == 0 ? 4 : 2;
+/* Distinct XOR patterns among the k16 steps of a row; other steps differ from these by a constant. */
+constexpr int PATTERNS = XORS < 2 ? 1 : XORS / 2;
+
+/* Byte offset of a chunk in a tile. Any 8 rows that start at a multiple of 8 hold one chunk column in 8 different bank groups. */
+__host__ __device__ constexpr int tile_offset(int row, int chunk)
+{
+    return row * ROW_BYTES + (chunk ^ (row / (8 / XORS)) % XORS) * 16;
+}
+
+/* ldmatrix.x4 takes the row addresses of its four 8x8 tiles from lanes 0-7, 8-15, 16-23 and 24-31. The B operand of an mma is a pair of
+ * neighbouring registers, two 8-wide halves of its 16 k's: for K (k is the column) rows 0-7 of both chunks of a k16 step, then rows 8-15;
+ * for V, transposed (k is the row), and for Q, rows 0-7 and 8-15 of one chunk, then of the next. These are the offsets for step 0. */
+__host__ __device__ constexpr int k_lane_offset(int lane)
+{
+    return tile_offset(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+}
+
+__host__ __device__ constexpr int v_lane_offset(int lane)
+{
+    return tile_offset(lane % 16, lane / 16);
+}
+
+/* Shared memory as ldmatrix takes it: a 32-bit address, worked out once. */
+#ifdef FA_EMU
+typedef const unsigned char *smem_at;
+#define ldmatrix_x4_at ldmatrix_x4
+#define ldmatrix_x4_trans_at ldmatrix_x4_trans
+__device__ __forceinline__ smem_at smem_at_of(const unsigned char *pointer_s) { return pointer_s; }
+__device__ __forceinline__ smem_at smem_xor(smem_at at, int bits)
+{
+    return reinterpret_cast<smem_at>(reinterpret_cast<unsigned long long>(at) ^ bits);
+}
+#else
+typedef unsigned smem_at;
+__device__ __forceinline__ smem_at smem_at_of(const unsigned char *pointer_s) { return smem_address(pointer_s); }
+__device__ __forceinline__ smem_at smem_xor(smem_at at, int bits) { return at ^ bits; }
+#endif
+
+/* From a lane's address for step 0 to the one for k16 step `step` (compile-time), 16 * band rows on. Tiles start at multiples of SMEM_ALIGN,
+ * so that the XOR of a step's low chunk bits is one instruction on the address and the rest an immediate. */
+constexpr int SMEM_ALIGN = 128;
+__device__ __forceinline__ smem_at fragment_at(smem_at lane_at, int step, int band)
+{
+    return smem_xor(lane_at, step % PATTERNS * 32) + step / PATTERNS * PATTERNS * 32 + band * 16 * ROW_BYTES;
+}
+
+/* How the threads of a block deal out the chunks of a tile: thread t takes chunk t % CHUNKS of row t / CHUNKS and of every PASS_ROWS-th
+ * row after it; threads left over do nothing. */
+constexpr int THREADS = FA_WARPS * 32;
+constexpr int PASS_ROWS = THREADS / CHUNKS;
+
+/* Rows of one head in global memory. */
+struct head_rows {
+    __half *data_g;
+    fa_i64 stride;
+};
+
+/* threadIdx.x, read anew: in a loop short of registers, what is worked out from it need not be kept. */
+#ifdef FA_EMU
+__device__ __forceinline__ int thread_anew() { return threadIdx.x; }
+#else
+__device__ __forceinline__ int thread_anew()
+{
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+#endif
+
+/* A value that all lanes of the warp share, where the compiler can tell: in a uniform register, and branches on it need no reconvergence. */
+#ifdef FA_EMU
+__device__ __forceinline__ int uniform(int value) { return value; }
+__device__ __forceinline__ const unsigned char *uniform(const void *pointer) { return static_cast<const unsigned char *>(pointer); }
+#else
+__device__ __forceinline__ int uniform(int value) { return __reduce_max_sync(FA_WARP_ALL, value); }
+__device__ __forceinline__ const unsigned char *uniform(const void *pointer)
+{
+    const unsigned long long bits = reinterpret_cast<unsigned long long>(pointer);
+    const unsigned lo = __reduce_max_sync(FA_WARP_ALL, static_cast<unsigned>(bits));
+    const unsigned hi = __reduce_max_sync(FA_WARP_ALL, static_cast<unsigned>(bits >> 32));
+    return reinterpret_cast<const unsigned char *>(static_cast<unsigned long long>(hi) << 32 | lo);
+}
+#endif
+
+/* This thread's share of every tile: its first chunk in shared memory, and in rows that follow each other in global memory without a gap.
+ * Small and in plain sight of nobody: were the compiler to see how the offset grows, it would keep 64-bit pointers instead. */
+struct thread_share {
+    int smem_offset, global_offset;
+};
+
+__device__ __forceinline__ thread_share find_share()
+{
+    const int thread = threadIdx.x, row = thread / CHUNKS, chunk = thread % CHUNKS;
+    return {tile_offset(row, chunk), (row * FA_DIM + chunk * 8) * 2};
+}
+
+__device__ __forceinline__ void hide(int &value)
+{
+#ifndef FA_EMU
+    asm volatile("" : "+r"(value));
+#endif
+}
+
+/* ROWS whole rows that follow each other without a gap and start at multiples of 16 bytes; offset: global_offset plus the tile's. */
+template <int ROWS> __device__ __forceinline__ void load_tile(unsigned char *tile_s, const unsigned char *head_g, unsigned offset, int smem_offset)
+{
+    const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS; /* used by odd dims alone */
+    if (THREADS % CHUNKS != 0 && row >= PASS_ROWS)
+        return;
+#pragma unroll
+    for (int pass = 0; pass < ROWS; pass += PASS_ROWS)
+        if (ROWS % PASS_ROWS == 0 || row + pass < ROWS)
+            cp_async_16(tile_s + (PASS_ROWS % 8 == 0 ? smem_offset + pass * ROW_BYTES : tile_offset(row + pass, chunk)),
+                        head_g + offset + pass * FA_DIM * 2, FA_DIM % 16 == 0 || chunk * 8 < FA_DIM ? 16 : 0);
+}
+
+/* The same for any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even
+ * address (then the copy is not asynchronous). */
+template <int ROWS>
+__device__ __forceinline__ void load_tile_slowly(unsigned char *tile_s, const head_rows &head, int first_row, int rows, bool aligned)
+{
+#pragma unroll 1
+    for (int item = thread_anew(); item < ROWS * CHUNKS; item += THREADS) {
+        const int row = item / CHUNKS, chunk = item % CHUNKS;
+        const bool valid = first_row + row < rows && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
+        const __half *src_g = head.data_g + (valid ? (first_row + row) * head.stride + chunk * 8 : 0);
+        unsigned char *dst_s = tile_s + tile_offset(row, chunk);
+        if (aligned) {
+            cp_async_16(dst_s, src_g, valid ? 16 : 0);
+            continue;
+        }
+        const unsigned short *halves_g = reinterpret_cast<const unsigned short *>(src_g);
+        unsigned words[4] = {0, 0, 0, 0};
+        if (valid)
+            for (int i = 0; i < 4; ++i)
+                words[i] = halves_g[2 * i] | static_cast<unsigned>(halves_g[2 * i + 1]) << 16;
+        *reinterpret_cast<uint4 *>(dst_s) = make_uint4(words[0], words[1], words[2], words[3]);
+    }
+}
+
+/* 8 halves to a row of the output. */
+__device__ __forceinline__ void store_chunk(__half *dst_g, uint4 value, bool aligned)
+{
+    if (aligned) {
+        *reinterpret_cast<uint4 *>(dst_g) = value;
+        return;
+    }
+    const unsigned words[4] = {value.x, value.y, value.z, value.w};
+    unsigned short *halves_g = reinterpret_cast<unsigned short *>(dst_g);
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        halves_g[i] = static_cast<unsigned short>(words[i / 2] >> i % 2 * 16);
+}
+
+#endif
