@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity, as fa_bench.result/1 records.
+
+Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is inside a sample.
+Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
+import argparse
+import datetime
+import json
+import math
+import pathlib
+import sys
+
+BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
+SAMPLE_US = 1000.0  # one graph lasts at least this long
+MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
+ATOL = RTOL = 1e-3
+
+
+def not_run(why):
+    print(f"peers_torch.py: NOT-RUN: {why}", file=sys.stderr)
+    sys.exit(4)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--seq", type=int, default=512)
+    parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--backends", default="flash,cudnn,efficient,math", help="comma-separated (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
+    parser.add_argument("--warmup-ms", type=float, default=60, help="(default: %(default)s)")
+    parser.add_argument("--json", default="-", metavar="FILE", help="the records, as one array; - is stdout (default)")
+    parser.add_argument("--serve", action="store_true", help="read problems from stdin, one JSON object a line; answer with one array a line")
+    parser.add_argument("--load", metavar="DIR", help="take q.npy, k.npy, v.npy from DIR (fa_bench --dump)")
+    parser.add_argument("--compare", metavar="O.npy", help="with --load: is this the attention of those inputs? exit 1 if not; works without a GPU")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be run")
+    arguments = parser.parse_args()
+    arguments.backends = arguments.backends.split(",")
+    for name in arguments.backends:
+        if name not in BACKENDS:
+            parser.error(f"--backends takes {', '.join(BACKENDS)}, not '{name}'")
+    if arguments.compare and not arguments.load:
+        parser.error("--compare needs --load")
+    return arguments
+
+
+def load_array(path):
+    try:
+        array = numpy.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        print(f"peers_torch.py: {path}: {error}", file=sys.stderr)
+        sys.exit(2)
+    if array.dtype != numpy.float16 or array.ndim != 4:
+        print(f"peers_torch.py: {path}: FP16 [batch, heads, seq, dim], not {array.dtype} {array.shape}", file=sys.stderr)
+        sys.exit(2)
+    return torch.from_numpy(array)
+
+
+class Inputs:
+    """Q, K, V [batch, heads, seq, dim] on the device; keys repeated for grouped heads."""
+
+    def __init__(self, shape, arguments, device):
+        self.causal = bool(shape["causal"])
+        if arguments.load:
+            folder = pathlib.Path(arguments.load)
+            self.q, self.k, self.v = (load_array(folder / f"{name}.npy").to(device) for name in "qkv")
+        else:
+            generator = torch.Generator(device=device).manual_seed(arguments.seed)
+            size = (shape["batch"], shape["heads"], shape["seq"], shape["dim"])
+            self.q, self.k, self.v = (torch.randn(size, generator=generator, device=device, dtype=torch.float16) for _ in range(3))
+        self.kv_heads = self.k.shape[1]
+        group = self.q.shape[1] // self.kv_heads
+        if group > 1:
+            self.k, self.v = (x.repeat_interleave(group, dim=1) for x in (self.k, self.v))
+        self.scale = 1 / math.sqrt(self.q.shape[3])
+
+    def problem(self):
+        batch, heads, seq_q, dim = self.q.shape
+        seq_kv = self.k.shape[2]
+        pairs = seq_q * seq_kv
+        if self.causal:
+            pairs = sum(min(max(row + 1 + seq_kv - seq_q, 0), seq_kv) for row in range(seq_q))
+        return {"batch": batch, "heads": heads, "kv_heads": self.kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim, "causal": self.causal,
+                "dtype": "fp16", "scale": self.scale, "flop": 4 * batch * heads * dim * pairs,
+                "bytes": 2 * batch * dim * (2 * heads * seq_q + 2 * self.kv_heads * seq_kv)}
+
+    def exact(self, batch, head, rows):
+        """FP64 attention of some rows of one head; causal is aligned to the bottom right, a row without keys is 0."""
+        q, k, v = self.q[batch, head, rows].double(), self.k[batch, head].double(), self.v[batch, head].double()
+        scores = q @ k.T * self.scale
+        if self.causal:
+            last = rows[:, None] + self.k.shape[2] - self.q.shape[2]
+            scores = scores.masked_fill(torch.arange(self.k.shape[2], device=rows.device)[None, :] > last, -math.inf)
+        return torch.softmax(scores, dim=1).nan_to_num(0.0) @ v
+
+    def parity(self, output, rows_per_head=None):
+        """|O - exact| <= atol + rtol |exact| on every row, or on a sample of heads and rows. NaN fails."""
+        batches, heads, seq = self.q.shape[:3]
+        generator = torch.Generator().manual_seed(1)
+        pairs = [(b, h) for b in range(batches) for h in range(heads)]
+        if rows_per_head:
+            pairs = [pairs[i] for i in torch.randperm(len(pairs), generator=generator)[:4].tolist()]
+        worst, ok, checked = 0.0, output.shape == self.q.shape, 0
+        for batch, head in pairs if ok else []:
+            rows = torch.arange(seq) if not rows_per_head else torch.randperm(seq, generator=generator)[:rows_per_head]
+            rows = rows.to(self.q.device)
+            exact = self.exact(batch, head, rows)
+            error = (output[batch, head, rows].to(self.q.device).double() - exact).abs()
+            ok = ok and bool((error <= ATOL + RTOL * exact.abs()).all())
+            worst = max(worst, float(error.max()))
+            checked += len(rows)
+        return {"passed": ok, "reference": "torch_fp64", "rows_checked": checked, "max_abs_err": worst if math.isfinite(worst) else None}
+
+
+def attention(inputs):
+    return torch.nn.functional.scaled_dot_product_attention(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale)
+
+
+def graph_samples(call, arguments):
+    """Microseconds per call, one number per replay, and the calls in a graph."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(3):
+            call()
+        end.record()
+    torch.cuda.synchronize()
+    calls = max(1, min(500, math.ceil(SAMPLE_US / max(begin.elapsed_time(end) * 1000 / 3, 1.0))))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            call()
+    samples, spent_ms = [], 0.0
+    while spent_ms < arguments.warmup_ms + arguments.max_time * 1000 or len(samples) < 11:
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(9)]
+        for mark in marks:  # the gap before the first replay of a burst is left out
+            graph.replay()
+            mark.record()
+        torch.cuda.synchronize()
+        burst = [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
+        spent_ms += sum(burst) * 9 / 8
+        if spent_ms >= arguments.warmup_ms:
+            samples += [ms * 1000 / calls for ms in burst]
+    return sorted(samples), calls
+
+
+def timing_of(samples, calls, arguments):
+    count = len(samples)
+    spread = 0.98 * math.sqrt(count)  # ranks of a 95 % interval of the median
+    low, high = max(0, math.floor(count / 2 - spread)), min(count - 1, math.ceil(count / 2 + spread))
+    at = lambda q: samples[min(count - 1, int(q * count))]
+    return {"p50_us": at(0.5), "p90_us": at(0.9), "p10_us": at(0.1), "min_us": samples[0], "mean_us": sum(samples) / count,
+            "p50_ci95_us": [samples[low], samples[high]], "samples": count, "discarded": 0, "method": "graph", "launches_per_sample": calls,
+            "l2": "warm", "sm_clock_mhz": {"p50": None}, "throttled": False, "stopped_by": "budget", "impossible": False, "floor_us": None,
+            "roofline_us": None, "warmup_ms": arguments.warmup_ms}
+
+
+def device_record():
+    if not torch.cuda.is_available():
+        return None
+    p = torch.cuda.get_device_properties(0)
+    clock_khz, bus_khz, bus_bits = (getattr(p, name, 0) for name in ("clock_rate", "memory_clock_rate", "memory_bus_width"))
+    return {"backend": "cuda", "name": p.name, "arch": f"sm_{p.major}{p.minor}", "sm_count": p.multi_processor_count, "clock_mhz_max": clock_khz // 1000,
+            "memory_bytes": p.total_memory, "memory_gbytes_per_s": 2 * bus_khz * 1000 * bus_bits / 8 / 1e9, "l2_bytes": p.L2_cache_size,
+            "smem_block_bytes": p.shared_memory_per_block_optin}
+
+
+def record_of(backend, inputs, arguments):
+    record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": f"torch_{backend}", "variant": None, "config": None,
+              "problem": inputs.problem(), "device": device_record(), "ptxas": None, "occupancy": None, "launch": None, "timing": None, "throughput": None,
+              "check": None, "parity": None, "vs": None,
+              "provenance": {"cubin_sha256": None, "code_sha256": None, "same_code_as": None, "source_sha256": None,
+                             "compiler": f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}", "options": [], "cache_hit": False,
+                             "compile_s": 0, "driver": None, "git": "none", "seed": arguments.seed, "dist": "loaded" if arguments.load else "normal",
+                             "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "command": " ".join(sys.argv)}}
+    problem = record["problem"]
+    if problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
+        return {**record, "status": "infeasible", "reason": "torch aligns a causal mask to the top left"}
+    if backend == "math" and problem["batch"] * problem["heads"] * problem["seq_q"] * problem["seq_kv"] > MATH_SCORES:
+        return {**record, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
+    try:
+        with sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])]), torch.no_grad():
+            record["parity"] = inputs.parity(attention(inputs), rows_per_head=64)
+            if not record["parity"]["passed"]:
+                return {**record, "status": "wrong", "reason": f"differs from FP64 by {record['parity']['max_abs_err']}"}
+            samples, calls = graph_samples(lambda: attention(inputs), arguments)
+    except RuntimeError as error:
+        torch.cuda.synchronize()
+        return {**record, "status": "not_run", "reason": str(error).splitlines()[0][:300]}
+    record["timing"] = timing_of(samples, calls, arguments)
+    seconds = record["timing"]["p50_us"] * 1e-6
+    record["throughput"] = {"tflops": problem["flop"] / seconds / 1e12, "peak_tflops": None, "peak_boost_tflops": None, "fraction_of_peak": None,
+                            "gbytes_per_s": problem["bytes"] / seconds / 1e9}
+    return record
+
+
+def compare(arguments):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    inputs = Inputs({"causal": arguments.causal}, arguments, device)
+    ours = load_array(arguments.compare)
+    exact = inputs.parity(ours)
+    theirs = attention(inputs) if inputs.q.shape[2] == inputs.k.shape[2] or not inputs.causal else None
+    difference = None if theirs is None or theirs.shape != ours.shape else float((theirs.cpu().float() - ours.float()).abs().max())
+    print(json.dumps({"compare": arguments.compare, "device": device, "exact": exact, "max_abs_difference_to_torch": difference}))
+    return 0 if exact["passed"] else 1
+
+
+def serve(arguments):
+    for line in sys.stdin:
+        shape = json.loads(line)
+        inputs = Inputs(shape, arguments, "cuda")
+        print(json.dumps([record_of(name, inputs, arguments) for name in shape.get("backends", arguments.backends)]), flush=True)
+        del inputs
+        torch.cuda.empty_cache()
+    return 0
+
+
+def main():
+    if arguments.compare:
+        return compare(arguments)
+    if not torch.cuda.is_available():
+        not_run("no GPU for PyTorch here")
+    if arguments.serve:
+        return serve(arguments)
+    inputs = Inputs(vars(arguments), arguments, "cuda")
+    records = [record_of(name, inputs, arguments) for name in arguments.backends]
+    text = json.dumps(records, indent=1)
+    if arguments.json == "-":
+        print(text)
+    else:
+        pathlib.Path(arguments.json).write_text(text + "\n")
+    return 1 if any(record["status"] == "wrong" for record in records) else 0
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments()
+    if arguments.dry_run:
+        for name in arguments.backends:
+            print(f"torch_{name} {arguments.batch},{arguments.heads},{arguments.seq},{arguments.dim}{' causal' if arguments.causal else ''}")
+        sys.exit(0)
+    try:
+        import numpy
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+    except ImportError as missing:
+        not_run(f"no PyTorch here: {missing}")
+    sys.exit(main())
