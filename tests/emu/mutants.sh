@@ -10,7 +10,9 @@ if [[ ${1:-} == --help ]]; then
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-export XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME=$work/cache FA_HOME=$PWD
+cp fa_bench "$work/fa_bench" # what others build or edit meanwhile does not disturb
+cp -r kernels "$work/original"
 kernels=("$@")
 if [[ ${#kernels[@]} -eq 0 ]]; then
     mapfile -t kernels < <(sed -n 's/^FA_KERNEL(\([a-z_0-9]*\), HAND.*/\1/p' kernels/kernels.def)
@@ -22,24 +24,24 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
     "--stages 2 --schedule random" "--sanitize address")
 
 knobs_of() { # KERNEL: the options of its own tile
-    ./fa_bench --kernel "$1" --compile-only --json - --quiet 2>/dev/null |
+    "$work/fa_bench" --kernel "$1" --compile-only --json - --quiet 2>/dev/null |
         jq -r '.config | to_entries[] | select(.key != "maxreg") | "--\(.key) \(.value)"' | tr '\n' ' '
 }
 files_of() { # KERNEL: its file and the headers with barriers it includes, directly or not
     local seen=" $1.cu " list=("$1.cu") i=0 next
     while [[ $i -lt ${#list[@]} ]]; do
         while read -r next; do
-            if [[ -e kernels/$next && $seen != *" $next "* && $next != prims.cuh ]]; then
+            if [[ -e $work/original/$next && $seen != *" $next "* && $next != prims.cuh ]]; then
                 seen+="$next "
                 list+=("$next")
             fi
-        done < <(sed -n 's/^#include "\([a-z_0-9]*\.cuh\)"/\1/p' "kernels/${list[i]}")
+        done < <(sed -n 's/^#include "\([a-z_0-9]*\.cuh\)"/\1/p' "$work/original/${list[i]}")
         i=$((i + 1))
     done
     printf '%s\n' "${list[@]}"
 }
 run() { # SOURCE OPTIONS...: the status in the record
-    ./fa_bench "${shape[@]}" --source "$@" --json - --quiet 2>/dev/null | jq -r '.status + ": " + ((.reason // "") | split("\n")[0])' || true
+    "$work/fa_bench" "${shape[@]}" --source "$@" --json - --quiet 2>/dev/null | jq -r '.status + ": " + ((.reason // "") | split("\n")[0])' || true
 }
 
 caught=0 survived=0
@@ -48,7 +50,7 @@ for kernel in "${kernels[@]}"; do
     usable=()
     for variant in "${variants[@]}"; do # those the kernel itself passes
         read -ra words <<<"$variant"
-        if [[ $(run "kernels/$kernel.cu" "${knobs[@]}" "${words[@]}") == pass* ]]; then usable+=("$variant"); fi
+        if [[ $(run "$work/original/$kernel.cu" "${knobs[@]}" "${words[@]}") == pass* ]]; then usable+=("$variant"); fi
     done
     if [[ ${#usable[@]} -eq 0 ]]; then
         echo "| $kernel | - | does not run here, no mutants | - |"
@@ -57,7 +59,7 @@ for kernel in "${kernels[@]}"; do
     while read -r file; do
         while IFS=: read -r line text; do
             rm -rf "$work/kernels"
-            cp -r kernels "$work/kernels"
+            cp -r "$work/original" "$work/kernels"
             sed -i -E "${line}s/(__syncthreads|__syncwarp|bar_sync|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);/;/" "$work/kernels/$file"
             by=
             for variant in "${usable[@]}"; do
@@ -74,7 +76,7 @@ for kernel in "${kernels[@]}"; do
             done
             if [[ -n $by ]]; then caught=$((caught + 1)); else survived=$((survived + 1)); fi
             echo "| $kernel | $file:$line | \`${text#"${text%%[! ]*}"}\` | ${by:-SURVIVED} |"
-        done < <(grep -nE '^[^/]*(__syncthreads|__syncwarp|bar_sync|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);' "kernels/$file" || true)
+        done < <(grep -nE '^[^/]*(__syncthreads|__syncwarp|bar_sync|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);' "$work/original/$file" || true)
     done < <(files_of "$kernel")
 done
 echo "$caught caught, $survived survived"
