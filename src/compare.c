@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "timing_fresh.h"
 #include "timing_plan.h"
 
 enum { BLOCKS_MAX = FA_SAMPLES_MAX, SIDE_SAMPLES = 2 };
@@ -145,6 +146,8 @@ fa_status fa_compare(const fa_candidate *candidate, const fa_buffers *buffers, c
     FA_TRY(status);
     FA_TRY(possible(comparison->p50_us, problem, device, (fa_l2)options->l2, why));
     FA_TRY(possible(comparison->other_p50_us, problem, device, (fa_l2)options->l2, why));
+    double ratio;
+    FA_TRY(fa_time_fresh(other, other_buffers, &b.request, &ratio, why));
     comparison->done = true;
     return FA_PASS;
 }

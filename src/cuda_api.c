@@ -53,6 +53,8 @@ void fa_nvml_open(fa_nvml *nvml, const char *pci_bus_id)
                           find(library, "nvmlDeviceGetClockInfo", &nvml->clock_info) &&
                           find(library, "nvmlDeviceGetMaxClockInfo", &nvml->max_clock_info) &&
                           find(library, "nvmlSystemGetDriverVersion", &nvml->driver_version);
+    if (!find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->compute_processes))
+        find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml->compute_processes);
     if (complete && init() == 0) {
         if (by_bus_id(pci_bus_id, &nvml->device) == 0) {
             nvml->library = library;
@@ -98,6 +100,18 @@ int32_t fa_nvml_max_sm_mhz(const fa_nvml *nvml)
 int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml)
 {
     return max_clock(nvml, NVML_CLOCK_MEM);
+}
+
+int32_t fa_nvml_other_processes(const fa_nvml *nvml)
+{
+    enum { NVML_SUCCESS = 0, NVML_ERROR_INSUFFICIENT_SIZE = 7 };
+    unsigned int count = 0; /* room for none: it answers how many there are */
+    if (!nvml->library || !nvml->compute_processes)
+        return -1;
+    const int code = nvml->compute_processes(nvml->device, &count, NULL);
+    if (code != NVML_SUCCESS && code != NVML_ERROR_INSUFFICIENT_SIZE)
+        return -1;
+    return count > 0 ? (int32_t)count - 1 : 0;
 }
 
 bool fa_nvml_driver(const fa_nvml *nvml, char *text, size_t size)

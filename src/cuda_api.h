@@ -145,6 +145,7 @@ typedef struct fa_nvml {
     int (*clock_info)(void *device, int clock, unsigned int *mhz);
     int (*max_clock_info)(void *device, int clock, unsigned int *mhz);
     int (*driver_version)(char *text, unsigned int size);
+    int (*compute_processes)(void *device, unsigned int *count, void *infos); /* NULL: an NVML without it */
 } fa_nvml;
 
 void fa_nvml_open(fa_nvml *nvml, const char *pci_bus_id);
@@ -152,6 +153,7 @@ void fa_nvml_close(fa_nvml *nvml);
 bool fa_nvml_clock_reasons(const fa_nvml *nvml, uint64_t *reasons);
 int32_t fa_nvml_max_sm_mhz(const fa_nvml *nvml);     /* 0: unknown */
 int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml); /* 0: unknown */
+int32_t fa_nvml_other_processes(const fa_nvml *nvml); /* with a context on this GPU, beside ours; -1: unknown */
 bool fa_nvml_driver(const fa_nvml *nvml, char *text, size_t size);
 
 #endif

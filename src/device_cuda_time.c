@@ -14,6 +14,7 @@
 enum { CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
 
 static const uint64_t GATE_TIMEOUT_NS = 200000000, PROBE_TIMEOUT_NS = 20000000;
+static const double OTHERS_PERIOD_S = 0.5;
 static const double NVML_PERIOD_S = 0.025; /* a question to NVML costs more than a short sample */
 
 typedef struct clock_pair {
@@ -37,8 +38,9 @@ typedef struct cuda_time {
     bool blocking; /* a launch returns when it is done (profiler, sanitizer, CUDA_LAUNCH_BLOCKING): no gate then */
     fa_kernel empty_kernel;
     fa_graphs graphs;
-    double reasons_asked_s;
+    double reasons_asked_s, others_asked_s;
     uint64_t reasons;
+    int32_t other_processes;
 } cuda_time;
 
 static fa_status enqueue_empty(fa_kernel *kernel, const fa_launch *launch, const fa_params *params, CUstream stream,
@@ -263,6 +265,16 @@ static void ask_reasons(const fa_cuda *cuda, cuda_time *self)
         self->reasons = 0;
 }
 
+static int32_t ask_others(const fa_cuda *cuda, cuda_time *self)
+{
+    const double now_s = fa_now_s();
+    if (self->others_asked_s == 0 || now_s - self->others_asked_s >= OTHERS_PERIOD_S) {
+        self->others_asked_s = now_s;
+        self->other_processes = fa_nvml_other_processes(&cuda->nvml);
+    }
+    return self->other_processes;
+}
+
 /* Persisting lines of an earlier kernel would keep their share of the L2. Before sm_80 there are none: no error. */
 static void reset_l2(const fa_cuda *cuda)
 {
@@ -303,6 +315,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
         .us = us / request->launches,
         .sm_mhz = mean_sm_mhz(self->page),
         .gated = gated,
+        .other_processes = ask_others(cuda, self),
         .throttled = self->reasons &
                      (FA_NVML_HW_SLOWDOWN | FA_NVML_SW_THERMAL | FA_NVML_HW_THERMAL | FA_NVML_HW_POWER_BRAKE),
         .power_capped = self->reasons & FA_NVML_SW_POWER_CAP,

@@ -89,8 +89,8 @@ static void print_timing(FILE *out, const fa_result *result)
             t->method == FA_TIMING_GRAPH ? "graph" : "event", t->l2 == FA_L2_COLD ? "cold" : "warm", t->floor_us);
     if (t->sm_clock_mhz_p50 > 0)
         fprintf(out, ", SM %.0f MHz", t->sm_clock_mhz_p50);
-    fprintf(out, "%s%s%s\n", t->settled ? "" : ", budget used up", t->throttled ? ", THROTTLED" : "",
-            t->impossible ? ", IMPOSSIBLE: below the roofline" : "");
+    fprintf(out, "%s%s%s%s%s\n", t->settled ? "" : ", budget used up", t->throttled ? ", THROTTLED" : "",
+            t->noisy ? ", NOISY: " : "", t->noisy_reason, t->impossible ? ", IMPOSSIBLE: below the roofline" : "");
     fprintf(out, "          %.1f TFLOP/s, %.1f %% of the peak at that clock; %.0f GB/s\n", h->tflops, 100 * h->fraction_of_peak,
             h->gbytes_per_s);
     const fa_comparison *c = &result->comparison;

@@ -168,6 +168,10 @@ static void put_timing(cJSON *record, const fa_result *result)
     put(timing, "poisoned", t->poisoned);
     put(timing, "power_capped", t->power_capped);
     cJSON_AddBoolToObject(timing, "gated", t->gated);
+    put(timing, "fresh_ratio", t->fresh_ratio);
+    cJSON_AddBoolToObject(timing, "noisy", t->noisy);
+    put_text(timing, "noisy_reason", t->noisy_reason);
+    put(timing, "other_processes", t->other_processes < 0 ? NAN : t->other_processes);
     put(timing, "floor_us", t->floor_us);
     put(timing, "roofline_us", t->roofline_us);
     put(timing, "warmup_ms", t->warmup_ms);

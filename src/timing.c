@@ -1,9 +1,11 @@
 #include "timing.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "timing_fresh.h"
 #include "timing_plan.h"
 
 /* Reading an output back lets the GPU rest, and a card at its power limit then runs faster for a tenth of a second:
@@ -28,6 +30,22 @@ static double median_clock(series *all)
 static bool throttled(const fa_sample *sample, double clock_mhz)
 {
     return sample->throttled || (sample->power_capped && sample->sm_mhz < FA_CLOCK_FELL * clock_mhz);
+}
+
+/* Another process's slice of the GPU makes single samples long: the mean leaves the median before p90 does. */
+static void judge_noise(const series *all, fa_timing *timing)
+{
+    const fa_stats *us = &timing->us;
+    timing->other_processes = all->samples[0].other_processes;
+    for (size_t i = 1; i < all->count; i++)
+        if (all->samples[i].other_processes > timing->other_processes)
+            timing->other_processes = all->samples[i].other_processes;
+    const double most = timing->other_processes > 0 ? FA_NOISY_SHARED : FA_NOISY;
+    timing->noisy = us->count >= 3 && (us->mean > (1 + most) * us->p50 || us->p90 > (1 + 2 * most) * us->p50);
+    timing->noisy_reason[0] = '\0';
+    if (timing->noisy)
+        snprintf(timing->noisy_reason, sizeof timing->noisy_reason, "mean %.2f and p90 %.2f us over a p50 of %.2f us%s",
+                 us->mean, us->p90, us->p50, timing->other_processes > 0 ? ", other processes on this GPU" : "");
 }
 
 /* Statistics without the throttled samples; with all of them, and said so, when they are too many to drop. */
@@ -210,6 +228,8 @@ fa_status fa_time(const fa_candidate *candidate, const fa_problem *problem, cons
     if (status == FA_PASS)
         status = measure(candidate, options, &request, &w, all, timing, why);
     witness_free(&w);
+    if (status == FA_PASS)
+        judge_noise(all, timing);
     free(all);
     FA_TRY(status);
     timing->roofline_us = fa_roofline_us(problem, &candidate->device->info, timing->l2);
@@ -218,6 +238,7 @@ fa_status fa_time(const fa_candidate *candidate, const fa_problem *problem, cons
         return fa_refuse(why, FA_ERROR,
                          "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak",
                          timing->us.p50, timing->roofline_us, candidate->device->info.name);
+    FA_TRY(fa_time_fresh(candidate, buffers, &request, &timing->fresh_ratio, why));
     timing->done = true;
     return FA_PASS;
 }

@@ -21,6 +21,10 @@ typedef struct fa_timing {
     double power_capped; /* share of samples taken while the power limit was at work: normal under load */
     bool gated;          /* every sample was queued before it began; else (profiler, sanitizer) launch cost is in */
     int32_t poisoned;    /* timed samples whose output was NaN before, and right after */
+    double fresh_ratio;  /* single launches on new inputs, seen inputs, a done output: slowest over fastest; NaN: not tried */
+    bool noisy;          /* something else used the GPU, or the samples look like it */
+    char noisy_reason[160];
+    int32_t other_processes; /* on this GPU, with a context; -1: unknown */
 } fa_timing;
 
 typedef struct fa_throughput {

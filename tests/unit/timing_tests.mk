@@ -4,3 +4,4 @@ $(BUILD)/tests/unit/cuda_abi_theirs.o: CPPFLAGS += $(addprefix -isystem ,$(first
 # A device of made-up samples.
 $(BUILD)/tests/unit/test_timing $(BUILD)/tests/unit/test_compare: $(BUILD)/tests/unit/fake_gpu.o
 $(BUILD)/tests/unit/fake_gpu.o: CPPFLAGS += -Isrc
+-include $(BUILD)/tests/unit/fake_gpu.d
