@@ -171,15 +171,22 @@ typedef struct file_list {
     char *digests; /* hex digests joined */
 } file_list;
 
-static bool resolve_include(const char *includer, const char *name, char path[PATH_MAX])
+static bool beside(const char *file, const char *name, char path[PATH_MAX])
 {
-    const char *slash = strrchr(includer, '/');
-    const int folder = slash != NULL ? (int)(slash - includer) : 0;
-    snprintf(path, PATH_MAX, "%.*s/%s", folder > 0 ? folder : 1, folder > 0 ? includer : ".", name);
-    if (access(path, R_OK) == 0)
+    const char *slash = strrchr(file, '/');
+    const int folder = slash != NULL ? (int)(slash - file) : 0;
+    snprintf(path, PATH_MAX, "%.*s/%s", folder > 0 ? folder : 1, folder > 0 ? file : ".", name);
+    return access(path, R_OK) == 0;
+}
+
+/* Where the compilers look: beside the includer, beside the kernel (their first -I), then our own folders. A header of
+ * the toolkit or the system is not found: it belongs to the compiler, whose version is in the key. */
+static bool resolve_include(const file_list *list, const char *includer, const char *name, char path[PATH_MAX])
+{
+    if (beside(includer, name, path) || beside(list->paths[0], name, path))
         return true;
-    const char *const roots[] = {"include", "kernels"};
-    for (size_t i = 0; i < 2; i++) {
+    const char *const roots[] = {"include", "kernels", "src/emu/include"};
+    for (size_t i = 0; i < 3; i++) {
         snprintf(path, PATH_MAX, "%s/%s/%s", fa_home(), roots[i], name);
         if (access(path, R_OK) == 0)
             return true;
@@ -209,9 +216,13 @@ static fa_status add_file(const char *path, file_list *list, fa_reason *why)
         line += strspn(line, "\n \t");
         if (*line != '#')
             continue;
-        char name[256], found[PATH_MAX];
-        if (sscanf(line, "# include \"%255[^\"\n]\"", name) == 1 && resolve_include(real, name, found))
+        char name[256] = "", found[PATH_MAX];
+        const bool quoted = sscanf(line, "# include \"%255[^\"\n]\"", name) == 1;
+        if ((quoted || sscanf(line, "# include <%255[^>\n]>", name) == 1) && resolve_include(list, real, name, found))
             status = add_file(found, list, why);
+        else if (name[0] == '\0' && sscanf(line, "# include %255[A-Za-z_]", name) == 1)
+            status = fa_refuse(why, FA_COMPILE_ERROR,
+                               "%s: #include %s: name the file: the cache could not see an edit of it", real, name);
     }
     free(text);
     return status;

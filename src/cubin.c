@@ -24,7 +24,8 @@ static bool open_elf(const char *data, size_t size, elf_view *elf)
     if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
         return false;
     elf->count = header->e_shnum;
-    if (header->e_shentsize != sizeof(Elf64_Shdr) || !inside(elf, header->e_shoff, elf->count * sizeof(Elf64_Shdr)))
+    if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % _Alignof(Elf64_Shdr) != 0 ||
+        !inside(elf, header->e_shoff, elf->count * sizeof(Elf64_Shdr)))
         return false;
     elf->sections = (const Elf64_Shdr *)(data + header->e_shoff);
     return true;
@@ -35,7 +36,8 @@ static const Elf64_Sym *find_symbol(const elf_view *elf, const char *name, unsig
 {
     for (size_t s = 0; s < elf->count; s++) {
         const Elf64_Shdr *table = &elf->sections[s];
-        if (table->sh_type != SHT_SYMTAB || table->sh_link >= elf->count || !inside(elf, table->sh_offset, table->sh_size))
+        if (table->sh_type != SHT_SYMTAB || table->sh_link >= elf->count || table->sh_offset % _Alignof(Elf64_Sym) != 0 ||
+            !inside(elf, table->sh_offset, table->sh_size))
             continue;
         const Elf64_Shdr *names = &elf->sections[table->sh_link];
         if (!inside(elf, names->sh_offset, names->sh_size))

@@ -109,6 +109,20 @@ static fa_status load_one(const char *folder, const char *name, const int32_t sh
     return status;
 }
 
+/* Equal tensors would hide a kernel that takes one for the other. */
+static fa_status check_distinct(const fa_tensors *t, const int32_t q_shape[4], const int32_t kv_shape[4], fa_reason *why)
+{
+    const bool same_shape = memcmp(q_shape, kv_shape, 4 * sizeof *q_shape) == 0;
+    const size_t bytes = t->kv_count * sizeof *t->k;
+    const char *pair = memcmp(t->k, t->v, bytes) == 0                 ? "k.npy and v.npy"
+                       : same_shape && memcmp(t->q, t->k, bytes) == 0 ? "q.npy and k.npy"
+                       : same_shape && memcmp(t->q, t->v, bytes) == 0 ? "q.npy and v.npy"
+                                                                      : NULL;
+    if (pair == NULL)
+        return FA_PASS;
+    return fa_refuse(why, FA_USAGE, "--load: %s hold the same values: a kernel that confuses them would pass", pair);
+}
+
 fa_status fa_tensors_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why)
 {
     const int32_t q_shape[4] = {problem->batch, problem->heads, problem->seq_q, problem->dim};
@@ -119,6 +133,8 @@ fa_status fa_tensors_load(const fa_problem *problem, const char *folder, fa_tens
         status = load_one(folder, "k", kv_shape, &loaded.k, why);
     if (status == FA_PASS)
         status = load_one(folder, "v", kv_shape, &loaded.v, why);
+    if (status == FA_PASS)
+        status = check_distinct(&loaded, q_shape, kv_shape, why);
     if (status == FA_PASS)
         *tensors = loaded;
     else
