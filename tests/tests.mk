@@ -6,7 +6,7 @@ test: setup
 	@tests/run_all.sh
 
 UNIT_TESTS :=
--include $(wildcard tests/unit/*.mk tests/emu/*.mk)
+-include $(wildcard tests/unit/*.mk tests/emu/*.mk tests/fuzz/*.mk)
 
 # A unit test tests/unit/test_X.c is linked with everything but main.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)

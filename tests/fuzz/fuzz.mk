@@ -1,0 +1,26 @@
+# libFuzzer harnesses, where clang has its runtime. `make fuzz FUZZ_SECONDS=600`: each that long, one after the other.
+.PHONY: fuzz fuzz-binaries
+FUZZ_SECONDS ?= 600
+FUZZ_CC ?= clang
+FUZZ_NAMES := options spec log npy cubin
+FUZZ_BINARIES := $(FUZZ_NAMES:%=$(BUILD)/fuzz/fuzz_%)
+FUZZ_OBJECTS := $(patsubst %,$(BUILD)/fuzz/%.o,base options problem tensors registry spec compile_log cubin)
+.SECONDARY: $(FUZZ_OBJECTS)
+FUZZ_FLAGS := -g -O1 -std=c17 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+fuzz: fuzz-binaries
+	tests/fuzz/run.sh --seconds $(FUZZ_SECONDS)
+
+fuzz-binaries: $(FUZZ_BINARIES)
+
+$(BUILD)/fuzz/%.o: src/%.c
+	@mkdir -p $(@D)
+	$(call say,FUZZ)
+	$(Q)$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) src/npy.c
+	@mkdir -p $(@D)
+	$(call say,FUZZ)
+	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(FUZZ_OBJECTS) -lcrypto -lm
+
+-include $(FUZZ_OBJECTS:.o=.d)

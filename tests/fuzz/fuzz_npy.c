@@ -1,0 +1,22 @@
+/* The .npy reader: check_file sees the bytes of a file that --load names. */
+#include "../../src/npy.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const int32_t shape[4] = {1, 2, 3, 8};
+    enum { COUNT = 48 };
+    char *file = fa_alloc(size + 1);
+    uint16_t *values = NULL;
+    fa_reason why = {""};
+    memcpy(file, data, size);
+    if (check_file("fuzz.npy", file, size, shape, &values, &why) == FA_PASS)
+        for (int i = 0; i < COUNT; i++)
+            FA_ASSERT((values[i] & 0x7C00) != 0x7C00, "element %d is not finite", i);
+    else
+        FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");
+    free(values);
+    free(file);
+    return 0;
+}

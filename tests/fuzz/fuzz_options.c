@@ -1,0 +1,51 @@
+/* The command line: the input's lines are the arguments. What is accepted must lie in the ranges of options.def. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ARGUMENTS_MAX = 64 };
+
+static void hold(const fa_options *options)
+{
+#define FA_GROUP(title)
+#define FA_INT(name, field, value, low, high, about)                                              \
+    FA_ASSERT(options->field == (value) || (options->field >= (low) && options->field <= (high)), \
+              "%s: %d", name, options->field);
+#define FA_REAL(name, field, value, low, high, about)                                             \
+    FA_ASSERT(options->field == (value) || (options->field >= (low) && options->field <= (high)), \
+              "%s: %g", name, options->field);
+#define FA_WORD(name, field, value, words, about) FA_ASSERT(options->field >= FA_UNSET && options->field < 16, name);
+#define FA_TEXT(name, field, value, metavar, about) FA_ASSERT(!options->field || options->field[0] != '\0', name);
+#define FA_FLAG(name, field, about)
+#include "options.def"
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fa_alloc(size + 1);
+    char *arguments[ARGUMENTS_MAX + 1] = {"fa_bench"};
+    int count = 1;
+    fa_options options;
+    fa_reason why = {""};
+    memcpy(text, data, size);
+    for (char *line = strtok(text, "\n"); line != NULL && count < ARGUMENTS_MAX; line = strtok(NULL, "\n"))
+        arguments[count++] = line;
+    if (fa_options_parse(count, arguments, &options, &why) == FA_PASS) {
+        fa_problem problem;
+        fa_spec spec;
+        hold(&options);
+        options.source = NULL; /* would ask the file system */
+        if (fa_problem_make(&options, &problem, &why) == FA_PASS) {
+            FA_ASSERT(isfinite(fa_problem_flop(&problem)) && problem.heads % problem.kv_heads == 0);
+            fa_spec_make(&options, &problem, NULL, 0, &spec, &why);
+        }
+    } else {
+        FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");
+    }
+    free(text);
+    return 0;
+}

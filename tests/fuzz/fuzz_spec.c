@@ -1,0 +1,33 @@
+/* SPEC of --vs: what is accepted names a row of the registry, with knobs in their ranges. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = fa_alloc(size + 1);
+    memcpy(text, data, size);
+    char *const arguments[] = {"fa_bench", "--arch", "sm_89"};
+    fa_options options;
+    fa_problem problem;
+    fa_spec first, other;
+    fa_reason why = {""};
+    FA_ASSERT(fa_options_parse(3, arguments, &options, &why) == FA_PASS);
+    FA_ASSERT(fa_problem_make(&options, &problem, &why) == FA_PASS);
+    FA_ASSERT(fa_spec_make(&options, &problem, NULL, 0, &first, &why) == FA_PASS);
+    options.vs = text;
+    why.text[0] = '\0';
+    if (fa_spec_make_vs(&options, &problem, &first, 0, &other, &why) == FA_PASS) {
+        const fa_knobs *k = &other.knobs;
+        fa_define defines[FA_SPEC_DEFINES_MAX];
+        FA_ASSERT(other.row != NULL && k->warps >= 0 && k->warps <= 32 && k->m <= 1024 && k->splits <= 64);
+        FA_ASSERT(fa_spec_defines(&other, defines) <= FA_SPEC_DEFINES_MAX);
+    } else {
+        FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");
+    }
+    free(text);
+    return 0;
+}

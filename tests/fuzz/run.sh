@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Runs the fuzzers on the committed corpus and what they grew from it, and the scripts that read JSON on damaged records.
+set -euo pipefail
+
+usage() {
+    cat <<'EOT'
+usage: tests/fuzz/run.sh [--seconds N] [--only NAME] [--json FILE] [--help]
+  --seconds N   per fuzzer (default 5); what is new goes to build/fuzz/corpus, a crash to build/fuzz
+  --only NAME   options, spec, log, npy, cubin or json (repeatable)
+  --json FILE   the executions, as JSON (default build/fuzz/fuzz.json)
+One line per fuzzer: "PASS|FAIL|NOT-RUN name executions". Exit: 0 clean, 1 a crash, 2 usage, 4 nothing could run.
+EOT
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+build=${BUILD:-build}
+seconds=5 json=$build/fuzz/fuzz.json
+only=()
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --seconds | --only | --json)
+            [[ $# -ge 2 ]] || { echo "run.sh: $1 needs a value" >&2; exit 2; }
+            case $1 in --seconds) seconds=$2 ;; --only) only+=("$2") ;; --json) json=$2 ;; esac
+            shift
+            ;;
+        --help) usage; exit 0 ;;
+        *) echo "run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+    esac
+    shift
+done
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || { echo "run.sh: --seconds takes a whole number from 1, not '$seconds'" >&2; exit 2; }
+[[ ${#only[@]} -gt 0 ]] || only=(options spec log npy cubin json)
+mkdir -p "$build/fuzz"
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
+
+say() { # VERDICT NAME EXECUTIONS SECONDS NOTE
+    printf '%-7s %-8s %10d executions in %d s%s\n' "$1" "$2" "$3" "$4" "${5:+: $5}"
+    jq -nc --arg verdict "$1" --arg name "$2" --argjson executions "$3" --argjson seconds "$4" --arg note "$5" \
+        '{name: $name, verdict: $verdict, executions: $executions, seconds: $seconds, note: $note}' >>"$lines"
+}
+
+for name in "${only[@]}"; do
+    log=$build/fuzz/$name.log code=0
+    if [[ $name == json ]]; then
+        tests/fuzz/json_mutations.py --seconds "$seconds" >"$log" 2>&1 || code=$?
+    elif [[ ! -x $build/fuzz/fuzz_$name ]]; then
+        say NOT-RUN "$name" 0 0 "no $build/fuzz/fuzz_$name: make fuzz-binaries (clang with libFuzzer)"
+        continue
+    else
+        mkdir -p "$build/fuzz/corpus/$name"
+        "$build/fuzz/fuzz_$name" -dict="tests/fuzz/dict/$name.dict" -max_total_time="$seconds" -timeout=10 -max_len=8192 -print_final_stats=1 \
+            -artifact_prefix="$build/fuzz/crash-$name-" "$build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1 || code=$?
+    fi
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
+    if [[ $code -eq 0 && ${runs:-0} -gt 0 ]]; then
+        say PASS "$name" "$runs" "$seconds" ""
+    else
+        say FAIL "$name" "${runs:-0}" "$seconds" "exit $code, see $log"
+        tail -n 20 "$log" >&2
+    fi
+done
+jq -s '{what: "fuzz", executions: (map(.executions) | add), failed: (map(select(.verdict == "FAIL")) | length), targets: .}' "$lines" >"$json"
+jq -e 'all(.targets[]; .verdict == "NOT-RUN")' "$json" >/dev/null && exit 4
+jq -e '.failed == 0' "$json" >/dev/null
