@@ -40,9 +40,6 @@ constexpr int PARTIAL_BYTES = PARTIAL ? GROUPS * M * (PARTIAL_STRIDE + 2) * 4 : 
 constexpr int MAIN_BYTES = PIPELINE_BYTES > PARTIAL_BYTES ? PIPELINE_BYTES : PARTIAL_BYTES;
 constexpr int SMEM_BYTES = MAIN_BYTES + SMEM_ALIGN - 16;
 
-/* Blocks an SM must hold: with --maxreg, as many as that leaves registers for. */
-constexpr int BLOCKS = FA_MAXREG ? 65536 / (FA_MAXREG * THREADS) : 1;
-
 /* Workspace of a split block: a counter, then M rows of output, and their maxima and sums. */
 constexpr int WORKSPACE_FLOATS = M * (DIM16 + 2);
 
@@ -484,7 +481,7 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
         counters_g[unit * 4] = 0;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, smem_unaligned);
     unsigned char *const smem = smem_unaligned + (-reinterpret_cast<unsigned long long>(smem_unaligned) & (SMEM_ALIGN - 1));
