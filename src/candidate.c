@@ -23,6 +23,8 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_device *devic
             return fa_refuse(why, FA_NOT_RUN, "%s is a library: nothing to compile", side->spec.name);
         return FA_PASS;
     }
+    if (emu && side->spec.row != NULL && side->spec.row->traits.emu_not_run)
+        return fa_refuse(why, FA_NOT_RUN, "%s is not emulated: it needs a GPU", side->spec.name);
     if (!emu && options->sanitize != FA_SANITIZE_NONE)
         return fa_refuse(why, FA_USAGE, "--sanitize is for --device emu; on a GPU use compute-sanitizer");
     const fa_status status = fa_compile_cuda(&side->spec, module, why);

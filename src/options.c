@@ -186,6 +186,8 @@ fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa
         }
         FA_TRY(parse_value(row, what, value, field(options, row), why));
     }
+    if (options->race)
+        options->sanitize = FA_SANITIZE_THREAD;
     return FA_PASS;
 }
 

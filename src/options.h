@@ -43,7 +43,7 @@ typedef struct fa_options {
     const char *arch, *check, *load, *dump, *vs, *json;
     double atol, rtol, warmup_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
-    bool list_kernels, causal, compile_only, quiet, version, help;
+    bool list_kernels, race, causal, compile_only, quiet, version, help;
 } fa_options;
 
 /* Strings point into argv. FA_USAGE with one line that names the option and its allowed range. */
