@@ -9,6 +9,9 @@ Parts:
   first      scalar and light on the canonical problem: records, light against scalar, wall time of a run, cold compile
   ladder     every rung against the one below it, and the libraries, on three problems
   sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize)
+  gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
+  sweep      the tile spaces of light, wmma_qk and wmma on the canonical problem: leaderboard, variants per minute
+  grid       every point of the WMMA tile grids passes or is infeasible (scripts/tile_grid.sh)
 Writes to evidence/<gpu>/ (default) or DIR. Needs a GPU: exit 4 without one. FA_BENCH names the binary (default ./fa_bench).
 EOF
 }
@@ -18,7 +21,7 @@ bench=${FA_BENCH:-./fa_bench}
 parts=() out='' dry_run=0
 while [[ $# -gt 0 ]]; do
     case $1 in
-        first | ladder | sanitize) parts+=("$1") ;;
+        first | ladder | sanitize | gate | sweep | grid) parts+=("$1") ;;
         --out) [[ $# -ge 2 ]] || { echo "evidence.sh: --out needs a folder" >&2; exit 2; }; out=$2; shift ;;
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
@@ -95,6 +98,41 @@ part_sanitize() {
     "${run_gate[@]}"
     cp "$out/sanitize_run/summary.json" "$out/sanitize.json"
     rm -rf "$out/sanitize_run"
+}
+
+part_gate() {
+    run_gate=(scripts/ci_gate.sh --out "$out/gate_run" --jobs 12)
+    echo "${run_gate[*]}"
+    [[ $dry_run -eq 1 ]] && return
+    "${run_gate[@]}" || true # a failure stands in the summary
+    cp "$out/gate_run/summary.json" "$out/gate.json"
+    cp "$out/gate_run/junit.xml" "$out/gate.xml"
+    rm -rf "$out/gate_run"
+}
+
+part_sweep() {
+    local kernel start
+    for kernel in $(kernels_of none wmma); do
+        [[ $kernel == scalar ]] && continue
+        echo "evo_sweep.sh --kernel $kernel"
+        [[ $dry_run -eq 1 ]] && continue
+        start=$EPOCHREALTIME
+        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget 48 --out "$out" 2>&1 | tail -n 3
+        awk -v a="$start" -v b="$EPOCHREALTIME" -v k="$kernel" 'BEGIN {printf "%s: 48 candidates in %.1f s, %.2f per second\n", k, b - a, 48 / (b - a)}' |
+            tee -a "$out/sweep_rate.txt"
+    done
+}
+
+part_grid() {
+    echo "tile_grid.sh"
+    [[ $dry_run -eq 1 ]] && return
+    scripts/tile_grid.sh --out "$out/tile_grid.json" || true # a hole stands in the table
+    gzip -9f "$out/tile_grid.json.points.jsonl"
+}
+
+# Names of the hand kernels whose tensor-core class is one of the words.
+kernels_of() {
+    "$bench" --list-kernels --json - | jq -r --args '.[] | select(.kind == "hand" and (.tensor_cores as $t | $ARGS.positional | index($t))) | .name' "$@"
 }
 
 for part in "${parts[@]}"; do
