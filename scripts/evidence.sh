@@ -6,11 +6,11 @@ usage() {
     cat <<'EOF'
 usage: scripts/evidence.sh PART... [--out DIR] [--dry-run]
 Parts:
-  first      scalar and light on the canonical problem: records, light against scalar, wall time of a run, cold compile
+  first      the first two rungs on the canonical problem: records, their ratio, wall time of a run, cold compile
   ladder     every rung against the one below it, and the libraries, on three problems
   sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize)
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
-  sweep      the tile spaces of light, wmma_qk and wmma on the canonical problem: leaderboard, variants per minute
+  sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
   grid       every point of the WMMA tile grids passes or is infeasible (scripts/tile_grid.sh)
 Writes to evidence/<gpu>/ (default) or DIR. Needs a GPU: exit 4 without one. FA_BENCH names the binary (default ./fa_bench).
 EOF
@@ -35,6 +35,10 @@ gpu=$("$bench" --version | sed -n 's/^gpu 0 *NVIDIA \([^ ]*\).*/\1/p' | tr '[:up
 out=${out:-evidence/${gpu:-gpu}}
 [[ $dry_run -eq 1 ]] || mkdir -p "$out"
 
+# The lowest rungs, in the order of the registry.
+mapfile -t rungs < <("$bench" --list-kernels --json - | jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name')
+baseline=${rungs[0]} tiled=${rungs[1]}
+
 run() { # RECORD OPTIONS...: one run, its record kept
     local record=$out/$1
     shift
@@ -51,29 +55,28 @@ seconds() { # COMMAND...: wall seconds
 }
 
 part_first() {
-    run first/scalar.json --kernel scalar
-    run first/light.json --kernel light
-    run first/light_vs_scalar.json --kernel light --vs scalar
+    run first/baseline.json --kernel "$baseline"
+    run first/tile.json --kernel "$tiled"
+    run first/ratio.json --kernel "$tiled" --vs "$baseline"
     [[ $dry_run -eq 1 ]] && return
     local warm cold cache
-    warm=$(seconds "$bench" --kernel light --quiet)
+    warm=$(seconds "$bench" --kernel "$tiled" --quiet)
     cache=$(mktemp -d)
-    XDG_CACHE_HOME=$cache "$bench" --kernel light --compile-only --quiet --json "$cache/cold.json"
+    XDG_CACHE_HOME=$cache "$bench" --kernel "$tiled" --compile-only --quiet --json "$cache/cold.json"
     cold=$(jq .provenance.compile_s "$cache/cold.json")
     rm -rf "$cache"
-    jq -n --argjson warm "$warm" --argjson cold "$cold" --slurpfile vs "$out/first/light_vs_scalar.json" \
-        '{what: "canonical problem (2,8,512,64): light against scalar, wall time of a whole run with a warm cache, cold compile of light",
-          light_vs_scalar: $vs[0].vs.ratio, ci95: $vs[0].vs.ratio_ci95, run_wall_s: $warm, cold_compile_s: $cold, device: $vs[0].device}' \
+    jq -n --argjson warm "$warm" --argjson cold "$cold" --slurpfile vs "$out/first/ratio.json" \
+        '{what: "canonical problem (2,8,512,64): the shared-memory tile against the baseline, wall time of a whole run of it with a warm cache, its cold compile",
+          kernel: $vs[0].kernel, vs: $vs[0].vs.kernel, ratio: $vs[0].vs.ratio, ci95: $vs[0].vs.ratio_ci95, run_wall_s: $warm, cold_compile_s: $cold, device: $vs[0].device}' \
         >"$out/first/summary.json"
 }
 
 part_ladder() {
-    local rungs previous kernel problem name
-    rungs=$("$bench" --list-kernels --json - | jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name')
+    local previous kernel problem name
     for problem in "2,8,512,64" "4,16,1024,64" "4,16,4096,128"; do
         IFS=, read -r b h s d <<<"$problem"
         name=${b}x${h}x${s}x${d} previous=
-        for kernel in $rungs; do
+        for kernel in "${rungs[@]}"; do
             if [[ -n $previous ]]; then
                 run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --timing graph --vs "$previous"
             else
@@ -113,7 +116,7 @@ part_gate() {
 part_sweep() {
     local kernel start
     for kernel in $(kernels_of none wmma); do
-        [[ $kernel == scalar ]] && continue
+        [[ $kernel == "$baseline" ]] && continue
         echo "evo_sweep.sh --kernel $kernel"
         [[ $dry_run -eq 1 ]] && continue
         start=$EPOCHREALTIME
