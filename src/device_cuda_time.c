@@ -235,7 +235,7 @@ static fa_status try_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, c
     *invalid = NULL;
     if (atomic_load(&self->page->late) == self->ticket)
         *invalid = "the host did not queue a sample within the gate's 200 ms";
-    else if (left_us > 200 + 0.5 * *us)
+    else if (left_us > 50 + 0.5 * *us)
         *invalid = "the launch left work running after its stream was done";
     return FA_PASS;
 }

@@ -1,0 +1,295 @@
+#!/usr/bin/env bash
+# Runs every known way to fool the bench (tests/cheats) on whatever device there is, and says which gate caught each.
+set -euo pipefail
+
+usage() {
+    cat <<'EOT'
+usage: scripts/cheats.sh [--device emu|cuda] [--only NAME] [--json FILE] [--list] [--help]
+  --device    default: cuda where there is a GPU, else emu; what needs a GPU is NOT-RUN without one
+  --only      one cheat (repeatable)
+  --json      summary (default build/cheats.json)
+  --list      the cheats and what each needs (any: emulator or GPU; gpu; none: no device)
+One line per cheat: CAUGHT, MISSED or NOT-RUN, its name, the gate. FA_BENCH names the binary (default ./fa_bench).
+Exit: 0 none missed, 1 one missed, 2 usage, 4 the honest kernel does not pass here.
+EOT
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bench=${FA_BENCH:-./fa_bench}
+device='' json=build/cheats.json list=0
+only=()
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --device | --only | --json)
+            [[ $# -ge 2 ]] || { echo "cheats.sh: $1 needs a value" >&2; exit 2; }
+            case $1 in --device) device=$2 ;; --only) only+=("$2") ;; --json) json=$2 ;; esac
+            shift
+            ;;
+        --list) list=1 ;;
+        --help) usage; exit 0 ;;
+        *) echo "cheats.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+    esac
+    shift
+done
+[[ -x $bench ]] || { echo "cheats.sh: no $bench: run make" >&2; exit 4; }
+gpu=0
+"$bench" --version | grep -q '^gpu 0 ' && gpu=1
+[[ -n $device ]] || device=$([[ $gpu -eq 1 ]] && echo cuda || echo emu)
+[[ $device =~ ^(emu|cuda)$ ]] || { echo "cheats.sh: --device takes emu or cuda, not '$device'" >&2; exit 2; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+: >"$work/lines"
+cheats=tests/cheats
+record=$work/r.json
+small=(--m 32 --batch 1 --heads 2 --seq 33 --dim 16 --check cpu --timing none)
+timed=(--m 32 --batch 1 --heads 4 --seq 256 --dim 64 --check cpu --seeds 2 --warmup-ms 50 --max-time 0.1)
+
+# One run; $code, $record and $text are what it left.
+bench() { # OPTIONS...
+    code=0
+    rm -f "$record"
+    "$bench" --device "$device" "$@" --quiet --json "$record" >"$work/out" 2>&1 || code=$?
+    text=$(cat "$work/out")
+}
+is() { jq -e "$1" "$record" >/dev/null 2>&1; }
+
+# The gate that a reason comes from.
+gate() {
+    case $text in
+        *"depends on what an earlier launch left"*) echo "timed launches on new inputs, seen inputs and a done output take the same time" ;;
+        *"a timed launch on"*) echo "timed launches on new inputs give new outputs" ;;
+        *"did not write the output"*) echo "timed launches on a NaN-filled output" ;;
+        *"left work running"*) echo "context-wide synchronise, and the two times compared" ;;
+        *impossible*) echo "roofline: impossible time" ;;
+        *"after timing"*) echo "check after timing on new inputs" ;;
+        *"not deterministic"*) echo "ten launches bit by bit, each on a NaN-filled output" ;;
+        *"guard band"*) echo "guard bands" ;;
+        *"was overwritten"*) echo "inputs compared after the launch" ;;
+        *"not finite"* | *"never written"*) echo "NaN-filled output" ;;
+        *"seed 4"[3-9]*) echo "new inputs for every seed" ;;
+        *baseline*) echo "relative rules" ;;
+        *"|O-R|"*) echo "error against FP64" ;;
+        *) head -n 1 <<<"$text" | cut -c1-100 ;;
+    esac
+}
+
+tally() { # VERDICT NAME GATE
+    printf '%-8s %-28s %s\n' "$1" "$2" "$3"
+    jq -nc --arg verdict "$1" --arg name "$2" --arg gate "$3" '{name: $name, verdict: $verdict, gate: $gate}' >>"$work/lines"
+}
+caught() { tally CAUGHT "$name" "${1:-$(gate)}"; }
+missed() { tally MISSED "$name" "exit $code: $(head -n 1 <<<"$text" | cut -c1-120)"; }
+caught_if() { # CONDITION-EXIT GATE
+    if [[ $1 -eq 0 ]]; then caught "${2:-}"; else missed; fi
+}
+refused_run() { # EXIT-CODE OPTIONS...: caught when the run ends with that code
+    local want=$1
+    shift
+    bench "$@"
+    if [[ $code -eq $want ]]; then caught; else missed; fi
+}
+
+# Kernels that a check alone catches. mean_of_v and constant_zero run with tolerances that accept anything: the relative rules do it.
+checked() {
+    case $name in
+        mean_of_v | constant_zero) refused_run 1 --source "$cheats/$name.cu" "${small[@]}" --seq-kv 2048 --atol 1.5 --rtol 1 --seeds 1 ;;
+        half_sums) refused_run 1 --source "$cheats/$name.cu" "${small[@]}" --seq-kv 1024 --atol 1 --seeds 1 ;;
+        wrong_scale) refused_run 1 --source "$cheats/$name.cu" "${small[@]}" --atol 1.5 --rtol 1.5 --seeds 1 ;;
+        *) refused_run 1 --source "$cheats/$name.cu" "${small[@]}" --seeds 2 ;;
+    esac
+}
+timed_cheat() { refused_run 1 --source "$cheats/$name.cu" "${timed[@]}"; }
+below_roofline() {
+    refused_run 6 --source "$cheats/skips_written_output.cu" --m 32 --batch 4 --heads 16 --seq 1024 --dim 64 --check cpu --seeds 1 --warmup-ms 50 --max-time 0.1
+}
+equal_inputs() { # a kernel that swaps K and V, on inputs where that cannot be seen
+    bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --dump "$work/npy"
+    cp "$work/npy/k.npy" "$work/npy/v.npy"
+    cp "$work/npy/k.npy" "$work/npy/q.npy"
+    bench --source "$cheats/kv_swap.cu" "${small[@]}" --seeds 1 --load "$work/npy"
+    if [[ $code -eq 2 ]]; then caught "inputs that are loaded must be distinct"; else missed; fi
+}
+loosened() {
+    bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --atol 1.5
+    local ok=0
+    is '.check.loosened and .check.atol == 1.5' || ok=1
+    caught_if $ok "the record says that the tolerances are not the rule"
+}
+loosened_leaderboard() {
+    code=0
+    FA_BENCH=$bench scripts/evo_sweep.sh --kernel scalar --strategy grid --budget 2 --out "$work/board" -- --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --atol 1 \
+        --device "$device" >"$work/out" 2>&1 || code=$?
+    text=$(cat "$work/out")
+    local ok=0
+    jq -es 'length > 0 and any(.[]; .loosened) and all(.[]; .status != "pass" or .loosened)' "$work/board/leaderboard.jsonl" >/dev/null 2>&1 || ok=1
+    jq -es 'all(.[][]; .kernels == {})' "$work/board/leaderboard.json" >/dev/null 2>&1 || [[ ! -e $work/board/leaderboard.json ]] || ok=1
+    caught_if $ok "a loosened record is no result of a sweep"
+}
+idle_knob() {
+    export XDG_CACHE_HOME=$work/cache
+    bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --vec 4
+    bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --vec 8
+    unset XDG_CACHE_HOME
+    if [[ -n $cache_home ]]; then export XDG_CACHE_HOME=$cache_home; fi
+    local ok=0
+    is '.provenance.same_code_as != null' || ok=1
+    if is '.ptxas == null'; then
+        tally NOT-RUN "$name" "no NVRTC here"
+    else
+        caught_if $ok "the same machine code as another configuration"
+    fi
+}
+hidden_tile() {
+    bench --source "$cheats/hides_its_tile.cu" "${small[@]}" --seeds 1 --m 64
+    local ok=0
+    is '.config.m == 32' || ok=1
+    caught_if $ok "constants read back from the module"
+}
+stale_cache() { # HEADER-LINE FOLDER-OF-HEADER: passes, then the header is edited, then it must not pass
+    mkdir -p "$work/stale/$2"
+    sed "s|^#include \"honest.cuh\"|#include $1|" "$cheats/honest.cu" >"$work/stale/k.cu"
+    cp "$cheats/honest.cuh" "$work/stale/$2/edited.cuh"
+    bench --source "$work/stale/k.cu" "${small[@]}" --seeds 1
+    local first=$code
+    sed -i 's/s \*= p.scale;/s *= p.scale * 1.1f;/' "$work/stale/$2/edited.cuh"
+    bench --source "$work/stale/k.cu" "${small[@]}" --seeds 1
+    if [[ $first -eq 0 && $code -eq 1 ]]; then caught "the cache key holds every file the kernel includes"; else missed; fi
+    rm -rf "$work/stale"
+}
+edited_kernel() {
+    mkdir -p "$work/stale"
+    cp "$cheats/honest.cu" "$cheats/honest.cuh" "$work/stale"
+    bench --source "$work/stale/honest.cu" "${small[@]}" --seeds 1
+    local first=$code
+    sed -i 's/if (at.inside)/if (at.inside \&\& at.row > 0)/' "$work/stale/honest.cu"
+    bench --source "$work/stale/honest.cu" "${small[@]}" --seeds 1
+    if [[ $first -eq 0 && $code -eq 1 ]]; then caught "the cache key holds the source"; else missed; fi
+    rm -rf "$work/stale"
+}
+included_by_macro() { # an include that the cache could not follow
+    mkdir -p "$work/stale"
+    sed 's|^#include "honest.cuh"|#define FILE "honest.cuh"\n#include FILE|' "$cheats/honest.cu" >"$work/stale/k.cu"
+    cp "$cheats/honest.cuh" "$work/stale"
+    bench --source "$work/stale/k.cu" "${small[@]}" --seeds 1
+    if [[ $code -eq 6 ]]; then caught "an include through a macro is refused"; else missed; fi
+    rm -rf "$work/stale"
+}
+corrupt_cache() { # another kernel's code under this kernel's key
+    export XDG_CACHE_HOME=$work/swap
+    bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1
+    bench --source "$cheats/wrong_scale.cu" "${small[@]}" --seeds 1
+    local entry file good='' bad=''
+    for file in module.so module.cubin; do
+        good='' bad=''
+        for entry in "$work"/swap/fa_bench/*/; do
+            [[ -e $entry$file ]] || continue
+            if grep -q '^/\* No cheat' "$entry/source.cu"; then good=$entry; fi
+            if grep -q '^/\* Two per cent' "$entry/source.cu"; then bad=$entry; fi
+        done
+        if [[ -n $good && -n $bad ]]; then cp "$good$file" "$bad$file"; fi
+    done
+    bench --source "$cheats/wrong_scale.cu" "${small[@]}" --seeds 1
+    export XDG_CACHE_HOME=$cache_home
+    [[ -n $cache_home ]] || unset XDG_CACHE_HOME
+    if [[ $code -eq 1 ]]; then caught "digests of every file of a cache entry"; else missed; fi
+}
+missing_tool() { # a PATH without the tool: NOT-RUN is no pass
+    local path=$work/bin tool
+    mkdir -p "$path"
+    for tool in bash env jq awk sed grep cat date dirname basename mktemp rm mkdir nproc head tail tr cut sort wc stat git sleep timeout ls cp mv; do
+        ln -sf "$(command -v "$tool")" "$path/$tool" 2>/dev/null || true
+    done
+    code=0
+    case $name in
+        no_profiler)
+            [[ -x scripts/ncu_profile.sh ]] || { tally NOT-RUN "$name" "no scripts/ncu_profile.sh"; return; }
+            PATH=$path FA_BENCH=$bench scripts/ncu_profile.sh --kernel light >"$work/out" 2>&1 || code=$?
+            ;;
+        no_sanitizer) PATH=$path FA_BENCH=$bench scripts/ci_gate.sh --sanitize --kernel scalar --out "$work/gate" >"$work/out" 2>&1 || code=$? ;;
+        no_gpu) CUDA_VISIBLE_DEVICES='' FA_BENCH=$bench scripts/ci_gate.sh --require-gpu --quick --kernel scalar --out "$work/gate" >"$work/out" 2>&1 || code=$? ;;
+    esac
+    text=$(cat "$work/out")
+    if [[ $code -eq 4 || ($name == no_gpu && $code -eq 1) ]]; then caught "a missing tool or GPU is NOT-RUN, exit $code"; else missed; fi
+}
+no_reference() { # --check cublas where there is none
+    bench --source "$cheats/wrong_scale.cu" "${small[@]}" --seeds 1 --check cublas
+    if [[ $code -eq 4 || $code -eq 1 ]]; then caught "no reference, no verdict"; else missed; fi
+}
+shim() { # MODE: what lies between the bench and the driver
+    local real
+    real=$(ldconfig -p | awk '/libcuda\.so\.1 .*x86-64/ {print $NF; exit}')
+    [[ -n $real ]] || real=$(find /usr/lib /usr/lib64 /usr/local -name libcuda.so.1 -not -path '*/stubs/*' 2>/dev/null | head -n 1)
+    mkdir -p "$work/shim"
+    if [[ -z $real ]] || ! "${CC:-gcc}" -O1 -shared -fPIC -Isrc -o "$work/shim/libcuda.so.1" $cheats/shim_cuda.c -ldl 2>"$work/out"; then
+        tally NOT-RUN "$name" "no libcuda.so.1 found, or no gcc"
+        return
+    fi
+    export FA_SHIM=$1 FA_REAL_LIBCUDA=$real FA_SHIM_OUT=$work/share LD_LIBRARY_PATH=$work/shim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    if [[ $1 == other_stream ]]; then
+        bench --source "$cheats/honest.cu" "${timed[@]}" --seq 1024
+    else
+        bench --source "$cheats/honest.cu" "${timed[@]}"
+    fi
+    unset FA_SHIM FA_REAL_LIBCUDA FA_SHIM_OUT
+    LD_LIBRARY_PATH=${LD_LIBRARY_PATH#*shim}
+    LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}
+    [[ -n $LD_LIBRARY_PATH ]] || unset LD_LIBRARY_PATH
+}
+other_stream() {
+    shim other_stream
+    [[ -n ${code:-} && $(tail -n 1 "$work/lines") == *other_stream* ]] && return
+    if [[ $code -ne 0 ]]; then caught; else missed; fi
+}
+persisting_l2() {
+    shim persisting
+    [[ $(tail -n 1 "$work/lines") == *persisting_l2* ]] && return
+    if [[ $code -eq 0 && $(cat "$work/share" 2>/dev/null) == 0 ]]; then
+        caught "the persisting share of the L2 is 0 at every sample"
+    else
+        missed
+    fi
+}
+same_code_vs() { # a kernel does not beat itself
+    bench --kernel light --vs light --seq 256 --seeds 1 --warmup-ms 50 --max-time 0.3
+    local ok=0
+    is '.vs.accepted == false and .vs.same_code' || ok=1
+    caught_if $ok "a ratio within the A/A noise is not accepted"
+}
+
+all=(
+    "cached_by_pointer any checked" "cached_in_device_variable any checked" "first_launch_only any checked" "writes_nothing any checked"
+    "overwrites_input any checked" "strays_behind_output any checked" "mean_of_v any checked" "constant_zero any checked" "half_sums any checked"
+    "kv_swap any checked" "wrong_scale any checked" "equal_inputs any equal_inputs" "loosened_tolerance any loosened"
+    "loosened_leaderboard any loosened_leaderboard" "idle_knob any idle_knob" "hidden_tile any hidden_tile" "edited_kernel any edited_kernel"
+    "edited_header any stale_cache:\"edited.cuh\":." "edited_system_header any stale_cache:<edited.cuh>:." "edited_nested_header any stale_cache:\"sub/edited.cuh\":sub"
+    "include_by_macro any included_by_macro" "corrupt_cache any corrupt_cache" "no_profiler none missing_tool" "no_sanitizer none missing_tool"
+    "no_gpu none missing_tool" "no_reference any no_reference"
+    "cached_by_contents gpu timed_cheat" "skips_written_output gpu timed_cheat" "stops_after_the_check gpu timed_cheat" "wrong_after_a_while gpu timed_cheat"
+    "below_roofline gpu below_roofline" "other_stream gpu other_stream" "persisting_l2 gpu persisting_l2" "same_code_vs gpu same_code_vs"
+)
+if [[ $list -eq 1 ]]; then
+    printf '%s\n' "${all[@]}" | awk '{print $2, $1}'
+    exit 0
+fi
+cache_home=${XDG_CACHE_HOME:-}
+bench --source "$cheats/honest.cu" "${small[@]}" --seeds 2
+if [[ $code -ne 0 ]]; then
+    echo "cheats.sh: NOT-RUN: the honest kernel does not pass here: $text" >&2
+    exit 4
+fi
+for row in "${all[@]}"; do
+    read -r name needs how <<<"$row"
+    [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" $name "* ]] && continue
+    if [[ $needs == gpu && $device != cuda ]]; then
+        tally NOT-RUN "$name" "needs a GPU"
+        continue
+    fi
+    IFS=: read -ra call <<<"$how"
+    code=0 text=''
+    "${call[@]}"
+done
+mkdir -p "$(dirname "$json")"
+jq -s --arg device "$device" '{what: "cheats", device: $device, caught: (map(select(.verdict == "CAUGHT")) | length),
+    missed: (map(select(.verdict == "MISSED")) | length), not_run: (map(select(.verdict == "NOT-RUN")) | length), cheats: .}' "$work/lines" >"$json"
+jq -r '"\(.caught) caught, \(.missed) missed, \(.not_run) not run on \(.device)"' "$json"
+jq -e '.missed == 0' "$json" >/dev/null

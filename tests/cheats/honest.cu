@@ -1,0 +1,9 @@
+/* No cheat: must pass, or the table of cheats proves nothing. */
+#include "honest.cuh"
+FA_KERNEL_INFO(.threads = FA_M);
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    const place at = my_place(p);
+    if (at.inside)
+        attend(p, at, at.o);
+}
