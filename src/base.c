@@ -120,8 +120,24 @@ static bool write_all(int file, const char *data, size_t size)
     return true;
 }
 
+/* A device or a pipe cannot be replaced: renaming over /dev/null would take it from everybody. */
+static fa_status write_through(const char *path, const void *data, size_t size, fa_reason *why)
+{
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    bool good = file >= 0 && write_all(file, data, size);
+    const int error = errno;
+    good = file >= 0 && close(file) == 0 && good;
+    return good ? FA_PASS : fa_refuse(why, FA_ERROR, "cannot write %s: %s", path, strerror(error));
+}
+
 fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reason *why)
 {
+    char real[PATH_MAX];
+    struct stat facts;
+    if (realpath(path, real) != NULL)
+        path = real; /* a link stays a link */
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
+        return write_through(path, data, size, why);
     char *temporary = fa_format("%s.%d.tmp", path, (int)getpid());
     const int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     bool good = file >= 0;

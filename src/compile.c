@@ -270,6 +270,22 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     return FA_PASS;
 }
 
+/* A line of the index, with its digest: a damaged one names no configuration. */
+static char *index_line(const char *config)
+{
+    return fa_format("%s  %s\n", fa_sha256(config, strlen(config)).hex, config);
+}
+
+static bool index_verifies(const char *line, char config[160])
+{
+    if (strlen(line) < 68 || sscanf(line + 66, "%159[^\n]", config) != 1)
+        return false;
+    char *wanted = index_line(config);
+    const bool good = strcmp(wanted, line) == 0;
+    free(wanted);
+    return good;
+}
+
 /* Remembers which configuration first compiled to this code; names it when this is another one. */
 static void compare_code(const fa_spec *spec, fa_module *module, const char *folder)
 {
@@ -282,12 +298,14 @@ static void compare_code(const fa_spec *spec, fa_module *module, const char *fol
     char *index = fa_format("%.*s/code", (int)(strrchr(folder, '/') - folder), folder);
     char *point = fa_format("%s %s %d %d %s", module->code_sha256.hex, spec->name, spec->dim, spec->causal, spec->arch);
     char *path = fa_format("%s/%s", index, fa_sha256(point, strlen(point)).hex);
-    if (fa_read_file(path, &known, &size, &ignored) != FA_PASS) {
+    char *line = index_line(config), first[160];
+    if (fa_read_file(path, &known, &size, &ignored) != FA_PASS || !index_verifies(known, first)) {
         if (fa_make_dirs(index, &ignored) == FA_PASS)
-            fa_write_file(path, config, strlen(config), &ignored);
-    } else if (strcmp(known, config) != 0) {
-        snprintf(module->same_code_as, sizeof module->same_code_as, "%s", known);
+            fa_write_file(path, line, strlen(line), &ignored);
+    } else if (strcmp(first, config) != 0) {
+        memcpy(module->same_code_as, first, sizeof first);
     }
+    free(line);
     free(known);
     free(path);
     free(point);
