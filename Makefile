@@ -57,6 +57,11 @@ run:
 	@$(MAKE) --no-print-directory -j$$(nproc) all
 	./fa_bench
 
+# Pages, pictures and tables from what lies in evidence/; measures nothing.
+report:
+	@scripts/report.sh
+	@scripts/readme_tables.sh
+
 include tests/tests.mk
 
 -include $(OBJECTS:.o=.d)

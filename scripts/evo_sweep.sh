@@ -3,8 +3,8 @@
 set -euo pipefail
 
 usage() {
-    cat <<'EOF'
-usage: scripts/evo_sweep.sh [options] [-- fa_bench options of the problem, e.g. --seq 4096 --causal --acc fp16]
+    cat <<'USAGE'
+usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --causal --acc fp16]
   --kernel NAME            default FA_KERNEL, else wmma
   --strategy grid|random|evo   default evo
   --budget N               candidates at most (default 64)
@@ -13,48 +13,56 @@ usage: scripts/evo_sweep.sh [options] [-- fa_bench options of the problem, e.g. 
   --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only), leaderboard.json, micro_best.json
   --pool N                 candidates being compiled and checked while one is timed (default: half the cores, 2 to 8)
   --jobs N                 GPUs at once, through GNU parallel, one CUDA_VISIBLE_DEVICES each
-  --sshloginfile FILE      hosts for GNU parallel; the repository lies at the same path there
+  --sshloginfile FILE      hosts for GNU parallel, with the same GPU; the repository lies at the same path there
   --dry-run                print the first candidates, run nothing
+A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --warmup-ms 200 --max-time 0.3
+unless these are given; before one leads it passes five fresh seeds (or --seeds) and beats the incumbent by --vs in two fresh processes.
 A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured again,
 and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
-Exit: 0, 2 usage, 4 not run (no fa_bench, no jq), 6 the results cannot be written.
-EOF
+Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no parallel), 6 the results cannot be written.
+USAGE
 }
 
 die() { # CODE TEXT
+    [[ ! -t 2 ]] || echo >&2
     echo "evo_sweep.sh: $2" >&2
     exit "$1"
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export FA_BENCH=${FA_BENCH:-./fa_bench}
-protocol=fa_bench.sweep/1
-log_fields='knobs, status, p50_us'
+protocol=fa_bench.sweep/2
 
 # The knobs of "m=32,n=64" as options.
 knob_options() {
     sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$1"
 }
 
-# Measures one candidate and prints its log line; nothing when its key is known.
+# Measures one candidate and prints its log line; when its key is known, only which key that is.
 measure() { # KERNEL KNOBS KNOWN_KEYS_FILE OPTIONS...
-    local kernel=$1 knobs=$2 known=$3 work key code=0
+    local kernel=$1 knobs=$2 known=$3 work record key code=0
     shift 3
     work=$(mktemp -d)
+    record=$work/record.json
     # shellcheck disable=SC2046
-    "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$work/c.json" 2>/dev/null || true
-    [[ -s $work/c.json ]] || { rm -rf "$work"; return 0; }
+    "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$record" 2>/dev/null || true
+    [[ -s $record ]] || { rm -rf "$work"; return 0; }
     key=$(jq -r --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" \
-        '"\(.provenance.source_sha256) \(.provenance.options) \(.provenance.compiler) \(.problem) \($more)"' "$work/c.json" | sha256sum | cut -d' ' -f1)
-    if ! grep -qF "$key" "$known" 2>/dev/null; then
-        if [[ $(jq -r .status "$work/c.json") == pass ]]; then
+        '"\(.provenance.source_sha256) \(.provenance.options) \(.provenance.compiler) \(.problem) \($more)"' "$record" | sha256sum | cut -d' ' -f1)
+    if grep -qF "$key" "$known" 2>/dev/null; then
+        jq -nc --arg key "$key" --arg knobs "$knobs" '{key: $key, knobs: $knobs, known: true}'
+    else
+        if [[ $(jq -r .status "$record") == pass ]]; then
             # shellcheck disable=SC2046
-            "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --quiet --json "$work/c.json" 2>/dev/null || code=$?
+            "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --quiet --json "$record" 2>/dev/null || code=$?
         fi
-        jq -c --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" '{key: $key, group: $group,
-            gpu: $gpu, kernel, knobs: $knobs, class: (.config.acc // "fp32"), problem, status, reason, code: $code, p50_us: .timing.p50_us, p90_us: .timing.p90_us,
+        # A time below the roofline is no result, and one from another kind of GPU is not ours.
+        jq -c --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" '
+            select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
+            {key: $key, group: $group, gpu: $gpu, kernel, knobs: $knobs, class: (.config.acc // "fp32"), problem, status, reason, code: $code,
+            p50_us: (if .timing.impossible then null else .timing.p50_us end), p90_us: .timing.p90_us, loosened: (.check.loosened // false),
             registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
-            code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256, git: .provenance.git, time: .provenance.time}' "$work/c.json"
+            code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256, git: .provenance.git, time: .provenance.time}' "$record"
     fi
     rm -rf "$work"
 }
@@ -65,10 +73,10 @@ if [[ ${1:-} == --measure ]]; then # one worker's part, also on another host
     exit 0
 fi
 
-kernel=${FA_KERNEL:-wmma} strategy=evo budget=64 minutes=0 seed=1 out='' jobs=1 hosts='' dry_run=0
+kernel=${FA_KERNEL:-wmma} strategy=evo budget=64 minutes='' seed=1 out='' jobs=1 hosts='' dry_run=0
 pool=$(($(nproc) / 2))
 pool=$((pool < 2 ? 2 : pool > 8 ? 8 : pool))
-problem_options=()
+given=()
 while [[ $# -gt 0 ]]; do
     case $1 in
         --kernel | --strategy | --budget | --minutes | --seed | --out | --pool | --jobs | --sshloginfile)
@@ -81,66 +89,52 @@ while [[ $# -gt 0 ]]; do
             ;;
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
-        --) shift; problem_options=("$@"); break ;;
+        --) shift; given=("$@"); break ;;
         *) die 2 "unknown option $1 (see --help)" ;;
     esac
     shift
 done
 [[ $strategy =~ ^(grid|random|evo)$ ]] || die 2 "--strategy takes grid, random or evo, not '$strategy'"
 for number in "budget=$budget" "pool=$pool" "jobs=$jobs"; do
-    [[ ${number#*=} =~ ^[1-9][0-9]*$ ]] || die 2 "--${number%%=*} takes a whole number from 1, not '${number#*=}'"
+    [[ ${number#*=} =~ ^[1-9][0-9]{0,6}$ ]] || die 2 "--${number%%=*} takes a whole number from 1, not '${number#*=}'"
 done
-[[ $seed =~ ^[0-9]+$ && $minutes =~ ^[0-9]+([.][0-9]+)?$ ]] || die 2 "--seed and --minutes take numbers"
+[[ $seed =~ ^[0-9]{1,9}$ ]] || die 2 "--seed takes a whole number, not '$seed'"
+[[ -z $minutes || ($minutes =~ ^[0-9]+([.][0-9]+)?$ && $minutes =~ [1-9]) ]] || die 2 "--minutes takes a number above 0, not '$minutes'"
 [[ -z $hosts || -r $hosts ]] || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
 [[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
 command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
 [[ $jobs -eq 1 && -z $hosts ]] || command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
 
-row=$("$FA_BENCH" --list-kernels --json - | jq -c --arg k "$kernel" '.[] | select(.name == $k and .kind == "hand")')
+registry=$("$FA_BENCH" --list-kernels --json -)
+row=$(jq -c --arg k "$kernel" '.[] | select(.name == $k and .kind == "hand")' <<<"$registry")
 [[ -n $row ]] || die 2 "no kernel '$kernel' with a tile space (fa_bench --list-kernels)"
 space=$(jq -c '.values | del(.acc, .maxreg) | with_entries(select(.value | length > 1))' <<<"$row")
-SWEEP_GPU=$("$FA_BENCH" --version | sed -n 's/^gpu 0 *\(.*\) (sm_.*/\1/p')
-SWEEP_DRIVER=$("$FA_BENCH" --version | sed -n 's/^gpu 0 .*driver //p')
-SWEEP_ARCH=$("$FA_BENCH" --version | sed -n 's/^gpu 0 .*(\(sm_[0-9a-f]*\)).*/\1/p')
-[[ $SWEEP_ARCH == sm_9* || $SWEEP_ARCH == sm_1* ]] && SWEEP_ARCH+=a
-[[ -n $SWEEP_GPU ]] || SWEEP_GPU='CPU emulator' SWEEP_ARCH=sm_89
-slug=$(sed -E 's/^NVIDIA //; s/[^A-Za-z0-9]+/_/g' <<<"$SWEEP_GPU" | tr '[:upper:]' '[:lower:]')
-out=${out:-evidence/$slug}
-mkdir -p "$out" 2>/dev/null || die 6 "cannot make $out"
-log=$out/leaderboard.jsonl board=$out/leaderboard.json best=$out/micro_best.json
 
-# What is compared with what: GPU, target, problem, class. The kernel comes on top for its own best tile.
-code=0
-probe=$("$FA_BENCH" --kernel "$kernel" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet --json - 2>&1) || code=$?
-[[ $code -ne 2 ]] || die 2 "$probe"
-SWEEP_GROUP=$(jq -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" '.problem as $p | "\($gpu)|\($arch)|" +
-    "\($p.batch),\($p.heads),\($p.kv_heads),\($p.seq_q),\($p.seq_kv),\($p.dim),\(if $p.causal then "causal" else "full" end)|\(.config.acc // "fp32")"' <<<"$probe")
-export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
-
-known=$(mktemp)
-trap 'rm -f "$known" "$known".*' EXIT
-
-# A line that is no result (a torn write, an edit) is set aside, said, and not lost.
-mend_log() {
-    [[ -e $log ]] || : >>"$log" || die 6 "cannot write $log"
-    jq -Rr 'select((try (fromjson | has("key") and has("knobs")) catch false) | not)' "$log" >"$known.bad"
-    if [[ -s $known.bad ]]; then
-        cat "$known.bad" >>"$log.corrupt"
-        jq -Rr 'select(try (fromjson | has("key") and has("knobs")) catch false)' "$log" >"$log.tmp" && mv "$log.tmp" "$log"
-        echo "evo_sweep.sh: $(wc -l <"$known.bad") corrupt line(s) of $log set aside in $log.corrupt" >&2
-    elif [[ -s $log && $(tail -c 1 "$log" | wc -l) -eq 0 ]]; then
-        echo >>"$log"
+# Of the options, knobs pin the space; what changes a time without being part of the problem names a leaderboard of its own.
+problem_options=() device_options=() conditions='' explore=()
+set -- "${given[@]}"
+while [[ $# -gt 0 ]]; do
+    if [[ $# -ge 2 ]] && jq -e --arg k "${1#--}" 'has($k)' <<<"$space" >/dev/null; then
+        [[ $2 =~ ^[0-9]+$ ]] || die 2 "$1 takes a number, not '$2'"
+        space=$(jq -c --arg k "${1#--}" --argjson v "$2" '.[$k] = [$v]' <<<"$space")
+        shift 2
+        continue
     fi
-}
-exec 9>"$out/.lock" || die 6 "cannot write in $out"
-flock 9; mend_log; flock -u 9
+    case $1 in
+        --l2 | --dist | --misalign | --timing | --compiler) [[ $# -lt 2 ]] || conditions+="|$1 $2" ;;
+        --device | --gpu) [[ $# -lt 2 ]] || device_options+=("$1" "$2") ;;
+        --kernel | --vs | --json | --compile-only | --source | --arch | --seed | --dump) die 2 "$1 is this script's own (see --help)" ;;
+    esac
+    problem_options+=("$1")
+    shift
+done
+for default in "--seeds 1" "--warmup-ms 200" "--max-time 0.3"; do
+    [[ " ${problem_options[*]} " == *" ${default% *} "* ]] || explore+=("${default% *}" "${default#* }")
+done
 
-results() { # of this kernel and group, as one array; the newest line of a configuration counts
-    jq -cs --arg g "$SWEEP_GROUP" --arg k "$kernel" 'map(select(.group == $g and .kernel == $k)) | group_by(.knobs) | map(last) | map({'"$log_fields"', p90_us})' "$log"
-}
-
-# This session's view of what was tried: a configuration from another source or protocol is tried again.
-tried=$known.tried
+work=$(mktemp -d)
+known=$work/known tried=$work/tried
+trap 'rm -rf "$work"' EXIT
 echo '[]' >"$tried"
 next() { # COUNT
     jq -r --argjson space "$space" --arg strategy "$strategy" --argjson seed "$seed" --argjson count "$1" -f scripts/evo_next.jq "$tried"
@@ -149,6 +143,32 @@ if [[ $dry_run -eq 1 ]]; then
     next "$budget"
     exit 0
 fi
+
+# Which device, by the record of a run that any device does at once.
+"$FA_BENCH" --kernel "$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")" "${device_options[@]}" --batch 1 --heads 1 --seq 16 --dim 64 \
+    --seeds 1 --check cpu --timing none --quiet --json "$work/probe" 2>"$work/err" || true
+[[ -s $work/probe ]] || die 4 "no record of a first run: $(cat "$work/err")"
+[[ $(jq -r .status "$work/probe") != not_run ]] || die 4 "not run: $(jq -r .reason "$work/probe")"
+SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emulator" end' "$work/probe")
+SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
+SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
+[[ $SWEEP_ARCH != sm_9? && $SWEEP_ARCH != sm_1?? ]] || SWEEP_ARCH+=a
+slug=$(sed -E 's/^NVIDIA //; s/[^A-Za-z0-9]+/_/g' <<<"$SWEEP_GPU" | tr '[:upper:]' '[:lower:]')
+
+# What is compared with what: GPU, target, problem, class, conditions. The kernel comes on top for its own best tile.
+code=0
+"$FA_BENCH" --kernel "$kernel" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$work/probe" 2>"$work/err" || code=$?
+[[ $code -ne 2 ]] || die 2 "$(cat "$work/err")"
+SWEEP_GROUP=$(jq -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" --arg conditions "$conditions" '.problem as $p | "\($gpu)|\($arch)|" +
+    "\($p.batch),\($p.heads),\($p.kv_heads),\($p.seq_q),\($p.seq_kv),\($p.dim),\(if $p.causal then "causal" else "full" end)|\(.config.acc // "fp32")\($conditions)"' "$work/probe")
+export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
+
+out=${out:-evidence/$slug}
+mkdir -p "$out" 2>/dev/null || die 6 "cannot make $out"
+log=$out/leaderboard.jsonl
+# shellcheck source=/dev/null
+. scripts/evo_board.sh
+open_board
 
 start=$(date +%s)
 measured=0 done_count=0
@@ -166,99 +186,48 @@ progress() {
     fi
 }
 
-append() { # LINE
-    flock 9
-    printf '%s\n' "$1" >>"$log" || { flock -u 9; die 6 "cannot append to $log: this result is lost, none before it: $1"; }
-    flock -u 9
-}
-
 run_batch() { # configurations on stdin, log lines on stdout
     if [[ $jobs -gt 1 || -n $hosts ]]; then
         # shellcheck disable=SC2016 # parallel's own replacement strings
-        parallel --will-cite --line-buffer --jobs "$jobs" ${hosts:+--sshloginfile "$hosts" --workdir "$PWD" --env FA_BENCH --env SWEEP_GPU --env SWEEP_DRIVER --env SWEEP_ARCH --env SWEEP_GROUP} \
-            --joblog +"$out/joblog" 'CUDA_VISIBLE_DEVICES=$(({%} - 1))' scripts/evo_sweep.sh --measure "$kernel" {} "$known" "${problem_options[@]}"
+        parallel --will-cite --line-buffer --jobs "$jobs" \
+            ${hosts:+--sshloginfile "$hosts" --workdir "$PWD" --basefile "$known" --env FA_BENCH --env SWEEP_GPU --env SWEEP_DRIVER --env SWEEP_ARCH --env SWEEP_GROUP} \
+            --joblog +"$out/joblog" 'CUDA_VISIBLE_DEVICES=$(({%} - 1))' scripts/evo_sweep.sh --measure "$kernel" {} "$known" "${problem_options[@]}" "${explore[@]}"
     else
-        xargs -r -d '\n' -P "$pool" -I{} scripts/evo_sweep.sh --measure "$kernel" {} "$known" "${problem_options[@]}"
+        xargs -r -d '\n' -P "$pool" -I{} scripts/evo_sweep.sh --measure "$kernel" {} "$known" "${problem_options[@]}" "${explore[@]}"
     fi
-}
-
-# Beaten only by --vs, twice, each in a fresh process on a fresh seed (MEASURE.md section 2).
-beats() { # KERNEL KNOBS OTHER_KERNEL OTHER_KNOBS
-    local round
-    for round in 1 2; do
-        # shellcheck disable=SC2046
-        "$FA_BENCH" --kernel "$1" $(knob_options "$2") --vs "$3:$4" "${problem_options[@]}" --seed $((1000 + round * 10 + start % 100000)) --quiet --json "$known.vs" 2>/dev/null || return 1
-        jq -e '.vs.accepted' "$known.vs" >/dev/null || return 1
-    done
-}
-
-entry() { # KNOBS: this kernel's line of the leaderboard, from the log
-    jq -cs --arg g "$SWEEP_GROUP" --arg k "$kernel" --arg c "$1" --argjson vs "$(jq -c '.vs // null' "$known.vs" 2>/dev/null || echo null)" \
-        'map(select(.group == $g and .kernel == $k and .knobs == $c)) | last | del(.key, .code, .reason, .status) + {over: ($vs | if . then {kernel, config, ratio, ratio_ci95} else null end)}' "$log"
-}
-
-update_board() {
-    local champion holder leader now
-    champion=$(jq -r 'map(select(.status == "pass" and .p50_us != null)) | min_by(.p50_us) | .knobs // empty' "$tried")
-    [[ -n $champion ]] || return 0
-    flock 9
-    if [[ -e $board ]] && ! jq -e 'type == "array"' "$board" >/dev/null 2>&1; then
-        mv "$board" "$board.corrupt"
-        echo "evo_sweep.sh: $board is no leaderboard: set aside as $board.corrupt" >&2
-    fi
-    [[ -e $board ]] || echo '[]' >"$board"
-    flock -u 9
-    rm -f "$known.vs"
-    holder=$(jq -r --arg g "$SWEEP_GROUP" --arg k "$kernel" '.[] | select(.group == $g) | .kernels[$k].knobs // empty' "$board")
-    if [[ -n $holder && $holder != "$champion" ]]; then
-        beats "$kernel" "$champion" "$kernel" "$holder" || champion=$holder
-    fi
-    now=$(entry "$champion")
-    # The same tile from an edited source is a new entry, too.
-    if [[ $champion != "$holder" || $(jq -r .source_sha256 <<<"$now") != $(jq -r --arg g "$SWEEP_GROUP" --arg k "$kernel" '.[] | select(.group == $g) | .kernels[$k].source_sha256' "$board") ]]; then
-        flock 9
-        jq --arg g "$SWEEP_GROUP" --arg k "$kernel" --argjson e "$now" 'if any(.[]; .group == $g) then . else . + [{group: $g, leader: null, kernels: {}}] end |
-            map(if .group == $g then .kernels[$k] = $e else . end)' "$board" >"$board.tmp" && mv "$board.tmp" "$board"
-        flock -u 9
-    fi
-    leader=$(jq -r --arg g "$SWEEP_GROUP" '.[] | select(.group == $g) | .leader // empty' "$board")
-    if [[ -z $leader ]] || { [[ $leader != "$kernel" ]] && beats "$kernel" "$champion" "$leader" \
-        "$(jq -r --arg g "$SWEEP_GROUP" --arg k "$leader" '.[] | select(.group == $g) | .kernels[$k].knobs' "$board")"; }; then
-        flock 9
-        jq --arg g "$SWEEP_GROUP" --arg k "$kernel" 'map(if .group == $g then .leader = $k else . end)' "$board" >"$board.tmp" && mv "$board.tmp" "$board"
-        flock -u 9
-    fi
-    flock 9
-    jq -s --arg g "$SWEEP_GROUP" 'map(select(.group == $g and .status == "pass" and .p50_us != null)) | group_by([.kernel, .knobs]) | map(last) |
-        sort_by(.p50_us) | .[:8] | map({kernel, knobs, p50_us, p90_us, registers, smem_bytes, group})' "$log" >"$best.tmp" && mv "$best.tmp" "$best"
-    flock -u 9
 }
 
 generation=$((pool * 2))
 while [[ $done_count -lt $budget ]]; do
-    if [[ $minutes != 0 ]] && awk -v m="$minutes" -v s="$(($(date +%s) - start))" 'BEGIN {exit !(s >= m * 60)}'; then
+    if [[ -n $minutes ]] && awk -v m="$minutes" -v s="$(($(date +%s) - start))" 'BEGIN {exit !(s >= m * 60)}'; then
         break
     fi
-    count=$((budget - done_count < generation ? budget - done_count : generation))
-    mapfile -t batch < <(next "$count")
+    mapfile -t batch < <(next $((budget - done_count < generation ? budget - done_count : generation)))
     [[ ${#batch[@]} -gt 0 ]] || break
     jq -r .key "$log" >"$known"
-    while read -r line; do
+    : >"$work/batch"
+    while IFS= read -r line; do
+        echo "$line" >>"$work/batch"
+        [[ $line != *'"known":true}' ]] || continue
         append "$line"
         measured=$((measured + 1))
-    done < <(printf '%s\n' "${batch[@]}" | run_batch)
+    done < <(printf '%s\n' "${batch[@]}" | run_batch 9>&-)
     done_count=$((done_count + ${#batch[@]}))
-    results | jq -c --args --slurpfile before "$tried" '. as $all | ($before[0] | map(.knobs)) + $ARGS.positional | unique | map(. as $c | ($all[] | select(.knobs == $c)) // {knobs: $c, status: "not_run", p50_us: null})' \
-        "${batch[@]}" >"$tried.new" && mv "$tried.new" "$tried"
+    # Each candidate's result is the line with its key, whatever an older or newer source did with the same tile.
+    jq -nc --args --slurpfile before "$tried" --slurpfile lines "$work/batch" --slurpfile log "$log" '
+        (reduce $log[] as $l ({}; .[$l.key] = $l)) as $by_key |
+        $before[0] + [$ARGS.positional[] as $knobs | ([$lines[] | select(.knobs == $knobs)][0] | if . then $by_key[.key] else null end) //
+            {knobs: $knobs, status: "not_run", p50_us: null}] | map({key, knobs, status, p50_us, loosened, source_sha256})' "${batch[@]}" >"$tried.new"
+    mv "$tried.new" "$tried"
     progress
 done
-[[ -t 2 ]] && echo >&2
+[[ ! -t 2 ]] || echo >&2
+elapsed=$(($(date +%s) - start + 1))
 
 if [[ $SWEEP_GPU == 'CPU emulator' ]]; then
     echo "NOT-RUN: times (no GPU here); $measured candidates compiled and checked on the emulator"
 else
     update_board
 fi
-elapsed=$(($(date +%s) - start + 1))
 jq -r --arg e "$elapsed" --arg m "$measured" 'group_by(.status) | map("\(.[0].status) \(length)") | join(", ") + "; \($m) measured in \($e) s"' "$tried"
-[[ ! -s $best ]] || jq -r '.[] | "\(.p50_us * 100 | round / 100) us  \(.kernel) \(.knobs)  regs \(.registers) smem \(.smem_bytes)"' "$best"
+print_best

@@ -8,6 +8,7 @@ usage: scripts/peers.sh [options]
   --kernel LIST     kernels, comma-separated; the fastest counts (default: the last rung of the ladder that serves the shape)
   --grid FILE       shapes and a table of times (default: scripts/peers_grid.json)
   --only TEXT       only shapes whose "B,H,S,D,full|causal" contains TEXT
+  --peers LIST      backends of PyTorch's (default: flash,cudnn,efficient,math; without the last two a grid takes two thirds of the time)
   --max-time SEC    sampling per kernel and per peer (default: 0.15)
   --out FILE        default evidence/<gpu>/peers.json
   --again           measure also what the file holds for this very source
@@ -26,12 +27,12 @@ die() { # CODE TEXT
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bench=${FA_BENCH:-./fa_bench}
-kernels='' grid=scripts/peers_grid.json only='' max_time=0.15 out='' again=0 dry_run=0
+kernels='' backends=flash,cudnn,efficient,math grid=scripts/peers_grid.json only='' max_time=0.15 out='' again=0 dry_run=0
 while [[ $# -gt 0 ]]; do
     case $1 in
-        --kernel | --grid | --only | --max-time | --out)
+        --kernel | --peers | --grid | --only | --max-time | --out)
             [[ $# -ge 2 ]] || die 2 "$1 needs a value"
-            case $1 in --kernel) kernels=$2 ;; --grid) grid=$2 ;; --only) only=$2 ;; --max-time) max_time=$2 ;; --out) out=$2 ;; esac
+            case $1 in --kernel) kernels=$2 ;; --peers) backends=$2 ;; --grid) grid=$2 ;; --only) only=$2 ;; --max-time) max_time=$2 ;; --out) out=$2 ;; esac
             shift
             ;;
         --again) again=1 ;;
@@ -42,6 +43,7 @@ while [[ $# -gt 0 ]]; do
     shift
 done
 [[ $max_time =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '$max_time'"
+[[ $backends =~ ^(flash|cudnn|efficient|math)(,(flash|cudnn|efficient|math))*$ ]] || die 2 "--peers takes flash, cudnn, efficient, math, not '$backends'"
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 jq -e '.shapes | length > 0 and all(.[]; has("batch") and has("heads") and has("seq") and has("dim") and has("causal"))' "$grid" >/dev/null 2>&1 ||
     die 2 "--grid takes a file with shapes, not '$grid'"
@@ -87,7 +89,7 @@ fi
 [[ -e $out ]] || echo '[]' >"$out"
 
 read -ra server_command <<<"${PEERS_TORCH:-python3 scripts/peers_torch.py}"
-coproc TORCH { exec "${server_command[@]}" --serve --max-time "$max_time" 2>"$work/server.err"; }
+coproc TORCH { exec "${server_command[@]}" --serve --backends "$backends" --max-time "$max_time" 2>"$work/server.err"; }
 server=$TORCH_PID
 exec {ask}>&"${TORCH[1]}" {answer}<&"${TORCH[0]}"
 
@@ -137,12 +139,15 @@ for shape in "${shapes[@]}"; do
     if is_known "$shape"; then
         continue
     fi
+    started=$EPOCHREALTIME
     record=$(measure)
+    between=$EPOCHREALTIME
     if ! peers=$(ask_peers "$shape"); then
         [[ ! -s $work/server.err ]] || tail -n 3 "$work/server.err" >&2
         die 4 "NOT-RUN: the peers gave no answer"
     fi
-    row=$(jq -nc --argjson s "$shape" --argjson r "$record" --argjson p "$peers" --arg asked "$kernels" '
+    wall=$(awk -v a="$started" -v b="$between" -v c="$EPOCHREALTIME" 'BEGIN {printf "[%.2f, %.2f]", b - a, c - b}')
+    row=$(jq -nc --argjson wall "$wall" --argjson s "$shape" --argjson r "$record" --argjson p "$peers" --arg asked "$kernels" '
         {torch_flash: "fa2", torch_cudnn: "cudnn", torch_efficient: "efficient", torch_math: "math"} as $names |
         ([$p[] | select(.status == "pass" and .timing.p50_us != null) | {($names[.kernel] // .kernel): .timing.p50_us}] | add // {}) as $now |
         (if $now.cudnn and $s.table.fa3 and $s.table.cudnn then {fa3_scaled: ($s.table.fa3 * $now.cudnn / $s.table.cudnn)} else {} end) as $scaled |
@@ -150,7 +155,7 @@ for shape in "${shapes[@]}"; do
         ($us | to_entries | min_by(.value)) as $best |
         {batch: $s.batch, heads: $s.heads, seq: $s.seq, dim: $s.dim, causal: $s.causal, kernel: $r.kernel, variant: $r.variant, config: $r.config, us: $ours,
          peers: $us, best_peer: $best.key, ratio: (if $ours and $best then $best.value / $ours else null end), tflops: $r.throughput.tflops,
-         status: $r.status, reason: $r.reason, method: $r.timing.method, sm_clock_mhz: $r.timing.sm_clock_mhz.p50, asked: $asked,
+         status: $r.status, reason: $r.reason, method: $r.timing.method, sm_clock_mhz: $r.timing.sm_clock_mhz.p50, asked: $asked, wall_s: $wall,
          source_sha256: $r.provenance.source_sha256, git: $r.provenance.git, driver: $r.provenance.driver, torch: $p[0].provenance.compiler, time: $r.provenance.time,
          absent: ([$p[] | select(.status != "pass") | {($names[.kernel] // .kernel): .reason}] | add // {})}')
     jq --argjson row "$row" 'map(select([.batch, .heads, .seq, .dim, .causal] != ($row | [.batch, .heads, .seq, .dim, .causal]))) + [$row]' "$out" >"$work/out"

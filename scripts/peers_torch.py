@@ -99,6 +99,7 @@ class Inputs:
     def parity(self, output, rows_per_head=None):
         """|O - exact| <= atol + rtol |exact| on every row, or on a sample of heads and rows. NaN fails."""
         batches, heads, seq = self.q.shape[:3]
+        output = output.to(self.q.device)
         generator = torch.Generator().manual_seed(1)
         pairs = [(b, h) for b in range(batches) for h in range(heads)]
         if rows_per_head:
@@ -108,7 +109,7 @@ class Inputs:
             rows = torch.arange(seq) if not rows_per_head else torch.randperm(seq, generator=generator)[:rows_per_head]
             rows = rows.to(self.q.device)
             exact = self.exact(batch, head, rows)
-            error = (output[batch, head, rows].to(self.q.device).double() - exact).abs()
+            error = (output[batch, head, rows].double() - exact).abs()
             ok = ok and bool((error <= ATOL + RTOL * exact.abs()).all())
             worst = max(worst, float(error.max()))
             checked += len(rows)

@@ -27,6 +27,36 @@ kernels_table() {
         .tensor_cores) | \(if .emulated then "yes" else "no" end) |"'
 }
 
+# Of the first folder of evidence/ that has the file; a sentence while none has.
+evidence_of() { # FILE
+    find evidence -mindepth 2 -maxdepth 2 -name "$1" -size +2c 2>/dev/null | sort | head -n 1
+}
+
+ladder_table() {
+    local file
+    file=$(evidence_of ladder.json)
+    [[ -n $file ]] || { echo "No ladder.json under evidence/ yet: \`scripts/evidence.sh ladder\` on a GPU makes it."; return; }
+    jq -r --arg folder "$(dirname "$file")" 'def n: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
+        map(select(.p50_us != null)) | (map(.problem) | unique_by(split(",") | map(tonumber) | .[0] * .[1] * .[2] * .[2] * .[3])) as $problems |
+        (map(.kernel) | unique) as $kernels | . as $all |
+        "p50 in us (TFLOP/s) of \($problems | length) problems B,H,S,D, full attention; records in `\($folder)/`.", "",
+        "| kernel | \($problems | join(" | ")) |", "|---|\($problems | map("---") | join("|"))|",
+        ([$kernels[] as $k | {k: $k, cells: [$problems[] as $p | [$all[] | select(.kernel == $k and .problem == $p)][0]]}] |
+            sort_by(-(.cells | map(.p50_us // 0) | last)) | .[] | "| `\(.k)` | \(.cells | map(if . then "\(.p50_us | n) (\(.tflops | n))" else "-" end) | join(" | ")) |")' "$file"
+}
+
+peers_table() {
+    local file
+    file=$(evidence_of peers.json)
+    [[ -n $file ]] || { echo "No peers.json under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."; return; }
+    jq -r --arg folder "$(dirname "$file")" 'def n: if . == null then "-" else . * 100 | round / 100 end;
+        def mean: if . == [] then null else (map(log) | add / length | exp) end;
+        map(select(.ratio != null)) | "Best peer / ours (above 1: ours is faster), geometric mean \(map(.ratio) | mean | n) over \(length) shapes; every shape in `\($folder)/peers.json`.", "",
+        "| head dim | mask | shapes | over FlashAttention 2 | over cuDNN | over FlashAttention 3 (scaled) | over the best |", "|---|---|---|---|---|---|---|",
+        (group_by([.dim, .causal]) | .[] | "| \(.[0].dim) | \(if .[0].causal then "causal" else "full" end) | \(length) | " +
+            (. as $rows | ["fa2", "cudnn", "fa3_scaled"] | map(. as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean | n | tostring) | join(" | ")) + " | \(map(.ratio) | mean | n) |")' "$file"
+}
+
 # README.md on stdout, with what stands between the markers of NAME replaced by the table.
 replace() { # NAME TABLE
     awk -v name="$1" -v table="$2" '
@@ -35,7 +65,7 @@ replace() { # NAME TABLE
         !skip {print}'
 }
 
-new=$(replace kernels "$(kernels_table)" <README.md)
+new=$(replace kernels "$(kernels_table)" <README.md | replace ladder "$(ladder_table)" | replace peers "$(peers_table)")
 
 if [[ $check -eq 1 ]]; then
     diff <(printf '%s\n' "$new") README.md || { echo "README.md: tables are not current: run scripts/readme_tables.sh" >&2; exit 1; }

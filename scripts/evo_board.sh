@@ -1,0 +1,147 @@
+# shellcheck shell=bash disable=SC2154
+# The leaderboard of scripts/evo_sweep.sh, which sources this: its log, its leaders, its top eight. Expects $log, $out, $work,
+# $tried, $kernel, $problem_options and the SWEEP_ names.
+board=$out/leaderboard.json
+best=$out/micro_best.json
+
+# Stdin becomes the file, or nothing changes and the sweep ends.
+replace() { # FILE
+    if ! { cat >"$1.tmp"; } 2>/dev/null || ! mv "$1.tmp" "$1"; then
+        rm -f "$1.tmp"
+        die 6 "cannot write $1: it is as it was"
+    fi
+}
+
+# A line that is no result (a torn write, an edit) is set aside, said, and not lost.
+mend_log() {
+    jq -Rr 'select((try (fromjson | has("key") and has("knobs")) catch false) | not)' "$log" >"$work/bad"
+    if [[ -s $work/bad ]]; then
+        { cat "$work/bad" >>"$log.corrupt"; } 2>/dev/null || die 6 "cannot write $log.corrupt: $log is as it was"
+        jq -Rr 'select(try (fromjson | has("key") and has("knobs")) catch false)' "$log" >"$work/good"
+        replace "$log" <"$work/good"
+        echo "evo_sweep.sh: $(wc -l <"$work/bad") corrupt line(s) of $log set aside in $log.corrupt" >&2
+    elif [[ -s $log && $(tail -c 1 "$log" | wc -l) -eq 0 ]]; then
+        { echo >>"$log"; } 2>/dev/null || die 6 "cannot write $log"
+    fi
+}
+
+open_board() {
+    { exec 9>"$out/.lock"; } 2>/dev/null || die 6 "cannot write in $out"
+    flock 9
+    { [[ -e $log ]] || : >>"$log"; } 2>/dev/null || die 6 "cannot write $log"
+    mend_log
+    flock -u 9
+}
+
+# All of the line or none of it.
+append() { # LINE
+    local size failed=0
+    flock 9
+    size=$(stat -c %s "$log")
+    { printf '%s\n' "$1" >>"$log"; } 2>/dev/null || failed=1
+    [[ $failed -eq 0 ]] || truncate -s "$size" "$log" 2>/dev/null || true
+    flock -u 9
+    [[ $failed -eq 0 ]] || die 6 "cannot append to $log (disk full?): this result is lost, none before it: $1"
+}
+
+# Right on fresh seeds, five unless the sweep was given another number.
+confirmed() { # KNOBS
+    rm -f "$work/confirm"
+    # shellcheck disable=SC2046
+    "$FA_BENCH" --kernel "$kernel" $(knob_options "$1") "${problem_options[@]}" --timing none --seed $((2000 + start % 100000)) --quiet --json "$work/confirm" 2>/dev/null
+}
+
+# Beaten only by --vs, twice, each in a fresh process on a fresh seed (MEASURE.md section 2).
+beats() { # KERNEL KNOBS OTHER_KERNEL OTHER_KNOBS
+    local round
+    for round in 1 2; do
+        # shellcheck disable=SC2046
+        "$FA_BENCH" --kernel "$1" $(knob_options "$2") --vs "$3:$4" "${problem_options[@]}" --seed $((1000 + round * 10 + start % 100000)) --quiet --json "$work/vs" 2>/dev/null || return 1
+        jq -e '.vs.accepted == true' "$work/vs" >/dev/null || return 1
+    done
+}
+
+on_board() { # KERNEL FIELD
+    jq -r --arg g "$SWEEP_GROUP" --arg k "$1" ".[] | select(.group == \$g) | .kernels[\$k].$2 // empty" "$board"
+}
+
+# The fastest candidate that holds on fresh seeds; one that does not is wrong, and the log says so.
+find_champion() {
+    local candidate
+    champion=
+    for candidate in $(jq -r 'map(select(.status == "pass" and .p50_us != null and (.loosened | not))) | sort_by(.p50_us) | .[].knobs' "$tried"); do
+        if confirmed "$candidate"; then
+            champion=$candidate
+            return
+        fi
+        [[ -s $work/confirm ]] || return 0
+        echo "evo_sweep.sh: $kernel $candidate does not hold on fresh seeds: $(jq -r '"\(.status) \(.reason // "")"' "$work/confirm")" >&2
+        append "$(jq -c --slurpfile c "$work/confirm" --slurpfile tried "$tried" --arg knobs "$candidate" -s \
+            '([$tried[0][] | select(.knobs == $knobs)][0].key) as $key | [.[] | select(.key == $key)] | last | . + {status: $c[0].status, reason: $c[0].reason, p50_us: null, p90_us: null}' "$log")"
+    done
+}
+
+# The key of this kernel's tile as it is today; what was never measured is measured now.
+key_of() { # KNOBS -> $key
+    local line
+    key=$(jq -r --arg knobs "$1" '[.[] | select(.knobs == $knobs and .key != null)][0].key // empty' "$tried")
+    [[ -z $key ]] || return 0
+    jq -r .key "$log" >"$known"
+    line=$(measure "$kernel" "$1" "$known" "${problem_options[@]}" "${explore[@]}")
+    key=$(jq -r .key <<<"$line")
+    [[ -z $line || $line == *'"known":true}' ]] || append "$line"
+}
+
+# The sources that are compiled today, by kernel: a time of an older one is stale.
+sources_now() {
+    local name
+    for name in $(jq -rs --arg g "$SWEEP_GROUP" 'map(select(.group == $g) | .kernel) | unique | .[]' "$log"); do
+        rm -f "$work/source"
+        "$FA_BENCH" --kernel "$name" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$work/source" 2>/dev/null || true
+        [[ ! -s $work/source ]] || jq -c --arg k "$name" '{($k): .provenance.source_sha256}' "$work/source"
+    done | jq -sc 'add // {}'
+}
+
+update_board() {
+    local holder leader entry source
+    exec 8>"$out/.board.lock"
+    flock 8 # held to the end: two sweeps compare with the same incumbent one after the other
+    if [[ -e $board ]] && ! jq -e 'type == "array"' "$board" >/dev/null 2>&1; then
+        mv "$board" "$board.corrupt"
+        echo "evo_sweep.sh: $board is no leaderboard: set aside as $board.corrupt" >&2
+    fi
+    [[ -e $board ]] || echo '[]' | replace "$board"
+    find_champion
+    if [[ -n $champion ]]; then
+        rm -f "$work/vs"
+        holder=$(on_board "$kernel" knobs)
+        if [[ -n $holder && $holder != "$champion" ]] && ! beats "$kernel" "$champion" "$kernel" "$holder"; then
+            champion=$holder
+        fi
+        key_of "$champion"
+        entry=$(jq -cs --arg key "$key" --argjson vs "$(jq -c '.vs // null' "$work/vs" 2>/dev/null || echo null)" \
+            'map(select(.key == $key)) | last | del(.key, .code, .reason, .status, .loosened) + {over: ($vs | if . and .accepted then {kernel, config, ratio, ratio_ci95} else null end)}' "$log")
+        source=$(jq -r .source_sha256 <<<"$entry")
+        # The same tile from an edited source is a new entry, too.
+        if [[ $champion != "$holder" || $source != "$(on_board "$kernel" source_sha256)" ]]; then
+            jq --arg g "$SWEEP_GROUP" --arg k "$kernel" --argjson e "$entry" 'if any(.[]; .group == $g) then . else . + [{group: $g, leader: null, kernels: {}}] end |
+                map(if .group == $g then .kernels[$k] = $e else . end)' "$board" >"$work/board"
+            replace "$board" <"$work/board"
+        fi
+        leader=$(jq -r --arg g "$SWEEP_GROUP" '.[] | select(.group == $g) | .leader // empty' "$board")
+        if [[ -z $leader ]] || { [[ $leader != "$kernel" ]] && beats "$kernel" "$champion" "$leader" "$(on_board "$leader" knobs)"; }; then
+            jq --arg g "$SWEEP_GROUP" --arg k "$kernel" 'map(if .group == $g then .leader = $k else . end)' "$board" >"$work/board"
+            replace "$board" <"$work/board"
+        fi
+    fi
+    jq -s --arg g "$SWEEP_GROUP" --argjson sources "$(sources_now)" '
+        map(select(.group == $g and .source_sha256 != null and .source_sha256 == $sources[.kernel])) | group_by(.key) | map(last) |
+        map(select(.status == "pass" and .p50_us != null and (.loosened | not))) | group_by([.kernel, .knobs]) | map(last) |
+        sort_by(.p50_us) | .[:8] | map({kernel, knobs, p50_us, p90_us, registers, smem_bytes, group})' "$log" >"$work/best"
+    replace "$best" <"$work/best"
+    flock -u 8
+}
+
+print_best() {
+    [[ ! -s $best ]] || jq -r '.[] | "\(.p50_us * 100 | round / 100) us  \(.kernel) \(.knobs)  regs \(.registers) smem \(.smem_bytes)"' "$best"
+}
