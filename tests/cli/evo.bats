@@ -1,0 +1,261 @@
+#!/usr/bin/env bats
+# Sweeps: the leaderboard's rules on made-up records, the search itself on the emulator, and bad days: kills, full disks, torn lines.
+load helper
+load stub_bench
+
+sweep() { scripts/evo_sweep.sh --out "$work/lb" "$@"; }
+board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
+
+@test "what cannot be swept is refused in one line" {
+    refused 2 "no kernel 'nosuch'" sweep --kernel nosuch
+    refused 2 "no kernel 'cublas'" sweep --kernel cublas
+    refused 2 "--budget takes a whole number from 1, not '0'" sweep --budget 0
+    refused 2 "--budget takes a whole number from 1, not ''" sweep --budget ''
+    refused 2 "--minutes takes a number above 0" sweep --minutes 0
+    refused 2 "--strategy takes grid, random or evo" sweep --strategy best
+    refused 2 "unknown option --fast" sweep --fast
+    refused 2 "--seq" sweep --kernel light -- --seq nine
+    refused 2 "--vs is this script's own" sweep -- --vs light
+    FA_BENCH=$work/none refused 4 "no $work/none: run make" sweep
+    [ ! -e "$work/lb/leaderboard.json" ]
+}
+
+@test "--dry-run prints candidates of the registry's space and writes nothing" {
+    run sweep --kernel light --budget 5 --dry-run
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 5 ]
+    [[ ${lines[0]} =~ ^m=[0-9]+,n=[0-9]+,warps=[0-9]+,vec=[0-9]+$ ]]
+    [ ! -e "$work/lb" ]
+}
+
+@test "the same seed makes the same candidates, another one others" {
+    a=$(sweep --kernel light --strategy random --budget 9 --seed 3 --dry-run)
+    [ "$a" = "$(sweep --kernel light --strategy random --budget 9 --seed 3 --dry-run)" ]
+    [ "$a" != "$(sweep --kernel light --strategy random --budget 9 --seed 4 --dry-run)" ]
+}
+
+@test "on the emulator: proven, never timed, and not measured twice" {
+    run sweep --kernel light --strategy random --budget 3 -- --device emu --batch 1 --heads 1 --seq 33 --dim 16 --vec 8
+    [ "$status" -eq 0 ]
+    [[ $output == *"NOT-RUN: times"*"3 candidates"* ]]
+    jq -es 'length == 3 and all(.[]; .p50_us == null and .problem.seq_q == 33 and (.knobs | endswith("vec=8")) and (.status == "pass" or .status == "infeasible"))' "$work/lb/leaderboard.jsonl"
+    run sweep --kernel light --strategy random --budget 3 -- --device emu --batch 1 --heads 1 --seq 33 --dim 16 --vec 8
+    [[ $output == *"; 0 measured in"* ]]
+    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 3 ]
+    [ ! -e "$work/lb/leaderboard.json" ]
+}
+
+@test "the fastest right candidate leads; a faster wrong one does not" {
+    make_stub
+    echo 'one 16 8' >"$STUB/wrong"
+    run sweep --kernel one --strategy grid
+    [ "$status" -eq 0 ]
+    [ "$(board .leader)" = one ]
+    [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+    jq -e 'map(.p50_us) == [45, 50, 60]' "$work/lb/micro_best.json"
+    jq -es 'map(select(.status == "wrong" and .p50_us == null)) | length == 1' "$work/lb/leaderboard.jsonl"
+}
+
+@test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
+    make_stub
+    sweep --kernel one --strategy grid
+    grep -q -- '--m 16 --warps 4 --seeds 1 --warmup-ms 200 --max-time 0.3 --quiet' "$STUB/commands"
+    grep -- '--timing none --seed [0-9]' "$STUB/commands" >"$work/confirm"
+    [ "$(wc -l <"$work/confirm")" -eq 1 ]
+    ! grep -q -- '--seeds' "$work/confirm"
+    scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
+}
+
+@test "a candidate that fails on fresh seeds does not lead, and the log says so" {
+    make_stub
+    echo 'one 16 8' >"$STUB/flaky"
+    run sweep --kernel one --strategy grid
+    [ "$status" -eq 0 ]
+    [[ $output == *"m=16,warps=8 does not hold on fresh seeds"* ]]
+    [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+    jq -es '[.[] | select(.knobs == "m=16,warps=8")] | length == 2 and last.status == "wrong"' "$work/lb/leaderboard.jsonl"
+    jq -e 'all(.[]; .knobs != "m=16,warps=8")' "$work/lb/micro_best.json"
+}
+
+@test "the incumbent falls only to a paired comparison in two fresh processes" {
+    make_stub
+    sweep --kernel one --strategy grid
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
+    # 2 % faster is noise: the incumbent stays, with its time of the new source.
+    sed -i 's/^one 32 8 .*/one 32 8 39.2/' "$STUB/times"
+    printf '%064d' 7 >"$STUB/source.one"
+    sweep --kernel one --strategy grid
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
+    [ "$(board .kernels.one.source_sha256)" = "$(cat "$STUB/source.one")" ]
+    : >"$STUB/runs"
+    sed -i 's/^one 32 8 .*/one 32 8 20/' "$STUB/times"
+    printf '%064d' 8 >"$STUB/source.one"
+    sweep --kernel one --strategy grid
+    [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+    [ "$(board .kernels.one.over.ratio)" = 2 ]
+    [ "$(grep -c 'vs one:m=16,warps=8' "$STUB/runs")" -eq 2 ]
+    [ "$(grep 'vs one:m=16,warps=8' "$STUB/runs" | sort -u | wc -l)" -eq 2 ] # two seeds
+}
+
+@test "the lead passes between kernels by comparison alone" {
+    make_stub
+    sweep --kernel one --strategy grid
+    sweep --kernel two --strategy grid
+    [ "$(board .leader)" = one ]
+    [ "$(board .kernels.two.knobs)" = m=32,warps=4 ]
+    sed -i 's/^two 32 8 .*/two 32 8 10/' "$STUB/times"
+    printf '%064d' 9 >"$STUB/source.two"
+    sweep --kernel two --strategy grid
+    [ "$(board .leader)" = two ]
+    jq -e '.[0].kernel == "two" and (map(.kernel) | unique == ["one", "two"])' "$work/lb/micro_best.json"
+}
+
+@test "an edited source is measured again, an untouched one is not, a reverted one is known" {
+    make_stub
+    sweep --kernel one --strategy grid
+    [ "$(timed_runs)" -eq 5 ] # four, and the probe
+    run sweep --kernel one --strategy grid
+    [[ $output == *"; 0 measured in"* ]]
+    printf '%064d' 3 >"$STUB/source.one"
+    sed -i 's/^one 16 8 .*/one 16 8 99/' "$STUB/times"
+    run sweep --kernel one --strategy grid
+    [[ $output == *"; 4 measured in"* ]]
+    jq -e '.[0].p50_us == 45 and all(.[]; .p50_us != 40)' "$work/lb/micro_best.json" # nothing of the old source
+    printf '%064d' 1 >"$STUB/source.one"
+    run sweep --kernel one --strategy grid
+    [[ $output == *"best 40 us m=16,warps=8"*"; 0 measured in"* ]]
+    jq -e '.[0].p50_us == 40 and length == 4' "$work/lb/micro_best.json"
+}
+
+@test "another problem, L2 state or GPU has a leaderboard of its own; a loosened tolerance has none" {
+    make_stub
+    sweep --kernel one --strategy grid
+    sweep --kernel one --strategy grid -- --seq 64
+    sweep --kernel one --strategy grid -- --l2 cold
+    echo 'NVIDIA Other' >"$STUB/device"
+    sweep --kernel one --strategy grid
+    jq -e 'map(.group) | length == 4 and (unique | length == 4)' "$work/lb/leaderboard.json"
+    rm -rf "$work/lb"
+    sweep --kernel one --strategy grid -- --atol 1.5
+    jq -e '. == []' "$work/lb/leaderboard.json"
+    jq -e '. == []' "$work/lb/micro_best.json"
+}
+
+@test "a knob among the options stays at its value" {
+    make_stub
+    sweep --kernel one --strategy grid -- --warps 8
+    jq -es 'map(.knobs) | sort == ["m=16,warps=8", "m=32,warps=8"]' "$work/lb/leaderboard.jsonl"
+}
+
+@test "corrupt lines are set aside and said, the rest counts" {
+    make_stub
+    sweep --kernel one --strategy grid
+    printf '%s\n' 'not json' '{"key":"x"}' >>"$work/lb/leaderboard.jsonl"
+    printf '{"key":"torn' >>"$work/lb/leaderboard.jsonl"
+    run sweep --kernel one --strategy grid
+    [ "$status" -eq 0 ]
+    [[ $output == *"3 corrupt line(s)"*"leaderboard.jsonl.corrupt"* ]]
+    [[ $output == *"; 0 measured in"* ]]
+    [ "$(wc -l <"$work/lb/leaderboard.jsonl.corrupt")" -eq 3 ]
+    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 4 ]
+    echo garbage >"$work/lb/leaderboard.json"
+    run sweep --kernel one --strategy grid
+    [[ $output == *"is no leaderboard: set aside"* ]]
+    [ "$(board .leader)" = one ]
+}
+
+@test "kill -9 in the middle loses at most what was in flight" {
+    make_stub
+    echo 0.7 >"$STUB/pause"
+    setsid scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
+    victim=$!
+    for _ in $(seq 100); do
+        [ "$(cat "$work/lb/leaderboard.jsonl" 2>/dev/null | wc -l)" -ge 1 ] && break
+        sleep 0.1
+    done
+    kill -9 -- "-$victim"
+    wait "$victim" || true
+    before=$(wc -l <"$work/lb/leaderboard.jsonl")
+    [ "$before" -ge 1 ]
+    [ "$before" -lt 4 ]
+    echo 0 >"$STUB/pause"
+    run sweep --kernel one --strategy grid --pool 2
+    [ "$status" -eq 0 ]
+    [[ $output == *"; $((4 - before)) measured in"* ]]
+    jq -es 'length == 4 and (map(.key) | unique | length == 4)' "$work/lb/leaderboard.jsonl"
+    [ "$(board .leader)" = one ]
+}
+
+@test "two sweeps at once share one leaderboard" {
+    make_stub
+    sweep --kernel one --strategy grid >"$work/a" 2>&1 3>&- &
+    first=$!
+    sweep --kernel two --strategy grid >"$work/b" 2>&1
+    wait "$first"
+    jq -es 'length == 8 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
+    [ "$(board .leader)" = one ]
+    [ "$(board '.kernels | keys | join(" ")')" = "one two" ]
+}
+
+@test "a full disk: said, exit 6, no line is torn, and there is room again after" {
+    mkdir "$work/lb"
+    mount -t tmpfs -o size=64k tmpfs "$work/lb" 2>/dev/null || skip "no right to mount a small file system"
+    make_stub
+    sweep --kernel one --strategy grid
+    dd if=/dev/zero of="$work/lb/filler" bs=4k 2>/dev/null || true
+    printf '%064d' 5 >"$STUB/source.one"
+    code=0
+    sweep --kernel one --strategy grid >"$work/out" 2>&1 || code=$?
+    cp "$work/lb/leaderboard.jsonl" "$work/kept"
+    rm "$work/lb/filler"
+    again=0
+    sweep --kernel one --strategy grid >"$work/again" 2>&1 || again=$?
+    lines=$(wc -l <"$work/lb/leaderboard.jsonl")
+    umount "$work/lb"
+    [ "$code" -eq 6 ] || { cat "$work/out"; false; }
+    grep -q 'cannot append to .* none before it' "$work/out"
+    jq -es 'length >= 4' "$work/kept"
+    [ "$(tail -c 1 "$work/kept" | wc -l)" -eq 1 ]
+    [ "$again" -eq 0 ]
+    [ "$lines" -eq 8 ]
+    ! grep -q corrupt "$work/again"
+}
+
+@test "GNU parallel, one slot per GPU" {
+    make_stub
+    sed -i 's/^while/echo "gpu ${CUDA_VISIBLE_DEVICES:-all}" >>"$STUB\/gpus"\nwhile/' "$FA_BENCH"
+    run sweep --kernel one --strategy grid --jobs 2
+    [ "$status" -eq 0 ]
+    [ "$(board .leader)" = one ]
+    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 4 ]
+    grep -q 'gpu 0' "$STUB/gpus"
+    grep -q 'gpu 1' "$STUB/gpus"
+    [ "$(wc -l <"$work/lb/joblog")" -eq 4 ]
+}
+
+@test "evo_test_one: one line, one record, the bench's exit code" {
+    run scripts/evo_test_one.sh 16 4 8 --kernel light --json "$work/r.json" -- "${small[@]}"
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ $output == "M=16 W=4 V=8  PASS  p50 - "*"regs "*"smem "* ]]
+    record_holds "$work/r.json" '.config.m == 16' '.config.warps == 4' '.config.vec == 8'
+    run scripts/evo_test_one.sh 16 4 8 --kernel light -- "${small[@]}" --stages 7
+    [ "$status" -eq 3 ]
+    [[ $output == *INFEASIBLE* ]]
+    refused 2 "takes M WARPS VEC" scripts/evo_test_one.sh 16 4
+    [[ $(FA_KERNEL=scalar scripts/evo_test_one.sh 8 4 2 --dry-run) == *"--kernel scalar --m 8 --warps 4 --vec 2"* ]]
+}
+
+@test "a cluster's array: a kernel per task, or a seed per task" {
+    refused 4 "no array task" scripts/evo_slurm.sh
+    make_stub
+    export SLURM_ARRAY_TASK_ID=1
+    [ "$(scripts/evo_slurm.sh --dry-run --budget 3)" = "scripts/evo_sweep.sh --kernel two --budget 3" ]
+    [ "$(scripts/evo_slurm.sh --dry-run --kernel one)" = "scripts/evo_sweep.sh --seed 1 --kernel one" ]
+    run scripts/evo_slurm.sh --strategy grid --out "$work/lb"
+    [ "$status" -eq 0 ]
+    [ "$(board .leader)" = two ]
+    SLURM_ARRAY_TASK_ID=7 run scripts/evo_slurm.sh
+    [ "$status" -eq 0 ]
+    [[ $output == *"nothing to do"* ]]
+}
