@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# The page, its pictures and the README's tables, from made-up evidence.
+load helper
+
+make_evidence() { # DIR
+    mkdir -p "$1/ladder/x" "$1/ncu"
+    jq -n '[["2,8,512,64", 1], ["4,16,1024,64", 2]] | map(.[0] as $p | .[1] as $f | ({scalar: 3, light: 27, wmma: 80, cudnn: 150} | to_entries | map({problem: $p, kernel: .key, config: null,
+        p50_us: (1000 / .value), p90_us: (1001 / .value), tflops: (.value * $f), vs: null, ratio: null}))) | add' >"$1/ladder.json"
+    echo '{"throughput": {"peak_boost_tflops": 1000}, "device": {"memory_gbytes_per_s": 4800}}' >"$1/ladder/x/light.json"
+    jq -nc '["light", "wmma"][] as $k | [16, 32, 64][] as $m | [4, 8][] as $w | {key: "\($k)\($m)\($w)", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", kernel: $k, knobs: "m=\($m),n=64,warps=\($w)",
+        status: (if $m == 64 and $w == 4 then "infeasible" else "pass" end), p50_us: (if $m == 64 and $w == 4 then null else 10 + $m / $w end), source_sha256: "new"}' >"$1/leaderboard.jsonl"
+    echo '{"key": "stale", "group": "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", "kernel": "light", "knobs": "m=16,n=64,warps=4", "status": "pass", "p50_us": 1.5, "source_sha256": "old"}' |
+        cat - "$1/leaderboard.jsonl" >"$1/x" && mv "$1/x" "$1/leaderboard.jsonl"
+    jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' >"$1/micro_best.json"
+    jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2, cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25}]' scripts/peers_grid.json >"$1/peers.json"
+    scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json --out "$1/ncu" >/dev/null || true
+}
+
+needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
+
+@test "four pictures, the tables, the gates" {
+    needs_gnuplot
+    make_evidence "$work/ev"
+    run scripts/report.sh --dir "$work/ev"
+    [ "$status" -eq 0 ]
+    for name in ladder sweep roofline peers; do
+        python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/ev/plots/$name.svg"
+        grep -q "src=\"plots/$name.svg\"" "$work/ev/report.html"
+    done
+    [ -z "$(grep NOT-RUN "$work/ev/report.html" | grep -v class=)" ]
+    grep -q '>wmma_qk<\|>light<' "$work/ev/plots/ladder.svg"
+    grep -q '>12.0<' "$work/ev/plots/sweep.svg"           # m=16, warps=8
+    [ -z "$(grep '>1.5<' "$work/ev/plots/sweep.svg")" ]   # an old source's time
+    grep -q 'FlashAttention 3' "$work/ev/plots/peers.svg"
+    grep -q 'geometric mean 1.25 over 41 shapes; above 1 in 41' "$work/ev/report.html"
+    grep -q '<td>tensor pipe active</td><td>14.5 %</td><td>&gt;= 40</td><td class="FAIL">FAIL</td>' "$work/ev/report.html"
+    grep -q '<td>12.35</td><td>13</td><td>wmma</td><td>m=32</td>' "$work/ev/report.html"
+}
+
+@test "the same evidence makes the same page and pictures" {
+    needs_gnuplot
+    make_evidence "$work/ev"
+    scripts/report.sh --dir "$work/ev"
+    (cd "$work/ev" && sha256sum report.html plots/*) >"$work/sums"
+    scripts/report.sh --dir "$work/ev"
+    (cd "$work/ev" && sha256sum --quiet -c "$work/sums")
+}
+
+@test "what is missing is NOT-RUN on the page, what is torn is left out" {
+    needs_gnuplot
+    mkdir "$work/ev"
+    run scripts/report.sh --dir "$work/ev"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c 'class="missing">NOT-RUN' "$work/ev/report.html")" -eq 5 ]
+    make_evidence "$work/ev"
+    printf '{"key": "to' >>"$work/ev/leaderboard.jsonl"
+    scripts/report.sh --dir "$work/ev"
+    [ -s "$work/ev/plots/sweep.svg" ]
+    [ -z "$(grep NOT-RUN "$work/ev/report.html" | grep missing)" ]
+}
+
+@test "no gnuplot is NOT-RUN; bad arguments are refused; --dry-run writes nothing" {
+    mkdir -p "$work/bin" "$work/ev"
+    for tool in bash dirname jq env; do ln -s "$(command -v "$tool")" "$work/bin/"; done
+    run env PATH="$work/bin" scripts/report.sh --dir "$work/ev"
+    [ "$status" -eq 4 ]
+    [[ $output == *"NOT-RUN: no gnuplot"* ]]
+    refused 2 "no folder" scripts/report.sh --dir "$work/none"
+    refused 2 "unknown option" scripts/report.sh --fast
+    scripts/report.sh --dir "$work/ev" --dry-run | grep -q 'peers.json: missing'
+    [ -z "$(ls "$work/ev")" ]
+}
+
+@test "README tables come from evidence, say so while there is none, and --check sees an edit" {
+    mkdir -p "$work/tree/evidence" "$work/tree/scripts"
+    cp README.md "$work/tree/"
+    cp scripts/readme_tables.sh "$work/tree/scripts/"
+    export FA_BENCH=$PWD/fa_bench
+    "$work/tree/scripts/readme_tables.sh"
+    grep -q 'No ladder.json under evidence/ yet' "$work/tree/README.md"
+    "$work/tree/scripts/readme_tables.sh" --check
+    make_evidence "$work/tree/evidence/stub"
+    run "$work/tree/scripts/readme_tables.sh" --check
+    [ "$status" -eq 1 ]
+    "$work/tree/scripts/readme_tables.sh"
+    "$work/tree/scripts/readme_tables.sh" --check
+    grep -qF '| `light` | 37 (27) | 37 (54) |' "$work/tree/README.md"
+    grep -qF 'geometric mean 1.25 over 41 shapes' "$work/tree/README.md"
+    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \|' "$work/tree/README.md"
+    sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/README.md"
+    run "$work/tree/scripts/readme_tables.sh" --check
+    [ "$status" -eq 1 ]
+}
