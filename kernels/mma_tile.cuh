@@ -33,6 +33,27 @@ __host__ __device__ constexpr int v_lane_offset(int lane)
     return tile_offset(lane % 16, lane / 16);
 }
 
+/* ldmatrix reads 8 lanes' rows of 16 bytes at a time: they must lie in the 8 different groups of 4 banks. */
+__host__ __device__ constexpr bool no_bank_conflicts()
+{
+    for (int phase = 0; phase < 4; ++phase)
+        for (int step = 0; step < DIM16 / 16; ++step) {
+            unsigned k_groups = 0, v_groups = 0;
+            for (int lane = phase * 8; lane < phase * 8 + 8; ++lane) {
+                const int high = step / PATTERNS * PATTERNS * 32, low = step % PATTERNS * 32;
+                k_groups |= 1u << ((k_lane_offset(lane) ^ low) + high) / 16 % 8;
+                v_groups |= 1u << ((v_lane_offset(lane) ^ low) + high) / 16 % 8;
+                if (((k_lane_offset(lane) ^ low) + high) != tile_offset(lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2) ||
+                    ((v_lane_offset(lane) ^ low) + high) != tile_offset(lane % 16, 2 * step + lane / 16))
+                    return false;
+            }
+            if (k_groups != 0xff || v_groups != 0xff)
+                return false;
+        }
+    return true;
+}
+static_assert(no_bank_conflicts(), "the layout of tiles in shared memory has bank conflicts, or ldmatrix would read other rows than meant");
+
 /* Shared memory as ldmatrix takes it: a 32-bit address, worked out once. */
 #ifdef FA_EMU
 typedef const unsigned char *smem_at;
