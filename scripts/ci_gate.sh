@@ -92,6 +92,10 @@ problems() { # M
     echo "--batch 1 --heads 2 --seq 129 --dim 72 --misalign 4 --causal"
 }
 
+if [[ $dry_run -eq 1 ]]; then
+    out=$(mktemp -d)
+    trap 'rm -rf "$out"' EXIT
+fi
 rm -rf "$out/records"
 mkdir -p "$out/records"
 list=$out/cases
@@ -172,6 +176,7 @@ if [[ -n $baseline && -e $baseline ]]; then
         kernel=$(jq -r .kernel <<<"$row") vs=$(jq -r .vs <<<"$row") args=$(jq -r .args <<<"$row") least=$(jq -r .ratio <<<"$row")
         [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" $kernel "* ]] && continue
         code=0
+        echo '{}' >"$out/speed.json"
         # shellcheck disable=SC2086
         "$bench" --kernel "$kernel" --vs "$vs" $args --quiet --json "$out/speed.json" >"$out/speed.txt" 2>&1 || code=$?
         jq -c --arg kernel "$kernel" --arg args "--vs $vs $args" --argjson least "$least" --argjson code "$code" \

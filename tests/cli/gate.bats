@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# The gate: what passes, what fails, what is NOT-RUN, and what it leaves for a CI server.
+load helper
+load stub_bench
+
+gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
+
+@test "bad arguments are refused" {
+    refused 2 "unknown option --fast" gate --fast
+    refused 2 "--jobs takes a whole number from 1" gate --jobs 0
+    refused 2 "no kernel nosuch" gate --kernel nosuch
+    FA_BENCH=$work/none refused 4 "run make" gate
+}
+
+@test "the emulator's matrix of a real kernel passes, the rest is NOT-RUN, and --require-gpu makes that a failure" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    run gate --kernel scalar --quick
+    [ "$status" -eq 0 ]
+    [[ $output == *"scalar: 2 passed, 0 failed, 0 skipped"* ]]
+    [[ $output == *"NOT-RUN on a GPU"*"NOT-RUN: speed"* ]]
+    jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == 2' "$work/gate/summary.json"
+    for record in "$work"/gate/records/*.json; do record_holds "$record" '.status == "pass"' '.check.seeds == 5'; done
+    run gate --kernel scalar --quick --require-gpu
+    [ "$status" -eq 1 ]
+    [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
+}
+
+@test "a wrong kernel fails the gate, by name, with the reason, in XML that parses" {
+    make_stub
+    echo 'two 16 4' >"$STUB/wrong"
+    run gate --quick
+    [ "$status" -eq 1 ]
+    [[ $output == *"FAIL two "*"(exit 1)"* ]]
+    [[ $output == *"one: 2 passed, 0 failed"*"two: 0 passed, 2 failed"* ]]
+    python3 - "$work/gate/junit.xml" <<'END'
+import sys, xml.etree.ElementTree as tree
+suite = tree.parse(sys.argv[1]).getroot()
+assert suite.get("tests") == "4" and suite.get("failures") == "2", suite.attrib
+assert sum(case.find("failure") is not None for case in suite) == 2
+assert all(case.get("classname") == "two" for case in suite if case.find("failure") is not None)
+END
+}
+
+@test "speed is a ratio to the committed baseline: 3 % below it fails" {
+    make_stub
+    touch "$STUB/gpu" # the stub says it is a GPU named Stub
+    # The baseline of that GPU, in a copy of the tree.
+    mkdir -p "$work/tree/evidence/stub" "$work/tree/scripts"
+    cp scripts/*.sh "$work/tree/scripts/"
+    echo '[{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": 1.8}]' >"$work/tree/evidence/stub/gate_baseline.json"
+    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --kernel one
+    [ "$status" -eq 0 ] # 90 us over 50 us is 1.8
+    jq -es '[.[] | select(.tool == "speed")] | length == 1 and .[0].verdict == "passed"' "$work/gate/cases.jsonl"
+    sed -i 's/^one 16 4 .*/one 16 4 53/' "$STUB/times"
+    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --kernel one
+    [ "$status" -eq 1 ]
+    [[ $output == *"FAIL one speed"*"baseline 1.8"* ]]
+}
+
+@test "no compute-sanitizer or no GPU: NOT-RUN, exit 4" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    run gate --sanitize
+    [ "$status" -eq 4 ]
+    [[ $output == *"NOT-RUN"* ]]
+}
+
+@test "--dry-run lists kernels x problems and runs nothing" {
+    run gate --dry-run
+    [ "$status" -eq 0 ]
+    for kernel in $(./fa_bench --list-kernels --json - | jq -r '.[] | select(.emulated and .variant_of == null) | .name'); do
+        [ "$(grep -c "^$kernel|" <<<"$output")" -ge 8 ]
+    done
+    [[ $output == *--causal* && $output == *"--seq-kv 71"* ]]
+    [ ! -e "$work/gate" ]
+}
