@@ -92,6 +92,15 @@ part_ladder() {
     jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)"), kernel, config, p50_us: .timing.p50_us, p90_us: .timing.p90_us,
         tflops: .throughput.tflops, vs: .vs.kernel, ratio: .vs.ratio, ci95: .vs.ratio_ci95, method: .timing.method, sm_clock_mhz: .timing.sm_clock_mhz.p50})' \
         "$out"/ladder/*/*.json >"$out/ladder.json"
+    gate_baseline
+}
+
+# What scripts/ci_gate.sh holds the rungs to: the ratio over the lowest rung, the product of the ladder's steps up to there.
+gate_baseline() {
+    jq --args '($ARGS.positional[0]) as $base | map(select(.problem == "2,8,512,64")) as $rows |
+        reduce $ARGS.positional[1:][] as $kernel ({over: 1, rows: []}; ([$rows[] | select(.kernel == $kernel and .ratio != null)][0]) as $row |
+            if $row then .over *= $row.ratio | .rows += [{kernel: $kernel, vs: $base, args: "--timing graph", ratio: .over}] else . end) | .rows' \
+        "${rungs[@]}" <"$out/ladder.json" >"$out/gate_baseline.json"
 }
 
 part_sanitize() {
