@@ -38,6 +38,7 @@ typedef struct fa_sample {
     double sm_mhz;     /* mean SM clock over the sample, 0 when unknown */
     bool throttled;    /* by the hardware: slowdown, temperature, power brake */
     bool gated;        /* all of it was queued before it began; else the host's launch cost is in it */
+    double waited_us;        /* host time from opening the gate to the end, beyond what the launches took */
     int32_t other_processes; /* with a context on this GPU; -1: unknown */
     bool power_capped; /* the power limit is at work: normal under load, counts only with a clock that fell */
 } fa_sample;

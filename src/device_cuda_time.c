@@ -216,7 +216,7 @@ static fa_status put_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, c
 /* One try. *invalid: NULL when the gate was opened in time and nothing was left running when the stream was done.
  * gated: false opens the gate beforehand, for a launch of more pieces than the driver queues (about a thousand). */
 static fa_status try_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request,
-                            CUgraphExec exec, bool gated, double *us, const char **invalid, fa_reason *why)
+                            CUgraphExec exec, bool gated, fa_sample *sample, const char **invalid, fa_reason *why)
 {
     self->ticket++;
     if (!gated)
@@ -224,6 +224,7 @@ static fa_status try_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, c
     memset(self->page->clocks, 0, sizeof self->page->clocks);
     const fa_status put = put_sample(cuda, self, kernel, request, exec, why);
     atomic_store(&self->page->open, self->ticket); /* whatever happened: nothing stays behind a closed gate */
+    const double opened_s = fa_now_s();
     FA_TRY(put);
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
     const double stream_done_s = fa_now_s();
@@ -231,11 +232,13 @@ static fa_status try_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, c
     const double left_us = (fa_now_s() - stream_done_s) * 1e6;
     float ms = 0;
     FA_CUDA_TRY(cuda, cuEventElapsedTime, (&ms, self->start, self->stop));
-    *us = (double)ms * 1e3;
+    const double us = (double)ms * 1e3;
+    sample->us = us / request->launches;
+    sample->waited_us = (stream_done_s - opened_s) * 1e6 - sample->us * (request->launches + request->primes);
     *invalid = NULL;
     if (atomic_load(&self->page->late) == self->ticket)
         *invalid = "the host did not queue a sample within the gate's 200 ms";
-    else if (left_us > 50 + 0.5 * *us)
+    else if (left_us > 50 + 0.5 * us)
         *invalid = "the launch left work running after its stream was done";
     return FA_PASS;
 }
@@ -300,11 +303,11 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     if (request->method == FA_TIMING_GRAPH)
         FA_TRY(fa_graphs_find(cuda, &self->graphs, self->start, self->stop, kernel, request, &exec, why));
     const char *invalid = NULL;
-    double us = 0;
+    fa_sample taken = {0};
     bool gated = false;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         gated = !self->blocking && attempt + 1 < ATTEMPTS;
-        FA_TRY(try_sample(cuda, self, kernel, request, exec, gated, &us, &invalid, why));
+        FA_TRY(try_sample(cuda, self, kernel, request, exec, gated, &taken, &invalid, why));
         if (!invalid)
             break;
     }
@@ -312,7 +315,8 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
         return fa_refuse(why, FA_ERROR, "timing: %s, %d times in a row", invalid, ATTEMPTS);
     ask_reasons(cuda, self);
     *sample = (fa_sample){
-        .us = us / request->launches,
+        .us = taken.us,
+        .waited_us = taken.waited_us,
         .sm_mhz = mean_sm_mhz(self->page),
         .gated = gated,
         .other_processes = ask_others(cuda, self),

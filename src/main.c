@@ -50,41 +50,41 @@ static fa_status measure(const fa_options *options, fa_result *result, const fa_
     return options->vs == NULL ? FA_PASS : compare(options, result, candidate, buffers);
 }
 
-static fa_status run(const fa_options *options, fa_result *result)
+static fa_status run_on(const fa_options *options, fa_result *result, fa_device *device, fa_candidate *candidate, fa_buffers *buffers)
 {
     fa_reason *why = &result->reason;
-    fa_device device = {.self = NULL};
-    fa_candidate candidate = {.kernel = NULL};
-    fa_buffers buffers = {.base = {0}};
     FA_TRY(fa_problem_make(options, &result->problem, why));
     result->problem_known = true;
     FA_TRY(fa_spec_make(options, &result->problem, NULL, 0, &result->main.spec, why)); /* until the device is known */
     result->main.spec_known = true;
     if (!options->compile_only) {
-        FA_TRY(fa_device_open(options, &device, result->device_choice, why));
-        result->device = device.info;
+        FA_TRY(fa_device_open(options, device, result->device_choice, why));
+        result->device = device->info;
         result->device_known = true;
+        FA_TRY(fa_spec_make(options, &result->problem, device->info.arch, device->info.sm_count, &result->main.spec, why));
     }
-    if (options->compile_only)
-        fa_device_probe(options, &device.info); /* the target's default is the device's, where there is one */
-    if (device.info.arch[0] != '\0')
-        FA_TRY(fa_spec_make(options, &result->problem, device.info.arch, device.info.sm_count, &result->main.spec, why));
     fa_stage_enter(result, FA_AT_COMPILE);
-    FA_TRY(fa_candidate_compile(options, result->device_known ? &device : NULL, &result->main, why));
+    FA_TRY(fa_candidate_compile(options, result->device_known ? device : NULL, &result->main, why));
     if (options->compile_only)
         return FA_PASS;
     fa_stage_enter(result, FA_AT_LOAD);
-    FA_TRY(fa_candidate_load(options, &result->problem, &device, &result->main, &candidate, &buffers, why));
-    FA_TRY(measure(options, result, &candidate, &buffers));
-    fa_candidate_unload(&candidate, &buffers);
-    device.close(&device);
-    return FA_PASS;
+    FA_TRY(fa_candidate_load(options, &result->problem, device, &result->main, candidate, buffers, why));
+    return measure(options, result, candidate, buffers);
 }
 
 static void work(const fa_options *options, fa_result *result)
 {
+    fa_device device = {.self = NULL};
+    fa_candidate candidate = {.kernel = NULL};
+    fa_buffers buffers = {.base = {0}};
     fa_stage_enter(result, FA_AT_START);
-    result->status = run(options, result);
+    result->status = run_on(options, result, &device, &candidate, &buffers);
+    if (result->status == FA_ERROR && result->device.bus_id[0] != '\0')
+        return; /* a fault took the context with it: the driver cleans up */
+    if (candidate.device != NULL)
+        fa_candidate_unload(&candidate, &buffers);
+    if (device.close != NULL)
+        device.close(&device);
 }
 
 /* Bad input is refused here, before any work and without a record. */

@@ -43,7 +43,16 @@ static void judge_noise(const series *all, fa_timing *timing)
     const double most = timing->other_processes > 0 ? FA_NOISY_SHARED : FA_NOISY;
     timing->noisy = us->count >= 3 && (us->mean > (1 + most) * us->p50 || us->p90 > (1 + 2 * most) * us->p50);
     timing->noisy_reason[0] = '\0';
-    if (timing->noisy)
+    size_t waited = 0;
+    for (size_t i = 0; i < all->count; i++)
+        waited += all->samples[i].gated && all->samples[i].waited_us > FA_WAITED_US;
+    /* The gate opens in our own slice of the GPU, so that its samples may look calm beside another process. */
+    if ((double)waited > FA_WAITED_SHARE * (double)all->count) {
+        timing->noisy = true;
+        snprintf(timing->noisy_reason, sizeof timing->noisy_reason,
+                 "%zu of %zu samples waited for the GPU: another process takes turns on it, or the host is busy", waited,
+                 all->count);
+    } else if (timing->noisy)
         snprintf(timing->noisy_reason, sizeof timing->noisy_reason, "mean %.2f and p90 %.2f us over a p50 of %.2f us%s",
                  us->mean, us->p90, us->p50, timing->other_processes > 0 ? ", other processes on this GPU" : "");
 }

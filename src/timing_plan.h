@@ -11,6 +11,8 @@
 #define FA_THROTTLED_SHARE 0.2 /* of the samples, at most, may be dropped */
 #define FA_NOISY 0.10          /* mean over median: samples with someone else's work in them */
 #define FA_NOISY_SHARED 0.05   /* the same, where other processes have a context on the GPU */
+#define FA_WAITED_US 500.0     /* for its turn on the GPU: a sample that waited longer ... */
+#define FA_WAITED_SHARE 0.2    /* ... and the share of them that makes a measurement noisy */
 #define FA_CLOCK_FELL 0.95     /* of the run's median clock: a power-capped sample below it counts as throttled */
 
 /* The request of one candidate on its buffers; method and launches still to be chosen. */
