@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
     cat <<'USAGE'
 usage: scripts/report.sh [options]
-  --dir DIR     one evidence folder (default: every folder of evidence/)
+  --dir DIR     one evidence folder (default: every folder of evidence/ that holds something to draw)
   --png         PNG beside each SVG
   --dry-run     say what would be drawn from what
 Reads ladder.json, leaderboard.jsonl, micro_best.json, peers.json and ncu/*.json, as far as they are there; writes report.html and
@@ -33,8 +33,8 @@ done
 for tool in jq gnuplot; do
     command -v "$tool" >/dev/null || die 4 "NOT-RUN: no $tool: run scripts/setup.sh"
 done
-[[ ${#dirs[@]} -gt 0 ]] || mapfile -t dirs < <(find evidence -mindepth 1 -maxdepth 1 -type d | sort)
-[[ ${#dirs[@]} -gt 0 ]] || die 4 "no folder in evidence/"
+[[ ${#dirs[@]} -gt 0 ]] || mapfile -t dirs < <(find evidence -mindepth 2 -maxdepth 2 \( -name ladder.json -o -name leaderboard.jsonl -o -name peers.json \) -printf '%h\n' | sort -u)
+[[ ${#dirs[@]} -gt 0 ]] || die 4 "NOT-RUN: nothing to draw in evidence/ (scripts/evidence.sh on a GPU makes it)"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

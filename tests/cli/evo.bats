@@ -233,6 +233,38 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(wc -l <"$work/lb/joblog")" -eq 4 ]
 }
 
+@test "hosts of GNU parallel get the task whole (the local host stands for one)" {
+    make_stub
+    echo : >"$work/hosts"
+    run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
+    [ "$status" -eq 0 ]
+    jq -es 'length == 4 and all(.[]; .status == "pass" and .problem.seq_q == 64)' "$work/lb/leaderboard.jsonl"
+    run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
+    [[ $output == *"; 0 measured in"* ]]
+    refused 2 "--sshloginfile takes a file" sweep --sshloginfile "$work/none"
+}
+
+@test "a bar with an ETA on a terminal, a line per generation elsewhere" {
+    make_stub
+    run sweep --kernel one --strategy grid --pool 1
+    [[ $output == *"2/64 candidates"*"4/64 candidates"* ]]
+    rm -rf "$work/lb"
+    script -qec "scripts/evo_sweep.sh --kernel one --strategy grid --out $work/lb" /dev/null >"$work/terminal" </dev/null
+    grep -q '\[#.*\] 4/64  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
+}
+
+@test "evolution finds the best of a space it does not try whole" {
+    make_stub
+    # 8 x 5 tiles, one valley: the time grows with the distance from m=96, warps=8.
+    sed -i 's/"values":{"m":\[16,32\],"n":\[64\],"warps":\[4,8\]/"values":{"m":[16,32,48,64,80,96,112,128],"n":[64],"warps":[1,2,4,8,16]/' "$FA_BENCH"
+    for m in 16 32 48 64 80 96 112 128; do
+        for w in 1 2 4 8 16; do echo "one $m $w $(awk -v m="$m" -v w="$w" 'BEGIN {d = log(w / 8) / log(2); print 20 + (m > 96 ? m - 96 : 96 - m) / 4 + 6 * (d < 0 ? -d : d)}')"; done
+    done >"$STUB/times"
+    sweep --kernel one --strategy evo --budget 24 --pool 2 --seed 1
+    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 24 ]
+    [ "$(board .kernels.one.knobs)" = m=96,warps=8 ]
+}
+
 @test "evo_test_one: one line, one record, the bench's exit code" {
     run scripts/evo_test_one.sh 16 4 8 --kernel light --json "$work/r.json" -- "${small[@]}"
     [ "$status" -eq 0 ]
