@@ -54,6 +54,7 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
         .gated = n != gpu->ungated - 1,
         .sm_mhz = gpu->mhz ? gpu->mhz(gpu, n) : 1980,
         .throttled = gpu->throttled && gpu->throttled(gpu, n),
+        .waited_us = gpu->waited && gpu->waited(gpu, n) ? 1000.0 : 0.0,
         .power_capped = gpu->capped && gpu->capped(gpu, n),
     };
     while (fa_now_s() < end_s)

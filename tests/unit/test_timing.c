@@ -156,6 +156,36 @@ static void too_many_throttled_samples_are_said(void **state)
     assert_true(t.us.mean > 120.0);
 }
 
+static double sliced(fake_gpu *g, int kernel, long n)
+{
+    (void)g, (void)kernel;
+    return n % 8 == 5 ? 400.0 : 100.0;
+}
+
+static void someone_elses_work_is_noise(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 0);
+    fa_timing t = time_ok(&options);
+    assert_false(t.noisy);
+    assert_string_equal(t.noisy_reason, "");
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.us = sliced;
+    t = time_ok(&options);
+    assert_true(t.noisy);
+    assert_non_null(strstr(t.noisy_reason, "mean"));
+    near(t.us.p50, 100.0, 1e-12);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.waited = every_third;
+    t = time_ok(&options);
+    assert_true(t.noisy);
+    assert_non_null(strstr(t.noisy_reason, "waited for the GPU"));
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.waited = every_tenth;
+    assert_false(time_ok(&options).noisy);
+}
+
 static double falls_when_capped(fake_gpu *g, long n)
 {
     return every_tenth(g, n) ? 1500 : 1980;
@@ -384,6 +414,7 @@ int main(void)
         cmocka_unit_test(max_time_ends_a_noisy_run),
         cmocka_unit_test(throttled_samples_are_dropped),
         cmocka_unit_test(too_many_throttled_samples_are_said),
+        cmocka_unit_test(someone_elses_work_is_noise),
         cmocka_unit_test(a_power_cap_counts_only_when_the_clock_falls),
         cmocka_unit_test(the_method_follows_length_and_options),
         cmocka_unit_test(cold_is_one_launch_at_a_time),

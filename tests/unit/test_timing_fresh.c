@@ -1,0 +1,141 @@
+/* fa_time_fresh on a device of host memory, with kernels whose time depends on what an earlier launch left behind. */
+#include "timing_fresh.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 64 };
+
+typedef enum { WAY_HONEST, WAY_BY_CONTENTS, WAY_BY_POINTER, WAY_WHEN_NAN, WAY_NEVER_TIMED } way;
+
+/* O = V here: its signs flip with those of the inputs, as attention's do. */
+static struct {
+    way way;
+    uint16_t tensor[4][COUNT], seen[COUNT];
+    bool seen_any;
+    long samples;
+} gpu;
+
+static double run_kernel(void)
+{
+    uint16_t *o = gpu.tensor[3];
+    const bool again = gpu.seen_any && memcmp(gpu.seen, gpu.tensor[2], sizeof gpu.seen) == 0;
+    double us = 20.0;
+    if ((gpu.way == WAY_BY_CONTENTS && again) || (gpu.way == WAY_BY_POINTER && gpu.seen_any) ||
+        (gpu.way == WAY_WHEN_NAN && o[0] != 0xFFFF))
+        us = 3.0;
+    if (!(gpu.way == WAY_BY_POINTER && gpu.seen_any))
+        memcpy(gpu.seen, gpu.tensor[2], sizeof gpu.seen);
+    gpu.seen_any = true;
+    memcpy(o, gpu.seen, sizeof gpu.seen);
+    return us;
+}
+
+static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
+                             fa_reason *why)
+{
+    (void)device, (void)kernel, (void)launch, (void)params, (void)why;
+    run_kernel();
+    return FA_PASS;
+}
+
+static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
+{
+    (void)device, (void)why;
+    assert_int_equal(request->method, FA_TIMING_EVENT);
+    assert_int_equal(request->launches, 1);
+    const double jitter_us = 0.1 * (double)(gpu.samples++ % 5);
+    const double us = gpu.way == WAY_NEVER_TIMED ? 1.0 : run_kernel();
+    *sample = (fa_sample){.us = us + jitter_us};
+    return FA_PASS;
+}
+
+static fa_status fake_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
+{
+    (void)device, (void)why;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return FA_PASS;
+}
+
+static fa_status fake_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    (void)device, (void)why;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return FA_PASS;
+}
+
+static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
+{
+    (void)device, (void)why;
+    for (size_t i = 0; i < count; i++)
+        ((uint16_t *)(uintptr_t)to)[i] = value;
+    return FA_PASS;
+}
+
+static fa_status try_way(way what, double *ratio, fa_reason *why)
+{
+    memset(&gpu, 0, sizeof gpu);
+    gpu.way = what;
+    fa_device device = {.copy_in = fake_in, .copy_out = fake_out, .fill16 = fake_fill, .launch = fake_launch, .sample = fake_sample};
+    const fa_candidate candidate = {.device = &device};
+    fa_buffers buffers = {.base = {0}};
+    for (int i = 0; i < 4; i++) {
+        buffers.base[i] = (fa_ptr)(uintptr_t)gpu.tensor[i];
+        buffers.count[i] = COUNT;
+        for (int k = 0; k < COUNT; k++)
+            gpu.tensor[i][k] = (uint16_t)(0x3000 + 97 * i + k);
+    }
+    const fa_sample_request request = {.method = FA_TIMING_GRAPH, .launches = 40};
+    uint16_t before[COUNT];
+    memcpy(before, gpu.tensor[2], sizeof before);
+    const fa_status status = fa_time_fresh(&candidate, &buffers, &request, ratio, why);
+    if (status == FA_PASS)
+        assert_memory_equal(before, gpu.tensor[2], sizeof before); /* the inputs are as they were */
+    return status;
+}
+
+static void an_honest_kernel_passes(void **state)
+{
+    (void)state;
+    double ratio = 0;
+    fa_reason why = {""};
+    assert_int_equal(try_way(WAY_HONEST, &ratio, &why), FA_PASS);
+    assert_true(ratio >= 1.0 && ratio < 1.1);
+}
+
+static void time_must_not_depend_on_earlier_launches(void **state)
+{
+    (void)state;
+    double ratio = 0;
+    fa_reason why = {""};
+    assert_int_equal(try_way(WAY_BY_CONTENTS, &ratio, &why), FA_WRONG);
+    assert_non_null(strstr(why.text, "depends on what an earlier launch left"));
+    assert_true(ratio > 5);
+    assert_int_equal(try_way(WAY_WHEN_NAN, &ratio, &why), FA_WRONG);
+    assert_non_null(strstr(why.text, "depends on what an earlier launch left"));
+}
+
+static void an_old_output_is_wrong(void **state)
+{
+    (void)state;
+    double ratio = 0;
+    fa_reason why = {""};
+    assert_int_equal(try_way(WAY_BY_POINTER, &ratio, &why), FA_WRONG);
+    assert_non_null(strstr(why.text, "a timed launch on new inputs"));
+    assert_int_equal(try_way(WAY_NEVER_TIMED, &ratio, &why), FA_WRONG); /* the poison stays */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_honest_kernel_passes),
+        cmocka_unit_test(time_must_not_depend_on_earlier_launches),
+        cmocka_unit_test(an_old_output_is_wrong),
+    };
+    return cmocka_run_group_tests_name("timing_fresh", tests, NULL, NULL);
+}
