@@ -113,7 +113,7 @@ set xrange [-0.5:$(jq -r --arg k "$kernel" '.[] | select(.kernel == $k) | .cells
 set yrange [-0.5:$(jq -r --arg k "$kernel" '.[] | select(.kernel == $k) | .cells | map(.warps) | unique | length - 0.5' "$work/sweep")]
 plot '$work/sweep.$kernel' using 1:2:(0.48):(0.48):3 with boxxyerror fs solid noborder lc palette notitle, '' using 1:2:(valid(3) ? sprintf(\$3 < 100 ? '%.1f' : '%.0f', \$3) : '-') with labels font ',10' notitle"
     done
-    draw sweep $((80 + 330 * ${#kernels[@]})) 360 <<END
+    draw sweep $((${#kernels[@]} < 2 ? 560 : 80 + 330 * ${#kernels[@]})) 360 <<END
 set multiplot layout 1,${#kernels[@]} title 'Sweep: best p50 in us over the other knobs ($(jq -r '.[0].group | split("|")[2]' "$work/sweep"))'
 set palette defined (0 '#ffffcc', 1 '#7fb8d8', 2 '#3d7ab5')
 unset colorbox
