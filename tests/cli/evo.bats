@@ -17,6 +17,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     refused 2 "--seq" sweep --kernel light -- --seq nine
     refused 2 "--vs is this script's own" sweep -- --vs light
     FA_BENCH=$work/none refused 4 "no $work/none: run make" sweep
+    refused 6 "cannot make /dev/null/x" scripts/evo_sweep.sh --kernel light --out /dev/null/x -- --device emu
     [ ! -e "$work/lb/leaderboard.json" ]
 }
 
