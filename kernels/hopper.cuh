@@ -18,6 +18,12 @@ __device__ __forceinline__ fa_u32 fa_smem_addr(const void *pointer)
     return static_cast<fa_u32>(__cvta_generic_to_shared(pointer));
 }
 
+/* Says that a value is the same in all lanes: what is computed from it can live in uniform registers. */
+__device__ __forceinline__ fa_u32 fa_uniform(fa_u32 value)
+{
+    return __shfl_sync(0xffffffffu, value, 0);
+}
+
 __device__ __forceinline__ float fa_minus_inf()
 {
     return __int_as_float(0xff800000);
@@ -56,18 +62,17 @@ __device__ __forceinline__ bool fa_mbar_try_wait(fa_u32 bar, fa_u32 parity)
     return done != 0;
 }
 
-/* Returns when the phase of this parity has ended. A fresh barrier counts as having ended parity 1.
- * FA_SPIN_LIMIT, for development: give up after this many tries and compute something wrong instead of hanging
- * (a trap here would make ptxas ignore setmaxnreg). */
+/* A wait that fails this often is a lost signal: it gives up and something wrong is computed, instead of a hang. (A trap
+ * here makes ptxas ignore setmaxnreg; a loop without a bound makes it keep descriptors in vector registers.) */
+#ifndef FA_SPIN_LIMIT
+#define FA_SPIN_LIMIT (1 << 24)
+#endif
+
+/* Returns when the phase of this parity has ended. A fresh barrier counts as having ended parity 1. */
 __device__ __forceinline__ void fa_mbar_wait(fa_u32 bar, fa_u32 parity)
 {
-#ifdef FA_SPIN_LIMIT
     for (int tries = 0; tries < FA_SPIN_LIMIT && !fa_mbar_try_wait(bar, parity); ++tries)
         ;
-#else
-    while (!fa_mbar_try_wait(bar, parity))
-        ;
-#endif
 }
 
 /* TMA. `map` is a CUtensorMap in parameter space; coordinates are in elements, innermost first. */
@@ -101,6 +106,24 @@ __device__ __forceinline__ void fa_tma_store_wait_read()
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
+/* cp.async: 16 bytes to shared memory, zeros past src_bytes (0 or 16). */
+__device__ __forceinline__ void fa_copy_16(fa_u32 to, const void *from_g, int src_bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from_g), "r"(src_bytes) : "memory");
+}
+
+__device__ __forceinline__ void fa_copy_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* All but the last PENDING groups of this thread have landed. */
+template <int PENDING>
+__device__ __forceinline__ void fa_copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fa_fence_async_proxy()
 {
@@ -119,6 +142,19 @@ __device__ __forceinline__ void fa_ldmatrix_x4(fa_u32 from, fa_u32 *r)
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(from)
                  : "memory");
+}
+
+__device__ __forceinline__ void fa_ldmatrix_x2(fa_u32 from, fa_u32 *r)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(from) : "memory");
+}
+
+/* d[16, 8] += a[16, 16] b[16, 8]: one warp, synchronous. d as 4 elements of fa_wgmma's accumulator. */
+__device__ __forceinline__ void fa_mma_m16n8k16(float *d, const fa_u32 *a, const fa_u32 *b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 template <int REGISTERS>

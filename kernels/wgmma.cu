@@ -1,31 +1,24 @@
 /* wgmma: Hopper attention, one producer warpgroup that feeds TMA loads to warpgroups that compute.
  *
  * Idea: K and V tiles stream through a ring of mbarrier-guarded buffers. Each consumer warpgroup keeps S, P and O of its
- *   64 rows in registers and runs the next tile's Q K^T and the last tile's P V while it computes this tile's softmax;
- *   the warpgroups take turns at issuing products, so that one's exponentials run under the other's products.
- *   Blocks are persistent and take tiles from a counter, longest first when causal.
+ *   64 rows in registers. It issues the next Q K^T together with the P V of before, also over the border of two tiles of
+ *   queries, and computes a softmax while they run; the warpgroups take turns at issuing, so that one's exponentials run
+ *   under the other's products. Blocks are persistent and take tiles from a counter, longest first when causal.
  * Predecessor: mma.
  * Knobs: m = 64 * warps / 4; n keys per tile; warps 4, 8, 12, 16 compute (one more warpgroup loads); stages of the ring.
- * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V [stages][boxes][n][64], barriers.
+ * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, a block of ones, barriers.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, padded to a multiple of 64. */
 #include "wgmma_parts.cuh"
-
-#ifndef FA_ORDER
-#define FA_ORDER 1
-#endif
-#ifndef FA_Q_REGS
-#define FA_Q_REGS 0
-#endif
-#ifndef FA_OVERLAP
-#define FA_OVERLAP 1
-#endif
 
 constexpr int consumers = FA_WARPS / 4;
 constexpr int threads = 128 * (consumers + 1);
 constexpr int resident = consumers == 1 ? 2 : 1;
 constexpr int q_bytes = consumers * fa_q_part_bytes;
 constexpr int ring_bytes = FA_STAGES * fa_kv_tile_bytes;
-constexpr int smem_bytes = 1024 + q_bytes + 2 * ring_bytes + fa_ones_bytes;
+constexpr int fixed_bytes = 1024 + 2 * ring_bytes + fa_ones_bytes;
+/* The next tile's Q is loaded early where there is room for two (a block may have 227 KiB, some of it is static). */
+constexpr int q_stages = fixed_bytes + 2 * q_bytes <= 226 * 1024 / resident ? 2 : 1;
+constexpr int smem_bytes = fixed_bytes + q_stages * q_bytes;
 
 static_assert(FA_WARPS % 4 == 0 && consumers >= 1 && consumers <= 4, "warps: 4, 8, 12 or 16 (warpgroups that compute)");
 static_assert(FA_M == 64 * consumers, "m must be 16 * warps: 64 rows per warpgroup");
@@ -40,10 +33,16 @@ constexpr int producer_registers = consumers <= 2 ? 40 : 32;
 constexpr int consumer_registers = consumers == 1 ? 216 : consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
 
 typedef struct barriers {
-    fa_u64 q_full[consumers], q_empty[consumers];
+    fa_u64 q_full[consumers][q_stages], q_empty[consumers][q_stages];
     fa_u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
-    int tile[consumers]; /* whose Q part is in shared memory, -1: no more */
+    int4 tile[consumers][2 * q_stages]; /* of the latest Q parts: row0 (-1: no more), key tiles, head, batch */
 } barriers;
+
+/* Slot of barriers.tile: it is written again only after the Q after next was asked for. */
+__device__ __forceinline__ int tile_slot(int warpgroup, int slot, fa_u32 phase)
+{
+    return warpgroup * 2 * q_stages + slot + static_cast<int>(phase) * q_stages;
+}
 
 /* Addresses in shared memory, and where in the ring a warpgroup is. */
 typedef struct layout {
@@ -56,229 +55,292 @@ typedef struct place {
     fa_u32 phase;
 } place;
 
+template <int STAGES>
 __device__ __forceinline__ void advance(place &at)
 {
-    if (++at.slot == FA_STAGES) {
+    if (++at.slot == STAGES) {
         at.slot = 0;
         at.phase ^= 1;
     }
 }
 
-/* The next tile of this block, from a counter all blocks share; the last block to leave puts it back to zero. */
-__device__ __forceinline__ int next_tile(const fa_params &p)
+/* The same for a whole warp: the place stays in uniform registers, and the descriptors made from it. */
+template <int STAGES>
+__device__ __forceinline__ void advance_warp(place &at)
+{
+    advance<STAGES>(at);
+    at.slot = fa_uniform(at.slot);
+    at.phase = fa_uniform(at.phase);
+}
+
+/* A ticket for the next tile of this block, from a counter all blocks share. */
+__device__ __forceinline__ int draw_ticket(const fa_params &p)
+{
+    return static_cast<int>(gridDim.x) + atomicAdd(static_cast<int *>(p.workspace), 1);
+}
+
+/* The last block to leave puts the counters back to zero. */
+__device__ __forceinline__ void return_tickets(const fa_params &p)
 {
     int *counters = static_cast<int *>(p.workspace);
-    const int index = static_cast<int>(gridDim.x) + atomicAdd(&counters[0], 1);
-    if (index < p.tiles)
-        return index;
     if (atomicAdd(&counters[1], 1) == static_cast<int>(gridDim.x) - 1) {
         counters[0] = 0;
         counters[1] = 0;
     }
-    return -1;
 }
 
-__device__ __forceinline__ void load_tile(const layout &at, const fa_tensor_map *map, fa_u32 ring, fa_u32 full, fa_u32 empty,
-                                          place &to, int row, int head, int batch)
+__device__ __forceinline__ void load_tile(const fa_tensor_map *map, fa_u32 ring, fa_u32 full, fa_u32 empty, place &to, int row,
+                                          int head, int batch)
 {
     const fa_u32 bar = full + 8 * to.slot;
     fa_mbar_wait(empty + 8 * to.slot, to.phase ^ 1);
     fa_mbar_arrive_expect(bar, fa_kv_tile_bytes);
     fa_load_boxes(ring + to.slot * fa_kv_tile_bytes, map, bar, FA_N, row, head, batch);
-    advance(to);
+    advance<FA_STAGES>(to);
 }
 
-/* One thread. K runs a tile ahead of V, as the consumers use them. */
-__device__ __forceinline__ void produce(const fa_params &p, const layout &at, volatile int *tile_s)
+/* One thread. K runs a tile ahead of V, as the consumers use them. What the next tile is becomes known while this one's
+ * loads wait for room: the ticket's round trip and the divisions are off the critical path. */
+__device__ __forceinline__ void produce(const fa_params &p, const layout &at, int4 *tile_s)
 {
-    place k_to = {0, 0}, v_to = {0, 0};
-    fa_u32 q_phase = 1;
-    for (int index = blockIdx.x; index >= 0;) {
-        const fa_tile tile = fa_tile_of(p, index, FA_M);
+    place q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
+    fa_tile tile = fa_tile_of(p, blockIdx.x, FA_M);
+    for (bool more = true; more;) {
         int row = (tile.kv_tiles - 1) * FA_N;
-        load_tile(at, &p.k_map, at.k, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
+        load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
+        const int ticket = draw_ticket(p);
         for (int w = 0; w < consumers; ++w) {
-            fa_mbar_wait(at.q_empty + 8 * w, q_phase);
-            tile_s[w] = index;
-            fa_mbar_arrive_expect(at.q_full + 8 * w, fa_q_part_bytes);
-            fa_load_boxes(at.q + w * fa_q_part_bytes, &p.q_map, at.q_full + 8 * w, 64, tile.row0 + 64 * w, tile.head, tile.batch);
+            const int slot = w * q_stages + q_to.slot;
+            fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
+            tile_s[tile_slot(w, q_to.slot, q_to.phase)] = make_int4(tile.row0, tile.kv_tiles, tile.head, tile.batch);
+            fa_mbar_arrive_expect(at.q_full + 8 * slot, fa_q_part_bytes);
+            fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w, tile.head, tile.batch);
         }
-        q_phase ^= 1;
-        index = next_tile(p);
+        advance<q_stages>(q_to);
         for (; row > 0; row -= FA_N) {
-            load_tile(at, &p.k_map, at.k, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
-            load_tile(at, &p.v_map, at.v, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
+            load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
+            load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
         }
-        load_tile(at, &p.v_map, at.v, at.v_full, at.v_empty, v_to, 0, tile.kv_head, tile.batch);
+        more = ticket < p.tiles;
+        const fa_tile next = more ? fa_tile_of(p, ticket, FA_M) : tile;
+        load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, 0, tile.kv_head, tile.batch);
+        tile = next;
     }
     for (int w = 0; w < consumers; ++w) {
-        fa_mbar_wait(at.q_empty + 8 * w, q_phase);
-        tile_s[w] = -1;
-        fa_mbar_arrive(at.q_full + 8 * w);
+        const int slot = w * q_stages + q_to.slot;
+        fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
+        tile_s[tile_slot(w, q_to.slot, q_to.phase)] = make_int4(-1, 0, 0, 0);
+        fa_mbar_arrive(at.q_full + 8 * slot);
     }
+    return_tickets(p);
 }
 
 /* Named barriers 1..consumers: a warpgroup waits for its turn to issue products and passes it on. */
 __device__ __forceinline__ void take_turn(int warpgroup)
 {
-    if (FA_ORDER && consumers > 1)
+    if (consumers > 1)
         fa_bar_sync(1 + warpgroup, 256);
 }
 
 __device__ __forceinline__ void pass_turn(int warpgroup)
 {
-    if (FA_ORDER && consumers > 1)
+    if (consumers > 1)
         fa_bar_arrive(1 + (warpgroup + 1) % consumers, 256);
 }
 
-__device__ __forceinline__ void release(fa_u32 bar, int lane)
+/* A warp is done with the buffer under `bar`: the producer may fill it again. */
+template <int STAGES>
+__device__ __forceinline__ void release(fa_u32 empty, place &at, int lane)
 {
     if (lane == 0)
-        fa_mbar_arrive(bar);
+        fa_mbar_arrive(empty + 8 * at.slot);
+    advance_warp<STAGES>(at);
 }
 
-/* A tile of which no row of the warpgroup sees a key. */
-__device__ __forceinline__ void pass_over(const layout &at, place &k_at, place &v_at, int warpgroup, int lane)
+/* Where a warpgroup is in the rings. q counts the tiles of queries. */
+typedef struct places {
+    place q, k, v;
+} places;
+
+/* K and V tiles of which no row of the warpgroup sees a key. Every warpgroup takes one turn per tile, these too. */
+__device__ __forceinline__ void pass_over_k(const layout &at, places &now, int warpgroup, int lane, int tiles)
 {
-    take_turn(warpgroup);
-    pass_turn(warpgroup);
-    fa_mbar_wait(at.k_full + 8 * k_at.slot, k_at.phase);
-    release(at.k_empty + 8 * k_at.slot, lane);
-    advance(k_at);
-    fa_mbar_wait(at.v_full + 8 * v_at.slot, v_at.phase);
-    release(at.v_empty + 8 * v_at.slot, lane);
-    advance(v_at);
+    for (int i = 0; i < tiles; ++i) {
+        take_turn(warpgroup);
+        pass_turn(warpgroup);
+        fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
+        release<FA_STAGES>(at.k_empty, now.k, lane);
+    }
 }
 
-__device__ __forceinline__ void consume(const fa_params &p, const layout &at, volatile const int *tile_s, int warpgroup, int thread)
+__device__ __forceinline__ void pass_over_v(const layout &at, places &now, int lane, int tiles)
+{
+    for (int i = 0; i < tiles; ++i) {
+        fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
+        release<FA_STAGES>(at.v_empty, now.v, lane);
+    }
+}
+
+/* Both, in the order in which the producer loads them. */
+__device__ __forceinline__ void pass_over(const layout &at, places &now, int warpgroup, int lane, int tiles)
+{
+    for (int i = 0; i < tiles; ++i) {
+        pass_over_k(at, now, warpgroup, lane, 1);
+        pass_over_v(at, now, lane, 1);
+    }
+}
+
+/* A warpgroup's part of a block's tile: 64 rows from `row` on, which see the key tiles n, n - 1, ..., 0; the `hidden` above
+ * those no row sees. row < 0: no more tiles. */
+typedef struct part {
+    int row, n, hidden;
+} part;
+
+/* Waits for the next Q. */
+__device__ __forceinline__ part take_part(const fa_params &p, const layout &at, const int4 *tile_s, const places &now,
+                                          int warpgroup)
+{
+    const int slot = warpgroup * q_stages + now.q.slot;
+    fa_mbar_wait(at.q_full + 8 * slot, now.q.phase);
+    const int4 tile = tile_s[tile_slot(warpgroup, now.q.slot, now.q.phase)];
+    part next = {static_cast<int>(fa_uniform(tile.x)), 0, 0};
+    if (next.row >= 0) {
+        next.row += 64 * warpgroup;
+        next.n = fa_kv_tiles(p, next.row, 64) - 1;
+        next.hidden = static_cast<int>(fa_uniform(tile.y)) - 1 - next.n;
+    }
+    return next;
+}
+
+/* The tile before the one of take_part: read again, for its coordinates would hold registers through the loop. */
+__device__ __forceinline__ fa_tile last_tile(const int4 *tile_s, const places &now, int warpgroup)
+{
+    const bool first = now.q.slot == 0;
+    const int slot = first ? q_stages - 1 : now.q.slot - 1;
+    const int4 tile = tile_s[tile_slot(warpgroup, slot, first ? now.q.phase ^ 1 : now.q.phase)];
+    return {tile.x, tile.z, 0, tile.w, tile.y};
+}
+
+__device__ __forceinline__ void clear(float (&o)[fa_o_regs])
+{
+#pragma unroll
+    for (int i = 0; i < fa_o_regs; ++i)
+        o[i] = 0.0f;
+}
+
+/* Softmax of a part's first key tile, with its exact maxima. */
+__device__ __forceinline__ void first_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, const part &now, int thread,
+                                              float scale_log2)
+{
+    rows = {{fa_no_key, fa_no_key}, {0.0f, 0.0f}};
+    fa_mask_tile(p, s, now.n, now.row, thread);
+    fa_first_max(s, rows, scale_log2);
+    fa_exponentials(s, rows, scale_log2);
+}
+
+__device__ __forceinline__ void consume(const fa_params &p, const layout &at, const int4 *tile_s, int warpgroup, int thread)
 {
     const int lane = thread % 32;
     const float scale_log2 = p.scale * 1.44269504f;
-#if !FA_Q_REGS
-    const fa_u32 q_word = fa_wgmma_start(at.q + warpgroup * fa_q_part_bytes);
-#endif
-    const fa_u32 k_word = fa_wgmma_start(at.k);
-    constexpr fa_u32 tile_word = fa_kv_tile_bytes / 16;
-    place k_at = {0, 0}, v_at = {0, 0};
-    if (FA_ORDER && consumers > 1 && warpgroup == consumers - 1)
+    const fa_u32 q_s = at.q + warpgroup * q_stages * fa_q_part_bytes, q_empty = at.q_empty + warpgroup * q_stages * 8;
+    places now = {};
+    float s[FA_N / 2], o[fa_o_regs], by[2];
+    fa_u32 p_r[FA_N / 4];
+    fa_rows rows;
+    if (consumers > 1 && warpgroup == consumers - 1)
         fa_bar_arrive(1, 256);
-    for (fa_u32 q_phase = 0;; q_phase ^= 1) {
-        fa_mbar_wait(at.q_full + 8 * warpgroup, q_phase);
-        const int index = tile_s[warpgroup];
-        if (index < 0)
-            return;
-        const fa_tile tile = fa_tile_of(p, index, FA_M);
-        const int row = tile.row0 + 64 * warpgroup;
-        float s[FA_N / 2], o[fa_o_regs], top[2], by[2];
-        fa_u32 p_r[FA_N / 4];
-#if FA_Q_REGS
-        fa_u32 q_word[fa_dim_pad / 4];
-        fa_read_q(q_word, at.q + warpgroup * fa_q_part_bytes, thread);
-        release(at.q_empty + 8 * warpgroup, lane);
-#endif
-        fa_rows rows = {{fa_minus_inf(), fa_minus_inf()}, {0.0f, 0.0f}};
-#pragma unroll
-        for (int i = 0; i < fa_o_regs; ++i)
-            o[i] = 0.0f;
-
-        int last = tile.kv_tiles - 1;
-        for (const int seen = row < p.seq_q ? fa_kv_tiles(p, row, 64) : 1; last >= seen; --last)
-            pass_over(at, k_at, v_at, warpgroup, lane);
-#if FA_OVERLAP
-        fa_mbar_wait(at.k_full + 8 * k_at.slot, k_at.phase);
+    part mine = take_part(p, at, tile_s, now, warpgroup);
+    while (mine.row >= 0) {
+        /* Nothing runs: the first products of a part on their own. */
+        const bool empty = mine.row >= p.seq_q;
+        pass_over(at, now, warpgroup, lane, empty ? mine.hidden + mine.n + 1 : mine.hidden);
+        if (empty) {
+            release<q_stages>(q_empty, now.q, lane);
+            mine = take_part(p, at, tile_s, now, warpgroup);
+            continue;
+        }
+        clear(o);
+        const fa_u32 q_first = fa_uniform(fa_wgmma_start(q_s + now.q.slot * fa_q_part_bytes));
+        const fa_u32 k_first = fa_uniform(fa_wgmma_start(at.k + now.k.slot * fa_kv_tile_bytes));
+        fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
+        take_turn(warpgroup);
         fa_wgmma_settle(s);
         fa_wgmma_fence();
-        fa_issue_qk(s, q_word, k_word + k_at.slot * tile_word);
+        fa_issue_qk(s, q_first, k_first);
         fa_wgmma_commit();
+        pass_turn(warpgroup);
         fa_wgmma_wait<0>();
         fa_wgmma_settle(s);
-        release(at.k_empty + 8 * k_at.slot, lane);
-        advance(k_at);
-        fa_mask_tile(p, s, last, row, thread);
-        fa_row_max(s, top);
-        rows.max[0] = top[0];
-        rows.max[1] = top[1];
-        fa_exponentials(s, rows, scale_log2);
+        release<FA_STAGES>(at.k_empty, now.k, lane);
+        first_softmax(p, s, rows, mine, thread, scale_log2);
         fa_pack_p(s, p_r);
 
-        if (last > 0)
-            fa_mbar_wait(at.k_full + 8 * k_at.slot, k_at.phase);
-        for (int n = last - 1; n >= 0; --n) {
+        part next = mine;
+        for (;;) {
+            /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
+            const bool fresh = mine.n == 0;
+            if (fresh) {
+                release<q_stages>(q_empty, now.q, lane);
+                next = take_part(p, at, tile_s, now, warpgroup);
+                if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
+                    break;
+                pass_over_k(at, now, warpgroup, lane, next.hidden);
+            } else {
+                --next.n;
+            }
+            const fa_u32 q_now = q_s + now.q.slot * fa_q_part_bytes, k_now = at.k + now.k.slot * fa_kv_tile_bytes;
+            const fa_u32 q_word = fa_uniform(fa_wgmma_start(q_now)), k_word = fa_uniform(fa_wgmma_start(k_now));
+            const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
+            fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
             take_turn(warpgroup);
             fa_wgmma_settle(s);
             fa_wgmma_settle(o);
             fa_wgmma_fence();
-            fa_issue_qk(s, q_word, k_word + k_at.slot * tile_word);
+            fa_issue_qk(s, q_word, k_word);
             fa_wgmma_commit();
-            fa_mbar_wait(at.v_full + 8 * v_at.slot, v_at.phase);
+            fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
             fa_wgmma_fence();
-            fa_issue_pv(o, p_r, fa_v_word(at.v + v_at.slot * fa_kv_tile_bytes, at.ones));
+            fa_issue_pv(o, p_r, v_word);
             fa_wgmma_commit();
             pass_turn(warpgroup);
             fa_wgmma_wait<1>();
             fa_wgmma_settle(s);
-            release(at.k_empty + 8 * k_at.slot, lane);
-            advance(k_at);
-            fa_mask_tile(p, s, n, row, thread);
-            fa_row_max(s, top);
-            const bool raised = fa_raise_max(rows, top, scale_log2, by);
-            fa_exponentials(s, rows, scale_log2);
+            const fa_rows done = rows;
+            bool raised = false;
+            if (fresh)
+                first_softmax(p, s, rows, next, thread, scale_log2);
+            else
+                raised = fa_softmax(p, s, rows, by, next.n, next.row, thread, scale_log2, q_now, k_now);
             fa_wgmma_settle(s);
-            fa_finish_exponentials(s, rows);
-            if (n > 0)
-                fa_mbar_wait(at.k_full + 8 * k_at.slot, k_at.phase);
+            if (!FA_SUM_BY_MMA)
+                fa_compute_above(__float_as_int(rows.sum[0] + rows.sum[1]));
+            else if (!FA_CAUSAL)
+                fa_compute_above(__float_as_int(s[0]));
+            release<FA_STAGES>(at.k_empty, now.k, lane);
             fa_wgmma_wait<0>();
             fa_wgmma_settle(o);
-            release(at.v_empty + 8 * v_at.slot, lane);
-            advance(v_at);
-            fa_pack_p(s, p_r);
-            if (raised)
+            release<FA_STAGES>(at.v_empty, now.v, lane);
+            if (fresh) {
+                fa_store_o(p, o, done, last_tile(tile_s, now, warpgroup), 64 * warpgroup, thread);
+                clear(o);
+                pass_over_v(at, now, lane, next.hidden);
+            } else if (raised) {
                 fa_scale_o(o, by);
+            }
+            fa_pack_p(s, p_r);
+            mine = next;
         }
-        if (!FA_Q_REGS)
-            release(at.q_empty + 8 * warpgroup, lane);
-        fa_mbar_wait(at.v_full + 8 * v_at.slot, v_at.phase);
+        const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
+        fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
         fa_wgmma_settle(o);
         fa_wgmma_fence();
-        fa_issue_pv(o, p_r, fa_v_word(at.v + v_at.slot * fa_kv_tile_bytes, at.ones));
+        fa_issue_pv(o, p_r, v_word);
         fa_wgmma_commit();
         fa_wgmma_wait<0>();
         fa_wgmma_settle(o);
-        release(at.v_empty + 8 * v_at.slot, lane);
-        advance(v_at);
-#else
-        for (int n = last; n >= 0; --n) {
-            fa_mbar_wait(at.k_full + 8 * k_at.slot, k_at.phase);
-            fa_wgmma_settle(s);
-            fa_wgmma_fence();
-            fa_issue_qk(s, q_word, k_word + k_at.slot * tile_word);
-            fa_wgmma_commit();
-            fa_wgmma_wait<0>();
-            fa_wgmma_settle(s);
-            release(at.k_empty + 8 * k_at.slot, lane);
-            advance(k_at);
-            if (!FA_Q_REGS && n == 0)
-                release(at.q_empty + 8 * warpgroup, lane);
-            fa_mask_tile(p, s, n, row, thread);
-            fa_row_max(s, top);
-            if (fa_raise_max(rows, top, scale_log2, by))
-                fa_scale_o(o, by);
-            take_turn(warpgroup);
-            fa_exponentials(s, rows, scale_log2);
-            fa_pack_p(s, p_r);
-            fa_mbar_wait(at.v_full + 8 * v_at.slot, v_at.phase);
-            pass_turn(warpgroup);
-            fa_wgmma_settle(o);
-            fa_wgmma_fence();
-            fa_issue_pv(o, p_r, fa_v_word(at.v + v_at.slot * fa_kv_tile_bytes, at.ones));
-            fa_wgmma_commit();
-            fa_wgmma_wait<0>();
-            fa_wgmma_settle(o);
-            release(at.v_empty + 8 * v_at.slot, lane);
-            advance(v_at);
-        }
-#endif
-        fa_store_o(p, o, rows, tile, row, thread);
+        release<FA_STAGES>(at.v_empty, now.v, lane);
+        fa_store_o(p, o, rows, last_tile(tile_s, now, warpgroup), 64 * warpgroup, thread);
+        mine = next;
     }
 }
 
@@ -288,9 +350,9 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
     __shared__ barriers bars;
     const fa_u32 base = (fa_smem_addr(dynamic_s) + 1023) & ~1023u;
     const layout at = {base,
-                       base + q_bytes,
-                       base + q_bytes + ring_bytes,
-                       base + q_bytes + 2 * ring_bytes,
+                       base + q_stages * q_bytes,
+                       base + q_stages * q_bytes + ring_bytes,
+                       base + q_stages * q_bytes + 2 * ring_bytes,
                        fa_smem_addr(bars.q_full),
                        fa_smem_addr(bars.q_empty),
                        fa_smem_addr(bars.k_full),
@@ -303,9 +365,9 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
         fa_tma_prefetch_map(&p.q_map);
         fa_tma_prefetch_map(&p.k_map);
         fa_tma_prefetch_map(&p.v_map);
-        for (int w = 0; w < consumers; ++w) {
-            fa_mbar_init(at.q_full + 8 * w, 1);
-            fa_mbar_init(at.q_empty + 8 * w, 4);
+        for (int i = 0; i < consumers * q_stages; ++i) {
+            fa_mbar_init(at.q_full + 8 * i, 1);
+            fa_mbar_init(at.q_empty + 8 * i, 4);
         }
         for (int i = 0; i < FA_STAGES; ++i) {
             fa_mbar_init(at.k_full + 8 * i, 1);
@@ -320,9 +382,9 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
     if (warpgroup == 0) {
         fa_registers_down<producer_registers>();
         if (threadIdx.x == 0)
-            produce(p, at, bars.tile);
+            produce(p, at, &bars.tile[0][0]);
     } else {
         fa_registers_up<consumer_registers>();
-        consume(p, at, bars.tile, warpgroup - 1, threadIdx.x % 128);
+        consume(p, at, &bars.tile[0][0], warpgroup - 1, threadIdx.x % 128);
     }
 }

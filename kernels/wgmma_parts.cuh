@@ -28,11 +28,17 @@ constexpr int fa_o_columns = fa_dim_pad + (FA_SUM_BY_MMA ? 8 : 0);
 constexpr int fa_o_regs = fa_o_columns / 2;
 constexpr int fa_ones_bytes = FA_SUM_BY_MMA ? 16 * fa_box_row_bytes : 0;
 
-/* Bits of log2 a row maximum may grow before P and O are rescaled: P stays below 2^this, far inside FP16. */
-constexpr float fa_rescale_log2 = 8.0f;
+/* P may grow to 2^fa_rescale_log2 before its reference follows: far inside FP16. P in FP32 is exact up to 2^fa_overflow_log2. */
+constexpr int fa_rescale_log2 = 8, fa_overflow_log2 = 100;
 
 #ifndef FA_SECTION_MB
-#define FA_SECTION_MB 24
+#define FA_SECTION_MB 8
+#endif
+#ifndef FA_SECTION_WAVES
+#define FA_SECTION_WAVES 4
+#endif
+#ifndef FA_SECTION_LONG_MB
+#define FA_SECTION_LONG_MB 1
 #endif
 
 /* A block's unit of work. */
@@ -50,15 +56,40 @@ __device__ __forceinline__ int fa_kv_tiles(const fa_params &p, int row0, int row
     return max(1, (keys + FA_N - 1) / FA_N);
 }
 
-/* Tiles that run at the same time share K and V in L2. Causal: the longest tiles first, over as many heads as L2 holds. */
+__device__ __forceinline__ fa_tile fa_tile_at(const fa_params &p, int block_m, int head_index, int rows)
+{
+    fa_tile tile;
+    tile.row0 = block_m * rows;
+    tile.batch = static_cast<unsigned>(head_index) / static_cast<unsigned>(p.heads);
+    tile.head = head_index - tile.batch * p.heads;
+    tile.kv_head = tile.head;
+    if (p.heads != p.kv_heads)
+        tile.kv_head = tile.head / (p.heads / p.kv_heads);
+    tile.kv_tiles = fa_kv_tiles(p, tile.row0, rows);
+    return tile;
+}
+
+/* Heads whose causal tiles are handed out together, longest first: few, so that L2 holds their K and V, but for long
+ * sequences enough that the short tiles at the end even out the load (there K and V stream anyway). */
+__device__ __forceinline__ int fa_section_heads(const fa_params &p)
+{
+    const int head_bytes = 4 * FA_DIM * p.seq_kv;
+    int heads = max(1, (FA_SECTION_MB << 20) / head_bytes);
+    if (head_bytes >= FA_SECTION_LONG_MB << 20)
+        heads = max(heads, (FA_SECTION_WAVES * p.sm_count + p.tiles_m - 1) / p.tiles_m);
+    heads = min(heads * (p.heads / p.kv_heads), p.heads * p.batch);
+    const int sections = (p.heads * p.batch + heads - 1) / heads;
+    return (p.heads * p.batch + sections - 1) / sections;
+}
+
+/* Tiles that run at the same time share K and V in L2. */
 __device__ __forceinline__ fa_tile fa_tile_of(const fa_params &p, int index, int rows)
 {
     int block_m, head_index;
     if (FA_CAUSAL) {
-        const int heads = p.heads * p.batch;
-        const int section = min(heads, max(1, FA_SECTION_MB * (1 << 20) / (4 * FA_DIM) / p.seq_kv) * (p.heads / p.kv_heads));
+        const int section = fa_section_heads(p);
         const int first = index / (section * p.tiles_m) * section;
-        const int here = min(section, heads - first);
+        const int here = min(section, p.heads * p.batch - first);
         const int rest = index - first * p.tiles_m;
         block_m = p.tiles_m - 1 - rest / here;
         head_index = first + rest % here;
@@ -66,13 +97,7 @@ __device__ __forceinline__ fa_tile fa_tile_of(const fa_params &p, int index, int
         block_m = index % p.tiles_m;
         head_index = index / p.tiles_m;
     }
-    fa_tile tile;
-    tile.row0 = block_m * rows;
-    tile.batch = head_index / p.heads;
-    tile.head = head_index - tile.batch * p.heads;
-    tile.kv_head = tile.head / (p.heads / p.kv_heads);
-    tile.kv_tiles = fa_kv_tiles(p, tile.row0, rows);
-    return tile;
+    return fa_tile_at(p, block_m, head_index, rows);
 }
 
 /* [rows, dim] from `row` on, as fa_boxes boxes of 64 columns. */
@@ -95,30 +120,6 @@ __device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], fa_u32 q, fa_u
             fa_wgmma<FA_N>::ss<0>(s, a, b);
         else
             fa_wgmma<FA_N>::ss<1>(s, a, b);
-    }
-}
-
-/* Q of the warp's 16 rows as A fragments, 4 registers per 16 columns. q_s: the warpgroup's part. */
-__device__ __forceinline__ void fa_read_q(fa_u32 (&q)[fa_dim_pad / 4], fa_u32 q_s, int thread)
-{
-    const int row = thread / 32 * 16 + thread % 16, half = thread % 32 / 16;
-#pragma unroll
-    for (int step = 0; step < fa_dim_pad / 16; ++step) {
-        const int chunk = (2 * (step % 4) + half) ^ (row % 8);
-        fa_ldmatrix_x4(q_s + (step / 4) * 64 * fa_box_row_bytes + row * fa_box_row_bytes + chunk * 16, &q[4 * step]);
-    }
-}
-
-/* The same with Q in registers: half the shared-memory reads. */
-__device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], const fa_u32 (&q)[fa_dim_pad / 4], fa_u32 k)
-{
-#pragma unroll
-    for (int step = 0; step < fa_dim_pad / 16; ++step) {
-        const fa_u64 b = fa_wgmma_desc(k + ((step / 4) * FA_N * fa_box_row_bytes + (step % 4) * 32) / 16);
-        if (step == 0)
-            fa_wgmma<FA_N>::rk<0>(s, &q[4 * step], b);
-        else
-            fa_wgmma<FA_N>::rk<1>(s, &q[4 * step], b);
     }
 }
 
@@ -181,10 +182,13 @@ __device__ __forceinline__ void fa_mask_tile(const fa_params &p, float (&s)[FA_N
     fa_mask(s, limit, thread % 32);
 }
 
-/* Of the thread's two rows. max: reference of the exponent, in units of S. sum: of this thread's columns only. */
+/* Of the thread's two rows. max: what is subtracted in the exponent, in log2 units; fa_no_key: no key seen yet.
+ * sum: of this thread's columns only (unless the products sum). */
 typedef struct fa_rows {
     float max[2], sum[2];
 } fa_rows;
+
+constexpr float fa_no_key = -1e30f;
 
 __device__ __forceinline__ float fa_quad_max(float x)
 {
@@ -215,54 +219,97 @@ __device__ __forceinline__ void fa_row_max(const float (&s)[FA_N / 2], float (&t
     }
 }
 
-/* s becomes exp2((s - max) * scale_log2) and is added to the sums. */
-__device__ __forceinline__ void fa_exponentials(float (&s)[FA_N / 2], fa_rows &rows, float scale_log2)
+/* s becomes exp2(s * scale_log2 - max) and is added to the sums. Returns the bits of the largest, of both rows:
+ * they order like the numbers, because none is negative, and integers have a maximum of three. */
+__device__ __forceinline__ int fa_exponentials(float (&s)[FA_N / 2], fa_rows &rows, float scale_log2)
 {
-    float offset[2], part[2] = {0.0f, 0.0f};
+    float part[2] = {0.0f, 0.0f};
+    int top[4] = {0, 0, 0, 0};
 #pragma unroll
-    for (int h = 0; h < 2; ++h)
-        offset[h] = rows.max[h] == fa_minus_inf() ? 0.0f : rows.max[h] * scale_log2;
-#pragma unroll
-    for (int i = 0; i < FA_N / 2; ++i) {
+    for (int i = 0; i < FA_N / 2; i += 2) {
         const int h = (i / 2) % 2;
-        s[i] = fa_exp2(fmaf(s[i], scale_log2, -offset[h]));
-        if (FA_SUM_BY_MMA)
-            continue;
-        if (i % 2)
-            part[h] += s[i];
-        else
+        s[i] = fa_exp2(fmaf(s[i], scale_log2, -rows.max[h]));
+        s[i + 1] = fa_exp2(fmaf(s[i + 1], scale_log2, -rows.max[h]));
+        top[i / 2 % 4] = __vimax3_s32(top[i / 2 % 4], __float_as_int(s[i]), __float_as_int(s[i + 1]));
+        if (!FA_SUM_BY_MMA) {
             rows.sum[h] += s[i];
+            part[h] += s[i + 1];
+        }
     }
     rows.sum[0] += part[0];
     rows.sum[1] += part[1];
+    return max(__vimax3_s32(top[0], top[1], top[2]), top[3]);
 }
 
-/* The exponentials are done before what follows. Their sums use them all; without sums, their bits do. */
-__device__ __forceinline__ void fa_finish_exponentials(const float (&s)[FA_N / 2], const fa_rows &rows)
+/* S of the tile once more, by mma.sync, within a warp. q_s, k_s: addresses of the tiles. */
+__device__ __forceinline__ void fa_recompute_s(float (&s)[FA_N / 2], fa_u32 q_s, fa_u32 k_s, int thread)
 {
-    int bits = __float_as_int(rows.sum[0] + rows.sum[1]);
-    if (FA_SUM_BY_MMA) {
+    asm volatile("" : "+r"(q_s), "+r"(k_s), "+r"(thread));
+    const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
 #pragma unroll
-        for (int i = 0; i < FA_N / 2; i += 2)
-            bits |= __float_as_int(s[i]) | __float_as_int(s[i + 1]);
+    for (int i = 0; i < FA_N / 2; ++i)
+        s[i] = 0.0f;
+#pragma unroll 1
+    for (int step = 0; step < fa_dim_pad / 16; ++step) {
+        const int box = step / 4, chunk = step % 4 * 2;
+        fa_u32 a[4];
+        fa_ldmatrix_x4(q_s + (box * 64 + row) * fa_box_row_bytes + ((chunk + lane / 16) ^ (row % 8)) * 16, a);
+#pragma unroll
+        for (int j = 0; j < FA_N / 8; ++j) {
+            fa_u32 b[2];
+            fa_ldmatrix_x2(k_s + (box * FA_N + 8 * j + lane % 8) * fa_box_row_bytes + ((chunk + lane / 8 % 2) ^ (lane % 8)) * 16, b);
+            fa_mma_m16n8k16(&s[4 * j], a, b);
+        }
     }
-    fa_compute_above(bits);
 }
 
-/* Raises the reference of the exponent if some row of the warp outgrew it; then `by` is what O must be scaled with. */
-__device__ __forceinline__ bool fa_raise_max(fa_rows &rows, const float (&top)[2], float scale_log2, float (&by)[2])
+/* Of a block's first tile: the exact maxima. */
+__device__ __forceinline__ void fa_first_max(const float (&s)[FA_N / 2], fa_rows &rows, float scale_log2)
 {
-    const float limit = fa_rescale_log2 / scale_log2;
-    const bool grew = top[0] > rows.max[0] + limit || top[1] > rows.max[1] + limit;
-    if (!__any_sync(0xffffffffu, grew))
+    float top[2];
+    fa_row_max(s, top);
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        rows.max[h] = fmaxf(top[h] * scale_log2, fa_no_key);
+}
+
+/* Softmax of one tile: s (masked here) becomes P. The exponentials do not wait for the tile's maxima: they use the
+ * reference of the tiles before. Only if some P of the warp came out above 2^fa_rescale_log2 the reference is raised and P,
+ * the sums and, by the caller, O are scaled with `by`: then it returns true. Should P have overflowed, S is computed anew. */
+__device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, float (&by)[2], int n, int row,
+                                           int thread, float scale_log2, fa_u32 q_s, fa_u32 k_s)
+{
+    fa_mask_tile(p, s, n, row, thread);
+    const float before[2] = {rows.sum[0], rows.sum[1]};
+    const int top = fa_exponentials(s, rows, scale_log2);
+    if (!__any_sync(0xffffffffu, top > (127 + fa_rescale_log2) << 23))
         return false;
+    const float old[2] = {rows.max[0], rows.max[1]};
+    if (__any_sync(0xffffffffu, top > (127 + fa_overflow_log2) << 23)) {
+        float exact[2];
+        fa_recompute_s(s, q_s, k_s, thread);
+        fa_mask_tile(p, s, n, row, thread);
+        fa_row_max(s, exact);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            rows.max[h] = fmaxf(rows.max[h], exact[h] * scale_log2);
+            by[h] = fa_exp2(old[h] - rows.max[h]);
+            rows.sum[h] = before[h] * by[h];
+        }
+        fa_exponentials(s, rows, scale_log2);
+        return true;
+    }
+    float tops[2];
+    fa_row_max(s, tops);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        const float next = fmaxf(rows.max[h], top[h]);
-        by[h] = next == fa_minus_inf() ? 1.0f : fa_exp2((rows.max[h] - next) * scale_log2);
-        rows.max[h] = next;
+        rows.max[h] += log2f(fmaxf(tops[h], 1.0f));
+        by[h] = fa_exp2(old[h] - rows.max[h]);
         rows.sum[h] *= by[h];
     }
+#pragma unroll
+    for (int i = 0; i < FA_N / 2; ++i)
+        s[i] *= by[(i / 2) % 2];
     return true;
 }
 
@@ -286,7 +333,7 @@ __device__ __forceinline__ uint4 fa_quad_transpose(const fa_u32 (&w)[4], int lan
     return high ? make_uint4(u, v, b0, b1) : make_uint4(a0, a1, u, v);
 }
 
-/* O = o / sum, straight from the registers, 16 bytes per lane. row: of the warpgroup's first query. */
+/* O = o / sum, straight from the registers, 16 bytes per lane. row: of the warpgroup, within the tile. */
 __device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[fa_o_regs], const fa_rows &rows,
                                            const fa_tile &tile, int row, int thread)
 {
@@ -296,7 +343,7 @@ __device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[
     for (int h = 0; h < 2; ++h) {
         const float sum = FA_SUM_BY_MMA ? o[fa_o_regs - 4 + 2 * h] : fa_quad_sum(rows.sum[h]);
         const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
-        const int query = row + thread / 32 * 16 + lane / 4 + 8 * h;
+        const int query = tile.row0 + row + thread / 32 * 16 + lane / 4 + 8 * h;
         __half *row_g = o_g + query * p.o_stride_s;
 #pragma unroll
         for (int group = 0; group < fa_dim_pad / 32; ++group) {

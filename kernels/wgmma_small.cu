@@ -56,7 +56,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const layout &at, con
     fa_u32 phase = 0;
     for (int n = group; n < tile.kv_tiles; n += groups) {
         const bool refill = n + FA_STAGES * groups < tile.kv_tiles;
-        float s[FA_N / 2], top[2], by[2];
+        float s[FA_N / 2], by[2];
         fa_u32 p_r[FA_N / 4];
         fa_mbar_wait(at.k_full + 8 * slot, phase);
         fa_wgmma_settle(s);
@@ -65,16 +65,17 @@ __device__ __forceinline__ void attend(const fa_params &p, const layout &at, con
         fa_wgmma_commit();
         fa_wgmma_wait<0>();
         fa_wgmma_settle(s);
+        if (n == group) {
+            fa_mask_tile(p, s, n, tile.row0, thread);
+            fa_first_max(s, rows, scale_log2);
+        }
+        if (fa_softmax(p, s, rows, by, n, tile.row0, thread, scale_log2, at.q, at.k + slot * fa_kv_tile_bytes))
+            fa_scale_o(o, by);
         if (refill) {
             fa_bar_sync(1 + group, 128);
             if (thread == 0)
                 load_k(p, at, tile, n + FA_STAGES * groups, slot, false);
         }
-        fa_mask_tile(p, s, n, tile.row0, thread);
-        fa_row_max(s, top);
-        if (fa_raise_max(rows, top, scale_log2, by))
-            fa_scale_o(o, by);
-        fa_exponentials(s, rows, scale_log2);
         fa_pack_p(s, p_r);
         fa_mbar_wait(at.v_full + 8 * slot, phase);
         fa_wgmma_settle(o);
@@ -116,19 +117,20 @@ __device__ __forceinline__ void put_part(const float (&o)[fa_o_regs], const fa_r
 __device__ __forceinline__ void merge_parts(const fa_params &p, const fa_tile &tile, const unsigned char *base_s,
                                             const float2 (*row_s)[64])
 {
-    const float scale_log2 = p.scale * 1.44269504f;
     constexpr int chunks = FA_DIM / 8;
     __half *o_g = static_cast<__half *>(p.o) + tile.batch * p.o_stride_b + tile.head * p.o_stride_h;
-    for (int i = threadIdx.x; i < 64 * chunks; i += threads) {
-        const int row = i / chunks, chunk = i % chunks;
-        float top = fa_minus_inf(), sum = 0.0f, out[8] = {};
+#pragma unroll
+    for (int turn = 0; turn < (64 * chunks + threads - 1) / threads; ++turn) {
+        const int i = turn * threads + threadIdx.x, row = i / chunks, chunk = i % chunks;
+        if (row >= 64)
+            break;
+        float top = fa_no_key, sum = 0.0f, out[8] = {};
 #pragma unroll
         for (int w = 0; w < groups; ++w)
             top = fmaxf(top, row_s[w][row].x);
-        top = top == fa_minus_inf() ? 0.0f : top;
 #pragma unroll
         for (int w = 0; w < groups; ++w) {
-            const float weight = fa_exp2((row_s[w][row].x - top) * scale_log2);
+            const float weight = fa_exp2(row_s[w][row].x - top);
             const float4 *part = reinterpret_cast<const float4 *>(base_s + w * group_bytes) + (row * partial_stride + chunk * 8) / 4;
             const float4 a = part[0], b = part[1];
             const float in[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
@@ -160,7 +162,9 @@ extern "C" __global__ void __launch_bounds__(threads, 1) fa_kernel(const __grid_
                        fa_smem_addr(base_s) + groups * group_bytes,
                        full,
                        full + 8 * FA_STAGES};
-    const fa_tile tile = fa_tile_of(p, blockIdx.x, FA_M);
+    const unsigned heads = p.heads * p.batch, by_head = blockIdx.x / static_cast<unsigned>(p.tiles_m);
+    const fa_tile tile = FA_CAUSAL ? fa_tile_at(p, p.tiles_m - 1 - blockIdx.x / heads, blockIdx.x % heads, FA_M)
+                                   : fa_tile_at(p, blockIdx.x - by_head * p.tiles_m, by_head, FA_M);
     if (thread == 0) {
         for (int i = 0; i < 2 * FA_STAGES; ++i)
             fa_mbar_init(full + 8 * i, 1);
@@ -175,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(threads, 1) fa_kernel(const __grid_
     __syncthreads();
 
     float o[fa_o_regs];
-    fa_rows rows = {{fa_minus_inf(), fa_minus_inf()}, {0.0f, 0.0f}};
+    fa_rows rows = {{fa_no_key, fa_no_key}, {0.0f, 0.0f}};
 #pragma unroll
     for (int i = 0; i < fa_o_regs; ++i)
         o[i] = 0.0f;
