@@ -12,12 +12,15 @@ replace() { # FILE
     fi
 }
 
+is_result='try (fromjson | (.key | type == "string") and (.knobs | type == "string") and ([.group, .kernel, .status, .source_sha256] | all(. == null or type == "string"))
+    and ([.p50_us, .p90_us] | all(. == null or type == "number"))) catch false'
+
 # A line that is no result (a torn write, an edit) is set aside, said, and not lost.
 mend_log() {
-    jq -Rr 'select((try (fromjson | has("key") and has("knobs")) catch false) | not)' "$log" >"$work/bad"
+    jq -Rr "select(($is_result) | not)" "$log" >"$work/bad"
     if [[ -s $work/bad ]]; then
         { cat "$work/bad" >>"$log.corrupt"; } 2>/dev/null || die 6 "cannot write $log.corrupt: $log is as it was"
-        jq -Rr 'select(try (fromjson | has("key") and has("knobs")) catch false)' "$log" >"$work/good"
+        jq -Rr "select($is_result)" "$log" >"$work/good"
         replace "$log" <"$work/good"
         echo "evo_sweep.sh: $(wc -l <"$work/bad") corrupt line(s) of $log set aside in $log.corrupt" >&2
     elif [[ -s $log && $(tail -c 1 "$log" | wc -l) -eq 0 ]]; then
@@ -106,7 +109,7 @@ update_board() {
     local holder leader entry source
     exec 8>"$out/.board.lock"
     flock 8 # held to the end: two sweeps compare with the same incumbent one after the other
-    if [[ -e $board ]] && ! jq -e 'type == "array"' "$board" >/dev/null 2>&1; then
+    if [[ -e $board ]] && ! jq -es 'length == 1 and (.[0] | type == "array" and all(.[]; type == "object" and (.kernels | type == "object" and all(.[]; type == "object"))))' "$board" >/dev/null 2>&1; then
         mv "$board" "$board.corrupt"
         echo "evo_sweep.sh: $board is no leaderboard: set aside as $board.corrupt" >&2
     fi

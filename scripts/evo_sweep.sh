@@ -38,6 +38,10 @@ knob_options() {
     sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$1"
 }
 
+is_record() { # FILE
+    jq -es -f scripts/record.jq "$1" >/dev/null 2>&1
+}
+
 # Measures one candidate and prints its log line; when its key is known, only which key that is.
 measure() { # KERNEL KNOBS KNOWN_KEYS_FILE OPTIONS...
     local kernel=$1 knobs=$2 known=$3 work record key code=0
@@ -46,7 +50,7 @@ measure() { # KERNEL KNOBS KNOWN_KEYS_FILE OPTIONS...
     record=$work/record.json
     # shellcheck disable=SC2046
     "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$record" 2>/dev/null || true
-    [[ -s $record ]] || { rm -rf "$work"; return 0; }
+    is_record "$record" || { echo "evo_sweep.sh: no whole record of compiling $knobs: left out" >&2; rm -rf "$work"; return 0; }
     key=$(jq -r --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" \
         '"\(.provenance.source_sha256) \(.provenance.options) \(.provenance.compiler) \(.problem) \($more)"' "$record" | sha256sum | cut -d' ' -f1)
     if grep -qF "$key" "$known" 2>/dev/null; then
@@ -56,6 +60,7 @@ measure() { # KERNEL KNOBS KNOWN_KEYS_FILE OPTIONS...
             # shellcheck disable=SC2046
             "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --quiet --json "$record" 2>/dev/null || code=$?
         fi
+        is_record "$record" || { echo "evo_sweep.sh: no whole record of $knobs: left out" >&2; rm -rf "$work"; return 0; }
         # A time below the roofline is no result, and one from another kind of GPU is not ours.
         jq -c --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" '
             select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
@@ -147,7 +152,7 @@ fi
 # Which device, by the record of a run that any device does at once.
 "$FA_BENCH" --kernel "$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")" "${device_options[@]}" --batch 1 --heads 1 --seq 16 --dim 64 \
     --seeds 1 --check cpu --timing none --quiet --json "$work/probe" 2>"$work/err" || true
-[[ -s $work/probe ]] || die 4 "no record of a first run: $(cat "$work/err")"
+is_record "$work/probe" || die 4 "no whole record of a first run: $(cat "$work/err")"
 [[ $(jq -r .status "$work/probe") != not_run ]] || die 4 "not run: $(jq -r .reason "$work/probe")"
 SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emulator" end' "$work/probe")
 SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
@@ -159,6 +164,7 @@ slug=$(sed -E 's/^NVIDIA //; s/[^A-Za-z0-9]+/_/g' <<<"$SWEEP_GPU" | tr '[:upper:
 code=0
 "$FA_BENCH" --kernel "$kernel" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$work/probe" 2>"$work/err" || code=$?
 [[ $code -ne 2 ]] || die 2 "$(cat "$work/err")"
+is_record "$work/probe" || die 6 "no whole record of the problem: $(cat "$work/err")"
 SWEEP_GROUP=$(jq -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" --arg conditions "$conditions" '.problem as $p | "\($gpu)|\($arch)|" +
     "\($p.batch),\($p.heads),\($p.kv_heads),\($p.seq_q),\($p.seq_kv),\($p.dim),\(if $p.causal then "causal" else "full" end)|\(.config.acc // "fp32")\($conditions)"' "$work/probe")
 export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP

@@ -52,6 +52,10 @@ if [[ $code -eq 2 ]]; then
     cat "$work/err" >&2
     exit 2
 fi
+if ! jq -es -f "$(dirname "${BASH_SOURCE[0]}")/record.jq" "$record" >/dev/null 2>&1; then
+    echo "evo_test_one.sh: fa_bench (exit $code) left no whole record in $record: $(head -c 300 "$work/err" | head -n 1)" >&2
+    exit 6
+fi
 jq -r --arg m "${knobs[0]}" --arg w "${knobs[1]}" --arg v "${knobs[2]}" '
     def us: if . == null then "-" else "\(. * 100 | round / 100) us" end;
     "M=\($m) W=\($w) V=\($v)  \(.status | ascii_upcase)  p50 \(.timing.p50_us | us)  p90 \(.timing.p90_us | us)  " +

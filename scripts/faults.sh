@@ -120,7 +120,7 @@ board_whole() {
 }
 kill_sweep() {
     local i sweep=(scripts/evo_sweep.sh --kernel scalar --strategy grid --budget 4 --out "$work/board")
-    local options=(--batch 1 --heads 1 --seq 9 --dim 16 --seeds 1 --check cpu)
+    local options=(--batch 1 --heads 1 --seq 9 --dim 64 --seeds 1 --check cpu)
     for ((i = 0; i < $1; i++)); do
         killed_within 4000 "${sweep[@]}" -- "${options[@]}" --seq $((9 + i))
         hold "leaderboard after kill $i" board_whole "$work/board"
