@@ -87,23 +87,25 @@ __device__ __forceinline__ bool fa_rows_aligned(const void *base_g, fa_i64 strid
 
 /* Order in which threads take the VEC-wide pieces of a ROWS x COLS tile: whole rows, neighbours in a row first. */
 template <int COLS, int VEC> struct fa_row_order {
-    static constexpr unsigned PER_ROW = COLS / VEC;
+    static constexpr unsigned PER_ROW = COLS / VEC, PERIOD = PER_ROW, PERIOD_ROWS = 1; /* pieces, and the rows they are */
     __device__ static int row(unsigned piece) { return piece / PER_ROW; }
     __device__ static int col(unsigned piece) { return piece % PER_ROW * VEC; }
 };
 
 /* Copies rows [0, rows) of a [TILE_ROWS][COLS] tile to `place(row, col)` in shared memory; the other rows become zero.
- * Several loads are in flight per thread. Every thread of the block takes part; the caller synchronises. */
-template <int VEC, int TILE_ROWS, int COLS, class ORDER, class PLACE>
-__device__ __forceinline__ void fa_load_pieces(const __half *src_g, fa_i64 stride, int rows, const PLACE &place)
+ * Several loads are in flight per thread. THREADS threads take part, this one as number `thread`; the caller
+ * synchronises. */
+template <int VEC, int TILE_ROWS, int COLS, int THREADS, class ORDER, class PLACE>
+__device__ __forceinline__ void fa_load_pieces(unsigned thread, const __half *src_g, fa_i64 stride, int rows,
+                                               const PLACE &place)
 {
     constexpr unsigned PIECES = TILE_ROWS * COLS / VEC;
-    constexpr int BATCH = fa_min(VEC < FA_VEC ? 4 : 8, fa_ceil_div(PIECES, FA_THREADS));
-    for (unsigned first = threadIdx.x; first < PIECES; first += FA_THREADS * BATCH) {
+    constexpr int BATCH = fa_min(VEC < FA_VEC ? 4 : 8, fa_ceil_div(PIECES, THREADS));
+    for (unsigned first = thread; first < PIECES; first += THREADS * BATCH) {
         fa_vec<VEC> value_r[BATCH];
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            const unsigned piece = first + i * FA_THREADS;
+            const unsigned piece = first + i * THREADS;
             const int row = ORDER::row(piece);
             value_r[i] = {};
             if (row < rows)
@@ -111,7 +113,7 @@ __device__ __forceinline__ void fa_load_pieces(const __half *src_g, fa_i64 strid
         }
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
-            const unsigned piece = first + i * FA_THREADS;
+            const unsigned piece = first + i * THREADS;
             if (piece < PIECES)
                 *reinterpret_cast<fa_vec<VEC> *>(place(ORDER::row(piece), ORDER::col(piece))) = value_r[i];
         }
@@ -122,9 +124,9 @@ template <int TILE_ROWS, int COLS, class PLACE>
 __device__ __forceinline__ void fa_load_rows(const __half *src_g, fa_i64 stride, int rows, bool aligned, const PLACE &place)
 {
     if (aligned)
-        fa_load_pieces<FA_VEC, TILE_ROWS, COLS, fa_row_order<COLS, FA_VEC>>(src_g, stride, rows, place);
+        fa_load_pieces<FA_VEC, TILE_ROWS, COLS, FA_THREADS, fa_row_order<COLS, FA_VEC>>(threadIdx.x, src_g, stride, rows, place);
     else
-        fa_load_pieces<1, TILE_ROWS, COLS, fa_row_order<COLS, 1>>(src_g, stride, rows, place);
+        fa_load_pieces<1, TILE_ROWS, COLS, FA_THREADS, fa_row_order<COLS, 1>>(threadIdx.x, src_g, stride, rows, place);
 }
 
 /* Two, four or eight halves in shared memory as floats. */

@@ -6,9 +6,7 @@
  * Shared memory: STAGES x {K, V} [N][DIM], Q [M][DIM], per warp and row group 16 x N/KEY_GROUPS scores, overlaid by the
  *   weights; all of it used again for the parts of the output.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
-#ifndef FA_PAIR_KEYS
-#define FA_PAIR_KEYS 32 /* two row groups per warp share blocks of K and V where each warp still finds this many keys */
-#endif
+#define FA_CHUNK_KEYS 64 /* scores of the next chunk are computed while one is softened */
 #include "wmma_tile.cuh"
 
 static_assert(FA_SPLITS == 1, "wmma: SPLITS must be 1");
@@ -58,35 +56,43 @@ __device__ __forceinline__ void start_rows(fa_warp_rows &rows, const __half *q_s
     }
 }
 
-/* Scores of the warp's rows and WARP_KEYS keys, to its scratch. A block of K serves all row groups. */
-__device__ __forceinline__ void compute_scores(const fa_warp_rows &rows, acc_t *score_s, const __half *q_s,
-                                               const __half *k_s, int key_block)
+using frag_scores = frag_acc[WARP_ROW_GROUPS][CHUNK_BLOCKS];
+
+/* Scores of the warp's rows and a chunk of keys. A block of K serves all row groups. */
+__device__ __forceinline__ void compute_scores(frag_scores &s_r, const fa_warp_rows &rows, const __half *q_s,
+                                               const __half *k_s, int key_block, int chunk)
 {
 #pragma unroll
-    for (int j = 0; j < WARP_KEYS / 16; j++) {
-        frag_acc s_r[WARP_ROW_GROUPS];
+    for (int j = 0; j < CHUNK_BLOCKS; j++) {
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++)
-            wmma::fill_fragment(s_r[i], static_cast<acc_t>(0.0f));
+            wmma::fill_fragment(s_r[i][j], static_cast<acc_t>(0.0f));
 #pragma unroll
         for (int d = 0; d < DIM_BLOCKS; d++) {
             frag_keys k_r;
-            wmma::load_matrix_sync(k_r, fa_tile_layout::block_at(k_s, key_block, j, d), fa_tile_layout::LDM);
+            wmma::load_matrix_sync(k_r, fa_tile_layout::block_at(k_s, key_block, chunk * CHUNK_BLOCKS + j, d),
+                                   fa_tile_layout::LDM);
 #pragma unroll
             for (int i = 0; i < WARP_ROW_GROUPS; i++) {
                 if constexpr (Q_IN_REGISTERS) {
-                    wmma::mma_sync(s_r[i], rows.q_r[i][d], k_r, s_r[i]);
+                    wmma::mma_sync(s_r[i][j], rows.q_r[i][d], k_r, s_r[i][j]);
                 } else {
                     frag_rows q_r;
                     wmma::load_matrix_sync(q_r, fa_tile_layout::block_at(q_s, rows.row_block[i], 0, d), fa_tile_layout::LDM);
-                    wmma::mma_sync(s_r[i], q_r, k_r, s_r[i]);
+                    wmma::mma_sync(s_r[i][j], q_r, k_r, s_r[i][j]);
                 }
             }
         }
-#pragma unroll
-        for (int i = 0; i < WARP_ROW_GROUPS; i++)
-            wmma::store_matrix_sync(score_s + i * SCRATCH + j * 16, s_r[i], SCORE_STRIDE, wmma::mem_row_major);
     }
+}
+
+__device__ __forceinline__ void store_scores(acc_t *scratch_s, const frag_scores &s_r)
+{
+#pragma unroll
+    for (int i = 0; i < WARP_ROW_GROUPS; i++)
+#pragma unroll
+        for (int j = 0; j < CHUNK_BLOCKS; j++)
+            wmma::store_matrix_sync(scratch_s + i * SCRATCH + j * 16, s_r[i][j], SCORE_STRIDE, wmma::mem_row_major);
 }
 
 /* Multiplies row r of the outputs by the factor that lanes 2r and 2r+1 hold. */
@@ -106,13 +112,11 @@ __device__ __forceinline__ void rescale(frag_acc (&o_r)[DIM_BLOCKS], float facto
     __syncwarp();
 }
 
-/* Scores in scratch become weights in scratch, with the state and the outputs of their 16 rows brought up to date.
- * `keys`: how many of the warp's keys row lane/2 sees; `masked`: whether any row sees fewer than all. */
-__device__ __forceinline__ void soften(fa_row_state &state, frag_acc (&o_r)[DIM_BLOCKS], acc_t *scratch_s, int keys,
-                                       bool masked, float scale, int lane)
+/* Scores become weights in scratch, with the state and the outputs of their 16 rows brought up to date.
+ * `keys`: how many of the chunk's keys row lane/2 sees; `masked`: whether any row sees fewer than all. */
+__device__ __forceinline__ void soften(float (&s_r)[LANE_QUADS][4], fa_row_state &state, frag_acc (&o_r)[DIM_BLOCKS],
+                                       acc_t *scratch_s, int keys, bool masked, float scale, int lane)
 {
-    float s_r[LANE_QUADS][4];
-    fa_read_scores(s_r, scratch_s, lane);
     const float m_tile = fa_mask_scores(s_r, scale, masked, keys, lane);
     __syncwarp(); /* scores are in registers */
     if (__any_sync(FA_WARP_ALL, m_tile > state.m + RESCALE_AT)) {
@@ -122,7 +126,7 @@ __device__ __forceinline__ void soften(fa_row_state &state, frag_acc (&o_r)[DIM_
         state.l *= factor;
         state.m = m_new;
     }
-    fa_exponentiate(s_r, state);
+    fa_exponentiate(s_r, scale, state);
     __half *weight_s = reinterpret_cast<__half *>(scratch_s);
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
@@ -130,11 +134,12 @@ __device__ __forceinline__ void soften(fa_row_state &state, frag_acc (&o_r)[DIM_
             make_uint2(pack_half2(s_r[i][0], s_r[i][1]), pack_half2(s_r[i][2], s_r[i][3]));
 }
 
-/* Adds P V of the warp's keys. A block of V serves all row groups. */
-__device__ __forceinline__ void add_values(fa_warp_rows &rows, const acc_t *scratch_s, const __half *v_s, int key_block)
+/* Adds P V of a chunk of keys. A block of V serves all row groups. */
+__device__ __forceinline__ void add_values(fa_warp_rows &rows, const acc_t *scratch_s, const __half *v_s, int key_block,
+                                           int chunk)
 {
 #pragma unroll
-    for (int j = 0; j < WARP_KEYS / 16; j++) {
+    for (int j = 0; j < CHUNK_BLOCKS; j++) {
         frag_rows p_r[WARP_ROW_GROUPS];
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++)
@@ -142,7 +147,8 @@ __device__ __forceinline__ void add_values(fa_warp_rows &rows, const acc_t *scra
 #pragma unroll
         for (int d = 0; d < DIM_BLOCKS; d++) {
             frag_values v_r;
-            wmma::load_matrix_sync(v_r, fa_tile_layout::block_at(v_s, key_block, j, d), fa_tile_layout::LDM);
+            wmma::load_matrix_sync(v_r, fa_tile_layout::block_at(v_s, key_block, chunk * CHUNK_BLOCKS + j, d),
+                                   fa_tile_layout::LDM);
 #pragma unroll
             for (int i = 0; i < WARP_ROW_GROUPS; i++)
                 wmma::mma_sync(rows.o_r[i][d], p_r[i], v_r, rows.o_r[i][d]);
@@ -155,17 +161,29 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const fa_params 
                                             const __half *k_s, const __half *v_s, acc_t *scratch_s, int key_block, int key0,
                                             float scale, int lane)
 {
-    __syncwarp(); /* the weights of the tile before have been used */
-    compute_scores(rows, scratch_s, q_s, k_s, key_block);
-    __syncwarp();
+    frag_scores next_r;
+    compute_scores(next_r, rows, q_s, k_s, key_block, 0);
 #pragma unroll
-    for (int i = 0; i < WARP_ROW_GROUPS; i++) {
-        const int row0 = unit.row0 + rows.row_block[i] * 16;
-        soften(rows.state[i], rows.o_r[i], scratch_s + i * SCRATCH, fa_keys_of_row(p, row0 + lane / 2) - key0,
-               fa_keys_of_row(p, row0) - key0 < WARP_KEYS, scale, lane);
+    for (int chunk = 0; chunk < WARP_KEYS / CHUNK_KEYS; chunk++) {
+        const int chunk_key0 = key0 + chunk * CHUNK_KEYS;
+        __syncwarp(); /* the weights before have been used */
+        store_scores(scratch_s, next_r);
+        __syncwarp();
+        float s_r[WARP_ROW_GROUPS][LANE_QUADS][4];
+#pragma unroll
+        for (int i = 0; i < WARP_ROW_GROUPS; i++)
+            fa_read_scores(s_r[i], scratch_s + i * SCRATCH, lane);
+        if (chunk + 1 < WARP_KEYS / CHUNK_KEYS)
+            compute_scores(next_r, rows, q_s, k_s, key_block, chunk + 1);
+#pragma unroll
+        for (int i = 0; i < WARP_ROW_GROUPS; i++) {
+            const int row0 = unit.row0 + rows.row_block[i] * 16;
+            soften(s_r[i], rows.state[i], rows.o_r[i], scratch_s + i * SCRATCH, fa_keys_of_row(p, row0 + lane / 2) - chunk_key0,
+                   fa_keys_of_row(p, row0) - chunk_key0 < CHUNK_KEYS, scale, lane);
+        }
+        __syncwarp();
+        add_values(rows, scratch_s, v_s, key_block, chunk);
     }
-    __syncwarp();
-    add_values(rows, scratch_s, v_s, key_block);
 }
 
 /* Parts of all warps to shared memory, and from there to the output. */
@@ -202,7 +220,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     FA_SHARED(unsigned char, raw_s);
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
-    const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS; /* from KEY_GROUPS on, a warp only copies */
+    const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
     __half *tile_s = reinterpret_cast<__half *>(smem);                   /* K of each stage, then V of each stage */
     __half *q_s = tile_s + FA_STAGES * TILE_BYTES;
     acc_t *scratch_s = reinterpret_cast<acc_t *>(reinterpret_cast<unsigned char *>(q_s) + (Q_IN_REGISTERS ? 0 : Q_BYTES) +
@@ -212,12 +230,17 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     const bool v_aligned = fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
     const float scale = p.scale * FA_LOG2_E;
 
-    const auto load_tile = [&](int key0, int stage) {
+    const int group_row0 = key_group * WARP_KEYS; /* in each tile */
+    const unsigned group_thread = threadIdx.x % GROUP_THREADS;
+    const auto load_keys = [&](int key0, int stage) {
         __half *k_s = tile_s + stage * (TILE_BYTES / 2), *v_s = k_s + FA_STAGES * (TILE_BYTES / 2);
-        fa_fill_tile<FA_N>(unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
-                           [=](int row, int col) { return k_s + fa_tile_layout::offset(row, col); });
-        fa_fill_tile<FA_N>(unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
-                           [=](int row, int col) { return v_s + fa_tile_layout::offset(row, col); });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(group_thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0,
+                                               k_aligned, [=](int row, int col) {
+                                                   return k_s + fa_tile_layout::offset(group_row0 + row, col);
+                                               });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(group_thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0,
+                                               v_aligned,
+                                               [=](int row, int col) { return v_s + fa_tile_layout::offset(group_row0 + row, col); });
         if constexpr (FA_STAGES == 2)
             cp_async_commit();
     };
@@ -225,33 +248,39 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     for (int tile = 0; tile < FA_STAGES * 2; tile++)
         fa_clear_padding(tile_s + tile * (TILE_BYTES / 2), FA_N);
     fa_clear_padding(q_s, FA_M);
-    fa_fill_tile<FA_M>(unit.q_g, p.q_stride_s, unit.rows, fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
-                       [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
+    fa_fill_tile<FA_M, FA_THREADS>(threadIdx.x, unit.q_g, p.q_stride_s, unit.rows,
+                                   fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
+                                   [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
+    const int keys = key_group < KEY_GROUPS ? unit.keys : 0;
+    const bool late = key_group % 2 == 1; /* every other group starts behind, out of step with its neighbour */
     if constexpr (FA_STAGES == 2) {
         cp_async_commit();
-        if (unit.keys > 0)
-            load_tile(0, 0);
+        if (group_row0 < keys && !late)
+            load_keys(group_row0, 0);
         cp_async_wait<0>();
     }
     __syncthreads();
     fa_warp_rows rows;
     start_rows(rows, q_s, row_unit);
-
+    if constexpr (Q_IN_REGISTERS)
+        __syncthreads(); /* the scores take the place of Q */
     const int last_row = unit.row0 + rows.row_block[WARP_ROW_GROUPS - 1] * 16 + 15;
-    for (int key0 = 0, stage = 0; key0 < unit.keys; key0 += FA_N, stage ^= FA_STAGES - 1) {
+    if (FA_STAGES == 2 && late && group_row0 < keys)
+        load_keys(group_row0, 0);
+
+    for (int key0 = group_row0, stage = 0; key0 < keys; key0 += FA_N, stage ^= FA_STAGES - 1) {
         if constexpr (FA_STAGES == 2)
             cp_async_wait<0>();
-        __syncthreads(); /* two stages: this tile has landed; always: the tile before (or Q) has been used */
+        fa_group_sync(key_group); /* two stages: these keys have landed; always: those before have been used */
         if constexpr (FA_STAGES == 1) {
-            load_tile(key0, 0);
-            __syncthreads();
-        } else if (key0 + FA_N < unit.keys) {
-            load_tile(key0 + FA_N, stage ^ 1);
+            load_keys(key0, 0);
+            fa_group_sync(key_group);
+        } else if (key0 + FA_N < keys) {
+            load_keys(key0 + FA_N, stage ^ 1);
         }
         const __half *k_s = tile_s + stage * (TILE_BYTES / 2), *v_s = k_s + FA_STAGES * (TILE_BYTES / 2);
-        const int warp_key0 = key0 + key_group * WARP_KEYS;
-        if (key_group < KEY_GROUPS && warp_key0 < fa_keys_of_row(p, last_row))
-            attend_tile(rows, p, unit, q_s, k_s, v_s, scratch_s, key_group * (WARP_KEYS / 16), warp_key0, scale, lane);
+        if (key0 < fa_keys_of_row(p, last_row))
+            attend_tile(rows, p, unit, q_s, k_s, v_s, scratch_s, group_row0 / 16, key0, scale, lane);
     }
     finish(p, unit, rows, smem, row_unit, key_group, lane);
 }

@@ -5,7 +5,6 @@
  * Shared memory: STAGES x {K [N][DIM], V [N][DIM] unpadded}, Q [M][DIM], per warp 16 x N/KEY_GROUPS scores, overwritten by
  *   the weights; all of it used again for the parts of the output.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
-#define FA_PAIR_KEYS 0 /* row groups of a warp go one after another */
 #include "wmma_tile.cuh"
 
 static_assert(FA_SPLITS == 1, "wmma_qk: SPLITS must be 1");
@@ -16,7 +15,8 @@ static_assert(FA_N % (16 * KEY_GROUPS) == 0, "wmma_qk: too many WARPS, each need
 
 /* For P V: a lane has 8 dimensions of every other row, so that a weight read meets 8 values; lanes left over share the keys. */
 constexpr int DIM_LANES = FA_DIM <= 16 ? 2 : FA_DIM <= 32 ? 4 : FA_DIM <= 64 ? 8 : 16;
-constexpr int LANE_KEY_GROUPS = FA_WARP_SIZE / (2 * DIM_LANES), LANE_ROWS = 8;
+constexpr int ROW_SPLIT = 2;
+constexpr int LANE_KEY_GROUPS = FA_WARP_SIZE / (ROW_SPLIT * DIM_LANES), LANE_ROWS = 16 / ROW_SPLIT;
 constexpr int CHUNKS = fa_ceil_div(FA_DIM, 8 * DIM_LANES);
 static_assert(WARP_ROW_GROUPS * CHUNKS <= 2,
               "wmma_qk: the outputs of M/WARPS rows do not fit a thread's registers (raise WARPS or lower M)");
@@ -38,7 +38,7 @@ struct fa_warp_rows {
 
 __device__ __forceinline__ int lane_row(int r, int lane)
 {
-    return r * 2 + lane / DIM_LANES % 2;
+    return r * ROW_SPLIT + lane / DIM_LANES % ROW_SPLIT;
 }
 
 __device__ __forceinline__ int lane_col(int c, int lane)
@@ -75,7 +75,7 @@ __device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], c
                                            int lane)
 {
 #pragma unroll 1
-    for (int key = lane / (2 * DIM_LANES) * 4; key < WARP_KEYS; key += LANE_KEY_GROUPS * 4) {
+    for (int key = lane / (ROW_SPLIT * DIM_LANES) * 4; key < WARP_KEYS; key += LANE_KEY_GROUPS * 4) {
         float v_r[4][CHUNKS][8];
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -97,19 +97,10 @@ __device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], c
     }
 }
 
-/* One tile for 16 rows: `keys` is how many of the warp's keys lane/2's row sees, `masked` whether any row sees fewer
- * than all. */
-__device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const __half *q_s, const __half *k_s, const __half *v_s,
-                                            float *scratch_s, int row_block, int key_block, int keys, bool masked,
-                                            float scale, int lane)
+/* Scores become weights, with the state and the outputs of their 16 rows brought up to date. */
+__device__ __forceinline__ void soften(float (&s_r)[LANE_QUADS][4], fa_warp_rows &rows, float m_tile, float scale,
+                                       int lane)
 {
-    __syncwarp(); /* the weights of the tile before have been used */
-    compute_scores(reinterpret_cast<acc_t *>(scratch_s), q_s, k_s, row_block, key_block);
-    __syncwarp();
-    float s_r[LANE_QUADS][4];
-    fa_read_scores(s_r, reinterpret_cast<const acc_t *>(scratch_s), lane);
-    const float m_tile = fa_mask_scores(s_r, scale, masked, keys, lane);
-
     fa_row_state &state = rows.state;
     if (__any_sync(FA_WARP_ALL, m_tile > state.m + RESCALE_AT)) {
         const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - fa_finite_max(m_new));
@@ -125,7 +116,21 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const __half *q_
         state.l *= factor;
         state.m = m_new;
     }
-    fa_exponentiate(s_r, state);
+    fa_exponentiate(s_r, scale, state);
+}
+
+/* One tile for 16 rows: `keys` is how many of the warp's keys row lane/2 sees, `all_keys` how many every row sees. */
+__device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const __half *q_s, const __half *k_s, const __half *v_s,
+                                            float *scratch_s, int row_block, int key_block, int keys, int all_keys,
+                                            float scale, int lane)
+{
+    acc_t *score_s = reinterpret_cast<acc_t *>(scratch_s);
+    __syncwarp(); /* the weights before have been used */
+    compute_scores(score_s, q_s, k_s, row_block, key_block);
+    __syncwarp();
+    float s_r[LANE_QUADS][4];
+    fa_read_scores(s_r, score_s, lane);
+    soften(s_r, rows, fa_mask_scores(s_r, scale, all_keys < WARP_KEYS, keys, lane), scale, lane);
     if constexpr (FA_ACC_FP16)
         __syncwarp(); /* a weight is wider than a score and lies over another lane's */
 #pragma unroll
@@ -144,10 +149,10 @@ __device__ __forceinline__ void put_part(const float (&sum)[8], float *row_s, in
     for (int x = 0; x < 8; x++) {
         sum_r[x] = sum[x];
 #pragma unroll
-        for (int mask = 2 * DIM_LANES; mask < FA_WARP_SIZE; mask *= 2)
+        for (int mask = ROW_SPLIT * DIM_LANES; mask < FA_WARP_SIZE; mask *= 2)
             sum_r[x] += __shfl_xor_sync(FA_WARP_ALL, sum_r[x], mask);
     }
-    if (lane >= 2 * DIM_LANES || col < 0 || col >= cols)
+    if (lane >= ROW_SPLIT * DIM_LANES || col < 0 || col >= cols)
         return;
     *reinterpret_cast<float4 *>(row_s + col) = make_float4(sum_r[0], sum_r[1], sum_r[2], sum_r[3]);
     *reinterpret_cast<float4 *>(row_s + col + 4) = make_float4(sum_r[4], sum_r[5], sum_r[6], sum_r[7]);
@@ -187,7 +192,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     FA_SHARED(unsigned char, raw_s);
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
-    const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS; /* from KEY_GROUPS on, a warp only copies */
+    const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
     __half *q_s = reinterpret_cast<__half *>(smem), *k0_s = q_s + Q_BYTES / 2, *v0_s = k0_s + FA_STAGES * K_BYTES / 2;
     float *scratch_s = reinterpret_cast<float *>(v0_s + FA_STAGES * V_BYTES / 2) + warp * (SCRATCH_BYTES / 4);
     const fa_unit unit = fa_unit_of_block<FA_M>(p);
@@ -195,12 +200,17 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     const bool v_aligned = fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
     const float scale = p.scale * FA_LOG2_E;
 
-    const auto load_tile = [&](int key0, int stage) {
+    const int group_row0 = key_group * WARP_KEYS; /* in each tile */
+    const unsigned group_thread = threadIdx.x % GROUP_THREADS;
+    const auto load_keys = [&](int key0, int stage) {
         __half *k_s = k0_s + stage * (K_BYTES / 2), *v_s = v0_s + stage * (V_BYTES / 2);
-        fa_fill_tile<FA_N>(unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
-                           [=](int row, int col) { return k_s + fa_tile_layout::offset(row, col); });
-        fa_fill_tile<FA_N>(unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
-                           [=](int row, int col) { return v_s + row * FA_DIM + col; });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(group_thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0,
+                                               k_aligned, [=](int row, int col) {
+                                                   return k_s + fa_tile_layout::offset(group_row0 + row, col);
+                                               });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(group_thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0,
+                                               v_aligned,
+                                               [=](int row, int col) { return v_s + (group_row0 + row) * FA_DIM + col; });
         if constexpr (FA_STAGES == 2)
             cp_async_commit();
     };
@@ -208,39 +218,42 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     for (int stage = 0; stage < FA_STAGES; stage++)
         fa_clear_padding(k0_s + stage * (K_BYTES / 2), FA_N);
     fa_clear_padding(q_s, FA_M);
-    fa_fill_tile<FA_M>(unit.q_g, p.q_stride_s, unit.rows, fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
-                       [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
+    fa_fill_tile<FA_M, FA_THREADS>(threadIdx.x, unit.q_g, p.q_stride_s, unit.rows,
+                                   fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
+                                   [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
+    const int keys = key_group < KEY_GROUPS ? unit.keys : 0;
+    const bool late = key_group % 2 == 1; /* every other group starts behind, out of step with its neighbour */
     if constexpr (FA_STAGES == 2) {
         cp_async_commit();
-        if (unit.keys > 0)
-            load_tile(0, 0);
+        if (group_row0 < keys && !late)
+            load_keys(group_row0, 0);
         cp_async_wait<0>();
     }
-
+    __syncthreads();
     fa_warp_rows rows[WARP_ROW_GROUPS] = {};
 #pragma unroll
     for (int i = 0; i < WARP_ROW_GROUPS; i++)
         rows[i].state.m = -FA_INF;
-    for (int key0 = 0, stage = 0; key0 < unit.keys; key0 += FA_N, stage ^= FA_STAGES - 1) {
+    if (FA_STAGES == 2 && late && group_row0 < keys)
+        load_keys(group_row0, 0);
+
+    for (int key0 = group_row0, stage = 0; key0 < keys; key0 += FA_N, stage ^= FA_STAGES - 1) {
         if constexpr (FA_STAGES == 2)
             cp_async_wait<0>();
-        __syncthreads(); /* two stages: this tile has landed; always: the tile before has been used */
+        fa_group_sync(key_group); /* two stages: these keys have landed; always: those before have been used */
         if constexpr (FA_STAGES == 1) {
-            load_tile(key0, 0);
-            __syncthreads();
-        } else if (key0 + FA_N < unit.keys) {
-            load_tile(key0 + FA_N, stage ^ 1);
+            load_keys(key0, 0);
+            fa_group_sync(key_group);
+        } else if (key0 + FA_N < keys) {
+            load_keys(key0 + FA_N, stage ^ 1);
         }
         const __half *k_s = k0_s + stage * (K_BYTES / 2), *v_s = v0_s + stage * (V_BYTES / 2);
-        const int warp_key0 = key0 + key_group * WARP_KEYS;
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
             const int row_block = row_unit + i * ROW_UNITS, row0 = unit.row0 + row_block * 16;
-            if (row_block >= ROW_GROUPS || key_group >= KEY_GROUPS || fa_keys_of_row(p, row0 + 15) <= warp_key0)
-                continue;
-            attend_tile(rows[i], q_s, k_s, v_s, scratch_s, row_block, key_group * (WARP_KEYS / 16),
-                        fa_keys_of_row(p, row0 + lane / 2) - warp_key0, fa_keys_of_row(p, row0) - warp_key0 < WARP_KEYS, scale,
-                        lane);
+            if (row_block < ROW_GROUPS && key0 < fa_keys_of_row(p, row0 + 15))
+                attend_tile(rows[i], q_s, k_s, v_s, scratch_s, row_block, group_row0 / 16,
+                            fa_keys_of_row(p, row0 + lane / 2) - key0, fa_keys_of_row(p, row0) - key0, scale, lane);
         }
     }
     finish(p, unit, rows, smem, row_unit, key_group, lane);

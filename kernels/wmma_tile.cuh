@@ -22,20 +22,24 @@ __host__ __device__ constexpr int fa_power_below(int x)
 constexpr int DIM_BLOCKS = fa_ceil_div(FA_DIM, 16), DIM_PAD = DIM_BLOCKS * 16;
 constexpr int ROW_GROUPS = FA_M / 16;
 
-/* Row groups of a warp: as few as there are warps for; two where a kernel can share K and V between them (`pair`) and the
- * warps still find `pair` keys each. */
-__host__ __device__ constexpr int fa_row_groups_per_warp(int pair)
-{
-    const int fewest = fa_max(1, fa_ceil_div(ROW_GROUPS, FA_WARPS));
-    const bool even = fewest == 1 && ROW_GROUPS % 2 == 0 && DIM_BLOCKS <= 4;
-    return pair > 0 && even && FA_N / fa_power_below(FA_WARPS / (ROW_GROUPS / 2)) >= pair ? 2 : fewest;
-}
-
 /* Row group i of a warp: row_unit + i * ROW_UNITS; one past the last stands for nothing. */
-constexpr int WARP_ROW_GROUPS = fa_row_groups_per_warp(FA_PAIR_KEYS);
+constexpr int WARP_ROW_GROUPS = fa_max(1, fa_ceil_div(ROW_GROUPS, FA_WARPS));
 constexpr int ROW_UNITS = fa_max(1, fa_ceil_div(ROW_GROUPS, WARP_ROW_GROUPS));
 constexpr int KEY_GROUPS = fa_power_below(FA_WARPS / ROW_UNITS); /* warps that share the keys of a row group */
 constexpr int WARP_KEYS = FA_N / KEY_GROUPS;
+
+/* The ROW_UNITS warps of a key group copy their WARP_KEYS keys of each tile themselves and wait only for each other:
+ * groups drift apart, and one computes scores while another multiplies values. Warps past the last group stand by. */
+constexpr int GROUP_THREADS = ROW_UNITS * FA_WARP_SIZE;
+static_assert(ROW_UNITS == 1 || KEY_GROUPS <= 15, "M, N and WARPS need more barriers than a block has");
+
+__device__ __forceinline__ void fa_group_sync(int key_group)
+{
+    if constexpr (ROW_UNITS == 1)
+        __syncwarp();
+    else
+        bar_sync(1 + key_group, GROUP_THREADS);
+}
 
 #if FA_ACC_FP16
 using acc_t = __half;
@@ -80,7 +84,7 @@ struct fa_tile_layout {
 
 /* Order of copying: four rows of a block before the next block, so that the writes of eight lanes fill all banks. */
 template <int COLS, int VEC> struct fa_block_order {
-    static constexpr unsigned PER_ROW = 16 / VEC, PER_QUAD = 4 * COLS / VEC;
+    static constexpr unsigned PER_ROW = 16 / VEC, PER_QUAD = 4 * COLS / VEC, PERIOD = PER_QUAD, PERIOD_ROWS = 4;
     __device__ static int row(unsigned piece) { return piece / PER_QUAD * 4 + piece % (4 * PER_ROW) / PER_ROW; }
     __device__ static int col(unsigned piece) { return piece % PER_QUAD / (4 * PER_ROW) * 16 + piece % PER_ROW * VEC; }
 };
@@ -102,29 +106,46 @@ template <int VEC> __device__ __forceinline__ void fa_copy_async(void *dst_s, co
         cp_async_4(dst_s, src_g, present ? 4 : 0);
 }
 
+template <int TILE_ROWS, int THREADS, class ORDER, class PLACE>
+__device__ __forceinline__ void fa_copy_pieces(unsigned thread, const __half *src_g, fa_i64 stride, int rows,
+                                               const PLACE &place)
+{
+    constexpr unsigned PIECES = TILE_ROWS * FA_DIM / FA_VEC;
+    /* Where a round of all threads is whole rows, a thread's pieces are one column of rows ROW_STEP apart. */
+    constexpr bool REGULAR = THREADS % ORDER::PERIOD == 0;
+    constexpr int ROW_STEP = THREADS / ORDER::PERIOD * ORDER::PERIOD_ROWS;
+    const int row0 = ORDER::row(thread), col0 = ORDER::col(thread);
+    const __half *piece_g = src_g + row0 * stride + col0;
+#pragma unroll
+    for (unsigned i = 0; i < (PIECES + THREADS - 1) / THREADS; i++) {
+        const unsigned piece = i * THREADS + thread;
+        const int row = REGULAR ? row0 + static_cast<int>(i) * ROW_STEP : ORDER::row(piece);
+        const int col = REGULAR ? col0 : ORDER::col(piece);
+        if (!REGULAR)
+            piece_g = src_g + row * stride + col;
+        if (PIECES % THREADS == 0 || piece < PIECES)
+            fa_copy_async<FA_VEC>(place(row, col), row < rows ? piece_g : src_g, row < rows);
+        piece_g += ROW_STEP * stride;
+    }
+}
+
 /* Rows [0, rows) of a [TILE_ROWS][FA_DIM] tile to place(row, col); the rest zero. With two stages the copy is
  * asynchronous where its width allows it (4 bytes at least), and the caller commits and waits. */
-template <int TILE_ROWS, class PLACE>
-__device__ __forceinline__ void fa_fill_tile(const __half *src_g, fa_i64 stride, int rows, bool aligned, const PLACE &place)
+template <int TILE_ROWS, int THREADS, class PLACE>
+__device__ __forceinline__ void fa_fill_tile(unsigned thread, const __half *src_g, fa_i64 stride, int rows, bool aligned,
+                                             const PLACE &place)
 {
     using order = fa_copy_order<FA_VEC>;
     if constexpr (FA_STAGES == 2 && FA_VEC > 1) {
         if (aligned) {
-            constexpr unsigned PIECES = TILE_ROWS * FA_DIM / FA_VEC;
-#pragma unroll
-            for (unsigned first = 0; first < PIECES; first += FA_THREADS) {
-                const unsigned piece = first + threadIdx.x;
-                const int row = order::row(piece), col = order::col(piece);
-                if (PIECES % FA_THREADS == 0 || piece < PIECES)
-                    fa_copy_async<FA_VEC>(place(row, col), row < rows ? src_g + row * stride + col : src_g, row < rows);
-            }
+            fa_copy_pieces<TILE_ROWS, THREADS, order>(thread, src_g, stride, rows, place);
             return;
         }
     } else if (aligned) {
-        fa_load_pieces<FA_VEC, TILE_ROWS, FA_DIM, order>(src_g, stride, rows, place);
+        fa_load_pieces<FA_VEC, TILE_ROWS, FA_DIM, THREADS, order>(thread, src_g, stride, rows, place);
         return;
     }
-    fa_load_pieces<1, TILE_ROWS, FA_DIM, fa_copy_order<1>>(src_g, stride, rows, place);
+    fa_load_pieces<1, TILE_ROWS, FA_DIM, THREADS, fa_copy_order<1>>(thread, src_g, stride, rows, place);
 }
 
 /* Columns FA_DIM..DIM_PAD of a tile, once: no copy touches them. */
@@ -135,10 +156,16 @@ __device__ __forceinline__ void fa_clear_padding(__half *tile_s, int rows)
             *reinterpret_cast<uint4 *>(tile_s + fa_tile_layout::offset(row, FA_DIM)) = uint4{};
 }
 
-/* Scores of 16 rows and WARP_KEYS keys lie in the warp's own scratch; lanes 2r and 2r+1 share row r, taking its groups
+/* A warp takes its keys in chunks, by default all at once. */
+#ifndef FA_CHUNK_KEYS
+#define FA_CHUNK_KEYS WARP_KEYS
+#endif
+constexpr int CHUNK_KEYS = fa_min(WARP_KEYS, FA_CHUNK_KEYS), CHUNK_BLOCKS = CHUNK_KEYS / 16;
+
+/* Scores of 16 rows and CHUNK_KEYS keys lie in the warp's own scratch; lanes 2r and 2r+1 share row r, taking its groups
  * of four columns in turn, which touches every bank once. The row stride is 8 words more than a multiple of 32 banks. */
-constexpr int SCORE_STRIDE = WARP_KEYS + 8;
-constexpr int LANE_QUADS = WARP_KEYS / 8;
+constexpr int SCORE_STRIDE = CHUNK_KEYS + 8;
+constexpr int LANE_QUADS = CHUNK_KEYS / 8;
 
 __device__ __forceinline__ int fa_quad_col(int quad, int lane)
 {
@@ -157,32 +184,34 @@ struct fa_row_state {
     float m, l;
 };
 
-/* Scales, masks (columns from `keys` on) and returns the row's largest score. */
+/* Masks (columns from `keys` on) and returns the row's largest score, scaled. */
 __device__ __forceinline__ float fa_mask_scores(float (&s_r)[LANE_QUADS][4], float scale, bool masked, int keys, int lane)
 {
+    if (masked)
+#pragma unroll
+        for (int i = 0; i < LANE_QUADS; i++)
+#pragma unroll
+            for (int x = 0; x < 4; x++)
+                s_r[i][x] = fa_quad_col(i, lane) + x >= keys ? -FA_INF : s_r[i][x];
     float m = -FA_INF;
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
-#pragma unroll
-        for (int x = 0; x < 4; x++) {
-            s_r[i][x] = masked && fa_quad_col(i, lane) + x >= keys ? -FA_INF : s_r[i][x] * scale;
-            m = fmaxf(m, s_r[i][x]);
-        }
-    return fmaxf(m, __shfl_xor_sync(FA_WARP_ALL, m, 1));
+        m = fmaxf(m, fmaxf(fmaxf(s_r[i][0], s_r[i][1]), fmaxf(s_r[i][2], s_r[i][3])));
+    return fmaxf(m, __shfl_xor_sync(FA_WARP_ALL, m, 1)) * scale;
 }
 
 /* The output is rescaled only when a maximum grows by more than this (log2): 2^8 keeps halves of P in range. */
 constexpr float RESCALE_AT = FA_ACC_FP16 ? 0.0f : 8.0f;
 
-/* Scores to weights relative to m, and their sum. */
-__device__ __forceinline__ void fa_exponentiate(float (&s_r)[LANE_QUADS][4], fa_row_state &state)
+/* Scores (not scaled) to weights relative to m, and their sum. */
+__device__ __forceinline__ void fa_exponentiate(float (&s_r)[LANE_QUADS][4], float scale, fa_row_state &state)
 {
     const float base = fa_finite_max(state.m);
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
 #pragma unroll
         for (int x = 0; x < 4; x++) {
-            s_r[i][x] = exp2_approx(s_r[i][x] - base);
+            s_r[i][x] = exp2_approx(s_r[i][x] * scale - base);
             state.l += s_r[i][x];
         }
 }
