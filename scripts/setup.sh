@@ -61,5 +61,22 @@ install_nvdisasm() {
         echo "setup.sh: no nvdisasm: the tests that need it will be skipped" >&2
 }
 
+# The fuzzers need clang with libFuzzer, a package that carries clang's version in its name; without it they are skipped.
+find_fuzzer() {
+    [[ $what == test ]] || return 0
+    command -v clang >/dev/null && compgen -G "$(clang -print-runtime-dir)/libclang_rt.fuzzer*.a" >/dev/null && return
+    command -v apt-cache >/dev/null || return 0
+    local version
+    version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' | head -n 1)
+    if [[ -n $version ]] && apt-cache show "libclang-rt-$version-dev" >/dev/null 2>&1; then
+        missing+=(clang "libclang-rt-$version-dev")
+    else
+        echo "setup.sh: no clang with libFuzzer among the packages: the fuzzers will be skipped" >&2
+    fi
+}
+
+install_packages
+missing=()
+find_fuzzer # its packages are known once the lists are here
 install_packages
 install_nvdisasm

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [[ ${1:-} == --help ]]; then
-    echo "usage: tests/run_all.sh [SUITE...]    suites: house unit emu cli (default: all)"
+    echo "usage: tests/run_all.sh [SUITE...]    suites: house unit emu cli fuzz (default: all)"
     exit 0
 fi
 
@@ -89,11 +89,24 @@ suite_cli() {
     done
 }
 
+# A few seconds of each fuzzer on the committed corpus; ten minutes each: make fuzz.
+suite_fuzz() {
+    local name
+    for name in options spec log npy cubin json; do
+        tests/fuzz/run.sh --seconds "${FUZZ_SECONDS:-3}" --only "$name" --json "$out/fuzz-$name.json" >"$out/fuzz-$name.log" 2>&1 || true
+        case $(jq -r '.targets[0].verdict' "$out/fuzz-$name.json" 2>/dev/null) in
+            PASS) tally "fuzz-$name" 1 0 0 ;;
+            NOT-RUN) tally "fuzz-$name: clang has no libFuzzer" 0 0 1 ;;
+            *) tally "fuzz-$name" 0 1 0; sed 's/^/    /' "$out/fuzz-$name.log" ;;
+        esac
+    done
+}
+
 suites=("$@")
-[[ ${#suites[@]} -gt 0 ]] || suites=(house unit emu cli)
+[[ ${#suites[@]} -gt 0 ]] || suites=(house unit emu cli fuzz)
 for suite in "${suites[@]}"; do
     case $suite in
-        house | unit | emu | cli) "suite_$suite" ;;
+        house | unit | emu | cli | fuzz) "suite_$suite" ;;
         *) echo "run_all.sh: no suite '$suite'" >&2; exit 2 ;;
     esac
 done

@@ -8,6 +8,11 @@ FUZZ_OBJECTS := $(patsubst %,$(BUILD)/fuzz/%.o,base options problem tensors regi
 .SECONDARY: $(FUZZ_OBJECTS)
 FUZZ_FLAGS := -g -O1 -std=c17 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
+# Where clang has the runtime, the tests have the fuzzers; elsewhere they are skipped.
+ifneq ($(wildcard $(shell $(FUZZ_CC) -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer*.a),)
+test-binaries: fuzz-binaries
+endif
+
 fuzz: fuzz-binaries
 	tests/fuzz/run.sh --seconds $(FUZZ_SECONDS)
 

@@ -1,0 +1,48 @@
+#!/usr/bin/env bats
+# Ways to fool the bench (MEASURE.md section 3, tests/cheats): a gate catches every one; what needs a GPU is skipped without.
+load helper
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    export XDG_CACHE_HOME=${FA_TEST_OUT:-$PWD/build/test}/cache
+    scripts/cheats.sh --json "$BATS_FILE_TMPDIR/cheats.json" >"$BATS_FILE_TMPDIR/out" 2>&1 || true
+}
+
+judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
+    local name verdict
+    for name in "$@"; do
+        verdict=$(jq -r --arg n "$name" '.cheats[] | select(.name == $n) | "\(.verdict) \(.gate)"' "$BATS_FILE_TMPDIR/cheats.json")
+        [[ $verdict != NOT-RUN* ]] || skip "$name: ${verdict#NOT-RUN }"
+        [[ $verdict == CAUGHT* ]] || { echo "$name: ${verdict:-nothing}"; cat "$BATS_FILE_TMPDIR/out"; return 1; }
+    done
+}
+
+@test "a result kept by pointer, in the workspace or in a device variable" { judged cached_by_pointer cached_in_device_variable; }
+@test "only the first launch computes" { judged first_launch_only; }
+@test "nothing is written" { judged writes_nothing; }
+@test "an input is overwritten, a write behind the output" { judged overwrites_input strays_behind_output; }
+@test "the mean of V, a constant: with tolerances that accept anything" { judged mean_of_v constant_zero; }
+@test "lower precision inside" { judged half_sums; }
+@test "K and V swapped; loaded inputs that would hide it" { judged kv_swap equal_inputs; }
+@test "tolerance edits: still wrong, marked, on no leaderboard" { judged wrong_scale loosened_tolerance loosened_leaderboard; }
+@test "a knob that does nothing, a tile that is not the one asked for" { judged idle_knob hidden_tile; }
+@test "a stale cache after an edit of the kernel or of a header" {
+    judged edited_kernel edited_header edited_system_header edited_nested_header include_by_macro
+}
+@test "another kernel's code under this kernel's key" { judged corrupt_cache; }
+@test "a missing profiler, sanitizer or GPU is no pass" { judged no_profiler no_sanitizer no_gpu no_reference; }
+@test "a result kept by contents is not a time" { judged cached_by_contents; }
+@test "nothing to do when the output is there is not a time" { judged skips_written_output; }
+@test "launches that stop computing after the check" { judged stops_after_the_check wrong_after_a_while; }
+@test "a time below the roofline" { judged below_roofline; }
+@test "work on another stream" { judged other_stream; }
+@test "a persisting share of the L2" { judged persisting_l2; }
+@test "a kernel does not beat itself" { judged same_code_vs; }
+
+@test "every cheat of the script is judged here, and none is missed" {
+    local name
+    jq -e '.missed == 0' "$BATS_FILE_TMPDIR/cheats.json"
+    for name in $(jq -r '.cheats[].name' "$BATS_FILE_TMPDIR/cheats.json"); do
+        grep -q "judged.* $name" "$BATS_TEST_FILENAME"
+    done
+}

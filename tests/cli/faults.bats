@@ -1,0 +1,26 @@
+#!/usr/bin/env bats
+# What must not break the bench (scripts/faults.sh; its long mode: --kills 200).
+load helper
+
+survives() { # GROUP OPTIONS...
+    local name=$1
+    shift
+    scripts/faults.sh --only "$name" "$@" --json "$work/f.json"
+    jq -e '.not_run == 0' "$work/f.json" >/dev/null || skip "$(jq -r '.faults[0].note' "$work/f.json")"
+    jq -e '.survived > 0 and .failed == 0' "$work/f.json"
+}
+
+@test "kill -9 while compiling: cache entries whole" { survives kill_compile --kills 15; }
+@test "kill -9 while writing a record: the old or the new one" { survives kill_record --kills 15; }
+@test "kill -9 of a sweep: leaderboard whole, it goes on" { survives kill_sweep --kills 15; }
+@test "a cache that is read-only, or no folder" { survives cache_readonly; }
+@test "a cache that is full" { survives cache_full; }
+@test "a flipped bit in every kind of file of the cache" { survives cache_flips; }
+@test "eight processes on one cache" { survives eight_processes; }
+@test "a record on a full disk" { survives json_full_disk; }
+@test "a kernel that hangs on the GPU" { survives hang; }
+@test "an illegal address on the GPU" { survives illegal_address; }
+@test "a misaligned access on the GPU" { survives misaligned; }
+@test "a trap on the GPU" { survives trap; }
+@test "a problem that the GPU's memory does not hold" { survives no_memory; }
+@test "a GPU that is busy with another process: noisy" { survives busy_gpu; }
