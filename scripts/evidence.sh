@@ -4,13 +4,14 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/evidence.sh PART... [--out DIR] [--dry-run]
+usage: scripts/evidence.sh PART... [--out DIR] [--budget N] [--dry-run]
 Parts:
   first      the first two rungs on the canonical problem: records, their ratio, wall time of a run, cold compile
   ladder     every rung against the one below it, and the libraries, on three problems
   sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize)
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
+             (--budget N candidates each, default 48)
   grid       every point of the WMMA tile grids passes or is infeasible (scripts/tile_grid.sh)
 Writes to evidence/<gpu>/ (default) or DIR. Needs a GPU: exit 4 without one. FA_BENCH names the binary (default ./fa_bench).
 EOF
@@ -18,11 +19,12 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bench=${FA_BENCH:-./fa_bench}
-parts=() out='' dry_run=0
+parts=() out='' dry_run=0 budget=48
 while [[ $# -gt 0 ]]; do
     case $1 in
         first | ladder | sanitize | gate | sweep | grid) parts+=("$1") ;;
         --out) [[ $# -ge 2 ]] || { echo "evidence.sh: --out needs a folder" >&2; exit 2; }; out=$2; shift ;;
+        --budget) [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || { echo "evidence.sh: --budget takes a whole number from 1" >&2; exit 2; }; budget=$2; shift ;;
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
         *) echo "evidence.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
@@ -71,21 +73,35 @@ part_first() {
         >"$out/first/summary.json"
 }
 
+# The tile a sweep found best for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
+best_tile() { # KERNEL B H S D
+    jq -r --arg k "$1" --arg p "|$2,$3,$3,$4,$4,$5,full|fp32" '[.[] | select(.group | contains($p))][0].kernels[$k].knobs // empty' "$out/leaderboard.json" 2>/dev/null || true
+}
+
+# One step of the ladder: a kernel at its own best tile against another at its own. A step that fails is said and left out.
+step() { # FOLDER KERNEL OTHER B H S D
+    local mine=() other_tile options=(--kernel "$2" --batch "$4" --heads "$5" --seq "$6" --dim "$7" --seeds 1 --timing graph)
+    read -ra mine <<<"$(best_tile "$2" "$4" "$5" "$6" "$7" | sed -E 's/(^|,)([a-z]+)=/ --\2 /g')"
+    options+=("${mine[@]}")
+    if [[ -n $3 ]]; then
+        other_tile=$(best_tile "$3" "$4" "$5" "$6" "$7")
+        options+=(--vs "$3${other_tile:+:$other_tile}")
+    fi
+    run "ladder/$1/$2.json" "${options[@]}" || echo "evidence.sh: $2 failed"
+}
+
 part_ladder() {
     local previous kernel problem name
     for problem in "2,8,512,64" "4,16,1024,64" "4,16,4096,128"; do
         IFS=, read -r b h s d <<<"$problem"
         name=${b}x${h}x${s}x${d} previous=
         for kernel in "${rungs[@]}"; do
-            if [[ -n $previous ]]; then
-                run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --timing graph --vs "$previous"
-            else
-                run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --timing graph
-            fi
+            step "$name" "$kernel" "$previous" "$b" "$h" "$s" "$d"
             previous=$kernel
         done
+        # The libraries against the highest rung.
         for kernel in $("$bench" --list-kernels --json - | jq -r '.[] | select(.kind == "library") | .name'); do
-            run "ladder/$name/$kernel.json" --kernel "$kernel" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --timing graph
+            step "$name" "$kernel" "$previous" "$b" "$h" "$s" "$d"
         done
     done
     [[ $dry_run -eq 1 ]] && return
@@ -130,8 +146,8 @@ part_sweep() {
         echo "evo_sweep.sh --kernel $kernel"
         [[ $dry_run -eq 1 ]] && continue
         start=$EPOCHREALTIME
-        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget 48 --out "$out" 2>&1 | tail -n 3
-        awk -v a="$start" -v b="$EPOCHREALTIME" -v k="$kernel" 'BEGIN {printf "%s: 48 candidates in %.1f s, %.2f per second\n", k, b - a, 48 / (b - a)}' |
+        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "$budget" --out "$out" 2>&1 | tail -n 3
+        awk -v a="$start" -v b="$EPOCHREALTIME" -v k="$kernel" -v n="$budget" 'BEGIN {printf "%s: %d candidates in %.1f s, %.2f per second\n", k, n, b - a, n / (b - a)}' |
             tee -a "$out/sweep_rate.txt"
     done
 }
