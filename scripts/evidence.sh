@@ -113,10 +113,14 @@ part_ladder() {
 
 # What scripts/ci_gate.sh holds the rungs to: the ratio over the lowest rung, the product of the ladder's steps up to there.
 gate_baseline() {
-    jq --args '($ARGS.positional[0]) as $base | map(select(.problem == "2,8,512,64")) as $rows |
+    local kernel tiles
+    tiles=$(for kernel in "${rungs[@]}"; do jq -n --arg k "$kernel" --arg t "$(best_tile "$kernel" 2 8 512 64)" '{($k): $t}'; done | jq -sc add)
+    jq --argjson tiles "$tiles" --args 'def options: if . == "" then "" else split(",") | map(" --" + sub("="; " ")) | add end;
+        $ARGS.positional[0] as $base | map(select(.problem == "2,8,512,64")) as $rows |
         reduce $ARGS.positional[1:][] as $kernel ({over: {($base): 1}, rows: []}; ([$rows[] | select(.kernel == $kernel and .ratio != null)][0]) as $row |
             if $row and .over[$row.vs] then .over[$kernel] = .over[$row.vs] * $row.ratio |
-                .rows += [{kernel: $kernel, vs: $base, args: "--timing graph", ratio: .over[$kernel]}] else . end) | .rows' \
+                .rows += [{kernel: $kernel, vs: ($base + (if $tiles[$base] == "" then "" else ":" + $tiles[$base] end)),
+                    args: ("--timing graph" + ($tiles[$kernel] | options)), ratio: .over[$kernel]}] else . end) | .rows' \
         "${rungs[@]}" <"$out/ladder.json" >"$out/gate_baseline.json"
 }
 
