@@ -65,7 +65,7 @@ replace() { # NAME TABLE
         !skip {print}'
 }
 
-new=$(replace kernels "$(kernels_table)" <README.md | replace ladder "$(ladder_table)" | replace peers "$(peers_table)")
+new=$(replace kernels "$(kernels_table)" <README.md | replace ladder "$(ladder_table)" | replace peers "$(peers_table)" | replace robustness "$(scripts/robustness_table.sh)")
 
 if [[ $check -eq 1 ]]; then
     diff <(printf '%s\n' "$new") README.md || { echo "README.md: tables are not current: run scripts/readme_tables.sh" >&2; exit 1; }
