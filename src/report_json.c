@@ -295,7 +295,8 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_opti
     struct tm utc;
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     cJSON_AddStringToObject(provenance, "time", when);
-    char *command = fa_format("%s", argv[0]);
+    const char *slash = strrchr(argv[0], '/'); /* where the binary lay on this machine is nobody's business */
+    char *command = fa_format("%s", slash != NULL ? slash + 1 : argv[0]);
     for (int i = 1; i < argc; i++) {
         char *longer = fa_format("%s %s", command, argv[i]);
         free(command);
