@@ -1,5 +1,6 @@
 /* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences, named barriers.
- * PTX ISA 9.0: sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Instructions", "setmaxnreg".
+ * PTX ISA 9.0: sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Instructions",
+ * "setmaxnreg".
  * Shared-memory operands are 32-bit addresses in the shared window (fa_smem_addr). */
 #ifndef FA_HOPPER_CUH
 #define FA_HOPPER_CUH
@@ -62,8 +63,8 @@ __device__ __forceinline__ bool fa_mbar_try_wait(fa_u32 bar, fa_u32 parity)
     return done != 0;
 }
 
-/* A wait that fails this often is a lost signal: it gives up and something wrong is computed, instead of a hang. (A trap
- * here makes ptxas ignore setmaxnreg; a loop without a bound makes it keep descriptors in vector registers.) */
+/* A wait that fails this often is a lost signal: it gives up and something wrong is computed, instead of a hang. (A
+ * trap here makes ptxas ignore setmaxnreg; a loop without a bound makes it keep descriptors in vector registers.) */
 #ifndef FA_SPIN_LIMIT
 #define FA_SPIN_LIMIT (1 << 24)
 #endif
@@ -81,59 +82,19 @@ __device__ __forceinline__ void fa_tma_prefetch_map(const fa_tensor_map *map)
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-__device__ __forceinline__ void fa_tma_load(fa_u32 to, const fa_tensor_map *map, fa_u32 bar, int c0, int c1, int c2, int c3)
+__device__ __forceinline__ void fa_tma_load(fa_u32 to, const fa_tensor_map *map, fa_u32 bar, int c0, int c1, int c2,
+                                            int c3)
 {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
-                 ::"r"(to), "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                 "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                  : "memory");
-}
-
-__device__ __forceinline__ void fa_tma_store(const fa_tensor_map *map, fa_u32 from, int c0, int c1, int c2, int c3)
-{
-    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
-                 ::"l"(map), "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
-                 : "memory");
-}
-
-__device__ __forceinline__ void fa_tma_store_commit()
-{
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-
-/* The committed stores have read their shared memory. */
-__device__ __forceinline__ void fa_tma_store_wait_read()
-{
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-
-/* cp.async: 16 bytes to shared memory, zeros past src_bytes (0 or 16). */
-__device__ __forceinline__ void fa_copy_16(fa_u32 to, const void *from_g, int src_bytes)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from_g), "r"(src_bytes) : "memory");
-}
-
-__device__ __forceinline__ void fa_copy_commit()
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* All but the last PENDING groups of this thread have landed. */
-template <int PENDING>
-__device__ __forceinline__ void fa_copy_wait()
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fa_fence_async_proxy()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-__device__ __forceinline__ void fa_stmatrix_x4(fa_u32 to, fa_u32 a, fa_u32 b, fa_u32 c, fa_u32 d)
-{
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d)
-                 : "memory");
 }
 
 __device__ __forceinline__ void fa_ldmatrix_x4(fa_u32 from, fa_u32 *r)
@@ -146,13 +107,17 @@ __device__ __forceinline__ void fa_ldmatrix_x4(fa_u32 from, fa_u32 *r)
 
 __device__ __forceinline__ void fa_ldmatrix_x2(fa_u32 from, fa_u32 *r)
 {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(from) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(from)
+                 : "memory");
 }
 
 /* d[16, 8] += a[16, 16] b[16, 8]: one warp, synchronous. d as 4 elements of fa_wgmma's accumulator. */
 __device__ __forceinline__ void fa_mma_m16n8k16(float *d, const fa_u32 *a, const fa_u32 *b)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, "
+                 "%1, %2, %3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
@@ -229,7 +194,7 @@ __device__ __forceinline__ void fa_wgmma_settle(float (&r)[COUNT])
 }
 
 /* Shared-memory descriptor of a 128-byte-swizzled tile whose 8-row groups are 1024 bytes apart. Its low word is a sum:
- * fa_wgmma_start(address) + bytes / 16 to move on + fa_wgmma_leading(bytes between 64-column groups, N-major matrices only). */
+ * fa_wgmma_start(address) + bytes / 16 to move on + fa_wgmma_leading(bytes between 64-column groups, N-major only). */
 __device__ __forceinline__ fa_u64 fa_wgmma_desc(fa_u32 low)
 {
     return (static_cast<fa_u64>((1u << 30) | (1024 >> 4)) << 32) | low;
@@ -263,8 +228,9 @@ __device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes)
 #define FA_T8_14 FA_T8_13 ",%112,%113,%114,%115,%116,%117,%118,%119"
 #define FA_T8_15 FA_T8_14 ",%120,%121,%122,%123,%124,%125,%126,%127"
 #define FA_T8_3H FA_T8_3 ",%32,%33,%34,%35"
-#define FA_R8(i)                                                                                                     \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define FA_R8(i)                                                                                                       \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]),        \
+        "+f"(d[i + 7])
 #define FA_R8_0 FA_R8(0)
 #define FA_R8_1 FA_R8_0, FA_R8(8)
 #define FA_R8_2 FA_R8_1, FA_R8(16)
@@ -284,40 +250,31 @@ __device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes)
 #define FA_R8_15 FA_R8_14, FA_R8(120)
 
 /* D[64, N] (+)= A[64, 16] B[16, N]. ss: A, B in shared memory, both K-major (B as [N, K]).
- * rs: A in registers, B N-major in shared memory ([K, N], "transposed"). rk: A in registers, B K-major.
+ * rs: A in registers, B N-major in shared memory ([K, N], "transposed").
  * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. accumulate 0: D = A B. */
 template <int N>
 struct fa_wgmma;
 
-#define FA_WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                           \
-    template <>                                                                                                          \
-    struct fa_wgmma<N> {                                                                                                 \
-        template <int ACCUMULATE>                                                                                        \
-        static __device__ __forceinline__ void ss(float (&d)[N / 2], fa_u64 a, fa_u64 b)                                 \
-        {                                                                                                                \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                           \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, " S0 ", " S1           \
-                         ", p, 1, 1, 0, 0;\n\t}"                                                                         \
-                         : FA_R8_##G                                                                                     \
-                         : "l"(a), "l"(b), "n"(ACCUMULATE));                                                             \
-        }                                                                                                                \
-        template <int ACCUMULATE>                                                                                        \
-        static __device__ __forceinline__ void rk(float (&d)[N / 2], const fa_u32 *a, fa_u64 b)                          \
-        {                                                                                                                \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                           \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, {" S0 ", " S1          \
-                         ", " S2 ", " S3 "}, " S4 ", p, 1, 1, 0;\n\t}"                                                   \
-                         : FA_R8_##G                                                                                     \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ACCUMULATE));                         \
-        }                                                                                                                \
-        static __device__ __forceinline__ void rs(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)          \
-        {                                                                                                                \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                           \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, {" S0 ", " S1          \
-                         ", " S2 ", " S3 "}, " S4 ", p, 1, 1, 1;\n\t}"                                                   \
-                         : FA_R8_##G                                                                                     \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                         \
-        }                                                                                                                \
+#define FA_WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                         \
+    template <>                                                                                                        \
+    struct fa_wgmma<N> {                                                                                               \
+        template <int ACCUMULATE>                                                                                      \
+        static __device__ __forceinline__ void ss(float (&d)[N / 2], fa_u64 a, fa_u64 b)                               \
+        {                                                                                                              \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                         \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, " S0 ", " S1         \
+                                                                                              ", p, 1, 1, 0, 0;\n\t}"  \
+                         : FA_R8_##G                                                                                   \
+                         : "l"(a), "l"(b), "n"(ACCUMULATE));                                                           \
+        }                                                                                                              \
+        static __device__ __forceinline__ void rs(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)        \
+        {                                                                                                              \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                         \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                          \
+                         "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, 1;\n\t}"                               \
+                         : FA_R8_##G                                                                                   \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                       \
+        }                                                                                                              \
     };
 
 FA_WGMMA(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")

@@ -1,12 +1,13 @@
 /* wgmma: Hopper attention, one producer warpgroup that feeds TMA loads to warpgroups that compute.
  *
- * Idea: K and V tiles stream through a ring of mbarrier-guarded buffers. Each consumer warpgroup keeps S, P and O of its
- *   64 rows in registers. It issues the next Q K^T together with the P V of before, also over the border of two tiles of
- *   queries, and computes a softmax while they run; the warpgroups take turns at issuing, so that one's exponentials run
- *   under the other's products. Blocks are persistent and take tiles from a counter, longest first when causal.
+ * Idea: K and V tiles stream through a ring of mbarrier-guarded buffers. Each consumer warpgroup keeps S, P and O of
+ *   its 64 rows in registers. It issues the next Q K^T together with the P V of before, also over the border of two
+ *   tiles of queries, and computes a softmax while they run; the warpgroups take turns at issuing, so that one's
+ *   exponentials run under the other's products. Blocks are persistent and take tiles from a counter, longest first
+ *   when causal.
  * Predecessor: mma.
- * Knobs: m = 64 * warps / 4; n keys per tile; warps 4, 8, 12, 16 compute (one more warpgroup loads); stages of the ring.
- * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, a block of ones, barriers.
+ * Knobs: m = 64 * warps / 4; n keys per tile; warps 4, 8, 12, 16 compute (4 more load); stages of the ring.
+ * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, padded to a multiple of 64. */
 #include "wgmma_parts.cuh"
 
@@ -25,8 +26,9 @@ static_assert(FA_M == 64 * consumers, "m must be 16 * warps: 64 rows per warpgro
 static_assert(FA_STAGES >= 1, "stages: at least 1");
 static_assert(FA_SPLITS <= 1, "wgmma does not split keys over blocks");
 
-FA_KERNEL_INFO(.threads = threads, .smem_dynamic_bytes = smem_bytes, .grid = FA_GRID_PERSISTENT, .blocks_per_sm = resident,
-               .workspace_bytes_fixed = 8, .tma_q_rows = 64, .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_cols = 64);
+FA_KERNEL_INFO(.threads = threads, .smem_dynamic_bytes = smem_bytes, .grid = FA_GRID_PERSISTENT,
+               .blocks_per_sm = resident, .workspace_bytes_fixed = 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
+               .tma_v_rows = FA_N, .tma_cols = 64);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int producer_registers = consumers <= 2 ? 40 : 32;
@@ -89,8 +91,8 @@ __device__ __forceinline__ void return_tickets(const fa_params &p)
     }
 }
 
-__device__ __forceinline__ void load_tile(const fa_tensor_map *map, fa_u32 ring, fa_u32 full, fa_u32 empty, place &to, int row,
-                                          int head, int batch)
+__device__ __forceinline__ void load_tile(const fa_tensor_map *map, fa_u32 ring, fa_u32 full, fa_u32 empty, place &to,
+                                          int row, int head, int batch)
 {
     const fa_u32 bar = full + 8 * to.slot;
     fa_mbar_wait(empty + 8 * to.slot, to.phase ^ 1);
@@ -114,7 +116,8 @@ __device__ __forceinline__ void produce(const fa_params &p, const layout &at, in
             fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
             tile_s[tile_slot(w, q_to.slot, q_to.phase)] = make_int4(tile.row0, tile.kv_tiles, tile.head, tile.batch);
             fa_mbar_arrive_expect(at.q_full + 8 * slot, fa_q_part_bytes);
-            fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w, tile.head, tile.batch);
+            fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w,
+                          tile.head, tile.batch);
         }
         advance<q_stages>(q_to);
         for (; row > 0; row -= FA_N) {
@@ -190,8 +193,8 @@ __device__ __forceinline__ void pass_over(const layout &at, places &now, int war
     }
 }
 
-/* A warpgroup's part of a block's tile: 64 rows from `row` on, which see the key tiles n, n - 1, ..., 0; the `hidden` above
- * those no row sees. row < 0: no more tiles. */
+/* A warpgroup's part of a block's tile: 64 rows from `row` on, which see the key tiles n, n - 1, ..., 0; the `hidden`
+ * above those no row sees. row < 0: no more tiles. */
 typedef struct part {
     int row, n, hidden;
 } part;
@@ -229,8 +232,8 @@ __device__ __forceinline__ void clear(float (&o)[fa_o_regs])
 }
 
 /* Softmax of a part's first key tile, with its exact maxima. */
-__device__ __forceinline__ void first_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, const part &now, int thread,
-                                              float scale_log2)
+__device__ __forceinline__ void first_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, const part &now,
+                                              int thread, float scale_log2)
 {
     rows = {{fa_no_key, fa_no_key}, {0.0f, 0.0f}};
     fa_mask_tile(p, s, now.n, now.row, thread);
@@ -238,7 +241,8 @@ __device__ __forceinline__ void first_softmax(const fa_params &p, float (&s)[FA_
     fa_exponentials(s, rows, scale_log2);
 }
 
-__device__ __forceinline__ void consume(const fa_params &p, const layout &at, const int4 *tile_s, int warpgroup, int thread)
+__device__ __forceinline__ void consume(const fa_params &p, const layout &at, const int4 *tile_s, int warpgroup,
+                                        int thread)
 {
     const int lane = thread % 32;
     const float scale_log2 = p.scale * 1.44269504f;

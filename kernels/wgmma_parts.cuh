@@ -28,18 +28,9 @@ constexpr int fa_o_columns = fa_dim_pad + (FA_SUM_BY_MMA ? 8 : 0);
 constexpr int fa_o_regs = fa_o_columns / 2;
 constexpr int fa_ones_bytes = FA_SUM_BY_MMA ? 16 * fa_box_row_bytes : 0;
 
-/* P may grow to 2^fa_rescale_log2 before its reference follows: far inside FP16. P in FP32 is exact up to 2^fa_overflow_log2. */
+/* P may grow to 2^fa_rescale_log2 before its reference follows: far inside FP16. In FP32 it is finite up to
+ * 2^fa_overflow_log2. */
 constexpr int fa_rescale_log2 = 8, fa_overflow_log2 = 100;
-
-#ifndef FA_SECTION_MB
-#define FA_SECTION_MB 8
-#endif
-#ifndef FA_SECTION_WAVES
-#define FA_SECTION_WAVES 4
-#endif
-#ifndef FA_SECTION_LONG_MB
-#define FA_SECTION_LONG_MB 1
-#endif
 
 /* A block's unit of work. */
 typedef struct fa_tile {
@@ -69,17 +60,19 @@ __device__ __forceinline__ fa_tile fa_tile_at(const fa_params &p, int block_m, i
     return tile;
 }
 
-/* Heads whose causal tiles are handed out together, longest first: few, so that L2 holds their K and V, but for long
- * sequences enough that the short tiles at the end even out the load (there K and V stream anyway). */
+/* Heads whose causal tiles are handed out together, longest first: few, so that L2 holds their K and V; but where a
+ * head is large, enough for some waves of blocks, or the last section ends unevenly (K and V stream from memory then,
+ * slowly enough). Sections of equal size. */
 __device__ __forceinline__ int fa_section_heads(const fa_params &p)
 {
-    const int head_bytes = 4 * FA_DIM * p.seq_kv;
-    int heads = max(1, (FA_SECTION_MB << 20) / head_bytes);
-    if (head_bytes >= FA_SECTION_LONG_MB << 20)
-        heads = max(heads, (FA_SECTION_WAVES * p.sm_count + p.tiles_m - 1) / p.tiles_m);
-    heads = min(heads * (p.heads / p.kv_heads), p.heads * p.batch);
-    const int sections = (p.heads * p.batch + heads - 1) / heads;
-    return (p.heads * p.batch + sections - 1) / sections;
+    constexpr int l2_bytes = 8 << 20, large_bytes = 1 << 20, waves = 4;
+    const int head_bytes = 4 * FA_DIM * p.seq_kv, all = p.heads * p.batch;
+    int heads = max(1, l2_bytes / head_bytes);
+    if (head_bytes >= large_bytes)
+        heads = max(heads, (waves * p.sm_count + p.tiles_m - 1) / p.tiles_m);
+    heads = min(heads * (p.heads / p.kv_heads), all);
+    const int sections = (all + heads - 1) / heads;
+    return (all + sections - 1) / sections;
 }
 
 /* Tiles that run at the same time share K and V in L2. */
@@ -101,8 +94,8 @@ __device__ __forceinline__ fa_tile fa_tile_of(const fa_params &p, int index, int
 }
 
 /* [rows, dim] from `row` on, as fa_boxes boxes of 64 columns. */
-__device__ __forceinline__ void fa_load_boxes(fa_u32 to, const fa_tensor_map *map, fa_u32 bar, int rows, int row, int head,
-                                              int batch)
+__device__ __forceinline__ void fa_load_boxes(fa_u32 to, const fa_tensor_map *map, fa_u32 bar, int rows, int row,
+                                              int head, int batch)
 {
 #pragma unroll
     for (int box = 0; box < fa_boxes; ++box)
@@ -257,7 +250,9 @@ __device__ __forceinline__ void fa_recompute_s(float (&s)[FA_N / 2], fa_u32 q_s,
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {
             fa_u32 b[2];
-            fa_ldmatrix_x2(k_s + (box * FA_N + 8 * j + lane % 8) * fa_box_row_bytes + ((chunk + lane / 8 % 2) ^ (lane % 8)) * 16, b);
+            fa_ldmatrix_x2(k_s + (box * FA_N + 8 * j + lane % 8) * fa_box_row_bytes +
+                               ((chunk + lane / 8 % 2) ^ (lane % 8)) * 16,
+                           b);
             fa_mma_m16n8k16(&s[4 * j], a, b);
         }
     }
@@ -274,10 +269,11 @@ __device__ __forceinline__ void fa_first_max(const float (&s)[FA_N / 2], fa_rows
 }
 
 /* Softmax of one tile: s (masked here) becomes P. The exponentials do not wait for the tile's maxima: they use the
- * reference of the tiles before. Only if some P of the warp came out above 2^fa_rescale_log2 the reference is raised and P,
- * the sums and, by the caller, O are scaled with `by`: then it returns true. Should P have overflowed, S is computed anew. */
-__device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, float (&by)[2], int n, int row,
-                                           int thread, float scale_log2, fa_u32 q_s, fa_u32 k_s)
+ * reference of the tiles before. Only if some P of the warp came out above 2^fa_rescale_log2 the reference is raised
+ * and P, the sums and, by the caller, O are scaled with `by`: then it returns true. Should P have overflowed, S is
+ * computed anew. */
+__device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, float (&by)[2],
+                                           int n, int row, int thread, float scale_log2, fa_u32 q_s, fa_u32 k_s)
 {
     fa_mask_tile(p, s, n, row, thread);
     const float before[2] = {rows.sum[0], rows.sum[1]};
@@ -320,7 +316,7 @@ __device__ __forceinline__ void fa_scale_o(float (&o)[fa_o_regs], const float (&
         o[i] *= by[(i / 2) % 2];
 }
 
-/* Four words per lane, w[j] = word of column group j: afterwards lane t of each quad holds the four words of group t. */
+/* Four words per lane, w[j] = word of column group j: afterwards lane t of a quad holds the four words of group t. */
 __device__ __forceinline__ uint4 fa_quad_transpose(const fa_u32 (&w)[4], int lane)
 {
     const bool odd = lane & 1, high = lane & 2;
@@ -350,7 +346,8 @@ __device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[
             fa_u32 w[4];
 #pragma unroll
             for (int j = 0; j < 4; ++j)
-                w[j] = fa_pack_half2(o[16 * group + 4 * j + 2 * h] * inverse, o[16 * group + 4 * j + 2 * h + 1] * inverse);
+                w[j] =
+                    fa_pack_half2(o[16 * group + 4 * j + 2 * h] * inverse, o[16 * group + 4 * j + 2 * h + 1] * inverse);
             const uint4 out = fa_quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;
             if (query < p.seq_q && column < FA_DIM)

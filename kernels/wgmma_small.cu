@@ -1,11 +1,11 @@
 /* wgmma_small: the wgmma kernel for grids too small to fill the device.
  *
- * Idea: a block owns 64 query rows and splits their keys over its warpgroups; warpgroup w takes the tiles w, w + count, ...
- *   Each warpgroup loads for itself, by TMA, its copy of Q and its K and V tiles, and needs no other until the end, when
- *   the partial (max, sum, O) meet in shared memory. No scheduler, no producer: nothing on the critical path but the work.
+ * Idea: a block owns 64 query rows and splits their keys over its warpgroups; warpgroup w takes the tiles w, w + count,
+ *   and so on. Each warpgroup loads for itself, by TMA, its copy of Q and its K and V tiles, and needs no other until
+ *   the end, when the partial (max, sum, O) meet in shared memory. No scheduler, no producer.
  * Predecessor: wgmma.
  * Knobs: m = 64; n keys per tile; warps 4, 8, 12, 16 = 4 per warpgroup; stages: tiles in flight per warpgroup.
- * Shared memory, per warpgroup: Q [boxes][64][64], K [stages][boxes][n][64], V likewise; then reused for O [64][dim + 8] fp32.
+ * Shared memory, per warpgroup: Q [boxes][64][64], K [stages][boxes][n][64], V likewise; then O [64][dim + 8] fp32.
  * Limits: as wgmma. */
 #include "wgmma_parts.cuh"
 
@@ -17,7 +17,8 @@ constexpr int partial_bytes = (64 * partial_stride * 4 + 1023) / 1024 * 1024;
 constexpr int group_bytes = load_bytes > partial_bytes ? load_bytes : partial_bytes;
 constexpr int smem_bytes = 1024 + groups * group_bytes + fa_ones_bytes;
 
-static_assert(FA_WARPS % 4 == 0 && groups >= 1 && groups <= 4, "warps: 4, 8, 12 or 16 (warpgroups that share the keys)");
+static_assert(FA_WARPS % 4 == 0 && groups >= 1 && groups <= 4,
+              "warps: 4, 8, 12 or 16 (warpgroups that share the keys)");
 static_assert(FA_M == 64, "m must be 64");
 static_assert(FA_STAGES >= 1 && FA_STAGES <= 4, "stages: 1 to 4");
 static_assert(FA_SPLITS <= 1, "wgmma_small does not split keys over blocks");
@@ -31,7 +32,8 @@ typedef struct layout {
 } layout;
 
 /* Loads tile n into its slot; with Q for the first. */
-__device__ __forceinline__ void load_k(const fa_params &p, const layout &at, const fa_tile &tile, int n, int slot, bool with_q)
+__device__ __forceinline__ void load_k(const fa_params &p, const layout &at, const fa_tile &tile, int n, int slot,
+                                       bool with_q)
 {
     const fa_u32 bar = at.k_full + 8 * slot;
     fa_mbar_arrive_expect(bar, fa_kv_tile_bytes + (with_q ? fa_q_part_bytes : 0));
@@ -48,8 +50,8 @@ __device__ __forceinline__ void load_v(const fa_params &p, const layout &at, con
 }
 
 /* The warpgroup's keys: o and rows afterwards hold its part. */
-__device__ __forceinline__ void attend(const fa_params &p, const layout &at, const fa_tile &tile, float (&o)[fa_o_regs], fa_rows &rows,
-                                       int group, int thread)
+__device__ __forceinline__ void attend(const fa_params &p, const layout &at, const fa_tile &tile, float (&o)[fa_o_regs],
+                                       fa_rows &rows, int group, int thread)
 {
     const float scale_log2 = p.scale * 1.44269504f;
     int slot = 0;
@@ -97,7 +99,8 @@ __device__ __forceinline__ void attend(const fa_params &p, const layout &at, con
 }
 
 /* This warpgroup's part to shared memory: rows of O, and per row (max, sum). */
-__device__ __forceinline__ void put_part(const float (&o)[fa_o_regs], const fa_rows &rows, float *part_s, float2 *row_s, int thread)
+__device__ __forceinline__ void put_part(const float (&o)[fa_o_regs], const fa_rows &rows, float *part_s, float2 *row_s,
+                                         int thread)
 {
     const int lane = thread % 32;
 #pragma unroll
@@ -131,7 +134,8 @@ __device__ __forceinline__ void merge_parts(const fa_params &p, const fa_tile &t
 #pragma unroll
         for (int w = 0; w < groups; ++w) {
             const float weight = fa_exp2(row_s[w][row].x - top);
-            const float4 *part = reinterpret_cast<const float4 *>(base_s + w * group_bytes) + (row * partial_stride + chunk * 8) / 4;
+            const float4 *part =
+                reinterpret_cast<const float4 *>(base_s + w * group_bytes) + (row * partial_stride + chunk * 8) / 4;
             const float4 a = part[0], b = part[1];
             const float in[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
             sum += weight * row_s[w][row].y;
@@ -141,9 +145,9 @@ __device__ __forceinline__ void merge_parts(const fa_params &p, const fa_tile &t
         }
         const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
         if (tile.row0 + row < p.seq_q)
-            *reinterpret_cast<uint4 *>(o_g + (tile.row0 + row) * p.o_stride_s + chunk * 8) =
-                make_uint4(fa_pack_half2(out[0] * inverse, out[1] * inverse), fa_pack_half2(out[2] * inverse, out[3] * inverse),
-                           fa_pack_half2(out[4] * inverse, out[5] * inverse), fa_pack_half2(out[6] * inverse, out[7] * inverse));
+            *reinterpret_cast<uint4 *>(o_g + (tile.row0 + row) * p.o_stride_s + chunk * 8) = make_uint4(
+                fa_pack_half2(out[0] * inverse, out[1] * inverse), fa_pack_half2(out[2] * inverse, out[3] * inverse),
+                fa_pack_half2(out[4] * inverse, out[5] * inverse), fa_pack_half2(out[6] * inverse, out[7] * inverse));
     }
 }
 
