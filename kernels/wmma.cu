@@ -6,7 +6,8 @@
  * Shared memory: STAGES x {K, V} [N][DIM], Q [M][DIM], per warp and row group 16 x N/KEY_GROUPS scores, overlaid by the
  *   weights; all of it used again for the parts of the output.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
-#define FA_CHUNK_KEYS 64 /* scores of the next chunk are computed while one is softened */
+/* Scores of the next chunk are computed while one is softened; with several key groups scratch is dear. */
+#define FA_CHUNK_KEYS (KEY_GROUPS > 1 ? 32 : 64)
 #include "wmma_tile.cuh"
 
 static_assert(FA_SPLITS == 1, "wmma: SPLITS must be 1");

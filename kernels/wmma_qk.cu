@@ -13,7 +13,7 @@ static_assert(FA_STAGES == 1 || FA_STAGES == 2, "wmma_qk: STAGES must be 1 or 2"
 static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "wmma_qk: VEC must be 1, 2, 4 or 8");
 static_assert(FA_N % (16 * KEY_GROUPS) == 0, "wmma_qk: too many WARPS, each needs a 16x16 block of the M x N scores");
 
-/* For P V: a lane has 8 dimensions of every other row, so that a weight read meets 8 values; lanes left over share the keys. */
+/* For P V: a lane has 8 dimensions of every second row, so that a weight read meets 8 values; lanes left over share the keys. */
 constexpr int DIM_LANES = FA_DIM <= 16 ? 2 : FA_DIM <= 32 ? 4 : FA_DIM <= 64 ? 8 : 16;
 constexpr int ROW_SPLIT = 2;
 constexpr int LANE_KEY_GROUPS = FA_WARP_SIZE / (ROW_SPLIT * DIM_LANES), LANE_ROWS = 16 / ROW_SPLIT;
@@ -82,18 +82,19 @@ __device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], c
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++)
                 fa_read_floats(v_r[i][c], v_s + (key + i) * FA_DIM + min(lane_col(c, lane), FA_DIM - 8));
+        float p_r[LANE_ROWS][4];
 #pragma unroll
-        for (int r = 0; r < LANE_ROWS; r++) {
-            float p_r[4];
-            fa_read_floats(p_r, weight_s + lane_row(r, lane) * SCORE_STRIDE + key);
+        for (int r = 0; r < LANE_ROWS; r++)
+            fa_read_floats(p_r[r], weight_s + lane_row(r, lane) * SCORE_STRIDE + key);
 #pragma unroll
-            for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int c = 0; c < CHUNKS; c++)
+            for (int c = 0; c < CHUNKS; c++)
 #pragma unroll
-                    for (int x = 0; x < 8; x++)
-                        o_r[r][c][x] += p_r[i] * v_r[i][c][x];
-        }
+                for (int x = 0; x < 8; x++)
+#pragma unroll
+                    for (int r = 0; r < LANE_ROWS; r++)
+                        o_r[r][c][x] += p_r[r][i] * v_r[i][c][x];
     }
 }
 
