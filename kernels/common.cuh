@@ -69,10 +69,18 @@ template <int TILE_M> __device__ __forceinline__ fa_unit fa_unit_of_block(const 
 
 /* VEC halves as one register value. */
 template <int VEC> struct fa_vec_type;
-template <> struct fa_vec_type<1> { using type = unsigned short; };
-template <> struct fa_vec_type<2> { using type = unsigned; };
-template <> struct fa_vec_type<4> { using type = uint2; };
-template <> struct fa_vec_type<8> { using type = uint4; };
+template <> struct fa_vec_type<1> {
+    using type = unsigned short;
+};
+template <> struct fa_vec_type<2> {
+    using type = unsigned;
+};
+template <> struct fa_vec_type<4> {
+    using type = uint2;
+};
+template <> struct fa_vec_type<8> {
+    using type = uint4;
+};
 template <int VEC> using fa_vec = typename fa_vec_type<VEC>::type;
 
 /* Whether every row of a tensor starts where VEC halves can be read at once: pointer and strides (elements). */
@@ -87,7 +95,8 @@ __device__ __forceinline__ bool fa_rows_aligned(const void *base_g, fa_i64 strid
 
 /* Order in which threads take the VEC-wide pieces of a ROWS x COLS tile: whole rows, neighbours in a row first. */
 template <int COLS, int VEC> struct fa_row_order {
-    static constexpr unsigned PER_ROW = COLS / VEC, PERIOD = PER_ROW, PERIOD_ROWS = 1; /* pieces, and the rows they are */
+    static constexpr unsigned PER_ROW = COLS / VEC;
+    static constexpr unsigned PERIOD = PER_ROW, PERIOD_ROWS = 1; /* so many pieces are so many whole rows */
     __device__ static int row(unsigned piece) { return piece / PER_ROW; }
     __device__ static int col(unsigned piece) { return piece % PER_ROW * VEC; }
 };
@@ -121,10 +130,12 @@ __device__ __forceinline__ void fa_load_pieces(unsigned thread, const __half *sr
 }
 
 template <int TILE_ROWS, int COLS, class PLACE>
-__device__ __forceinline__ void fa_load_rows(const __half *src_g, fa_i64 stride, int rows, bool aligned, const PLACE &place)
+__device__ __forceinline__ void fa_load_rows(const __half *src_g, fa_i64 stride, int rows, bool aligned,
+                                             const PLACE &place)
 {
     if (aligned)
-        fa_load_pieces<FA_VEC, TILE_ROWS, COLS, FA_THREADS, fa_row_order<COLS, FA_VEC>>(threadIdx.x, src_g, stride, rows, place);
+        fa_load_pieces<FA_VEC, TILE_ROWS, COLS, FA_THREADS, fa_row_order<COLS, FA_VEC>>(threadIdx.x, src_g, stride,
+                                                                                        rows, place);
     else
         fa_load_pieces<1, TILE_ROWS, COLS, FA_THREADS, fa_row_order<COLS, 1>>(threadIdx.x, src_g, stride, rows, place);
 }

@@ -1,7 +1,7 @@
 /* wmma: both products on tensor cores through WMMA m16n16k16.
  * Idea: weights return to shared memory as halves and meet V there; outputs stay in fragments for the whole loop. Their
- *   rows are rescaled by a fragment loaded from a tile that repeats a factor along each row (fragments of one type share
- *   one layout, whatever it is), and only when a maximum has grown by more than 2^8, which is rare.
+ *   rows are rescaled by a fragment loaded from a tile that repeats a factor along each row (fragments of one type
+ *   share one layout, whatever it is), and only when a maximum has grown by more than 2^8, which is rare.
  * Predecessor: wmma_qk. Knobs: M, N, WARPS, VEC, STAGES, SWIZZLE, ACC (maxreg).
  * Shared memory: STAGES x {K, V} [N][DIM], Q [M][DIM], per warp and row group 16 x N/KEY_GROUPS scores, overlaid by the
  *   weights; all of it used again for the parts of the output.
@@ -79,7 +79,8 @@ __device__ __forceinline__ void compute_scores(frag_scores &s_r, const fa_warp_r
                     wmma::mma_sync(s_r[i][j], rows.q_r[i][d], k_r, s_r[i][j]);
                 } else {
                     frag_rows q_r;
-                    wmma::load_matrix_sync(q_r, fa_tile_layout::block_at(q_s, rows.row_block[i], 0, d), fa_tile_layout::LDM);
+                    wmma::load_matrix_sync(q_r, fa_tile_layout::block_at(q_s, rows.row_block[i], 0, d),
+                                           fa_tile_layout::LDM);
                     wmma::mma_sync(s_r[i][j], q_r, k_r, s_r[i][j]);
                 }
             }
@@ -144,7 +145,8 @@ __device__ __forceinline__ void add_values(fa_warp_rows &rows, const acc_t *scra
         frag_rows p_r[WARP_ROW_GROUPS];
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++)
-            wmma::load_matrix_sync(p_r[i], reinterpret_cast<const __half *>(scratch_s + i * SCRATCH) + j * 16, SCORE_STRIDE);
+            wmma::load_matrix_sync(p_r[i], reinterpret_cast<const __half *>(scratch_s + i * SCRATCH) + j * 16,
+                                   SCORE_STRIDE);
 #pragma unroll
         for (int d = 0; d < DIM_BLOCKS; d++) {
             frag_values v_r;
@@ -158,9 +160,9 @@ __device__ __forceinline__ void add_values(fa_warp_rows &rows, const acc_t *scra
 }
 
 /* The warp's rows against its keys of one tile, which start at key `key0`. */
-__device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const fa_params &p, const fa_unit &unit, const __half *q_s,
-                                            const __half *k_s, const __half *v_s, acc_t *scratch_s, int key_block, int key0,
-                                            float scale, int lane)
+__device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const fa_params &p, const fa_unit &unit,
+                                            const __half *q_s, const __half *k_s, const __half *v_s, acc_t *scratch_s,
+                                            int key_block, int key0, float scale, int lane)
 {
     frag_scores next_r;
     compute_scores(next_r, rows, q_s, k_s, key_block, 0);
@@ -179,8 +181,9 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const fa_params 
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
             const int row0 = unit.row0 + rows.row_block[i] * 16;
-            soften(s_r[i], rows.state[i], rows.o_r[i], scratch_s + i * SCRATCH, fa_keys_of_row(p, row0 + lane / 2) - chunk_key0,
-                   fa_keys_of_row(p, row0) - chunk_key0 < CHUNK_KEYS, scale, lane);
+            soften(s_r[i], rows.state[i], rows.o_r[i], scratch_s + i * SCRATCH,
+                   fa_keys_of_row(p, row0 + lane / 2) - chunk_key0, fa_keys_of_row(p, row0) - chunk_key0 < CHUNK_KEYS,
+                   scale, lane);
         }
         __syncwarp();
         add_values(rows, scratch_s, v_s, key_block, chunk);
@@ -188,8 +191,8 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const fa_params 
 }
 
 /* Parts of all warps to shared memory, and from there to the output. */
-__device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, const fa_warp_rows &rows, unsigned char *smem,
-                                       int row_unit, int key_group, int lane)
+__device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, const fa_warp_rows &rows,
+                                       unsigned char *smem, int row_unit, int key_group, int lane)
 {
     acc_t *part_s = reinterpret_cast<acc_t *>(smem);
     float *stat_s = reinterpret_cast<float *>(part_s + KEY_GROUPS * FA_M * PARTS.stride);
@@ -207,12 +210,12 @@ __device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, 
                 stats.put(key_group, row0, rows.state[i], lane);
 #pragma unroll
             for (int d = block0; d < fa_min(block0 + PARTS.blocks, DIM_BLOCKS); d++)
-                wmma::store_matrix_sync(part_s + (key_group * FA_M + row0) * PARTS.stride + (d - block0) * 16, rows.o_r[i][d],
-                                        PARTS.stride, wmma::mem_row_major);
+                wmma::store_matrix_sync(part_s + (key_group * FA_M + row0) * PARTS.stride + (d - block0) * 16,
+                                        rows.o_r[i][d], PARTS.stride, wmma::mem_row_major);
         }
         __syncthreads();
-        fa_write_output<PARTS.stride>(p, unit, stats, part_s, block0 * 16, fa_min(PARTS.blocks, DIM_BLOCKS - block0) * 16,
-                                      aligned);
+        fa_write_output<PARTS.stride>(p, unit, stats, part_s, block0 * 16,
+                                      fa_min(PARTS.blocks, DIM_BLOCKS - block0) * 16, aligned);
     }
 }
 
@@ -222,10 +225,10 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
     const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
-    __half *tile_s = reinterpret_cast<__half *>(smem);                   /* K of each stage, then V of each stage */
+    __half *tile_s = reinterpret_cast<__half *>(smem); /* K of each stage, then V of each stage */
     __half *q_s = tile_s + FA_STAGES * TILE_BYTES;
-    acc_t *scratch_s = reinterpret_cast<acc_t *>(reinterpret_cast<unsigned char *>(q_s) + (Q_IN_REGISTERS ? 0 : Q_BYTES) +
-                                                 warp * SCRATCH_BYTES);
+    acc_t *scratch_s = reinterpret_cast<acc_t *>(reinterpret_cast<unsigned char *>(q_s) +
+                                                 (Q_IN_REGISTERS ? 0 : Q_BYTES) + warp * SCRATCH_BYTES);
     const fa_unit unit = fa_unit_of_block<FA_M>(p);
     const bool k_aligned = fa_rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
     const bool v_aligned = fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
@@ -235,13 +238,12 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     const unsigned group_thread = threadIdx.x % GROUP_THREADS;
     const auto load_keys = [&](int key0, int stage) {
         __half *k_s = tile_s + stage * (TILE_BYTES / 2), *v_s = k_s + FA_STAGES * (TILE_BYTES / 2);
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(group_thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0,
-                                               k_aligned, [=](int row, int col) {
-                                                   return k_s + fa_tile_layout::offset(group_row0 + row, col);
-                                               });
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(group_thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0,
-                                               v_aligned,
-                                               [=](int row, int col) { return v_s + fa_tile_layout::offset(group_row0 + row, col); });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
+            group_thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
+            [=](int row, int col) { return k_s + fa_tile_layout::offset(group_row0 + row, col); });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
+            group_thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
+            [=](int row, int col) { return v_s + fa_tile_layout::offset(group_row0 + row, col); });
         if constexpr (FA_STAGES == 2)
             cp_async_commit();
     };

@@ -1,9 +1,9 @@
 /* wmma_qk: Q K^T on tensor cores through WMMA m16n16k16, P V on CUDA cores.
- * Idea: a warp computes the scores of 16 rows as fragments, stores them in its own scratch in shared memory, and from there
- *   goes on as light does: lanes share a row's softmax, then the head dimension of V.
+ * Idea: a warp computes the scores of 16 rows as fragments, stores them in its own scratch in shared memory, and then
+ *   goes on as light does: lanes share the softmax of a row, then the head dimension of V.
  * Predecessor: light. Knobs: M, N, WARPS, VEC, STAGES, SWIZZLE (of Q and K), ACC (of Q K^T), (maxreg).
- * Shared memory: STAGES x {K [N][DIM], V [N][DIM] unpadded}, Q [M][DIM], per warp 16 x N/KEY_GROUPS scores, overwritten by
- *   the weights; all of it used again for the parts of the output.
+ * Shared memory: STAGES x {K [N][DIM], V [N][DIM] unpadded}, Q [M][DIM], per warp 16 x N/KEY_GROUPS scores, overwritten
+ *   by the weights; all of it used again for the parts of the output.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
 #include "wmma_tile.cuh"
 
@@ -13,7 +13,8 @@ static_assert(FA_STAGES == 1 || FA_STAGES == 2, "wmma_qk: STAGES must be 1 or 2"
 static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "wmma_qk: VEC must be 1, 2, 4 or 8");
 static_assert(FA_N % (16 * KEY_GROUPS) == 0, "wmma_qk: too many WARPS, each needs a 16x16 block of the M x N scores");
 
-/* For P V: a lane has 8 dimensions of every second row, so that a weight read meets 8 values; lanes left over share the keys. */
+/* For P V: a lane has 8 dimensions of every second row, so that a weight read meets 8 values; lanes left over share
+ * the keys. */
 constexpr int DIM_LANES = FA_DIM <= 16 ? 2 : FA_DIM <= 32 ? 4 : FA_DIM <= 64 ? 8 : 16;
 constexpr int ROW_SPLIT = 2;
 constexpr int LANE_KEY_GROUPS = FA_WARP_SIZE / (ROW_SPLIT * DIM_LANES), LANE_ROWS = 16 / ROW_SPLIT;
@@ -205,13 +206,12 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     const unsigned group_thread = threadIdx.x % GROUP_THREADS;
     const auto load_keys = [&](int key0, int stage) {
         __half *k_s = k0_s + stage * (K_BYTES / 2), *v_s = v0_s + stage * (V_BYTES / 2);
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(group_thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0,
-                                               k_aligned, [=](int row, int col) {
-                                                   return k_s + fa_tile_layout::offset(group_row0 + row, col);
-                                               });
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(group_thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0,
-                                               v_aligned,
-                                               [=](int row, int col) { return v_s + (group_row0 + row) * FA_DIM + col; });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
+            group_thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
+            [=](int row, int col) { return k_s + fa_tile_layout::offset(group_row0 + row, col); });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
+            group_thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
+            [=](int row, int col) { return v_s + (group_row0 + row) * FA_DIM + col; });
         if constexpr (FA_STAGES == 2)
             cp_async_commit();
     };

@@ -88,11 +88,15 @@ template <int COLS, int VEC> struct fa_block_order {
     __device__ static int row(unsigned piece) { return piece / PER_QUAD * 4 + piece % (4 * PER_ROW) / PER_ROW; }
     __device__ static int col(unsigned piece) { return piece % PER_QUAD / (4 * PER_ROW) * 16 + piece % PER_ROW * VEC; }
 };
-template <bool CONDITION, class A, class B> struct fa_choose { using type = A; };
-template <class A, class B> struct fa_choose<false, A, B> { using type = B; };
+template <bool CONDITION, class A, class B> struct fa_choose {
+    using type = A;
+};
+template <class A, class B> struct fa_choose<false, A, B> {
+    using type = B;
+};
 template <int VEC>
-using fa_copy_order = typename fa_choose<FA_SWIZZLE && FA_DIM % 16 == 0, fa_block_order<FA_DIM, VEC>,
-                                         fa_row_order<FA_DIM, VEC>>::type;
+using fa_copy_order =
+    typename fa_choose<FA_SWIZZLE && FA_DIM % 16 == 0, fa_block_order<FA_DIM, VEC>, fa_row_order<FA_DIM, VEC>>::type;
 
 /* VEC halves without passing through registers; nothing is read when !present. */
 template <int VEC> __device__ __forceinline__ void fa_copy_async(void *dst_s, const void *src_g, bool present)
@@ -132,8 +136,8 @@ __device__ __forceinline__ void fa_copy_pieces(unsigned thread, const __half *sr
 /* Rows [0, rows) of a [TILE_ROWS][FA_DIM] tile to place(row, col); the rest zero. With two stages the copy is
  * asynchronous where its width allows it (4 bytes at least), and the caller commits and waits. */
 template <int TILE_ROWS, int THREADS, class PLACE>
-__device__ __forceinline__ void fa_fill_tile(unsigned thread, const __half *src_g, fa_i64 stride, int rows, bool aligned,
-                                             const PLACE &place)
+__device__ __forceinline__ void fa_fill_tile(unsigned thread, const __half *src_g, fa_i64 stride, int rows,
+                                             bool aligned, const PLACE &place)
 {
     using order = fa_copy_order<FA_VEC>;
     if constexpr (FA_STAGES == 2 && FA_VEC > 1) {
@@ -163,7 +167,7 @@ __device__ __forceinline__ void fa_clear_padding(__half *tile_s, int rows)
 constexpr int CHUNK_KEYS = fa_min(WARP_KEYS, FA_CHUNK_KEYS), CHUNK_BLOCKS = CHUNK_KEYS / 16;
 
 /* Scores of 16 rows and CHUNK_KEYS keys lie in the warp's own scratch; lanes 2r and 2r+1 share row r, taking its groups
- * of four columns in turn, which touches every bank once. The row stride is 8 words more than a multiple of 32 banks. */
+ * of four columns in turn, which touches every bank once: the row stride is 8 words past a multiple of 16. */
 constexpr int SCORE_STRIDE = CHUNK_KEYS + 8;
 constexpr int LANE_QUADS = CHUNK_KEYS / 8;
 
@@ -185,7 +189,8 @@ struct fa_row_state {
 };
 
 /* Masks (columns from `keys` on) and returns the row's largest score, scaled. */
-__device__ __forceinline__ float fa_mask_scores(float (&s_r)[LANE_QUADS][4], float scale, bool masked, int keys, int lane)
+__device__ __forceinline__ float fa_mask_scores(float (&s_r)[LANE_QUADS][4], float scale, bool masked, int keys,
+                                                int lane)
 {
     if (masked)
 #pragma unroll
