@@ -13,11 +13,29 @@ out=$build/test
 rm -rf "$out"
 mkdir -p "$out"
 export XDG_CACHE_HOME=$PWD/$out/cache FA_TEST_OUT=$PWD/$out OMP_WAIT_POLICY=passive
-passed=0 failed=0 skipped=0
+jobs=${JOBS:-$(nproc)}
+
+# Tests of one suite member run in the background, as many members at once as there are cores; each leaves its line, its
+# log and its counts, and the counts are added up at the end.
+running=0
+member() { # NAME FUNCTION ARGUMENTS...
+    local name=$1
+    shift
+    (
+        "$@" >"$out/$name.lines" 2>&1 || true
+        [[ -s $out/$name.counts ]] || echo "0 1 0" >"$out/$name.counts" # it died before it could count
+        cat "$out/$name.lines"
+    ) &
+    running=$((running + 1))
+    if [[ $running -ge $jobs ]]; then
+        wait -n || true
+        running=$((running - 1))
+    fi
+}
 
 tally() { # NAME PASSED FAILED SKIPPED
     printf '%-28s %4d passed %3d failed %3d skipped\n' "$1" "$2" "$3" "$4"
-    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+    echo "$2 $3 $4" >"$out/${1%%:*}.counts"
 }
 
 # One check that is a command: passes when it exits 0.
@@ -35,10 +53,10 @@ check() { # NAME COMMAND...
 suite_house() {
     local scripts
     mapfile -t scripts < <(git ls-files '*.sh' .ci/run 2>/dev/null || find scripts tests .ci -name '*.sh')
-    check house-size scripts/check_size.sh
-    check house-includes scripts/check_includes.sh
-    check house-shellcheck shellcheck "${scripts[@]}"
-    check house-docs tests/check_docs.sh
+    member house-size check house-size scripts/check_size.sh
+    member house-includes check house-includes scripts/check_includes.sh
+    member house-shellcheck check house-shellcheck shellcheck "${scripts[@]}"
+    member house-docs check house-docs tests/check_docs.sh
 }
 
 # A cmocka binary says how many of its tests passed, failed and were skipped.
@@ -59,7 +77,7 @@ run_cmocka() { # BINARY
 suite_unit() {
     local binary
     for binary in "$build"/tests/unit/test_*; do
-        [[ -x $binary && $binary != *.d ]] && run_cmocka "$binary"
+        [[ -x $binary && $binary != *.d ]] && member "$(basename "$binary")" run_cmocka "$binary"
     done
     return 0
 }
@@ -67,48 +85,58 @@ suite_unit() {
 suite_emu() {
     local binary
     for binary in "$build"/tests/emu/test_*; do
-        [[ -x $binary && $binary != *.d ]] && run_cmocka "$binary"
+        [[ -x $binary && $binary != *.d ]] && member "$(basename "$binary")" run_cmocka "$binary"
     done
     return 0
 }
 
 # bats in TAP: "ok N name", "ok N name # skip why", "not ok N name".
+run_bats() { # FILE
+    local name log skip ok bad code=0
+    name=$(basename "$1")
+    log=$out/$name.log
+    bats --tap "$1" >"$log" 2>&1 || code=$?
+    skip=$(grep -c '^ok .* # skip' "$log" || true)
+    ok=$(($(grep -c '^ok ' "$log" || true) - skip))
+    bad=$(grep -c '^not ok ' "$log" || true)
+    [[ $code -ne 0 && $bad -eq 0 ]] && bad=1
+    tally "$name" "$ok" "$bad" "$skip"
+    [[ $bad -eq 0 ]] || grep -A12 '^not ok ' "$log" | sed 's/^/    /'
+}
+
 suite_cli() {
-    local file name log skip ok bad code
+    local file
     for file in tests/cli/*.bats; do
-        name=$(basename "$file")
-        log=$out/$name.log
-        code=0
-        bats --tap "$file" >"$log" 2>&1 || code=$?
-        skip=$(grep -c '^ok .* # skip' "$log" || true)
-        ok=$(($(grep -c '^ok ' "$log" || true) - skip))
-        bad=$(grep -c '^not ok ' "$log" || true)
-        [[ $code -ne 0 && $bad -eq 0 ]] && bad=1
-        tally "$name" "$ok" "$bad" "$skip"
-        [[ $bad -eq 0 ]] || grep -A12 '^not ok ' "$log" | sed 's/^/    /'
+        member "$(basename "$file")" run_bats "$file"
     done
 }
 
 # A few seconds of each fuzzer on the committed corpus; ten minutes each: make fuzz.
+run_fuzzer() { # NAME
+    tests/fuzz/run.sh --seconds "${FUZZ_SECONDS:-3}" --only "$1" --json "$out/fuzz-$1.json" >"$out/fuzz-$1.log" 2>&1 || true
+    case $(jq -r '.targets[0].verdict' "$out/fuzz-$1.json" 2>/dev/null) in
+        PASS) tally "fuzz-$1" 1 0 0 ;;
+        NOT-RUN) tally "fuzz-$1: clang has no libFuzzer" 0 0 1 ;;
+        *) tally "fuzz-$1" 0 1 0; sed 's/^/    /' "$out/fuzz-$1.log" ;;
+    esac
+}
+
 suite_fuzz() {
     local name
     for name in options spec log npy cubin json; do
-        tests/fuzz/run.sh --seconds "${FUZZ_SECONDS:-3}" --only "$name" --json "$out/fuzz-$name.json" >"$out/fuzz-$name.log" 2>&1 || true
-        case $(jq -r '.targets[0].verdict' "$out/fuzz-$name.json" 2>/dev/null) in
-            PASS) tally "fuzz-$name" 1 0 0 ;;
-            NOT-RUN) tally "fuzz-$name: clang has no libFuzzer" 0 0 1 ;;
-            *) tally "fuzz-$name" 0 1 0; sed 's/^/    /' "$out/fuzz-$name.log" ;;
-        esac
+        member "fuzz-$name" run_fuzzer "$name"
     done
 }
 
 suites=("$@")
-[[ ${#suites[@]} -gt 0 ]] || suites=(house unit emu cli fuzz)
+[[ ${#suites[@]} -gt 0 ]] || suites=(emu cli fuzz unit house) # the long ones first
 for suite in "${suites[@]}"; do
     case $suite in
         house | unit | emu | cli | fuzz) "suite_$suite" ;;
         *) echo "run_all.sh: no suite '$suite'" >&2; exit 2 ;;
     esac
 done
+wait
+read -r passed failed skipped < <(cat "$out"/*.counts | awk '{p += $1; f += $2; s += $3} END {print p + 0, f + 0, s + 0}')
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 && $passed -gt 0 ]]
