@@ -21,6 +21,7 @@ constexpr int fixed_bytes = 1024 + 2 * ring_bytes + fa_ones_bytes;
 constexpr int q_stages = fixed_bytes + 2 * q_bytes <= 226 * 1024 / resident ? 2 : 1;
 constexpr int smem_bytes = fixed_bytes + q_stages * q_bytes;
 
+static_assert(FA_MAXREG == 0, "wgmma: MAXREG must be 0 (the block's size fixes its registers)");
 static_assert(FA_WARPS % 4 == 0 && consumers >= 1 && consumers <= 4, "warps: 4, 8, 12 or 16 (warpgroups that compute)");
 static_assert(FA_M == 64 * consumers, "m must be 16 * warps: 64 rows per warpgroup");
 static_assert(FA_STAGES >= 1, "stages: at least 1");

@@ -17,6 +17,7 @@ constexpr int partial_bytes = (64 * partial_stride * 4 + 1023) / 1024 * 1024;
 constexpr int group_bytes = load_bytes > partial_bytes ? load_bytes : partial_bytes;
 constexpr int smem_bytes = 1024 + groups * group_bytes + fa_ones_bytes;
 
+static_assert(FA_MAXREG == 0, "wgmma_small: MAXREG must be 0 (the block's size fixes its registers)");
 static_assert(FA_WARPS % 4 == 0 && groups >= 1 && groups <= 4,
               "warps: 4, 8, 12 or 16 (warpgroups that share the keys)");
 static_assert(FA_M == 64, "m must be 64");
