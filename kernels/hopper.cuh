@@ -1,7 +1,7 @@
-/* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences, named barriers.
+/* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences.
  * PTX ISA 9.0: sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Instructions",
  * "setmaxnreg".
- * Shared-memory operands are 32-bit addresses in the shared window (fa_smem_addr). */
+ * Shared-memory operands are 32-bit addresses in the shared window (smem_address). */
 #ifndef FA_HOPPER_CUH
 #define FA_HOPPER_CUH
 
@@ -13,11 +13,6 @@ static_assert(FA_M < 0, "wgmma needs sm_90a");
 
 typedef unsigned int fa_u32;
 typedef unsigned long long fa_u64;
-
-__device__ __forceinline__ fa_u32 fa_smem_addr(const void *pointer)
-{
-    return static_cast<fa_u32>(__cvta_generic_to_shared(pointer));
-}
 
 /* Says that a value is the same in all lanes: what is computed from it can live in uniform registers. */
 __device__ __forceinline__ fa_u32 fa_uniform(fa_u32 value)
@@ -132,32 +127,6 @@ template <int REGISTERS>
 __device__ __forceinline__ void fa_registers_down()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
-}
-
-/* Named barriers: id 0 is __syncthreads. */
-__device__ __forceinline__ void fa_bar_sync(int id, int threads)
-{
-    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-__device__ __forceinline__ void fa_bar_arrive(int id, int threads)
-{
-    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-__device__ __forceinline__ float fa_exp2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-/* Two floats as halves, `low` in the low 16 bits. */
-__device__ __forceinline__ fa_u32 fa_pack_half2(float low, float high)
-{
-    fa_u32 packed;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
-    return packed;
 }
 
 /* wgmma. Order: operands in registers final -> fa_wgmma_fence -> instructions -> commit -> wait -> fa_wgmma_settle. */

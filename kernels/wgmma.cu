@@ -143,13 +143,13 @@ __device__ __forceinline__ void produce(const fa_params &p, const layout &at, in
 __device__ __forceinline__ void take_turn(int warpgroup)
 {
     if (consumers > 1)
-        fa_bar_sync(1 + warpgroup, 256);
+        bar_sync(1 + warpgroup, 256);
 }
 
 __device__ __forceinline__ void pass_turn(int warpgroup)
 {
     if (consumers > 1)
-        fa_bar_arrive(1 + (warpgroup + 1) % consumers, 256);
+        bar_arrive(1 + (warpgroup + 1) % consumers, 256);
 }
 
 /* A warp is done with the buffer under `bar`: the producer may fill it again. */
@@ -253,7 +253,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
     fa_u32 p_r[FA_N / 4];
     fa_rows rows;
     if (consumers > 1 && warpgroup == consumers - 1)
-        fa_bar_arrive(1, 256);
+        bar_arrive(1, 256);
     part mine = take_part(p, at, tile_s, now, warpgroup);
     while (mine.row >= 0) {
         /* Nothing runs: the first products of a part on their own. */
@@ -353,18 +353,18 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
 {
     FA_SHARED(unsigned char, dynamic_s);
     __shared__ barriers bars;
-    const fa_u32 base = (fa_smem_addr(dynamic_s) + 1023) & ~1023u;
+    const fa_u32 base = (smem_address(dynamic_s) + 1023) & ~1023u;
     const layout at = {base,
                        base + q_stages * q_bytes,
                        base + q_stages * q_bytes + ring_bytes,
                        base + q_stages * q_bytes + 2 * ring_bytes,
-                       fa_smem_addr(bars.q_full),
-                       fa_smem_addr(bars.q_empty),
-                       fa_smem_addr(bars.k_full),
-                       fa_smem_addr(bars.k_empty),
-                       fa_smem_addr(bars.v_full),
-                       fa_smem_addr(bars.v_empty)};
-    fa_fill_ones(dynamic_s + (at.ones - fa_smem_addr(dynamic_s)), threadIdx.x, threads);
+                       smem_address(bars.q_full),
+                       smem_address(bars.q_empty),
+                       smem_address(bars.k_full),
+                       smem_address(bars.k_empty),
+                       smem_address(bars.v_full),
+                       smem_address(bars.v_empty)};
+    fa_fill_ones(dynamic_s + (at.ones - smem_address(dynamic_s)), threadIdx.x, threads);
     fa_fence_async_proxy();
     if (threadIdx.x == 0) {
         fa_tma_prefetch_map(&p.q_map);

@@ -144,7 +144,7 @@ __device__ __forceinline__ void fa_pack_p(const float (&s)[FA_N / 2], fa_u32 (&p
 {
 #pragma unroll
     for (int i = 0; i < FA_N / 4; ++i)
-        p[i] = fa_pack_half2(s[2 * i], s[2 * i + 1]);
+        p[i] = pack_half2(s[2 * i], s[2 * i + 1]);
 }
 
 /* Sees keys below `limit[h]`, counted from the tile's first key. */
@@ -221,8 +221,8 @@ __device__ __forceinline__ int fa_exponentials(float (&s)[FA_N / 2], fa_rows &ro
 #pragma unroll
     for (int i = 0; i < FA_N / 2; i += 2) {
         const int h = (i / 2) % 2;
-        s[i] = fa_exp2(fmaf(s[i], scale_log2, -rows.max[h]));
-        s[i + 1] = fa_exp2(fmaf(s[i + 1], scale_log2, -rows.max[h]));
+        s[i] = exp2_approx(fmaf(s[i], scale_log2, -rows.max[h]));
+        s[i + 1] = exp2_approx(fmaf(s[i + 1], scale_log2, -rows.max[h]));
         top[i / 2 % 4] = __vimax3_s32(top[i / 2 % 4], __float_as_int(s[i]), __float_as_int(s[i + 1]));
         if (!FA_SUM_BY_MMA) {
             rows.sum[h] += s[i];
@@ -289,7 +289,7 @@ __device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N /
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             rows.max[h] = fmaxf(rows.max[h], exact[h] * scale_log2);
-            by[h] = fa_exp2(old[h] - rows.max[h]);
+            by[h] = exp2_approx(old[h] - rows.max[h]);
             rows.sum[h] = before[h] * by[h];
         }
         fa_exponentials(s, rows, scale_log2);
@@ -300,7 +300,7 @@ __device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N /
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         rows.max[h] += log2f(fmaxf(tops[h], 1.0f));
-        by[h] = fa_exp2(old[h] - rows.max[h]);
+        by[h] = exp2_approx(old[h] - rows.max[h]);
         rows.sum[h] *= by[h];
     }
 #pragma unroll
@@ -347,7 +347,7 @@ __device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[
 #pragma unroll
             for (int j = 0; j < 4; ++j)
                 w[j] =
-                    fa_pack_half2(o[16 * group + 4 * j + 2 * h] * inverse, o[16 * group + 4 * j + 2 * h + 1] * inverse);
+                    pack_half2(o[16 * group + 4 * j + 2 * h] * inverse, o[16 * group + 4 * j + 2 * h + 1] * inverse);
             const uint4 out = fa_quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;
             if (query < p.seq_q && column < FA_DIM)

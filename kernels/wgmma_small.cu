@@ -75,7 +75,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const layout &at, con
         if (fa_softmax(p, s, rows, by, n, tile.row0, thread, scale_log2, at.q, at.k + slot * fa_kv_tile_bytes))
             fa_scale_o(o, by);
         if (refill) {
-            fa_bar_sync(1 + group, 128);
+            bar_sync(1 + group, 128);
             if (thread == 0)
                 load_k(p, at, tile, n + FA_STAGES * groups, slot, false);
         }
@@ -88,7 +88,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const layout &at, con
         fa_wgmma_wait<0>();
         fa_wgmma_settle(o);
         if (refill) {
-            fa_bar_sync(1 + group, 128);
+            bar_sync(1 + group, 128);
             if (thread == 0)
                 load_v(p, at, tile, n + FA_STAGES * groups, slot);
         }
@@ -134,7 +134,7 @@ __device__ __forceinline__ void merge_parts(const fa_params &p, const fa_tile &t
             top = fmaxf(top, row_s[w][row].x);
 #pragma unroll
         for (int w = 0; w < groups; ++w) {
-            const float weight = fa_exp2(row_s[w][row].x - top);
+            const float weight = exp2_approx(row_s[w][row].x - top);
             const float4 *part =
                 reinterpret_cast<const float4 *>(base_s + w * group_bytes) + (row * partial_stride + chunk * 8) / 4;
             const float4 a = part[0], b = part[1];
@@ -147,8 +147,8 @@ __device__ __forceinline__ void merge_parts(const fa_params &p, const fa_tile &t
         const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
         if (tile.row0 + row < p.seq_q)
             *reinterpret_cast<uint4 *>(o_g + (tile.row0 + row) * p.o_stride_s + chunk * 8) = make_uint4(
-                fa_pack_half2(out[0] * inverse, out[1] * inverse), fa_pack_half2(out[2] * inverse, out[3] * inverse),
-                fa_pack_half2(out[4] * inverse, out[5] * inverse), fa_pack_half2(out[6] * inverse, out[7] * inverse));
+                pack_half2(out[0] * inverse, out[1] * inverse), pack_half2(out[2] * inverse, out[3] * inverse),
+                pack_half2(out[4] * inverse, out[5] * inverse), pack_half2(out[6] * inverse, out[7] * inverse));
     }
 }
 
@@ -157,14 +157,14 @@ extern "C" __global__ void __launch_bounds__(threads, 1) fa_kernel(const __grid_
     FA_SHARED(unsigned char, dynamic_s);
     __shared__ fa_u64 full_s[groups][2 * FA_STAGES];
     __shared__ float2 row_s[groups][64];
-    unsigned char *base_s = dynamic_s + (-fa_smem_addr(dynamic_s) & 1023u);
+    unsigned char *base_s = dynamic_s + (-smem_address(dynamic_s) & 1023u);
     const int group = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0), thread = threadIdx.x % 128;
-    const fa_u32 q = fa_smem_addr(base_s) + group * group_bytes;
-    const fa_u32 full = fa_smem_addr(full_s[group]);
+    const fa_u32 q = smem_address(base_s) + group * group_bytes;
+    const fa_u32 full = smem_address(full_s[group]);
     const layout at = {q,
                        q + fa_q_part_bytes,
                        q + fa_q_part_bytes + FA_STAGES * fa_kv_tile_bytes,
-                       fa_smem_addr(base_s) + groups * group_bytes,
+                       smem_address(base_s) + groups * group_bytes,
                        full,
                        full + 8 * FA_STAGES};
     const unsigned heads = p.heads * p.batch, by_head = blockIdx.x / static_cast<unsigned>(p.tiles_m);
@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(threads, 1) fa_kernel(const __grid_
     for (int i = 0; i < fa_o_regs; ++i)
         o[i] = 0.0f;
     attend(p, at, tile, o, rows, group, thread);
-    fa_bar_sync(1 + group, 128);
+    bar_sync(1 + group, 128);
     put_part(o, rows, reinterpret_cast<float *>(base_s + group * group_bytes), row_s[group], thread);
     __syncthreads();
     merge_parts(p, tile, base_s, row_s);
