@@ -1,42 +1,19 @@
 #include "compile.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache.h"
+#include "compile_job.h"
 #include "compile_log.h"
 #include "cubin.h"
 #include "nvrtc.h"
 
-#define OPTIONS_MAX 32
-#define OPTION_LENGTH 640
-
-/* One compilation: a source and the options that decide its code. */
-typedef struct job {
-    const char *source;
-    fa_compiler compiler;
-    char compiler_name[64];
-    char options[OPTIONS_MAX][OPTION_LENGTH];
-    int count;
-    fa_digest source_digest, key;
-} job;
-
-static void add_option(job *work, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add_option(job *work, const char *format, ...)
-{
-    va_list arguments;
-    FA_ASSERT(work->count < OPTIONS_MAX);
-    va_start(arguments, format);
-    vsnprintf(work->options[work->count++], OPTION_LENGTH, format, arguments);
-    va_end(arguments);
-}
-
-static fa_status name_compiler(job *work, fa_reason *why)
+static fa_status name_compiler(fa_compiler compiler, fa_job *work, fa_reason *why)
 {
     char version[16] = "";
-    if (work->compiler == FA_COMPILER_NVRTC) {
+    if (compiler == FA_COMPILER_NVRTC) {
         FA_TRY(fa_nvrtc_version(version, why));
         snprintf(work->compiler_name, sizeof work->compiler_name, "nvrtc %s", version);
         return FA_PASS;
@@ -53,49 +30,28 @@ static fa_status name_compiler(job *work, fa_reason *why)
     return fa_refuse(why, FA_NOT_RUN, "no nvcc in PATH");
 }
 
-/* Everything that can change the code goes into the key; where the files lie does not. */
-static void make_key(job *work)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
-    fprintf(out, "abi %d %zu %zu\n%s\n%s\n", FA_ABI, sizeof(fa_params), sizeof(fa_kernel_info), work->source_digest.hex,
-            work->compiler_name);
-    for (int i = 0; i < work->count; i++)
-        if (strncmp(work->options[i], "-I", 2) != 0)
-            fprintf(out, "%s\n", work->options[i]);
-    fclose(out);
-    work->key = fa_sha256(text, size);
-    free(text);
-}
-
-static fa_status make_job(const char *source, const char *arch, fa_compiler compiler, const fa_spec *spec, job *work,
+static fa_status make_job(const char *source, const char *arch, fa_compiler compiler, const fa_spec *spec, fa_job *work,
                           fa_reason *why)
 {
     char headers[512];
-    *work = (job){.source = source, .compiler = compiler};
-    FA_TRY(name_compiler(work, why));
+    *work = (fa_job){.source = source};
+    FA_TRY(name_compiler(compiler, work, why));
     FA_TRY(fa_cuda_headers(headers, why));
     FA_TRY(fa_source_digest(source, &work->source_digest, why));
-    add_option(work, "-arch=%s", arch);
-    add_option(work, "-std=c++20");
-    add_option(work, "-lineinfo");
-    add_option(work, compiler == FA_COMPILER_NVRTC ? "--ptxas-options=-v" : "-Xptxas=-v");
+    fa_job_add(work, "-arch=%s", arch);
+    fa_job_add(work, "-std=c++20");
+    fa_job_add(work, "-lineinfo");
+    fa_job_add(work, compiler == FA_COMPILER_NVRTC ? "--ptxas-options=-v" : "-Xptxas=-v");
     if (spec != NULL) {
-        fa_define defines[FA_SPEC_DEFINES_MAX];
-        const size_t count = fa_spec_defines(spec, defines);
-        for (size_t i = 0; i < count; i++)
-            add_option(work, "%s", defines[i].text);
+        fa_job_add_defines(work, spec);
         if (spec->knobs.maxreg > 0)
-            add_option(work, "-maxrregcount=%d", spec->knobs.maxreg);
+            fa_job_add(work, "-maxrregcount=%d", spec->knobs.maxreg);
     }
-    const char *slash = strrchr(source, '/');
-    add_option(work, "-I%.*s", slash != NULL ? (int)(slash - source) : 1, slash != NULL ? source : ".");
-    add_option(work, "-I%s/include", fa_home());
-    add_option(work, "-I%s/kernels", fa_home());
-    add_option(work, "-I%s", headers);
-    make_key(work);
+    fa_job_add_source_folder(work);
+    fa_job_add(work, "-I%s/include", fa_home());
+    fa_job_add(work, "-I%s/kernels", fa_home());
+    fa_job_add(work, "-I%s", headers);
+    fa_job_make_key(work, "");
     return FA_PASS;
 }
 
@@ -107,9 +63,9 @@ static fa_status write_into(const char *folder, const char *name, const void *da
     return status;
 }
 
-static fa_status build_nvrtc(const job *work, const char *source, const char *folder, char **log, fa_reason *why)
+static fa_status build_nvrtc(const fa_job *work, const char *source, const char *folder, char **log, fa_reason *why)
 {
-    const char *options[OPTIONS_MAX];
+    const char *options[FA_JOB_OPTIONS_MAX];
     char *cubin = NULL;
     size_t size = 0;
     for (int i = 0; i < work->count; i++)
@@ -121,9 +77,9 @@ static fa_status build_nvrtc(const job *work, const char *source, const char *fo
     return status;
 }
 
-static fa_status build_nvcc(const job *work, const char *folder, char **log, fa_reason *why)
+static fa_status build_nvcc(const fa_job *work, const char *folder, char **log, fa_reason *why)
 {
-    const char *command[OPTIONS_MAX + 8] = {"nvcc", "-cubin", "-o"};
+    const char *command[FA_JOB_OPTIONS_MAX + 8] = {"nvcc", "-cubin", "-o"};
     char *object = fa_format("%s/module.cubin", folder);
     int count = 3;
     command[count++] = object;
@@ -151,12 +107,12 @@ static fa_status explain_failure(const char *log, fa_reason *why)
     return fa_refuse(why, FA_COMPILE_ERROR, "%s", text);
 }
 
-static fa_status build(const job *work, fa_cache_entry *entry, fa_reason *why)
+static fa_status build(const fa_job *work, fa_compiler compiler, fa_cache_entry *entry, fa_reason *why)
 {
     char *source = NULL, *log = NULL;
     size_t size = 0;
     FA_TRY(fa_read_file(work->source, &source, &size, why));
-    fa_status status = work->compiler == FA_COMPILER_NVRTC ? build_nvrtc(work, source, entry->folder, &log, why)
+    fa_status status = compiler == FA_COMPILER_NVRTC ? build_nvrtc(work, source, entry->folder, &log, why)
                                                            : build_nvcc(work, entry->folder, &log, why);
     if (status == FA_COMPILE_ERROR && log != NULL)
         status = explain_failure(log, why);
@@ -172,12 +128,12 @@ static fa_status build(const job *work, fa_cache_entry *entry, fa_reason *why)
 }
 
 /* The cache entry of a job, built when it is not there. */
-static fa_status obtain(const job *work, fa_cache_entry *entry, fa_reason *why)
+static fa_status obtain(const fa_job *work, fa_compiler compiler, fa_cache_entry *entry, fa_reason *why)
 {
     FA_TRY(fa_cache_open(&work->key, entry, why));
     if (entry->hit)
         return FA_PASS;
-    const fa_status status = build(work, entry, why);
+    const fa_status status = build(work, compiler, entry, why);
     if (status != FA_PASS)
         fa_cache_discard(entry);
     return status;
@@ -185,11 +141,11 @@ static fa_status obtain(const job *work, fa_cache_entry *entry, fa_reason *why)
 
 fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[1024], fa_reason *why)
 {
-    job *work = fa_alloc(sizeof *work);
+    fa_job *work = fa_alloc(sizeof *work);
     fa_cache_entry entry;
     fa_status status = make_job(source, arch, FA_COMPILER_NVRTC, NULL, work, why);
     if (status == FA_PASS)
-        status = obtain(work, &entry, why);
+        status = obtain(work, FA_COMPILER_NVRTC, &entry, why);
     if (status == FA_PASS)
         snprintf(cubin_path, 1024, "%s/module.cubin", entry.folder);
     free(work);
@@ -226,12 +182,7 @@ static fa_status check_limits(const fa_spec *spec, fa_module *module, fa_reason 
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     const fa_ptxas *ptxas = &module->ptxas;
     const int32_t threads = module->info.threads;
-    if (threads < 1 || threads > limits.threads_block)
-        return fa_refuse(why, FA_INFEASIBLE, "%d threads per block against the limit of %d on %s", threads,
-                         limits.threads_block, spec->arch);
-    if (ptxas->smem_total_bytes > limits.smem_block_bytes)
-        return fa_refuse(why, FA_INFEASIBLE, "%d bytes of shared memory per block against the limit of %d on %s",
-                         ptxas->smem_total_bytes, limits.smem_block_bytes, spec->arch);
+    FA_TRY(fa_job_check_block(spec, &limits, threads, ptxas->smem_total_bytes, why));
     module->occupancy = fa_occupancy_of(&limits, threads, ptxas->registers, ptxas->smem_total_bytes);
     if (module->occupancy.blocks_per_sm < 1)
         return fa_refuse(why, FA_INFEASIBLE, "%d threads of %d registers against the %d registers of a multiprocessor on %s",
@@ -250,12 +201,7 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     const bool has_entry = fa_cubin_function(cubin, size, "fa_kernel");
     const bool has_info = fa_cubin_object(cubin, size, "fa_info", &module->info, sizeof module->info);
     free(cubin);
-    if (!has_entry)
-        return fa_refuse(why, FA_ERROR, "%s has no entry point: extern \"C\" __global__ void fa_kernel(const "
-                                        "__grid_constant__ fa_params p)", spec->source);
-    if (!has_info || module->info.abi != FA_ABI)
-        return fa_refuse(why, FA_ERROR, "%s exports no constants of this ABI: FA_KERNEL_INFO(.threads = ..., "
-                                        ".smem_dynamic_bytes = ...);", spec->source);
+    FA_TRY(fa_job_need_symbols(spec, has_entry, has_info && module->info.abi == FA_ABI, why));
     char *path = fa_format("%s/log", entry->folder);
     const fa_status status = fa_read_file(path, &log, &log_size, why);
     free(path);
@@ -313,27 +259,17 @@ static void compare_code(const fa_spec *spec, fa_module *module, const char *fol
     free(config);
 }
 
-static void describe(const job *work, fa_module *module)
-{
-    memcpy(module->compiler, work->compiler_name, sizeof module->compiler);
-    module->source_sha256 = work->source_digest;
-    for (int i = 0; i < work->count; i++)
-        if (strncmp(work->options[i], "-I", 2) != 0)
-            snprintf(module->options + strlen(module->options), sizeof module->options - strlen(module->options), "%s%s",
-                     i > 0 ? " " : "", work->options[i]);
-}
-
 fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why)
 {
     const double start = fa_now_s();
     fa_cache_entry entry;
     *module = (fa_module){.cache_hit = false};
-    job *work = fa_alloc(sizeof *work);
+    fa_job *work = fa_alloc(sizeof *work);
     fa_status status = make_job(spec->source, spec->arch, spec->compiler, spec, work, why);
     if (status == FA_PASS)
-        status = obtain(work, &entry, why);
+        status = obtain(work, spec->compiler, &entry, why);
     if (status == FA_PASS) {
-        describe(work, module);
+        fa_job_describe(work, module);
         module->cache_hit = entry.hit;
         status = read_module(spec, &entry, module, why);
     }
