@@ -36,8 +36,8 @@ jq -rs '
     simple("controls"; "negative controls of the race detector"), simple("mutants"; "barriers and waits taken out of the kernels"),
     (of("cheats") | if length == 0 then empty else (map(.device) | unique | join(", ")) as $devices | [.[].cheats[]] | tally({good: "CAUGHT", bad: "MISSED"}) |
         "| cheats (`tests/cheats`) | \(share) caught | `scripts/cheats.sh` on \($devices)\(not_run) |" end),
-    (of("faults") | if length == 0 then empty else (map(.kills) | max) as $kills | [.[].faults[]] | tally({good: "SURVIVED", bad: "FAILED"}) |
-        "| faults | \(map(.count) | add) survived, \(share) kinds | `scripts/faults.sh`, \($kills) of them `kill -9`\(not_run) |" end),
+    (of("faults") | if length == 0 then empty else [.[].faults[]] | tally({good: "SURVIVED", bad: "FAILED"}) |
+        "| faults | \(map(.count) | add) survived, \(share) kinds | `scripts/faults.sh`, \(map(select(.name | startswith("kill_")).count) | add // 0) of them `kill -9`\(not_run) |" end),
     (of("fuzz") | if length == 0 then empty else [.[].targets[] | select(.verdict != "NOT-RUN")] |
         "| fuzz executions | \(map(.executions) | add), \(map(select(.verdict == "FAIL")) | length) findings | \(map("\(.name) \(.executions)") | join(", ")); `make fuzz` |" end)
 ' "${files[@]}"
