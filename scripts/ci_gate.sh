@@ -12,6 +12,7 @@ usage: scripts/ci_gate.sh [options]
   --jobs N          runs at once while checking (default: the cores); timing is always one at a time
   --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences, every edge
                     of the matrix, and each value of the knobs that choose other code
+  --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
   --conform         conformance of the emulator alone: tests/emu/conform gives the same words there and on the GPU
   --quick           a fifth of the matrix
   --dry-run         print the runs, do nothing
@@ -22,12 +23,13 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bench=${FA_BENCH:-./fa_bench}
-out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 conform=1 matrix=1 quick=0 dry_run=0
+out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0
 only=()
 while [[ $# -gt 0 ]]; do
     case $1 in
         --require-gpu) require_gpu=1 ;;
         --sanitize) sanitize=1 conform=0 ;;
+        --race) race=1 conform=0 ;;
         --conform) matrix=0 ;;
         --quick) quick=1 ;;
         --dry-run) dry_run=1 ;;
@@ -57,7 +59,7 @@ fi
 [[ $matrix -eq 1 ]] || kernels=()
 
 gpu=0
-"$bench" --version | grep -q '^gpu 0 ' && gpu=1
+[[ $race -eq 0 ]] && "$bench" --version | grep -q '^gpu 0 ' && gpu=1
 device=emu
 [[ $gpu -eq 1 ]] && device=cuda
 
@@ -138,7 +140,8 @@ for kernel in "${kernels[@]}"; do
                 print NR "|" kernel "|" tool[i] "|--seeds 1 --timeout 500 " $0}' >>"$list"
         continue
     fi
-    problems "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||/" >>"$list"
+    extra=$([[ $race -eq 0 ]] || echo "--race --schedule random --seeds 1 ")
+    problems "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
 done
 if [[ $sanitize -eq 1 ]]; then # problem by problem, so that one that is cut off has tried every kernel
     sort -n -t'|' -s -k1,1 "$list" | cut -d'|' -f2- >"$list.sorted"
@@ -172,7 +175,7 @@ one() { # NUMBER LINE
     echo "$code" >"$record.code"
 }
 emu_note=""
-[[ $device == emu ]] && emu_note="NOT-RUN on a GPU: none here; emulator matrix only"
+[[ $device == emu && $race -eq 0 ]] && emu_note="NOT-RUN on a GPU: none here; emulator matrix only"
 number=0 running=0
 while read -r line; do
     number=$((number + 1))
@@ -247,7 +250,7 @@ if [[ -n $baseline && -e $baseline ]]; then
             '{kernel: $kernel, tool: "speed", args: $args, code: $code, text: "ratio \(.vs.ratio), baseline \($least)",
               verdict: (if $code == 0 and (.vs.ratio // 0) >= 0.97 * $least then "passed" else "failed" end)}' "$out/speed.json" >>"$cases"
     done < <(jq -c '.[]' "$baseline")
-elif [[ $sanitize -eq 0 && $matrix -eq 1 ]]; then
+elif [[ $sanitize -eq 0 && $race -eq 0 && $matrix -eq 1 ]]; then
     emu_note="$emu_note${emu_note:+; }NOT-RUN: speed (no baseline for this device)"
 fi
 
@@ -257,10 +260,10 @@ jq -rs '"<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
         (if .verdict == "failed" then "<failure message=\"exit \(.code)\">\(.text | gsub("[^\\u0009\\u000a\\u000d\\u0020-\\ud7ff]"; "") | @html)</failure>"
          elif .verdict == "skipped" then "<skipped message=\"\(.text | @html)\"/>" else "" end) + "</testcase>"),
     "</testsuite>"' "$cases" >"$out/junit.xml"
-jq -s --arg device "$device" --arg note "$emu_note" --arg gpu "$(gpu_name)" --argjson sanitize $sanitize '
+jq -s --arg device "$device" --arg note "$emu_note" --arg gpu "$(gpu_name)" --argjson sanitize $sanitize --argjson race $race '
     def counts: {passed: map(select(.verdict == "passed")) | length, failed: map(select(.verdict == "failed")) | length,
         skipped: map(select(.verdict == "skipped")) | length};
-    {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts))} +
+    (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts))} +
     if $sanitize == 0 then {} else {what: "sanitize", gpu: $gpu, problems: (map(.args) | unique | length),
         tools: (group_by(.tool) | map({tool: .[0].tool} + counts)),
         not_passed: map(select(.verdict != "passed") | {kernel, tool, args, verdict, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \

@@ -1,9 +1,13 @@
 # `make test`: every suite adds its counts to build/test/counts; the last line says how many passed, failed, were skipped.
-.PHONY: test test-unit test-emu test-cli test-house fa_tests
+.PHONY: test test-asan test-unit test-emu test-cli test-house fa_tests
 
 test: setup
 	@$(MAKE) --no-print-directory -j$$(nproc) all test-binaries
 	@tests/run_all.sh
+
+# The driver under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer.
+test-asan: setup
+	@tests/asan.sh
 
 UNIT_TESTS :=
 -include $(wildcard tests/unit/*.mk tests/emu/*.mk tests/fuzz/*.mk)
