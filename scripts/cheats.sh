@@ -133,8 +133,8 @@ idle_knob() {
     if [[ -n $cache_home ]]; then export XDG_CACHE_HOME=$cache_home; fi
     local ok=0
     is '.provenance.same_code_as != null' || ok=1
-    if is '.ptxas == null'; then
-        tally NOT-RUN "$name" "no NVRTC here"
+    if [[ $code -eq 0 ]] && is '.ptxas == null'; then
+        tally NOT-RUN "$name" "$(jq -r '.ptxas_reason // "no figures from ptxas"' "$record" | head -n 1 | cut -c1-100)"
     else
         caught_if $ok "the same machine code as another configuration"
     fi

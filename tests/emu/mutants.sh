@@ -4,11 +4,12 @@ set -euo pipefail
 
 usage() {
     cat <<'EOT'
-usage: tests/emu/mutants.sh [--json FILE] [--explained FILE] [--list] [KERNEL|FILE.cu...]
+usage: tests/emu/mutants.sh [--json FILE] [--explained FILE] [--tries N] [--list] [KERNEL|FILE.cu...]
   KERNEL|FILE.cu     of the registry (default: every kernel that the emulator runs), or a kernel of your own
   --json FILE        summary (default build/mutants.json)
   --explained FILE   why a mutant may survive (default tests/emu/mutants_explained.tsv): kernel file, function, statement, which of
                      them in that function, and the reason, by tabs
+  --tries N          only the first N of the tiles, inputs and orders that a mutant is tried with
   --list             the mutants, none is run
 A mutant is one __syncthreads, __syncwarp, bar_sync, bar_arrive, cp_async_wait or cp_async_commit fewer, in the kernel's file or one it
 includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary (default ./fa_bench).
@@ -17,13 +18,13 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-json=build/mutants.json explained=tests/emu/mutants_explained.tsv list=0
+json=build/mutants.json explained=tests/emu/mutants_explained.tsv list=0 tries=99
 kernels=()
 while [[ $# -gt 0 ]]; do
     case $1 in
-        --json | --explained)
-            [[ $# -ge 2 ]] || { echo "mutants.sh: $1 needs a file" >&2; exit 2; }
-            case $1 in --json) json=$2 ;; --explained) explained=$2 ;; esac
+        --json | --explained | --tries)
+            [[ $# -ge 2 ]] || { echo "mutants.sh: $1 needs a value" >&2; exit 2; }
+            case $1 in --json) json=$2 ;; --explained) explained=$2 ;; --tries) tries=$2 ;; esac
             shift
             ;;
         --list) list=1 ;;
@@ -33,6 +34,7 @@ while [[ $# -gt 0 ]]; do
     esac
     shift
 done
+[[ $tries =~ ^[1-9][0-9]*$ ]] || { echo "mutants.sh: --tries takes a whole number from 1, not '$tries'" >&2; exit 2; }
 bench=${FA_BENCH:-./fa_bench}
 [[ -x $bench ]] || { echo "mutants.sh: no $bench: run make" >&2; exit 4; }
 all=0
@@ -54,6 +56,7 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
     "--splits 4 --sanitize thread" "--m 16 --sanitize thread" "--m 16 --warps 1 --sanitize thread" "--m 64 --n 32 --warps 2 --sanitize thread"
     "--m 16 --n 32 --warps 4 --sanitize thread" "--n 32 --warps 2 --sanitize thread" "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread"
     "--acc fp16 --atol 1 --sanitize thread" "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
+variants=("${variants[@]:0:tries}")
 statement='(__syncthreads|__syncwarp|bar_sync|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);'
 
 knobs_of() { # KERNEL: the options of its own tile
