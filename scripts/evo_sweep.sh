@@ -44,7 +44,7 @@ is_record() { # FILE
 
 # Measures one candidate and prints its log line; when its key is known, only which key that is.
 measure() { # KERNEL KNOBS KNOWN_KEYS_FILE OPTIONS...
-    local kernel=$1 knobs=$2 known=$3 work record key code=0
+    local kernel=$1 knobs=$2 known=$3 work record key compiled code=0
     shift 3
     work=$(mktemp -d)
     record=$work/record.json
@@ -53,6 +53,7 @@ measure() { # KERNEL KNOBS KNOWN_KEYS_FILE OPTIONS...
     is_record "$record" || { echo "evo_sweep.sh: no whole record of compiling $knobs: left out" >&2; rm -rf "$work"; return 0; }
     key=$(jq -r --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" \
         '"\(.provenance.source_sha256) \(.provenance.options) \(.provenance.compiler) \(.problem) \($more)"' "$record" | sha256sum | cut -d' ' -f1)
+    compiled=$(jq -c '{cache_hit: .provenance.cache_hit, compile_s: .provenance.compile_s}' "$record")
     if grep -qF "$key" "$known" 2>/dev/null; then
         jq -nc --arg key "$key" --arg knobs "$knobs" '{key: $key, knobs: $knobs, known: true}'
     else
@@ -62,12 +63,13 @@ measure() { # KERNEL KNOBS KNOWN_KEYS_FILE OPTIONS...
         fi
         is_record "$record" || { echo "evo_sweep.sh: no whole record of $knobs: left out" >&2; rm -rf "$work"; return 0; }
         # A time below the roofline is no result, and one from another kind of GPU is not ours.
-        jq -c --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" '
+        jq -c --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" '
             select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
             {key: $key, group: $group, gpu: $gpu, kernel, knobs: $knobs, class: (.config.acc // "fp32"), problem, status, reason, code: $code,
             p50_us: (if .timing.impossible then null else .timing.p50_us end), p90_us: .timing.p90_us, loosened: (.check.loosened // false),
             registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
-            code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256, git: .provenance.git, time: .provenance.time}' "$record"
+            code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256, git: .provenance.git, time: .provenance.time,
+            stage_s: .provenance.stage_s} + $compiled' "$record"
     fi
     rm -rf "$work"
 }
