@@ -30,6 +30,8 @@ die() { # CODE TEXT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/gpu.sh
+. scripts/gpu.sh
 export FA_BENCH=${FA_BENCH:-./fa_bench}
 protocol=fa_bench.sweep/2
 
@@ -160,7 +162,7 @@ SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emul
 SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
 SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
 [[ $SWEEP_ARCH != sm_9? && $SWEEP_ARCH != sm_1?? ]] || SWEEP_ARCH+=a
-slug=$(sed -E 's/^NVIDIA //; s/[^A-Za-z0-9]+/_/g' <<<"$SWEEP_GPU" | tr '[:upper:]' '[:lower:]')
+slug=$(gpu_folder "$SWEEP_GPU")
 
 # What is compared with what: GPU, target, problem, class, conditions. The kernel comes on top for its own best tile.
 code=0
