@@ -11,12 +11,13 @@ usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --ca
   --minutes M              minutes at most
   --seed N                 default 1
   --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only), leaderboard.json, micro_best.json
-  --pool N                 candidates being compiled and checked while one is timed (default: half the cores, 2 to 8)
+  --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the cores, 2 to 12)
   --jobs N                 GPUs at once, through GNU parallel, one CUDA_VISIBLE_DEVICES each
   --sshloginfile FILE      hosts for GNU parallel, with the same GPU; the repository lies at the same path there
   --dry-run                print the first candidates, run nothing
-A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --warmup-ms 200 --max-time 0.3
-unless these are given; before one leads it passes five fresh seeds (or --seeds) and beats the incumbent by --vs in two fresh processes.
+A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --check cpu (FP64 attention, before
+and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given; before one leads it passes five fresh seeds (or --seeds) against
+every reference and beats the incumbent by --vs, with the whole protocol, in two fresh processes.
 A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured again,
 and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
 Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no parallel), 6 the results cannot be written.
@@ -33,7 +34,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 export FA_BENCH=${FA_BENCH:-./fa_bench}
-protocol=fa_bench.sweep/2
+protocol=fa_bench.sweep/3
 
 # The knobs of "m=32,n=64" as options.
 knob_options() {
@@ -96,8 +97,8 @@ if [[ ${1:-} == --measure ]]; then # one worker's part, also on another host
 fi
 
 kernel=${FA_KERNEL:-wmma} strategy=evo budget=64 minutes='' seed=1 out='' jobs=1 hosts='' dry_run=0
-pool=$(($(nproc) / 2))
-pool=$((pool < 2 ? 2 : pool > 8 ? 8 : pool))
+pool=$(($(nproc) * 3 / 4))
+pool=$((pool < 2 ? 2 : pool > 12 ? 12 : pool))
 given=()
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -150,7 +151,7 @@ while [[ $# -gt 0 ]]; do
     problem_options+=("$1")
     shift
 done
-for default in "--seeds 1" "--warmup-ms 200" "--max-time 0.3"; do
+for default in "--seeds 1" "--check cpu" "--warmup-ms 60" "--max-time 0.1"; do
     [[ " ${problem_options[*]} " == *" ${default% *} "* ]] || explore+=("${default% *}" "${default#* }")
 done
 
@@ -304,6 +305,7 @@ told=0
 tell() {
     [[ $told -eq 0 && $done_count -gt 0 ]] || return 0
     told=1
+    local IFS=' ' # a trap may come in the middle of a read
     jq -nc --arg kernel "$kernel" --arg group "$SWEEP_GROUP" --arg strategy "$strategy" --argjson seed "$seed" --argjson pool "$pool" --arg options "${problem_options[*]} ${explore[*]}" \
         --argjson candidates "$done_count" --argjson budget "$budget" --argjson measured "$measured" --argjson cold "$cold" --argjson a "$started" --argjson b "$searched" \
         --slurpfile tried "$tried" --arg git "$git" --arg time "$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
@@ -313,8 +315,9 @@ tell() {
     { cat "$work/told" >>"$out/sweeps.jsonl"; } 2>/dev/null || echo "evo_sweep.sh: cannot append to $out/sweeps.jsonl" >&2
 }
 trap 'searched=${searched:-$EPOCHREALTIME}; tell; rm -rf "$work"' EXIT
-trap 'exit 143' TERM
-trap 'exit 130' INT
+# timeout(1) sends its signal twice.
+trap 'trap "" TERM INT; exit 143' TERM
+trap 'trap "" TERM INT; exit 130' INT
 
 search
 searched=$EPOCHREALTIME

@@ -60,10 +60,10 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
     make_stub
     sweep --kernel one --strategy grid
-    grep -q -- '--m 16 --warps 4 --seeds 1 --warmup-ms 200 --max-time 0.3 --quiet' "$STUB/commands"
+    grep -q -- '--m 16 --warps 4 --seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet' "$STUB/commands"
     grep -- '--timing none --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
-    [ -z "$(grep -e --seeds "$work/confirm")" ]
+    [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
     scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
 }
 
