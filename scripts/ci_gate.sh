@@ -18,6 +18,8 @@ EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/gpu.sh
+. scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
 out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 quick=0 dry_run=0
 only=()
@@ -51,7 +53,8 @@ if [[ ${#only[@]} -gt 0 ]]; then
 fi
 
 gpu=0
-"$bench" --version | grep -q '^gpu 0 ' && gpu=1
+device_name=$(gpu_name "$bench")
+[[ -n $device_name ]] && gpu=1
 device=emu
 [[ $gpu -eq 1 ]] && device=cuda
 
@@ -168,9 +171,8 @@ while IFS='|' read -r kernel tool args; do
 done <"$list"
 
 # Speed: each row of the baseline is a ratio by --vs that has to hold to within 3 %.
-slug() { "$bench" --version | sed -n 's/^gpu 0 *NVIDIA \([^ ]*\).*/\1/p' | tr '[:upper:]' '[:lower:]'; }
 baseline=
-[[ $gpu -eq 1 && $sanitize -eq 0 ]] && baseline=evidence/$(slug)/gate_baseline.json
+[[ $gpu -eq 1 && $sanitize -eq 0 ]] && baseline=evidence/$(gpu_folder "$device_name")/gate_baseline.json
 if [[ -n $baseline && -e $baseline ]]; then
     while read -r row; do
         kernel=$(jq -r .kernel <<<"$row") vs=$(jq -r .vs <<<"$row") args=$(jq -r .args <<<"$row") least=$(jq -r .ratio <<<"$row")
