@@ -209,6 +209,8 @@ static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *w
     const int64_t score_bytes = plan_chunks(self, problem);
     FA_TRY(load_softmax(kernel, why));
     FA_TRY(allocate(kernel, &self->scores, (size_t)score_bytes, why));
+    /* The softmax loads four scores at a time: columns between seq_kv and ld are read, never used, never written but here. */
+    FA_CUDA_TRY(kernel->cuda, cuMemsetD8Async, (self->scores, 0, (size_t)score_bytes, kernel->cuda->stream));
     FA_TRY(allocate(kernel, &self->workspace, FA_CUBLAS_WORKSPACE_BYTES, why));
     FA_TRY(fa_cublas_check(&self->api, self->api.create(&self->handle), "cublasCreate", why));
     /* FP16 in means no TF32 anywhere; this keeps split-K sums in FP32 as well. */
