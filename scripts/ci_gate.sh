@@ -255,8 +255,8 @@ elif [[ $conform -eq 1 ]]; then
 fi
 
 # Speed: each row of the baseline is a ratio by --vs that has to hold to within 3 %.
-device_name=$(gpu_name "$bench")
-[[ $race -eq 0 && -n $device_name ]] && gpu=1
+baseline=
+[[ $gpu -eq 1 && $sanitize -eq 0 && $matrix -eq 1 ]] && baseline=evidence/$(gpu_folder "$device_name")/gate_baseline.json
 if [[ -n $baseline && -e $baseline ]]; then
     while read -r row; do
         kernel=$(jq -r .kernel <<<"$row") vs=$(jq -r .vs <<<"$row") args=$(jq -r .args <<<"$row") least=$(jq -r .ratio <<<"$row")
