@@ -22,6 +22,8 @@ EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/gpu.sh
+. scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
 out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0
 only=()
@@ -59,7 +61,8 @@ fi
 [[ $matrix -eq 1 ]] || kernels=()
 
 gpu=0
-[[ $race -eq 0 ]] && "$bench" --version | grep -q '^gpu 0 ' && gpu=1
+device_name=$(gpu_name "$bench")
+[[ $race -eq 0 && -n $device_name ]] && gpu=1
 device=emu
 [[ $gpu -eq 1 ]] && device=cuda
 
@@ -240,22 +243,20 @@ conformance() {
               text: $text, words_sha256: {emu: $emu, cuda: $cuda}}'
     done
 }
-gpu_name() { "$bench" --version | sed -n 's/^gpu 0 *//p' | sed 's/ (sm_.*//'; }
 sha256() { if [[ -e $1 ]]; then sha256sum "$1" | cut -d' ' -f1; fi; }
 emu_case=${EMU_CASE:-$(dirname "$bench")/emu_case}
 [[ -x $emu_case ]] || emu_case=build/tests/emu/emu_case
 if [[ $conform -eq 1 && $gpu -eq 1 && -x $emu_case ]]; then
     conformance >>"$cases"
-    jq -s --arg gpu "$(gpu_name)" 'map(select(.tool == "conform")) | {what: "conform", gpu: $gpu, passed: map(select(.verdict == "passed")) | length,
+    jq -s --arg gpu "$device_name" 'map(select(.tool == "conform")) | {what: "conform", gpu: $gpu, passed: map(select(.verdict == "passed")) | length,
         failed: map(select(.verdict == "failed")) | length, cases: map({name: .args, verdict, words_sha256})}' "$cases" >"$out/conform.json"
 elif [[ $conform -eq 1 ]]; then
     emu_note="$emu_note${emu_note:+; }NOT-RUN: conformance ($([[ $gpu -eq 1 ]] && echo "no $emu_case: make test-binaries" || echo "no GPU"))"
 fi
 
 # Speed: each row of the baseline is a ratio by --vs that has to hold to within 3 %.
-slug() { gpu_name | sed -n 's/^NVIDIA \([^ ]*\).*/\1/p' | tr '[:upper:]' '[:lower:]'; }
 baseline=
-[[ $gpu -eq 1 && $sanitize -eq 0 && $matrix -eq 1 ]] && baseline=evidence/$(slug)/gate_baseline.json
+[[ $gpu -eq 1 && $sanitize -eq 0 && $matrix -eq 1 ]] && baseline=evidence/$(gpu_folder "$device_name")/gate_baseline.json
 if [[ -n $baseline && -e $baseline ]]; then
     while read -r row; do
         kernel=$(jq -r .kernel <<<"$row") vs=$(jq -r .vs <<<"$row") args=$(jq -r .args <<<"$row") least=$(jq -r .ratio <<<"$row")
@@ -278,7 +279,7 @@ jq -rs '"<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
         (if .verdict == "failed" then "<failure message=\"exit \(.code)\">\(.text | gsub("[^\\u0009\\u000a\\u000d\\u0020-\\ud7ff]"; "") | @html)</failure>"
          elif .verdict == "skipped" then "<skipped message=\"\(.text | @html)\"/>" else "" end) + "</testcase>"),
     "</testsuite>"' "$cases" >"$out/junit.xml"
-jq -s --arg device "$device" --arg note "$emu_note" --arg gpu "$(gpu_name)" --argjson sanitize $sanitize --argjson race $race '
+jq -s --arg device "$device" --arg note "$emu_note" --arg gpu "$device_name" --argjson sanitize $sanitize --argjson race $race '
     def counts: {passed: map(select(.verdict == "passed")) | length, failed: map(select(.verdict == "failed")) | length,
         skipped: map(select(.verdict == "skipped")) | length};
     (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts))} +

@@ -89,10 +89,9 @@ key_of() { # KNOBS -> $key
     local line
     key=$(jq -r --arg knobs "$1" '[.[] | select(.knobs == $knobs and .key != null)][0].key // empty' "$tried")
     [[ -z $key ]] || return 0
-    jq -r .key "$log" >"$known"
-    line=$(measure "$kernel" "$1" "$known" "${problem_options[@]}" "${explore[@]}")
-    key=$(jq -r .key <<<"$line")
-    [[ -z $line || $line == *'"known":true}' ]] || append "$line"
+    line=$(scripts/evo_sweep.sh --measure "$kernel" "$1" "$log" "${problem_options[@]}" "${explore[@]}")
+    key=$(jq -r '.key // empty' <<<"$line")
+    jq -e '.known or .lost' <<<"$line" >/dev/null || append "$line"
 }
 
 # The sources that are compiled today, by kernel: a time of an older one is stale.

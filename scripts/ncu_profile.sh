@@ -107,7 +107,7 @@ case $status in
         exit 1
         ;;
 esac
-name=$(jq -r '.variant + (.config // {} | to_entries | map("_\(.key)\(.value)") | join(""))' "$work/record.json")
+name=$(jq -r '.variant + (.problem | "_\(.batch)x\(.heads)x\(.seq_q)x\(.dim)" + (if .causal then "_causal" else "" end)) + (.config // {} | to_entries | map("_\(.key)\(.value)") | join(""))' "$work/record.json")
 cp "$work/record.json" "$out/$name.record.json"
 if grep -q ERR_NVGPUCTRPERM "$work/log"; then
     die 4 "NOT-RUN: no permission to read the GPU's counters (ERR_NVGPUCTRPERM). Run as root, give the container CAP_SYS_ADMIN, or as root put

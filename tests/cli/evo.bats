@@ -60,10 +60,10 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
     make_stub
     sweep --kernel one --strategy grid
-    grep -q -- '--m 16 --warps 4 --seeds 1 --warmup-ms 200 --max-time 0.3 --quiet' "$STUB/commands"
+    grep -q -- '--m 16 --warps 4 --seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet' "$STUB/commands"
     grep -- '--timing none --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
-    [ -z "$(grep -e --seeds "$work/confirm")" ]
+    [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
     scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
 }
 
@@ -291,4 +291,34 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     SLURM_ARRAY_TASK_ID=7 run scripts/evo_slurm.sh
     [ "$status" -eq 0 ]
     [[ $output == *"nothing to do"* ]]
+}
+
+@test "what a sweep did stands in sweeps.jsonl, also when it is told to stop" {
+    make_stub
+    sweep --kernel one --strategy grid
+    jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
+    sweep --kernel one --strategy grid
+    jq -es 'length == 2 and (.[1] | .candidates == 4 and .measured == 0)' "$work/lb/sweeps.jsonl"
+    echo 0.7 >"$STUB/pause"
+    timeout 3.2 scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" || [ $? -eq 124 ]
+    jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and .measured == .candidates)' "$work/lb/sweeps.jsonl"
+}
+
+@test "a candidate whose worker leaves no record is left out and said; the sweep goes on" {
+    make_stub
+    sed -i 's/^us=/[[ "$kernel $m $warps" != "one 32 4" ]] || exit 6\nus=/' "$FA_BENCH"
+    run sweep --kernel one --strategy grid
+    [ "$status" -eq 0 ]
+    [[ $output == *"left out: no whole record of compiling m=32,warps=4"* ]]
+    [[ $output == *"not_run 1, pass 3; 3 measured"* ]]
+    jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
+}
+
+@test "--minutes ends a sweep between candidates" {
+    make_stub
+    echo 0.5 >"$STUB/pause"
+    run sweep --kernel one --strategy grid --pool 1 --minutes 0.01
+    [ "$status" -eq 0 ]
+    jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
+    [ "$(board .leader)" = one ]
 }

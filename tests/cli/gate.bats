@@ -27,6 +27,7 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
 
 @test "a wrong kernel fails the gate, by name, with the reason, in XML that parses" {
     make_stub
+    touch "$STUB/no_gpu"
     echo 'two 16 4' >"$STUB/wrong"
     run gate --quick
     [ "$status" -eq 1 ]
@@ -43,8 +44,7 @@ END
 
 @test "speed is a ratio to the committed baseline: 3 % below it fails" {
     make_stub
-    touch "$STUB/gpu" # the stub says it is a GPU named Stub
-    # The baseline of that GPU, in a copy of the tree.
+    # The baseline of the stub's GPU, in a copy of the tree.
     mkdir -p "$work/tree/evidence/stub" "$work/tree/scripts"
     cp scripts/*.sh "$work/tree/scripts/"
     echo '[{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": 1.8}]' >"$work/tree/evidence/stub/gate_baseline.json"
