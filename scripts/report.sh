@@ -162,7 +162,7 @@ END
 # Six panels, head dimension by mask: TFLOP/s over sequence length at constant work (batch x seq = 16384, heads x dim = 2048).
 plot_peers() {
     local dim causal name plot='' file panels=0 lines
-    has() { awk -v c="$1" '$c != "nan" {found = 1} END {exit !found}' "$file"; } # COLUMN: any time of that peer
+    has() { awk -v c="$1" '$c != "nan" {found = 1} END {exit !found}' "$work/peers.$dim.$causal"; } # COLUMN: any time of that peer
     for causal in false true; do
         for dim in 64 128 256; do
             file=$work/peers.$dim.$causal
