@@ -61,7 +61,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     make_stub
     sweep --kernel one --strategy grid
     grep -q -- '--m 16 --warps 4 --seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet' "$STUB/commands"
-    grep -- '--timing none --seed [0-9]' "$STUB/commands" >"$work/confirm"
+    grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
     [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
     scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
