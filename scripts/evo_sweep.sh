@@ -191,6 +191,8 @@ code=0
 is_record "$work/probe" || die 6 "no whole record of the problem: $(cat "$work/err")"
 SWEEP_GROUP=$(jq -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" --arg conditions "$conditions" '.problem as $p | "\($gpu)|\($arch)|" +
     "\($p.batch),\($p.heads),\($p.kv_heads),\($p.seq_q),\($p.seq_kv),\($p.dim),\(if $p.causal then "causal" else "full" end)|\(.config.acc // "fp32")\($conditions)"' "$work/probe")
+default_tile=$(jq -r --argjson space "$space" '.config as $c | [$space | to_entries[] | select($c[.key] as $v | .value | index([$v]))] |
+    if length == ($space | length) then map("\(.key)=\($c[.key])") | join(",") else "" end' "$work/probe")
 git=$(jq -r '.provenance.git // "none"' "$work/probe")
 export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
 
@@ -241,6 +243,9 @@ time_is_up() {
 hand_out() { # COUNT
     local batch=() count=$((budget - handed < $1 ? budget - handed : $1))
     mapfile -t batch < <(next "$count")
+    if [[ $handed -eq 0 && $strategy == evo && -n $default_tile ]]; then # evolution starts beside the tile the registry would take
+        mapfile -t batch < <(printf '%s\n' "$default_tile" "${batch[@]}" | awk '!seen[$0]++' | head -n "$count")
+    fi
     if [[ ${#batch[@]} -gt 0 ]]; then
         jq -nc --args '$ARGS.positional[] | {knobs: ., status: "pending", p50_us: null}' "${batch[@]}" >>"$tried"
         printf '%s\n' "${batch[@]}" >&"$feed"
