@@ -159,9 +159,11 @@ __device__ __forceinline__ void fa_clear_padding(__half *tile_s, int rows)
  * groups drift apart, and one computes scores while another multiplies values. Every group takes as many steps as the
  * block has tiles, though it may have no keys in the last: compute-sanitizer's racecheck counts a thread's barriers,
  * whatever their ids, and takes a thread that passed fewer for one that is still before the next __syncthreads.
- * VALUES is the layout of V. Warps past the last group stand by. */
+ * VALUES is the layout of V. Warps past the last group do nothing, in step. */
 constexpr int GROUP_THREADS = ROW_UNITS * FA_WARP_SIZE;
-static_assert(ROW_UNITS == 1 || KEY_GROUPS <= 15, "M, N and WARPS need more barriers than a block has");
+constexpr int IDLE_THREADS = FA_THREADS - KEY_GROUPS * GROUP_THREADS;
+static_assert(ROW_UNITS == 1 || KEY_GROUPS + (IDLE_THREADS > 0) <= 15,
+              "M, N and WARPS need more barriers than a block has");
 
 template <class VALUES> struct fa_key_tiles {
     static constexpr int K_BYTES = fa_tile_layout::bytes(FA_N), V_BYTES = VALUES::bytes(FA_N);
@@ -170,13 +172,12 @@ template <class VALUES> struct fa_key_tiles {
     const fa_params &p;
     const fa_unit &unit;
     __half *k0_s, *v0_s; /* K of each stage, then V of each stage */
-    int key_group, row0, keys, end;
+    int key_group, row0, keys, end; /* keys: none for a warp that does nothing; end: of the steps */
     bool k_aligned, v_aligned, late;
 
     __device__ __forceinline__ fa_key_tiles(const fa_params &params, const fa_unit &of, __half *tiles_s, int group)
         : p(params), unit(of), k0_s(tiles_s), v0_s(tiles_s + FA_STAGES * (K_BYTES / 2)), key_group(group),
-          row0(group * WARP_KEYS), keys(group < KEY_GROUPS ? of.keys : 0),
-          end(group < KEY_GROUPS ? of.keys + group * WARP_KEYS : 0),
+          row0(group * WARP_KEYS), keys(group < KEY_GROUPS ? of.keys : 0), end(group * WARP_KEYS + of.keys),
           k_aligned(fa_rows_aligned<FA_VEC>(params.k, params.k_stride_b, params.k_stride_h, params.k_stride_s)),
           v_aligned(fa_rows_aligned<FA_VEC>(params.v, params.v_stride_b, params.v_stride_h, params.v_stride_s)),
           late(group % 2 == 1) /* every other group starts behind, out of step with its neighbour */
@@ -234,9 +235,14 @@ template <class VALUES> struct fa_key_tiles {
     {
         if constexpr (ROW_UNITS == 1)
             __syncwarp();
-        else
+        else if (IDLE_THREADS == 0 || key_group < KEY_GROUPS)
             bar_sync(1 + key_group, GROUP_THREADS);
+        else
+            bar_sync(1 + KEY_GROUPS, IDLE_THREADS);
     }
+
+    /* Whether this warp works at all. */
+    __device__ __forceinline__ bool works() const { return IDLE_THREADS == 0 || key_group < KEY_GROUPS; }
 
     /* On return the keys from key0 on have landed in `stage`; with two stages the next ones are on their way. */
     __device__ __forceinline__ void step(int key0, int stage) const

@@ -163,19 +163,17 @@ part_sweep() {
 
 # The winner of each swept kernel, on the problem it won and on one that fills the device.
 part_profile() {
-    local kernel tile problem options
-    for kernel in $(kernels_of none wmma); do
-        tile=$(best_tile "$kernel" 2 8 512 64)
-        [[ -n $tile ]] || continue
-        read -ra tile <<<"$(sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$tile")"
+    local kernel knobs tile problem options
+    while IFS=$'\t' read -r kernel knobs; do
+        tile=$(sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$knobs")
         for problem in "" "--batch 4 --heads 16 --seq 1024"; do
-            read -ra options <<<"--kernel $kernel ${tile[*]} $problem"
+            read -ra options <<<"--kernel $kernel $tile $problem"
             echo "ncu_profile.sh ${options[*]}"
             [[ $dry_run -eq 1 ]] && continue
             scripts/ncu_profile.sh --out "$out/ncu" "${options[@]}" || true # a gate that fails stands in the table
             rm -f "$out"/ncu/*.ncu-rep "$out"/ncu/*.csv
         done
-    done
+    done < <(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null)
 }
 
 part_peers() {

@@ -5,9 +5,9 @@ set -euo pipefail
 usage() {
     cat <<'USAGE'
 usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --causal --acc fp16]
-  --kernel NAME            default FA_KERNEL, else wmma
+  --kernel NAME            default FA_KERNEL, else the bench's default
   --strategy grid|random|evo   default evo
-  --budget N               candidates at most (default 64)
+  --budget N               candidates at most (default 64, the whole space with --minutes)
   --minutes M              minutes at most
   --seed N                 default 1
   --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only), leaderboard.json, micro_best.json
@@ -96,7 +96,8 @@ if [[ ${1:-} == --measure ]]; then # one worker's part, also on another host
     measure "$@"
 fi
 
-kernel=${FA_KERNEL:-wmma} strategy=evo budget=64 minutes='' seed=1 out='' jobs=1 hosts='' dry_run=0
+kernel=${FA_KERNEL:-} strategy=evo budget='' minutes='' seed=1 out='' jobs=1 hosts='' dry_run=0
+budget_given=0
 pool=$(($(nproc) * 3 / 4))
 pool=$((pool < 2 ? 2 : pool > 12 ? 12 : pool))
 given=()
@@ -105,7 +106,7 @@ while [[ $# -gt 0 ]]; do
         --kernel | --strategy | --budget | --minutes | --seed | --out | --pool | --jobs | --sshloginfile)
             [[ $# -ge 2 ]] || die 2 "$1 needs a value"
             case $1 in
-                --kernel) kernel=$2 ;; --strategy) strategy=$2 ;; --budget) budget=$2 ;; --minutes) minutes=$2 ;; --seed) seed=$2 ;;
+                --kernel) kernel=$2 ;; --strategy) strategy=$2 ;; --budget) budget=$2 budget_given=1 ;; --minutes) minutes=$2 ;; --seed) seed=$2 ;;
                 --out) out=$2 ;; --pool) pool=$2 ;; --jobs) jobs=$2 ;; --sshloginfile) hosts=$2 ;;
             esac
             shift
@@ -117,6 +118,7 @@ while [[ $# -gt 0 ]]; do
     esac
     shift
 done
+[[ -n $budget || $budget_given -eq 1 ]] || budget=$([[ -z $minutes ]] && echo 64 || echo 9999999)
 [[ $strategy =~ ^(grid|random|evo)$ ]] || die 2 "--strategy takes grid, random or evo, not '$strategy'"
 for number in "budget=$budget" "pool=$pool" "jobs=$jobs"; do
     [[ ${number#*=} =~ ^[1-9][0-9]{0,6}$ ]] || die 2 "--${number%%=*} takes a whole number from 1, not '${number#*=}'"
@@ -129,6 +131,7 @@ command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
 [[ $jobs -eq 1 && -z $hosts ]] || command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
 
 registry=$("$FA_BENCH" --list-kernels --json -)
+kernel=${kernel:-$(jq -r '.[] | select(.default) | .name' <<<"$registry")}
 row=$(jq -c --arg k "$kernel" '.[] | select(.name == $k and .kind == "hand")' <<<"$registry")
 [[ -n $row ]] || die 2 "no kernel '$kernel' with a tile space (fa_bench --list-kernels)"
 space=$(jq -c '.values | del(.acc, .maxreg) | with_entries(select(.value | length > 1))' <<<"$row")
@@ -178,6 +181,9 @@ SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
 [[ $SWEEP_ARCH != sm_9? && $SWEEP_ARCH != sm_1?? ]] || SWEEP_ARCH+=a
 slug=$(gpu_folder "$SWEEP_GPU")
 
+points=$(jq '[.[] | length] | reduce .[] as $n (1; . * $n)' <<<"$space")
+budget=$((budget < points ? budget : points))
+
 # What is compared with what: GPU, target, problem, class, conditions. The kernel comes on top for its own best tile.
 code=0
 "$FA_BENCH" --kernel "$kernel" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$work/probe" 2>"$work/err" || code=$?
@@ -185,6 +191,8 @@ code=0
 is_record "$work/probe" || die 6 "no whole record of the problem: $(cat "$work/err")"
 SWEEP_GROUP=$(jq -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" --arg conditions "$conditions" '.problem as $p | "\($gpu)|\($arch)|" +
     "\($p.batch),\($p.heads),\($p.kv_heads),\($p.seq_q),\($p.seq_kv),\($p.dim),\(if $p.causal then "causal" else "full" end)|\(.config.acc // "fp32")\($conditions)"' "$work/probe")
+default_tile=$(jq -r --argjson space "$space" '.config as $c | [$space | to_entries[] | select($c[.key] as $v | .value | index([$v]))] |
+    if length == ($space | length) then map("\(.key)=\($c[.key])") | join(",") else "" end' "$work/probe")
 git=$(jq -r '.provenance.git // "none"' "$work/probe")
 export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
 
@@ -235,6 +243,9 @@ time_is_up() {
 hand_out() { # COUNT
     local batch=() count=$((budget - handed < $1 ? budget - handed : $1))
     mapfile -t batch < <(next "$count")
+    if [[ $handed -eq 0 && $strategy == evo && -n $default_tile ]]; then # evolution starts beside the tile the registry would take
+        mapfile -t batch < <(printf '%s\n' "$default_tile" "${batch[@]}" | awk '!seen[$0]++' | head -n "$count")
+    fi
     if [[ ${#batch[@]} -gt 0 ]]; then
         jq -nc --args '$ARGS.positional[] | {knobs: ., status: "pending", p50_us: null}' "${batch[@]}" >>"$tried"
         printf '%s\n' "${batch[@]}" >&"$feed"
@@ -251,6 +262,7 @@ progress() {
     now=$(date +%s)
     elapsed=$((now - start + 1))
     eta=$(((budget - done_count) * elapsed / (done_count > 0 ? done_count : 1)))
+    [[ -z $minutes ]] || eta=$(awk -v m="$minutes" -v e="$elapsed" -v n="$eta" 'BEGIN {left = m * 60 - e; print int(left < 0 ? 0 : left < n ? left : n)}')
     best_line=$(jq -r 'if . then "best \(.p50_us * 100 | round / 100) us \(.knobs)" else "no time yet" end' <<<"$best_so_far")
     if [[ -t 2 ]]; then
         local width=$((done_count * 30 / budget))

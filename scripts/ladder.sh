@@ -7,10 +7,11 @@ usage() {
 usage: scripts/ladder.sh [options]
   --out DIR         DIR/ladder/PROBLEM/KERNEL.json, DIR/ladder.json (default build/ladder)
   --problems LIST   B,H,S,D separated by spaces (default "2,8,512,64 4,16,1024,64 4,16,4096,128")
-  --rounds N        of the search for a tile (default 3; 0: the tile of the registry's rules)
+  --search SEC      for the tile of a rung on a problem, at most (default 6; 0: the tile of the registry's rules)
   --dry-run         print the steps, do nothing
-A rung's tile: the one its rules give and the leader of DIR/leaderboard.json, then, while that gains 1 %, their neighbours
-in the registry's space: one step of m, n, warps or stages, or of m and warps together. What was tried is in KERNEL.tiles.jsonl.
+A rung's tile: the one its rules give, its best in the DIR/ladder.json that was there and on the problem before, the leader
+of DIR/leaderboard.json, then, while that gains 1 %, the neighbours of the best in the registry's space: one step of m, n, warps
+or stages, or of m and warps together. What was tried is in KERNEL.tiles.jsonl.
 A step that fails is said and left out. DIR/ladder.json is made anew after every step, so it holds what a run got to.
 Exit: 0 done, 1 a step failed, 2 usage, 4 not run (no GPU). FA_BENCH names the binary (default ./fa_bench).
 EOF
@@ -18,21 +19,21 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export bench=${FA_BENCH:-./fa_bench}
-out=build/ladder problems="2,8,512,64 4,16,1024,64 4,16,4096,128" rounds=3 dry_run=0
+out=build/ladder problems="2,8,512,64 4,16,1024,64 4,16,4096,128" search=6 dry_run=0
 while [[ $# -gt 0 ]]; do
     case $1 in
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
-        --out | --problems | --rounds)
+        --out | --problems | --search)
             [[ $# -ge 2 ]] || { echo "ladder.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --out) out=$2 ;; --problems) problems=$2 ;; --rounds) rounds=$2 ;; esac
+            case $1 in --out) out=$2 ;; --problems) problems=$2 ;; --search) search=$2 ;; esac
             shift
             ;;
         *) echo "ladder.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
     esac
     shift
 done
-[[ $rounds =~ ^[0-9]+$ ]] || { echo "ladder.sh: --rounds takes a whole number" >&2; exit 2; }
+[[ $search =~ ^[0-9]+$ ]] || { echo "ladder.sh: --search takes whole seconds" >&2; exit 2; }
 [[ -x $bench ]] || { echo "ladder.sh: no $bench: run make" >&2; exit 4; }
 
 work=$(mktemp -d)
@@ -73,17 +74,21 @@ export -f compiles
 
 # Of the tiles on standard input those that compile without spills; the timed runs find them in the cache.
 compiling() {
+    cat >"$work/asked"
     # shellcheck disable=SC2016 # expanded by the inner shell
-    xargs -r -d '\n' -P "$(nproc)" -I{} bash -c 'compiles "$1"' _ {} | sort
+    xargs -r -d '\n' -P "$(nproc)" -I{} bash -c 'compiles "$1"' _ {} <"$work/asked" >"$work/compiled"
+    grep -xFf "$work/compiled" "$work/asked" || true
 }
 
-# Times the tiles on standard input; $best and $best_us become the fastest's.
+# Times the tiles on standard input while there is time; $best and $best_us become the fastest's.
 try_all() { # TRIED
     local knobs us
     while read -r knobs; do
+        [[ -z $best_us || $SECONDS -lt $deadline ]] || return 0
+        ! grep -qF "{\"knobs\":\"$knobs\"" "$1" || continue
         # shellcheck disable=SC2046,SC2086
-        "$bench" --kernel "$kernel" $problem_options $(options_of "$knobs") --seeds 1 --check cpu --timing graph --warmup-ms 100 --min-samples 5 \
-            --max-time 0.1 --quiet --json "$work/tile.json" </dev/null >/dev/null 2>&1 || continue
+        "$bench" --kernel "$kernel" $problem_options $(options_of "$knobs") --seeds 1 --check cublas --timing graph --warmup-ms 50 --min-samples 5 \
+            --max-time 0.05 --quiet --json "$work/tile.json" </dev/null >/dev/null 2>&1 || continue
         us=$(jq .timing.p50_us "$work/tile.json") knobs=$(knobs_of "$work/tile.json")
         jq -nc --arg knobs "$knobs" --argjson us "$us" '{knobs: $knobs, p50_us: $us}' >>"$1"
         if [[ -z $best_us ]] || jq -en --argjson a "$us" --argjson b "$best_us" '$a < 0.99 * $b' >/dev/null; then
@@ -92,22 +97,31 @@ try_all() { # TRIED
     done
 }
 
-# The best tile of $kernel on $problem, in $best.
+# Tiles of $kernel that did well before, all knobs named.
+known_tiles() {
+    jq -r --arg k "$kernel" --arg p "$problem" '.[] | select(.kernel == $k and .problem == $p and .tile) | .config | to_entries | map("\(.key)=\(.value)") | join(",")' \
+        "$work/before.json" 2>/dev/null || true
+    cat "$work/last.$kernel" 2>/dev/null || true
+    jq -r --arg k "$kernel" --arg p "$problem" '($p | split(",") | "|\(.[0]),\(.[1]),\(.[1]),\(.[2]),\(.[2]),\(.[3]),full|fp32") as $group |
+        [.[] | select(.group | contains($group))][0].kernels[$k].knobs // empty' "$out/leaderboard.json" 2>/dev/null || true
+}
+
+# The best tile of $kernel on $problem, in $best; empty: what the rules give.
 find_tile() { # TRIED
-    local round before leader
+    local deadline=$((SECONDS + search)) before=none
     best='' best_us=''
     : >"$1"
-    leader=$(jq -r --arg k "$kernel" --arg p "$problem" '($p | split(",") | "|\(.[0]),\(.[1]),\(.[1]),\(.[2]),\(.[2]),\(.[3]),full|fp32") as $group |
-        [.[] | select(.group | contains($group))][0].kernels[$k].knobs // empty' "$out/leaderboard.json" 2>/dev/null || true)
-    try_all "$1" <<<"${leader:+$'\n'$leader}"
-    for ((round = 0; round < rounds; round++)); do
+    try_all "$1" <<<""
+    # No search where a variant serves the kernel, nor for a rung so slow that a launch is dear: a baseline.
+    [[ -n $best ]] && jq -en --argjson us "$best_us" '$us < 50000' >/dev/null || return 0
+    known_tiles | compiling >"$work/tiles"
+    try_all "$1" <"$work/tiles"
+    while [[ $best != "$before" && $SECONDS -lt $deadline ]]; do
         before=$best
-        # A rung this slow is a baseline: its tile changes no step by much, and a launch is dear.
-        [[ -n $best ]] && jq -en --argjson us "$best_us" '$us < 50000' >/dev/null || return 0
-        neighbours "$kernel" "$best" | { grep -vxFf <(jq -r .knobs "$1") || true; } | compiling >"$work/round"
-        try_all "$1" <"$work/round"
-        [[ $best != "$before" ]] || return 0
+        neighbours "$kernel" "$best" | compiling >"$work/tiles"
+        try_all "$1" <"$work/tiles"
     done
+    echo "$best" >"$work/last.$kernel"
 }
 
 summarise() {
@@ -139,6 +153,7 @@ step() { # FOLDER KNOBS OTHER OTHER_KNOBS
 arch=''
 [[ $dry_run -eq 1 ]] || arch=$("$bench" --seq 16 --seeds 1 --check cpu --timing none --quiet --json - | jq -r .ptxas.arch)
 export arch problem_options kernel
+[[ ! -e $out/ladder.json ]] || cp "$out/ladder.json" "$work/before.json"
 for problem in $problems; do
     IFS=, read -r b h s d <<<"$problem"
     problem_options="--batch $b --heads $h --seq $s --dim $d"

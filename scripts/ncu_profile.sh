@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/ncu_profile.sh [options] [fa_bench options, e.g. --kernel wmma --m 32 --warps 8 --vec 4]
+usage: scripts/ncu_profile.sh [options] [fa_bench options, e.g. --kernel NAME --m 32 --warps 8 --vec 4]
   --out DIR           report (.ncu-rep), its CSV, the record and the metrics (default: build/ncu)
   --thresholds FILE   the gates (default: scripts/ncu_thresholds.json)
   --import CSV        judge a recorded report (ncu --import R --page raw --csv --print-units base) instead of profiling

@@ -8,7 +8,7 @@ usage: scripts/report.sh [options]
   --dir DIR     one evidence folder (default: every folder of evidence/ that holds something to draw)
   --png         PNG beside each SVG
   --dry-run     say what would be drawn from what
-Reads ladder.json, leaderboard.jsonl, micro_best.json, peers.json and ncu/*.json, as far as they are there; writes report.html and
+Reads ladder.json, leaderboard.jsonl, sweeps.jsonl, micro_best.json, peers.json, parity.json and ncu/*.json, as far as they are there; writes report.html and
 plots/*.svg beside them. What is missing is NOT-RUN on the page. Exit: 0, 2 usage, 4 no gnuplot, no jq or no evidence, 6 a failure.
 USAGE
 }
@@ -162,7 +162,7 @@ END
 # Six panels, head dimension by mask: TFLOP/s over sequence length at constant work (batch x seq = 16384, heads x dim = 2048).
 plot_peers() {
     local dim causal name plot='' file panels=0 lines
-    has() { awk -v c="$1" '$c != "nan" {found = 1} END {exit !found}' "$file"; } # COLUMN: any time of that peer
+    has() { awk -v c="$1" '$c != "nan" {found = 1} END {exit !found}' "$work/peers.$dim.$causal"; } # COLUMN: any time of that peer
     for causal in false true; do
         for dim in 64 128 256; do
             file=$work/peers.$dim.$causal
@@ -244,12 +244,17 @@ END
     [[ ! -s $dir/peers.json ]] || jq -r 'map(.ratio | values) | if . == [] then "" else "<p>Best peer / ours: geometric mean \(map(log) | add / length | exp | . * 1000 | round / 1000) over \(length) shapes; above 1 in \(map(select(. > 1)) | length).</p>" end' "$dir/peers.json"
     table peers.json 'B,H,S,D|mask|kernel|ours us|TFLOP/s|best peer|its us|ratio' \
         '.[] | ["\(.batch),\(.heads),\(.seq),\(.dim)", (if .causal then "causal" else "full" end), .variant // .kernel, (.us | n), (.tflops | n), .best_peer, (.peers[.best_peer // ""] | n), (.ratio | n)]'
+    if [[ -s $dir/parity.json ]]; then
+        echo "<h2>The same result as PyTorch's</h2>"
+        table parity.json 'kernel|problems and inputs that agree|that do not|not run|largest difference to PyTorch|to FP64' \
+            'group_by(.kernel)[] | [.[0].kernel, (map(select(.verdict == "PASS")) | length), (map(select(.verdict == "FAIL")) | length), (map(select(.verdict == "NOT-RUN")) | length), (map(.max_abs_difference_to_torch // 0) | max), (map(.max_abs_err // 0) | max)]'
+    fi
     echo "<h2>Nsight Compute</h2>"
     mapfile -t gates < <(find "$dir/ncu" -name '*.json' ! -name '*.record.json' 2>/dev/null | sort)
     [[ ${#gates[@]} -gt 0 ]] || echo '<p class="missing">NOT-RUN: no profile in ncu/</p>'
     for file in "${gates[@]}"; do
         jq -r 'def n: if . == null then "-" else . * 100 | round / 100 end;
-            "<h3>\(.kernel | @html) \(.config | to_entries | map("\(.key)=\(.value)") | join(" ") | @html)</h3><table><tr><th>gate</th><th>measured</th><th>rule</th><th>verdict</th></tr>",
+            "<h3>\(.kernel | @html)\(.problem | if . then " at \(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)" else "" end):\(" ")\(.config | to_entries | map("\(.key)=\(.value)") | join(" ") | @html)</h3><table><tr><th>gate</th><th>measured</th><th>rule</th><th>verdict</th></tr>",
             (.gates[] | "<tr><td>\(.gate | @html)</td><td>\(.measured | n) \(.unit)</td><td>\(.rule | @html)</td><td class=\"\(.verdict)\">\(.verdict)\(if .reason then ": \(.reason)" else "" end)</td></tr>"), "</table>"' "$file"
     done
     echo "</body></html>"

@@ -61,7 +61,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     make_stub
     sweep --kernel one --strategy grid
     grep -q -- '--m 16 --warps 4 --seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet' "$STUB/commands"
-    grep -- '--timing none --seed [0-9]' "$STUB/commands" >"$work/confirm"
+    grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
     [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
     scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
@@ -248,10 +248,10 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "a bar with an ETA on a terminal, a line per generation elsewhere" {
     make_stub
     run sweep --kernel one --strategy grid --pool 1
-    [[ $output == *"2/64 candidates"*"4/64 candidates"* ]]
+    [[ $output == *"2/4 candidates"*"4/4 candidates"* ]]
     rm -rf "$work/lb"
     script -qec "scripts/evo_sweep.sh --kernel one --strategy grid --out $work/lb" /dev/null >"$work/terminal" </dev/null
-    grep -q '\[#.*\] 4/64  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
+    grep -q '\[#.*\] 4/4  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
 }
 
 @test "evolution finds the best of a space it does not try whole" {
@@ -321,4 +321,12 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$status" -eq 0 ]
     jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
     [ "$(board .leader)" = one ]
+}
+
+@test "without a name: FA_KERNEL, else the registry's default" {
+    make_stub
+    sweep --strategy grid --budget 1
+    FA_KERNEL=two sweep --strategy grid --budget 1
+    jq -es 'map(.kernel) == ["one", "two"]' "$work/lb/leaderboard.jsonl"
+    [[ $(scripts/evo_test_one.sh 16 4 1 --dry-run) == "$FA_BENCH --m 16 --warps 4 --vec 1" ]]
 }
