@@ -203,7 +203,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const int warp_end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
 
     warp_state w;
-    w.new_rows = true;
+    w.limit = -1;
     w.q_at = q_at + warp_row * ROW_BYTES + v_lane_offset(lane);
 #pragma unroll
     for (int b = 0; b < BANDS; ++b) {

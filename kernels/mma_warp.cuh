@@ -16,7 +16,7 @@ struct warp_state {
     float minus_base[BANDS][4];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
     smem_at q_at; /* this lane's address in the warp's rows of Q */
-    bool new_rows; /* some row has seen no key yet, its base is not set */
+    int limit; /* bits of SLACK; while some row has seen no key, and so has no base, below those of any exponent */
 };
 
 __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state &w, int step)
@@ -117,7 +117,7 @@ __device__ __forceinline__ bool outgrew_base(const warp_state &w, int first, int
 #pragma unroll
             for (int h = 0; h < 2; ++h, ++i)
                 top[i % 4] = max3(top[i % 4], __float_as_int(w.s[t][b][2 * h]), __float_as_int(w.s[t][b][2 * h + 1]));
-    return max3(max(top[0], top[1]), top[2], top[3]) > __float_as_int(SLACK);
+    return max3(max(top[0], top[1]), top[2], top[3]) > w.limit;
 }
 
 /* Keeps two registers of one value apart: an mma's operand of such would be put together again every time. */
@@ -169,13 +169,13 @@ template <bool PENDING> __device__ __forceinline__ void move_bases(warp_state &w
                 w.o[b][t][2 * h + 1] *= shrink;
             }
         }
-    w.new_rows = __any_sync(FA_WARP_ALL, new_rows);
+    w.limit = __any_sync(FA_WARP_ALL, new_rows) ? -1 : __float_as_int(SLACK);
 }
 
 /* The common case is one vote and no shuffle. */
 template <bool PENDING> __device__ __forceinline__ void check_bases(warp_state &w)
 {
-    if (__any_sync(FA_WARP_ALL, outgrew_base(w, 0, S_TILES8)) || w.new_rows)
+    if (__any_sync(FA_WARP_ALL, outgrew_base(w, 0, S_TILES8)))
         move_bases<PENDING>(w, 0, S_TILES8);
 }
 
@@ -195,35 +195,37 @@ template <bool NEXT, class MASK>
 __device__ __forceinline__ void value_by_chunks(warp_state &w, smem_at v_at, smem_at k_next_at, int key, const MASK &mask)
 {
     constexpr int PAIRS = BANDS * 4;
+    unsigned v[2][4], k[2][4];
+    auto load = [&](int i) {
+        const int step = i % STEPS, c = i / STEPS;
+        if (c >= CHUNKS16)
+            return;
+        ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_at, step, c));
+        if (NEXT || c + 2 < CHUNKS16)
+            ldmatrix_x4_at(k[i % 2], fragment_at(k_next_at, step, c));
+    };
+    load(0);
 #pragma unroll
     for (int c = 0; c < CHUNKS16; ++c) {
         const int now = c % 2, then = 1 - now;
         const bool soon = NEXT || c + 1 < CHUNKS16, later = NEXT || c + 2 < CHUNKS16;
-        unsigned v[2][4], k[2][4];
-        auto load = [&](int i) {
-            if (i >= STEPS)
-                return;
-            ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_at, i, c));
-            if (later)
-                ldmatrix_x4_at(k[i % 2], fragment_at(k_next_at, i, c));
-        };
-        load(0);
         if (soon)
             mask(key + 16 * (c + 1) + (c + 1 == CHUNKS16 ? ROUND_KEYS - N : 0), 2 * then, 2 * then + 2);
         const bool outgrew = soon && outgrew_base(w, 2 * then, 2 * then + 2);
         sum_mma(w, w.p[now]);
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
-            load(step + 1);
-            value_mma(w, w.p[now], v[step % 2], step);
+            const int i = c * STEPS + step;
+            load(i + 1);
+            value_mma(w, w.p[now], v[i % 2], step);
             if (later)
-                score_mma(w, w.q[step], k[step % 2], now, step == 0);
+                score_mma(w, w.q[step], k[i % 2], now, step == 0);
             if (soon)
 #pragma unroll
                 for (int j = step * PAIRS / STEPS; j < (step + 1) * PAIRS / STEPS; ++j)
                     w.p[then][j / 4][j % 4] = probability_pair(w, then, j / 4, j % 4);
         }
-        if (soon && (__any_sync(FA_WARP_ALL, outgrew) || w.new_rows)) {
+        if (soon && (__any_sync(FA_WARP_ALL, outgrew))) {
             move_bases<false>(w, 2 * then, 2 * then + 2);
             probabilities(w, then);
         }
