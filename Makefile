@@ -58,7 +58,7 @@ run:
 	./fa_bench
 
 # Pages, pictures and tables from what lies in evidence/; measures nothing.
-report:
+report: all
 	@scripts/report.sh
 	@scripts/readme_tables.sh
 

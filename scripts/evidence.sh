@@ -4,38 +4,63 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/evidence.sh PART... [--out DIR] [--budget N] [--dry-run]
-Parts:
+usage: scripts/evidence.sh PART... [--out DIR] [--budget N] [--minutes M] [--dry-run]
+Parts, or all:
   first      the first two rungs on the canonical problem: records, their ratio, wall time of a run, cold compile
-  ladder     every rung against the one below it, and the libraries, on three problems
-  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize)
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
+  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize)
+  parity     every kernel beside PyTorch on the same inputs, both ways (scripts/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
-             (--budget N candidates each, default 48)
+             (at most --budget N candidates, default 150, and --minutes M, default 2, each; an interrupted sweep goes on)
   grid       every point of the WMMA tile grids passes or is infeasible (scripts/tile_grid.sh)
-Writes to evidence/<gpu>/ (default) or DIR. Needs a GPU: exit 4 without one. FA_BENCH names the binary (default ./fa_bench).
+  ladder     every rung against the one below it, and the libraries, on three problems
+  profile    Nsight Compute's gates of the sweeps' winners (scripts/ncu_profile.sh)
+  peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
+Writes to evidence/<gpu>/ (default) or DIR, as it goes: what a part had finished when it was cut off is there.
+Needs a GPU: exit 4 without one; 1 when a part failed. FA_BENCH names the binary (default ./fa_bench).
 EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/gpu.sh
+. scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-parts=() out='' dry_run=0 budget=48
+all=(first gate sanitize parity sweep grid ladder profile peers)
+parts=() out='' dry_run=0 budget=150 minutes=2
 while [[ $# -gt 0 ]]; do
     case $1 in
-        first | ladder | sanitize | gate | sweep | grid) parts+=("$1") ;;
         --out) [[ $# -ge 2 ]] || { echo "evidence.sh: --out needs a folder" >&2; exit 2; }; out=$2; shift ;;
         --budget) [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || { echo "evidence.sh: --budget takes a whole number from 1" >&2; exit 2; }; budget=$2; shift ;;
+        --minutes) [[ ${2:-} =~ ^[0-9]+([.][0-9]+)?$ ]] || { echo "evidence.sh: --minutes takes a number" >&2; exit 2; }; minutes=$2; shift ;;
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
-        *) echo "evidence.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
+        all) parts+=("${all[@]}") ;;
+        *)
+            [[ " ${all[*]} " == *" $1 "* ]] || { echo "evidence.sh: unknown argument $1 (see --help)" >&2; exit 2; }
+            parts+=("$1")
+            ;;
     esac
     shift
 done
 [[ ${#parts[@]} -gt 0 ]] || { usage >&2; exit 2; }
-gpu=$("$bench" --version | sed -n 's/^gpu 0 *NVIDIA \([^ ]*\).*/\1/p' | tr '[:upper:]' '[:lower:]')
+[[ -x $bench ]] || { echo "evidence.sh: NOT-RUN: no $bench: run make" >&2; exit 4; }
+gpu=''
+[[ $dry_run -eq 1 ]] || gpu=$(gpu_name "$bench")
 [[ -n $gpu || $dry_run -eq 1 ]] || { echo "evidence.sh: NOT-RUN: no GPU here" >&2; exit 4; }
-out=${out:-evidence/${gpu:-gpu}}
+out=${out:-evidence/$(gpu_folder "${gpu:-gpu}")}
 [[ $dry_run -eq 1 ]] || mkdir -p "$out"
+
+# Each of several parts is a run of its own, so that one that fails takes no other with it.
+if [[ ${#parts[@]} -gt 1 ]]; then
+    options=(--out "$out" --budget "$budget" --minutes "$minutes")
+    [[ $dry_run -eq 0 ]] || options+=(--dry-run)
+    failed=()
+    for part in "${parts[@]}"; do
+        scripts/evidence.sh "$part" "${options[@]}" || failed+=("$part")
+    done
+    [[ ${#failed[@]} -eq 0 ]] || { echo "evidence.sh: failed: ${failed[*]}" >&2; exit 1; }
+    exit 0
+fi
 
 # The lowest rungs, in the order of the registry.
 mapfile -t rungs < <("$bench" --list-kernels --json - | jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name')
@@ -73,42 +98,18 @@ part_first() {
         >"$out/first/summary.json"
 }
 
-# The tile a sweep found best for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
+# The tile that the ladder found best for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
 best_tile() { # KERNEL B H S D
-    jq -r --arg k "$1" --arg p "|$2,$3,$3,$4,$4,$5,full|fp32" '[.[] | select(.group | contains($p))][0].kernels[$k].knobs // empty' "$out/leaderboard.json" 2>/dev/null || true
-}
-
-# One step of the ladder: a kernel at its own best tile against another at its own. A step that fails is said and left out.
-step() { # FOLDER KERNEL OTHER B H S D
-    local mine=() other_tile options=(--kernel "$2" --batch "$4" --heads "$5" --seq "$6" --dim "$7" --seeds 1 --timing graph)
-    read -ra mine <<<"$(best_tile "$2" "$4" "$5" "$6" "$7" | sed -E 's/(^|,)([a-z]+)=/ --\2 /g')"
-    options+=("${mine[@]}")
-    if [[ -n $3 ]]; then
-        other_tile=$(best_tile "$3" "$4" "$5" "$6" "$7")
-        options+=(--vs "$3${other_tile:+:$other_tile}")
-    fi
-    run "ladder/$1/$2.json" "${options[@]}" || echo "evidence.sh: $2 failed"
+    jq -r --arg k "$1" --arg p "$2,$3,$4,$5" '[.[] | select(.problem == $p and .kernel == $k and .tile)][0].config // empty |
+        to_entries | map("\(.key)=\(.value)") | join(",")' "$out/ladder.json" 2>/dev/null || true
 }
 
 part_ladder() {
-    local previous kernel problem name
-    for problem in "2,8,512,64" "4,16,1024,64" "4,16,4096,128"; do
-        IFS=, read -r b h s d <<<"$problem"
-        name=${b}x${h}x${s}x${d} previous=
-        for kernel in "${rungs[@]}"; do
-            step "$name" "$kernel" "$previous" "$b" "$h" "$s" "$d"
-            previous=$kernel
-        done
-        # The libraries against the highest rung.
-        for kernel in $("$bench" --list-kernels --json - | jq -r '.[] | select(.kind == "library") | .name'); do
-            step "$name" "$kernel" "$previous" "$b" "$h" "$s" "$d"
-        done
-    done
-    [[ $dry_run -eq 1 ]] && return
-    jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)"), kernel, config, p50_us: .timing.p50_us, p90_us: .timing.p90_us,
-        tflops: .throughput.tflops, vs: .vs.kernel, ratio: .vs.ratio, ci95: .vs.ratio_ci95, method: .timing.method, sm_clock_mhz: .timing.sm_clock_mhz.p50})' \
-        "$out"/ladder/*/*.json >"$out/ladder.json"
-    gate_baseline
+    local options=(--out "$out")
+    [[ $dry_run -eq 0 ]] || options+=(--dry-run)
+    echo "ladder.sh ${options[*]}"
+    scripts/ladder.sh "${options[@]}" || true # a step that failed is not in the table
+    [[ ! -s $out/ladder.json || $dry_run -eq 1 ]] || gate_baseline
 }
 
 # What scripts/ci_gate.sh holds the rungs to: the ratio over the lowest rung, the product of the ladder's steps up to there.
@@ -124,42 +125,66 @@ gate_baseline() {
         "${rungs[@]}" <"$out/ladder.json" >"$out/gate_baseline.json"
 }
 
-part_sanitize() {
-    run_gate=(scripts/ci_gate.sh --sanitize --out "$out/sanitize_run" --jobs 4)
-    echo "${run_gate[*]}"
+# The gate writes into the evidence itself, so that a run that was cut off leaves its cases; the records go at the end.
+gate_run() { # NAME OPTIONS...
+    local name=$1 command
+    shift
+    command=(scripts/ci_gate.sh "$@" --out "$out/$name.run")
+    echo "${command[*]}"
     [[ $dry_run -eq 1 ]] && return
-    "${run_gate[@]}"
-    cp "$out/sanitize_run/summary.json" "$out/sanitize.json"
-    rm -rf "$out/sanitize_run"
+    "${command[@]}" || true # a failure stands in the summary
+    cp "$out/$name.run/summary.json" "$out/$name.json"
+    cp "$out/$name.run/junit.xml" "$out/$name.xml"
+    rm -rf "$out/$name.run"
+}
+
+part_sanitize() {
+    gate_run sanitize --sanitize --jobs 4
 }
 
 part_gate() {
-    run_gate=(scripts/ci_gate.sh --out "$out/gate_run" --jobs 12)
-    echo "${run_gate[*]}"
-    [[ $dry_run -eq 1 ]] && return
-    "${run_gate[@]}" || true # a failure stands in the summary
-    cp "$out/gate_run/summary.json" "$out/gate.json"
-    cp "$out/gate_run/junit.xml" "$out/gate.xml"
-    rm -rf "$out/gate_run"
+    gate_run gate --jobs 12
+}
+
+part_parity() {
+    echo "parity.sh"
+    [[ $dry_run -eq 1 ]] || scripts/parity.sh --out "$out/parity.json"
 }
 
 part_sweep() {
-    local kernel start
+    local kernel
     for kernel in $(kernels_of none wmma); do
         [[ $kernel == "$baseline" ]] && continue
         echo "evo_sweep.sh --kernel $kernel"
         [[ $dry_run -eq 1 ]] && continue
-        start=$EPOCHREALTIME
-        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "$budget" --out "$out" 2>&1 | tail -n 3
-        awk -v a="$start" -v b="$EPOCHREALTIME" -v k="$kernel" -v n="$budget" 'BEGIN {printf "%s: %d candidates in %.1f s, %.2f per second\n", k, n, b - a, n / (b - a)}' |
-            tee -a "$out/sweep_rate.txt"
+        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "$budget" --minutes "$minutes" --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
     done
+}
+
+# The winner of each swept kernel, on the problem it won and on one that fills the device.
+part_profile() {
+    local kernel knobs tile problem options
+    while IFS=$'\t' read -r kernel knobs; do
+        tile=$(sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$knobs")
+        for problem in "" "--batch 4 --heads 16 --seq 1024"; do
+            read -ra options <<<"--kernel $kernel $tile $problem"
+            echo "ncu_profile.sh ${options[*]}"
+            [[ $dry_run -eq 1 ]] && continue
+            scripts/ncu_profile.sh --out "$out/ncu" "${options[@]}" || true # a gate that fails stands in the table
+            rm -f "$out"/ncu/*.ncu-rep "$out"/ncu/*.csv
+        done
+    done < <(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null)
+}
+
+part_peers() {
+    echo "peers.sh"
+    [[ $dry_run -eq 1 ]] || scripts/peers.sh --out "$out/peers.json"
 }
 
 part_grid() {
     echo "tile_grid.sh"
     [[ $dry_run -eq 1 ]] && return
-    scripts/tile_grid.sh --out "$out/tile_grid.json" || true # a hole stands in the table
+    scripts/tile_grid.sh --jobs 32 --out "$out/tile_grid.json" || true # a hole stands in the table
     gzip -9f "$out/tile_grid.json.points.jsonl"
 }
 
@@ -168,6 +193,4 @@ kernels_of() {
     "$bench" --list-kernels --json - | jq -r --args '.[] | select(.kind == "hand" and (.tensor_cores as $t | $ARGS.positional | index($t))) | .name' "$@"
 }
 
-for part in "${parts[@]}"; do
-    "part_$part"
-done
+"part_${parts[0]}"

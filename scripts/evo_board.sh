@@ -47,11 +47,11 @@ append() { # LINE
     [[ $failed -eq 0 ]] || die 6 "cannot append to $log (disk full?): this result is lost, none before it: $1"
 }
 
-# Right on fresh seeds, five unless the sweep was given another number.
+# Right on fresh seeds, five unless the sweep was given another number, and timed by the whole protocol.
 confirmed() { # KNOBS
     rm -f "$work/confirm"
     # shellcheck disable=SC2046
-    "$FA_BENCH" --kernel "$kernel" $(knob_options "$1") "${problem_options[@]}" --timing none --seed $((2000 + start % 100000)) --quiet --json "$work/confirm" 2>/dev/null
+    "$FA_BENCH" --kernel "$kernel" $(knob_options "$1") "${problem_options[@]}" --seed $((2000 + start % 100000)) --quiet --json "$work/confirm" 2>/dev/null
 }
 
 # Beaten only by --vs, twice, each in a fresh process on a fresh seed (MEASURE.md section 2).
@@ -89,10 +89,9 @@ key_of() { # KNOBS -> $key
     local line
     key=$(jq -r --arg knobs "$1" '[.[] | select(.knobs == $knobs and .key != null)][0].key // empty' "$tried")
     [[ -z $key ]] || return 0
-    jq -r .key "$log" >"$known"
-    line=$(measure "$kernel" "$1" "$known" "${problem_options[@]}" "${explore[@]}")
-    key=$(jq -r .key <<<"$line")
-    [[ -z $line || $line == *'"known":true}' ]] || append "$line"
+    line=$(scripts/evo_sweep.sh --measure "$kernel" "$1" "$log" "${problem_options[@]}" "${explore[@]}")
+    key=$(jq -r '.key // empty' <<<"$line")
+    jq -e '.known or .lost' <<<"$line" >/dev/null || append "$line"
 }
 
 # The sources that are compiled today, by kernel: a time of an older one is stale.
@@ -119,11 +118,18 @@ update_board() {
         rm -f "$work/vs"
         holder=$(on_board "$kernel" knobs)
         if [[ -n $holder && $holder != "$champion" ]] && ! beats "$kernel" "$champion" "$kernel" "$holder"; then
-            champion=$holder
+            cp "$work/confirm" "$work/challenger"
+            if confirmed "$holder"; then
+                champion=$holder
+            else # the incumbent's edited source is wrong on fresh seeds
+                mv "$work/challenger" "$work/confirm"
+            fi
         fi
         key_of "$champion"
-        entry=$(jq -cs --arg key "$key" --argjson vs "$(jq -c '.vs // null' "$work/vs" 2>/dev/null || echo null)" \
-            'map(select(.key == $key)) | last | del(.key, .code, .reason, .status, .loosened) + {over: ($vs | if . and .accepted then {kernel, config, ratio, ratio_ci95} else null end)}' "$log")
+        entry=$(jq -cs --arg key "$key" --argjson vs "$(jq -c '.vs // null' "$work/vs" 2>/dev/null || echo null)" --slurpfile full "$work/confirm" \
+            'map(select(.key == $key)) | last | . + {explored_p50_us: .p50_us} | del(.key, .code, .reason, .status, .loosened, .stage_s, .cache_hit, .compile_s) +
+            ($full[0].timing | {p50_us, p90_us, p50_ci95_us, method, sm_clock_mhz: .sm_clock_mhz.p50}) + {seeds: $full[0].check.seeds, time: $full[0].provenance.time} +
+            {over: ($vs | if . and .accepted then {kernel, config, ratio, ratio_ci95} else null end)}' "$log")
         source=$(jq -r .source_sha256 <<<"$entry")
         # The same tile from an edited source is a new entry, too.
         if [[ $champion != "$holder" || $source != "$(on_board "$kernel" source_sha256)" ]]; then

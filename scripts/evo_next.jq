@@ -25,6 +25,10 @@ def child($parents): # input: the generator's state; output: {state, knobs}
         ($knob.value | length - 1) as $last |
         .knobs[$knob.key] = $knob.value[if $to < 0 then 0 elif $to > $last then $last else $to end]);
 
+# One knob moved to a neighbour in its list: the last steps to an optimum, which crossover alone takes by chance.
+def neighbours: . as $knobs | [$space | to_entries[] | .key as $k | .value as $values | ($values | index($knobs[$k])) as $at | select($at != null) |
+    ($at - 1, $at + 1) | select(. >= 0 and . < ($values | length)) | $knobs + {($k): $values[.]} | text];
+
 def children($parents; $tried; $want; $seed):
     reduce range($want * 20) as $i ({state: stream($seed), out: []};
         if (.out | length) >= $want then . else
@@ -39,7 +43,8 @@ if $strategy == "grid" then all | map(text) | map(select($tried[.] | not)) | .[:
 elif $strategy == "random" or ($parents | length) < 4 then
     all | map(text) | map(select($tried[.] | not)) | shuffled($seed) | .[:$count]
 else
-    children($parents; $tried; $count; $seed + length) as $born |
+    ($parents[0] | neighbours | map(select($tried[.] | not)) | shuffled($seed + length) | .[:($count + 2) / 3 | floor]) as $near |
+    ($near + children($parents; $tried + ($near | map({(.): true}) | add // {}); $count - ($near | length); $seed + length)) as $born |
     $born + ((all | map(text) | map(select(($tried[.] | not) and (. as $t | $born | index($t) | not))) | shuffled($seed + length))
         | .[:$count - ($born | length)])
 end | .[]

@@ -5,18 +5,19 @@ set -euo pipefail
 usage() {
     cat <<'USAGE'
 usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --causal --acc fp16]
-  --kernel NAME            default FA_KERNEL, else wmma
+  --kernel NAME            default FA_KERNEL, else the bench's default
   --strategy grid|random|evo   default evo
-  --budget N               candidates at most (default 64)
+  --budget N               candidates at most (default 64, the whole space with --minutes)
   --minutes M              minutes at most
   --seed N                 default 1
   --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only), leaderboard.json, micro_best.json
-  --pool N                 candidates being compiled and checked while one is timed (default: half the cores, 2 to 8)
+  --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the cores, 2 to 12)
   --jobs N                 GPUs at once, through GNU parallel, one CUDA_VISIBLE_DEVICES each
   --sshloginfile FILE      hosts for GNU parallel, with the same GPU; the repository lies at the same path there
   --dry-run                print the first candidates, run nothing
-A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --warmup-ms 200 --max-time 0.3
-unless these are given; before one leads it passes five fresh seeds (or --seeds) and beats the incumbent by --vs in two fresh processes.
+A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --check cpu (FP64 attention, before
+and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given; before one leads it passes five fresh seeds (or --seeds) against
+every reference and beats the incumbent by --vs, with the whole protocol, in two fresh processes.
 A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured again,
 and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
 Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no parallel), 6 the results cannot be written.
@@ -30,8 +31,10 @@ die() { # CODE TEXT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/gpu.sh
+. scripts/gpu.sh
 export FA_BENCH=${FA_BENCH:-./fa_bench}
-protocol=fa_bench.sweep/2
+protocol=fa_bench.sweep/3
 
 # The knobs of "m=32,n=64" as options.
 knob_options() {
@@ -42,52 +45,68 @@ is_record() { # FILE
     jq -es -f scripts/record.jq "$1" >/dev/null 2>&1
 }
 
-# Measures one candidate and prints its log line; when its key is known, only which key that is.
-measure() { # KERNEL KNOBS KNOWN_KEYS_FILE OPTIONS...
-    local kernel=$1 knobs=$2 known=$3 work record key code=0
+# Measures one candidate and prints its log line; when the log holds its key, that line with "known". Always one line: a
+# candidate without a result says why it was "lost".
+measure() { # KERNEL KNOBS LOG OPTIONS...
+    local kernel=$1 knobs=$2 log=$3 record whole text compiled status key known code=0
     shift 3
     work=$(mktemp -d)
+    lost='the worker died'
+    # shellcheck disable=SC2154 # set above
+    trap '[[ -z $lost ]] || jq -nc --arg knobs "$knobs" --arg lost "$lost" "{knobs: \$knobs, lost: \$lost}"; rm -rf "$work"' EXIT
     record=$work/record.json
+    whole=$(<scripts/record.jq)
     # shellcheck disable=SC2046
     "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$record" 2>/dev/null || true
-    is_record "$record" || { echo "evo_sweep.sh: no whole record of compiling $knobs: left out" >&2; rm -rf "$work"; return 0; }
-    key=$(jq -r --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" \
-        '"\(.provenance.source_sha256) \(.provenance.options) \(.provenance.compiler) \(.problem) \($more)"' "$record" | sha256sum | cut -d' ' -f1)
-    if grep -qF "$key" "$known" 2>/dev/null; then
-        jq -nc --arg key "$key" --arg knobs "$knobs" '{key: $key, knobs: $knobs, known: true}'
-    else
-        if [[ $(jq -r .status "$record") == pass ]]; then
-            # shellcheck disable=SC2046
-            "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --quiet --json "$record" 2>/dev/null || code=$?
-        fi
-        is_record "$record" || { echo "evo_sweep.sh: no whole record of $knobs: left out" >&2; rm -rf "$work"; return 0; }
-        # A time below the roofline is no result, and one from another kind of GPU is not ours.
-        jq -c --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" '
-            select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
-            {key: $key, group: $group, gpu: $gpu, kernel, knobs: $knobs, class: (.config.acc // "fp32"), problem, status, reason, code: $code,
-            p50_us: (if .timing.impossible then null else .timing.p50_us end), p90_us: .timing.p90_us, loosened: (.check.loosened // false),
-            registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
-            code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256, git: .provenance.git, time: .provenance.time}' "$record"
+    { read -r text && read -r compiled && read -r status; } < <(jq -rcs --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" "if ($whole) then .[0] |
+        \"\(.provenance.source_sha256) \(.provenance.options) \(.provenance.compiler) \(.problem) \(\$more)\", {cache_hit: .provenance.cache_hit, compile_s: .provenance.compile_s}, .status
+        else empty end" "$record" 2>/dev/null) || { lost="no whole record of compiling $knobs"; exit 0; }
+    key=$(sha256sum <<<"$text")
+    key=${key%% *}
+    known=$(grep -F "\"key\":\"$key\"" "$log" 2>/dev/null | tail -n 1 | jq -c '. + {known: true}' 2>/dev/null) || known=
+    if [[ -n $known ]]; then
+        lost=
+        echo "$known"
+        exit 0
     fi
-    rm -rf "$work"
+    if [[ $status == pass ]]; then
+        rm -f "$record"
+        # shellcheck disable=SC2046
+        "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --quiet --json "$record" 2>/dev/null || code=$?
+    fi
+    # A time below the roofline is no result, and one from another kind of GPU is not ours.
+    jq -cs --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" "if ($whole) then .[0] else empty end |"'
+        select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
+        {key: $key, group: $group, gpu: $gpu, kernel, knobs: $knobs, class: (.config.acc // "fp32"), problem, status, reason, code: $code,
+        p50_us: (if .timing.impossible then null else .timing.p50_us end), p90_us: .timing.p90_us, loosened: (.check.loosened // false),
+        registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
+        code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256, git: .provenance.git, time: .provenance.time,
+        stage_s: .provenance.stage_s} + $compiled' "$record" >"$work/line" 2>/dev/null || true
+    if [[ -s $work/line ]]; then
+        lost=
+        cat "$work/line"
+    else
+        lost="no whole record of $knobs from this GPU"
+    fi
+    exit 0
 }
 
 if [[ ${1:-} == --measure ]]; then # one worker's part, also on another host
     shift
     measure "$@"
-    exit 0
 fi
 
-kernel=${FA_KERNEL:-wmma} strategy=evo budget=64 minutes='' seed=1 out='' jobs=1 hosts='' dry_run=0
-pool=$(($(nproc) / 2))
-pool=$((pool < 2 ? 2 : pool > 8 ? 8 : pool))
+kernel=${FA_KERNEL:-} strategy=evo budget='' minutes='' seed=1 out='' jobs=1 hosts='' dry_run=0
+budget_given=0
+pool=$(($(nproc) * 3 / 4))
+pool=$((pool < 2 ? 2 : pool > 12 ? 12 : pool))
 given=()
 while [[ $# -gt 0 ]]; do
     case $1 in
         --kernel | --strategy | --budget | --minutes | --seed | --out | --pool | --jobs | --sshloginfile)
             [[ $# -ge 2 ]] || die 2 "$1 needs a value"
             case $1 in
-                --kernel) kernel=$2 ;; --strategy) strategy=$2 ;; --budget) budget=$2 ;; --minutes) minutes=$2 ;; --seed) seed=$2 ;;
+                --kernel) kernel=$2 ;; --strategy) strategy=$2 ;; --budget) budget=$2 budget_given=1 ;; --minutes) minutes=$2 ;; --seed) seed=$2 ;;
                 --out) out=$2 ;; --pool) pool=$2 ;; --jobs) jobs=$2 ;; --sshloginfile) hosts=$2 ;;
             esac
             shift
@@ -99,6 +118,7 @@ while [[ $# -gt 0 ]]; do
     esac
     shift
 done
+[[ -n $budget || $budget_given -eq 1 ]] || budget=$([[ -z $minutes ]] && echo 64 || echo 9999999)
 [[ $strategy =~ ^(grid|random|evo)$ ]] || die 2 "--strategy takes grid, random or evo, not '$strategy'"
 for number in "budget=$budget" "pool=$pool" "jobs=$jobs"; do
     [[ ${number#*=} =~ ^[1-9][0-9]{0,6}$ ]] || die 2 "--${number%%=*} takes a whole number from 1, not '${number#*=}'"
@@ -111,6 +131,7 @@ command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
 [[ $jobs -eq 1 && -z $hosts ]] || command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
 
 registry=$("$FA_BENCH" --list-kernels --json -)
+kernel=${kernel:-$(jq -r '.[] | select(.default) | .name' <<<"$registry")}
 row=$(jq -c --arg k "$kernel" '.[] | select(.name == $k and .kind == "hand")' <<<"$registry")
 [[ -n $row ]] || die 2 "no kernel '$kernel' with a tile space (fa_bench --list-kernels)"
 space=$(jq -c '.values | del(.acc, .maxreg) | with_entries(select(.value | length > 1))' <<<"$row")
@@ -133,16 +154,16 @@ while [[ $# -gt 0 ]]; do
     problem_options+=("$1")
     shift
 done
-for default in "--seeds 1" "--warmup-ms 200" "--max-time 0.3"; do
+for default in "--seeds 1" "--check cpu" "--warmup-ms 60" "--max-time 0.1"; do
     [[ " ${problem_options[*]} " == *" ${default% *} "* ]] || explore+=("${default% *}" "${default#* }")
 done
 
 work=$(mktemp -d)
-known=$work/known tried=$work/tried
 trap 'rm -rf "$work"' EXIT
-echo '[]' >"$tried"
+tried=$work/tried # a line per candidate when it is handed out, another with its result
+: >"$tried"
 next() { # COUNT
-    jq -r --argjson space "$space" --arg strategy "$strategy" --argjson seed "$seed" --argjson count "$1" -f scripts/evo_next.jq "$tried"
+    jq -rs --argjson space "$space" --arg strategy "$strategy" --argjson seed "$seed" --argjson count "$1" -f scripts/evo_next.jq "$tried"
 }
 if [[ $dry_run -eq 1 ]]; then
     next "$budget"
@@ -158,7 +179,10 @@ SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emul
 SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
 SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
 [[ $SWEEP_ARCH != sm_9? && $SWEEP_ARCH != sm_1?? ]] || SWEEP_ARCH+=a
-slug=$(sed -E 's/^NVIDIA //; s/[^A-Za-z0-9]+/_/g' <<<"$SWEEP_GPU" | tr '[:upper:]' '[:lower:]')
+slug=$(gpu_folder "$SWEEP_GPU")
+
+points=$(jq '[.[] | length] | reduce .[] as $n (1; . * $n)' <<<"$space")
+budget=$((budget < points ? budget : points))
 
 # What is compared with what: GPU, target, problem, class, conditions. The kernel comes on top for its own best tile.
 code=0
@@ -167,6 +191,9 @@ code=0
 is_record "$work/probe" || die 6 "no whole record of the problem: $(cat "$work/err")"
 SWEEP_GROUP=$(jq -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" --arg conditions "$conditions" '.problem as $p | "\($gpu)|\($arch)|" +
     "\($p.batch),\($p.heads),\($p.kv_heads),\($p.seq_q),\($p.seq_kv),\($p.dim),\(if $p.causal then "causal" else "full" end)|\(.config.acc // "fp32")\($conditions)"' "$work/probe")
+default_tile=$(jq -r --argjson space "$space" '.config as $c | [$space | to_entries[] | select($c[.key] as $v | .value | index([$v]))] |
+    if length == ($space | length) then map("\(.key)=\($c[.key])") | join(",") else "" end' "$work/probe")
+git=$(jq -r '.provenance.git // "none"' "$work/probe")
 export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
 
 out=${out:-evidence/$slug}
@@ -176,14 +203,67 @@ log=$out/leaderboard.jsonl
 . scripts/evo_board.sh
 open_board
 
-start=$(date +%s)
-measured=0 done_count=0
+# One GPU: one set of workers for the whole sweep, fed as results come, so that the next variants are compiled and checked while
+# one is timed. Through GNU parallel, which holds the last lines of an open input back: a set per generation.
+streaming=1
+[[ $jobs -eq 1 && -z $hosts ]] || streaming=0
+workers() { # candidates on stdin, log lines on stdout
+    if [[ $streaming -eq 0 ]]; then
+        cp "$log" "$work/known"
+        # shellcheck disable=SC2016 # parallel's own replacement strings
+        parallel --will-cite --line-buffer --jobs "$jobs" \
+            ${hosts:+--sshloginfile "$hosts" --workdir "$PWD" --basefile "$work/known" --env FA_BENCH --env SWEEP_GPU --env SWEEP_DRIVER --env SWEEP_ARCH --env SWEEP_GROUP} \
+            --joblog +"$out/joblog" 'CUDA_VISIBLE_DEVICES=$(({%} - 1))' scripts/evo_sweep.sh --measure "$kernel" {} "$work/known" "${problem_options[@]}" "${explore[@]}"
+    else
+        # Each check gets its share of the cores: threads of eight checks that spin for one another take turns at nothing.
+        OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + pool - 1) / pool))} OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} \
+            xargs -r -d '\n' -P "$pool" -I{} scripts/evo_sweep.sh --measure "$kernel" {} "$log" "${problem_options[@]}" "${explore[@]}"
+    fi
+}
+
+start=$(date +%s) started=$EPOCHREALTIME
+handed=0 done_count=0 measured=0 cold=0 best_so_far=null feed='' exhausted=0
+mkfifo "$work/feed" "$work/results"
+
+open_workers() {
+    workers <"$work/feed" >"$work/results" 9>&- &
+    workers_pid=$!
+    exec {feed}>"$work/feed" {results}<"$work/results"
+}
+
+close_feed() {
+    [[ -z $feed ]] || exec {feed}>&-
+    feed=
+}
+
+time_is_up() {
+    [[ -n $minutes ]] && awk -v m="$minutes" -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN {exit !(b - a >= m * 60)}'
+}
+
+hand_out() { # COUNT
+    local batch=() count=$((budget - handed < $1 ? budget - handed : $1))
+    mapfile -t batch < <(next "$count")
+    if [[ $handed -eq 0 && $strategy == evo && -n $default_tile ]]; then # evolution starts beside the tile the registry would take
+        mapfile -t batch < <(printf '%s\n' "$default_tile" "${batch[@]}" | awk '!seen[$0]++' | head -n "$count")
+    fi
+    if [[ ${#batch[@]} -gt 0 ]]; then
+        jq -nc --args '$ARGS.positional[] | {knobs: ., status: "pending", p50_us: null}' "${batch[@]}" >>"$tried"
+        printf '%s\n' "${batch[@]}" >&"$feed"
+        handed=$((handed + ${#batch[@]}))
+    fi
+    [[ ${#batch[@]} -eq $count ]] || exhausted=1
+    if [[ $streaming -eq 0 || $exhausted -eq 1 || $handed -ge $budget ]]; then
+        close_feed
+    fi
+}
+
 progress() {
-    local now elapsed best_line eta
+    local now elapsed eta best_line
     now=$(date +%s)
     elapsed=$((now - start + 1))
     eta=$(((budget - done_count) * elapsed / (done_count > 0 ? done_count : 1)))
-    best_line=$(jq -r 'map(select(.status == "pass" and .p50_us != null)) | min_by(.p50_us) | if . then "best \(.p50_us * 100 | round / 100) us \(.knobs)" else "no time yet" end' "$tried")
+    [[ -z $minutes ]] || eta=$(awk -v m="$minutes" -v e="$elapsed" -v n="$eta" 'BEGIN {left = m * 60 - e; print int(left < 0 ? 0 : left < n ? left : n)}')
+    best_line=$(jq -r 'if . then "best \(.p50_us * 100 | round / 100) us \(.knobs)" else "no time yet" end' <<<"$best_so_far")
     if [[ -t 2 ]]; then
         local width=$((done_count * 30 / budget))
         printf '\r\033[K[%-30s] %d/%d  %d measured  %s  ETA %d:%02d' "$(printf '%*s' "$width" '' | tr ' ' '#')" "$done_count" "$budget" "$measured" "$best_line" $((eta / 60)) $((eta % 60)) >&2
@@ -192,48 +272,76 @@ progress() {
     fi
 }
 
-run_batch() { # configurations on stdin, log lines on stdout
-    if [[ $jobs -gt 1 || -n $hosts ]]; then
-        # shellcheck disable=SC2016 # parallel's own replacement strings
-        parallel --will-cite --line-buffer --jobs "$jobs" \
-            ${hosts:+--sshloginfile "$hosts" --workdir "$PWD" --basefile "$known" --env FA_BENCH --env SWEEP_GPU --env SWEEP_DRIVER --env SWEEP_ARCH --env SWEEP_GROUP} \
-            --joblog +"$out/joblog" 'CUDA_VISIBLE_DEVICES=$(({%} - 1))' scripts/evo_sweep.sh --measure "$kernel" {} "$known" "${problem_options[@]}" "${explore[@]}"
-    else
-        xargs -r -d '\n' -P "$pool" -I{} scripts/evo_sweep.sh --measure "$kernel" {} "$known" "${problem_options[@]}" "${explore[@]}"
+take() { # LINE
+    local kind candidate
+    { read -r kind && read -r candidate && read -r best_so_far; } < <(jq -rc --argjson best "$best_so_far" '
+        (if .lost then "lost \(.lost)" elif .known then "known" elif .cache_hit == false then "cold" else "warm" end), {key, knobs, status: (.status // "not_run"), p50_us, loosened, source_sha256},
+        (if .status == "pass" and .p50_us != null and ($best == null or .p50_us < $best.p50_us) then {p50_us, knobs} else $best end)' <<<"$1")
+    case $kind in
+        lost*) echo "evo_sweep.sh: left out: ${kind#lost }" >&2 ;;
+        known) ;;
+        *)
+            append "$1"
+            measured=$((measured + 1))
+            [[ $kind != cold ]] || cold=$((cold + 1))
+            ;;
+    esac
+    echo "$candidate" >>"$tried"
+    done_count=$((done_count + 1))
+    if [[ -t 2 || $((done_count % pool)) -eq 0 || $done_count -eq $budget ]]; then
+        progress
     fi
 }
 
-generation=$((pool * 2))
-while [[ $done_count -lt $budget ]]; do
-    if [[ -n $minutes ]] && awk -v m="$minutes" -v s="$(($(date +%s) - start))" 'BEGIN {exit !(s >= m * 60)}'; then
-        break
-    fi
-    mapfile -t batch < <(next $((budget - done_count < generation ? budget - done_count : generation)))
-    [[ ${#batch[@]} -gt 0 ]] || break
-    jq -r .key "$log" >"$known"
-    : >"$work/batch"
-    while IFS= read -r line; do
-        echo "$line" >>"$work/batch"
-        [[ $line != *'"known":true}' ]] || continue
-        append "$line"
-        measured=$((measured + 1))
-    done < <(printf '%s\n' "${batch[@]}" | run_batch 9>&-)
-    done_count=$((done_count + ${#batch[@]}))
-    # Each candidate's result is the line with its key, whatever an older or newer source did with the same tile.
-    jq -nc --args --slurpfile before "$tried" --slurpfile lines "$work/batch" --slurpfile log "$log" '
-        (reduce $log[] as $l ({}; .[$l.key] = $l)) as $by_key |
-        $before[0] + [$ARGS.positional[] as $knobs | ([$lines[] | select(.knobs == $knobs)][0] | if . then $by_key[.key] else null end) //
-            {knobs: $knobs, status: "not_run", p50_us: null}] | map({key, knobs, status, p50_us, loosened, source_sha256})' "${batch[@]}" >"$tried.new"
-    mv "$tried.new" "$tried"
-    progress
-done
+search() {
+    local line
+    while [[ $handed -lt $budget && $exhausted -eq 0 ]] && ! time_is_up; do
+        open_workers
+        hand_out $((pool * 2))
+        while IFS= read -r line <&"$results"; do
+            take "$line"
+            [[ -n $feed ]] || continue
+            if time_is_up; then
+                close_feed
+            elif [[ $((handed - done_count)) -le $((pool + pool / 2)) ]]; then
+                hand_out $(((pool + 1) / 2))
+            fi
+        done
+        exec {results}<&-
+        wait "$workers_pid" || true
+    done
+}
+
+# What the sweep did, once however it ends: the rate is of the search alone, from the first candidate to the last result.
+told=0
+tell() {
+    [[ $told -eq 0 && $done_count -gt 0 ]] || return 0
+    told=1
+    local IFS=' ' # a trap may come in the middle of a read
+    jq -nc --arg kernel "$kernel" --arg group "$SWEEP_GROUP" --arg strategy "$strategy" --argjson seed "$seed" --argjson pool "$pool" --arg options "${problem_options[*]} ${explore[*]}" \
+        --argjson candidates "$done_count" --argjson budget "$budget" --argjson measured "$measured" --argjson cold "$cold" --argjson a "$started" --argjson b "$searched" \
+        --slurpfile tried "$tried" --arg git "$git" --arg time "$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
+        {kernel: $kernel, group: $group, strategy: $strategy, seed: $seed, pool: $pool, options: $options, budget: $budget, candidates: $candidates, measured: $measured, compiled_cold: $cold,
+         status: ($tried | map(select(.status != "pending")) | group_by(.status) | map({(.[0].status): length}) | add), seconds: ($b - $a | . * 100 | round / 100),
+         per_second: ($candidates / ([$b - $a, 0.01] | max) | . * 100 | round / 100), git: $git, time: $time}' >"$work/told"
+    { cat "$work/told" >>"$out/sweeps.jsonl"; } 2>/dev/null || echo "evo_sweep.sh: cannot append to $out/sweeps.jsonl" >&2
+}
+trap 'searched=${searched:-$EPOCHREALTIME}; tell; rm -rf "$work"' EXIT
+# timeout(1) sends its signal twice.
+trap 'trap "" TERM INT; exit 143' TERM
+trap 'trap "" TERM INT; exit 130' INT
+
+search
+searched=$EPOCHREALTIME
 [[ ! -t 2 ]] || echo >&2
-elapsed=$(($(date +%s) - start + 1))
+tell
+jq -s 'map(select(.status != "pending"))' "$tried" >"$tried.done" # the board's scripts read one array
+mv "$tried.done" "$tried"
 
 if [[ $SWEEP_GPU == 'CPU emulator' ]]; then
     echo "NOT-RUN: times (no GPU here); $measured candidates compiled and checked on the emulator"
 else
     update_board
 fi
-jq -r --arg e "$elapsed" --arg m "$measured" 'group_by(.status) | map("\(.[0].status) \(length)") | join(", ") + "; \($m) measured in \($e) s"' "$tried"
+jq -r '(.status | to_entries | map("\(.key) \(.value)") | join(", ")) + "; \(.measured) measured in \(.seconds) s, \(.per_second) candidates per second, \(.compiled_cold) compiled anew"' "$work/told"
 print_best

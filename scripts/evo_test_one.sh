@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
     cat <<'EOF'
 usage: scripts/evo_test_one.sh M WARPS VEC [--kernel NAME] [--json FILE] [--dry-run] [-- more fa_bench options]
-The kernel is --kernel, else FA_KERNEL, else wmma. The record goes to FILE (default: a temporary, thrown away).
+The kernel is --kernel, else FA_KERNEL, else the bench's default. The record goes to FILE (default: a temporary, thrown away).
 FA_BENCH names the binary (default ./fa_bench). Exit codes are fa_bench's.
 EOF
 }
@@ -15,7 +15,7 @@ die() {
     exit 2
 }
 
-kernel=${FA_KERNEL:-wmma} json='' dry_run=0
+kernel=${FA_KERNEL:-} json='' dry_run=0
 knobs=() more=()
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -37,7 +37,7 @@ done
 bench=${FA_BENCH:-$(dirname "${BASH_SOURCE[0]}")/../fa_bench}
 [[ -x $bench ]] || { echo "evo_test_one.sh: no $bench: run make" >&2; exit 4; }
 command -v jq >/dev/null || { echo "evo_test_one.sh: no jq: run scripts/setup.sh" >&2; exit 4; }
-command=("$bench" --kernel "$kernel" --m "${knobs[0]}" --warps "${knobs[1]}" --vec "${knobs[2]}" "${more[@]}")
+command=("$bench" ${kernel:+--kernel "$kernel"} --m "${knobs[0]}" --warps "${knobs[1]}" --vec "${knobs[2]}" "${more[@]}")
 if [[ $dry_run -eq 1 ]]; then
     echo "${command[*]}"
     exit 0

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/ncu_profile.sh [options] [fa_bench options, e.g. --kernel wmma --m 32 --warps 8 --vec 4]
+usage: scripts/ncu_profile.sh [options] [fa_bench options, e.g. --kernel NAME --m 32 --warps 8 --vec 4]
   --out DIR           report (.ncu-rep), its CSV, the record and the metrics (default: build/ncu)
   --thresholds FILE   the gates (default: scripts/ncu_thresholds.json)
   --import CSV        judge a recorded report (ncu --import R --page raw --csv --print-units base) instead of profiling
@@ -107,7 +107,7 @@ case $status in
         exit 1
         ;;
 esac
-name=$(jq -r '.variant + (.config // {} | to_entries | map("_\(.key)\(.value)") | join(""))' "$work/record.json")
+name=$(jq -r '.variant + (.problem | "_\(.batch)x\(.heads)x\(.seq_q)x\(.dim)" + (if .causal then "_causal" else "" end)) + (.config // {} | to_entries | map("_\(.key)\(.value)") | join(""))' "$work/record.json")
 cp "$work/record.json" "$out/$name.record.json"
 if grep -q ERR_NVGPUCTRPERM "$work/log"; then
     die 4 "NOT-RUN: no permission to read the GPU's counters (ERR_NVGPUCTRPERM). Run as root, give the container CAP_SYS_ADMIN, or as root put

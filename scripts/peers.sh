@@ -26,6 +26,8 @@ die() { # CODE TEXT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/gpu.sh
+. scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
 kernels='' backends=flash,cudnn,efficient,math grid=scripts/peers_grid.json only='' max_time=0.15 out='' again=0 dry_run=0
 while [[ $# -gt 0 ]]; do
@@ -79,8 +81,7 @@ trap finish EXIT
 [[ -s $work/probe.json ]] || die 4 "NOT-RUN: $bench wrote no record"
 gpu=$(jq -r '.device.name // empty' "$work/probe.json")
 [[ -n $gpu && $(jq -r .status "$work/probe.json") != not_run ]] || die 4 "NOT-RUN: $(jq -r .reason "$work/probe.json")"
-slug=$(sed -E 's/^NVIDIA //; s/[^A-Za-z0-9]+/_/g' <<<"$gpu" | tr '[:upper:]' '[:lower:]')
-out=${out:-evidence/$slug/peers.json}
+out=${out:-evidence/$(gpu_folder "$gpu")/peers.json}
 mkdir -p "$(dirname "$out")"
 if [[ -e $out ]] && ! jq -e 'type == "array"' "$out" >/dev/null 2>&1; then
     mv "$out" "$out.corrupt"

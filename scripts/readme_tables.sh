@@ -39,10 +39,11 @@ ladder_table() {
     jq -r --arg folder "$(dirname "$file")" 'def n: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
         map(select(.p50_us != null)) | (map(.problem) | unique_by(split(",") | map(tonumber) | .[0] * .[1] * .[2] * .[2] * .[3])) as $problems |
         (map(.kernel) | unique) as $kernels | . as $all |
-        "p50 in us (TFLOP/s) of \($problems | length) problems B,H,S,D, full attention; records in `\($folder)/`.", "",
-        "| kernel | \($problems | join(" | ")) |", "|---|\($problems | map("---") | join("|"))|",
+        "p50 in us, TFLOP/s, and times as fast as the kernel named under \"over\" (by `--vs`), each kernel at its own best tile; full attention, B,H,S,D; records in `\($folder)/ladder/`.", "",
+        "| kernel | over | \($problems | join(" | ")) |", "|---|---|\($problems | map("---") | join("|"))|",
         ([$kernels[] as $k | {k: $k, cells: [$problems[] as $p | [$all[] | select(.kernel == $k and .problem == $p)][0]]}] |
-            sort_by(-(.cells | map(.p50_us // 0) | last)) | .[] | "| `\(.k)` | \(.cells | map(if . then "\(.p50_us | n) (\(.tflops | n))" else "-" end) | join(" | ")) |")' "$file"
+            sort_by(-(.cells | map(.p50_us // 0) | last)) | .[] | "| `\(.k)` | \(.cells | map(.vs // empty) | unique | map("`\(.)`") | join(", ")) | " +
+            "\(.cells | map(if . then "\(.p50_us | n) (\(.tflops | n))\(if .ratio then ", \(.ratio | n)x" else "" end)" else "-" end) | join(" | ")) |")' "$file"
 }
 
 peers_table() {
@@ -57,6 +58,21 @@ peers_table() {
             (. as $rows | ["fa2", "cudnn", "fa3_scaled"] | map(. as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean | n | tostring) | join(" | ")) + " | \(map(.ratio) | mean | n) |")' "$file"
 }
 
+# The tiles that lead on the canonical problem, and how the sweeps that found them went.
+sweep_table() {
+    local file sweeps
+    file=$(evidence_of leaderboard.json)
+    [[ -n $file ]] || { echo "No leaderboard.json under evidence/ yet: \`scripts/evidence.sh sweep\` on a GPU makes it."; return; }
+    sweeps=$(dirname "$file")/sweeps.jsonl
+    [[ -s $sweeps ]] || sweeps=/dev/null
+    jq -r --slurpfile sweeps "$sweeps" --arg folder "$(dirname "$file")" '
+        (map(select(.group | endswith("|2,8,8,512,512,64,full|fp32")))[0] // .[0]) as $g |
+        "Best tiles of (\($g.group | split("|")[2] | gsub(",(?=[a-z])"; ") ")) on \($g.group | split("|")[0]), each found by `scripts/evo_sweep.sh`; log and leaderboard in `\($folder)/`.", "",
+        "| kernel | tile | p50 us | registers | shared bytes | candidates | a second |", "|---|---|---|---|---|---|---|",
+        ($g.kernels | to_entries | sort_by(-(.value.p50_us // 0)) | .[] | .key as $k | .value as $v | ([$sweeps[] | select(.kernel == $k and .group == $g.group and .measured > 0)] | last) as $s |
+            "| `\($k)`\(if $g.leader == $k then " (leads)" else "" end) | \($v.knobs | gsub(","; " ")) | \($v.p50_us | . * 100 | round / 100) | \($v.registers // "-") | \($v.smem_bytes // "-") | \($s.candidates // "-") | \($s.per_second // "-") |")' "$file"
+}
+
 # README.md on stdout, with what stands between the markers of NAME replaced by the table.
 replace() { # NAME TABLE
     awk -v name="$1" -v table="$2" '
@@ -65,7 +81,13 @@ replace() { # NAME TABLE
         !skip {print}'
 }
 
-new=$(replace kernels "$(kernels_table)" <README.md | replace ladder "$(ladder_table)" | replace peers "$(peers_table)" | replace robustness "$(scripts/robustness_table.sh)")
+# Each on its own line: a table that cannot be made ends the script.
+kernels=$(kernels_table)
+ladder=$(ladder_table)
+peers=$(peers_table)
+sweep=$(sweep_table)
+robustness=$(scripts/robustness_table.sh)
+new=$(replace kernels "$kernels" <README.md | replace ladder "$ladder" | replace peers "$peers" | replace sweep "$sweep" | replace robustness "$robustness")
 
 if [[ $check -eq 1 ]]; then
     diff <(printf '%s\n' "$new") README.md || { echo "README.md: tables are not current: run scripts/readme_tables.sh" >&2; exit 1; }

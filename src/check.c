@@ -114,6 +114,12 @@ static fa_status open_library(session *s)
     return FA_PASS;
 }
 
+/* The CPU's part of a check needs no turn: others may time meanwhile. */
+static void turn(const session *s, fa_turn which)
+{
+    fa_device_turn(&s->candidate->device->info, which);
+}
+
 static fa_status launch(const session *s, fa_reason *why)
 {
     const fa_candidate *c = s->candidate;
@@ -204,6 +210,7 @@ static void record(fa_check_result *result, const fa_verdict *verdict)
 static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_reason *why)
 {
     const double atol = s->options->atol, rtol = s->options->rtol;
+    turn(s, FA_TURN_NONE);
     fa_reference reference = fa_reference_make(s->problem, tensors, s->tile_m, s->acc_fp16, seed);
     const fa_verdict exact = fa_judge(s->problem, &reference, s->output, s->tile_m, atol, rtol);
     fa_status status = FA_PASS;
@@ -214,6 +221,7 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
     }
     if (s->cublas.on) {
         fa_reason inner = {""};
+        turn(s, FA_TURN_SHARED);
         const fa_status ran = run_library(s, &reference, &inner);
         if (ran != FA_PASS && status == FA_PASS)
             status = fa_refuse(why, ran, "%s", inner.text);
@@ -243,6 +251,7 @@ static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *wh
 static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t seed, bool first, fa_reason *why)
 {
     fa_device *device = s->candidate->device;
+    turn(s, FA_TURN_SHARED);
     FA_TRY(fa_buffers_fill(device, s->buffers, tensors, why));
     const double start = fa_now_s();
     FA_TRY(launch(s, why));
@@ -256,6 +265,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     FA_TRY(judge(s, tensors, seed, why));
     if (!first)
         return FA_PASS;
+    turn(s, FA_TURN_SHARED);
     FA_TRY(check_repeats(s, launch_s, why));
     return fa_buffers_read(device, s->buffers, tensors, s->output, why);
 }

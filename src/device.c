@@ -6,6 +6,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+static double waited_s;
+
+double fa_device_waited_s(void) { return waited_s; }
+
 void fa_device_turn(const fa_device_info *info, fa_turn turn)
 {
     static int lock = -1;
@@ -19,8 +23,10 @@ void fa_device_turn(const fa_device_info *info, fa_turn turn)
             fchmod(lock, 0666); /* another user's runs take turns, too */
         free(path);
     }
+    const double asked_s = fa_now_s();
     if (lock >= 0)
         flock(lock, operations[turn]);
+    waited_s += fa_now_s() - asked_s;
 }
 
 fa_status fa_device_open(const fa_options *options, fa_device *device, char choice[256], fa_reason *why)

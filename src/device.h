@@ -67,6 +67,9 @@ struct fa_device {
 typedef enum { FA_TURN_NONE, FA_TURN_SHARED, FA_TURN_ALONE } fa_turn;
 void fa_device_turn(const fa_device_info *info, fa_turn turn);
 
+/* Seconds this process has waited for its turns. */
+double fa_device_waited_s(void);
+
 /* What `auto` or `cuda` would open, without keeping it open; leaves info alone when there is no GPU. */
 void fa_device_probe(const fa_options *options, fa_device_info *info);
 /* --device: `auto` takes the GPU when there is one, else the emulator; `choice` says which and why, empty when it was told. */

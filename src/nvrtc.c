@@ -88,6 +88,21 @@ static void take_result(program_handle program, char **result, size_t *size)
     FA_ASSERT((virtual ? nvrtc.ptx : nvrtc.cubin)(program, *result) == 0);
 }
 
+/* From 12.9 on NVRTC keeps cubins of its own and gives them without ptxas's log: no registers and no spills to read. */
+static int compile(program_handle program, const char *const options[], int count)
+{
+    int major = 0, minor = 0;
+    FA_ASSERT(nvrtc.version(&major, &minor) == 0);
+    if (major < 12 || (major == 12 && minor < 9))
+        return nvrtc.compile(program, count, options);
+    const char **all = fa_alloc(((size_t)count + 1) * sizeof *all);
+    memcpy(all, options, (size_t)count * sizeof *all);
+    all[count] = "--no-cache";
+    const int code = nvrtc.compile(program, count + 1, all);
+    free(all);
+    return code;
+}
+
 fa_status fa_nvrtc_compile(const char *source, const char *name, const char *const options[], int count, char **cubin,
                            size_t *cubin_size, char **log, fa_reason *why)
 {
@@ -96,7 +111,7 @@ fa_status fa_nvrtc_compile(const char *source, const char *name, const char *con
     FA_TRY(open_library(why));
     int code = nvrtc.create(&program, source, name, 0, NULL, NULL);
     FA_ASSERT(code == 0, "nvrtcCreateProgram: %s", nvrtc.error_text(code));
-    code = nvrtc.compile(program, count, options);
+    code = compile(program, options, count);
     FA_ASSERT(nvrtc.log_size(program, &log_size) == 0);
     *log = fa_alloc(log_size + 1);
     FA_ASSERT(nvrtc.log(program, *log) == 0);

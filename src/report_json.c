@@ -273,6 +273,19 @@ static void put_words(cJSON *object, const char *key, const char *text)
     }
 }
 
+/* Where the wall time went, to the millisecond; a stage that a run was killed in has no time. */
+static void put_stages(cJSON *provenance, const fa_result *result)
+{
+    static const char *const names[FA_AT_END] = {
+        [FA_AT_START] = "start", [FA_AT_COMPILE] = "compile", [FA_AT_LOAD] = "load",
+        [FA_AT_CHECK] = "check", [FA_AT_TIMING] = "timing",   [FA_AT_RECHECK] = "recheck",
+    };
+    cJSON *stages = object_in(provenance, "stage_s");
+    for (fa_stage stage = FA_AT_START; stage < FA_AT_END; stage++)
+        put(stages, names[stage], round(result->stage_s[stage] * 1e3) / 1e3);
+    put(stages, "turn", round(result->turn_s * 1e3) / 1e3);
+}
+
 static void put_provenance(cJSON *record, const fa_result *result, const fa_options *options, int argc, char *const argv[])
 {
     const fa_module *m = &result->main.module;
@@ -286,6 +299,7 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_opti
     put_words(provenance, "options", m->options);
     cJSON_AddBoolToObject(provenance, "cache_hit", m->cache_hit);
     put(provenance, "compile_s", m->seconds);
+    put_stages(provenance, result);
     put_text(provenance, "driver", result->device.driver);
     cJSON_AddStringToObject(provenance, "git", FA_GIT);
     put(provenance, "seed", options->seed);

@@ -5,7 +5,7 @@
 
 #include "timing.h"
 
-/* The last stage that began: where a hang or a crash was. */
+/* The last stage that began: where a hang or a crash was. Stages come again for the other candidate of --vs. */
 typedef enum { FA_AT_START, FA_AT_COMPILE, FA_AT_LOAD, FA_AT_CHECK, FA_AT_TIMING, FA_AT_RECHECK, FA_AT_END } fa_stage;
 
 typedef struct fa_side {
@@ -28,10 +28,12 @@ typedef struct fa_result {
     fa_timing timing;
     fa_throughput throughput;
     fa_comparison comparison;
-    double seconds[FA_AT_END + 1]; /* when each stage began */
+    double stage_s[FA_AT_END]; /* spent in each stage that ended */
+    double turn_s;             /* of that, waiting for a turn on the GPU */
+    double since_s;            /* when the present stage began */
 } fa_result;
 
-/* Notes where the run is, and takes the turn on the GPU that the stage needs. */
+/* Notes where the run is and how long it was where it came from, and takes the turn on the GPU that the stage needs. */
 void fa_stage_enter(fa_result *result, fa_stage stage);
 
 #endif

@@ -60,10 +60,10 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
     make_stub
     sweep --kernel one --strategy grid
-    grep -q -- '--m 16 --warps 4 --seeds 1 --warmup-ms 200 --max-time 0.3 --quiet' "$STUB/commands"
-    grep -- '--timing none --seed [0-9]' "$STUB/commands" >"$work/confirm"
+    grep -q -- '--m 16 --warps 4 --seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet' "$STUB/commands"
+    grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
-    [ -z "$(grep -e --seeds "$work/confirm")" ]
+    [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
     scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
 }
 
@@ -248,10 +248,10 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "a bar with an ETA on a terminal, a line per generation elsewhere" {
     make_stub
     run sweep --kernel one --strategy grid --pool 1
-    [[ $output == *"2/64 candidates"*"4/64 candidates"* ]]
+    [[ $output == *"2/4 candidates"*"4/4 candidates"* ]]
     rm -rf "$work/lb"
     script -qec "scripts/evo_sweep.sh --kernel one --strategy grid --out $work/lb" /dev/null >"$work/terminal" </dev/null
-    grep -q '\[#.*\] 4/64  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
+    grep -q '\[#.*\] 4/4  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
 }
 
 @test "evolution finds the best of a space it does not try whole" {
@@ -291,4 +291,42 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     SLURM_ARRAY_TASK_ID=7 run scripts/evo_slurm.sh
     [ "$status" -eq 0 ]
     [[ $output == *"nothing to do"* ]]
+}
+
+@test "what a sweep did stands in sweeps.jsonl, also when it is told to stop" {
+    make_stub
+    sweep --kernel one --strategy grid
+    jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
+    sweep --kernel one --strategy grid
+    jq -es 'length == 2 and (.[1] | .candidates == 4 and .measured == 0)' "$work/lb/sweeps.jsonl"
+    echo 0.7 >"$STUB/pause"
+    timeout 3.2 scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" || [ $? -eq 124 ]
+    jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and .measured == .candidates)' "$work/lb/sweeps.jsonl"
+}
+
+@test "a candidate whose worker leaves no record is left out and said; the sweep goes on" {
+    make_stub
+    sed -i 's/^us=/[[ "$kernel $m $warps" != "one 32 4" ]] || exit 6\nus=/' "$FA_BENCH"
+    run sweep --kernel one --strategy grid
+    [ "$status" -eq 0 ]
+    [[ $output == *"left out: no whole record of compiling m=32,warps=4"* ]]
+    [[ $output == *"not_run 1, pass 3; 3 measured"* ]]
+    jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
+}
+
+@test "--minutes ends a sweep between candidates" {
+    make_stub
+    echo 0.5 >"$STUB/pause"
+    run sweep --kernel one --strategy grid --pool 1 --minutes 0.01
+    [ "$status" -eq 0 ]
+    jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
+    [ "$(board .leader)" = one ]
+}
+
+@test "without a name: FA_KERNEL, else the registry's default" {
+    make_stub
+    sweep --strategy grid --budget 1
+    FA_KERNEL=two sweep --strategy grid --budget 1
+    jq -es 'map(.kernel) == ["one", "two"]' "$work/lb/leaderboard.jsonl"
+    [[ $(scripts/evo_test_one.sh 16 4 1 --dry-run) == "$FA_BENCH --m 16 --warps 4 --vec 1" ]]
 }

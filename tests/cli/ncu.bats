@@ -130,8 +130,8 @@ END
     run profile --kernel one --m 16 --warps 8 --out "$work/ncu"
     [ "$status" -eq 4 ] # the stub's record has no shared-memory limit
     grep -q -- '--kernel one --m 16 --warps 8 --device cuda --timing none --seeds 1 --check cpu' "$STUB/commands"
-    [ -e "$work/ncu/one_m16_n64_warps8_accfp32.ncu-rep" ]
-    jq -e '.config.warps == 8 and .launches == 1' "$work/ncu/one_m16_n64_warps8_accfp32.json"
+    [ -e "$work/ncu/one_2x8x512x64_m16_n64_warps8_accfp32.ncu-rep" ]
+    jq -e '.config.warps == 8 and .launches == 1' "$work/ncu/one_2x8x512x64_m16_n64_warps8_accfp32.json"
     echo 'one 16 8' >"$STUB/wrong"
     run profile --kernel one --m 16 --warps 8 --out "$work/ncu"
     [ "$status" -eq 1 ]

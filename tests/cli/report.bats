@@ -11,6 +11,8 @@ make_evidence() { # DIR
         status: (if $m == 64 and $w == 4 then "infeasible" else "pass" end), p50_us: (if $m == 64 and $w == 4 then null else 10 + $m / $w end), source_sha256: "new"}' >"$1/leaderboard.jsonl"
     echo '{"key": "stale", "group": "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", "kernel": "light", "knobs": "m=16,n=64,warps=4", "status": "pass", "p50_us": 1.5, "source_sha256": "old"}' |
         cat - "$1/leaderboard.jsonl" >"$1/x" && mv "$1/x" "$1/leaderboard.jsonl"
+    jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma", kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048}}}]' >"$1/leaderboard.json"
+    jq -nc '{kernel: "wmma", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", strategy: "evo", candidates: 40, measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' >"$1/micro_best.json"
     jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2, cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25}]' scripts/peers_grid.json >"$1/peers.json"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json --out "$1/ncu" >/dev/null || true
@@ -34,6 +36,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -q 'FlashAttention 3' "$work/ev/plots/peers.svg"
     grep -q 'geometric mean 1.25 over 41 shapes; above 1 in 41' "$work/ev/report.html"
     grep -q '<td>tensor pipe active</td><td>14.5 %</td><td>&gt;= 40</td><td class="FAIL">FAIL</td>' "$work/ev/report.html"
+    grep -q '<td>wmma</td><td>2,8,8,512,512,64,full</td><td>evo</td><td>40</td><td>pass 40</td>' "$work/ev/report.html"
     grep -q '<td>12.35</td><td>13</td><td>wmma</td><td>m=32</td>' "$work/ev/report.html"
 }
 
@@ -74,7 +77,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
     mkdir -p "$work/tree/evidence" "$work/tree/scripts"
     cp README.md "$work/tree/"
-    cp scripts/readme_tables.sh "$work/tree/scripts/"
+    cp scripts/readme_tables.sh scripts/robustness_table.sh "$work/tree/scripts/"
     export FA_BENCH=$PWD/fa_bench
     "$work/tree/scripts/readme_tables.sh"
     grep -q 'No ladder.json under evidence/ yet' "$work/tree/README.md"
@@ -84,9 +87,10 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ "$status" -eq 1 ]
     "$work/tree/scripts/readme_tables.sh"
     "$work/tree/scripts/readme_tables.sh" --check
-    grep -qF '| `light` | 37 (27) | 37 (54) |' "$work/tree/README.md"
+    grep -qF '| `light` |  | 37 (27) | 37 (54) |' "$work/tree/README.md"
     grep -qF 'geometric mean 1.25 over 41 shapes' "$work/tree/README.md"
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \|' "$work/tree/README.md"
+    grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/README.md"
     sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/README.md"
     run "$work/tree/scripts/readme_tables.sh" --check
     [ "$status" -eq 1 ]

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# The script that makes the committed evidence: parts that fail alone, and what is there when it is cut off.
+load helper
+load stub_bench
+
+# A tree whose parts' scripts are made up: each says how it was called in $work/calls.
+make_tree() {
+    make_stub
+    mkdir -p "$work/tree/scripts"
+    cp scripts/evidence.sh scripts/gpu.sh "$work/tree/scripts/"
+    for name in ci_gate evo_sweep ncu_profile peers parity tile_grid; do
+        printf '#!/usr/bin/env bash\necho "%s $*" >>"%s/calls"\n' "$name" "$work" >"$work/tree/scripts/$name.sh"
+        chmod +x "$work/tree/scripts/$name.sh"
+    done
+}
+
+evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
+
+@test "each part is made by its own script, and goes to one folder" {
+    make_tree
+    mkdir "$work/ev"
+    jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "two", kernels: {two: {knobs: "m=32,warps=4"}}}]' >"$work/ev/leaderboard.json"
+    evidence sweep parity profile peers --budget 7 --minutes 0.5
+    grep -qx "evo_sweep --kernel two --strategy evo --budget 7 --minutes 0.5 --out $work/ev" "$work/calls"
+    [ "$(grep -c 'evo_sweep --kernel one' "$work/calls")" -eq 0 ] # the baseline has no sweep
+    grep -qx "parity --out $work/ev/parity.json" "$work/calls"
+    grep -q "ncu_profile --out .* --kernel two --m 32 --warps 4" "$work/calls"
+    grep -qx "peers --out $work/ev/peers.json" "$work/calls"
+}
+
+@test "a part that fails is said, and the others are made" {
+    make_tree
+    printf '#!/usr/bin/env bash\nexit 1\n' >"$work/tree/scripts/parity.sh"
+    run evidence parity first peers
+    [ "$status" -eq 1 ]
+    [[ $output == *"evidence.sh: failed: parity" ]]
+    jq -e '.kernel == "two" and .vs == "one" and .run_wall_s > 0' "$work/ev/first/summary.json"
+    grep -q '^peers' "$work/calls"
+}
+
+@test "cut off in the middle: what was finished is there" {
+    make_tree
+    printf '#!/usr/bin/env bash\nsleep 60\n' >"$work/tree/scripts/peers.sh"
+    setsid "$work/tree/scripts/evidence.sh" first peers --out "$work/ev" >/dev/null 2>&1 3>&- &
+    victim=$!
+    for _ in $(seq 100); do [ -s "$work/ev/first/summary.json" ] && break; sleep 0.1; done
+    kill -9 -- "-$victim"
+    wait "$victim" || true
+    jq -e .ratio "$work/ev/first/summary.json"
+    record='.schema == "fa_bench.result/1"'
+    jq -e "$record" "$work/ev/first/ratio.json"
+}
+
+@test "no GPU, no binary: NOT-RUN, exit 4; bad arguments are refused; --dry-run runs nothing" {
+    make_tree
+    touch "$STUB/no_gpu"
+    refused 4 "NOT-RUN: no GPU here" evidence first
+    FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" evidence first
+    refused 2 "unknown argument all-of-it" evidence all-of-it
+    refused 2 "--budget takes a whole number" evidence sweep --budget 0
+    run evidence all --dry-run
+    [ "$status" -eq 0 ]
+    [[ $output == *"--vs one"*"evo_sweep.sh --kernel two"*"peers.sh"* ]]
+    [ ! -e "$work/calls" ]
+    [ ! -e "$work/ev" ]
+}
+
+@test "a GPU's folder is its whole name, by one rule" {
+    # shellcheck source=/dev/null
+    source scripts/gpu.sh
+    [ "$(gpu_folder 'NVIDIA H200')" = h200 ]
+    [ "$(gpu_folder 'NVIDIA L4')" = l4 ]
+    [ "$(gpu_folder 'NVIDIA RTX 6000 Ada Generation')" = rtx_6000_ada_generation ]
+    [ "$(gpu_folder 'NVIDIA H100 80GB HBM3 (MIG)')" = h100_80gb_hbm3_mig ]
+    [ "$(grep -l 's/^NVIDIA' scripts/*.sh)" = scripts/gpu.sh ]
+    make_stub
+    [ "$(gpu_name "$FA_BENCH")" = "NVIDIA Stub" ]
+    touch "$STUB/no_gpu"
+    [ -z "$(gpu_name "$FA_BENCH")" ]
+    [ -z "$(gpu_name ./fa_bench)" ] || command -v nvidia-smi
+}

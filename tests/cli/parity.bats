@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# The same attention as PyTorch's: real kernels on the emulator, real arrays, and a stand-in for PyTorch where there is none.
+load helper
+
+# Draws inputs by fa_bench itself, and finds that all agree but the folders named in $DISAGREE.
+make_other_side() {
+    cat >"$work/torch" <<'END'
+#!/usr/bin/env bash
+set -eu
+if [[ $1 != --parity ]]; then
+    exec ./fa_bench --kernel scalar --device emu "$@" --seed 7 --seeds 1 --quiet
+fi
+shift
+for folder in "$@"; do
+    for name in q k v o; do [[ -s $folder/$name.npy ]] || { echo "no $name in $folder" >&2; exit 2; }; done
+    agrees=true
+    [[ -z ${DISAGREE:-} || $folder != *"$DISAGREE"* ]] || agrees=false
+    jq -n --arg dir "$folder" --argjson ok "$agrees" '{dir: $dir, passed: $ok, device: "cpu", torch_version: "stub", exact: {passed: true, max_abs_err: 1e-4, rows_checked: 9}, torch: {passed: $ok, max_abs_difference: 2e-4}}'
+done | jq -s .
+[[ -z ${DISAGREE:-} ]]
+END
+    chmod +x "$work/torch"
+    export PEERS_TORCH=$work/torch
+}
+
+no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; }
+
+@test "kernels on inputs of either side: a row each, and what agrees passes" {
+    no_gpu
+    make_other_side
+    run scripts/parity.sh --kernel scalar,light --out "$work/p.json"
+    [ "$status" -eq 0 ]
+    [[ $output == *"light: 5 agree, 0 do not, 0 NOT-RUN"*"scalar: 5 agree"* ]]
+    jq -e 'length == 10 and all(.[]; .verdict == "PASS" and .status == "pass") and (map(select(.inputs == "torch")) | length == 2 and all(.[]; .problem.seq_q == 127 and .problem.causal))' "$work/p.json"
+}
+
+@test "one that disagrees fails by name; a kernel that cannot run here is NOT-RUN" {
+    no_gpu
+    make_other_side
+    DISAGREE=/light.1 run scripts/parity.sh --kernel light,cublas --out "$work/p.json"
+    [ "$status" -eq 1 ]
+    [[ $output == *"FAIL light "*'"seq_q":113'* ]]
+    [[ $output == *"cublas: 0 agree, 0 do not, 5 NOT-RUN"* ]]
+    jq -e 'map(select(.verdict == "FAIL")) | length == 1' "$work/p.json"
+}
+
+@test "no PyTorch, no binary: NOT-RUN, exit 4; bad arguments are refused" {
+    FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" scripts/parity.sh
+    refused 2 "no kernel 'nosuch'" scripts/parity.sh --kernel nosuch
+    refused 2 "--jobs takes a whole number" scripts/parity.sh --jobs some
+    [ "$(scripts/parity.sh --kernel scalar --dry-run | wc -l)" -ge 5 ]
+    python3 -c 'import torch, numpy' 2>/dev/null && skip "PyTorch is here"
+    run scripts/parity.sh --kernel scalar --out "$work/p.json"
+    [ "$status" -eq 4 ]
+    [[ $output == "parity.sh: NOT-RUN: no PyTorch here"* ]]
+    [ ! -e "$work/p.json" ]
+}
