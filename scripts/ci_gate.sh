@@ -143,7 +143,7 @@ for kernel in "${kernels[@]}"; do
     m=$(of "$kernel" '.defaults.m // 64')
     if [[ $sanitize -eq 1 ]]; then
         sanitize_problems "$kernel" "$m" | awk -v quick=$quick -v kernel="$kernel" '!quick || NR % 5 == 1 {
-            for (i = split("memcheck racecheck synccheck initcheck", tool); i > 0; i--)
+            for (i = split("initcheck synccheck racecheck memcheck", tool); i > 0; i--)
                 print NR "|" kernel "|" tool[i] "|--seeds 1 --timeout 500 " $0}' >>"$list"
         continue
     fi
