@@ -86,6 +86,14 @@ __device__ __forceinline__ void fa_tma_load(fa_u32 to, const fa_tensor_map *map,
                  : "memory");
 }
 
+/* The box to L2 only. */
+__device__ __forceinline__ void fa_tma_prefetch_l2(const fa_tensor_map *map, int c0, int c1, int c2, int c3)
+{
+    asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1),
+                 "r"(c2), "r"(c3)
+                 : "memory");
+}
+
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fa_fence_async_proxy()
 {

@@ -35,109 +35,7 @@ FA_KERNEL_INFO(.threads = threads, .smem_dynamic_bytes = smem_bytes, .grid = FA_
 constexpr int producer_registers = consumers <= 2 ? 40 : 32;
 constexpr int consumer_registers = consumers == 1 ? 216 : consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
 
-typedef struct barriers {
-    fa_u64 q_full[consumers][q_stages], q_empty[consumers][q_stages];
-    fa_u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
-    int4 tile[consumers][2 * q_stages]; /* of the latest Q parts: row0 (-1: no more), key tiles, head, batch */
-} barriers;
-
-/* Slot of barriers.tile: it is written again only after the Q after next was asked for. */
-__device__ __forceinline__ int tile_slot(int warpgroup, int slot, fa_u32 phase)
-{
-    return warpgroup * 2 * q_stages + slot + static_cast<int>(phase) * q_stages;
-}
-
-/* Addresses in shared memory, and where in the ring a warpgroup is. */
-typedef struct layout {
-    fa_u32 q, k, v, ones;
-    fa_u32 q_full, q_empty, k_full, k_empty, v_full, v_empty;
-} layout;
-
-typedef struct place {
-    int slot;
-    fa_u32 phase;
-} place;
-
-template <int STAGES>
-__device__ __forceinline__ void advance(place &at)
-{
-    if (++at.slot == STAGES) {
-        at.slot = 0;
-        at.phase ^= 1;
-    }
-}
-
-/* The same for a whole warp: the place stays in uniform registers, and the descriptors made from it. */
-template <int STAGES>
-__device__ __forceinline__ void advance_warp(place &at)
-{
-    advance<STAGES>(at);
-    at.slot = fa_uniform(at.slot);
-    at.phase = fa_uniform(at.phase);
-}
-
-/* A ticket for the next tile of this block, from a counter all blocks share. */
-__device__ __forceinline__ int draw_ticket(const fa_params &p)
-{
-    return static_cast<int>(gridDim.x) + atomicAdd(static_cast<int *>(p.workspace), 1);
-}
-
-/* The last block to leave puts the counters back to zero. */
-__device__ __forceinline__ void return_tickets(const fa_params &p)
-{
-    int *counters = static_cast<int *>(p.workspace);
-    if (atomicAdd(&counters[1], 1) == static_cast<int>(gridDim.x) - 1) {
-        counters[0] = 0;
-        counters[1] = 0;
-    }
-}
-
-__device__ __forceinline__ void load_tile(const fa_tensor_map *map, fa_u32 ring, fa_u32 full, fa_u32 empty, place &to,
-                                          int row, int head, int batch)
-{
-    const fa_u32 bar = full + 8 * to.slot;
-    fa_mbar_wait(empty + 8 * to.slot, to.phase ^ 1);
-    fa_mbar_arrive_expect(bar, fa_kv_tile_bytes);
-    fa_load_boxes(ring + to.slot * fa_kv_tile_bytes, map, bar, FA_N, row, head, batch);
-    advance<FA_STAGES>(to);
-}
-
-/* One thread. K runs a tile ahead of V, as the consumers use them. What the next tile is becomes known while this one's
- * loads wait for room: the ticket's round trip and the divisions are off the critical path. */
-__device__ __forceinline__ void produce(const fa_params &p, const layout &at, int4 *tile_s)
-{
-    place q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
-    fa_tile tile = fa_tile_of(p, blockIdx.x, FA_M);
-    for (bool more = true; more;) {
-        int row = (tile.kv_tiles - 1) * FA_N;
-        load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
-        const int ticket = draw_ticket(p);
-        for (int w = 0; w < consumers; ++w) {
-            const int slot = w * q_stages + q_to.slot;
-            fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
-            tile_s[tile_slot(w, q_to.slot, q_to.phase)] = make_int4(tile.row0, tile.kv_tiles, tile.head, tile.batch);
-            fa_mbar_arrive_expect(at.q_full + 8 * slot, fa_q_part_bytes);
-            fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w,
-                          tile.head, tile.batch);
-        }
-        advance<q_stages>(q_to);
-        for (; row > 0; row -= FA_N) {
-            load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
-            load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
-        }
-        more = ticket < p.tiles;
-        const fa_tile next = more ? fa_tile_of(p, ticket, FA_M) : tile;
-        load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, 0, tile.kv_head, tile.batch);
-        tile = next;
-    }
-    for (int w = 0; w < consumers; ++w) {
-        const int slot = w * q_stages + q_to.slot;
-        fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
-        tile_s[tile_slot(w, q_to.slot, q_to.phase)] = make_int4(-1, 0, 0, 0);
-        fa_mbar_arrive(at.q_full + 8 * slot);
-    }
-    return_tickets(p);
-}
+#include "wgmma_ring.cuh"
 
 /* Named barriers 1..consumers: a warpgroup waits for its turn to issue products and passes it on. */
 __device__ __forceinline__ void take_turn(int warpgroup)
@@ -164,6 +62,7 @@ __device__ __forceinline__ void release(fa_u32 empty, place &at, int lane)
 /* Where a warpgroup is in the rings. q counts the tiles of queries. */
 typedef struct places {
     place q, k, v;
+    int count; /* tiles of queries taken */
 } places;
 
 /* K and V tiles of which no row of the warpgroup sees a key. Every warpgroup takes one turn per tile, these too. */
@@ -201,12 +100,12 @@ typedef struct part {
 } part;
 
 /* Waits for the next Q. */
-__device__ __forceinline__ part take_part(const fa_params &p, const layout &at, const int4 *tile_s, const places &now,
+__device__ __forceinline__ part take_part(const fa_params &p, const layout &at, const int4 *tile_s, places &now,
                                           int warpgroup)
 {
     const int slot = warpgroup * q_stages + now.q.slot;
     fa_mbar_wait(at.q_full + 8 * slot, now.q.phase);
-    const int4 tile = tile_s[tile_slot(warpgroup, now.q.slot, now.q.phase)];
+    const int4 tile = tile_s[tile_slot(warpgroup, now.count++)];
     part next = {static_cast<int>(fa_uniform(tile.x)), 0, 0};
     if (next.row >= 0) {
         next.row += 64 * warpgroup;
@@ -216,12 +115,10 @@ __device__ __forceinline__ part take_part(const fa_params &p, const layout &at, 
     return next;
 }
 
-/* The tile before the one of take_part: read again, for its coordinates would hold registers through the loop. */
-__device__ __forceinline__ fa_tile last_tile(const int4 *tile_s, const places &now, int warpgroup)
+/* The tile with this count: read again, for its coordinates would hold registers through the loop. */
+__device__ __forceinline__ fa_tile known_tile(const int4 *tile_s, int warpgroup, int count)
 {
-    const bool first = now.q.slot == 0;
-    const int slot = first ? q_stages - 1 : now.q.slot - 1;
-    const int4 tile = tile_s[tile_slot(warpgroup, slot, first ? now.q.phase ^ 1 : now.q.phase)];
+    const int4 tile = tile_s[tile_slot(warpgroup, count)];
     return {tile.x, tile.z, 0, tile.w, tile.y};
 }
 
@@ -281,6 +178,9 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         fa_pack_p(s, p_r);
 
         part next = mine;
+        bool stored = true; /* or o still holds the output of the tile before: its count and rows */
+        int done_count = 0;
+        fa_rows done = rows;
         for (;;) {
             /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
             const bool fresh = mine.n == 0;
@@ -303,14 +203,20 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             fa_wgmma_fence();
             fa_issue_qk(s, q_word, k_word);
             fa_wgmma_commit();
+            const bool storing = !stored;
+            if (storing) { /* the output of the tile before, while this product runs */
+                pass_turn(warpgroup);
+                fa_store_o(p, o, done, known_tile(tile_s, warpgroup, done_count), 64 * warpgroup, thread);
+            }
             fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
             fa_wgmma_fence();
-            fa_issue_pv(o, p_r, v_word);
+            fa_issue_pv(o, p_r, v_word, stored);
             fa_wgmma_commit();
-            pass_turn(warpgroup);
+            if (!storing)
+                pass_turn(warpgroup);
             fa_wgmma_wait<1>();
             fa_wgmma_settle(s);
-            const fa_rows done = rows;
+            const fa_rows before = rows;
             bool raised = false;
             if (fresh)
                 first_softmax(p, s, rows, next, thread, scale_log2);
@@ -325,9 +231,10 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             fa_wgmma_wait<0>();
             fa_wgmma_settle(o);
             release<FA_STAGES>(at.v_empty, now.v, lane);
+            stored = !fresh;
             if (fresh) {
-                fa_store_o(p, o, done, last_tile(tile_s, now, warpgroup), 64 * warpgroup, thread);
-                clear(o);
+                done = before;
+                done_count = fa_uniform(now.count - 2);
                 pass_over_v(at, now, lane, next.hidden);
             } else if (raised) {
                 fa_scale_o(o, by);
@@ -336,15 +243,17 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             mine = next;
         }
         const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
+        if (!stored)
+            fa_store_o(p, o, done, known_tile(tile_s, warpgroup, done_count), 64 * warpgroup, thread);
         fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
         fa_wgmma_settle(o);
         fa_wgmma_fence();
-        fa_issue_pv(o, p_r, v_word);
+        fa_issue_pv(o, p_r, v_word, stored);
         fa_wgmma_commit();
         fa_wgmma_wait<0>();
         fa_wgmma_settle(o);
         release<FA_STAGES>(at.v_empty, now.v, lane);
-        fa_store_o(p, o, rows, last_tile(tile_s, now, warpgroup), 64 * warpgroup, thread);
+        fa_store_o(p, o, rows, known_tile(tile_s, warpgroup, now.count - 2), 64 * warpgroup, thread);
         mine = next;
     }
 }

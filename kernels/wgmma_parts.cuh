@@ -60,19 +60,23 @@ __device__ __forceinline__ fa_tile fa_tile_at(const fa_params &p, int block_m, i
     return tile;
 }
 
-/* Heads whose causal tiles are handed out together, longest first: few, so that L2 holds their K and V; but where a
- * head is large, enough for some waves of blocks, or the last section ends unevenly (K and V stream from memory then,
- * slowly enough). Sections of equal size. */
-__device__ __forceinline__ int fa_section_heads(const fa_params &p)
+/* Causal tiles are handed out in sections of heads, longest first within a section: small sections, so that L2 holds
+ * their K and V; but the last has some waves of blocks, or it would end unevenly. */
+typedef struct fa_sections {
+    int heads, last_heads; /* of a section; of the last one */
+    int last_first;        /* first head of the last one */
+} fa_sections;
+
+__device__ __forceinline__ fa_sections fa_find_sections(const fa_params &p)
 {
-    constexpr int l2_bytes = 8 << 20, large_bytes = 1 << 20, waves = 4;
-    const int head_bytes = 4 * FA_DIM * p.seq_kv, all = p.heads * p.batch;
-    int heads = max(1, l2_bytes / head_bytes);
-    if (head_bytes >= large_bytes)
-        heads = max(heads, (waves * p.sm_count + p.tiles_m - 1) / p.tiles_m);
-    heads = min(heads * (p.heads / p.kv_heads), all);
-    const int sections = (all + heads - 1) / heads;
-    return (all + sections - 1) / sections;
+    constexpr int l2_bytes = 16 << 20, waves = 3;
+    const int all = p.heads * p.batch, group = p.heads / p.kv_heads;
+    fa_sections in;
+    in.heads = min(max(1, l2_bytes / (4 * FA_DIM) / p.seq_kv) * group, all);
+    in.last_heads = min(max(in.heads, (waves * p.sm_count + p.tiles_m - 1) / p.tiles_m), all);
+    in.last_first = (all - in.last_heads) / in.heads * in.heads;
+    in.last_heads = all - in.last_first;
+    return in;
 }
 
 /* Tiles that run at the same time share K and V in L2. */
@@ -80,12 +84,13 @@ __device__ __forceinline__ fa_tile fa_tile_of(const fa_params &p, int index, int
 {
     int block_m, head_index;
     if (FA_CAUSAL) {
-        const int section = fa_section_heads(p);
-        const int first = index / (section * p.tiles_m) * section;
-        const int here = min(section, p.heads * p.batch - first);
+        const fa_sections in = fa_find_sections(p);
+        const bool last = index >= in.last_first * p.tiles_m;
+        const int width = last ? in.last_heads : in.heads;
+        const int first = last ? in.last_first : index / (width * p.tiles_m) * width;
         const int rest = index - first * p.tiles_m;
-        block_m = p.tiles_m - 1 - rest / here;
-        head_index = first + rest % here;
+        block_m = p.tiles_m - 1 - rest / width;
+        head_index = first + rest % width;
     } else {
         block_m = index % p.tiles_m;
         head_index = index / p.tiles_m;
@@ -116,15 +121,16 @@ __device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], fa_u32 q, fa_u
     }
 }
 
-/* o += P V of one tile, issued but not committed. v: descriptor word with the leading bytes of its first step;
- * the block of ones is 16 rows that every step reads, so the distance to it shrinks as V advances. */
-__device__ __forceinline__ void fa_issue_pv(float (&o)[fa_o_regs], const fa_u32 (&p)[FA_N / 4], fa_u32 v)
+/* o += P V of one tile, or o = P V, issued but not committed. v: descriptor word with the leading bytes of its first
+ * step; the block of ones is 16 rows that every step reads, so the distance to it shrinks as V advances. */
+__device__ __forceinline__ void fa_issue_pv(float (&o)[fa_o_regs], const fa_u32 (&p)[FA_N / 4], fa_u32 v,
+                                            int accumulate = 1)
 {
     constexpr fa_u32 rows16 = 16 * fa_box_row_bytes;
     constexpr fa_u32 next = rows16 / 16 - (FA_SUM_BY_MMA ? fa_wgmma_leading(rows16) : 0);
 #pragma unroll
     for (int step = 0; step < FA_N / 16; ++step)
-        fa_wgmma<fa_o_columns>::rs(o, &p[4 * step], fa_wgmma_desc(v + step * next), 1);
+        fa_wgmma<fa_o_columns>::rs(o, &p[4 * step], fa_wgmma_desc(v + step * next), step == 0 ? accumulate : 1);
 }
 
 /* Descriptor word of a V tile. ones: address of the block of ones, after it. */

@@ -287,16 +287,18 @@ fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, in
 {
     const int64_t tiles_m = ((int64_t)problem->seq_q + info->m - 1) / info->m;
     const int64_t tiles = tiles_m * problem->heads * problem->batch;
-    const int64_t blocks = tiles * (info->splits > 1 ? info->splits : 1);
+    const int64_t cluster = info->cluster > 1 ? info->cluster : 1; /* a grid is whole clusters */
+    const int64_t blocks = (tiles_m + cluster - 1) / cluster * cluster * problem->heads * problem->batch *
+                           (info->splits > 1 ? info->splits : 1);
     if (blocks > INT32_MAX)
         return (fa_launch){.grid = 0};
-    const int64_t resident = (int64_t)sm_count * (info->blocks_per_sm > 0 ? info->blocks_per_sm : 1);
+    const int64_t resident = (int64_t)sm_count * (info->blocks_per_sm > 0 ? info->blocks_per_sm : 1) / cluster * cluster;
     const bool persistent = info->grid == FA_GRID_PERSISTENT && resident < blocks;
     return (fa_launch){
         .grid = (uint32_t)(persistent ? resident : blocks),
         .threads = (uint32_t)info->threads,
         .smem_dynamic_bytes = (uint32_t)info->smem_dynamic_bytes,
-        .cluster = info->cluster > 1 ? (uint32_t)info->cluster : 1,
+        .cluster = (uint32_t)cluster,
         .tiles_m = (int32_t)tiles_m,
         .tiles = (int32_t)tiles,
         .workspace_bytes = info->workspace_bytes_per_block * blocks + info->workspace_bytes_fixed,

@@ -1,0 +1,125 @@
+/* The rings of `wgmma`: which buffers and barriers there are, and the thread that fills them by TMA with the tiles of Q, K
+ * and V, for one tile of queries after the other. Included by wgmma.cu after its constants. */
+#ifndef FA_WGMMA_RING_CUH
+#define FA_WGMMA_RING_CUH
+
+constexpr int tiles_known = 4; /* a power of two */
+
+typedef struct barriers {
+    fa_u64 q_full[consumers][q_stages], q_empty[consumers][q_stages];
+    fa_u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
+    int4 tile[consumers][tiles_known]; /* of the latest Q parts: row0 (-1: no more), key tiles, head, batch */
+} barriers;
+
+/* Of the tile with this count: it is read last while the tile after it begins, and the producer is two ahead at most. */
+__device__ __forceinline__ int tile_slot(int warpgroup, int count)
+{
+    return warpgroup * tiles_known + count % tiles_known;
+}
+
+/* Addresses in shared memory, and where in the ring a warpgroup is. */
+typedef struct layout {
+    fa_u32 q, k, v, ones;
+    fa_u32 q_full, q_empty, k_full, k_empty, v_full, v_empty;
+} layout;
+
+typedef struct place {
+    int slot;
+    fa_u32 phase;
+} place;
+
+template <int STAGES>
+__device__ __forceinline__ void advance(place &at)
+{
+    if (++at.slot == STAGES) {
+        at.slot = 0;
+        at.phase ^= 1;
+    }
+}
+
+/* The same for a whole warp: the place stays in uniform registers, and the descriptors made from it. */
+template <int STAGES>
+__device__ __forceinline__ void advance_warp(place &at)
+{
+    advance<STAGES>(at);
+    at.slot = fa_uniform(at.slot);
+    at.phase = fa_uniform(at.phase);
+}
+
+/* A ticket for the next tile of this block, from a counter all blocks share. */
+__device__ __forceinline__ int draw_ticket(const fa_params &p)
+{
+    return static_cast<int>(gridDim.x) + atomicAdd(static_cast<int *>(p.workspace), 1);
+}
+
+/* The last block to leave puts the counters back to zero. */
+__device__ __forceinline__ void return_tickets(const fa_params &p)
+{
+    int *counters = static_cast<int *>(p.workspace);
+    if (atomicAdd(&counters[1], 1) == static_cast<int>(gridDim.x) - 1) {
+        counters[0] = 0;
+        counters[1] = 0;
+    }
+}
+
+__device__ __forceinline__ void load_tile(const fa_tensor_map *map, fa_u32 ring, fa_u32 full, fa_u32 empty, place &to,
+                                          int row, int head, int batch)
+{
+    const fa_u32 bar = full + 8 * to.slot;
+    fa_mbar_wait(empty + 8 * to.slot, to.phase ^ 1);
+    fa_mbar_arrive_expect(bar, fa_kv_tile_bytes);
+    fa_load_boxes(ring + to.slot * fa_kv_tile_bytes, map, bar, FA_N, row, head, batch);
+    advance<FA_STAGES>(to);
+}
+
+/* Q of the tile to come to L2: no other block reads it, so it would come from memory when it is waited for. */
+__device__ __forceinline__ void prefetch_q(const fa_params &p, const fa_tile &tile)
+{
+#pragma unroll
+    for (int box = 0; box < fa_boxes; ++box)
+#pragma unroll
+        for (int w = 0; w < consumers; ++w)
+            fa_tma_prefetch_l2(&p.q_map, box * 64, tile.row0 + 64 * w, tile.head, tile.batch);
+}
+
+/* One thread. K runs a tile ahead of V, as the consumers use them. What the next tile is becomes known while this one's
+ * loads wait for room: the ticket's round trip and the divisions are off the critical path. */
+__device__ __forceinline__ void produce(const fa_params &p, const layout &at, int4 *tile_s)
+{
+    place q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
+    fa_tile tile = fa_tile_of(p, blockIdx.x, FA_M);
+    int count = 0;
+    for (bool more = true; more; ++count) {
+        int row = (tile.kv_tiles - 1) * FA_N;
+        load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
+        const int ticket = draw_ticket(p);
+        for (int w = 0; w < consumers; ++w) {
+            const int slot = w * q_stages + q_to.slot;
+            fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
+            tile_s[tile_slot(w, count)] = make_int4(tile.row0, tile.kv_tiles, tile.head, tile.batch);
+            fa_mbar_arrive_expect(at.q_full + 8 * slot, fa_q_part_bytes);
+            fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w,
+                          tile.head, tile.batch);
+        }
+        advance<q_stages>(q_to);
+        for (; row > 0; row -= FA_N) {
+            load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
+            load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
+        }
+        more = ticket < p.tiles;
+        const fa_tile next = more ? fa_tile_of(p, ticket, FA_M) : tile;
+        if (more)
+            prefetch_q(p, next);
+        load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, 0, tile.kv_head, tile.batch);
+        tile = next;
+    }
+    for (int w = 0; w < consumers; ++w) {
+        const int slot = w * q_stages + q_to.slot;
+        fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
+        tile_s[tile_slot(w, count)] = make_int4(-1, 0, 0, 0);
+        fa_mbar_arrive(at.q_full + 8 * slot);
+    }
+    return_tickets(p);
+}
+
+#endif
