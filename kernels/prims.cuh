@@ -67,7 +67,7 @@ template <int N> __device__ __forceinline__ void cp_async_wait()
 }
 
 /* 8x8 tiles of halves from shared memory: lane l gives the address of row l%8 of tile l/8 (16 bytes, 16-byte aligned);
- * x2 reads the addresses of lanes 0..15. [ldmatrix] */
+ * x2 reads the addresses of lanes 0..15, x1 those of lanes 0..7. [ldmatrix] */
 __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -90,6 +90,22 @@ __device__ __forceinline__ void ldmatrix_x4_trans_at(unsigned (&r)[4], unsigned 
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(row_s)
+                 : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_x1(unsigned (&r)[1], const void *row_s)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\n"
+                 : "=r"(r[0])
+                 : "r"(smem_address(row_s))
+                 : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_x1_trans(unsigned (&r)[1], const void *row_s)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];\n"
+                 : "=r"(r[0])
+                 : "r"(smem_address(row_s))
                  : "memory");
 }
 

@@ -10,11 +10,7 @@
 #define FA_CHUNK_KEYS (KEY_GROUPS > 1 ? 32 : 64)
 #include "wmma_tile.cuh"
 
-static_assert(FA_SPLITS == 1, "wmma: SPLITS must be 1");
-static_assert(FA_M % 16 == 0 && FA_N % 16 == 0, "wmma: M and N must be multiples of 16");
-static_assert(FA_STAGES == 1 || FA_STAGES == 2, "wmma: STAGES must be 1 or 2");
-static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "wmma: VEC must be 1, 2, 4 or 8");
-static_assert(FA_N % (16 * KEY_GROUPS) == 0, "wmma: too many WARPS, each needs a 16x16 block of the M x N scores");
+FA_WMMA_LIMITS("wmma");
 constexpr int OUTPUT_REGISTERS = WARP_ROW_GROUPS * DIM_BLOCKS * (FA_ACC_FP16 ? 4 : 8);
 static_assert(OUTPUT_REGISTERS <= 128,
               "wmma: the outputs of M/WARPS rows do not fit a thread's registers (raise WARPS or lower M)");
@@ -22,12 +18,13 @@ static_assert(FA_THREADS * (OUTPUT_REGISTERS + 64) <= 65536,
               "wmma: the outputs do not fit the registers of this many WARPS at this head dimension");
 
 constexpr bool Q_IN_REGISTERS = WARP_ROW_GROUPS * DIM_BLOCKS <= 8;
-constexpr int TILE_BYTES = fa_tile_layout::bytes(FA_N), Q_BYTES = fa_tile_layout::bytes(FA_M);
+using key_tiles = fa_key_tiles<fa_tile_layout>;
+constexpr int Q_BYTES = fa_tile_layout::bytes(FA_M);
 constexpr int SCRATCH = 16 * SCORE_STRIDE, SCRATCH_BYTES = WARP_ROW_GROUPS * SCRATCH * sizeof(acc_t);
 /* Q is read once and makes room for the scores. */
 constexpr int Q_AND_SCRATCH_BYTES =
     Q_IN_REGISTERS ? fa_max(Q_BYTES, FA_WARPS * SCRATCH_BYTES) : Q_BYTES + FA_WARPS * SCRATCH_BYTES;
-constexpr int MAIN_BYTES = FA_STAGES * 2 * TILE_BYTES + Q_AND_SCRATCH_BYTES;
+constexpr int MAIN_BYTES = key_tiles::BYTES + Q_AND_SCRATCH_BYTES;
 constexpr fa_parts PARTS(MAIN_BYTES, sizeof(acc_t));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 
@@ -225,65 +222,26 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
     const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
-    __half *tile_s = reinterpret_cast<__half *>(smem); /* K of each stage, then V of each stage */
-    __half *q_s = tile_s + FA_STAGES * TILE_BYTES;
+    __half *tiles_s = reinterpret_cast<__half *>(smem), *q_s = tiles_s + key_tiles::BYTES / 2;
     acc_t *scratch_s = reinterpret_cast<acc_t *>(reinterpret_cast<unsigned char *>(q_s) +
                                                  (Q_IN_REGISTERS ? 0 : Q_BYTES) + warp * SCRATCH_BYTES);
     const fa_unit unit = fa_unit_of_block<FA_M>(p);
-    const bool k_aligned = fa_rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
-    const bool v_aligned = fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
+    const key_tiles tiles(p, unit, tiles_s, key_group);
     const float scale = p.scale * FA_LOG2_E;
 
-    const int group_row0 = key_group * WARP_KEYS; /* in each tile */
-    const unsigned group_thread = threadIdx.x % GROUP_THREADS;
-    const auto load_keys = [&](int key0, int stage) {
-        __half *k_s = tile_s + stage * (TILE_BYTES / 2), *v_s = k_s + FA_STAGES * (TILE_BYTES / 2);
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
-            group_thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
-            [=](int row, int col) { return k_s + fa_tile_layout::offset(group_row0 + row, col); });
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
-            group_thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
-            [=](int row, int col) { return v_s + fa_tile_layout::offset(group_row0 + row, col); });
-        if constexpr (FA_STAGES == 2)
-            cp_async_commit();
-    };
-
-    for (int tile = 0; tile < FA_STAGES * 2; tile++)
-        fa_clear_padding(tile_s + tile * (TILE_BYTES / 2), FA_N);
-    fa_clear_padding(q_s, FA_M);
-    fa_fill_tile<FA_M, FA_THREADS>(threadIdx.x, unit.q_g, p.q_stride_s, unit.rows,
-                                   fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
-                                   [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
-    const int keys = key_group < KEY_GROUPS ? unit.keys : 0;
-    const bool late = key_group % 2 == 1; /* every other group starts behind, out of step with its neighbour */
-    if constexpr (FA_STAGES == 2) {
-        cp_async_commit();
-        if (group_row0 < keys && !late)
-            load_keys(group_row0, 0);
-        cp_async_wait<0>();
-    }
-    __syncthreads();
+    tiles.open(q_s);
     fa_warp_rows rows;
     start_rows(rows, q_s, row_unit);
     if constexpr (Q_IN_REGISTERS)
         __syncthreads(); /* the scores take the place of Q */
     const int last_row = unit.row0 + rows.row_block[WARP_ROW_GROUPS - 1] * 16 + 15;
-    if (FA_STAGES == 2 && late && group_row0 < keys)
-        load_keys(group_row0, 0);
+    tiles.start_late();
 
-    for (int key0 = group_row0, stage = 0; key0 < keys; key0 += FA_N, stage ^= FA_STAGES - 1) {
-        if constexpr (FA_STAGES == 2)
-            cp_async_wait<0>();
-        fa_group_sync(key_group); /* two stages: these keys have landed; always: those before have been used */
-        if constexpr (FA_STAGES == 1) {
-            load_keys(key0, 0);
-            fa_group_sync(key_group);
-        } else if (key0 + FA_N < keys) {
-            load_keys(key0 + FA_N, stage ^ 1);
-        }
-        const __half *k_s = tile_s + stage * (TILE_BYTES / 2), *v_s = k_s + FA_STAGES * (TILE_BYTES / 2);
-        if (key0 < fa_keys_of_row(p, last_row))
-            attend_tile(rows, p, unit, q_s, k_s, v_s, scratch_s, group_row0 / 16, key0, scale, lane);
+    for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {
+        tiles.step(key0, stage);
+        if (tiles.works() && key0 < fa_keys_of_row(p, last_row))
+            attend_tile(rows, p, unit, q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, tiles.row0 / 16, key0, scale,
+                        lane);
     }
     finish(p, unit, rows, smem, row_unit, key_group, lane);
 }

@@ -7,11 +7,7 @@
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
 #include "wmma_tile.cuh"
 
-static_assert(FA_SPLITS == 1, "wmma_qk: SPLITS must be 1");
-static_assert(FA_M % 16 == 0 && FA_N % 16 == 0, "wmma_qk: M and N must be multiples of 16");
-static_assert(FA_STAGES == 1 || FA_STAGES == 2, "wmma_qk: STAGES must be 1 or 2");
-static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "wmma_qk: VEC must be 1, 2, 4 or 8");
-static_assert(FA_N % (16 * KEY_GROUPS) == 0, "wmma_qk: too many WARPS, each needs a 16x16 block of the M x N scores");
+FA_WMMA_LIMITS("wmma_qk");
 
 /* For P V: a lane has 8 dimensions of every second row, so that a weight read meets 8 values; lanes left over share
  * the keys. */
@@ -24,9 +20,16 @@ static_assert(WARP_ROW_GROUPS * CHUNKS <= 2,
 static_assert(FA_THREADS * (WARP_ROW_GROUPS * CHUNKS * 64 + 56) <= 65536,
               "wmma_qk: the outputs do not fit the registers of this many WARPS at this head dimension");
 
-constexpr int K_BYTES = fa_tile_layout::bytes(FA_N), V_BYTES = FA_N * FA_DIM * 2, Q_BYTES = fa_tile_layout::bytes(FA_M);
+/* V: no fragment reads it. */
+struct value_rows {
+    static constexpr bool PADDED = false;
+    __host__ __device__ static constexpr int bytes(int rows) { return rows * FA_DIM * 2; }
+    __device__ static int offset(int row, int col) { return row * FA_DIM + col; }
+};
+using key_tiles = fa_key_tiles<value_rows>;
+constexpr int Q_BYTES = fa_tile_layout::bytes(FA_M);
 constexpr int SCRATCH_BYTES = 16 * SCORE_STRIDE * 4;
-constexpr int MAIN_BYTES = FA_STAGES * (K_BYTES + V_BYTES) + Q_BYTES + FA_WARPS * SCRATCH_BYTES;
+constexpr int MAIN_BYTES = key_tiles::BYTES + Q_BYTES + FA_WARPS * SCRATCH_BYTES;
 constexpr fa_parts PARTS(MAIN_BYTES, sizeof(float));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 
@@ -195,65 +198,26 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
     const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
     const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
-    __half *q_s = reinterpret_cast<__half *>(smem), *k0_s = q_s + Q_BYTES / 2, *v0_s = k0_s + FA_STAGES * K_BYTES / 2;
-    float *scratch_s = reinterpret_cast<float *>(v0_s + FA_STAGES * V_BYTES / 2) + warp * (SCRATCH_BYTES / 4);
+    __half *q_s = reinterpret_cast<__half *>(smem), *tiles_s = q_s + Q_BYTES / 2;
+    float *scratch_s = reinterpret_cast<float *>(tiles_s + key_tiles::BYTES / 2) + warp * (SCRATCH_BYTES / 4);
     const fa_unit unit = fa_unit_of_block<FA_M>(p);
-    const bool k_aligned = fa_rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
-    const bool v_aligned = fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
+    const key_tiles tiles(p, unit, tiles_s, key_group);
     const float scale = p.scale * FA_LOG2_E;
 
-    const int group_row0 = key_group * WARP_KEYS; /* in each tile */
-    const unsigned group_thread = threadIdx.x % GROUP_THREADS;
-    const auto load_keys = [&](int key0, int stage) {
-        __half *k_s = k0_s + stage * (K_BYTES / 2), *v_s = v0_s + stage * (V_BYTES / 2);
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
-            group_thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
-            [=](int row, int col) { return k_s + fa_tile_layout::offset(group_row0 + row, col); });
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
-            group_thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
-            [=](int row, int col) { return v_s + (group_row0 + row) * FA_DIM + col; });
-        if constexpr (FA_STAGES == 2)
-            cp_async_commit();
-    };
-
-    for (int stage = 0; stage < FA_STAGES; stage++)
-        fa_clear_padding(k0_s + stage * (K_BYTES / 2), FA_N);
-    fa_clear_padding(q_s, FA_M);
-    fa_fill_tile<FA_M, FA_THREADS>(threadIdx.x, unit.q_g, p.q_stride_s, unit.rows,
-                                   fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
-                                   [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
-    const int keys = key_group < KEY_GROUPS ? unit.keys : 0;
-    const bool late = key_group % 2 == 1; /* every other group starts behind, out of step with its neighbour */
-    if constexpr (FA_STAGES == 2) {
-        cp_async_commit();
-        if (group_row0 < keys && !late)
-            load_keys(group_row0, 0);
-        cp_async_wait<0>();
-    }
-    __syncthreads();
+    tiles.open(q_s);
     fa_warp_rows rows[WARP_ROW_GROUPS] = {};
 #pragma unroll
     for (int i = 0; i < WARP_ROW_GROUPS; i++)
         rows[i].state.m = -FA_INF;
-    if (FA_STAGES == 2 && late && group_row0 < keys)
-        load_keys(group_row0, 0);
+    tiles.start_late();
 
-    for (int key0 = group_row0, stage = 0; key0 < keys; key0 += FA_N, stage ^= FA_STAGES - 1) {
-        if constexpr (FA_STAGES == 2)
-            cp_async_wait<0>();
-        fa_group_sync(key_group); /* two stages: these keys have landed; always: those before have been used */
-        if constexpr (FA_STAGES == 1) {
-            load_keys(key0, 0);
-            fa_group_sync(key_group);
-        } else if (key0 + FA_N < keys) {
-            load_keys(key0 + FA_N, stage ^ 1);
-        }
-        const __half *k_s = k0_s + stage * (K_BYTES / 2), *v_s = v0_s + stage * (V_BYTES / 2);
+    for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {
+        tiles.step(key0, stage);
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
             const int row_block = row_unit + i * ROW_UNITS, row0 = unit.row0 + row_block * 16;
-            if (row_block < ROW_GROUPS && key0 < fa_keys_of_row(p, row0 + 15))
-                attend_tile(rows[i], q_s, k_s, v_s, scratch_s, row_block, group_row0 / 16,
+            if (tiles.works() && row_block < ROW_GROUPS && key0 < fa_keys_of_row(p, row0 + 15))
+                attend_tile(rows[i], q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, row_block, tiles.row0 / 16,
                             fa_keys_of_row(p, row0 + lane / 2) - key0, fa_keys_of_row(p, row0) - key0, scale, lane);
         }
     }

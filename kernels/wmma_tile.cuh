@@ -28,18 +28,12 @@ constexpr int ROW_UNITS = fa_max(1, fa_ceil_div(ROW_GROUPS, WARP_ROW_GROUPS));
 constexpr int KEY_GROUPS = fa_power_below(FA_WARPS / ROW_UNITS); /* warps that share the keys of a row group */
 constexpr int WARP_KEYS = FA_N / KEY_GROUPS;
 
-/* The ROW_UNITS warps of a key group copy their WARP_KEYS keys of each tile themselves and wait only for each other:
- * groups drift apart, and one computes scores while another multiplies values. Warps past the last group stand by. */
-constexpr int GROUP_THREADS = ROW_UNITS * FA_WARP_SIZE;
-static_assert(ROW_UNITS == 1 || KEY_GROUPS <= 15, "M, N and WARPS need more barriers than a block has");
-
-__device__ __forceinline__ void fa_group_sync(int key_group)
-{
-    if constexpr (ROW_UNITS == 1)
-        __syncwarp();
-    else
-        bar_sync(1 + key_group, GROUP_THREADS);
-}
+#define FA_WMMA_LIMITS(name)                                                                                   \
+    static_assert(FA_SPLITS == 1, name ": SPLITS must be 1");                                                  \
+    static_assert(FA_M % 16 == 0 && FA_N % 16 == 0, name ": M and N must be multiples of 16");                 \
+    static_assert(FA_STAGES == 1 || FA_STAGES == 2, name ": STAGES must be 1 or 2");                           \
+    static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, name ": VEC must be 1, 2, 4 or 8"); \
+    static_assert(FA_N % (16 * KEY_GROUPS) == 0, name ": too many WARPS, each needs a 16x16 block of the M x N scores")
 
 #if FA_ACC_FP16
 using acc_t = __half;
@@ -55,6 +49,7 @@ using frag_acc = wmma::fragment<wmma::accumulator, 16, 16, 16, acc_t>;
  * SWIZZLE 0: rows padded by 16 bytes, so that eight rows of a block lie in different banks.
  * SWIZZLE 1: no padding, each block on its own 512 bytes (two rows share a bank), at column block XOR row block. */
 struct fa_tile_layout {
+    static constexpr bool PADDED = true; /* its columns up to DIM_PAD are read */
     static constexpr int STRIDE = DIM_PAD + 8, LDM = FA_SWIZZLE ? 16 : STRIDE;
     static constexpr int MASK = (DIM_BLOCKS & -DIM_BLOCKS) - 1;
     __host__ __device__ static constexpr int bytes(int rows) { return rows * (FA_SWIZZLE ? DIM_PAD : STRIDE) * 2; }
@@ -159,6 +154,111 @@ __device__ __forceinline__ void fa_clear_padding(__half *tile_s, int rows)
         for (int row = threadIdx.x; row < rows; row += FA_THREADS)
             *reinterpret_cast<uint4 *>(tile_s + fa_tile_layout::offset(row, FA_DIM)) = uint4{};
 }
+
+/* The ROW_UNITS warps of a key group copy their WARP_KEYS keys of each tile themselves and wait only for each other:
+ * groups drift apart, and one computes scores while another multiplies values. Every group takes as many steps as the
+ * block has tiles, though it may have no keys in the last: compute-sanitizer's racecheck counts a thread's barriers,
+ * whatever their ids, and takes a thread that passed fewer for one that is still before the next __syncthreads.
+ * VALUES is the layout of V. Warps past the last group do nothing, in step. */
+constexpr int GROUP_THREADS = ROW_UNITS * FA_WARP_SIZE;
+constexpr int IDLE_THREADS = FA_THREADS - KEY_GROUPS * GROUP_THREADS;
+static_assert(ROW_UNITS == 1 || KEY_GROUPS + (IDLE_THREADS > 0) <= 15,
+              "M, N and WARPS need more barriers than a block has");
+
+template <class VALUES> struct fa_key_tiles {
+    static constexpr int K_BYTES = fa_tile_layout::bytes(FA_N), V_BYTES = VALUES::bytes(FA_N);
+    static constexpr int BYTES = FA_STAGES * (K_BYTES + V_BYTES);
+
+    const fa_params &p;
+    const fa_unit &unit;
+    __half *k0_s, *v0_s; /* K of each stage, then V of each stage */
+    int key_group, row0, keys, end; /* keys: none for a warp that does nothing; end: of the steps */
+    bool k_aligned, v_aligned, late;
+
+    __device__ __forceinline__ fa_key_tiles(const fa_params &params, const fa_unit &of, __half *tiles_s, int group)
+        : p(params), unit(of), k0_s(tiles_s), v0_s(tiles_s + FA_STAGES * (K_BYTES / 2)), key_group(group),
+          row0(group * WARP_KEYS), keys(group < KEY_GROUPS ? of.keys : 0), end(group * WARP_KEYS + of.keys),
+          k_aligned(fa_rows_aligned<FA_VEC>(params.k, params.k_stride_b, params.k_stride_h, params.k_stride_s)),
+          v_aligned(fa_rows_aligned<FA_VEC>(params.v, params.v_stride_b, params.v_stride_h, params.v_stride_s)),
+          late(group % 2 == 1) /* every other group starts behind, out of step with its neighbour */
+    {
+    }
+
+    __device__ __half *k_s(int stage) const { return k0_s + stage * (K_BYTES / 2); }
+    __device__ __half *v_s(int stage) const { return v0_s + stage * (V_BYTES / 2); }
+
+    /* This group's keys from key0 on. */
+    __device__ __forceinline__ void load(int key0, int stage) const
+    {
+        const unsigned thread = threadIdx.x % GROUP_THREADS;
+        __half *k_tile_s = k_s(stage), *v_tile_s = v_s(stage);
+        const int first = row0;
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
+            thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
+            [=](int row, int col) { return k_tile_s + fa_tile_layout::offset(first + row, col); });
+        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
+            thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
+            [=](int row, int col) { return v_tile_s + VALUES::offset(first + row, col); });
+        if constexpr (FA_STAGES == 2)
+            cp_async_commit();
+    }
+
+    /* Q, and with two stages the first keys of every other group. The block meets at the end. */
+    __device__ __forceinline__ void open(__half *q_s) const
+    {
+        for (int stage = 0; stage < FA_STAGES; stage++) {
+            fa_clear_padding(k_s(stage), FA_N);
+            if constexpr (VALUES::PADDED)
+                fa_clear_padding(v_s(stage), FA_N);
+        }
+        fa_clear_padding(q_s, FA_M);
+        fa_fill_tile<FA_M, FA_THREADS>(threadIdx.x, unit.q_g, p.q_stride_s, unit.rows,
+                                       fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
+                                       [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
+        if constexpr (FA_STAGES == 2) {
+            cp_async_commit();
+            if (row0 < keys && !late)
+                load(row0, 0);
+            cp_async_wait<0>();
+        }
+        __syncthreads();
+    }
+
+    /* The first keys of the others, once the block is done with what open() left. */
+    __device__ __forceinline__ void start_late() const
+    {
+        if (FA_STAGES == 2 && late && row0 < keys)
+            load(row0, 0);
+    }
+
+    __device__ __forceinline__ void sync() const
+    {
+        if constexpr (ROW_UNITS == 1)
+            __syncwarp();
+        else if (IDLE_THREADS == 0 || key_group < KEY_GROUPS)
+            bar_sync(1 + key_group, GROUP_THREADS);
+        else
+            bar_sync(1 + KEY_GROUPS, IDLE_THREADS);
+    }
+
+    /* Whether this warp works at all. */
+    __device__ __forceinline__ bool works() const { return IDLE_THREADS == 0 || key_group < KEY_GROUPS; }
+
+    /* On return the keys from key0 on have landed in `stage`; with two stages the next ones are on their way. */
+    __device__ __forceinline__ void step(int key0, int stage) const
+    {
+        if constexpr (FA_STAGES == 2)
+            cp_async_wait<0>();
+        sync(); /* two stages: these keys have landed; always: those before have been used */
+        if constexpr (FA_STAGES == 1) {
+            if (key0 < keys)
+                load(key0, 0);
+            sync();
+        } else if (key0 + FA_N < keys) {
+            load(key0 + FA_N, stage ^ 1);
+        }
+    }
+};
 
 /* A warp takes its keys in chunks, by default all at once. */
 #ifndef FA_CHUNK_KEYS

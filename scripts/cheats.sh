@@ -8,7 +8,7 @@ usage: scripts/cheats.sh [--device emu|cuda] [--only NAME] [--json FILE] [--list
   --device    default: cuda where there is a GPU, else emu; what needs a GPU is NOT-RUN without one
   --only      one cheat (repeatable)
   --json      summary (default build/cheats.json)
-  --list      the cheats and what each needs (any: emulator or GPU; gpu; none: no device)
+  --list      the cheats, what each needs (any: emulator or GPU; gpu; none: no device) and which way to fool a bench it tries
 One line per cheat: CAUGHT, MISSED or NOT-RUN, its name, the gate. FA_BENCH names the binary (default ./fa_bench).
 Exit: 0 none missed, 1 one missed, 2 usage, 4 the honest kernel does not pass here.
 EOT
@@ -75,7 +75,7 @@ gate() {
 
 tally() { # VERDICT NAME GATE
     printf '%-8s %-28s %s\n' "$1" "$2" "$3"
-    jq -nc --arg verdict "$1" --arg name "$2" --arg gate "$3" '{name: $name, verdict: $verdict, gate: $gate}' >>"$work/lines"
+    jq -nc --arg verdict "$1" --arg name "$2" --arg gate "$3" --arg way "$way" '{name: $name, way: $way, verdict: $verdict, gate: $gate}' >>"$work/lines"
 }
 caught() { tally CAUGHT "$name" "${1:-$(gate)}"; }
 missed() { tally MISSED "$name" "exit $code: $(head -n 1 <<<"$text" | cut -c1-120)"; }
@@ -133,8 +133,8 @@ idle_knob() {
     if [[ -n $cache_home ]]; then export XDG_CACHE_HOME=$cache_home; fi
     local ok=0
     is '.provenance.same_code_as != null' || ok=1
-    if is '.ptxas == null'; then
-        tally NOT-RUN "$name" "no NVRTC here"
+    if [[ $code -eq 0 ]] && is '.ptxas == null'; then
+        tally NOT-RUN "$name" "$(jq -r '.ptxas_reason // "no figures from ptxas"' "$record" | head -n 1 | cut -c1-100)"
     else
         caught_if $ok "the same machine code as another configuration"
     fi
@@ -258,19 +258,42 @@ same_code_vs() { # a kernel does not beat itself
     caught_if $ok "a ratio within the A/A noise is not accepted"
 }
 
+# Ways to fool a bench, and the cheats that try each: name, needs, way, function[:arguments].
+ways="keeps:a result kept by pointer or by contents
+some:only some launches compute
+nothing:nothing is written
+inputs:inputs, or what lies beside the output, are overwritten
+elsewhere:work on another stream
+constant:a constant or a mean
+precision:lower precision inside
+wrong:wrong, on inputs or under tolerances that hide it
+l2:a persisting share of the L2
+knob:a knob that does nothing
+stale:an edit that is not compiled
+tool:a missing tool, GPU or reference counts as a pass
+roofline:a time below the roofline
+self:noise counts as a gain"
 all=(
-    "cached_by_pointer any checked" "cached_in_device_variable any checked" "first_launch_only any checked" "writes_nothing any checked"
-    "overwrites_input any checked" "strays_behind_output any checked" "mean_of_v any checked" "constant_zero any checked" "half_sums any checked"
-    "kv_swap any checked" "wrong_scale any checked" "equal_inputs any equal_inputs" "loosened_tolerance any loosened"
-    "loosened_leaderboard any loosened_leaderboard" "idle_knob any idle_knob" "hidden_tile any hidden_tile" "edited_kernel any edited_kernel"
-    "edited_header any stale_cache:\"edited.cuh\":." "edited_system_header any stale_cache:<edited.cuh>:." "edited_nested_header any stale_cache:\"sub/edited.cuh\":sub"
-    "include_by_macro any included_by_macro" "corrupt_cache any corrupt_cache" "no_profiler none missing_tool" "no_sanitizer none missing_tool"
-    "no_gpu none missing_tool" "no_reference any no_reference"
-    "cached_by_contents gpu timed_cheat" "skips_written_output gpu timed_cheat" "stops_after_the_check gpu timed_cheat" "wrong_after_a_while gpu timed_cheat"
-    "below_roofline gpu below_roofline" "other_stream gpu other_stream" "persisting_l2 gpu persisting_l2" "same_code_vs gpu same_code_vs"
+    "cached_by_pointer any keeps checked" "cached_in_device_variable any keeps checked" "cached_by_contents gpu keeps timed_cheat"
+    "first_launch_only any some checked" "skips_written_output gpu some timed_cheat" "stops_after_the_check gpu some timed_cheat"
+    "wrong_after_a_while gpu some timed_cheat"
+    "writes_nothing any nothing checked"
+    "overwrites_input any inputs checked" "strays_behind_output any inputs checked"
+    "other_stream gpu elsewhere other_stream"
+    "mean_of_v any constant checked" "constant_zero any constant checked"
+    "half_sums any precision checked"
+    "kv_swap any wrong checked" "wrong_scale any wrong checked" "equal_inputs any wrong equal_inputs" "loosened_tolerance any wrong loosened"
+    "loosened_leaderboard any wrong loosened_leaderboard"
+    "persisting_l2 gpu l2 persisting_l2"
+    "idle_knob any knob idle_knob" "hidden_tile any knob hidden_tile"
+    "edited_kernel any stale edited_kernel" "edited_header any stale stale_cache:\"edited.cuh\":." "edited_system_header any stale stale_cache:<edited.cuh>:."
+    "edited_nested_header any stale stale_cache:\"sub/edited.cuh\":sub" "include_by_macro any stale included_by_macro" "corrupt_cache any stale corrupt_cache"
+    "no_profiler none tool missing_tool" "no_sanitizer none tool missing_tool" "no_gpu none tool missing_tool" "no_reference any tool no_reference"
+    "below_roofline gpu roofline below_roofline"
+    "same_code_vs gpu self same_code_vs"
 )
 if [[ $list -eq 1 ]]; then
-    printf '%s\n' "${all[@]}" | awk '{print $2, $1}'
+    printf '%s\n' "${all[@]}" | awk '{print $2, $1, $3}'
     exit 0
 fi
 cache_home=${XDG_CACHE_HOME:-}
@@ -280,7 +303,7 @@ if [[ $code -ne 0 ]]; then
     exit 4
 fi
 for row in "${all[@]}"; do
-    read -r name needs how <<<"$row"
+    read -r name needs way how <<<"$row"
     [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" $name "* ]] && continue
     if [[ $needs == gpu && $device != cuda ]]; then
         tally NOT-RUN "$name" "needs a GPU"
@@ -291,7 +314,10 @@ for row in "${all[@]}"; do
     "${call[@]}"
 done
 mkdir -p "$(dirname "$json")"
-jq -s --arg device "$device" '{what: "cheats", device: $device, caught: (map(select(.verdict == "CAUGHT")) | length),
-    missed: (map(select(.verdict == "MISSED")) | length), not_run: (map(select(.verdict == "NOT-RUN")) | length), cheats: .}' "$work/lines" >"$json"
+jq -s --arg device "$device" --arg ways "$ways" '{what: "cheats", device: $device, caught: (map(select(.verdict == "CAUGHT")) | length),
+    missed: (map(select(.verdict == "MISSED")) | length), not_run: (map(select(.verdict == "NOT-RUN")) | length), cheats: .,
+    ways: (. as $cheats | $ways | split("\n") | map(split(":") as $way | {way: $way[0], is: $way[1]} +
+        ($cheats | map(select(.way == $way[0])) | {tried: map(select(.verdict != "NOT-RUN")) | length, caught: map(select(.verdict == "CAUGHT")) | length})))}' \
+    "$work/lines" >"$json"
 jq -r '"\(.caught) caught, \(.missed) missed, \(.not_run) not run on \(.device)"' "$json"
 jq -e '.missed == 0' "$json" >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The gate: every kernel of the registry over the problem matrix of correctness, then speed ratios against the committed
-# baseline of this GPU. Without a GPU the emulator runs a smaller matrix and the rest is NOT-RUN.
+# The gate: every kernel of the registry over the problem matrix of correctness, the emulator's primitives beside the GPU's, then
+# speed ratios against the committed baseline of this GPU. Without a GPU the emulator runs a smaller matrix and the rest is NOT-RUN.
 set -euo pipefail
 
 usage() {
@@ -10,10 +10,14 @@ usage: scripts/ci_gate.sh [options]
   --kernel NAME     only this kernel (repeatable)
   --out DIR         records, junit.xml and summary.json (default: build/gate)
   --jobs N          runs at once while checking (default: the cores); timing is always one at a time
-  --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix
+  --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences, every edge
+                    of the matrix, and each value of the knobs that choose other code
+  --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
+  --conform         conformance of the emulator alone: tests/emu/conform gives the same words there and on the GPU
   --quick           a fifth of the matrix
   --dry-run         print the runs, do nothing
-Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run. FA_BENCH names the binary (default ./fa_bench).
+Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run. FA_BENCH names the binary (default ./fa_bench), EMU_CASE the
+one that runs a conformance kernel (default: beside FA_BENCH, or build/tests/emu/emu_case).
 EOF
 }
 
@@ -21,12 +25,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 quick=0 dry_run=0
+out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0
 only=()
 while [[ $# -gt 0 ]]; do
     case $1 in
         --require-gpu) require_gpu=1 ;;
-        --sanitize) sanitize=1 ;;
+        --sanitize) sanitize=1 conform=0 ;;
+        --race) race=1 conform=0 ;;
+        --conform) matrix=0 ;;
         --quick) quick=1 ;;
         --dry-run) dry_run=1 ;;
         --kernel | --out | --jobs)
@@ -50,11 +56,13 @@ if [[ ${#only[@]} -gt 0 ]]; then
         jq -e --arg k "$name" 'any(.[]; .name == $k)' <<<"$registry" >/dev/null || { echo "ci_gate.sh: no kernel $name" >&2; exit 2; }
     done
     kernels=("${only[@]}")
+    conform=0
 fi
+[[ $matrix -eq 1 ]] || kernels=()
 
 gpu=0
 device_name=$(gpu_name "$bench")
-[[ -n $device_name ]] && gpu=1
+[[ $race -eq 0 && -n $device_name ]] && gpu=1
 device=emu
 [[ $gpu -eq 1 ]] && device=cuda
 
@@ -95,6 +103,29 @@ problems() { # M
     echo "--batch 1 --heads 2 --seq 129 --dim 72 --misalign 4 --causal"
 }
 
+# Under a sanitizer: the edges of the matrix in sequences of a few tiles, and other code than the default tile's.
+sanitize_problems() { # KERNEL M
+    local causal knob value
+    for causal in "" --causal; do
+        echo "--batch 2 --heads 3 --seq 129 --dim 64 $causal"
+        echo "--batch 1 --heads 2 --kv-heads 1 --seq 113 --seq-kv 257 --dim 128 $causal"
+        echo "--batch 1 --heads 2 --seq $(($2 + 1)) --dim 40 $causal"
+        echo "--batch 1 --heads 2 --seq 65 --dim 256 $causal"
+        # more blocks than multiprocessors: the tiles for a full device
+        echo "--batch 1 --heads 150 --seq 65 --dim 64 $causal"
+        echo "--batch 1 --heads 150 --kv-heads 50 --seq 33 --dim 256 $causal"
+    done
+    echo "--batch 1 --heads 2 --seq 1 --seq-kv 71 --dim 128"
+    echo "--batch 1 --heads 3 --seq 199 --seq-kv 65 --dim 72 --causal"
+    echo "--batch 1 --heads 2 --kv-heads 1 --seq 33 --dim 16 --misalign 1"
+    echo "--batch 1 --heads 2 --seq $(($2 - 1 > 0 ? $2 - 1 : 1)) --dim 248 --dist rising --misalign 4 --causal"
+    for knob in stages swizzle splits acc; do
+        for value in $(of "$1" ".values.$knob // [] | if length > 1 then .[] else empty end"); do
+            [[ $value == "$(of "$1" ".defaults.$knob")" ]] || echo "--batch 1 --heads 2 --seq 113 --seq-kv 300 --dim 64 --causal --$knob $value"
+        done
+    done
+}
+
 if [[ $dry_run -eq 1 ]]; then
     out=$(mktemp -d)
     trap 'rm -rf "$out"' EXIT
@@ -105,17 +136,20 @@ list=$out/cases
 : >"$list"
 for kernel in "${kernels[@]}"; do
     [[ $device == emu && $(of "$kernel" .emulated) != true ]] && continue
+    m=$(of "$kernel" '.defaults.m // 64')
     if [[ $sanitize -eq 1 ]]; then
-        for tool in memcheck racecheck synccheck initcheck; do
-            for causal in "" --causal; do
-                echo "$kernel|$tool|--batch 2 --heads 3 --seq 129 --dim 64 --seeds 1 --timeout 500 $causal" >>"$list"
-            done
-        done
+        sanitize_problems "$kernel" "$m" | awk -v quick=$quick -v kernel="$kernel" '!quick || NR % 5 == 1 {
+            for (i = split("memcheck racecheck synccheck initcheck", tool); i > 0; i--)
+                print NR "|" kernel "|" tool[i] "|--seeds 1 --timeout 500 " $0}' >>"$list"
         continue
     fi
-    m=$(of "$kernel" '.defaults.m // 64')
-    problems "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||/" >>"$list"
+    extra=$([[ $race -eq 0 ]] || echo "--race --schedule random --seeds 1 ")
+    problems "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
 done
+if [[ $sanitize -eq 1 ]]; then # problem by problem, so that one that is cut off has tried every kernel
+    sort -n -t'|' -s -k1,1 "$list" | cut -d'|' -f2- >"$list.sorted"
+    mv "$list.sorted" "$list"
+fi
 if [[ $dry_run -eq 1 ]]; then
     cat "$list"
     exit 0
@@ -126,30 +160,46 @@ if [[ $sanitize -eq 1 ]] && ! command -v compute-sanitizer >/dev/null; then
     exit 4
 fi
 
-# One run: leaves a record, the exit code and the text. A sanitizer's findings make it exit 9.
+# One run: leaves a record, the exit code, the seconds and the text. A sanitizer's findings make it exit 9.
 one() { # NUMBER LINE
-    local record kernel tool args
+    local record kernel tool args begun=$EPOCHREALTIME
     record=$out/records/$1
     IFS='|' read -r kernel tool args <<<"$2"
     local command=("$bench" --kernel "$kernel" --device "$device" --timing none --quiet --json "$record.json")
-    [[ -n $tool ]] && command=(compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 "${command[@]}" --check cpu)
+    if [[ -n $tool ]]; then
+        # One thread for the reference: the cores are full of other cases.
+        command=(env OMP_NUM_THREADS=1 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 "${command[@]}" --check cpu)
+    fi
     local code=0
     # shellcheck disable=SC2086
     "${command[@]}" $args >"$record.txt" 2>&1 || code=$?
     grep -qE 'ERROR SUMMARY: [1-9]|[1-9][0-9]* hazards displayed' "$record.txt" && code=9
+    awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f\n", b - a}' >"$record.seconds"
     echo "$code" >"$record.code"
 }
 emu_note=""
-[[ $device == emu ]] && emu_note="NOT-RUN on a GPU: none here; emulator matrix only"
-number=0 running=0
-while read -r line; do
-    number=$((number + 1))
-    one "$number" "$line" &
+[[ $device == emu && $race -eq 0 ]] && emu_note="NOT-RUN on a GPU: none here; emulator matrix only"
+running=0
+at_once() { # COMMAND...: in the background, as many as --jobs at a time
+    "$@" &
     running=$((running + 1))
     if [[ $running -ge $jobs ]]; then
-        wait -n
+        wait -n || true
         running=$((running - 1))
     fi
+}
+if [[ $sanitize -eq 1 ]]; then # compiled before, once: not by four tools at the same time, under each of them
+    while IFS='|' read -r kernel _ args; do
+        # shellcheck disable=SC2086
+        [[ $(of "$kernel" .kind) == library ]] || at_once "$bench" --kernel "$kernel" --compile-only --quiet ${args##*--timeout 500} >/dev/null 2>&1
+    done < <(sed 's/|[a-z]*|/||/' "$list" | sort -u)
+    wait
+    running=0
+fi
+number=0
+while read -r line; do
+    number=$((number + 1))
+    at_once one "$number" "$line"
 done <"$list"
 wait
 
@@ -160,19 +210,53 @@ number=0
 while IFS='|' read -r kernel tool args; do
     number=$((number + 1))
     record=$out/records/$number
-    code=$(cat "$record.code")
+    code=$(cat "$record.code" 2>/dev/null || echo 137)
     library=$(of "$kernel" '.kind == "library"')
     verdict=failed
     [[ $code -eq 0 ]] && verdict=passed
     [[ $code -eq 4 && $library == true ]] && verdict=skipped
-    [[ $code -eq 3 && $args == *--misalign* ]] && verdict=skipped
+    [[ $code -eq 3 && ($args == *--misalign* || -n $tool) ]] && verdict=skipped
+    # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
+    if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$record.txt"; then
+        verdict=skipped
+        where=$(grep -oE '(at|access at) [A-Za-z_0-9]+' "$record.txt" | sed 's/.* //' | head -n 1)
+        printf '\nthe tool finds something in the library, not in our kernels%s\n' "${where:+: $where}" >>"$record.txt"
+    fi
     jq -nc --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" --argjson code "$code" \
-        --arg text "$(tail -c 1500 "$record.txt")" '{kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, text: $text}' >>"$cases"
+        --argjson seconds "$(cat "$record.seconds" 2>/dev/null || echo null)" --arg text "$(tail -c 1500 "$record.txt")" \
+        '{kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: $seconds, text: $text}' >>"$cases"
 done <"$list"
+
+# Conformance: what a primitive gives in tests/emu/conform, word for word, on the emulator and here.
+conformance() {
+    local file name side words
+    for file in tests/emu/conform/*.cu; do
+        name=$(basename "$file" .cu)
+        for side in emu cuda; do
+            words=$out/records/$name.$side
+            # 2: the random schedule
+            FA_HOME=${FA_HOME:-$PWD} "$emu_case" "$file" --device $side --schedule 2 --out "$words" >"$words.txt" 2>&1 || rm -f "$words"
+        done
+        jq -nc --arg name "$name" --arg emu "$(sha256 "$out/records/$name.emu")" --arg cuda "$(sha256 "$out/records/$name.cuda")" \
+            --arg text "emulator: $(head -c 400 "$out/records/$name.emu.txt"); GPU: $(head -c 400 "$out/records/$name.cuda.txt")" \
+            '{kernel: "emulator", tool: "conform", args: $name, verdict: (if $emu != "" and $emu == $cuda then "passed" else "failed" end), code: 0,
+              text: $text, words_sha256: {emu: $emu, cuda: $cuda}}'
+    done
+}
+sha256() { if [[ -e $1 ]]; then sha256sum "$1" | cut -d' ' -f1; fi; }
+emu_case=${EMU_CASE:-$(dirname "$bench")/emu_case}
+[[ -x $emu_case ]] || emu_case=build/tests/emu/emu_case
+if [[ $conform -eq 1 && $gpu -eq 1 && -x $emu_case ]]; then
+    conformance >>"$cases"
+    jq -s --arg gpu "$device_name" 'map(select(.tool == "conform")) | {what: "conform", gpu: $gpu, passed: map(select(.verdict == "passed")) | length,
+        failed: map(select(.verdict == "failed")) | length, cases: map({name: .args, verdict, words_sha256})}' "$cases" >"$out/conform.json"
+elif [[ $conform -eq 1 ]]; then
+    emu_note="$emu_note${emu_note:+; }NOT-RUN: conformance ($([[ $gpu -eq 1 ]] && echo "no $emu_case: make test-binaries" || echo "no GPU"))"
+fi
 
 # Speed: each row of the baseline is a ratio by --vs that has to hold to within 3 %.
 baseline=
-[[ $gpu -eq 1 && $sanitize -eq 0 ]] && baseline=evidence/$(gpu_folder "$device_name")/gate_baseline.json
+[[ $gpu -eq 1 && $sanitize -eq 0 && $matrix -eq 1 ]] && baseline=evidence/$(gpu_folder "$device_name")/gate_baseline.json
 if [[ -n $baseline && -e $baseline ]]; then
     while read -r row; do
         kernel=$(jq -r .kernel <<<"$row") vs=$(jq -r .vs <<<"$row") args=$(jq -r .args <<<"$row") least=$(jq -r .ratio <<<"$row")
@@ -185,7 +269,7 @@ if [[ -n $baseline && -e $baseline ]]; then
             '{kernel: $kernel, tool: "speed", args: $args, code: $code, text: "ratio \(.vs.ratio), baseline \($least)",
               verdict: (if $code == 0 and (.vs.ratio // 0) >= 0.97 * $least then "passed" else "failed" end)}' "$out/speed.json" >>"$cases"
     done < <(jq -c '.[]' "$baseline")
-elif [[ $sanitize -eq 0 ]]; then
+elif [[ $sanitize -eq 0 && $race -eq 0 && $matrix -eq 1 ]]; then
     emu_note="$emu_note${emu_note:+; }NOT-RUN: speed (no baseline for this device)"
 fi
 
@@ -195,9 +279,14 @@ jq -rs '"<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
         (if .verdict == "failed" then "<failure message=\"exit \(.code)\">\(.text | gsub("[^\\u0009\\u000a\\u000d\\u0020-\\ud7ff]"; "") | @html)</failure>"
          elif .verdict == "skipped" then "<skipped message=\"\(.text | @html)\"/>" else "" end) + "</testcase>"),
     "</testsuite>"' "$cases" >"$out/junit.xml"
-jq -s --arg device "$device" --arg note "$emu_note" '{device: $device, note: $note,
-    kernels: (group_by(.kernel) | map({kernel: .[0].kernel, passed: map(select(.verdict == "passed")) | length,
-        failed: map(select(.verdict == "failed")) | length, skipped: map(select(.verdict == "skipped")) | length}))}' "$cases" >"$out/summary.json"
+jq -s --arg device "$device" --arg note "$emu_note" --arg gpu "$device_name" --argjson sanitize $sanitize --argjson race $race '
+    def counts: {passed: map(select(.verdict == "passed")) | length, failed: map(select(.verdict == "failed")) | length,
+        skipped: map(select(.verdict == "skipped")) | length};
+    (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts))} +
+    if $sanitize == 0 then {} else {what: "sanitize", gpu: $gpu, problems: (map(.args) | unique | length),
+        tools: (group_by(.tool) | map({tool: .[0].tool} + counts)),
+        not_passed: map(select(.verdict != "passed") | {kernel, tool, args, verdict, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
+    "$cases" >"$out/summary.json"
 
 jq -r 'select(.verdict == "failed") | "FAIL \(.kernel) \(.tool) \(.args)  (exit \(.code))\n     \(.text | split("\n") | map(select(length > 0)) | last // "")"' "$cases"
 jq -r '.kernels[] | "\(.kernel): \(.passed) passed, \(.failed) failed, \(.skipped) skipped"' "$out/summary.json"

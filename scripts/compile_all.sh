@@ -20,34 +20,13 @@ EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export bench=${FA_BENCH:-./fa_bench}
-archs=sm_80,sm_89,sm_90a dims=64,128 sample=0 out=build/compile_all.jsonl jobs=$(nproc) defaults=0 dry_run=0
-only='[]'
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --defaults) defaults=1 ;;
-        --dry-run) dry_run=1 ;;
-        --help) usage; exit 0 ;;
-        --kernel | --arch | --dims | --sample | --out | --jobs)
-            [[ $# -ge 2 ]] || { echo "compile_all.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in
-                --kernel) only=$(jq -c --arg k "$2" '. + [$k]' <<<"$only") ;;
-                --arch) archs=$2 ;; --dims) dims=$2 ;; --sample) sample=$2 ;; --out) out=$2 ;; --jobs) jobs=$2 ;;
-            esac
-            shift
-            ;;
-        *) echo "compile_all.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-    esac
-    shift
-done
-[[ $sample =~ ^[0-9]+$ && $jobs =~ ^[1-9][0-9]*$ ]] || { echo "compile_all.sh: --sample and --jobs take whole numbers" >&2; exit 2; }
-[[ -x $bench ]] || { echo "compile_all.sh: no $bench: run make" >&2; exit 4; }
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. scripts/points.sh
+opt=([arch]='sm_80,sm_89,sm_90a' [dims]='64,128' [sample]=0 [out]=build/compile_all.jsonl [jobs]=$(nproc)) flag=([defaults]=0 [dry-run]=0)
+parse_options "$@"
+defaults=${flag[defaults]} out=${opt[out]}
 
 # One line of options per point. A default is asked for without knobs, so that the rules decide.
-"$bench" --list-kernels --json - | jq -r --argjson only "$only" --arg archs "$archs" --arg dims "$dims" --argjson defaults "$defaults" '
+"$bench" --list-kernels --json - | jq -r --argjson only "$only" --arg archs "${opt[arch]}" --arg dims "${opt[dims]}" --argjson defaults "$defaults" '
     .[] | select(.kind == "hand") | select(($only | length) == 0 or (.name as $n | $only | index($n))) | . as $k |
     ($archs | split(",")[]) as $arch |
     select((.arch_specific and ($arch | endswith("a") | not)) | not) | select(($arch | ltrimstr("sm_") | rtrimstr("a") | tonumber) >= .min_arch) |
@@ -56,17 +35,8 @@ trap 'rm -rf "$work"' EXIT
     if $defaults == 1 then $base + " --seq 512", $base + " --seq 8192"
     elif $causal != "" then empty
     else [.values | to_entries[] | .key as $n | [.value[] | " --\($n) \(.)"]] | [combinations] | .[] | $base + add end' >"$work/all"
-if [[ $sample -gt 0 ]]; then
-    awk '{print $2}' "$work/all" | sort -u | while read -r kernel; do
-        grep -- "--kernel $kernel " "$work/all" | shuf -n "$sample" --random-source=<(yes fa_bench)
-    done >"$work/points"
-else
-    cp "$work/all" "$work/points"
-fi
-echo "$(wc -l <"$work/points") of $(wc -l <"$work/all") points"
-[[ $dry_run -eq 1 ]] && exit 0
+choose_points
 
-export work
 point() {
     local record=$work/$BASHPID.json
     # shellcheck disable=SC2086
@@ -77,10 +47,7 @@ point() {
     rm -f "$record"
 }
 export -f point
-mkdir -p "$(dirname "$out")"
-# shellcheck disable=SC2016 # expanded by the inner shell
-xargs -d '\n' -P "$jobs" -I{} bash -c 'point "$1"' _ {} <"$work/points" >"$work/out"
-mv "$work/out" "$out"
+run_points "$out"
 
 jq -rs 'group_by([.kernel, .arch])[] | "\(.[0].kernel) \(.[0].arch): \(map(select(.status == "pass")) | length) compile, \(
     map(select(.status == "infeasible")) | length) infeasible, \(map(select(.status != "pass" and .status != "infeasible")) | length) failed, \(

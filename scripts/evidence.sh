@@ -98,42 +98,18 @@ part_first() {
         >"$out/first/summary.json"
 }
 
-# The tile a sweep found best for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
+# The tile that the ladder found best for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
 best_tile() { # KERNEL B H S D
-    jq -r --arg k "$1" --arg p "|$2,$3,$3,$4,$4,$5,full|fp32" '[.[] | select(.group | contains($p))][0].kernels[$k].knobs // empty' "$out/leaderboard.json" 2>/dev/null || true
-}
-
-# One step of the ladder: a kernel at its own best tile against another at its own. A step that fails is said and left out.
-step() { # FOLDER KERNEL OTHER B H S D
-    local mine=() other_tile options=(--kernel "$2" --batch "$4" --heads "$5" --seq "$6" --dim "$7" --seeds 1 --timing graph)
-    read -ra mine <<<"$(best_tile "$2" "$4" "$5" "$6" "$7" | sed -E 's/(^|,)([a-z]+)=/ --\2 /g')"
-    options+=("${mine[@]}")
-    if [[ -n $3 ]]; then
-        other_tile=$(best_tile "$3" "$4" "$5" "$6" "$7")
-        options+=(--vs "$3${other_tile:+:$other_tile}")
-    fi
-    run "ladder/$1/$2.json" "${options[@]}" || echo "evidence.sh: $2 failed"
+    jq -r --arg k "$1" --arg p "$2,$3,$4,$5" '[.[] | select(.problem == $p and .kernel == $k and .tile)][0].config // empty |
+        to_entries | map("\(.key)=\(.value)") | join(",")' "$out/ladder.json" 2>/dev/null || true
 }
 
 part_ladder() {
-    local previous kernel problem name
-    for problem in "2,8,512,64" "4,16,1024,64" "4,16,4096,128"; do
-        IFS=, read -r b h s d <<<"$problem"
-        name=${b}x${h}x${s}x${d} previous=
-        for kernel in "${rungs[@]}"; do
-            step "$name" "$kernel" "$previous" "$b" "$h" "$s" "$d"
-            previous=$kernel
-        done
-        # The libraries against the highest rung.
-        for kernel in $("$bench" --list-kernels --json - | jq -r '.[] | select(.kind == "library") | .name'); do
-            step "$name" "$kernel" "$previous" "$b" "$h" "$s" "$d"
-        done
-    done
-    [[ $dry_run -eq 1 ]] && return
-    jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)"), kernel, config, p50_us: .timing.p50_us, p90_us: .timing.p90_us,
-        tflops: .throughput.tflops, vs: .vs.kernel, ratio: .vs.ratio, ci95: .vs.ratio_ci95, method: .timing.method, sm_clock_mhz: .timing.sm_clock_mhz.p50})' \
-        "$out"/ladder/*/*.json >"$out/ladder.json"
-    gate_baseline
+    local options=(--out "$out")
+    [[ $dry_run -eq 0 ]] || options+=(--dry-run)
+    echo "ladder.sh ${options[*]}"
+    scripts/ladder.sh "${options[@]}" || true # a step that failed is not in the table
+    [[ ! -s $out/ladder.json || $dry_run -eq 1 ]] || gate_baseline
 }
 
 # What scripts/ci_gate.sh holds the rungs to: the ratio over the lowest rung, the product of the ladder's steps up to there.
@@ -208,7 +184,7 @@ part_peers() {
 part_grid() {
     echo "tile_grid.sh"
     [[ $dry_run -eq 1 ]] && return
-    scripts/tile_grid.sh --out "$out/tile_grid.json" || true # a hole stands in the table
+    scripts/tile_grid.sh --jobs 32 --out "$out/tile_grid.json" || true # a hole stands in the table
     gzip -9f "$out/tile_grid.json.points.jsonl"
 }
 

@@ -6,8 +6,9 @@ usage() {
     cat <<'EOT'
 usage: scripts/faults.sh [--kills N] [--only NAME] [--json FILE] [--help]
   --kills N    kill -9 at random moments of compile, record and sweep, N in all (default 15; the full proof: 200)
-  --only       one group: kill_compile kill_record kill_sweep cache_readonly cache_full cache_flips eight_processes
-               json_full_disk hang illegal_address misaligned trap no_memory busy_gpu (repeatable)
+  --only       one group (repeatable): kill_compile kill_record kill_sweep cache_readonly cache_full cache_flips eight_processes
+               json_full_disk; on a GPU (all of these: gpu) illegal_address misaligned trap no_memory hang lost_signal kill_gpu
+               memory_taken busy_gpu
   --json       summary (default build/faults.json)
 One line per fault: SURVIVED, FAILED or NOT-RUN. FA_BENCH names the binary (default ./fa_bench), FA_HOG a built tests/faults/hog.cu.
 Exit: 0 none failed, 1 one failed, 2 usage, 4 no fa_bench.
@@ -242,6 +243,7 @@ json_full_disk() {
     verdict json_full_disk 2 "exit 6 with the reason, the old record stays"
 }
 
+# On the GPU: each ends in a record, and the next run on that GPU passes.
 next_passes() { passes "$bench" --kernel light --device cuda --batch 1 --heads 2 --seq 64 --seeds 1 --check cpu --timing none --quiet; }
 gpu_fault() { # NAME EXIT STATUS REASON OPTIONS...: a record that says so, and the next run on the same GPU passes
     local name=$1 want=$2 status=$3 reason=$4 code=0
@@ -259,16 +261,59 @@ gpu_fault() { # NAME EXIT STATUS REASON OPTIONS...: a record that says so, and t
     verdict "$name" 1 "$(jq -r '.reason // "" | split("\n")[0]' "$work/g.json" 2>/dev/null | cut -c1-110)"
 }
 tiny=(--m 32 --batch 1 --heads 1 --seq 32 --dim 16)
-busy_gpu() {
-    local hog=${FA_HOG:-$work/hog} pid
-    if [[ $gpu -eq 0 ]]; then
-        tally NOT-RUN busy_gpu 0 "needs a GPU"
+lost_signal() { # a kernel with TMA and an mbarrier, so Hopper's
+    if [[ $gpu -eq 1 ]] && ! "$bench" --version | grep -q '^gpu 0 .*(sm_90)'; then
+        tally NOT-RUN lost_signal 0 "needs sm_90"
         return
+    fi
+    gpu_fault lost_signal 5 timeout "killed after" --source tests/faults/lost_signal.cu --arch sm_90a --m 32 --batch 1 --heads 1 --seq 32 --timeout 4
+}
+kill_gpu() { # COUNT: while it checks or times on the GPU
+    local i
+    if [[ $gpu -eq 0 ]]; then
+        tally NOT-RUN kill_gpu 0 "needs a GPU"
+        return
+    fi
+    for ((i = 0; i < $1; i++)); do
+        rm -f "$work/k.json"
+        killed_within 2500 "$bench" --kernel light --device cuda --check cpu --seeds 2 --warmup-ms 100 --max-time 1 --quiet --json "$work/k.json"
+        [[ ! -e $work/k.json ]] || hold "record after kill $i" is_whole "$work/k.json"
+        hold "the next run after kill $i" next_passes
+    done
+    verdict kill_gpu "$1" "no record or a whole one, the next run on the GPU passes"
+}
+hog=${FA_HOG:-$work/hog}
+has_hog() { # NAME: another process that keeps the GPU or its memory
+    if [[ $gpu -eq 0 ]]; then
+        tally NOT-RUN "$1" 0 "needs a GPU"
+        return 1
     fi
     if [[ ! -x $hog ]] && ! nvcc -o "$hog" tests/faults/hog.cu >"$work/said" 2>&1; then
-        tally NOT-RUN busy_gpu 0 "no nvcc to build tests/faults/hog.cu"
-        return
+        tally NOT-RUN "$1" 0 "no nvcc to build tests/faults/hog.cu"
+        return 1
     fi
+}
+memory_taken() { # another process leaves 1000 MiB, the tensors alone take more: words, no crash, and a pass when it has gone
+    local pid code=0
+    has_hog memory_taken || return 0
+    "$hog" 30 1000 >"$work/taken" &
+    pid=$!
+    for _ in {1..100}; do
+        [[ ! -s $work/taken ]] || break
+        sleep 0.1
+    done
+    rm -f "$work/g.json"
+    "$bench" --kernel light --device cuda --batch 16 --heads 32 --seq 4096 --check cpu --seeds 1 --timing none --quiet --json "$work/g.json" >"$work/said" 2>&1 || code=$?
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    hold "exit $code, not 4" test "$code" -eq 4
+    hold "the record" jq -e '.status == "not_run" and (.reason | test("out of memory|OUT_OF_MEMORY"))' "$work/g.json"
+    hold "the next run" next_passes
+    verdict memory_taken 1 "$(jq -r '.reason // "" | split("\n")[0]' "$work/g.json" 2>/dev/null | cut -c1-110)"
+}
+busy_gpu() {
+    local pid
+    has_hog busy_gpu || return 0
     local line=(--kernel light --device cuda --check cpu --seeds 1 --warmup-ms 100 --max-time 0.5 --quiet)
     hold "alone" passes "$bench" "${line[@]}"
     local alone
@@ -284,15 +329,19 @@ busy_gpu() {
     verdict busy_gpu 1 "alone $alone, busy $(jq -c '.timing | [.p50_us, .mean_us, .noisy, .other_processes]' "$work/p.json" 2>/dev/null)"
 }
 
-groups=(kill_compile kill_record kill_sweep cache_readonly cache_full cache_flips eight_processes json_full_disk hang illegal_address misaligned trap
-    no_memory busy_gpu)
-[[ ${#only[@]} -gt 0 ]] || only=("${groups[@]}")
+gpu_groups=(illegal_address misaligned trap no_memory hang lost_signal kill_gpu memory_taken busy_gpu)
+[[ ${#only[@]} -gt 0 ]] || only=(kill_compile kill_record kill_sweep cache_readonly cache_full cache_flips eight_processes json_full_disk gpu)
+if [[ " ${only[*]} " == *" gpu "* ]]; then
+    mapfile -t only < <(printf '%s\n' "${only[@]}" | sed '/^gpu$/d')
+    only+=("${gpu_groups[@]}")
+fi
 for name in "${only[@]}"; do
     case $name in
         kill_compile) kill_compile $((kills * 2 / 5)) ;;
         kill_record) kill_record $((kills * 2 / 5)) ;;
         kill_sweep) kill_sweep $((kills - 2 * (kills * 2 / 5))) ;;
-        cache_readonly | cache_full | cache_flips | eight_processes | json_full_disk | busy_gpu) "$name" ;;
+        cache_readonly | cache_full | cache_flips | eight_processes | json_full_disk | lost_signal | memory_taken | busy_gpu) "$name" ;;
+        kill_gpu) kill_gpu $(((kills + 4) / 5)) ;;
         hang) gpu_fault hang 5 timeout "killed after" --source tests/faults/hang.cu "${tiny[@]}" --timeout 4 ;;
         illegal_address) gpu_fault "$name" 6 error ILLEGAL_ADDRESS --source "tests/faults/$name.cu" "${tiny[@]}" ;;
         misaligned) gpu_fault "$name" 6 error MISALIGNED --source "tests/faults/$name.cu" "${tiny[@]}" ;;
@@ -302,7 +351,7 @@ for name in "${only[@]}"; do
     esac
 done
 mkdir -p "$(dirname "$json")"
-jq -s --argjson kills "$kills" '{what: "faults", kills: $kills, survived: (map(select(.verdict == "SURVIVED") | .count) | add // 0),
+jq -s '{what: "faults", kills: (map(select(.name | startswith("kill_")) | .count) | add // 0), survived: (map(select(.verdict == "SURVIVED") | .count) | add // 0),
     failed: (map(select(.verdict == "FAILED")) | length), not_run: (map(select(.verdict == "NOT-RUN")) | length), faults: .}' "$work/lines" >"$json"
 jq -r '"\(.survived) faults survived, \(.failed) groups failed, \(.not_run) not run"' "$json"
 jq -e '.failed == 0' "$json" >/dev/null

@@ -5,9 +5,12 @@ set -euo pipefail
 usage() {
     cat <<'EOT'
 usage: scripts/robustness_table.sh [--help]
-Prints a Markdown table from evidence/robustness/*.json. Each file is one summary with "what":
-  cheats    scripts/cheats.sh --json, one file per device       faults   scripts/faults.sh --json
-  fuzz      tests/fuzz/run.sh --json                            controls, mutants   {"what", "caught", "missed", "note"}
+Prints a Markdown table from evidence/robustness/*.json, evidence/GPU/sanitize.json and evidence/GPU/conform.json. Each is one summary with "what":
+  cheats    scripts/cheats.sh, one file per device     faults    scripts/faults.sh, one file per device
+  controls  tests/emu/controls.sh                      mutants   tests/emu/mutants.sh, and a second table of those that survive
+  race      scripts/ci_gate.sh --race                  fuzz      tests/fuzz/run.sh
+  sanitize  scripts/ci_gate.sh --sanitize              conform   scripts/ci_gate.sh, on a GPU
+  asan      tests/asan.sh
 A cheat or fault counts once: as caught where any device caught it, as missed where one missed it. scripts/readme_tables.sh puts it into the README.
 EOT
 }
@@ -19,7 +22,7 @@ case ${1:-} in
 esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 shopt -s nullglob
-files=(evidence/robustness/*.json)
+files=(evidence/robustness/*.json evidence/*/sanitize.json evidence/*/conform.json)
 if [[ ${#files[@]} -eq 0 ]]; then
     echo "No summaries under evidence/robustness/ yet."
     exit 0
@@ -30,14 +33,22 @@ jq -rs '
     def tally($v): group_by(.name) | map({name: .[0].name, is: word($v), count: (map(select(.verdict == $v.good) | .count // 1) | max // 0)});
     def not_run: map(select(.is == "not run").name) | if length > 0 then "; not run: " + join(", ") else "" end;
     def share: "\(map(select(.is == "good")) | length) of \(map(select(.is != "not run")) | length)";
-    def simple($what; $title): of($what) | if length == 0 then empty else
-        "| \($title) | \(map(.caught) | add) of \(map(.caught + .missed) | add) caught | \(map(.note // "") | join(" ")) |" end;
+    def row($what; f): of($what) | if length == 0 then empty else f end;
+    def total(f): map(f) | add // 0;
     "| what | result | how |", "|---|---|---|",
-    simple("controls"; "negative controls of the race detector"), simple("mutants"; "barriers and waits taken out of the kernels"),
+    row("controls"; "| negative controls (`tests/emu/controls`): kernels wrong in one way | \(total(.caught)) of \(total(.caught + .missed)) caught | \(total(.runs)) runs, each with its class and line; `tests/emu/controls.sh` |"),
+    row("mutants"; "| mutants: a barrier or wait fewer in a built-in kernel | \(total(.caught)) of \(total(.caught + .missed)) caught | \(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", ")); `tests/emu/mutants.sh` |"),
+    row("race"; "| problem matrix under the race detector | \(total(.kernels | map(.passed) | add)) of \(total(.kernels | map(.passed + .failed) | add)) clean | \(map(.kernels[].kernel) | unique | length) kernels; `scripts/ci_gate.sh --race` |"),
+    row("conform"; "| primitives, emulator beside \(map(.gpu) | unique | join(", ")) | \(total(.passed)) of \(total(.passed + .failed)) files give the same words | `tests/emu/conform`; `scripts/ci_gate.sh` |"),
+    row("sanitize"; "| compute-sanitizer on \(map(.gpu) | unique | join(", ")) | \(total(.kernels | map(.passed) | add)) of \(total(.kernels | map(.passed + .failed) | add)) runs clean | \(map(.tools[] | "\(.tool) \(.passed) of \(.passed + .failed)") | join(", ")); `scripts/ci_gate.sh --sanitize` |"),
     (of("cheats") | if length == 0 then empty else (map(.device) | unique | join(", ")) as $devices | [.[].cheats[]] | tally({good: "CAUGHT", bad: "MISSED"}) |
         "| cheats (`tests/cheats`) | \(share) caught | `scripts/cheats.sh` on \($devices)\(not_run) |" end),
-    (of("faults") | if length == 0 then empty else (map(.kills) | max) as $kills | [.[].faults[]] | tally({good: "SURVIVED", bad: "FAILED"}) |
-        "| faults | \(map(.count) | add) survived, \(share) kinds | `scripts/faults.sh`, \($kills) of them `kill -9`\(not_run) |" end),
+    (of("faults") | if length == 0 then empty else [.[].faults[]] | tally({good: "SURVIVED", bad: "FAILED"}) |
+        "| faults | \(map(.count) | add) survived, \(share) kinds | `scripts/faults.sh`, \(map(select(.name | startswith("kill_")).count) | add // 0) of them `kill -9`\(not_run) |" end),
+    row("asan"; "| the driver under ASan, UBSan, LeakSanitizer | \(total(.passed)) tests passed, \(total(.failed)) failed | suites \(map(.suites) | join(", ")); `tests/asan.sh` |"),
     (of("fuzz") | if length == 0 then empty else [.[].targets[] | select(.verdict != "NOT-RUN")] |
-        "| fuzz executions | \(map(.executions) | add), \(map(select(.verdict == "FAIL")) | length) findings | \(map("\(.name) \(.executions)") | join(", ")); `make fuzz` |" end)
+        "| fuzz executions | \(map(.executions) | add), \(map(select(.verdict == "FAIL")) | length) findings | \(map("\(.name) \(.executions)") | join(", ")); `make fuzz` |" end),
+    (of("mutants") | map(.survivors[]) | if length == 0 then empty else
+        "", "Mutants that survive, and why they may:", "", "| kernel | what is taken out | why nothing is wrong, or nothing sees it |", "|---|---|---|",
+        (group_by([.file, .function, .statement, .number])[] | "| \(map("`\(.kernel)`") | unique | join(", ")) | `\(.[0].statement)` in `\(.[0].function)` (\(.[0].file)) | \(.[0].why) |") end)
 ' "${files[@]}"

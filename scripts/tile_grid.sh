@@ -7,7 +7,7 @@ usage() {
 usage: scripts/tile_grid.sh [options]
   --kernel NAME    repeatable (default: every kernel with a wmma tile grid)
   --dims LIST      head dimensions (default 64,128)
-  --arch sm_XX     target of the figures; with --device emu also of the limits (default: the device's, sm_89 without one)
+  --arch sm_XX     target of the compiler's figures and of the limits (default: the device's; sm_89 on the emulator)
   --device WHERE   auto, cuda or emu (default auto)
   --sample N       N points per kernel, drawn with a fixed seed, instead of all
   --timeout SEC    per point (default 60)
@@ -19,68 +19,46 @@ EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export bench=${FA_BENCH:-./fa_bench}
-dims=64,128 arch='' device=auto sample=0 limit=60 jobs=$(nproc) out=build/tile_grid.json dry_run=0 only='[]'
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --dry-run) dry_run=1 ;;
-        --help) usage; exit 0 ;;
-        --kernel | --dims | --arch | --device | --sample | --timeout | --jobs | --out)
-            [[ $# -ge 2 ]] || { echo "tile_grid.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in
-                --kernel) only=$(jq -c --arg k "$2" '. + [$k]' <<<"$only") ;;
-                --dims) dims=$2 ;; --arch) arch=$2 ;; --device) device=$2 ;; --sample) sample=$2 ;;
-                --timeout) limit=$2 ;; --jobs) jobs=$2 ;; --out) out=$2 ;;
-            esac
-            shift
-            ;;
-        *) echo "tile_grid.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-    esac
-    shift
-done
-[[ $sample =~ ^[0-9]+$ && $jobs =~ ^[1-9][0-9]*$ ]] || { echo "tile_grid.sh: --sample and --jobs take whole numbers" >&2; exit 2; }
-[[ -x $bench ]] || { echo "tile_grid.sh: no $bench: run make" >&2; exit 4; }
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. scripts/points.sh
+opt=([dims]='64,128' [arch]='' [device]=auto [sample]=0 [timeout]=60 [jobs]=$(nproc) [out]=build/tile_grid.json) flag=([dry-run]=0)
+parse_options "$@"
+out=${opt[out]}
 
 # The grid of the registry's row without the knobs that only vary the layout (swizzle) or the class (acc).
-"$bench" --list-kernels --json - | jq -r --argjson only "$only" --arg dims "$dims" '
+"$bench" --list-kernels --json - | jq -r --argjson only "$only" --arg dims "${opt[dims]}" '
     .[] | select(.kind == "hand") | select(if ($only | length) > 0 then .name as $n | $only | index($n) else .tensor_cores == "wmma" end) |
     .name as $k | ($dims | split(",")[]) as $dim |
     [.values | {m, n, warps, vec, stages} | to_entries[] | .key as $n | [.value[] | " --\($n) \(.)"]] | [combinations] | .[] |
     "--kernel \($k) --dim \($dim)" + add' >"$work/all"
-if [[ $sample -gt 0 ]]; then
-    awk '{print $2}' "$work/all" | sort -u | while read -r kernel; do
-        grep -- "--kernel $kernel " "$work/all" | shuf -n "$sample" --random-source=<(yes fa_bench)
-    done >"$work/points"
-else
-    cp "$work/all" "$work/points"
-fi
-echo "$(wc -l <"$work/points") of $(wc -l <"$work/all") points"
-[[ $dry_run -eq 1 ]] && exit 0
+choose_points
 
-export work device limit target="${arch:+--arch $arch}"
+arch=${opt[arch]}
+if [[ -z $arch ]]; then
+    arch=$("$bench" --device "${opt[device]}" --seq 16 --seeds 1 --check cpu --timing none --quiet --json - | jq -r '.ptxas.arch // empty')
+    [[ -n $arch ]] || { echo "tile_grid.sh: NOT-RUN: no device, or no compiler" >&2; exit 4; }
+fi
+
+# The compiler answers first: an infeasible point needs no device.
+export arch device=${opt[device]} limit=${opt[timeout]}
 point() {
-    local record=$work/$BASHPID.json
+    local record=$work/$BASHPID.json code=0
     # 129 rows and 150 keys: a tail in both, more than one tile for every M and N of the grid.
+    local run=("$bench" --arch "$arch" --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --timeout "$limit" --quiet --json "$record")
     # shellcheck disable=SC2086
-    "$bench" $1 $target --device "$device" --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --seeds 1 --check cpu --timing none \
-        --timeout "$limit" --quiet --json "$record" 2>/dev/null || true
-    jq -c --arg point "$1" '{point: $point, kernel, config, dim: .problem.dim, arch: .ptxas.arch, backend: .device.backend, status, reason,
+    "${run[@]}" $1 --compile-only 2>/dev/null || code=$?
+    # shellcheck disable=SC2086
+    [[ $code -ne 0 ]] || "${run[@]}" $1 --device "$device" --seeds 1 --check cpu --timing none 2>/dev/null || true
+    jq -c --arg point "$1" --arg arch "$arch" '{point: $point, kernel, m: .config.m, dim: .problem.dim, arch: $arch, backend: .device.backend, status, reason,
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, git: .provenance.git}' "$record"
     rm -f "$record"
 }
 export -f point
-mkdir -p "$(dirname "$out")"
-# shellcheck disable=SC2016 # expanded by the inner shell
-xargs -d '\n' -P "$jobs" -I{} bash -c 'point "$1"' _ {} <"$work/points" >"$work/out"
-mv "$work/out" "$out.points.jsonl"
+run_points "$out.points.jsonl"
 
-jq -s 'group_by([.kernel, .dim]) | map({kernel: .[0].kernel, dim: .[0].dim, arch: (map(.arch // empty) | first), backend: (map(.backend // empty) | first),
+jq -s 'group_by([.kernel, .dim]) | map({kernel: .[0].kernel, dim: .[0].dim, arch: .[0].arch, backend: (map(.backend // empty) | first),
     git: .[0].git, points: length, pass: map(select(.status == "pass")) | length, infeasible: map(select(.status == "infeasible")) | length,
     holes: map(select(.status != "pass" and (.status != "infeasible" or (.reason // "") == ""))) | length,
-    m64_pass: map(select(.status == "pass" and .config.m == 64)) | length,
+    m64_pass: map(select(.status == "pass" and .m == 64)) | length, spill: map(select(.status == "pass" and .spill_bytes > 0)) | length,
     reasons: (map(select(.status == "infeasible") | .reason | gsub("[0-9]+ bytes of"; "N bytes of")) | group_by(.) | map({reason: .[0], points: length}) | sort_by(-.points))})' \
     "$out.points.jsonl" >"$out"
 jq -r '.[] | "\(.kernel) dim \(.dim) on \(.arch) (\(.backend)): \(.points) points, \(.pass) pass, \(.infeasible) infeasible, \(.holes) holes; M=64: \(.m64_pass) pass"' "$out"

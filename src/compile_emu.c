@@ -26,6 +26,9 @@ static fa_status name_compiler(fa_job *work, fa_reason *why)
 /* The object cannot be opened unless the process was started with the sanitizer's runtime (fa_emu_preload). */
 static fa_status need_runtime(fa_sanitize sanitize, fa_reason *why)
 {
+    const bool asan = dlsym(RTLD_DEFAULT, "__asan_init") != NULL;
+    if (asan && (sanitize == FA_SANITIZE_UNDEFINED || sanitize == FA_SANITIZE_THREAD))
+        return fa_refuse(why, FA_NOT_RUN, "this fa_bench is itself built with AddressSanitizer, beside which no other sanitizer runs");
     const char *symbol = sanitize == FA_SANITIZE_ADDRESS ? "__asan_init" : sanitize == FA_SANITIZE_THREAD ? "__tsan_init" : NULL;
     if (symbol == NULL || dlsym(RTLD_DEFAULT, symbol) != NULL)
         return FA_PASS;

@@ -160,6 +160,18 @@ static void destroy(fa_kernel *kernel)
     free(kernel);
 }
 
+/* The softmax reads scores four at a time, so up to three past the end of a row, which no GEMM writes, and drops those:
+ * they are zeroed once, so that nothing unwritten is ever read. */
+static fa_status clear_scores(fa_kernel *kernel, int64_t bytes, fa_reason *why)
+{
+    fa_cublas *self = kernel->self;
+    const fa_cuda_api *cu = &kernel->cuda->api;
+    CUresult code = cu->cuMemsetD8Async(self->scores, 0, (size_t)bytes, kernel->cuda->stream);
+    if (code == CUDA_SUCCESS)
+        code = cu->cuCtxSynchronize();
+    return code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, code, "cuMemsetD8Async(scores)", why);
+}
+
 /* Scores at once: whole units while they fit, else rows of one. */
 static int64_t plan_chunks(fa_cublas *self, const fa_problem *problem)
 {
@@ -209,6 +221,7 @@ static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *w
     const int64_t score_bytes = plan_chunks(self, problem);
     FA_TRY(load_softmax(kernel, why));
     FA_TRY(allocate(kernel, &self->scores, (size_t)score_bytes, why));
+    FA_TRY(clear_scores(kernel, score_bytes, why));
     FA_TRY(allocate(kernel, &self->workspace, FA_CUBLAS_WORKSPACE_BYTES, why));
     FA_TRY(fa_cublas_check(&self->api, self->api.create(&self->handle), "cublasCreate", why));
     /* FP16 in means no TF32 anywhere; this keeps split-K sums in FP32 as well. */

@@ -1,5 +1,6 @@
 #include "emu_preload.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,9 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
         unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
         return;
     }
+    /* A binary that is itself under AddressSanitizer has room for no other runtime: compile_emu says so. */
+    if (sanitize != FA_SANITIZE_ADDRESS && dlsym(RTLD_DEFAULT, "__asan_init") != NULL)
+        return;
     if (!find_runtime(runtime[sanitize], path))
         return;
     const char *folder = getenv("TMPDIR");

@@ -45,4 +45,6 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
     for name in $(jq -r '.cheats[].name' "$BATS_FILE_TMPDIR/cheats.json"); do
         grep -q "judged.* $name" "$BATS_TEST_FILENAME"
     done
+    # Every way has a cheat that tries it, and every cheat is of a known way.
+    jq -e '[.cheats[].way] - [.ways[].way] == [] and [.ways[].way] - [.cheats[].way] == []' "$BATS_FILE_TMPDIR/cheats.json"
 }

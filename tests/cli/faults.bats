@@ -23,4 +23,7 @@ survives() { # GROUP OPTIONS...
 @test "a misaligned access on the GPU" { survives misaligned; }
 @test "a trap on the GPU" { survives trap; }
 @test "a problem that the GPU's memory does not hold" { survives no_memory; }
+@test "a wait for a signal that never comes, on the GPU" { survives lost_signal; }
+@test "kill -9 while the GPU works" { survives kill_gpu; }
+@test "a GPU whose memory another process has taken" { survives memory_taken; }
 @test "a GPU that is busy with another process: noisy" { survives busy_gpu; }

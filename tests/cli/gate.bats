@@ -64,6 +64,48 @@ END
     [[ $output == *"NOT-RUN"* ]]
 }
 
+@test "compute-sanitizer: a finding in our kernel fails, one inside a library is skipped with the reason" {
+    make_stub
+    touch "$STUB/gpu"
+    mkdir -p "$work/bin"
+    cat >"$work/bin/compute-sanitizer" <<'END'
+#!/usr/bin/env bash
+tool=$2
+while [[ $1 != */fa_stub ]]; do shift; done
+case "$tool $*" in
+    racecheck*"--kernel two "*) echo "Error: Race reported between Read access at add_up(float)+0x10 in two.cu:12"; echo "RACECHECK SUMMARY: 1 hazards displayed (1 errors)" ;;
+    initcheck*"--kernel lib "*) echo "Uninitialized __global__ memory read at vendor_gemm+0x20"; echo "ERROR SUMMARY: 3 errors"; exit 9 ;;
+    memcheck*"--kernel lib "*) echo "Invalid __global__ read at our_part+0x20 in lib_part.cu:7"; echo "ERROR SUMMARY: 1 errors"; exit 9 ;;
+    *) "$@" && echo "ERROR SUMMARY: 0 errors" ;;
+esac
+END
+    chmod +x "$work/bin/compute-sanitizer"
+    touch "$STUB/source.lib"
+    echo 'lib 16 4 90' >>"$STUB/times"
+    PATH=$work/bin:$PATH run gate --sanitize --quick
+    [ "$status" -eq 1 ]
+    [[ $output == *"FAIL two racecheck "*"(exit 9)"* && $output == *"FAIL lib memcheck "* && $output != *"FAIL one"* && $output != *"FAIL lib initcheck"* ]]
+    jq -e '.what == "sanitize" and .gpu == "NVIDIA Stub" and (.tools | length == 4) and any(.not_passed[]; .kernel == "lib" and .verdict == "skipped" and (.why | test("vendor_gemm")))
+        and (.tools[] | select(.tool == "synccheck") | .failed == 0 and .passed > 0)' "$work/gate/summary.json"
+}
+
+@test "conformance: the words of the emulator beside the GPU's, and a difference fails" {
+    make_stub
+    touch "$STUB/gpu"
+    # Words of its own for one file on the GPU.
+    cat >"$work/emu_case" <<'END'
+#!/usr/bin/env bash
+basename "$1" >"${@: -1}"
+[[ $1 != *matrix.cu || $3 != cuda ]] || echo other >>"${@: -1}"
+echo pass
+END
+    chmod +x "$work/emu_case"
+    EMU_CASE=$work/emu_case run gate --conform
+    [ "$status" -eq 1 ]
+    [[ $output == *"FAIL emulator conform matrix"* && $output != *"conform shuffles"* ]]
+    jq -e '.what == "conform" and .failed == 1 and .passed > 4 and (.cases[] | select(.name == "matrix") | .words_sha256.emu != .words_sha256.cuda)' "$work/gate/conform.json"
+}
+
 @test "--dry-run lists kernels x problems and runs nothing" {
     run gate --dry-run
     [ "$status" -eq 0 ]

@@ -87,7 +87,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ "$status" -eq 1 ]
     "$work/tree/scripts/readme_tables.sh"
     "$work/tree/scripts/readme_tables.sh" --check
-    grep -qF '| `light` | 37 (27) | 37 (54) |' "$work/tree/README.md"
+    grep -qF '| `light` |  | 37 (27) | 37 (54) |' "$work/tree/README.md"
     grep -qF 'geometric mean 1.25 over 41 shapes' "$work/tree/README.md"
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \|' "$work/tree/README.md"
     grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/README.md"

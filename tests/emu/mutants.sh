@@ -1,82 +1,177 @@
 #!/usr/bin/env bash
 # Mutation proof of the race detector: takes each barrier and each wait out of each kernel in turn, and runs the emulator.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-if [[ ${1:-} == --help ]]; then
-    echo "usage: tests/emu/mutants.sh [KERNEL...]    a table of mutants and what caught each; default: all emulatable kernels"
-    echo "A mutant is one __syncthreads, __syncwarp, bar_sync, cp_async_wait or cp_async_commit fewer, in the kernel's file or one it includes."
-    exit 0
+usage() {
+    cat <<'EOT'
+usage: tests/emu/mutants.sh [--json FILE] [--explained FILE] [--tries N] [--list] [KERNEL|FILE.cu...]
+  KERNEL|FILE.cu     of the registry (default: every kernel that the emulator runs), or a kernel of your own
+  --json FILE        summary (default build/mutants.json)
+  --explained FILE   why a mutant may survive (default tests/emu/mutants_explained.tsv): kernel file, function, statement, which of
+                     them in that function, and the reason, by tabs
+  --tries N          only the first N of the tiles, inputs and orders that a mutant is tried with
+  --list             the mutants, none is run
+A mutant is one __syncthreads, __syncwarp, bar_sync, bar_arrive, cp_async_wait or cp_async_commit fewer, in the kernel's file or one it
+includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary (default ./fa_bench).
+Exit: 0 every survivor is explained, 1 one is not, or an explanation is of a mutant that is caught, 2 usage, 4 no kernel runs here.
+EOT
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+json=build/mutants.json explained=tests/emu/mutants_explained.tsv list=0 tries=99
+kernels=()
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --json | --explained | --tries)
+            [[ $# -ge 2 ]] || { echo "mutants.sh: $1 needs a value" >&2; exit 2; }
+            case $1 in --json) json=$2 ;; --explained) explained=$2 ;; --tries) tries=$2 ;; esac
+            shift
+            ;;
+        --list) list=1 ;;
+        --help) usage; exit 0 ;;
+        -*) echo "mutants.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+        *) kernels+=("$1") ;;
+    esac
+    shift
+done
+[[ $tries =~ ^[1-9][0-9]*$ ]] || { echo "mutants.sh: --tries takes a whole number from 1, not '$tries'" >&2; exit 2; }
+bench=${FA_BENCH:-./fa_bench}
+[[ -x $bench ]] || { echo "mutants.sh: no $bench: run make" >&2; exit 4; }
+all=0
+if [[ ${#kernels[@]} -eq 0 ]]; then
+    all=1
+    mapfile -t kernels < <("$bench" --list-kernels --json - | jq -r '.[] | select(.kind == "hand" and .emulated) | .name')
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export XDG_CACHE_HOME=$work/cache FA_HOME=$PWD
-cp fa_bench "$work/fa_bench" # what others build or edit meanwhile does not disturb
+cp "$bench" "$work/fa_bench" # what others build or edit meanwhile does not disturb
 cp -r kernels "$work/original"
-kernels=("$@")
-if [[ ${#kernels[@]} -eq 0 ]]; then
-    mapfile -t kernels < <(sed -n 's/^FA_KERNEL(\([a-z_0-9]*\), HAND.*/\1/p' kernels/kernels.def)
-fi
+: >"$work/lines"
+
+# Enough rows and keys for two tiles of each, and one head more than one.
 shape=(--device emu --batch 1 --heads 2 --seq 70 --seq-kv 200 --dim 64 --seeds 1 --check cpu --timeout 60)
 # What is tried on a mutant until something objects: other tiles reach other lines, other orders other races.
 variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sanitize thread" "--stages 2 --sanitize thread" "--splits 2 --sanitize thread"
-    "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread" "--n 32 --warps 2 --sanitize thread" "--acc fp16 --atol 1 --sanitize thread" "--schedule descending" "--schedule random"
-    "--stages 2 --schedule random" "--sanitize address")
+    "--splits 4 --sanitize thread" "--m 16 --sanitize thread" "--m 16 --n 16 --warps 1 --sanitize thread" "--m 16 --warps 4 --stages 1 --sanitize thread"
+    "--m 64 --n 32 --warps 2 --sanitize thread" "--m 16 --n 32 --warps 4 --sanitize thread" "--n 32 --warps 2 --sanitize thread"
+    "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread" "--acc fp16 --atol 1 --sanitize thread"
+    "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
+variants=("${variants[@]:0:tries}")
+statement='(__syncthreads|__syncwarp|bar_sync|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);'
 
 knobs_of() { # KERNEL: the options of its own tile
     "$work/fa_bench" --kernel "$1" --compile-only --json - --quiet 2>/dev/null |
         jq -r '.config | to_entries[] | select(.key != "maxreg") | "--\(.key) \(.value)"' | tr '\n' ' '
 }
-files_of() { # KERNEL: its file and the headers with barriers it includes, directly or not
-    local seen=" $1.cu " list=("$1.cu") i=0 next
-    while [[ $i -lt ${#list[@]} ]]; do
+files_of() { # FILE.cu: it and the headers with barriers that it includes, directly or not
+    local seen=" $1 " files=("$1") i=0 next
+    while [[ $i -lt ${#files[@]} ]]; do
         while read -r next; do
             if [[ -e $work/original/$next && $seen != *" $next "* && $next != prims.cuh ]]; then
                 seen+="$next "
-                list+=("$next")
+                files+=("$next")
             fi
-        done < <(sed -n 's/^#include "\([a-z_0-9]*\.cuh\)"/\1/p' "$work/original/${list[i]}")
+        done < <(sed -n 's/^#include "\([a-z_0-9]*\.cuh\)"/\1/p' "$work/original/${files[i]}")
         i=$((i + 1))
     done
-    printf '%s\n' "${list[@]}"
+    printf '%s\n' "${files[@]}"
+}
+# The statements of a file: "line, function, statement, which of them in the function", by tabs.
+statements_of() { # FILE
+    awk -v statement="$statement" -v OFS='\t' '
+        /^[A-Za-z_]/ && /\(/ && !/;$/ && !/^(static_assert|FA_KERNEL_INFO)/ {
+            text = $0
+            gsub(/(__launch_bounds__|FA_LAUNCH_BOUNDS)\([^)]*\)/, "", text)
+            if (match(text, /[A-Za-z_0-9]+\(/)) name = substr(text, RSTART, RLENGTH - 1)
+        }
+        match($0, statement) && $0 !~ /^[ ]*(\/\*|\*|#)/ {
+            text = substr($0, RSTART, RLENGTH)
+            print FNR, name, text, ++seen[name text]
+        }' "$work/original/$1"
 }
 run() { # SOURCE OPTIONS...: the status in the record
     "$work/fa_bench" "${shape[@]}" --source "$@" --json - --quiet 2>/dev/null | jq -r '.status + ": " + ((.reason // "") | split("\n")[0])' || true
 }
+what_caught() { # STATUS VARIANT: nothing when it passed
+    case $1 in
+        wrong*ThreadSanitizer*) echo "race ($2)" ;;
+        wrong*Sanitizer*) echo "sanitizer ($2)" ;;
+        wrong*) echo "wrong result ($2)" ;;
+        error*) echo "$1 ($2)" | sed -E 's/^error: (seed [0-9]+: )?(emulator: )?//; s/: block \(.*: / : /' ;;
+        timeout*) echo "hang ($2)" ;;
+    esac
+}
+why_of() { # FILE FUNCTION STATEMENT NUMBER
+    [[ -e $explained ]] || return 0
+    awk -F'\t' -v f="$1" -v n="$2" -v s="$3" -v k="$4" '!/^#/ && $1 == f && $2 == n && $3 == s && $4 == k {print $5}' "$explained"
+}
 
-caught=0 survived=0
-for kernel in "${kernels[@]}"; do
-    read -ra knobs < <(knobs_of "$kernel"; echo)
-    usable=()
+mutate() { # KERNEL SOURCE-FILE KNOBS...: every mutant of it
+    local kernel=$1 source=$2 knobs=("${@:3}") usable=() variant words file line name text number by why verdict
     for variant in "${variants[@]}"; do # those the kernel itself passes
         read -ra words <<<"$variant"
-        if [[ $(run "$work/original/$kernel.cu" "${knobs[@]}" "${words[@]}") == pass* ]]; then usable+=("$variant"); fi
+        if [[ $(run "$work/original/$source" "${knobs[@]}" "${words[@]}") == pass* ]]; then usable+=("$variant"); fi
     done
     if [[ ${#usable[@]} -eq 0 ]]; then
         echo "| $kernel | - | does not run here, no mutants | - |"
-        continue
+        return
     fi
     while read -r file; do
-        while IFS=: read -r line text; do
+        while IFS=$'\t' read -r line name text number; do
             rm -rf "$work/kernels"
             cp -r "$work/original" "$work/kernels"
-            sed -i -E "${line}s/(__syncthreads|__syncwarp|bar_sync|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);/;/" "$work/kernels/$file"
-            by=
+            sed -i -E "${line}s/$statement/;/" "$work/kernels/$file"
+            by='' why='' verdict=CAUGHT
             for variant in "${usable[@]}"; do
                 read -ra words <<<"$variant"
-                got=$(run "$work/kernels/$kernel.cu" "${knobs[@]}" "${words[@]}")
-                case $got in
-                    wrong*ThreadSanitizer*) by="race ($variant)" ;;
-                    wrong*Sanitizer*) by="sanitizer ($variant)" ;;
-                    wrong*) by="wrong result ($variant)" ;;
-                    error*) by="${got#error: emulator: } ($variant)" ;;
-                    *) continue ;;
-                esac
-                break
+                by=$(what_caught "$(run "$work/kernels/$source" "${knobs[@]}" "${words[@]}")" "$variant")
+                [[ -z $by ]] || break
             done
-            if [[ -n $by ]]; then caught=$((caught + 1)); else survived=$((survived + 1)); fi
-            echo "| $kernel | $file:$line | \`${text#"${text%%[! ]*}"}\` | ${by:-SURVIVED} |"
-        done < <(grep -nE '^[^/]*(__syncthreads|__syncwarp|bar_sync|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);' "$work/original/$file" || true)
-    done < <(files_of "$kernel")
+            if [[ -z $by ]]; then
+                why=$(why_of "$file" "$name" "$text" "$number")
+                verdict=$([[ -n $why ]] && echo EXPLAINED || echo SURVIVED)
+            fi
+            echo "| $kernel | $file:$line | \`$text\` in $name | ${by:-$verdict${why:+: $why}} |"
+            jq -nc --arg kernel "$kernel" --arg file "$file" --arg function "$name" --arg statement "$text" --argjson number "$number" \
+                --arg verdict "$verdict" --arg by "$by" --arg why "$why" '$ARGS.named' >>"$work/lines"
+        done < <(statements_of "$file")
+    done < <(files_of "$source")
+}
+
+for kernel in "${kernels[@]}"; do
+    source=$kernel.cu
+    if [[ $kernel == *.cu ]]; then
+        [[ -e $kernel ]] || { echo "mutants.sh: no file $kernel" >&2; exit 2; }
+        source=$(basename "$kernel")
+        cp "$kernel" "$work/original/"
+        cp "$(dirname "$kernel")"/*.cuh "$work/original/" 2>/dev/null || true
+    elif [[ ! -e $work/original/$source ]]; then
+        echo "mutants.sh: no kernel $kernel" >&2
+        exit 2
+    fi
+    if [[ $list -eq 1 ]]; then
+        files_of "$source" | while read -r file; do statements_of "$file" | sed "s|^|$file\t|"; done
+        continue
+    fi
+    knobs=()
+    [[ $kernel == *.cu ]] || read -ra knobs < <(knobs_of "$kernel"; echo)
+    mutate "$kernel" "$source" "${knobs[@]}"
 done
-echo "$caught caught, $survived survived"
+[[ $list -eq 0 ]] || exit 0
+[[ -s $work/lines ]] || { echo "mutants.sh: nothing to take out, or no kernel runs here" >&2; exit 4; }
+
+# A statement of a header is one mutant per kernel: it is explained where it survives, and stale where no kernel lets it.
+mkdir -p "$(dirname "$json")"
+jq -s --rawfile explained <(cat "$explained" 2>/dev/null || true) --argjson all $all '
+    . as $mutants | ($explained | split("\n") | map(select(length > 0 and (startswith("#") | not)) | split("\t")
+        | {file: .[0], function: .[1], statement: .[2], number: (.[3] | tonumber)})) as $keys
+    | (map(.verdict == "CAUGHT") | map(select(.)) | length) as $caught
+    | {what: "mutants", caught: $caught, missed: (length - $caught), unexplained: (map(select(.verdict == "SURVIVED")) | length),
+       kernels: (group_by(.kernel) | map({kernel: .[0].kernel, caught: map(select(.verdict == "CAUGHT")) | length, of: length})),
+       stale: (if $all == 1 then $keys - [$mutants[] | select(.verdict != "CAUGHT") | {file, function, statement, number}] else [] end),
+       survivors: map(select(.verdict != "CAUGHT") | {kernel, file, function, statement, number, why}), mutants: map({kernel, file, function, statement, number, by: .by})}' \
+    "$work/lines" >"$json"
+jq -r '(.stale[] | "an explanation, and no survivor: \(.file) \(.function) \(.statement) \(.number)"),
+    "\(.caught) of \(.caught + .missed) caught, \(.missed) survived, \(.unexplained) of them without an explanation"' "$json"
+jq -e '.unexplained == 0 and .stale == []' "$json" >/dev/null

@@ -12,7 +12,7 @@ __device__ unsigned pair_at(const __half *s, int row, int col, int row2, int col
 __device__ void loads(const fa_params &p, const __half *s, int lane)
 {
     const int i = fa_ldmatrix_to_row(lane), j = fa_ldmatrix_to_col(lane, 0);
-    unsigned r4[4], r2[2];
+    unsigned r4[4], r2[2], r1[1];
     ldmatrix_x4(r4, s + lane * 8);
     for (int m = 0; m < 4; m++)
         EXPECT(r4[m] == pair_at(s + m * 64, i, j, i, j + 1));
@@ -27,6 +27,13 @@ __device__ void loads(const fa_params &p, const __half *s, int lane)
         EXPECT(r2[m] == pair_at(s + m * 64, j, i, j + 1, i));
         put(p, lane * 2 + m, r2[m]);
     }
+    ldmatrix_x1(r1, s + 64 + lane % 8 * 8);
+    EXPECT(r1[0] == pair_at(s + 64, i, j, i, j + 1));
+    put(p, 256 + lane, r1[0]);
+    ldmatrix_x1_trans(r1, s + 192 + lane % 8 * 8);
+    EXPECT(r1[0] == pair_at(s + 192, j, i, j + 1, i));
+    put(p, 288 + lane, r1[0]);
+    put(p, 320 + lane, r4[3]);
 }
 
 __device__ void multiply(const fa_params &p, int lane)
@@ -55,7 +62,8 @@ __device__ void multiply(const fa_params &p, int lane)
             sum += small(row * 16 + k) * small(500 + k * 8 + col);
         EXPECT(d[i] == sum);
         EXPECT(__half2float(__ushort_as_half(d16[i / 2] >> i % 2 * 16 & 0xffff)) == sum);
-        put(p, 64 + lane * 4 + i, static_cast<unsigned>(sum));
+        put(p, 64 + lane * 4 + i, __float_as_uint(d[i]));
+        put(p, 384 + lane * 2 + i / 2, d16[i / 2]);
     }
 }
 

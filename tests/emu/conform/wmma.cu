@@ -41,7 +41,7 @@ template <typename LA, typename LB, typename ACC> __device__ void product(const 
         for (int k = 0; k < 16; k++)
             sum += small(seed + (a_row ? row * LD + k : k * LD + row)) * small(seed + 7 * (b_row ? k * LD + col : col * LD + k) + 3);
         EXPECT(static_cast<float>(c_s[row * LD + col]) == sum);
-        put(p, i, static_cast<unsigned>(sum));
+        put(p, (seed - 1) * 256 + i, __float_as_uint(static_cast<float>(c_s[row * LD + col])));
     }
     __syncwarp();
     wmma::store_matrix_sync(c_s, d, LD, wmma::mem_col_major);

@@ -1,0 +1,31 @@
+#!/usr/bin/env bats
+# The tile grid of the WMMA kernels: every point runs, or is refused in words. No GPU.
+load helper
+
+wmma_kernels() {
+    ./fa_bench --list-kernels --json - | jq -r '.[] | select(.tensor_cores == "wmma") | .name'
+}
+
+@test "M=64 runs in more than 48 KiB of shared memory, right to the last row" {
+    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
+    for kernel in $(wmma_kernels); do
+        ./fa_bench --kernel "$kernel" --m 64 --n 64 --warps 4 --stages 2 --arch sm_89 --device emu --batch 1 --heads 2 --seq 129 --seeds 1 \
+            --check cpu --quiet --json "$work/r.json"
+        jq -e '.status == "pass" and .config.m == 64 and .ptxas.smem_total_bytes > 49152' "$work/r.json"
+    done
+}
+
+@test "a tile past 99 KiB is refused with both numbers, and runs where the limit is higher" {
+    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
+    for kernel in $(wmma_kernels); do
+        refused 3 "bytes of shared memory per block against the limit of 101376 on sm_89" \
+            ./fa_bench --kernel "$kernel" --m 64 --n 128 --warps 8 --dim 128 --stages 2 --arch sm_89 --compile-only --quiet
+        ./fa_bench --kernel "$kernel" --m 64 --n 128 --warps 8 --dim 128 --stages 2 --arch sm_90a --compile-only --quiet
+    done
+}
+
+@test "a sample of the grid has no holes" {
+    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
+    scripts/tile_grid.sh --device emu --sample 4 --out "$work/grid.json"
+    jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bats
+# scripts/ladder.sh on a made-up bench: each rung at its best tile against the one below, and what a cut leaves.
+load helper
+load stub_bench
+
+climb() {
+    make_stub
+    touch "$STUB/gpu"
+    echo 'lib 16 4 30' >>"$STUB/times"
+    printf '%064d' 3 >"$STUB/source.lib"
+    printf '%s' "${1:-}" >"$STUB/wrong"
+    run scripts/ladder.sh --out "$work/ev" --problems 2,8,512,64
+}
+
+@test "every rung is at its fastest tile, and measured over the rung below at its own" {
+    climb
+    [ "$status" -eq 0 ]
+    jq -e 'map({(.kernel): .}) | add | .one.config.m == 16 and .one.config.warps == 8 and .one.vs == null and .two.config.m == 32 and .two.config.warps == 4
+        and .two.vs == "one" and (.two.ratio * 70 - 40 | fabs) < 0.001 and .lib.vs == "two" and (.lib.ratio * 30 - 70 | fabs) < 0.001' "$work/ev/ladder.json"
+    [ "$(wc -l <"$work/ev/ladder/2x8x512x64/one.tiles.jsonl")" -eq 4 ]
+}
+
+@test "a rung that fails is said and left out; the next stands on the one below it" {
+    climb "two 16 4
+two 16 8
+two 32 4
+two 32 8
+"
+    [ "$status" -eq 1 ]
+    [[ $output == *"two failed"* ]]
+    jq -e 'map(.kernel) == ["lib", "one"] and all(.[]; .kernel != "lib" or .vs == "one")' "$work/ev/ladder.json"
+}
+
+@test "without a GPU the ladder is not run" {
+    make_stub
+    run scripts/ladder.sh --out "$work/ev"
+    [ "$status" -eq 4 ]
+    [[ $output == *NOT-RUN* ]]
+}

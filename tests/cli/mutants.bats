@@ -1,0 +1,43 @@
+#!/usr/bin/env bats
+# The mutation proof and the list of controls count what they should (the whole proof: tests/emu/mutants.sh, tests/emu/controls.sh).
+load helper
+
+# One barrier that is needed, one that is not.
+two_barriers() {
+    cp tests/cheats/honest.cuh "$work/"
+    sed 's|^    const place at|    __shared__ float one_s[FA_M];\n    one_s[threadIdx.x] = 1.0f;\n    __syncthreads();\n    const float one = one_s[(threadIdx.x + 1) % FA_M];\n    __syncthreads();\n    if (one != 1.0f)\n        return;\n&|' \
+        tests/cheats/honest.cu >"$work/k.cu"
+}
+
+@test "a mutant that survives needs an explanation, and an explanation a survivor" {
+    two_barriers
+    run tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
+    [ "$status" -eq 1 ]
+    [[ $output == *"1 of 2 caught, 1 survived, 1 of them without an explanation"* ]]
+    jq -e '.what == "mutants" and .caught == 1 and .missed == 1 and .unexplained == 1 and .survivors[0].number == 2' "$work/m.json"
+    jq -e '.mutants[0].by | test("race")' "$work/m.json"
+    printf 'k.cu\tfa_kernel\t__syncthreads();\t2\tno thread writes again\n' >"$work/why.tsv"
+    run tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
+    [ "$status" -eq 0 ]
+    jq -e '.unexplained == 0 and .survivors[0].why == "no thread writes again"' "$work/m.json"
+}
+
+@test "every barrier and wait of the built-in kernels is a mutant" {
+    run tests/emu/mutants.sh --list
+    [ "$status" -eq 0 ]
+    for kernel in $(./fa_bench --list-kernels --json - | jq -r '.[] | select(.kind == "hand" and .emulated and .variant_of == null) | .name'); do
+        # scalar has none
+        want=$(grep -cE '^[^/*]*(__syncthreads|__syncwarp|bar_sync|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);' "kernels/$kernel.cu" || true)
+        [ "$(grep -c "^$kernel.cu" <<<"$output" || true)" -eq "$want" ]
+    done
+    [[ $output != *$'\t\t'* ]] # each in a function with a name
+}
+
+@test "bad arguments are refused" {
+    refused 2 "--tries takes a whole number" tests/emu/mutants.sh --tries 0
+    refused 2 "no kernel nosuch" tests/emu/mutants.sh nosuch
+    refused 2 "unknown option --fast" tests/emu/mutants.sh --fast
+    refused 2 "unknown option --fast" tests/emu/controls.sh --fast
+    refused 2 "unknown option --fast" tests/asan.sh --fast
+    BUILD=$work refused 4 "make test-binaries" tests/emu/controls.sh
+}
