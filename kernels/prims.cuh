@@ -179,6 +179,13 @@ __device__ __forceinline__ void bar_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* The same for warps that wait at different places in the code, one copy of an unrolled loop and another say: bar.sync promises the
+ * compiler, and tells compute-sanitizer, that all come to one. The machine code is the same. [barrier.sync] */
+__device__ __forceinline__ void bar_sync_apart(int id, int threads)
+{
+    asm volatile("barrier.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+
 __device__ __forceinline__ void bar_arrive(int id, int threads)
 {
     asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
