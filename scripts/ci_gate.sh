@@ -186,9 +186,53 @@ one() { # NUMBER LINE
     "${command[@]}" $args >"$record.txt" 2>&1 || code=$?
     grep -qE 'ERROR SUMMARY: [1-9]|[1-9][0-9]* hazards? displayed' "$record.txt" && code=9
     awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f\n", b - a}' >"$record.seconds"
-    if [[ $limit -eq 0 || ($code -ne 124 && $code -ne 137) ]]; then echo "$code" >"$record.code"; fi
+    [[ $limit -eq 0 || ($code -ne 124 && $code -ne 137) ]] || return 0 # not reached, as good as
+    echo "$code" >"$record.code"
+    judge "$1" "$2" >"$record.case.tmp"
+    mv "$record.case.tmp" "$record.case"
 }
+
 out_of_time() { [[ $limit -gt 0 && $SECONDS -ge $limit ]]; }
+
+# A case is passed, failed, or skipped with a reason: a library without a plan, TMA on misaligned rows.
+judge() { # NUMBER LINE
+    local record=$out/records/$1 kernel tool args code library verdict=failed where
+    IFS='|' read -r kernel tool args <<<"$2"
+    code=$(cat "$record.code" 2>/dev/null || echo 137)
+    library=$([[ ${kind[$kernel]} == library ]] && echo true || echo false)
+    [[ $code -eq 0 ]] && verdict=passed
+    [[ $code -eq 4 && $library == true ]] && verdict=skipped
+    [[ $code -eq 3 && ($args == *--misalign* || -n $tool) ]] && verdict=skipped
+    # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
+    if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$record.txt"; then
+        verdict=skipped
+        where=$(grep -oE '(at|access at) [A-Za-z_0-9]+' "$record.txt" | sed 's/.* //' | head -n 1)
+        printf '\nthe tool finds something in the library, not in our kernels%s\n' "${where:+: $where}" >>"$record.txt"
+    fi
+    jq -nc --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" --argjson code "$code" \
+        --argjson seconds "$(cat "$record.seconds" 2>/dev/null || echo null)" --arg text "$(tail -c 1500 "$record.txt")" \
+        '{kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: $seconds, text: $text}'
+}
+
+# The cases that are done, in order, and what they come to; made again as they finish, so that a gate that is cut off leaves it.
+cases=$out/cases.jsonl
+gather() {
+    local i
+    for ((i = 1; i <= ${#lines[@]}; i++)); do
+        [[ ! -e $out/records/$i.case ]] || cat "$out/records/$i.case"
+    done >"$cases"
+}
+summarise() { # NOTE
+    jq -s --arg device "$device" --arg note "$1" --arg gpu "$device_name" --argjson sanitize $sanitize --argjson race $race '
+        def counts: {passed: map(select(.verdict == "passed")) | length, failed: map(select(.verdict == "failed")) | length,
+            skipped: map(select(.verdict == "skipped")) | length, not_run: map(select(.verdict == "not_run")) | length};
+        (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts))} +
+        if $sanitize == 0 then {} else {what: "sanitize", gpu: $gpu, problems: (map(.args) | unique | length),
+            tools: (group_by(.tool) | map({tool: .[0].tool} + counts)),
+            not_passed: map(select(.verdict == "failed" or .verdict == "skipped") | {kernel, tool, args, verdict, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
+        "$cases" >"$out/summary.json"
+}
+
 emu_note=""
 [[ $device == emu && $race -eq 0 ]] && emu_note="NOT-RUN on a GPU: none here; emulator matrix only"
 running=0
@@ -217,39 +261,25 @@ trap 'limit=1' TERM # what there is goes into the summary
 per_unit=$([[ $sanitize -eq 1 ]] && echo 4 || echo 1)
 mapfile -t lines <"$list"
 for ((number = 1; number <= ${#lines[@]}; number += per_unit)); do
-    out_of_time || at_once unit "$number" "${lines[@]:number-1:per_unit}"
+    out_of_time && break
+    at_once unit "$number" "${lines[@]:number-1:per_unit}"
+    if [[ $(((number + per_unit - 1) % 20)) -eq 0 ]]; then
+        gather
+        summarise "unfinished: $(wc -l <"$cases") of ${#lines[@]} cases"
+    fi
 done
 wait
 running=0
-
-# A case is passed, failed, or skipped with a reason: a library without a plan, TMA on misaligned rows.
-cases=$out/cases.jsonl
-: >"$cases"
-number=0
-while IFS='|' read -r kernel tool args; do
-    number=$((number + 1))
-    record=$out/records/$number
-    if [[ ! -e $record.code ]]; then # only the limit leaves none
-        echo "$kernel|$tool|$args" >>"$out/not_reached"
-        continue
+for ((number = 1; number <= ${#lines[@]}; number++)); do
+    [[ ! -e $out/records/$number.case ]] || continue
+    # One that was killed is a failure; the limit leaves those it did not come to.
+    if [[ $limit -eq 0 ]]; then
+        judge "$number" "${lines[number - 1]}" >"$out/records/$number.case"
+    else
+        echo "${lines[number - 1]}" >>"$out/not_reached"
     fi
-    code=$(cat "$record.code")
-    library=$([[ ${kind[$kernel]} == library ]] && echo true || echo false)
-    verdict=failed
-    [[ $code -eq 0 ]] && verdict=passed
-    [[ $code -eq 4 && $library == true ]] && verdict=skipped
-    [[ $code -eq 3 && ($args == *--misalign* || -n $tool) ]] && verdict=skipped
-    # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
-    if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$record.txt"; then
-        verdict=skipped
-        where=$(grep -oE '(at|access at) [A-Za-z_0-9]+' "$record.txt" | sed 's/.* //' | head -n 1)
-        printf '\nthe tool finds something in the library, not in our kernels%s\n' "${where:+: $where}" >>"$record.txt"
-    fi
-    jq -nc --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" --argjson code "$code" \
-        --argjson seconds "$(cat "$record.seconds" 2>/dev/null || echo null)" --arg text "$(tail -c 1500 "$record.txt")" \
-        '{kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: $seconds, text: $text}' >>"$cases"
-done <"$list"
-
+done
+gather
 if [[ -e $out/not_reached ]]; then
     jq -Rc 'split("|") | {kernel: .[0], tool: .[1], args: .[2], verdict: "not_run", code: null, seconds: null, text: "NOT-RUN: the time limit came first"}' \
         "$out/not_reached" >>"$cases"
@@ -313,14 +343,7 @@ jq -rs '"<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
         (if .verdict == "failed" then "<failure message=\"exit \(.code)\">\(.text | gsub("[^\\u0009\\u000a\\u000d\\u0020-\\ud7ff]"; "") | @html)</failure>"
          elif .verdict != "passed" then "<skipped message=\"\(.text | @html)\"/>" else "" end) + "</testcase>"),
     "</testsuite>"' "$cases" >"$out/junit.xml"
-jq -s --arg device "$device" --arg note "$emu_note" --arg gpu "$device_name" --argjson sanitize $sanitize --argjson race $race '
-    def counts: {passed: map(select(.verdict == "passed")) | length, failed: map(select(.verdict == "failed")) | length,
-        skipped: map(select(.verdict == "skipped")) | length, not_run: map(select(.verdict == "not_run")) | length};
-    (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts))} +
-    if $sanitize == 0 then {} else {what: "sanitize", gpu: $gpu, problems: (map(.args) | unique | length),
-        tools: (group_by(.tool) | map({tool: .[0].tool} + counts)),
-        not_passed: map(select(.verdict == "failed" or .verdict == "skipped") | {kernel, tool, args, verdict, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
-    "$cases" >"$out/summary.json"
+summarise "$emu_note"
 
 jq -r 'select(.verdict == "failed") | "FAIL \(.kernel) \(.tool) \(.args)  (exit \(.code))\n     \(.text | split("\n") | map(select(length > 0)) | last // "")"' "$cases"
 jq -r '.kernels[] | "\(.kernel): \(.passed) passed, \(.failed) failed, \(.skipped) skipped\(if .not_run > 0 then ", \(.not_run) NOT-RUN (the time limit)" else "" end)"' "$out/summary.json"

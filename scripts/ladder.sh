@@ -7,11 +7,14 @@ usage() {
 usage: scripts/ladder.sh [options]
   --out DIR         DIR/ladder/PROBLEM/KERNEL.json, DIR/ladder.json (default build/ladder)
   --problems LIST   B,H,S,D separated by spaces (default "2,8,512,64 4,16,1024,64 4,16,4096,128")
-  --search SEC      for the tile of a rung on a problem, at most (default 6; 0: the tile of the registry's rules)
+  --search SEC      for the tile of a rung on a problem, at most (default 6; 0: its tile in --start, else what its rules give)
+  --start FILE      tiles that did well before, as rows of a ladder.json (default DIR/ladder.json)
+  --max-time SEC    of sampling per step (default 1)
+  --seconds SEC     start no step after so long (default 0: no limit)
   --dry-run         print the steps, do nothing
-A rung's tile: the one its rules give, its best in the DIR/ladder.json that was there and on the problem before, the leader
-of DIR/leaderboard.json, then, while that gains 1 %, the neighbours of the best in the registry's space: one step of m, n, warps
-or stages, or of m and warps together. What was tried is in KERNEL.tiles.jsonl.
+A rung's tile: the one its rules give, those of --start and its best on the problem before, the leader of DIR/leaderboard.json,
+then, while that gains 1 %, the neighbours of the best in the registry's space: one step of m, n, warps or stages, or of m and
+warps together. What was tried is in KERNEL.tiles.jsonl. The highest rungs are measured first.
 A step that fails is said and left out. DIR/ladder.json is made anew after every step, so it holds what a run got to.
 Exit: 0 done, 1 a step failed, 2 usage, 4 not run (no GPU). FA_BENCH names the binary (default ./fa_bench).
 EOF
@@ -19,21 +22,22 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export bench=${FA_BENCH:-./fa_bench}
-out=build/ladder problems="2,8,512,64 4,16,1024,64 4,16,4096,128" search=6 dry_run=0
+out=build/ladder problems="2,8,512,64 4,16,1024,64 4,16,4096,128" search=6 start='' max_time=1 seconds=0 dry_run=0
 while [[ $# -gt 0 ]]; do
     case $1 in
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
-        --out | --problems | --search)
+        --out | --problems | --search | --start | --max-time | --seconds)
             [[ $# -ge 2 ]] || { echo "ladder.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --out) out=$2 ;; --problems) problems=$2 ;; --search) search=$2 ;; esac
+            case $1 in --out) out=$2 ;; --problems) problems=$2 ;; --search) search=$2 ;;
+                --start) start=$2 ;; --max-time) max_time=$2 ;; --seconds) seconds=$2 ;; esac
             shift
             ;;
         *) echo "ladder.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
     esac
     shift
 done
-[[ $search =~ ^[0-9]+$ ]] || { echo "ladder.sh: --search takes whole seconds" >&2; exit 2; }
+[[ $search =~ ^[0-9]+$ && $seconds =~ ^[0-9]+$ ]] || { echo "ladder.sh: --search and --seconds take whole numbers" >&2; exit 2; }
 [[ -x $bench ]] || { echo "ladder.sh: no $bench: run make" >&2; exit 4; }
 
 work=$(mktemp -d)
@@ -41,7 +45,11 @@ trap 'rm -rf "$work"' EXIT
 registry=$("$bench" --list-kernels --json -)
 mapfile -t rungs < <(jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name' <<<"$registry")
 mapfile -t libraries < <(jq -r '.[] | select(.kind == "library") | .name' <<<"$registry")
-[[ $dry_run -eq 1 ]] || "$bench" --version | grep -q '^gpu 0 ' || { echo "ladder.sh: NOT-RUN: no GPU here" >&2; exit 4; }
+arch=''
+if [[ $dry_run -eq 0 ]]; then
+    arch=$({ "$bench" --device cuda --seq 16 --seeds 1 --check cpu --timing none --quiet --json - 2>/dev/null || true; } | jq -r 'select(.status != "not_run") | .ptxas.arch // empty')
+    [[ -n $arch ]] || { echo "ladder.sh: NOT-RUN: no GPU here" >&2; exit 4; }
+fi
 
 options_of() { # KNOBS: "m=64,n=128" as options
     sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$1"
@@ -110,6 +118,10 @@ known_tiles() {
 find_tile() { # TRIED
     local deadline=$((SECONDS + search)) before=none
     best='' best_us=''
+    if [[ $search -eq 0 ]]; then
+        best=$(known_tiles | head -n 1)
+        return 0
+    fi
     : >"$1"
     try_all "$1" <<<""
     # No search where a variant serves the kernel, nor for a rung so slow that a launch is dear: a baseline.
@@ -131,45 +143,70 @@ summarise() {
     mv "$work/ladder.json" "$out/ladder.json"
 }
 
-failed=0
-# $kernel at KNOBS against OTHER at its own: a record in FOLDER.
-step() { # FOLDER KNOBS OTHER OTHER_KNOBS
+# $kernel at its tile against OTHER at its own, or alone: a record in $folder.
+step() { # [OTHER]
     local options=()
-    read -ra options <<<"$problem_options $(options_of "$2")"
-    options=(--kernel "$kernel" "${options[@]}" --seeds 1 --timing graph --warmup-ms 300 --min-samples 10 --max-time 1)
-    [[ -z $3 ]] || options+=(--vs "$3${4:+:$4}")
+    read -ra options <<<"$problem_options $(options_of "${tiles[$kernel]:-}")"
+    options=(--kernel "$kernel" "${options[@]}" --seeds 1 --timing graph --warmup-ms 200 --min-samples 6 --max-time "$max_time")
+    [[ $# -eq 0 ]] || options+=(--vs "$1${tiles[$1]:+:${tiles[$1]}}")
     echo "fa_bench ${options[*]}"
     [[ $dry_run -eq 0 ]] || return 0
-    if "$bench" "${options[@]}" --quiet --json "$work/step.json" >/dev/null; then
-        mv "$work/step.json" "$1/$kernel.json"
-        jq -r '"    \(.timing.p50_us * 10 | round / 10) us" + (if .vs then ", \(.vs.ratio * 1000 | round / 1000) over \(.vs.kernel)" else "" end)' "$1/$kernel.json"
-        summarise
-    else
-        failed=1
-        echo "ladder.sh: $kernel failed"
-    fi
+    "$bench" "${options[@]}" --quiet --json "$work/step.json" >/dev/null || return 1
+    mv "$work/step.json" "$folder/$kernel.json"
+    jq -r '"    \(.timing.p50_us * 10 | round / 10) us" + (if .vs then ", \(.vs.ratio * 1000 | round / 1000) over \(.vs.kernel)" else "" end)' "$folder/$kernel.json"
+    summarise
 }
 
-arch=''
-[[ $dry_run -eq 1 ]] || arch=$("$bench" --seq 16 --seeds 1 --check cpu --timing none --quiet --json - | jq -r .ptxas.arch)
+# The step of $kernel over the nearest of the rungs below it, highest first, that runs.
+climb() { # RUNGS...
+    local other
+    for other in "$@"; do
+        step "$other" && return
+    done
+    [[ $# -gt 0 ]] || step || { echo "ladder.sh: $kernel failed"; return 1; }
+    [[ $# -eq 0 ]] || { echo "ladder.sh: $kernel failed against each of $*"; return 1; }
+}
+
+in_time() {
+    [[ $seconds -eq 0 || $SECONDS -lt $seconds ]]
+}
+
 export arch problem_options kernel
-[[ ! -e $out/ladder.json ]] || cp "$out/ladder.json" "$work/before.json"
+start=${start:-$out/ladder.json}
+[[ ! -e $start ]] || cp "$start" "$work/before.json"
+failed=0
 for problem in $problems; do
     IFS=, read -r b h s d <<<"$problem"
     problem_options="--batch $b --heads $h --seq $s --dim $d"
-    folder=$out/ladder/${b}x${h}x${s}x${d} below='' below_knobs=''
+    folder=$out/ladder/${b}x${h}x${s}x${d}
+    declare -A tiles=()
+    broken=''
     if [[ $dry_run -eq 0 ]]; then
         mkdir -p "$folder"
         rm -f "$folder"/*.json
+        for kernel in "${rungs[@]}"; do
+            in_time || break
+            find_tile "$folder/$kernel.tiles.jsonl"
+            tiles[$kernel]=$best
+            [[ $search -eq 0 || -n $best_us ]] || broken+=" $kernel "
+        done
     fi
+    downwards=()
     for kernel in "${rungs[@]}"; do
-        best=''
-        [[ $dry_run -eq 1 ]] || find_tile "$folder/$kernel.tiles.jsonl"
-        step "$folder" "$best" "$below" "$below_knobs"
-        [[ $dry_run -eq 0 && ! -e $folder/$kernel.json ]] || below=$kernel below_knobs=$best
+        if [[ $broken == *" $kernel "* ]]; then
+            echo "ladder.sh: $kernel failed"
+            failed=1
+        else
+            downwards=("$kernel" "${downwards[@]}")
+        fi
     done
     for kernel in "${libraries[@]}"; do
-        step "$folder" '' "$below" "$below_knobs"
+        ! in_time || climb "${downwards[@]}" || failed=1
+    done
+    for ((i = 0; i < ${#downwards[@]}; i++)); do
+        kernel=${downwards[i]}
+        ! in_time || climb "${downwards[@]:i+1}" || failed=1
     done
 done
+in_time || { echo "ladder.sh: $seconds s were not enough for every step"; failed=1; }
 exit "$failed"

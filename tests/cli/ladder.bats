@@ -5,7 +5,6 @@ load stub_bench
 
 climb() {
     make_stub
-    touch "$STUB/gpu"
     echo 'lib 16 4 30' >>"$STUB/times"
     printf '%064d' 3 >"$STUB/source.lib"
     printf '%s' "${1:-}" >"$STUB/wrong"
@@ -33,6 +32,7 @@ two 32 8
 
 @test "without a GPU the ladder is not run" {
     make_stub
+    touch "$STUB/no_gpu"
     run scripts/ladder.sh --out "$work/ev"
     [ "$status" -eq 4 ]
     [[ $output == *NOT-RUN* ]]
