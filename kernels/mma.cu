@@ -1,9 +1,10 @@
 /* mma: attention on mma.sync m16n8k16 with FP32 accumulators; scores and probabilities never leave registers.
- * Predecessor: wmma. Idea: K and V through cp.async and ldmatrix, the accumulators of Q K^T packed in place as the A operand of P V,
- *   and while a tile's exponentials feed P V, the next tile's Q K^T runs in the gaps; the row maximum moves only when it grew by 2^8.
+ * Predecessor: wmma. Idea: beside the tensor cores every other instruction costs, so there are few. Q carries scale * log2 e and the mma of
+ *   Q K^T start from minus the row's base: they give the exponents. Row sums are an mma with ones. Packed in place the probabilities are the
+ *   A operand of P V. Scores of later keys and exponentials run in the gaps of P V; a base moves only when an exponent is above 8.
  * Knobs: m query rows and n keys of a tile; m / warps rows per warp, 16 or 32; warps beyond m / 16 form groups that share out the keys;
  *   stages K/V buffers; swizzle XOR or padded rows; splits blocks share out the keys, the last to arrive combines.
- * Shared memory: Q [m] rows, then [stages] slots of V and of the next K, [groups * n] rows each; partial results reuse it all.
+ * Shared memory: Q [m] rows, then [stages] slots of V and of K some keys ahead, [groups * n] rows each; partial results reuse it all.
  * Limits: m a multiple of 16, n of 16. */
 #include "mma_tile.cuh"
 
@@ -25,6 +26,12 @@ static_assert(BANDS <= 4 && BANDS * DIM16 <= 256, "m / warps gives a warp more o
 constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : 0; /* k16 steps of Q kept in registers; the others are read again for every tile */
 constexpr bool Q_IN_REGISTERS = Q_STEPS == STEPS;
 constexpr int ROUND_KEYS = GROUPS * N;
+/* With Q in registers a warp goes through its keys in chunks of 16: P V of one beside the exponentials of the next and the scores of the one
+ * after. Otherwise tile by tile, as every tile reads all of Q. */
+constexpr bool BY_CHUNKS = Q_IN_REGISTERS && N % 32 == 0 && (GROUPS == 1 || N == 32);
+constexpr int AHEAD_KEYS = BY_CHUNKS && GROUPS == 1 ? 32 : ROUND_KEYS; /* a slot's K lies that many keys after its V */
+constexpr int S_TILES8 = BY_CHUNKS ? 4 : TILES8;                       /* scores a warp holds, and chunks of probabilities */
+constexpr int P_CHUNKS = BY_CHUNKS ? 2 : CHUNKS16;
 constexpr int Q_BYTES = M * ROW_BYTES, TILE_BYTES = ROUND_KEYS * ROW_BYTES, SLOT_BYTES = 2 * TILE_BYTES;
 constexpr int ROUND_BYTES = ROUND_KEYS * FA_DIM * 2; /* of global memory; TILE_BYTES is its image */
 constexpr int PIPELINE_BYTES = Q_BYTES + STAGES * SLOT_BYTES;
@@ -64,7 +71,7 @@ struct block_state {
     int first_row, head, batch, split;
     int ahead;
     int begin, end; /* rounds */
-    int fast_end;   /* rounds whose tiles load_tile can load */
+    int fast_end, k_fast_end; /* rounds whose V and whose K load_tile can load; -1: not even the K before the first */
     bool aligned;
 };
 
@@ -106,34 +113,71 @@ __device__ __forceinline__ block_state plan_block(const fa_params &p)
     block.end = uniform(min(block.begin + share, rounds));
     const bool fast = block.aligned && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM;
     block.fast_end = uniform(fast ? min(block.end, p.seq_kv / ROUND_KEYS) : 0);
+    block.k_fast_end = uniform(fast && p.seq_kv >= AHEAD_KEYS ? (p.seq_kv - AHEAD_KEYS) / ROUND_KEYS : -1);
     const int kv_head = p.heads == p.kv_heads ? block.head : block.head / (p.heads / p.kv_heads);
     block.k_g = uniform(head_of(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head).data_g);
     block.v_g = uniform(head_of(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head).data_g);
     return block;
 }
 
-/* Load `round` fills a slot with V of that round and K of the next; one commit each, also when nothing is left to load. */
-__device__ __forceinline__ void load_round(unsigned char *slot_s, int round, const block_state &block, thread_share &share,
+/* The K whose scores come before the first round. */
+__device__ __forceinline__ void load_head(smem_at slot_s, const block_state &block, const thread_share &share, const fa_params &p)
+{
+    const smem_at at = slot_s + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES;
+    if (block.begin < block.end && block.begin <= block.k_fast_end)
+        load_tile<AHEAD_KEYS>(at, block.k_g, share.global_offset, share.smem_offset);
+    else if (block.begin < block.end)
+        load_tile_slowly<AHEAD_KEYS>(at, {(__half *)block.k_g, p.k_stride_s}, block.begin * ROUND_KEYS, p.seq_kv, block.aligned);
+    cp_async_commit();
+}
+
+/* Load `round` fills a slot with V of that round and the K AHEAD_KEYS on; one commit each, also when nothing is left to load. */
+__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, thread_share &share,
                                            const fa_params &p)
 {
     hide(share.global_offset);
-    if (round + 1 < block.fast_end)
-        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k_g, share.global_offset + ROUND_BYTES, share.smem_offset);
-    else if (round + 1 < block.end)
-        load_tile_slowly<ROUND_KEYS>(slot_s + TILE_BYTES, {(__half *)block.k_g, p.k_stride_s}, (round + 1) * ROUND_KEYS, p.seq_kv,
-                                     block.aligned);
-    if (round >= block.begin && round < block.fast_end)
-        load_tile<ROUND_KEYS>(slot_s, block.v_g, share.global_offset, share.smem_offset);
-    else if (round >= block.begin && round < block.end)
-        load_tile_slowly<ROUND_KEYS>(slot_s, {(__half *)block.v_g, p.v_stride_s}, round * ROUND_KEYS, p.seq_kv, block.aligned);
+    if (round < block.end) {
+        if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end) {
+            if (round < block.k_fast_end)
+                load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k_g, share.global_offset + AHEAD_KEYS * FA_DIM * 2, share.smem_offset);
+            else
+                load_tile_slowly<ROUND_KEYS>(slot_s + TILE_BYTES, {(__half *)block.k_g, p.k_stride_s}, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv,
+                                             block.aligned);
+        }
+        if (round < block.fast_end)
+            load_tile<ROUND_KEYS>(slot_s, block.v_g, share.global_offset, share.smem_offset);
+        else
+            load_tile_slowly<ROUND_KEYS>(slot_s, {(__half *)block.v_g, p.v_stride_s}, round * ROUND_KEYS, p.seq_kv, block.aligned);
+    }
     share.global_offset += ROUND_BYTES;
     cp_async_commit();
 }
+
+/* The same for a round that load_tile can load. */
+__device__ __forceinline__ void load_fast_round(smem_at slot_s, const block_state &block, thread_share &share)
+{
+    hide(share.global_offset);
+    load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k_g, share.global_offset + AHEAD_KEYS * FA_DIM * 2, share.smem_offset);
+    load_tile<ROUND_KEYS>(slot_s, block.v_g, share.global_offset, share.smem_offset);
+    share.global_offset += ROUND_BYTES;
+    cp_async_commit();
+}
+
+/* Q in shared memory times `factor`. */
+__device__ __forceinline__ void scale_rows(unsigned char *q_s, float factor)
+{
+#pragma unroll 4
+    for (int item = threadIdx.x; item < M * CHUNKS; item += THREADS) {
+        uint4 *at_s = reinterpret_cast<uint4 *>(q_s + tile_offset(item / CHUNKS, item % CHUNKS));
+        const uint4 v = *at_s;
+        *at_s = make_uint4(scale_half2(v.x, factor), scale_half2(v.y, factor), scale_half2(v.z, factor), scale_half2(v.w, factor));
+    }
+}
+
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
-    FA_SHARED(unsigned char, smem_unaligned);
-    unsigned char *const smem = smem_unaligned + (-reinterpret_cast<unsigned long long>(smem_unaligned) & (SMEM_ALIGN - 1));
-    unsigned char *const slots_s = smem + Q_BYTES;
+    FA_SHARED_ALIGNED(unsigned char, smem, 128);
+    const smem_at q_at = smem_at_of(smem), slots_at = q_at + Q_BYTES;
     const int warp = uniform(static_cast<int>(threadIdx.x / 32)), lane = threadIdx.x % 32;
     const int group = warp / (WARPS / GROUPS), warp_row = warp % (WARPS / GROUPS) * ROWS;
 
@@ -142,99 +186,116 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     if (block.begin < block.end) {
         const head_rows q = head_of(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s, block.batch, block.head);
         if (block.aligned && q.stride == FA_DIM && block.first_row + M <= p.seq_q)
-            load_tile<M>(smem, reinterpret_cast<const unsigned char *>(q.data_g + block.first_row * q.stride), share.global_offset,
+            load_tile<M>(q_at, reinterpret_cast<const unsigned char *>(q.data_g + block.first_row * q.stride), share.global_offset,
                          share.smem_offset);
         else
-            load_tile_slowly<M>(smem, q, block.first_row, p.seq_q, block.aligned);
+            load_tile_slowly<M>(q_at, q, block.first_row, p.seq_q, block.aligned);
     }
-    share.global_offset += (block.begin - 1) * ROUND_BYTES;
-    load_round(slots_s + (STAGES - 1) * SLOT_BYTES, block.begin - 1, block, share, p);
+    share.global_offset += block.begin * ROUND_BYTES;
+    load_head(slots_at + (STAGES - 1) * SLOT_BYTES, block, share, p);
     for (int i = 0; i < STAGES - 1; ++i)
-        load_round(slots_s + i * SLOT_BYTES, block.begin + i, block, share, p);
+        load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, share, p);
 
-    /* Of the block's rounds, the warp's rows need those before warp_end, and those before warp_whole without a mask. */
-    const int first_row = uniform(block.first_row + warp_row);
-    const int keys_all = min(first_row + ROWS + block.ahead, p.seq_kv) - group * N;
-    const int keys_whole = min(first_row + 1 + block.ahead, p.seq_kv) - group * N;
-    const int warp_end = min(block.end, keys_all > 0 ? (keys_all + ROUND_KEYS - 1) / ROUND_KEYS : 0);
-    const int warp_whole = keys_whole > 0 ? (keys_whole + ROUND_KEYS - N) / ROUND_KEYS : 0;
+    /* Of the block's rounds the warp's rows need those before warp_end; every one of them sees the keys before whole_keys. */
+    const int first_row = uniform(block.first_row + warp_row), group_keys = group * N;
+    const int some_keys = min(first_row + ROWS + block.ahead, p.seq_kv) - group_keys;
+    const int whole_keys = uniform(min(first_row + 1 + block.ahead, p.seq_kv));
+    const int warp_end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
 
     warp_state w;
-    w.scale_log2 = __int_as_float(uniform(__float_as_int(p.scale * 1.44269504088896341f))); /* the loop has no other register for it */
-    w.q_at = smem_at_of(smem + warp_row * ROW_BYTES + v_lane_offset(lane));
+    w.limit = -1;
+    w.q_at = q_at + warp_row * ROW_BYTES + v_lane_offset(lane);
 #pragma unroll
     for (int b = 0; b < BANDS; ++b) {
-        w.max[b][0] = w.max[b][1] = NO_MAX;
-        w.sum[b][0] = w.sum[b][1] = 0.0f;
+        for (int r = 0; r < 4; ++r)
+            w.minus_base[b][r] = w.sum[b][r] = 0.0f;
+        for (int r = 0; r < 4; ++r)
+            opaque(w.minus_base[b][r]);
 #pragma unroll
         for (int t = 0; t < STEPS * 2; ++t)
             w.o[b][t][0] = w.o[b][t][1] = w.o[b][t][2] = w.o[b][t][3] = 0.0f;
     }
-    auto mask = [&](int round) {
-        const int row = first_row + thread_anew() % 32 / 4, last = p.seq_kv - 1, key = round * ROUND_KEYS + group * N;
+    /* Of the keys from `key` on, whose scores are tiles first .. end of w.s. */
+    auto mask = [&](int key, int first, int end) {
+        if (key + (end - first) * 8 <= whole_keys)
+            return;
+        const int row = first_row + thread_anew() % 32 / 4, last = p.seq_kv - 1;
         int last_key[BANDS][2];
 #pragma unroll
         for (int b = 0; b < BANDS; ++b)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
                 last_key[b][h] = min(row + b * 16 + h * 8 + block.ahead, last) - key;
-        mask_scores(w, last_key);
+        mask_scores(w, last_key, first, end);
     };
 
-    const smem_at k_at = smem_at_of(slots_s + TILE_BYTES + group * N * ROW_BYTES + k_lane_offset(lane));
-    const smem_at v_at = smem_at_of(slots_s + group * N * ROW_BYTES + v_lane_offset(lane));
+    const smem_at k_at = slots_at + TILE_BYTES + group_keys * ROW_BYTES + k_lane_offset(lane);
+    const smem_at v_at = slots_at + group_keys * ROW_BYTES + v_lane_offset(lane);
+    const float scale_log2 = p.scale * 1.44269504088896341f;
     cp_async_wait<STAGES - 1>();
     __syncthreads();
+    if (!Q_IN_REGISTERS) {
+        scale_rows(smem, scale_log2);
+        __syncthreads();
+    }
 #pragma unroll
-    for (int step = 0; step < Q_STEPS; ++step)
+    for (int step = 0; step < Q_STEPS; ++step) {
         load_q(w.q[step], w, step);
+        for (int b = 0; b < BANDS; ++b)
+            for (int r = 0; r < 4; ++r)
+                w.q[step][b][r] = scale_half2(w.q[step][b][r], scale_log2);
+    }
     if (block.begin < warp_end) {
-        score_tile(w, k_at + (STAGES - 1) * SLOT_BYTES);
-        if (block.begin >= warp_whole)
-            mask(block.begin);
-        raise_max(w);
+        score_tile(w, k_at + (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0));
+        mask(block.begin * ROUND_KEYS + group_keys, 0, S_TILES8);
+        check_bases<false>(w);
+#pragma unroll
+        for (int chunk = 0; chunk < (BY_CHUNKS ? 1 : P_CHUNKS); ++chunk)
+            probabilities(w, chunk);
     }
     /* Every warp goes through every round of the block, for its share of the loads, also after its own last. */
     int slot = 0;
-    auto start_round = [&](int round) {
-        if (STAGES == 1) {
-            __syncthreads();
-            load_round(slots_s, round, block, share, p);
-            cp_async_wait<0>();
-            __syncthreads();
-        } else {
+    auto start_round = [&](int round, bool fast) {
+        if (STAGES > 1)
             cp_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
-            __syncthreads();
-            load_round(slots_s + (slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES), round + STAGES - 1, block, share, p);
+        bar_sync(1, THREADS); /* by number: warps come here from different places */
+        const smem_at at = slots_at + (STAGES == 1 ? 0 : slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES);
+        if (fast)
+            load_fast_round(at, block, share);
+        else
+            load_round(at, round + (STAGES == 1 ? 0 : STAGES - 1), block, share, p);
+        if (STAGES == 1) {
+            cp_async_wait<0>();
+            bar_sync(1, THREADS);
         }
     };
     auto next_slot = [&] { slot = slot == (STAGES - 1) * SLOT_BYTES ? 0 : slot + SLOT_BYTES; };
     int round = block.begin;
+    auto no_mask = [](int, int, int) {};
+    /* First the rounds whose loads are fast and whose scores, up to where they are worked out, need no mask; then the others. */
+    const int scored_ahead = BY_CHUNKS ? 16 : N;
+    const int fast_end = min(min(block.fast_end, block.k_fast_end), block.end) - (STAGES == 1 ? 0 : STAGES - 1);
+    const int plain_end = min(min(warp_end - 1, fast_end), (whole_keys - group_keys - scored_ahead) / ROUND_KEYS);
+#pragma unroll 1
+    for (; round < plain_end; ++round, next_slot()) {
+        start_round(round, true);
+        value_round<true>(w, v_at + slot, k_at + slot, 0, no_mask);
+    }
 #pragma unroll 1
     for (; round + 1 < warp_end; ++round, next_slot()) {
-        start_round(round);
-        value_tile<true>(w, v_at + slot, k_at + slot);
-        if (round + 1 >= warp_whole)
-            mask(round + 1);
-        raise_max(w);
+        start_round(round, false);
+        value_round<true>(w, v_at + slot, k_at + slot, round * ROUND_KEYS + group_keys, mask);
     }
     if (round < warp_end) {
-        start_round(round);
-        value_tile<false>(w, v_at + slot, k_at);
+        start_round(round, false);
+        value_round<false>(w, v_at + slot, k_at + slot, round * ROUND_KEYS + group_keys, mask);
         ++round;
         next_slot();
     }
 #pragma unroll 1
     for (; round < block.end; ++round, next_slot())
-        start_round(round);
+        start_round(round, false);
 
-#pragma unroll
-    for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            w.sum[b][h] += __shfl_xor_sync(FA_WARP_ALL, w.sum[b][h], 1);
-            w.sum[b][h] += __shfl_xor_sync(FA_WARP_ALL, w.sum[b][h], 2);
-        }
     const output out = {head_of(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s, block.batch, block.head), block.first_row, p.seq_q,
                         block.aligned};
     if (PARTIAL)

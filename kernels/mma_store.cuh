@@ -3,6 +3,9 @@
 #ifndef FA_MMA_STORE_CUH
 #define FA_MMA_STORE_CUH
 
+/* The maximum of a row without keys: finite, so that differences of two such are 0 and exp2(this - real) is 0. */
+constexpr float NO_MAX = -1e30f;
+
 /* Where a block's results go. */
 struct output {
     head_rows head;
@@ -62,7 +65,7 @@ __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *r
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const float factor = inverse(w.sum[b][h]);
+            const float factor = inverse(w.sum[b][2 * h]);
 #pragma unroll
             for (int t = 0; t < STEPS * 2; ++t)
                 *reinterpret_cast<unsigned *>(rows_s + tile_offset(b * 16 + h * 8 + lane / 4, t) + lane % 4 * 4) =
@@ -92,8 +95,8 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
         for (int h = 0; h < 2; ++h) {
             const int row = group * M + warp_row + b * 16 + h * 8 + lane / 4;
             if (lane % 4 == 0) {
-                stats_s[row * 2] = w.max[b][h];
-                stats_s[row * 2 + 1] = w.sum[b][h];
+                stats_s[row * 2] = w.sum[b][2 * h] > 0.0f ? -w.minus_base[b][2 * h] : NO_MAX;
+                stats_s[row * 2 + 1] = w.sum[b][2 * h];
             }
 #pragma unroll
             for (int t = 0; t < STEPS * 2; ++t)

@@ -56,10 +56,12 @@ static_assert(no_bank_conflicts(), "the layout of tiles in shared memory has ban
 
 /* Shared memory as ldmatrix takes it: a 32-bit address, worked out once. */
 #ifdef FA_EMU
-typedef const unsigned char *smem_at;
+typedef unsigned char *smem_at;
+#define cp_async_16_at cp_async_16
+__device__ __forceinline__ void st_shared_16_at(smem_at dst_s, uint4 value) { *reinterpret_cast<uint4 *>(dst_s) = value; }
 #define ldmatrix_x4_at ldmatrix_x4
 #define ldmatrix_x4_trans_at ldmatrix_x4_trans
-__device__ __forceinline__ smem_at smem_at_of(const unsigned char *pointer_s) { return pointer_s; }
+__device__ __forceinline__ smem_at smem_at_of(unsigned char *pointer_s) { return pointer_s; }
 __device__ __forceinline__ smem_at smem_xor(smem_at at, int bits)
 {
     return reinterpret_cast<smem_at>(reinterpret_cast<unsigned long long>(at) ^ bits);
@@ -88,6 +90,23 @@ struct head_rows {
     __half *data_g;
     fa_i64 stride;
 };
+
+/* The largest of three; one instruction from sm_90 on. */
+__device__ __forceinline__ int max3(int a, int b, int c)
+{
+#if !defined(FA_EMU) && __CUDA_ARCH__ >= 900
+    return __vimax3_s32(a, b, c);
+#else
+    return max(max(a, b), c);
+#endif
+}
+
+/* Two halves times a float. */
+__device__ __forceinline__ unsigned scale_half2(unsigned halves, float factor)
+{
+    const float2 pair = __half22float2(*reinterpret_cast<const __half2 *>(&halves));
+    return pack_half2(pair.x * factor, pair.y * factor);
+}
 
 /* threadIdx.x, read anew: in a loop short of registers, what is worked out from it need not be kept. */
 #ifdef FA_EMU
@@ -136,7 +155,7 @@ __device__ __forceinline__ void hide(int &value)
 }
 
 /* ROWS whole rows that follow each other without a gap and start at multiples of 16 bytes; offset: global_offset plus the tile's. */
-template <int ROWS> __device__ __forceinline__ void load_tile(unsigned char *tile_s, const unsigned char *head_g, unsigned offset, int smem_offset)
+template <int ROWS> __device__ __forceinline__ void load_tile(smem_at tile_at, const unsigned char *head_g, unsigned offset, int smem_offset)
 {
     const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS; /* used by odd dims alone */
     if (THREADS % CHUNKS != 0 && row >= PASS_ROWS)
@@ -144,23 +163,23 @@ template <int ROWS> __device__ __forceinline__ void load_tile(unsigned char *til
 #pragma unroll
     for (int pass = 0; pass < ROWS; pass += PASS_ROWS)
         if (ROWS % PASS_ROWS == 0 || row + pass < ROWS)
-            cp_async_16(tile_s + (PASS_ROWS % 8 == 0 ? smem_offset + pass * ROW_BYTES : tile_offset(row + pass, chunk)),
+            cp_async_16_at(tile_at + (PASS_ROWS % 8 == 0 ? smem_offset + pass * ROW_BYTES : tile_offset(row + pass, chunk)),
                         head_g + offset + pass * FA_DIM * 2, FA_DIM % 16 == 0 || chunk * 8 < FA_DIM ? 16 : 0);
 }
 
 /* The same for any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even
  * address (then the copy is not asynchronous). */
 template <int ROWS>
-__device__ __forceinline__ void load_tile_slowly(unsigned char *tile_s, const head_rows &head, int first_row, int rows, bool aligned)
+__device__ __forceinline__ void load_tile_slowly(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned)
 {
 #pragma unroll 1
     for (int item = thread_anew(); item < ROWS * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const bool valid = first_row + row < rows && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
         const __half *src_g = head.data_g + (valid ? (first_row + row) * head.stride + chunk * 8 : 0);
-        unsigned char *dst_s = tile_s + tile_offset(row, chunk);
+        const smem_at dst_at = tile_at + tile_offset(row, chunk);
         if (aligned) {
-            cp_async_16(dst_s, src_g, valid ? 16 : 0);
+            cp_async_16_at(dst_at, src_g, valid ? 16 : 0);
             continue;
         }
         const unsigned short *halves_g = reinterpret_cast<const unsigned short *>(src_g);
@@ -168,7 +187,7 @@ __device__ __forceinline__ void load_tile_slowly(unsigned char *tile_s, const he
         if (valid)
             for (int i = 0; i < 4; ++i)
                 words[i] = halves_g[2 * i] | static_cast<unsigned>(halves_g[2 * i + 1]) << 16;
-        *reinterpret_cast<uint4 *>(dst_s) = make_uint4(words[0], words[1], words[2], words[3]);
+        st_shared_16_at(dst_at, make_uint4(words[0], words[1], words[2], words[3]));
     }
 }
 

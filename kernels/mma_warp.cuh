@@ -3,19 +3,20 @@
 #ifndef FA_MMA_WARP_CUH
 #define FA_MMA_WARP_CUH
 
-/* The maximum of a row before its first key: finite, so that differences of two such are 0 and exp2(this - real) is 0. */
-constexpr float NO_MAX = -1e30f;
-/* A row's maximum may lag behind by this many powers of two: probabilities up to 2^8 cost halves no precision. */
+/* A row's base may lag behind its maximum by this many powers of two: probabilities up to 2^8 cost halves no precision. */
 constexpr float SLACK = 8.0f;
 
-/* What a warp keeps. Fragments as the mma wants them: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column lane % 4 * 2 + e. */
+/* What a warp keeps. Fragments as the mma wants them: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column lane % 4 * 2 + e.
+ * Q carries scale * log2 e, and the mma of the scores start from minus the row's base: what comes out is the exponent of two. */
 struct warp_state {
     float o[BANDS][STEPS * 2][4];
-    float s[TILES8][BANDS][4];
-    float max[BANDS][2], sum[BANDS][2]; /* max in powers of two (scaled by scale * log2 e); sum of this lane's columns only */
+    float sum[BANDS][4]; /* of the probabilities, by an mma with ones: every column the same */
+    float s[S_TILES8][BANDS][4];
+    unsigned p[P_CHUNKS][BANDS][4];
+    float minus_base[BANDS][4];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
     smem_at q_at; /* this lane's address in the warp's rows of Q */
-    float scale_log2;
+    int limit; /* bits of SLACK; while some row has seen no key, and so has no base, below those of any exponent */
 };
 
 __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state &w, int step)
@@ -25,14 +26,19 @@ __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state
         ldmatrix_x4_at(q[b], fragment_at(w.q_at, step, b));
 }
 
-/* Scores of 16 keys, one k16 step; k: fragment of the keys. */
-__device__ __forceinline__ void score_mma(warp_state &w, const unsigned (&q)[BANDS][4], const unsigned (&k)[4], int chunk)
+/* Exponents for 16 keys, one k16 step; k: fragment of the keys. */
+__device__ __forceinline__ void score_mma(warp_state &w, const unsigned (&q)[BANDS][4], const unsigned (&k)[4], int chunk, bool first)
 {
     const unsigned keys_lo[2] = {k[0], k[1]}, keys_hi[2] = {k[2], k[3]};
 #pragma unroll
     for (int b = 0; b < BANDS; ++b) {
-        mma_m16n8k16(w.s[2 * chunk][b], q[b], keys_lo);
-        mma_m16n8k16(w.s[2 * chunk + 1][b], q[b], keys_hi);
+        if (first) {
+            mma_m16n8k16_from(w.s[2 * chunk][b], w.minus_base[b], q[b], keys_lo);
+            mma_m16n8k16_from(w.s[2 * chunk + 1][b], w.minus_base[b], q[b], keys_hi);
+        } else {
+            mma_m16n8k16(w.s[2 * chunk][b], q[b], keys_lo);
+            mma_m16n8k16(w.s[2 * chunk + 1][b], q[b], keys_hi);
+        }
     }
 }
 
@@ -47,21 +53,19 @@ __device__ __forceinline__ void value_mma(warp_state &w, const unsigned (&p)[BAN
     }
 }
 
-__device__ __forceinline__ void clear_scores(warp_state &w, int chunk)
+/* Row sums of 16 keys' probabilities. */
+__device__ __forceinline__ void sum_mma(warp_state &w, const unsigned (&p)[BANDS][4])
 {
+    const unsigned ones[2] = {0x3c003c00u, 0x3c003c00u};
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-        for (int r = 0; r < 4; ++r)
-            w.s[2 * chunk][b][r] = w.s[2 * chunk + 1][b][r] = 0.0f;
+        mma_m16n8k16(w.sum[b], p[b], ones);
 }
 
 __device__ __forceinline__ void score_tile(warp_state &w, smem_at k_at)
 {
+    constexpr int CHUNKS16 = S_TILES8 / 2;
     unsigned k[2][4], q[2][BANDS][4];
-#pragma unroll
-    for (int chunk = 0; chunk < CHUNKS16; ++chunk)
-        clear_scores(w, chunk);
     auto load = [&](int i) {
         const int step = i / CHUNKS16, chunk = i % CHUNKS16;
         if (i >= STEPS * CHUNKS16)
@@ -75,12 +79,12 @@ __device__ __forceinline__ void score_tile(warp_state &w, smem_at k_at)
     for (int i = 0; i < STEPS * CHUNKS16; ++i) {
         const int step = i / CHUNKS16, chunk = i % CHUNKS16;
         load(i + 1);
-        score_mma(w, step < Q_STEPS ? w.q[step] : q[step % 2], k[i % 2], chunk);
+        score_mma(w, step < Q_STEPS ? w.q[step] : q[step % 2], k[i % 2], chunk, step == 0);
     }
 }
 
-/* Scores of keys a row does not see become -inf. last_key: per row the last key it sees, counted from the tile's first. */
-__device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)[BANDS][2])
+/* Exponents of keys a row does not see become -inf. last_key: per row the last key it sees, counted from the tile's first. */
+__device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)[BANDS][2], int first, int end)
 {
     const int column = thread_anew() % 4 * 2;
 #pragma unroll
@@ -88,92 +92,193 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)
 #pragma unroll
         for (int r = 0; r < 4; ++r)
 #pragma unroll
-            for (int t = 0; t < TILES8; ++t)
-                if (t * 8 + r % 2 > last_key[b][r / 2] - column)
+            for (int t = first; t < end; ++t)
+                if ((t - first) * 8 + r % 2 > last_key[b][r / 2] - column)
                     w.s[t][b][r] = -FA_INF;
 }
 
 /* Probabilities of two neighbouring keys, packed: register `r` of the A operand of `chunk`, band b. */
-__device__ __forceinline__ unsigned probability_pair(warp_state &w, int chunk, int b, int r)
+__device__ __forceinline__ unsigned probability_pair(const warp_state &w, int chunk, int b, int r)
 {
     const int t = 2 * chunk + r / 2, h = r % 2;
-    const float lo = exp2_approx(fmaf(w.s[t][b][2 * h], w.scale_log2, -w.max[b][h]));
-    const float hi = exp2_approx(fmaf(w.s[t][b][2 * h + 1], w.scale_log2, -w.max[b][h]));
-    w.sum[b][h] += lo + hi;
-    return pack_half2(lo, hi);
+    return pack_half2(exp2_approx(w.s[t][b][2 * h]), exp2_approx(w.s[t][b][2 * h + 1]));
 }
 
-/* Moves the maxima, and what was summed under the old ones, where a score outgrew its row's maximum by more than SLACK.
- * The common case is one vote and no shuffle. */
-__device__ __forceinline__ void raise_max(warp_state &w)
+/* Whether an exponent of this lane is above SLACK. Floats above a positive number compare as their bits do, and a negative float's bits
+ * are a negative integer. */
+__device__ __forceinline__ bool outgrew_base(const warp_state &w, int first, int end)
 {
-    float top[BANDS][2];
-    bool outgrown = false;
+    int top[4] = {0, 0, 0, 0}; /* four short chains */
+    int i = 0;
+#pragma unroll
+    for (int t = first; t < end; ++t)
+#pragma unroll
+        for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+            for (int h = 0; h < 2; ++h, ++i)
+                top[i % 4] = max3(top[i % 4], __float_as_int(w.s[t][b][2 * h]), __float_as_int(w.s[t][b][2 * h + 1]));
+    return max3(max(top[0], top[1]), top[2], top[3]) > w.limit;
+}
+
+/* Keeps two registers of one value apart: an mma's operand of such would be put together again every time. */
+__device__ __forceinline__ void opaque(float &value)
+{
+#ifndef FA_EMU
+    asm volatile("" : "+f"(value));
+#endif
+}
+
+/* Moves the bases of rows with an exponent above 0 in tiles first .. end, with what was worked out under the old ones, and sets those of rows
+ * new to the warp. All of w.s, finished or not, counts from the new bases then. PENDING: so do the probabilities, as their P V is under way. */
+template <bool PENDING> __device__ __forceinline__ void move_bases(warp_state &w, int first, int end)
+{
+    bool new_rows = false;
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            top[b][h] = fmaxf(w.s[0][b][2 * h], w.s[0][b][2 * h + 1]);
+            float top = fmaxf(w.s[first][b][2 * h], w.s[first][b][2 * h + 1]);
 #pragma unroll
-            for (int t = 1; t < TILES8; ++t)
-                top[b][h] = fmaxf(top[b][h], fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
-            top[b][h] *= w.scale_log2;
-            outgrown |= top[b][h] > w.max[b][h] + SLACK;
-        }
-    if (!__any_sync(FA_WARP_ALL, outgrown))
-        return;
+            for (int t = first + 1; t < end; ++t)
+                top = fmaxf(top, fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
+            top = fmaxf(top, __shfl_xor_sync(FA_WARP_ALL, top, 1));
+            top = fmaxf(top, __shfl_xor_sync(FA_WARP_ALL, top, 2));
+            const bool is_new = !(w.sum[b][2 * h] > 0.0f);
+            if (is_new && top == -FA_INF)
+                new_rows = true, top = 0.0f;
+            const float rise = is_new ? top : fmaxf(top, 0.0f), shrink = is_new ? 1.0f : exp2_approx(-rise);
+            w.minus_base[b][2 * h] -= rise;
+            w.minus_base[b][2 * h + 1] = w.minus_base[b][2 * h];
+            opaque(w.minus_base[b][2 * h + 1]);
+            w.sum[b][2 * h] *= shrink;
+            w.sum[b][2 * h + 1] *= shrink;
+            if (PENDING)
 #pragma unroll
-    for (int b = 0; b < BANDS; ++b)
+                for (int chunk = 0; chunk < P_CHUNKS; ++chunk) {
+                    w.p[chunk][b][h] = scale_half2(w.p[chunk][b][h], shrink);
+                    w.p[chunk][b][h + 2] = scale_half2(w.p[chunk][b][h + 2], shrink);
+                }
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            float m = fmaxf(top[b][h], w.max[b][h]);
-            m = fmaxf(m, __shfl_xor_sync(FA_WARP_ALL, m, 1));
-            m = fmaxf(m, __shfl_xor_sync(FA_WARP_ALL, m, 2));
-            const float shrink = exp2_approx(w.max[b][h] - m);
-            w.max[b][h] = m;
-            w.sum[b][h] *= shrink;
+            for (int t = 0; t < S_TILES8; ++t) {
+                w.s[t][b][2 * h] -= rise;
+                w.s[t][b][2 * h + 1] -= rise;
+            }
 #pragma unroll
             for (int t = 0; t < STEPS * 2; ++t) {
                 w.o[b][t][2 * h] *= shrink;
                 w.o[b][t][2 * h + 1] *= shrink;
             }
         }
+    w.limit = __any_sync(FA_WARP_ALL, new_rows) ? -1 : __float_as_int(SLACK);
 }
 
-/* O += P V of the tile whose scores are in w.s. With NEXT, also the scores of the next tile. The exponentials of a chunk of 16 keys are
- * dealt out over the mma of the chunk before; with Q in registers the next tile's scores take the place of a chunk as it is used up. */
-template <bool NEXT> __device__ __forceinline__ void value_tile(warp_state &w, smem_at v_at, smem_at k_next_at)
+/* The common case is one vote and no shuffle. */
+template <bool PENDING> __device__ __forceinline__ void check_bases(warp_state &w)
+{
+    if (__any_sync(FA_WARP_ALL, outgrew_base(w, 0, S_TILES8)))
+        move_bases<PENDING>(w, 0, S_TILES8);
+}
+
+/* Probabilities of the 16 keys whose scores are in buffer `chunk`. */
+__device__ __forceinline__ void probabilities(warp_state &w, int chunk)
+{
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+        for (int r = 0; r < 4; ++r)
+            w.p[chunk][b][r] = probability_pair(w, chunk, b, r);
+}
+
+/* O += P V of a round, chunk by chunk: each beside the probabilities of the next chunk and the scores of the one after. Whether those
+ * probabilities outgrew their base is asked meanwhile, and if so they are worked out again. key: the round's first. */
+template <bool NEXT, class MASK>
+__device__ __forceinline__ void value_by_chunks(warp_state &w, smem_at v_at, smem_at k_next_at, int key, const MASK &mask)
 {
     constexpr int PAIRS = BANDS * 4;
-    unsigned p[CHUNKS16][BANDS][4], v[2][4], k[2][4];
+    unsigned v[2][4], k[2][4];
     auto load = [&](int i) {
-        const int step = i % STEPS, chunk = i / STEPS;
-        if (i >= STEPS * CHUNKS16)
+        const int step = i % STEPS, c = i / STEPS;
+        if (c >= CHUNKS16)
             return;
-        ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_at, step, chunk));
-        if (NEXT && Q_IN_REGISTERS)
-            ldmatrix_x4_at(k[i % 2], fragment_at(k_next_at, step, chunk));
+        ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_at, step, c));
+        if (NEXT || c + 2 < CHUNKS16)
+            ldmatrix_x4_at(k[i % 2], fragment_at(k_next_at, step, c));
     };
-#pragma unroll
-    for (int j = 0; j < PAIRS; ++j)
-        p[0][j / 4][j % 4] = probability_pair(w, 0, j / 4, j % 4);
     load(0);
 #pragma unroll
-    for (int i = 0; i < STEPS * CHUNKS16; ++i) {
-        const int step = i % STEPS, chunk = i / STEPS;
-        if (NEXT && Q_IN_REGISTERS && step == 0)
-            clear_scores(w, chunk);
-        load(i + 1);
-        value_mma(w, p[chunk], v[i % 2], step);
-        if (NEXT && Q_IN_REGISTERS)
-            score_mma(w, w.q[step], k[i % 2], chunk);
-        if (chunk + 1 < CHUNKS16)
+    for (int c = 0; c < CHUNKS16; ++c) {
+        const int now = c % 2, then = 1 - now;
+        const bool soon = NEXT || c + 1 < CHUNKS16, later = NEXT || c + 2 < CHUNKS16;
+        if (soon)
+            mask(key + 16 * (c + 1) + (c + 1 == CHUNKS16 ? ROUND_KEYS - N : 0), 2 * then, 2 * then + 2);
+        const bool outgrew = soon && outgrew_base(w, 2 * then, 2 * then + 2);
+        sum_mma(w, w.p[now]);
 #pragma unroll
-            for (int j = step * PAIRS / STEPS; j < (step + 1) * PAIRS / STEPS; ++j)
-                p[chunk + 1][j / 4][j % 4] = probability_pair(w, chunk + 1, j / 4, j % 4);
+        for (int step = 0; step < STEPS; ++step) {
+            const int i = c * STEPS + step;
+            load(i + 1);
+            value_mma(w, w.p[now], v[i % 2], step);
+            if (later)
+                score_mma(w, w.q[step], k[i % 2], now, step == 0);
+            if (soon)
+#pragma unroll
+                for (int j = step * PAIRS / STEPS; j < (step + 1) * PAIRS / STEPS; ++j)
+                    w.p[then][j / 4][j % 4] = probability_pair(w, then, j / 4, j % 4);
+        }
+        if (soon && (__any_sync(FA_WARP_ALL, outgrew))) {
+            move_bases<false>(w, 2 * then, 2 * then + 2);
+            probabilities(w, then);
+        }
     }
-    if (NEXT && !Q_IN_REGISTERS)
+}
+
+/* O += P V of a tile, after the scores of the next, which the mma of P V cover while they are judged and turned into probabilities. */
+template <bool NEXT, class MASK>
+__device__ __forceinline__ void value_by_tile(warp_state &w, smem_at v_at, smem_at k_next_at, int key, const MASK &mask)
+{
+    constexpr int UNITS = CHUNKS16 * STEPS, PAIRS = CHUNKS16 * BANDS * 4;
+    constexpr int EARLY = !NEXT ? 0 : UNITS > 2 ? 2 : UNITS - 1; /* while the last scores are on their way */
+    unsigned v[2][4], next[CHUNKS16][BANDS][4];
+    auto load_v = [&](int i) {
+        if (i < UNITS)
+            ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_at, i % STEPS, i / STEPS));
+    };
+    if (NEXT)
         score_tile(w, k_next_at);
+    load_v(0);
+#pragma unroll
+    for (int i = 0; i < EARLY; ++i) {
+        load_v(i + 1);
+        value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
+    }
+#pragma unroll
+    for (int chunk = 0; chunk < CHUNKS16; ++chunk)
+        sum_mma(w, w.p[chunk]);
+    if (NEXT) {
+        mask(key + ROUND_KEYS, 0, TILES8);
+        check_bases<true>(w);
+    }
+#pragma unroll
+    for (int i = EARLY; i < UNITS; ++i) {
+        load_v(i + 1);
+        value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
+        if (NEXT)
+#pragma unroll
+            for (int j = (i - EARLY) * PAIRS / (UNITS - EARLY); j < (i + 1 - EARLY) * PAIRS / (UNITS - EARLY); ++j)
+                next[j / (BANDS * 4)][j / 4 % BANDS][j % 4] = probability_pair(w, j / (BANDS * 4), j / 4 % BANDS, j % 4);
+    }
+#pragma unroll
+    for (int i = 0; NEXT && i < PAIRS; ++i)
+        w.p[i / (BANDS * 4)][i / 4 % BANDS][i % 4] = next[i / (BANDS * 4)][i / 4 % BANDS][i % 4];
+}
+
+template <bool NEXT, class MASK>
+__device__ __forceinline__ void value_round(warp_state &w, smem_at v_at, smem_at k_next_at, int key, const MASK &mask)
+{
+    if constexpr (BY_CHUNKS)
+        value_by_chunks<NEXT>(w, v_at, k_next_at, key, mask);
+    else
+        value_by_tile<NEXT>(w, v_at, k_next_at, key, mask);
 }
 
 #endif

@@ -26,6 +26,11 @@
     extern __shared__ __align__(16) unsigned char fa_smem[]; \
     type *name = reinterpret_cast<type *>(fa_smem)
 
+/* The same from a multiple of `align` bytes on: the address is a constant to the compiler. */
+#define FA_SHARED_ALIGNED(type, name, align)                        \
+    extern __shared__ __align__(align) unsigned char fa_smem_##align[]; \
+    type *name = reinterpret_cast<type *>(fa_smem_##align)
+
 /* A generic pointer into shared memory as the 32-bit address shared-space instructions take. */
 __device__ __forceinline__ unsigned smem_address(const void *pointer_s)
 {
@@ -39,6 +44,12 @@ __device__ __forceinline__ void cp_async_16(void *dst_s, const void *src_g, int 
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g),
                  "r"(src_bytes)
                  : "memory");
+}
+
+/* The same to an address already in shared space. */
+__device__ __forceinline__ void cp_async_16_at(unsigned dst_s, const void *src_g, int src_bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(dst_s), "l"(src_g), "r"(src_bytes) : "memory");
 }
 
 __device__ __forceinline__ void cp_async_8(void *dst_s, const void *src_g, int src_bytes)
@@ -150,6 +161,15 @@ __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/* d = c + a * b: for a c that is used again. */
+__device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%10, %11, %12, %13};\n"
+        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+
 __device__ __forceinline__ void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2])
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};\n"
@@ -179,6 +199,13 @@ __device__ __forceinline__ void bar_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* The same for warps that wait at different places in the code, one copy of an unrolled loop and another say: bar.sync promises the
+ * compiler, and tells compute-sanitizer, that all come to one. The machine code is the same. [barrier.sync] */
+__device__ __forceinline__ void bar_sync_apart(int id, int threads)
+{
+    asm volatile("barrier.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+
 __device__ __forceinline__ void bar_arrive(int id, int threads)
 {
     asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
@@ -189,6 +216,13 @@ __device__ __forceinline__ void st_global_16(void *dst_g, uint4 value)
 {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"l"(dst_g), "r"(value.x), "r"(value.y), "r"(value.z),
                  "r"(value.w)
+                 : "memory");
+}
+
+/* 16 bytes to an address already in shared space. */
+__device__ __forceinline__ void st_shared_16_at(unsigned dst_s, uint4 value)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(dst_s), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w)
                  : "memory");
 }
 

@@ -117,13 +117,26 @@ loosened() {
 }
 loosened_leaderboard() {
     code=0
-    FA_BENCH=$bench scripts/evo_sweep.sh --kernel scalar --strategy grid --budget 2 --out "$work/board" -- --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --atol 1 \
+    FA_BENCH=$bench scripts/evo_sweep.sh --kernel "$baseline" --strategy grid --budget 2 --out "$work/board" -- --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --atol 1 \
         --device "$device" >"$work/out" 2>&1 || code=$?
     text=$(cat "$work/out")
     local ok=0
     jq -es 'length > 0 and any(.[]; .loosened) and all(.[]; .status != "pass" or .loosened)' "$work/board/leaderboard.jsonl" >/dev/null 2>&1 || ok=1
     jq -es 'all(.[][]; .kernels == {})' "$work/board/leaderboard.json" >/dev/null 2>&1 || [[ ! -e $work/board/leaderboard.json ]] || ok=1
     caught_if $ok "a loosened record is no result of a sweep"
+}
+lower_class() { # FP16 accumulators in the sweep of a problem that FP32 ones were swept for
+    local acc ok=0 text_all=''
+    for acc in fp32 fp16; do
+        code=0
+        FA_BENCH=$bench scripts/evo_sweep.sh --kernel "$halves" --strategy grid --budget 1 --out "$work/classes" -- --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --acc $acc \
+            --device "$device" >"$work/out" 2>&1 || code=$?
+        text_all+=$(cat "$work/out")
+    done
+    text=$text_all
+    jq -es '(map(.class) | unique) == ["fp16", "fp32"] and (group_by(.group) | length == 2 and all(.[]; map(.class) | unique | length == 1))' \
+        "$work/classes/leaderboard.jsonl" >/dev/null 2>&1 || ok=1
+    caught_if $ok "a class of its own: no leaderboard in common"
 }
 idle_knob() {
     export XDG_CACHE_HOME=$work/cache
@@ -203,10 +216,10 @@ missing_tool() { # a PATH without the tool: NOT-RUN is no pass
     case $name in
         no_profiler)
             [[ -x scripts/ncu_profile.sh ]] || { tally NOT-RUN "$name" "no scripts/ncu_profile.sh"; return; }
-            PATH=$path FA_BENCH=$bench scripts/ncu_profile.sh --kernel light >"$work/out" 2>&1 || code=$?
+            PATH=$path FA_BENCH=$bench scripts/ncu_profile.sh --kernel "$tiled" >"$work/out" 2>&1 || code=$?
             ;;
-        no_sanitizer) PATH=$path FA_BENCH=$bench scripts/ci_gate.sh --sanitize --kernel scalar --out "$work/gate" >"$work/out" 2>&1 || code=$? ;;
-        no_gpu) CUDA_VISIBLE_DEVICES='' FA_BENCH=$bench scripts/ci_gate.sh --require-gpu --quick --kernel scalar --out "$work/gate" >"$work/out" 2>&1 || code=$? ;;
+        no_sanitizer) PATH=$path FA_BENCH=$bench scripts/ci_gate.sh --sanitize --kernel "$baseline" --out "$work/gate" >"$work/out" 2>&1 || code=$? ;;
+        no_gpu) CUDA_VISIBLE_DEVICES='' FA_BENCH=$bench scripts/ci_gate.sh --require-gpu --quick --kernel "$baseline" --out "$work/gate" >"$work/out" 2>&1 || code=$? ;;
     esac
     text=$(cat "$work/out")
     if [[ $code -eq 4 || ($name == no_gpu && $code -eq 1) ]]; then caught "a missing tool or GPU is NOT-RUN, exit $code"; else missed; fi
@@ -252,7 +265,7 @@ persisting_l2() {
     fi
 }
 same_code_vs() { # a kernel does not beat itself
-    bench --kernel light --vs light --seq 256 --seeds 1 --warmup-ms 50 --max-time 0.3
+    bench --kernel "$tiled" --vs "$tiled" --seq 256 --seeds 1 --warmup-ms 50 --max-time 0.3
     local ok=0
     is '.vs.accepted == false and .vs.same_code' || ok=1
     caught_if $ok "a ratio within the A/A noise is not accepted"
@@ -281,7 +294,7 @@ all=(
     "overwrites_input any inputs checked" "strays_behind_output any inputs checked"
     "other_stream gpu elsewhere other_stream"
     "mean_of_v any constant checked" "constant_zero any constant checked"
-    "half_sums any precision checked"
+    "half_sums any precision checked" "lower_class any precision lower_class"
     "kv_swap any wrong checked" "wrong_scale any wrong checked" "equal_inputs any wrong equal_inputs" "loosened_tolerance any wrong loosened"
     "loosened_leaderboard any wrong loosened_leaderboard"
     "persisting_l2 gpu l2 persisting_l2"
@@ -296,6 +309,10 @@ if [[ $list -eq 1 ]]; then
     printf '%s\n' "${all[@]}" | awk '{print $2, $1, $3}'
     exit 0
 fi
+# The two lowest rungs of the registry, and the first kernel with FP16 accumulators.
+registry=$("$bench" --list-kernels --json -)
+read -r baseline tiled < <(jq -r '[.[] | select(.kind == "hand" and .variant_of == null).name][:2] | join(" ")' <<<"$registry")
+halves=$(jq -r '[.[] | select(.values.acc // [] | index("fp16"))][0].name' <<<"$registry")
 cache_home=${XDG_CACHE_HOME:-}
 bench --source "$cheats/honest.cu" "${small[@]}" --seeds 2
 if [[ $code -ne 0 ]]; then

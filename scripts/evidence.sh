@@ -16,6 +16,7 @@ Parts, or all:
   ladder     every rung against the one below it, and the libraries, on three problems
   profile    Nsight Compute's gates of the sweeps' winners (scripts/ncu_profile.sh)
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
+  robustness ways to fool the bench and faults, on the GPU (scripts/cheats.sh, scripts/faults.sh), into robustness/ beside <gpu>/
 Writes to evidence/<gpu>/ (default) or DIR, as it goes: what a part had finished when it was cut off is there.
 Needs a GPU: exit 4 without one; 1 when a part failed. FA_BENCH names the binary (default ./fa_bench); LADDER_OPTIONS and
 GRID_OPTIONS go to scripts/ladder.sh and scripts/tile_grid.sh.
@@ -26,7 +27,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-all=(first gate sanitize parity sweep grid ladder profile peers)
+all=(first gate sanitize parity sweep grid ladder profile peers robustness)
 parts=() out='' dry_run=0 budget=150 minutes=2
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -48,12 +49,14 @@ done
 gpu=''
 [[ $dry_run -eq 1 ]] || gpu=$(gpu_name "$bench")
 [[ -n $gpu || $dry_run -eq 1 ]] || { echo "evidence.sh: NOT-RUN: no GPU here" >&2; exit 4; }
+given=$out robustness=${out:-evidence}/robustness
 out=${out:-evidence/$(gpu_folder "${gpu:-gpu}")}
 [[ $dry_run -eq 1 ]] || mkdir -p "$out"
 
 # Each of several parts is a run of its own, so that one that fails takes no other with it.
 if [[ ${#parts[@]} -gt 1 ]]; then
-    options=(--out "$out" --budget "$budget" --minutes "$minutes")
+    options=(--budget "$budget" --minutes "$minutes")
+    [[ -z $given ]] || options+=(--out "$given")
     [[ $dry_run -eq 0 ]] || options+=(--dry-run)
     failed=()
     for part in "${parts[@]}"; do
@@ -137,6 +140,7 @@ gate_run() { # NAME OPTIONS...
     "${command[@]}" || true # a failure stands in the summary
     cp "$out/$name.run/summary.json" "$out/$name.json"
     cp "$out/$name.run/junit.xml" "$out/$name.xml"
+    [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
     rm -rf "$out/$name.run"
 }
 
@@ -176,6 +180,16 @@ part_profile() {
             rm -f "$out"/ncu/*.ncu-rep "$out"/ncu/*.csv
         done
     done < <(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null)
+}
+
+part_robustness() {
+    echo "cheats.sh and faults.sh on cuda"
+    [[ $dry_run -eq 1 ]] && return
+    mkdir -p "$robustness"
+    local code=0
+    scripts/cheats.sh --device cuda --json "$robustness/cheats_cuda.json" || code=$?
+    scripts/faults.sh --only gpu --json "$robustness/faults_cuda.json" || code=$?
+    return "$code"
 }
 
 part_peers() {

@@ -215,9 +215,12 @@ workers() { # candidates on stdin, log lines on stdout
             ${hosts:+--sshloginfile "$hosts" --workdir "$PWD" --basefile "$work/known" --env FA_BENCH --env SWEEP_GPU --env SWEEP_DRIVER --env SWEEP_ARCH --env SWEEP_GROUP} \
             --joblog +"$out/joblog" 'CUDA_VISIBLE_DEVICES=$(({%} - 1))' scripts/evo_sweep.sh --measure "$kernel" {} "$work/known" "${problem_options[@]}" "${explore[@]}"
     else
-        # Each check gets its share of the cores: threads of eight checks that spin for one another take turns at nothing.
+        # Each check gets its share of the cores: threads of twelve checks that spin for one another only take turns.
+        # A worker that is killed would end xargs; it is an answer, too.
+        # shellcheck disable=SC2016 # expanded by the inner shell
         OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + pool - 1) / pool))} OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} \
-            xargs -r -d '\n' -P "$pool" -I{} scripts/evo_sweep.sh --measure "$kernel" {} "$log" "${problem_options[@]}" "${explore[@]}"
+            xargs -r -d '\n' -P "$pool" -I{} sh -c 'scripts/evo_sweep.sh --measure "$@" || printf "{\"knobs\": \"%s\", \"lost\": \"the worker of %s died\"}\n" "$2" "$2"' \
+            _ "$kernel" {} "$log" "${problem_options[@]}" "${explore[@]}"
     fi
 }
 

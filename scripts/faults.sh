@@ -39,8 +39,10 @@ work=$(mktemp -d)
 trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT
 : >"$work/lines"
 export FA_BENCH=$bench XDG_CACHE_HOME=$work/cache OMP_WAIT_POLICY=passive
-run=("$bench" --kernel light --device emu --batch 1 --heads 1 --seq 17 --dim 16 --seeds 1 --check cpu --quiet)
-compile=("$bench" --kernel light --compile-only --arch sm_89 --dim 16 --quiet)
+# The two lowest rungs of the registry.
+read -r baseline tiled < <("$bench" --list-kernels --json - | jq -r '[.[] | select(.kind == "hand" and .variant_of == null).name][:2] | join(" ")')
+run=("$bench" --kernel "$tiled" --device emu --batch 1 --heads 1 --seq 17 --dim 16 --seeds 1 --check cpu --quiet)
+compile=("$bench" --kernel "$tiled" --compile-only --arch sm_89 --dim 16 --quiet)
 
 tally() { # VERDICT NAME COUNT NOTE
     printf '%-9s %-16s %4d  %s\n' "$1" "$2" "$3" "$4"
@@ -120,7 +122,7 @@ board_whole() {
     [[ ! -e $1/leaderboard.jsonl ]] || jq -es 'all(.[]; has("key") and has("knobs"))' "$1/leaderboard.jsonl"
 }
 kill_sweep() {
-    local i sweep=(scripts/evo_sweep.sh --kernel scalar --strategy grid --budget 4 --out "$work/board")
+    local i sweep=(scripts/evo_sweep.sh --kernel "$baseline" --strategy grid --budget 4 --out "$work/board")
     local options=(--batch 1 --heads 1 --seq 9 --dim 64 --seeds 1 --check cpu)
     for ((i = 0; i < $1; i++)); do
         killed_within 4000 "${sweep[@]}" -- "${options[@]}" --seq $((9 + i))
@@ -244,7 +246,7 @@ json_full_disk() {
 }
 
 # On the GPU: each ends in a record, and the next run on that GPU passes.
-next_passes() { passes "$bench" --kernel light --device cuda --batch 1 --heads 2 --seq 64 --seeds 1 --check cpu --timing none --quiet; }
+next_passes() { passes "$bench" --kernel "$tiled" --device cuda --batch 1 --heads 2 --seq 64 --seeds 1 --check cpu --timing none --quiet; }
 gpu_fault() { # NAME EXIT STATUS REASON OPTIONS...: a record that says so, and the next run on the same GPU passes
     local name=$1 want=$2 status=$3 reason=$4 code=0
     shift 4
@@ -276,7 +278,7 @@ kill_gpu() { # COUNT: while it checks or times on the GPU
     fi
     for ((i = 0; i < $1; i++)); do
         rm -f "$work/k.json"
-        killed_within 2500 "$bench" --kernel light --device cuda --check cpu --seeds 2 --warmup-ms 100 --max-time 1 --quiet --json "$work/k.json"
+        killed_within 2500 "$bench" --kernel "$tiled" --device cuda --check cpu --seeds 2 --warmup-ms 100 --max-time 1 --quiet --json "$work/k.json"
         [[ ! -e $work/k.json ]] || hold "record after kill $i" is_whole "$work/k.json"
         hold "the next run after kill $i" next_passes
     done
@@ -303,7 +305,7 @@ memory_taken() { # another process leaves 1000 MiB, the tensors alone take more:
         sleep 0.1
     done
     rm -f "$work/g.json"
-    "$bench" --kernel light --device cuda --batch 16 --heads 32 --seq 4096 --check cpu --seeds 1 --timing none --quiet --json "$work/g.json" >"$work/said" 2>&1 || code=$?
+    "$bench" --kernel "$tiled" --device cuda --batch 16 --heads 32 --seq 4096 --check cpu --seeds 1 --timing none --quiet --json "$work/g.json" >"$work/said" 2>&1 || code=$?
     kill "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
     hold "exit $code, not 4" test "$code" -eq 4
@@ -314,7 +316,7 @@ memory_taken() { # another process leaves 1000 MiB, the tensors alone take more:
 busy_gpu() {
     local pid
     has_hog busy_gpu || return 0
-    local line=(--kernel light --device cuda --check cpu --seeds 1 --warmup-ms 100 --max-time 0.5 --quiet)
+    local line=(--kernel "$tiled" --device cuda --check cpu --seeds 1 --warmup-ms 100 --max-time 0.5 --quiet)
     hold "alone" passes "$bench" "${line[@]}"
     local alone
     alone=$(jq -c '.timing | [.p50_us, .mean_us, .noisy, .other_processes]' "$work/p.json" 2>/dev/null)
@@ -346,7 +348,7 @@ for name in "${only[@]}"; do
         illegal_address) gpu_fault "$name" 6 error ILLEGAL_ADDRESS --source "tests/faults/$name.cu" "${tiny[@]}" ;;
         misaligned) gpu_fault "$name" 6 error MISALIGNED --source "tests/faults/$name.cu" "${tiny[@]}" ;;
         trap) gpu_fault "$name" 6 error "LAUNCH_FAILED|ILLEGAL_INSTRUCTION" --source "tests/faults/$name.cu" "${tiny[@]}" ;;
-        no_memory) gpu_fault "$name" 3 infeasible "out of memory" --kernel light --batch 4096 --heads 64 --seq 65536 --dim 128 ;;
+        no_memory) gpu_fault "$name" 3 infeasible "out of memory" --kernel "$tiled" --batch 4096 --heads 64 --seq 65536 --dim 128 ;;
         *) echo "faults.sh: no group '$name' (see --help)" >&2; exit 2 ;;
     esac
 done

@@ -37,6 +37,8 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_device *devic
     }
     if (emu)
         FA_TRY(compile_for_emu(options, side, why));
+    else if (device != NULL && fa_needs_ptx(side->spec.arch, device->info.arch))
+        FA_TRY(fa_compile_ptx(&side->spec, module, why));
     side->module_known = true;
     return FA_PASS;
 }

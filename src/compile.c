@@ -152,6 +152,29 @@ fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[
     return status;
 }
 
+bool fa_needs_ptx(const char *arch, const char *device_arch)
+{
+    int target = 0, device = 0;
+    char suffix = '\0';
+    sscanf(arch, "sm_%d%c", &target, &suffix);
+    sscanf(device_arch, "sm_%d", &device);
+    return suffix == '\0' && target / 10 < device / 10;
+}
+
+fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why)
+{
+    fa_job *work = fa_alloc(sizeof *work);
+    fa_cache_entry entry;
+    snprintf(module->ptx_arch, sizeof module->ptx_arch, "compute_%.3s", spec->arch + strlen("sm_"));
+    fa_status status = make_job(spec->source, module->ptx_arch, FA_COMPILER_NVRTC, spec, work, why);
+    if (status == FA_PASS)
+        status = obtain(work, FA_COMPILER_NVRTC, &entry, why);
+    if (status == FA_PASS)
+        snprintf(module->path, sizeof module->path, "%s/module.cubin", entry.folder);
+    free(work);
+    return status;
+}
+
 static int32_t round_up(int32_t value, int32_t to)
 {
     return (value + to - 1) / to * to;

@@ -27,7 +27,8 @@ typedef struct fa_module {
     fa_kernel_info info; /* read back from the object */
     fa_ptxas ptxas;
     fa_occupancy occupancy;
-    char path[1024]; /* the cubin, or the emulator's shared object, in the cache */
+    char path[1024]; /* the cubin, the PTX, or the emulator's shared object, in the cache */
+    char ptx_arch[16]; /* "compute_89" when path is PTX, which the driver compiles; else empty */
     fa_digest object_sha256, source_sha256;
     fa_digest code_sha256; /* of the machine code alone: equal for two configurations when a knob does nothing */
     char same_code_as[160]; /* another configuration that compiled to this very code, empty when none is known */
@@ -42,6 +43,12 @@ typedef struct fa_module {
 fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why);
 /* The same file through g++ and the shim of src/emu/, for the emulator. */
 fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *module, fa_reason *why);
+
+/* Whether a device needs the PTX of a target: a cubin runs on its own generation only (CUDA C++ Programming Guide, "Binary
+ * Compatibility"), PTX on all later ones, but for targets with an "a". */
+bool fa_needs_ptx(const char *arch, const char *device_arch);
+/* Puts the PTX of the spec's architecture in the module's path; the figures stay those of the cubin compiled before. */
+fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why);
 
 /* A .cu that is no attention kernel (the bench's own device code): path of its cubin in the cache. */
 fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[1024], fa_reason *why);

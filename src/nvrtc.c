@@ -21,6 +21,8 @@ static struct {
     int (*log)(program_handle program, char *log);
     int (*cubin_size)(program_handle program, size_t *size);
     int (*cubin)(program_handle program, char *cubin);
+    int (*ptx_size)(program_handle program, size_t *size);
+    int (*ptx)(program_handle program, char *ptx);
     const char *(*error_text)(int code);
 } nvrtc;
 
@@ -59,6 +61,8 @@ static fa_status open_library(fa_reason *why)
     *(void **)&nvrtc.log = symbol("nvrtcGetProgramLog");
     *(void **)&nvrtc.cubin_size = symbol("nvrtcGetCUBINSize");
     *(void **)&nvrtc.cubin = symbol("nvrtcGetCUBIN");
+    *(void **)&nvrtc.ptx_size = symbol("nvrtcGetPTXSize");
+    *(void **)&nvrtc.ptx = symbol("nvrtcGetPTX");
     *(void **)&nvrtc.error_text = symbol("nvrtcGetErrorString");
     remember_folder();
     return FA_PASS;
@@ -71,6 +75,17 @@ fa_status fa_nvrtc_version(char version[16], fa_reason *why)
     FA_ASSERT(nvrtc.version(&major, &minor) == 0);
     snprintf(version, 16, "%d.%d", major, minor);
     return FA_PASS;
+}
+
+/* The cubin; of a virtual architecture there is none (size 0), and the PTX is what was made. */
+static void take_result(program_handle program, char **result, size_t *size)
+{
+    FA_ASSERT(nvrtc.cubin_size(program, size) == 0);
+    const bool virtual = *size == 0;
+    if (virtual)
+        FA_ASSERT(nvrtc.ptx_size(program, size) == 0 && *size > 0);
+    *result = fa_alloc(*size);
+    FA_ASSERT((virtual ? nvrtc.ptx : nvrtc.cubin)(program, *result) == 0);
 }
 
 /* From 12.9 on NVRTC keeps cubins of its own and gives them without ptxas's log: no registers and no spills to read. */
@@ -102,11 +117,8 @@ fa_status fa_nvrtc_compile(const char *source, const char *name, const char *con
     FA_ASSERT(nvrtc.log(program, *log) == 0);
     *cubin = NULL;
     *cubin_size = 0;
-    if (code == 0) {
-        FA_ASSERT(nvrtc.cubin_size(program, cubin_size) == 0 && *cubin_size > 0);
-        *cubin = fa_alloc(*cubin_size);
-        FA_ASSERT(nvrtc.cubin(program, *cubin) == 0);
-    }
+    if (code == 0)
+        take_result(program, cubin, cubin_size);
     const char *text = nvrtc.error_text(code);
     nvrtc.destroy(&program);
     if (code != 0)

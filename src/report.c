@@ -57,6 +57,8 @@ static void print_compile(FILE *out, const fa_side *side)
     fprintf(out, "; %d blocks/SM (%.0f %% of warps)\n", m->occupancy.blocks_per_sm, 100 * m->occupancy.fraction);
     for (int32_t i = 0; i < x->warning_count; i++)
         fprintf(out, "          %s\n", x->warnings[i]);
+    if (m->ptx_arch[0] != '\0')
+        fprintf(out, "          run as PTX for %s, which the driver compiles: the figures above are of the cubin for %s\n", m->ptx_arch, x->arch);
     if (m->same_code_as[0] != '\0')
         fprintf(out, "          the very same code as %s: a knob that differs does nothing\n", m->same_code_as);
 }

@@ -293,6 +293,7 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_opti
     put_text(provenance, "cubin_sha256", m->object_sha256.hex);
     put_text(provenance, "code_sha256", m->code_sha256.hex);
     put_text(provenance, "same_code_as", m->same_code_as);
+    put_text(provenance, "ptx_arch", m->ptx_arch);
     put_text(provenance, "source_sha256", m->source_sha256.hex);
     put_text(provenance, "compiler", m->compiler);
     put_words(provenance, "options", m->options);

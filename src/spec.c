@@ -104,13 +104,24 @@ static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
     return FA_PASS;
 }
 
-/* --splits 0 leaves the choice to the rule or the row. */
-static void apply_knobs(const fa_knobs *asked, fa_knobs *knobs)
+/* Blocks that share out the keys of a tile: as many as fill the GPU, while each has SPLIT_KEYS to go through, which pay for combining. */
+static int32_t choose_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
-    const int32_t chosen = knobs->splits;
-    overlay(knobs, asked);
-    if (knobs->splits == 0)
-        knobs->splits = chosen;
+    enum { SPLIT_KEYS = 1024, SPLITS_MAX = 64 };
+    if (spec->row == NULL || spec->row->space.splits == NULL)
+        return 1;
+    const int64_t tiles = (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
+    int64_t splits = sm_count / tiles;
+    if (splits > problem->seq_kv / SPLIT_KEYS)
+        splits = problem->seq_kv / SPLIT_KEYS;
+    return splits < 1 ? 1 : splits > SPLITS_MAX ? SPLITS_MAX : (int32_t)splits;
+}
+
+static void apply_knobs(const fa_knobs *asked, const fa_problem *problem, int32_t sm_count, fa_spec *spec)
+{
+    overlay(&spec->knobs, asked);
+    if (spec->knobs.splits == 0)
+        spec->knobs.splits = choose_splits(spec, problem, sm_count);
 }
 
 fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, const char *device_arch, int32_t sm_count,
@@ -123,15 +134,17 @@ fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, con
     else
         default_arch(device_arch, spec->arch);
     FA_TRY(fa_arch_limits_of(options->arch != NULL ? options->arch : spec->arch, &limits, why));
+    if (sm_count <= 0)
+        sm_count = limits.sm_count;
     if (options->source != NULL) {
         FA_TRY(use_source(options->source, spec, why));
     } else {
         const fa_kernel_row *row = fa_registry_default();
         if (options->kernel != NULL)
             FA_TRY(fa_registry_find(options->kernel, &row, why));
-        FA_TRY(use_row(row, problem, sm_count > 0 ? sm_count : limits.sm_count, spec, why));
+        FA_TRY(use_row(row, problem, sm_count, spec, why));
     }
-    apply_knobs(&options->knob, &spec->knobs);
+    apply_knobs(&options->knob, problem, sm_count, spec);
     return FA_PASS;
 }
 
@@ -147,8 +160,10 @@ fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, 
     FA_TRY(fa_arch_limits_of(first->arch, &limits, why));
     FA_TRY(fa_options_parse_spec(options->vs, name, &asked, why));
     FA_TRY(fa_registry_find(name, &row, why));
-    FA_TRY(use_row(row, problem, sm_count > 0 ? sm_count : limits.sm_count, spec, why));
-    apply_knobs(&asked, &spec->knobs);
+    if (sm_count <= 0)
+        sm_count = limits.sm_count;
+    FA_TRY(use_row(row, problem, sm_count, spec, why));
+    apply_knobs(&asked, problem, sm_count, spec);
     return FA_PASS;
 }
 

@@ -22,7 +22,7 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
 @test "nothing is written" { judged writes_nothing; }
 @test "an input is overwritten, a write behind the output" { judged overwrites_input strays_behind_output; }
 @test "the mean of V, a constant: with tolerances that accept anything" { judged mean_of_v constant_zero; }
-@test "lower precision inside" { judged half_sums; }
+@test "lower precision inside, or declared and set beside FP32" { judged half_sums lower_class; }
 @test "K and V swapped; loaded inputs that would hide it" { judged kv_swap equal_inputs; }
 @test "tolerance edits: still wrong, marked, on no leaderboard" { judged wrong_scale loosened_tolerance loosened_leaderboard; }
 @test "a knob that does nothing, a tile that is not the one asked for" { judged idle_knob hidden_tile; }

@@ -314,6 +314,16 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
 }
 
+@test "a worker that is killed is left out and said; the sweep goes on" {
+    make_stub
+    sed -i 's/^us=/[[ "$kernel $m $warps" != "one 16 8" ]] || kill -9 $PPID\nus=/' "$FA_BENCH"
+    run sweep --kernel one --strategy grid --pool 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"left out: the worker of m=16,warps=8 died"* ]]
+    jq -es 'length == 3 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
+    [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+}
+
 @test "--minutes ends a sweep between candidates" {
     make_stub
     echo 0.5 >"$STUB/pause"

@@ -27,7 +27,7 @@ two_barriers() {
     [ "$status" -eq 0 ]
     for kernel in $(./fa_bench --list-kernels --json - | jq -r '.[] | select(.kind == "hand" and .emulated and .variant_of == null) | .name'); do
         # scalar has none
-        want=$(grep -cE '^[^/*]*(__syncthreads|__syncwarp|bar_sync|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);' "kernels/$kernel.cu" || true)
+        want=$(grep -cE '^[^/*]*(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);' "kernels/$kernel.cu" || true)
         [ "$(grep -c "^$kernel.cu" <<<"$output" || true)" -eq "$want" ]
     done
     [[ $output != *$'\t\t'* ]] # each in a function with a name

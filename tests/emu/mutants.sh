@@ -11,7 +11,7 @@ usage: tests/emu/mutants.sh [--json FILE] [--explained FILE] [--tries N] [--list
                      them in that function, and the reason, by tabs
   --tries N          only the first N of the tiles, inputs and orders that a mutant is tried with
   --list             the mutants, none is run
-A mutant is one __syncthreads, __syncwarp, bar_sync, bar_arrive, cp_async_wait or cp_async_commit fewer, in the kernel's file or one it
+A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait or cp_async_commit fewer, in the kernel's file or one it
 includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary (default ./fa_bench).
 Exit: 0 every survivor is explained, 1 one is not, or an explanation is of a mutant that is caught, 2 usage, 4 no kernel runs here.
 EOT
@@ -58,7 +58,7 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
     "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread" "--acc fp16 --atol 1 --sanitize thread"
     "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
 variants=("${variants[@]:0:tries}")
-statement='(__syncthreads|__syncwarp|bar_sync|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);'
+statement='(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);'
 
 knobs_of() { # KERNEL: the options of its own tile
     "$work/fa_bench" --kernel "$1" --compile-only --json - --quiet 2>/dev/null |

@@ -11,7 +11,7 @@
 
 #include "registry.h"
 
-#define ARGUMENTS_MAX 40
+#define ARGUMENTS_MAX 48
 
 typedef struct point {
     const char *name, *arguments;
@@ -32,7 +32,7 @@ typedef struct combination {
     const point *at;
 } combination;
 
-/* Empty on success. */
+/* NULL on success. */
 static char *run_bench(const combination *c, const char *schedule, const char *sanitize)
 {
     const char *argv[ARGUMENTS_MAX] = {"./fa_bench", "--device", "emu", "--check", "cpu", "--seeds", "1", "--kernel", c->kernel,
@@ -73,10 +73,42 @@ static void right_and_clean(void **state)
     }
 }
 
+/* The tile of a rule, which small problems would not pick, over the end of a tile of rows and of several tiles of keys. */
+static void rule_is_right(void **state)
+{
+    const fa_rule *rule = *state;
+    const fa_knobs *k = &rule->knobs;
+    const bool causal_only = rule->causal == 1;
+    char *arguments = fa_format("--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dist sharp --m %d --n %d --warps %d --vec %d --stages %d "
+                                "--swizzle %d --splits %d", k->m + 7, 3 * k->n + k->m, rule->max_dim, k->m, k->n, k->warps,
+                                k->vec, k->stages, k->swizzle, k->splits);
+    const point full = {"rule", arguments, ""};
+    char *causal_arguments = fa_format("%s --causal", arguments);
+    const point masked = {"rule_causal", causal_arguments, ""};
+    const combination both[] = {{rule->variant, &full}, {rule->variant, &masked}};
+    for (int i = causal_only; i < (rule->causal == 0 ? 1 : 2); i++) {
+        char *failure = run_bench(&both[i], "random", "none");
+        if (failure != NULL)
+            fail_msg("%s", failure);
+    }
+    free(causal_arguments);
+    free(arguments);
+}
+
 int main(void)
 {
     struct CMUnitTest tests[256];
+    fa_reason why;
     size_t count = 0;
+    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
+        const fa_kernel_row *row = NULL;
+        if (fa_registry_find(rule->variant, &row, &why) != FA_PASS || row->kind != FA_KIND_HAND || row->traits.emu_not_run)
+            continue;
+        fa_rule *copy = fa_alloc(sizeof *copy);
+        *copy = *rule;
+        tests[count++] = (struct CMUnitTest){.name = fa_format("%s_tile_%d_%d_dim_%d", rule->variant, rule->knobs.m, rule->knobs.n, rule->max_dim),
+                                             .test_func = rule_is_right, .initial_state = copy};
+    }
     for (size_t k = 0; k < fa_registry_count(); k++) {
         const fa_kernel_row *row = fa_registry_at(k);
         if (row->kind != FA_KIND_HAND || row->traits.emu_not_run)

@@ -17,7 +17,7 @@ struct fake_gpu {
     bool (*waited)(fake_gpu *gpu, long n);    /* a millisecond for its turn; NULL: never */
     double base_us[2];
     double noise, drift;  /* relative: noise is uniform in +-noise */
-    double wall_s;        /* what a sample takes in real time */
+    double wall_s;        /* what a sample takes by the clock of the tests */
     bool idle_in_samples; /* a timed launch writes nothing */
     bool wobbles;         /* the output differs in the last bit from launch to launch */
     long ungated; /* 1 + the sample that was not queued in time */

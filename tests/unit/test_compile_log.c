@@ -1,6 +1,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -108,13 +109,47 @@ static void launches(void **state)
     assert_int_equal(fa_launch_of(&info, &huge, 132).grid, 0);
 }
 
+static void older_targets_run_as_ptx(void **state)
+{
+    (void)state;
+    assert_true(fa_needs_ptx("sm_89", "sm_90"));
+    assert_true(fa_needs_ptx("sm_80", "sm_120"));
+    assert_false(fa_needs_ptx("sm_80", "sm_89"));   /* the same generation takes the cubin */
+    assert_false(fa_needs_ptx("sm_90a", "sm_100")); /* tied to its own generation: the driver will say so */
+    assert_false(fa_needs_ptx("sm_90", "sm_89"));
+    fa_reason why;
+    fa_options options;
+    fa_problem problem;
+    fa_spec spec;
+    setenv("FA_HOME", ".", 0); /* the tests run in the root of the tree */
+    char *argv[] = {"fa_bench", "--kernel", "scalar", "--arch", "sm_89"};
+    assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
+    assert_int_equal(fa_problem_make(&options, &problem, &why), FA_PASS);
+    assert_int_equal(fa_spec_make(&options, &problem, "sm_90", 132, &spec, &why), FA_PASS);
+    fa_module module = {.cache_hit = false};
+    const fa_status status = fa_compile_ptx(&spec, &module, &why);
+    if (status == FA_NOT_RUN) {
+        print_message("no NVRTC: %s\n", why.text);
+        skip();
+    }
+    if (status != FA_PASS)
+        fail_msg("%s", why.text);
+    char *text = NULL;
+    size_t size = 0;
+    assert_int_equal(fa_read_file(module.path, &text, &size, &why), FA_PASS);
+    assert_non_null(strstr(text, ".target sm_89"));
+    assert_non_null(strstr(text, ".entry fa_kernel"));
+    assert_string_equal(module.ptx_arch, "compute_89");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_of_the_entry),      cmocka_unit_test(no_figures_without_the_entry),
         cmocka_unit_test(sentences_of_static_asserts), cmocka_unit_test(static_shared_memory_over_the_limit),
         cmocka_unit_test(error_lines_are_kept),      cmocka_unit_test(occupancy_by_hand),
-        cmocka_unit_test(launches),
+        cmocka_unit_test(launches),                  cmocka_unit_test(older_targets_run_as_ptx),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

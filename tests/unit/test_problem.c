@@ -107,6 +107,43 @@ static void rules_are_whole(void **state)
     }
 }
 
+static fa_knobs knobs_of(const char *kernel, const char *splits, const char *problem_text)
+{
+    fa_options options;
+    fa_spec spec;
+    const fa_problem p = make(problem_text);
+    char *argv[] = {"fa_bench", "--kernel", (char *)kernel, "--splits", (char *)splits};
+    assert_int_equal(fa_options_parse(splits != NULL ? 5 : 3, argv, &options, &why), FA_PASS);
+    assert_int_equal(fa_spec_make(&options, &p, "sm_90", 132, &spec, &why), FA_PASS);
+    return spec.knobs;
+}
+
+/* For every kernel that can split: a few rows and many keys, no choice too fine, no split of a grid that fills the GPU. */
+static void splits_fill_the_gpu(void **state)
+{
+    (void)state;
+    int can = 0;
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        if (row->kind != FA_KIND_HAND || row->traits.variant_of != NULL)
+            continue;
+        const char *const few_rows = "--batch 1 --heads 8 --seq 1 --seq-kv 65536";
+        if (row->space.splits == NULL) {
+            assert_int_equal(knobs_of(row->name, "0", few_rows).splits, 1);
+            continue;
+        }
+        can++;
+        assert_int_equal(knobs_of(row->name, "0", few_rows).splits, 16); /* 8 tiles on 132 multiprocessors */
+        assert_int_equal(knobs_of(row->name, NULL, few_rows).splits, 16);
+        assert_int_equal(knobs_of(row->name, "3", few_rows).splits, 3);
+        assert_int_equal(knobs_of(row->name, "0", "--batch 1 --heads 8 --seq 1 --seq-kv 4096").splits, 4);
+        assert_int_equal(knobs_of(row->name, "0", "--batch 1 --heads 1 --seq 1 --seq-kv 1048576").splits, 64);
+        assert_int_equal(knobs_of(row->name, "0", "").splits, 1);
+        assert_int_equal(knobs_of(row->name, NULL, "--batch 4 --heads 32 --seq 4096").splits, 1);
+    }
+    assert_true(can > 0);
+}
+
 static void spec_takes_knobs_and_arch(void **state)
 {
     fa_options options;
@@ -138,7 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(canonical_numbers),     cmocka_unit_test(causal_pairs_match_a_count),
         cmocka_unit_test(impossible_shapes_are_refused), cmocka_unit_test(architectures),
-        cmocka_unit_test(near_names_are_offered), cmocka_unit_test(rules_are_whole),
+        cmocka_unit_test(near_names_are_offered), cmocka_unit_test(rules_are_whole), cmocka_unit_test(splits_fill_the_gpu),
         cmocka_unit_test(spec_takes_knobs_and_arch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

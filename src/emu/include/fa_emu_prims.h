@@ -142,6 +142,12 @@ static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const uns
 {
     fa_emu_mma(FA_EMU_MMA_F32, "mma_m16n8k16", d, a, b, FA_EMU_THERE);
 }
+static inline void mma_m16n8k16_from(float (&d)[4], const float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2], FA_EMU_HERE)
+{
+    float sum[4] = {c[0], c[1], c[2], c[3]};
+    fa_emu_mma(FA_EMU_MMA_F32, "mma_m16n8k16_from", sum, a, b, FA_EMU_THERE);
+    memcpy(d, sum, sizeof sum);
+}
 static inline void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2], FA_EMU_HERE)
 {
     fa_emu_mma(FA_EMU_MMA_F16, "mma_m16n8k16_f16", d, a, b, FA_EMU_THERE);

@@ -46,6 +46,10 @@ static inline int __syncthreads_or(int p, FA_EMU_HERE)
 {
     return (int)fa_emu_barrier("__syncthreads_or", FA_EMU_BAR_OR, 0, 0, p, FA_EMU_THERE);
 }
+static inline void bar_sync_apart(int id, int threads, FA_EMU_HERE)
+{
+    fa_emu_barrier("bar_sync_apart", FA_EMU_BAR_NONE, id, threads, 0, FA_EMU_THERE);
+}
 static inline void bar_sync(int id, int threads, FA_EMU_HERE)
 {
     fa_emu_barrier("bar_sync", FA_EMU_BAR_NONE, id, threads, 0, FA_EMU_THERE);

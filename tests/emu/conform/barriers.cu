@@ -41,6 +41,18 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     put(p, blockIdx.x * 128 + t, s[t ^ 32]);
     __syncthreads();
 
+    /* warps that come to one barrier from two places */
+    s[t] = 3 * t;
+    if (warp < 2)
+        bar_sync_apart(3, 128);
+    else {
+        s[128 + t] = t;
+        bar_sync_apart(3, 128);
+    }
+    EXPECT(s[t ^ 64] == 3 * (t ^ 64));
+    EXPECT(s[192 + t % 64] == 64 + t % 64);
+    __syncthreads();
+
     /* those who have left are not waited for */
     if (warp == 3)
         return;
