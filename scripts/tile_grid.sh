@@ -52,7 +52,7 @@ point() {
     "${run[@]}" $1 --compile-only 2>/dev/null || code=$?
     # shellcheck disable=SC2086
     [[ $code -ne 0 ]] || "${run[@]}" $1 --device "$device" --seeds 1 --check cpu --timing none 2>/dev/null || true
-    jq -c --arg point "$1" --arg arch "$arch" '{point: $point, kernel, m: .config.m, dim: .problem.dim, arch: $arch, backend: .device.backend, status, reason,
+    jq -c --arg point "$1" --arg arch "$arch" '{point: $point, kernel, m: .config.m, dim: .problem.dim, arch: $arch, ran: (if .device then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, git: .provenance.git}' "$record"
     rm -f "$record"
 }
@@ -60,13 +60,13 @@ export -f point
 run_points "$out.points.jsonl"
 
 awk '{count[$2 " " $4]++} END {printf "{"; for (k in count) printf "%s\"%s\": %d", (n++ ? ", " : ""), k, count[k]; print "}"}' "$work/points" >"$work/counts"
-jq -s --slurpfile all "$work/counts" 'group_by([.kernel, .dim]) | map({kernel: .[0].kernel, dim: .[0].dim, arch: .[0].arch, backend: (map(.backend // empty) | first),
-    git: .[0].git, of: ($all[0][.[0].kernel + " " + (.[0].dim | tostring)]), points: length, pass: map(select(.status == "pass")) | length, infeasible: map(select(.status == "infeasible")) | length,
+jq -s --slurpfile all "$work/counts" 'group_by([.kernel, .dim]) | map({kernel: .[0].kernel, dim: .[0].dim, arch: .[0].arch, ran: (map(select(.status == "pass") | .ran) | group_by(.) | map({(.[0]): length}) | add // {}),
+    git: (map(.git) | unique | join(" ")), of: ($all[0][.[0].kernel + " " + (.[0].dim | tostring)]), points: length, pass: map(select(.status == "pass")) | length, infeasible: map(select(.status == "infeasible")) | length,
     holes: map(select(.status != "pass" and (.status != "infeasible" or (.reason // "") == ""))) | length,
     m64_pass: map(select(.status == "pass" and .m == 64)) | length, spill: map(select(.status == "pass" and .spill_bytes > 0)) | length,
     reasons: (map(select(.status == "infeasible") | .reason | gsub("[0-9]+ bytes of"; "N bytes of")) | group_by(.) | map({reason: .[0], points: length}) | sort_by(-.points))})' \
     "$out.points.jsonl" >"$out"
-jq -r '.[] | "\(.kernel) dim \(.dim) on \(.arch) (\(.backend)): \(.points) of \(.of) points, \(.pass) pass, \(.infeasible) infeasible, \(.holes) holes; M=64: \(.m64_pass) pass"' "$out"
+jq -r '.[] | "\(.kernel) dim \(.dim) for \(.arch): \(.points) of \(.of) points, \(.pass) pass (\(.ran | to_entries | map("\(.value) on \(.key)") | join(", "))), \(.infeasible) infeasible, \(.holes) holes; M=64: \(.m64_pass) pass"' "$out"
 jq -r 'select(.status != "pass" and (.status != "infeasible" or (.reason // "") == "")) | "HOLE \(.point): \(.status) \(.reason // "")"' "$out.points.jsonl" >"$work/holes"
 cat "$work/holes"
 [[ ! -s $work/holes ]]
