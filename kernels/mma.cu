@@ -258,7 +258,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     auto start_round = [&](int round, bool fast) {
         if (STAGES > 1)
             cp_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
-        bar_sync(1, THREADS); /* by number: warps come here from different places */
+        bar_sync_apart(1, THREADS); /* warps come here from different places */
         const smem_at at = slots_at + (STAGES == 1 ? 0 : slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES);
         if (fast)
             load_fast_round(at, block, share);
@@ -266,7 +266,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             load_round(at, round + (STAGES == 1 ? 0 : STAGES - 1), block, share, p);
         if (STAGES == 1) {
             cp_async_wait<0>();
-            bar_sync(1, THREADS);
+            bar_sync_apart(1, THREADS);
         }
     };
     auto next_slot = [&] { slot = slot == (STAGES - 1) * SLOT_BYTES ? 0 : slot + SLOT_BYTES; };

@@ -73,9 +73,18 @@ gate() {
     esac
 }
 
+# The summary, after every cheat: a run that is cut off leaves what it had.
+summarise() {
+    jq -s --arg device "$device" --arg ways "$ways" '{what: "cheats", device: $device, caught: (map(select(.verdict == "CAUGHT")) | length),
+        missed: (map(select(.verdict == "MISSED")) | length), not_run: (map(select(.verdict == "NOT-RUN")) | length), cheats: .,
+        ways: (. as $cheats | $ways | split("\n") | map(split(":") as $way | {way: $way[0], is: $way[1]} +
+            ($cheats | map(select(.way == $way[0])) | {tried: map(select(.verdict != "NOT-RUN")) | length, caught: map(select(.verdict == "CAUGHT")) | length})))}' \
+        "$work/lines" >"$json"
+}
 tally() { # VERDICT NAME GATE
     printf '%-8s %-28s %s\n' "$1" "$2" "$3"
     jq -nc --arg verdict "$1" --arg name "$2" --arg gate "$3" --arg way "$way" '{name: $name, way: $way, verdict: $verdict, gate: $gate}' >>"$work/lines"
+    summarise
 }
 caught() { tally CAUGHT "$name" "${1:-$(gate)}"; }
 missed() { tally MISSED "$name" "exit $code: $(head -n 1 <<<"$text" | cut -c1-120)"; }
@@ -314,6 +323,7 @@ registry=$("$bench" --list-kernels --json -)
 read -r baseline tiled < <(jq -r '[.[] | select(.kind == "hand" and .variant_of == null).name][:2] | join(" ")' <<<"$registry")
 halves=$(jq -r '[.[] | select(.values.acc // [] | index("fp16"))][0].name' <<<"$registry")
 cache_home=${XDG_CACHE_HOME:-}
+mkdir -p "$(dirname "$json")"
 bench --source "$cheats/honest.cu" "${small[@]}" --seeds 2
 if [[ $code -ne 0 ]]; then
     echo "cheats.sh: NOT-RUN: the honest kernel does not pass here: $text" >&2
@@ -330,11 +340,5 @@ for row in "${all[@]}"; do
     code=0 text=''
     "${call[@]}"
 done
-mkdir -p "$(dirname "$json")"
-jq -s --arg device "$device" --arg ways "$ways" '{what: "cheats", device: $device, caught: (map(select(.verdict == "CAUGHT")) | length),
-    missed: (map(select(.verdict == "MISSED")) | length), not_run: (map(select(.verdict == "NOT-RUN")) | length), cheats: .,
-    ways: (. as $cheats | $ways | split("\n") | map(split(":") as $way | {way: $way[0], is: $way[1]} +
-        ($cheats | map(select(.way == $way[0])) | {tried: map(select(.verdict != "NOT-RUN")) | length, caught: map(select(.verdict == "CAUGHT")) | length})))}' \
-    "$work/lines" >"$json"
 jq -r '"\(.caught) caught, \(.missed) missed, \(.not_run) not run on \(.device)"' "$json"
 jq -e '.missed == 0' "$json" >/dev/null

@@ -15,8 +15,9 @@ usage: scripts/ci_gate.sh [options]
   --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
   --conform         conformance of the emulator alone: tests/emu/conform gives the same words there and on the GPU
   --quick           a fifth of the matrix
+  --limit SECONDS   begin no case after so long, end those that run ten seconds later: the rest is NOT-RUN
   --dry-run         print the runs, do nothing
-Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run. FA_BENCH names the binary (default ./fa_bench), EMU_CASE the
+Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run, or not all of it. FA_BENCH names the binary (default ./fa_bench), EMU_CASE the
 one that runs a conformance kernel (default: beside FA_BENCH, or build/tests/emu/emu_case).
 EOF
 }
@@ -25,7 +26,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0
+out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0 limit=0
 only=()
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -35,9 +36,9 @@ while [[ $# -gt 0 ]]; do
         --conform) matrix=0 ;;
         --quick) quick=1 ;;
         --dry-run) dry_run=1 ;;
-        --kernel | --out | --jobs)
+        --kernel | --out | --jobs | --limit)
             [[ $# -ge 2 ]] || { echo "ci_gate.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --kernel) only+=("$2") ;; --out) out=$2 ;; --jobs) jobs=$2 ;; esac
+            case $1 in --kernel) only+=("$2") ;; --out) out=$2 ;; --jobs) jobs=$2 ;; --limit) limit=$2 ;; esac
             shift
             ;;
         --help) usage; exit 0 ;;
@@ -46,6 +47,7 @@ while [[ $# -gt 0 ]]; do
     shift
 done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || { echo "ci_gate.sh: --jobs takes a whole number from 1" >&2; exit 2; }
+[[ $limit =~ ^[0-9]+$ ]] || { echo "ci_gate.sh: --limit takes a whole number" >&2; exit 2; }
 [[ -x $bench ]] || { echo "ci_gate.sh: no $bench: run make" >&2; exit 4; }
 command -v jq >/dev/null || { echo "ci_gate.sh: no jq: run scripts/setup.sh" >&2; exit 4; }
 
@@ -69,6 +71,9 @@ device=emu
 of() { # KERNEL EXPRESSION: something of its row
     jq -r --arg k "$1" ".[] | select(.name == \$k) | $2" <<<"$registry"
 }
+
+declare -A kind # of each kernel: asked for often
+while read -r name what; do kind[$name]=$what; done < <(jq -r '.[] | "\(.name) \(.kind)"' <<<"$registry")
 
 # Problems every kernel serves: one line each, "m" is the kernel's own row tile.
 problems() { # M
@@ -106,12 +111,10 @@ problems() { # M
 # Under a sanitizer: the edges of the matrix in sequences of a few tiles, and other code than the default tile's.
 sanitize_problems() { # KERNEL M
     local causal knob value
-    for causal in "" --causal; do
-        echo "--batch 2 --heads 3 --seq 129 --dim 64 $causal"
-        echo "--batch 1 --heads 2 --kv-heads 1 --seq 113 --seq-kv 257 --dim 128 $causal"
-    done
+    for causal in "" --causal; do echo "--batch 2 --heads 3 --seq 129 --dim 64 $causal"; done
+    for causal in "" --causal; do echo "--batch 1 --heads 2 --kv-heads 1 --seq 113 --seq-kv 257 --dim 128 $causal"; done
     echo "--batch 1 --heads 3 --seq 199 --seq-kv 65 --dim 72 --causal" # rows without keys
-    [[ $(of "$1" .kind) != library ]] || return 0 # of a library one kernel is ours, the softmax between its products
+    [[ ${kind[$1]} != library ]] || return 0 # of a library one kernel is ours, the softmax between its products
     echo "--batch 1 --heads 2 --seq $(($2 + 1)) --dim 40"
     echo "--batch 1 --heads 2 --seq 65 --dim 256 --causal"
     # more blocks than multiprocessors: the tiles for a full device
@@ -131,7 +134,7 @@ if [[ $dry_run -eq 1 ]]; then
     out=$(mktemp -d)
     trap 'rm -rf "$out"' EXIT
 fi
-rm -rf "$out/records"
+rm -rf "$out/records" "$out/not_reached"
 mkdir -p "$out/records"
 list=$out/cases
 : >"$list"
@@ -140,7 +143,7 @@ for kernel in "${kernels[@]}"; do
     m=$(of "$kernel" '.defaults.m // 64')
     if [[ $sanitize -eq 1 ]]; then
         sanitize_problems "$kernel" "$m" | awk -v quick=$quick -v kernel="$kernel" '!quick || NR % 5 == 1 {
-            for (i = split("memcheck racecheck synccheck initcheck", tool); i > 0; i--)
+            for (i = split("initcheck synccheck racecheck memcheck", tool); i > 0; i--)
                 print NR "|" kernel "|" tool[i] "|--seeds 1 --timeout 500 " $0}' >>"$list"
         continue
     fi
@@ -176,21 +179,27 @@ one() { # NUMBER LINE
         command+=("${bench_command[@]}" --check cpu)
     fi
     local code=0
+    if [[ $limit -gt 0 ]]; then
+        command=(timeout --kill-after=2 $((limit + 10 - SECONDS > 1 ? limit + 10 - SECONDS : 1)) "${command[@]}")
+    fi
     # shellcheck disable=SC2086
     "${command[@]}" $args >"$record.txt" 2>&1 || code=$?
     grep -qE 'ERROR SUMMARY: [1-9]|[1-9][0-9]* hazards? displayed' "$record.txt" && code=9
     awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f\n", b - a}' >"$record.seconds"
+    [[ $limit -eq 0 || ($code -ne 124 && $code -ne 137) ]] || return 0 # not reached, as good as
     echo "$code" >"$record.code"
     judge "$1" "$2" >"$record.case.tmp"
     mv "$record.case.tmp" "$record.case"
 }
+
+out_of_time() { [[ $limit -gt 0 && $SECONDS -ge $limit ]]; }
 
 # A case is passed, failed, or skipped with a reason: a library without a plan, TMA on misaligned rows.
 judge() { # NUMBER LINE
     local record=$out/records/$1 kernel tool args code library verdict=failed where
     IFS='|' read -r kernel tool args <<<"$2"
     code=$(cat "$record.code" 2>/dev/null || echo 137)
-    library=$(of "$kernel" '.kind == "library"')
+    library=$([[ ${kind[$kernel]} == library ]] && echo true || echo false)
     [[ $code -eq 0 ]] && verdict=passed
     [[ $code -eq 4 && $library == true ]] && verdict=skipped
     [[ $code -eq 3 && ($args == *--misalign* || -n $tool) ]] && verdict=skipped
@@ -209,18 +218,18 @@ judge() { # NUMBER LINE
 cases=$out/cases.jsonl
 gather() {
     local i
-    for ((i = 1; i <= number; i++)); do
+    for ((i = 1; i <= ${#lines[@]}; i++)); do
         [[ ! -e $out/records/$i.case ]] || cat "$out/records/$i.case"
     done >"$cases"
 }
 summarise() { # NOTE
     jq -s --arg device "$device" --arg note "$1" --arg gpu "$device_name" --argjson sanitize $sanitize --argjson race $race '
         def counts: {passed: map(select(.verdict == "passed")) | length, failed: map(select(.verdict == "failed")) | length,
-            skipped: map(select(.verdict == "skipped")) | length};
+            skipped: map(select(.verdict == "skipped")) | length, not_run: map(select(.verdict == "not_run")) | length};
         (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts))} +
         if $sanitize == 0 then {} else {what: "sanitize", gpu: $gpu, problems: (map(.args) | unique | length),
             tools: (group_by(.tool) | map({tool: .[0].tool} + counts)),
-            not_passed: map(select(.verdict != "passed") | {kernel, tool, args, verdict, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
+            not_passed: map(select(.verdict == "failed" or .verdict == "skipped") | {kernel, tool, args, verdict, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
         "$cases" >"$out/summary.json"
 }
 
@@ -235,47 +244,68 @@ at_once() { # COMMAND...: in the background, as many as --jobs at a time
         running=$((running - 1))
     fi
 }
-if [[ $sanitize -eq 1 ]]; then # compiled before, once: not by four tools at the same time, under each of them
-    while IFS='|' read -r kernel _ args; do
+unit() { # NUMBER LINES: cases of one kernel on one problem; compiled before, once, not by four tools under each of them
+    local number=$1 line kernel args
+    shift
+    if [[ $sanitize -eq 1 ]]; then
+        IFS='|' read -r kernel _ args <<<"$1"
         # shellcheck disable=SC2086
-        [[ $(of "$kernel" .kind) == library ]] || at_once "$bench" --kernel "$kernel" --compile-only --quiet ${args##*--timeout 500} >/dev/null 2>&1
-    done < <(sed 's/|[a-z]*|/||/' "$list" | sort -u)
-    wait
-    running=0
-fi
-number=0
-total=$(wc -l <"$list")
-while read -r line; do
-    number=$((number + 1))
-    at_once one "$number" "$line"
-    if [[ $((number % 20)) -eq 0 ]]; then
-        gather
-        summarise "unfinished: $(wc -l <"$cases") of $total cases"
+        [[ ${kind[$kernel]} == library ]] || "$bench" --kernel "$kernel" --compile-only --quiet ${args##*--timeout 500} >/dev/null 2>&1 || true
     fi
-done <"$list"
+    for line in "$@"; do
+        out_of_time || one "$number" "$line"
+        number=$((number + 1))
+    done
+}
+trap 'limit=1' TERM # what there is goes into the summary
+per_unit=$([[ $sanitize -eq 1 ]] && echo 4 || echo 1)
+mapfile -t lines <"$list"
+for ((number = 1; number <= ${#lines[@]}; number += per_unit)); do
+    out_of_time && break
+    at_once unit "$number" "${lines[@]:number-1:per_unit}"
+    if [[ $(((number + per_unit - 1) % 20)) -eq 0 ]]; then
+        gather
+        summarise "unfinished: $(wc -l <"$cases") of ${#lines[@]} cases"
+    fi
+done
 wait
-number=0
-while read -r line; do # one that was killed is a failure
-    number=$((number + 1))
-    [[ -e $out/records/$number.case ]] || judge "$number" "$line" >"$out/records/$number.case"
-done <"$list"
+running=0
+for ((number = 1; number <= ${#lines[@]}; number++)); do
+    [[ ! -e $out/records/$number.case ]] || continue
+    # One that was killed is a failure; the limit leaves those it did not come to.
+    if [[ $limit -eq 0 ]]; then
+        judge "$number" "${lines[number - 1]}" >"$out/records/$number.case"
+    else
+        echo "${lines[number - 1]}" >>"$out/not_reached"
+    fi
+done
 gather
+if [[ -e $out/not_reached ]]; then
+    jq -Rc 'split("|") | {kernel: .[0], tool: .[1], args: .[2], verdict: "not_run", code: null, seconds: null, text: "NOT-RUN: the time limit came first"}' \
+        "$out/not_reached" >>"$cases"
+fi
 
 # Conformance: what a primitive gives in tests/emu/conform, word for word, on the emulator and here.
 conformance() {
-    local file name side words
+    local file name side
     for file in tests/emu/conform/*.cu; do
         name=$(basename "$file" .cu)
         for side in emu cuda; do
-            words=$out/records/$name.$side
-            # 2: the random schedule
-            FA_HOME=${FA_HOME:-$PWD} "$emu_case" "$file" --device $side --schedule 2 --out "$words" >"$words.txt" 2>&1 || rm -f "$words"
+            at_once words "$file" $side "$out/records/$name.$side"
         done
+    done
+    wait
+    for file in tests/emu/conform/*.cu; do
+        name=$(basename "$file" .cu)
         jq -nc --arg name "$name" --arg emu "$(sha256 "$out/records/$name.emu")" --arg cuda "$(sha256 "$out/records/$name.cuda")" \
             --arg text "emulator: $(head -c 400 "$out/records/$name.emu.txt"); GPU: $(head -c 400 "$out/records/$name.cuda.txt")" \
             '{kernel: "emulator", tool: "conform", args: $name, verdict: (if $emu != "" and $emu == $cuda then "passed" else "failed" end), code: 0,
               text: $text, words_sha256: {emu: $emu, cuda: $cuda}}'
     done
+}
+words() { # FILE emu|cuda TO: what a kernel wrote; nothing where it failed its own comparisons
+    # 2: the random schedule
+    FA_HOME=${FA_HOME:-$PWD} "$emu_case" "$1" --device "$2" --schedule 2 --out "$3" >"$3.txt" 2>&1 || rm -f "$3"
 }
 sha256() { if [[ -e $1 ]]; then sha256sum "$1" | cut -d' ' -f1; fi; }
 emu_case=${EMU_CASE:-$(dirname "$bench")/emu_case}
@@ -308,18 +338,19 @@ elif [[ $sanitize -eq 0 && $race -eq 0 && $matrix -eq 1 ]]; then
 fi
 
 jq -rs '"<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
-    "<testsuite name=\"ci_gate\" tests=\"\(length)\" failures=\"\(map(select(.verdict == "failed")) | length)\" skipped=\"\(map(select(.verdict == "skipped")) | length)\">",
+    "<testsuite name=\"ci_gate\" tests=\"\(length)\" failures=\"\(map(select(.verdict == "failed")) | length)\" skipped=\"\(map(select(.verdict == "skipped" or .verdict == "not_run")) | length)\">",
     (.[] | "  <testcase classname=\"\(.kernel | @html)\" name=\"\(.tool | @html) \(.args | @html)\">" +
         (if .verdict == "failed" then "<failure message=\"exit \(.code)\">\(.text | gsub("[^\\u0009\\u000a\\u000d\\u0020-\\ud7ff]"; "") | @html)</failure>"
-         elif .verdict == "skipped" then "<skipped message=\"\(.text | @html)\"/>" else "" end) + "</testcase>"),
+         elif .verdict != "passed" then "<skipped message=\"\(.text | @html)\"/>" else "" end) + "</testcase>"),
     "</testsuite>"' "$cases" >"$out/junit.xml"
 summarise "$emu_note"
 
 jq -r 'select(.verdict == "failed") | "FAIL \(.kernel) \(.tool) \(.args)  (exit \(.code))\n     \(.text | split("\n") | map(select(length > 0)) | last // "")"' "$cases"
-jq -r '.kernels[] | "\(.kernel): \(.passed) passed, \(.failed) failed, \(.skipped) skipped"' "$out/summary.json"
+jq -r '.kernels[] | "\(.kernel): \(.passed) passed, \(.failed) failed, \(.skipped) skipped\(if .not_run > 0 then ", \(.not_run) NOT-RUN (the time limit)" else "" end)"' "$out/summary.json"
 [[ -n $emu_note ]] && echo "$emu_note"
 if [[ $gpu -eq 0 && $require_gpu -eq 1 ]]; then
     echo "FAIL no GPU, and --require-gpu"
     exit 1
 fi
 jq -es 'length > 0 and all(.[]; .verdict != "failed")' "$cases" >/dev/null
+if jq -es 'any(.[]; .verdict == "not_run")' "$cases" >/dev/null; then exit 4; fi

@@ -44,9 +44,16 @@ read -r baseline tiled < <("$bench" --list-kernels --json - | jq -r '[.[] | sele
 run=("$bench" --kernel "$tiled" --device emu --batch 1 --heads 1 --seq 17 --dim 16 --seeds 1 --check cpu --quiet)
 compile=("$bench" --kernel "$tiled" --compile-only --arch sm_89 --dim 16 --quiet)
 
+# The summary, after every group: a run that is cut off leaves what it had.
+mkdir -p "$(dirname "$json")"
+summarise() {
+    jq -s '{what: "faults", kills: (map(select(.name | startswith("kill_")) | .count) | add // 0), survived: (map(select(.verdict == "SURVIVED") | .count) | add // 0),
+        failed: (map(select(.verdict == "FAILED")) | length), not_run: (map(select(.verdict == "NOT-RUN")) | length), faults: .}' "$work/lines" >"$json"
+}
 tally() { # VERDICT NAME COUNT NOTE
     printf '%-9s %-16s %4d  %s\n' "$1" "$2" "$3" "$4"
     jq -nc --arg verdict "$1" --arg name "$2" --argjson count "$3" --arg note "$4" '{name: $name, verdict: $verdict, count: $count, note: $note}' >>"$work/lines"
+    summarise
 }
 bad=''
 hold() { # WHAT COMMAND...: remembers what did not hold
@@ -352,8 +359,5 @@ for name in "${only[@]}"; do
         *) echo "faults.sh: no group '$name' (see --help)" >&2; exit 2 ;;
     esac
 done
-mkdir -p "$(dirname "$json")"
-jq -s '{what: "faults", kills: (map(select(.name | startswith("kill_")) | .count) | add // 0), survived: (map(select(.verdict == "SURVIVED") | .count) | add // 0),
-    failed: (map(select(.verdict == "FAILED")) | length), not_run: (map(select(.verdict == "NOT-RUN")) | length), faults: .}' "$work/lines" >"$json"
 jq -r '"\(.survived) faults survived, \(.failed) groups failed, \(.not_run) not run"' "$json"
 jq -e '.failed == 0' "$json" >/dev/null

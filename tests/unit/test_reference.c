@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -146,9 +147,9 @@ static void long_sequences_are_sampled(void **state)
     (void)state;
     const fa_problem p = shape(1, 4, 2, 5000, 5000, 16, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
-    const double before = fa_now_s();
+    const clock_t before = clock(); /* of the processors: how busy the machine is does not matter */
     fa_reference r = fa_reference_make(&p, &t, 48, false, 3), other = fa_reference_make(&p, &t, 48, false, 4);
-    assert_true(fa_now_s() - before < 10.0);
+    assert_true((double)(clock() - before) / CLOCKS_PER_SEC < 20.0);
     assert_true(r.row_count > 1000 && r.row_count < 4 * 5000);
     assert_int_equal(r.rows[0], 0);
     assert_int_equal(r.rows[r.row_count - 1], 4 * 5000 - 1);
