@@ -18,7 +18,8 @@ Parts, or all:
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
   robustness ways to fool the bench and faults, on the GPU (scripts/cheats.sh, scripts/faults.sh), into robustness/ beside <gpu>/
 Writes to evidence/<gpu>/ (default) or DIR, as it goes: what a part had finished when it was cut off is there.
-Needs a GPU: exit 4 without one; 1 when a part failed. FA_BENCH names the binary (default ./fa_bench).
+Needs a GPU: exit 4 without one; 1 when a part failed. FA_BENCH names the binary (default ./fa_bench); LADDER_OPTIONS and
+GRID_OPTIONS go to scripts/ladder.sh and scripts/tile_grid.sh.
 EOF
 }
 
@@ -108,7 +109,8 @@ best_tile() { # KERNEL B H S D
 }
 
 part_ladder() {
-    local options=(--out "$out")
+    local options=()
+    read -ra options <<<"--out $out ${LADDER_OPTIONS:-}"
     [[ $dry_run -eq 0 ]] || options+=(--dry-run)
     echo "ladder.sh ${options[*]}"
     scripts/ladder.sh "${options[@]}" || true # a step that failed is not in the table
@@ -196,9 +198,11 @@ part_peers() {
 }
 
 part_grid() {
-    echo "tile_grid.sh"
+    local options=()
+    read -ra options <<<"--out $out/tile_grid.json --jobs 32 ${GRID_OPTIONS:-}"
+    echo "tile_grid.sh ${options[*]}"
     [[ $dry_run -eq 1 ]] && return
-    scripts/tile_grid.sh --jobs 32 --out "$out/tile_grid.json" || true # a hole stands in the table
+    scripts/tile_grid.sh "${options[@]}" || true # a hole stands in the table
     gzip -9f "$out/tile_grid.json.points.jsonl"
 }
 

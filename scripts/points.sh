@@ -48,10 +48,15 @@ choose_points() {
     [[ ${flag[dry-run]} -eq 0 ]] || exit 0
 }
 
-# Calls the exported function point with each point, --jobs at once; what they print becomes FILE.
+# Calls the exported function point with each point, --jobs at once; the JSON lines they print become FILE, which grows as
+# they end. With --resume those that FILE has already are not run again; with --seconds those left by then are not run.
 run_points() { # FILE
+    local command=()
+    [[ ${opt[seconds]:-0} -eq 0 ]] || command=(timeout "${opt[seconds]}")
     mkdir -p "$(dirname "$1")"
+    [[ ${flag[resume]:-0} -eq 1 && -e $1 ]] || : >"$1"
+    grep -vxFf <(jq -r .point "$1") "$work/points" >"$work/left" || true
     # shellcheck disable=SC2016 # expanded by the inner shell
-    xargs -d '\n' -P "${opt[jobs]}" -I{} bash -c 'point "$1"' _ {} <"$work/points" >"$work/out"
-    mv "$work/out" "$1"
+    "${command[@]}" xargs -r -d '\n' -P "${opt[jobs]}" -I{} bash -c 'point "$1"' _ {} <"$work/left" >>"$1" || [[ ${#command[@]} -gt 0 ]]
+    sed -i '/}$/!d' "$1" # a line that was cut off
 }

@@ -10,9 +10,12 @@ usage: scripts/tile_grid.sh [options]
   --arch sm_XX     target of the compiler's figures and of the limits (default: the device's; sm_89 on the emulator)
   --device WHERE   auto, cuda or emu (default auto)
   --sample N       N points per kernel, drawn with a fixed seed, instead of all
+  --skip REGEX     leave out the points that match, as in "--n 256 "
   --timeout SEC    per point (default 60)
+  --seconds SEC    for all of them: those that are left then are missing from the table (default 0: no limit)
   --jobs N         at once (default: the cores)
   --out FILE       table as JSON (default build/tile_grid.json); FILE.points.jsonl holds every point
+  --resume         go on from FILE.points.jsonl: what stands there is not run again
   --dry-run        print how many points
 Exit: 0 no holes, 1 a point neither passed nor was infeasible in words, 2 usage, 4 not run. FA_BENCH names the binary.
 EOF
@@ -20,7 +23,7 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/points.sh
-opt=([dims]='64,128' [arch]='' [device]=auto [sample]=0 [timeout]=60 [jobs]=$(nproc) [out]=build/tile_grid.json) flag=([dry-run]=0)
+opt=([dims]='64,128' [arch]='' [device]=auto [sample]=0 [skip]='' [timeout]=60 [seconds]=0 [jobs]=$(nproc) [out]=build/tile_grid.json) flag=([resume]=0 [dry-run]=0)
 parse_options "$@"
 out=${opt[out]}
 
@@ -29,7 +32,7 @@ out=${opt[out]}
     .[] | select(.kind == "hand") | select(if ($only | length) > 0 then .name as $n | $only | index($n) else .tensor_cores == "wmma" end) |
     .name as $k | ($dims | split(",")[]) as $dim |
     [.values | {m, n, warps, vec, stages} | to_entries[] | .key as $n | [.value[] | " --\($n) \(.)"]] | [combinations] | .[] |
-    "--kernel \($k) --dim \($dim)" + add' >"$work/all"
+    "--kernel \($k) --dim \($dim)" + add + " "' | { grep -vE -- "${opt[skip]:-^$}" || true; } | sed 's/ $//' | shuf --random-source=<(yes fa_bench) >"$work/all"
 choose_points
 
 arch=${opt[arch]}
@@ -38,6 +41,7 @@ if [[ -z $arch ]]; then
     [[ -n $arch ]] || { echo "tile_grid.sh: NOT-RUN: no device, or no compiler" >&2; exit 4; }
 fi
 
+export OMP_NUM_THREADS=1 # many runs at once
 # The compiler answers first: an infeasible point needs no device.
 export arch device=${opt[device]} limit=${opt[timeout]}
 point() {
@@ -48,20 +52,21 @@ point() {
     "${run[@]}" $1 --compile-only 2>/dev/null || code=$?
     # shellcheck disable=SC2086
     [[ $code -ne 0 ]] || "${run[@]}" $1 --device "$device" --seeds 1 --check cpu --timing none 2>/dev/null || true
-    jq -c --arg point "$1" --arg arch "$arch" '{point: $point, kernel, m: .config.m, dim: .problem.dim, arch: $arch, backend: .device.backend, status, reason,
+    jq -c --arg point "$1" --arg arch "$arch" '{point: $point, kernel, m: .config.m, dim: .problem.dim, arch: $arch, ran: (if .device then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, git: .provenance.git}' "$record"
     rm -f "$record"
 }
 export -f point
 run_points "$out.points.jsonl"
 
-jq -s 'group_by([.kernel, .dim]) | map({kernel: .[0].kernel, dim: .[0].dim, arch: .[0].arch, backend: (map(.backend // empty) | first),
-    git: .[0].git, points: length, pass: map(select(.status == "pass")) | length, infeasible: map(select(.status == "infeasible")) | length,
+awk '{count[$2 " " $4]++} END {printf "{"; for (k in count) printf "%s\"%s\": %d", (n++ ? ", " : ""), k, count[k]; print "}"}' "$work/points" >"$work/counts"
+jq -s --slurpfile all "$work/counts" 'group_by([.kernel, .dim]) | map({kernel: .[0].kernel, dim: .[0].dim, arch: .[0].arch, ran: (map(select(.status == "pass") | .ran) | group_by(.) | map({(.[0]): length}) | add // {}),
+    git: (map(.git) | unique | join(" ")), of: ($all[0][.[0].kernel + " " + (.[0].dim | tostring)]), points: length, pass: map(select(.status == "pass")) | length, infeasible: map(select(.status == "infeasible")) | length,
     holes: map(select(.status != "pass" and (.status != "infeasible" or (.reason // "") == ""))) | length,
     m64_pass: map(select(.status == "pass" and .m == 64)) | length, spill: map(select(.status == "pass" and .spill_bytes > 0)) | length,
     reasons: (map(select(.status == "infeasible") | .reason | gsub("[0-9]+ bytes of"; "N bytes of")) | group_by(.) | map({reason: .[0], points: length}) | sort_by(-.points))})' \
     "$out.points.jsonl" >"$out"
-jq -r '.[] | "\(.kernel) dim \(.dim) on \(.arch) (\(.backend)): \(.points) points, \(.pass) pass, \(.infeasible) infeasible, \(.holes) holes; M=64: \(.m64_pass) pass"' "$out"
+jq -r '.[] | "\(.kernel) dim \(.dim) for \(.arch): \(.points) of \(.of) points, \(.pass) pass (\(.ran | to_entries | map("\(.value) on \(.key)") | join(", "))), \(.infeasible) infeasible, \(.holes) holes; M=64: \(.m64_pass) pass"' "$out"
 jq -r 'select(.status != "pass" and (.status != "infeasible" or (.reason // "") == "")) | "HOLE \(.point): \(.status) \(.reason // "")"' "$out.points.jsonl" >"$work/holes"
 cat "$work/holes"
 [[ ! -s $work/holes ]]

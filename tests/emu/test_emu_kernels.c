@@ -78,20 +78,14 @@ static void rule_is_right(void **state)
 {
     const fa_rule *rule = *state;
     const fa_knobs *k = &rule->knobs;
-    const bool causal_only = rule->causal == 1;
     char *arguments = fa_format("--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dist sharp --m %d --n %d --warps %d --vec %d --stages %d "
-                                "--swizzle %d --splits %d", k->m + 7, 3 * k->n + k->m, rule->max_dim, k->m, k->n, k->warps,
-                                k->vec, k->stages, k->swizzle, k->splits);
-    const point full = {"rule", arguments, ""};
-    char *causal_arguments = fa_format("%s --causal", arguments);
-    const point masked = {"rule_causal", causal_arguments, ""};
-    const combination both[] = {{rule->variant, &full}, {rule->variant, &masked}};
-    for (int i = causal_only; i < (rule->causal == 0 ? 1 : 2); i++) {
-        char *failure = run_bench(&both[i], "random", "none");
-        if (failure != NULL)
-            fail_msg("%s", failure);
-    }
-    free(causal_arguments);
+                                "--swizzle %d --splits %d%s", k->m + 7, 3 * k->n + k->m, rule->max_dim, k->m, k->n, k->warps, k->vec, k->stages,
+                                k->swizzle, k->splits, rule->causal == 0 ? "" : " --causal");
+    const point at = {"rule", arguments, ""};
+    const combination c = {rule->variant, &at};
+    char *failure = run_bench(&c, "random", "none");
+    if (failure != NULL)
+        fail_msg("%s", failure);
     free(arguments);
 }
 
