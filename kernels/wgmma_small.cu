@@ -191,6 +191,6 @@ extern "C" __global__ void __launch_bounds__(threads, 1) fa_kernel(const __grid_
     attend(p, at, tile, o, rows, group, thread);
     bar_sync(1 + group, 128);
     put_part(o, rows, reinterpret_cast<float *>(base_s + group * group_bytes), row_s[group], thread);
-    bar_sync(15, threads); /* by number: racecheck takes a plain barrier for none once groups have waited apart */
+    bar_sync(15, threads); /* racecheck sees a race here: it counts barriers whatever their ids, and groups pass different numbers of theirs */
     merge_parts(p, tile, base_s, row_s);
 }

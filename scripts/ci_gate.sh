@@ -6,7 +6,7 @@ set -euo pipefail
 usage() {
     cat <<'EOF'
 usage: scripts/ci_gate.sh [options]
-  --require-gpu     no GPU is a failure, not a NOT-RUN
+  --require-gpu     no GPU, or no emulator beside it, is a failure, not a NOT-RUN
   --kernel NAME     only this kernel (repeatable)
   --out DIR         records, junit.xml and summary.json (default: build/gate)
   --jobs N          runs at once while checking (default: the cores); timing is always one at a time
@@ -348,6 +348,10 @@ summarise "$emu_note"
 jq -r 'select(.verdict == "failed") | "FAIL \(.kernel) \(.tool) \(.args)  (exit \(.code))\n     \(.text | split("\n") | map(select(length > 0)) | last // "")"' "$cases"
 jq -r '.kernels[] | "\(.kernel): \(.passed) passed, \(.failed) failed, \(.skipped) skipped\(if .not_run > 0 then ", \(.not_run) NOT-RUN (the time limit)" else "" end)"' "$out/summary.json"
 [[ -n $emu_note ]] && echo "$emu_note"
+if [[ $conform -eq 1 && $gpu -eq 1 && ! -x $emu_case && $require_gpu -eq 1 ]]; then
+    echo "FAIL no $emu_case for the conformance of the emulator, and --require-gpu"
+    exit 1
+fi
 if [[ $gpu -eq 0 && $require_gpu -eq 1 ]]; then
     echo "FAIL no GPU, and --require-gpu"
     exit 1

@@ -11,6 +11,7 @@ Prints a Markdown table from evidence/robustness/*.json, evidence/GPU/sanitize.j
   race      scripts/ci_gate.sh --race                  fuzz      tests/fuzz/run.sh
   sanitize  scripts/ci_gate.sh --sanitize              conform   scripts/ci_gate.sh, on a GPU
   asan      tests/asan.sh
+Why a tool of compute-sanitizer reports something in a kernel of ours stands in tests/sanitize_explained.tsv: kernel, tool, why, by tabs.
 A cheat or fault counts once: as caught where any device caught it, as missed where one missed it. scripts/readme_tables.sh puts it into the README.
 EOT
 }
@@ -27,7 +28,7 @@ if [[ ${#files[@]} -eq 0 ]]; then
     echo "No summaries under evidence/robustness/ yet."
     exit 0
 fi
-jq -rs '
+jq -rs --rawfile explained <(cat tests/sanitize_explained.tsv 2>/dev/null || true) '
     def of($what): map(select(.what == $what));
     def word($v): map(.verdict) | if index($v.bad) then "bad" elif index($v.good) then "good" else "not run" end;
     def tally($v): group_by(.name) | map({name: .[0].name, is: word($v), count: (map(select(.verdict == $v.good) | .count // 1) | max // 0)});
@@ -48,6 +49,11 @@ jq -rs '
     row("asan"; "| the driver under ASan, UBSan, LeakSanitizer | \(total(.passed)) tests passed, \(total(.failed)) failed | suites \(map(.suites) | join(", ")); `tests/asan.sh` |"),
     (of("fuzz") | if length == 0 then empty else [.[].targets[] | select(.verdict != "NOT-RUN")] |
         "| fuzz executions | \(map(.executions) | add), \(map(select(.verdict == "FAIL")) | length) findings | \(map("\(.name) \(.executions)") | join(", ")); `make fuzz` |" end),
+    (of("sanitize") | map(.not_passed[]?) | if length == 0 then empty else
+        ($explained | split("\n") | map(select(length > 0 and (startswith("#") | not)) | split("\t") | {("\(.[0]) \(.[1])"): .[2]}) | add // {}) as $because |
+        "", "What compute-sanitizer reports, and how far that is ours:", "", "| kernel | tool | runs | |", "|---|---|---|---|",
+        (group_by([.kernel, .tool])[] | "| `\(.[0].kernel)` | \(.[0].tool) | \(length)\(if .[0].verdict == "skipped" then ", not counted" else "" end) | " +
+            "\($because["\(.[0].kernel) \(.[0].tool)"] // (if .[0].verdict == "skipped" then .[0].why else "not explained" end)) |") end),
     (of("mutants") | map(.survivors[]) | if length == 0 then empty else
         "", "Mutants that survive, and why they may:", "", "| kernel | what is taken out | why nothing is wrong, or nothing sees it |", "|---|---|---|",
         (group_by([.file, .function, .statement, .number])[] | "| \(map("`\(.kernel)`") | unique | join(", ")) | `\(.[0].statement)` in `\(.[0].function)` (\(.[0].file)) | \(.[0].why) |") end)

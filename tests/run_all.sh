@@ -64,7 +64,7 @@ run_cmocka() { # BINARY
     local name log ok bad skip code=0
     name=$(basename "$1")
     log=$out/$name.log
-    timeout 600 "$1" >"$log" 2>&1 || code=$?
+    timeout "${TEST_TIMEOUT:-600}" "$1" >"$log" 2>&1 || code=$?
     ok=$(grep -c '^\[       OK \]' "$log" || true)
     # Named where they fail and once more at the end.
     bad=$(grep '^\[  FAILED  \] [A-Za-z_0-9]*$' "$log" | sort -u | wc -l || true)

@@ -106,6 +106,18 @@ END
     jq -e '.what == "conform" and .failed == 1 and .passed > 4 and (.cases[] | select(.name == "matrix") | .words_sha256.emu != .words_sha256.cuda)' "$work/gate/conform.json"
 }
 
+@test "--require-gpu wants the emulator beside the GPU, too" {
+    make_stub
+    touch "$STUB/gpu"
+    mkdir -p "$work/tree/scripts" "$work/tree/tests"
+    cp scripts/*.sh "$work/tree/scripts/" # a tree where nobody built emu_case
+    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --require-gpu
+    [ "$status" -eq 1 ]
+    [[ $output == *"NOT-RUN: conformance (no build/tests/emu/emu_case"*"FAIL no build/tests/emu/emu_case"* ]]
+    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick # without, it is said and no more
+    [[ $output == *"NOT-RUN: conformance"* && $output != *"FAIL no "* ]]
+}
+
 @test "--dry-run lists kernels x problems and runs nothing" {
     run gate --dry-run
     [ "$status" -eq 0 ]

@@ -80,7 +80,7 @@ files_of() { # FILE.cu: it and the headers with barriers that it includes, direc
 # The statements of a file: "line, function, statement, which of them in the function", by tabs.
 statements_of() { # FILE
     awk -v statement="$statement" -v OFS='\t' '
-        /^[A-Za-z_]/ && /\(/ && !/;$/ && !/^(static_assert|FA_KERNEL_INFO)/ {
+        /^([A-Za-z_]|    __device__)/ && /\(/ && !/;$/ && !/^(static_assert|FA_KERNEL_INFO)/ {
             text = $0
             gsub(/(__launch_bounds__|FA_LAUNCH_BOUNDS)\([^)]*\)/, "", text)
             if (match(text, /[A-Za-z_0-9]+\(/)) name = substr(text, RSTART, RLENGTH - 1)

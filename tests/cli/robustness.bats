@@ -1,0 +1,39 @@
+#!/usr/bin/env bats
+# The evidence of robustness: who makes it, and the table it becomes.
+load helper
+
+@test "every part is a script of the tree, and bad arguments are refused" {
+    run scripts/robustness.sh all --dry-run
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 7 ]
+    for line in "${lines[@]}"; do [ -x "${line%% *}" ]; done
+    refused 2 "unknown argument nosuch" scripts/robustness.sh nosuch
+    FA_BENCH=$work/none refused 4 "run make" scripts/robustness.sh controls
+}
+
+@test "the table counts what was caught, and names each mutant that survives" {
+    mkdir -p "$work/tree/scripts" "$work/tree/evidence/robustness" "$work/tree/evidence/gpu"
+    cp scripts/robustness_table.sh "$work/tree/scripts/"
+    local e=$work/tree/evidence
+    echo '{"what": "controls", "caught": 3, "missed": 1, "runs": 9}' >"$e/robustness/controls.json"
+    echo '{"what": "mutants", "caught": 5, "missed": 1, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
+        "survivors": [{"kernel": "one", "file": "one.cu", "function": "add", "statement": "__syncwarp();", "number": 2, "why": "nobody reads after it"}]}' >"$e/robustness/mutants.json"
+    echo '{"what": "race", "kernels": [{"kernel": "one", "passed": 7, "failed": 1, "skipped": 0}]}' >"$e/robustness/race.json"
+    echo '{"what": "asan", "suites": "unit", "passed": 40, "failed": 0, "skipped": 2}' >"$e/robustness/asan.json"
+    echo '{"what": "cheats", "device": "emu", "cheats": [{"name": "a", "verdict": "CAUGHT"}, {"name": "b", "verdict": "NOT-RUN"}]}' >"$e/robustness/cheats_emu.json"
+    echo '{"what": "cheats", "device": "cuda", "cheats": [{"name": "a", "verdict": "MISSED"}, {"name": "b", "verdict": "CAUGHT"}]}' >"$e/robustness/cheats_cuda.json"
+    echo '{"what": "conform", "gpu": "NVIDIA X", "passed": 6, "failed": 1}' >"$e/gpu/conform.json"
+    echo '{"what": "sanitize", "gpu": "NVIDIA X", "kernels": [{"kernel": "one", "passed": 8, "failed": 1, "skipped": 0, "not_run": 3}],
+        "tools": [{"tool": "memcheck", "passed": 8, "failed": 1}],
+        "not_passed": [{"kernel": "one", "tool": "memcheck", "verdict": "failed", "why": "x"}, {"kernel": "lib", "tool": "racecheck", "verdict": "skipped", "why": "in the library"}]}' >"$e/gpu/sanitize.json"
+    run "$work/tree/scripts/robustness_table.sh"
+    [ "$status" -eq 0 ]
+    [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* && $output == *"| 7 of 8 clean | 1 kernels"* ]]
+    [[ $output == *"40 tests passed, 0 failed"* && $output == *"NVIDIA X | 6 of 7 files"* && $output == *"8 of 9 runs clean | memcheck 8 of 9; 3 not run"* ]]
+    [[ $output == *"| \`one\` | memcheck | 1 | not explained |"* && $output == *"| \`lib\` | racecheck | 1, not counted | in the library |"* ]]
+    mkdir -p "$work/tree/tests"
+    printf 'one\tmemcheck\tthe reason\n' >"$work/tree/tests/sanitize_explained.tsv"
+    "$work/tree/scripts/robustness_table.sh" | grep -qF '| `one` | memcheck | 1 | the reason |'
+    [[ $output == *"| 1 of 2 caught | \`scripts/cheats.sh\` on cuda, emu |"* ]] # a cheat that one device missed is missed
+    [[ $output == *"| \`one\` | \`__syncwarp();\` in \`add\` (one.cu) | nobody reads after it |"* ]]
+}
