@@ -23,7 +23,8 @@ constexpr int BANDS = ROWS / 16;                            /* 16-row bands of a
 constexpr int STEPS = DIM16 / 16, TILES8 = N / 8, CHUNKS16 = N / 16;
 static_assert(BANDS <= 4 && BANDS * DIM16 <= 256, "m / warps gives a warp more output than its registers hold");
 
-constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : 0; /* k16 steps of Q kept in registers; the others are read again for every tile */
+/* k16 steps of Q kept in registers; the others are read again for every tile. 14 is what a band of 256 columns leaves room for. */
+constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : BANDS > 1 ? 0 : STEPS < 14 ? STEPS : 14;
 constexpr bool Q_IN_REGISTERS = Q_STEPS == STEPS;
 constexpr int ROUND_KEYS = GROUPS * N;
 /* With Q in registers a warp goes through its keys in chunks of 16: P V of one beside the exponentials of the next and the scores of the one
@@ -241,7 +242,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
 #pragma unroll
     for (int step = 0; step < Q_STEPS; ++step) {
         load_q(w.q[step], w, step);
-        for (int b = 0; b < BANDS; ++b)
+        for (int b = 0; b < BANDS && Q_IN_REGISTERS; ++b)
             for (int r = 0; r < 4; ++r)
                 w.q[step][b][r] = scale_half2(w.q[step][b][r], scale_log2);
     }

@@ -6,6 +6,16 @@
 /* A row's base may lag behind its maximum by this many powers of two: probabilities up to 2^8 cost halves no precision. */
 constexpr float SLACK = 8.0f;
 
+
+/* f(I) .. f(END - 1), without a loop: the compiler leaves long loops rolled in spite of the pragma, and register arrays in local memory. */
+template <int I, int END, class F> __device__ __forceinline__ void unrolled(const F &f)
+{
+    if constexpr (I < END) {
+        f(I);
+        unrolled<I + 1, END>(f);
+    }
+}
+
 /* What a warp keeps. Fragments as the mma wants them: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column lane % 4 * 2 + e.
  * Q carries scale * log2 e, and the mma of the scores start from minus the row's base: what comes out is the exponent of two. */
 struct warp_state {
@@ -75,12 +85,11 @@ __device__ __forceinline__ void score_tile(warp_state &w, smem_at k_at)
         ldmatrix_x4_at(k[i % 2], fragment_at(k_at, step, chunk));
     };
     load(0);
-#pragma unroll
-    for (int i = 0; i < STEPS * CHUNKS16; ++i) {
+    unrolled<0, STEPS * CHUNKS16>([&](int i) {
         const int step = i / CHUNKS16, chunk = i % CHUNKS16;
         load(i + 1);
         score_mma(w, step < Q_STEPS ? w.q[step] : q[step % 2], k[i % 2], chunk, step == 0);
-    }
+    });
 }
 
 /* Exponents of keys a row does not see become -inf. last_key: per row the last key it sees, counted from the tile's first. */
@@ -258,15 +267,14 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, smem_at v_at, smem_
         mask(key + ROUND_KEYS, 0, TILES8);
         check_bases<true>(w);
     }
-#pragma unroll
-    for (int i = EARLY; i < UNITS; ++i) {
+    unrolled<EARLY, UNITS>([&](int i) {
         load_v(i + 1);
         value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
         if (NEXT)
 #pragma unroll
             for (int j = (i - EARLY) * PAIRS / (UNITS - EARLY); j < (i + 1 - EARLY) * PAIRS / (UNITS - EARLY); ++j)
                 next[j / (BANDS * 4)][j / 4 % BANDS][j % 4] = probability_pair(w, j / (BANDS * 4), j / 4 % BANDS, j % 4);
-    }
+    });
 #pragma unroll
     for (int i = 0; NEXT && i < PAIRS; ++i)
         w.p[i / (BANDS * 4)][i / 4 % BANDS][i % 4] = next[i / (BANDS * 4)][i / 4 % BANDS][i % 4];
