@@ -1,7 +1,7 @@
 /* mma: attention on mma.sync m16n8k16 with FP32 accumulators; scores and probabilities never leave registers.
- * Predecessor: wmma. Idea: beside the tensor cores every other instruction costs, so there are few. Q carries scale * log2 e and the mma of
- *   Q K^T start from minus the row's base: they give the exponents. Row sums are an mma with ones. Packed in place the probabilities are the
- *   A operand of P V. Scores of later keys and exponentials run in the gaps of P V; a base moves only when an exponent is above 8.
+ * Predecessor: wmma. Idea: beside the tensor cores every other instruction costs, so there are few. The mma of Q K^T start
+ *   from minus the row's base, so that a factor makes exponents of scores; row sums are an mma with ones. Packed in place the probabilities are
+ *   the A operand of P V. Scores of later keys and exponentials run in the gaps of P V; a base moves only when an exponent is above 8.
  * Knobs: m query rows and n keys of a tile; m / warps rows per warp, 16 or 32; warps beyond m / 16 form groups that share out the keys;
  *   stages K/V buffers; swizzle XOR or padded rows; splits blocks share out the keys, the last to arrive combines.
  * Shared memory: Q [m] rows, then [stages] slots of V and of K some keys ahead, [groups * n] rows each; partial results reuse it all.
@@ -23,7 +23,8 @@ constexpr int BANDS = ROWS / 16;                            /* 16-row bands of a
 constexpr int STEPS = DIM16 / 16, TILES8 = N / 8, CHUNKS16 = N / 16;
 static_assert(BANDS <= 4 && BANDS * DIM16 <= 256, "m / warps gives a warp more output than its registers hold");
 
-constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : 0; /* k16 steps of Q kept in registers; the others are read again for every tile */
+/* k16 steps of Q kept in registers; the others are read again for every tile. 14 is what a band of 256 columns leaves room for. */
+constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : BANDS > 1 ? 0 : STEPS < 14 ? STEPS : 14;
 constexpr bool Q_IN_REGISTERS = Q_STEPS == STEPS;
 constexpr int ROUND_KEYS = GROUPS * N;
 /* With Q in registers a warp goes through its keys in chunks of 16: P V of one beside the exponentials of the next and the scores of the one
@@ -163,17 +164,6 @@ __device__ __forceinline__ void load_fast_round(smem_at slot_s, const block_stat
     cp_async_commit();
 }
 
-/* Q in shared memory times `factor`. */
-__device__ __forceinline__ void scale_rows(unsigned char *q_s, float factor)
-{
-#pragma unroll 4
-    for (int item = threadIdx.x; item < M * CHUNKS; item += THREADS) {
-        uint4 *at_s = reinterpret_cast<uint4 *>(q_s + tile_offset(item / CHUNKS, item % CHUNKS));
-        const uint4 v = *at_s;
-        *at_s = make_uint4(scale_half2(v.x, factor), scale_half2(v.y, factor), scale_half2(v.z, factor), scale_half2(v.w, factor));
-    }
-}
-
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED_ALIGNED(unsigned char, smem, 128);
@@ -203,6 +193,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const int warp_end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
 
     warp_state w;
+    w.scale_log2 = __int_as_float(uniform(__float_as_int(p.scale * 1.44269504088896341f)));
     w.limit = -1;
     w.q_at = q_at + warp_row * ROW_BYTES + v_lane_offset(lane);
 #pragma unroll
@@ -231,20 +222,11 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
 
     const smem_at k_at = slots_at + TILE_BYTES + group_keys * ROW_BYTES + k_lane_offset(lane);
     const smem_at v_at = slots_at + group_keys * ROW_BYTES + v_lane_offset(lane);
-    const float scale_log2 = p.scale * 1.44269504088896341f;
     cp_async_wait<STAGES - 1>();
     __syncthreads();
-    if (!Q_IN_REGISTERS) {
-        scale_rows(smem, scale_log2);
-        __syncthreads();
-    }
 #pragma unroll
-    for (int step = 0; step < Q_STEPS; ++step) {
+    for (int step = 0; step < Q_STEPS; ++step)
         load_q(w.q[step], w, step);
-        for (int b = 0; b < BANDS; ++b)
-            for (int r = 0; r < 4; ++r)
-                w.q[step][b][r] = scale_half2(w.q[step][b][r], scale_log2);
-    }
     if (block.begin < warp_end) {
         score_tile(w, k_at + (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0));
         mask(block.begin * ROUND_KEYS + group_keys, 0, S_TILES8);

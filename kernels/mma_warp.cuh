@@ -6,8 +6,18 @@
 /* A row's base may lag behind its maximum by this many powers of two: probabilities up to 2^8 cost halves no precision. */
 constexpr float SLACK = 8.0f;
 
+
+/* f(I) .. f(END - 1), without a loop: the compiler leaves long loops rolled in spite of the pragma, and register arrays in local memory. */
+template <int I, int END, class F> __device__ __forceinline__ void unrolled(const F &f)
+{
+    if constexpr (I < END) {
+        f(I);
+        unrolled<I + 1, END>(f);
+    }
+}
+
 /* What a warp keeps. Fragments as the mma wants them: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column lane % 4 * 2 + e.
- * Q carries scale * log2 e, and the mma of the scores start from minus the row's base: what comes out is the exponent of two. */
+ * The mma of the scores start from minus the row's base; times scale_log2, in FP32, what comes out is the exponent of two. */
 struct warp_state {
     float o[BANDS][STEPS * 2][4];
     float sum[BANDS][4]; /* of the probabilities, by an mma with ones: every column the same */
@@ -16,7 +26,8 @@ struct warp_state {
     float minus_base[BANDS][4];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
     smem_at q_at; /* this lane's address in the warp's rows of Q */
-    int limit; /* bits of SLACK; while some row has seen no key, and so has no base, below those of any exponent */
+    float scale_log2; /* scale * log2 e */
+    int limit; /* bits of the score that is SLACK as an exponent; while some row has seen no key, and so has no base, below those of any score */
 };
 
 __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state &w, int step)
@@ -26,7 +37,7 @@ __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state
         ldmatrix_x4_at(q[b], fragment_at(w.q_at, step, b));
 }
 
-/* Exponents for 16 keys, one k16 step; k: fragment of the keys. */
+/* Scores of 16 keys, one k16 step; k: fragment of the keys. */
 __device__ __forceinline__ void score_mma(warp_state &w, const unsigned (&q)[BANDS][4], const unsigned (&k)[4], int chunk, bool first)
 {
     const unsigned keys_lo[2] = {k[0], k[1]}, keys_hi[2] = {k[2], k[3]};
@@ -75,15 +86,14 @@ __device__ __forceinline__ void score_tile(warp_state &w, smem_at k_at)
         ldmatrix_x4_at(k[i % 2], fragment_at(k_at, step, chunk));
     };
     load(0);
-#pragma unroll
-    for (int i = 0; i < STEPS * CHUNKS16; ++i) {
+    unrolled<0, STEPS * CHUNKS16>([&](int i) {
         const int step = i / CHUNKS16, chunk = i % CHUNKS16;
         load(i + 1);
         score_mma(w, step < Q_STEPS ? w.q[step] : q[step % 2], k[i % 2], chunk, step == 0);
-    }
+    });
 }
 
-/* Exponents of keys a row does not see become -inf. last_key: per row the last key it sees, counted from the tile's first. */
+/* Scores of keys a row does not see become -inf. last_key: per row the last key it sees, counted from the tile's first. */
 __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)[BANDS][2], int first, int end)
 {
     const int column = thread_anew() % 4 * 2;
@@ -101,10 +111,10 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)
 __device__ __forceinline__ unsigned probability_pair(const warp_state &w, int chunk, int b, int r)
 {
     const int t = 2 * chunk + r / 2, h = r % 2;
-    return pack_half2(exp2_approx(w.s[t][b][2 * h]), exp2_approx(w.s[t][b][2 * h + 1]));
+    return pack_half2(exp2_approx(w.s[t][b][2 * h] * w.scale_log2), exp2_approx(w.s[t][b][2 * h + 1] * w.scale_log2));
 }
 
-/* Whether an exponent of this lane is above SLACK. Floats above a positive number compare as their bits do, and a negative float's bits
+/* Whether a score of this lane is above the limit. Floats above a positive number compare as their bits do, and a negative float's bits
  * are a negative integer. */
 __device__ __forceinline__ bool outgrew_base(const warp_state &w, int first, int end)
 {
@@ -128,7 +138,7 @@ __device__ __forceinline__ void opaque(float &value)
 #endif
 }
 
-/* Moves the bases of rows with an exponent above 0 in tiles first .. end, with what was worked out under the old ones, and sets those of rows
+/* Moves the bases of rows with a score above 0 in tiles first .. end, with what was worked out under the old ones, and sets those of rows
  * new to the warp. All of w.s, finished or not, counts from the new bases then. PENDING: so do the probabilities, as their P V is under way. */
 template <bool PENDING> __device__ __forceinline__ void move_bases(warp_state &w, int first, int end)
 {
@@ -146,7 +156,7 @@ template <bool PENDING> __device__ __forceinline__ void move_bases(warp_state &w
             const bool is_new = !(w.sum[b][2 * h] > 0.0f);
             if (is_new && top == -FA_INF)
                 new_rows = true, top = 0.0f;
-            const float rise = is_new ? top : fmaxf(top, 0.0f), shrink = is_new ? 1.0f : exp2_approx(-rise);
+            const float rise = is_new ? top : fmaxf(top, 0.0f), shrink = is_new ? 1.0f : exp2_approx(-rise * w.scale_log2);
             w.minus_base[b][2 * h] -= rise;
             w.minus_base[b][2 * h + 1] = w.minus_base[b][2 * h];
             opaque(w.minus_base[b][2 * h + 1]);
@@ -169,7 +179,7 @@ template <bool PENDING> __device__ __forceinline__ void move_bases(warp_state &w
                 w.o[b][t][2 * h + 1] *= shrink;
             }
         }
-    w.limit = __any_sync(FA_WARP_ALL, new_rows) ? -1 : __float_as_int(SLACK);
+    w.limit = __any_sync(FA_WARP_ALL, new_rows) ? -1 : __float_as_int(SLACK / w.scale_log2);
 }
 
 /* The common case is one vote and no shuffle. */
@@ -258,15 +268,14 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, smem_at v_at, smem_
         mask(key + ROUND_KEYS, 0, TILES8);
         check_bases<true>(w);
     }
-#pragma unroll
-    for (int i = EARLY; i < UNITS; ++i) {
+    unrolled<EARLY, UNITS>([&](int i) {
         load_v(i + 1);
         value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
         if (NEXT)
 #pragma unroll
             for (int j = (i - EARLY) * PAIRS / (UNITS - EARLY); j < (i + 1 - EARLY) * PAIRS / (UNITS - EARLY); ++j)
                 next[j / (BANDS * 4)][j / 4 % BANDS][j % 4] = probability_pair(w, j / (BANDS * 4), j / 4 % BANDS, j % 4);
-    }
+    });
 #pragma unroll
     for (int i = 0; NEXT && i < PAIRS; ++i)
         w.p[i / (BANDS * 4)][i / 4 % BANDS][i % 4] = next[i / (BANDS * 4)][i / 4 % BANDS][i % 4];

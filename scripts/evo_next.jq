@@ -14,14 +14,14 @@ def shuffled($seed):
     . as $list | reduce range($list | length) as $i ({state: stream($seed), out: []};
         .state |= step | .out += [{key: .state, value: $list[$i]}]) | .out | sort_by(.key) | map(.value);
 
-# One child: each knob from one of two parents, one time in three moved to a neighbour in its list.
+# One child: each knob from one of two parents, one time in four moved to a neighbour in its list, one time in twelve to any value.
 def child($parents): # input: the generator's state; output: {state, knobs}
     step as $s1 | ($s1 | step) as $s2 |
     ($parents[$s1 % ($parents | length)]) as $a | ($parents[$s2 % ($parents | length)]) as $b |
     reduce ($space | to_entries[]) as $knob ({state: $s2, knobs: {}};
         .state |= step | (if .state % 2 == 0 then $a else $b end)[$knob.key] as $from |
         .state |= step | .state as $roll | ($knob.value | index($from) // 0) as $at |
-        (if $roll % 3 != 0 then $at elif $roll % 2 == 0 then $at + 1 else $at - 1 end) as $to |
+        (if $roll % 12 == 0 then ($roll / 12 | floor) % ($knob.value | length) elif $roll % 4 != 1 then $at elif $roll % 8 == 1 then $at + 1 else $at - 1 end) as $to |
         ($knob.value | length - 1) as $last |
         .knobs[$knob.key] = $knob.value[if $to < 0 then 0 elif $to > $last then $last else $to end]);
 

@@ -7,7 +7,7 @@ usage() {
 usage: scripts/ladder.sh [options]
   --out DIR         DIR/ladder/PROBLEM/KERNEL.json, DIR/ladder.json (default build/ladder)
   --problems LIST   B,H,S,D separated by spaces (default "2,8,512,64 4,16,1024,64 4,16,4096,128")
-  --search SEC      for the tile of a rung on a problem, at most (default 6; 0: its tile in --start, else what its rules give)
+  --search SEC      for the tile of a rung on a problem, at most (default 3; 0: its tile in --start, else what its rules give)
   --start FILE      tiles that did well before, as rows of a ladder.json (default DIR/ladder.json)
   --max-time SEC    of sampling per step (default 1)
   --seconds SEC     start no step after so long (default 0: no limit)
@@ -22,7 +22,7 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export bench=${FA_BENCH:-./fa_bench}
-out=build/ladder problems="2,8,512,64 4,16,1024,64 4,16,4096,128" search=6 start='' max_time=1 seconds=0 dry_run=0
+out=build/ladder problems="2,8,512,64 4,16,1024,64 4,16,4096,128" search=3 start='' max_time=1 seconds=0 dry_run=0
 while [[ $# -gt 0 ]]; do
     case $1 in
         --dry-run) dry_run=1 ;;
@@ -151,8 +151,8 @@ step() { # [OTHER]
     [[ $# -eq 0 ]] || options+=(--vs "$1${tiles[$1]:+:${tiles[$1]}}")
     echo "fa_bench ${options[*]}"
     [[ $dry_run -eq 0 ]] || return 0
-    "$bench" "${options[@]}" --quiet --json "$work/step.json" >/dev/null || return 1
-    mv "$work/step.json" "$folder/$kernel.json"
+    "$bench" "${options[@]}" --quiet --json "$folder/$kernel.new" >/dev/null || { rm -f "$folder/$kernel.new"; return 1; }
+    mv "$folder/$kernel.new" "$folder/$kernel.json"
     jq -r '"    \(.timing.p50_us * 10 | round / 10) us" + (if .vs then ", \(.vs.ratio * 1000 | round / 1000) over \(.vs.kernel)" else "" end)' "$folder/$kernel.json"
     summarise
 }

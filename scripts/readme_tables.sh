@@ -39,10 +39,10 @@ ladder_table() {
     jq -r --arg folder "$(dirname "$file")" 'def n: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
         map(select(.p50_us != null)) | (map(.problem) | unique_by(split(",") | map(tonumber) | .[0] * .[1] * .[2] * .[2] * .[3])) as $problems |
         (map(.kernel) | unique) as $kernels | . as $all |
-        "p50 in us, TFLOP/s, and times as fast as the kernel named under \"over\" (by `--vs`), each kernel at its own best tile; full attention, B,H,S,D; records in `\($folder)/ladder/`.", "",
+        "p50 in us, TFLOP/s, and times as fast as the kernel named under \"over\" (by `--vs`), each kernel at its own best tile; full attention, B,H,S,D (-: not measured); records in `\($folder)/ladder/`.", "",
         "| kernel | over | \($problems | join(" | ")) |", "|---|---|\($problems | map("---") | join("|"))|",
         ([$kernels[] as $k | {k: $k, cells: [$problems[] as $p | [$all[] | select(.kernel == $k and .problem == $p)][0]]}] |
-            sort_by(-(.cells | map(.p50_us // 0) | last)) | .[] | "| `\(.k)` | \(.cells | map(.vs // empty) | unique | map("`\(.)`") | join(", ")) | " +
+            sort_by(-(.cells | map(.p50_us // 0) | first)) | .[] | "| `\(.k)` | \(.cells | map(.vs // empty) | unique | map("`\(.)`") | join(", ")) | " +
             "\(.cells | map(if . then "\(.p50_us | n) (\(.tflops | n))\(if .ratio then ", \(.ratio | n)x" else "" end)" else "-" end) | join(" | ")) |")' "$file"
 }
 

@@ -238,6 +238,7 @@ END
     echo "<h2>Sweep</h2>"
     picture sweep leaderboard.jsonl "Best time of each tile height and warp count; pale is fast; x: infeasible or wrong, -: not tried."
     sweep_rates
+    sweep_stages
     table micro_best.json 'p50 us|p90 us|kernel|tile|registers|shared bytes' '.[] | [(.p50_us | n), (.p90_us | n), .kernel, .knobs, .registers, .smem_bytes]'
     echo "<h2>Peers</h2>"
     picture peers peers.json "fa_bench's kernels beside FlashAttention 2 and cuDNN through PyTorch, and FlashAttention 3."
@@ -268,6 +269,16 @@ sweep_rates() {
     jq -r '.[] | [.kernel, (.group | split("|")[2]), .strategy, .candidates, (.status | to_entries | map("\(.key) \(.value)") | join(", ")), .measured, .compiled_cold, .seconds, .per_second, (.per_second * 60 | round)] |
         "<tr>" + (map("<td>\(. | tostring | @html)</td>") | join("")) + "</tr>"' "$work/sweeps.json"
     echo '</table>'
+}
+
+# Where a candidate's wall time went, on average over those that were timed.
+sweep_stages() {
+    jq -cnR '[inputs | fromjson? | select(.status == "pass" and .stage_s != null and .p50_us != null)] | group_by(.kernel) | map({kernel: .[0].kernel, n: length,
+        compile: (map(.compile_s) | add / length), stages: ([("start", "check", "timing", "recheck", "turn") as $k | {($k): (map(.stage_s[$k]) | add / length)}] | add)})' "$dir/leaderboard.jsonl" 2>/dev/null >"$work/stages.json" || return 0
+    [[ $(jq length "$work/stages.json") -gt 0 ]] || return 0
+    echo '<table><tr><th>mean seconds of a candidate of</th><th>compile</th><th>start (driver)</th><th>check</th><th>timing</th><th>check again</th><th>of these, waiting for the GPU</th></tr>'
+    jq -r 'def n: . * 1000 | round / 1000; .[] | [.kernel, (.compile | n), (.stages | (.start, .check, .timing, .recheck, .turn) | n)] | "<tr>" + (map("<td>\(. | tostring | @html)</td>") | join("")) + "</tr>"' "$work/stages.json"
+    echo '</table><p>Several candidates are compiled and checked while one is timed.</p>'
 }
 
 for dir in "${dirs[@]}"; do

@@ -52,6 +52,8 @@ static void print_compile(FILE *out, const fa_side *side)
     fprintf(out, "%s: %d registers, %d bytes shared memory, ", x->arch, x->registers, x->smem_total_bytes);
     if (x->spill_store_bytes + x->spill_load_bytes > 0)
         fprintf(out, "SPILLS %d bytes stored, %d loaded", x->spill_store_bytes, x->spill_load_bytes);
+    else if (x->stack_bytes > 0)
+        fprintf(out, "%d bytes of STACK (arrays in local memory)", x->stack_bytes);
     else
         fprintf(out, "no spills");
     fprintf(out, "; %d blocks/SM (%.0f %% of warps)\n", m->occupancy.blocks_per_sm, 100 * m->occupancy.fraction);
