@@ -33,3 +33,8 @@ refused() { # CODE WORDS COMMAND...
     grep -qF -- "$words" "$work/err" || { echo "no '$words' in:"; cat "$work/err"; return 1; }
     [[ ! -s $work/out ]] || { echo "stdout:"; cat "$work/out"; return 1; }
 }
+
+# Kernels under ThreadSanitizer need a fa_bench that is not under AddressSanitizer itself (tests/asan.sh).
+needs_race() {
+    ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer: no other sanitizer beside it"
+}
