@@ -239,7 +239,10 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
 
     for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {
         tiles.step(key0, stage);
-        if (tiles.works() && key0 < fa_keys_of_row(p, last_row))
+        if constexpr (IDLE_THREADS > 0)
+            if (key_group >= KEY_GROUPS)
+                continue;
+        if (key0 < fa_keys_of_row(p, last_row))
             attend_tile(rows, p, unit, q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, tiles.row0 / 16, key0, scale,
                         lane);
     }

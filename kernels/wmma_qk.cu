@@ -213,10 +213,13 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
 
     for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {
         tiles.step(key0, stage);
+        if constexpr (IDLE_THREADS > 0)
+            if (key_group >= KEY_GROUPS)
+                continue;
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
             const int row_block = row_unit + i * ROW_UNITS, row0 = unit.row0 + row_block * 16;
-            if (tiles.works() && row_block < ROW_GROUPS && key0 < fa_keys_of_row(p, row0 + 15))
+            if (row_block < ROW_GROUPS && key0 < fa_keys_of_row(p, row0 + 15))
                 attend_tile(rows[i], q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, row_block, tiles.row0 / 16,
                             fa_keys_of_row(p, row0 + lane / 2) - key0, fa_keys_of_row(p, row0) - key0, scale, lane);
         }

@@ -177,7 +177,8 @@ template <class VALUES> struct fa_key_tiles {
 
     __device__ __forceinline__ fa_key_tiles(const fa_params &params, const fa_unit &of, __half *tiles_s, int group)
         : p(params), unit(of), k0_s(tiles_s), v0_s(tiles_s + FA_STAGES * (K_BYTES / 2)), key_group(group),
-          row0(group * WARP_KEYS), keys(group < KEY_GROUPS ? of.keys : 0), end(group * WARP_KEYS + of.keys),
+          row0(group * WARP_KEYS), keys(group < KEY_GROUPS ? of.keys : 0),
+          end(IDLE_THREADS > 0 || group < KEY_GROUPS ? of.keys + group * WARP_KEYS : 0),
           k_aligned(fa_rows_aligned<FA_VEC>(params.k, params.k_stride_b, params.k_stride_h, params.k_stride_s)),
           v_aligned(fa_rows_aligned<FA_VEC>(params.v, params.v_stride_b, params.v_stride_h, params.v_stride_s)),
           late(group % 2 == 1) /* every other group starts behind, out of step with its neighbour */
@@ -235,14 +236,13 @@ template <class VALUES> struct fa_key_tiles {
     {
         if constexpr (ROW_UNITS == 1)
             __syncwarp();
-        else if (IDLE_THREADS == 0 || key_group < KEY_GROUPS)
+        else if constexpr (IDLE_THREADS == 0)
+            bar_sync(1 + key_group, GROUP_THREADS);
+        else if (key_group < KEY_GROUPS)
             bar_sync(1 + key_group, GROUP_THREADS);
         else
             bar_sync(1 + KEY_GROUPS, IDLE_THREADS);
     }
-
-    /* Whether this warp works at all. */
-    __device__ __forceinline__ bool works() const { return IDLE_THREADS == 0 || key_group < KEY_GROUPS; }
 
     /* On return the keys from key0 on have landed in `stage`; with two stages the next ones are on their way. */
     __device__ __forceinline__ void step(int key0, int stage) const

@@ -41,7 +41,9 @@ point() {
     local record=$work/$BASHPID.json
     # shellcheck disable=SC2086
     "$bench" $1 --compile-only --quiet --json "$record" 2>/dev/null || true
-    jq -c --arg point "$1" '{point: $point, kernel, arch: (.ptxas.arch // ($point | capture("--arch (?<a>[^ ]+)").a)), status, reason, config, dim: .problem.dim,
+    or_failed "$record"
+    jq -c --arg point "$1" '($point | capture("--kernel (?<kernel>[^ ]+) --arch (?<arch>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+        {point: $point, kernel: $at.kernel, arch: (.ptxas.arch // $at.arch), status, reason, config, dim: ($at.dim | tonumber),
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: ((.ptxas.spill_store_bytes // 0) + (.ptxas.spill_load_bytes // 0)),
         warnings: (.ptxas.warnings // []), blocks_per_sm: .occupancy.blocks_per_sm, code_sha256: .provenance.code_sha256}' "$record"
     rm -f "$record"

@@ -57,6 +57,14 @@ run_points() { # FILE
     [[ ${flag[resume]:-0} -eq 1 && -e $1 ]] || : >"$1"
     grep -vxFf <(jq -r .point "$1") "$work/points" >"$work/left" || true
     # shellcheck disable=SC2016 # expanded by the inner shell
-    "${command[@]}" xargs -r -d '\n' -P "${opt[jobs]}" -I{} bash -c 'point "$1"' _ {} <"$work/left" >>"$1" || [[ ${#command[@]} -gt 0 ]]
+    "${command[@]}" xargs -r -d '\n' -P "${opt[jobs]}" -I{} bash -c 'point "$1"' _ {} <"$work/left" >>"$1" || true # counted below
     sed -i '/}$/!d' "$1" # a line that was cut off
+    [[ ${#command[@]} -gt 0 || $(grep -cxFf <(jq -r .point "$1") "$work/points") -eq $(wc -l <"$work/points") ]] ||
+        { echo "$script: a point has left no line" >&2; exit 1; }
 }
+
+# A run that left no record has failed: one that says so.
+or_failed() { # RECORD
+    [[ -s $1 ]] || echo '{"status": "error", "reason": "no record"}' >"$1"
+}
+export -f or_failed

@@ -52,7 +52,9 @@ point() {
     "${run[@]}" $1 --compile-only 2>/dev/null || code=$?
     # shellcheck disable=SC2086
     [[ $code -ne 0 ]] || "${run[@]}" $1 --device "$device" --seeds 1 --check cpu --timing none 2>/dev/null || true
-    jq -c --arg point "$1" --arg arch "$arch" '{point: $point, kernel, m: .config.m, dim: .problem.dim, arch: $arch, ran: (if .device then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
+    or_failed "$record"
+    jq -c --arg point "$1" --arg arch "$arch" '($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+        {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $arch, ran: (if .device then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, git: .provenance.git}' "$record"
     rm -f "$record"
 }

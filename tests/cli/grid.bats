@@ -29,3 +29,17 @@ wmma_kernels() {
     scripts/tile_grid.sh --device emu --sample 4 --out "$work/grid.json"
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
+
+@test "a run that leaves no record is a hole, not a point less" {
+    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
+    cat >"$work/dies" <<'END'
+#!/usr/bin/env bash
+[[ "$*" != *"--dim 128"* ]] || exit 139
+exec ./fa_bench "$@"
+END
+    chmod +x "$work/dies"
+    FA_BENCH=$work/dies run scripts/tile_grid.sh --device emu --sample 3 --out "$work/grid.json"
+    [ "$status" -eq 1 ]
+    [[ $output == *"HOLE "*"no record"* ]]
+    jq -e 'map(.points) | add == 6' "$work/grid.json"
+}

@@ -105,6 +105,11 @@ static void launches(void **state)
     info.blocks_per_sm = 2;
     assert_int_equal(fa_launch_of(&info, &p, 132).grid, 264);
     assert_int_equal(fa_launch_of(&info, &p, 1000).grid, 288);
+    info.splits = 1, info.blocks_per_sm = 1, info.cluster = 2; /* whole clusters: of a head's tiles, and of the resident blocks */
+    assert_int_equal(fa_launch_of(&info, &p, 131).grid, 130);
+    info.grid = FA_GRID_TILES;
+    assert_int_equal(fa_launch_of(&info, &p, 131).grid, 160);
+    assert_int_equal(fa_launch_of(&info, &p, 131).tiles, 144);
     const fa_problem huge = {.batch = 1048576, .heads = 65536, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = 16};
     assert_int_equal(fa_launch_of(&info, &huge, 132).grid, 0);
 }

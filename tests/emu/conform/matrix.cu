@@ -53,7 +53,10 @@ __device__ void multiply(const fa_params &p, int lane)
         d[i] = i + lane;
     for (int r = 0; r < 2; r++)
         d16[r] = pack_half2(2 * r + lane, 2 * r + 1 + lane);
+    const float c[4] = {d[0], d[1], d[2], d[3]};
+    float from[4];
     mma_m16n8k16(d, a, b);
+    mma_m16n8k16_from(from, c, a, b);
     mma_m16n8k16_f16(d16, a, b);
     for (int i = 0; i < 4; i++) {
         const int row = fa_mma_c_row(lane, i), col = fa_mma_c_col(lane, i);
@@ -61,6 +64,7 @@ __device__ void multiply(const fa_params &p, int lane)
         for (int k = 0; k < 16; k++)
             sum += small(row * 16 + k) * small(500 + k * 8 + col);
         EXPECT(d[i] == sum);
+        EXPECT(from[i] == sum && c[i] == i + lane);
         EXPECT(__half2float(__ushort_as_half(d16[i / 2] >> i % 2 * 16 & 0xffff)) == sum);
         put(p, 64 + lane * 4 + i, __float_as_uint(d[i]));
         put(p, 384 + lane * 2 + i / 2, d16[i / 2]);
