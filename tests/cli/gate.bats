@@ -131,10 +131,13 @@ END
 @test "a gate that is cut off leaves the cases that were done, and says it is unfinished" {
     make_stub
     touch "$STUB/no_gpu"
-    echo 0.2 >"$STUB/pause"
-    setsid scripts/ci_gate.sh --out "$work/gate" --jobs 2 >/dev/null 2>&1 3>&- &
+    echo 2 >"$STUB/pause"
+    setsid scripts/ci_gate.sh --out "$work/gate" --jobs 10 >/dev/null 2>&1 3>&- &
     victim=$!
-    for _ in $(seq 200); do [ -s "$work/gate/summary.json" ] && break; sleep 0.1; done
+    # The first ten take 2 s; those after them would outlast this test. A summary is made at the twentieth.
+    for _ in $(seq 300); do [ "$(wc -l <"$STUB/runs")" -ge 10 ] && break; sleep 0.1; done
+    echo 600 >"$STUB/pause"
+    for _ in $(seq 300); do [ -s "$work/gate/summary.json" ] && break; sleep 0.1; done
     kill -9 -- "-$victim"
     wait "$victim" || true
     jq -e '(.note | test("^unfinished: [1-9][0-9]* of [0-9]+ cases$")) and (.kernels | map(.passed) | add) > 0 and all(.kernels[]; .failed == 0)' "$work/gate/summary.json"
