@@ -131,11 +131,12 @@ END
 @test "a gate that is cut off leaves the cases that were done, and says it is unfinished" {
     make_stub
     touch "$STUB/no_gpu"
-    echo 2 >"$STUB/pause"
-    setsid scripts/ci_gate.sh --out "$work/gate" --jobs 10 >/dev/null 2>&1 3>&- &
+    echo 3 >"$STUB/pause"
+    setsid scripts/ci_gate.sh --out "$work/gate" --jobs 16 >/dev/null 2>&1 3>&- &
     victim=$!
-    # The first ten take 2 s; those after them would outlast this test. A summary is made at the twentieth.
-    for _ in $(seq 300); do [ "$(wc -l <"$STUB/runs")" -ge 10 ] && break; sleep 0.1; done
+    # The first sixteen take 3 s; those after them would outlast this test. A summary is made at the twentieth.
+    for _ in $(seq 300); do [ "$(wc -l <"$STUB/runs")" -ge 16 ] && break; sleep 0.1; done
+    sleep 0.5
     echo 600 >"$STUB/pause"
     for _ in $(seq 300); do [ -s "$work/gate/summary.json" ] && break; sleep 0.1; done
     kill -9 -- "-$victim"
