@@ -18,8 +18,9 @@ case ${1:-} in
 esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+bench=${FA_BENCH:-./fa_bench}
+
 kernels_table() {
-    local bench=${FA_BENCH:-./fa_bench}
     echo "| kernel | idea | default tile | tensor cores | emulated |"
     echo "|---|---|---|---|---|"
     "$bench" --list-kernels --json - | jq -r '.[] | select(.variant_of == null) | "| `\(.name)`\(if .default then " (default)" else "" end) | \(.idea) | \(
@@ -32,10 +33,26 @@ evidence_of() { # FILE
     find evidence -mindepth 2 -maxdepth 2 -name "$1" -size +2c 2>/dev/null | sort | head -n 1
 }
 
+# Which commit was measured, and which kernels' sources are others by now. Standard input: lines "commit kernel source-sha256",
+# the kernel as its file is called, "null" where a library has no source.
+measured_at() {
+    local lines commits kernel sha arch now changed=''
+    lines=$(sort -u)
+    commits=$(awk '{print "`" $1 "`"}' <<<"$lines" | sort -u | paste -sd, | sed 's/,/, /g')
+    while read -r kernel sha; do
+        arch=$("$bench" --list-kernels --json - | jq -r --arg k "$kernel" '.[] | select(.name == $k and .arch_specific) | "--arch sm_\(.min_arch)a"')
+        # shellcheck disable=SC2086
+        now=$("$bench" --kernel "$kernel" $arch --compile-only --quiet --json - 2>/dev/null | jq -r '.provenance.source_sha256' || true)
+        [[ $now == "$sha" ]] || changed+="${changed:+, }\`$kernel\`"
+    done < <(awk '$3 != "null" {print $2, $3}' <<<"$lines" | sort -u)
+    printf 'Measured at commit %s%s.\n\n' "$commits" "${changed:+; changed since, so to be measured again: $changed}"
+}
+
 ladder_table() {
     local file
     file=$(evidence_of ladder.json)
     [[ -n $file ]] || { echo "No ladder.json under evidence/ yet: \`scripts/evidence.sh ladder\` on a GPU makes it."; return; }
+    find "$(dirname "$file")/ladder" -name '*.json' -exec jq -r '"\(.provenance.git) \(.variant // .kernel) \(.provenance.source_sha256)"' {} + 2>/dev/null | measured_at
     jq -r --arg folder "$(dirname "$file")" 'def n: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
         map(select(.p50_us != null)) | (map(.problem) | unique_by(split(",") | map(tonumber) | .[0] * .[1] * .[2] * .[2] * .[3])) as $problems |
         (map(.kernel) | unique) as $kernels | . as $all |
@@ -50,6 +67,7 @@ peers_table() {
     local file
     file=$(evidence_of peers.json)
     [[ -n $file ]] || { echo "No peers.json under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."; return; }
+    jq -r '.[] | "\(.git) \(.variant // .kernel) \(.source_sha256)"' "$file" | measured_at
     jq -r --arg folder "$(dirname "$file")" 'def n: if . == null then "-" else . * 100 | round / 100 end;
         def mean: if . == [] then null else (map(log) | add / length | exp) end;
         map(select(.ratio != null)) | "Best peer / ours (above 1: ours is faster), geometric mean \(map(.ratio) | mean | n) over \(length) shapes; every shape in `\($folder)/peers.json`.", "",

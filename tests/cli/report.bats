@@ -6,7 +6,8 @@ make_evidence() { # DIR
     mkdir -p "$1/ladder/x" "$1/ncu"
     jq -n '[["2,8,512,64", 1], ["4,16,1024,64", 2]] | map(.[0] as $p | .[1] as $f | ({scalar: 3, light: 27, wmma: 80, cudnn: 150} | to_entries | map({problem: $p, kernel: .key, config: null,
         p50_us: (1000 / .value), p90_us: (1001 / .value), tflops: (.value * $f), vs: null, ratio: null}))) | add' >"$1/ladder.json"
-    echo '{"throughput": {"peak_boost_tflops": 1000}, "device": {"memory_gbytes_per_s": 4800}}' >"$1/ladder/x/light.json"
+    ./fa_bench --kernel light --compile-only --quiet --json - | jq '{kernel, variant, provenance: {git: "abc", source_sha256: .provenance.source_sha256},
+        throughput: {peak_boost_tflops: 1000}, device: {memory_gbytes_per_s: 4800}}' >"$1/ladder/x/light.json"
     jq -nc '["light", "wmma"][] as $k | [16, 32, 64][] as $m | [4, 8][] as $w | {key: "\($k)\($m)\($w)", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", kernel: $k, knobs: "m=\($m),n=64,warps=\($w)",
         status: (if $m == 64 and $w == 4 then "infeasible" else "pass" end), p50_us: (if $m == 64 and $w == 4 then null else 10 + $m / $w end), source_sha256: "new"}' >"$1/leaderboard.jsonl"
     echo '{"key": "stale", "group": "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", "kernel": "light", "knobs": "m=16,n=64,warps=4", "status": "pass", "p50_us": 1.5, "source_sha256": "old"}' |
@@ -14,7 +15,7 @@ make_evidence() { # DIR
     jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma", kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048}}}]' >"$1/leaderboard.json"
     jq -nc '{kernel: "wmma", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", strategy: "evo", candidates: 40, measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' >"$1/micro_best.json"
-    jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2, cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25}]' scripts/peers_grid.json >"$1/peers.json"
+    jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2, cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def", source_sha256: "old"}]' scripts/peers_grid.json >"$1/peers.json"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json --out "$1/ncu" >/dev/null || true
 }
 
@@ -91,6 +92,8 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qF 'geometric mean 1.25 over 41 shapes' "$work/tree/README.md"
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \|' "$work/tree/README.md"
     grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/README.md"
+    grep -qxF 'Measured at commit `abc`.' "$work/tree/README.md" # the very source of light
+    grep -qxF 'Measured at commit `def`; changed since, so to be measured again: `wgmma`.' "$work/tree/README.md"
     sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/README.md"
     run "$work/tree/scripts/readme_tables.sh" --check
     [ "$status" -eq 1 ]
