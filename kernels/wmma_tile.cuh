@@ -236,12 +236,10 @@ template <class VALUES> struct fa_key_tiles {
     {
         if constexpr (ROW_UNITS == 1)
             __syncwarp();
-        else if constexpr (IDLE_THREADS == 0)
-            bar_sync(1 + key_group, GROUP_THREADS);
-        else if (key_group < KEY_GROUPS)
-            bar_sync(1 + key_group, GROUP_THREADS);
-        else
+        else if (IDLE_THREADS > 0 && key_group >= KEY_GROUPS)
             bar_sync(1 + KEY_GROUPS, IDLE_THREADS);
+        else
+            bar_sync(1 + key_group, GROUP_THREADS);
     }
 
     /* On return the keys from key0 on have landed in `stage`; with two stages the next ones are on their way. */
