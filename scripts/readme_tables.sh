@@ -19,13 +19,14 @@ esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bench=${FA_BENCH:-./fa_bench}
+registry=$("$bench" --list-kernels --json -)
 
 kernels_table() {
     echo "| kernel | idea | default tile | tensor cores | emulated |"
     echo "|---|---|---|---|---|"
-    "$bench" --list-kernels --json - | jq -r '.[] | select(.variant_of == null) | "| `\(.name)`\(if .default then " (default)" else "" end) | \(.idea) | \(
+    jq -r '.[] | select(.variant_of == null) | "| `\(.name)`\(if .default then " (default)" else "" end) | \(.idea) | \(
         if .defaults then "m=\(.defaults.m) n=\(.defaults.n) warps=\(.defaults.warps) vec=\(.defaults.vec) stages=\(.defaults.stages)" else "library" end) | \(
-        .tensor_cores) | \(if .emulated then "yes" else "no" end) |"'
+        .tensor_cores) | \(if .emulated then "yes" else "no" end) |"' <<<"$registry"
 }
 
 # Of the first folder of evidence/ that has the file; a sentence while none has.
@@ -40,7 +41,7 @@ measured_at() {
     lines=$(sort -u)
     commits=$(awk '{print "`" $1 "`"}' <<<"$lines" | sort -u | paste -sd, | sed 's/,/, /g')
     while read -r kernel sha; do
-        arch=$("$bench" --list-kernels --json - | jq -r --arg k "$kernel" '.[] | select(.name == $k and .arch_specific) | "--arch sm_\(.min_arch)a"')
+        arch=$(jq -r --arg k "$kernel" '.[] | select(.name == $k and .arch_specific) | "--arch sm_\(.min_arch)a"' <<<"$registry")
         # shellcheck disable=SC2086
         now=$("$bench" --kernel "$kernel" $arch --compile-only --quiet --json - 2>/dev/null | jq -r '.provenance.source_sha256' || true)
         [[ $now == "$sha" ]] || changed+="${changed:+, }\`$kernel\`"
