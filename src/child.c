@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache.h"
 #include "emu/emu_preload.h"
 
 static volatile sig_atomic_t child_group;
@@ -45,6 +46,7 @@ _Noreturn static void run_child(int line, fa_work *work, const fa_runs *runs, si
         work(&runs->at[i].options, result, &device);
         if (result->status == FA_ERROR || i + 1 == runs->count)
             break;
+        fa_cache_tidy();
         fa_stage_enter(result, FA_AT_END);
         fflush(NULL);
         if (!hand_over(line))

@@ -147,3 +147,20 @@ records_hold() { # FILE COUNT EXPRESSION...
     # The most of the last third is no more than the most of the first, but for 8 MiB.
     awk '$1 > 3 && $1 <= 60 && $2 > a {a = $2} $1 > 120 && $2 > b {b = $2} END {print a, b; exit !(a > 0 && b > 0 && b <= a + 8192)}' "$work/rss"
 }
+
+@test "without a cache: what a run builds is gone when it ends" {
+    body hang 'for (volatile int forever = 1; forever;) {}'
+    mkdir "$work/tmp"
+    : >"$work/cache"
+    printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 60" >"$work/list"
+    XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp ./fa_bench --runs "$work/list" "${one[@]}" --quiet --json "$work/r.jsonl" 2>/dev/null &
+    parent=$!
+    for _ in {1..200}; do [[ -e $work/r.jsonl && $(wc -l <"$work/r.jsonl") -eq 2 ]] && break; sleep 0.1; done
+    for _ in {1..200}; do compgen -G "$work/tmp/*/source.cu" >/dev/null && break; sleep 0.1; done
+    run grep -L forever "$work"/tmp/*/source.cu
+    kill $parent
+    wait $parent || true
+    [ -z "$output" ]
+    XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp2 bash -c 'mkdir "$TMPDIR"; ./fa_bench --kernel light "$@" --quiet' _ "${one[@]}"
+    [ -z "$(ls "$work/tmp2")" ]
+}
