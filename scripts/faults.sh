@@ -123,7 +123,7 @@ kill_record() {
 }
 kill_runs() { # a list of runs in one process
     local i
-    printf -- '--seed %d\n' {1..8} >"$work/list"
+    printf -- '--seed %d\n' {1..30} >"$work/list"
     for ((i = 0; i < $1; i++)); do
         rm -f "$work/runs.jsonl"
         killed_within 1000 "${run[@]}" --runs "$work/list" --json "$work/runs.jsonl"
