@@ -42,23 +42,13 @@ if [[ -z $arch ]]; then
 fi
 
 export OMP_NUM_THREADS=1 # many runs at once
-# The compiler answers first: an infeasible point needs no device.
-export arch device=${opt[device]} limit=${opt[timeout]}
-point() {
-    local record=$work/$BASHPID.json code=0
-    # 129 rows and 150 keys: a tail in both, more than one tile for every M and N of the grid.
-    local run=("$bench" --arch "$arch" --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --timeout "$limit" --quiet --json "$record")
-    # shellcheck disable=SC2086
-    "${run[@]}" $1 --compile-only 2>/dev/null || code=$?
-    # shellcheck disable=SC2086
-    [[ $code -ne 0 ]] || "${run[@]}" $1 --device "$device" --seeds 1 --check cpu --timing none 2>/dev/null || true
-    or_failed "$record"
-    jq -c --arg point "$1" --arg arch "$arch" '($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
-        {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $arch, ran: (if .device then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
-        registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, git: .provenance.git}' "$record"
-    rm -f "$record"
-}
-export -f point
+export arch
+# 129 rows and 150 keys: a tail in both, more than one tile for every M and N of the grid.
+export run_options="--arch $arch --device ${opt[device]} --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --seeds 1 --check cpu --timing none --timeout ${opt[timeout]}"
+# shellcheck disable=SC2016 # jq's
+export line='($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+    {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $ENV.arch, ran: (if .device and .status != "infeasible" then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
+    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, git: .provenance.git}'
 run_points "$out.points.jsonl"
 
 awk '{count[$2 " " $4]++} END {printf "{"; for (k in count) printf "%s\"%s\": %d", (n++ ? ", " : ""), k, count[k]; print "}"}' "$work/points" >"$work/counts"
