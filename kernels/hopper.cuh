@@ -94,6 +94,25 @@ __device__ __forceinline__ void fa_tma_prefetch_l2(const fa_tensor_map *map, int
                  : "memory");
 }
 
+/* The box from shared memory; what lies beyond the tensor is not written. By one thread, which commits and waits. */
+__device__ __forceinline__ void fa_tma_store(const fa_tensor_map *map, fa_u32 from, int c0, int c1, int c2, int c3)
+{
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+                 "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+                 : "memory");
+}
+
+__device__ __forceinline__ void fa_tma_store_commit()
+{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Every committed store has read its shared memory. */
+__device__ __forceinline__ void fa_tma_store_wait_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fa_fence_async_proxy()
 {
@@ -105,6 +124,14 @@ __device__ __forceinline__ void fa_ldmatrix_x4(fa_u32 from, fa_u32 *r)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(from)
+                 : "memory");
+}
+
+/* Four 8 x 8 matrices; lane 8 i + r names row r of matrix i. */
+__device__ __forceinline__ void fa_stmatrix_x4(fa_u32 to, const fa_u32 *r)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
+                 "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 

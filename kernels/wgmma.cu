@@ -7,7 +7,8 @@
  *   when causal.
  * Predecessor: mma.
  * Knobs: m = 64 * warps / 4; n keys per tile; warps 4, 8, 12, 16 compute (4 more load); stages of the ring.
- * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers.
+ * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, O [warps][boxes or
+ *   fewer][16][64], barriers.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, padded to a multiple of 64. */
 #include "wgmma_parts.cuh"
 
@@ -17,9 +18,14 @@ constexpr int resident = consumers == 1 ? 2 : 1;
 constexpr int q_bytes = consumers * fa_q_part_bytes;
 constexpr int ring_bytes = FA_STAGES * fa_kv_tile_bytes;
 constexpr int fixed_bytes = 1024 + 2 * ring_bytes + fa_ones_bytes;
-/* The next tile's Q is loaded early where there is room for two (a block may have 227 KiB, some of it is static). */
-constexpr int q_stages = fixed_bytes + 2 * q_bytes <= 226 * 1024 / resident ? 2 : 1;
-constexpr int smem_bytes = fixed_bytes + q_stages * q_bytes;
+/* A block may have 227 KiB, some of it is static. The next tile's Q is loaded early where there is room for two; O is
+ * stored through shared memory where there is room for its columns, 64 at least. */
+constexpr int room = 226 * 1024 / resident - fixed_bytes;
+constexpr int q_stages = 2 * q_bytes <= room ? 2 : 1;
+constexpr int o_room = (room - q_stages * q_bytes) / (consumers * 64 * 2) / 64 * 64;
+constexpr int o_columns = o_room < 0 ? 0 : o_room < fa_dim_pad ? o_room : fa_dim_pad;
+constexpr int o_bytes = consumers * 64 * 2 * o_columns;
+constexpr int smem_bytes = fixed_bytes + q_stages * q_bytes + o_bytes;
 
 static_assert(FA_MAXREG == 0, "wgmma: MAXREG must be 0 (the block's size fixes its registers)");
 static_assert(FA_WARPS % 4 == 0 && consumers >= 1 && consumers <= 4, "warps: 4, 8, 12 or 16 (warpgroups that compute)");
@@ -29,13 +35,14 @@ static_assert(FA_SPLITS <= 1, "wgmma does not split keys over blocks");
 
 FA_KERNEL_INFO(.threads = threads, .smem_dynamic_bytes = smem_bytes, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = resident, .workspace_bytes_fixed = 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
-               .tma_v_rows = FA_N, .tma_cols = 64);
+               .tma_v_rows = FA_N, .tma_o_rows = o_columns > 0 ? 16 : 0, .tma_cols = 64);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int producer_registers = consumers <= 2 ? 40 : 32;
 constexpr int consumer_registers = consumers == 1 ? 216 : consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
 
 #include "wgmma_ring.cuh"
+#include "wgmma_store.cuh"
 
 /* Named barriers 1..consumers: a warpgroup waits for its turn to issue products and passes it on. */
 __device__ __forceinline__ void take_turn(int warpgroup)
@@ -175,6 +182,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         fa_wgmma_settle(s);
         release<FA_STAGES>(at.k_empty, now.k, lane);
         first_softmax(p, s, rows, mine, thread, scale_log2);
+        if (q_stages == 1 && mine.n == 0)
+            release<q_stages>(q_empty, now.q, lane);
         fa_pack_p(s, p_r);
 
         part next = mine;
@@ -185,7 +194,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
             const bool fresh = mine.n == 0;
             if (fresh) {
-                release<q_stages>(q_empty, now.q, lane);
+                if (q_stages > 1)
+                    release<q_stages>(q_empty, now.q, lane);
                 next = take_part(p, at, tile_s, now, warpgroup);
                 if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
                     break;
@@ -206,7 +216,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             const bool storing = !stored;
             if (storing) { /* the output of the tile before, while this product runs */
                 pass_turn(warpgroup);
-                fa_store_o(p, o, done, known_tile(tile_s, warpgroup, done_count), 64 * warpgroup, thread);
+                store(p, o, done, known_tile(tile_s, warpgroup, done_count), at.o, warpgroup, thread);
             }
             fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
             fa_wgmma_fence();
@@ -228,6 +238,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             else if (!FA_CAUSAL)
                 fa_compute_above(__float_as_int(s[0]));
             release<FA_STAGES>(at.k_empty, now.k, lane);
+            if (q_stages == 1 && next.n == 0)
+                release<q_stages>(q_empty, now.q, lane);
             fa_wgmma_wait<0>();
             fa_wgmma_settle(o);
             release<FA_STAGES>(at.v_empty, now.v, lane);
@@ -244,7 +256,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         }
         const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
         if (!stored)
-            fa_store_o(p, o, done, known_tile(tile_s, warpgroup, done_count), 64 * warpgroup, thread);
+            store(p, o, done, known_tile(tile_s, warpgroup, done_count), at.o, warpgroup, thread);
         fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
         fa_wgmma_settle(o);
         fa_wgmma_fence();
@@ -253,9 +265,10 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         fa_wgmma_wait<0>();
         fa_wgmma_settle(o);
         release<FA_STAGES>(at.v_empty, now.v, lane);
-        fa_store_o(p, o, rows, known_tile(tile_s, warpgroup, now.count - 2), 64 * warpgroup, thread);
+        store(p, o, rows, known_tile(tile_s, warpgroup, now.count - 2), at.o, warpgroup, thread);
         mine = next;
     }
+    wait_for_store(lane);
 }
 
 extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const __grid_constant__ fa_params p)
@@ -267,6 +280,7 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
                        base + q_stages * q_bytes,
                        base + q_stages * q_bytes + ring_bytes,
                        base + q_stages * q_bytes + 2 * ring_bytes,
+                       base + q_stages * q_bytes + 2 * ring_bytes + fa_ones_bytes,
                        smem_address(bars.q_full),
                        smem_address(bars.q_empty),
                        smem_address(bars.k_full),
