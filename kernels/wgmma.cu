@@ -41,6 +41,10 @@ FA_KERNEL_INFO(.threads = threads, .smem_dynamic_bytes = smem_bytes, .grid = FA_
 constexpr int producer_registers = consumers <= 2 ? 40 : 32;
 constexpr int consumer_registers = consumers == 1 ? 216 : consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
 
+#ifndef FA_PV_FIRST
+#define FA_PV_FIRST (q_stages == 1)
+#endif
+constexpr bool pv_first = FA_PV_FIRST;
 #include "wgmma_ring.cuh"
 #include "wgmma_store.cuh"
 
@@ -182,7 +186,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         fa_wgmma_settle(s);
         release<FA_STAGES>(at.k_empty, now.k, lane);
         first_softmax(p, s, rows, mine, thread, scale_log2);
-        if (q_stages == 1 && mine.n == 0)
+        if (pv_first && mine.n == 0)
             release<q_stages>(q_empty, now.q, lane);
         fa_pack_p(s, p_r);
 
@@ -193,9 +197,44 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         for (;;) {
             /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
             const bool fresh = mine.n == 0;
-            if (fresh) {
-                if (q_stages > 1)
+            if (fresh && pv_first) {
+                const fa_u32 v_last = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
+                fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
+                fa_wgmma_settle(o);
+                fa_wgmma_fence();
+                fa_issue_pv(o, p_r, v_last, stored);
+                fa_wgmma_commit();
+                next = take_part(p, at, tile_s, now, warpgroup);
+                if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
+                    break;
+                pass_over_k(at, now, warpgroup, lane, next.hidden);
+                const fa_u32 q_next = fa_uniform(fa_wgmma_start(q_s + now.q.slot * fa_q_part_bytes));
+                const fa_u32 k_next = fa_uniform(fa_wgmma_start(at.k + now.k.slot * fa_kv_tile_bytes));
+                fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
+                fa_wgmma_wait<0>();
+                fa_wgmma_settle(o);
+                release<FA_STAGES>(at.v_empty, now.v, lane);
+                take_turn(warpgroup);
+                fa_wgmma_settle(s);
+                fa_wgmma_fence();
+                fa_issue_qk(s, q_next, k_next);
+                fa_wgmma_commit();
+                pass_turn(warpgroup);
+                store(p, o, rows, known_tile(tile_s, warpgroup, now.count - 2), at.o, warpgroup, thread);
+                pass_over_v(at, now, lane, next.hidden);
+                fa_wgmma_wait<0>();
+                fa_wgmma_settle(s);
+                first_softmax(p, s, rows, next, thread, scale_log2);
+                release<FA_STAGES>(at.k_empty, now.k, lane);
+                if (next.n == 0)
                     release<q_stages>(q_empty, now.q, lane);
+                fa_pack_p(s, p_r);
+                stored = false;
+                mine = next;
+                continue;
+            }
+            if (fresh) {
+                release<q_stages>(q_empty, now.q, lane);
                 next = take_part(p, at, tile_s, now, warpgroup);
                 if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
                     break;
@@ -213,7 +252,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             fa_wgmma_fence();
             fa_issue_qk(s, q_word, k_word);
             fa_wgmma_commit();
-            const bool storing = !stored;
+            const bool storing = !pv_first && !stored;
             if (storing) { /* the output of the tile before, while this product runs */
                 pass_turn(warpgroup);
                 store(p, o, done, known_tile(tile_s, warpgroup, done_count), at.o, warpgroup, thread);
@@ -238,7 +277,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             else if (!FA_CAUSAL)
                 fa_compute_above(__float_as_int(s[0]));
             release<FA_STAGES>(at.k_empty, now.k, lane);
-            if (q_stages == 1 && next.n == 0)
+            if (pv_first && next.n == 0)
                 release<q_stages>(q_empty, now.q, lane);
             fa_wgmma_wait<0>();
             fa_wgmma_settle(o);
@@ -254,14 +293,16 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             fa_pack_p(s, p_r);
             mine = next;
         }
-        const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
-        if (!stored)
-            store(p, o, done, known_tile(tile_s, warpgroup, done_count), at.o, warpgroup, thread);
-        fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
-        fa_wgmma_settle(o);
-        fa_wgmma_fence();
-        fa_issue_pv(o, p_r, v_word, stored);
-        fa_wgmma_commit();
+        if (!pv_first) {
+            const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
+            if (!stored)
+                store(p, o, done, known_tile(tile_s, warpgroup, done_count), at.o, warpgroup, thread);
+            fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
+            fa_wgmma_settle(o);
+            fa_wgmma_fence();
+            fa_issue_pv(o, p_r, v_word, stored);
+            fa_wgmma_commit();
+        }
         fa_wgmma_wait<0>();
         fa_wgmma_settle(o);
         release<FA_STAGES>(at.v_empty, now.v, lane);
