@@ -218,26 +218,32 @@ __device__ __forceinline__ void fa_row_max(const float (&s)[FA_N / 2], float (&t
     }
 }
 
-/* s becomes exp2(s * scale_log2 - max) and is added to the sums. Returns the bits of the largest, of both rows:
- * they order like the numbers, because none is negative, and integers have a maximum of three. */
+/* s becomes exp2(s * scale_log2 - max) and is added to the sums. Returns the bits of a number that no element is above:
+ * of the largest of both rows, or of the larger sum of a row's elements here. Bits order like the numbers, because none
+ * is negative, and integers have a maximum of three. */
 __device__ __forceinline__ int fa_exponentials(float (&s)[FA_N / 2], fa_rows &rows, float scale_log2)
 {
-    float part[2] = {0.0f, 0.0f};
+    float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     int top[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int i = 0; i < FA_N / 2; i += 2) {
         const int h = (i / 2) % 2;
         s[i] = exp2_approx(fmaf(s[i], scale_log2, -rows.max[h]));
         s[i + 1] = exp2_approx(fmaf(s[i + 1], scale_log2, -rows.max[h]));
-        top[i / 2 % 4] = __vimax3_s32(top[i / 2 % 4], __float_as_int(s[i]), __float_as_int(s[i + 1]));
-        if (!FA_SUM_BY_MMA) {
-            rows.sum[h] += s[i];
-            part[h] += s[i + 1];
+        if (FA_SUM_BY_MMA) {
+            top[i / 2 % 4] = __vimax3_s32(top[i / 2 % 4], __float_as_int(s[i]), __float_as_int(s[i + 1]));
+        } else {
+            part[h] += s[i];
+            part[2 + h] += s[i + 1];
         }
     }
+    if (FA_SUM_BY_MMA)
+        return max(__vimax3_s32(top[0], top[1], top[2]), top[3]);
+    part[0] += part[2];
+    part[1] += part[3];
     rows.sum[0] += part[0];
     rows.sum[1] += part[1];
-    return max(__vimax3_s32(top[0], top[1], top[2]), top[3]);
+    return max(__float_as_int(part[0]), __float_as_int(part[1]));
 }
 
 /* S of the tile once more, by mma.sync, within a warp. q_s, k_s: addresses of the tiles. */
