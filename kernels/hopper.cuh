@@ -182,10 +182,11 @@ __device__ __forceinline__ void fa_wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the computation of `value`, never negative, above what follows: ptxas would sink it to its use below a wait. */
+/* Keeps the computation of `value`, never negative, above what follows: ptxas would sink it to its use below a wait. The
+ * store never happens; a branch in its place would keep the uniform registers out of what follows. */
 __device__ __forceinline__ void fa_compute_above(int value)
 {
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.s32 p, %0, 0;\n\t@p nanosleep.u32 0;\n\t}" ::"r"(value) : "memory");
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.s32 p, %0, 0;\n\t@p st.shared.u32 [%0], %0;\n\t}" ::"r"(value) : "memory");
 }
 
 /* Pins registers to this point of the program: reads of an accumulator stay below the wait, writes above the fence. */
