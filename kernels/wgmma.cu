@@ -316,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
 {
     FA_SHARED(unsigned char, dynamic_s);
     __shared__ barriers bars;
-    const fa_u32 base = (smem_address(dynamic_s) + 1023) & ~1023u;
+    const fa_u32 base = fa_uniform((smem_address(dynamic_s) + 1023) & ~1023u);
     const layout at = {base,
                        base + q_stages * q_bytes,
                        base + q_stages * q_bytes + ring_bytes,
