@@ -25,6 +25,14 @@ __device__ __forceinline__ float fa_minus_inf()
     return __int_as_float(0xff800000);
 }
 
+/* 1 / x, 1 ulp. [rcp.approx.ftz] */
+__device__ __forceinline__ float fa_reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* mbarrier: 8 bytes in shared memory; a phase ends when `count` arrivals and all expected bytes are in. */
 __device__ __forceinline__ void fa_mbar_init(fa_u32 bar, fa_u32 count)
 {

@@ -127,10 +127,10 @@ __device__ __forceinline__ part take_part(const fa_params &p, const layout &at, 
 }
 
 /* The tile with this count: read again, for its coordinates would hold registers through the loop. */
-__device__ __forceinline__ fa_tile known_tile(const int4 *tile_s, int warpgroup, int count)
+__device__ __forceinline__ int4 known_tile(const int4 *tile_s, int warpgroup, int count)
 {
     const int4 tile = tile_s[tile_slot(warpgroup, count)];
-    return {tile.x, tile.z, 0, tile.w, tile.y};
+    return make_int4(fa_uniform(tile.x), 0, fa_uniform(tile.z), fa_uniform(tile.w));
 }
 
 __device__ __forceinline__ void clear(float (&o)[fa_o_regs])
@@ -191,9 +191,9 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         fa_pack_p(s, p_r);
 
         part next = mine;
-        bool stored = true; /* or o still holds the output of the tile before: its count and rows */
-        int done_count = 0;
-        fa_rows done = rows;
+        bool stored = true; /* or o still holds the output of the tile before */
+        int4 done_tile = {};
+        row_scale done = {};
         for (;;) {
             /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
             const bool fresh = mine.n == 0;
@@ -204,6 +204,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
                 fa_wgmma_fence();
                 fa_issue_pv(o, p_r, v_last, stored);
                 fa_wgmma_commit();
+                done = scale_of(rows);
+                done_tile = known_tile(tile_s, warpgroup, now.count - 1);
                 next = take_part(p, at, tile_s, now, warpgroup);
                 if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
                     break;
@@ -220,7 +222,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
                 fa_issue_qk(s, q_next, k_next);
                 fa_wgmma_commit();
                 pass_turn(warpgroup);
-                store(p, o, rows, known_tile(tile_s, warpgroup, now.count - 2), at.o, warpgroup, thread);
+                store(p, o, done, done_tile, at.o, warpgroup, thread);
                 pass_over_v(at, now, lane, next.hidden);
                 fa_wgmma_wait<0>();
                 fa_wgmma_settle(s);
@@ -255,7 +257,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             const bool storing = !pv_first && !stored;
             if (storing) { /* the output of the tile before, while this product runs */
                 pass_turn(warpgroup);
-                store(p, o, done, known_tile(tile_s, warpgroup, done_count), at.o, warpgroup, thread);
+                store(p, o, done, done_tile, at.o, warpgroup, thread);
             }
             fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
             fa_wgmma_fence();
@@ -263,9 +265,12 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             fa_wgmma_commit();
             if (!storing)
                 pass_turn(warpgroup);
+            if (fresh) {
+                done = scale_of(rows);
+                done_tile = known_tile(tile_s, warpgroup, now.count - 2);
+            }
             fa_wgmma_wait<1>();
             fa_wgmma_settle(s);
-            const fa_rows before = rows;
             bool raised = false;
             if (fresh)
                 first_softmax(p, s, rows, next, thread, scale_log2);
@@ -284,8 +289,6 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             release<FA_STAGES>(at.v_empty, now.v, lane);
             stored = !fresh;
             if (fresh) {
-                done = before;
-                done_count = fa_uniform(now.count - 2);
                 pass_over_v(at, now, lane, next.hidden);
             } else if (raised) {
                 fa_scale_o(o, by);
@@ -296,7 +299,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         if (!pv_first) {
             const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
             if (!stored)
-                store(p, o, done, known_tile(tile_s, warpgroup, done_count), at.o, warpgroup, thread);
+                store(p, o, done, done_tile, at.o, warpgroup, thread);
             fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
             fa_wgmma_settle(o);
             fa_wgmma_fence();
@@ -306,7 +309,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         fa_wgmma_wait<0>();
         fa_wgmma_settle(o);
         release<FA_STAGES>(at.v_empty, now.v, lane);
-        store(p, o, rows, known_tile(tile_s, warpgroup, now.count - 2), at.o, warpgroup, thread);
+        store(p, o, scale_of(rows), known_tile(tile_s, warpgroup, now.count - 2), at.o, warpgroup, thread);
         mine = next;
     }
     wait_for_store(lane);

@@ -341,17 +341,20 @@ __device__ __forceinline__ uint4 fa_quad_transpose(const fa_u32 (&w)[4], int lan
     return high ? make_uint4(u, v, b0, b1) : make_uint4(a0, a1, u, v);
 }
 
-/* O = o / sum, straight from the registers, 16 bytes per lane. row: of the warpgroup, within the tile. */
-__device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[fa_o_regs], const fa_rows &rows,
-                                           const fa_tile &tile, int row, int thread)
+/* A row that sees no key has no sum. One instruction, within an ulp of 1 / sum, far below what FP16 keeps. */
+__device__ __forceinline__ float fa_inverse_or_zero(float sum)
 {
-    const int lane = thread % 32;
-    __half *o_g = static_cast<__half *>(p.o) + tile.batch * p.o_stride_b + tile.head * p.o_stride_h;
+    return sum > 0.0f ? fa_reciprocal(sum) : 0.0f;
+}
+
+/* O = o * scale of a warp's 16 rows from `row` on, straight from the registers, 16 bytes per lane. */
+__device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[fa_o_regs], const float (&scale)[2],
+                                           int batch, int head, int row, int lane)
+{
+    __half *o_g = static_cast<__half *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        const float sum = FA_SUM_BY_MMA ? o[fa_o_regs - 4 + 2 * h] : fa_quad_sum(rows.sum[h]);
-        const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
-        const int query = tile.row0 + row + thread / 32 * 16 + lane / 4 + 8 * h;
+        const int query = row + lane / 4 + 8 * h;
         __half *row_g = o_g + query * p.o_stride_s;
 #pragma unroll
         for (int group = 0; group < fa_dim_pad / 32; ++group) {
@@ -359,7 +362,7 @@ __device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[
 #pragma unroll
             for (int j = 0; j < 4; ++j)
                 w[j] =
-                    pack_half2(o[16 * group + 4 * j + 2 * h] * inverse, o[16 * group + 4 * j + 2 * h + 1] * inverse);
+                    pack_half2(o[16 * group + 4 * j + 2 * h] * scale[h], o[16 * group + 4 * j + 2 * h + 1] * scale[h]);
             const uint4 out = fa_quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;
             if (query < p.seq_q && column < FA_DIM)

@@ -15,16 +15,26 @@ __device__ __forceinline__ void wait_for_store(int lane)
     __syncwarp();
 }
 
-/* stage: the warp's buffer. row: first of the warp's rows. */
-__device__ __forceinline__ void store_by_tma(const fa_params &p, const float (&o)[fa_o_regs], const fa_rows &rows,
-                                             const fa_tile &tile, fa_u32 stage, int row, int lane)
+/* What the rows of o are multiplied with before they are stored: early, where the sums are no part of o. */
+typedef struct row_scale {
+    float of[2];
+} row_scale;
+
+__device__ __forceinline__ row_scale scale_of(const fa_rows &rows)
 {
-    float inverse[2];
+    row_scale scale = {{0.0f, 0.0f}};
+    if (!FA_SUM_BY_MMA) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const float sum = FA_SUM_BY_MMA ? o[fa_o_regs - 4 + 2 * h] : fa_quad_sum(rows.sum[h]);
-        inverse[h] = sum > 0.0f ? 1.0f / sum : 0.0f;
+        for (int h = 0; h < 2; ++h)
+            scale.of[h] = fa_inverse_or_zero(fa_quad_sum(rows.sum[h]));
     }
+    return scale;
+}
+
+/* stage: the warp's buffer. row: first of the warp's rows. */
+__device__ __forceinline__ void store_by_tma(const fa_params &p, const float (&o)[fa_o_regs], const row_scale &scale,
+                                             const int4 &tile, fa_u32 stage, int row, fa_u32 lane)
+{
     /* stmatrix: lanes 8 i to 8 i + 7 name the rows of matrix i; i % 2: rows 8 to 15, i / 2: columns 8 to 15. */
     const fa_u32 to = stage + lane % 16 * fa_box_row_bytes + ((lane / 16) ^ (lane % 8)) * 16;
     constexpr int per_round = o_columns / 64;
@@ -37,7 +47,7 @@ __device__ __forceinline__ void store_by_tma(const fa_params &p, const float (&o
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const int at = 8 * step + 4 * (i / 2) + 2 * (i % 2);
-                w[i] = pack_half2(o[at] * inverse[i % 2], o[at + 1] * inverse[i % 2]);
+                w[i] = pack_half2(o[at] * scale.of[i % 2], o[at + 1] * scale.of[i % 2]);
             }
             fa_stmatrix_x4((to ^ (step % 4 * 32)) + (step / 4 - first) * o_box_bytes, w);
         }
@@ -46,24 +56,29 @@ __device__ __forceinline__ void store_by_tma(const fa_params &p, const float (&o
         if (lane == 0) {
 #pragma unroll
             for (int box = first; box < first + per_round && box < fa_boxes; ++box)
-                fa_tma_store(&p.o_map, stage + (box - first) * o_box_bytes, box * 64, row, tile.head, tile.batch);
+                fa_tma_store(&p.o_map, stage + (box - first) * o_box_bytes, box * 64, row, tile.z, tile.w);
             fa_tma_store_commit();
         }
     }
 }
 
-/* O = o / sum of a warpgroup's rows. */
-__device__ __forceinline__ void store(const fa_params &p, const float (&o)[fa_o_regs], const fa_rows &rows,
-                                      const fa_tile &tile, fa_u32 stages, int warpgroup, int thread)
+/* O of a warpgroup's rows of a tile. */
+__device__ __forceinline__ void store(const fa_params &p, const float (&o)[fa_o_regs], row_scale scale,
+                                      const int4 &tile, fa_u32 stages, int warpgroup, fa_u32 thread)
 {
-    if constexpr (o_columns > 0) {
-        asm volatile("" : "+r"(stages), "+r"(thread)); /* or the addresses hold registers through the loop */
-        const int warp = fa_uniform(thread / 32), row = tile.row0 + 64 * warpgroup + 16 * warp;
-        if (row < p.seq_q)
-            store_by_tma(p, o, rows, tile, stages + (4 * warpgroup + warp) * o_warp_bytes, row, thread % 32);
-    } else {
-        fa_store_o(p, o, rows, tile, 64 * warpgroup, thread);
+    asm volatile("" : "+r"(stages), "+r"(thread)); /* or the addresses hold registers through the loop */
+    if (FA_SUM_BY_MMA) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            scale.of[h] = fa_inverse_or_zero(o[fa_o_regs - 4 + 2 * h]);
     }
+    const int warp = fa_uniform(thread / 32), row = tile.x + 64 * warpgroup + 16 * warp;
+    if (row >= p.seq_q)
+        return;
+    if constexpr (o_columns > 0)
+        store_by_tma(p, o, scale, tile, stages + (4 * warpgroup + warp) * o_warp_bytes, row, thread % 32);
+    else
+        fa_store_o(p, o, scale.of, tile.w, tile.z, row, thread % 32);
 }
 
 #endif
