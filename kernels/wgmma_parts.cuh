@@ -233,8 +233,7 @@ __device__ __forceinline__ int fa_exponentials(float (&s)[FA_N / 2], fa_rows &ro
         if (FA_SUM_BY_MMA) {
             top[i / 2 % 4] = __vimax3_s32(top[i / 2 % 4], __float_as_int(s[i]), __float_as_int(s[i + 1]));
         } else {
-            part[h] += s[i];
-            part[2 + h] += s[i + 1];
+            part[h + i / 4 % 2 * 2] += s[i] + s[i + 1];
         }
     }
     if (FA_SUM_BY_MMA)
