@@ -41,10 +41,9 @@ FA_KERNEL_INFO(.threads = threads, .smem_dynamic_bytes = smem_bytes, .grid = FA_
 constexpr int producer_registers = consumers <= 2 ? 40 : 32;
 constexpr int consumer_registers = consumers == 1 ? 216 : consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
 
-#ifndef FA_PV_FIRST
-#define FA_PV_FIRST (q_stages == 1)
-#endif
-constexpr bool pv_first = FA_PV_FIRST;
+/* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
+constexpr bool pv_first = q_stages == 1;
+
 #include "wgmma_ring.cuh"
 #include "wgmma_store.cuh"
 
