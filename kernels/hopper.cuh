@@ -262,8 +262,8 @@ __device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes)
 #define FA_R8_14 FA_R8_13, FA_R8(112)
 #define FA_R8_15 FA_R8_14, FA_R8(120)
 
-/* D[64, N] (+)= A[64, 16] B[16, N]. ss: A, B in shared memory, both K-major (B as [N, K]).
- * rs: A in registers, B N-major in shared memory ([K, N], "transposed").
+/* D[64, N] (+)= A[64, 16] B[16, N]. ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
+ * rs_n: A in registers, B N-major in shared memory ([K, N], "transposed").
  * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. accumulate 0: D = A B. */
 template <int N>
 struct fa_wgmma;
@@ -280,7 +280,16 @@ struct fa_wgmma;
                          : FA_R8_##G                                                                                   \
                          : "l"(a), "l"(b), "n"(ACCUMULATE));                                                           \
         }                                                                                                              \
-        static __device__ __forceinline__ void rs(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)        \
+        template <int ACCUMULATE>                                                                                      \
+        static __device__ __forceinline__ void rs(float (&d)[N / 2], const fa_u32 *a, fa_u64 b)                        \
+        {                                                                                                              \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                         \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                          \
+                         "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, 0;\n\t}"                               \
+                         : FA_R8_##G                                                                                   \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ACCUMULATE));                       \
+        }                                                                                                              \
+        static __device__ __forceinline__ void rs_n(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)      \
         {                                                                                                              \
             asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                         \
                          "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                          \

@@ -41,6 +41,9 @@ FA_KERNEL_INFO(.threads = threads, .smem_dynamic_bytes = smem_bytes, .grid = FA_
 constexpr int producer_registers = consumers <= 2 ? 40 : 32;
 constexpr int consumer_registers = consumers == 1 ? 216 : consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
 
+/* Q is read from shared memory once per tile, not with every product, where S, O, P and it fit the registers. */
+constexpr bool q_in_registers = consumers <= 2 && FA_N / 2 + fa_o_regs + FA_N / 4 + fa_q_regs <= 192;
+
 /* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
 constexpr bool pv_first = q_stages == 1;
 
@@ -139,6 +142,19 @@ __device__ __forceinline__ void clear(float (&o)[fa_o_regs])
         o[i] = 0.0f;
 }
 
+/* s = Q K^T, issued and committed. q_s: address of the part's Q, which q_r holds too, or does not. */
+__device__ __forceinline__ void run_qk(float (&s)[FA_N / 2], const fa_u32 (&q_r)[fa_q_regs], fa_u32 q_s, fa_u32 k_word)
+{
+    const fa_u32 q_word = fa_uniform(fa_wgmma_start(q_s));
+    fa_wgmma_settle(s);
+    fa_wgmma_fence();
+    if constexpr (q_in_registers)
+        fa_issue_qk(s, q_r, k_word);
+    else
+        fa_issue_qk(s, q_word, k_word);
+    fa_wgmma_commit();
+}
+
 /* Softmax of a part's first key tile, with its exact maxima. */
 __device__ __forceinline__ void first_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, const part &now,
                                               int thread, float scale_log2)
@@ -157,7 +173,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
     const fa_u32 q_s = at.q + warpgroup * q_stages * fa_q_part_bytes, q_empty = at.q_empty + warpgroup * q_stages * 8;
     places now = {};
     float s[FA_N / 2], o[fa_o_regs], by[2];
-    fa_u32 p_r[FA_N / 4];
+    fa_u32 p_r[FA_N / 4], q_r[fa_q_regs];
     fa_rows rows;
     if (consumers > 1 && warpgroup == consumers - 1)
         bar_arrive(1, 256);
@@ -172,14 +188,13 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             continue;
         }
         clear(o);
-        const fa_u32 q_first = fa_uniform(fa_wgmma_start(q_s + now.q.slot * fa_q_part_bytes));
+        const fa_u32 q_first = q_s + now.q.slot * fa_q_part_bytes;
+        if (q_in_registers)
+            fa_take_q(q_r, q_first, thread);
         const fa_u32 k_first = fa_uniform(fa_wgmma_start(at.k + now.k.slot * fa_kv_tile_bytes));
         fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
         take_turn(warpgroup);
-        fa_wgmma_settle(s);
-        fa_wgmma_fence();
-        fa_issue_qk(s, q_first, k_first);
-        fa_wgmma_commit();
+        run_qk(s, q_r, q_first, k_first);
         pass_turn(warpgroup);
         fa_wgmma_wait<0>();
         fa_wgmma_settle(s);
@@ -209,17 +224,16 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
                 if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
                     break;
                 pass_over_k(at, now, warpgroup, lane, next.hidden);
-                const fa_u32 q_next = fa_uniform(fa_wgmma_start(q_s + now.q.slot * fa_q_part_bytes));
+                const fa_u32 q_next = q_s + now.q.slot * fa_q_part_bytes;
+                if (q_in_registers)
+                    fa_take_q(q_r, q_next, thread);
                 const fa_u32 k_next = fa_uniform(fa_wgmma_start(at.k + now.k.slot * fa_kv_tile_bytes));
                 fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
                 fa_wgmma_wait<0>();
                 fa_wgmma_settle(o);
                 release<FA_STAGES>(at.v_empty, now.v, lane);
                 take_turn(warpgroup);
-                fa_wgmma_settle(s);
-                fa_wgmma_fence();
-                fa_issue_qk(s, q_next, k_next);
-                fa_wgmma_commit();
+                run_qk(s, q_r, q_next, k_next);
                 pass_turn(warpgroup);
                 store(p, o, done, done_tile, at.o, warpgroup, thread);
                 pass_over_v(at, now, lane, next.hidden);
@@ -240,19 +254,18 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
                 if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
                     break;
                 pass_over_k(at, now, warpgroup, lane, next.hidden);
+                if (q_in_registers)
+                    fa_take_q(q_r, q_s + now.q.slot * fa_q_part_bytes, thread);
             } else {
                 --next.n;
             }
             const fa_u32 q_now = q_s + now.q.slot * fa_q_part_bytes, k_now = at.k + now.k.slot * fa_kv_tile_bytes;
-            const fa_u32 q_word = fa_uniform(fa_wgmma_start(q_now)), k_word = fa_uniform(fa_wgmma_start(k_now));
+            const fa_u32 k_word = fa_uniform(fa_wgmma_start(k_now));
             const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
             fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
             take_turn(warpgroup);
-            fa_wgmma_settle(s);
             fa_wgmma_settle(o);
-            fa_wgmma_fence();
-            fa_issue_qk(s, q_word, k_word);
-            fa_wgmma_commit();
+            run_qk(s, q_r, q_now, k_word);
             const bool storing = !pv_first && !stored;
             if (storing) { /* the output of the tile before, while this product runs */
                 pass_turn(warpgroup);

@@ -121,6 +121,31 @@ __device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], fa_u32 q, fa_u
     }
 }
 
+/* Q of a warpgroup as operands in registers. q_s: address of its 64 rows. */
+constexpr int fa_q_regs = fa_dim_pad / 4;
+
+__device__ __forceinline__ void fa_take_q(fa_u32 (&q)[fa_q_regs], fa_u32 q_s, int thread)
+{
+    const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
+#pragma unroll
+    for (int step = 0; step < fa_dim_pad / 16; ++step)
+        fa_ldmatrix_x4(q_s + (step / 4 * 64 + row) * fa_box_row_bytes + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16,
+                       &q[4 * step]);
+}
+
+/* s = Q K^T of one tile with Q in registers, issued but not committed. */
+__device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], const fa_u32 (&q)[fa_q_regs], fa_u32 k)
+{
+#pragma unroll
+    for (int step = 0; step < fa_dim_pad / 16; ++step) {
+        const fa_u64 b = fa_wgmma_desc(k + ((step / 4) * FA_N * fa_box_row_bytes + (step % 4) * 32) / 16);
+        if (step == 0)
+            fa_wgmma<FA_N>::rs<0>(s, &q[4 * step], b);
+        else
+            fa_wgmma<FA_N>::rs<1>(s, &q[4 * step], b);
+    }
+}
+
 /* o += P V of one tile, or o = P V, issued but not committed. v: descriptor word with the leading bytes of its first
  * step; the block of ones is 16 rows that every step reads, so the distance to it shrinks as V advances. */
 __device__ __forceinline__ void fa_issue_pv(float (&o)[fa_o_regs], const fa_u32 (&p)[FA_N / 4], fa_u32 v,
@@ -130,7 +155,7 @@ __device__ __forceinline__ void fa_issue_pv(float (&o)[fa_o_regs], const fa_u32 
     constexpr fa_u32 next = rows16 / 16 - (FA_SUM_BY_MMA ? fa_wgmma_leading(rows16) : 0);
 #pragma unroll
     for (int step = 0; step < FA_N / 16; ++step)
-        fa_wgmma<fa_o_columns>::rs(o, &p[4 * step], fa_wgmma_desc(v + step * next), step == 0 ? accumulate : 1);
+        fa_wgmma<fa_o_columns>::rs_n(o, &p[4 * step], fa_wgmma_desc(v + step * next), step == 0 ? accumulate : 1);
 }
 
 /* Descriptor word of a V tile. ones: address of the block of ones, after it. */
