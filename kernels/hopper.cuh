@@ -20,6 +20,15 @@ __device__ __forceinline__ fa_u32 fa_uniform(fa_u32 value)
     return __shfl_sync(0xffffffffu, value, 0);
 }
 
+/* True in one lane of a whole warp: what it guards may use uniform registers, which ptxas would not believe of a lane
+ * picked by its number. */
+__device__ __forceinline__ bool fa_elect_one()
+{
+    fa_u32 elected;
+    asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xffffffff;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(elected));
+    return elected != 0;
+}
+
 __device__ __forceinline__ float fa_minus_inf()
 {
     return __int_as_float(0xff800000);

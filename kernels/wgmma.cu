@@ -362,10 +362,10 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
         fa_mbar_init_fence();
     }
     __syncthreads();
-    const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+    const int warp = fa_uniform(threadIdx.x / 32), warpgroup = warp / 4;
     if (warpgroup == 0) {
         fa_registers_down<producer_registers>();
-        if (threadIdx.x == 0)
+        if (warp == 0 && fa_elect_one())
             produce(p, at, &bars.tile[0][0]);
     } else {
         fa_registers_up<consumer_registers>();
