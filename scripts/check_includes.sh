@@ -13,7 +13,7 @@ stages=(
     "base" "options" "problem" "tensors npy" "registry" "spec"
     "cache compile_log cubin nvrtc compile"
     "cuda_api lib_open cublas_api cudnn_api lib_ device_cuda device_emu emu device"
-    "buffers" "reference" "localise rules" "check" "stats" "throughput timing compare" "result" "candidate" "report" "child" "main"
+    "buffers" "reference" "localise rules" "check" "stats" "throughput timing compare" "result" "candidate" "report" "child" "series" "main"
 )
 rank_of() {
     local name=$1 i prefix best=-1 length=0

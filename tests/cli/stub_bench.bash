@@ -16,7 +16,21 @@ kernel=one m=16 warps=4 json=- compile=0 vs='' seed=42 atol=0.001 seq=512 where=
 registry='[{"name":"one","kind":"hand","default":true,"variant_of":null,"tensor_cores":"none","emulated":true,"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}},
 {"name":"two","kind":"hand","default":false,"variant_of":null,"tensor_cores":"wmma","emulated":true,"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}},
 {"name":"lib","kind":"library","default":false,"variant_of":null,"tensor_cores":"none","emulated":false}]'
-echo "$*" >>"$STUB/commands"
+if [[ $* == *--runs* ]]; then # each line of the file is a run; the code is the first that is not 0
+    common=() first=0
+    while [[ $# -gt 0 ]]; do
+        if [[ $1 == --runs ]]; then runs=$2; shift; else common+=("$1"); fi
+        shift
+    done
+    while read -r line; do
+        code=0
+        "$0" "${common[@]}" $line || code=$?
+        [[ $first -ne 0 ]] || first=$code
+    done <"$runs"
+    exit "$first"
+fi
+given=$*
+echo "$given" >>"$STUB/commands"
 while [[ $# -gt 0 ]]; do
     case $1 in
         --list-kernels) echo "$registry"; exit 0 ;;
@@ -37,6 +51,7 @@ if [[ $compile -eq 0 ]]; then
     echo "$kernel $m $warps${vs:+ vs $vs} seed $seed" >>"$STUB/runs"
     sleep "$(cat "$STUB/pause")"
     if grep -qx "$kernel $m $warps" "$STUB/wrong"; then status=wrong us=null; fi
+    if [[ -n ${BAD_ARGS:-} && $given == *"$BAD_ARGS"* ]]; then status=$BAD_STATUS us=null; fi
     if [[ $seed -ne 42 ]] && grep -qx "$kernel $m $warps" "$STUB/flaky"; then status=wrong us=null; fi
 fi
 if [[ -n $vs ]]; then
@@ -53,6 +68,7 @@ record=$(jq -n --arg kernel "$kernel" --argjson m "$m" --argjson warps "$warps" 
      check: {passed: ($status == "pass"), loosened: $loose}, vs: $vs,
      provenance: {source_sha256: $sha, code_sha256: $sha, options: [], compiler: "stub 1", driver: "1", git: "stub", time: "2026-01-01T00:00:00Z"}}')
 if [[ $json == - ]]; then echo "$record"; else echo "$record" >"$json"; fi
+[[ $status != infeasible ]] || exit 3
 [[ $status == pass ]] || exit 1
 STUB_END
     chmod +x "$FA_BENCH"
