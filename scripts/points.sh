@@ -48,18 +48,19 @@ choose_points() {
     [[ ${flag[dry-run]} -eq 0 ]] || exit 0
 }
 
-# Calls the exported function point with each point, --jobs at once; the JSON lines they print become FILE, which grows as
-# they end. With --resume those that FILE has already are not run again; with --seconds those left by then are not run.
+# Calls the exported function point with points, as many as $at_once of them in a call, --jobs calls side by side; the JSON lines
+# they print become FILE, which grows as they end. With --resume those that FILE has already are not run again; with --seconds
+# those left by then are not run: $deadline is when (0: never), and point has to heed it within a call.
 run_points() { # FILE
-    local command=()
-    [[ ${opt[seconds]:-0} -eq 0 ]] || command=(timeout "${opt[seconds]}")
+    deadline=$((${opt[seconds]:-0} > 0 ? EPOCHSECONDS + ${opt[seconds]:-0} : 0))
+    export deadline
     mkdir -p "$(dirname "$1")"
     [[ ${flag[resume]:-0} -eq 1 && -e $1 ]] || : >"$1"
     grep -vxFf <(jq -r .point "$1") "$work/points" >"$work/left" || true
     # shellcheck disable=SC2016 # expanded by the inner shell
-    "${command[@]}" xargs -r -d '\n' -P "${opt[jobs]}" -I{} bash -c 'point "$1"' _ {} <"$work/left" >>"$1" || true # counted below
+    xargs -r -d '\n' -P "${opt[jobs]}" -n "${at_once:-1}" bash -c '[[ $deadline -ne 0 && $EPOCHSECONDS -ge $deadline ]] || point "$@"' _ <"$work/left" >>"$1" || true # counted below
     sed -i '/}$/!d' "$1" # a line that was cut off
-    [[ ${#command[@]} -gt 0 || $(grep -cxFf <(jq -r .point "$1") "$work/points") -eq $(wc -l <"$work/points") ]] ||
+    [[ $deadline -ne 0 || $(grep -cxFf <(jq -r .point "$1") "$work/points") -eq $(wc -l <"$work/points") ]] ||
         { echo "$script: a point has left no line" >&2; exit 1; }
 }
 

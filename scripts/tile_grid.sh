@@ -15,7 +15,7 @@ usage: scripts/tile_grid.sh [options]
   --seconds SEC    for all of them: those that are left then are missing from the table (default 0: no limit)
   --jobs N         at once (default: the cores)
   --out FILE       table as JSON (default build/tile_grid.json); FILE.points.jsonl holds every point
-  --resume         go on from FILE.points.jsonl: what stands there is not run again
+  --resume         go on from FILE.points.jsonl: what stands there with the same kernel source and arch is not run again
   --dry-run        print how many points
 Exit: 0 no holes, 1 a point neither passed nor was infeasible in words, 2 usage, 4 not run. FA_BENCH names the binary.
 EOF
@@ -41,22 +41,39 @@ if [[ -z $arch ]]; then
     [[ -n $arch ]] || { echo "tile_grid.sh: NOT-RUN: no device, or no compiler" >&2; exit 4; }
 fi
 
+# What each kernel's file and its includes come to: the points of an edited kernel are run again.
+while read -r kernel; do
+    "$bench" --kernel "$kernel" --arch "$arch" --compile-only --quiet --json - | jq -c --arg kernel "$kernel" '{($kernel): .provenance.source_sha256}'
+done < <(awk '{print $2}' "$work/points" | sort -u) | jq -cs add >"$work/sources"
+if [[ ${flag[resume]} -eq 1 && -e $out.points.jsonl ]]; then
+    jq -c --slurpfile now "$work/sources" --arg arch "$arch" 'select(.arch == $arch and .source_sha256 == $now[0][.kernel])' "$out.points.jsonl" >"$work/kept"
+    cp "$work/kept" "$out.points.jsonl"
+fi
+
 export OMP_NUM_THREADS=1 # many runs at once
-# The compiler answers first: an infeasible point needs no device.
-export arch device=${opt[device]} limit=${opt[timeout]}
+export arch device=${opt[device]} limit=${opt[timeout]} at_once=16
+# The points of a call go through one process. One that leaves no record may have taken the others with it, so each of those has
+# a process of its own before it counts as a hole.
 point() {
-    local record=$work/$BASHPID.json code=0
+    local folder=$work/$BASHPID at=0 one command
+    mkdir "$folder"
+    for one in "$@"; do echo "$one --json $folder/$((at += 1)).json"; done >"$folder/runs"
     # 129 rows and 150 keys: a tail in both, more than one tile for every M and N of the grid.
-    local run=("$bench" --arch "$arch" --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --timeout "$limit" --quiet --json "$record")
-    # shellcheck disable=SC2086
-    "${run[@]}" $1 --compile-only 2>/dev/null || code=$?
-    # shellcheck disable=SC2086
-    [[ $code -ne 0 ]] || "${run[@]}" $1 --device "$device" --seeds 1 --check cpu --timing none 2>/dev/null || true
-    or_failed "$record"
-    jq -c --arg point "$1" --arg arch "$arch" '($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
-        {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $arch, ran: (if .device then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
-        registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, git: .provenance.git}' "$record"
-    rm -f "$record"
+    command=("$bench" --arch "$arch" --device "$device" --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --seeds 1 --check cpu --timing none --timeout "$limit" --quiet)
+    within() { if [[ $deadline -eq 0 ]]; then "$@"; else timeout $((deadline > EPOCHSECONDS ? deadline - EPOCHSECONDS : 1)) "$@"; fi; }
+    within "${command[@]}" --runs "$folder/runs" 2>/dev/null || true
+    at=0
+    for one in "$@"; do
+        local record=$folder/$((at += 1)).json
+        # shellcheck disable=SC2086
+        [[ -s $record ]] || within "${command[@]}" $one --json "$record" 2>/dev/null || true
+        [[ -s $record || $deadline -eq 0 || $EPOCHSECONDS -lt $deadline ]] || continue # out of time: left
+        or_failed "$record"
+        jq -c --arg point "$one" --arg arch "$arch" --slurpfile sources "$work/sources" '($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+            {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $arch, ran: (if .device then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
+            registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, source_sha256: $sources[0][$at.kernel], git: .provenance.git}' "$record"
+    done
+    rm -rf "$folder"
 }
 export -f point
 run_points "$out.points.jsonl"
