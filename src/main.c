@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "candidate.h"
-#include "child.h"
 #include "emu/emu_preload.h"
 #include "report.h"
 #include "series.h"
@@ -73,22 +72,13 @@ static fa_status run_on(const fa_options *options, fa_result *result, fa_device 
     return measure(options, result, candidate, buffers);
 }
 
-/* Of many runs in one process: a hold on the GPU's context, so that the next run finds it made. */
-static void hold_gpu(const fa_options *options)
-{
-    static fa_device held;
-    fa_reason none_needed;
-    if (options->runs != NULL && !options->compile_only && options->device != FA_DEVICE_EMU && held.self == NULL)
-        fa_device_open_cuda(options->gpu, &held, &none_needed);
-}
-
 static void work(const fa_options *options, fa_result *result)
 {
     fa_device device = {.self = NULL};
     fa_candidate candidate = {.kernel = NULL};
     fa_buffers buffers = {.base = {0}};
     fa_stage_enter(result, FA_AT_START);
-    hold_gpu(options);
+    fa_series_hold_gpu(options);
     result->status = run_on(options, result, &device, &candidate, &buffers);
     if (result->status == FA_ERROR && result->device.bus_id[0] != '\0')
         return; /* a fault took the context with it: the driver cleans up */
@@ -110,20 +100,6 @@ static fa_status validate(const fa_options *options, fa_reason *why)
     return options->vs == NULL ? FA_PASS : fa_spec_make_vs(options, &problem, &spec, 0, &other, why);
 }
 
-/* Where the records of the runs go, and the exit code: that of the first run that did not pass. */
-typedef struct told {
-    const fa_series *series;
-    int code;
-} told;
-
-static void tell(void *self, int32_t run, const fa_result *result)
-{
-    told *t = self;
-    const fa_series *s = t->series;
-    const int code = fa_report(result, &s->options[run], s->argc[run], s->argv[run]);
-    t->code = t->code != 0 ? t->code : code;
-}
-
 int main(int argc, char *argv[])
 {
     fa_options options;
@@ -139,7 +115,5 @@ int main(int argc, char *argv[])
     if (status != FA_PASS)
         return fa_report_refusal(status, &why);
     fa_emu_preload((fa_sanitize)options.sanitize, argv);
-    told t = {.series = &series, .code = 0};
-    fa_child_runs(work, series.options, series.count, tell, &t);
-    return t.code;
+    return fa_series_run(work, &series);
 }

@@ -12,5 +12,7 @@ void fa_stage_enter(fa_result *result, fa_stage stage)
         result->stage_s[result->stage] += now_s - result->since_s;
     result->stage = stage;
     result->since_s = now_s;
-    result->turn_s = fa_device_waited_s();
+    if (stage == FA_AT_START)
+        result->waited_before_s = fa_device_waited_s();
+    result->turn_s = fa_device_waited_s() - result->waited_before_s;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report.h"
+
 static void append(fa_series *series, const fa_options *options, int argc, char **argv)
 {
     const size_t n = (size_t)series->count + 1;
@@ -92,4 +94,32 @@ fa_status fa_series_make(const fa_options *options, int argc, char *const argv[]
     const fa_status status = read_lines(file, options, argc, argv, series, why);
     fclose(file);
     return status;
+}
+
+typedef struct told {
+    const fa_series *series;
+    int code;
+} told;
+
+static void tell(void *self, int32_t run, const fa_result *result)
+{
+    told *t = self;
+    const fa_series *s = t->series;
+    const int code = fa_report(result, &s->options[run], s->argc[run], s->argv[run]);
+    t->code = t->code != 0 ? t->code : code;
+}
+
+int fa_series_run(fa_work *work, const fa_series *series)
+{
+    told t = {.series = series, .code = 0};
+    fa_child_runs(work, series->options, series->count, tell, &t);
+    return t.code;
+}
+
+void fa_series_hold_gpu(const fa_options *options)
+{
+    static fa_device held;
+    fa_reason ignored;
+    if (options->runs != NULL && !options->compile_only && options->device != FA_DEVICE_EMU && held.self == NULL)
+        fa_device_open_cuda(options->gpu, &held, &ignored);
 }
