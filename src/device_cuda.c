@@ -77,6 +77,14 @@ static fa_status cuda_copy_out(fa_device *device, void *to, fa_ptr from, size_t 
     return FA_PASS;
 }
 
+static fa_status cuda_copy(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    fa_cuda *cuda = device->self;
+    FA_CUDA_TRY(cuda, cuMemcpyDtoDAsync, (to, from, bytes, cuda->stream));
+    FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
+    return FA_PASS;
+}
+
 static fa_status cuda_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
 {
     fa_cuda *cuda = device->self;
@@ -184,6 +192,7 @@ fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why)
         .free = cuda_free,
         .copy_in = cuda_copy_in,
         .copy_out = cuda_copy_out,
+        .copy = cuda_copy,
         .fill16 = cuda_fill16,
         .launch = fa_cuda_launch,
         .sample = fa_cuda_sample,

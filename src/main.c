@@ -103,7 +103,7 @@ static fa_status validate(const fa_options *options, fa_reason *why)
 int main(int argc, char *argv[])
 {
     fa_options options;
-    fa_series series = {.count = 0};
+    static fa_series series; /* as long as the process */
     fa_reason why;
     fa_status status = fa_options_parse(argc, argv, &options, &why);
     if (status == FA_PASS && (options.help || options.version || options.list_kernels))

@@ -68,12 +68,12 @@ static fa_status read_lines(FILE *file, const fa_options *options, int argc, cha
         fa_status status = fa_options_parse(joined, words, &run, &inner);
         if (status == FA_PASS)
             status = suits(options, &run, &inner);
+        run.runs = options->runs; /* one of many */
+        append(series, &run, joined, words);
         if (status != FA_PASS) {
             free(line);
             return fa_refuse(why, status, "%s:%d: %.400s", options->runs, number, inner.text);
         }
-        run.runs = options->runs; /* one of many */
-        append(series, &run, joined, words);
     }
     free(line);
     return series->count > 0 ? FA_PASS : fa_refuse(why, FA_USAGE, "--runs: no run in %s", options->runs);
