@@ -8,12 +8,13 @@ usage: scripts/evidence.sh PART... [--out DIR] [--budget N] [--minutes M] [--dry
 Parts, or all:
   first      the first two rungs on the canonical problem: records, their ratio, wall time of a run, cold compile
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
-  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize)
+  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize), going on from <gpu>/sanitize.cases.jsonl
   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
              (at most --budget N candidates, default 150, and --minutes M, default 2, each; an interrupted sweep goes on)
   grid       every point of the WMMA tile grids passes or is infeasible (scripts/tile_grid.sh)
   ladder     every rung against the one below it, and the libraries, on three problems
+  versus     the default kernel and the last rung against the fused library in one process, for three dims, full and causal
   profile    Nsight Compute's gates of the sweeps' winners (scripts/ncu_profile.sh)
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
   robustness ways to fool the bench and faults, on the GPU (scripts/cheats.sh, scripts/faults.sh), into robustness/ beside <gpu>/
@@ -27,7 +28,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-all=(first gate sanitize parity sweep grid ladder profile peers robustness)
+all=(first gate sanitize parity sweep grid ladder versus profile peers robustness)
 parts=() out='' dry_run=0 budget=150 minutes=2
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -140,12 +141,16 @@ gate_run() { # NAME OPTIONS...
     "${command[@]}" || true # a failure stands in the summary
     cp "$out/$name.run/summary.json" "$out/$name.json"
     cp "$out/$name.run/junit.xml" "$out/$name.xml"
+    # What passed has said nothing worth keeping.
+    [[ $name != sanitize ]] || jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" >"$out/$name.cases.jsonl"
     [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
     rm -rf "$out/$name.run"
 }
 
 part_sanitize() {
-    gate_run sanitize --sanitize --jobs 4
+    local options=(--sanitize --jobs 10)
+    [[ ! -e $out/sanitize.cases.jsonl ]] || options+=(--resume "$out/sanitize.cases.jsonl")
+    gate_run sanitize "${options[@]}"
 }
 
 part_gate() {
@@ -180,6 +185,24 @@ part_profile() {
             rm -f "$out"/ncu/*.ncu-rep "$out"/ncu/*.csv
         done
     done < <(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null)
+}
+
+# --vs the fused library: one record a case, and what they come to.
+part_versus() {
+    local kernel other dim mask options
+    other=$("$bench" --list-kernels --json - | jq -r '[.[] | select(.kind == "library").name] | last')
+    for kernel in "$("$bench" --list-kernels --json - | jq -r '.[] | select(.default).name')" "${rungs[-1]}"; do
+        for dim in 64 128 256; do
+            for mask in full causal; do
+                options=(--kernel "$kernel" --vs "$other" --batch 4 --heads 16 --seq 1024 --dim "$dim" --seeds 1 --timing graph --warmup-ms 200 --max-time 0.3)
+                [[ $mask == full ]] || options+=(--causal)
+                run "versus/${kernel}_${dim}_$mask.json" "${options[@]}" || echo "evidence.sh: $kernel against $other, dim $dim $mask: exit $?"
+                [[ $dry_run -eq 1 ]] || find "$out/versus" -name '*.json' -print0 | sort -z | xargs -0 jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)"),
+                    kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95, git: .provenance.git,
+                    source_sha256: .provenance.source_sha256})' >"$out/versus.json"
+            done
+        done
+    done
 }
 
 part_robustness() {

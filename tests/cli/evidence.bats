@@ -28,6 +28,34 @@ evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
     grep -qx "peers --out $work/ev/peers.json" "$work/calls"
 }
 
+@test "the fused library against the default kernel and the last rung: a record each, also where one fails" {
+    make_tree
+    touch "$STUB/source.lib"
+    echo 'lib 16 4 90' >>"$STUB/times"
+    echo 'two 16 4' >"$STUB/wrong"
+    run evidence versus
+    [[ $output == *"two against lib, dim 64 full: exit 1"* ]]
+    jq -e 'length == 12 and (map(select(.kernel == "one" and .vs == "lib" and .ratio > 1 and .status == "pass")) | length) == 6 and (map(select(.kernel == "two" and .status == "wrong")) | length) == 6' \
+        "$work/ev/versus.json"
+}
+
+@test "the sanitizer's cases are kept, and gone on from" {
+    make_tree
+    cat >"$work/tree/scripts/ci_gate.sh" <<'END'
+#!/usr/bin/env bash
+echo "ci_gate $*" >>"${0%/*}/../../calls"
+while [[ $1 != --out ]]; do shift; done
+mkdir -p "$2"
+echo '{"verdict": "passed", "text": "x"}' >"$2/cases.jsonl"
+echo '{}' >"$2/summary.json"
+touch "$2/junit.xml"
+END
+    evidence sanitize
+    evidence sanitize
+    [ "$(cat "$work/ev/sanitize.cases.jsonl")" = '{"verdict":"passed"}' ]
+    [ "$(grep -c -- "--sanitize --jobs 10 --resume $work/ev/sanitize.cases.jsonl --out" "$work/calls")" -eq 1 ]
+}
+
 @test "a part that fails is said, and the others are made" {
     make_tree
     printf '#!/usr/bin/env bash\nexit 1\n' >"$work/tree/scripts/parity.sh"

@@ -54,7 +54,7 @@ if [[ $compile -eq 0 ]]; then
     if [[ -n ${BAD_ARGS:-} && $given == *"$BAD_ARGS"* ]]; then status=$BAD_STATUS us=null; fi
     if [[ $seed -ne 42 ]] && grep -qx "$kernel $m $warps" "$STUB/flaky"; then status=wrong us=null; fi
 fi
-if [[ -n $vs ]]; then
+if [[ -n $vs && $us != null ]]; then
     [[ $vs == *:* ]] || vs+=:m=16,warps=4
     other=$(time_of "${vs%%:*}" "$(sed 's/.*m=\([0-9]*\).*/\1/' <<<"$vs")" "$(sed 's/.*warps=\([0-9]*\).*/\1/' <<<"$vs")")
     vs_record=$(jq -nc --argjson a "$us" --argjson b "$other" --arg k "${vs%%:*}" '{kernel: $k, config: null, ratio: ($b / $a), ratio_ci95: [1, 1], accepted: ($b / $a > 1.03)}')
