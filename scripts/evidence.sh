@@ -12,15 +12,16 @@ Parts, or all:
   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
              (at most --budget N candidates, default 150, and --minutes M, default 2, each; an interrupted sweep goes on)
-  grid       every point of the WMMA tile grids passes or is infeasible (scripts/tile_grid.sh)
+  grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX on a newer GPU
+             (scripts/tile_grid.sh; goes on from the points in <gpu>/)
   ladder     every rung against the one below it, and the libraries, on three problems
   versus     the default kernel and the last rung against the fused library in one process, for three dims, full and causal
-  profile    Nsight Compute's gates of the sweeps' winners (scripts/ncu_profile.sh)
+  profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tile of their rules (scripts/ncu_profile.sh)
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
   robustness ways to fool the bench and faults, on the GPU (scripts/cheats.sh, scripts/faults.sh), into robustness/ beside <gpu>/
 Writes to evidence/<gpu>/ (default) or DIR, as it goes: what a part had finished when it was cut off is there.
 Needs a GPU: exit 4 without one; 1 when a part failed. FA_BENCH names the binary (default ./fa_bench); LADDER_OPTIONS and
-GRID_OPTIONS go to scripts/ladder.sh and scripts/tile_grid.sh.
+GRID_OPTIONS go to scripts/ladder.sh and scripts/tile_grid.sh, GATE_OPTIONS to scripts/ci_gate.sh.
 EOF
 }
 
@@ -135,7 +136,9 @@ gate_baseline() {
 gate_run() { # NAME OPTIONS...
     local name=$1 command
     shift
-    command=(scripts/ci_gate.sh "$@" --out "$out/$name.run")
+    local more=()
+    read -ra more <<<"${GATE_OPTIONS:-}"
+    command=(scripts/ci_gate.sh "$@" "${more[@]}" --out "$out/$name.run")
     echo "${command[*]}"
     [[ $dry_run -eq 1 ]] && return
     "${command[@]}" || true # a failure stands in the summary
@@ -172,9 +175,10 @@ part_sweep() {
     done
 }
 
-# The winner of each swept kernel, on the problem it won and on one that fills the device.
+# The winner of each swept kernel, and the rungs that no sweep has been over; on the canonical problem and on one that fills the device.
 part_profile() {
-    local kernel knobs tile problem options
+    local kernel knobs tile problem options board
+    board=$(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null || true)
     while IFS=$'\t' read -r kernel knobs; do
         tile=$(sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$knobs")
         for problem in "" "--batch 4 --heads 16 --seq 1024"; do
@@ -184,7 +188,12 @@ part_profile() {
             scripts/ncu_profile.sh --out "$out/ncu" "${options[@]}" || true # a gate that fails stands in the table
             rm -f "$out"/ncu/*.ncu-rep "$out"/ncu/*.csv
         done
-    done < <(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null)
+    done < <(
+        [[ -z $board ]] || echo "$board"
+        for kernel in "${rungs[@]}"; do
+            [[ $kernel == "$baseline" ]] || cut -f1 <<<"$board" | grep -qx "$kernel" || printf '%s\t\n' "$kernel"
+        done
+    )
 }
 
 # --vs the fused library: one record a case, and what they come to.
@@ -221,12 +230,16 @@ part_peers() {
 }
 
 part_grid() {
-    local options=()
-    read -ra options <<<"--out $out/tile_grid.json --jobs 32 ${GRID_OPTIONS:-}"
-    echo "tile_grid.sh ${options[*]}"
-    [[ $dry_run -eq 1 ]] && return
-    scripts/tile_grid.sh "${options[@]}" || true # a hole stands in the table
-    gzip -9f "$out/tile_grid.json.points.jsonl"
+    local arch file options
+    for arch in "" sm_89; do
+        file=$out/tile_grid${arch:+_$arch}.json
+        read -ra options <<<"--out $file --resume ${arch:+--arch $arch} ${GRID_OPTIONS:-}"
+        echo "tile_grid.sh ${options[*]}"
+        [[ $dry_run -eq 1 ]] && continue
+        [[ ! -e $file.points.jsonl.gz ]] || gunzip -f "$file.points.jsonl.gz"
+        scripts/tile_grid.sh "${options[@]}" || true # a hole stands in the table
+        gzip -9fn "$file.points.jsonl"
+    done
 }
 
 # Names of the hand kernels whose tensor-core class is one of the words.
