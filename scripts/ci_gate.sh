@@ -258,7 +258,7 @@ judge() { # NUMBER CODE TEXT
     jq -c --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" --argjson code "$code" --arg gpu "$device_name" \
         --arg key "${key[$1]:-}" --arg text "$(tail -c 1500 "$text")" '
         {kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: (.provenance.stage_s // {} | add),
-         text: (if $tool == "" and .status then "\(.status): \(.reason // "")" else $text end)} +
+         text: (if .status and ($tool == "" or (.status != "pass" and $code != 9)) then "\(.status): \(.reason // "")" else $text end)} +
         if $tool == "" then {} else {gpu: $gpu, code_sha256: (if $key | test("[.]") then $key else .provenance.code_sha256 end),
             source_sha256: .provenance.source_sha256, git: .provenance.git} end' "$record"
 }
@@ -279,7 +279,7 @@ summarise() { # NOTE
             {git: (map(.git // empty) | unique), source_sha256: (map(.source_sha256 // empty) | unique)} end))} +
         if $sanitize == 0 then {} else {what: "sanitize", gpu: $gpu, problems: (map(.args) | unique | length),
             tools: (group_by(.tool) | map({tool: .[0].tool} + counts)),
-            not_passed: map(select(.verdict == "failed" or .verdict == "skipped") | {kernel, tool, args, verdict, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
+            not_passed: map(select(.verdict == "failed" or .verdict == "skipped") | {kernel, tool, args, verdict, code, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
         "$cases" >"$out/summary.json"
 }
 

@@ -105,7 +105,7 @@ END
     export BAD_ARGS='--dim 128' BAD_STATUS=infeasible
     run gate --sanitize --kernel one
     [ "$status" -eq 0 ]
-    jq -es 'map(select(.args | test("--dim 128"))) | length > 4 and all(.[]; .verdict == "skipped" and .code == 3)' "$work/gate/cases.jsonl"
+    jq -es 'map(select(.args | test("--dim 128"))) | length > 4 and all(.[]; .verdict == "skipped" and .code == 3 and .text == "infeasible: made up")' "$work/gate/cases.jsonl"
     jq -es 'map(select(.args | test("--dim 128") | not)) | length > 4 and all(.[]; .verdict == "passed")' "$work/gate/cases.jsonl"
     [ "$(wc -l <"$STUB/sanitized")" -eq 8 ] # two processes for each tool
 }
