@@ -79,8 +79,8 @@ declare -A kind # of each kernel: asked for often
 while read -r name what; do kind[$name]=$what; done < <(jq -r '.[] | "\(.name) \(.kind)"' <<<"$registry")
 
 # Problems every kernel serves: one line each, "m" is the kernel's own row tile.
-problems() { # M
-    local m=$1 causal seq dim dist
+problems() { # KERNEL M
+    local m=$2 causal seq dim dist
     if [[ $gpu -eq 0 ]]; then
         for causal in "" --causal; do
             for seq in 1 $((m - 1)) $((m + 1)) 113; do
@@ -100,6 +100,8 @@ problems() { # M
         echo "--batch 2 --heads 3 --seq 1024 --dim 128 $causal"
         echo "--batch 1 --heads 3 --seq 1023 --dim 256 $causal"
     done
+    # Longer than the scores that a library keeps at once: in pieces, of several heads and of a part of one.
+    [[ ${kind[$1]} != library ]] || printf '%s\n' "--batch 1 --heads 3 --seq 16384 --seeds 1" "--batch 1 --heads 8 --kv-heads 1 --seq 16384 --causal --seeds 1"
     for dim in 16 24 40 72 80 96 120 128 160 192 248 256; do
         echo "--batch 1 --heads 2 --seq 129 --dim $dim --causal"
     done
@@ -156,7 +158,7 @@ for kernel in "${kernels[@]}"; do
         continue
     fi
     extra=$([[ $race -eq 0 ]] || echo "--race --schedule random --seeds 1 ")
-    problems "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
+    problems "$kernel" "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
 done
 if [[ $sanitize -eq 1 ]]; then # problem by problem, so that one that is cut off has tried every kernel
     sort -n -t'|' -s -k1,1 "$list" | cut -d'|' -f2- >"$list.sorted"

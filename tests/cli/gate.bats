@@ -173,6 +173,13 @@ END
     done
     [[ $output == *--causal* && $output == *"--seq-kv 71"* ]]
     [ ! -e "$work/gate" ]
+    # On a GPU: every sequence length of MEASURE.md, and of a library what it does in pieces.
+    make_stub
+    touch "$STUB/source.lib"
+    run gate --dry-run
+    for seq in 1 15 16 17 113 129 799 1023 1024; do grep -q "^one|.*--seq $seq --causal" <<<"$output"; done
+    grep -q '^lib|.*--seq 16384 --causal' <<<"$output"
+    [ -z "$(grep '^one|.*--seq 16384' <<<"$output")" ]
 }
 
 @test "a gate that is cut off leaves the cases that were done, and says it is unfinished" {
