@@ -189,7 +189,8 @@ unit() { # NUMBERS
     local first=$1 number kernel tool args code=0 found
     out_of_time && return
     IFS='|' read -r kernel tool args <<<"${lines[first - 1]}"
-    local text=$out/records/$first.txt command=("$bench" --kernel "$kernel" --device "$device" --timing none --quiet)
+    # Each check gets its share of the cores: threads of many checks that spin for one another only take turns.
+    local text=$out/records/$first.txt command=(env OMP_NUM_THREADS="$threads" OMP_WAIT_POLICY=passive "$bench" --kernel "$kernel" --device "$device" --timing none --quiet)
     if [[ -n $tool ]]; then
         # One thread for the reference: the cores are full of other cases.
         command=(env OMP_NUM_THREADS=1 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 --show-backtrace device)
@@ -348,6 +349,8 @@ if [[ -n $resume ]]; then
     rm -f "$earlier"
 fi
 
+cores=$(nproc)
+threads=$(((cores + jobs - 1) / jobs))
 # Units in the order of the list: what is cut off has tried every kernel. The emulator has nothing to share.
 per_unit=1
 [[ $device != cuda ]] || per_unit=8
