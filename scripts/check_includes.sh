@@ -10,10 +10,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Rank of a file: the stage it belongs to. A new file of a stage starts with the stage's name or is listed beside it.
 stages=(
-    "base" "options" "problem" "tensors npy" "registry" "spec"
+    "base" "options" "runs" "problem" "tensors npy" "registry" "spec"
     "cache compile_log cubin nvrtc compile"
     "cuda_api lib_open cublas_api cudnn_api lib_ device_cuda device_emu emu device"
-    "buffers" "reference" "localise rules" "check" "stats" "throughput timing compare" "result" "candidate" "report" "child" "series" "main"
+    "buffers" "reference" "localise rules" "check" "stats" "throughput timing compare" "result" "candidate" "report" "child" "main"
 )
 rank_of() {
     local name=$1 i prefix best=-1 length=0
@@ -45,7 +45,7 @@ done < <(grep -HoE '^#include "[^"]+"' src/*.[ch] src/emu/*.[ch] 2>/dev/null |
     sed -E 's/#include "([^"]+)"/\1/' | grep -vE ':(\.\./include/fa_params\.h|\.\./kernels/kernels\.def|git_version\.h|.*\.def|(\.\./)*kernels/layout\.cuh)$')
 
 # Pure stages know nothing of CUDA.
-for file in src/{options,problem,registry,spec,stats,rules,localise,reference,tensors,report,report_json}.[ch]; do
+for file in src/{options,runs,problem,registry,spec,stats,rules,localise,reference,tensors,report,report_json}.[ch]; do
     if [[ -e $file ]] && grep -nE '#include [<"](cuda|cuda_api|nvrtc_api|device_cuda)\.h' "$file"; then
         echo "$file is pure and includes a CUDA header"; bad=1
     fi

@@ -202,13 +202,14 @@ unit() { # NUMBERS
         # shellcheck disable=SC2206
         command+=(--json "$out/records/$first.json" $args)
     else
-        for number in "$@"; do echo "${lines[number - 1]##*|} --json $out/records/$number.json"; done >"$out/records/$first.runs"
-        command+=(--runs "$out/records/$first.runs")
+        for number in "$@"; do echo "${lines[number - 1]##*|}"; done >"$out/records/$first.runs"
+        command+=(--runs "$out/records/$first.runs" --json "$out/records/$first.jsonl")
     fi
     if [[ $limit -gt 0 ]]; then
         command=(timeout --kill-after=2 $((limit + 10 - SECONDS > 1 ? limit + 10 - SECONDS : 1)) "${command[@]}")
     fi
     "${command[@]}" >"$text" 2>&1 || code=$?
+    [[ $# -eq 1 ]] || part_records "$out/records/$first.jsonl" "$@"
     local cut=0
     [[ $limit -eq 0 || ($code -ne 124 && $code -ne 137) ]] || cut=1
     if [[ -n $tool ]]; then
@@ -229,6 +230,16 @@ unit() { # NUMBERS
             unit "$number"
         fi
     done
+}
+
+# The record of each line that has one, as if it had been alone.
+part_records() { # FILE NUMBERS
+    local file=$1 line record
+    shift
+    [[ -e $file ]] || return 0
+    while IFS=$'\t' read -r line record; do
+        echo "$record" >"$out/records/${!line}.json"
+    done < <(jq -r '"\(.provenance.line)\t\(tojson)"' "$file" 2>/dev/null || true) # the last one may be cut off
 }
 
 # 1 when each case has a record that passed, or says why it could not run: none of an error.
@@ -325,12 +336,11 @@ library_key() { # KERNEL SHA
     of_kernel "$1" | while IFS='|' read -r number _; do echo "$number ${version// /_}.$2"; done >"$out/keys/$1.keys"
 }
 kernel_keys() { # KERNEL ARCH
-    local number tool args
-    of_kernel "$1" | awk -F'|' -v out="$out/keys/$1" '!($4 in seen) {seen[$4] = 1; print $4 " --json " out "." ++n ".json"}' >"$out/keys/$1.runs"
-    "$bench" --kernel "$1" --compile-only ${2:+--arch "$2"} --quiet --runs "$out/keys/$1.runs" >/dev/null 2>&1 || true
-    of_kernel "$1" | while IFS='|' read -r number _ tool args; do
-        echo "$number $(jq -r '.provenance.code_sha256 // "none"' "$(grep -F -- "$args --json $out" "$out/keys/$1.runs" | sed 's/.*--json //' | head -n 1)" 2>/dev/null || echo none)"
-    done >"$out/keys/$1.keys"
+    of_kernel "$1" | awk -F'|' '!($4 in seen) {seen[$4] = 1; print $4}' >"$out/keys/$1.runs"
+    "$bench" --kernel "$1" --compile-only ${2:+--arch "$2"} --quiet --runs "$out/keys/$1.runs" --json "$out/keys/$1.jsonl" >/dev/null 2>&1 || true
+    jq -r '[.provenance.line, .provenance.code_sha256 // "none"] | @tsv' "$out/keys/$1.jsonl" 2>/dev/null |
+        awk -F'\t' 'NR == FNR {args[NR] = $0; next} {print args[$1] "|" $2}' "$out/keys/$1.runs" - >"$out/keys/$1.codes"
+    of_kernel "$1" | awk -F'|' 'NR == FNR {code[$1] = $2; next} {print $1, ($4 in code ? code[$4] : "none")}' "$out/keys/$1.codes" - >"$out/keys/$1.keys"
 }
 take_over() { # what an earlier run has settled
     local number

@@ -37,18 +37,12 @@ defaults=${flag[defaults]} out=${opt[out]}
     else [.values | to_entries[] | .key as $n | [.value[] | " --\($n) \(.)"]] | [combinations] | .[] | $base + add end' >"$work/all"
 choose_points
 
-point() {
-    local record=$work/$BASHPID.json
-    # shellcheck disable=SC2086
-    "$bench" $1 --compile-only --quiet --json "$record" 2>/dev/null || true
-    or_failed "$record"
-    jq -c --arg point "$1" '($point | capture("--kernel (?<kernel>[^ ]+) --arch (?<arch>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
-        {point: $point, kernel: $at.kernel, arch: (.ptxas.arch // $at.arch), status, reason, config, dim: ($at.dim | tonumber),
-        registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: ((.ptxas.spill_store_bytes // 0) + (.ptxas.spill_load_bytes // 0)),
-        warnings: (.ptxas.warnings // []), blocks_per_sm: .occupancy.blocks_per_sm, code_sha256: .provenance.code_sha256}' "$record"
-    rm -f "$record"
-}
-export -f point
+export run_options='--compile-only'
+# shellcheck disable=SC2016 # jq's
+export line='($point | capture("--kernel (?<kernel>[^ ]+) --arch (?<arch>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+    {point: $point, kernel: $at.kernel, arch: (.ptxas.arch // $at.arch), status, reason, config, dim: ($at.dim | tonumber),
+    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: ((.ptxas.spill_store_bytes // 0) + (.ptxas.spill_load_bytes // 0)),
+    warnings: (.ptxas.warnings // []), blocks_per_sm: .occupancy.blocks_per_sm, code_sha256: .provenance.code_sha256}'
 run_points "$out"
 
 jq -rs 'group_by([.kernel, .arch])[] | "\(.[0].kernel) \(.[0].arch): \(map(select(.status == "pass")) | length) compile, \(

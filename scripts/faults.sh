@@ -6,9 +6,9 @@ usage() {
     cat <<'EOT'
 usage: scripts/faults.sh [--kills N] [--only NAME] [--json FILE] [--help]
   --kills N    kill -9 at random moments of compile, record and sweep, N in all (default 15; the full proof: 200)
-  --only       one group (repeatable): kill_compile kill_record kill_sweep cache_readonly cache_full cache_flips eight_processes
+  --only       one group (repeatable): kill_compile kill_record kill_runs kill_sweep cache_readonly cache_full cache_flips eight_processes
                json_full_disk; on a GPU (all of these: gpu) illegal_address misaligned trap no_memory hang lost_signal kill_gpu
-               memory_taken busy_gpu
+               memory_taken busy_gpu runs_gpu
   --json       summary (default build/faults.json)
 One line per fault: SURVIVED, FAILED or NOT-RUN. FA_BENCH names the binary (default ./fa_bench), FA_HOG a built tests/faults/hog.cu.
 Exit: 0 none failed, 1 one failed, 2 usage, 4 no fa_bench.
@@ -120,6 +120,16 @@ kill_record() {
     done
     rm -f "$work"/record.json*
     verdict kill_record "$1" "the old record or the new one, never a part"
+}
+kill_runs() { # a list of runs in one process
+    local i
+    printf -- '--seed %d\n' {1..30} >"$work/list"
+    for ((i = 0; i < $1; i++)); do
+        rm -f "$work/runs.jsonl"
+        killed_within 1000 "${run[@]}" --runs "$work/list" --json "$work/runs.jsonl"
+        [[ ! -e $work/runs.jsonl ]] || hold "records after kill $i" jq -es 'map(.provenance.line) == [range(1; length + 1)] and all(.[]; .status == "pass")' "$work/runs.jsonl"
+    done
+    verdict kill_runs "$1" "the records of the runs that had ended, whole and in order"
 }
 board_whole() {
     local file
@@ -291,6 +301,20 @@ kill_gpu() { # COUNT: while it checks or times on the GPU
     done
     verdict kill_gpu "$1" "no record or a whole one, the next run on the GPU passes"
 }
+runs_gpu() { # a fault takes the context: the runs behind it go on in a new one
+    local code=0 fine="--kernel $tiled --heads 2 --seq 64"
+    if [[ $gpu -eq 0 ]]; then
+        tally NOT-RUN runs_gpu 0 "needs a GPU"
+        return
+    fi
+    printf '%s\n' "$fine" "--source tests/faults/illegal_address.cu" "$fine --seed 1" "--source tests/faults/hang.cu --timeout 4" "$fine --seed 2" \
+        "--source tests/faults/misaligned.cu" "$fine --stages 7" "--source tests/faults/trap.cu" "$fine --seed 3" >"$work/list"
+    "$bench" --device cuda --check cpu --seeds 1 --timing none --quiet "${tiny[@]}" --dim 64 --runs "$work/list" --json "$work/runs.jsonl" >"$work/said" 2>&1 || code=$?
+    hold "exit $code, not 6" test "$code" -eq 6
+    hold "the records" jq -es 'map(.status) == ["pass", "error", "pass", "timeout", "pass", "error", "infeasible", "error", "pass"] and map(.provenance.line) == [range(1; 10)]' "$work/runs.jsonl"
+    hold "the next run" next_passes
+    verdict runs_gpu 1 "$(jq -rs 'map(.status) | join(" ")' "$work/runs.jsonl" 2>/dev/null)"
+}
 hog=${FA_HOG:-$work/hog}
 has_hog() { # NAME: another process that keeps the GPU or its memory
     if [[ $gpu -eq 0 ]]; then
@@ -338,8 +362,8 @@ busy_gpu() {
     verdict busy_gpu 1 "alone $alone, busy $(jq -c '.timing | [.p50_us, .mean_us, .noisy, .other_processes]' "$work/p.json" 2>/dev/null)"
 }
 
-gpu_groups=(illegal_address misaligned trap no_memory hang lost_signal kill_gpu memory_taken busy_gpu)
-[[ ${#only[@]} -gt 0 ]] || only=(kill_compile kill_record kill_sweep cache_readonly cache_full cache_flips eight_processes json_full_disk gpu)
+gpu_groups=(illegal_address misaligned trap no_memory hang lost_signal kill_gpu memory_taken busy_gpu runs_gpu)
+[[ ${#only[@]} -gt 0 ]] || only=(kill_compile kill_record kill_runs kill_sweep cache_readonly cache_full cache_flips eight_processes json_full_disk gpu)
 if [[ " ${only[*]} " == *" gpu "* ]]; then
     mapfile -t only < <(printf '%s\n' "${only[@]}" | sed '/^gpu$/d')
     only+=("${gpu_groups[@]}")
@@ -348,8 +372,9 @@ for name in "${only[@]}"; do
     case $name in
         kill_compile) kill_compile $((kills * 2 / 5)) ;;
         kill_record) kill_record $((kills * 2 / 5)) ;;
+        kill_runs) kill_runs $(((kills + 4) / 5)) ;;
         kill_sweep) kill_sweep $((kills - 2 * (kills * 2 / 5))) ;;
-        cache_readonly | cache_full | cache_flips | eight_processes | json_full_disk | lost_signal | memory_taken | busy_gpu) "$name" ;;
+        cache_readonly | cache_full | cache_flips | eight_processes | json_full_disk | lost_signal | memory_taken | busy_gpu | runs_gpu) "$name" ;;
         kill_gpu) kill_gpu $(((kills + 4) / 5)) ;;
         hang) gpu_fault hang 5 timeout "killed after" --source tests/faults/hang.cu "${tiny[@]}" --timeout 4 ;;
         illegal_address) gpu_fault "$name" 6 error ILLEGAL_ADDRESS --source "tests/faults/$name.cu" "${tiny[@]}" ;;

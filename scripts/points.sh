@@ -48,24 +48,47 @@ choose_points() {
     [[ ${flag[dry-run]} -eq 0 ]] || exit 0
 }
 
-# Calls the exported function point with points, as many as $at_once of them in a call, --jobs calls side by side; the JSON lines
-# they print become FILE, which grows as they end. With --resume those that FILE has already are not run again; with --seconds
-# those left by then are not run: $deadline is when (0: never), and point has to heed it within a call.
+# Runs every point with $run_options, --jobs processes at once, each with a share of them by fa_bench --runs; what jq's $line makes
+# of a record, with $point, goes to FILE as the run ends. Both are exported by the caller. With --resume those that FILE has
+# already are not run again; with --seconds those left by then are not run.
 run_points() { # FILE
-    deadline=$((${opt[seconds]:-0} > 0 ? EPOCHSECONDS + ${opt[seconds]:-0} : 0))
-    export deadline
+    local command=() share
+    [[ ${opt[seconds]:-0} -eq 0 ]] || command=(timeout "${opt[seconds]}")
     mkdir -p "$(dirname "$1")"
     [[ ${flag[resume]:-0} -eq 1 && -e $1 ]] || : >"$1"
     grep -vxFf <(jq -r .point "$1") "$work/points" >"$work/left" || true
+    # Small shares: a process that ends early takes another one.
+    share=$(($(wc -l <"$work/left") / (4 * opt[jobs]) + 1))
+    split -a 6 -d -l $((share < 40 ? share : 40)) "$work/left" "$work/share."
     # shellcheck disable=SC2016 # expanded by the inner shell
-    xargs -r -d '\n' -P "${opt[jobs]}" -n "${at_once:-1}" bash -c '[[ $deadline -ne 0 && $EPOCHSECONDS -ge $deadline ]] || point "$@"' _ <"$work/left" >>"$1" || true # counted below
+    find "$work" -name 'share.*' | sort | "${command[@]}" xargs -r -d '\n' -P "${opt[jobs]}" -I{} bash -c 'exec 3>&1; run_share "$1"' _ {} >>"$1" || true # counted below
     sed -i '/}$/!d' "$1" # a line that was cut off
-    [[ $deadline -ne 0 || $(grep -cxFf <(jq -r .point "$1") "$work/points") -eq $(wc -l <"$work/points") ]] ||
+    [[ ${#command[@]} -gt 0 || $(grep -cxFf <(jq -r .point "$1") "$work/points") -eq $(wc -l <"$work/points") ]] ||
         { echo "$script: a point has left no line" >&2; exit 1; }
 }
 
-# A run that left no record has failed: one that says so.
-or_failed() { # RECORD
-    [[ -s $1 ]] || echo '{"status": "error", "reason": "no record"}' >"$1"
+# The points of a file, in one process; on to the next one with those that a process left when it ended early.
+run_share() { # FILE
+    local ended
+    while [[ -s $1 ]]; do
+        ended=$(run_listed "$1")
+        if [[ $ended -eq 0 ]]; then # on its own: does this one leave no record, or another one of the file?
+            head -n 1 "$1" >"$1.first"
+            ended=$(run_listed "$1.first")
+            [[ $ended -gt 0 ]] || say_points "$1.first" <<<'{"status": "error", "reason": "no record", "provenance": {"line": 1}}'
+            ended=1
+        fi
+        sed -i "1,${ended}d" "$1"
+    done
 }
-export -f or_failed
+# Prints how many records there were; their lines go where the caller's output goes.
+run_listed() { # FILE
+    # shellcheck disable=SC2086,SC2154 # words, of the caller
+    "$bench" $run_options --runs "$1" --quiet --json - 2>/dev/null | tee "$1.records" | say_points "$1" >&3 || true
+    wc -l <"$1.records"
+}
+say_points() { # FILE: records from standard input
+    # shellcheck disable=SC2154 # of the caller
+    jq -c --unbuffered --rawfile points "$1" "(\$points | split(\"\\n\"))[.provenance.line - 1] as \$point | $line"
+}
+export -f run_share run_listed say_points

@@ -42,40 +42,22 @@ if [[ -z $arch ]]; then
 fi
 
 # What each kernel's file and its includes come to: the points of an edited kernel are run again.
-while read -r kernel; do
+sources=$(while read -r kernel; do
     "$bench" --kernel "$kernel" --arch "$arch" --compile-only --quiet --json - | jq -c --arg kernel "$kernel" '{($kernel): .provenance.source_sha256}'
-done < <(awk '{print $2}' "$work/points" | sort -u) | jq -cs add >"$work/sources"
+done < <(awk '{print $2}' "$work/points" | sort -u) | jq -cs add)
 if [[ ${flag[resume]} -eq 1 && -e $out.points.jsonl ]]; then
-    jq -c --slurpfile now "$work/sources" --arg arch "$arch" 'select(.arch == $arch and .source_sha256 == $now[0][.kernel])' "$out.points.jsonl" >"$work/kept"
+    jq -c --argjson now "$sources" --arg arch "$arch" 'select(.arch == $arch and .source_sha256 == $now[.kernel])' "$out.points.jsonl" >"$work/kept"
     cp "$work/kept" "$out.points.jsonl"
 fi
 
 export OMP_NUM_THREADS=1 # many runs at once
-export arch device=${opt[device]} limit=${opt[timeout]} at_once=16
-# The points of a call go through one process. One that leaves no record may have taken the others with it, so each of those has
-# a process of its own before it counts as a hole.
-point() {
-    local folder=$work/$BASHPID at=0 one command
-    mkdir "$folder"
-    for one in "$@"; do echo "$one --json $folder/$((at += 1)).json"; done >"$folder/runs"
-    # 129 rows and 150 keys: a tail in both, more than one tile for every M and N of the grid.
-    command=("$bench" --arch "$arch" --device "$device" --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --seeds 1 --check cpu --timing none --timeout "$limit" --quiet)
-    within() { if [[ $deadline -eq 0 ]]; then "$@"; else timeout $((deadline > EPOCHSECONDS ? deadline - EPOCHSECONDS : 1)) "$@"; fi; }
-    within "${command[@]}" --runs "$folder/runs" 2>/dev/null || true
-    at=0
-    for one in "$@"; do
-        local record=$folder/$((at += 1)).json
-        # shellcheck disable=SC2086
-        [[ -s $record ]] || within "${command[@]}" $one --json "$record" 2>/dev/null || true
-        [[ -s $record || $deadline -eq 0 || $EPOCHSECONDS -lt $deadline ]] || continue # out of time: left
-        or_failed "$record"
-        jq -c --arg point "$one" --arg arch "$arch" --slurpfile sources "$work/sources" '($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
-            {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $arch, ran: (if .device then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
-            registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, source_sha256: $sources[0][$at.kernel], git: .provenance.git}' "$record"
-    done
-    rm -rf "$folder"
-}
-export -f point
+export arch sources
+# 129 rows and 150 keys: a tail in both, more than one tile for every M and N of the grid.
+export run_options="--arch $arch --device ${opt[device]} --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --seeds 1 --check cpu --timing none --timeout ${opt[timeout]}"
+# shellcheck disable=SC2016 # jq's
+export line='($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+    {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $ENV.arch, ran: (if .device and .status != "infeasible" then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
+    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, source_sha256: ($ENV.sources | fromjson)[$at.kernel], git: .provenance.git}'
 run_points "$out.points.jsonl"
 
 awk '{count[$2 " " $4]++} END {printf "{"; for (k in count) printf "%s\"%s\": %d", (n++ ? ", " : ""), k, count[k]; print "}"}' "$work/points" >"$work/counts"

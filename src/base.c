@@ -155,6 +155,18 @@ fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reas
     return FA_PASS;
 }
 
+fa_status fa_append(int file, const void *data, size_t size, fa_reason *why)
+{
+    struct stat before;
+    const bool regular = fstat(file, &before) == 0 && S_ISREG(before.st_mode);
+    if (write_all(file, data, size))
+        return FA_PASS;
+    const int error = errno;
+    if (regular && ftruncate(file, before.st_size) != 0)
+        return fa_refuse(why, FA_ERROR, "cannot write the record: %s; a part of it is in the file", strerror(error));
+    return fa_refuse(why, FA_ERROR, "cannot write the record: %s", strerror(error));
+}
+
 fa_status fa_make_dirs(const char *path, fa_reason *why)
 {
     char partial[PATH_MAX];

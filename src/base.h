@@ -54,6 +54,8 @@ char *fa_format(const char *format, ...) __attribute__((format(printf, 1, 2))); 
 fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *why);
 /* Written to a temporary beside `path`, flushed, renamed: readers see the old file or the new one. */
 fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reason *why);
+/* At the end of an open file, in one piece; what was written before a failure is taken off again where that can be done. */
+fa_status fa_append(int file, const void *data, size_t size, fa_reason *why);
 fa_status fa_make_dirs(const char *path, fa_reason *why); /* mkdir -p */
 
 /* Lower-case hex SHA-256 of a buffer. */

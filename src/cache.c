@@ -91,11 +91,31 @@ static bool entry_verifies(const char *folder)
     return good;
 }
 
-static char temporary_folder[900];
+/* Where a run without a cache has built its modules. */
+static struct {
+    char **folders;
+    size_t count;
+    bool registered;
+} temporary;
 
-static void remove_temporary_folder(void)
+void fa_cache_tidy(void)
 {
-    remove_folder(temporary_folder);
+    for (size_t i = 0; i < temporary.count; i++) {
+        remove_folder(temporary.folders[i]);
+        free(temporary.folders[i]);
+    }
+    free(temporary.folders);
+    temporary.folders = NULL;
+    temporary.count = 0;
+}
+
+static void keep_until_tidied(const char *folder)
+{
+    temporary.folders = realloc(temporary.folders, (temporary.count + 1) * sizeof *temporary.folders);
+    FA_ASSERT(temporary.folders != NULL);
+    temporary.folders[temporary.count++] = fa_format("%s", folder);
+    if (!temporary.registered)
+        temporary.registered = atexit(fa_cache_tidy) == 0;
 }
 
 static fa_status open_temporary(fa_cache_entry *entry, fa_reason *why)
@@ -127,9 +147,7 @@ fa_status fa_cache_open(const fa_digest *key, fa_cache_entry *entry, fa_reason *
 fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reason *why)
 {
     if (entry->temporary) {
-        /* Modules are read once, right after this; the last folder goes when the process ends. */
-        memcpy(temporary_folder, entry->folder, sizeof temporary_folder);
-        atexit(remove_temporary_folder);
+        keep_until_tidied(entry->folder);
         return FA_PASS;
     }
     char *sums = sums_of(entry->folder);

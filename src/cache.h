@@ -8,13 +8,16 @@
 typedef struct fa_cache_entry {
     char folder[900];
     bool hit;
-    bool temporary; /* the cache is not writable: the folder lives under TMPDIR and goes with the process */
+    bool temporary; /* the cache is not writable: the folder lives under TMPDIR and goes with fa_cache_tidy */
 } fa_cache_entry;
 
 fa_status fa_cache_open(const fa_digest *key, fa_cache_entry *entry, fa_reason *why);
 /* Makes the private folder the entry; `folder` then names its final place. Losing a race to another process is fine. */
 fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reason *why);
 void fa_cache_discard(fa_cache_entry *entry); /* removes the private folder after a failed build */
+
+/* Removes what was built where no cache is writable: after a run, when its modules are unloaded, and when the process ends. */
+void fa_cache_tidy(void);
 
 /* SHA-256 over a source file and, recursively, every file it includes with quotes (searched beside the includer, then in
  * include/ and kernels/ of the home folder). */

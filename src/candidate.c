@@ -3,6 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
+fa_status fa_candidate_validate(const fa_options *options, fa_reason *why)
+{
+    fa_problem problem;
+    fa_spec spec, other;
+    FA_TRY(fa_problem_make(options, &problem, why));
+    FA_TRY(fa_spec_make(options, &problem, NULL, 0, &spec, why));
+    FA_TRY(fa_check_references_parse(options->check, why));
+    return options->vs == NULL ? FA_PASS : fa_spec_make_vs(options, &problem, &spec, 0, &other, why);
+}
+
 static fa_status compile_for_emu(const fa_options *options, fa_side *side, fa_reason *why)
 {
     fa_module figures = side->module;
@@ -44,8 +54,9 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_device *devic
 }
 
 fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem, fa_device *device, fa_side *side,
-                            fa_candidate *candidate, fa_buffers *buffers, fa_reason *why)
+                            fa_loaded *on, fa_reason *why)
 {
+    fa_candidate *candidate = &on->candidate;
     *candidate = (fa_candidate){.device = device, .spec = &side->spec};
     if (side->spec.kind == FA_KIND_HAND) {
         side->launch = fa_launch_of(&side->module.info, problem, device->info.sm_count);
@@ -56,17 +67,20 @@ fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem
     if (side->spec.row != NULL && side->spec.row->traits.nondeterministic)
         candidate->nondeterministic = true;
     candidate->launch = side->launch;
-    FA_TRY(fa_buffers_make(device, problem, side->launch.workspace_bytes, options->misalign, buffers, why));
+    FA_TRY(fa_buffers_make(device, problem, side->launch.workspace_bytes, options->misalign, &on->buffers, why));
     FA_TRY(device->load(device, &side->spec, &side->module, problem, &candidate->kernel, why));
     if (side->spec.kind == FA_KIND_HAND)
         return FA_PASS;
     return fa_library_version(side->spec.kind, side->module.compiler, why);
 }
 
-void fa_candidate_unload(fa_candidate *candidate, fa_buffers *buffers)
+void fa_candidate_unload(fa_loaded *on)
 {
-    if (candidate->kernel != NULL)
-        candidate->device->unload(candidate->device, candidate->kernel);
-    fa_buffers_free(candidate->device, buffers);
-    candidate->kernel = NULL;
+    fa_device *device = on->candidate.device;
+    if (device == NULL)
+        return;
+    if (on->candidate.kernel != NULL)
+        device->unload(device, on->candidate.kernel);
+    fa_buffers_free(device, &on->buffers);
+    *on = (fa_loaded){.candidate.device = NULL};
 }

@@ -1,17 +1,20 @@
 #include "child.h"
 
 #include <errno.h>
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cache.h"
 #include "emu/emu_preload.h"
 
 static volatile sig_atomic_t child_group;
@@ -24,49 +27,63 @@ static void forward_and_die(int signal_number)
     raise(signal_number);
 }
 
-/* What parent and child share. */
-typedef struct shared_runs {
-    _Atomic int32_t finished; /* runs that the child has left behind for a next one */
-    fa_result results[];
-} shared_runs;
-
-_Noreturn static void run_child(fa_work *work, const fa_options options[], int32_t from, int32_t count, shared_runs *shared)
+/* True when the parent wants another run. */
+static bool hand_over(int line)
 {
+    char byte = 'd';
+    return send(line, &byte, 1, MSG_NOSIGNAL) == 1 && recv(line, &byte, 1, 0) == 1;
+}
+
+_Noreturn static void run_child(int line, fa_work *work, const fa_runs *runs, size_t first, fa_result *result)
+{
+    fa_device device = {.self = NULL};
     setpgid(0, 0); /* so that a kill reaches the compilers it starts, too */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is the report's alone */
-    for (int32_t i = from; i < count; i++) {
-        work(&options[i], &shared->results[i]);
-        fa_stage_enter(&shared->results[i], FA_AT_END);
-        if (i + 1 == count || shared->results[i].status == FA_ERROR)
-            break; /* after an error the context may be lost: the next run gets a process of its own */
-        shared->finished = i + 1;
-        kill(getppid(), SIGCHLD); /* wakes wait_for */
+    for (size_t i = first;; i++) {
+        work(&runs->at[i].options, result, &device);
+        if (result->status == FA_ERROR || i + 1 == runs->count)
+            break;
+        fa_cache_tidy();
+        fa_stage_enter(result, FA_AT_END);
+        fflush(NULL);
+        if (!hand_over(line))
+            exit(0);
     }
+    if (device.close != NULL)
+        device.close(&device);
+    fa_stage_enter(result, FA_AT_END);
     fflush(NULL);
     exit(0);
 }
 
-typedef enum { CHILD_ENDED, CHILD_GOES_ON, CHILD_LATE } child_state;
+typedef enum { RUN_DONE, CHILD_ENDED, TIME_OVER } outcome;
 
-/* Until the child ends, goes on to another run than `run`, or its time is over. */
-static child_state wait_for(pid_t child, const shared_runs *shared, int32_t run, double seconds, int *how)
+static struct timespec span(double seconds)
+{
+    const double whole = seconds > 0 ? floor(seconds) : 0;
+    return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = seconds > 0 ? (long)((seconds - whole) * 1e9) : 0};
+}
+
+/* The other end of the line closes with the process; a byte before that says that the run is done. */
+static outcome wait_for(const fa_child *child, double seconds, int *how)
 {
     const double end = fa_now_s() + seconds;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
     for (;;) {
-        const pid_t got = waitpid(child, how, WNOHANG);
-        const double left = end - fa_now_s();
-        if (got == child)
+        struct pollfd at = {.fd = child->line, .events = POLLIN};
+        const struct timespec left = span(end - fa_now_s()), nap = span(0.001);
+        char byte;
+        const int ready = ppoll(&at, 1, &left, NULL);
+        if (ready > 0 && recv(child->line, &byte, 1, MSG_DONTWAIT) == 1)
+            return RUN_DONE;
+        if (waitpid(child->pid, how, WNOHANG) == child->pid)
             return CHILD_ENDED;
-        if (shared->finished > run)
-            return CHILD_GOES_ON;
-        if (left <= 0)
-            return CHILD_LATE;
-        const struct timespec pause = {.tv_sec = (time_t)left, .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
-        sigtimedwait(&set, NULL, &pause);
+        if (fa_now_s() >= end)
+            return TIME_OVER;
+        if (ready > 0)
+            nanosleep(&nap, NULL); /* closed, not yet ended */
     }
 }
 
@@ -94,51 +111,61 @@ static void explain_end(bool ended, int how, pid_t child, const fa_options *opti
         result->status = fa_refuse(&result->reason, FA_ERROR, "ended early while %s", stage);
 }
 
-/* One child, from run `at` on, until it ends or is ended; returns the run after the last that it tried. */
-static int32_t one_child(fa_work *work, const fa_options options[], int32_t at, int32_t count, shared_runs *shared,
-                         fa_run_done *done, void *self, const sigset_t *mask)
+static void start(fa_child *child, fa_work *work, const fa_runs *runs, size_t first)
 {
+    int ends[2];
+    FA_ASSERT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "%s", strerror(errno));
     fflush(NULL);
-    const pid_t child = fork();
-    FA_ASSERT(child >= 0, "%s", strerror(errno));
-    if (child == 0) {
-        sigprocmask(SIG_SETMASK, mask, NULL);
-        run_child(work, options, at, count, shared);
+    const pid_t pid = fork();
+    FA_ASSERT(pid >= 0, "%s", strerror(errno));
+    if (pid == 0) {
+        close(ends[0]);
+        run_child(ends[1], work, runs, first, child->result);
     }
-    setpgid(child, child);
-    child_group = child;
+    close(ends[1]);
+    setpgid(pid, pid);
+    child->pid = pid;
+    child->line = ends[0];
+    child_group = pid;
     signal(SIGINT, forward_and_die);
     signal(SIGTERM, forward_and_die);
-    int how = 0;
-    child_state state = CHILD_GOES_ON;
-    while (state == CHILD_GOES_ON) {
-        state = wait_for(child, shared, at, options[at].timeout, &how);
-        for (; at < shared->finished; at++)
-            done(self, at, &shared->results[at]);
-    }
-    kill(-child, SIGKILL);
-    if (state == CHILD_LATE)
-        waitpid(child, &how, 0);
-    child_group = 0;
-    explain_end(state == CHILD_ENDED, how, child, &options[at], &shared->results[at]);
-    done(self, at, &shared->results[at]);
-    return at + 1;
 }
 
-void fa_child_runs(fa_work *work, const fa_options options[], int32_t count, fa_run_done *done, void *self)
+void fa_child_end(fa_child *child)
 {
-    const size_t size = sizeof(shared_runs) + (size_t)count * sizeof(fa_result);
-    shared_runs *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    FA_ASSERT(shared != MAP_FAILED, "%s", strerror(errno));
-    sigset_t set, before;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set, &before);
-    for (int32_t at = 0; at < count;) {
-        for (int32_t i = at; i < count; i++)
-            shared->results[i].status = FA_ERROR; /* until it says otherwise */
-        at = one_child(work, options, at, count, shared, done, self, &before);
+    if (child->pid == 0)
+        return;
+    child_group = 0;
+    kill(-child->pid, SIGKILL); /* what it has started, when it has ended itself */
+    waitpid(child->pid, NULL, 0);
+    close(child->line);
+    child->pid = 0;
+}
+
+/* False when the child is gone: it died while it waited. */
+static bool pass_on(const fa_child *child)
+{
+    const char byte = 'n';
+    return child->pid != 0 && waitpid(child->pid, NULL, WNOHANG) == 0 && send(child->line, &byte, 1, MSG_NOSIGNAL) == 1;
+}
+
+const fa_result *fa_child_run(fa_child *child, fa_work *work, const fa_runs *runs, size_t index)
+{
+    if (child->result == NULL)
+        child->result = mmap(NULL, sizeof *child->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    FA_ASSERT(child->result != MAP_FAILED, "%s", strerror(errno));
+    *child->result = (fa_result){.status = FA_ERROR};
+    if (!pass_on(child)) {
+        fa_child_end(child);
+        start(child, work, runs, index);
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    munmap(shared, size);
+    const fa_options *options = &runs->at[index].options;
+    int how = 0;
+    const outcome came = wait_for(child, options->timeout, &how);
+    if (came == RUN_DONE)
+        return child->result;
+    const pid_t pid = child->pid;
+    fa_child_end(child);
+    explain_end(came == CHILD_ENDED, how, pid, options, child->result);
+    return child->result;
 }

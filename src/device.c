@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -29,20 +30,41 @@ void fa_device_turn(const fa_device_info *info, fa_turn turn)
     waited_s += fa_now_s() - asked_s;
 }
 
-fa_status fa_device_open(const fa_options *options, fa_device *device, char choice[256], fa_reason *why)
+static fa_status open_emu(const fa_options *options, const char *choice, fa_device *device, fa_reason *why)
 {
     const char *arch = options->arch != NULL ? options->arch : "sm_89";
-    choice[0] = '\0';
-    if (options->device == FA_DEVICE_EMU)
-        return fa_device_open_emu((fa_schedule)options->schedule, (uint64_t)options->seed, arch, device, why);
-    const fa_status status = fa_device_open_cuda(options->gpu, device, why);
-    if (options->device == FA_DEVICE_CUDA || status == FA_PASS) {
-        if (options->device == FA_DEVICE_AUTO && status == FA_PASS)
-            snprintf(choice, 256, "GPU %d: %s", options->gpu, device->info.name);
-        return status;
+    FA_TRY(fa_device_open_emu((fa_schedule)options->schedule, (uint64_t)options->seed, arch, device, why));
+    snprintf(device->choice, sizeof device->choice, "%s", choice);
+    return FA_PASS;
+}
+
+/* The emulator is what the run's own options make of it. */
+static fa_status open_again(const fa_options *options, fa_device *device, fa_reason *why)
+{
+    char choice[sizeof device->choice];
+    memcpy(choice, device->choice, sizeof choice);
+    if (device->reset != NULL) {
+        device->reset(device);
+        return FA_PASS;
     }
-    snprintf(choice, 256, "CPU emulator: %.200s", why->text);
-    return fa_device_open_emu((fa_schedule)options->schedule, (uint64_t)options->seed, arch, device, why);
+    device->close(device);
+    return open_emu(options, choice, device, why);
+}
+
+fa_status fa_device_open(const fa_options *options, fa_device *device, fa_reason *why)
+{
+    if (device->close != NULL)
+        return open_again(options, device, why);
+    if (options->device == FA_DEVICE_EMU)
+        return open_emu(options, "", device, why);
+    const fa_status status = fa_device_open_cuda(options->gpu, device, why);
+    if (options->device == FA_DEVICE_AUTO && status == FA_PASS)
+        snprintf(device->choice, sizeof device->choice, "GPU %d: %s", options->gpu, device->info.name);
+    if (options->device == FA_DEVICE_CUDA || status == FA_PASS)
+        return status;
+    char choice[sizeof device->choice];
+    snprintf(choice, sizeof choice, "CPU emulator: %.200s", why->text);
+    return open_emu(options, choice, device, why);
 }
 
 void fa_device_probe(const fa_options *options, fa_device_info *info)

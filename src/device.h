@@ -45,6 +45,7 @@ typedef struct fa_sample {
 
 struct fa_device {
     fa_device_info info;
+    char choice[256]; /* what --device auto took and why, empty when it was told */
     void *self;
     fa_status (*load)(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
                       fa_kernel **kernel, fa_reason *why);
@@ -61,6 +62,8 @@ struct fa_device {
     fa_status (*sample)(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
     /* Fills in the tensor maps a kernel asked for; NULL when the device has none (FA_NOT_RUN for such a kernel). */
     fa_status (*encode_maps)(fa_device *device, const fa_kernel_info *info, fa_params *params, fa_reason *why);
+    /* Between the runs of --runs, after all has been unloaded and freed: as it was opened. NULL: opening again costs nothing. */
+    void (*reset)(fa_device *device);
     void (*close)(fa_device *device);
 };
 
@@ -73,9 +76,11 @@ double fa_device_waited_s(void);
 
 /* What `auto` or `cuda` would open, without keeping it open; leaves info alone when there is no GPU. */
 void fa_device_probe(const fa_options *options, fa_device_info *info);
-/* --device: `auto` takes the GPU when there is one, else the emulator; `choice` says which and why, empty when it was told. */
-fa_status fa_device_open(const fa_options *options, fa_device *device, char choice[256], fa_reason *why);
-/* FA_NOT_RUN with the reason when there is no driver or no such GPU. */
+/* --device: `auto` takes the GPU when there is one, else the emulator. A device that an earlier run has opened is put back
+ * as it was then; zeroed: none is open. */
+fa_status fa_device_open(const fa_options *options, fa_device *device, fa_reason *why);
+/* FA_NOT_RUN with the reason when there is no driver or no such GPU. The context, which takes long, is made by the first
+ * allocation or load: what is refused before needs none. */
 fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why);
 /* "cuBLAS 13.1.0", "cuDNN 9.19.0": the library that a baseline of this kind would use here. FA_NOT_RUN when there is none. */
 fa_status fa_library_version(fa_kind kind, char text[64], fa_reason *why);

@@ -37,10 +37,25 @@ fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reas
                      cuda->lost ? "; the context is lost, nothing more can run in this process" : "");
 }
 
+/* The context that cuBLAS and cuDNN use. Waiting spins: a sample should cost little more than it measures. */
+fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why)
+{
+    if (cuda->stream)
+        return FA_PASS;
+    if (!cuda->context) {
+        FA_CUDA_TRY(cuda, cuDevicePrimaryCtxSetFlags, (cuda->device, CU_CTX_SCHED_SPIN));
+        FA_CUDA_TRY(cuda, cuDevicePrimaryCtxRetain, (&cuda->context, cuda->device));
+    }
+    FA_CUDA_TRY(cuda, cuCtxSetCurrent, (cuda->context));
+    FA_CUDA_TRY(cuda, cuStreamCreate, (&cuda->stream, CU_STREAM_NON_BLOCKING));
+    return FA_PASS;
+}
+
 static fa_status cuda_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
 {
     fa_cuda *cuda = device->self;
     CUdeviceptr address = 0;
+    FA_TRY(fa_cuda_start(cuda, why));
     const CUresult code = cuda->api.cuMemAlloc(&address, bytes ? bytes : 1);
     if (code == CUDA_ERROR_OUT_OF_MEMORY) {
         size_t free_bytes = 0, total_bytes = 0;
@@ -68,6 +83,16 @@ static fa_status cuda_fill16(fa_device *device, fa_ptr to, uint16_t value, size_
     FA_CUDA_TRY(cuda, cuMemsetD16Async, (to, value, count, cuda->stream));
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
     return FA_PASS;
+}
+
+/* Graphs go with their kernel; what sampling keeps (events, flush buffer, what it asked NVML) goes here. */
+static void cuda_reset(fa_device *device)
+{
+    fa_cuda *cuda = device->self;
+    if (!cuda->context)
+        return;
+    fa_cuda_time_close(cuda);
+    fa_cuda_reset_l2(cuda);
 }
 
 static void cuda_close(fa_device *device)
@@ -151,11 +176,6 @@ static fa_status open_gpu(fa_cuda *cuda, int32_t gpu, fa_reason *why)
     fa_nvml_open(&cuda->nvml, bus_id);
     describe(cuda);
     memcpy(cuda->info.bus_id, bus_id, sizeof bus_id);
-    /* The context that cuBLAS and cuDNN use. Waiting spins: a sample should cost little more than it measures. */
-    FA_CUDA_TRY(cuda, cuDevicePrimaryCtxSetFlags, (cuda->device, CU_CTX_SCHED_SPIN));
-    FA_CUDA_TRY(cuda, cuDevicePrimaryCtxRetain, (&cuda->context, cuda->device));
-    FA_CUDA_TRY(cuda, cuCtxSetCurrent, (cuda->context));
-    FA_CUDA_TRY(cuda, cuStreamCreate, (&cuda->stream, CU_STREAM_NON_BLOCKING));
     return FA_PASS;
 }
 
@@ -175,6 +195,7 @@ fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why)
         .launch = fa_cuda_launch,
         .sample = fa_cuda_sample,
         .encode_maps = fa_cuda_encode_maps,
+        .reset = cuda_reset,
         .close = cuda_close,
     };
     const fa_status status = open_gpu(cuda, gpu, why);

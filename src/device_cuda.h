@@ -49,6 +49,8 @@ fa_status fa_cuda_copy_in(fa_device *device, fa_ptr to, const void *from, size_t
 fa_status fa_cuda_copy_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why);
 fa_status fa_cuda_copy(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why);
 void fa_cuda_copy_close(fa_cuda *cuda);
+/* Makes the context and the stream unless they are there: before the first call that needs them. */
+fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why);
 
 /* device_cuda_module.c: hand kernels, launches and tensor maps. */
 fa_status fa_cuda_load(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
@@ -62,5 +64,7 @@ fa_status fa_cuda_encode_maps(fa_device *device, const fa_kernel_info *info, fa_
 fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
 void fa_cuda_time_forget(fa_cuda *cuda, const fa_kernel *kernel);
 void fa_cuda_time_close(fa_cuda *cuda);
+/* Persisting lines of an earlier kernel would keep their share of the L2. */
+void fa_cuda_reset_l2(const fa_cuda *cuda);
 
 #endif

@@ -101,6 +101,7 @@ fa_status fa_cuda_load(fa_device *device, const fa_spec *spec, const fa_module *
                        fa_kernel **kernel, fa_reason *why)
 {
     fa_cuda *cuda = device->self;
+    FA_TRY(fa_cuda_start(cuda, why));
     if (spec->kind == FA_KIND_CUBLAS)
         return fa_cublas_create(cuda, problem, kernel, why);
     if (spec->kind == FA_KIND_CUDNN)

@@ -278,8 +278,8 @@ static int32_t ask_others(const fa_cuda *cuda, cuda_time *self)
     return self->other_processes;
 }
 
-/* Persisting lines of an earlier kernel would keep their share of the L2. Before sm_80 there are none: no error. */
-static void reset_l2(const fa_cuda *cuda)
+/* Before sm_80 there are no persisting lines: no error. */
+void fa_cuda_reset_l2(const fa_cuda *cuda)
 {
     cuda->api.cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
     if (cuda->api.cuCtxResetPersistingL2Cache)
@@ -294,7 +294,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     FA_TRY(timing_of(cuda, &self, why));
     fa_kernel *kernel = request->kernel ? request->kernel : &self->empty_kernel;
     if (request->fresh)
-        reset_l2(cuda);
+        fa_cuda_reset_l2(cuda);
     if (request->l2 == FA_L2_COLD)
         FA_TRY(prepare_flush(cuda, self, why));
     if (!kernel->launched)

@@ -131,7 +131,7 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
 static void emu_close(fa_device *device)
 {
     free(device->self);
-    device->self = NULL;
+    *device = (fa_device){0};
 }
 
 fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *arch, fa_device *device, fa_reason *why)

@@ -1,42 +1,40 @@
-/* fa_bench: options -> problem -> device -> spec -> compile -> check -> timing -> report. */
-#include <stdio.h>
+/* fa_bench: options -> runs -> problem -> device -> spec -> compile -> check -> timing -> report. */
 #include <string.h>
-#include <unistd.h>
 
 #include "candidate.h"
+#include "child.h"
 #include "emu/emu_preload.h"
 #include "report.h"
-#include "series.h"
 
 /* The other candidate of --vs, held to the same checks, then timed against the first. */
-static fa_status compare(const fa_options *options, fa_result *result, const fa_candidate *first, const fa_buffers *first_buffers)
+static fa_status compare(const fa_options *options, fa_result *result, fa_loaded on[2])
 {
     fa_reason *why = &result->reason;
-    fa_candidate other = {.kernel = NULL};
-    fa_buffers buffers = {.base = {0}};
     fa_side *side = &result->other;
-    fa_device *device = first->device;
+    fa_loaded *first = &on[0], *other = &on[1];
+    fa_device *device = first->candidate.device;
     FA_TRY(fa_spec_make_vs(options, &result->problem, &result->main.spec, device->info.sm_count, &side->spec, why));
     side->spec_known = true;
     fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, device, side, why));
     fa_stage_enter(result, FA_AT_LOAD);
-    FA_TRY(fa_candidate_load(options, &result->problem, device, side, &other, &buffers, why));
+    FA_TRY(fa_candidate_load(options, &result->problem, device, side, other, why));
     fa_stage_enter(result, FA_AT_CHECK);
-    FA_TRY(fa_check(&other, &result->problem, options, &buffers, &side->check, why));
+    FA_TRY(fa_check(&other->candidate, &result->problem, options, &other->buffers, &side->check, why));
     fa_stage_enter(result, FA_AT_TIMING);
-    FA_TRY(fa_compare(first, first_buffers, &other, &buffers, &result->problem, options, &result->comparison, why));
+    FA_TRY(fa_compare(&first->candidate, &first->buffers, &other->candidate, &other->buffers, &result->problem, options,
+                      &result->comparison, why));
     fa_stage_enter(result, FA_AT_RECHECK);
     const uint64_t fresh = (uint64_t)options->seed + (uint64_t)options->seeds + 1;
-    FA_TRY(fa_check_again(&other, &result->problem, options, &buffers, fresh, &side->check, why));
-    FA_TRY(fa_check_again(first, &result->problem, options, first_buffers, fresh, &result->main.check, why));
-    fa_candidate_unload(&other, &buffers);
-    return FA_PASS;
+    FA_TRY(fa_check_again(&other->candidate, &result->problem, options, &other->buffers, fresh, &side->check, why));
+    return fa_check_again(&first->candidate, &result->problem, options, &first->buffers, fresh, &result->main.check, why);
 }
 
-static fa_status measure(const fa_options *options, fa_result *result, const fa_candidate *candidate, const fa_buffers *buffers)
+static fa_status measure(const fa_options *options, fa_result *result, fa_loaded on[2])
 {
     fa_reason *why = &result->reason;
+    const fa_candidate *candidate = &on[0].candidate;
+    const fa_buffers *buffers = &on[0].buffers;
     fa_stage_enter(result, FA_AT_CHECK);
     FA_TRY(fa_check(candidate, &result->problem, options, buffers, &result->main.check, why));
     if (candidate->device->sample == NULL || options->timing == FA_TIMING_NONE)
@@ -47,10 +45,10 @@ static fa_status measure(const fa_options *options, fa_result *result, const fa_
     fa_stage_enter(result, FA_AT_RECHECK);
     const uint64_t fresh = (uint64_t)options->seed + (uint64_t)options->seeds;
     FA_TRY(fa_check_again(candidate, &result->problem, options, buffers, fresh, &result->main.check, why));
-    return options->vs == NULL ? FA_PASS : compare(options, result, candidate, buffers);
+    return options->vs == NULL ? FA_PASS : compare(options, result, on);
 }
 
-static fa_status run_on(const fa_options *options, fa_result *result, fa_device *device, fa_candidate *candidate, fa_buffers *buffers)
+static fa_status run_on(const fa_options *options, fa_result *result, fa_device *device, fa_loaded on[2])
 {
     fa_reason *why = &result->reason;
     FA_TRY(fa_problem_make(options, &result->problem, why));
@@ -58,7 +56,8 @@ static fa_status run_on(const fa_options *options, fa_result *result, fa_device 
     FA_TRY(fa_spec_make(options, &result->problem, NULL, 0, &result->main.spec, why)); /* until the device is known */
     result->main.spec_known = true;
     if (!options->compile_only) {
-        FA_TRY(fa_device_open(options, device, result->device_choice, why));
+        FA_TRY(fa_device_open(options, device, why));
+        memcpy(result->device_choice, device->choice, sizeof result->device_choice);
         result->device = device->info;
         result->device_known = true;
         FA_TRY(fa_spec_make(options, &result->problem, device->info.arch, device->info.sm_count, &result->main.spec, why));
@@ -68,52 +67,49 @@ static fa_status run_on(const fa_options *options, fa_result *result, fa_device 
     if (options->compile_only)
         return FA_PASS;
     fa_stage_enter(result, FA_AT_LOAD);
-    FA_TRY(fa_candidate_load(options, &result->problem, device, &result->main, candidate, buffers, why));
-    return measure(options, result, candidate, buffers);
+    FA_TRY(fa_candidate_load(options, &result->problem, device, &result->main, &on[0], why));
+    return measure(options, result, on);
 }
 
-static void work(const fa_options *options, fa_result *result)
+static void work(const fa_options *options, fa_result *result, fa_device *device)
 {
-    fa_device device = {.self = NULL};
-    fa_candidate candidate = {.kernel = NULL};
-    fa_buffers buffers = {.base = {0}};
+    fa_loaded on[2] = {{.candidate.kernel = NULL}};
     fa_stage_enter(result, FA_AT_START);
-    fa_series_hold_gpu(options);
-    result->status = run_on(options, result, &device, &candidate, &buffers);
-    if (result->status == FA_ERROR && result->device.bus_id[0] != '\0')
-        return; /* a fault took the context with it: the driver cleans up */
-    if (candidate.device != NULL)
-        fa_candidate_unload(&candidate, &buffers);
-    if (device.close != NULL)
-        device.close(&device);
-}
-
-/* Bad input is refused here, before any work and without a record. */
-static fa_status validate(const fa_options *options, fa_reason *why)
-{
-    fa_problem problem;
-    fa_spec spec, other;
-    FA_TRY(fa_problem_make(options, &problem, why));
-    FA_TRY(fa_spec_make(options, &problem, NULL, 0, &spec, why));
-    FA_TRY(fa_check_references_parse(options->check, why));
-    FA_TRY(fa_report_writable(options, why));
-    return options->vs == NULL ? FA_PASS : fa_spec_make_vs(options, &problem, &spec, 0, &other, why);
+    result->status = run_on(options, result, device, on);
+    if (result->status == FA_ERROR && result->device.bus_id[0] != '\0') {
+        *device = (fa_device){.self = NULL}; /* a fault took the context with it: the driver cleans up */
+        return;
+    }
+    fa_candidate_unload(&on[1]);
+    fa_candidate_unload(&on[0]);
 }
 
 int main(int argc, char *argv[])
 {
     fa_options options;
-    static fa_series series; /* as long as the process */
+    fa_runs runs = {.count = 0};
+    fa_records records;
+    fa_child child = {.pid = 0};
     fa_reason why;
+    int code = 0;
     fa_status status = fa_options_parse(argc, argv, &options, &why);
     if (status == FA_PASS && (options.help || options.version || options.list_kernels))
         return fa_report_facts(&options);
     if (status == FA_PASS)
-        status = fa_series_make(&options, argc, argv, &series, &why);
-    for (int32_t i = 0; i < series.count && status == FA_PASS; i++)
-        status = validate(&series.options[i], &why);
+        fa_emu_preload((fa_sanitize)options.sanitize, argv);
+    if (status == FA_PASS)
+        status = fa_runs_make(argc, argv, &options, &runs, &why);
+    for (size_t i = 0; status == FA_PASS && i < runs.count; i++)
+        status = fa_runs_blame(&runs, &runs.at[i], fa_candidate_validate(&runs.at[i].options, &why), &why);
+    if (status == FA_PASS)
+        status = fa_report_begin(&options, &records, &why);
     if (status != FA_PASS)
-        return fa_report_refusal(status, &why);
-    fa_emu_preload((fa_sanitize)options.sanitize, argv);
-    return fa_series_run(work, &series);
+        code = fa_report_refusal(status, &why);
+    for (size_t i = 0; status == FA_PASS && i < runs.count && !records.lost; i++) {
+        const int ended = fa_report(fa_child_run(&child, work, &runs, i), &runs.at[i], &records);
+        code = code != 0 ? code : ended;
+    }
+    fa_child_end(&child);
+    fa_runs_free(&runs);
+    return code;
 }

@@ -160,9 +160,15 @@ static void describe_range(const option_row *row, char out[256])
 
 fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa_reason *why)
 {
+    static const fa_ban none = {.name = NULL};
     set_defaults(options);
-    for (int i = 1; i < argc; i++) {
-        const char *argument = argv[i];
+    return fa_options_add(argc - 1, argv + 1, &none, options, why);
+}
+
+fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why)
+{
+    for (int i = 0; i < count; i++) {
+        const char *argument = words[i];
         if (strncmp(argument, "--", 2) != 0 || argument[2] == '\0')
             return fa_refuse(why, FA_USAGE, "'%s' is not an option (see --help)", argument);
         const char *name = argument + 2;
@@ -172,14 +178,17 @@ fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa
             return fa_refuse(why, FA_USAGE, "unknown option --%.*s (see --help)", (int)length, name);
         char what[64];
         snprintf(what, sizeof what, "--%s", row->name);
+        for (const fa_ban *ban = banned; ban->name != NULL; ban++)
+            if (strcmp(ban->name, row->name) == 0)
+                return fa_refuse(why, FA_USAGE, "%s %s", what, ban->reason);
         if (row->kind == KIND_FLAG) {
             if (name[length] == '=')
                 return fa_refuse(why, FA_USAGE, "%s takes no value", what);
             *(bool *)field(options, row) = true;
             continue;
         }
-        const char *value = name[length] == '=' ? name + length + 1 : argv[++i];
-        if (value == NULL || i >= argc) {
+        const char *value = name[length] == '=' ? name + length + 1 : ++i < count ? words[i] : NULL;
+        if (value == NULL) {
             char range[256];
             describe_range(row, range);
             return fa_refuse(why, FA_USAGE, "%s needs a value: %s", what, range);

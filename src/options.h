@@ -44,10 +44,18 @@ typedef struct fa_options {
     double atol, rtol, warmup_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
     bool list_kernels, race, causal, compile_only, quiet, version, help;
+    int32_t line; /* of the file of --runs; 0: the command line is the run */
 } fa_options;
 
 /* Strings point into argv. FA_USAGE with one line that names the option and its allowed range. */
 fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa_reason *why);
+
+/* An option that has no place on a line of --runs, and why. */
+typedef struct fa_ban {
+    const char *name, *reason;
+} fa_ban;
+/* Words on top of options that are there already, but for the banned ones (a list that ends with a NULL name). */
+fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why);
 
 /* SPEC of --vs: NAME or NAME:knob=value,... ; the same knob names and ranges as the options. */
 fa_status fa_options_parse_spec(const char *spec, char name[64], fa_knobs *knobs, fa_reason *why);

@@ -1,6 +1,8 @@
 #include "report.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +124,44 @@ char *fa_report_text(const fa_result *result, const fa_options *options)
     return text;
 }
 
-int fa_report(const fa_result *result, const fa_options *options, int argc, char *const argv[])
+static fa_status writable(const fa_options *options, fa_reason *why)
 {
+    struct stat facts;
+    const char *slash = strrchr(options->json, '/');
+    char *folder = slash == NULL ? fa_format(".") : fa_format("%.*s", (int)(slash - options->json) + 1, options->json);
+    const bool good = access(folder, W_OK) == 0 && !(stat(options->json, &facts) == 0 && S_ISDIR(facts.st_mode));
+    free(folder);
+    if (good)
+        return FA_PASS;
+    return fa_refuse(why, FA_USAGE, "--json takes - or a file in a folder that can be written, not '%s'", options->json);
+}
+
+fa_status fa_report_begin(const fa_options *options, fa_records *records, fa_reason *why)
+{
+    const bool alone = options->json != NULL && strcmp(options->json, "-") == 0;
+    *records = (fa_records){.file = -1};
+    if (options->json == NULL)
+        return FA_PASS;
+    if (!alone)
+        FA_TRY(writable(options, why));
+    if (options->runs == NULL)
+        return FA_PASS;
+    records->file = alone ? STDOUT_FILENO : open(options->json, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    return records->file >= 0 ? FA_PASS : fa_refuse(why, FA_ERROR, "cannot write %s: %s", options->json, strerror(errno));
+}
+
+static fa_status write_record(const fa_options *options, const char *line, fa_records *records, fa_reason *why)
+{
+    if (records->file < 0 && strcmp(options->json, "-") != 0)
+        return fa_write_file(options->json, line, strlen(line), why);
+    const fa_status status = fa_append(records->file < 0 ? STDOUT_FILENO : records->file, line, strlen(line), why);
+    records->lost = status != FA_PASS;
+    return status;
+}
+
+int fa_report(const fa_result *result, const fa_command *run, fa_records *records)
+{
+    const fa_options *options = &run->options;
     const bool alone = options->json != NULL && strcmp(options->json, "-") == 0;
     if (!options->quiet) {
         char *text = fa_report_text(result, options);
@@ -136,32 +174,14 @@ int fa_report(const fa_result *result, const fa_options *options, int argc, char
     int code = fa_status_exit_code(result->status);
     if (options->json == NULL)
         return code;
-    char *json = fa_report_json(result, options, argc, argv);
+    char *json = fa_report_json(result, run);
     char *line = fa_format("%s\n", json);
     fa_reason why;
-    if (alone) {
-        if (fputs(line, stdout) < 0 || fflush(stdout) != 0)
-            code = fa_report_refusal(FA_ERROR, &(fa_reason){.text = "cannot write the record to stdout"});
-    } else if (fa_write_file(options->json, line, strlen(line), &why) != FA_PASS) {
+    if (write_record(options, line, records, &why) != FA_PASS)
         code = fa_report_refusal(FA_ERROR, &why);
-    }
     free(line);
     free(json);
     return code;
-}
-
-fa_status fa_report_writable(const fa_options *options, fa_reason *why)
-{
-    if (options->json == NULL || strcmp(options->json, "-") == 0)
-        return FA_PASS;
-    struct stat facts;
-    const char *slash = strrchr(options->json, '/');
-    char *folder = slash == NULL ? fa_format(".") : fa_format("%.*s", (int)(slash - options->json) + 1, options->json);
-    const bool good = access(folder, W_OK) == 0 && !(stat(options->json, &facts) == 0 && S_ISDIR(facts.st_mode));
-    free(folder);
-    if (good)
-        return FA_PASS;
-    return fa_refuse(why, FA_USAGE, "--json takes - or a file in a folder that can be written, not '%s'", options->json);
 }
 
 static void put_values(cJSON *values, const char *knob, const char *list, int32_t fallback)

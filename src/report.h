@@ -3,16 +3,24 @@
 #define FA_REPORT_H
 
 #include "result.h"
+#include "runs.h"
 
-/* The record, schema fa_bench.result/1 (tests/fa_bench.result.schema.json), as malloc'd JSON text. */
-char *fa_report_json(const fa_result *result, const fa_options *options, int argc, char *const argv[]);
+/* Where the records of --runs go, a line each as soon as the run ends. */
+typedef struct fa_records {
+    int file;  /* -1: no --runs or no --json */
+    bool lost; /* a record could not be written: the runs that are left are not worth doing */
+} fa_records;
+
+/* The record, schema fa_bench.result/1 (tests/fa_bench.result.schema.json), as malloc'd JSON text; on one line with --runs. */
+char *fa_report_json(const fa_result *result, const fa_command *run);
 /* The run in a few lines for people, malloc'd. */
 char *fa_report_text(const fa_result *result, const fa_options *options);
 /* Prints and writes what the options ask for; the run's exit code (6 when the record cannot be written). */
-int fa_report(const fa_result *result, const fa_options *options, int argc, char *const argv[]);
+int fa_report(const fa_result *result, const fa_command *run, fa_records *records);
 
-/* FA_USAGE when --json names a file that cannot be written. */
-fa_status fa_report_writable(const fa_options *options, fa_reason *why);
+/* FA_USAGE when --json names a file that cannot be written. Empties it for the records of --runs; a single run's is replaced
+ * when that has ended. */
+fa_status fa_report_begin(const fa_options *options, fa_records *records, fa_reason *why);
 /* --help, --version, --list-kernels (with --json: the registry as JSON); the exit code. */
 int fa_report_facts(const fa_options *options);
 /* One line on stderr; the exit code. */

@@ -286,8 +286,9 @@ static void put_stages(cJSON *provenance, const fa_result *result)
     put(stages, "turn", round(result->turn_s * 1e3) / 1e3);
 }
 
-static void put_provenance(cJSON *record, const fa_result *result, const fa_options *options, int argc, char *const argv[])
+static void put_provenance(cJSON *record, const fa_result *result, const fa_command *run)
 {
+    const fa_options *options = &run->options;
     const fa_module *m = &result->main.module;
     cJSON *provenance = object_in(record, "provenance");
     put_text(provenance, "cubin_sha256", m->object_sha256.hex);
@@ -310,10 +311,12 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_opti
     struct tm utc;
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     cJSON_AddStringToObject(provenance, "time", when);
-    const char *slash = strrchr(argv[0], '/'); /* where the binary lay on this machine is nobody's business */
-    char *command = fa_format("%s", slash != NULL ? slash + 1 : argv[0]);
-    for (int i = 1; i < argc; i++) {
-        char *longer = fa_format("%s %s", command, argv[i]);
+    if (options->line > 0)
+        put(provenance, "line", options->line);
+    const char *slash = strrchr(run->argv[0], '/'); /* where the binary lay on this machine is nobody's business */
+    char *command = fa_format("%s", slash != NULL ? slash + 1 : run->argv[0]);
+    for (int i = 1; i < run->argc; i++) {
+        char *longer = fa_format("%s %s", command, run->argv[i]);
         free(command);
         command = longer;
     }
@@ -321,7 +324,7 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_opti
     free(command);
 }
 
-char *fa_report_json(const fa_result *result, const fa_options *options, int argc, char *const argv[])
+char *fa_report_json(const fa_result *result, const fa_command *run)
 {
     cJSON *record = cJSON_CreateObject();
     cJSON_AddStringToObject(record, "schema", "fa_bench.result/1");
@@ -337,8 +340,8 @@ char *fa_report_json(const fa_result *result, const fa_options *options, int arg
     put_timing(record, result);
     put_check(record, &result->main.check);
     put_comparison(record, result);
-    put_provenance(record, result, options, argc, argv);
-    char *text = cJSON_Print(record);
+    put_provenance(record, result, run);
+    char *text = run->options.line > 0 ? cJSON_PrintUnformatted(record) : cJSON_Print(record);
     FA_ASSERT(text != NULL);
     cJSON_Delete(record);
     return text;

@@ -13,6 +13,6 @@ void fa_stage_enter(fa_result *result, fa_stage stage)
     result->stage = stage;
     result->since_s = now_s;
     if (stage == FA_AT_START)
-        result->waited_before_s = fa_device_waited_s();
-    result->turn_s = fa_device_waited_s() - result->waited_before_s;
+        result->waited_s = fa_device_waited_s();
+    result->turn_s = fa_device_waited_s() - result->waited_s;
 }

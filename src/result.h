@@ -30,7 +30,7 @@ typedef struct fa_result {
     fa_comparison comparison;
     double stage_s[FA_AT_END]; /* spent in each stage that ended */
     double turn_s;             /* of that, waiting for a turn on the GPU */
-    double waited_before_s;    /* for its turns, in earlier runs of this process */
+    double waited_s;           /* what the process had waited for its turns before this run */
     double since_s;            /* when the present stage began */
 } fa_result;
 

@@ -12,6 +12,7 @@ survives() { # GROUP OPTIONS...
 
 @test "kill -9 while compiling: cache entries whole" { survives kill_compile --kills 15; }
 @test "kill -9 while writing a record: the old or the new one" { survives kill_record --kills 15; }
+@test "kill -9 of a list of runs: the records of those that had ended" { survives kill_runs --kills 15; }
 @test "kill -9 of a sweep: leaderboard whole, it goes on" { survives kill_sweep --kills 15; }
 @test "a cache that is read-only, or no folder" { survives cache_readonly; }
 @test "a cache that is full" { survives cache_full; }
@@ -26,4 +27,5 @@ survives() { # GROUP OPTIONS...
 @test "a wait for a signal that never comes, on the GPU" { survives lost_signal; }
 @test "kill -9 while the GPU works" { survives kill_gpu; }
 @test "a GPU whose memory another process has taken" { survives memory_taken; }
+@test "faults on the GPU in the middle of a list of runs" { survives runs_gpu; }
 @test "a GPU that is busy with another process: noisy" { survives busy_gpu; }

@@ -30,27 +30,32 @@ wmma_kernels() {
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
 
-@test "a run that leaves no record is a hole, not a point less" {
+@test "a run that leaves no record is a hole, not a point less; those that share its process are run" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     cat >"$work/dies" <<'END'
 #!/usr/bin/env bash
-[[ "$*" != *"--dim 128"* ]] || exit 139
-while [[ $# -gt 0 ]]; do # one that dies takes the runs after it with it
-    case $1 in
-        --runs) if grep -q -- "--dim 128" "$2"; then sed -i '/--dim 128/,$d' "$2"; died=1; fi; given+=("$1" "$2"); shift 2 ;;
-        *) given+=("$1"); shift ;;
-    esac
-done
-set -- "${given[@]}"
-[[ ${died:-0} -eq 0 ]] || { ./fa_bench "$@"; exit 139; }
-exec ./fa_bench "$@"
+while [[ $# -gt 0 && $1 != --runs ]]; do all+=("$1"); shift; done
+[[ $# -gt 0 ]] || exec ./fa_bench "${all[@]}"
+! grep -q -- "--dim 128" "$2" || exit 139
+exec ./fa_bench "${all[@]}" "$@"
 END
     chmod +x "$work/dies"
-    FA_BENCH=$work/dies run scripts/tile_grid.sh --device emu --sample 3 --out "$work/grid.json"
+    FA_BENCH=$work/dies run scripts/tile_grid.sh --device emu --sample 6 --jobs 1 --out "$work/grid.json"
     [ "$status" -eq 1 ]
     [[ $output == *"HOLE "*"no record"* ]]
-    jq -e 'map(.points) | add == 6' "$work/grid.json"
-    jq -e 'map(select(.dim == 64) | .holes) | add == 0' "$work/grid.json" # not of those that came after it
+    jq -e '(map(.points) | add == 12) and all(.[]; .holes == if .dim == 128 then .points else 0 end)' "$work/grid.json"
+}
+
+@test "what is cut off goes on where it was: every point once" {
+    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
+    local grid=(scripts/tile_grid.sh --device emu --sample 10 --jobs 2 --out "$work/grid.json")
+    "${grid[@]}" --seconds 3
+    first=$(wc -l <"$work/grid.json.points.jsonl")
+    cp "$work/grid.json.points.jsonl" "$work/before"
+    "${grid[@]}" --resume
+    head -n "$first" "$work/grid.json.points.jsonl" | cmp - "$work/before"
+    jq -es 'length == 20 and (map(.point) | unique | length == 20)' "$work/grid.json.points.jsonl"
+    ! pgrep -f "$work" || false
 }
 
 @test "--resume runs what is missing and what another source has made, and keeps the rest" {

@@ -1,52 +1,166 @@
 #!/usr/bin/env bats
-# --runs: many checks in one process.
+# --runs: many runs in one process, a record for each as if it had been alone.
 load helper
 
-run_lines() { # LINE...: each with a record of its own, $work/1.json and so on
-    local i
-    for ((i = 1; i <= $#; i++)); do echo "${!i} --json $work/$i.json"; done >"$work/runs"
-    run ./fa_bench "${small[@]}" --timing none --quiet --runs "$work/runs"
+one=("${small[@]}" --check cpu)
+
+body() { # NAME CODE: a kernel with CODE where the loop over keys begins; the cache knows it by its contents, so they are its own
+    sed "s|^    float m = |    /* $1 of runs.bats */ $2\n&|" examples/plain.cu >"$work/$1.cu"
 }
 
-@test "each line is a run like any other: its record, and the code of the first that did not pass" {
-    run_lines "--kernel scalar" "" "--kernel light --n 63" "--kernel light --seq 65 --causal" "--kernel scalar --atol 0 --rtol 0"
-    [ "$status" -eq 3 ]
-    record_holds "$work/1.json" '.status == "pass"' '.kernel == "scalar" and .problem.seq_q == 33'
-    record_holds "$work/3.json" '.status == "infeasible"' '.reason | test("multiple of 32")'
-    record_holds "$work/4.json" '.status == "pass"' '.problem.seq_q == 65 and .problem.causal' '.provenance.command | test("--runs") | not'
-    # The same as alone.
-    ./fa_bench "${small[@]}" --timing none --quiet --kernel light --seq 65 --causal --json "$work/alone.json"
-    diff <(jq 'del(.provenance)' "$work/4.json") <(jq 'del(.provenance)' "$work/alone.json")
-}
-
-@test "a hang and a crash end their run alone" {
-    sed 's|^    float m = |    for (volatile int forever = 1; forever;) {}\n&|' examples/plain.cu >"$work/hangs.cu"
-    sed 's|^    float m = |    *(volatile int *)8 = 1;\n&|' examples/plain.cu >"$work/crashes.cu"
-    run_lines "--kernel scalar" "--source $work/hangs.cu --timeout 4" "--kernel light" "--source $work/crashes.cu" "--kernel scalar --causal"
-    [ "$status" -eq 5 ]
-    record_holds "$work/1.json" '.status == "pass"'
-    record_holds "$work/2.json" '.status == "timeout"' '.reason | test("4 s while checking")'
-    record_holds "$work/3.json" '.status == "pass"' '.kernel == "light"'
-    record_holds "$work/4.json" '.status == "error"' '.reason | test("signal 11|address")'
-    record_holds "$work/5.json" '.status == "pass"' '.problem.causal'
-}
-
-@test "a line that is no check is refused before any run, with its number" {
-    for line in "--help" "--runs x" "--list-kernels" "--m none" "--race"; do
-        printf '%s\n' "--kernel scalar --json $work/1.json" "" "$line" >"$work/runs"
-        refused 2 "$work/runs:3: " ./fa_bench "${small[@]}" --timing none --runs "$work/runs"
-        [ ! -e "$work/1.json" ]
+# Every line a record that the schema takes, and the jq expression true of all of them.
+records_hold() { # FILE COUNT EXPRESSION...
+    local file=$1 count=$2 i=0 line
+    shift 2
+    [[ $(wc -l <"$file") -eq $count ]] || { echo "$(wc -l <"$file") lines, not $count"; cat "$file"; return 1; }
+    while read -r line; do
+        i=$((i + 1))
+        tests/validate_record.py - <<<"$line" || { echo "line $i"; return 1; }
+    done <"$file"
+    for line in "$@"; do
+        jq -es "$line" "$file" >/dev/null || { echo "not true of $file: $line"; jq -c '[.status, .kernel, .reason]' "$file"; return 1; }
     done
-    echo "--kernel scalar" >"$work/runs"
-    refused 2 "--timing none or --compile-only" ./fa_bench "${small[@]}" --runs "$work/runs"
-    : >"$work/runs"
-    refused 2 "no run in" ./fa_bench --runs "$work/runs"
-    refused 2 "cannot read" ./fa_bench --runs "$work/none"
 }
 
-@test "many compiles without a GPU" {
-    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    printf '%s\n' "--dim 64 --json $work/a.json" "--dim 128 --json $work/b.json" >"$work/runs"
-    ./fa_bench --kernel light --compile-only --arch sm_90a --quiet --runs "$work/runs"
-    for record in a b; do record_holds "$work/$record.json" '.status == "pass"' '.ptxas.arch == "sm_90a"'; done
+@test "several lines, comments and blanks between: a record each, in order" {
+    printf '%s\n' '# a list' '' '--kernel light' '  --kernel scalar --causal ' "--source 'examples/plain.cu' --m 16" >"$work/list"
+    run ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^check     PASS' <<<"$output")" -eq 3 ]
+    records_hold "$work/r.jsonl" 3 'all(.[]; .status == "pass" and .device.backend == "emu")' \
+        'map(.kernel) == ["light", "scalar", "plain"]' 'map(.provenance.line) == [3, 4, 5]' \
+        'map(.problem.causal) == [false, true, false]' '.[2].config.m == 16'
+}
+
+@test "a record is the single run's" {
+    printf -- '--kernel scalar --causal\n--kernel light\n' >"$work/list"
+    ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet
+    ./fa_bench --kernel light "${one[@]}" --json "$work/r.json" --quiet
+    local same='del(.provenance.time, .provenance.line, .provenance.command, .provenance.stage_s, .provenance.compile_s, .provenance.cache_hit)'
+    diff <(tail -n 1 "$work/r.jsonl" | jq "$same") <(jq "$same" "$work/r.json")
+    # The command of the record does the run alone.
+    [ "$(tail -n 1 "$work/r.jsonl" | jq -r .provenance.command)" = "fa_bench ${one[*]} --quiet --kernel light" ]
+}
+
+@test "infeasible, crashing, hanging and deadlocked runs in the middle: the others go on, nothing twice" {
+    body crash '*(volatile int *)8 = 1;'
+    body hang 'for (volatile int forever = 1; forever;) {}'
+    body dead 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
+    printf '%s\n' '--kernel light' '--kernel light --stages 7' "--source $work/crash.cu" '--kernel light --seed 1' "--source $work/hang.cu --timeout 4" \
+        '--kernel light --seed 2' "--source $work/dead.cu" '--kernel light --vs scalar' '--kernel light --compile-only' '--kernel light --seed 3' >"$work/list"
+    run ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet
+    [ "$status" -eq 3 ] # of the first that did not pass
+    records_hold "$work/r.jsonl" 10 'map(.status) == ["pass", "infeasible", "error", "pass", "timeout", "pass", "error", "not_run", "pass", "pass"]' \
+        '.[1].reason | test("STAGES")' '.[2].reason | test("signal 11|address")' '.[4].reason | test("4 s while checking")' \
+        'map(.provenance.line) == [range(1; 11)]' 'map(select(.status == "pass") | .provenance.seed) == [42, 1, 2, 42, 3]'
+}
+
+@test "a child that is killed costs the run in flight alone" {
+    body hang 'for (volatile int forever = 1; forever;) {}'
+    printf '%s\n' '--kernel light' "--source $work/hang.cu --timeout 60" '--kernel scalar' >"$work/list"
+    ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>"$work/err" &
+    parent=$!
+    for _ in {1..200}; do [[ -e $work/r.jsonl && $(wc -l <"$work/r.jsonl") -eq 1 ]] && break; sleep 0.1; done
+    sleep 2
+    kill -9 "$(pgrep -P $parent | head -n 1)"
+    code=0
+    wait $parent || code=$?
+    [ "$code" -eq 6 ]
+    records_hold "$work/r.jsonl" 3 'map(.status) == ["pass", "error", "pass"]' '.[1].reason | test("signal 9")'
+}
+
+@test "kill -9 of all of it loses the run in flight, and leaves whole lines" {
+    body hang 'for (volatile int forever = 1; forever;) {}'
+    printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu" '--kernel light' >"$work/list"
+    ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>/dev/null &
+    parent=$!
+    for _ in {1..200}; do [[ -e $work/r.jsonl && $(wc -l <"$work/r.jsonl") -eq 2 ]] && break; sleep 0.1; done
+    child=$(pgrep -P $parent | head -n 1)
+    kill -9 $parent
+    wait $parent || true
+    sleep 0.5
+    [ -n "$child" ]
+    [[ ! -e /proc/$child/stat || $(cut -d' ' -f3 "/proc/$child/stat") == Z ]]
+    records_hold "$work/r.jsonl" 2 'map(.kernel) == ["light", "scalar"]'
+}
+
+@test "a bad line is refused with its number before anything runs or is written" {
+    echo old >"$work/r.jsonl"
+    printf '%s\n' '--kernel light' '' '--m 0' >"$work/list"
+    refused 2 "$work/list line 3: --m takes a whole number from 1 to 1024" ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
+    printf '%s\n' '--kernel light' '--kernel nope' >"$work/list"
+    refused 2 "$work/list line 2: " ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
+    printf '%s\n' '--dim 20' >"$work/list"
+    refused 2 "$work/list line 1: --dim takes a multiple of 8" ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
+    printf '%s\n' '--json x' >"$work/list"
+    refused 2 "line 1: --json on a line: one file takes the records of all lines" ./fa_bench --runs "$work/list" --json "$work/r.jsonl"
+    refused 2 "standard input line 1: --device on a line: the device is opened once" ./fa_bench --runs - --json "$work/r.jsonl" <<<'--device emu'
+    refused 2 "--runs takes - or a file that can be read" ./fa_bench --runs "$work/none" --json "$work/r.jsonl"
+    refused 2 "--runs: no run in standard input" ./fa_bench --runs - --json "$work/r.jsonl" <<<'# nothing'
+    [ "$(cat "$work/r.jsonl")" = old ]
+}
+
+@test "lines from standard input, records alone on standard output" {
+    printf '%s\n' '--kernel light' '--kernel scalar' | ./fa_bench --runs - "${one[@]}" --json - >"$work/r.jsonl" 2>"$work/err"
+    records_hold "$work/r.jsonl" 2 'map(.kernel) == ["light", "scalar"]'
+    [ "$(grep -c '^check     PASS' "$work/err")" -eq 2 ]
+}
+
+@test "exit code: of the first run that did not pass" {
+    body crash '*(volatile int *)8 = 1;'
+    code=0
+    printf '%s\n' '--kernel light' "--source $work/crash.cu" '--kernel light --stages 7' | ./fa_bench --runs - "${one[@]}" --quiet 2>/dev/null || code=$?
+    [ "$code" -eq 6 ]
+}
+
+@test "a record that cannot be written ends it" {
+    code=0
+    printf '%s\n' '--kernel light' '--kernel light' | ./fa_bench --runs - "${one[@]}" --quiet --json /dev/full 2>"$work/err" || code=$?
+    [ "$code" -eq 6 ]
+    [ "$(grep -c 'cannot write the record: No space left' "$work/err")" -eq 1 ]
+}
+
+@test "a sanitizer's finding is its run's alone" {
+    needs_race
+    body race 'p.tiles < 0 ? void() : void(); *(volatile float *)p.o = threadIdx.x;'
+    printf '%s\n' '--kernel scalar' "--source $work/race.cu" '--kernel scalar --causal' >"$work/list"
+    code=0
+    ./fa_bench --runs "$work/list" "${one[@]}" --race --quiet --json "$work/r.jsonl" 2>"$work/err" || code=$?
+    [ "$code" -eq 1 ]
+    records_hold "$work/r.jsonl" 3 'map(.status) == ["pass", "wrong", "pass"]' '.[1].reason | test("race")'
+}
+
+@test "the memory of a run is given back" {
+    for i in {1..60}; do
+        printf '%s\n' "--kernel light --seed $i" "--kernel light --stages 7" "--kernel light --vs scalar --seed $i"
+    done >"$work/list"
+    ./fa_bench --runs "$work/list" "${one[@]}" --seq 257 --dim 64 --quiet --json "$work/r.jsonl" 2>/dev/null &
+    parent=$!
+    : >"$work/rss"
+    while kill -0 $parent 2>/dev/null; do
+        child=$(pgrep -P $parent | head -n 1) || true
+        [[ -z $child ]] || awk -v n="$(wc -l <"$work/r.jsonl" 2>/dev/null)" '/^VmRSS/ {print n + 0, $2}' "/proc/$child/status" >>"$work/rss" 2>/dev/null || true
+        sleep 0.1
+    done
+    wait $parent || true
+    [ "$(wc -l <"$work/r.jsonl")" -eq 180 ]
+    # The most of the last third is no more than the most of the first, but for 8 MiB.
+    awk '$1 > 3 && $1 <= 60 && $2 > a {a = $2} $1 > 120 && $2 > b {b = $2} END {print a, b; exit !(a > 0 && b > 0 && b <= a + 8192)}' "$work/rss"
+}
+
+@test "without a cache: what a run builds is gone when it ends" {
+    body hang 'for (volatile int forever = 1; forever;) {}'
+    mkdir "$work/tmp"
+    : >"$work/cache"
+    printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 60" >"$work/list"
+    XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp ./fa_bench --runs "$work/list" "${one[@]}" --quiet --json "$work/r.jsonl" 2>/dev/null &
+    parent=$!
+    for _ in {1..200}; do [[ -e $work/r.jsonl && $(wc -l <"$work/r.jsonl") -eq 2 ]] && break; sleep 0.1; done
+    for _ in {1..200}; do compgen -G "$work/tmp/*/source.cu" >/dev/null && break; sleep 0.1; done
+    run grep -L forever "$work"/tmp/*/source.cu
+    kill $parent
+    wait $parent || true
+    [ -z "$output" ]
+    XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp2 bash -c 'mkdir "$TMPDIR"; ./fa_bench --kernel light "$@" --quiet' _ "${one[@]}"
+    [ -z "$(ls "$work/tmp2")" ]
 }

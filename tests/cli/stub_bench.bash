@@ -17,14 +17,21 @@ registry='[{"name":"one","kind":"hand","default":true,"variant_of":null,"tensor_
 {"name":"two","kind":"hand","default":false,"variant_of":null,"tensor_cores":"wmma","emulated":true,"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}},
 {"name":"lib","kind":"library","default":false,"variant_of":null,"tensor_cores":"none","emulated":false}]'
 if [[ $* == *--runs* ]]; then # each line of the file is a run; the code is the first that is not 0
-    common=() first=0
+    common=() first=0 number=0 jsonl=/dev/null
     while [[ $# -gt 0 ]]; do
-        if [[ $1 == --runs ]]; then runs=$2; shift; else common+=("$1"); fi
+        case $1 in
+            --runs) runs=$2; shift ;;
+            --json) jsonl=$2; shift ;;
+            *) common+=("$1") ;;
+        esac
         shift
     done
+    : >"$jsonl"
     while read -r line; do
-        code=0
-        "$0" "${common[@]}" $line || code=$?
+        code=0 number=$((number + 1))
+        "$0" "${common[@]}" $line --json "$jsonl.one" || code=$?
+        [[ ! -s $jsonl.one ]] || jq -c --argjson line $number '.provenance.line = $line' "$jsonl.one" >>"$jsonl"
+        rm -f "$jsonl.one"
         [[ $first -ne 0 ]] || first=$code
     done <"$runs"
     exit "$first"

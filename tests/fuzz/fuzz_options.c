@@ -1,8 +1,9 @@
-/* The command line: the input's lines are the arguments. What is accepted must lie in the ranges of options.def. */
+/* The command line: the input's lines are the arguments, and all of it is a line of --runs. What is accepted must lie in the ranges of options.def. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runs.h"
 #include "spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,6 +25,24 @@ static void hold(const fa_options *options)
 #include "options.def"
 }
 
+/* Words lie in the line, in order and apart from each other. */
+static void split(const uint8_t *data, size_t size)
+{
+    char *text = fa_alloc(size + 1), *words[FA_RUN_WORDS_MAX], *from = text;
+    int count = 0;
+    fa_reason why = {""};
+    memcpy(text, data, size);
+    const size_t length = strlen(text);
+    if (fa_runs_split(text, words, &count, &why) == FA_PASS)
+        for (int i = 0; i < count; i++) {
+            FA_ASSERT(words[i] >= from && words[i] <= text + length, "word %d", i);
+            from = words[i] + strlen(words[i]) + 1;
+        }
+    else
+        FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");
+    free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fa_alloc(size + 1);
@@ -31,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int count = 1;
     fa_options options;
     fa_reason why = {""};
+    split(data, size);
     memcpy(text, data, size);
     for (char *line = strtok(text, "\n"); line != NULL && count < ARGUMENTS_MAX; line = strtok(NULL, "\n"))
         arguments[count++] = line;

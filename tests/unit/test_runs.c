@@ -1,0 +1,206 @@
+/* Lines of --runs: words, options on top of the command line's, refusals that name the line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runs.h"
+
+static fa_reason why;
+static char path[64];
+
+static int make_file(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/fa_test_runs.%d", (int)getpid());
+    return 0;
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+static fa_status read_lines(const char *text, size_t size, fa_runs *runs)
+{
+    char *argv[] = {"./fa_bench", "--seeds", "3", "--runs", path, "--m", "16", "--json=out.jsonl", NULL};
+    const int argc = 8;
+    fa_options options;
+    assert_int_equal(fa_write_file(path, text, size, &why), FA_PASS);
+    assert_int_equal(fa_options_parse(argc, argv, &options, &why), FA_PASS);
+    return fa_runs_make(argc, argv, &options, runs, &why);
+}
+
+static void refused(const char *text, size_t size, const char *where, const char *words)
+{
+    fa_runs runs;
+    assert_int_equal(read_lines(text, size, &runs), FA_USAGE);
+    if (strstr(why.text, where) == NULL || strstr(why.text, words) == NULL || strchr(why.text, '\n') != NULL)
+        fail_msg("'%s' was refused with '%s'", text, why.text);
+    fa_runs_free(&runs);
+}
+
+static void split_is(const char *line, int count, const char *const expected[])
+{
+    char text[256], *words[FA_RUN_WORDS_MAX];
+    int got = 0;
+    snprintf(text, sizeof text, "%s", line);
+    assert_int_equal(fa_runs_split(text, words, &got, &why), FA_PASS);
+    assert_int_equal(got, count);
+    for (int i = 0; i < count; i++)
+        assert_string_equal(words[i], expected[i]);
+}
+
+static void words_are_parted_by_blanks_and_held_by_quotes(void **state)
+{
+    (void)state;
+    split_is("", 0, NULL);
+    split_is(" \t\r", 0, NULL);
+    split_is("--m 32\t --n  64\r", 4, (const char *const[]){"--m", "32", "--n", "64"});
+    split_is("--source 'a b.cu'", 2, (const char *const[]){"--source", "a b.cu"});
+    split_is("--source=\"it's\"x ''", 2, (const char *const[]){"--source=it'sx", ""});
+}
+
+static void open_quotes_and_too_many_words_are_refused(void **state)
+{
+    (void)state;
+    char *words[FA_RUN_WORDS_MAX], open[] = "--source 'a b", many[2 * FA_RUN_WORDS_MAX + 3];
+    int count = 0;
+    assert_int_equal(fa_runs_split(open, words, &count, &why), FA_USAGE);
+    for (int given = FA_RUN_WORDS_MAX; given <= FA_RUN_WORDS_MAX + 1; given++) {
+        for (int i = 0; i < 2 * given; i++)
+            many[i] = i % 2 ? ' ' : 'x';
+        many[2 * given] = '\0';
+        assert_int_equal(fa_runs_split(many, words, &count, &why), given == FA_RUN_WORDS_MAX ? FA_PASS : FA_USAGE);
+        assert_int_equal(count, FA_RUN_WORDS_MAX);
+    }
+}
+
+static void a_run_for_each_line_on_top_of_the_command_line(void **state)
+{
+    (void)state;
+    static const char text[] = "# what\n\n--n 128\n  # not this\n--m 64 --seeds 1 --causal";
+    fa_runs runs;
+    assert_int_equal(read_lines(text, sizeof text - 1, &runs), FA_PASS);
+    assert_int_equal(runs.count, 2);
+    const fa_options *first = &runs.at[0].options, *second = &runs.at[1].options;
+    assert_int_equal(first->line, 3);
+    assert_int_equal(first->knob.m, 16);
+    assert_int_equal(first->knob.n, 128);
+    assert_int_equal(first->seeds, 3);
+    assert_int_equal(second->line, 5);
+    assert_int_equal(second->knob.m, 64);
+    assert_int_equal(second->knob.n, FA_UNSET);
+    assert_int_equal(second->seeds, 1);
+    assert_true(second->causal && !first->causal);
+    assert_string_equal(second->json, "out.jsonl");
+    fa_runs_free(&runs);
+}
+
+static void the_command_is_that_of_a_single_run(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"./fa_bench", "--seeds", "3", "--m", "16", "--n", "128"};
+    fa_runs runs;
+    assert_int_equal(read_lines("--n 128\n", 8, &runs), FA_PASS);
+    assert_int_equal(runs.at[0].argc, 7);
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(runs.at[0].argv[i], expected[i]);
+    assert_null(runs.at[0].argv[7]);
+    fa_runs_free(&runs);
+}
+
+static void without_a_list_the_command_line_is_the_run(void **state)
+{
+    (void)state;
+    char *argv[] = {"./fa_bench", "--m", "16", "--json", "-", NULL};
+    fa_options options;
+    fa_runs runs;
+    assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
+    assert_int_equal(fa_runs_make(5, argv, &options, &runs, &why), FA_PASS);
+    assert_int_equal(runs.count, 1);
+    assert_int_equal(runs.at[0].options.line, 0);
+    assert_int_equal(runs.at[0].argc, 5);
+    assert_string_equal(runs.at[0].argv[4], "-");
+    fa_runs_free(&runs);
+}
+
+static void a_bad_line_is_named(void **state)
+{
+    (void)state;
+    refused("--m 32\n--m 0\n", 13, " line 2: ", "--m takes a whole number from 1 to 1024");
+    refused("--m 32\n\n\n--nope 0\n", 18, " line 4: ", "unknown option --nope");
+    refused("light\n", 6, " line 1: ", "is not an option");
+    refused("--m\n", 4, " line 1: ", "--m needs a value");
+    refused("--source 'a\n", 12, " line 1: ", "a quote is open");
+    refused("--m 32\0--n 64\n", 14, " line 1: ", "a zero byte");
+    refused("\n# nothing\n", 11, "--runs: no run in ", path);
+}
+
+static void what_belongs_to_the_whole_command_is_refused_with_its_reason(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"--runs more", "a list has no lists in it"},  {"--json x", "one file takes the records"},
+        {"--json=x", "one file takes the records"},    {"--device cuda", "opened once"},
+        {"--gpu 1", "opened once"},                    {"--sanitize address", "starts with its runtime"},
+        {"--race", "starts with its runtime"},         {"--help", "is no run"},
+        {"--version", "is no run"},                    {"--list-kernels", "is no run"},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        refused(lines[i][0], strlen(lines[i][0]), " line 1: --", lines[i][1]);
+}
+
+static void one_folder_cannot_take_every_dump(void **state)
+{
+    (void)state;
+    char *argv[] = {"./fa_bench", "--runs", path, "--dump", "x", NULL};
+    fa_options options;
+    fa_runs runs;
+    assert_int_equal(fa_write_file(path, "--m 16\n", 7, &why), FA_PASS);
+    assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
+    assert_int_equal(fa_runs_make(5, argv, &options, &runs, &why), FA_USAGE);
+    assert_non_null(strstr(why.text, "--dump"));
+}
+
+static void an_append_is_whole_or_not_there(void **state)
+{
+    (void)state;
+    char text[64] = "";
+    FILE *file = fopen(path, "w+");
+    assert_non_null(file);
+    assert_int_equal(fa_append(fileno(file), "one\n", 4, &why), FA_PASS);
+    assert_int_equal(fa_append(fileno(file), "two\n", 4, &why), FA_PASS);
+    rewind(file);
+    assert_int_equal(fread(text, 1, sizeof text, file), 8);
+    assert_string_equal(text, "one\ntwo\n");
+    fclose(file);
+    FILE *full = fopen("/dev/full", "w");
+    assert_non_null(full);
+    assert_int_equal(fa_append(fileno(full), "one\n", 4, &why), FA_ERROR);
+    assert_non_null(strstr(why.text, "No space left"));
+    fclose(full);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_parted_by_blanks_and_held_by_quotes),
+        cmocka_unit_test(open_quotes_and_too_many_words_are_refused),
+        cmocka_unit_test(a_run_for_each_line_on_top_of_the_command_line),
+        cmocka_unit_test(the_command_is_that_of_a_single_run),
+        cmocka_unit_test(without_a_list_the_command_line_is_the_run),
+        cmocka_unit_test(a_bad_line_is_named),
+        cmocka_unit_test(what_belongs_to_the_whole_command_is_refused_with_its_reason),
+        cmocka_unit_test(one_folder_cannot_take_every_dump),
+        cmocka_unit_test(an_append_is_whole_or_not_there),
+    };
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}
