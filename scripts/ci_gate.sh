@@ -178,8 +178,8 @@ out_of_time() { [[ $limit -gt 0 && $SECONDS -ge $limit ]]; }
 
 # What a sanitizer found. That the bench ended with another code than 0 counts as an error there; its record says why.
 findings() { # TEXT
-    awk '/ERROR SUMMARY: [0-9]+ errors?( |$)/ && !/not printed/ {n += $4} /ERROR SUMMARY:.*not printed/ {n++} /Target application returned an error/ {n--}
-        /hazards? displayed/ {for (i = 1; i < NF; i++) if ($(i + 1) ~ /^hazard/) n += $i} / SUMMARY: / {said = 1} END {print said ? (n > 0 ? n : 0) : "none"}' "$1"
+    awk '/ERROR SUMMARY:.*not printed/ {n++} /Target application returned an error/ {n--} / SUMMARY: / {said = 1; sub(/.* SUMMARY: /, ""); n += $1}
+        END {print said ? (n > 0 ? n : 0) : "none"}' "$1"
 }
 
 # Cases of one kernel under one tool, in one process: with its context, and what a sanitizer does first, once for all. Each leaves a
@@ -199,6 +199,7 @@ unit() { # NUMBERS
         command+=("$bench" --kernel "$kernel" --device "$device" --timing none --quiet --check cpu)
     fi
     if [[ $# -eq 1 ]]; then
+        rm -f "$out/records/$first.json" # of an earlier try
         # shellcheck disable=SC2206
         command+=(--json "$out/records/$first.json" $args)
     else

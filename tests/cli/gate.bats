@@ -76,11 +76,11 @@ tool=$2
 while [[ $1 != */fa_stub ]]; do shift; done
 echo "$tool $*" >>"$STUB/sanitized"
 case "$tool $*" in
-    racecheck*"--kernel two "*) "$@"; echo "Error: Race reported between Read access at add_up(float)+0x10 in two.cu:12"; echo "RACECHECK SUMMARY: 1 hazards displayed (1 errors)" ;;
-    initcheck*"--kernel lib "*) "$@"; echo "Uninitialized __global__ memory read at vendor_gemm+0x20"; echo "ERROR SUMMARY: 3 errors"; exit 9 ;;
-    memcheck*"--kernel lib "*) "$@"; echo "Invalid __global__ read at our_part+0x20 in lib_part.cu:7"; echo "ERROR SUMMARY: 1 errors"; exit 9 ;;
+    racecheck*"--kernel two "*) "$@"; echo "Error: Race reported between Read access at add_up(float)+0x10 in two.cu:12"; echo "= RACECHECK SUMMARY: 1 hazards displayed (1 errors)" ;;
+    initcheck*"--kernel lib "*) "$@"; echo "Uninitialized __global__ memory read at vendor_gemm+0x20"; echo "= ERROR SUMMARY: 3 errors"; exit 9 ;;
+    memcheck*"--kernel lib "*) "$@"; echo "Invalid __global__ read at our_part+0x20 in lib_part.cu:7"; echo "= ERROR SUMMARY: 1 errors"; exit 9 ;;
     synccheck*"--kernel lib "*) "$@" ;; # and not a word
-    *) if "$@"; then echo "ERROR SUMMARY: 0 errors"; else echo "Target application returned an error"; echo "ERROR SUMMARY: 1 error"; fi ;;
+    *) if "$@"; then echo "= ERROR SUMMARY: 0 errors"; else echo "Target application returned an error"; echo "= ERROR SUMMARY: 1 error"; fi ;;
 esac
 END
     chmod +x "$work/bin/compute-sanitizer"
