@@ -14,6 +14,8 @@ usage: scripts/ci_gate.sh [options]
                     of the matrix, and each value of the knobs that choose other code
   --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
   --conform         conformance of the emulator alone: tests/emu/conform gives the same words there and on the GPU
+  --resume FILE     with --sanitize: cases.jsonl of an earlier run. A case that did not fail there, with the same options on the same kind
+                    of GPU and the same machine code (of a library: version and sources around it), is taken over with its commit
   --quick           a fifth of the matrix
   --limit SECONDS   begin no case after so long, end those that run ten seconds later: the rest is NOT-RUN
   --dry-run         print the runs, do nothing
@@ -26,7 +28,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0 limit=0
+out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0 limit=0 resume=
 only=()
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -36,9 +38,9 @@ while [[ $# -gt 0 ]]; do
         --conform) matrix=0 ;;
         --quick) quick=1 ;;
         --dry-run) dry_run=1 ;;
-        --kernel | --out | --jobs | --limit)
+        --kernel | --out | --jobs | --limit | --resume)
             [[ $# -ge 2 ]] || { echo "ci_gate.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --kernel) only+=("$2") ;; --out) out=$2 ;; --jobs) jobs=$2 ;; --limit) limit=$2 ;; esac
+            case $1 in --kernel) only+=("$2") ;; --out) out=$2 ;; --jobs) jobs=$2 ;; --limit) limit=$2 ;; --resume) resume=$2 ;; esac
             shift
             ;;
         --help) usage; exit 0 ;;
@@ -48,6 +50,7 @@ while [[ $# -gt 0 ]]; do
 done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || { echo "ci_gate.sh: --jobs takes a whole number from 1" >&2; exit 2; }
 [[ $limit =~ ^[0-9]+$ ]] || { echo "ci_gate.sh: --limit takes a whole number" >&2; exit 2; }
+[[ -z $resume || ($sanitize -eq 1 && -r $resume) ]] || { echo "ci_gate.sh: --resume takes cases.jsonl of an earlier --sanitize, not '$resume'" >&2; exit 2; }
 [[ -x $bench ]] || { echo "ci_gate.sh: no $bench: run make" >&2; exit 4; }
 command -v jq >/dev/null || { echo "ci_gate.sh: no jq: run scripts/setup.sh" >&2; exit 4; }
 
@@ -76,8 +79,8 @@ declare -A kind # of each kernel: asked for often
 while read -r name what; do kind[$name]=$what; done < <(jq -r '.[] | "\(.name) \(.kind)"' <<<"$registry")
 
 # Problems every kernel serves: one line each, "m" is the kernel's own row tile.
-problems() { # M
-    local m=$1 causal seq dim dist
+problems() { # KERNEL M
+    local m=$2 causal seq dim dist
     if [[ $gpu -eq 0 ]]; then
         for causal in "" --causal; do
             for seq in 1 $((m - 1)) $((m + 1)) 113; do
@@ -97,6 +100,8 @@ problems() { # M
         echo "--batch 2 --heads 3 --seq 1024 --dim 128 $causal"
         echo "--batch 1 --heads 3 --seq 1023 --dim 256 $causal"
     done
+    # Longer than the scores that a library keeps at once: in pieces, of several heads and of a part of one.
+    [[ ${kind[$1]} != library ]] || printf '%s\n' "--batch 1 --heads 3 --seq 16384 --seeds 1" "--batch 1 --heads 8 --kv-heads 1 --seq 16384 --causal --seeds 1"
     for dim in 16 24 40 72 80 96 120 128 160 192 248 256; do
         echo "--batch 1 --heads 2 --seq 129 --dim $dim --causal"
     done
@@ -134,6 +139,11 @@ if [[ $dry_run -eq 1 ]]; then
     out=$(mktemp -d)
     trap 'rm -rf "$out"' EXIT
 fi
+earlier= # the file may be the one that this run writes
+if [[ -n $resume ]]; then
+    earlier=$(mktemp)
+    cp "$resume" "$earlier"
+fi
 rm -rf "$out/records" "$out/not_reached"
 mkdir -p "$out/records"
 list=$out/cases
@@ -148,7 +158,7 @@ for kernel in "${kernels[@]}"; do
         continue
     fi
     extra=$([[ $race -eq 0 ]] || echo "--race --schedule random --seeds 1 ")
-    problems "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
+    problems "$kernel" "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
 done
 if [[ $sanitize -eq 1 ]]; then # problem by problem, so that one that is cut off has tried every kernel
     sort -n -t'|' -s -k1,1 "$list" | cut -d'|' -f2- >"$list.sorted"
@@ -164,54 +174,108 @@ if [[ $sanitize -eq 1 ]] && ! command -v compute-sanitizer >/dev/null; then
     exit 4
 fi
 
-# One run: leaves a record, the exit code, the seconds and the text. A sanitizer's findings make it exit 9.
-one() { # NUMBER LINE
-    local record kernel tool args begun=$EPOCHREALTIME
-    record=$out/records/$1
-    IFS='|' read -r kernel tool args <<<"$2"
-    local bench_command=("$bench" --kernel "$kernel" --device "$device" --timing none --quiet --json "$record.json")
-    local command=("${bench_command[@]}")
+out_of_time() { [[ $limit -gt 0 && $SECONDS -ge $limit ]]; }
+
+# What a sanitizer found. That the bench ended with another code than 0 counts as an error there; its record says why.
+findings() { # TEXT
+    awk '/ERROR SUMMARY:.*not printed/ {n++} /Target application returned an error/ {n--} / SUMMARY: / {said = 1; sub(/.* SUMMARY: /, ""); n += $1}
+        END {print said ? (n > 0 ? n : 0) : "none"}' "$1"
+}
+
+# Cases of one kernel under one tool, in one process: with its context, and what a sanitizer does first, once for all. Each leaves a
+# record, and a case that says what came of it. A sanitizer's findings are of no case in particular, and what has no record may be
+# another's fault: then each gets a process of its own. A finding is exit 9.
+unit() { # NUMBERS
+    local first=$1 number kernel tool args code=0 found
+    out_of_time && return
+    IFS='|' read -r kernel tool args <<<"${lines[first - 1]}"
+    # Each check gets its share of the cores: threads of many checks that spin for one another only take turns.
+    local text=$out/records/$first.txt command=(env OMP_NUM_THREADS="$threads" OMP_WAIT_POLICY=passive "$bench" --kernel "$kernel" --device "$device" --timing none --quiet)
     if [[ -n $tool ]]; then
         # One thread for the reference: the cores are full of other cases.
         command=(env OMP_NUM_THREADS=1 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 --show-backtrace device)
         # Kernels of libraries have more barriers than the tool makes room for, and then it stops them.
         [[ $tool != synccheck ]] || command+=(--num-cuda-barriers 100000)
-        command+=("${bench_command[@]}" --check cpu)
+        command+=("$bench" --kernel "$kernel" --device "$device" --timing none --quiet --check cpu)
     fi
-    local code=0
+    if [[ $# -eq 1 ]]; then
+        rm -f "$out/records/$first.json" # of an earlier try
+        # shellcheck disable=SC2206
+        command+=(--json "$out/records/$first.json" $args)
+    else
+        for number in "$@"; do echo "${lines[number - 1]##*|}"; done >"$out/records/$first.runs"
+        command+=(--runs "$out/records/$first.runs" --json "$out/records/$first.jsonl")
+    fi
     if [[ $limit -gt 0 ]]; then
         command=(timeout --kill-after=2 $((limit + 10 - SECONDS > 1 ? limit + 10 - SECONDS : 1)) "${command[@]}")
     fi
-    # shellcheck disable=SC2086
-    "${command[@]}" $args >"$record.txt" 2>&1 || code=$?
-    grep -qE 'ERROR SUMMARY: [1-9]|[1-9][0-9]* hazards? displayed' "$record.txt" && code=9
-    awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.1f\n", b - a}' >"$record.seconds"
-    [[ $limit -eq 0 || ($code -ne 124 && $code -ne 137) ]] || return 0 # not reached, as good as
-    echo "$code" >"$record.code"
-    judge "$1" "$2" >"$record.case.tmp"
-    mv "$record.case.tmp" "$record.case"
+    "${command[@]}" >"$text" 2>&1 || code=$?
+    [[ $# -eq 1 ]] || part_records "$out/records/$first.jsonl" "$@"
+    local cut=0
+    [[ $limit -eq 0 || ($code -ne 124 && $code -ne 137) ]] || cut=1
+    if [[ -n $tool ]]; then
+        [[ $cut -eq 0 ]] || return 0 # not reached, as good as: the tool says at the end what it found
+        found=$(findings "$text")
+        [[ $found == 0 || $found == none ]] || code=9
+        [[ $found != none ]] || code=137 # ended before it could say
+        if [[ $# -gt 1 && ($code -eq 9 || $code -eq 137 || $(all_there "$@") -eq 0) ]]; then
+            for number in "$@"; do unit "$number"; done
+            return
+        fi
+    fi
+    for number in "$@"; do
+        if [[ -s $out/records/$number.json || $# -eq 1 ]]; then
+            judge "$number" "$code" "$text" >"$out/records/$number.case.tmp"
+            mv "$out/records/$number.case.tmp" "$out/records/$number.case"
+        elif [[ $cut -eq 0 ]]; then
+            unit "$number"
+        fi
+    done
 }
 
-out_of_time() { [[ $limit -gt 0 && $SECONDS -ge $limit ]]; }
+# The record of each line that has one, as if it had been alone.
+part_records() { # FILE NUMBERS
+    local file=$1 line record
+    shift
+    [[ -e $file ]] || return 0
+    while IFS=$'\t' read -r line record; do
+        echo "$record" >"$out/records/${!line}.json"
+    done < <(jq -r '"\(.provenance.line)\t\(tojson)"' "$file" 2>/dev/null || true) # the last one may be cut off
+}
+
+# 1 when each case has a record that passed, or says why it could not run: none of an error.
+all_there() { # NUMBERS
+    local number
+    for number in "$@"; do
+        jq -e '.status | IN("pass", "infeasible", "not_run")' "$out/records/$number.json" >/dev/null 2>&1 || { echo 0; return; }
+    done
+    echo 1
+}
 
 # A case is passed, failed, or skipped with a reason: a library without a plan, TMA on misaligned rows.
-judge() { # NUMBER LINE
-    local record=$out/records/$1 kernel tool args code library verdict=failed where
-    IFS='|' read -r kernel tool args <<<"$2"
-    code=$(cat "$record.code" 2>/dev/null || echo 137)
+judge() { # NUMBER CODE TEXT
+    local record=$out/records/$1.json code=$2 text=$3 kernel tool args library verdict=failed where
+    IFS='|' read -r kernel tool args <<<"${lines[$1 - 1]}"
+    [[ -s $record ]] || echo '{}' >"$record"
+    # The code of a process is that of the first of its runs that did not pass; a record knows its own.
+    [[ ($code -eq 9 || $code -eq 137) && -n $tool ]] ||
+        code=$(jq --argjson code "$code" '{pass: 0, wrong: 1, usage: 2, infeasible: 3, not_run: 4, timeout: 5, error: 6}[.status // ""] // $code' "$record")
     library=$([[ ${kind[$kernel]} == library ]] && echo true || echo false)
-    [[ $code -eq 0 ]] && verdict=passed
+    [[ $code -eq 0 && -s $record && $(jq -r .status "$record") == pass ]] && verdict=passed
     [[ $code -eq 4 && $library == true ]] && verdict=skipped
     [[ $code -eq 3 && ($args == *--misalign* || -n $tool) ]] && verdict=skipped
     # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
-    if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$record.txt"; then
+    if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$text"; then
         verdict=skipped
-        where=$(grep -oE '(at|access at) [A-Za-z_0-9]+' "$record.txt" | sed 's/.* //' | head -n 1)
-        printf '\nthe tool finds something in the library, not in our kernels%s\n' "${where:+: $where}" >>"$record.txt"
+        where=$(grep -oE '(at|access at) [A-Za-z_0-9]+' "$text" | sed 's/.* //' | head -n 1)
+        printf '\nthe tool finds something in the library, not in our kernels%s\n' "${where:+: $where}" >>"$text"
     fi
-    jq -nc --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" --argjson code "$code" \
-        --argjson seconds "$(cat "$record.seconds" 2>/dev/null || echo null)" --arg text "$(tail -c 1500 "$record.txt")" \
-        '{kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: $seconds, text: $text}'
+    jq -c --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" --argjson code "$code" --arg gpu "$device_name" \
+        --arg key "${key[$1]:-}" --arg text "$(tail -c 1500 "$text")" '
+        {kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: (.provenance.stage_s // {} | add),
+         text: (if .status and ($tool == "" or (.status != "pass" and $code != 9)) then "\(.status): \(.reason // "")" else $text end)} +
+        if $tool == "" then {} else {gpu: $gpu, code_sha256: (if $key | test("[.]") then $key else .provenance.code_sha256 end),
+            source_sha256: .provenance.source_sha256, git: .provenance.git} end' "$record"
 }
 
 # The cases that are done, in order, and what they come to; made again as they finish, so that a gate that is cut off leaves it.
@@ -226,10 +290,11 @@ summarise() { # NOTE
     jq -s --arg device "$device" --arg note "$1" --arg gpu "$device_name" --argjson sanitize $sanitize --argjson race $race '
         def counts: {passed: map(select(.verdict == "passed")) | length, failed: map(select(.verdict == "failed")) | length,
             skipped: map(select(.verdict == "skipped")) | length, not_run: map(select(.verdict == "not_run")) | length};
-        (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts))} +
+        (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts + if $sanitize == 0 then {} else
+            {git: (map(.git // empty) | unique), source_sha256: (map(.source_sha256 // empty) | unique)} end))} +
         if $sanitize == 0 then {} else {what: "sanitize", gpu: $gpu, problems: (map(.args) | unique | length),
             tools: (group_by(.tool) | map({tool: .[0].tool} + counts)),
-            not_passed: map(select(.verdict == "failed" or .verdict == "skipped") | {kernel, tool, args, verdict, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
+            not_passed: map(select(.verdict == "failed" or .verdict == "skipped") | {kernel, tool, args, verdict, code, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
         "$cases" >"$out/summary.json"
 }
 
@@ -244,26 +309,74 @@ at_once() { # COMMAND...: in the background, as many as --jobs at a time
         running=$((running - 1))
     fi
 }
-unit() { # NUMBER LINES: cases of one kernel on one problem; compiled before, once, not by four tools under each of them
-    local number=$1 line kernel args
-    shift
-    if [[ $sanitize -eq 1 ]]; then
-        IFS='|' read -r kernel _ args <<<"$1"
-        # shellcheck disable=SC2086
-        [[ ${kind[$kernel]} == library ]] || "$bench" --kernel "$kernel" --compile-only --quiet ${args##*--timeout 500} >/dev/null 2>&1 || true
-    fi
-    for line in "$@"; do
-        out_of_time || one "$number" "$line"
-        number=$((number + 1))
-    done
-}
 trap 'limit=1' TERM # what there is goes into the summary
-per_unit=$([[ $sanitize -eq 1 ]] && echo 4 || echo 1)
 mapfile -t lines <"$list"
-for ((number = 1; number <= ${#lines[@]}; number += per_unit)); do
+
+# What each case is made with: the machine code of a kernel; of a library its version and the sources around it, "VERSION.SHA".
+declare -A key
+code_keys() {
+    local kernel arch version number library_sources
+    mkdir -p "$out/keys"
+    arch=$("$bench" --device cuda --batch 1 --heads 1 --seq 16 --seeds 1 --check cpu --timing none --quiet --json - 2>/dev/null | jq -r '.device.arch // empty')
+    library_sources=$(cat src/lib_* kernels/lib_* 2>/dev/null | sha256sum | cut -d' ' -f1)
+    for kernel in "${kernels[@]}"; do
+        if [[ ${kind[$kernel]} == library ]]; then
+            at_once library_key "$kernel" "$library_sources"
+        else
+            at_once kernel_keys "$kernel" "$arch"
+        fi
+    done
+    wait
+    running=0
+    while read -r number version; do key[$number]=$version; done < <(cat "$out"/keys/*.keys)
+}
+of_kernel() { awk -F'|' -v k="$1" '$1 == k {print NR "|" $0}' "$list"; }
+library_key() { # KERNEL SHA
+    local version number
+    version=$("$bench" --kernel "$1" --device cuda --batch 1 --heads 1 --seq 16 --seeds 1 --check cpu --timing none --quiet --json - 2>/dev/null | jq -r '.provenance.compiler // empty')
+    of_kernel "$1" | while IFS='|' read -r number _; do echo "$number ${version// /_}.$2"; done >"$out/keys/$1.keys"
+}
+kernel_keys() { # KERNEL ARCH
+    of_kernel "$1" | awk -F'|' '!($4 in seen) {seen[$4] = 1; print $4}' >"$out/keys/$1.runs"
+    "$bench" --kernel "$1" --compile-only ${2:+--arch "$2"} --quiet --runs "$out/keys/$1.runs" --json "$out/keys/$1.jsonl" >/dev/null 2>&1 || true
+    jq -r '[.provenance.line, .provenance.code_sha256 // "none"] | @tsv' "$out/keys/$1.jsonl" 2>/dev/null |
+        awk -F'\t' 'NR == FNR {args[NR] = $0; next} {print args[$1] "|" $2}' "$out/keys/$1.runs" - >"$out/keys/$1.codes"
+    of_kernel "$1" | awk -F'|' 'NR == FNR {code[$1] = $2; next} {print $1, ($4 in code ? code[$4] : "none")}' "$out/keys/$1.codes" - >"$out/keys/$1.keys"
+}
+take_over() { # what an earlier run has settled
+    local number
+    declare -A settled
+    while IFS=$'\t' read -r what line; do settled[$what]=$line; done < <(jq -r --arg gpu "$device_name" 'select((.verdict == "passed" or .verdict == "skipped") and .gpu == $gpu and .code_sha256 != null) |
+        "\(.kernel)|\(.tool)|\(.args) \(.code_sha256)\t\(tojson | gsub("\t"; " "))"' "$earlier")
+    for ((number = 1; number <= ${#lines[@]}; number++)); do
+        line=${settled["${lines[number - 1]} ${key[$number]:-none}"]:-}
+        [[ -z $line ]] || echo "$line" >"$out/records/$number.case"
+    done
+    echo "$(find "$out/records" -name '*.case' | wc -l) of ${#lines[@]} cases are those of $resume"
+}
+[[ $sanitize -eq 0 ]] || code_keys
+if [[ -n $resume ]]; then
+    take_over
+    rm -f "$earlier"
+fi
+
+cores=$(nproc)
+threads=$(((cores + jobs - 1) / jobs))
+# Units in the order of the list: what is cut off has tried every kernel. The emulator has nothing to share.
+per_unit=1
+[[ $device != cuda ]] || per_unit=8
+[[ $sanitize -eq 0 ]] || per_unit=6
+mapfile -t units < <(for ((number = 1; number <= ${#lines[@]}; number++)); do
+    [[ -e $out/records/$number.case ]] || echo "$number|${lines[number - 1]}"
+done | awk -F'|' -v per="$per_unit" '{g = $2 "|" $3; nth = seen[g]++; at = int(nth / per) "|" g; if (!(at in of)) order[++n] = at; of[at] = of[at] " " $1}
+    END {for (i = 1; i <= n; i++) print of[order[i]]}')
+finished=0
+for unit in "${units[@]}"; do
     out_of_time && break
-    at_once unit "$number" "${lines[@]:number-1:per_unit}"
-    if [[ $(((number + per_unit - 1) % 20)) -eq 0 ]]; then
+    read -r -a numbers <<<"$unit"
+    at_once unit "${numbers[@]}"
+    finished=$((finished + ${#numbers[@]}))
+    if [[ $((finished / 20)) -gt $(((finished - ${#numbers[@]}) / 20)) ]]; then
         gather
         summarise "unfinished: $(wc -l <"$cases") of ${#lines[@]} cases"
     fi
@@ -274,7 +387,7 @@ for ((number = 1; number <= ${#lines[@]}; number++)); do
     [[ ! -e $out/records/$number.case ]] || continue
     # One that was killed is a failure; the limit leaves those it did not come to.
     if [[ $limit -eq 0 ]]; then
-        judge "$number" "${lines[number - 1]}" >"$out/records/$number.case"
+        judge "$number" 137 /dev/null >"$out/records/$number.case"
     else
         echo "${lines[number - 1]}" >>"$out/not_reached"
     fi

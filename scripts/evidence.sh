@@ -8,18 +8,20 @@ usage: scripts/evidence.sh PART... [--out DIR] [--budget N] [--minutes M] [--dry
 Parts, or all:
   first      the first two rungs on the canonical problem: records, their ratio, wall time of a run, cold compile
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
-  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize)
+  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize), going on from <gpu>/sanitize.cases.jsonl
   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
              (at most --budget N candidates, default 150, and --minutes M, default 2, each; an interrupted sweep goes on)
-  grid       every point of the WMMA tile grids passes or is infeasible (scripts/tile_grid.sh)
+  grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX on a newer GPU
+             (scripts/tile_grid.sh; goes on from the points in <gpu>/)
   ladder     every rung against the one below it, and the libraries, on three problems
-  profile    Nsight Compute's gates of the sweeps' winners (scripts/ncu_profile.sh)
+  versus     the default kernel and the last rung against the fused library in one process, for three dims, full and causal
+  profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tile of their rules (scripts/ncu_profile.sh)
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
   robustness ways to fool the bench and faults, on the GPU (scripts/cheats.sh, scripts/faults.sh), into robustness/ beside <gpu>/
 Writes to evidence/<gpu>/ (default) or DIR, as it goes: what a part had finished when it was cut off is there.
 Needs a GPU: exit 4 without one; 1 when a part failed. FA_BENCH names the binary (default ./fa_bench); LADDER_OPTIONS and
-GRID_OPTIONS go to scripts/ladder.sh and scripts/tile_grid.sh.
+GRID_OPTIONS go to scripts/ladder.sh and scripts/tile_grid.sh, GATE_OPTIONS to scripts/ci_gate.sh.
 EOF
 }
 
@@ -27,7 +29,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-all=(first gate sanitize parity sweep grid ladder profile peers robustness)
+all=(first gate sanitize parity sweep grid ladder versus profile peers robustness)
 parts=() out='' dry_run=0 budget=150 minutes=2
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -134,18 +136,24 @@ gate_baseline() {
 gate_run() { # NAME OPTIONS...
     local name=$1 command
     shift
-    command=(scripts/ci_gate.sh "$@" --out "$out/$name.run")
+    local more=()
+    read -ra more <<<"${GATE_OPTIONS:-}"
+    command=(scripts/ci_gate.sh "$@" "${more[@]}" --out "$out/$name.run")
     echo "${command[*]}"
     [[ $dry_run -eq 1 ]] && return
     "${command[@]}" || true # a failure stands in the summary
     cp "$out/$name.run/summary.json" "$out/$name.json"
     cp "$out/$name.run/junit.xml" "$out/$name.xml"
+    # What passed has said nothing worth keeping.
+    [[ $name != sanitize ]] || jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" >"$out/$name.cases.jsonl"
     [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
     rm -rf "$out/$name.run"
 }
 
 part_sanitize() {
-    gate_run sanitize --sanitize --jobs 4
+    local options=(--sanitize --jobs 10)
+    [[ ! -e $out/sanitize.cases.jsonl ]] || options+=(--resume "$out/sanitize.cases.jsonl")
+    gate_run sanitize "${options[@]}"
 }
 
 part_gate() {
@@ -167,9 +175,10 @@ part_sweep() {
     done
 }
 
-# The winner of each swept kernel, on the problem it won and on one that fills the device.
+# The winner of each swept kernel, and the rungs that no sweep has been over; on the canonical problem and on one that fills the device.
 part_profile() {
-    local kernel knobs tile problem options
+    local kernel knobs tile problem options board
+    board=$(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null || true)
     while IFS=$'\t' read -r kernel knobs; do
         tile=$(sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$knobs")
         for problem in "" "--batch 4 --heads 16 --seq 1024"; do
@@ -179,7 +188,30 @@ part_profile() {
             scripts/ncu_profile.sh --out "$out/ncu" "${options[@]}" || true # a gate that fails stands in the table
             rm -f "$out"/ncu/*.ncu-rep "$out"/ncu/*.csv
         done
-    done < <(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null)
+    done < <(
+        [[ -z $board ]] || echo "$board"
+        for kernel in "${rungs[@]}"; do
+            [[ $kernel == "$baseline" ]] || cut -f1 <<<"$board" | grep -qx "$kernel" || printf '%s\t\n' "$kernel"
+        done
+    )
+}
+
+# --vs the fused library: one record a case, and what they come to.
+part_versus() {
+    local kernel other dim mask options
+    other=$("$bench" --list-kernels --json - | jq -r '[.[] | select(.kind == "library").name] | last')
+    for kernel in "$("$bench" --list-kernels --json - | jq -r '.[] | select(.default).name')" "${rungs[-1]}"; do
+        for dim in 64 128 256; do
+            for mask in full causal; do
+                options=(--kernel "$kernel" --vs "$other" --batch 4 --heads 16 --seq 1024 --dim "$dim" --seeds 1 --timing graph --warmup-ms 200 --max-time 0.3)
+                [[ $mask == full ]] || options+=(--causal)
+                run "versus/${kernel}_${dim}_$mask.json" "${options[@]}" || echo "evidence.sh: $kernel against $other, dim $dim $mask: exit $?"
+                [[ $dry_run -eq 1 ]] || find "$out/versus" -name '*.json' -print0 | sort -z | xargs -0 jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)"),
+                    kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95, git: .provenance.git,
+                    source_sha256: .provenance.source_sha256})' >"$out/versus.json"
+            done
+        done
+    done
 }
 
 part_robustness() {
@@ -198,12 +230,16 @@ part_peers() {
 }
 
 part_grid() {
-    local options=()
-    read -ra options <<<"--out $out/tile_grid.json --jobs 32 ${GRID_OPTIONS:-}"
-    echo "tile_grid.sh ${options[*]}"
-    [[ $dry_run -eq 1 ]] && return
-    scripts/tile_grid.sh "${options[@]}" || true # a hole stands in the table
-    gzip -9f "$out/tile_grid.json.points.jsonl"
+    local arch file options
+    for arch in "" sm_89; do
+        file=$out/tile_grid${arch:+_$arch}.json
+        read -ra options <<<"--out $file --resume ${arch:+--arch $arch} ${GRID_OPTIONS:-}"
+        echo "tile_grid.sh ${options[*]}"
+        [[ $dry_run -eq 1 ]] && continue
+        [[ ! -e $file.points.jsonl.gz ]] || gunzip -f "$file.points.jsonl.gz"
+        scripts/tile_grid.sh "${options[@]}" || true # a hole stands in the table
+        gzip -9fn "$file.points.jsonl"
+    done
 }
 
 # Names of the hand kernels whose tensor-core class is one of the words.

@@ -64,17 +64,35 @@ ladder_table() {
             "\(.cells | map(if . then "\(.p50_us | n) (\(.tflops | n))\(if .ratio then ", \(.ratio | n)x" else "" end)" else "-" end) | join(" | ")) |")' "$file"
 }
 
+# peers.json, and peers_KERNEL.json beside it.
 peers_table() {
+    local file main
+    main=$(evidence_of peers.json)
+    [[ -n $main ]] || { echo "No peers.json under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."; return; }
+    for file in "$main" "${main%.json}"_*.json; do
+        [[ -s $file ]] || continue
+        [[ $file == "$main" ]] || echo
+        jq -r '.[] | "\(.git) \(.variant // .kernel) \(.source_sha256)"' "$file" | measured_at
+        jq -r --arg file "$file" 'def n: if . == null then "-" else . * 100 | round / 100 end;
+            def mean: if . == [] then null else (map(log) | add / length | exp) end;
+            map(select(.ratio != null)) | "\(map("`\(.kernel)`") | unique | join(", ")): best peer / ours (above 1: ours is faster), geometric mean \(map(.ratio) | mean | n) over \(length) shapes; every shape in `\($file)`.", "",
+            "| head dim | mask | shapes | over FlashAttention 2 | over cuDNN | over FlashAttention 3 (scaled) | over the best |", "|---|---|---|---|---|---|---|",
+            (group_by([.dim, .causal]) | .[] | "| \(.[0].dim) | \(if .[0].causal then "causal" else "full" end) | \(length) | " +
+                (. as $rows | ["fa2", "cudnn", "fa3_scaled"] | map(. as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean | n | tostring) | join(" | ")) + " | \(map(.ratio) | mean | n) |")' "$file"
+    done
+}
+
+versus_table() {
     local file
-    file=$(evidence_of peers.json)
-    [[ -n $file ]] || { echo "No peers.json under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."; return; }
+    file=$(evidence_of versus.json)
+    [[ -n $file ]] || { echo "No versus.json under evidence/ yet: \`scripts/evidence.sh versus\` on a GPU makes it."; return; }
     jq -r '.[] | "\(.git) \(.variant // .kernel) \(.source_sha256)"' "$file" | measured_at
-    jq -r --arg folder "$(dirname "$file")" 'def n: if . == null then "-" else . * 100 | round / 100 end;
-        def mean: if . == [] then null else (map(log) | add / length | exp) end;
-        map(select(.ratio != null)) | "Best peer / ours (above 1: ours is faster), geometric mean \(map(.ratio) | mean | n) over \(length) shapes; every shape in `\($folder)/peers.json`.", "",
-        "| head dim | mask | shapes | over FlashAttention 2 | over cuDNN | over FlashAttention 3 (scaled) | over the best |", "|---|---|---|---|---|---|---|",
-        (group_by([.dim, .causal]) | .[] | "| \(.[0].dim) | \(if .[0].causal then "causal" else "full" end) | \(length) | " +
-            (. as $rows | ["fa2", "cudnn", "fa3_scaled"] | map(. as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean | n | tostring) | join(" | ")) + " | \(map(.ratio) | mean | n) |")' "$file"
+    jq -r --arg file "$file" 'def n: if . == null then "-" else . * 100 | round / 100 end;
+        (map(.kernel) | unique) as $kernels | . as $all |
+        "By `--vs` in one process, times as fast as \(map(.vs // empty) | unique | map("`\(.)`") | join(", ")) [95 % interval]; `\($file)`.", "",
+        "| B,H,S,D | \($kernels | map("`\(.)`") | join(" | ")) |", "|---|\($kernels | map("---") | join("|"))|",
+        (map(.problem) | unique_by(. as $p | split(" ")[0] | split(",") | map(tonumber) | . + [$p]) | .[] as $p | "| \($p) | " +
+            ($kernels | map(. as $k | [$all[] | select(.problem == $p and .kernel == $k)][0] | if .ratio then "\(.ratio | n) [\(.ci95[0] | n), \(.ci95[1] | n)]" else "\(.status // "-")" end) | join(" | ")) + " |")' "$file"
 }
 
 # The tiles that lead on the canonical problem, and how the sweeps that found them went.
@@ -104,9 +122,10 @@ replace() { # NAME TABLE
 kernels=$(kernels_table)
 ladder=$(ladder_table)
 peers=$(peers_table)
+versus=$(versus_table)
 sweep=$(sweep_table)
 robustness=$(scripts/robustness_table.sh)
-new=$(replace kernels "$kernels" <README.md | replace ladder "$ladder" | replace peers "$peers" | replace sweep "$sweep" | replace robustness "$robustness")
+new=$(replace kernels "$kernels" <README.md | replace ladder "$ladder" | replace peers "$peers" | replace versus "$versus" | replace sweep "$sweep" | replace robustness "$robustness")
 
 if [[ $check -eq 1 ]]; then
     diff <(printf '%s\n' "$new") README.md || { echo "README.md: tables are not current: run scripts/readme_tables.sh" >&2; exit 1; }

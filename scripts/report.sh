@@ -8,7 +8,7 @@ usage: scripts/report.sh [options]
   --dir DIR     one evidence folder (default: every folder of evidence/ that holds something to draw)
   --png         PNG beside each SVG
   --dry-run     say what would be drawn from what
-Reads ladder.json, leaderboard.jsonl, sweeps.jsonl, micro_best.json, peers.json, parity.json and ncu/*.json, as far as they are there; writes report.html and
+Reads ladder.json, leaderboard.jsonl, sweeps.jsonl, micro_best.json, peers.json, peers_*.json, versus.json, parity.json and ncu/*.json, as far as they are there; writes report.html and
 plots/*.svg beside them. What is missing is NOT-RUN on the page. Exit: 0, 2 usage, 4 no gnuplot, no jq or no evidence, 6 a failure.
 USAGE
 }
@@ -243,8 +243,16 @@ END
     echo "<h2>Peers</h2>"
     picture peers peers.json "fa_bench's kernels beside FlashAttention 2 and cuDNN through PyTorch, and FlashAttention 3."
     [[ ! -s $dir/peers.json ]] || jq -r 'map(.ratio | values) | if . == [] then "" else "<p>Best peer / ours: geometric mean \(map(log) | add / length | exp | . * 1000 | round / 1000) over \(length) shapes; above 1 in \(map(select(. > 1)) | length).</p>" end' "$dir/peers.json"
-    table peers.json 'B,H,S,D|mask|kernel|ours us|TFLOP/s|best peer|its us|ratio' \
-        '.[] | ["\(.batch),\(.heads),\(.seq),\(.dim)", (if .causal then "causal" else "full" end), .variant // .kernel, (.us | n), (.tflops | n), .best_peer, (.peers[.best_peer // ""] | n), (.ratio | n)]'
+    for file in "$dir"/peers.json "$dir"/peers_*.json; do
+        [[ $file == "$dir/peers.json" || -s $file ]] || continue
+        table "$(basename "$file")" 'B,H,S,D|mask|kernel|ours us|TFLOP/s|best peer|its us|ratio' \
+            '.[] | ["\(.batch),\(.heads),\(.seq),\(.dim)", (if .causal then "causal" else "full" end), .variant // .kernel, (.us | n), (.tflops | n), .best_peer, (.peers[.best_peer // ""] | n), (.ratio | n)]'
+    done
+    if [[ -s $dir/versus.json ]]; then
+        echo "<h2>Beside the fused library in one process</h2>"
+        table versus.json 'B,H,S,D|kernel|us|library|its us|ratio|95 % interval' \
+            '.[] | [.problem, .variant // .kernel, (.p50_us | n), .vs, (.vs_p50_us | n), (if .ratio then .ratio | n else .status end), (if .ci95 then "\(.ci95[0] | n) to \(.ci95[1] | n)" else "" end)]'
+    fi
     if [[ -s $dir/parity.json ]]; then
         echo "<h2>The same result as PyTorch's</h2>"
         table parity.json 'kernel|problems and inputs that agree|that do not|not run|largest difference to PyTorch|to FP64' \

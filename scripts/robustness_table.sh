@@ -49,10 +49,11 @@ jq -rs --rawfile explained <(cat tests/sanitize_explained.tsv 2>/dev/null || tru
     row("asan"; "| the driver under ASan, UBSan, LeakSanitizer | \(total(.passed)) tests passed, \(total(.failed)) failed | suites \(map(.suites) | join(", ")); `tests/asan.sh` |"),
     (of("fuzz") | if length == 0 then empty else [.[].targets[] | select(.verdict != "NOT-RUN")] |
         "| fuzz executions | \(map(.executions) | add), \(map(select(.verdict == "FAIL")) | length) findings | \(map("\(.name) \(.executions)") | join(", ")); `make fuzz` |" end),
-    (of("sanitize") | map(.not_passed[]?) | if length == 0 then empty else
+    # What a tool found (exit 9); not what cannot run there.
+    (of("sanitize") | map(.not_passed[]? | select(.verdict == "failed" or (.code // 9) == 9)) | if length == 0 then empty else
         ($explained | split("\n") | map(select(length > 0 and (startswith("#") | not)) | split("\t") | {("\(.[0]) \(.[1])"): .[2]}) | add // {}) as $because |
         "", "What compute-sanitizer reports, and how far that is ours:", "", "| kernel | tool | runs | |", "|---|---|---|---|",
-        (group_by([.kernel, .tool])[] | "| `\(.[0].kernel)` | \(.[0].tool) | \(length)\(if .[0].verdict == "skipped" then ", not counted" else "" end) | " +
+        (group_by([.kernel, .tool, .verdict])[] | "| `\(.[0].kernel)` | \(.[0].tool) | \(length)\(if .[0].verdict == "skipped" then ", not counted" else "" end) | " +
             "\($because["\(.[0].kernel) \(.[0].tool)"] // (if .[0].verdict == "skipped" then .[0].why else "not explained" end)) |") end),
     (of("mutants") | map(.survivors[]) | if length == 0 then empty else
         "", "Mutants that survive, and why they may:", "", "| kernel | what is taken out | why nothing is wrong, or nothing sees it |", "|---|---|---|",

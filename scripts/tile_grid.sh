@@ -15,7 +15,7 @@ usage: scripts/tile_grid.sh [options]
   --seconds SEC    for all of them: those that are left then are missing from the table (default 0: no limit)
   --jobs N         at once (default: the cores)
   --out FILE       table as JSON (default build/tile_grid.json); FILE.points.jsonl holds every point
-  --resume         go on from FILE.points.jsonl: what stands there is not run again
+  --resume         go on from FILE.points.jsonl: what stands there with the same kernel source and arch is not run again
   --dry-run        print how many points
 Exit: 0 no holes, 1 a point neither passed nor was infeasible in words, 2 usage, 4 not run. FA_BENCH names the binary.
 EOF
@@ -41,14 +41,23 @@ if [[ -z $arch ]]; then
     [[ -n $arch ]] || { echo "tile_grid.sh: NOT-RUN: no device, or no compiler" >&2; exit 4; }
 fi
 
+# What each kernel's file and its includes come to: the points of an edited kernel are run again.
+sources=$(while read -r kernel; do
+    "$bench" --kernel "$kernel" --arch "$arch" --compile-only --quiet --json - | jq -c --arg kernel "$kernel" '{($kernel): .provenance.source_sha256}'
+done < <(awk '{print $2}' "$work/points" | sort -u) | jq -cs add)
+if [[ ${flag[resume]} -eq 1 && -e $out.points.jsonl ]]; then
+    jq -c --argjson now "$sources" --arg arch "$arch" 'select(.arch == $arch and .source_sha256 == $now[.kernel])' "$out.points.jsonl" >"$work/kept"
+    cp "$work/kept" "$out.points.jsonl"
+fi
+
 export OMP_NUM_THREADS=1 # many runs at once
-export arch
+export arch sources
 # 129 rows and 150 keys: a tail in both, more than one tile for every M and N of the grid.
 export run_options="--arch $arch --device ${opt[device]} --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --seeds 1 --check cpu --timing none --timeout ${opt[timeout]}"
 # shellcheck disable=SC2016 # jq's
 export line='($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
     {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $ENV.arch, ran: (if .device and .status != "infeasible" then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
-    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, git: .provenance.git}'
+    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, source_sha256: ($ENV.sources | fromjson)[$at.kernel], git: .provenance.git}'
 run_points "$out.points.jsonl"
 
 awk '{count[$2 " " $4]++} END {printf "{"; for (k in count) printf "%s\"%s\": %d", (n++ ? ", " : ""), k, count[k]; print "}"}' "$work/points" >"$work/counts"

@@ -54,6 +54,7 @@ struct fa_device {
     void (*free)(fa_device *device, fa_ptr pointer);
     fa_status (*copy_in)(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why);
     fa_status (*copy_out)(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why);
+    fa_status (*copy)(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why); /* within its memory */
     fa_status (*fill16)(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why);
     /* Launches once and waits for the whole context; a fault is FA_ERROR with the driver's words. */
     fa_status (*launch)(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params, fa_reason *why);

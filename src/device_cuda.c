@@ -1,4 +1,5 @@
-/* The cuda device: a GPU, what it is, its memory. Kernels: device_cuda_module.c; samples: device_cuda_time.c. */
+/* The cuda device: a GPU, what it is, its memory. Copies: device_cuda_copy.c; kernels:
+ * device_cuda_module.c; samples: device_cuda_time.c. */
 #include "device_cuda.h"
 
 #include <stdio.h>
@@ -76,22 +77,6 @@ static void cuda_free(fa_device *device, fa_ptr pointer)
         cuda->api.cuMemFree(pointer);
 }
 
-static fa_status cuda_copy_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
-{
-    fa_cuda *cuda = device->self;
-    FA_CUDA_TRY(cuda, cuMemcpyHtoDAsync, (to, from, bytes, cuda->stream));
-    FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
-    return FA_PASS;
-}
-
-static fa_status cuda_copy_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
-{
-    fa_cuda *cuda = device->self;
-    FA_CUDA_TRY(cuda, cuMemcpyDtoHAsync, (to, from, bytes, cuda->stream));
-    FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
-    return FA_PASS;
-}
-
 static fa_status cuda_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
 {
     fa_cuda *cuda = device->self;
@@ -114,6 +99,7 @@ static void cuda_close(fa_device *device)
 {
     fa_cuda *cuda = device->self;
     fa_cuda_time_close(cuda);
+    fa_cuda_copy_close(cuda);
     if (cuda->stream)
         cuda->api.cuStreamDestroy(cuda->stream);
     if (cuda->context)
@@ -202,8 +188,9 @@ fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why)
         .unload = fa_cuda_unload,
         .alloc = cuda_alloc,
         .free = cuda_free,
-        .copy_in = cuda_copy_in,
-        .copy_out = cuda_copy_out,
+        .copy_in = fa_cuda_copy_in,
+        .copy_out = fa_cuda_copy_out,
+        .copy = fa_cuda_copy,
         .fill16 = cuda_fill16,
         .launch = fa_cuda_launch,
         .sample = fa_cuda_sample,

@@ -14,7 +14,9 @@ typedef struct fa_cuda {
     fa_nvml nvml;
     bool lost; /* a fault destroyed the context: nothing more can run in this process */
     fa_device_info info;
-    void *timing; /* owned by device_cuda_time.c */
+    void *timing;  /* owned by device_cuda_time.c */
+    void *staging; /* owned by device_cuda_copy.c: pinned, or NULL */
+    bool no_staging;
 } fa_cuda;
 
 struct fa_kernel {
@@ -41,6 +43,12 @@ fa_status fa_cudnn_create(fa_cuda *cuda, const fa_problem *problem, fa_kernel **
 /* FA_ERROR with the driver's name and words for an error; says so when the context is lost with it. */
 fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reason *why);
 
+/* device_cuda_copy.c: each waits until it is done. */
+enum { FA_CUDA_STAGING_BYTES = 16 << 20 };
+fa_status fa_cuda_copy_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why);
+fa_status fa_cuda_copy_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why);
+fa_status fa_cuda_copy(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why);
+void fa_cuda_copy_close(fa_cuda *cuda);
 /* Makes the context and the stream unless they are there: before the first call that needs them. */
 fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why);
 

@@ -78,6 +78,11 @@ static fa_status emu_copy_out(fa_device *device, void *to, fa_ptr from, size_t b
     return FA_PASS;
 }
 
+static fa_status emu_copy(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    return emu_copy_in(device, to, (const void *)(uintptr_t)from, bytes, why);
+}
+
 static fa_status emu_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
 {
     (void)device;
@@ -147,6 +152,7 @@ fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *ar
         .free = emu_free,
         .copy_in = emu_copy_in,
         .copy_out = emu_copy_out,
+        .copy = emu_copy,
         .fill16 = emu_fill16,
         .launch = emu_launch,
         .close = emu_close,

@@ -8,7 +8,7 @@
 enum { INPUTS = 3, O = 3, ROUNDS = 7, ROUNDS_LEAST = 3 };
 enum { ON_NEW_INPUTS, ON_SEEN_INPUTS, ON_A_DONE_OUTPUT, CASES };
 
-static const double BUDGET_S = 1.0, INPUTS_MOST_BYTES = 1 << 30;
+static const double BUDGET_S = 0.3, INPUTS_MOST_BYTES = 1 << 30;
 static const double RATIO_MOST = 1.25, SLACK_US = 1.0; /* an event pair resolves about half a microsecond */
 static const float TOLERANCE = 2e-3f;
 
@@ -16,7 +16,7 @@ typedef struct trial {
     const fa_candidate *candidate;
     const fa_buffers *buffers;
     fa_sample_request request;
-    uint16_t *inputs[INPUTS][2]; /* as they are, and with every sign flipped: the output's signs flip, S stays */
+    fa_ptr inputs[INPUTS][2]; /* as they are, and with every sign flipped: the output's signs flip, S stays */
     uint16_t *expected, *found;
 } trial;
 
@@ -31,21 +31,34 @@ static fa_status put_inputs(const trial *t, int which, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
     for (int i = 0; i < INPUTS; i++)
-        FA_TRY(device->copy_in(device, tensor_at(t, i), t->inputs[i][which], tensor_bytes(t, i), why));
+        FA_TRY(device->copy(device, tensor_at(t, i), t->inputs[i][which], tensor_bytes(t, i), why));
     return FA_PASS;
+}
+
+/* Both sets of an input lie on the device: through the host the copies would take longer than all that is timed. */
+static fa_status keep_input(trial *t, int i, fa_reason *why)
+{
+    fa_device *device = t->candidate->device;
+    const size_t bytes = tensor_bytes(t, i), count = bytes / sizeof(uint16_t);
+    for (int which = 0; which < 2; which++)
+        FA_TRY(device->alloc(device, bytes, &t->inputs[i][which], why));
+    FA_TRY(device->copy(device, t->inputs[i][0], tensor_at(t, i), bytes, why));
+    uint16_t *flipped = fa_alloc(bytes);
+    fa_status status = device->copy_out(device, flipped, tensor_at(t, i), bytes, why);
+#pragma omp parallel for schedule(static)
+    for (size_t k = 0; k < count; k++)
+        flipped[k] ^= 0x8000;
+    if (status == FA_PASS)
+        status = device->copy_in(device, t->inputs[i][1], flipped, bytes, why);
+    free(flipped);
+    return status;
 }
 
 static fa_status trial_make(trial *t, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
-    for (int i = 0; i < INPUTS; i++) {
-        const size_t bytes = tensor_bytes(t, i), count = bytes / sizeof(uint16_t);
-        t->inputs[i][0] = fa_alloc(bytes);
-        t->inputs[i][1] = fa_alloc(bytes);
-        FA_TRY(device->copy_out(device, t->inputs[i][0], tensor_at(t, i), bytes, why));
-        for (size_t k = 0; k < count; k++)
-            t->inputs[i][1][k] = t->inputs[i][0][k] ^ 0x8000;
-    }
+    for (int i = 0; i < INPUTS; i++)
+        FA_TRY(keep_input(t, i, why));
     t->expected = fa_alloc(tensor_bytes(t, O));
     t->found = fa_alloc(tensor_bytes(t, O));
     FA_TRY(fa_buffers_poison_output(device, t->buffers, why));
@@ -55,12 +68,30 @@ static fa_status trial_make(trial *t, fa_reason *why)
 
 static void trial_free(trial *t)
 {
-    for (int i = 0; i < INPUTS; i++) {
-        free(t->inputs[i][0]);
-        free(t->inputs[i][1]);
-    }
+    fa_device *device = t->candidate->device;
+    for (int i = 0; i < INPUTS; i++)
+        for (int which = 0; which < 2; which++)
+            if (t->inputs[i][which])
+                device->free(device, t->inputs[i][which]);
     free(t->expected);
     free(t->found);
+}
+
+static bool close_enough(float found, float expected)
+{
+    return fabsf(found - expected) <= TOLERANCE + TOLERANCE * fabsf(expected);
+}
+
+/* The first element that is not `sign` times what is expected; their number when all are. NaN is not. */
+static size_t first_wrong(const trial *t, float sign)
+{
+    const size_t count = t->buffers->count[O];
+    size_t first = count;
+#pragma omp parallel for schedule(static) reduction(min : first)
+    for (size_t i = 0; i < count; i++)
+        if (i < first && !close_enough(fa_half_to_float(t->found[i]), sign * fa_half_to_float(t->expected[i])))
+            first = i;
+    return first;
 }
 
 /* The same copies and launches before each sample, so that caches and clocks are alike in all three cases. */
@@ -79,13 +110,12 @@ static fa_status take(trial *t, int which, double *us, fa_reason *why)
         return FA_PASS;
     FA_TRY(device->copy_out(device, t->found, tensor_at(t, O), tensor_bytes(t, O), why));
     const float sign = which == ON_NEW_INPUTS ? -1.0f : 1.0f;
-    for (size_t i = 0; i < t->buffers->count[O]; i++) {
-        const float expected = sign * fa_half_to_float(t->expected[i]), found = fa_half_to_float(t->found[i]);
-        if (!(fabsf(found - expected) <= TOLERANCE + TOLERANCE * fabsf(expected)))
-            return fa_refuse(why, FA_WRONG, "a timed launch on %s gave %g at element %zu, not %g",
-                             which == ON_NEW_INPUTS ? "new inputs" : "the inputs of the launch before", (double)found, i,
-                             (double)expected);
-    }
+    const size_t wrong = first_wrong(t, sign);
+    if (wrong < t->buffers->count[O])
+        return fa_refuse(why, FA_WRONG, "a timed launch on %s gave %g at element %zu, not %g",
+                         which == ON_NEW_INPUTS ? "new inputs" : "the inputs of the launch before",
+                         (double)fa_half_to_float(t->found[wrong]), wrong,
+                         (double)(sign * fa_half_to_float(t->expected[wrong])));
     return FA_PASS;
 }
 

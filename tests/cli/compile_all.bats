@@ -12,3 +12,27 @@ load helper
     scripts/compile_all.sh --sample 12 --arch sm_89 --out "$work/points.jsonl"
     jq -es 'length >= 12 and any(.[]; .status == "pass")' "$work/points.jsonl"
 }
+
+# A bench whose ptxas says what $PTXAS says; nothing else of the record matters here.
+make_compiler() {
+    cat >"$work/bench" <<'END'
+#!/usr/bin/env bash
+[[ $* != *--list-kernels* ]] || exec ./fa_bench "$@"
+while [[ $1 != --json ]]; do shift; done
+jq -n --argjson ptxas "$PTXAS" '{status: "pass", reason: null, config: {}, ptxas: ($ptxas + {arch: "sm_89", registers: 64, smem_total_bytes: 1000}), provenance: {code_sha256: "x"}}' >"$2"
+END
+    chmod +x "$work/bench"
+}
+
+@test "a default that spills, or that WMMA puts into local memory, fails by name" {
+    make_compiler
+    all=(env FA_BENCH="$work/bench" scripts/compile_all.sh --defaults --kernel wmma --arch sm_89 --dims 64 --out "$work/points.jsonl")
+    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": []}' run "${all[@]}"
+    [ "$status" -eq 0 ]
+    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 8, "warnings": []}' run "${all[@]}"
+    [ "$status" -eq 1 ]
+    [[ $output == *"FAIL --kernel wmma --arch sm_89 --dim 64"*"spills 8"* ]]
+    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": ["Local memory used for wmma fragment"]}' run "${all[@]}"
+    [ "$status" -eq 1 ]
+    [[ $output == *"Local memory used"* ]]
+}

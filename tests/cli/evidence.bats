@@ -25,7 +25,48 @@ evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
     [ "$(grep -c 'evo_sweep --kernel one' "$work/calls")" -eq 0 ] # the baseline has no sweep
     grep -qx "parity --out $work/ev/parity.json" "$work/calls"
     grep -q "ncu_profile --out .* --kernel two --m 32 --warps 4" "$work/calls"
+    [ "$(grep -c '^ncu_profile .* --kernel' "$work/calls")" -eq 2 ] # the winner on two problems; the baseline has no profile
     grep -qx "peers --out $work/ev/peers.json" "$work/calls"
+}
+
+@test "the fused library against the default kernel and the last rung: a record each, also where one fails" {
+    make_tree
+    touch "$STUB/source.lib"
+    echo 'lib 16 4 90' >>"$STUB/times"
+    echo 'two 16 4' >"$STUB/wrong"
+    run evidence versus
+    [[ $output == *"two against lib, dim 64 full: exit 1"* ]]
+    jq -e 'length == 12 and (map(select(.kernel == "one" and .vs == "lib" and .ratio > 1 and .status == "pass")) | length) == 6 and (map(select(.kernel == "two" and .status == "wrong")) | length) == 6' \
+        "$work/ev/versus.json"
+}
+
+@test "the sanitizer's cases are kept, and gone on from" {
+    make_tree
+    cat >"$work/tree/scripts/ci_gate.sh" <<'END'
+#!/usr/bin/env bash
+echo "ci_gate $*" >>"${0%/*}/../../calls"
+while [[ $1 != --out ]]; do shift; done
+mkdir -p "$2"
+echo '{"verdict": "passed", "text": "x"}' >"$2/cases.jsonl"
+echo '{}' >"$2/summary.json"
+touch "$2/junit.xml"
+END
+    evidence sanitize
+    evidence sanitize
+    [ "$(cat "$work/ev/sanitize.cases.jsonl")" = '{"verdict":"passed"}' ]
+    [ "$(grep -c -- "--sanitize --jobs 10 --resume $work/ev/sanitize.cases.jsonl --out" "$work/calls")" -eq 1 ]
+}
+
+@test "the grid is run for both architectures, from the points that are there" {
+    make_tree
+    mkdir "$work/ev"
+    echo '{"point": "p"}' | gzip >"$work/ev/tile_grid_sm_89.json.points.jsonl.gz"
+    sed -i 's|^echo|while [[ $1 != --out ]]; do shift; done; cat "$2".points.jsonl 2>/dev/null >>"'"$work"'/seen"; echo "{}" >>"$2.points.jsonl"\n&|' "$work/tree/scripts/tile_grid.sh"
+    GRID_OPTIONS="--seconds 9" evidence grid
+    grep -qx "tile_grid --out $work/ev/tile_grid.json --resume --seconds 9" "$work/calls"
+    grep -qx "tile_grid --out $work/ev/tile_grid_sm_89.json --resume --arch sm_89 --seconds 9" "$work/calls"
+    [ "$(cat "$work/seen")" = '{"point": "p"}' ]
+    [ "$(zcat "$work/ev/tile_grid_sm_89.json.points.jsonl.gz" | wc -l)" -eq 2 ]
 }
 
 @test "a part that fails is said, and the others are made" {

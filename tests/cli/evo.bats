@@ -128,6 +128,18 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -e '.[0].p50_us == 40 and length == 4' "$work/lb/micro_best.json"
 }
 
+@test "another driver, compiler or option makes a result old" {
+    make_stub
+    sweep --kernel one --strategy grid
+    for change in 's/driver: "1"/driver: "2"/' 's/compiler: "stub 1"/compiler: "stub 2"/' 's/options: \[\]/options: ["-O1"]/'; do
+        sed -i "$change" "$FA_BENCH"
+        run sweep --kernel one --strategy grid
+        [[ $output == *"; 4 measured in"* ]]
+        run sweep --kernel one --strategy grid
+        [[ $output == *"; 0 measured in"* ]]
+    done
+}
+
 @test "another problem, L2 state or GPU has a leaderboard of its own; a loosened tolerance has none" {
     make_stub
     sweep --kernel one --strategy grid

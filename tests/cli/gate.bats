@@ -64,29 +64,76 @@ END
     [[ $output == *"NOT-RUN"* ]]
 }
 
-@test "compute-sanitizer: a finding in our kernel fails, one inside a library is skipped with the reason" {
+# A compute-sanitizer that finds something in `two`, and in a library; each start leaves a line in $STUB/sanitized.
+make_sanitizer() {
     make_stub
-    touch "$STUB/gpu"
+    touch "$STUB/gpu" "$STUB/source.lib"
+    echo 'lib 16 4 90' >>"$STUB/times"
     mkdir -p "$work/bin"
     cat >"$work/bin/compute-sanitizer" <<'END'
 #!/usr/bin/env bash
 tool=$2
 while [[ $1 != */fa_stub ]]; do shift; done
+echo "$tool $*" >>"$STUB/sanitized"
 case "$tool $*" in
-    racecheck*"--kernel two "*) echo "Error: Race reported between Read access at add_up(float)+0x10 in two.cu:12"; echo "RACECHECK SUMMARY: 1 hazards displayed (1 errors)" ;;
-    initcheck*"--kernel lib "*) echo "Uninitialized __global__ memory read at vendor_gemm+0x20"; echo "ERROR SUMMARY: 3 errors"; exit 9 ;;
-    memcheck*"--kernel lib "*) echo "Invalid __global__ read at our_part+0x20 in lib_part.cu:7"; echo "ERROR SUMMARY: 1 errors"; exit 9 ;;
-    *) "$@" && echo "ERROR SUMMARY: 0 errors" ;;
+    racecheck*"--kernel two "*) "$@"; echo "Error: Race reported between Read access at add_up(float)+0x10 in two.cu:12"; echo "= RACECHECK SUMMARY: 1 hazards displayed (1 errors)" ;;
+    initcheck*"--kernel lib "*) "$@"; echo "Uninitialized __global__ memory read at vendor_gemm+0x20"; echo "= ERROR SUMMARY: 3 errors"; exit 9 ;;
+    memcheck*"--kernel lib "*) "$@"; echo "Invalid __global__ read at our_part+0x20 in lib_part.cu:7"; echo "= ERROR SUMMARY: 1 errors"; exit 9 ;;
+    synccheck*"--kernel lib "*) "$@" ;; # and not a word
+    *) if "$@"; then echo "= ERROR SUMMARY: 0 errors"; else echo "Target application returned an error"; echo "= ERROR SUMMARY: 1 error"; fi ;;
 esac
 END
     chmod +x "$work/bin/compute-sanitizer"
-    touch "$STUB/source.lib"
-    echo 'lib 16 4 90' >>"$STUB/times"
-    PATH=$work/bin:$PATH run gate --sanitize --quick
+    export PATH=$work/bin:$PATH
+}
+
+@test "compute-sanitizer: a finding in our kernel fails, one inside a library is skipped with the reason, silence is no pass" {
+    make_sanitizer
+    run gate --sanitize --quick
     [ "$status" -eq 1 ]
-    [[ $output == *"FAIL two racecheck "*"(exit 9)"* && $output == *"FAIL lib memcheck "* && $output != *"FAIL one"* && $output != *"FAIL lib initcheck"* ]]
+    [[ $output == *"FAIL two racecheck "*"(exit 9)"* && $output == *"FAIL lib memcheck "* && $output == *"FAIL lib synccheck "* ]]
+    [[ $output != *"FAIL one"* && $output != *"FAIL lib initcheck"* ]]
     jq -e '.what == "sanitize" and .gpu == "NVIDIA Stub" and (.tools | length == 4) and any(.not_passed[]; .kernel == "lib" and .verdict == "skipped" and (.why | test("vendor_gemm")))
-        and (.tools[] | select(.tool == "synccheck") | .failed == 0 and .passed > 0)' "$work/gate/summary.json"
+        and (.kernels[] | select(.kernel == "one") | .failed == 0 and .passed > 4 and .git == ["stub"] and (.source_sha256 | length) == 1)' "$work/gate/summary.json"
+    # One process for all cases of a kernel and a tool, another for each only where there is something to tell apart.
+    [ "$(grep -c 'racecheck .*--kernel one ' "$STUB/sanitized")" -eq 1 ]
+    [ "$(grep -c 'racecheck .*--kernel two ' "$STUB/sanitized")" -eq 4 ]
+}
+
+@test "compute-sanitizer: what cannot run under it is skipped, and the others of its process pass" {
+    make_sanitizer
+    export BAD_ARGS='--dim 128' BAD_STATUS=infeasible
+    run gate --sanitize --kernel one
+    [ "$status" -eq 0 ]
+    jq -es 'map(select(.args | test("--dim 128"))) | length > 4 and all(.[]; .verdict == "skipped" and .code == 3 and .text == "infeasible: made up")' "$work/gate/cases.jsonl"
+    jq -es 'map(select(.args | test("--dim 128") | not)) | length > 4 and all(.[]; .verdict == "passed")' "$work/gate/cases.jsonl"
+    [ "$(wc -l <"$STUB/sanitized")" -eq 8 ] # two processes for each tool
+}
+
+@test "--resume takes over what did not fail with the same machine code, and runs the rest" {
+    make_sanitizer
+    refused 2 "--resume takes cases.jsonl" gate --sanitize --resume "$work/none"
+    run gate --sanitize --quick
+    cp "$work/gate/cases.jsonl" "$work/earlier.jsonl"
+    : >"$STUB/sanitized"
+    run gate --sanitize --quick --resume "$work/earlier.jsonl"
+    [ "$status" -eq 1 ]
+    ! grep -q -- '--kernel one ' "$STUB/sanitized" && ! grep -q 'initcheck .*--kernel lib ' "$STUB/sanitized"
+    grep -q 'racecheck .*--kernel two ' "$STUB/sanitized"
+    diff <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/earlier.jsonl") <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/gate/cases.jsonl")
+    # Another code of one kernel: that one again, and in place of the file it goes on from.
+    sed -i 's/two/zwei/' "$work/bin/compute-sanitizer"
+    printf '%064d' 7 >"$STUB/source.one"
+    : >"$STUB/sanitized"
+    run gate --sanitize --quick --resume "$work/gate/cases.jsonl"
+    grep -q -- 'memcheck .*--kernel one ' "$STUB/sanitized" && ! grep -q 'memcheck .*--kernel two ' "$STUB/sanitized"
+    jq -es 'all(.[] | select(.kernel == "one"); .code_sha256 | endswith("7")) and all(.[] | select(.kernel == "two"); .verdict == "passed")' "$work/gate/cases.jsonl"
+    # Another GPU: everything.
+    echo "NVIDIA Other" >"$STUB/device"
+    : >"$STUB/sanitized"
+    run gate --sanitize --quick --resume "$work/gate/cases.jsonl"
+    [[ $output == *"0 of "*" cases are those of "* ]]
+    [ "$(grep -c 'memcheck ' "$STUB/sanitized")" -ge 3 ]
 }
 
 @test "conformance: the words of the emulator beside the GPU's, and a difference fails" {
@@ -126,6 +173,13 @@ END
     done
     [[ $output == *--causal* && $output == *"--seq-kv 71"* ]]
     [ ! -e "$work/gate" ]
+    # On a GPU: every sequence length of MEASURE.md, and of a library what it does in pieces.
+    make_stub
+    touch "$STUB/source.lib"
+    run gate --dry-run
+    for seq in 1 15 16 17 113 129 799 1023 1024; do grep -q "^one|.*--seq $seq --causal" <<<"$output"; done
+    grep -q '^lib|.*--seq 16384 --causal' <<<"$output"
+    [ -z "$(grep '^one|.*--seq 16384' <<<"$output")" ]
 }
 
 @test "a gate that is cut off leaves the cases that were done, and says it is unfinished" {

@@ -57,3 +57,16 @@ END
     jq -es 'length == 20 and (map(.point) | unique | length == 20)' "$work/grid.json.points.jsonl"
     ! pgrep -f "$work" || false
 }
+
+@test "--resume runs what is missing and what another source has made, and keeps the rest" {
+    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
+    scripts/tile_grid.sh --device emu --sample 3 --out "$work/grid.json"
+    points=$work/grid.json.points.jsonl
+    jq -c 'if input_line_number == 1 then .source_sha256 = "old" | .status = "error" elif input_line_number == 2 then empty else .git = "kept" end' "$points" >"$work/p"
+    mv "$work/p" "$points"
+    scripts/tile_grid.sh --device emu --sample 3 --resume --out "$work/grid.json"
+    jq -es 'length == 6 and (map(select(.git == "kept")) | length) == 4 and all(.[]; .status != "error") and (map(.point) | unique | length) == 6' "$points"
+    # A limit that is over leaves the rest for the next time.
+    FA_BENCH=$PWD/fa_bench scripts/tile_grid.sh --device emu --sample 5 --resume --seconds 1 --out "$work/grid.json"
+    jq -es 'length >= 6 and length <= 16 and all(.[]; .status == "pass" or .status == "infeasible")' "$points"
+}

@@ -50,6 +50,15 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     (cd "$work/ev" && sha256sum --quiet -c "$work/sums")
 }
 
+@test "another kernel's peers and the fused library have a table each on the page" {
+    make_evidence "$work/ev"
+    jq '.[:1] | map(.kernel = "light" | .variant = "light" | .us = 77.25)' "$work/ev/peers.json" >"$work/ev/peers_light.json"
+    jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", p50_us: 500, vs: "cudnn", vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129]}]' >"$work/ev/versus.json"
+    scripts/report.sh --dir "$work/ev"
+    grep -q '<td>77.25</td>' "$work/ev/report.html"
+    grep -q '<td>0.13</td><td>0.12 to 0.13</td>' "$work/ev/report.html"
+}
+
 @test "what is missing is NOT-RUN on the page, what is torn is left out" {
     needs_gnuplot
     mkdir "$work/ev"
@@ -94,6 +103,14 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/README.md"
     grep -qxF 'Measured at commit `abc`.' "$work/tree/README.md" # the very source of light
     grep -qxF 'Measured at commit `def`; changed since, so to be measured again: `wgmma`.' "$work/tree/README.md"
+    # What another kernel's peers, and the fused library in one process, add.
+    jq '.[:4] | map(.kernel = "light" | .variant = "light" | .us = 10 | .peers = {fa2: 5} | .ratio = 0.5)' "$work/tree/evidence/stub/peers.json" >"$work/tree/evidence/stub/peers_light.json"
+    jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn", ratio: 0.126, ci95: [0.121, 0.129], git: "abc", source_sha256: null},
+        {problem: "4,16,1024,64 causal", kernel: "light", variant: "light", status: "not_run", vs: null, ratio: null, git: "abc", source_sha256: null}]' >"$work/tree/evidence/stub/versus.json"
+    "$work/tree/scripts/readme_tables.sh"
+    grep -qF '`light`: best peer / ours (above 1: ours is faster), geometric mean 0.5 over 4 shapes' "$work/tree/README.md"
+    grep -qxF '| 4,16,1024,64 | 0.13 [0.12, 0.13] |' "$work/tree/README.md"
+    grep -qxF '| 4,16,1024,64 causal | not_run |' "$work/tree/README.md"
     sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/README.md"
     run "$work/tree/scripts/readme_tables.sh" --check
     [ "$status" -eq 1 ]

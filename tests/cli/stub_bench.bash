@@ -16,7 +16,28 @@ kernel=one m=16 warps=4 json=- compile=0 vs='' seed=42 atol=0.001 seq=512 where=
 registry='[{"name":"one","kind":"hand","default":true,"variant_of":null,"tensor_cores":"none","emulated":true,"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}},
 {"name":"two","kind":"hand","default":false,"variant_of":null,"tensor_cores":"wmma","emulated":true,"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}},
 {"name":"lib","kind":"library","default":false,"variant_of":null,"tensor_cores":"none","emulated":false}]'
-echo "$*" >>"$STUB/commands"
+if [[ $* == *--runs* ]]; then # each line of the file is a run; the code is the first that is not 0
+    common=() first=0 number=0 jsonl=/dev/null
+    while [[ $# -gt 0 ]]; do
+        case $1 in
+            --runs) runs=$2; shift ;;
+            --json) jsonl=$2; shift ;;
+            *) common+=("$1") ;;
+        esac
+        shift
+    done
+    : >"$jsonl"
+    while read -r line; do
+        code=0 number=$((number + 1))
+        "$0" "${common[@]}" $line --json "$jsonl.one" || code=$?
+        [[ ! -s $jsonl.one ]] || jq -c --argjson line $number '.provenance.line = $line' "$jsonl.one" >>"$jsonl"
+        rm -f "$jsonl.one"
+        [[ $first -ne 0 ]] || first=$code
+    done <"$runs"
+    exit "$first"
+fi
+given=$*
+echo "$given" >>"$STUB/commands"
 while [[ $# -gt 0 ]]; do
     case $1 in
         --list-kernels) echo "$registry"; exit 0 ;;
@@ -37,9 +58,10 @@ if [[ $compile -eq 0 ]]; then
     echo "$kernel $m $warps${vs:+ vs $vs} seed $seed" >>"$STUB/runs"
     sleep "$(cat "$STUB/pause")"
     if grep -qx "$kernel $m $warps" "$STUB/wrong"; then status=wrong us=null; fi
+    if [[ -n ${BAD_ARGS:-} && $given == *"$BAD_ARGS"* ]]; then status=$BAD_STATUS us=null; fi
     if [[ $seed -ne 42 ]] && grep -qx "$kernel $m $warps" "$STUB/flaky"; then status=wrong us=null; fi
 fi
-if [[ -n $vs ]]; then
+if [[ -n $vs && $us != null ]]; then
     [[ $vs == *:* ]] || vs+=:m=16,warps=4
     other=$(time_of "${vs%%:*}" "$(sed 's/.*m=\([0-9]*\).*/\1/' <<<"$vs")" "$(sed 's/.*warps=\([0-9]*\).*/\1/' <<<"$vs")")
     vs_record=$(jq -nc --argjson a "$us" --argjson b "$other" --arg k "${vs%%:*}" '{kernel: $k, config: null, ratio: ($b / $a), ratio_ci95: [1, 1], accepted: ($b / $a > 1.03)}')
@@ -53,6 +75,7 @@ record=$(jq -n --arg kernel "$kernel" --argjson m "$m" --argjson warps "$warps" 
      check: {passed: ($status == "pass"), loosened: $loose}, vs: $vs,
      provenance: {source_sha256: $sha, code_sha256: $sha, options: [], compiler: "stub 1", driver: "1", git: "stub", time: "2026-01-01T00:00:00Z"}}')
 if [[ $json == - ]]; then echo "$record"; else echo "$record" >"$json"; fi
+[[ $status != infeasible ]] || exit 3
 [[ $status == pass ]] || exit 1
 STUB_END
     chmod +x "$FA_BENCH"

@@ -69,6 +69,24 @@ static fa_status fake_out(fa_device *device, void *to, fa_ptr from, size_t bytes
     return FA_PASS;
 }
 
+static fa_status fake_copy(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    return fake_in(device, to, (const void *)(uintptr_t)from, bytes, why);
+}
+
+static fa_status fake_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
+{
+    (void)device, (void)why;
+    *pointer = (fa_ptr)(uintptr_t)malloc(bytes);
+    return FA_PASS;
+}
+
+static void fake_free(fa_device *device, fa_ptr pointer)
+{
+    (void)device;
+    free((void *)(uintptr_t)pointer);
+}
+
 static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
 {
     (void)device, (void)why;
@@ -81,7 +99,8 @@ static fa_status try_way(way what, double *ratio, fa_reason *why)
 {
     memset(&gpu, 0, sizeof gpu);
     gpu.way = what;
-    fa_device device = {.copy_in = fake_in, .copy_out = fake_out, .fill16 = fake_fill, .launch = fake_launch, .sample = fake_sample};
+    fa_device device = {.copy_in = fake_in, .copy_out = fake_out, .copy = fake_copy, .alloc = fake_alloc, .free = fake_free,
+                        .fill16 = fake_fill, .launch = fake_launch, .sample = fake_sample};
     const fa_candidate candidate = {.device = &device};
     fa_buffers buffers = {.base = {0}};
     for (int i = 0; i < 4; i++) {

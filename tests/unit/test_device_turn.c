@@ -1,0 +1,160 @@
+/* Processes on one GPU take turns: any number check at once, one times alone. */
+#include "device.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Another process that takes `turn` on the GPU `bus`, says so on one pipe, and keeps it until a byte comes on the other. */
+typedef struct other {
+    pid_t pid;
+    int said, until;
+} other;
+
+static other start(const char *bus, fa_turn turn)
+{
+    int said[2], until[2];
+    assert_int_equal(pipe(said), 0);
+    assert_int_equal(pipe(until), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(said[0]);
+        close(until[1]);
+        fa_device_info info = {.backend = "cuda"};
+        snprintf(info.bus_id, sizeof info.bus_id, "%s", bus);
+        fa_device_turn(&info, turn);
+        char byte = 'x';
+        const bool told = write(said[1], &byte, 1) == 1;
+        const ssize_t ended = read(until[0], &byte, 1);
+        fa_device_turn(&info, FA_TURN_NONE);
+        _exit(told && ended == 1 ? 0 : 1);
+    }
+    close(said[1]);
+    close(until[0]);
+    return (other){pid, said[0], until[1]};
+}
+
+static bool has_its_turn(const other *o, int within_ms)
+{
+    struct pollfd fd = {.fd = o->said, .events = POLLIN};
+    return poll(&fd, 1, within_ms) == 1;
+}
+
+static void let_go(const other *o) { assert_int_equal(write(o->until, "x", 1), 1); }
+
+static void wait_for_end(other *o)
+{
+    int how = 0;
+    waitpid(o->pid, &how, 0);
+    close(o->said);
+    close(o->until);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+static void end(other *o)
+{
+    let_go(o);
+    wait_for_end(o);
+}
+
+enum { AT_LAST_MS = 10000, A_WHILE_MS = 200 };
+
+static const char *bus_of_this_test(const char *more)
+{
+    static char bus[32];
+    snprintf(bus, sizeof bus, "test-%d%s", (int)getpid(), more);
+    return bus;
+}
+
+static void forget(const char *bus)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/fa_bench-%s.lock", bus);
+    unlink(path);
+}
+
+static void one_times_alone(void **state)
+{
+    (void)state;
+    const char *bus = bus_of_this_test("");
+    other timing = start(bus, FA_TURN_ALONE);
+    assert_true(has_its_turn(&timing, AT_LAST_MS));
+    other second = start(bus, FA_TURN_ALONE), check = start(bus, FA_TURN_SHARED);
+    assert_false(has_its_turn(&second, A_WHILE_MS));
+    assert_false(has_its_turn(&check, A_WHILE_MS));
+    let_go(&check); /* whichever of the two is first, it does not keep the other waiting */
+    let_go(&second);
+    end(&timing);
+    assert_true(has_its_turn(&second, AT_LAST_MS));
+    assert_true(has_its_turn(&check, AT_LAST_MS));
+    wait_for_end(&second);
+    wait_for_end(&check);
+    forget(bus);
+}
+
+static void any_number_check_at_once(void **state)
+{
+    (void)state;
+    const char *bus = bus_of_this_test("");
+    other a = start(bus, FA_TURN_SHARED), b = start(bus, FA_TURN_SHARED);
+    assert_true(has_its_turn(&a, AT_LAST_MS));
+    assert_true(has_its_turn(&b, AT_LAST_MS));
+    other timing = start(bus, FA_TURN_ALONE);
+    assert_false(has_its_turn(&timing, A_WHILE_MS));
+    end(&a);
+    end(&b);
+    assert_true(has_its_turn(&timing, AT_LAST_MS));
+    end(&timing);
+    forget(bus);
+}
+
+static void another_gpu_is_another_turn(void **state)
+{
+    (void)state;
+    char first[32];
+    snprintf(first, sizeof first, "%s", bus_of_this_test("a"));
+    const char *second = bus_of_this_test("b");
+    other a = start(first, FA_TURN_ALONE), b = start(second, FA_TURN_ALONE);
+    assert_true(has_its_turn(&a, AT_LAST_MS));
+    assert_true(has_its_turn(&b, AT_LAST_MS));
+    end(&a);
+    end(&b);
+    forget(first);
+    forget(second);
+}
+
+/* A process that dies gives its turn back. */
+static void a_killed_process_keeps_nothing(void **state)
+{
+    (void)state;
+    const char *bus = bus_of_this_test("");
+    other killed = start(bus, FA_TURN_ALONE);
+    assert_true(has_its_turn(&killed, AT_LAST_MS));
+    other next = start(bus, FA_TURN_ALONE);
+    kill(killed.pid, SIGKILL);
+    waitpid(killed.pid, NULL, 0);
+    close(killed.said);
+    close(killed.until);
+    assert_true(has_its_turn(&next, AT_LAST_MS));
+    end(&next);
+    forget(bus);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_times_alone),
+        cmocka_unit_test(any_number_check_at_once),
+        cmocka_unit_test(another_gpu_is_another_turn),
+        cmocka_unit_test(a_killed_process_keeps_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
