@@ -102,6 +102,7 @@ sweep_table() {
     [[ -n $file ]] || { echo "No leaderboard.json under evidence/ yet: \`scripts/evidence.sh sweep\` on a GPU makes it."; return; }
     sweeps=$(dirname "$file")/sweeps.jsonl
     [[ -s $sweeps ]] || sweeps=/dev/null
+    jq -r '(map(select(.group | endswith("|2,8,8,512,512,64,full|fp32")))[0] // .[0]).kernels | to_entries[] | "\(.value.git) \(.key) \(.value.source_sha256)"' "$file" | measured_at
     jq -r --slurpfile sweeps "$sweeps" --arg folder "$(dirname "$file")" '
         (map(select(.group | endswith("|2,8,8,512,512,64,full|fp32")))[0] // .[0]) as $g |
         "Best tiles of (\($g.group | split("|")[2] | gsub(",(?=[a-z])"; ") ")) on \($g.group | split("|")[0]), each found by `scripts/evo_sweep.sh`; log and leaderboard in `\($folder)/`.", "",

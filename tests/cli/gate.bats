@@ -114,6 +114,7 @@ END
     make_sanitizer
     refused 2 "--resume takes cases.jsonl" gate --sanitize --resume "$work/none"
     run gate --sanitize --quick
+    grep -q -- '^--kernel one --compile-only --arch sm_90a' "$STUB/commands" # what the device runs, which some kernels need by name
     cp "$work/gate/cases.jsonl" "$work/earlier.jsonl"
     : >"$STUB/sanitized"
     run gate --sanitize --quick --resume "$work/earlier.jsonl"

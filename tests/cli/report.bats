@@ -12,7 +12,7 @@ make_evidence() { # DIR
         status: (if $m == 64 and $w == 4 then "infeasible" else "pass" end), p50_us: (if $m == 64 and $w == 4 then null else 10 + $m / $w end), source_sha256: "new"}' >"$1/leaderboard.jsonl"
     echo '{"key": "stale", "group": "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", "kernel": "light", "knobs": "m=16,n=64,warps=4", "status": "pass", "p50_us": 1.5, "source_sha256": "old"}' |
         cat - "$1/leaderboard.jsonl" >"$1/x" && mv "$1/x" "$1/leaderboard.jsonl"
-    jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma", kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048}}}]' >"$1/leaderboard.json"
+    jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma", kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048, git: "fed", source_sha256: "old"}}}]' >"$1/leaderboard.json"
     jq -nc '{kernel: "wmma", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", strategy: "evo", candidates: 40, measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' >"$1/micro_best.json"
     jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2, cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def", source_sha256: "old"}]' scripts/peers_grid.json >"$1/peers.json"
@@ -101,6 +101,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qF 'geometric mean 1.25 over 41 shapes' "$work/tree/README.md"
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \|' "$work/tree/README.md"
     grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/README.md"
+    grep -qxF 'Measured at commit `fed`; changed since, so to be measured again: `wmma`.' "$work/tree/README.md"
     grep -qxF 'Measured at commit `abc`.' "$work/tree/README.md" # the very source of light
     grep -qxF 'Measured at commit `def`; changed since, so to be measured again: `wgmma`.' "$work/tree/README.md"
     # What another kernel's peers, and the fused library in one process, add.
