@@ -20,9 +20,26 @@ __device__ __forceinline__ fa_u32 fa_uniform(fa_u32 value)
     return __shfl_sync(0xffffffffu, value, 0);
 }
 
+/* True in one lane of a whole warp: what it guards may use uniform registers, which ptxas would not believe of a lane
+ * picked by its number. */
+__device__ __forceinline__ bool fa_elect_one()
+{
+    fa_u32 elected;
+    asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xffffffff;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(elected));
+    return elected != 0;
+}
+
 __device__ __forceinline__ float fa_minus_inf()
 {
     return __int_as_float(0xff800000);
+}
+
+/* 1 / x, 1 ulp. [rcp.approx.ftz] */
+__device__ __forceinline__ float fa_reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 /* mbarrier: 8 bytes in shared memory; a phase ends when `count` arrivals and all expected bytes are in. */
@@ -94,6 +111,25 @@ __device__ __forceinline__ void fa_tma_prefetch_l2(const fa_tensor_map *map, int
                  : "memory");
 }
 
+/* The box from shared memory; what lies beyond the tensor is not written. By one thread, which commits and waits. */
+__device__ __forceinline__ void fa_tma_store(const fa_tensor_map *map, fa_u32 from, int c0, int c1, int c2, int c3)
+{
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+                 "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+                 : "memory");
+}
+
+__device__ __forceinline__ void fa_tma_store_commit()
+{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Every committed store has read its shared memory. */
+__device__ __forceinline__ void fa_tma_store_wait_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fa_fence_async_proxy()
 {
@@ -105,6 +141,14 @@ __device__ __forceinline__ void fa_ldmatrix_x4(fa_u32 from, fa_u32 *r)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(from)
+                 : "memory");
+}
+
+/* Four 8 x 8 matrices; lane 8 i + r names row r of matrix i. */
+__device__ __forceinline__ void fa_stmatrix_x4(fa_u32 to, const fa_u32 *r)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
+                 "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 
@@ -155,10 +199,11 @@ __device__ __forceinline__ void fa_wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the computation of `value`, never negative, above what follows: ptxas would sink it to its use below a wait. */
+/* Keeps the computation of `value`, never negative, above what follows: ptxas would sink it to its use below a wait. The
+ * store never happens; a branch in its place would keep the uniform registers out of what follows. */
 __device__ __forceinline__ void fa_compute_above(int value)
 {
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.s32 p, %0, 0;\n\t@p nanosleep.u32 0;\n\t}" ::"r"(value) : "memory");
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.s32 p, %0, 0;\n\t@p st.shared.u32 [%0], %0;\n\t}" ::"r"(value) : "memory");
 }
 
 /* Pins registers to this point of the program: reads of an accumulator stay below the wait, writes above the fence. */
@@ -226,8 +271,8 @@ __device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes)
 #define FA_R8_14 FA_R8_13, FA_R8(112)
 #define FA_R8_15 FA_R8_14, FA_R8(120)
 
-/* D[64, N] (+)= A[64, 16] B[16, N]. ss: A, B in shared memory, both K-major (B as [N, K]).
- * rs: A in registers, B N-major in shared memory ([K, N], "transposed").
+/* D[64, N] (+)= A[64, 16] B[16, N]. ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
+ * rs_n: A in registers, B N-major in shared memory ([K, N], "transposed").
  * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. accumulate 0: D = A B. */
 template <int N>
 struct fa_wgmma;
@@ -244,7 +289,16 @@ struct fa_wgmma;
                          : FA_R8_##G                                                                                   \
                          : "l"(a), "l"(b), "n"(ACCUMULATE));                                                           \
         }                                                                                                              \
-        static __device__ __forceinline__ void rs(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)        \
+        template <int ACCUMULATE>                                                                                      \
+        static __device__ __forceinline__ void rs(float (&d)[N / 2], const fa_u32 *a, fa_u64 b)                        \
+        {                                                                                                              \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                         \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                          \
+                         "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, 0;\n\t}"                               \
+                         : FA_R8_##G                                                                                   \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ACCUMULATE));                       \
+        }                                                                                                              \
+        static __device__ __forceinline__ void rs_n(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)      \
         {                                                                                                              \
             asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                         \
                          "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                          \

@@ -7,7 +7,8 @@
  *   when causal.
  * Predecessor: mma.
  * Knobs: m = 64 * warps / 4; n keys per tile; warps 4, 8, 12, 16 compute (4 more load); stages of the ring.
- * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers.
+ * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, O [warps][boxes or
+ *   fewer][16][64], barriers.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, padded to a multiple of 64. */
 #include "wgmma_parts.cuh"
 
@@ -17,9 +18,14 @@ constexpr int resident = consumers == 1 ? 2 : 1;
 constexpr int q_bytes = consumers * fa_q_part_bytes;
 constexpr int ring_bytes = FA_STAGES * fa_kv_tile_bytes;
 constexpr int fixed_bytes = 1024 + 2 * ring_bytes + fa_ones_bytes;
-/* The next tile's Q is loaded early where there is room for two (a block may have 227 KiB, some of it is static). */
-constexpr int q_stages = fixed_bytes + 2 * q_bytes <= 226 * 1024 / resident ? 2 : 1;
-constexpr int smem_bytes = fixed_bytes + q_stages * q_bytes;
+/* A block may have 227 KiB, some of it is static. The next tile's Q is loaded early where there is room for two; O is
+ * stored through shared memory where there is room for its columns, 64 at least. */
+constexpr int room = 226 * 1024 / resident - fixed_bytes;
+constexpr int q_stages = 2 * q_bytes <= room ? 2 : 1;
+constexpr int o_room = (room - q_stages * q_bytes) / (consumers * 64 * 2) / 64 * 64;
+constexpr int o_columns = o_room < 0 ? 0 : o_room < fa_dim_pad ? o_room : fa_dim_pad;
+constexpr int o_bytes = consumers * 64 * 2 * o_columns;
+constexpr int smem_bytes = fixed_bytes + q_stages * q_bytes + o_bytes;
 
 static_assert(FA_MAXREG == 0, "wgmma: MAXREG must be 0 (the block's size fixes its registers)");
 static_assert(FA_WARPS % 4 == 0 && consumers >= 1 && consumers <= 4, "warps: 4, 8, 12 or 16 (warpgroups that compute)");
@@ -29,13 +35,20 @@ static_assert(FA_SPLITS <= 1, "wgmma does not split keys over blocks");
 
 FA_KERNEL_INFO(.threads = threads, .smem_dynamic_bytes = smem_bytes, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = resident, .workspace_bytes_fixed = 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
-               .tma_v_rows = FA_N, .tma_cols = 64);
+               .tma_v_rows = FA_N, .tma_o_rows = o_columns > 0 ? 16 : 0, .tma_cols = 64);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int producer_registers = consumers <= 2 ? 40 : 32;
 constexpr int consumer_registers = consumers == 1 ? 216 : consumers == 2 ? 232 : consumers == 3 ? 160 : 112;
 
+/* Q is read from shared memory once per tile, not with every product, where S, O, P and it fit the registers. */
+constexpr bool q_in_registers = consumers <= 2 && FA_N / 2 + fa_o_regs + FA_N / 4 + fa_q_regs <= 192;
+
+/* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
+constexpr bool pv_first = q_stages == 1;
+
 #include "wgmma_ring.cuh"
+#include "wgmma_store.cuh"
 
 /* Named barriers 1..consumers: a warpgroup waits for its turn to issue products and passes it on. */
 __device__ __forceinline__ void take_turn(int warpgroup)
@@ -116,10 +129,10 @@ __device__ __forceinline__ part take_part(const fa_params &p, const layout &at, 
 }
 
 /* The tile with this count: read again, for its coordinates would hold registers through the loop. */
-__device__ __forceinline__ fa_tile known_tile(const int4 *tile_s, int warpgroup, int count)
+__device__ __forceinline__ int4 known_tile(const int4 *tile_s, int warpgroup, int count)
 {
     const int4 tile = tile_s[tile_slot(warpgroup, count)];
-    return {tile.x, tile.z, 0, tile.w, tile.y};
+    return make_int4(fa_uniform(tile.x), 0, fa_uniform(tile.z), fa_uniform(tile.w));
 }
 
 __device__ __forceinline__ void clear(float (&o)[fa_o_regs])
@@ -127,6 +140,19 @@ __device__ __forceinline__ void clear(float (&o)[fa_o_regs])
 #pragma unroll
     for (int i = 0; i < fa_o_regs; ++i)
         o[i] = 0.0f;
+}
+
+/* s = Q K^T, issued and committed. q_s: address of the part's Q, which q_r holds too, or does not. */
+__device__ __forceinline__ void run_qk(float (&s)[FA_N / 2], const fa_u32 (&q_r)[fa_q_regs], fa_u32 q_s, fa_u32 k_word)
+{
+    const fa_u32 q_word = fa_uniform(fa_wgmma_start(q_s));
+    fa_wgmma_settle(s);
+    fa_wgmma_fence();
+    if constexpr (q_in_registers)
+        fa_issue_qk(s, q_r, k_word);
+    else
+        fa_issue_qk(s, q_word, k_word);
+    fa_wgmma_commit();
 }
 
 /* Softmax of a part's first key tile, with its exact maxima. */
@@ -147,7 +173,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
     const fa_u32 q_s = at.q + warpgroup * q_stages * fa_q_part_bytes, q_empty = at.q_empty + warpgroup * q_stages * 8;
     places now = {};
     float s[FA_N / 2], o[fa_o_regs], by[2];
-    fa_u32 p_r[FA_N / 4];
+    fa_u32 p_r[FA_N / 4], q_r[fa_q_regs];
     fa_rows rows;
     if (consumers > 1 && warpgroup == consumers - 1)
         bar_arrive(1, 256);
@@ -162,51 +188,88 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             continue;
         }
         clear(o);
-        const fa_u32 q_first = fa_uniform(fa_wgmma_start(q_s + now.q.slot * fa_q_part_bytes));
+        const fa_u32 q_first = q_s + now.q.slot * fa_q_part_bytes;
+        if (q_in_registers)
+            fa_take_q(q_r, q_first, thread);
         const fa_u32 k_first = fa_uniform(fa_wgmma_start(at.k + now.k.slot * fa_kv_tile_bytes));
         fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
         take_turn(warpgroup);
-        fa_wgmma_settle(s);
-        fa_wgmma_fence();
-        fa_issue_qk(s, q_first, k_first);
-        fa_wgmma_commit();
+        run_qk(s, q_r, q_first, k_first);
         pass_turn(warpgroup);
         fa_wgmma_wait<0>();
         fa_wgmma_settle(s);
         release<FA_STAGES>(at.k_empty, now.k, lane);
         first_softmax(p, s, rows, mine, thread, scale_log2);
+        if (pv_first && mine.n == 0)
+            release<q_stages>(q_empty, now.q, lane);
         fa_pack_p(s, p_r);
 
         part next = mine;
-        bool stored = true; /* or o still holds the output of the tile before: its count and rows */
-        int done_count = 0;
-        fa_rows done = rows;
+        bool stored = true; /* or o still holds the output of the tile before */
+        int4 done_tile = {};
+        row_scale done = {};
         for (;;) {
             /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
             const bool fresh = mine.n == 0;
+            if (fresh && pv_first) {
+                const fa_u32 v_last = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
+                fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
+                fa_wgmma_settle(o);
+                fa_wgmma_fence();
+                fa_issue_pv(o, p_r, v_last, stored);
+                fa_wgmma_commit();
+                done = scale_of(rows);
+                done_tile = known_tile(tile_s, warpgroup, now.count - 1);
+                next = take_part(p, at, tile_s, now, warpgroup);
+                if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
+                    break;
+                pass_over_k(at, now, warpgroup, lane, next.hidden);
+                const fa_u32 q_next = q_s + now.q.slot * fa_q_part_bytes;
+                if (q_in_registers)
+                    fa_take_q(q_r, q_next, thread);
+                const fa_u32 k_next = fa_uniform(fa_wgmma_start(at.k + now.k.slot * fa_kv_tile_bytes));
+                fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
+                fa_wgmma_wait<0>();
+                fa_wgmma_settle(o);
+                release<FA_STAGES>(at.v_empty, now.v, lane);
+                take_turn(warpgroup);
+                run_qk(s, q_r, q_next, k_next);
+                pass_turn(warpgroup);
+                store(p, o, done, done_tile, at.o, warpgroup, thread);
+                pass_over_v(at, now, lane, next.hidden);
+                fa_wgmma_wait<0>();
+                fa_wgmma_settle(s);
+                first_softmax(p, s, rows, next, thread, scale_log2);
+                release<FA_STAGES>(at.k_empty, now.k, lane);
+                if (next.n == 0)
+                    release<q_stages>(q_empty, now.q, lane);
+                fa_pack_p(s, p_r);
+                stored = false;
+                mine = next;
+                continue;
+            }
             if (fresh) {
                 release<q_stages>(q_empty, now.q, lane);
                 next = take_part(p, at, tile_s, now, warpgroup);
                 if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
                     break;
                 pass_over_k(at, now, warpgroup, lane, next.hidden);
+                if (q_in_registers)
+                    fa_take_q(q_r, q_s + now.q.slot * fa_q_part_bytes, thread);
             } else {
                 --next.n;
             }
             const fa_u32 q_now = q_s + now.q.slot * fa_q_part_bytes, k_now = at.k + now.k.slot * fa_kv_tile_bytes;
-            const fa_u32 q_word = fa_uniform(fa_wgmma_start(q_now)), k_word = fa_uniform(fa_wgmma_start(k_now));
+            const fa_u32 k_word = fa_uniform(fa_wgmma_start(k_now));
             const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
             fa_mbar_wait(at.k_full + 8 * now.k.slot, now.k.phase);
             take_turn(warpgroup);
-            fa_wgmma_settle(s);
             fa_wgmma_settle(o);
-            fa_wgmma_fence();
-            fa_issue_qk(s, q_word, k_word);
-            fa_wgmma_commit();
-            const bool storing = !stored;
+            run_qk(s, q_r, q_now, k_word);
+            const bool storing = !pv_first && !stored;
             if (storing) { /* the output of the tile before, while this product runs */
                 pass_turn(warpgroup);
-                fa_store_o(p, o, done, known_tile(tile_s, warpgroup, done_count), 64 * warpgroup, thread);
+                store(p, o, done, done_tile, at.o, warpgroup, thread);
             }
             fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
             fa_wgmma_fence();
@@ -214,9 +277,12 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             fa_wgmma_commit();
             if (!storing)
                 pass_turn(warpgroup);
+            if (fresh) {
+                done = scale_of(rows);
+                done_tile = known_tile(tile_s, warpgroup, now.count - 2);
+            }
             fa_wgmma_wait<1>();
             fa_wgmma_settle(s);
-            const fa_rows before = rows;
             bool raised = false;
             if (fresh)
                 first_softmax(p, s, rows, next, thread, scale_log2);
@@ -228,13 +294,13 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             else if (!FA_CAUSAL)
                 fa_compute_above(__float_as_int(s[0]));
             release<FA_STAGES>(at.k_empty, now.k, lane);
+            if (pv_first && next.n == 0)
+                release<q_stages>(q_empty, now.q, lane);
             fa_wgmma_wait<0>();
             fa_wgmma_settle(o);
             release<FA_STAGES>(at.v_empty, now.v, lane);
             stored = !fresh;
             if (fresh) {
-                done = before;
-                done_count = fa_uniform(now.count - 2);
                 pass_over_v(at, now, lane, next.hidden);
             } else if (raised) {
                 fa_scale_o(o, by);
@@ -242,31 +308,35 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             fa_pack_p(s, p_r);
             mine = next;
         }
-        const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
-        if (!stored)
-            fa_store_o(p, o, done, known_tile(tile_s, warpgroup, done_count), 64 * warpgroup, thread);
-        fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
-        fa_wgmma_settle(o);
-        fa_wgmma_fence();
-        fa_issue_pv(o, p_r, v_word, stored);
-        fa_wgmma_commit();
+        if (!pv_first) {
+            const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
+            if (!stored)
+                store(p, o, done, done_tile, at.o, warpgroup, thread);
+            fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
+            fa_wgmma_settle(o);
+            fa_wgmma_fence();
+            fa_issue_pv(o, p_r, v_word, stored);
+            fa_wgmma_commit();
+        }
         fa_wgmma_wait<0>();
         fa_wgmma_settle(o);
         release<FA_STAGES>(at.v_empty, now.v, lane);
-        fa_store_o(p, o, rows, known_tile(tile_s, warpgroup, now.count - 2), 64 * warpgroup, thread);
+        store(p, o, scale_of(rows), known_tile(tile_s, warpgroup, now.count - 2), at.o, warpgroup, thread);
         mine = next;
     }
+    wait_for_store(lane);
 }
 
 extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, dynamic_s);
     __shared__ barriers bars;
-    const fa_u32 base = (smem_address(dynamic_s) + 1023) & ~1023u;
+    const fa_u32 base = fa_uniform((smem_address(dynamic_s) + 1023) & ~1023u);
     const layout at = {base,
                        base + q_stages * q_bytes,
                        base + q_stages * q_bytes + ring_bytes,
                        base + q_stages * q_bytes + 2 * ring_bytes,
+                       base + q_stages * q_bytes + 2 * ring_bytes + fa_ones_bytes,
                        smem_address(bars.q_full),
                        smem_address(bars.q_empty),
                        smem_address(bars.k_full),
@@ -292,10 +362,10 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
         fa_mbar_init_fence();
     }
     __syncthreads();
-    const int warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);
+    const int warp = fa_uniform(threadIdx.x / 32), warpgroup = warp / 4;
     if (warpgroup == 0) {
         fa_registers_down<producer_registers>();
-        if (threadIdx.x == 0)
+        if (warp == 0 && fa_elect_one())
             produce(p, at, &bars.tile[0][0]);
     } else {
         fa_registers_up<consumer_registers>();

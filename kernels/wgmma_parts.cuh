@@ -121,6 +121,31 @@ __device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], fa_u32 q, fa_u
     }
 }
 
+/* Q of a warpgroup as operands in registers. q_s: address of its 64 rows. */
+constexpr int fa_q_regs = fa_dim_pad / 4;
+
+__device__ __forceinline__ void fa_take_q(fa_u32 (&q)[fa_q_regs], fa_u32 q_s, int thread)
+{
+    const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
+#pragma unroll
+    for (int step = 0; step < fa_dim_pad / 16; ++step)
+        fa_ldmatrix_x4(q_s + (step / 4 * 64 + row) * fa_box_row_bytes + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16,
+                       &q[4 * step]);
+}
+
+/* s = Q K^T of one tile with Q in registers, issued but not committed. */
+__device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], const fa_u32 (&q)[fa_q_regs], fa_u32 k)
+{
+#pragma unroll
+    for (int step = 0; step < fa_dim_pad / 16; ++step) {
+        const fa_u64 b = fa_wgmma_desc(k + ((step / 4) * FA_N * fa_box_row_bytes + (step % 4) * 32) / 16);
+        if (step == 0)
+            fa_wgmma<FA_N>::rs<0>(s, &q[4 * step], b);
+        else
+            fa_wgmma<FA_N>::rs<1>(s, &q[4 * step], b);
+    }
+}
+
 /* o += P V of one tile, or o = P V, issued but not committed. v: descriptor word with the leading bytes of its first
  * step; the block of ones is 16 rows that every step reads, so the distance to it shrinks as V advances. */
 __device__ __forceinline__ void fa_issue_pv(float (&o)[fa_o_regs], const fa_u32 (&p)[FA_N / 4], fa_u32 v,
@@ -130,7 +155,7 @@ __device__ __forceinline__ void fa_issue_pv(float (&o)[fa_o_regs], const fa_u32 
     constexpr fa_u32 next = rows16 / 16 - (FA_SUM_BY_MMA ? fa_wgmma_leading(rows16) : 0);
 #pragma unroll
     for (int step = 0; step < FA_N / 16; ++step)
-        fa_wgmma<fa_o_columns>::rs(o, &p[4 * step], fa_wgmma_desc(v + step * next), step == 0 ? accumulate : 1);
+        fa_wgmma<fa_o_columns>::rs_n(o, &p[4 * step], fa_wgmma_desc(v + step * next), step == 0 ? accumulate : 1);
 }
 
 /* Descriptor word of a V tile. ones: address of the block of ones, after it. */
@@ -218,26 +243,31 @@ __device__ __forceinline__ void fa_row_max(const float (&s)[FA_N / 2], float (&t
     }
 }
 
-/* s becomes exp2(s * scale_log2 - max) and is added to the sums. Returns the bits of the largest, of both rows:
- * they order like the numbers, because none is negative, and integers have a maximum of three. */
+/* s becomes exp2(s * scale_log2 - max) and is added to the sums. Returns the bits of a number that no element is above:
+ * of the largest of both rows, or of the larger sum of a row's elements here. Bits order like the numbers, because none
+ * is negative, and integers have a maximum of three. */
 __device__ __forceinline__ int fa_exponentials(float (&s)[FA_N / 2], fa_rows &rows, float scale_log2)
 {
-    float part[2] = {0.0f, 0.0f};
+    float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     int top[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int i = 0; i < FA_N / 2; i += 2) {
         const int h = (i / 2) % 2;
         s[i] = exp2_approx(fmaf(s[i], scale_log2, -rows.max[h]));
         s[i + 1] = exp2_approx(fmaf(s[i + 1], scale_log2, -rows.max[h]));
-        top[i / 2 % 4] = __vimax3_s32(top[i / 2 % 4], __float_as_int(s[i]), __float_as_int(s[i + 1]));
-        if (!FA_SUM_BY_MMA) {
-            rows.sum[h] += s[i];
-            part[h] += s[i + 1];
+        if (FA_SUM_BY_MMA) {
+            top[i / 2 % 4] = __vimax3_s32(top[i / 2 % 4], __float_as_int(s[i]), __float_as_int(s[i + 1]));
+        } else {
+            part[h + i / 4 % 2 * 2] += s[i] + s[i + 1];
         }
     }
+    if (FA_SUM_BY_MMA)
+        return max(__vimax3_s32(top[0], top[1], top[2]), top[3]);
+    part[0] += part[2];
+    part[1] += part[3];
     rows.sum[0] += part[0];
     rows.sum[1] += part[1];
-    return max(__vimax3_s32(top[0], top[1], top[2]), top[3]);
+    return max(__float_as_int(part[0]), __float_as_int(part[1]));
 }
 
 /* S of the tile once more, by mma.sync, within a warp. q_s, k_s: addresses of the tiles. */
@@ -335,17 +365,20 @@ __device__ __forceinline__ uint4 fa_quad_transpose(const fa_u32 (&w)[4], int lan
     return high ? make_uint4(u, v, b0, b1) : make_uint4(a0, a1, u, v);
 }
 
-/* O = o / sum, straight from the registers, 16 bytes per lane. row: of the warpgroup, within the tile. */
-__device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[fa_o_regs], const fa_rows &rows,
-                                           const fa_tile &tile, int row, int thread)
+/* A row that sees no key has no sum. One instruction, within an ulp of 1 / sum, far below what FP16 keeps. */
+__device__ __forceinline__ float fa_inverse_or_zero(float sum)
 {
-    const int lane = thread % 32;
-    __half *o_g = static_cast<__half *>(p.o) + tile.batch * p.o_stride_b + tile.head * p.o_stride_h;
+    return sum > 0.0f ? fa_reciprocal(sum) : 0.0f;
+}
+
+/* O = o * scale of a warp's 16 rows from `row` on, straight from the registers, 16 bytes per lane. */
+__device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[fa_o_regs], const float (&scale)[2],
+                                           int batch, int head, int row, int lane)
+{
+    __half *o_g = static_cast<__half *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        const float sum = FA_SUM_BY_MMA ? o[fa_o_regs - 4 + 2 * h] : fa_quad_sum(rows.sum[h]);
-        const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
-        const int query = tile.row0 + row + thread / 32 * 16 + lane / 4 + 8 * h;
+        const int query = row + lane / 4 + 8 * h;
         __half *row_g = o_g + query * p.o_stride_s;
 #pragma unroll
         for (int group = 0; group < fa_dim_pad / 32; ++group) {
@@ -353,7 +386,7 @@ __device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[
 #pragma unroll
             for (int j = 0; j < 4; ++j)
                 w[j] =
-                    pack_half2(o[16 * group + 4 * j + 2 * h] * inverse, o[16 * group + 4 * j + 2 * h + 1] * inverse);
+                    pack_half2(o[16 * group + 4 * j + 2 * h] * scale[h], o[16 * group + 4 * j + 2 * h + 1] * scale[h]);
             const uint4 out = fa_quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;
             if (query < p.seq_q && column < FA_DIM)

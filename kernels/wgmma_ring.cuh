@@ -19,7 +19,7 @@ __device__ __forceinline__ int tile_slot(int warpgroup, int count)
 
 /* Addresses in shared memory, and where in the ring a warpgroup is. */
 typedef struct layout {
-    fa_u32 q, k, v, ones;
+    fa_u32 q, k, v, ones, o;
     fa_u32 q_full, q_empty, k_full, k_empty, v_full, v_empty;
 } layout;
 
@@ -46,10 +46,16 @@ __device__ __forceinline__ void advance_warp(place &at)
     at.phase = fa_uniform(at.phase);
 }
 
-/* A ticket for the next tile of this block, from a counter all blocks share. */
+/* A ticket for the next tile of this block, from a counter all blocks share: drawn, and read a round trip later. */
 __device__ __forceinline__ int draw_ticket(const fa_params &p)
 {
-    return static_cast<int>(gridDim.x) + atomicAdd(static_cast<int *>(p.workspace), 1);
+    return atomicAdd(static_cast<int *>(p.workspace), 1);
+}
+
+__device__ __forceinline__ int read_ticket(int drawn)
+{
+    asm volatile("" : "+r"(drawn)::"memory"); /* nothing waits for it before */
+    return static_cast<int>(gridDim.x) + drawn;
 }
 
 /* The last block to leave puts the counters back to zero. */
@@ -82,43 +88,64 @@ __device__ __forceinline__ void prefetch_q(const fa_params &p, const fa_tile &ti
             fa_tma_prefetch_l2(&p.q_map, box * 64, tile.row0 + 64 * w, tile.head, tile.batch);
 }
 
-/* One thread. K runs a tile ahead of V, as the consumers use them. What the next tile is becomes known while this one's
- * loads wait for room: the ticket's round trip and the divisions are off the critical path. */
+/* Q of the tile with this count, and what the tile is. */
+__device__ __forceinline__ void load_q(const fa_params &p, const layout &at, int4 *tile_s, place &to, int count,
+                                       const fa_tile &tile)
+{
+    for (int w = 0; w < consumers; ++w) {
+        const int slot = w * q_stages + to.slot;
+        fa_mbar_wait(at.q_empty + 8 * slot, to.phase ^ 1);
+        tile_s[tile_slot(w, count)] = make_int4(tile.row0, tile.kv_tiles, tile.head, tile.batch);
+        fa_mbar_arrive_expect(at.q_full + 8 * slot, fa_q_part_bytes);
+        fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w, tile.head,
+                      tile.batch);
+    }
+    advance<q_stages>(to);
+}
+
+/* That there is no tile with this count. */
+__device__ __forceinline__ void load_no_q(const layout &at, int4 *tile_s, const place &to, int count)
+{
+    for (int w = 0; w < consumers; ++w) {
+        const int slot = w * q_stages + to.slot;
+        fa_mbar_wait(at.q_empty + 8 * slot, to.phase ^ 1);
+        tile_s[tile_slot(w, count)] = make_int4(-1, 0, 0, 0);
+        fa_mbar_arrive(at.q_full + 8 * slot);
+    }
+}
+
+/* One thread. K runs a tile ahead of V, as the consumers use them, and Q of the next tile is on its way before this one's
+ * last V where it has a buffer of its own. What the next tile is becomes known while this one's loads wait for room: the
+ * ticket's round trip and the divisions are off the critical path. */
 __device__ __forceinline__ void produce(const fa_params &p, const layout &at, int4 *tile_s)
 {
+    constexpr bool q_early = q_stages > 1;
     place q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
     fa_tile tile = fa_tile_of(p, blockIdx.x, FA_M);
     int count = 0;
+    if (q_early)
+        load_q(p, at, tile_s, q_to, count, tile);
     for (bool more = true; more; ++count) {
         int row = (tile.kv_tiles - 1) * FA_N;
         load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
-        const int ticket = draw_ticket(p);
-        for (int w = 0; w < consumers; ++w) {
-            const int slot = w * q_stages + q_to.slot;
-            fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
-            tile_s[tile_slot(w, count)] = make_int4(tile.row0, tile.kv_tiles, tile.head, tile.batch);
-            fa_mbar_arrive_expect(at.q_full + 8 * slot, fa_q_part_bytes);
-            fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w,
-                          tile.head, tile.batch);
-        }
-        advance<q_stages>(q_to);
+        const int drawn = draw_ticket(p);
+        if (!q_early)
+            load_q(p, at, tile_s, q_to, count, tile);
         for (; row > 0; row -= FA_N) {
             load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
             load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
         }
+        const int ticket = read_ticket(drawn);
         more = ticket < p.tiles;
         const fa_tile next = more ? fa_tile_of(p, ticket, FA_M) : tile;
-        if (more)
+        if (more && q_early)
+            load_q(p, at, tile_s, q_to, count + 1, next);
+        else if (more)
             prefetch_q(p, next);
         load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, 0, tile.kv_head, tile.batch);
         tile = next;
     }
-    for (int w = 0; w < consumers; ++w) {
-        const int slot = w * q_stages + q_to.slot;
-        fa_mbar_wait(at.q_empty + 8 * slot, q_to.phase ^ 1);
-        tile_s[tile_slot(w, count)] = make_int4(-1, 0, 0, 0);
-        fa_mbar_arrive(at.q_full + 8 * slot);
-    }
+    load_no_q(at, tile_s, q_to, count);
     return_tickets(p);
 }
 

@@ -13,13 +13,14 @@ load helper
     jq -es 'length >= 12 and any(.[]; .status == "pass")' "$work/points.jsonl"
 }
 
-# A bench whose ptxas says what $PTXAS says; nothing else of the record matters here.
+# A bench whose ptxas says what $PTXAS says of every line of --runs; nothing else of the records matters here.
 make_compiler() {
     cat >"$work/bench" <<'END'
 #!/usr/bin/env bash
 [[ $* != *--list-kernels* ]] || exec ./fa_bench "$@"
-while [[ $1 != --json ]]; do shift; done
-jq -n --argjson ptxas "$PTXAS" '{status: "pass", reason: null, config: {}, ptxas: ($ptxas + {arch: "sm_89", registers: 64, smem_total_bytes: 1000}), provenance: {code_sha256: "x"}}' >"$2"
+while [[ $1 != --runs ]]; do shift; done
+jq -nRc --argjson ptxas "$PTXAS" 'inputs | {status: "pass", reason: null, config: {}, ptxas: ($ptxas + {arch: "sm_89", registers: 64, smem_total_bytes: 1000}),
+    provenance: {code_sha256: "x", line: input_line_number}}' "$2"
 END
     chmod +x "$work/bench"
 }
