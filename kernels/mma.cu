@@ -129,38 +129,38 @@ __device__ __forceinline__ block_state plan_block(const fa_params &p)
 }
 
 /* The K whose scores come before the first round. */
-__device__ __forceinline__ void load_head(smem_at slot_s, const block_state &block, const fa_params &p)
+__device__ __forceinline__ void load_head(smem_at slot_s, const block_state &block, int thread, const fa_params &p)
 {
     if (block.begin < block.end)
         load_tile<AHEAD_KEYS>(slot_s + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES, block.k, block.begin * ROUND_KEYS, p.seq_kv,
-                              block.aligned);
+                              block.aligned, thread);
     cp_async_commit();
 }
 
 /* Load `round` fills a slot with V of that round and the K AHEAD_KEYS on; one commit each, also when nothing is left to load. */
-__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, const fa_params &p)
+__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, int thread, const fa_params &p)
 {
     if (round < block.end) {
         if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end)
-            load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv, block.aligned);
-        load_tile<ROUND_KEYS>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned);
+            load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv, block.aligned, thread);
+        load_tile<ROUND_KEYS>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned, thread);
     }
     cp_async_commit();
 }
 
-/* The same for a round before whole_end, from share.global_offset on; spread over the first of `points` points of time. */
+/* The same for a round before whole_end, from share.global_offset on; chunk by chunk it is spread over the first of `points` points of time. */
 __device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_state &block, thread_share &share, int point, int points)
 {
     constexpr int PASSES = dealing<ROUND_KEYS>::PASSES;
-    const int each = (PASSES + points - 1) / points, end = min((point + 1) * each, PASSES);
+    const int each = BY_CHUNKS ? (PASSES + points - 1) / points : PASSES, end = min((point + 1) * each, PASSES);
     if (point == 0)
         hide(share.global_offset);
     const unsigned char *k_g = reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
     const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.global_offset;
 #pragma unroll
     for (int pass = point * each; pass < end; ++pass) {
-        load_pass<ROUND_KEYS, true>(slot_s + TILE_BYTES, k_g, share.smem_offset, pass, 0);
-        load_pass<ROUND_KEYS, true>(slot_s, v_g, share.smem_offset, pass, 0);
+        load_pass<ROUND_KEYS, true>(slot_s + TILE_BYTES, k_g, share.smem_offset, pass, 0, thread_anew());
+        load_pass<ROUND_KEYS, true>(slot_s, v_g, share.smem_offset, pass, 0, thread_anew());
     }
     if (end == PASSES && point * each < PASSES) {
         share.global_offset += ROUND_BYTES;
@@ -176,7 +176,7 @@ __device__ __forceinline__ void find_tops(float (&top)[BANDS][2], warp_state &w,
     constexpr int KEYS = S_TILES8 * 8;
 #pragma unroll 1
     for (int round = block.begin; round < block.end; ++round) {
-        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned);
+        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned, thread_anew());
         cp_async_commit();
         cp_async_wait<0>();
         __syncthreads();
@@ -201,7 +201,7 @@ __device__ __forceinline__ bool attend(const fa_params &p, unsigned char *smem, 
     block_state block = plan_block(p);
     if (block.begin < block.end)
         load_tile<M>(q_at, head_of(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s, block.batch, block.head), block.first_row, p.seq_q,
-                     block.aligned);
+                     block.aligned, thread);
 
     /* Of the block's rounds the warp's rows need those before warp_end; every one of them sees the keys before whole_keys. */
     const int first_row = uniform(block.first_row + warp_row), group_keys = group * N;
@@ -245,7 +245,7 @@ __device__ __forceinline__ bool attend(const fa_params &p, unsigned char *smem, 
 
     const lane_fragments k_lane = find_fragments(slots_at + TILE_BYTES + group_keys * ROW_BYTES + k_lane_offset(lane));
     const lane_fragments v_lane = find_fragments(slots_at + group_keys * ROW_BYTES + v_lane_offset(lane));
-    if (known) {
+    if (known) [[unlikely]] {
         cp_async_commit();
         cp_async_wait<0>();
         __syncthreads();
@@ -253,9 +253,9 @@ __device__ __forceinline__ bool attend(const fa_params &p, unsigned char *smem, 
         find_tops(top, w, slots_at, k_lane, block, warp_end, group_keys, mask, p);
         set_bases(w, top);
     }
-    load_head(slots_at + (STAGES - 1) * SLOT_BYTES, block, p);
+    load_head(slots_at + (STAGES - 1) * SLOT_BYTES, block, thread, p);
     for (int i = 0; i < STAGES - 1; ++i)
-        load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, p);
+        load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, thread, p);
     cp_async_wait<STAGES - 1>();
     __syncthreads();
     load_qs();
@@ -283,7 +283,7 @@ __device__ __forceinline__ bool attend(const fa_params &p, unsigned char *smem, 
     };
     auto start_any_round = [&](int round) {
         start_round();
-        load_round(load_slot(), round + (STAGES == 1 ? 0 : STAGES - 1), block, p);
+        load_round(load_slot(), round + (STAGES == 1 ? 0 : STAGES - 1), block, thread_anew(), p);
         if (STAGES == 1) {
             cp_async_wait<0>();
             bar_sync_apart(1, THREADS);
@@ -298,7 +298,7 @@ __device__ __forceinline__ bool attend(const fa_params &p, unsigned char *smem, 
     const int scored_ahead = BY_CHUNKS ? 16 : N;
     const int plain_end = STAGES == 1 ? 0 : min(min(warp_end - 1, block.whole_end - (STAGES - 1)),
                                                 (whole_keys - group_keys - scored_ahead) / ROUND_KEYS);
-    thread_share share = find_share<ROUND_KEYS>();
+    thread_share share = find_share<ROUND_KEYS>(thread_anew());
     share.global_offset += (round + STAGES - 1) * ROUND_BYTES;
 #pragma unroll 1
     for (; round + TURN <= plain_end; round += TURN) {
@@ -308,14 +308,14 @@ __device__ __forceinline__ bool attend(const fa_params &p, unsigned char *smem, 
                               [&](int point, int points) { load_whole_round(load_slot(), block, share, point, points); });
             next_slot();
         });
-        if (BY_CHUNKS && has_sum_above(w, LARGE_SUM))
+        if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
             move_bases(w);
     }
 #pragma unroll 1
     for (; round + 1 < warp_end; ++round, next_slot()) {
         start_any_round(round);
         value_round<true>(w, v_lane, k_lane, slot, round * ROUND_KEYS + group_keys, mask, no_loads());
-        if (BY_CHUNKS && has_sum_above(w, LARGE_SUM))
+        if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
             move_bases(w);
     }
     if (round < warp_end) {

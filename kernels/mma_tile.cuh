@@ -170,9 +170,9 @@ struct thread_share {
     unsigned global_offset;
 };
 
-template <int ROWS> __device__ __forceinline__ thread_share find_share()
+template <int ROWS> __device__ __forceinline__ thread_share find_share(int thread)
 {
-    const int thread = thread_anew(), row = dealing<ROWS>::first_of(thread), chunk = thread % CHUNKS;
+    const int row = dealing<ROWS>::first_of(thread), chunk = thread % CHUNKS;
     return {tile_offset(row, chunk), static_cast<unsigned>(row * FA_DIM + chunk * 8) * 2};
 }
 
@@ -186,12 +186,11 @@ __device__ __forceinline__ void hide(unsigned &value)
 /* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes; from_g: where this thread's first chunk is.
  * Of the rows from `valid` on, zeros; WHOLE: there are none. */
 template <int ROWS, bool WHOLE>
-__device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass, int valid)
+__device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass, int valid, int thread)
 {
     using deal = dealing<ROWS>;
-    const int row = WHOLE && deal::EVEN && deal::CONSTANT ? 0 : deal::first_of(thread_anew()) + pass * deal::STEP;
-    const int chunk = FA_DIM % 16 == 0 && deal::CONSTANT ? 0 : thread_anew() % CHUNKS;
-    if (THREADS % CHUNKS != 0 && thread_anew() / CHUNKS >= PASS_ROWS)
+    const int row = deal::first_of(thread) + pass * deal::STEP, chunk = thread % CHUNKS;
+    if (THREADS % CHUNKS != 0 && thread / CHUNKS >= PASS_ROWS)
         return;
     if (!deal::EVEN && row >= ROWS)
         return;
@@ -203,21 +202,27 @@ __device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *
 /* Any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even address (then the
  * copy is not asynchronous). */
 template <int ROWS>
-__device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned)
+__device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned, int thread)
 {
-    if (aligned && head.stride == FA_DIM && first_row < rows) {
-        const thread_share share = find_share<ROWS>();
-        const int valid = rows - first_row;
-        const unsigned char *first_g = reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM);
+    const int valid = rows - first_row;
+    if (aligned && head.stride == FA_DIM && valid > 0) [[likely]] {
+        const thread_share share = find_share<ROWS>(thread);
+        const unsigned char *from_g = reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM);
+        if (valid >= ROWS) [[likely]] {
+#pragma unroll
+            for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
+                load_pass<ROWS, true>(tile_at, from_g + share.global_offset, share.smem_offset, pass, 0, thread);
+            return;
+        }
         /* a thread none of whose rows is valid points at the first of the tile */
-        const unsigned char *from_g = first_g + (dealing<ROWS>::first_of(thread_anew()) < valid ? share.global_offset : 0);
+        from_g += dealing<ROWS>::first_of(thread) < valid ? share.global_offset : 0;
 #pragma unroll
         for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
-            load_pass<ROWS, false>(tile_at, from_g, share.smem_offset, pass, valid);
+            load_pass<ROWS, false>(tile_at, from_g, share.smem_offset, pass, valid, thread);
         return;
     }
 #pragma unroll 1
-    for (int item = thread_anew(); item < ROWS * CHUNKS; item += THREADS) {
+    for (int item = thread; item < ROWS * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const bool valid = first_row + row < rows && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
         const __half *src_g = head.data_g + (valid ? (first_row + row) * head.stride + chunk * 8 : 0);

@@ -270,7 +270,7 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
         load_v(i + 1);
         value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
     }
-    if (NEXT && has_sum_above(w, LARGE_SUM))
+    if (NEXT && has_sum_above(w, LARGE_SUM)) [[unlikely]]
         move_bases(w);
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS16; ++chunk)
