@@ -1,7 +1,8 @@
 /* mma: attention on mma.sync m16n8k16 with FP32 accumulators; scores and probabilities never leave registers.
  * Predecessor: wmma. Idea: beside the tensor cores every other instruction costs, so there are few. The mma of Q K^T start
  *   from minus the row's base, so that a factor makes exponents of scores; row sums are an mma with ones. Packed in place the probabilities are
- *   the A operand of P V. Scores of later keys and exponentials run in the gaps of P V; a base moves only when an exponent is above 8.
+ *   the A operand of P V. Scores of later keys and exponentials run in the gaps of P V. A base is the largest of the row's first scores, and nobody
+ *   asks whether later ones are larger: a sum that has grown moves it, an infinite one starts the tile again, with bases from all keys.
  * Knobs: m query rows and n keys of a tile; m / warps rows per warp, 16 or 32; warps beyond m / 16 form groups that share out the keys;
  *   stages K/V buffers; swizzle XOR or padded rows; splits blocks share out the keys, the last to arrive combines.
  * Shared memory: Q [m] rows, then [stages] slots of V and of K some keys ahead, [groups * n] rows each; partial results reuse it all.
@@ -23,8 +24,14 @@ constexpr int BANDS = ROWS / 16;                            /* 16-row bands of a
 constexpr int STEPS = DIM16 / 16, TILES8 = N / 8, CHUNKS16 = N / 16;
 static_assert(BANDS <= 4 && BANDS * DIM16 <= 256, "m / warps gives a warp more output than its registers hold");
 
-/* k16 steps of Q kept in registers; the others are read again for every tile. 14 is what a band of 256 columns leaves room for. */
-constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : BANDS > 1 ? 0 : STEPS < 14 ? STEPS : 14;
+/* k16 steps of Q kept in registers, beside a band's output; the others are read again for every tile. ROOM is what nothing spills with. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+constexpr int ROOM = FA_DIM == 256 || DIM16 <= 192 ? 164 : 148;
+#else
+constexpr int ROOM = FA_DIM == 256 || DIM16 <= 192 ? 168 : 148;
+#endif
+constexpr int Q_ROOM = (ROOM - DIM16 / 2) / 4;
+constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : BANDS > 1 ? 0 : STEPS < Q_ROOM ? STEPS : Q_ROOM;
 constexpr bool Q_IN_REGISTERS = Q_STEPS == STEPS;
 constexpr int ROUND_KEYS = GROUPS * N;
 /* With Q in registers a warp goes through its keys in chunks of 16: P V of one beside the exponentials of the next and the scores of the one
@@ -68,11 +75,11 @@ __device__ __forceinline__ bool is_aligned(const fa_params &p)
 
 /* Row i sees keys 0 .. i + ahead, no further than the last. Round r of the block covers GROUPS tiles of N keys, one per group. */
 struct block_state {
-    const unsigned char *k_g, *v_g; /* first key of the head */
+    head_rows k, v;
     int first_row, head, batch, split;
     int ahead;
     int begin, end; /* rounds */
-    int fast_end, k_fast_end; /* rounds whose V and whose K load_tile can load; -1: not even the K before the first */
+    int whole_end;  /* rounds before it have whole tiles that load_whole_round can load, K ahead included */
     bool aligned;
 };
 
@@ -81,23 +88,23 @@ struct block_state {
 __device__ __forceinline__ void find_work(block_state &block, const fa_params &p)
 {
     constexpr float SECTION_BYTES = 24 << 20;
-    const int unit = blockIdx.x / SPLITS;
-    int tile, index; /* index: head + batch * heads */
+    const unsigned unit = block_anew() / SPLITS, heads = p.heads, tiles_m = p.tiles_m; /* unsigned division is the shorter */
+    unsigned tile, index;                                                              /* index: head + batch * heads */
     if (FA_CAUSAL) {
-        const int all = p.batch * p.heads;
+        const unsigned all = p.batch * heads;
         const float fit = SECTION_BYTES / (4.0f * DIM16) * p.heads / p.kv_heads / p.seq_kv; /* heads whose K and V are that large */
-        const int section = fit < 1.0f ? 1 : fit < all ? static_cast<int>(fit) : all;
-        const int first = unit / (section * p.tiles_m) * section;
-        const int width = min(section, all - first), rest = unit - first * p.tiles_m;
-        tile = p.tiles_m - 1 - rest / width;
+        const unsigned section = fit < 1.0f ? 1 : fit < all ? static_cast<unsigned>(fit) : all;
+        const unsigned first = unit / (section * tiles_m) * section;
+        const unsigned width = min(section, all - first), rest = unit - first * tiles_m;
+        tile = tiles_m - 1 - rest / width;
         index = first + rest % width;
     } else {
-        index = unit / p.tiles_m;
-        tile = unit - index * p.tiles_m;
+        index = unit / tiles_m;
+        tile = unit - index * tiles_m;
     }
-    block.first_row = tile * M;
-    block.batch = index / p.heads;
-    block.head = index - block.batch * p.heads;
+    block.first_row = uniform(static_cast<int>(tile * M));
+    block.batch = uniform(static_cast<int>(index / heads));
+    block.head = uniform(static_cast<int>(index - index / heads * heads));
     block.split = blockIdx.x % SPLITS;
 }
 
@@ -112,79 +119,89 @@ __device__ __forceinline__ block_state plan_block(const fa_params &p)
     const int share = (rounds + SPLITS - 1) / SPLITS;
     block.begin = SPLITS == 1 ? 0 : block.split * share;
     block.end = uniform(min(block.begin + share, rounds));
-    const bool fast = block.aligned && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM;
-    block.fast_end = uniform(fast ? min(block.end, p.seq_kv / ROUND_KEYS) : 0);
-    block.k_fast_end = uniform(fast && p.seq_kv >= AHEAD_KEYS ? (p.seq_kv - AHEAD_KEYS) / ROUND_KEYS : -1);
-    const int kv_head = p.heads == p.kv_heads ? block.head : block.head / (p.heads / p.kv_heads);
-    block.k_g = uniform(head_of(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head).data_g);
-    block.v_g = uniform(head_of(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head).data_g);
+    const unsigned head = block.head, heads = p.heads;
+    const int kv_head = p.heads == p.kv_heads ? head : head / (heads / p.kv_heads);
+    block.k = uniform(head_of(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head));
+    block.v = uniform(head_of(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head));
+    const bool packed = block.aligned && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM && p.seq_kv >= AHEAD_KEYS;
+    block.whole_end = uniform(packed ? min(block.end, (p.seq_kv - AHEAD_KEYS) / ROUND_KEYS) : 0);
     return block;
 }
 
 /* The K whose scores come before the first round. */
-__device__ __forceinline__ void load_head(smem_at slot_s, const block_state &block, const thread_share &share, const fa_params &p)
+__device__ __forceinline__ void load_head(smem_at slot_s, const block_state &block, const fa_params &p)
 {
-    const smem_at at = slot_s + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES;
-    if (block.begin < block.end && block.begin <= block.k_fast_end)
-        load_tile<AHEAD_KEYS>(at, block.k_g, share.global_offset, share.smem_offset);
-    else if (block.begin < block.end)
-        load_tile_slowly<AHEAD_KEYS>(at, {(__half *)block.k_g, p.k_stride_s}, block.begin * ROUND_KEYS, p.seq_kv, block.aligned);
+    if (block.begin < block.end)
+        load_tile<AHEAD_KEYS>(slot_s + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES, block.k, block.begin * ROUND_KEYS, p.seq_kv,
+                              block.aligned);
     cp_async_commit();
 }
 
 /* Load `round` fills a slot with V of that round and the K AHEAD_KEYS on; one commit each, also when nothing is left to load. */
-__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, thread_share &share,
-                                           const fa_params &p)
+__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, const fa_params &p)
 {
-    hide(share.global_offset);
     if (round < block.end) {
-        if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end) {
-            if (round < block.k_fast_end)
-                load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k_g, share.global_offset + AHEAD_KEYS * FA_DIM * 2, share.smem_offset);
-            else
-                load_tile_slowly<ROUND_KEYS>(slot_s + TILE_BYTES, {(__half *)block.k_g, p.k_stride_s}, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv,
-                                             block.aligned);
-        }
-        if (round < block.fast_end)
-            load_tile<ROUND_KEYS>(slot_s, block.v_g, share.global_offset, share.smem_offset);
-        else
-            load_tile_slowly<ROUND_KEYS>(slot_s, {(__half *)block.v_g, p.v_stride_s}, round * ROUND_KEYS, p.seq_kv, block.aligned);
+        if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end)
+            load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv, block.aligned);
+        load_tile<ROUND_KEYS>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned);
     }
-    share.global_offset += ROUND_BYTES;
     cp_async_commit();
 }
 
-/* The same for a round that load_tile can load. */
-__device__ __forceinline__ void load_fast_round(smem_at slot_s, const block_state &block, thread_share &share)
+/* The same for a round before whole_end, from share.global_offset on; spread over the first of `points` points of time. */
+__device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_state &block, thread_share &share, int point, int points)
 {
-    hide(share.global_offset);
-    load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k_g, share.global_offset + AHEAD_KEYS * FA_DIM * 2, share.smem_offset);
-    load_tile<ROUND_KEYS>(slot_s, block.v_g, share.global_offset, share.smem_offset);
-    share.global_offset += ROUND_BYTES;
-    cp_async_commit();
+    constexpr int PASSES = dealing<ROUND_KEYS>::PASSES;
+    const int each = (PASSES + points - 1) / points, end = min((point + 1) * each, PASSES);
+    if (point == 0)
+        hide(share.global_offset);
+    const unsigned char *k_g = reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
+    const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.global_offset;
+#pragma unroll
+    for (int pass = point * each; pass < end; ++pass) {
+        load_pass<ROUND_KEYS, true>(slot_s + TILE_BYTES, k_g, share.smem_offset, pass, 0);
+        load_pass<ROUND_KEYS, true>(slot_s, v_g, share.smem_offset, pass, 0);
+    }
+    if (end == PASSES && point * each < PASSES) {
+        share.global_offset += ROUND_BYTES;
+        cp_async_commit();
+    }
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+/* Per row, the largest score it has in this block and warp group: all of Q K^T, without haste. */
+template <class MASK>
+__device__ __forceinline__ void find_tops(float (&top)[BANDS][2], warp_state &w, smem_at slot_s, const lane_fragments &k_lane,
+                                          const block_state &block, int warp_end, int group_keys, const MASK &mask, const fa_params &p)
 {
-    FA_SHARED_ALIGNED(unsigned char, smem, 128);
+    constexpr int KEYS = S_TILES8 * 8;
+#pragma unroll 1
+    for (int round = block.begin; round < block.end; ++round) {
+        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned);
+        cp_async_commit();
+        cp_async_wait<0>();
+        __syncthreads();
+#pragma unroll 1
+        for (int keys = 0; round < warp_end && keys < N; keys += KEYS) {
+            score_tile(w, k_lane, keys * ROW_BYTES, no_loads());
+            mask(round * ROUND_KEYS + group_keys + keys, 0, S_TILES8);
+            raise_tops(top, w);
+        }
+        __syncthreads();
+    }
+}
+
+/* The tile of this block, with bases from its first keys. False, and nothing stored, if a later key was so much more probable that a half could
+ * not hold it; then again with bases from all keys (again: `known`). */
+__device__ __forceinline__ bool attend(const fa_params &p, unsigned char *smem, bool known)
+{
     const smem_at q_at = smem_at_of(smem), slots_at = q_at + Q_BYTES;
-    const int warp = uniform(static_cast<int>(threadIdx.x / 32)), lane = threadIdx.x % 32;
+    const int thread = thread_anew(), warp = uniform(thread / 32), lane = thread % 32;
     const int group = warp / (WARPS / GROUPS), warp_row = warp % (WARPS / GROUPS) * ROWS;
 
-    const block_state block = plan_block(p);
-    thread_share share = find_share();
-    if (block.begin < block.end) {
-        const head_rows q = head_of(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s, block.batch, block.head);
-        if (block.aligned && q.stride == FA_DIM && block.first_row + M <= p.seq_q)
-            load_tile<M>(q_at, reinterpret_cast<const unsigned char *>(q.data_g + block.first_row * q.stride), share.global_offset,
-                         share.smem_offset);
-        else
-            load_tile_slowly<M>(q_at, q, block.first_row, p.seq_q, block.aligned);
-    }
-    share.global_offset += block.begin * ROUND_BYTES;
-    load_head(slots_at + (STAGES - 1) * SLOT_BYTES, block, share, p);
-    for (int i = 0; i < STAGES - 1; ++i)
-        load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, share, p);
+    block_state block = plan_block(p);
+    if (block.begin < block.end)
+        load_tile<M>(q_at, head_of(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s, block.batch, block.head), block.first_row, p.seq_q,
+                     block.aligned);
 
     /* Of the block's rounds the warp's rows need those before warp_end; every one of them sees the keys before whole_keys. */
     const int first_row = uniform(block.first_row + warp_row), group_keys = group * N;
@@ -194,10 +211,11 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
 
     warp_state w;
     w.scale_log2 = __int_as_float(uniform(__float_as_int(p.scale * 1.44269504088896341f)));
-    w.limit = -1;
-    w.q_at = q_at + warp_row * ROW_BYTES + v_lane_offset(lane);
+    w.q_lane = find_fragments(q_at + warp_row * ROW_BYTES + v_lane_offset(lane));
+    float top[BANDS][2];
 #pragma unroll
     for (int b = 0; b < BANDS; ++b) {
+        top[b][0] = top[b][1] = -FA_INF;
         for (int r = 0; r < 4; ++r)
             w.minus_base[b][r] = w.sum[b][r] = 0.0f;
         for (int r = 0; r < 4; ++r)
@@ -219,33 +237,53 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
                 last_key[b][h] = min(row + b * 16 + h * 8 + block.ahead, last) - key;
         mask_scores(w, last_key, first, end);
     };
+    auto load_qs = [&] {
+#pragma unroll
+        for (int step = 0; step < Q_STEPS; ++step)
+            load_q(w.q[step], w, step);
+    };
 
-    const smem_at k_at = slots_at + TILE_BYTES + group_keys * ROW_BYTES + k_lane_offset(lane);
-    const smem_at v_at = slots_at + group_keys * ROW_BYTES + v_lane_offset(lane);
+    const lane_fragments k_lane = find_fragments(slots_at + TILE_BYTES + group_keys * ROW_BYTES + k_lane_offset(lane));
+    const lane_fragments v_lane = find_fragments(slots_at + group_keys * ROW_BYTES + v_lane_offset(lane));
+    if (known) {
+        cp_async_commit();
+        cp_async_wait<0>();
+        __syncthreads();
+        load_qs();
+        find_tops(top, w, slots_at, k_lane, block, warp_end, group_keys, mask, p);
+        set_bases(w, top);
+    }
+    load_head(slots_at + (STAGES - 1) * SLOT_BYTES, block, p);
+    for (int i = 0; i < STAGES - 1; ++i)
+        load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, p);
     cp_async_wait<STAGES - 1>();
     __syncthreads();
-#pragma unroll
-    for (int step = 0; step < Q_STEPS; ++step)
-        load_q(w.q[step], w, step);
+    load_qs();
     if (block.begin < warp_end) {
-        score_tile(w, k_at + (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0));
+        score_tile(w, k_lane, (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0), no_loads());
         mask(block.begin * ROUND_KEYS + group_keys, 0, S_TILES8);
-        check_bases<false>(w);
+        if (!known) {
+            raise_tops(top, w);
+            set_bases(w, top);
+#pragma unroll
+            for (int i = 0; i < S_TILES8 * BANDS * 4; ++i)
+                w.s[i / (BANDS * 4)][i / 4 % BANDS][i % 4] += w.minus_base[i / 4 % BANDS][i % 4];
+        }
 #pragma unroll
         for (int chunk = 0; chunk < (BY_CHUNKS ? 1 : P_CHUNKS); ++chunk)
             probabilities(w, chunk);
     }
     /* Every warp goes through every round of the block, for its share of the loads, also after its own last. */
     int slot = 0;
-    auto start_round = [&](int round, bool fast) {
+    auto load_slot = [&] { return slots_at + (STAGES == 1 ? 0 : slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES); };
+    auto start_round = [&] {
         if (STAGES > 1)
             cp_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
         bar_sync_apart(1, THREADS); /* warps come here from different places */
-        const smem_at at = slots_at + (STAGES == 1 ? 0 : slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES);
-        if (fast)
-            load_fast_round(at, block, share);
-        else
-            load_round(at, round + (STAGES == 1 ? 0 : STAGES - 1), block, share, p);
+    };
+    auto start_any_round = [&](int round) {
+        start_round();
+        load_round(load_slot(), round + (STAGES == 1 ? 0 : STAGES - 1), block, p);
         if (STAGES == 1) {
             cp_async_wait<0>();
             bar_sync_apart(1, THREADS);
@@ -254,34 +292,60 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     auto next_slot = [&] { slot = slot == (STAGES - 1) * SLOT_BYTES ? 0 : slot + SLOT_BYTES; };
     int round = block.begin;
     auto no_mask = [](int, int, int) {};
-    /* First the rounds whose loads are fast and whose scores, up to where they are worked out, need no mask; then the others. */
+    /* First the rounds whose loads are of whole tiles and whose scores, up to where they are worked out, need no mask, two a turn with two slots,
+     * so that slots are constants; then the others. */
+    constexpr int TURN = BY_CHUNKS && STAGES == 2 && DIM16 <= 128 ? 2 : 1;
     const int scored_ahead = BY_CHUNKS ? 16 : N;
-    const int fast_end = min(min(block.fast_end, block.k_fast_end), block.end) - (STAGES == 1 ? 0 : STAGES - 1);
-    const int plain_end = min(min(warp_end - 1, fast_end), (whole_keys - group_keys - scored_ahead) / ROUND_KEYS);
+    const int plain_end = STAGES == 1 ? 0 : min(min(warp_end - 1, block.whole_end - (STAGES - 1)),
+                                                (whole_keys - group_keys - scored_ahead) / ROUND_KEYS);
+    thread_share share = find_share<ROUND_KEYS>();
+    share.global_offset += (round + STAGES - 1) * ROUND_BYTES;
 #pragma unroll 1
-    for (; round < plain_end; ++round, next_slot()) {
-        start_round(round, true);
-        value_round<true>(w, v_at + slot, k_at + slot, 0, no_mask);
+    for (; round + TURN <= plain_end; round += TURN) {
+        unrolled<0, TURN>([&](int) {
+            start_round();
+            value_round<true>(w, v_lane, k_lane, slot, 0, no_mask,
+                              [&](int point, int points) { load_whole_round(load_slot(), block, share, point, points); });
+            next_slot();
+        });
+        if (BY_CHUNKS && has_sum_above(w, LARGE_SUM))
+            move_bases(w);
     }
 #pragma unroll 1
     for (; round + 1 < warp_end; ++round, next_slot()) {
-        start_round(round, false);
-        value_round<true>(w, v_at + slot, k_at + slot, round * ROUND_KEYS + group_keys, mask);
+        start_any_round(round);
+        value_round<true>(w, v_lane, k_lane, slot, round * ROUND_KEYS + group_keys, mask, no_loads());
+        if (BY_CHUNKS && has_sum_above(w, LARGE_SUM))
+            move_bases(w);
     }
     if (round < warp_end) {
-        start_round(round, false);
-        value_round<false>(w, v_at + slot, k_at + slot, round * ROUND_KEYS + group_keys, mask);
+        start_any_round(round);
+        value_round<false>(w, v_lane, k_lane, slot, round * ROUND_KEYS + group_keys, mask, no_loads());
         ++round;
         next_slot();
     }
 #pragma unroll 1
     for (; round < block.end; ++round, next_slot())
-        start_round(round, false);
+        start_any_round(round);
 
+    if (!known && __syncthreads_or(has_sum_above(w, LARGEST_FLOAT)))
+        return false;
+    if (DIM16 > 128)
+        find_work(block, p); /* again: in between its registers are needed */
     const output out = {head_of(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s, block.batch, block.head), block.first_row, p.seq_q,
                         block.aligned};
     if (PARTIAL)
         store_combined(w, smem, out, group, warp_row, p);
     else
         store_rows(w, smem + warp_row * ROW_BYTES, out, warp_row);
+    return true;
+}
+
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED_ALIGNED(unsigned char, smem, 128);
+    bool done = false;
+#pragma unroll 1
+    for (int attempt = 0; !done; ++attempt)
+        done = attend(p, smem, attempt > 0);
 }

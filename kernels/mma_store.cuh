@@ -40,7 +40,7 @@ __device__ __forceinline__ partial combine(const float *o, const float *stats, i
 /* 0 for a row that saw no key. */
 __device__ __forceinline__ float inverse(float sum)
 {
-    return sum > 0.0f ? 1.0f / sum : 0.0f;
+    return sum > 0.0f ? __fdividef(1.0f, sum) : 0.0f;
 }
 
 __device__ __forceinline__ void store_partial(const output &out, int row, int chunk, const partial &value)

@@ -12,6 +12,7 @@ constexpr int ROW_BYTES = ROW_CHUNKS * 16;
 /* How many of the 8 chunk-wide bank groups one chunk column can reach: the rows' starts hit 8 / XORS of them, the XOR does the rest. */
 constexpr int XORS = !FA_SWIZZLE ? 1 : CHUNKS % 8 == 0 ? 8 : CHUNKS % 4 == 0 ? 4 : 2;
 /* Distinct XOR patterns among the k16 steps of a row; other steps differ from these by a constant. */
+constexpr int KEPT_DIM = 128;
 constexpr int PATTERNS = XORS < 2 ? 1 : XORS / 2;
 
 /* Byte offset of a chunk in a tile. Any 8 rows that start at a multiple of 8 hold one chunk column in 8 different bank groups. */
@@ -72,34 +73,54 @@ __device__ __forceinline__ smem_at smem_at_of(const unsigned char *pointer_s) { 
 __device__ __forceinline__ smem_at smem_xor(smem_at at, int bits) { return at ^ bits; }
 #endif
 
-/* From a lane's address for step 0 to the one for k16 step `step` (compile-time), 16 * band rows on. Tiles start at multiples of SMEM_ALIGN,
- * so that the XOR of a step's low chunk bits is one instruction on the address and the rest an immediate. */
+/* Where a lane's fragments lie in a tile: one address per XOR pattern, from which all k16 steps and bands of 16 rows are immediate offsets; or,
+ * where registers are short, the first of them alone. Tiles start at multiples of SMEM_ALIGN, above the bits that the XOR changes. */
 constexpr int SMEM_ALIGN = 128;
-__device__ __forceinline__ smem_at fragment_at(smem_at lane_at, int step, int band)
+constexpr int KEPT_PATTERNS = DIM16 <= KEPT_DIM ? PATTERNS : 1;
+struct lane_fragments {
+    smem_at at[KEPT_PATTERNS];
+};
+
+__device__ __forceinline__ lane_fragments find_fragments(smem_at lane_at)
 {
-    return smem_xor(lane_at, step % PATTERNS * 32) + step / PATTERNS * PATTERNS * 32 + band * 16 * ROW_BYTES;
+    lane_fragments lane;
+#pragma unroll
+    for (int i = 0; i < KEPT_PATTERNS; ++i)
+        lane.at[i] = smem_xor(lane_at, i * 32);
+    return lane;
 }
 
-/* How the threads of a block deal out the chunks of a tile: thread t takes chunk t % CHUNKS of row t / CHUNKS and of every PASS_ROWS-th
- * row after it; threads left over do nothing. */
+/* Fragment of k16 step `step` (compile-time), 16 * band rows on, in the tile `offset` bytes on. */
+__device__ __forceinline__ smem_at fragment_at(const lane_fragments &lane, int offset, int step, int band)
+{
+    const int pattern = step % PATTERNS, constant = step / PATTERNS * PATTERNS * 32 + band * 16 * ROW_BYTES;
+    return (KEPT_PATTERNS == 1 ? smem_xor(lane.at[0] + offset, pattern * 32) : lane.at[pattern % KEPT_PATTERNS] + offset) + constant;
+}
+
+/* How the threads of a block deal out the chunks of a tile: thread t takes a chunk of row first_of(t) and of every STEP-th row after it, one
+ * a pass; threads left over do nothing. A thread's rows are near each other, so that immediate offsets reach them all. */
 constexpr int THREADS = FA_WARPS * 32;
 constexpr int PASS_ROWS = THREADS / CHUNKS;
+template <int ROWS> struct dealing {
+    static constexpr bool EVEN = ROWS % PASS_ROWS == 0;
+    static constexpr int PASSES = (ROWS + PASS_ROWS - 1) / PASS_ROWS;
+    static constexpr int STEP = !EVEN ? PASS_ROWS : XORS == 1 ? 1 : PASS_ROWS % 8 == 0 ? 8 : PASS_ROWS;
+    /* Offsets in shared memory are constants after one of HALVES XORs of the first. */
+    static constexpr bool CONSTANT = XORS == 1 || STEP % 8 == 0 || (XORS == 8 && 8 % STEP == 0);
+    static constexpr int HALVES = XORS == 1 || STEP % 8 == 0 ? 1 : 8 / STEP;
+    static __device__ __forceinline__ int offset(int first, int pass) { return (first ^ pass % HALVES * STEP * 16) + pass * STEP * ROW_BYTES; }
+    static __device__ __forceinline__ int first_of(int thread)
+    {
+        const int row = thread / CHUNKS;
+        return STEP == PASS_ROWS ? row : row % STEP + row / STEP * STEP * PASSES;
+    }
+};
 
 /* Rows of one head in global memory. */
 struct head_rows {
     __half *data_g;
     fa_i64 stride;
 };
-
-/* The largest of three; one instruction from sm_90 on. */
-__device__ __forceinline__ int max3(int a, int b, int c)
-{
-#if !defined(FA_EMU) && __CUDA_ARCH__ >= 900
-    return __vimax3_s32(a, b, c);
-#else
-    return max(max(a, b), c);
-#endif
-}
 
 /* Two halves times a float. */
 __device__ __forceinline__ unsigned scale_half2(unsigned halves, float factor)
@@ -108,9 +129,10 @@ __device__ __forceinline__ unsigned scale_half2(unsigned halves, float factor)
     return pack_half2(pair.x * factor, pair.y * factor);
 }
 
-/* threadIdx.x, read anew: in a loop short of registers, what is worked out from it need not be kept. */
+/* threadIdx.x and blockIdx.x, read anew: what is worked out from them need not be kept, in a loop short of registers or across one. */
 #ifdef FA_EMU
 __device__ __forceinline__ int thread_anew() { return threadIdx.x; }
+__device__ __forceinline__ unsigned block_anew() { return blockIdx.x; }
 #else
 __device__ __forceinline__ int thread_anew()
 {
@@ -118,60 +140,82 @@ __device__ __forceinline__ int thread_anew()
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     return thread;
 }
+__device__ __forceinline__ unsigned block_anew()
+{
+    unsigned block;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    return block;
+}
 #endif
 
 /* A value that all lanes of the warp share, where the compiler can tell: in a uniform register, and branches on it need no reconvergence. */
 #ifdef FA_EMU
 __device__ __forceinline__ int uniform(int value) { return value; }
-__device__ __forceinline__ const unsigned char *uniform(const void *pointer) { return static_cast<const unsigned char *>(pointer); }
+__device__ __forceinline__ head_rows uniform(const head_rows &head) { return head; }
 #else
 __device__ __forceinline__ int uniform(int value) { return __reduce_max_sync(FA_WARP_ALL, value); }
-__device__ __forceinline__ const unsigned char *uniform(const void *pointer)
+__device__ __forceinline__ head_rows uniform(const head_rows &head)
 {
-    const unsigned long long bits = reinterpret_cast<unsigned long long>(pointer);
+    const unsigned long long bits = reinterpret_cast<unsigned long long>(head.data_g);
     const unsigned lo = __reduce_max_sync(FA_WARP_ALL, static_cast<unsigned>(bits));
     const unsigned hi = __reduce_max_sync(FA_WARP_ALL, static_cast<unsigned>(bits >> 32));
-    return reinterpret_cast<const unsigned char *>(static_cast<unsigned long long>(hi) << 32 | lo);
+    return {reinterpret_cast<__half *>(static_cast<unsigned long long>(hi) << 32 | lo), head.stride};
 }
 #endif
 
 /* This thread's share of every tile: its first chunk in shared memory, and in rows that follow each other in global memory without a gap.
  * Small and in plain sight of nobody: were the compiler to see how the offset grows, it would keep 64-bit pointers instead. */
 struct thread_share {
-    int smem_offset, global_offset;
+    int smem_offset;
+    unsigned global_offset;
 };
 
-__device__ __forceinline__ thread_share find_share()
+template <int ROWS> __device__ __forceinline__ thread_share find_share()
 {
-    const int thread = threadIdx.x, row = thread / CHUNKS, chunk = thread % CHUNKS;
-    return {tile_offset(row, chunk), (row * FA_DIM + chunk * 8) * 2};
+    const int thread = thread_anew(), row = dealing<ROWS>::first_of(thread), chunk = thread % CHUNKS;
+    return {tile_offset(row, chunk), static_cast<unsigned>(row * FA_DIM + chunk * 8) * 2};
 }
 
-__device__ __forceinline__ void hide(int &value)
+__device__ __forceinline__ void hide(unsigned &value)
 {
 #ifndef FA_EMU
     asm volatile("" : "+r"(value));
 #endif
 }
 
-/* ROWS whole rows that follow each other without a gap and start at multiples of 16 bytes; offset: global_offset plus the tile's. */
-template <int ROWS> __device__ __forceinline__ void load_tile(smem_at tile_at, const unsigned char *head_g, unsigned offset, int smem_offset)
+/* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes; from_g: where this thread's first chunk is.
+ * Of the rows from `valid` on, zeros; WHOLE: there are none. */
+template <int ROWS, bool WHOLE>
+__device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass, int valid)
 {
-    const int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS; /* used by odd dims alone */
-    if (THREADS % CHUNKS != 0 && row >= PASS_ROWS)
+    using deal = dealing<ROWS>;
+    const int row = WHOLE && deal::EVEN && deal::CONSTANT ? 0 : deal::first_of(thread_anew()) + pass * deal::STEP;
+    const int chunk = FA_DIM % 16 == 0 && deal::CONSTANT ? 0 : thread_anew() % CHUNKS;
+    if (THREADS % CHUNKS != 0 && thread_anew() / CHUNKS >= PASS_ROWS)
         return;
-#pragma unroll
-    for (int pass = 0; pass < ROWS; pass += PASS_ROWS)
-        if (ROWS % PASS_ROWS == 0 || row + pass < ROWS)
-            cp_async_16_at(tile_at + (PASS_ROWS % 8 == 0 ? smem_offset + pass * ROW_BYTES : tile_offset(row + pass, chunk)),
-                        head_g + offset + pass * FA_DIM * 2, FA_DIM % 16 == 0 || chunk * 8 < FA_DIM ? 16 : 0);
+    if (!deal::EVEN && row >= ROWS)
+        return;
+    const bool inside = (WHOLE || row < valid) && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
+    cp_async_16_at(tile_at + (deal::CONSTANT ? deal::offset(smem_offset, pass) : tile_offset(row, chunk)),
+                   from_g + (WHOLE || inside ? pass * deal::STEP * FA_DIM * 2 : 0), inside ? 16 : 0);
 }
 
-/* The same for any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even
- * address (then the copy is not asynchronous). */
+/* Any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even address (then the
+ * copy is not asynchronous). */
 template <int ROWS>
-__device__ __forceinline__ void load_tile_slowly(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned)
+__device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned)
 {
+    if (aligned && head.stride == FA_DIM && first_row < rows) {
+        const thread_share share = find_share<ROWS>();
+        const int valid = rows - first_row;
+        const unsigned char *first_g = reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM);
+        /* a thread none of whose rows is valid points at the first of the tile */
+        const unsigned char *from_g = first_g + (dealing<ROWS>::first_of(thread_anew()) < valid ? share.global_offset : 0);
+#pragma unroll
+        for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
+            load_pass<ROWS, false>(tile_at, from_g, share.smem_offset, pass, valid);
+        return;
+    }
 #pragma unroll 1
     for (int item = thread_anew(); item < ROWS * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;

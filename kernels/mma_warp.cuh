@@ -3,9 +3,12 @@
 #ifndef FA_MMA_WARP_CUH
 #define FA_MMA_WARP_CUH
 
-/* A row's base may lag behind its maximum by this many powers of two: probabilities up to 2^8 cost halves no precision. */
-constexpr float SLACK = 8.0f;
-
+/* A row's base is the largest score of the warp's first keys, plus this as an exponent: later scores may be up to 2^(16 + HEADROOM) times as
+ * probable before a half is infinite, and probabilities 2^-10 of the largest still have all their bits. */
+constexpr float HEADROOM = 4.0f;
+/* A row whose sum has outgrown this gets a new base. */
+constexpr float LARGE_SUM = 4096.0f;
+constexpr float LARGEST_FLOAT = 3.402823466e38f;
 
 /* f(I) .. f(END - 1), without a loop: the compiler leaves long loops rolled in spite of the pragma, and register arrays in local memory. */
 template <int I, int END, class F> __device__ __forceinline__ void unrolled(const F &f)
@@ -25,16 +28,15 @@ struct warp_state {
     unsigned p[P_CHUNKS][BANDS][4];
     float minus_base[BANDS][4];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
-    smem_at q_at; /* this lane's address in the warp's rows of Q */
-    float scale_log2; /* scale * log2 e */
-    int limit; /* bits of the score that is SLACK as an exponent; while some row has seen no key, and so has no base, below those of any score */
+    lane_fragments q_lane; /* in the warp's rows of Q */
+    float scale_log2;      /* scale * log2 e */
 };
 
 __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state &w, int step)
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
-        ldmatrix_x4_at(q[b], fragment_at(w.q_at, step, b));
+        ldmatrix_x4_at(q[b], fragment_at(w.q_lane, 0, step, b));
 }
 
 /* Scores of 16 keys, one k16 step; k: fragment of the keys. */
@@ -73,7 +75,13 @@ __device__ __forceinline__ void sum_mma(warp_state &w, const unsigned (&p)[BANDS
         mma_m16n8k16(w.sum[b], p[b], ones);
 }
 
-__device__ __forceinline__ void score_tile(warp_state &w, smem_at k_at)
+struct no_loads {
+    __device__ __forceinline__ void operator()(int, int) const {}
+};
+
+/* meanwhile(i, units): called at each of so many points. */
+template <class MEANWHILE>
+__device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &k_lane, int offset, const MEANWHILE &meanwhile)
 {
     constexpr int CHUNKS16 = S_TILES8 / 2;
     unsigned k[2][4], q[2][BANDS][4];
@@ -83,12 +91,13 @@ __device__ __forceinline__ void score_tile(warp_state &w, smem_at k_at)
             return;
         if (chunk == 0 && step >= Q_STEPS)
             load_q(q[step % 2], w, step);
-        ldmatrix_x4_at(k[i % 2], fragment_at(k_at, step, chunk));
+        ldmatrix_x4_at(k[i % 2], fragment_at(k_lane, offset, step, chunk));
     };
     load(0);
     unrolled<0, STEPS * CHUNKS16>([&](int i) {
         const int step = i / CHUNKS16, chunk = i % CHUNKS16;
         load(i + 1);
+        meanwhile(i, STEPS * CHUNKS16);
         score_mma(w, step < Q_STEPS ? w.q[step] : q[step % 2], k[i % 2], chunk, step == 0);
     });
 }
@@ -114,22 +123,6 @@ __device__ __forceinline__ unsigned probability_pair(const warp_state &w, int ch
     return pack_half2(exp2_approx(w.s[t][b][2 * h] * w.scale_log2), exp2_approx(w.s[t][b][2 * h + 1] * w.scale_log2));
 }
 
-/* Whether a score of this lane is above the limit. Floats above a positive number compare as their bits do, and a negative float's bits
- * are a negative integer. */
-__device__ __forceinline__ bool outgrew_base(const warp_state &w, int first, int end)
-{
-    int top[4] = {0, 0, 0, 0}; /* four short chains */
-    int i = 0;
-#pragma unroll
-    for (int t = first; t < end; ++t)
-#pragma unroll
-        for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-            for (int h = 0; h < 2; ++h, ++i)
-                top[i % 4] = max3(top[i % 4], __float_as_int(w.s[t][b][2 * h]), __float_as_int(w.s[t][b][2 * h + 1]));
-    return max3(max(top[0], top[1]), top[2], top[3]) > w.limit;
-}
-
 /* Keeps two registers of one value apart: an mma's operand of such would be put together again every time. */
 __device__ __forceinline__ void opaque(float &value)
 {
@@ -138,36 +131,53 @@ __device__ __forceinline__ void opaque(float &value)
 #endif
 }
 
-/* Moves the bases of rows with a score above 0 in tiles first .. end, with what was worked out under the old ones, and sets those of rows
- * new to the warp. All of w.s, finished or not, counts from the new bases then. PENDING: so do the probabilities, as their P V is under way. */
-template <bool PENDING> __device__ __forceinline__ void move_bases(warp_state &w, int first, int end)
+/* Per row, the largest score of those in w.s and of `top`, which belongs to the row in all lanes then. */
+__device__ __forceinline__ void raise_tops(float (&top)[BANDS][2], const warp_state &w)
 {
-    bool new_rows = false;
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            float top = fmaxf(w.s[first][b][2 * h], w.s[first][b][2 * h + 1]);
 #pragma unroll
-            for (int t = first + 1; t < end; ++t)
-                top = fmaxf(top, fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
-            top = fmaxf(top, __shfl_xor_sync(FA_WARP_ALL, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(FA_WARP_ALL, top, 2));
-            const bool is_new = !(w.sum[b][2 * h] > 0.0f);
-            if (is_new && top == -FA_INF)
-                new_rows = true, top = 0.0f;
-            const float rise = is_new ? top : fmaxf(top, 0.0f), shrink = is_new ? 1.0f : exp2_approx(-rise * w.scale_log2);
+            for (int t = 0; t < S_TILES8; ++t)
+                top[b][h] = fmaxf(top[b][h], fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
+            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(FA_WARP_ALL, top[b][h], 1));
+            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(FA_WARP_ALL, top[b][h], 2));
+        }
+}
+
+/* Rows see the first keys up to some key, so one that sees none of the warp's first keys sees no later key of the warp's either. */
+__device__ __forceinline__ void set_bases(warp_state &w, const float (&top)[BANDS][2])
+{
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            w.minus_base[b][r] = top[b][r / 2] == -FA_INF ? 0.0f : -top[b][r / 2] - __fdividef(HEADROOM, w.scale_log2);
+            opaque(w.minus_base[b][r]);
+        }
+}
+
+/* Rows whose sum has become large, but is finite still, go on from a base that makes it 1 .. 2: powers of two, so nothing is lost. */
+__device__ __forceinline__ void move_bases(warp_state &w)
+{
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const float sum = w.sum[b][2 * h];
+            const int exponent = sum > LARGE_SUM && sum < FA_INF ? (__float_as_int(sum) >> 23) - 127 : 0;
+            const float shrink = __int_as_float((127 - exponent) << 23), rise = __fdividef(exponent, w.scale_log2);
             w.minus_base[b][2 * h] -= rise;
             w.minus_base[b][2 * h + 1] = w.minus_base[b][2 * h];
             opaque(w.minus_base[b][2 * h + 1]);
             w.sum[b][2 * h] *= shrink;
             w.sum[b][2 * h + 1] *= shrink;
-            if (PENDING)
 #pragma unroll
-                for (int chunk = 0; chunk < P_CHUNKS; ++chunk) {
-                    w.p[chunk][b][h] = scale_half2(w.p[chunk][b][h], shrink);
-                    w.p[chunk][b][h + 2] = scale_half2(w.p[chunk][b][h + 2], shrink);
-                }
+            for (int chunk = 0; chunk < P_CHUNKS; ++chunk) {
+                w.p[chunk][b][h] = scale_half2(w.p[chunk][b][h], shrink);
+                w.p[chunk][b][h + 2] = scale_half2(w.p[chunk][b][h + 2], shrink);
+            }
 #pragma unroll
             for (int t = 0; t < S_TILES8; ++t) {
                 w.s[t][b][2 * h] -= rise;
@@ -179,14 +189,16 @@ template <bool PENDING> __device__ __forceinline__ void move_bases(warp_state &w
                 w.o[b][t][2 * h + 1] *= shrink;
             }
         }
-    w.limit = __any_sync(FA_WARP_ALL, new_rows) ? -1 : __float_as_int(SLACK / w.scale_log2);
 }
 
-/* The common case is one vote and no shuffle. */
-template <bool PENDING> __device__ __forceinline__ void check_bases(warp_state &w)
+/* Sums are positive (or NaN, which compares as an integer above all), so their bits order them; all lanes of a row hold the same. */
+__device__ __forceinline__ bool has_sum_above(const warp_state &w, float limit)
 {
-    if (__any_sync(FA_WARP_ALL, outgrew_base(w, 0, S_TILES8)))
-        move_bases<PENDING>(w, 0, S_TILES8);
+    int top = __float_as_int(w.sum[0][0]);
+#pragma unroll
+    for (int i = 1; i < BANDS * 2; ++i)
+        top = max(top, __float_as_int(w.sum[i / 2][i % 2 * 2]));
+    return __any_sync(FA_WARP_ALL, top > __float_as_int(limit));
 }
 
 /* Probabilities of the 16 keys whose scores are in buffer `chunk`. */
@@ -199,10 +211,10 @@ __device__ __forceinline__ void probabilities(warp_state &w, int chunk)
             w.p[chunk][b][r] = probability_pair(w, chunk, b, r);
 }
 
-/* O += P V of a round, chunk by chunk: each beside the probabilities of the next chunk and the scores of the one after. Whether those
- * probabilities outgrew their base is asked meanwhile, and if so they are worked out again. key: the round's first. */
-template <bool NEXT, class MASK>
-__device__ __forceinline__ void value_by_chunks(warp_state &w, smem_at v_at, smem_at k_next_at, int key, const MASK &mask)
+/* O += P V of a round, chunk by chunk: each beside the probabilities of the next chunk and the scores of the one after. key: the round's first. */
+template <bool NEXT, class MASK, class MEANWHILE>
+__device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
+                                                const MASK &mask, const MEANWHILE &meanwhile)
 {
     constexpr int PAIRS = BANDS * 4;
     unsigned v[2][4], k[2][4];
@@ -210,9 +222,9 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, smem_at v_at, sme
         const int step = i % STEPS, c = i / STEPS;
         if (c >= CHUNKS16)
             return;
-        ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_at, step, c));
+        ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_lane, slot, step, c));
         if (NEXT || c + 2 < CHUNKS16)
-            ldmatrix_x4_at(k[i % 2], fragment_at(k_next_at, step, c));
+            ldmatrix_x4_at(k[i % 2], fragment_at(k_lane, slot, step, c));
     };
     load(0);
 #pragma unroll
@@ -221,12 +233,12 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, smem_at v_at, sme
         const bool soon = NEXT || c + 1 < CHUNKS16, later = NEXT || c + 2 < CHUNKS16;
         if (soon)
             mask(key + 16 * (c + 1) + (c + 1 == CHUNKS16 ? ROUND_KEYS - N : 0), 2 * then, 2 * then + 2);
-        const bool outgrew = soon && outgrew_base(w, 2 * then, 2 * then + 2);
         sum_mma(w, w.p[now]);
 #pragma unroll
         for (int step = 0; step < STEPS; ++step) {
             const int i = c * STEPS + step;
             load(i + 1);
+            meanwhile(i, CHUNKS16 * STEPS);
             value_mma(w, w.p[now], v[i % 2], step);
             if (later)
                 score_mma(w, w.q[step], k[i % 2], now, step == 0);
@@ -235,39 +247,36 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, smem_at v_at, sme
                 for (int j = step * PAIRS / STEPS; j < (step + 1) * PAIRS / STEPS; ++j)
                     w.p[then][j / 4][j % 4] = probability_pair(w, then, j / 4, j % 4);
         }
-        if (soon && (__any_sync(FA_WARP_ALL, outgrew))) {
-            move_bases<false>(w, 2 * then, 2 * then + 2);
-            probabilities(w, then);
-        }
     }
 }
 
-/* O += P V of a tile, after the scores of the next, which the mma of P V cover while they are judged and turned into probabilities. */
-template <bool NEXT, class MASK>
-__device__ __forceinline__ void value_by_tile(warp_state &w, smem_at v_at, smem_at k_next_at, int key, const MASK &mask)
+/* O += P V of a tile, after the scores of the next, which the mma of P V cover while they are turned into probabilities. */
+template <bool NEXT, class MASK, class MEANWHILE>
+__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
+                                              const MASK &mask, const MEANWHILE &meanwhile)
 {
     constexpr int UNITS = CHUNKS16 * STEPS, PAIRS = CHUNKS16 * BANDS * 4;
     constexpr int EARLY = !NEXT ? 0 : UNITS > 2 ? 2 : UNITS - 1; /* while the last scores are on their way */
     unsigned v[2][4], next[CHUNKS16][BANDS][4];
     auto load_v = [&](int i) {
         if (i < UNITS)
-            ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_at, i % STEPS, i / STEPS));
+            ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_lane, slot, i % STEPS, i / STEPS));
     };
     if (NEXT)
-        score_tile(w, k_next_at);
+        score_tile(w, k_lane, slot, meanwhile);
     load_v(0);
 #pragma unroll
     for (int i = 0; i < EARLY; ++i) {
         load_v(i + 1);
         value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
     }
+    if (NEXT && has_sum_above(w, LARGE_SUM))
+        move_bases(w);
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS16; ++chunk)
         sum_mma(w, w.p[chunk]);
-    if (NEXT) {
+    if (NEXT)
         mask(key + ROUND_KEYS, 0, TILES8);
-        check_bases<true>(w);
-    }
     unrolled<EARLY, UNITS>([&](int i) {
         load_v(i + 1);
         value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
@@ -281,13 +290,14 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, smem_at v_at, smem_
         w.p[i / (BANDS * 4)][i / 4 % BANDS][i % 4] = next[i / (BANDS * 4)][i / 4 % BANDS][i % 4];
 }
 
-template <bool NEXT, class MASK>
-__device__ __forceinline__ void value_round(warp_state &w, smem_at v_at, smem_at k_next_at, int key, const MASK &mask)
+template <bool NEXT, class MASK, class MEANWHILE>
+__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
+                                            const MASK &mask, const MEANWHILE &meanwhile)
 {
     if constexpr (BY_CHUNKS)
-        value_by_chunks<NEXT>(w, v_at, k_next_at, key, mask);
+        value_by_chunks<NEXT>(w, v_lane, k_lane, slot, key, mask, meanwhile);
     else
-        value_by_tile<NEXT>(w, v_at, k_next_at, key, mask);
+        value_by_tile<NEXT>(w, v_lane, k_lane, slot, key, mask, meanwhile);
 }
 
 #endif

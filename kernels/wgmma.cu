@@ -205,13 +205,13 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         fa_pack_p(s, p_r);
 
         part next = mine;
-        bool stored = true; /* or o still holds the output of the tile before */
+        bool stored = true; /* o is this part's; else P V starts it anew, and it may hold the output of the part before */
         int4 done_tile = {};
         row_scale done = {};
         for (;;) {
             /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
             const bool fresh = mine.n == 0;
-            if (fresh && pv_first) {
+            if (fresh && pv_first) { /* the next Q is on its way: P V goes first, its output is stored under Q K^T */
                 const fa_u32 v_last = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
                 fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
                 fa_wgmma_settle(o);
