@@ -45,6 +45,7 @@ fi
 # A copy: the binary lies in the root of the tree, and the plain one stays what it is. Objects are kept from run to run.
 tree=build/asan-tree
 mkdir -p "$tree"
+find "$tree" -mindepth 1 -maxdepth 1 ! -name build-asan -exec rm -rf {} + # what the tree has no more
 git ls-files -co --exclude-standard -z | while IFS= read -r -d '' file; do [[ ! -e $file ]] || printf '%s\0' "$file"; done |
     tar cf - --null -T - | tar xf - -C "$tree"
 cd "$tree"
