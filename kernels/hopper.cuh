@@ -20,6 +20,22 @@ __device__ __forceinline__ fa_u32 fa_uniform(fa_u32 value)
     return __shfl_sync(0xffffffffu, value, 0);
 }
 
+/* True in one lane of the warp, which must be converged: what it guards needs no loop over lanes. */
+__device__ __forceinline__ bool fa_elect_one()
+{
+    fa_u32 elected;
+    asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xffffffff;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(elected));
+    return elected != 0;
+}
+
+/* 1 / x to 1 ulp, without the steps that make it exact. */
+__device__ __forceinline__ float fa_rcp_approx(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 __device__ __forceinline__ float fa_minus_inf()
 {
     return __int_as_float(0xff800000);
