@@ -138,23 +138,25 @@ static fa_status writable(const fa_options *options, fa_reason *why)
 
 fa_status fa_report_begin(const fa_options *options, fa_records *records, fa_reason *why)
 {
-    const bool alone = options->json != NULL && strcmp(options->json, "-") == 0;
     *records = (fa_records){.file = -1};
     if (options->json == NULL)
         return FA_PASS;
-    if (!alone)
-        FA_TRY(writable(options, why));
+    if (strcmp(options->json, "-") == 0) {
+        records->file = STDOUT_FILENO;
+        return FA_PASS;
+    }
+    FA_TRY(writable(options, why));
     if (options->runs == NULL)
         return FA_PASS;
-    records->file = alone ? STDOUT_FILENO : open(options->json, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    records->file = open(options->json, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
     return records->file >= 0 ? FA_PASS : fa_refuse(why, FA_ERROR, "cannot write %s: %s", options->json, strerror(errno));
 }
 
 static fa_status write_record(const fa_options *options, const char *line, fa_records *records, fa_reason *why)
 {
-    if (records->file < 0 && strcmp(options->json, "-") != 0)
+    if (records->file < 0)
         return fa_write_file(options->json, line, strlen(line), why);
-    const fa_status status = fa_append(records->file < 0 ? STDOUT_FILENO : records->file, line, strlen(line), why);
+    const fa_status status = fa_append(records->file, line, strlen(line), why);
     records->lost = status != FA_PASS;
     return status;
 }

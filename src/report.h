@@ -5,9 +5,9 @@
 #include "result.h"
 #include "runs.h"
 
-/* Where the records of --runs go, a line each as soon as the run ends. */
+/* Where the records go: the file of --runs gets a line as soon as a run ends, standard output too. */
 typedef struct fa_records {
-    int file;  /* -1: no --runs or no --json */
+    int file;  /* -1: no --json, or the file of a single run, which is replaced as a whole */
     bool lost; /* a record could not be written: the runs that are left are not worth doing */
 } fa_records;
 

@@ -34,12 +34,6 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
     ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" >/dev/null 2>&1 &
     parent=$!
     sleep 3
-    child=$(pgrep -P $parent | head -n 1)
-    kill -9 $parent
-    wait $parent || true
-    sleep 0.5
-    [ -n "$child" ]
-    # Gone, or a zombie nobody has reaped yet.
-    [[ ! -e /proc/$child/stat || $(cut -d' ' -f3 "/proc/$child/stat") == Z ]]
+    child_dies_with "$parent"
     [ ! -e "$work/r.json" ]
 }

@@ -38,3 +38,14 @@ refused() { # CODE WORDS COMMAND...
 needs_race() {
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer: no other sanitizer beside it"
 }
+
+# Kills a process that has a child: the child is gone soon, or a zombie nobody has reaped yet.
+child_dies_with() { # PID
+    local child
+    child=$(pgrep -P "$1" | head -n 1)
+    kill -9 "$1"
+    wait "$1" || true
+    sleep 0.5
+    [ -n "$child" ]
+    [[ ! -e /proc/$child/stat || $(cut -d' ' -f3 "/proc/$child/stat") == Z ]]
+}

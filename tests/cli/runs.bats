@@ -75,12 +75,7 @@ records_hold() { # FILE COUNT EXPRESSION...
     ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>/dev/null &
     parent=$!
     for _ in {1..200}; do [[ -e $work/r.jsonl && $(wc -l <"$work/r.jsonl") -eq 2 ]] && break; sleep 0.1; done
-    child=$(pgrep -P $parent | head -n 1)
-    kill -9 $parent
-    wait $parent || true
-    sleep 0.5
-    [ -n "$child" ]
-    [[ ! -e /proc/$child/stat || $(cut -d' ' -f3 "/proc/$child/stat") == Z ]]
+    child_dies_with "$parent"
     records_hold "$work/r.jsonl" 2 'map(.kernel) == ["light", "scalar"]'
 }
 
