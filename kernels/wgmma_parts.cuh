@@ -61,7 +61,7 @@ __device__ __forceinline__ fa_tile fa_tile_at(const fa_params &p, int block_m, i
 }
 
 /* Causal tiles are handed out in sections of heads, longest first within a section: small sections, so that L2 holds
- * their K and V; but the last has some waves of blocks, or it would end unevenly. */
+ * their K and V and tiles of all lengths run at once; but the last has some waves of blocks, or it would end unevenly. */
 typedef struct fa_sections {
     int heads, last_heads; /* of a section; of the last one */
     int last_first;        /* first head of the last one */
@@ -69,10 +69,10 @@ typedef struct fa_sections {
 
 __device__ __forceinline__ fa_sections fa_find_sections(const fa_params &p)
 {
-    constexpr int l2_bytes = 16 << 20, waves = 3;
+    constexpr int l2_bytes = 8 << 20, waves = 2;
     const int all = p.heads * p.batch, group = p.heads / p.kv_heads;
     fa_sections in;
-    in.heads = min(max(1, l2_bytes / (4 * FA_DIM) / p.seq_kv) * group, all);
+    in.heads = min(max(2, l2_bytes / (4 * FA_DIM) / p.seq_kv) * group, all);
     in.last_heads = min(max(in.heads, (waves * p.sm_count + p.tiles_m - 1) / p.tiles_m), all);
     in.last_first = (all - in.last_heads) / in.heads * in.heads;
     in.last_heads = all - in.last_first;

@@ -114,9 +114,13 @@ __device__ __forceinline__ void load_no_q(const layout &at, int4 *tile_s, const 
     }
 }
 
+/* Key tiles before a tile's end at which the next ticket is drawn. Earlier, and a block with a long tile would claim the
+ * next long one while others run out of work. */
+constexpr int ticket_ahead = 3;
+
 /* One thread. K runs a tile ahead of V, as the consumers use them, and Q of the next tile is on its way before this one's
- * last V where it has a buffer of its own. What the next tile is becomes known while this one's loads wait for room: the
- * ticket's round trip and the divisions are off the critical path. */
+ * last V where it has a buffer of its own. What the next tile is becomes known while this one's last loads wait for room:
+ * the ticket's round trip and the divisions are off the critical path. */
 __device__ __forceinline__ void produce(const fa_params &p, const layout &at, int4 *tile_s)
 {
     constexpr bool q_early = q_stages > 1;
@@ -128,10 +132,15 @@ __device__ __forceinline__ void produce(const fa_params &p, const layout &at, in
     for (bool more = true; more; ++count) {
         int row = (tile.kv_tiles - 1) * FA_N;
         load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
-        const int drawn = draw_ticket(p);
         if (!q_early)
             load_q(p, at, tile_s, q_to, count, tile);
-        for (; row > 0; row -= FA_N) {
+        const int draw_row = min(row, ticket_ahead * FA_N);
+        int drawn = 0;
+        for (;; row -= FA_N) {
+            if (row == draw_row)
+                drawn = draw_ticket(p);
+            if (row == 0)
+                break;
             load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
             load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
         }
