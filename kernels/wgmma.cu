@@ -10,7 +10,7 @@
  * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, O [warps][boxes or
  *   fewer][16][64], barriers.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, padded to a multiple of 64. */
-#include "wgmma_parts.cuh"
+#include "wgmma_softmax.cuh"
 
 constexpr int consumers = FA_WARPS / 4;
 constexpr int threads = 128 * (consumers + 1);
@@ -97,12 +97,14 @@ __device__ __forceinline__ void pass_over_v(const layout &at, places &now, int l
     }
 }
 
-/* Both, in the order in which the producer loads them. */
+/* Both but for the last V, in the order in which the producer loads them: the turn for a K comes before the wait for the
+ * V before it, whose buffer another warpgroup may free only after that turn. */
 __device__ __forceinline__ void pass_over(const layout &at, places &now, int warpgroup, int lane, int tiles)
 {
     for (int i = 0; i < tiles; ++i) {
         pass_over_k(at, now, warpgroup, lane, 1);
-        pass_over_v(at, now, lane, 1);
+        if (i > 0)
+            pass_over_v(at, now, lane, 1);
     }
 }
 
@@ -183,6 +185,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         const bool empty = mine.row >= p.seq_q;
         pass_over(at, now, warpgroup, lane, empty ? mine.hidden + mine.n + 1 : mine.hidden);
         if (empty) {
+            pass_over_v(at, now, lane, 1);
             release<q_stages>(q_empty, now.q, lane);
             mine = take_part(p, at, tile_s, now, warpgroup);
             continue;
@@ -196,6 +199,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         take_turn(warpgroup);
         run_qk(s, q_r, q_first, k_first);
         pass_turn(warpgroup);
+        if (mine.hidden > 0)
+            pass_over_v(at, now, lane, 1);
         fa_wgmma_wait<0>();
         fa_wgmma_settle(s);
         release<FA_STAGES>(at.k_empty, now.k, lane);
@@ -239,8 +244,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
                 pass_over_v(at, now, lane, next.hidden);
                 fa_wgmma_wait<0>();
                 fa_wgmma_settle(s);
-                first_softmax(p, s, rows, next, thread, scale_log2);
                 release<FA_STAGES>(at.k_empty, now.k, lane);
+                first_softmax(p, s, rows, next, thread, scale_log2);
                 if (next.n == 0)
                     release<q_stages>(q_empty, now.q, lane);
                 fa_pack_p(s, p_r);
@@ -283,17 +288,19 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             }
             fa_wgmma_wait<1>();
             fa_wgmma_settle(s);
+            release<FA_STAGES>(at.k_empty, now.k, lane);
             bool raised = false;
             if (fresh)
                 first_softmax(p, s, rows, next, thread, scale_log2);
             else
-                raised = fa_softmax(p, s, rows, by, next.n, next.row, thread, scale_log2, q_now, k_now);
+                raised = fa_softmax(p, s, rows, by, next.n, next.row, thread, scale_log2, [&](float (&anew)[FA_N / 2]) {
+                    fa_recompute_s_from_k(p, anew, q_now, known_tile(tile_s, warpgroup, now.count - 1), next.n * FA_N, thread);
+                });
             fa_wgmma_settle(s);
             if (!FA_SUM_BY_MMA)
                 fa_compute_above(__float_as_int(rows.sum[0] + rows.sum[1]));
             else if (!FA_CAUSAL)
                 fa_compute_above(__float_as_int(s[0]));
-            release<FA_STAGES>(at.k_empty, now.k, lane);
             if (pv_first && next.n == 0)
                 release<q_stages>(q_empty, now.q, lane);
             fa_wgmma_wait<0>();

@@ -10,7 +10,7 @@
  * Shared memory: Q [boxes][64][64], slots [stages * warpgroups] of K [boxes][n][64] and V likewise, ones; parts of O and
  *   of its rows.
  * Limits: as wgmma. */
-#include "wgmma_parts.cuh"
+#include "wgmma_softmax.cuh"
 
 constexpr int groups = FA_WARPS / 4;
 constexpr int threads = FA_WARPS * 32;
