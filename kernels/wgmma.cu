@@ -47,6 +47,11 @@ constexpr bool q_in_registers = consumers <= 2 && FA_N / 2 + fa_o_regs + FA_N / 
 /* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
 constexpr bool pv_first = q_stages == 1;
 
+/* Products of P V still to be issued when the turn is passed on. */
+constexpr int pass_early = fa_dim_pad == 128 ? 1 : 0;
+
+
+
 #include "wgmma_ring.cuh"
 #include "wgmma_store.cuh"
 
@@ -213,9 +218,10 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         bool stored = true; /* o is this part's; else P V starts it anew, and it may hold the output of the part before */
         int4 done_tile = {};
         row_scale done = {};
-        for (;;) {
+        /* The next key tile; plain: of the same part, unmasked, o in use. False: the tile after the last is no tile of ours. */
+        auto go_on = [&](bool plain) __attribute__((always_inline)) {
             /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
-            const bool fresh = mine.n == 0;
+            const bool fresh = !plain && mine.n == 0;
             if (fresh && pv_first) { /* the next Q is on its way: P V goes first, its output is stored under Q K^T */
                 const fa_u32 v_last = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
                 fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
@@ -227,7 +233,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
                 done_tile = known_tile(tile_s, warpgroup, now.count - 1);
                 next = take_part(p, at, tile_s, now, warpgroup);
                 if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
-                    break;
+                    return false;
                 pass_over_k(at, now, warpgroup, lane, next.hidden);
                 const fa_u32 q_next = q_s + now.q.slot * fa_q_part_bytes;
                 if (q_in_registers)
@@ -251,13 +257,13 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
                 fa_pack_p(s, p_r);
                 stored = false;
                 mine = next;
-                continue;
+                return true;
             }
             if (fresh) {
                 release<q_stages>(q_empty, now.q, lane);
                 next = take_part(p, at, tile_s, now, warpgroup);
                 if (next.row < 0 || next.row >= p.seq_q || next.hidden > FA_STAGES)
-                    break;
+                    return false;
                 pass_over_k(at, now, warpgroup, lane, next.hidden);
                 if (q_in_registers)
                     fa_take_q(q_r, q_s + now.q.slot * fa_q_part_bytes, thread);
@@ -271,17 +277,18 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             take_turn(warpgroup);
             fa_wgmma_settle(o);
             run_qk(s, q_r, q_now, k_word);
-            const bool storing = !pv_first && !stored;
+            const bool storing = !plain && !pv_first && !stored;
             if (storing) { /* the output of the tile before, while this product runs */
                 pass_turn(warpgroup);
                 store(p, o, done, done_tile, at.o, warpgroup, thread);
             }
             fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
             fa_wgmma_fence();
-            fa_issue_pv(o, p_r, v_word, stored);
-            fa_wgmma_commit();
+            fa_issue_pv<0, FA_N / 16 - pass_early>(o, p_r, v_word, plain || stored);
             if (!storing)
                 pass_turn(warpgroup);
+            fa_issue_pv<FA_N / 16 - pass_early, FA_N / 16>(o, p_r, v_word, plain || stored);
+            fa_wgmma_commit();
             if (fresh) {
                 done = scale_of(rows);
                 done_tile = known_tile(tile_s, warpgroup, now.count - 2);
@@ -293,7 +300,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             if (fresh)
                 first_softmax(p, s, rows, next, thread, scale_log2);
             else
-                raised = fa_softmax(p, s, rows, by, next.n, next.row, thread, scale_log2, [&](float (&anew)[FA_N / 2]) {
+                raised = fa_softmax(p, s, rows, by, next.n, next.row, thread, scale_log2, !plain, [&](float (&anew)[FA_N / 2]) {
                     fa_recompute_s_from_k(p, anew, q_now, known_tile(tile_s, warpgroup, now.count - 1), next.n * FA_N, thread);
                 });
             fa_wgmma_settle(s);
@@ -306,7 +313,8 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             fa_wgmma_wait<0>();
             fa_wgmma_settle(o);
             release<FA_STAGES>(at.v_empty, now.v, lane);
-            stored = !fresh;
+            if (!plain)
+                stored = !fresh;
             if (fresh) {
                 pass_over_v(at, now, lane, next.hidden);
             } else if (raised) {
@@ -314,7 +322,11 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             }
             fa_pack_p(s, p_r);
             mine = next;
-        }
+            return true;
+        };
+        while (go_on(false))
+            while (stored && mine.n > 0 && mine.n * FA_N <= fa_clear_keys(p, mine.row))
+                go_on(true);
         if (!pv_first) {
             const fa_u32 v_word = fa_uniform(fa_v_word(at.v + now.v.slot * fa_kv_tile_bytes, at.ones));
             if (!stored)
@@ -338,18 +350,23 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
 {
     FA_SHARED(unsigned char, dynamic_s);
     __shared__ barriers bars;
+    const fa_u32 bars_s = fa_uniform(smem_address(&bars)); /* once: ptxas would ask a special register for every address */
+    auto place_of = [&](const void *of) {
+        return bars_s + static_cast<fa_u32>(static_cast<const unsigned char *>(of) -
+                                            reinterpret_cast<const unsigned char *>(&bars));
+    };
     const fa_u32 base = fa_uniform((smem_address(dynamic_s) + 1023) & ~1023u);
     const layout at = {base,
                        base + q_stages * q_bytes,
                        base + q_stages * q_bytes + ring_bytes,
                        base + q_stages * q_bytes + 2 * ring_bytes,
                        base + q_stages * q_bytes + 2 * ring_bytes + fa_ones_bytes,
-                       smem_address(bars.q_full),
-                       smem_address(bars.q_empty),
-                       smem_address(bars.k_full),
-                       smem_address(bars.k_empty),
-                       smem_address(bars.v_full),
-                       smem_address(bars.v_empty)};
+                       place_of(bars.q_full),
+                       place_of(bars.q_empty),
+                       place_of(bars.k_full),
+                       place_of(bars.k_empty),
+                       place_of(bars.v_full),
+                       place_of(bars.v_empty)};
     fa_fill_ones(dynamic_s + (at.ones - smem_address(dynamic_s)), threadIdx.x, threads);
     fa_fence_async_proxy();
     if (threadIdx.x == 0) {

@@ -20,12 +20,17 @@ __device__ __forceinline__ void fa_mask(float (&s)[FA_N / 2], const int (&limit)
     }
 }
 
+/* Keys before this one are seen by all rows from `row` on. */
+__device__ __forceinline__ int fa_clear_keys(const fa_params &p, int row)
+{
+    return FA_CAUSAL ? min(p.seq_kv, row + 1 + p.seq_kv - p.seq_q) : p.seq_kv;
+}
+
 /* The keys of tile `n` that the thread's rows may see, when not all of them. */
 __device__ __forceinline__ void fa_mask_tile(const fa_params &p, float (&s)[FA_N / 2], int n, int row, int thread)
 {
     const int key0 = n * FA_N;
-    const int clear = FA_CAUSAL ? min(p.seq_kv, row + 1 + p.seq_kv - p.seq_q) : p.seq_kv;
-    if (key0 + FA_N <= clear)
+    if (key0 + FA_N <= fa_clear_keys(p, row))
         return;
     int limit[2];
 #pragma unroll
@@ -180,9 +185,11 @@ __device__ __forceinline__ void fa_first_max(const float (&s)[FA_N / 2], fa_rows
  * computed anew, by `again`. */
 template <class AGAIN>
 __device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, float (&by)[2],
-                                           int n, int row, int thread, float scale_log2, const AGAIN &again)
+                                           int n, int row, int thread, float scale_log2, bool masked,
+                                           const AGAIN &again)
 {
-    fa_mask_tile(p, s, n, row, thread);
+    if (masked)
+        fa_mask_tile(p, s, n, row, thread);
     const float before[2] = {rows.sum[0], rows.sum[1]};
     const int top = fa_exponentials(s, rows, scale_log2);
     if (!__any_sync(0xffffffffu, top > (127 + fa_rescale_log2) << 23))
@@ -191,7 +198,8 @@ __device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N /
     if (__any_sync(0xffffffffu, top > (127 + fa_overflow_log2) << 23)) {
         float exact[2];
         again(s);
-        fa_mask_tile(p, s, n, row, thread);
+        if (masked)
+            fa_mask_tile(p, s, n, row, thread);
         fa_row_max(s, exact);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
@@ -220,7 +228,7 @@ __device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N /
 __device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, float (&by)[2],
                                            int n, int row, int thread, float scale_log2, fa_u32 q_s, fa_u32 k_s)
 {
-    return fa_softmax(p, s, rows, by, n, row, thread, scale_log2,
+    return fa_softmax(p, s, rows, by, n, row, thread, scale_log2, true,
                       [&](float (&anew)[FA_N / 2]) { fa_recompute_s(anew, q_s, k_s, thread); });
 }
 
