@@ -47,11 +47,6 @@ constexpr bool q_in_registers = consumers <= 2 && FA_N / 2 + fa_o_regs + FA_N / 
 /* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
 constexpr bool pv_first = q_stages == 1;
 
-/* Products of P V still to be issued when the turn is passed on. */
-constexpr int pass_early = fa_dim_pad == 128 ? 1 : 0;
-
-
-
 #include "wgmma_ring.cuh"
 #include "wgmma_store.cuh"
 
@@ -284,11 +279,10 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             }
             fa_mbar_wait(at.v_full + 8 * now.v.slot, now.v.phase);
             fa_wgmma_fence();
-            fa_issue_pv<0, FA_N / 16 - pass_early>(o, p_r, v_word, plain || stored);
+            fa_issue_pv(o, p_r, v_word, plain || stored);
+            fa_wgmma_commit();
             if (!storing)
                 pass_turn(warpgroup);
-            fa_issue_pv<FA_N / 16 - pass_early, FA_N / 16>(o, p_r, v_word, plain || stored);
-            fa_wgmma_commit();
             if (fresh) {
                 done = scale_of(rows);
                 done_tile = known_tile(tile_s, warpgroup, now.count - 2);

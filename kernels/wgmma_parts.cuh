@@ -142,16 +142,15 @@ __device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], const fa_u32 (
     }
 }
 
-/* o += P V of one tile, or o = P V, issued but not committed; of its k16 steps FIRST to END. v: descriptor word with the leading bytes of its first
+/* o += P V of one tile, or o = P V, issued but not committed. v: descriptor word with the leading bytes of its first
  * step; the block of ones is 16 rows that every step reads, so the distance to it shrinks as V advances. */
-template <int FIRST = 0, int END = FA_N / 16>
 __device__ __forceinline__ void fa_issue_pv(float (&o)[fa_o_regs], const fa_u32 (&p)[FA_N / 4], fa_u32 v,
                                             int accumulate = 1)
 {
     constexpr fa_u32 rows16 = 16 * fa_box_row_bytes;
     constexpr fa_u32 next = rows16 / 16 - (FA_SUM_BY_MMA ? fa_wgmma_leading(rows16) : 0);
 #pragma unroll
-    for (int step = FIRST; step < END; ++step)
+    for (int step = 0; step < FA_N / 16; ++step)
         fa_wgmma<fa_o_columns>::rs_n(o, &p[4 * step], fa_wgmma_desc(v + step * next), step == 0 ? accumulate : 1);
 }
 
