@@ -15,8 +15,9 @@ Parts, or all:
   grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX on a newer GPU
              (scripts/tile_grid.sh; goes on from the points in <gpu>/)
   ladder     every rung against the one below it, and the libraries, on three problems
-  versus     the default kernel and the last rung against the fused library in one process, for three dims, full and causal
-  profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tile of their rules (scripts/ncu_profile.sh)
+  versus     the last rung against the fused library in one process over the peers' shapes, and the default kernel for three dims
+  profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also at long sequences
+             of three dims (scripts/ncu_profile.sh)
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
   robustness ways to fool the bench and faults, on the GPU (scripts/cheats.sh, scripts/faults.sh), into robustness/ beside <gpu>/
 Writes to evidence/<gpu>/ (default) or DIR, as it goes: what a part had finished when it was cut off is there.
@@ -177,11 +178,13 @@ part_sweep() {
 
 # The winner of each swept kernel, and the rungs that no sweep has been over; on the canonical problem and on one that fills the device.
 part_profile() {
-    local kernel knobs tile problem options board
+    local kernel knobs tile problem problems options board
     board=$(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null || true)
     while IFS=$'\t' read -r kernel knobs; do
         tile=$(sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$knobs")
-        for problem in "" "--batch 4 --heads 16 --seq 1024"; do
+        problems=("" "--batch 4 --heads 16 --seq 1024")
+        [[ -n $knobs ]] || problems+=("--batch 8 --heads 32 --seq 2048" "--batch 8 --heads 16 --seq 2048 --dim 128" "--batch 8 --heads 8 --seq 2048 --dim 256")
+        for problem in "${problems[@]}"; do
             read -ra options <<<"--kernel $kernel $tile $problem"
             echo "ncu_profile.sh ${options[*]}"
             [[ $dry_run -eq 1 ]] && continue
@@ -198,20 +201,32 @@ part_profile() {
 
 # --vs the fused library: one record a case, and what they come to.
 part_versus() {
-    local kernel other dim mask options
+    local base other kernel b h s d mask options
+    base=$("$bench" --list-kernels --json - | jq -r '.[] | select(.default).name')
     other=$("$bench" --list-kernels --json - | jq -r '[.[] | select(.kind == "library").name] | last')
-    for kernel in "$("$bench" --list-kernels --json - | jq -r '.[] | select(.default).name')" "${rungs[-1]}"; do
-        for dim in 64 128 256; do
+    {
+        for d in 64 128 256; do
             for mask in full causal; do
-                options=(--kernel "$kernel" --vs "$other" --batch 4 --heads 16 --seq 1024 --dim "$dim" --seeds 1 --timing graph --warmup-ms 200 --max-time 0.3)
-                [[ $mask == full ]] || options+=(--causal)
-                run "versus/${kernel}_${dim}_$mask.json" "${options[@]}" || echo "evidence.sh: $kernel against $other, dim $dim $mask: exit $?"
-                [[ $dry_run -eq 1 ]] || find "$out/versus" -name '*.json' -print0 | sort -z | xargs -0 jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)"),
-                    kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95, git: .provenance.git,
-                    source_sha256: .provenance.source_sha256})' >"$out/versus.json"
+                echo "$base 4 16 1024 $d $mask"
             done
         done
+        jq -r --arg k "${rungs[-1]}" '.shapes[] | "\($k) \(.batch) \(.heads) \(.seq) \(.dim) \(if .causal then "causal" else "full" end)"' scripts/peers_grid.json
+    } | while read -r kernel b h s d mask; do
+        options=(--kernel "$kernel" --vs "$other" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --check cublas --timing graph --warmup-ms 200 --max-time 0.2)
+        [[ $mask == full ]] || options+=(--causal)
+        run "versus/${kernel}_${b}x${h}x${s}x${d}_$mask.json" "${options[@]}" </dev/null || echo "evidence.sh: $kernel against $other, $b,$h,$s,$d $mask: exit $?"
+        [[ $dry_run -eq 1 ]] || summarise_versus
     done
+}
+
+# fa3_scaled: FlashAttention 3's time in the table of the peers' grid x the library's here / the library's there.
+summarise_versus() {
+    find "$out/versus" -name '*.json' -print0 | sort -z | xargs -0 jq -s --slurpfile grid scripts/peers_grid.json '
+        ($grid[0].shapes | map({("\(.batch),\(.heads),\(.seq),\(.dim)\(if .causal then " causal" else "" end)"): .table}) | add) as $table |
+        map("\(.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)")" as $problem | {problem: $problem,
+            kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
+            fa3_scaled: (if .vs.other_p50_us and $table[$problem].fa3 and $table[$problem].cudnn then $table[$problem].fa3 * .vs.other_p50_us / $table[$problem].cudnn else null end),
+            sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git, source_sha256: .provenance.source_sha256})' >"$out/versus.json"
 }
 
 part_robustness() {

@@ -31,7 +31,7 @@ def parse_arguments():
     parser.add_argument("--backends", default="flash,cudnn,efficient,math", help="comma-separated (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
-    parser.add_argument("--warmup-ms", type=float, default=60, help="(default: %(default)s)")
+    parser.add_argument("--warmup-ms", type=float, default=200, help="as scripts/peers.sh has our kernels warm up (default: %(default)s)")
     parser.add_argument("--json", default="-", metavar="FILE", help="the records, as one array; - is stdout (default)")
     parser.add_argument("--serve", action="store_true", help="read problems from stdin, one JSON object a line; answer with one array a line")
     parser.add_argument("--load", metavar="DIR", help="take q.npy, k.npy, v.npy from DIR (fa_bench --dump)")

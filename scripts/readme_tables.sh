@@ -89,11 +89,15 @@ versus_table() {
     [[ -n $file ]] || { echo "No versus.json under evidence/ yet: \`scripts/evidence.sh versus\` on a GPU makes it."; return; }
     jq -r '.[] | "\(.git) \(.variant // .kernel) \(.source_sha256)"' "$file" | measured_at
     jq -r --arg file "$file" 'def n: if . == null then "-" else . * 100 | round / 100 end;
-        (map(.kernel) | unique) as $kernels | . as $all |
-        "By `--vs` in one process, times as fast as \(map(.vs // empty) | unique | map("`\(.)`") | join(", ")) [95 % interval]; `\($file)`.", "",
-        "| B,H,S,D | \($kernels | map("`\(.)`") | join(" | ")) |", "|---|\($kernels | map("---") | join("|"))|",
-        (map(.problem) | unique_by(. as $p | split(" ")[0] | split(",") | map(tonumber) | . + [$p]) | .[] as $p | "| \($p) | " +
-            ($kernels | map(. as $k | [$all[] | select(.problem == $p and .kernel == $k)][0] | if .ratio then "\(.ratio | n) [\(.ci95[0] | n), \(.ci95[1] | n)]" else "\(.status // "-")" end) | join(" | ")) + " |")' "$file"
+        def mean: if . == [] then null else (map(log) | add / length | exp) end;
+        def cell: if . == [] then "-" else "\(mean | n) (\(min | n))" end;
+        map(select(.ratio != null) | .over_fa3 = (if .fa3_scaled then .fa3_scaled / .p50_us else null end) | .best = ([.ratio, .over_fa3] | map(values) | min)) as $rows |
+        "By `--vs` in one process, A B B A, so at the same clocks: times as fast, geometric mean and in brackets the least; FlashAttention 3 is its time in the table of `scripts/peers_grid.json` x \(map(.vs // empty) | unique | map("`\(.)`") | join(", "))'\''s time here / there. Every shape in `\($file)`.", "",
+        "| kernel | head dim | mask | shapes | over \(map(.vs // empty) | unique | map("`\(.)`") | join(", ")) | over FlashAttention 3 (scaled) | over the best | ahead |", "|---|---|---|---|---|---|---|---|",
+        ($rows | group_by([.kernel, (.problem | split(" ")[0] | split(",")[3] | tonumber), (.problem | endswith("causal"))]) | .[] |
+            "| `\(.[0].kernel)` | \(.[0].problem | split(" ")[0] | split(",")[3]) | \(if .[0].problem | endswith("causal") then "causal" else "full" end) | \(length) | " +
+            "\(map(.ratio) | cell) | \(map(.over_fa3 | values) | cell) | \(map(.best) | cell) | \(map(select(.best >= 1)) | length) |"),
+        (map(select(.ratio == null)) | .[] | "| `\(.kernel)` | \(.problem): \(.status) | | | | | | |")' "$file"
 }
 
 # The tiles that lead on the canonical problem, and how the sweeps that found them went.

@@ -250,8 +250,8 @@ END
     done
     if [[ -s $dir/versus.json ]]; then
         echo "<h2>Beside the fused library in one process</h2>"
-        table versus.json 'B,H,S,D|kernel|us|library|its us|ratio|95 % interval' \
-            '.[] | [.problem, .variant // .kernel, (.p50_us | n), .vs, (.vs_p50_us | n), (if .ratio then .ratio | n else .status end), (if .ci95 then "\(.ci95[0] | n) to \(.ci95[1] | n)" else "" end)]'
+        table versus.json 'B,H,S,D|kernel|us|library|its us|ratio|95 % interval|FlashAttention 3, scaled, us|its ratio' \
+            '.[] | [.problem, .variant // .kernel, (.p50_us | n), .vs, (.vs_p50_us | n), (if .ratio then .ratio | n else .status end), (if .ci95 then "\(.ci95[0] | n) to \(.ci95[1] | n)" else "" end), (.fa3_scaled | n), (if .fa3_scaled and .p50_us then .fa3_scaled / .p50_us | n else "" end)]'
     fi
     if [[ -s $dir/parity.json ]]; then
         echo "<h2>The same result as PyTorch's</h2>"

@@ -7,7 +7,7 @@ load stub_bench
 make_tree() {
     make_stub
     mkdir -p "$work/tree/scripts"
-    cp scripts/evidence.sh scripts/gpu.sh "$work/tree/scripts/"
+    cp scripts/evidence.sh scripts/gpu.sh scripts/peers_grid.json "$work/tree/scripts/"
     for name in ci_gate evo_sweep ncu_profile peers parity tile_grid; do
         printf '#!/usr/bin/env bash\necho "%s $*" >>"%s/calls"\n' "$name" "$work" >"$work/tree/scripts/$name.sh"
         chmod +x "$work/tree/scripts/$name.sh"
@@ -29,15 +29,19 @@ evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
     grep -qx "peers --out $work/ev/peers.json" "$work/calls"
 }
 
-@test "the fused library against the default kernel and the last rung: a record each, also where one fails" {
+@test "the fused library against the default kernel, and against the last rung over the peers' shapes: a record each, also where one fails" {
     make_tree
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     echo 'two 16 4' >"$STUB/wrong"
+    jq '.shapes |= .[3:6]' scripts/peers_grid.json >"$work/tree/scripts/peers_grid.json"
     run evidence versus
-    [[ $output == *"two against lib, dim 64 full: exit 1"* ]]
-    jq -e 'length == 12 and (map(select(.kernel == "one" and .vs == "lib" and .ratio > 1 and .status == "pass")) | length) == 6 and (map(select(.kernel == "two" and .status == "wrong")) | length) == 6' \
+    [[ $output == *"two against lib, 4,16,1024,64 full: exit 1"* ]]
+    jq -e 'length == 9 and (map(select(.kernel == "one" and .vs == "lib" and .ratio > 1 and .status == "pass")) | length) == 6 and (map(select(.kernel == "two" and .status == "wrong")) | length) == 3' \
         "$work/ev/versus.json"
+    # FlashAttention 3 in the table, scaled by the library's time here.
+    jq -e --slurpfile grid scripts/peers_grid.json '($grid[0].shapes[3].table) as $table | map(select(.problem == "4,16,1024,64" and .kernel == "one"))[0] |
+        .vs_p50_us > 0 and (.fa3_scaled * $table.cudnn / ($table.fa3 * .vs_p50_us) - 1 | fabs) < 1e-9' "$work/ev/versus.json"
 }
 
 @test "the sanitizer's cases are kept, and gone on from" {
