@@ -221,6 +221,7 @@ part_versus() {
 
 # fa3_scaled: FlashAttention 3's time in the table of the peers' grid x the library's here / the library's there.
 summarise_versus() {
+    # shellcheck disable=SC2016 # jq's
     find "$out/versus" -name '*.json' -print0 | sort -z | xargs -0 jq -s --slurpfile grid scripts/peers_grid.json '
         ($grid[0].shapes | map({("\(.batch),\(.heads),\(.seq),\(.dim)\(if .causal then " causal" else "" end)"): .table}) | add) as $table |
         map("\(.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)")" as $problem | {problem: $problem,
