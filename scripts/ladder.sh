@@ -7,6 +7,7 @@ usage() {
 usage: scripts/ladder.sh [options]
   --out DIR         DIR/ladder/PROBLEM/KERNEL.json, DIR/ladder.json (default build/ladder)
   --problems LIST   B,H,S,D separated by spaces (default "2,8,512,64 4,16,1024,64 4,16,4096,128")
+  --kernels LIST    measure only these rungs and libraries, separated by commas; the records of the others stay (default: all)
   --search SEC      for the tile of a rung on a problem, at most (default 3; 0: its tile in --start, else what its rules give)
   --start FILE      tiles that did well before, as rows of a ladder.json (default DIR/ladder.json)
   --max-time SEC    of sampling per step (default 1)
@@ -22,14 +23,14 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export bench=${FA_BENCH:-./fa_bench}
-out=build/ladder problems="2,8,512,64 4,16,1024,64 4,16,4096,128" search=3 start='' max_time=1 seconds=0 dry_run=0
+out=build/ladder problems="2,8,512,64 4,16,1024,64 4,16,4096,128" only='' search=3 start='' max_time=1 seconds=0 dry_run=0
 while [[ $# -gt 0 ]]; do
     case $1 in
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
-        --out | --problems | --search | --start | --max-time | --seconds)
+        --out | --problems | --kernels | --search | --start | --max-time | --seconds)
             [[ $# -ge 2 ]] || { echo "ladder.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --out) out=$2 ;; --problems) problems=$2 ;; --search) search=$2 ;;
+            case $1 in --out) out=$2 ;; --problems) problems=$2 ;; --kernels) only=$2 ;; --search) search=$2 ;;
                 --start) start=$2 ;; --max-time) max_time=$2 ;; --seconds) seconds=$2 ;; esac
             shift
             ;;
@@ -45,6 +46,9 @@ trap 'rm -rf "$work"' EXIT
 registry=$("$bench" --list-kernels --json -)
 mapfile -t rungs < <(jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name' <<<"$registry")
 mapfile -t libraries < <(jq -r '.[] | select(.kind == "library") | .name' <<<"$registry")
+for name in ${only//,/ }; do
+    [[ " ${rungs[*]} ${libraries[*]} " == *" $name "* ]] || { echo "ladder.sh: no rung or library '$name'" >&2; exit 2; }
+done
 arch=''
 if [[ $dry_run -eq 0 ]]; then
     arch=$({ "$bench" --device cuda --seq 16 --seeds 1 --check cpu --timing none --quiet --json - 2>/dev/null || true; } | jq -r 'select(.status != "not_run") | .ptxas.arch // empty')
@@ -167,6 +171,10 @@ climb() { # RUNGS...
     [[ $# -eq 0 ]] || { echo "ladder.sh: $kernel failed against each of $*"; return 1; }
 }
 
+asked() { # KERNEL
+    [[ -z $only || ",$only," == *",$1,"* ]]
+}
+
 in_time() {
     [[ $seconds -eq 0 || $SECONDS -lt $seconds ]]
 }
@@ -183,12 +191,18 @@ for problem in $problems; do
     broken=''
     if [[ $dry_run -eq 0 ]]; then
         mkdir -p "$folder"
-        rm -f "$folder"/*.json
+        for kernel in "${rungs[@]}" "${libraries[@]}"; do
+            ! asked "$kernel" || rm -f "$folder/$kernel.json"
+        done
         for kernel in "${rungs[@]}"; do
             in_time || break
-            find_tile "$folder/$kernel.tiles.jsonl"
+            if asked "$kernel"; then
+                find_tile "$folder/$kernel.tiles.jsonl"
+                [[ $search -eq 0 || -n $best_us ]] || broken+=" $kernel "
+            else
+                search=0 find_tile
+            fi
             tiles[$kernel]=$best
-            [[ $search -eq 0 || -n $best_us ]] || broken+=" $kernel "
         done
     fi
     downwards=()
@@ -201,11 +215,11 @@ for problem in $problems; do
         fi
     done
     for kernel in "${libraries[@]}"; do
-        ! in_time || climb "${downwards[@]}" || failed=1
+        ! asked "$kernel" || ! in_time || climb "${downwards[@]}" || failed=1
     done
     for ((i = 0; i < ${#downwards[@]}; i++)); do
         kernel=${downwards[i]}
-        ! in_time || climb "${downwards[@]:i+1}" || failed=1
+        ! asked "$kernel" || ! in_time || climb "${downwards[@]:i+1}" || failed=1
     done
 done
 in_time || { echo "ladder.sh: $seconds s were not enough for every step"; failed=1; }

@@ -37,3 +37,18 @@ two 32 8
     [ "$status" -eq 4 ]
     [[ $output == *NOT-RUN* ]]
 }
+
+@test "--kernels measures these alone, each over the rung below at the tile it had, and leaves the others' records" {
+    climb
+    before=$(jq -S 'map(select(.kernel == "one"))' "$work/ev/ladder.json")
+    ran=$(grep -c '^one 16 8 seed' "$STUB/runs")
+    sed -i 's/^two 32 4 .*/two 32 4 35/' "$STUB/times"
+    run scripts/ladder.sh --out "$work/ev" --problems 2,8,512,64 --search 0 --kernels two
+    [ "$status" -eq 0 ]
+    [ "$(jq -S 'map(select(.kernel == "one"))' "$work/ev/ladder.json")" = "$before" ]
+    [ "$(grep -c '^one 16 8 seed' "$STUB/runs")" -eq "$ran" ]
+    jq -e 'map({(.kernel): .}) | add | .two.p50_us == 35 and .two.vs == "one" and (.two.ratio * 35 - 40 | fabs) < 0.001 and .lib.p50_us == 30' "$work/ev/ladder.json"
+    run scripts/ladder.sh --out "$work/ev" --kernels three
+    [ "$status" -eq 2 ]
+    [[ $output == *"no rung or library 'three'"* ]]
+}
