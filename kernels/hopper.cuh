@@ -277,35 +277,29 @@ __device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes)
 template <int N>
 struct fa_wgmma;
 
+#define FA_WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, N_MAJOR)                                                       \
+    static __device__ __forceinline__ void NAME(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)          \
+    {                                                                                                                  \
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                             \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, {" S0 ", " S1 ", " S2    \
+                     ", " S3 "}, " S4 ", p, 1, 1, " #N_MAJOR ";\n\t}"                                                  \
+                     : FA_R8_##G                                                                                       \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                           \
+    }
+
 #define FA_WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                         \
     template <>                                                                                                        \
     struct fa_wgmma<N> {                                                                                               \
-        template <int ACCUMULATE>                                                                                      \
-        static __device__ __forceinline__ void ss(float (&d)[N / 2], fa_u64 a, fa_u64 b)                               \
+        static __device__ __forceinline__ void ss(float (&d)[N / 2], fa_u64 a, fa_u64 b, int accumulate)               \
         {                                                                                                              \
             asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                         \
                          "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, " S0 ", " S1         \
-                                                                                              ", p, 1, 1, 0, 0;\n\t}"  \
+                         ", p, 1, 1, 0, 0;\n\t}"                                                                       \
                          : FA_R8_##G                                                                                   \
-                         : "l"(a), "l"(b), "n"(ACCUMULATE));                                                           \
+                         : "l"(a), "l"(b), "r"(accumulate));                                                           \
         }                                                                                                              \
-        template <int ACCUMULATE>                                                                                      \
-        static __device__ __forceinline__ void rs(float (&d)[N / 2], const fa_u32 *a, fa_u64 b)                        \
-        {                                                                                                              \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                         \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                          \
-                         "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, 0;\n\t}"                               \
-                         : FA_R8_##G                                                                                   \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(ACCUMULATE));                       \
-        }                                                                                                              \
-        static __device__ __forceinline__ void rs_n(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)      \
-        {                                                                                                              \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                         \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                          \
-                         "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, 1;\n\t}"                               \
-                         : FA_R8_##G                                                                                   \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                       \
-        }                                                                                                              \
+        FA_WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)                                                               \
+        FA_WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1)                                                             \
     };
 
 FA_WGMMA(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")

@@ -110,10 +110,7 @@ __device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], fa_u32 q, fa_u
     for (int step = 0; step < fa_dim_pad / 16; ++step) {
         const fa_u64 a = fa_wgmma_desc(q + ((step / 4) * 64 * fa_box_row_bytes + (step % 4) * 32) / 16);
         const fa_u64 b = fa_wgmma_desc(k + ((step / 4) * FA_N * fa_box_row_bytes + (step % 4) * 32) / 16);
-        if (step == 0)
-            fa_wgmma<FA_N>::ss<0>(s, a, b);
-        else
-            fa_wgmma<FA_N>::ss<1>(s, a, b);
+        fa_wgmma<FA_N>::ss(s, a, b, step > 0);
     }
 }
 
@@ -135,10 +132,7 @@ __device__ __forceinline__ void fa_issue_qk(float (&s)[FA_N / 2], const fa_u32 (
 #pragma unroll
     for (int step = 0; step < fa_dim_pad / 16; ++step) {
         const fa_u64 b = fa_wgmma_desc(k + ((step / 4) * FA_N * fa_box_row_bytes + (step % 4) * 32) / 16);
-        if (step == 0)
-            fa_wgmma<FA_N>::rs<0>(s, &q[4 * step], b);
-        else
-            fa_wgmma<FA_N>::rs<1>(s, &q[4 * step], b);
+        fa_wgmma<FA_N>::rs(s, &q[4 * step], b, step > 0);
     }
 }
 
