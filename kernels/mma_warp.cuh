@@ -28,15 +28,16 @@ struct warp_state {
     unsigned p[P_CHUNKS][BANDS][4];
     float minus_base[BANDS][4];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
-    lane_fragments q_lane; /* in the warp's rows of Q */
-    float scale_log2;      /* scale * log2 e */
+    lane_fragments v_lane; /* in the warp's keys of V; so far from those lies what it has of Q: */
+    int q_offset;
+    float scale_log2; /* scale * log2 e */
 };
 
 __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state &w, int step)
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
-        ldmatrix_x4_at(q[b], fragment_at(w.q_lane, 0, step, b));
+        ldmatrix_x4_at(q[b], fragment_at(w.v_lane, w.q_offset, step, b));
 }
 
 /* Scores of 16 keys, one k16 step; k: fragment of the keys. */
@@ -213,7 +214,7 @@ __device__ __forceinline__ void probabilities(warp_state &w, int chunk)
 
 /* O += P V of a round, chunk by chunk: each beside the probabilities of the next chunk and the scores of the one after. key: the round's first. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
+__device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragments &k_lane, int slot, int key,
                                                 const MASK &mask, const MEANWHILE &meanwhile)
 {
     constexpr int PAIRS = BANDS * 4;
@@ -222,7 +223,7 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragme
         const int step = i % STEPS, c = i / STEPS;
         if (c >= CHUNKS16)
             return;
-        ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_lane, slot, step, c));
+        ldmatrix_x4_trans_at(v[i % 2], fragment_at(w.v_lane, slot, step, c));
         if (NEXT || c + 2 < CHUNKS16)
             ldmatrix_x4_at(k[i % 2], fragment_at(k_lane, slot, step, c));
     };
@@ -252,15 +253,15 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragme
 
 /* O += P V of a tile, after the scores of the next, which the mma of P V cover while they are turned into probabilities. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
-                                              const MASK &mask, const MEANWHILE &meanwhile)
+__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask, const MASK &mask,
+                                              const MEANWHILE &meanwhile)
 {
     constexpr int UNITS = CHUNKS16 * STEPS, PAIRS = CHUNKS16 * BANDS * 4;
     constexpr int EARLY = !NEXT ? 0 : UNITS > 2 ? 2 : UNITS - 1; /* while the last scores are on their way */
     unsigned v[2][4], next[CHUNKS16][BANDS][4];
     auto load_v = [&](int i) {
         if (i < UNITS)
-            ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_lane, slot, i % STEPS, i / STEPS));
+            ldmatrix_x4_trans_at(v[i % 2], fragment_at(w.v_lane, slot, i % STEPS, i / STEPS));
     };
     if (NEXT)
         score_tile(w, k_lane, slot, meanwhile);
@@ -270,7 +271,7 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
         load_v(i + 1);
         value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
     }
-    if (NEXT && has_sum_above(w, LARGE_SUM)) [[unlikely]]
+    if (NEXT && ask && has_sum_above(w, LARGE_SUM)) [[unlikely]]
         move_bases(w);
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS16; ++chunk)
@@ -290,14 +291,15 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
         w.p[i / (BANDS * 4)][i / 4 % BANDS][i % 4] = next[i / (BANDS * 4)][i / 4 % BANDS][i % 4];
 }
 
+/* ask: whether a sum has become large; by chunks it is asked between rounds. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
-                                            const MASK &mask, const MEANWHILE &meanwhile)
+__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask, const MASK &mask,
+                                            const MEANWHILE &meanwhile)
 {
     if constexpr (BY_CHUNKS)
-        value_by_chunks<NEXT>(w, v_lane, k_lane, slot, key, mask, meanwhile);
+        value_by_chunks<NEXT>(w, k_lane, slot, key, mask, meanwhile);
     else
-        value_by_tile<NEXT>(w, v_lane, k_lane, slot, key, mask, meanwhile);
+        value_by_tile<NEXT>(w, k_lane, slot, key, ask, mask, meanwhile);
 }
 
 #endif
