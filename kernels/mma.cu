@@ -1,8 +1,8 @@
 /* mma: attention on mma.sync m16n8k16 with FP32 accumulators; scores and probabilities never leave registers.
- * Predecessor: wmma. Idea: beside the tensor cores every other instruction costs, so there are few. The mma of Q K^T start
- *   from minus the row's base, so that a factor makes exponents of scores; row sums are an mma with ones. Packed in place the probabilities are
- *   the A operand of P V. Scores of later keys and exponentials run in the gaps of P V. A base is the largest of the row's first scores, and nobody
- *   asks whether later ones are larger: a sum that has grown moves it, an infinite one starts the tile again, with bases from all keys.
+ * Predecessor: wmma. Idea: beside the tensor cores every other instruction costs, so there are few: an exponent is one FFMA of a score, row
+ *   sums are an mma with ones. Packed in place the probabilities are the A operand of P V. Scores of later keys and exponentials run in the gaps of
+ *   P V. A base is the largest of the row's first scores, and nobody asks whether later ones are larger: a sum that has grown moves it, an
+ *   infinite one starts the tile again, with bases from all keys.
  * Knobs: m query rows and n keys of a tile; m / warps rows per warp, 16 or 32; warps beyond m / 16 form groups that share out the keys;
  *   stages K/V buffers; swizzle XOR or padded rows; splits blocks share out the keys, the last to arrive combines.
  * Shared memory: Q [m] rows, then [stages] slots of V and of K some keys ahead, [groups * n] rows each; partial results reuse it all.
@@ -25,11 +25,7 @@ constexpr int STEPS = DIM16 / 16, TILES8 = N / 8, CHUNKS16 = N / 16;
 static_assert(BANDS <= 4 && BANDS * DIM16 <= 256, "m / warps gives a warp more output than its registers hold");
 
 /* k16 steps of Q kept in registers, beside a band's output; the others are read again for every tile. ROOM is what nothing spills with. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
-constexpr int ROOM = FA_DIM == 256 || DIM16 <= 192 ? 164 : 148;
-#else
 constexpr int ROOM = FA_DIM == 256 || DIM16 <= 192 ? 168 : 148;
-#endif
 constexpr int Q_ROOM = (ROOM - DIM16 / 2) / 4;
 constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : BANDS > 1 ? 0 : STEPS < Q_ROOM ? STEPS : Q_ROOM;
 constexpr bool Q_IN_REGISTERS = Q_STEPS == STEPS;
@@ -64,14 +60,18 @@ __device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, 
     return {static_cast<__half *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
 }
 
-/* Every row at a multiple of 16 bytes: what 16-byte copies need. */
-__device__ __forceinline__ bool is_aligned(const fa_params &p)
+/* Every row at a multiple of 16 bytes: what 16-byte copies need. Of what is read, of what is written. */
+__device__ __forceinline__ bool reads_are_aligned(const fa_params &p)
 {
-    const fa_i64 pointers = reinterpret_cast<fa_i64>(p.q) | reinterpret_cast<fa_i64>(p.k) | reinterpret_cast<fa_i64>(p.v) |
-                            reinterpret_cast<fa_i64>(p.o);
-    const fa_i64 strides = p.q_stride_b | p.q_stride_h | p.q_stride_s | p.k_stride_b | p.k_stride_h | p.k_stride_s |
-                           p.v_stride_b | p.v_stride_h | p.v_stride_s | p.o_stride_b | p.o_stride_h | p.o_stride_s;
+    const fa_i64 pointers = reinterpret_cast<fa_i64>(p.q) | reinterpret_cast<fa_i64>(p.k) | reinterpret_cast<fa_i64>(p.v);
+    const fa_i64 strides = p.q_stride_b | p.q_stride_h | p.q_stride_s | p.k_stride_b | p.k_stride_h | p.k_stride_s | p.v_stride_b |
+                           p.v_stride_h | p.v_stride_s;
     return (pointers | strides * 2) % 16 == 0;
+}
+
+__device__ __forceinline__ bool writes_are_aligned(const fa_params &p)
+{
+    return (reinterpret_cast<fa_i64>(p.o) | (p.o_stride_b | p.o_stride_h | p.o_stride_s) * 2) % 16 == 0;
 }
 
 /* Row i sees keys 0 .. i + ahead, no further than the last. Round r of the block covers GROUPS tiles of N keys, one per group. */
@@ -103,7 +103,8 @@ __device__ __forceinline__ void find_work(block_state &block, const fa_params &p
     unsigned tile, index; /* index: head + batch * heads */
     if (FA_CAUSAL) {
         const unsigned all = p.batch * heads;
-        const float fit = __fdividef(SECTION_BYTES / (4.0f * DIM16) * p.heads, static_cast<float>(p.kv_heads) * p.seq_kv); /* heads with K, V that large */
+        /* heads whose K and V are that large, and a power of two of them */
+        const float fit = __fdividef(SECTION_BYTES / (4.0f * DIM16) * p.heads, static_cast<float>(p.kv_heads) * p.seq_kv);
         const unsigned section = fit < 1.0f ? 1 : fit < all ? 1u << (31 - __clz(static_cast<int>(fit))) : all;
         const unsigned first = divide(unit, section * tiles_m) * section;
         const unsigned width = min(section, all - first), rest = unit - first * tiles_m, turn = divide(rest, width);
@@ -123,7 +124,7 @@ __device__ __forceinline__ block_state plan_block(const fa_params &p)
 {
     block_state block;
     find_work(block, p);
-    block.aligned = is_aligned(p);
+    block.aligned = reads_are_aligned(p);
     block.ahead = FA_CAUSAL ? p.seq_kv - p.seq_q : p.seq_kv;
     const int keys = min(block.first_row + M + block.ahead, p.seq_kv);
     const int rounds = keys > 0 ? static_cast<int>((keys + ROUND_KEYS - 1u) / ROUND_KEYS) : 0;
@@ -179,13 +180,8 @@ __device__ __forceinline__ void find_bases(warp_state &w, smem_at slot_s, const 
 {
     float top[BANDS][2];
 #pragma unroll
-    for (int b = 0; b < BANDS; ++b) {
+    for (int b = 0; b < BANDS; ++b)
         top[b][0] = top[b][1] = -FA_INF;
-        for (int r = 0; r < 4; ++r)
-            w.minus_base[b][r] = 0.0f;
-        for (int r = 0; r < 4; ++r)
-            opaque(w.minus_base[b][r]);
-    }
     constexpr int KEYS = S_TILES8 * 8;
 #pragma unroll 1
     for (int round = block.begin; round < block.end; ++round) {
@@ -230,13 +226,6 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     w.scale_log2 = __int_as_float(uniform(__float_as_int(p.scale * 1.44269504088896341f)));
     w.v_lane = find_fragments(slots_at + group_keys * ROW_BYTES + v_lane_offset(lane));
     w.q_offset = uniform((warp_row - group_keys) * ROW_BYTES - Q_BYTES);
-#pragma unroll
-    for (int b = 0; b < BANDS; ++b) {
-        for (int r = 0; r < 4; ++r)
-            w.minus_base[b][r] = 0.0f;
-        for (int r = 0; r < 4; ++r)
-            opaque(w.minus_base[b][r]);
-    }
     /* Of the keys from `key` on, whose scores are tiles first .. end of w.s. */
     auto mask = [&](int key, int first, int end) {
         if (key + (end - first) * 8 <= whole_keys)
@@ -293,9 +282,6 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
                     top[i / 2][i % 2] = -FA_INF;
                 raise_tops(top, w);
                 set_bases(w, top);
-#pragma unroll
-                for (int i = 0; i < S_TILES8 * BANDS * 4; ++i)
-                    w.s[i / (BANDS * 4)][i / 4 % BANDS][i % 4] += w.minus_base[i / 4 % BANDS][i % 4];
             }
 #pragma unroll
             for (int chunk = 0; chunk < (BY_CHUNKS ? 1 : P_CHUNKS); ++chunk)
@@ -356,7 +342,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     if (DIM16 > 128)
         find_work(block, p); /* again: in between its registers are needed */
     const output out = {head_of(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s, block.batch, block.head), block.first_row, p.seq_q,
-                        block.aligned};
+                        writes_are_aligned(p)};
     if (PARTIAL)
         store_combined(w, smem, out, group, warp_row, p);
     else

@@ -215,7 +215,8 @@ __device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *
 template <int ROWS> __device__ __forceinline__ void load_whole_tile(smem_at tile_at, const head_rows &head, int first_row, unsigned thread)
 {
     const thread_share share = find_share<ROWS>(thread);
-    const unsigned char *from_g = reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) + share.global_offset;
+    const unsigned char *from_g =
+        reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) + share.global_offset;
 #pragma unroll
     for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
         load_pass<ROWS, true>(tile_at, from_g, share.smem_offset, pass, ROWS, thread);
