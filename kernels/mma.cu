@@ -156,7 +156,7 @@ __device__ __forceinline__ void load_round(smem_at slot_s, int round, const bloc
 __device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_state &block, thread_share &share, int point, int points)
 {
     constexpr int PASSES = dealing<ROUND_KEYS>::PASSES;
-    const int each = BY_CHUNKS ? (PASSES + points - 1) / points * 2 : PASSES, end = min((point + 1) * each, PASSES);
+    const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (XORS == 8 ? 2 : 1) : PASSES, end = min((point + 1) * each, PASSES);
     if (point == 0)
         hide(share.global_offset);
     const unsigned char *k_g = reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
@@ -300,7 +300,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         auto no_mask = [](int, int, int) {};
         /* First the rounds whose loads are of whole tiles and whose scores, up to where they are worked out, need no mask, two a turn with two slots,
          * so that slots are constants; then the others. */
-        constexpr int TURN = STAGES == 2 && DIM16 <= 128 ? 2 : 1;
+        constexpr int TURN = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
         const int scored_ahead = BY_CHUNKS ? 16 : N;
         const int plain_end = uniform(STAGES == 1 ? 0 : min(min(warp_end - 1, block.whole_end - (STAGES - 1)),
                                                             (whole_keys - group_keys - scored_ahead) / ROUND_KEYS));
