@@ -59,7 +59,7 @@ __device__ __forceinline__ void store_partial(const output &out, int row, int ch
 /* The warp's rows, normalised, through its own rows of Q in shared memory to 16-byte stores. */
 __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *rows_s, const output &out, int warp_row)
 {
-    const int lane = threadIdx.x % 32;
+    const unsigned lane = threadIdx.x % 32;
     __syncwarp();
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
@@ -68,11 +68,22 @@ __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *r
             const float factor = inverse(w.sum[b][2 * h]);
 #pragma unroll
             for (int t = 0; t < STEPS * 2; ++t)
-                *reinterpret_cast<unsigned *>(rows_s + tile_offset(b * 16 + h * 8 + lane / 4, t) + lane % 4 * 4) =
+                *reinterpret_cast<unsigned *>(rows_s + (b * 16 + h * 8) * ROW_BYTES + t / XORS * XORS * 16 +
+                                              (tile_offset(lane / 4, 0) ^ t % XORS * 16) + lane % 4 * 4) =
                     pack_half2(w.o[b][t][2 * h] * factor, w.o[b][t][2 * h + 1] * factor);
         }
     __syncwarp();
-#pragma unroll 4
+    constexpr int EACH = 32 / CHUNKS; /* rows at once */
+    if constexpr (32 % CHUNKS == 0 && XORS == 8 && FA_DIM % 16 == 0)
+        if (out.aligned && out.head.stride == FA_DIM && out.first_row + M <= out.rows) [[likely]] {
+            uint4 *dst_g = reinterpret_cast<uint4 *>(out.head.data_g + (out.first_row + warp_row) * FA_DIM) + lane;
+            const unsigned lane_offset = tile_offset(lane / CHUNKS, lane % CHUNKS);
+#pragma unroll
+            for (int i = 0; i < ROWS / EACH; ++i)
+                dst_g[i * 32] = *reinterpret_cast<const uint4 *>(rows_s + (lane_offset ^ i * EACH % 8 * 16) + i * EACH * ROW_BYTES);
+            return;
+        }
+#pragma unroll 1
     for (int item = lane; item < ROWS * CHUNKS; item += 32) {
         const int row = item / CHUNKS, chunk = item % CHUNKS, global_row = out.first_row + warp_row + row;
         if (global_row < out.rows && chunk * 8 < FA_DIM)
@@ -95,7 +106,7 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
         for (int h = 0; h < 2; ++h) {
             const int row = group * M + warp_row + b * 16 + h * 8 + lane / 4;
             if (lane % 4 == 0) {
-                stats_s[row * 2] = w.sum[b][2 * h] > 0.0f ? -w.minus_base[b][2 * h] * w.scale_log2 : NO_MAX;
+                stats_s[row * 2] = w.sum[b][2 * h] > 0.0f ? -w.minus_base[b][h] : NO_MAX;
                 stats_s[row * 2 + 1] = w.sum[b][2 * h];
             }
 #pragma unroll

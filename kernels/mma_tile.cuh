@@ -16,7 +16,7 @@ constexpr int KEPT_DIM = 128;
 constexpr int PATTERNS = XORS < 2 ? 1 : XORS / 2;
 
 /* Byte offset of a chunk in a tile. Any 8 rows that start at a multiple of 8 hold one chunk column in 8 different bank groups. */
-__host__ __device__ constexpr int tile_offset(int row, int chunk)
+__host__ __device__ constexpr int tile_offset(unsigned row, unsigned chunk)
 {
     return row * ROW_BYTES + (chunk ^ (row / (8 / XORS)) % XORS) * 16;
 }
@@ -24,12 +24,12 @@ __host__ __device__ constexpr int tile_offset(int row, int chunk)
 /* ldmatrix.x4 takes the row addresses of its four 8x8 tiles from lanes 0-7, 8-15, 16-23 and 24-31. The B operand of an mma is a pair of
  * neighbouring registers, two 8-wide halves of its 16 k's: for K (k is the column) rows 0-7 of both chunks of a k16 step, then rows 8-15;
  * for V, transposed (k is the row), and for Q, rows 0-7 and 8-15 of one chunk, then of the next. These are the offsets for step 0. */
-__host__ __device__ constexpr int k_lane_offset(int lane)
+__host__ __device__ constexpr int k_lane_offset(unsigned lane)
 {
     return tile_offset(lane % 8 + lane / 16 * 8, lane / 8 % 2);
 }
 
-__host__ __device__ constexpr int v_lane_offset(int lane)
+__host__ __device__ constexpr int v_lane_offset(unsigned lane)
 {
     return tile_offset(lane % 16, lane / 16);
 }
@@ -73,6 +73,22 @@ __device__ __forceinline__ smem_at smem_at_of(const unsigned char *pointer_s) { 
 __device__ __forceinline__ smem_at smem_xor(smem_at at, int bits) { return at ^ bits; }
 #endif
 
+/* A value that the compiler shall not see through. */
+__device__ __forceinline__ void hide(unsigned &value)
+{
+#ifndef FA_EMU
+    asm volatile("" : "+r"(value));
+#endif
+}
+
+/* And one that the assembler would otherwise work out again every time. */
+__device__ __forceinline__ void keep(unsigned &value)
+{
+#ifndef FA_EMU
+    value = __shfl_sync(FA_WARP_ALL, value, threadIdx.x % 32);
+#endif
+}
+
 /* Where a lane's fragments lie in a tile: one address per XOR pattern, from which all k16 steps and bands of 16 rows are immediate offsets; or,
  * where registers are short, the first of them alone. Tiles start at multiples of SMEM_ALIGN, above the bits that the XOR changes. */
 constexpr int SMEM_ALIGN = 128;
@@ -108,10 +124,13 @@ template <int ROWS> struct dealing {
     /* Offsets in shared memory are constants after one of HALVES XORs of the first. */
     static constexpr bool CONSTANT = XORS == 1 || STEP % 8 == 0 || (XORS == 8 && 8 % STEP == 0);
     static constexpr int HALVES = XORS == 1 || STEP % 8 == 0 ? 1 : 8 / STEP;
+    /* A tile's rows go by in spans: of a pass the thread's row is span_row(pass) on from its first, or in the same span as that. */
+    static constexpr int SPAN = !EVEN ? ROWS : STEP != PASS_ROWS ? STEP * PASSES : 32 % STEP == 0 && ROWS % 32 == 0 ? 32 : ROWS;
+    static __host__ __device__ constexpr int span_row(int pass) { return STEP == PASS_ROWS ? pass * STEP / SPAN * SPAN : 0; }
     static __device__ __forceinline__ int offset(int first, int pass) { return (first ^ pass % HALVES * STEP * 16) + pass * STEP * ROW_BYTES; }
-    static __device__ __forceinline__ int first_of(int thread)
+    static __device__ __forceinline__ unsigned first_of(unsigned thread)
     {
-        const int row = thread / CHUNKS;
+        const unsigned row = thread / CHUNKS;
         return STEP == PASS_ROWS ? row : row % STEP + row / STEP * STEP * PASSES;
     }
 };
@@ -131,12 +150,12 @@ __device__ __forceinline__ unsigned scale_half2(unsigned halves, float factor)
 
 /* threadIdx.x and blockIdx.x, read anew: what is worked out from them need not be kept, in a loop short of registers or across one. */
 #ifdef FA_EMU
-__device__ __forceinline__ int thread_anew() { return threadIdx.x; }
+__device__ __forceinline__ unsigned thread_anew() { return threadIdx.x; }
 __device__ __forceinline__ unsigned block_anew() { return blockIdx.x; }
 #else
-__device__ __forceinline__ int thread_anew()
+__device__ __forceinline__ unsigned thread_anew()
 {
-    int thread;
+    unsigned thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     return thread;
 }
@@ -166,27 +185,20 @@ __device__ __forceinline__ head_rows uniform(const head_rows &head)
 /* This thread's share of every tile: its first chunk in shared memory, and in rows that follow each other in global memory without a gap.
  * Small and in plain sight of nobody: were the compiler to see how the offset grows, it would keep 64-bit pointers instead. */
 struct thread_share {
-    int smem_offset;
-    unsigned global_offset;
+    unsigned smem_offset, global_offset;
 };
 
-template <int ROWS> __device__ __forceinline__ thread_share find_share(int thread)
+template <int ROWS> __device__ __forceinline__ thread_share find_share(unsigned thread)
 {
-    const int row = dealing<ROWS>::first_of(thread), chunk = thread % CHUNKS;
-    return {tile_offset(row, chunk), static_cast<unsigned>(row * FA_DIM + chunk * 8) * 2};
-}
-
-__device__ __forceinline__ void hide(unsigned &value)
-{
-#ifndef FA_EMU
-    asm volatile("" : "+r"(value));
-#endif
+    const unsigned row = dealing<ROWS>::first_of(thread), chunk = thread % CHUNKS;
+    return {static_cast<unsigned>(tile_offset(row, chunk)), (row * FA_DIM + chunk * 8) * 2};
 }
 
 /* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes; from_g: where this thread's first chunk is.
- * Of the rows from `valid` on, zeros; WHOLE: there are none. */
+ * (plus `centre`). Of the rows from `valid` on, zeros; WHOLE: of all rows when `valid` is 0. */
 template <int ROWS, bool WHOLE>
-__device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass, int valid, int thread)
+__device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass, int valid,
+                                          unsigned thread, int centre = 0)
 {
     using deal = dealing<ROWS>;
     const int row = deal::first_of(thread) + pass * deal::STEP, chunk = thread % CHUNKS;
@@ -194,35 +206,40 @@ __device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *
         return;
     if (!deal::EVEN && row >= ROWS)
         return;
-    const bool inside = (WHOLE || row < valid) && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
+    const bool inside = (WHOLE ? valid != 0 : row < valid) && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
     cp_async_16_at(tile_at + (deal::CONSTANT ? deal::offset(smem_offset, pass) : tile_offset(row, chunk)),
-                   from_g + (WHOLE || inside ? pass * deal::STEP * FA_DIM * 2 : 0), inside ? 16 : 0);
+                   from_g + (WHOLE || inside ? pass * deal::STEP * FA_DIM * 2 - centre : 0), inside ? 16 : 0);
+}
+
+/* ROWS whole rows from first_row on, of a head whose rows follow each other without a gap. */
+template <int ROWS> __device__ __forceinline__ void load_whole_tile(smem_at tile_at, const head_rows &head, int first_row, unsigned thread)
+{
+    const thread_share share = find_share<ROWS>(thread);
+    const unsigned char *from_g =
+        reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) + share.global_offset;
+#pragma unroll
+    for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
+        load_pass<ROWS, true>(tile_at, from_g, share.smem_offset, pass, ROWS, thread);
 }
 
 /* Any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even address (then the
  * copy is not asynchronous). */
 template <int ROWS>
-__device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned, int thread)
+__device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned, unsigned thread)
 {
     const int valid = rows - first_row;
-    if (aligned && head.stride == FA_DIM && valid > 0) [[likely]] {
+    if (aligned && head.stride == FA_DIM && valid > 0) {
         const thread_share share = find_share<ROWS>(thread);
-        const unsigned char *from_g = reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM);
-        if (valid >= ROWS) [[likely]] {
-#pragma unroll
-            for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
-                load_pass<ROWS, true>(tile_at, from_g + share.global_offset, share.smem_offset, pass, 0, thread);
-            return;
-        }
         /* a thread none of whose rows is valid points at the first of the tile */
-        from_g += dealing<ROWS>::first_of(thread) < valid ? share.global_offset : 0;
+        const unsigned char *from_g = reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) +
+                                      (static_cast<int>(dealing<ROWS>::first_of(thread)) < valid ? share.global_offset : 0);
 #pragma unroll
         for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
             load_pass<ROWS, false>(tile_at, from_g, share.smem_offset, pass, valid, thread);
         return;
     }
 #pragma unroll 1
-    for (int item = thread; item < ROWS * CHUNKS; item += THREADS) {
+    for (unsigned item = thread; item < ROWS * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const bool valid = first_row + row < rows && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
         const __half *src_g = head.data_g + (valid ? (first_row + row) * head.stride + chunk * 8 : 0);

@@ -20,23 +20,24 @@ template <int I, int END, class F> __device__ __forceinline__ void unrolled(cons
 }
 
 /* What a warp keeps. Fragments as the mma wants them: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column lane % 4 * 2 + e.
- * The mma of the scores start from minus the row's base; times scale_log2, in FP32, what comes out is the exponent of two. */
+ * A score times scale_log2, and minus_base, is the exponent of two: one FFMA. */
 struct warp_state {
     float o[BANDS][STEPS * 2][4];
     float sum[BANDS][4]; /* of the probabilities, by an mma with ones: every column the same */
     float s[S_TILES8][BANDS][4];
     unsigned p[P_CHUNKS][BANDS][4];
-    float minus_base[BANDS][4];
+    float minus_base[BANDS][2];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
-    lane_fragments q_lane; /* in the warp's rows of Q */
-    float scale_log2;      /* scale * log2 e */
+    lane_fragments v_lane; /* in the warp's keys of V; so far from those lies what it has of Q: */
+    int q_offset;
+    float scale_log2; /* scale * log2 e */
 };
 
 __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state &w, int step)
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
-        ldmatrix_x4_at(q[b], fragment_at(w.q_lane, 0, step, b));
+        ldmatrix_x4_at(q[b], fragment_at(w.v_lane, w.q_offset, step, b));
 }
 
 /* Scores of 16 keys, one k16 step; k: fragment of the keys. */
@@ -46,8 +47,9 @@ __device__ __forceinline__ void score_mma(warp_state &w, const unsigned (&q)[BAN
 #pragma unroll
     for (int b = 0; b < BANDS; ++b) {
         if (first) {
-            mma_m16n8k16_from(w.s[2 * chunk][b], w.minus_base[b], q[b], keys_lo);
-            mma_m16n8k16_from(w.s[2 * chunk + 1][b], w.minus_base[b], q[b], keys_hi);
+            const float zero[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            mma_m16n8k16_from(w.s[2 * chunk][b], zero, q[b], keys_lo);
+            mma_m16n8k16_from(w.s[2 * chunk + 1][b], zero, q[b], keys_hi);
         } else {
             mma_m16n8k16(w.s[2 * chunk][b], q[b], keys_lo);
             mma_m16n8k16(w.s[2 * chunk + 1][b], q[b], keys_hi);
@@ -120,15 +122,8 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)
 __device__ __forceinline__ unsigned probability_pair(const warp_state &w, int chunk, int b, int r)
 {
     const int t = 2 * chunk + r / 2, h = r % 2;
-    return pack_half2(exp2_approx(w.s[t][b][2 * h] * w.scale_log2), exp2_approx(w.s[t][b][2 * h + 1] * w.scale_log2));
-}
-
-/* Keeps two registers of one value apart: an mma's operand of such would be put together again every time. */
-__device__ __forceinline__ void opaque(float &value)
-{
-#ifndef FA_EMU
-    asm volatile("" : "+f"(value));
-#endif
+    return pack_half2(exp2_approx(fmaf(w.s[t][b][2 * h], w.scale_log2, w.minus_base[b][h])),
+                      exp2_approx(fmaf(w.s[t][b][2 * h + 1], w.scale_log2, w.minus_base[b][h])));
 }
 
 /* Per row, the largest score of those in w.s and of `top`, which belongs to the row in all lanes then. */
@@ -152,10 +147,8 @@ __device__ __forceinline__ void set_bases(warp_state &w, const float (&top)[BAND
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
-        for (int r = 0; r < 4; ++r) {
-            w.minus_base[b][r] = top[b][r / 2] == -FA_INF ? 0.0f : -top[b][r / 2] - __fdividef(HEADROOM, w.scale_log2);
-            opaque(w.minus_base[b][r]);
-        }
+        for (int h = 0; h < 2; ++h)
+            w.minus_base[b][h] = top[b][h] == -FA_INF ? 0.0f : -top[b][h] * w.scale_log2 - HEADROOM;
 }
 
 /* Rows whose sum has become large, but is finite still, go on from a base that makes it 1 .. 2: powers of two, so nothing is lost. */
@@ -167,21 +160,14 @@ __device__ __forceinline__ void move_bases(warp_state &w)
         for (int h = 0; h < 2; ++h) {
             const float sum = w.sum[b][2 * h];
             const int exponent = sum > LARGE_SUM && sum < FA_INF ? (__float_as_int(sum) >> 23) - 127 : 0;
-            const float shrink = __int_as_float((127 - exponent) << 23), rise = __fdividef(exponent, w.scale_log2);
-            w.minus_base[b][2 * h] -= rise;
-            w.minus_base[b][2 * h + 1] = w.minus_base[b][2 * h];
-            opaque(w.minus_base[b][2 * h + 1]);
+            const float shrink = __int_as_float((127 - exponent) << 23);
+            w.minus_base[b][h] -= static_cast<float>(exponent);
             w.sum[b][2 * h] *= shrink;
             w.sum[b][2 * h + 1] *= shrink;
 #pragma unroll
             for (int chunk = 0; chunk < P_CHUNKS; ++chunk) {
                 w.p[chunk][b][h] = scale_half2(w.p[chunk][b][h], shrink);
                 w.p[chunk][b][h + 2] = scale_half2(w.p[chunk][b][h + 2], shrink);
-            }
-#pragma unroll
-            for (int t = 0; t < S_TILES8; ++t) {
-                w.s[t][b][2 * h] -= rise;
-                w.s[t][b][2 * h + 1] -= rise;
             }
 #pragma unroll
             for (int t = 0; t < STEPS * 2; ++t) {
@@ -213,7 +199,7 @@ __device__ __forceinline__ void probabilities(warp_state &w, int chunk)
 
 /* O += P V of a round, chunk by chunk: each beside the probabilities of the next chunk and the scores of the one after. key: the round's first. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
+__device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragments &k_lane, int slot, int key,
                                                 const MASK &mask, const MEANWHILE &meanwhile)
 {
     constexpr int PAIRS = BANDS * 4;
@@ -222,7 +208,7 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragme
         const int step = i % STEPS, c = i / STEPS;
         if (c >= CHUNKS16)
             return;
-        ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_lane, slot, step, c));
+        ldmatrix_x4_trans_at(v[i % 2], fragment_at(w.v_lane, slot, step, c));
         if (NEXT || c + 2 < CHUNKS16)
             ldmatrix_x4_at(k[i % 2], fragment_at(k_lane, slot, step, c));
     };
@@ -252,25 +238,36 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragme
 
 /* O += P V of a tile, after the scores of the next, which the mma of P V cover while they are turned into probabilities. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
-                                              const MASK &mask, const MEANWHILE &meanwhile)
+__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask, const MASK &mask,
+                                              const MEANWHILE &meanwhile)
 {
     constexpr int UNITS = CHUNKS16 * STEPS, PAIRS = CHUNKS16 * BANDS * 4;
-    constexpr int EARLY = !NEXT ? 0 : UNITS > 2 ? 2 : UNITS - 1; /* while the last scores are on their way */
+    /* How many of its mma the scores have beside them: with two bands, whose fragments of K and Q keep shared memory busy, every second time. */
+    constexpr int EARLY = !NEXT ? 0 : BANDS > 1 ? UNITS / 2 : UNITS > 2 ? 2 : UNITS - 1;
     unsigned v[2][4], next[CHUNKS16][BANDS][4];
     auto load_v = [&](int i) {
         if (i < UNITS)
-            ldmatrix_x4_trans_at(v[i % 2], fragment_at(v_lane, slot, i % STEPS, i / STEPS));
+            ldmatrix_x4_trans_at(v[i % 2], fragment_at(w.v_lane, slot, i % STEPS, i / STEPS));
     };
-    if (NEXT)
-        score_tile(w, k_lane, slot, meanwhile);
-    load_v(0);
-#pragma unroll
-    for (int i = 0; i < EARLY; ++i) {
+    auto early = [&](int i) {
         load_v(i + 1);
         value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
+    };
+    if (BANDS > 1)
+        load_v(0);
+    if (NEXT)
+        score_tile(w, k_lane, slot, [&](int point, int points) {
+            meanwhile(point, points);
+            if (BANDS > 1 && point % 2 == 1)
+                early(point / 2);
+        });
+    if (BANDS == 1) {
+        load_v(0);
+#pragma unroll
+        for (int i = 0; i < EARLY; ++i)
+            early(i);
     }
-    if (NEXT && has_sum_above(w, LARGE_SUM)) [[unlikely]]
+    if (NEXT && ask && has_sum_above(w, LARGE_SUM)) [[unlikely]]
         move_bases(w);
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS16; ++chunk)
@@ -290,14 +287,15 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
         w.p[i / (BANDS * 4)][i / 4 % BANDS][i % 4] = next[i / (BANDS * 4)][i / 4 % BANDS][i % 4];
 }
 
+/* ask: whether a sum has become large; by chunks it is asked between rounds. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &v_lane, const lane_fragments &k_lane, int slot, int key,
-                                            const MASK &mask, const MEANWHILE &meanwhile)
+__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask, const MASK &mask,
+                                            const MEANWHILE &meanwhile)
 {
     if constexpr (BY_CHUNKS)
-        value_by_chunks<NEXT>(w, v_lane, k_lane, slot, key, mask, meanwhile);
+        value_by_chunks<NEXT>(w, k_lane, slot, key, mask, meanwhile);
     else
-        value_by_tile<NEXT>(w, v_lane, k_lane, slot, key, mask, meanwhile);
+        value_by_tile<NEXT>(w, k_lane, slot, key, ask, mask, meanwhile);
 }
 
 #endif
