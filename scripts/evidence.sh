@@ -199,35 +199,30 @@ part_profile() {
     )
 }
 
-# --vs the fused library: one record a case, and what they come to.
+# --vs the fused library, in one process: a record a line, as each ends, and what they come to.
 part_versus() {
-    local base other kernel b h s d mask options
+    local base other list dim mask options
     base=$("$bench" --list-kernels --json - | jq -r '.[] | select(.default).name')
     other=$("$bench" --list-kernels --json - | jq -r '[.[] | select(.kind == "library").name] | last')
-    {
-        for d in 64 128 256; do
-            for mask in full causal; do
-                echo "$base 4 16 1024 $d $mask"
-            done
-        done
-        jq -r --arg k "${rungs[-1]}" '.shapes[] | "\($k) \(.batch) \(.heads) \(.seq) \(.dim) \(if .causal then "causal" else "full" end)"' scripts/peers_grid.json
-    } | while read -r kernel b h s d mask; do
-        options=(--kernel "$kernel" --vs "$other" --batch "$b" --heads "$h" --seq "$s" --dim "$d" --seeds 1 --check cublas --timing graph --warmup-ms 200 --max-time 0.2)
-        [[ $mask == full ]] || options+=(--causal)
-        run "versus/${kernel}_${b}x${h}x${s}x${d}_$mask.json" "${options[@]}" </dev/null || echo "evidence.sh: $kernel against $other, $b,$h,$s,$d $mask: exit $?"
-        [[ $dry_run -eq 1 ]] || summarise_versus
-    done
+    list=$(for dim in 64 128 256; do for mask in '' --causal; do echo "--kernel $base --batch 4 --heads 16 --seq 1024 --dim $dim $mask"; done; done
+        jq -r --arg k "${rungs[-1]}" '.shapes[] | "--kernel \($k) --batch \(.batch) --heads \(.heads) --seq \(.seq) --dim \(.dim)\(if .causal then " --causal" else "" end)"' scripts/peers_grid.json)
+    options=(--vs "$other" --seeds 1 --check cublas --timing graph --warmup-ms 200 --max-time 0.2)
+    echo "fa_bench --runs - ${options[*]} # $(wc -l <<<"$list") of them"
+    [[ $dry_run -eq 0 ]] || return 0
+    trap summarise_versus EXIT # also when it is cut off
+    "$bench" --runs - "${options[@]}" --quiet --json "$out/versus.jsonl" <<<"$list" >/dev/null || true # those that fail are said below
 }
 
 # fa3_scaled: FlashAttention 3's time in the table of the peers' grid x the library's here / the library's there.
 summarise_versus() {
     # shellcheck disable=SC2016 # jq's
-    find "$out/versus" -name '*.json' -print0 | sort -z | xargs -0 jq -s --slurpfile grid scripts/peers_grid.json '
+    jq -nR --slurpfile grid scripts/peers_grid.json '
         ($grid[0].shapes | map({("\(.batch),\(.heads),\(.seq),\(.dim)\(if .causal then " causal" else "" end)"): .table}) | add) as $table |
-        map("\(.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)")" as $problem | {problem: $problem,
+        [inputs | fromjson? | "\(.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)")" as $problem | {problem: $problem,
             kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
             fa3_scaled: (if .vs.other_p50_us and $table[$problem].fa3 and $table[$problem].cudnn then $table[$problem].fa3 * .vs.other_p50_us / $table[$problem].cudnn else null end),
-            sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git, source_sha256: .provenance.source_sha256})' >"$out/versus.json"
+            sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git, source_sha256: .provenance.source_sha256}]' "$out/versus.jsonl" >"$out/versus.json"
+    jq -r '.[] | select(.status != "pass") | "evidence.sh: \(.kernel), \(.problem): \(.status) \(.reason // "")"' "$out/versus.json"
 }
 
 part_robustness() {

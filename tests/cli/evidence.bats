@@ -29,14 +29,14 @@ evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
     grep -qx "peers --out $work/ev/peers.json" "$work/calls"
 }
 
-@test "the fused library against the default kernel, and against the last rung over the peers' shapes: a record each, also where one fails" {
+@test "the fused library against the default kernel, and against the last rung over the peers' shapes: a record each, also of one that fails" {
     make_tree
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     echo 'two 16 4' >"$STUB/wrong"
     jq '.shapes |= [{batch: 2, heads: 8, seq: 1024, dim: 64, causal: false, table: {cudnn: 10, fa3: 12}}] + .[3:5]' scripts/peers_grid.json >"$work/tree/scripts/peers_grid.json"
     run evidence versus
-    [[ $output == *"two against lib, 2,8,1024,64 full: exit 1"* ]]
+    [[ $output == *"evidence.sh: two, 2,8,1024,64: wrong made up"* ]]
     jq -e 'length == 9 and (map(select(.kernel == "one" and .vs == "lib" and .ratio > 1 and .status == "pass")) | length) == 6 and (map(select(.kernel == "two" and .status == "wrong" and .fa3_scaled == null)) | length) == 3' \
         "$work/ev/versus.json"
     # FlashAttention 3 in the table, scaled by the library's time here.

@@ -20,7 +20,7 @@ if [[ $* == *--runs* ]]; then # each line of the file is a run; the code is the 
     common=() first=0 number=0 jsonl=/dev/null
     while [[ $# -gt 0 ]]; do
         case $1 in
-            --runs) runs=$2; shift ;;
+            --runs) runs=$2; [[ $2 != - ]] || runs=/dev/stdin; shift ;;
             --json) jsonl=$2; shift ;;
             *) common+=("$1") ;;
         esac
