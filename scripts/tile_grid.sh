@@ -8,6 +8,8 @@ usage: scripts/tile_grid.sh [options]
   --kernel NAME    repeatable (default: every kernel with a wmma tile grid)
   --dims LIST      head dimensions (default 64,128)
   --arch sm_XX     target of the compiler's figures and of the limits (default: the device's; sm_89 on the emulator)
+  --problem TEXT   options of every run (default "--batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --check cpu": a tail of rows and
+                   of keys, more than one tile for every M and N of the default grid)
   --device WHERE   auto, cuda or emu (default auto)
   --sample N       N points per kernel, drawn with a fixed seed, instead of all
   --skip REGEX     leave out the points that match, as in "--n 256 "
@@ -15,7 +17,7 @@ usage: scripts/tile_grid.sh [options]
   --seconds SEC    for all of them: those that are left then are missing from the table (default 0: no limit)
   --jobs N         at once (default: the cores)
   --out FILE       table as JSON (default build/tile_grid.json); FILE.points.jsonl holds every point
-  --resume         go on from FILE.points.jsonl: what stands there with the same kernel source and arch is not run again
+  --resume         go on from FILE.points.jsonl: what stands there with the same kernel source, arch and problem is not run again
   --dry-run        print how many points
 Exit: 0 no holes, 1 a point neither passed nor was infeasible in words, 2 usage, 4 not run. FA_BENCH names the binary.
 EOF
@@ -23,7 +25,8 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/points.sh
-opt=([dims]='64,128' [arch]='' [device]=auto [sample]=0 [skip]='' [timeout]=60 [seconds]=0 [jobs]=$(nproc) [out]=build/tile_grid.json) flag=([resume]=0 [dry-run]=0)
+default_problem='--batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --check cpu'
+opt=([problem]=$default_problem [dims]='64,128' [arch]='' [device]=auto [sample]=0 [skip]='' [timeout]=60 [seconds]=0 [jobs]=$(nproc) [out]=build/tile_grid.json) flag=([resume]=0 [dry-run]=0)
 parse_options "$@"
 out=${opt[out]}
 
@@ -46,17 +49,17 @@ sources=$(while read -r kernel; do
     "$bench" --kernel "$kernel" --arch "$arch" --compile-only --quiet --json - | jq -c --arg kernel "$kernel" '{($kernel): .provenance.source_sha256}'
 done < <(awk '{print $2}' "$work/points" | sort -u) | jq -cs add)
 if [[ ${flag[resume]} -eq 1 && -e $out.points.jsonl ]]; then
-    jq -c --argjson now "$sources" --arg arch "$arch" 'select(.arch == $arch and .source_sha256 == $now[.kernel])' "$out.points.jsonl" >"$work/kept"
+    jq -c --argjson now "$sources" --arg arch "$arch" --arg problem "${opt[problem]}" --arg default "$default_problem" \
+        'select(.arch == $arch and .source_sha256 == $now[.kernel] and (.problem // $default) == $problem)' "$out.points.jsonl" >"$work/kept"
     cp "$work/kept" "$out.points.jsonl"
 fi
 
 export OMP_NUM_THREADS=1 # many runs at once
-export arch sources
-# 129 rows and 150 keys: a tail in both, more than one tile for every M and N of the grid.
-export run_options="--arch $arch --device ${opt[device]} --batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --seeds 1 --check cpu --timing none --timeout ${opt[timeout]}"
+export arch sources problem=${opt[problem]}
+export run_options="--arch $arch --device ${opt[device]} $problem --seeds 1 --timing none --timeout ${opt[timeout]}"
 # shellcheck disable=SC2016 # jq's
 export line='($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
-    {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $ENV.arch, ran: (if .device and .status != "infeasible" then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
+    {point: $point, problem: $ENV.problem, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $ENV.arch, ran: (if .device and .status != "infeasible" then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
     registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, source_sha256: ($ENV.sources | fromjson)[$at.kernel], git: .provenance.git}'
 run_points "$out.points.jsonl"
 

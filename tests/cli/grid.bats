@@ -30,6 +30,15 @@ wmma_kernels() {
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
 
+@test "another problem is run for every point, and what stands there of one is not taken for the other" {
+    ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
+    local grid=(scripts/tile_grid.sh --device emu --sample 1 --dims 64 --out "$work/grid.json")
+    "${grid[@]}" --problem "--causal --seq 70 --heads 1 --batch 1 --check cpu"
+    jq -es 'length > 0 and all(.problem == "--causal --seq 70 --heads 1 --batch 1 --check cpu")' "$work/grid.json.points.jsonl"
+    "${grid[@]}" --resume
+    jq -es 'length > 0 and all(.problem | test("--seq-kv 150"))' "$work/grid.json.points.jsonl"
+}
+
 @test "a run that leaves no record is a hole, not a point less; those that share its process are run" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     cat >"$work/dies" <<'END'
