@@ -70,7 +70,8 @@ if [[ ${#parts[@]} -gt 1 ]]; then
 fi
 
 # The lowest rungs, in the order of the registry.
-mapfile -t rungs < <("$bench" --list-kernels --json - | jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name')
+registry=$("$bench" --list-kernels --json -)
+mapfile -t rungs < <(jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name' <<<"$registry")
 baseline=${rungs[0]} tiled=${rungs[1]}
 
 run() { # RECORD OPTIONS...: one run, its record kept
@@ -202,8 +203,8 @@ part_profile() {
 # --vs the fused library, in one process: a record a line, as each ends, and what they come to.
 part_versus() {
     local base other list dim mask options
-    base=$("$bench" --list-kernels --json - | jq -r '.[] | select(.default).name')
-    other=$("$bench" --list-kernels --json - | jq -r '[.[] | select(.kind == "library").name] | last')
+    base=$(jq -r '.[] | select(.default).name' <<<"$registry")
+    other=$(jq -r '[.[] | select(.kind == "library").name] | last' <<<"$registry")
     list=$(for dim in 64 128 256; do for mask in '' --causal; do echo "--kernel $base --batch 4 --heads 16 --seq 1024 --dim $dim $mask"; done; done
         jq -r --arg k "${rungs[-1]}" '.shapes[] | "--kernel \($k) --batch \(.batch) --heads \(.heads) --seq \(.seq) --dim \(.dim)\(if .causal then " --causal" else "" end)"' scripts/peers_grid.json)
     options=(--vs "$other" --seeds 1 --check cublas --timing graph --warmup-ms 200 --max-time 0.2)
@@ -217,8 +218,9 @@ part_versus() {
 summarise_versus() {
     # shellcheck disable=SC2016 # jq's
     jq -nR --slurpfile grid scripts/peers_grid.json '
-        ($grid[0].shapes | map({("\(.batch),\(.heads),\(.seq),\(.dim)\(if .causal then " causal" else "" end)"): .table}) | add) as $table |
-        [inputs | fromjson? | "\(.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)")" as $problem | {problem: $problem,
+        def name(seq): "\(.batch),\(.heads),\(seq),\(.dim)\(if .causal then " causal" else "" end)";
+        ($grid[0].shapes | map({(name(.seq)): .table}) | add) as $table |
+        [inputs | fromjson? | (.problem | name(.seq_q)) as $problem | {problem: $problem,
             kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
             fa3_scaled: (if .vs.other_p50_us and $table[$problem].fa3 and $table[$problem].cudnn then $table[$problem].fa3 * .vs.other_p50_us / $table[$problem].cudnn else null end),
             sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git, source_sha256: .provenance.source_sha256}]' "$out/versus.jsonl" >"$out/versus.json"
@@ -255,7 +257,7 @@ part_grid() {
 
 # Names of the hand kernels whose tensor-core class is one of the words.
 kernels_of() {
-    "$bench" --list-kernels --json - | jq -r --args '.[] | select(.kind == "hand" and (.tensor_cores as $t | $ARGS.positional | index($t))) | .name' "$@"
+    jq -r --args '.[] | select(.kind == "hand" and (.tensor_cores as $t | $ARGS.positional | index($t))) | .name' "$@" <<<"$registry"
 }
 
 "part_${parts[0]}"

@@ -91,11 +91,12 @@ versus_table() {
     jq -r --arg file "$file" 'def n: if . == null then "-" else . * 100 | round / 100 end;
         def mean: if . == [] then null else (map(log) | add / length | exp) end;
         def cell: if . == [] then "-" else "\(mean | n) (\(min | n))" end;
-        map(select(.ratio != null) | .over_fa3 = (if .fa3_scaled then .fa3_scaled / .p50_us else null end) | .best = ([.ratio, .over_fa3] | map(values) | min)) as $rows |
-        "By `--vs` in one process, A B B A, so at the same clocks: times as fast, geometric mean and in brackets the least; FlashAttention 3 is its time in the table of `scripts/peers_grid.json` x \(map(.vs // empty) | unique | map("`\(.)`") | join(", "))'\''s time here / there. Every shape in `\($file)`.", "",
-        "| kernel | head dim | mask | shapes | over \(map(.vs // empty) | unique | map("`\(.)`") | join(", ")) | over FlashAttention 3 (scaled) | over the best | ahead |", "|---|---|---|---|---|---|---|---|",
-        ($rows | group_by([.kernel, (.problem | split(" ")[0] | split(",")[3] | tonumber), (.problem | endswith("causal"))]) | .[] |
-            "| `\(.[0].kernel)` | \(.[0].problem | split(" ")[0] | split(",")[3]) | \(if .[0].problem | endswith("causal") then "causal" else "full" end) | \(length) | " +
+        map(select(.ratio != null) | .over_fa3 = (if .fa3_scaled then .fa3_scaled / .p50_us else null end) | .best = ([.ratio, .over_fa3] | map(values) | min) |
+            .dim = (.problem | split(" ")[0] | split(",")[3] | tonumber) | .mask = (if .problem | endswith("causal") then "causal" else "full" end)) as $rows |
+        (map(.vs // empty) | unique | map("`\(.)`") | join(", ")) as $library |
+        "By `--vs` in one process, A B B A, so at the same clocks: times as fast, geometric mean and in brackets the least; FlashAttention 3 is its time in the table of `scripts/peers_grid.json` x \($library)'\''s time here / there. Every shape in `\($file)`.", "",
+        "| kernel | head dim | mask | shapes | over \($library) | over FlashAttention 3 (scaled) | over the best | ahead |", "|---|---|---|---|---|---|---|---|",
+        ($rows | group_by([.kernel, .dim, .mask == "causal"]) | .[] | "| `\(.[0].kernel)` | \(.[0].dim) | \(.[0].mask) | \(length) | " +
             "\(map(.ratio) | cell) | \(map(.over_fa3 | values) | cell) | \(map(.best) | cell) | \(map(select(.best >= 1)) | length) |"),
         (map(select(.ratio == null)) | .[] | "| `\(.kernel)` | \(.problem): \(.status) | | | | | | |")' "$file"
 }
