@@ -12,7 +12,6 @@ constexpr int ROW_BYTES = ROW_CHUNKS * 16;
 /* How many of the 8 chunk-wide bank groups one chunk column can reach: the rows' starts hit 8 / XORS of them, the XOR does the rest. */
 constexpr int XORS = !FA_SWIZZLE ? 1 : CHUNKS % 8 == 0 ? 8 : CHUNKS % 4 == 0 ? 4 : 2;
 /* Distinct XOR patterns among the k16 steps of a row; other steps differ from these by a constant. */
-constexpr int KEPT_DIM = 128;
 constexpr int PATTERNS = XORS < 2 ? 1 : XORS / 2;
 
 /* Byte offset of a chunk in a tile. Any 8 rows that start at a multiple of 8 hold one chunk column in 8 different bank groups. */
@@ -92,7 +91,7 @@ __device__ __forceinline__ void keep(unsigned &value)
 /* Where a lane's fragments lie in a tile: one address per XOR pattern, from which all k16 steps and bands of 16 rows are immediate offsets; or,
  * where registers are short, the first of them alone. Tiles start at multiples of SMEM_ALIGN, above the bits that the XOR changes. */
 constexpr int SMEM_ALIGN = 128;
-constexpr int KEPT_PATTERNS = DIM16 <= KEPT_DIM ? PATTERNS : 1;
+constexpr int KEPT_PATTERNS = DIM16 <= 128 ? PATTERNS : 1;
 struct lane_fragments {
     smem_at at[KEPT_PATTERNS];
 };
@@ -170,16 +169,8 @@ __device__ __forceinline__ unsigned block_anew()
 /* A value that all lanes of the warp share, where the compiler can tell: in a uniform register, and branches on it need no reconvergence. */
 #ifdef FA_EMU
 __device__ __forceinline__ int uniform(int value) { return value; }
-__device__ __forceinline__ head_rows uniform(const head_rows &head) { return head; }
 #else
 __device__ __forceinline__ int uniform(int value) { return __reduce_max_sync(FA_WARP_ALL, value); }
-__device__ __forceinline__ head_rows uniform(const head_rows &head)
-{
-    const unsigned long long bits = reinterpret_cast<unsigned long long>(head.data_g);
-    const unsigned lo = __reduce_max_sync(FA_WARP_ALL, static_cast<unsigned>(bits));
-    const unsigned hi = __reduce_max_sync(FA_WARP_ALL, static_cast<unsigned>(bits >> 32));
-    return {reinterpret_cast<__half *>(static_cast<unsigned long long>(hi) << 32 | lo), head.stride};
-}
 #endif
 
 /* This thread's share of every tile: its first chunk in shared memory, and in rows that follow each other in global memory without a gap.
@@ -194,8 +185,8 @@ template <int ROWS> __device__ __forceinline__ thread_share find_share(unsigned 
     return {static_cast<unsigned>(tile_offset(row, chunk)), (row * FA_DIM + chunk * 8) * 2};
 }
 
-/* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes; from_g: where this thread's first chunk is.
- * (plus `centre`). Of the rows from `valid` on, zeros; WHOLE: of all rows when `valid` is 0. */
+/* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes; from_g: where this thread's first chunk is,
+ * plus `centre`. Of the rows from `valid` on, zeros; WHOLE: of all rows when `valid` is 0. */
 template <int ROWS, bool WHOLE>
 __device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass, int valid,
                                           unsigned thread, int centre = 0)
