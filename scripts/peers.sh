@@ -8,13 +8,15 @@ usage: scripts/peers.sh [options]
   --kernel LIST     kernels, comma-separated; the fastest counts (default: the last rung of the ladder that serves the shape)
   --grid FILE       shapes and a table of times (default: scripts/peers_grid.json)
   --only TEXT       only shapes whose "B,H,S,D,full|causal" contains TEXT
-  --peers LIST      backends of PyTorch's (default: flash,cudnn,efficient,math; without the last two a grid takes two thirds of the time)
+  --peers LIST      backends of PyTorch's, and fa3, FlashAttention 3 by its own package flash_attn_interface
+                    (default: flash,cudnn,fa3,efficient,math; without the last two a grid takes two thirds of the time)
   --max-time SEC    sampling per kernel and per peer (default: 0.15)
   --out FILE        default evidence/<gpu>/peers.json
   --again           measure also what the file holds for this very source
   --dry-run         print the shapes, run nothing
 The file is rewritten after every shape, so a run that was stopped goes on where it was. ratio = best peer's time / ours (above 1: ours is
-faster). FlashAttention 3, where it is not installed: its time in the table x cuDNN now / cuDNN in the table ("fa3_scaled").
+faster). Where fa3 has no time, FlashAttention 3 is its time in the table x cuDNN now / cuDNN in the table ("fa3_scaled"); where it has one,
+fa3_scaled stands in the row and does not count. A row that says why a peer has no time is kept: --again when that has changed.
 FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the peers' server (default: python3 scripts/peers_torch.py).
 Exit: 0, 1 a kernel failed, 2 usage, 4 NOT-RUN (no GPU, no PyTorch).
 USAGE
@@ -29,7 +31,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-kernels='' backends=flash,cudnn,efficient,math grid=scripts/peers_grid.json only='' max_time=0.15 out='' again=0 dry_run=0
+kernels='' backends=flash,cudnn,fa3,efficient,math grid=scripts/peers_grid.json only='' max_time=0.15 out='' again=0 dry_run=0
 while [[ $# -gt 0 ]]; do
     case $1 in
         --kernel | --peers | --grid | --only | --max-time | --out)
@@ -45,7 +47,7 @@ while [[ $# -gt 0 ]]; do
     shift
 done
 [[ $max_time =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '$max_time'"
-[[ $backends =~ ^(flash|cudnn|efficient|math)(,(flash|cudnn|efficient|math))*$ ]] || die 2 "--peers takes flash, cudnn, efficient, math, not '$backends'"
+[[ $backends =~ ^(flash|cudnn|fa3|efficient|math)(,(flash|cudnn|fa3|efficient|math))*$ ]] || die 2 "--peers takes flash, cudnn, fa3, efficient, math, not '$backends'"
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 jq -e '.shapes | length > 0 and all(.[]; has("batch") and has("heads") and has("seq") and has("dim") and has("causal"))' "$grid" >/dev/null 2>&1 ||
     die 2 "--grid takes a file with shapes, not '$grid'"
@@ -149,15 +151,16 @@ for shape in "${shapes[@]}"; do
     fi
     wall=$(awk -v a="$started" -v b="$between" -v c="$EPOCHREALTIME" 'BEGIN {printf "[%.2f, %.2f]", b - a, c - b}')
     row=$(jq -nc --argjson wall "$wall" --argjson s "$shape" --argjson r "$record" --argjson p "$peers" --arg asked "$kernels" '
-        {torch_flash: "fa2", torch_cudnn: "cudnn", torch_efficient: "efficient", torch_math: "math"} as $names |
+        {torch_flash: "fa2", torch_cudnn: "cudnn", flash_attn_3: "fa3", torch_efficient: "efficient", torch_math: "math"} as $names |
         ([$p[] | select(.status == "pass" and .timing.p50_us != null) | {($names[.kernel] // .kernel): .timing.p50_us}] | add // {}) as $now |
         (if $now.cudnn and $s.table.fa3 and $s.table.cudnn then {fa3_scaled: ($s.table.fa3 * $now.cudnn / $s.table.cudnn)} else {} end) as $scaled |
         ($now + $scaled) as $us | (if $r.status == "pass" then $r.timing.p50_us else null end) as $ours |
-        ($us | to_entries | min_by(.value)) as $best |
+        ($us | if .fa3 then del(.fa3_scaled) else . end | to_entries | min_by(.value)) as $best |
         {batch: $s.batch, heads: $s.heads, seq: $s.seq, dim: $s.dim, causal: $s.causal, kernel: $r.kernel, variant: $r.variant, config: $r.config, us: $ours,
          peers: $us, best_peer: $best.key, ratio: (if $ours and $best then $best.value / $ours else null end), tflops: $r.throughput.tflops,
          status: $r.status, reason: $r.reason, method: $r.timing.method, sm_clock_mhz: $r.timing.sm_clock_mhz.p50, asked: $asked, wall_s: $wall,
-         source_sha256: $r.provenance.source_sha256, git: $r.provenance.git, driver: $r.provenance.driver, torch: $p[0].provenance.compiler, time: $r.provenance.time,
+         source_sha256: $r.provenance.source_sha256, git: $r.provenance.git, driver: $r.provenance.driver, time: $r.provenance.time,
+         torch: (([$p[] | select(.kernel == "flash_attn_3")] + $p)[0].provenance.compiler),
          absent: ([$p[] | select(.status != "pass") | {($names[.kernel] // .kernel): .reason}] | add // {})}')
     jq --argjson row "$row" 'map(select([.batch, .heads, .seq, .dim, .causal] != ($row | [.batch, .heads, .seq, .dim, .causal]))) + [$row]' "$out" >"$work/out"
     cp "$work/out" "$out.tmp"

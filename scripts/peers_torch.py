@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity, as fa_bench.result/1 records.
+"fa3" is FlashAttention 3 by its own package, flash_attn_interface: not_run where that cannot be imported.
 
 Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is inside a sample.
 Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
 import argparse
+import contextlib
 import datetime
+import importlib.metadata
 import json
 import math
 import pathlib
 import sys
 
-BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
+BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None, "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}  # None: not PyTorch's
 SAMPLE_US = 1000.0  # one graph lasts at least this long
 MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
 ATOL = RTOL = 1e-3
@@ -28,7 +31,7 @@ def parse_arguments():
     parser.add_argument("--seq", type=int, default=512)
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--causal", action="store_true")
-    parser.add_argument("--backends", default="flash,cudnn,efficient,math", help="comma-separated (default: %(default)s)")
+    parser.add_argument("--backends", default=",".join(BACKENDS), help="comma-separated (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
     parser.add_argument("--warmup-ms", type=float, default=200, help="as scripts/peers.sh has our kernels warm up (default: %(default)s)")
@@ -124,6 +127,15 @@ def attention(inputs):
     return torch.nn.functional.scaled_dot_product_attention(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale)
 
 
+def flash_attention_3(inputs):
+    """It takes and gives [batch, seq, heads, dim], strided as it comes; its causal mask is ours."""
+    if torch.cuda.get_device_capability() != (9, 0):  # elsewhere a launch that fails would end the process
+        raise RuntimeError("FlashAttention 3 serves sm_90 only")
+    from flash_attn_interface import flash_attn_func
+    output = flash_attn_func(*(x.transpose(1, 2) for x in (inputs.q, inputs.k, inputs.v)), softmax_scale=inputs.scale, causal=inputs.causal)
+    return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)  # older versions: with the log-sum-exp
+
+
 def graph_samples(call, arguments):
     """Microseconds per call, one number per replay, and the calls in a graph."""
     side = torch.cuda.Stream()
@@ -177,26 +189,39 @@ def device_record():
             "smem_block_bytes": p.shared_memory_per_block_optin}
 
 
+def kernel_of(backend):
+    return "flash_attn_3" if backend == "fa3" else f"torch_{backend}"
+
+
+def compiler_of(backend):
+    text = f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}"
+    if backend == "fa3":
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            text += f", flash_attn_3 {importlib.metadata.version('flash_attn_3')}"
+    return text
+
+
 def record_of(backend, inputs, arguments):
-    record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": f"torch_{backend}", "variant": None, "config": None,
+    record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": kernel_of(backend), "variant": None, "config": None,
               "problem": inputs.problem(), "device": device_record(), "ptxas": None, "occupancy": None, "launch": None, "timing": None, "throughput": None,
               "check": None, "parity": None, "vs": None,
               "provenance": {"cubin_sha256": None, "code_sha256": None, "same_code_as": None, "source_sha256": None,
-                             "compiler": f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}", "options": [], "cache_hit": False,
+                             "compiler": compiler_of(backend), "options": [], "cache_hit": False,
                              "compile_s": 0, "driver": None, "git": "none", "seed": arguments.seed, "dist": "loaded" if arguments.load else "normal",
                              "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "command": " ".join(sys.argv)}}
     problem = record["problem"]
-    if problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
+    if backend != "fa3" and problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
         return {**record, "status": "infeasible", "reason": "torch aligns a causal mask to the top left"}
     if backend == "math" and problem["batch"] * problem["heads"] * problem["seq_q"] * problem["seq_kv"] > MATH_SCORES:
         return {**record, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
+    call = flash_attention_3 if backend == "fa3" else attention
     try:
-        with sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])]), torch.no_grad():
-            record["parity"] = inputs.parity(attention(inputs), rows_per_head=64)
+        with contextlib.nullcontext() if backend == "fa3" else sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])]), torch.no_grad():
+            record["parity"] = inputs.parity(call(inputs), rows_per_head=64)
             if not record["parity"]["passed"]:
                 return {**record, "status": "wrong", "reason": f"differs from FP64 by {record['parity']['max_abs_err']}"}
-            samples, calls = graph_samples(lambda: attention(inputs), arguments)
-    except RuntimeError as error:
+            samples, calls = graph_samples(lambda: call(inputs), arguments)
+    except (RuntimeError, ImportError, OSError) as error:
         torch.cuda.synchronize()
         return {**record, "status": "not_run", "reason": str(error).splitlines()[0][:300]}
     record["timing"] = timing_of(samples, calls, arguments)
@@ -296,7 +321,7 @@ if __name__ == "__main__":
     arguments = parse_arguments()
     if arguments.dry_run:
         for name in arguments.backends:
-            print(f"torch_{name} {arguments.batch},{arguments.heads},{arguments.seq},{arguments.dim}{' causal' if arguments.causal else ''}")
+            print(f"{kernel_of(name)} {arguments.batch},{arguments.heads},{arguments.seq},{arguments.dim}{' causal' if arguments.causal else ''}")
         sys.exit(0)
     try:
         import numpy
