@@ -3,6 +3,8 @@
 "fa3" is FlashAttention 3 by its own package, flash_attn_interface: not_run where that cannot be imported.
 
 Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is inside a sample.
+A problem of --serve that names a "cubin" (fa_bench --cubin, made for it) has each backend timed a second time, against that kernel in blocks
+A B B A: "paired" of its record.
 Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
 import argparse
 import contextlib
@@ -12,6 +14,8 @@ import json
 import math
 import pathlib
 import sys
+
+import peers_cubin
 
 BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None, "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}  # None: not PyTorch's
 SAMPLE_US = 1000.0  # one graph lasts at least this long
@@ -136,8 +140,8 @@ def flash_attention_3(inputs):
     return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)  # older versions: with the log-sum-exp
 
 
-def graph_samples(call, arguments):
-    """Microseconds per call, one number per replay, and the calls in a graph."""
+def captured(call):
+    """A graph of so many calls that a replay lasts SAMPLE_US, and how many they are."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -154,27 +158,90 @@ def graph_samples(call, arguments):
     with torch.cuda.graph(graph):
         for _ in range(calls):
             call()
+    return graph, calls
+
+
+def burst_of(graphs):
+    """Milliseconds of each replay but the first, queued back to back: the gap before the first is left out."""
+    marks = [torch.cuda.Event(enable_timing=True) for _ in graphs]
+    for graph, mark in zip(graphs, marks):
+        graph.replay()
+        mark.record()
+    torch.cuda.synchronize()
+    return [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
+
+
+def graph_samples(graph, calls, arguments):
+    """Microseconds per call, one number per replay, sorted."""
     samples, spent_ms = [], 0.0
     while spent_ms < arguments.warmup_ms + arguments.max_time * 1000 or len(samples) < 11:
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(9)]
-        for mark in marks:  # the gap before the first replay of a burst is left out
-            graph.replay()
-            mark.record()
-        torch.cuda.synchronize()
-        burst = [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
+        burst = burst_of([graph] * 9)
         spent_ms += sum(burst) * 9 / 8
         if spent_ms >= arguments.warmup_ms:
             samples += [ms * 1000 / calls for ms in burst]
-    return sorted(samples), calls
+    return sorted(samples)
+
+
+def interval_of(samples):
+    """The 95 % interval of the median of sorted samples, by their ranks."""
+    count = len(samples)
+    spread = 0.98 * math.sqrt(count)
+    return [samples[max(0, math.floor(count / 2 - spread))], samples[min(count - 1, math.ceil(count / 2 + spread))]]
+
+
+def ratio_of(blocks):
+    """Of blocks A B B A in microseconds per call, A our kernel and B the peer. ratio: how many times as fast ours is."""
+    middle = lambda samples: sorted(samples)[len(samples) // 2]
+    ratios = sorted((b1 + b2) / (a1 + a2) for a1, b1, b2, a2 in blocks)
+    return {"kernel_p50_us": middle([us for a1, _, _, a2 in blocks for us in (a1, a2)]), "p50_us": middle([us for _, b1, b2, _ in blocks for us in (b1, b2)]),
+            "ratio": middle(ratios), "ratio_ci95": interval_of(ratios), "blocks": len(blocks)}
+
+
+class Ours:
+    """The kernel of a cubin on these inputs, captured. Errors: as peers_cubin."""
+
+    def __init__(self, cubin, inputs):
+        self.inputs, self.kernel = inputs, peers_cubin.Kernel(cubin, inputs.q, inputs.k, inputs.v, inputs.scale, inputs.causal)
+        self.graph, self.calls = captured(self.kernel)
+
+    def parity(self):
+        """Of what the very graph that is timed writes over NaN."""
+        self.kernel.output.fill_(math.nan)
+        self.graph.replay()
+        return self.inputs.parity(self.kernel.output, rows_per_head=64)
+
+    def pair(self, graph, calls, arguments):
+        """A peer's graph of `calls` calls against ours, after --warmup-ms of the same alternation, for --max-time and 11 blocks at least."""
+        before, blocks, spent_ms = self.parity(), [], 0.0
+        while before["passed"] and (spent_ms < arguments.warmup_ms + arguments.max_time * 1000 or len(blocks) < 11):
+            burst = burst_of([self.graph] + 2 * [self.graph, graph, graph, self.graph])
+            spent_ms += sum(burst) * 9 / 8
+            if spent_ms >= arguments.warmup_ms:
+                us = [ms * 1000 / n for ms, n in zip(burst, 2 * [self.calls, calls, calls, self.calls])]
+                blocks += [us[:4], us[4:]]
+        after = self.parity() if before["passed"] else before
+        if not after["passed"]:
+            return {"status": "wrong", "reason": f"our kernel differs from FP64 by {after['max_abs_err']}{' after timing' if blocks else ''}"}
+        return {"status": "pass", "reason": None, **ratio_of(blocks)}
+
+
+def pairing(shape, inputs):
+    """What times a peer's graph against the problem's cubin and gives "paired" of its record; None where there is no cubin."""
+    if "cubin" not in shape:
+        return None
+    try:
+        return Ours(shape["cubin"], inputs).pair
+    except (RuntimeError, ValueError, OSError) as error:
+        torch.cuda.synchronize()
+        refusal = {"status": "not_run", "reason": str(error).splitlines()[0][:300]}
+        return lambda graph, calls, arguments: refusal
 
 
 def timing_of(samples, calls, arguments):
     count = len(samples)
-    spread = 0.98 * math.sqrt(count)  # ranks of a 95 % interval of the median
-    low, high = max(0, math.floor(count / 2 - spread)), min(count - 1, math.ceil(count / 2 + spread))
     at = lambda q: samples[min(count - 1, int(q * count))]
     return {"p50_us": at(0.5), "p90_us": at(0.9), "p10_us": at(0.1), "min_us": samples[0], "mean_us": sum(samples) / count,
-            "p50_ci95_us": [samples[low], samples[high]], "samples": count, "discarded": 0, "method": "graph", "launches_per_sample": calls,
+            "p50_ci95_us": interval_of(samples), "samples": count, "discarded": 0, "method": "graph", "launches_per_sample": calls,
             "l2": "warm", "sm_clock_mhz": {"p50": None}, "throttled": False, "stopped_by": "budget", "impossible": False, "floor_us": None,
             "roofline_us": None, "warmup_ms": arguments.warmup_ms}
 
@@ -201,7 +268,7 @@ def compiler_of(backend):
     return text
 
 
-def record_of(backend, inputs, arguments):
+def record_of(backend, inputs, arguments, pair=None):
     record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": kernel_of(backend), "variant": None, "config": None,
               "problem": inputs.problem(), "device": device_record(), "ptxas": None, "occupancy": None, "launch": None, "timing": None, "throughput": None,
               "check": None, "parity": None, "vs": None,
@@ -220,7 +287,8 @@ def record_of(backend, inputs, arguments):
             record["parity"] = inputs.parity(call(inputs), rows_per_head=64)
             if not record["parity"]["passed"]:
                 return {**record, "status": "wrong", "reason": f"differs from FP64 by {record['parity']['max_abs_err']}"}
-            samples, calls = graph_samples(lambda: call(inputs), arguments)
+            graph, calls = captured(lambda: call(inputs))
+            samples = graph_samples(graph, calls, arguments)
     except (RuntimeError, ImportError, OSError) as error:
         torch.cuda.synchronize()
         return {**record, "status": "not_run", "reason": str(error).splitlines()[0][:300]}
@@ -228,6 +296,8 @@ def record_of(backend, inputs, arguments):
     seconds = record["timing"]["p50_us"] * 1e-6
     record["throughput"] = {"tflops": problem["flop"] / seconds / 1e12, "peak_tflops": None, "peak_boost_tflops": None, "fraction_of_peak": None,
                             "gbytes_per_s": problem["bytes"] / seconds / 1e9}
+    if pair:
+        record["paired"] = pair(graph, calls, arguments)
     return record
 
 
@@ -290,8 +360,9 @@ def serve(arguments):
     for line in sys.stdin:
         shape = json.loads(line)
         inputs = Inputs(shape, arguments, "cuda")
-        print(json.dumps([record_of(name, inputs, arguments) for name in shape.get("backends", arguments.backends)]), flush=True)
-        del inputs
+        pair = pairing(shape, inputs)
+        print(json.dumps([record_of(name, inputs, arguments, pair) for name in shape.get("backends", arguments.backends)]), flush=True)
+        del inputs, pair
         torch.cuda.empty_cache()
     return 0
 
