@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
 """PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity, as fa_bench.result/1 records.
+"fa3" is FlashAttention 3 by its own package, flash_attn_interface: not_run where that cannot be imported.
 
 Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is inside a sample.
+A problem of --serve that names a "cubin" (fa_bench --cubin, made for it) has each backend timed a second time, against that kernel in blocks
+A B B A: "paired" of its record.
 Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
 import argparse
+import contextlib
 import datetime
+import importlib.metadata
 import json
 import math
 import pathlib
 import sys
 
-BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
+import peers_cubin
+
+BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None, "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}  # None: not PyTorch's
 SAMPLE_US = 1000.0  # one graph lasts at least this long
 MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
 ATOL = RTOL = 1e-3
@@ -28,7 +35,7 @@ def parse_arguments():
     parser.add_argument("--seq", type=int, default=512)
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--causal", action="store_true")
-    parser.add_argument("--backends", default="flash,cudnn,efficient,math", help="comma-separated (default: %(default)s)")
+    parser.add_argument("--backends", default=",".join(BACKENDS), help="comma-separated (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
     parser.add_argument("--warmup-ms", type=float, default=200, help="as scripts/peers.sh has our kernels warm up (default: %(default)s)")
@@ -124,8 +131,17 @@ def attention(inputs):
     return torch.nn.functional.scaled_dot_product_attention(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale)
 
 
-def graph_samples(call, arguments):
-    """Microseconds per call, one number per replay, and the calls in a graph."""
+def flash_attention_3(inputs):
+    """It takes and gives [batch, seq, heads, dim], strided as it comes; its causal mask is ours."""
+    if torch.cuda.get_device_capability() != (9, 0):  # elsewhere a launch that fails would end the process
+        raise RuntimeError("FlashAttention 3 serves sm_90 only")
+    from flash_attn_interface import flash_attn_func
+    output = flash_attn_func(*(x.transpose(1, 2) for x in (inputs.q, inputs.k, inputs.v)), softmax_scale=inputs.scale, causal=inputs.causal)
+    return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)  # older versions: with the log-sum-exp
+
+
+def captured(call):
+    """A graph of so many calls that a replay lasts SAMPLE_US, and how many they are."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -142,27 +158,90 @@ def graph_samples(call, arguments):
     with torch.cuda.graph(graph):
         for _ in range(calls):
             call()
+    return graph, calls
+
+
+def burst_of(graphs):
+    """Milliseconds of each replay but the first, queued back to back: the gap before the first is left out."""
+    marks = [torch.cuda.Event(enable_timing=True) for _ in graphs]
+    for graph, mark in zip(graphs, marks):
+        graph.replay()
+        mark.record()
+    torch.cuda.synchronize()
+    return [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
+
+
+def graph_samples(graph, calls, arguments):
+    """Microseconds per call, one number per replay, sorted."""
     samples, spent_ms = [], 0.0
     while spent_ms < arguments.warmup_ms + arguments.max_time * 1000 or len(samples) < 11:
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(9)]
-        for mark in marks:  # the gap before the first replay of a burst is left out
-            graph.replay()
-            mark.record()
-        torch.cuda.synchronize()
-        burst = [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
+        burst = burst_of([graph] * 9)
         spent_ms += sum(burst) * 9 / 8
         if spent_ms >= arguments.warmup_ms:
             samples += [ms * 1000 / calls for ms in burst]
-    return sorted(samples), calls
+    return sorted(samples)
+
+
+def interval_of(samples):
+    """The 95 % interval of the median of sorted samples, by their ranks."""
+    count = len(samples)
+    spread = 0.98 * math.sqrt(count)
+    return [samples[max(0, math.floor(count / 2 - spread))], samples[min(count - 1, math.ceil(count / 2 + spread))]]
+
+
+def ratio_of(blocks):
+    """Of blocks A B B A in microseconds per call, A our kernel and B the peer. ratio: how many times as fast ours is."""
+    middle = lambda samples: sorted(samples)[len(samples) // 2]
+    ratios = sorted((b1 + b2) / (a1 + a2) for a1, b1, b2, a2 in blocks)
+    return {"kernel_p50_us": middle([us for a1, _, _, a2 in blocks for us in (a1, a2)]), "p50_us": middle([us for _, b1, b2, _ in blocks for us in (b1, b2)]),
+            "ratio": middle(ratios), "ratio_ci95": interval_of(ratios), "blocks": len(blocks)}
+
+
+class Ours:
+    """The kernel of a cubin on these inputs, captured. Errors: as peers_cubin."""
+
+    def __init__(self, cubin, inputs):
+        self.inputs, self.kernel = inputs, peers_cubin.Kernel(cubin, inputs.q, inputs.k, inputs.v, inputs.scale, inputs.causal)
+        self.graph, self.calls = captured(self.kernel)
+
+    def parity(self):
+        """Of what the very graph that is timed writes over NaN."""
+        self.kernel.output.fill_(math.nan)
+        self.graph.replay()
+        return self.inputs.parity(self.kernel.output, rows_per_head=64)
+
+    def pair(self, graph, calls, arguments):
+        """A peer's graph of `calls` calls against ours, after --warmup-ms of the same alternation, for --max-time and 11 blocks at least."""
+        before, blocks, spent_ms = self.parity(), [], 0.0
+        while before["passed"] and (spent_ms < arguments.warmup_ms + arguments.max_time * 1000 or len(blocks) < 11):
+            burst = burst_of([self.graph] + 2 * [self.graph, graph, graph, self.graph])
+            spent_ms += sum(burst) * 9 / 8
+            if spent_ms >= arguments.warmup_ms:
+                us = [ms * 1000 / n for ms, n in zip(burst, 2 * [self.calls, calls, calls, self.calls])]
+                blocks += [us[:4], us[4:]]
+        after = self.parity() if before["passed"] else before
+        if not after["passed"]:
+            return {"status": "wrong", "reason": f"our kernel differs from FP64 by {after['max_abs_err']}{' after timing' if blocks else ''}"}
+        return {"status": "pass", "reason": None, **ratio_of(blocks)}
+
+
+def pairing(shape, inputs):
+    """What times a peer's graph against the problem's cubin and gives "paired" of its record; None where there is no cubin."""
+    if "cubin" not in shape:
+        return None
+    try:
+        return Ours(shape["cubin"], inputs).pair
+    except (RuntimeError, ValueError, OSError) as error:
+        torch.cuda.synchronize()
+        refusal = {"status": "not_run", "reason": str(error).splitlines()[0][:300]}
+        return lambda graph, calls, arguments: refusal
 
 
 def timing_of(samples, calls, arguments):
     count = len(samples)
-    spread = 0.98 * math.sqrt(count)  # ranks of a 95 % interval of the median
-    low, high = max(0, math.floor(count / 2 - spread)), min(count - 1, math.ceil(count / 2 + spread))
     at = lambda q: samples[min(count - 1, int(q * count))]
     return {"p50_us": at(0.5), "p90_us": at(0.9), "p10_us": at(0.1), "min_us": samples[0], "mean_us": sum(samples) / count,
-            "p50_ci95_us": [samples[low], samples[high]], "samples": count, "discarded": 0, "method": "graph", "launches_per_sample": calls,
+            "p50_ci95_us": interval_of(samples), "samples": count, "discarded": 0, "method": "graph", "launches_per_sample": calls,
             "l2": "warm", "sm_clock_mhz": {"p50": None}, "throttled": False, "stopped_by": "budget", "impossible": False, "floor_us": None,
             "roofline_us": None, "warmup_ms": arguments.warmup_ms}
 
@@ -177,32 +256,48 @@ def device_record():
             "smem_block_bytes": p.shared_memory_per_block_optin}
 
 
-def record_of(backend, inputs, arguments):
-    record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": f"torch_{backend}", "variant": None, "config": None,
+def kernel_of(backend):
+    return "flash_attn_3" if backend == "fa3" else f"torch_{backend}"
+
+
+def compiler_of(backend):
+    text = f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}"
+    if backend == "fa3":
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            text += f", flash_attn_3 {importlib.metadata.version('flash_attn_3')}"
+    return text
+
+
+def record_of(backend, inputs, arguments, pair=None):
+    record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": kernel_of(backend), "variant": None, "config": None,
               "problem": inputs.problem(), "device": device_record(), "ptxas": None, "occupancy": None, "launch": None, "timing": None, "throughput": None,
               "check": None, "parity": None, "vs": None,
               "provenance": {"cubin_sha256": None, "code_sha256": None, "same_code_as": None, "source_sha256": None,
-                             "compiler": f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}", "options": [], "cache_hit": False,
+                             "compiler": compiler_of(backend), "options": [], "cache_hit": False,
                              "compile_s": 0, "driver": None, "git": "none", "seed": arguments.seed, "dist": "loaded" if arguments.load else "normal",
                              "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "command": " ".join(sys.argv)}}
     problem = record["problem"]
-    if problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
+    if backend != "fa3" and problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
         return {**record, "status": "infeasible", "reason": "torch aligns a causal mask to the top left"}
     if backend == "math" and problem["batch"] * problem["heads"] * problem["seq_q"] * problem["seq_kv"] > MATH_SCORES:
         return {**record, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
+    call = flash_attention_3 if backend == "fa3" else attention
     try:
-        with sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])]), torch.no_grad():
-            record["parity"] = inputs.parity(attention(inputs), rows_per_head=64)
+        with contextlib.nullcontext() if backend == "fa3" else sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])]), torch.no_grad():
+            record["parity"] = inputs.parity(call(inputs), rows_per_head=64)
             if not record["parity"]["passed"]:
                 return {**record, "status": "wrong", "reason": f"differs from FP64 by {record['parity']['max_abs_err']}"}
-            samples, calls = graph_samples(lambda: attention(inputs), arguments)
-    except RuntimeError as error:
+            graph, calls = captured(lambda: call(inputs))
+            samples = graph_samples(graph, calls, arguments)
+    except (RuntimeError, ImportError, OSError) as error:
         torch.cuda.synchronize()
         return {**record, "status": "not_run", "reason": str(error).splitlines()[0][:300]}
     record["timing"] = timing_of(samples, calls, arguments)
     seconds = record["timing"]["p50_us"] * 1e-6
     record["throughput"] = {"tflops": problem["flop"] / seconds / 1e12, "peak_tflops": None, "peak_boost_tflops": None, "fraction_of_peak": None,
                             "gbytes_per_s": problem["bytes"] / seconds / 1e9}
+    if pair:
+        record["paired"] = pair(graph, calls, arguments)
     return record
 
 
@@ -265,8 +360,9 @@ def serve(arguments):
     for line in sys.stdin:
         shape = json.loads(line)
         inputs = Inputs(shape, arguments, "cuda")
-        print(json.dumps([record_of(name, inputs, arguments) for name in shape.get("backends", arguments.backends)]), flush=True)
-        del inputs
+        pair = pairing(shape, inputs)
+        print(json.dumps([record_of(name, inputs, arguments, pair) for name in shape.get("backends", arguments.backends)]), flush=True)
+        del inputs, pair
         torch.cuda.empty_cache()
     return 0
 
@@ -296,7 +392,7 @@ if __name__ == "__main__":
     arguments = parse_arguments()
     if arguments.dry_run:
         for name in arguments.backends:
-            print(f"torch_{name} {arguments.batch},{arguments.heads},{arguments.seq},{arguments.dim}{' causal' if arguments.causal else ''}")
+            print(f"{kernel_of(name)} {arguments.batch},{arguments.heads},{arguments.seq},{arguments.dim}{' causal' if arguments.causal else ''}")
         sys.exit(0)
     try:
         import numpy

@@ -76,10 +76,11 @@ peers_table() {
         jq -r '.[] | "\(.git) \(.variant // .kernel) \(.source_sha256)"' "$file" | measured_at
         jq -r --arg file "$file" 'def n: if . == null then "-" else . * 100 | round / 100 end;
             def mean: if . == [] then null else (map(log) | add / length | exp) end;
-            map(select(.ratio != null)) | "\(map("`\(.kernel)`") | unique | join(", ")): best peer / ours (above 1: ours is faster), geometric mean \(map(.ratio) | mean | n) over \(length) shapes; every shape in `\($file)`.", "",
-            "| head dim | mask | shapes | over FlashAttention 2 | over cuDNN | over FlashAttention 3 (scaled) | over the best |", "|---|---|---|---|---|---|---|",
+            map(select(.ratio != null)) | (if all(.[]; .peers.fa3) then "fa3" else "fa3_scaled" end) as $fa3 | map(.paired_ratio | values) as $paired | "\(map("`\(.kernel)`") | unique | join(", ")): best peer / ours (above 1: ours is faster), geometric mean \(map(.ratio) | mean | n) over \(length) shapes; every shape in `\($file)`.",
+            (if $paired == [] then empty else "Alone, each is timed by itself, at the clock that its own power leaves it; paired, peer and kernel are timed in one process, A B B A, so at the same clock and temperature: geometric mean of the least ratio \($paired | mean | n) over \($paired | length) shapes." end), "",
+            "| head dim | mask | shapes | over FlashAttention 2 | over cuDNN | over FlashAttention 3\(if $fa3 == "fa3" then "" else " (scaled)" end) | over the best |\(if $paired == [] then "" else " over the best, paired |" end)", "|---|---|---|---|---|---|---|\(if $paired == [] then "" else "---|" end)",
             (group_by([.dim, .causal]) | .[] | "| \(.[0].dim) | \(if .[0].causal then "causal" else "full" end) | \(length) | " +
-                (. as $rows | ["fa2", "cudnn", "fa3_scaled"] | map(. as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean | n | tostring) | join(" | ")) + " | \(map(.ratio) | mean | n) |")' "$file"
+                (. as $rows | ["fa2", "cudnn", $fa3] | map(. as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean | n | tostring) | join(" | ")) + " | \(map(.ratio) | mean | n) |\(if $paired == [] then "" else " \(map(.paired_ratio | values) | mean | n) |" end)")' "$file"
     done
 }
 

@@ -161,14 +161,15 @@ END
 
 # Six panels, head dimension by mask: TFLOP/s over sequence length at constant work (batch x seq = 16384, heads x dim = 2048).
 plot_peers() {
-    local dim causal name plot='' file panels=0 lines
+    local dim causal name plot='' file panels=0 lines fa3=fa3_scaled
+    ! jq -e 'map(select(.ratio != null)) | all(.[]; .peers.fa3)' "$dir/peers.json" >/dev/null || fa3=fa3 # measured on every shape
     has() { awk -v c="$1" '$c != "nan" {found = 1} END {exit !found}' "$work/peers.$dim.$causal"; } # COLUMN: any time of that peer
     for causal in false true; do
         for dim in 64 128 256; do
             file=$work/peers.$dim.$causal
-            jq -r --argjson d "$dim" --argjson c "$causal" 'map(select(.dim == $d and .causal == $c and .us != null and .batch * .seq == 16384 and .heads * .dim == 2048)) | sort_by(.seq) | .[] |
+            jq -r --argjson d "$dim" --argjson c "$causal" --arg fa3 "$fa3" 'map(select(.dim == $d and .causal == $c and .us != null and .batch * .seq == 16384 and .heads * .dim == 2048)) | sort_by(.seq) | .[] |
                 (4 * .batch * .heads * .dim * (if .causal then .seq * (.seq + 1) / 2 else .seq * .seq end) / 1e6) as $mflop |
-                [.seq, $mflop / .us, (.peers | [.fa2, .cudnn, .fa3_scaled // .fa3] | .[] | if . then $mflop / . else "nan" end)] | @tsv' "$dir/peers.json" >"$file"
+                [.seq, $mflop / .us, (.peers | [.fa2, .cudnn, .[$fa3]] | .[] | if . then $mflop / . else "nan" end)] | @tsv' "$dir/peers.json" >"$file"
             [[ -s $file ]] || continue
             panels=$((panels + 1))
             name="D=$dim $([[ $causal == true ]] && echo causal || echo full)"
@@ -177,7 +178,7 @@ set title '$name'"
             lines="'$file' using 1:2 with linespoints ls 1 lw 3 title 'fa\\_bench'"
             has 3 && lines+=", '' using 1:3 with linespoints ls 8 title 'FlashAttention 2'"
             has 4 && lines+=", '' using 1:4 with linespoints ls 2 title 'cuDNN'"
-            has 5 && lines+=", '' using 1:5 with linespoints ls 3 title 'FlashAttention 3 (scaled)'"
+            has 5 && lines+=", '' using 1:5 with linespoints ls 3 title 'FlashAttention 3$([[ $fa3 == fa3 ]] || echo ' (scaled)')'"
             plot+="
 plot $lines
 unset key"
@@ -227,7 +228,7 @@ td { font-variant-numeric: tabular-nums; } figure { margin: 1.5em 0; } img { max
 </style></head><body>
 <h1>fa_bench on $(basename "$dir")</h1>
 <p>Made by <code>scripts/report.sh</code> from the records in this folder. Times are p50 per launch; how they are taken and what a verdict
-means is in the README. The peers' FlashAttention 3 is its time in a table, scaled by cuDNN now over cuDNN in that table.</p>
+means is in the README. Where FlashAttention 3 is called scaled, its time is that of a table, by cuDNN now over cuDNN in that table.</p>
 <h2>The ladder</h2>
 END
     picture ladder ladder.json "Each rung on the problems it was climbed on; a bar's label is TFLOP/s."

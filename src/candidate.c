@@ -1,6 +1,7 @@
 #include "candidate.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 fa_status fa_candidate_validate(const fa_options *options, fa_reason *why)
@@ -10,6 +11,10 @@ fa_status fa_candidate_validate(const fa_options *options, fa_reason *why)
     FA_TRY(fa_problem_make(options, &problem, why));
     FA_TRY(fa_spec_make(options, &problem, NULL, 0, &spec, why));
     FA_TRY(fa_check_references_parse(options->check, why));
+    if (options->cubin != NULL && spec.kind != FA_KIND_HAND)
+        return fa_refuse(why, FA_USAGE, "--cubin takes a kernel that is compiled here: %s is a library", spec.name);
+    if (options->cubin != NULL && options->device == FA_DEVICE_EMU && !options->compile_only)
+        return fa_refuse(why, FA_USAGE, "--cubin is what a GPU runs: not with --device emu, but for --compile-only");
     return options->vs == NULL ? FA_PASS : fa_spec_make_vs(options, &problem, &spec, 0, &other, why);
 }
 
@@ -51,6 +56,20 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_device *devic
         FA_TRY(fa_compile_ptx(&side->spec, module, why));
     side->module_known = true;
     return FA_PASS;
+}
+
+fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_side *side, fa_reason *why)
+{
+    char *object = NULL;
+    size_t size = 0;
+    if (options->cubin == NULL)
+        return FA_PASS;
+    if (device != NULL && strcmp(device->info.backend, "emu") == 0)
+        return fa_refuse(why, FA_NOT_RUN, "--cubin needs a GPU, or --compile-only: the emulator runs no cubin");
+    FA_TRY(fa_read_file(side->module.path, &object, &size, why));
+    const fa_status status = fa_write_file(options->cubin, object, size, why);
+    free(object);
+    return status;
 }
 
 fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem, fa_device *device, fa_side *side,

@@ -9,6 +9,8 @@ fa_status fa_candidate_validate(const fa_options *options, fa_reason *why);
 /* Compiles for the target, for the emulator too when that is the device. Without a CUDA compiler the emulator goes on:
  * ptxas stays unknown, with the reason. */
 fa_status fa_candidate_compile(const fa_options *options, const fa_device *device, fa_side *side, fa_reason *why);
+/* --cubin: the compiled module as a file, which appears whole or not at all. `device`: NULL without one, as above. */
+fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_side *side, fa_reason *why);
 /* What a candidate has on a device; zeroed: nothing. */
 typedef struct fa_loaded {
     fa_candidate candidate;

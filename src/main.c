@@ -64,6 +64,7 @@ static fa_status run_on(const fa_options *options, fa_result *result, fa_device 
     }
     fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, result->device_known ? device : NULL, &result->main, why));
+    FA_TRY(fa_candidate_keep(options, result->device_known ? device : NULL, &result->main, why));
     if (options->compile_only)
         return FA_PASS;
     fa_stage_enter(result, FA_AT_LOAD);

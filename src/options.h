@@ -40,7 +40,7 @@ typedef struct fa_options {
     int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign;
     double scale;
     int32_t device, gpu, compiler, schedule, sanitize;
-    const char *arch, *check, *load, *dump, *vs, *json, *runs;
+    const char *arch, *check, *load, *dump, *vs, *json, *cubin, *runs;
     double atol, rtol, warmup_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
     bool list_kernels, race, causal, compile_only, quiet, version, help;

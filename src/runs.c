@@ -136,8 +136,9 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
         join_command(&runs->at[0], 0, argv, argc, argv);
         return FA_PASS;
     }
-    if (options->dump != NULL)
-        return fa_refuse(why, FA_USAGE, "--dump with --runs belongs on a line: all runs would write the same files");
+    if (options->dump != NULL || options->cubin != NULL)
+        return fa_refuse(why, FA_USAGE, "%s with --runs belongs on a line: all runs would write the same files",
+                         options->dump != NULL ? "--dump" : "--cubin");
     const bool standard = strcmp(options->runs, "-") == 0;
     FILE *in = standard ? stdin : fopen(options->runs, "r");
     if (in == NULL)

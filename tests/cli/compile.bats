@@ -65,6 +65,40 @@ needs_nvrtc() {
     done
 }
 
+@test "--cubin writes the code that the record names, whole or not at all" {
+    needs_nvrtc
+    echo old >"$work/k.cubin"
+    ./fa_bench --kernel light --m 16 --compile-only --arch sm_89 --cubin "$work/k.cubin" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" ".provenance.cubin_sha256 == \"$(sha256sum <"$work/k.cubin" | cut -d' ' -f1)\""
+    ./fa_bench --kernel light --m 32 --device emu --compile-only --arch sm_89 --cubin "$work/other.cubin" --quiet
+    [ -s "$work/other.cubin" ]
+    run cmp -s "$work/k.cubin" "$work/other.cubin"
+    [ "$status" -eq 1 ]
+    [ "$(find "$work" -name '*.tmp' | wc -l)" -eq 0 ]
+    printf -- "--m 16 --cubin $work/a.cubin\n--m 32 --cubin $work/b.cubin\n" | ./fa_bench --runs - --kernel light --compile-only --arch sm_89 --quiet
+    cmp "$work/a.cubin" "$work/k.cubin"
+    cmp "$work/b.cubin" "$work/other.cubin"
+    # A configuration that cannot be leaves what was there.
+    run ./fa_bench --kernel light --stages 7 --compile-only --cubin "$work/k.cubin" --quiet
+    [ "$status" -eq 3 ]
+    cmp "$work/a.cubin" "$work/k.cubin"
+    refused 6 "fa_bench: error: cannot write /dev/full: No space left" ./fa_bench --kernel light --compile-only --quiet --cubin /dev/full
+    refused 6 "cannot write $work/none/k.cubin: No such file" ./fa_bench --kernel light --compile-only --quiet --cubin "$work/none/k.cubin"
+}
+
+@test "--cubin where there is none is refused" {
+    refused 2 "cublas is a library" ./fa_bench --kernel cublas --compile-only --cubin "$work/k.cubin"
+    refused 2 "not with --device emu" ./fa_bench --kernel light --device emu --cubin "$work/k.cubin"
+    refused 2 "--cubin with --runs belongs on a line" ./fa_bench --runs - --cubin "$work/k.cubin" <<<'--kernel light'
+    refused 2 "line 1: --cubin takes a kernel that is compiled here" ./fa_bench --runs - <<<"--kernel cudnn --cubin $work/k.cubin"
+    if ! command -v nvidia-smi >/dev/null; then
+        run ./fa_bench --kernel light --seq 16 --seeds 1 --cubin "$work/k.cubin" --json "$work/r.json" --quiet
+        [ "$status" -eq 4 ]
+        record_holds "$work/r.json" '.status == "not_run"' '.reason | test("the emulator runs no cubin")'
+    fi
+    [ ! -e "$work/k.cubin" ]
+}
+
 @test "shared memory over the limit is infeasible, with the byte counts" {
     needs_nvrtc
     cat >"$work/big.cu" <<'EOF'

@@ -3,7 +3,9 @@
 load helper
 load stub_bench
 
-# Peers at 20 us (fa2), 15 us (cudnn), 30 us (efficient); math has no memory. Dies at the shape of $STUB/die.
+# Peers at 20 us (fa2), 15 us (cudnn), 30 us (efficient); math has no memory; fa3 takes what $STUB/fa3 says, and without that file is not
+# installed. Dies at the shape of $STUB/die. A problem with a cubin, whose contents go to $STUB/cubins, has its peers paired: 60 us beside our
+# 50 us but for cudnn's 45; $STUB/pairs says otherwise.
 make_peers() {
     cat >"$work/peers" <<'END'
 #!/usr/bin/env bash
@@ -11,8 +13,14 @@ set -eu
 echo "$*" >>"$STUB/server"
 while read -r shape; do
     [[ ! -e $STUB/die || $(jq .seq <<<"$shape") != "$(cat "$STUB/die")" ]] || exit 3
-    jq -c '[{kernel: "torch_flash", us: 20}, {kernel: "torch_cudnn", us: 15}, {kernel: "torch_efficient", us: 30}] |
-        map({kernel, status: "pass", reason: null, timing: {p50_us: .us}, provenance: {compiler: "torch stub"}}) + [{kernel: "torch_math", status: "infeasible", reason: "memory", timing: null}]' <<<"$shape"
+    pairs='{"status": "pass", "reason": null, "kernel_p50_us": 50, "p50_us": 60, "ratio": 1.2, "ratio_ci95": [1.19, 1.21], "blocks": 11}'
+    if cubin=$(jq -er '.cubin // empty' <<<"$shape"); then cat "$cubin" >>"$STUB/cubins"; else pairs=null; fi
+    [[ $pairs == null || ! -e $STUB/pairs ]] || pairs=$(cat "$STUB/pairs")
+    jq -c --argjson fa3 "$(cat "$STUB/fa3" 2>/dev/null || echo null)" --argjson pairs "$pairs" '[{kernel: "torch_flash", us: 20}, {kernel: "torch_cudnn", us: 15}, {kernel: "torch_efficient", us: 30}] |
+        map({kernel, status: "pass", reason: null, timing: {p50_us: .us}, provenance: {compiler: "torch stub"}}) + [{kernel: "torch_math", status: "infeasible", reason: "memory", timing: null}] +
+        [{kernel: "flash_attn_3", provenance: {compiler: "torch stub, flash_attn_3 3"}} +
+            if $fa3 then {status: "pass", reason: null, timing: {p50_us: $fa3}} else {status: "not_run", reason: "No module", timing: null} end] |
+        if $pairs then map(if .status == "pass" then .paired = $pairs else . end | if .kernel == "torch_cudnn" and $pairs.status == "pass" then .paired += {p50_us: 45, ratio: 0.9} else . end) else . end' <<<"$shape"
 done
 END
     chmod +x "$work/peers"
@@ -27,12 +35,96 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     make_peers
     run peers --kernel one
     [ "$status" -eq 0 ]
-    [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer fa3_scaled 12 us  ratio 0.24" ]]
-    [[ ${lines[1]} == "1,8,128,64 causal  one 50 us  best peer cudnn 15 us  ratio 0.3" ]]
-    [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.268" ]]
+    [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer fa3_scaled 12 us  ratio 0.24, paired 0.9" ]]
+    [[ ${lines[1]} == "1,8,128,64 causal  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
+    [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.268 (each alone), 0.9 (paired)" ]]
     jq -e 'length == 2 and (.[0] | .batch == 2 and .heads == 8 and .seq == 512 and .dim == 64 and .causal == false and .kernel == "one" and .config.m == 16 and .us == 50 and
         .peers == {fa2: 20, cudnn: 15, efficient: 30, fa3_scaled: 12} and .best_peer == "fa3_scaled" and .ratio == 0.24 and .absent.math == "memory") and (.[1].peers | has("fa3_scaled") | not)' "$work/p/peers.json"
     [ "$(wc -l <"$STUB/server")" -eq 1 ] # one PyTorch for all shapes
+}
+
+@test "every measured peer is paired with the kernel that counts; the row has the ratios and the least of them" {
+    make_stub
+    make_peers
+    peers --kernel two,one
+    [ "$(cat "$STUB/cubins")" = "$(printf 'one 16 4\none 16 4')" ]
+    jq -e 'length == 2 and all(.[]; .paired == {fa2: {ratio: 1.2, ci95: [1.19, 1.21], us: 60, kernel_us: 50}, cudnn: {ratio: 0.9, ci95: [1.19, 1.21], us: 45, kernel_us: 50},
+        efficient: {ratio: 1.2, ci95: [1.19, 1.21], us: 60, kernel_us: 50}} and .paired_ratio == 0.9 and .unpaired == {} and .kernel == "one")' "$work/p/peers.json"
+    # A row without pairs is no answer, but for --no-pairs.
+    jq 'map(if .seq == 512 then del(.paired) else . end)' "$work/p/peers.json" >"$work/p/x" && mv "$work/p/x" "$work/p/peers.json"
+    run peers --kernel two,one --no-pairs
+    [ "${#lines[@]}" -eq 1 ]
+    run peers --kernel two,one
+    [ "${#lines[@]}" -eq 2 ]
+    [[ ${lines[0]} == "2,8,512,64 "* ]]
+    jq -e 'all(.[]; .paired.cudnn.ratio == 0.9)' "$work/p/peers.json"
+    # The mean says over how many.
+    jq 'map(if .seq == 512 then .paired_ratio = null else .paired_ratio = 1.1 end)' "$work/p/peers.json" >"$work/p/x" && mv "$work/p/x" "$work/p/peers.json"
+    run peers --kernel two,one
+    [[ $output == *": 0.268 (each alone), 1.1 (paired, over 1)" ]]
+}
+
+@test "--no-pairs: no cubin, nothing of it in row and line" {
+    make_stub
+    make_peers
+    run peers --kernel one --no-pairs
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == *"ratio 0.24" ]]
+    [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.268" ]]
+    [ ! -e "$STUB/cubins" ]
+    run grep -c -- --cubin "$STUB/commands"
+    [ "$output" -eq 0 ]
+    jq -e 'all(.[]; (has("paired") or has("paired_ratio") or has("unpaired")) | not)' "$work/p/peers.json"
+}
+
+@test "a pairing that is refused, or wrong, or of a library, has a reason and no ratio; a wrong one fails the run" {
+    make_stub
+    make_peers
+    echo '{"status": "not_run", "reason": "ABI 9"}' >"$STUB/pairs"
+    run peers --kernel one
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == *"ratio 0.24  not paired: "*"cudnn"*": ABI 9" ]]
+    [[ ${lines[2]} == *"over 2 shapes: 0.268" ]]
+    jq -e 'all(.[]; .paired == {} and .paired_ratio == null and .unpaired.fa2 == "ABI 9" and .ratio > 0)' "$work/p/peers.json"
+    run peers --kernel one # an answer
+    [ "${#lines[@]}" -eq 1 ]
+    echo '{"status": "wrong", "reason": "our kernel differs from FP64 by 1"}' >"$STUB/pairs"
+    run peers --kernel one --again
+    [ "$status" -eq 1 ]
+    [[ ${lines[0]} == *"  wrong: paired: our kernel differs from FP64 by 1" ]]
+    jq -e 'all(.[]; .status == "wrong" and .us == null and .ratio == null and .paired_ratio == null and .peers.fa2 == 20)' "$work/p/peers.json"
+    run peers --kernel one # no answer
+    [ "${#lines[@]}" -eq 3 ]
+    rm "$STUB/cubins" "$STUB/pairs"
+    echo 'lib 16 4 70' >>"$STUB/times"
+    printf '%064d' 3 >"$STUB/source.lib"
+    run peers --kernel lib --again
+    [ "$status" -eq 0 ]
+    [ ! -e "$STUB/cubins" ]
+    jq -e 'all(.[]; .kernel == "lib" and .us == 70 and .paired == {} and .unpaired.cudnn == "no cubin")' "$work/p/peers.json"
+    run grep -c -- '--kernel lib.*--cubin' "$STUB/commands"
+    [ "$output" -eq 0 ]
+}
+
+@test "FlashAttention 3 measured counts in place of its scaled time, faster or slower; not measured, the scaled one counts" {
+    make_stub
+    make_peers
+    echo 14 >"$STUB/fa3"
+    peers --kernel one
+    jq -e 'length == 2 and all(.[]; .best_peer == "fa3" and .ratio == 0.28 and .peers.fa3 == 14 and (.absent | has("fa3") | not) and .torch == "torch stub, flash_attn_3 3") and
+        .[0].peers.fa3_scaled == 12' "$work/p/peers.json"
+    echo 16 >"$STUB/fa3"
+    peers --kernel one --again
+    jq -e 'all(.[]; .best_peer == "cudnn" and .ratio == 0.3 and .peers.fa3 == 16)' "$work/p/peers.json"
+    rm "$STUB/fa3"
+    peers --kernel one --again
+    jq -e '.[0].best_peer == "fa3_scaled" and all(.[]; (.peers | has("fa3") | not) and .absent.fa3 == "No module")' "$work/p/peers.json"
+    run peers --kernel one --peers fa3 # the rows say why it has no time
+    [ "${#lines[@]}" -eq 1 ]
+    jq 'map(del(.absent.fa3))' "$work/p/peers.json" >"$work/p/x" && mv "$work/p/x" "$work/p/peers.json"
+    run peers --kernel one --peers fa3
+    [ "${#lines[@]}" -eq 3 ]
+    tail -n 1 "$STUB/server" | grep -qx -- '--serve --backends fa3 --max-time 0.15'
 }
 
 @test "without --kernel the last rung that serves the shape; with several the fastest" {
@@ -80,6 +172,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     echo 'one 16 4' >"$STUB/wrong"
     run peers --kernel one
     [ "$status" -eq 1 ]
+    [ ! -e "$STUB/cubins" ]
     [[ ${lines[0]} == *"wrong: made up"* ]]
     [[ $output == *"no ratio"* ]]
     jq -e 'all(.[]; .us == null and .ratio == null and .status == "wrong")' "$work/p/peers.json"
@@ -109,6 +202,8 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 20 ]
     [[ $(scripts/peers_torch.py --dry-run --causal --backends cudnn) == "torch_cudnn 2,8,512,64 causal" ]]
+    [[ $(scripts/peers_torch.py --dry-run --seq 64 --backends fa3) == "flash_attn_3 2,8,64,64" ]]
+    [ "$(scripts/peers_torch.py --dry-run | sort)" = "$(printf '%s 2,8,512,64\n' flash_attn_3 torch_cudnn torch_efficient torch_flash torch_math)" ]
 }
 
 @test "bad arguments are refused" {
@@ -116,9 +211,12 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     refused 2 "--grid takes a file with shapes" scripts/peers.sh --grid tests/golden/ncu_query.txt
     refused 2 "no shape of" scripts/peers.sh --only 77777
     refused 2 "--peers takes flash" scripts/peers.sh --peers torch
+    refused 2 "--peers takes flash" scripts/peers.sh --peers fa2
+    scripts/peers.sh --peers flash,fa3 --dry-run --only 2,8,512,64,full
     refused 2 "--max-time takes seconds" scripts/peers.sh --max-time soon
     run scripts/peers_torch.py --backends fast
     [ "$status" -eq 2 ]
+    [[ $output == *"--backends takes"*fa3*"not 'fast'"* ]]
     run scripts/peers_torch.py --compare o.npy
     [ "$status" -eq 2 ]
 }
@@ -130,6 +228,54 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     jq -e '.exact.passed and .exact.rows_checked == 260 and .max_abs_difference_to_torch < 2e-3' "$work/parity.json"
     run scripts/peers_torch.py --load "$work" --compare "$work/o.npy" # not causal
     [ "$status" -eq 1 ]
+}
+
+# A made-up torch, tensors and package, which say how they were called: no number here was measured.
+@test "FlashAttention 3 takes and gives transposed tensors; without its package, or on another device, its record is not_run" {
+    mkdir "$work/with" "$work/older" "$work/broken"
+    cat >"$work/older/flash_attn_interface.py" <<'END'
+def flash_attn_func(q, k, v, softmax_scale=None, causal=False):
+    assert (q.text, k.text, v.text, softmax_scale, causal) == ("q12", "k12", "v12", 0.125, True)
+    return type(q)("o"), "log-sum-exp"
+END
+    sed 's/, "log-sum-exp"//' "$work/older/flash_attn_interface.py" >"$work/with/flash_attn_interface.py"
+    echo 'raise ImportError("undefined symbol: made up\nmore of it")' >"$work/broken/flash_attn_interface.py"
+    cat >"$work/fake.py" <<'END'
+import contextlib, json, sys
+from types import SimpleNamespace as Fake
+import peers_torch
+class Tensor:
+    def __init__(self, text): self.text = text
+    def transpose(self, a, b): return Tensor(f"{self.text}{a}{b}")
+problem = {"batch": 1, "heads": 2, "kv_heads": 2, "seq_q": 8, "seq_kv": 16, "dim": 64, "causal": True, "dtype": "fp16", "scale": 0.125, "flop": 1000, "bytes": 1}
+inputs = Fake(q=Tensor("q"), k=Tensor("k"), v=Tensor("v"), scale=0.125, causal=True, problem=lambda: problem,
+    parity=lambda output, rows_per_head: {"passed": output.text == "o12", "reference": "torch_fp64", "rows_checked": 1, "max_abs_err": 0})
+peers_torch.captured = lambda call: (call().text, 3)
+peers_torch.graph_samples = lambda graph, calls, arguments: [7.0 if (graph, calls) == ("o12", 3) else 0] * 11
+paired = lambda graph, calls, arguments: {"status": "pass", "reason": None, **peers_torch.ratio_of([(1, calls, 3, 1)] * 11)}
+peers_torch.torch = Fake(__version__="fake", no_grad=contextlib.nullcontext, backends=Fake(cudnn=Fake(version=lambda: 1)),
+    cuda=Fake(is_available=lambda: False, synchronize=lambda: None, get_device_capability=lambda: (int(sys.argv[1]), 0)))
+print(json.dumps(peers_torch.record_of("fa3", inputs, Fake(seed=42, load=None, warmup_ms=0), paired if len(sys.argv) > 2 else None)))
+END
+    fake() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts:$work/$1 python3 "$work/fake.py" "${@:2}" >"$work/record.json"; }
+    fake with 10
+    record_holds "$work/record.json" '.status == "not_run"' '.reason == "FlashAttention 3 serves sm_90 only"' '.timing == null'
+    fake broken 9
+    record_holds "$work/record.json" '.status == "not_run"' '.reason == "undefined symbol: made up"'
+    mkdir "$work/with/flash_attn_3-3.1.dist-info"
+    printf 'Metadata-Version: 2.1\nName: flash_attn_3\nVersion: 3.1\n' >"$work/with/flash_attn_3-3.1.dist-info/METADATA"
+    fake with 9
+    record_holds "$work/record.json" '.kernel == "flash_attn_3"' '.status == "pass"' '.timing.p50_us == 7' '.parity.passed' '.provenance.compiler == "torch fake, cudnn 1, flash_attn_3 3.1"' '.paired == null'
+    fake with 9 paired
+    record_holds "$work/record.json" '.status == "pass"' '.paired == {status: "pass", reason: null, kernel_p50_us: 1, p50_us: 3, ratio: 3, ratio_ci95: [3, 3], blocks: 11}'
+    fake broken 9 paired
+    record_holds "$work/record.json" '.status == "not_run"' '.paired == null'
+    fake with 9
+    fake older 9
+    record_holds "$work/record.json" '.status == "pass"' '.timing.p50_us == 7' '.parity.passed'
+    python3 -c 'import flash_attn_interface' 2>/dev/null && skip "FlashAttention 3 is here"
+    fake none 9
+    record_holds "$work/record.json" '.status == "not_run"' '.reason | startswith("No module named") and endswith("flash_attn_interface\u0027")' '.provenance.compiler == "torch fake, cudnn 1"'
 }
 
 @test "records of PyTorch's times validate" {

@@ -41,6 +41,18 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -q '<td>12.35</td><td>13</td><td>wmma</td><td>m=32</td>' "$work/ev/report.html"
 }
 
+@test "FlashAttention 3 is drawn as measured where every shape has its time, else as scaled" {
+    needs_gnuplot
+    make_evidence "$work/ev"
+    cp "$work/ev/peers.json" "$work/scaled"
+    jq 'map(.peers.fa3 = .us)' "$work/scaled" >"$work/ev/peers.json"
+    scripts/report.sh --dir "$work/ev"
+    grep -q 'FlashAttention 3<' "$work/ev/plots/peers.svg"
+    jq '.[0].peers.fa3 = 1' "$work/scaled" >"$work/ev/peers.json"
+    scripts/report.sh --dir "$work/ev"
+    grep -q 'FlashAttention 3 (scaled)<' "$work/ev/plots/peers.svg"
+}
+
 @test "the same evidence makes the same page and pictures" {
     needs_gnuplot
     make_evidence "$work/ev"
@@ -113,6 +125,24 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qF '`light`: best peer / ours (above 1: ours is faster), geometric mean 0.5 over 4 shapes' "$work/tree/README.md"
     grep -qxF '| `light` | 64 | full | 2 | 0.5 (0.13) | 0.55 (0.1) | 0.45 (0.1) | 1 |' "$work/tree/README.md" # least and best: the nearest of the two
     grep -qxF '| `light` | 4,16,1024,64 causal: not_run | | | | | | |' "$work/tree/README.md"
+    # FlashAttention 3 measured for one shape, then for all.
+    jq '.[0].peers.fa3 = 1' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
+    "$work/tree/scripts/readme_tables.sh"
+    [ "$(grep -cF '| over cuDNN | over FlashAttention 3 (scaled) | over the best |' "$work/tree/README.md")" -eq 2 ]
+    jq 'map(.peers.fa3 = 4 * .us)' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
+    "$work/tree/scripts/readme_tables.sh"
+    [ "$(grep -cF '| over cuDNN | over FlashAttention 3 | over the best |' "$work/tree/README.md")" -eq 1 ]
+    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \|$' "$work/tree/README.md"
+    # Pairs: a column and a sentence more, in the table that has them alone.
+    run grep -cE 'over the best, paired|A B B A, so at the same clock and' "$work/tree/README.md"
+    [ "$output" -eq 0 ]
+    jq 'map(.paired = {} | .paired_ratio = if .dim == 128 and .causal then 2 elif .dim == 64 then 0.5 else null end)' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
+    "$work/tree/scripts/readme_tables.sh"
+    [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$work/tree/README.md")" -eq 1 ]
+    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$work/tree/README.md")" -eq 2 ] # and the fused library's
+    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \| 2 \|$' "$work/tree/README.md"
+    grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$work/tree/README.md"
+    [ "$(grep -c 'A B B A, so at the same clock and temperature: geometric mean of the least ratio 0.76 over 23 shapes' "$work/tree/README.md")" -eq 1 ]
     sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/README.md"
     run "$work/tree/scripts/readme_tables.sh" --check
     [ "$status" -eq 1 ]

@@ -1,6 +1,6 @@
 # A fa_bench that answers at once with made-up records, for the logic around it. Its world is the files of $STUB:
 # times (KERNEL M WARPS US per line), source.KERNEL (contents: its sha), wrong and flaky (KERNEL M WARPS: never right, right on seed 42
-# alone), pause (seconds per run), no_gpu (--device cuda is not run). Each run that is not --compile-only adds a line to runs.
+# alone), pause (seconds per run), no_gpu (--device cuda is not run). --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs.
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"
@@ -12,7 +12,7 @@ make_stub() {
     cat >"$FA_BENCH" <<'STUB_END'
 #!/usr/bin/env bash
 set -eu
-kernel=one m=16 warps=4 json=- compile=0 vs='' seed=42 atol=0.001 seq=512 where=auto
+kernel=one m=16 warps=4 json=- cubin='' compile=0 vs='' seed=42 atol=0.001 seq=512 where=auto
 registry='[{"name":"one","kind":"hand","default":true,"variant_of":null,"tensor_cores":"none","emulated":true,"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}},
 {"name":"two","kind":"hand","default":false,"variant_of":null,"tensor_cores":"wmma","emulated":true,"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}},
 {"name":"lib","kind":"library","default":false,"variant_of":null,"tensor_cores":"none","emulated":false}]'
@@ -41,7 +41,7 @@ echo "$given" >>"$STUB/commands"
 while [[ $# -gt 0 ]]; do
     case $1 in
         --list-kernels) echo "$registry"; exit 0 ;;
-        --kernel) kernel=$2 ;; --m) m=$2 ;; --warps) warps=$2 ;; --json) json=$2 ;; --vs) vs=$2 ;; --seed) seed=$2 ;; --atol) atol=$2 ;; --seq) seq=$2 ;;
+        --kernel) kernel=$2 ;; --m) m=$2 ;; --warps) warps=$2 ;; --json) json=$2 ;; --cubin) cubin=$2 ;; --vs) vs=$2 ;; --seed) seed=$2 ;; --atol) atol=$2 ;; --seq) seq=$2 ;;
         --compile-only) compile=1 ;;
         --device) where=$2 ;;
     esac
@@ -52,6 +52,7 @@ if [[ $where == cuda && -e $STUB/no_gpu ]]; then
     if [[ $json == - ]]; then echo "$not_run"; else echo "$not_run" >"$json"; fi
     exit 4
 fi
+[[ -z $cubin ]] || echo "$kernel $m $warps" >"$cubin"
 time_of() { awk -v k="$1" -v m="$2" -v w="$3" '$1 == k && $2 == m && $3 == w {print $4}' "$STUB/times"; }
 us=$(time_of "$kernel" "$m" "$warps") status=pass vs_record=null
 if [[ $compile -eq 0 ]]; then

@@ -158,16 +158,22 @@ static void what_belongs_to_the_whole_command_is_refused_with_its_reason(void **
         refused(lines[i][0], strlen(lines[i][0]), " line 1: --", lines[i][1]);
 }
 
-static void one_folder_cannot_take_every_dump(void **state)
+static void one_file_cannot_take_every(const char *option)
 {
-    (void)state;
-    char *argv[] = {"./fa_bench", "--runs", path, "--dump", "x", NULL};
+    char *argv[] = {"./fa_bench", "--runs", path, (char *)(uintptr_t)option, "x", NULL};
     fa_options options;
     fa_runs runs;
     assert_int_equal(fa_write_file(path, "--m 16\n", 7, &why), FA_PASS);
     assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
     assert_int_equal(fa_runs_make(5, argv, &options, &runs, &why), FA_USAGE);
-    assert_non_null(strstr(why.text, "--dump"));
+    assert_non_null(strstr(why.text, option));
+}
+
+static void dumps_and_cubins_belong_on_lines(void **state)
+{
+    (void)state;
+    one_file_cannot_take_every("--dump");
+    one_file_cannot_take_every("--cubin");
 }
 
 static void an_append_is_whole_or_not_there(void **state)
@@ -199,7 +205,7 @@ int main(void)
         cmocka_unit_test(without_a_list_the_command_line_is_the_run),
         cmocka_unit_test(a_bad_line_is_named),
         cmocka_unit_test(what_belongs_to_the_whole_command_is_refused_with_its_reason),
-        cmocka_unit_test(one_folder_cannot_take_every_dump),
+        cmocka_unit_test(dumps_and_cubins_belong_on_lines),
         cmocka_unit_test(an_append_is_whole_or_not_there),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
