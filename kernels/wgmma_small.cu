@@ -326,9 +326,9 @@ extern "C" __global__ void __launch_bounds__(threads, 1) fa_kernel(const __grid_
         for (int i = 0; i < fa_o_regs; ++i)
             o[i] = 0.0f;
     }
-    /* compute-sanitizer counts barriers whatever their numbers: one in place of those of attend, or it reports the maxima;
-     * with fewer refills as many as the first warpgroup. */
-    if (group >= tile.kv_tiles)
+    /* compute-sanitizer counts barriers whatever their numbers: of the last warpgroup, without keys, one more, or it reports
+     * the maxima; with fewer refills as many as the first warpgroup. */
+    if (last && group >= tile.kv_tiles)
         bar_sync(bar_group + group, 128);
     if (tile.kv_tiles > slots && (tile.kv_tiles - 1) % groups < group) {
         bar_sync(bar_group + group, 128);
