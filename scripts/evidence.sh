@@ -221,7 +221,7 @@ summarise_versus() {
         def name(seq): "\(.batch),\(.heads),\(seq),\(.dim)\(if .causal then " causal" else "" end)";
         ($grid[0].shapes | map({(name(.seq)): .table}) | add) as $table |
         [inputs | fromjson? | (.problem | name(.seq_q)) as $problem | {problem: $problem,
-            kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
+            kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_compiler: .vs.compiler, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
             fa3_scaled: (if .vs.other_p50_us and $table[$problem].fa3 and $table[$problem].cudnn then $table[$problem].fa3 * .vs.other_p50_us / $table[$problem].cudnn else null end),
             sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git, source_sha256: .provenance.source_sha256}]' "$out/versus.jsonl" >"$out/versus.json"
     jq -r '.[] | select(.status != "pass") | "evidence.sh: \(.kernel), \(.problem): \(.status) \(.reason // "")"' "$out/versus.json"

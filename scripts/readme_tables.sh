@@ -95,7 +95,8 @@ versus_table() {
         map(select(.ratio != null) | .over_fa3 = (if .fa3_scaled then .fa3_scaled / .p50_us else null end) | .best = ([.ratio, .over_fa3] | map(values) | min) |
             .dim = (.problem | split(" ")[0] | split(",")[3] | tonumber) | .mask = (if .problem | endswith("causal") then "causal" else "full" end)) as $rows |
         (map(.vs // empty) | unique | map("`\(.)`") | join(", ")) as $library |
-        "By `--vs` in one process, A B B A, so at the same clocks: times as fast, geometric mean and in brackets the least; FlashAttention 3 is its time in the table of `scripts/peers_grid.json` x \($library)'\''s time here / there. Every shape in `\($file)`.", "",
+        (map(.vs_compiler // empty) | unique | join(", ") | if . == "" then "" else " (\(.))" end) as $version |
+        "By `--vs` in one process, A B B A, so at the same clocks: times as fast, geometric mean and in brackets the least; FlashAttention 3 is its time in the table of `scripts/peers_grid.json` x the time of \($library)\($version) here / that of cuDNN there. Every shape in `\($file)`.", "",
         "| kernel | head dim | mask | shapes | over \($library) | over FlashAttention 3 (scaled) | over the best | ahead |", "|---|---|---|---|---|---|---|---|",
         ($rows | group_by([.kernel, .dim, .mask == "causal"]) | .[] | "| `\(.[0].kernel)` | \(.[0].dim) | \(.[0].mask) | \(length) | " +
             "\(map(.ratio) | cell) | \(map(.over_fa3 | values) | cell) | \(map(.best) | cell) | \(map(select(.best >= 1)) | length) |"),

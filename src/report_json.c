@@ -241,6 +241,7 @@ static void put_comparison(cJSON *record, const fa_result *result)
     put_check(vs, &result->other.check);
     put_text(vs, "cubin_sha256", result->other.module.object_sha256.hex);
     put_text(vs, "code_sha256", result->other.module.code_sha256.hex);
+    put_text(vs, "compiler", result->other.module.compiler);
     if (!c->done || result->status == FA_WRONG) {
         cJSON_AddNullToObject(vs, "ratio");
         return;
