@@ -83,5 +83,5 @@ STUB_END
 }
 
 timed_runs() { # that were neither a probe nor a comparison nor a confirmation
-    grep -c 'seed 42' "$STUB/runs"
+    grep -c 'seed 42$' "$STUB/runs"
 }
