@@ -1,5 +1,5 @@
 # fa_bench: `make run` and `make test` do everything, missing packages included (scripts/setup.sh).
-.PHONY: all run test setup portable check check-size check-includes check-shell report clean
+.PHONY: all run test setup code-hashes portable check check-size check-includes check-shell report clean
 .DEFAULT_GOAL := all
 
 CC ?= gcc
@@ -48,6 +48,10 @@ $(BUILD)/git_version.h: FORCE
 FORCE:
 $(BUILD)/src/report_json.o: $(BUILD)/git_version.h
 $(BUILD)/src/report_json.o: CPPFLAGS += -I$(BUILD)
+
+# The machine code of every configuration that the rules select, as hashes; no GPU. Compare two outputs with diff.
+code-hashes: all
+	@scripts/code_hashes.sh
 
 setup:
 	@scripts/setup.sh

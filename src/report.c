@@ -200,12 +200,25 @@ static void put_values(cJSON *values, const char *knob, const char *list, int32_
     }
 }
 
-/* acc stays a word in --acc; its values here are the words, too. */
+/* A tile as an object: knob -> value; acc is the word that --acc takes. */
+static void put_knobs(cJSON *object, const fa_knobs *k)
+{
+    const struct {
+        const char *name;
+        int32_t value;
+    } knobs[] = {{"m", k->m},           {"n", k->n},           {"warps", k->warps},   {"vec", k->vec},
+                 {"stages", k->stages}, {"swizzle", k->swizzle}, {"splits", k->splits}, {"maxreg", k->maxreg}};
+    for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++)
+        cJSON_AddNumberToObject(object, knobs[i].name, knobs[i].value);
+    cJSON_AddStringToObject(object, "acc", k->acc ? "fp16" : "fp32");
+}
+
+/* defaults: the tile without tile options where no rule matches; values: what a sweep tries. */
 static void put_space(cJSON *kernel, const fa_kernel_row *row)
 {
     const fa_knobs *k = &row->knobs;
     const fa_space *s = &row->space;
-    cJSON *defaults = cJSON_AddObjectToObject(kernel, "defaults");
+    put_knobs(cJSON_AddObjectToObject(kernel, "defaults"), k);
     cJSON *values = cJSON_AddObjectToObject(kernel, "values");
     const struct {
         const char *name, *list;
@@ -218,15 +231,31 @@ static void put_space(cJSON *kernel, const fa_kernel_row *row)
                  {"swizzle", s->swizzle, k->swizzle},
                  {"splits", s->splits, k->splits},
                  {"maxreg", s->maxreg, k->maxreg}};
-    for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++) {
-        cJSON_AddNumberToObject(defaults, knobs[i].name, knobs[i].value);
+    for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++)
         put_values(values, knobs[i].name, knobs[i].list, knobs[i].value);
-    }
-    cJSON_AddStringToObject(defaults, "acc", k->acc ? "fp16" : "fp32");
     cJSON *acc = cJSON_AddArrayToObject(values, "acc");
     cJSON_AddItemToArray(acc, cJSON_CreateString("fp32"));
     if (s->acc != NULL && strstr(s->acc, "fp16") != NULL)
         cJSON_AddItemToArray(acc, cJSON_CreateString("fp16"));
+}
+
+/* The kernel's rules in order; the first that matches a problem decides the tile. null: matches any. */
+static void put_rules(cJSON *kernel, const fa_kernel_row *row)
+{
+    cJSON *all = cJSON_AddArrayToObject(kernel, "rules");
+    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
+        if (strcmp(rule->name, row->name) != 0)
+            continue;
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "serves", rule->variant);
+        cJSON_AddNumberToObject(one, "max_dim", rule->max_dim);
+        cJSON_AddItemToObject(one, "causal", rule->causal < 0 ? cJSON_CreateNull() : cJSON_CreateBool(rule->causal));
+        cJSON_AddItemToObject(one, "max_fill_percent",
+                              rule->max_fill_percent < 0 ? cJSON_CreateNull()
+                                                         : cJSON_CreateNumber(rule->max_fill_percent));
+        put_knobs(cJSON_AddObjectToObject(one, "config"), &rule->knobs);
+        cJSON_AddItemToArray(all, one);
+    }
 }
 
 static char *kernels_json(void)
@@ -249,6 +278,7 @@ static char *kernels_json(void)
                               t->variant_of != NULL ? cJSON_CreateString(t->variant_of) : cJSON_CreateNull());
         if (row->kind == FA_KIND_HAND)
             put_space(kernel, row);
+        put_rules(kernel, row);
         cJSON_AddItemToArray(all, kernel);
     }
     char *text = cJSON_Print(all);
