@@ -5,7 +5,7 @@
 CC ?= gcc
 BUILD ?= build
 SAN ?=
-CPPFLAGS += -D_GNU_SOURCE -Iinclude
+CPPFLAGS += -D_GNU_SOURCE -I. -Isrc -Iinclude
 CFLAGS ?= -O2 -g
 CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-format-zero-length -Wno-missing-field-initializers -fopenmp -MMD -MP
 LDFLAGS += -rdynamic -fopenmp -Wl,-rpath,'$$ORIGIN/lib'
@@ -19,8 +19,8 @@ endif
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1) $@")
 
-SOURCES := $(wildcard src/*.c src/emu/*.c)
-ASSEMBLY := $(wildcard src/emu/*.S)
+SOURCES := $(wildcard src/*.c src/*/*.c)
+ASSEMBLY := $(wildcard src/*/*.S)
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(ASSEMBLY:%.S=$(BUILD)/%.o)
 LIB_OBJECTS := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 
@@ -46,8 +46,8 @@ $(BUILD)/git_version.h: FORCE
 	@v=$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown); \
 	 printf '#define FA_GIT "%s"\n' "$$v" | cmp -s - $@ || printf '#define FA_GIT "%s"\n' "$$v" >$@
 FORCE:
-$(BUILD)/src/report_json.o: $(BUILD)/git_version.h
-$(BUILD)/src/report_json.o: CPPFLAGS += -I$(BUILD)
+$(BUILD)/src/report/json.o: $(BUILD)/git_version.h
+$(BUILD)/src/report/json.o: CPPFLAGS += -I$(BUILD)
 
 # The machine code of every configuration that the rules select, as hashes; no GPU. Compare two outputs with diff.
 code-hashes: all

@@ -1,53 +1,47 @@
 #!/usr/bin/env bash
-# Includes in src/ point one way: a stage includes only earlier stages (DESIGN.md section 8).
+# The rooms of src/ point one way (DESIGN.md section 8): a file includes headers of its own room or of earlier ones.
 set -euo pipefail
 
 if [[ ${1:-} == --help ]]; then
-    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later stage"
+    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later room, or is in a cycle"
     exit 0
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Rank of a file: the stage it belongs to. A new file of a stage starts with the stage's name or is listed beside it.
-stages=(
-    "base" "options" "runs" "problem" "tensors npy" "registry" "spec"
-    "cache compile_log cubin nvrtc compile"
-    "cuda_api lib_open cublas_api cudnn_api lib_ device_cuda device_emu emu device"
-    "buffers" "reference" "localise rules" "check" "stats" "throughput timing compare" "result" "candidate" "report" "child" "main"
-)
-rank_of() {
-    local name=$1 i prefix best=-1 length=0
-    for i in "${!stages[@]}"; do
-        for prefix in ${stages[i]}; do
-            if [[ $name == "$prefix"* && ${#prefix} -gt $length ]]; then
-                best=$i
-                length=${#prefix}
-            fi
-        done
+rooms=(base input compile device cuda emu run check timing report child main) # the last two are files
+pure='^src/(base|input|check|timing|report)/' # these rooms know nothing of CUDA
+rank_of() { # PATH below src/
+    local room=${1%%[/.]*} i
+    for i in "${!rooms[@]}"; do
+        [[ ${rooms[i]} != "$room" ]] || { echo "$i"; return; }
     done
-    echo "$best"
+    echo -1
 }
 
 bad=0
-while IFS=: read -r file included; do
-    from=$(basename "$file"); from=${from%.*}
-    [[ $file == src/emu/* ]] && from=emu
-    to=$(basename "$included"); to=${to%.*}
-    [[ $included == *emu* ]] && to=emu
-    # shellcheck disable=SC2310
-    a=$(rank_of "$from"); b=$(rank_of "$to")
-    if [[ $a -lt 0 ]]; then
-        echo "$file belongs to no stage (scripts/check_includes.sh lists them)"; bad=1
-    elif [[ $b -gt $a ]]; then
-        echo "$file includes $included, a later stage"; bad=1
+say() {
+    echo "$*"
+    bad=1
+}
+mapfile -t includes < <(grep -HoE '^#include "[^"]+"' src/*.[ch] src/*/*.[ch] | sed -E 's/#include "([^"]+)"/\1/' |
+    grep -vE ':(fa_params\.h|kernels/.*|git_version\.h|.*\.def)$')
+for line in "${includes[@]}"; do
+    file=${line%%:*} included=${line#*:}
+    from=$(rank_of "${file#src/}")
+    to=$(rank_of "$included")
+    if ((from < 0)); then
+        say "$file lies in no room (scripts/check_includes.sh lists them)"
+    elif [[ ! -e src/$included ]]; then
+        say "$file includes $included: headers are named from src/ on, room first"
+    elif ((to > from)); then
+        say "$file includes $included, of a later room"
     fi
-done < <(grep -HoE '^#include "[^"]+"' src/*.[ch] src/emu/*.[ch] 2>/dev/null |
-    sed -E 's/#include "([^"]+)"/\1/' | grep -vE ':(\.\./include/fa_params\.h|\.\./kernels/kernels\.def|git_version\.h|.*\.def|(\.\./)*kernels/layout\.cuh)$')
-
-# Pure stages know nothing of CUDA.
-for file in src/{options,runs,problem,registry,spec,stats,rules,localise,reference,tensors,report,report_json}.[ch]; do
-    if [[ -e $file ]] && grep -nE '#include [<"](cuda|cuda_api|nvrtc_api|device_cuda)\.h' "$file"; then
-        echo "$file is pure and includes a CUDA header"; bad=1
-    fi
+    [[ ! $file =~ $pure || ! $included =~ ^cuda/ ]] || say "$file is pure and includes $included"
 done
+
+# A unit is a source file with its header; a cycle between units is refused wherever it lies.
+if ! cycles=$(printf '%s\n' "${includes[@]}" |
+    sed -E 's|^src/||; s/\.[ch](:|$)/\1/g; s/:/ /' | awk '$1 != $2' | sort -u | tsort 2>&1 >/dev/null); then
+    say "files that include each other in a circle: $(sed 's/^tsort: //' <<<"$cycles" | tr '\n' ' ')"
+fi
 exit $bad

@@ -17,7 +17,7 @@ budget() { # FILE LINES
         bad=1
     fi
 }
-for file in src/*.c src/emu/*.c kernels/*.cu kernels/*.cuh; do
+for file in src/*.c src/*/*.c src/*/*.cu kernels/*.cu kernels/*.cuh; do
     [[ -e $file ]] || continue
     case $file in
         src/main.c) budget "$file" 120 ;;
@@ -28,7 +28,7 @@ done
 long=$(awk 'FNR == 1 {start = 0}
     /^{/ {start = FNR}
     /^}/ && start {if (FNR - start - 1 > 60) print FILENAME ":" start ": a function of " FNR - start - 1 " lines, the budget is 60"; start = 0}' \
-    src/*.c src/emu/*.c)
+    src/*.c src/*/*.c)
 if [[ -n $long ]]; then
     echo "$long"
     bad=1

@@ -318,7 +318,7 @@ code_keys() {
     local kernel arch version number library_sources
     mkdir -p "$out/keys"
     arch=$("$bench" --device cuda --batch 1 --heads 1 --seq 16 --seeds 1 --check cpu --timing none --quiet --json - 2>/dev/null | jq -r '.ptxas.arch // .device.arch // empty') # sm_90a of an sm_90
-    library_sources=$(cat src/lib_* kernels/lib_* 2>/dev/null | sha256sum | cut -d' ' -f1)
+    library_sources=$(cat src/cuda/cu* src/cuda/softmax.cu 2>/dev/null | sha256sum | cut -d' ' -f1)
     for kernel in "${kernels[@]}"; do
         if [[ ${kind[$kernel]} == library ]]; then
             at_once library_key "$kernel" "$library_sources"

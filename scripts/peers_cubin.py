@@ -38,7 +38,7 @@ def check_info(info, size, dim, causal):
 
 
 def launch_of(info, batch, heads, seq_q, sm_count):
-    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile.c) without clusters."""
+    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/compile.c) without clusters."""
     tiles_m = -(-seq_q // info.m)
     tiles = tiles_m * heads * batch
     blocks = tiles * max(info.splits, 1)
@@ -94,7 +94,7 @@ class Kernel:
         self.arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.params))
 
     def encode(self, name, tensor):
-        """The tensor map of rank 4, innermost first; as `encode` of src/device_cuda_module.c."""
+        """The tensor map of rank 4, innermost first; as `encode` of src/cuda/module.c."""
         stride_b, stride_h, stride_s, _ = tensor.stride()
         self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(ctypes.addressof(self.params) + getattr(Params, f"{name}_map").offset), FLOAT16, 4,
                   ctypes.c_void_p(tensor.data_ptr()), (ctypes.c_uint64 * 4)(*reversed(tensor.shape)),

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache.h"
-#include "emu/emu_preload.h"
+#include "compile/cache.h"
+#include "emu/preload.h"
 
 static volatile sig_atomic_t child_group;
 

@@ -4,8 +4,8 @@
 
 #include <sys/types.h>
 
-#include "result.h"
-#include "runs.h"
+#include "report/result.h"
+#include "input/runs.h"
 
 /* Does one run on a device that may be open from the run before, and leaves nothing on it but that it stays open. */
 typedef void fa_work(const fa_options *options, fa_result *result, fa_device *device);

@@ -1,10 +1,10 @@
 /* fa_bench: options -> runs -> problem -> device -> spec -> compile -> check -> timing -> report. */
 #include <string.h>
 
-#include "candidate.h"
+#include "run/candidate.h"
 #include "child.h"
-#include "emu/emu_preload.h"
-#include "report.h"
+#include "emu/preload.h"
+#include "report/text.h"
 
 /* The other candidate of --vs, held to the same checks, then timed against the first. */
 static fa_status compare(const fa_options *options, fa_result *result, fa_loaded on[2])

@@ -2,8 +2,8 @@
 #ifndef FA_EMU_H
 #define FA_EMU_H
 
-#include "../../include/fa_params.h"
-#include "emu_abi.h"
+#include "fa_params.h"
+#include "emu/abi.h"
 
 #include <stddef.h>
 

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device.h"
-#include "tensors.h"
-#include "emu/emu_preload.h"
+#include "device/device.h"
+#include "input/tensors.h"
+#include "emu/preload.h"
 
 enum { HALVES = 2048, WORDS = 8192, BLOCKS = 3 };
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base.h"
-#include "options.h"
+#include "base/base.h"
+#include "input/options.h"
 
 #define SCHEDULES 4
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry.h"
+#include "input/registry.h"
 
 #define ARGUMENTS_MAX 48
 

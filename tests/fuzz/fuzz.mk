@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 600
 FUZZ_CC ?= clang
 FUZZ_NAMES := options spec log npy cubin
 FUZZ_BINARIES := $(FUZZ_NAMES:%=$(BUILD)/fuzz/fuzz_%)
-FUZZ_OBJECTS := $(patsubst %,$(BUILD)/fuzz/%.o,base options runs problem tensors registry spec compile_log cubin)
+FUZZ_OBJECTS := $(patsubst %,$(BUILD)/fuzz/%.o,base/base $(addprefix input/,options runs problem tensors registry spec) compile/log compile/cubin)
 .SECONDARY: $(FUZZ_OBJECTS)
 FUZZ_FLAGS := -g -O1 -std=c17 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -23,7 +23,7 @@ $(BUILD)/fuzz/%.o: src/%.c
 	$(call say,FUZZ)
 	$(Q)$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) src/npy.c
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) src/input/npy.c
 	@mkdir -p $(@D)
 	$(call say,FUZZ)
 	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(FUZZ_OBJECTS) -lcrypto -lm

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compile_log.h"
+#include "compile/log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* The .npy reader: check_file sees the bytes of a file that --load names. */
-#include "../../src/npy.c"
+#include "input/npy.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runs.h"
-#include "spec.h"
+#include "input/runs.h"
+#include "input/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,7 +22,7 @@ static void hold(const fa_options *options)
 #define FA_WORD(name, field, value, words, about) FA_ASSERT(options->field >= FA_UNSET && options->field < 16, name);
 #define FA_TEXT(name, field, value, metavar, about) FA_ASSERT(!options->field || options->field[0] != '\0', name);
 #define FA_FLAG(name, field, about)
-#include "options.def"
+#include "input/options.def"
 }
 
 /* Words lie in the line, in order and apart from each other. */

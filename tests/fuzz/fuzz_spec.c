@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spec.h"
+#include "input/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

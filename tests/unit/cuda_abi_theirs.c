@@ -7,7 +7,7 @@
 #define FA_CU(name, symbol, arguments) \
     _Static_assert(__builtin_types_compatible_p(__typeof__(name), CUresult arguments), #name);
 #define FA_CU_OPTIONAL FA_CU
-#include "../../src/cuda_api.def"
+#include "cuda/api.def"
 
 const abi_value cuda_abi_theirs[] = {
 #define FA_VALUE(what) {#what, (long long)(what)},

@@ -2,7 +2,7 @@
 #ifndef FA_TESTS_FAKE_GPU_H
 #define FA_TESTS_FAKE_GPU_H
 
-#include "timing.h"
+#include "timing/measure.h"
 
 #define FAKE_LOG 4096
 

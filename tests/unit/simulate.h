@@ -3,7 +3,7 @@
 #ifndef FA_TEST_SIMULATE_H
 #define FA_TEST_SIMULATE_H
 
-#include "../../src/reference.h"
+#include "check/reference.h"
 
 typedef enum {
     SIM_GOOD,

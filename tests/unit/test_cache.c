@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cache.h"
+#include "compile/cache.h"
 
 static fa_reason why;
 static char root[] = "/tmp/fa_test_cache.XXXXXX";

@@ -1,6 +1,6 @@
 /* fa_check and fa_buffers on a device made of host memory, with kernels that cheat, stray and fail in every way known.
  */
-#include "../../src/check.h"
+#include "check/check.h"
 #include "simulate.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "compile_log.h"
+#include "compile/log.h"
 
 /* As NVRTC 13.0 prints it. */
 static const char nvrtc_log[] =

@@ -1,5 +1,5 @@
 /* Processes on one GPU take turns: any number check at once, one times alone. */
-#include "device.h"
+#include "device/device.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* Our own declarations of cuBLAS and cuDNN against the libraries' headers: every value and every signature that the
  * baselines use. Compiling it is the test; where a header is missing the test says that it was skipped. */
-#include "cublas_api.h"
-#include "cudnn_api.h"
+#include "cuda/cublas_api.h"
+#include "cuda/cudnn_api.h"
 
 #if __has_include(<cublas_v2.h>)
 #include <cublas_v2.h>

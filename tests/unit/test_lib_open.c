@@ -1,5 +1,5 @@
 /* Where vendor libraries are looked for. The "vendor library" is a copy of the C library's libm under another name. */
-#include "lib_open.h"
+#include "cuda/lib_open.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "options.h"
+#include "input/options.h"
 
 static fa_options options;
 static fa_reason why;

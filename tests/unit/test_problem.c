@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "problem.h"
-#include "spec.h"
+#include "input/problem.h"
+#include "input/spec.h"
 
 static fa_reason why;
 

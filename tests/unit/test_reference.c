@@ -1,5 +1,5 @@
 /* The FP64 reference against the plainest possible attention, its sampling, and its baseline. */
-#include "../../src/reference.h"
+#include "check/reference.h"
 
 #include <math.h>
 #include <omp.h>

@@ -1,5 +1,5 @@
 /* The checker checked: good kernels are never rejected, wrong ones always, and the words say where and how. */
-#include "../../src/rules.h"
+#include "check/rules.h"
 #include "simulate.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runs.h"
+#include "input/runs.h"
 
 static fa_reason why;
 static char path[64];

@@ -1,5 +1,5 @@
 /* Order statistics against samples whose answers are known. */
-#include "../../src/stats.h"
+#include "timing/stats.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Inputs: conversion, determinism, and that every distribution does what its name says. */
-#include "../../src/tensors.h"
+#include "input/tensors.h"
 
 #include <math.h>
 #include <omp.h>

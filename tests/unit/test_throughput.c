@@ -1,5 +1,5 @@
 /* Rooflines and peaks of known problems on a known GPU. Pure. */
-#include "timing.h"
+#include "timing/measure.h"
 
 #include <math.h>
 #include <setjmp.h>

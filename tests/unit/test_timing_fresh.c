@@ -1,5 +1,5 @@
 /* fa_time_fresh on a device of host memory, with kernels whose time depends on what an earlier launch left behind. */
-#include "timing_fresh.h"
+#include "timing/invariance.h"
 
 #include <math.h>
 #include <setjmp.h>

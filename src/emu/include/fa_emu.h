@@ -4,7 +4,7 @@
 #define FA_EMU_SHIM_H
 
 #include "../../../include/fa_params.h"
-#include "../emu_abi.h"
+#include "../abi.h"
 
 #include <math.h>
 #include <stdint.h>

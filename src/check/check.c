@@ -1,0 +1,372 @@
+#include "check/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPEATS = 10, LIBRARY_TILE = 64 };
+#define REPEAT_BUDGET_S 2.0
+
+/* The library reference: a kernel of its own, writing into an output of its own. */
+typedef struct library {
+    bool on;
+    fa_kernel *kernel;
+    fa_ptr out;
+    uint16_t *half;
+    float *full;
+} library;
+
+/* One check: what it is of, and what is made once for all seeds. */
+typedef struct session {
+    const fa_candidate *candidate;
+    const fa_problem *problem;
+    const fa_options *options;
+    const fa_buffers *buffers;
+    fa_check_result *result;
+    bool cpu;
+    library cublas;
+    int32_t tile_m;
+    bool acc_fp16;
+    size_t count; /* elements of the output */
+    uint16_t *output;
+} session;
+
+static fa_status parse_references(const char *list, bool *cpu, bool *cublas, fa_reason *why)
+{
+    *cpu = *cublas = false;
+    for (const char *at = list;; at++) {
+        const size_t length = strcspn(at, ",");
+        if (length == 3 && strncmp(at, "cpu", 3) == 0)
+            *cpu = true;
+        else if (length == 6 && strncmp(at, "cublas", 6) == 0)
+            *cublas = true;
+        else
+            return fa_refuse(why, FA_USAGE, "--check %s: \"%.*s\" is no reference; there are cpu and cublas", list,
+                             (int)length, at);
+        at += length;
+        if (*at == '\0')
+            return FA_PASS;
+    }
+}
+
+fa_status fa_check_references_parse(const char *list, fa_reason *why)
+{
+    bool cpu, cublas;
+    return parse_references(list, &cpu, &cublas, why);
+}
+
+static void close_library(session *s)
+{
+    fa_device *device = s->candidate->device;
+    if (s->cublas.out)
+        device->free(device, s->cublas.out);
+    if (s->cublas.kernel)
+        device->unload(device, s->cublas.kernel);
+    free(s->cublas.half);
+    free(s->cublas.full);
+    s->cublas = (library){0};
+}
+
+/* Not an error of the run: the reference is missing, and the record says why. */
+static void drop_library(session *s, const char *reason)
+{
+    close_library(s);
+    snprintf(s->result->missing, sizeof s->result->missing, "cublas: %.240s", reason);
+}
+
+static const fa_kernel_row *library_row(void)
+{
+    for (size_t i = 0; i < fa_registry_count(); i++)
+        if (fa_registry_at(i)->kind == FA_KIND_CUBLAS)
+            return fa_registry_at(i);
+    return NULL;
+}
+
+static fa_status open_library(session *s)
+{
+    fa_device *device = s->candidate->device;
+    const fa_kernel_row *row = library_row();
+    fa_reason why = {""};
+    if (s->candidate->spec->kind == FA_KIND_CUBLAS) {
+        drop_library(s, "is what is checked, so no reference for it");
+        return FA_PASS;
+    }
+    if (!row) {
+        drop_library(s, "not in the registry");
+        return FA_PASS;
+    }
+    fa_spec spec = *s->candidate->spec;
+    spec.row = row;
+    spec.kind = row->kind;
+    spec.knobs = row->knobs;
+    spec.source[0] = '\0';
+    snprintf(spec.name, sizeof spec.name, "%s", row->name);
+    fa_status status = device->load(device, &spec, NULL, s->problem, &s->cublas.kernel, &why);
+    if (status == FA_PASS)
+        status = device->alloc(device, s->count * sizeof *s->cublas.half, &s->cublas.out, &why);
+    if (status != FA_PASS) {
+        drop_library(s, why.text);
+        return FA_PASS;
+    }
+    s->cublas.half = fa_alloc(s->count * sizeof *s->cublas.half);
+    s->cublas.full = fa_alloc(s->count * sizeof *s->cublas.full);
+    s->cublas.on = true;
+    return FA_PASS;
+}
+
+/* The CPU's part of a check needs no turn: others may time meanwhile. */
+static void turn(const session *s, fa_turn which)
+{
+    fa_device_turn(&s->candidate->device->info, which);
+}
+
+static fa_status launch(const session *s, fa_reason *why)
+{
+    const fa_candidate *c = s->candidate;
+    const fa_params params = fa_buffers_params(s->buffers, s->problem, &c->launch, c->device->info.sm_count);
+    return c->device->launch(c->device, c->kernel, &c->launch, &params, why);
+}
+
+/* Ten more launches on the same inputs give the same bits. */
+static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
+{
+    fa_device *device = s->candidate->device;
+    if (s->candidate->nondeterministic)
+        return FA_PASS;
+    const size_t bytes = s->count * sizeof *s->output;
+    uint16_t *again = malloc(bytes);
+    FA_ASSERT(again != NULL, "%zu bytes", bytes);
+    const double start = fa_now_s();
+    fa_status status = FA_PASS;
+    for (int32_t i = 0; i < REPEATS && status == FA_PASS; i++) {
+        if (!device->sample && fa_now_s() - start + first_launch_s > REPEAT_BUDGET_S)
+            break;
+        const fa_ptr at = s->buffers->base[3] + s->buffers->offset * sizeof *again;
+        status = fa_buffers_poison_output(device, s->buffers, why);
+        if (status == FA_PASS)
+            status = launch(s, why);
+        if (status == FA_PASS)
+            status = device->copy_out(device, again, at, bytes, why);
+        if (status != FA_PASS)
+            break;
+        s->result->repeats++;
+        size_t differing = 0, first = 0;
+        for (size_t k = 0; memcmp(again, s->output, bytes) != 0 && k < s->count; k++)
+            if (again[k] != s->output[k] && differing++ == 0)
+                first = k;
+        if (differing > 0)
+            status = fa_refuse(
+                why, FA_WRONG,
+                "not deterministic: launch %d on the same inputs differs from the first in %zu of %zu elements, "
+                "first at element %zu (0x%04x, then 0x%04x)",
+                i + 2, differing, s->count, first, s->output[first], again[first]);
+    }
+    free(again);
+    return status;
+}
+
+/* The library on the same inputs; it must itself pass against R, or it is no reference. */
+static fa_status run_library(session *s, const fa_reference *reference, fa_reason *why)
+{
+    fa_device *device = s->candidate->device;
+    const fa_launch none = {.grid = 1, .threads = 1};
+    fa_params params = fa_buffers_params(s->buffers, s->problem, &none, device->info.sm_count);
+    params.o = (void *)(uintptr_t)s->cublas.out;
+    FA_TRY(device->fill16(device, s->cublas.out, 0xFFFF, s->count, why));
+    fa_reason inner = {""};
+    const fa_status status = device->launch(device, s->cublas.kernel, &none, &params, &inner);
+    if (status == FA_NOT_RUN) {
+        drop_library(s, inner.text);
+        return FA_PASS;
+    }
+    if (status != FA_PASS)
+        return fa_refuse(why, status, "the cublas reference: %s", inner.text);
+    FA_TRY(device->copy_out(device, s->cublas.half, s->cublas.out, s->count * sizeof *s->cublas.half, why));
+    const fa_verdict own = fa_judge(s->problem, reference, s->cublas.half, LIBRARY_TILE, 1e-3, 1e-3);
+    if (!own.passed) {
+        char *reason = fa_format("its own result is wrong here, so no reference: %s", own.failure);
+        drop_library(s, reason);
+        free(reason);
+        return FA_PASS;
+    }
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < s->count; i++)
+        s->cublas.full[i] = fa_half_to_float(s->cublas.half[i]);
+    return FA_PASS;
+}
+
+static void record(fa_check_result *result, const fa_verdict *verdict)
+{
+    for (int32_t i = 0; i < result->verdict_count; i++)
+        if (strcmp(result->verdicts[i].name, verdict->name) == 0) {
+            fa_verdict_merge(&result->verdicts[i], verdict);
+            return;
+        }
+    FA_ASSERT(result->verdict_count < 2, "a third reference");
+    result->verdicts[result->verdict_count++] = *verdict;
+}
+
+/* The rules, against each reference; the first broken one is the reason. */
+static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_reason *why)
+{
+    const double atol = s->options->atol, rtol = s->options->rtol;
+    turn(s, FA_TURN_NONE);
+    fa_reference reference = fa_reference_make(s->problem, tensors, s->tile_m, s->acc_fp16, seed);
+    const fa_verdict exact = fa_judge(s->problem, &reference, s->output, s->tile_m, atol, rtol);
+    fa_status status = FA_PASS;
+    if (s->cpu) {
+        record(s->result, &exact);
+        if (!exact.passed)
+            status = fa_refuse(why, FA_WRONG, "against cpu: %s", exact.failure);
+    }
+    if (s->cublas.on) {
+        fa_reason inner = {""};
+        turn(s, FA_TURN_SHARED);
+        const fa_status ran = run_library(s, &reference, &inner);
+        if (ran != FA_PASS && status == FA_PASS)
+            status = fa_refuse(why, ran, "%s", inner.text);
+        if (ran == FA_PASS && s->cublas.on) {
+            const fa_verdict against =
+                fa_judge_library(s->problem, s->cublas.full, s->output, s->tile_m, atol, rtol, &exact);
+            record(s->result, &against);
+            if (!against.passed && status == FA_PASS)
+                status = fa_refuse(why, FA_WRONG, "against cublas: %s", against.failure);
+        }
+    }
+    fa_reference_free(&reference);
+    return status;
+}
+
+static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *why)
+{
+    const fa_problem *p = s->problem;
+    const int32_t q_shape[4] = {p->batch, p->heads, p->seq_q, p->dim},
+                  kv_shape[4] = {p->batch, p->kv_heads, p->seq_kv, p->dim};
+    FA_TRY(fa_npy_write(s->options->dump, "q", tensors->q, q_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "k", tensors->k, kv_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "v", tensors->v, kv_shape, why));
+    return fa_npy_write(s->options->dump, "o", s->output, q_shape, why);
+}
+
+static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t seed, bool first, fa_reason *why)
+{
+    fa_device *device = s->candidate->device;
+    turn(s, FA_TURN_SHARED);
+    FA_TRY(fa_buffers_fill(device, s->buffers, tensors, why));
+    const double start = fa_now_s();
+    FA_TRY(launch(s, why));
+    const double launch_s = fa_now_s() - start;
+    const fa_status intact = fa_buffers_read(device, s->buffers, tensors, s->output, why);
+    if (intact != FA_PASS && intact != FA_WRONG)
+        return intact;
+    if (first && s->options->dump)
+        FA_TRY(dump(s, tensors, why)); /* a wrong output is worth looking at too */
+    FA_TRY(intact);
+    FA_TRY(judge(s, tensors, seed, why));
+    if (!first)
+        return FA_PASS;
+    turn(s, FA_TURN_SHARED);
+    FA_TRY(check_repeats(s, launch_s, why));
+    return fa_buffers_read(device, s->buffers, tensors, s->output, why);
+}
+
+static fa_status check_seed(session *s, uint64_t seed, bool first, fa_reason *why)
+{
+    fa_tensors tensors = {0};
+    if (s->options->load)
+        FA_TRY(fa_tensors_load(s->problem, s->options->load, &tensors, why));
+    else
+        tensors = fa_tensors_make(s->problem, (fa_dist)s->options->dist, seed);
+    fa_reason inner = {""};
+    const fa_status status = check_tensors(s, &tensors, seed, first, &inner);
+    fa_tensors_free(&tensors);
+    if (status == FA_PASS)
+        return FA_PASS;
+    if (s->options->load)
+        return fa_refuse(why, status, "%s", inner.text);
+    return fa_refuse(why, status, "seed %llu: %s", (unsigned long long)seed, inner.text);
+}
+
+static session open_session(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
+                            const fa_buffers *buffers, fa_check_result *result)
+{
+    const bool hand = candidate->spec->kind == FA_KIND_HAND && candidate->spec->knobs.m > 0;
+    session s = {
+        .candidate = candidate,
+        .problem = problem,
+        .options = options,
+        .buffers = buffers,
+        .result = result,
+        .tile_m = hand ? candidate->spec->knobs.m : LIBRARY_TILE,
+        .acc_fp16 = candidate->spec->knobs.acc == 1,
+        .count = fa_problem_q_count(problem),
+    };
+    s.output = fa_alloc(s.count * sizeof *s.output);
+    return s;
+}
+
+static fa_status close_session(session *s, fa_status status, const fa_reason *why)
+{
+    close_library(s);
+    free(s->output);
+    s->result->done = status == FA_PASS || status == FA_WRONG;
+    s->result->passed = status == FA_PASS;
+    if (status != FA_PASS)
+        snprintf(s->result->failure, sizeof s->result->failure, "%.1023s", why->text);
+    return status;
+}
+
+static fa_status check_seeds(session *s, bool want_cublas, fa_reason *why)
+{
+    if (want_cublas)
+        FA_TRY(open_library(s));
+    const int32_t seeds = s->options->load ? 1 : s->options->seeds; /* loaded inputs are the same for every seed */
+    for (int32_t i = 0; i < seeds; i++) {
+        if (s->cpu || s->cublas.on) {
+            s->result->seeds++;
+            FA_TRY(check_seed(s, (uint64_t)s->options->seed + (uint64_t)i, i == 0, why));
+        }
+        if (!s->cpu && !s->cublas.on)
+            return fa_refuse(why, FA_NOT_RUN, "no reference could run: %s", s->result->missing);
+    }
+    return FA_PASS;
+}
+
+fa_status fa_check(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
+                   const fa_buffers *buffers, fa_check_result *result, fa_reason *why)
+{
+    *result = (fa_check_result){.atol = options->atol, .rtol = options->rtol};
+    result->loosened = options->atol != 1e-3 || options->rtol != 1e-3;
+    session s = open_session(candidate, problem, options, buffers, result);
+    bool want_cublas = false;
+    fa_status status = parse_references(options->check, &s.cpu, &want_cublas, why);
+    if (status == FA_PASS)
+        status = check_seeds(&s, want_cublas, why);
+    return close_session(&s, status, why);
+}
+
+/* cpu alone when it was asked for: opening the library again costs more than all five seeds on the CPU. */
+fa_status fa_check_again(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
+                         const fa_buffers *buffers, uint64_t seed, fa_check_result *result, fa_reason *why)
+{
+    fa_check_result second = {.atol = options->atol, .rtol = options->rtol};
+    session s = open_session(candidate, problem, options, buffers, &second);
+    bool want_cublas = false;
+    fa_reason inner = {""};
+    fa_status status = parse_references(options->check, &s.cpu, &want_cublas, &inner);
+    if (status == FA_PASS && !s.cpu)
+        status = open_library(&s);
+    if (status == FA_PASS && !s.cpu && !s.cublas.on)
+        status = fa_refuse(&inner, FA_NOT_RUN, "no reference could run: %s", second.missing);
+    if (status == FA_PASS)
+        status = check_seed(&s, seed, false, &inner);
+    close_session(&s, status, &inner);
+    if (status == FA_PASS)
+        return FA_PASS;
+    for (int32_t i = 0; i < second.verdict_count; i++)
+        record(result, &second.verdicts[i]);
+    result->passed = false;
+    fa_refuse(why, status, "after timing: %s", inner.text);
+    snprintf(result->failure, sizeof result->failure, "%.1023s", why->text);
+    return status;
+}

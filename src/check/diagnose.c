@@ -1,0 +1,279 @@
+#include "check/diagnose.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOKED_AT = 48,    /* wrong rows whose values are looked at, spread over all of them */
+    NAMED = 6,         /* heads and tiles named before "..." */
+    NO_VALUE = 0xFFFF, /* what buffers.c poisons the output with */
+};
+
+/* The question, and the wrong rows in brief. */
+typedef struct scene {
+    const fa_problem *problem;
+    const fa_expected *expected;
+    const uint8_t *bad;
+    const uint16_t *output;
+    int32_t tile_m;
+    int64_t wrong;             /* rows */
+    int64_t looked[LOOKED_AT]; /* indices into `expected` */
+    int32_t looked_count;
+} scene;
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+static void look(scene *s)
+{
+    int64_t seen = 0;
+    for (int64_t i = 0; i < s->expected->row_count; i++)
+        s->wrong += s->bad[i] != 0;
+    for (int64_t i = 0; i < s->expected->row_count && s->looked_count < LOOKED_AT; i++) {
+        if (!s->bad[i])
+            continue;
+        if (seen * LOOKED_AT >= (int64_t)s->looked_count * s->wrong)
+            s->looked[s->looked_count++] = i;
+        seen++;
+    }
+}
+
+static const uint16_t *output_row(const scene *s, int64_t i)
+{
+    return s->output + fa_expected_row(s->expected, i) * s->problem->dim;
+}
+
+static double expected_at(const scene *s, int64_t i, int32_t d)
+{
+    return fa_expected_value(s->expected, i * s->problem->dim + d);
+}
+
+/* Which heads and row tiles hold wrong rows; checked[] and wrong[] count rows. */
+typedef struct tally {
+    int64_t count, full; /* entries with a wrong row; with nothing but wrong rows */
+    int64_t named[NAMED];
+} tally;
+
+static tally tally_of(const scene *s, int64_t entries, bool by_head)
+{
+    int64_t *checked = fa_alloc((size_t)entries * sizeof *checked), *wrong = fa_alloc((size_t)entries * sizeof *wrong);
+    for (int64_t i = 0; i < s->expected->row_count; i++) {
+        const int64_t flat = fa_expected_row(s->expected, i);
+        const int64_t entry = by_head ? flat / s->problem->seq_q : flat % s->problem->seq_q / s->tile_m;
+        checked[entry]++;
+        wrong[entry] += s->bad[i] != 0;
+    }
+    tally t = {0};
+    for (int64_t entry = 0; entry < entries; entry++) {
+        if (!wrong[entry])
+            continue;
+        if (t.count < NAMED)
+            t.named[t.count] = entry;
+        t.count++;
+        t.full += wrong[entry] == checked[entry];
+    }
+    free(checked);
+    free(wrong);
+    return t;
+}
+
+static void describe_place(const scene *s, const tally *heads, const tally *tiles, int64_t all_heads, int64_t all_tiles,
+                           char *text, size_t size)
+{
+    append(text, size, "; wrong rows: %lld of %lld checked, in %lld of %lld heads (batch.head", (long long)s->wrong,
+           (long long)s->expected->row_count, (long long)heads->count, (long long)all_heads);
+    for (int64_t i = 0; i < heads->count && i < NAMED; i++)
+        append(text, size, " %lld.%lld", (long long)(heads->named[i] / s->problem->heads),
+               (long long)(heads->named[i] % s->problem->heads));
+    append(text, size, "%s), %lld of %lld tiles of %d rows (", heads->count > NAMED ? " ..." : "",
+           (long long)tiles->count, (long long)all_tiles, s->tile_m);
+    for (int64_t i = 0; i < tiles->count && i < NAMED; i++)
+        append(text, size, "%s%lld", i ? " " : "", (long long)tiles->named[i]);
+    append(text, size, "%s)", tiles->count > NAMED ? " ..." : "");
+}
+
+/* Every element of the rows looked at satisfies `is`. */
+static bool all_elements(const scene *s, bool (*is)(uint16_t half))
+{
+    for (int32_t n = 0; n < s->looked_count; n++)
+        for (int32_t d = 0; d < s->problem->dim; d++)
+            if (!is(output_row(s, s->looked[n])[d]))
+                return false;
+    return true;
+}
+
+static bool is_poison(uint16_t half) { return half == NO_VALUE; }
+static bool is_zero(uint16_t half) { return (half & 0x7FFF) == 0; }
+static bool is_nonfinite(uint16_t half) { return (half & 0x7C00) == 0x7C00; }
+
+/* O = factor * R, row by row. */
+static bool guess_scaled(const scene *s, char *text, size_t size)
+{
+    double least = INFINITY, most = -INFINITY;
+    for (int32_t n = 0; n < s->looked_count; n++) {
+        const uint16_t *row = output_row(s, s->looked[n]);
+        double with = 0.0, own = 0.0, error = 0.0, rest = 0.0;
+        for (int32_t d = 0; d < s->problem->dim; d++) {
+            const double r = expected_at(s, s->looked[n], d), o = (double)fa_half_to_float(row[d]);
+            with += o * r;
+            own += r * r;
+            error += (o - r) * (o - r);
+        }
+        const double factor = with / own;
+        for (int32_t d = 0; d < s->problem->dim; d++) {
+            const double left = (double)fa_half_to_float(row[d]) - factor * expected_at(s, s->looked[n], d);
+            rest += left * left;
+        }
+        if (!(rest <= 0.04 * error)) /* NaN ends the guess too */
+            return false;
+        least = fmin(least, factor);
+        most = fmax(most, factor);
+    }
+    if (most - least <= 0.1 * fmax(fabs(least - 1.0), fabs(most - 1.0)))
+        append(text, size, "every wrong row is the right one times %.4g", 0.5 * (least + most));
+    else
+        append(text, size,
+               "every wrong row is the right one times a factor of its own (%.3g to %.3g): row sum or rescale", least,
+               most);
+    return true;
+}
+
+/* The wrong rows hold what belongs to other rows that were checked. */
+static bool guess_moved(const scene *s, char *text, size_t size)
+{
+    const int32_t dim = s->problem->dim;
+    const int32_t tried = s->looked_count < 4 ? s->looked_count : 4;
+    int64_t source[4] = {0};
+    for (int32_t n = 0; n < tried; n++) {
+        const uint16_t *row = output_row(s, s->looked[n]);
+        double error = 0.0, best = INFINITY;
+        for (int32_t d = 0; d < dim; d++)
+            error += pow((double)fa_half_to_float(row[d]) - expected_at(s, s->looked[n], d), 2.0);
+        for (int64_t i = 0; i < s->expected->row_count; i++) {
+            double distance = 0.0;
+            for (int32_t d = 0; d < dim && distance < best; d++) {
+                const double left = (double)fa_half_to_float(row[d]) - expected_at(s, i, d);
+                distance += left * left;
+            }
+            if (distance < best) {
+                best = distance;
+                source[n] = i;
+            }
+        }
+        if (!(best <= 0.01 * error) || source[n] == s->looked[n])
+            return false;
+    }
+    const int64_t to = fa_expected_row(s->expected, s->looked[0]), from = fa_expected_row(s->expected, source[0]);
+    const int64_t seq = s->problem->seq_q, heads = s->problem->heads;
+    append(text, size, "%s: batch %lld head %lld row %lld holds what belongs to batch %lld head %lld row %lld",
+           to % seq == from % seq ? "heads swapped" : "rows moved", (long long)(to / seq / heads),
+           (long long)(to / seq % heads), (long long)(to % seq), (long long)(from / seq / heads),
+           (long long)(from / seq % heads), (long long)(from % seq));
+    return true;
+}
+
+/* Wrong rows of one head that are all alike, though they should differ. */
+static bool guess_alike(const scene *s, char *text, size_t size)
+{
+    int32_t pairs = 0;
+    for (int32_t n = 1; n < s->looked_count; n++) {
+        const int64_t i = s->looked[n], before = s->looked[n - 1];
+        if (fa_expected_row(s->expected, i) / s->problem->seq_q !=
+            fa_expected_row(s->expected, before) / s->problem->seq_q)
+            continue;
+        double between = 0.0, should = 0.0;
+        for (int32_t d = 0; d < s->problem->dim; d++) {
+            between +=
+                pow((double)fa_half_to_float(output_row(s, i)[d]) - (double)fa_half_to_float(output_row(s, before)[d]),
+                    2.0);
+            should += pow(expected_at(s, i, d) - expected_at(s, before, d), 2.0);
+        }
+        if (!(between <= 1e-4 * should))
+            return false;
+        pairs++;
+    }
+    if (pairs == 0)
+        return false;
+    append(text, size, "all wrong rows of a head are alike: a mean or one row of V, not its weighted sum");
+    return true;
+}
+
+static void guess_values(const scene *s, char *text, size_t size)
+{
+    if (all_elements(s, is_poison))
+        append(text, size, "never written");
+    else if (all_elements(s, is_nonfinite))
+        append(text, size, "NaN or infinity throughout the row");
+    else if (all_elements(s, is_zero))
+        append(text, size, "zeros");
+    else if (!guess_scaled(s, text, size) && !guess_moved(s, text, size) && !guess_alike(s, text, size))
+        append(text, size, "values follow no simple rule");
+}
+
+static void guess_columns(const scene *s, char *text, size_t size)
+{
+    int32_t first = s->problem->dim, last = -1;
+    for (int32_t n = 0; n < s->looked_count; n++) {
+        double worst = 0.0;
+        for (int pass = 0; pass < 2; pass++) /* columns with at least a tenth of the row's largest error */
+            for (int32_t d = 0; d < s->problem->dim; d++) {
+                const double error =
+                    fabs((double)fa_half_to_float(output_row(s, s->looked[n])[d]) - expected_at(s, s->looked[n], d));
+                const double weight = isfinite(error) ? error : HUGE_VAL;
+                if (pass == 0) {
+                    worst = fmax(worst, weight);
+                } else if (weight >= 0.1 * worst) {
+                    first = d < first ? d : first;
+                    last = d > last ? d : last;
+                }
+            }
+    }
+    if (last - first + 1 <= s->problem->dim * 3 / 4)
+        append(text, size, "; only columns %d..%d", first, last);
+}
+
+static void guess_rows(const scene *s, const tally *heads, const tally *tiles, int64_t all_heads, int64_t all_tiles,
+                       char *text, size_t size)
+{
+    const int64_t last_tile = all_tiles - 1;
+    if (s->wrong == s->expected->row_count)
+        append(text, size, "; every row");
+    else if (s->wrong <= 2)
+        append(text, size, "; %s", s->wrong == 1 ? "a single row" : "two rows");
+    else if (heads->count == 1 && all_heads > 1 && heads->full == 1)
+        append(text, size, "; one head, whole");
+    else if (all_tiles > 1 && tiles->count == 1 && tiles->named[0] == last_tile && s->problem->seq_q % s->tile_m != 0)
+        append(text, size, "; tail only: the last, partial tile");
+    else if (all_tiles > 1 && heads->count == 1 && tiles->count <= 2)
+        append(text, size, "; one head, %lld row tile%s", (long long)tiles->count, tiles->count > 1 ? "s" : "");
+    else if (all_tiles > 1 && tiles->full == tiles->count)
+        append(text, size, "; whole row tiles");
+    else if (heads->full == heads->count)
+        append(text, size, "; whole heads");
+}
+
+void fa_localise(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad, const uint16_t *output,
+                 int32_t tile_m, char *text, size_t size)
+{
+    scene s = {.problem = problem, .expected = expected, .bad = bad, .output = output, .tile_m = tile_m};
+    look(&s);
+    if (s.wrong == 0)
+        return;
+    const int64_t all_heads = (int64_t)problem->batch * problem->heads;
+    const int64_t all_tiles = ((int64_t)problem->seq_q + tile_m - 1) / tile_m;
+    const tally heads = tally_of(&s, all_heads, true), tiles = tally_of(&s, all_tiles, false);
+    describe_place(&s, &heads, &tiles, all_heads, all_tiles, text, size);
+    append(text, size, "; looks like: ");
+    guess_values(&s, text, size);
+    guess_columns(&s, text, size);
+    guess_rows(&s, &heads, &tiles, all_heads, all_tiles, text, size);
+}

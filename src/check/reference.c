@@ -1,0 +1,375 @@
+/* FP64 attention and its naive FP16 twin, rows in blocks of one head, keys in tiles. Inner loops run over keys (Q K^T,
+ * K transposed) or columns (P V), never along a sum: they vectorise without reordering one addition, so the result is
+ * the same for any thread count and any vector width (-ffp-contract=off, as -std=c17 implies). */
+#include "check/reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TILE_KEYS = 64,
+    BLOCK_ROWS = 32,        /* query rows that share one conversion of K and V */
+    BLOCK_LOGITS = 1 << 20, /* rows * seq_kv of a block: 16 MiB of scratch per thread at most */
+    MIN_SAMPLE_ROWS = 16,
+};
+/* Multiply-adds of Q K^T. The canonical shape is 2^28 and takes about 0.15 s on two cores; all rows up to four times
+ * that (five seeds stay within 3 s), beyond it as many rows as make twice the canonical shape's work. */
+#define FULL_WORK (1ll << 30)
+#define SAMPLE_WORK (1ll << 29)
+/* Elements of R at most, so that many short rows do not take gigabytes. */
+#define MAX_ELEMENTS (1ll << 25)
+
+/* Rounds to FP16 and back, without a branch so that it vectorises; saturates, so that a logit beyond 65504 costs the
+ * baseline its accuracy and not its meaning. */
+static inline float round_half(float value)
+{
+    uint32_t bits, magnitude;
+    memcpy(&bits, &value, sizeof bits);
+    magnitude = bits & 0x7FFFFFFFu;
+    uint32_t normal = (magnitude + 0xFFFu + (magnitude >> 13 & 1u)) & ~0x1FFFu;
+    normal = normal > 0x477FE000u ? 0x477FE000u : normal;
+    float small;
+    memcpy(&small, &magnitude, sizeof small);
+    small = (small + 0.5f) - 0.5f; /* spacing of floats in [0.5, 1) = spacing of subnormal halves */
+    uint32_t subnormal;
+    memcpy(&subnormal, &small, sizeof subnormal);
+    const uint32_t rounded = (magnitude < 0x38800000u ? subnormal : normal) | (bits & 0x80000000u);
+    memcpy(&value, &rounded, sizeof value);
+    return value;
+}
+
+/* One thread's working memory for a block of rows. Logits become probabilities in place. */
+typedef struct scratch {
+    double *logits;     /* [rows][seq_kv_padded] */
+    float *half_logits; /* the baseline's, same shape */
+    double *q, *out;    /* [rows][dim] */
+    float *half_q, *half_out;
+    double *tile; /* [dim][TILE_KEYS] of K or [TILE_KEYS][dim] of V */
+    float *half_tile;
+    size_t stride; /* seq_kv rounded up to TILE_KEYS */
+} scratch;
+
+static scratch scratch_make(const fa_problem *problem, int32_t block_rows)
+{
+    const size_t dim = (size_t)problem->dim, rows = (size_t)block_rows;
+    scratch s = {.stride = ((size_t)problem->seq_kv + TILE_KEYS - 1) / TILE_KEYS * TILE_KEYS};
+    s.logits = fa_alloc(rows * s.stride * sizeof *s.logits);
+    s.half_logits = fa_alloc(rows * s.stride * sizeof *s.half_logits);
+    s.q = fa_alloc(rows * dim * sizeof *s.q);
+    s.out = fa_alloc(rows * dim * sizeof *s.out);
+    s.half_q = fa_alloc(rows * dim * sizeof *s.half_q);
+    s.half_out = fa_alloc(rows * dim * sizeof *s.half_out);
+    s.tile = fa_alloc(TILE_KEYS * dim * sizeof *s.tile);
+    s.half_tile = fa_alloc(TILE_KEYS * dim * sizeof *s.half_tile);
+    return s;
+}
+
+static void scratch_free(scratch *s)
+{
+    free(s->logits);
+    free(s->half_logits);
+    free(s->q);
+    free(s->out);
+    free(s->half_q);
+    free(s->half_out);
+    free(s->tile);
+    free(s->half_tile);
+}
+
+/* Rows of one (batch, head) that are worked on together: rows[0..count) of the reference. */
+typedef struct block {
+    const fa_problem *problem;
+    const int64_t *rows;
+    int32_t count;
+    int32_t keys[BLOCK_ROWS]; /* each row sees */
+    int32_t max_keys;
+    bool acc_fp16;
+} block;
+
+/* K tile to FP64 and FP32, transposed to [dim][TILE_KEYS]; keys past the end are 0. */
+static void convert_keys(const uint16_t *k, int32_t keys, int32_t dim, scratch *s)
+{
+    for (int32_t j = 0; j < TILE_KEYS; j++)
+        for (int32_t d = 0; d < dim; d++) {
+            const float value = j < keys ? fa_half_to_float(k[(size_t)j * (size_t)dim + (size_t)d]) : 0.0f;
+            s->half_tile[d * TILE_KEYS + j] = value;
+            s->tile[d * TILE_KEYS + j] = (double)value;
+        }
+}
+
+static void convert_rows(const uint16_t *from, size_t count, float *half_to, double *to)
+{
+    for (size_t i = 0; i < count; i++) {
+        half_to[i] = fa_half_to_float(from[i]);
+        to[i] = (double)half_to[i];
+    }
+}
+
+static void dot_tile(const double *restrict q, const double *restrict tile, int32_t dim, double *restrict logits)
+{
+    double sum[TILE_KEYS] = {0};
+    for (int32_t d = 0; d < dim; d += 4) {
+        const double *t = tile + d * TILE_KEYS;
+        for (int32_t j = 0; j < TILE_KEYS; j++)
+            sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +
+                      (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);
+    }
+    memcpy(logits, sum, sizeof sum);
+}
+
+static void half_dot_tile(const float *restrict q, const float *restrict tile, int32_t dim, float *restrict logits)
+{
+    float sum[TILE_KEYS] = {0};
+    for (int32_t d = 0; d < dim; d += 4) {
+        const float *t = tile + d * TILE_KEYS;
+        for (int32_t j = 0; j < TILE_KEYS; j++)
+            sum[j] += (q[d] * t[j] + q[d + 1] * t[TILE_KEYS + j]) +
+                      (q[d + 2] * t[2 * TILE_KEYS + j] + q[d + 3] * t[3 * TILE_KEYS + j]);
+    }
+    memcpy(logits, sum, sizeof sum);
+}
+
+/* The lower class: rounded after every addition. */
+static void half_dot_tile_acc16(const float *restrict q, const float *restrict tile, int32_t dim,
+                                float *restrict logits)
+{
+    float sum[TILE_KEYS] = {0};
+    for (int32_t d = 0; d < dim; d++)
+        for (int32_t j = 0; j < TILE_KEYS; j++)
+            sum[j] = round_half(sum[j] + q[d] * tile[d * TILE_KEYS + j]);
+    memcpy(logits, sum, sizeof sum);
+}
+
+static void logits_of(const block *b, const uint16_t *k, scratch *s)
+{
+    const int32_t dim = b->problem->dim;
+    for (int32_t first = 0; first < b->max_keys; first += TILE_KEYS) {
+        const int32_t left = b->problem->seq_kv - first;
+        convert_keys(k + (size_t)first * (size_t)dim, left < TILE_KEYS ? left : TILE_KEYS, dim, s);
+        for (int32_t r = 0; r < b->count; r++) {
+            if (first >= b->keys[r])
+                continue;
+            const size_t at = (size_t)r * s->stride + (size_t)first;
+            dot_tile(s->q + r * dim, s->tile, dim, s->logits + at);
+            if (b->acc_fp16)
+                half_dot_tile_acc16(s->half_q + r * dim, s->half_tile, dim, s->half_logits + at);
+            else
+                half_dot_tile(s->half_q + r * dim, s->half_tile, dim, s->half_logits + at);
+        }
+    }
+}
+
+static void softmax(double *restrict x, int32_t keys, double scale)
+{
+    double max = -INFINITY, sum = 0.0;
+    for (int32_t j = 0; j < keys; j++) {
+        x[j] *= scale;
+        max = x[j] > max ? x[j] : max;
+    }
+    for (int32_t j = 0; j < keys; j++) {
+        x[j] = exp(x[j] - max);
+        sum += x[j];
+    }
+    for (int32_t j = 0; j < keys; j++)
+        x[j] /= sum;
+}
+
+/* As a chain of FP16 tensors would do it: S in FP16, softmax in FP32 (its sum in FP16 in the lower class), P in FP16.
+ */
+static void half_softmax(float *restrict x, int32_t keys, float scale, bool acc_fp16)
+{
+    float max = -INFINITY;
+    double sum = 0.0;
+    for (int32_t j = 0; j < keys; j++) {
+        x[j] = round_half(x[j] * scale);
+        max = x[j] > max ? x[j] : max;
+    }
+    for (int32_t j = 0; j < keys; j++) {
+        x[j] = expf(x[j] - max);
+        sum = acc_fp16 ? (double)round_half((float)sum + x[j]) : sum + (double)x[j];
+    }
+    const float total = (float)sum;
+    for (int32_t j = 0; j < keys; j++)
+        x[j] = round_half(x[j] / total);
+}
+
+static void add_values(const double *restrict p, const double *restrict v, int32_t keys, int32_t dim,
+                       double *restrict out)
+{
+    int32_t j = 0;
+    for (; j + 4 <= keys; j += 4) {
+        const double *v0 = v + j * dim;
+        for (int32_t d = 0; d < dim; d++)
+            out[d] +=
+                (p[j] * v0[d] + p[j + 1] * v0[dim + d]) + (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);
+    }
+    for (; j < keys; j++)
+        for (int32_t d = 0; d < dim; d++)
+            out[d] += p[j] * v[j * dim + d];
+}
+
+static void half_add_values(const float *restrict p, const float *restrict v, int32_t keys, int32_t dim, bool acc_fp16,
+                            float *restrict out)
+{
+    int32_t j = 0;
+    for (; !acc_fp16 && j + 4 <= keys; j += 4) {
+        const float *v0 = v + j * dim;
+        for (int32_t d = 0; d < dim; d++)
+            out[d] +=
+                (p[j] * v0[d] + p[j + 1] * v0[dim + d]) + (p[j + 2] * v0[2 * dim + d] + p[j + 3] * v0[3 * dim + d]);
+    }
+    for (; j < keys; j++) {
+        if (acc_fp16)
+            for (int32_t d = 0; d < dim; d++)
+                out[d] = round_half(out[d] + p[j] * v[j * dim + d]);
+        else
+            for (int32_t d = 0; d < dim; d++)
+                out[d] += p[j] * v[j * dim + d];
+    }
+}
+
+static void outputs_of(const block *b, const uint16_t *v, scratch *s)
+{
+    const int32_t dim = b->problem->dim;
+    memset(s->out, 0, (size_t)b->count * (size_t)dim * sizeof *s->out);
+    memset(s->half_out, 0, (size_t)b->count * (size_t)dim * sizeof *s->half_out);
+    for (int32_t first = 0; first < b->max_keys; first += TILE_KEYS) {
+        const int32_t left = b->max_keys - first, tile_keys = left < TILE_KEYS ? left : TILE_KEYS;
+        convert_rows(v + (size_t)first * (size_t)dim, (size_t)tile_keys * (size_t)dim, s->half_tile, s->tile);
+        for (int32_t r = 0; r < b->count; r++) {
+            const int32_t keys = b->keys[r] - first < tile_keys ? b->keys[r] - first : tile_keys;
+            if (keys <= 0)
+                continue;
+            const size_t at = (size_t)r * s->stride + (size_t)first;
+            add_values(s->logits + at, s->tile, keys, dim, s->out + r * dim);
+            half_add_values(s->half_logits + at, s->half_tile, keys, dim, b->acc_fp16, s->half_out + r * dim);
+        }
+    }
+}
+
+/* Rows [first, first + count) of the reference, all of one (batch, head). */
+static void reference_block(const fa_problem *problem, const fa_tensors *tensors, const fa_reference *reference,
+                            int64_t first, int32_t count, bool acc_fp16, scratch *s)
+{
+    const int32_t dim = problem->dim;
+    const size_t size = (size_t)dim;
+    block b = {.problem = problem, .rows = reference->rows + first, .count = count, .acc_fp16 = acc_fp16};
+    for (int32_t r = 0; r < count; r++) {
+        b.keys[r] = fa_problem_row_keys(problem, (int32_t)(b.rows[r] % problem->seq_q));
+        b.max_keys = b.keys[r] > b.max_keys ? b.keys[r] : b.max_keys;
+        convert_rows(tensors->q + (size_t)b.rows[r] * size, size, s->half_q + r * dim, s->q + r * dim);
+    }
+    const int64_t head_row = b.rows[0] / problem->seq_q;
+    const int64_t batch = head_row / problem->heads, head = head_row % problem->heads;
+    const int64_t kv_head = batch * problem->kv_heads + head / (problem->heads / problem->kv_heads);
+    const size_t kv_at = (size_t)kv_head * (size_t)problem->seq_kv * size;
+
+    logits_of(&b, tensors->k + kv_at, s);
+    for (int32_t r = 0; r < count; r++) {
+        softmax(s->logits + (size_t)r * s->stride, b.keys[r], (double)problem->scale);
+        half_softmax(s->half_logits + (size_t)r * s->stride, b.keys[r], problem->scale, acc_fp16);
+    }
+    outputs_of(&b, tensors->v + kv_at, s);
+    memcpy(reference->exact + (size_t)first * size, s->out, (size_t)count * size * sizeof *s->out);
+    for (size_t i = 0; i < (size_t)count * size; i++)
+        reference->baseline[(size_t)first * size + i] = fa_float_to_half(round_half(s->half_out[i]));
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    /* xorshift64* (Vigna 2016) */
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545F4914F6CDD1Du;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Which rows. Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of
+ * the sequence is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top. */
+static void choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, fa_reference *reference)
+{
+    const int64_t all = (int64_t)problem->batch * problem->heads * problem->seq_q;
+    const int64_t row_work = (int64_t)problem->seq_kv * problem->dim;
+    const int64_t most = MAX_ELEMENTS / problem->dim;
+    if (all <= MIN_SAMPLE_ROWS || (all <= FULL_WORK / row_work && all <= most)) {
+        reference->rows = fa_alloc((size_t)all * sizeof *reference->rows);
+        for (int64_t i = 0; i < all; i++)
+            reference->rows[i] = i;
+        reference->row_count = all;
+        return;
+    }
+    int64_t budget = SAMPLE_WORK / row_work;
+    budget = budget < MIN_SAMPLE_ROWS ? MIN_SAMPLE_ROWS : budget;
+    budget = budget > most ? most : budget;
+    budget = budget > all ? all : budget;
+    const int64_t strata = budget / 2 - 1;
+    int64_t *rows = fa_alloc((size_t)budget * sizeof *rows), count = 0;
+    uint64_t state = seed * 0x9E3779B97F4A7C15u | 1;
+    rows[count++] = 0;
+    rows[count++] = all - 1;
+    for (int64_t i = 0; i < strata; i++) {
+        const int64_t from = all * i / strata, size = all * (i + 1) / strata - from;
+        rows[count++] = from + (int64_t)(next_random(&state) % (uint64_t)size);
+        const int64_t flat = from + (int64_t)(next_random(&state) % (uint64_t)size);
+        const int64_t row = flat % problem->seq_q, tile = row - row % tile_m;
+        const int64_t last = tile + tile_m < problem->seq_q ? tile + tile_m - 1 : problem->seq_q - 1;
+        rows[count++] = flat - row + (next_random(&state) & 1 << 20 ? tile : last);
+    }
+    qsort(rows, (size_t)count, sizeof *rows, compare_rows);
+    int64_t unique = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (i == 0 || rows[i] != rows[i - 1])
+            rows[unique++] = rows[i];
+    reference->rows = rows;
+    reference->row_count = unique;
+}
+
+fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
+                               uint64_t seed)
+{
+    FA_ASSERT(tile_m >= 1, "tile of %d rows", tile_m);
+    fa_reference reference = {0};
+    choose_rows(problem, tile_m, seed, &reference);
+    const size_t count = (size_t)reference.row_count * (size_t)problem->dim;
+    reference.exact = fa_alloc(count * sizeof *reference.exact);
+    reference.baseline = fa_alloc(count * sizeof *reference.baseline);
+
+    /* Blocks: runs of rows of one head. */
+    const int32_t fitting = BLOCK_LOGITS / problem->seq_kv;
+    const int32_t block_rows = fitting < 1 ? 1 : fitting < BLOCK_ROWS ? fitting : BLOCK_ROWS;
+    int64_t *starts = fa_alloc((size_t)(reference.row_count + 1) * sizeof *starts), blocks = 0;
+    for (int64_t i = 0; i < reference.row_count; i++) {
+        const bool same_head = i > 0 && reference.rows[i] / problem->seq_q == reference.rows[i - 1] / problem->seq_q;
+        if (!same_head || i - starts[blocks - 1] == block_rows)
+            starts[blocks++] = i;
+    }
+    starts[blocks] = reference.row_count;
+
+    const bool worth_threads = reference.row_count * problem->seq_kv * problem->dim > 1 << 20;
+#pragma omp parallel if (worth_threads)
+    {
+        scratch s = scratch_make(problem, block_rows);
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < blocks; i++)
+            reference_block(problem, tensors, &reference, starts[i], (int32_t)(starts[i + 1] - starts[i]), acc_fp16,
+                            &s);
+        scratch_free(&s);
+    }
+    free(starts);
+    return reference;
+}
+
+void fa_reference_free(fa_reference *reference)
+{
+    free(reference->rows);
+    free(reference->exact);
+    free(reference->baseline);
+    *reference = (fa_reference){0};
+}

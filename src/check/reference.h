@@ -1,0 +1,23 @@
+/* What the output should be: FP64 attention on the CPU, and what naive FP16 attention makes of the same input. */
+#ifndef FA_REFERENCE_H
+#define FA_REFERENCE_H
+
+#include "input/tensors.h"
+
+/* Both from the FP16 inputs, for `row_count` query rows out of batch*heads*seq_q.
+ * baseline: FP32 dot, S and normalised P rounded to FP16, FP32 accumulate, FP16 output; with acc fp16 (the lower class)
+ * the accumulations are FP16 too. */
+typedef struct fa_reference {
+    int64_t row_count;
+    int64_t *rows;      /* flat (batch*heads + head)*seq_q + row, ascending */
+    double *exact;      /* [row_count, dim] */
+    uint16_t *baseline; /* [row_count, dim], FP16 */
+} fa_reference;
+
+/* All rows while batch*heads*seq_q*seq_kv*dim is small; else a seeded random sample plus the first and last row of
+ * every tile of tile_m rows (capped; the cap is in the source). Threads: all cores. */
+fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
+                               uint64_t seed);
+void fa_reference_free(fa_reference *reference);
+
+#endif

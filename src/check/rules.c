@@ -1,0 +1,301 @@
+#include "check/rules.h"
+
+#include "check/diagnose.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What FP16 itself costs: an error below this many units in the last place of R is never wrong. Where the baseline
+ * happens to be exact (S = 1, constant V) two units are allowed; otherwise a correctly rounded result always passes. */
+#define FLOOR_ULPS_EXACT 2.0
+#define FLOOR_ULPS 1.0
+/* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of
+ * the P that made it. Units in the last place are then those of the largest |R| of the row. */
+#define FEW_ELEMENTS 8192
+/* Waking threads costs more than the work below this. */
+#define PARALLEL_ELEMENTS (1 << 16)
+
+/* One row against its expected values; sums over the row's columns. */
+typedef struct row_errors {
+    double max, squares;                   /* |O-R|: largest, sum of squares */
+    double base_max, base_squares;         /* |B-R| */
+    double reference_squares, ulp_squares; /* R, and the FP16 spacing at R */
+    double over_floor;                     /* largest |O-R| among columns where it exceeds the floor of `max` */
+    int32_t mismatches, col;               /* of atol/rtol; column of `max` */
+    bool base_mismatch, nonfinite;
+} row_errors;
+
+/* Spacing of FP16 at |x|. */
+static double half_ulp(double x)
+{
+    int exponent;
+    frexp(x, &exponent);
+    return ldexp(1.0, exponent - 11 < -24 ? -24 : exponent - 11);
+}
+
+static bool half_is_finite(uint16_t half) { return (half & 0x7C00) != 0x7C00; }
+
+static int64_t count_nonfinite(const uint16_t *output, int64_t count)
+{
+    int64_t nonfinite = 0;
+#pragma omp parallel for reduction(+ : nonfinite) schedule(static) if (count > PARALLEL_ELEMENTS)
+    for (int64_t i = 0; i < count; i++)
+        nonfinite += !half_is_finite(output[i]);
+    return nonfinite;
+}
+
+static row_errors measure_row(const fa_expected *expected, int64_t i, int32_t dim, const uint16_t *baseline,
+                              const uint16_t *output, double atol, double rtol)
+{
+    row_errors row = {0};
+    const bool few = expected->row_count * dim < FEW_ELEMENTS;
+    double largest = 0.0;
+    for (int32_t d = 0; few && d < dim; d++)
+        largest = fmax(largest, fabs(fa_expected_value(expected, i * dim + d)));
+    const uint16_t *o = output + fa_expected_row(expected, i) * dim;
+    for (int32_t d = 0; d < dim; d++) {
+        const double r = fa_expected_value(expected, i * dim + d);
+        const double limit = atol + rtol * fabs(r), ulp = half_ulp(few ? largest : r);
+        const double error = half_is_finite(o[d]) ? fabs((double)fa_half_to_float(o[d]) - r) : INFINITY;
+        row.nonfinite |= !half_is_finite(o[d]);
+        row.mismatches += !(error <= limit);
+        if (!(error <= row.max)) {
+            row.max = error;
+            row.col = d;
+        }
+        if (!(error <= FLOOR_ULPS_EXACT * ulp))
+            row.over_floor = fmax(row.over_floor, error);
+        row.squares += error * error;
+        row.reference_squares += r * r;
+        row.ulp_squares += ulp * ulp;
+        if (baseline) {
+            const double base_error = fabs((double)fa_half_to_float(baseline[i * dim + d]) - r);
+            row.base_mismatch |= !(base_error <= limit);
+            row.base_max = fmax(row.base_max, base_error);
+            row.base_squares += base_error * base_error;
+        }
+    }
+    return row;
+}
+
+/* |error|_2 / |R|_2. A row that sees no key has R = 0: only 0 is right there. */
+static double relative(double squares, double reference_squares)
+{
+    return squares == 0.0 ? 0.0 : sqrt(squares / reference_squares);
+}
+
+/* The floor of the relative rules, in the unit of the error. */
+static double floor_of(double baseline_error, double ulp)
+{
+    return (baseline_error == 0.0 ? FLOOR_ULPS_EXACT : FLOOR_ULPS) * ulp;
+}
+
+typedef struct judgement {
+    fa_verdict verdict;
+    row_errors *rows;
+    fa_expected expected;
+    int64_t worst_index; /* row of the largest error */
+    double ulp_rms;
+} judgement;
+
+static judgement measure(const fa_problem *problem, const fa_expected *expected, const uint16_t *baseline,
+                         const uint16_t *output, double atol, double rtol)
+{
+    const int32_t dim = problem->dim;
+    judgement j = {.expected = *expected};
+    fa_verdict *v = &j.verdict;
+    j.rows = fa_alloc((size_t)expected->row_count * sizeof *j.rows);
+#pragma omp parallel for schedule(static) if (expected->row_count * dim > PARALLEL_ELEMENTS)
+    for (int64_t i = 0; i < expected->row_count; i++)
+        j.rows[i] = measure_row(expected, i, dim, baseline, output, atol, rtol);
+
+    v->rows_checked = expected->row_count;
+    v->nonfinite = count_nonfinite(output, (int64_t)fa_problem_q_count(problem));
+    double squares = 0.0, base_squares = 0.0, ulp_squares = 0.0;
+    for (int64_t i = 0; i < expected->row_count; i++) {
+        const row_errors *row = &j.rows[i];
+        if (!(row->max <= v->max_abs_err)) {
+            v->max_abs_err = row->max;
+            j.worst_index = i;
+        }
+        v->mismatches += row->mismatches;
+        v->worst_row_rel_l2 = fmax(v->worst_row_rel_l2, relative(row->squares, row->reference_squares));
+        v->baseline_max_abs_err = fmax(v->baseline_max_abs_err, row->base_max);
+        const double base_relative = relative(row->base_squares, row->reference_squares);
+        v->baseline_worst_row_rel_l2 =
+            fmax(v->baseline_worst_row_rel_l2, isfinite(base_relative) ? base_relative : 0.0);
+        v->baseline_fails |= row->base_mismatch;
+        squares += row->squares;
+        base_squares += row->base_squares;
+        ulp_squares += row->ulp_squares;
+    }
+    const double elements = (double)expected->row_count * (double)dim;
+    v->rmse = sqrt(squares / elements);
+    v->baseline_rmse = sqrt(base_squares / elements);
+    j.ulp_rms = sqrt(ulp_squares / elements);
+    const int64_t flat = fa_expected_row(expected, j.worst_index);
+    v->worst = (fa_place){
+        .batch = (int32_t)(flat / problem->seq_q / problem->heads),
+        .head = (int32_t)(flat / problem->seq_q % problem->heads),
+        .row = (int32_t)(flat % problem->seq_q),
+        .col = j.rows[j.worst_index].col,
+    };
+    return j;
+}
+
+static void add_worst(const judgement *j, const fa_problem *problem, const uint16_t *output, char *text, size_t size)
+{
+    const fa_place *at = &j->verdict.worst;
+    const int64_t element = j->worst_index * problem->dim + at->col;
+    const int64_t flat = fa_expected_row(&j->expected, j->worst_index);
+    const size_t used = strlen(text);
+    snprintf(text + used, size - used,
+             "; worst at batch %d head %d row %d col %d: %.6g, expected %.6g; %lld mismatches", at->batch, at->head,
+             at->row, at->col, (double)fa_half_to_float(output[flat * problem->dim + at->col]),
+             fa_expected_value(&j->expected, element), (long long)j->verdict.mismatches);
+}
+
+/* Completes a failed verdict: `bad` marks the rows that broke the rule. */
+static void explain(judgement *j, const fa_problem *problem, const uint16_t *output, int32_t tile_m, const uint8_t *bad)
+{
+    char *text = j->verdict.failure;
+    const size_t size = sizeof j->verdict.failure;
+    add_worst(j, problem, output, text, size);
+    fa_localise(problem, &j->expected, bad, output, tile_m, text, size);
+}
+
+/* Rule 3; marks the rows that break it and says how. Where only the mean is off, the rows above the allowed mean are
+ * marked. */
+static bool relative_rules(judgement *j, int32_t dim, uint8_t *bad)
+{
+    fa_verdict *v = &j->verdict;
+    const double max_limit = 2.0 * v->baseline_max_abs_err + 1e-5;
+    const double rmse_limit = fmax(2.0 * v->baseline_rmse, floor_of(v->baseline_rmse, j->ulp_rms));
+    const double row_limit = 3.0 * v->baseline_worst_row_rel_l2;
+    const bool rmse_ok = v->rmse <= rmse_limit;
+    bool max_ok = true, row_ok = true;
+    for (int64_t i = 0; i < v->rows_checked; i++) {
+        const row_errors *row = &j->rows[i];
+        const double error = relative(row->squares, row->reference_squares);
+        const double row_floor =
+            row->reference_squares > 0.0
+                ? floor_of(v->baseline_worst_row_rel_l2, relative(row->ulp_squares, row->reference_squares))
+                : 0.0;
+        const bool row_max_ok = row->over_floor <= max_limit;
+        const bool row_l2_ok = error <= fmax(row_limit, row_floor) && error < INFINITY;
+        max_ok &= row_max_ok;
+        row_ok &= row_l2_ok;
+        bad[i] = !(row_max_ok && row_l2_ok && (rmse_ok || row->squares <= rmse_limit * rmse_limit * dim));
+    }
+    if (!max_ok)
+        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the FP16 baseline's %.4g + 1e-5)",
+                 v->max_abs_err, max_limit, v->baseline_max_abs_err);
+    else if (!rmse_ok)
+        snprintf(v->failure, sizeof v->failure, "rmse %.4g > %.4g (the FP16 baseline's is %.4g)", v->rmse, rmse_limit,
+                 v->baseline_rmse);
+    else if (!row_ok)
+        snprintf(v->failure, sizeof v->failure,
+                 "a row's relative L2 error %.4g > %.4g (three times the FP16 baseline's worst)", v->worst_row_rel_l2,
+                 row_limit);
+    return max_ok && rmse_ok && row_ok;
+}
+
+/* Rules 1 and 2: finite, and within atol + rtol |R|. Overwrites `bad` when one is broken. */
+static bool fixed_rules(judgement *j, double atol, double rtol, uint8_t *bad)
+{
+    fa_verdict *v = &j->verdict;
+    const bool finite = v->nonfinite == 0, close = v->mismatches == 0 || v->baseline_fails;
+    if (finite && close)
+        return true;
+    int64_t marked = 0;
+    for (int64_t i = 0; i < v->rows_checked; i++) {
+        bad[i] = finite ? j->rows[i].mismatches != 0 : j->rows[i].nonfinite;
+        marked += bad[i];
+    }
+    if (!finite)
+        snprintf(v->failure, sizeof v->failure, "%lld outputs are not finite%s", (long long)v->nonfinite,
+                 marked ? "" : " (all of them in rows that were not sampled)");
+    else
+        snprintf(v->failure, sizeof v->failure, "|O-R| > %.3g + %.3g |R|: largest error %.4g", atol, rtol,
+                 v->max_abs_err);
+    return false;
+}
+
+fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output, int32_t tile_m,
+                    double atol, double rtol)
+{
+    const fa_expected expected = {
+        .row_count = reference->row_count, .rows = reference->rows, .exact = reference->exact};
+    judgement j = measure(problem, &expected, reference->baseline, output, atol, rtol);
+    uint8_t *bad = fa_alloc((size_t)expected.row_count);
+    snprintf(j.verdict.name, sizeof j.verdict.name, "cpu");
+    const bool relative_ok = relative_rules(&j, problem->dim, bad);
+    const bool fixed_ok = fixed_rules(&j, atol, rtol, bad);
+    j.verdict.passed = relative_ok && fixed_ok;
+    if (!j.verdict.passed)
+        explain(&j, problem, output, tile_m, bad);
+    free(bad);
+    free(j.rows);
+    return j.verdict;
+}
+
+/* rmse_limit: HUGE_VAL for none. */
+static fa_verdict judge_full(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
+                             double atol, double rtol, double rmse_limit)
+{
+    const fa_expected expected = {.row_count = (int64_t)problem->batch * problem->heads * problem->seq_q,
+                                  .other = other};
+    judgement j = measure(problem, &expected, NULL, output, atol, rtol);
+    fa_verdict *v = &j.verdict;
+    uint8_t *bad = fa_alloc((size_t)expected.row_count);
+    snprintf(v->name, sizeof v->name, "cublas");
+    const double limit = fmax(rmse_limit, FLOOR_ULPS * j.ulp_rms);
+    const bool fixed_ok = fixed_rules(&j, atol, rtol, bad), rmse_ok = v->rmse <= limit;
+    v->passed = fixed_ok && rmse_ok;
+    if (fixed_ok && !rmse_ok) {
+        for (int64_t i = 0; i < v->rows_checked; i++)
+            bad[i] = !(j.rows[i].squares <= limit * limit * problem->dim);
+        snprintf(v->failure, sizeof v->failure, "rmse against the library %.4g > %.4g", v->rmse, limit);
+    }
+    if (!v->passed)
+        explain(&j, problem, output, tile_m, bad);
+    free(bad);
+    free(j.rows);
+    return j.verdict;
+}
+
+fa_verdict fa_judge_full(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
+                         double atol, double rtol)
+{
+    return judge_full(problem, other, output, tile_m, atol, rtol, HUGE_VAL);
+}
+
+fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
+                            double atol, double rtol, const fa_verdict *exact)
+{
+    const bool sampled = exact->rows_checked < (int64_t)problem->batch * problem->heads * problem->seq_q;
+    const double own_error = (sampled ? 4.0 : 2.0) * exact->baseline_max_abs_err;
+    fa_verdict v = judge_full(problem, other, output, tile_m, atol + own_error, rtol, 4.0 * exact->baseline_rmse);
+    v.baseline_max_abs_err = exact->baseline_max_abs_err;
+    v.baseline_rmse = exact->baseline_rmse;
+    v.baseline_worst_row_rel_l2 = exact->baseline_worst_row_rel_l2;
+    v.baseline_fails = exact->baseline_fails;
+    return v;
+}
+
+void fa_verdict_merge(fa_verdict *into, const fa_verdict *next)
+{
+    if (into->rows_checked == 0) {
+        *into = *next;
+        return;
+    }
+    const bool next_is_worse = into->passed != next->passed ? !next->passed : !(next->max_abs_err <= into->max_abs_err);
+    fa_verdict merged = next_is_worse ? *next : *into;
+    merged.rows_checked = into->rows_checked + next->rows_checked;
+    merged.mismatches = into->mismatches + next->mismatches;
+    merged.nonfinite = into->nonfinite + next->nonfinite;
+    merged.baseline_fails = into->baseline_fails || next->baseline_fails;
+    *into = merged;
+}

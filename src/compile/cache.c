@@ -1,0 +1,259 @@
+#include "compile/cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUMS "sums"
+
+static bool cache_root(char root[640])
+{
+    const char *given = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (given != NULL && given[0] == '/')
+        return snprintf(root, 640, "%s/fa_bench", given) < 640;
+    if (home != NULL && home[0] == '/')
+        return snprintf(root, 640, "%s/.cache/fa_bench", home) < 640;
+    return false;
+}
+
+static void remove_folder(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    if (entries == NULL)
+        return;
+    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(entries), entry->d_name, 0);
+    closedir(entries);
+    rmdir(folder);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* "<sha256>  <name>" for every file of the folder but the list itself, sorted: what sha256sum -c reads. */
+static char *sums_of(const char *folder)
+{
+    char *names[32];
+    size_t count = 0, size = 0;
+    char *text = NULL;
+    fa_reason ignored;
+    DIR *entries = opendir(folder);
+    if (entries == NULL)
+        return NULL;
+    for (struct dirent *entry = readdir(entries); entry != NULL && count < 32; entry = readdir(entries))
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, SUMS) != 0)
+            names[count++] = fa_format("%s", entry->d_name);
+    closedir(entries);
+    qsort(names, count, sizeof names[0], by_name);
+    FILE *out = open_memstream(&text, &size);
+    FA_ASSERT(out != NULL);
+    bool good = count > 0;
+    for (size_t i = 0; i < count; i++) {
+        char *path = fa_format("%s/%s", folder, names[i]), *data = NULL;
+        size_t bytes = 0;
+        if (fa_read_file(path, &data, &bytes, &ignored) == FA_PASS)
+            fprintf(out, "%s  %s\n", fa_sha256(data, bytes).hex, names[i]);
+        else
+            good = false;
+        free(data);
+        free(path);
+        free(names[i]);
+    }
+    fclose(out);
+    if (good)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static bool entry_verifies(const char *folder)
+{
+    char *path = fa_format("%s/" SUMS, folder), *stored = NULL, *found = NULL;
+    size_t size = 0;
+    fa_reason ignored;
+    bool good = fa_read_file(path, &stored, &size, &ignored) == FA_PASS;
+    if (good) {
+        found = sums_of(folder);
+        good = found != NULL && strcmp(stored, found) == 0;
+    }
+    free(found);
+    free(stored);
+    free(path);
+    return good;
+}
+
+/* Where a run without a cache has built its modules. */
+static struct {
+    char **folders;
+    size_t count;
+    bool registered;
+} temporary;
+
+void fa_cache_tidy(void)
+{
+    for (size_t i = 0; i < temporary.count; i++) {
+        remove_folder(temporary.folders[i]);
+        free(temporary.folders[i]);
+    }
+    free(temporary.folders);
+    temporary.folders = NULL;
+    temporary.count = 0;
+}
+
+static void keep_until_tidied(const char *folder)
+{
+    temporary.folders = realloc(temporary.folders, (temporary.count + 1) * sizeof *temporary.folders);
+    FA_ASSERT(temporary.folders != NULL);
+    temporary.folders[temporary.count++] = fa_format("%s", folder);
+    if (!temporary.registered)
+        temporary.registered = atexit(fa_cache_tidy) == 0;
+}
+
+static fa_status open_temporary(fa_cache_entry *entry, fa_reason *why)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(entry->folder, sizeof entry->folder, "%.600s/fa_bench.XXXXXX", parent != NULL ? parent : "/tmp");
+    if (mkdtemp(entry->folder) == NULL)
+        return fa_refuse(why, FA_ERROR, "no folder to compile in: %s: %s", entry->folder, strerror(errno));
+    entry->temporary = true;
+    return FA_PASS;
+}
+
+fa_status fa_cache_open(const fa_digest *key, fa_cache_entry *entry, fa_reason *why)
+{
+    char root[640];
+    *entry = (fa_cache_entry){.hit = false};
+    if (!cache_root(root))
+        return open_temporary(entry, why);
+    snprintf(entry->folder, sizeof entry->folder, "%s/%s", root, key->hex);
+    entry->hit = entry_verifies(entry->folder);
+    if (entry->hit)
+        return FA_PASS;
+    snprintf(entry->folder, sizeof entry->folder, "%s/building.XXXXXX", root);
+    if (fa_make_dirs(root, why) == FA_PASS && mkdtemp(entry->folder) != NULL)
+        return FA_PASS;
+    return open_temporary(entry, why);
+}
+
+fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reason *why)
+{
+    if (entry->temporary) {
+        keep_until_tidied(entry->folder);
+        return FA_PASS;
+    }
+    char *sums = sums_of(entry->folder);
+    if (sums == NULL)
+        return fa_refuse(why, FA_ERROR, "cannot read back %s", entry->folder);
+    char *path = fa_format("%s/" SUMS, entry->folder);
+    const fa_status written = fa_write_file(path, sums, strlen(sums), why);
+    free(path);
+    free(sums);
+    FA_TRY(written);
+    char final[900];
+    const int parent = (int)(strrchr(entry->folder, '/') - entry->folder);
+    snprintf(final, sizeof final, "%.*s/%s", parent, entry->folder, key->hex);
+    for (int attempt = 0; attempt < 10; attempt++) {
+        if (rename(entry->folder, final) == 0)
+            break;
+        if (entry_verifies(final)) { /* another process was first, with the same content */
+            remove_folder(entry->folder);
+            break;
+        }
+        remove_folder(final);
+    }
+    if (access(final, R_OK) != 0)
+        return fa_refuse(why, FA_ERROR, "cannot publish %s: %s", final, strerror(errno));
+    memcpy(entry->folder, final, sizeof final);
+    return FA_PASS;
+}
+
+void fa_cache_discard(fa_cache_entry *entry)
+{
+    if (!entry->hit)
+        remove_folder(entry->folder);
+}
+
+/* The files a digest has been through: each once. */
+typedef struct file_list {
+    char *paths[64];
+    size_t count;
+    char *digests; /* hex digests joined */
+} file_list;
+
+static bool beside(const char *file, const char *name, char path[PATH_MAX])
+{
+    const char *slash = strrchr(file, '/');
+    const int folder = slash != NULL ? (int)(slash - file) : 0;
+    snprintf(path, PATH_MAX, "%.*s/%s", folder > 0 ? folder : 1, folder > 0 ? file : ".", name);
+    return access(path, R_OK) == 0;
+}
+
+/* Where the compilers look: beside the includer, beside the kernel (their first -I), then our own folders. A header of
+ * the toolkit or the system is not found: it belongs to the compiler, whose version is in the key. */
+static bool resolve_include(const file_list *list, const char *includer, const char *name, char path[PATH_MAX])
+{
+    if (beside(includer, name, path) || beside(list->paths[0], name, path))
+        return true;
+    const char *const roots[] = {"include", "kernels", "src/emu/include"};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, PATH_MAX, "%s/%s/%s", fa_home(), roots[i], name);
+        if (access(path, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static fa_status add_file(const char *path, file_list *list, fa_reason *why)
+{
+    char real[PATH_MAX];
+    if (realpath(path, real) == NULL)
+        return fa_refuse(why, FA_ERROR, "cannot read %s: %s", path, strerror(errno));
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->paths[i], real) == 0)
+            return FA_PASS;
+    if (list->count == sizeof list->paths / sizeof list->paths[0])
+        return fa_refuse(why, FA_ERROR, "%s includes more than %zu files", path, list->count);
+    list->paths[list->count++] = fa_format("%s", real);
+    char *text = NULL;
+    size_t size = 0;
+    FA_TRY(fa_read_file(real, &text, &size, why));
+    char *joined = fa_format("%s%s", list->digests, fa_sha256(text, size).hex);
+    free(list->digests);
+    list->digests = joined;
+    fa_status status = FA_PASS;
+    for (char *line = text; line != NULL && status == FA_PASS; line = strchr(line, '\n')) {
+        line += strspn(line, "\n \t");
+        if (*line != '#')
+            continue;
+        char name[256] = "", found[PATH_MAX];
+        const bool quoted = sscanf(line, "# include \"%255[^\"\n]\"", name) == 1;
+        if ((quoted || sscanf(line, "# include <%255[^>\n]>", name) == 1) && resolve_include(list, real, name, found))
+            status = add_file(found, list, why);
+        else if (name[0] == '\0' && sscanf(line, "# include %255[A-Za-z_]", name) == 1)
+            status = fa_refuse(why, FA_COMPILE_ERROR,
+                               "%s: #include %s: name the file: the cache could not see an edit of it", real, name);
+    }
+    free(text);
+    return status;
+}
+
+fa_status fa_source_digest(const char *path, fa_digest *digest, fa_reason *why)
+{
+    file_list list = {.digests = fa_format("%s", "")};
+    const fa_status status = add_file(path, &list, why);
+    if (status == FA_PASS)
+        *digest = fa_sha256(list.digests, strlen(list.digests));
+    for (size_t i = 0; i < list.count; i++)
+        free(list.paths[i]);
+    free(list.digests);
+    return status;
+}

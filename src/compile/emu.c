@@ -1,0 +1,224 @@
+/* The kernel's file through g++ and the shim: a shared object the emulator runs. Same spec and same cache as the cubin. */
+#include "compile/compile.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile/cache.h"
+#include "compile/job.h"
+#include "compile/log.h"
+
+#define COMPILER "g++"
+
+static fa_status name_compiler(fa_job *work, fa_reason *why)
+{
+    char *output = NULL;
+    const char *const command[] = {COMPILER, "-dumpfullversion", NULL};
+    const int code = fa_run(command, &output);
+    if (code == 0)
+        snprintf(work->compiler_name, sizeof work->compiler_name, COMPILER " %.*s", (int)strcspn(output, "\n"), output);
+    free(output);
+    return code == 0 ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH: the emulator compiles kernels with it");
+}
+
+/* The object cannot be opened unless the process was started with the sanitizer's runtime (fa_emu_preload). */
+static fa_status need_runtime(fa_sanitize sanitize, fa_reason *why)
+{
+    const bool asan = dlsym(RTLD_DEFAULT, "__asan_init") != NULL;
+    if (asan && (sanitize == FA_SANITIZE_UNDEFINED || sanitize == FA_SANITIZE_THREAD))
+        return fa_refuse(why, FA_NOT_RUN, "this fa_bench is itself built with AddressSanitizer, beside which no other sanitizer runs");
+    const char *symbol = sanitize == FA_SANITIZE_ADDRESS ? "__asan_init" : sanitize == FA_SANITIZE_THREAD ? "__tsan_init" : NULL;
+    if (symbol == NULL || dlsym(RTLD_DEFAULT, symbol) != NULL)
+        return FA_PASS;
+    return fa_refuse(why, FA_NOT_RUN, "the runtime of this sanitizer is not loaded: " COMPILER " has no lib%s.so",
+                     sanitize == FA_SANITIZE_ADDRESS ? "asan" : "tsan");
+}
+
+static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
+{
+    if (sanitize == FA_SANITIZE_NONE) {
+        fa_job_add(work, "-O2");
+        return;
+    }
+    fa_job_add(work, "-Og");
+    fa_job_add(work, "-g");
+    fa_job_add(work, "-fno-omit-frame-pointer");
+    if (sanitize == FA_SANITIZE_ADDRESS)
+        fa_job_add(work, "-fsanitize=address");
+    if (sanitize == FA_SANITIZE_ADDRESS)
+        fa_job_add(work, "-fsanitize-sections=fa_shared"); /* red zones between __shared__ variables, too */
+    if (sanitize == FA_SANITIZE_UNDEFINED)
+        fa_job_add(work, "-fsanitize=undefined");
+    if (sanitize == FA_SANITIZE_UNDEFINED)
+        fa_job_add(work, "-fno-sanitize-recover=all");
+    if (sanitize == FA_SANITIZE_THREAD)
+        fa_job_add(work, "-fsanitize=thread");
+}
+
+/* Halves in hardware where the CPU has that; the results are the same. */
+static void add_cpu(fa_job *work)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+        fa_job_add(work, "-mavx2");
+        fa_job_add(work, "-mfma");
+        fa_job_add(work, "-mf16c");
+    }
+#else
+    (void)work;
+#endif
+}
+
+/* Everything that can change the code: the kernel, the shim, the compiler, the options without the folders. */
+static fa_status make_key(fa_job *work, fa_reason *why)
+{
+    static const char *const shim[] = {"fa_emu.h", "mma.h"};
+    char *digests = fa_format("emu");
+    fa_status status = fa_source_digest(work->source, &work->source_digest, why);
+    for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
+        fa_digest digest;
+        char *path = fa_format("%s/src/emu/include/%s", fa_home(), shim[i]);
+        status = fa_source_digest(path, &digest, why);
+        if (status == FA_PASS) {
+            char *longer = fa_format("%s\n%s", digests, digest.hex);
+            free(digests);
+            digests = longer;
+        }
+        free(path);
+    }
+    fa_job_make_key(work, digests);
+    free(digests);
+    return status;
+}
+
+static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *work, fa_reason *why)
+{
+    static const char *const fixed[] = {"-std=c++20", "-x", "c++", "-shared", "-fPIC", "-w", "-Wno-psabi",
+                                        "-ffp-contract=off", "-fno-strict-aliasing", "-fdiagnostics-color=never", "-DFA_EMU"};
+    *work = (fa_job){.source = spec->source};
+    fa_arch_limits limits;
+    FA_TRY(name_compiler(work, why));
+    FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        fa_job_add(work, "%s", fixed[i]);
+    fa_job_add(work, "-D__CUDA_ARCH__=%d", limits.cc * 10);
+    add_sanitizer(work, sanitize);
+    add_cpu(work);
+    fa_job_add_defines(work, spec);
+    fa_job_add_source_folder(work);
+    fa_job_add(work, "-I%s/src/emu/include", fa_home());
+    fa_job_add(work, "-I%s/include", fa_home());
+    fa_job_add(work, "-I%s/kernels", fa_home());
+    return make_key(work, why);
+}
+
+static fa_status explain_failure(const char *log, fa_reason *why)
+{
+    char text[3500];
+    if (fa_log_static_assert(log, text, sizeof text))
+        return fa_refuse(why, FA_INFEASIBLE, "%s", text);
+    fa_log_errors(log, text, sizeof text);
+    const bool dynamic = strstr(log, "extern __shared__") != NULL;
+    return fa_refuse(why, FA_COMPILE_ERROR, "%s%s", text,
+                     dynamic ? "\n(dynamic shared memory: FA_SHARED(type, name) of kernels/prims.cuh works on both devices)" : "");
+}
+
+static fa_status build(const fa_job *work, fa_cache_entry *entry, fa_reason *why)
+{
+    const char *command[FA_JOB_OPTIONS_MAX + 8] = {COMPILER};
+    char *object = fa_format("%s/module.so", entry->folder), *copy = fa_format("%s/source.cu", entry->folder);
+    char *source = NULL, *log = NULL;
+    size_t size = 0;
+    int count = 1;
+    for (int i = 0; i < work->count; i++)
+        command[count++] = work->options[i];
+    command[count++] = "-include";
+    command[count++] = "fa_emu.h";
+    command[count++] = "-o";
+    command[count++] = object;
+    command[count++] = work->source;
+    fa_status status = fa_read_file(work->source, &source, &size, why);
+    const int code = status == FA_PASS ? fa_run(command, &log) : 0;
+    if (code < 0)
+        status = fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH");
+    else if (code > 0)
+        status = explain_failure(log, why);
+    if (status == FA_PASS)
+        status = fa_write_file(copy, source, size, why);
+    if (status == FA_PASS)
+        status = fa_cache_publish(&work->key, entry, why);
+    free(log);
+    free(source);
+    free(copy);
+    free(object);
+    return status;
+}
+
+/* fa_info out of the object, by opening it. */
+static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *why)
+{
+    void *handle = dlopen(module->path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL)
+        return fa_refuse(why, FA_ERROR, "%s: %s", spec->source, dlerror());
+    const fa_kernel_info *info = dlsym(handle, "fa_info");
+    const fa_status status = fa_job_need_symbols(spec, dlsym(handle, "fa_kernel") != NULL, info != NULL && info->abi == FA_ABI, why);
+    if (status == FA_PASS)
+        module->info = *info;
+    dlclose(handle);
+    return status;
+}
+
+static fa_status check_limits(const fa_spec *spec, const fa_kernel_info *info, fa_reason *why)
+{
+    fa_arch_limits limits;
+    FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
+    FA_TRY(fa_job_check_block(spec, &limits, info->threads, info->smem_dynamic_bytes, why));
+    if (info->cluster > 1 || info->tma_q_rows || info->tma_k_rows || info->tma_v_rows || info->tma_o_rows)
+        return fa_refuse(why, FA_NOT_RUN, "%s uses clusters or TMA, which the emulator does not have", spec->name);
+    return FA_PASS;
+}
+
+static fa_status describe(const fa_spec *spec, const fa_job *work, const fa_cache_entry *entry, fa_module *module, fa_reason *why)
+{
+    char *object = NULL;
+    size_t size = 0;
+    fa_job_describe(work, module);
+    module->cache_hit = entry->hit;
+    snprintf(module->path, sizeof module->path, "%s/module.so", entry->folder);
+    snprintf(module->ptxas.arch, sizeof module->ptxas.arch, "%s", spec->arch);
+    snprintf(module->ptxas.unknown_reason, sizeof module->ptxas.unknown_reason,
+             "compiled by %.60s for the emulator: no ptxas", work->compiler_name);
+    FA_TRY(fa_read_file(module->path, &object, &size, why));
+    module->object_sha256 = module->code_sha256 = fa_sha256(object, size);
+    free(object);
+    FA_TRY(read_info(spec, module, why));
+    module->ptxas.smem_dynamic_bytes = module->ptxas.smem_total_bytes = module->info.smem_dynamic_bytes;
+    return check_limits(spec, &module->info, why);
+}
+
+fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *module, fa_reason *why)
+{
+    const double start = fa_now_s();
+    fa_cache_entry entry = {.hit = false};
+    *module = (fa_module){.cache_hit = false};
+    if (spec->row != NULL && spec->row->traits.emu_not_run)
+        return fa_refuse(why, FA_NOT_RUN, "%s uses instructions the emulator does not have", spec->name);
+    FA_TRY(need_runtime(sanitize, why));
+    fa_job *work = fa_alloc(sizeof *work);
+    fa_status status = make_job(spec, sanitize, work, why);
+    if (status == FA_PASS)
+        status = fa_cache_open(&work->key, &entry, why);
+    if (status == FA_PASS && !entry.hit) {
+        status = build(work, &entry, why);
+        if (status != FA_PASS)
+            fa_cache_discard(&entry);
+        entry.hit = false;
+    }
+    if (status == FA_PASS)
+        status = describe(spec, work, &entry, module, why);
+    free(work);
+    module->seconds = fa_now_s() - start;
+    return status;
+}

@@ -1,0 +1,132 @@
+#include "compile/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATIC_SMEM_LIMIT (48 << 10) /* CUDA C++ Programming Guide: static shared memory per block, every architecture */
+
+static size_t line_length(const char *line)
+{
+    return strcspn(line, "\n");
+}
+
+static const char *next_line(const char *line)
+{
+    line += line_length(line);
+    return *line == '\n' ? line + 1 : NULL;
+}
+
+static bool line_has(const char *line, const char *word)
+{
+    const char *found = strstr(line, word);
+    return found != NULL && found < line + line_length(line);
+}
+
+/* The whole number before `unit` on this line: "24 bytes smem" with unit " bytes smem". */
+static int32_t number_before(const char *line, const char *unit)
+{
+    const char *at = strstr(line, unit);
+    if (at == NULL || at >= line + line_length(line))
+        return 0;
+    while (at > line && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    return (int32_t)strtol(at, NULL, 10);
+}
+
+static void copy_line(char *to, size_t room, const char *line)
+{
+    const size_t length = line_length(line);
+    snprintf(to, room, "%.*s", (int)length, line);
+}
+
+static void collect_warning(const char *line, fa_ptxas *ptxas)
+{
+    const bool ptxas_says = strncmp(line, "ptxas", 5) == 0;
+    const bool costs_speed = line_has(line, "(C7") || line_has(line, "Local memory") || line_has(line, "local memory");
+    if (!(ptxas_says && (line_has(line, "warning") || costs_speed)) && !(costs_speed && line_has(line, "warning")))
+        return;
+    if (ptxas->warning_count < FA_WARNINGS_MAX)
+        copy_line(ptxas->warnings[ptxas->warning_count++], sizeof ptxas->warnings[0], line);
+}
+
+bool fa_log_ptxas(const char *log, const char *entry, fa_ptxas *ptxas)
+{
+    bool inside = false;
+    char opening[128];
+    snprintf(opening, sizeof opening, "Compiling entry function '%s' for '", entry);
+    for (const char *line = log; line != NULL; line = next_line(line)) {
+        collect_warning(line, ptxas);
+        if (line_has(line, "Compiling entry function")) {
+            inside = line_has(line, opening);
+            if (inside)
+                sscanf(strstr(line, opening) + strlen(opening), "%15[^'\n]", ptxas->arch);
+        }
+        if (!inside)
+            continue;
+        if (line_has(line, "bytes stack frame")) {
+            ptxas->stack_bytes = number_before(line, " bytes stack frame");
+            ptxas->spill_store_bytes = number_before(line, " bytes spill stores");
+            ptxas->spill_load_bytes = number_before(line, " bytes spill loads");
+        }
+        if (line_has(line, "Used ") && line_has(line, " registers")) {
+            ptxas->registers = number_before(line, " registers");
+            ptxas->barriers = number_before(line, " barriers");
+            ptxas->smem_static_bytes = number_before(line, " bytes smem");
+            ptxas->known = true;
+        }
+    }
+    return ptxas->known;
+}
+
+bool fa_log_static_assert(const char *log, char *sentence, size_t size)
+{
+    for (const char *line = log; line != NULL; line = next_line(line)) {
+        const char *edg = strstr(line, "static assertion failed with \"");
+        const char *gnu = strstr(line, "static assertion failed: ");
+        const char *end = line + line_length(line);
+        if (edg != NULL && edg < end) {
+            edg += strlen("static assertion failed with \"");
+            end -= end > edg && end[-1] == '"';
+            snprintf(sentence, size, "%.*s", (int)(end - edg), edg);
+            return true;
+        }
+        if (gnu != NULL && gnu < end) {
+            gnu += strlen("static assertion failed: ");
+            snprintf(sentence, size, "%.*s", (int)(end - gnu), gnu);
+            return true;
+        }
+    }
+    return false;
+}
+
+int32_t fa_log_static_smem_overflow(const char *log)
+{
+    int32_t most = 0;
+    for (const char *line = log; line != NULL; line = next_line(line)) {
+        int32_t bytes = number_before(line, " bytes smem");
+        const char *wanted = strstr(line, "uses too much shared data (");
+        if (wanted != NULL && wanted < line + line_length(line))
+            bytes = (int32_t)strtol(wanted + strlen("uses too much shared data ("), NULL, 16);
+        most = bytes > most ? bytes : most;
+    }
+    return most > STATIC_SMEM_LIMIT ? most : 0;
+}
+
+void fa_log_errors(const char *log, char *text, size_t size)
+{
+    int following = 0; /* the source line and its caret come after the message */
+    text[0] = '\0';
+    for (const char *line = log; line != NULL; line = next_line(line)) {
+        const bool error = line_has(line, "error") || line_has(line, "undefined symbol");
+        following = error ? 3 : following - 1;
+        const size_t used = strlen(text), length = line_length(line);
+        if (following > 0 && length > 0 && used + length + 2 < size)
+            snprintf(text + used, size - used, "%.*s\n", (int)length, line);
+    }
+    if (text[0] == '\0')
+        snprintf(text, size, "%s", log);
+    const size_t used = strlen(text);
+    if (used > 0 && text[used - 1] == '\n')
+        text[used - 1] = '\0';
+}

@@ -1,0 +1,15 @@
+/* NVRTC, opened at run time: source text in, cubin and log out. */
+#ifndef FA_NVRTC_H
+#define FA_NVRTC_H
+
+#include "base/base.h"
+
+/* "13.0"; FA_NOT_RUN with the loader's words when libnvrtc cannot be opened. */
+fa_status fa_nvrtc_version(char version[16], fa_reason *why);
+/* FA_COMPILE_ERROR leaves the reason to the caller: the log is in *log. The caller frees *cubin and *log. */
+fa_status fa_nvrtc_compile(const char *source, const char *name, const char *const options[], int count, char **cubin,
+                           size_t *cubin_size, char **log, fa_reason *why);
+/* Folder of the CUDA headers (cuda_fp16.h): CUDA_HOME, beside libnvrtc, /usr/local/cuda; FA_NOT_RUN when there is none. */
+fa_status fa_cuda_headers(char folder[512], fa_reason *why);
+
+#endif

@@ -1,0 +1,96 @@
+#include "cuda/graph.h"
+
+#include <string.h>
+
+fa_status fa_cuda_enqueue(fa_kernel *kernel, const fa_sample_request *request, int32_t count, fa_reason *why)
+{
+    for (int32_t i = 0; i < count; i++)
+        FA_TRY(kernel->enqueue(kernel, &request->launch, &request->params, kernel->cuda->stream, why));
+    return FA_PASS;
+}
+
+static void drop_graph(fa_cuda *cuda, fa_graph *entry)
+{
+    if (entry->exec)
+        cuda->api.cuGraphExecDestroy(entry->exec);
+    *entry = (fa_graph){0};
+}
+
+/* Capture turns the two events into nodes of the graph (CU_EVENT_RECORD_EXTERNAL). */
+static fa_status put_captured(fa_cuda *cuda, CUevent start, CUevent stop, fa_kernel *kernel,
+                              const fa_sample_request *request, fa_reason *why)
+{
+    FA_CUDA_TRY(cuda, cuEventRecordWithFlags, (start, cuda->stream, CU_EVENT_RECORD_EXTERNAL));
+    FA_TRY(fa_cuda_enqueue(kernel, request, request->launches, why));
+    FA_CUDA_TRY(cuda, cuEventRecordWithFlags, (stop, cuda->stream, CU_EVENT_RECORD_EXTERNAL));
+    return FA_PASS;
+}
+
+static fa_status capture(fa_cuda *cuda, CUevent start, CUevent stop, fa_kernel *kernel,
+                         const fa_sample_request *request, CUgraphExec *exec, fa_reason *why)
+{
+    FA_CUDA_TRY(cuda, cuStreamBeginCapture, (cuda->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    const fa_status put = put_captured(cuda, start, stop, kernel, request, why);
+    CUgraph graph = NULL;
+    const CUresult ended = cuda->api.cuStreamEndCapture(cuda->stream, &graph); /* also after a failure: ends the mode */
+    FA_TRY(put);
+    if (ended != CUDA_SUCCESS)
+        return fa_cuda_refuse(cuda, ended, "cuStreamEndCapture", why);
+    const CUresult made = cuda->api.cuGraphInstantiateWithFlags(exec, graph, 0);
+    cuda->api.cuGraphDestroy(graph);
+    if (made != CUDA_SUCCESS)
+        return fa_cuda_refuse(cuda, made, "cuGraphInstantiateWithFlags", why);
+    /* Uploaded and launched once here: never a first launch behind a closed gate. */
+    FA_CUDA_TRY(cuda, cuGraphUpload, (*exec, cuda->stream));
+    FA_CUDA_TRY(cuda, cuGraphLaunch, (*exec, cuda->stream));
+    FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
+    return FA_PASS;
+}
+
+static bool same_graph(const fa_graph *entry, const fa_kernel *kernel, const fa_sample_request *request)
+{
+    return entry->kernel == kernel && entry->launches == request->launches &&
+           memcmp(&entry->launch, &request->launch, sizeof entry->launch) == 0 &&
+           memcmp(entry->params, &request->params, sizeof entry->params) == 0;
+}
+
+fa_status fa_graphs_find(fa_cuda *cuda, fa_graphs *all, CUevent start, CUevent stop, fa_kernel *kernel,
+                         const fa_sample_request *request, CUgraphExec *exec, fa_reason *why)
+{
+    fa_graph *entry = &all->graphs[0]; /* becomes the one that has not been used for longest */
+    for (int i = 0; i < FA_GRAPHS; i++) {
+        if (same_graph(&all->graphs[i], kernel, request)) {
+            all->graphs[i].used = ++all->uses;
+            *exec = all->graphs[i].exec;
+            return FA_PASS;
+        }
+        if (all->graphs[i].used < entry->used)
+            entry = &all->graphs[i];
+    }
+    drop_graph(cuda, entry);
+    const fa_status status = capture(cuda, start, stop, kernel, request, &entry->exec, why);
+    if (status != FA_PASS) {
+        drop_graph(cuda, entry);
+        return status;
+    }
+    entry->kernel = kernel;
+    entry->launches = request->launches;
+    entry->launch = request->launch;
+    entry->used = ++all->uses;
+    memcpy(entry->params, &request->params, sizeof entry->params);
+    *exec = entry->exec;
+    return FA_PASS;
+}
+
+void fa_graphs_forget(fa_cuda *cuda, fa_graphs *all, const fa_kernel *kernel)
+{
+    for (int i = 0; i < FA_GRAPHS; i++)
+        if (all->graphs[i].kernel == kernel)
+            drop_graph(cuda, &all->graphs[i]);
+}
+
+void fa_graphs_close(fa_cuda *cuda, fa_graphs *all)
+{
+    for (int i = 0; i < FA_GRAPHS; i++)
+        drop_graph(cuda, &all->graphs[i]);
+}

@@ -1,0 +1,208 @@
+/* Hand kernels on the cuda device: a cubin becomes a function, a launch, and the tensor maps it asked for. */
+#include "cuda/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct module_kernel {
+    CUmodule module;
+    CUfunction function;
+    fa_kernel_info info;
+} module_kernel;
+
+static fa_status encode_all(fa_cuda *cuda, const fa_kernel_info *info, fa_params *params, fa_reason *why);
+
+static fa_status enqueue_module(fa_kernel *kernel, const fa_launch *launch, const fa_params *params, CUstream stream,
+                                fa_reason *why)
+{
+    const module_kernel *self = kernel->self;
+    fa_cuda *cuda = kernel->cuda;
+    fa_params copy = *params;
+    FA_TRY(encode_all(cuda, &self->info, &copy, why));
+    void *arguments[] = {&copy};
+    if (launch->cluster <= 1) {
+        FA_CUDA_TRY(cuda, cuLaunchKernel,
+                    (self->function, launch->grid, 1, 1, launch->threads, 1, 1, launch->smem_dynamic_bytes, stream,
+                     arguments, NULL));
+        return FA_PASS;
+    }
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = launch->cluster;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    const CUlaunchConfig config = {
+        .gridDimX = launch->grid,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = launch->threads,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .sharedMemBytes = launch->smem_dynamic_bytes,
+        .hStream = stream,
+        .attrs = &attribute,
+        .numAttrs = 1,
+    };
+    FA_CUDA_TRY(cuda, cuLaunchKernelEx, (&config, self->function, arguments, NULL));
+    return FA_PASS;
+}
+
+static void destroy_module(fa_kernel *kernel)
+{
+    module_kernel *self = kernel->self;
+    if (self->module)
+        kernel->cuda->api.cuModuleUnload(self->module);
+    free(self);
+    free(kernel);
+}
+
+/* Beyond the portable limits of 48 KiB of shared memory and clusters of 8 blocks (CUDA C++ Programming Guide). */
+static fa_status opt_in(fa_cuda *cuda, CUfunction function, const fa_kernel_info *info, fa_reason *why)
+{
+    if (info->smem_dynamic_bytes > 0) {
+        int static_bytes = 0;
+        FA_CUDA_TRY(cuda, cuFuncGetAttribute, (&static_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function));
+        if (static_bytes + info->smem_dynamic_bytes > cuda->info.smem_block_bytes)
+            return fa_refuse(why, FA_INFEASIBLE,
+                             "%d bytes of shared memory per block (%d static, %d dynamic), %s allows %d",
+                             static_bytes + info->smem_dynamic_bytes, static_bytes, info->smem_dynamic_bytes,
+                             cuda->info.name, cuda->info.smem_block_bytes);
+        FA_CUDA_TRY(cuda, cuFuncSetAttribute,
+                    (function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, info->smem_dynamic_bytes));
+    }
+    if (info->cluster > 1 && !cuda->api.cuLaunchKernelEx)
+        return fa_refuse(why, FA_NOT_RUN, "clusters need a newer CUDA driver (cuLaunchKernelEx)");
+    if (info->cluster > 8)
+        FA_CUDA_TRY(cuda, cuFuncSetAttribute, (function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+    return FA_PASS;
+}
+
+static fa_status load_cubin(fa_cuda *cuda, const fa_module *module, module_kernel *self, fa_reason *why)
+{
+    char *image = NULL;
+    size_t size = 0;
+    FA_TRY(fa_read_file(module->path, &image, &size, why));
+    const CUresult code = cuda->api.cuModuleLoadData(&self->module, image);
+    free(image);
+    if (code == CUDA_ERROR_NO_BINARY_FOR_GPU)
+        return fa_refuse(why, FA_NOT_RUN, "the kernel is compiled for %s, %s is %s", module->ptxas.arch,
+                         cuda->info.name, cuda->info.arch);
+    if (code != CUDA_SUCCESS)
+        return fa_cuda_refuse(cuda, code, module->ptx_arch[0] != '\0' ? "cuModuleLoadData(PTX)" : "cuModuleLoadData", why);
+    const CUresult found = cuda->api.cuModuleGetFunction(&self->function, self->module, "fa_kernel");
+    if (found == CUDA_ERROR_NOT_FOUND)
+        return fa_refuse(why, FA_COMPILE_ERROR,
+                         "the module has no entry point: extern \"C\" __global__ void fa_kernel(...)");
+    if (found != CUDA_SUCCESS)
+        return fa_cuda_refuse(cuda, found, "cuModuleGetFunction", why);
+    self->info = module->info;
+    return opt_in(cuda, self->function, &module->info, why);
+}
+
+fa_status fa_cuda_load(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
+                       fa_kernel **kernel, fa_reason *why)
+{
+    fa_cuda *cuda = device->self;
+    FA_TRY(fa_cuda_start(cuda, why));
+    if (spec->kind == FA_KIND_CUBLAS)
+        return fa_cublas_create(cuda, problem, kernel, why);
+    if (spec->kind == FA_KIND_CUDNN)
+        return fa_cudnn_create(cuda, problem, kernel, why);
+    fa_kernel *made = fa_alloc(sizeof *made);
+    *made = (fa_kernel){
+        .enqueue = enqueue_module, .destroy = destroy_module, .cuda = cuda, .self = fa_alloc(sizeof(module_kernel))};
+    const fa_status status = load_cubin(cuda, module, made->self, why);
+    if (status != FA_PASS) {
+        destroy_module(made);
+        return status;
+    }
+    *kernel = made;
+    return FA_PASS;
+}
+
+void fa_cuda_unload(fa_device *device, fa_kernel *kernel)
+{
+    if (!kernel)
+        return;
+    fa_cuda_time_forget(device->self, kernel);
+    kernel->destroy(kernel);
+}
+
+fa_status fa_cuda_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
+                         fa_reason *why)
+{
+    fa_cuda *cuda = device->self;
+    FA_TRY(kernel->enqueue(kernel, launch, params, cuda->stream, why));
+    /* The whole context, not the stream: work a kernel or a library put elsewhere is waited for too. */
+    FA_CUDA_TRY(cuda, cuCtxSynchronize, ());
+    kernel->launched = true;
+    return FA_PASS;
+}
+
+/* One FP16 tensor [batch, heads, seq, dim] as the hardware's rank-4 map; innermost first. Strides in elements. */
+typedef struct map_of {
+    const char *name;
+    const void *address;
+    fa_i64 stride_b, stride_h, stride_s;
+    fa_i32 heads, seq, rows;
+} map_of;
+
+/* Driver API, cuTensorMapEncodeTiled: the swizzle's span is the width of the box. */
+static CUtensorMapSwizzle swizzle_of(fa_i32 cols)
+{
+    switch (cols * 2) {
+    case 128:
+        return CU_TENSOR_MAP_SWIZZLE_128B;
+    case 64:
+        return CU_TENSOR_MAP_SWIZZLE_64B;
+    case 32:
+        return CU_TENSOR_MAP_SWIZZLE_32B;
+    default:
+        return CU_TENSOR_MAP_SWIZZLE_NONE;
+    }
+}
+
+static fa_status encode(fa_cuda *cuda, const map_of *of, const fa_params *params, fa_i32 cols, fa_tensor_map *out,
+                        fa_reason *why)
+{
+    if (of->rows == 0)
+        return FA_PASS;
+    if (!cuda->api.cuTensorMapEncodeTiled)
+        return fa_refuse(why, FA_NOT_RUN, "tensor maps need a newer CUDA driver (cuTensorMapEncodeTiled)");
+    const cuuint64_t dims[4] = {(cuuint64_t)params->dim, (cuuint64_t)of->seq, (cuuint64_t)of->heads,
+                                (cuuint64_t)params->batch};
+    const cuuint64_t strides_bytes[3] = {2 * (cuuint64_t)of->stride_s, 2 * (cuuint64_t)of->stride_h,
+                                         2 * (cuuint64_t)of->stride_b};
+    if ((uintptr_t)of->address % 16 || strides_bytes[0] % 16)
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "TMA needs rows on 16-byte boundaries: %s starts at %p, rows are %llu bytes apart", of->name,
+                         of->address, (unsigned long long)strides_bytes[0]);
+    const cuuint32_t box[4] = {(cuuint32_t)cols, (cuuint32_t)of->rows, 1, 1};
+    const cuuint32_t steps[4] = {1, 1, 1, 1};
+    CUtensorMap map;
+    _Static_assert(sizeof map == sizeof *out, "a tensor map is 128 bytes");
+    FA_CUDA_TRY(cuda, cuTensorMapEncodeTiled,
+                (&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)(uintptr_t)of->address, dims, strides_bytes, box,
+                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(cols), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    memcpy(out, &map, sizeof map);
+    return FA_PASS;
+}
+
+/* A launch encodes its own maps (about a microsecond of the host's time each, none of the sample's): the parameters a
+ * caller makes are the same for every kernel. */
+static fa_status encode_all(fa_cuda *cuda, const fa_kernel_info *info, fa_params *params, fa_reason *why)
+{
+    const fa_params *p = params;
+    const map_of q = {"Q", p->q, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->heads, p->seq_q, info->tma_q_rows};
+    const map_of k = {"K", p->k, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->kv_heads, p->seq_kv, info->tma_k_rows};
+    const map_of v = {"V", p->v, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->kv_heads, p->seq_kv, info->tma_v_rows};
+    const map_of o = {"O", p->o, p->o_stride_b, p->o_stride_h, p->o_stride_s, p->heads, p->seq_q, info->tma_o_rows};
+    FA_TRY(encode(cuda, &q, p, info->tma_cols, &params->q_map, why));
+    FA_TRY(encode(cuda, &k, p, info->tma_cols, &params->k_map, why));
+    FA_TRY(encode(cuda, &v, p, info->tma_cols, &params->v_map, why));
+    return encode(cuda, &o, p, info->tma_cols, &params->o_map, why);
+}
+
+fa_status fa_cuda_encode_maps(fa_device *device, const fa_kernel_info *info, fa_params *params, fa_reason *why)
+{
+    return encode_all(device->self, info, params, why);
+}

@@ -1,0 +1,163 @@
+/* The emulator as a device: host memory, and launches on fibres (src/emu/). */
+#include "device/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emu/emu.h"
+
+#define EMULATED_SM_COUNT 4 /* for persistent grids: the same on every machine */
+
+typedef struct fa_emu {
+    fa_schedule schedule;
+    uint64_t seed;
+    int32_t smem_block_bytes;
+} fa_emu;
+
+struct fa_kernel {
+    fa_emu_image image;
+};
+
+static fa_status emu_load(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
+                          fa_kernel **kernel, fa_reason *why)
+{
+    (void)device;
+    (void)problem;
+    char error[1024];
+    if (spec->kind != FA_KIND_HAND)
+        return fa_refuse(why, FA_NOT_RUN, "%s is a GPU library: not on the emulator", spec->name);
+    fa_kernel *made = fa_alloc(sizeof *made);
+    if (!fa_emu_open(module->path, &made->image, error, sizeof error)) {
+        free(made);
+        return fa_refuse(why, FA_ERROR, "%s: %s", spec->source, error);
+    }
+    *kernel = made;
+    return FA_PASS;
+}
+
+static void emu_unload(fa_device *device, fa_kernel *kernel)
+{
+    (void)device;
+    fa_emu_close(&kernel->image);
+    free(kernel);
+}
+
+/* Exactly the bytes asked for, so that ASan sees one too many; NaN until written. */
+static fa_status emu_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
+{
+    (void)device;
+    void *memory = NULL;
+    if (posix_memalign(&memory, 256, bytes) != 0)
+        return fa_refuse(why, FA_NOT_RUN, "no memory for %zu bytes", bytes);
+    memset(memory, 0xff, bytes);
+    *pointer = (fa_ptr)(uintptr_t)memory;
+    return FA_PASS;
+}
+
+static void emu_free(fa_device *device, fa_ptr pointer)
+{
+    (void)device;
+    free((void *)(uintptr_t)pointer);
+}
+
+static fa_status emu_copy_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
+{
+    (void)device;
+    (void)why;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return FA_PASS;
+}
+
+static fa_status emu_copy_out(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    (void)device;
+    (void)why;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return FA_PASS;
+}
+
+static fa_status emu_copy(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why)
+{
+    return emu_copy_in(device, to, (const void *)(uintptr_t)from, bytes, why);
+}
+
+static fa_status emu_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
+{
+    (void)device;
+    (void)why;
+    uint16_t *memory = (uint16_t *)(uintptr_t)to;
+    for (size_t i = 0; i < count; i++)
+        memory[i] = value;
+    return FA_PASS;
+}
+
+static fa_emu_policy policy_of(fa_schedule schedule)
+{
+    switch (schedule) {
+    case FA_SCHEDULE_DESCENDING:
+        return FA_EMU_DESCENDING;
+    case FA_SCHEDULE_RANDOM:
+        return FA_EMU_RANDOM;
+    case FA_SCHEDULE_GREEDY:
+        return FA_EMU_GREEDY;
+    default:
+        return FA_EMU_ASCENDING;
+    }
+}
+
+static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params, fa_reason *why)
+{
+    const fa_emu *emu = device->self;
+    char error[2048] = "";
+    if (launch->cluster > 1)
+        return fa_refuse(why, FA_NOT_RUN, "thread block clusters are not emulated");
+    if (launch->smem_dynamic_bytes > (uint32_t)emu->smem_block_bytes)
+        return fa_refuse(why, FA_ERROR, "%u bytes of shared memory per block against the limit of %d on %s",
+                         launch->smem_dynamic_bytes, emu->smem_block_bytes, device->info.arch);
+    const fa_emu_grid grid = {
+        .grid = {launch->grid, 1, 1},
+        .block = {launch->threads, 1, 1},
+        .smem_bytes = launch->smem_dynamic_bytes,
+        .policy = policy_of(emu->schedule),
+        .seed = emu->seed,
+    };
+    if (!fa_emu_run(&kernel->image, &grid, params, error, sizeof error))
+        return fa_refuse(why, FA_ERROR, "emulator: %s", error);
+    return FA_PASS;
+}
+
+static void emu_close(fa_device *device)
+{
+    free(device->self);
+    *device = (fa_device){0};
+}
+
+fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *arch, fa_device *device, fa_reason *why)
+{
+    fa_arch_limits limits;
+    FA_TRY(fa_arch_limits_of(arch, &limits, why));
+    fa_emu *emu = fa_alloc(sizeof *emu);
+    *emu = (fa_emu){.schedule = schedule, .seed = seed, .smem_block_bytes = limits.smem_block_bytes};
+    *device = (fa_device){
+        .info = {.backend = "emu",
+                 .sm_count = EMULATED_SM_COUNT,
+                 .smem_block_bytes = limits.smem_block_bytes,
+                 .memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGE_SIZE)},
+        .self = emu,
+        .load = emu_load,
+        .unload = emu_unload,
+        .alloc = emu_alloc,
+        .free = emu_free,
+        .copy_in = emu_copy_in,
+        .copy_out = emu_copy_out,
+        .copy = emu_copy,
+        .fill16 = emu_fill16,
+        .launch = emu_launch,
+        .close = emu_close,
+    };
+    snprintf(device->info.name, sizeof device->info.name, "CPU emulator on %ld processors", sysconf(_SC_NPROCESSORS_ONLN));
+    snprintf(device->info.arch, sizeof device->info.arch, "%s", arch);
+    return FA_PASS;
+}

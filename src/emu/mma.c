@@ -1,0 +1,161 @@
+/* Tensor-core operations: ldmatrix, stmatrix, mma.sync.m16n8k16, WMMA m16n16k16. Products are exact, a sum of 16 is
+ * taken in double and rounded once: the hardware's order and truncation are not specified, nor is the last bit. */
+#include "kernels/layout.cuh"
+#include "emu/core.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+/* F16C and FMA where the CPU has them */
+#define FA_EMU_CLONES __attribute__((target_clones("arch=haswell", "default")))
+#else
+#define FA_EMU_CLONES
+#endif
+
+static inline double widen(uint16_t bits)
+{
+    _Float16 half;
+    memcpy(&half, &bits, sizeof half);
+    return (double)(float)half;
+}
+
+static inline uint16_t narrow(double value)
+{
+    const _Float16 half = (_Float16)value;
+    uint16_t bits;
+    memcpy(&bits, &half, sizeof bits);
+    return bits;
+}
+
+/* Lane l gave 16 bytes (op->a): row l%8 of matrix l/8. |arg| matrices, negative: transposed. */
+void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP])
+{
+    const int count = op[0]->arg < 0 ? -op[0]->arg : op[0]->arg;
+    for (int lane = 0; lane < FA_EMU_WARP; lane++) {
+        uint16_t *to = op[lane]->d;
+        for (int matrix = 0; matrix < count; matrix++)
+            for (int h = 0; h < 2; h++) {
+                const int i = fa_ldmatrix_to_row(lane), j = fa_ldmatrix_to_col(lane, h);
+                const int row = op[0]->arg < 0 ? j : i, col = op[0]->arg < 0 ? i : j;
+                to[matrix * 2 + h] = ((const uint16_t *)op[matrix * 8 + row]->a)[col];
+            }
+    }
+}
+
+/* The reverse: op->d of lane l receives the 16 bytes of its row, which the lane then stores. */
+void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP])
+{
+    const int count = op[0]->arg < 0 ? -op[0]->arg : op[0]->arg;
+    for (int lane = 0; lane < FA_EMU_WARP; lane++) {
+        const uint16_t *from = op[lane]->a;
+        for (int matrix = 0; matrix < count; matrix++)
+            for (int h = 0; h < 2; h++) {
+                const int i = fa_ldmatrix_to_row(lane), j = fa_ldmatrix_to_col(lane, h);
+                const int row = op[0]->arg < 0 ? j : i, col = op[0]->arg < 0 ? i : j;
+                ((uint16_t *)op[matrix * 8 + row]->d)[col] = from[matrix * 2 + h];
+            }
+    }
+}
+
+/* sum[i][j] = sum over k of a[i][k] * b[k][j] */
+static inline void multiply(int rows, int cols, const double a[16][16], const double b[16][16], double sum[16][16])
+{
+    for (int i = 0; i < rows; i++) {
+        double row[16] = {0};
+        for (int k = 0; k < 16; k++)
+            for (int j = 0; j < cols; j++)
+                row[j] += a[i][k] * b[k][j];
+        memcpy(sum[i], row, sizeof row);
+    }
+}
+
+FA_EMU_CLONES void fa_emu_mma(fa_emu_op *const op[FA_EMU_WARP])
+{
+    double a[16][16], b[16][16], sum[16][16];
+    for (int lane = 0; lane < FA_EMU_WARP; lane++) {
+        const uint16_t *from_a = op[lane]->a, *from_b = op[lane]->b;
+        for (int r = 0; r < 4; r++)
+            for (int h = 0; h < 2; h++)
+                a[fa_mma_a_row(lane, r)][fa_mma_a_col(lane, r, h)] = widen(from_a[r * 2 + h]);
+        for (int r = 0; r < 2; r++)
+            for (int h = 0; h < 2; h++)
+                b[fa_mma_b_row(lane, r, h)][fa_mma_b_col(lane)] = widen(from_b[r * 2 + h]);
+    }
+    multiply(16, 8, a, b, sum);
+    for (int lane = 0; lane < FA_EMU_WARP; lane++)
+        for (int i = 0; i < 4; i++) {
+            const double value = sum[fa_mma_c_row(lane, i)][fa_mma_c_col(lane, i)];
+            float *d = op[lane]->d;
+            uint16_t *d_half = op[lane]->d;
+            if (op[lane]->mode == FA_EMU_MMA_F32)
+                d[i] = (float)(value + (double)d[i]);
+            else
+                d_half[i] = narrow(value + widen(d_half[i]));
+        }
+}
+
+/* The fragment of all lanes as a matrix, through the map of its type. False: the two copies of an element differ. */
+static inline bool gather(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP], bool is_b, double m[16][16])
+{
+    const uint16_t *map = worker->launch->wmma_map[is_b ? FA_EMU_FRAG_B : FA_EMU_FRAG_A];
+    uint16_t bits[256];
+    uint8_t seen[256] = {0};
+    bool same = true;
+    for (int lane = 0; lane < FA_EMU_WARP; lane++) {
+        const uint16_t *from = is_b ? op[lane]->b : op[lane]->a;
+        for (int i = 0; i < FA_EMU_FRAG_AB_LEN; i++) {
+            const int at = map[lane * FA_EMU_FRAG_AB_LEN + i];
+            same &= !seen[at] || bits[at] == from[i];
+            seen[at] = 1;
+            bits[at] = from[i];
+        }
+    }
+    for (int at = 0; at < 256; at++)
+        m[at / 16][at % 16] = widen(bits[at]);
+    return same;
+}
+
+FA_EMU_CLONES bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP])
+{
+    double a[16][16], b[16][16], sum[16][16];
+    bool same = gather(worker, op, false, a);
+    same &= gather(worker, op, true, b);
+    multiply(16, 16, a, b, sum);
+    const bool c_half = op[0]->width & FA_EMU_WMMA_C_F16, d_half = op[0]->width & FA_EMU_WMMA_D_F16;
+    const uint16_t *c_map = worker->launch->wmma_map[c_half ? FA_EMU_FRAG_ACC_F16 : FA_EMU_FRAG_ACC_F32];
+    const uint16_t *d_map = worker->launch->wmma_map[d_half ? FA_EMU_FRAG_ACC_F16 : FA_EMU_FRAG_ACC_F32];
+    for (int i = 0; i < FA_EMU_WARP * FA_EMU_FRAG_ACC_LEN; i++) {
+        const void *c = op[i / FA_EMU_FRAG_ACC_LEN]->c;
+        const int at = i % FA_EMU_FRAG_ACC_LEN;
+        sum[c_map[i] / 16][c_map[i] % 16] += c_half ? widen(((const uint16_t *)c)[at]) : (double)((const float *)c)[at];
+    }
+    for (int i = 0; i < FA_EMU_WARP * FA_EMU_FRAG_ACC_LEN; i++) {
+        void *d = op[i / FA_EMU_FRAG_ACC_LEN]->d;
+        const double value = sum[d_map[i] / 16][d_map[i] % 16];
+        if (d_half)
+            ((uint16_t *)d)[i % FA_EMU_FRAG_ACC_LEN] = narrow(value);
+        else
+            ((float *)d)[i % FA_EMU_FRAG_ACC_LEN] = (float)value;
+    }
+    return same;
+}
+
+/* The layout of a WMMA fragment is unspecified: a permutation per type from the seed, so that a kernel which assumes
+ * one fails. */
+void fa_emu_wmma_maps(fa_emu_launch *launch)
+{
+    uint64_t random = launch->grid->seed ^ 0x6672616770657266u;
+    for (int type = 0; type < FA_EMU_FRAG_TYPES; type++) {
+        const uint32_t len = type <= FA_EMU_FRAG_B ? FA_EMU_FRAG_AB_LEN : FA_EMU_FRAG_ACC_LEN,
+                       slots = len * FA_EMU_WARP;
+        uint16_t *map = launch->wmma_map[type];
+        for (uint32_t i = 0; i < slots; i++)
+            map[i] = (uint16_t)(i % 256);
+        for (uint32_t i = slots - 1; i > 0; i--) {
+            const uint32_t j = (uint32_t)(fa_emu_random(&random) % (i + 1));
+            const uint16_t swap = map[i];
+            map[i] = map[j];
+            map[j] = swap;
+        }
+    }
+}

@@ -1,0 +1,114 @@
+#include "emu/preload.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/personality.h>
+#include <unistd.h>
+
+static bool find_runtime(const char *name, char path[512])
+{
+    char *output = NULL, *option = fa_format("-print-file-name=%s", name);
+    const char *const command[] = {"g++", option, NULL};
+    const bool found = fa_run(command, &output) == 0 && output[0] == '/';
+    if (found)
+        snprintf(path, 512, "%.*s", (int)strcspn(output, "\n"), output);
+    free(output);
+    free(option);
+    return found;
+}
+
+/* The sanitizer's own variable: what we need, then what the user asked for. */
+static void set_options(const char *name, const char *ours, const char *log)
+{
+    const char *theirs = getenv(name);
+    char *all = fa_format("log_path=%s:exitcode=%d:halt_on_error=1:%s%s%s", log, FA_EMU_SANITIZER_EXIT, ours,
+                          theirs != NULL ? ":" : "", theirs != NULL ? theirs : "");
+    setenv(name, all, 1);
+    free(all);
+}
+
+void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
+{
+    static const char *const runtime[] = {[FA_SANITIZE_ADDRESS] = "libasan.so",
+                                          [FA_SANITIZE_UNDEFINED] = "libubsan.so",
+                                          [FA_SANITIZE_THREAD] = "libtsan.so"};
+    char path[512];
+    if (sanitize == FA_SANITIZE_NONE)
+        return;
+    if (getenv(FA_EMU_SANITIZER_LOG) != NULL) {
+        unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
+        return;
+    }
+    /* A binary that is itself under AddressSanitizer has room for no other runtime: compile_emu says so. */
+    if (sanitize != FA_SANITIZE_ADDRESS && dlsym(RTLD_DEFAULT, "__asan_init") != NULL)
+        return;
+    if (!find_runtime(runtime[sanitize], path))
+        return;
+    const char *folder = getenv("TMPDIR");
+    char *log = fa_format("%s/fa_bench-sanitizer-%d", folder != NULL ? folder : "/tmp", (int)getpid());
+    setenv(FA_EMU_SANITIZER_LOG, log, 1);
+    setenv("LD_PRELOAD", path, 1);
+    set_options("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0", log);
+    set_options("UBSAN_OPTIONS", "print_stacktrace=1", log);
+    set_options("TSAN_OPTIONS", "die_after_fork=0:report_thread_leaks=0:report_signal_unsafe=0:history_size=3", log);
+    free(log);
+    /* gcc 12's TSan does not know the address layouts of newer kernels */
+    if (sanitize == FA_SANITIZE_THREAD) {
+        personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+        setenv("OMP_NUM_THREADS", "1", 1); /* nor libgomp's barriers: the CPU reference would look like a race */
+    }
+    execv("/proc/self/exe", argv);
+    FA_ASSERT(false, "cannot start again with %s: %s", path, strerror(errno));
+}
+
+/* Lines that say what and where: the headline, and the frames in the kernel's own files. */
+static void pick_lines(const char *report, char *text, size_t size)
+{
+    size_t used = 0;
+    bool headline = false;
+    text[0] = '\0';
+    for (const char *line = report; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        char copy[512];
+        snprintf(copy, sizeof copy, "%.*s", (int)length, line);
+        const char *start = copy + strspn(copy, " =0123456789");
+        const bool what = strstr(copy, "ERROR: ") || strstr(copy, "WARNING: ") || strstr(copy, "runtime error: ");
+        const bool kind = strncasecmp(start, "read of size", 12) == 0 || strncasecmp(start, "write of size", 13) == 0 ||
+                          strncmp(start, "Previous ", 9) == 0 || strncmp(start, "EMULATOR: ", 10) == 0 ||
+                          strncmp(start, "Thread T", 8) == 0;
+        const bool frame = *start == '#' && (strstr(copy, ".cu:") || strstr(copy, ".cuh:"));
+        if ((what && !headline) || kind || frame) {
+            const char *pid = strstr(start, " (pid="); /* not the same twice */
+            const int length_kept = pid != NULL ? (int)(pid - start) : (int)strlen(start);
+            const int wrote =
+                snprintf(text + used, size - used, "%s%.*s", used > 0 ? "\n  " : "", length_kept, start);
+            used = used + (size_t)wrote < size ? used + (size_t)wrote : size - 1;
+            headline |= what;
+        }
+        line = line[length] == '\n' ? line + length + 1 : NULL;
+    }
+}
+
+bool fa_emu_sanitizer_report(int pid, char *text, size_t size)
+{
+    const char *log = getenv(FA_EMU_SANITIZER_LOG);
+    char *report = NULL;
+    size_t bytes = 0;
+    fa_reason ignored;
+    if (log == NULL)
+        return false;
+    char *path = fa_format("%s.%d", log, pid);
+    const bool there = fa_read_file(path, &report, &bytes, &ignored) == FA_PASS;
+    if (there) {
+        fputs(report, stderr);
+        pick_lines(report, text, size);
+        unlink(path);
+    }
+    free(report);
+    free(path);
+    return there;
+}

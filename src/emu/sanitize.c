@@ -1,0 +1,55 @@
+/* The sanitizers' runtime interface, looked up at run time: fa_bench itself is built without any. */
+#include "emu/core.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "emu/preload.h"
+
+fa_emu_sanitizer fa_emu_san;
+
+/* A sanitizer is ending the process: adds to its report whose access it was. */
+static void on_death(void)
+{
+    const fa_emu_worker *worker = fa_emu_self;
+    const char *log = getenv(FA_EMU_SANITIZER_LOG);
+    char path[600], text[200];
+    if (!worker || !worker->current || !log)
+        return;
+    const fa_emu_thread *t = &worker->current->thread;
+    const int length =
+        snprintf(text, sizeof text, "EMULATOR: block (%u,%u,%u), thread (%u,%u,%u), warp.lane %u.%u\n", t->block.x,
+                 t->block.y, t->block.z, t->thread.x, t->thread.y, t->thread.z, t->warp, t->lane);
+    snprintf(path, sizeof path, "%s.%d", log, (int)getpid());
+    const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (file >= 0 && write(file, text, (size_t)length) == length)
+        close(file);
+}
+
+void fa_emu_sanitizer_find(const fa_emu_build_info *build)
+{
+    fa_emu_san = (fa_emu_sanitizer){0};
+#define FIND(field, symbol) *(void **)&fa_emu_san.field = dlsym(RTLD_DEFAULT, symbol)
+    if (build->asan) {
+        FIND(start_switch, "__sanitizer_start_switch_fiber");
+        FIND(finish_switch, "__sanitizer_finish_switch_fiber");
+        FIND(poison, "__asan_poison_memory_region");
+        FIND(unpoison, "__asan_unpoison_memory_region");
+    }
+    if (build->tsan) {
+        FIND(tsan_current, "__tsan_get_current_fiber");
+        FIND(tsan_create, "__tsan_create_fiber");
+        FIND(tsan_name, "__tsan_set_fiber_name");
+        FIND(tsan_destroy, "__tsan_destroy_fiber");
+        FIND(tsan_switch, "__tsan_switch_to_fiber");
+        FIND(tsan_acquire, "__tsan_acquire");
+        FIND(tsan_release, "__tsan_release");
+    }
+    FIND(on_death, "__sanitizer_set_death_callback");
+#undef FIND
+    if (fa_emu_san.on_death)
+        fa_emu_san.on_death(on_death);
+}

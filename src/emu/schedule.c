@@ -1,0 +1,345 @@
+/* The scheduler of a block: a policy picks a ready thread; when none is ready, complete rendezvous are released;
+ * when none is complete and someone lives, that is the divergence or deadlock to report. */
+#include "emu/core.h"
+
+#include <string.h>
+
+_Thread_local fa_emu_worker *fa_emu_self;
+
+static const fa_emu_api api = {
+    .wait = fa_emu_wait,
+    .arrive = fa_emu_arrive,
+    .cp_async = fa_emu_cp_async,
+    .cp_async_commit = fa_emu_cp_async_commit,
+    .cp_async_wait = fa_emu_cp_async_wait,
+    .fail = fa_emu_fail,
+};
+
+uint64_t fa_emu_random(uint64_t *state)
+{ /* splitmix64 */
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static uint32_t random_bit(uint64_t *state, uint32_t mask)
+{
+    uint32_t skip = (uint32_t)((fa_emu_random(state) >> 32) * (uint64_t)__builtin_popcount(mask) >> 32);
+    while (skip--)
+        mask &= mask - 1;
+    return (uint32_t)__builtin_ctz(mask);
+}
+
+static void make_ready(fa_emu_worker *worker, uint32_t warp, uint32_t lanes)
+{
+    worker->warp[warp].ready |= lanes;
+    worker->ready_warps |= 1u << warp;
+}
+
+/* Lanes of `todo` that wait in the same operation as its lowest lane. */
+static uint32_t group_of(const fa_emu_worker *worker, uint32_t warp, uint32_t todo)
+{
+    const fa_emu_fibre *fibres = worker->fibres + warp * FA_EMU_WARP;
+    const fa_emu_op *first = fibres[__builtin_ctz(todo)].op;
+    const bool same_place = first->kind >= FA_EMU_FIRST_ALIGNED || first->kind == FA_EMU_ACTIVEMASK;
+    uint32_t group = 0;
+    for (uint32_t rest = todo; rest; rest &= rest - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(rest);
+        const fa_emu_op *op = fibres[lane].op;
+        if (op->kind == first->kind && op->mask == first->mask && op->mode == first->mode &&
+            op->arg * same_place == first->arg * same_place &&
+            (!same_place || (op->line == first->line && !strcmp(op->file, first->file))))
+            group |= 1u << lane;
+    }
+    return group;
+}
+
+static bool complete(const fa_emu_worker *worker, uint32_t warp, uint32_t group)
+{
+    const fa_emu_op *op = worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(group)].op;
+    if (op->kind == FA_EMU_ACTIVEMASK || op->kind == FA_EMU_YIELD)
+        return true;
+    const uint32_t need = op->kind >= FA_EMU_FIRST_ALIGNED ? ~0u : op->mask & worker->warp[warp].alive;
+    return (group & need) == need;
+}
+
+/* Finishes the complete operations among the waiting lanes of a warp. Returns whether there was one. */
+static bool release_warp(fa_emu_worker *worker, uint32_t warp)
+{
+    fa_emu_warp_state *state = &worker->warp[warp];
+    bool released = false;
+    for (uint32_t todo = state->waiting_warp; todo && !worker->stopped;) {
+        const uint32_t group = group_of(worker, warp, todo);
+        todo &= ~group;
+        if (!complete(worker, warp, group))
+            continue;
+        if (!fa_emu_compute(worker, warp, group))
+            worker->stopped = true;
+        state->waiting_warp &= ~group;
+        make_ready(worker, warp, group);
+        released = true;
+    }
+    return released;
+}
+
+static void barrier_result(fa_emu_worker *worker, int32_t id)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < worker->threads; i++) {
+        const fa_emu_op *op = worker->fibres[i].op;
+        if (op && op->kind == FA_EMU_BARRIER && op->arg == id)
+            count += op->value != 0;
+    }
+    for (uint32_t i = 0; i < worker->threads; i++) {
+        fa_emu_op *op = worker->fibres[i].op;
+        if (op && op->kind == FA_EMU_BARRIER && op->arg == id)
+            op->result = op->mode == FA_EMU_BAR_COUNT ? count
+                         : op->mode == FA_EMU_BAR_AND ? count == worker->barrier[id].waiting
+                                                      : count != 0;
+    }
+}
+
+/* bar.sync is .aligned: the lanes of a warp that live must wait at one line, and none of them elsewhere. */
+static bool barrier_aligned(fa_emu_worker *worker, uint32_t warp, uint32_t lanes)
+{
+    const fa_emu_fibre *fibres = worker->fibres + warp * FA_EMU_WARP;
+    const fa_emu_op *first = fibres[__builtin_ctz(lanes)].op;
+    bool aligned = lanes == worker->warp[warp].alive;
+    for (uint32_t rest = lanes; rest && aligned; rest &= rest - 1) {
+        const fa_emu_op *op = fibres[__builtin_ctz(rest)].op;
+        aligned = op->line == first->line && !strcmp(op->file, first->file);
+    }
+    return aligned;
+}
+
+static bool release_barrier(fa_emu_worker *worker, int32_t id)
+{
+    fa_emu_barrier *barrier = &worker->barrier[id];
+    if (!barrier->waiting || barrier->arrived < (barrier->threads ? barrier->threads : worker->alive))
+        return false;
+    barrier_result(worker, id);
+    for (uint32_t warp = 0; warp < worker->warps; warp++) {
+        fa_emu_warp_state *state = &worker->warp[warp];
+        uint32_t lanes = 0;
+        for (uint32_t rest = state->waiting_block; rest; rest &= rest - 1) {
+            const uint32_t lane = (uint32_t)__builtin_ctz(rest);
+            lanes |= (uint32_t)(worker->fibres[warp * FA_EMU_WARP + lane].op->arg == id) << lane;
+        }
+        if (!lanes)
+            continue;
+        if (!barrier_aligned(worker, warp, lanes)) {
+            fa_emu_report_stuck(worker);
+            worker->stopped = true;
+            return false;
+        }
+        state->waiting_block &= ~lanes;
+        make_ready(worker, warp, lanes);
+    }
+    *barrier = (fa_emu_barrier){.generation = barrier->generation + 1};
+    return true;
+}
+
+/* The random policy holds half of the warps back, so that they drift apart. */
+static bool release(fa_emu_worker *worker)
+{
+    bool released = false;
+    if (worker->launch->grid->policy == FA_EMU_RANDOM) {
+        const uint64_t held = fa_emu_random(&worker->random);
+        for (uint32_t warp = 0; warp < worker->warps; warp++)
+            if (!(held >> warp & 1))
+                released |= release_warp(worker, warp);
+        if (released)
+            return true;
+    }
+    for (uint32_t warp = 0; warp < worker->warps; warp++)
+        released |= release_warp(worker, warp);
+    for (int32_t id = 0; id < FA_EMU_BARRIERS && !worker->stopped; id++)
+        released |= release_barrier(worker, id);
+    return released;
+}
+
+static fa_emu_fibre *pick(fa_emu_worker *worker)
+{
+    uint32_t warp = (uint32_t)__builtin_ctz(worker->ready_warps), lane = 0;
+    switch (worker->launch->grid->policy) {
+    case FA_EMU_RANDOM:
+        warp = random_bit(&worker->random, worker->ready_warps);
+        lane = random_bit(&worker->random, worker->warp[warp].ready);
+        break;
+    case FA_EMU_DESCENDING:
+        warp = 31u - (uint32_t)__builtin_clz(worker->ready_warps);
+        lane = 31u - (uint32_t)__builtin_clz(worker->warp[warp].ready);
+        break;
+    case FA_EMU_GREEDY:
+        if (worker->ready_warps >> worker->greedy_warp & 1)
+            warp = (uint32_t)worker->greedy_warp;
+        worker->greedy_warp = (int32_t)warp;
+        /* fallthrough */
+    case FA_EMU_ASCENDING:
+        lane = (uint32_t)__builtin_ctz(worker->warp[warp].ready);
+    }
+    fa_emu_warp_state *state = &worker->warp[warp];
+    state->ready &= ~(1u << lane);
+    if (!state->ready)
+        worker->ready_warps &= ~(1u << warp);
+    return &worker->fibres[warp * FA_EMU_WARP + lane];
+}
+
+/* The next thread to run; NULL: the block is over, or failed. */
+static fa_emu_fibre *next(fa_emu_worker *worker)
+{
+    const bool greedy = worker->launch->grid->policy == FA_EMU_GREEDY;
+    if (greedy && !worker->warp[worker->greedy_warp].ready)
+        release_warp(worker, (uint32_t)worker->greedy_warp);
+    while (!worker->ready_warps && worker->alive && !worker->stopped)
+        if (!release(worker) && !worker->stopped) {
+            fa_emu_report_stuck(worker);
+            worker->stopped = true;
+        }
+    return worker->stopped || !worker->alive ? NULL : pick(worker);
+}
+
+static void tsan_edges(fa_emu_worker *worker, const fa_emu_op *op, void (*edge)(void *), uint32_t generation)
+{
+    /* Two objects per barrier, by generation: who runs ahead to the next must not publish to who still leaves this one.
+     */
+    if (op->kind == FA_EMU_BARRIER)
+        edge((char *)&worker->barrier[op->arg] + generation % 2);
+    else if (op->kind == FA_EMU_SYNCWARP)
+        edge((char *)&worker->warp[(*worker->slot)->warp] + generation % 2);
+}
+
+static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
+{
+    if (op->arg < 0 || op->arg >= FA_EMU_BARRIERS || op->width < 0 || op->width % FA_EMU_WARP)
+        fa_emu_fail(FA_EMU_BAD_BARRIER, "id must be 0 to 15 and the number of threads a multiple of 32", op->file,
+                    op->line);
+    fa_emu_barrier *barrier = &worker->barrier[op->arg];
+    if (barrier->arrived && barrier->threads != (uint32_t)op->width)
+        fa_emu_fail(FA_EMU_BAD_BARRIER, "threads come to one barrier with different counts", op->file, op->line);
+    barrier->threads = (uint32_t)op->width;
+    barrier->arrived++;
+    barrier->waiting += waits;
+    if (barrier->threads && barrier->arrived > barrier->threads)
+        fa_emu_fail(FA_EMU_BAD_BARRIER, "more threads came than the barrier counts", op->file, op->line);
+}
+
+void fa_emu_arrive(fa_emu_op *op)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    join_barrier(worker, op, false);
+    if (fa_emu_san.tsan_release)
+        tsan_edges(worker, op, fa_emu_san.tsan_release, worker->barrier[op->arg].generation);
+}
+
+void fa_emu_wait(fa_emu_op *op)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    fa_emu_fibre *self = worker->current;
+    fa_emu_warp_state *warp = &worker->warp[self->thread.warp];
+    const uint32_t bit = 1u << self->thread.lane;
+    self->op = op;
+    if (op->kind == FA_EMU_BARRIER) {
+        join_barrier(worker, op, true);
+        warp->waiting_block |= bit;
+    } else {
+        if (!(op->mask & bit))
+            fa_emu_fail(FA_EMU_BAD_MASK, "the mask does not name the calling lane", op->file, op->line);
+        warp->waiting_warp |= bit;
+    }
+    const uint32_t generation = op->kind == FA_EMU_BARRIER ? worker->barrier[op->arg].generation : warp->syncs;
+    if (fa_emu_san.tsan_release)
+        tsan_edges(worker, op, fa_emu_san.tsan_release, generation);
+    fa_emu_fibre *to = next(worker);
+    if (to != self)
+        fa_emu_switch(worker, to, false);
+    self->op = NULL;
+    if (fa_emu_san.tsan_acquire)
+        tsan_edges(worker, op, fa_emu_san.tsan_acquire, generation);
+}
+
+void fa_emu_fibre_main(void)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    fa_emu_fibre *self = worker->current;
+    if (fa_emu_san.finish_switch)
+        fa_emu_san.finish_switch(NULL, NULL, NULL);
+    if (fa_emu_san.tsan_acquire)
+        fa_emu_san.tsan_acquire(&worker->block);
+    worker->launch->image->call(worker->launch->params);
+    const fa_emu_copy *left = fa_emu_async_drop(&self->async);
+    if (left) {
+        fa_emu_report(worker, FA_EMU_ASYNC_LEFT, self, left->file, left->line,
+                      "issued, never waited for, and the thread exits");
+        worker->stopped = true;
+    }
+    if (fa_emu_san.tsan_release)
+        fa_emu_san.tsan_release(&worker->alive);
+    worker->alive--;
+    worker->warp[self->thread.warp].alive &= ~(1u << self->thread.lane);
+    fa_emu_switch(worker, next(worker), true);
+    __builtin_unreachable();
+}
+
+static void identify(fa_emu_worker *worker, uint32_t i)
+{
+    const fa_emu_launch *launch = worker->launch;
+    const fa_emu_uint3 dim = launch->grid->block;
+    fa_emu_thread *thread = &worker->fibres[i].thread;
+    *thread = (fa_emu_thread){
+        .thread = {i % dim.x, i / dim.x % dim.y, i / (dim.x * dim.y)},
+        .block = worker->block,
+        .block_dim = dim,
+        .grid_dim = launch->grid->grid,
+        .smem = worker->smem,
+        .smem_bytes = launch->grid->smem_bytes,
+        .lane = i % FA_EMU_WARP,
+        .warp = i / FA_EMU_WARP,
+        .api = &api,
+    };
+    for (int type = 0; type < FA_EMU_FRAG_TYPES; type++)
+        thread->wmma_map[type] = launch->wmma_map[type];
+}
+
+/* The race detector has to see that what abandoned fibres did comes before what the worker does next. */
+static void abandon(fa_emu_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->threads; i++) {
+        fa_emu_san.tsan_switch(worker->fibres[i].tsan, 1);
+        fa_emu_san.tsan_release(&worker->alive);
+    }
+    fa_emu_san.tsan_switch(worker->main_tsan, 1);
+    fa_emu_san.tsan_acquire(&worker->alive);
+}
+
+void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
+{
+    const fa_emu_launch *launch = worker->launch;
+    const fa_emu_uint3 grid = launch->grid->grid;
+    worker->block = (fa_emu_uint3){(unsigned)(index % grid.x), (unsigned)(index / grid.x % grid.y),
+                                   (unsigned)(index / ((uint64_t)grid.x * grid.y))};
+    worker->threads = worker->alive = launch->threads;
+    worker->warps = (launch->threads + FA_EMU_WARP - 1) / FA_EMU_WARP;
+    worker->ready_warps = 0;
+    worker->greedy_warp = 0;
+    worker->stopped = false;
+    worker->random = launch->grid->seed * 0x2545f4914f6cdd1du + index;
+    memset(worker->warp, 0, sizeof worker->warp);
+    memset(worker->barrier, 0, sizeof worker->barrier);
+    for (uint32_t i = 0; i < launch->threads; i++) {
+        identify(worker, i);
+        fa_emu_fibre_reset(&worker->fibres[i]);
+        worker->warp[i / FA_EMU_WARP].alive |= 1u << i % FA_EMU_WARP;
+        make_ready(worker, i / FA_EMU_WARP, 1u << i % FA_EMU_WARP);
+    }
+    if (fa_emu_san.tsan_release)
+        fa_emu_san.tsan_release(&worker->block);
+    fa_emu_switch(worker, next(worker), false);
+    if (fa_emu_san.tsan_acquire)
+        fa_emu_san.tsan_acquire(&worker->alive);
+    for (uint32_t i = 0; worker->stopped && i < launch->threads; i++)
+        fa_emu_async_drop(&worker->fibres[i].async);
+    if (worker->stopped && fa_emu_san.tsan_switch)
+        abandon(worker);
+}

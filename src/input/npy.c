@@ -1,0 +1,143 @@
+/* NumPy's .npy, format versions 1.0 to 3.0 (numpy.lib.format): FP16, C order. Part of the tensors stage. */
+#include "input/tensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
+
+fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
+                       fa_reason *why)
+{
+    FA_TRY(fa_make_dirs(folder, why));
+    const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2] * (size_t)shape[3];
+    char *path = fa_format("%s/%s.npy", folder, name);
+    char *dictionary = fa_format("{'descr': '<f2', 'fortran_order': False, 'shape': (%d, %d, %d, %d), }", shape[0],
+                                 shape[1], shape[2], shape[3]);
+    /* magic, version, 2-byte length, header padded with spaces and ended by a newline: a multiple of 64 in all. */
+    const size_t header = (10 + strlen(dictionary) + 1 + 63) / 64 * 64, size = header + count * sizeof *data;
+    char *file = fa_alloc(size);
+    memset(file, ' ', header);
+    memcpy(file, magic, sizeof magic);
+    file[6] = 1;
+    file[7] = 0;
+    file[8] = (char)((header - 10) & 0xFF);
+    file[9] = (char)((header - 10) >> 8);
+    memcpy(file + 10, dictionary, strlen(dictionary));
+    file[header - 1] = '\n';
+    memcpy(file + header, data, count * sizeof *data);
+    const fa_status status = fa_write_file(path, file, size, why);
+    free(file);
+    free(dictionary);
+    free(path);
+    return status;
+}
+
+/* The value after 'key': in the header's dictionary, NULL when it is not there. */
+static const char *value_of(const char *header, const char *key)
+{
+    const char *at = strstr(header, key);
+    if (!at)
+        return NULL;
+    at += strlen(key);
+    while (*at == ' ' || *at == ':')
+        at++;
+    return at;
+}
+
+static fa_status check_header(const char *path, const char *header, const int32_t shape[4], fa_reason *why)
+{
+    const char *type = value_of(header, "'descr'"), *fortran = value_of(header, "'fortran_order'"),
+               *at = value_of(header, "'shape'");
+    if (!type || !fortran || !at)
+        return fa_refuse(why, FA_USAGE, "--load: %s: header without descr, fortran_order or shape", path);
+    if (strncmp(type, "'<f2'", 5) != 0)
+        return fa_refuse(why, FA_USAGE, "--load: %s holds %.8s, want '<f2' (FP16)", path, type);
+    if (strncmp(fortran, "False", 5) != 0)
+        return fa_refuse(why, FA_USAGE, "--load: %s is in Fortran order, want C order", path);
+    int32_t got[4] = {0};
+    int used = 0;
+    const int fields = sscanf(at, "(%d, %d, %d, %d%n", &got[0], &got[1], &got[2], &got[3], &used);
+    const char *end = at + used + strspn(at + used, ", ");
+    if (fields != 4 || *end != ')' || memcmp(got, shape, sizeof got) != 0)
+        return fa_refuse(why, FA_USAGE, "--load: %s has shape %.*s, want (%d, %d, %d, %d)", path,
+                         (int)strcspn(at, ")") + 1, at, shape[0], shape[1], shape[2], shape[3]);
+    return FA_PASS;
+}
+
+static fa_status check_file(const char *path, const char *file, size_t size, const int32_t shape[4], uint16_t **data,
+                            fa_reason *why)
+{
+    if (size < 12 || memcmp(file, magic, sizeof magic) != 0)
+        return fa_refuse(why, FA_USAGE, "--load: %s is no .npy file", path);
+    const unsigned char *bytes = (const unsigned char *)file;
+    const size_t start = bytes[6] == 1 ? 10 : 12;
+    size_t length = (size_t)bytes[8] | (size_t)bytes[9] << 8;
+    if (bytes[6] > 1)
+        length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+    const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2] * (size_t)shape[3];
+    if (length > size - start)
+        return fa_refuse(why, FA_USAGE, "--load: %s is cut off in its header", path);
+    char *header = fa_format("%.*s", (int)length, file + start);
+    const fa_status status = check_header(path, header, shape, why);
+    free(header);
+    FA_TRY(status);
+    if (size - start - length != count * sizeof **data)
+        return fa_refuse(why, FA_USAGE, "--load: %s has %zu bytes of data, want %zu", path, size - start - length,
+                         count * sizeof **data);
+    *data = fa_alloc(count * sizeof **data);
+    memcpy(*data, file + start + length, count * sizeof **data);
+    for (size_t i = 0; i < count; i++)
+        if (((*data)[i] & 0x7C00) == 0x7C00)
+            return fa_refuse(why, FA_USAGE, "--load: %s: element %zu is not finite", path, i);
+    return FA_PASS;
+}
+
+static fa_status load_one(const char *folder, const char *name, const int32_t shape[4], uint16_t **data, fa_reason *why)
+{
+    char *path = fa_format("%s/%s.npy", folder, name), *file = NULL;
+    size_t size = 0;
+    fa_status status = FA_USAGE;
+    fa_reason inner;
+    if (fa_read_file(path, &file, &size, &inner) == FA_PASS)
+        status = check_file(path, file, size, shape, data, why);
+    else
+        fa_refuse(why, FA_USAGE, "--load: %s", inner.text);
+    free(file);
+    free(path);
+    return status;
+}
+
+/* Equal tensors would hide a kernel that takes one for the other. */
+static fa_status check_distinct(const fa_tensors *t, const int32_t q_shape[4], const int32_t kv_shape[4], fa_reason *why)
+{
+    const bool same_shape = memcmp(q_shape, kv_shape, 4 * sizeof *q_shape) == 0;
+    const size_t bytes = t->kv_count * sizeof *t->k;
+    const char *pair = memcmp(t->k, t->v, bytes) == 0                 ? "k.npy and v.npy"
+                       : same_shape && memcmp(t->q, t->k, bytes) == 0 ? "q.npy and k.npy"
+                       : same_shape && memcmp(t->q, t->v, bytes) == 0 ? "q.npy and v.npy"
+                                                                      : NULL;
+    if (pair == NULL)
+        return FA_PASS;
+    return fa_refuse(why, FA_USAGE, "--load: %s hold the same values: a kernel that confuses them would pass", pair);
+}
+
+fa_status fa_tensors_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why)
+{
+    const int32_t q_shape[4] = {problem->batch, problem->heads, problem->seq_q, problem->dim};
+    const int32_t kv_shape[4] = {problem->batch, problem->kv_heads, problem->seq_kv, problem->dim};
+    fa_tensors loaded = {.q_count = fa_problem_q_count(problem), .kv_count = fa_problem_kv_count(problem)};
+    fa_status status = load_one(folder, "q", q_shape, &loaded.q, why);
+    if (status == FA_PASS)
+        status = load_one(folder, "k", kv_shape, &loaded.k, why);
+    if (status == FA_PASS)
+        status = load_one(folder, "v", kv_shape, &loaded.v, why);
+    if (status == FA_PASS)
+        status = check_distinct(&loaded, q_shape, kv_shape, why);
+    if (status == FA_PASS)
+        *tensors = loaded;
+    else
+        fa_tensors_free(&loaded);
+    return status;
+}

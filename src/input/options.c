@@ -1,0 +1,275 @@
+#include "input/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { KIND_GROUP, KIND_INT, KIND_REAL, KIND_WORD, KIND_TEXT, KIND_FLAG } option_kind;
+
+typedef struct option_row {
+    option_kind kind;
+    const char *name, *help;
+    size_t offset;
+    double min, max, fallback; /* KIND_INT, KIND_REAL, KIND_WORD */
+    const char *text;          /* KIND_WORD: the words; KIND_TEXT: the metavariable; KIND_GROUP: the title */
+    const char *text_fallback; /* KIND_TEXT */
+} option_row;
+
+#define AT(field) offsetof(fa_options, field)
+static const option_row table[] = {
+#define FA_GROUP(title) {.kind = KIND_GROUP, .name = "", .text = title},
+#define FA_INT(option, field, value, low, high, about) \
+    {.kind = KIND_INT, .name = option, .help = about, .offset = AT(field), .min = low, .max = high, .fallback = value},
+#define FA_REAL(option, field, value, low, high, about) \
+    {.kind = KIND_REAL, .name = option, .help = about, .offset = AT(field), .min = low, .max = high, .fallback = value},
+#define FA_WORD(option, field, value, words, about) \
+    {.kind = KIND_WORD, .name = option, .help = about, .offset = AT(field), .text = words, .fallback = value},
+#define FA_TEXT(option, field, value, metavar, about) \
+    {.kind = KIND_TEXT, .name = option, .help = about, .offset = AT(field), .text = metavar, .text_fallback = value},
+#define FA_FLAG(option, field, about) {.kind = KIND_FLAG, .name = option, .help = about, .offset = AT(field)},
+#include "input/options.def"
+#undef FA_GROUP
+#undef FA_INT
+#undef FA_REAL
+#undef FA_WORD
+#undef FA_TEXT
+#undef FA_FLAG
+};
+#define TABLE_COUNT (sizeof table / sizeof table[0])
+
+static void *field(fa_options *options, const option_row *row)
+{
+    return (char *)options + row->offset;
+}
+
+static void set_defaults(fa_options *options)
+{
+    memset(options, 0, sizeof *options);
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        const option_row *row = &table[i];
+        if (row->kind == KIND_INT || row->kind == KIND_WORD)
+            *(int32_t *)field(options, row) = (int32_t)row->fallback;
+        else if (row->kind == KIND_REAL)
+            *(double *)field(options, row) = row->fallback;
+        else if (row->kind == KIND_TEXT)
+            *(const char **)field(options, row) = row->text_fallback;
+    }
+}
+
+/* Length of the word at the start of a '|'-separated list. */
+static size_t word_length(const char *words)
+{
+    return strcspn(words, "|");
+}
+
+const char *fa_word(const char *words, int index, char out[32])
+{
+    for (; index > 0 && *words != '\0'; index--) {
+        words += word_length(words);
+        words += *words == '|';
+    }
+    snprintf(out, 32, "%.*s", (int)word_length(words), words);
+    return out;
+}
+
+static int word_index(const char *words, const char *value)
+{
+    for (int index = 0;; index++) {
+        const size_t length = word_length(words);
+        if (strlen(value) == length && strncmp(words, value, length) == 0)
+            return index;
+        if (words[length] == '\0')
+            return -1;
+        words += length + 1;
+    }
+}
+
+static bool parse_int(const option_row *row, const char *value, int32_t *out)
+{
+    char *end = NULL;
+    errno = 0;
+    const long long number = strtoll(value, &end, 10);
+    if (value[0] == '\0' || strchr(" \t\n+", value[0]) != NULL || *end != '\0' || errno != 0)
+        return false;
+    if ((double)number < row->min || (double)number > row->max)
+        return false;
+    *out = (int32_t)number;
+    return true;
+}
+
+static bool parse_real(const option_row *row, const char *value, double *out)
+{
+    char *end = NULL;
+    errno = 0;
+    const double number = strtod(value, &end);
+    if (value[0] == '\0' || strchr(" \t\n+", value[0]) != NULL || *end != '\0' || !isfinite(number))
+        return false;
+    if (!(number >= row->min && number <= row->max))
+        return false;
+    *out = number;
+    return true;
+}
+
+/* `what` names the option as the user wrote it: "--m", or "m in --vs". */
+static fa_status parse_value(const option_row *row, const char *what, const char *value, void *out, fa_reason *why)
+{
+    switch (row->kind) {
+    case KIND_INT:
+        if (parse_int(row, value, out))
+            return FA_PASS;
+        return fa_refuse(why, FA_USAGE, "%s takes a whole number from %.0f to %.0f, not '%s'", what, row->min, row->max, value);
+    case KIND_REAL:
+        if (parse_real(row, value, out))
+            return FA_PASS;
+        return fa_refuse(why, FA_USAGE, "%s takes a number from %g to %g, not '%s'", what, row->min, row->max, value);
+    case KIND_WORD: {
+        const int index = word_index(row->text, value);
+        if (index < 0)
+            return fa_refuse(why, FA_USAGE, "%s takes one of %s, not '%s'", what, row->text, value);
+        *(int32_t *)out = index;
+        return FA_PASS;
+    }
+    default:
+        if (value[0] == '\0')
+            return fa_refuse(why, FA_USAGE, "%s takes %s, not an empty text", what, row->text);
+        *(const char **)out = value;
+        return FA_PASS;
+    }
+}
+
+static const option_row *find_row(const char *name, size_t length)
+{
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        if (table[i].kind != KIND_GROUP && strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0)
+            return &table[i];
+    return NULL;
+}
+
+/* "a whole number from 1 to 1024" and the like, for a missing value. */
+static void describe_range(const option_row *row, char out[256])
+{
+    if (row->kind == KIND_INT)
+        snprintf(out, 256, "a whole number from %.0f to %.0f", row->min, row->max);
+    else if (row->kind == KIND_REAL)
+        snprintf(out, 256, "a number from %g to %g", row->min, row->max);
+    else
+        snprintf(out, 256, row->kind == KIND_WORD ? "one of %s" : "%s", row->text);
+}
+
+fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa_reason *why)
+{
+    static const fa_ban none = {.name = NULL};
+    set_defaults(options);
+    return fa_options_add(argc - 1, argv + 1, &none, options, why);
+}
+
+fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why)
+{
+    for (int i = 0; i < count; i++) {
+        const char *argument = words[i];
+        if (strncmp(argument, "--", 2) != 0 || argument[2] == '\0')
+            return fa_refuse(why, FA_USAGE, "'%s' is not an option (see --help)", argument);
+        const char *name = argument + 2;
+        const size_t length = strcspn(name, "=");
+        const option_row *row = find_row(name, length);
+        if (row == NULL)
+            return fa_refuse(why, FA_USAGE, "unknown option --%.*s (see --help)", (int)length, name);
+        char what[64];
+        snprintf(what, sizeof what, "--%s", row->name);
+        for (const fa_ban *ban = banned; ban->name != NULL; ban++)
+            if (strcmp(ban->name, row->name) == 0)
+                return fa_refuse(why, FA_USAGE, "%s %s", what, ban->reason);
+        if (row->kind == KIND_FLAG) {
+            if (name[length] == '=')
+                return fa_refuse(why, FA_USAGE, "%s takes no value", what);
+            *(bool *)field(options, row) = true;
+            continue;
+        }
+        const char *value = name[length] == '=' ? name + length + 1 : ++i < count ? words[i] : NULL;
+        if (value == NULL) {
+            char range[256];
+            describe_range(row, range);
+            return fa_refuse(why, FA_USAGE, "%s needs a value: %s", what, range);
+        }
+        FA_TRY(parse_value(row, what, value, field(options, row), why));
+    }
+    if (options->race)
+        options->sanitize = FA_SANITIZE_THREAD;
+    return FA_PASS;
+}
+
+fa_status fa_options_parse_spec(const char *spec, char name[64], fa_knobs *knobs, fa_reason *why)
+{
+    fa_options scratch;
+    set_defaults(&scratch);
+    const size_t name_length = strcspn(spec, ":");
+    if (name_length == 0 || name_length >= 64)
+        return fa_refuse(why, FA_USAGE, "--vs takes NAME or NAME:knob=value,..., not '%.200s'", spec);
+    snprintf(name, 64, "%.*s", (int)name_length, spec);
+    const char *rest = spec + name_length;
+    while (*rest != '\0') {
+        rest++; /* the ':' or ',' before each knob */
+        const size_t length = strcspn(rest, ","), key = strcspn(rest, "=,");
+        const option_row *row = find_row(rest, key);
+        const size_t first = offsetof(fa_options, knob), last = first + sizeof(fa_knobs);
+        if (row == NULL || row->offset < first || row->offset >= last)
+            return fa_refuse(why, FA_USAGE, "--vs: '%.*s' is not a tile knob", (int)(key < 60 ? key : 60), rest);
+        char what[64], value[32];
+        snprintf(what, sizeof what, "%s in --vs", row->name);
+        snprintf(value, sizeof value, "%.*s", key < length ? (int)(length - key - 1) : 0, rest + key + 1);
+        FA_TRY(parse_value(row, what, value, field(&scratch, row), why));
+        rest += length;
+    }
+    *knobs = scratch.knob;
+    return FA_PASS;
+}
+
+static void print_default(FILE *out, const option_row *row)
+{
+    char word[32];
+    if (row->kind == KIND_INT && row->fallback != FA_UNSET)
+        fprintf(out, " (%.0f)", row->fallback);
+    else if (row->kind == KIND_REAL && row->fallback != FA_UNSET_REAL)
+        fprintf(out, " (%g)", row->fallback);
+    else if (row->kind == KIND_WORD && row->fallback != FA_UNSET)
+        fprintf(out, " (%s)", fa_word(row->text, (int)row->fallback, word));
+    else if (row->kind == KIND_TEXT && row->text_fallback != NULL)
+        fprintf(out, " (%s)", row->text_fallback);
+}
+
+char *fa_options_help(void)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    FA_ASSERT(out != NULL);
+    fputs("usage: fa_bench [options]\n"
+          "Compiles an attention-forward kernel, proves it right, times it, and writes a JSON record.\n",
+          out);
+    for (size_t i = 0; i < TABLE_COUNT; i++) {
+        const option_row *row = &table[i];
+        if (row->kind == KIND_GROUP) {
+            fprintf(out, "\n%s\n", row->text);
+            continue;
+        }
+        char left[160];
+        if (row->kind == KIND_INT)
+            snprintf(left, sizeof left, "--%s %.0f..%.0f", row->name, row->min, row->max);
+        else if (row->kind == KIND_REAL)
+            snprintf(left, sizeof left, "--%s NUMBER", row->name);
+        else if (row->kind == KIND_FLAG)
+            snprintf(left, sizeof left, "--%s", row->name);
+        else
+            snprintf(left, sizeof left, "--%s %s", row->name, row->text);
+        fprintf(out, strlen(left) > 26 ? "  %s\n%28s %s" : "  %-26s%.0s %s", left, "", row->help);
+        print_default(out, row);
+        fputc('\n', out);
+    }
+    fputs("\nexit codes: 0 pass, 1 wrong result, 2 usage, 3 infeasible configuration, 4 not run (device, library or tool\n"
+          "missing), 5 timeout, 6 compile, launch or internal error\n",
+          out);
+    fclose(out);
+    return text;
+}

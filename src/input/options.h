@@ -1,0 +1,68 @@
+/* The command line as data. One table (options.def) drives parsing, --help, validation and the record's echo. */
+#ifndef FA_OPTIONS_H
+#define FA_OPTIONS_H
+
+#include "base/base.h"
+
+#define FA_UNSET (-1)
+#define FA_UNSET_REAL (-1.0)
+#define FA_DEFAULT_KERNEL NULL /* the first row of the registry marked as default */
+
+typedef enum { FA_DEVICE_AUTO, FA_DEVICE_CUDA, FA_DEVICE_EMU } fa_device_choice;
+typedef enum { FA_COMPILER_NVRTC, FA_COMPILER_NVCC } fa_compiler;
+typedef enum { FA_SCHEDULE_ASCENDING, FA_SCHEDULE_DESCENDING, FA_SCHEDULE_RANDOM, FA_SCHEDULE_GREEDY } fa_schedule;
+typedef enum { FA_SANITIZE_NONE, FA_SANITIZE_ADDRESS, FA_SANITIZE_UNDEFINED, FA_SANITIZE_THREAD } fa_sanitize;
+typedef enum { FA_TIMING_AUTO, FA_TIMING_GRAPH, FA_TIMING_EVENT, FA_TIMING_NONE } fa_timing_method;
+typedef enum { FA_L2_WARM, FA_L2_COLD } fa_l2;
+
+/* MEASURE.md section 1, --dist. */
+#define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded"
+typedef enum {
+    FA_DIST_NORMAL,     /* N(0,1) */
+    FA_DIST_UNIFORM,    /* U(-1,1) */
+    FA_DIST_OUTLIER,    /* N(0,1), one element in 1000 times 10 */
+    FA_DIST_SHARP,      /* N(0,1), Q times 4 */
+    FA_DIST_RISING,     /* logits rise with the key: a rescale at every tile */
+    FA_DIST_FALLING,    /* logits fall with the key: no rescale after the first tile */
+    FA_DIST_NEEDLE,     /* one key dominates, V codes the key index */
+    FA_DIST_CONSTANT_V, /* O must equal V */
+    FA_DIST_CODED,      /* V carries batch and head */
+} fa_dist;
+
+/* Tile knobs. FA_UNSET before the registry row has filled in its defaults. acc: 0 fp32, 1 fp16. */
+typedef struct fa_knobs {
+    int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
+} fa_knobs;
+
+typedef struct fa_options {
+    const char *kernel, *source;
+    fa_knobs knob;
+    int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign;
+    double scale;
+    int32_t device, gpu, compiler, schedule, sanitize;
+    const char *arch, *check, *load, *dump, *vs, *json, *cubin, *runs;
+    double atol, rtol, warmup_ms, max_time, timeout;
+    int32_t seeds, seed, dist, timing, l2, min_samples;
+    bool list_kernels, race, causal, compile_only, quiet, version, help;
+    int32_t line; /* of the file of --runs; 0: the command line is the run */
+} fa_options;
+
+/* Strings point into argv. FA_USAGE with one line that names the option and its allowed range. */
+fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa_reason *why);
+
+/* An option that has no place on a line of --runs, and why. */
+typedef struct fa_ban {
+    const char *name, *reason;
+} fa_ban;
+/* Words on top of options that are there already, but for the banned ones (a list that ends with a NULL name). */
+fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why);
+
+/* SPEC of --vs: NAME or NAME:knob=value,... ; the same knob names and ranges as the options. */
+fa_status fa_options_parse_spec(const char *spec, char name[64], fa_knobs *knobs, fa_reason *why);
+
+char *fa_options_help(void); /* malloc'd */
+
+/* Word number `index` of a '|'-separated list, into `out`. */
+const char *fa_word(const char *words, int index, char out[32]);
+
+#endif

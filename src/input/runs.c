@@ -1,0 +1,161 @@
+#include "input/runs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const fa_ban banned[] = {
+    {"runs", "on a line: a list has no lists in it"},
+    {"json", "on a line: one file takes the records of all lines; name it on the command line"},
+    {"device", "on a line: the device is opened once for all lines; name it on the command line"},
+    {"gpu", "on a line: the device is opened once for all lines; name it on the command line"},
+    {"sanitize", "on a line: the whole process starts with its runtime; name it on the command line"},
+    {"race", "on a line: the whole process starts with its runtime; name it on the command line"},
+    {"list-kernels", "on a line is no run"},
+    {"version", "on a line is no run"},
+    {"help", "on a line is no run"},
+    {NULL, NULL},
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* Takes one word off the line: characters move down over the quotes. NULL when a quote is open at the end. */
+static char *take_word(char **line)
+{
+    char *from = *line, *to = *line, *word = *line, quote = '\0';
+    for (; *from != '\0' && (quote != '\0' || !is_blank(*from)); from++) {
+        if (quote == '\0' && (*from == '\'' || *from == '"'))
+            quote = *from;
+        else if (*from == quote)
+            quote = '\0';
+        else
+            *to++ = *from;
+    }
+    *line = from + (*from != '\0');
+    *to = '\0';
+    return quote == '\0' ? word : NULL;
+}
+
+fa_status fa_runs_split(char *line, char *words[FA_RUN_WORDS_MAX], int *count, fa_reason *why)
+{
+    *count = 0;
+    for (;;) {
+        while (is_blank(*line))
+            line++;
+        if (*line == '\0')
+            return FA_PASS;
+        if (*count == FA_RUN_WORDS_MAX)
+            return fa_refuse(why, FA_USAGE, "more than %d words", FA_RUN_WORDS_MAX);
+        words[*count] = take_word(&line);
+        if (words[(*count)++] == NULL)
+            return fa_refuse(why, FA_USAGE, "a quote is open at the end of the line");
+    }
+}
+
+/* Whether a word of the command line is the option, and whether its value is the next word. */
+static bool is_option(const char *word, const char *name, bool *value_follows)
+{
+    const size_t length = strlen(name);
+    if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, length) != 0)
+        return false;
+    *value_follows = word[2 + length] == '\0';
+    return *value_follows || word[2 + length] == '=';
+}
+
+/* The command line without what belongs to all lines, then the line. */
+static void join_command(fa_command *run, int argc, char *const argv[], int count, char *const words[])
+{
+    run->argv = fa_alloc(((size_t)argc + (size_t)count + 1) * sizeof *run->argv);
+    for (int i = 0; i < argc; i++) {
+        bool value_follows = false;
+        if (i > 0 && (is_option(argv[i], "runs", &value_follows) || is_option(argv[i], "json", &value_follows)))
+            i += value_follows;
+        else
+            run->argv[run->argc++] = argv[i];
+    }
+    for (int i = 0; i < count; i++)
+        run->argv[run->argc++] = words[i];
+}
+
+fa_status fa_runs_blame(const fa_runs *runs, const fa_command *run, fa_status status, fa_reason *why)
+{
+    if (status == FA_PASS || run->options.line == 0)
+        return status;
+    const fa_reason bare = *why;
+    return fa_refuse(why, status, "%.1000s line %d: %.3000s", runs->from, run->options.line, bare.text);
+}
+
+/* One line of the file; nothing for a line without a run. */
+static fa_status add_line(const char *line, size_t size, int32_t number, int argc, char *const argv[],
+                          const fa_options *options, fa_runs *runs, fa_reason *why)
+{
+    char *words[FA_RUN_WORDS_MAX];
+    int count = 0;
+    const size_t lead = strspn(line, " \t\r\n");
+    if ((line[lead] == '\0' && lead == size) || line[lead] == '#')
+        return FA_PASS;
+    runs->at = realloc(runs->at, (runs->count + 1) * sizeof *runs->at);
+    FA_ASSERT(runs->at != NULL);
+    fa_command *run = &runs->at[runs->count++];
+    *run = (fa_command){.options = *options, .text = fa_format("%.*s", (int)strcspn(line, "\n"), line)};
+    run->options.line = number;
+    fa_status status = strlen(line) == size ? fa_runs_split(run->text, words, &count, why)
+                                            : fa_refuse(why, FA_USAGE, "a zero byte in the line");
+    if (status == FA_PASS)
+        status = fa_options_add(count, words, banned, &run->options, why);
+    join_command(run, argc, argv, count, words);
+    return fa_runs_blame(runs, run, status, why);
+}
+
+static fa_status add_lines(FILE *in, int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why)
+{
+    char *line = NULL;
+    size_t room = 0;
+    fa_status status = FA_PASS;
+    ssize_t size = 0;
+    for (int32_t number = 1; status == FA_PASS && (size = getline(&line, &room, in)) >= 0; number++)
+        status = add_line(line, (size_t)size, number, argc, argv, options, runs, why);
+    free(line);
+    FA_TRY(status);
+    if (ferror(in))
+        return fa_refuse(why, FA_USAGE, "--runs: cannot read %s: %s", runs->from, strerror(errno));
+    return runs->count > 0 ? FA_PASS : fa_refuse(why, FA_USAGE, "--runs: no run in %s", runs->from);
+}
+
+fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why)
+{
+    *runs = (fa_runs){.from = options->runs};
+    if (options->runs == NULL) {
+        runs->at = fa_alloc(sizeof *runs->at);
+        runs->count = 1;
+        runs->at[0] = (fa_command){.options = *options};
+        join_command(&runs->at[0], 0, argv, argc, argv);
+        return FA_PASS;
+    }
+    if (options->dump != NULL || options->cubin != NULL)
+        return fa_refuse(why, FA_USAGE, "%s with --runs belongs on a line: all runs would write the same files",
+                         options->dump != NULL ? "--dump" : "--cubin");
+    const bool standard = strcmp(options->runs, "-") == 0;
+    FILE *in = standard ? stdin : fopen(options->runs, "r");
+    if (in == NULL)
+        return fa_refuse(why, FA_USAGE, "--runs takes - or a file that can be read, not '%s': %s", options->runs, strerror(errno));
+    runs->from = standard ? "standard input" : options->runs;
+    const fa_status status = add_lines(in, argc, argv, options, runs, why);
+    if (!standard)
+        fclose(in);
+    return status;
+}
+
+void fa_runs_free(fa_runs *runs)
+{
+    for (size_t i = 0; i < runs->count; i++) {
+        free(runs->at[i].argv);
+        free(runs->at[i].text);
+    }
+    free(runs->at);
+    *runs = (fa_runs){.count = 0};
+}

@@ -1,0 +1,186 @@
+#include "input/spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; sm_count is of the part the arch is
+ * best known by (A100, A10, L4, H200, B200, RTX 5090) and only picks default tiles when there is no device. */
+static const fa_arch_limits limits_table[] = {
+    {.cc = 75, .smem_block_bytes = 64 << 10, .smem_sm_bytes = 64 << 10, .warps_sm = 32, .blocks_sm = 16, .sm_count = 40},
+    {.cc = 80, .smem_block_bytes = 163 << 10, .smem_sm_bytes = 164 << 10, .warps_sm = 64, .blocks_sm = 32, .sm_count = 108},
+    {.cc = 86, .smem_block_bytes = 99 << 10, .smem_sm_bytes = 100 << 10, .warps_sm = 48, .blocks_sm = 16, .sm_count = 72},
+    {.cc = 87, .smem_block_bytes = 163 << 10, .smem_sm_bytes = 164 << 10, .warps_sm = 48, .blocks_sm = 16, .sm_count = 16},
+    {.cc = 89, .smem_block_bytes = 99 << 10, .smem_sm_bytes = 100 << 10, .warps_sm = 48, .blocks_sm = 24, .sm_count = 58},
+    {.cc = 90, .smem_block_bytes = 227 << 10, .smem_sm_bytes = 228 << 10, .warps_sm = 64, .blocks_sm = 32, .sm_count = 132},
+    {.cc = 100, .smem_block_bytes = 227 << 10, .smem_sm_bytes = 228 << 10, .warps_sm = 64, .blocks_sm = 32, .sm_count = 148},
+    {.cc = 103, .smem_block_bytes = 227 << 10, .smem_sm_bytes = 228 << 10, .warps_sm = 64, .blocks_sm = 32, .sm_count = 148},
+    {.cc = 120, .smem_block_bytes = 99 << 10, .smem_sm_bytes = 100 << 10, .warps_sm = 48, .blocks_sm = 24, .sm_count = 170},
+    {.cc = 121, .smem_block_bytes = 99 << 10, .smem_sm_bytes = 100 << 10, .warps_sm = 48, .blocks_sm = 24, .sm_count = 48},
+};
+#define LIMITS_COUNT (sizeof limits_table / sizeof limits_table[0])
+
+fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason *why)
+{
+    char *end = NULL;
+    const long cc = strncmp(arch, "sm_", 3) == 0 ? strtol(arch + 3, &end, 10) : 0;
+    const bool suffix_good = end != NULL && (*end == '\0' || ((*end == 'a' || *end == 'f') && end[1] == '\0' && cc >= 90));
+    for (size_t i = 0; suffix_good && i < LIMITS_COUNT; i++) {
+        if (limits_table[i].cc != cc)
+            continue;
+        *limits = limits_table[i];
+        limits->registers_sm = 64 << 10;
+        limits->threads_block = 1024;
+        return FA_PASS;
+    }
+    char known[160] = "";
+    for (size_t i = 0; i < LIMITS_COUNT; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%ssm_%d%s", i > 0 ? ", " : "", limits_table[i].cc,
+                 limits_table[i].cc >= 90 ? "[a]" : "");
+    return fa_refuse(why, FA_USAGE, "--arch takes one of %s, not '%.40s'", known, arch);
+}
+
+/* The architecture-specific feature set is a superset for code that runs on that very device. */
+static void default_arch(const char *device_arch, char arch[16])
+{
+    const char *base = device_arch != NULL ? device_arch : "sm_89";
+    const int cc = atoi(base + 3);
+    snprintf(arch, 16, "%.12s%s", base, cc >= 90 ? "a" : "");
+}
+
+/* Each knob: what the user set, else what is already there. */
+static void overlay(fa_knobs *knobs, const fa_knobs *set)
+{
+    int32_t *to = (int32_t *)knobs;
+    const int32_t *from = (const int32_t *)set;
+    for (size_t i = 0; i < sizeof *knobs / sizeof *to; i++)
+        if (from[i] != FA_UNSET)
+            to[i] = from[i];
+}
+
+/* Tiles of 64 query rows per multiprocessor, in percent. */
+static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
+{
+    const int64_t tiles = (int64_t)problem->batch * problem->heads * ((problem->seq_q + 63) / 64);
+    return tiles * 100 / sm_count;
+}
+
+static const fa_rule *matching_rule(const char *name, const fa_problem *problem, int32_t sm_count)
+{
+    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++)
+        if (strcmp(rule->name, name) == 0 && problem->dim <= rule->max_dim &&
+            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
+            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent))
+            return rule;
+    return NULL;
+}
+
+static fa_status use_row(const fa_kernel_row *row, const fa_problem *problem, int32_t sm_count, fa_spec *spec, fa_reason *why)
+{
+    const fa_rule *rule = matching_rule(row->name, problem, sm_count);
+    snprintf(spec->name, sizeof spec->name, "%s", row->name);
+    if (rule != NULL && strcmp(rule->variant, row->name) != 0)
+        FA_TRY(fa_registry_find(rule->variant, &row, why));
+    spec->row = row;
+    spec->kind = row->kind;
+    spec->knobs = rule != NULL ? rule->knobs : row->knobs;
+    if (row->kind == FA_KIND_HAND)
+        snprintf(spec->source, sizeof spec->source, "%s/kernels/%s.cu", fa_home(), row->name);
+    return FA_PASS;
+}
+
+static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
+{
+    if (access(path, R_OK) != 0)
+        return fa_refuse(why, FA_USAGE, "--source takes a file that can be read, not '%s'", path);
+    const char *slash = strrchr(path, '/');
+    const char *stem = slash != NULL ? slash + 1 : path;
+    snprintf(spec->name, sizeof spec->name, "%.*s", (int)strcspn(stem, "."), stem);
+    if (snprintf(spec->source, sizeof spec->source, "%s", path) >= (int)sizeof spec->source)
+        return fa_refuse(why, FA_USAGE, "--source takes a path of at most %zu characters", sizeof spec->source - 1);
+    spec->kind = FA_KIND_HAND;
+    spec->knobs = (fa_knobs){.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
+    return FA_PASS;
+}
+
+/* Blocks that share out the keys of a tile: as many as fill the GPU, while each has SPLIT_KEYS to go through, which pay for combining. */
+static int32_t choose_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
+{
+    enum { SPLIT_KEYS = 1024, SPLITS_MAX = 64 };
+    if (spec->row == NULL || spec->row->space.splits == NULL)
+        return 1;
+    const int64_t tiles = (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
+    int64_t splits = sm_count / tiles;
+    if (splits > problem->seq_kv / SPLIT_KEYS)
+        splits = problem->seq_kv / SPLIT_KEYS;
+    return splits < 1 ? 1 : splits > SPLITS_MAX ? SPLITS_MAX : (int32_t)splits;
+}
+
+static void apply_knobs(const fa_knobs *asked, const fa_problem *problem, int32_t sm_count, fa_spec *spec)
+{
+    overlay(&spec->knobs, asked);
+    if (spec->knobs.splits == 0)
+        spec->knobs.splits = choose_splits(spec, problem, sm_count);
+}
+
+fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, const char *device_arch, int32_t sm_count,
+                       fa_spec *spec, fa_reason *why)
+{
+    *spec = (fa_spec){.dim = problem->dim, .causal = problem->causal, .compiler = (fa_compiler)options->compiler};
+    fa_arch_limits limits;
+    if (options->arch != NULL)
+        snprintf(spec->arch, sizeof spec->arch, "%.15s", options->arch);
+    else
+        default_arch(device_arch, spec->arch);
+    FA_TRY(fa_arch_limits_of(options->arch != NULL ? options->arch : spec->arch, &limits, why));
+    if (sm_count <= 0)
+        sm_count = limits.sm_count;
+    if (options->source != NULL) {
+        FA_TRY(use_source(options->source, spec, why));
+    } else {
+        const fa_kernel_row *row = fa_registry_default();
+        if (options->kernel != NULL)
+            FA_TRY(fa_registry_find(options->kernel, &row, why));
+        FA_TRY(use_row(row, problem, sm_count, spec, why));
+    }
+    apply_knobs(&options->knob, problem, sm_count, spec);
+    return FA_PASS;
+}
+
+fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, const fa_spec *first, int32_t sm_count,
+                          fa_spec *spec, fa_reason *why)
+{
+    char name[64];
+    fa_knobs asked;
+    const fa_kernel_row *row = NULL;
+    fa_arch_limits limits;
+    *spec = (fa_spec){.dim = first->dim, .causal = first->causal, .compiler = first->compiler};
+    memcpy(spec->arch, first->arch, sizeof spec->arch);
+    FA_TRY(fa_arch_limits_of(first->arch, &limits, why));
+    FA_TRY(fa_options_parse_spec(options->vs, name, &asked, why));
+    FA_TRY(fa_registry_find(name, &row, why));
+    if (sm_count <= 0)
+        sm_count = limits.sm_count;
+    FA_TRY(use_row(row, problem, sm_count, spec, why));
+    apply_knobs(&asked, problem, sm_count, spec);
+    return FA_PASS;
+}
+
+size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MAX])
+{
+    const struct {
+        const char *name;
+        int32_t value;
+    } values[] = {
+        {"FA_M", spec->knobs.m},           {"FA_N", spec->knobs.n},           {"FA_WARPS", spec->knobs.warps},
+        {"FA_VEC", spec->knobs.vec},       {"FA_STAGES", spec->knobs.stages}, {"FA_SWIZZLE", spec->knobs.swizzle},
+        {"FA_ACC_FP16", spec->knobs.acc},  {"FA_SPLITS", spec->knobs.splits}, {"FA_MAXREG", spec->knobs.maxreg},
+        {"FA_DIM", spec->dim},             {"FA_CAUSAL", spec->causal},
+    };
+    const size_t count = sizeof values / sizeof values[0];
+    _Static_assert(sizeof values / sizeof values[0] <= FA_SPEC_DEFINES_MAX, "room for every define");
+    for (size_t i = 0; i < count; i++)
+        snprintf(defines[i].text, sizeof defines[i].text, "-D%s=%d", values[i].name, values[i].value);
+    return count;
+}

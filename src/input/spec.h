@@ -1,0 +1,44 @@
+/* A spec is everything that decides the compiled code: source, knobs, dim, mask, architecture. */
+#ifndef FA_SPEC_H
+#define FA_SPEC_H
+
+#include "input/registry.h"
+
+typedef struct fa_spec {
+    char name[64];            /* registry name as asked for, or the stem of --source */
+    char source[1024];        /* path of the .cu; empty for a library baseline */
+    const fa_kernel_row *row; /* the row that serves it: the one asked for or a variant its rules picked; NULL for --source */
+    fa_kind kind;
+    fa_knobs knobs; /* all set */
+    int32_t dim;
+    bool causal;
+    char arch[16]; /* "sm_89", "sm_90a", ... */
+    fa_compiler compiler;
+} fa_spec;
+
+/* `device_arch`: "sm_90" of the device, or NULL without one. The target is --arch, else the device's (with its "a" feature
+ * set where that exists), else sm_89. Knobs the options leave open come from the row, or its rules (tile_rule). */
+fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, const char *device_arch, int32_t sm_count,
+                       fa_spec *spec, fa_reason *why);
+/* The other candidate of --vs: same problem and target, its own kernel and knobs. */
+fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, const fa_spec *first, int32_t sm_count,
+                          fa_spec *spec, fa_reason *why);
+
+/* -DFA_M=32 -DFA_N=64 ... : the knobs as the compiler sees them. Same text for NVRTC, nvcc and g++. Returns the count. */
+#define FA_SPEC_DEFINES_MAX 16
+typedef struct fa_define {
+    char text[40];
+} fa_define;
+size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MAX]);
+
+/* Limits of an architecture, CUDA C++ Programming Guide, table of technical specifications per compute capability. */
+typedef struct fa_arch_limits {
+    int32_t cc;                    /* 89 for sm_89 */
+    int32_t smem_block_bytes;      /* opt-in maximum per block */
+    int32_t smem_sm_bytes;         /* per multiprocessor */
+    int32_t registers_sm, warps_sm, blocks_sm, threads_block;
+    int32_t sm_count; /* of the best-known part; picks default tiles when there is no device */
+} fa_arch_limits;
+fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason *why);
+
+#endif

@@ -1,0 +1,288 @@
+/* Inputs from a counter: every element is a hash of (seed, tensor, index), looked up in a table of quantiles. Whole
+ * rows (dim elements) are the unit of work, because the distributions with a meaning give a row to a query or a key. */
+#include "input/tensors.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE };
+
+/* The 65536 quantiles (k + 1/2) / 65536 of N(0,1): 16 random bits pick one. Ends at +-4.3, as 10^5 draws would. */
+static float normal_quantiles[65536];
+static pthread_once_t normal_once = PTHREAD_ONCE_INIT;
+
+static void make_normal_quantiles(void)
+{
+    double x = 0.0;
+    for (int k = 32768; k < 65536; k++) {
+        const double upper_tail = 1.0 - (k + 0.5) / 65536.0;
+        /* Newton on the tail from the quantile before, which is never far. */
+        for (int step = 0; step < 4; step++) {
+            const double density = exp(-0.5 * x * x) * 0.3989422804014327;
+            x += (0.5 * erfc(x * 0.7071067811865476) - upper_tail) / density;
+        }
+        normal_quantiles[k] = (float)x;
+        normal_quantiles[65535 - k] = (float)-x;
+    }
+}
+
+/* Finaliser of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"). */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t stream_of(uint64_t seed, int tensor)
+{
+    return mix(mix(seed + 0x9E3779B97F4A7C15u) + (uint64_t)(tensor + 1) * 0xD1342543DE82EF95u);
+}
+
+static uint64_t draw(uint64_t stream, uint64_t counter) { return mix(stream + (counter + 1) * 0x9E3779B97F4A7C15u); }
+
+float fa_half_to_float(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = half & 0x7FFFu;
+    uint32_t bits;
+    if (magnitude >= 0x7C00u) {
+        bits = sign | 0x7F800000u | (magnitude & 0x3FFu) << 13;
+    } else if (magnitude >= 0x400u) {
+        bits = sign | ((magnitude << 13) + (112u << 23));
+    } else {
+        const float value = (float)magnitude * 0x1p-24f;
+        memcpy(&bits, &value, sizeof bits);
+        bits |= sign;
+    }
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+uint16_t fa_float_to_half(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
+    if (magnitude > 0x7F800000u)
+        return (uint16_t)(sign | 0x7E00u | (magnitude >> 13 & 0x3FFu));
+    if (magnitude >= 0x477FF000u) /* 65520, halfway to what would be 65536 */
+        return (uint16_t)(sign | 0x7C00u);
+    if (magnitude >= 0x38800000u) { /* 2^-14: normal */
+        const uint32_t rounded = magnitude + 0xFFFu + (magnitude >> 13 & 1u);
+        return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
+    }
+    /* Subnormal: floats in [0.5, 1) are 2^-24 apart, so the addition rounds to the spacing of FP16, to nearest even. */
+    float shifted;
+    memcpy(&shifted, &magnitude, sizeof shifted);
+    shifted += 0.5f;
+    uint32_t shifted_bits;
+    memcpy(&shifted_bits, &shifted, sizeof shifted_bits);
+    return (uint16_t)(sign | (shifted_bits - 0x3F000000u));
+}
+
+/* What a row needs to know of its place. */
+typedef struct place {
+    const fa_problem *problem;
+    fa_dist dist;
+    int tensor;
+    uint64_t seed, stream;
+    int64_t flat; /* row of the tensor: (batch * heads + head) * seq + row */
+    int32_t batch, head, row;
+} place;
+
+static void normal_row(const place *at, float scale, uint16_t *out)
+{
+    const int32_t dim = at->problem->dim;
+    for (int32_t d = 0; d < dim; d += 4) {
+        const uint64_t bits = draw(at->stream, (uint64_t)(at->flat * dim + d));
+        for (int32_t i = 0; i < 4; i++)
+            out[d + i] = fa_float_to_half(scale * normal_quantiles[bits >> (16 * i) & 0xFFFF]);
+    }
+}
+
+static void uniform_row(const place *at, uint16_t *out)
+{
+    const int32_t dim = at->problem->dim;
+    for (int32_t d = 0; d < dim; d += 4) {
+        const uint64_t bits = draw(at->stream, (uint64_t)(at->flat * dim + d));
+        for (int32_t i = 0; i < 4; i++)
+            out[d + i] = fa_float_to_half(((float)(bits >> (16 * i) & 0xFFFF) - 32767.5f) / 32768.0f);
+    }
+}
+
+static void outlier_row(const place *at, uint16_t *out)
+{
+    normal_row(at, 1.0f, out);
+    const uint64_t side = stream_of(at->stream, TENSOR_SIDE);
+    for (int32_t d = 0; d < at->problem->dim; d++)
+        if (draw(side, (uint64_t)(at->flat * at->problem->dim + d)) % 1000 == 0)
+            out[d] = fa_float_to_half(10.0f * fa_half_to_float(out[d]));
+}
+
+/* Logit of (row, key) = slope(row) * key, exactly: the key goes in three digits of base 128 (exact in FP16) into three
+ * columns of K, and Q carries slope, 128 slope and 16384 slope. Slopes have 11 significant bits and differ from row to
+ * row; the logits cover 2 to 8 whatever the length, and every key is above (falling: below) all keys before it. */
+static void ramp_row(const place *at, bool falling, uint16_t *out)
+{
+    const fa_problem *problem = at->problem;
+    memset(out, 0, (size_t)problem->dim * sizeof *out);
+    if (at->tensor == TENSOR_K) {
+        for (int32_t digit = 0; digit < 3; digit++)
+            out[digit] = fa_float_to_half((float)(at->row >> (7 * digit) & 127));
+        return;
+    }
+    int exponent;
+    frexp(4.0 / ((double)problem->seq_kv * (double)problem->scale), &exponent);
+    /* 11 bits above 2^-24 below, 16384 slope within FP16 above. */
+    exponent = exponent - 1 < -14 ? -14 : exponent - 1 > 1 ? 1 : exponent - 1;
+    const double mantissa = 1.0 + (double)(draw(at->stream, (uint64_t)at->flat) % 1024) / 1024.0;
+    const double slope = ldexp(falling ? -mantissa : mantissa, exponent);
+    for (int32_t digit = 0; digit < 3; digit++)
+        out[digit] = fa_float_to_half((float)ldexp(slope, 7 * digit));
+}
+
+/* Sign of column d in the code of a key: its index in the first 16 columns (so that no two of 65536 keys share a code),
+ * hashed bits in the others. */
+static float needle_sign(uint64_t seed, uint64_t key_row, int32_t key, int32_t d)
+{
+    const uint64_t bits =
+        d < 16 ? (uint64_t)key ^ 0x5A5A : draw(stream_of(seed, TENSOR_SIDE), key_row * 4 + (uint64_t)(d / 64));
+    return bits >> (d < 16 ? d : d % 64) & 1 ? 1.0f : -1.0f;
+}
+
+/* K holds codes of +-1, Q the code of one key its row sees, so long that this key's logit is 96 and nearly all of the
+ * weight is its own. V holds the key's index in digits of base 32: column d has digit d % 4, as (digit - 16) / 16. */
+static void needle_row(const place *at, uint16_t *out)
+{
+    const fa_problem *problem = at->problem;
+    const int32_t dim = problem->dim, group = problem->heads / problem->kv_heads;
+    int32_t key = at->row;
+    int32_t kv_head = at->head;
+    float length = 1.0f;
+    if (at->tensor == TENSOR_V) {
+        for (int32_t d = 0; d < dim; d++)
+            out[d] = fa_float_to_half((float)((key >> (5 * (d % 4)) & 31) - 16) / 16.0f);
+        return;
+    }
+    if (at->tensor == TENSOR_Q) {
+        const int32_t keys = fa_problem_row_keys(problem, at->row);
+        key = keys > 0 ? (int32_t)(draw(at->stream, (uint64_t)at->flat) % (uint64_t)keys) : 0;
+        kv_head = at->head / group;
+        length = fminf(96.0f / ((float)dim * problem->scale), 16384.0f);
+    }
+    const uint64_t key_row =
+        ((uint64_t)at->batch * (uint64_t)problem->kv_heads + (uint64_t)kv_head) * (uint64_t)problem->seq_kv +
+        (uint64_t)key;
+    for (int32_t d = 0; d < dim; d++)
+        out[d] = fa_float_to_half(length * needle_sign(at->seed, key_row, key, d));
+}
+
+/* Same row for every key of a head: the weights sum to one, so O equals it. */
+static void constant_row(const place *at, uint16_t *out)
+{
+    place first = *at;
+    first.flat = at->flat - at->row;
+    normal_row(&first, 1.0f, out);
+}
+
+/* Columns 0, 1, 2, 3 (mod 4) of V: batch, K/V head, column, and a ramp over the keys. The first three are the same for
+ * every key, so the output shows where it was read from; the ramp shows which keys took part. All exact in FP16. */
+static void coded_row(const place *at, uint16_t *out)
+{
+    const fa_problem *problem = at->problem;
+    for (int32_t d = 0; d < problem->dim; d++) {
+        const int32_t codes[4] = {at->batch % 1024, at->head % 1024, d,
+                                  (int32_t)((int64_t)at->row * 1024 / problem->seq_kv)};
+        out[d] = fa_float_to_half((float)(codes[d % 4] - 512) / 512.0f);
+    }
+}
+
+static void fill_row(const place *at, uint16_t *out)
+{
+    const bool is_v = at->tensor == TENSOR_V;
+    switch (at->dist) {
+    case FA_DIST_UNIFORM:
+        uniform_row(at, out);
+        return;
+    case FA_DIST_OUTLIER:
+        outlier_row(at, out);
+        return;
+    case FA_DIST_SHARP:
+        normal_row(at, at->tensor == TENSOR_Q ? 4.0f : 1.0f, out);
+        return;
+    case FA_DIST_RISING:
+    case FA_DIST_FALLING:
+        if (is_v)
+            normal_row(at, 1.0f, out);
+        else
+            ramp_row(at, at->dist == FA_DIST_FALLING, out);
+        return;
+    case FA_DIST_NEEDLE:
+        needle_row(at, out);
+        return;
+    case FA_DIST_CONSTANT_V:
+        if (is_v)
+            constant_row(at, out);
+        else
+            normal_row(at, 1.0f, out);
+        return;
+    case FA_DIST_CODED:
+        if (is_v)
+            coded_row(at, out);
+        else
+            normal_row(at, 1.0f, out);
+        return;
+    case FA_DIST_NORMAL:
+        normal_row(at, 1.0f, out);
+        return;
+    }
+    FA_ASSERT(false, "distribution %d", (int)at->dist);
+}
+
+static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t seed, int tensor)
+{
+    const int32_t heads = tensor == TENSOR_Q ? problem->heads : problem->kv_heads;
+    const int32_t seq = tensor == TENSOR_Q ? problem->seq_q : problem->seq_kv;
+    const int64_t rows = (int64_t)problem->batch * heads * seq;
+    const uint64_t stream = stream_of(seed, tensor);
+    uint16_t *data = fa_alloc((size_t)rows * (size_t)problem->dim * sizeof *data);
+#pragma omp parallel for schedule(static) if (rows * problem->dim > 1 << 16) /* less is not worth waking threads */
+    for (int64_t flat = 0; flat < rows; flat++) {
+        const place at = {
+            .problem = problem,
+            .dist = dist,
+            .tensor = tensor,
+            .seed = seed,
+            .stream = stream,
+            .flat = flat,
+            .batch = (int32_t)(flat / seq / heads),
+            .head = (int32_t)(flat / seq % heads),
+            .row = (int32_t)(flat % seq),
+        };
+        fill_row(&at, data + flat * problem->dim);
+    }
+    return data;
+}
+
+fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed)
+{
+    pthread_once(&normal_once, make_normal_quantiles);
+    return (fa_tensors){
+        .q = make_tensor(problem, dist, seed, TENSOR_Q),
+        .k = make_tensor(problem, dist, seed, TENSOR_K),
+        .v = make_tensor(problem, dist, seed, TENSOR_V),
+        .q_count = fa_problem_q_count(problem),
+        .kv_count = fa_problem_kv_count(problem),
+    };
+}
+
+void fa_tensors_free(fa_tensors *tensors)
+{
+    free(tensors->q);
+    free(tensors->k);
+    free(tensors->v);
+    *tensors = (fa_tensors){0};
+}

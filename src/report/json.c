@@ -1,0 +1,349 @@
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "git_version.h"
+#include "report/text.h"
+
+static cJSON *object_in(cJSON *parent, const char *key)
+{
+    return cJSON_AddObjectToObject(parent, key);
+}
+
+static void put(cJSON *object, const char *key, double number)
+{
+    if (isfinite(number))
+        cJSON_AddNumberToObject(object, key, number);
+    else
+        cJSON_AddNullToObject(object, key);
+}
+
+/* Null when the text is empty. */
+static void put_text(cJSON *object, const char *key, const char *text)
+{
+    if (text[0] != '\0')
+        cJSON_AddStringToObject(object, key, text);
+    else
+        cJSON_AddNullToObject(object, key);
+}
+
+static void put_pair(cJSON *object, const char *key, const double pair[2])
+{
+    cJSON_AddItemToObject(object, key, cJSON_CreateDoubleArray(pair, 2));
+}
+
+/* What the module says it was compiled with; what was asked for until there is one. */
+static void put_config(cJSON *record, const char *key, const fa_side *side)
+{
+    const fa_knobs *asked = &side->spec.knobs;
+    const fa_kernel_info *real = &side->module.info;
+    const bool known = side->module_known && real->abi == FA_ABI;
+    if (!side->spec_known || side->spec.kind != FA_KIND_HAND) {
+        cJSON_AddNullToObject(record, key);
+        return;
+    }
+    cJSON *config = object_in(record, key);
+    put(config, "m", known ? real->m : asked->m);
+    put(config, "n", known ? real->n : asked->n);
+    put(config, "warps", known ? real->warps : asked->warps);
+    put(config, "vec", known ? real->vec : asked->vec);
+    put(config, "stages", known ? real->stages : asked->stages);
+    put(config, "swizzle", known ? real->swizzle : asked->swizzle);
+    cJSON_AddStringToObject(config, "acc", (known ? real->acc_fp16 : asked->acc) ? "fp16" : "fp32");
+    put(config, "maxreg", known ? real->maxreg : asked->maxreg);
+    put(config, "splits", known ? real->splits : asked->splits);
+}
+
+static void put_problem(cJSON *record, const fa_result *result)
+{
+    const fa_problem *p = &result->problem;
+    if (!result->problem_known) {
+        cJSON_AddNullToObject(record, "problem");
+        return;
+    }
+    cJSON *problem = object_in(record, "problem");
+    put(problem, "batch", p->batch);
+    put(problem, "heads", p->heads);
+    put(problem, "kv_heads", p->kv_heads);
+    put(problem, "seq_q", p->seq_q);
+    put(problem, "seq_kv", p->seq_kv);
+    put(problem, "dim", p->dim);
+    cJSON_AddBoolToObject(problem, "causal", p->causal);
+    cJSON_AddStringToObject(problem, "dtype", "fp16");
+    put(problem, "scale", (double)p->scale);
+    put(problem, "flop", fa_problem_flop(p));
+    put(problem, "bytes", fa_problem_bytes(p));
+}
+
+static void put_device(cJSON *record, const fa_result *result)
+{
+    const fa_device_info *d = &result->device;
+    if (!result->device_known) {
+        cJSON_AddNullToObject(record, "device");
+        return;
+    }
+    cJSON *device = object_in(record, "device");
+    cJSON_AddStringToObject(device, "backend", d->backend);
+    cJSON_AddStringToObject(device, "name", d->name);
+    cJSON_AddStringToObject(device, "arch", d->arch);
+    put(device, "sm_count", d->sm_count);
+    put(device, "clock_mhz_max", d->clock_mhz_max);
+    put(device, "memory_bytes", (double)d->memory_bytes);
+    put(device, "memory_gbytes_per_s", d->memory_gbytes_per_s);
+    put(device, "l2_bytes", (double)d->l2_bytes);
+    put(device, "smem_block_bytes", d->smem_block_bytes);
+}
+
+static void put_ptxas(cJSON *record, const fa_side *side)
+{
+    const fa_ptxas *x = &side->module.ptxas;
+    if (!x->known) {
+        cJSON_AddNullToObject(record, "ptxas");
+        put_text(record, "ptxas_reason", x->unknown_reason);
+        cJSON_AddNullToObject(record, "occupancy");
+        return;
+    }
+    cJSON *ptxas = object_in(record, "ptxas");
+    cJSON_AddStringToObject(ptxas, "arch", x->arch);
+    put(ptxas, "registers", x->registers);
+    put(ptxas, "smem_static_bytes", x->smem_static_bytes);
+    put(ptxas, "smem_dynamic_bytes", x->smem_dynamic_bytes);
+    put(ptxas, "smem_total_bytes", x->smem_total_bytes);
+    put(ptxas, "spill_store_bytes", x->spill_store_bytes);
+    put(ptxas, "spill_load_bytes", x->spill_load_bytes);
+    put(ptxas, "stack_bytes", x->stack_bytes);
+    put(ptxas, "barriers", x->barriers);
+    cJSON *warnings = cJSON_AddArrayToObject(ptxas, "warnings");
+    for (int32_t i = 0; i < x->warning_count; i++)
+        cJSON_AddItemToArray(warnings, cJSON_CreateString(x->warnings[i]));
+    const fa_occupancy *o = &side->module.occupancy;
+    cJSON *occupancy = object_in(record, "occupancy");
+    put(occupancy, "blocks_per_sm", o->blocks_per_sm);
+    put(occupancy, "warps_per_sm", o->warps_per_sm);
+    put(occupancy, "fraction", o->fraction);
+}
+
+static void put_launch(cJSON *record, const fa_side *side)
+{
+    if (side->launch.grid == 0) {
+        cJSON_AddNullToObject(record, "launch");
+        return;
+    }
+    cJSON *launch = object_in(record, "launch");
+    put(launch, "grid", side->launch.grid);
+    put(launch, "threads", side->launch.threads);
+    put(launch, "smem_dynamic_bytes", side->launch.smem_dynamic_bytes);
+    put(launch, "cluster", side->launch.cluster);
+    put(launch, "workspace_bytes", (double)side->launch.workspace_bytes);
+}
+
+static void put_timing(cJSON *record, const fa_result *result)
+{
+    const fa_timing *t = &result->timing;
+    if (!t->done || result->status == FA_WRONG) {
+        cJSON_AddNullToObject(record, "timing");
+        cJSON_AddNullToObject(record, "throughput");
+        return;
+    }
+    cJSON *timing = object_in(record, "timing");
+    put(timing, "p50_us", t->us.p50);
+    put(timing, "p90_us", t->us.p90);
+    put(timing, "p10_us", t->us.p10);
+    put(timing, "min_us", t->us.min);
+    put(timing, "mean_us", t->us.mean);
+    put_pair(timing, "p50_ci95_us", t->us.ci95);
+    put(timing, "samples", (double)t->us.count);
+    put(timing, "discarded", t->discarded);
+    cJSON_AddStringToObject(timing, "method", t->method == FA_TIMING_GRAPH ? "graph" : "event");
+    put(timing, "launches_per_sample", t->launches_per_sample);
+    cJSON_AddStringToObject(timing, "l2", t->l2 == FA_L2_COLD ? "cold" : "warm");
+    cJSON *clock = object_in(timing, "sm_clock_mhz");
+    put(clock, "p50", t->sm_clock_mhz_p50 > 0 ? t->sm_clock_mhz_p50 : NAN);
+    cJSON_AddBoolToObject(timing, "throttled", t->throttled);
+    cJSON_AddStringToObject(timing, "stopped_by", t->settled ? "interval" : "budget");
+    cJSON_AddBoolToObject(timing, "impossible", t->impossible);
+    put(timing, "poisoned", t->poisoned);
+    put(timing, "power_capped", t->power_capped);
+    cJSON_AddBoolToObject(timing, "gated", t->gated);
+    put(timing, "fresh_ratio", t->fresh_ratio);
+    cJSON_AddBoolToObject(timing, "noisy", t->noisy);
+    put_text(timing, "noisy_reason", t->noisy_reason);
+    put(timing, "other_processes", t->other_processes < 0 ? NAN : t->other_processes);
+    put(timing, "floor_us", t->floor_us);
+    put(timing, "roofline_us", t->roofline_us);
+    put(timing, "warmup_ms", t->warmup_ms);
+    const fa_throughput *h = &result->throughput;
+    cJSON *throughput = object_in(record, "throughput");
+    put(throughput, "tflops", h->tflops);
+    put(throughput, "peak_tflops", h->peak_tflops);
+    put(throughput, "peak_boost_tflops", h->peak_boost_tflops);
+    put(throughput, "fraction_of_peak", h->fraction_of_peak);
+    put(throughput, "gbytes_per_s", h->gbytes_per_s);
+}
+
+static cJSON *verdict_json(const fa_verdict *v)
+{
+    cJSON *reference = cJSON_CreateObject();
+    cJSON_AddStringToObject(reference, "name", v->name);
+    cJSON_AddBoolToObject(reference, "passed", v->passed);
+    put(reference, "rows_checked", (double)v->rows_checked);
+    put(reference, "max_abs_err", v->max_abs_err);
+    put(reference, "rmse", v->rmse);
+    put(reference, "worst_row_rel_l2", v->worst_row_rel_l2);
+    put(reference, "baseline_max_abs_err", v->baseline_max_abs_err);
+    put(reference, "baseline_rmse", v->baseline_rmse);
+    put(reference, "baseline_worst_row_rel_l2", v->baseline_worst_row_rel_l2);
+    cJSON_AddStringToObject(reference, "fixed_rule", v->baseline_fails ? "baseline_fails" : "applies");
+    put(reference, "mismatches", (double)v->mismatches);
+    put(reference, "nonfinite", (double)v->nonfinite);
+    cJSON *worst = object_in(reference, "worst");
+    put(worst, "batch", v->worst.batch);
+    put(worst, "head", v->worst.head);
+    put(worst, "row", v->worst.row);
+    put(worst, "col", v->worst.col);
+    put_text(reference, "failure", v->failure);
+    return reference;
+}
+
+static void put_check(cJSON *record, const fa_check_result *c)
+{
+    if (!c->done) {
+        cJSON_AddNullToObject(record, "check");
+        return;
+    }
+    cJSON *check = object_in(record, "check");
+    cJSON_AddBoolToObject(check, "passed", c->passed);
+    put(check, "seeds", c->seeds);
+    put(check, "atol", c->atol);
+    put(check, "rtol", c->rtol);
+    cJSON_AddBoolToObject(check, "loosened", c->loosened);
+    put(check, "repeats", c->repeats);
+    cJSON *references = cJSON_AddArrayToObject(check, "references");
+    for (int32_t i = 0; i < c->verdict_count; i++)
+        cJSON_AddItemToArray(references, verdict_json(&c->verdicts[i]));
+    put_text(check, "missing", c->missing);
+    put_text(check, "failure", c->failure);
+}
+
+static void put_comparison(cJSON *record, const fa_result *result)
+{
+    const fa_comparison *c = &result->comparison;
+    if (!result->other.spec_known) {
+        cJSON_AddNullToObject(record, "vs");
+        return;
+    }
+    cJSON *vs = object_in(record, "vs");
+    cJSON_AddStringToObject(vs, "kernel", result->other.spec.name);
+    put_config(vs, "config", &result->other);
+    put_check(vs, &result->other.check);
+    put_text(vs, "cubin_sha256", result->other.module.object_sha256.hex);
+    put_text(vs, "code_sha256", result->other.module.code_sha256.hex);
+    put_text(vs, "compiler", result->other.module.compiler);
+    if (!c->done || result->status == FA_WRONG) {
+        cJSON_AddNullToObject(vs, "ratio");
+        return;
+    }
+    put(vs, "ratio", c->ratio);
+    put_pair(vs, "ratio_ci95", c->ratio_ci95);
+    put(vs, "aa_noise", c->aa_noise);
+    put(vs, "blocks", c->blocks);
+    put(vs, "p50_us", c->p50_us);
+    put(vs, "other_p50_us", c->other_p50_us);
+    cJSON_AddStringToObject(vs, "method", c->method == FA_TIMING_GRAPH ? "graph" : "event");
+    put(vs, "discarded", c->discarded);
+    cJSON_AddBoolToObject(vs, "throttled", c->throttled);
+    cJSON_AddStringToObject(vs, "stopped_by", c->settled ? "interval" : "budget");
+    cJSON_AddBoolToObject(vs, "accepted", c->accepted);
+    const bool same = result->main.module.code_sha256.hex[0] != '\0' &&
+                      strcmp(result->main.module.code_sha256.hex, result->other.module.code_sha256.hex) == 0;
+    cJSON_AddBoolToObject(vs, "same_code", same);
+}
+
+static void put_words(cJSON *object, const char *key, const char *text)
+{
+    cJSON *array = cJSON_AddArrayToObject(object, key);
+    while (*text != '\0') {
+        const size_t length = strcspn(text, " ");
+        char *word = fa_format("%.*s", (int)length, text);
+        cJSON_AddItemToArray(array, cJSON_CreateString(word));
+        free(word);
+        text += length + (text[length] == ' ');
+    }
+}
+
+/* Where the wall time went, to the millisecond; a stage that a run was killed in has no time. */
+static void put_stages(cJSON *provenance, const fa_result *result)
+{
+    static const char *const names[FA_AT_END] = {
+        [FA_AT_START] = "start", [FA_AT_COMPILE] = "compile", [FA_AT_LOAD] = "load",
+        [FA_AT_CHECK] = "check", [FA_AT_TIMING] = "timing",   [FA_AT_RECHECK] = "recheck",
+    };
+    cJSON *stages = object_in(provenance, "stage_s");
+    for (fa_stage stage = FA_AT_START; stage < FA_AT_END; stage++)
+        put(stages, names[stage], round(result->stage_s[stage] * 1e3) / 1e3);
+    put(stages, "turn", round(result->turn_s * 1e3) / 1e3);
+}
+
+static void put_provenance(cJSON *record, const fa_result *result, const fa_command *run)
+{
+    const fa_options *options = &run->options;
+    const fa_module *m = &result->main.module;
+    cJSON *provenance = object_in(record, "provenance");
+    put_text(provenance, "cubin_sha256", m->object_sha256.hex);
+    put_text(provenance, "code_sha256", m->code_sha256.hex);
+    put_text(provenance, "same_code_as", m->same_code_as);
+    put_text(provenance, "ptx_arch", m->ptx_arch);
+    put_text(provenance, "source_sha256", m->source_sha256.hex);
+    put_text(provenance, "compiler", m->compiler);
+    put_words(provenance, "options", m->options);
+    cJSON_AddBoolToObject(provenance, "cache_hit", m->cache_hit);
+    put(provenance, "compile_s", m->seconds);
+    put_stages(provenance, result);
+    put_text(provenance, "driver", result->device.driver);
+    cJSON_AddStringToObject(provenance, "git", FA_GIT);
+    put(provenance, "seed", options->seed);
+    char dist[32];
+    cJSON_AddStringToObject(provenance, "dist", fa_word(FA_DIST_WORDS, options->dist, dist));
+    char when[32] = "";
+    const time_t now = time(NULL);
+    struct tm utc;
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    cJSON_AddStringToObject(provenance, "time", when);
+    if (options->line > 0)
+        put(provenance, "line", options->line);
+    const char *slash = strrchr(run->argv[0], '/'); /* where the binary lay on this machine is nobody's business */
+    char *command = fa_format("%s", slash != NULL ? slash + 1 : run->argv[0]);
+    for (int i = 1; i < run->argc; i++) {
+        char *longer = fa_format("%s %s", command, run->argv[i]);
+        free(command);
+        command = longer;
+    }
+    cJSON_AddStringToObject(provenance, "command", command);
+    free(command);
+}
+
+char *fa_report_json(const fa_result *result, const fa_command *run)
+{
+    cJSON *record = cJSON_CreateObject();
+    cJSON_AddStringToObject(record, "schema", "fa_bench.result/1");
+    cJSON_AddStringToObject(record, "status", fa_status_name(result->status));
+    put_text(record, "reason", result->status == FA_PASS ? "" : result->reason.text);
+    cJSON_AddStringToObject(record, "kernel", result->main.spec.name);
+    put_text(record, "variant", result->main.spec.row != NULL ? result->main.spec.row->name : "");
+    put_config(record, "config", &result->main);
+    put_problem(record, result);
+    put_device(record, result);
+    put_ptxas(record, &result->main);
+    put_launch(record, &result->main);
+    put_timing(record, result);
+    put_check(record, &result->main.check);
+    put_comparison(record, result);
+    put_provenance(record, result, run);
+    char *text = run->options.line > 0 ? cJSON_PrintUnformatted(record) : cJSON_Print(record);
+    FA_ASSERT(text != NULL);
+    cJSON_Delete(record);
+    return text;
+}

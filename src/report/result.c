@@ -1,0 +1,18 @@
+#include "report/result.h"
+
+void fa_stage_enter(fa_result *result, fa_stage stage)
+{
+    static const fa_turn turns[] = {[FA_AT_CHECK] = FA_TURN_SHARED,
+                                    [FA_AT_TIMING] = FA_TURN_ALONE,
+                                    [FA_AT_RECHECK] = FA_TURN_SHARED,
+                                    [FA_AT_END] = FA_TURN_NONE};
+    fa_device_turn(&result->device, turns[stage]);
+    const double now_s = fa_now_s();
+    if (result->since_s > 0)
+        result->stage_s[result->stage] += now_s - result->since_s;
+    result->stage = stage;
+    result->since_s = now_s;
+    if (stage == FA_AT_START)
+        result->waited_s = fa_device_waited_s();
+    result->turn_s = fa_device_waited_s() - result->waited_s;
+}

@@ -1,0 +1,137 @@
+#include "timing/calibrate.h"
+
+#include <math.h>
+
+enum { LAUNCHES_MAX = 1024, FIT_ROUNDS = 4 };
+
+static const double SHORT_US = 20.0; /* below, an event pair resolves too little of one launch */
+
+fa_sample_request fa_plan_request(const fa_candidate *candidate, const fa_buffers *buffers, const fa_problem *problem,
+                                  const fa_options *options)
+{
+    return (fa_sample_request){
+        .kernel = candidate->kernel,
+        .launch = candidate->launch,
+        .params = fa_buffers_params(buffers, problem, &candidate->launch, candidate->device->info.sm_count),
+        .method = FA_TIMING_EVENT,
+        .l2 = (fa_l2)options->l2,
+        .launches = 1,
+        .fresh = true,
+    };
+}
+
+/* Time of one launch between events, the least of three. Launches for the first time. */
+static fa_status estimate(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why)
+{
+    fa_sample_request pilot = *request;
+    pilot.method = FA_TIMING_EVENT;
+    pilot.launches = 1;
+    *us = INFINITY;
+    for (int i = 0; i < 3; i++) {
+        fa_sample sample;
+        FA_TRY(device->sample(device, &pilot, &sample, why));
+        *us = fmin(*us, sample.us);
+        pilot.fresh = false;
+    }
+    return FA_PASS;
+}
+
+static fa_timing_method method_for(const fa_options *options, double least_us)
+{
+    if (options->timing != FA_TIMING_AUTO)
+        return (fa_timing_method)options->timing;
+    /* Launches in a row find the L2 as the one before left it: cold is one launch at a time. */
+    if (options->l2 == FA_L2_COLD)
+        return FA_TIMING_EVENT;
+    return least_us < SHORT_US ? FA_TIMING_GRAPH : FA_TIMING_EVENT;
+}
+
+/* Launches so that a sample lasts FA_SAMPLE_US; 1 in event mode and with a cold L2. */
+static fa_status fit(fa_device *device, fa_sample_request *request, double estimate_us, fa_reason *why)
+{
+    request->launches = 1;
+    if (request->method != FA_TIMING_GRAPH || request->l2 == FA_L2_COLD)
+        return FA_PASS;
+    for (int round = 0; round < FIT_ROUNDS; round++) {
+        /* A tenth more than needed: the sample must not fall short when the next one is a little faster. */
+        const double wanted = ceil(1.1 * FA_SAMPLE_US / fmax(estimate_us, 1e-3));
+        request->launches = wanted < LAUNCHES_MAX ? (int32_t)wanted : LAUNCHES_MAX;
+        fa_sample sample;
+        FA_TRY(device->sample(device, request, &sample, why));
+        const double lasted_us = sample.us * request->launches;
+        if ((lasted_us >= FA_SAMPLE_US && lasted_us <= 1.5 * FA_SAMPLE_US) || request->launches == LAUNCHES_MAX ||
+            (request->launches == 1 && lasted_us >= FA_SAMPLE_US))
+            break;
+        estimate_us = sample.us;
+    }
+    return FA_PASS;
+}
+
+/* Warm-up: median SM clock of bins of 20 ms; steady when the bins of the last 100 ms agree. */
+enum { BINS = 6, BIN_SAMPLES = 256 };
+static const double BIN_S = 0.020, STEADY = 0.01;
+
+static bool steady(const double bins_mhz[BINS])
+{
+    double low = INFINITY, high = 0;
+    for (int i = 0; i < BINS; i++) {
+        low = fmin(low, bins_mhz[i]);
+        high = fmax(high, bins_mhz[i]);
+    }
+    return high - low <= STEADY * high; /* also where the clock is unknown: six bins of time must do */
+}
+
+/* One bin; `until_s` ends it early. */
+static fa_status warm_bin(fa_device *device, const fa_sample_request *request, double until_s, double *mhz,
+                          fa_reason *why)
+{
+    double clocks_mhz[BIN_SAMPLES];
+    size_t count = 0;
+    const double end_s = fmin(fa_now_s() + BIN_S, until_s);
+    do {
+        fa_sample sample;
+        FA_TRY(device->sample(device, request, &sample, why));
+        if (count < BIN_SAMPLES)
+            clocks_mhz[count++] = sample.sm_mhz;
+    } while (fa_now_s() < end_s);
+    *mhz = fa_stats_of(clocks_mhz, count).p50;
+    return FA_PASS;
+}
+
+static fa_status warm_up(fa_device *device, const fa_sample_request *request, double limit_ms, double *took_ms,
+                          fa_reason *why)
+{
+    const double start_s = fa_now_s(), limit_s = start_s + limit_ms * 1e-3;
+    double bins_mhz[BINS];
+    for (size_t bin = 0; fa_now_s() < limit_s; bin++) {
+        FA_TRY(warm_bin(device, request, limit_s, &bins_mhz[bin % BINS], why));
+        if (bin + 1 >= BINS && steady(bins_mhz))
+            break;
+    }
+    *took_ms = (fa_now_s() - start_s) * 1e3;
+    return FA_PASS;
+}
+
+static fa_status choose(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
+                        fa_reason *why)
+{
+    double us[2], least_us = INFINITY;
+    FA_ASSERT(count <= 2, "%zu candidates", count);
+    for (size_t i = 0; i < count; i++) {
+        FA_TRY(estimate(device, requests[i], &us[i], why));
+        least_us = fmin(least_us, us[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        requests[i]->method = method_for(options, least_us);
+        FA_TRY(fit(device, requests[i], us[i], why));
+    }
+    return FA_PASS;
+}
+
+fa_status fa_plan_make(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
+                       double *warmup_ms, fa_reason *why)
+{
+    FA_TRY(choose(device, requests, count, options, why));
+    FA_TRY(warm_up(device, requests[0], options->warmup_ms, warmup_ms, why));
+    return choose(device, requests, count, options, why);
+}

@@ -1,0 +1,174 @@
+/* Does a timed launch do its work? Time must not depend on what an earlier launch left behind: its inputs (a result
+ * cached by pointer or by contents) or its output (nothing to do when it is already there). */
+#include "timing/invariance.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { INPUTS = 3, O = 3, ROUNDS = 7, ROUNDS_LEAST = 3 };
+enum { ON_NEW_INPUTS, ON_SEEN_INPUTS, ON_A_DONE_OUTPUT, CASES };
+
+static const double BUDGET_S = 0.3, INPUTS_MOST_BYTES = 1 << 30;
+static const double RATIO_MOST = 1.25, SLACK_US = 1.0; /* an event pair resolves about half a microsecond */
+static const float TOLERANCE = 2e-3f;
+
+typedef struct trial {
+    const fa_candidate *candidate;
+    const fa_buffers *buffers;
+    fa_sample_request request;
+    fa_ptr inputs[INPUTS][2]; /* as they are, and with every sign flipped: the output's signs flip, S stays */
+    uint16_t *expected, *found;
+} trial;
+
+static fa_ptr tensor_at(const trial *t, int tensor)
+{
+    return t->buffers->base[tensor] + sizeof(uint16_t) * t->buffers->offset;
+}
+
+static size_t tensor_bytes(const trial *t, int tensor) { return sizeof(uint16_t) * t->buffers->count[tensor]; }
+
+static fa_status put_inputs(const trial *t, int which, fa_reason *why)
+{
+    fa_device *device = t->candidate->device;
+    for (int i = 0; i < INPUTS; i++)
+        FA_TRY(device->copy(device, tensor_at(t, i), t->inputs[i][which], tensor_bytes(t, i), why));
+    return FA_PASS;
+}
+
+/* Both sets of an input lie on the device: through the host the copies would take longer than all that is timed. */
+static fa_status keep_input(trial *t, int i, fa_reason *why)
+{
+    fa_device *device = t->candidate->device;
+    const size_t bytes = tensor_bytes(t, i), count = bytes / sizeof(uint16_t);
+    for (int which = 0; which < 2; which++)
+        FA_TRY(device->alloc(device, bytes, &t->inputs[i][which], why));
+    FA_TRY(device->copy(device, t->inputs[i][0], tensor_at(t, i), bytes, why));
+    uint16_t *flipped = fa_alloc(bytes);
+    fa_status status = device->copy_out(device, flipped, tensor_at(t, i), bytes, why);
+#pragma omp parallel for schedule(static)
+    for (size_t k = 0; k < count; k++)
+        flipped[k] ^= 0x8000;
+    if (status == FA_PASS)
+        status = device->copy_in(device, t->inputs[i][1], flipped, bytes, why);
+    free(flipped);
+    return status;
+}
+
+static fa_status trial_make(trial *t, fa_reason *why)
+{
+    fa_device *device = t->candidate->device;
+    for (int i = 0; i < INPUTS; i++)
+        FA_TRY(keep_input(t, i, why));
+    t->expected = fa_alloc(tensor_bytes(t, O));
+    t->found = fa_alloc(tensor_bytes(t, O));
+    FA_TRY(fa_buffers_poison_output(device, t->buffers, why));
+    FA_TRY(device->launch(device, t->candidate->kernel, &t->request.launch, &t->request.params, why));
+    return device->copy_out(device, t->expected, tensor_at(t, O), tensor_bytes(t, O), why);
+}
+
+static void trial_free(trial *t)
+{
+    fa_device *device = t->candidate->device;
+    for (int i = 0; i < INPUTS; i++)
+        for (int which = 0; which < 2; which++)
+            if (t->inputs[i][which])
+                device->free(device, t->inputs[i][which]);
+    free(t->expected);
+    free(t->found);
+}
+
+static bool close_enough(float found, float expected)
+{
+    return fabsf(found - expected) <= TOLERANCE + TOLERANCE * fabsf(expected);
+}
+
+/* The first element that is not `sign` times what is expected; their number when all are. NaN is not. */
+static size_t first_wrong(const trial *t, float sign)
+{
+    const size_t count = t->buffers->count[O];
+    size_t first = count;
+#pragma omp parallel for schedule(static) reduction(min : first)
+    for (size_t i = 0; i < count; i++)
+        if (i < first && !close_enough(fa_half_to_float(t->found[i]), sign * fa_half_to_float(t->expected[i])))
+            first = i;
+    return first;
+}
+
+/* The same copies and launches before each sample, so that caches and clocks are alike in all three cases. */
+static fa_status take(trial *t, int which, double *us, fa_reason *why)
+{
+    fa_device *device = t->candidate->device;
+    fa_sample sample;
+    FA_TRY(put_inputs(t, 0, why));
+    FA_TRY(device->launch(device, t->candidate->kernel, &t->request.launch, &t->request.params, why));
+    FA_TRY(put_inputs(t, which == ON_NEW_INPUTS, why));
+    if (which != ON_A_DONE_OUTPUT)
+        FA_TRY(fa_buffers_poison_output(device, t->buffers, why));
+    FA_TRY(device->sample(device, &t->request, &sample, why));
+    *us = sample.us;
+    if (which == ON_A_DONE_OUTPUT)
+        return FA_PASS;
+    FA_TRY(device->copy_out(device, t->found, tensor_at(t, O), tensor_bytes(t, O), why));
+    const float sign = which == ON_NEW_INPUTS ? -1.0f : 1.0f;
+    const size_t wrong = first_wrong(t, sign);
+    if (wrong < t->buffers->count[O])
+        return fa_refuse(why, FA_WRONG, "a timed launch on %s gave %g at element %zu, not %g",
+                         which == ON_NEW_INPUTS ? "new inputs" : "the inputs of the launch before",
+                         (double)fa_half_to_float(t->found[wrong]), wrong,
+                         (double)(sign * fa_half_to_float(t->expected[wrong])));
+    return FA_PASS;
+}
+
+static fa_status take_all(trial *t, double medians_us[CASES], fa_reason *why)
+{
+    double us[CASES][ROUNDS];
+    const double start_s = fa_now_s();
+    size_t rounds = 0;
+    while (rounds < ROUNDS && (rounds < ROUNDS_LEAST || fa_now_s() - start_s < BUDGET_S)) {
+        for (int which = 0; which < CASES; which++)
+            FA_TRY(take(t, which, &us[which][rounds], why));
+        rounds++;
+    }
+    for (int which = 0; which < CASES; which++)
+        medians_us[which] = fa_stats_of(us[which], rounds).p50;
+    return FA_PASS;
+}
+
+static fa_status judge(trial *t, double *ratio, fa_reason *why)
+{
+    double us[CASES];
+    for (int attempt = 0; attempt < 2; attempt++) {
+        FA_TRY(take_all(t, us, why));
+        const double most = fmax(us[0], fmax(us[1], us[2])), least = fmin(us[0], fmin(us[1], us[2]));
+        *ratio = most / least;
+        if (most <= RATIO_MOST * least + SLACK_US)
+            return FA_PASS;
+    }
+    return fa_refuse(why, FA_WRONG,
+                     "the time depends on what an earlier launch left: %.2f us on new inputs, %.2f us on the same "
+                     "inputs again, %.2f us when the output was already there",
+                     us[ON_NEW_INPUTS], us[ON_SEEN_INPUTS], us[ON_A_DONE_OUTPUT]);
+}
+
+fa_status fa_time_fresh(const fa_candidate *candidate, const fa_buffers *buffers, const fa_sample_request *request,
+                        double *ratio, fa_reason *why)
+{
+    trial t = {.candidate = candidate, .buffers = buffers, .request = *request};
+    *ratio = NAN;
+    double bytes = 0;
+    for (int i = 0; i < INPUTS; i++)
+        bytes += (double)tensor_bytes(&t, i);
+    if (bytes == 0 || bytes > INPUTS_MOST_BYTES)
+        return FA_PASS;
+    t.request.method = FA_TIMING_EVENT;
+    t.request.launches = 1;
+    t.request.primes = 0;
+    t.request.fresh = false;
+    fa_status status = trial_make(&t, why);
+    if (status == FA_PASS)
+        status = judge(&t, ratio, why);
+    if (status == FA_PASS)
+        status = put_inputs(&t, 0, why);
+    trial_free(&t);
+    return status;
+}

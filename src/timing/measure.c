@@ -1,0 +1,253 @@
+#include "timing/measure.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "timing/invariance.h"
+#include "timing/calibrate.h"
+
+/* Reading an output back lets the GPU rest, and a card at its power limit then runs faster for a tenth of a second:
+ * outputs beyond FEW_BYTES are looked at after the last sample alone. */
+enum { FLOOR_SAMPLES = 25, POISONED_SAMPLES = 3, FEW_BYTES = 4 << 20 };
+
+/* What the samples of one measurement said, in the order they were taken. */
+typedef struct series {
+    size_t count;
+    fa_sample samples[FA_SAMPLES_MAX];
+    double scratch[FA_SAMPLES_MAX];
+} series;
+
+static double median_clock(series *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        all->scratch[i] = all->samples[i].sm_mhz;
+    return fa_stats_of(all->scratch, all->count).p50;
+}
+
+/* The power limit alone is how a card runs at full load; it throttles a sample only when the clock fell with it. */
+static bool throttled(const fa_sample *sample, double clock_mhz)
+{
+    return sample->throttled || (sample->power_capped && sample->sm_mhz < FA_CLOCK_FELL * clock_mhz);
+}
+
+/* Another process's slice of the GPU makes single samples long: the mean leaves the median before p90 does. */
+static void judge_noise(const series *all, fa_timing *timing)
+{
+    const fa_stats *us = &timing->us;
+    timing->other_processes = all->samples[0].other_processes;
+    for (size_t i = 1; i < all->count; i++)
+        if (all->samples[i].other_processes > timing->other_processes)
+            timing->other_processes = all->samples[i].other_processes;
+    const double most = timing->other_processes > 0 ? FA_NOISY_SHARED : FA_NOISY;
+    timing->noisy = us->count >= 3 && (us->mean > (1 + most) * us->p50 || us->p90 > (1 + 2 * most) * us->p50);
+    timing->noisy_reason[0] = '\0';
+    size_t waited = 0;
+    for (size_t i = 0; i < all->count; i++)
+        waited += all->samples[i].gated && all->samples[i].waited_us > FA_WAITED_US;
+    /* The gate opens in our own slice of the GPU, so that its samples may look calm beside another process. */
+    if ((double)waited > FA_WAITED_SHARE * (double)all->count) {
+        timing->noisy = true;
+        snprintf(timing->noisy_reason, sizeof timing->noisy_reason,
+                 "%zu of %zu samples waited for the GPU: another process takes turns on it, or the host is busy", waited,
+                 all->count);
+    } else if (timing->noisy)
+        snprintf(timing->noisy_reason, sizeof timing->noisy_reason, "mean %.2f and p90 %.2f us over a p50 of %.2f us%s",
+                 us->mean, us->p90, us->p50, timing->other_processes > 0 ? ", other processes on this GPU" : "");
+}
+
+/* Statistics without the throttled samples; with all of them, and said so, when they are too many to drop. */
+static void summarise(series *all, fa_timing *timing)
+{
+    const double clock_mhz = median_clock(all);
+    size_t kept = 0, capped = 0;
+    timing->gated = true;
+    for (size_t i = 0; i < all->count; i++) {
+        capped += all->samples[i].power_capped;
+        timing->gated = timing->gated && all->samples[i].gated;
+        if (!throttled(&all->samples[i], clock_mhz))
+            all->scratch[kept++] = all->samples[i].us;
+    }
+    timing->throttled = (double)(all->count - kept) > FA_THROTTLED_SHARE * (double)all->count;
+    if (timing->throttled)
+        for (kept = 0; kept < all->count; kept++)
+            all->scratch[kept] = all->samples[kept].us;
+    timing->us = fa_stats_of(all->scratch, kept);
+    timing->discarded = (int32_t)(all->count - kept);
+    timing->sm_clock_mhz_p50 = clock_mhz;
+    timing->power_capped = (double)capped / (double)all->count;
+}
+
+/* What the launches must write, and which samples are asked whether they did. */
+typedef struct witness {
+    const fa_candidate *candidate;
+    const fa_buffers *buffers;
+    uint16_t *expected, *found;
+    size_t bytes;
+    uint64_t random;
+    size_t next; /* the sample that is poisoned next */
+    int32_t left, done;
+} witness;
+
+static fa_status read_output(const witness *w, uint16_t *to, fa_reason *why)
+{
+    fa_device *device = w->candidate->device;
+    return device->copy_out(device, to, w->buffers->base[3] + 2 * w->buffers->offset, w->bytes, why);
+}
+
+/* Somewhere in the next `span` samples: splitmix64 (Steele, Lea, Flood 2014), seeded by the run. */
+static size_t soon(witness *w, size_t span)
+{
+    uint64_t z = w->random += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (size_t)((z ^ (z >> 31)) % span);
+}
+
+static bool output_agrees(const witness *w)
+{
+    if (!w->candidate->nondeterministic)
+        return memcmp(w->expected, w->found, w->bytes) == 0;
+    for (size_t i = 0; i < w->bytes / 2; i++) {
+        const float expected = fa_half_to_float(w->expected[i]), found = fa_half_to_float(w->found[i]);
+        if (!(fabsf(found - expected) <= 1e-3f + 1e-3f * fabsf(expected)))
+            return false;
+    }
+    return true;
+}
+
+static fa_status witness_make(const fa_candidate *candidate, const fa_buffers *buffers, const fa_options *options,
+                              const fa_sample_request *request, witness *w, fa_reason *why)
+{
+    *w = (witness){
+        .candidate = candidate, .buffers = buffers, .bytes = 2 * buffers->count[3], .random = (uint64_t)options->seed};
+    w->left = w->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
+    w->next = soon(w, (size_t)options->min_samples / POISONED_SAMPLES + 1);
+    w->expected = fa_alloc(w->bytes);
+    w->found = fa_alloc(w->bytes);
+    fa_device *device = candidate->device;
+    FA_TRY(device->launch(device, candidate->kernel, &request->launch, &request->params, why));
+    return read_output(w, w->expected, why);
+}
+
+static void witness_free(witness *w)
+{
+    free(w->expected);
+    free(w->found);
+}
+
+static fa_status look(witness *w, size_t sample, fa_reason *why)
+{
+    FA_TRY(read_output(w, w->found, why));
+    if (!output_agrees(w))
+        return fa_refuse(why, FA_WRONG,
+                         "sample %zu of the timing did not write the output that the checked launch wrote", sample);
+    w->done++;
+    w->left--;
+    w->next = sample + 1 + soon(w, 30);
+    return FA_PASS;
+}
+
+static bool time_is_up(double start_s, double last_s, const fa_options *options)
+{
+    return fa_now_s() - start_s + 2 * last_s > options->max_time; /* the next one, and the last */
+}
+
+/* Looking costs a sort: at ten samples more, later at five per cent more. */
+static size_t next_look(size_t count)
+{
+    return count + (count / 20 > 10 ? count / 20 : 10);
+}
+
+static fa_status take(fa_device *device, const fa_sample_request *request, witness *w, bool poisoned, series *all,
+                      fa_reason *why)
+{
+    if (poisoned)
+        FA_TRY(fa_buffers_poison_output(device, w->buffers, why));
+    FA_TRY(device->sample(device, request, &all->samples[all->count], why));
+    if (poisoned)
+        FA_TRY(look(w, all->count, why));
+    all->count++;
+    return FA_PASS;
+}
+
+/* Samples until the interval of the median is narrow, or time or samples are used up, and one more, which is always
+ * poisoned: which one that is depends on the times, so no kernel can know. */
+static fa_status sample_all(fa_device *device, fa_sample_request *request, const fa_options *options, witness *w,
+                            series *all, fa_timing *timing, fa_reason *why)
+{
+    const double start_s = fa_now_s();
+    double last_s = 0;
+    size_t look_at = (size_t)options->min_samples;
+    do {
+        const double begun_s = fa_now_s();
+        FA_TRY(take(device, request, w, w->left > 0 && all->count >= w->next, all, why));
+        last_s = fa_now_s() - begun_s;
+        if (all->count < look_at)
+            continue;
+        look_at = next_look(all->count);
+        summarise(all, timing);
+        timing->settled = fa_stats_settled(&timing->us, FA_SETTLED);
+    } while (!timing->settled && all->count + 1 < FA_SAMPLES_MAX && !time_is_up(start_s, last_s, options));
+    FA_TRY(take(device, request, w, true, all, why));
+    summarise(all, timing);
+    timing->poisoned = w->done;
+    return FA_PASS;
+}
+
+static fa_status measure_floor(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why)
+{
+    fa_sample_request empty = *request;
+    empty.kernel = NULL;
+    empty.fresh = false;
+    double samples_us[FLOOR_SAMPLES];
+    for (int i = 0; i < FLOOR_SAMPLES; i++) {
+        fa_sample sample;
+        FA_TRY(device->sample(device, &empty, &sample, why));
+        samples_us[i] = sample.us;
+    }
+    *us = fa_stats_of(samples_us, FLOOR_SAMPLES).p50;
+    return FA_PASS;
+}
+
+static fa_status measure(const fa_candidate *candidate, const fa_options *options, fa_sample_request *request,
+                         witness *w, series *all, fa_timing *timing, fa_reason *why)
+{
+    fa_device *device = candidate->device;
+    FA_TRY(fa_plan_make(device, &request, 1, options, &timing->warmup_ms, why));
+    request->fresh = false;
+    timing->method = request->method;
+    timing->l2 = request->l2;
+    timing->launches_per_sample = request->launches;
+    FA_TRY(sample_all(device, request, options, w, all, timing, why));
+    return measure_floor(device, request, &timing->floor_us, why);
+}
+
+fa_status fa_time(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
+                  const fa_buffers *buffers, fa_timing *timing, fa_reason *why)
+{
+    *timing = (fa_timing){.done = false};
+    if (!candidate->device->sample)
+        return fa_refuse(why, FA_NOT_RUN, "the %s device has no clock worth reading", candidate->device->info.backend);
+    fa_sample_request request = fa_plan_request(candidate, buffers, problem, options);
+    series *all = fa_alloc(sizeof *all);
+    witness w = {0};
+    fa_status status = witness_make(candidate, buffers, options, &request, &w, why);
+    if (status == FA_PASS)
+        status = measure(candidate, options, &request, &w, all, timing, why);
+    witness_free(&w);
+    if (status == FA_PASS)
+        judge_noise(all, timing);
+    free(all);
+    FA_TRY(status);
+    timing->roofline_us = fa_roofline_us(problem, &candidate->device->info, timing->l2);
+    timing->impossible = timing->us.p50 < timing->roofline_us;
+    if (timing->impossible)
+        return fa_refuse(why, FA_ERROR,
+                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak",
+                         timing->us.p50, timing->roofline_us, candidate->device->info.name);
+    FA_TRY(fa_time_fresh(candidate, buffers, &request, &timing->fresh_ratio, why));
+    timing->done = true;
+    return FA_PASS;
+}

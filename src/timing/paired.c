@@ -1,0 +1,153 @@
+/* --vs: two candidates in one process, in turn, so that what drifts (clock, temperature) meets both alike. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "timing/invariance.h"
+#include "timing/calibrate.h"
+
+enum { BLOCKS_MAX = FA_SAMPLES_MAX, SIDE_SAMPLES = 2 };
+
+static const double GAIN_LEAST = 0.03; /* smaller gains are not worth a replacement (MEASURE.md section 2) */
+
+/* Paired ratios of the blocks kept so far. In a block of four samples X Y Y X a linear drift cancels. */
+typedef struct blocks {
+    size_t count, seen;
+    double ratio[BLOCKS_MAX]; /* other / candidate */
+    double self[BLOCKS_MAX];  /* candidate / candidate, taken the same way */
+    double us[BLOCKS_MAX], other_us[BLOCKS_MAX];
+} blocks;
+
+typedef struct side {
+    fa_device *device;
+    fa_sample_request request;
+} side;
+
+/* Four samples x y y x; the sums of each side's two. */
+typedef struct quad {
+    double x_us, y_us;
+    bool throttled; /* by the hardware; the power limit meets both sides of a block alike */
+} quad;
+
+static fa_status add(side *of, double *sum_us, quad *block, fa_reason *why)
+{
+    fa_sample sample;
+    FA_TRY(of->device->sample(of->device, &of->request, &sample, why));
+    of->request.fresh = false;
+    *sum_us += sample.us;
+    block->throttled = block->throttled || sample.throttled;
+    return FA_PASS;
+}
+
+static fa_status take(side *x, side *y, quad *block, fa_reason *why)
+{
+    *block = (quad){0};
+    FA_TRY(add(x, &block->x_us, block, why));
+    FA_TRY(add(y, &block->y_us, block, why));
+    FA_TRY(add(y, &block->y_us, block, why));
+    return add(x, &block->x_us, block, why);
+}
+
+/* One round: ABBA or, every other time, BAAB; then AAAA. */
+static fa_status take_round(side *a, side *b, blocks *all, fa_reason *why)
+{
+    quad pair, self;
+    const bool swapped = all->seen % 2 == 1;
+    FA_TRY(swapped ? take(b, a, &pair, why) : take(a, b, &pair, why));
+    FA_TRY(take(a, a, &self, why));
+    all->seen++;
+    if (pair.throttled || self.throttled)
+        return FA_PASS;
+    const double a_us = swapped ? pair.y_us : pair.x_us, b_us = swapped ? pair.x_us : pair.y_us;
+    all->ratio[all->count] = b_us / a_us;
+    all->self[all->count] = self.y_us / self.x_us;
+    all->us[all->count] = a_us / SIDE_SAMPLES;
+    all->other_us[all->count] = b_us / SIDE_SAMPLES;
+    all->count++;
+    return FA_PASS;
+}
+
+static void summarise(const blocks *all, fa_comparison *c)
+{
+    const fa_stats ratio = fa_stats_of(all->ratio, all->count), self = fa_stats_of(all->self, all->count);
+    c->ratio = ratio.p50;
+    c->ratio_ci95[0] = ratio.ci95[0];
+    c->ratio_ci95[1] = ratio.ci95[1];
+    c->aa_noise = fmax(fabs(self.p50 - 1), 0.5 * (self.ci95[1] - self.ci95[0]));
+    c->blocks = (int32_t)all->count;
+    c->discarded = (int32_t)(all->seen - all->count);
+    c->throttled = (double)c->discarded > FA_THROTTLED_SHARE * (double)all->seen;
+    c->p50_us = fa_stats_of(all->us, all->count).p50;
+    c->other_p50_us = fa_stats_of(all->other_us, all->count).p50;
+    c->settled = fa_stats_settled(&ratio, FA_SETTLED) && fa_stats_settled(&self, FA_SETTLED);
+    const double gain = c->ratio - 1;
+    c->accepted = gain > GAIN_LEAST && gain > 2 * c->aa_noise && c->ratio_ci95[0] > 1 && !c->throttled;
+}
+
+static fa_status take_all(side *a, side *b, const fa_options *options, blocks *all, fa_comparison *c, fa_reason *why)
+{
+    const double start_s = fa_now_s();
+    const size_t least = ((size_t)options->min_samples + SIDE_SAMPLES - 1) / SIDE_SAMPLES;
+    size_t look_at = least;
+    double last_s = 0;
+    do {
+        const double begun_s = fa_now_s();
+        FA_TRY(take_round(a, b, all, why));
+        last_s = fa_now_s() - begun_s;
+        if (all->count < look_at)
+            continue;
+        look_at = all->count + (all->count / 20 > 10 ? all->count / 20 : 10);
+        summarise(all, c);
+    } while (!c->settled && all->seen < BLOCKS_MAX && fa_now_s() - start_s + last_s <= options->max_time);
+    if (all->count == 0)
+        return fa_refuse(why, FA_ERROR, "--vs: the hardware throttled in every one of %zu blocks", all->seen);
+    summarise(all, c);
+    c->settled = c->settled && all->count >= least;
+    return FA_PASS;
+}
+
+/* One method for both: the graph as soon as one of them is too short for events. */
+static fa_status plan(side *a, side *b, const fa_options *options, fa_comparison *c, fa_reason *why)
+{
+    double warmup_ms = 0;
+    fa_sample_request *both[] = {&a->request, &b->request};
+    FA_TRY(fa_plan_make(a->device, both, 2, options, &warmup_ms, why));
+    c->method = a->request.method;
+    /* After the other candidate's samples the L2 holds the other candidate's tensors. */
+    a->request.primes = b->request.primes = options->l2 == FA_L2_WARM;
+    return FA_PASS;
+}
+
+static fa_status possible(double us, const fa_problem *problem, const fa_device *device, fa_l2 l2, fa_reason *why)
+{
+    const double roofline_us = fa_roofline_us(problem, &device->info, l2);
+    if (us < roofline_us)
+        return fa_refuse(why, FA_ERROR,
+                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak", us,
+                         roofline_us, device->info.name);
+    return FA_PASS;
+}
+
+fa_status fa_compare(const fa_candidate *candidate, const fa_buffers *buffers, const fa_candidate *other,
+                     const fa_buffers *other_buffers, const fa_problem *problem, const fa_options *options,
+                     fa_comparison *comparison, fa_reason *why)
+{
+    fa_device *device = candidate->device;
+    *comparison = (fa_comparison){.done = false};
+    if (!device->sample)
+        return fa_refuse(why, FA_NOT_RUN, "the %s device has no clock worth reading", device->info.backend);
+    FA_ASSERT(other->device == device, "two devices");
+    side a = {device, fa_plan_request(candidate, buffers, problem, options)};
+    side b = {device, fa_plan_request(other, other_buffers, problem, options)};
+    blocks *all = fa_alloc(sizeof *all);
+    fa_status status = plan(&a, &b, options, comparison, why);
+    if (status == FA_PASS)
+        status = take_all(&a, &b, options, all, comparison, why);
+    free(all);
+    FA_TRY(status);
+    FA_TRY(possible(comparison->p50_us, problem, device, (fa_l2)options->l2, why));
+    FA_TRY(possible(comparison->other_p50_us, problem, device, (fa_l2)options->l2, why));
+    double ratio;
+    FA_TRY(fa_time_fresh(other, other_buffers, &b.request, &ratio, why));
+    comparison->done = true;
+    return FA_PASS;
+}

@@ -1,0 +1,72 @@
+#include <math.h>
+#include <string.h>
+
+#include "timing/measure.h"
+
+/* Peak dense FP16 rate per SM and clock, from NVIDIA's published peaks over SMs and boost clock (the arithmetic for sm_70, sm_80
+ * and sm_90 is in https://forums.developer.nvidia.com/t/244727):
+ *   sm_70  V100 125 TFLOP/s, 80 SMs, 1.53 GHz (Volta whitepaper, table 1)
+ *   sm_75  T4 65, 40, 1.59 (Turing whitepaper, appendix A)
+ *   sm_80  A100 312, 108, 1.41 (A100 whitepaper, table 4)
+ *   sm_86  A40 149.7, 84, 1.74 (A40 datasheet; GeForce parts reach half of it with FP32 accumulate: GA102 whitepaper, table 3)
+ *   sm_89  L4 121, 58, 2.04 (L4 datasheet, half of the figure with sparsity; GeForce parts again half with FP32 accumulate)
+ *   sm_90  H100 SXM 989.4, 132, 1.83 (H100 whitepaper, table 2)
+ *   sm_100 B200 2250, 148, 1.85 (Blackwell datasheet)
+ *   sm_120 RTX PRO 6000 503.8, 188, 2.617 (RTX Blackwell PRO whitepaper, table 1)
+ * A higher rate only makes the roofline floor lower: with FP32 accumulate on GeForce it is a bound that is never reached. */
+static const struct {
+    const char *arch;
+    int32_t flop;
+} per_clock[] = {
+    {"sm_70", 1024}, {"sm_72", 1024}, {"sm_75", 1024}, {"sm_80", 2048},  {"sm_86", 1024},  {"sm_89", 1024},
+    {"sm_90", 4096}, {"sm_100", 8192}, {"sm_103", 8192}, {"sm_120", 1024}, {"sm_121", 1024},
+};
+
+int32_t fa_tensor_flop_per_clock(const char *arch)
+{
+    for (size_t i = 0; i < sizeof per_clock / sizeof *per_clock; i++)
+        if (strcmp(per_clock[i].arch, arch) == 0)
+            return per_clock[i].flop;
+    return 0;
+}
+
+static double peak_tflops(const fa_device_info *device, double clock_mhz)
+{
+    return (double)fa_tensor_flop_per_clock(device->arch) * device->sm_count * clock_mhz * 1e6 / 1e12;
+}
+
+/* Q, K and V that some visible pair needs. The output is not counted: it may stay in the L2. */
+static double input_bytes(const fa_problem *problem)
+{
+    const double rows = problem->causal ? fmin(problem->seq_q, problem->seq_kv) : problem->seq_q;
+    const double q = (double)problem->batch * problem->heads * rows * problem->dim;
+    return 2.0 * (q + 2.0 * (double)fa_problem_kv_count(problem));
+}
+
+double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, fa_l2 l2)
+{
+    const double peak = peak_tflops(device, device->clock_mhz_max);
+    const double compute_us = peak > 0 ? fa_problem_flop(problem) / peak * 1e-6 : 0;
+    const double dram_us = l2 == FA_L2_COLD && device->memory_gbytes_per_s > 0
+                               ? input_bytes(problem) / device->memory_gbytes_per_s * 1e-3
+                               : 0;
+    return fmax(compute_us, dram_us);
+}
+
+fa_throughput fa_throughput_of(const fa_timing *timing, const fa_problem *problem, const fa_device_info *device)
+{
+    const double us = timing->us.p50;
+    if (!timing->done || !(us > 0))
+        return (fa_throughput){0};
+    /* Without a measured clock the boost clock is the one peak there is. */
+    const double clock_mhz = timing->sm_clock_mhz_p50 > 0 ? timing->sm_clock_mhz_p50 : device->clock_mhz_max;
+    fa_throughput throughput = {
+        .tflops = fa_problem_flop(problem) / us * 1e-6,
+        .peak_tflops = peak_tflops(device, clock_mhz),
+        .peak_boost_tflops = peak_tflops(device, device->clock_mhz_max),
+        .gbytes_per_s = fa_problem_bytes(problem) / us * 1e-3,
+    };
+    if (throughput.peak_tflops > 0)
+        throughput.fraction_of_peak = throughput.tflops / throughput.peak_tflops;
+    return throughput;
+}

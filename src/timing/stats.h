@@ -1,0 +1,20 @@
+/* Order statistics of timing samples. Pure. */
+#ifndef FA_STATS_H
+#define FA_STATS_H
+
+#include "base/base.h"
+
+/* Everything in the unit of the samples. ci95: distribution-free interval of the median from order statistics. */
+typedef struct fa_stats {
+    size_t count;
+    double min, p10, p50, p90, mean;
+    double ci95[2];
+} fa_stats;
+
+/* Quantile 0..1 of `count` ascending samples, linear interpolation between order statistics (type 7). */
+double fa_quantile(const double *sorted, size_t count, double q);
+fa_stats fa_stats_of(const double *samples, size_t count); /* any order; count >= 1 */
+/* True when half the width of ci95 is below `relative` * p50. */
+bool fa_stats_settled(const fa_stats *stats, double relative);
+
+#endif
