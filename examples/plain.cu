@@ -10,7 +10,8 @@ FA_KERNEL_INFO(.threads = FA_M);
 
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
-    const int tile = blockIdx.x % p.tiles_m, head = blockIdx.x / p.tiles_m % p.heads, batch = blockIdx.x / p.tiles_m / p.heads;
+    const int tile = blockIdx.x % p.tiles_m, head = blockIdx.x / p.tiles_m % p.heads,
+              batch = blockIdx.x / p.tiles_m / p.heads;
     const int row = tile * FA_M + threadIdx.x, kv_head = head / (p.heads / p.kv_heads);
     if (row >= p.seq_q)
         return;

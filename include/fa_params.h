@@ -22,9 +22,13 @@ enum {
 
 /* CUtensorMap, opaque here: 128 bytes the hardware reads, 64-byte aligned. */
 #ifdef __cplusplus
-typedef struct alignas(64) fa_tensor_map { unsigned char bytes[128]; } fa_tensor_map;
+typedef struct alignas(64) fa_tensor_map {
+    unsigned char bytes[128];
+} fa_tensor_map;
 #else
-typedef struct fa_tensor_map { _Alignas(64) unsigned char bytes[128]; } fa_tensor_map;
+typedef struct fa_tensor_map {
+    _Alignas(64) unsigned char bytes[128];
+} fa_tensor_map;
 #endif
 
 /* One launch. Tensors are FP16: q, o [batch, heads, seq_q, dim]; k, v [batch, kv_heads, seq_kv, dim].
@@ -44,8 +48,8 @@ typedef struct fa_params {
     fa_i32 tiles;    /* tiles_m * heads * batch: units of work before splits */
     fa_i32 sm_count; /* multiprocessors of the device */
     fa_i32 reserved;
-    void *workspace;        /* zeroed once at load; a kernel leaves its counters zero again */
-    fa_i64 workspace_bytes; /* what fa_kernel_info asked for */
+    void *workspace;                          /* zeroed once at load; a kernel leaves its counters zero again */
+    fa_i64 workspace_bytes;                   /* what fa_kernel_info asked for */
     fa_tensor_map q_map, k_map, v_map, o_map; /* encoded iff the matching tma box below is not 0 */
 } fa_params;
 
@@ -55,11 +59,11 @@ typedef struct fa_kernel_info {
     /* the knobs this module was compiled with */
     fa_i32 m, n, warps, vec, stages, swizzle, acc_fp16, maxreg, splits, dim, causal;
     /* launch */
-    fa_i32 threads;            /* per block */
-    fa_i32 smem_dynamic_bytes; /* per block */
-    fa_i32 grid;               /* FA_GRID_* */
-    fa_i32 blocks_per_sm;      /* FA_GRID_PERSISTENT: resident blocks per multiprocessor */
-    fa_i32 cluster;            /* thread blocks per cluster, 0 or 1: none */
+    fa_i32 threads;                   /* per block */
+    fa_i32 smem_dynamic_bytes;        /* per block */
+    fa_i32 grid;                      /* FA_GRID_* */
+    fa_i32 blocks_per_sm;             /* FA_GRID_PERSISTENT: resident blocks per multiprocessor */
+    fa_i32 cluster;                   /* thread blocks per cluster, 0 or 1: none */
     fa_i64 workspace_bytes_per_block; /* times the tiles*splits of the launch ... */
     fa_i64 workspace_bytes_fixed;     /* ... plus this */
     /* TMA: rows and columns (elements) of one box per tensor, 0: no map. 128-byte swizzle when cols*2 == 128,
@@ -74,11 +78,20 @@ typedef struct fa_kernel_info {
 #define FA_SPLITS 1
 #endif
 /* Exports the constants the module was compiled with. Arguments are designated initialisers, in the order of the struct. */
-#define FA_KERNEL_INFO(...)                                                                                        \
-    extern "C" __device__ const fa_kernel_info fa_info = {                                                         \
-        .abi = FA_ABI, .m = FA_M, .n = FA_N, .warps = FA_WARPS, .vec = FA_VEC, .stages = FA_STAGES,                \
-        .swizzle = FA_SWIZZLE, .acc_fp16 = FA_ACC_FP16, .maxreg = FA_MAXREG, .splits = FA_SPLITS, .dim = FA_DIM,   \
-        .causal = FA_CAUSAL, __VA_ARGS__}
+#define FA_KERNEL_INFO(...)                                                        \
+    extern "C" __device__ const fa_kernel_info fa_info = {.abi = FA_ABI,           \
+                                                          .m = FA_M,               \
+                                                          .n = FA_N,               \
+                                                          .warps = FA_WARPS,       \
+                                                          .vec = FA_VEC,           \
+                                                          .stages = FA_STAGES,     \
+                                                          .swizzle = FA_SWIZZLE,   \
+                                                          .acc_fp16 = FA_ACC_FP16, \
+                                                          .maxreg = FA_MAXREG,     \
+                                                          .splits = FA_SPLITS,     \
+                                                          .dim = FA_DIM,           \
+                                                          .causal = FA_CAUSAL,     \
+                                                          __VA_ARGS__}
 #endif
 
 #endif

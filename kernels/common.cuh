@@ -8,25 +8,13 @@
 constexpr int FA_THREADS = FA_WARPS * FA_WARP_SIZE;
 constexpr float FA_LOG2_E = 1.4426950408889634f;
 
-__host__ __device__ constexpr int fa_ceil_div(int a, int b)
-{
-    return (a + b - 1) / b;
-}
+__host__ __device__ constexpr int fa_ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-__host__ __device__ constexpr int fa_round_up(int a, int b)
-{
-    return fa_ceil_div(a, b) * b;
-}
+__host__ __device__ constexpr int fa_round_up(int a, int b) { return fa_ceil_div(a, b) * b; }
 
-__host__ __device__ constexpr int fa_max(int a, int b)
-{
-    return a > b ? a : b;
-}
+__host__ __device__ constexpr int fa_max(int a, int b) { return a > b ? a : b; }
 
-__host__ __device__ constexpr int fa_min(int a, int b)
-{
-    return a < b ? a : b;
-}
+__host__ __device__ constexpr int fa_min(int a, int b) { return a < b ? a : b; }
 
 /* `rows` query rows from `row0` of one (batch, head), and their keys [0, keys). */
 struct fa_unit {
@@ -47,7 +35,8 @@ __device__ __forceinline__ int fa_keys_of_row(const fa_params &p, int row)
 }
 
 /* Tiles of one head are neighbours (they share K and V in L2); causal runs the longest tile of a head first. */
-template <int TILE_M> __device__ __forceinline__ fa_unit fa_unit_of_block(const fa_params &p)
+template <int TILE_M>
+__device__ __forceinline__ fa_unit fa_unit_of_block(const fa_params &p)
 {
     const unsigned tiles_m = p.tiles_m, batch_head = blockIdx.x / tiles_m, heads = p.heads;
     int tile = blockIdx.x - batch_head * tiles_m;
@@ -68,20 +57,26 @@ template <int TILE_M> __device__ __forceinline__ fa_unit fa_unit_of_block(const 
 }
 
 /* VEC halves as one register value. */
-template <int VEC> struct fa_vec_type;
-template <> struct fa_vec_type<1> {
+template <int VEC>
+struct fa_vec_type;
+template <>
+struct fa_vec_type<1> {
     using type = unsigned short;
 };
-template <> struct fa_vec_type<2> {
+template <>
+struct fa_vec_type<2> {
     using type = unsigned;
 };
-template <> struct fa_vec_type<4> {
+template <>
+struct fa_vec_type<4> {
     using type = uint2;
 };
-template <> struct fa_vec_type<8> {
+template <>
+struct fa_vec_type<8> {
     using type = uint4;
 };
-template <int VEC> using fa_vec = typename fa_vec_type<VEC>::type;
+template <int VEC>
+using fa_vec = typename fa_vec_type<VEC>::type;
 
 /* Whether every row of a tensor starts where VEC halves can be read at once: pointer and strides (elements). */
 template <int VEC>
@@ -94,7 +89,8 @@ __device__ __forceinline__ bool fa_rows_aligned(const void *base_g, fa_i64 strid
 }
 
 /* Order in which threads take the VEC-wide pieces of a ROWS x COLS tile: whole rows, neighbours in a row first. */
-template <int COLS, int VEC> struct fa_row_order {
+template <int COLS, int VEC>
+struct fa_row_order {
     static constexpr unsigned PER_ROW = COLS / VEC;
     static constexpr unsigned PERIOD = PER_ROW, PERIOD_ROWS = 1; /* so many pieces are so many whole rows */
     __device__ static int row(unsigned piece) { return piece / PER_ROW; }
@@ -151,17 +147,17 @@ __device__ __forceinline__ void fa_floats(float (&f)[2], unsigned halves)
 __device__ __forceinline__ void fa_read_floats(float (&f)[4], const __half *src_s)
 {
     const uint2 raw = *reinterpret_cast<const uint2 *>(src_s);
-    fa_floats(reinterpret_cast<float (&)[2]>(f[0]), raw.x);
-    fa_floats(reinterpret_cast<float (&)[2]>(f[2]), raw.y);
+    fa_floats(reinterpret_cast<float(&)[2]>(f[0]), raw.x);
+    fa_floats(reinterpret_cast<float(&)[2]>(f[2]), raw.y);
 }
 
 __device__ __forceinline__ void fa_read_floats(float (&f)[8], const __half *src_s)
 {
     const uint4 raw = *reinterpret_cast<const uint4 *>(src_s);
-    fa_floats(reinterpret_cast<float (&)[2]>(f[0]), raw.x);
-    fa_floats(reinterpret_cast<float (&)[2]>(f[2]), raw.y);
-    fa_floats(reinterpret_cast<float (&)[2]>(f[4]), raw.z);
-    fa_floats(reinterpret_cast<float (&)[2]>(f[6]), raw.w);
+    fa_floats(reinterpret_cast<float(&)[2]>(f[0]), raw.x);
+    fa_floats(reinterpret_cast<float(&)[2]>(f[2]), raw.y);
+    fa_floats(reinterpret_cast<float(&)[2]>(f[4]), raw.z);
+    fa_floats(reinterpret_cast<float(&)[2]>(f[6]), raw.w);
 }
 
 __device__ __forceinline__ void fa_read_floats(float (&f)[4], const float *src_s)
@@ -182,7 +178,8 @@ __device__ __forceinline__ void fa_write_halves(__half *dst_g, const float (&f)[
         dst_g[i] = __float2half_rn(f[i]);
 }
 
-template <int WIDTH = FA_WARP_SIZE> __device__ __forceinline__ float fa_warp_max(float x)
+template <int WIDTH = FA_WARP_SIZE>
+__device__ __forceinline__ float fa_warp_max(float x)
 {
 #pragma unroll
     for (int mask = WIDTH / 2; mask > 0; mask /= 2)
@@ -190,7 +187,8 @@ template <int WIDTH = FA_WARP_SIZE> __device__ __forceinline__ float fa_warp_max
     return x;
 }
 
-template <int WIDTH = FA_WARP_SIZE> __device__ __forceinline__ float fa_warp_sum(float x)
+template <int WIDTH = FA_WARP_SIZE>
+__device__ __forceinline__ float fa_warp_sum(float x)
 {
 #pragma unroll
     for (int mask = WIDTH / 2; mask > 0; mask /= 2)
@@ -199,9 +197,6 @@ template <int WIDTH = FA_WARP_SIZE> __device__ __forceinline__ float fa_warp_sum
 }
 
 /* Exponent base of a row whose largest score is m: a row without keys so far must not compute inf - inf. */
-__device__ __forceinline__ float fa_finite_max(float m)
-{
-    return m == -FA_INF ? 0.0f : m;
-}
+__device__ __forceinline__ float fa_finite_max(float m) { return m == -FA_INF ? 0.0f : m; }
 
 #endif

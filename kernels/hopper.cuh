@@ -15,10 +15,7 @@ typedef unsigned int fa_u32;
 typedef unsigned long long fa_u64;
 
 /* Says that a value is the same in all lanes: what is computed from it can live in uniform registers. */
-__device__ __forceinline__ fa_u32 fa_uniform(fa_u32 value)
-{
-    return __shfl_sync(0xffffffffu, value, 0);
-}
+__device__ __forceinline__ fa_u32 fa_uniform(fa_u32 value) { return __shfl_sync(0xffffffffu, value, 0); }
 
 /* True in one lane of a whole warp: what it guards may use uniform registers, which ptxas would not believe of a lane
  * picked by its number. */
@@ -29,10 +26,7 @@ __device__ __forceinline__ bool fa_elect_one()
     return elected != 0;
 }
 
-__device__ __forceinline__ float fa_minus_inf()
-{
-    return __int_as_float(0xff800000);
-}
+__device__ __forceinline__ float fa_minus_inf() { return __int_as_float(0xff800000); }
 
 /* 1 / x, 1 ulp. [rcp.approx.ftz] */
 __device__ __forceinline__ float fa_reciprocal(float x)
@@ -119,10 +113,7 @@ __device__ __forceinline__ void fa_tma_store(const fa_tensor_map *map, fa_u32 fr
                  : "memory");
 }
 
-__device__ __forceinline__ void fa_tma_store_commit()
-{
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
+__device__ __forceinline__ void fa_tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 /* Every committed store has read its shared memory. */
 __device__ __forceinline__ void fa_tma_store_wait_read()
@@ -131,10 +122,7 @@ __device__ __forceinline__ void fa_tma_store_wait_read()
 }
 
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
-__device__ __forceinline__ void fa_fence_async_proxy()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+__device__ __forceinline__ void fa_fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 __device__ __forceinline__ void fa_ldmatrix_x4(fa_u32 from, fa_u32 *r)
 {
@@ -182,15 +170,9 @@ __device__ __forceinline__ void fa_registers_down()
 }
 
 /* wgmma. Order: operands in registers final -> fa_wgmma_fence -> instructions -> commit -> wait -> fa_wgmma_settle. */
-__device__ __forceinline__ void fa_wgmma_fence()
-{
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
+__device__ __forceinline__ void fa_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-__device__ __forceinline__ void fa_wgmma_commit()
-{
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
+__device__ __forceinline__ void fa_wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 /* At most `PENDING` of the committed groups are still running. */
 template <int PENDING>
@@ -203,7 +185,8 @@ __device__ __forceinline__ void fa_wgmma_wait()
  * store never happens; a branch in its place would keep the uniform registers out of what follows. */
 __device__ __forceinline__ void fa_compute_above(int value)
 {
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.s32 p, %0, 0;\n\t@p st.shared.u32 [%0], %0;\n\t}" ::"r"(value) : "memory");
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.s32 p, %0, 0;\n\t@p st.shared.u32 [%0], %0;\n\t}" ::"r"(value)
+                 : "memory");
 }
 
 /* Pins registers to this point of the program: reads of an accumulator stay below the wait, writes above the fence. */
@@ -222,15 +205,9 @@ __device__ __forceinline__ fa_u64 fa_wgmma_desc(fa_u32 low)
     return (static_cast<fa_u64>((1u << 30) | (1024 >> 4)) << 32) | low;
 }
 
-__device__ __forceinline__ constexpr fa_u32 fa_wgmma_start(fa_u32 addr)
-{
-    return addr >> 4;
-}
+__device__ __forceinline__ constexpr fa_u32 fa_wgmma_start(fa_u32 addr) { return addr >> 4; }
 
-__device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes)
-{
-    return bytes >> 4 << 16;
-}
+__device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes) { return bytes >> 4 << 16; }
 
 /* Operand lists by groups of 8 accumulators: numbers in the text, registers in the constraints. */
 #define FA_T8_0 "%0,%1,%2,%3,%4,%5,%6,%7"
@@ -250,8 +227,8 @@ __device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes)
 #define FA_T8_14 FA_T8_13 ",%112,%113,%114,%115,%116,%117,%118,%119"
 #define FA_T8_15 FA_T8_14 ",%120,%121,%122,%123,%124,%125,%126,%127"
 #define FA_T8_3H FA_T8_3 ",%32,%33,%34,%35"
-#define FA_R8(i)                                                                                                       \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]),        \
+#define FA_R8(i)                                                                                                \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
         "+f"(d[i + 7])
 #define FA_R8_0 FA_R8(0)
 #define FA_R8_1 FA_R8_0, FA_R8(8)
@@ -277,29 +254,29 @@ __device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes)
 template <int N>
 struct fa_wgmma;
 
-#define FA_WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, N_MAJOR)                                                       \
-    static __device__ __forceinline__ void NAME(float (&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate)          \
-    {                                                                                                                  \
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                             \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, {" S0 ", " S1 ", " S2    \
-                     ", " S3 "}, " S4 ", p, 1, 1, " #N_MAJOR ";\n\t}"                                                  \
-                     : FA_R8_##G                                                                                       \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                           \
+#define FA_WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, N_MAJOR)                                             \
+    static __device__ __forceinline__ void NAME(float(&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate) \
+    {                                                                                                        \
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                   \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                    \
+                     "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, " #N_MAJOR ";\n\t}"              \
+                     : FA_R8_##G                                                                             \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                 \
     }
 
-#define FA_WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                         \
-    template <>                                                                                                        \
-    struct fa_wgmma<N> {                                                                                               \
-        static __device__ __forceinline__ void ss(float (&d)[N / 2], fa_u64 a, fa_u64 b, int accumulate)               \
-        {                                                                                                              \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                         \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, " S0 ", " S1         \
-                         ", p, 1, 1, 0, 0;\n\t}"                                                                       \
-                         : FA_R8_##G                                                                                   \
-                         : "l"(a), "l"(b), "r"(accumulate));                                                           \
-        }                                                                                                              \
-        FA_WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)                                                               \
-        FA_WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1)                                                             \
+#define FA_WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                        \
+    template <>                                                                                                       \
+    struct fa_wgmma<N> {                                                                                              \
+        static __device__ __forceinline__ void ss(float (&d)[N / 2], fa_u64 a, fa_u64 b, int accumulate)              \
+        {                                                                                                             \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                        \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, " S0 ", " S1        \
+                                                                                              ", p, 1, 1, 0, 0;\n\t}" \
+                         : FA_R8_##G                                                                                  \
+                         : "l"(a), "l"(b), "r"(accumulate));                                                          \
+        }                                                                                                             \
+        FA_WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)                                                              \
+        FA_WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1)                                                            \
     };
 
 FA_WGMMA(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")

@@ -16,8 +16,8 @@ static_assert(FA_M % FA_WARPS == 0, "light: M must be a multiple of WARPS");
 static_assert(FA_N % FA_WARP_SIZE == 0, "light: N must be a multiple of 32 (one key per lane)");
 static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "light: VEC must be 1, 2, 4 or 8");
 
-constexpr int ROWS = FA_M / FA_WARPS;          /* per warp */
-constexpr int LANE_KEYS = FA_N / FA_WARP_SIZE; /* lane + 32 * j */
+constexpr int ROWS = FA_M / FA_WARPS;                                                   /* per warp */
+constexpr int LANE_KEYS = FA_N / FA_WARP_SIZE;                                          /* lane + 32 * j */
 constexpr int DIM_LANES = FA_DIM <= 16 ? 4 : FA_DIM <= 32 ? 8 : FA_DIM <= 64 ? 16 : 32; /* of 4 dimensions, for P V */
 constexpr int KEY_GROUPS = FA_WARP_SIZE / DIM_LANES; /* lanes left over share the keys */
 constexpr int CHUNKS = fa_ceil_div(FA_DIM, 4 * DIM_LANES);
@@ -57,14 +57,11 @@ __device__ __forceinline__ void load_queries(const fa_params &p, const fa_unit &
 
 __device__ __forceinline__ void read_queries(float (&f)[8], const float *src_s)
 {
-    fa_read_floats(reinterpret_cast<float (&)[4]>(f[0]), src_s);
-    fa_read_floats(reinterpret_cast<float (&)[4]>(f[4]), src_s + 4);
+    fa_read_floats(reinterpret_cast<float(&)[4]>(f[0]), src_s);
+    fa_read_floats(reinterpret_cast<float(&)[4]>(f[4]), src_s + 4);
 }
 
-__device__ __forceinline__ void read_queries(float (&f)[8], const __half *src_s)
-{
-    fa_read_floats(f, src_s);
-}
+__device__ __forceinline__ void read_queries(float (&f)[8], const __half *src_s) { fa_read_floats(f, src_s); }
 
 __device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], const q_smem *q_s, const __half *k_s,
                                                int lane)

@@ -18,9 +18,10 @@ static_assert(SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not i
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
 static_assert(!FA_ACC_FP16, "mma accumulates in FP32 only");
 
-constexpr int GROUPS = WARPS * 16 > M ? WARPS * 16 / M : 1; /* warp groups, each with every query row and its share of the keys */
-constexpr int ROWS = M * GROUPS / WARPS;                    /* query rows of a warp */
-constexpr int BANDS = ROWS / 16;                            /* 16-row bands of a warp: each fragment of K or V serves all of them */
+constexpr int GROUPS =
+    WARPS * 16 > M ? WARPS * 16 / M : 1; /* warp groups, each with every query row and its share of the keys */
+constexpr int ROWS = M * GROUPS / WARPS; /* query rows of a warp */
+constexpr int BANDS = ROWS / 16;         /* 16-row bands of a warp: each fragment of K or V serves all of them */
 constexpr int STEPS = DIM16 / 16, TILES8 = N / 8, CHUNKS16 = N / 16;
 static_assert(BANDS <= 4 && BANDS * DIM16 <= 256, "m / warps gives a warp more output than its registers hold");
 
@@ -34,11 +35,12 @@ constexpr int ROUND_KEYS = GROUPS * N;
  * after. Otherwise tile by tile, as every tile reads all of Q. */
 constexpr bool BY_CHUNKS = Q_IN_REGISTERS && N % 32 == 0 && (GROUPS == 1 || N == 32);
 constexpr int AHEAD_KEYS = BY_CHUNKS && GROUPS == 1 ? 32 : ROUND_KEYS; /* a slot's K lies that many keys after its V */
-constexpr int S_TILES8 = BY_CHUNKS ? 4 : TILES8;                       /* scores a warp holds, and chunks of probabilities */
+constexpr int S_TILES8 = BY_CHUNKS ? 4 : TILES8; /* scores a warp holds, and chunks of probabilities */
 constexpr int P_CHUNKS = BY_CHUNKS ? 2 : CHUNKS16;
 constexpr int Q_BYTES = M * ROW_BYTES, TILE_BYTES = ROUND_KEYS * ROW_BYTES, SLOT_BYTES = 2 * TILE_BYTES;
 constexpr int ROUND_BYTES = ROUND_KEYS * FA_DIM * 2; /* of global memory; TILE_BYTES is its image */
-constexpr int CENTRE = 2048; /* share.global_offset is so much more than a thread's first copy: immediate offsets reach as far down as up */
+constexpr int CENTRE =
+    2048; /* share.global_offset is so much more than a thread's first copy: immediate offsets reach as far down as up */
 constexpr int PIPELINE_BYTES = Q_BYTES + STAGES * SLOT_BYTES;
 constexpr bool PARTIAL = GROUPS > 1 || SPLITS > 1;
 constexpr int PARTIAL_STRIDE = DIM16 + 8; /* floats; 4 rows of a store's half warp fall in different banks */
@@ -54,8 +56,8 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
 #include "mma_warp.cuh"
 #include "mma_store.cuh"
 
-__device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s, int batch,
-                                             int head)
+__device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s,
+                                             int batch, int head)
 {
     return {static_cast<__half *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
 }
@@ -63,9 +65,10 @@ __device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, 
 /* Every row at a multiple of 16 bytes: what 16-byte copies need. Of what is read, of what is written. */
 __device__ __forceinline__ bool reads_are_aligned(const fa_params &p)
 {
-    const fa_i64 pointers = reinterpret_cast<fa_i64>(p.q) | reinterpret_cast<fa_i64>(p.k) | reinterpret_cast<fa_i64>(p.v);
-    const fa_i64 strides = p.q_stride_b | p.q_stride_h | p.q_stride_s | p.k_stride_b | p.k_stride_h | p.k_stride_s | p.v_stride_b |
-                           p.v_stride_h | p.v_stride_s;
+    const fa_i64 pointers =
+        reinterpret_cast<fa_i64>(p.q) | reinterpret_cast<fa_i64>(p.k) | reinterpret_cast<fa_i64>(p.v);
+    const fa_i64 strides = p.q_stride_b | p.q_stride_h | p.q_stride_s | p.k_stride_b | p.k_stride_h | p.k_stride_s |
+                           p.v_stride_b | p.v_stride_h | p.v_stride_s;
     return (pointers | strides * 2) % 16 == 0;
 }
 
@@ -79,7 +82,7 @@ struct block_state {
     head_rows k, v;
     int first_row, head, batch, split;
     int ahead;
-    int begin, end; /* rounds */
+    int begin, end;   /* rounds */
     int whole_end;    /* rounds before it are such as load_whole_round can load */
     unsigned k_limit; /* and offsets from it on lack their keys AHEAD_KEYS on */
     bool aligned;
@@ -104,7 +107,8 @@ __device__ __forceinline__ void find_work(block_state &block, const fa_params &p
     if (FA_CAUSAL) {
         const unsigned all = p.batch * heads;
         /* heads whose K and V are that large, and a power of two of them */
-        const float fit = __fdividef(SECTION_BYTES / (4.0f * DIM16) * p.heads, static_cast<float>(p.kv_heads) * p.seq_kv);
+        const float fit =
+            __fdividef(SECTION_BYTES / (4.0f * DIM16) * p.heads, static_cast<float>(p.kv_heads) * p.seq_kv);
         const unsigned section = fit < 1.0f ? 1 : fit < all ? 1u << (31 - __clz(static_cast<int>(fit))) : all;
         const unsigned first = divide(unit, section * tiles_m) * section;
         const unsigned width = min(section, all - first), rest = unit - first * tiles_m, turn = divide(rest, width);
@@ -136,30 +140,37 @@ __device__ __forceinline__ block_state plan_block(const fa_params &p)
     block.v = head_of(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head);
     block.packed = block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM;
     const int rest = p.seq_kv - AHEAD_KEYS;
-    block.whole_end = block.packed && rest >= 0 ? min(block.end, (rest % dealing<ROUND_KEYS>::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS) : 0;
+    block.whole_end = block.packed && rest >= 0
+                          ? min(block.end, (rest % dealing<ROUND_KEYS>::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS)
+                          : 0;
     block.k_limit = uniform(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
     return block;
 }
 
 /* Load `round` fills a slot with V of that round and the K AHEAD_KEYS on; one commit each, also when nothing is left to load. */
-__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, unsigned thread, const fa_params &p)
+__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, unsigned thread,
+                                           const fa_params &p)
 {
     if (round < block.end) {
         if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end)
-            load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv, block.aligned, thread);
+            load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv,
+                                  block.aligned, thread);
         load_tile<ROUND_KEYS>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned, thread);
     }
     cp_async_commit();
 }
 
 /* The same for a round before whole_end, from share.global_offset on; chunk by chunk it is spread over the first of `points` points of time. */
-__device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_state &block, thread_share &share, int point, int points)
+__device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_state &block, thread_share &share,
+                                                 int point, int points)
 {
     constexpr int PASSES = dealing<ROUND_KEYS>::PASSES;
-    const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (XORS == 8 ? 2 : 1) : PASSES, end = min((point + 1) * each, PASSES);
+    const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (XORS == 8 ? 2 : 1) : PASSES,
+              end = min((point + 1) * each, PASSES);
     if (point == 0)
         hide(share.global_offset);
-    const unsigned char *k_g = reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
+    const unsigned char *k_g =
+        reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
     const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.global_offset;
 #pragma unroll
     for (int pass = point * each; pass < end; ++pass) {
@@ -175,8 +186,9 @@ __device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_sta
 
 /* Bases from the largest scores the warp's rows have in this block: all of Q K^T, without haste. */
 template <class MASK>
-__device__ __forceinline__ void find_bases(warp_state &w, smem_at slot_s, const lane_fragments &k_lane, const block_state &block,
-                                           int warp_end, int group_keys, const MASK &mask, const fa_params &p)
+__device__ __forceinline__ void find_bases(warp_state &w, smem_at slot_s, const lane_fragments &k_lane,
+                                           const block_state &block, int warp_end, int group_keys, const MASK &mask,
+                                           const fa_params &p)
 {
     float top[BANDS][2];
 #pragma unroll
@@ -253,7 +265,8 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         thread_share share = find_share<ROUND_KEYS>(thread_anew());
         keep(share.smem_offset);
         share.global_offset += block.begin * ROUND_BYTES + CENTRE;
-        const smem_at head_at = slots_at + ((STAGES - 1) * SLOT_BYTES + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES);
+        const smem_at head_at =
+            slots_at + ((STAGES - 1) * SLOT_BYTES + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES);
         if (whole) [[likely]] {
             load_whole_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, thread_anew());
             cp_async_commit();
@@ -261,7 +274,8 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
                 load_whole_round(slots_at + i * SLOT_BYTES, block, share, 0, 1);
         } else {
             if (block.begin < block.end)
-                load_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv, block.aligned, thread_anew());
+                load_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv, block.aligned,
+                                      thread_anew());
             cp_async_commit();
             for (int i = 0; i < STAGES - 1; ++i)
                 load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, thread_anew(), p);
@@ -273,7 +287,8 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         for (int step = 0; step < Q_STEPS; ++step)
             load_q(w.q[step], w, step);
         if (block.begin < warp_end) {
-            score_tile(w, k_lane, (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0), no_loads());
+            score_tile(w, k_lane, (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0),
+                       no_loads());
             mask(block.begin * ROUND_KEYS + group_keys, 0, S_TILES8);
             if (!known) {
                 float top[BANDS][2];
@@ -289,7 +304,9 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         }
         /* Every warp goes through every round of the block, for its share of the loads, also after its own last. */
         int slot = 0;
-        auto load_slot = [&] { return slots_at + (STAGES == 1 ? 0 : slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES); };
+        auto load_slot = [&] {
+            return slots_at + (STAGES == 1 ? 0 : slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES);
+        };
         auto start_round = [&] {
             if (STAGES > 1)
                 cp_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
@@ -302,14 +319,16 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
          * so that slots are constants; then the others. */
         constexpr int TURN = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
         const int scored_ahead = BY_CHUNKS ? 16 : N;
-        const int plain_end = uniform(STAGES == 1 ? 0 : min(min(warp_end - 1, block.whole_end - (STAGES - 1)),
-                                                            (whole_keys - group_keys - scored_ahead) / ROUND_KEYS));
+        const int plain_end = uniform(STAGES == 1 ? 0
+                                                  : min(min(warp_end - 1, block.whole_end - (STAGES - 1)),
+                                                        (whole_keys - group_keys - scored_ahead) / ROUND_KEYS));
 #pragma unroll 1
         for (; round + TURN <= plain_end; round += TURN) {
             unrolled<0, TURN>([&](int i) {
                 start_round();
-                value_round<true>(w, k_lane, slot, 0, i + 1 == TURN, no_mask,
-                                  [&](int point, int points) { load_whole_round(load_slot(), block, share, point, points); });
+                value_round<true>(w, k_lane, slot, 0, i + 1 == TURN, no_mask, [&](int point, int points) {
+                    load_whole_round(load_slot(), block, share, point, points);
+                });
                 next_slot();
             });
             if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
@@ -341,8 +360,8 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     }
     if (DIM16 > 128)
         find_work(block, p); /* again: in between its registers are needed */
-    const output out = {head_of(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s, block.batch, block.head), block.first_row, p.seq_q,
-                        writes_are_aligned(p)};
+    const output out = {head_of(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s, block.batch, block.head),
+                        block.first_row, p.seq_q, writes_are_aligned(p)};
     if (PARTIAL)
         store_combined(w, smem, out, group, warp_row, p);
     else

@@ -19,8 +19,8 @@ struct partial {
 };
 
 /* Partial results lie as [part][M rows][stride] floats, their maxima and sums as [part][M][2]. Combines `parts` of them for a row. */
-__device__ __forceinline__ partial combine(const float *o, const float *stats, int parts, fa_i64 part_o, fa_i64 part_stats,
-                                           int row, int stride, int chunk)
+__device__ __forceinline__ partial combine(const float *o, const float *stats, int parts, fa_i64 part_o,
+                                           fa_i64 part_stats, int row, int stride, int chunk)
 {
     partial sum = {{0, 0, 0, 0, 0, 0, 0, 0}, NO_MAX, 0};
     for (int i = 0; i < parts; ++i)
@@ -38,10 +38,7 @@ __device__ __forceinline__ partial combine(const float *o, const float *stats, i
 }
 
 /* 0 for a row that saw no key. */
-__device__ __forceinline__ float inverse(float sum)
-{
-    return sum > 0.0f ? __fdividef(1.0f, sum) : 0.0f;
-}
+__device__ __forceinline__ float inverse(float sum) { return sum > 0.0f ? __fdividef(1.0f, sum) : 0.0f; }
 
 __device__ __forceinline__ void store_partial(const output &out, int row, int chunk, const partial &value)
 {
@@ -80,7 +77,8 @@ __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *r
             const unsigned lane_offset = tile_offset(lane / CHUNKS, lane % CHUNKS);
 #pragma unroll
             for (int i = 0; i < ROWS / EACH; ++i)
-                dst_g[i * 32] = *reinterpret_cast<const uint4 *>(rows_s + (lane_offset ^ i * EACH % 8 * 16) + i * EACH * ROW_BYTES);
+                dst_g[i * 32] =
+                    *reinterpret_cast<const uint4 *>(rows_s + (lane_offset ^ i * EACH % 8 * 16) + i * EACH * ROW_BYTES);
             return;
         }
 #pragma unroll 1
@@ -148,8 +146,9 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
     parts_g += static_cast<fa_i64>(unit) * SPLITS * WORKSPACE_FLOATS;
     for (int item = threadIdx.x; item < M * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
-        store_partial(out, row, chunk,
-                      combine(parts_g, parts_g + M * DIM16, SPLITS, WORKSPACE_FLOATS, WORKSPACE_FLOATS, row, DIM16, chunk));
+        store_partial(
+            out, row, chunk,
+            combine(parts_g, parts_g + M * DIM16, SPLITS, WORKSPACE_FLOATS, WORKSPACE_FLOATS, row, DIM16, chunk));
     }
     if (threadIdx.x == 0)
         counters_g[unit * 4] = 0;

@@ -28,10 +28,7 @@ __host__ __device__ constexpr int k_lane_offset(unsigned lane)
     return tile_offset(lane % 8 + lane / 16 * 8, lane / 8 % 2);
 }
 
-__host__ __device__ constexpr int v_lane_offset(unsigned lane)
-{
-    return tile_offset(lane % 16, lane / 16);
-}
+__host__ __device__ constexpr int v_lane_offset(unsigned lane) { return tile_offset(lane % 16, lane / 16); }
 
 /* ldmatrix reads 8 lanes' rows of 16 bytes at a time: they must lie in the 8 different groups of 4 banks. */
 __host__ __device__ constexpr bool no_bank_conflicts()
@@ -43,7 +40,8 @@ __host__ __device__ constexpr bool no_bank_conflicts()
                 const int high = step / PATTERNS * PATTERNS * 32, low = step % PATTERNS * 32;
                 k_groups |= 1u << ((k_lane_offset(lane) ^ low) + high) / 16 % 8;
                 v_groups |= 1u << ((v_lane_offset(lane) ^ low) + high) / 16 % 8;
-                if (((k_lane_offset(lane) ^ low) + high) != tile_offset(lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2) ||
+                if (((k_lane_offset(lane) ^ low) + high) !=
+                        tile_offset(lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2) ||
                     ((v_lane_offset(lane) ^ low) + high) != tile_offset(lane % 16, 2 * step + lane / 16))
                     return false;
             }
@@ -52,13 +50,17 @@ __host__ __device__ constexpr bool no_bank_conflicts()
         }
     return true;
 }
-static_assert(no_bank_conflicts(), "the layout of tiles in shared memory has bank conflicts, or ldmatrix would read other rows than meant");
+static_assert(no_bank_conflicts(),
+              "the layout of tiles in shared memory has bank conflicts, or ldmatrix would read other rows than meant");
 
 /* Shared memory as ldmatrix takes it: a 32-bit address, worked out once. */
 #ifdef FA_EMU
 typedef unsigned char *smem_at;
 #define cp_async_16_at cp_async_16
-__device__ __forceinline__ void st_shared_16_at(smem_at dst_s, uint4 value) { *reinterpret_cast<uint4 *>(dst_s) = value; }
+__device__ __forceinline__ void st_shared_16_at(smem_at dst_s, uint4 value)
+{
+    *reinterpret_cast<uint4 *>(dst_s) = value;
+}
 #define ldmatrix_x4_at ldmatrix_x4
 #define ldmatrix_x4_trans_at ldmatrix_x4_trans
 __device__ __forceinline__ smem_at smem_at_of(unsigned char *pointer_s) { return pointer_s; }
@@ -109,14 +111,17 @@ __device__ __forceinline__ lane_fragments find_fragments(smem_at lane_at)
 __device__ __forceinline__ smem_at fragment_at(const lane_fragments &lane, int offset, int step, int band)
 {
     const int pattern = step % PATTERNS, constant = step / PATTERNS * PATTERNS * 32 + band * 16 * ROW_BYTES;
-    return (KEPT_PATTERNS == 1 ? smem_xor(lane.at[0] + offset, pattern * 32) : lane.at[pattern % KEPT_PATTERNS] + offset) + constant;
+    return (KEPT_PATTERNS == 1 ? smem_xor(lane.at[0] + offset, pattern * 32)
+                               : lane.at[pattern % KEPT_PATTERNS] + offset) +
+           constant;
 }
 
 /* How the threads of a block deal out the chunks of a tile: thread t takes a chunk of row first_of(t) and of every STEP-th row after it, one
  * a pass; threads left over do nothing. A thread's rows are near each other, so that immediate offsets reach them all. */
 constexpr int THREADS = FA_WARPS * 32;
 constexpr int PASS_ROWS = THREADS / CHUNKS;
-template <int ROWS> struct dealing {
+template <int ROWS>
+struct dealing {
     static constexpr bool EVEN = ROWS % PASS_ROWS == 0;
     static constexpr int PASSES = (ROWS + PASS_ROWS - 1) / PASS_ROWS;
     static constexpr int STEP = !EVEN ? PASS_ROWS : XORS == 1 ? 1 : PASS_ROWS % 8 == 0 ? 8 : PASS_ROWS;
@@ -124,9 +129,18 @@ template <int ROWS> struct dealing {
     static constexpr bool CONSTANT = XORS == 1 || STEP % 8 == 0 || (XORS == 8 && 8 % STEP == 0);
     static constexpr int HALVES = XORS == 1 || STEP % 8 == 0 ? 1 : 8 / STEP;
     /* A tile's rows go by in spans: of a pass the thread's row is span_row(pass) on from its first, or in the same span as that. */
-    static constexpr int SPAN = !EVEN ? ROWS : STEP != PASS_ROWS ? STEP * PASSES : 32 % STEP == 0 && ROWS % 32 == 0 ? 32 : ROWS;
-    static __host__ __device__ constexpr int span_row(int pass) { return STEP == PASS_ROWS ? pass * STEP / SPAN * SPAN : 0; }
-    static __device__ __forceinline__ int offset(int first, int pass) { return (first ^ pass % HALVES * STEP * 16) + pass * STEP * ROW_BYTES; }
+    static constexpr int SPAN = !EVEN                              ? ROWS
+                                : STEP != PASS_ROWS                ? STEP * PASSES
+                                : 32 % STEP == 0 && ROWS % 32 == 0 ? 32
+                                                                   : ROWS;
+    static __host__ __device__ constexpr int span_row(int pass)
+    {
+        return STEP == PASS_ROWS ? pass * STEP / SPAN * SPAN : 0;
+    }
+    static __device__ __forceinline__ int offset(int first, int pass)
+    {
+        return (first ^ pass % HALVES * STEP * 16) + pass * STEP * ROW_BYTES;
+    }
     static __device__ __forceinline__ unsigned first_of(unsigned thread)
     {
         const unsigned row = thread / CHUNKS;
@@ -179,7 +193,8 @@ struct thread_share {
     unsigned smem_offset, global_offset;
 };
 
-template <int ROWS> __device__ __forceinline__ thread_share find_share(unsigned thread)
+template <int ROWS>
+__device__ __forceinline__ thread_share find_share(unsigned thread)
 {
     const unsigned row = dealing<ROWS>::first_of(thread), chunk = thread % CHUNKS;
     return {static_cast<unsigned>(tile_offset(row, chunk)), (row * FA_DIM + chunk * 8) * 2};
@@ -188,8 +203,8 @@ template <int ROWS> __device__ __forceinline__ thread_share find_share(unsigned 
 /* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes; from_g: where this thread's first chunk is,
  * plus `centre`. Of the rows from `valid` on, zeros; WHOLE: of all rows when `valid` is 0. */
 template <int ROWS, bool WHOLE>
-__device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass, int valid,
-                                          unsigned thread, int centre = 0)
+__device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass,
+                                          int valid, unsigned thread, int centre = 0)
 {
     using deal = dealing<ROWS>;
     const int row = deal::first_of(thread) + pass * deal::STEP, chunk = thread % CHUNKS;
@@ -203,11 +218,13 @@ __device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *
 }
 
 /* ROWS whole rows from first_row on, of a head whose rows follow each other without a gap. */
-template <int ROWS> __device__ __forceinline__ void load_whole_tile(smem_at tile_at, const head_rows &head, int first_row, unsigned thread)
+template <int ROWS>
+__device__ __forceinline__ void load_whole_tile(smem_at tile_at, const head_rows &head, int first_row, unsigned thread)
 {
     const thread_share share = find_share<ROWS>(thread);
     const unsigned char *from_g =
-        reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) + share.global_offset;
+        reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) +
+        share.global_offset;
 #pragma unroll
     for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
         load_pass<ROWS, true>(tile_at, from_g, share.smem_offset, pass, ROWS, thread);
@@ -216,14 +233,16 @@ template <int ROWS> __device__ __forceinline__ void load_whole_tile(smem_at tile
 /* Any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even address (then the
  * copy is not asynchronous). */
 template <int ROWS>
-__device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned, unsigned thread)
+__device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned,
+                                          unsigned thread)
 {
     const int valid = rows - first_row;
     if (aligned && head.stride == FA_DIM && valid > 0) {
         const thread_share share = find_share<ROWS>(thread);
         /* a thread none of whose rows is valid points at the first of the tile */
-        const unsigned char *from_g = reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) +
-                                      (static_cast<int>(dealing<ROWS>::first_of(thread)) < valid ? share.global_offset : 0);
+        const unsigned char *from_g =
+            reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) +
+            (static_cast<int>(dealing<ROWS>::first_of(thread)) < valid ? share.global_offset : 0);
 #pragma unroll
         for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
             load_pass<ROWS, false>(tile_at, from_g, share.smem_offset, pass, valid, thread);

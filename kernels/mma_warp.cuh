@@ -11,7 +11,8 @@ constexpr float LARGE_SUM = 4096.0f;
 constexpr float LARGEST_FLOAT = 3.402823466e38f;
 
 /* f(I) .. f(END - 1), without a loop: the compiler leaves long loops rolled in spite of the pragma, and register arrays in local memory. */
-template <int I, int END, class F> __device__ __forceinline__ void unrolled(const F &f)
+template <int I, int END, class F>
+__device__ __forceinline__ void unrolled(const F &f)
 {
     if constexpr (I < END) {
         f(I);
@@ -41,7 +42,8 @@ __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state
 }
 
 /* Scores of 16 keys, one k16 step; k: fragment of the keys. */
-__device__ __forceinline__ void score_mma(warp_state &w, const unsigned (&q)[BANDS][4], const unsigned (&k)[4], int chunk, bool first)
+__device__ __forceinline__ void score_mma(warp_state &w, const unsigned (&q)[BANDS][4], const unsigned (&k)[4],
+                                          int chunk, bool first)
 {
     const unsigned keys_lo[2] = {k[0], k[1]}, keys_hi[2] = {k[2], k[3]};
 #pragma unroll
@@ -58,7 +60,8 @@ __device__ __forceinline__ void score_mma(warp_state &w, const unsigned (&q)[BAN
 }
 
 /* Output of 16 keys' probabilities, 16 columns; v: fragment of the values. */
-__device__ __forceinline__ void value_mma(warp_state &w, const unsigned (&p)[BANDS][4], const unsigned (&v)[4], int step)
+__device__ __forceinline__ void value_mma(warp_state &w, const unsigned (&p)[BANDS][4], const unsigned (&v)[4],
+                                          int step)
 {
     const unsigned columns_lo[2] = {v[0], v[1]}, columns_hi[2] = {v[2], v[3]};
 #pragma unroll
@@ -83,7 +86,8 @@ struct no_loads {
 
 /* meanwhile(i, units): called at each of so many points. */
 template <class MEANWHILE>
-__device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &k_lane, int offset, const MEANWHILE &meanwhile)
+__device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &k_lane, int offset,
+                                           const MEANWHILE &meanwhile)
 {
     constexpr int CHUNKS16 = S_TILES8 / 2;
     unsigned k[2][4], q[2][BANDS][4];
@@ -238,8 +242,8 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragme
 
 /* O += P V of a tile, after the scores of the next, which the mma of P V cover while they are turned into probabilities. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask, const MASK &mask,
-                                              const MEANWHILE &meanwhile)
+__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask,
+                                              const MASK &mask, const MEANWHILE &meanwhile)
 {
     constexpr int UNITS = CHUNKS16 * STEPS, PAIRS = CHUNKS16 * BANDS * 4;
     /* How many of its mma the scores have beside them: with two bands, whose fragments of K and Q keep shared memory busy, every second time. */
@@ -280,7 +284,8 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
         if (NEXT)
 #pragma unroll
             for (int j = (i - EARLY) * PAIRS / (UNITS - EARLY); j < (i + 1 - EARLY) * PAIRS / (UNITS - EARLY); ++j)
-                next[j / (BANDS * 4)][j / 4 % BANDS][j % 4] = probability_pair(w, j / (BANDS * 4), j / 4 % BANDS, j % 4);
+                next[j / (BANDS * 4)][j / 4 % BANDS][j % 4] =
+                    probability_pair(w, j / (BANDS * 4), j / 4 % BANDS, j % 4);
     });
 #pragma unroll
     for (int i = 0; NEXT && i < PAIRS; ++i)
@@ -289,8 +294,8 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
 
 /* ask: whether a sum has become large; by chunks it is asked between rounds. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask, const MASK &mask,
-                                            const MEANWHILE &meanwhile)
+__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask,
+                                            const MASK &mask, const MEANWHILE &meanwhile)
 {
     if constexpr (BY_CHUNKS)
         value_by_chunks<NEXT>(w, k_lane, slot, key, mask, meanwhile);

@@ -22,13 +22,14 @@
 #ifndef FA_EMU
 
 /* Dynamic shared memory of the block as `type *name`, 16-byte aligned (kernels align further themselves). */
-#define FA_SHARED(type, name)                              \
+#define FA_SHARED(type, name)                                \
     extern __shared__ __align__(16) unsigned char fa_smem[]; \
     type *name = reinterpret_cast<type *>(fa_smem)
 
 /* The same from a multiple of `align` bytes on: the address is a constant to the compiler. */
-#define FA_SHARED_ALIGNED(type, name, align)                        \
-    extern __shared__ __align__(align) unsigned char fa_smem_##align[]; \
+#define FA_SHARED_ALIGNED(type, name, align) \
+    extern __shared__ __align__(align)       \
+    unsigned char fa_smem_##align[];         \
     type *name = reinterpret_cast<type *>(fa_smem_##align)
 
 /* A generic pointer into shared memory as the 32-bit address shared-space instructions take. */
@@ -54,25 +55,21 @@ __device__ __forceinline__ void cp_async_16_at(unsigned dst_s, const void *src_g
 
 __device__ __forceinline__ void cp_async_8(void *dst_s, const void *src_g, int src_bytes)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g),
-                 "r"(src_bytes)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g), "r"(src_bytes)
                  : "memory");
 }
 
 __device__ __forceinline__ void cp_async_4(void *dst_s, const void *src_g, int src_bytes)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g),
-                 "r"(src_bytes)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g), "r"(src_bytes)
                  : "memory");
 }
 
-__device__ __forceinline__ void cp_async_commit()
-{
-    asm volatile("cp.async.commit_group;\n" ::: "memory");
-}
+__device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 
 /* Waits until at most N of this thread's groups are in flight. */
-template <int N> __device__ __forceinline__ void cp_async_wait()
+template <int N>
+__device__ __forceinline__ void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
 }
@@ -156,13 +153,14 @@ __device__ __forceinline__ void stmatrix_x4(void *row_s, const unsigned (&r)[4])
 __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};\n"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+        "{%0, %1, %2, %3};\n"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /* d = c + a * b: for a c that is used again. */
-__device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
+__device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c)[4], const unsigned (&a)[4],
+                                                  const unsigned (&b)[2])
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%10, %11, %12, %13};\n"
@@ -173,8 +171,8 @@ __device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c
 __device__ __forceinline__ void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2])
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};\n"
-                 : "+r"(d[0]), "+r"(d[1])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+        : "+r"(d[0]), "+r"(d[1])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /* 2^x, 2 ulp, exactly 0 for -inf. [ex2.approx.ftz] */
@@ -222,7 +220,8 @@ __device__ __forceinline__ void st_global_16(void *dst_g, uint4 value)
 /* 16 bytes to an address already in shared space. */
 __device__ __forceinline__ void st_shared_16_at(unsigned dst_s, uint4 value)
 {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(dst_s), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w)
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(dst_s), "r"(value.x), "r"(value.y), "r"(value.z),
+                 "r"(value.w)
                  : "memory");
 }
 

@@ -16,7 +16,7 @@ static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "scalar:
 FA_KERNEL_INFO(.threads = FA_THREADS, .smem_dynamic_bytes = 0);
 
 /* A lane holds dimensions (chunk * 32 + lane) * VEC + i. */
-constexpr int CHUNKS = fa_ceil_div(FA_DIM, FA_WARP_SIZE * FA_VEC);
+constexpr int CHUNKS = fa_ceil_div(FA_DIM, FA_WARP_SIZE *FA_VEC);
 
 template <bool ALIGNED>
 __device__ __forceinline__ void read_row(float (&row_r)[CHUNKS][FA_VEC], const __half *row_g, int lane)

@@ -210,11 +210,13 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
         fa_pack_p(s, p_r);
 
         part next = mine;
-        bool stored = true; /* o is this part's; else P V starts it anew, and it may hold the output of the part before */
+        bool stored =
+            true; /* o is this part's; else P V starts it anew, and it may hold the output of the part before */
         int4 done_tile = {};
         row_scale done = {};
         /* The next key tile; plain: of the same part, unmasked, o in use. False: the tile after the last is no tile of ours. */
-        auto go_on = [&](bool plain) __attribute__((always_inline)) {
+        auto go_on = [&](bool plain) __attribute__((always_inline))
+        {
             /* P of (mine, n) waits for its V; the next Q K^T is of this part or the first of the next one. */
             const bool fresh = !plain && mine.n == 0;
             if (fresh && pv_first) { /* the next Q is on its way: P V goes first, its output is stored under Q K^T */
@@ -294,9 +296,11 @@ __device__ __forceinline__ void consume(const fa_params &p, const layout &at, co
             if (fresh)
                 first_softmax(p, s, rows, next, thread, scale_log2);
             else
-                raised = fa_softmax(p, s, rows, by, next.n, next.row, thread, scale_log2, !plain, [&](float (&anew)[FA_N / 2]) {
-                    fa_recompute_s_from_k(p, anew, q_now, known_tile(tile_s, warpgroup, now.count - 1), next.n * FA_N, thread);
-                });
+                raised = fa_softmax(
+                    p, s, rows, by, next.n, next.row, thread, scale_log2, !plain, [&](float(&anew)[FA_N / 2]) {
+                        fa_recompute_s_from_k(p, anew, q_now, known_tile(tile_s, warpgroup, now.count - 1),
+                                              next.n * FA_N, thread);
+                    });
             fa_wgmma_settle(s);
             if (!FA_SUM_BY_MMA)
                 fa_compute_above(__float_as_int(rows.sum[0] + rows.sum[1]));
@@ -344,7 +348,8 @@ extern "C" __global__ void __launch_bounds__(threads, resident) fa_kernel(const 
 {
     FA_SHARED(unsigned char, dynamic_s);
     __shared__ barriers bars;
-    const fa_u32 bars_s = fa_uniform(smem_address(&bars)); /* once: ptxas would ask a special register for every address */
+    const fa_u32 bars_s =
+        fa_uniform(smem_address(&bars)); /* once: ptxas would ask a special register for every address */
     auto place_of = [&](const void *of) {
         return bars_s + static_cast<fa_u32>(static_cast<const unsigned char *>(of) -
                                             reinterpret_cast<const unsigned char *>(&bars));

@@ -182,10 +182,7 @@ __device__ __forceinline__ uint4 fa_quad_transpose(const fa_u32 (&w)[4], int lan
 }
 
 /* A row that sees no key has no sum. One instruction, within an ulp of 1 / sum, far below what FP16 keeps. */
-__device__ __forceinline__ float fa_inverse_or_zero(float sum)
-{
-    return sum > 0.0f ? fa_reciprocal(sum) : 0.0f;
-}
+__device__ __forceinline__ float fa_inverse_or_zero(float sum) { return sum > 0.0f ? fa_reciprocal(sum) : 0.0f; }
 
 /* O = o * scale of a warp's 16 rows from `row` on, straight from the registers, 16 bytes per lane. */
 __device__ __forceinline__ void fa_store_o(const fa_params &p, const float (&o)[fa_o_regs], const float (&scale)[2],

@@ -47,10 +47,7 @@ __device__ __forceinline__ void advance_warp(place &at)
 }
 
 /* A ticket for the next tile of this block, from a counter all blocks share: drawn, and read a round trip later. */
-__device__ __forceinline__ int draw_ticket(const fa_params &p)
-{
-    return atomicAdd(static_cast<int *>(p.workspace), 1);
-}
+__device__ __forceinline__ int draw_ticket(const fa_params &p) { return atomicAdd(static_cast<int *>(p.workspace), 1); }
 
 __device__ __forceinline__ int read_ticket(int drawn)
 {

@@ -211,8 +211,7 @@ __device__ __forceinline__ float sum_of_row(const float (&o)[fa_o_regs], const f
 __device__ __forceinline__ void put_rows(fa_u32 row_s, float x, float y, int thread)
 {
     if (thread % 4 == 0)
-        asm volatile("st.shared.f32 [%0], %1;\n\tst.shared.f32 [%0 + 32], %2;" ::"r"(row_s), "f"(x), "f"(y)
-                     : "memory");
+        asm volatile("st.shared.f32 [%0], %1;\n\tst.shared.f32 [%0 + 32], %2;" ::"r"(row_s), "f"(x), "f"(y) : "memory");
 }
 
 __device__ __forceinline__ void take_rows(float (&x)[2], fa_u32 row_s)
@@ -258,8 +257,8 @@ __device__ __forceinline__ void store_rows(__half *o_g, const float (&o)[fa_dim_
     uint4 out[fa_dim_pad / 16];
 #pragma unroll
     for (int c = 0; c < fa_dim_pad / 16; ++c)
-        ld_shared_16(out[c], from + (c / 4 * 64 + c % 4 * 4) * fa_box_row_bytes +
-                                 ((lane % 8) ^ (c % 2 * 4 + lane / 8)) * 16);
+        ld_shared_16(out[c],
+                     from + (c / 4 * 64 + c % 4 * 4) * fa_box_row_bytes + ((lane % 8) ^ (c % 2 * 4 + lane / 8)) * 16);
 #pragma unroll
     for (int c = 0; c < fa_dim_pad / 16; ++c)
         if (row + c % 4 * 4 < p.seq_q && c / 4 * 64 + column < FA_DIM)

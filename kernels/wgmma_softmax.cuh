@@ -152,7 +152,8 @@ __device__ __forceinline__ void fa_recompute_s_from_k(const fa_params &p, float 
 #pragma unroll 1
     for (int step = 0; step < (FA_DIM + 15) / 16; ++step) {
         fa_u32 a[4];
-        fa_ldmatrix_x4(q_s + (step / 4 * 64 + row) * fa_box_row_bytes + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16, a);
+        fa_ldmatrix_x4(q_s + (step / 4 * 64 + row) * fa_box_row_bytes + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16,
+                       a);
         const __half *from = k_g + 16 * step;
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {
@@ -229,7 +230,7 @@ __device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N /
                                            int n, int row, int thread, float scale_log2, fa_u32 q_s, fa_u32 k_s)
 {
     return fa_softmax(p, s, rows, by, n, row, thread, scale_log2, true,
-                      [&](float (&anew)[FA_N / 2]) { fa_recompute_s(anew, q_s, k_s, thread); });
+                      [&](float(&anew)[FA_N / 2]) { fa_recompute_s(anew, q_s, k_s, thread); });
 }
 
 __device__ __forceinline__ void fa_scale_o(float (&o)[fa_o_regs], const float (&by)[2])

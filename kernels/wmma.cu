@@ -23,7 +23,7 @@ constexpr int Q_BYTES = fa_tile_layout::bytes(FA_M);
 constexpr int SCRATCH = 16 * SCORE_STRIDE, SCRATCH_BYTES = WARP_ROW_GROUPS * SCRATCH * sizeof(acc_t);
 /* Q is read once and makes room for the scores. */
 constexpr int Q_AND_SCRATCH_BYTES =
-    Q_IN_REGISTERS ? fa_max(Q_BYTES, FA_WARPS * SCRATCH_BYTES) : Q_BYTES + FA_WARPS * SCRATCH_BYTES;
+    Q_IN_REGISTERS ? fa_max(Q_BYTES, FA_WARPS *SCRATCH_BYTES) : Q_BYTES + FA_WARPS * SCRATCH_BYTES;
 constexpr int MAIN_BYTES = key_tiles::BYTES + Q_AND_SCRATCH_BYTES;
 constexpr fa_parts PARTS(MAIN_BYTES, sizeof(acc_t));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */

@@ -40,15 +40,9 @@ struct fa_warp_rows {
     fa_row_state state;              /* of row lane/2 */
 };
 
-__device__ __forceinline__ int lane_row(int r, int lane)
-{
-    return r * ROW_SPLIT + lane / DIM_LANES % ROW_SPLIT;
-}
+__device__ __forceinline__ int lane_row(int r, int lane) { return r * ROW_SPLIT + lane / DIM_LANES % ROW_SPLIT; }
 
-__device__ __forceinline__ int lane_col(int c, int lane)
-{
-    return (c * DIM_LANES + lane % DIM_LANES) * 8;
-}
+__device__ __forceinline__ int lane_col(int c, int lane) { return (c * DIM_LANES + lane % DIM_LANES) * 8; }
 
 /* Scores of the warp's 16 rows and WARP_KEYS keys, to its scratch. */
 __device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s, const __half *k_s, int row_block,

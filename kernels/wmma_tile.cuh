@@ -14,10 +14,7 @@
 namespace wmma = nvcuda::wmma;
 
 /* Largest power of two that is at most x. */
-__host__ __device__ constexpr int fa_power_below(int x)
-{
-    return x < 2 ? 1 : 2 * fa_power_below(x / 2);
-}
+__host__ __device__ constexpr int fa_power_below(int x) { return x < 2 ? 1 : 2 * fa_power_below(x / 2); }
 
 constexpr int DIM_BLOCKS = fa_ceil_div(FA_DIM, 16), DIM_PAD = DIM_BLOCKS * 16;
 constexpr int ROW_GROUPS = FA_M / 16;
@@ -28,12 +25,13 @@ constexpr int ROW_UNITS = fa_max(1, fa_ceil_div(ROW_GROUPS, WARP_ROW_GROUPS));
 constexpr int KEY_GROUPS = fa_power_below(FA_WARPS / ROW_UNITS); /* warps that share the keys of a row group */
 constexpr int WARP_KEYS = FA_N / KEY_GROUPS;
 
-#define FA_WMMA_LIMITS(name)                                                                                   \
-    static_assert(FA_SPLITS == 1, name ": SPLITS must be 1");                                                  \
-    static_assert(FA_M % 16 == 0 && FA_N % 16 == 0, name ": M and N must be multiples of 16");                 \
-    static_assert(FA_STAGES == 1 || FA_STAGES == 2, name ": STAGES must be 1 or 2");                           \
-    static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, name ": VEC must be 1, 2, 4 or 8"); \
-    static_assert(FA_N % (16 * KEY_GROUPS) == 0, name ": too many WARPS, each needs a 16x16 block of the M x N scores")
+#define FA_WMMA_LIMITS(name)                                                                                     \
+    static_assert(FA_SPLITS == 1, name ": SPLITS must be 1");                                                    \
+    static_assert(FA_M % 16 == 0 && FA_N % 16 == 0, name ": M and N must be multiples of 16");                   \
+    static_assert(FA_STAGES == 1 || FA_STAGES == 2, name ": STAGES must be 1 or 2");                             \
+    static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, name ": VEC must be 1, 2, 4 or 8");  \
+    static_assert(FA_N % (16 * KEY_GROUPS) == 0, name ": too many WARPS, each needs a 16x16 block of the M x N " \
+                                                      "scores")
 
 #if FA_ACC_FP16
 using acc_t = __half;
@@ -78,15 +76,18 @@ struct fa_tile_layout {
 };
 
 /* Order of copying: four rows of a block before the next block, so that the writes of eight lanes fill all banks. */
-template <int COLS, int VEC> struct fa_block_order {
+template <int COLS, int VEC>
+struct fa_block_order {
     static constexpr unsigned PER_ROW = 16 / VEC, PER_QUAD = 4 * COLS / VEC, PERIOD = PER_QUAD, PERIOD_ROWS = 4;
     __device__ static int row(unsigned piece) { return piece / PER_QUAD * 4 + piece % (4 * PER_ROW) / PER_ROW; }
     __device__ static int col(unsigned piece) { return piece % PER_QUAD / (4 * PER_ROW) * 16 + piece % PER_ROW * VEC; }
 };
-template <bool CONDITION, class A, class B> struct fa_choose {
+template <bool CONDITION, class A, class B>
+struct fa_choose {
     using type = A;
 };
-template <class A, class B> struct fa_choose<false, A, B> {
+template <class A, class B>
+struct fa_choose<false, A, B> {
     using type = B;
 };
 template <int VEC>
@@ -94,7 +95,8 @@ using fa_copy_order =
     typename fa_choose<FA_SWIZZLE && FA_DIM % 16 == 0, fa_block_order<FA_DIM, VEC>, fa_row_order<FA_DIM, VEC>>::type;
 
 /* VEC halves without passing through registers; nothing is read when !present. */
-template <int VEC> __device__ __forceinline__ void fa_copy_async(void *dst_s, const void *src_g, bool present)
+template <int VEC>
+__device__ __forceinline__ void fa_copy_async(void *dst_s, const void *src_g, bool present)
 {
     static_assert(VEC == 2 || VEC == 4 || VEC == 8);
     if constexpr (VEC == 8)
@@ -165,13 +167,14 @@ constexpr int IDLE_THREADS = FA_THREADS - KEY_GROUPS * GROUP_THREADS;
 static_assert(ROW_UNITS == 1 || KEY_GROUPS + (IDLE_THREADS > 0) <= 15,
               "M, N and WARPS need more barriers than a block has");
 
-template <class VALUES> struct fa_key_tiles {
+template <class VALUES>
+struct fa_key_tiles {
     static constexpr int K_BYTES = fa_tile_layout::bytes(FA_N), V_BYTES = VALUES::bytes(FA_N);
     static constexpr int BYTES = FA_STAGES * (K_BYTES + V_BYTES);
 
     const fa_params &p;
     const fa_unit &unit;
-    __half *k0_s, *v0_s; /* K of each stage, then V of each stage */
+    __half *k0_s, *v0_s;            /* K of each stage, then V of each stage */
     int key_group, row0, keys, end; /* keys: none for a warp that does nothing; end: of the steps */
     bool k_aligned, v_aligned, late;
 
@@ -269,10 +272,7 @@ constexpr int CHUNK_KEYS = fa_min(WARP_KEYS, FA_CHUNK_KEYS), CHUNK_BLOCKS = CHUN
 constexpr int SCORE_STRIDE = CHUNK_KEYS + 8;
 constexpr int LANE_QUADS = CHUNK_KEYS / 8;
 
-__device__ __forceinline__ int fa_quad_col(int quad, int lane)
-{
-    return (quad * 2 + lane % 2) * 4;
-}
+__device__ __forceinline__ int fa_quad_col(int quad, int lane) { return (quad * 2 + lane % 2) * 4; }
 
 __device__ __forceinline__ void fa_read_scores(float (&s_r)[LANE_QUADS][4], const acc_t *score_s, int lane)
 {

@@ -5,7 +5,8 @@
 #include <cuda_runtime.h>
 
 enum other_kind { NONE, FFMA, FADD, FMUL, FMNMX, VMAX3, LOP3, IADD3, F2FP, MUFU, LDSM };
-static const char *const names[] = {"none", "ffma", "fadd", "fmul", "fmnmx", "vimnmx3", "lop3", "iadd3", "f2fp", "mufu", "ldsm.x4"};
+static const char *const names[] = {"none", "ffma",  "fadd", "fmul", "fmnmx",  "vimnmx3",
+                                    "lop3", "iadd3", "f2fp", "mufu", "ldsm.x4"};
 enum { BLOCKS = 132, MMAS = 16, LOOPS = 400 };
 
 struct registers {
@@ -20,7 +21,8 @@ __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4], unsig
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-template <int KIND> __device__ __forceinline__ void other(registers &x, int i)
+template <int KIND>
+__device__ __forceinline__ void other(registers &x, int i)
 {
     const int j = i % 8, k = (i + 3) % 8, half = j % 2 * 4;
     if (KIND == FFMA)
@@ -48,7 +50,8 @@ template <int KIND> __device__ __forceinline__ void other(registers &x, int i)
                      : "memory");
 }
 
-template <int KIND, int NUM, int DEN, bool SPLIT> __global__ void __launch_bounds__(512) mix(float *out, long long *clocks)
+template <int KIND, int NUM, int DEN, bool SPLIT>
+__global__ void __launch_bounds__(512) mix(float *out, long long *clocks)
 {
     __shared__ __align__(128) unsigned zeros[2048];
     float d[MMAS][4] = {};
@@ -80,7 +83,8 @@ template <int KIND, int NUM, int DEN, bool SPLIT> __global__ void __launch_bound
                 other<KIND>(x, i);
                 continue;
             }
-            mma(d[i], a[i / 4], KIND == LDSM ? x.l[i % 4 * 2] : b[i % 4][0], KIND == LDSM ? x.l[i % 4 * 2 + 1] : b[i % 4][1]);
+            mma(d[i], a[i / 4], KIND == LDSM ? x.l[i % 4 * 2] : b[i % 4][0],
+                KIND == LDSM ? x.l[i % 4 * 2 + 1] : b[i % 4][1]);
 #pragma unroll
             for (int q = (i * NUM + DEN - 1) / DEN; !SPLIT && q < ((i + 1) * NUM + DEN - 1) / DEN; ++q)
                 other<KIND>(x, q);
@@ -98,7 +102,8 @@ template <int KIND, int NUM, int DEN, bool SPLIT> __global__ void __launch_bound
         clocks[threadIdx.x / 32] = end - start;
 }
 
-template <int KIND, int NUM, int DEN, bool SPLIT> static void measure(float *out, long long *clocks_g, int warps)
+template <int KIND, int NUM, int DEN, bool SPLIT>
+static void measure(float *out, long long *clocks_g, int warps)
 {
     long long clocks[16], mma_clocks = 0, other_clocks = 0;
     for (int i = 0; i < 2; ++i)
@@ -112,14 +117,15 @@ template <int KIND, int NUM, int DEN, bool SPLIT> static void measure(float *out
         longest = clocks[i] > longest ? clocks[i] : longest;
     }
     const double mma_warps = warps / (SPLIT ? 8.0 : 4.0); /* per scheduler */
-    printf("%-8s %d/%d per mma, %s, %2d warps: %6.3f clocks per mma", names[KIND], NUM, DEN, SPLIT ? "split" : "mixed", warps,
-           mma_clocks / (LOOPS * MMAS * mma_warps));
+    printf("%-8s %d/%d per mma, %s, %2d warps: %6.3f clocks per mma", names[KIND], NUM, DEN, SPLIT ? "split" : "mixed",
+           warps, mma_clocks / (LOOPS * MMAS * mma_warps));
     if (SPLIT)
         printf(", %.3f per %s", other_clocks / (LOOPS * NUM / DEN * MMAS * mma_warps), names[KIND]);
     printf("\n");
 }
 
-template <int KIND> static void measure_kind(float *out, long long *clocks_g)
+template <int KIND>
+static void measure_kind(float *out, long long *clocks_g)
 {
     measure<KIND, 1, 2, false>(out, clocks_g, 8);
     measure<KIND, 1, 1, false>(out, clocks_g, 8);
@@ -133,7 +139,8 @@ int main()
 {
     float *out;
     long long *clocks;
-    if (cudaMalloc(&out, 1 << 20) != cudaSuccess || cudaMemset(out, 0, 1 << 20) != cudaSuccess || cudaMalloc(&clocks, 1024) != cudaSuccess) {
+    if (cudaMalloc(&out, 1 << 20) != cudaSuccess || cudaMemset(out, 0, 1 << 20) != cudaSuccess ||
+        cudaMalloc(&clocks, 1024) != cudaSuccess) {
         printf("NOT-RUN: no GPU\n");
         return 4;
     }

@@ -26,7 +26,9 @@ __device__ __forceinline__ void mma(float (&d)[4], const unsigned (&a)[4], const
 }
 
 /* halves_g: first half for A, second for B. clocks_g: clocks and nanoseconds of the first block. */
-template <order ORDER> __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) run(const unsigned *halves_g, float *out_g, long long *clocks_g)
+template <order ORDER>
+__global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    run(const unsigned *halves_g, float *out_g, long long *clocks_g)
 {
     unsigned a[STEPS][BANDS][4], b[COLUMNS][2];
     float d[BANDS][COLUMNS][4] = {};
@@ -43,7 +45,9 @@ template <order ORDER> __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 #pragma unroll
             for (int i = 0; i < BANDS * COLUMNS; ++i) {
                 const int band = ORDER == KEEP_A ? i / COLUMNS : ORDER == KEEP_B ? i % BANDS : i / 2 % 2;
-                const int column = ORDER == KEEP_A ? i % COLUMNS : ORDER == KEEP_B ? i / BANDS : i / 4 * 2 + (ORDER == SNAKE && band ? 1 - i % 2 : i % 2);
+                const int column = ORDER == KEEP_A   ? i % COLUMNS
+                                   : ORDER == KEEP_B ? i / BANDS
+                                                     : i / 4 * 2 + (ORDER == SNAKE && band ? 1 - i % 2 : i % 2);
                 mma(d[band][column], a[step][band], b[column]);
             }
         if (loop % 64 == 63) /* or the sums would leave the range of a float */
@@ -71,7 +75,8 @@ static void check(cudaError_t error, int line)
 }
 #define CHECK(call) check(call, __LINE__)
 
-template <order ORDER> void measure(const char *data, int blocks, const unsigned *halves_g, float *out_g, long long *clocks_g)
+template <order ORDER>
+void measure(const char *data, int blocks, const unsigned *halves_g, float *out_g, long long *clocks_g)
 {
     constexpr int LAUNCHES = 10;
     cudaEvent_t begin, end;
@@ -92,8 +97,9 @@ template <order ORDER> void measure(const char *data, int blocks, const unsigned
     CHECK(cudaEventElapsedTime(&ms, begin, end));
     CHECK(cudaMemcpy(clocks, clocks_g, sizeof clocks, cudaMemcpyDeviceToHost));
     const double each = 1.0 * LOOPS * STEPS * BANDS * COLUMNS;
-    printf("%-18s %-13s %4.0f TFLOP/s  %4.0f MHz  %.2f clk/HMMA\n", data, order_names[ORDER], each * blocks * THREADS / 32 * LAUNCHES * FLOP / ms / 1e9,
-           clocks[0] * 1e3 / clocks[1], clocks[0] / each / BLOCKS_PER_SM);
+    printf("%-18s %-13s %4.0f TFLOP/s  %4.0f MHz  %.2f clk/HMMA\n", data, order_names[ORDER],
+           each * blocks * THREADS / 32 * LAUNCHES * FLOP / ms / 1e9, clocks[0] * 1e3 / clocks[1],
+           clocks[0] / each / BLOCKS_PER_SM);
 }
 
 int main()

@@ -88,8 +88,8 @@ static outcome wait_for(const fa_child *child, double seconds, int *how)
 }
 
 static const char *const stage_names[] = {
-    [FA_AT_START] = "starting",   [FA_AT_COMPILE] = "compiling",       [FA_AT_LOAD] = "loading",
-    [FA_AT_CHECK] = "checking",   [FA_AT_TIMING] = "timing",           [FA_AT_RECHECK] = "checking after timing",
+    [FA_AT_START] = "starting",  [FA_AT_COMPILE] = "compiling", [FA_AT_LOAD] = "loading",
+    [FA_AT_CHECK] = "checking",  [FA_AT_TIMING] = "timing",     [FA_AT_RECHECK] = "checking after timing",
     [FA_AT_END] = "cleaning up",
 };
 

@@ -27,7 +27,8 @@ static fa_status compare(const fa_options *options, fa_result *result, fa_loaded
     fa_stage_enter(result, FA_AT_RECHECK);
     const uint64_t fresh = (uint64_t)options->seed + (uint64_t)options->seeds + 1;
     FA_TRY(fa_check_again(&other->candidate, &result->problem, options, &other->buffers, fresh, &side->check, why));
-    return fa_check_again(&first->candidate, &result->problem, options, &first->buffers, fresh, &result->main.check, why);
+    return fa_check_again(&first->candidate, &result->problem, options, &first->buffers, fresh, &result->main.check,
+                          why);
 }
 
 static fa_status measure(const fa_options *options, fa_result *result, fa_loaded on[2])
@@ -38,7 +39,8 @@ static fa_status measure(const fa_options *options, fa_result *result, fa_loaded
     fa_stage_enter(result, FA_AT_CHECK);
     FA_TRY(fa_check(candidate, &result->problem, options, buffers, &result->main.check, why));
     if (candidate->device->sample == NULL || options->timing == FA_TIMING_NONE)
-        return options->vs == NULL ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "--vs needs times: a GPU, and no --timing none");
+        return options->vs == NULL ? FA_PASS
+                                   : fa_refuse(why, FA_NOT_RUN, "--vs needs times: a GPU, and no --timing none");
     fa_stage_enter(result, FA_AT_TIMING);
     FA_TRY(fa_time(candidate, &result->problem, options, buffers, &result->timing, why));
     result->throughput = fa_throughput_of(&result->timing, &result->problem, &result->device);
@@ -60,7 +62,8 @@ static fa_status run_on(const fa_options *options, fa_result *result, fa_device 
         memcpy(result->device_choice, device->choice, sizeof result->device_choice);
         result->device = device->info;
         result->device_known = true;
-        FA_TRY(fa_spec_make(options, &result->problem, device->info.arch, device->info.sm_count, &result->main.spec, why));
+        FA_TRY(
+            fa_spec_make(options, &result->problem, device->info.arch, device->info.sm_count, &result->main.spec, why));
     }
     fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, result->device_known ? device : NULL, &result->main, why));

@@ -27,15 +27,9 @@ static const struct {
     [FA_ERROR] = {"error", 6},
 };
 
-const char *fa_status_name(fa_status status)
-{
-    return statuses[status].name;
-}
+const char *fa_status_name(fa_status status) { return statuses[status].name; }
 
-int fa_status_exit_code(fa_status status)
-{
-    return statuses[status].exit_code;
-}
+int fa_status_exit_code(fa_status status) { return statuses[status].exit_code; }
 
 fa_status fa_refuse(fa_reason *why, fa_status status, const char *format, ...)
 {

@@ -37,10 +37,10 @@ fa_status fa_refuse(fa_reason *why, fa_status status, const char *format, ...) _
     } while (0)
 
 /* A bug or a broken environment: prints file, line, expression and the message, and aborts. */
-#define FA_ASSERT(condition, ...)                                             \
-    do {                                                                      \
-        if (!(condition))                                                     \
-            fa_die_at(__FILE__, __LINE__, #condition, "" __VA_ARGS__);        \
+#define FA_ASSERT(condition, ...)                                      \
+    do {                                                               \
+        if (!(condition))                                              \
+            fa_die_at(__FILE__, __LINE__, #condition, "" __VA_ARGS__); \
     } while (0)
 _Noreturn void fa_die_at(const char *file, int line, const char *expression, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

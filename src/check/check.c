@@ -115,10 +115,7 @@ static fa_status open_library(session *s)
 }
 
 /* The CPU's part of a check needs no turn: others may time meanwhile. */
-static void turn(const session *s, fa_turn which)
-{
-    fa_device_turn(&s->candidate->device->info, which);
-}
+static void turn(const session *s, fa_turn which) { fa_device_turn(&s->candidate->device->info, which); }
 
 static fa_status launch(const session *s, fa_reason *why)
 {

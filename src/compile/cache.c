@@ -34,10 +34,7 @@ static void remove_folder(const char *folder)
     rmdir(folder);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* "<sha256>  <name>" for every file of the folder but the list itself, sorted: what sha256sum -c reads. */
 static char *sums_of(const char *folder)

@@ -23,7 +23,8 @@ static fa_status name_compiler(fa_compiler compiler, fa_job *work, fa_reason *wh
     const int code = fa_run(command, &output);
     const char *release = strstr(output, ", V");
     if (code == 0 && release != NULL)
-        snprintf(work->compiler_name, sizeof work->compiler_name, "nvcc %.*s", (int)strcspn(release + 3, "\n"), release + 3);
+        snprintf(work->compiler_name, sizeof work->compiler_name, "nvcc %.*s", (int)strcspn(release + 3, "\n"),
+                 release + 3);
     free(output);
     if (code == 0 && release != NULL)
         return FA_PASS;
@@ -102,7 +103,8 @@ static fa_status explain_failure(const char *log, fa_reason *why)
     const int32_t bytes = fa_log_static_smem_overflow(log);
     if (bytes > 0)
         return fa_refuse(why, FA_INFEASIBLE,
-                         "%d bytes of static shared memory against the limit of 49152 (declare it dynamic: FA_SHARED)", bytes);
+                         "%d bytes of static shared memory against the limit of 49152 (declare it dynamic: FA_SHARED)",
+                         bytes);
     fa_log_errors(log, text, sizeof text);
     return fa_refuse(why, FA_COMPILE_ERROR, "%s", text);
 }
@@ -113,7 +115,7 @@ static fa_status build(const fa_job *work, fa_compiler compiler, fa_cache_entry 
     size_t size = 0;
     FA_TRY(fa_read_file(work->source, &source, &size, why));
     fa_status status = compiler == FA_COMPILER_NVRTC ? build_nvrtc(work, source, entry->folder, &log, why)
-                                                           : build_nvcc(work, entry->folder, &log, why);
+                                                     : build_nvcc(work, entry->folder, &log, why);
     if (status == FA_COMPILE_ERROR && log != NULL)
         status = explain_failure(log, why);
     if (status == FA_PASS)
@@ -175,10 +177,7 @@ fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why)
     return status;
 }
 
-static int32_t round_up(int32_t value, int32_t to)
-{
-    return (value + to - 1) / to * to;
-}
+static int32_t round_up(int32_t value, int32_t to) { return (value + to - 1) / to * to; }
 
 fa_occupancy fa_occupancy_of(const fa_arch_limits *limits, int32_t threads, int32_t registers, int32_t smem_bytes)
 {
@@ -208,8 +207,9 @@ static fa_status check_limits(const fa_spec *spec, fa_module *module, fa_reason 
     FA_TRY(fa_job_check_block(spec, &limits, threads, ptxas->smem_total_bytes, why));
     module->occupancy = fa_occupancy_of(&limits, threads, ptxas->registers, ptxas->smem_total_bytes);
     if (module->occupancy.blocks_per_sm < 1)
-        return fa_refuse(why, FA_INFEASIBLE, "%d threads of %d registers against the %d registers of a multiprocessor on %s",
-                         threads, ptxas->registers, limits.registers_sm, spec->arch);
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "%d threads of %d registers against the %d registers of a multiprocessor on %s", threads,
+                         ptxas->registers, limits.registers_sm, spec->arch);
     return FA_PASS;
 }
 
@@ -232,7 +232,8 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     fa_ptxas *ptxas = &module->ptxas;
     snprintf(ptxas->arch, sizeof ptxas->arch, "%s", spec->arch);
     if (!fa_log_ptxas(log, "fa_kernel", ptxas))
-        snprintf(ptxas->unknown_reason, sizeof ptxas->unknown_reason, "the compiler's log has no figures for fa_kernel");
+        snprintf(ptxas->unknown_reason, sizeof ptxas->unknown_reason,
+                 "the compiler's log has no figures for fa_kernel");
     free(log);
     ptxas->smem_dynamic_bytes = module->info.smem_dynamic_bytes;
     ptxas->smem_total_bytes = ptxas->smem_static_bytes + ptxas->smem_dynamic_bytes;
@@ -262,8 +263,8 @@ static void compare_code(const fa_spec *spec, fa_module *module, const char *fol
     fa_reason ignored;
     char *known = NULL;
     size_t size = 0;
-    char *config = fa_format("%s m=%d,n=%d,warps=%d,vec=%d,stages=%d,swizzle=%d,acc=%d,splits=%d,maxreg=%d", spec->name, k->m,
-                             k->n, k->warps, k->vec, k->stages, k->swizzle, k->acc, k->splits, k->maxreg);
+    char *config = fa_format("%s m=%d,n=%d,warps=%d,vec=%d,stages=%d,swizzle=%d,acc=%d,splits=%d,maxreg=%d", spec->name,
+                             k->m, k->n, k->warps, k->vec, k->stages, k->swizzle, k->acc, k->splits, k->maxreg);
     char *index = fa_format("%.*s/code", (int)(strrchr(folder, '/') - folder), folder);
     char *point = fa_format("%s %s %d %d %s", module->code_sha256.hex, spec->name, spec->dim, spec->causal, spec->arch);
     char *path = fa_format("%s/%s", index, fa_sha256(point, strlen(point)).hex);
@@ -315,7 +316,8 @@ fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, in
                            (info->splits > 1 ? info->splits : 1);
     if (blocks > INT32_MAX)
         return (fa_launch){.grid = 0};
-    const int64_t resident = (int64_t)sm_count * (info->blocks_per_sm > 0 ? info->blocks_per_sm : 1) / cluster * cluster;
+    const int64_t resident =
+        (int64_t)sm_count * (info->blocks_per_sm > 0 ? info->blocks_per_sm : 1) / cluster * cluster;
     const bool persistent = info->grid == FA_GRID_PERSISTENT && resident < blocks;
     return (fa_launch){
         .grid = (uint32_t)(persistent ? resident : blocks),

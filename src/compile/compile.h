@@ -27,12 +27,12 @@ typedef struct fa_module {
     fa_kernel_info info; /* read back from the object */
     fa_ptxas ptxas;
     fa_occupancy occupancy;
-    char path[1024]; /* the cubin, the PTX, or the emulator's shared object, in the cache */
+    char path[1024];   /* the cubin, the PTX, or the emulator's shared object, in the cache */
     char ptx_arch[16]; /* "compute_89" when path is PTX, which the driver compiles; else empty */
     fa_digest object_sha256, source_sha256;
-    fa_digest code_sha256; /* of the machine code alone: equal for two configurations when a knob does nothing */
+    fa_digest code_sha256;  /* of the machine code alone: equal for two configurations when a knob does nothing */
     char same_code_as[160]; /* another configuration that compiled to this very code, empty when none is known */
-    char compiler[64]; /* "nvrtc 13.0" */
+    char compiler[64];      /* "nvrtc 13.0" */
     char options[1024];
     bool cache_hit;
     double seconds; /* compiling, or reading the cache */

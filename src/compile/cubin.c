@@ -21,7 +21,8 @@ static bool open_elf(const char *data, size_t size, elf_view *elf)
 {
     *elf = (elf_view){.data = data, .size = size};
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)data;
-    if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
+    if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64)
         return false;
     elf->count = header->e_shnum;
     if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % _Alignof(Elf64_Shdr) != 0 ||
@@ -36,8 +37,8 @@ static const Elf64_Sym *find_symbol(const elf_view *elf, const char *name, unsig
 {
     for (size_t s = 0; s < elf->count; s++) {
         const Elf64_Shdr *table = &elf->sections[s];
-        if (table->sh_type != SHT_SYMTAB || table->sh_link >= elf->count || table->sh_offset % _Alignof(Elf64_Sym) != 0 ||
-            !inside(elf, table->sh_offset, table->sh_size))
+        if (table->sh_type != SHT_SYMTAB || table->sh_link >= elf->count ||
+            table->sh_offset % _Alignof(Elf64_Sym) != 0 || !inside(elf, table->sh_offset, table->sh_size))
             continue;
         const Elf64_Shdr *names = &elf->sections[table->sh_link];
         if (!inside(elf, names->sh_offset, names->sh_size))
@@ -62,8 +63,8 @@ bool fa_cubin_object(const char *cubin, size_t cubin_size, const char *symbol, v
     if (found == NULL || found->st_size != size || found->st_shndx >= elf.count)
         return false;
     const Elf64_Shdr *section = &elf.sections[found->st_shndx];
-    if (section->sh_type == SHT_NOBITS || found->st_value > section->sh_size || size > section->sh_size - found->st_value ||
-        !inside(&elf, section->sh_offset, section->sh_size))
+    if (section->sh_type == SHT_NOBITS || found->st_value > section->sh_size ||
+        size > section->sh_size - found->st_value || !inside(&elf, section->sh_offset, section->sh_size))
         return false;
     memcpy(out, cubin + section->sh_offset + found->st_value, size);
     return true;

@@ -20,7 +20,8 @@ static fa_status name_compiler(fa_job *work, fa_reason *why)
     if (code == 0)
         snprintf(work->compiler_name, sizeof work->compiler_name, COMPILER " %.*s", (int)strcspn(output, "\n"), output);
     free(output);
-    return code == 0 ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH: the emulator compiles kernels with it");
+    return code == 0 ? FA_PASS
+                     : fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH: the emulator compiles kernels with it");
 }
 
 /* The object cannot be opened unless the process was started with the sanitizer's runtime (fa_emu_preload). */
@@ -28,8 +29,11 @@ static fa_status need_runtime(fa_sanitize sanitize, fa_reason *why)
 {
     const bool asan = dlsym(RTLD_DEFAULT, "__asan_init") != NULL;
     if (asan && (sanitize == FA_SANITIZE_UNDEFINED || sanitize == FA_SANITIZE_THREAD))
-        return fa_refuse(why, FA_NOT_RUN, "this fa_bench is itself built with AddressSanitizer, beside which no other sanitizer runs");
-    const char *symbol = sanitize == FA_SANITIZE_ADDRESS ? "__asan_init" : sanitize == FA_SANITIZE_THREAD ? "__tsan_init" : NULL;
+        return fa_refuse(why, FA_NOT_RUN,
+                         "this fa_bench is itself built with AddressSanitizer, beside which no other sanitizer runs");
+    const char *symbol = sanitize == FA_SANITIZE_ADDRESS  ? "__asan_init"
+                         : sanitize == FA_SANITIZE_THREAD ? "__tsan_init"
+                                                          : NULL;
     if (symbol == NULL || dlsym(RTLD_DEFAULT, symbol) != NULL)
         return FA_PASS;
     return fa_refuse(why, FA_NOT_RUN, "the runtime of this sanitizer is not loaded: " COMPILER " has no lib%s.so",
@@ -95,8 +99,17 @@ static fa_status make_key(fa_job *work, fa_reason *why)
 
 static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *work, fa_reason *why)
 {
-    static const char *const fixed[] = {"-std=c++20", "-x", "c++", "-shared", "-fPIC", "-w", "-Wno-psabi",
-                                        "-ffp-contract=off", "-fno-strict-aliasing", "-fdiagnostics-color=never", "-DFA_EMU"};
+    static const char *const fixed[] = {"-std=c++20",
+                                        "-x",
+                                        "c++",
+                                        "-shared",
+                                        "-fPIC",
+                                        "-w",
+                                        "-Wno-psabi",
+                                        "-ffp-contract=off",
+                                        "-fno-strict-aliasing",
+                                        "-fdiagnostics-color=never",
+                                        "-DFA_EMU"};
     *work = (fa_job){.source = spec->source};
     fa_arch_limits limits;
     FA_TRY(name_compiler(work, why));
@@ -121,8 +134,9 @@ static fa_status explain_failure(const char *log, fa_reason *why)
         return fa_refuse(why, FA_INFEASIBLE, "%s", text);
     fa_log_errors(log, text, sizeof text);
     const bool dynamic = strstr(log, "extern __shared__") != NULL;
-    return fa_refuse(why, FA_COMPILE_ERROR, "%s%s", text,
-                     dynamic ? "\n(dynamic shared memory: FA_SHARED(type, name) of kernels/prims.cuh works on both devices)" : "");
+    return fa_refuse(
+        why, FA_COMPILE_ERROR, "%s%s", text,
+        dynamic ? "\n(dynamic shared memory: FA_SHARED(type, name) of kernels/prims.cuh works on both devices)" : "");
 }
 
 static fa_status build(const fa_job *work, fa_cache_entry *entry, fa_reason *why)
@@ -163,7 +177,8 @@ static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *wh
     if (handle == NULL)
         return fa_refuse(why, FA_ERROR, "%s: %s", spec->source, dlerror());
     const fa_kernel_info *info = dlsym(handle, "fa_info");
-    const fa_status status = fa_job_need_symbols(spec, dlsym(handle, "fa_kernel") != NULL, info != NULL && info->abi == FA_ABI, why);
+    const fa_status status =
+        fa_job_need_symbols(spec, dlsym(handle, "fa_kernel") != NULL, info != NULL && info->abi == FA_ABI, why);
     if (status == FA_PASS)
         module->info = *info;
     dlclose(handle);
@@ -180,7 +195,8 @@ static fa_status check_limits(const fa_spec *spec, const fa_kernel_info *info, f
     return FA_PASS;
 }
 
-static fa_status describe(const fa_spec *spec, const fa_job *work, const fa_cache_entry *entry, fa_module *module, fa_reason *why)
+static fa_status describe(const fa_spec *spec, const fa_job *work, const fa_cache_entry *entry, fa_module *module,
+                          fa_reason *why)
 {
     char *object = NULL;
     size_t size = 0;

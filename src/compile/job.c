@@ -28,10 +28,7 @@ void fa_job_add_source_folder(fa_job *job)
     fa_job_add(job, "-I%.*s", slash != NULL ? (int)(slash - job->source) : 1, slash != NULL ? job->source : ".");
 }
 
-static bool names_folder(const char *option)
-{
-    return strncmp(option, "-I", 2) == 0;
-}
+static bool names_folder(const char *option) { return strncmp(option, "-I", 2) == 0; }
 
 void fa_job_make_key(fa_job *job, const char *more)
 {
@@ -39,8 +36,8 @@ void fa_job_make_key(fa_job *job, const char *more)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     FA_ASSERT(out != NULL);
-    fprintf(out, "abi %d %zu %zu\n%s\n%s\n%s\n", FA_ABI, sizeof(fa_params), sizeof(fa_kernel_info), job->source_digest.hex,
-            job->compiler_name, more);
+    fprintf(out, "abi %d %zu %zu\n%s\n%s\n%s\n", FA_ABI, sizeof(fa_params), sizeof(fa_kernel_info),
+            job->source_digest.hex, job->compiler_name, more);
     for (int i = 0; i < job->count; i++)
         if (!names_folder(job->options[i]))
             fprintf(out, "%s\n", job->options[i]);
@@ -55,28 +52,33 @@ void fa_job_describe(const fa_job *job, fa_module *module)
     module->source_sha256 = job->source_digest;
     for (int i = 0; i < job->count; i++)
         if (!names_folder(job->options[i]))
-            snprintf(module->options + strlen(module->options), sizeof module->options - strlen(module->options), "%s%s",
-                     i > 0 ? " " : "", job->options[i]);
+            snprintf(module->options + strlen(module->options), sizeof module->options - strlen(module->options),
+                     "%s%s", i > 0 ? " " : "", job->options[i]);
 }
 
 fa_status fa_job_need_symbols(const fa_spec *spec, bool has_entry, bool has_info, fa_reason *why)
 {
     if (!has_entry)
-        return fa_refuse(why, FA_ERROR, "%s has no entry point: extern \"C\" __global__ void fa_kernel(const "
-                                        "__grid_constant__ fa_params p)", spec->source);
+        return fa_refuse(why, FA_ERROR,
+                         "%s has no entry point: extern \"C\" __global__ void fa_kernel(const "
+                         "__grid_constant__ fa_params p)",
+                         spec->source);
     if (!has_info)
-        return fa_refuse(why, FA_ERROR, "%s exports no constants of this ABI: FA_KERNEL_INFO(.threads = ..., "
-                                        ".smem_dynamic_bytes = ...);", spec->source);
+        return fa_refuse(why, FA_ERROR,
+                         "%s exports no constants of this ABI: FA_KERNEL_INFO(.threads = ..., "
+                         ".smem_dynamic_bytes = ...);",
+                         spec->source);
     return FA_PASS;
 }
 
-fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes, fa_reason *why)
+fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes,
+                             fa_reason *why)
 {
     if (threads < 1 || threads > limits->threads_block)
         return fa_refuse(why, FA_INFEASIBLE, "%d threads per block against the limit of %d on %s", threads,
                          limits->threads_block, spec->arch);
     if (smem_bytes > limits->smem_block_bytes)
-        return fa_refuse(why, FA_INFEASIBLE, "%d bytes of shared memory per block against the limit of %d on %s", smem_bytes,
-                         limits->smem_block_bytes, spec->arch);
+        return fa_refuse(why, FA_INFEASIBLE, "%d bytes of shared memory per block against the limit of %d on %s",
+                         smem_bytes, limits->smem_block_bytes, spec->arch);
     return FA_PASS;
 }

@@ -28,6 +28,7 @@ void fa_job_describe(const fa_job *job, fa_module *module);
 /* FA_ERROR, saying what is missing, unless the object has the entry point and its constants are of this ABI. */
 fa_status fa_job_need_symbols(const fa_spec *spec, bool has_entry, bool has_info, fa_reason *why);
 /* FA_INFEASIBLE when threads or shared memory are over the limit of the target. */
-fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes, fa_reason *why);
+fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes,
+                             fa_reason *why);
 
 #endif

@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATIC_SMEM_LIMIT (48 << 10) /* CUDA C++ Programming Guide: static shared memory per block, every architecture */
+#define STATIC_SMEM_LIMIT \
+    (48 << 10) /* CUDA C++ Programming Guide: static shared memory per block, every architecture */
 
-static size_t line_length(const char *line)
-{
-    return strcspn(line, "\n");
-}
+static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
 static const char *next_line(const char *line)
 {

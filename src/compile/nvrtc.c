@@ -150,6 +150,7 @@ fa_status fa_cuda_headers(char folder[512], fa_reason *why)
         if (has_headers(folder))
             return FA_PASS;
     }
-    return fa_refuse(why, FA_NOT_RUN, "no CUDA headers: cuda_fp16.h is in none of CUDA_HOME/include, /usr/local/cuda/include, "
-                                      "/usr/include");
+    return fa_refuse(why, FA_NOT_RUN,
+                     "no CUDA headers: cuda_fp16.h is in none of CUDA_HOME/include, /usr/local/cuda/include, "
+                     "/usr/include");
 }

@@ -18,7 +18,7 @@ fa_status fa_cuda_api_open(fa_cuda_api *api, fa_reason *why)
     if (!api->library)
         return fa_refuse(why, FA_NOT_RUN, "no CUDA driver: %s", dlerror());
     const char *missing = NULL;
-#define FA_CU(name, symbol, arguments)                   \
+#define FA_CU(name, symbol, arguments)                       \
     if (!find(api->library, symbol, &api->name) && !missing) \
         missing = symbol;
 #define FA_CU_OPTIONAL(name, symbol, arguments) find(api->library, symbol, &api->name);
@@ -92,15 +92,9 @@ static int32_t max_clock(const fa_nvml *nvml, int clock)
     return (int32_t)mhz;
 }
 
-int32_t fa_nvml_max_sm_mhz(const fa_nvml *nvml)
-{
-    return max_clock(nvml, NVML_CLOCK_SM);
-}
+int32_t fa_nvml_max_sm_mhz(const fa_nvml *nvml) { return max_clock(nvml, NVML_CLOCK_SM); }
 
-int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml)
-{
-    return max_clock(nvml, NVML_CLOCK_MEM);
-}
+int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml) { return max_clock(nvml, NVML_CLOCK_MEM); }
 
 int32_t fa_nvml_other_processes(const fa_nvml *nvml)
 {

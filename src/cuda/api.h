@@ -43,7 +43,7 @@ typedef enum cudaError_enum {
 typedef enum CUdevice_attribute_enum {
     CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13, /* kHz */
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
-    CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36,      /* kHz */
+    CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36,       /* kHz */
     CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH = 37, /* bits */
     CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE = 38,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
@@ -151,8 +151,8 @@ typedef struct fa_nvml {
 void fa_nvml_open(fa_nvml *nvml, const char *pci_bus_id);
 void fa_nvml_close(fa_nvml *nvml);
 bool fa_nvml_clock_reasons(const fa_nvml *nvml, uint64_t *reasons);
-int32_t fa_nvml_max_sm_mhz(const fa_nvml *nvml);     /* 0: unknown */
-int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml); /* 0: unknown */
+int32_t fa_nvml_max_sm_mhz(const fa_nvml *nvml);      /* 0: unknown */
+int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml);  /* 0: unknown */
 int32_t fa_nvml_other_processes(const fa_nvml *nvml); /* with a context on this GPU, beside ours; -1: unknown */
 bool fa_nvml_driver(const fa_nvml *nvml, char *text, size_t size);
 

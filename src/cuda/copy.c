@@ -61,7 +61,8 @@ fa_status fa_cuda_copy_out(fa_device *device, void *to, fa_ptr from, size_t byte
         const size_t next = (i + 1) * HALF;
         FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
         if (next < bytes)
-            FA_CUDA_TRY(cuda, cuMemcpyDtoHAsync, (half(cuda, i + 1), from + next, least(HALF, bytes - next), cuda->stream));
+            FA_CUDA_TRY(cuda, cuMemcpyDtoHAsync,
+                        (half(cuda, i + 1), from + next, least(HALF, bytes - next), cuda->stream));
         copy_by_all_threads((char *)to + i * HALF, half(cuda, i), least(HALF, bytes - i * HALF));
     }
     return FA_PASS;

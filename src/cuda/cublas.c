@@ -37,10 +37,7 @@ typedef struct fa_cublas_chunk {
     int64_t unit, units, row, rows;
 } fa_cublas_chunk;
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Element offset of (batch, head, row) in a tensor. */
 static int64_t offset_of(int64_t batch, int64_t head, int64_t row, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s)

@@ -30,11 +30,11 @@ struct fa_kernel {
 };
 
 /* `return` with the driver's words unless the entry point succeeds: FA_CUDA_TRY(cuda, cuMemFree, (pointer)). */
-#define FA_CUDA_TRY(cuda, name, arguments)                          \
-    do {                                                            \
-        const CUresult code_ = (cuda)->api.name arguments;          \
-        if (code_ != CUDA_SUCCESS)                                  \
-            return fa_cuda_refuse((cuda), code_, #name, why);       \
+#define FA_CUDA_TRY(cuda, name, arguments)                    \
+    do {                                                      \
+        const CUresult code_ = (cuda)->api.name arguments;    \
+        if (code_ != CUDA_SUCCESS)                            \
+            return fa_cuda_refuse((cuda), code_, #name, why); \
     } while (0)
 
 /* Library baselines: FA_NOT_RUN with the reason when the library or a plan is missing. */

@@ -86,7 +86,8 @@ static fa_status load_cubin(fa_cuda *cuda, const fa_module *module, module_kerne
         return fa_refuse(why, FA_NOT_RUN, "the kernel is compiled for %s, %s is %s", module->ptxas.arch,
                          cuda->info.name, cuda->info.arch);
     if (code != CUDA_SUCCESS)
-        return fa_cuda_refuse(cuda, code, module->ptx_arch[0] != '\0' ? "cuModuleLoadData(PTX)" : "cuModuleLoadData", why);
+        return fa_cuda_refuse(cuda, code, module->ptx_arch[0] != '\0' ? "cuModuleLoadData(PTX)" : "cuModuleLoadData",
+                              why);
     const CUresult found = cuda->api.cuModuleGetFunction(&self->function, self->module, "fa_kernel");
     if (found == CUDA_ERROR_NOT_FOUND)
         return fa_refuse(why, FA_COMPILE_ERROR,

@@ -320,8 +320,8 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
         .sm_mhz = mean_sm_mhz(self->page),
         .gated = gated,
         .other_processes = ask_others(cuda, self),
-        .throttled = self->reasons &
-                     (FA_NVML_HW_SLOWDOWN | FA_NVML_SW_THERMAL | FA_NVML_HW_THERMAL | FA_NVML_HW_POWER_BRAKE),
+        .throttled =
+            self->reasons & (FA_NVML_HW_SLOWDOWN | FA_NVML_SW_THERMAL | FA_NVML_HW_THERMAL | FA_NVML_HW_POWER_BRAKE),
         .power_capped = self->reasons & FA_NVML_SW_POWER_CAP,
     };
     return FA_PASS;

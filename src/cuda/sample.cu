@@ -14,9 +14,7 @@ static __device__ __forceinline__ u64 global_ns()
 }
 
 /* The floor of every measurement: a launch with the same parameters that does nothing. <<<1, 32>>> */
-extern "C" __global__ void fa_util_empty(const __grid_constant__ fa_params p)
-{
-}
+extern "C" __global__ void fa_util_empty(const __grid_constant__ fa_params p) {}
 
 /* Holds the stream until the host has queued everything behind it and writes `ticket` to *open_h (mapped memory of the
  * host), or until the time is up: then *late_h says which ticket was not served in time. <<<1, 1>>> */

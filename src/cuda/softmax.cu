@@ -18,7 +18,8 @@ struct row_team {
     int warps, rank;
 };
 
-__device__ static void team_sync(row_team team) {
+__device__ static void team_sync(row_team team)
+{
     if (team.warps == 1)
         __syncwarp();
     else
@@ -30,11 +31,13 @@ struct thread_scores {
     float value[VECTORS][4];
 };
 
-__device__ static int column_of(row_team team, int base, int vector) {
+__device__ static int column_of(row_team team, int base, int vector)
+{
     return base + (vector * team.warps * LANES + team.rank) * 4;
 }
 
-__device__ static thread_scores load_scores(row_team team, const float *row_g, int base, int keys, float scale_log2) {
+__device__ static thread_scores load_scores(row_team team, const float *row_g, int base, int keys, float scale_log2)
+{
     thread_scores scores;
 #pragma unroll
     for (int vector = 0; vector < VECTORS; vector++) {
@@ -58,7 +61,8 @@ struct running {
     float high, sum;
 };
 
-__device__ static running include(running so_far, const thread_scores &scores) {
+__device__ static running include(running so_far, const thread_scores &scores)
+{
     float high = so_far.high;
 #pragma unroll
     for (int i = 0; i < VECTORS * 4; i++)
@@ -70,13 +74,15 @@ __device__ static running include(running so_far, const thread_scores &scores) {
     return {high, sum};
 }
 
-__device__ static running merge(running a, running b) {
+__device__ static running merge(running a, running b)
+{
     const float high = fmaxf(a.high, b.high), origin = origin_of(high);
     return {high, a.sum * exp2f(a.high - origin) + b.sum * exp2f(b.high - origin)};
 }
 
 /* The same result in every thread of the team. On return every thread has read what it read before. */
-__device__ static running reduce(row_team team, running mine) {
+__device__ static running reduce(row_team team, running mine)
+{
     __shared__ running partial_s[MAX_WARPS];
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2)
@@ -94,7 +100,8 @@ __device__ static running reduce(row_team team, running mine) {
 }
 
 __device__ static void store_weights(row_team team, __half *weights_g, int base, int seq_kv,
-                                     const thread_scores &scores, float origin, float factor) {
+                                     const thread_scores &scores, float origin, float factor)
+{
 #pragma unroll
     for (int vector = 0; vector < VECTORS; vector++) {
         const int column = column_of(team, base, vector);
@@ -112,7 +119,8 @@ __device__ static void store_weights(row_team team, __half *weights_g, int base,
  * < seq_kv. `team_warps` warps share a row: 1, with as many rows in a block as it has warps, or all of the block's. */
 extern "C" __global__ void __launch_bounds__(LANES *MAX_WARPS)
     fa_softmax(float *scores, fa_i64 ld, fa_i64 rows, fa_i64 first_row, fa_i32 seq_q, fa_i32 seq_kv, fa_i32 causal,
-               fa_f32 scale, fa_i32 team_warps) {
+               fa_f32 scale, fa_i32 team_warps)
+{
     const int rows_per_block = static_cast<int>(blockDim.x) / (LANES * team_warps);
     const row_team team = {team_warps, static_cast<int>(threadIdx.x) % (LANES * team_warps)};
     const fa_i64 row = static_cast<fa_i64>(blockIdx.x) * rows_per_block + threadIdx.x / (LANES * team_warps);

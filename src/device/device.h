@@ -34,13 +34,13 @@ typedef struct fa_sample_request {
 } fa_sample_request;
 
 typedef struct fa_sample {
-    double us;         /* per launch */
-    double sm_mhz;     /* mean SM clock over the sample, 0 when unknown */
-    bool throttled;    /* by the hardware: slowdown, temperature, power brake */
-    bool gated;        /* all of it was queued before it began; else the host's launch cost is in it */
+    double us;               /* per launch */
+    double sm_mhz;           /* mean SM clock over the sample, 0 when unknown */
+    bool throttled;          /* by the hardware: slowdown, temperature, power brake */
+    bool gated;              /* all of it was queued before it began; else the host's launch cost is in it */
     double waited_us;        /* host time from opening the gate to the end, beyond what the launches took */
     int32_t other_processes; /* with a context on this GPU; -1: unknown */
-    bool power_capped; /* the power limit is at work: normal under load, counts only with a clock that fell */
+    bool power_capped;       /* the power limit is at work: normal under load, counts only with a clock that fell */
 } fa_sample;
 
 struct fa_device {
@@ -57,7 +57,8 @@ struct fa_device {
     fa_status (*copy)(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why); /* within its memory */
     fa_status (*fill16)(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why);
     /* Launches once and waits for the whole context; a fault is FA_ERROR with the driver's words. */
-    fa_status (*launch)(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params, fa_reason *why);
+    fa_status (*launch)(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
+                        fa_reason *why);
     /* NULL where there is no clock worth reading (the emulator). */
     fa_status (*sample)(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
     /* Fills in the tensor maps a kernel asked for; NULL when the device has none (FA_NOT_RUN for such a kernel). */

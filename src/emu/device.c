@@ -107,7 +107,8 @@ static fa_emu_policy policy_of(fa_schedule schedule)
     }
 }
 
-static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params, fa_reason *why)
+static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
+                            fa_reason *why)
 {
     const fa_emu *emu = device->self;
     char error[2048] = "";
@@ -157,7 +158,8 @@ fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *ar
         .launch = emu_launch,
         .close = emu_close,
     };
-    snprintf(device->info.name, sizeof device->info.name, "CPU emulator on %ld processors", sysconf(_SC_NPROCESSORS_ONLN));
+    snprintf(device->info.name, sizeof device->info.name, "CPU emulator on %ld processors",
+             sysconf(_SC_NPROCESSORS_ONLN));
     snprintf(device->info.arch, sizeof device->info.arch, "%s", arch);
     return FA_PASS;
 }

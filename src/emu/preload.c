@@ -84,8 +84,7 @@ static void pick_lines(const char *report, char *text, size_t size)
         if ((what && !headline) || kind || frame) {
             const char *pid = strstr(start, " (pid="); /* not the same twice */
             const int length_kept = pid != NULL ? (int)(pid - start) : (int)strlen(start);
-            const int wrote =
-                snprintf(text + used, size - used, "%s%.*s", used > 0 ? "\n  " : "", length_kept, start);
+            const int wrote = snprintf(text + used, size - used, "%s%.*s", used > 0 ? "\n  " : "", length_kept, start);
             used = used + (size_t)wrote < size ? used + (size_t)wrote : size - 1;
             headline |= what;
         }

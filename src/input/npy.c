@@ -110,7 +110,8 @@ static fa_status load_one(const char *folder, const char *name, const int32_t sh
 }
 
 /* Equal tensors would hide a kernel that takes one for the other. */
-static fa_status check_distinct(const fa_tensors *t, const int32_t q_shape[4], const int32_t kv_shape[4], fa_reason *why)
+static fa_status check_distinct(const fa_tensors *t, const int32_t q_shape[4], const int32_t kv_shape[4],
+                                fa_reason *why)
 {
     const bool same_shape = memcmp(q_shape, kv_shape, 4 * sizeof *q_shape) == 0;
     const size_t bytes = t->kv_count * sizeof *t->k;

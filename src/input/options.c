@@ -39,10 +39,7 @@ static const option_row table[] = {
 };
 #define TABLE_COUNT (sizeof table / sizeof table[0])
 
-static void *field(fa_options *options, const option_row *row)
-{
-    return (char *)options + row->offset;
-}
+static void *field(fa_options *options, const option_row *row) { return (char *)options + row->offset; }
 
 static void set_defaults(fa_options *options)
 {
@@ -59,10 +56,7 @@ static void set_defaults(fa_options *options)
 }
 
 /* Length of the word at the start of a '|'-separated list. */
-static size_t word_length(const char *words)
-{
-    return strcspn(words, "|");
-}
+static size_t word_length(const char *words) { return strcspn(words, "|"); }
 
 const char *fa_word(const char *words, int index, char out[32])
 {
@@ -119,7 +113,8 @@ static fa_status parse_value(const option_row *row, const char *what, const char
     case KIND_INT:
         if (parse_int(row, value, out))
             return FA_PASS;
-        return fa_refuse(why, FA_USAGE, "%s takes a whole number from %.0f to %.0f, not '%s'", what, row->min, row->max, value);
+        return fa_refuse(why, FA_USAGE, "%s takes a whole number from %.0f to %.0f, not '%s'", what, row->min, row->max,
+                         value);
     case KIND_REAL:
         if (parse_real(row, value, out))
             return FA_PASS;
@@ -267,7 +262,8 @@ char *fa_options_help(void)
         print_default(out, row);
         fputc('\n', out);
     }
-    fputs("\nexit codes: 0 pass, 1 wrong result, 2 usage, 3 infeasible configuration, 4 not run (device, library or tool\n"
+    fputs("\nexit codes: 0 pass, 1 wrong result, 2 usage, 3 infeasible configuration, 4 not run (device, library or "
+          "tool\n"
           "missing), 5 timeout, 6 compile, launch or internal error\n",
           out);
     fclose(out);

@@ -53,10 +53,7 @@ int64_t fa_problem_pairs(const fa_problem *problem)
     return heads * (rows * (first + last) / 2);
 }
 
-double fa_problem_flop(const fa_problem *problem)
-{
-    return 4.0 * problem->dim * (double)fa_problem_pairs(problem);
-}
+double fa_problem_flop(const fa_problem *problem) { return 4.0 * problem->dim * (double)fa_problem_pairs(problem); }
 
 double fa_problem_bytes(const fa_problem *problem)
 {

@@ -3,9 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FA_DEFAULTS(...) {.n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1, __VA_ARGS__}
-#define FA_SPACE(...) {__VA_ARGS__}
-#define FA_TRAITS(...) {__VA_ARGS__}
+#define FA_DEFAULTS(...)                                                     \
+    {                                                                        \
+        .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1, __VA_ARGS__ \
+    }
+#define FA_SPACE(...) \
+    {                 \
+        __VA_ARGS__   \
+    }
+#define FA_TRAITS(...) \
+    {                  \
+        __VA_ARGS__    \
+    }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init" /* a row overrides the defaults above */
 static const fa_kernel_row rows[] = {
@@ -25,15 +34,9 @@ static const fa_rule rules[] = {
 };
 #pragma GCC diagnostic pop
 
-size_t fa_registry_count(void)
-{
-    return sizeof rows / sizeof rows[0];
-}
+size_t fa_registry_count(void) { return sizeof rows / sizeof rows[0]; }
 
-const fa_kernel_row *fa_registry_at(size_t index)
-{
-    return &rows[index];
-}
+const fa_kernel_row *fa_registry_at(size_t index) { return &rows[index]; }
 
 const fa_kernel_row *fa_registry_default(void)
 {
@@ -43,10 +46,7 @@ const fa_kernel_row *fa_registry_default(void)
     return &rows[0];
 }
 
-const fa_rule *fa_registry_rules(void)
-{
-    return rules;
-}
+const fa_rule *fa_registry_rules(void) { return rules; }
 
 /* Levenshtein distance; names are short. */
 static int distance(const char *a, const char *b)
@@ -81,6 +81,7 @@ fa_status fa_registry_find(const char *name, const fa_kernel_row **row, fa_reaso
     char near[256] = "";
     for (size_t i = 0; i < fa_registry_count(); i++)
         if (distance(name, rows[i].name) <= nearest + 1 && strlen(near) + strlen(rows[i].name) + 3 < sizeof near)
-            snprintf(near + strlen(near), sizeof near - strlen(near), "%s%s", near[0] != '\0' ? ", " : "", rows[i].name);
+            snprintf(near + strlen(near), sizeof near - strlen(near), "%s%s", near[0] != '\0' ? ", " : "",
+                     rows[i].name);
     return fa_refuse(why, FA_USAGE, "no kernel '%.60s'; near: %s (see --list-kernels)", name, near);
 }

@@ -18,10 +18,7 @@ static const fa_ban banned[] = {
     {NULL, NULL},
 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 /* Takes one word off the line: characters move down over the quotes. NULL when a quote is open at the end. */
 static char *take_word(char **line)
@@ -111,7 +108,8 @@ static fa_status add_line(const char *line, size_t size, int32_t number, int arg
     return fa_runs_blame(runs, run, status, why);
 }
 
-static fa_status add_lines(FILE *in, int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why)
+static fa_status add_lines(FILE *in, int argc, char *const argv[], const fa_options *options, fa_runs *runs,
+                           fa_reason *why)
 {
     char *line = NULL;
     size_t room = 0;
@@ -142,7 +140,8 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
     const bool standard = strcmp(options->runs, "-") == 0;
     FILE *in = standard ? stdin : fopen(options->runs, "r");
     if (in == NULL)
-        return fa_refuse(why, FA_USAGE, "--runs takes - or a file that can be read, not '%s': %s", options->runs, strerror(errno));
+        return fa_refuse(why, FA_USAGE, "--runs takes - or a file that can be read, not '%s': %s", options->runs,
+                         strerror(errno));
     runs->from = standard ? "standard input" : options->runs;
     const fa_status status = add_lines(in, argc, argv, options, runs, why);
     if (!standard)

@@ -8,16 +8,66 @@
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; sm_count is of the part the arch is
  * best known by (A100, A10, L4, H200, B200, RTX 5090) and only picks default tiles when there is no device. */
 static const fa_arch_limits limits_table[] = {
-    {.cc = 75, .smem_block_bytes = 64 << 10, .smem_sm_bytes = 64 << 10, .warps_sm = 32, .blocks_sm = 16, .sm_count = 40},
-    {.cc = 80, .smem_block_bytes = 163 << 10, .smem_sm_bytes = 164 << 10, .warps_sm = 64, .blocks_sm = 32, .sm_count = 108},
-    {.cc = 86, .smem_block_bytes = 99 << 10, .smem_sm_bytes = 100 << 10, .warps_sm = 48, .blocks_sm = 16, .sm_count = 72},
-    {.cc = 87, .smem_block_bytes = 163 << 10, .smem_sm_bytes = 164 << 10, .warps_sm = 48, .blocks_sm = 16, .sm_count = 16},
-    {.cc = 89, .smem_block_bytes = 99 << 10, .smem_sm_bytes = 100 << 10, .warps_sm = 48, .blocks_sm = 24, .sm_count = 58},
-    {.cc = 90, .smem_block_bytes = 227 << 10, .smem_sm_bytes = 228 << 10, .warps_sm = 64, .blocks_sm = 32, .sm_count = 132},
-    {.cc = 100, .smem_block_bytes = 227 << 10, .smem_sm_bytes = 228 << 10, .warps_sm = 64, .blocks_sm = 32, .sm_count = 148},
-    {.cc = 103, .smem_block_bytes = 227 << 10, .smem_sm_bytes = 228 << 10, .warps_sm = 64, .blocks_sm = 32, .sm_count = 148},
-    {.cc = 120, .smem_block_bytes = 99 << 10, .smem_sm_bytes = 100 << 10, .warps_sm = 48, .blocks_sm = 24, .sm_count = 170},
-    {.cc = 121, .smem_block_bytes = 99 << 10, .smem_sm_bytes = 100 << 10, .warps_sm = 48, .blocks_sm = 24, .sm_count = 48},
+    {.cc = 75,
+     .smem_block_bytes = 64 << 10,
+     .smem_sm_bytes = 64 << 10,
+     .warps_sm = 32,
+     .blocks_sm = 16,
+     .sm_count = 40},
+    {.cc = 80,
+     .smem_block_bytes = 163 << 10,
+     .smem_sm_bytes = 164 << 10,
+     .warps_sm = 64,
+     .blocks_sm = 32,
+     .sm_count = 108},
+    {.cc = 86,
+     .smem_block_bytes = 99 << 10,
+     .smem_sm_bytes = 100 << 10,
+     .warps_sm = 48,
+     .blocks_sm = 16,
+     .sm_count = 72},
+    {.cc = 87,
+     .smem_block_bytes = 163 << 10,
+     .smem_sm_bytes = 164 << 10,
+     .warps_sm = 48,
+     .blocks_sm = 16,
+     .sm_count = 16},
+    {.cc = 89,
+     .smem_block_bytes = 99 << 10,
+     .smem_sm_bytes = 100 << 10,
+     .warps_sm = 48,
+     .blocks_sm = 24,
+     .sm_count = 58},
+    {.cc = 90,
+     .smem_block_bytes = 227 << 10,
+     .smem_sm_bytes = 228 << 10,
+     .warps_sm = 64,
+     .blocks_sm = 32,
+     .sm_count = 132},
+    {.cc = 100,
+     .smem_block_bytes = 227 << 10,
+     .smem_sm_bytes = 228 << 10,
+     .warps_sm = 64,
+     .blocks_sm = 32,
+     .sm_count = 148},
+    {.cc = 103,
+     .smem_block_bytes = 227 << 10,
+     .smem_sm_bytes = 228 << 10,
+     .warps_sm = 64,
+     .blocks_sm = 32,
+     .sm_count = 148},
+    {.cc = 120,
+     .smem_block_bytes = 99 << 10,
+     .smem_sm_bytes = 100 << 10,
+     .warps_sm = 48,
+     .blocks_sm = 24,
+     .sm_count = 170},
+    {.cc = 121,
+     .smem_block_bytes = 99 << 10,
+     .smem_sm_bytes = 100 << 10,
+     .warps_sm = 48,
+     .blocks_sm = 24,
+     .sm_count = 48},
 };
 #define LIMITS_COUNT (sizeof limits_table / sizeof limits_table[0])
 
@@ -25,7 +75,8 @@ fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason 
 {
     char *end = NULL;
     const long cc = strncmp(arch, "sm_", 3) == 0 ? strtol(arch + 3, &end, 10) : 0;
-    const bool suffix_good = end != NULL && (*end == '\0' || ((*end == 'a' || *end == 'f') && end[1] == '\0' && cc >= 90));
+    const bool suffix_good =
+        end != NULL && (*end == '\0' || ((*end == 'a' || *end == 'f') && end[1] == '\0' && cc >= 90));
     for (size_t i = 0; suffix_good && i < LIMITS_COUNT; i++) {
         if (limits_table[i].cc != cc)
             continue;
@@ -36,8 +87,8 @@ fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason 
     }
     char known[160] = "";
     for (size_t i = 0; i < LIMITS_COUNT; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%ssm_%d%s", i > 0 ? ", " : "", limits_table[i].cc,
-                 limits_table[i].cc >= 90 ? "[a]" : "");
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%ssm_%d%s", i > 0 ? ", " : "",
+                 limits_table[i].cc, limits_table[i].cc >= 90 ? "[a]" : "");
     return fa_refuse(why, FA_USAGE, "--arch takes one of %s, not '%.40s'", known, arch);
 }
 
@@ -76,7 +127,8 @@ static const fa_rule *matching_rule(const char *name, const fa_problem *problem,
     return NULL;
 }
 
-static fa_status use_row(const fa_kernel_row *row, const fa_problem *problem, int32_t sm_count, fa_spec *spec, fa_reason *why)
+static fa_status use_row(const fa_kernel_row *row, const fa_problem *problem, int32_t sm_count, fa_spec *spec,
+                         fa_reason *why)
 {
     const fa_rule *rule = matching_rule(row->name, problem, sm_count);
     snprintf(spec->name, sizeof spec->name, "%s", row->name);
@@ -110,7 +162,8 @@ static int32_t choose_splits(const fa_spec *spec, const fa_problem *problem, int
     enum { SPLIT_KEYS = 1024, SPLITS_MAX = 64 };
     if (spec->row == NULL || spec->row->space.splits == NULL)
         return 1;
-    const int64_t tiles = (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
+    const int64_t tiles =
+        (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
     int64_t splits = sm_count / tiles;
     if (splits > problem->seq_kv / SPLIT_KEYS)
         splits = problem->seq_kv / SPLIT_KEYS;
@@ -173,10 +226,12 @@ size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MA
         const char *name;
         int32_t value;
     } values[] = {
-        {"FA_M", spec->knobs.m},           {"FA_N", spec->knobs.n},           {"FA_WARPS", spec->knobs.warps},
-        {"FA_VEC", spec->knobs.vec},       {"FA_STAGES", spec->knobs.stages}, {"FA_SWIZZLE", spec->knobs.swizzle},
-        {"FA_ACC_FP16", spec->knobs.acc},  {"FA_SPLITS", spec->knobs.splits}, {"FA_MAXREG", spec->knobs.maxreg},
-        {"FA_DIM", spec->dim},             {"FA_CAUSAL", spec->causal},
+        {"FA_M", spec->knobs.m},           {"FA_N", spec->knobs.n},
+        {"FA_WARPS", spec->knobs.warps},   {"FA_VEC", spec->knobs.vec},
+        {"FA_STAGES", spec->knobs.stages}, {"FA_SWIZZLE", spec->knobs.swizzle},
+        {"FA_ACC_FP16", spec->knobs.acc},  {"FA_SPLITS", spec->knobs.splits},
+        {"FA_MAXREG", spec->knobs.maxreg}, {"FA_DIM", spec->dim},
+        {"FA_CAUSAL", spec->causal},
     };
     const size_t count = sizeof values / sizeof values[0];
     _Static_assert(sizeof values / sizeof values[0] <= FA_SPEC_DEFINES_MAX, "room for every define");

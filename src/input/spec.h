@@ -5,9 +5,10 @@
 #include "input/registry.h"
 
 typedef struct fa_spec {
-    char name[64];            /* registry name as asked for, or the stem of --source */
-    char source[1024];        /* path of the .cu; empty for a library baseline */
-    const fa_kernel_row *row; /* the row that serves it: the one asked for or a variant its rules picked; NULL for --source */
+    char name[64];     /* registry name as asked for, or the stem of --source */
+    char source[1024]; /* path of the .cu; empty for a library baseline */
+    const fa_kernel_row
+        *row; /* the row that serves it: the one asked for or a variant its rules picked; NULL for --source */
     fa_kind kind;
     fa_knobs knobs; /* all set */
     int32_t dim;
@@ -33,9 +34,9 @@ size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MA
 
 /* Limits of an architecture, CUDA C++ Programming Guide, table of technical specifications per compute capability. */
 typedef struct fa_arch_limits {
-    int32_t cc;                    /* 89 for sm_89 */
-    int32_t smem_block_bytes;      /* opt-in maximum per block */
-    int32_t smem_sm_bytes;         /* per multiprocessor */
+    int32_t cc;               /* 89 for sm_89 */
+    int32_t smem_block_bytes; /* opt-in maximum per block */
+    int32_t smem_sm_bytes;    /* per multiprocessor */
     int32_t registers_sm, warps_sm, blocks_sm, threads_block;
     int32_t sm_count; /* of the best-known part; picks default tiles when there is no device */
 } fa_arch_limits;

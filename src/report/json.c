@@ -8,10 +8,7 @@
 #include "git_version.h"
 #include "report/text.h"
 
-static cJSON *object_in(cJSON *parent, const char *key)
-{
-    return cJSON_AddObjectToObject(parent, key);
-}
+static cJSON *object_in(cJSON *parent, const char *key) { return cJSON_AddObjectToObject(parent, key); }
 
 static void put(cJSON *object, const char *key, double number)
 {

@@ -21,8 +21,8 @@ static void print_head(FILE *out, const fa_result *result)
     if (result->main.spec.row != NULL && strcmp(result->main.spec.row->name, result->main.spec.name) != 0)
         fprintf(out, " (%s)", result->main.spec.row->name);
     if (result->main.spec.kind == FA_KIND_HAND)
-        fprintf(out, "  m=%d n=%d warps=%d vec=%d stages=%d swizzle=%d acc=%s splits=%d%s", k->m, k->n, k->warps, k->vec,
-                k->stages, k->swizzle, k->acc ? "fp16" : "fp32", k->splits, k->maxreg > 0 ? " (maxreg)" : "");
+        fprintf(out, "  m=%d n=%d warps=%d vec=%d stages=%d swizzle=%d acc=%s splits=%d%s", k->m, k->n, k->warps,
+                k->vec, k->stages, k->swizzle, k->acc ? "fp16" : "fp32", k->splits, k->maxreg > 0 ? " (maxreg)" : "");
     fprintf(out, "\nproblem   B=%d H=%d", p->batch, p->heads);
     if (p->kv_heads != p->heads)
         fprintf(out, " (K/V %d)", p->kv_heads);
@@ -62,7 +62,9 @@ static void print_compile(FILE *out, const fa_side *side)
     for (int32_t i = 0; i < x->warning_count; i++)
         fprintf(out, "          %s\n", x->warnings[i]);
     if (m->ptx_arch[0] != '\0')
-        fprintf(out, "          run as PTX for %s, which the driver compiles: the figures above are of the cubin for %s\n", m->ptx_arch, x->arch);
+        fprintf(out,
+                "          run as PTX for %s, which the driver compiles: the figures above are of the cubin for %s\n",
+                m->ptx_arch, x->arch);
     if (m->same_code_as[0] != '\0')
         fprintf(out, "          the very same code as %s: a knob that differs does nothing\n", m->same_code_as);
 }
@@ -97,8 +99,8 @@ static void print_timing(FILE *out, const fa_result *result)
         fprintf(out, ", SM %.0f MHz", t->sm_clock_mhz_p50);
     fprintf(out, "%s%s%s%s%s\n", t->settled ? "" : ", budget used up", t->throttled ? ", THROTTLED" : "",
             t->noisy ? ", NOISY: " : "", t->noisy_reason, t->impossible ? ", IMPOSSIBLE: below the roofline" : "");
-    fprintf(out, "          %.1f TFLOP/s, %.1f %% of the peak at that clock; %.0f GB/s\n", h->tflops, 100 * h->fraction_of_peak,
-            h->gbytes_per_s);
+    fprintf(out, "          %.1f TFLOP/s, %.1f %% of the peak at that clock; %.0f GB/s\n", h->tflops,
+            100 * h->fraction_of_peak, h->gbytes_per_s);
     const fa_comparison *c = &result->comparison;
     if (c->done)
         fprintf(out, "vs        %s: %.3f times as fast [%.3f, %.3f] over %d ABBA blocks, A/A noise %.3f: %s\n",
@@ -119,7 +121,9 @@ char *fa_report_text(const fa_result *result, const fa_options *options)
     print_check(out, &result->other.check, "other: ");
     print_timing(out, result);
     if (result->status == FA_PASS && !options->compile_only && !result->timing.done)
-        fputs(options->timing == FA_TIMING_NONE ? "time      none was asked for\n" : "time      none: only a GPU has times\n", out);
+        fputs(options->timing == FA_TIMING_NONE ? "time      none was asked for\n"
+                                                : "time      none: only a GPU has times\n",
+              out);
     fclose(out);
     return text;
 }
@@ -133,7 +137,8 @@ static fa_status writable(const fa_options *options, fa_reason *why)
     free(folder);
     if (good)
         return FA_PASS;
-    return fa_refuse(why, FA_USAGE, "--json takes - or a file in a folder that can be written, not '%s'", options->json);
+    return fa_refuse(why, FA_USAGE, "--json takes - or a file in a folder that can be written, not '%s'",
+                     options->json);
 }
 
 fa_status fa_report_begin(const fa_options *options, fa_records *records, fa_reason *why)
@@ -149,7 +154,8 @@ fa_status fa_report_begin(const fa_options *options, fa_records *records, fa_rea
     if (options->runs == NULL)
         return FA_PASS;
     records->file = open(options->json, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-    return records->file >= 0 ? FA_PASS : fa_refuse(why, FA_ERROR, "cannot write %s: %s", options->json, strerror(errno));
+    return records->file >= 0 ? FA_PASS
+                              : fa_refuse(why, FA_ERROR, "cannot write %s: %s", options->json, strerror(errno));
 }
 
 static fa_status write_record(const fa_options *options, const char *line, fa_records *records, fa_reason *why)
@@ -206,8 +212,9 @@ static void put_knobs(cJSON *object, const fa_knobs *k)
     const struct {
         const char *name;
         int32_t value;
-    } knobs[] = {{"m", k->m},           {"n", k->n},           {"warps", k->warps},   {"vec", k->vec},
-                 {"stages", k->stages}, {"swizzle", k->swizzle}, {"splits", k->splits}, {"maxreg", k->maxreg}};
+    } knobs[] = {{"m", k->m},           {"n", k->n},           {"warps", k->warps},
+                 {"vec", k->vec},       {"stages", k->stages}, {"swizzle", k->swizzle},
+                 {"splits", k->splits}, {"maxreg", k->maxreg}};
     for (size_t i = 0; i < sizeof knobs / sizeof knobs[0]; i++)
         cJSON_AddNumberToObject(object, knobs[i].name, knobs[i].value);
     cJSON_AddStringToObject(object, "acc", k->acc ? "fp16" : "fp32");
@@ -260,7 +267,8 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
 
 static char *kernels_json(void)
 {
-    static const char *const kinds[] = {[FA_KIND_HAND] = "hand", [FA_KIND_CUBLAS] = "library", [FA_KIND_CUDNN] = "library"};
+    static const char *const kinds[] = {
+        [FA_KIND_HAND] = "hand", [FA_KIND_CUBLAS] = "library", [FA_KIND_CUDNN] = "library"};
     cJSON *all = cJSON_CreateArray();
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
@@ -273,7 +281,11 @@ static char *kernels_json(void)
         cJSON_AddNumberToObject(kernel, "min_arch", t->min_arch);
         cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
         cJSON_AddBoolToObject(kernel, "emulated", row->kind == FA_KIND_HAND && !t->emu_not_run);
-        cJSON_AddStringToObject(kernel, "tensor_cores", t->wgmma ? "wgmma" : t->mma ? "mma" : t->wmma ? "wmma" : "none");
+        cJSON_AddStringToObject(kernel, "tensor_cores",
+                                t->wgmma  ? "wgmma"
+                                : t->mma  ? "mma"
+                                : t->wmma ? "wmma"
+                                          : "none");
         cJSON_AddItemToObject(kernel, "variant_of",
                               t->variant_of != NULL ? cJSON_CreateString(t->variant_of) : cJSON_CreateNull());
         if (row->kind == FA_KIND_HAND)
@@ -295,8 +307,12 @@ static void print_values(const fa_kernel_row *row)
     const struct {
         const char *name, *list;
         int32_t value;
-    } knobs[] = {{"m", s->m, k->m},          {"n", s->n, k->n},          {"warps", s->warps, k->warps},
-                 {"vec", s->vec, k->vec},    {"stages", s->stages, k->stages}, {"swizzle", s->swizzle, k->swizzle},
+    } knobs[] = {{"m", s->m, k->m},
+                 {"n", s->n, k->n},
+                 {"warps", s->warps, k->warps},
+                 {"vec", s->vec, k->vec},
+                 {"stages", s->stages, k->stages},
+                 {"swizzle", s->swizzle, k->swizzle},
                  {"splits", s->splits, k->splits}};
     if (row->kind != FA_KIND_HAND)
         return;

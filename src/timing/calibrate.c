@@ -99,7 +99,7 @@ static fa_status warm_bin(fa_device *device, const fa_sample_request *request, d
 }
 
 static fa_status warm_up(fa_device *device, const fa_sample_request *request, double limit_ms, double *took_ms,
-                          fa_reason *why)
+                         fa_reason *why)
 {
     const double start_s = fa_now_s(), limit_s = start_s + limit_ms * 1e-3;
     double bins_mhz[BINS];

@@ -50,8 +50,8 @@ static void judge_noise(const series *all, fa_timing *timing)
     if ((double)waited > FA_WAITED_SHARE * (double)all->count) {
         timing->noisy = true;
         snprintf(timing->noisy_reason, sizeof timing->noisy_reason,
-                 "%zu of %zu samples waited for the GPU: another process takes turns on it, or the host is busy", waited,
-                 all->count);
+                 "%zu of %zu samples waited for the GPU: another process takes turns on it, or the host is busy",
+                 waited, all->count);
     } else if (timing->noisy)
         snprintf(timing->noisy_reason, sizeof timing->noisy_reason, "mean %.2f and p90 %.2f us over a p50 of %.2f us%s",
                  us->mean, us->p90, us->p50, timing->other_processes > 0 ? ", other processes on this GPU" : "");
@@ -155,10 +155,7 @@ static bool time_is_up(double start_s, double last_s, const fa_options *options)
 }
 
 /* Looking costs a sort: at ten samples more, later at five per cent more. */
-static size_t next_look(size_t count)
-{
-    return count + (count / 20 > 10 ? count / 20 : 10);
-}
+static size_t next_look(size_t count) { return count + (count / 20 > 10 ? count / 20 : 10); }
 
 static fa_status take(fa_device *device, const fa_sample_request *request, witness *w, bool poisoned, series *all,
                       fa_reason *why)

@@ -12,17 +12,18 @@ typedef struct fa_timing {
     fa_l2 l2;
     int32_t launches_per_sample, discarded;
     double sm_clock_mhz_p50;
-    bool throttled;   /* more than 20 % of the samples were */
-    bool settled;     /* stopped because the interval was narrow enough, not because time ran out */
-    bool impossible;  /* faster than the roofline floor */
-    double floor_us;  /* an empty kernel by the same method; never subtracted */
+    bool throttled;  /* more than 20 % of the samples were */
+    bool settled;    /* stopped because the interval was narrow enough, not because time ran out */
+    bool impossible; /* faster than the roofline floor */
+    double floor_us; /* an empty kernel by the same method; never subtracted */
     double roofline_us;
     double warmup_ms;
     double power_capped; /* share of samples taken while the power limit was at work: normal under load */
     bool gated;          /* every sample was queued before it began; else (profiler, sanitizer) launch cost is in */
     int32_t poisoned;    /* timed samples whose output was NaN before, and right after */
-    double fresh_ratio;  /* single launches on new inputs, seen inputs, a done output: slowest over fastest; NaN: not tried */
-    bool noisy;          /* something else used the GPU, or the samples look like it */
+    double
+        fresh_ratio; /* single launches on new inputs, seen inputs, a done output: slowest over fastest; NaN: not tried */
+    bool noisy;      /* something else used the GPU, or the samples look like it */
     char noisy_reason[160];
     int32_t other_processes; /* on this GPU, with a context; -1: unknown */
 } fa_timing;
@@ -50,7 +51,7 @@ typedef struct fa_comparison {
     double aa_noise;             /* candidate against itself, same session: larger of |median - 1| and half interval */
     int32_t blocks;
     double p50_us, other_p50_us;
-    bool accepted; /* gain > max(3 %, 2 aa_noise), interval excludes 1 */
+    bool accepted;           /* gain > max(3 %, 2 aa_noise), interval excludes 1 */
     fa_timing_method method; /* one method for both candidates */
     int32_t discarded;       /* blocks in which the hardware throttled */
     bool throttled;          /* more than 20 % of the blocks: then nothing is accepted */

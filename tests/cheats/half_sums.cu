@@ -17,7 +17,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         const half weight = __float2half(expf(__half2float(s) * p.scale - 4.0f));
         l = __float2half(__half2float(l) + __half2float(weight));
         for (int d = 0; d < FA_DIM; d++)
-            sum[d] = __float2half(__half2float(sum[d]) + __half2float(weight) * __half2float(at.v[j * p.v_stride_s + d]));
+            sum[d] =
+                __float2half(__half2float(sum[d]) + __half2float(weight) * __half2float(at.v[j * p.v_stride_s + d]));
     }
     for (int d = 0; d < FA_DIM; d++)
         at.o[d] = __float2half(__half2float(sum[d]) / __half2float(l));

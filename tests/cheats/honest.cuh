@@ -13,7 +13,8 @@ struct place {
 
 __device__ inline place my_place(const fa_params &p)
 {
-    const int tile = blockIdx.x % p.tiles_m, head = blockIdx.x / p.tiles_m % p.heads, batch = blockIdx.x / p.tiles_m / p.heads;
+    const int tile = blockIdx.x % p.tiles_m, head = blockIdx.x / p.tiles_m % p.heads,
+              batch = blockIdx.x / p.tiles_m / p.heads;
     const int row = tile * FA_M + threadIdx.x, kv_head = head / (p.heads / p.kv_heads);
     place at = {row < p.seq_q, row, head, batch, (batch * p.heads + head) * p.seq_q + row};
     at.q = (const half *)p.q + batch * p.q_stride_b + head * p.q_stride_h + row * p.q_stride_s;

@@ -10,8 +10,9 @@
 #include "cuda_api.h"
 
 /* Every entry point jumps to the driver's own, unless open_driver gives its slot to one of ours. */
-#define FA_CU(name, symbol, arguments) \
-    __asm__(".globl " symbol "\n.type " symbol ",@function\n" symbol ":\n  movq fa_slot_" #name "(%rip), %r11\n  jmp *%r11\n"); \
+#define FA_CU(name, symbol, arguments)                                                          \
+    __asm__(".globl " symbol "\n.type " symbol ",@function\n" symbol ":\n  movq fa_slot_" #name \
+            "(%rip), %r11\n  jmp *%r11\n");                                                     \
     __attribute__((visibility("hidden"), used)) void *fa_slot_##name;
 #define FA_CU_OPTIONAL FA_CU
 #include "cuda_api.def"
@@ -42,7 +43,8 @@ static CUstream stream_for(CUfunction function, CUstream stream)
 }
 
 static CUresult launch(CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
-                       unsigned int by, unsigned int bz, unsigned int smem, CUstream stream, void **params, void **extra)
+                       unsigned int by, unsigned int bz, unsigned int smem, CUstream stream, void **params,
+                       void **extra)
 {
     return real.cuLaunchKernel(function, gx, gy, gz, bx, by, bz, smem, stream_for(function, stream), params, extra);
 }
@@ -98,8 +100,8 @@ __attribute__((constructor)) static void open_driver(void)
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library || !mode)
         return;
-#define FA_CU(name, symbol, arguments)                      \
-    fa_slot_##name = dlsym(library, symbol);                \
+#define FA_CU(name, symbol, arguments)       \
+    fa_slot_##name = dlsym(library, symbol); \
     memcpy(&real.name, &fa_slot_##name, sizeof real.name);
 #define FA_CU_OPTIONAL FA_CU
 #include "cuda_api.def"

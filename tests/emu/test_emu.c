@@ -102,7 +102,8 @@ static const control controls[] = {
     {"shuffle_as_barrier", ASCENDING, THREAD, "data race", "", true},
     {"divergent_barrier", ASCENDING, NONE, "divergent barrier", "lanes 16-31", true},
     {"divergent_barrier", RANDOM, NONE, "divergent barrier", "lanes 0-15", true},
-    {"barrier_against_shuffle", ASCENDING, NONE, "divergent barrier", "lanes 8 (thread (40,0,0) on): __syncthreads", true},
+    {"barrier_against_shuffle", ASCENDING, NONE, "divergent barrier", "lanes 8 (thread (40,0,0) on): __syncthreads",
+     true},
     {"named_barrier_short", ASCENDING, NONE, "deadlock", "bar_sync (barrier 3)", true},
     {"bad_barrier", ASCENDING, NONE, "bad barrier", "warp.lane 1.0", true},
     {"partial_warp", ASCENDING, NONE, "partial warp", "lanes 16-31: exited", true},
@@ -142,8 +143,8 @@ static void reported(void **state)
     else if (c->line)
         snprintf(place, sizeof place, "%s.cu:%d", c->name, line_marked(c->name));
     if (strstr(output, c->words) == NULL || strstr(output, c->more) == NULL || strstr(output, place) == NULL)
-        fail_msg("%s, schedule %d, sanitizer %d: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->schedule, c->sanitize,
-                 c->words, c->more, place, output);
+        fail_msg("%s, schedule %d, sanitizer %d: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->schedule,
+                 c->sanitize, c->words, c->more, place, output);
     free(output);
 }
 
@@ -171,12 +172,15 @@ int main(int argc, char **argv)
     setenv("EMU_CASE_FOLDER", dirname(folder), 1);
     setenv("FA_HOME", ".", 0);
     for (size_t i = 0; i < CONFORM; i++)
-        tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_%s", conform[i]), .test_func = conforms,
+        tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_%s", conform[i]),
+                                             .test_func = conforms,
                                              .initial_state = (void *)(uintptr_t)conform[i]};
     for (size_t i = 0; i < CONTROLS; i++)
-        tests[count++] = (struct CMUnitTest){
-            .name = fa_format("control_%s_%c%c", controls[i].name, "adrg"[controls[i].schedule], "naut"[controls[i].sanitize]),
-            .test_func = reported, .initial_state = (void *)(uintptr_t)&controls[i]};
+        tests[count++] =
+            (struct CMUnitTest){.name = fa_format("control_%s_%c%c", controls[i].name, "adrg"[controls[i].schedule],
+                                                  "naut"[controls[i].sanitize]),
+                                .test_func = reported,
+                                .initial_state = (void *)(uintptr_t)&controls[i]};
     tests[count++] = (struct CMUnitTest){.name = "repeats", .test_func = repeats};
     const int failed = _cmocka_run_group_tests("emulator", tests, count, NULL, NULL);
     for (size_t i = 0; i + 1 < count; i++)

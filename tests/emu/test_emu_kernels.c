@@ -35,8 +35,8 @@ typedef struct combination {
 /* NULL on success. */
 static char *run_bench(const combination *c, const char *schedule, const char *sanitize)
 {
-    const char *argv[ARGUMENTS_MAX] = {"./fa_bench", "--device", "emu", "--check", "cpu", "--seeds", "1", "--kernel", c->kernel,
-                                       "--schedule", schedule, "--sanitize", sanitize};
+    const char *argv[ARGUMENTS_MAX] = {"./fa_bench", "--device", "emu",        "--check", "cpu",        "--seeds", "1",
+                                       "--kernel",   c->kernel,  "--schedule", schedule,  "--sanitize", sanitize};
     size_t count = 13;
     char *words = fa_format("%s", c->at->arguments), *output = NULL;
     for (char *word = strtok(words, " "); word != NULL; word = strtok(NULL, " "))
@@ -47,7 +47,8 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
         free(output);
         return NULL;
     }
-    char *text = fa_format("%s %s, %s, %s: exit code %d\n%s", c->kernel, c->at->arguments, schedule, sanitize, code, output);
+    char *text =
+        fa_format("%s %s, %s, %s: exit code %d\n%s", c->kernel, c->at->arguments, schedule, sanitize, code, output);
     free(output);
     return text;
 }
@@ -78,9 +79,11 @@ static void rule_is_right(void **state)
 {
     const fa_rule *rule = *state;
     const fa_knobs *k = &rule->knobs;
-    char *arguments = fa_format("--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dist sharp --m %d --n %d --warps %d --vec %d --stages %d "
-                                "--swizzle %d --splits %d%s", k->m + 7, 3 * k->n + k->m, rule->max_dim, k->m, k->n, k->warps, k->vec, k->stages,
-                                k->swizzle, k->splits, rule->causal == 0 ? "" : " --causal");
+    char *arguments = fa_format(
+        "--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dist sharp --m %d --n %d --warps %d --vec %d --stages %d "
+        "--swizzle %d --splits %d%s",
+        k->m + 7, 3 * k->n + k->m, rule->max_dim, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle, k->splits,
+        rule->causal == 0 ? "" : " --causal");
     const point at = {"rule", arguments, ""};
     const combination c = {rule->variant, &at};
     char *failure = run_bench(&c, "random", "none");
@@ -96,12 +99,15 @@ int main(void)
     size_t count = 0;
     for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
         const fa_kernel_row *row = NULL;
-        if (fa_registry_find(rule->variant, &row, &why) != FA_PASS || row->kind != FA_KIND_HAND || row->traits.emu_not_run)
+        if (fa_registry_find(rule->variant, &row, &why) != FA_PASS || row->kind != FA_KIND_HAND ||
+            row->traits.emu_not_run)
             continue;
         fa_rule *copy = fa_alloc(sizeof *copy);
         *copy = *rule;
-        tests[count++] = (struct CMUnitTest){.name = fa_format("%s_tile_%d_%d_dim_%d", rule->variant, rule->knobs.m, rule->knobs.n, rule->max_dim),
-                                             .test_func = rule_is_right, .initial_state = copy};
+        tests[count++] = (struct CMUnitTest){
+            .name = fa_format("%s_tile_%d_%d_dim_%d", rule->variant, rule->knobs.m, rule->knobs.n, rule->max_dim),
+            .test_func = rule_is_right,
+            .initial_state = copy};
     }
     for (size_t k = 0; k < fa_registry_count(); k++) {
         const fa_kernel_row *row = fa_registry_at(k);
@@ -111,7 +117,8 @@ int main(void)
             combination *c = fa_alloc(sizeof *c);
             *c = (combination){.kernel = row->name, .at = &points[i]};
             tests[count++] = (struct CMUnitTest){.name = fa_format("%s_%s", row->name, points[i].name),
-                                                 .test_func = right_and_clean, .initial_state = c};
+                                                 .test_func = right_and_clean,
+                                                 .initial_state = c};
         }
     }
     const int failed = _cmocka_run_group_tests("kernels on the emulator", tests, count, NULL, NULL);

@@ -10,7 +10,8 @@ static int take_memory(int seconds, size_t leave)
     size_t free_bytes = 0, total = 0;
     void *taken;
     for (size_t step = size_t(1) << 32; step >= size_t(1) << 20; step /= 2)
-        while (cudaMemGetInfo(&free_bytes, &total) == cudaSuccess && free_bytes >= leave + step && cudaMalloc(&taken, step) == cudaSuccess) {
+        while (cudaMemGetInfo(&free_bytes, &total) == cudaSuccess && free_bytes >= leave + step &&
+               cudaMalloc(&taken, step) == cudaSuccess) {
         }
     printf("%zu of %zu bytes left\n", free_bytes, total);
     fflush(stdout);

@@ -13,12 +13,12 @@ enum { ARGUMENTS_MAX = 64 };
 static void hold(const fa_options *options)
 {
 #define FA_GROUP(title)
-#define FA_INT(name, field, value, low, high, about)                                              \
-    FA_ASSERT(options->field == (value) || (options->field >= (low) && options->field <= (high)), \
-              "%s: %d", name, options->field);
-#define FA_REAL(name, field, value, low, high, about)                                             \
-    FA_ASSERT(options->field == (value) || (options->field >= (low) && options->field <= (high)), \
-              "%s: %g", name, options->field);
+#define FA_INT(name, field, value, low, high, about)                                                              \
+    FA_ASSERT(options->field == (value) || (options->field >= (low) && options->field <= (high)), "%s: %d", name, \
+              options->field);
+#define FA_REAL(name, field, value, low, high, about)                                                             \
+    FA_ASSERT(options->field == (value) || (options->field >= (low) && options->field <= (high)), "%s: %g", name, \
+              options->field);
 #define FA_WORD(name, field, value, words, about) FA_ASSERT(options->field >= FA_UNSET && options->field < 16, name);
 #define FA_TEXT(name, field, value, metavar, about) FA_ASSERT(!options->field || options->field[0] != '\0', name);
 #define FA_FLAG(name, field, about)

@@ -37,10 +37,7 @@ static double plain_us(fake_gpu *gpu, int kernel, long n)
  * busy the machine is. */
 static double now_s = 1000.0;
 double __wrap_fa_now_s(void);
-double __wrap_fa_now_s(void)
-{
-    return now_s += 1e-6;
-}
+double __wrap_fa_now_s(void) { return now_s += 1e-6; }
 
 static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
 {

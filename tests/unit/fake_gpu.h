@@ -11,7 +11,7 @@ typedef struct fake_gpu fake_gpu;
 /* Kernel number 0 or 1; -1: the empty kernel. n counts the samples of the whole test from 0. */
 struct fake_gpu {
     double (*us)(fake_gpu *gpu, int kernel, long n);
-    double (*mhz)(fake_gpu *gpu, long n);    /* NULL: 1980 */
+    double (*mhz)(fake_gpu *gpu, long n);     /* NULL: 1980 */
     bool (*throttled)(fake_gpu *gpu, long n); /* NULL: never */
     bool (*capped)(fake_gpu *gpu, long n);    /* NULL: never */
     bool (*waited)(fake_gpu *gpu, long n);    /* a millisecond for its turn; NULL: never */
@@ -20,7 +20,7 @@ struct fake_gpu {
     double wall_s;        /* what a sample takes by the clock of the tests */
     bool idle_in_samples; /* a timed launch writes nothing */
     bool wobbles;         /* the output differs in the last bit from launch to launch */
-    long ungated; /* 1 + the sample that was not queued in time */
+    long ungated;         /* 1 + the sample that was not queued in time */
     uint64_t random;
     long samples, launches, fresh;
     int log[FAKE_LOG]; /* kernel of each sample */

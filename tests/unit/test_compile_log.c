@@ -19,7 +19,8 @@ static const char nvrtc_log[] =
     "ptxas info    : Compiling entry function 'fa_kernel' for 'sm_90a'\n"
     "ptxas info    : Function properties for fa_kernel\n"
     "ptxas         .     48 bytes stack frame, 20 bytes spill stores, 24 bytes spill loads\n"
-    "ptxas info    : Used 168 registers, used 2 barriers, 48 bytes cumulative stack size, 4096 bytes smem, 960 bytes cmem[0]\n"
+    "ptxas info    : Used 168 registers, used 2 barriers, 48 bytes cumulative stack size, 4096 bytes smem, 960 bytes "
+    "cmem[0]\n"
     "ptxas info    : Compile time = 14.102 ms\n";
 
 static void figures_of_the_entry(void **state)
@@ -51,7 +52,8 @@ static void sentences_of_static_asserts(void **state)
 {
     char text[128];
     (void)state;
-    assert_true(fa_log_static_assert("k.cu(1): error: static assertion failed with \"light: say \"so\" here\"\n  x\n", text, sizeof text));
+    assert_true(fa_log_static_assert("k.cu(1): error: static assertion failed with \"light: say \"so\" here\"\n  x\n",
+                                     text, sizeof text));
     assert_string_equal(text, "light: say \"so\" here");
     assert_true(fa_log_static_assert("a.cu:3:5: error: static assertion failed: M must be 16\n", text, sizeof text));
     assert_string_equal(text, "M must be 16");
@@ -61,8 +63,12 @@ static void sentences_of_static_asserts(void **state)
 static void static_shared_memory_over_the_limit(void **state)
 {
     (void)state;
-    assert_int_equal(fa_log_static_smem_overflow("ptxas error   : Entry function 'fa_kernel' uses too much shared data (0x13880 bytes, 0xc000 max)\n"), 80000);
-    assert_int_equal(fa_log_static_smem_overflow("ptxas info    : Used 34 registers, 80000 bytes smem, 360 bytes cmem[0]\n"), 80000);
+    assert_int_equal(
+        fa_log_static_smem_overflow(
+            "ptxas error   : Entry function 'fa_kernel' uses too much shared data (0x13880 bytes, 0xc000 max)\n"),
+        80000);
+    assert_int_equal(
+        fa_log_static_smem_overflow("ptxas info    : Used 34 registers, 80000 bytes smem, 360 bytes cmem[0]\n"), 80000);
     assert_int_equal(fa_log_static_smem_overflow(nvrtc_log), 0);
 }
 
@@ -70,7 +76,8 @@ static void error_lines_are_kept(void **state)
 {
     char text[256];
     (void)state;
-    fa_log_errors("k.cu(1): warning: w\n  line\nk.cu(7): error: bad\n  int x = y;\n          ^\n\nnoise\n", text, sizeof text);
+    fa_log_errors("k.cu(1): warning: w\n  line\nk.cu(7): error: bad\n  int x = y;\n          ^\n\nnoise\n", text,
+                  sizeof text);
     assert_non_null(strstr(text, "k.cu(7): error: bad"));
     assert_non_null(strstr(text, "int x = y;"));
     assert_null(strstr(text, "warning"));
@@ -85,8 +92,8 @@ static void occupancy_by_hand(void **state)
     fa_arch_limits limits;
     (void)state;
     assert_int_equal(fa_arch_limits_of("sm_90", &limits, &why), FA_PASS);
-    assert_int_equal(fa_occupancy_of(&limits, 256, 32, 0).blocks_per_sm, 8);     /* 64 warps of 8 */
-    assert_int_equal(fa_occupancy_of(&limits, 256, 128, 0).blocks_per_sm, 2);    /* 65536 / (256*128) */
+    assert_int_equal(fa_occupancy_of(&limits, 256, 32, 0).blocks_per_sm, 8);      /* 64 warps of 8 */
+    assert_int_equal(fa_occupancy_of(&limits, 256, 128, 0).blocks_per_sm, 2);     /* 65536 / (256*128) */
     assert_int_equal(fa_occupancy_of(&limits, 128, 32, 100000).blocks_per_sm, 2); /* 228 KiB / 98.6 KiB */
     assert_int_equal(fa_occupancy_of(&limits, 1024, 255, 0).blocks_per_sm, 0);
 }
@@ -95,7 +102,8 @@ static void launches(void **state)
 {
     (void)state;
     const fa_problem p = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 513, .seq_kv = 512, .dim = 64};
-    fa_kernel_info info = {.m = 64, .threads = 128, .splits = 2, .workspace_bytes_per_block = 16, .workspace_bytes_fixed = 4};
+    fa_kernel_info info = {
+        .m = 64, .threads = 128, .splits = 2, .workspace_bytes_per_block = 16, .workspace_bytes_fixed = 4};
     const fa_launch tiles = fa_launch_of(&info, &p, 132);
     assert_int_equal(tiles.tiles_m, 9);
     assert_int_equal(tiles.tiles, 144);
@@ -105,7 +113,8 @@ static void launches(void **state)
     info.blocks_per_sm = 2;
     assert_int_equal(fa_launch_of(&info, &p, 132).grid, 264);
     assert_int_equal(fa_launch_of(&info, &p, 1000).grid, 288);
-    info.splits = 1, info.blocks_per_sm = 1, info.cluster = 2; /* whole clusters: of a head's tiles, and of the resident blocks */
+    info.splits = 1, info.blocks_per_sm = 1,
+    info.cluster = 2; /* whole clusters: of a head's tiles, and of the resident blocks */
     assert_int_equal(fa_launch_of(&info, &p, 131).grid, 130);
     info.grid = FA_GRID_TILES;
     assert_int_equal(fa_launch_of(&info, &p, 131).grid, 160);
@@ -151,10 +160,14 @@ static void older_targets_run_as_ptx(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_of_the_entry),      cmocka_unit_test(no_figures_without_the_entry),
-        cmocka_unit_test(sentences_of_static_asserts), cmocka_unit_test(static_shared_memory_over_the_limit),
-        cmocka_unit_test(error_lines_are_kept),      cmocka_unit_test(occupancy_by_hand),
-        cmocka_unit_test(launches),                  cmocka_unit_test(older_targets_run_as_ptx),
+        cmocka_unit_test(figures_of_the_entry),
+        cmocka_unit_test(no_figures_without_the_entry),
+        cmocka_unit_test(sentences_of_static_asserts),
+        cmocka_unit_test(static_shared_memory_over_the_limit),
+        cmocka_unit_test(error_lines_are_kept),
+        cmocka_unit_test(occupancy_by_hand),
+        cmocka_unit_test(launches),
+        cmocka_unit_test(older_targets_run_as_ptx),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,16 @@ static void every_byte_arrives(void **state)
 {
     (void)state;
     const size_t half = FA_CUDA_STAGING_BYTES / 2;
-    const size_t sizes[] = {1, 1000, FA_CUDA_STAGING_BYTES / 8, half - 1, half, half + 1, 2 * half, 2 * half + 1, 3 * half - 1, 5 * half + 12345};
+    const size_t sizes[] = {1,
+                            1000,
+                            FA_CUDA_STAGING_BYTES / 8,
+                            half - 1,
+                            half,
+                            half + 1,
+                            2 * half,
+                            2 * half + 1,
+                            3 * half - 1,
+                            5 * half + 12345};
     fa_cuda cuda = cuda_make();
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         there_and_back(&cuda, sizes[i]);

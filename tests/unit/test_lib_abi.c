@@ -21,7 +21,7 @@
 
 #define SAME_VALUE(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 #define IS_INT_SIZED(type) _Static_assert(sizeof(type) == sizeof(int), #type)
-#define HAS_SIGNATURE(function, ...)                                                                                   \
+#define HAS_SIGNATURE(function, ...) \
     _Static_assert(__builtin_types_compatible_p(__typeof__(function), __VA_ARGS__), #function)
 
 #ifdef HAVE_CUBLAS

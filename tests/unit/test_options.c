@@ -50,7 +50,8 @@ static void defaults_are_the_contract(void **state)
 static void values_land_in_their_fields(void **state)
 {
     (void)state;
-    assert_int_equal(parse("--m 32 --warps=8 --vec 4 --acc fp16 --causal --scale 0.5 --dist needle --json - --splits 0"), FA_PASS);
+    assert_int_equal(
+        parse("--m 32 --warps=8 --vec 4 --acc fp16 --causal --scale 0.5 --dist needle --json - --splits 0"), FA_PASS);
     assert_int_equal(options.knob.m, 32);
     assert_int_equal(options.knob.warps, 8);
     assert_int_equal(options.knob.vec, 4);
@@ -99,7 +100,8 @@ static void spec_of_vs(void **state)
     assert_int_equal(knobs.warps, 4);
     assert_int_equal(knobs.acc, 1);
     assert_int_equal(knobs.n, FA_UNSET);
-    const char *const bad[] = {"", ":m=1", "light:m", "light:m=", "light:m=0", "light:m=32,", "light:seq=4", "light:,", "light:m=1=2"};
+    const char *const bad[] = {
+        "", ":m=1", "light:m", "light:m=", "light:m=0", "light:m=32,", "light:seq=4", "light:,", "light:m=1=2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(fa_options_parse_spec(bad[i], name, &knobs, &why), FA_USAGE);
 }
@@ -108,7 +110,8 @@ static void help_names_every_option(void **state)
 {
     (void)state;
     char *help = fa_options_help();
-    const char *const names[] = {"--kernel", "--vs SPEC", "--seq 1..", "--dist", "--timeout", "(cpu,cublas)", "exit codes"};
+    const char *const names[] = {"--kernel",  "--vs SPEC",    "--seq 1..", "--dist",
+                                 "--timeout", "(cpu,cublas)", "exit codes"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strstr(help, names[i]) == NULL)
             fail_msg("%s is not in --help", names[i]);
@@ -127,9 +130,9 @@ static void words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_contract), cmocka_unit_test(values_land_in_their_fields),
+        cmocka_unit_test(defaults_are_the_contract),        cmocka_unit_test(values_land_in_their_fields),
         cmocka_unit_test(bad_input_names_option_and_range), cmocka_unit_test(spec_of_vs),
-        cmocka_unit_test(help_names_every_option), cmocka_unit_test(words),
+        cmocka_unit_test(help_names_every_option),          cmocka_unit_test(words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

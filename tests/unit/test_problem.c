@@ -49,8 +49,8 @@ static int64_t count_pairs(const fa_problem *p)
 static void causal_pairs_match_a_count(void **state)
 {
     (void)state;
-    const char *const lines[] = {"--causal --seq 7", "--causal --seq 5 --seq-kv 9", "--causal --seq 9 --seq-kv 5", "--causal --seq 1",
-                                 "--seq 3 --seq-kv 4", "--causal --seq 33 --seq-kv 1"};
+    const char *const lines[] = {"--causal --seq 7", "--causal --seq 5 --seq-kv 9", "--causal --seq 9 --seq-kv 5",
+                                 "--causal --seq 1", "--seq 3 --seq-kv 4",          "--causal --seq 33 --seq-kv 1"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         const fa_problem p = make(lines[i]);
         assert_int_equal(fa_problem_pairs(&p), count_pairs(&p));
@@ -173,9 +173,13 @@ static void spec_takes_knobs_and_arch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(canonical_numbers),     cmocka_unit_test(causal_pairs_match_a_count),
-        cmocka_unit_test(impossible_shapes_are_refused), cmocka_unit_test(architectures),
-        cmocka_unit_test(near_names_are_offered), cmocka_unit_test(rules_are_whole), cmocka_unit_test(splits_fill_the_gpu),
+        cmocka_unit_test(canonical_numbers),
+        cmocka_unit_test(causal_pairs_match_a_count),
+        cmocka_unit_test(impossible_shapes_are_refused),
+        cmocka_unit_test(architectures),
+        cmocka_unit_test(near_names_are_offered),
+        cmocka_unit_test(rules_are_whole),
+        cmocka_unit_test(splits_fill_the_gpu),
         cmocka_unit_test(spec_takes_knobs_and_arch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

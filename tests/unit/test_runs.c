@@ -148,11 +148,16 @@ static void what_belongs_to_the_whole_command_is_refused_with_its_reason(void **
 {
     (void)state;
     static const char *const lines[][2] = {
-        {"--runs more", "a list has no lists in it"},  {"--json x", "one file takes the records"},
-        {"--json=x", "one file takes the records"},    {"--device cuda", "opened once"},
-        {"--gpu 1", "opened once"},                    {"--sanitize address", "starts with its runtime"},
-        {"--race", "starts with its runtime"},         {"--help", "is no run"},
-        {"--version", "is no run"},                    {"--list-kernels", "is no run"},
+        {"--runs more", "a list has no lists in it"},
+        {"--json x", "one file takes the records"},
+        {"--json=x", "one file takes the records"},
+        {"--device cuda", "opened once"},
+        {"--gpu 1", "opened once"},
+        {"--sanitize address", "starts with its runtime"},
+        {"--race", "starts with its runtime"},
+        {"--help", "is no run"},
+        {"--version", "is no run"},
+        {"--list-kernels", "is no run"},
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         refused(lines[i][0], strlen(lines[i][0]), " line 1: --", lines[i][1]);

@@ -186,10 +186,7 @@ static void someone_elses_work_is_noise(void **state)
     assert_false(time_ok(&options).noisy);
 }
 
-static double falls_when_capped(fake_gpu *g, long n)
-{
-    return every_tenth(g, n) ? 1500 : 1980;
-}
+static double falls_when_capped(fake_gpu *g, long n) { return every_tenth(g, n) ? 1500 : 1980; }
 
 static void a_power_cap_counts_only_when_the_clock_falls(void **state)
 {

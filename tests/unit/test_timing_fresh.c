@@ -99,8 +99,14 @@ static fa_status try_way(way what, double *ratio, fa_reason *why)
 {
     memset(&gpu, 0, sizeof gpu);
     gpu.way = what;
-    fa_device device = {.copy_in = fake_in, .copy_out = fake_out, .copy = fake_copy, .alloc = fake_alloc, .free = fake_free,
-                        .fill16 = fake_fill, .launch = fake_launch, .sample = fake_sample};
+    fa_device device = {.copy_in = fake_in,
+                        .copy_out = fake_out,
+                        .copy = fake_copy,
+                        .alloc = fake_alloc,
+                        .free = fake_free,
+                        .fill16 = fake_fill,
+                        .launch = fake_launch,
+                        .sample = fake_sample};
     const fa_candidate candidate = {.device = &device};
     fa_buffers buffers = {.base = {0}};
     for (int i = 0; i < 4; i++) {

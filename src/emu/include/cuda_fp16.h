@@ -156,9 +156,9 @@ static inline __half hsqrt(__half a) { return fa_emu_half(sqrtf(fa_emu_float(a))
 static inline __half hrsqrt(__half a) { return fa_emu_half(1.0f / sqrtf(fa_emu_float(a))); }
 static inline __half hrcp(__half a) { return fa_emu_half(1.0f / fa_emu_float(a)); }
 
-#define FA_EMU_HALF2_1(name2, name1)                                                                                   \
+#define FA_EMU_HALF2_1(name2, name1) \
     static inline __half2 name2(__half2 a) { return {name1(a.x), name1(a.y)}; }
-#define FA_EMU_HALF2_2(name2, name1)                                                                                   \
+#define FA_EMU_HALF2_2(name2, name1) \
     static inline __half2 name2(__half2 a, __half2 b) { return {name1(a.x, b.x), name1(a.y, b.y)}; }
 FA_EMU_HALF2_1(__hneg2, __hneg)
 FA_EMU_HALF2_1(__habs2, __habs)
@@ -181,10 +181,10 @@ static inline __half2 __hfma2(__half2 a, __half2 b, __half2 c)
     return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
 }
 
-#define FA_EMU_HALF_OP(op, name)                                                                                       \
-    static inline __half operator op(__half a, __half b) { return name(a, b); }                                        \
-    static inline __half &operator op##=(__half &a, __half b) { return a = name(a, b); }                               \
-    static inline __half2 operator op(__half2 a, __half2 b) { return {name(a.x, b.x), name(a.y, b.y)}; }               \
+#define FA_EMU_HALF_OP(op, name)                                                                         \
+    static inline __half operator op(__half a, __half b) { return name(a, b); }                          \
+    static inline __half &operator op##=(__half &a, __half b) { return a = name(a, b); }                 \
+    static inline __half2 operator op(__half2 a, __half2 b) { return {name(a.x, b.x), name(a.y, b.y)}; } \
     static inline __half2 &operator op##=(__half2 &a, __half2 b) { return a = __half2(name(a.x, b.x), name(a.y, b.y)); }
 FA_EMU_HALF_OP(+, __hadd)
 FA_EMU_HALF_OP(-, __hsub)
@@ -193,8 +193,8 @@ FA_EMU_HALF_OP(/, __hdiv)
 #undef FA_EMU_HALF_OP
 static inline __half operator-(__half a) { return __hneg(a); }
 
-#define FA_EMU_HALF_COMPARE(op, name)                                                                                  \
-    static inline bool operator op(__half a, __half b) { return fa_emu_float(a) op fa_emu_float(b); }                  \
+#define FA_EMU_HALF_COMPARE(op, name)                                                                 \
+    static inline bool operator op(__half a, __half b) { return fa_emu_float(a) op fa_emu_float(b); } \
     static inline bool name(__half a, __half b) { return fa_emu_float(a) op fa_emu_float(b); }
 FA_EMU_HALF_COMPARE(==, __heq)
 FA_EMU_HALF_COMPARE(!=, __hne)

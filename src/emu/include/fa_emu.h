@@ -31,7 +31,7 @@
 /* Dynamic shared memory: one heap block per CUDA block, of the launch's size and not a byte more. */
 #define FA_SHARED(type, name) type *name = reinterpret_cast<type *>(fa_emu_now()->smem)
 #define FA_SHARED_ALIGNED(type, name, align) \
-    type *name = reinterpret_cast<type *>(((uintptr_t)fa_emu_now()->smem + (align) - 1) & ~(uintptr_t)((align) - 1))
+    type *name = reinterpret_cast<type *>(((uintptr_t)fa_emu_now()->smem + (align)-1) & ~(uintptr_t)((align)-1))
 /* Static shared memory: one section of the object, filled with NaN before every block. `extern __shared__` is
  * FA_SHARED's business. */
 #define __shared__ static __attribute__((section("fa_shared")))

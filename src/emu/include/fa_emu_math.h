@@ -3,8 +3,8 @@
 #ifndef FA_EMU_MATH_H
 #define FA_EMU_MATH_H
 
-#define FA_EMU_MINMAX(T)                                                                                               \
-    static inline T min(T a, T b) { return b < a ? b : a; }                                                            \
+#define FA_EMU_MINMAX(T)                                    \
+    static inline T min(T a, T b) { return b < a ? b : a; } \
     static inline T max(T a, T b) { return b > a ? b : a; }
 FA_EMU_MINMAX(int)
 FA_EMU_MINMAX(unsigned)
@@ -43,7 +43,8 @@ static inline float __fmul_rn(float x, float y) { return x * y; }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 static inline float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }
 
-template <typename To, typename From> static inline To fa_emu_bits(From from)
+template <typename To, typename From>
+static inline To fa_emu_bits(From from)
 {
     static_assert(sizeof(To) == sizeof(From), "");
     To to;
@@ -100,16 +101,56 @@ static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift)
 }
 
 /* Cached loads and streaming stores are plain ones here. */
-template <typename T> static inline T __ldg(const T *p) { return *p; }
-template <typename T> static inline T __ldcg(const T *p) { return *p; }
-template <typename T> static inline T __ldca(const T *p) { return *p; }
-template <typename T> static inline T __ldcs(const T *p) { return *p; }
-template <typename T> static inline T __ldlu(const T *p) { return *p; }
-template <typename T> static inline T __ldcv(const T *p) { return *(const volatile T *)p; }
-template <typename T> static inline void __stcg(T *p, T v) { *p = v; }
-template <typename T> static inline void __stcs(T *p, T v) { *p = v; }
-template <typename T> static inline void __stwb(T *p, T v) { *p = v; }
-template <typename T> static inline void __stwt(T *p, T v) { *p = v; }
+template <typename T>
+static inline T __ldg(const T *p)
+{
+    return *p;
+}
+template <typename T>
+static inline T __ldcg(const T *p)
+{
+    return *p;
+}
+template <typename T>
+static inline T __ldca(const T *p)
+{
+    return *p;
+}
+template <typename T>
+static inline T __ldcs(const T *p)
+{
+    return *p;
+}
+template <typename T>
+static inline T __ldlu(const T *p)
+{
+    return *p;
+}
+template <typename T>
+static inline T __ldcv(const T *p)
+{
+    return *(const volatile T *)p;
+}
+template <typename T>
+static inline void __stcg(T *p, T v)
+{
+    *p = v;
+}
+template <typename T>
+static inline void __stcs(T *p, T v)
+{
+    *p = v;
+}
+template <typename T>
+static inline void __stwb(T *p, T v)
+{
+    *p = v;
+}
+template <typename T>
+static inline void __stwt(T *p, T v)
+{
+    *p = v;
+}
 static inline size_t __cvta_generic_to_shared(const void *p) { return (size_t)p; }
 
 /* There is no clock worth reading: these count calls. */
@@ -131,7 +172,7 @@ static inline void __builtin_assume(bool) {}
 /* assert stops the block like a trap does. */
 #include <assert.h>
 #undef assert
-#define assert(condition)                                                                                              \
+#define assert(condition) \
     ((condition) ? (void)0 : fa_emu_now()->api->fail("trap", "assert: " #condition, __FILE__, __LINE__))
 
 #endif

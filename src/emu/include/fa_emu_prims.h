@@ -55,7 +55,11 @@ static inline void cp_async_4(void *dst_s, const void *src_g, int src_bytes = 4,
     fa_emu_cp_async(dst_s, src_g, 4, src_bytes, FA_EMU_THERE);
 }
 static inline void cp_async_commit() { fa_emu_now()->api->cp_async_commit(); }
-template <int N> static inline void cp_async_wait() { fa_emu_now()->api->cp_async_wait(N, 0); }
+template <int N>
+static inline void cp_async_wait()
+{
+    fa_emu_now()->api->cp_async_wait(N, 0);
+}
 static inline void cp_async_wait_all() { fa_emu_now()->api->cp_async_wait(0, 1); }
 
 /* Every lane reads the row it names and hands it in; the core deals the elements out. */
@@ -142,7 +146,8 @@ static inline void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const uns
 {
     fa_emu_mma(FA_EMU_MMA_F32, "mma_m16n8k16", d, a, b, FA_EMU_THERE);
 }
-static inline void mma_m16n8k16_from(float (&d)[4], const float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2], FA_EMU_HERE)
+static inline void mma_m16n8k16_from(float (&d)[4], const float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                                     FA_EMU_HERE)
 {
     float sum[4] = {c[0], c[1], c[2], c[3]};
     fa_emu_mma(FA_EMU_MMA_F32, "mma_m16n8k16_from", sum, a, b, FA_EMU_THERE);

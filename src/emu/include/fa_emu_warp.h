@@ -110,7 +110,8 @@ static inline T fa_emu_shuffle(const char *name, int mode, unsigned mask, T valu
     memcpy((void *)&value, &op.result, sizeof value);
     return value;
 }
-template <typename T> static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, FA_EMU_HERE)
+template <typename T>
+static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, FA_EMU_HERE)
 {
     return fa_emu_shuffle("__shfl_sync", FA_EMU_SHFL_IDX, mask, value, lane, width, FA_EMU_THERE);
 }
@@ -124,7 +125,8 @@ static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int wid
 {
     return fa_emu_shuffle("__shfl_down_sync", FA_EMU_SHFL_DOWN, mask, value, (int)delta, width, FA_EMU_THERE);
 }
-template <typename T> static inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, FA_EMU_HERE)
+template <typename T>
+static inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, FA_EMU_HERE)
 {
     return fa_emu_shuffle("__shfl_xor_sync", FA_EMU_SHFL_XOR, mask, value, lanes, width, FA_EMU_THERE);
 }
@@ -136,11 +138,13 @@ static inline unsigned fa_emu_match(const char *name, int mode, unsigned mask, T
     memcpy(&op.value, &value, sizeof value);
     return (unsigned)fa_emu_wait(op);
 }
-template <typename T> static inline unsigned __match_any_sync(unsigned mask, T value, FA_EMU_HERE)
+template <typename T>
+static inline unsigned __match_any_sync(unsigned mask, T value, FA_EMU_HERE)
 {
     return fa_emu_match("__match_any_sync", FA_EMU_MATCH_ANY, mask, value, FA_EMU_THERE);
 }
-template <typename T> static inline unsigned __match_all_sync(unsigned mask, T value, int *same, FA_EMU_HERE)
+template <typename T>
+static inline unsigned __match_all_sync(unsigned mask, T value, int *same, FA_EMU_HERE)
 {
     const unsigned lanes = fa_emu_match("__match_all_sync", FA_EMU_MATCH_ALL, mask, value, FA_EMU_THERE);
     *same = lanes != 0;
@@ -154,10 +158,10 @@ static inline unsigned fa_emu_reduce(const char *name, int mode, unsigned mask, 
     op.value = value;
     return (unsigned)fa_emu_wait(op);
 }
-#define FA_EMU_REDUCE_FN(name, T, mode)                                                                                \
-    static inline T name(unsigned mask, T value, FA_EMU_HERE)                                                          \
-    {                                                                                                                  \
-        return (T)fa_emu_reduce(#name, mode, mask, (unsigned)value, FA_EMU_THERE);                                     \
+#define FA_EMU_REDUCE_FN(name, T, mode)                                            \
+    static inline T name(unsigned mask, T value, FA_EMU_HERE)                      \
+    {                                                                              \
+        return (T)fa_emu_reduce(#name, mode, mask, (unsigned)value, FA_EMU_THERE); \
     }
 FA_EMU_REDUCE_FN(__reduce_add_sync, int, FA_EMU_REDUCE_ADD)
 FA_EMU_REDUCE_FN(__reduce_add_sync, unsigned, FA_EMU_REDUCE_ADD)
@@ -183,7 +187,8 @@ static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CS
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 /* Atomics are relaxed, as on the device. */
-template <typename T, typename F> static inline T fa_emu_atomic(T *address, F next)
+template <typename T, typename F>
+static inline T fa_emu_atomic(T *address, F next)
 {
     T old, wanted;
     __atomic_load(address, &old, __ATOMIC_RELAXED);
@@ -192,20 +197,28 @@ template <typename T, typename F> static inline T fa_emu_atomic(T *address, F ne
     } while (!__atomic_compare_exchange(address, &old, &wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return old;
 }
-template <typename T> struct fa_emu_same {
+template <typename T>
+struct fa_emu_same {
     typedef T type;
 };
-template <typename T> using fa_emu_as = typename fa_emu_same<T>::type;
-#define FA_EMU_ATOMIC_FN(name, expression)                                                                             \
-    template <typename T> static inline T name(T *address, fa_emu_as<T> value)                                         \
-    {                                                                                                                  \
-        return fa_emu_atomic(address, [=](T old) -> T { return expression; });                                         \
-    }                                                                                                                  \
-    template <typename T> static inline T name##_block(T *address, fa_emu_as<T> value)                                 \
-    {                                                                                                                  \
-        return name(address, value);                                                                                   \
-    }                                                                                                                  \
-    template <typename T> static inline T name##_system(T *address, fa_emu_as<T> value) { return name(address, value); }
+template <typename T>
+using fa_emu_as = typename fa_emu_same<T>::type;
+#define FA_EMU_ATOMIC_FN(name, expression)                                     \
+    template <typename T>                                                      \
+    static inline T name(T *address, fa_emu_as<T> value)                       \
+    {                                                                          \
+        return fa_emu_atomic(address, [=](T old) -> T { return expression; }); \
+    }                                                                          \
+    template <typename T>                                                      \
+    static inline T name##_block(T *address, fa_emu_as<T> value)               \
+    {                                                                          \
+        return name(address, value);                                           \
+    }                                                                          \
+    template <typename T>                                                      \
+    static inline T name##_system(T *address, fa_emu_as<T> value)              \
+    {                                                                          \
+        return name(address, value);                                           \
+    }
 FA_EMU_ATOMIC_FN(atomicAdd, old + value)
 FA_EMU_ATOMIC_FN(atomicSub, old - value)
 FA_EMU_ATOMIC_FN(atomicExch, (void(old), value))
@@ -217,7 +230,8 @@ FA_EMU_ATOMIC_FN(atomicAnd, old &value)
 FA_EMU_ATOMIC_FN(atomicOr, old | value)
 FA_EMU_ATOMIC_FN(atomicXor, old ^ value)
 #undef FA_EMU_ATOMIC_FN
-template <typename T> static inline T atomicCAS(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
+template <typename T>
+static inline T atomicCAS(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
 {
     T old = compare;
     __atomic_compare_exchange(address, &old, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

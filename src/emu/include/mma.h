@@ -25,11 +25,13 @@ struct col_major {
 };
 enum layout_t { mem_row_major, mem_col_major };
 
-template <typename Use, int M, int N, int K, typename T, typename Layout = void> struct fragment {
+template <typename Use, int M, int N, int K, typename T, typename Layout = void>
+struct fragment {
     static_assert(sizeof(T) == 0, "the emulator has WMMA m16n16k16 with half inputs and float or half accumulators");
 };
 
-template <typename T, int LENGTH, int TYPE> struct fa_emu_fragment {
+template <typename T, int LENGTH, int TYPE>
+struct fa_emu_fragment {
     typedef T element_type;
     typedef T storage_element_type;
     static constexpr int num_elements = LENGTH, num_storage_elements = LENGTH, fa_type = TYPE;
@@ -53,10 +55,12 @@ template <>
 struct fragment<accumulator, 16, 16, 16, half, void> : fa_emu_fragment<half, FA_EMU_FRAG_ACC_LEN, FA_EMU_FRAG_ACC_F16> {
 };
 
-template <typename Layout> struct fa_emu_by_row {
+template <typename Layout>
+struct fa_emu_by_row {
     static constexpr bool value = false;
 };
-template <> struct fa_emu_by_row<row_major> {
+template <>
+struct fa_emu_by_row<row_major> {
     static constexpr bool value = true;
 };
 
@@ -67,7 +71,8 @@ static inline void fa_emu_converge(const char *name, const char *file, int line)
 }
 
 /* Rules of the programming guide: pointer on 256 bits, leading dimension a multiple of 16 bytes. */
-template <typename T> static inline void fa_emu_wmma_address(const T *p, unsigned ldm, const char *file, int line)
+template <typename T>
+static inline void fa_emu_wmma_address(const T *p, unsigned ldm, const char *file, int line)
 {
     fa_emu_aligned(p, 32, "WMMA: the tile is not 32-byte aligned", file, line);
     if (ldm * sizeof(T) % 16)
@@ -113,7 +118,8 @@ static inline void store_matrix_sync(T *p, const fragment<accumulator, 16, 16, 1
     }
 }
 
-template <typename F, typename V> static inline void fill_fragment(F &f, const V &value)
+template <typename F, typename V>
+static inline void fill_fragment(F &f, const V &value)
 {
     for (int i = 0; i < F::num_elements; i++)
         f.x[i] = value;

@@ -3,10 +3,7 @@
 
 FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 8192);
 
-__device__ __half q_at(int i)
-{
-    return __float2half_rn((i * 37 % 101 - 50) / 8.0f);
-}
+__device__ __half q_at(int i) { return __float2half_rn((i * 37 % 101 - 50) / 8.0f); }
 
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {

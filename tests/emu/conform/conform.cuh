@@ -22,14 +22,8 @@ __device__ __forceinline__ void put(const fa_params &p, int i, unsigned word)
 }
 
 /* Small whole numbers: products and sums of them are exact in any order. */
-__device__ __forceinline__ int small(int i)
-{
-    return i * 37 % 13 - 6;
-}
+__device__ __forceinline__ int small(int i) { return i * 37 % 13 - 6; }
 
-__device__ __forceinline__ unsigned half_bits(__half h)
-{
-    return __half_as_ushort(h);
-}
+__device__ __forceinline__ unsigned half_bits(__half h) { return __half_as_ushort(h); }
 
 #endif

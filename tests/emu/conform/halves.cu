@@ -11,7 +11,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         const unsigned r = (i + 1) * 2654435761u;
         /* exponents around the half range, subnormals and overflow included */
         const float f = __uint_as_float((r & 0x807fffffu) | (100 + i % 45) << 23);
-        const __half x = __ushort_as_half(r >> 16 & 0xbfff), y = __ushort_as_half(r & 0xbfff), z = __float2half_rn(f * 0.001f);
+        const __half x = __ushort_as_half(r >> 16 & 0xbfff), y = __ushort_as_half(r & 0xbfff),
+                     z = __float2half_rn(f * 0.001f);
         put(p, i, half_bits(__float2half_rn(f)) | half_bits(__float2half_rz(f)) << 16);
         put(p, 1024 + i, half_bits(__float2half_rd(f)) | half_bits(__float2half_ru(f)) << 16);
         put(p, 2048 + i, half_bits(__hadd(x, y)) | half_bits(__hmul(x, y)) << 16);

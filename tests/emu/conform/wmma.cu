@@ -9,10 +9,17 @@ FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 8192);
 
 constexpr int LD = 24; /* padded rows */
 
-template <typename L> struct by_row { static constexpr bool value = false; };
-template <> struct by_row<wmma::row_major> { static constexpr bool value = true; };
+template <typename L>
+struct by_row {
+    static constexpr bool value = false;
+};
+template <>
+struct by_row<wmma::row_major> {
+    static constexpr bool value = true;
+};
 
-template <typename LA, typename LB, typename ACC> __device__ void product(const fa_params &p, __half *ab_s, ACC *c_s, int lane, int seed)
+template <typename LA, typename LB, typename ACC>
+__device__ void product(const fa_params &p, __half *ab_s, ACC *c_s, int lane, int seed)
 {
     wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, LA> a;
     wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, LB> b;
@@ -39,7 +46,8 @@ template <typename LA, typename LB, typename ACC> __device__ void product(const 
         const int row = i / 16, col = i % 16;
         int sum = small(col * LD + row) + 1;
         for (int k = 0; k < 16; k++)
-            sum += small(seed + (a_row ? row * LD + k : k * LD + row)) * small(seed + 7 * (b_row ? k * LD + col : col * LD + k) + 3);
+            sum += small(seed + (a_row ? row * LD + k : k * LD + row)) *
+                   small(seed + 7 * (b_row ? k * LD + col : col * LD + k) + 3);
         EXPECT(static_cast<float>(c_s[row * LD + col]) == sum);
         put(p, (seed - 1) * 256 + i, __float_as_uint(static_cast<float>(c_s[row * LD + col])));
     }
