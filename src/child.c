@@ -43,7 +43,7 @@ _Noreturn static void run_child(int line, fa_work *work, const fa_runs *runs, si
     signal(SIGTERM, SIG_DFL);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is the report's alone */
     for (size_t i = first;; i++) {
-        work(&runs->at[i].options, result, &device);
+        work(&runs->at[i], result, &device);
         if (result->status == FA_ERROR || i + 1 == runs->count)
             break;
         fa_cache_tidy();
@@ -154,7 +154,7 @@ const fa_result *fa_child_run(fa_child *child, fa_work *work, const fa_runs *run
     if (child->result == NULL)
         child->result = mmap(NULL, sizeof *child->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     FA_ASSERT(child->result != MAP_FAILED, "%s", strerror(errno));
-    *child->result = (fa_result){.status = FA_ERROR};
+    *child->result = fa_result_of(&runs->at[index]);
     if (!pass_on(child)) {
         fa_child_end(child);
         start(child, work, runs, index);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/npy.h"
+
 enum { REPEATS = 10, LIBRARY_TILE = 64 };
 #define REPEAT_BUDGET_S 2.0
 
@@ -21,39 +23,14 @@ typedef struct session {
     const fa_candidate *candidate;
     const fa_problem *problem;
     const fa_options *options;
-    const fa_buffers *buffers;
     fa_check_result *result;
-    bool cpu;
+    bool cpu; /* a reference */
     library cublas;
     int32_t tile_m;
     bool acc_fp16;
     size_t count; /* elements of the output */
     uint16_t *output;
 } session;
-
-static fa_status parse_references(const char *list, bool *cpu, bool *cublas, fa_reason *why)
-{
-    *cpu = *cublas = false;
-    for (const char *at = list;; at++) {
-        const size_t length = strcspn(at, ",");
-        if (length == 3 && strncmp(at, "cpu", 3) == 0)
-            *cpu = true;
-        else if (length == 6 && strncmp(at, "cublas", 6) == 0)
-            *cublas = true;
-        else
-            return fa_refuse(why, FA_USAGE, "--check %s: \"%.*s\" is no reference; there are cpu and cublas", list,
-                             (int)length, at);
-        at += length;
-        if (*at == '\0')
-            return FA_PASS;
-    }
-}
-
-fa_status fa_check_references_parse(const char *list, fa_reason *why)
-{
-    bool cpu, cublas;
-    return parse_references(list, &cpu, &cublas, why);
-}
 
 static void close_library(session *s)
 {
@@ -82,18 +59,19 @@ static const fa_kernel_row *library_row(void)
     return NULL;
 }
 
-static fa_status open_library(session *s)
+/* Without the library the check goes on; drop_library says why it is missing. */
+static void open_library(session *s)
 {
     fa_device *device = s->candidate->device;
     const fa_kernel_row *row = library_row();
     fa_reason why = {""};
     if (s->candidate->spec->kind == FA_KIND_CUBLAS) {
         drop_library(s, "is what is checked, so no reference for it");
-        return FA_PASS;
+        return;
     }
     if (!row) {
         drop_library(s, "not in the registry");
-        return FA_PASS;
+        return;
     }
     fa_spec spec = *s->candidate->spec;
     spec.row = row;
@@ -106,27 +84,20 @@ static fa_status open_library(session *s)
         status = device->alloc(device, s->count * sizeof *s->cublas.half, &s->cublas.out, &why);
     if (status != FA_PASS) {
         drop_library(s, why.text);
-        return FA_PASS;
+        return;
     }
     s->cublas.half = fa_alloc(s->count * sizeof *s->cublas.half);
     s->cublas.full = fa_alloc(s->count * sizeof *s->cublas.full);
     s->cublas.on = true;
-    return FA_PASS;
 }
 
-/* The CPU's part of a check needs no turn: others may time meanwhile. */
+/* Release the GPU lock during the CPU reference: other processes may time meanwhile. */
 static void turn(const session *s, fa_turn which) { fa_device_turn(&s->candidate->device->info, which); }
-
-static fa_status launch(const session *s, fa_reason *why)
-{
-    const fa_candidate *c = s->candidate;
-    const fa_params params = fa_buffers_params(s->buffers, s->problem, &c->launch, c->device->info.sm_count);
-    return c->device->launch(c->device, c->kernel, &c->launch, &params, why);
-}
 
 /* Ten more launches on the same inputs give the same bits. */
 static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
 {
+    const fa_buffers *buffers = &s->candidate->buffers;
     fa_device *device = s->candidate->device;
     if (s->candidate->nondeterministic)
         return FA_PASS;
@@ -138,12 +109,11 @@ static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why
     for (int32_t i = 0; i < REPEATS && status == FA_PASS; i++) {
         if (!device->sample && fa_now_s() - start + first_launch_s > REPEAT_BUDGET_S)
             break;
-        const fa_ptr at = s->buffers->base[3] + s->buffers->offset * sizeof *again;
-        status = fa_buffers_poison_output(device, s->buffers, why);
+        status = fa_buffers_poison_output(buffers, why);
         if (status == FA_PASS)
-            status = launch(s, why);
+            status = fa_candidate_launch(s->candidate, why);
         if (status == FA_PASS)
-            status = device->copy_out(device, again, at, bytes, why);
+            status = device->copy_out(device, again, fa_buffers_at(buffers, FA_O), bytes, why);
         if (status != FA_PASS)
             break;
         s->result->repeats++;
@@ -167,7 +137,7 @@ static fa_status run_library(session *s, const fa_reference *reference, fa_reaso
 {
     fa_device *device = s->candidate->device;
     const fa_launch none = {.grid = 1, .threads = 1};
-    fa_params params = fa_buffers_params(s->buffers, s->problem, &none, device->info.sm_count);
+    fa_params params = fa_buffers_params(&s->candidate->buffers, s->problem, &none);
     params.o = (void *)(uintptr_t)s->cublas.out;
     FA_TRY(device->fill16(device, s->cublas.out, 0xFFFF, s->count, why));
     fa_reason inner = {""};
@@ -247,13 +217,13 @@ static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *wh
 
 static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t seed, bool first, fa_reason *why)
 {
-    fa_device *device = s->candidate->device;
+    const fa_buffers *buffers = &s->candidate->buffers;
     turn(s, FA_TURN_SHARED);
-    FA_TRY(fa_buffers_fill(device, s->buffers, tensors, why));
+    FA_TRY(fa_buffers_fill(buffers, tensors, why));
     const double start = fa_now_s();
-    FA_TRY(launch(s, why));
+    FA_TRY(fa_candidate_launch(s->candidate, why));
     const double launch_s = fa_now_s() - start;
-    const fa_status intact = fa_buffers_read(device, s->buffers, tensors, s->output, why);
+    const fa_status intact = fa_buffers_read(buffers, tensors, s->output, why);
     if (intact != FA_PASS && intact != FA_WRONG)
         return intact;
     if (first && s->options->dump)
@@ -264,14 +234,14 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
         return FA_PASS;
     turn(s, FA_TURN_SHARED);
     FA_TRY(check_repeats(s, launch_s, why));
-    return fa_buffers_read(device, s->buffers, tensors, s->output, why);
+    return fa_buffers_read(buffers, tensors, s->output, why);
 }
 
 static fa_status check_seed(session *s, uint64_t seed, bool first, fa_reason *why)
 {
     fa_tensors tensors = {0};
     if (s->options->load)
-        FA_TRY(fa_tensors_load(s->problem, s->options->load, &tensors, why));
+        FA_TRY(fa_npy_load(s->problem, s->options->load, &tensors, why));
     else
         tensors = fa_tensors_make(s->problem, (fa_dist)s->options->dist, seed);
     fa_reason inner = {""};
@@ -284,19 +254,18 @@ static fa_status check_seed(session *s, uint64_t seed, bool first, fa_reason *wh
     return fa_refuse(why, status, "seed %llu: %s", (unsigned long long)seed, inner.text);
 }
 
-static session open_session(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
-                            const fa_buffers *buffers, fa_check_result *result)
+static session open_session(const fa_candidate *candidate, const fa_options *options, fa_check_result *result)
 {
-    const bool hand = candidate->spec->kind == FA_KIND_HAND && candidate->spec->knobs.m > 0;
+    const fa_spec *spec = candidate->spec;
     session s = {
         .candidate = candidate,
-        .problem = problem,
+        .problem = candidate->problem,
         .options = options,
-        .buffers = buffers,
         .result = result,
-        .tile_m = hand ? candidate->spec->knobs.m : LIBRARY_TILE,
-        .acc_fp16 = candidate->spec->knobs.acc == 1,
-        .count = fa_problem_q_count(problem),
+        .cpu = (options->check & FA_REFERENCE_CPU) != 0,
+        .tile_m = spec->kind == FA_KIND_HAND && spec->knobs.m > 0 ? spec->knobs.m : LIBRARY_TILE,
+        .acc_fp16 = spec->knobs.acc == 1,
+        .count = fa_problem_q_count(candidate->problem),
     };
     s.output = fa_alloc(s.count * sizeof *s.output);
     return s;
@@ -313,48 +282,44 @@ static fa_status close_session(session *s, fa_status status, const fa_reason *wh
     return status;
 }
 
-static fa_status check_seeds(session *s, bool want_cublas, fa_reason *why)
+static fa_status need_reference(const session *s, fa_reason *why)
 {
-    if (want_cublas)
-        FA_TRY(open_library(s));
+    return s->cpu || s->cublas.on ? FA_PASS
+                                  : fa_refuse(why, FA_NOT_RUN, "no reference could run: %s", s->result->missing);
+}
+
+static fa_status check_seeds(session *s, fa_reason *why)
+{
+    if (s->options->check & FA_REFERENCE_CUBLAS)
+        open_library(s);
+    FA_TRY(need_reference(s, why));
     const int32_t seeds = s->options->load ? 1 : s->options->seeds; /* loaded inputs are the same for every seed */
     for (int32_t i = 0; i < seeds; i++) {
-        if (s->cpu || s->cublas.on) {
-            s->result->seeds++;
-            FA_TRY(check_seed(s, (uint64_t)s->options->seed + (uint64_t)i, i == 0, why));
-        }
-        if (!s->cpu && !s->cublas.on)
-            return fa_refuse(why, FA_NOT_RUN, "no reference could run: %s", s->result->missing);
+        s->result->seeds++;
+        FA_TRY(check_seed(s, (uint64_t)s->options->seed + (uint64_t)i, i == 0, why));
+        FA_TRY(need_reference(s, why)); /* the library is dropped where its own result is wrong */
     }
     return FA_PASS;
 }
 
-fa_status fa_check(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
-                   const fa_buffers *buffers, fa_check_result *result, fa_reason *why)
+fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why)
 {
     *result = (fa_check_result){.atol = options->atol, .rtol = options->rtol};
     result->loosened = options->atol != 1e-3 || options->rtol != 1e-3;
-    session s = open_session(candidate, problem, options, buffers, result);
-    bool want_cublas = false;
-    fa_status status = parse_references(options->check, &s.cpu, &want_cublas, why);
-    if (status == FA_PASS)
-        status = check_seeds(&s, want_cublas, why);
-    return close_session(&s, status, why);
+    session s = open_session(candidate, options, result);
+    return close_session(&s, check_seeds(&s, why), why);
 }
 
-/* cpu alone when it was asked for: opening the library again costs more than all five seeds on the CPU. */
-fa_status fa_check_again(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
-                         const fa_buffers *buffers, uint64_t seed, fa_check_result *result, fa_reason *why)
+/* Against the CPU where --check has it: opening the library again costs more than all five seeds on the CPU. */
+fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,
+                         fa_check_result *result, fa_reason *why)
 {
     fa_check_result second = {.atol = options->atol, .rtol = options->rtol};
-    session s = open_session(candidate, problem, options, buffers, &second);
-    bool want_cublas = false;
+    session s = open_session(candidate, options, &second);
     fa_reason inner = {""};
-    fa_status status = parse_references(options->check, &s.cpu, &want_cublas, &inner);
-    if (status == FA_PASS && !s.cpu)
-        status = open_library(&s);
-    if (status == FA_PASS && !s.cpu && !s.cublas.on)
-        status = fa_refuse(&inner, FA_NOT_RUN, "no reference could run: %s", second.missing);
+    if (!s.cpu)
+        open_library(&s);
+    fa_status status = need_reference(&s, &inner);
     if (status == FA_PASS)
         status = check_seed(&s, seed, false, &inner);
     close_session(&s, status, &inner);

@@ -1,9 +1,9 @@
-/* Runs a kernel on fresh inputs and judges what it wrote: references, guards, unchanged inputs, bitwise repeats. */
+/* Runs a kernel on random inputs and judges its output: references, guards, unchanged inputs, bitwise repeats. */
 #ifndef FA_CHECK_H
 #define FA_CHECK_H
 
-#include "run/buffers.h"
 #include "check/rules.h"
+#include "run/candidate.h"
 
 typedef struct fa_check_result {
     bool done, passed;
@@ -17,27 +17,16 @@ typedef struct fa_check_result {
     char failure[1024];
 } fa_check_result;
 
-/* One candidate ready to launch on one device. */
-typedef struct fa_candidate {
-    fa_device *device;
-    fa_kernel *kernel;
-    const fa_spec *spec;
-    fa_launch launch;
-    bool nondeterministic;
-} fa_candidate;
-
-/* FA_USAGE unless `list` names one or more of the references, comma-separated. */
-fa_status fa_check_references_parse(const char *list, fa_reason *why);
-
-/* Every seed: inputs, launch on a NaN-filled output, guards, inputs, rules against each reference asked for. The first
- * seed also: ten more launches, bit by bit (skipped for kernels that say they are not deterministic; on a device
- * without a clock as many as fit in two seconds). A library is a reference only where its own result passes the rules
- * on this very input; `missing` says when not, and FA_NOT_RUN when no reference is left. FA_WRONG with the failure in
- * words; FA_ERROR when a launch faults. Leaves the last seed's tensors in the buffers. */
-fa_status fa_check(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
-                   const fa_buffers *buffers, fa_check_result *result, fa_reason *why);
-/* Once more, on the buffers that were timed, with contents from `seed`: rule 6. */
-fa_status fa_check_again(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
-                         const fa_buffers *buffers, uint64_t seed, fa_check_result *result, fa_reason *why);
+/* For every seed: draw inputs, launch on a NaN-filled output, compare guards and inputs, judge the output against each
+ * reference of --check.
+ * For the first seed also launch ten times more and compare bit by bit: not for kernels that say they are not
+ * deterministic, and on a device without a clock as many times as fit in two seconds.
+ * A library is a reference only where its own result passes the rules on this input; `missing` says why it does not.
+ * FA_NOT_RUN when no reference is left, FA_WRONG with the failure in words, FA_ERROR when a launch faults. The last
+ * seed's tensors stay in the buffers. */
+fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why);
+/* Rule 6: one more check after timing, on the same buffers, with inputs from `seed`. A failure is added to `result`. */
+fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,
+                         fa_check_result *result, fa_reason *why);
 
 #endif

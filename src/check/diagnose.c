@@ -261,7 +261,7 @@ static void guess_rows(const scene *s, const tally *heads, const tally *tiles, i
         append(text, size, "; whole heads");
 }
 
-void fa_localise(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad, const uint16_t *output,
+void fa_diagnose(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad, const uint16_t *output,
                  int32_t tile_m, char *text, size_t size)
 {
     scene s = {.problem = problem, .expected = expected, .bad = bad, .output = output, .tile_m = tile_m};

@@ -163,7 +163,7 @@ static void explain(judgement *j, const fa_problem *problem, const uint16_t *out
     char *text = j->verdict.failure;
     const size_t size = sizeof j->verdict.failure;
     add_worst(j, problem, output, text, size);
-    fa_localise(problem, &j->expected, bad, output, tile_m, text, size);
+    fa_diagnose(problem, &j->expected, bad, output, tile_m, text, size);
 }
 
 /* Rule 3; marks the rows that break it and says how. Where only the mean is off, the rows above the allowed mean are
@@ -241,18 +241,19 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
     return j.verdict;
 }
 
-/* rmse_limit: HUGE_VAL for none. */
-static fa_verdict judge_full(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
-                             double atol, double rtol, double rmse_limit)
+fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
+                            double atol, double rtol, const fa_verdict *exact)
 {
     const fa_expected expected = {.row_count = (int64_t)problem->batch * problem->heads * problem->seq_q,
                                   .other = other};
-    judgement j = measure(problem, &expected, NULL, output, atol, rtol);
+    const bool sampled = exact->rows_checked < expected.row_count;
+    const double own_error = (sampled ? 4.0 : 2.0) * exact->baseline_max_abs_err;
+    judgement j = measure(problem, &expected, NULL, output, atol + own_error, rtol);
     fa_verdict *v = &j.verdict;
     uint8_t *bad = fa_alloc((size_t)expected.row_count);
     snprintf(v->name, sizeof v->name, "cublas");
-    const double limit = fmax(rmse_limit, FLOOR_ULPS * j.ulp_rms);
-    const bool fixed_ok = fixed_rules(&j, atol, rtol, bad), rmse_ok = v->rmse <= limit;
+    const double limit = fmax(4.0 * exact->baseline_rmse, FLOOR_ULPS * j.ulp_rms);
+    const bool fixed_ok = fixed_rules(&j, atol + own_error, rtol, bad), rmse_ok = v->rmse <= limit;
     v->passed = fixed_ok && rmse_ok;
     if (fixed_ok && !rmse_ok) {
         for (int64_t i = 0; i < v->rows_checked; i++)
@@ -261,28 +262,13 @@ static fa_verdict judge_full(const fa_problem *problem, const float *other, cons
     }
     if (!v->passed)
         explain(&j, problem, output, tile_m, bad);
+    v->baseline_max_abs_err = exact->baseline_max_abs_err;
+    v->baseline_rmse = exact->baseline_rmse;
+    v->baseline_worst_row_rel_l2 = exact->baseline_worst_row_rel_l2;
+    v->baseline_fails = exact->baseline_fails;
     free(bad);
     free(j.rows);
     return j.verdict;
-}
-
-fa_verdict fa_judge_full(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
-                         double atol, double rtol)
-{
-    return judge_full(problem, other, output, tile_m, atol, rtol, HUGE_VAL);
-}
-
-fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
-                            double atol, double rtol, const fa_verdict *exact)
-{
-    const bool sampled = exact->rows_checked < (int64_t)problem->batch * problem->heads * problem->seq_q;
-    const double own_error = (sampled ? 4.0 : 2.0) * exact->baseline_max_abs_err;
-    fa_verdict v = judge_full(problem, other, output, tile_m, atol + own_error, rtol, 4.0 * exact->baseline_rmse);
-    v.baseline_max_abs_err = exact->baseline_max_abs_err;
-    v.baseline_rmse = exact->baseline_rmse;
-    v.baseline_worst_row_rel_l2 = exact->baseline_worst_row_rel_l2;
-    v.baseline_fails = exact->baseline_fails;
-    return v;
 }
 
 void fa_verdict_merge(fa_verdict *into, const fa_verdict *next)

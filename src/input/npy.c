@@ -1,5 +1,4 @@
-/* NumPy's .npy, format versions 1.0 to 3.0 (numpy.lib.format): FP16, C order. Part of the tensors stage. */
-#include "input/tensors.h"
+#include "input/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +123,7 @@ static fa_status check_distinct(const fa_tensors *t, const int32_t q_shape[4], c
     return fa_refuse(why, FA_USAGE, "--load: %s hold the same values: a kernel that confuses them would pass", pair);
 }
 
-fa_status fa_tensors_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why)
+fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why)
 {
     const int32_t q_shape[4] = {problem->batch, problem->heads, problem->seq_q, problem->dim};
     const int32_t kv_shape[4] = {problem->batch, problem->kv_heads, problem->seq_kv, problem->dim};

@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { KIND_GROUP, KIND_INT, KIND_REAL, KIND_WORD, KIND_TEXT, KIND_FLAG } option_kind;
+typedef enum { KIND_GROUP, KIND_INT, KIND_REAL, KIND_WORD, KIND_SET, KIND_TEXT, KIND_VS, KIND_FLAG } option_kind;
 
 typedef struct option_row {
     option_kind kind;
     const char *name, *help;
     size_t offset;
-    double min, max, fallback; /* KIND_INT, KIND_REAL, KIND_WORD */
-    const char *text;          /* KIND_WORD: the words; KIND_TEXT: the metavariable; KIND_GROUP: the title */
+    double min, max, fallback; /* KIND_INT, KIND_REAL, KIND_WORD, KIND_SET */
+    const char *text;          /* KIND_WORD: the words; KIND_GROUP: the title; else the metavariable */
+    const char *words;         /* KIND_SET */
     const char *text_fallback; /* KIND_TEXT */
 } option_row;
 
@@ -26,15 +27,27 @@ static const option_row table[] = {
     {.kind = KIND_REAL, .name = option, .help = about, .offset = AT(field), .min = low, .max = high, .fallback = value},
 #define FA_WORD(option, field, value, words, about) \
     {.kind = KIND_WORD, .name = option, .help = about, .offset = AT(field), .text = words, .fallback = value},
+#define FA_SET(option, field, value, list, metavar, about) \
+    {.kind = KIND_SET,                                     \
+     .name = option,                                       \
+     .help = about,                                        \
+     .offset = AT(field),                                  \
+     .text = metavar,                                      \
+     .words = list,                                        \
+     .fallback = value},
 #define FA_TEXT(option, field, value, metavar, about) \
     {.kind = KIND_TEXT, .name = option, .help = about, .offset = AT(field), .text = metavar, .text_fallback = value},
+#define FA_VS(option, field, metavar, about) \
+    {.kind = KIND_VS, .name = option, .help = about, .offset = AT(field), .text = metavar},
 #define FA_FLAG(option, field, about) {.kind = KIND_FLAG, .name = option, .help = about, .offset = AT(field)},
 #include "input/options.def"
 #undef FA_GROUP
 #undef FA_INT
 #undef FA_REAL
 #undef FA_WORD
+#undef FA_SET
 #undef FA_TEXT
+#undef FA_VS
 #undef FA_FLAG
 };
 #define TABLE_COUNT (sizeof table / sizeof table[0])
@@ -46,7 +59,7 @@ static void set_defaults(fa_options *options)
     memset(options, 0, sizeof *options);
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         const option_row *row = &table[i];
-        if (row->kind == KIND_INT || row->kind == KIND_WORD)
+        if (row->kind == KIND_INT || row->kind == KIND_WORD || row->kind == KIND_SET)
             *(int32_t *)field(options, row) = (int32_t)row->fallback;
         else if (row->kind == KIND_REAL)
             *(double *)field(options, row) = row->fallback;
@@ -68,11 +81,11 @@ const char *fa_word(const char *words, int index, char out[32])
     return out;
 }
 
-static int word_index(const char *words, const char *value)
+static int word_index(const char *words, const char *value, size_t value_length)
 {
     for (int index = 0;; index++) {
         const size_t length = word_length(words);
-        if (strlen(value) == length && strncmp(words, value, length) == 0)
+        if (value_length == length && strncmp(words, value, length) == 0)
             return index;
         if (words[length] == '\0')
             return -1;
@@ -106,6 +119,23 @@ static bool parse_real(const option_row *row, const char *value, double *out)
     return true;
 }
 
+static fa_status parse_set(const option_row *row, const char *what, const char *value, int32_t *out, fa_reason *why)
+{
+    *out = 0;
+    for (const char *at = value;; at++) {
+        const size_t length = strcspn(at, ",");
+        const int index = word_index(row->words, at, length);
+        if (index < 0)
+            return fa_refuse(why, FA_USAGE, "%s takes a comma-separated list of %s, not '%s'", what, row->words, value);
+        *out |= 1 << index;
+        at += length;
+        if (*at == '\0')
+            return FA_PASS;
+    }
+}
+
+static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why);
+
 /* `what` names the option as the user wrote it: "--m", or "m in --vs". */
 static fa_status parse_value(const option_row *row, const char *what, const char *value, void *out, fa_reason *why)
 {
@@ -120,12 +150,16 @@ static fa_status parse_value(const option_row *row, const char *what, const char
             return FA_PASS;
         return fa_refuse(why, FA_USAGE, "%s takes a number from %g to %g, not '%s'", what, row->min, row->max, value);
     case KIND_WORD: {
-        const int index = word_index(row->text, value);
+        const int index = word_index(row->text, value, strlen(value));
         if (index < 0)
             return fa_refuse(why, FA_USAGE, "%s takes one of %s, not '%s'", what, row->text, value);
         *(int32_t *)out = index;
         return FA_PASS;
     }
+    case KIND_SET:
+        return parse_set(row, what, value, out, why);
+    case KIND_VS:
+        return parse_vs(value, out, why);
     default:
         if (value[0] == '\0')
             return fa_refuse(why, FA_USAGE, "%s takes %s, not an empty text", what, row->text);
@@ -140,6 +174,33 @@ static const option_row *find_row(const char *name, size_t length)
         if (table[i].kind != KIND_GROUP && strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0)
             return &table[i];
     return NULL;
+}
+
+/* The knobs have the names and ranges of the options. */
+static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
+{
+    fa_options scratch;
+    set_defaults(&scratch);
+    const size_t name_length = strcspn(value, ":");
+    if (name_length == 0 || name_length >= sizeof vs->name)
+        return fa_refuse(why, FA_USAGE, "--vs takes NAME or NAME:knob=value,..., not '%.200s'", value);
+    const char *rest = value + name_length;
+    while (*rest != '\0') {
+        rest++; /* the ':' or ',' before each knob */
+        const size_t length = strcspn(rest, ","), key = strcspn(rest, "=,");
+        const option_row *row = find_row(rest, key);
+        const size_t first = offsetof(fa_options, knob), last = first + sizeof(fa_knobs);
+        if (row == NULL || row->offset < first || row->offset >= last)
+            return fa_refuse(why, FA_USAGE, "--vs: '%.*s' is not a tile knob", (int)(key < 60 ? key : 60), rest);
+        char what[64], number[32];
+        snprintf(what, sizeof what, "%s in --vs", row->name);
+        snprintf(number, sizeof number, "%.*s", key < length ? (int)(length - key - 1) : 0, rest + key + 1);
+        FA_TRY(parse_value(row, what, number, field(&scratch, row), why));
+        rest += length;
+    }
+    snprintf(vs->name, sizeof vs->name, "%.*s", (int)name_length, value);
+    vs->knobs = scratch.knob;
+    return FA_PASS;
 }
 
 /* "a whole number from 1 to 1024" and the like, for a missing value. */
@@ -195,30 +256,17 @@ fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, f
     return FA_PASS;
 }
 
-fa_status fa_options_parse_spec(const char *spec, char name[64], fa_knobs *knobs, fa_reason *why)
+static void print_set(FILE *out, const option_row *row)
 {
-    fa_options scratch;
-    set_defaults(&scratch);
-    const size_t name_length = strcspn(spec, ":");
-    if (name_length == 0 || name_length >= 64)
-        return fa_refuse(why, FA_USAGE, "--vs takes NAME or NAME:knob=value,..., not '%.200s'", spec);
-    snprintf(name, 64, "%.*s", (int)name_length, spec);
-    const char *rest = spec + name_length;
-    while (*rest != '\0') {
-        rest++; /* the ':' or ',' before each knob */
-        const size_t length = strcspn(rest, ","), key = strcspn(rest, "=,");
-        const option_row *row = find_row(rest, key);
-        const size_t first = offsetof(fa_options, knob), last = first + sizeof(fa_knobs);
-        if (row == NULL || row->offset < first || row->offset >= last)
-            return fa_refuse(why, FA_USAGE, "--vs: '%.*s' is not a tile knob", (int)(key < 60 ? key : 60), rest);
-        char what[64], value[32];
-        snprintf(what, sizeof what, "%s in --vs", row->name);
-        snprintf(value, sizeof value, "%.*s", key < length ? (int)(length - key - 1) : 0, rest + key + 1);
-        FA_TRY(parse_value(row, what, value, field(&scratch, row), why));
-        rest += length;
+    const char *separator = " (";
+    char word[32];
+    for (int i = 0; fa_word(row->words, i, word)[0] != '\0'; i++) {
+        if (((int)row->fallback >> i & 1) == 0)
+            continue;
+        fprintf(out, "%s%s", separator, word);
+        separator = ",";
     }
-    *knobs = scratch.knob;
-    return FA_PASS;
+    fputc(')', out);
 }
 
 static void print_default(FILE *out, const option_row *row)
@@ -232,6 +280,8 @@ static void print_default(FILE *out, const option_row *row)
         fprintf(out, " (%s)", fa_word(row->text, (int)row->fallback, word));
     else if (row->kind == KIND_TEXT && row->text_fallback != NULL)
         fprintf(out, " (%s)", row->text_fallback);
+    else if (row->kind == KIND_SET)
+        print_set(out, row);
 }
 
 char *fa_options_help(void)

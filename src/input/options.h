@@ -29,10 +29,20 @@ typedef enum {
     FA_DIST_CODED,      /* V carries batch and head */
 } fa_dist;
 
+/* --check: which results an output is compared with; a set. */
+#define FA_REFERENCE_WORDS "cpu|cublas"
+enum { FA_REFERENCE_CPU = 1 << 0, FA_REFERENCE_CUBLAS = 1 << 1 };
+
 /* Tile knobs. FA_UNSET before the registry row has filled in its defaults. acc: 0 fp32, 1 fp16. */
 typedef struct fa_knobs {
     int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
 } fa_knobs;
+
+/* --vs NAME or NAME:knob=value,... : a kernel of the registry and the knobs that are set. */
+typedef struct fa_vs {
+    char name[64]; /* empty: no --vs */
+    fa_knobs knobs;
+} fa_vs;
 
 typedef struct fa_options {
     const char *kernel, *source;
@@ -40,25 +50,25 @@ typedef struct fa_options {
     int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign;
     double scale;
     int32_t device, gpu, compiler, schedule, sanitize;
-    const char *arch, *check, *load, *dump, *vs, *json, *cubin, *runs;
+    const char *arch, *load, *dump, *json, *cubin, *runs;
+    int32_t check; /* FA_REFERENCE_* */
+    fa_vs vs;
     double atol, rtol, warmup_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
     bool list_kernels, race, causal, compile_only, quiet, version, help;
     int32_t line; /* of the file of --runs; 0: the command line is the run */
 } fa_options;
 
-/* Strings point into argv. FA_USAGE with one line that names the option and its allowed range. */
+/* Text options point into argv; everything else is parsed here, once. FA_USAGE: one line that names the option and its
+ * allowed range. */
 fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa_reason *why);
 
-/* An option that has no place on a line of --runs, and why. */
+/* An option that is refused on a line of --runs, and why. */
 typedef struct fa_ban {
     const char *name, *reason;
 } fa_ban;
-/* Words on top of options that are there already, but for the banned ones (a list that ends with a NULL name). */
+/* Parses `words` on top of existing options. `banned` ends with a NULL name. */
 fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why);
-
-/* SPEC of --vs: NAME or NAME:knob=value,... ; the same knob names and ranges as the options. */
-fa_status fa_options_parse_spec(const char *spec, char name[64], fa_knobs *knobs, fa_reason *why);
 
 char *fa_options_help(void); /* malloc'd */
 

@@ -78,15 +78,30 @@ static void join_command(fa_command *run, int argc, char *const argv[], int coun
         run->argv[run->argc++] = words[i];
 }
 
-fa_status fa_runs_blame(const fa_runs *runs, const fa_command *run, fa_status status, fa_reason *why)
+/* What the options ask for, and whether they agree with each other. */
+static fa_status plan(fa_command *run, fa_reason *why)
 {
-    if (status == FA_PASS || run->options.line == 0)
+    const fa_options *options = &run->options;
+    FA_TRY(fa_problem_make(options, &run->problem, why));
+    FA_TRY(fa_spec_make(options, &run->problem, &run->spec, why));
+    if (options->cubin != NULL && run->spec.kind != FA_KIND_HAND)
+        return fa_refuse(why, FA_USAGE, "--cubin takes a kernel that is compiled here: %s is a library",
+                         run->spec.name);
+    if (options->cubin != NULL && options->device == FA_DEVICE_EMU && !options->compile_only)
+        return fa_refuse(why, FA_USAGE, "--cubin is what a GPU runs: not with --device emu, but for --compile-only");
+    return options->vs.name[0] == '\0' ? FA_PASS : fa_spec_make_vs(options, &run->problem, &run->other, why);
+}
+
+/* Puts the file and the line of a run in front of the reason. */
+static fa_status add_location(const fa_runs *runs, const fa_command *run, fa_status status, fa_reason *why)
+{
+    if (status == FA_PASS)
         return status;
     const fa_reason bare = *why;
     return fa_refuse(why, status, "%.1000s line %d: %.3000s", runs->from, run->options.line, bare.text);
 }
 
-/* One line of the file; nothing for a line without a run. */
+/* One line of the file; blank lines and comments add no run. */
 static fa_status add_line(const char *line, size_t size, int32_t number, int argc, char *const argv[],
                           const fa_options *options, fa_runs *runs, fa_reason *why)
 {
@@ -105,7 +120,9 @@ static fa_status add_line(const char *line, size_t size, int32_t number, int arg
     if (status == FA_PASS)
         status = fa_options_add(count, words, banned, &run->options, why);
     join_command(run, argc, argv, count, words);
-    return fa_runs_blame(runs, run, status, why);
+    if (status == FA_PASS)
+        status = plan(run, why);
+    return add_location(runs, run, status, why);
 }
 
 static fa_status add_lines(FILE *in, int argc, char *const argv[], const fa_options *options, fa_runs *runs,
@@ -132,7 +149,7 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
         runs->count = 1;
         runs->at[0] = (fa_command){.options = *options};
         join_command(&runs->at[0], 0, argv, argc, argv);
-        return FA_PASS;
+        return plan(&runs->at[0], why);
     }
     if (options->dump != NULL || options->cubin != NULL)
         return fa_refuse(why, FA_USAGE, "%s with --runs belongs on a line: all runs would write the same files",

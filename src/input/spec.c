@@ -92,14 +92,6 @@ fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason 
     return fa_refuse(why, FA_USAGE, "--arch takes one of %s, not '%.40s'", known, arch);
 }
 
-/* The architecture-specific feature set is a superset for code that runs on that very device. */
-static void default_arch(const char *device_arch, char arch[16])
-{
-    const char *base = device_arch != NULL ? device_arch : "sm_89";
-    const int cc = atoi(base + 3);
-    snprintf(arch, 16, "%.12s%s", base, cc >= 90 ? "a" : "");
-}
-
 /* Each knob: what the user set, else what is already there. */
 static void overlay(fa_knobs *knobs, const fa_knobs *set)
 {
@@ -127,21 +119,6 @@ static const fa_rule *matching_rule(const char *name, const fa_problem *problem,
     return NULL;
 }
 
-static fa_status use_row(const fa_kernel_row *row, const fa_problem *problem, int32_t sm_count, fa_spec *spec,
-                         fa_reason *why)
-{
-    const fa_rule *rule = matching_rule(row->name, problem, sm_count);
-    snprintf(spec->name, sizeof spec->name, "%s", row->name);
-    if (rule != NULL && strcmp(rule->variant, row->name) != 0)
-        FA_TRY(fa_registry_find(rule->variant, &row, why));
-    spec->row = row;
-    spec->kind = row->kind;
-    spec->knobs = rule != NULL ? rule->knobs : row->knobs;
-    if (row->kind == FA_KIND_HAND)
-        snprintf(spec->source, sizeof spec->source, "%s/kernels/%s.cu", fa_home(), row->name);
-    return FA_PASS;
-}
-
 static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
 {
     if (access(path, R_OK) != 0)
@@ -152,11 +129,11 @@ static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
     if (snprintf(spec->source, sizeof spec->source, "%s", path) >= (int)sizeof spec->source)
         return fa_refuse(why, FA_USAGE, "--source takes a path of at most %zu characters", sizeof spec->source - 1);
     spec->kind = FA_KIND_HAND;
-    spec->knobs = (fa_knobs){.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
     return FA_PASS;
 }
 
-/* Blocks that share out the keys of a tile: as many as fill the GPU, while each has SPLIT_KEYS to go through, which pay for combining. */
+/* How many blocks share the keys of a query tile: enough to fill the GPU, each with at least SPLIT_KEYS keys, because
+ * combining their results costs time too. */
 static int32_t choose_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
     enum { SPLIT_KEYS = 1024, SPLITS_MAX = 64 };
@@ -170,54 +147,69 @@ static int32_t choose_splits(const fa_spec *spec, const fa_problem *problem, int
     return splits < 1 ? 1 : splits > SPLITS_MAX ? SPLITS_MAX : (int32_t)splits;
 }
 
-static void apply_knobs(const fa_knobs *asked, const fa_problem *problem, int32_t sm_count, fa_spec *spec)
+/* Row, source and knobs for this target; of a registry kernel the first rule that matches the problem decides. */
+static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spec *spec, fa_reason *why)
 {
-    overlay(&spec->knobs, asked);
+    static const fa_knobs of_source = {.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
+    spec->knobs = of_source;
+    if (spec->asked != NULL) {
+        const fa_rule *rule = matching_rule(spec->name, problem, sm_count);
+        spec->row = spec->asked;
+        if (rule != NULL)
+            FA_TRY(fa_registry_find(rule->variant, &spec->row, why));
+        spec->kind = spec->row->kind;
+        spec->knobs = rule != NULL ? rule->knobs : spec->row->knobs;
+        if (spec->kind == FA_KIND_HAND)
+            snprintf(spec->source, sizeof spec->source, "%s/kernels/%s.cu", fa_home(), spec->row->name);
+    }
+    overlay(&spec->knobs, &spec->set);
     if (spec->knobs.splits == 0)
         spec->knobs.splits = choose_splits(spec, problem, sm_count);
+    return FA_PASS;
 }
 
-fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, const char *device_arch, int32_t sm_count,
-                       fa_spec *spec, fa_reason *why)
+/* The part that both candidates of a run share. `set` has the knobs of this one, `kernel` its name. */
+static fa_status make(const fa_options *options, const fa_problem *problem, const char *kernel, const char *source,
+                      const fa_knobs *set, fa_spec *spec, fa_reason *why)
 {
-    *spec = (fa_spec){.dim = problem->dim, .causal = problem->causal, .compiler = (fa_compiler)options->compiler};
     fa_arch_limits limits;
-    if (options->arch != NULL)
-        snprintf(spec->arch, sizeof spec->arch, "%.15s", options->arch);
-    else
-        default_arch(device_arch, spec->arch);
-    FA_TRY(fa_arch_limits_of(options->arch != NULL ? options->arch : spec->arch, &limits, why));
-    if (sm_count <= 0)
-        sm_count = limits.sm_count;
-    if (options->source != NULL) {
-        FA_TRY(use_source(options->source, spec, why));
+    *spec = (fa_spec){.dim = problem->dim,
+                      .causal = problem->causal,
+                      .compiler = (fa_compiler)options->compiler,
+                      .arch_set = options->arch != NULL,
+                      .set = *set};
+    const char *arch = options->arch != NULL ? options->arch : "sm_89";
+    FA_TRY(fa_arch_limits_of(arch, &limits, why));
+    snprintf(spec->arch, sizeof spec->arch, "%.15s", arch);
+    if (source != NULL) {
+        FA_TRY(use_source(source, spec, why));
     } else {
-        const fa_kernel_row *row = fa_registry_default();
-        if (options->kernel != NULL)
-            FA_TRY(fa_registry_find(options->kernel, &row, why));
-        FA_TRY(use_row(row, problem, sm_count, spec, why));
+        spec->asked = fa_registry_default();
+        if (kernel != NULL)
+            FA_TRY(fa_registry_find(kernel, &spec->asked, why));
+        snprintf(spec->name, sizeof spec->name, "%s", spec->asked->name);
     }
-    apply_knobs(&options->knob, problem, sm_count, spec);
-    return FA_PASS;
+    return select_tile(problem, limits.sm_count, spec, why);
 }
 
-fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, const fa_spec *first, int32_t sm_count,
-                          fa_spec *spec, fa_reason *why)
+fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
 {
-    char name[64];
-    fa_knobs asked;
-    const fa_kernel_row *row = NULL;
+    return make(options, problem, options->kernel, options->source, &options->knob, spec, why);
+}
+
+fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
+{
+    return make(options, problem, options->vs.name, NULL, &options->vs.knobs, spec, why);
+}
+
+fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch, int32_t sm_count, fa_spec *spec,
+                             fa_reason *why)
+{
     fa_arch_limits limits;
-    *spec = (fa_spec){.dim = first->dim, .causal = first->causal, .compiler = first->compiler};
-    memcpy(spec->arch, first->arch, sizeof spec->arch);
-    FA_TRY(fa_arch_limits_of(first->arch, &limits, why));
-    FA_TRY(fa_options_parse_spec(options->vs, name, &asked, why));
-    FA_TRY(fa_registry_find(name, &row, why));
-    if (sm_count <= 0)
-        sm_count = limits.sm_count;
-    FA_TRY(use_row(row, problem, sm_count, spec, why));
-    apply_knobs(&asked, problem, sm_count, spec);
-    return FA_PASS;
+    if (!spec->arch_set) /* code for this very device may use its architecture-specific instructions */
+        snprintf(spec->arch, sizeof spec->arch, "%.12s%s", device_arch, atoi(device_arch + 3) >= 90 ? "a" : "");
+    FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
+    return select_tile(problem, sm_count > 0 ? sm_count : limits.sm_count, spec, why);
 }
 
 size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MAX])

@@ -5,27 +5,31 @@
 #include "input/registry.h"
 
 typedef struct fa_spec {
-    char name[64];     /* registry name as asked for, or the stem of --source */
-    char source[1024]; /* path of the .cu; empty for a library baseline */
-    const fa_kernel_row
-        *row; /* the row that serves it: the one asked for or a variant its rules picked; NULL for --source */
+    char name[64];              /* registry name as asked for, or the stem of --source */
+    char source[1024];          /* path of the .cu; empty for a library baseline */
+    const fa_kernel_row *asked; /* the registry row that was asked for; NULL for --source */
+    const fa_kernel_row *row;   /* the row that serves it: `asked`, or a variant that its rules select */
     fa_kind kind;
-    fa_knobs knobs; /* all set */
+    fa_knobs set;   /* the knobs that the user set, the others FA_UNSET */
+    fa_knobs knobs; /* all set: the user's, else those of the matching rule, else the row's */
     int32_t dim;
     bool causal;
+    bool arch_set; /* by --arch */
     char arch[16]; /* "sm_89", "sm_90a", ... */
     fa_compiler compiler;
 } fa_spec;
 
-/* `device_arch`: "sm_90" of the device, or NULL without one. The target is --arch, else the device's (with its "a" feature
- * set where that exists), else sm_89. Knobs the options leave open come from the row, or its rules (tile_rule). */
-fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, const char *device_arch, int32_t sm_count,
-                       fa_spec *spec, fa_reason *why);
-/* The other candidate of --vs: same problem and target, its own kernel and knobs. */
-fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, const fa_spec *first, int32_t sm_count,
-                          fa_spec *spec, fa_reason *why);
+/* What the options ask for on a machine without a GPU: the target is --arch, else sm_89. FA_USAGE names the option. */
+fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why);
+/* The other candidate, of --vs: its own kernel and knobs, otherwise the same. */
+fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why);
+/* The target becomes this device ("sm_90"; with the "a" feature set where that exists) unless --arch was given, and
+ * the rules select the tile for this number of multiprocessors. */
+fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch, int32_t sm_count, fa_spec *spec,
+                             fa_reason *why);
 
-/* -DFA_M=32 -DFA_N=64 ... : the knobs as the compiler sees them. Same text for NVRTC, nvcc and g++. Returns the count. */
+/* -DFA_M=32 -DFA_N=64 ... : the knobs as the compiler sees them, the same for NVRTC, nvcc and g++. Returns the count.
+ */
 #define FA_SPEC_DEFINES_MAX 16
 typedef struct fa_define {
     char text[40];
@@ -38,7 +42,7 @@ typedef struct fa_arch_limits {
     int32_t smem_block_bytes; /* opt-in maximum per block */
     int32_t smem_sm_bytes;    /* per multiprocessor */
     int32_t registers_sm, warps_sm, blocks_sm, threads_block;
-    int32_t sm_count; /* of the best-known part; picks default tiles when there is no device */
+    int32_t sm_count; /* of the best-known part; selects default tiles when there is no device */
 } fa_arch_limits;
 fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason *why);
 

@@ -10,17 +10,11 @@ typedef struct fa_tensors {
     size_t q_count, kv_count;
 } fa_tensors;
 
-/* Counter-based: element i of tensor t depends on (seed, t, i) alone. */
+/* Counter-based: element i of tensor t depends on (seed, t, i) only. */
 fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed);
 void fa_tensors_free(fa_tensors *tensors);
 
 float fa_half_to_float(uint16_t half);
 uint16_t fa_float_to_half(float value); /* round to nearest even; overflow to infinity */
-
-/* q.npy, k.npy, v.npy in `folder`: FP16, C order, the problem's shapes (FA_USAGE otherwise). */
-fa_status fa_tensors_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why);
-/* Writes `name`.npy: FP16 [batch, heads, seq, dim]. */
-fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
-                       fa_reason *why);
 
 #endif

@@ -1,3 +1,5 @@
+#include "report/json.h"
+
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +8,6 @@
 #include <time.h>
 
 #include "git_version.h"
-#include "report/text.h"
 
 static cJSON *object_in(cJSON *parent, const char *key) { return cJSON_AddObjectToObject(parent, key); }
 
@@ -33,12 +34,12 @@ static void put_pair(cJSON *object, const char *key, const double pair[2])
 }
 
 /* What the module says it was compiled with; what was asked for until there is one. */
-static void put_config(cJSON *record, const char *key, const fa_side *side)
+static void put_config(cJSON *record, const char *key, const fa_candidate_record *candidate)
 {
-    const fa_knobs *asked = &side->spec.knobs;
-    const fa_kernel_info *real = &side->module.info;
-    const bool known = side->module_known && real->abi == FA_ABI;
-    if (!side->spec_known || side->spec.kind != FA_KIND_HAND) {
+    const fa_knobs *asked = &candidate->spec.knobs;
+    const fa_kernel_info *real = &candidate->module.info;
+    const bool known = candidate->module_known && real->abi == FA_ABI;
+    if (candidate->spec.kind != FA_KIND_HAND) {
         cJSON_AddNullToObject(record, key);
         return;
     }
@@ -57,10 +58,6 @@ static void put_config(cJSON *record, const char *key, const fa_side *side)
 static void put_problem(cJSON *record, const fa_result *result)
 {
     const fa_problem *p = &result->problem;
-    if (!result->problem_known) {
-        cJSON_AddNullToObject(record, "problem");
-        return;
-    }
     cJSON *problem = object_in(record, "problem");
     put(problem, "batch", p->batch);
     put(problem, "heads", p->heads);
@@ -94,9 +91,9 @@ static void put_device(cJSON *record, const fa_result *result)
     put(device, "smem_block_bytes", d->smem_block_bytes);
 }
 
-static void put_ptxas(cJSON *record, const fa_side *side)
+static void put_ptxas(cJSON *record, const fa_candidate_record *candidate)
 {
-    const fa_ptxas *x = &side->module.ptxas;
+    const fa_ptxas *x = &candidate->module.ptxas;
     if (!x->known) {
         cJSON_AddNullToObject(record, "ptxas");
         put_text(record, "ptxas_reason", x->unknown_reason);
@@ -116,25 +113,25 @@ static void put_ptxas(cJSON *record, const fa_side *side)
     cJSON *warnings = cJSON_AddArrayToObject(ptxas, "warnings");
     for (int32_t i = 0; i < x->warning_count; i++)
         cJSON_AddItemToArray(warnings, cJSON_CreateString(x->warnings[i]));
-    const fa_occupancy *o = &side->module.occupancy;
+    const fa_occupancy *o = &candidate->module.occupancy;
     cJSON *occupancy = object_in(record, "occupancy");
     put(occupancy, "blocks_per_sm", o->blocks_per_sm);
     put(occupancy, "warps_per_sm", o->warps_per_sm);
     put(occupancy, "fraction", o->fraction);
 }
 
-static void put_launch(cJSON *record, const fa_side *side)
+static void put_launch(cJSON *record, const fa_candidate_record *candidate)
 {
-    if (side->launch.grid == 0) {
+    if (candidate->launch.grid == 0) {
         cJSON_AddNullToObject(record, "launch");
         return;
     }
     cJSON *launch = object_in(record, "launch");
-    put(launch, "grid", side->launch.grid);
-    put(launch, "threads", side->launch.threads);
-    put(launch, "smem_dynamic_bytes", side->launch.smem_dynamic_bytes);
-    put(launch, "cluster", side->launch.cluster);
-    put(launch, "workspace_bytes", (double)side->launch.workspace_bytes);
+    put(launch, "grid", candidate->launch.grid);
+    put(launch, "threads", candidate->launch.threads);
+    put(launch, "smem_dynamic_bytes", candidate->launch.smem_dynamic_bytes);
+    put(launch, "cluster", candidate->launch.cluster);
+    put(launch, "workspace_bytes", (double)candidate->launch.workspace_bytes);
 }
 
 static void put_timing(cJSON *record, const fa_result *result)
@@ -165,7 +162,7 @@ static void put_timing(cJSON *record, const fa_result *result)
     put(timing, "poisoned", t->poisoned);
     put(timing, "power_capped", t->power_capped);
     cJSON_AddBoolToObject(timing, "gated", t->gated);
-    put(timing, "fresh_ratio", t->fresh_ratio);
+    put(timing, "fresh_ratio", t->invariance_ratio);
     cJSON_AddBoolToObject(timing, "noisy", t->noisy);
     put_text(timing, "noisy_reason", t->noisy_reason);
     put(timing, "other_processes", t->other_processes < 0 ? NAN : t->other_processes);
@@ -225,17 +222,17 @@ static void put_check(cJSON *record, const fa_check_result *c)
     put_text(check, "failure", c->failure);
 }
 
-static void put_comparison(cJSON *record, const fa_result *result)
+static void put_paired(cJSON *record, const fa_result *result)
 {
-    const fa_comparison *c = &result->comparison;
-    if (!result->other.spec_known) {
+    const fa_paired *c = &result->paired;
+    if (!result->other_begun) {
         cJSON_AddNullToObject(record, "vs");
         return;
     }
     cJSON *vs = object_in(record, "vs");
     cJSON_AddStringToObject(vs, "kernel", result->other.spec.name);
     put_config(vs, "config", &result->other);
-    put_check(vs, &result->other.check);
+    put_check(vs, &result->other_check);
     put_text(vs, "cubin_sha256", result->other.module.object_sha256.hex);
     put_text(vs, "code_sha256", result->other.module.code_sha256.hex);
     put_text(vs, "compiler", result->other.module.compiler);
@@ -311,7 +308,7 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_comm
     cJSON_AddStringToObject(provenance, "time", when);
     if (options->line > 0)
         put(provenance, "line", options->line);
-    const char *slash = strrchr(run->argv[0], '/'); /* where the binary lay on this machine is nobody's business */
+    const char *slash = strrchr(run->argv[0], '/'); /* the binary's folder is not part of the record */
     char *command = fa_format("%s", slash != NULL ? slash + 1 : run->argv[0]);
     for (int i = 1; i < run->argc; i++) {
         char *longer = fa_format("%s %s", command, run->argv[i]);
@@ -336,8 +333,8 @@ char *fa_report_json(const fa_result *result, const fa_command *run)
     put_ptxas(record, &result->main);
     put_launch(record, &result->main);
     put_timing(record, result);
-    put_check(record, &result->main.check);
-    put_comparison(record, result);
+    put_check(record, &result->check);
+    put_paired(record, result);
     put_provenance(record, result, run);
     char *text = run->options.line > 0 ? cJSON_PrintUnformatted(record) : cJSON_Print(record);
     FA_ASSERT(text != NULL);

@@ -1,5 +1,10 @@
 #include "report/result.h"
 
+fa_result fa_result_of(const fa_command *run)
+{
+    return (fa_result){.status = FA_ERROR, .problem = run->problem, .main.spec = run->spec, .other.spec = run->other};
+}
+
 void fa_stage_enter(fa_result *result, fa_stage stage)
 {
     static const fa_turn turns[] = {[FA_AT_CHECK] = FA_TURN_SHARED,

@@ -4,9 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { Q, K, V, O, TENSORS };
-
-static const char *const names[TENSORS] = {"q", "k", "v", "o"};
+static const char *const names[FA_TENSORS] = {"q", "k", "v", "o"};
 
 #define POISON 0xFFFFu /* an FP16 NaN that no arithmetic produces */
 
@@ -14,9 +12,9 @@ static const char *const names[TENSORS] = {"q", "k", "v", "o"};
 __attribute__((weak)) void __asan_poison_memory_region(void const volatile *address, size_t size);
 __attribute__((weak)) void __asan_unpoison_memory_region(void const volatile *address, size_t size);
 
-static size_t tensor_bytes(const fa_buffers *buffers, int tensor) { return buffers->count[tensor] * sizeof(uint16_t); }
+size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor) { return buffers->count[tensor] * sizeof(uint16_t); }
 
-static fa_ptr tensor_at(const fa_buffers *buffers, int tensor)
+fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor)
 {
     return buffers->base[tensor] + buffers->offset * sizeof(uint16_t);
 }
@@ -25,14 +23,16 @@ static fa_ptr tensor_at(const fa_buffers *buffers, int tensor)
 static fa_ptr guard_at(const fa_buffers *buffers, int tensor, bool after, size_t *count)
 {
     *count = after ? FA_GUARD_COUNT : buffers->offset;
-    return after ? tensor_at(buffers, tensor) + tensor_bytes(buffers, tensor) : buffers->base[tensor];
+    return after ? fa_buffers_at(buffers, tensor) + fa_buffers_bytes(buffers, tensor) : buffers->base[tensor];
 }
 
-static void fence(const fa_device *device, const fa_buffers *buffers, bool closed)
+/* With AddressSanitizer on the emulator: whether a kernel may touch the guards. */
+static void set_guards(const fa_buffers *buffers, bool closed)
 {
-    if (strcmp(device->info.backend, "emu") != 0 || !__asan_poison_memory_region || !__asan_unpoison_memory_region)
+    if (strcmp(buffers->device->info.backend, "emu") != 0 || !__asan_poison_memory_region ||
+        !__asan_unpoison_memory_region)
         return;
-    for (int tensor = 0; tensor < TENSORS; tensor++)
+    for (int tensor = 0; tensor < FA_TENSORS; tensor++)
         for (int after = 0; after < 2; after++) {
             size_t count;
             const void *at = (const void *)(uintptr_t)guard_at(buffers, tensor, after, &count);
@@ -62,9 +62,10 @@ static fa_status check_memory(const fa_device *device, const fa_problem *problem
     return FA_PASS;
 }
 
-static fa_status allocate(fa_device *device, fa_buffers *buffers, fa_reason *why)
+static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 {
-    for (int tensor = 0; tensor < TENSORS; tensor++) {
+    fa_device *device = buffers->device;
+    for (int tensor = 0; tensor < FA_TENSORS; tensor++) {
         const size_t count = buffers->offset + buffers->count[tensor] + FA_GUARD_COUNT;
         FA_TRY(device->alloc(device, count * sizeof(uint16_t), &buffers->base[tensor], why));
     }
@@ -78,38 +79,40 @@ static fa_status allocate(fa_device *device, fa_buffers *buffers, fa_reason *why
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
                           fa_buffers *buffers, fa_reason *why)
 {
-    *buffers = (fa_buffers){.base = {0}};
+    *buffers = (fa_buffers){.device = device};
     FA_TRY(check_memory(device, problem, workspace_bytes, why));
     const size_t q = fa_problem_q_count(problem), kv = fa_problem_kv_count(problem);
-    *buffers = (fa_buffers){
-        .count = {q, kv, kv, q}, .offset = FA_GUARD_COUNT + (size_t)misalign, .workspace_bytes = workspace_bytes};
-    const fa_status status = allocate(device, buffers, why);
+    *buffers = (fa_buffers){.device = device,
+                            .count = {q, kv, kv, q},
+                            .offset = FA_GUARD_COUNT + (size_t)misalign,
+                            .workspace_bytes = workspace_bytes};
+    const fa_status status = allocate(buffers, why);
     if (status != FA_PASS)
-        fa_buffers_free(device, buffers);
+        fa_buffers_free(buffers);
     return status;
 }
 
-void fa_buffers_free(fa_device *device, fa_buffers *buffers)
+void fa_buffers_free(fa_buffers *buffers)
 {
-    if (buffers->base[O])
-        fence(device, buffers, false);
-    for (int tensor = 0; tensor < TENSORS; tensor++)
+    fa_device *device = buffers->device;
+    if (buffers->base[FA_O])
+        set_guards(buffers, false);
+    for (int tensor = 0; tensor < FA_TENSORS; tensor++)
         if (buffers->base[tensor])
             device->free(device, buffers->base[tensor]);
     if (buffers->workspace)
         device->free(device, buffers->workspace);
-    *buffers = (fa_buffers){.base = {0}};
+    *buffers = (fa_buffers){.device = NULL};
 }
 
-fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch,
-                            int32_t sm_count)
+fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch)
 {
     const fa_i64 dim = problem->dim, q_head = dim * problem->seq_q, kv_head = dim * problem->seq_kv;
     return (fa_params){
-        .q = (const void *)(uintptr_t)tensor_at(buffers, Q),
-        .k = (const void *)(uintptr_t)tensor_at(buffers, K),
-        .v = (const void *)(uintptr_t)tensor_at(buffers, V),
-        .o = (void *)(uintptr_t)tensor_at(buffers, O),
+        .q = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_Q),
+        .k = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_K),
+        .v = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_V),
+        .o = (void *)(uintptr_t)fa_buffers_at(buffers, FA_O),
         .q_stride_b = q_head * problem->heads,
         .q_stride_h = q_head,
         .q_stride_s = dim,
@@ -132,39 +135,41 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .scale = problem->scale,
         .tiles_m = launch->tiles_m,
         .tiles = launch->tiles,
-        .sm_count = sm_count,
+        .sm_count = buffers->device->info.sm_count,
         .workspace = (void *)(uintptr_t)buffers->workspace,
         .workspace_bytes = buffers->workspace_bytes,
     };
 }
 
-fa_status fa_buffers_poison_output(fa_device *device, const fa_buffers *buffers, fa_reason *why)
+fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
 {
-    return device->fill16(device, tensor_at(buffers, O), POISON, buffers->count[O], why);
+    return buffers->device->fill16(buffers->device, fa_buffers_at(buffers, FA_O), POISON, buffers->count[FA_O], why);
 }
 
-fa_status fa_buffers_fill(fa_device *device, const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
+fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
 {
-    const uint16_t *const from[O] = {tensors->q, tensors->k, tensors->v};
-    fence(device, buffers, false);
-    for (int tensor = 0; tensor < TENSORS; tensor++) {
+    fa_device *device = buffers->device;
+    const uint16_t *const from[FA_O] = {tensors->q, tensors->k, tensors->v};
+    set_guards(buffers, false);
+    for (int tensor = 0; tensor < FA_TENSORS; tensor++) {
         for (int after = 0; after < 2; after++) {
             size_t count;
             const fa_ptr at = guard_at(buffers, tensor, after, &count);
             FA_TRY(device->fill16(device, at, POISON, count, why));
         }
-        if (tensor != O)
-            FA_TRY(
-                device->copy_in(device, tensor_at(buffers, tensor), from[tensor], tensor_bytes(buffers, tensor), why));
+        if (tensor != FA_O)
+            FA_TRY(device->copy_in(device, fa_buffers_at(buffers, tensor), from[tensor],
+                                   fa_buffers_bytes(buffers, tensor), why));
     }
-    FA_TRY(fa_buffers_poison_output(device, buffers, why));
-    fence(device, buffers, true);
+    FA_TRY(fa_buffers_poison_output(buffers, why));
+    set_guards(buffers, true);
     return FA_PASS;
 }
 
-static fa_status check_guards(fa_device *device, const fa_buffers *buffers, uint16_t *room, fa_reason *why)
+static fa_status check_guards(const fa_buffers *buffers, uint16_t *room, fa_reason *why)
 {
-    for (int tensor = 0; tensor < TENSORS; tensor++)
+    fa_device *device = buffers->device;
+    for (int tensor = 0; tensor < FA_TENSORS; tensor++)
         for (int after = 0; after < 2; after++) {
             size_t count, changed = 0, nearest = 0;
             const fa_ptr at = guard_at(buffers, tensor, after, &count);
@@ -184,15 +189,16 @@ static fa_status check_guards(fa_device *device, const fa_buffers *buffers, uint
     return FA_PASS;
 }
 
-static fa_status check_inputs(fa_device *device, const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
+static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
 {
-    const uint16_t *const want[O] = {tensors->q, tensors->k, tensors->v};
-    for (int tensor = 0; tensor < O; tensor++) {
-        uint16_t *got = malloc(tensor_bytes(buffers, tensor));
-        FA_ASSERT(got != NULL, "%zu bytes", tensor_bytes(buffers, tensor));
+    fa_device *device = buffers->device;
+    const uint16_t *const want[FA_O] = {tensors->q, tensors->k, tensors->v};
+    for (int tensor = 0; tensor < FA_O; tensor++) {
+        uint16_t *got = malloc(fa_buffers_bytes(buffers, tensor));
+        FA_ASSERT(got != NULL, "%zu bytes", fa_buffers_bytes(buffers, tensor));
         fa_status status =
-            device->copy_out(device, got, tensor_at(buffers, tensor), tensor_bytes(buffers, tensor), why);
-        if (status == FA_PASS && memcmp(got, want[tensor], tensor_bytes(buffers, tensor)) != 0) {
+            device->copy_out(device, got, fa_buffers_at(buffers, tensor), fa_buffers_bytes(buffers, tensor), why);
+        if (status == FA_PASS && memcmp(got, want[tensor], fa_buffers_bytes(buffers, tensor)) != 0) {
             size_t first = 0;
             while (got[first] == want[tensor][first])
                 first++;
@@ -205,15 +211,15 @@ static fa_status check_inputs(fa_device *device, const fa_buffers *buffers, cons
     return FA_PASS;
 }
 
-fa_status fa_buffers_read(fa_device *device, const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output,
-                          fa_reason *why)
+fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why)
 {
-    FA_TRY(device->copy_out(device, output, tensor_at(buffers, O), tensor_bytes(buffers, O), why));
-    fence(device, buffers, false);
+    fa_device *device = buffers->device;
+    FA_TRY(device->copy_out(device, output, fa_buffers_at(buffers, FA_O), fa_buffers_bytes(buffers, FA_O), why));
+    set_guards(buffers, false);
     uint16_t *room = fa_alloc(buffers->offset * sizeof *room);
-    const fa_status status = check_guards(device, buffers, room, why);
+    const fa_status status = check_guards(buffers, room, why);
     free(room);
-    fence(device, buffers, true);
+    set_guards(buffers, true);
     FA_TRY(status);
-    return check_inputs(device, buffers, tensors, why);
+    return check_inputs(buffers, tensors, why);
 }

@@ -1,15 +1,18 @@
-/* The four tensors on a device, each between guard bands of FP16 NaN (a read out of bounds surfaces as NaN, a write as
- * a changed guard), and the parameters of a launch over them. */
+/* The four tensors of one candidate on a device. Each lies between guard bands of FP16 NaN: a read out of bounds gives
+ * NaN in the output, a write out of bounds changes a guard. */
 #ifndef FA_BUFFERS_H
 #define FA_BUFFERS_H
 
 #include "device/device.h"
 #include "input/tensors.h"
 
+enum { FA_Q, FA_K, FA_V, FA_O, FA_TENSORS };
+
 typedef struct fa_buffers {
-    fa_ptr base[4];  /* q, k, v, o: guard, tensor, guard */
-    size_t count[4]; /* elements of the tensor proper */
-    size_t offset;   /* halves from base to the tensor: the guard and --misalign */
+    fa_device *device;
+    fa_ptr base[FA_TENSORS];  /* of q, k, v, o: guard, tensor, guard */
+    size_t count[FA_TENSORS]; /* elements of the tensor alone */
+    size_t offset;            /* halves from base to the tensor: the guard and --misalign */
     fa_ptr workspace;
     int64_t workspace_bytes;
 } fa_buffers;
@@ -17,20 +20,22 @@ typedef struct fa_buffers {
 /* Halves of a guard band: a tile of 64 rows at dim 256. The same before and after each tensor. */
 #define FA_GUARD_COUNT 16384
 
-/* FA_INFEASIBLE, before anything is allocated, when the memory of the device, or the host's for its copies, cannot hold
- * it. */
+/* FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in the device's memory, or the copies that a
+ * check makes do not fit in the host's. */
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
                           fa_buffers *buffers, fa_reason *why);
-void fa_buffers_free(fa_device *device, fa_buffers *buffers);
-fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch,
-                            int32_t sm_count);
+void fa_buffers_free(fa_buffers *buffers);
 
-/* New contents in place; guards rewritten; the output filled with NaN. */
-fa_status fa_buffers_fill(fa_device *device, const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
-fa_status fa_buffers_poison_output(fa_device *device, const fa_buffers *buffers, fa_reason *why);
-/* Output to the host ([batch, heads, seq_q, dim]). FA_WRONG when a guard band or an input changed: says which, and
- * where. */
-fa_status fa_buffers_read(fa_device *device, const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output,
-                          fa_reason *why);
+fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor); /* the first element of FA_Q, ... */
+size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor);
+/* The parameters of a launch over these tensors. */
+fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch);
+
+/* Copies the inputs in, rewrites the guards, fills the output with NaN. */
+fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
+fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why);
+/* Copies the output to the host ([batch, heads, seq_q, dim]). FA_WRONG when a guard band or an input has changed: the
+ * reason says which and where. */
+fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why);
 
 #endif

@@ -1,24 +1,42 @@
-/* From a spec to something that can be checked and timed: compiled, loaded, with its own buffers on the device. */
+/* From a spec to something that can be checked and timed: compiled, loaded, with its own tensors on the device. */
 #ifndef FA_CANDIDATE_H
 #define FA_CANDIDATE_H
 
-#include "report/result.h"
+#include "run/buffers.h"
 
-/* Bad input is refused here, before any work and without a record: FA_USAGE. */
-fa_status fa_candidate_validate(const fa_options *options, fa_reason *why);
-/* Compiles for the target, for the emulator too when that is the device. Without a CUDA compiler the emulator goes on:
- * ptxas stays unknown, with the reason. */
-fa_status fa_candidate_compile(const fa_options *options, const fa_device *device, fa_side *side, fa_reason *why);
-/* --cubin: the compiled module as a file, which appears whole or not at all. `device`: NULL without one, as above. */
-fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_side *side, fa_reason *why);
-/* What a candidate has on a device; zeroed: nothing. */
-typedef struct fa_loaded {
-    fa_candidate candidate;
+/* What the record says of a candidate before it is checked. No pointers to what a process owns. */
+typedef struct fa_candidate_record {
+    bool module_known;
+    fa_spec spec;
+    fa_module module;
+    fa_launch launch;
+} fa_candidate_record;
+
+/* A kernel ready to launch on a problem, with its tensors. Zeroed: nothing is loaded. */
+typedef struct fa_candidate {
+    fa_device *device;
+    const fa_problem *problem;
+    const fa_spec *spec;
+    fa_kernel *kernel;
+    fa_launch launch;
+    bool nondeterministic; /* repeats may differ in the last bits */
     fa_buffers buffers;
-} fa_loaded;
-/* FA_INFEASIBLE when the launch would need too many blocks or more memory than the device has. */
-fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem, fa_device *device, fa_side *side,
-                            fa_loaded *on, fa_reason *why);
-void fa_candidate_unload(fa_loaded *on);
+} fa_candidate;
+
+/* Compiles for the target and, when the device is the emulator, for the emulator too. `device`: NULL without one.
+ * Without a CUDA compiler the emulator still runs: ptxas stays unknown, with the reason. */
+fa_status fa_candidate_compile(const fa_options *options, const fa_device *device, fa_candidate_record *record,
+                               fa_reason *why);
+/* --cubin: writes the compiled module to a file, which appears whole or not at all. */
+fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_candidate_record *record,
+                            fa_reason *why);
+/* FA_INFEASIBLE when the launch needs too many blocks or more memory than there is. The candidate points into `problem`
+ * and `record`; unload it in every case. */
+fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem, fa_device *device,
+                            fa_candidate_record *record, fa_candidate *candidate, fa_reason *why);
+void fa_candidate_unload(fa_candidate *candidate);
+
+/* Launches once and waits. */
+fa_status fa_candidate_launch(const fa_candidate *candidate, fa_reason *why);
 
 #endif

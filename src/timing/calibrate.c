@@ -2,17 +2,19 @@
 
 #include <math.h>
 
+#include "timing/stats.h"
+
 enum { LAUNCHES_MAX = 1024, FIT_ROUNDS = 4 };
 
-static const double SHORT_US = 20.0; /* below, an event pair resolves too little of one launch */
+static const double SAMPLE_US = 200.0; /* a sample of several launches lasts this long at least */
+static const double SHORT_US = 20.0;   /* an event pair is too coarse for one launch that is shorter */
 
-fa_sample_request fa_plan_request(const fa_candidate *candidate, const fa_buffers *buffers, const fa_problem *problem,
-                                  const fa_options *options)
+fa_sample_request fa_calibrate_request(const fa_candidate *candidate, const fa_options *options)
 {
     return (fa_sample_request){
         .kernel = candidate->kernel,
         .launch = candidate->launch,
-        .params = fa_buffers_params(buffers, problem, &candidate->launch, candidate->device->info.sm_count),
+        .params = fa_buffers_params(&candidate->buffers, candidate->problem, &candidate->launch),
         .method = FA_TIMING_EVENT,
         .l2 = (fa_l2)options->l2,
         .launches = 1,
@@ -20,7 +22,7 @@ fa_sample_request fa_plan_request(const fa_candidate *candidate, const fa_buffer
     };
 }
 
-/* Time of one launch between events, the least of three. Launches for the first time. */
+/* Time of one launch between events, the least of three. These are the kernel's first launches. */
 static fa_status estimate(fa_device *device, const fa_sample_request *request, double *us, fa_reason *why)
 {
     fa_sample_request pilot = *request;
@@ -40,13 +42,13 @@ static fa_timing_method method_for(const fa_options *options, double least_us)
 {
     if (options->timing != FA_TIMING_AUTO)
         return (fa_timing_method)options->timing;
-    /* Launches in a row find the L2 as the one before left it: cold is one launch at a time. */
+    /* Each launch of a graph finds the L2 as the one before left it: a cold L2 needs single launches. */
     if (options->l2 == FA_L2_COLD)
         return FA_TIMING_EVENT;
     return least_us < SHORT_US ? FA_TIMING_GRAPH : FA_TIMING_EVENT;
 }
 
-/* Launches so that a sample lasts FA_SAMPLE_US; 1 in event mode and with a cold L2. */
+/* Chooses launches so that a sample lasts SAMPLE_US; 1 in event mode and with a cold L2. */
 static fa_status fit(fa_device *device, fa_sample_request *request, double estimate_us, fa_reason *why)
 {
     request->launches = 1;
@@ -54,13 +56,13 @@ static fa_status fit(fa_device *device, fa_sample_request *request, double estim
         return FA_PASS;
     for (int round = 0; round < FIT_ROUNDS; round++) {
         /* A tenth more than needed: the sample must not fall short when the next one is a little faster. */
-        const double wanted = ceil(1.1 * FA_SAMPLE_US / fmax(estimate_us, 1e-3));
+        const double wanted = ceil(1.1 * SAMPLE_US / fmax(estimate_us, 1e-3));
         request->launches = wanted < LAUNCHES_MAX ? (int32_t)wanted : LAUNCHES_MAX;
         fa_sample sample;
         FA_TRY(device->sample(device, request, &sample, why));
         const double lasted_us = sample.us * request->launches;
-        if ((lasted_us >= FA_SAMPLE_US && lasted_us <= 1.5 * FA_SAMPLE_US) || request->launches == LAUNCHES_MAX ||
-            (request->launches == 1 && lasted_us >= FA_SAMPLE_US))
+        if ((lasted_us >= SAMPLE_US && lasted_us <= 1.5 * SAMPLE_US) || request->launches == LAUNCHES_MAX ||
+            (request->launches == 1 && lasted_us >= SAMPLE_US))
             break;
         estimate_us = sample.us;
     }
@@ -128,7 +130,7 @@ static fa_status choose(fa_device *device, fa_sample_request *requests[], size_t
     return FA_PASS;
 }
 
-fa_status fa_plan_make(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
+fa_status fa_calibrate(fa_device *device, fa_sample_request *requests[], size_t count, const fa_options *options,
                        double *warmup_ms, fa_reason *why)
 {
     FA_TRY(choose(device, requests, count, options, why));

@@ -1,11 +1,11 @@
-/* Does a timed launch do its work? Time must not depend on what an earlier launch left behind: its inputs (a result
- * cached by pointer or by contents) or its output (nothing to do when it is already there). */
 #include "timing/invariance.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { INPUTS = 3, O = 3, ROUNDS = 7, ROUNDS_LEAST = 3 };
+#include "timing/stats.h"
+
+enum { INPUTS = 3, ROUNDS = 7, ROUNDS_LEAST = 3 };
 enum { ON_NEW_INPUTS, ON_SEEN_INPUTS, ON_A_DONE_OUTPUT, CASES };
 
 static const double BUDGET_S = 0.3, INPUTS_MOST_BYTES = 1 << 30;
@@ -14,24 +14,18 @@ static const float TOLERANCE = 2e-3f;
 
 typedef struct trial {
     const fa_candidate *candidate;
-    const fa_buffers *buffers;
+    const fa_buffers *buffers; /* the candidate's */
     fa_sample_request request;
     fa_ptr inputs[INPUTS][2]; /* as they are, and with every sign flipped: the output's signs flip, S stays */
     uint16_t *expected, *found;
 } trial;
 
-static fa_ptr tensor_at(const trial *t, int tensor)
-{
-    return t->buffers->base[tensor] + sizeof(uint16_t) * t->buffers->offset;
-}
-
-static size_t tensor_bytes(const trial *t, int tensor) { return sizeof(uint16_t) * t->buffers->count[tensor]; }
-
 static fa_status put_inputs(const trial *t, int which, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
     for (int i = 0; i < INPUTS; i++)
-        FA_TRY(device->copy(device, tensor_at(t, i), t->inputs[i][which], tensor_bytes(t, i), why));
+        FA_TRY(device->copy(device, fa_buffers_at(t->buffers, i), t->inputs[i][which], fa_buffers_bytes(t->buffers, i),
+                            why));
     return FA_PASS;
 }
 
@@ -39,12 +33,12 @@ static fa_status put_inputs(const trial *t, int which, fa_reason *why)
 static fa_status keep_input(trial *t, int i, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
-    const size_t bytes = tensor_bytes(t, i), count = bytes / sizeof(uint16_t);
+    const size_t bytes = fa_buffers_bytes(t->buffers, i), count = bytes / sizeof(uint16_t);
     for (int which = 0; which < 2; which++)
         FA_TRY(device->alloc(device, bytes, &t->inputs[i][which], why));
-    FA_TRY(device->copy(device, t->inputs[i][0], tensor_at(t, i), bytes, why));
+    FA_TRY(device->copy(device, t->inputs[i][0], fa_buffers_at(t->buffers, i), bytes, why));
     uint16_t *flipped = fa_alloc(bytes);
-    fa_status status = device->copy_out(device, flipped, tensor_at(t, i), bytes, why);
+    fa_status status = device->copy_out(device, flipped, fa_buffers_at(t->buffers, i), bytes, why);
 #pragma omp parallel for schedule(static)
     for (size_t k = 0; k < count; k++)
         flipped[k] ^= 0x8000;
@@ -59,11 +53,12 @@ static fa_status trial_make(trial *t, fa_reason *why)
     fa_device *device = t->candidate->device;
     for (int i = 0; i < INPUTS; i++)
         FA_TRY(keep_input(t, i, why));
-    t->expected = fa_alloc(tensor_bytes(t, O));
-    t->found = fa_alloc(tensor_bytes(t, O));
-    FA_TRY(fa_buffers_poison_output(device, t->buffers, why));
-    FA_TRY(device->launch(device, t->candidate->kernel, &t->request.launch, &t->request.params, why));
-    return device->copy_out(device, t->expected, tensor_at(t, O), tensor_bytes(t, O), why);
+    t->expected = fa_alloc(fa_buffers_bytes(t->buffers, FA_O));
+    t->found = fa_alloc(fa_buffers_bytes(t->buffers, FA_O));
+    FA_TRY(fa_buffers_poison_output(t->buffers, why));
+    FA_TRY(fa_candidate_launch(t->candidate, why));
+    return device->copy_out(device, t->expected, fa_buffers_at(t->buffers, FA_O), fa_buffers_bytes(t->buffers, FA_O),
+                            why);
 }
 
 static void trial_free(trial *t)
@@ -85,7 +80,7 @@ static bool close_enough(float found, float expected)
 /* The first element that is not `sign` times what is expected; their number when all are. NaN is not. */
 static size_t first_wrong(const trial *t, float sign)
 {
-    const size_t count = t->buffers->count[O];
+    const size_t count = t->buffers->count[FA_O];
     size_t first = count;
 #pragma omp parallel for schedule(static) reduction(min : first)
     for (size_t i = 0; i < count; i++)
@@ -100,18 +95,19 @@ static fa_status take(trial *t, int which, double *us, fa_reason *why)
     fa_device *device = t->candidate->device;
     fa_sample sample;
     FA_TRY(put_inputs(t, 0, why));
-    FA_TRY(device->launch(device, t->candidate->kernel, &t->request.launch, &t->request.params, why));
+    FA_TRY(fa_candidate_launch(t->candidate, why));
     FA_TRY(put_inputs(t, which == ON_NEW_INPUTS, why));
     if (which != ON_A_DONE_OUTPUT)
-        FA_TRY(fa_buffers_poison_output(device, t->buffers, why));
+        FA_TRY(fa_buffers_poison_output(t->buffers, why));
     FA_TRY(device->sample(device, &t->request, &sample, why));
     *us = sample.us;
     if (which == ON_A_DONE_OUTPUT)
         return FA_PASS;
-    FA_TRY(device->copy_out(device, t->found, tensor_at(t, O), tensor_bytes(t, O), why));
+    FA_TRY(
+        device->copy_out(device, t->found, fa_buffers_at(t->buffers, FA_O), fa_buffers_bytes(t->buffers, FA_O), why));
     const float sign = which == ON_NEW_INPUTS ? -1.0f : 1.0f;
     const size_t wrong = first_wrong(t, sign);
-    if (wrong < t->buffers->count[O])
+    if (wrong < t->buffers->count[FA_O])
         return fa_refuse(why, FA_WRONG, "a timed launch on %s gave %g at element %zu, not %g",
                          which == ON_NEW_INPUTS ? "new inputs" : "the inputs of the launch before",
                          (double)fa_half_to_float(t->found[wrong]), wrong,
@@ -150,14 +146,14 @@ static fa_status judge(trial *t, double *ratio, fa_reason *why)
                      us[ON_NEW_INPUTS], us[ON_SEEN_INPUTS], us[ON_A_DONE_OUTPUT]);
 }
 
-fa_status fa_time_fresh(const fa_candidate *candidate, const fa_buffers *buffers, const fa_sample_request *request,
-                        double *ratio, fa_reason *why)
+fa_status fa_timing_invariance(const fa_candidate *candidate, const fa_sample_request *request, double *ratio,
+                               fa_reason *why)
 {
-    trial t = {.candidate = candidate, .buffers = buffers, .request = *request};
+    trial t = {.candidate = candidate, .buffers = &candidate->buffers, .request = *request};
     *ratio = NAN;
     double bytes = 0;
     for (int i = 0; i < INPUTS; i++)
-        bytes += (double)tensor_bytes(&t, i);
+        bytes += (double)fa_buffers_bytes(t.buffers, i);
     if (bytes == 0 || bytes > INPUTS_MOST_BYTES)
         return FA_PASS;
     t.request.method = FA_TIMING_EVENT;

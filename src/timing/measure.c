@@ -5,12 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "timing/invariance.h"
 #include "timing/calibrate.h"
+#include "timing/invariance.h"
+#include "timing/roofline.h"
 
 /* Reading an output back lets the GPU rest, and a card at its power limit then runs faster for a tenth of a second:
- * outputs beyond FEW_BYTES are looked at after the last sample alone. */
+ * outputs larger than FEW_BYTES are compared after the last sample only. */
 enum { FLOOR_SAMPLES = 25, POISONED_SAMPLES = 3, FEW_BYTES = 4 << 20 };
+
+static const double NOISY = 0.10;        /* mean over median - 1: above, samples hold work of other processes */
+static const double NOISY_SHARED = 0.05; /* the same, where other processes have a context on the GPU */
+static const double WAITED_US = 500.0;   /* a sample that waited longer for the GPU than this ... */
+static const double WAITED_SHARE = 0.2;  /* ... and the share of them that makes a measurement noisy */
+static const double CLOCK_FELL = 0.95;   /* a power-capped sample below this share of the median clock is throttled */
 
 /* What the samples of one measurement said, in the order they were taken. */
 typedef struct series {
@@ -29,7 +36,7 @@ static double median_clock(series *all)
 /* The power limit alone is how a card runs at full load; it throttles a sample only when the clock fell with it. */
 static bool throttled(const fa_sample *sample, double clock_mhz)
 {
-    return sample->throttled || (sample->power_capped && sample->sm_mhz < FA_CLOCK_FELL * clock_mhz);
+    return sample->throttled || (sample->power_capped && sample->sm_mhz < CLOCK_FELL * clock_mhz);
 }
 
 /* Another process's slice of the GPU makes single samples long: the mean leaves the median before p90 does. */
@@ -40,14 +47,14 @@ static void judge_noise(const series *all, fa_timing *timing)
     for (size_t i = 1; i < all->count; i++)
         if (all->samples[i].other_processes > timing->other_processes)
             timing->other_processes = all->samples[i].other_processes;
-    const double most = timing->other_processes > 0 ? FA_NOISY_SHARED : FA_NOISY;
+    const double most = timing->other_processes > 0 ? NOISY_SHARED : NOISY;
     timing->noisy = us->count >= 3 && (us->mean > (1 + most) * us->p50 || us->p90 > (1 + 2 * most) * us->p50);
     timing->noisy_reason[0] = '\0';
     size_t waited = 0;
     for (size_t i = 0; i < all->count; i++)
-        waited += all->samples[i].gated && all->samples[i].waited_us > FA_WAITED_US;
+        waited += all->samples[i].gated && all->samples[i].waited_us > WAITED_US;
     /* The gate opens in our own slice of the GPU, so that its samples may look calm beside another process. */
-    if ((double)waited > FA_WAITED_SHARE * (double)all->count) {
+    if ((double)waited > WAITED_SHARE * (double)all->count) {
         timing->noisy = true;
         snprintf(timing->noisy_reason, sizeof timing->noisy_reason,
                  "%zu of %zu samples waited for the GPU: another process takes turns on it, or the host is busy",
@@ -79,10 +86,9 @@ static void summarise(series *all, fa_timing *timing)
     timing->power_capped = (double)capped / (double)all->count;
 }
 
-/* What the launches must write, and which samples are asked whether they did. */
+/* What the launches must write, and which samples are checked for it. */
 typedef struct witness {
     const fa_candidate *candidate;
-    const fa_buffers *buffers;
     uint16_t *expected, *found;
     size_t bytes;
     uint64_t random;
@@ -93,7 +99,7 @@ typedef struct witness {
 static fa_status read_output(const witness *w, uint16_t *to, fa_reason *why)
 {
     fa_device *device = w->candidate->device;
-    return device->copy_out(device, to, w->buffers->base[3] + 2 * w->buffers->offset, w->bytes, why);
+    return device->copy_out(device, to, fa_buffers_at(&w->candidate->buffers, FA_O), w->bytes, why);
 }
 
 /* Somewhere in the next `span` samples: splitmix64 (Steele, Lea, Flood 2014), seeded by the run. */
@@ -117,17 +123,16 @@ static bool output_agrees(const witness *w)
     return true;
 }
 
-static fa_status witness_make(const fa_candidate *candidate, const fa_buffers *buffers, const fa_options *options,
-                              const fa_sample_request *request, witness *w, fa_reason *why)
+static fa_status witness_make(const fa_candidate *candidate, const fa_options *options, witness *w, fa_reason *why)
 {
-    *w = (witness){
-        .candidate = candidate, .buffers = buffers, .bytes = 2 * buffers->count[3], .random = (uint64_t)options->seed};
+    *w = (witness){.candidate = candidate,
+                   .bytes = fa_buffers_bytes(&candidate->buffers, FA_O),
+                   .random = (uint64_t)options->seed};
     w->left = w->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
     w->next = soon(w, (size_t)options->min_samples / POISONED_SAMPLES + 1);
     w->expected = fa_alloc(w->bytes);
     w->found = fa_alloc(w->bytes);
-    fa_device *device = candidate->device;
-    FA_TRY(device->launch(device, candidate->kernel, &request->launch, &request->params, why));
+    FA_TRY(fa_candidate_launch(candidate, why));
     return read_output(w, w->expected, why);
 }
 
@@ -161,7 +166,7 @@ static fa_status take(fa_device *device, const fa_sample_request *request, witne
                       fa_reason *why)
 {
     if (poisoned)
-        FA_TRY(fa_buffers_poison_output(device, w->buffers, why));
+        FA_TRY(fa_buffers_poison_output(&w->candidate->buffers, why));
     FA_TRY(device->sample(device, request, &all->samples[all->count], why));
     if (poisoned)
         FA_TRY(look(w, all->count, why));
@@ -212,7 +217,7 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
                          witness *w, series *all, fa_timing *timing, fa_reason *why)
 {
     fa_device *device = candidate->device;
-    FA_TRY(fa_plan_make(device, &request, 1, options, &timing->warmup_ms, why));
+    FA_TRY(fa_calibrate(device, &request, 1, options, &timing->warmup_ms, why));
     request->fresh = false;
     timing->method = request->method;
     timing->l2 = request->l2;
@@ -221,16 +226,16 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
     return measure_floor(device, request, &timing->floor_us, why);
 }
 
-fa_status fa_time(const fa_candidate *candidate, const fa_problem *problem, const fa_options *options,
-                  const fa_buffers *buffers, fa_timing *timing, fa_reason *why)
+fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_timing *timing, fa_reason *why)
 {
+    const fa_device *device = candidate->device;
     *timing = (fa_timing){.done = false};
-    if (!candidate->device->sample)
-        return fa_refuse(why, FA_NOT_RUN, "the %s device has no clock worth reading", candidate->device->info.backend);
-    fa_sample_request request = fa_plan_request(candidate, buffers, problem, options);
+    if (!device->sample)
+        return fa_refuse(why, FA_NOT_RUN, "the %s device has no clock worth reading", device->info.backend);
+    fa_sample_request request = fa_calibrate_request(candidate, options);
     series *all = fa_alloc(sizeof *all);
     witness w = {0};
-    fa_status status = witness_make(candidate, buffers, options, &request, &w, why);
+    fa_status status = witness_make(candidate, options, &w, why);
     if (status == FA_PASS)
         status = measure(candidate, options, &request, &w, all, timing, why);
     witness_free(&w);
@@ -238,13 +243,13 @@ fa_status fa_time(const fa_candidate *candidate, const fa_problem *problem, cons
         judge_noise(all, timing);
     free(all);
     FA_TRY(status);
-    timing->roofline_us = fa_roofline_us(problem, &candidate->device->info, timing->l2);
+    timing->roofline_us = fa_roofline_us(candidate->problem, &device->info, timing->l2);
     timing->impossible = timing->us.p50 < timing->roofline_us;
     if (timing->impossible)
         return fa_refuse(why, FA_ERROR,
                          "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak",
-                         timing->us.p50, timing->roofline_us, candidate->device->info.name);
-    FA_TRY(fa_time_fresh(candidate, buffers, &request, &timing->fresh_ratio, why));
+                         timing->us.p50, timing->roofline_us, device->info.name);
+    FA_TRY(fa_timing_invariance(candidate, &request, &timing->invariance_ratio, why));
     timing->done = true;
     return FA_PASS;
 }

@@ -1,11 +1,14 @@
-/* --vs: two candidates in one process, in turn, so that what drifts (clock, temperature) meets both alike. */
+#include "timing/paired.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-#include "timing/invariance.h"
 #include "timing/calibrate.h"
+#include "timing/invariance.h"
+#include "timing/roofline.h"
+#include "timing/stats.h"
 
-enum { BLOCKS_MAX = FA_SAMPLES_MAX, SIDE_SAMPLES = 2 };
+enum { BLOCKS_MAX = FA_SAMPLES_MAX, BLOCK_SAMPLES = 2 };
 
 static const double GAIN_LEAST = 0.03; /* smaller gains are not worth a replacement (MEASURE.md section 2) */
 
@@ -17,18 +20,18 @@ typedef struct blocks {
     double us[BLOCKS_MAX], other_us[BLOCKS_MAX];
 } blocks;
 
-typedef struct side {
+typedef struct contender {
     fa_device *device;
     fa_sample_request request;
-} side;
+} contender;
 
-/* Four samples x y y x; the sums of each side's two. */
+/* Four samples x y y x; the sum of each contender's two. */
 typedef struct quad {
     double x_us, y_us;
-    bool throttled; /* by the hardware; the power limit meets both sides of a block alike */
+    bool throttled; /* by the hardware; the power limit affects both contenders of a block alike */
 } quad;
 
-static fa_status add(side *of, double *sum_us, quad *block, fa_reason *why)
+static fa_status add(contender *of, double *sum_us, quad *block, fa_reason *why)
 {
     fa_sample sample;
     FA_TRY(of->device->sample(of->device, &of->request, &sample, why));
@@ -38,7 +41,7 @@ static fa_status add(side *of, double *sum_us, quad *block, fa_reason *why)
     return FA_PASS;
 }
 
-static fa_status take(side *x, side *y, quad *block, fa_reason *why)
+static fa_status take(contender *x, contender *y, quad *block, fa_reason *why)
 {
     *block = (quad){0};
     FA_TRY(add(x, &block->x_us, block, why));
@@ -48,7 +51,7 @@ static fa_status take(side *x, side *y, quad *block, fa_reason *why)
 }
 
 /* One round: ABBA or, every other time, BAAB; then AAAA. */
-static fa_status take_round(side *a, side *b, blocks *all, fa_reason *why)
+static fa_status take_round(contender *a, contender *b, blocks *all, fa_reason *why)
 {
     quad pair, self;
     const bool swapped = all->seen % 2 == 1;
@@ -60,13 +63,13 @@ static fa_status take_round(side *a, side *b, blocks *all, fa_reason *why)
     const double a_us = swapped ? pair.y_us : pair.x_us, b_us = swapped ? pair.x_us : pair.y_us;
     all->ratio[all->count] = b_us / a_us;
     all->self[all->count] = self.y_us / self.x_us;
-    all->us[all->count] = a_us / SIDE_SAMPLES;
-    all->other_us[all->count] = b_us / SIDE_SAMPLES;
+    all->us[all->count] = a_us / BLOCK_SAMPLES;
+    all->other_us[all->count] = b_us / BLOCK_SAMPLES;
     all->count++;
     return FA_PASS;
 }
 
-static void summarise(const blocks *all, fa_comparison *c)
+static void summarise(const blocks *all, fa_paired *c)
 {
     const fa_stats ratio = fa_stats_of(all->ratio, all->count), self = fa_stats_of(all->self, all->count);
     c->ratio = ratio.p50;
@@ -83,10 +86,11 @@ static void summarise(const blocks *all, fa_comparison *c)
     c->accepted = gain > GAIN_LEAST && gain > 2 * c->aa_noise && c->ratio_ci95[0] > 1 && !c->throttled;
 }
 
-static fa_status take_all(side *a, side *b, const fa_options *options, blocks *all, fa_comparison *c, fa_reason *why)
+static fa_status take_all(contender *a, contender *b, const fa_options *options, blocks *all, fa_paired *c,
+                          fa_reason *why)
 {
     const double start_s = fa_now_s();
-    const size_t least = ((size_t)options->min_samples + SIDE_SAMPLES - 1) / SIDE_SAMPLES;
+    const size_t least = ((size_t)options->min_samples + BLOCK_SAMPLES - 1) / BLOCK_SAMPLES;
     size_t look_at = least;
     double last_s = 0;
     do {
@@ -106,11 +110,11 @@ static fa_status take_all(side *a, side *b, const fa_options *options, blocks *a
 }
 
 /* One method for both: the graph as soon as one of them is too short for events. */
-static fa_status plan(side *a, side *b, const fa_options *options, fa_comparison *c, fa_reason *why)
+static fa_status plan(contender *a, contender *b, const fa_options *options, fa_paired *c, fa_reason *why)
 {
     double warmup_ms = 0;
     fa_sample_request *both[] = {&a->request, &b->request};
-    FA_TRY(fa_plan_make(a->device, both, 2, options, &warmup_ms, why));
+    FA_TRY(fa_calibrate(a->device, both, 2, options, &warmup_ms, why));
     c->method = a->request.method;
     /* After the other candidate's samples the L2 holds the other candidate's tensors. */
     a->request.primes = b->request.primes = options->l2 == FA_L2_WARM;
@@ -127,27 +131,26 @@ static fa_status possible(double us, const fa_problem *problem, const fa_device 
     return FA_PASS;
 }
 
-fa_status fa_compare(const fa_candidate *candidate, const fa_buffers *buffers, const fa_candidate *other,
-                     const fa_buffers *other_buffers, const fa_problem *problem, const fa_options *options,
-                     fa_comparison *comparison, fa_reason *why)
+fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *other, const fa_options *options,
+                         fa_paired *paired, fa_reason *why)
 {
     fa_device *device = candidate->device;
-    *comparison = (fa_comparison){.done = false};
+    *paired = (fa_paired){.done = false};
     if (!device->sample)
         return fa_refuse(why, FA_NOT_RUN, "the %s device has no clock worth reading", device->info.backend);
     FA_ASSERT(other->device == device, "two devices");
-    side a = {device, fa_plan_request(candidate, buffers, problem, options)};
-    side b = {device, fa_plan_request(other, other_buffers, problem, options)};
+    contender a = {device, fa_calibrate_request(candidate, options)};
+    contender b = {device, fa_calibrate_request(other, options)};
     blocks *all = fa_alloc(sizeof *all);
-    fa_status status = plan(&a, &b, options, comparison, why);
+    fa_status status = plan(&a, &b, options, paired, why);
     if (status == FA_PASS)
-        status = take_all(&a, &b, options, all, comparison, why);
+        status = take_all(&a, &b, options, all, paired, why);
     free(all);
     FA_TRY(status);
-    FA_TRY(possible(comparison->p50_us, problem, device, (fa_l2)options->l2, why));
-    FA_TRY(possible(comparison->other_p50_us, problem, device, (fa_l2)options->l2, why));
+    FA_TRY(possible(paired->p50_us, candidate->problem, device, (fa_l2)options->l2, why));
+    FA_TRY(possible(paired->other_p50_us, candidate->problem, device, (fa_l2)options->l2, why));
     double ratio;
-    FA_TRY(fa_time_fresh(other, other_buffers, &b.request, &ratio, why));
-    comparison->done = true;
+    FA_TRY(fa_timing_invariance(other, &b.request, &ratio, why));
+    paired->done = true;
     return FA_PASS;
 }

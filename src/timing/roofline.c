@@ -1,19 +1,21 @@
+#include "timing/roofline.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "timing/measure.h"
-
-/* Peak dense FP16 rate per SM and clock, from NVIDIA's published peaks over SMs and boost clock (the arithmetic for sm_70, sm_80
- * and sm_90 is in https://forums.developer.nvidia.com/t/244727):
+/* Peak dense FP16 rate per SM and clock, from NVIDIA's published peaks over SMs and boost clock (the arithmetic for
+ * sm_70, sm_80 and sm_90 is in https://forums.developer.nvidia.com/t/244727):
  *   sm_70  V100 125 TFLOP/s, 80 SMs, 1.53 GHz (Volta whitepaper, table 1)
  *   sm_75  T4 65, 40, 1.59 (Turing whitepaper, appendix A)
  *   sm_80  A100 312, 108, 1.41 (A100 whitepaper, table 4)
- *   sm_86  A40 149.7, 84, 1.74 (A40 datasheet; GeForce parts reach half of it with FP32 accumulate: GA102 whitepaper, table 3)
- *   sm_89  L4 121, 58, 2.04 (L4 datasheet, half of the figure with sparsity; GeForce parts again half with FP32 accumulate)
+ *   sm_86  A40 149.7, 84, 1.74 (A40 datasheet; GeForce parts reach half of it with FP32 accumulate: GA102 whitepaper,
+ *          table 3)
+ *   sm_89  L4 121, 58, 2.04 (L4 datasheet, half of the figure with sparsity; GeForce parts again half with FP32
+ *          accumulate)
  *   sm_90  H100 SXM 989.4, 132, 1.83 (H100 whitepaper, table 2)
  *   sm_100 B200 2250, 148, 1.85 (Blackwell datasheet)
  *   sm_120 RTX PRO 6000 503.8, 188, 2.617 (RTX Blackwell PRO whitepaper, table 1)
- * A higher rate only makes the roofline floor lower: with FP32 accumulate on GeForce it is a bound that is never reached. */
+ * A higher rate only lowers the roofline: with FP32 accumulate on GeForce it is a bound that is never reached. */
 static const struct {
     const char *arch;
     int32_t flop;
@@ -53,16 +55,13 @@ double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, f
     return fmax(compute_us, dram_us);
 }
 
-fa_throughput fa_throughput_of(const fa_timing *timing, const fa_problem *problem, const fa_device_info *device)
+fa_throughput fa_throughput_of(double us, double clock_mhz, const fa_problem *problem, const fa_device_info *device)
 {
-    const double us = timing->us.p50;
-    if (!timing->done || !(us > 0))
+    if (!(us > 0))
         return (fa_throughput){0};
-    /* Without a measured clock the boost clock is the one peak there is. */
-    const double clock_mhz = timing->sm_clock_mhz_p50 > 0 ? timing->sm_clock_mhz_p50 : device->clock_mhz_max;
     fa_throughput throughput = {
         .tflops = fa_problem_flop(problem) / us * 1e-6,
-        .peak_tflops = peak_tflops(device, clock_mhz),
+        .peak_tflops = peak_tflops(device, clock_mhz > 0 ? clock_mhz : device->clock_mhz_max),
         .peak_boost_tflops = peak_tflops(device, device->clock_mhz_max),
         .gbytes_per_s = fa_problem_bytes(problem) / us * 1e-3,
     };

@@ -65,5 +65,31 @@ load helper
 
 @test "the registry as text and as JSON" {
     ./fa_bench --list-kernels | grep -q '^light '
-    ./fa_bench --list-kernels --json - | jq -e 'length > 1 and all(.[]; .name and .idea) and ([.[] | select(.default)] | length == 1)'
+    ./fa_bench --list-kernels --json - | jq -e 'length > 1 and all(.[]; .name and .idea)
+        and ([.[] | select(.default)] | length == 1)'
+}
+
+# Every rule names a kernel that exists and a whole tile; a kernel with variants has the rules that select them.
+@test "the rules of a kernel are in the JSON of the registry" {
+    ./fa_bench --list-kernels --json "$work/kernels.json"
+    jq -e 'all(.[]; .rules | type == "array") and any(.[]; .rules | length > 0)' "$work/kernels.json"
+    jq -e 'map(.name) as $names | all(.[].rules[];
+        (.serves | IN($names[])) and .max_dim >= 16 and (.causal | IN(null, true, false))
+        and (.max_fill_percent == null or .max_fill_percent > 0) and .config.m > 0 and .config.warps > 0
+        and (.config.acc | IN("fp32", "fp16")))' "$work/kernels.json"
+    jq -e 'map(select(.variant_of)) | length > 0' "$work/kernels.json"
+    jq -e '. as $all | all(.[] | select(.variant_of); . as $variant
+        | any($all[]; .name == $variant.variant_of and any(.rules[]; .serves == $variant.name)))' "$work/kernels.json"
+}
+
+# 2 x 8 heads of 8 tiles of 64 rows on 58 multiprocessors (sm_89): a fill of 220 percent.
+@test "a run without tile options takes the tile of its first matching rule" {
+    ./fa_bench --list-kernels --json "$work/kernels.json"
+    for dim in 64 128 256; do
+        ./fa_bench --kernel wmma --compile-only --arch sm_89 --dim "$dim" --quiet --json "$work/r.json" || [ $? -eq 4 ]
+        jq -e --argjson dim "$dim" --slurpfile run "$work/r.json" '
+            first(.[] | select(.name == "wmma") | .rules[]
+                | select(.max_dim >= $dim and .causal != true and (.max_fill_percent // 220) >= 220))
+            | .config == $run[0].config and .serves == $run[0].variant' "$work/kernels.json"
+    done
 }

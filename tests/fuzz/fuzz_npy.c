@@ -1,4 +1,4 @@
-/* The .npy reader: check_file sees the bytes of a file that --load names. */
+/* The .npy reader: check_file reads the bytes of a file that --load names. */
 #include "input/npy.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,10 +1,10 @@
-/* The command line: the input's lines are the arguments, and all of it is a line of --runs. What is accepted must lie in the ranges of options.def. */
+/* The command line: the lines of the input are the arguments, and the whole input is a line of --runs. Accepted values
+ * must lie in the ranges of options.def. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "input/runs.h"
-#include "input/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +20,8 @@ static void hold(const fa_options *options)
     FA_ASSERT(options->field == (value) || (options->field >= (low) && options->field <= (high)), "%s: %g", name, \
               options->field);
 #define FA_WORD(name, field, value, words, about) FA_ASSERT(options->field >= FA_UNSET && options->field < 16, name);
+#define FA_SET(name, field, value, words, metavar, about) FA_ASSERT(options->field > 0 && options->field < 16, name);
+#define FA_VS(name, field, metavar, about)
 #define FA_TEXT(name, field, value, metavar, about) FA_ASSERT(!options->field || options->field[0] != '\0', name);
 #define FA_FLAG(name, field, about)
 #include "input/options.def"
@@ -61,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         options.source = NULL; /* would ask the file system */
         if (fa_problem_make(&options, &problem, &why) == FA_PASS) {
             FA_ASSERT(isfinite(fa_problem_flop(&problem)) && problem.heads % problem.kv_heads == 0);
-            fa_spec_make(&options, &problem, NULL, 0, &spec, &why);
+            fa_spec_make(&options, &problem, &spec, &why);
         }
     } else {
         FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");

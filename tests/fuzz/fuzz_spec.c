@@ -1,4 +1,4 @@
-/* SPEC of --vs: what is accepted names a row of the registry, with knobs in their ranges. */
+/* SPEC of --vs: an accepted one names a row of the registry, with knobs in their ranges. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,17 +10,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fa_alloc(size + 1);
     memcpy(text, data, size);
-    char *const arguments[] = {"fa_bench", "--arch", "sm_89"};
+    char *const arguments[] = {"fa_bench", "--vs", text};
     fa_options options;
     fa_problem problem;
-    fa_spec first, other;
+    fa_spec other;
     fa_reason why = {""};
-    FA_ASSERT(fa_options_parse(3, arguments, &options, &why) == FA_PASS);
-    FA_ASSERT(fa_problem_make(&options, &problem, &why) == FA_PASS);
-    FA_ASSERT(fa_spec_make(&options, &problem, NULL, 0, &first, &why) == FA_PASS);
-    options.vs = text;
-    why.text[0] = '\0';
-    if (fa_spec_make_vs(&options, &problem, &first, 0, &other, &why) == FA_PASS) {
+    fa_status status = fa_options_parse(3, arguments, &options, &why);
+    if (status == FA_PASS) {
+        FA_ASSERT(fa_problem_make(&options, &problem, &why) == FA_PASS);
+        status = fa_spec_make_vs(&options, &problem, &other, &why);
+    }
+    if (status == FA_PASS) {
         const fa_knobs *k = &other.knobs;
         fa_define defines[FA_SPEC_DEFINES_MAX];
         FA_ASSERT(other.row != NULL && k->warps >= 0 && k->warps <= 32 && k->m <= 1024 && k->splits <= 64);

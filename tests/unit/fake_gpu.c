@@ -33,8 +33,8 @@ static double plain_us(fake_gpu *gpu, int kernel, long n)
     return base_us * (1 + gpu->noise * fake_noise(gpu)) * (1 + gpu->drift * (double)n);
 }
 
-/* The clock of these tests (the linker puts it in fa_now_s's place): a sample takes its wall_s, everything else a microsecond, however
- * busy the machine is. */
+/* The clock of these tests; the linker puts it in the place of fa_now_s. A sample takes its wall_s, everything else a
+ * microsecond, however busy the machine is. */
 static double now_s = 1000.0;
 double __wrap_fa_now_s(void);
 double __wrap_fa_now_s(void) { return now_s += 1e-6; }
@@ -111,9 +111,12 @@ void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)
     };
     for (int i = 0; i < 2; i++) {
         gpu->candidate[i] = (fa_candidate){
-            .device = &gpu->device, .kernel = (fa_kernel *)&kernels[i], .launch = {.grid = 1, .threads = 32}};
-        gpu->buffers[i].base[3] = (fa_ptr)(uintptr_t)gpu->output[i];
-        gpu->buffers[i].count[3] = 64;
+            .device = &gpu->device,
+            .problem = &fake_problem,
+            .kernel = (fa_kernel *)&kernels[i],
+            .launch = {.grid = 1, .threads = 32},
+            .buffers = {.device = &gpu->device, .base[FA_O] = (fa_ptr)(uintptr_t)gpu->output[i], .count[FA_O] = 64},
+        };
     }
 }
 

@@ -2,7 +2,7 @@
 #ifndef FA_TESTS_FAKE_GPU_H
 #define FA_TESTS_FAKE_GPU_H
 
-#include "timing/measure.h"
+#include "run/candidate.h"
 
 #define FAKE_LOG 4096
 
@@ -27,7 +27,6 @@ struct fake_gpu {
     fa_sample_request last[2];
     fa_device device;
     fa_candidate candidate[2];
-    fa_buffers buffers[2];
     uint16_t output[2][64];
 };
 

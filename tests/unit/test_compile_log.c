@@ -139,7 +139,7 @@ static void older_targets_run_as_ptx(void **state)
     char *argv[] = {"fa_bench", "--kernel", "scalar", "--arch", "sm_89"};
     assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
     assert_int_equal(fa_problem_make(&options, &problem, &why), FA_PASS);
-    assert_int_equal(fa_spec_make(&options, &problem, "sm_90", 132, &spec, &why), FA_PASS);
+    assert_int_equal(fa_spec_make(&options, &problem, &spec, &why), FA_PASS);
     fa_module module = {.cache_hit = false};
     const fa_status status = fa_compile_ptx(&spec, &module, &why);
     if (status == FA_NOT_RUN) {

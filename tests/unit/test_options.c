@@ -41,7 +41,8 @@ static void defaults_are_the_contract(void **state)
     assert_int_equal(options.dim, 64);
     assert_int_equal(options.seeds, 5);
     assert_int_equal(options.seed, 42);
-    assert_string_equal(options.check, "cpu,cublas");
+    assert_int_equal(options.check, FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS);
+    assert_string_equal(options.vs.name, "");
     assert_true(options.atol == 1e-3 && options.rtol == 1e-3);
     assert_int_equal(options.knob.m, FA_UNSET);
     assert_false(options.causal);
@@ -86,24 +87,49 @@ static void bad_input_names_option_and_range(void **state)
     refused("light", "light", "--help");
 }
 
+static void sets_of_references(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        int32_t set;
+    } good[] = {{"--check cpu", FA_REFERENCE_CPU},
+                {"--check cublas", FA_REFERENCE_CUBLAS},
+                {"--check cublas,cpu", FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS},
+                {"--check=cpu,cpu", FA_REFERENCE_CPU}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(parse(good[i].words), FA_PASS);
+        assert_int_equal(options.check, good[i].set);
+    }
+    static const char *const bad[] = {"", ",", "cpu,", ",cpu", "CPU", "none", "cublasx", "cpu,,cublas", "cpu|cublas"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char words[64];
+        snprintf(words, sizeof words, "--check=%s", bad[i]);
+        refused(words, "--check takes a comma-separated list of cpu|cublas, not", bad[i]);
+    }
+    refused("--check", "--check needs a value", "LIST");
+}
+
 static void spec_of_vs(void **state)
 {
-    char name[64];
-    fa_knobs knobs;
     (void)state;
-    assert_int_equal(fa_options_parse_spec("light", name, &knobs, &why), FA_PASS);
-    assert_string_equal(name, "light");
-    assert_int_equal(knobs.m, FA_UNSET);
-    assert_int_equal(fa_options_parse_spec("light:m=32,warps=4,acc=fp16", name, &knobs, &why), FA_PASS);
-    assert_string_equal(name, "light");
-    assert_int_equal(knobs.m, 32);
-    assert_int_equal(knobs.warps, 4);
-    assert_int_equal(knobs.acc, 1);
-    assert_int_equal(knobs.n, FA_UNSET);
-    const char *const bad[] = {
+    assert_int_equal(parse("--vs light"), FA_PASS);
+    assert_string_equal(options.vs.name, "light");
+    assert_int_equal(options.vs.knobs.m, FA_UNSET);
+    assert_int_equal(parse("--m 64 --vs light:m=32,warps=4,acc=fp16"), FA_PASS);
+    assert_string_equal(options.vs.name, "light");
+    assert_int_equal(options.knob.m, 64);
+    assert_int_equal(options.vs.knobs.m, 32);
+    assert_int_equal(options.vs.knobs.warps, 4);
+    assert_int_equal(options.vs.knobs.acc, 1);
+    assert_int_equal(options.vs.knobs.n, FA_UNSET);
+    static const char *const bad[] = {
         "", ":m=1", "light:m", "light:m=", "light:m=0", "light:m=32,", "light:seq=4", "light:,", "light:m=1=2"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(fa_options_parse_spec(bad[i], name, &knobs, &why), FA_USAGE);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char words[64];
+        snprintf(words, sizeof words, "--vs=%s", bad[i]);
+        refused(words, "--vs", "");
+    }
 }
 
 static void help_names_every_option(void **state)
@@ -130,9 +156,13 @@ static void words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_contract),        cmocka_unit_test(values_land_in_their_fields),
-        cmocka_unit_test(bad_input_names_option_and_range), cmocka_unit_test(spec_of_vs),
-        cmocka_unit_test(help_names_every_option),          cmocka_unit_test(words),
+        cmocka_unit_test(defaults_are_the_contract),
+        cmocka_unit_test(values_land_in_their_fields),
+        cmocka_unit_test(bad_input_names_option_and_range),
+        cmocka_unit_test(sets_of_references),
+        cmocka_unit_test(spec_of_vs),
+        cmocka_unit_test(help_names_every_option),
+        cmocka_unit_test(words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,11 +114,12 @@ static fa_knobs knobs_of(const char *kernel, const char *splits, const char *pro
     const fa_problem p = make(problem_text);
     char *argv[] = {"fa_bench", "--kernel", (char *)kernel, "--splits", (char *)splits};
     assert_int_equal(fa_options_parse(splits != NULL ? 5 : 3, argv, &options, &why), FA_PASS);
-    assert_int_equal(fa_spec_make(&options, &p, "sm_90", 132, &spec, &why), FA_PASS);
+    assert_int_equal(fa_spec_make(&options, &p, &spec, &why), FA_PASS);
+    assert_int_equal(fa_spec_for_device(&p, "sm_90", 132, &spec, &why), FA_PASS);
     return spec.knobs;
 }
 
-/* For every kernel that can split: a few rows and many keys, no choice too fine, no split of a grid that fills the GPU. */
+/* For every kernel that can split: splits for few rows and many keys, and none where the grid fills the GPU. */
 static void splits_fill_the_gpu(void **state)
 {
     (void)state;
@@ -152,13 +153,13 @@ static void spec_takes_knobs_and_arch(void **state)
     const fa_problem p = make("");
     char *argv[] = {"fa_bench", "--kernel", "light", "--m", "16", "--maxreg", "64"};
     assert_int_equal(fa_options_parse(7, argv, &options, &why), FA_PASS);
-    assert_int_equal(fa_spec_make(&options, &p, NULL, 0, &spec, &why), FA_PASS);
+    assert_int_equal(fa_spec_make(&options, &p, &spec, &why), FA_PASS);
     assert_string_equal(spec.arch, "sm_89");
     assert_int_equal(spec.knobs.m, 16);
     assert_int_equal(spec.knobs.n, spec.row->knobs.n);
-    assert_int_equal(fa_spec_make(&options, &p, "sm_90", 132, &spec, &why), FA_PASS);
+    assert_int_equal(fa_spec_for_device(&p, "sm_90", 132, &spec, &why), FA_PASS);
     assert_string_equal(spec.arch, "sm_90a");
-    assert_int_equal(fa_spec_make(&options, &p, "sm_80", 108, &spec, &why), FA_PASS);
+    assert_int_equal(fa_spec_for_device(&p, "sm_80", 108, &spec, &why), FA_PASS);
     assert_string_equal(spec.arch, "sm_80");
     fa_define defines[FA_SPEC_DEFINES_MAX];
     const size_t count = fa_spec_defines(&spec, defines);

@@ -1,5 +1,7 @@
-/* fa_time on made-up samples: stopping, dropping, floor, warm-up, impossible times, launches that do nothing. */
+/* fa_time on synthetic samples: stopping, dropping, floor, warm-up, impossible times, launches that do nothing. */
 #include "fake_gpu.h"
+
+#include "timing/measure.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -14,7 +16,7 @@ static fa_reason why;
 static fa_timing time_ok(const fa_options *options)
 {
     fa_timing timing;
-    const fa_status status = fa_time(&gpu.candidate[0], &fake_problem, options, &gpu.buffers[0], &timing, &why);
+    const fa_status status = fa_time(&gpu.candidate[0], options, &timing, &why);
     if (status != FA_PASS)
         print_error("%s\n", why.text);
     assert_int_equal(status, FA_PASS);
@@ -267,7 +269,7 @@ static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.idle_in_samples = true;
     fa_timing t;
-    assert_int_equal(fa_time(&gpu.candidate[0], &fake_problem, &options, &gpu.buffers[0], &t, &why), FA_WRONG);
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
     assert_non_null(strstr(why.text, "did not write"));
     assert_false(t.done);
 }
@@ -279,12 +281,12 @@ static void a_large_output_is_looked_at_in_the_end(void **state)
     static uint16_t large[3 << 20];
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
-    gpu.buffers[0].base[3] = (fa_ptr)(uintptr_t)large;
-    gpu.buffers[0].count[3] = sizeof large / sizeof *large;
+    gpu.candidate[0].buffers.base[FA_O] = (fa_ptr)(uintptr_t)large;
+    gpu.candidate[0].buffers.count[FA_O] = sizeof large / sizeof *large;
     memset(large, 0, sizeof large);
     fa_timing t;
     /* The fake kernel does not write there: the poison stays. */
-    assert_int_equal(fa_time(&gpu.candidate[0], &fake_problem, &options, &gpu.buffers[0], &t, &why), FA_WRONG);
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
     assert_non_null(strstr(why.text, "sample 100 "));
 }
 
@@ -299,7 +301,7 @@ static void last_bits_may_differ_only_where_it_is_declared(void **state)
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wobbles = true;
     fa_timing t;
-    assert_int_equal(fa_time(&gpu.candidate[0], &fake_problem, &options, &gpu.buffers[0], &t, &why), FA_WRONG);
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
 }
 
 static double ramp(fake_gpu *g, long n)
@@ -380,13 +382,15 @@ static void faster_than_the_hardware_is_impossible(void **state)
     (void)state;
     const fa_options options = fake_options();
     fa_timing t;
-    fake_gpu_make(&gpu, 0.9, 0); /* 1.07e9 FLOP at 1070 TFLOP/s take 1.003 us */
-    assert_int_equal(fa_time(&gpu.candidate[0], &canonical, &options, &gpu.buffers[0], &t, &why), FA_ERROR);
+    fake_gpu_make(&gpu, 0.9, 0);
+    gpu.candidate[0].problem = &canonical; /* 1.07e9 FLOP at 1070 TFLOP/s take 1.003 us */
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
     assert_true(t.impossible);
     assert_false(t.done);
     assert_non_null(strstr(why.text, "impossible"));
     fake_gpu_make(&gpu, 1.1, 0);
-    assert_int_equal(fa_time(&gpu.candidate[0], &canonical, &options, &gpu.buffers[0], &t, &why), FA_PASS);
+    gpu.candidate[0].problem = &canonical;
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_PASS);
     assert_false(t.impossible);
 }
 
@@ -397,7 +401,7 @@ static void no_clock_no_time(void **state)
     gpu.device.sample = NULL;
     const fa_options options = fake_options();
     fa_timing t;
-    assert_int_equal(fa_time(&gpu.candidate[0], &fake_problem, &options, &gpu.buffers[0], &t, &why), FA_NOT_RUN);
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_NOT_RUN);
     assert_false(t.done);
 }
 

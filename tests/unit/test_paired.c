@@ -1,5 +1,7 @@
-/* fa_compare on made-up sample streams: known ratios, order, drift, noise, the rule of acceptance. */
+/* fa_time_paired on synthetic sample streams: known ratios, order, drift, noise, the rule of acceptance. */
 #include "fake_gpu.h"
+
+#include "timing/paired.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,11 +12,10 @@
 static fake_gpu gpu;
 static fa_reason why;
 
-static fa_comparison compare_ok(const fa_options *options)
+static fa_paired paired_ok(const fa_options *options)
 {
-    fa_comparison c;
-    const fa_status status = fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1],
-                                        &fake_problem, options, &c, &why);
+    fa_paired c;
+    const fa_status status = fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], options, &c, &why);
     if (status != FA_PASS)
         print_error("%s\n", why.text);
     assert_int_equal(status, FA_PASS);
@@ -35,7 +36,7 @@ static void a_known_gain_is_found_and_accepted(void **state)
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.noise = 0.01;
     const fa_options options = fake_options();
-    const fa_comparison c = compare_ok(&options);
+    const fa_paired c = paired_ok(&options);
     near(c.ratio, 1.1, 0.005);
     assert_true(c.ratio_ci95[0] < 1.1 + 0.005 && c.ratio_ci95[1] > 1.1 - 0.005 && c.ratio_ci95[0] < c.ratio_ci95[1]);
     assert_true(c.aa_noise < 0.01);
@@ -51,7 +52,7 @@ static void equals_are_equal(void **state)
     fake_gpu_make(&gpu, 100.0, 100.0);
     gpu.noise = 0.01;
     const fa_options options = fake_options();
-    const fa_comparison c = compare_ok(&options);
+    const fa_paired c = paired_ok(&options);
     near(c.ratio, 1.0, 0.005);
     assert_true(c.aa_noise < 0.01);
     assert_false(c.accepted);
@@ -62,15 +63,15 @@ static void small_gains_and_losses_are_not_accepted(void **state)
     (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 102.0); /* below 3 % */
-    fa_comparison c = compare_ok(&options);
+    fa_paired c = paired_ok(&options);
     near(c.ratio, 1.02, 1e-9);
     assert_false(c.accepted);
     fake_gpu_make(&gpu, 100.0, 50.0);
-    c = compare_ok(&options);
+    c = paired_ok(&options);
     near(c.ratio, 0.5, 1e-9);
     assert_false(c.accepted);
     fake_gpu_make(&gpu, 100.0, 104.0);
-    c = compare_ok(&options);
+    c = paired_ok(&options);
     assert_true(c.accepted);
 }
 
@@ -82,7 +83,7 @@ static void a_gain_inside_the_noise_is_not_accepted(void **state)
     gpu.wall_s = 0.0005;
     fa_options options = fake_options();
     options.max_time = 0.06; /* about fifteen blocks */
-    const fa_comparison c = compare_ok(&options);
+    const fa_paired c = paired_ok(&options);
     assert_true(c.aa_noise > 0.05);
     assert_false(c.settled);
     assert_false(c.accepted);
@@ -94,7 +95,7 @@ static void drift_meets_both_sides_alike(void **state)
     fake_gpu_make(&gpu, 100.0, 120.0);
     gpu.drift = 0.001; /* nearly doubles the times over the run */
     const fa_options options = fake_options();
-    const fa_comparison c = compare_ok(&options);
+    const fa_paired c = paired_ok(&options);
     near(c.ratio, 1.2, 1e-3);
     assert_true(c.aa_noise < 1e-4);
 }
@@ -104,7 +105,7 @@ static void the_order_is_abba_and_then_baab(void **state)
     (void)state;
     fake_gpu_make(&gpu, 100.0, 110.0);
     const fa_options options = fake_options();
-    compare_ok(&options);
+    paired_ok(&options);
     const int wanted[16] = {0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0};
     bool found = false;
     for (int start = 0; start < 32 && !found; start++) {
@@ -120,7 +121,7 @@ static void one_method_for_both(void **state)
     (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 5.0, 300.0);
-    fa_comparison c = compare_ok(&options);
+    fa_paired c = paired_ok(&options);
     assert_int_equal(c.method, FA_TIMING_GRAPH);
     assert_int_equal(gpu.last[0].method, FA_TIMING_GRAPH);
     assert_int_equal(gpu.last[1].method, FA_TIMING_GRAPH);
@@ -129,7 +130,7 @@ static void one_method_for_both(void **state)
     assert_int_equal(gpu.last[0].primes, 1);
     near(c.ratio, 60.0, 1e-9);
     fake_gpu_make(&gpu, 50.0, 300.0);
-    c = compare_ok(&options);
+    c = paired_ok(&options);
     assert_int_equal(c.method, FA_TIMING_EVENT);
 }
 
@@ -140,7 +141,7 @@ static void few_blocks_prove_nothing(void **state)
     gpu.wall_s = 0.002;
     fa_options options = fake_options();
     options.max_time = 0.04; /* two blocks of eight samples */
-    const fa_comparison c = compare_ok(&options);
+    const fa_paired c = paired_ok(&options);
     assert_true(c.blocks >= 1 && c.blocks <= 2);
     assert_false(c.settled);
     assert_false(c.accepted);
@@ -162,7 +163,7 @@ static void an_interval_that_holds_1_is_not_accepted(void **state)
     gpu.wall_s = 0.0005;
     fa_options options = fake_options();
     options.max_time = 0.15; /* less than forty blocks */
-    const fa_comparison c = compare_ok(&options);
+    const fa_paired c = paired_ok(&options);
     assert_true(c.blocks >= 6);
     assert_true(c.ratio > 1.03 && c.aa_noise < 1e-9);
     assert_true(c.ratio_ci95[0] <= 1.0);
@@ -193,12 +194,12 @@ static void throttled_blocks_are_dropped(void **state)
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = now_and_then;
-    fa_comparison c = compare_ok(&options);
+    fa_paired c = paired_ok(&options);
     assert_true(c.discarded >= 2 && c.discarded <= 10);
     assert_true(c.accepted && !c.throttled);
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = often;
-    c = compare_ok(&options);
+    c = paired_ok(&options);
     assert_true(c.throttled);
     assert_false(c.accepted);
     fake_gpu_make(&gpu, 100.0, 110.0);
@@ -206,9 +207,7 @@ static void throttled_blocks_are_dropped(void **state)
     gpu.wall_s = 0.0005;
     fa_options brief = options;
     brief.max_time = 0.02;
-    assert_int_equal(fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &fake_problem,
-                                &brief, &c, &why),
-                     FA_ERROR);
+    assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &brief, &c, &why), FA_ERROR);
     assert_false(c.done);
 }
 
@@ -218,10 +217,9 @@ static void an_impossible_side_is_refused(void **state)
     const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 0.5, 110.0);
-    fa_comparison c;
-    assert_int_equal(fa_compare(&gpu.candidate[0], &gpu.buffers[0], &gpu.candidate[1], &gpu.buffers[1], &canonical,
-                                &options, &c, &why),
-                     FA_ERROR);
+    gpu.candidate[0].problem = gpu.candidate[1].problem = &canonical;
+    fa_paired c;
+    assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_ERROR);
     assert_false(c.done);
 }
 
@@ -240,5 +238,5 @@ int main(void)
         cmocka_unit_test(throttled_blocks_are_dropped),
         cmocka_unit_test(an_impossible_side_is_refused),
     };
-    return cmocka_run_group_tests_name("compare", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("paired", tests, NULL, NULL);
 }

@@ -1,0 +1,14 @@
+/* Tensors as NumPy's .npy files, format versions 1.0 to 3.0 (numpy.lib.format): FP16, C order. */
+#ifndef FA_NPY_H
+#define FA_NPY_H
+
+#include "input/tensors.h"
+
+/* Reads q.npy, k.npy and v.npy of `folder`. FA_USAGE when a file is missing, has another type or shape than the
+ * problem's, holds a value that is not finite, or when two of them hold the same values. */
+fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why);
+/* Writes `name`.npy; shape: [batch, heads, seq, dim]. */
+fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
+                       fa_reason *why);
+
+#endif

@@ -1,0 +1,10 @@
+/* The record: schema fa_bench.result/1 (tests/fa_bench.result.schema.json). */
+#ifndef FA_REPORT_JSON_H
+#define FA_REPORT_JSON_H
+
+#include "report/result.h"
+
+/* malloc'd; on one line with --runs. */
+char *fa_report_json(const fa_result *result, const fa_command *run);
+
+#endif

@@ -1,0 +1,61 @@
+#include "report/records.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report/json.h"
+
+static fa_status writable(const fa_options *options, fa_reason *why)
+{
+    struct stat facts;
+    const char *slash = strrchr(options->json, '/');
+    char *folder = slash == NULL ? fa_format(".") : fa_format("%.*s", (int)(slash - options->json) + 1, options->json);
+    const bool good = access(folder, W_OK) == 0 && !(stat(options->json, &facts) == 0 && S_ISDIR(facts.st_mode));
+    free(folder);
+    if (good)
+        return FA_PASS;
+    return fa_refuse(why, FA_USAGE, "--json takes - or a file in a folder that can be written, not '%s'",
+                     options->json);
+}
+
+fa_status fa_records_begin(const fa_options *options, fa_records *records, fa_reason *why)
+{
+    *records = (fa_records){.file = -1};
+    if (options->json == NULL)
+        return FA_PASS;
+    if (strcmp(options->json, "-") == 0) {
+        records->file = STDOUT_FILENO;
+        return FA_PASS;
+    }
+    FA_TRY(writable(options, why));
+    if (options->runs == NULL)
+        return FA_PASS;
+    records->file = open(options->json, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    return records->file >= 0 ? FA_PASS
+                              : fa_refuse(why, FA_ERROR, "cannot write %s: %s", options->json, strerror(errno));
+}
+
+static fa_status write_line(const fa_options *options, const char *line, fa_records *records, fa_reason *why)
+{
+    if (records->file < 0)
+        return fa_write_file(options->json, line, strlen(line), why);
+    const fa_status status = fa_append(records->file, line, strlen(line), why);
+    records->lost = status != FA_PASS;
+    return status;
+}
+
+fa_status fa_records_write(const fa_result *result, const fa_command *run, fa_records *records, fa_reason *why)
+{
+    if (run->options.json == NULL)
+        return FA_PASS;
+    char *json = fa_report_json(result, run);
+    char *line = fa_format("%s\n", json);
+    const fa_status status = write_line(&run->options, line, records, why);
+    free(line);
+    free(json);
+    return status;
+}

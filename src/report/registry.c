@@ -1,0 +1,162 @@
+#include "report/registry.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The knobs that are numbers, in the order of --list-kernels; acc is a word of its own. */
+static const struct knob {
+    const char *name;
+    size_t value, list; /* offsets in fa_knobs and fa_space */
+} knobs[] = {
+#define KNOB(field)                                                  \
+    {                                                                \
+#field, offsetof(fa_knobs, field), offsetof(fa_space, field) \
+    }
+    KNOB(m), KNOB(n), KNOB(warps), KNOB(vec), KNOB(stages), KNOB(swizzle), KNOB(splits), KNOB(maxreg),
+#undef KNOB
+};
+enum { KNOBS = sizeof knobs / sizeof knobs[0] };
+
+static int32_t value_of(const struct knob *knob, const fa_knobs *tile)
+{
+    return *(const int32_t *)((const char *)tile + knob->value);
+}
+
+static const char *list_of(const struct knob *knob, const fa_space *space)
+{
+    return *(const char *const *)((const char *)space + knob->list);
+}
+
+static void put_values(cJSON *values, const struct knob *knob, const fa_kernel_row *row)
+{
+    cJSON *array = cJSON_AddArrayToObject(values, knob->name);
+    const char *list = list_of(knob, &row->space);
+    if (list == NULL)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber(value_of(knob, &row->knobs)));
+    for (const char *at = list; at != NULL && *at != '\0'; at += *at == ',') {
+        char *end = NULL;
+        const long number = strtol(at, &end, 10);
+        FA_ASSERT(end != at, "values of %s: %s", knob->name, list);
+        cJSON_AddItemToArray(array, cJSON_CreateNumber((double)number));
+        at = end;
+    }
+}
+
+/* A tile as an object: knob -> value; acc is the word that --acc takes. */
+static void put_tile(cJSON *object, const fa_knobs *tile)
+{
+    for (size_t i = 0; i < KNOBS; i++)
+        cJSON_AddNumberToObject(object, knobs[i].name, value_of(&knobs[i], tile));
+    cJSON_AddStringToObject(object, "acc", tile->acc ? "fp16" : "fp32");
+}
+
+/* defaults: the tile without tile options where no rule matches; values: what a sweep tries. */
+static void put_space(cJSON *kernel, const fa_kernel_row *row)
+{
+    const char *acc_list = row->space.acc;
+    put_tile(cJSON_AddObjectToObject(kernel, "defaults"), &row->knobs);
+    cJSON *values = cJSON_AddObjectToObject(kernel, "values");
+    for (size_t i = 0; i < KNOBS; i++)
+        put_values(values, &knobs[i], row);
+    cJSON *acc = cJSON_AddArrayToObject(values, "acc");
+    cJSON_AddItemToArray(acc, cJSON_CreateString("fp32"));
+    if (acc_list != NULL && strstr(acc_list, "fp16") != NULL)
+        cJSON_AddItemToArray(acc, cJSON_CreateString("fp16"));
+}
+
+/* The kernel's rules in order; the first that matches a problem decides the tile. null: matches any. */
+static void put_rules(cJSON *kernel, const fa_kernel_row *row)
+{
+    cJSON *all = cJSON_AddArrayToObject(kernel, "rules");
+    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
+        if (strcmp(rule->name, row->name) != 0)
+            continue;
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "serves", rule->variant);
+        cJSON_AddNumberToObject(one, "max_dim", rule->max_dim);
+        cJSON_AddItemToObject(one, "causal", rule->causal < 0 ? cJSON_CreateNull() : cJSON_CreateBool(rule->causal));
+        cJSON_AddItemToObject(one, "max_fill_percent",
+                              rule->max_fill_percent < 0 ? cJSON_CreateNull()
+                                                         : cJSON_CreateNumber(rule->max_fill_percent));
+        put_tile(cJSON_AddObjectToObject(one, "config"), &rule->knobs);
+        cJSON_AddItemToArray(all, one);
+    }
+}
+
+static char *kernels_json(void)
+{
+    static const char *const kinds[] = {
+        [FA_KIND_HAND] = "hand", [FA_KIND_CUBLAS] = "library", [FA_KIND_CUDNN] = "library"};
+    cJSON *all = cJSON_CreateArray();
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        const fa_traits *t = &row->traits;
+        cJSON *kernel = cJSON_CreateObject();
+        cJSON_AddStringToObject(kernel, "name", row->name);
+        cJSON_AddStringToObject(kernel, "idea", row->idea);
+        cJSON_AddStringToObject(kernel, "kind", kinds[row->kind]);
+        cJSON_AddBoolToObject(kernel, "default", row == fa_registry_default());
+        cJSON_AddNumberToObject(kernel, "min_arch", t->min_arch);
+        cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
+        cJSON_AddBoolToObject(kernel, "emulated", row->kind == FA_KIND_HAND && !t->emu_not_run);
+        cJSON_AddStringToObject(kernel, "tensor_cores",
+                                t->wgmma  ? "wgmma"
+                                : t->mma  ? "mma"
+                                : t->wmma ? "wmma"
+                                          : "none");
+        cJSON_AddItemToObject(kernel, "variant_of",
+                              t->variant_of != NULL ? cJSON_CreateString(t->variant_of) : cJSON_CreateNull());
+        if (row->kind == FA_KIND_HAND)
+            put_space(kernel, row);
+        put_rules(kernel, row);
+        cJSON_AddItemToArray(all, kernel);
+    }
+    char *text = cJSON_Print(all);
+    FA_ASSERT(text != NULL);
+    cJSON_Delete(all);
+    return text;
+}
+
+/* Each knob with its default, and the values a sweep tries. */
+static void print_values(const fa_kernel_row *row)
+{
+    if (row->kind != FA_KIND_HAND)
+        return;
+    printf("%12s", "");
+    for (size_t i = 0; i < KNOBS - 1; i++) { /* without maxreg, which no row sets */
+        const char *list = list_of(&knobs[i], &row->space);
+        printf(" %s=%d", knobs[i].name, value_of(&knobs[i], &row->knobs));
+        if (list != NULL)
+            printf(" (%s)", list);
+    }
+    printf("%s\n", row->space.acc != NULL ? " acc=fp32 (fp32,fp16)" : "");
+}
+
+static void print_kernels(void)
+{
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        printf("%-12s %s%s\n", row->name, row->idea, row == fa_registry_default() ? " (default)" : "");
+        print_values(row);
+    }
+}
+
+fa_status fa_report_registry(const fa_options *options, fa_reason *why)
+{
+    if (options->json == NULL) {
+        print_kernels();
+        return FA_PASS;
+    }
+    char *json = kernels_json();
+    char *line = fa_format("%s\n", json);
+    fa_status status = FA_PASS;
+    if (strcmp(options->json, "-") == 0)
+        fputs(line, stdout);
+    else
+        status = fa_write_file(options->json, line, strlen(line), why);
+    free(line);
+    free(json);
+    return status;
+}
