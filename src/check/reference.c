@@ -293,17 +293,17 @@ static int compare_rows(const void *left, const void *right)
 
 /* Which rows. Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of
  * the sequence is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top. */
-static void choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, fa_reference *reference)
+static int64_t *choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count)
 {
     const int64_t all = (int64_t)problem->batch * problem->heads * problem->seq_q;
     const int64_t row_work = (int64_t)problem->seq_kv * problem->dim;
     const int64_t most = MAX_ELEMENTS / problem->dim;
     if (all <= MIN_SAMPLE_ROWS || (all <= FULL_WORK / row_work && all <= most)) {
-        reference->rows = fa_alloc((size_t)all * sizeof *reference->rows);
+        int64_t *every = fa_alloc((size_t)all * sizeof *every);
         for (int64_t i = 0; i < all; i++)
-            reference->rows[i] = i;
-        reference->row_count = all;
-        return;
+            every[i] = i;
+        *row_count = all;
+        return every;
     }
     int64_t budget = SAMPLE_WORK / row_work;
     budget = budget < MIN_SAMPLE_ROWS ? MIN_SAMPLE_ROWS : budget;
@@ -327,32 +327,31 @@ static void choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed
     for (int64_t i = 0; i < count; i++)
         if (i == 0 || rows[i] != rows[i - 1])
             rows[unique++] = rows[i];
-    reference->rows = rows;
-    reference->row_count = unique;
+    *row_count = unique;
+    return rows;
 }
 
-fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
-                               uint64_t seed)
+fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *tensors, int64_t *rows,
+                                  int64_t row_count, bool acc_fp16)
 {
-    FA_ASSERT(tile_m >= 1, "tile of %d rows", tile_m);
-    fa_reference reference = {0};
-    choose_rows(problem, tile_m, seed, &reference);
-    const size_t count = (size_t)reference.row_count * (size_t)problem->dim;
-    reference.exact = fa_alloc(count * sizeof *reference.exact);
-    reference.baseline = fa_alloc(count * sizeof *reference.baseline);
+    const size_t count = (size_t)row_count * (size_t)problem->dim;
+    const fa_reference reference = {.row_count = row_count,
+                                    .rows = rows,
+                                    .exact = fa_alloc(count * sizeof *reference.exact),
+                                    .baseline = fa_alloc(count * sizeof *reference.baseline)};
 
     /* Blocks: runs of rows of one head. */
     const int32_t fitting = BLOCK_LOGITS / problem->seq_kv;
     const int32_t block_rows = fitting < 1 ? 1 : fitting < BLOCK_ROWS ? fitting : BLOCK_ROWS;
-    int64_t *starts = fa_alloc((size_t)(reference.row_count + 1) * sizeof *starts), blocks = 0;
-    for (int64_t i = 0; i < reference.row_count; i++) {
-        const bool same_head = i > 0 && reference.rows[i] / problem->seq_q == reference.rows[i - 1] / problem->seq_q;
+    int64_t *starts = fa_alloc((size_t)(row_count + 1) * sizeof *starts), blocks = 0;
+    for (int64_t i = 0; i < row_count; i++) {
+        const bool same_head = i > 0 && rows[i] / problem->seq_q == rows[i - 1] / problem->seq_q;
         if (!same_head || i - starts[blocks - 1] == block_rows)
             starts[blocks++] = i;
     }
-    starts[blocks] = reference.row_count;
+    starts[blocks] = row_count;
 
-    const bool worth_threads = reference.row_count * problem->seq_kv * problem->dim > 1 << 20;
+    const bool worth_threads = row_count * problem->seq_kv * problem->dim > 1 << 20;
 #pragma omp parallel if (worth_threads)
     {
         scratch s = scratch_make(problem, block_rows);
@@ -364,6 +363,14 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
     }
     free(starts);
     return reference;
+}
+
+fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
+                               uint64_t seed)
+{
+    FA_ASSERT(tile_m >= 1, "tile of %d rows", tile_m);
+    int64_t row_count = 0, *rows = choose_rows(problem, tile_m, seed, &row_count);
+    return fa_reference_of_rows(problem, tensors, rows, row_count, acc_fp16);
 }
 
 void fa_reference_free(fa_reference *reference)

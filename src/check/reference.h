@@ -14,10 +14,13 @@ typedef struct fa_reference {
     uint16_t *baseline; /* [row_count, dim], FP16 */
 } fa_reference;
 
-/* All rows while batch*heads*seq_q*seq_kv*dim is small; else a seeded random sample plus the first and last row of
- * every tile of tile_m rows (capped; the cap is in the source). Threads: all cores. */
+/* All rows while batch*heads*seq_q*seq_kv*dim is small; otherwise a seeded random sample that includes first and last
+ * rows of tiles of tile_m rows. Threads: all cores. */
 fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
                                uint64_t seed);
+/* Of these rows: malloc'd, ascending; the reference owns them. */
+fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *tensors, int64_t *rows,
+                                  int64_t row_count, bool acc_fp16);
 void fa_reference_free(fa_reference *reference);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "run/candidate.h"
 
-/* Times single launches in three cases in turn: new inputs, the inputs of the launch before, an output that already lies
+/* Times single launches in three cases in turn: new inputs, the inputs of the launch before, an output already
  * there. *ratio: the largest of the three medians over the smallest; NaN where it was not tried (inputs of more than
  * 1 GiB). FA_WRONG when they differ by more than a quarter and a microsecond, twice, or when an output does not
  * belong to its inputs. The inputs are restored. */

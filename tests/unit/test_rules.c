@@ -3,6 +3,7 @@
 #include "simulate.h"
 
 #include <math.h>
+#include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,13 +27,23 @@ typedef struct bench {
     size_t count;
 } bench;
 
-static bench open_bench(fa_problem problem, fa_dist dist, uint64_t seed, bool acc_fp16)
+/* The reference of all rows, or of every `step`th. */
+static bench open_sampled(fa_problem problem, fa_dist dist, uint64_t seed, bool acc_fp16, int64_t step)
 {
     bench b = {
         .problem = problem, .tensors = fa_tensors_make(&problem, dist, seed), .count = fa_problem_q_count(&problem)};
-    b.reference = fa_reference_make(&problem, &b.tensors, 64, acc_fp16, seed);
+    const int64_t all = (int64_t)problem.batch * problem.heads * problem.seq_q, rows = (all + step - 1) / step;
+    int64_t *sample = fa_alloc((size_t)rows * sizeof *sample);
+    for (int64_t i = 0; i < rows; i++)
+        sample[i] = i * step;
+    b.reference = fa_reference_of_rows(&problem, &b.tensors, sample, rows, acc_fp16);
     b.output = fa_alloc(b.count * sizeof *b.output);
     return b;
+}
+
+static bench open_bench(fa_problem problem, fa_dist dist, uint64_t seed, bool acc_fp16)
+{
+    return open_sampled(problem, dist, seed, acc_fp16, 1);
 }
 
 static void close_bench(bench *b)
@@ -61,14 +72,14 @@ static void good_kernels_pass(void **state)
 {
     (void)state;
     const fa_problem shapes[] = {
-        shape(1, 1, 1, 1, 1, 16, false),     shape(1, 1, 1, 1, 2, 16, false),      shape(1, 2, 1, 1, 5, 16, false),
-        shape(1, 1, 1, 2, 3, 64, true),      shape(1, 1, 1, 15, 17, 16, true),     shape(2, 4, 2, 63, 64, 64, true),
-        shape(1, 2, 2, 65, 33, 80, true),    shape(1, 2, 1, 113, 129, 128, false), shape(1, 16, 4, 1, 799, 128, false),
-        shape(1, 1, 1, 33, 1023, 256, true), shape(1, 2, 1, 8, 8192, 64, true),
+        shape(1, 1, 1, 1, 1, 16, false),   shape(1, 1, 1, 1, 2, 16, false),     shape(1, 2, 1, 1, 5, 16, false),
+        shape(1, 1, 1, 2, 3, 64, true),    shape(1, 1, 1, 15, 17, 16, true),    shape(2, 2, 1, 63, 64, 32, true),
+        shape(1, 2, 2, 65, 33, 80, true),  shape(1, 2, 1, 17, 129, 128, false), shape(1, 8, 2, 1, 199, 128, false),
+        shape(1, 1, 1, 5, 255, 256, true), shape(1, 1, 1, 2, 4096, 16, true),
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int dist = 0; dist <= FA_DIST_CODED; dist++)
-            for (uint64_t seed = 0; seed < (shapes[i].seq_kv <= 33 ? 12u : 1u); seed++) {
+            for (uint64_t seed = 0; seed < (shapes[i].seq_kv <= 17 ? 12u : 1u); seed++) {
                 bench b = open_bench(shapes[i], (fa_dist)dist, seed, false);
                 for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
                     const fa_verdict v = judge_fault(&b, kind);
@@ -85,8 +96,8 @@ static void good_at_8192_passes_and_mean_of_v_does_not(void **state)
     (void)state;
     const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_SHARP};
     for (size_t i = 0; i < 2; i++) {
-        bench b = open_bench(shape(1, 1, 1, 8192, 8192, 64, false), dists[i], 42, false);
-        assert_true(b.reference.row_count < 8192);
+        bench b = open_sampled(shape(1, 1, 1, 256, 8192, 32, false), dists[i], 42, false, 16);
+        assert_int_equal(b.reference.row_count, 16);
         fa_verdict v = judge_fault(&b, SIM_GOOD);
         if (!v.passed)
             fail_msg("%s", v.failure);
@@ -98,7 +109,7 @@ static void good_at_8192_passes_and_mean_of_v_does_not(void **state)
         close_bench(&b);
     }
     /* Where a fixed tolerance alone would let it through: |O - R| is below 1e-3 everywhere. */
-    bench b = open_bench(shape(1, 1, 1, 64, 8192, 64, false), FA_DIST_UNIFORM, 42, false);
+    bench b = open_bench(shape(1, 1, 1, 8, 8192, 32, false), FA_DIST_UNIFORM, 42, false);
     fa_verdict v = judge_fault(&b, SIM_MEAN_OF_V);
     assert_false(v.passed);
     v = judge_fault(&b, SIM_SCALE_OFF);
@@ -116,9 +127,9 @@ typedef struct wrong_case {
 static void wrong_kernels_fail(void **state)
 {
     (void)state;
-    const fa_problem plain = shape(1, 2, 2, 70, 200, 64, false), causal = shape(1, 4, 2, 130, 130, 32, true),
-                     wide = shape(2, 4, 2, 65, 129, 128, false);
-    const fa_problem corner = shape(1, 2, 1, 40, 150, 64, true), longer = shape(1, 1, 1, 32, 8192, 64, false);
+    const fa_problem plain = shape(1, 2, 2, 20, 200, 32, false), causal = shape(1, 4, 2, 66, 66, 32, true),
+                     wide = shape(2, 4, 2, 9, 129, 32, false);
+    const fa_problem corner = shape(1, 2, 1, 40, 150, 32, true), longer = shape(1, 1, 1, 8, 8192, 16, false);
     const wrong_case cases[] = {
         {SIM_MEAN_OF_V, plain, FA_DIST_NORMAL},         {SIM_MEAN_OF_V, longer, FA_DIST_NORMAL},
         {SIM_MEAN_OF_V, plain, FA_DIST_NEEDLE},         {SIM_MEAN_OF_V, causal, FA_DIST_UNIFORM},
@@ -258,14 +269,14 @@ static void loose_tolerances_do_not_help(void **state)
 static void sharp_inputs_are_left_to_the_relative_rules(void **state)
 {
     (void)state;
-    bench b = open_bench(shape(1, 2, 2, 128, 512, 64, false), FA_DIST_SHARP, 1, false);
+    bench b = open_bench(shape(1, 1, 1, 64, 512, 64, false), FA_DIST_SHARP, 1, false);
     fa_verdict v = judge_fault(&b, SIM_GOOD);
     assert_true(v.passed && v.baseline_fails);
     memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
     v = judge(&b);
     assert_true(v.passed && v.mismatches > 0);
     close_bench(&b);
-    b = open_bench(shape(1, 2, 2, 128, 512, 64, false), FA_DIST_UNIFORM, 1, false);
+    b = open_bench(shape(1, 1, 1, 64, 512, 64, false), FA_DIST_UNIFORM, 1, false);
     v = judge_fault(&b, SIM_GOOD);
     assert_true(v.passed && !v.baseline_fails);
     close_bench(&b);
@@ -316,7 +327,7 @@ static void a_reference_of_nan_passes_nothing(void **state)
 static void classes_do_not_mix(void **state)
 {
     (void)state;
-    const fa_problem p = shape(1, 2, 2, 64, 512, 64, false);
+    const fa_problem p = shape(1, 1, 1, 32, 512, 64, false);
     bench fp32 = open_bench(p, FA_DIST_NORMAL, 1, false), fp16 = open_bench(p, FA_DIST_NORMAL, 1, true);
     memcpy(fp32.output, fp16.reference.baseline, fp32.count * sizeof *fp32.output);
     memcpy(fp16.output, fp16.reference.baseline, fp16.count * sizeof *fp16.output);
@@ -330,13 +341,10 @@ static void classes_do_not_mix(void **state)
 static void nan_between_samples_is_found(void **state)
 {
     (void)state;
-    bench b = open_bench(shape(1, 1, 1, 1200000, 56, 16, false), FA_DIST_UNIFORM, 1, false);
+    bench b = open_sampled(shape(1, 1, 1, 600, 56, 16, false), FA_DIST_UNIFORM, 1, false, 3);
     sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
     assert_true(judge(&b).passed);
-    int64_t i = 0;
-    while (b.reference.rows[i + 1] == b.reference.rows[i] + 1)
-        i++;
-    b.output[(b.reference.rows[i] + 1) * 16 + 3] = 0xFFFF;
+    b.output[(b.reference.rows[50] + 1) * 16 + 3] = 0xFFFF;
     const fa_verdict v = judge(&b);
     expect_words(&v, "rows that were not sampled");
     close_bench(&b);
@@ -347,7 +355,7 @@ static void library_comparison(void **state)
 {
     (void)state;
     for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
-        bench b = open_bench(shape(1, 4, 2, 129, 300, 64, true), (fa_dist)dist, 3, false);
+        bench b = open_bench(shape(1, 4, 2, 129, 160, 32, true), (fa_dist)dist, 3, false);
         float *other = fa_alloc(b.count * sizeof *other);
         for (size_t i = 0; i < b.count; i++)
             other[i] = fa_half_to_float(b.reference.baseline[i]);
@@ -364,7 +372,7 @@ static void library_comparison(void **state)
                     fail_msg("fault %d passes against the library", (int)fault);
             }
             sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
-            memmove(row_of(&b, 3, 64), row_of(&b, 3, 0), 65 * 64 * sizeof(uint16_t));
+            memmove(row_of(&b, 3, 64), row_of(&b, 3, 0), 65 * 32 * sizeof(uint16_t));
             v = fa_judge_library(&b.problem, other, b.output, 64, 2e-3, 1e-3, &exact);
             expect_words(&v, "1 of 4 heads (batch.head 0.3), 2 of 3 tiles of 64 rows (1 2)");
             row_of(&b, 0, 0)[0] = 0x7C01;
@@ -415,5 +423,6 @@ int main(void)
         cmocka_unit_test(library_comparison),
         cmocka_unit_test(merging_keeps_the_worse),
     };
+    omp_set_num_threads(1); /* on a busy machine, waiting for threads would take longer than the tests */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
