@@ -41,7 +41,7 @@ _Noreturn static void run_child(int line, fa_work *work, const fa_runs *runs, si
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is the report's alone */
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* only the report writes to stdout */
     for (size_t i = first;; i++) {
         work(&runs->at[i], result, &device);
         if (result->status == FA_ERROR || i + 1 == runs->count)
@@ -67,7 +67,7 @@ static struct timespec span(double seconds)
     return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = seconds > 0 ? (long)((seconds - whole) * 1e9) : 0};
 }
 
-/* The other end of the line closes with the process; a byte before that says that the run is done. */
+/* A byte on the line says that the run is done. When the process ends first, its end of the line closes. */
 static outcome wait_for(const fa_child *child, double seconds, int *how)
 {
     const double end = fa_now_s() + seconds;
@@ -93,7 +93,7 @@ static const char *const stage_names[] = {
     [FA_AT_END] = "cleaning up",
 };
 
-/* What the child itself could not say any more. */
+/* How the child ended, where it could not report that itself. */
 static void explain_end(bool ended, int how, pid_t child, const fa_options *options, fa_result *result)
 {
     const char *stage = stage_names[result->stage];
@@ -136,7 +136,7 @@ void fa_child_end(fa_child *child)
     if (child->pid == 0)
         return;
     child_group = 0;
-    kill(-child->pid, SIGKILL); /* what it has started, when it has ended itself */
+    kill(-child->pid, SIGKILL); /* also the processes that it started */
     waitpid(child->pid, NULL, 0);
     close(child->line);
     child->pid = 0;

@@ -18,7 +18,7 @@ typedef struct library {
     float *full;
 } library;
 
-/* One check: what it is of, and what is made once for all seeds. */
+/* One check: its subject, and what is made once for all seeds. */
 typedef struct session {
     const fa_candidate *candidate;
     const fa_problem *problem;
@@ -44,7 +44,7 @@ static void close_library(session *s)
     s->cublas = (library){0};
 }
 
-/* Not an error of the run: the reference is missing, and the record says why. */
+/* A missing reference is not an error of the run: the record says why it is missing. */
 static void drop_library(session *s, const char *reason)
 {
     close_library(s);
@@ -132,7 +132,7 @@ static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why
     return status;
 }
 
-/* The library on the same inputs; it must itself pass against R, or it is no reference. */
+/* Runs the library on the same inputs. Its output must itself pass against R, or it is dropped as a reference. */
 static fa_status run_library(session *s, const fa_reference *reference, fa_reason *why)
 {
     fa_device *device = s->candidate->device;

@@ -9,10 +9,10 @@
 enum {
     LOOKED_AT = 48,    /* wrong rows whose values are looked at, spread over all of them */
     NAMED = 6,         /* heads and tiles named before "..." */
-    NO_VALUE = 0xFFFF, /* what buffers.c poisons the output with */
+    NO_VALUE = 0xFFFF, /* what run/buffers.c fills the output with */
 };
 
-/* The question, and the wrong rows in brief. */
+/* What is diagnosed, and the rows that are wrong. */
 typedef struct scene {
     const fa_problem *problem;
     const fa_expected *expected;

@@ -1,4 +1,4 @@
-/* The command line as data. One table (options.def) drives parsing, --help, validation and the record's echo. */
+/* The command line as data. One table, options.def, drives parsing, validation, --help and what the record repeats. */
 #ifndef FA_OPTIONS_H
 #define FA_OPTIONS_H
 
@@ -6,7 +6,7 @@
 
 #define FA_UNSET (-1)
 #define FA_UNSET_REAL (-1.0)
-#define FA_DEFAULT_KERNEL NULL /* the first row of the registry marked as default */
+#define FA_DEFAULT_KERNEL NULL /* the registry row that is marked as default */
 
 typedef enum { FA_DEVICE_AUTO, FA_DEVICE_CUDA, FA_DEVICE_EMU } fa_device_choice;
 typedef enum { FA_COMPILER_NVRTC, FA_COMPILER_NVCC } fa_compiler;

@@ -6,7 +6,7 @@
 
 typedef enum { FA_KIND_HAND, FA_KIND_CUBLAS, FA_KIND_CUDNN } fa_kind;
 
-/* Comma-separated values per knob a sweep tries; NULL: fixed at the default. */
+/* Comma-separated values that a sweep tries per knob; NULL: the default only. */
 typedef struct fa_space {
     const char *m, *n, *warps, *vec, *stages, *swizzle, *acc, *splits, *maxreg;
 } fa_space;
@@ -18,7 +18,7 @@ typedef struct fa_traits {
     bool wmma, mma, wgmma;  /* tensor-core instructions the SASS must show */
     bool emu_not_run;       /* not emulated; `emu` answers not_run */
     bool nondeterministic;  /* repeats may differ in the last bits */
-    const char *variant_of; /* picked by the rules of that kernel, listed under it */
+    const char *variant_of; /* the kernel whose rules select this one, and which lists it */
 } fa_traits;
 
 typedef struct fa_kernel_row {
@@ -29,22 +29,23 @@ typedef struct fa_kernel_row {
     fa_traits traits;
 } fa_kernel_row;
 
-/* Default tiles by problem: FA_RULE rows of kernels.def, first match wins. `name` is the kernel asked for.
- * fill: units of work (tiles of 64 query rows, over all heads and batches) per multiprocessor, in percent. */
+/* The tile of a run without tile options, by problem: FA_RULE rows of kernels.def; the first that matches decides.
+ * `name` is the kernel asked for. fill: tiles of 64 query rows, over all heads and batches, per multiprocessor, in
+ * percent. */
 typedef struct fa_rule {
     const char *name;         /* NULL ends the list */
     int32_t max_dim;          /* matches dim <= max_dim */
     int32_t causal;           /* 0, 1, or -1 for both */
     int32_t max_fill_percent; /* matches fill <= this, or -1 for any */
     fa_knobs knobs;
-    const char *variant; /* row that takes the place of `name`, NULL: itself */
+    const char *variant; /* the row that serves the problem: `name` or a variant of it */
 } fa_rule;
 const fa_rule *fa_registry_rules(void);
 
 size_t fa_registry_count(void);
 const fa_kernel_row *fa_registry_at(size_t index);
 const fa_kernel_row *fa_registry_default(void);
-/* FA_USAGE names the nearest names when there is none such. */
+/* FA_USAGE when there is none of this name; the reason offers similar ones. */
 fa_status fa_registry_find(const char *name, const fa_kernel_row **row, fa_reason *why);
 
 #endif

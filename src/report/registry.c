@@ -125,7 +125,7 @@ static void print_values(const fa_kernel_row *row)
     if (row->kind != FA_KIND_HAND)
         return;
     printf("%12s", "");
-    for (size_t i = 0; i < KNOBS - 1; i++) { /* without maxreg, which no row sets */
+    for (size_t i = 0; i < KNOBS - 1; i++) { /* all but maxreg */
         const char *list = list_of(&knobs[i], &row->space);
         printf(" %s=%d", knobs[i].name, value_of(&knobs[i], &row->knobs));
         if (list != NULL)

@@ -1,4 +1,4 @@
-/* From a spec to something that can be checked and timed: compiled, loaded, with its own tensors on the device. */
+/* A kernel that can be checked and timed: compiled, loaded, with tensors of its own on the device. */
 #ifndef FA_CANDIDATE_H
 #define FA_CANDIDATE_H
 

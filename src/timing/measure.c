@@ -33,13 +33,13 @@ static double median_clock(series *all)
     return fa_stats_of(all->scratch, all->count).p50;
 }
 
-/* The power limit alone is how a card runs at full load; it throttles a sample only when the clock fell with it. */
+/* A card at full load runs at its power limit; a sample counts as throttled only when its clock fell too. */
 static bool throttled(const fa_sample *sample, double clock_mhz)
 {
     return sample->throttled || (sample->power_capped && sample->sm_mhz < CLOCK_FELL * clock_mhz);
 }
 
-/* Another process's slice of the GPU makes single samples long: the mean leaves the median before p90 does. */
+/* Time slices of another process make single samples long: that moves the mean before it moves p90. */
 static void judge_noise(const series *all, fa_timing *timing)
 {
     const fa_stats *us = &timing->us;
@@ -53,7 +53,7 @@ static void judge_noise(const series *all, fa_timing *timing)
     size_t waited = 0;
     for (size_t i = 0; i < all->count; i++)
         waited += all->samples[i].gated && all->samples[i].waited_us > WAITED_US;
-    /* The gate opens in our own slice of the GPU, so that its samples may look calm beside another process. */
+    /* Queued work starts in our own time slice of the GPU: such samples may look calm beside another process. */
     if ((double)waited > WAITED_SHARE * (double)all->count) {
         timing->noisy = true;
         snprintf(timing->noisy_reason, sizeof timing->noisy_reason,
@@ -159,7 +159,7 @@ static bool time_is_up(double start_s, double last_s, const fa_options *options)
     return fa_now_s() - start_s + 2 * last_s > options->max_time; /* the next one, and the last */
 }
 
-/* Looking costs a sort: at ten samples more, later at five per cent more. */
+/* Statistics cost a sort: next after ten samples more, later after five per cent more. */
 static size_t next_look(size_t count) { return count + (count / 20 > 10 ? count / 20 : 10); }
 
 static fa_status take(fa_device *device, const fa_sample_request *request, witness *w, bool poisoned, series *all,
@@ -174,8 +174,8 @@ static fa_status take(fa_device *device, const fa_sample_request *request, witne
     return FA_PASS;
 }
 
-/* Samples until the interval of the median is narrow, or time or samples are used up, and one more, which is always
- * poisoned: which one that is depends on the times, so no kernel can know. */
+/* Samples until the interval of the median is narrow, or time or samples are used up. One more follows, and its output
+ * is always filled with NaN before: a kernel cannot know which sample that is, because it depends on the times. */
 static fa_status sample_all(fa_device *device, fa_sample_request *request, const fa_options *options, witness *w,
                             series *all, fa_timing *timing, fa_reason *why)
 {

@@ -110,13 +110,13 @@ static fa_status take_all(contender *a, contender *b, const fa_options *options,
 }
 
 /* One method for both: the graph as soon as one of them is too short for events. */
-static fa_status plan(contender *a, contender *b, const fa_options *options, fa_paired *c, fa_reason *why)
+static fa_status calibrate_both(contender *a, contender *b, const fa_options *options, fa_paired *c, fa_reason *why)
 {
     double warmup_ms = 0;
     fa_sample_request *both[] = {&a->request, &b->request};
     FA_TRY(fa_calibrate(a->device, both, 2, options, &warmup_ms, why));
     c->method = a->request.method;
-    /* After the other candidate's samples the L2 holds the other candidate's tensors. */
+    /* After the other candidate's samples the L2 holds the other candidate's tensors: launch once untimed. */
     a->request.primes = b->request.primes = options->l2 == FA_L2_WARM;
     return FA_PASS;
 }
@@ -142,7 +142,7 @@ fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *othe
     contender a = {device, fa_calibrate_request(candidate, options)};
     contender b = {device, fa_calibrate_request(other, options)};
     blocks *all = fa_alloc(sizeof *all);
-    fa_status status = plan(&a, &b, options, paired, why);
+    fa_status status = calibrate_both(&a, &b, options, paired, why);
     if (status == FA_PASS)
         status = take_all(&a, &b, options, all, paired, why);
     free(all);

@@ -24,7 +24,8 @@ static const struct {
     {"sm_90", 4096}, {"sm_100", 8192}, {"sm_103", 8192}, {"sm_120", 1024}, {"sm_121", 1024},
 };
 
-int32_t fa_tensor_flop_per_clock(const char *arch)
+/* FP16 tensor-core operations (an FMA is two) of one SM in one clock, without sparsity; 0 when unknown. */
+static int32_t flop_per_clock(const char *arch)
 {
     for (size_t i = 0; i < sizeof per_clock / sizeof *per_clock; i++)
         if (strcmp(per_clock[i].arch, arch) == 0)
@@ -34,7 +35,7 @@ int32_t fa_tensor_flop_per_clock(const char *arch)
 
 static double peak_tflops(const fa_device_info *device, double clock_mhz)
 {
-    return (double)fa_tensor_flop_per_clock(device->arch) * device->sm_count * clock_mhz * 1e6 / 1e12;
+    return (double)flop_per_clock(device->arch) * device->sm_count * clock_mhz * 1e6 / 1e12;
 }
 
 /* Q, K and V that some visible pair needs. The output is not counted: it may stay in the L2. */

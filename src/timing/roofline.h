@@ -12,8 +12,6 @@ typedef struct fa_throughput {
 /* Microseconds: the arithmetic on the tensor cores at the highest clock or, with FA_L2_COLD, reading the inputs from
  * DRAM, whichever takes longer. 0: unknown architecture. */
 double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, fa_l2 l2);
-/* FP16 tensor-core operations (an FMA is two) of one SM in one clock, without sparsity; 0 when unknown. */
-int32_t fa_tensor_flop_per_clock(const char *arch);
 /* Of a launch that takes `us` at `clock_mhz` (0: unknown, then the maximum clock counts). All 0 unless us > 0. */
 fa_throughput fa_throughput_of(double us, double clock_mhz, const fa_problem *problem, const fa_device_info *device);
 
