@@ -139,7 +139,7 @@ static fa_status run_library(session *s, const fa_reference *reference, fa_reaso
     const fa_launch none = {.grid = 1, .threads = 1};
     fa_params params = fa_buffers_params(&s->candidate->buffers, s->problem, &none);
     params.o = (void *)(uintptr_t)s->cublas.out;
-    FA_TRY(device->fill16(device, s->cublas.out, 0xFFFF, s->count, why));
+    FA_TRY(device->fill16(device, s->cublas.out, FA_POISON, s->count, why));
     fa_reason inner = {""};
     const fa_status status = device->launch(device, s->cublas.kernel, &none, &params, &inner);
     if (status == FA_NOT_RUN) {

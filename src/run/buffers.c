@@ -6,8 +6,6 @@
 
 static const char *const names[FA_TENSORS] = {"q", "k", "v", "o"};
 
-#define POISON 0xFFFFu /* an FP16 NaN that no arithmetic produces */
-
 /* Present when AddressSanitizer's runtime is: guards are then out of bounds for the emulator's kernels. */
 __attribute__((weak)) void __asan_poison_memory_region(void const volatile *address, size_t size);
 __attribute__((weak)) void __asan_unpoison_memory_region(void const volatile *address, size_t size);
@@ -143,7 +141,7 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
 
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
 {
-    return buffers->device->fill16(buffers->device, fa_buffers_at(buffers, FA_O), POISON, buffers->count[FA_O], why);
+    return buffers->device->fill16(buffers->device, fa_buffers_at(buffers, FA_O), FA_POISON, buffers->count[FA_O], why);
 }
 
 fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
@@ -155,7 +153,7 @@ fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, 
         for (int after = 0; after < 2; after++) {
             size_t count;
             const fa_ptr at = guard_at(buffers, tensor, after, &count);
-            FA_TRY(device->fill16(device, at, POISON, count, why));
+            FA_TRY(device->fill16(device, at, FA_POISON, count, why));
         }
         if (tensor != FA_O)
             FA_TRY(device->copy_in(device, fa_buffers_at(buffers, tensor), from[tensor],
@@ -176,7 +174,7 @@ static fa_status check_guards(const fa_buffers *buffers, uint16_t *room, fa_reas
             FA_TRY(device->copy_out(device, room, at, count * sizeof *room, why));
             for (size_t i = 0; i < count; i++) {
                 const size_t distance = after ? i : count - 1 - i;
-                if (room[i] != POISON && (changed++ == 0 || distance < nearest))
+                if (room[i] != FA_POISON && (changed++ == 0 || distance < nearest))
                     nearest = distance;
             }
             if (changed > 0)

@@ -19,6 +19,8 @@ typedef struct fa_buffers {
 
 /* Halves of a guard band: a tile of 64 rows at dim 256. The same before and after each tensor. */
 #define FA_GUARD_COUNT 16384
+/* What the guards, and the output before a launch, are filled with: an FP16 NaN that no arithmetic produces. */
+#define FA_POISON 0xFFFFu
 
 /* FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in the device's memory, or the copies that a
  * check makes do not fit in the host's. */
