@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "compile/cache.h"
 #include "emu/preload.h"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process.h"
 #include "input/npy.h"
 
 enum { REPEATS = 10, LIBRARY_TILE = 64 };

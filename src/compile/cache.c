@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/process.h"
+
 #define SUMS "sums"
 
 static bool cache_root(char root[640])

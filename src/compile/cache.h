@@ -2,6 +2,7 @@
 #ifndef FA_CACHE_H
 #define FA_CACHE_H
 
+#include "base/digest.h"
 #include "input/spec.h"
 
 /* hit: `folder` is the published entry, its files verified. Otherwise it is a private folder to build in, then to publish. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/process.h"
 #include "compile/cache.h"
 #include "compile/job.h"
 #include "compile/log.h"

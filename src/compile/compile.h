@@ -2,6 +2,7 @@
 #ifndef FA_COMPILE_H
 #define FA_COMPILE_H
 
+#include "base/digest.h"
 #include "fa_params.h"
 #include "input/spec.h"
 

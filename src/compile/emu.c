@@ -1,4 +1,6 @@
 /* The kernel's file through g++ and the shim: a shared object the emulator runs. Same spec and same cache as the cubin. */
+#include "base/file.h"
+#include "base/process.h"
 #include "compile/compile.h"
 
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
 #ifndef FA_NVRTC_H
 #define FA_NVRTC_H
 
-#include "base/base.h"
+#include "base/status.h"
 
 /* "13.0"; FA_NOT_RUN with the loader's words when libnvrtc cannot be opened. */
 fa_status fa_nvrtc_version(char version[16], fa_reason *why);

@@ -4,7 +4,7 @@
 #ifndef FA_CUDA_API_H
 #define FA_CUDA_API_H
 
-#include "base/base.h"
+#include "base/status.h"
 
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;

@@ -1,8 +1,8 @@
 /* The `cudnn` baseline: fused attention by cuDNN's backend API, inference only, FP16 with FP32 sums.
  * The plan is the first that its heuristics offer (mode A, then the fallback list) and that it can build: what PyTorch
  * runs. Where cuDNN has no library, no plan or no such mask the baseline is not run, in cuDNN's words. */
-#include "cuda/device.h"
 #include "cuda/cudnn.h"
+#include "cuda/device.h"
 
 #include <math.h>
 #include <stdlib.h>

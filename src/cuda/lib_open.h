@@ -2,7 +2,7 @@
 #ifndef FA_LIB_OPEN_H
 #define FA_LIB_OPEN_H
 
-#include "base/base.h"
+#include "base/status.h"
 
 /* Opens the first of `names` (sonames, NULL-terminated) that loads. Looked for in FA_LIBRARY_PATH (colon-separated
  * folders; below a Python site-packages also the folders of PyTorch's wheels), then as the dynamic loader does, then in

@@ -1,4 +1,5 @@
 /* Hand kernels on the cuda device: a cubin becomes a function, a launch, and the tensor maps it asked for. */
+#include "base/file.h"
 #include "cuda/device.h"
 
 #include <stdlib.h>

@@ -4,6 +4,8 @@
  *     gate, primes, [L2 flush], clocks, event, launches, event, clocks
  *
  * In graph mode the two events are nodes of the graph, so that its start is not in the sample either. */
+#include "base/file.h"
+#include "base/process.h"
 #include "cuda/graph.h"
 
 #include <stdatomic.h>

@@ -7,6 +7,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/process.h"
+
 static double waited_s;
 
 double fa_device_waited_s(void) { return waited_s; }

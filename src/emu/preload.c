@@ -9,6 +9,9 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/process.h"
+
 static bool find_runtime(const char *name, char path[512])
 {
     char *output = NULL, *option = fa_format("-print-file-name=%s", name);

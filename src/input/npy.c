@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
 fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],

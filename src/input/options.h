@@ -2,7 +2,7 @@
 #ifndef FA_OPTIONS_H
 #define FA_OPTIONS_H
 
-#include "base/base.h"
+#include "base/status.h"
 
 #define FA_UNSET (-1)
 #define FA_UNSET_REAL (-1.0)

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process.h"
+
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; sm_count is of the part the arch is
  * best known by (A100, A10, L4, H200, B200, RTX 5090) and only picks default tiles when there is no device. */
 static const fa_arch_limits limits_table[] = {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "report/json.h"
 
 static fa_status writable(const fa_options *options, fa_reason *why)

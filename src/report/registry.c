@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 /* The knobs that are numbers, in the order of --list-kernels; acc is a word of its own. */
 static const struct knob {
     const char *name;

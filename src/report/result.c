@@ -1,5 +1,7 @@
 #include "report/result.h"
 
+#include "base/process.h"
+
 fa_result fa_result_of(const fa_command *run)
 {
     return (fa_result){.status = FA_ERROR, .problem = run->problem, .main.spec = run->spec, .other.spec = run->other};

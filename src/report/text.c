@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "compile/nvrtc.h"
 #include "report/registry.h"
 

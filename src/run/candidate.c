@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 static fa_status compile_for_emu(const fa_options *options, fa_candidate_record *record, fa_reason *why)
 {
     fa_module figures = record->module;

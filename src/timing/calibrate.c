@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/process.h"
 #include "timing/stats.h"
 
 enum { LAUNCHES_MAX = 1024, FIT_ROUNDS = 4 };

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/process.h"
 #include "timing/stats.h"
 
 enum { INPUTS = 3, ROUNDS = 7, ROUNDS_LEAST = 3 };

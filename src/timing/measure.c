@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process.h"
 #include "timing/calibrate.h"
 #include "timing/invariance.h"
 #include "timing/roofline.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/process.h"
 #include "timing/calibrate.h"
 #include "timing/invariance.h"
 #include "timing/roofline.h"

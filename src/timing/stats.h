@@ -2,7 +2,7 @@
 #ifndef FA_STATS_H
 #define FA_STATS_H
 
-#include "base/base.h"
+#include "base/status.h"
 
 /* Everything in the unit of the samples. ci95: distribution-free interval of the median from order statistics. */
 typedef struct fa_stats {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "device/device.h"
 #include "input/tensors.h"
 #include "emu/preload.h"

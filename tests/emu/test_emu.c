@@ -12,7 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "base/status.h"
 #include "input/options.h"
 
 #define SCHEDULES 4

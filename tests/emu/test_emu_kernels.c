@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/process.h"
 #include "input/registry.h"
 
 #define ARGUMENTS_MAX 48

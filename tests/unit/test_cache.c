@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
+#include "base/process.h"
 #include "compile/cache.h"
 
 static fa_reason why;

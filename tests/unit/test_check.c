@@ -1,5 +1,6 @@
 /* fa_check and fa_buffers on a device made of host memory, with kernels that cheat, stray and fail in every way known.
  */
+#include "base/file.h"
 #include "check/check.h"
 #include "input/npy.h"
 #include "simulate.h"

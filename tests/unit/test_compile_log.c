@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "compile/log.h"
 
 /* As NVRTC 13.0 prints it. */

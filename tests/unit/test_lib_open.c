@@ -1,4 +1,6 @@
 /* Where vendor libraries are looked for. The "vendor library" is a copy of the C library's libm under another name. */
+#include "base/file.h"
+#include "base/process.h"
 #include "cuda/lib_open.h"
 
 #include <dlfcn.h>

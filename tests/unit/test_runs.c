@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "input/runs.h"
 
 static fa_reason why;

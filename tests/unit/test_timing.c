@@ -1,4 +1,5 @@
 /* fa_time on synthetic samples: stopping, dropping, floor, warm-up, impossible times, launches that do nothing. */
+#include "base/process.h"
 #include "fake_gpu.h"
 
 #include "timing/measure.h"

@@ -1,0 +1,110 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *why)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat facts;
+    if (file == NULL)
+        return fa_refuse(why, FA_ERROR, "cannot read %s: %s", path, strerror(errno));
+    if (fstat(fileno(file), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+        fclose(file);
+        return fa_refuse(why, FA_ERROR, "cannot read %s: not a regular file", path);
+    }
+    *data = fa_alloc((size_t)facts.st_size + 1);
+    *size = fread(*data, 1, (size_t)facts.st_size, file);
+    const bool whole = *size == (size_t)facts.st_size;
+    fclose(file);
+    if (whole)
+        return FA_PASS;
+    free(*data);
+    *data = NULL;
+    return fa_refuse(why, FA_ERROR, "cannot read %s: short read", path);
+}
+
+static bool write_all(int file, const char *data, size_t size)
+{
+    while (size > 0) {
+        const ssize_t wrote = write(file, data, size);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return false;
+        data += wrote;
+        size -= (size_t)wrote;
+    }
+    return true;
+}
+
+/* A device or a pipe cannot be replaced: renaming over /dev/null would take it from everybody. */
+static fa_status write_through(const char *path, const void *data, size_t size, fa_reason *why)
+{
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    bool good = file >= 0 && write_all(file, data, size);
+    const int error = errno;
+    good = file >= 0 && close(file) == 0 && good;
+    return good ? FA_PASS : fa_refuse(why, FA_ERROR, "cannot write %s: %s", path, strerror(error));
+}
+
+fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reason *why)
+{
+    char real[PATH_MAX];
+    struct stat facts;
+    if (realpath(path, real) != NULL)
+        path = real; /* a link stays a link */
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
+        return write_through(path, data, size, why);
+    char *temporary = fa_format("%s.%d.tmp", path, (int)getpid());
+    const int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    bool good = file >= 0;
+    if (good) {
+        good = write_all(file, data, size) && fsync(file) == 0;
+        good = close(file) == 0 && good;
+        good = good && rename(temporary, path) == 0;
+    }
+    const int error = errno;
+    if (!good && file >= 0)
+        unlink(temporary);
+    free(temporary);
+    if (!good)
+        return fa_refuse(why, FA_ERROR, "cannot write %s: %s", path, strerror(error));
+    return FA_PASS;
+}
+
+fa_status fa_append(int file, const void *data, size_t size, fa_reason *why)
+{
+    struct stat before;
+    const bool regular = fstat(file, &before) == 0 && S_ISREG(before.st_mode);
+    if (write_all(file, data, size))
+        return FA_PASS;
+    const int error = errno;
+    if (regular && ftruncate(file, before.st_size) != 0)
+        return fa_refuse(why, FA_ERROR, "cannot write the record: %s; a part of it is in the file", strerror(error));
+    return fa_refuse(why, FA_ERROR, "cannot write the record: %s", strerror(error));
+}
+
+fa_status fa_make_dirs(const char *path, fa_reason *why)
+{
+    char partial[PATH_MAX];
+    if (snprintf(partial, sizeof partial, "%s", path) >= (int)sizeof partial)
+        return fa_refuse(why, FA_ERROR, "path too long: %s", path);
+    for (char *slash = partial + 1;; slash++) {
+        if (*slash != '/' && *slash != '\0')
+            continue;
+        const char end = *slash;
+        *slash = '\0';
+        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
+            return fa_refuse(why, FA_ERROR, "cannot make folder %s: %s", partial, strerror(errno));
+        if (end == '\0')
+            return FA_PASS;
+        *slash = end;
+    }
+}

@@ -1,0 +1,16 @@
+/* Files that are read and written whole. */
+#ifndef FA_FILE_H
+#define FA_FILE_H
+
+#include "base/status.h"
+
+/* Reads a whole file and adds a terminating 0 that `size` does not count. The caller frees *data. */
+fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *why);
+/* Writes a temporary file beside `path`, flushes it and renames it: a reader sees the old file or the new one, never a
+ * part. A device or a pipe is written in place. */
+fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reason *why);
+/* Writes at the end of an open file. After a failure a regular file is cut back to the size it had. */
+fa_status fa_append(int file, const void *data, size_t size, fa_reason *why);
+fa_status fa_make_dirs(const char *path, fa_reason *why); /* mkdir -p */
+
+#endif

@@ -1,0 +1,82 @@
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+double fa_now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+const char *fa_home(void)
+{
+    static char home[PATH_MAX];
+    if (home[0] == '\0') {
+        const char *given = getenv("FA_HOME");
+        if (given != NULL && given[0] != '\0') {
+            snprintf(home, sizeof home, "%s", given);
+        } else {
+            const ssize_t length = readlink("/proc/self/exe", home, sizeof home - 1);
+            FA_ASSERT(length > 0);
+            home[length] = '\0';
+            *strrchr(home, '/') = '\0';
+        }
+    }
+    return home;
+}
+
+static char *read_pipe(int from)
+{
+    size_t size = 0, room = 4096;
+    char *text = fa_alloc(room);
+    for (;;) {
+        const ssize_t got = read(from, text + size, room - size - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        size += (size_t)got;
+        if (room - size < 2048) {
+            room *= 2;
+            text = realloc(text, room);
+            FA_ASSERT(text != NULL);
+        }
+    }
+    text[size] = '\0';
+    return text;
+}
+
+int fa_run(const char *const argv[], char **output)
+{
+    int ends[2];
+    FA_ASSERT(pipe2(ends, O_CLOEXEC) == 0, "%s", strerror(errno));
+    const pid_t child = fork();
+    FA_ASSERT(child >= 0, "%s", strerror(errno));
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        execvp(argv[0], (char *const *)argv);
+        _exit(127);
+    }
+    close(ends[1]);
+    char *text = read_pipe(ends[0]);
+    close(ends[0]);
+    int how = 0;
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR) {
+    }
+    if (output != NULL)
+        *output = text;
+    else
+        free(text);
+    const bool started = WIFEXITED(how) && WEXITSTATUS(how) != 127;
+    return started ? WEXITSTATUS(how) : -1;
+}
