@@ -38,7 +38,7 @@ def check_info(info, size, dim, causal):
 
 
 def launch_of(info, batch, heads, seq_q, sm_count):
-    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/compile.c) without clusters."""
+    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c) without clusters."""
     tiles_m = -(-seq_q // info.m)
     tiles = tiles_m * heads * batch
     blocks = tiles * max(info.splits, 1)

@@ -1,7 +1,7 @@
 /* The kernel's file through g++ and the shim: a shared object the emulator runs. Same spec and same cache as the cubin. */
 #include "base/file.h"
 #include "base/process.h"
-#include "compile/compile.h"
+#include "compile/emu.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "compile/cache.h"
 #include "compile/job.h"
 #include "compile/log.h"
+#include "compile/source_digest.h"
 
 #define COMPILER "g++"
 
@@ -129,47 +130,35 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     return make_key(work, why);
 }
 
+/* Dynamic shared memory is declared by a macro; `extern __shared__` means nothing to g++. */
 static fa_status explain_failure(const char *log, fa_reason *why)
 {
-    char text[3500];
-    if (fa_log_static_assert(log, text, sizeof text))
-        return fa_refuse(why, FA_INFEASIBLE, "%s", text);
-    fa_log_errors(log, text, sizeof text);
-    const bool dynamic = strstr(log, "extern __shared__") != NULL;
-    return fa_refuse(
-        why, FA_COMPILE_ERROR, "%s%s", text,
-        dynamic ? "\n(dynamic shared memory: FA_SHARED(type, name) of kernels/prims.cuh works on both devices)" : "");
+    const fa_status status = fa_log_explain(log, why);
+    const size_t used = strlen(why->text);
+    if (status == FA_COMPILE_ERROR && strstr(log, "extern __shared__") != NULL)
+        snprintf(why->text + used, sizeof why->text - used,
+                 "\n(dynamic shared memory: FA_SHARED(type, name) of kernels/prims.cuh works on both devices)");
+    return status;
 }
 
-static fa_status build(const fa_job *work, fa_cache_entry *entry, fa_reason *why)
+static fa_status build(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
 {
+    (void)text;
     const char *command[FA_JOB_OPTIONS_MAX + 8] = {COMPILER};
-    char *object = fa_format("%s/module.so", entry->folder), *copy = fa_format("%s/source.cu", entry->folder);
-    char *source = NULL, *log = NULL;
-    size_t size = 0;
+    char *object = fa_format("%s/module.so", folder);
     int count = 1;
-    for (int i = 0; i < work->count; i++)
-        command[count++] = work->options[i];
+    fa_job_options(work, command + count);
+    count += work->count;
     command[count++] = "-include";
     command[count++] = "fa_emu.h";
     command[count++] = "-o";
     command[count++] = object;
     command[count++] = work->source;
-    fa_status status = fa_read_file(work->source, &source, &size, why);
-    const int code = status == FA_PASS ? fa_run(command, &log) : 0;
-    if (code < 0)
-        status = fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH");
-    else if (code > 0)
-        status = explain_failure(log, why);
-    if (status == FA_PASS)
-        status = fa_write_file(copy, source, size, why);
-    if (status == FA_PASS)
-        status = fa_cache_publish(&work->key, entry, why);
-    free(log);
-    free(source);
-    free(copy);
+    const int code = fa_run(command, log);
     free(object);
-    return status;
+    if (code < 0)
+        return fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH");
+    return code == 0 ? FA_PASS : explain_failure(*log, why);
 }
 
 /* fa_info out of the object, by opening it. */
@@ -227,13 +216,7 @@ fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *m
     fa_job *work = fa_alloc(sizeof *work);
     fa_status status = make_job(spec, sanitize, work, why);
     if (status == FA_PASS)
-        status = fa_cache_open(&work->key, &entry, why);
-    if (status == FA_PASS && !entry.hit) {
-        status = build(work, &entry, why);
-        if (status != FA_PASS)
-            fa_cache_discard(&entry);
-        entry.hit = false;
-    }
+        status = fa_job_obtain(work, build, &entry, why);
     if (status == FA_PASS)
         status = describe(spec, work, &entry, module, why);
     free(work);

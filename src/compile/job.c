@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 void fa_job_add(fa_job *job, const char *format, ...)
 {
     va_list arguments;
@@ -26,6 +28,12 @@ void fa_job_add_source_folder(fa_job *job)
 {
     const char *slash = strrchr(job->source, '/');
     fa_job_add(job, "-I%.*s", slash != NULL ? (int)(slash - job->source) : 1, slash != NULL ? job->source : ".");
+}
+
+void fa_job_options(const fa_job *job, const char *options[])
+{
+    for (int i = 0; i < job->count; i++)
+        options[i] = job->options[i];
 }
 
 static bool names_folder(const char *option) { return strncmp(option, "-I", 2) == 0; }
@@ -81,4 +89,40 @@ fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, 
         return fa_refuse(why, FA_INFEASIBLE, "%d bytes of shared memory per block against the limit of %d on %s",
                          smem_bytes, limits->smem_block_bytes, spec->arch);
     return FA_PASS;
+}
+
+static fa_status write_into(const char *folder, const char *name, const void *data, size_t size, fa_reason *why)
+{
+    char *path = fa_format("%s/%s", folder, name);
+    const fa_status status = fa_write_file(path, data, size, why);
+    free(path);
+    return status;
+}
+
+static fa_status build_entry(const fa_job *job, fa_job_build *build, fa_cache_entry *entry, fa_reason *why)
+{
+    char *text = NULL, *log = NULL;
+    size_t size = 0;
+    FA_TRY(fa_read_file(job->source, &text, &size, why));
+    fa_status status = build(job, text, entry->folder, &log, why);
+    if (status == FA_PASS)
+        status = write_into(entry->folder, "log", log, strlen(log), why);
+    if (status == FA_PASS)
+        status = write_into(entry->folder, "source.cu", text, size, why);
+    if (status == FA_PASS)
+        status = fa_cache_publish(&job->key, entry, why);
+    free(log);
+    free(text);
+    return status;
+}
+
+fa_status fa_job_obtain(const fa_job *job, fa_job_build *build, fa_cache_entry *entry, fa_reason *why)
+{
+    FA_TRY(fa_cache_open(&job->key, entry, why));
+    if (entry->hit)
+        return FA_PASS;
+    const fa_status status = build_entry(job, build, entry, why);
+    if (status != FA_PASS)
+        fa_cache_discard(entry);
+    return status;
 }

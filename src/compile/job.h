@@ -1,14 +1,15 @@
-/* What every compiler of this stage shares: a list of options, the text it is keyed and reported by, and the sentences about
- * a kernel file that lacks something. */
+/* One compilation, whatever the compiler: its options, the key of its cache entry, and the checks of its result. */
 #ifndef FA_COMPILE_JOB_H
 #define FA_COMPILE_JOB_H
 
-#include "compile/compile.h"
+#include "compile/cache.h"
+#include "compile/module.h"
+#include "input/spec.h"
 
 #define FA_JOB_OPTIONS_MAX 40
 #define FA_JOB_OPTION_LENGTH 640
 
-/* One compilation: a source and the options that decide its code. */
+/* A source file and the options that decide its code. */
 typedef struct fa_job {
     const char *source;
     char compiler_name[64];
@@ -19,15 +20,21 @@ typedef struct fa_job {
 
 void fa_job_add(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fa_job_add_defines(fa_job *job, const fa_spec *spec);
-void fa_job_add_source_folder(fa_job *job); /* -I of the folder the source lies in */
-/* Key of everything that can change the code: ABI, source, compiler, options; where the files lie does not. `more` adds to it. */
+void fa_job_add_source_folder(fa_job *job);                    /* -I of the folder the source lies in */
+void fa_job_options(const fa_job *job, const char *options[]); /* all `count` of them, for a command line */
+/* The key covers all that can change the code: ABI, source, compiler, options, and `more`. Folders (-I) are left out. */
 void fa_job_make_key(fa_job *job, const char *more);
+
+/* Compiles the job's source (`text` is its content) into `folder`. *log: the compiler's output, malloc'd. */
+typedef fa_status fa_job_build(const fa_job *job, const char *text, const char *folder, char **log, fa_reason *why);
+/* The job's cache entry; built and published, with its log and source, when the cache does not have it. */
+fa_status fa_job_obtain(const fa_job *job, fa_job_build *build, fa_cache_entry *entry, fa_reason *why);
+
 /* Compiler, options (without folders) and source digest, as the record has them. */
 void fa_job_describe(const fa_job *job, fa_module *module);
-
-/* FA_ERROR, saying what is missing, unless the object has the entry point and its constants are of this ABI. */
+/* FA_ERROR, saying what is missing, unless the object has the entry point and exports constants of this ABI. */
 fa_status fa_job_need_symbols(const fa_spec *spec, bool has_entry, bool has_info, fa_reason *why);
-/* FA_INFEASIBLE when threads or shared memory are over the limit of the target. */
+/* FA_INFEASIBLE when threads or shared memory exceed the limit of the target. */
 fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes,
                              fa_reason *why);
 

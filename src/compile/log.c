@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATIC_SMEM_LIMIT \
-    (48 << 10) /* CUDA C++ Programming Guide: static shared memory per block, every architecture */
+/* Static shared memory per block, on every architecture (CUDA C++ Programming Guide). */
+#define STATIC_SMEM_LIMIT (48 << 10)
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
@@ -127,4 +127,18 @@ void fa_log_errors(const char *log, char *text, size_t size)
     const size_t used = strlen(text);
     if (used > 0 && text[used - 1] == '\n')
         text[used - 1] = '\0';
+}
+
+fa_status fa_log_explain(const char *log, fa_reason *why)
+{
+    char text[3500];
+    if (fa_log_static_assert(log, text, sizeof text))
+        return fa_refuse(why, FA_INFEASIBLE, "%s", text);
+    const int32_t bytes = fa_log_static_smem_overflow(log);
+    if (bytes > 0)
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "%d bytes of static shared memory against the limit of %d (declare it dynamic: FA_SHARED)",
+                         bytes, STATIC_SMEM_LIMIT);
+    fa_log_errors(log, text, sizeof text);
+    return fa_refuse(why, FA_COMPILE_ERROR, "%s", text);
 }

@@ -1,16 +1,19 @@
-/* Reading what compilers print: ptxas figures, a static_assert's sentence, error lines. Pure text. */
+/* Reads what compilers print: ptxas figures, the text of a static_assert, error lines. Text in, text out. */
 #ifndef FA_COMPILE_LOG_H
 #define FA_COMPILE_LOG_H
 
-#include "compile/compile.h"
+#include "compile/module.h"
 
 /* Figures of `entry` from a log of `ptxas -v` (through NVRTC or nvcc). False when the log has none for it. */
 bool fa_log_ptxas(const char *log, const char *entry, fa_ptxas *ptxas);
-/* The sentence of the first failed static_assert: NVRTC, nvcc and g++ spellings. */
+/* The text of the first failed static_assert, as NVRTC, nvcc and g++ print it. */
 bool fa_log_static_assert(const char *log, char *sentence, size_t size);
-/* Static shared memory over the compiler's own 48 KiB limit: the bytes wanted, 0 otherwise. */
+/* Bytes of static shared memory wanted, when that is more than the compiler's limit of 48 KiB; else 0. */
 int32_t fa_log_static_smem_overflow(const char *log);
-/* Error lines with the source line and caret under each; the whole log when none looks like an error. */
+/* Error lines, each with the source line and caret under it; the whole log when no line looks like an error. */
 void fa_log_errors(const char *log, char *text, size_t size);
+/* What a failed compilation means to the user. FA_INFEASIBLE: a static_assert, or too much static shared memory;
+ * FA_COMPILE_ERROR: the error lines. */
+fa_status fa_log_explain(const char *log, fa_reason *why);
 
 #endif

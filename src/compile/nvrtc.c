@@ -68,12 +68,12 @@ static fa_status open_library(fa_reason *why)
     return FA_PASS;
 }
 
-fa_status fa_nvrtc_version(char version[16], fa_reason *why)
+fa_status fa_nvrtc_version(char version[32], fa_reason *why)
 {
     int major = 0, minor = 0;
     FA_TRY(open_library(why));
     FA_ASSERT(nvrtc.version(&major, &minor) == 0);
-    snprintf(version, 16, "%d.%d", major, minor);
+    snprintf(version, 32, "%d.%d", major, minor);
     return FA_PASS;
 }
 

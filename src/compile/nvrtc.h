@@ -5,7 +5,7 @@
 #include "base/status.h"
 
 /* "13.0"; FA_NOT_RUN with the loader's words when libnvrtc cannot be opened. */
-fa_status fa_nvrtc_version(char version[16], fa_reason *why);
+fa_status fa_nvrtc_version(char version[32], fa_reason *why);
 /* FA_COMPILE_ERROR leaves the reason to the caller: the log is in *log. The caller frees *cubin and *log. */
 fa_status fa_nvrtc_compile(const char *source, const char *name, const char *const options[], int count, char **cubin,
                            size_t *cubin_size, char **log, fa_reason *why);

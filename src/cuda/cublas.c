@@ -8,6 +8,7 @@
  * is applied by the softmax; the GEMMs do all of S. */
 #include "base/file.h"
 #include "base/process.h"
+#include "compile/cuda.h"
 #include "cuda/cublas_api.h"
 #include "cuda/device.h"
 

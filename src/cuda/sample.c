@@ -6,6 +6,7 @@
  * In graph mode the two events are nodes of the graph, so that its start is not in the sample either. */
 #include "base/file.h"
 #include "base/process.h"
+#include "compile/cuda.h"
 #include "cuda/graph.h"
 
 #include <stdatomic.h>

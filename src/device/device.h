@@ -2,7 +2,7 @@
 #ifndef FA_DEVICE_H
 #define FA_DEVICE_H
 
-#include "compile/compile.h"
+#include "compile/launch.h"
 
 typedef struct fa_device_info {
     char backend[8]; /* "cuda", "emu" */

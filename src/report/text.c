@@ -130,7 +130,7 @@ void fa_report_run(const fa_result *result, const fa_options *options)
 
 static void print_version(void)
 {
-    char version[16];
+    char version[32];
     fa_reason why = {.text = ""};
     printf("fa_bench %s\n", FA_VERSION);
     printf("nvrtc    %s\n", fa_nvrtc_version(version, &why) == FA_PASS ? version : why.text);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "compile/cuda.h"
+#include "compile/emu.h"
 
 static fa_status compile_for_emu(const fa_options *options, fa_candidate_record *record, fa_reason *why)
 {

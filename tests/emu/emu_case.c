@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "compile/cuda.h"
+#include "compile/emu.h"
 #include "device/device.h"
 #include "input/tensors.h"
 #include "emu/preload.h"

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/cache.h"
+#include "compile/source_digest.h"
 
 static fa_reason why;
 static char root[] = "/tmp/fa_test_cache.XXXXXX";

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "compile/cuda.h"
+#include "compile/launch.h"
 #include "compile/log.h"
 
 /* As NVRTC 13.0 prints it. */

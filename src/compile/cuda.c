@@ -1,0 +1,186 @@
+#include "compile/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "compile/cache.h"
+#include "compile/code_index.h"
+#include "compile/cubin.h"
+#include "compile/job.h"
+#include "compile/launch.h"
+#include "compile/log.h"
+#include "compile/nvcc.h"
+#include "compile/nvrtc.h"
+#include "compile/source_digest.h"
+
+static fa_status name_compiler(fa_compiler compiler, fa_job *work, fa_reason *why)
+{
+    const bool nvrtc = compiler == FA_COMPILER_NVRTC;
+    char version[32] = "";
+    FA_TRY(nvrtc ? fa_nvrtc_version(version, why) : fa_nvcc_version(version, why));
+    snprintf(work->compiler_name, sizeof work->compiler_name, "%s %s", nvrtc ? "nvrtc" : "nvcc", version);
+    return FA_PASS;
+}
+
+static fa_status make_job(const char *source, const char *arch, fa_compiler compiler, const fa_spec *spec, fa_job *work,
+                          fa_reason *why)
+{
+    char headers[512];
+    *work = (fa_job){.source = source};
+    FA_TRY(name_compiler(compiler, work, why));
+    FA_TRY(fa_cuda_headers(headers, why));
+    FA_TRY(fa_source_digest(source, &work->source_digest, why));
+    fa_job_add(work, "-arch=%s", arch);
+    fa_job_add(work, "-std=c++20");
+    fa_job_add(work, "-lineinfo");
+    fa_job_add(work, compiler == FA_COMPILER_NVRTC ? "--ptxas-options=-v" : "-Xptxas=-v");
+    if (spec != NULL) {
+        fa_job_add_defines(work, spec);
+        if (spec->knobs.maxreg > 0)
+            fa_job_add(work, "-maxrregcount=%d", spec->knobs.maxreg);
+    }
+    fa_job_add_source_folder(work);
+    fa_job_add(work, "-I%s/include", fa_home());
+    fa_job_add(work, "-I%s/kernels", fa_home());
+    fa_job_add(work, "-I%s", headers);
+    fa_job_make_key(work, "");
+    return FA_PASS;
+}
+
+static fa_status build_nvrtc(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
+{
+    const char *options[FA_JOB_OPTIONS_MAX];
+    char *object = fa_format("%s/module.cubin", folder), *cubin = NULL;
+    size_t size = 0;
+    fa_job_options(work, options);
+    fa_status status = fa_nvrtc_compile(text, work->source, options, work->count, &cubin, &size, log, why);
+    if (status == FA_PASS)
+        status = fa_write_file(object, cubin, size, why);
+    free(cubin);
+    free(object);
+    return status == FA_COMPILE_ERROR ? fa_log_explain(*log, why) : status;
+}
+
+static fa_status build_nvcc(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
+{
+    (void)text;
+    const char *options[FA_JOB_OPTIONS_MAX];
+    char *object = fa_format("%s/module.cubin", folder);
+    fa_job_options(work, options);
+    const fa_status status = fa_nvcc_compile(work->source, options, work->count, object, log, why);
+    free(object);
+    return status == FA_COMPILE_ERROR ? fa_log_explain(*log, why) : status;
+}
+
+fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[1024], fa_reason *why)
+{
+    fa_job *work = fa_alloc(sizeof *work);
+    fa_cache_entry entry;
+    fa_status status = make_job(source, arch, FA_COMPILER_NVRTC, NULL, work, why);
+    if (status == FA_PASS)
+        status = fa_job_obtain(work, build_nvrtc, &entry, why);
+    if (status == FA_PASS)
+        snprintf(cubin_path, 1024, "%s/module.cubin", entry.folder);
+    free(work);
+    return status;
+}
+
+bool fa_needs_ptx(const char *arch, const char *device_arch)
+{
+    int target = 0, device = 0;
+    char suffix = '\0';
+    sscanf(arch, "sm_%d%c", &target, &suffix);
+    sscanf(device_arch, "sm_%d", &device);
+    return suffix == '\0' && target / 10 < device / 10;
+}
+
+fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why)
+{
+    fa_job *work = fa_alloc(sizeof *work);
+    fa_cache_entry entry;
+    snprintf(module->ptx_arch, sizeof module->ptx_arch, "compute_%.3s", spec->arch + strlen("sm_"));
+    fa_status status = make_job(spec->source, module->ptx_arch, FA_COMPILER_NVRTC, spec, work, why);
+    if (status == FA_PASS)
+        status = fa_job_obtain(work, build_nvrtc, &entry, why);
+    if (status == FA_PASS)
+        snprintf(module->path, sizeof module->path, "%s/module.cubin", entry.folder);
+    free(work);
+    return status;
+}
+
+static fa_status check_limits(const fa_spec *spec, fa_module *module, fa_reason *why)
+{
+    fa_arch_limits limits;
+    FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
+    const fa_ptxas *ptxas = &module->ptxas;
+    const int32_t threads = module->info.threads;
+    FA_TRY(fa_job_check_block(spec, &limits, threads, ptxas->smem_total_bytes, why));
+    module->occupancy = fa_occupancy_of(&limits, threads, ptxas->registers, ptxas->smem_total_bytes);
+    if (module->occupancy.blocks_per_sm < 1)
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "%d threads of %d registers against the %d registers of a multiprocessor on %s", threads,
+                         ptxas->registers, limits.registers_sm, spec->arch);
+    return FA_PASS;
+}
+
+static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, fa_module *module, fa_reason *why)
+{
+    char *cubin = NULL, *log = NULL;
+    size_t size = 0, log_size = 0;
+    snprintf(module->path, sizeof module->path, "%s/module.cubin", entry->folder);
+    FA_TRY(fa_read_file(module->path, &cubin, &size, why));
+    module->object_sha256 = fa_sha256(cubin, size);
+    module->code_sha256 = fa_cubin_code_digest(cubin, size);
+    const bool has_entry = fa_cubin_function(cubin, size, "fa_kernel");
+    const bool has_info = fa_cubin_object(cubin, size, "fa_info", &module->info, sizeof module->info);
+    free(cubin);
+    FA_TRY(fa_job_need_symbols(spec, has_entry, has_info && module->info.abi == FA_ABI, why));
+    char *path = fa_format("%s/log", entry->folder);
+    const fa_status status = fa_read_file(path, &log, &log_size, why);
+    free(path);
+    FA_TRY(status);
+    fa_ptxas *ptxas = &module->ptxas;
+    snprintf(ptxas->arch, sizeof ptxas->arch, "%s", spec->arch);
+    if (!fa_log_ptxas(log, "fa_kernel", ptxas))
+        snprintf(ptxas->unknown_reason, sizeof ptxas->unknown_reason,
+                 "the compiler's log has no figures for fa_kernel");
+    free(log);
+    ptxas->smem_dynamic_bytes = module->info.smem_dynamic_bytes;
+    ptxas->smem_total_bytes = ptxas->smem_static_bytes + ptxas->smem_dynamic_bytes;
+    return FA_PASS;
+}
+
+/* The entries of the cache lie side by side in its folder. */
+static void find_same_code(const fa_spec *spec, const fa_cache_entry *entry, fa_module *module)
+{
+    char *cache = fa_format("%.*s", (int)(strrchr(entry->folder, '/') - entry->folder), entry->folder);
+    fa_code_index_find(cache, &module->code_sha256, spec, module->same_code_as);
+    free(cache);
+}
+
+fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why)
+{
+    const double start = fa_now_s();
+    fa_cache_entry entry;
+    *module = (fa_module){.cache_hit = false};
+    fa_job *work = fa_alloc(sizeof *work);
+    fa_status status = make_job(spec->source, spec->arch, spec->compiler, spec, work, why);
+    if (status == FA_PASS)
+        status = fa_job_obtain(work, spec->compiler == FA_COMPILER_NVRTC ? build_nvrtc : build_nvcc, &entry, why);
+    if (status == FA_PASS) {
+        fa_job_describe(work, module);
+        module->cache_hit = entry.hit;
+        status = read_module(spec, &entry, module, why);
+    }
+    if (status == FA_PASS) {
+        if (!entry.temporary)
+            find_same_code(spec, &entry, module);
+        status = check_limits(spec, module, why);
+    }
+    free(work);
+    module->seconds = fa_now_s() - start;
+    return status;
+}

@@ -1,0 +1,13 @@
+/* From a spec to a shared object for the emulator: the kernel's file through g++ and the headers of src/emu/include/. */
+#ifndef FA_COMPILE_EMU_H
+#define FA_COMPILE_EMU_H
+
+#include "compile/module.h"
+#include "input/options.h"
+#include "input/spec.h"
+
+/* The same spec, cache and refusals as fa_compile_cuda. FA_NOT_RUN also when the kernel needs clusters or TMA, or when
+ * the sanitizer's runtime is not in this process. */
+fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *module, fa_reason *why);
+
+#endif

@@ -1,0 +1,45 @@
+#include "compile/launch.h"
+
+static int32_t round_up(int32_t value, int32_t to) { return (value + to - 1) / to * to; }
+
+fa_occupancy fa_occupancy_of(const fa_arch_limits *limits, int32_t threads, int32_t registers, int32_t smem_bytes)
+{
+    /* Allocation units of the CUDA occupancy calculator: registers per warp by 256, warps by 4, shared memory by 128 bytes
+     * with 1 KiB kept by the system per block from cc 8.0 on. */
+    const int32_t warps = (threads + 31) / 32;
+    const int32_t registers_block = round_up(registers * 32, 256) * round_up(warps, 4);
+    const int32_t smem_block = round_up(smem_bytes + (limits->cc >= 80 ? 1024 : 0), 128);
+    int32_t blocks = limits->blocks_sm;
+    if (limits->warps_sm / warps < blocks)
+        blocks = limits->warps_sm / warps;
+    if (registers_block > 0 && limits->registers_sm / registers_block < blocks)
+        blocks = limits->registers_sm / registers_block;
+    if (smem_block > 0 && limits->smem_sm_bytes / smem_block < blocks)
+        blocks = limits->smem_sm_bytes / smem_block;
+    return (fa_occupancy){.blocks_per_sm = blocks,
+                          .warps_per_sm = blocks * warps,
+                          .fraction = (double)(blocks * warps) / limits->warps_sm};
+}
+
+fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, int32_t sm_count)
+{
+    const int64_t tiles_m = ((int64_t)problem->seq_q + info->m - 1) / info->m;
+    const int64_t tiles = tiles_m * problem->heads * problem->batch;
+    const int64_t cluster = info->cluster > 1 ? info->cluster : 1; /* a grid is whole clusters */
+    const int64_t blocks = (tiles_m + cluster - 1) / cluster * cluster * problem->heads * problem->batch *
+                           (info->splits > 1 ? info->splits : 1);
+    if (blocks > INT32_MAX)
+        return (fa_launch){.grid = 0};
+    const int64_t resident =
+        (int64_t)sm_count * (info->blocks_per_sm > 0 ? info->blocks_per_sm : 1) / cluster * cluster;
+    const bool persistent = info->grid == FA_GRID_PERSISTENT && resident < blocks;
+    return (fa_launch){
+        .grid = (uint32_t)(persistent ? resident : blocks),
+        .threads = (uint32_t)info->threads,
+        .smem_dynamic_bytes = (uint32_t)info->smem_dynamic_bytes,
+        .cluster = (uint32_t)cluster,
+        .tiles_m = (int32_t)tiles_m,
+        .tiles = (int32_t)tiles,
+        .workspace_bytes = info->workspace_bytes_per_block * blocks + info->workspace_bytes_fixed,
+    };
+}
