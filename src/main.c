@@ -5,6 +5,7 @@
 #include "emu/preload.h"
 #include "report/records.h"
 #include "report/text.h"
+#include "run/devices.h"
 
 /* The other candidate of --vs passes the same checks; then it is timed against the first. */
 static fa_status compare(const fa_options *options, fa_result *result, const fa_candidate *first, fa_candidate *other)

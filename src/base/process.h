@@ -9,8 +9,8 @@ double fa_now_s(void); /* monotonic seconds */
 /* The folder that holds kernels/, include/ and src/: FA_HOME, else the folder of the running binary. */
 const char *fa_home(void);
 
-/* Runs a program (argv[0] is looked up in PATH) and waits for it. *output: what it wrote to stdout and stderr, malloc'd;
- * `output` may be NULL. Returns its exit code, or -1 when it could not start or was ended by a signal. */
+/* Runs a program (argv[0] is looked up in PATH) and waits for it. *output: what it wrote to stdout and stderr,
+ * malloc'd; `output` may be NULL. Returns its exit code, or -1 when it could not start or was ended by a signal. */
 int fa_run(const char *const argv[], char **output);
 
 #endif

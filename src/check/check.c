@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "device/gpu_lock.h"
 #include "input/npy.h"
 
 enum { REPEATS = 10, LIBRARY_TILE = 64 };
@@ -93,7 +94,7 @@ static void open_library(session *s)
 }
 
 /* Release the GPU lock during the CPU reference: other processes may time meanwhile. */
-static void turn(const session *s, fa_turn which) { fa_device_turn(&s->candidate->device->info, which); }
+static void gpu_lock(const session *s, fa_gpu_lock_mode mode) { fa_gpu_lock(s->candidate->device->info.bus_id, mode); }
 
 /* Ten more launches on the same inputs give the same bits. */
 static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
@@ -178,7 +179,7 @@ static void record(fa_check_result *result, const fa_verdict *verdict)
 static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_reason *why)
 {
     const double atol = s->options->atol, rtol = s->options->rtol;
-    turn(s, FA_TURN_NONE);
+    gpu_lock(s, FA_GPU_LOCK_NONE);
     fa_reference reference = fa_reference_make(s->problem, tensors, s->tile_m, s->acc_fp16, seed);
     const fa_verdict exact = fa_judge(s->problem, &reference, s->output, s->tile_m, atol, rtol);
     fa_status status = FA_PASS;
@@ -189,7 +190,7 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
     }
     if (s->cublas.on) {
         fa_reason inner = {""};
-        turn(s, FA_TURN_SHARED);
+        gpu_lock(s, FA_GPU_LOCK_SHARED);
         const fa_status ran = run_library(s, &reference, &inner);
         if (ran != FA_PASS && status == FA_PASS)
             status = fa_refuse(why, ran, "%s", inner.text);
@@ -219,7 +220,7 @@ static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *wh
 static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t seed, bool first, fa_reason *why)
 {
     const fa_buffers *buffers = &s->candidate->buffers;
-    turn(s, FA_TURN_SHARED);
+    gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(fa_buffers_fill(buffers, tensors, why));
     const double start = fa_now_s();
     FA_TRY(fa_candidate_launch(s->candidate, why));
@@ -233,7 +234,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     FA_TRY(judge(s, tensors, seed, why));
     if (!first)
         return FA_PASS;
-    turn(s, FA_TURN_SHARED);
+    gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(check_repeats(s, launch_s, why));
     return fa_buffers_read(buffers, tensors, s->output, why);
 }

@@ -1,4 +1,5 @@
-/* The kernel's file through g++ and the shim: a shared object the emulator runs. Same spec and same cache as the cubin. */
+/* The kernel's file through g++ and the shim: a shared object the emulator runs. Same spec and same cache as the
+ * cubin. */
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/emu.h"

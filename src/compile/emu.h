@@ -1,4 +1,5 @@
-/* From a spec to a shared object for the emulator: the kernel's file through g++ and the headers of src/emu/include/. */
+/* From a spec to a shared object for the emulator: the kernel's file through g++ and the headers of
+ * src/emu/include/. */
 #ifndef FA_COMPILE_EMU_H
 #define FA_COMPILE_EMU_H
 

@@ -22,7 +22,8 @@ void fa_job_add(fa_job *job, const char *format, ...) __attribute__((format(prin
 void fa_job_add_defines(fa_job *job, const fa_spec *spec);
 void fa_job_add_source_folder(fa_job *job);                    /* -I of the folder the source lies in */
 void fa_job_options(const fa_job *job, const char *options[]); /* all `count` of them, for a command line */
-/* The key covers all that can change the code: ABI, source, compiler, options, and `more`. Folders (-I) are left out. */
+/* The key covers all that can change the code: ABI, source, compiler, options, and `more`. Folders (-I) are left
+ * out. */
 void fa_job_make_key(fa_job *job, const char *more);
 
 /* Compiles the job's source (`text` is its content) into `folder`. *log: the compiler's output, malloc'd. */

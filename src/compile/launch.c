@@ -4,8 +4,8 @@ static int32_t round_up(int32_t value, int32_t to) { return (value + to - 1) / t
 
 fa_occupancy fa_occupancy_of(const fa_arch_limits *limits, int32_t threads, int32_t registers, int32_t smem_bytes)
 {
-    /* Allocation units of the CUDA occupancy calculator: registers per warp by 256, warps by 4, shared memory by 128 bytes
-     * with 1 KiB kept by the system per block from cc 8.0 on. */
+    /* Allocation units of the CUDA occupancy calculator: registers per warp by 256, warps by 4, shared memory by 128
+     * bytes with 1 KiB kept by the system per block from cc 8.0 on. */
     const int32_t warps = (threads + 31) / 32;
     const int32_t registers_block = round_up(registers * 32, 256) * round_up(warps, 4);
     const int32_t smem_block = round_up(smem_bytes + (limits->cc >= 80 ? 1024 : 0), 128);

@@ -1,6 +1,6 @@
-/* The part of the CUDA driver API and of NVML that the cuda device uses, declared here so that a machine without CUDA
- * headers builds the same binary; both libraries are opened at run time. Names and values are those of cuda.h and
- * nvml.h (NVIDIA, CUDA Driver API 13.0; NVML API Reference). tests/unit/test_cuda_abi.c compares them with cuda.h. */
+/* The part of the CUDA driver API that the cuda device uses, declared here so that a machine without CUDA headers
+ * builds the same binary; the library is opened at run time. Names and values are those of cuda.h (NVIDIA, CUDA Driver
+ * API 13.0); tests/unit/test_cuda_abi.c compares them. */
 #ifndef FA_CUDA_API_H
 #define FA_CUDA_API_H
 
@@ -126,34 +126,5 @@ typedef struct fa_cuda_api {
 
 /* FA_NOT_RUN with the loader's words when libcuda.so.1 or an entry point is missing. Calls nothing in it. */
 fa_status fa_cuda_api_open(fa_cuda_api *api, fa_reason *why);
-
-/* Reasons for a clock below the one asked for (NVML API Reference, nvmlClocksEventReasons;
- * https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html). */
-enum {
-    FA_NVML_SW_POWER_CAP = 0x4,
-    FA_NVML_HW_SLOWDOWN = 0x8,
-    FA_NVML_SW_THERMAL = 0x20,
-    FA_NVML_HW_THERMAL = 0x40,
-    FA_NVML_HW_POWER_BRAKE = 0x80,
-};
-
-/* NVML, where it is there: library == NULL otherwise, and every question below then answers "unknown". */
-typedef struct fa_nvml {
-    void *library, *device;
-    int (*shutdown)(void);
-    int (*clock_reasons)(void *device, unsigned long long *reasons);
-    int (*clock_info)(void *device, int clock, unsigned int *mhz);
-    int (*max_clock_info)(void *device, int clock, unsigned int *mhz);
-    int (*driver_version)(char *text, unsigned int size);
-    int (*compute_processes)(void *device, unsigned int *count, void *infos); /* NULL: an NVML without it */
-} fa_nvml;
-
-void fa_nvml_open(fa_nvml *nvml, const char *pci_bus_id);
-void fa_nvml_close(fa_nvml *nvml);
-bool fa_nvml_clock_reasons(const fa_nvml *nvml, uint64_t *reasons);
-int32_t fa_nvml_max_sm_mhz(const fa_nvml *nvml);      /* 0: unknown */
-int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml);  /* 0: unknown */
-int32_t fa_nvml_other_processes(const fa_nvml *nvml); /* with a context on this GPU, beside ours; -1: unknown */
-bool fa_nvml_driver(const fa_nvml *nvml, char *text, size_t size);
 
 #endif

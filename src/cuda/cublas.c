@@ -6,13 +6,14 @@
  * attention is a batch over K/V heads of (group * seq_q) x seq_kv. Work is cut into chunks of at most
  * FA_CUBLAS_SCORE_BYTES of scores: several K/V heads, or, where one alone is larger, some of its rows. The causal mask
  * is applied by the softmax; the GEMMs do all of S. */
+#include "cuda/cublas.h"
+
+#include <stdlib.h>
+
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/cuda.h"
 #include "cuda/cublas_api.h"
-#include "cuda/device.h"
-
-#include <stdlib.h>
 
 #define FA_CUBLAS_SCORE_BYTES ((int64_t)1 << 30)
 /* What cuBLAS's manual recommends for Hopper. Ours, so that capture into a graph is legal. */

@@ -2,10 +2,11 @@
  * The plan is the first that its heuristics offer (mode A, then the fallback list) and that it can build: what PyTorch
  * runs. Where cuDNN has no library, no plan or no such mask the baseline is not run, in cuDNN's words. */
 #include "cuda/cudnn.h"
-#include "cuda/device.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "cuda/cudnn_graph.h"
 
 enum { MAX_CONFIGS = 16, MAX_PACKS = 8 };
 

@@ -1,7 +1,7 @@
 /* Attention as an operation graph: matmul, scale, mask, softmax from reductions and pointwise steps, matmul. This is
  * the pattern that cuDNN's fused engines match (NVIDIA, cuDNN Developer Guide, "Fused Attention fprop"): only Q, K, V
  * and O have memory. */
-#include "cuda/cudnn.h"
+#include "cuda/cudnn_graph.h"
 
 #include <string.h>
 

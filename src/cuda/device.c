@@ -1,55 +1,15 @@
-/* The cuda device: a GPU, what it is, its memory. Copies: device_cuda_copy.c; kernels:
- * device_cuda_module.c; samples: device_cuda_time.c. */
 #include "cuda/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Errors after which every call in the context fails (CUDA Driver API, CUresult: "inconsistent state"). */
-static bool sticky(CUresult code)
-{
-    switch (code) {
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-        return true;
-    default:
-        return false;
-    }
-}
-
-fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reason *why)
-{
-    const char *name = NULL, *text = NULL;
-    cuda->api.cuGetErrorName(code, &name);
-    cuda->api.cuGetErrorString(code, &text);
-    cuda->lost = cuda->lost || sticky(code);
-    return fa_refuse(why, FA_ERROR, "%s: %s (%d): %s%s", call, name ? name : "unknown error", (int)code,
-                     text ? text : "no text",
-                     cuda->lost ? "; the context is lost, nothing more can run in this process" : "");
-}
-
-/* The context that cuBLAS and cuDNN use. Waiting spins: a sample should cost little more than it measures. */
-fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why)
-{
-    if (cuda->stream)
-        return FA_PASS;
-    if (!cuda->context) {
-        FA_CUDA_TRY(cuda, cuDevicePrimaryCtxSetFlags, (cuda->device, CU_CTX_SCHED_SPIN));
-        FA_CUDA_TRY(cuda, cuDevicePrimaryCtxRetain, (&cuda->context, cuda->device));
-    }
-    FA_CUDA_TRY(cuda, cuCtxSetCurrent, (cuda->context));
-    FA_CUDA_TRY(cuda, cuStreamCreate, (&cuda->stream, CU_STREAM_NON_BLOCKING));
-    return FA_PASS;
-}
+#include "cuda/context.h"
+#include "cuda/copy.h"
+#include "cuda/cublas.h"
+#include "cuda/cudnn.h"
+#include "cuda/module.h"
+#include "cuda/sample.h"
 
 static fa_status cuda_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
 {
@@ -85,20 +45,43 @@ static fa_status cuda_fill16(fa_device *device, fa_ptr to, uint16_t value, size_
     return FA_PASS;
 }
 
-/* Graphs go with their kernel; what sampling keeps (events, flush buffer, what it asked NVML) goes here. */
+static fa_status cuda_load(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
+                           fa_kernel **kernel, fa_reason *why)
+{
+    fa_cuda *cuda = device->self;
+    FA_TRY(fa_cuda_start(cuda, why));
+    switch (spec->kind) {
+    case FA_KIND_CUBLAS:
+        return fa_cublas_create(cuda, problem, kernel, why);
+    case FA_KIND_CUDNN:
+        return fa_cudnn_create(cuda, problem, kernel, why);
+    default:
+        return fa_cuda_module_create(cuda, module, kernel, why);
+    }
+}
+
+static void cuda_unload(fa_device *device, fa_kernel *kernel)
+{
+    if (!kernel)
+        return;
+    fa_cuda_sampler_forget(device->self, kernel);
+    kernel->destroy(kernel);
+}
+
+/* Drops what sampling keeps: events, flush buffer, answers of NVML. The graphs went with their kernels. */
 static void cuda_reset(fa_device *device)
 {
     fa_cuda *cuda = device->self;
     if (!cuda->context)
         return;
-    fa_cuda_time_close(cuda);
+    fa_cuda_sampler_close(cuda);
     fa_cuda_reset_l2(cuda);
 }
 
 static void cuda_close(fa_device *device)
 {
     fa_cuda *cuda = device->self;
-    fa_cuda_time_close(cuda);
+    fa_cuda_sampler_close(cuda);
     fa_cuda_copy_close(cuda);
     if (cuda->stream)
         cuda->api.cuStreamDestroy(cuda->stream);
@@ -184,8 +167,8 @@ fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why)
     fa_cuda *cuda = fa_alloc(sizeof *cuda);
     *device = (fa_device){
         .self = cuda,
-        .load = fa_cuda_load,
-        .unload = fa_cuda_unload,
+        .load = cuda_load,
+        .unload = cuda_unload,
         .alloc = cuda_alloc,
         .free = cuda_free,
         .copy_in = fa_cuda_copy_in,
@@ -194,7 +177,6 @@ fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why)
         .fill16 = cuda_fill16,
         .launch = fa_cuda_launch,
         .sample = fa_cuda_sample,
-        .encode_maps = fa_cuda_encode_maps,
         .reset = cuda_reset,
         .close = cuda_close,
     };

@@ -2,13 +2,6 @@
 
 #include <string.h>
 
-fa_status fa_cuda_enqueue(fa_kernel *kernel, const fa_sample_request *request, int32_t count, fa_reason *why)
-{
-    for (int32_t i = 0; i < count; i++)
-        FA_TRY(kernel->enqueue(kernel, &request->launch, &request->params, kernel->cuda->stream, why));
-    return FA_PASS;
-}
-
 static void drop_graph(fa_cuda *cuda, fa_graph *entry)
 {
     if (entry->exec)
@@ -40,7 +33,7 @@ static fa_status capture(fa_cuda *cuda, CUevent start, CUevent stop, fa_kernel *
     cuda->api.cuGraphDestroy(graph);
     if (made != CUDA_SUCCESS)
         return fa_cuda_refuse(cuda, made, "cuGraphInstantiateWithFlags", why);
-    /* Uploaded and launched once here: never a first launch behind a closed gate. */
+    /* Uploaded and launched once here: never a first launch behind the blocking kernel. */
     FA_CUDA_TRY(cuda, cuGraphUpload, (*exec, cuda->stream));
     FA_CUDA_TRY(cuda, cuGraphLaunch, (*exec, cuda->stream));
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));

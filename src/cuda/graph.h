@@ -2,7 +2,7 @@
 #ifndef FA_DEVICE_CUDA_GRAPH_H
 #define FA_DEVICE_CUDA_GRAPH_H
 
-#include "cuda/device.h"
+#include "cuda/kernel.h"
 
 /* A captured graph and what it was captured from. */
 typedef struct fa_graph {
@@ -21,8 +21,6 @@ typedef struct fa_graphs {
     uint64_t uses;
 } fa_graphs;
 
-/* `count` launches of what is asked for, on the stream. */
-fa_status fa_cuda_enqueue(fa_kernel *kernel, const fa_sample_request *request, int32_t count, fa_reason *why);
 /* The graph of start event, request->launches launches, stop event; it has run once. */
 fa_status fa_graphs_find(fa_cuda *cuda, fa_graphs *all, CUevent start, CUevent stop, fa_kernel *kernel,
                          const fa_sample_request *request, CUgraphExec *exec, fa_reason *why);

@@ -50,6 +50,7 @@ fa_status fa_library_open(const char *const names[], void **library, fa_reason *
     return fa_refuse(why, FA_NOT_RUN, "no %s: %s (FA_LIBRARY_PATH names further folders)", names[0], words);
 }
 
+/* POSIX gives dlsym as an object pointer; copying its bytes is the conversion ISO C does not have. */
 bool fa_library_find(void *library, const char *symbol, void *function_pointer)
 {
     void *address = dlsym(library, symbol);

@@ -1,8 +1,9 @@
-#include "cuda/cublas_api.h"
-#include "cuda/cudnn_api.h"
-#include "device/device.h"
+#include "cuda/lib_version.h"
 
 #include <stdio.h>
+
+#include "cuda/cublas_api.h"
+#include "cuda/cudnn_api.h"
 
 fa_status fa_library_version(fa_kind kind, char text[64], fa_reason *why)
 {

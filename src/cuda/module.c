@@ -1,9 +1,9 @@
-/* Hand kernels on the cuda device: a cubin becomes a function, a launch, and the tensor maps it asked for. */
-#include "base/file.h"
-#include "cuda/device.h"
+#include "cuda/module.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/file.h"
 
 typedef struct module_kernel {
     CUmodule module;
@@ -11,7 +11,70 @@ typedef struct module_kernel {
     fa_kernel_info info;
 } module_kernel;
 
-static fa_status encode_all(fa_cuda *cuda, const fa_kernel_info *info, fa_params *params, fa_reason *why);
+/* One FP16 tensor [batch, heads, seq, dim] as the hardware's rank-4 map; innermost first. Strides in elements. */
+typedef struct map_of {
+    const char *name;
+    const void *address;
+    fa_i64 stride_b, stride_h, stride_s;
+    fa_i32 heads, seq, rows;
+} map_of;
+
+/* Driver API, cuTensorMapEncodeTiled: the swizzle's span is the width of the box. */
+static CUtensorMapSwizzle swizzle_of(fa_i32 cols)
+{
+    switch (cols * 2) {
+    case 128:
+        return CU_TENSOR_MAP_SWIZZLE_128B;
+    case 64:
+        return CU_TENSOR_MAP_SWIZZLE_64B;
+    case 32:
+        return CU_TENSOR_MAP_SWIZZLE_32B;
+    default:
+        return CU_TENSOR_MAP_SWIZZLE_NONE;
+    }
+}
+
+static fa_status encode(fa_cuda *cuda, const map_of *of, const fa_params *params, fa_i32 cols, fa_tensor_map *out,
+                        fa_reason *why)
+{
+    if (of->rows == 0)
+        return FA_PASS;
+    if (!cuda->api.cuTensorMapEncodeTiled)
+        return fa_refuse(why, FA_NOT_RUN, "tensor maps need a newer CUDA driver (cuTensorMapEncodeTiled)");
+    const cuuint64_t dims[4] = {(cuuint64_t)params->dim, (cuuint64_t)of->seq, (cuuint64_t)of->heads,
+                                (cuuint64_t)params->batch};
+    const cuuint64_t strides_bytes[3] = {2 * (cuuint64_t)of->stride_s, 2 * (cuuint64_t)of->stride_h,
+                                         2 * (cuuint64_t)of->stride_b};
+    if ((uintptr_t)of->address % 16 || strides_bytes[0] % 16)
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "TMA needs rows on 16-byte boundaries: %s starts at %p, rows are %llu bytes apart", of->name,
+                         of->address, (unsigned long long)strides_bytes[0]);
+    const cuuint32_t box[4] = {(cuuint32_t)cols, (cuuint32_t)of->rows, 1, 1};
+    const cuuint32_t steps[4] = {1, 1, 1, 1};
+    CUtensorMap map;
+    _Static_assert(sizeof map == sizeof *out, "a tensor map is 128 bytes");
+    FA_CUDA_TRY(cuda, cuTensorMapEncodeTiled,
+                (&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)(uintptr_t)of->address, dims, strides_bytes, box,
+                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(cols), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    memcpy(out, &map, sizeof map);
+    return FA_PASS;
+}
+
+/* Every launch encodes its maps, so that a caller's parameters are the same for every kernel. A map takes about a
+ * microsecond of host time, which is not part of a sample. */
+static fa_status encode_maps(fa_cuda *cuda, const fa_kernel_info *info, fa_params *params, fa_reason *why)
+{
+    const fa_params *p = params;
+    const map_of q = {"Q", p->q, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->heads, p->seq_q, info->tma_q_rows};
+    const map_of k = {"K", p->k, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->kv_heads, p->seq_kv, info->tma_k_rows};
+    const map_of v = {"V", p->v, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->kv_heads, p->seq_kv, info->tma_v_rows};
+    const map_of o = {"O", p->o, p->o_stride_b, p->o_stride_h, p->o_stride_s, p->heads, p->seq_q, info->tma_o_rows};
+    FA_TRY(encode(cuda, &q, p, info->tma_cols, &params->q_map, why));
+    FA_TRY(encode(cuda, &k, p, info->tma_cols, &params->k_map, why));
+    FA_TRY(encode(cuda, &v, p, info->tma_cols, &params->v_map, why));
+    return encode(cuda, &o, p, info->tma_cols, &params->o_map, why);
+}
 
 static fa_status enqueue_module(fa_kernel *kernel, const fa_launch *launch, const fa_params *params, CUstream stream,
                                 fa_reason *why)
@@ -19,7 +82,7 @@ static fa_status enqueue_module(fa_kernel *kernel, const fa_launch *launch, cons
     const module_kernel *self = kernel->self;
     fa_cuda *cuda = kernel->cuda;
     fa_params copy = *params;
-    FA_TRY(encode_all(cuda, &self->info, &copy, why));
+    FA_TRY(encode_maps(cuda, &self->info, &copy, why));
     void *arguments[] = {&copy};
     if (launch->cluster <= 1) {
         FA_CUDA_TRY(cuda, cuLaunchKernel,
@@ -99,15 +162,8 @@ static fa_status load_cubin(fa_cuda *cuda, const fa_module *module, module_kerne
     return opt_in(cuda, self->function, &module->info, why);
 }
 
-fa_status fa_cuda_load(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
-                       fa_kernel **kernel, fa_reason *why)
+fa_status fa_cuda_module_create(fa_cuda *cuda, const fa_module *module, fa_kernel **kernel, fa_reason *why)
 {
-    fa_cuda *cuda = device->self;
-    FA_TRY(fa_cuda_start(cuda, why));
-    if (spec->kind == FA_KIND_CUBLAS)
-        return fa_cublas_create(cuda, problem, kernel, why);
-    if (spec->kind == FA_KIND_CUDNN)
-        return fa_cudnn_create(cuda, problem, kernel, why);
     fa_kernel *made = fa_alloc(sizeof *made);
     *made = (fa_kernel){
         .enqueue = enqueue_module, .destroy = destroy_module, .cuda = cuda, .self = fa_alloc(sizeof(module_kernel))};
@@ -118,93 +174,4 @@ fa_status fa_cuda_load(fa_device *device, const fa_spec *spec, const fa_module *
     }
     *kernel = made;
     return FA_PASS;
-}
-
-void fa_cuda_unload(fa_device *device, fa_kernel *kernel)
-{
-    if (!kernel)
-        return;
-    fa_cuda_time_forget(device->self, kernel);
-    kernel->destroy(kernel);
-}
-
-fa_status fa_cuda_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
-                         fa_reason *why)
-{
-    fa_cuda *cuda = device->self;
-    FA_TRY(kernel->enqueue(kernel, launch, params, cuda->stream, why));
-    /* The whole context, not the stream: work a kernel or a library put elsewhere is waited for too. */
-    FA_CUDA_TRY(cuda, cuCtxSynchronize, ());
-    kernel->launched = true;
-    return FA_PASS;
-}
-
-/* One FP16 tensor [batch, heads, seq, dim] as the hardware's rank-4 map; innermost first. Strides in elements. */
-typedef struct map_of {
-    const char *name;
-    const void *address;
-    fa_i64 stride_b, stride_h, stride_s;
-    fa_i32 heads, seq, rows;
-} map_of;
-
-/* Driver API, cuTensorMapEncodeTiled: the swizzle's span is the width of the box. */
-static CUtensorMapSwizzle swizzle_of(fa_i32 cols)
-{
-    switch (cols * 2) {
-    case 128:
-        return CU_TENSOR_MAP_SWIZZLE_128B;
-    case 64:
-        return CU_TENSOR_MAP_SWIZZLE_64B;
-    case 32:
-        return CU_TENSOR_MAP_SWIZZLE_32B;
-    default:
-        return CU_TENSOR_MAP_SWIZZLE_NONE;
-    }
-}
-
-static fa_status encode(fa_cuda *cuda, const map_of *of, const fa_params *params, fa_i32 cols, fa_tensor_map *out,
-                        fa_reason *why)
-{
-    if (of->rows == 0)
-        return FA_PASS;
-    if (!cuda->api.cuTensorMapEncodeTiled)
-        return fa_refuse(why, FA_NOT_RUN, "tensor maps need a newer CUDA driver (cuTensorMapEncodeTiled)");
-    const cuuint64_t dims[4] = {(cuuint64_t)params->dim, (cuuint64_t)of->seq, (cuuint64_t)of->heads,
-                                (cuuint64_t)params->batch};
-    const cuuint64_t strides_bytes[3] = {2 * (cuuint64_t)of->stride_s, 2 * (cuuint64_t)of->stride_h,
-                                         2 * (cuuint64_t)of->stride_b};
-    if ((uintptr_t)of->address % 16 || strides_bytes[0] % 16)
-        return fa_refuse(why, FA_INFEASIBLE,
-                         "TMA needs rows on 16-byte boundaries: %s starts at %p, rows are %llu bytes apart", of->name,
-                         of->address, (unsigned long long)strides_bytes[0]);
-    const cuuint32_t box[4] = {(cuuint32_t)cols, (cuuint32_t)of->rows, 1, 1};
-    const cuuint32_t steps[4] = {1, 1, 1, 1};
-    CUtensorMap map;
-    _Static_assert(sizeof map == sizeof *out, "a tensor map is 128 bytes");
-    FA_CUDA_TRY(cuda, cuTensorMapEncodeTiled,
-                (&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)(uintptr_t)of->address, dims, strides_bytes, box,
-                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(cols), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
-    memcpy(out, &map, sizeof map);
-    return FA_PASS;
-}
-
-/* A launch encodes its own maps (about a microsecond of the host's time each, none of the sample's): the parameters a
- * caller makes are the same for every kernel. */
-static fa_status encode_all(fa_cuda *cuda, const fa_kernel_info *info, fa_params *params, fa_reason *why)
-{
-    const fa_params *p = params;
-    const map_of q = {"Q", p->q, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->heads, p->seq_q, info->tma_q_rows};
-    const map_of k = {"K", p->k, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->kv_heads, p->seq_kv, info->tma_k_rows};
-    const map_of v = {"V", p->v, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->kv_heads, p->seq_kv, info->tma_v_rows};
-    const map_of o = {"O", p->o, p->o_stride_b, p->o_stride_h, p->o_stride_s, p->heads, p->seq_q, info->tma_o_rows};
-    FA_TRY(encode(cuda, &q, p, info->tma_cols, &params->q_map, why));
-    FA_TRY(encode(cuda, &k, p, info->tma_cols, &params->k_map, why));
-    FA_TRY(encode(cuda, &v, p, info->tma_cols, &params->v_map, why));
-    return encode(cuda, &o, p, info->tma_cols, &params->o_map, why);
-}
-
-fa_status fa_cuda_encode_maps(fa_device *device, const fa_kernel_info *info, fa_params *params, fa_reason *why)
-{
-    return encode_all(device->self, info, params, why);
 }

@@ -1,22 +1,24 @@
-/* One timing sample on the GPU (MEASURE.md section 2). Everything a sample needs is queued behind a closed gate, so
- * that the host's launch cost is not in it:
+/* One timing sample on the GPU (MEASURE.md section 2). A blocking kernel holds the stream until all of a sample is
+ * queued, so that the host's launch cost is not in it:
  *
- *     gate, primes, [L2 flush], clocks, event, launches, event, clocks
+ *     blocking kernel, warm-up launches, [L2 flush], clocks, event, launches, event, clocks
  *
  * In graph mode the two events are nodes of the graph, so that its start is not in the sample either. */
-#include "base/file.h"
-#include "base/process.h"
-#include "compile/cuda.h"
-#include "cuda/graph.h"
+#include "cuda/sample.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/process.h"
+#include "compile/cuda.h"
+#include "cuda/graph.h"
+
 enum { CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
 
-static const uint64_t GATE_TIMEOUT_NS = 200000000, PROBE_TIMEOUT_NS = 20000000;
+static const uint64_t BLOCKING_TIMEOUT_NS = 200000000, PROBE_TIMEOUT_NS = 20000000;
 static const double OTHERS_PERIOD_S = 0.5;
 static const double NVML_PERIOD_S = 0.025; /* a question to NVML costs more than a short sample */
 
@@ -24,33 +26,33 @@ typedef struct clock_pair {
     uint64_t clock, ns;
 } clock_pair;
 
-/* Mapped host memory that the bench's kernels read and write. */
+/* Mapped host memory that the kernels of sample.cu read and write. */
 typedef struct shared_page {
-    atomic_int open, late;
+    atomic_int released, late;                      /* tickets */
     _Alignas(16) clock_pair clocks[2][CLOCK_SLOTS]; /* written in one piece; before and after, by SM */
 } shared_page;
 
-typedef struct cuda_time {
+typedef struct fa_sampler {
     CUmodule module;
-    CUfunction empty, gate, clock, flush_write, flush_read;
+    CUfunction empty, blocking_kernel, clock, flush_write, flush_read;
     CUevent start, stop;
     shared_page *page;
     CUdeviceptr page_d, flush_d;
     size_t l2_bytes; /* flush_d: twice that to write, once to read, and a sink */
     int ticket;
-    bool blocking; /* a launch returns when it is done (profiler, sanitizer, CUDA_LAUNCH_BLOCKING): no gate then */
+    bool synchronous; /* launches wait for their end (profiler, sanitizer, CUDA_LAUNCH_BLOCKING): block nothing */
     fa_kernel empty_kernel;
     fa_graphs graphs;
     double reasons_asked_s, others_asked_s;
     uint64_t reasons;
     int32_t other_processes;
-} cuda_time;
+} fa_sampler;
 
 static fa_status enqueue_empty(fa_kernel *kernel, const fa_launch *launch, const fa_params *params, CUstream stream,
                                fa_reason *why)
 {
     (void)launch;
-    const cuda_time *self = kernel->self;
+    const fa_sampler *self = kernel->self;
     fa_cuda *cuda = kernel->cuda;
     fa_params copy = *params;
     void *arguments[] = {&copy};
@@ -58,16 +60,16 @@ static fa_status enqueue_empty(fa_kernel *kernel, const fa_launch *launch, const
     return FA_PASS;
 }
 
-static fa_status put_gate(fa_cuda *cuda, cuda_time *self, uint64_t timeout_ns, fa_reason *why)
+static fa_status put_blocking_kernel(fa_cuda *cuda, fa_sampler *self, uint64_t timeout_ns, fa_reason *why)
 {
-    CUdeviceptr open_d = self->page_d + offsetof(shared_page, open),
+    CUdeviceptr released_d = self->page_d + offsetof(shared_page, released),
                 late_d = self->page_d + offsetof(shared_page, late);
-    void *arguments[] = {&open_d, &late_d, &self->ticket, &timeout_ns};
-    FA_CUDA_TRY(cuda, cuLaunchKernel, (self->gate, 1, 1, 1, 1, 1, 1, 0, cuda->stream, arguments, NULL));
+    void *arguments[] = {&released_d, &late_d, &self->ticket, &timeout_ns};
+    FA_CUDA_TRY(cuda, cuLaunchKernel, (self->blocking_kernel, 1, 1, 1, 1, 1, 1, 0, cuda->stream, arguments, NULL));
     return FA_PASS;
 }
 
-static fa_status put_clocks(fa_cuda *cuda, cuda_time *self, int which, fa_reason *why)
+static fa_status put_clocks(fa_cuda *cuda, fa_sampler *self, int which, fa_reason *why)
 {
     CUdeviceptr clocks_d = self->page_d + offsetof(shared_page, clocks) + (size_t)which * sizeof self->page->clocks[0];
     unsigned int slots = CLOCK_SLOTS;
@@ -78,7 +80,7 @@ static fa_status put_clocks(fa_cuda *cuda, cuda_time *self, int which, fa_reason
 }
 
 /* Writes twice the L2, then reads once its size elsewhere. */
-static fa_status put_flush(fa_cuda *cuda, cuda_time *self, fa_reason *why)
+static fa_status put_flush(fa_cuda *cuda, fa_sampler *self, fa_reason *why)
 {
     CUdeviceptr write_d = self->flush_d, read_d = write_d + 2 * self->l2_bytes, sink_d = read_d + self->l2_bytes;
     uint64_t write_count = 2 * self->l2_bytes / 16, read_count = self->l2_bytes / 16;
@@ -92,7 +94,7 @@ static fa_status put_flush(fa_cuda *cuda, cuda_time *self, fa_reason *why)
     return FA_PASS;
 }
 
-static fa_status load_module(fa_cuda *cuda, cuda_time *self, fa_reason *why)
+static fa_status load_module(fa_cuda *cuda, fa_sampler *self, fa_reason *why)
 {
     char source[1024], cubin[1024], *image = NULL;
     size_t size = 0;
@@ -104,24 +106,24 @@ static fa_status load_module(fa_cuda *cuda, cuda_time *self, fa_reason *why)
     if (loaded != CUDA_SUCCESS)
         return fa_cuda_refuse(cuda, loaded, "cuModuleLoadData(sample)", why);
     FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->empty, self->module, "fa_util_empty"));
-    FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->gate, self->module, "fa_util_gate"));
+    FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->blocking_kernel, self->module, "fa_util_block"));
     FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->clock, self->module, "fa_util_clock"));
     FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->flush_write, self->module, "fa_util_flush_write"));
     FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->flush_read, self->module, "fa_util_flush_read"));
     return FA_PASS;
 }
 
-static fa_status probe_blocking(fa_cuda *cuda, cuda_time *self, fa_reason *why)
+static fa_status probe_synchronous(fa_cuda *cuda, fa_sampler *self, fa_reason *why)
 {
     self->ticket++;
-    FA_TRY(put_gate(cuda, self, PROBE_TIMEOUT_NS, why));
-    atomic_store(&self->page->open, self->ticket);
+    FA_TRY(put_blocking_kernel(cuda, self, PROBE_TIMEOUT_NS, why));
+    atomic_store(&self->page->released, self->ticket);
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
-    self->blocking = atomic_load(&self->page->late) == self->ticket;
+    self->synchronous = atomic_load(&self->page->late) == self->ticket;
     return FA_PASS;
 }
 
-static fa_status prepare(fa_cuda *cuda, cuda_time *self, fa_reason *why)
+static fa_status prepare(fa_cuda *cuda, fa_sampler *self, fa_reason *why)
 {
     FA_TRY(load_module(cuda, self, why));
     FA_CUDA_TRY(cuda, cuEventCreate, (&self->start, CU_EVENT_DEFAULT));
@@ -132,14 +134,14 @@ static fa_status prepare(fa_cuda *cuda, cuda_time *self, fa_reason *why)
     memset(page, 0, sizeof *self->page);
     FA_CUDA_TRY(cuda, cuMemHostGetDevicePointer, (&self->page_d, page, 0));
     self->empty_kernel = (fa_kernel){.enqueue = enqueue_empty, .cuda = cuda, .self = self};
-    /* First launches (lazy loading) happen here; the gate's ticket 0 is open from the start. */
-    FA_TRY(put_gate(cuda, self, PROBE_TIMEOUT_NS, why));
+    /* First launches (lazy loading) happen here; ticket 0 is served from the start. */
+    FA_TRY(put_blocking_kernel(cuda, self, PROBE_TIMEOUT_NS, why));
     FA_TRY(put_clocks(cuda, self, 0, why));
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
-    return probe_blocking(cuda, self, why);
+    return probe_synchronous(cuda, self, why);
 }
 
-static fa_status prepare_flush(fa_cuda *cuda, cuda_time *self, fa_reason *why)
+static fa_status prepare_flush(fa_cuda *cuda, fa_sampler *self, fa_reason *why)
 {
     if (self->flush_d)
         return FA_PASS;
@@ -156,16 +158,16 @@ static fa_status prepare_flush(fa_cuda *cuda, cuda_time *self, fa_reason *why)
     return FA_PASS;
 }
 
-void fa_cuda_time_forget(fa_cuda *cuda, const fa_kernel *kernel)
+void fa_cuda_sampler_forget(fa_cuda *cuda, const fa_kernel *kernel)
 {
-    cuda_time *self = cuda->timing;
+    fa_sampler *self = cuda->sampler;
     if (self)
         fa_graphs_forget(cuda, &self->graphs, kernel);
 }
 
-void fa_cuda_time_close(fa_cuda *cuda)
+void fa_cuda_sampler_close(fa_cuda *cuda)
 {
-    cuda_time *self = cuda->timing;
+    fa_sampler *self = cuda->sampler;
     if (!self)
         return;
     fa_graphs_close(cuda, &self->graphs);
@@ -180,29 +182,29 @@ void fa_cuda_time_close(fa_cuda *cuda)
     if (self->module)
         cuda->api.cuModuleUnload(self->module);
     free(self);
-    cuda->timing = NULL;
+    cuda->sampler = NULL;
 }
 
-static fa_status timing_of(fa_cuda *cuda, cuda_time **out, fa_reason *why)
+static fa_status timing_of(fa_cuda *cuda, fa_sampler **out, fa_reason *why)
 {
-    if (!cuda->timing) {
-        cuda->timing = fa_alloc(sizeof(cuda_time));
-        const fa_status status = prepare(cuda, cuda->timing, why);
+    if (!cuda->sampler) {
+        cuda->sampler = fa_alloc(sizeof(fa_sampler));
+        const fa_status status = prepare(cuda, cuda->sampler, why);
         if (status != FA_PASS) {
-            fa_cuda_time_close(cuda);
+            fa_cuda_sampler_close(cuda);
             return status;
         }
     }
-    *out = cuda->timing;
+    *out = cuda->sampler;
     return FA_PASS;
 }
 
-/* Everything behind the gate. exec: NULL in event mode. */
-static fa_status put_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request,
+/* Queues a whole sample. exec: NULL in event mode. */
+static fa_status put_sample(fa_cuda *cuda, fa_sampler *self, fa_kernel *kernel, const fa_sample_request *request,
                             CUgraphExec exec, fa_reason *why)
 {
-    FA_TRY(put_gate(cuda, self, GATE_TIMEOUT_NS, why));
-    FA_TRY(fa_cuda_enqueue(kernel, request, request->primes, why));
+    FA_TRY(put_blocking_kernel(cuda, self, BLOCKING_TIMEOUT_NS, why));
+    FA_TRY(fa_cuda_enqueue(kernel, request, request->warmup_launches, why));
     if (request->l2 == FA_L2_COLD)
         FA_TRY(put_flush(cuda, self, why));
     FA_TRY(put_clocks(cuda, self, 0, why));
@@ -216,18 +218,18 @@ static fa_status put_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, c
     return put_clocks(cuda, self, 1, why);
 }
 
-/* One try. *invalid: NULL when the gate was opened in time and nothing was left running when the stream was done.
- * gated: false opens the gate beforehand, for a launch of more pieces than the driver queues (about a thousand). */
-static fa_status try_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, const fa_sample_request *request,
+/* One try. *invalid: NULL when the host released the stream in time and nothing was left running when the stream was
+ * done. gated: false releases it beforehand, for a launch of more pieces than the driver queues (about a thousand). */
+static fa_status try_sample(fa_cuda *cuda, fa_sampler *self, fa_kernel *kernel, const fa_sample_request *request,
                             CUgraphExec exec, bool gated, fa_sample *sample, const char **invalid, fa_reason *why)
 {
     self->ticket++;
     if (!gated)
-        atomic_store(&self->page->open, self->ticket);
+        atomic_store(&self->page->released, self->ticket);
     memset(self->page->clocks, 0, sizeof self->page->clocks);
     const fa_status put = put_sample(cuda, self, kernel, request, exec, why);
-    atomic_store(&self->page->open, self->ticket); /* whatever happened: nothing stays behind a closed gate */
-    const double opened_s = fa_now_s();
+    atomic_store(&self->page->released, self->ticket); /* whatever happened: nothing stays blocked */
+    const double released_s = fa_now_s();
     FA_TRY(put);
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));
     const double stream_done_s = fa_now_s();
@@ -237,10 +239,11 @@ static fa_status try_sample(fa_cuda *cuda, cuda_time *self, fa_kernel *kernel, c
     FA_CUDA_TRY(cuda, cuEventElapsedTime, (&ms, self->start, self->stop));
     const double us = (double)ms * 1e3;
     sample->us = us / request->launches;
-    sample->waited_us = (stream_done_s - opened_s) * 1e6 - sample->us * (request->launches + request->primes);
+    sample->waited_us =
+        (stream_done_s - released_s) * 1e6 - sample->us * (request->launches + request->warmup_launches);
     *invalid = NULL;
     if (atomic_load(&self->page->late) == self->ticket)
-        *invalid = "the host did not queue a sample within the gate's 200 ms";
+        *invalid = "the host did not queue a sample within 200 ms";
     else if (left_us > 50 + 0.5 * us)
         *invalid = "the launch left work running after its stream was done";
     return FA_PASS;
@@ -261,7 +264,7 @@ static double mean_sm_mhz(const shared_page *page)
     return seen ? sum / seen : 0;
 }
 
-static void ask_reasons(const fa_cuda *cuda, cuda_time *self)
+static void ask_reasons(const fa_cuda *cuda, fa_sampler *self)
 {
     const double now_s = fa_now_s();
     if (now_s - self->reasons_asked_s < NVML_PERIOD_S)
@@ -271,7 +274,7 @@ static void ask_reasons(const fa_cuda *cuda, cuda_time *self)
         self->reasons = 0;
 }
 
-static int32_t ask_others(const fa_cuda *cuda, cuda_time *self)
+static int32_t ask_others(const fa_cuda *cuda, fa_sampler *self)
 {
     const double now_s = fa_now_s();
     if (self->others_asked_s == 0 || now_s - self->others_asked_s >= OTHERS_PERIOD_S) {
@@ -292,7 +295,7 @@ void fa_cuda_reset_l2(const fa_cuda *cuda)
 fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
 {
     fa_cuda *cuda = device->self;
-    cuda_time *self = NULL;
+    fa_sampler *self = NULL;
     FA_ASSERT(request->launches >= 1 && request->launches <= MAX_LAUNCHES, "%d launches", request->launches);
     FA_TRY(timing_of(cuda, &self, why));
     fa_kernel *kernel = request->kernel ? request->kernel : &self->empty_kernel;
@@ -309,7 +312,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     fa_sample taken = {0};
     bool gated = false;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        gated = !self->blocking && attempt + 1 < ATTEMPTS;
+        gated = !self->synchronous && attempt + 1 < ATTEMPTS;
         FA_TRY(try_sample(cuda, self, kernel, request, exec, gated, &taken, &invalid, why));
         if (!invalid)
             break;

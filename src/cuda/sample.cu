@@ -1,4 +1,4 @@
-/* The bench's own device code, not an attention kernel: the gate that holds a stream, the clock of every SM, what
+/* The driver's own GPU code, no attention kernel: what blocks a stream, the clock of every SM, what
  * empties the L2, and the kernel that does nothing. Launched by sample.c. */
 #include "fa_params.h"
 
@@ -16,12 +16,13 @@ static __device__ __forceinline__ u64 global_ns()
 /* The floor of every measurement: a launch with the same parameters that does nothing. <<<1, 32>>> */
 extern "C" __global__ void fa_util_empty(const __grid_constant__ fa_params p) {}
 
-/* Holds the stream until the host has queued everything behind it and writes `ticket` to *open_h (mapped memory of the
- * host), or until the time is up: then *late_h says which ticket was not served in time. <<<1, 1>>> */
-extern "C" __global__ void fa_util_gate(const volatile int *open_h, volatile int *late_h, int ticket, u64 timeout_ns)
+/* Holds the stream until the host has queued everything behind it and writes `ticket` to *released_h (mapped memory of
+ * the host), or until the time is up: then *late_h says which ticket was not served in time. <<<1, 1>>> */
+extern "C" __global__ void fa_util_block(const volatile int *released_h, volatile int *late_h, int ticket,
+                                         u64 timeout_ns)
 {
     const u64 start_ns = global_ns();
-    while (*open_h - ticket < 0)
+    while (*released_h - ticket < 0)
         if (global_ns() - start_ns > timeout_ns) {
             *late_h = ticket;
             return;

@@ -1,5 +1,5 @@
 /* The emulator as a device: host memory, and launches on fibres (src/emu/). */
-#include "device/device.h"
+#include "emu/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

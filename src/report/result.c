@@ -1,6 +1,7 @@
 #include "report/result.h"
 
 #include "base/process.h"
+#include "device/gpu_lock.h"
 
 fa_result fa_result_of(const fa_command *run)
 {
@@ -9,17 +10,17 @@ fa_result fa_result_of(const fa_command *run)
 
 void fa_stage_enter(fa_result *result, fa_stage stage)
 {
-    static const fa_turn turns[] = {[FA_AT_CHECK] = FA_TURN_SHARED,
-                                    [FA_AT_TIMING] = FA_TURN_ALONE,
-                                    [FA_AT_RECHECK] = FA_TURN_SHARED,
-                                    [FA_AT_END] = FA_TURN_NONE};
-    fa_device_turn(&result->device, turns[stage]);
+    static const fa_gpu_lock_mode modes[] = {[FA_AT_CHECK] = FA_GPU_LOCK_SHARED,
+                                             [FA_AT_TIMING] = FA_GPU_LOCK_EXCLUSIVE,
+                                             [FA_AT_RECHECK] = FA_GPU_LOCK_SHARED,
+                                             [FA_AT_END] = FA_GPU_LOCK_NONE};
+    fa_gpu_lock(result->device.bus_id, modes[stage]);
     const double now_s = fa_now_s();
     if (result->since_s > 0)
         result->stage_s[result->stage] += now_s - result->since_s;
     result->stage = stage;
     result->since_s = now_s;
     if (stage == FA_AT_START)
-        result->waited_s = fa_device_waited_s();
-    result->turn_s = fa_device_waited_s() - result->waited_s;
+        result->waited_s = fa_gpu_lock_waited_s();
+    result->turn_s = fa_gpu_lock_waited_s() - result->waited_s;
 }

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "compile/nvrtc.h"
 #include "report/registry.h"
+#include "run/devices.h"
 
 #define FA_VERSION "0.1.0"
 
@@ -134,13 +134,11 @@ static void print_version(void)
     fa_reason why = {.text = ""};
     printf("fa_bench %s\n", FA_VERSION);
     printf("nvrtc    %s\n", fa_nvrtc_version(version, &why) == FA_PASS ? version : why.text);
-    fa_device device;
-    if (fa_device_open_cuda(0, &device, &why) == FA_PASS) {
-        printf("gpu 0    %s (%s), driver %s\n", device.info.name, device.info.arch, device.info.driver);
-        device.close(&device);
-    } else {
+    fa_device_info gpu;
+    if (fa_device_first_gpu(&gpu, &why) == FA_PASS)
+        printf("gpu 0    %s (%s), driver %s\n", gpu.name, gpu.arch, gpu.driver);
+    else
         printf("gpu      none: %s\n", why.text);
-    }
 }
 
 int fa_report_facts(const fa_options *options)

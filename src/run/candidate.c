@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "compile/cuda.h"
 #include "compile/emu.h"
+#include "cuda/lib_version.h"
 
 static fa_status compile_for_emu(const fa_options *options, fa_candidate_record *record, fa_reason *why)
 {

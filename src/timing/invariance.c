@@ -159,7 +159,7 @@ fa_status fa_timing_invariance(const fa_candidate *candidate, const fa_sample_re
         return FA_PASS;
     t.request.method = FA_TIMING_EVENT;
     t.request.launches = 1;
-    t.request.primes = 0;
+    t.request.warmup_launches = 0;
     t.request.fresh = false;
     fa_status status = trial_make(&t, why);
     if (status == FA_PASS)

@@ -118,7 +118,7 @@ static fa_status calibrate_both(contender *a, contender *b, const fa_options *op
     FA_TRY(fa_calibrate(a->device, both, 2, options, &warmup_ms, why));
     c->method = a->request.method;
     /* After the other candidate's samples the L2 holds the other candidate's tensors: launch once untimed. */
-    a->request.primes = b->request.primes = options->l2 == FA_L2_WARM;
+    a->request.warmup_launches = b->request.warmup_launches = options->l2 == FA_L2_WARM;
     return FA_PASS;
 }
 

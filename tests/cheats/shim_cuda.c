@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda_api.h"
+#include "cuda/api.h"
 
 /* Every entry point jumps to the driver's own, unless open_driver gives its slot to one of ours. */
 #define FA_CU(name, symbol, arguments)                                                          \
@@ -15,7 +15,7 @@
             "(%rip), %r11\n  jmp *%r11\n");                                                     \
     __attribute__((visibility("hidden"), used)) void *fa_slot_##name;
 #define FA_CU_OPTIONAL FA_CU
-#include "cuda_api.def"
+#include "cuda/api.def"
 #undef FA_CU
 #undef FA_CU_OPTIONAL
 
@@ -104,7 +104,7 @@ __attribute__((constructor)) static void open_driver(void)
     fa_slot_##name = dlsym(library, symbol); \
     memcpy(&real.name, &fa_slot_##name, sizeof real.name);
 #define FA_CU_OPTIONAL FA_CU
-#include "cuda_api.def"
+#include "cuda/api.def"
     void *address = dlsym(library, "cuCtxGetLimit");
     memcpy(&get_limit, &address, sizeof get_limit);
     if (strcmp(mode, "other_stream") == 0) {

@@ -12,7 +12,7 @@ letters = {ctypes.c_void_p: "p", ctypes.c_int64: "l", ctypes.c_int32: "i", ctype
 constants = {"FA_ABI": p.ABI, "FA_GRID_PERSISTENT": p.GRID_PERSISTENT, "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": p.MAX_DYNAMIC_SHARED_SIZE_BYTES,
     "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": p.FLOAT16, "CU_TENSOR_MAP_SWIZZLE_32B": p.SWIZZLE[32], "CU_TENSOR_MAP_SWIZZLE_64B": p.SWIZZLE[64],
     "CU_TENSOR_MAP_SWIZZLE_128B": p.SWIZZLE[128], "CU_TENSOR_MAP_L2_PROMOTION_L2_256B": p.L2_256B}
-print('#include <stddef.h>\n#include <stdio.h>\n#include "cuda_api.h"\n#include "fa_params.h"\n'
+print('#include <stddef.h>\n#include <stdio.h>\n#include "cuda/api.h"\n#include "fa_params.h"\n'
       '#define LETTER(x) _Generic(x, fa_i32: "i", fa_i64: "l", fa_f32: "f", fa_tensor_map: "m", default: "p")\nint main(void) {')
 for name, made in (("fa_params", p.Params), ("fa_kernel_info", p.Info)):
     print(f'printf("{name} %zu\\n", sizeof({name}));')
@@ -65,7 +65,7 @@ END
     cat >"$work/driver.c" <<'END'
 #include <stdio.h>
 #include <string.h>
-#include "cuda_api.h"
+#include "cuda/api.h"
 #include "fa_params.h"
 static const fa_kernel_info info = {.abi = 1, .m = 64, .splits = 2, .dim = 32, .causal = 1, .threads = 96, .smem_dynamic_bytes = 70000, .grid = FA_GRID_PERSISTENT,
     .blocks_per_sm = 3, .workspace_bytes_per_block = 16, .tma_q_rows = 64, .tma_v_rows = 48, .tma_cols = 32};

@@ -11,7 +11,9 @@
 #include "base/file.h"
 #include "compile/cuda.h"
 #include "compile/emu.h"
+#include "cuda/device.h"
 #include "device/device.h"
+#include "emu/device.h"
 #include "input/tensors.h"
 #include "emu/preload.h"
 

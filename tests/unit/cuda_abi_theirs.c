@@ -1,4 +1,4 @@
-/* The numbers of cuda_abi.def as NVIDIA's header has them; the signatures of cuda_api.def are checked by compiling. */
+/* The numbers of cuda_abi.def as NVIDIA's header has them; the signatures of cuda/api.def are checked by compiling. */
 #include "cuda_abi.h"
 
 #if __has_include(<cuda.h>)

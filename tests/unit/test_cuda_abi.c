@@ -1,6 +1,7 @@
 /* Our declarations of the CUDA driver API against cuda.h, where there is one; otherwise skipped, and said so. */
 #include "cuda_abi.h"
 #include "cuda/api.h"
+#include "cuda/nvml.h"
 #include "fa_params.h"
 
 #include <setjmp.h>

@@ -127,7 +127,7 @@ static void one_method_for_both(void **state)
     assert_int_equal(gpu.last[1].method, FA_TIMING_GRAPH);
     assert_true(gpu.last[0].launches >= 40);
     assert_int_equal(gpu.last[1].launches, 1);
-    assert_int_equal(gpu.last[0].primes, 1);
+    assert_int_equal(gpu.last[0].warmup_launches, 1);
     near(c.ratio, 60.0, 1e-9);
     fake_gpu_make(&gpu, 50.0, 300.0);
     c = paired_ok(&options);
@@ -151,7 +151,7 @@ static void few_blocks_prove_nothing(void **state)
 static double two_minded(fake_gpu *g, int kernel, long n)
 {
     static long other_samples; /* of the blocks: those have a prime */
-    other_samples = n == 0 ? -1 : other_samples + (kernel == 1 && g->last[1].primes == 1);
+    other_samples = n == 0 ? -1 : other_samples + (kernel == 1 && g->last[1].warmup_launches == 1);
     return kernel == 1 && (other_samples / 2 % 13) % 2 == 0 ? 120.0 : 100.0;
 }
 

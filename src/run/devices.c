@@ -1,36 +1,10 @@
-#include "device/device.h"
+#include "run/devices.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
-#include "base/process.h"
-
-static double waited_s;
-
-double fa_device_waited_s(void) { return waited_s; }
-
-void fa_device_turn(const fa_device_info *info, fa_turn turn)
-{
-    static int lock = -1;
-    static const int operations[] = {[FA_TURN_NONE] = LOCK_UN, [FA_TURN_SHARED] = LOCK_SH, [FA_TURN_ALONE] = LOCK_EX};
-    if (info->bus_id[0] == '\0')
-        return;
-    if (lock < 0) {
-        char *path = fa_format("/tmp/fa_bench-%s.lock", info->bus_id);
-        lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (lock >= 0)
-            fchmod(lock, 0666); /* another user's runs take turns, too */
-        free(path);
-    }
-    const double asked_s = fa_now_s();
-    if (lock >= 0)
-        flock(lock, operations[turn]);
-    waited_s += fa_now_s() - asked_s;
-}
+#include "cuda/device.h"
+#include "emu/device.h"
 
 static fa_status open_emu(const fa_options *options, const char *choice, fa_device *device, fa_reason *why)
 {
@@ -40,7 +14,7 @@ static fa_status open_emu(const fa_options *options, const char *choice, fa_devi
     return FA_PASS;
 }
 
-/* The emulator is what the run's own options make of it. */
+/* The emulator is opened again: its order of threads and its seed are options of the run. */
 static fa_status open_again(const fa_options *options, fa_device *device, fa_reason *why)
 {
     char choice[sizeof device->choice];
@@ -69,12 +43,11 @@ fa_status fa_device_open(const fa_options *options, fa_device *device, fa_reason
     return open_emu(options, choice, device, why);
 }
 
-void fa_device_probe(const fa_options *options, fa_device_info *info)
+fa_status fa_device_first_gpu(fa_device_info *info, fa_reason *why)
 {
     fa_device device;
-    fa_reason ignored;
-    if (options->device == FA_DEVICE_EMU || fa_device_open_cuda(options->gpu, &device, &ignored) != FA_PASS)
-        return;
+    FA_TRY(fa_device_open_cuda(0, &device, why));
     *info = device.info;
     device.close(&device);
+    return FA_PASS;
 }

@@ -1,10 +1,11 @@
-/* Processes on one GPU take turns: any number check at once, one times alone. */
-#include "device/device.h"
+/* The lock on a GPU: any number of processes check at once, one alone measures time. */
+#include "device/gpu_lock.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,13 +13,14 @@
 
 #include <cmocka.h>
 
-/* Another process that takes `turn` on the GPU `bus`, says so on one pipe, and keeps it until a byte comes on the other. */
+/* Another process that takes the lock on the GPU `bus`, says so on one pipe, and keeps it until a byte comes on the
+ * other. */
 typedef struct other {
     pid_t pid;
     int said, until;
 } other;
 
-static other start(const char *bus, fa_turn turn)
+static other start(const char *bus, fa_gpu_lock_mode mode)
 {
     int said[2], until[2];
     assert_int_equal(pipe(said), 0);
@@ -28,13 +30,11 @@ static other start(const char *bus, fa_turn turn)
     if (pid == 0) {
         close(said[0]);
         close(until[1]);
-        fa_device_info info = {.backend = "cuda"};
-        snprintf(info.bus_id, sizeof info.bus_id, "%s", bus);
-        fa_device_turn(&info, turn);
+        fa_gpu_lock(bus, mode);
         char byte = 'x';
         const bool told = write(said[1], &byte, 1) == 1;
         const ssize_t ended = read(until[0], &byte, 1);
-        fa_device_turn(&info, FA_TURN_NONE);
+        fa_gpu_lock(bus, FA_GPU_LOCK_NONE);
         _exit(told && ended == 1 ? 0 : 1);
     }
     close(said[1]);
@@ -42,7 +42,7 @@ static other start(const char *bus, fa_turn turn)
     return (other){pid, said[0], until[1]};
 }
 
-static bool has_its_turn(const other *o, int within_ms)
+static bool has_the_lock(const other *o, int within_ms)
 {
     struct pollfd fd = {.fd = o->said, .events = POLLIN};
     return poll(&fd, 1, within_ms) == 1;
@@ -85,16 +85,16 @@ static void one_times_alone(void **state)
 {
     (void)state;
     const char *bus = bus_of_this_test("");
-    other timing = start(bus, FA_TURN_ALONE);
-    assert_true(has_its_turn(&timing, AT_LAST_MS));
-    other second = start(bus, FA_TURN_ALONE), check = start(bus, FA_TURN_SHARED);
-    assert_false(has_its_turn(&second, A_WHILE_MS));
-    assert_false(has_its_turn(&check, A_WHILE_MS));
+    other timing = start(bus, FA_GPU_LOCK_EXCLUSIVE);
+    assert_true(has_the_lock(&timing, AT_LAST_MS));
+    other second = start(bus, FA_GPU_LOCK_EXCLUSIVE), check = start(bus, FA_GPU_LOCK_SHARED);
+    assert_false(has_the_lock(&second, A_WHILE_MS));
+    assert_false(has_the_lock(&check, A_WHILE_MS));
     let_go(&check); /* whichever of the two is first, it does not keep the other waiting */
     let_go(&second);
     end(&timing);
-    assert_true(has_its_turn(&second, AT_LAST_MS));
-    assert_true(has_its_turn(&check, AT_LAST_MS));
+    assert_true(has_the_lock(&second, AT_LAST_MS));
+    assert_true(has_the_lock(&check, AT_LAST_MS));
     wait_for_end(&second);
     wait_for_end(&check);
     forget(bus);
@@ -104,46 +104,46 @@ static void any_number_check_at_once(void **state)
 {
     (void)state;
     const char *bus = bus_of_this_test("");
-    other a = start(bus, FA_TURN_SHARED), b = start(bus, FA_TURN_SHARED);
-    assert_true(has_its_turn(&a, AT_LAST_MS));
-    assert_true(has_its_turn(&b, AT_LAST_MS));
-    other timing = start(bus, FA_TURN_ALONE);
-    assert_false(has_its_turn(&timing, A_WHILE_MS));
+    other a = start(bus, FA_GPU_LOCK_SHARED), b = start(bus, FA_GPU_LOCK_SHARED);
+    assert_true(has_the_lock(&a, AT_LAST_MS));
+    assert_true(has_the_lock(&b, AT_LAST_MS));
+    other timing = start(bus, FA_GPU_LOCK_EXCLUSIVE);
+    assert_false(has_the_lock(&timing, A_WHILE_MS));
     end(&a);
     end(&b);
-    assert_true(has_its_turn(&timing, AT_LAST_MS));
+    assert_true(has_the_lock(&timing, AT_LAST_MS));
     end(&timing);
     forget(bus);
 }
 
-static void another_gpu_is_another_turn(void **state)
+static void another_gpu_is_another_lock(void **state)
 {
     (void)state;
     char first[32];
     snprintf(first, sizeof first, "%s", bus_of_this_test("a"));
     const char *second = bus_of_this_test("b");
-    other a = start(first, FA_TURN_ALONE), b = start(second, FA_TURN_ALONE);
-    assert_true(has_its_turn(&a, AT_LAST_MS));
-    assert_true(has_its_turn(&b, AT_LAST_MS));
+    other a = start(first, FA_GPU_LOCK_EXCLUSIVE), b = start(second, FA_GPU_LOCK_EXCLUSIVE);
+    assert_true(has_the_lock(&a, AT_LAST_MS));
+    assert_true(has_the_lock(&b, AT_LAST_MS));
     end(&a);
     end(&b);
     forget(first);
     forget(second);
 }
 
-/* A process that dies gives its turn back. */
+/* The lock of a process that dies is free. */
 static void a_killed_process_keeps_nothing(void **state)
 {
     (void)state;
     const char *bus = bus_of_this_test("");
-    other killed = start(bus, FA_TURN_ALONE);
-    assert_true(has_its_turn(&killed, AT_LAST_MS));
-    other next = start(bus, FA_TURN_ALONE);
+    other killed = start(bus, FA_GPU_LOCK_EXCLUSIVE);
+    assert_true(has_the_lock(&killed, AT_LAST_MS));
+    other next = start(bus, FA_GPU_LOCK_EXCLUSIVE);
     kill(killed.pid, SIGKILL);
     waitpid(killed.pid, NULL, 0);
     close(killed.said);
     close(killed.until);
-    assert_true(has_its_turn(&next, AT_LAST_MS));
+    assert_true(has_the_lock(&next, AT_LAST_MS));
     end(&next);
     forget(bus);
 }
@@ -153,7 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_times_alone),
         cmocka_unit_test(any_number_check_at_once),
-        cmocka_unit_test(another_gpu_is_another_turn),
+        cmocka_unit_test(another_gpu_is_another_lock),
         cmocka_unit_test(a_killed_process_keeps_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

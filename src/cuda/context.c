@@ -1,0 +1,46 @@
+#include "cuda/context.h"
+
+/* Errors after which every call in the context fails (CUDA Driver API, CUresult: "inconsistent state"). */
+static bool loses_context(CUresult code)
+{
+    switch (code) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reason *why)
+{
+    const char *name = NULL, *text = NULL;
+    cuda->api.cuGetErrorName(code, &name);
+    cuda->api.cuGetErrorString(code, &text);
+    cuda->lost = cuda->lost || loses_context(code);
+    return fa_refuse(why, FA_ERROR, "%s: %s (%d): %s%s", call, name ? name : "unknown error", (int)code,
+                     text ? text : "no text",
+                     cuda->lost ? "; the context is lost, nothing more can run in this process" : "");
+}
+
+/* The context that cuBLAS and cuDNN use. Waiting spins: a sample should cost little more than it measures. */
+fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why)
+{
+    if (cuda->stream)
+        return FA_PASS;
+    if (!cuda->context) {
+        FA_CUDA_TRY(cuda, cuDevicePrimaryCtxSetFlags, (cuda->device, CU_CTX_SCHED_SPIN));
+        FA_CUDA_TRY(cuda, cuDevicePrimaryCtxRetain, (&cuda->context, cuda->device));
+    }
+    FA_CUDA_TRY(cuda, cuCtxSetCurrent, (cuda->context));
+    FA_CUDA_TRY(cuda, cuStreamCreate, (&cuda->stream, CU_STREAM_NON_BLOCKING));
+    return FA_PASS;
+}

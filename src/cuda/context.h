@@ -1,0 +1,36 @@
+/* The opened GPU: driver functions, context, stream, and errors in the driver's own words. */
+#ifndef FA_CUDA_CONTEXT_H
+#define FA_CUDA_CONTEXT_H
+
+#include "cuda/api.h"
+#include "cuda/nvml.h"
+#include "device/device.h"
+
+typedef struct fa_cuda {
+    fa_cuda_api api; /* driver entry points, from libcuda.so.1 at run time */
+    CUdevice device;
+    CUcontext context;
+    CUstream stream; /* non-blocking; all work is put on it */
+    fa_nvml nvml;
+    bool lost; /* a fault destroyed the context: nothing more can run in this process */
+    fa_device_info info;
+    struct fa_sampler *sampler; /* of sample.c, or NULL */
+    void *staging;              /* of copy.c: pinned host memory, or NULL */
+    bool no_staging;            /* none could be had */
+} fa_cuda;
+
+/* FA_ERROR with the driver's name and text for an error; the text says so when the context is lost with it. */
+fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reason *why);
+
+/* `return` with the driver's words unless the entry point succeeds: FA_CUDA_TRY(cuda, cuMemFree, (pointer)). */
+#define FA_CUDA_TRY(cuda, name, arguments)                    \
+    do {                                                      \
+        const CUresult code_ = (cuda)->api.name arguments;    \
+        if (code_ != CUDA_SUCCESS)                            \
+            return fa_cuda_refuse((cuda), code_, #name, why); \
+    } while (0)
+
+/* Creates the context and the stream unless they exist. Call it before the first call that needs them. */
+fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why);
+
+#endif

@@ -1,0 +1,11 @@
+/* A cubin as a kernel: its function, its launches, and the tensor maps it asks for. */
+#ifndef FA_CUDA_MODULE_H
+#define FA_CUDA_MODULE_H
+
+#include "cuda/kernel.h"
+
+/* FA_NOT_RUN when the cubin is for another architecture; FA_INFEASIBLE when it needs more shared memory than the GPU
+ * has. */
+fa_status fa_cuda_module_create(fa_cuda *cuda, const fa_module *module, fa_kernel **kernel, fa_reason *why);
+
+#endif

@@ -1,0 +1,14 @@
+/* A lock on a GPU between processes: any number check their results at once, one alone measures time. */
+#ifndef FA_GPU_LOCK_H
+#define FA_GPU_LOCK_H
+
+typedef enum { FA_GPU_LOCK_NONE, FA_GPU_LOCK_SHARED, FA_GPU_LOCK_EXCLUSIVE } fa_gpu_lock_mode;
+
+/* Takes the lock in this mode and gives back the mode held before; waits while other processes hold it. The lock ends
+ * with the process. `bus_id`: the GPU's PCI address; empty (the emulator): does nothing. */
+void fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode);
+
+/* Seconds this process has waited for the lock so far. */
+double fa_gpu_lock_waited_s(void);
+
+#endif
