@@ -1,7 +1,5 @@
 /* The kernel's file through g++ and the shim: a shared object the emulator runs. Same spec and same cache as the
  * cubin. */
-#include "base/file.h"
-#include "base/process.h"
 #include "compile/emu.h"
 
 #include <dlfcn.h>
@@ -9,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/process.h"
 #include "compile/cache.h"
 #include "compile/job.h"
 #include "compile/log.h"

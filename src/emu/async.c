@@ -1,9 +1,12 @@
-/* cp.async: queued at issue, copied at the wait that covers it; in between the destination is poison (NaN for those
- * who read it, a report under ASan). */
-#include "emu/core.h"
+/* cp.async: a copy is queued when it is issued and done at the wait that covers it. In between its destination reads as
+ * NaN, and under AddressSanitizer a read is reported. */
+#include "emu/async.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "emu/report.h"
+#include "emu/sanitize.h"
 
 enum { SHADOW_BYTES = 8 }; /* ASan poisons whole groups of 8 bytes */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "emu/emu.h"
+#include "emu/launch.h"
 
 #define EMULATED_SM_COUNT 4 /* for persistent grids: the same on every machine */
 
@@ -93,20 +93,6 @@ static fa_status emu_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t
     return FA_PASS;
 }
 
-static fa_emu_policy policy_of(fa_schedule schedule)
-{
-    switch (schedule) {
-    case FA_SCHEDULE_DESCENDING:
-        return FA_EMU_DESCENDING;
-    case FA_SCHEDULE_RANDOM:
-        return FA_EMU_RANDOM;
-    case FA_SCHEDULE_GREEDY:
-        return FA_EMU_GREEDY;
-    default:
-        return FA_EMU_ASCENDING;
-    }
-}
-
 static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
                             fa_reason *why)
 {
@@ -121,7 +107,7 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
         .grid = {launch->grid, 1, 1},
         .block = {launch->threads, 1, 1},
         .smem_bytes = launch->smem_dynamic_bytes,
-        .policy = policy_of(emu->schedule),
+        .schedule = emu->schedule,
         .seed = emu->seed,
     };
     if (!fa_emu_run(&kernel->image, &grid, params, error, sizeof error))

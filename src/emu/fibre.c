@@ -1,10 +1,12 @@
 /* Fibres: guarded stacks from one mapping, and the switch between them in a dozen instructions. */
-#include "emu/core.h"
+#include "emu/fibre.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "emu/sanitize.h"
 
 enum { GUARD_BYTES = 4096, STACK_BYTES = 64 << 10, STACK_BYTES_SANITIZED = 256 << 10 };
 
@@ -78,11 +80,11 @@ void fa_emu_fibres_free(fa_emu_worker *worker)
     worker->fibre_count = 0;
 }
 
-void fa_emu_fibre_reset(fa_emu_fibre *fibre)
+void fa_emu_fibre_reset(fa_emu_fibre *fibre, void (*entry)(void))
 {
     void **top = (void **)(fibre->stack + fibre->stack_size) - FRAME_WORDS;
     memset(top, 0, FRAME_WORDS * sizeof *top);
-    top[FRAME_RETURN] = (void *)fa_emu_fibre_main;
+    top[FRAME_RETURN] = (void *)entry;
     fibre->sp = top;
     fibre->op = NULL;
     fibre->asan_fake_stack = NULL;

@@ -1,43 +1,19 @@
-/* A launch: the object is opened, blocks are handed to OS threads one by one, each block gets fresh shared memory. */
-#include "emu/core.h"
+/* A launch: OS threads take its blocks one by one, and each block starts with shared memory full of NaNs. */
+#include "emu/launch.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "emu/core.h"
+#include "emu/fibre.h"
+#include "emu/mma.h"
+#include "emu/report.h"
+#include "emu/sanitize.h"
+#include "emu/schedule.h"
+
 enum { SMEM_ALIGN = 128, CANARY_BYTES = 256, CANARY = 0xa5, NAN_BYTE = 0xff, MAX_WORKERS = 64 };
-
-int fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error_size)
-{
-    *image = (fa_emu_image){.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
-    if (!image->handle) {
-        snprintf(error, error_size, "%s", dlerror());
-        return 0;
-    }
-    const bool entry = dlsym(image->handle, "fa_kernel") != NULL;
-    *(void **)&image->call = dlsym(image->handle, "fa_emu_call");
-    *(void **)&image->slot = dlsym(image->handle, "fa_emu_slot");
-    image->build = dlsym(image->handle, "fa_emu_build");
-    const bool shim = image->call && image->slot && image->build && image->build->abi == FA_EMU_ABI;
-    const char *missing = !entry  ? "fa_kernel (extern \"C\" __global__ void)"
-                          : !shim ? "the emulator's shim of this version"
-                                  : NULL;
-    if (missing) {
-        snprintf(error, error_size, "the module has no %s", missing);
-        fa_emu_close(image);
-        return 0;
-    }
-    return 1;
-}
-
-void fa_emu_close(fa_emu_image *image)
-{
-    if (image->handle)
-        dlclose(image->handle);
-    *image = (fa_emu_image){0};
-}
 
 /* Exactly the launch's bytes: under ASan the heap guards the ends; otherwise canaries do. */
 static bool smem_make(fa_emu_worker *worker)
@@ -135,8 +111,8 @@ static int worker_count(const fa_emu_launch *launch)
     return launch->blocks < (uint64_t)count ? (int)launch->blocks : (int)count;
 }
 
-int fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
-               size_t error_size)
+bool fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
+                size_t error_size)
 {
     fa_emu_launch launch = {
         .image = image,
@@ -152,7 +128,7 @@ int fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_para
         snprintf(error, error_size,
                  "a launch of %llu blocks of %llu threads: 1 to 1024 threads and at least one block are possible",
                  (unsigned long long)launch.blocks, (unsigned long long)threads);
-        return 0;
+        return false;
     }
     launch.threads = (uint32_t)threads;
     fa_emu_sanitizer_find(image->build);

@@ -1,9 +1,11 @@
 /* Tensor-core operations: ldmatrix, stmatrix, mma.sync.m16n8k16, WMMA m16n16k16. Products are exact, a sum of 16 is
- * taken in double and rounded once: the hardware's order and truncation are not specified, nor is the last bit. */
-#include "kernels/layout.cuh"
-#include "emu/core.h"
+ * taken in double and rounded once. The hardware's order of summation and its truncation are not specified. */
+#include "emu/mma.h"
 
 #include <string.h>
+
+#include "emu/random.h"
+#include "kernels/layout.cuh"
 
 #if defined(__x86_64__)
 /* F16C and FMA where the CPU has them */

@@ -1,11 +1,13 @@
 /* Failures in words: which class, block, thread, warp.lane, operation and line of the kernel. The first one counts. */
-#include "emu/core.h"
+#include "emu/report.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "emu/fibre.h"
 
 static const char *base_name(const char *path)
 {
@@ -127,7 +129,8 @@ void fa_emu_report_stuck(fa_emu_worker *worker)
     publish(worker->launch, text);
 }
 
-_Noreturn void fa_emu_stop(fa_emu_worker *worker)
+/* From a fibre, after a report: the block ends here. */
+_Noreturn static void stop(fa_emu_worker *worker)
 {
     worker->stopped = true;
     fa_emu_switch(worker, NULL, true);
@@ -138,7 +141,7 @@ void fa_emu_fail(const char *kind, const char *what, const char *file, int32_t l
 {
     fa_emu_worker *worker = fa_emu_self;
     fa_emu_report(worker, kind, worker->current, file, line, "%s", what);
-    fa_emu_stop(worker);
+    stop(worker);
 }
 
 /* On the worker's signal stack: says whose access it was, and leaves the block for good. */
@@ -163,7 +166,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     sigemptyset(&set);
     sigaddset(&set, number);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    fa_emu_stop(worker);
+    stop(worker);
 }
 
 void fa_emu_catch_faults(fa_emu_worker *worker, bool on)

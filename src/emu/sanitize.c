@@ -1,5 +1,5 @@
 /* The sanitizers' runtime interface, looked up at run time: fa_bench itself is built without any. */
-#include "emu/core.h"
+#include "emu/sanitize.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,27 +1,16 @@
-/* The scheduler of a block: a policy picks a ready thread; when none is ready, complete rendezvous are released;
- * when none is complete and someone lives, that is the divergence or deadlock to report. */
-#include "emu/core.h"
+/* The scheduler of a block. The schedule picks a ready thread. When none is ready, the operations that all their lanes
+ * have reached are completed. When none is complete and threads are left, they wait for ever: a divergence or a
+ * deadlock, which is reported. */
+#include "emu/schedule.h"
 
 #include <string.h>
 
-_Thread_local fa_emu_worker *fa_emu_self;
-
-static const fa_emu_api api = {
-    .wait = fa_emu_wait,
-    .arrive = fa_emu_arrive,
-    .cp_async = fa_emu_cp_async,
-    .cp_async_commit = fa_emu_cp_async_commit,
-    .cp_async_wait = fa_emu_cp_async_wait,
-    .fail = fa_emu_fail,
-};
-
-uint64_t fa_emu_random(uint64_t *state)
-{ /* splitmix64 */
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
+#include "emu/async.h"
+#include "emu/fibre.h"
+#include "emu/random.h"
+#include "emu/report.h"
+#include "emu/sanitize.h"
+#include "emu/warp.h"
 
 static uint32_t random_bit(uint64_t *state, uint32_t mask)
 {
@@ -140,11 +129,11 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id)
     return true;
 }
 
-/* The random policy holds half of the warps back, so that they drift apart. */
+/* The random schedule holds half of the warps back, so that they drift apart. */
 static bool release(fa_emu_worker *worker)
 {
     bool released = false;
-    if (worker->launch->grid->policy == FA_EMU_RANDOM) {
+    if (worker->launch->grid->schedule == FA_SCHEDULE_RANDOM) {
         const uint64_t held = fa_emu_random(&worker->random);
         for (uint32_t warp = 0; warp < worker->warps; warp++)
             if (!(held >> warp & 1))
@@ -162,21 +151,21 @@ static bool release(fa_emu_worker *worker)
 static fa_emu_fibre *pick(fa_emu_worker *worker)
 {
     uint32_t warp = (uint32_t)__builtin_ctz(worker->ready_warps), lane = 0;
-    switch (worker->launch->grid->policy) {
-    case FA_EMU_RANDOM:
+    switch (worker->launch->grid->schedule) {
+    case FA_SCHEDULE_RANDOM:
         warp = random_bit(&worker->random, worker->ready_warps);
         lane = random_bit(&worker->random, worker->warp[warp].ready);
         break;
-    case FA_EMU_DESCENDING:
+    case FA_SCHEDULE_DESCENDING:
         warp = 31u - (uint32_t)__builtin_clz(worker->ready_warps);
         lane = 31u - (uint32_t)__builtin_clz(worker->warp[warp].ready);
         break;
-    case FA_EMU_GREEDY:
+    case FA_SCHEDULE_GREEDY:
         if (worker->ready_warps >> worker->greedy_warp & 1)
             warp = (uint32_t)worker->greedy_warp;
         worker->greedy_warp = (int32_t)warp;
         /* fallthrough */
-    case FA_EMU_ASCENDING:
+    case FA_SCHEDULE_ASCENDING:
         lane = (uint32_t)__builtin_ctz(worker->warp[warp].ready);
     }
     fa_emu_warp_state *state = &worker->warp[warp];
@@ -189,7 +178,7 @@ static fa_emu_fibre *pick(fa_emu_worker *worker)
 /* The next thread to run; NULL: the block is over, or failed. */
 static fa_emu_fibre *next(fa_emu_worker *worker)
 {
-    const bool greedy = worker->launch->grid->policy == FA_EMU_GREEDY;
+    const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
     if (greedy && !worker->warp[worker->greedy_warp].ready)
         release_warp(worker, (uint32_t)worker->greedy_warp);
     while (!worker->ready_warps && worker->alive && !worker->stopped)
@@ -225,7 +214,7 @@ static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
         fa_emu_fail(FA_EMU_BAD_BARRIER, "more threads came than the barrier counts", op->file, op->line);
 }
 
-void fa_emu_arrive(fa_emu_op *op)
+static void arrive(fa_emu_op *op)
 {
     fa_emu_worker *worker = fa_emu_self;
     join_barrier(worker, op, false);
@@ -233,7 +222,7 @@ void fa_emu_arrive(fa_emu_op *op)
         tsan_edges(worker, op, fa_emu_san.tsan_release, worker->barrier[op->arg].generation);
 }
 
-void fa_emu_wait(fa_emu_op *op)
+static void wait_for(fa_emu_op *op)
 {
     fa_emu_worker *worker = fa_emu_self;
     fa_emu_fibre *self = worker->current;
@@ -259,7 +248,8 @@ void fa_emu_wait(fa_emu_op *op)
         tsan_edges(worker, op, fa_emu_san.tsan_acquire, generation);
 }
 
-void fa_emu_fibre_main(void)
+/* The first function on a fibre's stack. */
+static void thread_main(void)
 {
     fa_emu_worker *worker = fa_emu_self;
     fa_emu_fibre *self = worker->current;
@@ -281,6 +271,15 @@ void fa_emu_fibre_main(void)
     fa_emu_switch(worker, next(worker), true);
     __builtin_unreachable();
 }
+
+static const fa_emu_api api = {
+    .wait = wait_for,
+    .arrive = arrive,
+    .cp_async = fa_emu_cp_async,
+    .cp_async_commit = fa_emu_cp_async_commit,
+    .cp_async_wait = fa_emu_cp_async_wait,
+    .fail = fa_emu_fail,
+};
 
 static void identify(fa_emu_worker *worker, uint32_t i)
 {
@@ -329,7 +328,7 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
     memset(worker->barrier, 0, sizeof worker->barrier);
     for (uint32_t i = 0; i < launch->threads; i++) {
         identify(worker, i);
-        fa_emu_fibre_reset(&worker->fibres[i]);
+        fa_emu_fibre_reset(&worker->fibres[i], thread_main);
         worker->warp[i / FA_EMU_WARP].alive |= 1u << i % FA_EMU_WARP;
         make_ready(worker, i / FA_EMU_WARP, 1u << i % FA_EMU_WARP);
     }

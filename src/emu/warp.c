@@ -1,5 +1,8 @@
 /* Warp collectives: shuffles, votes, matches, reductions. Semantics: Programming Guide, "Warp ... Functions". */
-#include "emu/core.h"
+#include "emu/warp.h"
+
+#include "emu/mma.h"
+#include "emu/report.h"
 
 typedef fa_emu_op *const fa_emu_ops[FA_EMU_WARP];
 

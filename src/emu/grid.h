@@ -1,0 +1,16 @@
+/* What a launch on the emulator is: its grid, and the order in which its threads run. */
+#ifndef FA_EMU_GRID_H
+#define FA_EMU_GRID_H
+
+#include "emu/abi.h"
+#include "input/options.h"
+
+typedef struct fa_emu_grid {
+    fa_emu_uint3 grid, block;
+    uint32_t smem_bytes;
+    fa_schedule schedule; /* which ready thread runs next */
+    uint64_t seed;        /* of the random schedule and of the WMMA fragment maps */
+    int32_t workers;      /* OS threads; 0: one per processor */
+} fa_emu_grid;
+
+#endif

@@ -1,0 +1,13 @@
+/* Runs a grid of CUDA threads on the CPU, one fibre for each. */
+#ifndef FA_EMU_LAUNCH_H
+#define FA_EMU_LAUNCH_H
+
+#include "emu/grid.h"
+#include "emu/image.h"
+#include "fa_params.h"
+
+/* Runs the grid to its end. False: `error` has the report of the first failure. */
+bool fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
+                size_t error_size);
+
+#endif

@@ -1,0 +1,25 @@
+/* The runtime of the sanitizers, found at run time. */
+#ifndef FA_EMU_SANITIZE_H
+#define FA_EMU_SANITIZE_H
+
+#include "emu/core.h"
+
+/* NULL: not loaded. */
+typedef struct fa_emu_sanitizer {
+    void (*start_switch)(void **fake_stack, const void *bottom, size_t size);
+    void (*finish_switch)(void *fake_stack, const void **bottom, size_t *size);
+    void (*poison)(const volatile void *address, size_t size);
+    void (*unpoison)(const volatile void *address, size_t size);
+    void *(*tsan_current)(void);
+    void *(*tsan_create)(unsigned flags);
+    void (*tsan_name)(void *fibre, const char *name);
+    void (*tsan_destroy)(void *fibre);
+    void (*tsan_switch)(void *fibre, unsigned flags);
+    void (*on_death)(void (*callback)(void));
+    void (*tsan_acquire)(void *address);
+    void (*tsan_release)(void *address);
+} fa_emu_sanitizer;
+extern fa_emu_sanitizer fa_emu_san;
+void fa_emu_sanitizer_find(const fa_emu_build_info *build);
+
+#endif
