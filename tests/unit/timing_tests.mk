@@ -6,3 +6,4 @@ $(BUILD)/tests/unit/test_timing $(BUILD)/tests/unit/test_paired: $(BUILD)/tests/
 $(BUILD)/tests/unit/test_timing $(BUILD)/tests/unit/test_paired: LDFLAGS += -Wl,--wrap=fa_now_s
 $(BUILD)/tests/unit/fake_gpu.o: CPPFLAGS += -Isrc
 -include $(BUILD)/tests/unit/fake_gpu.d
+-include $(BUILD)/tests/unit/cuda_abi_theirs.d
