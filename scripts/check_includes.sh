@@ -3,7 +3,8 @@
 set -euo pipefail
 
 if [[ ${1:-} == --help ]]; then
-    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later room, or is in a cycle"
+    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later room or closes a circle,
+                                       and per source file whose own header is not first or lacks a function"
     exit 0
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -39,9 +40,30 @@ for line in "${includes[@]}"; do
     [[ ! $file =~ $pure || ! $included =~ ^cuda/ ]] || say "$file is pure and includes $included"
 done
 
+# A source file includes the header of its own name first, and that header declares every function that others may call.
+own=$(awk '
+    FNR == 1 {
+        header = FILENAME
+        sub(/\.c$/, ".h", header)
+        text = ""
+        while ((getline line <header) > 0)
+            text = text line "\n"
+        close(header)
+        includes = 0
+    }
+    /^#include/ && !includes++ && "src/" substr($2, 2, length($2) - 2) != header {
+        print FILENAME " does not include " header " first"
+    }
+    /^[A-Za-z]/ && !/^(_Noreturn )?static / && !/;$/ && match($0, /fa_[a-z0-9_]+\(/) {
+        if (!index(text, substr($0, RSTART, RLENGTH)))
+            print FILENAME " defines " substr($0, RSTART, RLENGTH - 1) ", which " header " does not declare"
+    }' src/*/*.c)
+[[ -z $own ]] || say "$own"
+
 # A unit is a source file with its header; a cycle between units is refused wherever it lies.
 if ! cycles=$(printf '%s\n' "${includes[@]}" |
     sed -E 's|^src/||; s/\.[ch](:|$)/\1/g; s/:/ /' | awk '$1 != $2' | sort -u | tsort 2>&1 >/dev/null); then
-    say "files that include each other in a circle: $(sed 's/^tsort: //' <<<"$cycles" | tr '\n' ' ')"
+    cycles=${cycles//tsort: /}
+    say "files that include each other in a circle: ${cycles//$'\n'/ }"
 fi
 exit $bad
