@@ -44,7 +44,8 @@ static bool write_all(int file, const char *data, size_t size)
     return true;
 }
 
-/* A device or a pipe cannot be replaced: renaming over /dev/null would take it from everybody. */
+/* For a device or a pipe, which must not be replaced: renaming a file to /dev/null would destroy it for all
+ * programs. */
 static fa_status write_through(const char *path, const void *data, size_t size, fa_reason *why)
 {
     const int file = open(path, O_WRONLY | O_CLOEXEC);

@@ -89,7 +89,7 @@ static bool entry_verifies(const char *folder)
     return good;
 }
 
-/* Where a run without a cache has built its modules. */
+/* The folders in which modules were built because no cache could be written. */
 static struct {
     char **folders;
     size_t count;

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 
-/* A line of the index, with its digest: a damaged one names no configuration. */
+/* A line of the index. It begins with its own digest, so that a damaged line is recognised. */
 static char *index_line(const char *config)
 {
     return fa_format("%s  %s\n", fa_sha256(config, strlen(config)).hex, config);

@@ -1,4 +1,4 @@
-/* Reading a cubin (ELF 64) without a driver: the constants a kernel exports, and whether it has the entry point. */
+/* Reads a cubin (ELF 64) without a driver: exported constants, entry points, the digest of the machine code. */
 #ifndef FA_CUBIN_H
 #define FA_CUBIN_H
 
@@ -9,7 +9,7 @@
 bool fa_cubin_object(const char *cubin, size_t cubin_size, const char *symbol, void *out, size_t size);
 bool fa_cubin_function(const char *cubin, size_t cubin_size, const char *symbol);
 
-/* SHA-256 over the machine code (.text sections), exported constants and debug lines left out. */
+/* SHA-256 over the machine code alone (.text sections), without exported constants and debug lines. */
 fa_digest fa_cubin_code_digest(const char *cubin, size_t cubin_size);
 
 #endif

@@ -153,7 +153,7 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     return FA_PASS;
 }
 
-/* The entries of the cache lie side by side in its folder. */
+/* The cache is the folder in which its entries lie. */
 static void find_same_code(const fa_spec *spec, const fa_cache_entry *entry, fa_module *module)
 {
     char *cache = fa_format("%.*s", (int)(strrchr(entry->folder, '/') - entry->folder), entry->folder);

@@ -1,5 +1,3 @@
-/* The kernel's file through g++ and the shim: a shared object the emulator runs. Same spec and same cache as the
- * cubin. */
 #include "compile/emu.h"
 
 #include <dlfcn.h>
@@ -65,7 +63,7 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
         fa_job_add(work, "-fsanitize=thread");
 }
 
-/* Halves in hardware where the CPU has that; the results are the same. */
+/* FP16 conversions by the CPU where it has them; the results are the same. */
 static void add_cpu(fa_job *work)
 {
 #if defined(__x86_64__)
@@ -162,7 +160,7 @@ static fa_status build(const fa_job *work, const char *text, const char *folder,
     return code == 0 ? FA_PASS : explain_failure(*log, why);
 }
 
-/* fa_info out of the object, by opening it. */
+/* Opens the object and reads its fa_info. */
 static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *why)
 {
     void *handle = dlopen(module->path, RTLD_NOW | RTLD_LOCAL);

@@ -77,7 +77,7 @@ fa_status fa_nvrtc_version(char version[32], fa_reason *why)
     return FA_PASS;
 }
 
-/* The cubin; of a virtual architecture there is none (size 0), and the PTX is what was made. */
+/* Takes the cubin. A virtual architecture has none (its size is 0); then takes the PTX. */
 static void take_result(program_handle program, char **result, size_t *size)
 {
     FA_ASSERT(nvrtc.cubin_size(program, size) == 0);
@@ -88,7 +88,7 @@ static void take_result(program_handle program, char **result, size_t *size)
     FA_ASSERT((virtual ? nvrtc.ptx : nvrtc.cubin)(program, *result) == 0);
 }
 
-/* From 12.9 on NVRTC keeps cubins of its own and gives them without ptxas's log: no registers and no spills to read. */
+/* NVRTC from 12.9 on has a cache of its own. A cubin from there comes without ptxas's log, so without its figures. */
 static int compile(program_handle program, const char *const options[], int count)
 {
     int major = 0, minor = 0;

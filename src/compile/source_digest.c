@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/process.h"
 
-/* The files a digest has been through: each once. */
+/* The files that are in a digest, each once. */
 typedef struct file_list {
     char *paths[64];
     size_t count;

@@ -31,7 +31,8 @@ fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reas
                      cuda->lost ? "; the context is lost, nothing more can run in this process" : "");
 }
 
-/* The context that cuBLAS and cuDNN use. Waiting spins: a sample should cost little more than it measures. */
+/* The primary context, which cuBLAS and cuDNN use too. The host spins when it waits, so that a sample costs little more
+ * than the time it measures. */
 fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why)
 {
     if (cuda->stream)

@@ -16,12 +16,12 @@
 #include "cuda/cublas_api.h"
 
 #define FA_CUBLAS_SCORE_BYTES ((int64_t)1 << 30)
-/* What cuBLAS's manual recommends for Hopper. Ours, so that capture into a graph is legal. */
+/* The size that cuBLAS's manual recommends for Hopper. With a workspace of the caller's, capture into a graph is
+ * legal. */
 #define FA_CUBLAS_WORKSPACE_BYTES ((size_t)32 << 20)
 
 enum { MAX_BATCH = 32768 };
-/* Of softmax.cu: keys that a warp keeps in registers, most warps to a row, rows in a block of one-warp
- * rows. */
+/* As in softmax.cu: keys that a warp keeps in registers, warps to a row at most, rows in a block of one-warp rows. */
 enum { SOFTMAX_KEYS = 512, SOFTMAX_TEAM = 8, SOFTMAX_ROWS = 8 };
 
 typedef struct fa_cublas {
@@ -88,8 +88,8 @@ static fa_status launch_softmax(fa_kernel *kernel, const fa_params *p, const fa_
     fa_i64 ld = self->ld, rows = chunk->units * chunk->rows, first_row = chunk->row;
     fa_i32 seq_q = p->seq_q, seq_kv = p->seq_kv, causal = p->causal;
     fa_f32 scale = p->scale;
-    /* A causal row is short as often as long, and a barrier waits for a team's idle warps: there a quarter of the warps
-     * took 10 to 20 % off the whole of it (on an H200, seq 1024 to 4096). */
+    /* With a causal mask many rows are short, and most warps of a team would only wait at its barriers. A quarter of
+     * the warps is 10 to 20 % faster then (whole attention, H200, seq 1024 to 4096). */
     const fa_i32 keys_per_warp = causal ? 4 * SOFTMAX_KEYS : SOFTMAX_KEYS;
     fa_i32 team = 1;
     while (team < SOFTMAX_TEAM && team * keys_per_warp < seq_kv)
@@ -103,7 +103,7 @@ static fa_status launch_softmax(fa_kernel *kernel, const fa_params *p, const fa_
     return code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, code, "cuLaunchKernel(fa_softmax)", why);
 }
 
-/* cublasSetStream puts the library's own workspace back, so ours follows it. */
+/* cublasSetStream selects the library's own workspace again, so ours is set after it. */
 static fa_status bind_stream(fa_cublas *self, CUstream stream, fa_reason *why)
 {
     if (self->bound && self->stream == stream)
@@ -161,8 +161,8 @@ static void destroy(fa_kernel *kernel)
     free(kernel);
 }
 
-/* The softmax reads scores four at a time, so up to three past the end of a row, which no GEMM writes, and drops those:
- * they are zeroed once, so that nothing unwritten is ever read. */
+/* The softmax reads scores four at a time: up to three lie past the end of a row, where no GEMM writes. It ignores
+ * them, but they are zeroed once, so that nothing unwritten is ever read. */
 static fa_status clear_scores(fa_kernel *kernel, int64_t bytes, fa_reason *why)
 {
     fa_cublas *self = kernel->self;
@@ -173,7 +173,7 @@ static fa_status clear_scores(fa_kernel *kernel, int64_t bytes, fa_reason *why)
     return code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, code, "cuMemsetD8Async(scores)", why);
 }
 
-/* Scores at once: whole units while they fit, else rows of one. */
+/* Bytes of scores in one chunk: whole units while they fit, else some rows of one unit. */
 static int64_t plan_chunks(fa_cublas *self, const fa_problem *problem)
 {
     self->ld = (problem->seq_kv + 7) / 8 * 8;
@@ -225,7 +225,7 @@ static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *w
     FA_TRY(clear_scores(kernel, score_bytes, why));
     FA_TRY(allocate(kernel, &self->workspace, FA_CUBLAS_WORKSPACE_BYTES, why));
     FA_TRY(fa_cublas_check(&self->api, self->api.create(&self->handle), "cublasCreate", why));
-    /* FP16 in means no TF32 anywhere; this keeps split-K sums in FP32 as well. */
+    /* Inputs are FP16, so TF32 is never used; this mode keeps the sums of split-K in FP32 as well. */
     return fa_cublas_check(
         &self->api,
         self->api.set_math_mode(self->handle, FA_CUBLAS_DEFAULT_MATH | FA_CUBLAS_DISALLOW_REDUCED_PRECISION_REDUCTION),

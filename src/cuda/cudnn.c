@@ -10,7 +10,7 @@
 
 enum { MAX_CONFIGS = 16, MAX_PACKS = 8 };
 
-/* Pointers of one launch and the descriptor that binds them; making one costs as much as a short kernel. */
+/* The pointers of one launch and the descriptor that binds them. Making one takes as long as a short kernel. */
 typedef struct fa_cudnn_pack {
     const void *q, *k, *v, *o;
     void *descriptor;
@@ -83,7 +83,7 @@ static fa_status find_plan(fa_cudnn *self, void *operation_graph)
                           "the heuristics offer no engine for this attention", graph->why);
 }
 
-/* The mask cuDNN would have to apply, in words when it cannot. */
+/* FA_NOT_RUN when cuDNN cannot apply the mask of this problem. */
 static fa_status check_mask(fa_cudnn *self, fa_reason *why)
 {
     const fa_problem *p = &self->problem;

@@ -5,7 +5,8 @@
 #include "cuda/cudnn_api.h"
 #include "input/problem.h"
 
-/* The tensors of the graph that live in memory; the rest is virtual. From SCALE on: values on the host. */
+/* Identifiers of the tensors that exist in memory: on the device up to O, on the host from SCALE on. All others are
+ * virtual. */
 enum {
     FA_CUDNN_Q = 1,
     FA_CUDNN_K,
@@ -18,7 +19,7 @@ enum {
     FA_CUDNN_FIRST_VIRTUAL,
 };
 
-/* Collects descriptors; after the first failure every further step does nothing and `status`, `why` keep its words. */
+/* A graph under construction. After the first failure, kept in `status` and `why`, every further step does nothing. */
 typedef struct fa_cudnn_graph {
     const fa_cudnn_api *api;
     fa_status status;

@@ -88,7 +88,7 @@ static void cuda_close(fa_device *device)
     if (cuda->context)
         cuda->api.cuDevicePrimaryCtxRelease(cuda->device);
     fa_nvml_close(&cuda->nvml);
-    /* libcuda stays open: cuBLAS and cuDNN hold it too, and its own threads may still be in it. */
+    /* libcuda stays open: cuBLAS and cuDNN use it too, and threads of its own may still run. */
     free(cuda);
     *device = (fa_device){0};
 }
@@ -127,12 +127,12 @@ static void describe(fa_cuda *cuda)
     size_t memory_bytes = 0;
     cuda->api.cuDeviceTotalMem(&memory_bytes, cuda->device);
     info->memory_bytes = (int64_t)memory_bytes;
-    /* Two transfers per clock of the memory bus: so the driver counts its clock, on GDDR and HBM parts alike. */
+    /* The memory clock that the driver reports stands for two transfers, on GDDR and HBM alike. */
     info->memory_gbytes_per_s =
         2.0 * info->memory_clock_mhz * 1e6 * (attribute(cuda, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0) / 1e9;
 }
 
-/* A driver without a GPU behind it answers cuInit with "no device", or with an error of its own making. */
+/* Without a GPU, cuInit answers "no device", or with some drivers another error. */
 static fa_status find_gpu(fa_cuda *cuda, int32_t gpu, fa_reason *why)
 {
     int count = 0;

@@ -1,4 +1,4 @@
-/* CUDA graphs of identical launches between two events, captured once and kept. */
+/* CUDA graphs: a number of identical launches between two events. A graph is captured once and kept. */
 #ifndef FA_DEVICE_CUDA_GRAPH_H
 #define FA_DEVICE_CUDA_GRAPH_H
 
@@ -14,14 +14,15 @@ typedef struct fa_graph {
     unsigned char params[sizeof(fa_params)];
 } fa_graph;
 
-/* The floor, two candidates, and the launch counts tried before the last one. */
+/* Enough for the empty kernel, two candidates, and the launch counts that calibration tries. */
 #define FA_GRAPHS 6
 typedef struct fa_graphs {
     fa_graph graphs[FA_GRAPHS];
     uint64_t uses;
 } fa_graphs;
 
-/* The graph of start event, request->launches launches, stop event; it has run once. */
+/* The graph of a start event, request->launches launches and a stop event; captured, and run once, when there is
+ * none. */
 fa_status fa_graphs_find(fa_cuda *cuda, fa_graphs *all, CUevent start, CUevent stop, fa_kernel *kernel,
                          const fa_sample_request *request, CUgraphExec *exec, fa_reason *why);
 void fa_graphs_forget(fa_cuda *cuda, fa_graphs *all, const fa_kernel *kernel);

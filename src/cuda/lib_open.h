@@ -1,15 +1,14 @@
-/* Vendor libraries opened at run time, wherever they are installed. */
+/* Opens vendor libraries at run time, wherever they are installed. */
 #ifndef FA_LIB_OPEN_H
 #define FA_LIB_OPEN_H
 
 #include "base/status.h"
 
-/* Opens the first of `names` (sonames, NULL-terminated) that loads. Looked for in FA_LIBRARY_PATH (colon-separated
- * folders; below a Python site-packages also the folders of PyTorch's wheels), then as the dynamic loader does, then in
- * /usr/local/cuda. FA_NOT_RUN with the loader's words. */
+/* Opens the first of `names` (sonames, NULL-terminated) that loads. Places, in order: the folders in FA_LIBRARY_PATH
+ * (separated by colons; below a Python site-packages also the folders of PyTorch's wheels), those of the dynamic
+ * loader, /usr/local/cuda. FA_NOT_RUN with the loader's words. */
 fa_status fa_library_open(const char *const names[], void **library, fa_reason *why);
-/* Copies the address of `symbol` into the function pointer at `function_pointer`; false when the library has none such.
- */
+/* Copies the address of `symbol` into the function pointer at `function_pointer`; false when the library lacks it. */
 bool fa_library_find(void *library, const char *symbol, void *function_pointer);
 
 #endif

@@ -118,7 +118,8 @@ static void destroy_module(fa_kernel *kernel)
     free(kernel);
 }
 
-/* Beyond the portable limits of 48 KiB of shared memory and clusters of 8 blocks (CUDA C++ Programming Guide). */
+/* Asks for more than the portable limits: 48 KiB of shared memory, clusters of 8 blocks (CUDA C++ Programming
+ * Guide). */
 static fa_status opt_in(fa_cuda *cuda, CUfunction function, const fa_kernel_info *info, fa_reason *why)
 {
     if (info->smem_dynamic_bytes > 0) {

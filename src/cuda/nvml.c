@@ -16,7 +16,7 @@ void fa_nvml_open(fa_nvml *nvml, const char *pci_bus_id)
         return;
     int (*init)(void);
     int (*by_bus_id)(const char *, void **);
-    /* The second name is the one drivers before 535 have for the same question. */
+    /* Drivers before 535 have the second name. */
     const bool complete =
         fa_library_find(library, "nvmlInit_v2", &init) &&
         fa_library_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &by_bus_id) &&
@@ -71,7 +71,7 @@ int32_t fa_nvml_max_memory_mhz(const fa_nvml *nvml) { return max_clock(nvml, NVM
 int32_t fa_nvml_other_processes(const fa_nvml *nvml)
 {
     enum { NVML_SUCCESS = 0, NVML_ERROR_INSUFFICIENT_SIZE = 7 };
-    unsigned int count = 0; /* room for none: it answers how many there are */
+    unsigned int count = 0; /* no room in the list: NVML then returns the number of processes */
     if (!nvml->library || !nvml->compute_processes)
         return -1;
     const int code = nvml->compute_processes(nvml->device, &count, NULL);

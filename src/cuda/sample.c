@@ -20,7 +20,7 @@ enum { CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
 
 static const uint64_t BLOCKING_TIMEOUT_NS = 200000000, PROBE_TIMEOUT_NS = 20000000;
 static const double OTHERS_PERIOD_S = 0.5;
-static const double NVML_PERIOD_S = 0.025; /* a question to NVML costs more than a short sample */
+static const double NVML_PERIOD_S = 0.025; /* between questions to NVML: one takes longer than a short sample */
 
 typedef struct clock_pair {
     uint64_t clock, ns;
@@ -29,7 +29,7 @@ typedef struct clock_pair {
 /* Mapped host memory that the kernels of sample.cu read and write. */
 typedef struct shared_page {
     atomic_int released, late;                      /* tickets */
-    _Alignas(16) clock_pair clocks[2][CLOCK_SLOTS]; /* written in one piece; before and after, by SM */
+    _Alignas(16) clock_pair clocks[2][CLOCK_SLOTS]; /* before and after, by SM; a pair is written in one piece */
 } shared_page;
 
 typedef struct fa_sampler {
@@ -38,7 +38,7 @@ typedef struct fa_sampler {
     CUevent start, stop;
     shared_page *page;
     CUdeviceptr page_d, flush_d;
-    size_t l2_bytes; /* flush_d: twice that to write, once to read, and a sink */
+    size_t l2_bytes; /* flush_d holds twice that to write, once to read, and a sink */
     int ticket;
     bool synchronous; /* launches wait for their end (profiler, sanitizer, CUDA_LAUNCH_BLOCKING): block nothing */
     fa_kernel empty_kernel;
@@ -249,7 +249,7 @@ static fa_status try_sample(fa_cuda *cuda, fa_sampler *self, fa_kernel *kernel, 
     return FA_PASS;
 }
 
-/* Mean over the SMs seen in both snapshots; 0 when none was. */
+/* Mean clock of the SMs that are in both snapshots; 0 when none is. */
 static double mean_sm_mhz(const shared_page *page)
 {
     double sum = 0;
@@ -284,7 +284,7 @@ static int32_t ask_others(const fa_cuda *cuda, fa_sampler *self)
     return self->other_processes;
 }
 
-/* Before sm_80 there are no persisting lines: no error. */
+/* GPUs before sm_80 have no persistent lines and refuse these calls: not an error. */
 void fa_cuda_reset_l2(const fa_cuda *cuda)
 {
     cuda->api.cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
@@ -299,7 +299,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     FA_ASSERT(request->launches >= 1 && request->launches <= MAX_LAUNCHES, "%d launches", request->launches);
     FA_TRY(timing_of(cuda, &self, why));
     fa_kernel *kernel = request->kernel ? request->kernel : &self->empty_kernel;
-    if (request->fresh)
+    if (request->reset_l2)
         fa_cuda_reset_l2(cuda);
     if (request->l2 == FA_L2_COLD)
         FA_TRY(prepare_flush(cuda, self, why));

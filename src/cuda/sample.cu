@@ -39,7 +39,7 @@ extern "C" __global__ void fa_util_clock(ulonglong2 *clocks_h, unsigned slots)
         clocks_h[sm] = make_ulonglong2((u64)clock64(), global_ns());
 }
 
-/* Fills the L2 with dirty lines that are nobody's. */
+/* Fills the L2 with dirty lines of a buffer that no kernel under test uses. */
 extern "C" __global__ void fa_util_flush_write(uint4 *buffer_g, u64 count, unsigned value)
 {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (u64)gridDim.x * blockDim.x)

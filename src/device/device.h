@@ -31,7 +31,7 @@ typedef struct fa_sample_request {
     fa_l2 l2;
     int32_t launches;
     int32_t warmup_launches; /* untimed launches of the same kernel just before, so that the L2 holds its own data */
-    bool fresh;              /* first sample of a measurement: resets persisting L2 lines that earlier kernels set */
+    bool reset_l2; /* first sample of a measurement: take back L2 lines that earlier kernels made persistent */
 } fa_sample_request;
 
 typedef struct fa_sample {

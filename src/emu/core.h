@@ -36,19 +36,20 @@ typedef struct fa_emu_fibre {
     void *sp;
     unsigned char *stack;
     size_t stack_size;
-    fa_emu_op *op; /* what it waits in */
+    fa_emu_op *op; /* the operation it waits in, or NULL */
     fa_emu_async async;
     void *tsan, *asan_fake_stack;
 } fa_emu_fibre;
 
-/* Lanes as bits. waiting_warp: in a warp operation; waiting_block: at a barrier. */
+/* A bit for each lane. ready: it can run; waiting_warp: it waits in an operation of the warp; waiting_block: at a
+ * barrier. */
 typedef struct fa_emu_warp_state {
     uint32_t alive, ready, waiting_warp, waiting_block;
     uint32_t syncs; /* generation of __syncwarp, for the race detector */
 } fa_emu_warp_state;
 
 typedef struct fa_emu_barrier {
-    uint32_t arrived, waiting, threads; /* threads: declared by the first to come, 0: all that live */
+    uint32_t arrived, waiting, threads; /* threads: as the first to arrive declared; 0: all that are left */
     uint32_t generation;
     int32_t line;
     const char *file;
@@ -73,15 +74,15 @@ typedef struct fa_emu_launch {
 typedef struct fa_emu_worker {
     fa_emu_launch *launch;
     fa_emu_fibre *fibres;
-    uint32_t fibre_count; /* with stacks */
+    uint32_t fibre_count; /* of those that have a stack */
     fa_emu_fibre *current;
     fa_emu_thread **slot;
     void *main_sp;
     void *main_tsan, *main_asan_fake_stack;
     const void *main_stack;
     size_t main_stack_size;
-    bool annotated; /* a sanitizer has to hear of every switch */
-    bool stopped;   /* the block failed; back to the worker's own stack */
+    bool annotated; /* a sanitizer is told of every switch */
+    bool stopped;   /* the block failed: the worker goes back to its own stack */
 
     fa_emu_uint3 block;
     uint32_t threads, warps, alive;

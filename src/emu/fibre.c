@@ -1,4 +1,4 @@
-/* Fibres: guarded stacks from one mapping, and the switch between them in a dozen instructions. */
+/* Each stack is a mapping of its own with a guard page. The switch saves the registers a callee must keep. */
 #include "emu/fibre.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ __asm__(".text\n.globl fa_emu_jump\n.hidden fa_emu_jump\n.type fa_emu_jump,@func
         "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
         "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
         "  ret\n.size fa_emu_jump,.-fa_emu_jump\n");
-/* six registers, the return address, one word that keeps the ABI's alignment */
+/* six registers, the return address, and one word that keeps the stack aligned as the ABI asks */
 enum { FRAME_WORDS = 8, FRAME_RETURN = 6 };
 #elif defined(__aarch64__)
 __asm__(".text\n.globl fa_emu_jump\n.hidden fa_emu_jump\n.type fa_emu_jump,%function\nfa_emu_jump:\n"

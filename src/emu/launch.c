@@ -15,7 +15,8 @@
 
 enum { SMEM_ALIGN = 128, CANARY_BYTES = 256, CANARY = 0xa5, NAN_BYTE = 0xff, MAX_WORKERS = 64 };
 
-/* Exactly the launch's bytes: under ASan the heap guards the ends; otherwise canaries do. */
+/* Shared memory of exactly the launch's bytes. Under ASan the heap guards its ends, otherwise known bytes on both sides
+ * do. */
 static bool smem_make(fa_emu_worker *worker)
 {
     const size_t bytes = worker->launch->grid->smem_bytes;
@@ -85,7 +86,7 @@ static void *work(void *argument)
         uint64_t block;
         while (!atomic_load(&launch->failed) && (block = atomic_fetch_add(&launch->next_block, 1)) < launch->blocks) {
             memset(worker->smem, NAN_BYTE, launch->grid->smem_bytes);
-            /* byte by byte: a sanitizer's memset would object to the red zones between the variables */
+            /* byte by byte: a sanitizer's memset would report the red zones between the variables */
             for (volatile char *byte = build->static_smem_begin; byte < build->static_smem_end; byte++)
                 *byte = (char)NAN_BYTE;
             fa_emu_run_block(worker, block);
@@ -100,7 +101,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* __shared__ variables exist once per object, and TSan knows one OS thread: such launches run on the caller alone. */
+/* A launch runs on one OS thread when the object has __shared__ variables, which exist once per object, and under TSan,
+ * which follows the fibres of one OS thread only. */
 static int worker_count(const fa_emu_launch *launch)
 {
     const fa_emu_build_info *build = launch->image->build;

@@ -142,8 +142,8 @@ FA_EMU_CLONES bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[
     return same;
 }
 
-/* The layout of a WMMA fragment is unspecified: a permutation per type from the seed, so that a kernel which assumes
- * one fails. */
+/* The layout of a WMMA fragment is unspecified. Each type gets a permutation drawn from the seed, so that a kernel
+ * which assumes a layout fails. */
 void fa_emu_wmma_maps(fa_emu_launch *launch)
 {
     uint64_t random = launch->grid->seed ^ 0x6672616770657266u;

@@ -46,7 +46,7 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
         unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
         return;
     }
-    /* A binary that is itself under AddressSanitizer has room for no other runtime: compile_emu says so. */
+    /* A binary built with AddressSanitizer cannot load another runtime; fa_compile_emu refuses the run. */
     if (sanitize != FA_SANITIZE_ADDRESS && dlsym(RTLD_DEFAULT, "__asan_init") != NULL)
         return;
     if (!find_runtime(runtime[sanitize], path))
@@ -68,7 +68,7 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
     FA_ASSERT(false, "cannot start again with %s: %s", path, strerror(errno));
 }
 
-/* Lines that say what and where: the headline, and the frames in the kernel's own files. */
+/* Keeps the lines that say what and where: the headline, and the frames in the kernel's files. */
 static void pick_lines(const char *report, char *text, size_t size)
 {
     size_t used = 0;
@@ -85,7 +85,7 @@ static void pick_lines(const char *report, char *text, size_t size)
                           strncmp(start, "Thread T", 8) == 0;
         const bool frame = *start == '#' && (strstr(copy, ".cu:") || strstr(copy, ".cuh:"));
         if ((what && !headline) || kind || frame) {
-            const char *pid = strstr(start, " (pid="); /* not the same twice */
+            const char *pid = strstr(start, " (pid="); /* differs from run to run */
             const int length_kept = pid != NULL ? (int)(pid - start) : (int)strlen(start);
             const int wrote = snprintf(text + used, size - used, "%s%.*s", used > 0 ? "\n  " : "", length_kept, start);
             used = used + (size_t)wrote < size ? used + (size_t)wrote : size - 1;

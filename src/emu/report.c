@@ -1,4 +1,4 @@
-/* Failures in words: which class, block, thread, warp.lane, operation and line of the kernel. The first one counts. */
+/* A report names the class of the failure, the block, the thread (also as warp.lane), the operation and the line. */
 #include "emu/report.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path ? path : "?";
 }
 
-/* Takes the launch's error text if no one has it yet. */
+/* Keeps the text unless an earlier failure of the launch is kept already. */
 static void publish(fa_emu_launch *launch, const char *text)
 {
     pthread_mutex_lock(&launch->lock);
@@ -97,7 +97,7 @@ static uint32_t same_place(const fa_emu_worker *worker, uint32_t warp, uint32_t 
     return lanes;
 }
 
-/* Nobody can go on: one line per group of lanes that wait at one place. */
+/* One line for each group of lanes that wait at one place. */
 void fa_emu_report_stuck(fa_emu_worker *worker)
 {
     char text[2048], lanes[96], mask[40];
@@ -144,14 +144,14 @@ void fa_emu_fail(const char *kind, const char *what, const char *file, int32_t l
     stop(worker);
 }
 
-/* On the worker's signal stack: says whose access it was, and leaves the block for good. */
+/* Runs on the worker's signal stack: reports the thread that faulted, and ends the block. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     (void)context;
     fa_emu_worker *worker = fa_emu_self;
     if (!worker || !worker->current) {
         signal(number, SIG_DFL);
-        return; /* not a kernel's: the instruction faults again */
+        return; /* not in a kernel: the instruction faults again, now for good */
     }
     const fa_emu_fibre *fibre = worker->current;
     const unsigned char *address = info->si_addr;
@@ -174,7 +174,7 @@ void fa_emu_catch_faults(fa_emu_worker *worker, bool on)
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     static _Thread_local unsigned char stack[32 << 10];
     if (worker->annotated)
-        return; /* the sanitizer's own handler says more */
+        return; /* the sanitizer's own handler reports more */
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack, .ss_flags = on ? 0 : SS_DISABLE};
     sigaltstack(&alternate, NULL);
     if (!on)

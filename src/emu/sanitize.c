@@ -1,4 +1,4 @@
-/* The sanitizers' runtime interface, looked up at run time: fa_bench itself is built without any. */
+/* fa_bench is built without a sanitizer, so their interface is looked up in the running process. */
 #include "emu/sanitize.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 fa_emu_sanitizer fa_emu_san;
 
-/* A sanitizer is ending the process: adds to its report whose access it was. */
+/* Called when a sanitizer ends the process: adds the CUDA thread to its report. */
 static void on_death(void)
 {
     const fa_emu_worker *worker = fa_emu_self;

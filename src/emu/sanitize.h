@@ -4,7 +4,7 @@
 
 #include "emu/core.h"
 
-/* NULL: not loaded. */
+/* Entry points of the runtime; NULL where it is not loaded. */
 typedef struct fa_emu_sanitizer {
     void (*start_switch)(void **fake_stack, const void *bottom, size_t size);
     void (*finish_switch)(void *fake_stack, const void **bottom, size_t *size);
@@ -20,6 +20,7 @@ typedef struct fa_emu_sanitizer {
     void (*tsan_release)(void *address);
 } fa_emu_sanitizer;
 extern fa_emu_sanitizer fa_emu_san;
+/* Looks up the entry points that an object built like this needs. */
 void fa_emu_sanitizer_find(const fa_emu_build_info *build);
 
 #endif

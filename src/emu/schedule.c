@@ -53,7 +53,7 @@ static bool complete(const fa_emu_worker *worker, uint32_t warp, uint32_t group)
     return (group & need) == need;
 }
 
-/* Finishes the complete operations among the waiting lanes of a warp. Returns whether there was one. */
+/* Completes the operations of a warp that all their lanes have reached. Returns whether there was one. */
 static bool release_warp(fa_emu_worker *worker, uint32_t warp)
 {
     fa_emu_warp_state *state = &worker->warp[warp];
@@ -129,7 +129,7 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id)
     return true;
 }
 
-/* The random schedule holds half of the warps back, so that they drift apart. */
+/* The random schedule holds half of the warps back, so that warps drift apart. */
 static bool release(fa_emu_worker *worker)
 {
     bool released = false;
@@ -301,7 +301,7 @@ static void identify(fa_emu_worker *worker, uint32_t i)
         thread->wmma_map[type] = launch->wmma_map[type];
 }
 
-/* The race detector has to see that what abandoned fibres did comes before what the worker does next. */
+/* Tells the race detector that the abandoned fibres ran before what the worker does next. */
 static void abandon(fa_emu_worker *worker)
 {
     for (uint32_t i = 0; i < worker->threads; i++) {

@@ -19,7 +19,7 @@ fa_sample_request fa_calibrate_request(const fa_candidate *candidate, const fa_o
         .method = FA_TIMING_EVENT,
         .l2 = (fa_l2)options->l2,
         .launches = 1,
-        .fresh = true,
+        .reset_l2 = true,
     };
 }
 
@@ -34,7 +34,7 @@ static fa_status estimate(fa_device *device, const fa_sample_request *request, d
         fa_sample sample;
         FA_TRY(device->sample(device, &pilot, &sample, why));
         *us = fmin(*us, sample.us);
-        pilot.fresh = false;
+        pilot.reset_l2 = false;
     }
     return FA_PASS;
 }

@@ -160,7 +160,7 @@ fa_status fa_timing_invariance(const fa_candidate *candidate, const fa_sample_re
     t.request.method = FA_TIMING_EVENT;
     t.request.launches = 1;
     t.request.warmup_launches = 0;
-    t.request.fresh = false;
+    t.request.reset_l2 = false;
     fa_status status = trial_make(&t, why);
     if (status == FA_PASS)
         status = judge(&t, ratio, why);

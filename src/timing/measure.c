@@ -203,7 +203,7 @@ static fa_status measure_floor(fa_device *device, const fa_sample_request *reque
 {
     fa_sample_request empty = *request;
     empty.kernel = NULL;
-    empty.fresh = false;
+    empty.reset_l2 = false;
     double samples_us[FLOOR_SAMPLES];
     for (int i = 0; i < FLOOR_SAMPLES; i++) {
         fa_sample sample;
@@ -219,7 +219,7 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
 {
     fa_device *device = candidate->device;
     FA_TRY(fa_calibrate(device, &request, 1, options, &timing->warmup_ms, why));
-    request->fresh = false;
+    request->reset_l2 = false;
     timing->method = request->method;
     timing->l2 = request->l2;
     timing->launches_per_sample = request->launches;

@@ -36,7 +36,7 @@ static fa_status add(contender *of, double *sum_us, quad *block, fa_reason *why)
 {
     fa_sample sample;
     FA_TRY(of->device->sample(of->device, &of->request, &sample, why));
-    of->request.fresh = false;
+    of->request.reset_l2 = false;
     *sum_us += sample.us;
     block->throttled = block->throttled || sample.throttled;
     return FA_PASS;

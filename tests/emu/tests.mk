@@ -5,7 +5,8 @@ test-binaries: $(EMU_CASE) $(EMU_TESTS)
 
 $(BUILD)/tests/emu/%: tests/emu/%.c $(LIB_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 # The core switches stacks under the sanitizers' feet: never instrumented.
 $(BUILD)/src/emu/%.o: CFLAGS := $(filter-out -fsanitize=%,$(CFLAGS))

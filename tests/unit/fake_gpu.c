@@ -52,7 +52,7 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
         if (!gpu->idle_in_samples)
             write_output(gpu, kernel);
     }
-    gpu->fresh += request->fresh;
+    gpu->resets += request->reset_l2;
     *sample = (fa_sample){
         .us = gpu->us(gpu, kernel, n),
         .gated = n != gpu->ungated - 1,

@@ -22,7 +22,7 @@ struct fake_gpu {
     bool wobbles;         /* the output differs in the last bit from launch to launch */
     long ungated;         /* 1 + the sample that was not queued in time */
     uint64_t random;
-    long samples, launches, fresh;
+    long samples, launches, resets;
     int log[FAKE_LOG]; /* kernel of each sample */
     fa_sample_request last[2];
     fa_device device;

@@ -260,7 +260,7 @@ static void each_measurement_starts_fresh(void **state)
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     time_ok(&options);
-    assert_true(gpu.fresh >= 1 && gpu.fresh <= 2);
+    assert_true(gpu.resets >= 1 && gpu.resets <= 2);
 }
 
 static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
