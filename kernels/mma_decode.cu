@@ -231,15 +231,20 @@ __device__ __forceinline__ part combine(const float *parts, int count, fa_i64 di
 {
     part all = {{0, 0, 0, 0, 0, 0, 0, 0}, NO_MAX, 0};
     parts += row * PART_PITCH;
+#pragma unroll 8
     for (int i = 0; i < count; ++i)
         all.max = fmaxf(all.max, parts[i * distance + MAX_AT]);
+#pragma unroll 4
     for (int i = 0; i < count; ++i) {
         const float *from = parts + i * distance;
+        const float4 lo = *reinterpret_cast<const float4 *>(from + chunk * 8);
+        const float4 hi = *reinterpret_cast<const float4 *>(from + chunk * 8 + 4);
+        const float values[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
         const float weight = exp2_approx(from[MAX_AT] - all.max);
         all.sum += weight * from[SUM_AT];
 #pragma unroll
         for (int e = 0; e < 8; ++e)
-            all.o[e] += weight * from[chunk * 8 + e];
+            all.o[e] += weight * values[e];
     }
     return all;
 }
@@ -267,8 +272,6 @@ __device__ __forceinline__ void keep_band(float *part_s, const band &mine, int r
 __device__ __forceinline__ void store_output(const fa_params &p, const work &w, int row, int chunk, const part &value)
 {
     const int packed = w.first_row + row;
-    if (packed >= w.rows)
-        return;
     const float factor = value.sum > 0.0f ? __fdividef(1.0f, value.sum) : 0.0f;
     const int query = packed / w.group, head = w.kv_head * w.group + packed % w.group;
     __half *to_g =
@@ -291,11 +294,11 @@ __device__ __forceinline__ void store_output(const fa_params &p, const work &w, 
  * combines with the others. Workspace: [blocks] counters of 16 bytes, then a part per block. */
 __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s, const work &w, const fa_params &p)
 {
-    const int unit = blockIdx.x / SPLITS;
+    const int unit = blockIdx.x / SPLITS, items = min(M, w.rows - w.first_row) * CHUNKS;
     int *counter_g = static_cast<int *>(p.workspace) + unit * 4;
     float *parts_g = reinterpret_cast<float *>(static_cast<char *>(p.workspace) + gridDim.x * 16ll);
     float *part_g = parts_g + static_cast<fa_i64>(blockIdx.x) * WORKSPACE_FLOATS;
-    for (int item = threadIdx.x; item < M * CHUNKS; item += THREADS) {
+    for (int item = threadIdx.x; item < items; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const part all = combine(parts_s, GROUPS, M * PART_PITCH, row, chunk);
         if (SPLITS == 1) {
@@ -321,7 +324,7 @@ __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s
         return;
     __threadfence(); /* ... and the others' arrivals before their parts */
     parts_g += static_cast<fa_i64>(unit) * SPLITS * WORKSPACE_FLOATS;
-    for (int item = threadIdx.x; item < M * CHUNKS; item += THREADS)
+    for (int item = threadIdx.x; item < items; item += THREADS)
         store_output(p, w, item / CHUNKS, item % CHUNKS,
                      combine(parts_g, SPLITS, WORKSPACE_FLOATS, item / CHUNKS, item % CHUNKS));
     if (threadIdx.x == 0)
