@@ -31,8 +31,6 @@ constexpr int PARTS_BYTES = GROUPS * M * PART_PITCH * 4;
 constexpr int SMEM_BYTES = RING_BYTES > PARTS_BYTES ? RING_BYTES : PARTS_BYTES;
 constexpr int MAX_AT = DIM16, SUM_AT = DIM16 + 1;
 constexpr int WORKSPACE_FLOATS = M * PART_PITCH;
-/* Blocks that a multiprocessor should hold: more bytes on their way from memory. */
-constexpr int RESIDENT = FA_DIM <= 128 && THREADS <= 128 && SMEM_BYTES <= 75 * 1024 ? 3 : 1;
 constexpr float LOG2E = 1.4426950408889634f, NO_MAX = -1e30f; /* finite: differences of two rows without keys are 0 */
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
@@ -333,7 +331,7 @@ __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s
         *counter_g = 0;
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, RESIDENT) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, smem);
     __shared__ int arrived_s;
