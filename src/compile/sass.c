@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process.h"
+
 /* While the listing is read: labels, and what each instruction does to the flow. */
 typedef struct label {
     const char *name;

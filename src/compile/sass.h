@@ -2,7 +2,7 @@
 #ifndef FA_COMPILE_SASS_H
 #define FA_COMPILE_SASS_H
 
-#include "base/base.h"
+#include "base/status.h"
 
 /* One instruction. The texts point into the listing. */
 typedef struct fa_instruction {
