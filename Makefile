@@ -65,6 +65,7 @@ run:
 report: all
 	@scripts/report.sh
 	@scripts/readme_tables.sh
+	@scripts/evidence_index.sh
 
 include tests/tests.mk
 

@@ -49,7 +49,8 @@ trap 'rm -rf "$work"' EXIT
 export bench work
 kinds=$("$bench" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add')
 for file in "${files[@]}"; do
-    zcat -f "$file" | jq -nc --arg file "$file" --argjson kinds "$kinds" -f $lib/rows.jq 2>/dev/null || die 2 "$file is no JSON"
+    zcat -f "$file" | jq -nc --arg file "$file" --argjson kinds "$kinds" -f $lib/rows.jq 2>/dev/null ||
+        die 2 "$file is no JSON"
 done | jq -cs --argjson sample "$sample" 'def spread: if $sample == 0 or length <= $sample then .
     else . as $all | [range($sample) | $all[. * ($all | length) / $sample | floor]] end;
     group_by(.file) | map(spread) | add // [] | .[]' >"$work/rows"

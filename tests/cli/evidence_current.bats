@@ -27,7 +27,7 @@ current() { scripts/evidence_current.sh "$@"; }
     sed -i 's|^__device__\|^static __device__\|^extern "C"|/* moved */\n\n&|' "$FA_HOME/kernels/scalar.cu"
     ! cmp -s kernels/scalar.cu "$FA_HOME/kernels/scalar.cu"
     diff "$work/all" <(current "${files[@]}")
-    sed -i 's|exp2f(|exp2f(0.5f * |' "$FA_HOME/kernels/scalar.cu"
+    sed -i 's|weight = exp2_approx(|weight = exp2_approx(0.5f * |' "$FA_HOME/kernels/scalar.cu"
     [ "$(current "${files[@]}" | grep -c ': 0 of 1 current')" -eq 3 ]
 }
 
