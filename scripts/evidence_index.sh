@@ -57,15 +57,16 @@ list_files() { # DIR
     done < <(find "$1" -type f ! -path "$1/README.md" -printf '%P\n' | sort)
 }
 
-# Every commit that a file names, and how many rows it has about a kernel.
-facts_of() { # FILE
-    local kinds
-    kinds=$(jq -c 'map({(.name): .kind}) | add' "$work/registry")
-    case $1 in *.json | *.jsonl | *.gz) ;; *) echo '{"commits": [], "rows": 0}'; return ;; esac
-    zcat -f "$1" | jq -cs '[.. | objects | .git | if type == "array" then .[] else . end | values | split(" ")[]] |
-        {commits: unique}' >"$work/commits"
-    zcat -f "$1" | jq -nc --arg file "$1" --argjson kinds "$kinds" -f scripts/lib/evidence/rows.jq | wc -l |
-        jq -c --slurpfile commits "$work/commits" '{commits: $commits[0].commits, rows: .}'
+# An entry's files, every commit that they name, and how many rows they have about a kernel.
+facts_of() { # ENTRY
+    mapfile -t files < <(awk -F'\t' -v entry="$1" '$1 == entry {print $2}' "$work/files")
+    : >"$work/values"
+    [[ ! ${files[0]} =~ [.](json|jsonl|gz)$ ]] || zcat -f "${files[@]}" >"$work/values"
+    jq -cs '[.. | objects | .git | if type == "array" then .[] else . end | values | split(" ")[]] | unique' \
+        "$work/values" >"$work/commits"
+    jq -nc --arg file "" --argjson kinds "$kinds" -f scripts/lib/evidence/rows.jq "$work/values" | wc -l |
+        jq -c --argjson entry "$1" --slurpfile commits "$work/commits" --args \
+            '{entry: $entry, files: $ARGS.positional, commits: $commits[0], rows: .}' "${files[@]}"
 }
 
 # What is current of each file: [{file, looked_at, current}].
@@ -82,14 +83,12 @@ index() { # DIR CURRENCY
         -f scripts/lib/evidence/index.jq "$work/facts"
 }
 
-"$FA_BENCH" --list-kernels --json - >"$work/registry"
+kinds=$("$FA_BENCH" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add')
 for dir in "${dirs[@]}"; do
     list_files "$dir" >"$work/files"
-    while IFS=$'\t' read -r entry file; do
-        facts_of "$file" | jq -c --argjson entry "$entry" --arg file "$file" '{entry: $entry, file: $file} + .'
-    done <"$work/files" >"$work/facts"
+    cut -f1 "$work/files" | sort -nu | while read -r entry; do facts_of "$entry"; done >"$work/facts"
     if [[ $check -eq 0 ]]; then
-        mapfile -t files < <(jq -r 'select(.rows > 0).file' "$work/facts")
+        mapfile -t files < <(jq -r 'select(.rows > 0).files[]' "$work/facts")
         currency "$sample" "${files[@]}" >"$work/currency"
         index "$dir" "$work/currency" >"$dir/README.md.tmp"
         mv "$dir/README.md.tmp" "$dir/README.md"

@@ -57,6 +57,7 @@ suite_house() {
     member house-includes check house-includes scripts/check_includes.sh
     member house-shellcheck check house-shellcheck shellcheck "${scripts[@]}"
     member house-docs check house-docs tests/check_docs.sh
+    member house-evidence check house-evidence scripts/evidence_index.sh --check
 }
 
 # A cmocka binary says how many of its tests passed, failed and were skipped.

@@ -56,3 +56,30 @@ current() { scripts/evidence_current.sh "$@"; }
     refused 2 "is no JSON" scripts/evidence_current.sh "$work/torn.json"
     FA_BENCH=$work/none refused 4 "no $work/none" scripts/evidence_current.sh README.md
 }
+
+@test "the index of a folder: what each file shows, commits, rows that are current; --check sees what is out of step" {
+    make_rows
+    mkdir -p "$work/gpu/ncu"
+    jq -s . "$work/row.json" >"$work/gpu/ladder.json"
+    cp "$work/record.json" "$work/gpu/ncu/a.record.json"
+    cp "$work/rows.jsonl.gz" "$work/gpu/versus.jsonl.gz"
+    index() { scripts/evidence_index.sh --dir "$work/gpu" "$@"; }
+    refused 1 "run scripts/evidence_index.sh" index --check
+    index
+    index --check
+    grep -qE '^\| `ladder.json` \| every rung .* \| `scripts/evidence.sh ladder` \| `abc` \| 1 of 1 \|$' "$work/gpu/README.md"
+    grep -qE '^\| `versus.jsonl.gz` .* \| `abc` \| 2 of 4 \|$' "$work/gpu/README.md"
+    grep -qE '^\| `ncu/\*.record.json` .* \| 1 of 1 \|$' "$work/gpu/README.md"
+    jq 'map(.code_sha256 = "other")' "$work/gpu/ladder.json" >"$work/x" && cp "$work/x" "$work/gpu/ladder.json"
+    refused 1 "not all current: $work/gpu/ladder.json" index --check
+    index
+    index --check
+    grep -qE '^\| `ladder.json` .* \| 0 of 1 \|$' "$work/gpu/README.md"
+    jq '. + .' "$work/gpu/ladder.json" >"$work/x" && cp "$work/x" "$work/gpu/ladder.json"
+    index --check # rows are counted in the last column alone
+    cp "$work/row.json" "$work/gpu/peers.json"
+    run index --check
+    [ "$status" -eq 1 ]
+    touch "$work/gpu/notes.txt"
+    refused 1 "notes.txt has no entry in scripts/lib/evidence/files.json" index
+}

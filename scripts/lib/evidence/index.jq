@@ -1,9 +1,9 @@
-# README.md of an evidence folder ($dir), from a line for each file (-s): {entry, file, commits, rows}.
+# README.md of an evidence folder ($dir), from a line for each entry (-s): {entry, files, commits, rows}.
 # $entries: files.json. $currency: [{file, looked_at, current}].
-def commits: map(.commits[]) | unique |
+def commits: .commits |
     if . == [] then "-" elif length > 4 then "\(length) commits" else map("`\(.)`") | join(" ") end;
 ($currency[0] | map({(.file): .}) | add // {}) as $by_file |
-def current: (map(.rows) | add) as $rows | (map($by_file[.file] // {looked_at: 0, current: 0})) as $seen |
+def current: .rows as $rows | (.files | map($by_file[.] // {looked_at: 0, current: 0})) as $seen |
     ($seen | map(.looked_at) | add) as $looked_at | ($seen | map(.current) | add) as $current |
     if $rows == 0 then "-" elif $looked_at == $rows then "\($current) of \($rows)"
     else "\($current) of \($looked_at) looked at, \($rows) in all" end;
@@ -13,6 +13,6 @@ def current: (map(.rows) | add) as $rows | (map($by_file[.file] // {looked_at: 0
 "does not say with which, is not current. A row of a library counts by the name of the library. Of a long file only",
 "some rows are looked at, evenly spread.", "",
 "| file | shows | made by | commit | current rows |", "|---|---|---|---|---|",
-(group_by(.entry)[] | $entries[0][.[0].entry] as $entry |
-    "| `\($entry.file)` | \($entry.shows)\(if length > 1 then "; \(length) files" else "" end) | " +
+(.[] | $entries[0][.entry] as $entry |
+    "| `\($entry.file)` | \($entry.shows)\(if (.files | length) > 1 then "; \(.files | length) files" else "" end) | " +
     "\(if $entry.makes == "by hand" then "by hand" else "`\($entry.makes)`" end) | \(commits) | \(current) |")
