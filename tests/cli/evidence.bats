@@ -84,10 +84,10 @@ END
 
 @test "cut off in the middle: what was finished is there" {
     make_tree
-    printf '#!/usr/bin/env bash\nsleep 60\n' >"$work/tree/scripts/peers.sh"
+    printf '#!/usr/bin/env bash\nsleep 600\n' >"$work/tree/scripts/peers.sh"
     setsid "$work/tree/scripts/evidence.sh" first peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!
-    for _ in $(seq 100); do [ -s "$work/ev/first/summary.json" ] && break; sleep 0.1; done
+    eventually test -s "$work/ev/first/summary.json"
     kill -9 -- "-$victim"
     wait "$victim" || true
     jq -e .ratio "$work/ev/first/summary.json"

@@ -179,19 +179,16 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 
 @test "kill -9 in the middle loses at most what was in flight" {
     make_stub
-    echo 0.7 >"$STUB/pause"
+    echo 3 >"$STUB/hold" # the probe and a candidate or two; the others hang
     setsid scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
     victim=$!
-    for _ in $(seq 100); do
-        [ "$(cat "$work/lb/leaderboard.jsonl" 2>/dev/null | wc -l)" -ge 1 ] && break
-        sleep 0.1
-    done
+    eventually lines "$work/lb/leaderboard.jsonl" 1
     kill -9 -- "-$victim"
     wait "$victim" || true
     before=$(wc -l <"$work/lb/leaderboard.jsonl")
     [ "$before" -ge 1 ]
     [ "$before" -lt 4 ]
-    echo 0 >"$STUB/pause"
+    rm "$STUB/hold"
     run sweep --kernel one --strategy grid --pool 2
     [ "$status" -eq 0 ]
     [[ $output == *"; $((4 - before)) measured in"* ]]
@@ -311,8 +308,12 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
     sweep --kernel one --strategy grid
     jq -es 'length == 2 and (.[1] | .candidates == 4 and .measured == 0)' "$work/lb/sweeps.jsonl"
-    echo 0.7 >"$STUB/pause"
-    timeout 3.2 scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" || [ $? -eq 124 ]
+    echo $(($(wc -l <"$STUB/runs") + 3)) >"$STUB/hold" # the probe and two candidates; the third hangs
+    setsid scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" >"$work/said" 2>&1 3>&- &
+    sweep=$!
+    eventually grep -q '^2/4 candidates' "$work/said"
+    kill -TERM -- "-$sweep"
+    wait "$sweep" || [ $? -eq 143 ]
     jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and .measured == .candidates)' "$work/lb/sweeps.jsonl"
 }
 
@@ -338,9 +339,12 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 
 @test "--minutes ends a sweep between candidates" {
     make_stub
-    echo 0.5 >"$STUB/pause"
-    run sweep --kernel one --strategy grid --pool 1 --minutes 0.01
-    [ "$status" -eq 0 ]
+    echo 1 >"$STUB/hold" # the probe; the first candidate waits until the time is up
+    sweep --kernel one --strategy grid --pool 1 --minutes 0.05 >/dev/null 2>&1 3>&- &
+    eventually lines "$STUB/runs" 2
+    sleep 3.5 # the sweep began before; 0.05 minutes of it are over now, however slow this machine is
+    rm "$STUB/hold"
+    wait $!
     jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
     [ "$(board .leader)" = one ]
 }

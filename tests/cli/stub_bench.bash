@@ -1,6 +1,7 @@
 # A fa_bench that answers at once with made-up records, for the logic around it. Its world is the files of $STUB:
 # times (KERNEL M WARPS US per line), source.KERNEL (contents: its sha), wrong and flaky (KERNEL M WARPS: never right, right on seed 42
-# alone), pause (seconds per run), no_gpu (--device cuda is not run). --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs.
+# alone), hold (N: the first N runs end at once, those after them wait until the file is gone), no_gpu (--device cuda is not run).
+# --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs.
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"
@@ -8,7 +9,6 @@ make_stub() {
     printf '%064d' 1 >"$STUB/source.one"
     printf '%064d' 2 >"$STUB/source.two"
     touch "$STUB/wrong" "$STUB/flaky" "$STUB/runs"
-    echo 0 >"$STUB/pause"
     cat >"$FA_BENCH" <<'STUB_END'
 #!/usr/bin/env bash
 set -eu
@@ -57,7 +57,8 @@ time_of() { awk -v k="$1" -v m="$2" -v w="$3" '$1 == k && $2 == m && $3 == w {pr
 us=$(time_of "$kernel" "$m" "$warps") status=pass vs_record=null
 if [[ $compile -eq 0 ]]; then
     echo "$kernel $m $warps${vs:+ vs $vs} seed $seed" >>"$STUB/runs"
-    sleep "$(cat "$STUB/pause")"
+    place=$(wc -l <"$STUB/runs") # exact enough: of two that begin at once, both may count the other
+    while [[ -e $STUB/hold && $place -gt $(cat "$STUB/hold" 2>/dev/null || echo 0) ]]; do sleep 0.05; done
     if grep -qx "$kernel $m $warps" "$STUB/wrong"; then status=wrong us=null; fi
     if [[ -n ${BAD_ARGS:-} && $given == *"$BAD_ARGS"* ]]; then status=$BAD_STATUS us=null; fi
     if [[ $seed -ne 42 ]] && grep -qx "$kernel $m $warps" "$STUB/flaky"; then status=wrong us=null; fi
