@@ -188,12 +188,8 @@ suite_fuzz() {
 
 # Each barrier and wait of each kernel taken out in turn: the race detector, a wrong result or an error must say so.
 suite_mutants() {
-    local name
     [[ $which == rest || $which == all ]] || return 0
-    while read -r name; do
-        [[ -z $(tests/emu/mutants.sh --list "$name") ]] ||
-            member "mutants-$name" check "mutants-$name" tests/emu/mutants.sh --json "$out/mutants-$name.json" "$name"
-    done < <("$build/tests/emu/test_emu_kernels" --list)
+    member mutants check mutants tests/emu/mutants.sh --json "$out/mutants.json"
 }
 
 [[ ${#suites[@]} -gt 0 ]] || suites=(mutants emu cli fuzz unit house) # the long ones first

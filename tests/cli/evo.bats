@@ -131,7 +131,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "another driver, compiler or option makes a result old" {
     make_stub
     sweep --kernel one --strategy grid
-    for change in 's/driver: "1"/driver: "2"/' 's/compiler: "stub 1"/compiler: "stub 2"/' 's/options: \[\]/options: ["-O1"]/'; do
+    for change in 's/"driver":"1"/"driver":"2"/' 's/"compiler":"stub 1"/"compiler":"stub 2"/' 's/"options":\[\]/"options":["-O1"]/'; do
         sed -i "$change" "$FA_BENCH"
         run sweep --kernel one --strategy grid
         [[ $output == *"; 4 measured in"* ]]
