@@ -133,8 +133,10 @@ suite_emu() {
         kernels=("$kernel") which=all
     elif [[ $which == check ]]; then
         kernels=("${kernels[0]}")
-    elif [[ $which != rest ]]; then
+    elif [[ $which == all ]]; then
         member test_emu run_cmocka test_emu "$build/tests/emu/test_emu"
+    else
+        member test_emu run_cmocka test_emu "$build/tests/emu/test_emu" "--$which"
     fi
     for name in "${kernels[@]}"; do
         member "emu-$name" run_cmocka "emu-$name" "$binary" "--$which" "$name"

@@ -26,6 +26,7 @@ survives() { # GROUP OPTIONS...
 @test "a cache that is full" { survives cache_full; }
 # bats test_tags=slow
 @test "a flipped bit in every kind of file of the cache" { survives cache_flips; }
+# bats test_tags=slow
 @test "eight processes on one cache" { survives eight_processes; }
 @test "a record on a full disk" { survives json_full_disk; }
 @test "a kernel that hangs on the GPU" { survives hang; }

@@ -110,6 +110,7 @@ END
     [ "$(wc -l <"$STUB/sanitized")" -eq 8 ] # two processes for each tool
 }
 
+# bats test_tags=slow
 @test "--resume takes over what did not fail with the same machine code, and runs the rest" {
     make_sanitizer
     refused 2 "--resume takes cases.jsonl" gate --sanitize --resume "$work/none"

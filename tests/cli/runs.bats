@@ -139,6 +139,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 END
 }
 
+# bats test_tags=slow
 @test "the memory of a run is given back" {
     # Under AddressSanitizer: freed memory is kept back no longer than elsewhere.
     export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}quarantine_size_mb=1
