@@ -98,6 +98,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(grep 'vs one:m=16,warps=8' "$STUB/runs" | sort -u | wc -l)" -eq 2 ] # two seeds
 }
 
+# bats test_tags=slow
 @test "the lead passes between kernels by comparison alone" {
     make_stub
     sweep --kernel one --strategy grid
@@ -111,6 +112,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -e '.[0].kernel == "two" and (map(.kernel) | unique == ["one", "two"])' "$work/lb/micro_best.json"
 }
 
+# bats test_tags=slow
 @test "an edited source is measured again, an untouched one is not, a reverted one is known" {
     make_stub
     sweep --kernel one --strategy grid
@@ -128,6 +130,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -e '.[0].p50_us == 40 and length == 4' "$work/lb/micro_best.json"
 }
 
+# bats test_tags=slow
 @test "another driver, compiler or option makes a result old" {
     make_stub
     sweep --kernel one --strategy grid
@@ -140,6 +143,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     done
 }
 
+# bats test_tags=slow
 @test "another problem, L2 state or GPU has a leaderboard of its own; a loosened tolerance has none" {
     make_stub
     sweep --kernel one --strategy grid
@@ -207,6 +211,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(board '.kernels | keys | join(" ")')" = "one two" ]
 }
 
+# bats test_tags=slow
 @test "a full disk: said, exit 6, no line is torn, and there is room again after" {
     mkdir "$work/lb"
     mount -t tmpfs -o size=64k tmpfs "$work/lb" 2>/dev/null || skip "no right to mount a small file system"
@@ -243,6 +248,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(wc -l <"$work/lb/joblog")" -eq 4 ]
 }
 
+# bats test_tags=slow
 @test "hosts of GNU parallel get the task whole (the local host stands for one)" {
     make_stub
     echo : >"$work/hosts"
@@ -254,6 +260,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     refused 2 "--sshloginfile takes a file" sweep --sshloginfile "$work/none"
 }
 
+# bats test_tags=slow
 @test "a bar with an ETA on a terminal, a line per generation elsewhere" {
     make_stub
     run sweep --kernel one --strategy grid --pool 1
@@ -263,6 +270,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     grep -q '\[#.*\] 4/4  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
 }
 
+# bats test_tags=slow
 @test "evolution finds the best of a space it does not try whole" {
     make_stub
     # 8 x 5 tiles, one valley: the time grows with the distance from m=96, warps=8.
@@ -317,6 +325,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and .measured == .candidates)' "$work/lb/sweeps.jsonl"
 }
 
+# bats test_tags=slow
 @test "a candidate whose worker leaves no record is left out and said; the sweep goes on" {
     make_stub
     sed -i 's/^us=/[[ "$kernel $m $warps" != "one 32 4" ]] || exit 6\nus=/' "$FA_BENCH"
