@@ -14,4 +14,4 @@ for tool in "clang-format-$version" clang-format ''; do
     [[ $("$tool" --version 2>/dev/null) != *"version $version."* ]] || break
 done
 find src include kernels examples tests -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
-    xargs -0 "$tool" --dry-run -Werror
+    xargs -0 "$tool" --dry-run -Werror || exit 1
