@@ -85,13 +85,13 @@ END
 
 @test "cut off in the middle: what was finished is there" {
     make_tree
-    printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 60\n' "$work" >"$work/tree/scripts/peers.sh"
+    printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     jq '.shapes |= .[:2]' scripts/peers_grid.json >"$work/tree/scripts/peers_grid.json"
     setsid "$work/tree/scripts/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!
-    for _ in $(seq 300); do [ -s "$work/calls" ] && break; sleep 0.1; done
+    eventually test -s "$work/calls"
     kill -9 -- "-$victim"
     wait "$victim" || true
     jq -e 'length == 8' "$work/ev/versus.json"
