@@ -193,7 +193,7 @@ __device__ __forceinline__ void find_bases(warp_state &w, smem_at slot_s, const 
     float top[BANDS][2];
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
-        top[b][0] = top[b][1] = -FA_INF;
+        top[b][0] = top[b][1] = -INF;
     constexpr int KEYS = S_TILES8 * 8;
 #pragma unroll 1
     for (int round = block.begin; round < block.end; ++round) {
@@ -294,7 +294,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
                 float top[BANDS][2];
 #pragma unroll
                 for (int i = 0; i < BANDS * 2; ++i)
-                    top[i / 2][i % 2] = -FA_INF;
+                    top[i / 2][i % 2] = -INF;
                 raise_tops(top, w);
                 set_bases(w, top);
             }

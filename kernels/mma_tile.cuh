@@ -86,7 +86,7 @@ __device__ __forceinline__ void hide(unsigned &value)
 __device__ __forceinline__ void keep(unsigned &value)
 {
 #ifndef FA_EMU
-    value = __shfl_sync(FA_WARP_ALL, value, threadIdx.x % 32);
+    value = __shfl_sync(ALL_LANES, value, threadIdx.x % 32);
 #endif
 }
 
@@ -184,7 +184,7 @@ __device__ __forceinline__ unsigned block_anew()
 #ifdef FA_EMU
 __device__ __forceinline__ int uniform(int value) { return value; }
 #else
-__device__ __forceinline__ int uniform(int value) { return __reduce_max_sync(FA_WARP_ALL, value); }
+__device__ __forceinline__ int uniform(int value) { return __reduce_max_sync(ALL_LANES, value); }
 #endif
 
 /* This thread's share of every tile: its first chunk in shared memory, and in rows that follow each other in global memory without a gap.

@@ -119,7 +119,7 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)
 #pragma unroll
             for (int t = first; t < end; ++t)
                 if ((t - first) * 8 + r % 2 > last_key[b][r / 2] - column)
-                    w.s[t][b][r] = -FA_INF;
+                    w.s[t][b][r] = -INF;
 }
 
 /* Probabilities of two neighbouring keys, packed: register `r` of the A operand of `chunk`, band b. */
@@ -140,8 +140,8 @@ __device__ __forceinline__ void raise_tops(float (&top)[BANDS][2], const warp_st
 #pragma unroll
             for (int t = 0; t < S_TILES8; ++t)
                 top[b][h] = fmaxf(top[b][h], fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
-            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(FA_WARP_ALL, top[b][h], 1));
-            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(FA_WARP_ALL, top[b][h], 2));
+            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(ALL_LANES, top[b][h], 1));
+            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(ALL_LANES, top[b][h], 2));
         }
 }
 
@@ -152,7 +152,7 @@ __device__ __forceinline__ void set_bases(warp_state &w, const float (&top)[BAND
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            w.minus_base[b][h] = top[b][h] == -FA_INF ? 0.0f : -top[b][h] * w.scale_log2 - HEADROOM;
+            w.minus_base[b][h] = top[b][h] == -INF ? 0.0f : -top[b][h] * w.scale_log2 - HEADROOM;
 }
 
 /* Rows whose sum has become large, but is finite still, go on from a base that makes it 1 .. 2: powers of two, so nothing is lost. */
@@ -163,7 +163,7 @@ __device__ __forceinline__ void move_bases(warp_state &w)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const float sum = w.sum[b][2 * h];
-            const int exponent = sum > LARGE_SUM && sum < FA_INF ? (__float_as_int(sum) >> 23) - 127 : 0;
+            const int exponent = sum > LARGE_SUM && sum < INF ? (__float_as_int(sum) >> 23) - 127 : 0;
             const float shrink = __int_as_float((127 - exponent) << 23);
             w.minus_base[b][h] -= static_cast<float>(exponent);
             w.sum[b][2 * h] *= shrink;
@@ -188,7 +188,7 @@ __device__ __forceinline__ bool has_sum_above(const warp_state &w, float limit)
 #pragma unroll
     for (int i = 1; i < BANDS * 2; ++i)
         top = max(top, __float_as_int(w.sum[i / 2][i % 2 * 2]));
-    return __any_sync(FA_WARP_ALL, top > __float_as_int(limit));
+    return __any_sync(ALL_LANES, top > __float_as_int(limit));
 }
 
 /* Probabilities of the 16 keys whose scores are in buffer `chunk`. */

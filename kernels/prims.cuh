@@ -8,9 +8,9 @@
 
 #include <cuda_fp16.h>
 
-#define FA_WARP_SIZE 32
-#define FA_WARP_ALL 0xffffffffu
-#define FA_INF (__builtin_bit_cast(float, 0x7f800000))
+#define WARP_SIZE 32
+#define ALL_LANES 0xffffffffu
+#define INF (__builtin_bit_cast(float, 0x7f800000))
 
 /* What the compiler may assume of a launch. --maxreg wins: ptxas ignores -maxrregcount where a kernel states bounds. */
 #if FA_MAXREG > 0
@@ -197,8 +197,8 @@ __device__ __forceinline__ void bar_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* The same for warps that wait at different places in the code, one copy of an unrolled loop and another say: bar.sync promises the
- * compiler, and tells compute-sanitizer, that all come to one. The machine code is the same. [barrier.sync] */
+/* The same for warps that wait at different places in the code, say in two copies of an unrolled loop. bar.sync promises
+ * the compiler, and compute-sanitizer, that all threads wait at one place. The machine code is the same. [barrier.sync] */
 __device__ __forceinline__ void bar_sync_apart(int id, int threads)
 {
     asm volatile("barrier.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
