@@ -94,7 +94,7 @@ __device__ __forceinline__ unsigned divide(unsigned a, unsigned b)
 {
     if ((b & (b - 1)) == 0) [[likely]]
         return a >> (31 - __clz(b));
-    return uniform(static_cast<int>(a / b));
+    return to_uniform(static_cast<int>(a / b));
 }
 
 /* Where a block works. Full: the tiles of a head are neighbours, so that its K and V stay in L2. Causal: in sections of heads whose K and V
@@ -102,7 +102,7 @@ __device__ __forceinline__ unsigned divide(unsigned a, unsigned b)
 __device__ __forceinline__ void find_work(block_state &block, const fa_params &p)
 {
     constexpr float SECTION_BYTES = 24 << 20;
-    const unsigned unit = block_anew() / SPLITS, heads = p.heads, tiles_m = p.tiles_m;
+    const unsigned unit = reload_block_index() / SPLITS, heads = p.heads, tiles_m = p.tiles_m;
     unsigned tile, index; /* index: head + batch * heads */
     if (FA_CAUSAL) {
         const unsigned all = p.batch * heads;
@@ -141,14 +141,14 @@ __device__ __forceinline__ block_state plan_block(const fa_params &p)
     block.packed = block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM;
     const int rest = p.seq_kv - AHEAD_KEYS;
     block.whole_end = block.packed && rest >= 0
-                          ? min(block.end, (rest % dealing<ROUND_KEYS>::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS)
+                          ? min(block.end, (rest % copy_layout<ROUND_KEYS>::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS)
                           : 0;
-    block.k_limit = uniform(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
+    block.k_limit = to_uniform(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
     return block;
 }
 
 /* Load `round` fills a slot with V of that round and the K AHEAD_KEYS on; one commit each, also when nothing is left to load. */
-__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, unsigned thread,
+__device__ __forceinline__ void load_round(smem_addr slot_s, int round, const block_state &block, unsigned thread,
                                            const fa_params &p)
 {
     if (round < block.end) {
@@ -161,22 +161,22 @@ __device__ __forceinline__ void load_round(smem_at slot_s, int round, const bloc
 }
 
 /* The same for a round before whole_end, from share.global_offset on; chunk by chunk it is spread over the first of `points` points of time. */
-__device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_state &block, thread_share &share,
+__device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_state &block, thread_share &share,
                                                  int point, int points)
 {
-    constexpr int PASSES = dealing<ROUND_KEYS>::PASSES;
+    constexpr int PASSES = copy_layout<ROUND_KEYS>::PASSES;
     const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (XORS == 8 ? 2 : 1) : PASSES,
               end = min((point + 1) * each, PASSES);
     if (point == 0)
-        hide(share.global_offset);
+        make_opaque(share.global_offset);
     const unsigned char *k_g =
         reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
     const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.global_offset;
 #pragma unroll
     for (int pass = point * each; pass < end; ++pass) {
-        const bool has_k = share.global_offset + dealing<ROUND_KEYS>::span_row(pass) * FA_DIM * 2 < block.k_limit;
-        load_pass<ROUND_KEYS, true>(slot_s + TILE_BYTES, k_g, share.smem_offset, pass, has_k, thread_anew(), CENTRE);
-        load_pass<ROUND_KEYS, true>(slot_s, v_g, share.smem_offset, pass, true, thread_anew(), CENTRE);
+        const bool has_k = share.global_offset + copy_layout<ROUND_KEYS>::span_row(pass) * FA_DIM * 2 < block.k_limit;
+        load_pass<ROUND_KEYS, true>(slot_s + TILE_BYTES, k_g, share.smem_offset, pass, has_k, reload_thread_index(), CENTRE);
+        load_pass<ROUND_KEYS, true>(slot_s, v_g, share.smem_offset, pass, true, reload_thread_index(), CENTRE);
     }
     if (end == PASSES && point * each < PASSES) {
         share.global_offset += ROUND_BYTES;
@@ -186,38 +186,38 @@ __device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_sta
 
 /* Bases from the largest scores the warp's rows have in this block: all of Q K^T, without haste. */
 template <class MASK>
-__device__ __forceinline__ void find_bases(warp_state &w, smem_at slot_s, const lane_fragments &k_lane,
+__device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, const lane_fragments &k_lane,
                                            const block_state &block, int warp_end, int group_keys, const MASK &mask,
                                            const fa_params &p)
 {
-    float top[BANDS][2];
+    float row_max[BANDS][2];
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
-        top[b][0] = top[b][1] = -INF;
+        row_max[b][0] = row_max[b][1] = -INF;
     constexpr int KEYS = S_TILES8 * 8;
 #pragma unroll 1
     for (int round = block.begin; round < block.end; ++round) {
-        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned, thread_anew());
+        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned, reload_thread_index());
         cp_async_commit();
         cp_async_wait<0>();
         __syncthreads();
 #pragma unroll 1
         for (int keys = 0; round < warp_end && keys < N; keys += KEYS) {
-            score_tile(w, k_lane, keys * ROW_BYTES, no_loads());
+            score_tile(w, k_lane, keys * ROW_BYTES, no_load());
             mask(round * ROUND_KEYS + group_keys + keys, 0, S_TILES8);
-            raise_tops(top, w);
+            raise_row_max(row_max, w);
         }
         __syncthreads();
     }
-    set_bases(w, top);
+    set_row_refs(w, row_max);
 }
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED_ALIGNED(unsigned char, smem, SMEM_ALIGN);
-    const smem_at q_at = smem_at_of(smem), slots_at = q_at + Q_BYTES;
-    const unsigned thread = thread_anew(), lane = thread % 32;
-    const int warp = uniform(thread / 32);
+    const smem_addr q_at = smem_address(smem), slots_at = q_at + Q_BYTES;
+    const unsigned thread = reload_thread_index(), lane = thread % 32;
+    const int warp = to_uniform(thread / 32);
     const int group = warp / (WARPS / GROUPS), warp_row = warp % (WARPS / GROUPS) * ROWS;
 
     block_state block = plan_block(p);
@@ -231,18 +231,18 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     /* Of the block's rounds the warp's rows need those before warp_end; every one of them sees the keys before whole_keys. */
     const int first_row = block.first_row + warp_row, group_keys = group * N;
     const int some_keys = min(first_row + ROWS + block.ahead, p.seq_kv) - group_keys;
-    const int whole_keys = uniform(min(first_row + 1 + block.ahead, p.seq_kv));
+    const int whole_keys = to_uniform(min(first_row + 1 + block.ahead, p.seq_kv));
     const int warp_end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
 
     warp_state w;
-    w.scale_log2 = __int_as_float(uniform(__float_as_int(p.scale * 1.44269504088896341f)));
+    w.scale_log2 = __int_as_float(to_uniform(__float_as_int(p.scale * 1.44269504088896341f)));
     w.v_lane = find_fragments(slots_at + group_keys * ROW_BYTES + v_lane_offset(lane));
-    w.q_offset = uniform((warp_row - group_keys) * ROW_BYTES - Q_BYTES);
+    w.q_offset = to_uniform((warp_row - group_keys) * ROW_BYTES - Q_BYTES);
     /* Of the keys from `key` on, whose scores are tiles first .. end of w.s. */
     auto mask = [&](int key, int first, int end) {
         if (key + (end - first) * 8 <= whole_keys)
             return;
-        const int row = first_row + thread_anew() % 32 / 4, last = p.seq_kv - 1;
+        const int row = first_row + reload_thread_index() % 32 / 4, last = p.seq_kv - 1;
         int last_key[BANDS][2];
 #pragma unroll
         for (int b = 0; b < BANDS; ++b)
@@ -262,23 +262,23 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             for (int t = 0; t < STEPS * 2; ++t)
                 w.o[b][t][0] = w.o[b][t][1] = w.o[b][t][2] = w.o[b][t][3] = 0.0f;
         }
-        thread_share share = find_share<ROUND_KEYS>(thread_anew());
-        keep(share.smem_offset);
+        thread_share share = find_share<ROUND_KEYS>(reload_thread_index());
+        prevent_recompute(share.smem_offset);
         share.global_offset += block.begin * ROUND_BYTES + CENTRE;
-        const smem_at head_at =
+        const smem_addr head_at =
             slots_at + ((STAGES - 1) * SLOT_BYTES + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES);
         if (whole) [[likely]] {
-            load_whole_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, thread_anew());
+            load_whole_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, reload_thread_index());
             cp_async_commit();
             for (int i = 0; i < STAGES - 1; ++i)
                 load_whole_round(slots_at + i * SLOT_BYTES, block, share, 0, 1);
         } else {
             if (block.begin < block.end)
                 load_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv, block.aligned,
-                                      thread_anew());
+                                      reload_thread_index());
             cp_async_commit();
             for (int i = 0; i < STAGES - 1; ++i)
-                load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, thread_anew(), p);
+                load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, reload_thread_index(), p);
             share.global_offset += (STAGES - 1) * ROUND_BYTES;
         }
         cp_async_wait<STAGES - 1>();
@@ -288,15 +288,15 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             load_q(w.q[step], w, step);
         if (block.begin < warp_end) {
             score_tile(w, k_lane, (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0),
-                       no_loads());
+                       no_load());
             mask(block.begin * ROUND_KEYS + group_keys, 0, S_TILES8);
             if (!known) {
-                float top[BANDS][2];
+                float row_max[BANDS][2];
 #pragma unroll
                 for (int i = 0; i < BANDS * 2; ++i)
-                    top[i / 2][i % 2] = -INF;
-                raise_tops(top, w);
-                set_bases(w, top);
+                    row_max[i / 2][i % 2] = -INF;
+                raise_row_max(row_max, w);
+                set_row_refs(w, row_max);
             }
 #pragma unroll
             for (int chunk = 0; chunk < (BY_CHUNKS ? 1 : P_CHUNKS); ++chunk)
@@ -319,7 +319,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
          * so that slots are constants; then the others. */
         constexpr int TURN = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
         const int scored_ahead = BY_CHUNKS ? 16 : N;
-        const int plain_end = uniform(STAGES == 1 ? 0
+        const int plain_end = to_uniform(STAGES == 1 ? 0
                                                   : min(min(warp_end - 1, block.whole_end - (STAGES - 1)),
                                                         (whole_keys - group_keys - scored_ahead) / ROUND_KEYS));
 #pragma unroll 1
@@ -332,7 +332,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
                 next_slot();
             });
             if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
-                move_bases(w);
+                move_row_refs(w);
         }
 #pragma unroll 1
         for (; round < block.end; ++round, next_slot()) {
@@ -340,23 +340,23 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
             if (round + (STAGES - 1) < block.whole_end)
                 load_whole_round(load_slot(), block, share, 0, 1);
             else
-                load_round(load_slot(), round + (STAGES - 1), block, thread_anew(), p);
+                load_round(load_slot(), round + (STAGES - 1), block, reload_thread_index(), p);
             if (STAGES == 1) {
                 cp_async_wait<0>();
                 bar_sync_apart(1, THREADS);
             }
             if (round + 1 < warp_end) {
-                value_round<true>(w, k_lane, slot, round * ROUND_KEYS + group_keys, true, mask, no_loads());
+                value_round<true>(w, k_lane, slot, round * ROUND_KEYS + group_keys, true, mask, no_load());
                 if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
-                    move_bases(w);
+                    move_row_refs(w);
             } else if (round < warp_end)
-                value_round<false>(w, k_lane, slot, round * ROUND_KEYS + group_keys, true, mask, no_loads());
+                value_round<false>(w, k_lane, slot, round * ROUND_KEYS + group_keys, true, mask, no_load());
         }
 
         if (known || !__syncthreads_or(has_sum_above(w, LARGEST_FLOAT)))
             break;
         known = true;
-        find_bases(w, slots_at, k_lane, block, warp_end, group_keys, mask, p);
+        find_row_refs(w, slots_at, k_lane, block, warp_end, group_keys, mask, p);
     }
     if (DIM16 > 128)
         find_work(block, p); /* again: in between its registers are needed */

@@ -104,7 +104,7 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
         for (int h = 0; h < 2; ++h) {
             const int row = group * M + warp_row + b * 16 + h * 8 + lane / 4;
             if (lane % 4 == 0) {
-                stats_s[row * 2] = w.sum[b][2 * h] > 0.0f ? -w.minus_base[b][h] : NO_MAX;
+                stats_s[row * 2] = w.sum[b][2 * h] > 0.0f ? -w.minus_row_ref[b][h] : NO_MAX;
                 stats_s[row * 2 + 1] = w.sum[b][2 * h];
             }
 #pragma unroll

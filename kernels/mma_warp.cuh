@@ -21,13 +21,13 @@ __device__ __forceinline__ void unrolled(const F &f)
 }
 
 /* What a warp keeps. Fragments as the mma wants them: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column lane % 4 * 2 + e.
- * A score times scale_log2, and minus_base, is the exponent of two: one FFMA. */
+ * A score times scale_log2, and minus_row_ref, is the exponent of two: one FFMA. */
 struct warp_state {
     float o[BANDS][STEPS * 2][4];
     float sum[BANDS][4]; /* of the probabilities, by an mma with ones: every column the same */
     float s[S_TILES8][BANDS][4];
     unsigned p[P_CHUNKS][BANDS][4];
-    float minus_base[BANDS][2];
+    float minus_row_ref[BANDS][2];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
     lane_fragments v_lane; /* in the warp's keys of V; so far from those lies what it has of Q: */
     int q_offset;
@@ -80,7 +80,7 @@ __device__ __forceinline__ void sum_mma(warp_state &w, const unsigned (&p)[BANDS
         mma_m16n8k16(w.sum[b], p[b], ones);
 }
 
-struct no_loads {
+struct no_load {
     __device__ __forceinline__ void operator()(int, int) const {}
 };
 
@@ -111,7 +111,7 @@ __device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &
 /* Scores of keys a row does not see become -inf. last_key: per row the last key it sees, counted from the tile's first. */
 __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)[BANDS][2], int first, int end)
 {
-    const int column = thread_anew() % 4 * 2;
+    const int column = reload_thread_index() % 4 * 2;
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
@@ -126,12 +126,12 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)
 __device__ __forceinline__ unsigned probability_pair(const warp_state &w, int chunk, int b, int r)
 {
     const int t = 2 * chunk + r / 2, h = r % 2;
-    return pack_half2(exp2_approx(fmaf(w.s[t][b][2 * h], w.scale_log2, w.minus_base[b][h])),
-                      exp2_approx(fmaf(w.s[t][b][2 * h + 1], w.scale_log2, w.minus_base[b][h])));
+    return pack_half2(exp2_approx(fmaf(w.s[t][b][2 * h], w.scale_log2, w.minus_row_ref[b][h])),
+                      exp2_approx(fmaf(w.s[t][b][2 * h + 1], w.scale_log2, w.minus_row_ref[b][h])));
 }
 
-/* Per row, the largest score of those in w.s and of `top`, which belongs to the row in all lanes then. */
-__device__ __forceinline__ void raise_tops(float (&top)[BANDS][2], const warp_state &w)
+/* Per row, the largest score of those in w.s and of `row_max`, which belongs to the row in all lanes then. */
+__device__ __forceinline__ void raise_row_max(float (&row_max)[BANDS][2], const warp_state &w)
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
@@ -139,24 +139,24 @@ __device__ __forceinline__ void raise_tops(float (&top)[BANDS][2], const warp_st
         for (int h = 0; h < 2; ++h) {
 #pragma unroll
             for (int t = 0; t < S_TILES8; ++t)
-                top[b][h] = fmaxf(top[b][h], fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
-            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(ALL_LANES, top[b][h], 1));
-            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(ALL_LANES, top[b][h], 2));
+                row_max[b][h] = fmaxf(row_max[b][h], fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
+            row_max[b][h] = fmaxf(row_max[b][h], __shfl_xor_sync(ALL_LANES, row_max[b][h], 1));
+            row_max[b][h] = fmaxf(row_max[b][h], __shfl_xor_sync(ALL_LANES, row_max[b][h], 2));
         }
 }
 
 /* Rows see the first keys up to some key, so one that sees none of the warp's first keys sees no later key of the warp's either. */
-__device__ __forceinline__ void set_bases(warp_state &w, const float (&top)[BANDS][2])
+__device__ __forceinline__ void set_row_refs(warp_state &w, const float (&row_max)[BANDS][2])
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            w.minus_base[b][h] = top[b][h] == -INF ? 0.0f : -top[b][h] * w.scale_log2 - HEADROOM;
+            w.minus_row_ref[b][h] = row_max[b][h] == -INF ? 0.0f : -row_max[b][h] * w.scale_log2 - HEADROOM;
 }
 
 /* Rows whose sum has become large, but is finite still, go on from a base that makes it 1 .. 2: powers of two, so nothing is lost. */
-__device__ __forceinline__ void move_bases(warp_state &w)
+__device__ __forceinline__ void move_row_refs(warp_state &w)
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
@@ -165,7 +165,7 @@ __device__ __forceinline__ void move_bases(warp_state &w)
             const float sum = w.sum[b][2 * h];
             const int exponent = sum > LARGE_SUM && sum < INF ? (__float_as_int(sum) >> 23) - 127 : 0;
             const float shrink = __int_as_float((127 - exponent) << 23);
-            w.minus_base[b][h] -= static_cast<float>(exponent);
+            w.minus_row_ref[b][h] -= static_cast<float>(exponent);
             w.sum[b][2 * h] *= shrink;
             w.sum[b][2 * h + 1] *= shrink;
 #pragma unroll
@@ -184,11 +184,11 @@ __device__ __forceinline__ void move_bases(warp_state &w)
 /* Sums are positive (or NaN, which compares as an integer above all), so their bits order them; all lanes of a row hold the same. */
 __device__ __forceinline__ bool has_sum_above(const warp_state &w, float limit)
 {
-    int top = __float_as_int(w.sum[0][0]);
+    int largest = __float_as_int(w.sum[0][0]);
 #pragma unroll
     for (int i = 1; i < BANDS * 2; ++i)
-        top = max(top, __float_as_int(w.sum[i / 2][i % 2 * 2]));
-    return __any_sync(ALL_LANES, top > __float_as_int(limit));
+        largest = max(largest, __float_as_int(w.sum[i / 2][i % 2 * 2]));
+    return __any_sync(ALL_LANES, largest > __float_as_int(limit));
 }
 
 /* Probabilities of the 16 keys whose scores are in buffer `chunk`. */
@@ -246,7 +246,7 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
                                               const MASK &mask, const MEANWHILE &meanwhile)
 {
     constexpr int UNITS = CHUNKS16 * STEPS, PAIRS = CHUNKS16 * BANDS * 4;
-    /* How many of its mma the scores have beside them: with two bands, whose fragments of K and Q keep shared memory busy, every second time. */
+    /* How many of its mma the scores have beside them: with two bands, whose fragments of K and Q prevent_recompute shared memory busy, every second time. */
     constexpr int EARLY = !NEXT ? 0 : BANDS > 1 ? UNITS / 2 : UNITS > 2 ? 2 : UNITS - 1;
     unsigned v[2][4], next[CHUNKS16][BANDS][4];
     auto load_v = [&](int i) {
@@ -272,7 +272,7 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
             early(i);
     }
     if (NEXT && ask && has_sum_above(w, LARGE_SUM)) [[unlikely]]
-        move_bases(w);
+        move_row_refs(w);
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS16; ++chunk)
         sum_mma(w, w.p[chunk]);
