@@ -1,5 +1,5 @@
-/* Tiles of `mma` in shared memory: where a 16-byte chunk of a row lies, which address a lane gives ldmatrix, and how tiles get there.
- * A row is DIM16 halves: the head dimension rounded up to 16, the extra columns zero. */
+/* Tiles of `mma` in shared memory: where a 16-byte chunk of a row lies, which address a lane gives ldmatrix, and how
+ * tiles get there. A row is DIM16 halves: the head dimension rounded up to 16, the extra columns zero. */
 #ifndef FA_MMA_TILE_CUH
 #define FA_MMA_TILE_CUH
 
@@ -10,20 +10,23 @@ constexpr int DIM16 = (FA_DIM + 15) / 16 * 16;
 constexpr int CHUNKS = DIM16 / 8; /* 16-byte chunks of a row that hold data; even */
 constexpr int ROW_CHUNKS = FA_SWIZZLE ? CHUNKS : CHUNKS + 1;
 constexpr int ROW_BYTES = ROW_CHUNKS * 16;
-/* How many of the 8 chunk-wide bank groups one chunk column can reach: the rows' starts hit 8 / XORS of them, the XOR does the rest. */
+/* A chunk-wide bank group is 16 bytes; there are 8. The starts of 8 rows reach 8 / XORS of them; the XOR does the
+ * rest. */
 constexpr int XORS = !FA_SWIZZLE ? 1 : CHUNKS % 8 == 0 ? 8 : CHUNKS % 4 == 0 ? 4 : 2;
 /* Distinct XOR patterns among the k16 steps of a row; other steps differ from these by a constant. */
 constexpr int PATTERNS = XORS < 2 ? 1 : XORS / 2;
 
-/* Byte offset of a chunk in a tile. Any 8 rows that start at a multiple of 8 hold one chunk column in 8 different bank groups. */
+/* Byte offset of a chunk in a tile. In any 8 rows from a multiple of 8 on, one column of chunks lies in 8 different
+ * bank groups. */
 __host__ __device__ constexpr int tile_offset(unsigned row, unsigned chunk)
 {
     return row * ROW_BYTES + (chunk ^ (row / (8 / XORS)) % XORS) * 16;
 }
 
-/* ldmatrix.x4 takes the row addresses of its four 8x8 tiles from lanes 0-7, 8-15, 16-23 and 24-31. The B operand of an mma is a pair of
- * neighbouring registers, two 8-wide halves of its 16 k's: for K (k is the column) rows 0-7 of both chunks of a k16 step, then rows 8-15;
- * for V, transposed (k is the row), and for Q, rows 0-7 and 8-15 of one chunk, then of the next. These are the offsets for step 0. */
+/* ldmatrix.x4 takes the row addresses of its four 8x8 blocks from lanes 0-7, 8-15, 16-23 and 24-31. The B operand of an
+ * mma is a pair of neighbouring registers, the two 8-wide halves of its 16 k's. For K (k is the column) the blocks are
+ * rows 0-7 of both chunks of a k16 step, then rows 8-15. For V, transposed (k is the row), and for Q they are rows 0-7
+ * and 8-15 of one chunk, then of the next. These are the offsets for step 0. */
 __host__ __device__ constexpr int k_lane_offset(unsigned lane)
 {
     return tile_offset(lane % 8 + lane / 16 * 8, lane / 8 % 2);
@@ -54,8 +57,9 @@ __host__ __device__ constexpr bool no_bank_conflicts()
 static_assert(no_bank_conflicts(),
               "the layout of tiles in shared memory has bank conflicts, or ldmatrix would read other rows than meant");
 
-/* Where a lane's fragments lie in a tile: one address per XOR pattern, from which all k16 steps and bands of 16 rows are immediate offsets; or,
- * where registers are short, the first of them alone. Tiles start at multiples of SMEM_ALIGN, above the bits that the XOR changes. */
+/* Where a lane's fragments lie in a tile: one address per XOR pattern, from which all k16 steps and bands of 16 rows
+ * are immediate offsets. Where registers are short, only the first of them. Tiles start at multiples of SMEM_ALIGN,
+ * above the bits that the XOR changes. */
 constexpr int SMEM_ALIGN = 128;
 constexpr int KEPT_PATTERNS = DIM16 <= 128 ? PATTERNS : 1;
 struct lane_fragments {
@@ -80,8 +84,9 @@ __device__ __forceinline__ smem_addr fragment_at(const lane_fragments &lane, int
            constant;
 }
 
-/* How the threads of a block deal out the chunks of a tile: thread t takes a chunk of row first_of(t) and of every STEP-th row after it, one
- * a pass; threads left over do nothing. A thread's rows are near each other, so that immediate offsets reach them all. */
+/* How a block's threads share the chunks of a tile: thread t takes a chunk of row first_of(t) and of every STEP-th row
+ * after it, one a pass; threads left over do nothing. A thread's rows are near each other, so that immediate offsets
+ * reach all of them. */
 constexpr int PASS_ROWS = THREADS / CHUNKS;
 template <int ROWS>
 struct copy_layout {
@@ -91,7 +96,8 @@ struct copy_layout {
     /* Offsets in shared memory are constants after one of HALVES XORs of the first. */
     static constexpr bool CONSTANT = XORS == 1 || STEP % 8 == 0 || (XORS == 8 && 8 % STEP == 0);
     static constexpr int HALVES = XORS == 1 || STEP % 8 == 0 ? 1 : 8 / STEP;
-    /* A tile's rows go by in spans: of a pass the thread's row is span_row(pass) on from its first, or in the same span as that. */
+    /* Rows are tested against the end in spans: the row of a pass lies in the span that starts span_row(pass) after the
+     * thread's first row. */
     static constexpr int SPAN = !EVEN                              ? ROWS
                                 : STEP != PASS_ROWS                ? STEP * PASSES
                                 : 32 % STEP == 0 && ROWS % 32 == 0 ? 32
@@ -124,8 +130,8 @@ __device__ __forceinline__ unsigned scale_half2(unsigned halves, float factor)
     return pack_half2(pair.x * factor, pair.y * factor);
 }
 
-/* This thread's share of every tile: its first chunk in shared memory, and in rows that follow each other in global memory without a gap.
- * Small and in plain sight of nobody: were the compiler to see how the offset grows, it would prevent_recompute 64-bit pointers instead. */
+/* This thread's share of every tile: its first chunk in shared memory, and in global memory where rows follow each
+ * other without a gap. 32-bit offsets, made opaque in the loop: otherwise the compiler keeps 64-bit pointers. */
 struct thread_share {
     unsigned smem_offset, global_offset;
 };
@@ -137,8 +143,8 @@ __device__ __forceinline__ thread_share find_share(unsigned thread)
     return {static_cast<unsigned>(tile_offset(row, chunk)), (row * FA_DIM + chunk * 8) * 2};
 }
 
-/* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes; from_g: where this thread's first chunk is,
- * plus `centre`. Of the rows from `valid` on, zeros; WHOLE: of all rows when `valid` is 0. */
+/* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes. from_g: this
+ * thread's first chunk, plus `centre`. Rows from `valid` on become zero; with WHOLE all rows do when `valid` is 0. */
 template <int ROWS, bool WHOLE>
 __device__ __forceinline__ void load_pass(smem_addr tile_at, const unsigned char *from_g, int smem_offset, int pass,
                                           int valid, unsigned thread, int centre = 0)
@@ -156,7 +162,8 @@ __device__ __forceinline__ void load_pass(smem_addr tile_at, const unsigned char
 
 /* ROWS whole rows from first_row on, of a head whose rows follow each other without a gap. */
 template <int ROWS>
-__device__ __forceinline__ void load_whole_tile(smem_addr tile_at, const head_rows &head, int first_row, unsigned thread)
+__device__ __forceinline__ void load_whole_tile(smem_addr tile_at, const head_rows &head, int first_row,
+                                                unsigned thread)
 {
     const thread_share share = find_share<ROWS>(thread);
     const unsigned char *from_g =
@@ -167,11 +174,11 @@ __device__ __forceinline__ void load_whole_tile(smem_addr tile_at, const head_ro
         load_pass<ROWS, true>(tile_at, from_g, share.smem_offset, pass, ROWS, thread);
 }
 
-/* Any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even address (then the
- * copy is not asynchronous). */
+/* Any rows from first_row on, at any stride; those from row `rows` of the head on become zero. Unless `aligned` they
+ * may start at any even address, and the copy is not asynchronous. */
 template <int ROWS>
-__device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &head, int first_row, int rows, bool aligned,
-                                          unsigned thread)
+__device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &head, int first_row, int rows,
+                                          bool aligned, unsigned thread)
 {
     const int valid = rows - first_row;
     if (aligned && head.stride == FA_DIM && valid > 0) {

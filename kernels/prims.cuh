@@ -197,8 +197,9 @@ __device__ __forceinline__ void bar_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* The same for warps that wait at different places in the code, say in two copies of an unrolled loop. bar.sync promises
- * the compiler, and compute-sanitizer, that all threads wait at one place. The machine code is the same. [barrier.sync] */
+/* The same for warps that wait at different places in the code, say in two copies of an unrolled loop: bar.sync
+ * promises the compiler, and compute-sanitizer, that all threads wait at one place. Same machine code. [barrier.sync]
+ * */
 __device__ __forceinline__ void bar_sync_apart(int id, int threads)
 {
     asm volatile("barrier.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");

@@ -44,4 +44,35 @@ __device__ __forceinline__ query_tile tile_of_block(const fa_params &p)
     return tile;
 }
 
+/* Most problems come in powers of two, which need no division. The quotient is equal in all lanes. */
+__device__ __forceinline__ unsigned divide(unsigned a, unsigned b)
+{
+    if ((b & (b - 1)) == 0) [[likely]]
+        return a >> (31 - __clz(b));
+    return to_uniform(static_cast<int>(a / b));
+}
+
+/* Unit `unit`, of [0, tiles): which tile, and which (batch, head): index = head + batch * heads. DIM: halves of a row.
+ * Full: the tiles of a head are neighbours, so that its K and V stay in L2.
+ * Causal: sections of heads whose K and V fit L2 together; in a section the longest tiles (the last rows) come first. */
+template <int DIM>
+__device__ __forceinline__ void tile_in_sections(unsigned &tile, unsigned &index, const fa_params &p, unsigned unit)
+{
+    constexpr float SECTION_BYTES = 24 << 20;
+    const unsigned heads = p.heads, tiles_m = p.tiles_m;
+    if (FA_CAUSAL) {
+        const unsigned all = p.batch * heads;
+        /* heads whose K and V are that large, and a power of two of them */
+        const float fit = __fdividef(SECTION_BYTES / (4.0f * DIM) * p.heads, static_cast<float>(p.kv_heads) * p.seq_kv);
+        const unsigned section = fit < 1.0f ? 1 : fit < all ? 1u << (31 - __clz(static_cast<int>(fit))) : all;
+        const unsigned first = divide(unit, section * tiles_m) * section;
+        const unsigned width = min(section, all - first), rest = unit - first * tiles_m, from_end = divide(rest, width);
+        tile = tiles_m - 1 - from_end;
+        index = first + rest - from_end * width;
+    } else {
+        index = divide(unit, tiles_m);
+        tile = unit - index * tiles_m;
+    }
+}
+
 #endif
