@@ -6,6 +6,9 @@
 
 constexpr float LOG2_E = 1.4426950408889634f; /* e^x = 2^(x LOG2_E) */
 
+/* The maximum of a row that has seen no key. Finite: a difference of two is 0, and exp2 of NO_MAX - real is 0. */
+constexpr float NO_MAX = -1e30f;
+
 __host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 __host__ __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
@@ -35,6 +38,6 @@ __device__ __forceinline__ float warp_sum(float x)
 __device__ __forceinline__ float finite_max(float m) { return m == -INF ? 0.0f : m; }
 
 /* The factor that normalises a row; a row that saw no key gives 0. */
-__device__ __forceinline__ float inverse_or_zero(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
+__device__ __forceinline__ float inverse_of_sum(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
 
 #endif

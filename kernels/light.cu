@@ -164,7 +164,7 @@ __device__ __forceinline__ void store_rows(const float (&l_r)[ROWS], const float
     const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const float inverse = inverse_or_zero(warp_sum(l_r[r]));
+        const float inverse = inverse_of_sum(warp_sum(l_r[r]));
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
             const int col = (c * DIM_LANES + lane % DIM_LANES) * 4;

@@ -3,9 +3,6 @@
 #ifndef FA_MMA_STORE_CUH
 #define FA_MMA_STORE_CUH
 
-/* The maximum of a row without keys: finite, so that differences of two such are 0 and exp2(this - real) is 0. */
-constexpr float NO_MAX = -1e30f;
-
 /* Where a block's results go. */
 struct output {
     head_rows head;

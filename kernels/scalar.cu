@@ -69,7 +69,7 @@ __device__ __forceinline__ void attend_row(const fa_params &p, const query_tile 
                 o_r[c][i] = o_r[c][i] * alpha + weight * v_r[c][i];
     }
 
-    const float inverse = inverse_or_zero(l);
+    const float inverse = inverse_of_sum(l);
     __half *o_g = tile.o_g + row * p.o_stride_s;
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++)

@@ -54,7 +54,7 @@ __device__ __forceinline__ unsigned divide(unsigned a, unsigned b)
 
 /* Unit `unit`, of [0, tiles): which tile, and which (batch, head): index = head + batch * heads. DIM: halves of a row.
  * Full: the tiles of a head are neighbours, so that its K and V stay in L2.
- * Causal: sections of heads whose K and V fit L2 together; in a section the longest tiles (the last rows) come first. */
+ * Causal: sections of heads whose K and V fit L2 together; in each, the longest tiles (the last rows) come first. */
 template <int DIM>
 __device__ __forceinline__ void tile_in_sections(unsigned &tile, unsigned &index, const fa_params &p, unsigned unit)
 {
