@@ -3,33 +3,33 @@
 #ifndef FA_WGMMA_RING_CUH
 #define FA_WGMMA_RING_CUH
 
-constexpr int tiles_known = 4; /* a power of two */
+constexpr int TILES_KNOWN = 4; /* a power of two */
 
 typedef struct barriers {
-    fa_u64 q_full[consumers][q_stages], q_empty[consumers][q_stages];
-    fa_u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
-    int4 tile[consumers][tiles_known]; /* of the latest Q parts: row0 (-1: no more), key tiles, head, batch */
+    u64 q_full[CONSUMERS][Q_STAGES], q_empty[CONSUMERS][Q_STAGES];
+    u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
+    int4 tile[CONSUMERS][TILES_KNOWN]; /* of the latest Q parts: row0 (-1: no more), key tiles, head, batch */
 } barriers;
 
 /* Of the tile with this count: it is read last while the tile after it begins, and the producer is two ahead at most. */
 __device__ __forceinline__ int tile_slot(int warpgroup, int count)
 {
-    return warpgroup * tiles_known + count % tiles_known;
+    return warpgroup * TILES_KNOWN + count % TILES_KNOWN;
 }
 
 /* Addresses in shared memory, and where in the ring a warpgroup is. */
 typedef struct layout {
-    fa_u32 q, k, v, ones, o;
-    fa_u32 q_full, q_empty, k_full, k_empty, v_full, v_empty;
+    unsigned q, k, v, ones, o;
+    unsigned q_full, q_empty, k_full, k_empty, v_full, v_empty;
 } layout;
 
-typedef struct place {
+typedef struct pipeline_state {
     int slot;
-    fa_u32 phase;
-} place;
+    unsigned phase;
+} pipeline_state;
 
 template <int STAGES>
-__device__ __forceinline__ void advance(place &at)
+__device__ __forceinline__ void advance(pipeline_state &at)
 {
     if (++at.slot == STAGES) {
         at.slot = 0;
@@ -39,11 +39,11 @@ __device__ __forceinline__ void advance(place &at)
 
 /* The same for a whole warp: the place stays in uniform registers, and the descriptors made from it. */
 template <int STAGES>
-__device__ __forceinline__ void advance_warp(place &at)
+__device__ __forceinline__ void advance_warp(pipeline_state &at)
 {
     advance<STAGES>(at);
-    at.slot = fa_uniform(at.slot);
-    at.phase = fa_uniform(at.phase);
+    at.slot = warp_uniform(at.slot);
+    at.phase = warp_uniform(at.phase);
 }
 
 /* A ticket for the next tile of this block, from a counter all blocks share: drawn, and read a round trip later. */
@@ -65,73 +65,73 @@ __device__ __forceinline__ void return_tickets(const fa_params &p)
     }
 }
 
-__device__ __forceinline__ void load_tile(const fa_tensor_map *map, fa_u32 ring, fa_u32 full, fa_u32 empty, place &to,
-                                          int row, int head, int batch)
+__device__ __forceinline__ void load_tile(const fa_tensor_map *map, unsigned ring, unsigned full, unsigned empty,
+                                          pipeline_state &to, int row, int head, int batch)
 {
-    const fa_u32 bar = full + 8 * to.slot;
-    fa_mbar_wait(empty + 8 * to.slot, to.phase ^ 1);
-    fa_mbar_arrive_expect(bar, fa_kv_tile_bytes);
-    fa_load_boxes(ring + to.slot * fa_kv_tile_bytes, map, bar, FA_N, row, head, batch);
+    const unsigned bar = full + 8 * to.slot;
+    mbarrier_wait(empty + 8 * to.slot, to.phase ^ 1);
+    mbarrier_arrive_expect(bar, KV_TILE_BYTES);
+    tma_load_boxes(ring + to.slot * KV_TILE_BYTES, map, bar, FA_N, row, head, batch);
     advance<FA_STAGES>(to);
 }
 
 /* Q of the tile to come to L2: no other block reads it, so it would come from memory when it is waited for. */
-__device__ __forceinline__ void prefetch_q(const fa_params &p, const fa_tile &tile)
+__device__ __forceinline__ void prefetch_q(const fa_params &p, const block_tile &tile)
 {
 #pragma unroll
-    for (int box = 0; box < fa_boxes; ++box)
+    for (int box = 0; box < BOXES; ++box)
 #pragma unroll
-        for (int w = 0; w < consumers; ++w)
-            fa_tma_prefetch_l2(&p.q_map, box * 64, tile.row0 + 64 * w, tile.head, tile.batch);
+        for (int w = 0; w < CONSUMERS; ++w)
+            tma_prefetch_l2(&p.q_map, box * 64, tile.row0 + 64 * w, tile.head, tile.batch);
 }
 
 /* Q of the tile with this count, and what the tile is. */
-__device__ __forceinline__ void load_q(const fa_params &p, const layout &at, int4 *tile_s, place &to, int count,
-                                       const fa_tile &tile)
+__device__ __forceinline__ void load_q(const fa_params &p, const layout &at, int4 *tile_s, pipeline_state &to,
+                                       int count, const block_tile &tile)
 {
-    for (int w = 0; w < consumers; ++w) {
-        const int slot = w * q_stages + to.slot;
-        fa_mbar_wait(at.q_empty + 8 * slot, to.phase ^ 1);
-        tile_s[tile_slot(w, count)] = make_int4(tile.row0, tile.kv_tiles, tile.head, tile.batch);
-        fa_mbar_arrive_expect(at.q_full + 8 * slot, fa_q_part_bytes);
-        fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w, tile.head,
-                      tile.batch);
+    for (int w = 0; w < CONSUMERS; ++w) {
+        const int slot = w * Q_STAGES + to.slot;
+        mbarrier_wait(at.q_empty + 8 * slot, to.phase ^ 1);
+        tile_s[tile_slot(w, count)] = make_int4(tile.row0, tile.key_tiles, tile.head, tile.batch);
+        mbarrier_arrive_expect(at.q_full + 8 * slot, Q_TILE_BYTES);
+        tma_load_boxes(at.q + slot * Q_TILE_BYTES, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w, tile.head,
+                       tile.batch);
     }
-    advance<q_stages>(to);
+    advance<Q_STAGES>(to);
 }
 
 /* That there is no tile with this count. */
-__device__ __forceinline__ void load_no_q(const layout &at, int4 *tile_s, const place &to, int count)
+__device__ __forceinline__ void load_no_q(const layout &at, int4 *tile_s, const pipeline_state &to, int count)
 {
-    for (int w = 0; w < consumers; ++w) {
-        const int slot = w * q_stages + to.slot;
-        fa_mbar_wait(at.q_empty + 8 * slot, to.phase ^ 1);
+    for (int w = 0; w < CONSUMERS; ++w) {
+        const int slot = w * Q_STAGES + to.slot;
+        mbarrier_wait(at.q_empty + 8 * slot, to.phase ^ 1);
         tile_s[tile_slot(w, count)] = make_int4(-1, 0, 0, 0);
-        fa_mbar_arrive(at.q_full + 8 * slot);
+        mbarrier_arrive(at.q_full + 8 * slot);
     }
 }
 
 /* Key tiles before a tile's end at which the next ticket is drawn. Earlier, and a block with a long tile would claim the
  * next long one while others run out of work. */
-constexpr int ticket_ahead = 3;
+constexpr int TICKET_AHEAD = 3;
 
 /* One thread. K runs a tile ahead of V, as the consumers use them, and Q of the next tile is on its way before this one's
  * last V where it has a buffer of its own. What the next tile is becomes known while this one's last loads wait for room:
  * the ticket's round trip and the divisions are off the critical path. */
 __device__ __forceinline__ void produce(const fa_params &p, const layout &at, int4 *tile_s)
 {
-    constexpr bool q_early = q_stages > 1;
-    place q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
-    fa_tile tile = fa_tile_of(p, blockIdx.x, FA_M);
+    constexpr bool q_early = Q_STAGES > 1;
+    pipeline_state q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
+    block_tile tile = block_tile_of(p, blockIdx.x, FA_M);
     int count = 0;
     if (q_early)
         load_q(p, at, tile_s, q_to, count, tile);
     for (bool more = true; more; ++count) {
-        int row = (tile.kv_tiles - 1) * FA_N;
+        int row = (tile.key_tiles - 1) * FA_N;
         load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
         if (!q_early)
             load_q(p, at, tile_s, q_to, count, tile);
-        const int draw_row = min(row, ticket_ahead * FA_N);
+        const int draw_row = min(row, TICKET_AHEAD * FA_N);
         int drawn = 0;
         for (;; row -= FA_N) {
             if (row == draw_row)
@@ -143,7 +143,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const layout &at, in
         }
         const int ticket = read_ticket(drawn);
         more = ticket < p.tiles;
-        const fa_tile next = more ? fa_tile_of(p, ticket, FA_M) : tile;
+        const block_tile next = more ? block_tile_of(p, ticket, FA_M) : tile;
         if (more && q_early)
             load_q(p, at, tile_s, q_to, count + 1, next);
         else if (more)
