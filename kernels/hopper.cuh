@@ -1,7 +1,6 @@
-/* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences.
- * PTX ISA 9.0: sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Instructions",
- * "setmaxnreg".
- * Shared-memory operands are 32-bit addresses in the shared window (smem_address). */
+/* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences; sm_90a.
+ * What sm_80 has is in prims.cuh. Source: PTX ISA 9.0, sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous
+ * Warpgroup Level Matrix Instructions", "setmaxnreg". Shared-memory operands are 32-bit addresses (smem_address). */
 #ifndef FA_HOPPER_CUH
 #define FA_HOPPER_CUH
 
@@ -13,11 +12,10 @@ static_assert(FA_M < 0, "wgmma needs sm_90a");
 
 typedef unsigned long long u64;
 
-/* Says that a value is the same in all lanes: what is computed from it can live in uniform registers. */
-__device__ __forceinline__ unsigned warp_uniform(unsigned value) { return __shfl_sync(0xffffffffu, value, 0); }
+/* A value that is the same in all lanes. Tells the compiler so: it may keep what follows from it in uniform registers. */
+__device__ __forceinline__ unsigned warp_uniform(unsigned value) { return __shfl_sync(FA_WARP_ALL, value, 0); }
 
-/* True in one lane of a whole warp: what it guards may use uniform registers, which ptxas would not believe of a lane
- * picked by its number. */
+/* True in one lane of a whole warp. ptxas knows that it is one: it would loop over all lanes for a lane picked by number. */
 __device__ __forceinline__ bool elect_one()
 {
     unsigned elected;
@@ -33,7 +31,29 @@ __device__ __forceinline__ float reciprocal_approx(float x)
     return y;
 }
 
-/* mbarrier: 8 bytes in shared memory; a phase ends when `count` arrivals and all expected bytes are in. */
+/* Hides where values come from. Without it the compiler computes addresses early and keeps them in registers. */
+template <class T>
+__device__ __forceinline__ void hide_origin(T *&pointer)
+{
+    asm volatile("" : "+l"(pointer));
+}
+
+template <class A, class B>
+__device__ __forceinline__ void hide_origin(A &a, B &b)
+{
+    asm volatile("" : "+r"(a), "+r"(b));
+}
+
+template <class A, class B, class C>
+__device__ __forceinline__ void hide_origin(A &a, B &b, C &c)
+{
+    asm volatile("" : "+r"(a), "+r"(b), "+r"(c));
+}
+
+/* The first use of a value that is still on its way from memory. Without it the compiler may wait for it earlier. */
+__device__ __forceinline__ void first_use(int &value) { asm volatile("" : "+r"(value)::"memory"); }
+
+/* mbarrier: 8 bytes in shared memory. A phase ends when `count` arrivals and all expected bytes are in. */
 __device__ __forceinline__ void mbarrier_init(unsigned bar, unsigned count)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
@@ -66,35 +86,35 @@ __device__ __forceinline__ bool mbarrier_try_wait(unsigned bar, unsigned parity)
     return done != 0;
 }
 
-/* A wait that fails this often is a lost signal: it gives up and something wrong is computed, instead of a hang. (A
- * trap here makes ptxas ignore setmaxnreg; a loop without a bound makes it keep descriptors in vector registers.) */
+/* A wait that fails this often has lost its signal. It gives up, and the output is wrong, instead of a hang.
+ * (A trap here makes ptxas ignore setmaxnreg. A loop without a bound keeps descriptors in vector registers.) */
 #ifndef FA_SPIN_LIMIT
 #define FA_SPIN_LIMIT (1 << 24)
 #endif
 
-/* Returns when the phase of this parity has ended. A fresh barrier counts as having ended parity 1. */
+/* Returns when the phase of this parity has ended. A new barrier counts as having ended parity 1. */
 __device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity)
 {
     for (int tries = 0; tries < FA_SPIN_LIMIT && !mbarrier_try_wait(bar, parity); ++tries)
         ;
 }
 
-/* TMA. `map` is a CUtensorMap in parameter space; coordinates are in elements, innermost first. */
+/* TMA. `map` is a CUtensorMap in parameter space. Coordinates are in elements, innermost first. */
 __device__ __forceinline__ void tma_prefetch_map(const fa_tensor_map *map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-__device__ __forceinline__ void tma_load(unsigned to, const fa_tensor_map *map, unsigned bar, int c0, int c1, int c2,
+__device__ __forceinline__ void tma_load(unsigned to_s, const fa_tensor_map *map, unsigned bar, int c0, int c1, int c2,
                                          int c3)
 {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to_s),
                  "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                  : "memory");
 }
 
-/* The box to L2 only. */
+/* Loads the box into L2 only. */
 __device__ __forceinline__ void tma_prefetch_l2(const fa_tensor_map *map, int c0, int c1, int c2, int c3)
 {
     asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1),
@@ -102,38 +122,65 @@ __device__ __forceinline__ void tma_prefetch_l2(const fa_tensor_map *map, int c0
                  : "memory");
 }
 
-/* The box from shared memory; what lies beyond the tensor is not written. By one thread, which commits and waits. */
-__device__ __forceinline__ void tma_store(const fa_tensor_map *map, unsigned from, int c0, int c1, int c2, int c3)
+/* Stores the box from shared memory; elements beyond the tensor are not written. One thread stores, commits and waits. */
+__device__ __forceinline__ void tma_store(const fa_tensor_map *map, unsigned from_s, int c0, int c1, int c2, int c3)
 {
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
-                 "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+                 "r"(from_s), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                  : "memory");
 }
 
 __device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-/* Every committed store has read its shared memory. */
+/* Returns when every committed store has read its shared memory. */
 __device__ __forceinline__ void tma_store_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* Four 8 x 8 matrices; lane 8 i + r names row r of matrix i. */
-__device__ __forceinline__ void stmatrix_x4_at(unsigned to, const unsigned (&r)[4])
+/* Four 8 x 8 matrices to shared memory; lane 8 i + r gives the address of row r of matrix i. */
+__device__ __forceinline__ void stmatrix_x4_at(unsigned row_s, const unsigned (&r)[4])
 {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_s), "r"(r[0]), "r"(r[1]),
                  "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x2_at(unsigned (&r)[2], unsigned from)
+/* Two 8 x 8 matrices from an address in shared space. */
+__device__ __forceinline__ void ldmatrix_x2_at(unsigned (&r)[2], unsigned row_s)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
                  : "=r"(r[0]), "=r"(r[1])
-                 : "r"(from)
+                 : "r"(row_s)
                  : "memory");
 }
 
+/* 16 bytes from an address in shared space. */
+__device__ __forceinline__ void ld_shared_16_at(uint4 &x, unsigned from_s)
+{
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from_s));
+}
+
+/* Two floats that lie 32 bytes apart in shared space. */
+__device__ __forceinline__ void st_shared_pair_at(unsigned to_s, float x, float y)
+{
+    asm volatile("st.shared.f32 [%0], %1;\n\tst.shared.f32 [%0 + 32], %2;" ::"r"(to_s), "f"(x), "f"(y) : "memory");
+}
+
+__device__ __forceinline__ void ld_shared_pair_at(float (&x)[2], unsigned from_s)
+{
+    asm volatile("ld.shared.f32 %0, [%2];\n\tld.shared.f32 %1, [%2 + 32];" : "=f"(x[0]), "=f"(x[1]) : "r"(from_s));
+}
+
+/* Two halves, loaded in program order. The compiler would start many loads at once, and they would take registers. */
+__device__ __forceinline__ unsigned ld_global_4_ordered(const __half *from_g)
+{
+    unsigned pair;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(pair) : "l"(from_g) : "memory");
+    return pair;
+}
+
+/* Registers per thread of a warpgroup from here on. */
 template <int REGISTERS>
 __device__ __forceinline__ void setmaxnreg_inc()
 {
@@ -146,27 +193,27 @@ __device__ __forceinline__ void setmaxnreg_dec()
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-/* wgmma. Order: operands in registers final -> wgmma_fence -> instructions -> commit -> wait -> fence_operand. */
+/* wgmma. Order: fence_operand, wgmma_fence, the products, wgmma_commit, wgmma_wait, fence_operand. */
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-/* At most `PENDING` of the committed groups are still running. */
+/* Returns when at most PENDING of the committed groups are still running. */
 template <int PENDING>
 __device__ __forceinline__ void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the computation of `value`, never negative, above what follows: ptxas would sink it to its use below a wait. The
- * store never happens; a branch in its place would keep the uniform registers out of what follows. */
+/* Computes `value`, never negative, before what follows. ptxas would move the computation to its use, below a wait.
+ * The store is never executed. A branch in its place would keep what follows out of the uniform registers. */
 __device__ __forceinline__ void compute_before(int value)
 {
     asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.s32 p, %0, 0;\n\t@p st.shared.u32 [%0], %0;\n\t}" ::"r"(value)
                  : "memory");
 }
 
-/* Pins registers to this point of the program: reads of an accumulator stay below the wait, writes above the fence. */
+/* Pins an accumulator to this point: the compiler moves no read of it above a wait, no write below a fence. */
 template <int COUNT>
 __device__ __forceinline__ void fence_operand(float (&r)[COUNT])
 {
@@ -176,17 +223,18 @@ __device__ __forceinline__ void fence_operand(float (&r)[COUNT])
 }
 
 /* Shared-memory descriptor of a 128-byte-swizzled tile whose 8-row groups are 1024 bytes apart. Its low word is a sum:
- * descriptor_start(address) + bytes / 16 to move on + descriptor_leading(bytes between 64-column groups, N-major only). */
+ * descriptor_start(address) + bytes / 16 to move on + descriptor_leading(bytes between 64-column groups), the last for
+ * N-major tiles only. */
 __device__ __forceinline__ u64 wgmma_descriptor(unsigned low)
 {
     return (static_cast<u64>((1u << 30) | (1024 >> 4)) << 32) | low;
 }
 
-__device__ __forceinline__ constexpr unsigned descriptor_start(unsigned addr) { return addr >> 4; }
+__device__ __forceinline__ constexpr unsigned descriptor_start(unsigned address_s) { return address_s >> 4; }
 
 __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes) { return bytes >> 4 << 16; }
 
-/* Operand lists by groups of 8 accumulators: numbers in the text, registers in the constraints. */
+/* Operand lists by groups of 8 accumulators. T8_i: numbers in the text; R8_i: registers in the constraints. */
 #define T8_0 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define T8_1 T8_0 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define T8_2 T8_1 ",%16,%17,%18,%19,%20,%21,%22,%23"
