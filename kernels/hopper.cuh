@@ -12,10 +12,12 @@ static_assert(FA_M < 0, "wgmma needs sm_90a");
 
 typedef unsigned long long u64;
 
-/* A value that is the same in all lanes. Tells the compiler so: it may keep what follows from it in uniform registers. */
+/* A value that is the same in all lanes. Tells the compiler so: it may keep what follows from it in uniform
+ * registers. */
 __device__ __forceinline__ unsigned warp_uniform(unsigned value) { return __shfl_sync(FA_WARP_ALL, value, 0); }
 
-/* True in one lane of a whole warp. ptxas knows that it is one: it would loop over all lanes for a lane picked by number. */
+/* True in one lane of a whole warp. ptxas knows that it is one: it would loop over all lanes for a lane picked by
+ * number. */
 __device__ __forceinline__ bool elect_one()
 {
     unsigned elected;
@@ -122,7 +124,8 @@ __device__ __forceinline__ void tma_prefetch_l2(const fa_tensor_map *map, int c0
                  : "memory");
 }
 
-/* Stores the box from shared memory; elements beyond the tensor are not written. One thread stores, commits and waits. */
+/* Stores the box from shared memory; elements beyond the tensor are not written. One thread stores, commits and
+ * waits. */
 __device__ __forceinline__ void tma_store(const fa_tensor_map *map, unsigned from_s, int c0, int c1, int c2, int c3)
 {
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
@@ -273,9 +276,10 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 #define R8_14 R8_13, R8(112)
 #define R8_15 R8_14, R8(120)
 
-/* D[64, N] (+)= A[64, 16] B[16, N]. ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
+/* D[64, N] (+)= A[64, 16] B[16, N]; accumulate 0: D = A B.
+ * ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
  * rs_n: A in registers, B N-major in shared memory ([K, N], "transposed").
- * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. accumulate 0: D = A B. */
+ * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. */
 template <int N>
 struct wgmma;
 

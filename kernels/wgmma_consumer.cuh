@@ -1,7 +1,7 @@
-/* The steps of wgmma's consumers, warpgroups that compute: the first key tile, a steady one, one that is masked or lies
- * beyond the border of two query tiles, and the end. Included by wgmma.cu after its constants.
+/* The steps of wgmma's consumers, warpgroups that compute: the first key tile, a steady one, one that is masked or
+ * lies beyond the border of two query tiles, and the end. Included by wgmma.cu after its constants.
  *
- * Key tiles come last to first. Between two steps P of key tile `tile.key_tile` is in p_r, and its V is not yet read. */
+ * Key tiles come last to first. Between two steps p_r holds P of key tile `tile.key_tile`, whose V is not read yet. */
 #ifndef FA_WGMMA_CONSUMER_CUH
 #define FA_WGMMA_CONSUMER_CUH
 
@@ -45,8 +45,8 @@ struct consumer {
     }
 };
 
-/* Warpgroups take turns at issuing products, so that one's exponentials run under another's products. Named barriers 1 to
- * CONSUMERS: a warpgroup waits for its turn at its own, and arrives at the next one's. */
+/* Warpgroups take turns at issuing products, so that one's exponentials run under another's products. Named barriers
+ * 1 to CONSUMERS: a warpgroup waits for its turn at its own, and arrives at the next one's. */
 __device__ __forceinline__ void warpgroup_sync(int warpgroup)
 {
     if (CONSUMERS > 1)
@@ -84,8 +84,8 @@ __device__ __forceinline__ void skip_v(consumer &c, int tiles)
     }
 }
 
-/* Skips K and V, but for the last V, in the producer's order: the turn for a K comes before the wait for the V before it.
- * Another warpgroup may free that V's buffer only after that turn. */
+/* Skips K and V, but for the last V, in the producer's order: the turn for a K comes before the wait for the V before
+ * it. Another warpgroup may free that V's buffer only after that turn. */
 __device__ __forceinline__ void skip_key_tiles(consumer &c, int tiles)
 {
     for (int i = 0; i < tiles; ++i) {
@@ -110,7 +110,7 @@ __device__ __forceinline__ work_tile take_tile(consumer &c)
     return next;
 }
 
-/* The tile with this number once more. Its coordinates would hold registers through the loop, so they are read again. */
+/* The tile with this number once more: kept, its coordinates would hold registers through the loop. */
 __device__ __forceinline__ int4 reload_tile(const consumer &c, int count)
 {
     const int4 tile = c.tiles_s[tile_slot(c.warpgroup, count)];
@@ -174,8 +174,8 @@ __device__ __forceinline__ void first_tile_softmax(consumer &c, const work_tile 
     first_softmax(c.s_r, c.rows, c.scale_log2);
 }
 
-/* Softmax of a later one. Returns true when O must be scaled by rescale_r. K may be another tile's by now, so S would come
- * from memory again. */
+/* Softmax of a later one. Returns true when O must be scaled by rescale_r. K may be another tile's by now, so S would
+ * come from memory again. */
 template <bool MASKED>
 __device__ __forceinline__ bool later_tile_softmax(consumer &c, const unsigned &q_s)
 {
@@ -252,7 +252,8 @@ __device__ __forceinline__ bool next_is_unmasked(const consumer &c)
     return c.tile.key_tile * FA_N <= unmasked_keys(c.p, c.tile.row);
 }
 
-/* A steady key tile: issues S = Q K^T of it and O += P V of the one before together, and computes the softmax under them. */
+/* A steady key tile: issues S = Q K^T of it and O += P V of the one before together, and computes the softmax under
+ * them. */
 __device__ __forceinline__ void steady_key_tile(consumer &c)
 {
     --c.next_tile.key_tile;

@@ -18,8 +18,8 @@ static_assert(FA_DIM <= 256, "wgmma serves dim up to 256");
 static_assert(FA_N % 16 == 0 && FA_N >= 64 && FA_N <= 192, "n: a multiple of 16 from 64 to 192");
 static_assert(!FA_ACC_FP16, "wgmma accumulates in fp32 only");
 
-/* Up to dim 64 the products sum the rows of P: a block of ones follows V, and O has 8 more columns. This costs an eighth
- * of P V and saves an addition per element of P. */
+/* Up to dim 64 the products sum the rows of P: a block of ones follows V, and O has 8 more columns. This costs an
+ * eighth of P V and saves an addition per element of P. */
 constexpr bool SUM_BY_MMA = FA_DIM <= 64;
 constexpr int O_COLS = DIM_PAD + (SUM_BY_MMA ? 8 : 0);
 constexpr int O_REGS = O_COLS / 2;
@@ -27,8 +27,8 @@ constexpr int Q_REGS = DIM_PAD / 4;
 constexpr int ONES_BYTES = SUM_BY_MMA ? 16 * BOX_ROW_BYTES : 0;
 constexpr unsigned TWO_ONES = 0x3c003c00u; /* 1.0 twice, in halves */
 
-/* The tile loader: ROWS rows of Q, K or V, those of tile number `index` from row0 on, to stage `stage` of a buffer. `bar`
- * expects their bytes. For one thread. */
+/* The tile loader: ROWS rows of Q, K or V, those of tile number `index` from row0 on, to stage `stage` of a buffer.
+ * `bar` expects their bytes. For one thread. */
 template <int ROWS>
 __device__ __forceinline__ void load_tile(unsigned buffer_s, int stage, unsigned bar, const fa_tensor_map *map,
                                           int row0, int index, int head, int batch)

@@ -1,5 +1,5 @@
 /* Block schedulers of the Hopper kernels: which query rows a block works on, and how many keys these rows see.
- * `scheduler` serves persistent blocks (wgmma), tile_of_this_block serves a grid of one tile per block (wgmma_small). */
+ * `scheduler` serves persistent blocks (wgmma), tile_of_this_block a grid of one tile per block (wgmma_small). */
 #ifndef FA_WGMMA_SCHEDULE_CUH
 #define FA_WGMMA_SCHEDULE_CUH
 
@@ -20,8 +20,9 @@ __device__ __forceinline__ int count_key_tiles(const fa_params &p, int row0, int
     return max(1, (keys + FA_N - 1) / FA_N);
 }
 
-/* Causal tiles are handed out in sections of heads, longest first within a section. Sections are small: L2 holds their
- * K and V, and tiles of all lengths run at once. The last section has two waves of blocks, so that blocks end together. */
+/* Causal tiles are handed out in sections of heads, longest first within a section. Sections are small: L2 holds
+ * their K and V, and tiles of all lengths run at once. The last section has two waves of blocks, so that blocks end
+ * together. */
 struct head_sections {
     int heads, last_heads; /* heads of a section; of the last section */
     int last_first;        /* first head of the last section */
@@ -71,7 +72,7 @@ __device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int inde
     return block_tile_at(p, block_m, head_index);
 }
 
-/* Hands a persistent block its tiles: first the one of its number, then tickets from a counter that all blocks share. */
+/* Hands a persistent block its tiles: first that of its own number, then tickets from a counter shared by all. */
 struct scheduler {
     const fa_params &p;
 

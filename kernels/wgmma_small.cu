@@ -1,10 +1,10 @@
 /* wgmma_small: the wgmma kernel for grids too small to fill the device.
  *
- * Idea: a block owns 64 query rows and splits their keys over its warpgroups: warpgroup w of G takes key tiles w, w + G,
- *   w + 2 G, ... Three threads start all loads that fit, in the order of use; later a warpgroup refills its own slots. At
- *   the end the last warpgroup merges the parts (max, sum, O) of the others, from shared memory, with its own, from
- *   registers. A block is one chain of latencies, a few thousand cycles long, so whatever can be computed while loads or
- *   products are on their way is computed there.
+ * Idea: a block owns 64 query rows and splits their keys over its warpgroups: warpgroup w takes key tiles w,
+ *   w + G, w + 2 G, ... of G warpgroups. Three threads start all loads that fit, in the order of use; later a warpgroup refills its own
+ *   slots. At the end the last warpgroup merges the parts (max, sum, O) of the others, from shared memory, with its
+ *   own, from registers. A block is one chain of latencies, a few thousand cycles long, so whatever can be computed
+ *   while loads or products are on their way is computed there.
  * Softmax: as wgmma.   Builds on: wgmma.
  * Knobs: m = 64; n keys per tile; warps 4, 8, 12, 16 = 4 per warpgroup; stages: tiles in flight per warpgroup.
  * Shared memory: Q [boxes][64][64], later O; slots [stages * warpgroups] of K [boxes][n][64] and V likewise, ones;
@@ -35,8 +35,8 @@ static_assert(PART_BYTES <= SLOT_BYTES, "a part of O fits where a tile of K and 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES, .tma_q_rows = 64,
                .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_cols = 64);
 
-/* Named barriers. BAR_GROUP + w: within warpgroup w. BAR_TURN + w: warpgroup w waits for w - 1. The last warpgroup waits at
- * BAR_MAXIMA for the others' maxima and at BAR_PARTS + w for the part of w. */
+/* Named barriers. BAR_GROUP + w: within warpgroup w. BAR_TURN + w: warpgroup w waits for w - 1. The last warpgroup
+ * waits at BAR_MAXIMA for the others' maxima and at BAR_PARTS + w for the part of w. */
 enum { BAR_READY = 0, BAR_GROUP = 1, BAR_TURN = 5, BAR_MAXIMA = 9, BAR_PARTS = 10 };
 
 /* Addresses in shared memory. bars: K and V of each slot in turn, then Q. */
@@ -44,8 +44,8 @@ struct shared_layout {
     unsigned q_s, ring_s, ones_s, bars, q_bar;
 };
 
-/* Three warps of the last warpgroup, whose keys come last, start the loads. Each starts what it prepared: Q and the first
- * K of every warpgroup; the other tiles of K that fit; the tiles of V that fit. */
+/* Three warps of the last warpgroup, whose keys come last, start the loads. Each starts what it prepared: Q and the
+ * first K of every warpgroup; the other tiles of K that fit; the tiles of V that fit. */
 enum { LOAD_Q_K = 0, LOAD_K = 1, LOAD_V = 2 };
 
 __device__ __forceinline__ void prepare_loads(const fa_params &p, const shared_layout &at, int what)
@@ -91,8 +91,8 @@ __device__ __forceinline__ void refill(const fa_tensor_map *map, unsigned to, un
         load_tile<FA_N>(to, 0, bar, map, 0, n + SLOTS, tile.kv_head, tile.batch);
 }
 
-/* Attention of the warpgroup's rows to its keys. The softmax of a tile runs under P V of the one before. Afterwards rows is
- * complete, and o_r when the last product, which still runs, has ended. */
+/* Attention of the warpgroup's rows to its keys. The softmax of a tile runs under P V of the one before. Afterwards
+ * rows is complete, and o_r when the last product, which still runs, has ended. */
 __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &at, const block_tile &tile,
                                        float (&o_r)[O_REGS], softmax_rows &rows, float scale_log2, int group,
                                        int thread)
@@ -225,7 +225,7 @@ __device__ __forceinline__ void store_rows(__half *o_g, const float (&o)[DIM_PAD
             st_global_16(o_g + c % 4 * 4 * p.o_stride_s + c / 4 * 64, out[c]);
 }
 
-/* What makes this block's tile known and its loads start. `loads`: which ones the warp starts, LOAD_Q_K to LOAD_V. */
+/* Finds the block's tile and starts its loads. `loads`: which of them this warp starts, LOAD_Q_K to LOAD_V, or none. */
 __device__ __forceinline__ block_tile start_loads(const fa_params &p, const shared_layout &at, int loads, int thread)
 {
 #pragma unroll
@@ -258,8 +258,8 @@ __device__ __forceinline__ block_tile start_loads(const fa_params &p, const shar
     return tile;
 }
 
-/* compute-sanitizer counts a block's barriers whatever their numbers. So a last warpgroup without keys meets one more, or
- * it reports the maxima; a warpgroup with fewer refills meets as many as the first one. */
+/* compute-sanitizer counts a block's barriers whatever their numbers. So a last warpgroup without keys meets one
+ * more, or it reports the maxima; a warpgroup with fewer refills meets as many as the first one. */
 __device__ __forceinline__ void even_out_barriers(const block_tile &tile, int group)
 {
     if (group == GROUPS - 1 && group >= tile.key_tiles)
@@ -348,8 +348,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
     const shared_layout at = {q_s, q_s + Q_TILE_BYTES, q_s + ONES_OFFSET, bars, bars + 16 * SLOTS};
     const block_tile tile = start_loads(p, at, warp - (FA_WARPS - 4), thread);
 
-    /* While the loads are on their way: where the thread's output goes, and the scale. ptxas would load the scale where it
-     * is used first, but for the shuffle. */
+    /* While the loads are on their way: where the thread's output goes, and the scale. ptxas would load the scale
+     * where it is used first, but for the shuffle. */
     const float scale_log2 = __shfl_sync(FA_WARP_ALL, p.scale * FA_LOG2_E, 0);
     const int row = thread / 32 * 16 + thread % 32 / 4;
     const int out_row = tile.row0 + thread / 32 * 16 + thread % 32 / 8, out_column = thread % 8 * 8;

@@ -82,9 +82,9 @@ __device__ __forceinline__ void row_max_of(const float (&s_r)[FA_N / 2], float (
     }
 }
 
-/* P = exp2(S * scale_log2 - ref), in place, and added to the sums. Returns the bits of an upper bound of P: the largest P,
- * or the larger of the two rows' sums here. Bits order like the numbers, because none is negative, and integers have a
- * maximum of three. */
+/* P = exp2(S * scale_log2 - ref), in place, and added to the sums. Returns the bits of an upper bound of P: the
+ * largest P, or the larger of the two rows' sums here. Bits order like the numbers, because none is negative, and
+ * integers have a maximum of three. */
 __device__ __forceinline__ int exponentials(float (&s_r)[FA_N / 2], softmax_rows &rows, float scale_log2)
 {
     float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -211,8 +211,8 @@ __device__ __forceinline__ void raise_ref(float (&s_r)[FA_N / 2], softmax_rows &
         s_r[i] *= rescale[(i / 2) % 2];
 }
 
-/* Softmax of a later key tile: S, masked, becomes P. Returns true when the reference was raised: the caller then scales O
- * by rescale. recompute(s_r): S of this tile again, masked. */
+/* Softmax of a later key tile: S, masked, becomes P. Returns true when the reference was raised: the caller then
+ * scales O by rescale. recompute(s_r): S of this tile again, masked. */
 template <class RECOMPUTE>
 __device__ __forceinline__ bool online_softmax(float (&s_r)[FA_N / 2], softmax_rows &rows, float (&rescale)[2],
                                                float scale_log2, const RECOMPUTE &recompute)
