@@ -14,7 +14,7 @@ usage: scripts/ci_gate.sh [options]
                     of the matrix, and each value of the knobs that choose other code
   --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
   --conform         conformance of the emulator alone: tests/emu/conform gives the same words there and on the GPU
-  --resume FILE     with --sanitize: cases.jsonl of an earlier run. A case that did not fail there, with the same options on the same kind
+  --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the same options on the same kind
                     of GPU and the same machine code (of a library: version and sources around it), is taken over with its commit
   --quick           a fifth of the matrix
   --limit SECONDS   begin no case after so long, end those that run ten seconds later: the rest is NOT-RUN
@@ -142,7 +142,7 @@ fi
 earlier= # the file may be the one that this run writes
 if [[ -n $resume ]]; then
     earlier=$(mktemp)
-    cp "$resume" "$earlier"
+    zcat -f "$resume" >"$earlier"
 fi
 rm -rf "$out/records" "$out/not_reached"
 mkdir -p "$out/records"
@@ -274,8 +274,9 @@ judge() { # NUMBER CODE TEXT
         --arg key "${key[$1]:-}" --arg text "$(tail -c 1500 "$text")" '
         {kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: (.provenance.stage_s // {} | add),
          text: (if .status and ($tool == "" or (.status != "pass" and $code != 9)) then "\(.status): \(.reason // "")" else $text end)} +
-        if $tool == "" then {} else {gpu: $gpu, code_sha256: (if $key | test("[.]") then $key else .provenance.code_sha256 end),
-            source_sha256: .provenance.source_sha256, git: .provenance.git} end' "$record"
+        {gpu: $gpu, variant, arch: .ptxas.arch, problem, config,
+            code_sha256: (if $key | test("[.]") then $key else .provenance.code_sha256 end),
+            source_sha256: .provenance.source_sha256, git: .provenance.git}' "$record"
 }
 
 # The cases that are done, in order, and what they come to; made again as they finish, so that a gate that is cut off leaves it.

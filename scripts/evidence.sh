@@ -6,9 +6,8 @@ usage() {
     cat <<'EOF'
 usage: scripts/evidence.sh PART... [--out DIR] [--budget N] [--minutes M] [--dry-run]
 Parts, or all:
-  first      the first two rungs on the canonical problem: records, their ratio, wall time of a run, cold compile
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
-  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize), going on from <gpu>/sanitize.cases.jsonl
+  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize), going on from <gpu>/sanitize.cases.jsonl.gz
   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
              (at most --budget N candidates, default 150, and --minutes M, default 2, each; an interrupted sweep goes on)
@@ -30,7 +29,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/gpu.sh
 . scripts/gpu.sh
 bench=${FA_BENCH:-./fa_bench}
-all=(first gate sanitize parity sweep grid ladder versus profile peers robustness)
+all=(gate sanitize parity sweep grid ladder versus profile peers robustness)
 parts=() out='' dry_run=0 budget=150 minutes=2
 while [[ $# -gt 0 ]]; do
     case $1 in
@@ -69,42 +68,10 @@ if [[ ${#parts[@]} -gt 1 ]]; then
     exit 0
 fi
 
-# The lowest rungs, in the order of the registry.
+# The hand-written kernels, in the order of the registry.
 registry=$("$bench" --list-kernels --json -)
 mapfile -t rungs < <(jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name' <<<"$registry")
-baseline=${rungs[0]} tiled=${rungs[1]}
-
-run() { # RECORD OPTIONS...: one run, its record kept
-    local record=$out/$1
-    shift
-    echo "fa_bench $*"
-    [[ $dry_run -eq 1 ]] && return
-    mkdir -p "$(dirname "$record")"
-    "$bench" "$@" --quiet --json "$record"
-}
-
-seconds() { # COMMAND...: wall seconds
-    local start=$EPOCHREALTIME
-    "$@" >/dev/null
-    awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.3f", b - a}'
-}
-
-part_first() {
-    run first/baseline.json --kernel "$baseline"
-    run first/tile.json --kernel "$tiled"
-    run first/ratio.json --kernel "$tiled" --vs "$baseline"
-    [[ $dry_run -eq 1 ]] && return
-    local warm cold cache
-    warm=$(seconds "$bench" --kernel "$tiled" --quiet)
-    cache=$(mktemp -d)
-    XDG_CACHE_HOME=$cache "$bench" --kernel "$tiled" --compile-only --quiet --json "$cache/cold.json"
-    cold=$(jq .provenance.compile_s "$cache/cold.json")
-    rm -rf "$cache"
-    jq -n --argjson warm "$warm" --argjson cold "$cold" --slurpfile vs "$out/first/ratio.json" \
-        '{what: "canonical problem (2,8,512,64): the shared-memory tile against the baseline, wall time of a whole run of it with a warm cache, its cold compile",
-          kernel: $vs[0].kernel, vs: $vs[0].vs.kernel, ratio: $vs[0].vs.ratio, ci95: $vs[0].vs.ratio_ci95, run_wall_s: $warm, cold_compile_s: $cold, device: $vs[0].device}' \
-        >"$out/first/summary.json"
-}
+baseline=${rungs[0]}
 
 # The tile that the ladder found best for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
 best_tile() { # KERNEL B H S D
@@ -127,10 +94,13 @@ gate_baseline() {
     tiles=$(for kernel in "${rungs[@]}"; do jq -n --arg k "$kernel" --arg t "$(best_tile "$kernel" 2 8 512 64)" '{($k): $t}'; done | jq -sc add)
     jq --argjson tiles "$tiles" --args 'def options: if . == "" then "" else split(",") | map(" --" + sub("="; " ")) | add end;
         $ARGS.positional[0] as $base | map(select(.problem == "2,8,512,64")) as $rows |
+        ([$rows[] | select(.kernel == $base)][0]) as $low |
         reduce $ARGS.positional[1:][] as $kernel ({over: {($base): 1}, rows: []}; ([$rows[] | select(.kernel == $kernel and .ratio != null)][0]) as $row |
             if $row and .over[$row.vs] then .over[$kernel] = .over[$row.vs] * $row.ratio |
                 .rows += [{kernel: $kernel, vs: ($base + (if $tiles[$base] == "" then "" else ":" + $tiles[$base] end)),
-                    args: ("--timing graph" + ($tiles[$kernel] | options)), ratio: .over[$kernel]}] else . end) | .rows' \
+                    args: ("--timing graph" + ($tiles[$kernel] | options)), ratio: .over[$kernel],
+                    problem: $row.problem, variant: $row.variant, arch: $row.arch, config: $row.config, code_sha256: $row.code_sha256,
+                    vs_config: $low.config, vs_code_sha256: $low.code_sha256, git: $row.git}] else . end) | .rows' \
         "${rungs[@]}" <"$out/ladder.json" >"$out/gate_baseline.json"
 }
 
@@ -145,16 +115,15 @@ gate_run() { # NAME OPTIONS...
     [[ $dry_run -eq 1 ]] && return
     "${command[@]}" || true # a failure stands in the summary
     cp "$out/$name.run/summary.json" "$out/$name.json"
-    cp "$out/$name.run/junit.xml" "$out/$name.xml"
     # What passed has said nothing worth keeping.
-    [[ $name != sanitize ]] || jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" >"$out/$name.cases.jsonl"
+    jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" | gzip -9n >"$out/$name.cases.jsonl.gz"
     [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
     rm -rf "$out/$name.run"
 }
 
 part_sanitize() {
     local options=(--sanitize --jobs 10)
-    [[ ! -e $out/sanitize.cases.jsonl ]] || options+=(--resume "$out/sanitize.cases.jsonl")
+    [[ ! -e $out/sanitize.cases.jsonl.gz ]] || options+=(--resume "$out/sanitize.cases.jsonl.gz")
     gate_run sanitize "${options[@]}"
 }
 
@@ -175,6 +144,7 @@ part_sweep() {
         [[ $dry_run -eq 1 ]] && continue
         scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "$budget" --minutes "$minutes" --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
     done
+    [[ ! -s $out/leaderboard.jsonl ]] || gzip -9fn "$out/leaderboard.jsonl"
 }
 
 # The winner of each swept kernel, and the rungs that no sweep has been over; on the canonical problem and on one that fills the device.
@@ -210,7 +180,7 @@ part_versus() {
     options=(--vs "$other" --seeds 1 --check cublas --timing graph --warmup-ms 200 --max-time 0.2)
     echo "fa_bench --runs - ${options[*]} # $(wc -l <<<"$list") of them"
     [[ $dry_run -eq 0 ]] || return 0
-    trap summarise_versus EXIT # also when it is cut off
+    trap 'summarise_versus; gzip -9fn "$out/versus.jsonl"' EXIT # also when it is cut off
     "$bench" --runs - "${options[@]}" --quiet --json "$out/versus.jsonl" <<<"$list" >/dev/null || true # those that fail are said below
 }
 
@@ -221,9 +191,10 @@ summarise_versus() {
         def name(seq): "\(.batch),\(.heads),\(seq),\(.dim)\(if .causal then " causal" else "" end)";
         ($grid[0].shapes | map({(name(.seq)): .table}) | add) as $table |
         [inputs | fromjson? | (.problem | name(.seq_q)) as $problem | {problem: $problem,
-            kernel, variant, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_compiler: .vs.compiler, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
+            kernel, variant, arch: .ptxas.arch, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_compiler: .vs.compiler, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
             fa3_scaled: (if .vs.other_p50_us and $table[$problem].fa3 and $table[$problem].cudnn then $table[$problem].fa3 * .vs.other_p50_us / $table[$problem].cudnn else null end),
-            sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git, source_sha256: .provenance.source_sha256}]' "$out/versus.jsonl" >"$out/versus.json"
+            sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git,
+            code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256}]' "$out/versus.jsonl" >"$out/versus.json"
     jq -r '.[] | select(.status != "pass") | "evidence.sh: \(.kernel), \(.problem): \(.status) \(.reason // "")"' "$out/versus.json"
 }
 

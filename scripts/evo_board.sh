@@ -146,7 +146,7 @@ update_board() {
     jq -s --arg g "$SWEEP_GROUP" --argjson sources "$(sources_now)" '
         map(select(.group == $g and .source_sha256 != null and .source_sha256 == $sources[.kernel])) | group_by(.key) | map(last) |
         map(select(.status == "pass" and .p50_us != null and (.loosened | not))) | group_by([.kernel, .knobs]) | map(last) |
-        sort_by(.p50_us) | .[:8] | map({kernel, knobs, p50_us, p90_us, registers, smem_bytes, group})' "$log" >"$work/best"
+        sort_by(.p50_us) | .[:8] | map({kernel, variant, knobs, p50_us, p90_us, registers, smem_bytes, group, arch, problem, config, code_sha256, git})' "$log" >"$work/best"
     replace "$best" <"$work/best"
     flock -u 8
 }

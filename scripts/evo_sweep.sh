@@ -77,7 +77,7 @@ measure() { # KERNEL KNOBS LOG OPTIONS...
     # A time below the roofline is no result, and one from another kind of GPU is not ours.
     jq -cs --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" "if ($whole) then .[0] else empty end |"'
         select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
-        {key: $key, group: $group, gpu: $gpu, kernel, knobs: $knobs, class: (.config.acc // "fp32"), problem, status, reason, code: $code,
+        {key: $key, group: $group, gpu: $gpu, kernel, variant, knobs: $knobs, arch: .ptxas.arch, config, class: (.config.acc // "fp32"), problem, status, reason, code: $code,
         p50_us: (if .timing.impossible then null else .timing.p50_us end), p90_us: .timing.p90_us, loosened: (.check.loosened // false),
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
         code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256, git: .provenance.git, time: .provenance.time,
@@ -199,6 +199,7 @@ export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
 out=${out:-evidence/$slug}
 mkdir -p "$out" 2>/dev/null || die 6 "cannot make $out"
 log=$out/leaderboard.jsonl
+[[ -e $log || ! -e $log.gz ]] || gunzip "$log.gz" 2>/dev/null || die 6 "cannot unpack $log.gz"
 # shellcheck source=/dev/null
 . scripts/evo_board.sh
 open_board

@@ -141,9 +141,11 @@ find_tile() { # TRIED
 }
 
 summarise() {
-    find "$out/ladder" -name '*.json' -print0 | sort -z | xargs -0 jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)"), kernel, config, tile: (.variant == .kernel and .config != null),
+    find "$out/ladder" -name '*.json' -print0 | sort -z | xargs -0 jq -s 'map({problem: (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)"), kernel, variant,
+        arch: (.ptxas.arch // (.device.arch | values | if test("^sm_(9|1[0-9])[0-9]$") then . + "a" else . end)), config, tile: (.variant == .kernel and .config != null),
         p50_us: .timing.p50_us, p90_us: .timing.p90_us, tflops: .throughput.tflops, vs: .vs.kernel, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
-        method: .timing.method, sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git})' >"$work/ladder.json"
+        method: .timing.method, sm_clock_mhz: .timing.sm_clock_mhz.p50, vs_config: .vs.config, vs_code_sha256: .vs.code_sha256,
+        code_sha256: .provenance.code_sha256, git: .provenance.git})' >"$work/ladder.json"
     mv "$work/ladder.json" "$out/ladder.json"
 }
 

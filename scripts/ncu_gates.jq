@@ -31,7 +31,8 @@ $read + {
 . as $m |
 def limit: if type == "string" then $m[.] else . end;
 {
-    kernel: $record.kernel, config: $record.config, problem: $record.problem, device: $record.device, tensor_cores: $tensor_cores,
+    kernel: $record.kernel, variant: $record.variant, arch: $record.ptxas.arch, code_sha256: $record.provenance.code_sha256,
+    git: $record.provenance.git, config: $record.config, problem: $record.problem, device: $record.device, tensor_cores: $tensor_cores,
     launches: ($launches | length), metrics: $m,
     gates: ($gates | map(. as $g | $m[.value] as $x | {
         gate, value: .value, measured: $x, unit,

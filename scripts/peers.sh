@@ -13,7 +13,7 @@ usage: scripts/peers.sh [options]
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        each alone, no peer a second time against the kernel
   --out FILE        default evidence/<gpu>/peers.json
-  --again           measure also what the file holds for this very source
+  --again           measure also what the file holds for this very machine code
   --dry-run         print the shapes, run nothing
 The file is rewritten after every shape, so a run that was stopped goes on where it was. ratio = best peer's time / ours (above 1: ours is
 faster). Where fa3 has no time, FlashAttention 3 is its time in the table x cuDNN now / cuDNN in the table ("fa3_scaled"); where it has one,
@@ -115,7 +115,7 @@ run_kernel() { # NAME OPTIONS...: the record in $work/NAME.json
     [[ -s $work/$name.json ]] || die 6 "$bench wrote no record for $name"
 }
 
-# The row in the file is of this very source and question, and has an answer of every peer that is asked, and their pairs.
+# The row in the file is of this very machine code and question, and has an answer of every peer that is asked, and their pairs.
 is_known() { # SHAPE
     local row kernel
     [[ $again -eq 0 ]] || return 1
@@ -124,7 +124,7 @@ is_known() { # SHAPE
     [[ -n $row ]] || return 1
     kernel=$(jq -r .kernel <<<"$row")
     run_kernel "$kernel" --compile-only
-    jq -e --argjson row "$row" '.provenance.source_sha256 == $row.source_sha256 and .config == $row.config' "$work/$kernel.json" >/dev/null
+    jq -e --argjson row "$row" '.provenance.code_sha256 == $row.code_sha256 and .config == $row.config' "$work/$kernel.json" >/dev/null
 }
 
 # The kernel's record: the fastest of the list, or the last rung that serves the shape.
@@ -167,10 +167,10 @@ for shape in "${shapes[@]}"; do
         ($now + $scaled) as $us | (if $r.status == "pass" then $r.timing.p50_us else null end) as $ours |
         ([$p[] | select(.paired.status == "pass") | {($names[.kernel] // .kernel): (.paired | {ratio, ci95: .ratio_ci95, us: .p50_us, kernel_us: .kernel_p50_us})}] | add // {}) as $paired |
         ($us | if .fa3 then del(.fa3_scaled) else . end | to_entries | min_by(.value)) as $best |
-        {batch: $s.batch, heads: $s.heads, seq: $s.seq, dim: $s.dim, causal: $s.causal, kernel: $r.kernel, variant: $r.variant, config: $r.config, us: $ours,
+        {batch: $s.batch, heads: $s.heads, seq: $s.seq, dim: $s.dim, causal: $s.causal, kernel: $r.kernel, variant: $r.variant, arch: $r.ptxas.arch, config: $r.config, us: $ours,
          peers: $us, best_peer: $best.key, ratio: (if $ours and $best then $best.value / $ours else null end), tflops: $r.throughput.tflops,
          status: $r.status, reason: $r.reason, method: $r.timing.method, sm_clock_mhz: $r.timing.sm_clock_mhz.p50, asked: $asked, wall_s: $wall,
-         source_sha256: $r.provenance.source_sha256, git: $r.provenance.git, driver: $r.provenance.driver, time: $r.provenance.time,
+         code_sha256: $r.provenance.code_sha256, source_sha256: $r.provenance.source_sha256, git: $r.provenance.git, driver: $r.provenance.driver, time: $r.provenance.time,
          torch: (([$p[] | select(.kernel == "flash_attn_3")] + $p)[0].provenance.compiler),
          absent: ([$p[] | select(.status != "pass") | {($names[.kernel] // .kernel): .reason}] | add // {})} +
         if $pairs == 0 then {} else {$paired, paired_ratio: (if $ours then [$paired[].ratio] | min else null end),

@@ -6,6 +6,8 @@ usage() {
     cat <<'EOF'
 usage: scripts/readme_tables.sh [--check] [--help]
 Rewrites the tables between "<!-- NAME:begin" and "<!-- NAME:end -->" in README.md. --check: exit 1 when they are not current.
+Which rows were measured with machine code that is another now is found by compiling them (scripts/evidence_current.sh);
+--check compiles two rows of each table that calls itself current, and no other.
 EOF
 }
 
@@ -34,27 +36,28 @@ evidence_of() { # FILE
     find evidence -mindepth 2 -maxdepth 2 -name "$1" -size +2c 2>/dev/null | sort | head -n 1
 }
 
-# Which commit was measured, and which kernels' sources are others by now. Standard input: lines "commit kernel source-sha256",
-# the kernel as its file is called, "null" where a library has no source.
-measured_at() {
-    local lines commits kernel sha arch now changed=''
-    lines=$(sort -u)
-    commits=$(awk '{print "`" $1 "`"}' <<<"$lines" | sort -u | paste -sd, | sed 's/,/, /g')
-    while read -r kernel sha; do
-        arch=$(jq -r --arg k "$kernel" '.[] | select(.name == $k and .arch_specific) | "--arch sm_\(.min_arch)a"' <<<"$registry")
-        # A grid that fills any device: no variant for small ones serves it in the kernel's place.
-        # shellcheck disable=SC2086
-        now=$("$bench" --kernel "$kernel" --batch 64 --heads 64 $arch --compile-only --quiet --json - 2>/dev/null | jq -r '.provenance.source_sha256' || true)
-        [[ $now == "$sha" ]] || changed+="${changed:+, }\`$kernel\`"
-    done < <(awk '$3 != "null" {print $2, $3}' <<<"$lines" | sort -u)
-    printf 'Measured at commit %s%s.\n\n' "$commits" "${changed:+; changed since, so to be measured again: $changed}"
+# Which commits were measured, and of which kernels the machine code is another by now (scripts/evidence_current.sh).
+measured_at() { # FILE
+    local commits said
+    commits=$(jq -r '[.. | objects | select(has("code_sha256")).git | values] | unique | map("`\(.)`") | join(", ")' "$1")
+    said=$(grep -F "Measured at commit $commits" README.md | sort -u || true)
+    if [[ $check -eq 1 && -n $said && $said != *$'\n'* ]] && { [[ $said != "Measured at commit $commits." ]] ||
+        scripts/evidence_current.sh --sample 2 --rows "$1" | jq -es 'all(.[]; .current)' >/dev/null; }; then
+        printf '%s\n\n' "$said"
+        return
+    fi
+    scripts/evidence_current.sh --rows "$1" | jq -rs --arg commits "$commits" '
+        (group_by(.kernel) | map(select(any(.[]; .current | not)) |
+            "`\(.[0].kernel)` (\(map(select(.current | not)) | length) of \(length) rows)") | join(", ")) as $changed |
+        "Measured at commit \($commits)" +
+        if $changed == "" then "." else "; machine code changed since, so to be measured again: \($changed)." end, ""'
 }
 
 ladder_table() {
     local file
     file=$(evidence_of ladder.json)
     [[ -n $file ]] || { echo "No ladder.json under evidence/ yet: \`scripts/evidence.sh ladder\` on a GPU makes it."; return; }
-    find "$(dirname "$file")/ladder" -name '*.json' -exec jq -r '"\(.provenance.git) \(.variant // .kernel) \(.provenance.source_sha256)"' {} + 2>/dev/null | measured_at
+    measured_at "$file"
     jq -r --arg folder "$(dirname "$file")" 'def n: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
         map(select(.p50_us != null)) | (map(.problem) | unique_by(split(",") | map(tonumber) | .[0] * .[1] * .[2] * .[2] * .[3])) as $problems |
         (map(.kernel) | unique) as $kernels | . as $all |
@@ -73,7 +76,7 @@ peers_table() {
     for file in "$main" "${main%.json}"_*.json; do
         [[ -s $file ]] || continue
         [[ $file == "$main" ]] || echo
-        jq -r '.[] | "\(.git) \(.variant // .kernel) \(.source_sha256)"' "$file" | measured_at
+        measured_at "$file"
         jq -r --arg file "$file" 'def n: if . == null then "-" else . * 100 | round / 100 end;
             def mean: if . == [] then null else (map(log) | add / length | exp) end;
             map(select(.ratio != null)) | (if all(.[]; .peers.fa3) then "fa3" else "fa3_scaled" end) as $fa3 | map(.paired_ratio | values) as $paired | "\(map("`\(.kernel)`") | unique | join(", ")): best peer / ours (above 1: ours is faster), geometric mean \(map(.ratio) | mean | n) over \(length) shapes; every shape in `\($file)`.",
@@ -88,7 +91,7 @@ versus_table() {
     local file
     file=$(evidence_of versus.json)
     [[ -n $file ]] || { echo "No versus.json under evidence/ yet: \`scripts/evidence.sh versus\` on a GPU makes it."; return; }
-    jq -r '.[] | "\(.git) \(.variant // .kernel) \(.source_sha256)"' "$file" | measured_at
+    measured_at "$file"
     jq -r --arg file "$file" 'def n: if . == null then "-" else . * 100 | round / 100 end;
         def mean: if . == [] then null else (map(log) | add / length | exp) end;
         def cell: if . == [] then "-" else "\(mean | n) (\(min | n))" end;
@@ -110,7 +113,7 @@ sweep_table() {
     [[ -n $file ]] || { echo "No leaderboard.json under evidence/ yet: \`scripts/evidence.sh sweep\` on a GPU makes it."; return; }
     sweeps=$(dirname "$file")/sweeps.jsonl
     [[ -s $sweeps ]] || sweeps=/dev/null
-    jq -r '(map(select(.group | endswith("|2,8,8,512,512,64,full|fp32")))[0] // .[0]).kernels | to_entries[] | "\(.value.git) \(.key) \(.value.source_sha256)"' "$file" | measured_at
+    measured_at "$file"
     jq -r --slurpfile sweeps "$sweeps" --arg folder "$(dirname "$file")" '
         (map(select(.group | endswith("|2,8,8,512,512,64,full|fp32")))[0] // .[0]) as $g |
         "Best tiles of (\($g.group | split("|")[2] | gsub(",(?=[a-z])"; ") ")) on \($g.group | split("|")[0]), each found by `scripts/evo_sweep.sh`; log and leaderboard in `\($folder)/`.", "",

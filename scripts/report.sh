@@ -33,7 +33,7 @@ done
 for tool in jq gnuplot; do
     command -v "$tool" >/dev/null || die 4 "NOT-RUN: no $tool: run scripts/setup.sh"
 done
-[[ ${#dirs[@]} -gt 0 ]] || mapfile -t dirs < <(find evidence -mindepth 2 -maxdepth 2 \( -name ladder.json -o -name leaderboard.jsonl -o -name peers.json \) -printf '%h\n' | sort -u)
+[[ ${#dirs[@]} -gt 0 ]] || mapfile -t dirs < <(find evidence -mindepth 2 -maxdepth 2 \( -name ladder.json -o -name 'leaderboard.jsonl*' -o -name peers.json \) -printf '%h\n' | sort -u)
 [[ ${#dirs[@]} -gt 0 ]] || die 4 "NOT-RUN: nothing to draw in evidence/ (scripts/evidence.sh on a GPU makes it)"
 
 work=$(mktemp -d)
@@ -102,7 +102,7 @@ plot_sweep() {
         group_by(.group) | (map(select(.[0].group | test("\\|2,8,8,512,512,64,full\\|fp32$"))) + (sort_by(length) | reverse)) | .[0] // [] |
         group_by(.kernel) | map(([.[].source_sha256 | values] | last) as $now | map(select(.source_sha256 == null or .source_sha256 == $now))) | map(select(any(.[]; .p50_us != null))) | map({kernel: .[0].kernel, group: .[0].group, cells:
             (map((.knobs | split(",") | map(split("=") | {(.[0]): (.[1] | tonumber)}) | add) + {p50: .p50_us}) | group_by([.m, .warps]) | map({m: .[0].m, warps: .[0].warps, p50: (map(.p50 | values) | min)}))}) |
-        sort_by(.cells | map(.p50 | values) | min) | reverse | .[:4]' "$dir/leaderboard.jsonl" >"$work/sweep"
+        sort_by(.cells | map(.p50 | values) | min) | reverse | .[:4]' < <(zcat -f "$dir/$sweep_log") >"$work/sweep"
     mapfile -t kernels < <(jq -r '.[].kernel' "$work/sweep")
     [[ ${#kernels[@]} -gt 0 ]] || return 1
     for kernel in "${kernels[@]}"; do
@@ -237,7 +237,7 @@ END
     echo "<h2>Roofline</h2>"
     picture roofline ladder.json "Where the rungs lie under the device's roofs."
     echo "<h2>Sweep</h2>"
-    picture sweep leaderboard.jsonl "Best time of each tile height and warp count; pale is fast; x: infeasible or wrong, -: not tried."
+    picture sweep "$sweep_log" "Best time of each tile height and warp count; pale is fast; x: infeasible or wrong, -: not tried."
     sweep_rates
     sweep_stages
     table micro_best.json 'p50 us|p90 us|kernel|tile|registers|shared bytes' '.[] | [(.p50_us | n), (.p90_us | n), .kernel, .knobs, .registers, .smem_bytes]'
@@ -283,7 +283,7 @@ sweep_rates() {
 # Where a candidate's wall time went, on average over those that were timed.
 sweep_stages() {
     jq -cnR '[inputs | fromjson? | select(.status == "pass" and .stage_s != null and .p50_us != null)] | group_by(.kernel) | map({kernel: .[0].kernel, n: length,
-        compile: (map(.compile_s) | add / length), stages: ([("start", "check", "timing", "recheck", "turn") as $k | {($k): (map(.stage_s[$k]) | add / length)}] | add)})' "$dir/leaderboard.jsonl" 2>/dev/null >"$work/stages.json" || return 0
+        compile: (map(.compile_s) | add / length), stages: ([("start", "check", "timing", "recheck", "turn") as $k | {($k): (map(.stage_s[$k]) | add / length)}] | add)})' < <(zcat -f "$dir/$sweep_log" 2>/dev/null) >"$work/stages.json" || return 0
     [[ $(jq length "$work/stages.json") -gt 0 ]] || return 0
     echo '<table><tr><th>mean seconds of a candidate of</th><th>compile</th><th>start (driver)</th><th>check</th><th>timing</th><th>check again</th><th>of these, waiting for the GPU</th></tr>'
     jq -r 'def n: . * 1000 | round / 1000; .[] | [.kernel, (.compile | n), (.stages | (.start, .check, .timing, .recheck, .turn) | n)] | "<tr>" + (map("<td>\(. | tostring | @html)</td>") | join("")) + "</tr>"' "$work/stages.json"
@@ -292,8 +292,10 @@ sweep_stages() {
 
 for dir in "${dirs[@]}"; do
     [[ -d $dir ]] || die 2 "no folder $dir"
+    sweep_log=leaderboard.jsonl
+    [[ -s $dir/$sweep_log || ! -s $dir/$sweep_log.gz ]] || sweep_log+=.gz
     if [[ $dry_run -eq 1 ]]; then
-        for source in ladder.json leaderboard.jsonl peers.json; do
+        for source in ladder.json "$sweep_log" peers.json; do
             echo "$dir/$source: $([[ -s $dir/$source ]] && echo "drawn" || echo "missing")"
         done
         continue

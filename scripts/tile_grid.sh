@@ -60,7 +60,8 @@ export run_options="--arch $arch --device ${opt[device]} $problem --seeds 1 --ti
 # shellcheck disable=SC2016 # jq's
 export line='($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
     {point: $point, problem: $ENV.problem, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $ENV.arch, ran: (if .device and .status != "infeasible" then (if .device.backend == "cuda" then .device.arch else .device.backend end) else null end), status, reason,
-    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, source_sha256: ($ENV.sources | fromjson)[$at.kernel], git: .provenance.git}'
+    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, config,
+    code_sha256: .provenance.code_sha256, source_sha256: ($ENV.sources | fromjson)[$at.kernel], git: .provenance.git}'
 run_points "$out.points.jsonl"
 
 awk '{count[$2 " " $4]++} END {printf "{"; for (k in count) printf "%s\"%s\": %d", (n++ ? ", " : ""), k, count[k]; print "}"}' "$work/points" >"$work/counts"

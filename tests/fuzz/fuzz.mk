@@ -8,9 +8,10 @@ FUZZ_OBJECTS := $(patsubst %,$(BUILD)/fuzz/%.o,$(addprefix base/,status file dig
 .SECONDARY: $(FUZZ_OBJECTS)
 FUZZ_FLAGS := -g -O1 -std=c17 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-# Where clang has the runtime, the tests have the fuzzers; elsewhere they are skipped.
+# Where clang has the runtime, `make test-all` has the fuzzers; elsewhere they are skipped.
+.PHONY: fuzz-where-possible
 ifneq ($(wildcard $(shell $(FUZZ_CC) -print-runtime-dir 2>/dev/null)/libclang_rt.fuzzer*.a),)
-test-binaries: fuzz-binaries
+fuzz-where-possible: fuzz-binaries
 endif
 
 fuzz: fuzz-binaries
