@@ -251,7 +251,7 @@ static void name_pipes(fa_bound *bound)
     const double *clocks = bound->pipe_clocks;
     bound->binds = FA_PIPE_TENSOR;
     for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
-        if (clocks[pipe] > clocks[bound->binds])
+        if (clocks[pipe] > 1.001 * clocks[bound->binds]) /* a tie is the tensor cores' */
             bound->binds = (fa_pipe)pipe;
     bound->second = bound->binds == FA_PIPE_TENSOR ? FA_PIPE_MUFU : FA_PIPE_TENSOR;
     for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
