@@ -1,10 +1,10 @@
 /* wgmma_small: the wgmma kernel for grids too small to fill the device.
  *
  * Idea: a block owns 64 query rows and splits their keys over its warpgroups: warpgroup w takes key tiles w,
- *   w + G, w + 2 G, ... of G warpgroups. Three threads start all loads that fit, in the order of use; later a warpgroup refills its own
- *   slots. At the end the last warpgroup merges the parts (max, sum, O) of the others, from shared memory, with its
- *   own, from registers. A block is one chain of latencies, a few thousand cycles long, so whatever can be computed
- *   while loads or products are on their way is computed there.
+ *   w + G, w + 2 G, ... of G warpgroups. Three threads start all loads that fit, in the order of use; later a
+ *   warpgroup refills its own slots. At the end the last warpgroup merges the parts (max, sum, O) of the others, from
+ *   shared memory, with its own, from registers. A block is one chain of latencies, a few thousand cycles
+ *   long, so whatever can be computed while loads or products are on their way is computed there.
  * Softmax: as wgmma.   Builds on: wgmma.
  * Knobs: m = 64; n keys per tile; warps 4, 8, 12, 16 = 4 per warpgroup; stages: tiles in flight per warpgroup.
  * Shared memory: Q [boxes][64][64], later O; slots [stages * warpgroups] of K [boxes][n][64] and V likewise, ones;
