@@ -14,7 +14,7 @@ typedef unsigned long long u64;
 
 /* A value that is the same in all lanes. Tells the compiler so: it may keep what follows from it in uniform
  * registers. */
-__device__ __forceinline__ unsigned warp_uniform(unsigned value) { return __shfl_sync(FA_WARP_ALL, value, 0); }
+__device__ __forceinline__ unsigned warp_uniform(unsigned value) { return __shfl_sync(ALL_LANES, value, 0); }
 
 /* True in one lane of a whole warp. ptxas knows that it is one: it would loop over all lanes for a lane picked by
  * number. */

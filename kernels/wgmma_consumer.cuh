@@ -38,7 +38,7 @@ struct consumer {
                                         unsigned (&p_r)[FA_N / 4], unsigned (&q_r)[Q_REGS], softmax_rows &rows,
                                         row_scale &done_scale, int4 &done_tile)
         : p(p), at(at), tiles_s(tiles_s), warpgroup(warpgroup), thread(thread), lane(thread % 32),
-          scale_log2(p.scale * FA_LOG2_E), q_s(at.q_s + warpgroup * Q_STAGES * Q_TILE_BYTES),
+          scale_log2(p.scale * LOG2_E), q_s(at.q_s + warpgroup * Q_STAGES * Q_TILE_BYTES),
           q_empty(at.q_empty + warpgroup * Q_STAGES * 8), s_r(s_r), o_r(o_r), rescale_r(rescale_r), p_r(p_r), q_r(q_r),
           rows(rows), q{0, 0}, k{0, 0}, v{0, 0}, count(0), done_scale(done_scale), done_tile(done_tile)
     {

@@ -102,12 +102,12 @@ __device__ __forceinline__ void pack_p(const float (&s_r)[FA_N / 2], unsigned (&
 __device__ __forceinline__ uint4 quad_transpose(const unsigned (&w)[4], int lane)
 {
     const bool odd = lane & 1, high = lane & 2;
-    const unsigned x = __shfl_xor_sync(FA_WARP_ALL, odd ? w[0] : w[1], 1);
-    const unsigned y = __shfl_xor_sync(FA_WARP_ALL, odd ? w[2] : w[3], 1);
+    const unsigned x = __shfl_xor_sync(ALL_LANES, odd ? w[0] : w[1], 1);
+    const unsigned y = __shfl_xor_sync(ALL_LANES, odd ? w[2] : w[3], 1);
     const unsigned a0 = odd ? x : w[0], a1 = odd ? w[1] : x;
     const unsigned b0 = odd ? y : w[2], b1 = odd ? w[3] : y;
-    const unsigned u = __shfl_xor_sync(FA_WARP_ALL, high ? a0 : b0, 2);
-    const unsigned v = __shfl_xor_sync(FA_WARP_ALL, high ? a1 : b1, 2);
+    const unsigned u = __shfl_xor_sync(ALL_LANES, high ? a0 : b0, 2);
+    const unsigned v = __shfl_xor_sync(ALL_LANES, high ? a1 : b1, 2);
     return high ? make_uint4(u, v, b0, b1) : make_uint4(a0, a1, u, v);
 }
 

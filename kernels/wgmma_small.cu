@@ -1,10 +1,10 @@
 /* wgmma_small: the wgmma kernel for grids too small to fill the device.
  *
  * Idea: a block owns 64 query rows and splits their keys over its warpgroups: warpgroup w takes key tiles w,
- *   w + G, w + 2 G, ... of G warpgroups. Three threads start all loads that fit, in the order of use; later a warpgroup refills its own
- *   slots. At the end the last warpgroup merges the parts (max, sum, O) of the others, from shared memory, with its
- *   own, from registers. A block is one chain of latencies, a few thousand cycles long, so whatever can be computed
- *   while loads or products are on their way is computed there.
+ *   w + G, w + 2 G, ... of G warpgroups. Three threads start all loads that fit, in the order of use; later a
+ *   warpgroup refills its own slots. At the end the last warpgroup merges the parts (max, sum, O) of the others, from
+ *   shared memory, with its own, from registers. A block is one chain of latencies, a few thousand cycles
+ *   long, so whatever can be computed while loads or products are on their way is computed there.
  * Softmax: as wgmma.   Builds on: wgmma.
  * Knobs: m = 64; n keys per tile; warps 4, 8, 12, 16 = 4 per warpgroup; stages: tiles in flight per warpgroup.
  * Shared memory: Q [boxes][64][64], later O; slots [stages * warpgroups] of K [boxes][n][64] and V likewise, ones;
@@ -342,7 +342,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
 {
     FA_SHARED_ALIGNED(unsigned char, base_s, 1024);
     __shared__ u64 bars_s[2 * SLOTS + 1];
-    const int warp = __shfl_sync(FA_WARP_ALL, threadIdx.x / 32, 0), group = warp / 4, thread = threadIdx.x % 128;
+    const int warp = __shfl_sync(ALL_LANES, threadIdx.x / 32, 0), group = warp / 4, thread = threadIdx.x % 128;
     constexpr int ONES_OFFSET = Q_TILE_BYTES + SLOTS * SLOT_BYTES;
     const unsigned q_s = smem_address(base_s), bars = smem_address(bars_s);
     const shared_layout at = {q_s, q_s + Q_TILE_BYTES, q_s + ONES_OFFSET, bars, bars + 16 * SLOTS};
@@ -350,7 +350,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
 
     /* While the loads are on their way: where the thread's output goes, and the scale. ptxas would load the scale
      * where it is used first, but for the shuffle. */
-    const float scale_log2 = __shfl_sync(FA_WARP_ALL, p.scale * FA_LOG2_E, 0);
+    const float scale_log2 = __shfl_sync(ALL_LANES, p.scale * LOG2_E, 0);
     const int row = thread / 32 * 16 + thread % 32 / 4;
     const int out_row = tile.row0 + thread / 32 * 16 + thread % 32 / 8, out_column = thread % 8 * 8;
     const bool last = group == GROUPS - 1;

@@ -12,9 +12,6 @@
 /* 2^8 is far inside FP16. In FP32 a P up to 2^100 is finite and can be scaled; above, S is computed again. */
 constexpr int RESCALE_LOG2 = 8, OVERFLOW_LOG2 = 100;
 
-/* The reference of a row that has seen no key yet. */
-constexpr float NO_MAX = -1e30f;
-
 /* A thread's two rows. ref: the reference, in log2 units. sum: of this thread's columns only, unless SUM_BY_MMA. */
 struct softmax_rows {
     float ref[2], sum[2];
@@ -28,7 +25,7 @@ __device__ __forceinline__ void mask_columns(float (&s_r)[FA_N / 2], const int (
     for (int i = 0; i < FA_N / 2; ++i) {
         const int column = i / 4 * 8 + i % 2;
         if (column >= ((i / 2) % 2 ? limit1 : limit0))
-            s_r[i] = -FA_INF;
+            s_r[i] = -INF;
     }
 }
 
@@ -55,14 +52,14 @@ __device__ __forceinline__ void mask_tile(const fa_params &p, float (&s_r)[FA_N 
 
 __device__ __forceinline__ float quad_max(float x)
 {
-    x = fmaxf(x, __shfl_xor_sync(FA_WARP_ALL, x, 1));
-    return fmaxf(x, __shfl_xor_sync(FA_WARP_ALL, x, 2));
+    x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 1));
+    return fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 2));
 }
 
 __device__ __forceinline__ float quad_sum(float x)
 {
-    x += __shfl_xor_sync(FA_WARP_ALL, x, 1);
-    return x + __shfl_xor_sync(FA_WARP_ALL, x, 2);
+    x += __shfl_xor_sync(ALL_LANES, x, 1);
+    return x + __shfl_xor_sync(ALL_LANES, x, 2);
 }
 
 __device__ __forceinline__ void row_max_of(const float (&s_r)[FA_N / 2], float (&row_max)[2])
@@ -219,9 +216,9 @@ __device__ __forceinline__ bool online_softmax(float (&s_r)[FA_N / 2], softmax_r
 {
     const float sum_before[2] = {rows.sum[0], rows.sum[1]};
     const int bound = exponentials(s_r, rows, scale_log2);
-    if (!__any_sync(FA_WARP_ALL, bound > (127 + RESCALE_LOG2) << 23))
+    if (!__any_sync(ALL_LANES, bound > (127 + RESCALE_LOG2) << 23))
         return false;
-    if (__any_sync(FA_WARP_ALL, bound > (127 + OVERFLOW_LOG2) << 23)) {
+    if (__any_sync(ALL_LANES, bound > (127 + OVERFLOW_LOG2) << 23)) {
         softmax_again(s_r, rows, rescale, sum_before, scale_log2, recompute);
         return true;
     }
