@@ -7,13 +7,13 @@
  * Builds on: mma.   Knobs: m (packed rows), n (keys of a tile), warps, stages, splits.
  * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 4].
  * Limits: dim up to 256, multiples of 8. */
-#include "prims.cuh"
+#include "schedule.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
 constexpr int DIM16 = (FA_DIM + 15) / 16 * 16, CHUNKS = FA_DIM / 8; /* a chunk is 8 halves, 16 bytes */
 constexpr int BANDS = M / 16;                                       /* a warp owns a band of 16 rows */
 constexpr int GROUPS = WARPS / BANDS;                               /* each with every row and its share of the keys */
-constexpr int GROUP_THREADS = BANDS * 32, THREADS = WARPS * 32;
+constexpr int GROUP_THREADS = BANDS * 32, BLOCK_THREADS = WARPS * 32;
 
 static_assert(M == 16 || M == 32 || M == 64, "m must be 16, 32 or 64 packed rows");
 static_assert(WARPS % BANDS == 0 && WARPS <= 16, "warps must be a multiple of m / 16, 16 at most");
@@ -31,9 +31,8 @@ constexpr int PARTS_BYTES = GROUPS * M * PART_PITCH * 4;
 constexpr int SMEM_BYTES = RING_BYTES > PARTS_BYTES ? RING_BYTES : PARTS_BYTES;
 constexpr int MAX_AT = DIM16, SUM_AT = DIM16 + 1;
 constexpr int WORKSPACE_FLOATS = M * PART_PITCH;
-constexpr float LOG2E = 1.4426950408889634f, NO_MAX = -1e30f; /* finite: differences of two rows without keys are 0 */
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
+FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES,
                .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .pack_heads = 1);
 
 /* What a block works on: M packed rows of one K/V head, and a range of its key tiles. */
@@ -45,11 +44,6 @@ struct work {
     bool aligned;              /* 16-byte copies */
 };
 
-__device__ __forceinline__ int keys_of_query(const fa_params &p, int query)
-{
-    return FA_CAUSAL ? max(0, min(p.seq_kv, query + 1 + p.seq_kv - p.seq_q)) : p.seq_kv;
-}
-
 __device__ __forceinline__ work find_work(const fa_params &p)
 {
     const int unit = blockIdx.x / SPLITS, split = blockIdx.x % SPLITS;
@@ -60,7 +54,7 @@ __device__ __forceinline__ work find_work(const fa_params &p)
     w.first_row = unit % p.tiles_m * M;
     w.rows = p.seq_q * w.group;
     const int last_query = (min(w.first_row + M, w.rows) - 1) / w.group;
-    const fa_i64 tiles = (keys_of_query(p, last_query) + N - 1) / N;
+    const fa_i64 tiles = (keys_of_row(p, last_query) + N - 1) / N;
     w.begin = static_cast<int>(tiles * split / SPLITS);
     w.end = static_cast<int>(tiles * (split + 1) / SPLITS);
     w.k_g = static_cast<const __half *>(p.k) + w.batch * p.k_stride_b + w.kv_head * p.k_stride_h;
@@ -138,7 +132,7 @@ __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const
     for (int h = 0; h < 2; ++h) {
         mine.max[h] = NO_MAX;
         mine.sum[h] = 0.0f;
-        mine.limit[h] = keys_of_query(p, min(row + 8 * h, w.rows - 1) / w.group);
+        mine.limit[h] = keys_of_row(p, min(row + 8 * h, w.rows - 1) / w.group);
     }
 #pragma unroll
     for (int t = 0; t < DIM16 / 8; ++t)
@@ -178,11 +172,11 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
 #pragma unroll
             for (int i = 2 * h; i < 2 * h + 2; ++i) {
                 const bool seen = key + t * 8 + lane % 4 * 2 + i % 2 < mine.limit[h];
-                s[t][i] = seen ? s[t][i] * scale_log2 : -FA_INF;
+                s[t][i] = seen ? s[t][i] * scale_log2 : -INF;
                 top = fmaxf(top, s[t][i]);
             }
-        top = fmaxf(top, __shfl_xor_sync(FA_WARP_ALL, top, 1));
-        top = fmaxf(top, __shfl_xor_sync(FA_WARP_ALL, top, 2));
+        top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 2));
         const float factor = exp2_approx(mine.max[h] - top);
         mine.max[h] = top;
         mine.sum[h] *= factor;
@@ -193,7 +187,7 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
                 s[t][i] = exp2_approx(s[t][i] - top);
                 mine.sum[h] += s[t][i];
             }
-        if (__any_sync(FA_WARP_ALL, factor != 1.0f))
+        if (__any_sync(ALL_LANES, factor != 1.0f))
 #pragma unroll
             for (int t = 0; t < DIM16 / 8; ++t) {
                 mine.o[t][2 * h] *= factor;
@@ -254,8 +248,8 @@ __device__ __forceinline__ void keep_band(float *part_s, const band &mine, int r
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         float sum = mine.sum[h];
-        sum += __shfl_xor_sync(FA_WARP_ALL, sum, 1);
-        sum += __shfl_xor_sync(FA_WARP_ALL, sum, 2);
+        sum += __shfl_xor_sync(ALL_LANES, sum, 1);
+        sum += __shfl_xor_sync(ALL_LANES, sum, 2);
         float *to_s = part_s + (row + 8 * h) * PART_PITCH;
         if (lane % 4 == 0) {
             to_s[MAX_AT] = mine.max[h];
@@ -298,7 +292,7 @@ __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s
     int *counter_g = static_cast<int *>(p.workspace) + unit * 4;
     float *parts_g = reinterpret_cast<float *>(static_cast<char *>(p.workspace) + gridDim.x * 16ll);
     float *part_g = parts_g + static_cast<fa_i64>(blockIdx.x) * WORKSPACE_FLOATS;
-    for (int item = threadIdx.x; item < items; item += THREADS) {
+    for (int item = threadIdx.x; item < items; item += BLOCK_THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const part all = combine(parts_s, GROUPS, M * PART_PITCH, row, chunk);
         if (SPLITS == 1) {
@@ -324,20 +318,20 @@ __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s
         return;
     __threadfence(); /* ... and the others' arrivals before their parts */
     parts_g += static_cast<fa_i64>(unit) * SPLITS * WORKSPACE_FLOATS;
-    for (int item = threadIdx.x; item < items; item += THREADS)
+    for (int item = threadIdx.x; item < items; item += BLOCK_THREADS)
         store_output(p, w, item / CHUNKS, item % CHUNKS,
                      combine(parts_g, SPLITS, WORKSPACE_FLOATS, item / CHUNKS, item % CHUNKS));
     if (threadIdx.x == 0)
         *counter_g = 0;
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, smem);
     __shared__ int arrived_s;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / BANDS, warp_row = warp % BANDS * 16;
     const int group_thread = threadIdx.x % GROUP_THREADS;
-    const float scale_log2 = p.scale * LOG2E;
+    const float scale_log2 = p.scale * LOG2_E;
     const work w = find_work(p);
     __half *ring_s = reinterpret_cast<__half *>(smem) + group * STAGES * 2 * TILE_HALVES;
     if (DIM16 != FA_DIM) /* columns past dim are never loaded, but multiplied */
