@@ -9,7 +9,7 @@ usage: scripts/new_over_old.sh --old DIR [options]
   --old DIR        a tree with the earlier kernels/ and include/ (git worktree add DIR COMMIT)
   --kernel NAME    kernel (repeatable; default wgmma)
   --grid FILE      shapes (default scripts/peers_grid.json)
-  --out FILE       rows as JSON (default build/new_over_old.json)
+  --out FILE       rows as JSON, the records beside it as FILE.records.jsonl (default build/new_over_old.json)
   --max-time SEC   sampling per shape (default 0.4)
   --dry-run        print the command of each shape
 The earlier file runs with the tile that the kernel's rules select today. Needs a GPU.
@@ -54,16 +54,16 @@ for kernel in "${kernels[@]}"; do
         awk -F '\t' -v old="$old" -v kernel="$kernel" '{print $1, "--source", old "/kernels/" $2 ".cu", $3, "--vs", kernel}'
 done >"$work/runs"
 [[ $dry -eq 0 ]] || { cat "$work/runs"; exit 0; }
-code=0
-"$bench" --runs "$work/runs" --seeds 1 --max-time "$seconds" --warmup-ms 500 --quiet --json "$work/records" || code=$?
-[[ $code -ne 4 ]] || exit 4
 mkdir -p "$(dirname "$out")"
+code=0
+"$bench" --runs "$work/runs" --seeds 1 --max-time "$seconds" --warmup-ms 500 --quiet --json "$out.records.jsonl" || code=$?
+[[ $code -ne 4 ]] || exit 4
 jq -s '[.[] | {kernel: .vs.kernel, arch: .ptxas.arch, problem, config: .vs.config, status, reason,
     code_sha256: .vs.code_sha256, old_code_sha256: .provenance.code_sha256,
-    new_over_old: (if .vs.ratio then 1 / .vs.ratio else null end),
-    ci95: (if .vs.ratio_ci95 then [1 / .vs.ratio_ci95[1], 1 / .vs.ratio_ci95[0]] else null end),
+    new_over_old: ((.vs.ratio | numbers | 1 / .) // null),
+    ci95: ([.vs.ratio_ci95[1, 0]? | numbers | 1 / .] | if length == 2 then . else null end),
     aa_noise: .vs.aa_noise, p50_us: .vs.p50_us, git: .provenance.git, time: .provenance.time,
-    gpu: .device.name, driver: .provenance.driver}]' "$work/records" >"$out"
+    gpu: .device.name, driver: .provenance.driver}]' "$out.records.jsonl" >"$out"
 jq -r '.[] | [.kernel, (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)"), .status,
     (.new_over_old // 0 | . * 1000 | round / 1000)] | @tsv' "$out"
 jq -r '[.[].new_over_old | numbers] | if length == 0 then "no shape was timed" else
