@@ -19,7 +19,8 @@ EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-bench=${FA_BENCH:-./fa_bench} old='' kernels=() grid=scripts/peers_grid.json out=build/new_over_old.json seconds=0.4 dry=0
+bench=${FA_BENCH:-./fa_bench} old='' kernels=() grid=scripts/peers_grid.json dry=0
+out=build/new_over_old.json seconds=0.4
 while [[ $# -gt 0 ]]; do
     case $1 in
         --help) usage; exit 0 ;;
@@ -51,12 +52,13 @@ for kernel in "${kernels[@]}"; do
     "$bench" --compile-only --arch sm_90a --runs "$work/today" --quiet --json "$work/configs" || true
     paste -d '\t' "$work/problems" <(jq -r '[.variant // .kernel, (.config | to_entries | map("--\(.key) \(.value)") |
         join(" "))] | @tsv' "$work/configs") |
-        awk -F '\t' -v old="$old" -v kernel="$kernel" '{print $1, "--source", old "/kernels/" $2 ".cu", $3, "--vs", kernel}'
+        awk -F '\t' -v old="$old/kernels/" -v kernel="$kernel" '{print $1, "--source", old $2 ".cu", $3, "--vs", kernel}'
 done >"$work/runs"
 [[ $dry -eq 0 ]] || { cat "$work/runs"; exit 0; }
 mkdir -p "$(dirname "$out")"
 code=0
-"$bench" --runs "$work/runs" --seeds 1 --max-time "$seconds" --warmup-ms 500 --quiet --json "$out.records.jsonl" || code=$?
+"$bench" --runs "$work/runs" --seeds 1 --max-time "$seconds" --warmup-ms 500 --quiet \
+    --json "$out.records.jsonl" || code=$?
 [[ $code -ne 4 ]] || exit 4
 jq -s '[.[] | {kernel: .vs.kernel, arch: .ptxas.arch, problem, config: .vs.config, status, reason,
     code_sha256: .vs.code_sha256, old_code_sha256: .provenance.code_sha256,
@@ -64,10 +66,10 @@ jq -s '[.[] | {kernel: .vs.kernel, arch: .ptxas.arch, problem, config: .vs.confi
     ci95: ([.vs.ratio_ci95[1, 0]? | numbers | 1 / .] | if length == 2 then . else null end),
     aa_noise: .vs.aa_noise, p50_us: .vs.p50_us, git: .provenance.git, time: .provenance.time,
     gpu: .device.name, driver: .provenance.driver}]' "$out.records.jsonl" >"$out"
-jq -r '.[] | [.kernel, (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)"), .status,
-    (.new_over_old // 0 | . * 1000 | round / 1000)] | @tsv' "$out"
+jq -r '.[] | [.kernel, (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)"),
+    .status, (.new_over_old // 0 | . * 1000 | round / 1000)] | @tsv' "$out"
 jq -r '[.[].new_over_old | numbers] | if length == 0 then "no shape was timed" else
-    "geometric mean \((map(log) | add / length | exp) * 1000 | round / 1000), least \(min * 1000 | round / 1000), \(length) shapes"
-    end' "$out"
+    "geometric mean \((map(log) | add / length | exp) * 1000 | round / 1000), " +
+    "least \(min * 1000 | round / 1000), \(length) shapes" end' "$out"
 jq -e '([.[].new_over_old | numbers] | length) == length and (map(.new_over_old) | min) >= 0.98 and
     (map(.new_over_old | log) | add / length | exp) >= 0.995' "$out" >/dev/null
