@@ -52,7 +52,7 @@ for kernel in "${kernels[@]}"; do
     "$bench" --compile-only --arch sm_90a --runs "$work/today" --quiet --json "$work/configs" || true
     paste -d '\t' "$work/problems" <(jq -r '[.variant // .kernel, (.config | to_entries | map("--\(.key) \(.value)") |
         join(" "))] | @tsv' "$work/configs") |
-        awk -F '\t' -v old="$old/kernels/" -v kernel="$kernel" '{print $1, "--source", old $2 ".cu", $3, "--vs", kernel}'
+        awk -F '\t' -v old="$old/kernels/" -v new="$kernel" '{print $1, "--source", old $2 ".cu", $3, "--vs", new}'
 done >"$work/runs"
 [[ $dry -eq 0 ]] || { cat "$work/runs"; exit 0; }
 mkdir -p "$(dirname "$out")"
