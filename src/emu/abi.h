@@ -85,8 +85,8 @@ typedef struct fa_emu_api {
     void (*cp_async)(void *dst, const void *src, int32_t size, int32_t bytes, const char *file, int32_t line);
     void (*cp_async_commit)(void);
     void (*cp_async_wait)(int32_t groups_left, int32_t everything);
-    void (*fail)(const char *kind, const char *what, const char *file, int32_t line); /* never returns */
-    void (*ptx)(fa_emu_ptx_site *site, uint64_t *values, const void *frame); /* frame: of the calling function */
+    void (*fail)(const char *kind, const char *what, const char *file, int32_t line);        /* never returns */
+    void (*ptx)(fa_emu_ptx_site *site, uint64_t *values, const void *pc, const void *frame); /* of the kernel */
 } fa_emu_api;
 
 /* What a running CUDA thread is. The core points the object's thread-local slot at it before every switch. */

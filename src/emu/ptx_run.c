@@ -181,10 +181,10 @@ static void execute(fa_emu_ptx_run *run, const fa_ptx_program *program)
     }
 }
 
-void fa_emu_ptx(fa_emu_ptx_site *site, uint64_t *values, const void *frame)
+void fa_emu_ptx(fa_emu_ptx_site *site, uint64_t *values, const void *pc, const void *frame)
 {
     const fa_ptx_program *program = program_of(site);
-    fa_emu_ptx_run run = {.site = site, .r = values, .pc = __builtin_return_address(0), .frame = frame};
+    fa_emu_ptx_run run = {.site = site, .r = values, .pc = pc, .frame = frame};
     if (program->registers == site->operands) {
         execute(&run, program);
         return;

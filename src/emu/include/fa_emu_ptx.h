@@ -4,6 +4,14 @@
 
 #include <type_traits>
 
+#if FA_EMU_TSAN
+extern "C" void __tsan_read_range_pc(void *address, unsigned long size, void *pc);
+extern "C" void __tsan_write_range_pc(void *address, unsigned long size, void *pc);
+#endif
+#if FA_EMU_ASAN
+extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address, int write, size_t size, unsigned exp);
+#endif
+
 /* The bits of an operand, by its constraint: r 32, l 64, h 16 bits, f float, d double, n a constant. */
 template <char C, typename T>
 static inline __attribute__((always_inline)) uint64_t fa_emu_ptx_bits(T x)
@@ -64,12 +72,45 @@ static inline __attribute__((always_inline)) fa_emu_ptx_value fa_emu_ptx_in(T x)
     return {fa_emu_ptx_bits<C, T>(x)};
 }
 
+/* Under a sanitizer the call is a function of its own, which is not instrumented: the operands' copies would cost more than
+ * the instruction. Operands that do not lie on the thread's stack are declared by hand. */
+#if FA_EMU_TSAN || FA_EMU_ASAN
+#define FA_EMU_PTX_CALL __attribute__((noinline, no_sanitize("address", "thread")))
+#else
+#define FA_EMU_PTX_CALL inline __attribute__((always_inline))
+#endif
+static inline __attribute__((always_inline)) void fa_emu_ptx_declare(const fa_emu_ptx_value &, const void *, void *) {}
+template <char C, bool In, typename T>
+static inline __attribute__((always_inline)) void fa_emu_ptx_declare(fa_emu_ptx_place<C, In, T> place,
+                                                                     const void *frame, void *pc)
+{
+    (void)place, (void)frame, (void)pc;
+#if FA_EMU_TSAN || FA_EMU_ASAN
+    enum { NEAR = 1 << 14 };
+    if ((uintptr_t)place.to - (uintptr_t)frame + NEAR < 2 * NEAR)
+        return;
+#if FA_EMU_TSAN
+    if (In)
+        __tsan_read_range_pc((void *)place.to, sizeof(T), pc);
+    __tsan_write_range_pc((void *)place.to, sizeof(T), pc);
+#else
+    if (void *bad = __asan_region_is_poisoned((void *)place.to, sizeof(T)))
+        __asan_report_error(pc, (void *)frame, (void *)frame, bad, 1, sizeof(T), 0);
+#endif
+#endif
+}
 template <typename... Operands>
-static inline __attribute__((always_inline)) void fa_emu_ptx(fa_emu_ptx_site &site, const Operands &...operands)
+static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, Operands... operands)
 {
     uint64_t values[sizeof...(Operands) + 1] = {operands.load()...};
     int at = 0;
-    fa_emu_now()->api->ptx(&site, values, FA_EMU_ASAN ? __builtin_frame_address(0) : nullptr);
+#if FA_EMU_TSAN || FA_EMU_ASAN
+    void *pc = __builtin_return_address(0);
+    fa_emu_now()->api->ptx(&site, values, pc, __builtin_frame_address(0));
+    (fa_emu_ptx_declare(operands, __builtin_frame_address(0), pc), ...);
+#else
+    fa_emu_now()->api->ptx(&site, values, nullptr, nullptr);
+#endif
     (operands.store(values[at++]), ...);
 }
 /* asm volatile("" : "+r"(x)): nothing but a word to the optimizer */
