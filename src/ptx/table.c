@@ -60,6 +60,8 @@ int fa_ptx_find_special(const char *text, size_t length)
     return -1;
 }
 
+const char *fa_ptx_special_name(fa_ptx_special special) { return specials[special]; }
+
 bool fa_ptx_listed(const char *list, const char *text, size_t length)
 {
     for (const char *at = list; *at != '\0';) {

@@ -78,5 +78,6 @@ typedef enum {
     FA_PTX_SREGS
 } fa_ptx_special;
 int fa_ptx_find_special(const char *text, size_t length);
+const char *fa_ptx_special_name(fa_ptx_special special);
 
 #endif

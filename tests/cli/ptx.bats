@@ -42,3 +42,12 @@ inline_kernel() {
     [ "$status" -eq 1 ]
     record_holds "$work/r.json" '.reason | test("AddressSanitizer: use-after-poison")' ".reason | test(\"k.cu:$line\")"
 }
+
+@test "the page of what is supported has every instruction of the table once" {
+    local page name
+    page=$("${BUILD:-build}"/tests/emu/ptx_table)
+    while read -r name; do
+        [ "$(grep -c "^| \`$name\` |" <<<"$page")" -eq 1 ]
+    done < <(sed -n 's/^FA_PTX([A-Z0-9]*, "\([a-z0-9]*\)".*/\1/p' src/ptx/instructions.def)
+    [ "$(grep -c '^| `' <<<"$page")" -eq "$(grep -c '^FA_PTX(' src/ptx/instructions.def)" ]
+}
