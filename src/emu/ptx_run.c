@@ -102,6 +102,10 @@ static uint64_t special(fa_ptx_special which)
         return lanemask(which, t->lane) & 0xffffffff;
     if (which >= FA_PTX_SREG_CLOCK && which <= FA_PTX_SREG_GLOBALTIMER_HI)
         return clocks(which);
+    if (which >= FA_PTX_SREG_CLUSTERID_X && which <= FA_PTX_SREG_CLUSTERID_Z)
+        return of_three(t->block, which - FA_PTX_SREG_CLUSTERID_X);
+    if (which >= FA_PTX_SREG_NCLUSTERID_X && which <= FA_PTX_SREG_NCLUSTERID_Z)
+        return of_three(t->grid_dim, which - FA_PTX_SREG_NCLUSTERID_X);
     switch (which) {
     case FA_PTX_SREG_LANEID:
         return t->lane;
@@ -110,10 +114,17 @@ static uint64_t special(fa_ptx_special which)
     case FA_PTX_SREG_NWARPID:
         return worker->warps;
     case FA_PTX_SREG_NSMID:
+    case FA_PTX_SREG_CLUSTER_NCTAID_X:
+    case FA_PTX_SREG_CLUSTER_NCTAID_Y:
+    case FA_PTX_SREG_CLUSTER_NCTAID_Z:
     case FA_PTX_SREG_CLUSTER_NCTARANK:
         return 1;
     case FA_PTX_SREG_DYNAMIC_SMEM_SIZE:
         return t->smem_bytes;
+    case FA_PTX_SREG_TOTAL_SMEM_SIZE: {
+        const fa_emu_build_info *build = worker->launch->image->build;
+        return t->smem_bytes + (uint64_t)(build->static_smem_end - build->static_smem_begin);
+    }
     default: /* one multiprocessor, one grid, clusters of one block */
         return 0;
     }

@@ -97,9 +97,12 @@ static int find_register(const parser *p, const char *text, size_t length, bool 
 static bool declaration(parser *p)
 {
     fa_ptx_token t = fa_ptx_lex_opcode(&p->lex);
-    if (t.length != 4 || strncmp(t.text, ".reg", 4) != 0)
+    if (t.length < 4 || strncmp(t.text, ".reg", 4) != 0)
         return fail(p, "no such directive");
-    t = fa_ptx_lex_opcode(&p->lex);
+    if (t.length == 4) /* or .reg.b32 */
+        t = fa_ptx_lex_opcode(&p->lex);
+    else
+        t = (fa_ptx_token){.text = t.text + 4, .length = t.length - 4};
     if (t.length < 2 || *t.text != '.' || fa_ptx_find_type(t.text + 1, t.length - 1) < 0)
         return fail(p, "no such register type");
     const bool predicate = fa_ptx_find_type(t.text + 1, t.length - 1) == FA_PTX_PRED;
@@ -177,6 +180,8 @@ static bool value(parser *p, int *used)
             return fail(p, "%%%d: there are %d operands", t.number, p->program->operands);
         if (t.length == 1 && *t.text == '_')
             v.kind = FA_PTX_SINK;
+        else if (t.length == 7 && strncmp(t.text, "WARP_SZ", 7) == 0)
+            v = (fa_ptx_value){.kind = FA_PTX_IMM, .imm = 32};
         else if (reg < 0 && (reg = special_register(p, &t, last(p))) < 0)
             return fail(p, "%.*s is not declared, nor a special register the emulator has", (int)t.length, t.text);
         v.reg = (uint16_t)(reg < 0 ? 0 : reg);

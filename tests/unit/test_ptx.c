@@ -101,6 +101,7 @@ static void scalars(void **state)
         {"{ .reg .pred p, q; setp.lt.and.u32 p|q, %1, %2, 1; @q mov.u32 %0, 3; @p mov.u32 %0, 4; }", 1, 2, 0, 4},
         {"{ .reg .pred p; setp.eq.u32 p, %1, 0; @!p mov.u32 %0, 9; @p mov.u32 %0, 8; }", 1, 0, 0, 9},
         {"{ .reg .pred p; mov.u32 %0, 0; L: add.u32 %0, %0, 2; setp.lt.u32 p, %0, %1; @p bra L; }", 9, 0, 0, 10},
+        {"{ .reg.u32 x; mov.u32 x, WARP_SZ; add.u32 %0, x, %1; }", 1, 0, 0, 33},
         {"{ .reg .u32 c; add.cc.u32 c, %1, %2; addc.u32 %0, 0, 0; }", 0xffffffff, 1, 0, 1},
     };
     (void)state;
