@@ -1,6 +1,6 @@
-/* How fast mma.sync is where the card's power limits it: TFLOP/s, clock and clocks per m16n8k16 and scheduler, sustained, registers only, two
- * warps a scheduler, by the data and by which operand consecutive mma keep.
- *     nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a scripts/mma_power.cu -o build/mma_power && build/mma_power */
+/* How fast mma.sync is where the card's power limits it: TFLOP/s, clock and clocks per m16n8k16 and scheduler, sustained,
+ * registers only, two warps a scheduler, by the data and by which operand consecutive mma keep.
+ *     nvcc -std=c++17 -O3 -arch=sm_90a studies/mma_power.cu -o build/mma_power && build/mma_power */
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -11,8 +11,8 @@
 
 constexpr int BANDS = 2, COLUMNS = 8, STEPS = 2, LOOPS = 20000, THREADS = 128, BLOCKS_PER_SM = 2, HALVES = 1 << 18;
 constexpr double FLOP = 2.0 * 16 * 8 * 16;
-/* KEEP_A: a band's 8 columns one after the other; KEEP_B: both bands of a column; PAIRS: two columns of a band, then of the other, as kernels/mma.cu;
- * SNAKE: the same with one operand kept at every step. */
+/* KEEP_A: a band's 8 columns one after the other; KEEP_B: both bands of a column; PAIRS: two columns of a band, then of
+ * the other, as kernels/mma.cu; SNAKE: the same with one operand kept at every step. */
 enum order { KEEP_A, KEEP_B, PAIRS, SNAKE };
 static const char *const order_names[] = {"A kept for 8", "B kept for 2", "A kept for 2", "A or B kept"};
 enum { DATA = 3 };
@@ -112,7 +112,7 @@ int main()
     CHECK(cudaMalloc(&halves_g, HALVES * sizeof(__half)));
     CHECK(cudaMalloc(&out_g, sizeof *out_g));
     CHECK(cudaMalloc(&clocks_g, 2 * sizeof *clocks_g));
-    printf("# %s, scripts/mma_power.cu: m16n8k16, FP16 in, FP32 accumulate, sustained\n", gpu.name);
+    printf("# %s, studies/mma_power.cu: m16n8k16, FP16 in, FP32 accumulate, sustained\n", gpu.name);
     const int blocks = gpu.multiProcessorCount * BLOCKS_PER_SM;
     for (int data = 0; data < DATA; ++data) {
         std::mt19937 bits(42);

@@ -1,6 +1,7 @@
-/* What other instructions cost beside mma.sync: clocks per m16n8k16 and scheduler with so many of them per mma, in the same warps ("mixed") or
- * in other warps of the scheduler ("split"; then also clocks per other instruction). Data are zeros: clocks, not times.
- *     nvcc -std=c++17 -O3 -arch=sm_90a scripts/mma_mix.cu -o build/mma_mix && build/mma_mix */
+/* What other instructions cost beside mma.sync: clocks per m16n8k16 and scheduler with so many of them per mma, in the
+ * same warps ("mixed") or in other warps of the scheduler ("split"; then also clocks per other instruction). Data are
+ * zeros: clocks, not times.
+ *     nvcc -std=c++17 -O3 -arch=sm_90a studies/mma_mix.cu -o build/mma_mix && build/mma_mix */
 #include <cstdio>
 #include <cuda_runtime.h>
 
