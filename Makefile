@@ -64,7 +64,6 @@ run:
 # Pages, pictures and tables from what lies in evidence/; measures nothing.
 report: all
 	@scripts/report.sh
-	@scripts/readme_tables.sh
 
 include tests/tests.mk
 

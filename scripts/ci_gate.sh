@@ -25,9 +25,8 @@ EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=scripts/gpu.sh
-. scripts/gpu.sh
-bench=${FA_BENCH:-./fa_bench}
+. scripts/lib/common.sh
+. scripts/lib/gpu.sh
 out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0 limit=0 resume=
 only=()
 while [[ $# -gt 0 ]]; do

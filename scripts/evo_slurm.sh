@@ -6,6 +6,7 @@
 #SBATCH --output=fa_sweep-%A_%a.log
 # One task of an array per kernel, or per seed when one kernel is named; all share one leaderboard under its locks.
 set -euo pipefail
+export LC_ALL=C
 
 usage() {
     cat <<'USAGE'

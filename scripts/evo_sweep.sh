@@ -24,25 +24,20 @@ Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no parallel), 6 the results can
 USAGE
 }
 
-die() { # CODE TEXT
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+. scripts/lib/gpu.sh
+export FA_BENCH=${FA_BENCH:-./fa_bench}
+protocol=fa_bench.sweep/3
+
+die() { # CODE TEXT: below the progress line of a terminal
     [[ ! -t 2 ]] || echo >&2
     echo "evo_sweep.sh: $2" >&2
     exit "$1"
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=scripts/gpu.sh
-. scripts/gpu.sh
-export FA_BENCH=${FA_BENCH:-./fa_bench}
-protocol=fa_bench.sweep/3
-
-# The knobs of "m=32,n=64" as options.
-knob_options() {
-    sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$1"
-}
-
 is_record() { # FILE
-    jq -es -f scripts/record.jq "$1" >/dev/null 2>&1
+    jqf record -es "$1" >/dev/null 2>&1
 }
 
 # Measures one candidate and prints its log line; when the log holds its key, that line with "known". Always one line: a
@@ -55,7 +50,7 @@ measure() { # KERNEL KNOBS LOG OPTIONS...
     # shellcheck disable=SC2154 # set above
     trap '[[ -z $lost ]] || jq -nc --arg knobs "$knobs" --arg lost "$lost" "{knobs: \$knobs, lost: \$lost}"; rm -rf "$work"' EXIT
     record=$work/record.json
-    whole=$(<scripts/record.jq)
+    whole=$(<"$lib/record.jq")
     # shellcheck disable=SC2046
     "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$record" 2>/dev/null || true
     { read -r text && read -r compiled && read -r status; } < <(jq -rcs --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" "if ($whole) then .[0] |
@@ -163,7 +158,7 @@ trap 'rm -rf "$work"' EXIT
 tried=$work/tried # a line per candidate when it is handed out, another with its result
 : >"$tried"
 next() { # COUNT
-    jq -rs --argjson space "$space" --arg strategy "$strategy" --argjson seed "$seed" --argjson count "$1" -f scripts/evo_next.jq "$tried"
+    jq -rs --argjson space "$space" --arg strategy "$strategy" --argjson seed "$seed" --argjson count "$1" -f "$lib/evo/next.jq" "$tried"
 }
 if [[ $dry_run -eq 1 ]]; then
     next "$budget"
@@ -199,8 +194,7 @@ export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
 out=${out:-evidence/$slug}
 mkdir -p "$out" 2>/dev/null || die 6 "cannot make $out"
 log=$out/leaderboard.jsonl
-# shellcheck source=/dev/null
-. scripts/evo_board.sh
+. scripts/lib/evo/board.sh
 open_board
 
 # One GPU: one set of workers for the whole sweep, fed as results come, so that the next variants are compiled and checked while

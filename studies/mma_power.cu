@@ -1,5 +1,5 @@
-/* How fast mma.sync is where the card's power limits it: TFLOP/s, clock and clocks per m16n8k16 and scheduler, sustained,
- * registers only, two warps a scheduler, by the data and by which operand consecutive mma keep.
+/* How fast mma.sync is where the power of the card limits it: TFLOP/s, clock and clocks per m16n8k16 and scheduler,
+ * sustained, registers only, two warps a scheduler, by the data and by which operand consecutive mma keep.
  *     nvcc -std=c++17 -O3 -arch=sm_90a studies/mma_power.cu -o build/mma_power && build/mma_power */
 #include <chrono>
 #include <cmath>

@@ -12,5 +12,5 @@ done < <(grep -ohE '(^|[ `(])--[a-z][a-z0-9-]+' README.md AGENTS.md | sed -E 's/
 while read -r file; do
     [[ -e $file ]] || { echo "no file $file"; bad=1; }
 done < <(grep -ohE '(scripts|tests|src|kernels|include|examples)/[A-Za-z0-9_./]+\.(sh|c|h|cu|cuh|def|json|py)' README.md AGENTS.md | sort -u | grep -v NAME)
-scripts/readme_tables.sh --check || bad=1
+scripts/report.sh --check || bad=1
 exit $bad
