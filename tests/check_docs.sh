@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bad=0
 help=$(./fa_bench --help)
-own=" check json help budget resume " # of scripts
+own=" check json help budget resume run readme " # of scripts
 while read -r option; do
     grep -qE -- "^  --$option( |\$)" <<<"$help" || [[ $own == *" $option "* ]] || { echo "no option --$option"; bad=1; }
 done < <(grep -ohE '(^|[ `(])--[a-z][a-z0-9-]+' README.md AGENTS.md | sed -E 's/.*--//' | sort -u)
