@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# The leaderboard of scripts/evo_sweep.sh, which sources this: its log, its leaders, its top eight. Expects $log, $out, $work,
-# $tried, $kernel, $problem_options and the SWEEP_ names.
+# The leaderboard of scripts/evo_sweep.sh, which sources this: its log, its leaders, its top eight. Expects $log, $out,
+# $work, $tried, $kernel, $problem_options and the SWEEP_ names.
 board=$out/leaderboard.json
 best=$out/micro_best.json
 
@@ -12,15 +12,12 @@ replace() { # FILE
     fi
 }
 
-is_result='try (fromjson | (.key | type == "string") and (.knobs | type == "string") and ([.group, .kernel, .status, .source_sha256] | all(. == null or type == "string"))
-    and ([.p50_us, .p90_us] | all(. == null or type == "number"))) catch false'
-
 # A line that is no result (a torn write, an edit) is set aside, said, and not lost.
 mend_log() {
-    jq -Rr "select(($is_result) | not)" "$log" >"$work/bad"
+    jqf evo/lines -Rr --argjson results false "$log" >"$work/bad"
     if [[ -s $work/bad ]]; then
         { cat "$work/bad" >>"$log.corrupt"; } 2>/dev/null || die 6 "cannot write $log.corrupt: $log is as it was"
-        jq -Rr "select($is_result)" "$log" >"$work/good"
+        jqf evo/lines -Rr --argjson results true "$log" >"$work/good"
         replace "$log" <"$work/good"
         echo "evo_sweep.sh: $(wc -l <"$work/bad") corrupt line(s) of $log set aside in $log.corrupt" >&2
     elif [[ -s $log && $(tail -c 1 "$log" | wc -l) -eq 0 ]]; then
@@ -51,7 +48,8 @@ append() { # LINE
 confirmed() { # KNOBS
     rm -f "$work/confirm"
     # shellcheck disable=SC2046
-    "$FA_BENCH" --kernel "$kernel" $(knob_options "$1") "${problem_options[@]}" --seed $((2000 + start % 100000)) --quiet --json "$work/confirm" 2>/dev/null
+    "$FA_BENCH" --kernel "$kernel" $(knob_options "$1") "${problem_options[@]}" --seed $((2000 + start % 100000)) \
+        --quiet --json "$work/confirm" 2>/dev/null
 }
 
 # Beaten only by --vs, twice, each in a fresh process on a fresh seed (MEASURE.md section 2).
@@ -59,7 +57,8 @@ beats() { # KERNEL KNOBS OTHER_KERNEL OTHER_KNOBS
     local round
     for round in 1 2; do
         # shellcheck disable=SC2046
-        "$FA_BENCH" --kernel "$1" $(knob_options "$2") --vs "$3:$4" "${problem_options[@]}" --seed $((1000 + round * 10 + start % 100000)) --quiet --json "$work/vs" 2>/dev/null || return 1
+        "$FA_BENCH" --kernel "$1" $(knob_options "$2") --vs "$3:$4" "${problem_options[@]}" \
+            --seed $((1000 + round * 10 + start % 100000)) --quiet --json "$work/vs" 2>/dev/null || return 1
         jq -e '.vs.accepted == true' "$work/vs" >/dev/null || return 1
     done
 }
@@ -72,15 +71,16 @@ on_board() { # KERNEL FIELD
 find_champion() {
     local candidate
     champion=
-    for candidate in $(jq -r 'map(select(.status == "pass" and .p50_us != null and (.loosened | not))) | sort_by(.p50_us) | .[].knobs' "$tried"); do
+    for candidate in $(jqf evo/fastest -r "$tried"); do
         if confirmed "$candidate"; then
             champion=$candidate
             return
         fi
         [[ -s $work/confirm ]] || return 0
-        echo "evo_sweep.sh: $kernel $candidate does not hold on fresh seeds: $(jq -r '"\(.status) \(.reason // "")"' "$work/confirm")" >&2
-        append "$(jq -c --slurpfile c "$work/confirm" --slurpfile tried "$tried" --arg knobs "$candidate" -s \
-            '([$tried[0][] | select(.knobs == $knobs)][0].key) as $key | [.[] | select(.key == $key)] | last | . + {status: $c[0].status, reason: $c[0].reason, p50_us: null, p90_us: null}' "$log")"
+        echo "evo_sweep.sh: $kernel $candidate does not hold on fresh seeds:" \
+            "$(jq -r '"\(.status) \(.reason // "")"' "$work/confirm")" >&2
+        append "$(jqf evo/withdrawn -cs --slurpfile record "$work/confirm" --slurpfile tried "$tried" \
+            --arg knobs "$candidate" "$log")"
     done
 }
 
@@ -99,7 +99,8 @@ sources_now() {
     local name
     for name in $(jq -rs --arg g "$SWEEP_GROUP" 'map(select(.group == $g) | .kernel) | unique | .[]' "$log"); do
         rm -f "$work/source"
-        "$FA_BENCH" --kernel "$name" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$work/source" 2>/dev/null || true
+        "$FA_BENCH" --kernel "$name" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet \
+            --json "$work/source" 2>/dev/null || true
         [[ ! -s $work/source ]] || jq -c --arg k "$name" '{($k): .provenance.source_sha256}' "$work/source"
     done | jq -sc 'add // {}'
 }
@@ -108,7 +109,7 @@ update_board() {
     local holder leader entry source
     exec 8>"$out/.board.lock"
     flock 8 # held to the end: two sweeps compare with the same incumbent one after the other
-    if [[ -e $board ]] && ! jq -es 'length == 1 and (.[0] | type == "array" and all(.[]; type == "object" and (.kernels | type == "object" and all(.[]; type == "object"))))' "$board" >/dev/null 2>&1; then
+    if [[ -e $board ]] && ! jqf evo/is_board -es "$board" >/dev/null 2>&1; then
         mv "$board" "$board.corrupt"
         echo "evo_sweep.sh: $board is no leaderboard: set aside as $board.corrupt" >&2
     fi
@@ -126,31 +127,29 @@ update_board() {
             fi
         fi
         key_of "$champion"
-        entry=$(jq -cs --arg key "$key" --argjson vs "$(jq -c '.vs // null' "$work/vs" 2>/dev/null || echo null)" --slurpfile full "$work/confirm" \
-            'map(select(.key == $key)) | last | . + {explored_p50_us: .p50_us} | del(.key, .code, .reason, .status, .loosened, .stage_s, .cache_hit, .compile_s) +
-            ($full[0].timing | {p50_us, p90_us, p50_ci95_us, method, sm_clock_mhz: .sm_clock_mhz.p50}) + {seeds: $full[0].check.seeds, time: $full[0].provenance.time} +
-            {over: ($vs | if . and .accepted then {kernel, config, ratio, ratio_ci95} else null end)}' "$log")
+        entry=$(jqf evo/entry -cs --arg key "$key" --slurpfile full "$work/confirm" \
+            --argjson vs "$(jq -c '.vs // null' "$work/vs" 2>/dev/null || echo null)" "$log")
         source=$(jq -r .source_sha256 <<<"$entry")
         # The same tile from an edited source is a new entry, too.
         if [[ $champion != "$holder" || $source != "$(on_board "$kernel" source_sha256)" ]]; then
-            jq --arg g "$SWEEP_GROUP" --arg k "$kernel" --argjson e "$entry" 'if any(.[]; .group == $g) then . else . + [{group: $g, leader: null, kernels: {}}] end |
-                map(if .group == $g then .kernels[$k] = $e else . end)' "$board" >"$work/board"
+            jqf evo/with_entry --arg group "$SWEEP_GROUP" --arg kernel "$kernel" --argjson entry "$entry" "$board" \
+                >"$work/board"
             replace "$board" <"$work/board"
         fi
         leader=$(jq -r --arg g "$SWEEP_GROUP" '.[] | select(.group == $g) | .leader // empty' "$board")
-        if [[ -z $leader ]] || { [[ $leader != "$kernel" ]] && beats "$kernel" "$champion" "$leader" "$(on_board "$leader" knobs)"; }; then
-            jq --arg g "$SWEEP_GROUP" --arg k "$kernel" 'map(if .group == $g then .leader = $k else . end)' "$board" >"$work/board"
+        if [[ -z $leader ]] ||
+            { [[ $leader != "$kernel" ]] && beats "$kernel" "$champion" "$leader" "$(on_board "$leader" knobs)"; }; then
+            jq --arg g "$SWEEP_GROUP" --arg k "$kernel" 'map(if .group == $g then .leader = $k else . end)' "$board" \
+                >"$work/board"
             replace "$board" <"$work/board"
         fi
     fi
-    jq -s --arg g "$SWEEP_GROUP" --argjson sources "$(sources_now)" '
-        map(select(.group == $g and .source_sha256 != null and .source_sha256 == $sources[.kernel])) | group_by(.key) | map(last) |
-        map(select(.status == "pass" and .p50_us != null and (.loosened | not))) | group_by([.kernel, .knobs]) | map(last) |
-        sort_by(.p50_us) | .[:8] | map({kernel, knobs, p50_us, p90_us, registers, smem_bytes, group})' "$log" >"$work/best"
+    jqf evo/top -s --arg group "$SWEEP_GROUP" --argjson sources "$(sources_now)" "$log" >"$work/best"
     replace "$best" <"$work/best"
     flock -u 8
 }
 
 print_best() {
-    [[ ! -s $best ]] || jq -r '.[] | "\(.p50_us * 100 | round / 100) us  \(.kernel) \(.knobs)  regs \(.registers) smem \(.smem_bytes)"' "$best"
+    local line='"\(.p50_us * 100 | round / 100) us  \(.kernel) \(.knobs)  regs \(.registers) smem \(.smem_bytes)"'
+    [[ ! -s $best ]] || jq -r ".[] | $line" "$best"
 }
