@@ -4,7 +4,7 @@ set -euo pipefail
 export LC_ALL=C
 
 if [[ ${1:-} == --help ]]; then
-    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later room or closes a circle,
+    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later room, or a circle,
                                        and per source file whose own header is not first or lacks a function"
     exit 0
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The ladder: every rung at its best swept tile against the rung below it at its own, then the libraries against the top.
+# The ladder: every rung at its best swept tile over the rung below it at its own, then the libraries over the top.
 set -euo pipefail
 
 usage() {

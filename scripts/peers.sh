@@ -102,7 +102,7 @@ run_kernel() { # NAME OPTIONS...: the record in $work/NAME.json
     [[ -s $work/$name.json ]] || die 6 "$bench wrote no record for $name"
 }
 
-# The row in the file is of this very source and question, and has an answer of every peer that is asked and their pairs.
+# The row in the file is of this very source and question, and has an answer of every peer asked and their pairs.
 is_known() { # SHAPE
     local row kernel
     [[ $again -eq 0 ]] || return 1
