@@ -1,5 +1,6 @@
 # fa_bench: `make run` and `make test` do everything, missing packages included (scripts/setup.sh).
-.PHONY: all run test setup code-hashes portable check check-size check-includes check-shell report clean
+# `make help` lists more.
+.PHONY: all help run setup code-hashes portable report clean
 .DEFAULT_GOAL := all
 
 CC ?= gcc
@@ -7,7 +8,8 @@ BUILD ?= build
 SAN ?=
 CPPFLAGS += -D_GNU_SOURCE -I. -Isrc -Iinclude
 CFLAGS ?= -O2 -g
-CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-format-zero-length -Wno-missing-field-initializers -fopenmp -MMD -MP
+CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-format-zero-length -Wno-missing-field-initializers
+CFLAGS += -fopenmp -MMD -MP
 LDFLAGS += -rdynamic -fopenmp -Wl,-rpath,'$$ORIGIN/lib'
 LDLIBS += -lcjson -lcrypto -ldl -lm -lpthread
 ifneq ($(SAN),)
@@ -25,6 +27,19 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(ASSEMBLY:%.S=$(BUILD)/%.o)
 LIB_OBJECTS := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 
 all: fa_bench
+
+help:
+	@echo "make              build ./fa_bench"
+	@echo "make run          install what is missing, build, run: on a GPU if there is one, on the emulator if not"
+	@echo "make check        half a minute: house rules, unit tests, one kernel on the emulator"
+	@echo "make test         minutes: every suite but what is slow; needs no GPU"
+	@echo "make test-all     what make test leaves out: every schedule and sanitizer, mutants, fuzzers, slow tests"
+	@echo "make test-asan    the suites with the driver under AddressSanitizer, UBSan and LeakSanitizer"
+	@echo "make fuzz         the fuzzers, FUZZ_SECONDS=600 each"
+	@echo "make code-hashes  the machine code of every configuration that the rules select, as hashes; no GPU"
+	@echo "make report       pages, pictures and the README's tables from evidence/"
+	@echo "make portable     build/portable: the binary with its libraries, for a machine without the packages"
+	@echo "make clean        remove what was built"
 
 fa_bench: $(OBJECTS)
 	$(call say,LINK)
@@ -64,6 +79,7 @@ run:
 # Pages, pictures and tables from what lies in evidence/; measures nothing.
 report: all
 	@scripts/report.sh
+	@scripts/evidence_index.sh
 
 include tests/tests.mk
 

@@ -1,7 +1,6 @@
-/* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences.
- * PTX ISA 9.0: sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup Level Matrix Instructions",
- * "setmaxnreg".
- * Shared-memory operands are 32-bit addresses in the shared window (smem_address). */
+/* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences; sm_90a.
+ * What sm_80 has is in prims.cuh. Source: PTX ISA 9.0, sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous
+ * Warpgroup Level Matrix Instructions", "setmaxnreg". Shared-memory operands are 32-bit addresses (smem_address). */
 #ifndef FA_HOPPER_CUH
 #define FA_HOPPER_CUH
 
@@ -11,55 +10,75 @@
 static_assert(FA_M < 0, "wgmma needs sm_90a");
 #endif
 
-typedef unsigned int fa_u32;
-typedef unsigned long long fa_u64;
+typedef unsigned long long u64;
 
-/* Says that a value is the same in all lanes: what is computed from it can live in uniform registers. */
-__device__ __forceinline__ fa_u32 fa_uniform(fa_u32 value) { return __shfl_sync(0xffffffffu, value, 0); }
+/* A value that is the same in all lanes. Tells the compiler so: it may keep what follows from it in uniform
+ * registers. */
+__device__ __forceinline__ unsigned warp_uniform(unsigned value) { return __shfl_sync(ALL_LANES, value, 0); }
 
-/* True in one lane of a whole warp: what it guards may use uniform registers, which ptxas would not believe of a lane
- * picked by its number. */
-__device__ __forceinline__ bool fa_elect_one()
+/* True in one lane of a whole warp. ptxas knows that it is one: it would loop over all lanes for a lane picked by
+ * number. */
+__device__ __forceinline__ bool elect_one()
 {
-    fa_u32 elected;
+    unsigned elected;
     asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xffffffff;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(elected));
     return elected != 0;
 }
 
-__device__ __forceinline__ float fa_minus_inf() { return __int_as_float(0xff800000); }
-
 /* 1 / x, 1 ulp. [rcp.approx.ftz] */
-__device__ __forceinline__ float fa_reciprocal(float x)
+__device__ __forceinline__ float reciprocal_approx(float x)
 {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 
-/* mbarrier: 8 bytes in shared memory; a phase ends when `count` arrivals and all expected bytes are in. */
-__device__ __forceinline__ void fa_mbar_init(fa_u32 bar, fa_u32 count)
+/* Hides where values come from. Without it the compiler computes addresses early and keeps them in registers. */
+template <class T>
+__device__ __forceinline__ void hide_origin(T *&pointer)
+{
+    asm volatile("" : "+l"(pointer));
+}
+
+template <class A, class B>
+__device__ __forceinline__ void hide_origin(A &a, B &b)
+{
+    asm volatile("" : "+r"(a), "+r"(b));
+}
+
+template <class A, class B, class C>
+__device__ __forceinline__ void hide_origin(A &a, B &b, C &c)
+{
+    asm volatile("" : "+r"(a), "+r"(b), "+r"(c));
+}
+
+/* The first use of a value that is still on its way from memory. Without it the compiler may wait for it earlier. */
+__device__ __forceinline__ void first_use(int &value) { asm volatile("" : "+r"(value)::"memory"); }
+
+/* mbarrier: 8 bytes in shared memory. A phase ends when `count` arrivals and all expected bytes are in. */
+__device__ __forceinline__ void mbarrier_init(unsigned bar, unsigned count)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
 }
 
-__device__ __forceinline__ void fa_mbar_init_fence()
+__device__ __forceinline__ void mbarrier_init_fence()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-__device__ __forceinline__ void fa_mbar_arrive(fa_u32 bar)
+__device__ __forceinline__ void mbarrier_arrive(unsigned bar)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 
-__device__ __forceinline__ void fa_mbar_arrive_expect(fa_u32 bar, fa_u32 bytes)
+__device__ __forceinline__ void mbarrier_arrive_expect(unsigned bar, unsigned bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
 }
 
-__device__ __forceinline__ bool fa_mbar_try_wait(fa_u32 bar, fa_u32 parity)
+__device__ __forceinline__ bool mbarrier_try_wait(unsigned bar, unsigned parity)
 {
-    fa_u32 done;
+    unsigned done;
     asm volatile("{\n\t.reg .pred p;\n\t"
                  "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
                  "selp.b32 %0, 1, 0, p;\n\t}"
@@ -69,129 +88,137 @@ __device__ __forceinline__ bool fa_mbar_try_wait(fa_u32 bar, fa_u32 parity)
     return done != 0;
 }
 
-/* A wait that fails this often is a lost signal: it gives up and something wrong is computed, instead of a hang. (A
- * trap here makes ptxas ignore setmaxnreg; a loop without a bound makes it keep descriptors in vector registers.) */
+/* A wait that fails this often has lost its signal. It gives up, and the output is wrong, instead of a hang.
+ * (A trap here makes ptxas ignore setmaxnreg. A loop without a bound keeps descriptors in vector registers.) */
 #ifndef FA_SPIN_LIMIT
 #define FA_SPIN_LIMIT (1 << 24)
 #endif
 
-/* Returns when the phase of this parity has ended. A fresh barrier counts as having ended parity 1. */
-__device__ __forceinline__ void fa_mbar_wait(fa_u32 bar, fa_u32 parity)
+/* Returns when the phase of this parity has ended. A new barrier counts as having ended parity 1. */
+__device__ __forceinline__ void mbarrier_wait(unsigned bar, unsigned parity)
 {
-    for (int tries = 0; tries < FA_SPIN_LIMIT && !fa_mbar_try_wait(bar, parity); ++tries)
+    for (int tries = 0; tries < FA_SPIN_LIMIT && !mbarrier_try_wait(bar, parity); ++tries)
         ;
 }
 
-/* TMA. `map` is a CUtensorMap in parameter space; coordinates are in elements, innermost first. */
-__device__ __forceinline__ void fa_tma_prefetch_map(const fa_tensor_map *map)
+/* TMA. `map` is a CUtensorMap in parameter space. Coordinates are in elements, innermost first. */
+__device__ __forceinline__ void tma_prefetch_map(const fa_tensor_map *map)
 {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-__device__ __forceinline__ void fa_tma_load(fa_u32 to, const fa_tensor_map *map, fa_u32 bar, int c0, int c1, int c2,
-                                            int c3)
+__device__ __forceinline__ void tma_load(unsigned to_s, const fa_tensor_map *map, unsigned bar, int c0, int c1, int c2,
+                                         int c3)
 {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to_s),
                  "l"(map), "r"(bar), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                  : "memory");
 }
 
-/* The box to L2 only. */
-__device__ __forceinline__ void fa_tma_prefetch_l2(const fa_tensor_map *map, int c0, int c1, int c2, int c3)
+/* Loads the box into L2 only. */
+__device__ __forceinline__ void tma_prefetch_l2(const fa_tensor_map *map, int c0, int c1, int c2, int c3)
 {
     asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(map), "r"(c0), "r"(c1),
                  "r"(c2), "r"(c3)
                  : "memory");
 }
 
-/* The box from shared memory; what lies beyond the tensor is not written. By one thread, which commits and waits. */
-__device__ __forceinline__ void fa_tma_store(const fa_tensor_map *map, fa_u32 from, int c0, int c1, int c2, int c3)
+/* Stores the box from shared memory; elements beyond the tensor are not written. One thread stores, commits and
+ * waits. */
+__device__ __forceinline__ void tma_store(const fa_tensor_map *map, unsigned from_s, int c0, int c1, int c2, int c3)
 {
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
-                 "r"(from), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+                 "r"(from_s), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                  : "memory");
 }
 
-__device__ __forceinline__ void fa_tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-/* Every committed store has read its shared memory. */
-__device__ __forceinline__ void fa_tma_store_wait_read()
-{
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
+/* Returns when every committed store has read its shared memory. */
+__device__ __forceinline__ void tma_store_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
-__device__ __forceinline__ void fa_fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-__device__ __forceinline__ void fa_ldmatrix_x4(fa_u32 from, fa_u32 *r)
+/* Four 8 x 8 matrices to shared memory; lane 8 i + r gives the address of row r of matrix i. */
+__device__ __forceinline__ void stmatrix_x4_at(unsigned row_s, const unsigned (&r)[4])
 {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(from)
-                 : "memory");
-}
-
-/* Four 8 x 8 matrices; lane 8 i + r names row r of matrix i. */
-__device__ __forceinline__ void fa_stmatrix_x4(fa_u32 to, const fa_u32 *r)
-{
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_s), "r"(r[0]), "r"(r[1]),
                  "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 
-__device__ __forceinline__ void fa_ldmatrix_x2(fa_u32 from, fa_u32 *r)
+/* Two 8 x 8 matrices from an address in shared space. */
+__device__ __forceinline__ void ldmatrix_x2_at(unsigned (&r)[2], unsigned row_s)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
                  : "=r"(r[0]), "=r"(r[1])
-                 : "r"(from)
+                 : "r"(row_s)
                  : "memory");
 }
 
-/* d[16, 8] += a[16, 16] b[16, 8]: one warp, synchronous. d as 4 elements of fa_wgmma's accumulator. */
-__device__ __forceinline__ void fa_mma_m16n8k16(float *d, const fa_u32 *a, const fa_u32 *b)
+/* 16 bytes from an address in shared space. */
+__device__ __forceinline__ void ld_shared_16_at(uint4 &x, unsigned from_s)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, "
-                 "%1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from_s));
 }
 
+/* Two floats that lie 32 bytes apart in shared space. */
+__device__ __forceinline__ void st_shared_pair_at(unsigned to_s, float x, float y)
+{
+    asm volatile("st.shared.f32 [%0], %1;\n\tst.shared.f32 [%0 + 32], %2;" ::"r"(to_s), "f"(x), "f"(y) : "memory");
+}
+
+__device__ __forceinline__ void ld_shared_pair_at(float (&x)[2], unsigned from_s)
+{
+    asm volatile("ld.shared.f32 %0, [%2];\n\tld.shared.f32 %1, [%2 + 32];" : "=f"(x[0]), "=f"(x[1]) : "r"(from_s));
+}
+
+/* Two halves, loaded in program order. The compiler would start many loads at once, and they would take registers. */
+__device__ __forceinline__ unsigned ld_global_4_ordered(const __half *from_g)
+{
+    unsigned pair;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(pair) : "l"(from_g) : "memory");
+    return pair;
+}
+
+/* Registers per thread of a warpgroup from here on. */
 template <int REGISTERS>
-__device__ __forceinline__ void fa_registers_up()
+__device__ __forceinline__ void setmaxnreg_inc()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
 template <int REGISTERS>
-__device__ __forceinline__ void fa_registers_down()
+__device__ __forceinline__ void setmaxnreg_dec()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-/* wgmma. Order: operands in registers final -> fa_wgmma_fence -> instructions -> commit -> wait -> fa_wgmma_settle. */
-__device__ __forceinline__ void fa_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+/* wgmma. Order: fence_operand, wgmma_fence, the products, wgmma_commit, wgmma_wait, fence_operand. */
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-__device__ __forceinline__ void fa_wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-/* At most `PENDING` of the committed groups are still running. */
+/* Returns when at most PENDING of the committed groups are still running. */
 template <int PENDING>
-__device__ __forceinline__ void fa_wgmma_wait()
+__device__ __forceinline__ void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the computation of `value`, never negative, above what follows: ptxas would sink it to its use below a wait. The
- * store never happens; a branch in its place would keep the uniform registers out of what follows. */
-__device__ __forceinline__ void fa_compute_above(int value)
+/* Computes `value`, never negative, before what follows. ptxas would move the computation to its use, below a wait.
+ * The store is never executed. A branch in its place would keep what follows out of the uniform registers. */
+__device__ __forceinline__ void compute_before(int value)
 {
     asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.s32 p, %0, 0;\n\t@p st.shared.u32 [%0], %0;\n\t}" ::"r"(value)
                  : "memory");
 }
 
-/* Pins registers to this point of the program: reads of an accumulator stay below the wait, writes above the fence. */
+/* Pins an accumulator to this point: the compiler moves no read of it above a wait, no write below a fence. */
 template <int COUNT>
-__device__ __forceinline__ void fa_wgmma_settle(float (&r)[COUNT])
+__device__ __forceinline__ void fence_operand(float (&r)[COUNT])
 {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i)
@@ -199,96 +226,98 @@ __device__ __forceinline__ void fa_wgmma_settle(float (&r)[COUNT])
 }
 
 /* Shared-memory descriptor of a 128-byte-swizzled tile whose 8-row groups are 1024 bytes apart. Its low word is a sum:
- * fa_wgmma_start(address) + bytes / 16 to move on + fa_wgmma_leading(bytes between 64-column groups, N-major only). */
-__device__ __forceinline__ fa_u64 fa_wgmma_desc(fa_u32 low)
+ * descriptor_start(address) + bytes / 16 to move on + descriptor_leading(bytes between 64-column groups), the last for
+ * N-major tiles only. */
+__device__ __forceinline__ u64 wgmma_descriptor(unsigned low)
 {
-    return (static_cast<fa_u64>((1u << 30) | (1024 >> 4)) << 32) | low;
+    return (static_cast<u64>((1u << 30) | (1024 >> 4)) << 32) | low;
 }
 
-__device__ __forceinline__ constexpr fa_u32 fa_wgmma_start(fa_u32 addr) { return addr >> 4; }
+__device__ __forceinline__ constexpr unsigned descriptor_start(unsigned address_s) { return address_s >> 4; }
 
-__device__ __forceinline__ constexpr fa_u32 fa_wgmma_leading(fa_u32 bytes) { return bytes >> 4 << 16; }
+__device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes) { return bytes >> 4 << 16; }
 
-/* Operand lists by groups of 8 accumulators: numbers in the text, registers in the constraints. */
-#define FA_T8_0 "%0,%1,%2,%3,%4,%5,%6,%7"
-#define FA_T8_1 FA_T8_0 ",%8,%9,%10,%11,%12,%13,%14,%15"
-#define FA_T8_2 FA_T8_1 ",%16,%17,%18,%19,%20,%21,%22,%23"
-#define FA_T8_3 FA_T8_2 ",%24,%25,%26,%27,%28,%29,%30,%31"
-#define FA_T8_4 FA_T8_3 ",%32,%33,%34,%35,%36,%37,%38,%39"
-#define FA_T8_5 FA_T8_4 ",%40,%41,%42,%43,%44,%45,%46,%47"
-#define FA_T8_6 FA_T8_5 ",%48,%49,%50,%51,%52,%53,%54,%55"
-#define FA_T8_7 FA_T8_6 ",%56,%57,%58,%59,%60,%61,%62,%63"
-#define FA_T8_8 FA_T8_7 ",%64,%65,%66,%67,%68,%69,%70,%71"
-#define FA_T8_9 FA_T8_8 ",%72,%73,%74,%75,%76,%77,%78,%79"
-#define FA_T8_10 FA_T8_9 ",%80,%81,%82,%83,%84,%85,%86,%87"
-#define FA_T8_11 FA_T8_10 ",%88,%89,%90,%91,%92,%93,%94,%95"
-#define FA_T8_12 FA_T8_11 ",%96,%97,%98,%99,%100,%101,%102,%103"
-#define FA_T8_13 FA_T8_12 ",%104,%105,%106,%107,%108,%109,%110,%111"
-#define FA_T8_14 FA_T8_13 ",%112,%113,%114,%115,%116,%117,%118,%119"
-#define FA_T8_15 FA_T8_14 ",%120,%121,%122,%123,%124,%125,%126,%127"
-#define FA_T8_3H FA_T8_3 ",%32,%33,%34,%35"
-#define FA_R8(i)                                                                                                \
+/* Operand lists by groups of 8 accumulators. T8_i: numbers in the text; R8_i: registers in the constraints. */
+#define T8_0 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define T8_1 T8_0 ",%8,%9,%10,%11,%12,%13,%14,%15"
+#define T8_2 T8_1 ",%16,%17,%18,%19,%20,%21,%22,%23"
+#define T8_3 T8_2 ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define T8_4 T8_3 ",%32,%33,%34,%35,%36,%37,%38,%39"
+#define T8_5 T8_4 ",%40,%41,%42,%43,%44,%45,%46,%47"
+#define T8_6 T8_5 ",%48,%49,%50,%51,%52,%53,%54,%55"
+#define T8_7 T8_6 ",%56,%57,%58,%59,%60,%61,%62,%63"
+#define T8_8 T8_7 ",%64,%65,%66,%67,%68,%69,%70,%71"
+#define T8_9 T8_8 ",%72,%73,%74,%75,%76,%77,%78,%79"
+#define T8_10 T8_9 ",%80,%81,%82,%83,%84,%85,%86,%87"
+#define T8_11 T8_10 ",%88,%89,%90,%91,%92,%93,%94,%95"
+#define T8_12 T8_11 ",%96,%97,%98,%99,%100,%101,%102,%103"
+#define T8_13 T8_12 ",%104,%105,%106,%107,%108,%109,%110,%111"
+#define T8_14 T8_13 ",%112,%113,%114,%115,%116,%117,%118,%119"
+#define T8_15 T8_14 ",%120,%121,%122,%123,%124,%125,%126,%127"
+#define T8_3H T8_3 ",%32,%33,%34,%35"
+#define R8(i)                                                                                                   \
     "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
         "+f"(d[i + 7])
-#define FA_R8_0 FA_R8(0)
-#define FA_R8_1 FA_R8_0, FA_R8(8)
-#define FA_R8_2 FA_R8_1, FA_R8(16)
-#define FA_R8_3 FA_R8_2, FA_R8(24)
-#define FA_R8_3H FA_R8_3, "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
-#define FA_R8_4 FA_R8_3, FA_R8(32)
-#define FA_R8_5 FA_R8_4, FA_R8(40)
-#define FA_R8_6 FA_R8_5, FA_R8(48)
-#define FA_R8_7 FA_R8_6, FA_R8(56)
-#define FA_R8_8 FA_R8_7, FA_R8(64)
-#define FA_R8_9 FA_R8_8, FA_R8(72)
-#define FA_R8_10 FA_R8_9, FA_R8(80)
-#define FA_R8_11 FA_R8_10, FA_R8(88)
-#define FA_R8_12 FA_R8_11, FA_R8(96)
-#define FA_R8_13 FA_R8_12, FA_R8(104)
-#define FA_R8_14 FA_R8_13, FA_R8(112)
-#define FA_R8_15 FA_R8_14, FA_R8(120)
+#define R8_0 R8(0)
+#define R8_1 R8_0, R8(8)
+#define R8_2 R8_1, R8(16)
+#define R8_3 R8_2, R8(24)
+#define R8_3H R8_3, "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
+#define R8_4 R8_3, R8(32)
+#define R8_5 R8_4, R8(40)
+#define R8_6 R8_5, R8(48)
+#define R8_7 R8_6, R8(56)
+#define R8_8 R8_7, R8(64)
+#define R8_9 R8_8, R8(72)
+#define R8_10 R8_9, R8(80)
+#define R8_11 R8_10, R8(88)
+#define R8_12 R8_11, R8(96)
+#define R8_13 R8_12, R8(104)
+#define R8_14 R8_13, R8(112)
+#define R8_15 R8_14, R8(120)
 
-/* D[64, N] (+)= A[64, 16] B[16, N]. ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
+/* D[64, N] (+)= A[64, 16] B[16, N]; accumulate 0: D = A B.
+ * ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
  * rs_n: A in registers, B N-major in shared memory ([K, N], "transposed").
- * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. accumulate 0: D = A B. */
+ * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. */
 template <int N>
-struct fa_wgmma;
+struct wgmma;
 
-#define FA_WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, N_MAJOR)                                             \
-    static __device__ __forceinline__ void NAME(float(&d)[N / 2], const fa_u32 *a, fa_u64 b, int accumulate) \
-    {                                                                                                        \
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                   \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G                    \
-                     "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, " #N_MAJOR ";\n\t}"              \
-                     : FA_R8_##G                                                                             \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                 \
+#define WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, N_MAJOR)                                               \
+    static __device__ __forceinline__ void NAME(float(&d)[N / 2], const unsigned *a, u64 b, int accumulate) \
+    {                                                                                                       \
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                  \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" T8_##G                      \
+                     "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, " #N_MAJOR ";\n\t}"             \
+                     : R8_##G                                                                               \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                \
     }
 
-#define FA_WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                        \
-    template <>                                                                                                       \
-    struct fa_wgmma<N> {                                                                                              \
-        static __device__ __forceinline__ void ss(float (&d)[N / 2], fa_u64 a, fa_u64 b, int accumulate)              \
-        {                                                                                                             \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                        \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" FA_T8_##G "}, " S0 ", " S1        \
-                                                                                              ", p, 1, 1, 0, 0;\n\t}" \
-                         : FA_R8_##G                                                                                  \
-                         : "l"(a), "l"(b), "r"(accumulate));                                                          \
-        }                                                                                                             \
-        FA_WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)                                                              \
-        FA_WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1)                                                            \
+#define WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                        \
+    template <>                                                                                                    \
+    struct wgmma<N> {                                                                                              \
+        static __device__ __forceinline__ void ss(float (&d)[N / 2], u64 a, u64 b, int accumulate)                 \
+        {                                                                                                          \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                     \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" T8_##G "}, " S0 ", " S1        \
+                                                                                           ", p, 1, 1, 0, 0;\n\t}" \
+                         : R8_##G                                                                                  \
+                         : "l"(a), "l"(b), "r"(accumulate));                                                       \
+        }                                                                                                          \
+        WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)                                                              \
+        WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1)                                                            \
     };
 
-FA_WGMMA(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")
-FA_WGMMA(72, 3H, "%36", "%37", "%38", "%39", "%40", "%41")
-FA_WGMMA(80, 4, "%40", "%41", "%42", "%43", "%44", "%45")
-FA_WGMMA(96, 5, "%48", "%49", "%50", "%51", "%52", "%53")
-FA_WGMMA(112, 6, "%56", "%57", "%58", "%59", "%60", "%61")
-FA_WGMMA(128, 7, "%64", "%65", "%66", "%67", "%68", "%69")
-FA_WGMMA(144, 8, "%72", "%73", "%74", "%75", "%76", "%77")
-FA_WGMMA(160, 9, "%80", "%81", "%82", "%83", "%84", "%85")
-FA_WGMMA(176, 10, "%88", "%89", "%90", "%91", "%92", "%93")
-FA_WGMMA(192, 11, "%96", "%97", "%98", "%99", "%100", "%101")
-FA_WGMMA(256, 15, "%128", "%129", "%130", "%131", "%132", "%133")
+WGMMA(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")
+WGMMA(72, 3H, "%36", "%37", "%38", "%39", "%40", "%41")
+WGMMA(80, 4, "%40", "%41", "%42", "%43", "%44", "%45")
+WGMMA(96, 5, "%48", "%49", "%50", "%51", "%52", "%53")
+WGMMA(112, 6, "%56", "%57", "%58", "%59", "%60", "%61")
+WGMMA(128, 7, "%64", "%65", "%66", "%67", "%68", "%69")
+WGMMA(144, 8, "%72", "%73", "%74", "%75", "%76", "%77")
+WGMMA(160, 9, "%80", "%81", "%82", "%83", "%84", "%85")
+WGMMA(176, 10, "%88", "%89", "%90", "%91", "%92", "%93")
+WGMMA(192, 11, "%96", "%97", "%98", "%99", "%100", "%101")
+WGMMA(256, 15, "%128", "%129", "%130", "%131", "%132", "%133")
 
 #endif

@@ -1,26 +1,29 @@
-/* light: a flash tile in shared memory, on CUDA cores.
- * Idea: M query rows meet N keys in shared memory; a warp owns M/WARPS rows, its lanes share the keys for Q K^T and
- *   the head dimension for P V, so a score needs no shuffle: five per row and tile for the maximum, the sum once at the
- *   end, two barriers per tile.
- * Predecessor: scalar. Knobs: M, N, WARPS, VEC halves per global load (maxreg).
- * Shared memory: Q [M][DIM] (floats up to DIM 128), K [N][DIM + pad] so that lanes on neighbouring keys read different
- *   banks, V [N][DIM], P [M][N] floats, each row written and read by one warp.
- * Limits: M a multiple of WARPS, N of 32; scores and outputs of M/WARPS rows fit a thread's registers. */
-#include "common.cuh"
+/* light: a flash-attention tile in shared memory, on CUDA cores.
+ *
+ * Idea: M query rows meet N keys in shared memory. A warp owns M / WARPS rows. For Q K^T each lane takes keys of its
+ *   own, so a score needs no reduction; for P V the lanes share the head dimension. Two barriers per tile.
+ * Softmax: online, a tile of keys at a time. The maximum takes five shuffles per row and tile; the sum is reduced once,
+ *   at the end.
+ * Builds on: scalar.   Knobs: M, N, WARPS, VEC (halves per global load), maxreg.
+ * Shared memory: Q [M][DIM] (floats up to DIM 128), K [N][DIM + padding] (lanes on neighbouring keys read different
+ *   banks), V [N][DIM], P [M][N] floats (each row is written and read by one warp).
+ * Limits: M a multiple of WARPS, N of 32; scores and outputs of M / WARPS rows fit a thread's registers. */
+#include "load.cuh"
+#include "schedule.cuh"
 
 static_assert(FA_STAGES == 1, "light: STAGES must be 1 (one K/V tile in shared memory)");
 static_assert(FA_SWIZZLE == 0, "light: SWIZZLE must be 0 (rows of K are padded)");
 static_assert(FA_ACC_FP16 == 0, "light: ACC must be fp32");
 static_assert(FA_SPLITS == 1, "light: SPLITS must be 1");
 static_assert(FA_M % FA_WARPS == 0, "light: M must be a multiple of WARPS");
-static_assert(FA_N % FA_WARP_SIZE == 0, "light: N must be a multiple of 32 (one key per lane)");
+static_assert(FA_N % WARP_SIZE == 0, "light: N must be a multiple of 32 (one key per lane)");
 static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "light: VEC must be 1, 2, 4 or 8");
 
 constexpr int ROWS = FA_M / FA_WARPS;                                                   /* per warp */
-constexpr int LANE_KEYS = FA_N / FA_WARP_SIZE;                                          /* lane + 32 * j */
+constexpr int LANE_KEYS = FA_N / WARP_SIZE;                                             /* lane + 32 * j */
 constexpr int DIM_LANES = FA_DIM <= 16 ? 4 : FA_DIM <= 32 ? 8 : FA_DIM <= 64 ? 16 : 32; /* of 4 dimensions, for P V */
-constexpr int KEY_GROUPS = FA_WARP_SIZE / DIM_LANES; /* lanes left over share the keys */
-constexpr int CHUNKS = fa_ceil_div(FA_DIM, 4 * DIM_LANES);
+constexpr int KEY_GROUPS = WARP_SIZE / DIM_LANES; /* lanes left over share the keys */
+constexpr int CHUNKS = ceil_div(FA_DIM, 4 * DIM_LANES);
 static_assert(
     ROWS * (LANE_KEYS + 4 * CHUNKS) <= 160,
     "light: scores and outputs of M/WARPS rows do not fit a thread's registers (raise WARPS, or lower M or N)");
@@ -34,19 +37,19 @@ constexpr int K_STRIDE = (FA_DIM / 8 | 1) * 8; /* an odd number of 16-byte units
 constexpr int Q_BYTES = FA_M * FA_DIM * sizeof(q_smem), K_BYTES = FA_N * K_STRIDE * 2, V_BYTES = FA_N * FA_DIM * 2;
 constexpr int P_BYTES = FA_M * FA_N * 4;
 
-FA_KERNEL_INFO(.threads = FA_THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES);
 
-/* Rows past the tile's end become zero. */
-__device__ __forceinline__ void load_queries(const fa_params &p, const fa_unit &unit, q_smem *q_s)
+/* Q to shared memory; rows past the last become zero. */
+__device__ __forceinline__ void load_queries(const fa_params &p, const query_tile &tile, q_smem *q_s)
 {
-    const bool aligned = fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s);
-    for (int piece = threadIdx.x; piece < FA_M * FA_DIM / FA_VEC; piece += FA_THREADS) {
+    const bool aligned = rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s);
+    for (int piece = threadIdx.x; piece < FA_M * FA_DIM / FA_VEC; piece += THREADS) {
         const int row = piece / (FA_DIM / FA_VEC), col = piece % (FA_DIM / FA_VEC) * FA_VEC;
-        const __half *src_g = unit.q_g + row * p.q_stride_s + col;
-        fa_vec<FA_VEC> raw = {};
-        if (row < unit.rows && aligned)
-            raw = *reinterpret_cast<const fa_vec<FA_VEC> *>(src_g);
-        else if (row < unit.rows)
+        const __half *src_g = tile.q_g + row * p.q_stride_s + col;
+        vec_t<FA_VEC> raw = {};
+        if (row < tile.rows && aligned)
+            raw = *reinterpret_cast<const vec_t<FA_VEC> *>(src_g);
+        else if (row < tile.rows)
             for (int i = 0; i < FA_VEC; i++)
                 reinterpret_cast<__half *>(&raw)[i] = src_g[i];
 #pragma unroll
@@ -57,12 +60,13 @@ __device__ __forceinline__ void load_queries(const fa_params &p, const fa_unit &
 
 __device__ __forceinline__ void read_queries(float (&f)[8], const float *src_s)
 {
-    fa_read_floats(reinterpret_cast<float(&)[4]>(f[0]), src_s);
-    fa_read_floats(reinterpret_cast<float(&)[4]>(f[4]), src_s + 4);
+    read_floats(reinterpret_cast<float(&)[4]>(f[0]), src_s);
+    read_floats(reinterpret_cast<float(&)[4]>(f[4]), src_s + 4);
 }
 
-__device__ __forceinline__ void read_queries(float (&f)[8], const __half *src_s) { fa_read_floats(f, src_s); }
+__device__ __forceinline__ void read_queries(float (&f)[8], const __half *src_s) { read_floats(f, src_s); }
 
+/* S = Q K^T: lane l computes the scores of keys l, l + 32, ... */
 __device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], const q_smem *q_s, const __half *k_s,
                                                int lane)
 {
@@ -76,7 +80,7 @@ __device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], co
         float k_r[LANE_KEYS][8];
 #pragma unroll
         for (int j = 0; j < LANE_KEYS; j++)
-            fa_read_floats(k_r[j], k_s + (lane + j * FA_WARP_SIZE) * K_STRIDE + d);
+            read_floats(k_r[j], k_s + (lane + j * WARP_SIZE) * K_STRIDE + d);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             float q_r[8];
@@ -90,7 +94,7 @@ __device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], co
     }
 }
 
-/* Lanes with equal dimensions and different keys hold parts of a sum, added once at the end. */
+/* O += P V. Lanes with equal dimensions and different keys hold parts of a sum; store_rows adds them. */
 __device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const float *p_s, const __half *v_s, int lane)
 {
     const int group = lane / DIM_LANES;
@@ -102,12 +106,12 @@ __device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const 
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++) {
                 const int col = (c * DIM_LANES + lane % DIM_LANES) * 4;
-                fa_read_floats(v_r[i][c], v_s + (key + i) * FA_DIM + min(col, FA_DIM - 4));
+                read_floats(v_r[i][c], v_s + (key + i) * FA_DIM + min(col, FA_DIM - 4));
             }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             float p_r[4];
-            fa_read_floats(p_r, p_s + r * FA_N + key);
+            read_floats(p_r, p_s + r * FA_N + key);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
@@ -119,70 +123,48 @@ __device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const 
     }
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+/* Scores become probabilities, in shared memory; the maximum m, the sum l and the output o of each row follow. A lane
+ * holds parts of l and o. `scale` includes log2 e. */
+__device__ __forceinline__ void online_softmax(float (&m_r)[ROWS], float (&l_r)[ROWS], float (&o_r)[ROWS][CHUNKS][4],
+                                               float (&s_r)[ROWS][LANE_KEYS], float *p_s, float scale,
+                                               const fa_params &p, int first_row, int key0, int lane)
 {
-    FA_SHARED(unsigned char, smem);
-    const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE, row0 = warp * ROWS;
-    q_smem *q_s = reinterpret_cast<q_smem *>(smem);
-    __half *k_s = reinterpret_cast<__half *>(smem + Q_BYTES), *v_s = k_s + K_BYTES / 2;
-    float *p_s = reinterpret_cast<float *>(smem + Q_BYTES + K_BYTES + V_BYTES) + row0 * FA_N;
-
-    const fa_unit unit = fa_unit_of_block<FA_M>(p);
-    const bool k_aligned = fa_rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
-    const bool v_aligned = fa_rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
-    const float scale = p.scale * FA_LOG2_E;
-    load_queries(p, unit, q_s);
-
-    float m_r[ROWS], l_r[ROWS], o_r[ROWS][CHUNKS][4] = {};
+    const bool masked = keys_of_row(p, first_row) < key0 + FA_N;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        m_r[r] = -FA_INF;
-        l_r[r] = 0.0f;
-    }
-    for (int key0 = 0; key0 < unit.keys; key0 += FA_N) {
-        __syncthreads(); /* the previous tile has been used */
-        fa_load_rows<FA_N, FA_DIM>(unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
-                                   [=](int row, int col) { return k_s + row * K_STRIDE + col; });
-        fa_load_rows<FA_N, FA_DIM>(unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
-                                   [=](int row, int col) { return v_s + row * FA_DIM + col; });
-        __syncthreads();
-
-        float s_r[ROWS][LANE_KEYS];
-        scores_of_tile(s_r, q_s + row0 * FA_DIM, k_s, lane);
-        const bool masked = fa_keys_of_row(p, unit.row0 + row0) < key0 + FA_N;
+        const int keys = keys_of_row(p, first_row + r) - key0;
+        float m_tile = -INF;
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const int keys = fa_keys_of_row(p, unit.row0 + row0 + r) - key0;
-            float m_tile = -FA_INF;
-#pragma unroll
-            for (int j = 0; j < LANE_KEYS; j++) {
-                s_r[r][j] = masked && lane + j * FA_WARP_SIZE >= keys ? -FA_INF : s_r[r][j] * scale;
-                m_tile = fmaxf(m_tile, s_r[r][j]);
-            }
-            const float m_new = fmaxf(m_r[r], fa_warp_max(m_tile)), base = fa_finite_max(m_new);
-            const float alpha = exp2_approx(m_r[r] - base);
-            m_r[r] = m_new;
-            l_r[r] *= alpha;
-#pragma unroll
-            for (int j = 0; j < LANE_KEYS; j++) {
-                const float weight = exp2_approx(s_r[r][j] - base);
-                l_r[r] += weight;
-                p_s[r * FA_N + lane + j * FA_WARP_SIZE] = weight;
-            }
-#pragma unroll
-            for (int c = 0; c < CHUNKS; c++)
-#pragma unroll
-                for (int x = 0; x < 4; x++)
-                    o_r[r][c][x] *= alpha;
+        for (int j = 0; j < LANE_KEYS; j++) {
+            s_r[r][j] = masked && lane + j * WARP_SIZE >= keys ? -INF : s_r[r][j] * scale;
+            m_tile = fmaxf(m_tile, s_r[r][j]);
         }
-        __syncwarp();
-        add_values(o_r, p_s, v_s, lane);
+        const float m_new = fmaxf(m_r[r], warp_max(m_tile)), m_ref = finite_max(m_new);
+        const float alpha = exp2_approx(m_r[r] - m_ref);
+        m_r[r] = m_new;
+        l_r[r] *= alpha;
+#pragma unroll
+        for (int j = 0; j < LANE_KEYS; j++) {
+            const float weight = exp2_approx(s_r[r][j] - m_ref);
+            l_r[r] += weight;
+            p_s[r * FA_N + lane + j * WARP_SIZE] = weight;
+        }
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++)
+#pragma unroll
+            for (int x = 0; x < 4; x++)
+                o_r[r][c][x] *= alpha;
     }
+}
 
-    const bool o_aligned = fa_rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
+/* Adds the lanes' parts of each row, normalises and stores. */
+__device__ __forceinline__ void store_rows(const float (&l_r)[ROWS], const float (&o_r)[ROWS][CHUNKS][4],
+                                           const fa_params &p, const query_tile &tile, int row0, int lane)
+{
+    const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const float l = fa_warp_sum(l_r[r]), inverse = l > 0.0f ? 1.0f / l : 0.0f;
+        const float inverse = inverse_of_sum(warp_sum(l_r[r]));
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
             const int col = (c * DIM_LANES + lane % DIM_LANES) * 4;
@@ -191,12 +173,49 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
             for (int x = 0; x < 4; x++) {
                 float sum = o_r[r][c][x];
 #pragma unroll
-                for (int mask = DIM_LANES; mask < FA_WARP_SIZE; mask *= 2)
-                    sum += __shfl_xor_sync(FA_WARP_ALL, sum, mask);
+                for (int mask = DIM_LANES; mask < WARP_SIZE; mask *= 2)
+                    sum += __shfl_xor_sync(ALL_LANES, sum, mask);
                 out_r[x] = sum * inverse;
             }
-            if (lane < DIM_LANES && col < FA_DIM && row0 + r < unit.rows)
-                fa_write_halves(unit.o_g + (row0 + r) * p.o_stride_s + col, out_r, o_aligned);
+            if (lane < DIM_LANES && col < FA_DIM && row0 + r < tile.rows)
+                write_halves(tile.o_g + (row0 + r) * p.o_stride_s + col, out_r, aligned);
         }
     }
+}
+
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED(unsigned char, smem);
+    const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE, row0 = warp * ROWS;
+    q_smem *q_s = reinterpret_cast<q_smem *>(smem);
+    __half *k_s = reinterpret_cast<__half *>(smem + Q_BYTES), *v_s = k_s + K_BYTES / 2;
+    float *p_s = reinterpret_cast<float *>(smem + Q_BYTES + K_BYTES + V_BYTES) + row0 * FA_N;
+
+    const query_tile tile = tile_of_block<FA_M>(p);
+    const bool k_aligned = rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
+    const bool v_aligned = rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
+    const float scale = p.scale * LOG2_E;
+    load_queries(p, tile, q_s);
+
+    float m_r[ROWS], l_r[ROWS], o_r[ROWS][CHUNKS][4] = {};
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        m_r[r] = -INF;
+        l_r[r] = 0.0f;
+    }
+    for (int key0 = 0; key0 < tile.keys; key0 += FA_N) {
+        __syncthreads(); /* the previous tile has been used */
+        load_rows<FA_N, FA_DIM>(tile.k_g + key0 * p.k_stride_s, p.k_stride_s, tile.keys - key0, k_aligned,
+                                [=](int row, int col) { return k_s + row * K_STRIDE + col; });
+        load_rows<FA_N, FA_DIM>(tile.v_g + key0 * p.v_stride_s, p.v_stride_s, tile.keys - key0, v_aligned,
+                                [=](int row, int col) { return v_s + row * FA_DIM + col; });
+        __syncthreads();
+
+        float s_r[ROWS][LANE_KEYS];
+        scores_of_tile(s_r, q_s + row0 * FA_DIM, k_s, lane);
+        online_softmax(m_r, l_r, o_r, s_r, p_s, scale, p, tile.row0 + row0, key0, lane);
+        __syncwarp();
+        add_values(o_r, p_s, v_s, lane);
+    }
+    store_rows(l_r, o_r, p, tile, row0, lane);
 }

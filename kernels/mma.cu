@@ -1,12 +1,18 @@
-/* mma: attention on mma.sync m16n8k16 with FP32 accumulators; scores and probabilities never leave registers.
- * Predecessor: wmma. Idea: beside the tensor cores every other instruction costs, so there are few: an exponent is one FFMA of a score, row
- *   sums are an mma with ones. Packed in place the probabilities are the A operand of P V. Scores of later keys and exponentials run in the gaps of
- *   P V. A base is the largest of the row's first scores, and nobody asks whether later ones are larger: a sum that has grown moves it, an
- *   infinite one starts the tile again, with bases from all keys.
- * Knobs: m query rows and n keys of a tile; m / warps rows per warp, 16 or 32; warps beyond m / 16 form groups that share out the keys;
- *   stages K/V buffers; swizzle XOR or padded rows; splits blocks share out the keys, the last to arrive combines.
- * Shared memory: Q [m] rows, then [stages] slots of V and of K some keys ahead, [groups * n] rows each; partial results reuse it all.
- * Limits: m a multiple of 16, n of 16. */
+/* mma: attention on mma.sync m16n8k16 with FP32 accumulators, for sm_80 and later.
+ *
+ * Idea: scores and probabilities never leave registers. A warp owns 16 or 32 query rows; keys and values arrive through
+ *   a cp.async ring. Packed in place, the probabilities are the A operand of P V. Other instructions delay the tensor
+ *   cores, so the loop minimises them: an exponent is one FFMA of a score, row sums are an mma with ones, and the
+ *   exponentials of some keys run in the gaps between the products of others.
+ * Softmax: a row's reference is the maximum of its first keys; later maxima are not compared. Probabilities are FP16.
+ *   When a row's sum grows past 4096 the reference moves by a power of two. A sum that overflows restarts the tile with
+ *   references from all keys.
+ * Builds on: wmma (examples/mma_plain.cu is a simpler step between the two).
+ * Knobs: M query rows and N keys of a tile; WARPS (those beyond M / 16 form groups that share out the keys); STAGES of
+ *   K and V; SWIZZLE (XOR, or padded rows); SPLITS (blocks that share out the keys; the last one combines); maxreg.
+ * Shared memory: Q [M] rows, then STAGES slots of V and of K some keys ahead, [GROUPS * N] rows each; partial results
+ *   reuse all of it.
+ * Limits: M and N multiples of 16; dim a multiple of 8 from 16 to 256. */
 #include "mma_tile.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
@@ -25,22 +31,23 @@ constexpr int BANDS = ROWS / 16;         /* 16-row bands of a warp: each fragmen
 constexpr int STEPS = DIM16 / 16, TILES8 = N / 8, CHUNKS16 = N / 16;
 static_assert(BANDS <= 4 && BANDS * DIM16 <= 256, "m / warps gives a warp more output than its registers hold");
 
-/* k16 steps of Q kept in registers, beside a band's output; the others are read again for every tile. ROOM is what nothing spills with. */
+/* The k16 steps of Q that stay in registers beside a band's output; the others are read again for every tile. ROOM is
+ * the number of registers with which nothing spills. */
 constexpr int ROOM = FA_DIM == 256 || DIM16 <= 192 ? 168 : 148;
 constexpr int Q_ROOM = (ROOM - DIM16 / 2) / 4;
 constexpr int Q_STEPS = BANDS * DIM16 <= 128 ? STEPS : BANDS > 1 ? 0 : STEPS < Q_ROOM ? STEPS : Q_ROOM;
 constexpr bool Q_IN_REGISTERS = Q_STEPS == STEPS;
 constexpr int ROUND_KEYS = GROUPS * N;
-/* With Q in registers a warp goes through its keys in chunks of 16: P V of one beside the exponentials of the next and the scores of the one
- * after. Otherwise tile by tile, as every tile reads all of Q. */
+/* With Q in registers a warp goes through its keys in chunks of 16: P V of one chunk beside the exponentials of the
+ * next and the scores of the one after. Otherwise it goes tile by tile, as every tile reads all of Q. */
 constexpr bool BY_CHUNKS = Q_IN_REGISTERS && N % 32 == 0 && (GROUPS == 1 || N == 32);
 constexpr int AHEAD_KEYS = BY_CHUNKS && GROUPS == 1 ? 32 : ROUND_KEYS; /* a slot's K lies that many keys after its V */
 constexpr int S_TILES8 = BY_CHUNKS ? 4 : TILES8; /* scores a warp holds, and chunks of probabilities */
 constexpr int P_CHUNKS = BY_CHUNKS ? 2 : CHUNKS16;
 constexpr int Q_BYTES = M * ROW_BYTES, TILE_BYTES = ROUND_KEYS * ROW_BYTES, SLOT_BYTES = 2 * TILE_BYTES;
 constexpr int ROUND_BYTES = ROUND_KEYS * FA_DIM * 2; /* of global memory; TILE_BYTES is its image */
-constexpr int CENTRE =
-    2048; /* share.global_offset is so much more than a thread's first copy: immediate offsets reach as far down as up */
+/* share.global_offset is larger than a thread's first copy by CENTRE: immediate offsets reach as far down as up. */
+constexpr int CENTRE = 2048;
 constexpr int PIPELINE_BYTES = Q_BYTES + STAGES * SLOT_BYTES;
 constexpr bool PARTIAL = GROUPS > 1 || SPLITS > 1;
 constexpr int PARTIAL_STRIDE = DIM16 + 8; /* floats; 4 rows of a store's half warp fall in different banks */
@@ -53,311 +60,142 @@ constexpr int WORKSPACE_FLOATS = M * (DIM16 + 2);
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
                .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0);
+#include "mma_block.cuh"
 #include "mma_warp.cuh"
 #include "mma_store.cuh"
 
-__device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s,
-                                             int batch, int head)
-{
-    return {static_cast<__half *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
-}
-
-/* Every row at a multiple of 16 bytes: what 16-byte copies need. Of what is read, of what is written. */
-__device__ __forceinline__ bool reads_are_aligned(const fa_params &p)
-{
-    const fa_i64 pointers =
-        reinterpret_cast<fa_i64>(p.q) | reinterpret_cast<fa_i64>(p.k) | reinterpret_cast<fa_i64>(p.v);
-    const fa_i64 strides = p.q_stride_b | p.q_stride_h | p.q_stride_s | p.k_stride_b | p.k_stride_h | p.k_stride_s |
-                           p.v_stride_b | p.v_stride_h | p.v_stride_s;
-    return (pointers | strides * 2) % 16 == 0;
-}
-
-__device__ __forceinline__ bool writes_are_aligned(const fa_params &p)
-{
-    return (reinterpret_cast<fa_i64>(p.o) | (p.o_stride_b | p.o_stride_h | p.o_stride_s) * 2) % 16 == 0;
-}
-
-/* Row i sees keys 0 .. i + ahead, no further than the last. Round r of the block covers GROUPS tiles of N keys, one per group. */
-struct block_state {
-    head_rows k, v;
-    int first_row, head, batch, split;
-    int ahead;
-    int begin, end;   /* rounds */
-    int whole_end;    /* rounds before it are such as load_whole_round can load */
-    unsigned k_limit; /* and offsets from it on lack their keys AHEAD_KEYS on */
-    bool aligned;
-    bool packed; /* rows of Q, K and V follow each other without a gap */
+/* Of the block's rounds, which the warp's rows need. */
+struct warp_keys {
+    int first_row, first_key; /* of the warp; its first key of a round */
+    int whole_keys;           /* every row of the warp sees the keys before it */
+    int end;                  /* the rounds that some row sees come before it */
 };
 
-/* Most problems come in powers of two, which need no division. */
-__device__ __forceinline__ unsigned divide(unsigned a, unsigned b)
+__device__ __forceinline__ warp_keys keys_of_warp(const block_state &block, int warp_row, int group, const fa_params &p)
 {
-    if ((b & (b - 1)) == 0) [[likely]]
-        return a >> (31 - __clz(b));
-    return uniform(static_cast<int>(a / b));
+    warp_keys keys;
+    keys.first_row = block.first_row + warp_row, keys.first_key = group * N;
+    const int some_keys = min(keys.first_row + ROWS + block.ahead, p.seq_kv) - keys.first_key;
+    keys.whole_keys = to_uniform(min(keys.first_row + 1 + block.ahead, p.seq_kv));
+    keys.end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
+    return keys;
 }
 
-/* Where a block works. Full: the tiles of a head are neighbours, so that its K and V stay in L2. Causal: in sections of heads whose K and V
- * fit there together, the longest tiles (the last rows) of all heads come first. */
-__device__ __forceinline__ void find_work(block_state &block, const fa_params &p)
+/* Masks tiles first .. end of w.s: the scores of the keys from `key` on. */
+__device__ __forceinline__ void mask_keys(warp_state &w, const warp_keys &keys, const block_state &block, int key,
+                                          int first, int end, const fa_params &p)
 {
-    constexpr float SECTION_BYTES = 24 << 20;
-    const unsigned unit = block_anew() / SPLITS, heads = p.heads, tiles_m = p.tiles_m;
-    unsigned tile, index; /* index: head + batch * heads */
-    if (FA_CAUSAL) {
-        const unsigned all = p.batch * heads;
-        /* heads whose K and V are that large, and a power of two of them */
-        const float fit =
-            __fdividef(SECTION_BYTES / (4.0f * DIM16) * p.heads, static_cast<float>(p.kv_heads) * p.seq_kv);
-        const unsigned section = fit < 1.0f ? 1 : fit < all ? 1u << (31 - __clz(static_cast<int>(fit))) : all;
-        const unsigned first = divide(unit, section * tiles_m) * section;
-        const unsigned width = min(section, all - first), rest = unit - first * tiles_m, turn = divide(rest, width);
-        tile = tiles_m - 1 - turn;
-        index = first + rest - turn * width;
-    } else {
-        index = divide(unit, tiles_m);
-        tile = unit - index * tiles_m;
-    }
-    block.first_row = tile * M;
-    block.batch = divide(index, heads);
-    block.head = index - block.batch * heads;
-    block.split = blockIdx.x % SPLITS;
-}
-
-__device__ __forceinline__ block_state plan_block(const fa_params &p)
-{
-    block_state block;
-    find_work(block, p);
-    block.aligned = reads_are_aligned(p);
-    block.ahead = FA_CAUSAL ? p.seq_kv - p.seq_q : p.seq_kv;
-    const int keys = min(block.first_row + M + block.ahead, p.seq_kv);
-    const int rounds = keys > 0 ? static_cast<int>((keys + ROUND_KEYS - 1u) / ROUND_KEYS) : 0;
-    const int share = SPLITS == 1 ? rounds : static_cast<int>((rounds + SPLITS - 1u) / SPLITS);
-    block.begin = SPLITS == 1 ? 0 : block.split * share;
-    block.end = min(block.begin + share, rounds);
-    const int kv_head = p.heads == p.kv_heads ? block.head : divide(block.head, divide(p.heads, p.kv_heads));
-    block.k = head_of(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head);
-    block.v = head_of(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head);
-    block.packed = block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM;
-    const int rest = p.seq_kv - AHEAD_KEYS;
-    block.whole_end = block.packed && rest >= 0
-                          ? min(block.end, (rest % dealing<ROUND_KEYS>::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS)
-                          : 0;
-    block.k_limit = uniform(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
-    return block;
-}
-
-/* Load `round` fills a slot with V of that round and the K AHEAD_KEYS on; one commit each, also when nothing is left to load. */
-__device__ __forceinline__ void load_round(smem_at slot_s, int round, const block_state &block, unsigned thread,
-                                           const fa_params &p)
-{
-    if (round < block.end) {
-        if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end)
-            load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv,
-                                  block.aligned, thread);
-        load_tile<ROUND_KEYS>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned, thread);
-    }
-    cp_async_commit();
-}
-
-/* The same for a round before whole_end, from share.global_offset on; chunk by chunk it is spread over the first of `points` points of time. */
-__device__ __forceinline__ void load_whole_round(smem_at slot_s, const block_state &block, thread_share &share,
-                                                 int point, int points)
-{
-    constexpr int PASSES = dealing<ROUND_KEYS>::PASSES;
-    const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (XORS == 8 ? 2 : 1) : PASSES,
-              end = min((point + 1) * each, PASSES);
-    if (point == 0)
-        hide(share.global_offset);
-    const unsigned char *k_g =
-        reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
-    const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.global_offset;
-#pragma unroll
-    for (int pass = point * each; pass < end; ++pass) {
-        const bool has_k = share.global_offset + dealing<ROUND_KEYS>::span_row(pass) * FA_DIM * 2 < block.k_limit;
-        load_pass<ROUND_KEYS, true>(slot_s + TILE_BYTES, k_g, share.smem_offset, pass, has_k, thread_anew(), CENTRE);
-        load_pass<ROUND_KEYS, true>(slot_s, v_g, share.smem_offset, pass, true, thread_anew(), CENTRE);
-    }
-    if (end == PASSES && point * each < PASSES) {
-        share.global_offset += ROUND_BYTES;
-        cp_async_commit();
-    }
-}
-
-/* Bases from the largest scores the warp's rows have in this block: all of Q K^T, without haste. */
-template <class MASK>
-__device__ __forceinline__ void find_bases(warp_state &w, smem_at slot_s, const lane_fragments &k_lane,
-                                           const block_state &block, int warp_end, int group_keys, const MASK &mask,
-                                           const fa_params &p)
-{
-    float top[BANDS][2];
+    if (key + (end - first) * 8 <= keys.whole_keys)
+        return;
+    const int row = keys.first_row + reload_thread_index() % 32 / 4, last = p.seq_kv - 1;
+    int last_key[BANDS][2];
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
-        top[b][0] = top[b][1] = -FA_INF;
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            last_key[b][h] = min(row + b * 16 + h * 8 + block.ahead, last) - key;
+    mask_scores(w, last_key, first, end);
+}
+
+/* Row references from all of Q K^T: the largest score of each of the warp's rows in this block. Rare, so it is simple.
+ * */
+template <class MASK>
+__device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, const lane_fragments &k_lane,
+                                              const block_state &block, int warp_end, int group_keys, const MASK &mask,
+                                              const fa_params &p)
+{
+    float row_max[BANDS][2];
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+        row_max[b][0] = row_max[b][1] = -INF;
     constexpr int KEYS = S_TILES8 * 8;
 #pragma unroll 1
     for (int round = block.begin; round < block.end; ++round) {
-        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned, thread_anew());
+        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned,
+                              reload_thread_index());
         cp_async_commit();
         cp_async_wait<0>();
         __syncthreads();
 #pragma unroll 1
         for (int keys = 0; round < warp_end && keys < N; keys += KEYS) {
-            score_tile(w, k_lane, keys * ROW_BYTES, no_loads());
+            score_tile(w, k_lane, keys * ROW_BYTES, no_load());
             mask(round * ROUND_KEYS + group_keys + keys, 0, S_TILES8);
-            raise_tops(top, w);
+            raise_row_max(row_max, w);
         }
         __syncthreads();
     }
-    set_bases(w, top);
+    set_row_refs(w, row_max);
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+/* The rounds whose loads are of whole tiles and whose scores need no mask. With two slots two rounds a turn where the
+ * code stays small, so that slots are constants. Returns the first round that is left. */
+__device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments &k_lane, smem_addr slots_at, int &slot,
+                                             const block_state &block, const warp_keys &keys, thread_share &share)
 {
-    FA_SHARED_ALIGNED(unsigned char, smem, SMEM_ALIGN);
-    const smem_at q_at = smem_at_of(smem), slots_at = q_at + Q_BYTES;
-    const unsigned thread = thread_anew(), lane = thread % 32;
-    const int warp = uniform(thread / 32);
-    const int group = warp / (WARPS / GROUPS), warp_row = warp % (WARPS / GROUPS) * ROWS;
-
-    block_state block = plan_block(p);
-    const head_rows q = head_of(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s, block.batch, block.head);
-    const bool whole = block.begin + (STAGES > 1 ? STAGES - 1 : 1) <= block.whole_end && block.first_row + M <= p.seq_q;
-    if (whole) [[likely]]
-        load_whole_tile<M>(q_at, q, block.first_row, thread);
-    else if (block.begin < block.end)
-        load_tile<M>(q_at, q, block.first_row, p.seq_q, block.aligned, thread);
-
-    /* Of the block's rounds the warp's rows need those before warp_end; every one of them sees the keys before whole_keys. */
-    const int first_row = block.first_row + warp_row, group_keys = group * N;
-    const int some_keys = min(first_row + ROWS + block.ahead, p.seq_kv) - group_keys;
-    const int whole_keys = uniform(min(first_row + 1 + block.ahead, p.seq_kv));
-    const int warp_end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
-
-    warp_state w;
-    w.scale_log2 = __int_as_float(uniform(__float_as_int(p.scale * 1.44269504088896341f)));
-    w.v_lane = find_fragments(slots_at + group_keys * ROW_BYTES + v_lane_offset(lane));
-    w.q_offset = uniform((warp_row - group_keys) * ROW_BYTES - Q_BYTES);
-    /* Of the keys from `key` on, whose scores are tiles first .. end of w.s. */
-    auto mask = [&](int key, int first, int end) {
-        if (key + (end - first) * 8 <= whole_keys)
-            return;
-        const int row = first_row + thread_anew() % 32 / 4, last = p.seq_kv - 1;
-        int last_key[BANDS][2];
-#pragma unroll
-        for (int b = 0; b < BANDS; ++b)
-#pragma unroll
-            for (int h = 0; h < 2; ++h)
-                last_key[b][h] = min(row + b * 16 + h * 8 + block.ahead, last) - key;
-        mask_scores(w, last_key, first, end);
-    };
-    const lane_fragments k_lane = find_fragments(slots_at + TILE_BYTES + group_keys * ROW_BYTES + k_lane_offset(lane));
-    /* With bases from the first keys; if a later one was so much more probable that a half could not hold it, again with bases from all keys. */
-    for (bool known = false;;) {
-#pragma unroll
-        for (int b = 0; b < BANDS; ++b) {
-            for (int r = 0; r < 4; ++r)
-                w.sum[b][r] = 0.0f;
-#pragma unroll
-            for (int t = 0; t < STEPS * 2; ++t)
-                w.o[b][t][0] = w.o[b][t][1] = w.o[b][t][2] = w.o[b][t][3] = 0.0f;
-        }
-        thread_share share = find_share<ROUND_KEYS>(thread_anew());
-        keep(share.smem_offset);
-        share.global_offset += block.begin * ROUND_BYTES + CENTRE;
-        const smem_at head_at =
-            slots_at + ((STAGES - 1) * SLOT_BYTES + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES);
-        if (whole) [[likely]] {
-            load_whole_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, thread_anew());
-            cp_async_commit();
-            for (int i = 0; i < STAGES - 1; ++i)
-                load_whole_round(slots_at + i * SLOT_BYTES, block, share, 0, 1);
-        } else {
-            if (block.begin < block.end)
-                load_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv, block.aligned,
-                                      thread_anew());
-            cp_async_commit();
-            for (int i = 0; i < STAGES - 1; ++i)
-                load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, thread_anew(), p);
-            share.global_offset += (STAGES - 1) * ROUND_BYTES;
-        }
-        cp_async_wait<STAGES - 1>();
-        __syncthreads();
-#pragma unroll
-        for (int step = 0; step < Q_STEPS; ++step)
-            load_q(w.q[step], w, step);
-        if (block.begin < warp_end) {
-            score_tile(w, k_lane, (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0),
-                       no_loads());
-            mask(block.begin * ROUND_KEYS + group_keys, 0, S_TILES8);
-            if (!known) {
-                float top[BANDS][2];
-#pragma unroll
-                for (int i = 0; i < BANDS * 2; ++i)
-                    top[i / 2][i % 2] = -FA_INF;
-                raise_tops(top, w);
-                set_bases(w, top);
-            }
-#pragma unroll
-            for (int chunk = 0; chunk < (BY_CHUNKS ? 1 : P_CHUNKS); ++chunk)
-                probabilities(w, chunk);
-        }
-        /* Every warp goes through every round of the block, for its share of the loads, also after its own last. */
-        int slot = 0;
-        auto load_slot = [&] {
-            return slots_at + (STAGES == 1 ? 0 : slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES);
-        };
-        auto start_round = [&] {
-            if (STAGES > 1)
-                cp_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
-            bar_sync_apart(1, THREADS); /* warps come here from different places */
-        };
-        auto next_slot = [&] { slot = slot == (STAGES - 1) * SLOT_BYTES ? 0 : slot + SLOT_BYTES; };
-        int round = block.begin;
-        auto no_mask = [](int, int, int) {};
-        /* First the rounds whose loads are of whole tiles and whose scores, up to where they are worked out, need no mask, two a turn with two slots,
-         * so that slots are constants; then the others. */
-        constexpr int TURN = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
-        const int scored_ahead = BY_CHUNKS ? 16 : N;
-        const int plain_end = uniform(STAGES == 1 ? 0
-                                                  : min(min(warp_end - 1, block.whole_end - (STAGES - 1)),
-                                                        (whole_keys - group_keys - scored_ahead) / ROUND_KEYS));
+    constexpr int TURN = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
+    const int scored_ahead = BY_CHUNKS ? 16 : N;
+    const int end = to_uniform(STAGES == 1 ? 0
+                                           : min(min(keys.end - 1, block.whole_end - (STAGES - 1)),
+                                                 (keys.whole_keys - keys.first_key - scored_ahead) / ROUND_KEYS));
+    int round = block.begin;
 #pragma unroll 1
-        for (; round + TURN <= plain_end; round += TURN) {
-            unrolled<0, TURN>([&](int i) {
-                start_round();
-                value_round<true>(w, k_lane, slot, 0, i + 1 == TURN, no_mask, [&](int point, int points) {
-                    load_whole_round(load_slot(), block, share, point, points);
-                });
-                next_slot();
-            });
-            if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
-                move_bases(w);
-        }
-#pragma unroll 1
-        for (; round < block.end; ++round, next_slot()) {
+    for (; round + TURN <= end; round += TURN) {
+        unrolled<0, TURN>([&](int i) {
             start_round();
-            if (round + (STAGES - 1) < block.whole_end)
-                load_whole_round(load_slot(), block, share, 0, 1);
-            else
-                load_round(load_slot(), round + (STAGES - 1), block, thread_anew(), p);
-            if (STAGES == 1) {
-                cp_async_wait<0>();
-                bar_sync_apart(1, THREADS);
-            }
-            if (round + 1 < warp_end) {
-                value_round<true>(w, k_lane, slot, round * ROUND_KEYS + group_keys, true, mask, no_loads());
-                if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
-                    move_bases(w);
-            } else if (round < warp_end)
-                value_round<false>(w, k_lane, slot, round * ROUND_KEYS + group_keys, true, mask, no_loads());
-        }
-
-        if (known || !__syncthreads_or(has_sum_above(w, LARGEST_FLOAT)))
-            break;
-        known = true;
-        find_bases(w, slots_at, k_lane, block, warp_end, group_keys, mask, p);
+            const auto no_mask = [](int, int, int) {};
+            value_round<true>(w, k_lane, slot, 0, i + 1 == TURN, no_mask, [&](int point, int points) {
+                load_whole_round(slot_to_fill(slots_at, slot), block, share, point, points);
+            });
+            advance(slot);
+        });
+        if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
+            move_row_refs(w);
     }
+    return round;
+}
+
+/* The other rounds. Every warp goes through every round of the block, for its share of the loads. */
+template <class MASK>
+__device__ __forceinline__ void last_rounds(warp_state &w, const lane_fragments &k_lane, smem_addr slots_at, int slot,
+                                            int round, const block_state &block, const warp_keys &keys,
+                                            thread_share &share, const MASK &mask, const fa_params &p)
+{
+#pragma unroll 1
+    for (; round < block.end; ++round, advance(slot)) {
+        start_round();
+        load_ahead(slots_at, slot, round, block, share, p);
+        if (round + 1 < keys.end) {
+            value_round<true>(w, k_lane, slot, round * ROUND_KEYS + keys.first_key, true, mask, no_load());
+            if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
+                move_row_refs(w);
+        } else if (round < keys.end)
+            value_round<false>(w, k_lane, slot, round * ROUND_KEYS + keys.first_key, true, mask, no_load());
+    }
+}
+
+/* Scores of the first keys, and their probabilities; the row references are their maxima unless they are `known`. */
+template <class MASK>
+__device__ __forceinline__ void first_keys(warp_state &w, const lane_fragments &k_lane, int first_key, bool known,
+                                           const MASK &mask)
+{
+    score_tile(w, k_lane, (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0), no_load());
+    mask(first_key, 0, S_TILES8);
+    if (!known) {
+        float row_max[BANDS][2];
+#pragma unroll
+        for (int i = 0; i < BANDS * 2; ++i)
+            row_max[i / 2][i % 2] = -INF;
+        raise_row_max(row_max, w);
+        set_row_refs(w, row_max);
+    }
+#pragma unroll
+    for (int chunk = 0; chunk < (BY_CHUNKS ? 1 : P_CHUNKS); ++chunk)
+        probabilities(w, chunk);
+}
+
+__device__ __forceinline__ void store_output(const warp_state &w, unsigned char *smem, block_state &block, int group,
+                                             int warp_row, const fa_params &p)
+{
     if (DIM16 > 128)
         find_work(block, p); /* again: in between its registers are needed */
     const output out = {head_of(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s, block.batch, block.head),
@@ -366,4 +204,49 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         store_combined(w, smem, out, group, warp_row, p);
     else
         store_rows(w, smem + warp_row * ROW_BYTES, out, warp_row);
+}
+
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED_ALIGNED(unsigned char, smem, SMEM_ALIGN);
+    const smem_addr q_at = smem_address(smem), slots_at = q_at + Q_BYTES;
+    const unsigned thread = reload_thread_index(), lane = thread % 32;
+    const int warp = to_uniform(thread / 32);
+    const int group = warp / (WARPS / GROUPS), warp_row = warp % (WARPS / GROUPS) * ROWS;
+
+    block_state block = plan_block(p);
+    const head_rows q = head_of(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s, block.batch, block.head);
+    /* Whether the first loads, of Q and of STAGES - 1 rounds, are of whole tiles. */
+    const bool whole = block.begin + (STAGES > 1 ? STAGES - 1 : 1) <= block.whole_end && block.first_row + M <= p.seq_q;
+    load_queries(q_at, q, block, whole, thread, p);
+
+    const warp_keys keys = keys_of_warp(block, warp_row, group, p);
+    warp_state w;
+    w.scale_log2 = __int_as_float(to_uniform(__float_as_int(p.scale * LOG2_E)));
+    w.v_lane = find_fragments(slots_at + keys.first_key * ROW_BYTES + v_lane_offset(lane));
+    w.q_offset = to_uniform((warp_row - keys.first_key) * ROW_BYTES - Q_BYTES);
+    const lane_fragments k_lane =
+        find_fragments(slots_at + TILE_BYTES + keys.first_key * ROW_BYTES + k_lane_offset(lane));
+    const auto mask = [&](int key, int first, int end) { mask_keys(w, keys, block, key, first, end, p); };
+
+    /* Row references come from the first keys. A sum that overflows restarts the tile with references from all keys. */
+    for (bool known = false;;) {
+        clear_output(w);
+        thread_share share = start_loads(slots_at, block, whole, p); /* cp.async: Q, the first keys, then slots ahead */
+#pragma unroll
+        for (int step = 0; step < Q_STEPS; ++step)
+            load_q(w.q[step], w, step);
+        if (block.begin < keys.end) /* S = Q K^T, P = exp2(S - row_ref) of the first keys */
+            first_keys(w, k_lane, block.begin * ROUND_KEYS + keys.first_key, known, mask);
+
+        int slot = 0; /* per round: loads; O += P V beside S = Q K^T and the probabilities of the keys that follow */
+        const int round = steady_rounds(w, k_lane, slots_at, slot, block, keys, share);
+        last_rounds(w, k_lane, slots_at, slot, round, block, keys, share, mask, p);
+
+        if (known || !__syncthreads_or(has_sum_above(w, LARGEST_FLOAT)))
+            break;
+        known = true;
+        find_row_refs(w, slots_at, k_lane, block, keys.end, keys.first_key, mask, p);
+    }
+    store_output(w, smem, block, group, warp_row, p);
 }

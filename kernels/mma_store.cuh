@@ -1,10 +1,7 @@
-/* Results of `mma` on their way out: a warp's rows through shared memory, or what groups of warps and split blocks each have of a tile,
- * combined. Included by mma.cu after mma_warp.cuh. */
+/* How results of `mma` are stored: a warp's rows through shared memory; or the parts that groups of warps and split
+ * blocks have of a tile, combined. Included by mma.cu after mma_warp.cuh. */
 #ifndef FA_MMA_STORE_CUH
 #define FA_MMA_STORE_CUH
-
-/* The maximum of a row without keys: finite, so that differences of two such are 0 and exp2(this - real) is 0. */
-constexpr float NO_MAX = -1e30f;
 
 /* Where a block's results go. */
 struct output {
@@ -13,12 +10,13 @@ struct output {
     bool aligned;
 };
 
-/* One output row's 8 columns, its row maximum and sum: what groups of warps and split blocks hand on. */
+/* 8 columns of an output row, its maximum and its sum: what groups of warps and split blocks pass on. */
 struct partial {
     float o[8], max, sum;
 };
 
-/* Partial results lie as [part][M rows][stride] floats, their maxima and sums as [part][M][2]. Combines `parts` of them for a row. */
+/* Partial results lie as [part][M rows][stride] floats, their maxima and sums as [part][M][2]. Combines `parts` of them
+ * for 8 columns of a row. */
 __device__ __forceinline__ partial combine(const float *o, const float *stats, int parts, fa_i64 part_o,
                                            fa_i64 part_stats, int row, int stride, int chunk)
 {
@@ -90,8 +88,9 @@ __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *r
     }
 }
 
-/* Results of the groups meet in shared memory, those of the splits in the workspace: [blocks] counters of 16 bytes, then per block
- * M rows of output, maxima and sums. The last block of a tile to arrive combines and leaves the counter zero. */
+/* Results of the groups meet in shared memory, those of the splits in the workspace: a counter of 16 bytes per block,
+ * then per block M rows of output, maxima and sums. The last block of a tile to arrive combines, and resets the
+ * counter. */
 __device__ __forceinline__ void store_combined(const warp_state &w, unsigned char *smem, const output &out, int group,
                                                int warp_row, const fa_params &p)
 {
@@ -104,7 +103,7 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
         for (int h = 0; h < 2; ++h) {
             const int row = group * M + warp_row + b * 16 + h * 8 + lane / 4;
             if (lane % 4 == 0) {
-                stats_s[row * 2] = w.sum[b][2 * h] > 0.0f ? -w.minus_base[b][h] : NO_MAX;
+                stats_s[row * 2] = w.sum[b][2 * h] > 0.0f ? -w.minus_row_ref[b][h] : NO_MAX;
                 stats_s[row * 2 + 1] = w.sum[b][2 * h];
             }
 #pragma unroll

@@ -1,28 +1,32 @@
-/* Tiles of `mma` in shared memory: where a 16-byte chunk of a row lies, which address a lane gives ldmatrix, and how tiles get there.
- * A row is DIM16 halves: the head dimension rounded up to 16, the extra columns zero. */
+/* Tiles of `mma` in shared memory: where a 16-byte chunk of a row lies, which address a lane gives ldmatrix, and how
+ * tiles get there. A row is DIM16 halves: the head dimension rounded up to 16, the extra columns zero. */
 #ifndef FA_MMA_TILE_CUH
 #define FA_MMA_TILE_CUH
 
-#include "prims.cuh"
+#include "load.cuh"
+#include "schedule.cuh"
 
 constexpr int DIM16 = (FA_DIM + 15) / 16 * 16;
 constexpr int CHUNKS = DIM16 / 8; /* 16-byte chunks of a row that hold data; even */
 constexpr int ROW_CHUNKS = FA_SWIZZLE ? CHUNKS : CHUNKS + 1;
 constexpr int ROW_BYTES = ROW_CHUNKS * 16;
-/* How many of the 8 chunk-wide bank groups one chunk column can reach: the rows' starts hit 8 / XORS of them, the XOR does the rest. */
+/* A chunk-wide bank group is 16 bytes; there are 8. The starts of 8 rows reach 8 / XORS of them; the XOR does the
+ * rest. */
 constexpr int XORS = !FA_SWIZZLE ? 1 : CHUNKS % 8 == 0 ? 8 : CHUNKS % 4 == 0 ? 4 : 2;
 /* Distinct XOR patterns among the k16 steps of a row; other steps differ from these by a constant. */
 constexpr int PATTERNS = XORS < 2 ? 1 : XORS / 2;
 
-/* Byte offset of a chunk in a tile. Any 8 rows that start at a multiple of 8 hold one chunk column in 8 different bank groups. */
+/* Byte offset of a chunk in a tile. In any 8 rows from a multiple of 8 on, one column of chunks lies in 8 different
+ * bank groups. */
 __host__ __device__ constexpr int tile_offset(unsigned row, unsigned chunk)
 {
     return row * ROW_BYTES + (chunk ^ (row / (8 / XORS)) % XORS) * 16;
 }
 
-/* ldmatrix.x4 takes the row addresses of its four 8x8 tiles from lanes 0-7, 8-15, 16-23 and 24-31. The B operand of an mma is a pair of
- * neighbouring registers, two 8-wide halves of its 16 k's: for K (k is the column) rows 0-7 of both chunks of a k16 step, then rows 8-15;
- * for V, transposed (k is the row), and for Q, rows 0-7 and 8-15 of one chunk, then of the next. These are the offsets for step 0. */
+/* ldmatrix.x4 takes the row addresses of its four 8x8 blocks from lanes 0-7, 8-15, 16-23 and 24-31. The B operand of an
+ * mma is a pair of neighbouring registers, the two 8-wide halves of its 16 k's. For K (k is the column) the blocks are
+ * rows 0-7 of both chunks of a k16 step, then rows 8-15. For V, transposed (k is the row), and for Q they are rows 0-7
+ * and 8-15 of one chunk, then of the next. These are the offsets for step 0. */
 __host__ __device__ constexpr int k_lane_offset(unsigned lane)
 {
     return tile_offset(lane % 8 + lane / 16 * 8, lane / 8 % 2);
@@ -53,82 +57,47 @@ __host__ __device__ constexpr bool no_bank_conflicts()
 static_assert(no_bank_conflicts(),
               "the layout of tiles in shared memory has bank conflicts, or ldmatrix would read other rows than meant");
 
-/* Shared memory as ldmatrix takes it: a 32-bit address, worked out once. */
-#ifdef FA_EMU
-typedef unsigned char *smem_at;
-#define cp_async_16_at cp_async_16
-__device__ __forceinline__ void st_shared_16_at(smem_at dst_s, uint4 value)
-{
-    *reinterpret_cast<uint4 *>(dst_s) = value;
-}
-#define ldmatrix_x4_at ldmatrix_x4
-#define ldmatrix_x4_trans_at ldmatrix_x4_trans
-__device__ __forceinline__ smem_at smem_at_of(unsigned char *pointer_s) { return pointer_s; }
-__device__ __forceinline__ smem_at smem_xor(smem_at at, int bits)
-{
-    return reinterpret_cast<smem_at>(reinterpret_cast<unsigned long long>(at) ^ bits);
-}
-#else
-typedef unsigned smem_at;
-__device__ __forceinline__ smem_at smem_at_of(const unsigned char *pointer_s) { return smem_address(pointer_s); }
-__device__ __forceinline__ smem_at smem_xor(smem_at at, int bits) { return at ^ bits; }
-#endif
-
-/* A value that the compiler shall not see through. */
-__device__ __forceinline__ void hide(unsigned &value)
-{
-#ifndef FA_EMU
-    asm volatile("" : "+r"(value));
-#endif
-}
-
-/* And one that the assembler would otherwise work out again every time. */
-__device__ __forceinline__ void keep(unsigned &value)
-{
-#ifndef FA_EMU
-    value = __shfl_sync(FA_WARP_ALL, value, threadIdx.x % 32);
-#endif
-}
-
-/* Where a lane's fragments lie in a tile: one address per XOR pattern, from which all k16 steps and bands of 16 rows are immediate offsets; or,
- * where registers are short, the first of them alone. Tiles start at multiples of SMEM_ALIGN, above the bits that the XOR changes. */
+/* Where a lane's fragments lie in a tile: one address per XOR pattern, from which all k16 steps and bands of 16 rows
+ * are immediate offsets. Where registers are short, only the first of them. Tiles start at multiples of SMEM_ALIGN,
+ * above the bits that the XOR changes. */
 constexpr int SMEM_ALIGN = 128;
 constexpr int KEPT_PATTERNS = DIM16 <= 128 ? PATTERNS : 1;
 struct lane_fragments {
-    smem_at at[KEPT_PATTERNS];
+    smem_addr at[KEPT_PATTERNS];
 };
 
-__device__ __forceinline__ lane_fragments find_fragments(smem_at lane_at)
+__device__ __forceinline__ lane_fragments find_fragments(smem_addr lane_at)
 {
     lane_fragments lane;
 #pragma unroll
     for (int i = 0; i < KEPT_PATTERNS; ++i)
-        lane.at[i] = smem_xor(lane_at, i * 32);
+        lane.at[i] = xor_address(lane_at, i * 32);
     return lane;
 }
 
 /* Fragment of k16 step `step` (compile-time), 16 * band rows on, in the tile `offset` bytes on. */
-__device__ __forceinline__ smem_at fragment_at(const lane_fragments &lane, int offset, int step, int band)
+__device__ __forceinline__ smem_addr fragment_at(const lane_fragments &lane, int offset, int step, int band)
 {
     const int pattern = step % PATTERNS, constant = step / PATTERNS * PATTERNS * 32 + band * 16 * ROW_BYTES;
-    return (KEPT_PATTERNS == 1 ? smem_xor(lane.at[0] + offset, pattern * 32)
+    return (KEPT_PATTERNS == 1 ? xor_address(lane.at[0] + offset, pattern * 32)
                                : lane.at[pattern % KEPT_PATTERNS] + offset) +
            constant;
 }
 
-/* How the threads of a block deal out the chunks of a tile: thread t takes a chunk of row first_of(t) and of every STEP-th row after it, one
- * a pass; threads left over do nothing. A thread's rows are near each other, so that immediate offsets reach them all. */
-constexpr int THREADS = FA_WARPS * 32;
+/* How a block's threads share the chunks of a tile: thread t takes a chunk of row first_of(t) and of every STEP-th row
+ * after it, one a pass; threads left over do nothing. A thread's rows are near each other, so that immediate offsets
+ * reach all of them. */
 constexpr int PASS_ROWS = THREADS / CHUNKS;
 template <int ROWS>
-struct dealing {
+struct copy_layout {
     static constexpr bool EVEN = ROWS % PASS_ROWS == 0;
     static constexpr int PASSES = (ROWS + PASS_ROWS - 1) / PASS_ROWS;
     static constexpr int STEP = !EVEN ? PASS_ROWS : XORS == 1 ? 1 : PASS_ROWS % 8 == 0 ? 8 : PASS_ROWS;
     /* Offsets in shared memory are constants after one of HALVES XORs of the first. */
     static constexpr bool CONSTANT = XORS == 1 || STEP % 8 == 0 || (XORS == 8 && 8 % STEP == 0);
     static constexpr int HALVES = XORS == 1 || STEP % 8 == 0 ? 1 : 8 / STEP;
-    /* A tile's rows go by in spans: of a pass the thread's row is span_row(pass) on from its first, or in the same span as that. */
+    /* Rows are tested against the end in spans: the row of a pass lies in the span that starts span_row(pass) after the
+     * thread's first row. */
     static constexpr int SPAN = !EVEN                              ? ROWS
                                 : STEP != PASS_ROWS                ? STEP * PASSES
                                 : 32 % STEP == 0 && ROWS % 32 == 0 ? 32
@@ -161,34 +130,8 @@ __device__ __forceinline__ unsigned scale_half2(unsigned halves, float factor)
     return pack_half2(pair.x * factor, pair.y * factor);
 }
 
-/* threadIdx.x and blockIdx.x, read anew: what is worked out from them need not be kept, in a loop short of registers or across one. */
-#ifdef FA_EMU
-__device__ __forceinline__ unsigned thread_anew() { return threadIdx.x; }
-__device__ __forceinline__ unsigned block_anew() { return blockIdx.x; }
-#else
-__device__ __forceinline__ unsigned thread_anew()
-{
-    unsigned thread;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    return thread;
-}
-__device__ __forceinline__ unsigned block_anew()
-{
-    unsigned block;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
-    return block;
-}
-#endif
-
-/* A value that all lanes of the warp share, where the compiler can tell: in a uniform register, and branches on it need no reconvergence. */
-#ifdef FA_EMU
-__device__ __forceinline__ int uniform(int value) { return value; }
-#else
-__device__ __forceinline__ int uniform(int value) { return __reduce_max_sync(FA_WARP_ALL, value); }
-#endif
-
-/* This thread's share of every tile: its first chunk in shared memory, and in rows that follow each other in global memory without a gap.
- * Small and in plain sight of nobody: were the compiler to see how the offset grows, it would keep 64-bit pointers instead. */
+/* This thread's share of every tile: its first chunk in shared memory, and in global memory where rows follow each
+ * other without a gap. 32-bit offsets, made opaque in the loop: otherwise the compiler keeps 64-bit pointers. */
 struct thread_share {
     unsigned smem_offset, global_offset;
 };
@@ -196,17 +139,17 @@ struct thread_share {
 template <int ROWS>
 __device__ __forceinline__ thread_share find_share(unsigned thread)
 {
-    const unsigned row = dealing<ROWS>::first_of(thread), chunk = thread % CHUNKS;
+    const unsigned row = copy_layout<ROWS>::first_of(thread), chunk = thread % CHUNKS;
     return {static_cast<unsigned>(tile_offset(row, chunk)), (row * FA_DIM + chunk * 8) * 2};
 }
 
-/* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes; from_g: where this thread's first chunk is,
- * plus `centre`. Of the rows from `valid` on, zeros; WHOLE: of all rows when `valid` is 0. */
+/* One pass over ROWS rows that follow each other without a gap and start at multiples of 16 bytes. from_g: this
+ * thread's first chunk, plus `centre`. Rows from `valid` on become zero; with WHOLE all rows do when `valid` is 0. */
 template <int ROWS, bool WHOLE>
-__device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *from_g, int smem_offset, int pass,
+__device__ __forceinline__ void load_pass(smem_addr tile_at, const unsigned char *from_g, int smem_offset, int pass,
                                           int valid, unsigned thread, int centre = 0)
 {
-    using deal = dealing<ROWS>;
+    using deal = copy_layout<ROWS>;
     const int row = deal::first_of(thread) + pass * deal::STEP, chunk = thread % CHUNKS;
     if (THREADS % CHUNKS != 0 && thread / CHUNKS >= PASS_ROWS)
         return;
@@ -219,22 +162,23 @@ __device__ __forceinline__ void load_pass(smem_at tile_at, const unsigned char *
 
 /* ROWS whole rows from first_row on, of a head whose rows follow each other without a gap. */
 template <int ROWS>
-__device__ __forceinline__ void load_whole_tile(smem_at tile_at, const head_rows &head, int first_row, unsigned thread)
+__device__ __forceinline__ void load_whole_tile(smem_addr tile_at, const head_rows &head, int first_row,
+                                                unsigned thread)
 {
     const thread_share share = find_share<ROWS>(thread);
     const unsigned char *from_g =
         reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) +
         share.global_offset;
 #pragma unroll
-    for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
+    for (int pass = 0; pass < copy_layout<ROWS>::PASSES; ++pass)
         load_pass<ROWS, true>(tile_at, from_g, share.smem_offset, pass, ROWS, thread);
 }
 
-/* Any rows: from first_row, those from row `rows` of the head on as zeros, any stride, and, unless `aligned`, from any even address (then the
- * copy is not asynchronous). */
+/* Any rows from first_row on, at any stride; those from row `rows` of the head on become zero. Unless `aligned` they
+ * may start at any even address, and the copy is not asynchronous. */
 template <int ROWS>
-__device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head, int first_row, int rows, bool aligned,
-                                          unsigned thread)
+__device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &head, int first_row, int rows,
+                                          bool aligned, unsigned thread)
 {
     const int valid = rows - first_row;
     if (aligned && head.stride == FA_DIM && valid > 0) {
@@ -242,9 +186,9 @@ __device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head
         /* a thread none of whose rows is valid points at the first of the tile */
         const unsigned char *from_g =
             reinterpret_cast<const unsigned char *>(head.data_g + static_cast<fa_i64>(first_row) * FA_DIM) +
-            (static_cast<int>(dealing<ROWS>::first_of(thread)) < valid ? share.global_offset : 0);
+            (static_cast<int>(copy_layout<ROWS>::first_of(thread)) < valid ? share.global_offset : 0);
 #pragma unroll
-        for (int pass = 0; pass < dealing<ROWS>::PASSES; ++pass)
+        for (int pass = 0; pass < copy_layout<ROWS>::PASSES; ++pass)
             load_pass<ROWS, false>(tile_at, from_g, share.smem_offset, pass, valid, thread);
         return;
     }
@@ -253,7 +197,7 @@ __device__ __forceinline__ void load_tile(smem_at tile_at, const head_rows &head
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const bool valid = first_row + row < rows && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
         const __half *src_g = head.data_g + (valid ? (first_row + row) * head.stride + chunk * 8 : 0);
-        const smem_at dst_at = tile_at + tile_offset(row, chunk);
+        const smem_addr dst_at = tile_at + tile_offset(row, chunk);
         if (aligned) {
             cp_async_16_at(dst_at, src_g, valid ? 16 : 0);
             continue;

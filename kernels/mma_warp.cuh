@@ -1,16 +1,18 @@
-/* What one warp of `mma` does: scores, softmax and output of its query rows over one tile of keys, all in registers.
- * Included by mma.cu after its constants; K, V and Q come from shared memory as mma_tile.cuh lays them out. */
+/* What one warp of `mma` computes: scores, softmax and output of its query rows over one tile of keys, in registers.
+ * Included by mma.cu after its constants; K, V and Q lie in shared memory as mma_tile.cuh says. */
 #ifndef FA_MMA_WARP_CUH
 #define FA_MMA_WARP_CUH
 
-/* A row's base is the largest score of the warp's first keys, plus this as an exponent: later scores may be up to 2^(16 + HEADROOM) times as
- * probable before a half is infinite, and probabilities 2^-10 of the largest still have all their bits. */
+/* A row's reference row_ref is the largest score of the warp's first keys, plus HEADROOM as an exponent. Later scores
+ * may be 2^(16 + HEADROOM) times as probable before a half overflows; probabilities down to 2^-10 of the largest keep
+ * all their bits. */
 constexpr float HEADROOM = 4.0f;
-/* A row whose sum has outgrown this gets a new base. */
+/* When a row's sum is larger than this, its reference moves. */
 constexpr float LARGE_SUM = 4096.0f;
 constexpr float LARGEST_FLOAT = 3.402823466e38f;
 
-/* f(I) .. f(END - 1), without a loop: the compiler leaves long loops rolled in spite of the pragma, and register arrays in local memory. */
+/* f(I) .. f(END - 1) without a loop. The compiler leaves long loops rolled in spite of the pragma, which puts register
+ * arrays in local memory. */
 template <int I, int END, class F>
 __device__ __forceinline__ void unrolled(const F &f)
 {
@@ -20,19 +22,31 @@ __device__ __forceinline__ void unrolled(const F &f)
     }
 }
 
-/* What a warp keeps. Fragments as the mma wants them: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column lane % 4 * 2 + e.
- * A score times scale_log2, and minus_base, is the exponent of two: one FFMA. */
+/* The state of a warp, in fragments of mma.sync: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column
+ * lane % 4 * 2 + e. score * scale_log2 + minus_row_ref is the exponent of two: one FFMA. */
 struct warp_state {
     float o[BANDS][STEPS * 2][4];
     float sum[BANDS][4]; /* of the probabilities, by an mma with ones: every column the same */
     float s[S_TILES8][BANDS][4];
     unsigned p[P_CHUNKS][BANDS][4];
-    float minus_base[BANDS][2];
+    float minus_row_ref[BANDS][2];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
-    lane_fragments v_lane; /* in the warp's keys of V; so far from those lies what it has of Q: */
+    lane_fragments v_lane; /* in the warp's keys of V; its rows of Q lie q_offset from there */
     int q_offset;
     float scale_log2; /* scale * log2 e */
 };
+
+__device__ __forceinline__ void clear_output(warp_state &w)
+{
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b) {
+        for (int r = 0; r < 4; ++r)
+            w.sum[b][r] = 0.0f;
+#pragma unroll
+        for (int t = 0; t < STEPS * 2; ++t)
+            w.o[b][t][0] = w.o[b][t][1] = w.o[b][t][2] = w.o[b][t][3] = 0.0f;
+    }
+}
 
 __device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state &w, int step)
 {
@@ -80,11 +94,11 @@ __device__ __forceinline__ void sum_mma(warp_state &w, const unsigned (&p)[BANDS
         mma_m16n8k16(w.sum[b], p[b], ones);
 }
 
-struct no_loads {
+struct no_load {
     __device__ __forceinline__ void operator()(int, int) const {}
 };
 
-/* meanwhile(i, units): called at each of so many points. */
+/* S = Q K^T of the keys at `offset`. Calls meanwhile(i, points) at each of so many points, for loads. */
 template <class MEANWHILE>
 __device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &k_lane, int offset,
                                            const MEANWHILE &meanwhile)
@@ -108,10 +122,10 @@ __device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &
     });
 }
 
-/* Scores of keys a row does not see become -inf. last_key: per row the last key it sees, counted from the tile's first. */
+/* Scores of keys that a row does not see become -inf. last_key: the last key each row sees, counted from the first. */
 __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)[BANDS][2], int first, int end)
 {
-    const int column = thread_anew() % 4 * 2;
+    const int column = reload_thread_index() % 4 * 2;
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
@@ -119,19 +133,19 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)
 #pragma unroll
             for (int t = first; t < end; ++t)
                 if ((t - first) * 8 + r % 2 > last_key[b][r / 2] - column)
-                    w.s[t][b][r] = -FA_INF;
+                    w.s[t][b][r] = -INF;
 }
 
 /* Probabilities of two neighbouring keys, packed: register `r` of the A operand of `chunk`, band b. */
 __device__ __forceinline__ unsigned probability_pair(const warp_state &w, int chunk, int b, int r)
 {
     const int t = 2 * chunk + r / 2, h = r % 2;
-    return pack_half2(exp2_approx(fmaf(w.s[t][b][2 * h], w.scale_log2, w.minus_base[b][h])),
-                      exp2_approx(fmaf(w.s[t][b][2 * h + 1], w.scale_log2, w.minus_base[b][h])));
+    return pack_half2(exp2_approx(fmaf(w.s[t][b][2 * h], w.scale_log2, w.minus_row_ref[b][h])),
+                      exp2_approx(fmaf(w.s[t][b][2 * h + 1], w.scale_log2, w.minus_row_ref[b][h])));
 }
 
-/* Per row, the largest score of those in w.s and of `top`, which belongs to the row in all lanes then. */
-__device__ __forceinline__ void raise_tops(float (&top)[BANDS][2], const warp_state &w)
+/* Raises each row's row_max to the largest of its scores in w.s; all lanes of a row get it. */
+__device__ __forceinline__ void raise_row_max(float (&row_max)[BANDS][2], const warp_state &w)
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
@@ -139,33 +153,35 @@ __device__ __forceinline__ void raise_tops(float (&top)[BANDS][2], const warp_st
         for (int h = 0; h < 2; ++h) {
 #pragma unroll
             for (int t = 0; t < S_TILES8; ++t)
-                top[b][h] = fmaxf(top[b][h], fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
-            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(FA_WARP_ALL, top[b][h], 1));
-            top[b][h] = fmaxf(top[b][h], __shfl_xor_sync(FA_WARP_ALL, top[b][h], 2));
+                row_max[b][h] = fmaxf(row_max[b][h], fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
+            row_max[b][h] = fmaxf(row_max[b][h], __shfl_xor_sync(ALL_LANES, row_max[b][h], 1));
+            row_max[b][h] = fmaxf(row_max[b][h], __shfl_xor_sync(ALL_LANES, row_max[b][h], 2));
         }
 }
 
-/* Rows see the first keys up to some key, so one that sees none of the warp's first keys sees no later key of the warp's either. */
-__device__ __forceinline__ void set_bases(warp_state &w, const float (&top)[BANDS][2])
+/* Row references from row maxima. A row sees the first keys up to some key: where it sees none of the warp's first
+ * keys, it sees none of the later ones. */
+__device__ __forceinline__ void set_row_refs(warp_state &w, const float (&row_max)[BANDS][2])
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            w.minus_base[b][h] = top[b][h] == -FA_INF ? 0.0f : -top[b][h] * w.scale_log2 - HEADROOM;
+            w.minus_row_ref[b][h] = row_max[b][h] == -INF ? 0.0f : -row_max[b][h] * w.scale_log2 - HEADROOM;
 }
 
-/* Rows whose sum has become large, but is finite still, go on from a base that makes it 1 .. 2: powers of two, so nothing is lost. */
-__device__ __forceinline__ void move_bases(warp_state &w)
+/* Rows whose sum is large but finite continue with a reference that brings the sum to 1 .. 2. The factor is a power of
+ * two, so nothing is lost. */
+__device__ __forceinline__ void move_row_refs(warp_state &w)
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const float sum = w.sum[b][2 * h];
-            const int exponent = sum > LARGE_SUM && sum < FA_INF ? (__float_as_int(sum) >> 23) - 127 : 0;
+            const int exponent = sum > LARGE_SUM && sum < INF ? (__float_as_int(sum) >> 23) - 127 : 0;
             const float shrink = __int_as_float((127 - exponent) << 23);
-            w.minus_base[b][h] -= static_cast<float>(exponent);
+            w.minus_row_ref[b][h] -= static_cast<float>(exponent);
             w.sum[b][2 * h] *= shrink;
             w.sum[b][2 * h + 1] *= shrink;
 #pragma unroll
@@ -181,14 +197,15 @@ __device__ __forceinline__ void move_bases(warp_state &w)
         }
 }
 
-/* Sums are positive (or NaN, which compares as an integer above all), so their bits order them; all lanes of a row hold the same. */
+/* Whether a sum is above `limit`. Sums are positive, so their bits order them; NaN compares as larger. All lanes of a
+ * row hold the same sum. */
 __device__ __forceinline__ bool has_sum_above(const warp_state &w, float limit)
 {
-    int top = __float_as_int(w.sum[0][0]);
+    int largest = __float_as_int(w.sum[0][0]);
 #pragma unroll
     for (int i = 1; i < BANDS * 2; ++i)
-        top = max(top, __float_as_int(w.sum[i / 2][i % 2 * 2]));
-    return __any_sync(FA_WARP_ALL, top > __float_as_int(limit));
+        largest = max(largest, __float_as_int(w.sum[i / 2][i % 2 * 2]));
+    return __any_sync(ALL_LANES, largest > __float_as_int(limit));
 }
 
 /* Probabilities of the 16 keys whose scores are in buffer `chunk`. */
@@ -201,7 +218,8 @@ __device__ __forceinline__ void probabilities(warp_state &w, int chunk)
             w.p[chunk][b][r] = probability_pair(w, chunk, b, r);
 }
 
-/* O += P V of a round, chunk by chunk: each beside the probabilities of the next chunk and the scores of the one after. key: the round's first. */
+/* O += P V of a round by chunks of 16 keys: each beside the probabilities of the next chunk and the scores of the one
+ * after. key: the round's first. */
 template <bool NEXT, class MASK, class MEANWHILE>
 __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragments &k_lane, int slot, int key,
                                                 const MASK &mask, const MEANWHILE &meanwhile)
@@ -240,13 +258,14 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragme
     }
 }
 
-/* O += P V of a tile, after the scores of the next, which the mma of P V cover while they are turned into probabilities. */
+/* O += P V of a tile, after the scores of the next tile; its products run while those scores become probabilities. */
 template <bool NEXT, class MASK, class MEANWHILE>
 __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask,
                                               const MASK &mask, const MEANWHILE &meanwhile)
 {
     constexpr int UNITS = CHUNKS16 * STEPS, PAIRS = CHUNKS16 * BANDS * 4;
-    /* How many of its mma the scores have beside them: with two bands, whose fragments of K and Q keep shared memory busy, every second time. */
+    /* How many products of P V run beside the scores. With two bands the fragments of K and Q occupy shared memory, so
+     * only every second point has one. */
     constexpr int EARLY = !NEXT ? 0 : BANDS > 1 ? UNITS / 2 : UNITS > 2 ? 2 : UNITS - 1;
     unsigned v[2][4], next[CHUNKS16][BANDS][4];
     auto load_v = [&](int i) {
@@ -272,7 +291,7 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
             early(i);
     }
     if (NEXT && ask && has_sum_above(w, LARGE_SUM)) [[unlikely]]
-        move_bases(w);
+        move_row_refs(w);
 #pragma unroll
     for (int chunk = 0; chunk < CHUNKS16; ++chunk)
         sum_mma(w, w.p[chunk]);
@@ -292,7 +311,7 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
         w.p[i / (BANDS * 4)][i / 4 % BANDS][i % 4] = next[i / (BANDS * 4)][i / 4 % BANDS][i % 4];
 }
 
-/* ask: whether a sum has become large; by chunks it is asked between rounds. */
+/* ask: whether to test for a large sum; by chunks it is tested between rounds. */
 template <bool NEXT, class MASK, class MEANWHILE>
 __device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask,
                                             const MASK &mask, const MEANWHILE &meanwhile)

@@ -8,9 +8,9 @@
 
 #include <cuda_fp16.h>
 
-#define FA_WARP_SIZE 32
-#define FA_WARP_ALL 0xffffffffu
-#define FA_INF (__builtin_bit_cast(float, 0x7f800000))
+#define WARP_SIZE 32
+#define ALL_LANES 0xffffffffu
+#define INF (__builtin_bit_cast(float, 0x7f800000))
 
 /* What the compiler may assume of a launch. --maxreg wins: ptxas ignores -maxrregcount where a kernel states bounds. */
 #if FA_MAXREG > 0
@@ -197,8 +197,9 @@ __device__ __forceinline__ void bar_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* The same for warps that wait at different places in the code, one copy of an unrolled loop and another say: bar.sync promises the
- * compiler, and tells compute-sanitizer, that all come to one. The machine code is the same. [barrier.sync] */
+/* The same for warps that wait at different places in the code, say in two copies of an unrolled loop: bar.sync
+ * promises the compiler, and compute-sanitizer, that all threads wait at one place. Same machine code. [barrier.sync]
+ * */
 __device__ __forceinline__ void bar_sync_apart(int id, int threads)
 {
     asm volatile("barrier.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
@@ -233,6 +234,42 @@ __device__ __forceinline__ uint4 ld_global_nc_16(const void *src_g)
                  : "l"(src_g));
     return value;
 }
+
+/* What follows computes nothing; it steers the compiler. */
+
+/* An address in shared memory as the shared-space instructions take it. */
+typedef unsigned smem_addr;
+
+__device__ __forceinline__ smem_addr xor_address(smem_addr address, int bits) { return address ^ bits; }
+
+/* Makes a value opaque: the compiler can no longer see how it was computed. Where it sees that an offset grows by a
+ * constant, it keeps a 64-bit pointer for each copy of a loop. */
+__device__ __forceinline__ void make_opaque(unsigned &value) { asm volatile("" : "+r"(value)); }
+
+/* Keeps a value in its register: ptxas would compute it again at every use, but not across a shuffle. */
+__device__ __forceinline__ void prevent_recompute(unsigned &value)
+{
+    value = __shfl_sync(ALL_LANES, value, threadIdx.x % 32);
+}
+
+/* threadIdx.x and blockIdx.x, read again: what is computed from them then needs no register across a loop. */
+__device__ __forceinline__ unsigned reload_thread_index()
+{
+    unsigned thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+
+__device__ __forceinline__ unsigned reload_block_index()
+{
+    unsigned block;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    return block;
+}
+
+/* The same value, known to be equal in all lanes: it lies in a uniform register, and a branch on it needs no
+ * reconvergence. All lanes of the warp hold the same value already. sm_80. */
+__device__ __forceinline__ int to_uniform(int value) { return __reduce_max_sync(ALL_LANES, value); }
 
 #endif
 #endif

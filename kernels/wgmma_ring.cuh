@@ -1,158 +1,152 @@
-/* The rings of `wgmma`: which buffers and barriers there are, and the thread that fills them by TMA with the tiles of Q, K
- * and V, for one tile of queries after the other. Included by wgmma.cu after its constants. */
+/* The pipelines of wgmma: buffers and barriers in shared memory, and the producer, one thread that fills the buffers by
+ * TMA with tiles of Q, K and V. Included by wgmma.cu after its constants. */
 #ifndef FA_WGMMA_RING_CUH
 #define FA_WGMMA_RING_CUH
 
-constexpr int tiles_known = 4; /* a power of two */
+constexpr int TILES_KNOWN = 4; /* a power of two */
 
-typedef struct barriers {
-    fa_u64 q_full[consumers][q_stages], q_empty[consumers][q_stages];
-    fa_u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
-    int4 tile[consumers][tiles_known]; /* of the latest Q parts: row0 (-1: no more), key tiles, head, batch */
-} barriers;
+struct barriers {
+    u64 q_full[CONSUMERS][Q_STAGES], q_empty[CONSUMERS][Q_STAGES];
+    u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
+    int4 tile[CONSUMERS][TILES_KNOWN]; /* the latest query tiles: row0 (-1: no more), key tiles, head, batch */
+};
 
-/* Of the tile with this count: it is read last while the tile after it begins, and the producer is two ahead at most. */
+/* Slot of query tile number `count`. It is read last while the next tile begins; the producer is at most two ahead. */
 __device__ __forceinline__ int tile_slot(int warpgroup, int count)
 {
-    return warpgroup * tiles_known + count % tiles_known;
+    return warpgroup * TILES_KNOWN + count % TILES_KNOWN;
 }
 
-/* Addresses in shared memory, and where in the ring a warpgroup is. */
-typedef struct layout {
-    fa_u32 q, k, v, ones, o;
-    fa_u32 q_full, q_empty, k_full, k_empty, v_full, v_empty;
-} layout;
+/* Addresses in shared memory: of the first stage of each buffer, and of its first barrier. */
+struct shared_layout {
+    unsigned q_s, k_s, v_s, ones_s, o_s;
+    unsigned q_full, q_empty, k_full, k_empty, v_full, v_empty;
+};
 
-typedef struct place {
-    int slot;
-    fa_u32 phase;
-} place;
+/* Where a producer or consumer is in a pipeline. */
+struct pipeline_state {
+    int stage;
+    unsigned phase;
+};
 
 template <int STAGES>
-__device__ __forceinline__ void advance(place &at)
+__device__ __forceinline__ void advance(pipeline_state &at)
 {
-    if (++at.slot == STAGES) {
-        at.slot = 0;
+    if (++at.stage == STAGES) {
+        at.stage = 0;
         at.phase ^= 1;
     }
 }
 
-/* The same for a whole warp: the place stays in uniform registers, and the descriptors made from it. */
+/* The same for a whole warp. The state stays in uniform registers, and so do the descriptors made from it. */
 template <int STAGES>
-__device__ __forceinline__ void advance_warp(place &at)
+__device__ __forceinline__ void advance_warp(pipeline_state &at)
 {
     advance<STAGES>(at);
-    at.slot = fa_uniform(at.slot);
-    at.phase = fa_uniform(at.phase);
+    at.stage = warp_uniform(at.stage);
+    at.phase = warp_uniform(at.phase);
 }
 
-/* A ticket for the next tile of this block, from a counter all blocks share: drawn, and read a round trip later. */
-__device__ __forceinline__ int draw_ticket(const fa_params &p) { return atomicAdd(static_cast<int *>(p.workspace), 1); }
-
-__device__ __forceinline__ int read_ticket(int drawn)
+__device__ __forceinline__ void consumer_wait(unsigned full, const pipeline_state &at)
 {
-    asm volatile("" : "+r"(drawn)::"memory"); /* nothing waits for it before */
-    return static_cast<int>(gridDim.x) + drawn;
+    mbarrier_wait(full + 8 * at.stage, at.phase);
 }
 
-/* The last block to leave puts the counters back to zero. */
-__device__ __forceinline__ void return_tickets(const fa_params &p)
+/* The warp has read its buffer for the last time: the producer may fill it again. */
+template <int STAGES>
+__device__ __forceinline__ void consumer_release(unsigned empty, pipeline_state &at, int lane)
 {
-    int *counters = static_cast<int *>(p.workspace);
-    if (atomicAdd(&counters[1], 1) == static_cast<int>(gridDim.x) - 1) {
-        counters[0] = 0;
-        counters[1] = 0;
-    }
+    if (lane == 0)
+        mbarrier_arrive(empty + 8 * at.stage);
+    advance_warp<STAGES>(at);
 }
 
-__device__ __forceinline__ void load_tile(const fa_tensor_map *map, fa_u32 ring, fa_u32 full, fa_u32 empty, place &to,
-                                          int row, int head, int batch)
+/* Loads a tile of K or V into its next stage, as soon as all consumers have released it. */
+__device__ __forceinline__ void load_kv(const fa_tensor_map *map, unsigned ring_s, unsigned full, unsigned empty,
+                                        pipeline_state &to, int row, int head, int batch)
 {
-    const fa_u32 bar = full + 8 * to.slot;
-    fa_mbar_wait(empty + 8 * to.slot, to.phase ^ 1);
-    fa_mbar_arrive_expect(bar, fa_kv_tile_bytes);
-    fa_load_boxes(ring + to.slot * fa_kv_tile_bytes, map, bar, FA_N, row, head, batch);
+    const unsigned bar = full + 8 * to.stage;
+    mbarrier_wait(empty + 8 * to.stage, to.phase ^ 1);
+    load_tile<FA_N>(ring_s, to.stage, bar, map, row, 0, head, batch);
     advance<FA_STAGES>(to);
 }
 
-/* Q of the tile to come to L2: no other block reads it, so it would come from memory when it is waited for. */
-__device__ __forceinline__ void prefetch_q(const fa_params &p, const fa_tile &tile)
+/* Loads Q of query tile number `count` for every warpgroup, and tells each what the tile is. */
+__device__ __forceinline__ void load_q(const fa_params &p, const shared_layout &at, int4 *tiles_s, pipeline_state &to,
+                                       int count, const block_tile &tile)
 {
-#pragma unroll
-    for (int box = 0; box < fa_boxes; ++box)
-#pragma unroll
-        for (int w = 0; w < consumers; ++w)
-            fa_tma_prefetch_l2(&p.q_map, box * 64, tile.row0 + 64 * w, tile.head, tile.batch);
-}
-
-/* Q of the tile with this count, and what the tile is. */
-__device__ __forceinline__ void load_q(const fa_params &p, const layout &at, int4 *tile_s, place &to, int count,
-                                       const fa_tile &tile)
-{
-    for (int w = 0; w < consumers; ++w) {
-        const int slot = w * q_stages + to.slot;
-        fa_mbar_wait(at.q_empty + 8 * slot, to.phase ^ 1);
-        tile_s[tile_slot(w, count)] = make_int4(tile.row0, tile.kv_tiles, tile.head, tile.batch);
-        fa_mbar_arrive_expect(at.q_full + 8 * slot, fa_q_part_bytes);
-        fa_load_boxes(at.q + slot * fa_q_part_bytes, &p.q_map, at.q_full + 8 * slot, 64, tile.row0 + 64 * w, tile.head,
-                      tile.batch);
+    for (int w = 0; w < CONSUMERS; ++w) {
+        const int slot = w * Q_STAGES + to.stage;
+        mbarrier_wait(at.q_empty + 8 * slot, to.phase ^ 1);
+        tiles_s[tile_slot(w, count)] = make_int4(tile.row0, tile.key_tiles, tile.head, tile.batch);
+        load_tile<64>(at.q_s, slot, at.q_full + 8 * slot, &p.q_map, tile.row0, w, tile.head, tile.batch);
     }
-    advance<q_stages>(to);
+    advance<Q_STAGES>(to);
 }
 
-/* That there is no tile with this count. */
-__device__ __forceinline__ void load_no_q(const layout &at, int4 *tile_s, const place &to, int count)
+/* Tells every warpgroup that there is no query tile number `count`. */
+__device__ __forceinline__ void end_q(const shared_layout &at, int4 *tiles_s, const pipeline_state &to, int count)
 {
-    for (int w = 0; w < consumers; ++w) {
-        const int slot = w * q_stages + to.slot;
-        fa_mbar_wait(at.q_empty + 8 * slot, to.phase ^ 1);
-        tile_s[tile_slot(w, count)] = make_int4(-1, 0, 0, 0);
-        fa_mbar_arrive(at.q_full + 8 * slot);
+    for (int w = 0; w < CONSUMERS; ++w) {
+        const int slot = w * Q_STAGES + to.stage;
+        mbarrier_wait(at.q_empty + 8 * slot, to.phase ^ 1);
+        tiles_s[tile_slot(w, count)] = make_int4(-1, 0, 0, 0);
+        mbarrier_arrive(at.q_full + 8 * slot);
     }
 }
 
-/* Key tiles before a tile's end at which the next ticket is drawn. Earlier, and a block with a long tile would claim the
- * next long one while others run out of work. */
-constexpr int ticket_ahead = 3;
-
-/* One thread. K runs a tile ahead of V, as the consumers use them, and Q of the next tile is on its way before this one's
- * last V where it has a buffer of its own. What the next tile is becomes known while this one's last loads wait for room:
- * the ticket's round trip and the divisions are off the critical path. */
-__device__ __forceinline__ void produce(const fa_params &p, const layout &at, int4 *tile_s)
+/* Q of the next tile to L2. No other block reads it, so it would come from memory when it is waited for. */
+__device__ __forceinline__ void prefetch_q(const fa_params &p, const block_tile &tile)
 {
-    constexpr bool q_early = q_stages > 1;
-    place q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
-    fa_tile tile = fa_tile_of(p, blockIdx.x, FA_M);
+#pragma unroll
+    for (int box = 0; box < BOXES; ++box)
+#pragma unroll
+        for (int w = 0; w < CONSUMERS; ++w)
+            tma_prefetch_l2(&p.q_map, box * 64, tile.row0 + 64 * w, tile.head, tile.batch);
+}
+
+/* The next ticket is drawn this many key tiles before a query tile ends. Drawn earlier, a block with a long tile would
+ * claim the next long one while other blocks run out of work. */
+constexpr int TICKET_AHEAD = 3;
+
+/* The producer, one thread. Key tiles come last to first. K runs one tile ahead of V, as the consumers use them. The
+ * next tile is known before this one's last V is loaded, so the ticket's round trip and the divisions cost no time.
+ * With two buffers of Q the next Q is loaded before that V, with one buffer after the next tile's first K. */
+__device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, int4 *tiles_s)
+{
+    constexpr bool Q_EARLY = Q_STAGES > 1;
+    const scheduler tiles = {p};
+    pipeline_state q_to = {0, 0}, k_to = {0, 0}, v_to = {0, 0};
+    block_tile tile = tiles.first();
     int count = 0;
-    if (q_early)
-        load_q(p, at, tile_s, q_to, count, tile);
+    if (Q_EARLY)
+        load_q(p, at, tiles_s, q_to, count, tile);
     for (bool more = true; more; ++count) {
-        int row = (tile.kv_tiles - 1) * FA_N;
-        load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
-        if (!q_early)
-            load_q(p, at, tile_s, q_to, count, tile);
-        const int draw_row = min(row, ticket_ahead * FA_N);
-        int drawn = 0;
+        int row = (tile.key_tiles - 1) * FA_N;
+        load_kv(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
+        if (!Q_EARLY)
+            load_q(p, at, tiles_s, q_to, count, tile);
+        const int draw_row = min(row, TICKET_AHEAD * FA_N);
+        int ticket = 0;
         for (;; row -= FA_N) {
             if (row == draw_row)
-                drawn = draw_ticket(p);
+                ticket = tiles.draw();
             if (row == 0)
                 break;
-            load_tile(&p.k_map, at.k, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
-            load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
+            load_kv(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
+            load_kv(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
         }
-        const int ticket = read_ticket(drawn);
-        more = ticket < p.tiles;
-        const fa_tile next = more ? fa_tile_of(p, ticket, FA_M) : tile;
-        if (more && q_early)
-            load_q(p, at, tile_s, q_to, count + 1, next);
+        block_tile next = tile;
+        more = tiles.next(ticket, next);
+        if (more && Q_EARLY)
+            load_q(p, at, tiles_s, q_to, count + 1, next);
         else if (more)
             prefetch_q(p, next);
-        load_tile(&p.v_map, at.v, at.v_full, at.v_empty, v_to, 0, tile.kv_head, tile.batch);
+        load_kv(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, 0, tile.kv_head, tile.batch);
         tile = next;
     }
-    load_no_q(at, tile_s, q_to, count);
-    return_tickets(p);
+    end_q(at, tiles_s, q_to, count);
+    tiles.leave();
 }
 
 #endif

@@ -1,36 +1,45 @@
-/* The online softmax of the wgmma kernels, on the accumulator of S in registers. */
+/* The online softmax of the wgmma kernels, on the accumulator of S in registers.
+ *
+ * A row's reference is what its scores are reduced by in the exponent. The first key tile sets it to the exact maximum.
+ * Later tiles use it as it stands, so their exponentials wait for no maximum; only when some P of the warp comes out
+ * above 2^RESCALE_LOG2 is the reference raised, and P, the sums and O are rescaled. */
 #ifndef FA_WGMMA_SOFTMAX_CUH
 #define FA_WGMMA_SOFTMAX_CUH
 
+#include "common.cuh"
 #include "wgmma_parts.cuh"
 
-/* P may grow to 2^fa_rescale_log2 before its reference follows: far inside FP16. In FP32 it is finite up to
- * 2^fa_overflow_log2. */
-constexpr int fa_rescale_log2 = 8, fa_overflow_log2 = 100;
+/* 2^8 is far inside FP16. In FP32 a P up to 2^100 is finite and can be scaled; above, S is computed again. */
+constexpr int RESCALE_LOG2 = 8, OVERFLOW_LOG2 = 100;
 
-/* Sees keys below `limit[h]`, counted from the tile's first key. */
-__device__ __forceinline__ void fa_mask(float (&s)[FA_N / 2], const int (&limit)[2], int lane)
+/* A thread's two rows. ref: the reference, in log2 units. sum: of this thread's columns only, unless SUM_BY_MMA. */
+struct softmax_rows {
+    float ref[2], sum[2];
+};
+
+/* Masks the keys from limit[h] on, counted from the tile's first key. */
+__device__ __forceinline__ void mask_columns(float (&s_r)[FA_N / 2], const int (&limit)[2], int lane)
 {
     const int limit0 = limit[0] - 2 * (lane % 4), limit1 = limit[1] - 2 * (lane % 4);
 #pragma unroll
     for (int i = 0; i < FA_N / 2; ++i) {
         const int column = i / 4 * 8 + i % 2;
         if (column >= ((i / 2) % 2 ? limit1 : limit0))
-            s[i] = fa_minus_inf();
+            s_r[i] = -INF;
     }
 }
 
-/* Keys before this one are seen by all rows from `row` on. */
-__device__ __forceinline__ int fa_clear_keys(const fa_params &p, int row)
+/* All rows from `row` on see the keys before this one. */
+__device__ __forceinline__ int unmasked_keys(const fa_params &p, int row)
 {
     return FA_CAUSAL ? min(p.seq_kv, row + 1 + p.seq_kv - p.seq_q) : p.seq_kv;
 }
 
-/* The keys of tile `n` that the thread's rows may see, when not all of them. */
-__device__ __forceinline__ void fa_mask_tile(const fa_params &p, float (&s)[FA_N / 2], int n, int row, int thread)
+/* Masks the keys of key tile `key_tile` that the thread's rows do not see. row: first row of the warpgroup. */
+__device__ __forceinline__ void mask_tile(const fa_params &p, float (&s_r)[FA_N / 2], int key_tile, int row, int thread)
 {
-    const int key0 = n * FA_N;
-    if (key0 + FA_N <= fa_clear_keys(p, row))
+    const int key0 = key_tile * FA_N;
+    if (key0 + FA_N <= unmasked_keys(p, row))
         return;
     int limit[2];
 #pragma unroll
@@ -38,66 +47,58 @@ __device__ __forceinline__ void fa_mask_tile(const fa_params &p, float (&s)[FA_N
         const int query = row + thread / 32 * 16 + thread % 32 / 4 + 8 * h;
         limit[h] = (FA_CAUSAL ? min(p.seq_kv, query + 1 + p.seq_kv - p.seq_q) : p.seq_kv) - key0;
     }
-    fa_mask(s, limit, thread % 32);
+    mask_columns(s_r, limit, thread % 32);
 }
 
-/* Of the thread's two rows. max: what is subtracted in the exponent, in log2 units; fa_no_key: no key seen yet.
- * sum: of this thread's columns only (unless the products sum). */
-typedef struct fa_rows {
-    float max[2], sum[2];
-} fa_rows;
-
-constexpr float fa_no_key = -1e30f;
-
-__device__ __forceinline__ float fa_quad_max(float x)
+__device__ __forceinline__ float quad_max(float x)
 {
-    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+    x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 1));
+    return fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 2));
 }
 
-__device__ __forceinline__ float fa_quad_sum(float x)
+__device__ __forceinline__ float quad_sum(float x)
 {
-    x += __shfl_xor_sync(0xffffffffu, x, 1);
-    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+    x += __shfl_xor_sync(ALL_LANES, x, 1);
+    return x + __shfl_xor_sync(ALL_LANES, x, 2);
 }
 
-__device__ __forceinline__ void fa_row_max(const float (&s)[FA_N / 2], float (&top)[2])
+__device__ __forceinline__ void row_max_of(const float (&s_r)[FA_N / 2], float (&row_max)[2])
 {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         float part[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-            part[k] = s[(k / 2) * 4 + 2 * h + k % 2];
+            part[k] = s_r[(k / 2) * 4 + 2 * h + k % 2];
 #pragma unroll
         for (int j = 2; j < FA_N / 8; ++j) {
-            part[(j % 2) * 2] = fmaxf(part[(j % 2) * 2], s[4 * j + 2 * h]);
-            part[(j % 2) * 2 + 1] = fmaxf(part[(j % 2) * 2 + 1], s[4 * j + 2 * h + 1]);
+            part[(j % 2) * 2] = fmaxf(part[(j % 2) * 2], s_r[4 * j + 2 * h]);
+            part[(j % 2) * 2 + 1] = fmaxf(part[(j % 2) * 2 + 1], s_r[4 * j + 2 * h + 1]);
         }
-        top[h] = fa_quad_max(fmaxf(fmaxf(part[0], part[1]), fmaxf(part[2], part[3])));
+        row_max[h] = quad_max(fmaxf(fmaxf(part[0], part[1]), fmaxf(part[2], part[3])));
     }
 }
 
-/* s becomes exp2(s * scale_log2 - max) and is added to the sums. Returns the bits of a number that no element is above:
- * of the largest of both rows, or of the larger sum of a row's elements here. Bits order like the numbers, because none
- * is negative, and integers have a maximum of three. */
-__device__ __forceinline__ int fa_exponentials(float (&s)[FA_N / 2], fa_rows &rows, float scale_log2)
+/* P = exp2(S * scale_log2 - ref), in place, and added to the sums. Returns the bits of an upper bound of P: the
+ * largest P, or the larger of the two rows' sums here. Bits order like the numbers, because none is negative, and
+ * integers have a maximum of three. */
+__device__ __forceinline__ int exponentials(float (&s_r)[FA_N / 2], softmax_rows &rows, float scale_log2)
 {
     float part[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    int top[4] = {0, 0, 0, 0};
+    int largest[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int i = 0; i < FA_N / 2; i += 2) {
         const int h = (i / 2) % 2;
-        s[i] = exp2_approx(fmaf(s[i], scale_log2, -rows.max[h]));
-        s[i + 1] = exp2_approx(fmaf(s[i + 1], scale_log2, -rows.max[h]));
-        if (FA_SUM_BY_MMA) {
-            top[i / 2 % 4] = __vimax3_s32(top[i / 2 % 4], __float_as_int(s[i]), __float_as_int(s[i + 1]));
+        s_r[i] = exp2_approx(fmaf(s_r[i], scale_log2, -rows.ref[h]));
+        s_r[i + 1] = exp2_approx(fmaf(s_r[i + 1], scale_log2, -rows.ref[h]));
+        if (SUM_BY_MMA) {
+            largest[i / 2 % 4] = __vimax3_s32(largest[i / 2 % 4], __float_as_int(s_r[i]), __float_as_int(s_r[i + 1]));
         } else {
-            part[h + i / 4 % 2 * 2] += s[i] + s[i + 1];
+            part[h + i / 4 % 2 * 2] += s_r[i] + s_r[i + 1];
         }
     }
-    if (FA_SUM_BY_MMA)
-        return max(__vimax3_s32(top[0], top[1], top[2]), top[3]);
+    if (SUM_BY_MMA)
+        return max(__vimax3_s32(largest[0], largest[1], largest[2]), largest[3]);
     part[0] += part[2];
     part[1] += part[3];
     rows.sum[0] += part[0];
@@ -105,139 +106,131 @@ __device__ __forceinline__ int fa_exponentials(float (&s)[FA_N / 2], fa_rows &ro
     return max(__float_as_int(part[0]), __float_as_int(part[1]));
 }
 
-/* S of the tile once more, by mma.sync, within a warp. q_s, k_s: addresses of the tiles. */
-__device__ __forceinline__ void fa_recompute_s(float (&s)[FA_N / 2], fa_u32 q_s, fa_u32 k_s, int thread)
+/* S of the tile once more, by mma.sync within a warp. q_s, k_s: addresses of the tiles. Rare, so it must be small. */
+__device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s, unsigned k_s, int thread)
 {
-    asm volatile("" : "+r"(q_s), "+r"(k_s), "+r"(thread));
+    hide_origin(q_s, k_s, thread); /* or addresses for this would hold registers through the main loop */
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
 #pragma unroll
     for (int i = 0; i < FA_N / 2; ++i)
-        s[i] = 0.0f;
+        s_r[i] = 0.0f;
 #pragma unroll 1
-    for (int step = 0; step < fa_dim_pad / 16; ++step) {
+    for (int step = 0; step < DIM_PAD / 16; ++step) {
         const int box = step / 4, chunk = step % 4 * 2;
-        fa_u32 a[4];
-        fa_ldmatrix_x4(q_s + (box * 64 + row) * fa_box_row_bytes + ((chunk + lane / 16) ^ (row % 8)) * 16, a);
+        unsigned a[4];
+        ldmatrix_x4_at(a, q_s + (box * 64 + row) * BOX_ROW_BYTES + ((chunk + lane / 16) ^ (row % 8)) * 16);
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {
-            fa_u32 b[2];
-            fa_ldmatrix_x2(k_s + (box * FA_N + 8 * j + lane % 8) * fa_box_row_bytes +
-                               ((chunk + lane / 8 % 2) ^ (lane % 8)) * 16,
-                           b);
-            fa_mma_m16n8k16(&s[4 * j], a, b);
+            unsigned b[2];
+            ldmatrix_x2_at(b, k_s + (box * FA_N + 8 * j + lane % 8) * BOX_ROW_BYTES +
+                                  ((chunk + lane / 8 % 2) ^ (lane % 8)) * 16);
+            mma_m16n8k16(reinterpret_cast<float(&)[4]>(s_r[4 * j]), a, b);
         }
     }
 }
 
-/* Two halves, in the order of the program: many loads at once would take registers. */
-__device__ __forceinline__ fa_u32 fa_load_now(const __half *from)
+/* The same when the buffer of K holds another tile already: K comes from memory. tile.z, tile.w: its head and batch. */
+__device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, float (&s_r)[FA_N / 2], unsigned q_s,
+                                                        const int4 &tile, int key0, int thread)
 {
-    fa_u32 pair;
-    asm volatile("ld.global.u32 %0, [%1];" : "=r"(pair) : "l"(from) : "memory");
-    return pair;
-}
-
-/* The same where the buffer of K is another tile's already: K from where it came. tile: its head and batch as z and w. */
-__device__ __forceinline__ void fa_recompute_s_from_k(const fa_params &p, float (&s)[FA_N / 2], fa_u32 q_s,
-                                                      const int4 &tile, int key0, int thread)
-{
-    asm volatile("" : "+r"(q_s), "+r"(key0), "+r"(thread));
+    hide_origin(q_s, key0, thread);
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16, left = p.seq_kv - key0 - lane / 4;
     const int kv_head = static_cast<unsigned>(tile.z) / static_cast<unsigned>(p.heads / p.kv_heads);
     const __half *k_g = static_cast<const __half *>(p.k) + tile.w * p.k_stride_b + kv_head * p.k_stride_h +
                         (key0 + lane / 4) * p.k_stride_s + lane % 4 * 2;
 #pragma unroll
     for (int i = 0; i < FA_N / 2; ++i)
-        s[i] = 0.0f;
+        s_r[i] = 0.0f;
 #pragma unroll 1
     for (int step = 0; step < (FA_DIM + 15) / 16; ++step) {
-        fa_u32 a[4];
-        fa_ldmatrix_x4(q_s + (step / 4 * 64 + row) * fa_box_row_bytes + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16,
-                       a);
-        const __half *from = k_g + 16 * step;
+        unsigned a[4];
+        ldmatrix_x4_at(a, q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
+        const __half *from_g = k_g + 16 * step;
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {
-            fa_u32 b[2] = {0, 0};
+            unsigned b[2] = {0, 0};
             if (8 * j < left) {
-                b[0] = fa_load_now(from);
+                b[0] = ld_global_4_ordered(from_g);
                 if (FA_DIM % 16 == 0 || 16 * step + 8 < FA_DIM)
-                    b[1] = fa_load_now(from + 8);
+                    b[1] = ld_global_4_ordered(from_g + 8);
             }
-            fa_mma_m16n8k16(&s[4 * j], a, b);
-            from += 8 * p.k_stride_s;
-            asm volatile("" : "+l"(from));
+            mma_m16n8k16(reinterpret_cast<float(&)[4]>(s_r[4 * j]), a, b);
+            from_g += 8 * p.k_stride_s;
+            hide_origin(from_g);
         }
     }
 }
 
-/* Of a block's first tile: the exact maxima. */
-__device__ __forceinline__ void fa_first_max(const float (&s)[FA_N / 2], fa_rows &rows, float scale_log2)
+/* Softmax of a row's first key tile: the reference is its exact maximum. */
+__device__ __forceinline__ void first_softmax(float (&s_r)[FA_N / 2], softmax_rows &rows, float scale_log2)
 {
-    float top[2];
-    fa_row_max(s, top);
+    float row_max[2];
+    row_max_of(s_r, row_max);
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-        rows.max[h] = fmaxf(top[h] * scale_log2, fa_no_key);
+        rows.ref[h] = fmaxf(row_max[h] * scale_log2, NO_MAX);
+    exponentials(s_r, rows, scale_log2);
 }
 
-/* Softmax of one tile: s (masked here) becomes P. The exponentials do not wait for the tile's maxima: they use the
- * reference of the tiles before. Only if some P of the warp came out above 2^fa_rescale_log2 the reference is raised
- * and P, the sums and, by the caller, O are scaled with `by`: then it returns true. Should P have overflowed, S is
- * computed anew, by `again`. */
-template <class AGAIN>
-__device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, float (&by)[2],
-                                           int n, int row, int thread, float scale_log2, bool masked,
-                                           const AGAIN &again)
+/* Some P overflowed. recompute(s_r) brings S back, masked; the references become exact. */
+template <class RECOMPUTE>
+__device__ __forceinline__ void softmax_again(float (&s_r)[FA_N / 2], softmax_rows &rows, float (&rescale)[2],
+                                              const float (&sum_before)[2], float scale_log2,
+                                              const RECOMPUTE &recompute)
 {
-    if (masked)
-        fa_mask_tile(p, s, n, row, thread);
-    const float before[2] = {rows.sum[0], rows.sum[1]};
-    const int top = fa_exponentials(s, rows, scale_log2);
-    if (!__any_sync(0xffffffffu, top > (127 + fa_rescale_log2) << 23))
-        return false;
-    const float old[2] = {rows.max[0], rows.max[1]};
-    if (__any_sync(0xffffffffu, top > (127 + fa_overflow_log2) << 23)) {
-        float exact[2];
-        again(s);
-        if (masked)
-            fa_mask_tile(p, s, n, row, thread);
-        fa_row_max(s, exact);
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            rows.max[h] = fmaxf(rows.max[h], exact[h] * scale_log2);
-            by[h] = exp2_approx(old[h] - rows.max[h]);
-            rows.sum[h] = before[h] * by[h];
-        }
-        fa_exponentials(s, rows, scale_log2);
-        return true;
-    }
-    float tops[2];
-    fa_row_max(s, tops);
+    const float ref_before[2] = {rows.ref[0], rows.ref[1]};
+    float row_max[2];
+    recompute(s_r);
+    row_max_of(s_r, row_max);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        rows.max[h] += log2f(fmaxf(tops[h], 1.0f));
-        by[h] = exp2_approx(old[h] - rows.max[h]);
-        rows.sum[h] *= by[h];
+        rows.ref[h] = fmaxf(rows.ref[h], row_max[h] * scale_log2);
+        rescale[h] = exp2_approx(ref_before[h] - rows.ref[h]);
+        rows.sum[h] = sum_before[h] * rescale[h];
+    }
+    exponentials(s_r, rows, scale_log2);
+}
+
+/* Some P is large but finite. The references rise by the logarithm of a row's largest P. */
+__device__ __forceinline__ void raise_ref(float (&s_r)[FA_N / 2], softmax_rows &rows, float (&rescale)[2])
+{
+    const float ref_before[2] = {rows.ref[0], rows.ref[1]};
+    float p_max[2];
+    row_max_of(s_r, p_max);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        rows.ref[h] += log2f(fmaxf(p_max[h], 1.0f));
+        rescale[h] = exp2_approx(ref_before[h] - rows.ref[h]);
+        rows.sum[h] *= rescale[h];
     }
 #pragma unroll
     for (int i = 0; i < FA_N / 2; ++i)
-        s[i] *= by[(i / 2) % 2];
+        s_r[i] *= rescale[(i / 2) % 2];
+}
+
+/* Softmax of a later key tile: S, masked, becomes P. Returns true when the reference was raised: the caller then
+ * scales O by rescale. recompute(s_r): S of this tile again, masked. */
+template <class RECOMPUTE>
+__device__ __forceinline__ bool online_softmax(float (&s_r)[FA_N / 2], softmax_rows &rows, float (&rescale)[2],
+                                               float scale_log2, const RECOMPUTE &recompute)
+{
+    const float sum_before[2] = {rows.sum[0], rows.sum[1]};
+    const int bound = exponentials(s_r, rows, scale_log2);
+    if (!__any_sync(ALL_LANES, bound > (127 + RESCALE_LOG2) << 23))
+        return false;
+    if (__any_sync(ALL_LANES, bound > (127 + OVERFLOW_LOG2) << 23)) {
+        softmax_again(s_r, rows, rescale, sum_before, scale_log2, recompute);
+        return true;
+    }
+    raise_ref(s_r, rows, rescale);
     return true;
 }
 
-/* The same where K still lies in shared memory. */
-__device__ __forceinline__ bool fa_softmax(const fa_params &p, float (&s)[FA_N / 2], fa_rows &rows, float (&by)[2],
-                                           int n, int row, int thread, float scale_log2, fa_u32 q_s, fa_u32 k_s)
-{
-    return fa_softmax(p, s, rows, by, n, row, thread, scale_log2, true,
-                      [&](float(&anew)[FA_N / 2]) { fa_recompute_s(anew, q_s, k_s, thread); });
-}
-
-__device__ __forceinline__ void fa_scale_o(float (&o)[fa_o_regs], const float (&by)[2])
+__device__ __forceinline__ void rescale_o(float (&o_r)[O_REGS], const float (&rescale)[2])
 {
 #pragma unroll
-    for (int i = 0; i < fa_o_regs; ++i)
-        o[i] *= by[(i / 2) % 2];
+    for (int i = 0; i < O_REGS; ++i)
+        o_r[i] *= rescale[(i / 2) % 2];
 }
 
 #endif

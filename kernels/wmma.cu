@@ -7,49 +7,49 @@
  *   weights; all of it used again for the parts of the output.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
 /* Scores of the next chunk are computed while one is softened; with several key groups scratch is dear. */
-#define FA_CHUNK_KEYS (KEY_GROUPS > 1 ? 32 : 64)
+#define MAX_CHUNK_KEYS (KEY_GROUPS > 1 ? 32 : 64)
 #include "wmma_tile.cuh"
 
-FA_WMMA_LIMITS("wmma");
+WMMA_LIMITS("wmma");
 constexpr int OUTPUT_REGISTERS = WARP_ROW_GROUPS * DIM_BLOCKS * (FA_ACC_FP16 ? 4 : 8);
 static_assert(OUTPUT_REGISTERS <= 128,
               "wmma: the outputs of M/WARPS rows do not fit a thread's registers (raise WARPS or lower M)");
-static_assert(FA_THREADS * (OUTPUT_REGISTERS + 64) <= 65536,
+static_assert(THREADS * (OUTPUT_REGISTERS + 64) <= 65536,
               "wmma: the outputs do not fit the registers of this many WARPS at this head dimension");
 
 constexpr bool Q_IN_REGISTERS = WARP_ROW_GROUPS * DIM_BLOCKS <= 8;
-using key_tiles = fa_key_tiles<fa_tile_layout>;
-constexpr int Q_BYTES = fa_tile_layout::bytes(FA_M);
+using pipeline = key_pipeline<tile_layout>;
+constexpr int Q_BYTES = tile_layout::bytes(FA_M);
 constexpr int SCRATCH = 16 * SCORE_STRIDE, SCRATCH_BYTES = WARP_ROW_GROUPS * SCRATCH * sizeof(acc_t);
 /* Q is read once and makes room for the scores. */
 constexpr int Q_AND_SCRATCH_BYTES =
-    Q_IN_REGISTERS ? fa_max(Q_BYTES, FA_WARPS *SCRATCH_BYTES) : Q_BYTES + FA_WARPS * SCRATCH_BYTES;
-constexpr int MAIN_BYTES = key_tiles::BYTES + Q_AND_SCRATCH_BYTES;
-constexpr fa_parts PARTS(MAIN_BYTES, sizeof(acc_t));
+    Q_IN_REGISTERS ? larger(Q_BYTES, FA_WARPS *SCRATCH_BYTES) : Q_BYTES + FA_WARPS * SCRATCH_BYTES;
+constexpr int MAIN_BYTES = pipeline::BYTES + Q_AND_SCRATCH_BYTES;
+constexpr part_layout PARTS(MAIN_BYTES, sizeof(acc_t));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 
-FA_KERNEL_INFO(.threads = FA_THREADS, .smem_dynamic_bytes = fa_max(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16);
 
 /* What a warp carries from tile to tile, per row group. */
-struct fa_warp_rows {
+struct warp_rows {
     int row_block[WARP_ROW_GROUPS]; /* in the tile; a group past the last repeats it, and is not written */
-    fa_row_state state[WARP_ROW_GROUPS];
+    row_state state[WARP_ROW_GROUPS];
     frag_acc o_r[WARP_ROW_GROUPS][DIM_BLOCKS];
     frag_rows q_r[WARP_ROW_GROUPS][Q_IN_REGISTERS ? DIM_BLOCKS : 1];
 };
 
-__device__ __forceinline__ void start_rows(fa_warp_rows &rows, const __half *q_s, int row_unit)
+__device__ __forceinline__ void start_rows(warp_rows &rows, const __half *q_s, int row_unit)
 {
 #pragma unroll
     for (int i = 0; i < WARP_ROW_GROUPS; i++) {
         rows.row_block[i] = min(row_unit + i * ROW_UNITS, ROW_GROUPS - 1);
-        rows.state[i] = {-FA_INF, 0.0f};
+        rows.state[i] = {-INF, 0.0f};
 #pragma unroll
         for (int d = 0; d < DIM_BLOCKS; d++) {
             wmma::fill_fragment(rows.o_r[i][d], static_cast<acc_t>(0.0f));
             if constexpr (Q_IN_REGISTERS)
-                wmma::load_matrix_sync(rows.q_r[i][d], fa_tile_layout::block_at(q_s, rows.row_block[i], 0, d),
-                                       fa_tile_layout::LDM);
+                wmma::load_matrix_sync(rows.q_r[i][d], tile_layout::block_at(q_s, rows.row_block[i], 0, d),
+                                       tile_layout::LDM);
         }
     }
 }
@@ -57,7 +57,7 @@ __device__ __forceinline__ void start_rows(fa_warp_rows &rows, const __half *q_s
 using frag_scores = frag_acc[WARP_ROW_GROUPS][CHUNK_BLOCKS];
 
 /* Scores of the warp's rows and a chunk of keys. A block of K serves all row groups. */
-__device__ __forceinline__ void compute_scores(frag_scores &s_r, const fa_warp_rows &rows, const __half *q_s,
+__device__ __forceinline__ void compute_scores(frag_scores &s_r, const warp_rows &rows, const __half *q_s,
                                                const __half *k_s, int key_block, int chunk)
 {
 #pragma unroll
@@ -68,16 +68,15 @@ __device__ __forceinline__ void compute_scores(frag_scores &s_r, const fa_warp_r
 #pragma unroll
         for (int d = 0; d < DIM_BLOCKS; d++) {
             frag_keys k_r;
-            wmma::load_matrix_sync(k_r, fa_tile_layout::block_at(k_s, key_block, chunk * CHUNK_BLOCKS + j, d),
-                                   fa_tile_layout::LDM);
+            wmma::load_matrix_sync(k_r, tile_layout::block_at(k_s, key_block, chunk * CHUNK_BLOCKS + j, d),
+                                   tile_layout::LDM);
 #pragma unroll
             for (int i = 0; i < WARP_ROW_GROUPS; i++) {
                 if constexpr (Q_IN_REGISTERS) {
                     wmma::mma_sync(s_r[i][j], rows.q_r[i][d], k_r, s_r[i][j]);
                 } else {
                     frag_rows q_r;
-                    wmma::load_matrix_sync(q_r, fa_tile_layout::block_at(q_s, rows.row_block[i], 0, d),
-                                           fa_tile_layout::LDM);
+                    wmma::load_matrix_sync(q_r, tile_layout::block_at(q_s, rows.row_block[i], 0, d), tile_layout::LDM);
                     wmma::mma_sync(s_r[i][j], q_r, k_r, s_r[i][j]);
                 }
             }
@@ -113,28 +112,29 @@ __device__ __forceinline__ void rescale(frag_acc (&o_r)[DIM_BLOCKS], float facto
 
 /* Scores become weights in scratch, with the state and the outputs of their 16 rows brought up to date.
  * `keys`: how many of the chunk's keys row lane/2 sees; `masked`: whether any row sees fewer than all. */
-__device__ __forceinline__ void soften(float (&s_r)[LANE_QUADS][4], fa_row_state &state, frag_acc (&o_r)[DIM_BLOCKS],
-                                       acc_t *scratch_s, int keys, bool masked, float scale, int lane)
+__device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], row_state &state,
+                                               frag_acc (&o_r)[DIM_BLOCKS], acc_t *scratch_s, int keys, bool masked,
+                                               float scale, int lane)
 {
-    const float m_tile = fa_mask_scores(s_r, scale, masked, keys, lane);
+    const float m_tile = mask_scores(s_r, scale, masked, keys, lane);
     __syncwarp(); /* scores are in registers */
-    if (__any_sync(FA_WARP_ALL, m_tile > state.m + RESCALE_AT)) {
-        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - fa_finite_max(m_new));
-        if (__any_sync(FA_WARP_ALL, state.m > -FA_INF))
+    if (__any_sync(ALL_LANES, m_tile > state.m + RESCALE_AT)) {
+        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - finite_max(m_new));
+        if (__any_sync(ALL_LANES, state.m > -INF))
             rescale(o_r, factor, scratch_s, lane);
         state.l *= factor;
         state.m = m_new;
     }
-    fa_exponentiate(s_r, scale, state);
+    exponentiate(s_r, scale, state);
     __half *weight_s = reinterpret_cast<__half *>(scratch_s);
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
-        *reinterpret_cast<uint2 *>(weight_s + lane / 2 * SCORE_STRIDE + fa_quad_col(i, lane)) =
+        *reinterpret_cast<uint2 *>(weight_s + lane / 2 * SCORE_STRIDE + quad_col(i, lane)) =
             make_uint2(pack_half2(s_r[i][0], s_r[i][1]), pack_half2(s_r[i][2], s_r[i][3]));
 }
 
 /* Adds P V of a chunk of keys. A block of V serves all row groups. */
-__device__ __forceinline__ void add_values(fa_warp_rows &rows, const acc_t *scratch_s, const __half *v_s, int key_block,
+__device__ __forceinline__ void add_values(warp_rows &rows, const acc_t *scratch_s, const __half *v_s, int key_block,
                                            int chunk)
 {
 #pragma unroll
@@ -147,8 +147,8 @@ __device__ __forceinline__ void add_values(fa_warp_rows &rows, const acc_t *scra
 #pragma unroll
         for (int d = 0; d < DIM_BLOCKS; d++) {
             frag_values v_r;
-            wmma::load_matrix_sync(v_r, fa_tile_layout::block_at(v_s, key_block, chunk * CHUNK_BLOCKS + j, d),
-                                   fa_tile_layout::LDM);
+            wmma::load_matrix_sync(v_r, tile_layout::block_at(v_s, key_block, chunk * CHUNK_BLOCKS + j, d),
+                                   tile_layout::LDM);
 #pragma unroll
             for (int i = 0; i < WARP_ROW_GROUPS; i++)
                 wmma::mma_sync(rows.o_r[i][d], p_r[i], v_r, rows.o_r[i][d]);
@@ -157,7 +157,7 @@ __device__ __forceinline__ void add_values(fa_warp_rows &rows, const acc_t *scra
 }
 
 /* The warp's rows against its keys of one tile, which start at key `key0`. */
-__device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const fa_params &p, const fa_unit &unit,
+__device__ __forceinline__ void attend_tile(warp_rows &rows, const fa_params &p, const query_tile &tile,
                                             const __half *q_s, const __half *k_s, const __half *v_s, acc_t *scratch_s,
                                             int key_block, int key0, float scale, int lane)
 {
@@ -172,15 +172,15 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const fa_params 
         float s_r[WARP_ROW_GROUPS][LANE_QUADS][4];
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++)
-            fa_read_scores(s_r[i], scratch_s + i * SCRATCH, lane);
+            read_scores(s_r[i], scratch_s + i * SCRATCH, lane);
         if (chunk + 1 < WARP_KEYS / CHUNK_KEYS)
             compute_scores(next_r, rows, q_s, k_s, key_block, chunk + 1);
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
-            const int row0 = unit.row0 + rows.row_block[i] * 16;
-            soften(s_r[i], rows.state[i], rows.o_r[i], scratch_s + i * SCRATCH,
-                   fa_keys_of_row(p, row0 + lane / 2) - chunk_key0, fa_keys_of_row(p, row0) - chunk_key0 < CHUNK_KEYS,
-                   scale, lane);
+            const int row0 = tile.row0 + rows.row_block[i] * 16;
+            online_softmax(s_r[i], rows.state[i], rows.o_r[i], scratch_s + i * SCRATCH,
+                           keys_of_row(p, row0 + lane / 2) - chunk_key0, keys_of_row(p, row0) - chunk_key0 < CHUNK_KEYS,
+                           scale, lane);
         }
         __syncwarp();
         add_values(rows, scratch_s, v_s, key_block, chunk);
@@ -188,13 +188,13 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const fa_params 
 }
 
 /* Parts of all warps to shared memory, and from there to the output. */
-__device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, const fa_warp_rows &rows,
+__device__ __forceinline__ void finish(const fa_params &p, const query_tile &tile, const warp_rows &rows,
                                        unsigned char *smem, int row_unit, int key_group, int lane)
 {
     acc_t *part_s = reinterpret_cast<acc_t *>(smem);
     float *stat_s = reinterpret_cast<float *>(part_s + KEY_GROUPS * FA_M * PARTS.stride);
-    const fa_stats stats = {stat_s, stat_s + KEY_GROUPS * FA_M};
-    const bool aligned = fa_rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
+    const part_stats stats = {stat_s, stat_s + KEY_GROUPS * FA_M};
+    const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
 #pragma unroll
     for (int block0 = 0; block0 < DIM_BLOCKS; block0 += PARTS.blocks) {
         __syncthreads();
@@ -206,35 +206,35 @@ __device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, 
             if (block0 == 0)
                 stats.put(key_group, row0, rows.state[i], lane);
 #pragma unroll
-            for (int d = block0; d < fa_min(block0 + PARTS.blocks, DIM_BLOCKS); d++)
+            for (int d = block0; d < smaller(block0 + PARTS.blocks, DIM_BLOCKS); d++)
                 wmma::store_matrix_sync(part_s + (key_group * FA_M + row0) * PARTS.stride + (d - block0) * 16,
                                         rows.o_r[i][d], PARTS.stride, wmma::mem_row_major);
         }
         __syncthreads();
-        fa_write_output<PARTS.stride>(p, unit, stats, part_s, block0 * 16,
-                                      fa_min(PARTS.blocks, DIM_BLOCKS - block0) * 16, aligned);
+        write_output<PARTS.stride>(p, tile, stats, part_s, block0 * 16, smaller(PARTS.blocks, DIM_BLOCKS - block0) * 16,
+                                   aligned);
     }
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, raw_s);
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
-    const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE;
     const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
-    __half *tiles_s = reinterpret_cast<__half *>(smem), *q_s = tiles_s + key_tiles::BYTES / 2;
+    __half *tiles_s = reinterpret_cast<__half *>(smem), *q_s = tiles_s + pipeline::BYTES / 2;
     acc_t *scratch_s = reinterpret_cast<acc_t *>(reinterpret_cast<unsigned char *>(q_s) +
                                                  (Q_IN_REGISTERS ? 0 : Q_BYTES) + warp * SCRATCH_BYTES);
-    const fa_unit unit = fa_unit_of_block<FA_M>(p);
-    const key_tiles tiles(p, unit, tiles_s, key_group);
-    const float scale = p.scale * FA_LOG2_E;
+    const query_tile tile = tile_of_block<FA_M>(p);
+    const pipeline tiles(p, tile, tiles_s, key_group);
+    const float scale = p.scale * LOG2_E;
 
     tiles.open(q_s);
-    fa_warp_rows rows;
+    warp_rows rows;
     start_rows(rows, q_s, row_unit);
     if constexpr (Q_IN_REGISTERS)
         __syncthreads(); /* the scores take the place of Q */
-    const int last_row = unit.row0 + rows.row_block[WARP_ROW_GROUPS - 1] * 16 + 15;
+    const int last_row = tile.row0 + rows.row_block[WARP_ROW_GROUPS - 1] * 16 + 15;
     tiles.start_late();
 
     for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {
@@ -242,9 +242,9 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
         if constexpr (IDLE_THREADS > 0)
             if (key_group >= KEY_GROUPS)
                 continue;
-        if (key0 < fa_keys_of_row(p, last_row))
-            attend_tile(rows, p, unit, q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, tiles.row0 / 16, key0, scale,
+        if (key0 < keys_of_row(p, last_row))
+            attend_tile(rows, p, tile, q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, tiles.row0 / 16, key0, scale,
                         lane);
     }
-    finish(p, unit, rows, smem, row_unit, key_group, lane);
+    finish(p, tile, rows, smem, row_unit, key_group, lane);
 }

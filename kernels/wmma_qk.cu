@@ -7,17 +7,17 @@
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
 #include "wmma_tile.cuh"
 
-FA_WMMA_LIMITS("wmma_qk");
+WMMA_LIMITS("wmma_qk");
 
 /* For P V: a lane has 8 dimensions of every second row, so that a weight read meets 8 values; lanes left over share
  * the keys. */
 constexpr int DIM_LANES = FA_DIM <= 16 ? 2 : FA_DIM <= 32 ? 4 : FA_DIM <= 64 ? 8 : 16;
 constexpr int ROW_SPLIT = 2;
-constexpr int LANE_KEY_GROUPS = FA_WARP_SIZE / (ROW_SPLIT * DIM_LANES), LANE_ROWS = 16 / ROW_SPLIT;
-constexpr int CHUNKS = fa_ceil_div(FA_DIM, 8 * DIM_LANES);
+constexpr int LANE_KEY_GROUPS = WARP_SIZE / (ROW_SPLIT * DIM_LANES), LANE_ROWS = 16 / ROW_SPLIT;
+constexpr int CHUNKS = ceil_div(FA_DIM, 8 * DIM_LANES);
 static_assert(WARP_ROW_GROUPS * CHUNKS <= 2,
               "wmma_qk: the outputs of M/WARPS rows do not fit a thread's registers (raise WARPS or lower M)");
-static_assert(FA_THREADS * (WARP_ROW_GROUPS * CHUNKS * 64 + 56) <= 65536,
+static_assert(THREADS * (WARP_ROW_GROUPS * CHUNKS * 64 + 56) <= 65536,
               "wmma_qk: the outputs do not fit the registers of this many WARPS at this head dimension");
 
 /* V: no fragment reads it. */
@@ -26,18 +26,18 @@ struct value_rows {
     __host__ __device__ static constexpr int bytes(int rows) { return rows * FA_DIM * 2; }
     __device__ static int offset(int row, int col) { return row * FA_DIM + col; }
 };
-using key_tiles = fa_key_tiles<value_rows>;
-constexpr int Q_BYTES = fa_tile_layout::bytes(FA_M);
+using pipeline = key_pipeline<value_rows>;
+constexpr int Q_BYTES = tile_layout::bytes(FA_M);
 constexpr int SCRATCH_BYTES = 16 * SCORE_STRIDE * 4;
-constexpr int MAIN_BYTES = key_tiles::BYTES + Q_BYTES + FA_WARPS * SCRATCH_BYTES;
-constexpr fa_parts PARTS(MAIN_BYTES, sizeof(float));
+constexpr int MAIN_BYTES = pipeline::BYTES + Q_BYTES + FA_WARPS * SCRATCH_BYTES;
+constexpr part_layout PARTS(MAIN_BYTES, sizeof(float));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 
-FA_KERNEL_INFO(.threads = FA_THREADS, .smem_dynamic_bytes = fa_max(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16);
 
-struct fa_warp_rows {
+struct warp_rows {
     float o_r[LANE_ROWS][CHUNKS][8]; /* of rows lane_row(r, lane), columns lane_col(c, lane) + x */
-    fa_row_state state;              /* of row lane/2 */
+    row_state state;                 /* of row lane/2 */
 };
 
 __device__ __forceinline__ int lane_row(int r, int lane) { return r * ROW_SPLIT + lane / DIM_LANES % ROW_SPLIT; }
@@ -55,11 +55,11 @@ __device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s
 #pragma unroll 4
     for (int d = 0; d < DIM_BLOCKS; d++) {
         frag_rows q_r;
-        wmma::load_matrix_sync(q_r, fa_tile_layout::block_at(q_s, row_block, 0, d), fa_tile_layout::LDM);
+        wmma::load_matrix_sync(q_r, tile_layout::block_at(q_s, row_block, 0, d), tile_layout::LDM);
 #pragma unroll
         for (int j = 0; j < WARP_KEYS / 16; j++) {
             frag_keys k_r;
-            wmma::load_matrix_sync(k_r, fa_tile_layout::block_at(k_s, key_block, j, d), fa_tile_layout::LDM);
+            wmma::load_matrix_sync(k_r, tile_layout::block_at(k_s, key_block, j, d), tile_layout::LDM);
             wmma::mma_sync(s_r[j], q_r, k_r, s_r[j]);
         }
     }
@@ -79,11 +79,11 @@ __device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], c
         for (int i = 0; i < 4; i++)
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++)
-                fa_read_floats(v_r[i][c], v_s + (key + i) * FA_DIM + min(lane_col(c, lane), FA_DIM - 8));
+                read_floats(v_r[i][c], v_s + (key + i) * FA_DIM + min(lane_col(c, lane), FA_DIM - 8));
         float p_r[LANE_ROWS][4];
 #pragma unroll
         for (int r = 0; r < LANE_ROWS; r++)
-            fa_read_floats(p_r[r], weight_s + lane_row(r, lane) * SCORE_STRIDE + key);
+            read_floats(p_r[r], weight_s + lane_row(r, lane) * SCORE_STRIDE + key);
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
@@ -97,15 +97,15 @@ __device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], c
 }
 
 /* Scores become weights, with the state and the outputs of their 16 rows brought up to date. */
-__device__ __forceinline__ void soften(float (&s_r)[LANE_QUADS][4], fa_warp_rows &rows, float m_tile, float scale,
-                                       int lane)
+__device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], warp_rows &rows, float m_tile, float scale,
+                                               int lane)
 {
-    fa_row_state &state = rows.state;
-    if (__any_sync(FA_WARP_ALL, m_tile > state.m + RESCALE_AT)) {
-        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - fa_finite_max(m_new));
+    row_state &state = rows.state;
+    if (__any_sync(ALL_LANES, m_tile > state.m + RESCALE_AT)) {
+        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - finite_max(m_new));
 #pragma unroll
         for (int r = 0; r < LANE_ROWS; r++) {
-            const float row_factor = __shfl_sync(FA_WARP_ALL, factor, lane_row(r, lane) * 2);
+            const float row_factor = __shfl_sync(ALL_LANES, factor, lane_row(r, lane) * 2);
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++)
 #pragma unroll
@@ -115,11 +115,11 @@ __device__ __forceinline__ void soften(float (&s_r)[LANE_QUADS][4], fa_warp_rows
         state.l *= factor;
         state.m = m_new;
     }
-    fa_exponentiate(s_r, scale, state);
+    exponentiate(s_r, scale, state);
 }
 
 /* One tile for 16 rows: `keys` is how many of the warp's keys row lane/2 sees, `all_keys` how many every row sees. */
-__device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const __half *q_s, const __half *k_s, const __half *v_s,
+__device__ __forceinline__ void attend_tile(warp_rows &rows, const __half *q_s, const __half *k_s, const __half *v_s,
                                             float *scratch_s, int row_block, int key_block, int keys, int all_keys,
                                             float scale, int lane)
 {
@@ -128,13 +128,13 @@ __device__ __forceinline__ void attend_tile(fa_warp_rows &rows, const __half *q_
     compute_scores(score_s, q_s, k_s, row_block, key_block);
     __syncwarp();
     float s_r[LANE_QUADS][4];
-    fa_read_scores(s_r, score_s, lane);
-    soften(s_r, rows, fa_mask_scores(s_r, scale, all_keys < WARP_KEYS, keys, lane), scale, lane);
+    read_scores(s_r, score_s, lane);
+    online_softmax(s_r, rows, mask_scores(s_r, scale, all_keys < WARP_KEYS, keys, lane), scale, lane);
     if constexpr (FA_ACC_FP16)
         __syncwarp(); /* a weight is wider than a score and lies over another lane's */
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
-        *reinterpret_cast<float4 *>(scratch_s + lane / 2 * SCORE_STRIDE + fa_quad_col(i, lane)) =
+        *reinterpret_cast<float4 *>(scratch_s + lane / 2 * SCORE_STRIDE + quad_col(i, lane)) =
             make_float4(s_r[i][0], s_r[i][1], s_r[i][2], s_r[i][3]);
     __syncwarp();
     add_values(rows.o_r, scratch_s, v_s + key_block * 16 * FA_DIM, lane);
@@ -148,8 +148,8 @@ __device__ __forceinline__ void put_part(const float (&sum)[8], float *row_s, in
     for (int x = 0; x < 8; x++) {
         sum_r[x] = sum[x];
 #pragma unroll
-        for (int mask = ROW_SPLIT * DIM_LANES; mask < FA_WARP_SIZE; mask *= 2)
-            sum_r[x] += __shfl_xor_sync(FA_WARP_ALL, sum_r[x], mask);
+        for (int mask = ROW_SPLIT * DIM_LANES; mask < WARP_SIZE; mask *= 2)
+            sum_r[x] += __shfl_xor_sync(ALL_LANES, sum_r[x], mask);
     }
     if (lane >= ROW_SPLIT * DIM_LANES || col < 0 || col >= cols)
         return;
@@ -158,12 +158,12 @@ __device__ __forceinline__ void put_part(const float (&sum)[8], float *row_s, in
 }
 
 /* Parts of all warps to shared memory, and from there to the output. */
-__device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, fa_warp_rows (&rows)[WARP_ROW_GROUPS],
+__device__ __forceinline__ void finish(const fa_params &p, const query_tile &tile, warp_rows (&rows)[WARP_ROW_GROUPS],
                                        unsigned char *smem, int row_unit, int key_group, int lane)
 {
     float *part_s = reinterpret_cast<float *>(smem), *stat_s = part_s + KEY_GROUPS * FA_M * PARTS.stride;
-    const fa_stats stats = {stat_s, stat_s + KEY_GROUPS * FA_M};
-    const bool aligned = fa_rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
+    const part_stats stats = {stat_s, stat_s + KEY_GROUPS * FA_M};
+    const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
     for (int col0 = 0; col0 < FA_DIM; col0 += PARTS.blocks * 16) {
         const int cols = min(PARTS.blocks * 16, FA_DIM - col0);
         __syncthreads();
@@ -182,27 +182,27 @@ __device__ __forceinline__ void finish(const fa_params &p, const fa_unit &unit, 
                              lane_col(c, lane) - col0, cols, lane);
         }
         __syncthreads();
-        fa_write_output<PARTS.stride>(p, unit, stats, part_s, col0, cols, aligned);
+        write_output<PARTS.stride>(p, tile, stats, part_s, col0, cols, aligned);
     }
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, raw_s);
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
-    const int warp = threadIdx.x / FA_WARP_SIZE, lane = threadIdx.x % FA_WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE;
     const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
     __half *q_s = reinterpret_cast<__half *>(smem), *tiles_s = q_s + Q_BYTES / 2;
-    float *scratch_s = reinterpret_cast<float *>(tiles_s + key_tiles::BYTES / 2) + warp * (SCRATCH_BYTES / 4);
-    const fa_unit unit = fa_unit_of_block<FA_M>(p);
-    const key_tiles tiles(p, unit, tiles_s, key_group);
-    const float scale = p.scale * FA_LOG2_E;
+    float *scratch_s = reinterpret_cast<float *>(tiles_s + pipeline::BYTES / 2) + warp * (SCRATCH_BYTES / 4);
+    const query_tile tile = tile_of_block<FA_M>(p);
+    const pipeline tiles(p, tile, tiles_s, key_group);
+    const float scale = p.scale * LOG2_E;
 
     tiles.open(q_s);
-    fa_warp_rows rows[WARP_ROW_GROUPS] = {};
+    warp_rows rows[WARP_ROW_GROUPS] = {};
 #pragma unroll
     for (int i = 0; i < WARP_ROW_GROUPS; i++)
-        rows[i].state.m = -FA_INF;
+        rows[i].state.m = -INF;
     tiles.start_late();
 
     for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {
@@ -212,11 +212,11 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(FA_THREADS, 1) fa_kernel(const __gri
                 continue;
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
-            const int row_block = row_unit + i * ROW_UNITS, row0 = unit.row0 + row_block * 16;
-            if (row_block < ROW_GROUPS && key0 < fa_keys_of_row(p, row0 + 15))
+            const int row_block = row_unit + i * ROW_UNITS, row0 = tile.row0 + row_block * 16;
+            if (row_block < ROW_GROUPS && key0 < keys_of_row(p, row0 + 15))
                 attend_tile(rows[i], q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, row_block, tiles.row0 / 16,
-                            fa_keys_of_row(p, row0 + lane / 2) - key0, fa_keys_of_row(p, row0) - key0, scale, lane);
+                            keys_of_row(p, row0 + lane / 2) - key0, keys_of_row(p, row0) - key0, scale, lane);
         }
     }
-    finish(p, unit, rows, smem, row_unit, key_group, lane);
+    finish(p, tile, rows, smem, row_unit, key_group, lane);
 }

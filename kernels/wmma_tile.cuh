@@ -7,25 +7,26 @@
 #ifndef FA_WMMA_TILE_CUH
 #define FA_WMMA_TILE_CUH
 
-#include "common.cuh"
+#include "load.cuh"
+#include "schedule.cuh"
 
 #include <mma.h>
 
 namespace wmma = nvcuda::wmma;
 
 /* Largest power of two that is at most x. */
-__host__ __device__ constexpr int fa_power_below(int x) { return x < 2 ? 1 : 2 * fa_power_below(x / 2); }
+__host__ __device__ constexpr int power_below(int x) { return x < 2 ? 1 : 2 * power_below(x / 2); }
 
-constexpr int DIM_BLOCKS = fa_ceil_div(FA_DIM, 16), DIM_PAD = DIM_BLOCKS * 16;
+constexpr int DIM_BLOCKS = ceil_div(FA_DIM, 16), DIM_PAD = DIM_BLOCKS * 16;
 constexpr int ROW_GROUPS = FA_M / 16;
 
 /* Row group i of a warp: row_unit + i * ROW_UNITS; one past the last stands for nothing. */
-constexpr int WARP_ROW_GROUPS = fa_max(1, fa_ceil_div(ROW_GROUPS, FA_WARPS));
-constexpr int ROW_UNITS = fa_max(1, fa_ceil_div(ROW_GROUPS, WARP_ROW_GROUPS));
-constexpr int KEY_GROUPS = fa_power_below(FA_WARPS / ROW_UNITS); /* warps that share the keys of a row group */
+constexpr int WARP_ROW_GROUPS = larger(1, ceil_div(ROW_GROUPS, FA_WARPS));
+constexpr int ROW_UNITS = larger(1, ceil_div(ROW_GROUPS, WARP_ROW_GROUPS));
+constexpr int KEY_GROUPS = power_below(FA_WARPS / ROW_UNITS); /* warps that share the keys of a row group */
 constexpr int WARP_KEYS = FA_N / KEY_GROUPS;
 
-#define FA_WMMA_LIMITS(name)                                                                                     \
+#define WMMA_LIMITS(name)                                                                                        \
     static_assert(FA_SPLITS == 1, name ": SPLITS must be 1");                                                    \
     static_assert(FA_M % 16 == 0 && FA_N % 16 == 0, name ": M and N must be multiples of 16");                   \
     static_assert(FA_STAGES == 1 || FA_STAGES == 2, name ": STAGES must be 1 or 2");                             \
@@ -46,7 +47,7 @@ using frag_acc = wmma::fragment<wmma::accumulator, 16, 16, 16, acc_t>;
 /* A tile of halves in shared memory that WMMA reads in 16x16 blocks with one leading dimension.
  * SWIZZLE 0: rows padded by 16 bytes, so that eight rows of a block lie in different banks.
  * SWIZZLE 1: no padding, each block on its own 512 bytes (two rows share a bank), at column block XOR row block. */
-struct fa_tile_layout {
+struct tile_layout {
     static constexpr bool PADDED = true; /* its columns up to DIM_PAD are read */
     static constexpr int STRIDE = DIM_PAD + 8, LDM = FA_SWIZZLE ? 16 : STRIDE;
     static constexpr int MASK = (DIM_BLOCKS & -DIM_BLOCKS) - 1;
@@ -77,84 +78,48 @@ struct fa_tile_layout {
 
 /* Order of copying: four rows of a block before the next block, so that the writes of eight lanes fill all banks. */
 template <int COLS, int VEC>
-struct fa_block_order {
+struct block_order {
     static constexpr unsigned PER_ROW = 16 / VEC, PER_QUAD = 4 * COLS / VEC, PERIOD = PER_QUAD, PERIOD_ROWS = 4;
     __device__ static int row(unsigned piece) { return piece / PER_QUAD * 4 + piece % (4 * PER_ROW) / PER_ROW; }
     __device__ static int col(unsigned piece) { return piece % PER_QUAD / (4 * PER_ROW) * 16 + piece % PER_ROW * VEC; }
 };
 template <bool CONDITION, class A, class B>
-struct fa_choose {
+struct choose {
     using type = A;
 };
 template <class A, class B>
-struct fa_choose<false, A, B> {
+struct choose<false, A, B> {
     using type = B;
 };
 template <int VEC>
-using fa_copy_order =
-    typename fa_choose<FA_SWIZZLE && FA_DIM % 16 == 0, fa_block_order<FA_DIM, VEC>, fa_row_order<FA_DIM, VEC>>::type;
-
-/* VEC halves without passing through registers; nothing is read when !present. */
-template <int VEC>
-__device__ __forceinline__ void fa_copy_async(void *dst_s, const void *src_g, bool present)
-{
-    static_assert(VEC == 2 || VEC == 4 || VEC == 8);
-    if constexpr (VEC == 8)
-        cp_async_16(dst_s, src_g, present ? 16 : 0);
-    else if constexpr (VEC == 4)
-        cp_async_8(dst_s, src_g, present ? 8 : 0);
-    else
-        cp_async_4(dst_s, src_g, present ? 4 : 0);
-}
-
-template <int TILE_ROWS, int THREADS, class ORDER, class PLACE>
-__device__ __forceinline__ void fa_copy_pieces(unsigned thread, const __half *src_g, fa_i64 stride, int rows,
-                                               const PLACE &place)
-{
-    constexpr unsigned PIECES = TILE_ROWS * FA_DIM / FA_VEC;
-    /* Where a round of all threads is whole rows, a thread's pieces are one column of rows ROW_STEP apart. */
-    constexpr bool REGULAR = THREADS % ORDER::PERIOD == 0;
-    constexpr int ROW_STEP = THREADS / ORDER::PERIOD * ORDER::PERIOD_ROWS;
-    const int row0 = ORDER::row(thread), col0 = ORDER::col(thread);
-    const __half *piece_g = src_g + row0 * stride + col0;
-#pragma unroll
-    for (unsigned i = 0; i < (PIECES + THREADS - 1) / THREADS; i++) {
-        const unsigned piece = i * THREADS + thread;
-        const int row = REGULAR ? row0 + static_cast<int>(i) * ROW_STEP : ORDER::row(piece);
-        const int col = REGULAR ? col0 : ORDER::col(piece);
-        if (!REGULAR)
-            piece_g = src_g + row * stride + col;
-        if (PIECES % THREADS == 0 || piece < PIECES)
-            fa_copy_async<FA_VEC>(place(row, col), row < rows ? piece_g : src_g, row < rows);
-        piece_g += ROW_STEP * stride;
-    }
-}
+using copy_order =
+    typename choose<FA_SWIZZLE && FA_DIM % 16 == 0, block_order<FA_DIM, VEC>, row_order<FA_DIM, VEC>>::type;
 
 /* Rows [0, rows) of a [TILE_ROWS][FA_DIM] tile to place(row, col); the rest zero. With two stages the copy is
  * asynchronous where its width allows it (4 bytes at least), and the caller commits and waits. */
 template <int TILE_ROWS, int THREADS, class PLACE>
-__device__ __forceinline__ void fa_fill_tile(unsigned thread, const __half *src_g, fa_i64 stride, int rows,
-                                             bool aligned, const PLACE &place)
+__device__ __forceinline__ void fill_tile(unsigned thread, const __half *src_g, fa_i64 stride, int rows, bool aligned,
+                                          const PLACE &place)
 {
-    using order = fa_copy_order<FA_VEC>;
+    using order = copy_order<FA_VEC>;
     if constexpr (FA_STAGES == 2 && FA_VEC > 1) {
         if (aligned) {
-            fa_copy_pieces<TILE_ROWS, THREADS, order>(thread, src_g, stride, rows, place);
+            copy_pieces<TILE_ROWS, THREADS, order>(thread, src_g, stride, rows, place);
             return;
         }
     } else if (aligned) {
-        fa_load_pieces<FA_VEC, TILE_ROWS, FA_DIM, THREADS, order>(thread, src_g, stride, rows, place);
+        load_pieces<FA_VEC, TILE_ROWS, FA_DIM, THREADS, order>(thread, src_g, stride, rows, place);
         return;
     }
-    fa_load_pieces<1, TILE_ROWS, FA_DIM, THREADS, fa_copy_order<1>>(thread, src_g, stride, rows, place);
+    load_pieces<1, TILE_ROWS, FA_DIM, THREADS, copy_order<1>>(thread, src_g, stride, rows, place);
 }
 
 /* Columns FA_DIM..DIM_PAD of a tile, once: no copy touches them. */
-__device__ __forceinline__ void fa_clear_padding(__half *tile_s, int rows)
+__device__ __forceinline__ void clear_padding(__half *tile_s, int rows)
 {
     if constexpr (DIM_PAD > FA_DIM)
-        for (int row = threadIdx.x; row < rows; row += FA_THREADS)
-            *reinterpret_cast<uint4 *>(tile_s + fa_tile_layout::offset(row, FA_DIM)) = uint4{};
+        for (int row = threadIdx.x; row < rows; row += THREADS)
+            *reinterpret_cast<uint4 *>(tile_s + tile_layout::offset(row, FA_DIM)) = uint4{};
 }
 
 /* The ROW_UNITS warps of a key group copy their WARP_KEYS keys of each tile themselves and wait only for each other:
@@ -162,28 +127,28 @@ __device__ __forceinline__ void fa_clear_padding(__half *tile_s, int rows)
  * block has tiles, though it may have no keys in the last: compute-sanitizer's racecheck counts a thread's barriers,
  * whatever their ids, and takes a thread that passed fewer for one that is still before the next __syncthreads.
  * VALUES is the layout of V. Warps past the last group do nothing, in step. */
-constexpr int GROUP_THREADS = ROW_UNITS * FA_WARP_SIZE;
-constexpr int IDLE_THREADS = FA_THREADS - KEY_GROUPS * GROUP_THREADS;
+constexpr int GROUP_THREADS = ROW_UNITS * WARP_SIZE;
+constexpr int IDLE_THREADS = THREADS - KEY_GROUPS * GROUP_THREADS;
 static_assert(ROW_UNITS == 1 || KEY_GROUPS + (IDLE_THREADS > 0) <= 15,
               "M, N and WARPS need more barriers than a block has");
 
 template <class VALUES>
-struct fa_key_tiles {
-    static constexpr int K_BYTES = fa_tile_layout::bytes(FA_N), V_BYTES = VALUES::bytes(FA_N);
+struct key_pipeline {
+    static constexpr int K_BYTES = tile_layout::bytes(FA_N), V_BYTES = VALUES::bytes(FA_N);
     static constexpr int BYTES = FA_STAGES * (K_BYTES + V_BYTES);
 
     const fa_params &p;
-    const fa_unit &unit;
+    const query_tile &tile;
     __half *k0_s, *v0_s;            /* K of each stage, then V of each stage */
     int key_group, row0, keys, end; /* keys: none for a warp that does nothing; end: of the steps */
     bool k_aligned, v_aligned, late;
 
-    __device__ __forceinline__ fa_key_tiles(const fa_params &params, const fa_unit &of, __half *tiles_s, int group)
-        : p(params), unit(of), k0_s(tiles_s), v0_s(tiles_s + FA_STAGES * (K_BYTES / 2)), key_group(group),
+    __device__ __forceinline__ key_pipeline(const fa_params &params, const query_tile &of, __half *tiles_s, int group)
+        : p(params), tile(of), k0_s(tiles_s), v0_s(tiles_s + FA_STAGES * (K_BYTES / 2)), key_group(group),
           row0(group * WARP_KEYS), keys(group < KEY_GROUPS ? of.keys : 0),
           end(IDLE_THREADS > 0 || group < KEY_GROUPS ? of.keys + group * WARP_KEYS : 0),
-          k_aligned(fa_rows_aligned<FA_VEC>(params.k, params.k_stride_b, params.k_stride_h, params.k_stride_s)),
-          v_aligned(fa_rows_aligned<FA_VEC>(params.v, params.v_stride_b, params.v_stride_h, params.v_stride_s)),
+          k_aligned(rows_aligned<FA_VEC>(params.k, params.k_stride_b, params.k_stride_h, params.k_stride_s)),
+          v_aligned(rows_aligned<FA_VEC>(params.v, params.v_stride_b, params.v_stride_h, params.v_stride_s)),
           late(group % 2 == 1) /* every other group starts behind, out of step with its neighbour */
     {
     }
@@ -197,11 +162,11 @@ struct fa_key_tiles {
         const unsigned thread = threadIdx.x % GROUP_THREADS;
         __half *k_tile_s = k_s(stage), *v_tile_s = v_s(stage);
         const int first = row0;
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
-            thread, unit.k_g + key0 * p.k_stride_s, p.k_stride_s, unit.keys - key0, k_aligned,
-            [=](int row, int col) { return k_tile_s + fa_tile_layout::offset(first + row, col); });
-        fa_fill_tile<WARP_KEYS, GROUP_THREADS>(
-            thread, unit.v_g + key0 * p.v_stride_s, p.v_stride_s, unit.keys - key0, v_aligned,
+        fill_tile<WARP_KEYS, GROUP_THREADS>(
+            thread, tile.k_g + key0 * p.k_stride_s, p.k_stride_s, tile.keys - key0, k_aligned,
+            [=](int row, int col) { return k_tile_s + tile_layout::offset(first + row, col); });
+        fill_tile<WARP_KEYS, GROUP_THREADS>(
+            thread, tile.v_g + key0 * p.v_stride_s, p.v_stride_s, tile.keys - key0, v_aligned,
             [=](int row, int col) { return v_tile_s + VALUES::offset(first + row, col); });
         if constexpr (FA_STAGES == 2)
             cp_async_commit();
@@ -211,14 +176,14 @@ struct fa_key_tiles {
     __device__ __forceinline__ void open(__half *q_s) const
     {
         for (int stage = 0; stage < FA_STAGES; stage++) {
-            fa_clear_padding(k_s(stage), FA_N);
+            clear_padding(k_s(stage), FA_N);
             if constexpr (VALUES::PADDED)
-                fa_clear_padding(v_s(stage), FA_N);
+                clear_padding(v_s(stage), FA_N);
         }
-        fa_clear_padding(q_s, FA_M);
-        fa_fill_tile<FA_M, FA_THREADS>(threadIdx.x, unit.q_g, p.q_stride_s, unit.rows,
-                                       fa_rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
-                                       [=](int row, int col) { return q_s + fa_tile_layout::offset(row, col); });
+        clear_padding(q_s, FA_M);
+        fill_tile<FA_M, THREADS>(threadIdx.x, tile.q_g, p.q_stride_s, tile.rows,
+                                 rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s),
+                                 [=](int row, int col) { return q_s + tile_layout::offset(row, col); });
         if constexpr (FA_STAGES == 2) {
             cp_async_commit();
             if (row0 < keys && !late)
@@ -262,54 +227,53 @@ struct fa_key_tiles {
 };
 
 /* A warp takes its keys in chunks, by default all at once. */
-#ifndef FA_CHUNK_KEYS
-#define FA_CHUNK_KEYS WARP_KEYS
+#ifndef MAX_CHUNK_KEYS
+#define MAX_CHUNK_KEYS WARP_KEYS
 #endif
-constexpr int CHUNK_KEYS = fa_min(WARP_KEYS, FA_CHUNK_KEYS), CHUNK_BLOCKS = CHUNK_KEYS / 16;
+constexpr int CHUNK_KEYS = smaller(WARP_KEYS, MAX_CHUNK_KEYS), CHUNK_BLOCKS = CHUNK_KEYS / 16;
 
 /* Scores of 16 rows and CHUNK_KEYS keys lie in the warp's own scratch; lanes 2r and 2r+1 share row r, taking its groups
  * of four columns in turn, which touches every bank once: the row stride is 8 words past a multiple of 16. */
 constexpr int SCORE_STRIDE = CHUNK_KEYS + 8;
 constexpr int LANE_QUADS = CHUNK_KEYS / 8;
 
-__device__ __forceinline__ int fa_quad_col(int quad, int lane) { return (quad * 2 + lane % 2) * 4; }
+__device__ __forceinline__ int quad_col(int quad, int lane) { return (quad * 2 + lane % 2) * 4; }
 
-__device__ __forceinline__ void fa_read_scores(float (&s_r)[LANE_QUADS][4], const acc_t *score_s, int lane)
+__device__ __forceinline__ void read_scores(float (&s_r)[LANE_QUADS][4], const acc_t *score_s, int lane)
 {
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
-        fa_read_floats(s_r[i], score_s + lane / 2 * SCORE_STRIDE + fa_quad_col(i, lane));
+        read_floats(s_r[i], score_s + lane / 2 * SCORE_STRIDE + quad_col(i, lane));
 }
 
 /* Where the rows of a warp stand in the online softmax; each lane for row lane/2, l only for its own columns. */
-struct fa_row_state {
+struct row_state {
     float m, l;
 };
 
 /* Masks (columns from `keys` on) and returns the row's largest score, scaled. */
-__device__ __forceinline__ float fa_mask_scores(float (&s_r)[LANE_QUADS][4], float scale, bool masked, int keys,
-                                                int lane)
+__device__ __forceinline__ float mask_scores(float (&s_r)[LANE_QUADS][4], float scale, bool masked, int keys, int lane)
 {
     if (masked)
 #pragma unroll
         for (int i = 0; i < LANE_QUADS; i++)
 #pragma unroll
             for (int x = 0; x < 4; x++)
-                s_r[i][x] = fa_quad_col(i, lane) + x >= keys ? -FA_INF : s_r[i][x];
-    float m = -FA_INF;
+                s_r[i][x] = quad_col(i, lane) + x >= keys ? -INF : s_r[i][x];
+    float m = -INF;
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
         m = fmaxf(m, fmaxf(fmaxf(s_r[i][0], s_r[i][1]), fmaxf(s_r[i][2], s_r[i][3])));
-    return fmaxf(m, __shfl_xor_sync(FA_WARP_ALL, m, 1)) * scale;
+    return fmaxf(m, __shfl_xor_sync(ALL_LANES, m, 1)) * scale;
 }
 
 /* The output is rescaled only when a maximum grows by more than this (log2): 2^8 keeps halves of P in range. */
 constexpr float RESCALE_AT = FA_ACC_FP16 ? 0.0f : 8.0f;
 
 /* Scores (not scaled) to weights relative to m, and their sum. */
-__device__ __forceinline__ void fa_exponentiate(float (&s_r)[LANE_QUADS][4], float scale, fa_row_state &state)
+__device__ __forceinline__ void exponentiate(float (&s_r)[LANE_QUADS][4], float scale, row_state &state)
 {
-    const float base = fa_finite_max(state.m);
+    const float base = finite_max(state.m);
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
 #pragma unroll
@@ -321,9 +285,9 @@ __device__ __forceinline__ void fa_exponentiate(float (&s_r)[LANE_QUADS][4], flo
 
 /* The parts of the key groups lie in shared memory, [KEY_GROUPS][FA_M] rows of PART_STRIDE columns, PART_BLOCKS blocks
  * of 16 columns at a time: as many as fit where the tiles were. */
-struct fa_parts {
+struct part_layout {
     int blocks, stride, bytes;
-    __host__ __device__ constexpr fa_parts(int main_bytes, int size) : blocks(DIM_BLOCKS), stride(0), bytes(0)
+    __host__ __device__ constexpr part_layout(int main_bytes, int size) : blocks(DIM_BLOCKS), stride(0), bytes(0)
     {
         const int stats = KEY_GROUPS * FA_M * 8;
         while (blocks > 1 && stats + KEY_GROUPS * FA_M * (blocks * 16 + 8) * size > main_bytes)
@@ -334,11 +298,11 @@ struct fa_parts {
 };
 
 /* One row's maximum and sum per key group. */
-struct fa_stats {
+struct part_stats {
     float *m_s, *l_s; /* [KEY_GROUPS][FA_M] */
-    __device__ void put(int key_group, int row0, const fa_row_state &state, int lane) const
+    __device__ void put(int key_group, int row0, const row_state &state, int lane) const
     {
-        const float l = state.l + __shfl_xor_sync(FA_WARP_ALL, state.l, 1);
+        const float l = state.l + __shfl_xor_sync(ALL_LANES, state.l, 1);
         if (lane % 2 == 0) {
             m_s[key_group * FA_M + row0 + lane / 2] = state.m;
             l_s[key_group * FA_M + row0 + lane / 2] = l;
@@ -348,23 +312,23 @@ struct fa_stats {
 
 /* Columns [col0, col0 + cols) of the output: the key groups' parts, brought to one maximum and divided by the sum. */
 template <int STRIDE, class PART>
-__device__ __forceinline__ void fa_write_output(const fa_params &p, const fa_unit &unit, const fa_stats &stats,
-                                                const PART *part_s, int col0, int cols, bool aligned)
+__device__ __forceinline__ void write_output(const fa_params &p, const query_tile &tile, const part_stats &stats,
+                                             const PART *part_s, int col0, int cols, bool aligned)
 {
     const unsigned per_row = cols / 4;
-    for (unsigned piece = threadIdx.x; piece < FA_M * per_row; piece += FA_THREADS) {
+    for (unsigned piece = threadIdx.x; piece < FA_M * per_row; piece += THREADS) {
         const int row = piece / per_row, col = piece % per_row * 4;
-        if (row >= unit.rows || col0 + col >= FA_DIM)
+        if (row >= tile.rows || col0 + col >= FA_DIM)
             continue;
-        float m = -FA_INF, l = 0.0f, sum_r[4] = {};
+        float m = -INF, l = 0.0f, sum_r[4] = {};
 #pragma unroll
         for (int g = 0; g < KEY_GROUPS; g++)
             m = fmaxf(m, stats.m_s[g * FA_M + row]);
 #pragma unroll
         for (int g = 0; g < KEY_GROUPS; g++) {
-            const float factor = exp2_approx(stats.m_s[g * FA_M + row] - fa_finite_max(m));
+            const float factor = exp2_approx(stats.m_s[g * FA_M + row] - finite_max(m));
             float part_r[4];
-            fa_read_floats(part_r, part_s + (g * FA_M + row) * STRIDE + col);
+            read_floats(part_r, part_s + (g * FA_M + row) * STRIDE + col);
             l += stats.l_s[g * FA_M + row] * factor;
 #pragma unroll
             for (int x = 0; x < 4; x++)
@@ -374,7 +338,7 @@ __device__ __forceinline__ void fa_write_output(const fa_params &p, const fa_uni
 #pragma unroll
         for (int x = 0; x < 4; x++)
             sum_r[x] *= inverse;
-        fa_write_halves(unit.o_g + row * p.o_stride_s + col0 + col, sum_r, aligned);
+        write_halves(tile.o_g + row * p.o_stride_s + col0 + col, sum_r, aligned);
     }
 }
 

@@ -15,9 +15,9 @@ usage: scripts/ci_gate.sh [options]
                     every edge of the matrix, and each value of the knobs that choose other code
   --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
   --conform         conformance of the emulator alone: tests/emu/conform gives the same words there and on the GPU
-  --resume FILE     with --sanitize: cases.jsonl of an earlier run. A case that did not fail there, with the same
-                    options on the same kind of GPU and the same machine code (of a library: version and sources around
-                    it), is taken over with its commit
+  --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the
+                    same options on the same kind of GPU and the same machine code (of a library: version and sources
+                    around it), is taken over with its commit
   --quick           a fifth of the matrix
   --limit SECONDS   begin no case after so long, end those that run ten seconds later: the rest is NOT-RUN
   --dry-run         print the runs, do nothing
@@ -135,7 +135,7 @@ fi
 earlier= # the file may be the one that this run writes
 if [[ -n $resume ]]; then
     earlier=$(mktemp)
-    cp "$resume" "$earlier"
+    zcat -f "$resume" >"$earlier"
 fi
 rm -rf "$out/records" "$out/not_reached"
 mkdir -p "$out/records"

@@ -6,9 +6,8 @@ usage() {
     cat <<'EOF'
 usage: scripts/evidence.sh PART... [options]
 Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faults:
-  first      the first two rungs on the canonical problem: records, their ratio, wall time of a run, cold compile
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
-  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize; goes on from sanitize.cases.jsonl)
+  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize; goes on from sanitize.cases.jsonl.gz)
   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
              (at most --budget candidates and --minutes each; an interrupted sweep goes on)
@@ -45,7 +44,7 @@ EOF
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-on_gpu=(first gate sanitize parity sweep grid ladder versus profile peers)
+on_gpu=(gate sanitize parity sweep grid ladder versus profile peers)
 robustness=(controls mutants race asan fuzz cheats faults)
 opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
 flag=([dry-run]=0)
@@ -97,42 +96,14 @@ else
 fi
 [[ $dry_run -eq 1 ]] || mkdir -p "$out"
 
-# The lowest rungs, in the order of the registry.
+# The hand-written kernels, in the order of the registry.
 registry=$("$bench" --list-kernels --json -)
 mapfile -t rungs < <(jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name' <<<"$registry")
-baseline=${rungs[0]} tiled=${rungs[1]}
+baseline=${rungs[0]}
 
 try() { # COMMAND...: said, and run unless --dry-run
     echo "$*"
     [[ $dry_run -eq 1 ]] || "$@"
-}
-
-run() { # RECORD OPTIONS...: one run, its record kept
-    local record=$out/$1
-    echo "fa_bench ${*:2}"
-    [[ $dry_run -eq 1 ]] && return
-    mkdir -p "$(dirname "$record")"
-    "$bench" "${@:2}" --quiet --json "$record"
-}
-
-seconds() { # COMMAND...: wall seconds
-    local start=$EPOCHREALTIME
-    "$@" >/dev/null
-    awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.3f", b - a}'
-}
-
-part_first() {
-    run first/baseline.json --kernel "$baseline"
-    run first/tile.json --kernel "$tiled"
-    run first/ratio.json --kernel "$tiled" --vs "$baseline"
-    [[ $dry_run -eq 1 ]] && return
-    local warm cold cache
-    warm=$(seconds "$bench" --kernel "$tiled" --quiet)
-    cache=$(mktemp -d)
-    XDG_CACHE_HOME=$cache "$bench" --kernel "$tiled" --compile-only --quiet --json "$cache/cold.json"
-    cold=$(jq .provenance.compile_s "$cache/cold.json")
-    rm -rf "$cache"
-    jqf evidence/first --argjson warm "$warm" --argjson cold "$cold" "$out/first/ratio.json" >"$out/first/summary.json"
 }
 
 # The tile that the ladder had for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
@@ -169,17 +140,16 @@ gate_run() { # NAME OPTIONS...
     [[ $dry_run -eq 1 ]] && return
     "${command[@]}" || true # a failure stands in the summary
     cp "$out/$name.run/summary.json" "$out/$name.json"
-    cp "$out/$name.run/junit.xml" "$out/$name.xml"
     # The text of a case that passed is not worth keeping.
-    [[ $name != sanitize ]] || jq -c 'if .verdict == "passed" then del(.text) else . end' \
-        "$out/$name.run/cases.jsonl" >"$out/$name.cases.jsonl"
+    jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" | gzip -9n \
+        >"$out/$name.cases.jsonl.gz"
     [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
     rm -rf "$out/$name.run"
 }
 
 part_sanitize() {
     local options=(--sanitize --jobs 10)
-    [[ ! -e $out/sanitize.cases.jsonl ]] || options+=(--resume "$out/sanitize.cases.jsonl")
+    [[ ! -e $out/sanitize.cases.jsonl.gz ]] || options+=(--resume "$out/sanitize.cases.jsonl.gz")
     gate_run sanitize "${options[@]}"
 }
 
@@ -201,6 +171,7 @@ part_sweep() {
         scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "${opt[budget]}" --minutes "${opt[minutes]}" \
             --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
     done
+    [[ ! -s $out/leaderboard.jsonl ]] || gzip -9fn "$out/leaderboard.jsonl"
 }
 
 # The winner of each swept kernel, and the rungs that no sweep has been over; on the canonical problem and on one that
@@ -239,7 +210,7 @@ part_versus() {
     options=(--vs "$other" --seeds 1 --check cublas --timing graph --warmup-ms 200 --max-time 0.2)
     echo "fa_bench --runs - ${options[*]} # $(wc -l <<<"$list") of them"
     [[ $dry_run -eq 0 ]] || return 0
-    trap summarise_versus EXIT # also when it is cut off
+    trap 'summarise_versus; gzip -9fn "$out/versus.jsonl"' EXIT # also when it is cut off
     # Runs that fail are said by the summary.
     "$bench" --runs - "${options[@]}" --quiet --json "$out/versus.jsonl" <<<"$list" >/dev/null || true
 }

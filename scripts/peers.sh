@@ -13,7 +13,7 @@ usage: scripts/peers.sh [options]
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        solo only: no peer is timed a second time against the kernel
   --out FILE        default evidence/<gpu>/peers.json
-  --again           measure also what the file holds for this very source
+  --again           measure also what the file holds for this very machine code
   --dry-run         print the shapes, run nothing
 The file is rewritten after every shape, so a run that was stopped goes on where it was.
 solo: each timed alone, power-limited; paired: ABBA in one process (fa_bench --cubin, scripts/lib/peers/peers_cubin.py).
@@ -102,7 +102,7 @@ run_kernel() { # NAME OPTIONS...: the record in $work/NAME.json
     [[ -s $work/$name.json ]] || die 6 "$bench wrote no record for $name"
 }
 
-# The row in the file is of this very source and question, and has an answer of every peer asked and their pairs.
+# The row in the file is of this very machine code and question, and has an answer of every peer asked and their pairs.
 is_known() { # SHAPE
     local row kernel
     [[ $again -eq 0 ]] || return 1
@@ -111,7 +111,7 @@ is_known() { # SHAPE
     [[ -n $row ]] || return 1
     kernel=$(jq -r .kernel <<<"$row")
     run_kernel "$kernel" --compile-only
-    jq -e --argjson row "$row" '.provenance.source_sha256 == $row.source_sha256 and .config == $row.config' \
+    jq -e --argjson row "$row" '.provenance.code_sha256 == $row.code_sha256 and .config == $row.config' \
         "$work/$kernel.json" >/dev/null
 }
 

@@ -8,14 +8,15 @@ usage: scripts/report.sh [options]
 Without options: the page of every folder of evidence/ that holds something to draw, and the README's tables.
   --dir DIR      the page of this evidence folder alone (repeatable)
   --readme       the README's tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
-  --check        exit 1, with the difference, when the README's tables are not current; writes nothing
+  --check        exit 1, with the difference, when the README's tables are not current; writes nothing. Of a table whose
+                 rows all are of today's machine code it compiles two, of another none (scripts/evidence_current.sh)
   --table NAME   print one of the README's tables: kernels, ladder, peers, versus, sweep or robustness
   --png          PNG beside each SVG
   --dry-run      say what would be drawn from what
-A page is DIR/report.html with DIR/plots/*.svg, from ladder.json, leaderboard.jsonl, sweeps.jsonl, micro_best.json,
-peers.json, peers_*.json, versus.json, parity.json and ncu/*.json of that folder. What is missing is NOT-RUN there.
-FA_BENCH names the binary (default ./fa_bench), which knows the registry. Exit: 0, 1 --check saw a difference, 2 usage,
-4 NOT-RUN (no gnuplot, no jq, no evidence), 6 a failure.
+A page is DIR/report.html with DIR/plots/*.svg, from ladder.json, leaderboard.jsonl[.gz], sweeps.jsonl,
+micro_best.json, peers.json, peers_*.json, versus.json, parity.json and ncu/*.json of that folder. What is missing is
+NOT-RUN there. FA_BENCH names the binary (default ./fa_bench), which knows the registry.
+Exit: 0, 1 --check saw a difference, 2 usage, 4 NOT-RUN (no gnuplot, no jq, no evidence), 6 a failure.
 USAGE
 }
 
@@ -76,14 +77,16 @@ all=0
 if [[ ${#dirs[@]} -eq 0 ]]; then
     all=1
     mapfile -t dirs < <(find evidence -mindepth 2 -maxdepth 2 \
-        \( -name ladder.json -o -name leaderboard.jsonl -o -name peers.json \) -printf '%h\n' | sort -u)
+        \( -name ladder.json -o -name 'leaderboard.jsonl*' -o -name peers.json \) -printf '%h\n' | sort -u)
 fi
 [[ ${#dirs[@]} -gt 0 ]] || die 4 "NOT-RUN: nothing to draw in evidence/ (scripts/evidence.sh on a GPU makes it)"
 make_work
 for dir in "${dirs[@]}"; do
     [[ -d $dir ]] || die 2 "no folder $dir"
+    sweep_log=leaderboard.jsonl
+    [[ -s $dir/$sweep_log || ! -s $dir/$sweep_log.gz ]] || sweep_log+=.gz
     if [[ ${flag[dry-run]} -eq 1 ]]; then
-        for source in ladder.json leaderboard.jsonl peers.json; do
+        for source in ladder.json "$sweep_log" peers.json; do
             echo "$dir/$source: $([[ -s $dir/$source ]] && echo "drawn" || echo "missing")"
         done
         continue

@@ -5,21 +5,23 @@ export LC_ALL=C
 
 usage() {
     cat <<'EOF'
-usage: scripts/setup.sh [run|test] [--dry-run] [--help]
-Installs the missing Debian packages: `run` for building and running fa_bench, `test` (default) for its tests too.
+usage: scripts/setup.sh [run|check|test] [--dry-run] [--help]
+Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
+(default) for every test.
 For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools.
 EOF
 }
 
 run_packages=(gcc g++ make libc6-dev libcjson-dev libssl-dev libgomp1)
-test_packages=(libcmocka-dev bats shellcheck jq git python3-jsonschema python3-pip parallel gnuplot-nox)
+check_packages=(libcmocka-dev shellcheck clang-format jq git)
+test_packages=(bats python3-jsonschema python3-pip parallel gnuplot-nox)
 
 what="test"
 dry_run=0
 tools=$(dirname "${BASH_SOURCE[0]}")/../build/tools/py
 for argument in "$@"; do
     case $argument in
-        run | test) what=$argument ;;
+        run | check | test) what=$argument ;;
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
         *) echo "setup.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
@@ -27,7 +29,8 @@ for argument in "$@"; do
 done
 
 packages=("${run_packages[@]}")
-[[ $what == test ]] && packages+=("${test_packages[@]}")
+[[ $what == run ]] || packages+=("${check_packages[@]}")
+[[ $what != test ]] || packages+=("${test_packages[@]}")
 
 missing=()
 for package in "${packages[@]}"; do

@@ -51,7 +51,8 @@ git ls-files -co --exclude-standard -z | while IFS= read -r -d '' file; do [[ ! 
 cd "$tree"
 make -s -j"$(nproc)" SAN=address,undefined BUILD=build-asan all test-binaries
 code=0
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=1 TEST_TIMEOUT=${TEST_TIMEOUT:-3000} BUILD=build-asan tests/run_all.sh "${suites[@]}" | tee "$work/out" || code=$?
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=1 TEST_TIMEOUT=${TEST_TIMEOUT:-3000} BUILD=build-asan tests/run_all.sh --all "${suites[@]}" |
+    tee "$work/out" || code=$?
 tail -n 1 "$work/out" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' >"$work/counts"
 read -r passed failed skipped <"$work/counts"
 jq -n --argjson passed "$passed" --argjson failed "$failed" --argjson skipped "$skipped" --arg suites "${suites[*]}" \

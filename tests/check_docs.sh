@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# README.md and AGENTS.md are true: every option they name exists, every file they name is there, the tables are current.
+# README.md and AGENTS.md are true: every option they name exists, every file too, and the tables are current.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,6 +11,7 @@ while read -r option; do
 done < <(grep -ohE '(^|[ `(])--[a-z][a-z0-9-]+' README.md AGENTS.md | sed -E 's/.*--//' | sort -u)
 while read -r file; do
     [[ -e $file ]] || { echo "no file $file"; bad=1; }
-done < <(grep -ohE '(scripts|tests|src|kernels|include|examples)/[A-Za-z0-9_./]+\.(sh|c|h|cu|cuh|def|json|py)' README.md AGENTS.md | sort -u | grep -v NAME)
+done < <(grep -ohE "(scripts|tests|src|kernels|include|examples)/[A-Za-z0-9_./]+\.(sh|c|h|cu|cuh|def|json|py)" \
+    README.md AGENTS.md | sort -u | grep -v NAME)
 scripts/report.sh --check || bad=1
 exit $bad

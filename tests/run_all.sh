@@ -1,30 +1,68 @@
 #!/usr/bin/env bash
-# Runs every suite on the built binaries and ends with "N passed, N failed, N skipped". Exit 1 when anything failed.
+# Runs the suites on the built binaries. Ends with the slowest tests and "N passed, N failed, N skipped"; exit 1 when one failed.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-if [[ ${1:-} == --help ]]; then
-    echo "usage: tests/run_all.sh [SUITE...]    suites: house unit emu cli fuzz (default: all)"
-    exit 0
-fi
+usage() {
+    cat <<'EOT'
+usage: tests/run_all.sh [--check | --rest | --all] [SUITE...]
+       tests/run_all.sh emu [--kernel] NAME
+  SUITE          house, unit, emu, cli, fuzz, mutants (default: every suite that has tests of this choice)
+  emu NAME       every test of one kernel on the emulator: all schedules, sanitizers, tiles
+  --check        what takes seconds: house rules, unit tests, one kernel on the emulator
+  --rest         what `make test` leaves out: slow tests (bats: the tag `slow`), fuzzers, mutants
+  --all          both; the default is `make test`: neither slow tests, nor fuzzers, nor mutants
+A line per program: its tests, its CPU seconds and its wall seconds. JOBS: how many at once (default: cores). Logs: build/test.
+Compiled kernels are kept in build/test-cache from one run to the next; `make clean` empties it.
+EOT
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+which="test"
+kernel=''
+suites=()
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --check | --rest | --all) which=${1#--} ;;
+        --kernel) [[ $# -ge 2 ]] || { echo "run_all.sh: --kernel needs a name" >&2; exit 2; }; kernel=$2; shift ;;
+        --help) usage; exit 0 ;;
+        house | unit | emu | cli | fuzz | mutants) suites+=("$1") ;;
+        *)
+            if [[ ${suites[*]} != emu || -n $kernel || $1 == -* ]]; then
+                echo "run_all.sh: no suite '$1' (see --help)" >&2
+                exit 2
+            fi
+            kernel=$1
+            ;;
+    esac
+    shift
+done
+[[ -z $kernel || ${suites[*]} == emu ]] || { echo "run_all.sh: --kernel goes with the suite emu alone" >&2; exit 2; }
 
 build=${BUILD:-build}
 out=$build/test
 rm -rf "$out"
-mkdir -p "$out"
-export XDG_CACHE_HOME=$PWD/$out/cache FA_TEST_OUT=$PWD/$out OMP_WAIT_POLICY=passive
+mkdir -p "$out" "$build/test-cache"
+export XDG_CACHE_HOME=$PWD/$build/test-cache FA_TEST_OUT=$PWD/$out OMP_WAIT_POLICY=passive
+: >"$out/times.tsv" # CPU seconds, wall seconds, test: one line per bats test, by tests/cli/helper.bash
 jobs=${JOBS:-$(nproc)}
 
-# Tests of one suite member run in the background, as many members at once as there are cores; each leaves its line, its
-# log and its counts, and the counts are added up at the end.
+# Members run in the background, as many at once as there are cores. Each leaves a log, and its counts in a file; the counts are added up at the
+# end. `times` says what a member's subshell and everything it waited for have used.
 running=0
 member() { # NAME FUNCTION ARGUMENTS...
     local name=$1
     shift
     (
-        "$@" >"$out/$name.lines" 2>&1 || true
+        start=$EPOCHREALTIME
+        "$@" >"$out/$name.said" 2>&1 || true
         [[ -s $out/$name.counts ]] || echo "0 1 0" >"$out/$name.counts" # it died before it could count
-        cat "$out/$name.lines"
+        read -r ok bad skip note <"$out/$name.counts"
+        times >"$out/$name.times"
+        awk -v start="$start" -v end="$EPOCHREALTIME" -v name="$name${note:+: $note}" -v ok="$ok" -v bad="$bad" -v skip="$skip" '
+            {for (i = 1; i <= NF; i++) {split($i, part, /[ms]/); cpu += 60 * part[1] + part[2]}}
+            END {printf "%-28s %4d passed %3d failed %3d skipped  %7.1f s CPU %7.1f s wall\n", name, ok, bad, skip, cpu, end - start}' \
+            "$out/$name.times"
+        cat "$out/$name.said"
     ) &
     running=$((running + 1))
     if [[ $running -ge $jobs ]]; then
@@ -33,38 +71,43 @@ member() { # NAME FUNCTION ARGUMENTS...
     fi
 }
 
-tally() { # NAME PASSED FAILED SKIPPED
-    printf '%-28s %4d passed %3d failed %3d skipped\n' "$1" "$2" "$3" "$4"
-    echo "$2 $3 $4" >"$out/${1%%:*}.counts"
+tally() { # NAME PASSED FAILED SKIPPED [NOTE]
+    echo "${*:2}" >"$out/$1.counts"
 }
 
-# One check that is a command: passes when it exits 0.
+# One check that is a command: passes when it exits 0, is skipped when it exits 4, with the last line it said as the reason.
 check() { # NAME COMMAND...
-    local name=$1
+    local name=$1 code=0
     shift
-    if "$@" >"$out/$name.log" 2>&1; then
-        tally "$name" 1 0 0
-    else
-        tally "$name" 0 1 0
-        sed 's/^/    /' "$out/$name.log"
-    fi
+    "$@" >"$out/$name.log" 2>&1 || code=$?
+    case $code in
+        0) tally "$name" 1 0 0 ;;
+        4) tally "$name" 0 0 1 "$(tail -n 1 "$out/$name.log")" ;;
+        *)
+            tally "$name" 0 1 0
+            sed 's/^/    /' "$out/$name.log"
+            ;;
+    esac
 }
 
 suite_house() {
     local scripts
+    [[ $which != rest ]] || return 0
     mapfile -t scripts < <(git ls-files '*.sh' .ci/run 2>/dev/null || find scripts tests .ci -name '*.sh')
+    member house-shellcheck check house-shellcheck shellcheck "${scripts[@]}"
+    member house-format check house-format scripts/check_format.sh
     member house-size check house-size scripts/check_size.sh
     member house-includes check house-includes scripts/check_includes.sh
-    member house-shellcheck check house-shellcheck shellcheck "${scripts[@]}"
+    [[ $which != check ]] || return 0
     member house-docs check house-docs tests/check_docs.sh
+    member house-evidence check house-evidence scripts/evidence_index.sh --check
 }
 
 # A cmocka binary says how many of its tests passed, failed and were skipped.
-run_cmocka() { # BINARY
-    local name log ok bad skip code=0
-    name=$(basename "$1")
-    log=$out/$name.log
-    timeout "${TEST_TIMEOUT:-600}" "$1" >"$log" 2>&1 || code=$?
+run_cmocka() { # NAME BINARY ARGUMENTS...
+    local name=$1 log=$out/$1.log ok bad skip code=0
+    shift
+    timeout "${TEST_TIMEOUT:-1200}" "$@" >"$log" 2>&1 || code=$?
     ok=$(grep -c '^\[       OK \]' "$log" || true)
     # Named where they fail and once more at the end.
     bad=$(grep '^\[  FAILED  \] [A-Za-z_0-9]*$' "$log" | sort -u | wc -l || true)
@@ -76,27 +119,43 @@ run_cmocka() { # BINARY
 }
 
 suite_unit() {
-    local binary
-    for binary in "$build"/tests/unit/test_*; do
-        [[ -x $binary && $binary != *.d ]] && member "$(basename "$binary")" run_cmocka "$binary"
+    local source name
+    [[ $which != rest ]] || return 0
+    for source in tests/unit/test_*.c; do # not the binaries: one may be left of a test that is gone
+        name=$(basename "$source" .c)
+        member "$name" run_cmocka "$name" "$build/tests/unit/$name"
     done
-    return 0
 }
 
+# The emulator itself, and each kernel on it; a new kernel has its tests by its row in the registry.
 suite_emu() {
-    local binary
-    for binary in "$build"/tests/emu/test_*; do
-        [[ -x $binary && $binary != *.d ]] && member "$(basename "$binary")" run_cmocka "$binary"
+    local binary=$build/tests/emu/test_emu_kernels name kernels
+    mapfile -t kernels < <("$binary" --list)
+    if [[ -n $kernel ]]; then
+        [[ " ${kernels[*]} " == *" $kernel "* ]] || { echo "run_all.sh: no kernel '$kernel' among ${kernels[*]}" >&2; exit 2; }
+        kernels=("$kernel") which=all
+    elif [[ $which == check ]]; then
+        kernels=("${kernels[0]}")
+    elif [[ $which == all ]]; then
+        member test_emu run_cmocka test_emu "$build/tests/emu/test_emu"
+    else
+        member test_emu run_cmocka test_emu "$build/tests/emu/test_emu" "--$which"
+    fi
+    for name in "${kernels[@]}"; do
+        member "emu-$name" run_cmocka "emu-$name" "$binary" "--$which" "$name"
     done
-    return 0
 }
 
 # bats in TAP: "ok N name", "ok N name # skip why", "not ok N name".
 run_bats() { # FILE
-    local name log skip ok bad code=0
+    local name log skip ok bad code=0 filter=()
+    case $which in
+        test) filter=(--filter-tags '!slow') ;;
+        rest) filter=(--filter-tags slow) ;;
+    esac
     name=$(basename "$1")
     log=$out/$name.log
-    bats --tap "$1" >"$log" 2>&1 || code=$?
+    bats --tap "${filter[@]}" "$1" >"$log" 2>&1 || code=$?
     skip=$(grep -c '^ok .* # skip' "$log" || true)
     ok=$(($(grep -c '^ok ' "$log" || true) - skip))
     bad=$(grep -c '^not ok ' "$log" || true)
@@ -107,7 +166,9 @@ run_bats() { # FILE
 
 suite_cli() {
     local file
+    [[ $which != check ]] || return 0
     for file in tests/cli/*.bats; do
+        [[ $which != rest ]] || grep -qE '^# bats (test|file)_tags=.*slow' "$file" || continue
         member "$(basename "$file")" run_bats "$file"
     done
 }
@@ -117,27 +178,34 @@ run_fuzzer() { # NAME
     tests/fuzz/run.sh --seconds "${FUZZ_SECONDS:-3}" --only "$1" --json "$out/fuzz-$1.json" >"$out/fuzz-$1.log" 2>&1 || true
     case $(jq -r '.targets[0].verdict' "$out/fuzz-$1.json" 2>/dev/null) in
         PASS) tally "fuzz-$1" 1 0 0 ;;
-        NOT-RUN) tally "fuzz-$1: clang has no libFuzzer" 0 0 1 ;;
+        NOT-RUN) tally "fuzz-$1" 0 0 1 "clang has no libFuzzer" ;;
         *) tally "fuzz-$1" 0 1 0; sed 's/^/    /' "$out/fuzz-$1.log" ;;
     esac
 }
 
 suite_fuzz() {
     local name
+    [[ $which == rest || $which == all ]] || return 0
     for name in options spec log npy cubin json; do
         member "fuzz-$name" run_fuzzer "$name"
     done
 }
 
-suites=("$@")
-[[ ${#suites[@]} -gt 0 ]] || suites=(emu cli fuzz unit house) # the long ones first
+# Each barrier and wait of each kernel taken out in turn: the race detector, a wrong result or an error must say so.
+suite_mutants() {
+    [[ $which == rest || $which == all ]] || return 0
+    member mutants check mutants tests/emu/mutants.sh --json "$out/mutants.json"
+}
+
+[[ ${#suites[@]} -gt 0 ]] || suites=(mutants emu cli fuzz unit house) # the long ones first
 for suite in "${suites[@]}"; do
-    case $suite in
-        house | unit | emu | cli | fuzz) "suite_$suite" ;;
-        *) echo "run_all.sh: no suite '$suite'" >&2; exit 2 ;;
-    esac
+    "suite_$suite"
 done
 wait
+if [[ -s $out/times.tsv ]]; then
+    echo "slowest tests of the command line:"
+    LC_ALL=C sort -rn "$out/times.tsv" | awk -F'\t' 'NR <= 8 {printf "%8.1f s CPU %7.1f s wall  %s\n", $1, $2, $3}'
+fi
 read -r passed failed skipped < <(cat "$out"/*.counts | awk '{p += $1; f += $2; s += $3} END {print p + 0, f + 0, s + 0}')
-echo "$passed passed, $failed failed, $skipped skipped"
+echo "$passed passed, $failed failed, $skipped skipped" | tee "$out/total"
 [[ $failed -eq 0 && $passed -gt 0 ]]

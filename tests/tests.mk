@@ -1,9 +1,21 @@
-# `make test`: every suite adds its counts to build/test/counts; the last line says how many passed, failed, were skipped.
-.PHONY: test test-asan test-unit test-emu test-cli test-house fa_tests
+# Each ends with one line: how many tests passed, failed, were skipped (tests/run_all.sh).
+.PHONY: check test test-all test-asan
 
+# Half a minute: the house rules, the unit tests, one kernel on the emulator.
+check:
+	@scripts/setup.sh check
+	@$(MAKE) --no-print-directory -j$$(nproc) all check-binaries
+	@tests/run_all.sh --check
+
+# Minutes: the whole contract.
 test: setup
 	@$(MAKE) --no-print-directory -j$$(nproc) all test-binaries
 	@tests/run_all.sh
+
+# What `make test` leaves out: every schedule, sanitizer and tile on the emulator, mutants, fuzzers, slow command lines.
+test-all: setup
+	@$(MAKE) --no-print-directory -j$$(nproc) all test-binaries fuzz-where-possible
+	@tests/run_all.sh --rest
 
 # The driver under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer.
 test-asan: setup
@@ -15,8 +27,9 @@ UNIT_TESTS :=
 # A unit test tests/unit/test_X.c is linked with everything but main.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_BINARIES := $(UNIT_SOURCES:%.c=$(BUILD)/%)
-.PHONY: test-binaries
-test-binaries: $(UNIT_BINARIES)
+.PHONY: check-binaries test-binaries
+check-binaries: $(UNIT_BINARIES)
+test-binaries: check-binaries
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB_OBJECTS)
 	@mkdir -p $(@D)
@@ -27,5 +40,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB_OBJECTS)
 portable: all $(EMU_CASE)
 	@rm -rf $(BUILD)/portable && mkdir -p $(BUILD)/portable/lib
 	@cp fa_bench $(EMU_CASE) $(BUILD)/portable/
-	@for l in libcjson libcrypto libgomp; do cp -L "$$(ldd fa_bench | awk -v l="$$l" '$$1 ~ l {print $$3}')" $(BUILD)/portable/lib/; done
+	@for l in libcjson libcrypto libgomp; do \
+		cp -L "$$(ldd fa_bench | awk -v l="$$l" '$$1 ~ l {print $$3}')" $(BUILD)/portable/lib/; \
+	done
 	@for d in kernels include src; do ln -sfn ../../$$d $(BUILD)/portable/$$d; done

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "emu/fragments.h"
 #include "emu/random.h"
-#include "kernels/layout.cuh"
 
 #if defined(__x86_64__)
 /* F16C and FMA where the CPU has them */

@@ -4,7 +4,7 @@ load helper
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    export XDG_CACHE_HOME=${FA_TEST_OUT:-$PWD/build/test}/cache
+    export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$PWD/build/test-cache}
     tests/cheats/run.sh --json "$BATS_FILE_TMPDIR/cheats.json" >"$BATS_FILE_TMPDIR/out" 2>&1 || true
 }
 

@@ -2,11 +2,13 @@
 # Compile-everything: every default of the registry, for the architectures of the mission: no spills, no warnings.
 load helper
 
+# bats test_tags=slow
 @test "defaults compile for sm_80, sm_89 and sm_90a without spills or warnings" {
     ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
     scripts/compile_all.sh --defaults --dims 40,64,128,256 --out "$work/points.jsonl"
 }
 
+# bats test_tags=slow
 @test "a sample of every tile space compiles, or is infeasible in words" {
     ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
     scripts/compile_all.sh --sample 12 --arch sm_89 --out "$work/points.jsonl"

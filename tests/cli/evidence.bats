@@ -40,6 +40,8 @@ evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
     [[ $output == *"evidence.sh: two, 2,8,1024,64: wrong made up"* ]]
     jq -e 'length == 9 and (map(select(.kernel == "one" and .vs == "lib" and .ratio > 1 and .status == "pass")) | length) == 6 and (map(select(.kernel == "two" and .status == "wrong" and .fa3_scaled == null)) | length) == 3' \
         "$work/ev/versus.json"
+    jq -e 'all(.[]; .arch == "sm_90a" and .code_sha256 != null)' "$work/ev/versus.json"
+    zcat "$work/ev/versus.jsonl.gz" | jq -es 'length == 9'
     # FlashAttention 3 in the table, scaled by the library's time here.
     jq -e 'map(select(.kernel == "one" and .problem == "2,8,1024,64")) | length > 0 and all(.vs_compiler == "made up 1.2" and .vs_p50_us > 0 and (.fa3_scaled / (1.2 * .vs_p50_us) - 1 | fabs) < 1e-9)' "$work/ev/versus.json"
 }
@@ -57,8 +59,8 @@ touch "$2/junit.xml"
 END
     evidence sanitize
     evidence sanitize
-    [ "$(cat "$work/ev/sanitize.cases.jsonl")" = '{"verdict":"passed"}' ]
-    [ "$(grep -c -- "--sanitize --jobs 10 --resume $work/ev/sanitize.cases.jsonl --out" "$work/calls")" -eq 1 ]
+    [ "$(zcat "$work/ev/sanitize.cases.jsonl.gz")" = '{"verdict":"passed"}' ]
+    [ "$(grep -c -- "--sanitize --jobs 10 --resume $work/ev/sanitize.cases.jsonl.gz --out" "$work/calls")" -eq 1 ]
 }
 
 @test "the grid is run for both architectures, from the points that are there" {
@@ -77,36 +79,37 @@ END
 @test "a part that fails is said, and the others are made" {
     make_tree
     printf '#!/usr/bin/env bash\nexit 1\n' >"$work/tree/scripts/parity.sh"
-    run evidence parity first peers
+    run evidence parity gate peers
     [ "$status" -eq 1 ]
-    [[ $output == *"evidence.sh: failed: parity" ]]
-    jq -e '.kernel == "two" and .vs == "one" and .run_wall_s > 0' "$work/ev/first/summary.json"
+    [[ $output == *"evidence.sh: failed: parity gate" ]] # the made-up gate leaves no summary
     grep -q '^peers' "$work/calls"
 }
 
 @test "cut off in the middle: what was finished is there" {
     make_tree
-    printf '#!/usr/bin/env bash\nsleep 60\n' >"$work/tree/scripts/peers.sh"
-    setsid "$work/tree/scripts/evidence.sh" first peers --out "$work/ev" >/dev/null 2>&1 3>&- &
+    printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
+    touch "$STUB/source.lib"
+    echo 'lib 16 4 90' >>"$STUB/times"
+    jq '.shapes |= .[:2]' scripts/peers_grid.json >"$work/tree/scripts/peers_grid.json"
+    setsid "$work/tree/scripts/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!
-    for _ in $(seq 100); do [ -s "$work/ev/first/summary.json" ] && break; sleep 0.1; done
+    eventually test -s "$work/calls"
     kill -9 -- "-$victim"
     wait "$victim" || true
-    jq -e .ratio "$work/ev/first/summary.json"
-    record='.schema == "fa_bench.result/1"'
-    jq -e "$record" "$work/ev/first/ratio.json"
+    jq -e 'length == 8' "$work/ev/versus.json"
+    zcat "$work/ev/versus.jsonl.gz" | jq -es 'all(.[]; .schema == "fa_bench.result/1")'
 }
 
 @test "no GPU, no binary: NOT-RUN, exit 4; bad arguments are refused; --dry-run runs nothing" {
     make_tree
     touch "$STUB/no_gpu"
-    refused 4 "NOT-RUN: no GPU here" evidence first
-    FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" evidence first
+    refused 4 "NOT-RUN: no GPU here" evidence versus
+    FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" evidence versus
     refused 2 "unknown argument all-of-it" evidence all-of-it
     refused 2 "--budget takes a whole number" evidence sweep --budget 0
     run evidence all --dry-run
     [ "$status" -eq 0 ]
-    [[ $output == *"--vs one"*"evo_sweep.sh --kernel two"*"peers.sh"* ]]
+    [[ $output == *"evo_sweep.sh --kernel two"*"--vs lib"*"peers.sh"* ]]
     [ ! -e "$work/calls" ]
     [ ! -e "$work/ev" ]
 }

@@ -98,6 +98,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(grep 'vs one:m=16,warps=8' "$STUB/runs" | sort -u | wc -l)" -eq 2 ] # two seeds
 }
 
+# bats test_tags=slow
 @test "the lead passes between kernels by comparison alone" {
     make_stub
     sweep --kernel one --strategy grid
@@ -111,6 +112,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -e '.[0].kernel == "two" and (map(.kernel) | unique == ["one", "two"])' "$work/lb/micro_best.json"
 }
 
+# bats test_tags=slow
 @test "an edited source is measured again, an untouched one is not, a reverted one is known" {
     make_stub
     sweep --kernel one --strategy grid
@@ -128,10 +130,11 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -e '.[0].p50_us == 40 and length == 4' "$work/lb/micro_best.json"
 }
 
+# bats test_tags=slow
 @test "another driver, compiler or option makes a result old" {
     make_stub
     sweep --kernel one --strategy grid
-    for change in 's/driver: "1"/driver: "2"/' 's/compiler: "stub 1"/compiler: "stub 2"/' 's/options: \[\]/options: ["-O1"]/'; do
+    for change in 's/"driver":"1"/"driver":"2"/' 's/"compiler":"stub 1"/"compiler":"stub 2"/' 's/"options":\[\]/"options":["-O1"]/'; do
         sed -i "$change" "$FA_BENCH"
         run sweep --kernel one --strategy grid
         [[ $output == *"; 4 measured in"* ]]
@@ -140,6 +143,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     done
 }
 
+# bats test_tags=slow
 @test "another problem, L2 state or GPU has a leaderboard of its own; a loosened tolerance has none" {
     make_stub
     sweep --kernel one --strategy grid
@@ -179,19 +183,16 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 
 @test "kill -9 in the middle loses at most what was in flight" {
     make_stub
-    echo 0.7 >"$STUB/pause"
+    echo 3 >"$STUB/hold" # the probe and a candidate or two; the others hang
     setsid scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
     victim=$!
-    for _ in $(seq 100); do
-        [ "$(cat "$work/lb/leaderboard.jsonl" 2>/dev/null | wc -l)" -ge 1 ] && break
-        sleep 0.1
-    done
+    eventually lines "$work/lb/leaderboard.jsonl" 1
     kill -9 -- "-$victim"
     wait "$victim" || true
     before=$(wc -l <"$work/lb/leaderboard.jsonl")
     [ "$before" -ge 1 ]
     [ "$before" -lt 4 ]
-    echo 0 >"$STUB/pause"
+    rm "$STUB/hold"
     run sweep --kernel one --strategy grid --pool 2
     [ "$status" -eq 0 ]
     [[ $output == *"; $((4 - before)) measured in"* ]]
@@ -210,6 +211,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(board '.kernels | keys | join(" ")')" = "one two" ]
 }
 
+# bats test_tags=slow
 @test "a full disk: said, exit 6, no line is torn, and there is room again after" {
     mkdir "$work/lb"
     mount -t tmpfs -o size=64k tmpfs "$work/lb" 2>/dev/null || skip "no right to mount a small file system"
@@ -246,6 +248,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(wc -l <"$work/lb/joblog")" -eq 4 ]
 }
 
+# bats test_tags=slow
 @test "hosts of GNU parallel get the task whole (the local host stands for one)" {
     make_stub
     echo : >"$work/hosts"
@@ -257,6 +260,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     refused 2 "--sshloginfile takes a file" sweep --sshloginfile "$work/none"
 }
 
+# bats test_tags=slow
 @test "a bar with an ETA on a terminal, a line per generation elsewhere" {
     make_stub
     run sweep --kernel one --strategy grid --pool 1
@@ -266,6 +270,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     grep -q '\[#.*\] 4/4  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
 }
 
+# bats test_tags=slow
 @test "evolution finds the best of a space it does not try whole" {
     make_stub
     # 8 x 5 tiles, one valley: the time grows with the distance from m=96, warps=8.
@@ -311,11 +316,16 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
     sweep --kernel one --strategy grid
     jq -es 'length == 2 and (.[1] | .candidates == 4 and .measured == 0)' "$work/lb/sweeps.jsonl"
-    echo 0.7 >"$STUB/pause"
-    timeout 3.2 scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" || [ $? -eq 124 ]
+    echo $(($(wc -l <"$STUB/runs") + 3)) >"$STUB/hold" # the probe and two candidates; the third hangs
+    setsid scripts/evo_sweep.sh --kernel two --strategy grid --pool 1 --out "$work/lb" >"$work/said" 2>&1 3>&- &
+    sweep=$!
+    eventually grep -q '^2/4 candidates' "$work/said"
+    kill -TERM -- "-$sweep"
+    wait "$sweep" || [ $? -eq 143 ]
     jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and .measured == .candidates)' "$work/lb/sweeps.jsonl"
 }
 
+# bats test_tags=slow
 @test "a candidate whose worker leaves no record is left out and said; the sweep goes on" {
     make_stub
     sed -i 's/^us=/[[ "$kernel $m $warps" != "one 32 4" ]] || exit 6\nus=/' "$FA_BENCH"
@@ -338,9 +348,12 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 
 @test "--minutes ends a sweep between candidates" {
     make_stub
-    echo 0.5 >"$STUB/pause"
-    run sweep --kernel one --strategy grid --pool 1 --minutes 0.01
-    [ "$status" -eq 0 ]
+    echo 1 >"$STUB/hold" # the probe; the first candidate waits until the time is up
+    sweep --kernel one --strategy grid --pool 1 --minutes 0.05 >/dev/null 2>&1 3>&- &
+    eventually lines "$STUB/runs" 2
+    sleep 3.5 # the sweep began before; 0.05 minutes of it are over now, however slow this machine is
+    rm "$STUB/hold"
+    wait $!
     jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
     [ "$(board .leader)" = one ]
 }

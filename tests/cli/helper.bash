@@ -1,11 +1,22 @@
-# Shared by the bats files: a cache and a folder of their own, and what a record must be.
+# Shared by the bats files: the cache of all tests, a folder of their own, what a record must be, how to wait.
 setup() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
-    export XDG_CACHE_HOME=${FA_TEST_OUT:-$PWD/build/test}/cache
+    export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$PWD/build/test-cache}
     work=$(mktemp -d)
+    begun=$EPOCHREALTIME
+}
+
+# CPU seconds of the test and all it waited for, its wall seconds, its name: tests/run_all.sh shows the largest.
+note_times() { # FILE
+    times >"$work/times"
+    local name="${BATS_TEST_FILENAME##*/}: $BATS_TEST_DESCRIPTION"
+    awk -v OFS='\t' -v begun="$begun" -v now="$EPOCHREALTIME" -v name="$name" '
+        {for (i = 1; i <= NF; i++) {split($i, part, /[ms]/); cpu += 60 * part[1] + part[2]}}
+        END {printf "%.2f\t%.2f\t%s\n", cpu, now - begun, name}' "$work/times" >>"$1"
 }
 
 teardown() {
+    [[ -z ${FA_TEST_OUT:-} ]] || note_times "$FA_TEST_OUT/times.tsv"
     chmod -R u+w "$work" 2>/dev/null
     rm -rf "$work"
 }
@@ -39,13 +50,37 @@ needs_race() {
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer: no other sanitizer beside it"
 }
 
-# Kills a process that has a child: the child is gone soon, or a zombie nobody has reaped yet.
+# Waits for a condition, not for a time: tries COMMAND until it succeeds. The limit is for what hangs.
+eventually() { # COMMAND...
+    local end=$((SECONDS + 300))
+    until "$@" >/dev/null 2>&1; do
+        [[ $SECONDS -lt $end ]] || { echo "never came true: $*"; return 1; }
+        sleep 0.05
+    done
+}
+
+lines() { # FILE COUNT: it has as many, or more
+    [[ $(wc -l <"$1") -ge $2 ]]
+}
+
+# The child of a fa_bench, once it has loaded a kernel whose source contains WORDS.
+child_runs() { # PID WORDS
+    local child object
+    child=$(pgrep -P "$1" | head -n 1)
+    object=$(grep -oE '/[^ ]*/module\.so$' "/proc/$child/maps" | tail -n 1)
+    grep -qF -- "$2" "${object%/*}/source.cu"
+}
+
+is_gone() { # PID: ended, or a zombie that nobody has reaped yet
+    [[ ! -e /proc/$1/stat || $(cut -d' ' -f3 "/proc/$1/stat" 2>/dev/null || echo Z) == Z ]]
+}
+
+# Kills a process that has a child: the child ends too.
 child_dies_with() { # PID
     local child
     child=$(pgrep -P "$1" | head -n 1)
     kill -9 "$1"
     wait "$1" || true
-    sleep 0.5
     [ -n "$child" ]
-    [[ ! -e /proc/$child/stat || $(cut -d' ' -f3 "/proc/$child/stat") == Z ]]
+    eventually is_gone "$child"
 }

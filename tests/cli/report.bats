@@ -6,16 +6,19 @@ make_evidence() { # DIR
     mkdir -p "$1/ladder/x" "$1/ncu"
     jq -n '[["2,8,512,64", 1], ["4,16,1024,64", 2]] | map(.[0] as $p | .[1] as $f | ({scalar: 3, light: 27, wmma: 80, cudnn: 150} | to_entries | map({problem: $p, kernel: .key, config: null,
         p50_us: (1000 / .value), p90_us: (1001 / .value), tflops: (.value * $f), vs: null, ratio: null}))) | add' >"$1/ladder.json"
-    ./fa_bench --kernel light --compile-only --quiet --json - | jq '{kernel, variant, provenance: {git: "abc", source_sha256: .provenance.source_sha256},
+    ./fa_bench --kernel light --compile-only --quiet --json - | jq '{kernel, variant, config, ptxas, problem, provenance: {git: "abc", code_sha256: .provenance.code_sha256},
         throughput: {peak_boost_tflops: 1000}, device: {memory_gbytes_per_s: 4800}}' >"$1/ladder/x/light.json"
+    jq --slurpfile light "$1/ladder/x/light.json" 'map(if .kernel == "light" then . + {variant: .kernel, arch: $light[0].ptxas.arch,
+        config: $light[0].config, code_sha256: $light[0].provenance.code_sha256, git: "abc"} else . end)' "$1/ladder.json" >"$1/x" && mv "$1/x" "$1/ladder.json"
     jq -nc '["light", "wmma"][] as $k | [16, 32, 64][] as $m | [4, 8][] as $w | {key: "\($k)\($m)\($w)", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", kernel: $k, knobs: "m=\($m),n=64,warps=\($w)",
         status: (if $m == 64 and $w == 4 then "infeasible" else "pass" end), p50_us: (if $m == 64 and $w == 4 then null else 10 + $m / $w end), source_sha256: "new"}' >"$1/leaderboard.jsonl"
     echo '{"key": "stale", "group": "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", "kernel": "light", "knobs": "m=16,n=64,warps=4", "status": "pass", "p50_us": 1.5, "source_sha256": "old"}' |
         cat - "$1/leaderboard.jsonl" >"$1/x" && mv "$1/x" "$1/leaderboard.jsonl"
-    jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma", kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048, git: "fed", source_sha256: "old"}}}]' >"$1/leaderboard.json"
+    jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma", kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048, kernel: "wmma", git: "fed", code_sha256: null}}}]' >"$1/leaderboard.json"
     jq -nc '{kernel: "wmma", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", strategy: "evo", candidates: 40, measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' >"$1/micro_best.json"
-    jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2, cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def", source_sha256: "old"}]' scripts/lib/peers/grid.json >"$1/peers.json"
+    jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2,
+        cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def", code_sha256: null}]' scripts/lib/peers/grid.json >"$1/peers.json"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json --out "$1/ncu" >/dev/null || true
 }
 
@@ -99,7 +102,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
     mkdir -p "$work/tree/evidence" "$work/tree/scripts"
     cp README.md "$work/tree/"
-    cp -r scripts/report.sh scripts/lib "$work/tree/scripts/"
+    cp -r scripts/report.sh scripts/evidence_current.sh scripts/lib "$work/tree/scripts/"
     export FA_BENCH=$PWD/fa_bench
     "$work/tree/scripts/report.sh" --readme
     grep -q 'No ladder.json under evidence/ yet' "$work/tree/README.md"
@@ -109,13 +112,21 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ "$status" -eq 1 ]
     "$work/tree/scripts/report.sh" --readme
     "$work/tree/scripts/report.sh" --check
+    # A row that is not current any more, of a table that says that all are.
+    cp "$work/tree/evidence/stub/ladder.json" "$work/ladder.json"
+    jq 'map(if .kernel == "light" then .code_sha256 = "other" else . end)' "$work/ladder.json" \
+        >"$work/tree/evidence/stub/ladder.json"
+    run "$work/tree/scripts/report.sh" --check
+    [ "$status" -eq 1 ]
+    cp "$work/ladder.json" "$work/tree/evidence/stub/ladder.json"
     grep -qF '| `light` |  | 37 (27) | 37 (54) |' "$work/tree/README.md"
     grep -qF 'geometric mean 1.25 over 41 shapes' "$work/tree/README.md"
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \|' "$work/tree/README.md"
     grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/README.md"
-    grep -qxF 'Measured at commit `fed`; changed since, so to be measured again: `wmma`.' "$work/tree/README.md"
-    grep -qxF 'Measured at commit `abc`.' "$work/tree/README.md" # the very source of light
-    grep -qxF 'Measured at commit `def`; changed since, so to be measured again: `wgmma`.' "$work/tree/README.md"
+    changed='machine code changed since, so to be measured again'
+    grep -qxF "Measured at commit \`fed\`; $changed: \`wmma\` (1 of 1 rows)." "$work/tree/README.md"
+    grep -qxF 'Measured at commit `abc`.' "$work/tree/README.md" # the very machine code of light
+    grep -qxF "Measured at commit \`def\`; $changed: \`wgmma\` (41 of 41 rows)." "$work/tree/README.md"
     # What another kernel's peers, and the fused library in one process, add.
     jq '.[:4] | map(.kernel = "light" | .variant = "light" | .us = 10 | .peers = {fa2: 5} | .ratio = 0.5)' "$work/tree/evidence/stub/peers.json" >"$work/tree/evidence/stub/peers_light.json"
     jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn", vs_compiler: "cuDNN 9.9.9", p50_us: 500, vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129], fa3_scaled: 50, git: "abc", source_sha256: null},

@@ -2,10 +2,30 @@
 # Bring your own kernel.
 load helper
 
+mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
+
 @test "the forty-line example passes" {
     [ "$(wc -l <examples/plain.cu)" -le 45 ]
     ./fa_bench --source examples/plain.cu --m 32 "${small[@]}" --causal --json "$work/r.json" --quiet
     record_holds "$work/r.json" '.status == "pass"' '.kernel == "plain"' '.config.m == 32'
+}
+
+@test "the tensor-core example passes: tails, grouped heads, causal, any alignment" {
+    local tile=("${mma_plain[@]}" --device emu --seeds 1 --check cpu --quiet)
+    ./fa_bench "${tile[@]}" --batch 2 --heads 4 --kv-heads 2 --seq 65 --seq-kv 100 --dim 64 --causal --sanitize thread
+    ./fa_bench "${tile[@]}" --batch 1 --heads 2 --seq 40 --seq-kv 17 --dim 24 --causal --sanitize address
+    ./fa_bench "${tile[@]}" --batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3 --schedule random
+    ./fa_bench "${tile[@]}" --batch 1 --heads 1 --seq 70 --seq-kv 33 --dim 256
+    refused 3 "M must be 16 * WARPS" ./fa_bench "${tile[@]}" --m 32
+}
+
+@test "the tensor-core example spills nothing on any architecture it serves" {
+    for arch in sm_80 sm_89 sm_90a; do
+        for dim in 64 128 256; do
+            ./fa_bench "${mma_plain[@]}" --arch "$arch" --dim "$dim" --compile-only --json "$work/r.json" --quiet
+            record_holds "$work/r.json" '.status == "pass"' '.ptxas.spill_store_bytes == 0' '.ptxas.stack_bytes == 0'
+        done
+    done
 }
 
 @test "a compile error prints the compiler's lines and exits 6" {

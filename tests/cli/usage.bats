@@ -48,7 +48,7 @@ load helper
 }
 
 @test "what is valid but does not fit in memory is refused before allocation" {
-    run timeout 20 ./fa_bench --device emu --batch 1000000 --json "$work/r.json"
+    run timeout 300 ./fa_bench --device emu --batch 1000000 --json "$work/r.json"
     [ "$status" -eq 3 ]
     [[ $output == *"GiB"* ]]
     record_holds "$work/r.json" '.status == "infeasible"' '.timing == null'

@@ -1,5 +1,7 @@
 /* The emulator tells the truth: primitives conform, and each control kernel, wrong in one way, is reported with its class
- * and the line of the kernel that is marked HERE. Every run is a process of its own (emu_case). */
+ * and the line of the kernel that is marked HERE. Every run is a process of its own (emu_case).
+ * --test: primitives under one schedule, and the controls; --rest: primitives under the other schedules and the sanitizers;
+ * neither: both. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -61,18 +63,24 @@ static int line_marked(const char *name)
     return line;
 }
 
-static void conforms(void **state)
+static void conforms_under(const char *name, int schedule, int sanitize)
 {
-    const char *name = *state;
+    char *output = run_case("conform", name, schedule, sanitize);
+    if (strcmp(output, "pass\n") != 0)
+        fail_msg("%s, schedule %d, sanitizer %d: %s", name, schedule, sanitize, output);
+    free(output);
+}
+
+static void conforms(void **state) { conforms_under(*state, FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE); }
+
+static void conforms_everywhere(void **state)
+{
     for (int schedule = 0; schedule < SCHEDULES; schedule++)
-        for (int sanitize = FA_SANITIZE_NONE; sanitize <= FA_SANITIZE_THREAD; sanitize++) {
-            if ((sanitize != FA_SANITIZE_NONE && schedule != FA_SCHEDULE_RANDOM) || !possible(sanitize))
-                continue;
-            char *output = run_case("conform", name, schedule, sanitize);
-            if (strcmp(output, "pass\n") != 0)
-                fail_msg("%s, schedule %d, sanitizer %d: %s", name, schedule, sanitize, output);
-            free(output);
-        }
+        if (schedule != FA_SCHEDULE_RANDOM)
+            conforms_under(*state, schedule, FA_SANITIZE_NONE);
+    for (int sanitize = FA_SANITIZE_NONE + 1; sanitize <= FA_SANITIZE_THREAD; sanitize++)
+        if (possible(sanitize))
+            conforms_under(*state, FA_SCHEDULE_RANDOM, sanitize);
 }
 
 /* What must come out of a control. words: all of them in the report. line: the marked one must be named. */
@@ -167,25 +175,30 @@ int main(int argc, char **argv)
 {
     static const char *const conform[] = {"shuffles", "barriers", "matrix", "wmma", "async", "halves", "atomics"};
     enum { CONFORM = sizeof conform / sizeof conform[0], CONTROLS = sizeof controls / sizeof controls[0] };
-    struct CMUnitTest tests[CONFORM + CONTROLS + 1] = {{0}};
+    struct CMUnitTest tests[2 * CONFORM + CONTROLS + 1] = {{0}};
     size_t count = 0;
-    (void)argc;
+    const bool test = argc < 2 || strcmp(argv[1], "--rest") != 0, rest = argc < 2 || strcmp(argv[1], "--test") != 0;
     char *folder = fa_format("%s", argv[0]);
     setenv("EMU_CASE_FOLDER", dirname(folder), 1);
     setenv("FA_HOME", ".", 0);
-    for (size_t i = 0; i < CONFORM; i++)
+    for (size_t i = 0; i < CONFORM && rest; i++)
+        tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_everywhere_%s", conform[i]),
+                                             .test_func = conforms_everywhere,
+                                             .initial_state = (void *)(uintptr_t)conform[i]};
+    for (size_t i = 0; i < CONFORM && test; i++)
         tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_%s", conform[i]),
                                              .test_func = conforms,
                                              .initial_state = (void *)(uintptr_t)conform[i]};
-    for (size_t i = 0; i < CONTROLS; i++)
+    for (size_t i = 0; i < CONTROLS && test; i++)
         tests[count++] =
             (struct CMUnitTest){.name = fa_format("control_%s_%c%c", controls[i].name, "adrg"[controls[i].schedule],
                                                   "naut"[controls[i].sanitize]),
                                 .test_func = reported,
                                 .initial_state = (void *)(uintptr_t)&controls[i]};
-    tests[count++] = (struct CMUnitTest){.name = "repeats", .test_func = repeats};
+    if (test)
+        tests[count++] = (struct CMUnitTest){.name = fa_format("repeats"), .test_func = repeats};
     const int failed = _cmocka_run_group_tests("emulator", tests, count, NULL, NULL);
-    for (size_t i = 0; i + 1 < count; i++)
+    for (size_t i = 0; i < count; i++)
         free((char *)(uintptr_t)tests[i].name);
     free(folder);
     return failed;

@@ -1,11 +1,16 @@
 /* Every kernel of the registry that can be emulated, over tails, causal masks, grouped heads, odd dims and misaligned
- * tensors: right under every schedule, and clean under the sanitizers. Through fa_bench itself. */
+ * tensors: right under every schedule, clean under the sanitizers, right with every tile of its rules. Through fa_bench
+ * itself:
+ *     test_emu_kernels [--check|--test|--rest|--all] [KERNEL]        --list: the kernels
+ * check: two points, one schedule. test (default): every point under one schedule, one under the race detector.
+ * rest: what test leaves out. all: both. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,9 +59,16 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
     return text;
 }
 
-static void right_and_clean(void **state)
+static void right_in_one_order(void **state)
 {
-    static const char *const schedules[] = {"ascending", "greedy", "descending", "random"};
+    char *failure = run_bench(*state, "random", "none");
+    if (failure != NULL)
+        fail_msg("%s", failure);
+}
+
+static void right_in_every_other_order(void **state)
+{
+    static const char *const schedules[] = {"ascending", "greedy", "descending"};
     const combination *c = *state;
     /* ascending and greedy hide most; one point each is enough of them */
     for (size_t i = c->at == &points[0] ? 0 : 2; i < sizeof schedules / sizeof schedules[0]; i++) {
@@ -64,16 +76,22 @@ static void right_and_clean(void **state)
         if (failure != NULL)
             fail_msg("%s", failure);
     }
-    for (const char *s = c->at->sanitizers; *s != '\0'; s++) {
-#if defined(__SANITIZE_ADDRESS__)
-        if (*s != 'a') /* fa_bench is under AddressSanitizer, too: no other one beside it */
-            continue;
-#endif
-        char *failure = run_bench(c, "random", *s == 'a' ? "address" : *s == 'u' ? "undefined" : "thread");
-        if (failure != NULL)
-            fail_msg("%s", failure);
-    }
 }
+
+static void clean_under(const combination *c, const char *sanitize)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    if (strcmp(sanitize, "address") != 0) /* fa_bench is under AddressSanitizer, too: no other one beside it */
+        skip();
+#endif
+    char *failure = run_bench(c, "random", sanitize);
+    if (failure != NULL)
+        fail_msg("%s", failure);
+}
+
+static void free_of_races(void **state) { clean_under(*state, "thread"); }
+static void clean_of_bad_addresses(void **state) { clean_under(*state, "address"); }
+static void defined(void **state) { clean_under(*state, "undefined"); }
 
 /* The tile of a rule, which small problems would not pick, over the end of a tile of rows and of several tiles of keys. */
 static void rule_is_right(void **state)
@@ -93,39 +111,81 @@ static void rule_is_right(void **state)
     free(arguments);
 }
 
-int main(void)
+typedef struct tests {
+    struct CMUnitTest all[256];
+    size_t count;
+} tests;
+
+static void add(tests *t, char *name, CMUnitTestFunction run, const void *state, size_t state_size)
 {
-    struct CMUnitTest tests[256];
-    fa_reason why;
-    size_t count = 0;
-    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
-        const fa_kernel_row *row = NULL;
-        if (fa_registry_find(rule->variant, &row, &why) != FA_PASS || row->kind != FA_KIND_HAND ||
-            row->traits.emu_not_run)
-            continue;
-        fa_rule *copy = fa_alloc(sizeof *copy);
-        *copy = *rule;
-        tests[count++] = (struct CMUnitTest){
-            .name = fa_format("%s_tile_%d_%d_dim_%d", rule->variant, rule->knobs.m, rule->knobs.n, rule->max_dim),
-            .test_func = rule_is_right,
-            .initial_state = copy};
+    if (t->count == sizeof t->all / sizeof t->all[0]) {
+        fprintf(stderr, "test_emu_kernels: more than %zu tests\n", t->count);
+        exit(2);
     }
+    void *copy = fa_alloc(state_size);
+    memcpy(copy, state, state_size);
+    t->all[t->count++] = (struct CMUnitTest){.name = name, .test_func = run, .initial_state = copy};
+}
+
+static void add_tiles(tests *t, const char *kernel)
+{
+    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++)
+        if (strcmp(rule->variant, kernel) == 0)
+            add(t, fa_format("%s_tile_%d_%d_dim_%d", kernel, rule->knobs.m, rule->knobs.n, rule->max_dim),
+                rule_is_right, rule, sizeof *rule);
+}
+
+static void add_point(tests *t, const char *kernel, const point *at, bool test, bool rest)
+{
+    const combination c = {.kernel = kernel, .at = at};
+    const char *const name = at->name;
+    if (test)
+        add(t, fa_format("%s_%s", kernel, name), right_in_one_order, &c, sizeof c);
+    if (rest)
+        add(t, fa_format("%s_%s_schedules", kernel, name), right_in_every_other_order, &c, sizeof c);
+    for (const char *s = at->sanitizers; *s != '\0'; s++) {
+        if (*s == 't' && (at == &points[0] ? test : rest)) /* one point under the race detector is in every run */
+            add(t, fa_format("%s_%s_race", kernel, name), free_of_races, &c, sizeof c);
+        if (*s == 'a' && rest)
+            add(t, fa_format("%s_%s_address", kernel, name), clean_of_bad_addresses, &c, sizeof c);
+        if (*s == 'u' && rest)
+            add(t, fa_format("%s_%s_undefined", kernel, name), defined, &c, sizeof c);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static tests t;
+    const char *which = "--test", *only = NULL;
+    bool known = false;
+    for (int i = 1; i < argc; i++)
+        *(argv[i][0] == '-' ? &which : &only) = argv[i];
+    const bool check = strcmp(which, "--check") == 0, all = strcmp(which, "--all") == 0;
+    const bool test = strcmp(which, "--test") == 0 || all, rest = strcmp(which, "--rest") == 0 || all;
     for (size_t k = 0; k < fa_registry_count(); k++) {
         const fa_kernel_row *row = fa_registry_at(k);
-        if (row->kind != FA_KIND_HAND || row->traits.emu_not_run)
+        if (row->kind != FA_KIND_HAND || row->traits.emu_not_run || (only != NULL && strcmp(row->name, only) != 0))
             continue;
-        for (int i = 0; i < POINTS && count < sizeof tests / sizeof tests[0]; i++) {
-            combination *c = fa_alloc(sizeof *c);
-            *c = (combination){.kernel = row->name, .at = &points[i]};
-            tests[count++] = (struct CMUnitTest){.name = fa_format("%s_%s", row->name, points[i].name),
-                                                 .test_func = right_and_clean,
-                                                 .initial_state = c};
+        known = true;
+        if (strcmp(which, "--list") == 0)
+            puts(row->name);
+        if (rest)
+            add_tiles(&t, row->name);
+        for (int i = 0; i < POINTS && (test || rest); i++)
+            add_point(&t, row->name, &points[i], test, rest);
+        for (int i = 0; i < 2 && check; i++) {
+            const combination c = {.kernel = row->name, .at = &points[i]};
+            add(&t, fa_format("%s_%s", row->name, points[i].name), right_in_one_order, &c, sizeof c);
         }
     }
-    const int failed = _cmocka_run_group_tests("kernels on the emulator", tests, count, NULL, NULL);
-    for (size_t i = 0; i < count; i++) {
-        free(tests[i].initial_state);
-        free((char *)(uintptr_t)tests[i].name);
+    if (!known || (t.count == 0 && strcmp(which, "--list") != 0)) {
+        fprintf(stderr, "usage: test_emu_kernels [--check|--test|--rest|--all|--list] [KERNEL]\n");
+        return 2;
+    }
+    const int failed = t.count > 0 ? _cmocka_run_group_tests("kernels on the emulator", t.all, t.count, NULL, NULL) : 0;
+    for (size_t i = 0; i < t.count; i++) {
+        free(t.all[i].initial_state);
+        free((char *)(uintptr_t)t.all[i].name);
     }
     return failed;
 }

@@ -1,6 +1,7 @@
 # The emulator: emu_case runs one kernel, test_emu runs all of them through it.
 EMU_CASE := $(BUILD)/tests/emu/emu_case
 EMU_TESTS := $(BUILD)/tests/emu/test_emu $(BUILD)/tests/emu/test_emu_kernels
+check-binaries: $(BUILD)/tests/emu/test_emu_kernels
 test-binaries: $(EMU_CASE) $(EMU_TESTS)
 
 $(BUILD)/tests/emu/%: tests/emu/%.c $(LIB_OBJECTS)

@@ -8,18 +8,18 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     FA_SHARED(unsigned char, smem);
     __shared__ __align__(8) unsigned long long full_s;
     const place at = my_place(p);
-    const fa_u32 full = smem_address(&full_s), tile = (smem_address(smem) + 1023) / 1024 * 1024;
+    const unsigned full = smem_address(&full_s), tile = (smem_address(smem) + 1023) / 1024 * 1024;
     if (threadIdx.x == 0) {
-        fa_mbar_init(full, 1);
-        fa_mbar_init_fence();
-        fa_mbar_arrive_expect(full, FA_M * FA_DIM * 2);
-        fa_tma_load(tile, &p.q_map, full, 0, at.row, at.head, at.batch);
+        mbarrier_init(full, 1);
+        mbarrier_init_fence();
+        mbarrier_arrive_expect(full, FA_M * FA_DIM * 2);
+        tma_load(tile, &p.q_map, full, 0, at.row, at.head, at.batch);
     }
     __syncthreads();
-    while (!fa_mbar_try_wait(full, 0)) {
+    while (!mbarrier_try_wait(full, 0)) {
     }
     if (at.inside)
         attend(p, at, at.o);
-    while (!fa_mbar_try_wait(full, 1)) { /* HERE: no second load */
+    while (!mbarrier_try_wait(full, 1)) { /* HERE: no second load */
     }
 }

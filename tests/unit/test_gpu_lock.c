@@ -65,7 +65,7 @@ static void end(other *o)
     wait_for_end(o);
 }
 
-enum { AT_LAST_MS = 10000, A_WHILE_MS = 200 };
+enum { AT_LAST_MS = 120000, A_WHILE_MS = 200 };
 
 static const char *bus_of_this_test(const char *more)
 {

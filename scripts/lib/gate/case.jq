@@ -2,6 +2,6 @@
 def said: .status and ($tool == "" or (.status != "pass" and $code != 9));
 {kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: (.provenance.stage_s // {} | add),
     text: (if said then "\(.status): \(.reason // "")" else $text end)} +
-if $tool == "" then {} else {gpu: $gpu,
+{gpu: $gpu, variant, arch: .ptxas.arch, problem, config,
     code_sha256: (if $key | test("[.]") then $key else .provenance.code_sha256 end),
-    source_sha256: .provenance.source_sha256, git: .provenance.git} end
+    source_sha256: .provenance.source_sha256, git: .provenance.git}

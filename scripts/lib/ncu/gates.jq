@@ -69,8 +69,10 @@ def reason: if verdict != "NOT-RUN" then null
     else "no limit known"
     end;
 {
-    kernel: $record.kernel, config: $record.config, problem: $record.problem, device: $record.device,
-    tensor_cores: $tensor_cores, launches: ($launches | length), metrics: $m,
+    kernel: $record.kernel, variant: $record.variant, arch: $record.ptxas.arch,
+    code_sha256: $record.provenance.code_sha256, git: $record.provenance.git, config: $record.config,
+    problem: $record.problem, device: $record.device, tensor_cores: $tensor_cores,
+    launches: ($launches | length), metrics: $m,
     gates: ($gates | map({gate, value, measured: $m[.value], unit, rule: rule, applies: applies, verdict: verdict,
         reason: reason}))
 } | .verdict = (if .launches != 1 then "NOT-RUN" elif any(.gates[]; .verdict == "FAIL") then "FAIL"

@@ -18,11 +18,12 @@ def is_timed: .status == "pass" and .timing.p50_us != null;
 ([$peers[] | select(.paired.status == "pass")] |
     by_name(.paired | {ratio, ci95: .ratio_ci95, us: .p50_us, kernel_us: .kernel_p50_us})) as $paired |
 {batch: $shape.batch, heads: $shape.heads, seq: $shape.seq, dim: $shape.dim, causal: $shape.causal,
-    kernel: $r.kernel, variant: $r.variant, config: $r.config, us: $ours, peers: $us, best_peer: $best.key,
+    kernel: $r.kernel, variant: $r.variant, arch: $r.ptxas.arch, config: $r.config, us: $ours,
+    peers: $us, best_peer: $best.key,
     ratio: (if $ours and $best then $best.value / $ours else null end), tflops: $r.throughput.tflops,
     status: $r.status, reason: $r.reason, method: $r.timing.method, sm_clock_mhz: $r.timing.sm_clock_mhz.p50,
-    asked: $asked, wall_s: $wall, source_sha256: $r.provenance.source_sha256, git: $r.provenance.git,
-    driver: $r.provenance.driver, time: $r.provenance.time,
+    asked: $asked, wall_s: $wall, code_sha256: $r.provenance.code_sha256, source_sha256: $r.provenance.source_sha256,
+    git: $r.provenance.git, driver: $r.provenance.driver, time: $r.provenance.time,
     torch: (([$peers[] | select(.kernel == "flash_attn_3")] + $peers)[0].provenance.compiler),
     absent: ([$peers[] | select(.status != "pass")] | by_name(.reason))} +
 if $pairs == 0 then {} else {$paired, paired_ratio: (if $ours then [$paired[].ratio] | min else null end),

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $dir and $work are the caller's
+# shellcheck shell=bash disable=SC2154 # $dir, $work and $sweep_log are the caller's
 # A page of one evidence folder, $dir, in HTML. Sourced by scripts/report.sh.
 
 picture() { # NAME SOURCE CAPTION: drawn and shown, or why not
@@ -31,8 +31,8 @@ sweep_rates() {
 
 # Where a candidate's wall time went, on average over those that were timed.
 sweep_stages() {
-    [[ -s $dir/leaderboard.jsonl ]] || return 0
-    jqf report/stages -cnR "$dir/leaderboard.jsonl" >"$work/stages.json"
+    [[ -s $dir/$sweep_log ]] || return 0
+    zcat -f "$dir/$sweep_log" | jqf report/stages -cnR >"$work/stages.json"
     [[ $(jq length "$work/stages.json") -gt 0 ]] || return 0
     local headings='mean seconds of a candidate of|compile|start (driver)|check|timing|check again'
     table_of "$headings|of these, waiting for the GPU" stage_rows "$work/stages.json"
@@ -83,7 +83,7 @@ END
     echo "<h2>Roofline</h2>"
     picture roofline ladder.json "Where the rungs lie under the device's roofs."
     echo "<h2>Sweep</h2>"
-    picture sweep leaderboard.jsonl \
+    picture sweep "$sweep_log" \
         "Best time of each tile height and warp count; pale is fast; x: infeasible or wrong, -: not tried."
     sweep_rates
     sweep_stages

@@ -62,7 +62,7 @@ END
 # Best p50 over the other knobs, for each (m, warps), of the canonical problem where it was swept.
 plot_sweep() {
     local kernels=() kernel name plot='' width
-    jqf report/sweep_cells -cnR "$dir/leaderboard.jsonl" >"$work/sweep"
+    zcat -f "$dir/$sweep_log" | jqf report/sweep_cells -cnR >"$work/sweep"
     mapfile -t kernels < <(jq -r '.[].kernel' "$work/sweep")
     [[ ${#kernels[@]} -gt 0 ]] || return 1
     for kernel in "${kernels[@]}"; do

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $bench is of common.sh
+# shellcheck shell=bash disable=SC2154 # $bench and flag are of common.sh
 # The README's tables in Markdown, from the registry and evidence/. Sourced by scripts/report.sh; a function prints one.
 
 kernels_table() {
@@ -12,28 +12,22 @@ evidence_of() { # FILE
     find evidence -mindepth 2 -maxdepth 2 -name "$1" -size +2c 2>/dev/null | sort | head -n 1
 }
 
-# Which commit was measured, and which kernels' sources have changed since. Standard input: lines "commit kernel
-# source-sha256", the kernel as its file is called, "null" where a library has no source.
-measured_at() {
-    local lines commits kernel sha arch now changed='' registry
-    registry=$("$bench" --list-kernels --json -)
-    lines=$(sort -u)
-    commits=$(awk '{print "`" $1 "`"}' <<<"$lines" | sort -u | paste -sd, | sed 's/,/, /g')
-    while read -r kernel sha; do
-        arch=$(jq -r --arg k "$kernel" \
-            '.[] | select(.name == $k and .arch_specific) | "--arch sm_\(.min_arch)a"' <<<"$registry")
-        # A grid that fills any device: no variant for small ones serves it in the kernel's place.
-        # shellcheck disable=SC2086
-        now=$("$bench" --kernel "$kernel" --batch 64 --heads 64 $arch --compile-only --quiet --json - 2>/dev/null |
-            jq -r '.provenance.source_sha256' || true)
-        [[ $now == "$sha" ]] || changed+="${changed:+, }\`$kernel\`"
-    done < <(awk '$3 != "null" {print $2, $3}' <<<"$lines" | sort -u)
-    printf 'Measured at commit %s%s.\n\n' "$commits" "${changed:+; changed since, so to be measured again: $changed}"
+# Which commits were measured, and of which kernels the machine code is another by now (scripts/evidence_current.sh).
+# --check compiles two rows of a table that README.md calls current, and none of another.
+measured_at() { # FILE
+    local commits said
+    commits=$(jqf report/commits -r "$1")
+    said=$(grep -F "Measured at commit $commits" README.md | sort -u || true)
+    if [[ ${flag[check]} -eq 1 && -n $said && $said != *$'\n'* ]] &&
+        { [[ $said != "Measured at commit $commits." ]] || are_current "$1"; }; then
+        printf '%s\n\n' "$said"
+        return
+    fi
+    scripts/evidence_current.sh --rows "$1" | jqf report/measured -rs --arg commits "$commits"
 }
 
-# Lines for measured_at from the rows of a table of evidence.
-rows_measured() { # FILE
-    jq -r '.[] | "\(.git) \(.variant // .kernel) \(.source_sha256)"' "$1" | measured_at
+are_current() { # FILE: two of its rows
+    scripts/evidence_current.sh --sample 2 --rows "$1" | jq -es 'all(.[]; .current)' >/dev/null
 }
 
 ladder_table() {
@@ -44,8 +38,7 @@ ladder_table() {
         return
     fi
     folder=$(dirname "$file")
-    find "$folder/ladder" -name '*.json' -exec jq -r \
-        '"\(.provenance.git) \(.variant // .kernel) \(.provenance.source_sha256)"' {} + 2>/dev/null | measured_at
+    measured_at "$file"
     jqf report/ladder -r --arg folder "$folder" "$file"
 }
 
@@ -60,7 +53,7 @@ peers_table() {
     for file in "$main" "${main%.json}"_*.json; do
         [[ -s $file ]] || continue
         [[ $file == "$main" ]] || echo
-        rows_measured "$file"
+        measured_at "$file"
         jqf report/peers -r --arg file "$file" "$file"
     done
 }
@@ -72,7 +65,7 @@ versus_table() {
         echo "No versus.json under evidence/ yet: \`scripts/evidence.sh versus\` on a GPU makes it."
         return
     fi
-    rows_measured "$file"
+    measured_at "$file"
     jqf report/versus -r --arg file "$file" "$file"
 }
 
@@ -87,7 +80,7 @@ sweep_table() {
     folder=$(dirname "$file")
     sweeps=$folder/sweeps.jsonl
     [[ -s $sweeps ]] || sweeps=/dev/null
-    jqf report/sweep_measured -r "$file" | measured_at
+    measured_at "$file"
     jqf report/sweep -r --slurpfile sweeps "$sweeps" --arg folder "$folder" "$file"
 }
 

@@ -4,6 +4,6 @@
 def where: if .backend == "cuda" then .arch else .backend end;
 {point: $point, problem: $ENV.problem, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), arch: $ENV.arch,
     ran: (if .device and .status != "infeasible" then .device | where else null end), status, reason,
-    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
-    source_sha256: ($ENV.sources | fromjson)[$at.kernel], code_sha256: .provenance.code_sha256,
+    registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes, config,
+    code_sha256: .provenance.code_sha256, source_sha256: ($ENV.sources | fromjson)[$at.kernel],
     git: .provenance.git}

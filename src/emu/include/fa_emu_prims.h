@@ -177,4 +177,20 @@ static inline uint4 ld_global_nc_16(const void *from_g, FA_EMU_HERE)
     return *(const uint4 *)from_g;
 }
 
+/* Addresses in shared space are pointers here. */
+typedef unsigned char *smem_addr;
+#define cp_async_16_at cp_async_16
+#define ldmatrix_x4_at ldmatrix_x4
+#define ldmatrix_x4_trans_at ldmatrix_x4_trans
+static inline smem_addr smem_address(unsigned char *pointer_s) { return pointer_s; }
+static inline smem_addr xor_address(smem_addr address, int bits) { return (smem_addr)((uintptr_t)address ^ bits); }
+static inline void st_shared_16_at(smem_addr to_s, uint4 value) { *(uint4 *)to_s = value; }
+
+/* What steers the compiler on the GPU does nothing here. */
+static inline void make_opaque(unsigned &) {}
+static inline void prevent_recompute(unsigned &) {}
+static inline unsigned reload_thread_index() { return threadIdx.x; }
+static inline unsigned reload_block_index() { return blockIdx.x; }
+static inline int to_uniform(int value) { return value; }
+
 #endif

@@ -1,6 +1,6 @@
-/* ldmatrix, stmatrix and mma.m16n8k16 against the lane maps of layout.cuh. */
+/* ldmatrix, stmatrix and mma.m16n8k16 against the lane maps of src/emu/fragments.h. */
 #include "conform.cuh"
-#include "layout.cuh"
+#include "../../../src/emu/fragments.h"
 
 FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 4096);
 

@@ -1,0 +1,179 @@
+/* What a block of `mma` works on, and how its tiles of Q, K and V travel: the plan, and loads of whole and partial
+ * rounds. A round covers GROUPS tiles of N keys, one per group of warps. Included by mma.cu after its constants. */
+#ifndef FA_MMA_BLOCK_CUH
+#define FA_MMA_BLOCK_CUH
+
+__device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s,
+                                             int batch, int head)
+{
+    return {static_cast<__half *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
+}
+
+/* Every row at a multiple of 16 bytes: what 16-byte copies need. Of what is read, of what is written. */
+__device__ __forceinline__ bool reads_are_aligned(const fa_params &p)
+{
+    const fa_i64 pointers =
+        reinterpret_cast<fa_i64>(p.q) | reinterpret_cast<fa_i64>(p.k) | reinterpret_cast<fa_i64>(p.v);
+    const fa_i64 strides = p.q_stride_b | p.q_stride_h | p.q_stride_s | p.k_stride_b | p.k_stride_h | p.k_stride_s |
+                           p.v_stride_b | p.v_stride_h | p.v_stride_s;
+    return (pointers | strides * 2) % 16 == 0;
+}
+
+__device__ __forceinline__ bool writes_are_aligned(const fa_params &p)
+{
+    return (reinterpret_cast<fa_i64>(p.o) | (p.o_stride_b | p.o_stride_h | p.o_stride_s) * 2) % 16 == 0;
+}
+
+/* What a block works on. Row i sees keys 0 .. i + ahead, no further than the last. */
+struct block_state {
+    head_rows k, v;
+    int first_row, head, batch, split;
+    int ahead;
+    int begin, end;   /* rounds */
+    int whole_end;    /* the rounds before it can be loaded by load_whole_round */
+    unsigned k_limit; /* at global offsets from it on, the keys AHEAD_KEYS later are past the end */
+    bool aligned;
+    bool packed; /* rows of Q, K and V follow each other without a gap */
+};
+
+/* Which tile the block works on, and which share of its keys. */
+__device__ __forceinline__ void find_work(block_state &block, const fa_params &p)
+{
+    unsigned tile, index; /* index: head + batch * heads */
+    tile_in_sections<DIM16>(tile, index, p, reload_block_index() / SPLITS);
+    block.first_row = tile * M;
+    block.batch = divide(index, p.heads);
+    block.head = index - block.batch * p.heads;
+    block.split = blockIdx.x % SPLITS;
+}
+
+__device__ __forceinline__ block_state plan_block(const fa_params &p)
+{
+    block_state block;
+    find_work(block, p);
+    block.aligned = reads_are_aligned(p);
+    block.ahead = FA_CAUSAL ? p.seq_kv - p.seq_q : p.seq_kv;
+    const int keys = min(block.first_row + M + block.ahead, p.seq_kv);
+    const int rounds = keys > 0 ? static_cast<int>((keys + ROUND_KEYS - 1u) / ROUND_KEYS) : 0;
+    const int share = SPLITS == 1 ? rounds : static_cast<int>((rounds + SPLITS - 1u) / SPLITS);
+    block.begin = SPLITS == 1 ? 0 : block.split * share;
+    block.end = min(block.begin + share, rounds);
+    const int kv_head = p.heads == p.kv_heads ? block.head : divide(block.head, divide(p.heads, p.kv_heads));
+    block.k = head_of(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head);
+    block.v = head_of(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head);
+    block.packed = block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM;
+    const int rest = p.seq_kv - AHEAD_KEYS;
+    block.whole_end = block.packed && rest >= 0
+                          ? min(block.end, (rest % copy_layout<ROUND_KEYS>::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS)
+                          : 0;
+    block.k_limit = to_uniform(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
+    return block;
+}
+
+/* Fills a slot with V of a round and K of AHEAD_KEYS later. Commits once, also when nothing is left to load. */
+__device__ __forceinline__ void load_round(smem_addr slot_s, int round, const block_state &block, unsigned thread,
+                                           const fa_params &p)
+{
+    if (round < block.end) {
+        if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end)
+            load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv,
+                                  block.aligned, thread);
+        load_tile<ROUND_KEYS>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned, thread);
+    }
+    cp_async_commit();
+}
+
+/* The same for a round before whole_end, from share.global_offset on. Called at each of `points` points of the round's
+ * work; by chunks, the loads are spread over the first of them. */
+__device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_state &block, thread_share &share,
+                                                 int point, int points)
+{
+    constexpr int PASSES = copy_layout<ROUND_KEYS>::PASSES;
+    const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (XORS == 8 ? 2 : 1) : PASSES,
+              end = min((point + 1) * each, PASSES);
+    if (point == 0)
+        make_opaque(share.global_offset);
+    const unsigned char *k_g =
+        reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
+    const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.global_offset;
+#pragma unroll
+    for (int pass = point * each; pass < end; ++pass) {
+        const bool has_k = share.global_offset + copy_layout<ROUND_KEYS>::span_row(pass) * FA_DIM * 2 < block.k_limit;
+        load_pass<ROUND_KEYS, true>(slot_s + TILE_BYTES, k_g, share.smem_offset, pass, has_k, reload_thread_index(),
+                                    CENTRE);
+        load_pass<ROUND_KEYS, true>(slot_s, v_g, share.smem_offset, pass, true, reload_thread_index(), CENTRE);
+    }
+    if (end == PASSES && point * each < PASSES) {
+        share.global_offset += ROUND_BYTES;
+        cp_async_commit();
+    }
+}
+
+__device__ __forceinline__ void load_queries(smem_addr q_at, const head_rows &q, const block_state &block, bool whole,
+                                             unsigned thread, const fa_params &p)
+{
+    if (whole) [[likely]]
+        load_whole_tile<M>(q_at, q, block.first_row, thread);
+    else if (block.begin < block.end)
+        load_tile<M>(q_at, q, block.first_row, p.seq_q, block.aligned, thread);
+}
+
+/* The first AHEAD_KEYS keys, then rounds for all slots but the last; waits for the keys and for Q. */
+__device__ __forceinline__ thread_share start_loads(smem_addr slots_at, const block_state &block, bool whole,
+                                                    const fa_params &p)
+{
+    thread_share share = find_share<ROUND_KEYS>(reload_thread_index());
+    prevent_recompute(share.smem_offset);
+    share.global_offset += block.begin * ROUND_BYTES + CENTRE;
+    const smem_addr head_at =
+        slots_at + ((STAGES - 1) * SLOT_BYTES + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES);
+    if (whole) [[likely]] {
+        load_whole_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, reload_thread_index());
+        cp_async_commit();
+        for (int i = 0; i < STAGES - 1; ++i)
+            load_whole_round(slots_at + i * SLOT_BYTES, block, share, 0, 1);
+    } else {
+        if (block.begin < block.end)
+            load_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv, block.aligned,
+                                  reload_thread_index());
+        cp_async_commit();
+        for (int i = 0; i < STAGES - 1; ++i)
+            load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, reload_thread_index(), p);
+        share.global_offset += (STAGES - 1) * ROUND_BYTES;
+    }
+    cp_async_wait<STAGES - 1>();
+    __syncthreads();
+    return share;
+}
+
+/* The next slot to fill: the one before `slot`, an offset in bytes. */
+__device__ __forceinline__ smem_addr slot_to_fill(smem_addr slots_at, int slot)
+{
+    return slots_at + (STAGES == 1 ? 0 : slot == 0 ? (STAGES - 1) * SLOT_BYTES : slot - SLOT_BYTES);
+}
+
+__device__ __forceinline__ void advance(int &slot) { slot = slot == (STAGES - 1) * SLOT_BYTES ? 0 : slot + SLOT_BYTES; }
+
+/* On return all warps are done with the slot that is filled next, and the data of this round has landed. */
+__device__ __forceinline__ void start_round()
+{
+    if (STAGES > 1)
+        cp_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
+    bar_sync_apart(1, THREADS); /* warps come here from different places */
+}
+
+/* The loads of a round: STAGES - 1 rounds ahead, into the slot before `slot`. With one stage, waits for them. */
+__device__ __forceinline__ void load_ahead(smem_addr slots_at, int slot, int round, const block_state &block,
+                                           thread_share &share, const fa_params &p)
+{
+    if (round + (STAGES - 1) < block.whole_end)
+        load_whole_round(slot_to_fill(slots_at, slot), block, share, 0, 1);
+    else
+        load_round(slot_to_fill(slots_at, slot), round + (STAGES - 1), block, reload_thread_index(), p);
+    if (STAGES == 1) {
+        cp_async_wait<0>();
+        bar_sync_apart(1, THREADS);
+    }
+}
+
+#endif

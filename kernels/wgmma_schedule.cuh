@@ -1,0 +1,135 @@
+/* Block schedulers of the Hopper kernels: which query rows a block works on, and how many keys these rows see.
+ * `scheduler` serves persistent blocks (wgmma), tile_of_this_block a grid of one tile per block (wgmma_small). */
+#ifndef FA_WGMMA_SCHEDULE_CUH
+#define FA_WGMMA_SCHEDULE_CUH
+
+#include "hopper.cuh"
+
+/* A block's work: its query rows of one (batch, head), and the tiles of FA_N keys that they see, at least one. */
+struct block_tile {
+    int row0, head, kv_head, batch;
+    int key_tiles;
+};
+
+/* Key tiles that some row of [row0, row0 + rows) sees. One tile, all masked, when no row sees a key. */
+__device__ __forceinline__ int count_key_tiles(const fa_params &p, int row0, int rows)
+{
+    int keys = p.seq_kv;
+    if (FA_CAUSAL)
+        keys = min(keys, min(row0 + rows, p.seq_q) + p.seq_kv - p.seq_q);
+    return max(1, (keys + FA_N - 1) / FA_N);
+}
+
+/* Causal tiles are handed out in sections of heads, longest first within a section. Sections are small: L2 holds
+ * their K and V, and tiles of all lengths run at once. The last section has two waves of blocks, so that blocks end
+ * together. */
+struct head_sections {
+    int heads, last_heads; /* heads of a section; of the last section */
+    int last_first;        /* first head of the last section */
+};
+
+__device__ __forceinline__ head_sections find_sections(const fa_params &p)
+{
+    constexpr int L2_BYTES = 8 << 20, WAVES = 2;
+    const int all = p.heads * p.batch, group = p.heads / p.kv_heads;
+    head_sections in;
+    in.heads = min(max(2, L2_BYTES / (4 * FA_DIM) / p.seq_kv) * group, all);
+    in.last_heads = min(max(in.heads, (WAVES * p.sm_count + p.tiles_m - 1) / p.tiles_m), all);
+    in.last_first = (all - in.last_heads) / in.heads * in.heads;
+    in.last_heads = all - in.last_first;
+    return in;
+}
+
+__device__ __forceinline__ block_tile block_tile_at(const fa_params &p, int block_m, int head_index)
+{
+    block_tile tile;
+    tile.row0 = block_m * FA_M;
+    tile.batch = static_cast<unsigned>(head_index) / static_cast<unsigned>(p.heads);
+    tile.head = head_index - tile.batch * p.heads;
+    tile.kv_head = tile.head;
+    if (p.heads != p.kv_heads)
+        tile.kv_head = tile.head / (p.heads / p.kv_heads);
+    tile.key_tiles = count_key_tiles(p, tile.row0, FA_M);
+    return tile;
+}
+
+/* Tiles with neighbouring indices run at the same time and share K and V in L2. */
+__device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int index)
+{
+    int block_m, head_index;
+    if (FA_CAUSAL) {
+        const head_sections in = find_sections(p);
+        const bool last = index >= in.last_first * p.tiles_m;
+        const int width = last ? in.last_heads : in.heads;
+        const int first = last ? in.last_first : index / (width * p.tiles_m) * width;
+        const int rest = index - first * p.tiles_m;
+        block_m = p.tiles_m - 1 - rest / width;
+        head_index = first + rest % width;
+    } else {
+        block_m = index % p.tiles_m;
+        head_index = index / p.tiles_m;
+    }
+    return block_tile_at(p, block_m, head_index);
+}
+
+/* Hands a persistent block its tiles: first that of its own number, then tickets from a counter shared by all. */
+struct scheduler {
+    const fa_params &p;
+
+    __device__ __forceinline__ block_tile first() const { return block_tile_of(p, blockIdx.x); }
+
+    /* Asks for the next ticket. The answer comes a round trip later; next() waits for it. */
+    __device__ __forceinline__ int draw() const { return atomicAdd(static_cast<int *>(p.workspace), 1); }
+
+    /* Replaces `tile` by the ticket's. False when all tiles are taken. */
+    __device__ __forceinline__ bool next(int ticket, block_tile &tile) const
+    {
+        first_use(ticket);
+        const int index = static_cast<int>(gridDim.x) + ticket;
+        const bool more = index < p.tiles;
+        if (more)
+            tile = block_tile_of(p, index);
+        return more;
+    }
+
+    /* The last block to leave resets the counters. */
+    __device__ __forceinline__ void leave() const
+    {
+        int *counters = static_cast<int *>(p.workspace);
+        if (atomicAdd(&counters[1], 1) == static_cast<int>(gridDim.x) - 1) {
+            counters[0] = 0;
+            counters[1] = 0;
+        }
+    }
+};
+
+/* floor(a / b) for a < 2^21, from the inverse of b. a + 1/2 is further from a multiple of b than the error of the
+ * product. An integer division takes longer, and all loads wait for it. */
+__device__ __forceinline__ int quotient(int a, float inverse)
+{
+    return __float2int_rz((static_cast<float>(a) + 0.5f) * inverse);
+}
+
+/* A grid of one tile per block. Blocks in pairs, on two multiprocessors that share a path to L2, take neighbouring rows
+ * of one head and read the same keys. The head changes next; causal runs the longest tiles first. */
+__device__ __forceinline__ block_tile tile_of_this_block(const fa_params &p)
+{
+    const int all = p.heads * p.batch, even = p.tiles_m & ~1, index = blockIdx.x;
+    const bool paired = index < even * all;
+    const int unit = paired ? index / 2 : index - even * all;
+    const float by_heads = reciprocal_approx(static_cast<float>(p.heads));
+    block_tile tile;
+    int step = quotient(unit, reciprocal_approx(static_cast<float>(all))), index_head = unit - step * all;
+    const int off = (index_head >= all) - (index_head < 0); /* corrects the quotient of more than 2^21 blocks */
+    step += off;
+    index_head -= off * all;
+    tile.batch = quotient(index_head, by_heads);
+    tile.head = index_head - tile.batch * p.heads;
+    tile.kv_head = quotient(tile.head, static_cast<float>(p.kv_heads) * by_heads);
+    const int block_m = paired ? 2 * step + index % 2 : even;
+    tile.row0 = (FA_CAUSAL ? p.tiles_m - 1 - block_m : block_m) * FA_M;
+    tile.key_tiles = count_key_tiles(p, tile.row0, FA_M);
+    return tile;
+}
+
+#endif

@@ -1,0 +1,47 @@
+# The rows of an evidence file about a kernel, each with the options that compile it again and its machine code's hash.
+# A row is a whole record, or an object with "kernel" and "code_sha256", at any depth of the file.
+# $file: its path. $kinds: {name: "hand" or "library"}. Run with -n: the file may hold one value or many.
+# A row that was infeasible has no machine code and is left out.
+
+# The problem of a row: an object, or "B,H,S,D[ causal]", or fields of the row itself.
+def shape:
+    if (.problem | type) == "object" then .problem
+    elif .problem == null or (.problem | startswith("--")) then
+        {batch, heads, seq_q: .seq, dim, causal: (.causal // false)}
+    else (.problem | split(" ")) as [$numbers, $mask] |
+        ($numbers | split(",") | map(tonumber)) as [$batch, $heads, $seq, $dim] |
+        {batch: $batch, heads: $heads, seq_q: $seq, dim: $dim, causal: ($mask == "causal")}
+    end;
+
+# What compiles the shape again. A name that served it takes any problem (a large one, which no variant takes from it);
+# any other name needs the row's own problem, by which the rules chose.
+def options($name; $served; $arch; $config):
+    (if $served then {batch: 64, seq: 8192}
+     else {batch, heads, "kv-heads": .kv_heads, seq: .seq_q, "seq-kv": .seq_kv} end) as $size |
+    ["--kernel \($name) --arch \($arch) --dim \(.dim)", (select(.causal) | "--causal"),
+        ($size + $config | to_entries | sort_by(.key)[] | select(.value != null) | "--\(.key) \(.value)")] | join(" ");
+
+# One candidate of a row: a library has nothing to compile; one without a hash cannot be compared.
+def made_of($name; $served; $arch; $config; $code):
+    if $kinds[$name] == "library" then {library: $name}
+    elif $kinds[$name] == null or ([$code, $config, $arch, .dim] | any(. == null)) then {unknown: $name}
+    else {options: options($name; $served; $arch; $config), code: $code}
+    end;
+
+# The target that the default of a device is: of a record without figures of a compiler, which is a library's.
+def target: if type == "string" and test("^sm_(9|1[0-9])[0-9]$") then . + "a" else . end;
+
+def row: . as $row | shape as $shape | (.arch // .ptxas.arch // (.device.arch? | target) // null) as $arch |
+    (.variant // .kernel) as $name |
+    (if (.vs | type) == "object" then .vs | {name: .kernel, arch: $arch, config, code: .code_sha256}
+     elif .vs then {name: (.vs | split(":")[0]), arch: $arch, config: .vs_config, code: .vs_code_sha256}
+     else null end) as $other |
+    {file: $file, kernel: $name, git: (.git // .provenance.git), made_of: (
+        [$shape | made_of($name; true; $arch; $row.config; $row.code_sha256 // $row.provenance.code_sha256)] +
+        [$other | values | . as $o | $shape | made_of($o.name; false; $o.arch; $o.config; $o.code)])};
+
+def is_row: type == "object" and has("kernel") and (has("code_sha256") or has("schema"));
+
+def rows: if is_row then . elif type == "array" or type == "object" then .[] | rows else empty end;
+
+inputs | rows | select($kinds[.variant // .kernel] and (.status != "infeasible" or .code_sha256)) | row

@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# Evidence is current while its machine code is what compiles today.
+load helper
+
+# A folder of kernels that may be edited, and a record, a summary row and a comparison made from it.
+make_rows() {
+    mkdir -p "$work/home"
+    cp -r kernels include "$work/home/"
+    export FA_HOME=$work/home
+    ./fa_bench --kernel scalar --arch sm_80 --dim 40 --causal --compile-only --quiet --json "$work/record.json"
+    jq '{kernel, arch: .ptxas.arch, config, problem: "2,8,512,40 causal", code_sha256: .provenance.code_sha256, git: "abc"}' \
+        "$work/record.json" >"$work/row.json"
+    jq '. as $r | .kernel = "cublas" | .variant = "cublas" | .config = null | .ptxas = null | .device = {arch: "sm_80"} |
+        .provenance.code_sha256 = null | .vs = {kernel: "scalar", config: $r.config, code_sha256: $r.provenance.code_sha256}' \
+        "$work/record.json" >"$work/vs.json"
+    jq -c '[., (.code_sha256 = null), (.config = null), (.status = "infeasible" | .code_sha256 = null)], {kernels: [{kernel: "cudnn", code_sha256: null}]}' \
+        "$work/row.json" | gzip >"$work/rows.jsonl.gz"
+}
+
+current() { scripts/evidence_current.sh "$@"; }
+
+@test "a comment and another layout of the lines leave every row current, another instruction none" {
+    make_rows
+    files=("$work/record.json" "$work/row.json" "$work/vs.json")
+    printf '%s: 1 of 1 current\n' "${files[@]}" >"$work/all"
+    diff "$work/all" <(current "${files[@]}")
+    sed -i 's|^__device__\|^static __device__\|^extern "C"|/* moved */\n\n&|' "$FA_HOME/kernels/scalar.cu"
+    ! cmp -s kernels/scalar.cu "$FA_HOME/kernels/scalar.cu"
+    diff "$work/all" <(current "${files[@]}")
+    sed -i 's|weight = exp2_approx(|weight = exp2_approx(0.5f * |' "$FA_HOME/kernels/scalar.cu"
+    [ "$(current "${files[@]}" | grep -c ': 0 of 1 current')" -eq 3 ]
+}
+
+@test "no hash or no whole configuration is not current; what was infeasible does not count; a library is its name" {
+    make_rows
+    [ "$(current "$work/rows.jsonl.gz")" = "$work/rows.jsonl.gz: 2 of 4 current" ]
+    current --rows "$work/rows.jsonl.gz" | jq -es 'map([.kernel, .git, .current]) ==
+        [["scalar", "abc", true], ["scalar", "abc", false], ["scalar", "abc", false], ["cudnn", null, true]]'
+    [ "$(current --sample 1 "$work/rows.jsonl.gz")" = "$work/rows.jsonl.gz: 1 of 1 current" ]
+}
+
+@test "another mask, dim, tile or architecture has another hash" {
+    make_rows
+    for change in '.problem = "2,8,512,40"' '.problem = "2,8,512,48 causal"' '.config.warps = 4' '.arch = "sm_89"'; do
+        jq "$change" "$work/row.json" >"$work/other.json"
+        [ "$(current "$work/other.json")" = "$work/other.json: 0 of 1 current" ]
+    done
+}
+
+@test "bad arguments are refused; no binary is not run" {
+    refused 2 "no FILE" scripts/evidence_current.sh
+    refused 2 "cannot read" scripts/evidence_current.sh "$work/none"
+    refused 2 "--sample takes a whole number" scripts/evidence_current.sh --sample x
+    refused 2 "unknown option" scripts/evidence_current.sh --fast
+    echo '{' >"$work/torn.json"
+    refused 2 "is no JSON" scripts/evidence_current.sh "$work/torn.json"
+    FA_BENCH=$work/none refused 4 "no $work/none" scripts/evidence_current.sh README.md
+}
+
+@test "the index of a folder: what each file shows, commits, rows that are current; --check sees what is out of step" {
+    make_rows
+    mkdir -p "$work/gpu/ncu"
+    jq -s . "$work/row.json" >"$work/gpu/ladder.json"
+    cp "$work/record.json" "$work/gpu/ncu/a.record.json"
+    cp "$work/rows.jsonl.gz" "$work/gpu/versus.jsonl.gz"
+    index() { scripts/evidence_index.sh --dir "$work/gpu" "$@"; }
+    refused 1 "run scripts/evidence_index.sh" index --check
+    index
+    index --check
+    grep -qE '^\| `ladder.json` \| every rung .* \| `scripts/evidence.sh ladder` \| `abc` \| 1 of 1 \|$' "$work/gpu/README.md"
+    grep -qE '^\| `versus.jsonl.gz` .* \| `abc` \| 2 of 4 \|$' "$work/gpu/README.md"
+    grep -qE '^\| `ncu/\*.record.json` .* \| 1 of 1 \|$' "$work/gpu/README.md"
+    jq 'map(.code_sha256 = "other")' "$work/gpu/ladder.json" >"$work/x" && cp "$work/x" "$work/gpu/ladder.json"
+    refused 1 "not all current: $work/gpu/ladder.json" index --check
+    index
+    index --check
+    grep -qE '^\| `ladder.json` .* \| 0 of 1 \|$' "$work/gpu/README.md"
+    jq '. + .' "$work/gpu/ladder.json" >"$work/x" && cp "$work/x" "$work/gpu/ladder.json"
+    index --check # rows are counted in the last column alone
+    cp "$work/row.json" "$work/gpu/peers.json"
+    run index --check
+    [ "$status" -eq 1 ]
+    touch "$work/gpu/notes.txt"
+    refused 1 "notes.txt has no entry in scripts/lib/evidence/files.json" index
+}
