@@ -14,7 +14,8 @@ typedef int fa_i32;
 typedef float fa_f32;
 typedef long long fa_i64;
 
-/* How many blocks a launch has. A unit of work is one tile: `m` query rows of one (batch, head), times `splits`. */
+/* How many blocks a launch has. A unit of work is one tile: `m` query rows of one (batch, head), times `splits`.
+ * With pack_heads the rows are those of all query heads of one (batch, kv_head). */
 enum {
     FA_GRID_TILES = 0,      /* blocks = ceil(seq_q / m) * heads * batch * splits, in grid.x */
     FA_GRID_PERSISTENT = 1, /* blocks = min(that, sm_count * blocks_per_sm) */
@@ -44,8 +45,8 @@ typedef struct fa_params {
     fa_i32 batch, heads, kv_heads, seq_q, seq_kv, dim;
     fa_i32 causal;
     fa_f32 scale;
-    fa_i32 tiles_m;  /* ceil(seq_q / m) */
-    fa_i32 tiles;    /* tiles_m * heads * batch: units of work before splits */
+    fa_i32 tiles_m;  /* ceil(seq_q / m); with pack_heads ceil(seq_q * heads / kv_heads / m) */
+    fa_i32 tiles;    /* tiles_m * heads * batch (pack_heads: kv_heads): units of work before splits */
     fa_i32 sm_count; /* multiprocessors of the device */
     fa_i32 reserved;
     void *workspace;                          /* zeroed once at load; a kernel leaves its counters zero again */
@@ -71,6 +72,7 @@ typedef struct fa_kernel_info {
     fa_i32 tma_q_rows, tma_k_rows, tma_v_rows, tma_o_rows;
     fa_i32 tma_cols;
     fa_i32 nondeterministic; /* 1: repeats may differ in the last bits */
+    fa_i32 pack_heads;       /* 1: a tile's m rows are the seq_q * (heads / kv_heads) rows of one (batch, kv_head) */
 } fa_kernel_info;
 
 #ifdef __cplusplus

@@ -184,6 +184,8 @@ __device__ __forceinline__ bool later_tile_softmax(consumer &c, const unsigned &
             mask_tile(c.p, s_r, c.next_tile.key_tile, c.next_tile.row, c.thread);
     };
     mask(c.s_r);
+    if (MASKED && FA_CAUSAL)
+        first_ref_of_late_rows(c.s_r, c.rows, c.scale_log2);
     return online_softmax(c.s_r, c.rows, c.rescale_r, c.scale_log2, [&](float(&s_r)[FA_N / 2]) {
         recompute_s_from_memory(c.p, s_r, q_s, reload_tile(c, c.count - 1), c.next_tile.key_tile * FA_N, c.thread);
         mask(s_r);
@@ -246,10 +248,10 @@ __device__ __forceinline__ void first_key_tile(consumer &c)
     c.done_scale = {};
 }
 
-/* All rows see all keys of the next key tile. */
+/* All rows see all keys of the next key tile, and have seen one before it. */
 __device__ __forceinline__ bool next_is_unmasked(const consumer &c)
 {
-    return c.tile.key_tile * FA_N <= unmasked_keys(c.p, c.tile.row);
+    return c.tile.key_tile * FA_N + FA_CAUSAL <= unmasked_keys(c.p, c.tile.row);
 }
 
 /* A steady key tile: issues S = Q K^T of it and O += P V of the one before together, and computes the softmax under

@@ -172,6 +172,21 @@ __device__ __forceinline__ void first_softmax(float (&s_r)[FA_N / 2], softmax_ro
     exponentials(s_r, rows, scale_log2);
 }
 
+/* Rows that saw no key in the tiles before take their exact maxima as references: they have nothing to scale yet. A
+ * causal diagonal that does not lie on the border of a key tile has such rows. */
+__device__ __forceinline__ void first_ref_of_late_rows(const float (&s_r)[FA_N / 2], softmax_rows &rows,
+                                                       float scale_log2)
+{
+    if (!__any_sync(ALL_LANES, rows.ref[0] == NO_MAX || rows.ref[1] == NO_MAX))
+        return;
+    float row_max[2];
+    row_max_of(s_r, row_max);
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        if (rows.ref[h] == NO_MAX)
+            rows.ref[h] = fmaxf(row_max[h] * scale_log2, NO_MAX);
+}
+
 /* Some P overflowed. recompute(s_r) brings S back, masked; the references become exact. */
 template <class RECOMPUTE>
 __device__ __forceinline__ void softmax_again(float (&s_r)[FA_N / 2], softmax_rows &rows, float (&rescale)[2],

@@ -12,9 +12,8 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
 {
     fa_reason *why = &result->reason;
     fa_device *device = first->device;
-    const fa_device_info *info = &device->info;
     const uint64_t new_seed = (uint64_t)options->seed + (uint64_t)options->seeds + 1;
-    FA_TRY(fa_spec_for_device(&result->problem, info->arch, info->sm_count, &result->other.spec, why));
+    FA_TRY(fa_spec_for_device(&result->problem, device->info.arch, device->info.sm_count, &result->other.spec, why));
     result->other_begun = true;
     fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, device, &result->other, why));
@@ -41,6 +40,7 @@ static fa_status measure(const fa_options *options, fa_result *result, const fa_
     fa_timing *timing = &result->timing;
     FA_TRY(fa_time(first, options, timing, why));
     result->throughput = fa_throughput_of(timing->us.p50, timing->sm_clock_mhz_p50, &result->problem, &result->device);
+    fa_machine_bound_judge(&result->bound, timing->us.p50, timing->sm_clock_mhz_p50);
     fa_stage_enter(result, FA_AT_RECHECK);
     const uint64_t new_seed = (uint64_t)options->seed + (uint64_t)options->seeds;
     FA_TRY(fa_check_again(first, options, new_seed, &result->check, why));
@@ -66,6 +66,7 @@ static fa_status run_on(const fa_options *options, fa_result *result, fa_device 
     fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, target, &result->main, why));
     FA_TRY(fa_candidate_keep(options, target, &result->main, why));
+    result->bound = fa_machine_bound_of(options, &result->main, &result->problem, target);
     if (options->compile_only)
         return FA_PASS;
     fa_stage_enter(result, FA_AT_LOAD);

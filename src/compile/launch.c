@@ -23,10 +23,12 @@ fa_occupancy fa_occupancy_of(const fa_arch_limits *limits, int32_t threads, int3
 
 fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, int32_t sm_count)
 {
-    const int64_t tiles_m = ((int64_t)problem->seq_q + info->m - 1) / info->m;
-    const int64_t tiles = tiles_m * problem->heads * problem->batch;
+    const int64_t heads = info->pack_heads ? problem->kv_heads : problem->heads;
+    const int64_t rows = (int64_t)problem->seq_q * (problem->heads / heads);
+    const int64_t tiles_m = (rows + info->m - 1) / info->m;
+    const int64_t tiles = tiles_m * heads * problem->batch;
     const int64_t cluster = info->cluster > 1 ? info->cluster : 1; /* a grid is whole clusters */
-    const int64_t blocks = (tiles_m + cluster - 1) / cluster * cluster * problem->heads * problem->batch *
+    const int64_t blocks = (tiles_m + cluster - 1) / cluster * cluster * heads * problem->batch *
                            (info->splits > 1 ? info->splits : 1);
     if (blocks > INT32_MAX)
         return (fa_launch){.grid = 0};

@@ -55,7 +55,7 @@ typedef struct fa_options {
     fa_vs vs;
     double atol, rtol, warmup_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
-    bool list_kernels, race, causal, compile_only, quiet, version, help;
+    bool list_kernels, race, causal, compile_only, bound, quiet, version, help;
     int32_t line; /* of the file of --runs; 0: the command line is the run */
 } fa_options;
 

@@ -26,8 +26,14 @@ static const fa_kernel_row rows[] = {
 #undef FA_RULE
 };
 #define FA_KERNEL(...)
-#define FA_RULE(kernel, picked, dim, mask, fill, defaults) \
-    {.name = #kernel, .variant = #picked, .max_dim = dim, .causal = mask, .max_fill_percent = fill, .knobs = defaults},
+#define FA_RULE(kernel, picked, dim, mask, fill, defaults, ...) \
+    {.name = #kernel,                                           \
+     .variant = #picked,                                        \
+     .max_dim = dim,                                            \
+     .causal = mask,                                            \
+     .max_fill_percent = fill,                                  \
+     .knobs = defaults,                                         \
+     __VA_ARGS__},
 static const fa_rule rules[] = {
 #include "kernels/kernels.def"
     {.name = NULL},

@@ -18,6 +18,7 @@ typedef struct fa_traits {
     bool wmma, mma, wgmma;  /* tensor-core instructions the SASS must show */
     bool emu_not_run;       /* not emulated; `emu` answers not_run */
     bool nondeterministic;  /* repeats may differ in the last bits */
+    bool pack_heads;        /* tiles hold the query heads of a K/V head: fa_kernel_info.pack_heads */
     const char *variant_of; /* the kernel whose rules select this one, and which lists it */
 } fa_traits;
 
@@ -29,7 +30,8 @@ typedef struct fa_kernel_row {
     fa_traits traits;
 } fa_kernel_row;
 
-/* The tile of a run without tile options, by problem: FA_RULE rows of kernels.def; the first that matches decides.
+/* The tile of a run without tile options, by problem: FA_RULE rows of kernels.def; the first that matches decides. If it
+ * has a wave_cost, it competes with the matching rules right after it that have one: the least waves * wave_cost wins.
  * `name` is the kernel asked for. fill: tiles of 64 query rows, over all heads and batches, per multiprocessor, in
  * percent. */
 typedef struct fa_rule {
@@ -37,6 +39,10 @@ typedef struct fa_rule {
     int32_t max_dim;          /* matches dim <= max_dim */
     int32_t causal;           /* 0, 1, or -1 for both */
     int32_t max_fill_percent; /* matches fill <= this, or -1 for any */
+    int32_t max_rows;         /* matches seq_q * heads / kv_heads <= this; 0 for any */
+    int32_t min_keys;         /* matches seq_kv >= this */
+    int32_t min_arch;         /* matches targets from this one on (70, 80, 90); 0 for any */
+    int32_t wave_cost;        /* 0: decides. Otherwise what a wave of these tiles costs beside other such rules */
     fa_knobs knobs;
     const char *variant; /* the row that serves the problem: `name` or a variant of it */
 } fa_rule;

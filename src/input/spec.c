@@ -111,14 +111,41 @@ static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
     return tiles * 100 / sm_count;
 }
 
-static const fa_rule *matching_rule(const char *name, const fa_problem *problem, int32_t sm_count)
+/* Query rows that a K/V head serves. */
+static int64_t packed_rows(const fa_problem *problem)
 {
-    for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++)
-        if (strcmp(rule->name, name) == 0 && problem->dim <= rule->max_dim &&
-            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
-            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent))
-            return rule;
-    return NULL;
+    return (int64_t)problem->seq_q * (problem->heads / problem->kv_heads);
+}
+
+static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
+{
+    return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
+           (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
+           (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
+           (rule->max_rows == 0 || packed_rows(problem) <= rule->max_rows) && problem->seq_kv >= rule->min_keys &&
+           atoi(spec->arch + 3) >= rule->min_arch;
+}
+
+/* Time of the waves in which multiprocessors take a problem's tiles, in the units of wave_cost. */
+static int64_t cost_of_waves(const fa_rule *rule, const fa_problem *problem, int32_t sm_count)
+{
+    const int64_t tiles_m = ((int64_t)problem->seq_q + rule->knobs.m - 1) / rule->knobs.m;
+    const int64_t tiles = tiles_m * problem->heads * problem->batch;
+    return (tiles + sm_count - 1) / sm_count * rule->wave_cost;
+}
+
+static const fa_rule *matching_rule(const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
+{
+    const fa_rule *rule = fa_registry_rules();
+    while (rule->name != NULL && !matches(rule, spec, problem, sm_count))
+        rule++;
+    if (rule->name == NULL)
+        return NULL;
+    const fa_rule *best = rule;
+    while (rule->wave_cost > 0 && matches(rule + 1, spec, problem, sm_count) && rule[1].wave_cost > 0)
+        if (cost_of_waves(++rule, problem, sm_count) < cost_of_waves(best, problem, sm_count))
+            best = rule;
+    return best;
 }
 
 static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
@@ -134,19 +161,41 @@ static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
     return FA_PASS;
 }
 
+/* Splits for packed tiles, which are few and bound by memory: the least number that fills whole waves of blocks to 95 %,
+ * or the one that fills them best. Small blocks share a multiprocessor in pairs. */
+static int32_t choose_packed_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t most)
+{
+    const int64_t slots = (int64_t)sm_count * (spec->knobs.warps <= 4 ? 2 : 1);
+    const int64_t tiles_m = (packed_rows(problem) + spec->knobs.m - 1) / spec->knobs.m;
+    const int64_t tiles = tiles_m * problem->kv_heads * problem->batch;
+    int32_t best = 1;
+    double best_filled = 0;
+    for (int32_t splits = 1; splits <= most && best_filled < 0.95; splits++) {
+        const int64_t blocks = tiles * splits, waves = (blocks + slots - 1) / slots;
+        const double filled = (double)blocks / (double)(waves * slots);
+        if (filled > best_filled) {
+            best_filled = filled;
+            best = splits;
+        }
+    }
+    return best;
+}
+
 /* How many blocks share the keys of a query tile: enough to fill the GPU, each with at least SPLIT_KEYS keys, because
  * combining their results costs time too. */
 static int32_t choose_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
-    enum { SPLIT_KEYS = 1024, SPLITS_MAX = 64 };
+    enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, SPLITS_MAX = 64 };
     if (spec->row == NULL || spec->row->space.splits == NULL)
         return 1;
+    const int32_t keys = spec->row->traits.pack_heads ? PACKED_SPLIT_KEYS : SPLIT_KEYS;
+    const int32_t most = problem->seq_kv / keys < SPLITS_MAX ? problem->seq_kv / keys : SPLITS_MAX;
+    if (spec->row->traits.pack_heads)
+        return choose_packed_splits(spec, problem, sm_count, most);
     const int64_t tiles =
         (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
-    int64_t splits = sm_count / tiles;
-    if (splits > problem->seq_kv / SPLIT_KEYS)
-        splits = problem->seq_kv / SPLIT_KEYS;
-    return splits < 1 ? 1 : splits > SPLITS_MAX ? SPLITS_MAX : (int32_t)splits;
+    const int64_t splits = sm_count / tiles < most ? sm_count / tiles : most;
+    return splits < 1 ? 1 : (int32_t)splits;
 }
 
 /* Row, source and knobs for this target; of a registry kernel the first rule that matches the problem decides. */
@@ -155,7 +204,7 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
     static const fa_knobs of_source = {.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
     spec->knobs = of_source;
     if (spec->asked != NULL) {
-        const fa_rule *rule = matching_rule(spec->name, problem, sm_count);
+        const fa_rule *rule = matching_rule(spec, problem, sm_count);
         spec->row = spec->asked;
         if (rule != NULL)
             FA_TRY(fa_registry_find(rule->variant, &spec->row, why));

@@ -120,6 +120,34 @@ static void put_ptxas(cJSON *record, const fa_candidate_record *candidate)
     put(occupancy, "fraction", o->fraction);
 }
 
+/* What the machine code cannot be faster than: null unless asked for; {"unknown": why} where it cannot be told. */
+static void put_bound(cJSON *record, const fa_machine_bound *b)
+{
+    if (!b->done) {
+        cJSON_AddNullToObject(record, "bound");
+        return;
+    }
+    cJSON *bound = object_in(record, "bound");
+    if (!b->bound.known) {
+        put_text(bound, "unknown", b->bound.unknown_reason);
+        return;
+    }
+    cJSON_AddStringToObject(bound, "binds", fa_machine_bound_binds(b));
+    cJSON_AddStringToObject(bound, "second", fa_pipe_name(b->bound.second));
+    put(bound, "us", b->us_at_max);
+    put(bound, "clock_mhz_max", b->clock_mhz_max);
+    put(bound, "us_at_min_clock", b->clock_mhz_min > 0 ? b->us_at_min : NAN);
+    put(bound, "clock_mhz_min", b->clock_mhz_min > 0 ? b->clock_mhz_min : NAN);
+    put(bound, "clocks", b->bound.clocks);
+    put(bound, "dram_us", b->dram_us);
+    put(bound, "sm_count", b->sm_count);
+    cJSON *pipes = object_in(bound, "pipe_clocks");
+    for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
+        put(pipes, fa_pipe_name((fa_pipe)pipe), b->bound.pipe_clocks[pipe]);
+    put(pipes, "l2", b->bound.l2_clocks);
+    put(bound, "percent_of_bound", b->percent > 0 ? b->percent : NAN);
+}
+
 static void put_launch(cJSON *record, const fa_candidate_record *candidate)
 {
     if (candidate->launch.grid == 0) {
@@ -331,6 +359,7 @@ char *fa_report_json(const fa_result *result, const fa_command *run)
     put_problem(record, result);
     put_device(record, result);
     put_ptxas(record, &result->main);
+    put_bound(record, &result->bound);
     put_launch(record, &result->main);
     put_timing(record, result);
     put_check(record, &result->check);

@@ -68,6 +68,11 @@ static void put_space(cJSON *kernel, const fa_kernel_row *row)
         cJSON_AddItemToArray(acc, cJSON_CreateString("fp16"));
 }
 
+static void put_condition(cJSON *rule, const char *key, int32_t value)
+{
+    cJSON_AddItemToObject(rule, key, value == 0 ? cJSON_CreateNull() : cJSON_CreateNumber(value));
+}
+
 /* The kernel's rules in order; the first that matches a problem decides the tile. null: matches any. */
 static void put_rules(cJSON *kernel, const fa_kernel_row *row)
 {
@@ -82,6 +87,10 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
         cJSON_AddItemToObject(one, "max_fill_percent",
                               rule->max_fill_percent < 0 ? cJSON_CreateNull()
                                                          : cJSON_CreateNumber(rule->max_fill_percent));
+        put_condition(one, "max_rows", rule->max_rows);
+        put_condition(one, "min_keys", rule->min_keys);
+        put_condition(one, "min_arch", rule->min_arch);
+        put_condition(one, "wave_cost", rule->wave_cost);
         put_tile(cJSON_AddObjectToObject(one, "config"), &rule->knobs);
         cJSON_AddItemToArray(all, one);
     }

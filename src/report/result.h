@@ -5,6 +5,7 @@
 
 #include "check/check.h"
 #include "input/runs.h"
+#include "timing/machine_bound.h"
 #include "timing/measure.h"
 #include "timing/paired.h"
 #include "timing/roofline.h"
@@ -25,6 +26,7 @@ typedef struct fa_result {
     fa_check_result check, other_check;
     fa_timing timing;
     fa_throughput throughput;
+    fa_machine_bound bound; /* --bound; with it every timed kernel of ours */
     fa_paired paired;
     double stage_s[FA_AT_END]; /* spent in each stage that ended */
     double turn_s;             /* of that, waiting for the lock of the GPU */

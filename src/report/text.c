@@ -33,6 +33,26 @@ static void print_head(FILE *out, const fa_result *result)
         fprintf(out, "device    %s: %s (%s)\n", result->device.backend, result->device.name, result->device.arch);
 }
 
+static void print_bound(FILE *out, const fa_machine_bound *b)
+{
+    if (!b->done)
+        return;
+    if (!b->bound.known) {
+        fprintf(out, "bound     unknown: %s\n", b->bound.unknown_reason);
+        return;
+    }
+    fprintf(out, "bound     %.3g us at %.0f MHz", b->us_at_max, b->clock_mhz_max);
+    if (b->clock_mhz_min > 0)
+        fprintf(out, ", %.3g us at %.0f MHz", b->us_at_min, b->clock_mhz_min);
+    fprintf(out, ": %s binds, then %s", fa_machine_bound_binds(b), fa_pipe_name(b->bound.second));
+    if (b->percent > 0)
+        fprintf(out, "; %.0f %% of it reached", b->percent);
+    fprintf(out, "\n          kiloclocks per SM:");
+    for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
+        fprintf(out, " %s %.4g", fa_pipe_name((fa_pipe)pipe), b->bound.pipe_clocks[pipe] * 1e-3);
+    fprintf(out, " l2 %.4g, dram %.3g us\n", b->bound.l2_clocks * 1e-3, b->dram_us);
+}
+
 static void print_compile(FILE *out, const fa_candidate_record *record)
 {
     const fa_module *m = &record->module;
@@ -109,6 +129,7 @@ static void print_run(FILE *out, const fa_result *result, const fa_options *opti
 {
     print_head(out, result);
     print_compile(out, &result->main);
+    print_bound(out, &result->bound);
     print_check(out, &result->check, "");
     print_check(out, &result->other_check, "other: ");
     print_timing(out, result);

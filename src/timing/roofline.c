@@ -24,8 +24,7 @@ static const struct {
     {"sm_90", 4096}, {"sm_100", 8192}, {"sm_103", 8192}, {"sm_120", 1024}, {"sm_121", 1024},
 };
 
-/* FP16 tensor-core operations (an FMA is two) of one SM in one clock, without sparsity; 0 when unknown. */
-static int32_t flop_per_clock(const char *arch)
+int32_t fa_tensor_flop_per_clock(const char *arch)
 {
     for (size_t i = 0; i < sizeof per_clock / sizeof *per_clock; i++)
         if (strcmp(per_clock[i].arch, arch) == 0)
@@ -35,11 +34,10 @@ static int32_t flop_per_clock(const char *arch)
 
 static double peak_tflops(const fa_device_info *device, double clock_mhz)
 {
-    return (double)flop_per_clock(device->arch) * device->sm_count * clock_mhz * 1e6 / 1e12;
+    return (double)fa_tensor_flop_per_clock(device->arch) * device->sm_count * clock_mhz * 1e6 / 1e12;
 }
 
-/* Q, K and V that some visible pair needs. The output is not counted: it may stay in the L2. */
-static double input_bytes(const fa_problem *problem)
+double fa_input_bytes(const fa_problem *problem)
 {
     const double rows = problem->causal ? fmin(problem->seq_q, problem->seq_kv) : problem->seq_q;
     const double q = (double)problem->batch * problem->heads * rows * problem->dim;
@@ -51,7 +49,7 @@ double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, f
     const double peak = peak_tflops(device, device->clock_mhz_max);
     const double compute_us = peak > 0 ? fa_problem_flop(problem) / peak * 1e-6 : 0;
     const double dram_us = l2 == FA_L2_COLD && device->memory_gbytes_per_s > 0
-                               ? input_bytes(problem) / device->memory_gbytes_per_s * 1e-3
+                               ? fa_input_bytes(problem) / device->memory_gbytes_per_s * 1e-3
                                : 0;
     return fmax(compute_us, dram_us);
 }

@@ -9,6 +9,10 @@ typedef struct fa_throughput {
     double peak_boost_tflops; /* at the maximum clock; peak_tflops is at the measured one */
 } fa_throughput;
 
+/* FP16 tensor-core operations (an FMA is two) of one SM in one clock, without sparsity; 0 when unknown. */
+int32_t fa_tensor_flop_per_clock(const char *arch);
+/* Bytes of Q, K and V that some visible pair needs. The output is not counted: it may stay in the L2. */
+double fa_input_bytes(const fa_problem *problem);
 /* Microseconds: the arithmetic on the tensor cores at the highest clock or, with FA_L2_COLD, reading the inputs from
  * DRAM, whichever takes longer. 0: unknown architecture. */
 double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, fa_l2 l2);

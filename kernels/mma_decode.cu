@@ -1,0 +1,364 @@
+/* mma_decode: attention for few query rows over many keys, bound by the reading of K and V.
+ *
+ * Idea: the query heads that share a K/V head are packed into the rows of one tile, so K and V are read once for all of
+ *   them. Groups of warps walk the keys of a block through a ring of cp.async tiles of their own; no barrier of the
+ *   whole block stands in the loop. The keys are split over blocks as well; the last block of a tile to arrive combines.
+ * Softmax: online, with the exact maximum of the keys seen so far.
+ * Builds on: mma.   Knobs: m (packed rows), n (keys of a tile), warps, stages, splits.
+ * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 4].
+ * Limits: dim up to 256, multiples of 8. */
+#include "schedule.cuh"
+
+constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
+constexpr int DIM16 = (FA_DIM + 15) / 16 * 16, CHUNKS = FA_DIM / 8; /* a chunk is 8 halves, 16 bytes */
+constexpr int BANDS = M / 16;                                       /* a warp owns a band of 16 rows */
+constexpr int GROUPS = WARPS / BANDS;                               /* each with every row and its share of the keys */
+constexpr int GROUP_THREADS = BANDS * 32, BLOCK_THREADS = WARPS * 32;
+
+static_assert(M == 16 || M == 32 || M == 64, "m must be 16, 32 or 64 packed rows");
+static_assert(WARPS % BANDS == 0 && WARPS <= 16, "warps must be a multiple of m / 16, 16 at most");
+static_assert(N % 16 == 0 && N >= 16 && N <= 128, "n must be a multiple of 16 from 16 to 128");
+static_assert(STAGES >= 2 && STAGES <= 8, "stages must be 2 to 8");
+static_assert(SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
+static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
+static_assert(!FA_ACC_FP16, "mma_decode accumulates in FP32 only");
+
+constexpr int PITCH = DIM16 + 8; /* halves of a row in shared memory: ldmatrix reads without bank conflicts */
+constexpr int TILE_HALVES = N * PITCH;
+constexpr int RING_BYTES = GROUPS * STAGES * 2 * TILE_HALVES * 2;
+constexpr int PART_PITCH = DIM16 + 4; /* floats of a row of a part: outputs, then maximum and sum */
+constexpr int PARTS_BYTES = GROUPS * M * PART_PITCH * 4;
+constexpr int SMEM_BYTES = RING_BYTES > PARTS_BYTES ? RING_BYTES : PARTS_BYTES;
+constexpr int MAX_AT = DIM16, SUM_AT = DIM16 + 1;
+constexpr int WORKSPACE_FLOATS = M * PART_PITCH;
+
+FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES,
+               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .pack_heads = 1);
+
+/* What a block works on: M packed rows of one K/V head, and a range of its key tiles. */
+struct work {
+    const __half *k_g, *v_g;
+    int batch, kv_head, group; /* query heads per K/V head */
+    int first_row, rows;       /* packed row = query * group + head within the group */
+    int begin, end;            /* key tiles */
+    bool aligned;              /* 16-byte copies */
+};
+
+__device__ __forceinline__ work find_work(const fa_params &p)
+{
+    const int unit = blockIdx.x / SPLITS, split = blockIdx.x % SPLITS;
+    work w;
+    w.group = p.heads / p.kv_heads;
+    w.batch = unit / p.tiles_m / p.kv_heads;
+    w.kv_head = unit / p.tiles_m % p.kv_heads;
+    w.first_row = unit % p.tiles_m * M;
+    w.rows = p.seq_q * w.group;
+    const int last_query = (min(w.first_row + M, w.rows) - 1) / w.group;
+    const fa_i64 tiles = (keys_of_row(p, last_query) + N - 1) / N;
+    w.begin = static_cast<int>(tiles * split / SPLITS);
+    w.end = static_cast<int>(tiles * (split + 1) / SPLITS);
+    w.k_g = static_cast<const __half *>(p.k) + w.batch * p.k_stride_b + w.kv_head * p.k_stride_h;
+    w.v_g = static_cast<const __half *>(p.v) + w.batch * p.v_stride_b + w.kv_head * p.v_stride_h;
+    const fa_i64 addresses = reinterpret_cast<fa_i64>(w.k_g) | reinterpret_cast<fa_i64>(w.v_g);
+    w.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
+    return w;
+}
+
+/* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
+__device__ __forceinline__ void load_rows(__half *tile_s, const __half *head_g, fa_i64 stride, int row, int seq_kv,
+                                          bool aligned, int thread)
+{
+#pragma unroll 4
+    for (int item = thread; item < N * CHUNKS; item += GROUP_THREADS) {
+        const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
+        __half *to_s = tile_s + at * PITCH + chunk * 8;
+        const __half *from_g = head_g + min(key, seq_kv - 1) * stride + chunk * 8;
+        if (aligned) {
+            cp_async_16(to_s, from_g, key < seq_kv ? 16 : 0);
+        } else {
+#pragma unroll
+            for (int e = 0; e < 8; ++e)
+                to_s[e] = key < seq_kv ? from_g[e] : __half(0.0f);
+        }
+    }
+}
+
+/* One commit each, also when no tile is left to load. */
+__device__ __forceinline__ void load_tile(__half *ring_s, const work &w, int tile, int slot, int thread,
+                                          const fa_params &p)
+{
+    if (tile < w.end) {
+        __half *k_s = ring_s + slot * 2 * TILE_HALVES;
+        load_rows(k_s, w.k_g, p.k_stride_s, tile * N, p.seq_kv, w.aligned, thread);
+        load_rows(k_s + TILE_HALVES, w.v_g, p.v_stride_s, tile * N, p.seq_kv, w.aligned, thread);
+    }
+    cp_async_commit();
+}
+
+__device__ __forceinline__ void sync_group(int group)
+{
+    if constexpr (BANDS == 1)
+        __syncwarp();
+    else
+        bar_sync(1 + group, GROUP_THREADS);
+}
+
+/* A warp's rows: outputs, maxima (in units of log2) and this lane's share of the sums. Index h: row lane / 4 + 8 h. */
+struct band {
+    unsigned q[DIM16 / 16][4];
+    float o[DIM16 / 8][4], max[2], sum[2];
+    int limit[2]; /* keys that each row sees */
+};
+
+/* Two neighbouring elements of a packed row of Q; zero past the last row and past dim. */
+__device__ __forceinline__ unsigned load_q_pair(const fa_params &p, const work &w, int row, int column)
+{
+    if (row >= w.rows || column >= FA_DIM)
+        return 0;
+    const int query = row / w.group, head = w.kv_head * w.group + row % w.group;
+    const __half *from_g =
+        static_cast<const __half *>(p.q) + w.batch * p.q_stride_b + head * p.q_stride_h + query * p.q_stride_s + column;
+    return __half_as_ushort(from_g[0]) | static_cast<unsigned>(__half_as_ushort(from_g[1])) << 16;
+}
+
+__device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const work &w, int row, int lane)
+{
+#pragma unroll
+    for (int step = 0; step < DIM16 / 16; ++step)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) /* fragment layout of A: rows i % 2, columns i / 2 */
+            mine.q[step][i] = load_q_pair(p, w, row + i % 2 * 8, step * 16 + i / 2 * 8 + lane % 4 * 2);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        mine.max[h] = NO_MAX;
+        mine.sum[h] = 0.0f;
+        mine.limit[h] = keys_of_row(p, min(row + 8 * h, w.rows - 1) / w.group);
+    }
+#pragma unroll
+    for (int t = 0; t < DIM16 / 8; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            mine.o[t][i] = 0.0f;
+}
+
+/* s = Q K^T of the warp's 16 rows and the tile's N keys. */
+__device__ __forceinline__ void multiply_qk(float (&s)[N / 8][4], const band &mine, const __half *k_s, int lane)
+{
+#pragma unroll
+    for (int t = 0; t < N / 8; ++t)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            s[t][i] = 0.0f;
+    const __half *row_s = k_s + (lane % 8 + lane / 16 * 8) * PITCH + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int step = 0; step < DIM16 / 16; ++step)
+#pragma unroll
+        for (int t = 0; t < N / 8; t += 2) {
+            unsigned k[4];
+            ldmatrix_x4(k, row_s + t * 8 * PITCH + step * 16);
+            mma_m16n8k16(s[t], mine.q[step], {k[0], k[1]});
+            mma_m16n8k16(s[t + 1], mine.q[step], {k[2], k[3]});
+        }
+}
+
+/* s becomes P = exp2(s - max); sums and outputs are brought to the new maximum. */
+__device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine, int key, float scale_log2, int lane)
+{
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        float top = mine.max[h];
+#pragma unroll
+        for (int t = 0; t < N / 8; ++t)
+#pragma unroll
+            for (int i = 2 * h; i < 2 * h + 2; ++i) {
+                const bool seen = key + t * 8 + lane % 4 * 2 + i % 2 < mine.limit[h];
+                s[t][i] = seen ? s[t][i] * scale_log2 : -INF;
+                top = fmaxf(top, s[t][i]);
+            }
+        top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 2));
+        const float factor = exp2_approx(mine.max[h] - top);
+        mine.max[h] = top;
+        mine.sum[h] *= factor;
+#pragma unroll
+        for (int t = 0; t < N / 8; ++t)
+#pragma unroll
+            for (int i = 2 * h; i < 2 * h + 2; ++i) {
+                s[t][i] = exp2_approx(s[t][i] - top);
+                mine.sum[h] += s[t][i];
+            }
+        if (__any_sync(ALL_LANES, factor != 1.0f))
+#pragma unroll
+            for (int t = 0; t < DIM16 / 8; ++t) {
+                mine.o[t][2 * h] *= factor;
+                mine.o[t][2 * h + 1] *= factor;
+            }
+    }
+}
+
+/* o += P V. The accumulators of P are, packed in pairs, the fragments of A. */
+__device__ __forceinline__ void multiply_pv(band &mine, const float (&s)[N / 8][4], const __half *v_s, int lane)
+{
+    const __half *row_s = v_s + lane % 16 * PITCH + lane / 16 * 8;
+#pragma unroll
+    for (int step = 0; step < N / 16; ++step) {
+        const unsigned p[4] = {pack_half2(s[2 * step][0], s[2 * step][1]), pack_half2(s[2 * step][2], s[2 * step][3]),
+                               pack_half2(s[2 * step + 1][0], s[2 * step + 1][1]),
+                               pack_half2(s[2 * step + 1][2], s[2 * step + 1][3])};
+#pragma unroll
+        for (int t = 0; t < DIM16 / 8; t += 2) {
+            unsigned v[4];
+            ldmatrix_x4_trans(v, row_s + step * 16 * PITCH + t * 8);
+            mma_m16n8k16(mine.o[t], p, {v[0], v[1]});
+            mma_m16n8k16(mine.o[t + 1], p, {v[2], v[3]});
+        }
+    }
+}
+
+/* One packed row's 8 columns, its maximum and its sum. */
+struct part {
+    float o[8], max, sum;
+};
+
+/* Combines `count` parts of a row; each part is M rows of PART_PITCH floats, the next one `distance` floats on. */
+__device__ __forceinline__ part combine(const float *parts, int count, fa_i64 distance, int row, int chunk)
+{
+    part all = {{0, 0, 0, 0, 0, 0, 0, 0}, NO_MAX, 0};
+    parts += row * PART_PITCH;
+#pragma unroll 8
+    for (int i = 0; i < count; ++i)
+        all.max = fmaxf(all.max, parts[i * distance + MAX_AT]);
+#pragma unroll 4
+    for (int i = 0; i < count; ++i) {
+        const float *from = parts + i * distance;
+        const float4 lo = *reinterpret_cast<const float4 *>(from + chunk * 8);
+        const float4 hi = *reinterpret_cast<const float4 *>(from + chunk * 8 + 4);
+        const float values[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
+        const float weight = exp2_approx(from[MAX_AT] - all.max);
+        all.sum += weight * from[SUM_AT];
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            all.o[e] += weight * values[e];
+    }
+    return all;
+}
+
+__device__ __forceinline__ void keep_band(float *part_s, const band &mine, int row, int lane)
+{
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        float sum = mine.sum[h];
+        sum += __shfl_xor_sync(ALL_LANES, sum, 1);
+        sum += __shfl_xor_sync(ALL_LANES, sum, 2);
+        float *to_s = part_s + (row + 8 * h) * PART_PITCH;
+        if (lane % 4 == 0) {
+            to_s[MAX_AT] = mine.max[h];
+            to_s[SUM_AT] = sum;
+        }
+#pragma unroll
+        for (int t = 0; t < DIM16 / 8; ++t)
+            *reinterpret_cast<float2 *>(to_s + t * 8 + lane % 4 * 2) =
+                make_float2(mine.o[t][2 * h], mine.o[t][2 * h + 1]);
+    }
+}
+
+/* A row that saw no key gives 0. */
+__device__ __forceinline__ void store_output(const fa_params &p, const work &w, int row, int chunk, const part &value)
+{
+    const int packed = w.first_row + row;
+    const float factor = value.sum > 0.0f ? __fdividef(1.0f, value.sum) : 0.0f;
+    const int query = packed / w.group, head = w.kv_head * w.group + packed % w.group;
+    __half *to_g =
+        static_cast<__half *>(p.o) + w.batch * p.o_stride_b + head * p.o_stride_h + query * p.o_stride_s + chunk * 8;
+    uint4 words;
+    words.x = pack_half2(value.o[0] * factor, value.o[1] * factor);
+    words.y = pack_half2(value.o[2] * factor, value.o[3] * factor);
+    words.z = pack_half2(value.o[4] * factor, value.o[5] * factor);
+    words.w = pack_half2(value.o[6] * factor, value.o[7] * factor);
+    if (reinterpret_cast<fa_i64>(to_g) % 16 == 0) {
+        *reinterpret_cast<uint4 *>(to_g) = words;
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+        to_g[e] = __float2half_rn(value.o[e] * factor);
+}
+
+/* The parts of the groups, in shared memory, become the output, or a part in the workspace that the last block to arrive
+ * combines with the others. Workspace: [blocks] counters of 16 bytes, then a part per block. */
+__device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s, const work &w, const fa_params &p)
+{
+    const int unit = blockIdx.x / SPLITS, items = min(M, w.rows - w.first_row) * CHUNKS;
+    int *counter_g = static_cast<int *>(p.workspace) + unit * 4;
+    float *parts_g = reinterpret_cast<float *>(static_cast<char *>(p.workspace) + gridDim.x * 16ll);
+    float *part_g = parts_g + static_cast<fa_i64>(blockIdx.x) * WORKSPACE_FLOATS;
+    for (int item = threadIdx.x; item < items; item += BLOCK_THREADS) {
+        const int row = item / CHUNKS, chunk = item % CHUNKS;
+        const part all = combine(parts_s, GROUPS, M * PART_PITCH, row, chunk);
+        if (SPLITS == 1) {
+            store_output(p, w, row, chunk, all);
+            continue;
+        }
+        float *to_g = part_g + row * PART_PITCH;
+        *reinterpret_cast<float4 *>(to_g + chunk * 8) = make_float4(all.o[0], all.o[1], all.o[2], all.o[3]);
+        *reinterpret_cast<float4 *>(to_g + chunk * 8 + 4) = make_float4(all.o[4], all.o[5], all.o[6], all.o[7]);
+        if (chunk == 0) {
+            to_g[MAX_AT] = all.max;
+            to_g[SUM_AT] = all.sum;
+        }
+    }
+    if (SPLITS == 1)
+        return;
+    __threadfence(); /* this block's part before its arrival ... */
+    __syncthreads();
+    if (threadIdx.x == 0)
+        *arrived_s = atomicAdd(counter_g, 1);
+    __syncthreads();
+    if (*arrived_s != SPLITS - 1)
+        return;
+    __threadfence(); /* ... and the others' arrivals before their parts */
+    parts_g += static_cast<fa_i64>(unit) * SPLITS * WORKSPACE_FLOATS;
+    for (int item = threadIdx.x; item < items; item += BLOCK_THREADS)
+        store_output(p, w, item / CHUNKS, item % CHUNKS,
+                     combine(parts_g, SPLITS, WORKSPACE_FLOATS, item / CHUNKS, item % CHUNKS));
+    if (threadIdx.x == 0)
+        *counter_g = 0;
+}
+
+extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED(unsigned char, smem);
+    __shared__ int arrived_s;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / BANDS, warp_row = warp % BANDS * 16;
+    const int group_thread = threadIdx.x % GROUP_THREADS;
+    const float scale_log2 = p.scale * LOG2_E;
+    const work w = find_work(p);
+    __half *ring_s = reinterpret_cast<__half *>(smem) + group * STAGES * 2 * TILE_HALVES;
+    if (DIM16 != FA_DIM) /* columns past dim are never loaded, but multiplied */
+        for (int row = group_thread; row < STAGES * 2 * N; row += GROUP_THREADS)
+            *reinterpret_cast<uint4 *>(ring_s + row * PITCH + FA_DIM) = make_uint4(0, 0, 0, 0);
+
+    /* Load: the ring holds the group's next STAGES - 1 tiles. */
+    for (int i = 0; i < STAGES - 1; ++i)
+        load_tile(ring_s, w, w.begin + group + i * GROUPS, i, group_thread, p);
+    band mine;
+    begin_band(mine, p, w, w.first_row + warp_row + lane / 4, lane);
+    int slot = 0;
+    for (int tile = w.begin + group; tile < w.end; tile += GROUPS) {
+        cp_async_wait<STAGES - 2>();
+        sync_group(group); /* the tile has arrived for all, and all are done with the slot before it */
+        load_tile(ring_s, w, tile + (STAGES - 1) * GROUPS, slot == 0 ? STAGES - 1 : slot - 1, group_thread, p);
+        const __half *k_s = ring_s + slot * 2 * TILE_HALVES;
+        float s[N / 8][4];
+        multiply_qk(s, mine, k_s, lane);
+        online_softmax(s, mine, tile * N, scale_log2, lane);
+        multiply_pv(mine, s, k_s + TILE_HALVES, lane);
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+    }
+    cp_async_wait<0>();
+    __syncthreads(); /* the ring is used up: the parts take its place */
+    float *parts_s = reinterpret_cast<float *>(smem);
+    keep_band(parts_s + group * M * PART_PITCH, mine, warp_row + lane / 4, lane);
+    __syncthreads();
+    store_block(parts_s, &arrived_s, w, p);
+}

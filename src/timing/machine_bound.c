@@ -1,0 +1,108 @@
+#include "timing/machine_bound.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "timing/roofline.h"
+
+/* The part that an architecture is best known by: A100 SXM (datasheet), A10 (datasheet), L4 (datasheet; 795 MHz base),
+ * H200 SXM (datasheet; the highest clock is what the driver reports). DRAM bandwidth and L2 are upper limits. */
+static const struct {
+    int32_t cc;
+    double clock_mhz_min, clock_mhz_max, dram_gbytes_per_s, l2_mbytes;
+} parts[] = {{80, 0, 1410, 2039, 40}, {86, 885, 1695, 600, 6}, {89, 795, 2040, 300, 48}, {90, 0, 1980, 4800, 50}};
+
+static fa_machine_bound unknown(const char *reason)
+{
+    fa_machine_bound result = {.done = true};
+    snprintf(result.bound.unknown_reason, sizeof result.bound.unknown_reason, "%.239s", reason);
+    return result;
+}
+
+/* Where blocks are tiles and every tile is full, the busiest multiprocessor has a whole number of them. */
+static double wave_factor(const fa_kernel_info *info, const fa_problem *problem, const fa_launch *launch,
+                          int32_t sm_count)
+{
+    const bool equal = info->grid == FA_GRID_TILES && !problem->causal && problem->seq_q % info->m == 0 &&
+                       info->splits <= 1 && info->pack_heads == 0;
+    const double each = (double)launch->grid / sm_count;
+    return equal && each > 0 ? ceil(each) / each : 1;
+}
+
+static fa_status read_code(const fa_candidate_record *record, fa_sass *sass, fa_reason *why)
+{
+    if (record->spec.kind != FA_KIND_HAND)
+        return fa_refuse(why, FA_NOT_RUN, "a library's code is not read");
+    if (!record->module_known || record->module.ptx_arch[0] != '\0' || strstr(record->module.path, ".cubin") == NULL)
+        return fa_refuse(why, FA_NOT_RUN, "no machine code: the bound needs a cubin");
+    return fa_sass_read(record->module.path, sass, why);
+}
+
+/* The multiprocessors, clocks and memory of the device; where there is none, those of the part. */
+static void fill_part(fa_machine_bound *result, const fa_arch_limits *limits, size_t part, const fa_device_info *device,
+                      double inputs, bool cold)
+{
+    const bool real = device != NULL && device->clock_mhz_max > 0;
+    const double l2_bytes = real && device->l2_bytes > 0 ? (double)device->l2_bytes : parts[part].l2_mbytes * 1048576;
+    const double dram =
+        real && device->memory_gbytes_per_s > 0 ? device->memory_gbytes_per_s : parts[part].dram_gbytes_per_s;
+    result->done = true;
+    result->sm_count = real ? device->sm_count : limits->sm_count;
+    result->clock_mhz_min = parts[part].clock_mhz_min;
+    result->clock_mhz_max = real ? device->clock_mhz_max : parts[part].clock_mhz_max;
+    result->dram_us = fmax(0, cold ? inputs : inputs - l2_bytes) / dram * 1e-3;
+}
+
+fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candidate_record *record,
+                                     const fa_problem *problem, const fa_device *device)
+{
+    fa_machine_bound result = {.done = false};
+    fa_arch_limits limits;
+    fa_sass sass;
+    fa_reason why;
+    char arch[16];
+    size_t part = 0;
+    if (!options->bound)
+        return result;
+    snprintf(arch, sizeof arch, "%.*s", (int)strspn(record->spec.arch, "sm_0123456789"), record->spec.arch);
+    if (fa_arch_limits_of(arch, &limits, &why) != FA_PASS)
+        return unknown(why.text);
+    while (part < sizeof parts / sizeof *parts && parts[part].cc != limits.cc)
+        part++;
+    if (part == sizeof parts / sizeof *parts)
+        return unknown("no rates of this architecture are known");
+    if (read_code(record, &sass, &why) != FA_PASS)
+        return unknown(why.text);
+    const double inputs = fa_input_bytes(problem);
+    fill_part(&result, &limits, part, device != NULL ? &device->info : NULL, inputs, options->l2 == FA_L2_COLD);
+    const fa_launch launch = fa_launch_of(&record->module.info, problem, result.sm_count);
+    const fa_work_need need = {.flop = fa_problem_flop(problem),
+                               .warps = (double)launch.grid * launch.threads / 32,
+                               .sm_count = result.sm_count,
+                               .wave_factor = wave_factor(&record->module.info, problem, &launch, result.sm_count),
+                               .l2_bytes = inputs,
+                               .cc = limits.cc,
+                               .tensor_flop = fa_tensor_flop_per_clock(arch)};
+    result.bound = fa_bound_of(&sass, &need);
+    fa_sass_free(&sass);
+    result.us_at_max = fmax(result.bound.clocks / result.clock_mhz_max, result.dram_us);
+    if (result.clock_mhz_min > 0)
+        result.us_at_min = fmax(result.bound.clocks / result.clock_mhz_min, result.dram_us);
+    return result;
+}
+
+const char *fa_machine_bound_binds(const fa_machine_bound *bound)
+{
+    if (bound->dram_us * bound->clock_mhz_max > bound->bound.clocks)
+        return "dram";
+    return bound->bound.l2_binds ? "l2" : fa_pipe_name(bound->bound.binds);
+}
+
+void fa_machine_bound_judge(fa_machine_bound *bound, double p50_us, double clock_mhz)
+{
+    if (!bound->done || !bound->bound.known || !(p50_us > 0))
+        return;
+    const double mhz = clock_mhz > 0 ? clock_mhz : bound->clock_mhz_max;
+    bound->percent = 100 * fmax(bound->bound.clocks / mhz, bound->dram_us) / p50_us;
+}

@@ -1,0 +1,89 @@
+#include "timing/pipes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *fa_pipe_name(fa_pipe pipe)
+{
+    static const char *const names[] = {"tensor", "mufu", "fma", "alu", "shared", "issue"};
+    return names[pipe];
+}
+
+/* Threads per clock and multiprocessor: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions".
+ * FP32 is 64 on 8.0, else 128; integer multiply-add 64, but it shares the FMA pipe, where 128 is the safe figure;
+ * integer, logic, shift, compare, minimum 64; special functions 16. Packed FP16 counts two results per thread. */
+static const struct {
+    const char *name;
+    fa_pipe pipe;
+    int32_t threads, threads_80;
+    int32_t flop; /* per thread */
+} costs[] = {
+    {"MUFU", FA_PIPE_MUFU, 16, 16, 0},   {"FFMA", FA_PIPE_FMA, 128, 64, 2},   {"FADD", FA_PIPE_FMA, 128, 64, 1},
+    {"FMUL", FA_PIPE_FMA, 128, 64, 1},   {"HFMA2", FA_PIPE_FMA, 128, 128, 4}, {"HADD2", FA_PIPE_FMA, 128, 128, 2},
+    {"HMUL2", FA_PIPE_FMA, 128, 128, 2}, {"DFMA", FA_PIPE_FMA, 128, 64, 2},   {"IMAD", FA_PIPE_FMA, 128, 64, 0},
+    {"IADD3", FA_PIPE_ALU, 64, 64, 0},   {"LOP3", FA_PIPE_ALU, 64, 64, 0},    {"SHF", FA_PIPE_ALU, 64, 64, 0},
+    {"ISETP", FA_PIPE_ALU, 64, 64, 0},   {"FSETP", FA_PIPE_ALU, 64, 64, 0},   {"FMNMX", FA_PIPE_ALU, 64, 64, 0},
+    {"FSEL", FA_PIPE_ALU, 64, 64, 0},    {"SEL", FA_PIPE_ALU, 64, 64, 0},     {"PRMT", FA_PIPE_ALU, 64, 64, 0},
+    {"LEA", FA_PIPE_ALU, 64, 64, 0},     {"F2FP", FA_PIPE_ALU, 64, 64, 0},    {"IMNMX", FA_PIPE_ALU, 64, 64, 0},
+    {"HMNMX2", FA_PIPE_ALU, 64, 64, 0},  {"SHFL", FA_PIPE_SHARED, 32, 32, 0}, {"LDG", FA_PIPE_SHARED, 32, 32, 0},
+    {"STG", FA_PIPE_SHARED, 32, 32, 0},
+};
+
+static bool is(const char *opcode, const char *name)
+{
+    const size_t length = strlen(name);
+    return strncmp(opcode, name, length) == 0 && (opcode[length] == '\0' || opcode[length] == '.');
+}
+
+/* Clocks of shared memory at 128 bytes each. A load may broadcast: one at least. A warp stores to 32 places, ldmatrix
+ * and stmatrix move 128 bytes per matrix. */
+static double shared_clocks(const char *opcode)
+{
+    if (is(opcode, "LDSM") || is(opcode, "STSM")) {
+        const char *last = strrchr(opcode, '.');
+        return last != NULL && strcmp(last, ".4") == 0 ? 4 : last != NULL && strcmp(last, ".2") == 0 ? 2 : 1;
+    }
+    if (is(opcode, "STS") || is(opcode, "LDGSTS"))
+        return strstr(opcode, ".128") != NULL ? 4 : strstr(opcode, ".64") != NULL ? 2 : 1;
+    return is(opcode, "LDS") || is(opcode, "ATOMS") ? 1 : 0;
+}
+
+/* Operations of a tensor-core instruction as one warp issues it: HMMA.16816 is 16 x 8 x 16 by one warp,
+ * HGMMA.64x128x16 is shared by the four warps of a warpgroup. 0: another instruction. */
+static double tensor_operations(const char *opcode)
+{
+    int m = 0, n = 0, k = 0;
+    if (sscanf(opcode, "HGMMA.%dx%dx%d", &m, &n, &k) == 3)
+        return 2.0 * m * n * k / 4;
+    if (is(opcode, "HMMA.16816"))
+        return 2.0 * 16 * 8 * 16;
+    if (is(opcode, "HMMA.1688"))
+        return 2.0 * 16 * 8 * 8;
+    if (is(opcode, "HMMA.884"))
+        return 2.0 * 8 * 8 * 4 * 4;
+    return 0;
+}
+
+fa_cost fa_cost_of(const fa_instruction *instruction, int32_t cc, int32_t tensor_flop)
+{
+    const char *opcode = instruction->opcode;
+    fa_cost cost = {.clocks[FA_PIPE_ISSUE] = 0.25};
+    const double operations = tensor_operations(opcode), shared = shared_clocks(opcode);
+    if (operations > 0) {
+        cost.flop = operations;
+        cost.clocks[FA_PIPE_TENSOR] = tensor_flop > 0 ? operations / tensor_flop : 0;
+    }
+    if (shared > 0)
+        cost.clocks[FA_PIPE_SHARED] = shared;
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) {
+        if (!is(opcode, costs[i].name))
+            continue;
+        cost.flop = 32.0 * costs[i].flop;
+        cost.clocks[costs[i].pipe] = 32.0 / (cc == 80 ? costs[i].threads_80 : costs[i].threads);
+    }
+    if (instruction->predicated) /* it may do nothing, but it is issued */
+        for (int pipe = 0; pipe < FA_PIPE_ISSUE; pipe++)
+            cost.clocks[pipe] = 0;
+    return cost;
+}

@@ -1,0 +1,197 @@
+/* The static bound: reading a listing, the linear program, and bounds that can be worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "timing/bound.h"
+#include "timing/linear.h"
+
+/* Entry, a loop of one product (4096 operations) with three exponentials, exit. */
+static const char LOOP[] = "\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
+                           "\t.sectioninfo\t@\"SHI_REGISTERS=128\"\n"
+                           "fa_kernel:\n"
+                           "        /*0000*/                   MOV R1, c[0x0][0x28] ;\n"
+                           ".L_x_0:\n"
+                           "        /*0010*/                   HMMA.16816.F32 R4, R8, R12, R4 ;\n"
+                           "        /*0020*/                   MUFU.EX2 R5, R5 ;\n"
+                           "        /*0030*/                   MUFU.EX2 R6, R6 ;\n"
+                           "        /*0040*/                   MUFU.EX2 R7, R7 ;\n"
+                           "        /*0050*/               @P0 BRA `(.L_x_0) ;\n"
+                           "        /*0060*/                   EXIT ;\n"
+                           ".L_x_1:\n"
+                           "        /*0070*/                   BRA `(.L_x_1);\n";
+
+/* The same with a way round the exponentials that has a dearer product: two half-size instructions. */
+static const char TWO_WAYS[] = "\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
+                               ".L_x_0:\n"
+                               "        /*0010*/              @!P1 BRA `(.L_x_2) ;\n"
+                               "        /*0020*/                   HMMA.16816.F32 R4, R8, R12, R4 ;\n"
+                               "        /*0030*/                   MUFU.EX2 R5, R5 ;\n"
+                               "        /*0040*/                   MUFU.EX2 R6, R6 ;\n"
+                               "        /*0050*/                   MUFU.EX2 R7, R7 ;\n"
+                               "        /*0060*/                   BRA `(.L_x_3) ;\n"
+                               ".L_x_2:\n"
+                               "        /*0070*/                   HMMA.1688.F32 R4, R8, R12, R4 ;\n"
+                               "        /*0080*/                   LDSM.16.M88.4 R4, [R8] ;\n"
+                               "        /*0090*/                   LDSM.16.M88.4 R4, [R8] ;\n"
+                               ".L_x_3:\n"
+                               "        /*00a0*/               @P0 BRA `(.L_x_0) ;\n"
+                               "        /*00b0*/                   EXIT ;\n";
+
+static fa_sass parse(const char *text)
+{
+    fa_sass sass;
+    fa_reason why;
+    assert_int_equal(fa_sass_parse(fa_format("%s", text), &sass, &why), FA_PASS);
+    return sass;
+}
+
+static bool goes_to(const fa_sass *sass, int32_t from, int32_t to)
+{
+    for (int32_t i = 0; i < sass->block[from].successors; i++)
+        if (sass->successor[sass->block[from].first_successor + i] == to)
+            return true;
+    return false;
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    fa_sass sass = parse(LOOP);
+    assert_int_equal(sass.instructions, 8);
+    assert_int_equal(sass.blocks, 4);
+    assert_true(goes_to(&sass, 0, 1) && goes_to(&sass, 1, 1) && goes_to(&sass, 1, 2));
+    assert_int_equal(sass.block[1].successors, 2);
+    assert_true(sass.block[2].exits);
+    assert_int_equal(sass.block[2].successors, 0);
+    assert_string_equal(sass.instruction[1].opcode, "HMMA.16816.F32");
+    assert_true(sass.instruction[5].predicated);
+    fa_sass_free(&sass);
+}
+
+static void test_reconvergence_and_calls(void **state)
+{
+    (void)state;
+    fa_sass sass = parse("\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
+                         "        /*0000*/                   BSSY B0, `(.L_x_0) ;\n"
+                         "        /*0010*/               @P0 BRA `(.L_x_1) ;\n"
+                         "        /*0020*/                   CALL.REL.NOINC `(helper) ;\n"
+                         "        /*0030*/                   NOP ;\n"
+                         ".L_x_1:\n"
+                         "        /*0040*/                   BSYNC B0 ;\n"
+                         "        /*0050*/                   NOP ;\n"
+                         ".L_x_0:\n"
+                         "        /*0060*/                   EXIT ;\n"
+                         "helper:\n"
+                         "        /*0070*/                   RET.REL.NODEC R2 `(fa_kernel) ;\n");
+    assert_int_equal(sass.blocks, 7);
+    assert_true(goes_to(&sass, 3, 5)); /* BSYNC goes to the label of its BSSY ... */
+    assert_false(goes_to(&sass, 3, 4));
+    assert_true(goes_to(&sass, 1, 6)); /* the call to its function, and back behind the call */
+    assert_true(goes_to(&sass, 6, 2));
+    fa_sass_free(&sass);
+}
+
+static void test_unknown_jump(void **state)
+{
+    (void)state;
+    fa_sass sass;
+    fa_reason why;
+    assert_int_equal(fa_sass_parse(fa_format("\t.section\t.text.k,\n        /*0000*/   BRX R2 -0x10 ;\n"), &sass, &why),
+                     FA_NOT_RUN);
+    assert_non_null(strstr(why.text, "BRX"));
+    assert_int_equal(fa_sass_parse(fa_format("nothing here"), &sass, &why), FA_NOT_RUN);
+}
+
+static void test_costs(void **state)
+{
+    (void)state;
+    const fa_cost mufu = fa_cost_of(&(fa_instruction){"MUFU.EX2", "", false}, 90, 4096);
+    assert_float_equal(mufu.clocks[FA_PIPE_MUFU], 2, 1e-12);
+    const fa_cost wgmma = fa_cost_of(&(fa_instruction){"HGMMA.64x128x16.F32", "", false}, 90, 4096);
+    assert_float_equal(4 * wgmma.clocks[FA_PIPE_TENSOR], 64, 1e-12); /* n / 2 clocks for the four warps */
+    const fa_cost ldsm = fa_cost_of(&(fa_instruction){"LDSM.16.MT88.4", "", false}, 89, 1024);
+    assert_float_equal(ldsm.clocks[FA_PIPE_SHARED], 4, 1e-12);
+    const fa_cost skipped = fa_cost_of(&(fa_instruction){"FFMA", "", true}, 89, 1024);
+    assert_float_equal(skipped.clocks[FA_PIPE_FMA], 0, 0); /* perhaps not done ... */
+    assert_float_equal(skipped.flop, 64, 0);               /* ... but perhaps it is */
+    assert_float_equal(skipped.clocks[FA_PIPE_ISSUE], 0.25, 0);
+}
+
+/* min 2a + 3b with a + b = 4, a + c = 1: a = 1, b = 3. */
+static void test_linear(void **state)
+{
+    (void)state;
+    static fa_linear program = {.rows = 2, .columns = 3, .right = {4, 1}, .cost = {2, 3, 0}};
+    static double x[FA_LINEAR_COLUMNS], price[FA_LINEAR_ROWS];
+    program.row[0][0] = program.row[0][1] = program.row[1][0] = program.row[1][2] = 1;
+    assert_true(fa_linear_solve(&program, x, price));
+    assert_float_equal(x[0], 1, 1e-9);
+    assert_float_equal(x[1], 3, 1e-9);
+    assert_float_equal(4 * price[0] + price[1], 11, 1e-6); /* the dual has the same value */
+    program.row[0][0] = program.row[0][1] = 0;             /* nothing can reach 4 */
+    assert_false(fa_linear_solve(&program, x, price));
+}
+
+static const fa_work_need NEED = {
+    .flop = 4096e3, .warps = 4, .sm_count = 1, .wave_factor = 1, .cc = 89, .tensor_flop = 1024};
+
+static void test_loop(void **state)
+{
+    (void)state;
+    fa_sass sass = parse(LOOP);
+    fa_bound bound = fa_bound_of(&sass, &NEED);
+    assert_true(bound.known);
+    assert_float_equal(bound.clocks, 6000, 6); /* 1000 products, each with three exponentials of two clocks */
+    assert_int_equal(bound.binds, FA_PIPE_MUFU);
+    assert_int_equal(bound.second, FA_PIPE_TENSOR);
+    assert_float_equal(bound.pipe_clocks[FA_PIPE_TENSOR], 4000, 8);
+    fa_work_need waves = NEED;
+    waves.wave_factor = 1.5;
+    assert_float_equal(fa_bound_of(&sass, &waves).clocks, 9000, 9);
+    waves = NEED;
+    waves.l2_bytes = 64 * 7000;
+    bound = fa_bound_of(&sass, &waves);
+    assert_float_equal(bound.clocks, 7000, 1e-6);
+    assert_true(bound.l2_binds);
+    fa_sass_free(&sass);
+}
+
+/* Of each product either 6 clocks of exponentials, or twice 8 of shared memory. Mixed so that both are equally busy,
+ * x = 16 (1 - x) / 6: the share 8/11 of the first, 48/11 clocks a product. */
+static void test_mixed_ways(void **state)
+{
+    (void)state;
+    fa_sass sass = parse(TWO_WAYS);
+    const fa_bound bound = fa_bound_of(&sass, &NEED);
+    assert_true(bound.known);
+    assert_float_equal(bound.clocks, 48000.0 / 11, 10);
+    assert_float_equal(bound.pipe_clocks[FA_PIPE_MUFU], bound.pipe_clocks[FA_PIPE_SHARED], 20);
+    fa_sass_free(&sass);
+}
+
+static void test_no_products(void **state)
+{
+    (void)state;
+    fa_sass sass = parse("\t.section\t.text.k,\n.L:\n        /*0000*/   IADD3 R2, R2, R3, RZ ;\n"
+                         "        /*0010*/   @P0 BRA `(.L) ;\n        /*0020*/   EXIT ;\n");
+    const fa_bound bound = fa_bound_of(&sass, &NEED);
+    assert_false(bound.known);
+    assert_string_equal(bound.unknown_reason, "no loop of the kernel holds products");
+    fa_sass_free(&sass);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks),       cmocka_unit_test(test_reconvergence_and_calls),
+        cmocka_unit_test(test_unknown_jump), cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_linear),       cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_mixed_ways),   cmocka_unit_test(test_no_products),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
