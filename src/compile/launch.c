@@ -28,8 +28,8 @@ fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, in
     const int64_t tiles_m = (rows + info->m - 1) / info->m;
     const int64_t tiles = tiles_m * heads * problem->batch;
     const int64_t cluster = info->cluster > 1 ? info->cluster : 1; /* a grid is whole clusters */
-    const int64_t blocks = (tiles_m + cluster - 1) / cluster * cluster * heads * problem->batch *
-                           (info->splits > 1 ? info->splits : 1);
+    const int64_t blocks =
+        (tiles_m + cluster - 1) / cluster * cluster * heads * problem->batch * (info->splits > 1 ? info->splits : 1);
     if (blocks > INT32_MAX)
         return (fa_launch){.grid = 0};
     const int64_t resident =

@@ -90,7 +90,8 @@ END
     printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
-    jq '.shapes |= .[:2]' scripts/peers_grid.json >"$work/tree/scripts/peers_grid.json"
+    jq '.shapes |= .[:2]' scripts/lib/peers/grid.json >"$work/tree/grid.json"
+    mv "$work/tree/grid.json" "$work/tree/scripts/lib/peers/grid.json"
     setsid "$work/tree/scripts/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!
     eventually test -s "$work/calls"
