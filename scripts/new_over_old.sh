@@ -8,7 +8,7 @@ usage: scripts/new_over_old.sh --old DIR [options]
   --old DIR        a tree with the earlier kernels/ and include/ (git worktree add DIR COMMIT)
   --kernel NAME    kernel (repeatable; default wgmma)
   --grid FILE      shapes (default scripts/lib/peers/grid.json)
-  --out FILE       rows as JSON (default build/new_over_old.json)
+  --out FILE       rows as JSON, the records beside it as FILE.records.jsonl (default build/new_over_old.json)
   --max-time SEC   sampling per shape (default 0.4)
   --dry-run        print the command of each shape
 The earlier file runs with the tile that the kernel's rules select today. Needs a GPU.
@@ -39,11 +39,12 @@ for kernel in "${kernels[@]}"; do
         '{print $1, "--source", old "/kernels/" $2 ".cu", $3, "--vs", kernel}'
 done >"$work/runs"
 [[ ${flag[dry-run]} -eq 0 ]] || { cat "$work/runs"; exit 0; }
+mkdir -p "$(dirname "$out")"
 code=0
 "$bench" --runs "$work/runs" --seeds 1 --max-time "${opt[max-time]}" --warmup-ms 500 --quiet \
-    --json "$work/records" || code=$?
+    --json "$out.records.jsonl" || code=$?
 [[ $code -ne 4 ]] || exit 4
-jqf over/rows -s "$work/records" >"$work/rows"
+jqf over/rows -s "$out.records.jsonl" >"$work/rows"
 replace_file "$out" <"$work/rows"
 jqf over/said -r "$out"
 jqf over/as_fast -e "$out" >/dev/null
