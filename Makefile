@@ -1,4 +1,5 @@
-# fa_bench: `make run` and `make test` do everything, missing packages included (scripts/setup.sh). `make help` lists more.
+# fa_bench: `make run` and `make test` do everything, missing packages included (scripts/setup.sh).
+# `make help` lists more.
 .PHONY: all help run setup code-hashes portable report clean
 .DEFAULT_GOAL := all
 
@@ -7,7 +8,8 @@ BUILD ?= build
 SAN ?=
 CPPFLAGS += -D_GNU_SOURCE -I. -Isrc -Iinclude
 CFLAGS ?= -O2 -g
-CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-format-zero-length -Wno-missing-field-initializers -fopenmp -MMD -MP
+CFLAGS += -std=c17 -Wall -Wextra -Wshadow -Wmissing-prototypes -Wno-format-zero-length -Wno-missing-field-initializers
+CFLAGS += -fopenmp -MMD -MP
 LDFLAGS += -rdynamic -fopenmp -Wl,-rpath,'$$ORIGIN/lib'
 LDLIBS += -lcjson -lcrypto -ldl -lm -lpthread
 ifneq ($(SAN),)
@@ -77,7 +79,6 @@ run:
 # Pages, pictures and tables from what lies in evidence/; measures nothing.
 report: all
 	@scripts/report.sh
-	@scripts/readme_tables.sh
 	@scripts/evidence_index.sh
 
 include tests/tests.mk

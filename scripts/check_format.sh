@@ -4,7 +4,8 @@ set -euo pipefail
 
 version=14 # the versions of clang-format do not agree with each other
 if [[ ${1:-} == --help ]]; then
-    echo "usage: scripts/check_format.sh    exit 1 and the lines that clang-format $version would change, 4 where it is not installed"
+    echo "usage: scripts/check_format.sh    exit 1 and the lines that clang-format $version would change,
+                                     4 where it is not installed"
     exit 0
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

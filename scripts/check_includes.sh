@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The rooms of src/ point one way (DESIGN.md section 8): a file includes headers of its own room or of earlier ones.
 set -euo pipefail
+export LC_ALL=C
 
 if [[ ${1:-} == --help ]]; then
-    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later room or closes a circle,
+    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later room, or a circle,
                                        and per source file whose own header is not first or lacks a function"
     exit 0
 fi

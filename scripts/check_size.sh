@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Size budget (STYLE.md): main.c 120 lines, other .c 400, kernels 400, functions 60 in the driver, 80 in kernels.
 set -euo pipefail
+export LC_ALL=C
 
 if [[ ${1:-} == --help ]]; then
     echo "usage: scripts/check_size.sh    exit 1 and a line per file or function over its budget"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The gate: every kernel of the registry over the problem matrix of correctness, the emulator's primitives beside the GPU's, then
-# speed ratios against the committed baseline of this GPU. Without a GPU the emulator runs a smaller matrix and the rest is NOT-RUN.
+# The gate: every kernel of the registry over the problem matrix of correctness, the emulator's primitives beside the
+# GPU's, then speed ratios against the committed baseline of this GPU. Without a GPU the emulator runs a smaller matrix
+# and the rest is NOT-RUN.
 set -euo pipefail
 
 usage() {
@@ -10,55 +11,46 @@ usage: scripts/ci_gate.sh [options]
   --kernel NAME     only this kernel (repeatable)
   --out DIR         records, junit.xml and summary.json (default: build/gate)
   --jobs N          runs at once while checking (default: the cores); timing is always one at a time
-  --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences, every edge
-                    of the matrix, and each value of the knobs that choose other code
+  --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences,
+                    every edge of the matrix, and each value of the knobs that choose other code
   --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
-  --conform         conformance of the emulator alone: tests/emu/conform and tests/emu/ptx give the same words there and on the GPU
-  --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the same options on the same kind
-                    of GPU and the same machine code (of a library: version and sources around it), is taken over with its commit
+  --conform         conformance of the emulator alone: tests/emu/conform and tests/emu/ptx give the same words there
+                    and on the GPU
+  --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the
+                    same options on the same kind of GPU and the same machine code (of a library: version and sources
+                    around it), is taken over with its commit
   --quick           a fifth of the matrix
   --limit SECONDS   begin no case after so long, end those that run ten seconds later: the rest is NOT-RUN
   --dry-run         print the runs, do nothing
-Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run, or not all of it. FA_BENCH names the binary (default ./fa_bench), EMU_CASE the
-one that runs a conformance kernel (default: beside FA_BENCH, or build/tests/emu/emu_case).
+Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run, or not all of it. FA_BENCH names the binary
+(default ./fa_bench), EMU_CASE the one that runs a conformance kernel (default: beside FA_BENCH, or
+build/tests/emu/emu_case).
 EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=scripts/gpu.sh
-. scripts/gpu.sh
-bench=${FA_BENCH:-./fa_bench}
-out=build/gate jobs=$(nproc) require_gpu=0 sanitize=0 race=0 conform=1 matrix=1 quick=0 dry_run=0 limit=0 resume=
-only=()
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --require-gpu) require_gpu=1 ;;
-        --sanitize) sanitize=1 conform=0 ;;
-        --race) race=1 conform=0 ;;
-        --conform) matrix=0 ;;
-        --quick) quick=1 ;;
-        --dry-run) dry_run=1 ;;
-        --kernel | --out | --jobs | --limit | --resume)
-            [[ $# -ge 2 ]] || { echo "ci_gate.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --kernel) only+=("$2") ;; --out) out=$2 ;; --jobs) jobs=$2 ;; --limit) limit=$2 ;; --resume) resume=$2 ;; esac
-            shift
-            ;;
-        --help) usage; exit 0 ;;
-        *) echo "ci_gate.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-    esac
-    shift
-done
-[[ $jobs =~ ^[1-9][0-9]*$ ]] || { echo "ci_gate.sh: --jobs takes a whole number from 1" >&2; exit 2; }
-[[ $limit =~ ^[0-9]+$ ]] || { echo "ci_gate.sh: --limit takes a whole number" >&2; exit 2; }
-[[ -z $resume || ($sanitize -eq 1 && -r $resume) ]] || { echo "ci_gate.sh: --resume takes cases.jsonl of an earlier --sanitize, not '$resume'" >&2; exit 2; }
-[[ -x $bench ]] || { echo "ci_gate.sh: no $bench: run make" >&2; exit 4; }
-command -v jq >/dev/null || { echo "ci_gate.sh: no jq: run scripts/setup.sh" >&2; exit 4; }
+. scripts/lib/common.sh
+. scripts/lib/gpu.sh
+opt=([out]=build/gate [jobs]=$(nproc) [limit]=0 [resume]='')
+flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0)
+many=([kernel]='')
+parse_options "$@"
+need_number 1 jobs
+need_number 0 limit
+out=${opt[out]} jobs=${opt[jobs]} limit=${opt[limit]} resume=${opt[resume]} require_gpu=${flag[require-gpu]}
+sanitize=${flag[sanitize]} race=${flag[race]} quick=${flag[quick]} dry_run=${flag[dry-run]}
+matrix=$((1 - flag[conform])) conform=1
+[[ $sanitize -eq 0 && $race -eq 0 ]] || conform=0
+mapfile -t only < <(values_of kernel)
+[[ -z $resume || ($sanitize -eq 1 && -r $resume) ]] ||
+    die 2 "--resume takes cases.jsonl of an earlier --sanitize, not '$resume'"
+need_bench
 
 registry=$("$bench" --list-kernels --json -)
 mapfile -t kernels < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
 if [[ ${#only[@]} -gt 0 ]]; then
     for name in "${only[@]}"; do
-        jq -e --arg k "$name" 'any(.[]; .name == $k)' <<<"$registry" >/dev/null || { echo "ci_gate.sh: no kernel $name" >&2; exit 2; }
+        kernel_exists "$name" || die 2 "no kernel $name"
     done
     kernels=("${only[@]}")
     conform=0
@@ -101,7 +93,8 @@ problems() { # KERNEL M
         echo "--batch 1 --heads 3 --seq 1023 --dim 256 $causal"
     done
     # Longer than the scores that a library keeps at once: in pieces, of several heads and of a part of one.
-    [[ ${kind[$1]} != library ]] || printf '%s\n' "--batch 1 --heads 3 --seq 16384 --seeds 1" "--batch 1 --heads 8 --kv-heads 1 --seq 16384 --causal --seeds 1"
+    [[ ${kind[$1]} != library ]] || printf '%s\n' "--batch 1 --heads 3 --seq 16384 --seeds 1" \
+        "--batch 1 --heads 8 --kv-heads 1 --seq 16384 --causal --seeds 1"
     for dim in 16 24 40 72 80 96 120 128 160 192 248 256; do
         echo "--batch 1 --heads 2 --seq 129 --dim $dim --causal"
     done
@@ -130,7 +123,8 @@ sanitize_problems() { # KERNEL M
     echo "--batch 1 --heads 2 --seq $(($2 - 1 > 0 ? $2 - 1 : 1)) --dim 248 --dist rising --misalign 4 --causal"
     for knob in stages swizzle splits acc; do
         for value in $(of "$1" ".values.$knob // [] | if length > 1 then .[] else empty end"); do
-            [[ $value == "$(of "$1" ".defaults.$knob")" ]] || echo "--batch 1 --heads 2 --seq 113 --seq-kv 300 --dim 64 --causal --$knob $value"
+            [[ $value == "$(of "$1" ".defaults.$knob")" ]] ||
+                echo "--batch 1 --heads 2 --seq 113 --seq-kv 300 --dim 64 --causal --$knob $value"
         done
     done
 }
@@ -152,13 +146,13 @@ for kernel in "${kernels[@]}"; do
     [[ $device == emu && $(of "$kernel" .emulated) != true ]] && continue
     m=$(of "$kernel" '.defaults.m // 64')
     if [[ $sanitize -eq 1 ]]; then
-        sanitize_problems "$kernel" "$m" | awk -v quick=$quick -v kernel="$kernel" '!quick || NR % 5 == 1 {
+        sanitize_problems "$kernel" "$m" | awk -v quick="$quick" -v kernel="$kernel" '!quick || NR % 5 == 1 {
             for (i = split("initcheck synccheck racecheck memcheck", tool); i > 0; i--)
                 print NR "|" kernel "|" tool[i] "|--seeds 1 --timeout 500 " $0}' >>"$list"
         continue
     fi
     extra=$([[ $race -eq 0 ]] || echo "--race --schedule random --seeds 1 ")
-    problems "$kernel" "$m" | awk -v quick=$quick '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
+    problems "$kernel" "$m" | awk -v quick="$quick" '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
 done
 if [[ $sanitize -eq 1 ]]; then # problem by problem, so that one that is cut off has tried every kernel
     sort -n -t'|' -s -k1,1 "$list" | cut -d'|' -f2- >"$list.sorted"
@@ -178,25 +172,29 @@ out_of_time() { [[ $limit -gt 0 && $SECONDS -ge $limit ]]; }
 
 # What a sanitizer found. That the bench ended with another code than 0 counts as an error there; its record says why.
 findings() { # TEXT
-    awk '/ERROR SUMMARY:.*not printed/ {n++} /Target application returned an error/ {n--} / SUMMARY: / {said = 1; sub(/.* SUMMARY: /, ""); n += $1}
+    awk '/ERROR SUMMARY:.*not printed/ {n++}
+        /Target application returned an error/ {n--}
+        / SUMMARY: / {said = 1; sub(/.* SUMMARY: /, ""); n += $1}
         END {print said ? (n > 0 ? n : 0) : "none"}' "$1"
 }
 
-# Cases of one kernel under one tool, in one process: with its context, and what a sanitizer does first, once for all. Each leaves a
-# record, and a case that says what came of it. A sanitizer's findings are of no case in particular, and what has no record may be
-# another's fault: then each gets a process of its own. A finding is exit 9.
+# Cases of one kernel under one tool, in one process: with its context, and what a sanitizer does first, once for all.
+# Each leaves a record, and a case that says what came of it. A sanitizer's findings are of no case in particular, and
+# what has no record may be another's fault: then each gets a process of its own. A finding is exit 9.
 unit() { # NUMBERS
     local first=$1 number kernel tool args code=0 found
     out_of_time && return
     IFS='|' read -r kernel tool args <<<"${lines[first - 1]}"
     # Each check gets its share of the cores: threads of many checks that spin for one another only take turns.
-    local text=$out/records/$first.txt command=(env OMP_NUM_THREADS="$threads" OMP_WAIT_POLICY=passive "$bench" --kernel "$kernel" --device "$device" --timing none --quiet)
+    local text=$out/records/$first.txt run=("$bench" --kernel "$kernel" --device "$device" --timing none --quiet)
+    local command=(env OMP_NUM_THREADS="$threads" OMP_WAIT_POLICY=passive "${run[@]}")
     if [[ -n $tool ]]; then
         # One thread for the reference: the cores are full of other cases.
-        command=(env OMP_NUM_THREADS=1 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 --show-backtrace device)
+        command=(env OMP_NUM_THREADS=1 compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9
+            --show-backtrace device)
         # Kernels of libraries have more barriers than the tool makes room for, and then it stops them.
         [[ $tool != synccheck ]] || command+=(--num-cuda-barriers 100000)
-        command+=("$bench" --kernel "$kernel" --device "$device" --timing none --quiet --check cpu)
+        command+=("${run[@]}" --check cpu)
     fi
     if [[ $# -eq 1 ]]; then
         rm -f "$out/records/$first.json" # of an earlier try
@@ -207,7 +205,8 @@ unit() { # NUMBERS
         command+=(--runs "$out/records/$first.runs" --json "$out/records/$first.jsonl")
     fi
     if [[ $limit -gt 0 ]]; then
-        command=(timeout --kill-after=2 $((limit + 10 - SECONDS > 1 ? limit + 10 - SECONDS : 1)) "${command[@]}")
+        local left=$((limit + 10 - SECONDS))
+        command=(timeout --kill-after=2 $((left > 1 ? left : 1)) "${command[@]}")
     fi
     "${command[@]}" >"$text" 2>&1 || code=$?
     [[ $# -eq 1 ]] || part_records "$out/records/$first.jsonl" "$@"
@@ -247,7 +246,10 @@ part_records() { # FILE NUMBERS
 all_there() { # NUMBERS
     local number
     for number in "$@"; do
-        jq -e '.status | IN("pass", "infeasible", "not_run")' "$out/records/$number.json" >/dev/null 2>&1 || { echo 0; return; }
+        if ! jq -e '.status | IN("pass", "infeasible", "not_run")' "$out/records/$number.json" >/dev/null 2>&1; then
+            echo 0
+            return
+        fi
     done
     echo 1
 }
@@ -259,7 +261,7 @@ judge() { # NUMBER CODE TEXT
     [[ -s $record ]] || echo '{}' >"$record"
     # The code of a process is that of the first of its runs that did not pass; a record knows its own.
     [[ ($code -eq 9 || $code -eq 137) && -n $tool ]] ||
-        code=$(jq --argjson code "$code" '{pass: 0, wrong: 1, usage: 2, infeasible: 3, not_run: 4, timeout: 5, error: 6}[.status // ""] // $code' "$record")
+        code=$(jqf gate/code --argjson code "$code" "$record")
     library=$([[ ${kind[$kernel]} == library ]] && echo true || echo false)
     [[ $code -eq 0 && -s $record && $(jq -r .status "$record") == pass ]] && verdict=passed
     [[ $code -eq 4 && $library == true ]] && verdict=skipped
@@ -270,16 +272,13 @@ judge() { # NUMBER CODE TEXT
         where=$(grep -oE '(at|access at) [A-Za-z_0-9]+' "$text" | sed 's/.* //' | head -n 1)
         printf '\nthe tool finds something in the library, not in our kernels%s\n' "${where:+: $where}" >>"$text"
     fi
-    jq -c --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" --argjson code "$code" --arg gpu "$device_name" \
-        --arg key "${key[$1]:-}" --arg text "$(tail -c 1500 "$text")" '
-        {kernel: $kernel, tool: $tool, args: $args, verdict: $verdict, code: $code, seconds: (.provenance.stage_s // {} | add),
-         text: (if .status and ($tool == "" or (.status != "pass" and $code != 9)) then "\(.status): \(.reason // "")" else $text end)} +
-        {gpu: $gpu, variant, arch: .ptxas.arch, problem, config,
-            code_sha256: (if $key | test("[.]") then $key else .provenance.code_sha256 end),
-            source_sha256: .provenance.source_sha256, git: .provenance.git}' "$record"
+    jqf gate/case -c --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" \
+        --argjson code "$code" --arg gpu "$device_name" --arg key "${key[$1]:-}" \
+        --arg text "$(tail -c 1500 "$text")" "$record"
 }
 
-# The cases that are done, in order, and what they come to; made again as they finish, so that a gate that is cut off leaves it.
+# The cases that are done, in order, and what they come to; made again as they finish, so that a gate that is cut off
+# leaves it.
 cases=$out/cases.jsonl
 gather() {
     local i
@@ -288,15 +287,8 @@ gather() {
     done >"$cases"
 }
 summarise() { # NOTE
-    jq -s --arg device "$device" --arg note "$1" --arg gpu "$device_name" --argjson sanitize $sanitize --argjson race $race '
-        def counts: {passed: map(select(.verdict == "passed")) | length, failed: map(select(.verdict == "failed")) | length,
-            skipped: map(select(.verdict == "skipped")) | length, not_run: map(select(.verdict == "not_run")) | length};
-        (if $race == 0 then {} else {what: "race"} end) + {device: $device, note: $note, kernels: (group_by(.kernel) | map({kernel: .[0].kernel} + counts + if $sanitize == 0 then {} else
-            {git: (map(.git // empty) | unique), source_sha256: (map(.source_sha256 // empty) | unique)} end))} +
-        if $sanitize == 0 then {} else {what: "sanitize", gpu: $gpu, problems: (map(.args) | unique | length),
-            tools: (group_by(.tool) | map({tool: .[0].tool} + counts)),
-            not_passed: map(select(.verdict == "failed" or .verdict == "skipped") | {kernel, tool, args, verdict, code, why: (.text | split("\n") | map(select(length > 0)) | last // "")})} end' \
-        "$cases" >"$out/summary.json"
+    jqf gate/summary -s --arg device "$device" --arg note "$1" --arg gpu "$device_name" --argjson sanitize "$sanitize" \
+        --argjson race "$race" "$cases" >"$out/summary.json"
 }
 
 emu_note=""
@@ -313,12 +305,13 @@ at_once() { # COMMAND...: in the background, as many as --jobs at a time
 trap 'limit=1' TERM # what there is goes into the summary
 mapfile -t lines <"$list"
 
-# What each case is made with: the machine code of a kernel; of a library its version and the sources around it, "VERSION.SHA".
+# What each case is made with: the machine code of a kernel; of a library its version and the sources around it, as
+# "VERSION.SHA".
 declare -A key
 code_keys() {
     local kernel arch version number library_sources
     mkdir -p "$out/keys"
-    arch=$("$bench" --device cuda --batch 1 --heads 1 --seq 16 --seeds 1 --check cpu --timing none --quiet --json - 2>/dev/null | jq -r '.ptxas.arch // .device.arch // empty') # sm_90a of an sm_90
+    arch=$(gpu_probe "$bench" | jq -r '.ptxas.arch // .device.arch // empty') # sm_90a of an sm_90
     library_sources=$(cat src/cuda/cu* src/cuda/softmax.cu 2>/dev/null | sha256sum | cut -d' ' -f1)
     for kernel in "${kernels[@]}"; do
         if [[ ${kind[$kernel]} == library ]]; then
@@ -334,21 +327,24 @@ code_keys() {
 of_kernel() { awk -F'|' -v k="$1" '$1 == k {print NR "|" $0}' "$list"; }
 library_key() { # KERNEL SHA
     local version number
-    version=$("$bench" --kernel "$1" --device cuda --batch 1 --heads 1 --seq 16 --seeds 1 --check cpu --timing none --quiet --json - 2>/dev/null | jq -r '.provenance.compiler // empty')
+    version=$(gpu_probe "$bench" --kernel "$1" | jq -r '.provenance.compiler // empty')
     of_kernel "$1" | while IFS='|' read -r number _; do echo "$number ${version// /_}.$2"; done >"$out/keys/$1.keys"
 }
 kernel_keys() { # KERNEL ARCH
     of_kernel "$1" | awk -F'|' '!($4 in seen) {seen[$4] = 1; print $4}' >"$out/keys/$1.runs"
-    "$bench" --kernel "$1" --compile-only ${2:+--arch "$2"} --quiet --runs "$out/keys/$1.runs" --json "$out/keys/$1.jsonl" >/dev/null 2>&1 || true
+    "$bench" --kernel "$1" --compile-only ${2:+--arch "$2"} --quiet --runs "$out/keys/$1.runs" \
+        --json "$out/keys/$1.jsonl" >/dev/null 2>&1 || true
     jq -r '[.provenance.line, .provenance.code_sha256 // "none"] | @tsv' "$out/keys/$1.jsonl" 2>/dev/null |
         awk -F'\t' 'NR == FNR {args[NR] = $0; next} {print args[$1] "|" $2}' "$out/keys/$1.runs" - >"$out/keys/$1.codes"
-    of_kernel "$1" | awk -F'|' 'NR == FNR {code[$1] = $2; next} {print $1, ($4 in code ? code[$4] : "none")}' "$out/keys/$1.codes" - >"$out/keys/$1.keys"
+    of_kernel "$1" | awk -F'|' 'NR == FNR {code[$1] = $2; next} {print $1, ($4 in code ? code[$4] : "none")}' \
+        "$out/keys/$1.codes" - >"$out/keys/$1.keys"
 }
 take_over() { # what an earlier run has settled
     local number
     declare -A settled
-    while IFS=$'\t' read -r what line; do settled[$what]=$line; done < <(jq -r --arg gpu "$device_name" 'select((.verdict == "passed" or .verdict == "skipped") and .gpu == $gpu and .code_sha256 != null) |
-        "\(.kernel)|\(.tool)|\(.args) \(.code_sha256)\t\(tojson | gsub("\t"; " "))"' "$earlier")
+    while IFS=$'\t' read -r what line; do
+        settled[$what]=$line
+    done < <(jqf gate/settled -r --arg gpu "$device_name" "$earlier")
     for ((number = 1; number <= ${#lines[@]}; number++)); do
         line=${settled["${lines[number - 1]} ${key[$number]:-none}"]:-}
         [[ -z $line ]] || echo "$line" >"$out/records/$number.case"
@@ -369,7 +365,9 @@ per_unit=1
 [[ $sanitize -eq 0 ]] || per_unit=6
 mapfile -t units < <(for ((number = 1; number <= ${#lines[@]}; number++)); do
     [[ -e $out/records/$number.case ]] || echo "$number|${lines[number - 1]}"
-done | awk -F'|' -v per="$per_unit" '{g = $2 "|" $3; nth = seen[g]++; at = int(nth / per) "|" g; if (!(at in of)) order[++n] = at; of[at] = of[at] " " $1}
+done | awk -F'|' -v per="$per_unit" '
+    {g = $2 "|" $3; nth = seen[g]++; at = int(nth / per) "|" g}
+    {if (!(at in of)) order[++n] = at; of[at] = of[at] " " $1}
     END {for (i = 1; i <= n; i++) print of[order[i]]}')
 finished=0
 for unit in "${units[@]}"; do
@@ -395,8 +393,8 @@ for ((number = 1; number <= ${#lines[@]}; number++)); do
 done
 gather
 if [[ -e $out/not_reached ]]; then
-    jq -Rc 'split("|") | {kernel: .[0], tool: .[1], args: .[2], verdict: "not_run", code: null, seconds: null, text: "NOT-RUN: the time limit came first"}' \
-        "$out/not_reached" >>"$cases"
+    jq -Rc 'split("|") | {kernel: .[0], tool: .[1], args: .[2], verdict: "not_run", code: null, seconds: null,
+        text: "NOT-RUN: the time limit came first"}' "$out/not_reached" >>"$cases"
 fi
 
 # Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx, word for word, on the emulator
@@ -412,10 +410,10 @@ conformance() {
     wait
     for file in tests/emu/conform/*.cu tests/emu/ptx/*.cu; do
         name=$(conform_name "$file")
-        jq -nc --arg name "$name" --arg emu "$(sha256 "$out/records/$name.emu")" --arg cuda "$(sha256 "$out/records/$name.cuda")" \
-            --arg text "emulator: $(head -c 400 "$out/records/$name.emu.txt"); GPU: $(head -c 400 "$out/records/$name.cuda.txt")" \
-            '{kernel: "emulator", tool: "conform", args: $name, verdict: (if $emu != "" and $emu == $cuda then "passed" else "failed" end), code: 0,
-              text: $text, words_sha256: {emu: $emu, cuda: $cuda}}'
+        jqf gate/conform_case -nc --arg name "$name" \
+            --arg emu "$(sha256 "$out/records/$name.emu")" --arg cuda "$(sha256 "$out/records/$name.cuda")" \
+            --arg emu_text "$(head -c 400 "$out/records/$name.emu.txt")" \
+            --arg cuda_text "$(head -c 400 "$out/records/$name.cuda.txt")"
     done
 }
 conform_name() { # FILE: its name, for inline PTX with ptx_ before it
@@ -433,41 +431,38 @@ emu_case=${EMU_CASE:-$(dirname "$bench")/emu_case}
 [[ -x $emu_case ]] || emu_case=build/tests/emu/emu_case
 if [[ $conform -eq 1 && $gpu -eq 1 && -x $emu_case ]]; then
     conformance >>"$cases"
-    jq -s --arg gpu "$device_name" 'map(select(.tool == "conform")) | {what: "conform", gpu: $gpu, passed: map(select(.verdict == "passed")) | length,
-        failed: map(select(.verdict == "failed")) | length, cases: map({name: .args, verdict, words_sha256})}' "$cases" >"$out/conform.json"
+    jqf gate/conform -s --arg gpu "$device_name" "$cases" >"$out/conform.json"
 elif [[ $conform -eq 1 ]]; then
-    emu_note="$emu_note${emu_note:+; }NOT-RUN: conformance ($([[ $gpu -eq 1 ]] && echo "no $emu_case: make test-binaries" || echo "no GPU"))"
+    why=$([[ $gpu -eq 1 ]] && echo "no $emu_case: make test-binaries" || echo "no GPU")
+    emu_note="$emu_note${emu_note:+; }NOT-RUN: conformance ($why)"
 fi
 
 # Speed: each row of the baseline is a ratio by --vs that has to hold to within 3 %.
 baseline=
-[[ $gpu -eq 1 && $sanitize -eq 0 && $matrix -eq 1 ]] && baseline=evidence/$(gpu_folder "$device_name")/gate_baseline.json
+[[ $gpu -eq 0 || $sanitize -eq 1 || $matrix -eq 0 ]] ||
+    baseline=evidence/$(gpu_folder "$device_name")/gate_baseline.json
 if [[ -n $baseline && -e $baseline ]]; then
     while read -r row; do
-        kernel=$(jq -r .kernel <<<"$row") vs=$(jq -r .vs <<<"$row") args=$(jq -r .args <<<"$row") least=$(jq -r .ratio <<<"$row")
+        kernel=$(jq -r .kernel <<<"$row") vs=$(jq -r .vs <<<"$row")
+        args=$(jq -r .args <<<"$row") least=$(jq -r .ratio <<<"$row")
         [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" $kernel "* ]] && continue
         code=0
         echo '{}' >"$out/speed.json"
         # shellcheck disable=SC2086
-        "$bench" --kernel "$kernel" --vs "$vs" $args --quiet --json "$out/speed.json" >"$out/speed.txt" 2>&1 || code=$?
-        jq -c --arg kernel "$kernel" --arg args "--vs $vs $args" --argjson least "$least" --argjson code "$code" \
-            '{kernel: $kernel, tool: "speed", args: $args, code: $code, text: "ratio \(.vs.ratio), baseline \($least)",
-              verdict: (if $code == 0 and (.vs.ratio // 0) >= 0.97 * $least then "passed" else "failed" end)}' "$out/speed.json" >>"$cases"
+        "$bench" --kernel "$kernel" --vs "$vs" $args --quiet --json "$out/speed.json" >"$out/speed.txt" 2>&1 ||
+            code=$?
+        jqf gate/speed_case -c --arg kernel "$kernel" --arg args "--vs $vs $args" --argjson least "$least" \
+            --argjson code "$code" "$out/speed.json" >>"$cases"
     done < <(jq -c '.[]' "$baseline")
 elif [[ $sanitize -eq 0 && $race -eq 0 && $matrix -eq 1 ]]; then
     emu_note="$emu_note${emu_note:+; }NOT-RUN: speed (no baseline for this device)"
 fi
 
-jq -rs '"<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
-    "<testsuite name=\"ci_gate\" tests=\"\(length)\" failures=\"\(map(select(.verdict == "failed")) | length)\" skipped=\"\(map(select(.verdict == "skipped" or .verdict == "not_run")) | length)\">",
-    (.[] | "  <testcase classname=\"\(.kernel | @html)\" name=\"\(.tool | @html) \(.args | @html)\">" +
-        (if .verdict == "failed" then "<failure message=\"exit \(.code)\">\(.text | gsub("[^\\u0009\\u000a\\u000d\\u0020-\\ud7ff]"; "") | @html)</failure>"
-         elif .verdict != "passed" then "<skipped message=\"\(.text | @html)\"/>" else "" end) + "</testcase>"),
-    "</testsuite>"' "$cases" >"$out/junit.xml"
+jqf gate/junit -rs "$cases" >"$out/junit.xml"
 summarise "$emu_note"
 
-jq -r 'select(.verdict == "failed") | "FAIL \(.kernel) \(.tool) \(.args)  (exit \(.code))\n     \(.text | split("\n") | map(select(length > 0)) | last // "")"' "$cases"
-jq -r '.kernels[] | "\(.kernel): \(.passed) passed, \(.failed) failed, \(.skipped) skipped\(if .not_run > 0 then ", \(.not_run) NOT-RUN (the time limit)" else "" end)"' "$out/summary.json"
+jqf gate/said_failed -r "$cases"
+jqf gate/said -r "$out/summary.json"
 [[ -n $emu_note ]] && echo "$emu_note"
 if [[ $conform -eq 1 && $gpu -eq 1 && ! -x $emu_case && $require_gpu -eq 1 ]]; then
     echo "FAIL no $emu_case for the conformance of the emulator, and --require-gpu"

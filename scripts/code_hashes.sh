@@ -16,23 +16,23 @@ EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-. scripts/points.sh
-opt=([arch]='sm_80,sm_89,sm_90a' [sample]=0 [jobs]=$(nproc)) flag=([dry-run]=0)
+. scripts/lib/common.sh
+. scripts/lib/points.sh
+opt=([arch]='sm_80,sm_89,sm_90a' [jobs]=$(nproc))
+flag=([dry-run]=0)
+many=([kernel]='')
 parse_options "$@"
+start_points
 
 "$bench" --list-kernels --json - |
-    jq -r --argjson only "$only" --arg archs "${opt[arch]}" -f scripts/lib/code_hashes.jq >"$work/rules"
+    jqf tiles/hashes -r --argjson only "$only" --arg archs "${opt[arch]}" >"$work/rules"
 sed 's/ #.*//' "$work/rules" | sort -u >"$work/all" # two rules may select one configuration
+if [[ ${flag[dry-run]} -eq 1 ]]; then
+    choose_points
+fi
 choose_points >"$work/count"
 
-export run_options='--compile-only'
-# shellcheck disable=SC2016 # jq's
-export line='{point: $point, status, reason, code_sha256: .provenance.code_sha256}'
+export run_options='--compile-only' line=tiles/line_hash
 run_points "$work/out"
-
-jq -r --rawfile rules "$work/rules" -s -f /dev/fd/3 "$work/out" 3<<'EOF'
-(map({key: .point, value: .}) | from_entries) as $by_point |
-$rules | split("\n")[] | select(. != "") | split(" #") as [$point, $rule] | $by_point[$point] |
-"\($rule) \($point) \(.code_sha256 // "\(.status): \(.reason)")"
-EOF
+jqf tiles/said_hashes -rs --rawfile rules "$work/rules" "$work/out"
 ! jq -e 'select(.status != "pass")' "$work/out" >/dev/null

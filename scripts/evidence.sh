@@ -1,82 +1,114 @@
 #!/usr/bin/env bash
-# Makes the committed evidence of this GPU from the bench's own tools.
+# Makes the committed evidence of this GPU, and of robustness, from the project's own tools.
 set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/evidence.sh PART... [--out DIR] [--budget N] [--minutes M] [--dry-run]
-Parts, or all:
+usage: scripts/evidence.sh PART... [options]
+Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faults:
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
-  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize), going on from <gpu>/sanitize.cases.jsonl.gz
+  sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize; goes on from sanitize.cases.jsonl.gz)
   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
-             (at most --budget N candidates, default 150, and --minutes M, default 2, each; an interrupted sweep goes on)
-  grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX on a newer GPU
-             (scripts/tile_grid.sh; goes on from the points in <gpu>/)
-  ladder     every rung against the one below it, and the libraries, on three problems
-  versus     the last rung against the fused library in one process over the peers' shapes, and the default kernel for three dims
-  profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also at long sequences
-             of three dims (scripts/ncu_profile.sh)
+             (at most --budget candidates and --minutes each; an interrupted sweep goes on)
+  grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX
+             on a newer GPU (scripts/compile_all.sh --run; goes on from the points in <gpu>/)
+  ladder     every rung against the one below it, and the libraries, on three problems (scripts/ladder.sh)
+  versus     the last rung against the fused library in one process over the peers' shapes, and the default kernel for
+             three dims
+  profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also at
+             long sequences of three dims (scripts/ncu_profile.sh)
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
-  robustness ways to fool the bench and faults, on the GPU (scripts/cheats.sh, scripts/faults.sh), into robustness/ beside <gpu>/
-Writes to evidence/<gpu>/ (default) or DIR, as it goes: what a part had finished when it was cut off is there.
-Needs a GPU: exit 4 without one; 1 when a part failed. FA_BENCH names the binary (default ./fa_bench); LADDER_OPTIONS and
-GRID_OPTIONS go to scripts/ladder.sh and scripts/tile_grid.sh, GATE_OPTIONS to scripts/ci_gate.sh.
+Parts on whatever device there is, into evidence/robustness/; "robustness" is all of these:
+  controls   kernels wrong in one way, on the emulator (tests/emu/controls.sh)
+  mutants    barriers and waits taken out of the kernels (tests/emu/mutants.sh; some minutes)
+  race       the emulator's problem matrix under its race detector (scripts/ci_gate.sh --race; some minutes)
+  asan       the suites with the driver under ASan, UBSan and LeakSanitizer (tests/asan.sh; some minutes)
+  fuzz       the fuzzers, --fuzz-seconds each (tests/fuzz/run.sh)
+  cheats     ways to fool the bench (tests/cheats/run.sh)
+  faults     kills, damaged caches, full disks; with a GPU the faults on the GPU (tests/faults/run.sh)
+Options:
+  --out DIR            instead of evidence/<gpu>/; DIR/robustness instead of evidence/robustness/
+  --budget N           candidates of a sweep at most (default 150)
+  --minutes M          minutes of a sweep at most (default 2)
+  --kills N            of the faults without a GPU (default 200)
+  --fuzz-seconds N     default 600
+  --dry-run            print the commands, do nothing
+Several parts run one after the other, also after one that failed. A part that is cut off leaves what it had finished.
+Exit: 0, 1 a part failed, 2 usage, 4 NOT-RUN (no fa_bench; no GPU for a part that needs one).
+FA_BENCH names the binary (default ./fa_bench). LADDER_OPTIONS, GRID_OPTIONS and GATE_OPTIONS are passed on to
+ladder.sh, compile_all.sh --run and ci_gate.sh.
 EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=scripts/gpu.sh
-. scripts/gpu.sh
-bench=${FA_BENCH:-./fa_bench}
-all=(gate sanitize parity sweep grid ladder versus profile peers robustness)
-parts=() out='' dry_run=0 budget=150 minutes=2
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --out) [[ $# -ge 2 ]] || { echo "evidence.sh: --out needs a folder" >&2; exit 2; }; out=$2; shift ;;
-        --budget) [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || { echo "evidence.sh: --budget takes a whole number from 1" >&2; exit 2; }; budget=$2; shift ;;
-        --minutes) [[ ${2:-} =~ ^[0-9]+([.][0-9]+)?$ ]] || { echo "evidence.sh: --minutes takes a number" >&2; exit 2; }; minutes=$2; shift ;;
-        --dry-run) dry_run=1 ;;
-        --help) usage; exit 0 ;;
-        all) parts+=("${all[@]}") ;;
+. scripts/lib/common.sh
+. scripts/lib/gpu.sh
+on_gpu=(gate sanitize parity sweep grid ladder versus profile peers)
+robustness=(controls mutants race asan fuzz cheats faults)
+opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
+flag=([dry-run]=0)
+arguments=words
+parse_options "$@"
+parts=()
+for word in "${words[@]}"; do
+    case $word in
+        all) parts+=("${on_gpu[@]}" cheats faults) ;;
+        robustness) parts+=("${robustness[@]}") ;;
         *)
-            [[ " ${all[*]} " == *" $1 "* ]] || { echo "evidence.sh: unknown argument $1 (see --help)" >&2; exit 2; }
-            parts+=("$1")
+            [[ " ${on_gpu[*]} ${robustness[*]} " == *" $word "* ]] || die 2 "unknown argument $word (see --help)"
+            parts+=("$word")
             ;;
     esac
-    shift
 done
 [[ ${#parts[@]} -gt 0 ]] || { usage >&2; exit 2; }
-[[ -x $bench ]] || { echo "evidence.sh: NOT-RUN: no $bench: run make" >&2; exit 4; }
-gpu=''
-[[ $dry_run -eq 1 ]] || gpu=$(gpu_name "$bench")
-[[ -n $gpu || $dry_run -eq 1 ]] || { echo "evidence.sh: NOT-RUN: no GPU here" >&2; exit 4; }
-given=$out robustness=${out:-evidence}/robustness
-out=${out:-evidence/$(gpu_folder "${gpu:-gpu}")}
-[[ $dry_run -eq 1 ]] || mkdir -p "$out"
+need_number 1 budget kills fuzz-seconds
+[[ ${opt[minutes]} =~ ^[0-9]+([.][0-9]+)?$ ]] || die 2 "--minutes takes a number, not '${opt[minutes]}'"
+dry_run=${flag[dry-run]}
+need_bench
 
 # Each of several parts is a run of its own, so that one that fails takes no other with it.
 if [[ ${#parts[@]} -gt 1 ]]; then
-    options=(--budget "$budget" --minutes "$minutes")
-    [[ -z $given ]] || options+=(--out "$given")
-    [[ $dry_run -eq 0 ]] || options+=(--dry-run)
-    failed=()
-    for part in "${parts[@]}"; do
-        scripts/evidence.sh "$part" "${options[@]}" || failed+=("$part")
+    options=()
+    for name in "${!opt[@]}"; do
+        [[ -z ${opt[$name]} ]] || options+=("--$name" "${opt[$name]}")
     done
-    [[ ${#failed[@]} -eq 0 ]] || { echo "evidence.sh: failed: ${failed[*]}" >&2; exit 1; }
+    [[ $dry_run -eq 0 ]] || options+=(--dry-run)
+    failed=() exit_code=4
+    for part in "${parts[@]}"; do
+        code=0
+        scripts/evidence.sh "$part" "${options[@]}" || code=$?
+        [[ $code -eq 0 ]] || failed+=("$part")
+        [[ $code -eq 0 || $code -eq 4 ]] || exit_code=1
+    done
+    [[ ${#failed[@]} -eq 0 ]] || die $exit_code "failed: ${failed[*]}"
     exit 0
 fi
+
+part=${parts[0]}
+gpu=''
+[[ $dry_run -eq 1 ]] || gpu=$(gpu_name "$bench")
+if [[ " ${robustness[*]} " == *" $part "* ]]; then
+    out=${opt[out]:-evidence}/robustness
+else
+    [[ -n $gpu || $dry_run -eq 1 ]] || die 4 "NOT-RUN: no GPU here"
+    out=${opt[out]:-evidence/$(gpu_folder "${gpu:-gpu}")}
+fi
+[[ $dry_run -eq 1 ]] || mkdir -p "$out"
 
 # The hand-written kernels, in the order of the registry.
 registry=$("$bench" --list-kernels --json -)
 mapfile -t rungs < <(jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name' <<<"$registry")
 baseline=${rungs[0]}
 
-# The tile that the ladder found best for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
-best_tile() { # KERNEL B H S D
-    jq -r --arg k "$1" --arg p "$2,$3,$4,$5" '[.[] | select(.problem == $p and .kernel == $k and .tile)][0].config // empty |
-        to_entries | map("\(.key)=\(.value)") | join(",")' "$out/ladder.json" 2>/dev/null || true
+try() { # COMMAND...: said, and run unless --dry-run
+    echo "$*"
+    [[ $dry_run -eq 1 ]] || "$@"
+}
+
+# The tile that the ladder had for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
+ladder_tile() { # KERNEL B,H,S,D
+    jqf evidence/ladder_tile -r --arg kernel "$1" --arg problem "$2" "$out/ladder.json" 2>/dev/null || true
 }
 
 part_ladder() {
@@ -88,35 +120,29 @@ part_ladder() {
     [[ ! -s $out/ladder.json || $dry_run -eq 1 ]] || gate_baseline
 }
 
-# What scripts/ci_gate.sh holds the rungs to: the ratio over the lowest rung, the product of the ladder's steps up to there.
+# What scripts/ci_gate.sh holds the rungs to: the ratio over the lowest rung, the product of the ladder's steps so far.
 gate_baseline() {
-    local kernel tiles
-    tiles=$(for kernel in "${rungs[@]}"; do jq -n --arg k "$kernel" --arg t "$(best_tile "$kernel" 2 8 512 64)" '{($k): $t}'; done | jq -sc add)
-    jq --argjson tiles "$tiles" --args 'def options: if . == "" then "" else split(",") | map(" --" + sub("="; " ")) | add end;
-        $ARGS.positional[0] as $base | map(select(.problem == "2,8,512,64")) as $rows |
-        ([$rows[] | select(.kernel == $base)][0]) as $low |
-        reduce $ARGS.positional[1:][] as $kernel ({over: {($base): 1}, rows: []}; ([$rows[] | select(.kernel == $kernel and .ratio != null)][0]) as $row |
-            if $row and .over[$row.vs] then .over[$kernel] = .over[$row.vs] * $row.ratio |
-                .rows += [{kernel: $kernel, vs: ($base + (if $tiles[$base] == "" then "" else ":" + $tiles[$base] end)),
-                    args: ("--timing graph" + ($tiles[$kernel] | options)), ratio: .over[$kernel],
-                    problem: $row.problem, variant: $row.variant, arch: $row.arch, config: $row.config, code_sha256: $row.code_sha256,
-                    vs_config: $low.config, vs_code_sha256: $low.code_sha256, git: $row.git}] else . end) | .rows' \
-        "${rungs[@]}" <"$out/ladder.json" >"$out/gate_baseline.json"
+    local kernel tiles names
+    tiles=$(for kernel in "${rungs[@]}"; do
+        jq -n --arg k "$kernel" --arg t "$(ladder_tile "$kernel" 2,8,512,64)" '{($k): $t}'
+    done | jq -sc add)
+    names=$(printf '%s\n' "${rungs[@]}" | jq -Rnc '[inputs]')
+    jqf evidence/gate_baseline --argjson tiles "$tiles" --argjson rungs "$names" "$out/ladder.json" \
+        >"$out/gate_baseline.json"
 }
 
 # The gate writes into the evidence itself, so that a run that was cut off leaves its cases; the records go at the end.
 gate_run() { # NAME OPTIONS...
-    local name=$1 command
-    shift
-    local more=()
+    local name=$1 command more=()
     read -ra more <<<"${GATE_OPTIONS:-}"
-    command=(scripts/ci_gate.sh "$@" "${more[@]}" --out "$out/$name.run")
+    command=(scripts/ci_gate.sh "${@:2}" "${more[@]}" --out "$out/$name.run")
     echo "${command[*]}"
     [[ $dry_run -eq 1 ]] && return
     "${command[@]}" || true # a failure stands in the summary
     cp "$out/$name.run/summary.json" "$out/$name.json"
-    # What passed has said nothing worth keeping.
-    jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" | gzip -9n >"$out/$name.cases.jsonl.gz"
+    # The text of a case that passed is not worth keeping.
+    jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" | gzip -9n \
+        >"$out/$name.cases.jsonl.gz"
     [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
     rm -rf "$out/$name.run"
 }
@@ -132,31 +158,33 @@ part_gate() {
 }
 
 part_parity() {
-    echo "parity.sh"
-    [[ $dry_run -eq 1 ]] || scripts/parity.sh --out "$out/parity.json"
+    try scripts/parity.sh --out "$out/parity.json"
 }
 
 part_sweep() {
-    local kernel
-    for kernel in $(kernels_of none wmma); do
+    local kernel # without tensor cores, or with WMMA
+    local rows='.[] | select(.kind == "hand" and (.tensor_cores | IN("none", "wmma")))'
+    for kernel in $(jq -r "$rows.name" <<<"$registry"); do
         [[ $kernel == "$baseline" ]] && continue
         echo "evo_sweep.sh --kernel $kernel"
         [[ $dry_run -eq 1 ]] && continue
-        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "$budget" --minutes "$minutes" --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
+        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "${opt[budget]}" --minutes "${opt[minutes]}" \
+            --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
     done
     [[ ! -s $out/leaderboard.jsonl ]] || gzip -9fn "$out/leaderboard.jsonl"
 }
 
-# The winner of each swept kernel, and the rungs that no sweep has been over; on the canonical problem and on one that fills the device.
+# The winner of each swept kernel, and the rungs that no sweep has been over; on the canonical problem and on one that
+# fills the device.
 part_profile() {
-    local kernel knobs tile problem problems options board
-    board=$(jq -r '[.[] | select(.group | endswith("|2,8,8,512,512,64,full|fp32"))][0].kernels // {} | to_entries[] | [.key, .value.knobs] | @tsv' "$out/leaderboard.json" 2>/dev/null || true)
+    local kernel knobs problem problems options board
+    board=$(jqf evidence/winners -r "$out/leaderboard.json" 2>/dev/null || true)
     while IFS=$'\t' read -r kernel knobs; do
-        tile=$(sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$knobs")
         problems=("" "--batch 4 --heads 16 --seq 1024")
-        [[ -n $knobs ]] || problems+=("--batch 8 --heads 32 --seq 2048" "--batch 8 --heads 16 --seq 2048 --dim 128" "--batch 8 --heads 8 --seq 2048 --dim 256")
+        [[ -n $knobs ]] || problems+=("--batch 8 --heads 32 --seq 2048" "--batch 8 --heads 16 --seq 2048 --dim 128"
+            "--batch 8 --heads 8 --seq 2048 --dim 256")
         for problem in "${problems[@]}"; do
-            read -ra options <<<"--kernel $kernel $tile $problem"
+            read -ra options <<<"--kernel $kernel $(knob_options "$knobs") $problem"
             echo "ncu_profile.sh ${options[*]}"
             [[ $dry_run -eq 1 ]] && continue
             scripts/ncu_profile.sh --out "$out/ncu" "${options[@]}" || true # a gate that fails stands in the table
@@ -175,60 +203,59 @@ part_versus() {
     local base other list dim mask options
     base=$(jq -r '.[] | select(.default).name' <<<"$registry")
     other=$(jq -r '[.[] | select(.kind == "library").name] | last' <<<"$registry")
-    list=$(for dim in 64 128 256; do for mask in '' --causal; do echo "--kernel $base --batch 4 --heads 16 --seq 1024 --dim $dim $mask"; done; done
-        jq -r --arg k "${rungs[-1]}" '.shapes[] | "--kernel \($k) --batch \(.batch) --heads \(.heads) --seq \(.seq) --dim \(.dim)\(if .causal then " --causal" else "" end)"' scripts/peers_grid.json)
+    list=$(for dim in 64 128 256; do
+        for mask in '' --causal; do echo "--kernel $base --batch 4 --heads 16 --seq 1024 --dim $dim $mask"; done
+    done
+    jqf peers/problems -r --arg kernel "${rungs[-1]}" "$lib/peers/grid.json")
     options=(--vs "$other" --seeds 1 --check cublas --timing graph --warmup-ms 200 --max-time 0.2)
     echo "fa_bench --runs - ${options[*]} # $(wc -l <<<"$list") of them"
     [[ $dry_run -eq 0 ]] || return 0
     trap 'summarise_versus; gzip -9fn "$out/versus.jsonl"' EXIT # also when it is cut off
-    "$bench" --runs - "${options[@]}" --quiet --json "$out/versus.jsonl" <<<"$list" >/dev/null || true # those that fail are said below
+    # Runs that fail are said by the summary.
+    "$bench" --runs - "${options[@]}" --quiet --json "$out/versus.jsonl" <<<"$list" >/dev/null || true
 }
 
-# fa3_scaled: FlashAttention 3's time in the table of the peers' grid x the library's here / the library's there.
 summarise_versus() {
-    # shellcheck disable=SC2016 # jq's
-    jq -nR --slurpfile grid scripts/peers_grid.json '
-        def name(seq): "\(.batch),\(.heads),\(seq),\(.dim)\(if .causal then " causal" else "" end)";
-        ($grid[0].shapes | map({(name(.seq)): .table}) | add) as $table |
-        [inputs | fromjson? | (.problem | name(.seq_q)) as $problem | {problem: $problem,
-            kernel, variant, arch: .ptxas.arch, config, status, reason, p50_us: .vs.p50_us, vs: .vs.kernel, vs_compiler: .vs.compiler, vs_p50_us: .vs.other_p50_us, ratio: .vs.ratio, ci95: .vs.ratio_ci95,
-            fa3_scaled: (if .vs.other_p50_us and $table[$problem].fa3 and $table[$problem].cudnn then $table[$problem].fa3 * .vs.other_p50_us / $table[$problem].cudnn else null end),
-            sm_clock_mhz: .timing.sm_clock_mhz.p50, git: .provenance.git,
-            code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256}]' "$out/versus.jsonl" >"$out/versus.json"
-    jq -r '.[] | select(.status != "pass") | "evidence.sh: \(.kernel), \(.problem): \(.status) \(.reason // "")"' "$out/versus.json"
-}
-
-part_robustness() {
-    echo "cheats.sh and faults.sh on cuda"
-    [[ $dry_run -eq 1 ]] && return
-    mkdir -p "$robustness"
-    local code=0
-    scripts/cheats.sh --device cuda --json "$robustness/cheats_cuda.json" || code=$?
-    scripts/faults.sh --only gpu --json "$robustness/faults_cuda.json" || code=$?
-    return "$code"
+    jqf evidence/versus -nR --slurpfile grid "$lib/peers/grid.json" "$out/versus.jsonl" >"$out/versus.json"
+    jq -r '.[] | select(.status != "pass") | "evidence.sh: \(.kernel), \(.problem): \(.status) \(.reason // "")"' \
+        "$out/versus.json"
 }
 
 part_peers() {
-    echo "peers.sh"
-    [[ $dry_run -eq 1 ]] || scripts/peers.sh --out "$out/peers.json"
+    try scripts/peers.sh --out "$out/peers.json"
 }
 
 part_grid() {
     local arch file options
     for arch in "" sm_89; do
         file=$out/tile_grid${arch:+_$arch}.json
-        read -ra options <<<"--out $file --resume ${arch:+--arch $arch} ${GRID_OPTIONS:-}"
-        echo "tile_grid.sh ${options[*]}"
+        read -ra options <<<"--out $file --run --resume ${arch:+--arch $arch} ${GRID_OPTIONS:-}"
+        echo "compile_all.sh ${options[*]}"
         [[ $dry_run -eq 1 ]] && continue
         [[ ! -e $file.points.jsonl.gz ]] || gunzip -f "$file.points.jsonl.gz"
-        scripts/tile_grid.sh "${options[@]}" || true # a hole stands in the table
+        scripts/compile_all.sh "${options[@]}" || true # a hole stands in the table
         gzip -9fn "$file.points.jsonl"
     done
 }
 
-# Names of the hand kernels whose tensor-core class is one of the words.
-kernels_of() {
-    jq -r --args '.[] | select(.kind == "hand" and (.tensor_cores as $t | $ARGS.positional | index($t))) | .name' "$@" <<<"$registry"
+part_controls() { try tests/emu/controls.sh --json "$out/controls.json"; }
+part_mutants() { try tests/emu/mutants.sh --json "$out/mutants.json"; }
+part_asan() { try tests/asan.sh --json "$out/asan.json"; }
+part_fuzz() { try tests/fuzz/run.sh --seconds "${opt[fuzz-seconds]}" --json "$out/fuzz.json"; }
+
+part_race() {
+    local code=0
+    try scripts/ci_gate.sh --race --out build/race || code=$?
+    [[ $dry_run -eq 1 ]] || cp build/race/summary.json "$out/race.json"
+    return $code
 }
 
-"part_${parts[0]}"
+device=$([[ -n $gpu ]] && echo cuda || echo emu)
+part_cheats() { try tests/cheats/run.sh --device "$device" --json "$out/cheats_$device.json"; }
+part_faults() {
+    local options=(--kills "${opt[kills]}")
+    [[ $device == emu ]] || options=(--only gpu)
+    try tests/faults/run.sh "${options[@]}" --json "$out/faults_$device.json"
+}
+
+"part_$part"

@@ -6,14 +6,20 @@
 #SBATCH --output=fa_sweep-%A_%a.log
 # One task of an array per kernel, or per seed when one kernel is named; all share one leaderboard under its locks.
 set -euo pipefail
+export LC_ALL=C
 
 usage() {
     cat <<'USAGE'
 usage: sbatch --array=0-N scripts/evo_slurm.sh [--dry-run] [evo_sweep.sh options] [-- fa_bench options]
 Without --kernel task k of the array sweeps the k-th hand kernel of the registry (a task beyond the last does nothing).
-With --kernel each task sweeps that kernel with its own number as --seed. Needs a file system with locks that all nodes share;
-submit from the repository. FA_BENCH names the binary (default ./fa_bench). Exit codes are evo_sweep.sh's; 4 outside Slurm.
+With --kernel each task sweeps that kernel with its own number as --seed. Needs a file system with locks that all nodes
+share; submit from the repository. FA_BENCH names the binary (default ./fa_bench). Exit codes are evo_sweep.sh's; 4
+outside Slurm.
 USAGE
+}
+die() { # CODE TEXT; Slurm runs a copy of this file from elsewhere, so scripts/lib is not beside it
+    echo "evo_slurm.sh: $2" >&2
+    exit "$1"
 }
 
 dry_run=0
@@ -22,7 +28,7 @@ while [[ $# -gt 0 ]]; do
     case $1 in
         --help) usage; exit 0 ;;
         --dry-run) dry_run=1 ;;
-        --seed) echo "evo_slurm.sh: --seed is the task's number" >&2; exit 2 ;;
+        --seed) die 2 "--seed is the task's number" ;;
         --) arguments+=("$@"); break ;;
         --kernel) named=1; arguments+=("$1") ;;
         *) arguments+=("$1") ;;
@@ -30,14 +36,15 @@ while [[ $# -gt 0 ]]; do
     shift
 done
 task=${SLURM_ARRAY_TASK_ID:-}
-[[ $task =~ ^[0-9]+$ ]] || { echo "evo_slurm.sh: NOT-RUN: no array task: submit with sbatch --array=0-N (see --help)" >&2; exit 4; }
-cd "${SLURM_SUBMIT_DIR:-$(dirname "${BASH_SOURCE[0]}")/..}" # Slurm runs a copy of this file from elsewhere
-[[ -x scripts/evo_sweep.sh ]] || { echo "evo_slurm.sh: submit from the repository, not from $PWD" >&2; exit 4; }
+[[ $task =~ ^[0-9]+$ ]] || die 4 "NOT-RUN: no array task: submit with sbatch --array=0-N (see --help)"
+cd "${SLURM_SUBMIT_DIR:-$(dirname "${BASH_SOURCE[0]}")/..}"
+[[ -x scripts/evo_sweep.sh ]] || die 4 "submit from the repository, not from $PWD"
 
 if [[ $named -eq 0 ]]; then
     bench=${FA_BENCH:-./fa_bench}
-    [[ -x $bench ]] || { echo "evo_slurm.sh: no $bench: run make" >&2; exit 4; }
-    kernel=$("$bench" --list-kernels --json - | jq -r --argjson k "$task" '[.[] | select(.kind == "hand") | .name][$k] // empty')
+    [[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
+    kernel=$("$bench" --list-kernels --json - |
+        jq -r --argjson k "$task" '[.[] | select(.kind == "hand") | .name][$k] // empty')
     [[ -n $kernel ]] || { echo "no kernel number $task: nothing to do"; exit 0; }
     command=(scripts/evo_sweep.sh --kernel "$kernel" "${arguments[@]}")
 else

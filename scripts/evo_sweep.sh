@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Searches a kernel's tile space: every candidate compiled, proven, timed; the leader is beaten only by a paired comparison.
+# Searches a kernel's tile space: every candidate compiled, proven, timed; only a paired comparison beats the leader.
 set -euo pipefail
 
 usage() {
@@ -10,57 +10,56 @@ usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --ca
   --budget N               candidates at most (default 64, the whole space with --minutes)
   --minutes M              minutes at most
   --seed N                 default 1
-  --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only), leaderboard.json, micro_best.json
-  --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the cores, 2 to 12)
+  --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only; a .gz of it is
+                           unpacked), leaderboard.json and micro_best.json
+  --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the
+                           cores, 2 to 12)
   --jobs N                 GPUs at once, through GNU parallel, one CUDA_VISIBLE_DEVICES each
   --sshloginfile FILE      hosts for GNU parallel, with the same GPU; the repository lies at the same path there
   --dry-run                print the first candidates, run nothing
-A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --check cpu (FP64 attention, before
-and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given; before one leads it passes five fresh seeds (or --seeds) against
-every reference and beats the incumbent by --vs, with the whole protocol, in two fresh processes.
-A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured again,
-and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
+A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --check cpu
+(FP64 attention, before and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given. Before one leads it
+passes five fresh seeds (or --seeds) against every reference and beats the incumbent by --vs, with the whole protocol,
+in two fresh processes.
+A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured
+again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
 Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no parallel), 6 the results cannot be written.
 USAGE
 }
 
-die() { # CODE TEXT
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+. scripts/lib/gpu.sh
+export FA_BENCH=${FA_BENCH:-./fa_bench}
+protocol=fa_bench.sweep/3
+
+die() { # CODE TEXT: below the progress line of a terminal
     [[ ! -t 2 ]] || echo >&2
     echo "evo_sweep.sh: $2" >&2
     exit "$1"
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# shellcheck source=scripts/gpu.sh
-. scripts/gpu.sh
-export FA_BENCH=${FA_BENCH:-./fa_bench}
-protocol=fa_bench.sweep/3
-
-# The knobs of "m=32,n=64" as options.
-knob_options() {
-    sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$1"
-}
-
 is_record() { # FILE
-    jq -es -f scripts/record.jq "$1" >/dev/null 2>&1
+    jqf record -es "$1" >/dev/null 2>&1
 }
 
 # Measures one candidate and prints its log line; when the log holds its key, that line with "known". Always one line: a
 # candidate without a result says why it was "lost".
 measure() { # KERNEL KNOBS LOG OPTIONS...
-    local kernel=$1 knobs=$2 log=$3 record whole text compiled status key known code=0
+    local kernel=$1 knobs=$2 log=$3 record text compiled status key known code=0
     shift 3
     work=$(mktemp -d)
     lost='the worker died'
     # shellcheck disable=SC2154 # set above
-    trap '[[ -z $lost ]] || jq -nc --arg knobs "$knobs" --arg lost "$lost" "{knobs: \$knobs, lost: \$lost}"; rm -rf "$work"' EXIT
+    trap '[[ -z $lost ]] || jq -nc --arg knobs "$knobs" --arg lost "$lost" "{knobs: \$knobs, lost: \$lost}"
+        rm -rf "$work"' EXIT
     record=$work/record.json
-    whole=$(<scripts/record.jq)
     # shellcheck disable=SC2046
-    "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$record" 2>/dev/null || true
-    { read -r text && read -r compiled && read -r status; } < <(jq -rcs --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" "if ($whole) then .[0] |
-        \"\(.provenance.source_sha256) \(.provenance.options) \(.provenance.compiler) \(.problem) \(\$more)\", {cache_hit: .provenance.cache_hit, compile_s: .provenance.compile_s}, .status
-        else empty end" "$record" 2>/dev/null) || { lost="no whole record of compiling $knobs"; exit 0; }
+    "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --compile-only --arch "$SWEEP_ARCH" --quiet \
+        --json "$record" 2>/dev/null || true
+    { is_record "$record" && read -r text && read -r compiled && read -r status; } < <(jqf evo/compiled -rc \
+        --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" "$record" 2>/dev/null) ||
+        { lost="no whole record of compiling $knobs"; exit 0; }
     key=$(sha256sum <<<"$text")
     key=${key%% *}
     known=$(grep -F "\"key\":\"$key\"" "$log" 2>/dev/null | tail -n 1 | jq -c '. + {known: true}' 2>/dev/null) || known=
@@ -75,13 +74,9 @@ measure() { # KERNEL KNOBS LOG OPTIONS...
         "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --quiet --json "$record" 2>/dev/null || code=$?
     fi
     # A time below the roofline is no result, and one from another kind of GPU is not ours.
-    jq -cs --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" "if ($whole) then .[0] else empty end |"'
-        select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
-        {key: $key, group: $group, gpu: $gpu, kernel, variant, knobs: $knobs, arch: .ptxas.arch, config, class: (.config.acc // "fp32"), problem, status, reason, code: $code,
-        p50_us: (if .timing.impossible then null else .timing.p50_us end), p90_us: .timing.p90_us, loosened: (.check.loosened // false),
-        registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
-        code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256, git: .provenance.git, time: .provenance.time,
-        stage_s: .provenance.stage_s} + $compiled' "$record" >"$work/line" 2>/dev/null || true
+    ! is_record "$record" || jqf evo/result -c --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" \
+        --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" "$record" \
+        >"$work/line" 2>/dev/null || true
     if [[ -s $work/line ]]; then
         lost=
         cat "$work/line"
@@ -96,35 +91,24 @@ if [[ ${1:-} == --measure ]]; then # one worker's part, also on another host
     measure "$@"
 fi
 
-kernel=${FA_KERNEL:-} strategy=evo budget='' minutes='' seed=1 out='' jobs=1 hosts='' dry_run=0
-budget_given=0
 pool=$(($(nproc) * 3 / 4))
-pool=$((pool < 2 ? 2 : pool > 12 ? 12 : pool))
-given=()
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --kernel | --strategy | --budget | --minutes | --seed | --out | --pool | --jobs | --sshloginfile)
-            [[ $# -ge 2 ]] || die 2 "$1 needs a value"
-            case $1 in
-                --kernel) kernel=$2 ;; --strategy) strategy=$2 ;; --budget) budget=$2 budget_given=1 ;; --minutes) minutes=$2 ;; --seed) seed=$2 ;;
-                --out) out=$2 ;; --pool) pool=$2 ;; --jobs) jobs=$2 ;; --sshloginfile) hosts=$2 ;;
-            esac
-            shift
-            ;;
-        --dry-run) dry_run=1 ;;
-        --help) usage; exit 0 ;;
-        --) shift; given=("$@"); break ;;
-        *) die 2 "unknown option $1 (see --help)" ;;
-    esac
-    shift
-done
-[[ -n $budget || $budget_given -eq 1 ]] || budget=$([[ -z $minutes ]] && echo 64 || echo 9999999)
+opt=([kernel]=${FA_KERNEL:-} [strategy]=evo [budget]=none [minutes]='' [seed]=1 [out]='' [jobs]=1 [sshloginfile]=''
+    [pool]=$((pool < 2 ? 2 : pool > 12 ? 12 : pool)))
+flag=([dry-run]=0)
+arguments=words
+parse_options "$@"
+[[ ${#words[@]} -eq 0 ]] || die 2 "unknown option ${words[0]} (see --help)"
+kernel=${opt[kernel]} strategy=${opt[strategy]} budget=${opt[budget]} minutes=${opt[minutes]} seed=${opt[seed]}
+out=${opt[out]} pool=${opt[pool]} jobs=${opt[jobs]} hosts=${opt[sshloginfile]} dry_run=${flag[dry-run]}
+given=("${more[@]}")
+[[ $budget != none ]] || budget=$([[ -z $minutes ]] && echo 64 || echo 9999999)
 [[ $strategy =~ ^(grid|random|evo)$ ]] || die 2 "--strategy takes grid, random or evo, not '$strategy'"
 for number in "budget=$budget" "pool=$pool" "jobs=$jobs"; do
     [[ ${number#*=} =~ ^[1-9][0-9]{0,6}$ ]] || die 2 "--${number%%=*} takes a whole number from 1, not '${number#*=}'"
 done
 [[ $seed =~ ^[0-9]{1,9}$ ]] || die 2 "--seed takes a whole number, not '$seed'"
-[[ -z $minutes || ($minutes =~ ^[0-9]+([.][0-9]+)?$ && $minutes =~ [1-9]) ]] || die 2 "--minutes takes a number above 0, not '$minutes'"
+[[ -z $minutes || ($minutes =~ ^[0-9]+([.][0-9]+)?$ && $minutes =~ [1-9]) ]] ||
+    die 2 "--minutes takes a number above 0, not '$minutes'"
 [[ -z $hosts || -r $hosts ]] || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
 [[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
 command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
@@ -136,7 +120,8 @@ row=$(jq -c --arg k "$kernel" '.[] | select(.name == $k and .kind == "hand")' <<
 [[ -n $row ]] || die 2 "no kernel '$kernel' with a tile space (fa_bench --list-kernels)"
 space=$(jq -c '.values | del(.acc, .maxreg) | with_entries(select(.value | length > 1))' <<<"$row")
 
-# Of the options, knobs pin the space; what changes a time without being part of the problem names a leaderboard of its own.
+# Of the options, knobs pin the space; what changes a time without being part of the problem names a leaderboard of
+# its own.
 problem_options=() device_options=() conditions='' explore=()
 set -- "${given[@]}"
 while [[ $# -gt 0 ]]; do
@@ -149,7 +134,9 @@ while [[ $# -gt 0 ]]; do
     case $1 in
         --l2 | --dist | --misalign | --timing | --compiler) [[ $# -lt 2 ]] || conditions+="|$1 $2" ;;
         --device | --gpu) [[ $# -lt 2 ]] || device_options+=("$1" "$2") ;;
-        --kernel | --vs | --json | --compile-only | --source | --arch | --seed | --dump) die 2 "$1 is this script's own (see --help)" ;;
+        --kernel | --vs | --json | --compile-only | --source | --arch | --seed | --dump)
+            die 2 "$1 is this script's own (see --help)"
+            ;;
     esac
     problem_options+=("$1")
     shift
@@ -163,7 +150,8 @@ trap 'rm -rf "$work"' EXIT
 tried=$work/tried # a line per candidate when it is handed out, another with its result
 : >"$tried"
 next() { # COUNT
-    jq -rs --argjson space "$space" --arg strategy "$strategy" --argjson seed "$seed" --argjson count "$1" -f scripts/evo_next.jq "$tried"
+    jqf evo/next -rs --argjson space "$space" --arg strategy "$strategy" --argjson seed "$seed" --argjson count "$1" \
+        "$tried"
 }
 if [[ $dry_run -eq 1 ]]; then
     next "$budget"
@@ -171,8 +159,9 @@ if [[ $dry_run -eq 1 ]]; then
 fi
 
 # Which device, by the record of a run that any device does at once.
-"$FA_BENCH" --kernel "$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")" "${device_options[@]}" --batch 1 --heads 1 --seq 16 --dim 64 \
-    --seeds 1 --check cpu --timing none --quiet --json "$work/probe" 2>"$work/err" || true
+"$FA_BENCH" --kernel "$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")" "${device_options[@]}" \
+    --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --check cpu --timing none --quiet --json "$work/probe" \
+    2>"$work/err" || true
 is_record "$work/probe" || die 4 "no whole record of a first run: $(cat "$work/err")"
 [[ $(jq -r .status "$work/probe") != not_run ]] || die 4 "not run: $(jq -r .reason "$work/probe")"
 SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emulator" end' "$work/probe")
@@ -186,13 +175,13 @@ budget=$((budget < points ? budget : points))
 
 # What is compared with what: GPU, target, problem, class, conditions. The kernel comes on top for its own best tile.
 code=0
-"$FA_BENCH" --kernel "$kernel" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet --json "$work/probe" 2>"$work/err" || code=$?
+"$FA_BENCH" --kernel "$kernel" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet \
+    --json "$work/probe" 2>"$work/err" || code=$?
 [[ $code -ne 2 ]] || die 2 "$(cat "$work/err")"
 is_record "$work/probe" || die 6 "no whole record of the problem: $(cat "$work/err")"
-SWEEP_GROUP=$(jq -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" --arg conditions "$conditions" '.problem as $p | "\($gpu)|\($arch)|" +
-    "\($p.batch),\($p.heads),\($p.kv_heads),\($p.seq_q),\($p.seq_kv),\($p.dim),\(if $p.causal then "causal" else "full" end)|\(.config.acc // "fp32")\($conditions)"' "$work/probe")
-default_tile=$(jq -r --argjson space "$space" '.config as $c | [$space | to_entries[] | select($c[.key] as $v | .value | index([$v]))] |
-    if length == ($space | length) then map("\(.key)=\($c[.key])") | join(",") else "" end' "$work/probe")
+SWEEP_GROUP=$(jqf evo/group -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" \
+    --arg conditions "$conditions" "$work/probe")
+default_tile=$(jqf evo/default_tile -r --argjson space "$space" "$work/probe")
 git=$(jq -r '.provenance.git // "none"' "$work/probe")
 export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
 
@@ -200,27 +189,33 @@ out=${out:-evidence/$slug}
 mkdir -p "$out" 2>/dev/null || die 6 "cannot make $out"
 log=$out/leaderboard.jsonl
 [[ -e $log || ! -e $log.gz ]] || gunzip "$log.gz" 2>/dev/null || die 6 "cannot unpack $log.gz"
-# shellcheck source=/dev/null
-. scripts/evo_board.sh
+. scripts/lib/evo/board.sh
 open_board
 
-# One GPU: one set of workers for the whole sweep, fed as results come, so that the next variants are compiled and checked while
-# one is timed. Through GNU parallel, which holds the last lines of an open input back: a set per generation.
+# One GPU: one set of workers for the whole sweep, fed as results come, so that the next variants are compiled and
+# checked while one is timed. GNU parallel holds the last lines of an open input back: there, a set per generation.
 streaming=1
 [[ $jobs -eq 1 && -z $hosts ]] || streaming=0
 workers() { # candidates on stdin, log lines on stdout
     if [[ $streaming -eq 0 ]]; then
         cp "$log" "$work/known"
+        local far=() name
+        if [[ -n $hosts ]]; then
+            far=(--sshloginfile "$hosts" --workdir "$PWD" --basefile "$work/known")
+            for name in FA_BENCH SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP; do far+=(--env "$name"); done
+        fi
         # shellcheck disable=SC2016 # parallel's own replacement strings
-        parallel --will-cite --line-buffer --jobs "$jobs" \
-            ${hosts:+--sshloginfile "$hosts" --workdir "$PWD" --basefile "$work/known" --env FA_BENCH --env SWEEP_GPU --env SWEEP_DRIVER --env SWEEP_ARCH --env SWEEP_GROUP} \
-            --joblog +"$out/joblog" 'CUDA_VISIBLE_DEVICES=$(({%} - 1))' scripts/evo_sweep.sh --measure "$kernel" {} "$work/known" "${problem_options[@]}" "${explore[@]}"
+        parallel --will-cite --line-buffer --jobs "$jobs" "${far[@]}" --joblog +"$out/joblog" \
+            'CUDA_VISIBLE_DEVICES=$(({%} - 1))' scripts/evo_sweep.sh --measure "$kernel" {} "$work/known" \
+            "${problem_options[@]}" "${explore[@]}"
     else
         # Each check gets its share of the cores: threads of twelve checks that spin for one another only take turns.
         # A worker that is killed would end xargs; it is an answer, too.
         # shellcheck disable=SC2016 # expanded by the inner shell
-        OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + pool - 1) / pool))} OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} \
-            xargs -r -d '\n' -P "$pool" -I{} sh -c 'scripts/evo_sweep.sh --measure "$@" || printf "{\"knobs\": \"%s\", \"lost\": \"the worker of %s died\"}\n" "$2" "$2"' \
+        local died='printf "{\"knobs\": \"%s\", \"lost\": \"the worker of %s died\"}\n" "$2" "$2"'
+        export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + pool - 1) / pool))}
+        export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+        xargs -r -d '\n' -P "$pool" -I{} sh -c "scripts/evo_sweep.sh --measure \"\$@\" || $died" \
             _ "$kernel" {} "$log" "${problem_options[@]}" "${explore[@]}"
     fi
 }
@@ -247,7 +242,8 @@ time_is_up() {
 hand_out() { # COUNT
     local batch=() count=$((budget - handed < $1 ? budget - handed : $1))
     mapfile -t batch < <(next "$count")
-    if [[ $handed -eq 0 && $strategy == evo && -n $default_tile ]]; then # evolution starts beside the tile the registry would take
+    # Evolution starts beside the tile that the registry would take.
+    if [[ $handed -eq 0 && $strategy == evo && -n $default_tile ]]; then
         mapfile -t batch < <(printf '%s\n' "$default_tile" "${batch[@]}" | awk '!seen[$0]++' | head -n "$count")
     fi
     if [[ ${#batch[@]} -gt 0 ]]; then
@@ -266,11 +262,15 @@ progress() {
     now=$(date +%s)
     elapsed=$((now - start + 1))
     eta=$(((budget - done_count) * elapsed / (done_count > 0 ? done_count : 1)))
-    [[ -z $minutes ]] || eta=$(awk -v m="$minutes" -v e="$elapsed" -v n="$eta" 'BEGIN {left = m * 60 - e; print int(left < 0 ? 0 : left < n ? left : n)}')
-    best_line=$(jq -r 'if . then "best \(.p50_us * 100 | round / 100) us \(.knobs)" else "no time yet" end' <<<"$best_so_far")
+    [[ -z $minutes ]] || eta=$(awk -v m="$minutes" -v e="$elapsed" -v n="$eta" \
+        'BEGIN {left = m * 60 - e; print int(left < 0 ? 0 : left < n ? left : n)}')
+    best_line=$(jq -r 'if . then "best \(.p50_us * 100 | round / 100) us \(.knobs)" else "no time yet" end' \
+        <<<"$best_so_far")
     if [[ -t 2 ]]; then
         local width=$((done_count * 30 / budget))
-        printf '\r\033[K[%-30s] %d/%d  %d measured  %s  ETA %d:%02d' "$(printf '%*s' "$width" '' | tr ' ' '#')" "$done_count" "$budget" "$measured" "$best_line" $((eta / 60)) $((eta % 60)) >&2
+        printf '\r\033[K[%-30s] %d/%d  %d measured  %s  ETA %d:%02d' \
+            "$(printf '%*s' "$width" '' | tr ' ' '#')" "$done_count" "$budget" "$measured" "$best_line" \
+            $((eta / 60)) $((eta % 60)) >&2
     else
         echo "$done_count/$budget candidates, $measured measured, $best_line, $elapsed s" >&2
     fi
@@ -278,9 +278,8 @@ progress() {
 
 take() { # LINE
     local kind candidate
-    { read -r kind && read -r candidate && read -r best_so_far; } < <(jq -rc --argjson best "$best_so_far" '
-        (if .lost then "lost \(.lost)" elif .known then "known" elif .cache_hit == false then "cold" else "warm" end), {key, knobs, status: (.status // "not_run"), p50_us, loosened, source_sha256},
-        (if .status == "pass" and .p50_us != null and ($best == null or .p50_us < $best.p50_us) then {p50_us, knobs} else $best end)' <<<"$1")
+    { read -r kind && read -r candidate && read -r best_so_far; } < <(
+        jqf evo/taken -rc --argjson best "$best_so_far" <<<"$1")
     case $kind in
         lost*) echo "evo_sweep.sh: left out: ${kind#lost }" >&2 ;;
         known) ;;
@@ -316,19 +315,19 @@ search() {
     done
 }
 
-# What the sweep did, once however it ends: the rate is of the search alone, from the first candidate to the last result.
+# What the sweep did, once however it ends: the rate is of the search alone, first candidate to last result.
 told=0
 tell() {
     [[ $told -eq 0 && $done_count -gt 0 ]] || return 0
     told=1
     local IFS=' ' # a trap may come in the middle of a read
-    jq -nc --arg kernel "$kernel" --arg group "$SWEEP_GROUP" --arg strategy "$strategy" --argjson seed "$seed" --argjson pool "$pool" --arg options "${problem_options[*]} ${explore[*]}" \
-        --argjson candidates "$done_count" --argjson budget "$budget" --argjson measured "$measured" --argjson cold "$cold" --argjson a "$started" --argjson b "$searched" \
-        --slurpfile tried "$tried" --arg git "$git" --arg time "$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
-        {kernel: $kernel, group: $group, strategy: $strategy, seed: $seed, pool: $pool, options: $options, budget: $budget, candidates: $candidates, measured: $measured, compiled_cold: $cold,
-         status: ($tried | map(select(.status != "pending")) | group_by(.status) | map({(.[0].status): length}) | add), seconds: ($b - $a | . * 100 | round / 100),
-         per_second: ($candidates / ([$b - $a, 0.01] | max) | . * 100 | round / 100), git: $git, time: $time}' >"$work/told"
-    { cat "$work/told" >>"$out/sweeps.jsonl"; } 2>/dev/null || echo "evo_sweep.sh: cannot append to $out/sweeps.jsonl" >&2
+    jqf evo/told -nc --arg kernel "$kernel" --arg group "$SWEEP_GROUP" --arg strategy "$strategy" \
+        --argjson seed "$seed" --argjson pool "$pool" --arg options "${problem_options[*]} ${explore[*]}" \
+        --argjson candidates "$done_count" --argjson budget "$budget" --argjson measured "$measured" \
+        --argjson cold "$cold" --argjson a "$started" --argjson b "$searched" --slurpfile tried "$tried" \
+        --arg git "$git" --arg time "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$work/told"
+    { cat "$work/told" >>"$out/sweeps.jsonl"; } 2>/dev/null ||
+        echo "evo_sweep.sh: cannot append to $out/sweeps.jsonl" >&2
 }
 trap 'searched=${searched:-$EPOCHREALTIME}; tell; rm -rf "$work"' EXIT
 # timeout(1) sends its signal twice.
@@ -347,5 +346,5 @@ if [[ $SWEEP_GPU == 'CPU emulator' ]]; then
 else
     update_board
 fi
-jq -r '(.status | to_entries | map("\(.key) \(.value)") | join(", ")) + "; \(.measured) measured in \(.seconds) s, \(.per_second) candidates per second, \(.compiled_cold) compiled anew"' "$work/told"
+jqf evo/said -r "$work/told"
 print_best

@@ -6,64 +6,52 @@ usage() {
     cat <<'USAGE'
 usage: scripts/ncu_profile.sh [options] [fa_bench options, e.g. --kernel NAME --m 32 --warps 8 --vec 4]
   --out DIR           report (.ncu-rep), its CSV, the record and the metrics (default: build/ncu)
-  --thresholds FILE   the gates (default: scripts/ncu_thresholds.json)
+  --thresholds FILE   the gates (default: scripts/lib/ncu/thresholds.json)
   --import CSV        judge a recorded report (ncu --import R --page raw --csv --print-units base) instead of profiling
   --record FILE       with --import: the bench's record of that run
   --dry-run           print the command, do nothing
-One launch of fa_kernel is profiled in a run that only checks (no timing loop, no clock changes). FA_BENCH names the binary
-(default ./fa_bench). Exit: 0 every gate passed, 1 a gate failed or the kernel is wrong or infeasible, 2 usage,
+One launch of fa_kernel is profiled in a run that only checks (no timing loop, no clock changes). FA_BENCH names the
+binary (default ./fa_bench). Exit: 0 every gate passed, 1 a gate failed or the kernel is wrong or infeasible, 2 usage,
 4 NOT-RUN (no ncu, no GPU, no permission, or a metric missing).
 USAGE
 }
 
-die() { # CODE TEXT
-    echo "ncu_profile.sh: $2" >&2
-    exit "$1"
-}
-
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-bench=${FA_BENCH:-./fa_bench}
-out=build/ncu thresholds=scripts/ncu_thresholds.json import='' record='' dry_run=0
-options=()
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --out | --thresholds | --import | --record)
-            [[ $# -ge 2 ]] || die 2 "$1 needs a value"
-            case $1 in --out) out=$2 ;; --thresholds) thresholds=$2 ;; --import) import=$2 ;; --record) record=$2 ;; esac
-            shift
-            ;;
-        --dry-run) dry_run=1 ;;
-        --help) usage; exit 0 ;;
-        --json | --timing | --seeds | --check | --device | --vs) die 2 "$1 is this script's own (see --help)" ;;
-        *) options+=("$1") ;;
+. scripts/lib/common.sh
+opt=([out]=build/ncu [thresholds]=$lib/ncu/thresholds.json [import]='' [record]='')
+flag=([dry-run]=0)
+arguments=all
+parse_options "$@"
+out=${opt[out]} thresholds=${opt[thresholds]} import=${opt[import]} record=${opt[record]}
+options=("${words[@]}" "${more[@]}")
+for word in "${options[@]}"; do
+    case $word in
+        --json | --timing | --seeds | --check | --device | --vs) die 2 "$word is this script's own (see --help)" ;;
     esac
-    shift
 done
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
-jq -e 'type == "array" and all(.[]; has("gate") and has("value") and (has("at_least") or has("at_most")))' "$thresholds" >/dev/null 2>&1 ||
-    die 2 "--thresholds takes a file of gates, not '$thresholds'"
+is_gates='type == "array" and all(.[]; has("gate") and has("value") and (has("at_least") or has("at_most")))'
+jq -e "$is_gates" "$thresholds" >/dev/null 2>&1 || die 2 "--thresholds takes a file of gates, not '$thresholds'"
 
 # Prints the table and leaves the code; RECORD may be missing.
 judge() { # CSV RECORD RESULT
     local csv=$1 record=$2 result=$3 kernel='' tensor='null'
     if [[ -n $record && -x $bench ]]; then
         kernel=$(jq -r '.variant // .kernel // empty' "$record")
-        tensor=$("$bench" --list-kernels --json - | jq -c --arg k "$kernel" '[.[] | select(.name == $k) | .tensor_cores][0]')
+        tensor=$("$bench" --list-kernels --json - |
+            jq -c --arg k "$kernel" '[.[] | select(.name == $k) | .tensor_cores][0]')
     fi
-    jq -Rs --slurpfile maps scripts/ncu_metrics.json --slurpfile gate_files "$thresholds" --slurpfile records "${record:-/dev/null}" \
-        --argjson tensor_cores "$tensor" '$maps[0] as $map | $gate_files[0] as $gates | $records[0] as $record |'"$(cat scripts/ncu_gates.jq)" "$csv" >"$result"
-    jq -r 'def three: if type == "number" then . * 1000 | round / 1000 else . // "-" end;
-        "\(.kernel // "kernel") on \(.device.name // "a recorded device"): \(.launches) launch(es) of \(.metrics.kernel_name // "nothing")",
-        (.gates[] | [.verdict, .gate, "\(.measured | three) \(.unit)", .rule, .reason // ""] | @tsv)' "$result" |
+    jqf ncu/gates -Rs --slurpfile maps "$lib/ncu/metrics.json" --slurpfile gate_files "$thresholds" \
+        --slurpfile records "${record:-/dev/null}" --argjson tensor_cores "$tensor" "$csv" >"$result"
+    jqf ncu/said -r "$result" |
         awk -F'\t' 'NR == 1 {print; next} {printf "%-8s %-33s %14s  %-18s %s\n", $1, $2, $3, $4, $5}'
     case $(jq -r .verdict "$result") in
         PASS) return 0 ;;
         FAIL) return 1 ;;
-        *)
-            jq -r 'if .launches != 1 then "NOT-RUN: the report holds \(.launches) launches of fa_kernel, not one" else "NOT-RUN: not every gate could be judged" end' "$result"
-            return 4
-            ;;
     esac
+    jq -r 'if .launches != 1 then "NOT-RUN: the report holds \(.launches) launches of fa_kernel, not one"
+        else "NOT-RUN: not every gate could be judged" end' "$result"
+    return 4
 }
 
 if [[ -n $import ]]; then
@@ -77,19 +65,18 @@ if [[ -n $import ]]; then
     exit "$code"
 fi
 
-metrics=$(jq -r '[.metrics[][]] | unique | join(",")' scripts/ncu_metrics.json)
+metrics=$(jq -r '[.metrics[][]] | unique | join(",")' "$lib/ncu/metrics.json")
 command=("$bench" "${options[@]}" --device cuda --timing none --seeds 1 --check cpu --quiet --json)
 profile=(ncu --clock-control none --target-processes all -k fa_kernel --launch-count 1 --metrics "$metrics" -f -o)
-if [[ $dry_run -eq 1 ]]; then
+if [[ ${flag[dry-run]} -eq 1 ]]; then
     echo "${profile[*]} $out/NAME ${command[*]} $out/NAME.record.json"
     exit 0
 fi
-[[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
+need_bench
 command -v ncu >/dev/null || die 4 "NOT-RUN: no ncu in PATH (it comes with the CUDA Toolkit: cuda-nsight-compute)"
 
 mkdir -p "$out"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+make_work
 code=0
 "${profile[@]}" "$work/report" "${command[@]}" "$work/record.json" >"$work/log" 2>&1 || code=$?
 if [[ ! -s $work/record.json ]]; then
@@ -107,10 +94,11 @@ case $status in
         exit 1
         ;;
 esac
-name=$(jq -r '.variant + (.problem | "_\(.batch)x\(.heads)x\(.seq_q)x\(.dim)" + (if .causal then "_causal" else "" end)) + (.config // {} | to_entries | map("_\(.key)\(.value)") | join(""))' "$work/record.json")
+name=$(jqf ncu/name -r "$work/record.json")
 cp "$work/record.json" "$out/$name.record.json"
 if grep -q ERR_NVGPUCTRPERM "$work/log"; then
-    die 4 "NOT-RUN: no permission to read the GPU's counters (ERR_NVGPUCTRPERM). Run as root, give the container CAP_SYS_ADMIN, or as root put
+    die 4 "NOT-RUN: no permission to read the GPU's counters (ERR_NVGPUCTRPERM).
+Run as root, give the container CAP_SYS_ADMIN, or as root put
 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' into /etc/modprobe.d/ and load the driver again."
 fi
 [[ -s $work/report.ncu-rep ]] || { cat "$work/log" >&2; die 4 "NOT-RUN: ncu wrote no report"; }

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Times a kernel against its own earlier files, paired in one process: did a restructuring cost speed?
 set -euo pipefail
-export LC_ALL=C
 
 usage() {
     cat <<'EOF'
 usage: scripts/new_over_old.sh --old DIR [options]
   --old DIR        a tree with the earlier kernels/ and include/ (git worktree add DIR COMMIT)
   --kernel NAME    kernel (repeatable; default wgmma)
-  --grid FILE      shapes (default scripts/peers_grid.json)
+  --grid FILE      shapes (default scripts/lib/peers/grid.json)
   --out FILE       rows as JSON, the records beside it as FILE.records.jsonl (default build/new_over_old.json)
   --max-time SEC   sampling per shape (default 0.4)
   --dry-run        print the command of each shape
@@ -19,57 +18,33 @@ EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-bench=${FA_BENCH:-./fa_bench} old='' kernels=() grid=scripts/peers_grid.json dry=0
-out=build/new_over_old.json seconds=0.4
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --help) usage; exit 0 ;;
-        --dry-run) dry=1; shift; continue ;;
-        --old | --kernel | --grid | --out | --max-time)
-            [[ $# -ge 2 ]] || { echo "new_over_old.sh: $1 needs a value" >&2; exit 2; } ;;
-        *) echo "new_over_old.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-    esac
-    case $1 in
-        --old) old=$2 ;;
-        --kernel) kernels+=("$2") ;;
-        --grid) grid=$2 ;;
-        --out) out=$2 ;;
-        --max-time) seconds=$2 ;;
-    esac
-    shift 2
-done
-[[ -d $old/kernels ]] || { echo "new_over_old.sh: --old takes a tree with kernels/, not '$old'" >&2; exit 2; }
-[[ -x $bench ]] || { echo "NOT-RUN: no $bench: run make" >&2; exit 4; }
+. scripts/lib/common.sh
+opt=([old]='' [grid]=$lib/peers/grid.json [out]=build/new_over_old.json [max-time]=0.4)
+flag=([dry-run]=0)
+many=([kernel]='')
+parse_options "$@"
+old=${opt[old]} out=${opt[out]}
+[[ -d $old/kernels ]] || die 2 "--old takes a tree with kernels/, not '$old'"
+need_bench
+mapfile -t kernels < <(values_of kernel)
 [[ ${#kernels[@]} -gt 0 ]] || kernels=(wgmma)
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-jq -r '.shapes[] | "--batch \(.batch) --heads \(.heads) --kv-heads \(.kv_heads // .heads) --seq \(.seq) --dim \(.dim)\(
-    if .causal then " --causal" else "" end)"' "$grid" >"$work/problems"
+make_work
+jqf over/problems -r "${opt[grid]}" >"$work/problems"
 for kernel in "${kernels[@]}"; do
     sed "s/\$/ --kernel $kernel/" "$work/problems" >"$work/today"
     # What the rules select today, and the earlier file with that tile against it.
     "$bench" --compile-only --arch sm_90a --runs "$work/today" --quiet --json "$work/configs" || true
-    paste -d '\t' "$work/problems" <(jq -r '[.variant // .kernel, (.config | to_entries | map("--\(.key) \(.value)") |
-        join(" "))] | @tsv' "$work/configs") |
-        awk -F '\t' -v old="$old/kernels/" -v new="$kernel" '{print $1, "--source", old $2 ".cu", $3, "--vs", new}'
+    paste -d '\t' "$work/problems" <(jqf over/tile -r "$work/configs") | awk -F '\t' -v old="$old" -v kernel="$kernel" \
+        '{print $1, "--source", old "/kernels/" $2 ".cu", $3, "--vs", kernel}'
 done >"$work/runs"
-[[ $dry -eq 0 ]] || { cat "$work/runs"; exit 0; }
+[[ ${flag[dry-run]} -eq 0 ]] || { cat "$work/runs"; exit 0; }
 mkdir -p "$(dirname "$out")"
 code=0
-"$bench" --runs "$work/runs" --seeds 1 --max-time "$seconds" --warmup-ms 500 --quiet \
+"$bench" --runs "$work/runs" --seeds 1 --max-time "${opt[max-time]}" --warmup-ms 500 --quiet \
     --json "$out.records.jsonl" || code=$?
 [[ $code -ne 4 ]] || exit 4
-jq -s '[.[] | {kernel: .vs.kernel, arch: .ptxas.arch, problem, config: .vs.config, status, reason,
-    code_sha256: .vs.code_sha256, old_code_sha256: .provenance.code_sha256,
-    new_over_old: ((.vs.ratio | numbers | 1 / .) // null),
-    ci95: ([.vs.ratio_ci95[1, 0]? | numbers | 1 / .] | if length == 2 then . else null end),
-    aa_noise: .vs.aa_noise, p50_us: .vs.p50_us, git: .provenance.git, time: .provenance.time,
-    gpu: .device.name, driver: .provenance.driver}]' "$out.records.jsonl" >"$out"
-jq -r '.[] | [.kernel, (.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)"),
-    .status, (.new_over_old // 0 | . * 1000 | round / 1000)] | @tsv' "$out"
-jq -r '[.[].new_over_old | numbers] | if length == 0 then "no shape was timed" else
-    "geometric mean \((map(log) | add / length | exp) * 1000 | round / 1000), " +
-    "least \(min * 1000 | round / 1000), \(length) shapes" end' "$out"
-jq -e '([.[].new_over_old | numbers] | length) == length and (map(.new_over_old) | min) >= 0.98 and
-    (map(.new_over_old | log) | add / length | exp) >= 0.995' "$out" >/dev/null
+jqf over/rows -s "$out.records.jsonl" >"$work/rows"
+replace_file "$out" <"$work/rows"
+jqf over/said -r "$out"
+jqf over/as_fast -e "$out" >/dev/null

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs what fa_bench needs from Debian's packages, and only what is missing.
 set -euo pipefail
+export LC_ALL=C
 
 usage() {
     cat <<'EOF'
 usage: scripts/setup.sh [run|check|test] [--dry-run] [--help]
-Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test` (default) for every test.
+Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
+(default) for every test.
 For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools.
 EOF
 }
@@ -63,7 +65,7 @@ install_nvdisasm() {
         echo "setup.sh: no nvdisasm: the tests that need it will be skipped" >&2
 }
 
-# The fuzzers need clang with libFuzzer, a package that carries clang's version in its name; without it they are skipped.
+# The fuzzers need clang with libFuzzer, a package with clang's version in its name; without it they are skipped.
 find_fuzzer() {
     [[ $what == test ]] || return 0
     command -v clang >/dev/null && compgen -G "$(clang -print-runtime-dir)/libclang_rt.fuzzer*.a" >/dev/null && return

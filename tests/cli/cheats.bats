@@ -5,7 +5,7 @@ load helper
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$PWD/build/test-cache}
-    scripts/cheats.sh --json "$BATS_FILE_TMPDIR/cheats.json" >"$BATS_FILE_TMPDIR/out" 2>&1 || true
+    tests/cheats/run.sh --json "$BATS_FILE_TMPDIR/cheats.json" >"$BATS_FILE_TMPDIR/out" 2>&1 || true
 }
 
 judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN

@@ -7,8 +7,8 @@ load stub_bench
 make_tree() {
     make_stub
     mkdir -p "$work/tree/scripts"
-    cp scripts/evidence.sh scripts/gpu.sh scripts/peers_grid.json "$work/tree/scripts/"
-    for name in ci_gate evo_sweep ncu_profile peers parity tile_grid; do
+    cp -r scripts/evidence.sh scripts/lib "$work/tree/scripts/"
+    for name in ci_gate evo_sweep ncu_profile peers parity compile_all; do
         printf '#!/usr/bin/env bash\necho "%s $*" >>"%s/calls"\n' "$name" "$work" >"$work/tree/scripts/$name.sh"
         chmod +x "$work/tree/scripts/$name.sh"
     done
@@ -34,7 +34,8 @@ evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     echo 'two 16 4' >"$STUB/wrong"
-    jq '.shapes |= [{batch: 2, heads: 8, seq: 1024, dim: 64, causal: false, table: {cudnn: 10, fa3: 12}}] + .[3:5]' scripts/peers_grid.json >"$work/tree/scripts/peers_grid.json"
+    jq '.shapes |= [{batch: 2, heads: 8, seq: 1024, dim: 64, causal: false, table: {cudnn: 10, fa3: 12}}] + .[3:5]' \
+        scripts/lib/peers/grid.json >"$work/tree/scripts/lib/peers/grid.json"
     run evidence versus
     [[ $output == *"evidence.sh: two, 2,8,1024,64: wrong made up"* ]]
     jq -e 'length == 9 and (map(select(.kernel == "one" and .vs == "lib" and .ratio > 1 and .status == "pass")) | length) == 6 and (map(select(.kernel == "two" and .status == "wrong" and .fa3_scaled == null)) | length) == 3' \
@@ -66,10 +67,11 @@ END
     make_tree
     mkdir "$work/ev"
     echo '{"point": "p"}' | gzip >"$work/ev/tile_grid_sm_89.json.points.jsonl.gz"
-    sed -i 's|^echo|while [[ $1 != --out ]]; do shift; done; cat "$2".points.jsonl 2>/dev/null >>"'"$work"'/seen"; echo "{}" >>"$2.points.jsonl"\n&|' "$work/tree/scripts/tile_grid.sh"
+    sed -i 's|^echo|while [[ $1 != --out ]]; do shift; done; cat "$2".points.jsonl 2>/dev/null >>"'"$work"'/seen"; \
+        echo "{}" >>"$2.points.jsonl"\n&|' "$work/tree/scripts/compile_all.sh"
     GRID_OPTIONS="--seconds 9" evidence grid
-    grep -qx "tile_grid --out $work/ev/tile_grid.json --resume --seconds 9" "$work/calls"
-    grep -qx "tile_grid --out $work/ev/tile_grid_sm_89.json --resume --arch sm_89 --seconds 9" "$work/calls"
+    grep -qx "compile_all --out $work/ev/tile_grid.json --run --resume --seconds 9" "$work/calls"
+    grep -qx "compile_all --out $work/ev/tile_grid_sm_89.json --run --resume --arch sm_89 --seconds 9" "$work/calls"
     [ "$(cat "$work/seen")" = '{"point": "p"}' ]
     [ "$(zcat "$work/ev/tile_grid_sm_89.json.points.jsonl.gz" | wc -l)" -eq 2 ]
 }
@@ -88,7 +90,8 @@ END
     printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
-    jq '.shapes |= .[:2]' scripts/peers_grid.json >"$work/tree/scripts/peers_grid.json"
+    jq '.shapes |= .[:2]' scripts/lib/peers/grid.json >"$work/tree/grid.json"
+    mv "$work/tree/grid.json" "$work/tree/scripts/lib/peers/grid.json"
     setsid "$work/tree/scripts/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!
     eventually test -s "$work/calls"
@@ -114,12 +117,12 @@ END
 
 @test "a GPU's folder is its whole name, by one rule" {
     # shellcheck source=/dev/null
-    source scripts/gpu.sh
+    source scripts/lib/gpu.sh
     [ "$(gpu_folder 'NVIDIA H200')" = h200 ]
     [ "$(gpu_folder 'NVIDIA L4')" = l4 ]
     [ "$(gpu_folder 'NVIDIA RTX 6000 Ada Generation')" = rtx_6000_ada_generation ]
     [ "$(gpu_folder 'NVIDIA H100 80GB HBM3 (MIG)')" = h100_80gb_hbm3_mig ]
-    [ "$(grep -l 's/^NVIDIA' scripts/*.sh)" = scripts/gpu.sh ]
+    [ "$(grep -rl 's/^NVIDIA' scripts)" = scripts/lib/gpu.sh ]
     make_stub
     [ "$(gpu_name "$FA_BENCH")" = "NVIDIA Stub" ]
     touch "$STUB/no_gpu"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# What must not break the bench (scripts/faults.sh; its long mode: --kills 200).
+# What must not break the bench (tests/faults/run.sh; its long mode: --kills 200).
 load helper
 
 survives() { # GROUP OPTIONS...
     local name=$1
     shift
-    scripts/faults.sh --only "$name" "$@" --json "$work/f.json"
+    tests/faults/run.sh --only "$name" "$@" --json "$work/f.json"
     jq -e '.not_run == 0' "$work/f.json" >/dev/null || skip "$(jq -r '.faults[0].note' "$work/f.json")"
     jq -e '.survived > 0 and .failed == 0' "$work/f.json"
 }

@@ -46,7 +46,7 @@ END
     make_stub
     # The baseline of the stub's GPU, in a copy of the tree.
     mkdir -p "$work/tree/evidence/stub" "$work/tree/scripts"
-    cp scripts/*.sh "$work/tree/scripts/"
+    cp -r scripts "$work/tree/"
     echo '[{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": 1.8}]' >"$work/tree/evidence/stub/gate_baseline.json"
     run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --kernel one
     [ "$status" -eq 0 ] # 90 us over 50 us is 1.8
@@ -159,7 +159,7 @@ END
     make_stub
     touch "$STUB/gpu"
     mkdir -p "$work/tree/scripts" "$work/tree/tests"
-    cp scripts/*.sh "$work/tree/scripts/" # a tree where nobody built emu_case
+    cp -r scripts "$work/tree/" # a tree where nobody built emu_case
     run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --require-gpu
     [ "$status" -eq 1 ]
     [[ $output == *"NOT-RUN: conformance (no build/tests/emu/emu_case"*"FAIL no build/tests/emu/emu_case"* ]]

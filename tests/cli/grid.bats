@@ -26,13 +26,13 @@ wmma_kernels() {
 
 @test "a sample of the grid has no holes" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    scripts/tile_grid.sh --device emu --sample 4 --out "$work/grid.json"
+    scripts/compile_all.sh --run --device emu --sample 4 --out "$work/grid.json"
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
 
 @test "another problem is run for every point, and what stands there of one is not taken for the other" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    local grid=(scripts/tile_grid.sh --device emu --sample 1 --dims 64 --out "$work/grid.json")
+    local grid=(scripts/compile_all.sh --run --device emu --sample 1 --dims 64 --out "$work/grid.json")
     "${grid[@]}" --problem "--causal --seq 70 --heads 1 --batch 1 --check cpu"
     jq -es 'length > 0 and all(.problem == "--causal --seq 70 --heads 1 --batch 1 --check cpu")' "$work/grid.json.points.jsonl"
     "${grid[@]}" --resume
@@ -49,7 +49,7 @@ while [[ $# -gt 0 && $1 != --runs ]]; do all+=("$1"); shift; done
 exec ./fa_bench "${all[@]}" "$@"
 END
     chmod +x "$work/dies"
-    FA_BENCH=$work/dies run scripts/tile_grid.sh --device emu --sample 6 --jobs 1 --out "$work/grid.json"
+    FA_BENCH=$work/dies run scripts/compile_all.sh --run --device emu --sample 6 --jobs 1 --out "$work/grid.json"
     [ "$status" -eq 1 ]
     [[ $output == *"HOLE "*"no record"* ]]
     jq -e '(map(.points) | add == 12) and all(.[]; .holes == if .dim == 128 then .points else 0 end)' "$work/grid.json"
@@ -57,7 +57,7 @@ END
 
 @test "what is cut off goes on where it was: every point once" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    local grid=(scripts/tile_grid.sh --device emu --sample 10 --jobs 2 --out "$work/grid.json")
+    local grid=(scripts/compile_all.sh --run --device emu --sample 10 --jobs 2 --out "$work/grid.json")
     "${grid[@]}" --seconds 3
     first=$(wc -l <"$work/grid.json.points.jsonl")
     cp "$work/grid.json.points.jsonl" "$work/before"
@@ -69,13 +69,13 @@ END
 
 @test "--resume runs what is missing and what another source has made, and keeps the rest" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    scripts/tile_grid.sh --device emu --sample 3 --out "$work/grid.json"
+    scripts/compile_all.sh --run --device emu --sample 3 --out "$work/grid.json"
     points=$work/grid.json.points.jsonl
     jq -c 'if input_line_number == 1 then .source_sha256 = "old" | .status = "error" elif input_line_number == 2 then empty else .git = "kept" end' "$points" >"$work/p"
     mv "$work/p" "$points"
-    scripts/tile_grid.sh --device emu --sample 3 --resume --out "$work/grid.json"
+    scripts/compile_all.sh --run --device emu --sample 3 --resume --out "$work/grid.json"
     jq -es 'length == 6 and (map(select(.git == "kept")) | length) == 4 and all(.[]; .status != "error") and (map(.point) | unique | length) == 6' "$points"
     # A limit that is over leaves the rest for the next time.
-    FA_BENCH=$PWD/fa_bench scripts/tile_grid.sh --device emu --sample 5 --resume --seconds 1 --out "$work/grid.json"
+    FA_BENCH=$PWD/fa_bench scripts/compile_all.sh --run --device emu --sample 5 --resume --seconds 1 --out "$work/grid.json"
     jq -es 'length >= 6 and length <= 16 and all(.[]; .status == "pass" or .status == "infeasible")' "$points"
 }

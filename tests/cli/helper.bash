@@ -9,7 +9,8 @@ setup() {
 # CPU seconds of the test and all it waited for, its wall seconds, its name: tests/run_all.sh shows the largest.
 note_times() { # FILE
     times >"$work/times"
-    awk -v OFS='\t' -v begun="$begun" -v now="$EPOCHREALTIME" -v name="${BATS_TEST_FILENAME##*/}: $BATS_TEST_DESCRIPTION" '
+    local name="${BATS_TEST_FILENAME##*/}: $BATS_TEST_DESCRIPTION"
+    awk -v OFS='\t' -v begun="$begun" -v now="$EPOCHREALTIME" -v name="$name" '
         {for (i = 1; i <= NF; i++) {split($i, part, /[ms]/); cpu += 60 * part[1] + part[2]}}
         END {printf "%.2f\t%.2f\t%s\n", cpu, now - begun, name}' "$work/times" >>"$1"
 }

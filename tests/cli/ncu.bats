@@ -51,7 +51,7 @@ END
 }
 
 @test "thresholds come from the file" {
-    jq 'map(if .value == "tensor_active_pct" then .at_least = 10 elif .value == "bank_conflict_store_pct" then .at_most = 50 else . end)' scripts/ncu_thresholds.json >"$work/t.json"
+    jq 'map(if .value == "tensor_active_pct" then .at_least = 10 elif .value == "bank_conflict_store_pct" then .at_most = 50 else . end)' scripts/lib/ncu/thresholds.json >"$work/t.json"
     run profile --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json --thresholds "$work/t.json"
     [ "$status" -eq 0 ]
     echo '[{"gate": "registers", "value": "registers", "unit": "", "at_most": 64}]' >"$work/t.json"
@@ -96,7 +96,7 @@ END
 
 @test "every metric has a name that the chips know" {
     for chip in gh100 ad104; do
-        jq -r '.metrics | to_entries[] | [.key, (.value | map(split(".")[0]) | join("|"))] | @tsv' scripts/ncu_metrics.json | while IFS=$'\t' read -r ours theirs; do
+        jq -r '.metrics | to_entries[] | [.key, (.value | map(split(".")[0]) | join("|"))] | @tsv' scripts/lib/ncu/metrics.json | while IFS=$'\t' read -r ours theirs; do
             grep -qE "^$chip ($theirs)\$" tests/golden/ncu_query.txt || { echo "$ours: no $theirs on $chip"; exit 1; }
         done
     done

@@ -37,7 +37,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     [ "$status" -eq 0 ]
     [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer fa3_scaled 12 us  ratio 0.24, paired 0.9" ]]
     [[ ${lines[1]} == "1,8,128,64 causal  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
-    [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.268 (each alone), 0.9 (paired)" ]]
+    [[ ${lines[2]} == "geometric mean of best peer / ours over 2 shapes: 0.268 (solo), 0.9 (paired)" ]]
     jq -e 'length == 2 and (.[0] | .batch == 2 and .heads == 8 and .seq == 512 and .dim == 64 and .causal == false and .kernel == "one" and .config.m == 16 and .us == 50 and
         .peers == {fa2: 20, cudnn: 15, efficient: 30, fa3_scaled: 12} and .best_peer == "fa3_scaled" and .ratio == 0.24 and .absent.math == "memory") and (.[1].peers | has("fa3_scaled") | not)' "$work/p/peers.json"
     [ "$(wc -l <"$STUB/server")" -eq 1 ] # one PyTorch for all shapes
@@ -61,7 +61,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     # The mean says over how many.
     jq 'map(if .seq == 512 then .paired_ratio = null else .paired_ratio = 1.1 end)' "$work/p/peers.json" >"$work/p/x" && mv "$work/p/x" "$work/p/peers.json"
     run peers --kernel two,one
-    [[ $output == *": 0.268 (each alone), 1.1 (paired, over 1)" ]]
+    [[ $output == *": 0.268 (solo), 1.1 (paired, over 1)" ]]
 }
 
 @test "--no-pairs: no cubin, nothing of it in row and line" {
@@ -191,19 +191,19 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     [ "$status" -eq 4 ]
     [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
     python3 -c 'import torch' 2>/dev/null && skip "PyTorch is here"
-    run scripts/peers_torch.py
+    run scripts/lib/peers/peers_torch.py
     [ "$status" -eq 4 ]
     [[ $output == *"NOT-RUN: no PyTorch here"* ]]
 }
 
 @test "the committed grid is whole, and --dry-run shows it" {
-    jq -e '.shapes | length == 41 and all(.[]; .table.cudnn > 0 and .table.fa3 > 0)' scripts/peers_grid.json
+    jq -e '.shapes | length == 41 and all(.[]; .table.cudnn > 0 and .table.fa3 > 0)' scripts/lib/peers/grid.json
     run scripts/peers.sh --dry-run --only causal
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 20 ]
-    [[ $(scripts/peers_torch.py --dry-run --causal --backends cudnn) == "torch_cudnn 2,8,512,64 causal" ]]
-    [[ $(scripts/peers_torch.py --dry-run --seq 64 --backends fa3) == "flash_attn_3 2,8,64,64" ]]
-    [ "$(scripts/peers_torch.py --dry-run | sort)" = "$(printf '%s 2,8,512,64\n' flash_attn_3 torch_cudnn torch_efficient torch_flash torch_math)" ]
+    [[ $(scripts/lib/peers/peers_torch.py --dry-run --causal --backends cudnn) == "torch_cudnn 2,8,512,64 causal" ]]
+    [[ $(scripts/lib/peers/peers_torch.py --dry-run --seq 64 --backends fa3) == "flash_attn_3 2,8,64,64" ]]
+    [ "$(scripts/lib/peers/peers_torch.py --dry-run | sort)" = "$(printf '%s 2,8,512,64\n' flash_attn_3 torch_cudnn torch_efficient torch_flash torch_math)" ]
 }
 
 @test "bad arguments are refused" {
@@ -214,19 +214,19 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     refused 2 "--peers takes flash" scripts/peers.sh --peers fa2
     scripts/peers.sh --peers flash,fa3 --dry-run --only 2,8,512,64,full
     refused 2 "--max-time takes seconds" scripts/peers.sh --max-time soon
-    run scripts/peers_torch.py --backends fast
+    run scripts/lib/peers/peers_torch.py --backends fast
     [ "$status" -eq 2 ]
     [[ $output == *"--backends takes"*fa3*"not 'fast'"* ]]
-    run scripts/peers_torch.py --compare o.npy
+    run scripts/lib/peers/peers_torch.py --compare o.npy
     [ "$status" -eq 2 ]
 }
 
 @test "parity: O of fa_bench is PyTorch's attention of the dumped inputs, and a changed O is not" {
     python3 -c 'import torch' 2>/dev/null || skip "no PyTorch"
     ./fa_bench --kernel light --device emu --batch 1 --heads 4 --kv-heads 2 --seq 65 --dim 72 --causal --seeds 1 --dump "$work" --quiet
-    scripts/peers_torch.py --load "$work" --compare "$work/o.npy" --causal >"$work/parity.json"
+    scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" --causal >"$work/parity.json"
     jq -e '.exact.passed and .exact.rows_checked == 260 and .max_abs_difference_to_torch < 2e-3' "$work/parity.json"
-    run scripts/peers_torch.py --load "$work" --compare "$work/o.npy" # not causal
+    run scripts/lib/peers/peers_torch.py --load "$work" --compare "$work/o.npy" # not causal
     [ "$status" -eq 1 ]
 }
 
@@ -257,7 +257,7 @@ peers_torch.torch = Fake(__version__="fake", no_grad=contextlib.nullcontext, bac
     cuda=Fake(is_available=lambda: False, synchronize=lambda: None, get_device_capability=lambda: (int(sys.argv[1]), 0)))
 print(json.dumps(peers_torch.record_of("fa3", inputs, Fake(seed=42, load=None, warmup_ms=0), paired if len(sys.argv) > 2 else None)))
 END
-    fake() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts:$work/$1 python3 "$work/fake.py" "${@:2}" >"$work/record.json"; }
+    fake() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers:$work/$1 python3 "$work/fake.py" "${@:2}" >"$work/record.json"; }
     fake with 10
     record_holds "$work/record.json" '.status == "not_run"' '.reason == "FlashAttention 3 serves sm_90 only"' '.timing == null'
     fake broken 9

@@ -2,7 +2,7 @@
 # Our kernel beside PyTorch's in one process: the launch of a cubin is the C header's, the blocks are A B B A. No GPU, no PyTorch: made-up ones.
 load helper
 
-python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts python3 "$@"; }
+python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers python3 "$@"; }
 
 @test "fa_params, fa_kernel_info and the driver's constants are those of the headers" {
     cat >"$work/fields.py" <<'END'

@@ -17,7 +17,8 @@ make_evidence() { # DIR
     jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma", kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048, kernel: "wmma", git: "fed", code_sha256: null}}}]' >"$1/leaderboard.json"
     jq -nc '{kernel: "wmma", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", strategy: "evo", candidates: 40, measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' >"$1/micro_best.json"
-    jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2, cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def", code_sha256: null}]' scripts/peers_grid.json >"$1/peers.json"
+    jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2,
+        cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def", code_sha256: null}]' scripts/lib/peers/grid.json >"$1/peers.json"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json --out "$1/ncu" >/dev/null || true
 }
 
@@ -101,21 +102,21 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
     mkdir -p "$work/tree/evidence" "$work/tree/scripts"
     cp README.md "$work/tree/"
-    cp scripts/readme_tables.sh scripts/robustness_table.sh scripts/evidence_current.sh "$work/tree/scripts/"
-    cp -r scripts/lib "$work/tree/scripts/"
+    cp -r scripts/report.sh scripts/evidence_current.sh scripts/lib "$work/tree/scripts/"
     export FA_BENCH=$PWD/fa_bench
-    "$work/tree/scripts/readme_tables.sh"
+    "$work/tree/scripts/report.sh" --readme
     grep -q 'No ladder.json under evidence/ yet' "$work/tree/README.md"
-    "$work/tree/scripts/readme_tables.sh" --check
+    "$work/tree/scripts/report.sh" --check
     make_evidence "$work/tree/evidence/stub"
-    run "$work/tree/scripts/readme_tables.sh" --check
+    run "$work/tree/scripts/report.sh" --check
     [ "$status" -eq 1 ]
-    "$work/tree/scripts/readme_tables.sh"
-    "$work/tree/scripts/readme_tables.sh" --check
+    "$work/tree/scripts/report.sh" --readme
+    "$work/tree/scripts/report.sh" --check
     # A row that is not current any more, of a table that says that all are.
     cp "$work/tree/evidence/stub/ladder.json" "$work/ladder.json"
-    jq 'map(if .kernel == "light" then .code_sha256 = "other" else . end)' "$work/ladder.json" >"$work/tree/evidence/stub/ladder.json"
-    run "$work/tree/scripts/readme_tables.sh" --check
+    jq 'map(if .kernel == "light" then .code_sha256 = "other" else . end)' "$work/ladder.json" \
+        >"$work/tree/evidence/stub/ladder.json"
+    run "$work/tree/scripts/report.sh" --check
     [ "$status" -eq 1 ]
     cp "$work/ladder.json" "$work/tree/evidence/stub/ladder.json"
     grep -qF '| `light` |  | 37 (27) | 37 (54) |' "$work/tree/README.md"
@@ -131,30 +132,30 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn", vs_compiler: "cuDNN 9.9.9", p50_us: 500, vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129], fa3_scaled: 50, git: "abc", source_sha256: null},
         {problem: "16,32,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn", p50_us: 500, vs_p50_us: 1000, ratio: 2, ci95: [1.9, 2.1], fa3_scaled: 1500, git: "abc", source_sha256: null},
         {problem: "4,16,1024,64 causal", kernel: "light", variant: "light", status: "not_run", vs: null, ratio: null, git: "abc", source_sha256: null}]' >"$work/tree/evidence/stub/versus.json"
-    "$work/tree/scripts/readme_tables.sh"
+    "$work/tree/scripts/report.sh" --readme
     grep -qF '`light`: best peer / ours (above 1: ours is faster), geometric mean 0.5 over 4 shapes' "$work/tree/README.md"
     grep -qxF '| `light` | 64 | full | 2 | 0.5 (0.13) | 0.55 (0.1) | 0.45 (0.1) | 1 |' "$work/tree/README.md" # least and best: the nearest of the two
     grep -qF 'x the time of `cudnn` (cuDNN 9.9.9) here / that of cuDNN there.' "$work/tree/README.md"
     grep -qxF '| `light` | 4,16,1024,64 causal: not_run | | | | | | |' "$work/tree/README.md"
     # FlashAttention 3 measured for one shape, then for all.
     jq '.[0].peers.fa3 = 1' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
-    "$work/tree/scripts/readme_tables.sh"
+    "$work/tree/scripts/report.sh" --readme
     [ "$(grep -cF '| over cuDNN | over FlashAttention 3 (scaled) | over the best |' "$work/tree/README.md")" -eq 2 ]
     jq 'map(.peers.fa3 = 4 * .us)' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
-    "$work/tree/scripts/readme_tables.sh"
+    "$work/tree/scripts/report.sh" --readme
     [ "$(grep -cF '| over cuDNN | over FlashAttention 3 | over the best |' "$work/tree/README.md")" -eq 1 ]
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \|$' "$work/tree/README.md"
     # Pairs: a column and a sentence more, in the table that has them alone.
-    run grep -cE 'over the best, paired|A B B A, so at the same clock and' "$work/tree/README.md"
+    run grep -cE 'over the best, paired|paired: ABBA in one process' "$work/tree/README.md"
     [ "$output" -eq 0 ]
     jq 'map(.paired = {} | .paired_ratio = if .dim == 128 and .causal then 2 elif .dim == 64 then 0.5 else null end)' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
-    "$work/tree/scripts/readme_tables.sh"
+    "$work/tree/scripts/report.sh" --readme
     [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$work/tree/README.md")" -eq 1 ]
     [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$work/tree/README.md")" -eq 2 ] # and the fused library's
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \| 2 \|$' "$work/tree/README.md"
     grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$work/tree/README.md"
-    [ "$(grep -c 'A B B A, so at the same clock and temperature: geometric mean of the least ratio 0.76 over 23 shapes' "$work/tree/README.md")" -eq 1 ]
+    [ "$(grep -c 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' "$work/tree/README.md")" -eq 1 ]
     sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/README.md"
-    run "$work/tree/scripts/readme_tables.sh" --check
+    run "$work/tree/scripts/report.sh" --check
     [ "$status" -eq 1 ]
 }

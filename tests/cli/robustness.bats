@@ -3,17 +3,17 @@
 load helper
 
 @test "every part is a script of the tree, and bad arguments are refused" {
-    run scripts/robustness.sh all --dry-run
+    run scripts/evidence.sh robustness --dry-run
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 7 ]
     for line in "${lines[@]}"; do [ -x "${line%% *}" ]; done
-    refused 2 "unknown argument nosuch" scripts/robustness.sh nosuch
-    FA_BENCH=$work/none refused 4 "run make" scripts/robustness.sh controls
+    refused 2 "unknown argument nosuch" scripts/evidence.sh nosuch
+    FA_BENCH=$work/none refused 4 "run make" scripts/evidence.sh controls
 }
 
 @test "the table counts what was caught, and names each mutant that survives" {
     mkdir -p "$work/tree/scripts" "$work/tree/evidence/robustness" "$work/tree/evidence/gpu"
-    cp scripts/robustness_table.sh "$work/tree/scripts/"
+    cp -r scripts/report.sh scripts/lib "$work/tree/scripts/"
     local e=$work/tree/evidence
     echo '{"what": "controls", "caught": 3, "missed": 1, "runs": 9}' >"$e/robustness/controls.json"
     echo '{"what": "mutants", "caught": 5, "missed": 1, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
@@ -27,14 +27,14 @@ load helper
         "tools": [{"tool": "memcheck", "passed": 8, "failed": 1}],
         "not_passed": [{"kernel": "one", "tool": "memcheck", "verdict": "failed", "why": "x"}, {"kernel": "lib", "tool": "racecheck", "verdict": "skipped", "code": 9, "why": "in the library"},
         {"kernel": "lib", "tool": "memcheck", "verdict": "skipped", "code": 3, "why": "infeasible: too wide"}]}' >"$e/gpu/sanitize.json"
-    run "$work/tree/scripts/robustness_table.sh"
+    run "$work/tree/scripts/report.sh" --table robustness
     [ "$status" -eq 0 ]
     [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* && $output == *"| 7 of 8 clean | 1 kernels"* ]]
     [[ $output == *"40 tests passed, 0 failed"* && $output == *"NVIDIA X | 6 of 7 files"* && $output == *"8 of 9 runs clean | memcheck 8 of 9; 3 not run"* ]]
     [[ $output == *"| \`one\` | memcheck | 1 | not explained |"* && $output == *"| \`lib\` | racecheck | 1, not counted | in the library |"* && $output != *"too wide"* ]]
     mkdir -p "$work/tree/tests"
     printf 'one\tmemcheck\tthe reason\n' >"$work/tree/tests/sanitize_explained.tsv"
-    "$work/tree/scripts/robustness_table.sh" | grep -qF '| `one` | memcheck | 1 | the reason |'
-    [[ $output == *"| 1 of 2 caught | \`scripts/cheats.sh\` on cuda, emu |"* ]] # a cheat that one device missed is missed
+    "$work/tree/scripts/report.sh" --table robustness | grep -qF '| `one` | memcheck | 1 | the reason |'
+    [[ $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]] # a cheat that one device missed is missed
     [[ $output == *"| \`one\` | \`__syncwarp();\` in \`add\` (one.cu) | nobody reads after it |"* ]]
 }

@@ -1,7 +1,7 @@
 # A fa_bench that answers at once with made-up records, for the logic around it. Its world is the files of $STUB:
 # times (KERNEL M WARPS US per line), source.KERNEL (contents: its sha), wrong and flaky (KERNEL M WARPS: never right,
-# right on seed 42 alone), hold (N: the first N runs end at once, those after them wait until the file is gone), no_gpu (--device
-# cuda is not run). --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs.
+# right on seed 42 alone), hold (N: the first N runs end at once, those after them wait until the file is gone), no_gpu
+# (--device cuda is not run). --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs.
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"

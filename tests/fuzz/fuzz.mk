@@ -4,7 +4,8 @@ FUZZ_SECONDS ?= 600
 FUZZ_CC ?= clang
 FUZZ_NAMES := options spec log npy cubin
 FUZZ_BINARIES := $(FUZZ_NAMES:%=$(BUILD)/fuzz/fuzz_%)
-FUZZ_OBJECTS := $(patsubst %,$(BUILD)/fuzz/%.o,$(addprefix base/,status file digest process) $(addprefix input/,options runs problem tensors registry spec) compile/log compile/cubin)
+FUZZ_OBJECTS := $(patsubst %,$(BUILD)/fuzz/%.o,$(addprefix base/,status file digest process) \
+	$(addprefix input/,options runs problem tensors registry spec) compile/log compile/cubin)
 .SECONDARY: $(FUZZ_OBJECTS)
 FUZZ_FLAGS := -g -O1 -std=c17 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 

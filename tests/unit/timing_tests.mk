@@ -1,6 +1,7 @@
 # test_cuda_abi compares our declarations with cuda.h, where there is one; both headers cannot be read by one file.
 $(BUILD)/tests/unit/test_cuda_abi: $(BUILD)/tests/unit/cuda_abi_theirs.o
-$(BUILD)/tests/unit/cuda_abi_theirs.o: CPPFLAGS += $(addprefix -isystem ,$(firstword $(wildcard /usr/local/cuda/include)))
+$(BUILD)/tests/unit/cuda_abi_theirs.o: \
+	CPPFLAGS += $(addprefix -isystem ,$(firstword $(wildcard /usr/local/cuda/include)))
 # A device of made-up samples.
 $(BUILD)/tests/unit/test_timing $(BUILD)/tests/unit/test_paired: $(BUILD)/tests/unit/fake_gpu.o
 $(BUILD)/tests/unit/test_timing $(BUILD)/tests/unit/test_paired: LDFLAGS += -Wl,--wrap=fa_now_s

@@ -1,0 +1,81 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # the caller has the tables and $registry
+# What every script shares: options, errors, jq programs, small files. Sourced.
+export LC_ALL=C # a number has a decimal point, whatever the user's locale
+script=${0##*/}
+lib=${BASH_SOURCE[0]%/*} # scripts/lib
+bench=${FA_BENCH:-./fa_bench}
+
+die() { # CODE TEXT
+    echo "$script: $2" >&2
+    exit "$1"
+}
+
+# jq with a program of scripts/lib, which may include modules of scripts/lib.
+jqf() { # PROGRAM OPTIONS-AND-FILES...
+    jq -L "$lib" -f "$lib/$1.jq" "${@:2}"
+}
+
+# The options of a script are tables, which it fills before it calls parse_options:
+#   opt[NAME]=DEFAULT    --NAME VALUE, the last one counts
+#   flag[NAME]=0         --NAME makes it 1
+#   many[NAME]=''        --NAME VALUE, repeatable: a line per value
+# $arguments says what happens to anything else: "none" refuses it, "words" collects what is no option in the array
+# `words`, "all" collects unknown options there too. These two also take "--": what follows it is in the array `more`.
+declare -A opt flag many
+words=() more=() arguments=none
+parse_options() {
+    local name
+    while [[ $# -gt 0 ]]; do
+        name=none
+        [[ ! $1 =~ ^--[a-z][a-z0-9-]*$ ]] || name=${1#--}
+        if [[ $name == help ]]; then
+            usage
+            exit 0
+        elif [[ -v flag[$name] ]]; then
+            flag[$name]=1
+        elif [[ -v opt[$name] || -v many[$name] ]]; then
+            [[ $# -ge 2 ]] || die 2 "$1 needs a value"
+            if [[ -v opt[$name] ]]; then opt[$name]=$2; else many[$name]+=$2$'\n'; fi
+            shift
+        elif [[ $1 == -- && $arguments != none ]]; then
+            more=("${@:2}")
+            break
+        elif [[ $arguments == all || ($arguments == words && $1 != -*) ]]; then
+            words+=("$1")
+        else
+            die 2 "unknown option $1 (see --help)"
+        fi
+        shift
+    done
+}
+values_of() { # NAME: the values of a repeatable option, a line each
+    printf '%s' "${many[$1]}"
+}
+need_number() { # LEAST NAME...: these options hold whole numbers from LEAST
+    local name
+    for name in "${@:2}"; do
+        [[ ${opt[$name]} =~ ^[0-9]{1,9}$ && $((10#${opt[$name]})) -ge $1 ]] ||
+            die 2 "--$name takes a whole number from $1, not '${opt[$name]}'"
+    done
+}
+
+need_bench() {
+    [[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
+    command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+}
+make_work() { # a folder that goes when the script ends
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+}
+replace_file() { # FILE: standard input becomes the file, whole or not at all
+    mkdir -p "$(dirname "$1")"
+    cat >"$1.tmp"
+    mv "$1.tmp" "$1"
+}
+
+knob_options() { # "m=64,n=128" as options
+    sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$1"
+}
+kernel_exists() { # NAME: in $registry
+    jq -e --arg k "$1" 'any(.[]; .name == $k)' <<<"$registry" >/dev/null
+}

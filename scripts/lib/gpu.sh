@@ -1,0 +1,21 @@
+# shellcheck shell=bash
+# Which GPU a script runs on, and the folder of its evidence. Sourced.
+
+# The folder of evidence/ for a GPU: its whole name without the maker ("NVIDIA L4" -> l4), so an H200 NVL is no H200.
+gpu_folder() { # NAME
+    sed -E 's/^NVIDIA //; s/[^A-Za-z0-9]+/_/g; s/^_|_$//g' <<<"$1" | tr '[:upper:]' '[:lower:]'
+}
+
+# The record of a small run on the GPU; a record that says not_run, or nothing, where there is none.
+gpu_probe() { # BENCH OPTIONS...
+    "$1" --device cuda --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --check cpu --timing none --quiet --json - \
+        "${@:2}" 2>/dev/null || true
+}
+
+# The name of the GPU that the bench finds; nothing where there is none.
+gpu_name() { # BENCH
+    local kernel
+    kernel=$("$1" --list-kernels --json - | jq -r '[.[] | select(.kind == "hand")][0].name')
+    gpu_probe "$1" --kernel "$kernel" |
+        jq -r 'select(.status != "not_run") | .device.name // empty' 2>/dev/null || true
+}

@@ -1,0 +1,3 @@
+# A record: the name of its files.
+.variant + (.problem | "_\(.batch)x\(.heads)x\(.seq_q)x\(.dim)" + if .causal then "_causal" else "" end) +
+(.config // {} | to_entries | map("_\(.key)\(.value)") | join(""))

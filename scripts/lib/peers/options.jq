@@ -1,0 +1,3 @@
+# A shape as options of fa_bench.
+include "peers/name";
+options

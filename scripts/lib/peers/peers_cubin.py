@@ -1,0 +1,127 @@
+"""A module of fa_bench --cubin on PyTorch's tensors: include/fa_params.h, as a host of it in Python. Importing it needs
+neither PyTorch nor a GPU.
+
+ValueError: the module is of another ABI, made for another problem, or asks for what is not done here. RuntimeError: the
+driver refuses. OSError: no such file, or no libcuda."""
+import ctypes
+import pathlib
+
+ABI = 1
+GRID_PERSISTENT = 1
+# Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
+# CUtensorMapL2promotion.
+MAX_DYNAMIC_SHARED_SIZE_BYTES, FLOAT16, SWIZZLE, L2_256B = 8, 6, {32: 1, 64: 2, 128: 3}, 3
+
+
+def fields(ctype, names):
+    return [(name, ctype) for name in names]
+
+
+class Params(ctypes.Structure):
+    """fa_params: one launch. Strides in elements."""
+    _fields_ = (fields(ctypes.c_void_p, "qkvo") +
+                fields(ctypes.c_int64, [f"{tensor}_stride_{axis}" for tensor in "qkvo" for axis in "bhs"]) +
+                fields(ctypes.c_int32, ("batch", "heads", "kv_heads", "seq_q", "seq_kv", "dim", "causal")) +
+                fields(ctypes.c_float, ["scale"]) +
+                fields(ctypes.c_int32, ("tiles_m", "tiles", "sm_count", "reserved")) +
+                fields(ctypes.c_void_p, ["workspace"]) + fields(ctypes.c_int64, ["workspace_bytes"]) +
+                fields(ctypes.c_ubyte * 128, [f"{tensor}_map" for tensor in "qkvo"]))
+
+
+class Info(ctypes.Structure):
+    """fa_kernel_info: what the module says it is."""
+    _fields_ = (fields(ctypes.c_int32, ("abi", "m", "n", "warps", "vec", "stages", "swizzle", "acc_fp16", "maxreg",
+                                        "splits", "dim", "causal", "threads", "smem_dynamic_bytes", "grid",
+                                        "blocks_per_sm", "cluster")) +
+                fields(ctypes.c_int64, ("workspace_bytes_per_block", "workspace_bytes_fixed")) +
+                fields(ctypes.c_int32, ("tma_q_rows", "tma_k_rows", "tma_v_rows", "tma_o_rows", "tma_cols",
+                                        "nondeterministic")))
+
+
+def check_info(info, size, dim, causal):
+    """Whether this host can launch it on this problem; `size`: bytes of fa_info in the module."""
+    if info.abi != ABI or size != ctypes.sizeof(Info):
+        raise ValueError(f"the module is of ABI {info.abi} with {size} bytes of fa_info, "
+                         f"this host of ABI {ABI} with {ctypes.sizeof(Info)}")
+    if (info.dim, bool(info.causal)) != (dim, causal):
+        raise ValueError(f"the module is made for dim {info.dim}, causal {bool(info.causal)}, "
+                         f"not for dim {dim}, causal {causal}")
+    if info.cluster > 1:
+        raise ValueError(f"a launch in clusters of {info.cluster} blocks is not done here")
+
+
+def launch_of(info, batch, heads, seq_q, sm_count):
+    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c) without clusters."""
+    tiles_m = -(-seq_q // info.m)
+    tiles = tiles_m * heads * batch
+    blocks = tiles * max(info.splits, 1)
+    resident = sm_count * max(info.blocks_per_sm, 1)
+    workspace_bytes = info.workspace_bytes_per_block * blocks + info.workspace_bytes_fixed
+    return min(blocks, resident) if info.grid == GRID_PERSISTENT else blocks, tiles_m, tiles, workspace_bytes
+
+
+class Kernel:
+    """Called, it launches on PyTorch's current stream, so that a graph captures it. q [batch, heads, seq_q, dim], k, v
+    [batch, kv_heads, seq_kv, dim]: FP16 on the GPU, innermost stride 1. self.output is like q. The module stays loaded:
+    a graph may hold it."""
+
+    def __init__(self, path, q, k, v, scale, causal):
+        import torch
+        self.torch, self.driver, self.output = torch, ctypes.CDLL("libcuda.so.1"), torch.empty_like(q)
+        self.load(path, q.shape[3], causal)
+        self.fill((q, k, v, self.output), scale, causal)
+
+    def call(self, name, *arguments):
+        code = getattr(self.driver, name)(*arguments)
+        if code != 0:
+            raise RuntimeError(f"{name}: CUresult {code}")
+
+    def load(self, path, dim, causal):
+        module, self.function, self.info = ctypes.c_void_p(), ctypes.c_void_p(), Info()
+        address, size = ctypes.c_uint64(), ctypes.c_size_t()
+        self.call("cuModuleLoadData", ctypes.byref(module), pathlib.Path(path).read_bytes())
+        self.call("cuModuleGetFunction", ctypes.byref(self.function), module, b"fa_kernel")
+        self.call("cuModuleGetGlobal_v2", ctypes.byref(address), ctypes.byref(size), module, b"fa_info")
+        known = min(size.value, ctypes.sizeof(Info))
+        self.call("cuMemcpyDtoH_v2", ctypes.byref(self.info), address, ctypes.c_size_t(known))
+        check_info(self.info, size.value, dim, causal)
+        if self.info.smem_dynamic_bytes > 0:
+            self.call("cuFuncSetAttribute", self.function, MAX_DYNAMIC_SHARED_SIZE_BYTES, self.info.smem_dynamic_bytes)
+
+    def fill(self, tensors, scale, causal):
+        """The parameters, at an address of 64 bytes' alignment, as their tensor maps need it."""
+        info = self.info
+        (batch, heads, seq_q, dim), (_, kv_heads, seq_kv, _) = tensors[0].shape, tensors[1].shape
+        sm_count = self.torch.cuda.get_device_properties(tensors[0].device).multi_processor_count
+        self.blocks, tiles_m, tiles, workspace_bytes = launch_of(info, batch, heads, seq_q, sm_count)
+        self.workspace = self.torch.zeros(workspace_bytes, dtype=self.torch.uint8, device=tensors[0].device)
+        self.memory = ctypes.create_string_buffer(ctypes.sizeof(Params) + 64)
+        self.params = Params.from_address(-(-ctypes.addressof(self.memory) // 64) * 64)
+        values = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
+                  "causal": causal, "scale": scale, "tiles_m": tiles_m, "tiles": tiles, "sm_count": sm_count,
+                  "workspace": self.workspace.data_ptr(), "workspace_bytes": workspace_bytes}
+        for name, tensor in zip("qkvo", tensors):
+            values[name] = tensor.data_ptr()
+            values.update({f"{name}_stride_{axis}": stride for axis, stride in zip("bhs", tensor.stride())})
+        for name, value in values.items():
+            setattr(self.params, name, value)
+        for name, tensor in zip("qkvo", tensors):
+            if getattr(info, f"tma_{name}_rows") > 0:
+                self.encode(name, tensor)
+        self.arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.params))
+
+    def encode(self, name, tensor):
+        """The tensor map of rank 4, innermost first; as `encode` of src/cuda/module.c."""
+        stride_b, stride_h, stride_s, _ = tensor.stride()
+        rows, cols = getattr(self.info, f"tma_{name}_rows"), self.info.tma_cols
+        place = ctypes.addressof(self.params) + getattr(Params, f"{name}_map").offset
+        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), FLOAT16, 4, ctypes.c_void_p(tensor.data_ptr()),
+                  (ctypes.c_uint64 * 4)(*reversed(tensor.shape)),
+                  (ctypes.c_uint64 * 3)(2 * stride_s, 2 * stride_h, 2 * stride_b),
+                  (ctypes.c_uint32 * 4)(cols, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0,
+                  SWIZZLE.get(2 * cols, 0), L2_256B, 0)
+
+    def __call__(self):
+        stream = ctypes.c_void_p(self.torch.cuda.current_stream().cuda_stream)
+        self.call("cuLaunchKernel", self.function, self.blocks, 1, 1, self.info.threads, 1, 1,
+                  self.info.smem_dynamic_bytes, stream, self.arguments, None)

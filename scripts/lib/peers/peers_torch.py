@@ -1,0 +1,439 @@
+#!/usr/bin/env python3
+"""PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity, as fa_bench records.
+"fa3" is FlashAttention 3 by its own package, flash_attn_interface: not_run where that cannot be imported.
+
+Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is in a sample.
+A problem of --serve that names a "cubin" (fa_bench --cubin, made for it) has each backend timed a second time, against
+that kernel in blocks A B B A: "paired" of its record.
+Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
+import argparse
+import contextlib
+import datetime
+import importlib.metadata
+import json
+import math
+import pathlib
+import sys
+
+import peers_cubin
+
+BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None,  # None: not PyTorch's
+            "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
+SAMPLE_US = 1000.0  # one graph lasts at least this long
+MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
+ATOL = RTOL = 1e-3
+
+
+def not_run(why):
+    print(f"peers_torch.py: NOT-RUN: {why}", file=sys.stderr)
+    sys.exit(4)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--batch", type=int, default=2)
+    add("--heads", type=int, default=8)
+    add("--seq", type=int, default=512)
+    add("--dim", type=int, default=64)
+    add("--causal", action="store_true")
+    add("--backends", default=",".join(BACKENDS), help="comma-separated (default: %(default)s)")
+    add("--seed", type=int, default=42)
+    add("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
+    add("--warmup-ms", type=float, default=200,
+        help="as scripts/peers.sh has our kernels warm up (default: %(default)s)")
+    add("--json", default="-", metavar="FILE", help="the records, as one array; - is stdout (default)")
+    add("--serve", action="store_true",
+        help="read problems from stdin, one JSON object a line; answer with one array a line")
+    add("--load", metavar="DIR", help="take q.npy, k.npy, v.npy from DIR (fa_bench --dump)")
+    add("--dump", metavar="DIR",
+        help="write the inputs drawn here to DIR (fa_bench --load), and time nothing; works without a GPU")
+    add("--compare", metavar="O.npy",
+        help="with --load: is this the attention of those inputs? exit 1 if not; works without a GPU")
+    add("--parity", metavar="DIR", nargs="+",
+        help="each DIR holds q, k, v, o.npy and record.json of one run of fa_bench --dump: do O, FP64 attention and "
+        "PyTorch's agree? exit 1 if not; works without a GPU")
+    add("--dry-run", action="store_true", help="say what would be run")
+    arguments = parser.parse_args()
+    arguments.backends = arguments.backends.split(",")
+    for name in arguments.backends:
+        if name not in BACKENDS:
+            parser.error(f"--backends takes {', '.join(BACKENDS)}, not '{name}'")
+    if arguments.compare and not arguments.load:
+        parser.error("--compare needs --load")
+    return arguments
+
+
+def load_array(path):
+    try:
+        array = numpy.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        print(f"peers_torch.py: {path}: {error}", file=sys.stderr)
+        sys.exit(2)
+    if array.dtype != numpy.float16 or array.ndim != 4:
+        shape = f"{array.dtype} {array.shape}"
+        print(f"peers_torch.py: {path}: FP16 [batch, heads, seq, dim], not {shape}", file=sys.stderr)
+        sys.exit(2)
+    return torch.from_numpy(array)
+
+
+class Inputs:
+    """Q, K, V [batch, heads, seq, dim] on the device; keys repeated for grouped heads."""
+
+    def __init__(self, shape, arguments, device):
+        self.causal = bool(shape["causal"])
+        if arguments.load:
+            folder = pathlib.Path(arguments.load)
+            self.q, self.k, self.v = (load_array(folder / f"{name}.npy").to(device) for name in "qkv")
+        else:
+            generator = torch.Generator(device=device).manual_seed(arguments.seed)
+            size = (shape["batch"], shape["heads"], shape["seq"], shape["dim"])
+            draw = lambda: torch.randn(size, generator=generator, device=device, dtype=torch.float16)
+            self.q, self.k, self.v = draw(), draw(), draw()
+        self.kv_heads = self.k.shape[1]
+        group = self.q.shape[1] // self.kv_heads
+        if group > 1:
+            self.k, self.v = (x.repeat_interleave(group, dim=1) for x in (self.k, self.v))
+        self.scale = 1 / math.sqrt(self.q.shape[3])
+
+    def problem(self):
+        batch, heads, seq_q, dim = self.q.shape
+        seq_kv = self.k.shape[2]
+        pairs = seq_q * seq_kv
+        if self.causal:
+            pairs = sum(min(max(row + 1 + seq_kv - seq_q, 0), seq_kv) for row in range(seq_q))
+        return {"batch": batch, "heads": heads, "kv_heads": self.kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
+                "causal": self.causal, "dtype": "fp16", "scale": self.scale, "flop": 4 * batch * heads * dim * pairs,
+                "bytes": 2 * batch * dim * (2 * heads * seq_q + 2 * self.kv_heads * seq_kv)}
+
+    def exact(self, batch, head, rows):
+        """FP64 attention of some rows of one head; causal is aligned to the bottom right, a row without keys is 0."""
+        q, k, v = self.q[batch, head, rows].double(), self.k[batch, head].double(), self.v[batch, head].double()
+        scores = q @ k.T * self.scale
+        if self.causal:
+            last = rows[:, None] + self.k.shape[2] - self.q.shape[2]
+            keys = torch.arange(self.k.shape[2], device=rows.device)[None, :]
+            scores = scores.masked_fill(keys > last, -math.inf)
+        return torch.softmax(scores, dim=1).nan_to_num(0.0) @ v
+
+    def parity(self, output, rows_per_head=None):
+        """|O - exact| <= atol + rtol |exact| on every row, or on a sample of heads and rows. NaN fails."""
+        batches, heads, seq = self.q.shape[:3]
+        output = output.to(self.q.device)
+        generator = torch.Generator().manual_seed(1)
+        pairs = [(b, h) for b in range(batches) for h in range(heads)]
+        if rows_per_head:
+            pairs = [pairs[i] for i in torch.randperm(len(pairs), generator=generator)[:4].tolist()]
+        worst, ok, checked = 0.0, output.shape == self.q.shape, 0
+        for batch, head in pairs if ok else []:
+            rows = torch.arange(seq) if not rows_per_head else torch.randperm(seq, generator=generator)[:rows_per_head]
+            rows = rows.to(self.q.device)
+            exact = self.exact(batch, head, rows)
+            error = (output[batch, head, rows].double() - exact).abs()
+            ok = ok and bool((error <= ATOL + RTOL * exact.abs()).all())
+            worst = max(worst, float(error.max()))
+            checked += len(rows)
+        return {"passed": ok, "reference": "torch_fp64", "rows_checked": checked,
+                "max_abs_err": worst if math.isfinite(worst) else None}
+
+
+def attention(inputs):
+    """What is timed: PyTorch's own causal mask, which is aligned to the top left."""
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    return sdpa(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale)
+
+
+def flash_attention_3(inputs):
+    """It takes and gives [batch, seq, heads, dim], strided as it comes; its causal mask is ours."""
+    if torch.cuda.get_device_capability() != (9, 0):  # elsewhere a launch that fails would end the process
+        raise RuntimeError("FlashAttention 3 serves sm_90 only")
+    from flash_attn_interface import flash_attn_func
+    q, k, v = (x.transpose(1, 2) for x in (inputs.q, inputs.k, inputs.v))
+    output = flash_attn_func(q, k, v, softmax_scale=inputs.scale, causal=inputs.causal)
+    return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)  # older versions add the log-sum-exp
+
+
+def captured(call):
+    """A graph of so many calls that a replay lasts SAMPLE_US, and how many they are."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(3):
+            call()
+        end.record()
+    torch.cuda.synchronize()
+    calls = max(1, min(500, math.ceil(SAMPLE_US / max(begin.elapsed_time(end) * 1000 / 3, 1.0))))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            call()
+    return graph, calls
+
+
+def burst_of(graphs):
+    """Milliseconds of each replay but the first, queued back to back: the gap before the first is left out."""
+    marks = [torch.cuda.Event(enable_timing=True) for _ in graphs]
+    for graph, mark in zip(graphs, marks):
+        graph.replay()
+        mark.record()
+    torch.cuda.synchronize()
+    return [a.elapsed_time(b) for a, b in zip(marks, marks[1:])]
+
+
+def graph_samples(graph, calls, arguments):
+    """Microseconds per call, one number per replay, sorted."""
+    samples, spent_ms = [], 0.0
+    while spent_ms < arguments.warmup_ms + arguments.max_time * 1000 or len(samples) < 11:
+        burst = burst_of([graph] * 9)
+        spent_ms += sum(burst) * 9 / 8
+        if spent_ms >= arguments.warmup_ms:
+            samples += [ms * 1000 / calls for ms in burst]
+    return sorted(samples)
+
+
+def interval_of(samples):
+    """The 95 % interval of the median of sorted samples, by their ranks."""
+    count = len(samples)
+    spread = 0.98 * math.sqrt(count)
+    return [samples[max(0, math.floor(count / 2 - spread))], samples[min(count - 1, math.ceil(count / 2 + spread))]]
+
+
+def ratio_of(blocks):
+    """Of blocks A B B A in microseconds per call, A our kernel, B the peer. ratio: how many times as fast ours is."""
+    middle = lambda samples: sorted(samples)[len(samples) // 2]
+    ratios = sorted((b1 + b2) / (a1 + a2) for a1, b1, b2, a2 in blocks)
+    return {"kernel_p50_us": middle([us for a1, _, _, a2 in blocks for us in (a1, a2)]),
+            "p50_us": middle([us for _, b1, b2, _ in blocks for us in (b1, b2)]),
+            "ratio": middle(ratios), "ratio_ci95": interval_of(ratios), "blocks": len(blocks)}
+
+
+class Ours:
+    """The kernel of a cubin on these inputs, captured. Errors: as peers_cubin."""
+
+    def __init__(self, cubin, inputs):
+        self.inputs = inputs
+        self.kernel = peers_cubin.Kernel(cubin, inputs.q, inputs.k, inputs.v, inputs.scale, inputs.causal)
+        self.graph, self.calls = captured(self.kernel)
+
+    def parity(self):
+        """Of what the very graph that is timed writes over NaN."""
+        self.kernel.output.fill_(math.nan)
+        self.graph.replay()
+        return self.inputs.parity(self.kernel.output, rows_per_head=64)
+
+    def pair(self, graph, calls, arguments):
+        """A peer's graph of `calls` calls against ours, after --warmup-ms of the same alternation, for --max-time and
+        11 blocks at least."""
+        before, blocks, spent_ms = self.parity(), [], 0.0
+        whole_ms = arguments.warmup_ms + arguments.max_time * 1000
+        while before["passed"] and (spent_ms < whole_ms or len(blocks) < 11):
+            burst = burst_of([self.graph] + 2 * [self.graph, graph, graph, self.graph])
+            spent_ms += sum(burst) * 9 / 8
+            if spent_ms >= arguments.warmup_ms:
+                us = [ms * 1000 / n for ms, n in zip(burst, 2 * [self.calls, calls, calls, self.calls])]
+                blocks += [us[:4], us[4:]]
+        after = self.parity() if before["passed"] else before
+        if not after["passed"]:
+            when = " after timing" if blocks else ""
+            return {"status": "wrong", "reason": f"our kernel differs from FP64 by {after['max_abs_err']}{when}"}
+        return {"status": "pass", "reason": None, **ratio_of(blocks)}
+
+
+def pairing(shape, inputs):
+    """What times a peer's graph against the problem's cubin and gives "paired" of its record; None without a cubin."""
+    if "cubin" not in shape:
+        return None
+    try:
+        return Ours(shape["cubin"], inputs).pair
+    except (RuntimeError, ValueError, OSError) as error:
+        torch.cuda.synchronize()
+        refusal = {"status": "not_run", "reason": str(error).splitlines()[0][:300]}
+        return lambda graph, calls, arguments: refusal
+
+
+def timing_of(samples, calls, arguments):
+    count = len(samples)
+    at = lambda q: samples[min(count - 1, int(q * count))]
+    return {"p50_us": at(0.5), "p90_us": at(0.9), "p10_us": at(0.1), "min_us": samples[0],
+            "mean_us": sum(samples) / count, "p50_ci95_us": interval_of(samples), "samples": count, "discarded": 0,
+            "method": "graph", "launches_per_sample": calls, "l2": "warm", "sm_clock_mhz": {"p50": None},
+            "throttled": False, "stopped_by": "budget", "impossible": False, "floor_us": None,
+            "roofline_us": None, "warmup_ms": arguments.warmup_ms}
+
+
+def device_record():
+    if not torch.cuda.is_available():
+        return None
+    p = torch.cuda.get_device_properties(0)
+    names = ("clock_rate", "memory_clock_rate", "memory_bus_width")
+    clock_khz, bus_khz, bus_bits = (getattr(p, name, 0) for name in names)
+    return {"backend": "cuda", "name": p.name, "arch": f"sm_{p.major}{p.minor}", "sm_count": p.multi_processor_count,
+            "clock_mhz_max": clock_khz // 1000, "memory_bytes": p.total_memory,
+            "memory_gbytes_per_s": 2 * bus_khz * 1000 * bus_bits / 8 / 1e9, "l2_bytes": p.L2_cache_size,
+            "smem_block_bytes": p.shared_memory_per_block_optin}
+
+
+def kernel_of(backend):
+    return "flash_attn_3" if backend == "fa3" else f"torch_{backend}"
+
+
+def compiler_of(backend):
+    text = f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}"
+    if backend == "fa3":
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            text += f", flash_attn_3 {importlib.metadata.version('flash_attn_3')}"
+    return text
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def record_of(backend, inputs, arguments, pair=None):
+    record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": kernel_of(backend),
+              "variant": None, "config": None, "problem": inputs.problem(), "device": device_record(), "ptxas": None,
+              "occupancy": None, "launch": None, "timing": None, "throughput": None, "check": None, "parity": None,
+              "vs": None,
+              "provenance": {"cubin_sha256": None, "code_sha256": None, "same_code_as": None, "source_sha256": None,
+                             "compiler": compiler_of(backend), "options": [], "cache_hit": False,
+                             "compile_s": 0, "driver": None, "git": "none", "seed": arguments.seed,
+                             "dist": "loaded" if arguments.load else "normal", "time": now(),
+                             "command": " ".join(sys.argv)}}
+    problem = record["problem"]
+    if backend != "fa3" and problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
+        return {**record, "status": "infeasible", "reason": "torch aligns a causal mask to the top left"}
+    scores = problem["batch"] * problem["heads"] * problem["seq_q"] * problem["seq_kv"]
+    if backend == "math" and scores > MATH_SCORES:
+        return {**record, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
+    call = flash_attention_3 if backend == "fa3" else attention
+    try:
+        chosen = BACKENDS[backend] and sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])])
+        with chosen or contextlib.nullcontext(), torch.no_grad():
+            record["parity"] = inputs.parity(call(inputs), rows_per_head=64)
+            if not record["parity"]["passed"]:
+                error = record["parity"]["max_abs_err"]
+                return {**record, "status": "wrong", "reason": f"differs from FP64 by {error}"}
+            graph, calls = captured(lambda: call(inputs))
+            samples = graph_samples(graph, calls, arguments)
+    except (RuntimeError, ImportError, OSError) as error:
+        torch.cuda.synchronize()
+        return {**record, "status": "not_run", "reason": str(error).splitlines()[0][:300]}
+    record["timing"] = timing_of(samples, calls, arguments)
+    seconds = record["timing"]["p50_us"] * 1e-6
+    record["throughput"] = {"tflops": problem["flop"] / seconds / 1e12, "peak_tflops": None, "peak_boost_tflops": None,
+                            "fraction_of_peak": None, "gbytes_per_s": problem["bytes"] / seconds / 1e9}
+    if pair:
+        record["paired"] = pair(graph, calls, arguments)
+    return record
+
+
+def same_attention(inputs):
+    """PyTorch's result for our meaning of causal: aligned to the bottom right, and 0 in a row that sees no key."""
+    seq_q, seq_kv = inputs.q.shape[2], inputs.k.shape[2]
+    if not inputs.causal or seq_q == seq_kv:
+        return attention(inputs)
+    rows = torch.arange(seq_q, device=inputs.q.device)[:, None]
+    keys = torch.arange(seq_kv, device=inputs.q.device)[None, :]
+    mask = keys <= rows + seq_kv - seq_q
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    output = sdpa(inputs.q, inputs.k, inputs.v, attn_mask=mask, scale=inputs.scale)
+    return output.masked_fill(~mask.any(dim=1)[:, None], 0)
+
+
+def agreement(inputs, ours):
+    """Against FP64 by the fixed rule; against PyTorch's result, which is off by as much, by twice that. NaN fails."""
+    exact = inputs.parity(ours)
+    theirs = same_attention(inputs).float()
+    passed, worst = theirs.shape == ours.shape, None
+    if passed:
+        error = (ours.to(theirs.device).float() - theirs).abs()
+        passed = bool((error <= 2 * (ATOL + RTOL * theirs.abs())).all())
+        worst = float(error.max())
+    return {"passed": exact["passed"] and passed, "exact": exact,
+            "torch": {"passed": passed, "max_abs_difference": worst}}
+
+
+def best_device():
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def compare(arguments):
+    inputs = Inputs({"causal": arguments.causal}, arguments, best_device())
+    result = {"compare": arguments.compare, "device": best_device(), **agreement(inputs, load_array(arguments.compare))}
+    print(json.dumps(result))
+    return 0 if result["passed"] else 1
+
+
+def parity(arguments):
+    results = []
+    for name in arguments.parity:
+        folder = pathlib.Path(name)
+        record = json.loads((folder / "record.json").read_text())
+        arguments.load = name
+        inputs = Inputs(record["problem"], arguments, best_device())
+        results.append({"dir": name, "device": best_device(), "torch_version": torch.__version__,
+                        **agreement(inputs, load_array(folder / "o.npy"))})
+    print(json.dumps(results))
+    return 0 if all(result["passed"] for result in results) else 1
+
+
+def dump(arguments):
+    inputs = Inputs(vars(arguments), arguments, best_device())
+    folder = pathlib.Path(arguments.dump)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in "qkv":
+        numpy.save(folder / f"{name}.npy", getattr(inputs, name).cpu().numpy())
+    return 0
+
+
+def serve(arguments):
+    for line in sys.stdin:
+        shape = json.loads(line)
+        inputs = Inputs(shape, arguments, "cuda")
+        pair = pairing(shape, inputs)
+        backends = shape.get("backends", arguments.backends)
+        print(json.dumps([record_of(name, inputs, arguments, pair) for name in backends]), flush=True)
+        del inputs, pair
+        torch.cuda.empty_cache()
+    return 0
+
+
+def main():
+    if arguments.compare:
+        return compare(arguments)
+    if arguments.parity:
+        return parity(arguments)
+    if arguments.dump:
+        return dump(arguments)
+    if not torch.cuda.is_available():
+        not_run("no GPU for PyTorch here")
+    if arguments.serve:
+        return serve(arguments)
+    inputs = Inputs(vars(arguments), arguments, "cuda")
+    records = [record_of(name, inputs, arguments) for name in arguments.backends]
+    text = json.dumps(records, indent=1)
+    if arguments.json == "-":
+        print(text)
+    else:
+        pathlib.Path(arguments.json).write_text(text + "\n")
+    return 1 if any(record["status"] == "wrong" for record in records) else 0
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments()
+    if arguments.dry_run:
+        for name in arguments.backends:
+            problem = f"{arguments.batch},{arguments.heads},{arguments.seq},{arguments.dim}"
+            print(f"{kernel_of(name)} {problem}{' causal' if arguments.causal else ''}")
+        sys.exit(0)
+    try:
+        import numpy
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+    except ImportError as missing:
+        not_run(f"no PyTorch here: {missing}")
+    sys.exit(main())

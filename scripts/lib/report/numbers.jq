@@ -1,0 +1,10 @@
+# What the tables and pages share.
+def hundredths: if . == null then "-" else . * 100 | round / 100 end;
+# Three figures or so: 1234, 123, 12.3, 1.23.
+def short: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
+def mean: if . == [] then null else (map(log) | add / length | exp) end; # the geometric one
+def code: "`\(.)`";
+def names: unique | map(code) | join(", ");
+def row: "| \(join(" | ")) |";
+def work: split(",") | map(tonumber) | .[0] * .[1] * .[2] * .[2] * .[3]; # of a problem "B,H,S,D"
+def mask: if .causal then "causal" else "full" end;

@@ -1,0 +1,166 @@
+# shellcheck shell=bash disable=SC2154 # $dir, $work and $png are the caller's
+# The pictures of a page, by gnuplot. Sourced by scripts/report.sh. Each plot_NAME fails where it has nothing to draw.
+
+# Colours that survive colour blindness; shapes and dashes that survive a black-and-white printer.
+style='
+set style line 1 lc rgb "#0072b2" lw 2 pt 7 dt 1
+set style line 2 lc rgb "#d55e00" lw 2 pt 5 dt 2
+set style line 3 lc rgb "#009e73" lw 2 pt 9 dt 3
+set style line 4 lc rgb "#cc79a7" lw 2 pt 13 dt 4
+set style line 5 lc rgb "#000000" lw 2 pt 11 dt 5
+set style line 6 lc rgb "#e69f00" lw 2 pt 4 dt 1
+set style line 7 lc rgb "#56b4e9" lw 2 pt 6 dt 2
+set style line 8 lc rgb "#666666" lw 2 pt 8 dt 3
+set grid lc rgb "#cccccc" lw 0.5
+set border 3
+set key spacing 1.2
+set tics nomirror
+set datafile separator "\t"
+'
+
+draw() { # NAME WIDTH HEIGHT: gnuplot commands on stdin -> plots/NAME.svg
+    local name=$1 commands svg png_terminal
+    commands=$style$(cat)
+    mkdir -p "$dir/plots"
+    svg="set terminal svg size $2,$3 dynamic font 'Helvetica,13' background 'white' name '$name'"
+    gnuplot -e "$svg; set output '$work/$name.svg'" - <<<"$commands" || die 6 "gnuplot failed on $name"
+    mv "$work/$name.svg" "$dir/plots/$name.svg"
+    png_terminal="set terminal pngcairo size $2,$3 font 'Helvetica,11' background 'white'"
+    [[ $png -eq 0 ]] || gnuplot -e "$png_terminal; set output '$dir/plots/$name.png'" - <<<"$commands"
+}
+
+# The ladder on every problem it was climbed on: TFLOP/s, log scale, the number on the bar.
+plot_ladder() {
+    local problems=() i=0 plot='' problem fill at
+    mapfile -t problems < <(jqf report/ladder_problems -r "$dir/ladder.json")
+    [[ ${#problems[@]} -gt 0 ]] || return 1
+    for problem in "${problems[@]}"; do
+        jqf report/ladder_bars -r --arg problem "$problem" "$dir/ladder.json" >"$work/ladder.$i"
+        fill=$((100 - i * 75 / (${#problems[@]} > 1 ? ${#problems[@]} - 1 : 1)))
+        fill="$((fill / 100)).$(printf '%02d' $((fill % 100)))"
+        at="(\$1 + ($i - ${#problems[@]} / 2.0 + 0.5) * 0.27):2"
+        plot+="${plot:+, }'$work/ladder.$i' using $at:(0.25) with boxes lc rgb '#0072b2' lw 1"
+        plot+=" fs solid $fill border lc rgb '#004060' title '$problem'"
+        plot+=", '' using $at:(\$2 < 10 ? sprintf('%.1f', \$2) : sprintf('%.0f', \$2)) with labels"
+        plot+=" offset 0,0.6 font ',9' notitle"
+        i=$((i + 1))
+    done
+    draw ladder 900 420 <<END
+set title 'The ladder: full attention, TFLOP/s (higher is better, log scale)'
+set key title 'B,H,S,D' font ',10'
+set logscale y
+set ylabel 'TFLOP/s'
+set yrange [1:*]
+set xrange [-0.6:*]
+set key top left
+set offsets 0, 0.6, 0, 0
+set xtics ($(jqf report/ladder_tics -r "$dir/ladder.json"))
+plot $plot
+END
+}
+
+# Best p50 over the other knobs, for each (m, warps), of the canonical problem where it was swept.
+plot_sweep() {
+    local kernels=() kernel name plot='' width
+    zcat -f "$dir/$sweep_log" | jqf report/sweep_cells -cnR >"$work/sweep"
+    mapfile -t kernels < <(jq -r '.[].kernel' "$work/sweep")
+    [[ ${#kernels[@]} -gt 0 ]] || return 1
+    for kernel in "${kernels[@]}"; do
+        jqf report/sweep_labels -r --arg kernel "$kernel" "$work/sweep" >"$work/sweep.$kernel"
+        plot+="
+set title '${kernel//_/\\_}'"
+        for name in x:m y:warps; do
+            plot+="
+$(jqf report/sweep_axis -r --arg kernel "$kernel" --arg axis "${name%:*}" --arg knob "${name#*:}" "$work/sweep")"
+        done
+        plot+="
+plot '$work/sweep.$kernel' using 1:2:(0.48):(0.48):3 with boxxyerror fs solid noborder lc palette notitle"
+        plot+=", '' using 1:2:4 with labels font ',10' notitle"
+    done
+    width=$((${#kernels[@]} < 2 ? 560 : 80 + 330 * ${#kernels[@]}))
+    name=$(jq -r '.[0].group | split("|")[2]' "$work/sweep")
+    draw sweep $width 360 <<END
+set multiplot layout 1,${#kernels[@]} title 'Sweep: best p50 in us over the other knobs ($name)'
+set palette defined (0 '#ffffcc', 1 '#7fb8d8', 2 '#3d7ab5')
+unset colorbox
+unset grid
+set logscale cb
+set xlabel 'M (rows of a tile)'
+set ylabel 'warps'
+$plot
+unset multiplot
+END
+}
+
+# Where each rung lies under the roofs of the device that ran it. FLOP and bytes are the problem's own.
+plot_roofline() {
+    local device peak bandwidth kernels=() kernel plot='' i=0
+    device=$(find "$dir/ladder" -name '*.json' -exec cat {} + 2>/dev/null | jqf report/roofs -sc)
+    [[ -n $device ]] || return 1
+    peak=$(jq .peak <<<"$device") bandwidth=$(jq '.gbytes / 1000' <<<"$device")
+    mapfile -t kernels < <(jqf report/roof_kernels -r "$dir/ladder.json")
+    for kernel in "${kernels[@]}"; do
+        i=$((i + 1))
+        jqf report/roof_points -r --arg kernel "$kernel" "$dir/ladder.json" | sort -n >"$work/roof.$i"
+        plot+=", '$work/roof.$i' using 1:2 with linespoints ls $i ps 1.1 title '${kernel//_/\\_}'"
+    done
+    draw roofline 900 460 <<END
+set title 'Roofline: full attention of B,H,S,D; bytes counted once (Q, K, V read, O written)'
+set logscale xy
+set xlabel 'FLOP per byte'
+set ylabel 'TFLOP/s'
+set key outside right
+set xrange [32:8192]
+set xtics (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
+set yrange [0.5:$peak * 2]
+$(jqf report/roof_marks -r "$dir/ladder.json")
+set label 101 sprintf('tensor peak at boost clock, %.0f TFLOP/s', $peak) at 40, $peak * 1.3 font ',10'
+set label 102 sprintf('DRAM, %.2f TB/s', $bandwidth) at 36, $bandwidth * 36 * 0.62 font ',10'
+plot (x * $bandwidth < $peak ? x * $bandwidth : $peak) with lines lc rgb '#000000' lw 1.5 notitle$plot
+END
+}
+
+has_column() { # FILE COLUMN: any number there
+    awk -v c="$2" '$c != "nan" {found = 1} END {exit !found}' "$1"
+}
+
+# Six panels, head dimension by mask: TFLOP/s over sequence length at constant work (batch x seq = 16384, heads x dim =
+# 2048).
+plot_peers() {
+    local dim causal mask plot='' file panels=0 lines fa3=fa3_scaled scaled=' (scaled)'
+    if jq -e 'map(select(.ratio != null)) | all(.[]; .peers.fa3)' "$dir/peers.json" >/dev/null; then
+        fa3=fa3 scaled='' # measured on every shape
+    fi
+    for causal in false true; do
+        mask=$([[ $causal == true ]] && echo causal || echo full)
+        for dim in 64 128 256; do
+            file=$work/peers.$dim.$causal
+            jqf report/peers_points -r --argjson dim "$dim" --argjson causal "$causal" --arg fa3 "$fa3" \
+                "$dir/peers.json" >"$file"
+            [[ -s $file ]] || continue
+            panels=$((panels + 1))
+            lines="'$file' using 1:2 with linespoints ls 1 lw 3 title 'fa\\_bench'"
+            has_column "$file" 3 && lines+=", '' using 1:3 with linespoints ls 8 title 'FlashAttention 2'"
+            has_column "$file" 4 && lines+=", '' using 1:4 with linespoints ls 2 title 'cuDNN'"
+            has_column "$file" 5 && lines+=", '' using 1:5 with linespoints ls 3 title 'FlashAttention 3$scaled'"
+            plot+="
+set title 'D=$dim $mask'
+plot $lines
+unset key"
+        done
+    done
+    [[ $panels -gt 0 ]] || return 1
+    draw peers $((panels < 3 ? 330 * panels + 60 : 1100)) $((panels > 3 ? 700 : 400)) <<END
+set multiplot layout $(((panels + 2) / 3)),$((panels < 3 ? panels : 3)) \
+    title 'Peers by sequence length: TFLOP/s (higher is better)'
+set logscale x 2
+set xtics (512, '1k' 1024, '2k' 2048, '4k' 4096, '8k' 8192, '16k' 16384)
+set xrange [430:19500]
+set yrange [0:*]
+set key bottom right font ',10'
+set xlabel 'sequence length' font ',11'
+set ylabel 'TFLOP/s' font ',11'
+$plot
+unset multiplot
+END
+}

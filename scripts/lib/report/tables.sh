@@ -1,0 +1,99 @@
+# shellcheck shell=bash disable=SC2154 # $bench and flag are of common.sh
+# The README's tables in Markdown, from the registry and evidence/. Sourced by scripts/report.sh; a function prints one.
+
+kernels_table() {
+    echo "| kernel | idea | default tile | tensor cores | emulated |"
+    echo "|---|---|---|---|---|"
+    "$bench" --list-kernels --json - | jqf report/kernels -r
+}
+
+# The file of the first folder of evidence/ that has it; nothing while none has.
+evidence_of() { # FILE
+    find evidence -mindepth 2 -maxdepth 2 -name "$1" -size +2c 2>/dev/null | sort | head -n 1
+}
+
+# Which commits were measured, and of which kernels the machine code is another by now (scripts/evidence_current.sh).
+# --check compiles two rows of a table that README.md calls current, and none of another.
+measured_at() { # FILE
+    local commits said
+    commits=$(jqf report/commits -r "$1")
+    said=$(grep -F "Measured at commit $commits" README.md | sort -u || true)
+    if [[ ${flag[check]} -eq 1 && -n $said && $said != *$'\n'* ]] &&
+        { [[ $said != "Measured at commit $commits." ]] || are_current "$1"; }; then
+        printf '%s\n\n' "$said"
+        return
+    fi
+    scripts/evidence_current.sh --rows "$1" | jqf report/measured -rs --arg commits "$commits"
+}
+
+are_current() { # FILE: two of its rows
+    scripts/evidence_current.sh --sample 2 --rows "$1" | jq -es 'all(.[]; .current)' >/dev/null
+}
+
+ladder_table() {
+    local file folder
+    file=$(evidence_of ladder.json)
+    if [[ -z $file ]]; then
+        echo "No ladder.json under evidence/ yet: \`scripts/evidence.sh ladder\` on a GPU makes it."
+        return
+    fi
+    folder=$(dirname "$file")
+    measured_at "$file"
+    jqf report/ladder -r --arg folder "$folder" "$file"
+}
+
+# peers.json, and peers_KERNEL.json beside it.
+peers_table() {
+    local file main
+    main=$(evidence_of peers.json)
+    if [[ -z $main ]]; then
+        echo "No peers.json under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."
+        return
+    fi
+    for file in "$main" "${main%.json}"_*.json; do
+        [[ -s $file ]] || continue
+        [[ $file == "$main" ]] || echo
+        measured_at "$file"
+        jqf report/peers -r --arg file "$file" "$file"
+    done
+}
+
+versus_table() {
+    local file
+    file=$(evidence_of versus.json)
+    if [[ -z $file ]]; then
+        echo "No versus.json under evidence/ yet: \`scripts/evidence.sh versus\` on a GPU makes it."
+        return
+    fi
+    measured_at "$file"
+    jqf report/versus -r --arg file "$file" "$file"
+}
+
+# The tiles that lead on the canonical problem, and how the sweeps that found them went.
+sweep_table() {
+    local file folder sweeps
+    file=$(evidence_of leaderboard.json)
+    if [[ -z $file ]]; then
+        echo "No leaderboard.json under evidence/ yet: \`scripts/evidence.sh sweep\` on a GPU makes it."
+        return
+    fi
+    folder=$(dirname "$file")
+    sweeps=$folder/sweeps.jsonl
+    [[ -s $sweeps ]] || sweeps=/dev/null
+    measured_at "$file"
+    jqf report/sweep -r --slurpfile sweeps "$sweeps" --arg folder "$folder" "$file"
+}
+
+# What was tried against the bench: one summary with "what" per file, from the tools that the table names. A cheat or
+# fault counts once: as caught where any device caught it, as missed where one missed it. Why compute-sanitizer reports
+# something in a kernel of ours stands in tests/sanitize_explained.tsv: kernel, tool, why, by tabs.
+robustness_table() {
+    local files=()
+    mapfile -t files < <(find evidence -mindepth 2 -maxdepth 2 \
+        \( -path 'evidence/robustness/*.json' -o -name sanitize.json -o -name conform.json \) 2>/dev/null | sort)
+    if [[ ${#files[@]} -eq 0 ]]; then
+        echo "No summaries under evidence/robustness/ yet."
+        return
+    fi
+    jqf report/robustness -rs --rawfile explained <(cat tests/sanitize_explained.tsv 2>/dev/null || true) "${files[@]}"
+}
