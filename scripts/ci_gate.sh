@@ -397,8 +397,8 @@ if [[ -e $out/not_reached ]]; then
         text: "NOT-RUN: the time limit came first"}' "$out/not_reached" >>"$cases"
 fi
 
-# Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx, word for word, on the emulator
-# and here.
+# Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx, word for word, on the
+# emulator and here.
 conformance() {
     local file name side
     for file in tests/emu/conform/*.cu tests/emu/ptx/*.cu; do
