@@ -10,8 +10,8 @@ if [[ ${1:-} == --help ]]; then
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-rooms=(base input compile device cuda emu run check timing report child main) # the last two are files
-pure='^src/(base|input|check|timing|report)/' # these rooms know nothing of CUDA
+rooms=(base input ptx compile device cuda emu run check timing report child main) # the last two are files
+pure='^src/(base|input|ptx|check|timing|report)/' # these rooms know nothing of CUDA
 rank_of() { # PATH below src/
     local room=${1%%[/.]*} i
     for i in "${!rooms[@]}"; do

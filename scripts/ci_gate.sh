@@ -14,7 +14,8 @@ usage: scripts/ci_gate.sh [options]
   --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences,
                     every edge of the matrix, and each value of the knobs that choose other code
   --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
-  --conform         conformance of the emulator alone: tests/emu/conform gives the same words there and on the GPU
+  --conform         conformance of the emulator alone: tests/emu/conform and tests/emu/ptx give the same words there
+                    and on the GPU
   --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the
                     same options on the same kind of GPU and the same machine code (of a library: version and sources
                     around it), is taken over with its commit
@@ -396,23 +397,30 @@ if [[ -e $out/not_reached ]]; then
         text: "NOT-RUN: the time limit came first"}' "$out/not_reached" >>"$cases"
 fi
 
-# Conformance: what a primitive gives in tests/emu/conform, word for word, on the emulator and here.
+# Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx, word for word, on the emulator
+# and here.
 conformance() {
     local file name side
-    for file in tests/emu/conform/*.cu; do
-        name=$(basename "$file" .cu)
+    for file in tests/emu/conform/*.cu tests/emu/ptx/*.cu; do
+        name=$(conform_name "$file")
         for side in emu cuda; do
             at_once words "$file" $side "$out/records/$name.$side"
         done
     done
     wait
-    for file in tests/emu/conform/*.cu; do
-        name=$(basename "$file" .cu)
+    for file in tests/emu/conform/*.cu tests/emu/ptx/*.cu; do
+        name=$(conform_name "$file")
         jqf gate/conform_case -nc --arg name "$name" \
             --arg emu "$(sha256 "$out/records/$name.emu")" --arg cuda "$(sha256 "$out/records/$name.cuda")" \
             --arg emu_text "$(head -c 400 "$out/records/$name.emu.txt")" \
             --arg cuda_text "$(head -c 400 "$out/records/$name.cuda.txt")"
     done
+}
+conform_name() { # FILE: its name, for inline PTX with ptx_ before it
+    local name
+    name=$(basename "$1" .cu)
+    [[ $1 != */ptx/* ]] || name=ptx_$name
+    echo "$name"
 }
 words() { # FILE emu|cuda TO: what a kernel wrote; nothing where it failed its own comparisons
     # 2: the random schedule

@@ -144,10 +144,14 @@ suite_emu() {
         kernels=("$kernel") which=all
     elif [[ $which == check ]]; then
         kernels=("${kernels[0]}")
-    elif [[ $which == all ]]; then
-        member test_emu run_cmocka test_emu "$build/tests/emu/test_emu"
     else
-        member test_emu run_cmocka test_emu "$build/tests/emu/test_emu" "--$which"
+        for name in test_emu test_emu_ptx; do
+            if [[ $which == all ]]; then
+                member "$name" run_cmocka "$name" "$build/tests/emu/$name"
+            else
+                member "$name" run_cmocka "$name" "$build/tests/emu/$name" "--$which"
+            fi
+        done
     fi
     for name in "${kernels[@]}"; do
         member "emu-$name" run_cmocka "emu-$name" "$binary" "--$which" "$name"

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/process.h"
+#include "compile/asm.h"
 #include "compile/cache.h"
 #include "compile/job.h"
 #include "compile/log.h"
@@ -81,7 +83,7 @@ static void add_cpu(fa_job *work)
 static fa_status make_key(fa_job *work, fa_reason *why)
 {
     static const char *const shim[] = {"fa_emu.h", "mma.h"};
-    char *digests = fa_format("emu");
+    char *digests = fa_format("emu ptx 1");
     fa_status status = fa_source_digest(work->source, &work->source_digest, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;
@@ -101,17 +103,21 @@ static fa_status make_key(fa_job *work, fa_reason *why)
 
 static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *work, fa_reason *why)
 {
-    static const char *const fixed[] = {"-std=c++20",
-                                        "-x",
-                                        "c++",
-                                        "-shared",
-                                        "-fPIC",
-                                        "-w",
-                                        "-Wno-psabi",
-                                        "-ffp-contract=off",
-                                        "-fno-strict-aliasing",
-                                        "-fdiagnostics-color=never",
-                                        "-DFA_EMU"};
+    static const char *const fixed[] = {
+        "-std=c++20",
+        "-x",
+        "c++",
+        "-shared",
+        "-fPIC",
+        "-w",
+        "-Wno-psabi",
+        "-ffp-contract=off",
+        "-fno-strict-aliasing",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-Wl,--gc-sections", /* functions nobody calls: what they lack does not matter */
+        "-fdiagnostics-color=never",
+        "-DFA_EMU"};
     *work = (fa_job){.source = spec->source};
     fa_arch_limits limits;
     FA_TRY(name_compiler(work, why));
@@ -140,24 +146,86 @@ static fa_status explain_failure(const char *log, fa_reason *why)
     return status;
 }
 
+/* One build: the source goes through the preprocessor, its asm statements are rewritten, the result is compiled. */
+typedef struct steps {
+    const fa_job *job;
+    char *object, *preprocessed, *rewritten, **log;
+    fa_asm_result asms;
+} steps;
+
+/* g++ with the job's options and the words of `more`. */
+static fa_status run_compiler(const steps *s, const char *const *more, fa_reason *why)
+{
+    const char *command[FA_JOB_OPTIONS_MAX + 12] = {COMPILER};
+    int count = 1;
+    fa_job_options(s->job, command + count);
+    count += s->job->count;
+    while (*more != NULL)
+        command[count++] = *more++;
+    command[count] = NULL;
+    free(*s->log);
+    *s->log = NULL;
+    const int code = fa_run(command, s->log);
+    if (code < 0)
+        return fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH");
+    return code == 0 ? FA_PASS : explain_failure(*s->log, why);
+}
+
+/* FA_NOT_RUN for an asm statement that the emulator lacks and the module calls: the object cannot be opened then. */
+static fa_status need_asms(const steps *s, fa_reason *why)
+{
+    void *handle = s->asms.lack_count > 0 ? dlopen(s->object, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (handle != NULL)
+        dlclose(handle);
+    if (handle != NULL || s->asms.lack_count == 0)
+        return FA_PASS;
+    const char *error = dlerror(), *number = strstr(error, FA_ASM_LACKS);
+    const int which = number != NULL ? atoi(number + strlen(FA_ASM_LACKS)) : -1;
+    if (which < 0 || which >= s->asms.lack_count)
+        return FA_PASS; /* something else is wrong with it: read_info says what */
+    return fa_refuse(why, FA_NOT_RUN, "%s", s->asms.lacks[which].text);
+}
+
+static fa_status preprocess(steps *s, fa_reason *why)
+{
+    const char *const more[] = {"-include", "fa_emu.h", "-E", "-o", s->preprocessed, s->job->source, NULL};
+    char *text = NULL;
+    size_t size = 0;
+    FA_TRY(run_compiler(s, more, why));
+    FA_TRY(fa_read_file(s->preprocessed, &text, &size, why));
+    s->asms = fa_asm_rewrite(text);
+    free(text);
+    return fa_write_file(s->rewritten, s->asms.text, strlen(s->asms.text), why);
+}
+
+/* A file with asm statements that the emulator lacks may fail to compile because of them: the answer is what it lacks. */
+static fa_status compile(const steps *s, fa_reason *why)
+{
+    const char *const more[] = {"-x", "c++-cpp-output", "-o", s->object, s->rewritten, NULL};
+    const fa_status status = run_compiler(s, more, why);
+    if (status == FA_COMPILE_ERROR && s->asms.lack_count > 0)
+        return fa_refuse(why, FA_NOT_RUN, "%s", s->asms.lacks[0].text);
+    return status == FA_PASS ? need_asms(s, why) : status;
+}
+
 static fa_status build(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
 {
     (void)text;
-    const char *command[FA_JOB_OPTIONS_MAX + 8] = {COMPILER};
-    char *object = fa_format("%s/module.so", folder);
-    int count = 1;
-    fa_job_options(work, command + count);
-    count += work->count;
-    command[count++] = "-include";
-    command[count++] = "fa_emu.h";
-    command[count++] = "-o";
-    command[count++] = object;
-    command[count++] = work->source;
-    const int code = fa_run(command, log);
-    free(object);
-    if (code < 0)
-        return fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH");
-    return code == 0 ? FA_PASS : explain_failure(*log, why);
+    steps s = {.job = work,
+               .log = log,
+               .object = fa_format("%s/module.so", folder),
+               .preprocessed = fa_format("%s/source.ii", folder),
+               .rewritten = fa_format("%s/kernel.ii", folder)};
+    fa_status status = preprocess(&s, why);
+    if (status == FA_PASS)
+        status = compile(&s, why);
+    unlink(s.preprocessed);
+    unlink(s.rewritten);
+    fa_asm_free(&s.asms);
+    free(s.object);
+    free(s.preprocessed);
+    free(s.rewritten);
+    return status;
 }
 
 /* Opens the object and reads its fa_info. */

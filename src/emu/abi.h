@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define FA_EMU_ABI 1
+#define FA_EMU_ABI 2
 #define FA_EMU_WARP 32
 
 /* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line
@@ -24,6 +24,7 @@ typedef enum fa_emu_kind {
     FA_EMU_MMA,
     FA_EMU_WMMA,
     FA_EMU_CONVERGE, /* nothing to exchange, but all 32 lanes must be here: WMMA load, store, fill */
+    FA_EMU_PTX,      /* inline mma and movmatrix */
 } fa_emu_kind;
 #define FA_EMU_FIRST_ALIGNED FA_EMU_LDMATRIX
 
@@ -64,6 +65,13 @@ typedef struct fa_emu_op {
     void *d;
 } fa_emu_op;
 
+/* One asm statement of the kernel: its text, its operands in order of their numbers, and what the interpreter made of it. */
+typedef struct fa_emu_ptx_site {
+    const char *text, *file;
+    int32_t line, operands;
+    const void *program;
+} fa_emu_ptx_site;
+
 typedef struct fa_emu_uint3 {
     unsigned x, y, z;
 } fa_emu_uint3;
@@ -77,7 +85,8 @@ typedef struct fa_emu_api {
     void (*cp_async)(void *dst, const void *src, int32_t size, int32_t bytes, const char *file, int32_t line);
     void (*cp_async_commit)(void);
     void (*cp_async_wait)(int32_t groups_left, int32_t everything);
-    void (*fail)(const char *kind, const char *what, const char *file, int32_t line); /* never returns */
+    void (*fail)(const char *kind, const char *what, const char *file, int32_t line);        /* never returns */
+    void (*ptx)(fa_emu_ptx_site *site, uint64_t *values, const void *pc, const void *frame); /* of the kernel */
 } fa_emu_api;
 
 /* What a running CUDA thread is. The core points the object's thread-local slot at it before every switch. */
@@ -101,5 +110,42 @@ typedef struct fa_emu_build {
     int32_t asan, tsan;
     char *static_smem_begin, *static_smem_end; /* __shared__ variables */
 } fa_emu_build_info;
+
+/* Shared memory as the 32-bit addresses of PTX: one window for the block's dynamic part, one for its variables; the low 16
+ * bits are those of the generic pointer, so that alignment is the same in both. */
+#define FA_EMU_WINDOW_DYNAMIC 0x01000000u
+#define FA_EMU_WINDOW_STATIC 0x03000000u
+#define FA_EMU_WINDOW_REACH 0x00800000u /* how far outside its part an address may still point */
+
+static inline uint32_t fa_emu_shared_address(const void *p, const void *smem, const fa_emu_build_info *build)
+{
+    const uintptr_t at = (uintptr_t)p, dynamic = (uintptr_t)smem & ~(uintptr_t)0xffff;
+    const uintptr_t variables = (uintptr_t)build->static_smem_begin & ~(uintptr_t)0xffff;
+    if (at - dynamic + FA_EMU_WINDOW_REACH < 2 * FA_EMU_WINDOW_REACH || variables == 0)
+        return FA_EMU_WINDOW_DYNAMIC + (uint32_t)(at - dynamic);
+    return FA_EMU_WINDOW_STATIC + (uint32_t)(at - variables);
+}
+
+/* Null: in no window. */
+static inline unsigned char *fa_emu_shared_place(uint32_t address, const void *smem, const fa_emu_build_info *build)
+{
+    const uintptr_t dynamic = (uintptr_t)smem & ~(uintptr_t)0xffff;
+    const uintptr_t variables = (uintptr_t)build->static_smem_begin & ~(uintptr_t)0xffff;
+    const int32_t in_dynamic = (int32_t)(address - FA_EMU_WINDOW_DYNAMIC),
+                  in_static = (int32_t)(address - FA_EMU_WINDOW_STATIC);
+    const int32_t reach = (int32_t)FA_EMU_WINDOW_REACH;
+    if (in_dynamic >= -reach && in_dynamic < reach)
+        return (unsigned char *)(dynamic + (uintptr_t)(intptr_t)in_dynamic);
+    if (in_static >= -reach && in_static < reach && variables != 0)
+        return (unsigned char *)(variables + (uintptr_t)(intptr_t)in_static);
+    return (unsigned char *)0;
+}
+
+static inline int fa_emu_is_shared(const void *p, const void *smem, uint32_t smem_bytes, const fa_emu_build_info *build)
+{
+    const char *at = (const char *)p;
+    return (at >= (const char *)smem && at < (const char *)smem + smem_bytes) ||
+           (at >= build->static_smem_begin && at < build->static_smem_end);
+}
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "emu/async.h"
 #include "emu/fibre.h"
+#include "emu/ptx_run.h"
 #include "emu/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
@@ -279,6 +280,7 @@ static const fa_emu_api api = {
     .cp_async_commit = fa_emu_cp_async_commit,
     .cp_async_wait = fa_emu_cp_async_wait,
     .fail = fa_emu_fail,
+    .ptx = fa_emu_ptx,
 };
 
 static void identify(fa_emu_worker *worker, uint32_t i)

@@ -2,6 +2,7 @@
 #include "emu/warp.h"
 
 #include "emu/mma.h"
+#include "emu/ptx_group.h"
 #include "emu/report.h"
 
 typedef fa_emu_op *const fa_emu_ops[FA_EMU_WARP];
@@ -151,6 +152,9 @@ bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group)
         fa_emu_report(worker, FA_EMU_FRAGMENT, &fibres[first], op[first]->file, op[first]->line,
                       "%s: two lanes hold different values for one element of A or B", op[first]->name);
         return false;
+    case FA_EMU_PTX:
+        fa_emu_ptx_compute(op);
+        return true;
     default: /* BARRIER never comes here; YIELD and CONVERGE exchange nothing */
         return true;
     }

@@ -175,7 +175,7 @@ END
     cat >"$work/emu_case" <<'END'
 #!/usr/bin/env bash
 basename "$1" >"${@: -1}"
-[[ $1 != *matrix.cu || $3 != cuda ]] || echo other >>"${@: -1}"
+[[ $1 != */conform/matrix.cu || $3 != cuda ]] || echo other >>"${@: -1}"
 echo pass
 END
     chmod +x "$work/emu_case"

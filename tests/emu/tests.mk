@@ -1,8 +1,8 @@
 # The emulator: emu_case runs one kernel, test_emu runs all of them through it.
 EMU_CASE := $(BUILD)/tests/emu/emu_case
-EMU_TESTS := $(BUILD)/tests/emu/test_emu $(BUILD)/tests/emu/test_emu_kernels
+EMU_TESTS := $(patsubst %,$(BUILD)/tests/emu/%,test_emu test_emu_ptx test_emu_kernels)
 check-binaries: $(BUILD)/tests/emu/test_emu_kernels
-test-binaries: $(EMU_CASE) $(EMU_TESTS)
+test-binaries: $(EMU_CASE) $(EMU_TESTS) $(BUILD)/tests/emu/ptx_table
 
 $(BUILD)/tests/emu/%: tests/emu/%.c $(LIB_OBJECTS)
 	@mkdir -p $(@D)

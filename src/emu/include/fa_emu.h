@@ -61,7 +61,8 @@ const fa_emu_build_info fa_emu_build = {FA_EMU_ABI, FA_EMU_ASAN, FA_EMU_TSAN, fa
 }
 
 /* The entry point, weak so that a file without one can be told so. The core calls it through here. */
-extern "C" __attribute__((weak)) void fa_kernel(const fa_params p);
+extern "C" __attribute__((weak, visibility("default"))) void fa_kernel(const fa_params p);
+extern "C" __attribute__((visibility("default"))) const fa_kernel_info fa_info;
 extern "C" __attribute__((visibility("default"))) void fa_emu_call(const fa_params *params) { fa_kernel(*params); }
 
 static inline __attribute__((always_inline)) const fa_emu_thread *fa_emu_now() { return fa_emu_slot_value; }
@@ -85,5 +86,7 @@ static constexpr int warpSize = FA_EMU_WARP;
 #include "fa_emu_math.h"
 
 #include "fa_emu_prims.h"
+
+#include "fa_emu_ptx.h"
 
 #endif

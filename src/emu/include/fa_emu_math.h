@@ -151,7 +151,6 @@ static inline void __stwt(T *p, T v)
 {
     *p = v;
 }
-static inline size_t __cvta_generic_to_shared(const void *p) { return (size_t)p; }
 
 /* There is no clock worth reading: these count calls. */
 static inline long long clock64()

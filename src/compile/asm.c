@@ -1,0 +1,181 @@
+#include "compile/asm.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "compile/asm_statement.h"
+
+typedef struct pass {
+    fa_asm_result result;
+    FILE *out;
+    char file[1024]; /* of the present line, from the line markers */
+    int line;
+    bool foreign; /* a system header, or the emulator's own */
+    char before;  /* last character that is no blank */
+    char word[8]; /* last identifier, when nothing but blanks came after it */
+} pass;
+
+/* # 12 "file" flags; flag 3: a system header */
+static const char *line_marker(pass *p, const char *at)
+{
+    const char *end = at + strcspn(at, "\n");
+    int line = 0, used = 0;
+    char file[1024], flags[64] = "";
+    if (sscanf(at, "# %d \"%1023[^\"]\"%n", &line, file, &used) == 2 && used > 0) {
+        snprintf(flags, sizeof flags, "%.*s", (int)(end - at - used), at + used);
+        memcpy(p->file, file, sizeof file);
+        p->line = line - 1; /* the line break after the marker counts */
+        p->foreign = strchr(flags, '3') != NULL || strstr(file, "src/emu/include/") != NULL;
+    }
+    return end;
+}
+
+static void refuse(pass *p, const fa_asm_statement *s)
+{
+    fa_asm_result *r = &p->result;
+    r->lacks = realloc(r->lacks, (size_t)(r->lack_count + 1) * sizeof *r->lacks);
+    FA_ASSERT(r->lacks != NULL);
+    snprintf(r->lacks[r->lack_count++].text, sizeof r->lacks->text,
+             "%.300s:%d: the emulator does not run this PTX: %.200s (%.100s)", p->file, p->line + s->lack_line,
+             s->lack_statement, s->lack_why);
+}
+
+static int breaks(const char *text, size_t length)
+{
+    int count = 0;
+    for (size_t i = 0; i < length; i++)
+        count += text[i] == '\n';
+    return count;
+}
+
+/* The call that stands for the statement; as many line breaks as it had. */
+static void replace(pass *p, const fa_asm_statement *s)
+{
+    FILE *out = p->out;
+    int lines = s->lines;
+    p->result.sites++;
+    if (s->lacks) {
+        fprintf(out, FA_ASM_LACKS "%d(", p->result.lack_count);
+        refuse(p, s);
+    } else if (s->empty) {
+        fputs("fa_emu_ptx_nothing(", out);
+    } else {
+        fprintf(out,
+                "fa_emu_ptx([]() -> fa_emu_ptx_site & { static fa_emu_ptx_site site = {%s, \"%s\", %d, %d, nullptr}; "
+                "return site; }()",
+                s->strings, p->file, p->line, s->count);
+        lines -= breaks(s->strings, strlen(s->strings));
+    }
+    for (int i = 0; i < s->count; i++) {
+        const fa_asm_operand *o = &s->operand[i];
+        fprintf(out, "%sfa_emu_ptx_%s<'%c'>((%.*s))", i > 0 || (!s->lacks && !s->empty) ? ", " : "",
+                o->kind == FA_ASM_OUT     ? "out"
+                : o->kind == FA_ASM_INOUT ? "inout"
+                                          : "in",
+                o->constraint, (int)o->length, o->expression);
+        lines -= breaks(o->expression, o->length);
+    }
+    fputc(')', out);
+    for (int i = 0; i < lines; i++)
+        fputc('\n', out);
+}
+
+/* What stands before an asm statement: the end of another, a label, or the condition of an if. A label of a declaration,
+ * `int f() asm("g")`, stands after its declarator. */
+static bool may_begin(const pass *p)
+{
+    return p->before == '\0' || strchr(";{}:)", p->before) != NULL || strcmp(p->word, "else") == 0 ||
+           strcmp(p->word, "do") == 0;
+}
+
+static bool names_asm(const char *at, size_t length)
+{
+    return (length == 3 && strncmp(at, "asm", 3) == 0) || (length == 5 && strncmp(at, "__asm", 5) == 0) ||
+           (length == 7 && strncmp(at, "__asm__", 7) == 0);
+}
+
+/* An identifier, and the statement when it is asm. */
+static const char *identifier(pass *p, const char *at)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)at[length]) || at[length] == '_' || at[length] == '$')
+        length++;
+    fa_asm_statement *s = NULL;
+    const char *end = at + length;
+    if (!p->foreign && names_asm(at, length) && may_begin(p))
+        s = fa_asm_statement_read(at + length, p->line, p->before == ')', &end);
+    if (s != NULL) {
+        replace(p, s);
+        p->line += s->lines;
+        fa_asm_statement_free(s);
+        p->before = ')';
+        p->word[0] = '\0';
+        return end;
+    }
+    fwrite(at, 1, length, p->out);
+    snprintf(p->word, sizeof p->word, "%.*s", (int)(length < sizeof p->word ? length : 0), at);
+    p->before = 'a';
+    return at + length;
+}
+
+/* A number, a literal or one other character. */
+static const char *other(pass *p, const char *at)
+{
+    const char *end = fa_asm_skip_literal(at);
+    if (end == at && isdigit((unsigned char)*at)) /* 1'000 has no literal in it */
+        while (isalnum((unsigned char)*end) || *end == '_' || *end == '.' ||
+               (*end == '\'' && isalnum((unsigned char)end[1])))
+            end++;
+    if (end == at)
+        end++;
+    for (const char *c = at; c < end; c++)
+        p->line += *c == '\n';
+    fwrite(at, 1, (size_t)(end - at), p->out);
+    if (!isspace((unsigned char)*at)) {
+        p->before = *at;
+        p->word[0] = '\0';
+    }
+    return end;
+}
+
+fa_asm_result fa_asm_rewrite(const char *preprocessed)
+{
+    pass p = {.line = 1};
+    char *body = NULL, *head = NULL;
+    size_t body_size = 0, head_size = 0;
+    p.out = open_memstream(&body, &body_size);
+    FA_ASSERT(p.out != NULL);
+    bool line_start = true;
+    for (const char *at = preprocessed; *at != '\0';) {
+        const char *from = at;
+        if (line_start && *at == '#') {
+            at = line_marker(&p, at);
+            fwrite(from, 1, (size_t)(at - from), p.out);
+        } else if ((isalpha((unsigned char)*at) || *at == '_') && fa_asm_skip_literal(at) == at) {
+            at = identifier(&p, at);
+        } else {
+            at = other(&p, at);
+        }
+        line_start = at[-1] == '\n';
+    }
+    fclose(p.out);
+    FILE *out = open_memstream(&head, &head_size);
+    FA_ASSERT(out != NULL);
+    for (int i = 0; i < p.result.lack_count; i++)
+        fprintf(out, "extern \"C\" void " FA_ASM_LACKS "%d(...);\n", i);
+    fputs(body, out);
+    fclose(out);
+    free(body);
+    p.result.text = head;
+    return p.result;
+}
+
+void fa_asm_free(fa_asm_result *result)
+{
+    free(result->text);
+    free(result->lacks);
+    *result = (fa_asm_result){0};
+}

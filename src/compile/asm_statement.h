@@ -1,0 +1,36 @@
+/* One asm statement of C++ source, taken apart: its text, its operands. Pure. */
+#ifndef FA_COMPILE_ASM_STATEMENT_H
+#define FA_COMPILE_ASM_STATEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FA_ASM_OPERANDS_MAX 140
+
+typedef enum { FA_ASM_OUT, FA_ASM_INOUT, FA_ASM_IN } fa_asm_kind;
+typedef struct fa_asm_operand {
+    fa_asm_kind kind;
+    char constraint;
+    const char *expression; /* within the source */
+    size_t length;
+} fa_asm_operand;
+
+typedef struct fa_asm_statement {
+    char *strings; /* the literals as they stand */
+    fa_asm_operand operand[FA_ASM_OPERANDS_MAX];
+    int count, lines; /* lines: from its first to its last */
+    bool empty;       /* no instruction */
+    bool lacks;       /* the emulator cannot run it: */
+    char lack_statement[200], lack_why[120];
+    int lack_line; /* from the statement's first line on */
+} fa_asm_statement;
+
+/* `at`: after the word asm, in line `line` of its file. NULL: no asm statement, or one that cannot be read. after_paren: a ')' stands before it, so that
+ * it may be the label of a declaration. end: after its closing parenthesis. */
+fa_asm_statement *fa_asm_statement_read(const char *at, int line, bool after_paren, const char **end);
+void fa_asm_statement_free(fa_asm_statement *s);
+
+/* Behind a string or character literal at `at`, raw ones and prefixes included; `at` itself when there is none. */
+const char *fa_asm_skip_literal(const char *at);
+
+#endif

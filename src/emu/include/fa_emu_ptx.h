@@ -1,0 +1,138 @@
+/* Inline PTX: what the compiler's pass (src/compile/asm.c) writes in place of an asm statement. The core runs the text. */
+#ifndef FA_EMU_PTX_H
+#define FA_EMU_PTX_H
+
+#include <type_traits>
+
+#if FA_EMU_TSAN
+extern "C" void __tsan_read_range_pc(void *address, unsigned long size, void *pc);
+extern "C" void __tsan_write_range_pc(void *address, unsigned long size, void *pc);
+#endif
+#if FA_EMU_ASAN
+extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address, int write, size_t size, unsigned exp);
+#endif
+
+/* The bits of an operand, by its constraint: r 32, l 64, h 16 bits, f float, d double, n a constant. */
+template <char C, typename T>
+static inline __attribute__((always_inline)) uint64_t fa_emu_ptx_bits(T x)
+{
+    static_assert(C != 'r' || sizeof(T) <= 4, "an operand of constraint r has 32 bits");
+    static_assert((C != 'l' && C != 'd') || sizeof(T) == 8, "an operand of constraint l or d has 64 bits");
+    uint64_t bits = 0;
+    if constexpr (C == 'f') {
+        const float f = (float)x;
+        memcpy(&bits, &f, sizeof f);
+    } else if constexpr (C == 'd') {
+        memcpy(&bits, &x, sizeof x);
+    } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+        bits = C == 'r' ? (uint32_t)x : C == 'h' ? (uint16_t)x : (uint64_t)x;
+    } else {
+        memcpy(&bits, (const void *)&x, sizeof x < 8 ? sizeof x : 8);
+    }
+    return bits;
+}
+
+/* An output; with In its value before, too. */
+template <char C, bool In, typename T>
+struct fa_emu_ptx_place {
+    T *to;
+    inline __attribute__((always_inline)) uint64_t load() const
+    {
+        if constexpr (In)
+            return fa_emu_ptx_bits<C, std::remove_cv_t<T>>(*to);
+        return 0;
+    }
+    inline __attribute__((always_inline)) void store(uint64_t bits) const
+    {
+        if constexpr (std::is_integral_v<T>)
+            *to = (T)bits;
+        else
+            memcpy((void *)to, &bits, sizeof(T) < 8 ? sizeof(T) : 8);
+    }
+};
+struct fa_emu_ptx_value {
+    uint64_t bits;
+    inline __attribute__((always_inline)) uint64_t load() const { return bits; }
+    inline __attribute__((always_inline)) void store(uint64_t) const {}
+};
+
+template <char C, typename T>
+static inline __attribute__((always_inline)) fa_emu_ptx_place<C, false, T> fa_emu_ptx_out(T &x)
+{
+    return {&x};
+}
+template <char C, typename T>
+static inline __attribute__((always_inline)) fa_emu_ptx_place<C, true, T> fa_emu_ptx_inout(T &x)
+{
+    return {&x};
+}
+template <char C, typename T>
+static inline __attribute__((always_inline)) fa_emu_ptx_value fa_emu_ptx_in(T x)
+{
+    return {fa_emu_ptx_bits<C, T>(x)};
+}
+
+/* Under a sanitizer the call is a function of its own, which is not instrumented: the operands' copies would cost more than
+ * the instruction. Operands that do not lie on the thread's stack are declared by hand. */
+#if FA_EMU_TSAN || FA_EMU_ASAN
+#define FA_EMU_PTX_CALL __attribute__((noinline, no_sanitize("address", "thread")))
+#else
+#define FA_EMU_PTX_CALL inline __attribute__((always_inline))
+#endif
+static inline __attribute__((always_inline)) void fa_emu_ptx_declare(const fa_emu_ptx_value &, const void *, void *) {}
+template <char C, bool In, typename T>
+static inline __attribute__((always_inline)) void fa_emu_ptx_declare(fa_emu_ptx_place<C, In, T> place,
+                                                                     const void *frame, void *pc)
+{
+    (void)place, (void)frame, (void)pc;
+#if FA_EMU_TSAN || FA_EMU_ASAN
+    enum { NEAR = 1 << 14 };
+    if ((uintptr_t)place.to - (uintptr_t)frame + NEAR < 2 * NEAR)
+        return;
+#if FA_EMU_TSAN
+    if (In)
+        __tsan_read_range_pc((void *)place.to, sizeof(T), pc);
+    __tsan_write_range_pc((void *)place.to, sizeof(T), pc);
+#else
+    if (void *bad = __asan_region_is_poisoned((void *)place.to, sizeof(T)))
+        __asan_report_error(pc, (void *)frame, (void *)frame, bad, 1, sizeof(T), 0);
+#endif
+#endif
+}
+template <typename... Operands>
+static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, Operands... operands)
+{
+    uint64_t values[sizeof...(Operands) + 1] = {operands.load()...};
+    int at = 0;
+#if FA_EMU_TSAN || FA_EMU_ASAN
+    void *pc = __builtin_return_address(0);
+    fa_emu_now()->api->ptx(&site, values, pc, __builtin_frame_address(0));
+    (fa_emu_ptx_declare(operands, __builtin_frame_address(0), pc), ...);
+#else
+    fa_emu_now()->api->ptx(&site, values, nullptr, nullptr);
+#endif
+    (operands.store(values[at++]), ...);
+}
+/* asm volatile("" : "+r"(x)): nothing but a word to the optimizer */
+template <typename... Operands>
+static inline __attribute__((always_inline)) void fa_emu_ptx_nothing(const Operands &...)
+{
+}
+
+static inline size_t __cvta_generic_to_shared(const void *p)
+{
+    return fa_emu_shared_address(p, fa_emu_now()->smem, &fa_emu_build);
+}
+static inline void *__cvta_shared_to_generic(size_t address)
+{
+    return fa_emu_shared_place((uint32_t)address, fa_emu_now()->smem, &fa_emu_build);
+}
+static inline size_t __cvta_generic_to_global(const void *p) { return (size_t)p; }
+static inline void *__cvta_global_to_generic(size_t address) { return (void *)address; }
+static inline unsigned __isShared(const void *p)
+{
+    return fa_emu_is_shared(p, fa_emu_now()->smem, fa_emu_now()->smem_bytes, &fa_emu_build);
+}
+static inline unsigned __isGlobal(const void *p) { return !__isShared(p); }
+
+#endif

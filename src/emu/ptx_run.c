@@ -1,0 +1,209 @@
+#include "emu/ptx_run.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "emu/ptx_group.h"
+#include "emu/ptx_memory.h"
+#include "emu/ptx_state.h"
+#include "emu/report.h"
+#include "ptx/parse.h"
+#include "ptx/scalar.h"
+
+/* Programs by text: parsed once, kept for the process. */
+typedef struct known {
+    struct known *next;
+    char *text;
+    int operands;
+    const fa_ptx_program *program;
+} known;
+static known *programs;
+static pthread_mutex_t programs_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const known *learn(const char *text, int operands)
+{
+    fa_ptx_error error;
+    const fa_ptx_program *program = fa_ptx_parse(text, operands, &error);
+    known *k = program != NULL ? malloc(sizeof *k) : NULL;
+    if (k == NULL)
+        return NULL;
+    *k = (known){programs, strdup(text), operands, program};
+    programs = k;
+    return k;
+}
+
+static const fa_ptx_program *program_of(fa_emu_ptx_site *site)
+{
+    const fa_ptx_program *program = __atomic_load_n(&site->program, __ATOMIC_ACQUIRE);
+    if (program != NULL)
+        return program;
+    pthread_mutex_lock(&programs_lock);
+    const known *k = programs;
+    while (k != NULL && (k->operands != site->operands || strcmp(k->text, site->text) != 0))
+        k = k->next;
+    if (k == NULL)
+        k = learn(site->text, site->operands);
+    pthread_mutex_unlock(&programs_lock);
+    if (k == NULL) /* the compiler's pass has parsed it before */
+        fa_emu_fail("not run", "this PTX cannot be read", site->file, site->line);
+    __atomic_store_n(&site->program, k->program, __ATOMIC_RELEASE);
+    return k->program;
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t lanemask(fa_ptx_special which, uint32_t lane)
+{
+    const uint32_t self = 1u << lane, below = self - 1;
+    switch (which) {
+    case FA_PTX_SREG_LANEMASK_EQ:
+        return self;
+    case FA_PTX_SREG_LANEMASK_LE:
+        return below | self;
+    case FA_PTX_SREG_LANEMASK_LT:
+        return below;
+    case FA_PTX_SREG_LANEMASK_GE:
+        return ~below;
+    default:
+        return (uint32_t) ~(below | self);
+    }
+}
+
+static uint64_t clocks(fa_ptx_special which)
+{
+    const uint64_t now = nanoseconds();
+    const bool low = which == FA_PTX_SREG_CLOCK || which == FA_PTX_SREG_GLOBALTIMER_LO,
+               high = which == FA_PTX_SREG_CLOCK_HI || which == FA_PTX_SREG_GLOBALTIMER_HI;
+    return low ? (uint32_t)now : high ? now >> 32 : now;
+}
+
+static uint64_t of_three(fa_emu_uint3 all, int which) { return which == 0 ? all.x : which == 1 ? all.y : all.z; }
+
+static uint64_t special(fa_ptx_special which)
+{
+    const fa_emu_worker *worker = fa_emu_self;
+    const fa_emu_thread *t = &worker->current->thread;
+    if (which <= FA_PTX_SREG_TID_Z)
+        return of_three(t->thread, which - FA_PTX_SREG_TID_X);
+    if (which <= FA_PTX_SREG_NTID_Z)
+        return of_three(t->block_dim, which - FA_PTX_SREG_NTID_X);
+    if (which <= FA_PTX_SREG_CTAID_Z)
+        return of_three(t->block, which - FA_PTX_SREG_CTAID_X);
+    if (which <= FA_PTX_SREG_NCTAID_Z)
+        return of_three(t->grid_dim, which - FA_PTX_SREG_NCTAID_X);
+    if (which >= FA_PTX_SREG_LANEMASK_EQ && which <= FA_PTX_SREG_LANEMASK_GT)
+        return lanemask(which, t->lane) & 0xffffffff;
+    if (which >= FA_PTX_SREG_CLOCK && which <= FA_PTX_SREG_GLOBALTIMER_HI)
+        return clocks(which);
+    if (which >= FA_PTX_SREG_CLUSTERID_X && which <= FA_PTX_SREG_CLUSTERID_Z)
+        return of_three(t->block, which - FA_PTX_SREG_CLUSTERID_X);
+    if (which >= FA_PTX_SREG_NCLUSTERID_X && which <= FA_PTX_SREG_NCLUSTERID_Z)
+        return of_three(t->grid_dim, which - FA_PTX_SREG_NCLUSTERID_X);
+    switch (which) {
+    case FA_PTX_SREG_LANEID:
+        return t->lane;
+    case FA_PTX_SREG_WARPID:
+        return t->warp;
+    case FA_PTX_SREG_NWARPID:
+        return worker->warps;
+    case FA_PTX_SREG_NSMID:
+    case FA_PTX_SREG_CLUSTER_NCTAID_X:
+    case FA_PTX_SREG_CLUSTER_NCTAID_Y:
+    case FA_PTX_SREG_CLUSTER_NCTAID_Z:
+    case FA_PTX_SREG_CLUSTER_NCTARANK:
+        return 1;
+    case FA_PTX_SREG_DYNAMIC_SMEM_SIZE:
+        return t->smem_bytes;
+    case FA_PTX_SREG_TOTAL_SMEM_SIZE: {
+        const fa_emu_build_info *build = worker->launch->image->build;
+        return t->smem_bytes + (uint64_t)(build->static_smem_end - build->static_smem_begin);
+    }
+    default: /* one multiprocessor, one grid, clusters of one block */
+        return 0;
+    }
+}
+
+static void yield(const fa_emu_ptx_run *run)
+{
+    fa_emu_op op = {
+        .kind = FA_EMU_YIELD, .name = run->instr->text, .file = run->site->file, .line = run->site->line, .mask = ~0u};
+    fa_emu_ptx_wait(&op);
+}
+
+static void flow(const fa_emu_ptx_run *run)
+{
+    if (run->instr->op == FA_PTX_OP_TRAP)
+        fa_emu_ptx_fail(run, "trap", "the kernel gives up");
+    yield(run); /* nanosleep */
+}
+
+static void step(fa_emu_ptx_run *run)
+{
+    const fa_ptx_instr *i = run->instr;
+    const char *why = "";
+    switch ((fa_ptx_family)i->family) {
+    case FA_PTX_READ_SPECIAL:
+        fa_ptx_out(i, run->r, special((fa_ptx_special)i->special));
+        break;
+    case FA_PTX_SPACE:
+    case FA_PTX_MEMORY:
+        fa_emu_ptx_memory(run);
+        break;
+    case FA_PTX_FENCES:
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        break;
+    case FA_PTX_FLOW:
+        flow(run);
+        break;
+    case FA_PTX_GROUP:
+    case FA_PTX_MATRIX:
+        fa_emu_ptx_group(run);
+        break;
+    case FA_PTX_NOTHING:
+        if (i->op == FA_PTX_OP_CREATEPOLICY)
+            fa_ptx_out(i, run->r, 0);
+        break;
+    default:
+        if (!fa_ptx_scalar(i, run->r, &run->carry, &why))
+            fa_emu_ptx_fail(run, FA_EMU_FAULT, "%s", why);
+    }
+}
+
+static void execute(fa_emu_ptx_run *run, const fa_ptx_program *program)
+{
+    for (int at = 0; at < program->count;) {
+        const fa_ptx_instr *i = run->instr = &program->instr[at++];
+        if (i->guard >= 0 && (run->r[i->guard] != 0) == i->guard_negated)
+            continue;
+        if (i->op != FA_PTX_OP_BRA) {
+            step(run);
+        } else {
+            if (i->target < at)
+                yield(run); /* a loop may wait for other threads */
+            at = i->target;
+        }
+    }
+}
+
+void fa_emu_ptx(fa_emu_ptx_site *site, uint64_t *values, const void *pc, const void *frame)
+{
+    const fa_ptx_program *program = program_of(site);
+    fa_emu_ptx_run run = {.site = site, .r = values, .pc = pc, .frame = frame};
+    if (program->registers == site->operands) {
+        execute(&run, program);
+        return;
+    }
+    uint64_t r[program->registers];
+    memcpy(r, values, (size_t)site->operands * sizeof *r);
+    memset(r + site->operands, 0, (size_t)(program->registers - site->operands) * sizeof *r);
+    run.r = r;
+    execute(&run, program);
+    memcpy(values, r, (size_t)site->operands * sizeof *r);
+}

@@ -1,0 +1,11 @@
+/* Inline PTX: runs the text of an asm statement on the values of its operands. */
+#ifndef FA_EMU_PTX_RUN_H
+#define FA_EMU_PTX_RUN_H
+
+#include "emu/abi.h"
+
+/* The api's entry. values: in and out, as many as the site has operands. pc, frame: of the kernel, for
+ * the sanitizers' reports; may be NULL without one. */
+void fa_emu_ptx(fa_emu_ptx_site *site, uint64_t *values, const void *pc, const void *frame);
+
+#endif

@@ -1,0 +1,113 @@
+#include "ptx/check.h"
+
+#include "ptx/tile.h"
+
+static int count_of(const fa_ptx_instr *i, int at) { return i->arg[at].count; }
+static bool is_vector(const fa_ptx_instr *i, int at, int count)
+{
+    const bool shape = i->arg[at].shape == FA_PTX_VECTOR || (count == 1 && i->arg[at].shape == FA_PTX_SCALAR);
+    return shape && count_of(i, at) == count;
+}
+static bool is_address(const fa_ptx_instr *i, int at) { return i->arg[at].shape == FA_PTX_ADDRESS; }
+
+static const char *check_mma(fa_ptx_instr *i)
+{
+    i->tile = fa_ptx_tile_find(i);
+    if (i->tile == NULL)
+        return "no such shape and types of mma";
+    const int c = fa_ptx_tile_c(i->tile, i->type[0]);
+    if (!is_vector(i, 0, c) || !is_vector(i, 1, fa_ptx_tile_a(i->tile, i->type[1])) ||
+        !is_vector(i, 2, fa_ptx_tile_b(i->tile, i->type[2])) || !is_vector(i, 3, c))
+        return "the number of registers is not that of the shape";
+    return NULL;
+}
+
+static int matrices(const fa_ptx_instr *i)
+{
+    return fa_ptx_has(i, FA_PTX_W_X4) ? 4 : fa_ptx_has(i, FA_PTX_W_X2) ? 2 : 1;
+}
+
+static const char *check_matrix(fa_ptx_instr *i)
+{
+    switch (i->op) {
+    case FA_PTX_OP_LDMATRIX:
+        return is_vector(i, 0, matrices(i)) && is_address(i, 1) ? NULL : "ldmatrix wants {registers}, [address]";
+    case FA_PTX_OP_STMATRIX:
+        return is_address(i, 0) && is_vector(i, 1, matrices(i)) ? NULL : "stmatrix wants [address], {registers}";
+    case FA_PTX_OP_MMA:
+        return check_mma(i);
+    default:
+        return fa_ptx_has(i, FA_PTX_W_TRANS) ? NULL : "movmatrix is .trans";
+    }
+}
+
+static int lanes_of_vector(const fa_ptx_instr *i)
+{
+    return fa_ptx_has(i, FA_PTX_W_V8) ? 8 : fa_ptx_has(i, FA_PTX_W_V4) ? 4 : fa_ptx_has(i, FA_PTX_W_V2) ? 2 : 1;
+}
+
+static const char *check_cp(const fa_ptx_instr *i)
+{
+    const bool wait = fa_ptx_has(i, FA_PTX_W_WAIT_GROUP);
+    if (!fa_ptx_has(i, FA_PTX_W_ASYNC))
+        return "cp is cp.async";
+    if (fa_ptx_has(i, FA_PTX_W_COMMIT_GROUP) || fa_ptx_has(i, FA_PTX_W_WAIT_ALL) || wait)
+        return i->args == wait ? NULL : "the number of operands";
+    return i->args >= 3 && is_address(i, 0) && is_address(i, 1) ? NULL : "cp.async wants [to], [from], size";
+}
+
+static const char *check_memory(const fa_ptx_instr *i)
+{
+    const int lanes = lanes_of_vector(i);
+    switch (i->op) {
+    case FA_PTX_OP_LD:
+    case FA_PTX_OP_LDU:
+        return is_address(i, 1) && is_vector(i, 0, lanes) ? NULL
+                                                          : "ld wants as many registers as its vector, and [address]";
+    case FA_PTX_OP_ST:
+        return is_address(i, 0) && is_vector(i, 1, lanes) ? NULL
+                                                          : "st wants [address] and as many registers as its vector";
+    case FA_PTX_OP_CP:
+        return check_cp(i);
+    case FA_PTX_OP_RED:
+        return is_address(i, 0) ? NULL : "red wants [address], b";
+    default:
+        return is_address(i, 1) && (!fa_ptx_has(i, FA_PTX_W_CAS) || i->args >= 4) ? NULL : "atom wants d, [address], b";
+    }
+}
+
+/* cvt: packed results take two operands, but from a packed source. */
+static const char *check_convert(const fa_ptx_instr *i)
+{
+    const fa_ptx_type_info *to = fa_ptx_type_of(i, 0), *from = fa_ptx_type_of(i, 1);
+    const int want = to->elements == 2 && from->elements == 1 ? 3 : 2;
+    const bool small = to->bits == 16 && to->elements == 2, small_from = from->bits == 16 && from->elements == 2;
+    if (i->args != want)
+        return "cvt to two elements takes two operands";
+    if (to->elements < from->elements || (small_from && i->type[0] != FA_PTX_F16X2) ||
+        (to->elements == 2 && from->elements == 1 && i->type[1] != FA_PTX_F32) ||
+        (to->elements == 2 && from->elements == 2 && !small && !small_from) || (small && from->kind != FA_PTX_F) ||
+        (i->type[0] == FA_PTX_TF32 && i->type[1] != FA_PTX_F32) || i->type[1] == FA_PTX_TF32)
+        return "no such conversion";
+    return NULL;
+}
+
+const char *fa_ptx_check(fa_ptx_instr *i)
+{
+    switch (i->family) {
+    case FA_PTX_MATRIX:
+        return check_matrix(i);
+    case FA_PTX_MEMORY:
+        return check_memory(i);
+    case FA_PTX_CONVERT:
+        return check_convert(i);
+    case FA_PTX_GROUP:
+        if (i->op == FA_PTX_OP_BAR || i->op == FA_PTX_OP_BARRIER)
+            return fa_ptx_has(i, FA_PTX_W_RED_) && i->types == 0 ? "the barrier's reduction wants a type" : NULL;
+        if (i->op == FA_PTX_OP_ACTIVEMASK)
+            return NULL;
+        return fa_ptx_has(i, FA_PTX_W_SYNC) ? NULL : "only with .sync";
+    default:
+        return NULL;
+    }
+}

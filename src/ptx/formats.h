@@ -1,0 +1,54 @@
+/* Number formats: floats of any width to and from double, with PTX's roundings. Pure. */
+#ifndef FA_PTX_FORMATS_H
+#define FA_PTX_FORMATS_H
+
+#include "ptx/table.h"
+
+typedef enum { FA_PTX_NEAREST, FA_PTX_NEAREST_AWAY, FA_PTX_ZERO, FA_PTX_DOWN, FA_PTX_UP } fa_ptx_rounding;
+
+/* Exact. Type: one element of F16, BF16, TF32, E4M3, E5M2, F32 or F64. */
+double fa_ptx_to_double(uint64_t bits, fa_ptx_type type);
+/* Rounded once. finite: out of range becomes the largest number instead of infinity (NaN for E4M3). */
+uint64_t fa_ptx_from_double(double value, fa_ptx_type type, fa_ptx_rounding rounding, bool finite);
+
+/* x + y with the last bit set when the sum is inexact ("round to odd"): rounding it again, to a format with two bits less, is
+ * as rounding the exact sum. */
+double fa_ptx_add_odd(double x, double y);
+
+/* The type of one element: F16 of F16X2. */
+fa_ptx_type fa_ptx_element(fa_ptx_type type);
+
+static inline float fa_ptx_float(uint64_t bits)
+{
+    union {
+        uint32_t u;
+        float f;
+    } x = {.u = (uint32_t)bits};
+    return x.f;
+}
+static inline uint64_t fa_ptx_float_bits(float value)
+{
+    union {
+        float f;
+        uint32_t u;
+    } x = {.f = value};
+    return x.u;
+}
+static inline double fa_ptx_double(uint64_t bits)
+{
+    union {
+        uint64_t u;
+        double d;
+    } x = {.u = bits};
+    return x.d;
+}
+static inline uint64_t fa_ptx_double_bits(double value)
+{
+    union {
+        double d;
+        uint64_t u;
+    } x = {.d = value};
+    return x.u;
+}
+
+#endif

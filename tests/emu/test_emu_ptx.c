@@ -1,0 +1,136 @@
+/* Inline PTX on the emulator: every conformance kernel of tests/emu/ptx passes under every schedule and sanitizer, and each
+ * kernel of its controls, wrong in one way, is reported with its class and the line marked HERE.
+ * --test: one schedule, and the controls; --rest: the other schedules and the sanitizers; neither: both. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "base/status.h"
+#include "input/options.h"
+
+static char *run_case(const char *name, int schedule, int sanitize)
+{
+    char *file = fa_format("tests/emu/ptx/%s.cu", name), *output = NULL;
+    char *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER"));
+    char schedule_text[8], sanitize_text[8];
+    snprintf(schedule_text, sizeof schedule_text, "%d", schedule);
+    snprintf(sanitize_text, sizeof sanitize_text, "%d", sanitize);
+    const char *const command[] = {binary, file, "--schedule", schedule_text, "--sanitize", sanitize_text, NULL};
+    assert_int_not_equal(fa_run(command, &output), -1);
+    free(binary);
+    free(file);
+    return output;
+}
+
+/* A build of the tests under AddressSanitizer runs no kernel under another sanitizer. */
+static bool possible(int sanitize)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return sanitize != FA_SANITIZE_UNDEFINED && sanitize != FA_SANITIZE_THREAD;
+#else
+    return sanitize >= 0;
+#endif
+}
+
+static bool with_test = true, with_rest = true;
+
+static void conforms(void **state)
+{
+    static const int points[][2] = {
+        /* --test takes the first */
+        {FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE},    {FA_SCHEDULE_DESCENDING, FA_SANITIZE_NONE},
+        {FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE}, {FA_SCHEDULE_RANDOM, FA_SANITIZE_ADDRESS},
+        {FA_SCHEDULE_RANDOM, FA_SANITIZE_THREAD},  {FA_SCHEDULE_GREEDY, FA_SANITIZE_UNDEFINED}};
+    const char *name = *state;
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        if (!(i == 0 ? with_test : with_rest) || !possible(points[i][1]))
+            continue;
+        char *output = run_case(name, points[i][0], points[i][1]);
+        if (strcmp(output, "pass\n") != 0)
+            fail_msg("%s, schedule %d, sanitizer %d: %s", name, points[i][0], points[i][1], output);
+        free(output);
+    }
+}
+
+typedef struct control {
+    const char *name;
+    int schedule, sanitize;
+    const char *words, *more;
+} control;
+
+static const control controls[] = {
+    {"race", FA_SCHEDULE_ASCENDING, FA_SANITIZE_THREAD, "data race", "CUDA thread"},
+    {"race_atomic", FA_SCHEDULE_ASCENDING, FA_SANITIZE_THREAD, "data race", "CUDA thread"},
+    {"overflow_shared", FA_SCHEDULE_ASCENDING, FA_SANITIZE_ADDRESS, "heap-buffer-overflow", "WRITE of size 4"},
+    {"overflow_global", FA_SCHEDULE_ASCENDING, FA_SANITIZE_ADDRESS, "heap-buffer-overflow", "READ of size 4"},
+    {"misaligned", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "misaligned", "no multiple of 16 bytes"},
+    {"not_shared", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "fault", "is no address of shared memory"},
+    {"divergent", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "divergent barrier", "bar.sync 0"},
+    {"unknown", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "not_run", "pmevent 7 (no such instruction)"},
+};
+
+static int line_marked(const char *name)
+{
+    char *file = fa_format("tests/emu/ptx/controls/%s.cu", name), *text = NULL;
+    fa_reason why;
+    size_t size;
+    assert_int_equal(fa_read_file(file, &text, &size, &why), FA_PASS);
+    const char *mark = strstr(text, "/* HERE */");
+    assert_non_null(mark);
+    int line = 1;
+    for (const char *c = text; c < mark; c++)
+        line += *c == '\n';
+    free(text);
+    free(file);
+    return line;
+}
+
+static void reported(void **state)
+{
+    const control *c = *state;
+    if (!possible(c->sanitize))
+        skip();
+    char *name = fa_format("controls/%s", c->name), *place = fa_format("%s.cu:%d", c->name, line_marked(c->name));
+    char *output = run_case(name, c->schedule, c->sanitize);
+    if (strstr(output, c->words) == NULL || strstr(output, c->more) == NULL || strstr(output, place) == NULL)
+        fail_msg("%s: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->words, c->more, place, output);
+    free(output);
+    free(place);
+    free(name);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const kernels[] = {"integer", "floats", "convert", "memory", "atomics",
+                                          "groups",  "matrix", "mma",     "async"};
+    enum { KERNELS = sizeof kernels / sizeof kernels[0], CONTROLS = sizeof controls / sizeof controls[0] };
+    struct CMUnitTest tests[KERNELS + CONTROLS] = {{0}};
+    size_t count = 0;
+    with_test = argc < 2 || strcmp(argv[1], "--rest") != 0;
+    with_rest = argc < 2 || strcmp(argv[1], "--test") != 0;
+    char *folder = fa_format("%s", argv[0]);
+    setenv("EMU_CASE_FOLDER", dirname(folder), 1);
+    setenv("FA_HOME", ".", 0);
+    for (size_t i = 0; i < KERNELS; i++)
+        tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_%s", kernels[i]),
+                                             .test_func = conforms,
+                                             .initial_state = (void *)(uintptr_t)kernels[i]};
+    for (size_t i = 0; i < CONTROLS && with_test; i++)
+        tests[count++] = (struct CMUnitTest){.name = fa_format("control_%s", controls[i].name),
+                                             .test_func = reported,
+                                             .initial_state = (void *)(uintptr_t)&controls[i]};
+    const int failed = _cmocka_run_group_tests("inline PTX", tests, count, NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        free((char *)(uintptr_t)tests[i].name);
+    free(folder);
+    return failed;
+}
