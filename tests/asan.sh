@@ -60,6 +60,5 @@ ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=1 TEST_TIMEOUT=${TEST_T
 tail -n 1 "$work/out" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' >"$work/counts"
 read -r passed failed skipped <"$work/counts"
 jq -n --argjson passed "$passed" --argjson failed "$failed" --argjson skipped "$skipped" --arg suites "${suites[*]}" \
-    '{what: "asan", sanitizers: "address, undefined, leak", suites: $suites, passed: $passed, failed: $failed,
-    skipped: $skipped}' >"$json"
+    '{what: "asan", sanitizers: "address, undefined, leak"} + $ARGS.named' >"$json"
 exit $code

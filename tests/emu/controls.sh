@@ -41,8 +41,6 @@ for file in tests/emu/controls/*.cu; do
     printf '%-7s %-26s %d runs\n' "$verdict" "$name" "$((ok + bad))" >&2
     jq -nc --arg name "$name" --arg verdict "$verdict" --argjson runs "$((ok + bad))" \
         --arg is "$(sed -n '1s/^\/\* *\(.*[^ ]\) *\*\/$/\1/p' "$file")" '$ARGS.named'
-done | jq -s '{what: "controls", caught: map(select(.verdict == "CAUGHT")) | length,
-    missed: map(select(.verdict == "MISSED")) | length,
-    runs: map(.runs) | add, controls: .}' >"$json"
+done | jq -sf tests/emu/controls.jq >"$json"
 jq -r '"\(.caught) of \(.caught + .missed) controls caught, in \(.runs) runs"' "$json"
 jq -e '.missed == 0' "$json" >/dev/null

@@ -172,20 +172,7 @@ done
 
 # A statement of a header is one mutant per kernel: explained where it survives, stale where no kernel lets it.
 mkdir -p "$(dirname "$json")"
-jq -s --rawfile explained <(cat "$explained" 2>/dev/null || true) --argjson all $all '
-    . as $mutants | ($explained | split("\n") | map(select(length > 0 and (startswith("#") | not)) | split("\t")
-        | {file: .[0], function: .[1], statement: .[2], number: (.[3] | tonumber)})) as $keys
-    | (map(.verdict == "CAUGHT") | map(select(.)) | length) as $caught
-    | {what: "mutants", caught: $caught, missed: (length - $caught),
-       unexplained: (map(select(.verdict == "SURVIVED")) | length),
-       kernels: (group_by(.kernel) |
-           map({kernel: .[0].kernel, caught: map(select(.verdict == "CAUGHT")) | length, of: length})),
-       stale: (if $all == 1 then
-           $keys - [$mutants[] | select(.verdict != "CAUGHT") | {file, function, statement, number}] else [] end),
-       survivors: map(select(.verdict != "CAUGHT") | {kernel, file, function, statement, number, why}),
-       mutants: map({kernel, file, function, statement, number, by: .by})}' \
+jq -sf tests/emu/mutants.jq --rawfile explained <(cat "$explained" 2>/dev/null || true) --argjson all $all \
     "$work/lines" >"$json"
-jq -r '(.stale[] | "an explanation, and no survivor: \(.file) \(.function) \(.statement) \(.number)"),
-    "\(.caught) of \(.caught + .missed) caught, \(.missed) survived, \(.unexplained) of them without an explanation"' \
-    "$json"
+jq -rf tests/emu/mutants_said.jq "$json"
 jq -e '.unexplained == 0 and .stale == []' "$json" >/dev/null

@@ -63,7 +63,6 @@ for name in "${only[@]}"; do
         tail -n 20 "$log" >&2
     fi
 done
-jq -s '{what: "fuzz", executions: (map(.executions) | add), failed: (map(select(.verdict == "FAIL")) | length),
-    targets: .}' "$lines" >"$json"
+jq -sf tests/fuzz/summary.jq "$lines" >"$json"
 jq -e 'all(.targets[]; .verdict == "NOT-RUN")' "$json" >/dev/null && exit 4
 jq -e '.failed == 0' "$json" >/dev/null
