@@ -28,7 +28,14 @@ constexpr int TILE_HALVES = N * PITCH;
 constexpr int RING_BYTES = GROUPS * STAGES * 2 * TILE_HALVES * 2;
 constexpr int PART_PITCH = DIM16 + 4; /* floats of a row of a part: outputs, then maximum and sum */
 constexpr int PARTS_BYTES = GROUPS * M * PART_PITCH * 4;
-constexpr int SMEM_BYTES = RING_BYTES > PARTS_BYTES ? RING_BYTES : PARTS_BYTES;
+/* Small blocks share a multiprocessor in pairs, which is what the choice of splits counts on. A third would fit on
+ * sm_90, but then a grid that fills two waves of pairs leaves the second wave of threes half empty. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+constexpr int PAIR_BYTES = WARPS <= 4 ? 77 * 1024 : 0;
+#else
+constexpr int PAIR_BYTES = 0;
+#endif
+constexpr int SMEM_BYTES = larger(larger(RING_BYTES, PARTS_BYTES), PAIR_BYTES);
 constexpr int MAX_AT = DIM16, SUM_AT = DIM16 + 1;
 constexpr int WORKSPACE_FLOATS = M * PART_PITCH;
 

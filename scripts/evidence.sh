@@ -16,6 +16,7 @@ Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faul
   ladder     every rung against the one below it, and the libraries, on three problems (scripts/ladder.sh)
   versus     the last rung against the fused library in one process over the peers' shapes, and the default kernel for
              three dims
+  serving    decode, chunked prefill and parts of a wave, a record each (scripts/lib/evidence/serving.txt)
   profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also at
              long sequences of three dims (scripts/ncu_profile.sh)
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
@@ -44,7 +45,7 @@ EOF
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-on_gpu=(gate sanitize parity sweep grid ladder versus profile peers)
+on_gpu=(gate sanitize parity sweep grid ladder versus serving profile peers)
 robustness=(controls mutants race asan fuzz cheats faults)
 opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
 flag=([dry-run]=0)
@@ -155,6 +156,10 @@ part_sanitize() {
 
 part_gate() {
     gate_run gate --jobs 12
+}
+
+part_serving() {
+    try "$bench" --runs scripts/lib/evidence/serving.txt --quiet --json "$out/serving.jsonl"
 }
 
 part_parity() {
