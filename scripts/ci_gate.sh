@@ -393,8 +393,7 @@ for ((number = 1; number <= ${#lines[@]}; number++)); do
 done
 gather
 if [[ -e $out/not_reached ]]; then
-    jq -Rc 'split("|") | {kernel: .[0], tool: .[1], args: .[2], verdict: "not_run", code: null, seconds: null,
-        text: "NOT-RUN: the time limit came first"}' "$out/not_reached" >>"$cases"
+    jqf gate/not_reached -Rc "$out/not_reached" >>"$cases"
 fi
 
 # Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx, word for word, on the

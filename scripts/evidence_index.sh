@@ -15,30 +15,21 @@ Exit: 0, 1 out of step or a file without an entry, 2 usage, 4 not run. FA_BENCH 
 EOF
 }
 
-die() { # CODE TEXT
-    echo "evidence_index.sh: $2" >&2
-    exit "$1"
-}
-
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export FA_BENCH=${FA_BENCH:-./fa_bench}
-dirs=() check=0 sample=50
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --dir) [[ -d ${2:-} ]] || die 2 "no folder '${2:-}'"; dirs+=("$2"); shift ;;
-        --sample) [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die 2 "--sample takes a whole number from 1"; sample=$2; shift ;;
-        --check) check=1 ;;
-        --help) usage; exit 0 ;;
-        *) die 2 "unknown option $1 (see --help)" ;;
-    esac
-    shift
+. scripts/lib/common.sh
+opt=([sample]=50)
+flag=([check]=0)
+many=([dir]='')
+parse_options "$@"
+need_number 1 sample
+need_bench
+mapfile -t dirs < <(values_of dir)
+for dir in "${dirs[@]}"; do
+    [[ -d $dir ]] || die 2 "no folder '$dir'"
 done
-[[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
 [[ ${#dirs[@]} -gt 0 ]] || mapfile -t dirs < <(find evidence -mindepth 2 -maxdepth 2 \
     \( -name ladder.json -o -name peers.json \) -printf '%h\n' | sort -u)
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+make_work
 
 # The files of each entry, "ENTRY<tab>FILE"; of several entries that match, the one that stands first.
 list_files() { # DIR
@@ -51,7 +42,7 @@ list_files() { # DIR
             printf '%s\t%s\n' "$i" "$path"
         done
         i=$((i + 1))
-    done < <(jq -r '.[].file' scripts/lib/evidence/files.json)
+    done < <(jq -r '.[].file' "$lib/evidence/files.json")
     while IFS= read -r file; do
         [[ $listed == *$'\n'"$file"$'\n'* ]] || die 1 "$1/$file has no entry in scripts/lib/evidence/files.json"
     done < <(find "$1" -type f ! -path "$1/README.md" -printf '%P\n' | sort)
@@ -64,7 +55,7 @@ facts_of() { # ENTRY
     [[ ! ${files[0]} =~ [.](json|jsonl|gz)$ ]] || zcat -f "${files[@]}" >"$work/values"
     jq -cs '[.. | objects | .git | if type == "array" then .[] else . end | values | split(" ")[]] | unique' \
         "$work/values" >"$work/commits"
-    jq -nc --arg file "" --argjson kinds "$kinds" -f scripts/lib/evidence/rows.jq "$work/values" | wc -l |
+    jqf evidence/rows -nc --arg file "" --argjson kinds "$kinds" "$work/values" | wc -l |
         jq -c --argjson entry "$1" --slurpfile commits "$work/commits" --args \
             '{entry: $entry, files: $ARGS.positional, commits: $commits[0], rows: .}' "${files[@]}"
 }
@@ -74,22 +65,22 @@ currency() { # SAMPLE FILE...
     local rows=$1
     shift
     [[ $# -gt 0 ]] || { echo '[]'; return; }
-    scripts/evidence_current.sh --sample "$rows" --rows "$@" | jq -s 'group_by(.file) |
-        map({file: .[0].file, looked_at: length, current: map(select(.current)) | length})'
+    scripts/evidence_current.sh --sample "$rows" --rows "$@" |
+        jqf evidence/currency -s
 }
 
 index() { # DIR CURRENCY
-    jq -rs --arg dir "${1##*/}" --slurpfile entries scripts/lib/evidence/files.json --slurpfile currency "$2" \
-        -f scripts/lib/evidence/index.jq "$work/facts"
+    jqf evidence/index -rs --arg dir "${1##*/}" --slurpfile entries "$lib/evidence/files.json" \
+        --slurpfile currency "$2" "$work/facts"
 }
 
-kinds=$("$FA_BENCH" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add')
+kinds=$("$bench" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add')
 for dir in "${dirs[@]}"; do
     list_files "$dir" >"$work/files"
     cut -f1 "$work/files" | sort -nu | while read -r entry; do facts_of "$entry"; done >"$work/facts"
-    if [[ $check -eq 0 ]]; then
+    if [[ ${flag[check]} -eq 0 ]]; then
         mapfile -t files < <(jq -r 'select(.rows > 0).files[]' "$work/facts")
-        currency "$sample" "${files[@]}" >"$work/currency"
+        currency "${opt[sample]}" "${files[@]}" >"$work/currency"
         index "$dir" "$work/currency" >"$dir/README.md.tmp"
         mv "$dir/README.md.tmp" "$dir/README.md"
         echo "$dir/README.md"

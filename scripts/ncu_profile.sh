@@ -49,8 +49,7 @@ judge() { # CSV RECORD RESULT
         PASS) return 0 ;;
         FAIL) return 1 ;;
     esac
-    jq -r 'if .launches != 1 then "NOT-RUN: the report holds \(.launches) launches of fa_kernel, not one"
-        else "NOT-RUN: not every gate could be judged" end' "$result"
+    jqf ncu/not_run -r "$result"
     return 4
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the suites on the built binaries. Ends with the slowest tests and "N passed, N failed, N skipped"; exit 1 when one failed.
+# Runs the suites on the built binaries. Ends with the slowest tests and "N passed, N failed, N skipped"; exit 1 when
+# one failed.
 set -euo pipefail
 
 usage() {
@@ -11,7 +12,8 @@ usage: tests/run_all.sh [--check | --rest | --all] [SUITE...]
   --check        what takes seconds: house rules, unit tests, one kernel on the emulator
   --rest         what `make test` leaves out: slow tests (bats: the tag `slow`), fuzzers, mutants
   --all          both; the default is `make test`: neither slow tests, nor fuzzers, nor mutants
-A line per program: its tests, its CPU seconds and its wall seconds. JOBS: how many at once (default: cores). Logs: build/test.
+A line per program: its tests, its CPU seconds and its wall seconds. JOBS: how many at once (default: cores).
+Logs: build/test.
 Compiled kernels are kept in build/test-cache from one run to the next; `make clean` empties it.
 EOT
 }
@@ -46,8 +48,8 @@ export XDG_CACHE_HOME=$PWD/$build/test-cache FA_TEST_OUT=$PWD/$out OMP_WAIT_POLI
 : >"$out/times.tsv" # CPU seconds, wall seconds, test: one line per bats test, by tests/cli/helper.bash
 jobs=${JOBS:-$(nproc)}
 
-# Members run in the background, as many at once as there are cores. Each leaves a log, and its counts in a file; the counts are added up at the
-# end. `times` says what a member's subshell and everything it waited for have used.
+# Members run in the background, as many at once as there are cores. Each leaves a log, and its counts in a file; the
+# counts are added up at the end. `times` says what a member's subshell and everything it waited for have used.
 running=0
 member() { # NAME FUNCTION ARGUMENTS...
     local name=$1
@@ -58,9 +60,11 @@ member() { # NAME FUNCTION ARGUMENTS...
         [[ -s $out/$name.counts ]] || echo "0 1 0" >"$out/$name.counts" # it died before it could count
         read -r ok bad skip note <"$out/$name.counts"
         times >"$out/$name.times"
-        awk -v start="$start" -v end="$EPOCHREALTIME" -v name="$name${note:+: $note}" -v ok="$ok" -v bad="$bad" -v skip="$skip" '
+        awk -v start="$start" -v end="$EPOCHREALTIME" -v name="$name${note:+: $note}" -v ok="$ok" -v bad="$bad" \
+            -v skip="$skip" '
             {for (i = 1; i <= NF; i++) {split($i, part, /[ms]/); cpu += 60 * part[1] + part[2]}}
-            END {printf "%-28s %4d passed %3d failed %3d skipped  %7.1f s CPU %7.1f s wall\n", name, ok, bad, skip, cpu, end - start}' \
+            END {printf "%-28s %4d passed %3d failed %3d skipped  %7.1f s CPU %7.1f s wall\n", \
+                name, ok, bad, skip, cpu, end - start}' \
             "$out/$name.times"
         cat "$out/$name.said"
     ) &
@@ -75,7 +79,8 @@ tally() { # NAME PASSED FAILED SKIPPED [NOTE]
     echo "${*:2}" >"$out/$1.counts"
 }
 
-# One check that is a command: passes when it exits 0, is skipped when it exits 4, with the last line it said as the reason.
+# One check that is a command: passes when it exits 0, is skipped when it exits 4, with the last line it said as the
+# reason.
 check() { # NAME COMMAND...
     local name=$1 code=0
     shift
@@ -132,7 +137,10 @@ suite_emu() {
     local binary=$build/tests/emu/test_emu_kernels name kernels
     mapfile -t kernels < <("$binary" --list)
     if [[ -n $kernel ]]; then
-        [[ " ${kernels[*]} " == *" $kernel "* ]] || { echo "run_all.sh: no kernel '$kernel' among ${kernels[*]}" >&2; exit 2; }
+        [[ " ${kernels[*]} " == *" $kernel "* ]] || {
+            echo "run_all.sh: no kernel '$kernel' among ${kernels[*]}" >&2
+            exit 2
+        }
         kernels=("$kernel") which=all
     elif [[ $which == check ]]; then
         kernels=("${kernels[0]}")
@@ -179,7 +187,8 @@ suite_cli() {
 
 # A few seconds of each fuzzer on the committed corpus; ten minutes each: make fuzz.
 run_fuzzer() { # NAME
-    tests/fuzz/run.sh --seconds "${FUZZ_SECONDS:-3}" --only "$1" --json "$out/fuzz-$1.json" >"$out/fuzz-$1.log" 2>&1 || true
+    tests/fuzz/run.sh --seconds "${FUZZ_SECONDS:-3}" --only "$1" --json "$out/fuzz-$1.json" >"$out/fuzz-$1.log" 2>&1 ||
+        true
     case $(jq -r '.targets[0].verdict' "$out/fuzz-$1.json" 2>/dev/null) in
         PASS) tally "fuzz-$1" 1 0 0 ;;
         NOT-RUN) tally "fuzz-$1" 0 0 1 "clang has no libFuzzer" ;;
@@ -210,6 +219,7 @@ if [[ -s $out/times.tsv ]]; then
     echo "slowest tests of the command line:"
     LC_ALL=C sort -rn "$out/times.tsv" | awk -F'\t' 'NR <= 8 {printf "%8.1f s CPU %7.1f s wall  %s\n", $1, $2, $3}'
 fi
-read -r passed failed skipped < <(cat "$out"/*.counts | awk '{p += $1; f += $2; s += $3} END {print p + 0, f + 0, s + 0}')
+read -r passed failed skipped < <(cat "$out"/*.counts |
+    awk '{p += $1; f += $2; s += $3} END {print p + 0, f + 0, s + 0}')
 echo "$passed passed, $failed failed, $skipped skipped" | tee "$out/total"
 [[ $failed -eq 0 && $passed -gt 0 ]]

@@ -21,7 +21,8 @@ bound() { # OPTIONS...: the record's bound
     jq -e '.clocks > 0.93 * 289262 and .clocks < 1.6 * 289262' "$work/mma"
     jq -e '(.us * .clock_mhz_max / .clocks - 1 | fabs) < 1e-9' "$work/mma"
     jq -e '.clock_mhz_max == 2040 and .clock_mhz_min == 795' "$work/mma"
-    jq -e '(.us_at_min_clock * 795 / (.us * 2040) - 1 | fabs) < 1e-9 and .binds == "tensor" and .percent_of_bound == null' "$work/mma"
+    jq -e '(.us_at_min_clock * 795 / (.us * 2040) - 1 | fabs) < 1e-9 and .binds == "tensor" and
+        .percent_of_bound == null' "$work/mma"
 }
 
 @test "a kernel on CUDA cores: far above the tensor cores' time" {

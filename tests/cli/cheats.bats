@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Ways to fool the bench (MEASURE.md section 3, tests/cheats): a gate catches every one; what needs a GPU is skipped without.
+# Ways to fool the bench (MEASURE.md section 3, tests/cheats): a gate catches every one; what needs a GPU is skipped
+# without.
 load helper
 
 setup_file() {
@@ -11,20 +12,25 @@ setup_file() {
 judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
     local name verdict
     for name in "$@"; do
-        verdict=$(jq -r --arg n "$name" '.cheats[] | select(.name == $n) | "\(.verdict) \(.gate)"' "$BATS_FILE_TMPDIR/cheats.json")
+        verdict=$(jq -r --arg n "$name" '.cheats[] | select(.name == $n) | "\(.verdict) \(.gate)"' \
+            "$BATS_FILE_TMPDIR/cheats.json")
         [[ $verdict != NOT-RUN* ]] || skip "$name: ${verdict#NOT-RUN }"
         [[ $verdict == CAUGHT* ]] || { echo "$name: ${verdict:-nothing}"; cat "$BATS_FILE_TMPDIR/out"; return 1; }
     done
 }
 
-@test "a result kept by pointer, in the workspace or in a device variable" { judged cached_by_pointer cached_in_device_variable; }
+@test "a result kept by pointer, in the workspace or in a device variable" {
+    judged cached_by_pointer cached_in_device_variable
+}
 @test "only the first launch computes" { judged first_launch_only; }
 @test "nothing is written" { judged writes_nothing; }
 @test "an input is overwritten, a write behind the output" { judged overwrites_input strays_behind_output; }
 @test "the mean of V, a constant: with tolerances that accept anything" { judged mean_of_v constant_zero; }
 @test "lower precision inside, or declared and set beside FP32" { judged half_sums lower_class; }
 @test "K and V swapped; loaded inputs that would hide it" { judged kv_swap equal_inputs; }
-@test "tolerance edits: still wrong, marked, on no leaderboard" { judged wrong_scale loosened_tolerance loosened_leaderboard; }
+@test "tolerance edits: still wrong, marked, on no leaderboard" {
+    judged wrong_scale loosened_tolerance loosened_leaderboard
+}
 @test "a knob that does nothing, a tile that is not the one asked for" { judged idle_knob hidden_tile; }
 @test "a stale cache after an edit of the kernel or of a header" {
     judged edited_kernel edited_header edited_system_header edited_nested_header include_by_macro
@@ -46,5 +52,6 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
         grep -q "judged.* $name" "$BATS_TEST_FILENAME"
     done
     # Every way has a cheat that tries it, and every cheat is of a known way.
-    jq -e '[.cheats[].way] - [.ways[].way] == [] and [.ways[].way] - [.cheats[].way] == []' "$BATS_FILE_TMPDIR/cheats.json"
+    jq -e '[.cheats[].way] - [.ways[].way] == [] and [.ways[].way] - [.cheats[].way] == []' \
+        "$BATS_FILE_TMPDIR/cheats.json"
 }

@@ -3,15 +3,18 @@
 load helper
 
 needs_nvrtc() {
-    ./fa_bench --kernel light --compile-only --quiet 2>"$work/err" || { grep -q 'not_run' "$work/err" && skip "$(cat "$work/err")"; }
+    ./fa_bench --kernel light --compile-only --quiet 2>"$work/err" ||
+        { grep -q 'not_run' "$work/err" && skip "$(cat "$work/err")"; }
 }
 
 @test "figures for every architecture of the mission" {
     needs_nvrtc
     for arch in sm_80 sm_89 sm_90a sm_120; do
         ./fa_bench --kernel light --compile-only --arch $arch --json "$work/r.json" --quiet
-        record_holds "$work/r.json" '.status == "pass"' '.device == null' ".ptxas.arch == \"$arch\"" '.ptxas.registers > 0' \
-            '.ptxas.spill_store_bytes == 0' '.ptxas.smem_total_bytes == .ptxas.smem_static_bytes + .ptxas.smem_dynamic_bytes' '.check == null'
+        record_holds "$work/r.json" '.status == "pass"' '.device == null' ".ptxas.arch == \"$arch\"" \
+            '.ptxas.registers > 0' \
+            '.ptxas.spill_store_bytes == 0' \
+            '.ptxas.smem_total_bytes == .ptxas.smem_static_bytes + .ptxas.smem_dynamic_bytes' '.check == null'
     done
 }
 
@@ -24,8 +27,10 @@ needs_nvrtc() {
     sed -i 's/expf(/__expf(/g' "$work/k.cu"
     ./fa_bench --source "$work/k.cu" --compile-only --json "$work/3.json" --quiet
     record_holds "$work/1.json" '.provenance.cache_hit == false'
-    record_holds "$work/2.json" '.provenance.cache_hit' ".provenance.cubin_sha256 == $(jq .provenance.cubin_sha256 "$work/1.json")"
-    record_holds "$work/3.json" '.provenance.cache_hit == false' ".provenance.code_sha256 != $(jq .provenance.code_sha256 "$work/1.json")"
+    record_holds "$work/2.json" '.provenance.cache_hit' \
+        ".provenance.cubin_sha256 == $(jq .provenance.cubin_sha256 "$work/1.json")"
+    record_holds "$work/3.json" '.provenance.cache_hit == false' \
+        ".provenance.code_sha256 != $(jq .provenance.code_sha256 "$work/1.json")"
 }
 
 @test "a knob that does nothing is said" {
@@ -42,18 +47,26 @@ needs_nvrtc() {
     ./fa_bench --list-kernels --json - >"$work/kernels.json"
     for kernel in $(jq -r '.[] | select(.kind == "hand") | .name' "$work/kernels.json"); do
         arch=sm_89
-        jq -e --arg k "$kernel" '.[] | select(.name == $k) | .arch_specific' "$work/kernels.json" >/dev/null && arch=sm_90a
-        for knob in $(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .values | to_entries[] | select(.value | length > 1) | .key' "$work/kernels.json"); do
+        jq -e --arg k "$kernel" '.[] | select(.name == $k) | .arch_specific' "$work/kernels.json" >/dev/null &&
+            arch=sm_90a
+        for knob in $(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .values | to_entries[] |
+            select(.value | length > 1) | .key' "$work/kernels.json"); do
             : >"$work/hashes"
             tried=0
-            for value in $(jq -r --arg k "$kernel" --arg n "$knob" '.[] | select(.name == $k) | .values[$n][]' "$work/kernels.json"); do
-                if ./fa_bench --kernel "$kernel" --"$knob" "$value" --compile-only --arch $arch --json "$work/r.json" --quiet 2>"$work/err"; then
-                    record_holds "$work/r.json" "(.config.$knob | tostring) == \"$value\"" '.provenance.same_code_as == null' || return 1
+            for value in $(jq -r --arg k "$kernel" --arg n "$knob" \
+                '.[] | select(.name == $k) | .values[$n][]' "$work/kernels.json"); do
+                if ./fa_bench --kernel "$kernel" --"$knob" "$value" --compile-only --arch $arch --json "$work/r.json" \
+                    --quiet 2>"$work/err"; then
+                    record_holds "$work/r.json" "(.config.$knob | tostring) == \"$value\"" \
+                        '.provenance.same_code_as == null' || return 1
                     jq -r .provenance.code_sha256 "$work/r.json" >>"$work/hashes"
                     tried=$((tried + 1))
                 fi
             done
-            [[ $(sort -u "$work/hashes" | wc -l) -eq $tried ]] || { echo "$kernel: --$knob does nothing somewhere"; return 1; }
+            [[ $(sort -u "$work/hashes" | wc -l) -eq $tried ]] || {
+                echo "$kernel: --$knob does nothing somewhere"
+                return 1
+            }
         done
     done
 }
@@ -66,7 +79,8 @@ needs_nvrtc() {
         ./fa_bench --kernel $knobs --compile-only --json "$work/a.json" --quiet
         # shellcheck disable=SC2086
         ./fa_bench --kernel $knobs --compile-only --compiler nvcc --json "$work/b.json" --quiet
-        record_holds "$work/b.json" ".ptxas == $(jq -c .ptxas "$work/a.json")" '.provenance.compiler | test("^nvcc 1[0-9]")'
+        record_holds "$work/b.json" ".ptxas == $(jq -c .ptxas "$work/a.json")" \
+            '.provenance.compiler | test("^nvcc 1[0-9]")'
     done
 }
 
@@ -80,22 +94,26 @@ needs_nvrtc() {
     run cmp -s "$work/k.cubin" "$work/other.cubin"
     [ "$status" -eq 1 ]
     [ "$(find "$work" -name '*.tmp' | wc -l)" -eq 0 ]
-    printf -- "--m 16 --cubin $work/a.cubin\n--m 32 --cubin $work/b.cubin\n" | ./fa_bench --runs - --kernel light --compile-only --arch sm_89 --quiet
+    printf -- "--m 16 --cubin $work/a.cubin\n--m 32 --cubin $work/b.cubin\n" |
+        ./fa_bench --runs - --kernel light --compile-only --arch sm_89 --quiet
     cmp "$work/a.cubin" "$work/k.cubin"
     cmp "$work/b.cubin" "$work/other.cubin"
     # A configuration that cannot be leaves what was there.
     run ./fa_bench --kernel light --stages 7 --compile-only --cubin "$work/k.cubin" --quiet
     [ "$status" -eq 3 ]
     cmp "$work/a.cubin" "$work/k.cubin"
-    refused 6 "fa_bench: error: cannot write /dev/full: No space left" ./fa_bench --kernel light --compile-only --quiet --cubin /dev/full
-    refused 6 "cannot write $work/none/k.cubin: No such file" ./fa_bench --kernel light --compile-only --quiet --cubin "$work/none/k.cubin"
+    refused 6 "fa_bench: error: cannot write /dev/full: No space left" ./fa_bench --kernel light \
+        --compile-only --quiet --cubin /dev/full
+    refused 6 "cannot write $work/none/k.cubin: No such file" ./fa_bench --kernel light \
+        --compile-only --quiet --cubin "$work/none/k.cubin"
 }
 
 @test "--cubin where there is none is refused" {
     refused 2 "cublas is a library" ./fa_bench --kernel cublas --compile-only --cubin "$work/k.cubin"
     refused 2 "not with --device emu" ./fa_bench --kernel light --device emu --cubin "$work/k.cubin"
     refused 2 "--cubin with --runs belongs on a line" ./fa_bench --runs - --cubin "$work/k.cubin" <<<'--kernel light'
-    refused 2 "line 1: --cubin takes a kernel that is compiled here" ./fa_bench --runs - <<<"--kernel cudnn --cubin $work/k.cubin"
+    refused 2 "line 1: --cubin takes a kernel that is compiled here" ./fa_bench --runs - \
+        <<<"--kernel cudnn --cubin $work/k.cubin"
     if ! command -v nvidia-smi >/dev/null; then
         run ./fa_bench --kernel light --seq 16 --seeds 1 --cubin "$work/k.cubin" --json "$work/r.json" --quiet
         [ "$status" -eq 4 ]
@@ -146,6 +164,7 @@ EOF
     unshare -rm true 2>/dev/null || skip "no private mounts here"
     [[ -d /usr/local/cuda ]] || skip "no toolkit to hide"
     toolkit=$(readlink -f /usr/local/cuda)
-    unshare -rm bash -c "mkdir -p '$work/empty' && mount --bind '$work/empty' '$toolkit' && ./fa_bench --kernel light ${small[*]} --json '$work/r.json' --quiet"
+    unshare -rm bash -c "mkdir -p '$work/empty' && mount --bind '$work/empty' '$toolkit' &&
+        ./fa_bench --kernel light ${small[*]} --json '$work/r.json' --quiet"
     record_holds "$work/r.json" '.status == "pass"' '.ptxas == null' '.ptxas_reason | test("NVRTC")'
 }

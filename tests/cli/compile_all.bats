@@ -21,7 +21,8 @@ make_compiler() {
 #!/usr/bin/env bash
 [[ $* != *--list-kernels* ]] || exec ./fa_bench "$@"
 while [[ $1 != --runs ]]; do shift; done
-jq -nRc --argjson ptxas "$PTXAS" 'inputs | {status: "pass", reason: null, config: {}, ptxas: ($ptxas + {arch: "sm_89", registers: 64, smem_total_bytes: 1000}),
+jq -nRc --argjson ptxas "$PTXAS" 'inputs | {status: "pass", reason: null, config: {}, ptxas: ($ptxas + {arch: "sm_89",
+    registers: 64, smem_total_bytes: 1000}),
     provenance: {code_sha256: "x", line: input_line_number}}' "$2"
 END
     chmod +x "$work/bench"
@@ -29,13 +30,15 @@ END
 
 @test "a default that spills, or that WMMA puts into local memory, fails by name" {
     make_compiler
-    all=(env FA_BENCH="$work/bench" scripts/compile_all.sh --defaults --kernel wmma --arch sm_89 --dims 64 --out "$work/points.jsonl")
+    all=(env FA_BENCH="$work/bench" scripts/compile_all.sh --defaults --kernel wmma --arch sm_89 --dims 64
+        --out "$work/points.jsonl")
     PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": []}' run "${all[@]}"
     [ "$status" -eq 0 ]
     PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 8, "warnings": []}' run "${all[@]}"
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL --kernel wmma --arch sm_89 --dim 64"*"spills 8"* ]]
-    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": ["Local memory used for wmma fragment"]}' run "${all[@]}"
+    PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": ["Local memory used for wmma fragment"]}' run \
+        "${all[@]}"
     [ "$status" -eq 1 ]
     [[ $output == *"Local memory used"* ]]
 }

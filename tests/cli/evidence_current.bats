@@ -8,12 +8,16 @@ make_rows() {
     cp -r kernels include "$work/home/"
     export FA_HOME=$work/home
     ./fa_bench --kernel scalar --arch sm_80 --dim 40 --causal --compile-only --quiet --json "$work/record.json"
-    jq '{kernel, arch: .ptxas.arch, config, problem: "2,8,512,40 causal", code_sha256: .provenance.code_sha256, git: "abc"}' \
+    jq '{kernel, arch: .ptxas.arch, config, problem: "2,8,512,40 causal", code_sha256: .provenance.code_sha256,
+        git: "abc"}' \
         "$work/record.json" >"$work/row.json"
-    jq '. as $r | .kernel = "cublas" | .variant = "cublas" | .config = null | .ptxas = null | .device = {arch: "sm_80"} |
-        .provenance.code_sha256 = null | .vs = {kernel: "scalar", config: $r.config, code_sha256: $r.provenance.code_sha256}' \
+    jq '. as $r | .kernel = "cublas" | .variant = "cublas" | .config = null | .ptxas = null |
+        .device = {arch: "sm_80"} |
+        .provenance.code_sha256 = null | .vs = {kernel: "scalar", config: $r.config,
+        code_sha256: $r.provenance.code_sha256}' \
         "$work/record.json" >"$work/vs.json"
-    jq -c '[., (.code_sha256 = null), (.config = null), (.status = "infeasible" | .code_sha256 = null)], {kernels: [{kernel: "cudnn", code_sha256: null}]}' \
+    jq -c '[., (.code_sha256 = null), (.config = null), (.status = "infeasible" | .code_sha256 = null)],
+        {kernels: [{kernel: "cudnn", code_sha256: null}]}' \
         "$work/row.json" | gzip >"$work/rows.jsonl.gz"
 }
 
@@ -67,7 +71,8 @@ current() { scripts/evidence_current.sh "$@"; }
     refused 1 "run scripts/evidence_index.sh" index --check
     index
     index --check
-    grep -qE '^\| `ladder.json` \| every rung .* \| `scripts/evidence.sh ladder` \| `abc` \| 1 of 1 \|$' "$work/gpu/README.md"
+    grep -qE '^\| `ladder.json` \| every rung .* \| `scripts/evidence.sh ladder` \| `abc` \| 1 of 1 \|$' \
+        "$work/gpu/README.md"
     grep -qE '^\| `versus.jsonl.gz` .* \| `abc` \| 2 of 4 \|$' "$work/gpu/README.md"
     grep -qE '^\| `ncu/\*.record.json` .* \| 1 of 1 \|$' "$work/gpu/README.md"
     jq 'map(.code_sha256 = "other")' "$work/gpu/ladder.json" >"$work/x" && cp "$work/x" "$work/gpu/ladder.json"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Sweeps: the leaderboard's rules on made-up records, the search itself on the emulator, and bad days: kills, full disks, torn lines.
+# Sweeps: the leaderboard's rules on made-up records, the search itself on the emulator, and bad days: kills, full
+# disks, torn lines.
 load helper
 load stub_bench
 
@@ -39,7 +40,8 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     run sweep --kernel light --strategy random --budget 3 -- --device emu --batch 1 --heads 1 --seq 33 --dim 16 --vec 8
     [ "$status" -eq 0 ]
     [[ $output == *"NOT-RUN: times"*"3 candidates"* ]]
-    jq -es 'length == 3 and all(.[]; .p50_us == null and .problem.seq_q == 33 and (.knobs | endswith("vec=8")) and (.status == "pass" or .status == "infeasible"))' "$work/lb/leaderboard.jsonl"
+    jq -es 'length == 3 and all(.[]; .p50_us == null and .problem.seq_q == 33 and (.knobs | endswith("vec=8")) and
+        (.status == "pass" or .status == "infeasible"))' "$work/lb/leaderboard.jsonl"
     run sweep --kernel light --strategy random --budget 3 -- --device emu --batch 1 --heads 1 --seq 33 --dim 16 --vec 8
     [[ $output == *"; 0 measured in"* ]]
     [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 3 ]
@@ -74,7 +76,8 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$status" -eq 0 ]
     [[ $output == *"m=16,warps=8 does not hold on fresh seeds"* ]]
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
-    jq -es '[.[] | select(.knobs == "m=16,warps=8")] | length == 2 and last.status == "wrong"' "$work/lb/leaderboard.jsonl"
+    jq -es '[.[] | select(.knobs == "m=16,warps=8")] | length == 2 and last.status == "wrong"' \
+        "$work/lb/leaderboard.jsonl"
     jq -e 'all(.[]; .knobs != "m=16,warps=8")' "$work/lb/micro_best.json"
 }
 
@@ -134,7 +137,8 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "another driver, compiler or option makes a result old" {
     make_stub
     sweep --kernel one --strategy grid
-    for change in 's/"driver":"1"/"driver":"2"/' 's/"compiler":"stub 1"/"compiler":"stub 2"/' 's/"options":\[\]/"options":["-O1"]/'; do
+    for change in 's/"driver":"1"/"driver":"2"/' 's/"compiler":"stub 1"/"compiler":"stub 2"/' \
+        's/"options":\[\]/"options":["-O1"]/'; do
         sed -i "$change" "$FA_BENCH"
         run sweep --kernel one --strategy grid
         [[ $output == *"; 4 measured in"* ]]
@@ -266,7 +270,8 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     run sweep --kernel one --strategy grid --pool 1
     [[ $output == *"2/4 candidates"*"4/4 candidates"* ]]
     rm -rf "$work/lb"
-    script -qec "scripts/evo_sweep.sh --kernel one --strategy grid --out $work/lb" /dev/null >"$work/terminal" </dev/null
+    script -qec "scripts/evo_sweep.sh --kernel one --strategy grid --out $work/lb" /dev/null >"$work/terminal" \
+        </dev/null
     grep -q '\[#.*\] 4/4  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
 }
 
@@ -274,9 +279,13 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "evolution finds the best of a space it does not try whole" {
     make_stub
     # 8 x 5 tiles, one valley: the time grows with the distance from m=96, warps=8.
-    sed -i 's/"values":{"m":\[16,32\],"n":\[64\],"warps":\[4,8\]/"values":{"m":[16,32,48,64,80,96,112,128],"n":[64],"warps":[1,2,4,8,16]/' "$FA_BENCH"
+    sed -i 's/"m":\[16,32\],"n":\[64\],"warps":\[4,8\]/"m":[16,32,48,64,80,96,112,128],"n":[64],"warps":[1,2,4,8,16]/' \
+        "$FA_BENCH"
     for m in 16 32 48 64 80 96 112 128; do
-        for w in 1 2 4 8 16; do echo "one $m $w $(awk -v m="$m" -v w="$w" 'BEGIN {d = log(w / 8) / log(2); print 20 + (m > 96 ? m - 96 : 96 - m) / 4 + 6 * (d < 0 ? -d : d)}')"; done
+        for w in 1 2 4 8 16; do
+            echo "one $m $w $(awk -v m="$m" -v w="$w" \
+                'BEGIN {d = log(w / 8) / log(2); print 20 + (m > 96 ? m - 96 : 96 - m) / 4 + 6 * (d < 0 ? -d : d)}')"
+        done
     done >"$STUB/times"
     sweep --kernel one --strategy evo --budget 24 --pool 2 --seed 1
     [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 24 ]
@@ -313,7 +322,8 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "what a sweep did stands in sweeps.jsonl, also when it is told to stop" {
     make_stub
     sweep --kernel one --strategy grid
-    jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
+    jq -es 'length == 1 and (.[0] | .kernel == "one" and .candidates == 4 and .measured == 4 and
+        .status == {pass: 4} and .seconds > 0 and .per_second > 0 and .git == "stub")' "$work/lb/sweeps.jsonl"
     sweep --kernel one --strategy grid
     jq -es 'length == 2 and (.[1] | .candidates == 4 and .measured == 0)' "$work/lb/sweeps.jsonl"
     echo $(($(wc -l <"$STUB/runs") + 3)) >"$STUB/hold" # the probe and two candidates; the third hangs
@@ -322,7 +332,8 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     eventually grep -q '^2/4 candidates' "$work/said"
     kill -TERM -- "-$sweep"
     wait "$sweep" || [ $? -eq 143 ]
-    jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and .measured == .candidates)' "$work/lb/sweeps.jsonl"
+    jq -es 'length == 3 and (.[2] | .kernel == "two" and .candidates >= 1 and .candidates < 4 and
+        .measured == .candidates)' "$work/lb/sweeps.jsonl"
 }
 
 # bats test_tags=slow

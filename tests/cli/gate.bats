@@ -47,7 +47,8 @@ END
     # The baseline of the stub's GPU, in a copy of the tree.
     mkdir -p "$work/tree/evidence/stub" "$work/tree/scripts"
     cp -r scripts "$work/tree/"
-    echo '[{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": 1.8}]' >"$work/tree/evidence/stub/gate_baseline.json"
+    echo '[{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": 1.8}]' \
+        >"$work/tree/evidence/stub/gate_baseline.json"
     run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --kernel one
     [ "$status" -eq 0 ] # 90 us over 50 us is 1.8
     jq -es '[.[] | select(.tool == "speed")] | length == 1 and .[0].verdict == "passed"' "$work/gate/cases.jsonl"
@@ -76,25 +77,49 @@ tool=$2
 while [[ $1 != */fa_stub ]]; do shift; done
 echo "$tool $*" >>"$STUB/sanitized"
 case "$tool $*" in
-    racecheck*"--kernel two "*) "$@"; echo "Error: Race reported between Read access at add_up(float)+0x10 in two.cu:12"; echo "= RACECHECK SUMMARY: 1 hazards displayed (1 errors)" ;;
-    initcheck*"--kernel lib "*) "$@"; echo "Uninitialized __global__ memory read at vendor_gemm+0x20"; echo "= ERROR SUMMARY: 3 errors"; exit 9 ;;
-    memcheck*"--kernel lib "*) "$@"; echo "Invalid __global__ read at our_part+0x20 in lib_part.cu:7"; echo "= ERROR SUMMARY: 1 errors"; exit 9 ;;
+    racecheck*"--kernel two "*)
+        "$@"
+        echo "Error: Race reported between Read access at add_up(float)+0x10 in two.cu:12"
+        echo "= RACECHECK SUMMARY: 1 hazards displayed (1 errors)"
+        ;;
+    initcheck*"--kernel lib "*)
+        "$@"
+        echo "Uninitialized __global__ memory read at vendor_gemm+0x20"
+        echo "= ERROR SUMMARY: 3 errors"
+        exit 9
+        ;;
+    memcheck*"--kernel lib "*)
+        "$@"
+        echo "Invalid __global__ read at our_part+0x20 in lib_part.cu:7"
+        echo "= ERROR SUMMARY: 1 errors"
+        exit 9
+        ;;
     synccheck*"--kernel lib "*) "$@" ;; # and not a word
-    *) if "$@"; then echo "= ERROR SUMMARY: 0 errors"; else echo "Target application returned an error"; echo "= ERROR SUMMARY: 1 error"; fi ;;
+    *)
+        if "$@"; then
+            echo "= ERROR SUMMARY: 0 errors"
+        else
+            echo "Target application returned an error"
+            echo "= ERROR SUMMARY: 1 error"
+        fi
+        ;;
 esac
 END
     chmod +x "$work/bin/compute-sanitizer"
     export PATH=$work/bin:$PATH
 }
 
-@test "compute-sanitizer: a finding in our kernel fails, one inside a library is skipped with the reason, silence is no pass" {
+@test "compute-sanitizer: a finding in our kernel fails, one in a library is skipped with why, silence is no pass" {
     make_sanitizer
     run gate --sanitize --quick
     [ "$status" -eq 1 ]
-    [[ $output == *"FAIL two racecheck "*"(exit 9)"* && $output == *"FAIL lib memcheck "* && $output == *"FAIL lib synccheck "* ]]
+    [[ $output == *"FAIL two racecheck "*"(exit 9)"* && $output == *"FAIL lib memcheck "* &&
+        $output == *"FAIL lib synccheck "* ]]
     [[ $output != *"FAIL one"* && $output != *"FAIL lib initcheck"* ]]
-    jq -e '.what == "sanitize" and .gpu == "NVIDIA Stub" and (.tools | length == 4) and any(.not_passed[]; .kernel == "lib" and .verdict == "skipped" and (.why | test("vendor_gemm")))
-        and (.kernels[] | select(.kernel == "one") | .failed == 0 and .passed > 4 and .git == ["stub"] and (.source_sha256 | length) == 1)' "$work/gate/summary.json"
+    jq -e '.what == "sanitize" and .gpu == "NVIDIA Stub" and (.tools | length == 4) and
+        any(.not_passed[]; .kernel == "lib" and .verdict == "skipped" and (.why | test("vendor_gemm")))
+        and (.kernels[] | select(.kernel == "one") | .failed == 0 and .passed > 4 and .git == ["stub"] and
+        (.source_sha256 | length) == 1)' "$work/gate/summary.json"
     # One process for all cases of a kernel and a tool, another for each only where there is something to tell apart.
     [ "$(grep -c 'racecheck .*--kernel one ' "$STUB/sanitized")" -eq 1 ]
     [ "$(grep -c 'racecheck .*--kernel two ' "$STUB/sanitized")" -eq 4 ]
@@ -105,8 +130,10 @@ END
     export BAD_ARGS='--dim 128' BAD_STATUS=infeasible
     run gate --sanitize --kernel one
     [ "$status" -eq 0 ]
-    jq -es 'map(select(.args | test("--dim 128"))) | length > 4 and all(.[]; .verdict == "skipped" and .code == 3 and .text == "infeasible: made up")' "$work/gate/cases.jsonl"
-    jq -es 'map(select(.args | test("--dim 128") | not)) | length > 4 and all(.[]; .verdict == "passed")' "$work/gate/cases.jsonl"
+    jq -es 'map(select(.args | test("--dim 128"))) | length > 4 and all(.[]; .verdict == "skipped" and .code == 3 and
+        .text == "infeasible: made up")' "$work/gate/cases.jsonl"
+    jq -es 'map(select(.args | test("--dim 128") | not)) | length > 4 and all(.[]; .verdict == "passed")' \
+        "$work/gate/cases.jsonl"
     [ "$(wc -l <"$STUB/sanitized")" -eq 8 ] # two processes for each tool
 }
 
@@ -115,21 +142,24 @@ END
     make_sanitizer
     refused 2 "--resume takes cases.jsonl" gate --sanitize --resume "$work/none"
     run gate --sanitize --quick
-    grep -q -- '^--kernel one --compile-only --arch sm_90a' "$STUB/commands" # what the device runs, which some kernels need by name
+    # what the device runs, which some kernels need by name
+    grep -q -- '^--kernel one --compile-only --arch sm_90a' "$STUB/commands"
     cp "$work/gate/cases.jsonl" "$work/earlier.jsonl"
     : >"$STUB/sanitized"
     run gate --sanitize --quick --resume "$work/earlier.jsonl"
     [ "$status" -eq 1 ]
     ! grep -q -- '--kernel one ' "$STUB/sanitized" && ! grep -q 'initcheck .*--kernel lib ' "$STUB/sanitized"
     grep -q 'racecheck .*--kernel two ' "$STUB/sanitized"
-    diff <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/earlier.jsonl") <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/gate/cases.jsonl")
+    diff <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/earlier.jsonl") \
+        <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/gate/cases.jsonl")
     # Another code of one kernel: that one again, and in place of the file it goes on from.
     sed -i 's/two/zwei/' "$work/bin/compute-sanitizer"
     printf '%064d' 7 >"$STUB/source.one"
     : >"$STUB/sanitized"
     run gate --sanitize --quick --resume "$work/gate/cases.jsonl"
     grep -q -- 'memcheck .*--kernel one ' "$STUB/sanitized" && ! grep -q 'memcheck .*--kernel two ' "$STUB/sanitized"
-    jq -es 'all(.[] | select(.kernel == "one"); .code_sha256 | endswith("7")) and all(.[] | select(.kernel == "two"); .verdict == "passed")' "$work/gate/cases.jsonl"
+    jq -es 'all(.[] | select(.kernel == "one"); .code_sha256 | endswith("7")) and all(.[] | select(.kernel == "two");
+        .verdict == "passed")' "$work/gate/cases.jsonl"
     # Another GPU: everything.
     echo "NVIDIA Other" >"$STUB/device"
     : >"$STUB/sanitized"
@@ -152,7 +182,8 @@ END
     EMU_CASE=$work/emu_case run gate --conform
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL emulator conform matrix"* && $output != *"conform shuffles"* ]]
-    jq -e '.what == "conform" and .failed == 1 and .passed > 4 and (.cases[] | select(.name == "matrix") | .words_sha256.emu != .words_sha256.cuda)' "$work/gate/conform.json"
+    jq -e '.what == "conform" and .failed == 1 and .passed > 4 and (.cases[] | select(.name == "matrix") |
+        .words_sha256.emu != .words_sha256.cuda)' "$work/gate/conform.json"
 }
 
 @test "--require-gpu wants the emulator beside the GPU, too" {
@@ -170,7 +201,8 @@ END
 @test "--dry-run lists kernels x problems and runs nothing" {
     run gate --dry-run
     [ "$status" -eq 0 ]
-    for kernel in $(./fa_bench --list-kernels --json - | jq -r '.[] | select(.emulated and .variant_of == null) | .name'); do
+    for kernel in $(./fa_bench --list-kernels --json - |
+        jq -r '.[] | select(.emulated and .variant_of == null) | .name'); do
         [ "$(grep -c "^$kernel|" <<<"$output")" -ge 8 ]
     done
     [[ $output == *--causal* && $output == *"--seq-kv 71"* ]]
@@ -193,6 +225,7 @@ END
     eventually test -s "$work/gate/summary.json"
     kill -9 -- "-$victim"
     wait "$victim" || true
-    jq -e '(.note | test("^unfinished: [1-9][0-9]* of [0-9]+ cases$")) and (.kernels | map(.passed) | add) > 0 and all(.kernels[]; .failed == 0)' "$work/gate/summary.json"
+    jq -e '(.note | test("^unfinished: [1-9][0-9]* of [0-9]+ cases$")) and (.kernels | map(.passed) | add) > 0 and
+        all(.kernels[]; .failed == 0)' "$work/gate/summary.json"
     jq -es 'length > 0 and all(.[]; .verdict == "passed")' "$work/gate/cases.jsonl"
 }

@@ -9,7 +9,8 @@ wmma_kernels() {
 @test "M=64 runs in more than 48 KiB of shared memory, right to the last row" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     for kernel in $(wmma_kernels); do
-        ./fa_bench --kernel "$kernel" --m 64 --n 64 --warps 4 --stages 2 --arch sm_89 --device emu --batch 1 --heads 2 --seq 129 --seeds 1 \
+        ./fa_bench --kernel "$kernel" --m 64 --n 64 --warps 4 --stages 2 --arch sm_89 --device emu --batch 1 --heads 2 \
+            --seq 129 --seeds 1 \
             --check cpu --quiet --json "$work/r.json"
         jq -e '.status == "pass" and .config.m == 64 and .ptxas.smem_total_bytes > 49152' "$work/r.json"
     done
@@ -19,7 +20,8 @@ wmma_kernels() {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     for kernel in $(wmma_kernels); do
         refused 3 "bytes of shared memory per block against the limit of 101376 on sm_89" \
-            ./fa_bench --kernel "$kernel" --m 64 --n 128 --warps 8 --dim 128 --stages 2 --arch sm_89 --compile-only --quiet
+            ./fa_bench --kernel "$kernel" --m 64 --n 128 --warps 8 --dim 128 --stages 2 --arch sm_89 \
+            --compile-only --quiet
         ./fa_bench --kernel "$kernel" --m 64 --n 128 --warps 8 --dim 128 --stages 2 --arch sm_90a --compile-only --quiet
     done
 }
@@ -34,7 +36,8 @@ wmma_kernels() {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     local grid=(scripts/compile_all.sh --run --device emu --sample 1 --dims 64 --out "$work/grid.json")
     "${grid[@]}" --problem "--causal --seq 70 --heads 1 --batch 1 --check cpu"
-    jq -es 'length > 0 and all(.problem == "--causal --seq 70 --heads 1 --batch 1 --check cpu")' "$work/grid.json.points.jsonl"
+    jq -es 'length > 0 and all(.problem == "--causal --seq 70 --heads 1 --batch 1 --check cpu")' \
+        "$work/grid.json.points.jsonl"
     "${grid[@]}" --resume
     jq -es 'length > 0 and all(.problem | test("--seq-kv 150"))' "$work/grid.json.points.jsonl"
 }
@@ -71,11 +74,14 @@ END
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     scripts/compile_all.sh --run --device emu --sample 3 --out "$work/grid.json"
     points=$work/grid.json.points.jsonl
-    jq -c 'if input_line_number == 1 then .source_sha256 = "old" | .status = "error" elif input_line_number == 2 then empty else .git = "kept" end' "$points" >"$work/p"
+    jq -c 'if input_line_number == 1 then .source_sha256 = "old" | .status = "error" elif input_line_number == 2
+        then empty else .git = "kept" end' "$points" >"$work/p"
     mv "$work/p" "$points"
     scripts/compile_all.sh --run --device emu --sample 3 --resume --out "$work/grid.json"
-    jq -es 'length == 6 and (map(select(.git == "kept")) | length) == 4 and all(.[]; .status != "error") and (map(.point) | unique | length) == 6' "$points"
+    jq -es 'length == 6 and (map(select(.git == "kept")) | length) == 4 and all(.[]; .status != "error") and
+        (map(.point) | unique | length) == 6' "$points"
     # A limit that is over leaves the rest for the next time.
-    FA_BENCH=$PWD/fa_bench scripts/compile_all.sh --run --device emu --sample 5 --resume --seconds 1 --out "$work/grid.json"
+    FA_BENCH=$PWD/fa_bench scripts/compile_all.sh --run --device emu --sample 5 --resume --seconds 1 \
+        --out "$work/grid.json"
     jq -es 'length >= 6 and length <= 16 and all(.[]; .status == "pass" or .status == "infeasible")' "$points"
 }

@@ -1,12 +1,20 @@
 #!/usr/bin/env bats
-# The mutation proof and the list of controls count what they should (the whole proof: tests/emu/mutants.sh, tests/emu/controls.sh).
+# The mutation proof and the list of controls count what they should (the whole proof: tests/emu/mutants.sh,
+# tests/emu/controls.sh).
 load helper
 
 # One barrier that is needed, one that is not.
 two_barriers() {
     cp tests/cheats/honest.cuh "$work/"
-    sed 's|^    const place at|    __shared__ float one_s[FA_M];\n    one_s[threadIdx.x] = 1.0f;\n    __syncthreads();\n    const float one = one_s[(threadIdx.x + 1) % FA_M];\n    __syncthreads();\n    if (one != 1.0f)\n        return;\n&|' \
-        tests/cheats/honest.cu >"$work/k.cu"
+    sed '/^    const place at/ {
+        i \    __shared__ float one_s[FA_M];
+        i \    one_s[threadIdx.x] = 1.0f;
+        i \    __syncthreads();
+        i \    const float one = one_s[(threadIdx.x + 1) % FA_M];
+        i \    __syncthreads();
+        i \    if (one != 1.0f)
+        i \        return;
+    }' tests/cheats/honest.cu >"$work/k.cu"
 }
 
 @test "a mutant that survives needs an explanation, and an explanation a survivor" {
@@ -15,7 +23,8 @@ two_barriers() {
     run tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
     [ "$status" -eq 1 ]
     [[ $output == *"1 of 2 caught, 1 survived, 1 of them without an explanation"* ]]
-    jq -e '.what == "mutants" and .caught == 1 and .missed == 1 and .unexplained == 1 and .survivors[0].number == 2' "$work/m.json"
+    jq -e '.what == "mutants" and .caught == 1 and .missed == 1 and .unexplained == 1 and .survivors[0].number == 2' \
+        "$work/m.json"
     jq -e '.mutants[0].by | test("race")' "$work/m.json"
     printf 'k.cu\tfa_kernel\t__syncthreads();\t2\tno thread writes again\n' >"$work/why.tsv"
     run tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"
@@ -26,9 +35,11 @@ two_barriers() {
 @test "every barrier and wait of the built-in kernels is a mutant" {
     run tests/emu/mutants.sh --list
     [ "$status" -eq 0 ]
-    for kernel in $(./fa_bench --list-kernels --json - | jq -r '.[] | select(.kind == "hand" and .emulated and .variant_of == null) | .name'); do
+    local barriers='__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit'
+    for kernel in $(./fa_bench --list-kernels --json - |
+        jq -r '.[] | select(.kind == "hand" and .emulated and .variant_of == null) | .name'); do
         # scalar has none
-        want=$(grep -cE '^[^/*]*(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);' "kernels/$kernel.cu" || true)
+        want=$(grep -cE "^[^/*]*($barriers)\([^;]*\);" "kernels/$kernel.cu" || true)
         [ "$(grep -c "^$kernel.cu" <<<"$output" || true)" -eq "$want" ]
     done
     [[ $output != *$'\t\t'* ]] # each in a function with a name

@@ -5,7 +5,8 @@ load stub_bench
 
 profile() { scripts/ncu_profile.sh "$@"; }
 gates_of() { # KERNEL: the result of its recorded report, as JSON
-    profile --import "tests/golden/ncu_h200_$1.csv" --record "tests/golden/ncu_h200_$1.record.json" --out "$work/ncu" >"$work/table" || true
+    profile --import "tests/golden/ncu_h200_$1.csv" --record "tests/golden/ncu_h200_$1.record.json" --out "$work/ncu" \
+        >"$work/table" || true
     cat "$work/ncu/ncu_h200_$1.json"
 }
 
@@ -34,8 +35,10 @@ END
     [[ ${lines[0]} == "light on NVIDIA H200: 1 launch(es) of fa_kernel" ]]
     [[ $output == *"NOT-RUN  tensor pipe active"*"declares no tensor cores"* ]]
     [ "$(grep -c '^PASS' <<<"$output")" -eq 7 ]
-    gates_of light | jq -e '.verdict == "PASS" and .metrics.registers == 128 and .metrics.smem_block_bytes == 34816 and .metrics.duration_ns > 20000 and
-        .metrics.bank_conflicts_store > 1000 and (.metrics.bank_conflict_store_pct | . > 3.8 and . < 3.9) and .metrics.warps_launched_pct > 0'
+    gates_of light | jq -e '.verdict == "PASS" and .metrics.registers == 128 and .metrics.smem_block_bytes == 34816 and
+        .metrics.duration_ns > 20000 and
+        .metrics.bank_conflicts_store > 1000 and (.metrics.bank_conflict_store_pct | . > 3.8 and . < 3.9) and
+        .metrics.warps_launched_pct > 0'
 }
 
 @test "recorded wmma: fails on the tensor pipe and on bank conflicts" {
@@ -47,15 +50,19 @@ END
 }
 
 @test "recorded wgmma: its tensor instructions are seen" {
-    gates_of wgmma | jq -e '.metrics.tensor_instructions == 24576 and .metrics.tensor_active_pct == 21.31 and .tensor_cores == "wgmma"'
+    gates_of wgmma | jq -e '.metrics.tensor_instructions == 24576 and .metrics.tensor_active_pct == 21.31 and
+        .tensor_cores == "wgmma"'
 }
 
 @test "thresholds come from the file" {
-    jq 'map(if .value == "tensor_active_pct" then .at_least = 10 elif .value == "bank_conflict_store_pct" then .at_most = 50 else . end)' scripts/lib/ncu/thresholds.json >"$work/t.json"
-    run profile --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json --thresholds "$work/t.json"
+    jq 'map(if .value == "tensor_active_pct" then .at_least = 10 elif .value == "bank_conflict_store_pct"
+        then .at_most = 50 else . end)' scripts/lib/ncu/thresholds.json >"$work/t.json"
+    run profile --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \
+        --thresholds "$work/t.json"
     [ "$status" -eq 0 ]
     echo '[{"gate": "registers", "value": "registers", "unit": "", "at_most": 64}]' >"$work/t.json"
-    run profile --import tests/golden/ncu_h200_light.csv --record tests/golden/ncu_h200_light.record.json --thresholds "$work/t.json"
+    run profile --import tests/golden/ncu_h200_light.csv --record tests/golden/ncu_h200_light.record.json \
+        --thresholds "$work/t.json"
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL     registers"*"128"*"<= 64"* ]]
 }
@@ -88,7 +95,8 @@ END
     run profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
     [ "$status" -eq 4 ]
     [[ $output == *"holds 0 launches"* ]]
-    { cat tests/golden/ncu_h200_light.csv; tail -n 1 tests/golden/ncu_h200_light.csv | sed 's/^"0"/"1"/'; } >"$work/x.csv"
+    { cat tests/golden/ncu_h200_light.csv; tail -n 1 tests/golden/ncu_h200_light.csv | sed 's/^"0"/"1"/'
+    } >"$work/x.csv"
     run profile --import "$work/x.csv" --record tests/golden/ncu_h200_light.record.json
     [ "$status" -eq 4 ]
     [[ $output == *"holds 2 launches"* ]]
@@ -96,7 +104,8 @@ END
 
 @test "every metric has a name that the chips know" {
     for chip in gh100 ad104; do
-        jq -r '.metrics | to_entries[] | [.key, (.value | map(split(".")[0]) | join("|"))] | @tsv' scripts/lib/ncu/metrics.json | while IFS=$'\t' read -r ours theirs; do
+        jq -r '.metrics | to_entries[] | [.key, (.value | map(split(".")[0]) | join("|"))] | @tsv' \
+            scripts/lib/ncu/metrics.json | while IFS=$'\t' read -r ours theirs; do
             grep -qE "^$chip ($theirs)\$" tests/golden/ncu_query.txt || { echo "$ours: no $theirs on $chip"; exit 1; }
         done
     done
@@ -136,7 +145,8 @@ END
     run profile --kernel one --m 16 --warps 8 --out "$work/ncu"
     [ "$status" -eq 1 ]
     [[ $output == "FAIL "*"wrong: made up" ]]
-    [[ $(profile --kernel one --dry-run) == *"--clock-control none --target-processes all -k fa_kernel --launch-count 1"* ]]
+    [[ $(profile --kernel one --dry-run) \
+        == *"--clock-control none --target-processes all -k fa_kernel --launch-count 1"* ]]
 }
 
 @test "bad arguments are refused" {

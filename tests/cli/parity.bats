@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The same attention as PyTorch's: real kernels on the emulator, real arrays, and a stand-in for PyTorch where there is none.
+# The same attention as PyTorch's: real kernels on the emulator, real arrays, and a stand-in for PyTorch where there is
+# none.
 load helper
 
 # Draws inputs by fa_bench itself, and finds that all agree but the folders named in $DISAGREE.
@@ -15,7 +16,8 @@ for folder in "$@"; do
     for name in q k v o; do [[ -s $folder/$name.npy ]] || { echo "no $name in $folder" >&2; exit 2; }; done
     agrees=true
     [[ -z ${DISAGREE:-} || $folder != *"$DISAGREE"* ]] || agrees=false
-    jq -n --arg dir "$folder" --argjson ok "$agrees" '{dir: $dir, passed: $ok, device: "cpu", torch_version: "stub", exact: {passed: true, max_abs_err: 1e-4, rows_checked: 9}, torch: {passed: $ok, max_abs_difference: 2e-4}}'
+    jq -n --arg dir "$folder" --argjson ok "$agrees" '{dir: $dir, passed: $ok, device: "cpu", torch_version: "stub",
+        exact: {passed: true, max_abs_err: 1e-4, rows_checked: 9}, torch: {passed: $ok, max_abs_difference: 2e-4}}'
 done | jq -s .
 [[ -z ${DISAGREE:-} ]]
 END
@@ -31,7 +33,8 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
     run scripts/parity.sh --kernel scalar,light --out "$work/p.json"
     [ "$status" -eq 0 ]
     [[ $output == *"light: 5 agree, 0 do not, 0 NOT-RUN"*"scalar: 5 agree"* ]]
-    jq -e 'length == 10 and all(.[]; .verdict == "PASS" and .status == "pass") and (map(select(.inputs == "torch")) | length == 2 and all(.[]; .problem.seq_q == 127 and .problem.causal))' "$work/p.json"
+    jq -e 'length == 10 and all(.[]; .verdict == "PASS" and .status == "pass") and (map(select(.inputs == "torch")) |
+        length == 2 and all(.[]; .problem.seq_q == 127 and .problem.causal))' "$work/p.json"
 }
 
 @test "one that disagrees fails by name; a kernel that cannot run here is NOT-RUN" {

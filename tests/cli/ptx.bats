@@ -2,11 +2,14 @@
 # A kernel of one's own with inline PTX, on the emulator.
 load helper
 
-# The forty-line example with its exponential and its store by inline PTX; $1: what else stands before the store.
-inline_kernel() {
-    sed -e 's|^extern "C" __global__|__device__ float power(float x)\n{\n    float y;\n    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950f));\n    return y;\n}\n&|' \
+# The forty-line example with its exponential and its store by inline PTX; LINE: what else stands before the store.
+inline_kernel() { # LINE...
+    local power='__device__ float power(float x)\n{\n    float y;\n' line code=''
+    power+='    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950f));\n    return y;\n}\n'
+    sed -e "s|^extern \"C\" __global__|$power&|" \
         -e 's/__expf(/power(/g; s/expf(/power(/g' examples/plain.cu >"$work/k.cu"
-    [[ $# -eq 0 ]] || sed -i "s|^\( *\)float m = .*|&\n\1$1|" "$work/k.cu"
+    for line in "$@"; do code+="\\n\\1$line"; done
+    [[ $# -eq 0 ]] || sed -i "s|^\( *\)float m = .*|&$code|" "$work/k.cu"
 }
 
 @test "a kernel with inline asm runs on the emulator" {
@@ -26,7 +29,10 @@ inline_kernel() {
 
 @test "a race made by inline st.shared and ld.shared is found" {
     needs_race
-    inline_kernel '__shared__ float one_s[FA_M]; float one = 1; unsigned at = __cvta_generic_to_shared(one_s);\n    asm volatile("st.shared.f32 [%0], %1;" :: "r"(at + threadIdx.x * 4), "f"(one));\n    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(one) : "r"(at + (threadIdx.x + 5) % FA_M * 4));\n    if (one == 2.0f) return;'
+    inline_kernel '__shared__ float one_s[FA_M]; float one = 1; unsigned at = __cvta_generic_to_shared(one_s);' \
+        'asm volatile("st.shared.f32 [%0], %1;" :: "r"(at + threadIdx.x * 4), "f"(one));' \
+        'asm volatile("ld.shared.f32 %0, [%1];" : "=f"(one) : "r"(at + (threadIdx.x + 5) % FA_M * 4));' \
+        'if (one == 2.0f) return;'
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --race --json "$work/r.json"
     [ "$status" -eq 1 ]
     local line
@@ -35,7 +41,8 @@ inline_kernel() {
 }
 
 @test "an overflow by inline PTX is found by --sanitize address" {
-    inline_kernel 'asm volatile("st.global.b16 [%0], 0;" :: "l"((half *)p.o + (size_t)p.batch * p.heads * p.seq_q * p.dim));'
+    inline_kernel 'const size_t end = (size_t)p.batch * p.heads * p.seq_q * p.dim;' \
+        'asm volatile("st.global.b16 [%0], 0;" :: "l"((half *)p.o + end));'
     local line
     line=$(grep -n 'st.global.b16' "$work/k.cu" | cut -d: -f1)
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --sanitize address --json "$work/r.json"

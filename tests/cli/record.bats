@@ -6,8 +6,10 @@ load helper
     run ./fa_bench --kernel light "${small[@]}" --json "$work/r.json"
     [ "$status" -eq 0 ]
     record_holds "$work/r.json" '.status == "pass"' '.device.backend == "emu"' '.timing == null' '.throughput == null' \
-        '.check.passed' '.check.seeds == 1' '.check.references[0].name == "cpu"' '.check.references[0].rows_checked == 66' \
-        '.check.references[0].mismatches == 0' '.config.m > 0' '.problem.flop == 4 * 2 * 33 * 33 * 16' '.provenance.seed == 42'
+        '.check.passed' '.check.seeds == 1' '.check.references[0].name == "cpu"' \
+        '.check.references[0].rows_checked == 66' \
+        '.check.references[0].mismatches == 0' '.config.m > 0' '.problem.flop == 4 * 2 * 33 * 33 * 16' \
+        '.provenance.seed == 42'
 }
 
 @test "- prints the record alone on stdout" {
@@ -60,7 +62,8 @@ load helper
     for dist in normal uniform outlier sharp rising falling needle constant-v coded; do
         ./fa_bench --kernel light "${small[@]}" --dist $dist --quiet
     done
-    for extra in "--causal" "--causal --seq-kv 70" "--causal --seq-kv 5" "--heads 4 --kv-heads 2" "--dim 40" "--misalign 3" "--seq 1 --seq-kv 1"; do
+    for extra in "--causal" "--causal --seq-kv 70" "--causal --seq-kv 5" "--heads 4 --kv-heads 2" "--dim 40" \
+        "--misalign 3" "--seq 1 --seq-kv 1"; do
         # shellcheck disable=SC2086
         ./fa_bench --kernel light "${small[@]}" $extra --quiet
     done

@@ -4,22 +4,36 @@ load helper
 
 make_evidence() { # DIR
     mkdir -p "$1/ladder/x" "$1/ncu"
-    jq -n '[["2,8,512,64", 1], ["4,16,1024,64", 2]] | map(.[0] as $p | .[1] as $f | ({scalar: 3, light: 27, wmma: 80, cudnn: 150} | to_entries | map({problem: $p, kernel: .key, config: null,
-        p50_us: (1000 / .value), p90_us: (1001 / .value), tflops: (.value * $f), vs: null, ratio: null}))) | add' >"$1/ladder.json"
-    ./fa_bench --kernel light --compile-only --quiet --json - | jq '{kernel, variant, config, ptxas, problem, provenance: {git: "abc", code_sha256: .provenance.code_sha256},
+    jq -n '[["2,8,512,64", 1], ["4,16,1024,64", 2]] | map(.[0] as $p | .[1] as $f |
+        ({scalar: 3, light: 27, wmma: 80, cudnn: 150} | to_entries | map({problem: $p, kernel: .key, config: null,
+        p50_us: (1000 / .value), p90_us: (1001 / .value), tflops: (.value * $f), vs: null, ratio: null}))) |
+        add' >"$1/ladder.json"
+    ./fa_bench --kernel light --compile-only --quiet --json - |
+        jq '{kernel, variant, config, ptxas, problem, provenance: {git: "abc", code_sha256: .provenance.code_sha256},
         throughput: {peak_boost_tflops: 1000}, device: {memory_gbytes_per_s: 4800}}' >"$1/ladder/x/light.json"
-    jq --slurpfile light "$1/ladder/x/light.json" 'map(if .kernel == "light" then . + {variant: .kernel, arch: $light[0].ptxas.arch,
-        config: $light[0].config, code_sha256: $light[0].provenance.code_sha256, git: "abc"} else . end)' "$1/ladder.json" >"$1/x" && mv "$1/x" "$1/ladder.json"
-    jq -nc '["light", "wmma"][] as $k | [16, 32, 64][] as $m | [4, 8][] as $w | {key: "\($k)\($m)\($w)", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", kernel: $k, knobs: "m=\($m),n=64,warps=\($w)",
-        status: (if $m == 64 and $w == 4 then "infeasible" else "pass" end), p50_us: (if $m == 64 and $w == 4 then null else 10 + $m / $w end), source_sha256: "new"}' >"$1/leaderboard.jsonl"
-    echo '{"key": "stale", "group": "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", "kernel": "light", "knobs": "m=16,n=64,warps=4", "status": "pass", "p50_us": 1.5, "source_sha256": "old"}' |
+    jq --slurpfile light "$1/ladder/x/light.json" 'map(if .kernel == "light" then . + {variant: .kernel,
+        arch: $light[0].ptxas.arch,
+        config: $light[0].config, code_sha256: $light[0].provenance.code_sha256, git: "abc"} else . end)' \
+        "$1/ladder.json" >"$1/x" && mv "$1/x" "$1/ladder.json"
+    jq -nc '["light", "wmma"][] as $k | [16, 32, 64][] as $m | [4, 8][] as $w | {key: "\($k)\($m)\($w)",
+        group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", kernel: $k, knobs: "m=\($m),n=64,warps=\($w)",
+        status: (if $m == 64 and $w == 4 then "infeasible" else "pass" end), p50_us: (if $m == 64 and
+        $w == 4 then null else 10 + $m / $w end), source_sha256: "new"}' >"$1/leaderboard.jsonl"
+    jq -nc '{key: "stale", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", kernel: "light",
+        knobs: "m=16,n=64,warps=4", status: "pass", p50_us: 1.5, source_sha256: "old"}' |
         cat - "$1/leaderboard.jsonl" >"$1/x" && mv "$1/x" "$1/leaderboard.jsonl"
-    jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma", kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048, kernel: "wmma", git: "fed", code_sha256: null}}}]' >"$1/leaderboard.json"
-    jq -nc '{kernel: "wmma", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", strategy: "evo", candidates: 40, measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
-    jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' >"$1/micro_best.json"
+    jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "wmma",
+        kernels: {wmma: {knobs: "m=32,n=64", p50_us: 12.345, registers: 100, smem_bytes: 2048, kernel: "wmma",
+        git: "fed", code_sha256: null}}}]' >"$1/leaderboard.json"
+    jq -nc '{kernel: "wmma", group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", strategy: "evo", candidates: 40,
+        measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
+    jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' \
+        >"$1/micro_best.json"
     jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2,
-        cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def", code_sha256: null}]' scripts/lib/peers/grid.json >"$1/peers.json"
-    scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json --out "$1/ncu" >/dev/null || true
+        cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def",
+        code_sha256: null}]' scripts/lib/peers/grid.json >"$1/peers.json"
+    scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \
+        --out "$1/ncu" >/dev/null || true
 }
 
 needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
@@ -39,7 +53,8 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ -z "$(grep '>1.5<' "$work/ev/plots/sweep.svg")" ]   # an old source's time
     grep -q 'FlashAttention 3' "$work/ev/plots/peers.svg"
     grep -q 'geometric mean 1.25 over 41 shapes; above 1 in 41' "$work/ev/report.html"
-    grep -q '<td>tensor pipe active</td><td>14.5 %</td><td>&gt;= 40</td><td class="FAIL">FAIL</td>' "$work/ev/report.html"
+    grep -q '<td>tensor pipe active</td><td>14.5 %</td><td>&gt;= 40</td><td class="FAIL">FAIL</td>' \
+        "$work/ev/report.html"
     grep -q '<td>wmma</td><td>2,8,8,512,512,64,full</td><td>evo</td><td>40</td><td>pass 40</td>' "$work/ev/report.html"
     grep -q '<td>12.35</td><td>13</td><td>wmma</td><td>m=32</td>' "$work/ev/report.html"
 }
@@ -67,8 +82,10 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 
 @test "another kernel's peers and the fused library have a table each on the page" {
     make_evidence "$work/ev"
-    jq '.[:1] | map(.kernel = "light" | .variant = "light" | .us = 77.25)' "$work/ev/peers.json" >"$work/ev/peers_light.json"
-    jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", p50_us: 500, vs: "cudnn", vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129]}]' >"$work/ev/versus.json"
+    jq '.[:1] | map(.kernel = "light" | .variant = "light" | .us = 77.25)' "$work/ev/peers.json" \
+        >"$work/ev/peers_light.json"
+    jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", p50_us: 500, vs: "cudnn",
+        vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129]}]' >"$work/ev/versus.json"
     scripts/report.sh --dir "$work/ev"
     grep -q '<td>77.25</td>' "$work/ev/report.html"
     grep -q '<td>0.13</td><td>0.12 to 0.13</td>' "$work/ev/report.html"
@@ -128,33 +145,44 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qxF 'Measured at commit `abc`.' "$work/tree/README.md" # the very machine code of light
     grep -qxF "Measured at commit \`def\`; $changed: \`wgmma\` (41 of 41 rows)." "$work/tree/README.md"
     # What another kernel's peers, and the fused library in one process, add.
-    jq '.[:4] | map(.kernel = "light" | .variant = "light" | .us = 10 | .peers = {fa2: 5} | .ratio = 0.5)' "$work/tree/evidence/stub/peers.json" >"$work/tree/evidence/stub/peers_light.json"
-    jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn", vs_compiler: "cuDNN 9.9.9", p50_us: 500, vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129], fa3_scaled: 50, git: "abc", source_sha256: null},
-        {problem: "16,32,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn", p50_us: 500, vs_p50_us: 1000, ratio: 2, ci95: [1.9, 2.1], fa3_scaled: 1500, git: "abc", source_sha256: null},
-        {problem: "4,16,1024,64 causal", kernel: "light", variant: "light", status: "not_run", vs: null, ratio: null, git: "abc", source_sha256: null}]' >"$work/tree/evidence/stub/versus.json"
+    jq '.[:4] | map(.kernel = "light" | .variant = "light" | .us = 10 | .peers = {fa2: 5} | .ratio = 0.5)' \
+        "$work/tree/evidence/stub/peers.json" >"$work/tree/evidence/stub/peers_light.json"
+    jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn",
+        vs_compiler: "cuDNN 9.9.9", p50_us: 500, vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129], fa3_scaled: 50,
+        git: "abc", source_sha256: null},
+        {problem: "16,32,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn", p50_us: 500,
+        vs_p50_us: 1000, ratio: 2, ci95: [1.9, 2.1], fa3_scaled: 1500, git: "abc", source_sha256: null},
+        {problem: "4,16,1024,64 causal", kernel: "light", variant: "light", status: "not_run", vs: null, ratio: null,
+        git: "abc", source_sha256: null}]' >"$work/tree/evidence/stub/versus.json"
     "$work/tree/scripts/report.sh" --readme
-    grep -qF '`light`: best peer / ours (above 1: ours is faster), geometric mean 0.5 over 4 shapes' "$work/tree/README.md"
-    grep -qxF '| `light` | 64 | full | 2 | 0.5 (0.13) | 0.55 (0.1) | 0.45 (0.1) | 1 |' "$work/tree/README.md" # least and best: the nearest of the two
+    grep -qF '`light`: best peer / ours (above 1: ours is faster), geometric mean 0.5 over 4 shapes' \
+        "$work/tree/README.md"
+    # least and best: the nearest of the two
+    grep -qxF '| `light` | 64 | full | 2 | 0.5 (0.13) | 0.55 (0.1) | 0.45 (0.1) | 1 |' "$work/tree/README.md"
     grep -qF 'x the time of `cudnn` (cuDNN 9.9.9) here / that of cuDNN there.' "$work/tree/README.md"
     grep -qxF '| `light` | 4,16,1024,64 causal: not_run | | | | | | |' "$work/tree/README.md"
     # FlashAttention 3 measured for one shape, then for all.
-    jq '.[0].peers.fa3 = 1' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
+    jq '.[0].peers.fa3 = 1' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
+        mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
     [ "$(grep -cF '| over cuDNN | over FlashAttention 3 (scaled) | over the best |' "$work/tree/README.md")" -eq 2 ]
-    jq 'map(.peers.fa3 = 4 * .us)' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
+    jq 'map(.peers.fa3 = 4 * .us)' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
+        mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
     [ "$(grep -cF '| over cuDNN | over FlashAttention 3 | over the best |' "$work/tree/README.md")" -eq 1 ]
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \|$' "$work/tree/README.md"
     # Pairs: a column and a sentence more, in the table that has them alone.
     run grep -cE 'over the best, paired|paired: ABBA in one process' "$work/tree/README.md"
     [ "$output" -eq 0 ]
-    jq 'map(.paired = {} | .paired_ratio = if .dim == 128 and .causal then 2 elif .dim == 64 then 0.5 else null end)' "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
+    jq 'map(.paired = {} | .paired_ratio = if .dim == 128 and .causal then 2 elif .dim == 64 then 0.5 else null end)' \
+        "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
     [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$work/tree/README.md")" -eq 1 ]
     [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$work/tree/README.md")" -eq 2 ] # and the fused library's
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \| 2 \|$' "$work/tree/README.md"
     grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$work/tree/README.md"
-    [ "$(grep -c 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' "$work/tree/README.md")" -eq 1 ]
+    [ "$(grep -c 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' \
+        "$work/tree/README.md")" -eq 1 ]
     sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/README.md"
     run "$work/tree/scripts/report.sh" --check
     [ "$status" -eq 1 ]

@@ -17,24 +17,35 @@ load helper
     local e=$work/tree/evidence
     echo '{"what": "controls", "caught": 3, "missed": 1, "runs": 9}' >"$e/robustness/controls.json"
     echo '{"what": "mutants", "caught": 5, "missed": 1, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
-        "survivors": [{"kernel": "one", "file": "one.cu", "function": "add", "statement": "__syncwarp();", "number": 2, "why": "nobody reads after it"}]}' >"$e/robustness/mutants.json"
-    echo '{"what": "race", "kernels": [{"kernel": "one", "passed": 7, "failed": 1, "skipped": 0}]}' >"$e/robustness/race.json"
+        "survivors": [{"kernel": "one", "file": "one.cu", "function": "add", "statement": "__syncwarp();", "number": 2,
+        "why": "nobody reads after it"}]}' >"$e/robustness/mutants.json"
+    echo '{"what": "race", "kernels": [{"kernel": "one", "passed": 7, "failed": 1, "skipped": 0}]}' \
+        >"$e/robustness/race.json"
     echo '{"what": "asan", "suites": "unit", "passed": 40, "failed": 0, "skipped": 2}' >"$e/robustness/asan.json"
-    echo '{"what": "cheats", "device": "emu", "cheats": [{"name": "a", "verdict": "CAUGHT"}, {"name": "b", "verdict": "NOT-RUN"}]}' >"$e/robustness/cheats_emu.json"
-    echo '{"what": "cheats", "device": "cuda", "cheats": [{"name": "a", "verdict": "MISSED"}, {"name": "b", "verdict": "CAUGHT"}]}' >"$e/robustness/cheats_cuda.json"
+    echo '{"what": "cheats", "device": "emu", "cheats": [{"name": "a", "verdict": "CAUGHT"},
+        {"name": "b", "verdict": "NOT-RUN"}]}' >"$e/robustness/cheats_emu.json"
+    echo '{"what": "cheats", "device": "cuda", "cheats": [{"name": "a", "verdict": "MISSED"},
+        {"name": "b", "verdict": "CAUGHT"}]}' >"$e/robustness/cheats_cuda.json"
     echo '{"what": "conform", "gpu": "NVIDIA X", "passed": 6, "failed": 1}' >"$e/gpu/conform.json"
-    echo '{"what": "sanitize", "gpu": "NVIDIA X", "kernels": [{"kernel": "one", "passed": 8, "failed": 1, "skipped": 0, "not_run": 3}],
+    echo '{"what": "sanitize", "gpu": "NVIDIA X",
+        "kernels": [{"kernel": "one", "passed": 8, "failed": 1, "skipped": 0, "not_run": 3}],
         "tools": [{"tool": "memcheck", "passed": 8, "failed": 1}],
-        "not_passed": [{"kernel": "one", "tool": "memcheck", "verdict": "failed", "why": "x"}, {"kernel": "lib", "tool": "racecheck", "verdict": "skipped", "code": 9, "why": "in the library"},
-        {"kernel": "lib", "tool": "memcheck", "verdict": "skipped", "code": 3, "why": "infeasible: too wide"}]}' >"$e/gpu/sanitize.json"
+        "not_passed": [{"kernel": "one", "tool": "memcheck", "verdict": "failed", "why": "x"},
+        {"kernel": "lib", "tool": "racecheck", "verdict": "skipped", "code": 9, "why": "in the library"},
+        {"kernel": "lib", "tool": "memcheck", "verdict": "skipped", "code": 3, "why": "infeasible: too wide"}]}' \
+        >"$e/gpu/sanitize.json"
     run "$work/tree/scripts/report.sh" --table robustness
     [ "$status" -eq 0 ]
-    [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* && $output == *"| 7 of 8 clean | 1 kernels"* ]]
-    [[ $output == *"40 tests passed, 0 failed"* && $output == *"NVIDIA X | 6 of 7 files"* && $output == *"8 of 9 runs clean | memcheck 8 of 9; 3 not run"* ]]
-    [[ $output == *"| \`one\` | memcheck | 1 | not explained |"* && $output == *"| \`lib\` | racecheck | 1, not counted | in the library |"* && $output != *"too wide"* ]]
+    [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* &&
+        $output == *"| 7 of 8 clean | 1 kernels"* ]]
+    [[ $output == *"40 tests passed, 0 failed"* && $output == *"NVIDIA X | 6 of 7 files"* &&
+        $output == *"8 of 9 runs clean | memcheck 8 of 9; 3 not run"* ]]
+    [[ $output == *"| \`one\` | memcheck | 1 | not explained |"* &&
+        $output == *"| \`lib\` | racecheck | 1, not counted | in the library |"* && $output != *"too wide"* ]]
     mkdir -p "$work/tree/tests"
     printf 'one\tmemcheck\tthe reason\n' >"$work/tree/tests/sanitize_explained.tsv"
     "$work/tree/scripts/report.sh" --table robustness | grep -qF '| `one` | memcheck | 1 | the reason |'
-    [[ $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]] # a cheat that one device missed is missed
+    # a cheat that one device missed is missed
+    [[ $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]
     [[ $output == *"| \`one\` | \`__syncwarp();\` in \`add\` (one.cu) | nobody reads after it |"* ]]
 }

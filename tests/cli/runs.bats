@@ -4,7 +4,8 @@ load helper
 
 one=("${small[@]}" --check cpu)
 
-body() { # NAME CODE: a kernel with CODE where the loop over keys begins; the cache knows it by its contents, so they are its own
+# NAME CODE: a kernel with CODE where the loop over keys begins; the cache knows it by its contents, so they are its own
+body() {
     sed "s|^    float m = |    /* $1 of runs.bats */ $2\n&|" examples/plain.cu >"$work/$1.cu"
 }
 
@@ -18,12 +19,16 @@ records_hold() { # FILE COUNT EXPRESSION...
         tests/validate_record.py - <<<"$line" || { echo "line $i"; return 1; }
     done <"$file"
     for line in "$@"; do
-        jq -es "$line" "$file" >/dev/null || { echo "not true of $file: $line"; jq -c '[.status, .kernel, .reason]' "$file"; return 1; }
+        jq -es "$line" "$file" >/dev/null || {
+            echo "not true of $file: $line"; jq -c '[.status, .kernel, .reason]' "$file"
+            return 1
+        }
     done
 }
 
 @test "several lines, comments and blanks between: a record each, in order" {
-    printf '%s\n' '# a list' '' '--kernel light' '  --kernel scalar --causal ' "--source 'examples/plain.cu' --m 16" >"$work/list"
+    printf '%s\n' '# a list' '' '--kernel light' '  --kernel scalar --causal ' "--source 'examples/plain.cu' --m 16" \
+        >"$work/list"
     run ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
     [ "$status" -eq 0 ]
     [ "$(grep -c '^check     PASS' <<<"$output")" -eq 3 ]
@@ -36,7 +41,7 @@ records_hold() { # FILE COUNT EXPRESSION...
     printf -- '--kernel scalar --causal\n--kernel light\n' >"$work/list"
     ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet
     ./fa_bench --kernel light "${one[@]}" --json "$work/r.json" --quiet
-    local same='del(.provenance.time, .provenance.line, .provenance.command, .provenance.stage_s, .provenance.compile_s, .provenance.cache_hit)'
+    local same='del(.provenance | .time, .line, .command, .stage_s, .compile_s, .cache_hit)'
     diff <(tail -n 1 "$work/r.jsonl" | jq "$same") <(jq "$same" "$work/r.json")
     # The command of the record does the run alone.
     [ "$(tail -n 1 "$work/r.jsonl" | jq -r .provenance.command)" = "fa_bench ${one[*]} --quiet --kernel light" ]
@@ -48,13 +53,18 @@ records_hold() { # FILE COUNT EXPRESSION...
     body hang 'for (volatile int forever = p.scale > 9; forever;) {}'
     ./fa_bench --source "$work/hang.cu" "${one[@]}" --quiet
     body dead 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
-    printf '%s\n' '--kernel light' '--kernel light --stages 7' "--source $work/crash.cu" '--kernel light --seed 1' "--source $work/hang.cu --scale 10 --timeout 4" \
-        '--kernel light --seed 2' "--source $work/dead.cu" '--kernel light --vs scalar' '--kernel light --compile-only' '--kernel light --seed 3' >"$work/list"
+    printf '%s\n' '--kernel light' '--kernel light --stages 7' "--source $work/crash.cu" '--kernel light --seed 1' \
+        "--source $work/hang.cu --scale 10 --timeout 4" \
+        '--kernel light --seed 2' "--source $work/dead.cu" '--kernel light --vs scalar' \
+        '--kernel light --compile-only' '--kernel light --seed 3' >"$work/list"
     run ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet
     [ "$status" -eq 3 ] # of the first that did not pass
-    records_hold "$work/r.jsonl" 10 'map(.status) == ["pass", "infeasible", "error", "pass", "timeout", "pass", "error", "not_run", "pass", "pass"]' \
-        '.[1].reason | test("STAGES")' '.[2].reason | test("signal 11|address")' '.[4].reason | test("4 s while checking")' \
-        'map(.provenance.line) == [range(1; 11)]' 'map(select(.status == "pass") | .provenance.seed) == [42, 1, 2, 42, 3]'
+    records_hold "$work/r.jsonl" 10 \
+        'map(.status) | join(" ") == "pass infeasible error pass timeout pass error not_run pass pass"' \
+        '.[1].reason | test("STAGES")' '.[2].reason | test("signal 11|address")' \
+        '.[4].reason | test("4 s while checking")' \
+        'map(.provenance.line) == [range(1; 11)]' \
+        'map(select(.status == "pass") | .provenance.seed) == [42, 1, 2, 42, 3]'
 }
 
 @test "a child that is killed costs the run in flight alone" {
@@ -72,7 +82,8 @@ records_hold() { # FILE COUNT EXPRESSION...
 
 @test "kill -9 of all of it loses the run in flight, and leaves whole lines" {
     body hang 'for (volatile int forever = 1; forever;) {}'
-    printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 600" '--kernel light' >"$work/list"
+    printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 600" '--kernel light' \
+        >"$work/list"
     ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>/dev/null 3>&- &
     parent=$!
     eventually child_runs $parent 'hang of runs.bats'
@@ -83,21 +94,26 @@ records_hold() { # FILE COUNT EXPRESSION...
 @test "a bad line is refused with its number before anything runs or is written" {
     echo old >"$work/r.jsonl"
     printf '%s\n' '--kernel light' '' '--m 0' >"$work/list"
-    refused 2 "$work/list line 3: --m takes a whole number from 1 to 1024" ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
+    refused 2 "$work/list line 3: --m takes a whole number from 1 to 1024" ./fa_bench --runs "$work/list" "${one[@]}" \
+        --json "$work/r.jsonl"
     printf '%s\n' '--kernel light' '--kernel nope' >"$work/list"
     refused 2 "$work/list line 2: " ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
     printf '%s\n' '--dim 20' >"$work/list"
-    refused 2 "$work/list line 1: --dim takes a multiple of 8" ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl"
+    refused 2 "$work/list line 1: --dim takes a multiple of 8" ./fa_bench --runs "$work/list" "${one[@]}" \
+        --json "$work/r.jsonl"
     printf '%s\n' '--json x' >"$work/list"
-    refused 2 "line 1: --json on a line: one file takes the records of all lines" ./fa_bench --runs "$work/list" --json "$work/r.jsonl"
-    refused 2 "standard input line 1: --device on a line: the device is opened once" ./fa_bench --runs - --json "$work/r.jsonl" <<<'--device emu'
+    refused 2 "line 1: --json on a line: one file takes the records of all lines" ./fa_bench --runs "$work/list" \
+        --json "$work/r.jsonl"
+    refused 2 "standard input line 1: --device on a line: the device is opened once" ./fa_bench --runs - \
+        --json "$work/r.jsonl" <<<'--device emu'
     refused 2 "--runs takes - or a file that can be read" ./fa_bench --runs "$work/none" --json "$work/r.jsonl"
     refused 2 "--runs: no run in standard input" ./fa_bench --runs - --json "$work/r.jsonl" <<<'# nothing'
     [ "$(cat "$work/r.jsonl")" = old ]
 }
 
 @test "lines from standard input, records alone on standard output" {
-    printf '%s\n' '--kernel light' '--kernel scalar' | ./fa_bench --runs - "${one[@]}" --json - >"$work/r.jsonl" 2>"$work/err"
+    printf '%s\n' '--kernel light' '--kernel scalar' | ./fa_bench --runs - "${one[@]}" --json - >"$work/r.jsonl" \
+        2>"$work/err"
     records_hold "$work/r.jsonl" 2 'map(.kernel) == ["light", "scalar"]'
     [ "$(grep -c '^check     PASS' "$work/err")" -eq 2 ]
 }
@@ -105,13 +121,15 @@ records_hold() { # FILE COUNT EXPRESSION...
 @test "exit code: of the first run that did not pass" {
     body crash '*(volatile int *)8 = 1;'
     code=0
-    printf '%s\n' '--kernel light' "--source $work/crash.cu" '--kernel light --stages 7' | ./fa_bench --runs - "${one[@]}" --quiet 2>/dev/null || code=$?
+    printf '%s\n' '--kernel light' "--source $work/crash.cu" '--kernel light --stages 7' |
+        ./fa_bench --runs - "${one[@]}" --quiet 2>/dev/null || code=$?
     [ "$code" -eq 6 ]
 }
 
 @test "a record that cannot be written ends it" {
     code=0
-    printf '%s\n' '--kernel light' '--kernel light' | ./fa_bench --runs - "${one[@]}" --quiet --json /dev/full 2>"$work/err" || code=$?
+    printf '%s\n' '--kernel light' '--kernel light' | ./fa_bench --runs - "${one[@]}" --quiet --json /dev/full \
+        2>"$work/err" || code=$?
     [ "$code" -eq 6 ]
     [ "$(grep -c 'cannot write the record: No space left' "$work/err")" -eq 1 ]
 }
@@ -126,13 +144,15 @@ records_hold() { # FILE COUNT EXPRESSION...
     records_hold "$work/r.jsonl" 3 'map(.status) == ["pass", "wrong", "pass"]' '.[1].reason | test("race")'
 }
 
-# The most memory, in KiB, that any process of a list of so many rounds held. Peaks are counted by the kernel, so none is missed.
+# The most memory, in KiB, that any process of a list of so many rounds held. Peaks are counted by the kernel, so none
+# is missed.
 peak_of() { # ROUNDS
     local i
     for ((i = 1; i <= $1; i++)); do
         printf '%s\n' "--kernel light --seed $i" "--kernel light --stages 7" "--kernel light --vs scalar --seed $i"
     done >"$work/list"
-    python3 - "$work/err" ./fa_bench --runs "$work/list" "${one[@]}" --seq 9 --seq-kv 512 --dim 64 --quiet --json "$work/r.jsonl" <<'END'
+    python3 - "$work/err" ./fa_bench --runs "$work/list" "${one[@]}" --seq 9 --seq-kv 512 --dim 64 \
+        --quiet --json "$work/r.jsonl" <<'END'
 import resource, subprocess, sys
 subprocess.call(sys.argv[2:], stderr=open(sys.argv[1], "w"))
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
@@ -158,7 +178,8 @@ END
     mkdir "$work/tmp"
     : >"$work/cache"
     printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 600" >"$work/list"
-    XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp ./fa_bench --runs "$work/list" "${one[@]}" --quiet --json "$work/r.jsonl" 2>/dev/null 3>&- &
+    XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp ./fa_bench --runs "$work/list" "${one[@]}" \
+        --quiet --json "$work/r.jsonl" 2>/dev/null 3>&- &
     parent=$!
     eventually child_runs $parent 'hang of runs.bats'
     lines "$work/r.jsonl" 2
@@ -166,6 +187,7 @@ END
     kill $parent
     wait $parent || true
     [ -z "$output" ]
-    XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp2 bash -c 'mkdir "$TMPDIR"; ./fa_bench --kernel light "$@" --quiet' _ "${one[@]}"
+    XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp2 bash -c 'mkdir "$TMPDIR"; ./fa_bench --kernel light "$@" --quiet' _ \
+        "${one[@]}"
     [ -z "$(ls "$work/tmp2")" ]
 }

@@ -111,7 +111,8 @@ fi
 sha=$(<"$STUB/source.$kernel")
 provenance+="\"source_sha256\":\"$sha\",\"code_sha256\":\"$sha\","
 provenance+='"options":[],"compiler":"stub 1","driver":"1","git":"stub","time":"2026-01-01T00:00:00Z"'
-record='{"schema":"fa_bench.result/1","status":"'$status'","reason":'$reason',"kernel":"'$kernel'","variant":"'$kernel'",'
+record='{"schema":"fa_bench.result/1","status":"'$status'","reason":'$reason','
+record+='"kernel":"'$kernel'","variant":"'$kernel'",'
 record+='"config":{"m":'$m',"n":64,"warps":'$warps',"acc":"fp32"},'
 record+='"problem":{"batch":2,"heads":8,"kv_heads":8,"seq_q":'$seq',"seq_kv":'$seq',"dim":64,"causal":false},'
 record+='"device":{"backend":"cuda","name":"'$device'","arch":"sm_90","sm_count":132},'

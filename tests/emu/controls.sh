@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Counts the negative controls of the emulator: each kernel of tests/emu/controls is wrong in one way, and test_emu says whether it was reported.
+# Counts the negative controls of the emulator: each kernel of tests/emu/controls is wrong in one way, and test_emu says
+# whether it was reported.
 set -euo pipefail
 
 usage() {
     cat <<'EOT'
 usage: tests/emu/controls.sh [--json FILE] [--help]
   --json FILE   summary (default build/controls.json)
-Runs build/tests/emu/test_emu (make test-binaries) and prints a line per control: CAUGHT when every run of it was reported as it must be,
-with its class and line, MISSED when one was not or there is none. BUILD names the build folder. Exit: 0 none missed, 1 one missed, 2 usage, 4 no test_emu.
+Runs build/tests/emu/test_emu (make test-binaries) and prints a line per control: CAUGHT when every run of it was
+reported as it must be, with its class and line, MISSED when one was not or there is none. BUILD names the build folder.
+Exit: 0 none missed, 1 one missed, 2 usage, 4 no test_emu.
 EOT
 }
 
@@ -22,7 +24,10 @@ while [[ $# -gt 0 ]]; do
     shift
 done
 json=${json:-$build/controls.json}
-[[ -x $build/tests/emu/test_emu ]] || { echo "controls.sh: no $build/tests/emu/test_emu: make test-binaries" >&2; exit 4; }
+[[ -x $build/tests/emu/test_emu ]] || {
+    echo "controls.sh: no $build/tests/emu/test_emu: make test-binaries" >&2
+    exit 4
+}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$build/tests/emu/test_emu" >"$log" 2>&1 || true
@@ -34,8 +39,8 @@ for file in tests/emu/controls/*.cu; do
     bad=$(grep -cE "^\[  FAILED  \] control_${name}_[a-z]{2}$" "$log" || true)
     verdict=$([[ $ok -gt 0 && $bad -eq 0 ]] && echo CAUGHT || echo MISSED)
     printf '%-7s %-26s %d runs\n' "$verdict" "$name" "$((ok + bad))" >&2
-    jq -nc --arg name "$name" --arg verdict "$verdict" --argjson runs "$((ok + bad))" --arg is "$(sed -n '1s/^\/\* *\(.*[^ ]\) *\*\/$/\1/p' "$file")" '$ARGS.named'
-done | jq -s '{what: "controls", caught: map(select(.verdict == "CAUGHT")) | length, missed: map(select(.verdict == "MISSED")) | length,
-    runs: map(.runs) | add, controls: .}' >"$json"
+    jq -nc --arg name "$name" --arg verdict "$verdict" --argjson runs "$((ok + bad))" \
+        --arg is "$(sed -n '1s/^\/\* *\(.*[^ ]\) *\*\/$/\1/p' "$file")" '$ARGS.named'
+done | jq -sf tests/emu/controls.jq >"$json"
 jq -r '"\(.caught) of \(.caught + .missed) controls caught, in \(.runs) runs"' "$json"
 jq -e '.missed == 0' "$json" >/dev/null

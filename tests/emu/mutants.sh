@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Mutation proof of the race detector: takes each barrier and each wait out of each kernel in turn, and runs the emulator.
+# Mutation proof of the race detector: runs each kernel on the emulator without each barrier and each wait in turn.
 set -euo pipefail
 
 usage() {
@@ -7,13 +7,14 @@ usage() {
 usage: tests/emu/mutants.sh [--json FILE] [--explained FILE] [--tries N] [--list] [KERNEL|FILE.cu...]
   KERNEL|FILE.cu     of the registry (default: every kernel that the emulator runs), or a kernel of your own
   --json FILE        summary (default build/mutants.json)
-  --explained FILE   why a mutant may survive (default tests/emu/mutants_explained.tsv): kernel file, function, statement, which of
-                     them in that function, and the reason, by tabs
+  --explained FILE   why a mutant may survive (default tests/emu/mutants_explained.tsv): kernel file, function,
+                     statement, which of them in that function, and the reason, by tabs
   --tries N          only the first N of the tiles, inputs and orders that a mutant is tried with
   --list             the mutants, none is run
-A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait or cp_async_commit fewer, in the kernel's file or one it
-includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary (default ./fa_bench).
-Exit: 0 every survivor is explained, 1 one is not, or an explanation is of a mutant that is caught, 2 usage, 4 no kernel runs here.
+A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait or cp_async_commit fewer,
+in the kernel's file or one it includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary
+(default ./fa_bench). Exit: 0 every survivor is explained, 1 one is not, or an explanation is of a mutant that is
+caught, 2 usage, 4 no kernel runs here.
 EOT
 }
 
@@ -40,7 +41,8 @@ bench=${FA_BENCH:-./fa_bench}
 all=0
 if [[ ${#kernels[@]} -eq 0 ]]; then
     all=1
-    mapfile -t kernels < <("$bench" --list-kernels --json - | jq -r '.[] | select(.kind == "hand" and .emulated) | .name')
+    mapfile -t kernels < <("$bench" --list-kernels --json - |
+        jq -r '.[] | select(.kind == "hand" and .emulated) | .name')
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -52,10 +54,14 @@ cp -r kernels "$work/original"
 # Enough rows and keys for two tiles of each, and one head more than one.
 shape=(--device emu --batch 1 --heads 2 --seq 70 --seq-kv 200 --dim 64 --seeds 1 --check cpu --timeout 60)
 # What is tried on a mutant until something objects: other tiles reach other lines, other orders other races.
-variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sanitize thread" "--stages 2 --sanitize thread" "--splits 2 --sanitize thread"
-    "--splits 4 --sanitize thread" "--m 16 --sanitize thread" "--m 16 --n 16 --warps 1 --sanitize thread" "--m 16 --warps 4 --stages 1 --sanitize thread"
-    "--m 64 --n 32 --warps 2 --sanitize thread" "--m 16 --n 32 --warps 4 --sanitize thread" "--n 32 --warps 2 --sanitize thread"
-    "--dim 256 --n 16 --sanitize thread" "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread" "--acc fp16 --atol 1 --sanitize thread"
+variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sanitize thread"
+    "--stages 2 --sanitize thread" "--splits 2 --sanitize thread"
+    "--splits 4 --sanitize thread" "--m 16 --sanitize thread" "--m 16 --n 16 --warps 1 --sanitize thread"
+    "--m 16 --warps 4 --stages 1 --sanitize thread"
+    "--m 64 --n 32 --warps 2 --sanitize thread" "--m 16 --n 32 --warps 4 --sanitize thread"
+    "--n 32 --warps 2 --sanitize thread"
+    "--dim 256 --n 16 --sanitize thread" "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread"
+    "--acc fp16 --atol 1 --sanitize thread"
     "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
 variants=("${variants[@]:0:tries}")
 statement='(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);'
@@ -91,7 +97,8 @@ statements_of() { # FILE
         }' "$work/original/$1"
 }
 run() { # SOURCE OPTIONS...: the status in the record
-    "$work/fa_bench" "${shape[@]}" --source "$@" --json - --quiet 2>/dev/null | jq -r '.status + ": " + ((.reason // "") | split("\n")[0])' || true
+    "$work/fa_bench" "${shape[@]}" --source "$@" --json - --quiet 2>/dev/null |
+        jq -r '.status + ": " + ((.reason // "") | split("\n")[0])' || true
 }
 what_caught() { # STATUS VARIANT: nothing when it passed
     case $1 in
@@ -104,7 +111,8 @@ what_caught() { # STATUS VARIANT: nothing when it passed
 }
 why_of() { # FILE FUNCTION STATEMENT NUMBER
     [[ -e $explained ]] || return 0
-    awk -F'\t' -v f="$1" -v n="$2" -v s="$3" -v k="$4" '!/^#/ && $1 == f && $2 == n && $3 == s && $4 == k {print $5}' "$explained"
+    awk -F'\t' -v f="$1" -v n="$2" -v s="$3" -v k="$4" '!/^#/ && $1 == f && $2 == n && $3 == s && $4 == k {print $5}' \
+        "$explained"
 }
 
 mutate() { # KERNEL SOURCE-FILE KNOBS...: every mutant of it
@@ -133,7 +141,8 @@ mutate() { # KERNEL SOURCE-FILE KNOBS...: every mutant of it
                 verdict=$([[ -n $why ]] && echo EXPLAINED || echo SURVIVED)
             fi
             echo "| $kernel | $file:$line | \`$text\` in $name | ${by:-$verdict${why:+: $why}} |"
-            jq -nc --arg kernel "$kernel" --arg file "$file" --arg function "$name" --arg statement "$text" --argjson number "$number" \
+            jq -nc --arg kernel "$kernel" --arg file "$file" --arg function "$name" --arg statement "$text" \
+                --argjson number "$number" \
                 --arg verdict "$verdict" --arg by "$by" --arg why "$why" '$ARGS.named' >>"$work/lines"
         done < <(statements_of "$file")
     done < <(files_of "$source")
@@ -161,17 +170,9 @@ done
 [[ $list -eq 0 ]] || exit 0
 [[ -s $work/lines ]] || { echo "mutants.sh: nothing to take out, or no kernel runs here" >&2; exit 4; }
 
-# A statement of a header is one mutant per kernel: it is explained where it survives, and stale where no kernel lets it.
+# A statement of a header is one mutant per kernel: explained where it survives, stale where no kernel lets it.
 mkdir -p "$(dirname "$json")"
-jq -s --rawfile explained <(cat "$explained" 2>/dev/null || true) --argjson all $all '
-    . as $mutants | ($explained | split("\n") | map(select(length > 0 and (startswith("#") | not)) | split("\t")
-        | {file: .[0], function: .[1], statement: .[2], number: (.[3] | tonumber)})) as $keys
-    | (map(.verdict == "CAUGHT") | map(select(.)) | length) as $caught
-    | {what: "mutants", caught: $caught, missed: (length - $caught), unexplained: (map(select(.verdict == "SURVIVED")) | length),
-       kernels: (group_by(.kernel) | map({kernel: .[0].kernel, caught: map(select(.verdict == "CAUGHT")) | length, of: length})),
-       stale: (if $all == 1 then $keys - [$mutants[] | select(.verdict != "CAUGHT") | {file, function, statement, number}] else [] end),
-       survivors: map(select(.verdict != "CAUGHT") | {kernel, file, function, statement, number, why}), mutants: map({kernel, file, function, statement, number, by: .by})}' \
+jq -sf tests/emu/mutants.jq --rawfile explained <(cat "$explained" 2>/dev/null || true) --argjson all $all \
     "$work/lines" >"$json"
-jq -r '(.stale[] | "an explanation, and no survivor: \(.file) \(.function) \(.statement) \(.number)"),
-    "\(.caught) of \(.caught + .missed) caught, \(.missed) survived, \(.unexplained) of them without an explanation"' "$json"
+jq -rf tests/emu/mutants_said.jq "$json"
 jq -e '.unexplained == 0 and .stale == []' "$json" >/dev/null

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the fuzzers on the committed corpus and what they grew from it, and the scripts that read JSON on damaged records.
+# Runs the fuzzers on the committed corpus and what they grew from it, and the scripts that read JSON on damaged
+# records.
 set -euo pipefail
 
 usage() {
@@ -49,8 +50,10 @@ for name in "${only[@]}"; do
         continue
     else
         mkdir -p "$build/fuzz/corpus/$name"
-        "$build/fuzz/fuzz_$name" -dict="tests/fuzz/dict/$name.dict" -max_total_time="$seconds" -timeout=10 -max_len=8192 -print_final_stats=1 \
-            -artifact_prefix="$build/fuzz/crash-$name-" "$build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" >"$log" 2>&1 || code=$?
+        "$build/fuzz/fuzz_$name" -dict="tests/fuzz/dict/$name.dict" -max_total_time="$seconds" -timeout=10 \
+            -max_len=8192 -print_final_stats=1 \
+            -artifact_prefix="$build/fuzz/crash-$name-" "$build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" >"$log" \
+            2>&1 || code=$?
     fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
     if [[ $code -eq 0 && ${runs:-0} -gt 0 ]]; then
@@ -60,6 +63,6 @@ for name in "${only[@]}"; do
         tail -n 20 "$log" >&2
     fi
 done
-jq -s '{what: "fuzz", executions: (map(.executions) | add), failed: (map(select(.verdict == "FAIL")) | length), targets: .}' "$lines" >"$json"
+jq -sf tests/fuzz/summary.jq "$lines" >"$json"
 jq -e 'all(.targets[]; .verdict == "NOT-RUN")' "$json" >/dev/null && exit 4
 jq -e '.failed == 0' "$json" >/dev/null

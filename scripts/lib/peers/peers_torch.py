@@ -297,7 +297,7 @@ def record_of(backend, inputs, arguments, pair=None):
     record = {"schema": "fa_bench.result/1", "status": "pass", "reason": None, "kernel": kernel_of(backend),
               "variant": None, "config": None, "problem": inputs.problem(), "device": device_record(), "ptxas": None,
               "occupancy": None, "launch": None, "timing": None, "throughput": None, "check": None, "parity": None,
-              "vs": None,
+              "bound": None, "vs": None,
               "provenance": {"cubin_sha256": None, "code_sha256": None, "same_code_as": None, "source_sha256": None,
                              "compiler": compiler_of(backend), "options": [], "cache_hit": False,
                              "compile_s": 0, "driver": None, "git": "none", "seed": arguments.seed,
