@@ -404,10 +404,10 @@ if [[ " ${only[*]} " == *" gpu "* ]]; then
 fi
 for name in "${only[@]}"; do
     case $name in
-        kill_compile) kill_compile $((kills * 2 / 5)) ;;
-        kill_record) kill_record $((kills * 2 / 5)) ;;
+        kill_compile) kill_compile $(((kills * 2 + 4) / 5)) ;;
+        kill_record) kill_record $(((kills * 2 + 4) / 5)) ;;
         kill_runs) kill_runs $(((kills + 4) / 5)) ;;
-        kill_sweep) kill_sweep $((kills - 2 * (kills * 2 / 5))) ;;
+        kill_sweep) kill_sweep $(((kills + 4) / 5)) ;;
         cache_readonly | cache_full | cache_flips | eight_processes | json_full_disk) "$name" ;;
         lost_signal | memory_taken | busy_gpu | runs_gpu) "$name" ;;
         kill_gpu) kill_gpu $(((kills + 4) / 5)) ;;
