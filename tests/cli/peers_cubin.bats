@@ -8,7 +8,8 @@ python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers python3 "$@"; 
     cat >"$work/fields.py" <<'END'
 import ctypes, sys
 import peers_cubin as p
-letters = {ctypes.c_void_p: "p", ctypes.c_int64: "l", ctypes.c_int32: "i", ctypes.c_float: "f", ctypes.c_ubyte * 128: "m"}
+letters = {ctypes.c_void_p: "p", ctypes.c_int64: "l", ctypes.c_int32: "i", ctypes.c_float: "f", ctypes.c_ubyte * 128: "m",
+    ctypes.c_int32 * 7: "p"}
 constants = {"FA_ABI": p.ABI, "FA_GRID_PERSISTENT": p.GRID_PERSISTENT, "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": p.MAX_DYNAMIC_SHARED_SIZE_BYTES,
     "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": p.FLOAT16, "CU_TENSOR_MAP_SWIZZLE_32B": p.SWIZZLE[32], "CU_TENSOR_MAP_SWIZZLE_64B": p.SWIZZLE[64],
     "CU_TENSOR_MAP_SWIZZLE_128B": p.SWIZZLE[128], "CU_TENSOR_MAP_L2_PROMOTION_L2_256B": p.L2_256B}
@@ -36,7 +37,7 @@ END
     cat >"$work/refuse.py" <<'END'
 import ctypes
 from peers_cubin import Info, check_info, launch_of
-good, size = dict(abi=1, dim=64, causal=1), ctypes.sizeof(Info)
+good, size = dict(abi=2, dim=64, causal=1), ctypes.sizeof(Info)
 def refused(words, bytes=size, **changed):
     try:
         check_info(Info(**{**good, **changed}), bytes, 64, True)
@@ -46,17 +47,18 @@ def refused(words, bytes=size, **changed):
     raise AssertionError(words)
 check_info(Info(**good), size, 64, True)
 check_info(Info(**good, cluster=1), size, 64, True)
-refused("of ABI 2 ", abi=2)
+refused("of ABI 1 ", abi=1)
 refused("with 64 bytes", bytes=64)
 refused("made for dim 128, causal True, not for dim 64", dim=128)
 refused("causal False, not for dim 64, causal True", causal=0)
 refused("clusters of 2", cluster=2)
 def launch(**fields):
-    return launch_of(Info(m=64, workspace_bytes_per_block=16, workspace_bytes_fixed=8, **fields), 2, 3, 65, 10)
-assert launch() == (12, 2, 12, 200), launch()
-assert launch(splits=4) == (48, 2, 12, 776), launch(splits=4)
-assert launch(splits=4, grid=1, blocks_per_sm=2) == (20, 2, 12, 776)
-assert launch(grid=1) == (10, 2, 12, 200) and launch(grid=1, blocks_per_sm=2) == (12, 2, 12, 200)
+    return launch_of(Info(m=64, workspace_bytes_per_block=16, workspace_bytes_fixed=8, **fields), 2, 6, 2, 65, 10)
+assert launch() == (24, 2, 24, 392), launch()
+assert launch(pack_heads=1) == (16, 4, 16, 264), launch(pack_heads=1)
+assert launch(splits=4) == (96, 2, 24, 1544), launch(splits=4)
+assert launch(splits=4, grid=1, blocks_per_sm=2) == (20, 2, 24, 1544)
+assert launch(grid=1) == (10, 2, 24, 392) and launch(grid=1, blocks_per_sm=3) == (24, 2, 24, 392)
 END
     python "$work/refuse.py"
 }
@@ -67,7 +69,7 @@ END
 #include <string.h>
 #include "cuda/api.h"
 #include "fa_params.h"
-static const fa_kernel_info info = {.abi = 1, .m = 64, .splits = 2, .dim = 32, .causal = 1, .threads = 96, .smem_dynamic_bytes = 70000, .grid = FA_GRID_PERSISTENT,
+static const fa_kernel_info info = {.abi = FA_ABI, .m = 64, .splits = 2, .dim = 32, .causal = 1, .threads = 96, .smem_dynamic_bytes = 70000, .grid = FA_GRID_PERSISTENT,
     .blocks_per_sm = 3, .workspace_bytes_per_block = 16, .tma_q_rows = 64, .tma_v_rows = 48, .tma_cols = 32};
 CUresult cuModuleLoadData(CUmodule *module, const void *image) { *module = (CUmodule)1; return strcmp(image, "an image") == 0 ? 0 : 200; }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) { *function = (CUfunction)0x123456789; return module == (CUmodule)1 && strcmp(name, "fa_kernel") == 0 ? 0 : 500; }

@@ -6,7 +6,7 @@ driver refuses. OSError: no such file, or no libcuda."""
 import ctypes
 import pathlib
 
-ABI = 1
+ABI = 2
 GRID_PERSISTENT = 1
 # Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
 # CUtensorMapL2promotion.
@@ -25,7 +25,9 @@ class Params(ctypes.Structure):
                 fields(ctypes.c_float, ["scale"]) +
                 fields(ctypes.c_int32, ("tiles_m", "tiles", "sm_count", "reserved")) +
                 fields(ctypes.c_void_p, ["workspace"]) + fields(ctypes.c_int64, ["workspace_bytes"]) +
-                fields(ctypes.c_ubyte * 128, [f"{tensor}_map" for tensor in "qkvo"]))
+                fields(ctypes.c_ubyte * 128, [f"{tensor}_map" for tensor in "qkvo"]) +
+                fields(ctypes.c_void_p, ["lse"]) + fields(ctypes.c_int64, [f"lse_stride_{axis}" for axis in "bhs"]) +
+                fields(ctypes.c_int32, ["dtype"]) + fields(ctypes.c_int32 * 7, ["reserved2"]))
 
 
 class Info(ctypes.Structure):
@@ -35,7 +37,7 @@ class Info(ctypes.Structure):
                                         "blocks_per_sm", "cluster")) +
                 fields(ctypes.c_int64, ("workspace_bytes_per_block", "workspace_bytes_fixed")) +
                 fields(ctypes.c_int32, ("tma_q_rows", "tma_k_rows", "tma_v_rows", "tma_o_rows", "tma_cols",
-                                        "nondeterministic")))
+                                        "nondeterministic", "pack_heads", "writes_lse")))
 
 
 def check_info(info, size, dim, causal):
@@ -50,10 +52,11 @@ def check_info(info, size, dim, causal):
         raise ValueError(f"a launch in clusters of {info.cluster} blocks is not done here")
 
 
-def launch_of(info, batch, heads, seq_q, sm_count):
+def launch_of(info, batch, heads, kv_heads, seq_q, sm_count):
     """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c) without clusters."""
-    tiles_m = -(-seq_q // info.m)
-    tiles = tiles_m * heads * batch
+    packed = heads // kv_heads if info.pack_heads else 1
+    tiles_m = -(-seq_q * packed // info.m)
+    tiles = tiles_m * (heads // packed) * batch
     blocks = tiles * max(info.splits, 1)
     resident = sm_count * max(info.blocks_per_sm, 1)
     workspace_bytes = info.workspace_bytes_per_block * blocks + info.workspace_bytes_fixed
@@ -93,7 +96,7 @@ class Kernel:
         info = self.info
         (batch, heads, seq_q, dim), (_, kv_heads, seq_kv, _) = tensors[0].shape, tensors[1].shape
         sm_count = self.torch.cuda.get_device_properties(tensors[0].device).multi_processor_count
-        self.blocks, tiles_m, tiles, workspace_bytes = launch_of(info, batch, heads, seq_q, sm_count)
+        self.blocks, tiles_m, tiles, workspace_bytes = launch_of(info, batch, heads, kv_heads, seq_q, sm_count)
         self.workspace = self.torch.zeros(workspace_bytes, dtype=self.torch.uint8, device=tensors[0].device)
         self.memory = ctypes.create_string_buffer(ctypes.sizeof(Params) + 64)
         self.params = Params.from_address(-(-ctypes.addressof(self.memory) // 64) * 64)
