@@ -8,7 +8,7 @@
  * Builds on: mma.
  * Knobs: m = 16 * warps; n keys per tile; warps 4, 8, 12, 16 compute (4 more load); stages of K and of V.
  * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, O [warps][boxes or
- *   fewer][16][64], barriers.
+ *   fewer][16][64], with --lse a float per row, barriers.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, padded to a multiple of 64. */
 #include "wgmma_softmax.cuh"
 

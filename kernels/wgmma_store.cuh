@@ -21,8 +21,8 @@ struct row_scale {
 };
 
 #if FA_LSE
-/* What the log-sum-exp of a thread's two rows is made of lies behind the buffers of O from the end of their products'
- * issue until they are stored: in registers it would spill. With SUM_BY_MMA the references, else all of it. */
+/* The log-sum-exp of a thread's two rows waits in shared memory, after the buffers of O, until O is stored: in registers
+ * it would spill. With SUM_BY_MMA only the references wait; the sums come with O. */
 __device__ __forceinline__ unsigned lse_address(unsigned buffers_s, int warpgroup, unsigned thread)
 {
     return buffers_s + O_BUFFER_BYTES + (64 * warpgroup + thread / 32 * 16 + thread % 32 / 4) * 4;
@@ -101,14 +101,16 @@ __device__ __forceinline__ void store_o(const fa_params &p, const float (&o_r)[O
     if (row >= p.seq_q)
         return;
 #if FA_LSE
-    float lse[2]; /* right in the thread of each quad that kept it, which stores it */
-    ld_shared_pair_at(lse, lse_address(buffers_s, warpgroup, thread));
-    if (SUM_BY_MMA) {
+    if (thread % 4 == 0) { /* the thread of each quad that kept it */
+        float lse[2];
+        ld_shared_pair_at(lse, lse_address(buffers_s, warpgroup, thread));
+        if (SUM_BY_MMA) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h)
-            lse[h] = log_sum_exp(lse[h], o_r[O_REGS - 4 + 2 * h]);
+            for (int h = 0; h < 2; ++h)
+                lse[h] = log_sum_exp(lse[h], o_r[O_REGS - 4 + 2 * h]);
+        }
+        store_lse_of_rows(p, lse, tile.w, tile.z, row, thread % 32);
     }
-    store_lse_of_rows(p, lse, tile.w, tile.z, row, thread % 32);
 #endif
     if constexpr (O_BUFFER_COLS > 0)
         store_o_by_tma(p, o_r, scale, tile, buffers_s + (4 * warpgroup + warp) * O_WARP_BYTES, row, thread % 32);
