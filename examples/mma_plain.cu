@@ -25,7 +25,7 @@ constexpr int STRIDE = DIM + 8;              /* halves from a row to the next in
 constexpr int TILE = FA_N * STRIDE;          /* halves of a tile of K or V */
 constexpr float LOG2_E = 1.4426950408889634f;
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = (FA_M * STRIDE + 4 * TILE) * 2);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = (FA_M * STRIDE + 4 * TILE) * 2, .writes_lse = FA_LSE);
 
 /* Copies rows [0, rows) of a tile of TILE_ROWS rows; the other rows, and columns from FA_DIM on, become zero. */
 template <int TILE_ROWS>
@@ -175,4 +175,10 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         add_values(o_r, s_r, v_s + buffer * TILE, lane);
     }
     store_output(o_g + warp_row * p.o_stride_s, p.o_stride_s, p.seq_q - row0 - warp_row, o_r, l_r, lane);
+#if FA_LSE /* --lse: the natural logarithm of each row's sum; m counts in powers of two; log 0 is -inf */
+    for (int h = 0; h < 2; h++)
+        if (p.lse && lane % 4 == 0 && row + 8 * h < p.seq_q)
+            p.lse[batch * p.lse_stride_b + head * p.lse_stride_h + (row + 8 * h) * p.lse_stride_s] =
+                l_r[h] > 0.0f ? m_r[h] / LOG2_E + logf(l_r[h]) : -INF;
+#endif
 }

@@ -6,7 +6,7 @@
 
 static_assert(FA_M <= 1024, "plain: M is the threads of a block, at most 1024");
 
-FA_KERNEL_INFO(.threads = FA_M);
+FA_KERNEL_INFO(.threads = FA_M, .writes_lse = 1);
 
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
@@ -36,4 +36,6 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     }
     for (int d = 0; d < FA_DIM; d++)
         o[d] = __float2half(l > 0.0f ? sum[d] / l : 0.0f);
+    if (p.lse) /* --lse; log 0 is -inf: the row sees no key */
+        p.lse[batch * p.lse_stride_b + head * p.lse_stride_h + row * p.lse_stride_s] = m + logf(l);
 }

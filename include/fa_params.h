@@ -8,7 +8,8 @@
 #ifndef FA_PARAMS_H
 #define FA_PARAMS_H
 
-#define FA_ABI 1
+/* 2: fa_params.lse and dtype, fa_kernel_info.writes_lse. Sources for ABI 1 compile as they are. */
+#define FA_ABI 2
 
 typedef int fa_i32;
 typedef float fa_f32;
@@ -20,6 +21,9 @@ enum {
     FA_GRID_TILES = 0,      /* blocks = ceil(seq_q / m) * heads * batch * splits, in grid.x */
     FA_GRID_PERSISTENT = 1, /* blocks = min(that, sm_count * blocks_per_sm) */
 };
+
+/* Element types of the tensors. Only FP16 is served so far. */
+enum { FA_DTYPE_FP16 = 0, FA_DTYPE_BF16 = 1 };
 
 /* CUtensorMap, opaque here: 128 bytes the hardware reads, 64-byte aligned. */
 #ifdef __cplusplus
@@ -52,6 +56,12 @@ typedef struct fa_params {
     void *workspace;                          /* zeroed once at load; a kernel leaves its counters zero again */
     fa_i64 workspace_bytes;                   /* what fa_kernel_info asked for */
     fa_tensor_map q_map, k_map, v_map, o_map; /* encoded iff the matching tma box below is not 0 */
+    /* [batch, heads, seq_q]: the natural logarithm of the sum of e^(scale q.k) over the keys a row sees, -inf for a row
+     * that sees none. NULL: not asked for. Strides in elements. */
+    fa_f32 *lse;
+    fa_i64 lse_stride_b, lse_stride_h, lse_stride_s;
+    fa_i32 dtype;        /* FA_DTYPE_* of q, k, v and o */
+    fa_i32 reserved2[7]; /* 0; no padding: parameters are compared byte by byte */
 } fa_params;
 
 /* What the compiled module says it is; read back from the cubin (or the emulator's object), never assumed. */
@@ -73,11 +83,16 @@ typedef struct fa_kernel_info {
     fa_i32 tma_cols;
     fa_i32 nondeterministic; /* 1: repeats may differ in the last bits */
     fa_i32 pack_heads;       /* 1: a tile's m rows are the seq_q * (heads / kv_heads) rows of one (batch, kv_head) */
+    fa_i32 writes_lse;       /* 1: this module writes fa_params.lse where it is not NULL; 0: it cannot be asked for */
 } fa_kernel_info;
 
 #ifdef __cplusplus
 #ifndef FA_SPLITS
 #define FA_SPLITS 1
+#endif
+/* 1 when the run asks for the log-sum-exp (--lse): a kernel may leave the code for it out otherwise. */
+#ifndef FA_LSE
+#define FA_LSE 0
 #endif
 /* Exports the constants the module was compiled with. Arguments are designated initialisers, in the order of the struct. */
 #define FA_KERNEL_INFO(...)                                                        \

@@ -33,6 +33,21 @@ __device__ __forceinline__ float warp_sum(float x)
     return x;
 }
 
+#if FA_LSE
+/* --lse, of a row whose scores in log2 units were reduced by `ref` and whose exponentials add up to `sum`. */
+__device__ __forceinline__ float log_sum_exp(float ref, float sum)
+{
+    constexpr float LN_2 = 0.693147180559945f;
+    return sum > 0.0f ? (ref + __log2f(sum)) * LN_2 : -INF;
+}
+
+__device__ __forceinline__ void store_lse(const fa_params &p, int batch, int head, int row, float value)
+{
+    if (p.lse != nullptr)
+        p.lse[batch * p.lse_stride_b + head * p.lse_stride_h + row * p.lse_stride_s] = value;
+}
+#endif
+
 /* What a row's exponents are taken relative to: its maximum m. A row without keys so far has m == -INF, and -INF - -INF
  * would be NaN. */
 __device__ __forceinline__ float finite_max(float m) { return m == -INF ? 0.0f : m; }

@@ -37,7 +37,7 @@ constexpr int K_STRIDE = (FA_DIM / 8 | 1) * 8; /* an odd number of 16-byte units
 constexpr int Q_BYTES = FA_M * FA_DIM * sizeof(q_smem), K_BYTES = FA_N * K_STRIDE * 2, V_BYTES = FA_N * FA_DIM * 2;
 constexpr int P_BYTES = FA_M * FA_N * 4;
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES, .writes_lse = FA_LSE);
 
 /* Q to shared memory; rows past the last become zero. */
 __device__ __forceinline__ void load_queries(const fa_params &p, const query_tile &tile, q_smem *q_s)
@@ -158,24 +158,29 @@ __device__ __forceinline__ void online_softmax(float (&m_r)[ROWS], float (&l_r)[
 }
 
 /* Adds the lanes' parts of each row, normalises and stores. */
-__device__ __forceinline__ void store_rows(const float (&l_r)[ROWS], const float (&o_r)[ROWS][CHUNKS][4],
-                                           const fa_params &p, const query_tile &tile, int row0, int lane)
+__device__ __forceinline__ void store_rows(const float (&m_r)[ROWS], const float (&l_r)[ROWS],
+                                           const float (&o_r)[ROWS][CHUNKS][4], const fa_params &p,
+                                           const query_tile &tile, int row0, int lane)
 {
     const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const float inverse = inverse_of_sum(warp_sum(l_r[r]));
+        const float sum = warp_sum(l_r[r]), inverse = inverse_of_sum(sum);
+#if FA_LSE
+        if (lane == 0 && row0 + r < tile.rows)
+            store_lse(p, tile.batch, tile.head, tile.row0 + row0 + r, log_sum_exp(m_r[r], sum));
+#endif
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
             const int col = (c * DIM_LANES + lane % DIM_LANES) * 4;
             float out_r[4];
 #pragma unroll
             for (int x = 0; x < 4; x++) {
-                float sum = o_r[r][c][x];
+                float out = o_r[r][c][x];
 #pragma unroll
                 for (int mask = DIM_LANES; mask < WARP_SIZE; mask *= 2)
-                    sum += __shfl_xor_sync(ALL_LANES, sum, mask);
-                out_r[x] = sum * inverse;
+                    out += __shfl_xor_sync(ALL_LANES, out, mask);
+                out_r[x] = out * inverse;
             }
             if (lane < DIM_LANES && col < FA_DIM && row0 + r < tile.rows)
                 write_halves(tile.o_g + (row0 + r) * p.o_stride_s + col, out_r, aligned);
@@ -217,5 +222,5 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         __syncwarp();
         add_values(o_r, p_s, v_s, lane);
     }
-    store_rows(l_r, o_r, p, tile, row0, lane);
+    store_rows(m_r, l_r, o_r, p, tile, row0, lane);
 }

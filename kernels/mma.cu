@@ -59,7 +59,7 @@ constexpr int SMEM_BYTES = MAIN_BYTES + SMEM_ALIGN - 16;
 constexpr int WORKSPACE_FLOATS = M * (DIM16 + 2);
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
-               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0);
+               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .writes_lse = FA_LSE);
 #include "mma_block.cuh"
 #include "mma_warp.cuh"
 #include "mma_store.cuh"
@@ -200,8 +200,12 @@ __device__ __forceinline__ void store_output(const warp_state &w, unsigned char 
         find_work(block, p); /* again: in between its registers are needed */
     const output out = {head_of(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s, block.batch, block.head),
                         block.first_row, p.seq_q, writes_are_aligned(p)};
+#if FA_LSE
+    if (!PARTIAL)
+        store_lse_of_rows(w, block, warp_row, p);
+#endif
     if (PARTIAL)
-        store_combined(w, smem, out, group, warp_row, p);
+        store_combined(w, smem, out, block, group, warp_row, p);
     else
         store_rows(w, smem + warp_row * ROW_BYTES, out, warp_row);
 }

@@ -40,7 +40,8 @@ constexpr int MAX_AT = DIM16, SUM_AT = DIM16 + 1;
 constexpr int WORKSPACE_FLOATS = M * PART_PITCH;
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES,
-               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .pack_heads = 1);
+               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .pack_heads = 1,
+               .writes_lse = FA_LSE);
 
 /* What a block works on: M packed rows of one K/V head, and a range of its key tiles. */
 struct work {
@@ -275,6 +276,10 @@ __device__ __forceinline__ void store_output(const fa_params &p, const work &w, 
     const int packed = w.first_row + row;
     const float factor = value.sum > 0.0f ? __fdividef(1.0f, value.sum) : 0.0f;
     const int query = packed / w.group, head = w.kv_head * w.group + packed % w.group;
+#if FA_LSE
+    if (chunk == 0)
+        store_lse(p, w.batch, head, query, log_sum_exp(value.max, value.sum));
+#endif
     __half *to_g =
         static_cast<__half *>(p.o) + w.batch * p.o_stride_b + head * p.o_stride_h + query * p.o_stride_s + chunk * 8;
     uint4 words;

@@ -38,10 +38,15 @@ __device__ __forceinline__ partial combine(const float *o, const float *stats, i
 /* 0 for a row that saw no key. */
 __device__ __forceinline__ float inverse(float sum) { return sum > 0.0f ? __fdividef(1.0f, sum) : 0.0f; }
 
-__device__ __forceinline__ void store_partial(const output &out, int row, int chunk, const partial &value)
+__device__ __forceinline__ void store_partial(const output &out, const block_state &block, int row, int chunk,
+                                              const partial &value, const fa_params &p)
 {
     if (out.first_row + row >= out.rows || chunk * 8 >= FA_DIM)
         return;
+#if FA_LSE
+    if (chunk == 0)
+        store_lse(p, block.batch, block.head, out.first_row + row, log_sum_exp(value.max, value.sum));
+#endif
     const float factor = inverse(value.sum);
     unsigned words[4];
 #pragma unroll
@@ -50,6 +55,24 @@ __device__ __forceinline__ void store_partial(const output &out, int row, int ch
     store_chunk(out.head.data_g + (out.first_row + row) * out.head.stride + chunk * 8,
                 make_uint4(words[0], words[1], words[2], words[3]), out.aligned);
 }
+
+#if FA_LSE
+__device__ __forceinline__ void store_lse_of_rows(const warp_state &w, const block_state &block, int warp_row,
+                                                  const fa_params &p)
+{
+    const int lane = threadIdx.x % 32;
+    if (lane % 4 != 0)
+        return;
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int row = block.first_row + warp_row + b * 16 + h * 8 + lane / 4;
+            if (row < p.seq_q)
+                store_lse(p, block.batch, block.head, row, log_sum_exp(-w.minus_row_ref[b][h], w.sum[b][2 * h]));
+        }
+}
+#endif
 
 /* The warp's rows, normalised, through its own rows of Q in shared memory to 16-byte stores. */
 __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *rows_s, const output &out, int warp_row)
@@ -91,8 +114,8 @@ __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *r
 /* Results of the groups meet in shared memory, those of the splits in the workspace: a counter of 16 bytes per block,
  * then per block M rows of output, maxima and sums. The last block of a tile to arrive combines, and resets the
  * counter. */
-__device__ __forceinline__ void store_combined(const warp_state &w, unsigned char *smem, const output &out, int group,
-                                               int warp_row, const fa_params &p)
+__device__ __forceinline__ void store_combined(const warp_state &w, unsigned char *smem, const output &out,
+                                               const block_state &block, int group, int warp_row, const fa_params &p)
 {
     const int lane = threadIdx.x % 32;
     float *o_s = reinterpret_cast<float *>(smem), *stats_s = o_s + GROUPS * M * PARTIAL_STRIDE;
@@ -120,7 +143,7 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const partial sum = combine(o_s, stats_s, GROUPS, M * PARTIAL_STRIDE, M * 2, row, PARTIAL_STRIDE, chunk);
         if (SPLITS == 1) {
-            store_partial(out, row, chunk, sum);
+            store_partial(out, block, row, chunk, sum, p);
             continue;
         }
         float4 *o4 = reinterpret_cast<float4 *>(part_g + row * DIM16 + chunk * 8);
@@ -146,8 +169,8 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
     for (int item = threadIdx.x; item < M * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         store_partial(
-            out, row, chunk,
-            combine(parts_g, parts_g + M * DIM16, SPLITS, WORKSPACE_FLOATS, WORKSPACE_FLOATS, row, DIM16, chunk));
+            out, block, row, chunk,
+            combine(parts_g, parts_g + M * DIM16, SPLITS, WORKSPACE_FLOATS, WORKSPACE_FLOATS, row, DIM16, chunk), p);
     }
     if (threadIdx.x == 0)
         counters_g[unit * 4] = 0;

@@ -16,7 +16,7 @@ static_assert(FA_ACC_FP16 == 0, "scalar: ACC must be fp32");
 static_assert(FA_SPLITS == 1, "scalar: SPLITS must be 1");
 static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "scalar: VEC must be 1, 2, 4 or 8");
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 0);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 0, .writes_lse = FA_LSE);
 
 /* A lane holds dimensions (chunk * 32 + lane) * VEC + i. */
 constexpr int CHUNKS = ceil_div(FA_DIM, WARP_SIZE *FA_VEC);
@@ -69,6 +69,10 @@ __device__ __forceinline__ void attend_row(const fa_params &p, const query_tile 
                 o_r[c][i] = o_r[c][i] * alpha + weight * v_r[c][i];
     }
 
+#if FA_LSE
+    if (lane == 0)
+        store_lse(p, tile.batch, tile.head, tile.row0 + row, log_sum_exp(m, l));
+#endif
     const float inverse = inverse_of_sum(l);
     __half *o_g = tile.o_g + row * p.o_stride_s;
 #pragma unroll

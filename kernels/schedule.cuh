@@ -9,6 +9,9 @@ struct query_tile {
     const __half *q_g, *k_g, *v_g; /* first row of the tile; first row of the K/V head */
     __half *o_g;
     int row0, rows, keys;
+#if FA_LSE
+    int batch, head;
+#endif
 };
 
 /* Keys that query row `row` sees: [0, result). */
@@ -34,6 +37,9 @@ __device__ __forceinline__ query_tile tile_of_block(const fa_params &p)
     const int batch = batch_head / heads, head = batch_head - batch * heads;
     const int kv_head = static_cast<unsigned>(head) / (heads / static_cast<unsigned>(p.kv_heads));
     query_tile tile;
+#if FA_LSE
+    tile.batch = batch, tile.head = head;
+#endif
     tile.row0 = index * TILE_M;
     tile.rows = min(TILE_M, p.seq_q - tile.row0);
     tile.keys = keys_of_row(p, tile.row0 + tile.rows - 1);

@@ -8,7 +8,7 @@
  * Builds on: mma.
  * Knobs: m = 16 * warps; n keys per tile; warps 4, 8, 12, 16 compute (4 more load); stages of K and of V.
  * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, O [warps][boxes or
- *   fewer][16][64], barriers.
+ *   fewer][16][64], with --lse a float per row, barriers.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, padded to a multiple of 64. */
 #include "wgmma_softmax.cuh"
 
@@ -17,7 +17,8 @@ constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
 constexpr int BLOCKS_PER_SM = CONSUMERS == 1 ? 2 : 1;
 constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
 constexpr int RING_BYTES = FA_STAGES * KV_TILE_BYTES;
-constexpr int FIXED_BYTES = 1024 + 2 * RING_BYTES + ONES_BYTES;
+constexpr int LSE_BYTES = FA_LSE ? CONSUMERS * 64 * 4 : 0;
+constexpr int FIXED_BYTES = 1024 + 2 * RING_BYTES + ONES_BYTES + LSE_BYTES;
 /* A block may have 227 KiB, some of it is static. The next tile's Q is loaded early where there is room for two; O is
  * stored through shared memory where there is room for its columns, 64 at least. */
 constexpr int ROOM = 226 * 1024 / BLOCKS_PER_SM - FIXED_BYTES;
@@ -35,7 +36,7 @@ static_assert(FA_SPLITS <= 1, "wgmma does not split keys over blocks");
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_fixed = 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
-               .tma_v_rows = FA_N, .tma_o_rows = O_BUFFER_COLS > 0 ? 16 : 0, .tma_cols = 64);
+               .tma_v_rows = FA_N, .tma_o_rows = O_BUFFER_COLS > 0 ? 16 : 0, .tma_cols = 64, .writes_lse = FA_LSE);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int PRODUCER_REGISTERS = CONSUMERS <= 2 ? 40 : 32;

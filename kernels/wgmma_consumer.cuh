@@ -207,6 +207,12 @@ __device__ __forceinline__ void store_done_tile(consumer &c)
     store_o(c.p, c.o_r, c.done_scale, c.done_tile, c.at.o_s, c.warpgroup, c.thread);
 }
 
+/* Of `tile`, whose rows' sums are complete but for those that are columns of O. */
+__device__ __forceinline__ row_scale scale_of_rows(const consumer &c)
+{
+    return row_scale_of(c.rows, c.at.o_s, c.warpgroup, c.thread);
+}
+
 /* A warpgroup none of whose rows exist passes all key tiles. Returns true, with next_tile, if this is one; other
  * warpgroups pass the tiles that no row of theirs sees. */
 __device__ __forceinline__ bool skip_unseen(consumer &c)
@@ -295,7 +301,7 @@ __device__ __forceinline__ bool border_with_one_q(consumer &c)
     consumer_wait(c.at.v_full, c.v);
     fence_operand(c.o_r);
     start_output(c, v, c.accumulate);
-    c.done_scale = row_scale_of(c.rows);
+    c.done_scale = scale_of_rows(c);
     c.done_tile = reload_tile(c, c.count - 1);
     c.next_tile = take_tile(c);
     if (c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q || c.next_tile.masked_tiles > FA_STAGES)
@@ -350,7 +356,7 @@ __device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
     if (!store_pending)
         warpgroup_arrive(c.warpgroup);
     if (border) {
-        c.done_scale = row_scale_of(c.rows);
+        c.done_scale = scale_of_rows(c);
         c.done_tile = reload_tile(c, c.count - 2);
     }
     finish_scores<1>(c);
@@ -385,7 +391,7 @@ __device__ __forceinline__ void drain(consumer &c)
         start_output(c, v, c.accumulate);
     }
     finish_output(c);
-    store_o(c.p, c.o_r, row_scale_of(c.rows), reload_tile(c, c.count - 2), c.at.o_s, c.warpgroup, c.thread);
+    store_o(c.p, c.o_r, scale_of_rows(c), reload_tile(c, c.count - 2), c.at.o_s, c.warpgroup, c.thread);
 }
 
 #endif

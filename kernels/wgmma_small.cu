@@ -33,7 +33,7 @@ static_assert(FA_SPLITS <= 1, "wgmma_small does not split keys over blocks");
 static_assert(PART_BYTES <= SLOT_BYTES, "a part of O fits where a tile of K and V was");
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES, .tma_q_rows = 64,
-               .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_cols = 64);
+               .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_cols = 64, .writes_lse = FA_LSE);
 
 /* Named barriers. BAR_GROUP + w: within warpgroup w. BAR_TURN + w: warpgroup w waits for w - 1. The last warpgroup
  * waits at BAR_MAXIMA for the others' maxima and at BAR_PARTS + w for the part of w. */
@@ -288,10 +288,11 @@ __device__ __forceinline__ void hand_over(float (&o_r)[O_REGS], const softmax_ro
     bar_arrive(BAR_PARTS + group, 256);
 }
 
-/* weight[w] = exp2(maximum of w - maximum of all), of the thread's two rows. Under the last product. */
-__device__ __forceinline__ void weigh_parts(float (&weight)[GROUPS][2], const softmax_rows &rows, unsigned row_s)
+/* weight[w] = exp2(maximum of w - row_max), the maximum of all, of the thread's two rows. Under the last product. */
+__device__ __forceinline__ void weigh_parts(float (&weight)[GROUPS][2], float (&row_max)[2], const softmax_rows &rows,
+                                            unsigned row_s)
 {
-    float row_max[2] = {rows.ref[0], rows.ref[1]};
+    row_max[0] = rows.ref[0], row_max[1] = rows.ref[1];
     if (GROUPS > 1)
         bar_sync(BAR_MAXIMA, BLOCK_THREADS);
 #pragma unroll
@@ -311,10 +312,11 @@ __device__ __forceinline__ void weigh_parts(float (&weight)[GROUPS][2], const so
 
 /* The last warpgroup's O, of all parts, divided by the sums. */
 __device__ __forceinline__ void merge(float (&all)[DIM_PAD / 2], float (&o_r)[O_REGS], const softmax_rows &rows,
-                                      unsigned part_s, unsigned row_s)
+                                      unsigned part_s, unsigned row_s, const fa_params &p, const block_tile &tile,
+                                      int thread)
 {
-    float weight[GROUPS][2], sum[2];
-    weigh_parts(weight, rows, row_s);
+    float weight[GROUPS][2], row_max[2], sum[2];
+    weigh_parts(weight, row_max, rows, row_s);
     wgmma_wait<0>();
     fence_operand(o_r);
 #pragma unroll
@@ -332,6 +334,10 @@ __device__ __forceinline__ void merge(float (&all)[DIM_PAD / 2], float (&o_r)[O_
         sum[0] = fmaf(of_part[0], weight[w][0], sum[0]);
         sum[1] = fmaf(of_part[1], weight[w][1], sum[1]);
     }
+#if FA_LSE
+    const float lse[2] = {log_sum_exp(row_max[0], sum[0]), log_sum_exp(row_max[1], sum[1])};
+    store_lse_of_rows(p, lse, tile.batch, tile.head, tile.row0 + thread / 32 * 16, thread % 32);
+#endif
     const float inverse[2] = {inverse_or_zero(sum[0]), inverse_or_zero(sum[1])};
 #pragma unroll
     for (int i = 0; i < DIM_PAD / 2; ++i)
@@ -379,6 +385,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
         return;
     }
     float all[DIM_PAD / 2];
-    merge(all, o_r, rows, part_s, row_s);
+    merge(all, o_r, rows, part_s, row_s, p, tile, thread);
     store_rows(o_g, all, p, out_row, out_column, at.q_s, thread);
 }

@@ -62,6 +62,20 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(ALL_LANES, x, 2);
 }
 
+#if FA_LSE
+/* --lse of a warp's 16 rows from `row` on; every thread of a quad has its two rows' values. */
+__device__ __forceinline__ void store_lse_of_rows(const fa_params &p, const float (&lse)[2], int batch, int head,
+                                                  int row, int lane)
+{
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const int query = row + lane / 4 + 8 * h;
+        if (lane % 4 == 0 && query < p.seq_q)
+            store_lse(p, batch, head, query, lse[h]);
+    }
+}
+#endif
+
 __device__ __forceinline__ void row_max_of(const float (&s_r)[FA_N / 2], float (&row_max)[2])
 {
 #pragma unroll

@@ -20,8 +20,33 @@ struct row_scale {
     float of[2];
 };
 
-__device__ __forceinline__ row_scale row_scale_of(const softmax_rows &rows)
+#if FA_LSE
+/* The log-sum-exp of a thread's two rows waits in shared memory, after the buffers of O, until O is stored: in registers
+ * it would spill. With SUM_BY_MMA only the references wait; the sums come with O. */
+__device__ __forceinline__ unsigned lse_address(unsigned buffers_s, int warpgroup, unsigned thread)
 {
+    return buffers_s + O_BUFFER_BYTES + (64 * warpgroup + thread / 32 * 16 + thread % 32 / 4) * 4;
+}
+
+__device__ __forceinline__ void keep_lse(const softmax_rows &rows, unsigned buffers_s, int warpgroup, unsigned thread)
+{
+    float value[2];
+    hide_origin(buffers_s, thread); /* or the address would hold a register through the main loop */
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        value[h] = SUM_BY_MMA ? rows.ref[h] : log_sum_exp(rows.ref[h], quad_sum(rows.sum[h]));
+    if (thread % 4 == 0)
+        st_shared_pair_at(lse_address(buffers_s, warpgroup, thread), value[0], value[1]);
+}
+#endif
+
+/* buffers_s: the first warp's buffer of O. */
+__device__ __forceinline__ row_scale row_scale_of(const softmax_rows &rows, unsigned buffers_s, int warpgroup,
+                                                  unsigned thread)
+{
+#if FA_LSE
+    keep_lse(rows, buffers_s, warpgroup, thread);
+#endif
     row_scale scale = {{0.0f, 0.0f}};
     if (!SUM_BY_MMA) {
 #pragma unroll
@@ -75,6 +100,18 @@ __device__ __forceinline__ void store_o(const fa_params &p, const float (&o_r)[O
     const int warp = warp_uniform(thread / 32), row = tile.x + 64 * warpgroup + 16 * warp;
     if (row >= p.seq_q)
         return;
+#if FA_LSE
+    if (thread % 4 == 0) { /* the thread of each quad that kept it */
+        float lse[2];
+        ld_shared_pair_at(lse, lse_address(buffers_s, warpgroup, thread));
+        if (SUM_BY_MMA) {
+#pragma unroll
+            for (int h = 0; h < 2; ++h)
+                lse[h] = log_sum_exp(lse[h], o_r[O_REGS - 4 + 2 * h]);
+        }
+        store_lse_of_rows(p, lse, tile.w, tile.z, row, thread % 32);
+    }
+#endif
     if constexpr (O_BUFFER_COLS > 0)
         store_o_by_tma(p, o_r, scale, tile, buffers_s + (4 * warpgroup + warp) * O_WARP_BYTES, row, thread % 32);
     else

@@ -28,7 +28,8 @@ constexpr int MAIN_BYTES = pipeline::BYTES + Q_AND_SCRATCH_BYTES;
 constexpr part_layout PARTS(MAIN_BYTES, sizeof(acc_t));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16,
+               .writes_lse = FA_LSE);
 
 /* What a warp carries from tile to tile, per row group. */
 struct warp_rows {

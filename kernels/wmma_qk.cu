@@ -33,7 +33,8 @@ constexpr int MAIN_BYTES = pipeline::BYTES + Q_BYTES + FA_WARPS * SCRATCH_BYTES;
 constexpr part_layout PARTS(MAIN_BYTES, sizeof(float));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16,
+               .writes_lse = FA_LSE);
 
 struct warp_rows {
     float o_r[LANE_ROWS][CHUNKS][8]; /* of rows lane_row(r, lane), columns lane_col(c, lane) + x */

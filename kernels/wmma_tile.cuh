@@ -334,6 +334,10 @@ __device__ __forceinline__ void write_output(const fa_params &p, const query_til
             for (int x = 0; x < 4; x++)
                 sum_r[x] += part_r[x] * factor;
         }
+#if FA_LSE
+        if (col0 + col == 0)
+            store_lse(p, tile.batch, tile.head, tile.row0 + row, log_sum_exp(m, l));
+#endif
         const float inverse = l > 0.0f ? 1.0f / l : 0.0f;
 #pragma unroll
         for (int x = 0; x < 4; x++)

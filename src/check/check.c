@@ -32,6 +32,8 @@ typedef struct session {
     bool acc_fp16;
     size_t count; /* elements of the output */
     uint16_t *output;
+    float *lse; /* NULL when not asked for */
+    size_t lse_count;
 } session;
 
 static void close_library(session *s)
@@ -80,6 +82,7 @@ static void open_library(session *s)
     spec.kind = row->kind;
     spec.knobs = row->knobs;
     spec.source[0] = '\0';
+    spec.lse = false;
     snprintf(spec.name, sizeof spec.name, "%s", row->name);
     fa_status status = device->load(device, &spec, NULL, s->problem, &s->cublas.kernel, &why);
     if (status == FA_PASS)
@@ -96,6 +99,38 @@ static void open_library(session *s)
 /* Release the GPU lock during the CPU reference: other processes may time meanwhile. */
 static void gpu_lock(const session *s, fa_gpu_lock_mode mode) { fa_gpu_lock(s->candidate->device->info.bus_id, mode); }
 
+static fa_status differs(size_t launch, const char *what, size_t differing, size_t count, const char *first,
+                         fa_reason *why)
+{
+    return fa_refuse(
+        why, FA_WRONG,
+        "not deterministic: launch %zu on the same inputs differs from the first in %zu of %zu elements%s, "
+        "first at %s",
+        launch, differing, count, what, first);
+}
+
+/* The output and the log-sum-exp of one more launch have the bits of the first. */
+static fa_status compare_bits(const session *s, const uint16_t *again, const float *lse_again, size_t launch,
+                              fa_reason *why)
+{
+    char place[64];
+    size_t differing = 0, first = 0;
+    for (size_t k = 0; memcmp(again, s->output, s->count * sizeof *again) != 0 && k < s->count; k++)
+        if (again[k] != s->output[k] && differing++ == 0)
+            first = k;
+    snprintf(place, sizeof place, "element %zu (0x%04x, then 0x%04x)", first, s->output[first], again[first]);
+    if (differing > 0)
+        return differs(launch, "", differing, s->count, place, why);
+    for (size_t k = 0; k < s->lse_count; k++)
+        if (memcmp(&lse_again[k], &s->lse[k], sizeof *lse_again) != 0 && differing++ == 0)
+            first = k;
+    if (differing == 0)
+        return FA_PASS;
+    snprintf(place, sizeof place, "element %zu (%.9g, then %.9g)", first, (double)s->lse[first],
+             (double)lse_again[first]);
+    return differs(launch, " of the log-sum-exp", differing, s->lse_count, place, why);
+}
+
 /* Ten more launches on the same inputs give the same bits. */
 static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
 {
@@ -104,8 +139,8 @@ static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why
     if (s->candidate->nondeterministic)
         return FA_PASS;
     const size_t bytes = s->count * sizeof *s->output;
-    uint16_t *again = malloc(bytes);
-    FA_ASSERT(again != NULL, "%zu bytes", bytes);
+    uint16_t *again = fa_alloc(bytes);
+    float *lse_again = fa_alloc((s->lse_count + 1) * sizeof *lse_again);
     const double start = fa_now_s();
     fa_status status = FA_PASS;
     for (int32_t i = 0; i < REPEATS && status == FA_PASS; i++) {
@@ -116,21 +151,15 @@ static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why
             status = fa_candidate_launch(s->candidate, why);
         if (status == FA_PASS)
             status = device->copy_out(device, again, fa_buffers_at(buffers, FA_O), bytes, why);
+        if (status == FA_PASS)
+            status = fa_buffers_read_lse(buffers, lse_again, why);
         if (status != FA_PASS)
             break;
         s->result->repeats++;
-        size_t differing = 0, first = 0;
-        for (size_t k = 0; memcmp(again, s->output, bytes) != 0 && k < s->count; k++)
-            if (again[k] != s->output[k] && differing++ == 0)
-                first = k;
-        if (differing > 0)
-            status = fa_refuse(
-                why, FA_WRONG,
-                "not deterministic: launch %d on the same inputs differs from the first in %zu of %zu elements, "
-                "first at element %zu (0x%04x, then 0x%04x)",
-                i + 2, differing, s->count, first, s->output[first], again[first]);
+        status = compare_bits(s, again, lse_again, (size_t)i + 2, why);
     }
     free(again);
+    free(lse_again);
     return status;
 }
 
@@ -141,6 +170,7 @@ static fa_status run_library(session *s, const fa_reference *reference, fa_reaso
     const fa_launch none = {.grid = 1, .threads = 1};
     fa_params params = fa_buffers_params(&s->candidate->buffers, s->problem, &none);
     params.o = (void *)(uintptr_t)s->cublas.out;
+    params.lse = NULL;
     FA_TRY(device->fill16(device, s->cublas.out, FA_POISON, s->count, why));
     fa_reason inner = {""};
     const fa_status status = device->launch(device, s->cublas.kernel, &none, &params, &inner);
@@ -175,6 +205,16 @@ static void record(fa_check_result *result, const fa_verdict *verdict)
     result->verdicts[result->verdict_count++] = *verdict;
 }
 
+/* The log-sum-exp against FP64. A failure of the output comes first. */
+static fa_status judge_lse(session *s, const fa_reference *reference, fa_status status, fa_reason *why)
+{
+    if (s->lse == NULL)
+        return status;
+    const fa_lse_verdict verdict = fa_judge_lse(s->problem, reference, s->lse, s->acc_fp16);
+    fa_lse_verdict_merge(&s->result->lse, &verdict);
+    return verdict.passed || status != FA_PASS ? status : fa_refuse(why, FA_WRONG, "%s", verdict.failure);
+}
+
 /* The rules, against each reference; the first broken one is the reason. */
 static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_reason *why)
 {
@@ -188,6 +228,7 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
         if (!exact.passed)
             status = fa_refuse(why, FA_WRONG, "against cpu: %s", exact.failure);
     }
+    status = judge_lse(s, &reference, status, why);
     if (s->cublas.on) {
         fa_reason inner = {""};
         gpu_lock(s, FA_GPU_LOCK_SHARED);
@@ -214,7 +255,8 @@ static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *wh
     FA_TRY(fa_npy_write(s->options->dump, "q", tensors->q, q_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "k", tensors->k, kv_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "v", tensors->v, kv_shape, why));
-    return fa_npy_write(s->options->dump, "o", s->output, q_shape, why);
+    FA_TRY(fa_npy_write(s->options->dump, "o", s->output, q_shape, why));
+    return s->lse != NULL ? fa_npy_write_fp32(s->options->dump, "lse", s->lse, q_shape, why) : FA_PASS;
 }
 
 static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t seed, bool first, fa_reason *why)
@@ -228,6 +270,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     const fa_status intact = fa_buffers_read(buffers, tensors, s->output, why);
     if (intact != FA_PASS && intact != FA_WRONG)
         return intact;
+    FA_TRY(fa_buffers_read_lse(buffers, s->lse, why)); /* says why only when it fails */
     if (first && s->options->dump)
         FA_TRY(dump(s, tensors, why)); /* a wrong output is worth looking at too */
     FA_TRY(intact);
@@ -270,6 +313,8 @@ static session open_session(const fa_candidate *candidate, const fa_options *opt
         .count = fa_problem_q_count(candidate->problem),
     };
     s.output = fa_alloc(s.count * sizeof *s.output);
+    s.lse_count = spec->lse ? s.count / (size_t)candidate->problem->dim : 0;
+    s.lse = spec->lse ? fa_alloc(s.lse_count * sizeof *s.lse) : NULL;
     return s;
 }
 
@@ -277,6 +322,7 @@ static fa_status close_session(session *s, fa_status status, const fa_reason *wh
 {
     close_library(s);
     free(s->output);
+    free(s->lse);
     s->result->done = status == FA_PASS || status == FA_WRONG;
     s->result->passed = status == FA_PASS;
     if (status != FA_PASS)
@@ -329,6 +375,7 @@ fa_status fa_check_again(const fa_candidate *candidate, const fa_options *option
         return FA_PASS;
     for (int32_t i = 0; i < second.verdict_count; i++)
         record(result, &second.verdicts[i]);
+    fa_lse_verdict_merge(&result->lse, &second.lse);
     result->passed = false;
     fa_refuse(why, status, "after timing: %s", inner.text);
     snprintf(result->failure, sizeof result->failure, "%.1023s", why->text);

@@ -2,6 +2,7 @@
 #ifndef FA_CHECK_H
 #define FA_CHECK_H
 
+#include "check/lse.h"
 #include "check/rules.h"
 #include "run/candidate.h"
 
@@ -13,12 +14,13 @@ typedef struct fa_check_result {
     int32_t repeats; /* launches compared bit by bit */
     int32_t verdict_count;
     fa_verdict verdicts[2];
-    char missing[256]; /* references asked for that could not run here, and why */
+    fa_lse_verdict lse; /* done with --lse only */
+    char missing[256];  /* references asked for that could not run here, and why */
     char failure[1024];
 } fa_check_result;
 
 /* For every seed: draw inputs, launch on a NaN-filled output, compare guards and inputs, judge the output against each
- * reference of --check.
+ * reference of --check, and the log-sum-exp, where it is asked for, against FP64.
  * For the first seed also launch ten times more and compare bit by bit: not for kernels that say they are not
  * deterministic, and on a device without a clock as many times as fit in two seconds.
  * A library is a reference only where its own result passes the rules on this input; `missing` says why it does not.

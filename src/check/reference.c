@@ -160,7 +160,8 @@ static void logits_of(const block *b, const uint16_t *k, scratch *s)
     }
 }
 
-static void softmax(double *restrict x, int32_t keys, double scale)
+/* Returns the log-sum-exp. */
+static double softmax(double *restrict x, int32_t keys, double scale)
 {
     double max = -INFINITY, sum = 0.0;
     for (int32_t j = 0; j < keys; j++) {
@@ -173,11 +174,12 @@ static void softmax(double *restrict x, int32_t keys, double scale)
     }
     for (int32_t j = 0; j < keys; j++)
         x[j] /= sum;
+    return max + log(sum); /* -inf without keys */
 }
 
 /* As a chain of FP16 tensors would do it: S in FP16, softmax in FP32 (its sum in FP16 in the lower class), P in FP16.
  */
-static void half_softmax(float *restrict x, int32_t keys, float scale, bool acc_fp16)
+static double half_softmax(float *restrict x, int32_t keys, float scale, bool acc_fp16)
 {
     float max = -INFINITY;
     double sum = 0.0;
@@ -192,6 +194,7 @@ static void half_softmax(float *restrict x, int32_t keys, float scale, bool acc_
     const float total = (float)sum;
     for (int32_t j = 0; j < keys; j++)
         x[j] = round_half(x[j] / total);
+    return (double)max + log(sum);
 }
 
 static void add_values(const double *restrict p, const double *restrict v, int32_t keys, int32_t dim,
@@ -267,8 +270,9 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
 
     logits_of(&b, tensors->k + kv_at, s);
     for (int32_t r = 0; r < count; r++) {
-        softmax(s->logits + (size_t)r * s->stride, b.keys[r], (double)problem->scale);
-        half_softmax(s->half_logits + (size_t)r * s->stride, b.keys[r], problem->scale, acc_fp16);
+        const size_t at = (size_t)r * s->stride;
+        reference->lse[first + r] = softmax(s->logits + at, b.keys[r], (double)problem->scale);
+        reference->baseline_lse[first + r] = half_softmax(s->half_logits + at, b.keys[r], problem->scale, acc_fp16);
     }
     outputs_of(&b, tensors->v + kv_at, s);
     memcpy(reference->exact + (size_t)first * size, s->out, (size_t)count * size * sizeof *s->out);
@@ -338,7 +342,9 @@ fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *t
     const fa_reference reference = {.row_count = row_count,
                                     .rows = rows,
                                     .exact = fa_alloc(count * sizeof *reference.exact),
-                                    .baseline = fa_alloc(count * sizeof *reference.baseline)};
+                                    .baseline = fa_alloc(count * sizeof *reference.baseline),
+                                    .lse = fa_alloc((size_t)row_count * sizeof *reference.lse),
+                                    .baseline_lse = fa_alloc((size_t)row_count * sizeof *reference.baseline_lse)};
 
     /* Blocks: runs of rows of one head. */
     const int32_t fitting = BLOCK_LOGITS / problem->seq_kv;
@@ -378,5 +384,7 @@ void fa_reference_free(fa_reference *reference)
     free(reference->rows);
     free(reference->exact);
     free(reference->baseline);
+    free(reference->lse);
+    free(reference->baseline_lse);
     *reference = (fa_reference){0};
 }

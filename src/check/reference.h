@@ -12,6 +12,8 @@ typedef struct fa_reference {
     int64_t *rows;      /* flat (batch*heads + head)*seq_q + row, ascending */
     double *exact;      /* [row_count, dim] */
     uint16_t *baseline; /* [row_count, dim], FP16 */
+    double *lse;        /* [row_count]: log-sum-exp, natural; -inf for a row that sees no key */
+    double *baseline_lse;
 } fa_reference;
 
 /* All rows while batch*heads*seq_q*seq_kv*dim is small; otherwise a seeded random sample that includes first and last

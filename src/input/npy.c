@@ -8,16 +8,15 @@
 
 static const char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
-fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
-                       fa_reason *why)
+/* descr: NumPy's name of the type. shape: what stands between the parentheses. */
+static fa_status write_array(const char *folder, const char *name, const char *descr, const char *shape,
+                             const void *data, size_t bytes, fa_reason *why)
 {
     FA_TRY(fa_make_dirs(folder, why));
-    const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2] * (size_t)shape[3];
     char *path = fa_format("%s/%s.npy", folder, name);
-    char *dictionary = fa_format("{'descr': '<f2', 'fortran_order': False, 'shape': (%d, %d, %d, %d), }", shape[0],
-                                 shape[1], shape[2], shape[3]);
+    char *dictionary = fa_format("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
     /* magic, version, 2-byte length, header padded with spaces and ended by a newline: a multiple of 64 in all. */
-    const size_t header = (10 + strlen(dictionary) + 1 + 63) / 64 * 64, size = header + count * sizeof *data;
+    const size_t header = (10 + strlen(dictionary) + 1 + 63) / 64 * 64, size = header + bytes;
     char *file = fa_alloc(size);
     memset(file, ' ', header);
     memcpy(file, magic, sizeof magic);
@@ -27,12 +26,30 @@ fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *dat
     file[9] = (char)((header - 10) >> 8);
     memcpy(file + 10, dictionary, strlen(dictionary));
     file[header - 1] = '\n';
-    memcpy(file + header, data, count * sizeof *data);
+    memcpy(file + header, data, bytes);
     const fa_status status = fa_write_file(path, file, size, why);
     free(file);
     free(dictionary);
     free(path);
     return status;
+}
+
+fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
+                       fa_reason *why)
+{
+    const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2] * (size_t)shape[3];
+    char text[64];
+    snprintf(text, sizeof text, "%d, %d, %d, %d", shape[0], shape[1], shape[2], shape[3]);
+    return write_array(folder, name, "<f2", text, data, count * sizeof *data, why);
+}
+
+fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *data, const int32_t shape[3],
+                            fa_reason *why)
+{
+    const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2];
+    char text[48];
+    snprintf(text, sizeof text, "%d, %d, %d", shape[0], shape[1], shape[2]);
+    return write_array(folder, name, "<f4", text, data, count * sizeof *data, why);
 }
 
 /* The value after 'key': in the header's dictionary, NULL when it is not there. */

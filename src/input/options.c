@@ -176,11 +176,19 @@ static const option_row *find_row(const char *name, size_t length)
     return NULL;
 }
 
+/* lse=0 or lse=1 in --vs: the flag of the command line for this candidate alone. */
+static fa_status parse_vs_lse(const char *number, fa_vs *vs, fa_reason *why)
+{
+    static const option_row row = {.kind = KIND_INT, .min = 0, .max = 1};
+    return parse_value(&row, "lse in --vs", number, &vs->lse, why);
+}
+
 /* The knobs have the names and ranges of the options. */
 static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
 {
     fa_options scratch;
     set_defaults(&scratch);
+    vs->lse = FA_UNSET;
     const size_t name_length = strcspn(value, ":");
     if (name_length == 0 || name_length >= sizeof vs->name)
         return fa_refuse(why, FA_USAGE, "--vs takes NAME or NAME:knob=value,..., not '%.200s'", value);
@@ -190,12 +198,13 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
         const size_t length = strcspn(rest, ","), key = strcspn(rest, "=,");
         const option_row *row = find_row(rest, key);
         const size_t first = offsetof(fa_options, knob), last = first + sizeof(fa_knobs);
-        if (row == NULL || row->offset < first || row->offset >= last)
+        const bool lse = row != NULL && row->offset == AT(lse);
+        if (!lse && (row == NULL || row->offset < first || row->offset >= last))
             return fa_refuse(why, FA_USAGE, "--vs: '%.*s' is not a tile knob", (int)(key < 60 ? key : 60), rest);
         char what[64], number[32];
         snprintf(what, sizeof what, "%s in --vs", row->name);
         snprintf(number, sizeof number, "%.*s", key < length ? (int)(length - key - 1) : 0, rest + key + 1);
-        FA_TRY(parse_value(row, what, number, field(&scratch, row), why));
+        FA_TRY(lse ? parse_vs_lse(number, vs, why) : parse_value(row, what, number, field(&scratch, row), why));
         rest += length;
     }
     snprintf(vs->name, sizeof vs->name, "%.*s", (int)name_length, value);

@@ -38,10 +38,11 @@ typedef struct fa_knobs {
     int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
 } fa_knobs;
 
-/* --vs NAME or NAME:knob=value,... : a kernel of the registry and the knobs that are set. */
+/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1. */
 typedef struct fa_vs {
     char name[64]; /* empty: no --vs */
     fa_knobs knobs;
+    int32_t lse; /* 0 or 1; FA_UNSET: as the options say */
 } fa_vs;
 
 typedef struct fa_options {
@@ -55,7 +56,7 @@ typedef struct fa_options {
     fa_vs vs;
     double atol, rtol, warmup_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
-    bool list_kernels, race, causal, compile_only, bound, quiet, version, help;
+    bool list_kernels, race, causal, lse, compile_only, bound, quiet, version, help;
     int32_t line; /* of the file of --runs; 0: the command line is the run */
 } fa_options;
 

@@ -226,6 +226,7 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     fa_arch_limits limits;
     *spec = (fa_spec){.dim = problem->dim,
                       .causal = problem->causal,
+                      .lse = options->lse,
                       .compiler = (fa_compiler)options->compiler,
                       .arch_set = options->arch != NULL,
                       .set = *set};
@@ -250,7 +251,10 @@ fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_
 
 fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
 {
-    return make(options, problem, options->vs.name, NULL, &options->vs.knobs, spec, why);
+    FA_TRY(make(options, problem, options->vs.name, NULL, &options->vs.knobs, spec, why));
+    if (options->vs.lse != FA_UNSET)
+        spec->lse = options->vs.lse == 1;
+    return FA_PASS;
 }
 
 fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch, int32_t sm_count, fa_spec *spec,
@@ -269,14 +273,20 @@ size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MA
         const char *name;
         int32_t value;
     } values[] = {
-        {"FA_M", spec->knobs.m},           {"FA_N", spec->knobs.n},
-        {"FA_WARPS", spec->knobs.warps},   {"FA_VEC", spec->knobs.vec},
-        {"FA_STAGES", spec->knobs.stages}, {"FA_SWIZZLE", spec->knobs.swizzle},
-        {"FA_ACC_FP16", spec->knobs.acc},  {"FA_SPLITS", spec->knobs.splits},
-        {"FA_MAXREG", spec->knobs.maxreg}, {"FA_DIM", spec->dim},
+        {"FA_M", spec->knobs.m},
+        {"FA_N", spec->knobs.n},
+        {"FA_WARPS", spec->knobs.warps},
+        {"FA_VEC", spec->knobs.vec},
+        {"FA_STAGES", spec->knobs.stages},
+        {"FA_SWIZZLE", spec->knobs.swizzle},
+        {"FA_ACC_FP16", spec->knobs.acc},
+        {"FA_SPLITS", spec->knobs.splits},
+        {"FA_MAXREG", spec->knobs.maxreg},
+        {"FA_DIM", spec->dim},
         {"FA_CAUSAL", spec->causal},
+        {"FA_LSE", 1}, /* last: left out where it is not asked for, so that the key of such code says nothing of it */
     };
-    const size_t count = sizeof values / sizeof values[0];
+    const size_t count = sizeof values / sizeof values[0] - (spec->lse ? 0 : 1);
     _Static_assert(sizeof values / sizeof values[0] <= FA_SPEC_DEFINES_MAX, "room for every define");
     for (size_t i = 0; i < count; i++)
         snprintf(defines[i].text, sizeof defines[i].text, "-D%s=%d", values[i].name, values[i].value);

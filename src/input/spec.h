@@ -14,6 +14,7 @@ typedef struct fa_spec {
     fa_knobs knobs; /* all set: the user's, else those of the matching rule, else the row's */
     int32_t dim;
     bool causal;
+    bool lse;      /* the kernel is asked for the log-sum-exp */
     bool arch_set; /* by --arch */
     char arch[16]; /* "sm_89", "sm_90a", ... */
     fa_compiler compiler;

@@ -206,6 +206,13 @@ static void put_timing(cJSON *record, const fa_result *result)
     put(throughput, "gbytes_per_s", h->gbytes_per_s);
 }
 
+static void put_place(cJSON *object, const fa_place *place)
+{
+    put(object, "batch", place->batch);
+    put(object, "head", place->head);
+    put(object, "row", place->row);
+}
+
 static cJSON *verdict_json(const fa_verdict *v)
 {
     cJSON *reference = cJSON_CreateObject();
@@ -222,12 +229,29 @@ static cJSON *verdict_json(const fa_verdict *v)
     put(reference, "mismatches", (double)v->mismatches);
     put(reference, "nonfinite", (double)v->nonfinite);
     cJSON *worst = object_in(reference, "worst");
-    put(worst, "batch", v->worst.batch);
-    put(worst, "head", v->worst.head);
-    put(worst, "row", v->worst.row);
+    put_place(worst, &v->worst);
     put(worst, "col", v->worst.col);
     put_text(reference, "failure", v->failure);
     return reference;
+}
+
+static void put_lse(cJSON *check, const fa_lse_verdict *v)
+{
+    if (!v->done) {
+        cJSON_AddNullToObject(check, "lse");
+        return;
+    }
+    cJSON *lse = object_in(check, "lse");
+    cJSON_AddBoolToObject(lse, "passed", v->passed);
+    put(lse, "atol", FA_LSE_ATOL);
+    put(lse, "rtol", FA_LSE_RTOL);
+    put(lse, "rows_checked", (double)v->rows_checked);
+    put(lse, "max_abs_err", v->max_abs_err);
+    put(lse, "baseline_max_abs_err", v->baseline_max_abs_err);
+    put(lse, "mismatches", (double)v->mismatches);
+    put(lse, "nonfinite", (double)v->nonfinite);
+    put_place(object_in(lse, "worst"), &v->worst);
+    put_text(lse, "failure", v->failure);
 }
 
 static void put_check(cJSON *record, const fa_check_result *c)
@@ -246,6 +270,7 @@ static void put_check(cJSON *record, const fa_check_result *c)
     cJSON *references = cJSON_AddArrayToObject(check, "references");
     for (int32_t i = 0; i < c->verdict_count; i++)
         cJSON_AddItemToArray(references, verdict_json(&c->verdicts[i]));
+    put_lse(check, &c->lse);
     put_text(check, "missing", c->missing);
     put_text(check, "failure", c->failure);
 }

@@ -96,6 +96,8 @@ static void print_check(FILE *out, const fa_check_result *c, const char *whose)
         fprintf(out, "; %s: max error %.2e, rmse %.2e over %lld rows", v->name, v->max_abs_err, v->rmse,
                 (long long)v->rows_checked);
     }
+    if (c->lse.done)
+        fprintf(out, "; log-sum-exp: max error %.2e", c->lse.max_abs_err);
     if (c->loosened)
         fprintf(out, "; atol %g rtol %g are not the rule", c->atol, c->rtol);
     fputc('\n', out);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const names[FA_TENSORS] = {"q", "k", "v", "o"};
+static const char *const names[FA_TENSORS] = {"q", "k", "v", "o", "lse"};
 
 /* Present when AddressSanitizer's runtime is: guards are then out of bounds for the emulator's kernels. */
 __attribute__((weak)) void __asan_poison_memory_region(void const volatile *address, size_t size);
@@ -12,15 +12,21 @@ __attribute__((weak)) void __asan_unpoison_memory_region(void const volatile *ad
 
 size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor) { return buffers->count[tensor] * sizeof(uint16_t); }
 
+/* Halves from base to the tensor. --misalign counts elements: those of the log-sum-exp are two halves wide. */
+static size_t offset_of(const fa_buffers *buffers, int tensor)
+{
+    return tensor == FA_L ? 2 * buffers->offset - FA_GUARD_COUNT : buffers->offset;
+}
+
 fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor)
 {
-    return buffers->base[tensor] + buffers->offset * sizeof(uint16_t);
+    return buffers->base[tensor] + offset_of(buffers, tensor) * sizeof(uint16_t);
 }
 
 /* Where a guard starts and how many halves it has; `after`: the one behind the tensor. */
 static fa_ptr guard_at(const fa_buffers *buffers, int tensor, bool after, size_t *count)
 {
-    *count = after ? FA_GUARD_COUNT : buffers->offset;
+    *count = after ? FA_GUARD_COUNT : offset_of(buffers, tensor);
     return after ? fa_buffers_at(buffers, tensor) + fa_buffers_bytes(buffers, tensor) : buffers->base[tensor];
 }
 
@@ -30,7 +36,7 @@ static void set_guards(const fa_buffers *buffers, bool closed)
     if (strcmp(buffers->device->info.backend, "emu") != 0 || !__asan_poison_memory_region ||
         !__asan_unpoison_memory_region)
         return;
-    for (int tensor = 0; tensor < FA_TENSORS; tensor++)
+    for (int tensor = 0; tensor < buffers->tensors; tensor++)
         for (int after = 0; after < 2; after++) {
             size_t count;
             const void *at = (const void *)(uintptr_t)guard_at(buffers, tensor, after, &count);
@@ -41,13 +47,14 @@ static void set_guards(const fa_buffers *buffers, bool closed)
 static double gib(double bytes) { return bytes / (double)(1 << 30); }
 
 /* Host copies a check makes: the inputs, three outputs, one of them again in FP32, and the largest tensor read back. */
-static fa_status check_memory(const fa_device *device, const fa_problem *problem, int64_t workspace_bytes,
+static fa_status check_memory(const fa_device *device, const fa_problem *problem, int64_t workspace_bytes, bool lse,
                               fa_reason *why)
 {
     const double q = (double)problem->batch * problem->heads * problem->seq_q * problem->dim;
     const double kv = (double)problem->batch * problem->kv_heads * problem->seq_kv * problem->dim;
-    const double on_device = 2.0 * (2.0 * q + 2.0 * kv + 8.0 * FA_GUARD_COUNT) + (double)workspace_bytes;
-    const double copies = 2.0 * (q + 2.0 * kv) + 10.0 * q + 2.0 * (q > kv ? q : kv);
+    const double sums = lse ? 4.0 * q / problem->dim : 0.0; /* bytes */
+    const double on_device = 2.0 * (2.0 * q + 2.0 * kv + 10.0 * FA_GUARD_COUNT) + sums + (double)workspace_bytes;
+    const double copies = 2.0 * (q + 2.0 * kv) + 10.0 * q + 2.0 * (q > kv ? q : kv) + 2.0 * sums;
     const double device_has = (double)device->info.memory_bytes;
     const double host_has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
     const double host_needs = copies + (strcmp(device->info.backend, "emu") == 0 ? on_device : 0.0);
@@ -63,8 +70,8 @@ static fa_status check_memory(const fa_device *device, const fa_problem *problem
 static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 {
     fa_device *device = buffers->device;
-    for (int tensor = 0; tensor < FA_TENSORS; tensor++) {
-        const size_t count = buffers->offset + buffers->count[tensor] + FA_GUARD_COUNT;
+    for (int tensor = 0; tensor < buffers->tensors; tensor++) {
+        const size_t count = offset_of(buffers, tensor) + buffers->count[tensor] + FA_GUARD_COUNT;
         FA_TRY(device->alloc(device, count * sizeof(uint16_t), &buffers->base[tensor], why));
     }
     if (buffers->workspace_bytes == 0)
@@ -75,13 +82,14 @@ static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 }
 
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
-                          fa_buffers *buffers, fa_reason *why)
+                          bool lse, fa_buffers *buffers, fa_reason *why)
 {
     *buffers = (fa_buffers){.device = device};
-    FA_TRY(check_memory(device, problem, workspace_bytes, why));
+    FA_TRY(check_memory(device, problem, workspace_bytes, lse, why));
     const size_t q = fa_problem_q_count(problem), kv = fa_problem_kv_count(problem);
     *buffers = (fa_buffers){.device = device,
-                            .count = {q, kv, kv, q},
+                            .tensors = lse ? FA_TENSORS : FA_L,
+                            .count = {q, kv, kv, q, lse ? 2 * (q / (size_t)problem->dim) : 0},
                             .offset = FA_GUARD_COUNT + (size_t)misalign,
                             .workspace_bytes = workspace_bytes};
     const fa_status status = allocate(buffers, why);
@@ -95,7 +103,7 @@ void fa_buffers_free(fa_buffers *buffers)
     fa_device *device = buffers->device;
     if (buffers->base[FA_O])
         set_guards(buffers, false);
-    for (int tensor = 0; tensor < FA_TENSORS; tensor++)
+    for (int tensor = 0; tensor < buffers->tensors; tensor++)
         if (buffers->base[tensor])
             device->free(device, buffers->base[tensor]);
     if (buffers->workspace)
@@ -106,6 +114,7 @@ void fa_buffers_free(fa_buffers *buffers)
 fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch)
 {
     const fa_i64 dim = problem->dim, q_head = dim * problem->seq_q, kv_head = dim * problem->seq_kv;
+    const bool lse = buffers->tensors > FA_L;
     return (fa_params){
         .q = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_Q),
         .k = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_K),
@@ -136,12 +145,20 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .sm_count = buffers->device->info.sm_count,
         .workspace = (void *)(uintptr_t)buffers->workspace,
         .workspace_bytes = buffers->workspace_bytes,
+        .lse = lse ? (fa_f32 *)(uintptr_t)fa_buffers_at(buffers, FA_L) : NULL,
+        .lse_stride_b = (fa_i64)problem->seq_q * problem->heads,
+        .lse_stride_h = problem->seq_q,
+        .lse_stride_s = 1,
+        .dtype = FA_DTYPE_FP16,
     };
 }
 
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
 {
-    return buffers->device->fill16(buffers->device, fa_buffers_at(buffers, FA_O), FA_POISON, buffers->count[FA_O], why);
+    for (int tensor = FA_O; tensor < buffers->tensors; tensor++)
+        FA_TRY(buffers->device->fill16(buffers->device, fa_buffers_at(buffers, tensor), FA_POISON,
+                                       buffers->count[tensor], why));
+    return FA_PASS;
 }
 
 fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
@@ -149,13 +166,13 @@ fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, 
     fa_device *device = buffers->device;
     const uint16_t *const from[FA_O] = {tensors->q, tensors->k, tensors->v};
     set_guards(buffers, false);
-    for (int tensor = 0; tensor < FA_TENSORS; tensor++) {
+    for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         for (int after = 0; after < 2; after++) {
             size_t count;
             const fa_ptr at = guard_at(buffers, tensor, after, &count);
             FA_TRY(device->fill16(device, at, FA_POISON, count, why));
         }
-        if (tensor != FA_O)
+        if (tensor < FA_O)
             FA_TRY(device->copy_in(device, fa_buffers_at(buffers, tensor), from[tensor],
                                    fa_buffers_bytes(buffers, tensor), why));
     }
@@ -167,7 +184,7 @@ fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, 
 static fa_status check_guards(const fa_buffers *buffers, uint16_t *room, fa_reason *why)
 {
     fa_device *device = buffers->device;
-    for (int tensor = 0; tensor < FA_TENSORS; tensor++)
+    for (int tensor = 0; tensor < buffers->tensors; tensor++)
         for (int after = 0; after < 2; after++) {
             size_t count, changed = 0, nearest = 0;
             const fa_ptr at = guard_at(buffers, tensor, after, &count);
@@ -177,11 +194,12 @@ static fa_status check_guards(const fa_buffers *buffers, uint16_t *room, fa_reas
                 if (room[i] != FA_POISON && (changed++ == 0 || distance < nearest))
                     nearest = distance;
             }
+            const size_t halves = tensor == FA_L ? 2 : 1; /* of an element */
             if (changed > 0)
                 return fa_refuse(
                     why, FA_WRONG,
                     "out of bounds: the guard band %s %s was overwritten: %zu elements, the nearest %zu %s",
-                    after ? "after" : "before", names[tensor], changed, nearest + 1,
+                    after ? "after" : "before", names[tensor], (changed + halves - 1) / halves, nearest / halves + 1,
                     after ? "past the last element" : "before the first element");
         }
     return FA_PASS;
@@ -214,10 +232,18 @@ fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, 
     fa_device *device = buffers->device;
     FA_TRY(device->copy_out(device, output, fa_buffers_at(buffers, FA_O), fa_buffers_bytes(buffers, FA_O), why));
     set_guards(buffers, false);
-    uint16_t *room = fa_alloc(buffers->offset * sizeof *room);
+    uint16_t *room = fa_alloc(offset_of(buffers, FA_L) * sizeof *room);
     const fa_status status = check_guards(buffers, room, why);
     free(room);
     set_guards(buffers, true);
     FA_TRY(status);
     return check_inputs(buffers, tensors, why);
+}
+
+fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *why)
+{
+    if (buffers->tensors <= FA_L)
+        return FA_PASS;
+    return buffers->device->copy_out(buffers->device, lse, fa_buffers_at(buffers, FA_L),
+                                     fa_buffers_bytes(buffers, FA_L), why);
 }

@@ -1,18 +1,20 @@
-/* The four tensors of one candidate on a device. Each lies between guard bands of FP16 NaN: a read out of bounds gives
- * NaN in the output, a write out of bounds changes a guard. */
+/* The tensors of one candidate on a device. Each lies between guard bands of FP16 NaN: a read out of bounds gives NaN in
+ * the output, a write out of bounds changes a guard. */
 #ifndef FA_BUFFERS_H
 #define FA_BUFFERS_H
 
 #include "device/device.h"
 #include "input/tensors.h"
 
-enum { FA_Q, FA_K, FA_V, FA_O, FA_TENSORS };
+/* FA_L: the log-sum-exp, FP32, counted as two halves an element like all that stands here; only where it is asked for. */
+enum { FA_Q, FA_K, FA_V, FA_O, FA_L, FA_TENSORS };
 
 typedef struct fa_buffers {
     fa_device *device;
-    fa_ptr base[FA_TENSORS];  /* of q, k, v, o: guard, tensor, guard */
-    size_t count[FA_TENSORS]; /* elements of the tensor alone */
-    size_t offset;            /* halves from base to the tensor: the guard and --misalign */
+    int tensors;              /* FA_TENSORS, or FA_L without the log-sum-exp */
+    fa_ptr base[FA_TENSORS];  /* of q, k, v, o, lse: guard, tensor, guard */
+    size_t count[FA_TENSORS]; /* halves of the tensor alone */
+    size_t offset;            /* halves from base to a tensor of halves: the guard and --misalign */
     fa_ptr workspace;
     int64_t workspace_bytes;
 } fa_buffers;
@@ -25,7 +27,7 @@ typedef struct fa_buffers {
 /* FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in the device's memory, or the copies that a
  * check makes do not fit in the host's. */
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
-                          fa_buffers *buffers, fa_reason *why);
+                          bool lse, fa_buffers *buffers, fa_reason *why);
 void fa_buffers_free(fa_buffers *buffers);
 
 fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor); /* the first element of FA_Q, ... */
@@ -33,11 +35,13 @@ size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor);
 /* The parameters of a launch over these tensors. */
 fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch);
 
-/* Copies the inputs in, rewrites the guards, fills the output with NaN. */
+/* Copies the inputs in, rewrites the guards, fills the output and the log-sum-exp with NaN. */
 fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why);
 /* Copies the output to the host ([batch, heads, seq_q, dim]). FA_WRONG when a guard band or an input has changed: the
  * reason says which and where. */
 fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why);
+/* Copies the log-sum-exp to the host ([batch, heads, seq_q]), where there is one. */
+fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *why);
 
 #endif

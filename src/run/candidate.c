@@ -26,6 +26,9 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_device *devic
     const bool emu = device != NULL && strcmp(device->info.backend, "emu") == 0;
     fa_module *module = &record->module;
     if (record->spec.kind != FA_KIND_HAND) {
+        if (record->spec.lse)
+            return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for",
+                             record->spec.name);
         if (options->compile_only)
             return fa_refuse(why, FA_NOT_RUN, "%s is a library: nothing to compile", record->spec.name);
         return FA_PASS;
@@ -47,6 +50,10 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_device *devic
     else if (device != NULL && fa_needs_ptx(record->spec.arch, device->info.arch))
         FA_TRY(fa_compile_ptx(&record->spec, module, why));
     record->module_known = true;
+    if (record->spec.lse && !module->info.writes_lse)
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "%s does not write the log-sum-exp that --lse asks for: its FA_KERNEL_INFO has no .writes_lse",
+                         record->spec.name);
     return FA_PASS;
 }
 
@@ -78,8 +85,8 @@ fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem
     candidate->nondeterministic = (spec->kind == FA_KIND_HAND && record->module.info.nondeterministic != 0) ||
                                   (spec->row != NULL && spec->row->traits.nondeterministic);
     candidate->launch = record->launch;
-    FA_TRY(
-        fa_buffers_make(device, problem, record->launch.workspace_bytes, options->misalign, &candidate->buffers, why));
+    FA_TRY(fa_buffers_make(device, problem, record->launch.workspace_bytes, options->misalign, spec->lse,
+                           &candidate->buffers, why));
     FA_TRY(device->load(device, spec, &record->module, problem, &candidate->kernel, why));
     if (spec->kind == FA_KIND_HAND)
         return FA_PASS;

@@ -90,8 +90,8 @@ static void summarise(series *all, fa_timing *timing)
 /* What the launches must write, and which samples are checked for it. */
 typedef struct witness {
     const fa_candidate *candidate;
-    uint16_t *expected, *found;
-    size_t bytes;
+    uint16_t *expected, *found; /* the output, then the log-sum-exp where there is one */
+    size_t bytes, all_bytes;    /* of the output; of both */
     uint64_t random;
     size_t next; /* the sample that is poisoned next */
     int32_t left, done;
@@ -100,7 +100,8 @@ typedef struct witness {
 static fa_status read_output(const witness *w, uint16_t *to, fa_reason *why)
 {
     fa_device *device = w->candidate->device;
-    return device->copy_out(device, to, fa_buffers_at(&w->candidate->buffers, FA_O), w->bytes, why);
+    FA_TRY(device->copy_out(device, to, fa_buffers_at(&w->candidate->buffers, FA_O), w->bytes, why));
+    return fa_buffers_read_lse(&w->candidate->buffers, (float *)(void *)((char *)to + w->bytes), why);
 }
 
 /* Somewhere in the next `span` samples: splitmix64 (Steele, Lea, Flood 2014), seeded by the run. */
@@ -115,7 +116,7 @@ static size_t soon(witness *w, size_t span)
 static bool output_agrees(const witness *w)
 {
     if (!w->candidate->nondeterministic)
-        return memcmp(w->expected, w->found, w->bytes) == 0;
+        return memcmp(w->expected, w->found, w->all_bytes) == 0;
     for (size_t i = 0; i < w->bytes / 2; i++) {
         const float expected = fa_half_to_float(w->expected[i]), found = fa_half_to_float(w->found[i]);
         if (!(fabsf(found - expected) <= 1e-3f + 1e-3f * fabsf(expected)))
@@ -131,8 +132,9 @@ static fa_status witness_make(const fa_candidate *candidate, const fa_options *o
                    .random = (uint64_t)options->seed};
     w->left = w->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
     w->next = soon(w, (size_t)options->min_samples / POISONED_SAMPLES + 1);
-    w->expected = fa_alloc(w->bytes);
-    w->found = fa_alloc(w->bytes);
+    w->all_bytes = w->bytes + fa_buffers_bytes(&candidate->buffers, FA_L);
+    w->expected = fa_alloc(w->all_bytes);
+    w->found = fa_alloc(w->all_bytes);
     FA_TRY(fa_candidate_launch(candidate, why));
     return read_output(w, w->expected, why);
 }

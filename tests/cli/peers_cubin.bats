@@ -10,7 +10,7 @@ python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers python3 "$@"; 
 import ctypes, sys
 import peers_cubin as p
 letters = {ctypes.c_void_p: "p", ctypes.c_int64: "l", ctypes.c_int32: "i", ctypes.c_float: "f",
-    ctypes.c_ubyte * 128: "m"}
+    ctypes.c_ubyte * 128: "m", ctypes.c_int32 * 7: "p"}
 constants = {"FA_ABI": p.ABI, "FA_GRID_PERSISTENT": p.GRID_PERSISTENT,
     "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": p.MAX_DYNAMIC_SHARED_SIZE_BYTES,
     "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": p.FLOAT16,
@@ -41,7 +41,7 @@ END
     cat >"$work/refuse.py" <<'END'
 import ctypes
 from peers_cubin import Info, check_info, launch_of
-good, size = dict(abi=1, dim=64, causal=1), ctypes.sizeof(Info)
+good, size = dict(abi=2, dim=64, causal=1), ctypes.sizeof(Info)
 def refused(words, bytes=size, **changed):
     try:
         check_info(Info(**{**good, **changed}), bytes, 64, True)
@@ -51,7 +51,7 @@ def refused(words, bytes=size, **changed):
     raise AssertionError(words)
 check_info(Info(**good), size, 64, True)
 check_info(Info(**good, cluster=1), size, 64, True)
-refused("of ABI 2 ", abi=2)
+refused("of ABI 1 ", abi=1)
 refused("with 64 bytes", bytes=64)
 refused("made for dim 128, causal True, not for dim 64", dim=128)
 refused("causal False, not for dim 64, causal True", causal=0)
@@ -73,7 +73,7 @@ END
 #include <string.h>
 #include "cuda/api.h"
 #include "fa_params.h"
-static const fa_kernel_info info = {.abi = 1,
+static const fa_kernel_info info = {.abi = FA_ABI,
                                     .m = 64,
                                     .splits = 2,
                                     .dim = 32,

@@ -115,7 +115,10 @@ void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)
             .problem = &fake_problem,
             .kernel = (fa_kernel *)&kernels[i],
             .launch = {.grid = 1, .threads = 32},
-            .buffers = {.device = &gpu->device, .base[FA_O] = (fa_ptr)(uintptr_t)gpu->output[i], .count[FA_O] = 64},
+            .buffers = {.device = &gpu->device,
+                        .tensors = FA_L,
+                        .base[FA_O] = (fa_ptr)(uintptr_t)gpu->output[i],
+                        .count[FA_O] = 64},
         };
     }
 }

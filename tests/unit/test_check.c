@@ -32,6 +32,11 @@ typedef enum {
     WAY_LIBRARY,       /* naive FP16 attention: what cublas does */
     WAY_WRONG_LIBRARY,
     WAY_NO_LIBRARY,
+    WAY_NO_LSE,     /* a right output, and no log-sum-exp */
+    WAY_LSE_LOG2,   /* log-sum-exp in log2 units */
+    WAY_LSE_PAST,   /* one element after the log-sum-exp */
+    WAY_LSE_BEFORE, /* one element before it */
+    WAY_LSE_JITTER, /* its launches differ in the last bit */
 } way;
 
 struct fa_kernel {
@@ -117,6 +122,10 @@ static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
         memcpy(out, all.baseline, fa_problem_q_count(&kernel->problem) * sizeof *out);
     else
         sim_flash(&kernel->problem, &tensors, &all, 64, kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
+    for (int64_t i = 0; i < all.row_count && p->lse != NULL && kernel->way != WAY_NO_LSE; i++) {
+        assert_int_equal(((const uint16_t *)p->lse)[2 * i], 0xFFFF); /* NaN-filled too */
+        p->lse[i] = (float)all.lse[i] * (kernel->way == WAY_LSE_LOG2 ? 1.442695f : 1.0f);
+    }
     fa_reference_free(&all);
 }
 
@@ -157,6 +166,12 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
         o[5] = fa_float_to_half(fa_half_to_float(o[5]) + 0.0f * fa_half_to_float(k[kv_count]));
     if (kernel->way == WAY_JITTER && before > 0)
         o[1] ^= 1;
+    if (kernel->way == WAY_LSE_PAST)
+        p->lse[count / (size_t)p->dim] = 0;
+    if (kernel->way == WAY_LSE_BEFORE)
+        p->lse[-1] = 0;
+    if (kernel->way == WAY_LSE_JITTER && before > 0)
+        p->lse[2] = nextafterf(p->lse[2], INFINITY);
     if (kernel->way == WAY_WRONG_LIBRARY)
         o[3] = fa_float_to_half(0.5f + fa_half_to_float(o[3]));
     return FA_PASS;
@@ -209,8 +224,9 @@ static setup *make(way candidate, way library)
 static fa_status check(setup *s)
 {
     s->why.text[0] = '\0';
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, s->options.misalign, &s->candidate.buffers, &s->why),
-                     FA_PASS);
+    assert_int_equal(
+        fa_buffers_make(&s->device, &s->problem, 100, s->options.misalign, s->spec.lse, &s->candidate.buffers, &s->why),
+        FA_PASS);
     return fa_check(&s->candidate, &s->options, &s->result, &s->why);
 }
 
@@ -278,6 +294,50 @@ static void wrong_kernels_fail(void **state)
     expect(WAY_CACHED, WAY_LIBRARY, FA_WRONG, "seed 43: against cpu");
     expect(WAY_JITTER, WAY_LIBRARY, FA_WRONG, "differs from the first in 1 of 5120 elements, first at element 1 ");
     expect(WAY_FAULTS, WAY_LIBRARY, FA_ERROR, "seed 42: an illegal memory access");
+}
+
+static void the_log_sum_exp_is_checked_too(void **state)
+{
+    (void)state;
+    const struct {
+        way way;
+        const char *words;
+    } cases[] = {
+        {WAY_NO_LSE, "seed 42: log-sum-exp: 160 rows are not what they must be; the first at batch 0 head 0 row 0: "},
+        {WAY_LSE_LOG2, "seed 42: log-sum-exp: |L-R| > 0.001"},
+        {WAY_LSE_PAST, "guard band after lse was overwritten: 1 elements, the nearest 1 past the last element"},
+        {WAY_LSE_BEFORE, "guard band before lse was overwritten: 1 elements, the nearest 1 before the first element"},
+        {WAY_LSE_JITTER, "launch 2 on the same inputs differs from the first in 1 of 160 elements of the log-sum-exp"},
+        {WAY_TOUCH_K, "input k was overwritten: element 77"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setup *s = make(cases[i].way, WAY_LIBRARY);
+        s->spec.lse = true;
+        assert_int_equal(check(s), FA_WRONG);
+        if (strstr(s->why.text, cases[i].words) == NULL)
+            fail_msg("no \"%s\" in: %s", cases[i].words, s->why.text);
+        discard(s);
+    }
+    for (int32_t misalign = 0; misalign < 8; misalign++) {
+        setup *s = make(WAY_GOOD, WAY_LIBRARY);
+        s->spec.lse = true;
+        s->options.misalign = misalign;
+        assert_int_equal(check(s), FA_PASS);
+        assert_true(s->result.lse.done && s->result.lse.passed && s->result.lse.rows_checked == 3 * 160);
+        const fa_params p = fa_buffers_params(&s->candidate.buffers, &s->problem, &s->candidate.launch);
+        assert_int_equal((uintptr_t)p.lse % 16, 4 * misalign % 16);
+        assert_true(p.lse_stride_b == 80 && p.lse_stride_h == 40 && p.lse_stride_s == 1);
+        s->kernel.way = WAY_NO_LSE;
+        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG);
+        assert_non_null(strstr(s->why.text, "after timing: seed 50: log-sum-exp: 160 rows"));
+        assert_true(!s->result.lse.passed && s->result.lse.rows_checked == 4 * 160);
+        discard(s);
+    }
+    setup *s = make(WAY_NO_LSE, WAY_LIBRARY); /* nobody asks for it */
+    assert_int_equal(check(s), FA_PASS);
+    assert_false(s->result.lse.done);
+    assert_null(fa_buffers_params(&s->candidate.buffers, &s->problem, &s->candidate.launch).lse);
+    discard(s);
 }
 
 static void every_fault_fails_against_every_reference(void **state)
@@ -398,7 +458,7 @@ static void parameters_of_a_launch(void **state)
 {
     (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, 0, &s->candidate.buffers, &s->why), FA_PASS);
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, 0, false, &s->candidate.buffers, &s->why), FA_PASS);
     const fa_launch launch = {.tiles_m = 2, .tiles = 8};
     const fa_params p = fa_buffers_params(&s->candidate.buffers, &s->problem, &launch);
     assert_int_equal(p.q_stride_b, 2 * 40 * 32);
@@ -417,11 +477,12 @@ static void too_large_is_refused_before_allocation(void **state)
     (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->problem = (fa_problem){1000000, 8, 8, 512, 512, 64, false, 0.125f};
-    const fa_status status = fa_buffers_make(&s->device, &s->problem, 0, 0, &s->candidate.buffers, &s->why);
+    const fa_status status = fa_buffers_make(&s->device, &s->problem, 0, 0, false, &s->candidate.buffers, &s->why);
     assert_int_equal(status, FA_INFEASIBLE);
     assert_true(strstr(s->why.text, "need 1953.1 GiB") && strstr(s->why.text, "has 1.0 GiB"));
     s->device.info.memory_bytes = INT64_MAX; /* then it is the host that cannot */
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 0, 0, &s->candidate.buffers, &s->why), FA_INFEASIBLE);
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 0, 0, false, &s->candidate.buffers, &s->why),
+                     FA_INFEASIBLE);
     assert_true(strstr(s->why.text, "on the host") != NULL);
     assert_int_equal(s->fake.allocations, 0);
     discard(s);
@@ -435,6 +496,7 @@ static void dump_and_load(void **state)
     assert_non_null(mkdtemp(folder));
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->options.dump = folder;
+    s->spec.lse = true;
     assert_int_equal(check(s), FA_PASS);
     fa_tensors want = fa_tensors_make(&s->problem, FA_DIST_NORMAL, 42), got = {0};
     assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_PASS);
@@ -448,6 +510,13 @@ static void dump_and_load(void **state)
     assert_memory_equal(file, "\x93NUMPY\1\0", 8);
     assert_non_null(strstr(file + 10, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2, 40, 32), }"));
     free(file);
+    free(path);
+    path = fa_format("%s/lse.npy", folder);
+    assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);
+    assert_int_equal((size - 160 * sizeof(float)) % 64, 0);
+    assert_non_null(strstr(file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 40), }"));
+    free(file);
+    unlink(path);
     free(path);
     discard(s);
 
@@ -489,6 +558,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_kernel_passes),
         cmocka_unit_test(wrong_kernels_fail),
+        cmocka_unit_test(the_log_sum_exp_is_checked_too),
         cmocka_unit_test(every_fault_fails_against_every_reference),
         cmocka_unit_test(jitter_may_be_declared),
         cmocka_unit_test(a_missing_library_is_said),

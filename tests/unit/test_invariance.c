@@ -108,7 +108,7 @@ static fa_status try_way(way what, double *ratio, fa_reason *why)
                         .launch = fake_launch,
                         .sample = fake_sample};
     static const fa_problem problem = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = COUNT};
-    fa_candidate candidate = {.device = &device, .problem = &problem, .buffers.device = &device};
+    fa_candidate candidate = {.device = &device, .problem = &problem, .buffers = {.device = &device, .tensors = FA_L}};
     fa_buffers *const buffers = &candidate.buffers;
     for (int i = 0; i < 4; i++) {
         buffers->base[i] = (fa_ptr)(uintptr_t)gpu.tensor[i];

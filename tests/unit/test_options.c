@@ -123,6 +123,9 @@ static void spec_of_vs(void **state)
     assert_int_equal(options.vs.knobs.warps, 4);
     assert_int_equal(options.vs.knobs.acc, 1);
     assert_int_equal(options.vs.knobs.n, FA_UNSET);
+    assert_int_equal(options.vs.lse, FA_UNSET);
+    assert_int_equal(parse("--lse --vs light:lse=0,m=32"), FA_PASS);
+    assert_true(options.lse && options.vs.lse == 0 && options.vs.knobs.m == 32);
     static const char *const bad[] = {
         "", ":m=1", "light:m", "light:m=", "light:m=0", "light:m=32,", "light:seq=4", "light:,", "light:m=1=2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

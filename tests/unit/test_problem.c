@@ -169,6 +169,11 @@ static void spec_takes_knobs_and_arch(void **state)
         reg = reg || strcmp(defines[i].text, "-DFA_MAXREG=64") == 0;
     }
     assert_true(m && reg);
+    for (size_t i = 0; i < count; i++) /* and nothing of the log-sum-exp, which nobody asks for */
+        assert_null(strstr(defines[i].text, "LSE"));
+    spec.lse = true;
+    assert_int_equal(fa_spec_defines(&spec, defines), count + 1);
+    assert_string_equal(defines[count].text, "-DFA_LSE=1");
 }
 
 int main(void)

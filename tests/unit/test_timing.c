@@ -291,6 +291,26 @@ static void a_large_output_is_looked_at_in_the_end(void **state)
     assert_non_null(strstr(why.text, "sample 100 "));
 }
 
+/* A kernel that writes its output, but not the log-sum-exp, when it is timed. */
+static void the_log_sum_exp_is_looked_at_too(void **state)
+{
+    (void)state;
+    static float lse[8];
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 0);
+    fa_buffers *buffers = &gpu.candidate[0].buffers;
+    buffers->tensors = FA_TENSORS;
+    buffers->offset = FA_GUARD_COUNT;
+    buffers->base[FA_O] -= FA_GUARD_COUNT * sizeof(uint16_t);
+    buffers->base[FA_L] = (fa_ptr)(uintptr_t)lse - FA_GUARD_COUNT * sizeof(uint16_t);
+    fa_timing t;
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_PASS); /* of no rows */
+    buffers->count[FA_L] = 2 * sizeof lse / sizeof *lse;
+    memset(lse, 0, sizeof lse);
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
+    assert_non_null(strstr(why.text, "did not write the output"));
+}
+
 static void last_bits_may_differ_only_where_it_is_declared(void **state)
 {
     (void)state;
@@ -423,6 +443,7 @@ int main(void)
         cmocka_unit_test(each_measurement_starts_fresh),
         cmocka_unit_test(a_timed_launch_that_writes_nothing_is_wrong),
         cmocka_unit_test(a_large_output_is_looked_at_in_the_end),
+        cmocka_unit_test(the_log_sum_exp_is_looked_at_too),
         cmocka_unit_test(last_bits_may_differ_only_where_it_is_declared),
         cmocka_unit_test(warm_up_lasts_until_the_clock_is_steady),
         cmocka_unit_test(the_method_is_chosen_again_at_the_warm_clock),

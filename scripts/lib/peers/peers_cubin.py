@@ -6,7 +6,7 @@ driver refuses. OSError: no such file, or no libcuda."""
 import ctypes
 import pathlib
 
-ABI = 1
+ABI = 2
 GRID_PERSISTENT = 1
 # Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
 # CUtensorMapL2promotion.
@@ -25,7 +25,9 @@ class Params(ctypes.Structure):
                 fields(ctypes.c_float, ["scale"]) +
                 fields(ctypes.c_int32, ("tiles_m", "tiles", "sm_count", "reserved")) +
                 fields(ctypes.c_void_p, ["workspace"]) + fields(ctypes.c_int64, ["workspace_bytes"]) +
-                fields(ctypes.c_ubyte * 128, [f"{tensor}_map" for tensor in "qkvo"]))
+                fields(ctypes.c_ubyte * 128, [f"{tensor}_map" for tensor in "qkvo"]) +
+                fields(ctypes.c_void_p, ["lse"]) + fields(ctypes.c_int64, [f"lse_stride_{axis}" for axis in "bhs"]) +
+                fields(ctypes.c_int32, ["dtype"]) + fields(ctypes.c_int32 * 7, ["reserved2"]))
 
 
 class Info(ctypes.Structure):
@@ -35,7 +37,7 @@ class Info(ctypes.Structure):
                                         "blocks_per_sm", "cluster")) +
                 fields(ctypes.c_int64, ("workspace_bytes_per_block", "workspace_bytes_fixed")) +
                 fields(ctypes.c_int32, ("tma_q_rows", "tma_k_rows", "tma_v_rows", "tma_o_rows", "tma_cols",
-                                        "nondeterministic", "pack_heads")))
+                                        "nondeterministic", "pack_heads", "writes_lse")))
 
 
 def check_info(info, size, dim, causal):

@@ -1,0 +1,90 @@
+#include "check/lse.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static fa_place place_of(const fa_problem *problem, int64_t flat)
+{
+    return (fa_place){.batch = (int32_t)(flat / problem->seq_q / problem->heads),
+                      .head = (int32_t)(flat / problem->seq_q % problem->heads),
+                      .row = (int32_t)(flat % problem->seq_q)};
+}
+
+/* Every row must be finite if it sees a key, else -inf. Counts the others; *first is the first of them. */
+static int64_t count_nonfinite(const fa_problem *problem, const float *lse, int64_t *first)
+{
+    const int64_t rows = (int64_t)problem->batch * problem->heads * problem->seq_q;
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const bool sees_a_key = fa_problem_row_keys(problem, (int32_t)(i % problem->seq_q)) > 0;
+        if ((sees_a_key ? (bool)isfinite(lse[i]) : lse[i] == -INFINITY) || wrong++ > 0)
+            continue;
+        *first = i;
+    }
+    return wrong;
+}
+
+/* The sentence of a failure: `row` is the worst one, or the first that is not finite. */
+static void explain(const fa_problem *problem, double atol, int64_t row, float got, double want, fa_lse_verdict *v)
+{
+    v->worst = place_of(problem, row);
+    const fa_place *at = &v->worst;
+    const bool sees_a_key = fa_problem_row_keys(problem, at->row) > 0;
+    if (v->nonfinite > 0)
+        snprintf(v->failure, sizeof v->failure,
+                 "log-sum-exp: %lld rows are not what they must be; the first at batch %d head %d row %d: %g, expected "
+                 "%s",
+                 (long long)v->nonfinite, at->batch, at->head, at->row, isnan(got) ? NAN : (double)got,
+                 sees_a_key ? "a finite number" : "-inf, as the row sees no key");
+    else
+        snprintf(v->failure, sizeof v->failure,
+                 "log-sum-exp: |L-R| > %.3g + %.3g |R| in %lld rows; worst at batch %d head %d row %d: %.7g, expected "
+                 "%.7g",
+                 atol, FA_LSE_RTOL, (long long)v->mismatches, at->batch, at->head, at->row, (double)got, want);
+}
+
+fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, bool acc_fp16)
+{
+    fa_lse_verdict v = {.done = true, .rows_checked = reference->row_count};
+    int64_t first_nonfinite = 0, worst = -1;
+    double worst_want = 0;
+    v.nonfinite = count_nonfinite(problem, lse, &first_nonfinite);
+    for (int64_t i = 0; i < reference->row_count; i++)
+        if (isfinite(reference->lse[i]))
+            v.baseline_max_abs_err = fmax(v.baseline_max_abs_err, fabs(reference->baseline_lse[i] - reference->lse[i]));
+    const double atol = fmax(FA_LSE_ATOL, acc_fp16 ? 2.0 * v.baseline_max_abs_err : 0.0);
+    for (int64_t i = 0; i < reference->row_count; i++) {
+        const double want = reference->lse[i], error = fabs((double)lse[reference->rows[i]] - want);
+        if (!isfinite(want) || !isfinite(error))
+            continue; /* counted above */
+        v.mismatches += error > atol + FA_LSE_RTOL * fabs(want);
+        if (worst >= 0 && error <= v.max_abs_err)
+            continue;
+        v.max_abs_err = error;
+        worst = reference->rows[i];
+        worst_want = want;
+    }
+    v.passed = v.mismatches == 0 && v.nonfinite == 0;
+    if (worst >= 0)
+        v.worst = place_of(problem, worst);
+    if (v.nonfinite > 0)
+        worst = first_nonfinite;
+    if (!v.passed)
+        explain(problem, atol, worst, lse[worst], worst_want, &v);
+    return v;
+}
+
+void fa_lse_verdict_merge(fa_lse_verdict *into, const fa_lse_verdict *next)
+{
+    if (!next->done || !into->done) {
+        if (next->done)
+            *into = *next;
+        return;
+    }
+    const bool next_is_worse = into->passed != next->passed ? !next->passed : next->max_abs_err > into->max_abs_err;
+    fa_lse_verdict merged = next_is_worse ? *next : *into;
+    merged.rows_checked = into->rows_checked + next->rows_checked;
+    merged.mismatches = into->mismatches + next->mismatches;
+    merged.nonfinite = into->nonfinite + next->nonfinite;
+    *into = merged;
+}

@@ -1,0 +1,28 @@
+/* The rule that a log-sum-exp is judged by. Pure; NaN fails. */
+#ifndef FA_CHECK_LSE_H
+#define FA_CHECK_LSE_H
+
+#include "check/rules.h"
+
+/* |L - R| <= atol + rtol |R|. FP16 probabilities may add up wrong by 2^-11, which is 5e-4 in the logarithm; the scores
+ * themselves are products of FP16 numbers summed in FP32. Neither grows with --atol or --rtol. */
+#define FA_LSE_ATOL 1e-3
+#define FA_LSE_RTOL 1e-4
+
+/* Errors are of the rows that were sampled and see a key; `nonfinite` counts NaN and wrong infinities of all rows. */
+typedef struct fa_lse_verdict {
+    bool done, passed;
+    int64_t rows_checked, mismatches, nonfinite;
+    double max_abs_err, baseline_max_abs_err;
+    fa_place worst;    /* col is 0 */
+    char failure[256]; /* empty when passed */
+} fa_lse_verdict;
+
+/* lse: natural logarithm, [batch, heads, seq_q]. acc_fp16, the lower class: twice the FP16 baseline's error is allowed
+ * where that is more. */
+fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, bool acc_fp16);
+
+/* Merges the verdicts of two seeds: the worse one, with the counts of both. */
+void fa_lse_verdict_merge(fa_lse_verdict *into, const fa_lse_verdict *next);
+
+#endif

@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# --lse: every kernel writes the log-sum-exp of its rows, also where that is easily wrong; wrong ones are found.
+load helper
+
+# A problem with grouped heads and tails; causal, the first 25 of its rows see no key.
+odd=(--device emu --batch 2 --heads 4 --kv-heads 2 --seq 70 --seq-kv 45 --dim 40 --seeds 1 --check cpu --lse --quiet)
+lse='.check.lse | .passed and .nonfinite == 0 and .mismatches == 0 and .max_abs_err < 1e-3 and .rows_checked == 560'
+
+passes() { # OPTIONS...
+    local code=0
+    ./fa_bench "${odd[@]}" "$@" --json "$work/r.json" || code=$?
+    [ $code -eq 0 ] || { echo "exit $code: $*"; return 1; }
+    record_holds "$work/r.json" '.status == "pass"' "$lse"
+}
+
+@test "every emulated kernel writes it: tails, grouped heads, rows without keys" {
+    local kernel kernels
+    kernels=$(./fa_bench --list-kernels --json - | jq -r '.[] | select(.kind == "hand" and .emulated) | .name')
+    for kernel in $kernels; do
+        passes --kernel "$kernel"
+        passes --kernel "$kernel" --causal
+        record_holds "$work/r.json" '.provenance.options | index("-DFA_LSE=1") != null'
+    done
+    [ -n "$kernel" ]
+}
+
+@test "the examples write it" {
+    passes --source examples/plain.cu --m 32 --causal
+    passes --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 --causal --misalign 3
+}
+
+@test "parts are combined: groups of warps, splits over blocks, both, packed heads" {
+    passes --kernel mma --m 32 --n 16 --warps 8
+    passes --kernel mma --m 64 --n 16 --warps 4 --splits 3 --causal
+    passes --kernel mma --m 16 --n 16 --warps 4 --splits 2 --causal --misalign 1
+    passes --kernel mma --m 64 --n 32 --warps 4 --dim 136 --causal
+    passes --kernel mma_decode --m 16 --n 16 --warps 4 --splits 2 --causal
+    passes --kernel wmma --m 32 --n 64 --warps 8 --acc fp16
+    passes --kernel wmma_qk --m 32 --n 64 --warps 8 --dim 136 --causal
+}
+
+@test "a reference that moves, or is taken again, does not move the log-sum-exp" {
+    local dist
+    for dist in rising falling needle sharp outlier; do
+        passes --kernel mma --dist $dist --seq-kv 200
+        passes --kernel mma_decode --dist $dist --seq-kv 200
+        passes --kernel wmma --dist $dist --seq-kv 200
+    done
+}
+
+@test "no race in what is added" {
+    needs_race
+    local kernel
+    for kernel in light wmma mma_decode; do
+        passes --kernel "$kernel" --batch 1 --heads 4 --seq 140 --seq-kv 45 --causal --race
+    done
+    passes --kernel mma --m 16 --n 16 --warps 4 --splits 2 --batch 1 --seq 140 --causal --race
+}
+
+@test "without --lse the record has none, and the code is compiled without it" {
+    ./fa_bench "${small[@]}" --kernel light --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.check.lse == null' '.provenance.options | all(contains("LSE") | not)'
+}
+
+@test "what does not write it is infeasible, with a sentence" {
+    local kernel
+    for kernel in cublas cudnn; do
+        refused 3 "$kernel does not write the log-sum-exp that --lse asks for" \
+            ./fa_bench --kernel $kernel "${small[@]}" --lse --quiet
+    done
+    sed 's/, \.writes_lse = 1//; /if (p.lse)/,/logf/d' examples/plain.cu >"$work/old.cu" # a source for ABI 1
+    ./fa_bench --source "$work/old.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass"' '.check.lse == null'
+    refused 3 "old does not write the log-sum-exp that --lse asks for: its FA_KERNEL_INFO has no .writes_lse" \
+        ./fa_bench --source "$work/old.cu" --m 32 "${small[@]}" --lse --quiet
+    refused 3 "has no .writes_lse" ./fa_bench --source "$work/old.cu" --m 32 --lse --compile-only --arch sm_89 --quiet
+}
+
+# The log-sum-exp of examples/plain.cu changed by a sed script; the reason must have the words.
+wrong() { # SCRIPT WORDS OPTIONS...
+    sed "$1" examples/plain.cu >"$work/wrong.cu"
+    ! cmp -s "$work/wrong.cu" examples/plain.cu
+    run ./fa_bench --source "$work/wrong.cu" --m 32 "${small[@]}" --lse --quiet --json "$work/r.json" "${@:3}"
+    [ "$status" -eq 1 ]
+    jq -r .reason "$work/r.json" | grep -qF -- "$2" || { jq .reason "$work/r.json"; return 1; }
+    record_holds "$work/r.json" '.status == "wrong"' '.check.passed == false' '.check.references[0].passed'
+}
+
+@test "a wrong log-sum-exp is found beside a right output" {
+    wrong 's/= m + logf(l)/= (m + logf(l)) * 1.442695f/' 'log-sum-exp: |L-R| > 0.001 + 0.0001 |R| in'
+    wrong 's/= m + logf(l)/= m/' 'log-sum-exp: |L-R| >'
+    wrong 's/if (p.lse)/if (p.lse \&\& row != 7)/' \
+        'log-sum-exp: 2 rows are not what they must be; the first at batch 0 head 0 row 7: nan'
+    wrong 's/= m + logf(l)/= l > 0.0f ? m + logf(l) : 0.0f/' \
+        'row 0: 0, expected -inf, as the row sees no key' --causal --seq-kv 20
+    wrong 's/head \* p.lse_stride_h/(p.heads - 1 - head) * p.lse_stride_h/' 'log-sum-exp: |L-R| >'
+    sed 's/if (p.lse)/if (p.lse \&\& row == 0) p.lse[-1] = 0.0f;\n    if (p.lse)/' examples/plain.cu >"$work/wrong.cu"
+    run ./fa_bench --source "$work/wrong.cu" --m 32 "${small[@]}" --lse
+    [ "$status" -eq 1 ]
+    [[ $output == *"the guard band before lse was overwritten: 1 elements, the nearest 1 before the first element"* ]]
+}
+
+@test "--dump writes it as lse.npy" {
+    ./fa_bench --kernel light "${odd[@]}" --causal --dump "$work/d"
+    python3 - "$work/d/lse.npy" <<'END'
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<H", data[8:10])[0]
+assert b"'descr': '<f4', 'fortran_order': False, 'shape': (2, 4, 70), " in data[10:10 + size], data[:128]
+values = struct.unpack("<560f", data[10 + size:])
+assert all((value == float("-inf")) == (i % 70 < 25) for i, value in enumerate(values)), values
+END
+}
+
+@test "--vs takes lse=0 and lse=1 for its candidate alone" {
+    refused 2 "lse in --vs takes a whole number from 0 to 1" ./fa_bench "${small[@]}" --vs light:lse=2
+    refused 4 "--vs needs times" ./fa_bench "${small[@]}" --kernel light --lse --vs cublas:lse=0 --quiet
+}

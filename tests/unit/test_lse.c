@@ -1,0 +1,183 @@
+/* The rule for the log-sum-exp: right ones pass, wrong ones never, and the words say where. */
+#include "check/lse.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* 3 rows of 7 see no key when causal: 7 queries, 4 keys. */
+static const fa_problem problem = {2, 3, 1, 7, 4, 16, true, 0.25f};
+enum { ROWS = 2 * 3 * 7 };
+
+typedef struct bench {
+    fa_tensors tensors;
+    fa_reference reference;
+    float lse[ROWS];
+} bench;
+
+/* Every `step`th row is sampled; the log-sum-exp is right. */
+static bench *open_bench(int64_t step, bool acc_fp16)
+{
+    bench *b = fa_alloc(sizeof *b);
+    int64_t *sample = fa_alloc(ROWS * sizeof *sample), count = 0;
+    b->tensors = fa_tensors_make(&problem, FA_DIST_NORMAL, 7);
+    int64_t *all = fa_alloc(ROWS * sizeof *all);
+    for (int64_t i = 0; i < ROWS; i++)
+        all[i] = i;
+    fa_reference every = fa_reference_of_rows(&problem, &b->tensors, all, ROWS, acc_fp16);
+    for (int64_t i = 0; i < ROWS; i++)
+        b->lse[i] = (float)every.lse[i];
+    fa_reference_free(&every);
+    for (int64_t i = 0; i < ROWS; i += step)
+        sample[count++] = i;
+    b->reference = fa_reference_of_rows(&problem, &b->tensors, sample, count, acc_fp16);
+    return b;
+}
+
+static void close_bench(bench *b)
+{
+    fa_reference_free(&b->reference);
+    fa_tensors_free(&b->tensors);
+    free(b);
+}
+
+static fa_lse_verdict judge(const bench *b) { return fa_judge_lse(&problem, &b->reference, b->lse, false); }
+
+/* By hand: the scores of the row's keys, each a dot product. */
+static void the_reference_is_the_logarithm_of_the_sum(void **state)
+{
+    (void)state;
+    bench *b = open_bench(1, false);
+    for (int64_t i = 0; i < ROWS; i++) {
+        const int32_t keys = fa_problem_row_keys(&problem, (int32_t)(i % 7));
+        double sum = 0;
+        for (int32_t j = 0; j < keys; j++) {
+            double score = 0;
+            for (int d = 0; d < 16; d++)
+                score += (double)fa_half_to_float(b->tensors.q[i * 16 + d]) *
+                         (double)fa_half_to_float(b->tensors.k[(i / 21 * 4 + j) * 16 + d]);
+            sum += exp(0.25 * score);
+        }
+        if (keys == 0)
+            assert_true(b->reference.lse[i] == -INFINITY);
+        else
+            assert_true(fabs(log(sum) - b->reference.lse[i]) < 1e-12);
+    }
+    close_bench(b);
+}
+
+static void right_ones_pass(void **state)
+{
+    (void)state;
+    bench *b = open_bench(5, false);
+    fa_lse_verdict v = judge(b);
+    assert_true(v.done && v.passed && v.mismatches == 0 && v.nonfinite == 0);
+    assert_true(v.rows_checked == b->reference.row_count && v.max_abs_err < 1e-6);
+    assert_string_equal(v.failure, "");
+    for (int i = 0; i < ROWS; i++) /* what FP16 probabilities may cost; -inf stays */
+        b->lse[i] += 4.8e-4f;
+    v = judge(b);
+    assert_true(v.passed && v.max_abs_err > 4.7e-4);
+    close_bench(b);
+}
+
+static void wrong_ones_fail(void **state)
+{
+    (void)state;
+    const struct {
+        int row;
+        float value;
+        const char *words;
+    } cases[] = {
+        {5, NAN, "1 rows are not what they must be; the first at batch 0 head 0 row 5: nan, expected a finite number"},
+        {41, INFINITY, "batch 1 head 2 row 6: inf, expected a finite number"}, /* not sampled */
+        {12, -INFINITY, "row 5: -inf, expected a finite number"},
+        {0, 0.0f, "row 0: 0, expected -inf, as the row sees no key"},
+        {8, NAN, "row 1: nan, expected -inf"}, /* not sampled */
+        {30, -1e30f, "row 2: -1e+30, expected -inf"},
+    };
+    bench *b = open_bench(5, false);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const float before = b->lse[cases[i].row];
+        b->lse[cases[i].row] = cases[i].value;
+        const fa_lse_verdict v = judge(b);
+        assert_true(!v.passed && v.nonfinite == 1);
+        if (strstr(v.failure, cases[i].words) == NULL)
+            fail_msg("no \"%s\" in: %s", cases[i].words, v.failure);
+        b->lse[cases[i].row] = before;
+    }
+    b->lse[20] += 2e-3f;
+    b->lse[40] -= 3e-3f;
+    const fa_lse_verdict v = judge(b);
+    assert_true(!v.passed && v.mismatches == 2 && v.nonfinite == 0 && v.max_abs_err > 2.9e-3);
+    assert_non_null(strstr(v.failure, "|L-R| > 0.001 + 0.0001 |R| in 2 rows; worst at batch 1 head 2 row 5: "));
+    close_bench(b);
+}
+
+/* The mistakes that are easily made: log2, the sum without the maximum, the maximum without the sum. */
+static void other_quantities_fail(void **state)
+{
+    (void)state;
+    bench *b = open_bench(1, false);
+    for (int i = 0; i < ROWS; i++)
+        b->lse[i] *= 1.442695f;
+    assert_false(judge(b).passed);
+    close_bench(b);
+    b = open_bench(1, false);
+    for (int i = 0; i < ROWS; i++)
+        b->lse[i] -= b->lse[i] > -INFINITY && i % 7 > 3 ? logf((float)(i % 7 - 2)) : 0.0f;
+    assert_false(judge(b).passed);
+    close_bench(b);
+}
+
+/* FP16 accumulation may be off by twice what its baseline is off by; FP32 accumulation may not. */
+static void the_lower_class_has_more_room(void **state)
+{
+    (void)state;
+    bench *b = open_bench(1, true);
+    const double baseline = judge(b).baseline_max_abs_err;
+    assert_true(baseline > 6e-4 && baseline < 0.1);
+    for (int i = 0; i < ROWS; i++)
+        b->lse[i] += (float)(1.9 * baseline);
+    assert_true(fa_judge_lse(&problem, &b->reference, b->lse, true).passed);
+    assert_false(fa_judge_lse(&problem, &b->reference, b->lse, false).passed);
+    for (int i = 0; i < ROWS; i++)
+        b->lse[i] += (float)(0.5 * baseline);
+    assert_false(fa_judge_lse(&problem, &b->reference, b->lse, true).passed);
+    close_bench(b);
+}
+
+static void merging_keeps_the_worse(void **state)
+{
+    (void)state;
+    fa_lse_verdict all = {.done = false};
+    const fa_lse_verdict good = {.done = true, .passed = true, .rows_checked = 10, .max_abs_err = 0.1},
+                         bad = {.done = true, .rows_checked = 20, .mismatches = 3, .nonfinite = 1, .failure = "bad"},
+                         none = {.done = false};
+    fa_lse_verdict_merge(&all, &none);
+    assert_false(all.done);
+    fa_lse_verdict_merge(&all, &good);
+    assert_true(all.done && all.passed);
+    fa_lse_verdict_merge(&all, &bad);
+    fa_lse_verdict_merge(&all, &good);
+    fa_lse_verdict_merge(&all, &none);
+    assert_true(!all.passed && all.rows_checked == 40 && all.mismatches == 3 && all.nonfinite == 1);
+    assert_string_equal(all.failure, "bad");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reference_is_the_logarithm_of_the_sum),
+        cmocka_unit_test(right_ones_pass),
+        cmocka_unit_test(wrong_ones_fail),
+        cmocka_unit_test(other_quantities_fail),
+        cmocka_unit_test(the_lower_class_has_more_room),
+        cmocka_unit_test(merging_keeps_the_worse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
