@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
+#include <elf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +27,21 @@ static void copy_text(char *to, size_t room, const char *from, size_t size)
             *c = ' ';
 }
 
+/* The loader maps a file that is cut off, and dies of SIGBUS. */
 static fa_status check_elf(const char *path, fa_digest *sha256, fa_reason *why)
 {
     char *bytes = NULL;
     size_t size = 0;
     FA_TRY(fa_read_file(path, &bytes, &size, why));
-    const bool elf = size > 4 && memcmp(bytes, "\177ELF", 4) == 0;
+    Elf64_Ehdr head = {.e_shoff = 0};
+    memcpy(&head, bytes, size < sizeof head ? size : sizeof head);
     *sha256 = fa_sha256(bytes, size);
     free(bytes);
-    return elf ? FA_PASS
-               : fa_refuse(why, FA_ERROR, "%s is not a shared object: it does not begin as an ELF file", path);
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || size < sizeof head)
+        return fa_refuse(why, FA_ERROR, "%s is not a shared object: it does not begin as an ELF file", path);
+    if (head.e_shoff > size || (uint64_t)head.e_shnum * head.e_shentsize > size - head.e_shoff)
+        return fa_refuse(why, FA_ERROR, "%s is cut off: its section headers lie behind its end", path);
+    return FA_PASS;
 }
 
 /* A path with a slash: dlopen looks for other names in the loader's folders. The loader says the same of a file that

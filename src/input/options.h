@@ -38,14 +38,15 @@ typedef struct fa_knobs {
     int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
 } fa_knobs;
 
-/* --vs NAME or NAME:knob=value,... : a kernel of the registry and the knobs that are set. */
+/* --vs NAME or NAME:knob=value,... : a kernel of the registry and the knobs that are set; or library:FILE.so. */
 typedef struct fa_vs {
-    char name[64]; /* empty: no --vs */
+    char name[64];       /* empty: no --vs */
+    const char *library; /* the file after "library:", or NULL */
     fa_knobs knobs;
 } fa_vs;
 
 typedef struct fa_options {
-    const char *kernel, *source;
+    const char *kernel, *source, *library;
     fa_knobs knob;
     int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign;
     double scale;
