@@ -123,6 +123,13 @@ static void spec_of_vs(void **state)
     assert_int_equal(options.vs.knobs.warps, 4);
     assert_int_equal(options.vs.knobs.acc, 1);
     assert_int_equal(options.vs.knobs.n, FA_UNSET);
+    assert_null(options.vs.library);
+    assert_int_equal(parse("--vs library:a:b,m=3.so"), FA_PASS); /* all of it is the path */
+    assert_string_equal(options.vs.name, "library");
+    assert_string_equal(options.vs.library, "a:b,m=3.so");
+    assert_int_equal(options.vs.knobs.m, FA_UNSET);
+    assert_int_equal(parse("--vs library:x.so --vs light"), FA_PASS);
+    assert_null(options.vs.library);
     static const char *const bad[] = {
         "", ":m=1", "light:m", "light:m=", "light:m=0", "light:m=32,", "light:seq=4", "light:,", "light:m=1=2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
