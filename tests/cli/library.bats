@@ -28,7 +28,7 @@ library_setup() {
 @test "a library is compared with a library" {
     library_setup
     cp "$work/stub.so" "$work/other,v2.so"
-    FA_STUB=nameless "${on_gpu[@]}" --timing event --warmup-ms 0 --max-time 0.05 --vs "library:$work/other,v2.so" \
+    FA_STUB=nameless "${on_gpu[@]}" --timing event --warmup-ms 0 --max-time 20 --vs "library:$work/other,v2.so" \
         --json "$work/r.json"
     record_holds "$work/r.json" '.status == "pass"' '.vs.kernel == "other,v2"' '.vs.config == null' '.vs.ratio == 1' \
         '.vs.library.name == "other,v2"' '.vs.library.version == null' '.vs.check.passed'
