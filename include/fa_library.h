@@ -35,8 +35,8 @@ typedef struct fa_library_answer {
 extern "C" {
 #endif
 
-/* Says what the library is and whether it serves the problem. Also called on machines without a GPU, and before there is
- * a CUDA context: it must not touch one. */
+/* Says what the library is and whether it serves the problem. Also called on machines without a GPU, and before there
+ * is a CUDA context: it must not touch one. */
 __attribute__((visibility("default"))) void fa_library_info(const fa_library_question *question,
                                                             fa_library_answer *answer);
 

@@ -1,5 +1,5 @@
-/* A library for --library that computes on the CPU: tests run it beside tests/library/host_cuda.c, where device memory is
- * host memory. FA_STUB names what is wrong with it.
+/* A library for --library that computes on the CPU: tests run it beside tests/library/host_cuda.c, where device memory
+ * is host memory. FA_STUB names what is wrong with it.
  *     gcc -shared -fPIC -Iinclude -o DIR/stub.so tests/library/stub.c -ldl -lm */
 #include <dlfcn.h>
 #include <math.h>
