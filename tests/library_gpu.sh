@@ -62,7 +62,7 @@ bad=("${bench[@]}" "${small[@]}" --library "$out/bad.so")
 holds "the bad library without a fault" 0 "" "$timed" "${bad[@]}"
 holds "wrong result" 1 "against cpu" '.status == "wrong" and .timing == null' env FA_BAD=wrong "${bad[@]}"
 holds "host crash" 6 "signal 11 .* while checking" '.status == "error"' env FA_BAD=crash "${bad[@]}"
-holds "fault on the GPU" 6 "ILLEGAL_ADDRESS" '.status == "error"' env FA_BAD=fault "${bad[@]}"
+holds "fault on the GPU" 6 "ILLEGAL_ADDRESS|illegal memory access" '.status == "error"' env FA_BAD=fault "${bad[@]}"
 holds "kernel that hangs" 5 "killed after 8 s while checking" '.status == "timeout"' env FA_BAD=hang "${bad[@]}" \
     --timeout 8
 holds "after a hang" 0 "" "$timed" "${bad[@]}"
