@@ -26,7 +26,7 @@ say() {
     bad=1
 }
 mapfile -t includes < <(grep -HoE '^#include "[^"]+"' src/*.[ch] src/*/*.[ch] | sed -E 's/#include "([^"]+)"/\1/' |
-    grep -vE ':(fa_params\.h|kernels/.*|git_version\.h|.*\.def)$')
+    grep -vE ':((fa_params|fa_library)\.h|kernels/.*|git_version\.h|.*\.def)$')
 for line in "${includes[@]}"; do
     file=${line%%:*} included=${line#*:}
     from=$(rank_of "${file#src/}")

@@ -9,6 +9,8 @@ usage() {
 usage: scripts/ci_gate.sh [options]
   --require-gpu     no GPU, or no emulator beside it, is a failure, not a NOT-RUN
   --kernel NAME     only this kernel (repeatable)
+  --library FILE    the matrix for this library (include/fa_library.h) instead (repeatable; GPU only): what it refuses
+                    in its own words is skipped
   --out DIR         records, junit.xml and summary.json (default: build/gate)
   --jobs N          runs at once while checking (default: the cores); timing is always one at a time
   --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences,
@@ -33,7 +35,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/gpu.sh
 opt=([out]=build/gate [jobs]=$(nproc) [limit]=0 [resume]='')
 flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0)
-many=([kernel]='')
+many=([kernel]='' [library]='')
 parse_options "$@"
 need_number 1 jobs
 need_number 0 limit
@@ -56,6 +58,18 @@ if [[ ${#only[@]} -gt 0 ]]; then
     conform=0
 fi
 [[ $matrix -eq 1 ]] || kernels=()
+mapfile -t libraries < <(values_of library)
+if [[ ${#libraries[@]} -gt 0 ]]; then
+    [[ ${#only[@]} -eq 0 ]] || die 2 "--library and --kernel are two gates"
+    [[ $conform -eq 1 && $matrix -eq 1 ]] ||
+        die 2 "--library goes over the matrix alone: no --sanitize, --race, --conform"
+    for file in "${libraries[@]}"; do
+        [[ -r $file && $file != *'|'* ]] || die 2 "--library takes a file that can be read, not '$file'"
+    done
+    kernels=("${libraries[@]/#/library:}")
+    only=("${kernels[@]}")
+    conform=0
+fi
 
 gpu=0
 device_name=$(gpu_name "$bench")
@@ -67,7 +81,7 @@ of() { # KERNEL EXPRESSION: something of its row
     jq -r --arg k "$1" ".[] | select(.name == \$k) | $2" <<<"$registry"
 }
 
-declare -A kind # of each kernel: asked for often
+declare -A kind # of each kernel: asked for often; none of the files of --library
 while read -r name what; do kind[$name]=$what; done < <(jq -r '.[] | "\(.name) \(.kind)"' <<<"$registry")
 
 # Problems every kernel serves: one line each, "m" is the kernel's own row tile.
@@ -93,7 +107,7 @@ problems() { # KERNEL M
         echo "--batch 1 --heads 3 --seq 1023 --dim 256 $causal"
     done
     # Longer than the scores that a library keeps at once: in pieces, of several heads and of a part of one.
-    [[ ${kind[$1]} != library ]] || printf '%s\n' "--batch 1 --heads 3 --seq 16384 --seeds 1" \
+    [[ ${kind[$1]:-} != library ]] || printf '%s\n' "--batch 1 --heads 3 --seq 16384 --seeds 1" \
         "--batch 1 --heads 8 --kv-heads 1 --seq 16384 --causal --seeds 1"
     for dim in 16 24 40 72 80 96 120 128 160 192 248 256; do
         echo "--batch 1 --heads 2 --seq 129 --dim $dim --causal"
@@ -152,7 +166,8 @@ for kernel in "${kernels[@]}"; do
         continue
     fi
     extra=$([[ $race -eq 0 ]] || echo "--race --schedule random --seeds 1 ")
-    problems "$kernel" "$m" | awk -v quick="$quick" '!quick || NR % 5 == 1' | sed "s/^/$kernel||$extra/" >>"$list"
+    problems "$kernel" "$m" |
+        awk -v quick="$quick" -v start="$kernel||$extra" '!quick || NR % 5 == 1 {print start $0}' >>"$list"
 done
 if [[ $sanitize -eq 1 ]]; then # problem by problem, so that one that is cut off has tried every kernel
     sort -n -t'|' -s -k1,1 "$list" | cut -d'|' -f2- >"$list.sorted"
@@ -167,6 +182,8 @@ if [[ $sanitize -eq 1 ]] && ! command -v compute-sanitizer >/dev/null; then
     echo "ci_gate.sh: NOT-RUN: no compute-sanitizer in PATH" >&2
     exit 4
 fi
+
+[[ $gpu -eq 1 || ${#libraries[@]} -eq 0 ]] || { echo "ci_gate.sh: NOT-RUN: a library needs a GPU" >&2; exit 4; }
 
 out_of_time() { [[ $limit -gt 0 && $SECONDS -ge $limit ]]; }
 
@@ -186,7 +203,9 @@ unit() { # NUMBERS
     out_of_time && return
     IFS='|' read -r kernel tool args <<<"${lines[first - 1]}"
     # Each check gets its share of the cores: threads of many checks that spin for one another only take turns.
-    local text=$out/records/$first.txt run=("$bench" --kernel "$kernel" --device "$device" --timing none --quiet)
+    local text=$out/records/$first.txt candidate=(--kernel "$kernel")
+    [[ $kernel != library:* ]] || candidate=(--library "${kernel#library:}")
+    local run=("$bench" "${candidate[@]}" --device "$device" --timing none --quiet)
     local command=(env OMP_NUM_THREADS="$threads" OMP_WAIT_POLICY=passive "${run[@]}")
     if [[ -n $tool ]]; then
         # One thread for the reference: the cores are full of other cases.
@@ -262,10 +281,10 @@ judge() { # NUMBER CODE TEXT
     # The code of a process is that of the first of its runs that did not pass; a record knows its own.
     [[ ($code -eq 9 || $code -eq 137) && -n $tool ]] ||
         code=$(jqf gate/code --argjson code "$code" "$record")
-    library=$([[ ${kind[$kernel]} == library ]] && echo true || echo false)
+    library=$([[ ${kind[$kernel]:-} == library ]] && echo true || echo false)
     [[ $code -eq 0 && -s $record && $(jq -r .status "$record") == pass ]] && verdict=passed
     [[ $code -eq 4 && $library == true ]] && verdict=skipped
-    [[ $code -eq 3 && ($args == *--misalign* || -n $tool) ]] && verdict=skipped
+    [[ $code -eq 3 && ($args == *--misalign* || -n $tool || $kernel == library:*) ]] && verdict=skipped
     # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
     if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$text"; then
         verdict=skipped

@@ -10,6 +10,8 @@ usage: scripts/peers.sh [options]
   --only TEXT       only shapes whose "B,H,S,D,full|causal" contains TEXT
   --peers LIST      backends of PyTorch's, and fa3, FlashAttention 3 by its own package flash_attn_interface
                     (default: flash,cudnn,fa3,efficient,math; without the last two a grid takes two thirds of the time)
+  --library FILE    another peer: a shared object (include/fa_library.h), timed and paired by fa_bench itself;
+                    repeatable. "built": fa3 and cutlass_* of examples/library/build, those that are there
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        solo only: no peer is timed a second time against the kernel
   --out FILE        default evidence/<gpu>/peers.json
@@ -32,6 +34,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 opt=([kernel]='' [grid]=$lib/peers/grid.json [only]=''
     [peers]='flash,cudnn,fa3,efficient,math' [max-time]=0.15 [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
+many=([library]='')
 parse_options "$@"
 kernels=${opt[kernel]} backends=${opt[peers]} grid=${opt[grid]} only=${opt[only]} out=${opt[out]}
 max_time=${opt[max-time]}
@@ -39,6 +42,16 @@ pairs=$((1 - flag[no-pairs])) again=${flag[again]}
 [[ $max_time =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '$max_time'"
 peer='(flash|cudnn|fa3|efficient|math)'
 [[ $backends =~ ^$peer(,$peer)*$ ]] || die 2 "--peers takes flash, cudnn, fa3, efficient, math, not '$backends'"
+libraries=() asked_peers=$backends
+while read -r file; do
+    if [[ $file == built ]]; then
+        mapfile -t -O "${#libraries[@]}" libraries < <(ls examples/library/build/{fa3,cutlass_*}.so 2>/dev/null || true)
+    else
+        [[ -f $file && -r $file ]] || die 2 "--library takes a file that can be read, or built, not '$file'"
+        libraries+=("$file")
+    fi
+done < <(values_of library)
+for file in "${libraries[@]}"; do asked_peers+=,$(basename "$file" .so); done
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 jqf peers/is_grid -e "$grid" >/dev/null 2>&1 || die 2 "--grid takes a file with shapes, not '$grid'"
 mapfile -t shapes < <(jqf peers/shapes -c --arg only "$only" "$grid")
@@ -107,7 +120,7 @@ is_known() { # SHAPE
     local row kernel
     [[ $again -eq 0 ]] || return 1
     row=$(jqf peers/known -c --argjson shape "$1" --arg asked "$kernels" --argjson pairs "$pairs" \
-        --arg backends "$backends" "$out")
+        --arg backends "$asked_peers" "$out")
     [[ -n $row ]] || return 1
     kernel=$(jq -r .kernel <<<"$row")
     run_kernel "$kernel" --compile-only
@@ -131,6 +144,23 @@ is_hand() { # NAME: a kernel of ours, with a cubin
     jq -e --arg k "$1" 'any(.[]; .name == $k and .kind == "hand")' <<<"$registry" >/dev/null
 }
 
+# The libraries as peers, each alone and, beside a kernel that passed, in one process with it.
+library_peers() { # KERNEL, or empty
+    local file pair how=(--device cuda "${problem[@]}" --seeds 1 --check cpu --timing graph --warmup-ms 200
+        --max-time "$max_time" --quiet)
+    for file in "${libraries[@]}"; do
+        rm -f "$work/library.json" "$work/pair.json"
+        "$bench" --library "$file" "${how[@]}" --json "$work/library.json" 2>/dev/null || true
+        [[ -s $work/library.json ]] || die 6 "$bench wrote no record for $file"
+        if [[ $pairs -eq 1 && -n $1 && $(jq -r .status "$work/library.json") == pass ]]; then
+            "$bench" --kernel "$1" --vs "library:$file" "${how[@]}" --json "$work/pair.json" 2>/dev/null || true
+        fi
+        pair=$(cat "$work/pair.json" 2>/dev/null || echo null)
+        jqf peers/library -c --arg name "$(basename "$file" .so)" --argjson pairs "$pairs" --argjson pair "$pair" \
+            "$work/library.json"
+    done
+}
+
 failed=0
 for shape in "${shapes[@]}"; do
     read -ra problem < <(jqf peers/options -r <<<"$shape")
@@ -146,6 +176,10 @@ for shape in "${shapes[@]}"; do
     if ! peers=$(ask_peers "$question"); then
         [[ ! -s $work/server.err ]] || tail -n 3 "$work/server.err" >&2
         die 4 "NOT-RUN: the peers gave no answer"
+    fi
+    if [[ ${#libraries[@]} -gt 0 ]]; then
+        library_peers "$(jq -r 'select(.status == "pass") | .kernel' <<<"$record")" >"$work/libraries"
+        peers=$(jqf peers/with_libraries -c --slurpfile more "$work/libraries" <<<"$peers")
     fi
     wall=$(awk -v a="$started" -v b="$between" -v c="$EPOCHREALTIME" 'BEGIN {printf "[%.2f, %.2f]", b - a, c - b}')
     row=$(jqf peers/row -nc --argjson wall "$wall" --argjson shape "$shape" --argjson record "$record" \

@@ -16,7 +16,7 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
     FA_TRY(fa_spec_for_device(&result->problem, device->info.arch, device->info.sm_count, &result->other.spec, why));
     result->other_begun = true;
     fa_stage_enter(result, FA_AT_COMPILE);
-    FA_TRY(fa_candidate_compile(options, device, &result->other, why));
+    FA_TRY(fa_candidate_compile(options, &result->problem, device, &result->other, why));
     fa_stage_enter(result, FA_AT_LOAD);
     FA_TRY(fa_candidate_load(options, &result->problem, device, &result->other, other, why));
     fa_stage_enter(result, FA_AT_CHECK);
@@ -64,7 +64,7 @@ static fa_status run_on(const fa_options *options, fa_result *result, fa_device 
         FA_TRY(open_device(options, result, device));
     const fa_device *target = options->compile_only ? NULL : device;
     fa_stage_enter(result, FA_AT_COMPILE);
-    FA_TRY(fa_candidate_compile(options, target, &result->main, why));
+    FA_TRY(fa_candidate_compile(options, &result->problem, target, &result->main, why));
     FA_TRY(fa_candidate_keep(options, target, &result->main, why));
     result->bound = fa_machine_bound_of(options, &result->main, &result->problem, target);
     if (options->compile_only)

@@ -58,7 +58,7 @@ static void drop_library(session *s, const char *reason)
 static const fa_kernel_row *library_row(void)
 {
     for (size_t i = 0; i < fa_registry_count(); i++)
-        if (fa_registry_at(i)->kind == FA_KIND_CUBLAS)
+        if (fa_registry_at(i)->traits.is_reference)
             return fa_registry_at(i);
     return NULL;
 }
@@ -69,12 +69,12 @@ static void open_library(session *s)
     fa_device *device = s->candidate->device;
     const fa_kernel_row *row = library_row();
     fa_reason why = {""};
-    if (s->candidate->spec->kind == FA_KIND_CUBLAS) {
-        drop_library(s, "is what is checked, so no reference for it");
-        return;
-    }
     if (!row) {
         drop_library(s, "not in the registry");
+        return;
+    }
+    if (s->candidate->spec->row == row) {
+        drop_library(s, "is what is checked, so no reference for it");
         return;
     }
     fa_spec spec = *s->candidate->spec;

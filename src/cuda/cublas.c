@@ -8,6 +8,7 @@
  * is applied by the softmax; the GEMMs do all of S. */
 #include "cuda/cublas.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -232,8 +233,10 @@ static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *w
         "cublasSetMathMode", why);
 }
 
-fa_status fa_cublas_create(fa_cuda *cuda, const fa_problem *problem, fa_kernel **kernel, fa_reason *why)
+static fa_status create(fa_cuda *cuda, const fa_spec *spec, const fa_problem *problem, fa_kernel **kernel,
+                        fa_reason *why)
 {
+    (void)spec;
     fa_kernel *made = fa_alloc(sizeof *made);
     *made = (fa_kernel){.enqueue = enqueue, .destroy = destroy, .cuda = cuda, .self = fa_alloc(sizeof(fa_cublas))};
     const fa_status status = make(made, problem, why);
@@ -244,3 +247,19 @@ fa_status fa_cublas_create(fa_cuda *cuda, const fa_problem *problem, fa_kernel *
     *kernel = made;
     return FA_PASS;
 }
+
+static fa_status describe(const fa_spec *spec, const fa_library_question *question, fa_library_facts *facts,
+                          fa_reason *why)
+{
+    (void)spec, (void)question;
+    fa_cublas_api api;
+    int parts[3] = {0};
+    FA_TRY(fa_cublas_api_open(&api, why));
+    for (int property = FA_CUBLAS_MAJOR; property <= FA_CUBLAS_PATCH; property++)
+        FA_TRY(fa_cublas_check(&api, api.get_property(property, &parts[property]), "cublasGetProperty", why));
+    *facts = (fa_library_facts){.name = "cuBLAS"};
+    snprintf(facts->version, sizeof facts->version, "%d.%d.%d", parts[0], parts[1], parts[2]);
+    return FA_PASS;
+}
+
+const fa_library fa_cublas_library = {.describe = describe, .create = create};

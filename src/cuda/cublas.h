@@ -2,9 +2,9 @@
 #ifndef FA_CUBLAS_H
 #define FA_CUBLAS_H
 
-#include "cuda/kernel.h"
+#include "cuda/library.h"
 
 /* FA_NOT_RUN with the reason when the library is missing or its workspace does not fit. */
-fa_status fa_cublas_create(fa_cuda *cuda, const fa_problem *problem, fa_kernel **kernel, fa_reason *why);
+extern const fa_library fa_cublas_library;
 
 #endif

@@ -4,7 +4,9 @@
 #include "cuda/cudnn.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda/cudnn_graph.h"
 
@@ -221,8 +223,10 @@ static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *w
     return reserve_workspace(kernel, why);
 }
 
-fa_status fa_cudnn_create(fa_cuda *cuda, const fa_problem *problem, fa_kernel **kernel, fa_reason *why)
+static fa_status create(fa_cuda *cuda, const fa_spec *spec, const fa_problem *problem, fa_kernel **kernel,
+                        fa_reason *why)
 {
+    (void)spec;
     fa_kernel *made = fa_alloc(sizeof *made);
     *made = (fa_kernel){.enqueue = enqueue, .destroy = destroy, .cuda = cuda, .self = fa_alloc(sizeof(fa_cudnn))};
     const fa_status status = make(made, problem, why);
@@ -233,3 +237,16 @@ fa_status fa_cudnn_create(fa_cuda *cuda, const fa_problem *problem, fa_kernel **
     *kernel = made;
     return FA_PASS;
 }
+
+static fa_status describe(const fa_spec *spec, const fa_library_question *question, fa_library_facts *facts,
+                          fa_reason *why)
+{
+    (void)spec, (void)question;
+    fa_cudnn_api api;
+    FA_TRY(fa_cudnn_api_open(&api, why));
+    *facts = (fa_library_facts){.name = "cuDNN"};
+    snprintf(facts->version, sizeof facts->version, "%s", strchr(api.name, ' ') + 1);
+    return FA_PASS;
+}
+
+const fa_library fa_cudnn_library = {.describe = describe, .create = create};

@@ -2,9 +2,9 @@
 #ifndef FA_CUDNN_H
 #define FA_CUDNN_H
 
-#include "cuda/kernel.h"
+#include "cuda/library.h"
 
 /* FA_NOT_RUN with the reason when the library, a plan or the mask is missing, or its workspace does not fit. */
-fa_status fa_cudnn_create(fa_cuda *cuda, const fa_problem *problem, fa_kernel **kernel, fa_reason *why);
+extern const fa_library fa_cudnn_library;
 
 #endif

@@ -6,8 +6,7 @@
 
 #include "cuda/context.h"
 #include "cuda/copy.h"
-#include "cuda/cublas.h"
-#include "cuda/cudnn.h"
+#include "cuda/libraries.h"
 #include "cuda/module.h"
 #include "cuda/sample.h"
 
@@ -50,14 +49,9 @@ static fa_status cuda_load(fa_device *device, const fa_spec *spec, const fa_modu
 {
     fa_cuda *cuda = device->self;
     FA_TRY(fa_cuda_start(cuda, why));
-    switch (spec->kind) {
-    case FA_KIND_CUBLAS:
-        return fa_cublas_create(cuda, problem, kernel, why);
-    case FA_KIND_CUDNN:
-        return fa_cudnn_create(cuda, problem, kernel, why);
-    default:
-        return fa_cuda_module_create(cuda, module, kernel, why);
-    }
+    if (spec->kind == FA_KIND_LIBRARY)
+        return fa_library_of(spec)->create(cuda, spec, problem, kernel, why);
+    return fa_cuda_module_create(cuda, module, kernel, why);
 }
 
 static void cuda_unload(fa_device *device, fa_kernel *kernel)

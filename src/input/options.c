@@ -186,12 +186,21 @@ static fa_status parse_vs_lse(const char *number, fa_vs *vs, fa_reason *why)
 /* The knobs have the names and ranges of the options. */
 static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
 {
+    static const char library[] = "library";
     fa_options scratch;
     set_defaults(&scratch);
     vs->lse = FA_UNSET;
     const size_t name_length = strcspn(value, ":");
+    *vs = (fa_vs){.knobs = scratch.knob};
+    if (name_length == strlen(library) && strncmp(value, library, name_length) == 0) {
+        if (value[name_length] == '\0' || value[name_length + 1] == '\0')
+            return fa_refuse(why, FA_USAGE, "--vs: library takes a file, library:FILE.so, not '%s'", value);
+        memcpy(vs->name, library, sizeof library);
+        vs->library = value + name_length + 1;
+        return FA_PASS;
+    }
     if (name_length == 0 || name_length >= sizeof vs->name)
-        return fa_refuse(why, FA_USAGE, "--vs takes NAME or NAME:knob=value,..., not '%.200s'", value);
+        return fa_refuse(why, FA_USAGE, "--vs takes NAME, NAME:knob=value,... or library:FILE.so, not '%.200s'", value);
     const char *rest = value + name_length;
     while (*rest != '\0') {
         rest++; /* the ':' or ',' before each knob */

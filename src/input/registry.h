@@ -4,7 +4,7 @@
 
 #include "input/problem.h"
 
-typedef enum { FA_KIND_HAND, FA_KIND_CUBLAS, FA_KIND_CUDNN } fa_kind;
+typedef enum { FA_KIND_HAND, FA_KIND_LIBRARY } fa_kind;
 
 /* Comma-separated values that a sweep tries per knob; NULL: the default only. */
 typedef struct fa_space {
@@ -19,6 +19,7 @@ typedef struct fa_traits {
     bool emu_not_run;       /* not emulated; `emu` answers not_run */
     bool nondeterministic;  /* repeats may differ in the last bits */
     bool pack_heads;        /* tiles hold the query heads of a K/V head: fa_kernel_info.pack_heads */
+    bool is_reference;      /* the library whose result is the second reference of a check */
     const char *variant_of; /* the kernel whose rules select this one, and which lists it */
 } fa_traits;
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/process.h"
@@ -148,16 +149,31 @@ static const fa_rule *matching_rule(const fa_spec *spec, const fa_problem *probl
     return best;
 }
 
-static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
+/* The file of --source or --library, which gives the candidate its name. */
+static fa_status use_file(const char *option, const char *path, fa_spec *spec, fa_reason *why)
 {
     if (access(path, R_OK) != 0)
-        return fa_refuse(why, FA_USAGE, "--source takes a file that can be read, not '%s'", path);
+        return fa_refuse(why, FA_USAGE, "%s takes a file that can be read, not '%s'", option, path);
     const char *slash = strrchr(path, '/');
     const char *stem = slash != NULL ? slash + 1 : path;
     snprintf(spec->name, sizeof spec->name, "%.*s", (int)strcspn(stem, "."), stem);
     if (snprintf(spec->source, sizeof spec->source, "%s", path) >= (int)sizeof spec->source)
-        return fa_refuse(why, FA_USAGE, "--source takes a path of at most %zu characters", sizeof spec->source - 1);
-    spec->kind = FA_KIND_HAND;
+        return fa_refuse(why, FA_USAGE, "%s takes a path of at most %zu characters", option, sizeof spec->source - 1);
+    return FA_PASS;
+}
+
+static fa_status use_library(const char *path, fa_spec *spec, fa_reason *why)
+{
+    struct stat facts;
+    FA_TRY(use_file("--library", path, spec, why));
+    if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return fa_refuse(why, FA_USAGE, "--library takes a shared object, '%s' is no regular file", path);
+    const int32_t *set = (const int32_t *)&spec->set;
+    for (size_t i = 0; i < sizeof spec->set / sizeof *set; i++)
+        if (set[i] != FA_UNSET)
+            return fa_refuse(why, FA_USAGE, "tile options are for kernels that are compiled here: %s is a library",
+                             spec->name);
+    spec->kind = FA_KIND_LIBRARY;
     return FA_PASS;
 }
 
@@ -221,7 +237,7 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
 
 /* The part that both candidates of a run share. `set` has the knobs of this one, `kernel` its name. */
 static fa_status make(const fa_options *options, const fa_problem *problem, const char *kernel, const char *source,
-                      const fa_knobs *set, fa_spec *spec, fa_reason *why)
+                      const char *library, const fa_knobs *set, fa_spec *spec, fa_reason *why)
 {
     fa_arch_limits limits;
     *spec = (fa_spec){.dim = problem->dim,
@@ -233,8 +249,10 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     const char *arch = options->arch != NULL ? options->arch : "sm_89";
     FA_TRY(fa_arch_limits_of(arch, &limits, why));
     snprintf(spec->arch, sizeof spec->arch, "%.15s", arch);
-    if (source != NULL) {
-        FA_TRY(use_source(source, spec, why));
+    if (library != NULL) {
+        FA_TRY(use_library(library, spec, why));
+    } else if (source != NULL) {
+        FA_TRY(use_file("--source", source, spec, why));
     } else {
         spec->asked = fa_registry_default();
         if (kernel != NULL)
@@ -246,12 +264,15 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
 
 fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
 {
-    return make(options, problem, options->kernel, options->source, &options->knob, spec, why);
+    if (options->library != NULL && (options->kernel != NULL || options->source != NULL))
+        return fa_refuse(why, FA_USAGE, "--library is a candidate like --%s: give one of them",
+                         options->kernel != NULL ? "kernel" : "source");
+    return make(options, problem, options->kernel, options->source, options->library, &options->knob, spec, why);
 }
 
 fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
 {
-    FA_TRY(make(options, problem, options->vs.name, NULL, &options->vs.knobs, spec, why));
+    FA_TRY(make(options, problem, options->vs.name, NULL, options->vs.library, &options->vs.knobs, spec, why));
     if (options->vs.lse != FA_UNSET)
         spec->lse = options->vs.lse == 1;
     return FA_PASS;

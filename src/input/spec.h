@@ -5,9 +5,9 @@
 #include "input/registry.h"
 
 typedef struct fa_spec {
-    char name[64];              /* registry name as asked for, or the stem of --source */
-    char source[1024];          /* path of the .cu; empty for a library baseline */
-    const fa_kernel_row *asked; /* the registry row that was asked for; NULL for --source */
+    char name[64];              /* registry name as asked for, or the stem of --source, --library */
+    char source[1024];          /* path of the .cu, or of the .so of --library; empty for a library baseline */
+    const fa_kernel_row *asked; /* the registry row that was asked for; NULL for --source and --library */
     const fa_kernel_row *row;   /* the row that serves it: `asked`, or a variant that its rules select */
     fa_kind kind;
     fa_knobs set;   /* the knobs that the user set, the others FA_UNSET */

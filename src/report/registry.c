@@ -98,8 +98,7 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
 
 static char *kernels_json(void)
 {
-    static const char *const kinds[] = {
-        [FA_KIND_HAND] = "hand", [FA_KIND_CUBLAS] = "library", [FA_KIND_CUDNN] = "library"};
+    static const char *const kinds[] = {[FA_KIND_HAND] = "hand", [FA_KIND_LIBRARY] = "library"};
     cJSON *all = cJSON_CreateArray();
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);

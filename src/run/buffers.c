@@ -142,7 +142,7 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .scale = problem->scale,
         .tiles_m = launch->tiles_m,
         .tiles = launch->tiles,
-        .sm_count = buffers->device->info.sm_count,
+        .sm_count = buffers->device != NULL ? buffers->device->info.sm_count : 0,
         .workspace = (void *)(uintptr_t)buffers->workspace,
         .workspace_bytes = buffers->workspace_bytes,
         .lse = lse ? (fa_f32 *)(uintptr_t)fa_buffers_at(buffers, FA_L) : NULL,

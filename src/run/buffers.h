@@ -32,7 +32,7 @@ void fa_buffers_free(fa_buffers *buffers);
 
 fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor); /* the first element of FA_Q, ... */
 size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor);
-/* The parameters of a launch over these tensors. */
+/* The parameters of a launch over these tensors; zeroed buffers give NULL pointers. */
 fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch);
 
 /* Copies the inputs in, rewrites the guards, fills the output and the log-sum-exp with NaN. */

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "compile/cuda.h"
 #include "compile/emu.h"
-#include "cuda/lib_version.h"
+#include "cuda/libraries.h"
 
 static fa_status compile_for_emu(const fa_options *options, fa_candidate_record *record, fa_reason *why)
 {
@@ -20,19 +20,45 @@ static fa_status compile_for_emu(const fa_options *options, fa_candidate_record 
     return FA_PASS;
 }
 
-fa_status fa_candidate_compile(const fa_options *options, const fa_device *device, fa_candidate_record *record,
-                               fa_reason *why)
+/* Asks the library. The file of --library is loaded and asked even where nothing can be run. */
+static fa_status ask_library(const fa_options *options, const fa_problem *problem, const fa_device *device,
+                             fa_candidate_record *record, fa_reason *why)
+{
+    const fa_spec *spec = &record->spec;
+    const bool gpu = device != NULL && strcmp(device->info.backend, "emu") != 0;
+    const fa_buffers none = {.device = NULL};
+    const fa_launch no_launch = {.grid = 0};
+    const fa_params params = fa_buffers_params(&none, problem, &no_launch);
+    const int32_t offset_bytes = 2 * options->misalign;
+    const fa_library_question question = {
+        .abi = FA_LIBRARY_ABI,
+        .arch = atoi((gpu ? device->info.arch : spec->arch) + strlen("sm_")),
+        .alignment_bytes = offset_bytes == 0 ? 256 : offset_bytes & -offset_bytes,
+        .problem = &params,
+    };
+    if (gpu || spec->row == NULL) {
+        fa_library_facts *facts = &record->library;
+        const fa_status status = fa_library_of(spec)->describe(spec, &question, facts, why);
+        snprintf(record->module.compiler, sizeof record->module.compiler, "%.31s%s%.31s", facts->name,
+                 facts->version[0] != '\0' ? " " : "", facts->version);
+        record->module.object_sha256 = facts->sha256;
+        FA_TRY(status);
+    }
+    if (options->compile_only)
+        return fa_refuse(why, FA_NOT_RUN, "%s is a library: nothing to compile", spec->name);
+    return gpu ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "%s is a GPU library: not on the emulator", spec->name);
+}
+
+fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
+                               fa_candidate_record *record, fa_reason *why)
 {
     const bool emu = device != NULL && strcmp(device->info.backend, "emu") == 0;
     fa_module *module = &record->module;
-    if (record->spec.kind != FA_KIND_HAND) {
-        if (record->spec.lse)
-            return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for",
-                             record->spec.name);
-        if (options->compile_only)
-            return fa_refuse(why, FA_NOT_RUN, "%s is a library: nothing to compile", record->spec.name);
-        return FA_PASS;
-    }
+    if (record->spec.kind == FA_KIND_LIBRARY && record->spec.lse)
+        return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for",
+                         record->spec.name);
+    if (record->spec.kind == FA_KIND_LIBRARY)
+        return ask_library(options, problem, device, record, why);
     if (emu && record->spec.row != NULL && record->spec.row->traits.emu_not_run)
         return fa_refuse(why, FA_NOT_RUN, "%s is not emulated: it needs a GPU", record->spec.name);
     if (!emu && options->sanitize != FA_SANITIZE_NONE)
@@ -82,15 +108,14 @@ fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem
         if (record->launch.grid == 0)
             return fa_refuse(why, FA_INFEASIBLE, "more than 2147483647 blocks in a launch");
     }
-    candidate->nondeterministic = (spec->kind == FA_KIND_HAND && record->module.info.nondeterministic != 0) ||
+    if (spec->kind == FA_KIND_LIBRARY)
+        record->launch.workspace_bytes = record->library.workspace_bytes;
+    candidate->nondeterministic = record->module.info.nondeterministic != 0 || record->library.nondeterministic ||
                                   (spec->row != NULL && spec->row->traits.nondeterministic);
     candidate->launch = record->launch;
     FA_TRY(fa_buffers_make(device, problem, record->launch.workspace_bytes, options->misalign, spec->lse,
                            &candidate->buffers, why));
-    FA_TRY(device->load(device, spec, &record->module, problem, &candidate->kernel, why));
-    if (spec->kind == FA_KIND_HAND)
-        return FA_PASS;
-    return fa_library_version(spec->kind, record->module.compiler, why);
+    return device->load(device, spec, &record->module, problem, &candidate->kernel, why);
 }
 
 void fa_candidate_unload(fa_candidate *candidate)

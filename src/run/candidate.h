@@ -2,6 +2,7 @@
 #ifndef FA_CANDIDATE_H
 #define FA_CANDIDATE_H
 
+#include "device/library_facts.h"
 #include "run/buffers.h"
 
 /* What the record says of a candidate before it is checked. No pointers to what a process owns. */
@@ -10,6 +11,7 @@ typedef struct fa_candidate_record {
     fa_spec spec;
     fa_module module;
     fa_launch launch;
+    fa_library_facts library; /* of FA_KIND_LIBRARY */
 } fa_candidate_record;
 
 /* A kernel ready to launch on a problem, with its tensors. Zeroed: nothing is loaded. */
@@ -24,9 +26,10 @@ typedef struct fa_candidate {
 } fa_candidate;
 
 /* Compiles for the target and, when the device is the emulator, for the emulator too. `device`: NULL without one.
- * Without a CUDA compiler the emulator still runs: ptxas stays unknown, with the reason. */
-fa_status fa_candidate_compile(const fa_options *options, const fa_device *device, fa_candidate_record *record,
-                               fa_reason *why);
+ * Without a CUDA compiler the emulator still runs: ptxas stays unknown, with the reason.
+ * A library is asked what it is and whether it serves the problem; without a GPU it is FA_NOT_RUN then. */
+fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
+                               fa_candidate_record *record, fa_reason *why);
 /* --cubin: writes the compiled module to a file, which appears whole or not at all. */
 fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_candidate_record *record,
                             fa_reason *why);

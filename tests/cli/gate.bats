@@ -229,3 +229,17 @@ END
         all(.kernels[]; .failed == 0)' "$work/gate/summary.json"
     jq -es 'length > 0 and all(.[]; .verdict == "passed")' "$work/gate/cases.jsonl"
 }
+
+@test "a library goes over the matrix; what it refuses is skipped" {
+    make_stub
+    touch "$work/my lib.so"
+    BAD_ARGS=--misalign BAD_STATUS=infeasible run gate --library "$work/my lib.so" --jobs 1
+    [ "$status" -eq 0 ]
+    [[ $output == *"library:$work/my lib.so: "*" passed, 0 failed, 2 skipped"* ]]
+    [ "$(grep -cF -- "--library $work/my lib.so --device cuda" "$STUB/commands")" -ge 50 ]
+    refused 2 "--library takes a file that can be read" gate --library "$work/none.so"
+    refused 2 "two gates" gate --library "$work/my lib.so" --kernel one
+    refused 2 "goes over the matrix alone" gate --library "$work/my lib.so" --race
+    touch "$STUB/no_gpu"
+    refused 4 "NOT-RUN: a library needs a GPU" gate --library "$work/my lib.so"
+}

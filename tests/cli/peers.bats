@@ -317,3 +317,33 @@ END
     record_holds tests/golden/torch_h200.json '.status == "pass"' '.kernel == "torch_flash"' \
         '.timing.method == "graph"' '.parity.passed'
 }
+
+@test "a library is a peer, alone and paired by fa_bench itself; fa3 stands for the package" {
+    make_stub
+    make_peers
+    mv "$FA_BENCH" "$work/plain_stub"
+    cat >"$FA_BENCH" <<'END'
+#!/usr/bin/env bash
+set -eu
+to=${*: -1} record='{"schema":"fa_bench.result/1","status":"pass","reason":null,"kernel":"fa3","check":{"passed":true},'
+echo "$*" >>"$STUB/library_commands"
+case " $* " in
+    *" --library "*other.so*) echo '{"status":"infeasible","reason":"needs sm_90","timing":null,"provenance":{}}' >"$to"; exit 3 ;;
+    *" --library "*) echo "$record"'"timing":{"p50_us":9},"provenance":{"compiler":"FlashAttention 3 2.8"}}' >"$to" ;;
+    *" --vs library:"*) echo "$record"'"vs":{"p50_us":50,"other_p50_us":10,"ratio":0.2,"ratio_ci95":[0.19,0.21],"blocks":9}}' >"$to" ;;
+    *) exec "${0%/*}/plain_stub" "$@" ;;
+esac
+END
+    chmod +x "$FA_BENCH"
+    touch "$work/fa3.so" "$work/other.so"
+    run peers --kernel one --library "$work/fa3.so" --library "$work/other.so" --only 512
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "2,8,512,64  one 50 us  best peer fa3 9 us  ratio 0.18, paired 0.2" ]]
+    jq -e '.[0] | .peers.fa3 == 9 and .paired.fa3 == {ratio: 0.2, ci95: [0.19, 0.21], us: 10, kernel_us: 50} and
+        .absent.other == "needs sm_90" and (.absent | has("fa3") | not)' "$work/p/peers.json"
+    run peers --kernel one --library "$work/fa3.so" --library "$work/other.so" --only 512 # the row is known
+    [ "$(grep -c -- '--library' "$STUB/library_commands")" -eq 2 ]
+    peers --kernel one --library "$work/fa3.so" --no-pairs --only 128
+    [ "$(grep -c -- '--vs library:' "$STUB/library_commands")" -eq 1 ]
+    refused 2 "--library takes a file that can be read, or built" peers --library "$work/none.so"
+}

@@ -126,6 +126,13 @@ static void spec_of_vs(void **state)
     assert_int_equal(options.vs.lse, FA_UNSET);
     assert_int_equal(parse("--lse --vs light:lse=0,m=32"), FA_PASS);
     assert_true(options.lse && options.vs.lse == 0 && options.vs.knobs.m == 32);
+    assert_null(options.vs.library);
+    assert_int_equal(parse("--vs library:a:b,m=3.so"), FA_PASS); /* all of it is the path */
+    assert_string_equal(options.vs.name, "library");
+    assert_string_equal(options.vs.library, "a:b,m=3.so");
+    assert_int_equal(options.vs.knobs.m, FA_UNSET);
+    assert_int_equal(parse("--vs library:x.so --vs light"), FA_PASS);
+    assert_null(options.vs.library);
     static const char *const bad[] = {
         "", ":m=1", "light:m", "light:m=", "light:m=0", "light:m=32,", "light:seq=4", "light:,", "light:m=1=2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -1,0 +1,14 @@
+/* What a library candidate says of itself: cuBLAS, cuDNN, or a file of --library. */
+#ifndef FA_LIBRARY_FACTS_H
+#define FA_LIBRARY_FACTS_H
+
+#include "base/digest.h"
+
+typedef struct fa_library_facts {
+    char name[64], version[64]; /* "cuBLAS", "13.1.0"; an empty name: not asked yet */
+    bool nondeterministic;      /* repeats may differ in the last bits */
+    int64_t workspace_bytes;    /* that the bench allocates and passes in fa_params */
+    fa_digest sha256;           /* of the file; empty for cuBLAS and cuDNN */
+} fa_library_facts;
+
+#endif
