@@ -32,7 +32,7 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     *work = (fa_job){.source = source};
     FA_TRY(name_compiler(compiler, work, why));
     FA_TRY(fa_cuda_headers(headers, why));
-    FA_TRY(fa_source_digest(source, &work->source_digest, why));
+    FA_TRY(fa_source_digest(source, spec != NULL ? &spec->include : NULL, &work->source_digest, why));
     fa_job_add(work, "-arch=%s", arch);
     fa_job_add(work, "-std=c++20");
     fa_job_add(work, "-lineinfo");
@@ -43,11 +43,28 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
             fa_job_add(work, "-maxrregcount=%d", spec->knobs.maxreg);
     }
     fa_job_add_source_folder(work);
-    fa_job_add(work, "-I%s/include", fa_home());
-    fa_job_add(work, "-I%s/kernels", fa_home());
-    fa_job_add(work, "-I%s", headers);
+    if (spec != NULL)
+        fa_job_add_includes(work, spec);
+    fa_job_add_folder(work, "%s/include", fa_home());
+    fa_job_add_folder(work, "%s/kernels", fa_home());
+    fa_job_add_folder(work, "%s", headers);
+    fa_job_add_folder(work, "%s/cccl", headers); /* <cuda/std/...>, which <cooperative_groups.h> includes */
+    if (compiler == FA_COMPILER_NVRTC)
+        fa_job_add_folder(work, "%s/include/nvrtc", fa_home()); /* <cstdint>, <cmath>, ...: NVRTC has none */
     fa_job_make_key(work, "");
     return FA_PASS;
+}
+
+/* A header that is not found is often one of the host's, which NVRTC does not read and nvcc does. */
+static fa_status explain_nvrtc(const char *log, fa_reason *why)
+{
+    const fa_status status = fa_log_explain(log, why);
+    const size_t used = strlen(why->text);
+    if (status == FA_COMPILE_ERROR && strstr(log, "cannot open source file") != NULL)
+        snprintf(why->text + used, sizeof why->text - used,
+                 "\n(NVRTC reads the toolkit's headers and <cstdint>, <cmath> and their like; --include DIR names more "
+                 "folders; headers of the host's library: include <cuda/std/...> instead, or take --compiler nvcc)");
+    return status;
 }
 
 static fa_status build_nvrtc(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
@@ -61,7 +78,7 @@ static fa_status build_nvrtc(const fa_job *work, const char *text, const char *f
         status = fa_write_file(object, cubin, size, why);
     free(cubin);
     free(object);
-    return status == FA_COMPILE_ERROR ? fa_log_explain(*log, why) : status;
+    return status == FA_COMPILE_ERROR ? explain_nvrtc(*log, why) : status;
 }
 
 static fa_status build_nvcc(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)

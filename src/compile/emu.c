@@ -80,15 +80,15 @@ static void add_cpu(fa_job *work)
 }
 
 /* Everything that can change the code: the kernel, the shim, the compiler, the options without the folders. */
-static fa_status make_key(fa_job *work, fa_reason *why)
+static fa_status make_key(const fa_spec *spec, fa_job *work, fa_reason *why)
 {
     static const char *const shim[] = {"fa_emu.h", "mma.h"};
     char *digests = fa_format("emu ptx 1");
-    fa_status status = fa_source_digest(work->source, &work->source_digest, why);
+    fa_status status = fa_source_digest(work->source, &spec->include, &work->source_digest, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;
         char *path = fa_format("%s/src/emu/include/%s", fa_home(), shim[i]);
-        status = fa_source_digest(path, &digest, why);
+        status = fa_source_digest(path, NULL, &digest, why);
         if (status == FA_PASS) {
             char *longer = fa_format("%s\n%s", digests, digest.hex);
             free(digests);
@@ -129,10 +129,11 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     add_cpu(work);
     fa_job_add_defines(work, spec);
     fa_job_add_source_folder(work);
-    fa_job_add(work, "-I%s/src/emu/include", fa_home());
-    fa_job_add(work, "-I%s/include", fa_home());
-    fa_job_add(work, "-I%s/kernels", fa_home());
-    return make_key(work, why);
+    fa_job_add_folder(work, "%s/src/emu/include", fa_home());
+    fa_job_add_includes(work, spec);
+    fa_job_add_folder(work, "%s/include", fa_home());
+    fa_job_add_folder(work, "%s/kernels", fa_home());
+    return make_key(spec, work, why);
 }
 
 /* Dynamic shared memory is declared by a macro; `extern __shared__` means nothing to g++. */

@@ -6,7 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { KIND_GROUP, KIND_INT, KIND_REAL, KIND_WORD, KIND_SET, KIND_TEXT, KIND_VS, KIND_FLAG } option_kind;
+typedef enum {
+    KIND_GROUP,
+    KIND_INT,
+    KIND_REAL,
+    KIND_WORD,
+    KIND_SET,
+    KIND_TEXT,
+    KIND_LIST,
+    KIND_VS,
+    KIND_FLAG
+} option_kind;
 
 typedef struct option_row {
     option_kind kind;
@@ -37,6 +47,8 @@ static const option_row table[] = {
      .fallback = value},
 #define FA_TEXT(option, field, value, metavar, about) \
     {.kind = KIND_TEXT, .name = option, .help = about, .offset = AT(field), .text = metavar, .text_fallback = value},
+#define FA_LIST(option, field, metavar, about) \
+    {.kind = KIND_LIST, .name = option, .help = about, .offset = AT(field), .text = metavar},
 #define FA_VS(option, field, metavar, about) \
     {.kind = KIND_VS, .name = option, .help = about, .offset = AT(field), .text = metavar},
 #define FA_FLAG(option, field, about) {.kind = KIND_FLAG, .name = option, .help = about, .offset = AT(field)},
@@ -47,6 +59,7 @@ static const option_row table[] = {
 #undef FA_WORD
 #undef FA_SET
 #undef FA_TEXT
+#undef FA_LIST
 #undef FA_VS
 #undef FA_FLAG
 };
@@ -134,6 +147,17 @@ static fa_status parse_set(const option_row *row, const char *what, const char *
     }
 }
 
+static fa_status parse_list(const option_row *row, const char *what, const char *value, fa_list *list, fa_reason *why)
+{
+    enum { LENGTH_MAX = 1000 };
+    if (value[0] == '\0' || strlen(value) > LENGTH_MAX)
+        return fa_refuse(why, FA_USAGE, "%s takes %s of 1 to %d characters", what, row->text, LENGTH_MAX);
+    if (list->count == FA_LIST_MAX)
+        return fa_refuse(why, FA_USAGE, "%s may be given %d times", what, FA_LIST_MAX);
+    list->at[list->count++] = value;
+    return FA_PASS;
+}
+
 static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why);
 
 /* `what` names the option as the user wrote it: "--m", or "m in --vs". */
@@ -160,6 +184,8 @@ static fa_status parse_value(const option_row *row, const char *what, const char
         return parse_set(row, what, value, out, why);
     case KIND_VS:
         return parse_vs(value, out, why);
+    case KIND_LIST:
+        return parse_list(row, what, value, out, why);
     default:
         if (value[0] == '\0')
             return fa_refuse(why, FA_USAGE, "%s takes %s, not an empty text", what, row->text);

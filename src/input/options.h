@@ -45,8 +45,16 @@ typedef struct fa_vs {
     int32_t lse; /* 0 or 1; FA_UNSET: as the options say */
 } fa_vs;
 
+/* The values of an option that may be given again, in order. */
+#define FA_LIST_MAX 24
+typedef struct fa_list {
+    const char *at[FA_LIST_MAX];
+    int32_t count;
+} fa_list;
+
 typedef struct fa_options {
     const char *kernel, *source;
+    fa_list include, define;
     fa_knobs knob;
     int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign;
     double scale;

@@ -111,6 +111,27 @@ static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
     return tiles * 100 / sm_count;
 }
 
+/* A macro is NAME or NAME=VALUE, a folder one that can be read; FA_* knobs are set by their own options. */
+static fa_status check_lists(const fa_spec *spec, fa_reason *why)
+{
+    for (int i = 0; i < spec->include.count; i++)
+        if (access(spec->include.at[i], R_OK | X_OK) != 0)
+            return fa_refuse(why, FA_USAGE, "--include takes a folder that can be read, not '%s'", spec->include.at[i]);
+    for (int i = 0; i < spec->define.count; i++) {
+        const char *define = spec->define.at[i];
+        const size_t name = strspn(define, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+        if (name == 0 || (define[0] >= '0' && define[0] <= '9') || (define[name] != '\0' && define[name] != '='))
+            return fa_refuse(why, FA_USAGE, "--define takes NAME or NAME=VALUE, not '%s'", define);
+        fa_define knobs[FA_SPEC_DEFINES_MAX];
+        const size_t count = fa_spec_defines(spec, knobs);
+        for (size_t k = 0; k < count; k++)
+            if (strcspn(knobs[k].text + 2, "=") == name && strncmp(knobs[k].text + 2, define, name) == 0)
+                return fa_refuse(why, FA_USAGE, "--define %.*s: the tile and problem options set this macro", (int)name,
+                                 define);
+    }
+    return FA_PASS;
+}
+
 /* Query rows that a K/V head serves. */
 static int64_t packed_rows(const fa_problem *problem)
 {
@@ -229,10 +250,13 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
                       .lse = options->lse,
                       .compiler = (fa_compiler)options->compiler,
                       .arch_set = options->arch != NULL,
+                      .include = options->include,
+                      .define = options->define,
                       .set = *set};
     const char *arch = options->arch != NULL ? options->arch : "sm_89";
     FA_TRY(fa_arch_limits_of(arch, &limits, why));
     snprintf(spec->arch, sizeof spec->arch, "%.15s", arch);
+    FA_TRY(check_lists(spec, why));
     if (source != NULL) {
         FA_TRY(use_source(source, spec, why));
     } else {

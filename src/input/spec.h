@@ -18,6 +18,7 @@ typedef struct fa_spec {
     bool arch_set; /* by --arch */
     char arch[16]; /* "sm_89", "sm_90a", ... */
     fa_compiler compiler;
+    fa_list include, define; /* of the command line */
 } fa_spec;
 
 /* What the options ask for on a machine without a GPU: the target is --arch, else sm_89. FA_USAGE names the option. */
