@@ -7,6 +7,12 @@
 
 #include "base/file.h"
 
+void fa_job_free(fa_job *job)
+{
+    fa_ordinary_free(&job->ordinary);
+    free(job);
+}
+
 void fa_job_add(fa_job *job, const char *format, ...)
 {
     va_list arguments;
@@ -61,6 +67,8 @@ void fa_job_make_key(fa_job *job, const char *more)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     FA_ASSERT(out != NULL);
+    if (job->ordinary.count > 0)
+        fprintf(out, "ordinary 1\n");
     fprintf(out, "abi %d %zu %zu\n%s\n%s\n%s\n", FA_ABI, sizeof(fa_params), sizeof(fa_kernel_info),
             job->source_digest.hex, job->compiler_name, more);
     for (int i = 0; i < job->count; i++)

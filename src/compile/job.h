@@ -4,6 +4,7 @@
 
 #include "compile/cache.h"
 #include "compile/module.h"
+#include "compile/ordinary.h"
 #include "input/spec.h"
 
 #define FA_JOB_OPTIONS_MAX 112
@@ -17,7 +18,10 @@ typedef struct fa_job {
     bool is_folder[FA_JOB_OPTIONS_MAX]; /* where our own or the toolkit's headers lie: no part of the key */
     int count;
     fa_digest source_digest, key;
+    fa_ordinary ordinary; /* what of the source is rewritten */
 } fa_job;
+
+void fa_job_free(fa_job *job);
 
 void fa_job_add(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fa_job_add_defines(fa_job *job, const fa_spec *spec);

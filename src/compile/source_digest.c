@@ -36,8 +36,8 @@ bool fa_source_resolve(const char *source, const fa_list *folders, const char *i
         if (access(path, R_OK) == 0)
             return true;
     }
-    const char *const roots[] = {"include", "kernels", "src/emu/include"};
-    for (size_t i = 0; i < 3; i++) {
+    const char *const roots[] = {"include", "kernels", "include/nvrtc", "src/emu/include"};
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
         snprintf(path, PATH_MAX, "%s/%s/%s", fa_home(), roots[i], name);
         if (access(path, R_OK) == 0)
             return true;

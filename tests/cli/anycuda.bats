@@ -41,7 +41,7 @@ load helper
         cuda/std/cstdint cuda/std/type_traits math_constants.h; do
         echo "#include <$header>"
     done | cat - examples/plain.cu >"$work/k.cu"
-    ./fa_bench --source "$work/k.cu" "${small[@]}" --compile-only --json "$work/r.json" --quiet
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
     record_holds "$work/r.json" '.status == "pass"'
 }
 
@@ -52,4 +52,57 @@ load helper
     [[ $output == *forward_list*"--include DIR"*"--compiler nvcc"* ]]
     type nvcc || skip "no nvcc"
     ./fa_bench --source "$work/k.cu" --compile-only --compiler nvcc --quiet
+}
+
+# The files of tests/emu/ordinary, one construct each: NVRTC takes it and the emulator's result is right.
+@test "ordinary CUDA runs on the emulator as it stands, and NVRTC takes it" {
+    for file in tests/emu/ordinary/*.cu; do
+        ./fa_bench --source "$file" --device emu --batch 1 --heads 2 --seq 70 --dim 16 --seeds 1 --json "$work/r.json" \
+            --quiet || { echo "$file"; return 1; }
+        record_holds "$work/r.json" '.status == "pass"' '.config.m == 64'
+    done
+}
+
+@test "a check of tests/emu/ordinary that does not hold makes the kernel wrong" {
+    cp tests/emu/ordinary/* "$work"
+    sed -i 's/== 496/== 495/' "$work/groups.cu"
+    run ./fa_bench --source "$work/groups.cu" "${small[@]}" --quiet
+    [ "$status" -eq 1 ]
+}
+
+@test "ordinary CUDA under the race detector and address sanitizing: nothing found, and what is there is found" {
+    needs_race
+    for file in extern_shared static_shared groups wrapped; do
+        ./fa_bench --source "tests/emu/ordinary/$file.cu" "${small[@]}" --race --quiet
+    done
+    cp tests/emu/ordinary/* "$work"
+    sed -i 's/SMEM_BYTES 2048/SMEM_BYTES 252/' "$work/extern_shared.cu"
+    run ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --sanitize address --quiet
+    [ "$status" -eq 1 ]
+    [[ $output == *extern_shared.cu* ]]
+    sed -i '/^    pool\[threadIdx/{n;d}; s/SMEM_BYTES 252/SMEM_BYTES 2048/' "$work/extern_shared.cu"
+    run ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --race --quiet
+    [ "$status" -eq 1 ]
+}
+
+@test "what the CUDA compiler takes and the emulator does not is not_run, with its file and line" {
+    sed 's/^    for (int j = 0/    s_ = __vadd4(1, 2);\n&/; s/^    float m = /    unsigned s_;\n&/' examples/plain.cu \
+        >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
+    [ "$status" -eq 4 ]
+    [[ $output == *"the emulator does not take"*"k.cu:"*__vadd4* ]]
+    record_holds "$work/r.json" '.status == "not_run"'
+    sed -i '1i #include <cuda/barrier>' "$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+    [ "$status" -eq 4 ]
+    [[ $output == *cuda/barrier* ]]
+}
+
+@test "an error that the CUDA compiler finds is a compile error, at its line, host code or not" {
+    cp tests/emu/ordinary/* "$work"
+    sed -i 's/^    attend(p, good);/    attend(p, nonsense);/' "$work/launcher.cu"
+    line=$(grep -n nonsense "$work/launcher.cu" | cut -d: -f1)
+    run ./fa_bench --source "$work/launcher.cu" "${small[@]}" --quiet
+    [ "$status" -eq 6 ]
+    [[ $output == *"launcher.cu($line)"*nonsense* ]]
 }
