@@ -137,7 +137,8 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     return make_key(spec, work, why);
 }
 
-/* One build: the source, host code left out, goes through the preprocessor, its asm statements are rewritten, the result is compiled. */
+/* One build: the source, host code left out, goes through the preprocessor, its asm statements are rewritten, the
+ * result is compiled. */
 typedef struct steps {
     const fa_job *job;
     char *source, *object, *preprocessed, *rewritten, **log;

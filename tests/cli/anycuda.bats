@@ -24,7 +24,8 @@ load helper
 @test "--include and --define of a line of --runs add to those of the command line" {
     sed 's/s \*= p.scale;/s *= p.scale * A * B;/' examples/plain.cu >"$work/k.cu"
     printf '%s\n' '--define B=1.0f' '--define B=2.0f' >"$work/runs"
-    run ./fa_bench --source "$work/k.cu" --define A=1.0f "${small[@]}" --runs "$work/runs" --json "$work/r.jsonl" --quiet
+    run ./fa_bench --source "$work/k.cu" --define A=1.0f "${small[@]}" --runs "$work/runs" --json "$work/r.jsonl" \
+        --quiet
     [ "$(jq -r .status "$work/r.jsonl" | tr '\n' ' ')" = "pass wrong " ]
 }
 

@@ -42,7 +42,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     EXPECT(w == 7 + THREADS);
     __syncthreads();
     if (threadIdx.x == 0) {
-        EXPECT(atomicCAS(&i, 0, 9) == 0 && atomicExch(&i, 4) == 9 && atomicOr(&u, 64u) == 63u && atomicInc(&u, 200u) == 127u);
+        EXPECT(atomicCAS(&i, 0, 9) == 0 && atomicExch(&i, 4) == 9 && atomicOr(&u, 64u) == 63u &&
+               atomicInc(&u, 200u) == 127u);
         EXPECT(atomicCAS_block(&u, 128u, 5u) == 128u && atomicAnd(&u, 4u) == 5u && atomicXor(&u, 1u) == 4u);
     }
     attend(p, good);

@@ -26,7 +26,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     EXPECT(cg::reduce(warp, (int)warp.thread_rank(), cg::plus<int>()) == 496);
     EXPECT(cg::reduce(quad, (int)threadIdx.x, cg::greater<int>()) == (int)(threadIdx.x | 3));
     EXPECT(warp.shfl_xor(threadIdx.x, 1) == (threadIdx.x ^ 1) && quad.ballot(quad.thread_rank() > 1) == 0xcu);
-    EXPECT(warp.all(1) && !quad.any(0) && quad.shfl_up((int)threadIdx.x, 1) == (int)threadIdx.x - (quad.thread_rank() > 0));
+    EXPECT(warp.all(1) && !quad.any(0) &&
+           quad.shfl_up((int)threadIdx.x, 1) == (int)threadIdx.x - (quad.thread_rank() > 0));
     if (warp.thread_rank() == 0)
         partial[warp.meta_group_rank()] = 2.0f;
     block.sync();

@@ -10,13 +10,13 @@
 
 #include "ordinary.cuh"
 
-#define CUDA_CHECK(call)                                                    \
-    do {                                                                    \
-        cudaError_t error = (call);                                         \
-        if (error != cudaSuccess) {                                         \
-            std::cerr << cudaGetErrorString(error) << " at " << __LINE__;   \
-            exit(EXIT_FAILURE);                                             \
-        }                                                                   \
+#define CUDA_CHECK(call)                                                  \
+    do {                                                                  \
+        cudaError_t error = (call);                                       \
+        if (error != cudaSuccess) {                                       \
+            std::cerr << cudaGetErrorString(error) << " at " << __LINE__; \
+            exit(EXIT_FAILURE);                                           \
+        }                                                                 \
     } while (0)
 #define DEVICE_INLINE __device__ __forceinline__
 
