@@ -215,9 +215,14 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
     fa_options scratch;
     set_defaults(&scratch);
     vs->lse = FA_UNSET;
-    const size_t name_length = strcspn(value, ":");
-    if (name_length == 0 || name_length >= sizeof vs->name)
-        return fa_refuse(why, FA_USAGE, "--vs takes NAME or NAME:knob=value,..., not '%.200s'", value);
+    static const char file[] = "source:";
+    const char *path = strncmp(value, file, strlen(file)) == 0 ? value + strlen(file) : NULL;
+    const size_t path_length = path != NULL ? strcspn(path, ":") : 0;
+    const size_t name_length = path != NULL ? strlen(file) + path_length : strcspn(value, ":");
+    if (name_length == 0 || path_length >= sizeof vs->source || (path == NULL && name_length >= sizeof vs->name) ||
+        (path != NULL && path_length == 0))
+        return fa_refuse(why, FA_USAGE, "--vs takes NAME, source:FILE.cu, or either with :knob=value,..., not '%.200s'",
+                         value);
     const char *rest = value + name_length;
     while (*rest != '\0') {
         rest++; /* the ':' or ',' before each knob */
@@ -233,7 +238,8 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
         FA_TRY(lse ? parse_vs_lse(number, vs, why) : parse_value(row, what, number, field(&scratch, row), why));
         rest += length;
     }
-    snprintf(vs->name, sizeof vs->name, "%.*s", (int)name_length, value);
+    snprintf(vs->name, sizeof vs->name, "%.*s", path != NULL ? (int)strlen("source") : (int)name_length, value);
+    snprintf(vs->source, sizeof vs->source, "%.*s", (int)path_length, path != NULL ? path : "");
     vs->knobs = scratch.knob;
     return FA_PASS;
 }

@@ -38,9 +38,11 @@ typedef struct fa_knobs {
     int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
 } fa_knobs;
 
-/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1. */
+/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1. --vs source:FILE.cu or
+ * source:FILE.cu:knob=value,... : a file like that of --source. */
 typedef struct fa_vs {
-    char name[64]; /* empty: no --vs */
+    char name[64]; /* empty: no --vs; "source": a file */
+    char source[1024];
     fa_knobs knobs;
     int32_t lse; /* 0 or 1; FA_UNSET: as the options say */
 } fa_vs;

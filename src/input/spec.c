@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "input/space.h"
 
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; sm_count is of the part the arch is
  * best known by (A100, A10, L4, H200, B200, RTX 5090) and only picks default tiles when there is no device. */
@@ -179,6 +180,9 @@ static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
     if (snprintf(spec->source, sizeof spec->source, "%s", path) >= (int)sizeof spec->source)
         return fa_refuse(why, FA_USAGE, "--source takes a path of at most %zu characters", sizeof spec->source - 1);
     spec->kind = FA_KIND_HAND;
+    fa_source_space space;
+    FA_TRY(fa_source_space_read(path, &space, why));
+    spec->stated = space.first;
     return FA_PASS;
 }
 
@@ -224,6 +228,8 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
 {
     static const fa_knobs of_source = {.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
     spec->knobs = of_source;
+    if (spec->asked == NULL)
+        overlay(&spec->knobs, &spec->stated);
     if (spec->asked != NULL) {
         const fa_rule *rule = matching_rule(spec, problem, sm_count);
         spec->row = spec->asked;
@@ -275,7 +281,8 @@ fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_
 
 fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
 {
-    FA_TRY(make(options, problem, options->vs.name, NULL, &options->vs.knobs, spec, why));
+    const char *source = options->vs.source[0] != '\0' ? options->vs.source : NULL;
+    FA_TRY(make(options, problem, options->vs.name, source, &options->vs.knobs, spec, why));
     if (options->vs.lse != FA_UNSET)
         spec->lse = options->vs.lse == 1;
     return FA_PASS;
