@@ -38,8 +38,8 @@ typedef struct fa_knobs {
     int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
 } fa_knobs;
 
-/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1. --vs source:FILE.cu or
- * source:FILE.cu:knob=value,... : a file like that of --source. */
+/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1. --vs
+ * source:FILE.cu or source:FILE.cu:knob=value,... : a file like that of --source. */
 typedef struct fa_vs {
     char name[64]; /* empty: no --vs; "source": a file */
     char source[1024];
@@ -67,7 +67,10 @@ typedef struct fa_options {
     double atol, rtol, warmup_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
     bool list_kernels, race, causal, lse, compile_only, bound, quiet, version, help;
-    int32_t line; /* of the file of --runs; 0: the command line is the run */
+    bool sized;     /* an option of the problem's size was given */
+    bool seeds_set; /* --seeds was */
+    bool small;     /* none was, and a sanitizer runs: see fa_runs_make */
+    int32_t line;   /* of the file of --runs; 0: the command line is the run */
 } fa_options;
 
 /* Text options point into argv; everything else is parsed here, once. FA_USAGE: one line that names the option and its

@@ -361,13 +361,7 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_comm
     cJSON_AddStringToObject(provenance, "time", when);
     if (options->line > 0)
         put(provenance, "line", options->line);
-    const char *slash = strrchr(run->argv[0], '/'); /* the binary's folder is not part of the record */
-    char *command = fa_format("%s", slash != NULL ? slash + 1 : run->argv[0]);
-    for (int i = 1; i < run->argc; i++) {
-        char *longer = fa_format("%s %s", command, run->argv[i]);
-        free(command);
-        command = longer;
-    }
+    char *command = fa_command_text(run);
     cJSON_AddStringToObject(provenance, "command", command);
     free(command);
 }

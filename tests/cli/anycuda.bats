@@ -107,3 +107,55 @@ load helper
     [ "$status" -eq 6 ]
     [[ $output == *"launcher.cu($line)"*nonsense* ]]
 }
+
+@test "FA_SPACE states a file's knobs: listed, the first value the default, a bad one named with its line" {
+    sed '1i // FA_SPACE: m=32,64 warps=1,2' examples/plain.cu >"$work/k.cu"
+    ./fa_bench --list-kernels --source "$work/k.cu" --json "$work/list.json"
+    jq -e 'length == 1 and (.[0] | .name == "k" and .values.m == [32, 64] and .values.warps == [1, 2] and
+        .values.n == [64] and .defaults.m == 32 and .kind == "hand")' "$work/list.json"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.config.m == 32'
+    ./fa_bench --source "$work/k.cu" --m 64 "${small[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.config.m == 64'
+    sed 's/^#include "fa_params.h"/&\nFA_SPACE(m=16,32)/' examples/plain.cu >"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.config.m == 16'
+    sed -i 's/m=16,32/m=16,x/' "$work/k.cu"
+    refused 2 "k.cu:4: --m takes a whole number" ./fa_bench --source "$work/k.cu"
+    sed -i 's/m=16,x/rows=16/' "$work/k.cu"
+    refused 2 "FA_SPACE takes knob=value" ./fa_bench --list-kernels --source "$work/k.cu"
+}
+
+@test "--vs takes a file, and refuses before any work where there are no times" {
+    refused 4 "--vs needs times" ./fa_bench --source examples/plain.cu --vs source:examples/plain.cu:m=32 \
+        --device emu --seq 4096 --timeout 20 --quiet
+    refused 2 "--source takes a file that can be read" ./fa_bench --vs source:none.cu
+    refused 2 "--vs takes NAME" ./fa_bench --vs source:
+    refused 2 "'x' is not a tile knob" ./fa_bench --vs source:examples/plain.cu:x=1
+}
+
+@test "a sanitizer without a size takes a small problem and says so" {
+    needs_race
+    run ./fa_bench --source examples/plain.cu --device emu --race --json "$work/r.json"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "small, for the sanitizer" <<<"$output")" -eq 1 ]
+    record_holds "$work/r.json" '.problem.batch == 1' '.problem.seq_q == 128' '.check.seeds == 1'
+    ./fa_bench --source examples/plain.cu --device emu --race --seq 40 --batch 1 --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.problem.seq_q == 40' '.problem.heads == 8' '.check.seeds == 5'
+}
+
+@test "a timeout prints a smaller command, which can be pasted" {
+    ./fa_bench --kernel scalar "${small[@]}" --dim 64 --quiet --define 'WORDS=a b' # compiled
+    run ./fa_bench --kernel scalar --device emu --seq 4096 --timeout 4 --quiet --define 'WORDS=a b'
+    [ "$status" -eq 5 ]
+    [[ $output == *"smaller: fa_bench --kernel scalar"*"'WORDS=a b' --batch 1"*"--seq 128"* ]]
+}
+
+@test "long work shows its progress on a terminal, and nowhere else" {
+    type script || skip "no script"
+    ./fa_bench --kernel scalar "${small[@]}" --dim 64 --quiet # compiled
+    script -qc "./fa_bench --kernel scalar --device emu --seq 4096 --timeout 6" /dev/null >"$work/out" || true
+    grep -q "checking, seed 1 of 5; .* s of at most 6 s" "$work/out"
+    run ./fa_bench --kernel scalar --device emu --seq 4096 --timeout 4
+    [[ $output != *"at most"* ]]
+}
