@@ -159,3 +159,17 @@ load helper
     run ./fa_bench --kernel scalar --device emu --seq 4096 --timeout 4
     [[ $output != *"at most"* ]]
 }
+
+@test "a file of one's own is tried and swept as a kernel of the registry is" {
+    sed '1i // FA_SPACE: m=32,64' examples/plain.cu >"$work/k.cu"
+    run scripts/evo_test_one.sh 32 1 8 --source "$work/k.cu" --json "$work/r.json" -- "${small[@]}"
+    [ "$status" -eq 0 ]
+    record_holds "$work/r.json" '.kernel == "k"' '.config.m == 32'
+    run scripts/evo_sweep.sh --source "$work/k.cu" --strategy grid --out "$work/sweep" -- "${small[@]}"
+    [ "$status" -eq 0 ]
+    jq -es 'map(.knobs) | sort == ["m=32", "m=64"]' "$work/sweep/leaderboard.jsonl"
+    jq -es 'all(.[]; .status == "pass" and (.kernel | startswith("source:/")))' "$work/sweep/leaderboard.jsonl"
+    run scripts/evo_sweep.sh --source examples/plain.cu --out "$work/sweep" -- "${small[@]}"
+    [ "$status" -eq 2 ]
+    [[ $output == *"states no knobs"*FA_SPACE* ]]
+}
