@@ -78,8 +78,8 @@ measure() { # KERNEL KNOBS LOG OPTIONS...
     fi
     # A time below the roofline is no result, and one from another kind of GPU is not ours.
     ! is_record "$record" || jqf evo/result -c --arg kernel "$kernel" --arg key "$key" --arg knobs "$knobs" \
-        --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" "$record" \
-        >"$work/line" 2>/dev/null || true
+        --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" \
+        "$record" >"$work/line" 2>/dev/null || true
     if [[ -s $work/line ]]; then
         lost=
         cat "$work/line"
