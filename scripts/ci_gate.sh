@@ -76,6 +76,10 @@ device_name=$(gpu_name "$bench")
 [[ $race -eq 0 && -n $device_name ]] && gpu=1
 device=emu
 [[ $gpu -eq 1 ]] && device=cuda
+if [[ $gpu -eq 0 && $require_gpu -eq 1 ]]; then # before any work
+    echo "FAIL no GPU, and --require-gpu"
+    exit 1
+fi
 
 of() { # KERNEL EXPRESSION: something of its row
     jq -r --arg k "$1" ".[] | select(.name == \$k) | $2" <<<"$registry"
@@ -484,10 +488,6 @@ jqf gate/said -r "$out/summary.json"
 [[ -n $emu_note ]] && echo "$emu_note"
 if [[ $conform -eq 1 && $gpu -eq 1 && ! -x $emu_case && $require_gpu -eq 1 ]]; then
     echo "FAIL no $emu_case for the conformance of the emulator, and --require-gpu"
-    exit 1
-fi
-if [[ $gpu -eq 0 && $require_gpu -eq 1 ]]; then
-    echo "FAIL no GPU, and --require-gpu"
     exit 1
 fi
 jq -es 'length > 0 and all(.[]; .verdict != "failed")' "$cases" >/dev/null

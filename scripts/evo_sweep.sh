@@ -6,6 +6,7 @@ usage() {
     cat <<'USAGE'
 usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --causal --acc fp16]
   --kernel NAME            default FA_KERNEL, else the bench's default
+  --source FILE.cu         a file of your own, whose FA_SPACE states its knobs and their values
   --strategy grid|random|evo   default evo
   --budget N               candidates at most (default 64, the whole space with --minutes)
   --minutes M              minutes at most
@@ -27,6 +28,7 @@ Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no parallel), 6 the results can
 USAGE
 }
 
+caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
@@ -55,8 +57,8 @@ measure() { # KERNEL KNOBS LOG OPTIONS...
         rm -rf "$work"' EXIT
     record=$work/record.json
     # shellcheck disable=SC2046
-    "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --compile-only --arch "$SWEEP_ARCH" --quiet \
-        --json "$record" 2>/dev/null || true
+    "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" $(knob_options "$knobs") "$@" --compile-only \
+        --arch "$SWEEP_ARCH" --quiet --json "$record" 2>/dev/null || true
     { is_record "$record" && read -r text && read -r compiled && read -r status; } < <(jqf evo/compiled -rc \
         --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" "$record" 2>/dev/null) ||
         { lost="no whole record of compiling $knobs"; exit 0; }
@@ -71,12 +73,13 @@ measure() { # KERNEL KNOBS LOG OPTIONS...
     if [[ $status == pass ]]; then
         rm -f "$record"
         # shellcheck disable=SC2046
-        "$FA_BENCH" --kernel "$kernel" $(knob_options "$knobs") "$@" --quiet --json "$record" 2>/dev/null || code=$?
+        "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" $(knob_options "$knobs") "$@" --quiet \
+            --json "$record" 2>/dev/null || code=$?
     fi
     # A time below the roofline is no result, and one from another kind of GPU is not ours.
-    ! is_record "$record" || jqf evo/result -c --arg key "$key" --arg knobs "$knobs" --arg gpu "$SWEEP_GPU" \
-        --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" "$record" \
-        >"$work/line" 2>/dev/null || true
+    ! is_record "$record" || jqf evo/result -c --arg kernel "$kernel" --arg key "$key" --arg knobs "$knobs" \
+        --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" \
+        "$record" >"$work/line" 2>/dev/null || true
     if [[ -s $work/line ]]; then
         lost=
         cat "$work/line"
@@ -92,7 +95,8 @@ if [[ ${1:-} == --measure ]]; then # one worker's part, also on another host
 fi
 
 pool=$(($(nproc) * 3 / 4))
-opt=([kernel]=${FA_KERNEL:-} [strategy]=evo [budget]=none [minutes]='' [seed]=1 [out]='' [jobs]=1 [sshloginfile]=''
+opt=([kernel]=${FA_KERNEL:-} [source]=''
+    [strategy]=evo [budget]=none [minutes]='' [seed]=1 [out]='' [jobs]=1 [sshloginfile]=''
     [pool]=$((pool < 2 ? 2 : pool > 12 ? 12 : pool)))
 flag=([dry-run]=0)
 arguments=words
@@ -114,10 +118,17 @@ done
 command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
 [[ $jobs -eq 1 && -z $hosts ]] || command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
 
+if [[ -n ${opt[source]} ]]; then
+    kernel=source:$(cd "$caller" && realpath -- "${opt[source]}")
+    row=$("$FA_BENCH" --list-kernels --source "${kernel#source:}" --json - | jq -c '.[0]') || die 2 "no ${opt[source]}"
+fi
 registry=$("$FA_BENCH" --list-kernels --json -)
 kernel=${kernel:-$(jq -r '.[] | select(.default) | .name' <<<"$registry")}
-row=$(jq -c --arg k "$kernel" '.[] | select(.name == $k and .kind == "hand")' <<<"$registry")
+[[ $kernel == source:* ]] ||
+    row=$(jq -c --arg k "$kernel" '.[] | select(.name == $k and .kind == "hand")' <<<"$registry")
 [[ -n $row ]] || die 2 "no kernel '$kernel' with a tile space (fa_bench --list-kernels)"
+[[ $kernel != source:* ]] || jq -e 'any(.values[]; length > 1)' <<<"$row" >/dev/null ||
+    die 2 "${opt[source]} states no knobs: // FA_SPACE: m=16,32 warps=4,8"
 space=$(jq -c '.values | del(.acc, .maxreg) | with_entries(select(.value | length > 1))' <<<"$row")
 
 # Of the options, knobs pin the space; what changes a time without being part of the problem names a leaderboard of
@@ -175,8 +186,8 @@ budget=$((budget < points ? budget : points))
 
 # What is compared with what: GPU, target, problem, class, conditions. The kernel comes on top for its own best tile.
 code=0
-"$FA_BENCH" --kernel "$kernel" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet \
-    --json "$work/probe" 2>"$work/err" || code=$?
+"$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" "${problem_options[@]}" --compile-only \
+    --arch "$SWEEP_ARCH" --quiet --json "$work/probe" 2>"$work/err" || code=$?
 [[ $code -ne 2 ]] || die 2 "$(cat "$work/err")"
 is_record "$work/probe" || die 6 "no whole record of the problem: $(cat "$work/err")"
 SWEEP_GROUP=$(jqf evo/group -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" \

@@ -4,8 +4,10 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/evo_test_one.sh M WARPS VEC [--kernel NAME] [--json FILE] [--dry-run] [-- more fa_bench options]
-The kernel is --kernel, else FA_KERNEL, else the bench's default. The record goes to FILE (default: nowhere).
+usage: scripts/evo_test_one.sh M WARPS VEC [--kernel NAME | --source FILE.cu] [--json FILE] [--dry-run]
+                               [-- more fa_bench options]
+The kernel is --source, else --kernel, else FA_KERNEL, else the bench's default. The record goes to FILE
+(default: nowhere).
 FA_BENCH names the binary (default ./fa_bench). Exit codes are fa_bench's.
 EOF
 }
@@ -13,16 +15,17 @@ EOF
 here=$(dirname "${BASH_SOURCE[0]}") # FILE is below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
-opt=([kernel]=${FA_KERNEL:-} [json]='')
+opt=([kernel]=${FA_KERNEL:-} [source]='' [json]='')
 flag=([dry-run]=0)
 arguments=words
 parse_options "$@"
 [[ ${#words[@]} -eq 3 ]] || die 2 "takes M WARPS VEC (see --help)"
-kernel=${opt[kernel]}
+kernel=${opt[source]:+source:${opt[source]}}
+kernel=${kernel:-${opt[kernel]}}
 bench=${FA_BENCH:-$here/../fa_bench}
 need_bench
-command=("$bench" ${kernel:+--kernel "$kernel"} --m "${words[0]}" --warps "${words[1]}" --vec "${words[2]}"
-    "${more[@]}")
+command=("$bench" ${kernel:+"$(kernel_flag "$kernel")" "${kernel#source:}"} --m "${words[0]}"
+    --warps "${words[1]}" --vec "${words[2]}" "${more[@]}")
 if [[ ${flag[dry-run]} -eq 1 ]]; then
     echo "${command[*]}"
     exit 0

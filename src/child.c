@@ -17,6 +17,7 @@
 #include "base/process.h"
 #include "compile/cache.h"
 #include "emu/preload.h"
+#include "report/progress.h"
 
 static volatile sig_atomic_t child_group;
 
@@ -69,12 +70,13 @@ static struct timespec span(double seconds)
 }
 
 /* A byte on the line says that the run is done. When the process ends first, its end of the line closes. */
-static outcome wait_for(const fa_child *child, double seconds, int *how)
+static outcome wait_for(const fa_child *child, const fa_runs *runs, size_t index, int *how)
 {
-    const double end = fa_now_s() + seconds;
+    const double start = fa_now_s(), end = start + runs->at[index].options.timeout, look_s = 0.5;
     for (;;) {
         struct pollfd at = {.fd = child->line, .events = POLLIN};
-        const struct timespec left = span(end - fa_now_s()), nap = span(0.001);
+        const double left_s = end - fa_now_s();
+        const struct timespec left = span(left_s < look_s ? left_s : look_s), nap = span(0.001);
         char byte;
         const int ready = ppoll(&at, 1, &left, NULL);
         if (ready > 0 && recv(child->line, &byte, 1, MSG_DONTWAIT) == 1)
@@ -83,23 +85,33 @@ static outcome wait_for(const fa_child *child, double seconds, int *how)
             return CHILD_ENDED;
         if (fa_now_s() >= end)
             return TIME_OVER;
+        fa_progress_show(child->result, runs, index, fa_now_s() - start);
         if (ready > 0)
             nanosleep(&nap, NULL); /* closed, not yet ended */
     }
 }
 
-static const char *const stage_names[] = {
-    [FA_AT_START] = "starting",  [FA_AT_COMPILE] = "compiling", [FA_AT_LOAD] = "loading",
-    [FA_AT_CHECK] = "checking",  [FA_AT_TIMING] = "timing",     [FA_AT_RECHECK] = "checking after timing",
-    [FA_AT_END] = "cleaning up",
-};
+/* With a command that does less, where a smaller problem helps. */
+static void explain_timeout(const fa_command *run, fa_result *result)
+{
+    const fa_problem *p = &run->problem;
+    const char *stage = fa_stage_name(result->stage);
+    const bool large = (int64_t)p->batch * p->heads * p->seq_q * p->seq_kv > 2 * 128 * 128 || run->options.seeds > 1;
+    const bool works = result->stage >= FA_AT_LOAD && run->options.load == NULL;
+    char *command = fa_command_text(run);
+    result->status = fa_refuse(&result->reason, FA_TIMEOUT, "killed after %g s while %s; %s: %.2000s%s",
+                               run->options.timeout, stage, works && large ? "smaller" : "with more time", command,
+                               works && large ? " --batch 1 --heads 1 --kv-heads 1 --seq 128 --seq-kv 128 --seeds 1"
+                                              : " --timeout 1200");
+    free(command);
+}
 
 /* How the child ended, where it could not report that itself. */
-static void explain_end(bool ended, int how, pid_t child, const fa_options *options, fa_result *result)
+static void explain_end(bool ended, int how, pid_t child, const fa_command *run, fa_result *result)
 {
-    const char *stage = stage_names[result->stage];
+    const char *stage = fa_stage_name(result->stage);
     if (!ended)
-        result->status = fa_refuse(&result->reason, FA_TIMEOUT, "killed after %g s while %s", options->timeout, stage);
+        explain_timeout(run, result);
     else if (WIFSIGNALED(how))
         result->status = fa_refuse(&result->reason, FA_ERROR, "died of signal %d (%s) while %s", WTERMSIG(how),
                                    strsignal(WTERMSIG(how)), stage);
@@ -160,13 +172,13 @@ const fa_result *fa_child_run(fa_child *child, fa_work *work, const fa_runs *run
         fa_child_end(child);
         start(child, work, runs, index);
     }
-    const fa_options *options = &runs->at[index].options;
     int how = 0;
-    const outcome came = wait_for(child, options->timeout, &how);
+    const outcome came = wait_for(child, runs, index, &how);
+    fa_progress_clear();
     if (came == RUN_DONE)
         return child->result;
     const pid_t pid = child->pid;
     fa_child_end(child);
-    explain_end(came == CHILD_ENDED, how, pid, options, child->result);
+    explain_end(came == CHILD_ENDED, how, pid, &runs->at[index], child->result);
     return child->result;
 }

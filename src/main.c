@@ -12,7 +12,7 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
 {
     fa_reason *why = &result->reason;
     fa_device *device = first->device;
-    const uint64_t new_seed = (uint64_t)options->seed + (uint64_t)options->seeds + 1;
+    const uint64_t seed = (uint64_t)options->seed + (uint64_t)options->seeds; /* of the check after timing */
     FA_TRY(fa_spec_for_device(&result->problem, device->info.arch, device->info.sm_count, &result->other.spec, why));
     result->other_begun = true;
     fa_stage_enter(result, FA_AT_COMPILE);
@@ -24,27 +24,25 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
     fa_stage_enter(result, FA_AT_TIMING);
     FA_TRY(fa_time_paired(first, other, options, &result->paired, why));
     fa_stage_enter(result, FA_AT_RECHECK);
-    FA_TRY(fa_check_again(other, options, new_seed, &result->other_check, why));
-    return fa_check_again(first, options, new_seed, &result->check, why);
+    FA_TRY(fa_check_again(other, options, seed + 1, &result->other_check, why));
+    return fa_check_again(first, options, seed + 1, &result->check, why);
 }
 
 static fa_status measure(const fa_options *options, fa_result *result, const fa_candidate *first, fa_candidate *other)
 {
     fa_reason *why = &result->reason;
-    const bool paired = options->vs.name[0] != '\0';
     fa_stage_enter(result, FA_AT_CHECK);
     FA_TRY(fa_check(first, options, &result->check, why));
     if (first->device->sample == NULL || options->timing == FA_TIMING_NONE)
-        return paired ? fa_refuse(why, FA_NOT_RUN, "--vs needs times: a GPU, and no --timing none") : FA_PASS;
+        return FA_PASS;
     fa_stage_enter(result, FA_AT_TIMING);
     fa_timing *timing = &result->timing;
     FA_TRY(fa_time(first, options, timing, why));
     result->throughput = fa_throughput_of(timing->us.p50, timing->sm_clock_mhz_p50, &result->problem, &result->device);
     fa_machine_bound_judge(&result->bound, timing->us.p50, timing->sm_clock_mhz_p50);
     fa_stage_enter(result, FA_AT_RECHECK);
-    const uint64_t new_seed = (uint64_t)options->seed + (uint64_t)options->seeds;
-    FA_TRY(fa_check_again(first, options, new_seed, &result->check, why));
-    return paired ? compare(options, result, first, other) : FA_PASS;
+    FA_TRY(fa_check_again(first, options, (uint64_t)options->seed + (uint64_t)options->seeds, &result->check, why));
+    return options->vs.name[0] != '\0' ? compare(options, result, first, other) : FA_PASS;
 }
 
 static fa_status open_device(const fa_options *options, fa_result *result, fa_device *device)
@@ -54,6 +52,8 @@ static fa_status open_device(const fa_options *options, fa_result *result, fa_de
     memcpy(result->device_choice, device->choice, sizeof result->device_choice);
     result->device = device->info;
     result->device_known = true;
+    if (options->vs.name[0] != '\0' && (device->sample == NULL || options->timing == FA_TIMING_NONE))
+        return fa_refuse(why, FA_NOT_RUN, "--vs needs times: a GPU, and no --timing none");
     return fa_spec_for_device(&result->problem, device->info.arch, device->info.sm_count, &result->main.spec, why);
 }
 

@@ -76,6 +76,10 @@ replace_file() { # FILE: standard input becomes the file, whole or not at all
 knob_options() { # "m=64,n=128" as options
     sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$1"
 }
+# A kernel is a name of the registry or source:FILE.cu, as --vs takes both: "$(kernel_flag "$k")" "${k#source:}"
+kernel_flag() { # KERNEL: the option that takes it
+    [[ $1 == source:* ]] && echo --source || echo --kernel
+}
 kernel_exists() { # NAME: in $registry
     jq -e --arg k "$1" 'any(.[]; .name == $k)' <<<"$registry" >/dev/null
 }

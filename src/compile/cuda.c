@@ -32,7 +32,7 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     *work = (fa_job){.source = source};
     FA_TRY(name_compiler(compiler, work, why));
     FA_TRY(fa_cuda_headers(headers, why));
-    FA_TRY(fa_source_digest(source, &work->source_digest, why));
+    FA_TRY(fa_source_digest(source, spec != NULL ? &spec->include : NULL, &work->source_digest, why));
     fa_job_add(work, "-arch=%s", arch);
     fa_job_add(work, "-std=c++20");
     fa_job_add(work, "-lineinfo");
@@ -42,26 +42,55 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
         if (spec->knobs.maxreg > 0)
             fa_job_add(work, "-maxrregcount=%d", spec->knobs.maxreg);
     }
+    if (spec != NULL && compiler == FA_COMPILER_NVRTC)
+        FA_TRY(fa_ordinary_read(spec, FA_FOR_NVRTC, &work->ordinary, why));
+    if (work->ordinary.plain_functions)
+        fa_job_add(work, "-default-device");
     fa_job_add_source_folder(work);
-    fa_job_add(work, "-I%s/include", fa_home());
-    fa_job_add(work, "-I%s/kernels", fa_home());
-    fa_job_add(work, "-I%s", headers);
+    if (spec != NULL)
+        fa_job_add_includes(work, spec);
+    fa_job_add_folder(work, "%s/include", fa_home());
+    fa_job_add_folder(work, "%s/kernels", fa_home());
+    fa_job_add_folder(work, "%s", headers);
+    fa_job_add_folder(work, "%s/cccl", headers); /* <cuda/std/...>, which <cooperative_groups.h> includes */
+    if (compiler == FA_COMPILER_NVRTC)
+        fa_job_add_folder(work, "%s/include/nvrtc", fa_home()); /* <cstdint>, <cmath>, ...: NVRTC has none */
     fa_job_make_key(work, "");
     return FA_PASS;
+}
+
+/* A header that is not found is often one of the host's, which NVRTC does not read and nvcc does. */
+static fa_status explain_nvrtc(const char *log, fa_reason *why)
+{
+    const fa_status status = fa_log_explain(log, why);
+    const size_t used = strlen(why->text);
+    if (status == FA_COMPILE_ERROR && strstr(log, "cannot open source file") != NULL)
+        snprintf(why->text + used, sizeof why->text - used,
+                 "\n(NVRTC reads the toolkit's headers and <cstdint>, <cmath> and their like; --include DIR names more "
+                 "folders; headers of the host's library: include <cuda/std/...> instead, or take --compiler nvcc)");
+    return status;
 }
 
 static fa_status build_nvrtc(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
 {
     const char *options[FA_JOB_OPTIONS_MAX];
-    char *object = fa_format("%s/module.cubin", folder), *cubin = NULL;
+    char *object = fa_format("%s/module.cubin", folder), *cubin = NULL, *source = NULL, *rewritten = NULL;
     size_t size = 0;
     fa_job_options(work, options);
-    fa_status status = fa_nvrtc_compile(text, work->source, options, work->count, &cubin, &size, log, why);
+    fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &source, why);
+    if (status == FA_PASS && work->ordinary.count > 0)
+        status = fa_read_file(source, &rewritten, &size, why);
+    if (status == FA_PASS)
+        status = fa_nvrtc_compile(rewritten != NULL ? rewritten : text, work->source, options, work->count, &cubin,
+                                  &size, log, why);
     if (status == FA_PASS)
         status = fa_write_file(object, cubin, size, why);
+    fa_ordinary_unlink(&work->ordinary, folder);
+    free(rewritten);
+    free(source);
     free(cubin);
     free(object);
-    return status == FA_COMPILE_ERROR ? fa_log_explain(*log, why) : status;
+    return status == FA_COMPILE_ERROR ? explain_nvrtc(*log, why) : status;
 }
 
 static fa_status build_nvcc(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
@@ -84,7 +113,7 @@ fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[
         status = fa_job_obtain(work, build_nvrtc, &entry, why);
     if (status == FA_PASS)
         snprintf(cubin_path, 1024, "%s/module.cubin", entry.folder);
-    free(work);
+    fa_job_free(work);
     return status;
 }
 
@@ -107,7 +136,7 @@ fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why)
         status = fa_job_obtain(work, build_nvrtc, &entry, why);
     if (status == FA_PASS)
         snprintf(module->path, sizeof module->path, "%s/module.cubin", entry.folder);
-    free(work);
+    fa_job_free(work);
     return status;
 }
 
@@ -180,7 +209,7 @@ fa_status fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why
             find_same_code(spec, &entry, module);
         status = check_limits(spec, module, why);
     }
-    free(work);
+    fa_job_free(work);
     module->seconds = fa_now_s() - start;
     return status;
 }

@@ -56,7 +56,7 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
     if (sanitize == FA_SANITIZE_ADDRESS)
         fa_job_add(work, "-fsanitize=address");
     if (sanitize == FA_SANITIZE_ADDRESS)
-        fa_job_add(work, "-fsanitize-sections=fa_shared"); /* red zones between __shared__ variables, too */
+        fa_job_add(work, "-fsanitize-sections=fa_shared*"); /* red zones between __shared__ variables, too */
     if (sanitize == FA_SANITIZE_UNDEFINED)
         fa_job_add(work, "-fsanitize=undefined");
     if (sanitize == FA_SANITIZE_UNDEFINED)
@@ -80,15 +80,15 @@ static void add_cpu(fa_job *work)
 }
 
 /* Everything that can change the code: the kernel, the shim, the compiler, the options without the folders. */
-static fa_status make_key(fa_job *work, fa_reason *why)
+static fa_status make_key(const fa_spec *spec, fa_job *work, fa_reason *why)
 {
     static const char *const shim[] = {"fa_emu.h", "mma.h"};
     char *digests = fa_format("emu ptx 1");
-    fa_status status = fa_source_digest(work->source, &work->source_digest, why);
+    fa_status status = fa_source_digest(work->source, &spec->include, &work->source_digest, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;
         char *path = fa_format("%s/src/emu/include/%s", fa_home(), shim[i]);
-        status = fa_source_digest(path, &digest, why);
+        status = fa_source_digest(path, NULL, &digest, why);
         if (status == FA_PASS) {
             char *longer = fa_format("%s\n%s", digests, digest.hex);
             free(digests);
@@ -121,6 +121,7 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     *work = (fa_job){.source = spec->source};
     fa_arch_limits limits;
     FA_TRY(name_compiler(work, why));
+    FA_TRY(fa_ordinary_read(spec, FA_FOR_EMULATOR, &work->ordinary, why));
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         fa_job_add(work, "%s", fixed[i]);
@@ -129,27 +130,18 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     add_cpu(work);
     fa_job_add_defines(work, spec);
     fa_job_add_source_folder(work);
-    fa_job_add(work, "-I%s/src/emu/include", fa_home());
-    fa_job_add(work, "-I%s/include", fa_home());
-    fa_job_add(work, "-I%s/kernels", fa_home());
-    return make_key(work, why);
+    fa_job_add_folder(work, "%s/src/emu/include", fa_home());
+    fa_job_add_includes(work, spec);
+    fa_job_add_folder(work, "%s/include", fa_home());
+    fa_job_add_folder(work, "%s/kernels", fa_home());
+    return make_key(spec, work, why);
 }
 
-/* Dynamic shared memory is declared by a macro; `extern __shared__` means nothing to g++. */
-static fa_status explain_failure(const char *log, fa_reason *why)
-{
-    const fa_status status = fa_log_explain(log, why);
-    const size_t used = strlen(why->text);
-    if (status == FA_COMPILE_ERROR && strstr(log, "extern __shared__") != NULL)
-        snprintf(why->text + used, sizeof why->text - used,
-                 "\n(dynamic shared memory: FA_SHARED(type, name) of kernels/prims.cuh works on both devices)");
-    return status;
-}
-
-/* One build: the source goes through the preprocessor, its asm statements are rewritten, the result is compiled. */
+/* One build: the source, host code left out, goes through the preprocessor, its asm statements are rewritten, the
+ * result is compiled. */
 typedef struct steps {
     const fa_job *job;
-    char *object, *preprocessed, *rewritten, **log;
+    char *source, *object, *preprocessed, *rewritten, **log;
     fa_asm_result asms;
 } steps;
 
@@ -168,7 +160,7 @@ static fa_status run_compiler(const steps *s, const char *const *more, fa_reason
     const int code = fa_run(command, s->log);
     if (code < 0)
         return fa_refuse(why, FA_NOT_RUN, "no " COMPILER " in PATH");
-    return code == 0 ? FA_PASS : explain_failure(*s->log, why);
+    return code == 0 ? FA_PASS : fa_log_explain(*s->log, why);
 }
 
 /* FA_NOT_RUN for an asm statement that the emulator lacks and the module calls: the object cannot be opened then. */
@@ -188,7 +180,7 @@ static fa_status need_asms(const steps *s, fa_reason *why)
 
 static fa_status preprocess(steps *s, fa_reason *why)
 {
-    const char *const more[] = {"-include", "fa_emu.h", "-E", "-o", s->preprocessed, s->job->source, NULL};
+    const char *const more[] = {"-include", "fa_emu.h", "-E", "-o", s->preprocessed, s->source, NULL};
     char *text = NULL;
     size_t size = 0;
     FA_TRY(run_compiler(s, more, why));
@@ -201,8 +193,10 @@ static fa_status preprocess(steps *s, fa_reason *why)
 /* A file with asm statements that the emulator lacks may fail to compile because of them: the answer is what it lacks. */
 static fa_status compile(const steps *s, fa_reason *why)
 {
-    const char *const more[] = {"-x", "c++-cpp-output", "-o", s->object, s->rewritten, NULL};
+    char *script = fa_format("-Wl,-T,%s/src/emu/include/fa_shared.ld", fa_home());
+    const char *const more[] = {script, "-x", "c++-cpp-output", "-o", s->object, s->rewritten, NULL};
     const fa_status status = run_compiler(s, more, why);
+    free(script);
     if (status == FA_COMPILE_ERROR && s->asms.lack_count > 0)
         return fa_refuse(why, FA_NOT_RUN, "%s", s->asms.lacks[0].text);
     return status == FA_PASS ? need_asms(s, why) : status;
@@ -216,12 +210,16 @@ static fa_status build(const fa_job *work, const char *text, const char *folder,
                .object = fa_format("%s/module.so", folder),
                .preprocessed = fa_format("%s/source.ii", folder),
                .rewritten = fa_format("%s/kernel.ii", folder)};
-    fa_status status = preprocess(&s, why);
+    fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &s.source, why);
+    if (status == FA_PASS)
+        status = preprocess(&s, why);
     if (status == FA_PASS)
         status = compile(&s, why);
+    fa_ordinary_unlink(&work->ordinary, folder);
     unlink(s.preprocessed);
     unlink(s.rewritten);
     fa_asm_free(&s.asms);
+    free(s.source);
     free(s.object);
     free(s.preprocessed);
     free(s.rewritten);
@@ -286,7 +284,7 @@ fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *m
         status = fa_job_obtain(work, build, &entry, why);
     if (status == FA_PASS)
         status = describe(spec, work, &entry, module, why);
-    free(work);
+    fa_job_free(work);
     module->seconds = fa_now_s() - start;
     return status;
 }

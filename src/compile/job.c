@@ -7,6 +7,12 @@
 
 #include "base/file.h"
 
+void fa_job_free(fa_job *job)
+{
+    fa_ordinary_free(&job->ordinary);
+    free(job);
+}
+
 void fa_job_add(fa_job *job, const char *format, ...)
 {
     va_list arguments;
@@ -16,18 +22,37 @@ void fa_job_add(fa_job *job, const char *format, ...)
     va_end(arguments);
 }
 
+void fa_job_add_folder(fa_job *job, const char *format, ...)
+{
+    va_list arguments;
+    FA_ASSERT(job->count < FA_JOB_OPTIONS_MAX);
+    job->is_folder[job->count] = true;
+    const int flag = snprintf(job->options[job->count], FA_JOB_OPTION_LENGTH, "-I");
+    va_start(arguments, format);
+    vsnprintf(job->options[job->count++] + flag, FA_JOB_OPTION_LENGTH - (size_t)flag, format, arguments);
+    va_end(arguments);
+}
+
 void fa_job_add_defines(fa_job *job, const fa_spec *spec)
 {
     fa_define defines[FA_SPEC_DEFINES_MAX];
     const size_t count = fa_spec_defines(spec, defines);
     for (size_t i = 0; i < count; i++)
         fa_job_add(job, "%s", defines[i].text);
+    for (int i = 0; i < spec->define.count; i++)
+        fa_job_add(job, "-D%s", spec->define.at[i]);
+}
+
+void fa_job_add_includes(fa_job *job, const fa_spec *spec)
+{
+    for (int i = 0; i < spec->include.count; i++)
+        fa_job_add(job, "-I%s", spec->include.at[i]);
 }
 
 void fa_job_add_source_folder(fa_job *job)
 {
     const char *slash = strrchr(job->source, '/');
-    fa_job_add(job, "-I%.*s", slash != NULL ? (int)(slash - job->source) : 1, slash != NULL ? job->source : ".");
+    fa_job_add_folder(job, "%.*s", slash != NULL ? (int)(slash - job->source) : 1, slash != NULL ? job->source : ".");
 }
 
 void fa_job_options(const fa_job *job, const char *options[])
@@ -36,18 +61,18 @@ void fa_job_options(const fa_job *job, const char *options[])
         options[i] = job->options[i];
 }
 
-static bool names_folder(const char *option) { return strncmp(option, "-I", 2) == 0; }
-
 void fa_job_make_key(fa_job *job, const char *more)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     FA_ASSERT(out != NULL);
+    if (job->ordinary.count > 0)
+        fprintf(out, "ordinary 1\n");
     fprintf(out, "abi %d %zu %zu\n%s\n%s\n%s\n", FA_ABI, sizeof(fa_params), sizeof(fa_kernel_info),
             job->source_digest.hex, job->compiler_name, more);
     for (int i = 0; i < job->count; i++)
-        if (!names_folder(job->options[i]))
+        if (!job->is_folder[i])
             fprintf(out, "%s\n", job->options[i]);
     fclose(out);
     job->key = fa_sha256(text, size);
@@ -59,9 +84,9 @@ void fa_job_describe(const fa_job *job, fa_module *module)
     memcpy(module->compiler, job->compiler_name, sizeof module->compiler);
     module->source_sha256 = job->source_digest;
     for (int i = 0; i < job->count; i++)
-        if (!names_folder(job->options[i]))
+        if (!job->is_folder[i])
             snprintf(module->options + strlen(module->options), sizeof module->options - strlen(module->options),
-                     "%s%s", i > 0 ? " " : "", job->options[i]);
+                     "%s%s", i > 0 ? "\n" : "", job->options[i]);
 }
 
 fa_status fa_job_need_symbols(const fa_spec *spec, bool has_entry, bool has_info, fa_reason *why)

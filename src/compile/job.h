@@ -4,26 +4,33 @@
 
 #include "compile/cache.h"
 #include "compile/module.h"
+#include "compile/ordinary.h"
 #include "input/spec.h"
 
-#define FA_JOB_OPTIONS_MAX 40
-#define FA_JOB_OPTION_LENGTH 640
+#define FA_JOB_OPTIONS_MAX 112
+#define FA_JOB_OPTION_LENGTH 1100
 
 /* A source file and the options that decide its code. */
 typedef struct fa_job {
     const char *source;
     char compiler_name[64];
     char options[FA_JOB_OPTIONS_MAX][FA_JOB_OPTION_LENGTH];
+    bool is_folder[FA_JOB_OPTIONS_MAX]; /* where our own or the toolkit's headers lie: no part of the key */
     int count;
     fa_digest source_digest, key;
+    fa_ordinary ordinary; /* what of the source is rewritten */
 } fa_job;
+
+void fa_job_free(fa_job *job);
 
 void fa_job_add(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fa_job_add_defines(fa_job *job, const fa_spec *spec);
+void fa_job_add_folder(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fa_job_add_source_folder(fa_job *job);                    /* -I of the folder the source lies in */
+void fa_job_add_includes(fa_job *job, const fa_spec *spec);    /* -I of --include */
 void fa_job_options(const fa_job *job, const char *options[]); /* all `count` of them, for a command line */
-/* The key covers all that can change the code: ABI, source, compiler, options, and `more`. Folders (-I) are left
- * out. */
+/* The key covers all that can change the code: ABI, source, compiler, options, and `more`. Folders that were added as
+ * such are left out. */
 void fa_job_make_key(fa_job *job, const char *more);
 
 /* Compiles the job's source (`text` is its content) into `folder`. *log: the compiler's output, malloc'd. */

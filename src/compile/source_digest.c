@@ -10,12 +10,13 @@
 #include "base/file.h"
 #include "base/process.h"
 
-/* The files that are in a digest, each once. */
-typedef struct file_list {
-    char *paths[64];
-    size_t count;
-    char *digests; /* hex digests joined */
-} file_list;
+typedef struct reading {
+    fa_source_files *files;
+    const fa_list *folders; /* --include; NULL: none */
+    char *digests;          /* hex digests joined */
+} reading;
+
+enum { FILES_MAX = 4096 };
 
 static bool beside(const char *file, const char *name, char path[PATH_MAX])
 {
@@ -25,14 +26,18 @@ static bool beside(const char *file, const char *name, char path[PATH_MAX])
     return access(path, R_OK) == 0;
 }
 
-/* Where the compilers look: beside the includer, beside the kernel (their first -I), then our own folders. A header of
- * the toolkit or the system is not found: it belongs to the compiler, whose version is in the key. */
-static bool resolve_include(const file_list *list, const char *includer, const char *name, char path[PATH_MAX])
+bool fa_source_resolve(const char *source, const fa_list *folders, const char *includer, const char *name,
+                       char path[PATH_MAX])
 {
-    if (beside(includer, name, path) || beside(list->paths[0], name, path))
+    if (beside(includer, name, path) || beside(source, name, path))
         return true;
-    const char *const roots[] = {"include", "kernels", "src/emu/include"};
-    for (size_t i = 0; i < 3; i++) {
+    for (int i = 0; folders != NULL && i < folders->count; i++) {
+        snprintf(path, PATH_MAX, "%s/%s", folders->at[i], name);
+        if (access(path, R_OK) == 0)
+            return true;
+    }
+    const char *const roots[] = {"include", "kernels", "include/nvrtc", "src/emu/include"};
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++) {
         snprintf(path, PATH_MAX, "%s/%s/%s", fa_home(), roots[i], name);
         if (access(path, R_OK) == 0)
             return true;
@@ -40,48 +45,81 @@ static bool resolve_include(const file_list *list, const char *includer, const c
     return false;
 }
 
-static fa_status add_file(const char *path, file_list *list, fa_reason *why)
+bool fa_source_include(const char *line, char name[FA_INCLUDE_NAME], bool *quoted)
 {
-    char real[PATH_MAX];
-    if (realpath(path, real) == NULL)
-        return fa_refuse(why, FA_ERROR, "cannot read %s: %s", path, strerror(errno));
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->paths[i], real) == 0)
-            return FA_PASS;
-    if (list->count == sizeof list->paths / sizeof list->paths[0])
-        return fa_refuse(why, FA_ERROR, "%s includes more than %zu files", path, list->count);
-    list->paths[list->count++] = fa_format("%s", real);
-    char *text = NULL;
-    size_t size = 0;
-    FA_TRY(fa_read_file(real, &text, &size, why));
-    char *joined = fa_format("%s%s", list->digests, fa_sha256(text, size).hex);
-    free(list->digests);
-    list->digests = joined;
-    fa_status status = FA_PASS;
-    for (char *line = text; line != NULL && status == FA_PASS; line = strchr(line, '\n')) {
+    *quoted = sscanf(line, "# include \"%255[^\"\n]\"", name) == 1;
+    return *quoted || sscanf(line, "# include <%255[^>\n]>", name) == 1;
+}
+
+static fa_status add_file(const char *path, reading *r, fa_reason *why);
+
+/* Every include of a text. `real`: its file. */
+static fa_status add_includes(const char *text, const char *real, reading *r, fa_reason *why)
+{
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += strspn(line, "\n \t");
         if (*line != '#')
             continue;
-        char name[256] = "", found[PATH_MAX];
-        const bool quoted = sscanf(line, "# include \"%255[^\"\n]\"", name) == 1;
-        if ((quoted || sscanf(line, "# include <%255[^>\n]>", name) == 1) && resolve_include(list, real, name, found))
-            status = add_file(found, list, why);
-        else if (name[0] == '\0' && sscanf(line, "# include %255[A-Za-z_]", name) == 1)
-            status = fa_refuse(why, FA_COMPILE_ERROR,
-                               "%s: #include %s: name the file: the cache could not see an edit of it", real, name);
+        char name[FA_INCLUDE_NAME] = "", found[PATH_MAX];
+        bool quoted = false;
+        if (fa_source_include(line, name, &quoted)) {
+            if (fa_source_resolve(r->files->paths[0], r->folders, real, name, found))
+                FA_TRY(add_file(found, r, why));
+        } else if (sscanf(line, "# include %255[A-Za-z_]", name) == 1) {
+            return fa_refuse(why, FA_COMPILE_ERROR,
+                             "%s: #include %s: name the file: the cache could not see an edit of it", real, name);
+        }
     }
+    return FA_PASS;
+}
+
+static fa_status add_file(const char *path, reading *r, fa_reason *why)
+{
+    fa_source_files *files = r->files;
+    char real[PATH_MAX], *text = NULL;
+    size_t size = 0;
+    if (realpath(path, real) == NULL)
+        return fa_refuse(why, FA_ERROR, "cannot read %s: %s", path, strerror(errno));
+    for (size_t i = 0; i < files->count; i++)
+        if (strcmp(files->paths[i], real) == 0)
+            return FA_PASS;
+    if (files->count == FILES_MAX)
+        return fa_refuse(why, FA_ERROR, "%s includes more than %d files", path, FILES_MAX);
+    files->paths = realloc(files->paths, (files->count + 1) * sizeof *files->paths);
+    FA_ASSERT(files->paths != NULL);
+    files->paths[files->count++] = fa_format("%s", real);
+    FA_TRY(fa_read_file(real, &text, &size, why));
+    char *joined = fa_format("%s%s", r->digests, fa_sha256(text, size).hex);
+    free(r->digests);
+    r->digests = joined;
+    const fa_status status = add_includes(text, real, r, why);
     free(text);
     return status;
 }
 
-fa_status fa_source_digest(const char *path, fa_digest *digest, fa_reason *why)
+fa_status fa_source_files_read(const char *path, const fa_list *folders, fa_source_files *files, fa_reason *why)
 {
-    file_list list = {.digests = fa_format("%s", "")};
-    const fa_status status = add_file(path, &list, why);
-    if (status == FA_PASS)
-        *digest = fa_sha256(list.digests, strlen(list.digests));
-    for (size_t i = 0; i < list.count; i++)
-        free(list.paths[i]);
-    free(list.digests);
+    *files = (fa_source_files){.count = 0};
+    reading r = {.files = files, .folders = folders, .digests = fa_format("%s", "")};
+    const fa_status status = add_file(path, &r, why);
+    files->digest = fa_sha256(r.digests, strlen(r.digests));
+    free(r.digests);
+    return status;
+}
+
+void fa_source_files_free(fa_source_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->paths[i]);
+    free(files->paths);
+    *files = (fa_source_files){.count = 0};
+}
+
+fa_status fa_source_digest(const char *path, const fa_list *folders, fa_digest *digest, fa_reason *why)
+{
+    fa_source_files files;
+    const fa_status status = fa_source_files_read(path, folders, &files, why);
+    *digest = files.digest;
+    fa_source_files_free(&files);
     return status;
 }

@@ -6,7 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { KIND_GROUP, KIND_INT, KIND_REAL, KIND_WORD, KIND_SET, KIND_TEXT, KIND_VS, KIND_FLAG } option_kind;
+typedef enum {
+    KIND_GROUP,
+    KIND_INT,
+    KIND_REAL,
+    KIND_WORD,
+    KIND_SET,
+    KIND_TEXT,
+    KIND_LIST,
+    KIND_VS,
+    KIND_FLAG
+} option_kind;
 
 typedef struct option_row {
     option_kind kind;
@@ -37,6 +47,8 @@ static const option_row table[] = {
      .fallback = value},
 #define FA_TEXT(option, field, value, metavar, about) \
     {.kind = KIND_TEXT, .name = option, .help = about, .offset = AT(field), .text = metavar, .text_fallback = value},
+#define FA_LIST(option, field, metavar, about) \
+    {.kind = KIND_LIST, .name = option, .help = about, .offset = AT(field), .text = metavar},
 #define FA_VS(option, field, metavar, about) \
     {.kind = KIND_VS, .name = option, .help = about, .offset = AT(field), .text = metavar},
 #define FA_FLAG(option, field, about) {.kind = KIND_FLAG, .name = option, .help = about, .offset = AT(field)},
@@ -47,6 +59,7 @@ static const option_row table[] = {
 #undef FA_WORD
 #undef FA_SET
 #undef FA_TEXT
+#undef FA_LIST
 #undef FA_VS
 #undef FA_FLAG
 };
@@ -134,6 +147,17 @@ static fa_status parse_set(const option_row *row, const char *what, const char *
     }
 }
 
+static fa_status parse_list(const option_row *row, const char *what, const char *value, fa_list *list, fa_reason *why)
+{
+    enum { LENGTH_MAX = 1000 };
+    if (value[0] == '\0' || strlen(value) > LENGTH_MAX)
+        return fa_refuse(why, FA_USAGE, "%s takes %s of 1 to %d characters", what, row->text, LENGTH_MAX);
+    if (list->count == FA_LIST_MAX)
+        return fa_refuse(why, FA_USAGE, "%s may be given %d times", what, FA_LIST_MAX);
+    list->at[list->count++] = value;
+    return FA_PASS;
+}
+
 static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why);
 
 /* `what` names the option as the user wrote it: "--m", or "m in --vs". */
@@ -160,6 +184,8 @@ static fa_status parse_value(const option_row *row, const char *what, const char
         return parse_set(row, what, value, out, why);
     case KIND_VS:
         return parse_vs(value, out, why);
+    case KIND_LIST:
+        return parse_list(row, what, value, out, why);
     default:
         if (value[0] == '\0')
             return fa_refuse(why, FA_USAGE, "%s takes %s, not an empty text", what, row->text);
@@ -183,24 +209,38 @@ static fa_status parse_vs_lse(const char *number, fa_vs *vs, fa_reason *why)
     return parse_value(&row, "lse in --vs", number, &vs->lse, why);
 }
 
+/* library:FILE.so; all that follows the colon is the path. */
+static fa_status parse_vs_library(const char *value, fa_vs *vs, fa_reason *why)
+{
+    const char *path = strchr(value, ':') + 1;
+    fa_options scratch;
+    set_defaults(&scratch);
+    if (path[0] == '\0')
+        return fa_refuse(why, FA_USAGE, "--vs: library takes a file, library:FILE.so, not '%s'", value);
+    *vs = (fa_vs){.name = "library", .library = path, .knobs = scratch.knob, .lse = FA_UNSET};
+    return FA_PASS;
+}
+
 /* The knobs have the names and ranges of the options. */
 static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
 {
-    static const char library[] = "library";
+    static const char library[] = "library:";
     fa_options scratch;
     set_defaults(&scratch);
     vs->lse = FA_UNSET;
-    const size_t name_length = strcspn(value, ":");
-    *vs = (fa_vs){.knobs = scratch.knob};
-    if (name_length == strlen(library) && strncmp(value, library, name_length) == 0) {
-        if (value[name_length] == '\0' || value[name_length + 1] == '\0')
-            return fa_refuse(why, FA_USAGE, "--vs: library takes a file, library:FILE.so, not '%s'", value);
-        memcpy(vs->name, library, sizeof library);
-        vs->library = value + name_length + 1;
-        return FA_PASS;
-    }
-    if (name_length == 0 || name_length >= sizeof vs->name)
-        return fa_refuse(why, FA_USAGE, "--vs takes NAME, NAME:knob=value,... or library:FILE.so, not '%.200s'", value);
+    static const char file[] = "source:";
+    const char *path = strncmp(value, file, strlen(file)) == 0 ? value + strlen(file) : NULL;
+    const size_t path_length = path != NULL ? strcspn(path, ":") : 0;
+    const size_t name_length = path != NULL ? strlen(file) + path_length : strcspn(value, ":");
+    if (strncmp(value, library, strlen(library)) == 0)
+        return parse_vs_library(value, vs, why);
+    vs->library = NULL;
+    if (name_length == 0 || path_length >= sizeof vs->source || (path == NULL && name_length >= sizeof vs->name) ||
+        (path != NULL && path_length == 0))
+        return fa_refuse(why, FA_USAGE,
+                         "--vs takes NAME or source:FILE.cu, with :knob=value,... or without, or "
+                         "library:FILE.so, not '%.200s'",
+                         value);
     const char *rest = value + name_length;
     while (*rest != '\0') {
         rest++; /* the ':' or ',' before each knob */
@@ -216,7 +256,8 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
         FA_TRY(lse ? parse_vs_lse(number, vs, why) : parse_value(row, what, number, field(&scratch, row), why));
         rest += length;
     }
-    snprintf(vs->name, sizeof vs->name, "%.*s", (int)name_length, value);
+    snprintf(vs->name, sizeof vs->name, "%.*s", path != NULL ? (int)strlen("source") : (int)name_length, value);
+    snprintf(vs->source, sizeof vs->source, "%.*s", (int)path_length, path != NULL ? path : "");
     vs->knobs = scratch.knob;
     return FA_PASS;
 }
@@ -268,6 +309,8 @@ fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, f
             return fa_refuse(why, FA_USAGE, "%s needs a value: %s", what, range);
         }
         FA_TRY(parse_value(row, what, value, field(options, row), why));
+        options->sized = options->sized || (row->offset >= AT(batch) && row->offset <= AT(dim));
+        options->seeds_set = options->seeds_set || row->offset == AT(seeds);
     }
     if (options->race)
         options->sanitize = FA_SANITIZE_THREAD;

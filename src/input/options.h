@@ -38,17 +38,26 @@ typedef struct fa_knobs {
     int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
 } fa_knobs;
 
-/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1; or
- * library:FILE.so. */
+/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1. --vs
+ * source:FILE.cu or source:FILE.cu:knob=value,... : a file like that of --source. --vs library:FILE.so: of --library. */
 typedef struct fa_vs {
-    char name[64];       /* empty: no --vs */
+    char name[64];       /* empty: no --vs; "source", "library": a file */
     const char *library; /* the file after "library:", or NULL */
+    char source[1024];
     fa_knobs knobs;
     int32_t lse; /* 0 or 1; FA_UNSET: as the options say */
 } fa_vs;
 
+/* The values of an option that may be given again, in order. */
+#define FA_LIST_MAX 24
+typedef struct fa_list {
+    const char *at[FA_LIST_MAX];
+    int32_t count;
+} fa_list;
+
 typedef struct fa_options {
     const char *kernel, *source, *library;
+    fa_list include, define;
     fa_knobs knob;
     int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign;
     double scale;
@@ -59,7 +68,10 @@ typedef struct fa_options {
     double atol, rtol, warmup_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
     bool list_kernels, race, causal, lse, compile_only, bound, quiet, version, help;
-    int32_t line; /* of the file of --runs; 0: the command line is the run */
+    bool sized;     /* an option of the problem's size was given */
+    bool seeds_set; /* --seeds was */
+    bool small;     /* none was, and a sanitizer runs: see fa_runs_make */
+    int32_t line;   /* of the file of --runs; 0: the command line is the run */
 } fa_options;
 
 /* Text options point into argv; everything else is parsed here, once. FA_USAGE: one line that names the option and its

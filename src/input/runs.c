@@ -78,10 +78,22 @@ static void join_command(fa_command *run, int argc, char *const argv[], int coun
         run->argv[run->argc++] = words[i];
 }
 
+/* Under a sanitizer the emulator is slow: without a size of the user's own it takes a small problem, and says so. */
+static void make_small(fa_options *options)
+{
+    options->batch = 1;
+    options->heads = 2;
+    options->seq = 128;
+    options->seeds = options->seeds_set ? options->seeds : 1;
+    options->small = true;
+}
+
 /* What the options ask for, and whether they agree with each other. */
 static fa_status plan(fa_command *run, fa_reason *why)
 {
     const fa_options *options = &run->options;
+    if (options->sanitize != FA_SANITIZE_NONE && !options->sized && options->load == NULL)
+        make_small(&run->options);
     FA_TRY(fa_problem_make(options, &run->problem, why));
     FA_TRY(fa_spec_make(options, &run->problem, &run->spec, why));
     if (options->cubin != NULL && run->spec.kind != FA_KIND_HAND)
@@ -164,6 +176,39 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
     if (!standard)
         fclose(in);
     return status;
+}
+
+/* A word as a shell takes it. */
+static void put_word(FILE *out, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
+char *fa_command_text(const fa_command *run)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    FA_ASSERT(out != NULL);
+    const char *slash = strrchr(run->argv[0], '/');
+    put_word(out, slash != NULL ? slash + 1 : run->argv[0]);
+    for (int i = 1; i < run->argc; i++) {
+        fputc(' ', out);
+        put_word(out, run->argv[i]);
+    }
+    fclose(out);
+    return text;
 }
 
 void fa_runs_free(fa_runs *runs)

@@ -27,6 +27,8 @@ typedef struct fa_runs {
  * FA_USAGE: an invalid run is reported with the file and its line number; so is a line with an option that belongs to
  * the whole command. */
 fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why);
+/* The command line of a run without the binary's folder, words quoted where a shell needs it; malloc'd. */
+char *fa_command_text(const fa_command *run);
 void fa_runs_free(fa_runs *runs);
 
 /* Splits a line into words in place, at spaces and tabs; quote values that contain spaces ('...' or "..."). FA_USAGE: a

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "input/space.h"
 
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; sm_count is of the part the arch is
  * best known by (A100, A10, L4, H200, B200, RTX 5090) and only picks default tiles when there is no device. */
@@ -112,6 +113,27 @@ static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
     return tiles * 100 / sm_count;
 }
 
+/* A macro is NAME or NAME=VALUE, a folder one that can be read; FA_* knobs are set by their own options. */
+static fa_status check_lists(const fa_spec *spec, fa_reason *why)
+{
+    for (int i = 0; i < spec->include.count; i++)
+        if (access(spec->include.at[i], R_OK | X_OK) != 0)
+            return fa_refuse(why, FA_USAGE, "--include takes a folder that can be read, not '%s'", spec->include.at[i]);
+    for (int i = 0; i < spec->define.count; i++) {
+        const char *define = spec->define.at[i];
+        const size_t name = strspn(define, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+        if (name == 0 || (define[0] >= '0' && define[0] <= '9') || (define[name] != '\0' && define[name] != '='))
+            return fa_refuse(why, FA_USAGE, "--define takes NAME or NAME=VALUE, not '%s'", define);
+        fa_define knobs[FA_SPEC_DEFINES_MAX];
+        const size_t count = fa_spec_defines(spec, knobs);
+        for (size_t k = 0; k < count; k++)
+            if (strcspn(knobs[k].text + 2, "=") == name && strncmp(knobs[k].text + 2, define, name) == 0)
+                return fa_refuse(why, FA_USAGE, "--define %.*s: the tile and problem options set this macro", (int)name,
+                                 define);
+    }
+    return FA_PASS;
+}
+
 /* Query rows that a K/V head serves. */
 static int64_t packed_rows(const fa_problem *problem)
 {
@@ -159,6 +181,17 @@ static fa_status use_file(const char *option, const char *path, fa_spec *spec, f
     snprintf(spec->name, sizeof spec->name, "%.*s", (int)strcspn(stem, "."), stem);
     if (snprintf(spec->source, sizeof spec->source, "%s", path) >= (int)sizeof spec->source)
         return fa_refuse(why, FA_USAGE, "%s takes a path of at most %zu characters", option, sizeof spec->source - 1);
+    return FA_PASS;
+}
+
+/* The file may state its space (FA_SPACE): the first value of each knob is its default. */
+static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
+{
+    fa_source_space space;
+    FA_TRY(use_file("--source", path, spec, why));
+    spec->kind = FA_KIND_HAND;
+    FA_TRY(fa_source_space_read(path, &space, why));
+    spec->stated = space.first;
     return FA_PASS;
 }
 
@@ -219,6 +252,8 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
 {
     static const fa_knobs of_source = {.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
     spec->knobs = of_source;
+    if (spec->asked == NULL)
+        overlay(&spec->knobs, &spec->stated);
     if (spec->asked != NULL) {
         const fa_rule *rule = matching_rule(spec, problem, sm_count);
         spec->row = spec->asked;
@@ -245,14 +280,17 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
                       .lse = options->lse,
                       .compiler = (fa_compiler)options->compiler,
                       .arch_set = options->arch != NULL,
+                      .include = options->include,
+                      .define = options->define,
                       .set = *set};
     const char *arch = options->arch != NULL ? options->arch : "sm_89";
     FA_TRY(fa_arch_limits_of(arch, &limits, why));
     snprintf(spec->arch, sizeof spec->arch, "%.15s", arch);
+    FA_TRY(check_lists(spec, why));
     if (library != NULL) {
         FA_TRY(use_library(library, spec, why));
     } else if (source != NULL) {
-        FA_TRY(use_file("--source", source, spec, why));
+        FA_TRY(use_source(source, spec, why));
     } else {
         spec->asked = fa_registry_default();
         if (kernel != NULL)
@@ -272,7 +310,8 @@ fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_
 
 fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
 {
-    FA_TRY(make(options, problem, options->vs.name, NULL, options->vs.library, &options->vs.knobs, spec, why));
+    const char *source = options->vs.source[0] != '\0' ? options->vs.source : NULL;
+    FA_TRY(make(options, problem, options->vs.name, source, options->vs.library, &options->vs.knobs, spec, why));
     if (options->vs.lse != FA_UNSET)
         spec->lse = options->vs.lse == 1;
     return FA_PASS;

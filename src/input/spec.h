@@ -10,14 +10,16 @@ typedef struct fa_spec {
     const fa_kernel_row *asked; /* the registry row that was asked for; NULL for --source and --library */
     const fa_kernel_row *row;   /* the row that serves it: `asked`, or a variant that its rules select */
     fa_kind kind;
-    fa_knobs set;   /* the knobs that the user set, the others FA_UNSET */
-    fa_knobs knobs; /* all set: the user's, else those of the matching rule, else the row's */
+    fa_knobs stated; /* of --source: the first value of each knob in its FA_SPACE, the others FA_UNSET */
+    fa_knobs set;    /* the knobs that the user set, the others FA_UNSET */
+    fa_knobs knobs;  /* all set: the user's, else those of the matching rule, else the row's */
     int32_t dim;
     bool causal;
     bool lse;      /* the kernel is asked for the log-sum-exp */
     bool arch_set; /* by --arch */
     char arch[16]; /* "sm_89", "sm_90a", ... */
     fa_compiler compiler;
+    fa_list include, define; /* of the command line */
 } fa_spec;
 
 /* What the options ask for on a machine without a GPU: the target is --arch, else sm_89. FA_USAGE names the option. */

@@ -327,15 +327,15 @@ static void put_paired(cJSON *record, const fa_result *result)
     cJSON_AddBoolToObject(vs, "same_code", same);
 }
 
-static void put_words(cJSON *object, const char *key, const char *text)
+static void put_lines(cJSON *object, const char *key, const char *text)
 {
     cJSON *array = cJSON_AddArrayToObject(object, key);
     while (*text != '\0') {
-        const size_t length = strcspn(text, " ");
+        const size_t length = strcspn(text, "\n");
         char *word = fa_format("%.*s", (int)length, text);
         cJSON_AddItemToArray(array, cJSON_CreateString(word));
         free(word);
-        text += length + (text[length] == ' ');
+        text += length + (text[length] == '\n');
     }
 }
 
@@ -363,7 +363,7 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_comm
     put_text(provenance, "ptx_arch", m->ptx_arch);
     put_text(provenance, "source_sha256", m->source_sha256.hex);
     put_text(provenance, "compiler", m->compiler);
-    put_words(provenance, "options", m->options);
+    put_lines(provenance, "options", m->options);
     cJSON_AddBoolToObject(provenance, "cache_hit", m->cache_hit);
     put(provenance, "compile_s", m->seconds);
     put_stages(provenance, result);
@@ -379,13 +379,7 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_comm
     cJSON_AddStringToObject(provenance, "time", when);
     if (options->line > 0)
         put(provenance, "line", options->line);
-    const char *slash = strrchr(run->argv[0], '/'); /* the binary's folder is not part of the record */
-    char *command = fa_format("%s", slash != NULL ? slash + 1 : run->argv[0]);
-    for (int i = 1; i < run->argc; i++) {
-        char *longer = fa_format("%s %s", command, run->argv[i]);
-        free(command);
-        command = longer;
-    }
+    char *command = fa_command_text(run);
     cJSON_AddStringToObject(provenance, "command", command);
     free(command);
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "input/space.h"
+#include "input/spec.h"
 
 /* The knobs that are numbers, in the order of --list-kernels; acc is a word of its own. */
 static const struct knob {
@@ -96,37 +98,44 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
     }
 }
 
-static char *kernels_json(void)
+/* One kernel; `source`: of a user's file, else NULL. */
+static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
 {
     static const char *const kinds[] = {[FA_KIND_HAND] = "hand", [FA_KIND_LIBRARY] = "library"};
-    cJSON *all = cJSON_CreateArray();
-    for (size_t i = 0; i < fa_registry_count(); i++) {
-        const fa_kernel_row *row = fa_registry_at(i);
-        const fa_traits *t = &row->traits;
-        cJSON *kernel = cJSON_CreateObject();
-        cJSON_AddStringToObject(kernel, "name", row->name);
-        cJSON_AddStringToObject(kernel, "idea", row->idea);
-        cJSON_AddStringToObject(kernel, "kind", kinds[row->kind]);
-        cJSON_AddBoolToObject(kernel, "default", row == fa_registry_default());
-        cJSON_AddNumberToObject(kernel, "min_arch", t->min_arch);
-        cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
-        cJSON_AddBoolToObject(kernel, "emulated", row->kind == FA_KIND_HAND && !t->emu_not_run);
-        cJSON_AddStringToObject(kernel, "tensor_cores",
-                                t->wgmma  ? "wgmma"
-                                : t->mma  ? "mma"
-                                : t->wmma ? "wmma"
-                                          : "none");
-        cJSON_AddItemToObject(kernel, "variant_of",
-                              t->variant_of != NULL ? cJSON_CreateString(t->variant_of) : cJSON_CreateNull());
-        if (row->kind == FA_KIND_HAND)
-            put_space(kernel, row);
-        put_rules(kernel, row);
-        cJSON_AddItemToArray(all, kernel);
-    }
+    const fa_traits *t = &row->traits;
+    cJSON *kernel = cJSON_CreateObject();
+    cJSON_AddStringToObject(kernel, "name", row->name);
+    cJSON_AddStringToObject(kernel, "idea", row->idea);
+    cJSON_AddStringToObject(kernel, "kind", kinds[row->kind]);
+    cJSON_AddBoolToObject(kernel, "default", row == fa_registry_default());
+    cJSON_AddNumberToObject(kernel, "min_arch", t->min_arch);
+    cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
+    cJSON_AddBoolToObject(kernel, "emulated", row->kind == FA_KIND_HAND && !t->emu_not_run);
+    cJSON_AddStringToObject(kernel, "tensor_cores", t->wgmma ? "wgmma" : t->mma ? "mma" : t->wmma ? "wmma" : "none");
+    cJSON_AddItemToObject(kernel, "variant_of",
+                          t->variant_of != NULL ? cJSON_CreateString(t->variant_of) : cJSON_CreateNull());
+    if (source != NULL)
+        cJSON_AddStringToObject(kernel, "source", source);
+    if (row->kind == FA_KIND_HAND)
+        put_space(kernel, row);
+    put_rules(kernel, row);
+    return kernel;
+}
+
+static char *print_all(cJSON *all)
+{
     char *text = cJSON_Print(all);
     FA_ASSERT(text != NULL);
     cJSON_Delete(all);
     return text;
+}
+
+static char *kernels_json(void)
+{
+    cJSON *all = cJSON_CreateArray();
+    for (size_t i = 0; i < fa_registry_count(); i++)
+        cJSON_AddItemToArray(all, kernel_json(fa_registry_at(i), NULL));
+    return print_all(all);
 }
 
 /* Each knob with its default, and the values a sweep tries. */
@@ -153,13 +162,8 @@ static void print_kernels(void)
     }
 }
 
-fa_status fa_report_registry(const fa_options *options, fa_reason *why)
+static fa_status put(const fa_options *options, char *json, fa_reason *why)
 {
-    if (options->json == NULL) {
-        print_kernels();
-        return FA_PASS;
-    }
-    char *json = kernels_json();
     char *line = fa_format("%s\n", json);
     fa_status status = FA_PASS;
     if (strcmp(options->json, "-") == 0)
@@ -169,4 +173,39 @@ fa_status fa_report_registry(const fa_options *options, fa_reason *why)
     free(line);
     free(json);
     return status;
+}
+
+/* A user's file, as a row of the registry: what its FA_SPACE states. */
+static fa_status report_source(const fa_options *options, fa_reason *why)
+{
+    fa_problem problem;
+    fa_spec spec;
+    fa_source_space space;
+    FA_TRY(fa_problem_make(options, &problem, why));
+    FA_TRY(fa_spec_make(options, &problem, &spec, why));
+    FA_TRY(fa_source_space_read(spec.source, &space, why));
+    const fa_kernel_row row = {.name = spec.name,
+                               .idea = "a file of your own",
+                               .kind = FA_KIND_HAND,
+                               .knobs = spec.knobs,
+                               .space = space.values,
+                               .traits = {.min_arch = 70}};
+    if (options->json != NULL) {
+        cJSON *all = cJSON_CreateArray();
+        cJSON_AddItemToArray(all, kernel_json(&row, spec.source));
+        return put(options, print_all(all), why);
+    }
+    printf("%-12s %s: %s\n", row.name, row.idea, spec.source);
+    print_values(&row);
+    return FA_PASS;
+}
+
+fa_status fa_report_registry(const fa_options *options, fa_reason *why)
+{
+    if (options->source != NULL)
+        return report_source(options, why);
+    if (options->json != NULL)
+        return put(options, kernels_json(), why);
+    print_kernels();
+    return FA_PASS;
 }

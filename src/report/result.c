@@ -3,6 +3,16 @@
 #include "base/process.h"
 #include "device/gpu_lock.h"
 
+const char *fa_stage_name(fa_stage stage)
+{
+    static const char *const names[] = {
+        [FA_AT_START] = "starting",  [FA_AT_COMPILE] = "compiling", [FA_AT_LOAD] = "loading",
+        [FA_AT_CHECK] = "checking",  [FA_AT_TIMING] = "timing",     [FA_AT_RECHECK] = "checking after timing",
+        [FA_AT_END] = "cleaning up",
+    };
+    return names[stage];
+}
+
 fa_result fa_result_of(const fa_command *run)
 {
     return (fa_result){.status = FA_ERROR, .problem = run->problem, .main.spec = run->spec, .other.spec = run->other};

@@ -34,6 +34,8 @@ typedef struct fa_result {
     double since_s;            /* when the present stage began */
 } fa_result;
 
+const char *fa_stage_name(fa_stage stage); /* "compiling", ... */
+
 /* Of a run that has not begun: an error, until its end says otherwise. */
 fa_result fa_result_of(const fa_command *run);
 /* Notes that a stage begins and how long the one before took, and takes the GPU lock as the stage needs it. */

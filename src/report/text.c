@@ -10,7 +10,7 @@
 
 #define FA_VERSION "0.1.0"
 
-static void print_head(FILE *out, const fa_result *result)
+static void print_head(FILE *out, const fa_result *result, bool small)
 {
     const fa_problem *p = &result->problem;
     const fa_knobs *k = &result->main.spec.knobs;
@@ -26,7 +26,8 @@ static void print_head(FILE *out, const fa_result *result)
     fprintf(out, " S=%d", p->seq_q);
     if (p->seq_kv != p->seq_q)
         fprintf(out, " (K/V %d)", p->seq_kv);
-    fprintf(out, " D=%d FP16 %s\n", p->dim, p->causal ? "causal" : "full");
+    fprintf(out, " D=%d FP16 %s%s\n", p->dim, p->causal ? "causal" : "full",
+            small ? " (small, for the sanitizer; --batch, --heads, --seq or --dim chooses another)" : "");
     if (result->device_choice[0] != '\0')
         fprintf(out, "device    auto took the %s\n", result->device_choice);
     else if (result->device_known)
@@ -129,7 +130,7 @@ static void print_timing(FILE *out, const fa_result *result)
 
 static void print_run(FILE *out, const fa_result *result, const fa_options *options)
 {
-    print_head(out, result);
+    print_head(out, result, options->small);
     print_compile(out, &result->main);
     print_bound(out, &result->bound);
     print_check(out, &result->check, "");

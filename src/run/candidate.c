@@ -9,10 +9,31 @@
 #include "compile/emu.h"
 #include "cuda/libraries.h"
 
-static fa_status compile_for_emu(const fa_options *options, fa_candidate_record *record, fa_reason *why)
+/* A kernel that the CUDA compiler takes and the emulator's g++ does not is no broken kernel: it is not run, and the
+ * reason names the construct with its file and line. Without a CUDA compiler nobody can tell. */
+static fa_status explain_emu_failure(fa_status status, bool cuda_took_it, fa_reason *why)
+{
+    const fa_reason bare = *why;
+    const bool refused = status == FA_COMPILE_ERROR || status == FA_INFEASIBLE ||
+                         (status == FA_ERROR && strstr(bare.text, "undefined symbol") != NULL);
+    if (refused && cuda_took_it)
+        return fa_refuse(why, FA_NOT_RUN, "the emulator does not take this (the CUDA compiler does): %.3900s",
+                         bare.text);
+    if (status == FA_COMPILE_ERROR)
+        return fa_refuse(why, status,
+                         "%.3800s\n(no CUDA compiler is here to tell an error of the kernel from what the emulator "
+                         "does not take)",
+                         bare.text);
+    return status;
+}
+
+static fa_status compile_for_emu(const fa_options *options, bool cuda_took_it, fa_candidate_record *record,
+                                 fa_reason *why)
 {
     fa_module figures = record->module;
-    FA_TRY(fa_compile_emu(&record->spec, (fa_sanitize)options->sanitize, &record->module, why));
+    const fa_status status = fa_compile_emu(&record->spec, (fa_sanitize)options->sanitize, &record->module, why);
+    if (status != FA_PASS)
+        return explain_emu_failure(status, cuda_took_it, why);
     record->module.ptxas = figures.ptxas;
     record->module.occupancy = figures.occupancy;
     record->module.code_sha256 = figures.code_sha256;
@@ -72,7 +93,7 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
         FA_TRY(status);
     }
     if (emu)
-        FA_TRY(compile_for_emu(options, record, why));
+        FA_TRY(compile_for_emu(options, status == FA_PASS, record, why));
     else if (device != NULL && fa_needs_ptx(record->spec.arch, device->info.arch))
         FA_TRY(fa_compile_ptx(&record->spec, module, why));
     record->module_known = true;

@@ -21,6 +21,8 @@ static void hold(const fa_options *options)
               options->field);
 #define FA_WORD(name, field, value, words, about) FA_ASSERT(options->field >= FA_UNSET && options->field < 16, name);
 #define FA_SET(name, field, value, words, metavar, about) FA_ASSERT(options->field > 0 && options->field < 16, name);
+#define FA_LIST(name, field, metavar, about) \
+    FA_ASSERT(options->field.count >= 0 && options->field.count <= FA_LIST_MAX, name);
 #define FA_VS(name, field, metavar, about)
 #define FA_TEXT(name, field, value, metavar, about) FA_ASSERT(!options->field || options->field[0] != '\0', name);
 #define FA_FLAG(name, field, about)

@@ -48,8 +48,8 @@ append() { # LINE
 confirmed() { # KNOBS
     rm -f "$work/confirm"
     # shellcheck disable=SC2046
-    "$FA_BENCH" --kernel "$kernel" $(knob_options "$1") "${problem_options[@]}" --seed $((2000 + start % 100000)) \
-        --quiet --json "$work/confirm" 2>/dev/null
+    "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" $(knob_options "$1") "${problem_options[@]}" \
+        --seed $((2000 + start % 100000)) --quiet --json "$work/confirm" 2>/dev/null
 }
 
 # Beaten only by --vs, twice, each in a fresh process on a fresh seed (MEASURE.md section 2).
@@ -57,7 +57,7 @@ beats() { # KERNEL KNOBS OTHER_KERNEL OTHER_KNOBS
     local round
     for round in 1 2; do
         # shellcheck disable=SC2046
-        "$FA_BENCH" --kernel "$1" $(knob_options "$2") --vs "$3:$4" "${problem_options[@]}" \
+        "$FA_BENCH" "$(kernel_flag "$1")" "${1#source:}" $(knob_options "$2") --vs "$3:$4" "${problem_options[@]}" \
             --seed $((1000 + round * 10 + start % 100000)) --quiet --json "$work/vs" 2>/dev/null || return 1
         jq -e '.vs.accepted == true' "$work/vs" >/dev/null || return 1
     done
@@ -99,8 +99,8 @@ sources_now() {
     local name
     for name in $(jq -rs --arg g "$SWEEP_GROUP" 'map(select(.group == $g) | .kernel) | unique | .[]' "$log"); do
         rm -f "$work/source"
-        "$FA_BENCH" --kernel "$name" "${problem_options[@]}" --compile-only --arch "$SWEEP_ARCH" --quiet \
-            --json "$work/source" 2>/dev/null || true
+        "$FA_BENCH" "$(kernel_flag "$name")" "${name#source:}" "${problem_options[@]}" --compile-only \
+            --arch "$SWEEP_ARCH" --quiet --json "$work/source" 2>/dev/null || true
         [[ ! -s $work/source ]] || jq -c --arg k "$name" '{($k): .provenance.source_sha256}' "$work/source"
     done | jq -sc 'add // {}'
 }

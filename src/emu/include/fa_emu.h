@@ -15,7 +15,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static const
+#define __constant__
 #define __managed__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
@@ -23,8 +23,8 @@
 #define __maxnreg__(...)
 #define __cluster_dims__(...)
 #define __grid_constant__
-#define __align__(n) alignas(n)
-#define __builtin_align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
 #define __nv_is_extended_device_lambda_closure_type(...) false
 
@@ -32,9 +32,12 @@
 #define FA_SHARED(type, name) type *name = reinterpret_cast<type *>(fa_emu_now()->smem)
 #define FA_SHARED_ALIGNED(type, name, align) \
     type *name = reinterpret_cast<type *>(((uintptr_t)fa_emu_now()->smem + (align)-1) & ~(uintptr_t)((align)-1))
-/* Static shared memory: one section of the object, filled with NaN before every block. `extern __shared__` is
- * FA_SHARED's business. */
-#define __shared__ static __attribute__((section("fa_shared")))
+/* Static shared memory: one section of the object, filled with NaN before every block. Each declaration has an input
+ * section of its own, because g++ refuses variables of templates and others in one; fa_shared.ld joins them. `extern
+ * __shared__` is rewritten before the preprocessor sees it (src/compile/ordinary.c). */
+#define FA_EMU_TEXT_OF(x) #x
+#define FA_EMU_SHARED_SECTION(number) static __attribute__((section("fa_shared" FA_EMU_TEXT_OF(number))))
+#define __shared__ FA_EMU_SHARED_SECTION(__COUNTER__)
 
 #if defined(__SANITIZE_THREAD__)
 #define FA_EMU_TSAN 1

@@ -26,10 +26,13 @@ static inline double max(double a, double b) { return fmax(a, b); }
 #define __expf expf
 #define __exp10f exp10f
 #define __logf logf
+#define __log10f log10f
 #define __log2f log2f
 #define __powf powf
 #define __sinf sinf
 #define __cosf cosf
+#define __tanf tanf
+#define __tanhf tanhf
 static inline float __fdividef(float x, float y) { return x / y; }
 static inline float __fdiv_rn(float x, float y) { return x / y; }
 static inline float __frcp_rn(float x) { return 1.0f / x; }
@@ -41,6 +44,15 @@ static inline float __fadd_rn(float x, float y) { return x + y; }
 static inline float __fsub_rn(float x, float y) { return x - y; }
 static inline float __fmul_rn(float x, float y) { return x * y; }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline float __fsqrt_rz(float x) { return sqrtf(x); }
+static inline float fdividef(float x, float y) { return x / y; }
+static inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+static inline float rnorm3df(float x, float y, float z) { return rsqrtf(x * x + y * y + z * z); }
+static inline double __dadd_rn(double x, double y) { return x + y; }
+static inline double __dmul_rn(double x, double y) { return x * y; }
+static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
+static inline float sinpif(float x) { return (float)sin(3.14159265358979323846 * (double)x); }
+static inline float cospif(float x) { return (float)cos(3.14159265358979323846 * (double)x); }
 static inline float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }
 
 template <typename To, typename From>
@@ -77,6 +89,28 @@ static inline unsigned __brev(unsigned x)
     for (int i = 0; i < 32; i++)
         r |= (x >> i & 1u) << (31 - i);
     return r;
+}
+static inline unsigned long long __brevll(unsigned long long x)
+{
+    return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
+}
+static inline int __dp4a(int a, int b, int c)
+{
+    for (int i = 0; i < 4; i++)
+        c += (int)(signed char)(a >> 8 * i) * (signed char)(b >> 8 * i);
+    return c;
+}
+static inline unsigned __dp4a(unsigned a, unsigned b, unsigned c)
+{
+    for (int i = 0; i < 4; i++)
+        c += (a >> 8 * i & 0xff) * (b >> 8 * i & 0xff);
+    return c;
+}
+static inline unsigned __umul24(unsigned x, unsigned y) { return (x & 0xffffff) * (y & 0xffffff); }
+static inline long long __mul64hi(long long x, long long y) { return (long long)((__int128)x * y >> 64); }
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
+{
+    return (unsigned long long)((unsigned __int128)x * y >> 64);
 }
 static inline int __mul24(int x, int y) { return (int)((long long)(x << 8 >> 8) * (y << 8 >> 8)); }
 static inline int __mulhi(int x, int y) { return (int)((long long)x * y >> 32); }
@@ -158,7 +192,8 @@ static inline long long clock64()
     static thread_local long long now;
     return ++now;
 }
-static inline int clock() { return (int)clock64(); }
+#include <time.h>
+#define clock() ((int)clock64()) /* <ctime> undoes this: then it is the host's */
 static inline unsigned long long __globaltimer() { return (unsigned long long)clock64(); }
 
 static inline void __trap(FA_EMU_HERE)

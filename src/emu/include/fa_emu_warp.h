@@ -101,7 +101,8 @@ template <typename T>
 static inline T fa_emu_shuffle(const char *name, int mode, unsigned mask, T value, int arg, int width, const char *file,
                                int line)
 {
-    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "a shuffle moves 2, 4 or 8 bytes");
+    static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
+                  "a shuffle moves 1, 2, 4 or 8 bytes");
     fa_emu_op op = fa_emu_op_make(FA_EMU_SHUFFLE, mode, name, mask, file, line);
     op.arg = arg;
     op.width = width;
@@ -230,12 +231,32 @@ FA_EMU_ATOMIC_FN(atomicAnd, old &value)
 FA_EMU_ATOMIC_FN(atomicOr, old | value)
 FA_EMU_ATOMIC_FN(atomicXor, old ^ value)
 #undef FA_EMU_ATOMIC_FN
+/* Vectors add element by element, each atomic by itself. */
+static inline float2 atomicAdd(float2 *address, float2 value)
+{
+    return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
+}
+static inline float4 atomicAdd(float4 *address, float4 value)
+{
+    return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y), atomicAdd(&address->z, value.z),
+            atomicAdd(&address->w, value.w)};
+}
 template <typename T>
 static inline T atomicCAS(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
 {
     T old = compare;
     __atomic_compare_exchange(address, &old, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return old;
+}
+template <typename T>
+static inline T atomicCAS_block(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
+{
+    return atomicCAS(address, compare, value);
+}
+template <typename T>
+static inline T atomicCAS_system(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
+{
+    return atomicCAS(address, compare, value);
 }
 
 #endif

@@ -1,0 +1,1 @@
+#include "fa_std.h"

@@ -1,0 +1,27 @@
+/* The words of C++ text: enough of the language to tell where a declaration begins and ends. Pure text. */
+#ifndef FA_COMPILE_CXX_H
+#define FA_COMPILE_CXX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum { FA_CXX_WORD, FA_CXX_NUMBER, FA_CXX_LITERAL, FA_CXX_MARK, FA_CXX_DIRECTIVE } fa_cxx_kind;
+
+/* A mark is one character; a directive goes to the end of its last line. Comments are no tokens. */
+typedef struct fa_cxx_token {
+    fa_cxx_kind kind;
+    const char *at;
+    size_t length;
+} fa_cxx_token;
+
+typedef struct fa_cxx_tokens {
+    fa_cxx_token *at;
+    size_t count;
+} fa_cxx_tokens;
+
+fa_cxx_tokens fa_cxx_read(const char *text); /* `at` is malloc'd; it points into the text */
+bool fa_cxx_is(const fa_cxx_token *token, const char *text);
+/* The bracket that closes the one at index `open`, of ( [ {; `count` when none does. */
+size_t fa_cxx_close(const fa_cxx_tokens *tokens, size_t open);
+
+#endif

@@ -1,0 +1,389 @@
+#include "compile/ordinary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "compile/host_code.h"
+#include "compile/source_digest.h"
+
+/* A stretch of a file that another text stands for. */
+typedef struct edit {
+    const char *from, *to;
+    char *text;
+} edit;
+
+/* extern __shared__ T name[]; at namespace scope: declared again in every function that uses the name. */
+typedef struct shared_array {
+    char name[64];
+    char *declaration;
+} shared_array;
+
+typedef struct rewriting {
+    const fa_spec *spec;
+    fa_ordinary_for whom;
+    fa_source_files paths; /* of the user's files alone are taken: user[i] */
+    bool *user;
+    char **texts; /* as they are on disk */
+    fa_cuda_file *files;
+    shared_array *arrays;
+    size_t array_count;
+    edit *edits; /* of the present file, in order */
+    size_t edit_count;
+    bool changed;
+} rewriting;
+
+/* Our own headers are for both compilers already. */
+static bool is_ours(const char *path)
+{
+    static const char *const folders[] = {"include", "kernels", "src/emu/include"};
+    bool ours = false;
+    for (size_t i = 0; i < 3; i++) {
+        char *folder = fa_format("%s/%s/", fa_home(), folders[i]);
+        ours = ours || strncmp(path, folder, strlen(folder)) == 0;
+        free(folder);
+    }
+    return ours;
+}
+
+static void add_edit(rewriting *r, const char *from, const char *to, char *text)
+{
+    if (r->edit_count > 0 && from < r->edits[r->edit_count - 1].to) { /* inside what is replaced already */
+        free(text);
+        return;
+    }
+    r->edits = realloc(r->edits, (r->edit_count + 1) * sizeof *r->edits);
+    FA_ASSERT(r->edits != NULL);
+    r->edits[r->edit_count++] = (edit){.from = from, .to = to, .text = text};
+    r->changed = true;
+}
+
+static const char *end_of(const fa_cxx_token *token) { return token->at + token->length; }
+
+/* extern [volatile] __shared__ [alignas(n)] T name[]...; : where it begins and ends, its name, and the declaration of a
+ * pointer to the block's memory that stands for it. False: another statement. */
+static bool read_shared(const fa_cxx_tokens *t, size_t first, size_t last, shared_array *array)
+{
+    bool is_extern = false, is_shared = false;
+    size_t name = 0;
+    for (size_t i = first; i < last; i++) {
+        is_extern = is_extern || fa_cxx_is(&t->at[i], "extern");
+        is_shared = is_shared || fa_cxx_is(&t->at[i], "__shared__");
+        if (name == 0 && i > first && t->at[i].kind == FA_CXX_MARK && *t->at[i].at == '[' &&
+            t->at[i - 1].kind == FA_CXX_WORD)
+            name = i - 1;
+    }
+    if (!is_extern || !is_shared || name == 0 || t->at[name].length >= sizeof array->name)
+        return false;
+    char *type = fa_format("%s", "");
+    for (size_t i = first; i < name; i++) {
+        const fa_cxx_token *token = &t->at[i];
+        if (fa_cxx_is(token, "alignas") || fa_cxx_is(token, "__align__") || fa_cxx_is(token, "__attribute__")) {
+            i = fa_cxx_close(t, i + 1);
+            continue;
+        }
+        if (fa_cxx_is(token, "extern") || fa_cxx_is(token, "__shared__") || token->kind == FA_CXX_LITERAL)
+            continue;
+        char *longer = fa_format("%s%.*s ", type, (int)token->length, token->at);
+        free(type);
+        type = longer;
+    }
+    const size_t after = fa_cxx_close(t, name + 1) + 1; /* further dimensions */
+    const int rest = after < last ? (int)(t->at[last].at - t->at[after].at) : 0;
+    const char *dimensions = t->at[after].at;
+    snprintf(array->name, sizeof array->name, "%.*s", (int)t->at[name].length, t->at[name].at);
+    array->declaration = fa_format("%s(*const %s)%.*s = reinterpret_cast<%s(*)%.*s>(fa_emu_now()->smem);", type,
+                                   array->name, rest, dimensions, type, rest, dimensions);
+    free(type);
+    return true;
+}
+
+/* Those of namespace scope, of all files. */
+static void collect_arrays(rewriting *r)
+{
+    for (size_t f = 0; f < r->paths.count; f++)
+        for (size_t i = 0; i < r->files[f].count; i++) {
+            const fa_declaration *d = &r->files[f].declarations[i];
+            shared_array array;
+            if (d->body > 0 || d->type || !read_shared(&r->files[f].tokens, d->first, d->last, &array))
+                continue;
+            r->arrays = realloc(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
+            FA_ASSERT(r->arrays != NULL);
+            r->arrays[r->array_count++] = array;
+        }
+}
+
+static bool mentions(const fa_cxx_tokens *t, size_t first, size_t last, const char *name)
+{
+    for (size_t i = first; i < last; i++)
+        if (fa_cxx_is(&t->at[i], name))
+            return true;
+    return false;
+}
+
+/* The arrays of namespace scope that a function uses and has no parameter of that name for, behind its brace. */
+static void declare_arrays(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
+{
+    char *text = fa_format("{");
+    for (size_t i = 0; i < r->array_count; i++)
+        if (mentions(t, d->body, d->last, r->arrays[i].name) && !mentions(t, d->first, d->body, r->arrays[i].name)) {
+            char *longer = fa_format("%s %s", text, r->arrays[i].declaration);
+            free(text);
+            text = longer;
+        }
+    if (text[1] != '\0')
+        add_edit(r, t->at[d->body].at, end_of(&t->at[d->body]), text);
+    else
+        free(text);
+}
+
+/* Statements with __shared__ in a function or type: extern ones are rewritten; alignas becomes __align__, which g++
+ * takes after other specifiers. */
+static void rewrite_shared(rewriting *r, const fa_cxx_tokens *t, size_t first, size_t last)
+{
+    size_t start = first;
+    for (size_t i = first; i < last; i++) {
+        if (t->at[i].kind == FA_CXX_DIRECTIVE || (t->at[i].kind == FA_CXX_MARK && strchr(";{}", *t->at[i].at) != NULL))
+            start = i + 1;
+        if (!fa_cxx_is(&t->at[i], "__shared__"))
+            continue;
+        size_t end = i;
+        while (end < last && !(t->at[end].kind == FA_CXX_MARK && strchr(";{}", *t->at[end].at) != NULL))
+            end++;
+        shared_array array;
+        if (read_shared(t, start, end, &array))
+            add_edit(r, t->at[start].at, end_of(&t->at[end]), array.declaration);
+        for (size_t k = start; k < end; k++)
+            if (fa_cxx_is(&t->at[k], "alignas"))
+                add_edit(r, t->at[k].at, end_of(&t->at[k]), fa_format("__align__"));
+        i = end;
+        start = end + 1;
+    }
+}
+
+static int32_t line_of(const char *text, const char *at)
+{
+    int32_t line = 1;
+    for (; text < at; text++)
+        line += *text == '\n';
+    return line;
+}
+
+/* The usual way to wrap a kernel: #define __global__ __device__, an include, and #undef (or pop_macro). Then __global__
+ * means what it meant, and a device function may have __launch_bounds__. */
+static bool rewrite_wrapping(rewriting *r, size_t f, const fa_cxx_token *line)
+{
+    const bool nvrtc = r->whom == FA_FOR_NVRTC;
+    char name[32] = "", how[16] = "";
+    const char *text = NULL;
+    if (sscanf(line->at, "# %15[a-z] %31[_a-z]", how, name) == 2 && strcmp(name, "__global__") == 0)
+        text = strcmp(how, "define") != 0 ? "" : strstr(line->at, "__device__") != NULL ? line->at : NULL;
+    else if (sscanf(line->at, "# pragma pop_macro(\"%31[_a-z]", name) == 1 && strcmp(name, "__global__") == 0)
+        text = "";
+    if (text == NULL)
+        return false;
+    const bool wraps = text[0] != '\0';
+    const int32_t next = line_of(r->texts[f], end_of(line)) + 1;
+    add_edit(r, line->at, end_of(line),
+             fa_format("#undef __global__\n#undef __launch_bounds__\n#define __global__ %s\n"
+                       "#define __launch_bounds__(...) %s\n#line %d",
+                       wraps   ? "__device__"
+                       : nvrtc ? "__attribute__((global))"
+                               : "",
+                       nvrtc && !wraps ? "__attribute__((launch_bounds(__VA_ARGS__)))" : "", next));
+    return true;
+}
+
+/* An include of another of the user's files names its copy; a header of the host alone goes. */
+static void rewrite_include(rewriting *r, size_t f, const fa_cxx_token *line)
+{
+    char name[FA_INCLUDE_NAME], found[PATH_MAX], real[PATH_MAX];
+    bool quoted = false;
+    if (!fa_source_include(line->at, name, &quoted))
+        return;
+    if (!fa_source_resolve(r->paths.paths[0], &r->spec->include, r->paths.paths[f], name, found) ||
+        realpath(found, real) == NULL) {
+        if (fa_host_code_header(name))
+            add_edit(r, line->at, end_of(line), fa_format("%s", ""));
+        return;
+    }
+    const bool was_changed = r->changed;
+    for (size_t i = 0; i < r->paths.count; i++)
+        if (r->user[i] && strcmp(r->paths.paths[i], real) == 0)
+            add_edit(r, line->at, end_of(line), fa_format("#include \"FA_FOLDER/user%zu.cu\"", i));
+    r->changed = was_changed; /* an include alone is no reason to copy */
+}
+
+static void find_edits(rewriting *r, size_t f)
+{
+    const fa_cuda_file *file = &r->files[f];
+    const fa_cxx_tokens *t = &file->tokens;
+    size_t line = 0;
+    for (size_t i = 0; i <= file->count; i++) {
+        const fa_declaration *d = i < file->count ? &file->declarations[i] : NULL;
+        for (; line < (d != NULL ? d->first : t->count); line++)
+            if (t->at[line].kind == FA_CXX_DIRECTIVE && !rewrite_wrapping(r, f, &t->at[line]))
+                rewrite_include(r, f, &t->at[line]);
+        if (d == NULL)
+            continue;
+        line = d->last;
+        shared_array array;
+        if (d->host) {
+            add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
+        } else if (r->whom == FA_FOR_EMULATOR && d->body == 0 && !d->type &&
+                   read_shared(t, d->first, d->last, &array)) {
+            free(array.declaration);
+            add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
+        } else if (r->whom == FA_FOR_EMULATOR) {
+            if (d->body > 0)
+                declare_arrays(r, t, d);
+            rewrite_shared(r, t, d->body > 0 ? d->body + 1 : d->first, d->last + 1);
+        }
+    }
+}
+
+static void put_lines_of(FILE *out, const char *from, const char *to)
+{
+    for (; from < to; from++)
+        if (*from == '\n')
+            fputc('\n', out);
+}
+
+/* The text with its edits; each as many lines as what it stands for. */
+static char *apply_edits(rewriting *r, size_t f)
+{
+    char *text = NULL;
+    size_t size = 0;
+    const char *at = r->texts[f];
+    FILE *out = open_memstream(&text, &size);
+    FA_ASSERT(out != NULL);
+    fprintf(out, "#line 1 \"%s\"\n", r->paths.paths[f]);
+    for (size_t i = 0; i < r->edit_count; i++) {
+        fwrite(at, 1, (size_t)(r->edits[i].from - at), out);
+        fputs(r->edits[i].text, out);
+        put_lines_of(out, r->edits[i].from, r->edits[i].to);
+        at = r->edits[i].to;
+        free(r->edits[i].text);
+    }
+    fputs(at, out);
+    fclose(out);
+    r->edit_count = 0;
+    return text;
+}
+
+static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
+{
+    const size_t count = r->paths.count;
+    r->user = fa_alloc(count * sizeof *r->user);
+    r->texts = fa_alloc(count * sizeof *r->texts);
+    r->files = fa_alloc(count * sizeof *r->files);
+    for (size_t f = 0; f < count; f++) {
+        size_t size = 0;
+        r->user[f] = f == 0 || !is_ours(r->paths.paths[f]);
+        if (r->user[f])
+            FA_TRY(fa_read_file(r->paths.paths[f], &r->texts[f], &size, why));
+        else
+            r->texts[f] = fa_format("%s", "");
+        r->files[f].text = r->texts[f];
+    }
+    if (!fa_host_code_find(r->files, count))
+        return FA_PASS; /* the compiler says what is wrong with it */
+    collect_arrays(r);
+    made->files = fa_alloc(count * sizeof *made->files);
+    made->count = count;
+    for (size_t f = 0; f < count; f++) {
+        made->plain_functions = made->plain_functions || fa_host_code_plain_functions(&r->files[f]);
+        if (!r->user[f])
+            continue;
+        find_edits(r, f);
+        made->files[f] = (fa_ordinary_file){.path = fa_format("%s", r->paths.paths[f]), .text = apply_edits(r, f)};
+    }
+    return FA_PASS;
+}
+
+fa_status fa_ordinary_read(const fa_spec *spec, fa_ordinary_for whom, fa_ordinary *made, fa_reason *why)
+{
+    rewriting r = {.spec = spec, .whom = whom};
+    *made = (fa_ordinary){.count = 0};
+    if (spec->asked != NULL)
+        return FA_PASS;
+    fa_status status = fa_source_files_read(spec->source, &spec->include, &r.paths, why);
+    if (status == FA_PASS)
+        status = rewrite(&r, made, why);
+    if (status != FA_PASS || !r.changed) {
+        const bool plain_functions = made->plain_functions;
+        fa_ordinary_free(made);
+        made->plain_functions = plain_functions;
+    }
+    for (size_t i = 0; i < r.array_count; i++)
+        free(r.arrays[i].declaration);
+    for (size_t f = 0; r.files != NULL && f < r.paths.count; f++) {
+        fa_host_code_free(&r.files[f]);
+        free(r.texts[f]);
+    }
+    free(r.arrays);
+    free(r.edits);
+    free(r.files);
+    free(r.texts);
+    free(r.user);
+    fa_source_files_free(&r.paths);
+    return status;
+}
+
+static char *copy_path(const char *folder, size_t number) { return fa_format("%s/user%zu.cu", folder, number); }
+
+/* The folder's name where an include says FA_FOLDER. */
+static char *with_folder(const char *text, const char *folder)
+{
+    char *out_text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&out_text, &size);
+    FA_ASSERT(out != NULL);
+    static const char mark[] = "#include \"FA_FOLDER/";
+    for (const char *at; (at = strstr(text, mark)) != NULL; text = at + strlen(mark)) {
+        fwrite(text, 1, (size_t)(at - text), out);
+        fprintf(out, "#include \"%s/", folder);
+    }
+    fputs(text, out);
+    fclose(out);
+    return out_text;
+}
+
+fa_status fa_ordinary_write(const fa_ordinary *made, const char *own_source, const char *folder, char **source,
+                            fa_reason *why)
+{
+    fa_status status = FA_PASS;
+    for (size_t i = 0; i < made->count && status == FA_PASS; i++) {
+        if (made->files[i].text == NULL)
+            continue;
+        char *path = copy_path(folder, i), *text = with_folder(made->files[i].text, folder);
+        status = fa_write_file(path, text, strlen(text), why);
+        free(text);
+        free(path);
+    }
+    *source = made->count > 0 ? copy_path(folder, 0) : fa_format("%s", own_source);
+    return status;
+}
+
+void fa_ordinary_unlink(const fa_ordinary *made, const char *folder)
+{
+    for (size_t i = 0; i < made->count; i++) {
+        char *path = copy_path(folder, i);
+        if (made->files[i].text != NULL)
+            unlink(path);
+        free(path);
+    }
+}
+
+void fa_ordinary_free(fa_ordinary *made)
+{
+    for (size_t i = 0; i < made->count; i++) {
+        free(made->files[i].path);
+        free(made->files[i].text);
+    }
+    free(made->files);
+    *made = (fa_ordinary){.count = 0};
+}

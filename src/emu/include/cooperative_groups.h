@@ -1,0 +1,226 @@
+/* Cooperative groups on the emulator's barriers and warp operations: blocks, tiles of up to 32 threads, coalesced
+ * groups. A grid cannot be synchronised (that needs a cooperative launch), clusters are not emulated. */
+#ifndef FA_EMU_COOPERATIVE_GROUPS_H
+#define FA_EMU_COOPERATIVE_GROUPS_H
+
+#ifndef FA_EMU_SHIM_H
+#include "fa_emu.h"
+#endif
+
+namespace cooperative_groups
+{
+
+static inline unsigned fa_emu_block_rank()
+{
+    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+static inline unsigned fa_emu_block_size() { return blockDim.x * blockDim.y * blockDim.z; }
+
+/* A value of any size moves in words of 4 bytes; the call that moves one word is `move`. */
+template <typename T, typename F>
+static inline T fa_emu_by_words(const T &value, F move)
+{
+    unsigned words[(sizeof(T) + 3) / 4] = {};
+    memcpy(words, &value, sizeof value);
+    for (unsigned &word : words)
+        word = move(word);
+    T moved;
+    memcpy((void *)&moved, words, sizeof moved);
+    return moved;
+}
+
+/* Lanes of one warp, or the block (lanes 0). Every group is one of these. */
+class thread_group
+{
+  protected:
+    unsigned lanes_; /* 0: the block */
+    unsigned below() const { return lanes_ & ((1u << fa_emu_now()->lane) - 1); }
+    explicit thread_group(unsigned lanes) : lanes_(lanes) {}
+
+  public:
+    void sync(FA_EMU_HERE) const
+    {
+        if (lanes_ == 0)
+            __syncthreads(FA_EMU_THERE);
+        else
+            __syncwarp(lanes_, FA_EMU_THERE);
+    }
+    unsigned long long size() const { return lanes_ == 0 ? fa_emu_block_size() : (unsigned)__popc(lanes_); }
+    unsigned long long num_threads() const { return size(); }
+    unsigned long long thread_rank() const { return lanes_ == 0 ? fa_emu_block_rank() : (unsigned)__popc(below()); }
+    bool is_valid() const { return true; }
+};
+
+class thread_block : public thread_group
+{
+  public:
+    thread_block() : thread_group(0u) {}
+    static void sync(FA_EMU_HERE) { __syncthreads(FA_EMU_THERE); }
+    static unsigned size() { return fa_emu_block_size(); }
+    static unsigned num_threads() { return fa_emu_block_size(); }
+    static unsigned thread_rank() { return fa_emu_block_rank(); }
+    static dim3 group_index() { return {blockIdx.x, blockIdx.y, blockIdx.z}; }
+    static dim3 thread_index() { return {threadIdx.x, threadIdx.y, threadIdx.z}; }
+    static dim3 group_dim() { return {blockDim.x, blockDim.y, blockDim.z}; }
+    static dim3 dim_threads() { return group_dim(); }
+};
+static inline thread_block this_thread_block() { return {}; }
+
+class grid_group
+{
+  public:
+    unsigned long long size() const { return 1ull * gridDim.x * gridDim.y * gridDim.z * fa_emu_block_size(); }
+    unsigned long long num_threads() const { return size(); }
+    unsigned long long num_blocks() const { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
+    unsigned long long block_rank() const
+    {
+        return blockIdx.x + 1ull * gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
+    }
+    unsigned long long thread_rank() const { return block_rank() * fa_emu_block_size() + fa_emu_block_rank(); }
+    dim3 group_dim() const { return {gridDim.x, gridDim.y, gridDim.z}; }
+    bool is_valid() const { return false; }
+    void sync(FA_EMU_HERE) const
+    {
+        fa_emu_now()->api->fail("trap", "grid_group::sync needs a cooperative launch", FA_EMU_THERE);
+    }
+};
+static inline grid_group this_grid() { return {}; }
+
+/* What tiles and coalesced groups have in common: ranks stand for lanes, in their order. */
+class fa_emu_lanes : public thread_group
+{
+  protected:
+    explicit fa_emu_lanes(unsigned lanes) : thread_group(lanes) {}
+    unsigned lane_of(unsigned rank) const
+    {
+        unsigned rest = lanes_;
+        for (; rank > 0 && (rest & (rest - 1)); rank--)
+            rest &= rest - 1;
+        return (unsigned)__ffs((int)rest) - 1;
+    }
+    unsigned ranks_of(unsigned lanes) const
+    {
+        unsigned ranks = 0, rank = 0;
+        for (unsigned rest = lanes_; rest; rest &= rest - 1, rank++)
+            ranks |= (lanes & rest & -rest ? 1u : 0u) << rank;
+        return ranks;
+    }
+
+  public:
+    template <typename T>
+    T shfl(const T &value, int rank, FA_EMU_HERE) const
+    {
+        const int lane = (int)lane_of((unsigned)rank % (unsigned)size());
+        return fa_emu_by_words(value, [&](unsigned w) { return __shfl_sync(lanes_, w, lane, 32, FA_EMU_THERE); });
+    }
+    template <typename T>
+    T shfl_down(const T &value, unsigned delta, FA_EMU_HERE) const
+    {
+        const unsigned rank = (unsigned)thread_rank(), from = rank + delta < size() ? rank + delta : rank;
+        return shfl(value, (int)from, FA_EMU_THERE);
+    }
+    template <typename T>
+    T shfl_up(const T &value, unsigned delta, FA_EMU_HERE) const
+    {
+        const unsigned rank = (unsigned)thread_rank();
+        return shfl(value, (int)(rank >= delta ? rank - delta : rank), FA_EMU_THERE);
+    }
+    int any(int p, FA_EMU_HERE) const { return __any_sync(lanes_, p, FA_EMU_THERE); }
+    int all(int p, FA_EMU_HERE) const { return __all_sync(lanes_, p, FA_EMU_THERE); }
+    unsigned ballot(int p, FA_EMU_HERE) const { return ranks_of(__ballot_sync(lanes_, p, FA_EMU_THERE)); }
+    template <typename T>
+    unsigned match_any(T value, FA_EMU_HERE) const
+    {
+        return ranks_of(__match_any_sync(lanes_, value, FA_EMU_THERE));
+    }
+    template <typename T>
+    unsigned match_all(T value, int &same, FA_EMU_HERE) const
+    {
+        return ranks_of(__match_all_sync(lanes_, value, &same, FA_EMU_THERE));
+    }
+};
+
+template <unsigned N, typename Parent = void>
+class thread_block_tile : public fa_emu_lanes
+{
+    static_assert(N >= 1 && N <= 32 && (N & (N - 1)) == 0, "the emulator has tiles of 1, 2, 4, 8, 16 and 32 threads");
+    static unsigned own_lanes() { return (N == 32 ? ~0u : (1u << N % 32) - 1) << fa_emu_now()->lane / N * N; }
+
+  public:
+    thread_block_tile() : fa_emu_lanes(own_lanes()) {}
+    template <typename Other>
+    thread_block_tile(const thread_block_tile<N, Other> &) : fa_emu_lanes(own_lanes())
+    {
+    }
+    static constexpr unsigned size() { return N; }
+    static constexpr unsigned num_threads() { return N; }
+    unsigned thread_rank() const { return fa_emu_now()->lane % N; }
+    unsigned meta_group_rank() const { return fa_emu_block_rank() / N; }
+    unsigned meta_group_size() const { return (fa_emu_block_size() + N - 1) / N; }
+    template <typename T>
+    T shfl_xor(const T &value, unsigned mask, FA_EMU_HERE) const
+    {
+        return fa_emu_by_words(value,
+                               [&](unsigned w) { return __shfl_xor_sync(lanes_, w, (int)mask, N, FA_EMU_THERE); });
+    }
+};
+
+class coalesced_group : public fa_emu_lanes
+{
+  public:
+    explicit coalesced_group(unsigned lanes) : fa_emu_lanes(lanes) {}
+    unsigned size() const { return (unsigned)__popc(lanes_); }
+    unsigned num_threads() const { return size(); }
+    unsigned thread_rank() const { return (unsigned)__popc(below()); }
+    unsigned meta_group_rank() const { return 0; }
+    unsigned meta_group_size() const { return 1; }
+    unsigned fa_emu_mask() const { return lanes_; }
+};
+static inline coalesced_group coalesced_threads(FA_EMU_HERE) { return coalesced_group(__activemask(FA_EMU_THERE)); }
+
+template <unsigned N>
+static inline thread_block_tile<N, thread_block> tiled_partition(const thread_block &)
+{
+    return {};
+}
+template <unsigned N, unsigned M, typename Parent>
+static inline thread_block_tile<N, thread_block_tile<M, Parent>> tiled_partition(const thread_block_tile<M, Parent> &)
+{
+    static_assert(N <= M, "a tile is no larger than what it is part of");
+    return {};
+}
+static inline coalesced_group tiled_partition(const thread_block &, unsigned n)
+{
+    return coalesced_group((n >= 32 ? ~0u : (1u << n) - 1) << fa_emu_now()->lane / n * n);
+}
+static inline coalesced_group binary_partition(const coalesced_group &group, bool side, FA_EMU_HERE)
+{
+    const unsigned yes = __ballot_sync(group.fa_emu_mask(), side, FA_EMU_THERE);
+    return coalesced_group(side ? yes : group.fa_emu_mask() & ~yes);
+}
+
+template <typename G>
+static inline void sync(const G &group, FA_EMU_HERE)
+{
+    group.sync(FA_EMU_THERE);
+}
+template <typename G>
+static inline unsigned thread_rank(const G &group)
+{
+    return (unsigned)group.thread_rank();
+}
+template <typename G>
+static inline unsigned group_size(const G &group)
+{
+    return (unsigned)group.size();
+}
+template <typename G, typename F>
+static inline void invoke_one(const G &group, F f)
+{
+    if (group.thread_rank() == 0)
+        f();
+}
+
+} // namespace cooperative_groups
+
+#endif

@@ -1,0 +1,49 @@
+/* cg::reduce: tiles exchange in a butterfly, coalesced groups rank by rank; every thread has the result. */
+#ifndef FA_EMU_CG_REDUCE_H
+#define FA_EMU_CG_REDUCE_H
+
+#include "../cooperative_groups.h"
+
+namespace cooperative_groups
+{
+
+#define FA_EMU_CG_OPERATOR(name, expression)                \
+    template <typename T = void>                            \
+    struct name {                                           \
+        T operator()(T a, T b) const { return expression; } \
+    };                                                      \
+    template <>                                             \
+    struct name<void> {                                     \
+        template <typename T>                               \
+        T operator()(T a, T b) const                        \
+        {                                                   \
+            return expression;                              \
+        }                                                   \
+    };
+FA_EMU_CG_OPERATOR(plus, a + b)
+FA_EMU_CG_OPERATOR(less, b < a ? b : a)
+FA_EMU_CG_OPERATOR(greater, a < b ? b : a)
+FA_EMU_CG_OPERATOR(bit_and, a &b)
+FA_EMU_CG_OPERATOR(bit_or, a | b)
+FA_EMU_CG_OPERATOR(bit_xor, a ^ b)
+#undef FA_EMU_CG_OPERATOR
+
+template <unsigned N, typename P, typename T, typename F>
+static inline T reduce(const thread_block_tile<N, P> &group, T value, F op, FA_EMU_HERE)
+{
+    for (unsigned mask = N / 2; mask > 0; mask /= 2)
+        value = op(value, group.shfl_xor(value, mask, FA_EMU_THERE));
+    return value;
+}
+template <typename T, typename F>
+static inline T reduce(const coalesced_group &group, T value, F op, FA_EMU_HERE)
+{
+    T all = group.shfl(value, 0, FA_EMU_THERE);
+    for (unsigned rank = 1; rank < group.size(); rank++)
+        all = op(all, group.shfl(value, (int)rank, FA_EMU_THERE));
+    return all;
+}
+
+} // namespace cooperative_groups
+
+#endif

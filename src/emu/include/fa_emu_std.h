@@ -1,0 +1,31 @@
+/* cuda::std by the names of the host's C++ library. */
+#ifndef FA_EMU_STD_H
+#define FA_EMU_STD_H
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace cuda
+{
+namespace std
+{
+using namespace ::std;
+}
+} // namespace cuda
+
+#endif

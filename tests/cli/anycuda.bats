@@ -1,0 +1,175 @@
+#!/usr/bin/env bats
+# Ordinary CUDA: files as people have them, on the emulator and through NVRTC.
+load helper
+
+@test "--include and --define reach the compilers, the cache key and the record" {
+    mkdir "$work/inc"
+    echo '#define FACTOR 1.0f' >"$work/inc/factor.h"
+    sed 's/s \*= p.scale;/s *= p.scale * FACTOR * MORE;/; 1i #include <factor.h>' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}"
+    [ "$status" -eq 6 ]
+    with=(--source "$work/k.cu" --include "$work/inc" "${small[@]}" --json "$work/r.json" --quiet)
+    ./fa_bench "${with[@]}" --define MORE=1.0f
+    record_holds "$work/r.json" '.status == "pass"' '.provenance.options | index("-DMORE=1.0f") != null' \
+        ".provenance.options | index(\"-I$work/inc\") != null"
+    first=$(jq -r .provenance.source_sha256 "$work/r.json")
+    run ./fa_bench "${with[@]}" --define MORE=1.5f
+    [ "$status" -eq 1 ]
+    echo '#define FACTOR 1.5f' >"$work/inc/factor.h" # an edit of a header is seen
+    run ./fa_bench "${with[@]}" --define MORE=1.0f
+    [ "$status" -eq 1 ]
+    [ "$(jq -r .provenance.source_sha256 "$work/r.json")" != "$first" ]
+}
+
+@test "--include and --define of a line of --runs add to those of the command line" {
+    sed 's/s \*= p.scale;/s *= p.scale * A * B;/' examples/plain.cu >"$work/k.cu"
+    printf '%s\n' '--define B=1.0f' '--define B=2.0f' >"$work/runs"
+    run ./fa_bench --source "$work/k.cu" --define A=1.0f "${small[@]}" --runs "$work/runs" --json "$work/r.jsonl" \
+        --quiet
+    [ "$(jq -r .status "$work/r.jsonl" | tr '\n' ' ')" = "pass wrong " ]
+}
+
+@test "a macro or folder that cannot be is refused" {
+    refused 2 "--define takes NAME or NAME=VALUE" ./fa_bench --define 3x=1
+    refused 2 "--define FA_M" ./fa_bench --define FA_M=16
+    refused 2 "--include takes a folder" ./fa_bench --include "$work/none"
+    refused 2 "--define takes NAME" ./fa_bench --define ''
+}
+
+@test "headers of the C and C++ library and of the toolkit compile" {
+    for header in cstdint cmath cfloat climits cassert cstdio algorithm limits type_traits stdint.h math.h \
+        cuda_runtime.h cuda_bf16.h cuda_fp8.h cuda_pipeline.h cooperative_groups.h cooperative_groups/reduce.h \
+        cuda/std/cstdint cuda/std/type_traits math_constants.h; do
+        echo "#include <$header>"
+    done | cat - examples/plain.cu >"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.status == "pass"'
+}
+
+@test "a header that NVRTC cannot find: the error says what to do" {
+    sed '1i #include <forward_list>' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --compile-only
+    [ "$status" -eq 6 ]
+    [[ $output == *forward_list*"--include DIR"*"--compiler nvcc"* ]]
+    type nvcc || skip "no nvcc"
+    ./fa_bench --source "$work/k.cu" --compile-only --compiler nvcc --quiet
+}
+
+# The files of tests/emu/ordinary, one construct each: NVRTC takes it and the emulator's result is right.
+@test "ordinary CUDA runs on the emulator as it stands, and NVRTC takes it" {
+    for file in tests/emu/ordinary/*.cu; do
+        ./fa_bench --source "$file" --device emu --batch 1 --heads 2 --seq 70 --dim 16 --seeds 1 --json "$work/r.json" \
+            --quiet || { echo "$file"; return 1; }
+        record_holds "$work/r.json" '.status == "pass"' '.config.m == 64'
+    done
+}
+
+@test "a check of tests/emu/ordinary that does not hold makes the kernel wrong" {
+    cp tests/emu/ordinary/* "$work"
+    sed -i 's/== 496/== 495/' "$work/groups.cu"
+    run ./fa_bench --source "$work/groups.cu" "${small[@]}" --quiet
+    [ "$status" -eq 1 ]
+}
+
+@test "ordinary CUDA under the race detector and address sanitizing: nothing found, and what is there is found" {
+    needs_race
+    for file in extern_shared static_shared groups wrapped; do
+        ./fa_bench --source "tests/emu/ordinary/$file.cu" "${small[@]}" --race --quiet
+    done
+    cp tests/emu/ordinary/* "$work"
+    sed -i 's/SMEM_BYTES 2048/SMEM_BYTES 252/' "$work/extern_shared.cu"
+    run ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --sanitize address --quiet
+    [ "$status" -eq 1 ]
+    [[ $output == *extern_shared.cu* ]]
+    sed -i '/^    pool\[threadIdx/{n;d}; s/SMEM_BYTES 252/SMEM_BYTES 2048/' "$work/extern_shared.cu"
+    run ./fa_bench --source "$work/extern_shared.cu" "${small[@]}" --race --quiet
+    [ "$status" -eq 1 ]
+}
+
+@test "what the CUDA compiler takes and the emulator does not is not_run, with its file and line" {
+    sed 's/^    for (int j = 0/    s_ = __vadd4(1, 2);\n&/; s/^    float m = /    unsigned s_;\n&/' examples/plain.cu \
+        >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
+    [ "$status" -eq 4 ]
+    [[ $output == *"the emulator does not take"*"k.cu:"*__vadd4* ]]
+    record_holds "$work/r.json" '.status == "not_run"'
+    sed -i '1i #include <cuda/barrier>' "$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+    [ "$status" -eq 4 ]
+    [[ $output == *cuda/barrier* ]]
+}
+
+@test "an error that the CUDA compiler finds is a compile error, at its line, host code or not" {
+    cp tests/emu/ordinary/* "$work"
+    sed -i 's/^    attend(p, good);/    attend(p, nonsense);/' "$work/launcher.cu"
+    line=$(grep -n nonsense "$work/launcher.cu" | cut -d: -f1)
+    run ./fa_bench --source "$work/launcher.cu" "${small[@]}" --quiet
+    [ "$status" -eq 6 ]
+    [[ $output == *"launcher.cu($line)"*nonsense* ]]
+}
+
+@test "FA_SPACE states a file's knobs: listed, the first value the default, a bad one named with its line" {
+    sed '1i // FA_SPACE: m=32,64 warps=1,2' examples/plain.cu >"$work/k.cu"
+    ./fa_bench --list-kernels --source "$work/k.cu" --json "$work/list.json"
+    jq -e 'length == 1 and (.[0] | .name == "k" and .values.m == [32, 64] and .values.warps == [1, 2] and
+        .values.n == [64] and .defaults.m == 32 and .kind == "hand")' "$work/list.json"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.config.m == 32'
+    ./fa_bench --source "$work/k.cu" --m 64 "${small[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.config.m == 64'
+    sed 's/^#include "fa_params.h"/&\nFA_SPACE(m=16,32)/' examples/plain.cu >"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.config.m == 16'
+    sed -i 's/m=16,32/m=16,x/' "$work/k.cu"
+    refused 2 "k.cu:4: --m takes a whole number" ./fa_bench --source "$work/k.cu"
+    sed -i 's/m=16,x/rows=16/' "$work/k.cu"
+    refused 2 "FA_SPACE takes knob=value" ./fa_bench --list-kernels --source "$work/k.cu"
+}
+
+@test "--vs takes a file, and refuses before any work where there are no times" {
+    refused 4 "--vs needs times" ./fa_bench --source examples/plain.cu --vs source:examples/plain.cu:m=32 \
+        --device emu --seq 4096 --timeout 20 --quiet
+    refused 2 "--source takes a file that can be read" ./fa_bench --vs source:none.cu
+    refused 2 "--vs takes NAME" ./fa_bench --vs source:
+    refused 2 "'x' is not a tile knob" ./fa_bench --vs source:examples/plain.cu:x=1
+}
+
+@test "a sanitizer without a size takes a small problem and says so" {
+    needs_race
+    run ./fa_bench --source examples/plain.cu --device emu --race --json "$work/r.json"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c "small, for the sanitizer" <<<"$output")" -eq 1 ]
+    record_holds "$work/r.json" '.problem.batch == 1' '.problem.seq_q == 128' '.check.seeds == 1'
+    ./fa_bench --source examples/plain.cu --device emu --race --seq 40 --batch 1 --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.problem.seq_q == 40' '.problem.heads == 8' '.check.seeds == 5'
+}
+
+@test "a timeout prints a smaller command, which can be pasted" {
+    ./fa_bench --kernel scalar "${small[@]}" --dim 64 --quiet --define 'WORDS=a b' # compiled
+    run ./fa_bench --kernel scalar --device emu --seq 4096 --timeout 4 --quiet --define 'WORDS=a b'
+    [ "$status" -eq 5 ]
+    [[ $output == *"smaller: fa_bench --kernel scalar"*"'WORDS=a b' --batch 1"*"--seq 128"* ]]
+}
+
+@test "long work shows its progress on a terminal, and nowhere else" {
+    type script || skip "no script"
+    ./fa_bench --kernel scalar "${small[@]}" --dim 64 --quiet # compiled
+    script -qc "./fa_bench --kernel scalar --device emu --seq 4096 --timeout 6" /dev/null >"$work/out" || true
+    grep -q "checking, seed 1 of 5; .* s of at most 6 s" "$work/out"
+    run ./fa_bench --kernel scalar --device emu --seq 4096 --timeout 4
+    [[ $output != *"at most"* ]]
+}
+
+@test "a file of one's own is tried and swept as a kernel of the registry is" {
+    sed '1i // FA_SPACE: m=32,64' examples/plain.cu >"$work/k.cu"
+    run scripts/evo_test_one.sh 32 1 8 --source "$work/k.cu" --json "$work/r.json" -- "${small[@]}"
+    [ "$status" -eq 0 ]
+    record_holds "$work/r.json" '.kernel == "k"' '.config.m == 32'
+    run scripts/evo_sweep.sh --source "$work/k.cu" --strategy grid --out "$work/sweep" -- "${small[@]}"
+    [ "$status" -eq 0 ]
+    jq -es 'map(.knobs) | sort == ["m=32", "m=64"]' "$work/sweep/leaderboard.jsonl"
+    jq -es 'all(.[]; .status == "pass" and (.kernel | startswith("source:/")))' "$work/sweep/leaderboard.jsonl"
+    run scripts/evo_sweep.sh --source examples/plain.cu --out "$work/sweep" -- "${small[@]}"
+    [ "$status" -eq 2 ]
+    [[ $output == *"states no knobs"*FA_SPACE* ]]
+}

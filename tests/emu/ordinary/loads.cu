@@ -1,0 +1,25 @@
+// Vector types, cached loads, bit tricks.
+#include <cuda_runtime.h>
+
+#include <math_constants.h>
+#include <vector_types.h>
+
+#include "ordinary.cuh"
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    bool good = true;
+    const float4 a = make_float4(1, 2, 3, 4);
+    const uint4 bits = *reinterpret_cast<const uint4 *>(&a);
+    const int2 two = make_int2(3, -4);
+    const ushort4 small = make_ushort4(1, 2, 3, 4);
+    const dim3 shape(2, 3);
+    EXPECT(__uint_as_float(bits.w) == 4.0f && two.x + two.y == -1 && small.z == 3 && shape.x * shape.y * shape.z == 6);
+    const unsigned *words = (const unsigned *)p.q;
+    EXPECT(__ldg(words) == *words && __ldcs(words) == *words && __ldcg(words) == *words && __ldca(words) == *words);
+    EXPECT(__popc(255u) == 8 && __clz(1) == 31 && __ffs(8) == 4 && __brev(1u) == 0x80000000u &&
+           __byte_perm(0x01020304, 0, 0x0123) == 0x04030201u);
+    EXPECT(__dp4a(0x01010101, 0x02020202, 1) == 9 && __mulhi(1 << 30, 4) == 1 && CUDART_INF_F > 1e38f);
+    EXPECT(__half2float(__ldg((const half *)p.k)) == __half2float(*(const half *)p.k) && warpSize == 32);
+    attend(p, good);
+}

@@ -1,0 +1,26 @@
+// Somebody's kernel, with its own entry point and launcher; wrapped.cu calls it.
+#include <iostream>
+
+#include <cuda_runtime.h>
+
+template <int BLOCK>
+__global__ void __launch_bounds__(BLOCK) their_kernel(const float *in, float *out)
+{
+    extern __shared__ float stage[];
+    __shared__ float top;
+    stage[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        top = stage[0];
+        for (int i = 1; i < BLOCK; i++)
+            top = max(top, stage[i]);
+    }
+    __syncthreads();
+    out[threadIdx.x] = top;
+}
+
+void their_launcher(const float *in, float *out)
+{
+    their_kernel<64><<<1, 64, 256>>>(in, out);
+    std::cout << cudaGetLastError() << "\n";
+}

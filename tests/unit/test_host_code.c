@@ -1,0 +1,113 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compile/host_code.h"
+
+/* Names of the host's declarations of a file, joined by blanks; "?" when nothing is known of it. */
+static const char *host_of(const char *text)
+{
+    static char names[512];
+    fa_cuda_file file = {.text = text};
+    names[0] = '\0';
+    if (!fa_host_code_find(&file, 1))
+        strcpy(names, "?");
+    for (size_t i = 0; i < file.count; i++)
+        if (file.declarations[i].host) {
+            strcat(names, names[0] != '\0' ? " " : "");
+            strcat(names, file.declarations[i].name);
+        }
+    fa_host_code_free(&file);
+    return names;
+}
+
+static void a_launcher_main_and_what_uses_them(void **state)
+{
+    (void)state;
+    assert_string_equal(host_of("__global__ void k(int *x) { x[0] = 1; }\n"
+                                "void launch(int *x) { k<<<1, 32>>>(x); }\n"
+                                "namespace n { void twice(int *x) { launch(x); launch(x); } }\n"
+                                "extern \"C\" { int main(int argc, char **argv) { return 0; } }\n"),
+                        "launch twice main");
+    assert_string_equal(host_of("std::vector<int> list;\nint cdiv(int a, int b) { return a / b; }\n"), "list");
+    assert_string_equal(host_of("torch::Tensor forward(torch::Tensor q) { return q; }\n"
+                                "PYBIND11_MODULE(NAME, m) { m.def(\"forward\", &forward); }\n"),
+                        "forward PYBIND11_MODULE");
+}
+
+static void device_code_stays(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        host_of("template <typename T, int N = 4>\n"
+                "__global__ void __launch_bounds__(128) k(const T *x) { auto f = [&] { return x[0]; }; }\n"
+                "struct alignas(16) pair { float a, b; __device__ float sum() const { return a + b; } };\n"
+                "constexpr int table[] = {1, 2, 3};\n"
+                "static __device__ const char *text = \"cudaMalloc( } <<<\"; // std::vector }\n"
+                "#define DEVICE static __device__ __forceinline__\n"
+                "DEVICE int f(int main) { return main; }\n"),
+        "");
+}
+
+static void macros_with_host_code_mark_who_uses_them(void **state)
+{
+    (void)state;
+    assert_string_equal(host_of("#define CHECK(call) do { if ((call) != cudaSuccess) abort(); } \\\n    while (0)\n"
+                                "void prepare() { CHECK(0); }\nint other() { return 1; }\n"),
+                        "prepare");
+}
+
+static void types_and_their_users(void **state)
+{
+    (void)state;
+    assert_string_equal(host_of("struct timer { cudaEvent_t begin; };\nfloat time_of(timer &t);\n"
+                                "float time_of(timer &t) { return 0; }\nstruct plain { int x; };\n"),
+                        "timer time_of time_of");
+}
+
+static void brackets_that_do_not_match(void **state)
+{
+    (void)state;
+    assert_string_equal(host_of("void f() { if (1) {\n#ifdef A\n }\n#else\n g();\n"), "?");
+    assert_string_equal(host_of("const char *s = R\"(} \" {)\"; int main() { return '}'; }\n"), "main");
+}
+
+static void plain_functions(void **state)
+{
+    static const struct {
+        const char *text;
+        bool plain;
+    } cases[] = {
+        {"__device__ int f() { return 1; }\n", false},
+        {"int f() { return 1; }\n", true},
+        {"int main() { return 1; }\n", false},
+        {"struct s { int x; int get() const { return x; } };\n", true},
+        {"struct s { int x; };\nconst int a[] = {1};\n", false},
+        {"__device__ int f() { return [](auto x) { return x; }(1); }\n", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fa_cuda_file file = {.text = cases[i].text};
+        assert_true(fa_host_code_find(&file, 1));
+        if (fa_host_code_plain_functions(&file) != cases[i].plain)
+            fail_msg("%s", cases[i].text);
+        fa_host_code_free(&file);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_launcher_main_and_what_uses_them),
+        cmocka_unit_test(device_code_stays),
+        cmocka_unit_test(macros_with_host_code_mark_who_uses_them),
+        cmocka_unit_test(types_and_their_users),
+        cmocka_unit_test(brackets_that_do_not_match),
+        cmocka_unit_test(plain_functions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
