@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "git_version.h"
+#include "report/library.h"
 
 static cJSON *object_in(cJSON *parent, const char *key) { return cJSON_AddObjectToObject(parent, key); }
 
@@ -146,23 +147,6 @@ static void put_bound(cJSON *record, const fa_machine_bound *b)
         put(pipes, fa_pipe_name((fa_pipe)pipe), b->bound.pipe_clocks[pipe]);
     put(pipes, "l2", b->bound.l2_clocks);
     put(bound, "percent_of_bound", b->percent > 0 ? b->percent : NAN);
-}
-
-/* What a library says of itself; null for a kernel that is compiled here, and until the library was asked. */
-static void put_library(cJSON *record, const fa_candidate_record *candidate)
-{
-    const fa_library_facts *facts = &candidate->library;
-    if (facts->sha256.hex[0] == '\0' && facts->name[0] == '\0') {
-        cJSON_AddNullToObject(record, "library");
-        return;
-    }
-    cJSON *library = object_in(record, "library");
-    put_text(library, "name", facts->name);
-    put_text(library, "version", facts->version);
-    put_text(library, "file", candidate->spec.source);
-    put_text(library, "sha256", facts->sha256.hex);
-    put(library, "workspace_bytes", facts->sha256.hex[0] != '\0' ? (double)facts->workspace_bytes : NAN);
-    cJSON_AddBoolToObject(library, "nondeterministic", facts->nondeterministic);
 }
 
 static void put_launch(cJSON *record, const fa_candidate_record *candidate)
@@ -306,7 +290,7 @@ static void put_paired(cJSON *record, const fa_result *result)
     put_text(vs, "cubin_sha256", result->other.module.object_sha256.hex);
     put_text(vs, "code_sha256", result->other.module.code_sha256.hex);
     put_text(vs, "compiler", result->other.module.compiler);
-    put_library(vs, &result->other);
+    fa_report_library(vs, &result->other);
     if (!c->done || result->status == FA_WRONG) {
         cJSON_AddNullToObject(vs, "ratio");
         return;
@@ -398,7 +382,7 @@ char *fa_report_json(const fa_result *result, const fa_command *run)
     put_ptxas(record, &result->main);
     put_bound(record, &result->bound);
     put_launch(record, &result->main);
-    put_library(record, &result->main);
+    fa_report_library(record, &result->main);
     put_timing(record, result);
     put_check(record, &result->check);
     put_paired(record, result);

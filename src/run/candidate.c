@@ -55,6 +55,7 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
         .abi = FA_LIBRARY_ABI,
         .arch = atoi((gpu ? device->info.arch : spec->arch) + strlen("sm_")),
         .alignment_bytes = offset_bytes == 0 ? 256 : offset_bytes & -offset_bytes,
+        .lse = spec->lse,
         .problem = &params,
     };
     if (gpu || spec->row == NULL) {
@@ -65,6 +66,8 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
         record->module.object_sha256 = facts->sha256;
         FA_TRY(status);
     }
+    if (spec->lse && !record->library.writes_lse)
+        return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for", spec->name);
     if (options->compile_only)
         return fa_refuse(why, FA_NOT_RUN, "%s is a library: nothing to compile", spec->name);
     return gpu ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "%s is a GPU library: not on the emulator", spec->name);
@@ -75,9 +78,6 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
 {
     const bool emu = device != NULL && strcmp(device->info.backend, "emu") == 0;
     fa_module *module = &record->module;
-    if (record->spec.kind == FA_KIND_LIBRARY && record->spec.lse)
-        return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for",
-                         record->spec.name);
     if (record->spec.kind == FA_KIND_LIBRARY)
         return ask_library(options, problem, device, record, why);
     if (emu && record->spec.row != NULL && record->spec.row->traits.emu_not_run)

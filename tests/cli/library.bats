@@ -25,6 +25,12 @@ library_setup() {
         '.provenance.cubin_sha256 == .library.sha256'
 }
 
+@test "the log-sum-exp is asked of a library that writes it" {
+    library_setup
+    "${on_gpu[@]}" --lse --causal --seq-kv 20
+    FA_STUB=no_lse refused 3 "stub does not write the log-sum-exp that --lse asks for" "${on_gpu[@]}" --lse
+}
+
 @test "a library is compared with a library" {
     library_setup
     cp "$work/stub.so" "$work/other,v2.so"

@@ -26,6 +26,7 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
         snprintf(answer->version, sizeof answer->version, "1.2");
     }
     answer->workspace_bytes = is("negative") ? -1 : 64;
+    answer->writes_lse = !is("no_lse");
     answer->nondeterministic = is("nondeterministic");
     if (is("crash_info"))
         raise(SIGSEGV);
@@ -60,6 +61,8 @@ static void attend(const fa_params *p, int batch, int head, int row)
         for (int d = 0; d < p->dim; d++)
             acc[d] += weight * (double)v[d];
     }
+    if (p->lse != NULL)
+        p->lse[batch * p->lse_stride_b + head * p->lse_stride_h + row * p->lse_stride_s] = (float)log(sum);
     for (int d = 0; d < p->dim; d++)
         o[d] = (_Float16)(keys > 0 ? acc[d] / sum : 0);
 }

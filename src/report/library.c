@@ -1,0 +1,24 @@
+#include "report/library.h"
+
+static void put_text(cJSON *object, const char *key, const char *text)
+{
+    cJSON_AddItemToObject(object, key, text[0] != '\0' ? cJSON_CreateString(text) : cJSON_CreateNull());
+}
+
+void fa_report_library(cJSON *record, const fa_candidate_record *candidate)
+{
+    const fa_library_facts *facts = &candidate->library;
+    const bool file = facts->sha256.hex[0] != '\0'; /* else cuBLAS or cuDNN, which allocate their own workspace */
+    if (!file && facts->name[0] == '\0') {
+        cJSON_AddNullToObject(record, "library");
+        return;
+    }
+    cJSON *library = cJSON_AddObjectToObject(record, "library");
+    put_text(library, "name", facts->name);
+    put_text(library, "version", facts->version);
+    put_text(library, "file", candidate->spec.source);
+    put_text(library, "sha256", facts->sha256.hex);
+    cJSON_AddItemToObject(library, "workspace_bytes",
+                          file ? cJSON_CreateNumber((double)facts->workspace_bytes) : cJSON_CreateNull());
+    cJSON_AddBoolToObject(library, "nondeterministic", facts->nondeterministic);
+}
