@@ -21,8 +21,8 @@ struct row_scale {
 };
 
 #if FA_LSE
-/* The log-sum-exp of a thread's two rows waits in shared memory, after the buffers of O, until O is stored: in registers
- * it would spill. With SUM_BY_MMA only the references wait; the sums come with O. */
+/* The log-sum-exp of a thread's two rows waits in shared memory, after the buffers of O, until O is stored: registers
+ * would spill. With SUM_BY_MMA only the references wait; the sums come with O. */
 __device__ __forceinline__ unsigned lse_address(unsigned buffers_s, int warpgroup, unsigned thread)
 {
     return buffers_s + O_BUFFER_BYTES + (64 * warpgroup + thread / 32 * 16 + thread % 32 / 4) * 4;
