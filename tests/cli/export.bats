@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# scripts/export.sh: the same results in the formats of others, read back by those others.
+load helper
+load stub_bench
+load ../search/packages
+
+# A whole sweep of kernel `one` on the stub: best m=16,warps=8 at 40 us; m=32,warps=4 is wrong.
+swept() {
+    make_stub
+    echo 'one 32 4' >"$STUB/wrong"
+    scripts/evo_sweep.sh --kernel one --strategy grid --out "$work/lb" >/dev/null 2>&1
+}
+
+@test "CSV: a line per result, every field in its column, of records and of leaderboards" {
+    swept
+    ./fa_bench --source examples/plain.cu "${small[@]}" --m 32 --json "$work/r.json" --quiet
+    scripts/export.sh --format csv "$work/lb" "$work/r.json" --out "$work/x.csv"
+    python3 - "$work/x.csv" <<'END'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert len(rows) == 5, rows
+best = min((r for r in rows if r["p50_us"]), key=lambda r: float(r["p50_us"]))
+assert [best[k] for k in ("kernel", "m", "warps", "p50_us", "status")] == ["one", "16", "8", "40", "pass"], best
+assert [r["reason"] for r in rows if r["status"] == "wrong"] == ["made up"], rows
+mine = rows[-1]
+assert [mine[k] for k in ("kernel", "seq_q", "dim", "gpu", "p50_us")] == ["plain", "33", "16", "CPU emulator", ""], mine
+END
+    [ "$(scripts/export.sh --format csv --status wrong "$work/lb" | wc -l)" -eq 2 ]
+}
+
+@test "Markdown: a table" {
+    swept
+    scripts/export.sh --format markdown "$work/lb" >"$work/x.md"
+    grep -qxF "| one | m=16,warps=8 | 2,8,8,512,512,64,full | NVIDIA Stub | pass | 40 | 41 |  | 64 | 1000 | 0 |  |" \
+        "$work/x.md"
+    [ "$(awk -F'|' '{print NF}' "$work/x.md" | sort -u)" -eq 14 ]
+}
+
+@test "the last line of a key counts; a torn line and other JSON are none; .gz and stdin are read" {
+    swept
+    tail -n 1 "$work/lb/leaderboard.jsonl" | jq -c '.p50_us = 7' >>"$work/lb/leaderboard.jsonl"
+    { echo '{"what": "else"}'; echo '{"key": "torn", "kn'; } >>"$work/lb/leaderboard.jsonl"
+    gzip -c "$work/lb/leaderboard.jsonl" >"$work/x.jsonl.gz"
+    [ "$(scripts/export.sh --format csv "$work/x.jsonl.gz" | wc -l)" -eq 5 ]
+    [ "$(scripts/export.sh --format csv /dev/stdin <"$work/lb/leaderboard.jsonl" | grep -c ',7,')" -eq 1 ]
+}
+
+@test "usage: a format, something to export, one space for a cache file" {
+    swept
+    refused 2 "--format takes" scripts/export.sh --format xml "$work/lb"
+    refused 2 "takes a FILE or FOLDER" scripts/export.sh --format csv
+    refused 2 "nothing to export" scripts/export.sh --format csv --kernel none "$work/lb"
+    refused 2 "no file '$work/nowhere'" scripts/export.sh --format csv "$work/nowhere"
+    scripts/evo_sweep.sh --kernel two --strategy grid --out "$work/lb" >/dev/null 2>&1
+    refused 2 "one kernel and one group" scripts/export.sh --format kernel-tuner-cache "$work/lb"
+}
+
+@test "T4: every status is the invalidity that it is" {
+    swept
+    local status
+    for status in infeasible compile_error timeout error not_run; do
+        tail -n 1 "$work/lb/leaderboard.jsonl" | jq -c --arg s "$status" '.key = $s | .status = $s | .p50_us = null'
+    done >>"$work/lb/leaderboard.jsonl"
+    scripts/export.sh --format t4 "$work/lb" >"$work/t4.json"
+    jq -e '.schema_version == "1.0.0" and (.results | length == 8)
+        and ([.results[].invalidity] | group_by(.) | map({(.[0]): length}) | add)
+            == {correct: 3, correctness: 1, constraints: 1, compile: 1, timeout: 1, runtime: 1}
+        and all(.results[]; (.correctness == 1) == (.invalidity == "correct"))
+        and (.results[] | select(.configuration == {m: 16, warps: 8})
+            | .times.runtimes == [0.04]
+                and .measurements[0] == {name: "time", value: 0.04, unit: "ms"})' "$work/t4.json"
+}
+
+# bats test_tags=slow
+@test "Kernel Tuner takes the T4 file by its schema, and replays the cache file without a GPU" {
+    needs_packages
+    swept
+    scripts/export.sh --format t4 "$work/lb" --out "$work/t4.json"
+    scripts/export.sh --format kernel-tuner-cache "$work/lb" --out "$work/cache.json"
+    cd "$work"
+    "$python" - <<'END'
+import json, jsonschema, kernel_tuner
+from kernel_tuner.file_utils import output_file_schema
+jsonschema.validate(json.load(open("t4.json")), output_file_schema("results")[1])
+cache = json.load(open("cache.json"))
+assert len(cache["cache"]) == 4, cache
+for strategy in ("brute_force", "random_sample"):
+    results, environment = kernel_tuner.tune_kernel(cache["kernel_name"], "", tuple(cache["problem_size"]), [],
+        cache["tune_params"], cache="cache.json", simulation_mode=True, strategy=strategy, lang="C", quiet=True,
+        strategy_options={"max_fevals": 4} if strategy != "brute_force" else {})
+    right = [r for r in results if "__error__" not in r]
+    best = min(right, key=lambda r: r["time"])
+    assert (best["m"], best["warps"], best["time"]) == (16, 8, 0.04), (strategy, best)
+    if strategy == "brute_force":
+        assert len(results) == 4 and len(right) == 3, results  # the wrong one is an error, not a time
+END
+}
