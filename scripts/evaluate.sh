@@ -6,7 +6,8 @@ usage() {
     cat <<'USAGE'
 usage: scripts/evaluate.sh CANDIDATE.cu [options] [-- fa_bench options for every run, e.g. --m 32 --timeout 60]
   --problems FILE    what to run (default scripts/lib/score/problems.txt, which explains the format)
-  --incumbent SPEC   what the candidate is timed against, as in fa_bench --vs (default: the bench's default kernel)
+  --incumbent SPEC   what the candidate is timed against, as in fa_bench --vs: a kernel of the registry or a FILE.cu,
+                     with its tile (light:m=32,warps=4) or without (default: the bench's default kernel)
   --score BY         speed: geometric mean of the paired ratios of the GPU (default)
                      bound: how much lower the static bound is than the incumbent's; no GPU
                      emulator: 1 for a candidate that is right on the emulator; no GPU
@@ -38,15 +39,19 @@ done
 [[ ${opt[score]} =~ ^(speed|bound|emulator)$ ]] || die 2 "--score takes speed, bound or emulator, not '${opt[score]}'"
 [[ ,${opt[stages]}, =~ ^(,(emulator|compile|gpu))+,$ ]] ||
     die 2 "--stages takes a list of emulator, compile and gpu, not '${opt[stages]}'"
+incumbent_file=${opt[incumbent]%%:*}
+[[ $incumbent_file == *.cu ]] || incumbent_file=''
+[[ -z $incumbent_file || -r $incumbent_file ]] || die 2 "no file '$incumbent_file'"
 bench=${FA_BENCH:-$here/../fa_bench}
 need_bench
 
 # Every file that the candidate includes by a quoted name, beside itself, and what those include.
 included_files() { # FILE
-    local line path
+    local line path folder=.
+    [[ $1 != */* ]] || folder=${1%/*}
     while IFS= read -r line; do
         [[ $line =~ ^[[:space:]]*\#[[:space:]]*include[[:space:]]*\"([^\"]+)\" ]] || continue
-        path=${1%/*}/${BASH_REMATCH[1]}
+        path=$folder/${BASH_REMATCH[1]}
         [[ -f $path && -z ${seen[$path]:-} ]] || continue
         seen[$path]=1
         included+=("$path")
@@ -56,7 +61,8 @@ included_files() { # FILE
 content_key() {
     local root=$here/.. included=() files
     declare -A seen=()
-    included_files "$(dirname "$candidate")/${candidate##*/}"
+    included_files "$candidate"
+    [[ -z $incumbent_file ]] || { included+=("$incumbent_file") && included_files "$incumbent_file"; }
     shopt -s nullglob
     {
         files=("$candidate" "${included[@]}" "${opt[problems]}" "$root"/{include,kernels}/* "$lib"/score/* "$0" "$bench"
@@ -87,11 +93,19 @@ bound=()
 if "$bench" --help 2>/dev/null | grep -q -- '--bound'; then bound=(--bound); fi
 [[ ${opt[score]} != bound || ${#bound[@]} -gt 0 ]] || die 4 "NOT-RUN: this fa_bench has no --bound"
 
-# The candidate's own tile: knobs and nothing else, so that it cannot loosen its own check.
-knobs=$(sed -nE 's|^[[:space:]]*// fa_bench:[[:space:]]*||p' "$candidate" | tr '\n' ' ')
-refused=''
-[[ $knobs =~ ^([[:space:]]*--(m|n|warps|vec|stages|swizzle|acc|splits|maxreg)[[:space:]]+[a-z0-9]+)*[[:space:]]*$ ]] ||
-    refused="the line '// fa_bench:' takes tile options and their values, nothing else: $knobs"
+# A file's own tile: knobs and nothing else, so that it cannot loosen its own check.
+knobs_of() { # FILE: sets knobs and refused
+    knobs=$(sed -nE 's|^[[:space:]]*// fa_bench:[[:space:]]*||p' "$1" | tr '\n' ' ')
+    refused=''
+    [[ $knobs =~ ^(\ *--(m|n|warps|vec|stages|swizzle|acc|splits|maxreg)\ +[a-z0-9]+)*\ *$ ]] ||
+        refused="the line '// fa_bench:' takes tile options and their values, nothing else: $knobs"
+}
+if [[ $incumbent == "$incumbent_file" ]]; then
+    knobs_of "$incumbent"
+    [[ -z $refused ]] || die 2 "$incumbent: $refused"
+    incumbent+=$(xargs <<<"$knobs" | sed -E 's/--([a-z]+) ([a-z0-9]+) ?/,\1=\2/g; s/^,/:/')
+fi
+knobs_of "$candidate"
 
 # Lines of the problem list for a stage, the public ones first: "public OPTIONS".
 problems() { # emulator|gpu
@@ -155,7 +169,7 @@ gpu=null arch=${opt[arch]:-sm_89}
 if wants compile || wants gpu; then
     # shellcheck source=scripts/lib/gpu.sh
     . "$here/lib/gpu.sh"
-    probe=$(gpu_probe "$bench" --kernel "${incumbent%%:*}")
+    probe=$(gpu_probe "$bench")
     gpu=$(jq -c 'select(.status != "not_run") | .device | {name, arch}' <<<"$probe")
     gpu=${gpu:-null}
     [[ -n ${opt[arch]} ]] || arch=$(jq -r 'if . then .arch + (if .arch | test("^sm_(9|1.)[0-9]$") then "a" else "" end)
@@ -167,8 +181,12 @@ if wants compile; then
     asked compile --compile-only --arch "$arch" "${bound[@]}" --timeout 120
     if [[ ${opt[score]} == bound && $failed -eq 0 ]]; then
         cp "$work/compile.list" "$work/incumbent.list"
-        read -ra incumbent_options <<<"$(knob_options "${incumbent/:/,}")"
-        run_stage incumbent --kernel "${incumbent_options[@]}" --compile-only --arch "$arch" --bound "${more[@]}" ||
+        of=--kernel rest=${incumbent#*:}
+        [[ -z $incumbent_file ]] || of=--source
+        [[ $incumbent == *:* ]] || rest=''
+        read -ra incumbent_knobs <<<"$(knob_options "$rest")"
+        run_stage incumbent "$of" "${incumbent%%:*}" "${incumbent_knobs[@]}" --compile-only --arch "$arch" --bound \
+            "${more[@]}" ||
             die 4 "NOT-RUN: no bound of the incumbent $incumbent: $(jq -r '.reason // empty' "$work/incumbent.jsonl")"
     fi
 fi

@@ -200,7 +200,9 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
         return FA_PASS;
     }
     if (name_length == 0 || name_length >= sizeof vs->name)
-        return fa_refuse(why, FA_USAGE, "--vs takes NAME, NAME:knob=value,... or library:FILE.so, not '%.200s'", value);
+        return fa_refuse(why, FA_USAGE,
+                         "--vs takes NAME, NAME:knob=value,... (FILE.cu for NAME) or library:FILE.so, not '%.200s'",
+                         value);
     const char *rest = value + name_length;
     while (*rest != '\0') {
         rest++; /* the ':' or ',' before each knob */

@@ -38,10 +38,10 @@ typedef struct fa_knobs {
     int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
 } fa_knobs;
 
-/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1; or
- * library:FILE.so. */
+/* --vs NAME or NAME:knob=value,... : a kernel of the registry or a FILE.cu, the knobs that are set, and lse=0 or lse=1;
+ * or library:FILE.so. */
 typedef struct fa_vs {
-    char name[64];       /* empty: no --vs */
+    char name[1024];     /* empty: no --vs */
     const char *library; /* the file after "library:", or NULL */
     fa_knobs knobs;
     int32_t lse; /* 0 or 1; FA_UNSET: as the options say */

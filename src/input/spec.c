@@ -149,7 +149,7 @@ static const fa_rule *matching_rule(const fa_spec *spec, const fa_problem *probl
     return best;
 }
 
-/* The file of --source or --library, which gives the candidate its name. */
+/* The file of --source, --vs or --library, which gives the candidate its name. */
 static fa_status use_file(const char *option, const char *path, fa_spec *spec, fa_reason *why)
 {
     if (access(path, R_OK) != 0)
@@ -252,7 +252,7 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     if (library != NULL) {
         FA_TRY(use_library(library, spec, why));
     } else if (source != NULL) {
-        FA_TRY(use_file("--source", source, spec, why));
+        FA_TRY(use_file(source == options->source ? "--source" : "--vs", source, spec, why));
     } else {
         spec->asked = fa_registry_default();
         if (kernel != NULL)
@@ -272,7 +272,11 @@ fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_
 
 fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why)
 {
-    FA_TRY(make(options, problem, options->vs.name, NULL, options->vs.library, &options->vs.knobs, spec, why));
+    const char *name = options->vs.name;
+    const size_t length = strlen(name);
+    const bool file = length > 3 && strcmp(name + length - 3, ".cu") == 0;
+    FA_TRY(make(options, problem, file ? NULL : name, file ? name : NULL, options->vs.library, &options->vs.knobs, spec,
+                why));
     if (options->vs.lse != FA_UNSET)
         spec->lse = options->vs.lse == 1;
     return FA_PASS;

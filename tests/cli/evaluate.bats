@@ -28,7 +28,7 @@ score_holds() { # EXPRESSION...
     needs_race
     problems
     make_half_gpu
-    edited 's|^#include "fa_params.h"|// fa_bench: --m 64 --warps 4\n&|'
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
     evaluate --incumbent light
     score_holds '.status == "pass" and .correct and .score_by == "speed" and .device.name == "NVIDIA Half"' \
         '(.combined_score - 5) * 1e6 | fabs < 1' '.improved' '.knobs == "--m 64 --warps 4"' '.incumbent == "light"' \
@@ -43,7 +43,7 @@ score_holds() { # EXPRESSION...
 @test "inside the noise is not an improvement" {
     problems
     make_half_gpu
-    edited 's|^#include "fa_params.h"|// fa_bench: --m 64\n&|'
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
     echo 5 >"$STUB/noise"
     evaluate --stages compile,gpu
     score_holds '.status == "pass" and .improved == false and .aa_noise == 5' \
@@ -133,7 +133,7 @@ score_holds() { # EXPRESSION...
 
     make_half_gpu
     touch "$STUB/no_gpu"
-    edited 's|^#include "fa_params.h"|// fa_bench: --m 64\n&|'
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
     evaluate
     score_holds '.status == "not_run" and .correct and .combined_score == null' '.text_feedback | test("no GPU")'
     evaluate --score emulator --stages emulator
@@ -145,28 +145,44 @@ score_holds() { # EXPRESSION...
     make_half_gpu
     touch "$STUB/no_gpu"
     echo 8 >"$STUB/bound"
-    edited 's|^#include "fa_params.h"|// fa_bench: --m 64\n&|'
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
     evaluate --score bound --stages compile --incumbent light:m=64,warps=4
     score_holds '.status == "pass" and (.combined_score - 2.5) * 1e6 < 1' '.public.results[0].bound_us == 8' \
         '.text_feedback | test("cannot be faster than 8 us: tensor binds")'
     grep -q -- '--kernel light --m 64 --warps 4 --compile-only' "$STUB/commands"
 }
 
+@test "the incumbent can be a file, which brings its tile" {
+    problems
+    make_half_gpu
+    echo 10 >"$STUB/bound"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 32 --warps 4|'
+    cp "$work/k.cu" "$work/old.cu"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
+    evaluate --incumbent "$work/old.cu" --stages gpu
+    score_holds '.status == "pass"' '.incumbent | endswith("/old.cu:m=32,warps=4")'
+    grep -q -- "--vs $work/old.cu:m=32,warps=4 " "$STUB/commands"
+    evaluate --incumbent "$work/old.cu:m=16" --score bound --stages compile
+    score_holds '.combined_score == 2'
+    grep -q -- "--source $work/old.cu --m 16 --compile-only" "$STUB/commands"
+    refused 2 "no file '$work/none.cu'" scripts/evaluate.sh "$work/k.cu" --incumbent "$work/none.cu"
+}
+
 @test "a failure on the GPU alone is a failure" {
     problems
     make_half_gpu
     echo error >"$STUB/status"
-    edited 's|^#include "fa_params.h"|// fa_bench: --m 64\n&|'
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
     evaluate --stages gpu
     score_holds '.status == "error" and .combined_score == 0' '.text_feedback | test("Broken") and test("on the GPU")'
 }
 
 @test "a candidate sets its tile and nothing else" {
     problems
-    edited 's|^#include "fa_params.h"|// fa_bench: --m 64 --atol 2\n&|'
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --atol 2|'
     evaluate
     score_holds '.status == "infeasible"' '.text_feedback | test("takes tile options")'
-    edited 's|^#include "fa_params.h"|// fa_bench: --m 5000\n&|'
+    edited 's|^// fa_bench: .*|// fa_bench: --m 5000|'
     evaluate
     score_holds '.status == "infeasible"' '.text_feedback | test("1 to 1024")'
 }

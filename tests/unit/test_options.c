@@ -133,6 +133,9 @@ static void spec_of_vs(void **state)
     assert_int_equal(options.vs.knobs.m, FA_UNSET);
     assert_int_equal(parse("--vs library:x.so --vs light"), FA_PASS);
     assert_null(options.vs.library);
+    assert_int_equal(parse("--vs some/folder/mine.cu:m=16"), FA_PASS);
+    assert_string_equal(options.vs.name, "some/folder/mine.cu");
+    assert_int_equal(options.vs.knobs.m, 16);
     static const char *const bad[] = {
         "", ":m=1", "light:m", "light:m=", "light:m=0", "light:m=32,", "light:seq=4", "light:,", "light:m=1=2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -176,6 +176,29 @@ static void spec_takes_knobs_and_arch(void **state)
     assert_string_equal(defines[count].text, "-DFA_LSE=1");
 }
 
+/* --vs takes a kernel of the registry or a file of its own, by the name's ending. */
+static void spec_of_the_other(void **state)
+{
+    fa_options options;
+    fa_spec spec;
+    (void)state;
+    const fa_problem p = make("");
+    char *argv[] = {"fa_bench", "--kernel", "light", "--vs", "examples/plain.cu:m=16"};
+    assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
+    assert_int_equal(fa_spec_make_vs(&options, &p, &spec, &why), FA_PASS);
+    assert_string_equal(spec.name, "plain");
+    assert_string_equal(spec.source, "examples/plain.cu");
+    assert_int_equal(spec.knobs.m, 16);
+    argv[4] = "scalar";
+    assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
+    assert_int_equal(fa_spec_make_vs(&options, &p, &spec, &why), FA_PASS);
+    assert_string_equal(spec.row->name, "scalar");
+    argv[4] = "none.cu";
+    assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
+    assert_int_equal(fa_spec_make_vs(&options, &p, &spec, &why), FA_USAGE);
+    assert_non_null(strstr(why.text, "--vs takes a file that can be read, not 'none.cu'"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +210,7 @@ int main(void)
         cmocka_unit_test(rules_are_whole),
         cmocka_unit_test(splits_fill_the_gpu),
         cmocka_unit_test(spec_takes_knobs_and_arch),
+        cmocka_unit_test(spec_of_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
