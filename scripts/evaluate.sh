@@ -93,11 +93,12 @@ bound=()
 if "$bench" --help 2>/dev/null | grep -q -- '--bound'; then bound=(--bound); fi
 [[ ${opt[score]} != bound || ${#bound[@]} -gt 0 ]] || die 4 "NOT-RUN: this fa_bench has no --bound"
 
+tile_options='--(m|n|warps|vec|stages|swizzle|acc|splits|maxreg)'
 # A file's own tile: knobs and nothing else, so that it cannot loosen its own check.
 knobs_of() { # FILE: sets knobs and refused
     knobs=$(sed -nE 's|^[[:space:]]*// fa_bench:[[:space:]]*||p' "$1" | tr '\n' ' ')
     refused=''
-    [[ $knobs =~ ^(\ *--(m|n|warps|vec|stages|swizzle|acc|splits|maxreg)\ +[a-z0-9]+)*\ *$ ]] ||
+    [[ $knobs =~ ^(\ *$tile_options\ +[a-z0-9]+)*\ *$ ]] ||
         refused="the line '// fa_bench:' takes tile options and their values, nothing else: $knobs"
 }
 if [[ $incumbent == "$incumbent_file" ]]; then
@@ -133,8 +134,9 @@ run_stage() { # NAME COMMON-OPTIONS...
     kill "$pid" 2>/dev/null || true
     exec {records}<&-
     if [[ ! -s $work/$name.jsonl ]]; then # no run was begun: the options are refused
-        [[ -z ${knobs// /} && $name != gpu ]] || refused=$(head -n 1 "$work/$name.err")
-        [[ -n $refused ]] || die 2 "fa_bench begins no run: $(head -n 1 "$work/$name.err")"
+        record=$(head -n 1 "$work/$name.err")
+        [[ -n ${knobs// /} && $record =~ $tile_options\ takes ]] || die 2 "fa_bench begins no run: $record"
+        refused=$record
     fi
     jq -e -s '(length == $lines) and all(.[]; .status == "pass")' --argjson lines "$(wc -l <"$work/$name.runs")" \
         "$work/$name.jsonl" >/dev/null
