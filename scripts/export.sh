@@ -9,6 +9,7 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format markdown             a table
   --format t4                   results in the T4 schema of autotuners (Kernel Tuner, BAT)
   --format kernel-tuner-cache   a cache file, which Kernel Tuner's simulation mode replays without a GPU
+  --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads, traces
   --kernel NAME                 these alone (repeatable)
   --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
   --status STATUS               these alone, e.g. pass
@@ -27,8 +28,9 @@ opt=([format]='' [group]='' [status]='' [out]='')
 many=([kernel]='')
 arguments=words
 parse_options "$@"
-[[ ${opt[format]} =~ ^(csv|markdown|t4|kernel-tuner-cache)$ ]] ||
-    die 2 "--format takes csv, markdown, t4 or kernel-tuner-cache, not '${opt[format]}'"
+[[ ${opt[format]} =~ ^(csv|markdown|t4|kernel-tuner-cache|flashinfer)$ ]] ||
+    die 2 "--format takes csv, markdown, t4, kernel-tuner-cache or flashinfer, not '${opt[format]}'"
+[[ ${opt[format]} != flashinfer || -n ${opt[out]} ]] || die 2 "--format flashinfer needs --out FOLDER"
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 [[ ${#words[@]} -gt 0 ]] || die 2 "takes a FILE or FOLDER with records (see --help)"
 
@@ -59,4 +61,16 @@ if [[ ${opt[format]} == kernel-tuner-cache ]]; then
         die 2 "a cache file takes one kernel and one group (--kernel, --group), not $(paste -sd ';' <<<"$spaces")"
 fi
 jqf "export/${opt[format]//-/_}" -r --slurp "$work/rows" >"$work/done"
+if [[ ${opt[format]} == flashinfer ]]; then # a line per file: its path, a tab, its contents
+    while IFS=$'\t' read -r path contents; do
+        mkdir -p "$(dirname "${opt[out]}/$path")"
+        printf '%s\n' "$contents" >>"$work/tree.$(sha256sum <<<"$path" | cut -c1-32)"
+        echo "$path" >>"$work/paths"
+    done <"$work/done"
+    [[ -s $work/paths ]] || die 2 "nothing to export: no record with a problem that was run"
+    sort -u "$work/paths" | while read -r path; do
+        replace_file "${opt[out]}/$path" <"$work/tree.$(sha256sum <<<"$path" | cut -c1-32)"
+    done
+    exit 0
+fi
 if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}" <"$work/done"; else cat "$work/done"; fi

@@ -95,3 +95,47 @@ for strategy in ("brute_force", "random_sample"):
         assert len(results) == 4 and len(right) == 3, results  # the wrong one is an error, not a time
 END
 }
+
+@test "FlashInfer: a folder of definitions, workloads and traces" {
+    refused 2 "needs --out FOLDER" scripts/export.sh --format flashinfer evidence/h200/ladder/2x8x512x64/mma.json
+    scripts/export.sh --format flashinfer --out "$work/t" evidence/h200/ladder/2x8x512x64/{mma,cublas}.json
+    local name=attention_fp16_h8_kv8_d64_full
+    jq -e '.axes.heads == {type: "const", value: 8} and (.reference | test("0.125"))' \
+        "$work/t/definitions/attention/$name.json"
+    jq -es 'length == 1 and .[0].workload.axes == {batch: 2, seq_q: 512, seq_kv: 512}' \
+        "$work/t/workloads/attention/$name.jsonl"
+    jq -es 'length == 2 and all(.[]; .evaluation.status == "PASSED") and .[1].solution == "cublas"
+        and .[0].evaluation.performance.latency_ms > 0' "$work/t/traces/fa_bench/attention/$name.jsonl"
+}
+
+# bats test_tags=slow
+@test "FlashInfer-Bench's own data classes take the folder, failures too" {
+    needs_packages
+    local record=evidence/h200/ladder/2x8x512x64/mma.json status
+    for status in wrong infeasible compile_error timeout error not_run; do
+        jq -c --arg s "$status" '.status = $s | .reason = "made up" | .problem.causal = ($s == "error")
+            | if $s == "wrong" then . else .timing = null | .check = null end' "$record"
+    done >"$work/failures"
+    scripts/export.sh --format flashinfer --out "$work/t" "$record" "$work/failures"
+    "$python" - "$work/t" <<'END'
+import importlib, importlib.util, pathlib, sys, types
+root = pathlib.Path(sys.argv[1])
+where = pathlib.Path(importlib.util.find_spec("flashinfer_bench").origin).parent
+for name, path in ("flashinfer_bench", where), ("flashinfer_bench.data", where / "data"):
+    sys.modules[name] = types.ModuleType(name)  # the packages' own imports need PyTorch
+    sys.modules[name].__path__ = [str(path)]
+Definition = importlib.import_module("flashinfer_bench.data.definition").Definition
+Trace = importlib.import_module("flashinfer_bench.data.trace").Trace
+definitions = [Definition.model_validate_json(f.read_text()) for f in root.glob("definitions/*/*.json")]
+assert len(definitions) == 2 and {d.op_type for d in definitions} == {"attention"}
+for d in definitions:
+    assert d.const_axes == {"heads": 8, "kv_heads": 8, "dim": 64} and d.var_axes_bindings["seq_kv"] == ("k", 2), d
+lines = lambda pattern: [Trace.model_validate_json(t) for f in root.glob(pattern) for t in f.read_text().splitlines()]
+workloads = lines("workloads/*/*.jsonl")
+assert len(workloads) == 2 and all(w.is_workload_trace() for w in workloads)
+traces = lines("traces/*/*/*.jsonl")
+assert sum(t.is_successful() for t in traces) == 1
+assert sorted(t.evaluation.status.value for t in traces) == [
+    "COMPILE_ERROR", "COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "RUNTIME_ERROR", "TIMEOUT"], traces
+END
+}

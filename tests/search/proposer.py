@@ -50,7 +50,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         Handler.asked += 1
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "list", "choices": [choice], "usage": usage}
+        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "list", "choices": [choice]}
+        body["usage"] = usage
         data = json.dumps(body).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")

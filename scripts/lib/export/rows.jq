@@ -10,7 +10,10 @@ def row_of_record: {key: null, kernel: (.variant // .kernel), knobs: .config, pr
     gpu: (if .device.backend == "emu" then "CPU emulator" else .device.name end), arch: (.ptxas.arch // .device.arch),
     p50_us: .timing.p50_us, p90_us: .timing.p90_us, tflops: .throughput.tflops,
     registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
-    vs: .vs.kernel, ratio: .vs.ratio, ratio_ci95: .vs.ratio_ci95,
+    vs: .vs.kernel, ratio: .vs.ratio, ratio_ci95: .vs.ratio_ci95, vs_p50_us: .vs.other_p50_us,
+    errors: ([.check.references[]?] | {max_abs: (map(.max_abs_err // empty) | max),
+        row_rel_l2: (map(.worst_row_rel_l2 // empty) | max)}),
+    libraries: {driver: (.provenance.driver // "none"), compiler: (.provenance.compiler // "none")},
     stage_s: .provenance.stage_s, git: .provenance.git, code_sha256: .provenance.code_sha256, time: .provenance.time};
 
 def row_of_line: {key, kernel, knobs: knobs_of(.knobs), problem, status, reason, gpu, arch: (.group | split("|")[1]),
