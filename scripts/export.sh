@@ -9,7 +9,8 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format markdown             a table
   --format t4                   results in the T4 schema of autotuners (Kernel Tuner, BAT)
   --format kernel-tuner-cache   a cache file, which Kernel Tuner's simulation mode replays without a GPU
-  --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads, traces
+  --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads,
+                                solutions (kernels without tensor maps) and traces
   --kernel NAME                 these alone (repeatable)
   --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
   --status STATUS               these alone, e.g. pass
@@ -60,7 +61,14 @@ if [[ ${opt[format]} == kernel-tuner-cache ]]; then
     [[ $(wc -l <<<"$spaces") -eq 1 ]] ||
         die 2 "a cache file takes one kernel and one group (--kernel, --group), not $(paste -sd ';' <<<"$spaces")"
 fi
-jqf "export/${opt[format]//-/_}" -r --slurp "$work/rows" >"$work/done"
+sources=/dev/null
+if [[ ${opt[format]} == flashinfer ]]; then
+    sources=$work/sources
+    for file in "$here"/../{include/*.h,kernels/*.cu,kernels/*.cuh} "$lib/export/flashinfer_main.cu"; do
+        jq -Rs --arg name "${file##*/}" '{($name): gsub("\"[.][.]/include/"; "\"")}' "$file"
+    done | jq -cs add >"$sources"
+fi
+jqf "export/${opt[format]//-/_}" -r --slurp --slurpfile sources "$sources" "$work/rows" >"$work/done"
 if [[ ${opt[format]} == flashinfer ]]; then # a line per file: its path, a tab, its contents
     while IFS=$'\t' read -r path contents; do
         mkdir -p "$(dirname "${opt[out]}/$path")"

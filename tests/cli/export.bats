@@ -130,6 +130,10 @@ definitions = [Definition.model_validate_json(f.read_text()) for f in root.glob(
 assert len(definitions) == 2 and {d.op_type for d in definitions} == {"attention"}
 for d in definitions:
     assert d.const_axes == {"heads": 8, "kv_heads": 8, "dim": 64} and d.var_axes_bindings["seq_kv"] == ("k", 2), d
+Solution = importlib.import_module("flashinfer_bench.data.solution").Solution
+solutions = [Solution.model_validate_json(f.read_text()) for f in root.glob("solutions/*/*/*/*.json")]
+assert [(s.definition, s.spec.binding.value) for s in solutions] == [("attention_fp16_h8_kv8_d64_full", "tvm-ffi")]
+assert {"main.cu", "kernel.cuh", "fa_params.h"} <= {s.path for s in solutions[0].sources}
 lines = lambda pattern: [Trace.model_validate_json(t) for f in root.glob(pattern) for t in f.read_text().splitlines()]
 workloads = lines("workloads/*/*.jsonl")
 assert len(workloads) == 2 and all(w.is_workload_trace() for w in workloads)
@@ -138,4 +142,21 @@ assert sum(t.is_successful() for t in traces) == 1
 assert sorted(t.evaluation.status.value for t in traces) == [
     "COMPILE_ERROR", "COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "RUNTIME_ERROR", "TIMEOUT"], traces
 END
+}
+
+# bats test_tags=slow
+@test "FlashInfer: the solution builds as FlashInfer-Bench builds it" {
+    needs_packages
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    [[ -x $nvcc ]] || skip "no nvcc"
+    scripts/export.sh --format flashinfer --out "$work/t" evidence/h200/ladder/2x8x512x64/light.json
+    "$python" - "$work"/t/solutions/*/*/*/light_*.json "$work" <<'END'
+import json, pathlib, sys
+for source in json.load(open(sys.argv[1]))["sources"]:
+    (pathlib.Path(sys.argv[2]) / source["path"]).write_text(source["content"])
+END
+    local include
+    include=$("$python" -c 'import tvm_ffi.libinfo as l; print(l.find_include_path())')
+    "$nvcc" -std=c++17 -O2 -arch=sm_90a -shared -Xcompiler -fPIC -I "$include" "$work/main.cu" -o "$work/main.so"
+    nm -D "$work/main.so" | grep -q ' T __tvm_ffi_run$'
 }

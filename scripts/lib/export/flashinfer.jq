@@ -1,5 +1,6 @@
 # Rows (with jq -s) as files of a FlashInfer Trace folder, a line each: PATH, a tab, the JSON. Lines of one path belong
 # to one file. A definition is attention with fixed heads, dim and mask; batch and lengths are the workload's.
+# $sources: [the files of kernels/ and include/, and flashinfer_main.cu, by name].
 def mask: if .causal then "causal" else "full" end;
 def name: "attention_\(.dtype)_h\(.heads)_kv\(.kv_heads)_d\(.dim)_\(mask)";
 def uuid: "\(.batch)x\(.seq_q)x\(.seq_kv)";
@@ -49,12 +50,31 @@ def evaluation: $statuses[.status] as $status | {status: $status,
     performance: (if .status == "pass" then {latency_ms: (.p50_us / 1000),
         reference_latency_ms: ((.vs_p50_us // 0) / 1000), speedup_factor: (.ratio // 0)} else null end)};
 
+# A kernel with its includes, its tile as macros and the launcher. One that uses tensor maps has no solution.
+def includes($seen): ([scan("(?m)^#include \"([^\"]+)\"")[0]] - $seen) as $new |
+    reduce $new[] as $name ($seen; if index([$name]) or ($sources[0][$name] == null) then .
+        else . + [$name] | . as $s | $sources[0][$name] | includes($s) end);
+def macros: (.knobs | {FA_M: .m, FA_N: .n, FA_WARPS: .warps, FA_VEC: .vec, FA_STAGES: .stages, FA_SWIZZLE: .swizzle,
+        FA_SPLITS: .splits, FA_MAXREG: .maxreg, FA_ACC_FP16: (if .acc == "fp16" then 1 else 0 end)}) +
+    (.problem | {FA_DIM: .dim, FA_CAUSAL: (if .causal then 1 else 0 end), FA_EXPORT_SCALE: "\(.scale)f"}) |
+    to_entries | map("#define \(.key) \(.value // 0)\n") | add;
+def solution_file: . as $row | ($sources[0]["\(.kernel).cu"] // "") as $kernel |
+    select(.status == "pass" and .knobs and $kernel != "" and ($kernel | test("\\.tma_") | not)) |
+    {name: solution, definition: (.problem | name), author: "fa_bench",
+     description: "fa_bench \(.git // ""), measured on \(.gpu)",
+     spec: {language: "cuda", target_hardware: [.gpu], entry_point: "main.cu::run", dependencies: [],
+        destination_passing_style: true, binding: "tvm-ffi"},
+     sources: ([{path: "main.cu", content: (($row | macros) + $sources[0]["flashinfer_main.cu"])},
+        {path: "kernel.cuh", content: $kernel}] + [$kernel | includes([])[] | {path: ., content: $sources[0][.]}])};
+
 map(select(.problem and .errors and .problem.dtype)) |
 (map(.problem | .path = "attention/\(name)") | unique_by(.path)[] |
     line("definitions/\(.path).json"; definition)),
 (map(.problem) | unique_by([name, uuid])[] |
     line("workloads/attention/\(name).jsonl";
         {definition: name, workload: workload, solution: null, evaluation: null})),
+(unique_by([.kernel, .knobs, .problem | tojson])[] | solution_file |
+    line("solutions/fa_bench/attention/\(.definition)/\(.name).json"; .)),
 (.[] | select($statuses[.status] and (.status != "pass" or .p50_us)) |
     line("traces/fa_bench/attention/\(.problem | name).jsonl"; {definition: (.problem | name),
         workload: (.problem | workload), solution: solution, evaluation: evaluation}))
