@@ -1,5 +1,5 @@
-"""ShinkaEvolve's evaluator of a kernel: scripts/evaluate.sh. Run the search from the repository root: Shinka copies this
-file to its results. FA_EVALUATE holds more options of evaluate.sh, e.g. "--incumbent mma --problems mine.txt".
+"""ShinkaEvolve's evaluator of a kernel: scripts/evaluate.sh. Run the search from the repository root: Shinka copies
+this file to its results. FA_EVALUATE holds more options of evaluate.sh, e.g. "--incumbent mma --problems mine.txt".
 """
 
 import argparse

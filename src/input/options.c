@@ -189,9 +189,8 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
     static const char library[] = "library";
     fa_options scratch;
     set_defaults(&scratch);
-    vs->lse = FA_UNSET;
     const size_t name_length = strcspn(value, ":");
-    *vs = (fa_vs){.knobs = scratch.knob};
+    *vs = (fa_vs){.knobs = scratch.knob, .lse = FA_UNSET};
     if (name_length == strlen(library) && strncmp(value, library, name_length) == 0) {
         if (value[name_length] == '\0' || value[name_length + 1] == '\0')
             return fa_refuse(why, FA_USAGE, "--vs: library takes a file, library:FILE.so, not '%s'", value);
