@@ -4,6 +4,8 @@
 
 #include <cuda_fp16.h>
 
+// EVOLVE-BLOCK-START (a search edits from here; scripts/evaluate.sh takes the tile from the next line)
+// fa_bench: --m 64
 static_assert(FA_M <= 1024, "plain: M is the threads of a block, at most 1024");
 
 FA_KERNEL_INFO(.threads = FA_M, .writes_lse = 1);
@@ -39,3 +41,4 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     if (p.lse) /* --lse; log 0 is -inf: the row sees no key */
         p.lse[batch * p.lse_stride_b + head * p.lse_stride_h + row * p.lse_stride_s] = m + logf(l);
 }
+// EVOLVE-BLOCK-END

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# What a person or a model reads before the next kernel: the task, the best so far, what failed, what figures advise.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/brief.sh [options]
+  --from DIR         a sweep's folder or evidence/<gpu> (default: the GPU's own, else the first that has a leaderboard)
+  --scores FILE      scores of evaluate.sh, a line each: what a search has tried (repeatable)
+  --problems FILE    the task, as evaluate.sh takes it (default scripts/lib/score/problems.txt), without hidden lines
+  --arch sm_XX       compile target (default: the leaderboard's, else sm_89)
+  --chars N          at most so many bytes (default 8000, at least 2000): the longest lists are cut first
+  --out FILE         write to FILE, not to stdout
+Prints Markdown. Measures nothing. FA_BENCH names the binary (default ./fa_bench).
+Exit: 0, 2 usage, 4 not run (no fa_bench, no jq).
+USAGE
+}
+
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
+# shellcheck source=scripts/lib/common.sh
+. "$here/lib/common.sh"
+opt=([from]='' [problems]=$lib/score/problems.txt [arch]='' [chars]=8000 [out]='')
+many=([scores]='')
+parse_options "$@"
+need_number 2000 chars
+bench=${FA_BENCH:-$here/../fa_bench}
+need_bench
+[[ -r ${opt[problems]} ]] || die 2 "no file '${opt[problems]}'"
+[[ -z ${opt[from]} || -d ${opt[from]} ]] || die 2 "no folder '${opt[from]}'"
+
+from=${opt[from]}
+if [[ -z $from ]]; then
+    # shellcheck source=scripts/lib/gpu.sh
+    . "$here/lib/gpu.sh"
+    gpu=$(gpu_name "$bench")
+    for from in ${gpu:+"$here/../evidence/$(gpu_folder "$gpu")"} "$here"/../evidence/*; do
+        [[ ! -e $from/leaderboard.json ]] || break
+    done
+fi
+
+make_work
+all_of() { # FILE...: the JSON of those that there are, a value a line; .gz too
+    local file
+    for file in "$@"; do
+        if [[ -r $file.gz && ! -e $file ]]; then zcat "$file.gz"; elif [[ -r $file ]]; then cat "$file"; fi
+    done | jq -Rc 'fromjson? // empty' 2>/dev/null
+}
+whole() { # FILE: its JSON, or an empty list
+    jq -ce . "$1" 2>/dev/null || echo '[]'
+}
+all_of "$from/leaderboard.jsonl" >"$work/log"
+whole "$from/leaderboard.json" >"$work/board"
+whole "$from/ladder.json" >"$work/ladder"
+find "$from/ncu" -name '*.json' ! -name '*.record.json' -exec jq -c 'select(.gates)' {} + \
+    >"$work/profiles" 2>/dev/null || true
+: >"$work/scores"
+while read -r file; do
+    [[ -r $file ]] || die 2 "no file '$file'"
+    all_of "$file" | jq -c 'select(.schema? == "fa_bench.score/1") | del(.private)' >>"$work/scores"
+done < <(values_of scores)
+
+# The limits of the target, from a run of a moment on the emulator.
+arch=${opt[arch]:-$(jq -r '.[0].group // "" | split("|")[1] // "sm_89"' "$work/board")}
+kernel=$("$bench" --list-kernels --json - | jq -r '[.[] | select(.kind == "hand")][0].name')
+"$bench" --kernel "$kernel" --device emu --arch "$arch" --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --check cpu \
+    --quiet --json "$work/limits" 2>/dev/null || true
+
+jqf brief/brief -rn --slurpfile log "$work/log" --slurpfile board "$work/board" --slurpfile ladder "$work/ladder" \
+    --slurpfile profiles "$work/profiles" --slurpfile scores "$work/scores" --rawfile problems "${opt[problems]}" \
+    --slurpfile limits <(jq -c . "$work/limits" 2>/dev/null) --arg arch "$arch" --argjson chars "${opt[chars]}" \
+    --arg abi "$(sed -n '/^typedef struct fa_params {/,/^} fa_params;/p' "$here/../include/fa_params.h")" >"$work/brief"
+if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}" <"$work/brief"; else cat "$work/brief"; fi

@@ -1,0 +1,214 @@
+#!/usr/bin/env bash
+# One number for one kernel file: proven on the emulator, compiled, proven and timed on the GPU against an incumbent.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/evaluate.sh CANDIDATE.cu [options] [-- fa_bench options for every run, e.g. --m 32 --timeout 60]
+  --problems FILE    what to run (default scripts/lib/score/problems.txt, which explains the format)
+  --incumbent SPEC   what the candidate is timed against, as in fa_bench --vs: a kernel of the registry or a FILE.cu,
+                     with its tile (light:m=32,warps=4) or without (default: the bench's default kernel)
+  --score BY         speed: geometric mean of the paired ratios of the GPU (default)
+                     bound: how much lower the static bound is than the incumbent's; no GPU
+                     emulator: 1 for a candidate that is right on the emulator; no GPU
+  --stages LIST      of emulator,compile,gpu (default: all three)
+  --arch sm_XX       compile target (default: the GPU's, sm_89 without one)
+  --out FILE         write the score to FILE, not to stdout
+  --fresh            do not take the score from the cache
+Prints one line of JSON, schema fa_bench.score/1 (tests/fa_bench.score.schema.json). Stages are gates: the first run
+that fails ends the evaluation. `combined_score` is 0 when anything is wrong, null when its stage did not run. What a
+model may read is all but `private`, the results of the hidden problems. A candidate sets its tile in a line of its own:
+  // fa_bench: --m 64 --warps 4        knobs of fa_bench and nothing else
+The same code, problems, options and bench give the same score from the cache, under $XDG_CACHE_HOME/fa_bench_scores.
+Exit: 0 whenever there is a score, 2 usage, 4 not run (no fa_bench, no jq, no --bound where it is asked for).
+USAGE
+}
+
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
+# shellcheck source=scripts/lib/common.sh
+. "$here/lib/common.sh"
+opt=([problems]=$lib/score/problems.txt [incumbent]='' [score]=speed [stages]='emulator,compile,gpu' [arch]='' [out]='')
+flag=([fresh]=0)
+arguments=words
+parse_options "$@"
+[[ ${#words[@]} -eq 1 ]] || die 2 "takes one CANDIDATE.cu (see --help)"
+candidate=${words[0]}
+for file in "$candidate" "${opt[problems]}"; do
+    [[ -f $file && -r $file ]] || die 2 "no file '$file'"
+done
+[[ ${opt[score]} =~ ^(speed|bound|emulator)$ ]] || die 2 "--score takes speed, bound or emulator, not '${opt[score]}'"
+[[ ,${opt[stages]}, =~ ^(,(emulator|compile|gpu))+,$ ]] ||
+    die 2 "--stages takes a list of emulator, compile and gpu, not '${opt[stages]}'"
+incumbent_file=${opt[incumbent]%%:*}
+[[ $incumbent_file == *.cu ]] || incumbent_file=''
+[[ -z $incumbent_file || -r $incumbent_file ]] || die 2 "no file '$incumbent_file'"
+bench=${FA_BENCH:-$here/../fa_bench}
+need_bench
+
+# Every file that the candidate includes by a quoted name, beside itself, and what those include.
+included_files() { # FILE
+    local line path folder=.
+    [[ $1 != */* ]] || folder=${1%/*}
+    while IFS= read -r line; do
+        [[ $line =~ ^[[:space:]]*\#[[:space:]]*include[[:space:]]*\"([^\"]+)\" ]] || continue
+        path=$folder/${BASH_REMATCH[1]}
+        [[ -f $path && -z ${seen[$path]:-} ]] || continue
+        seen[$path]=1
+        included+=("$path")
+        included_files "$path"
+    done <"$1"
+}
+content_key() {
+    local root=$here/.. included=() files
+    declare -A seen=()
+    included_files "$candidate"
+    [[ -z $incumbent_file ]] || { included+=("$incumbent_file") && included_files "$incumbent_file"; }
+    shopt -s nullglob
+    {
+        files=("$candidate" "${included[@]}" "${opt[problems]}" "$root"/{include,kernels}/* "$lib"/score/* "$0" "$bench"
+            /proc/driver/nvidia/{version,gpus/*/information})
+        # Without names, and the size of each, so that no two lists of files read the same.
+        { stat -Lc %s "${files[@]}"; cat "${files[@]}"; } 2>/dev/null || true
+        echo "${opt[incumbent]}|${opt[score]}|${opt[stages]}|${opt[arch]}|${more[*]}|${CUDA_VISIBLE_DEVICES-all}"
+    } | sha256sum
+    shopt -u nullglob
+}
+answer() { # stdin: the score
+    if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}"; else cat; fi
+}
+
+key=$(content_key)
+cached=${XDG_CACHE_HOME:-$HOME/.cache}/fa_bench_scores/${key%% *}.json
+if [[ ${flag[fresh]} -eq 0 && -s $cached ]]; then
+    score=$(<"$cached")
+    answer <<<"${score/'"cache":false'/'"cache":true'}"
+    exit 0
+fi
+
+make_work
+start=$EPOCHREALTIME
+incumbent=${opt[incumbent]:-$("$bench" --list-kernels --json - | jq -r '.[] | select(.default) | .name')}
+: >"$work/stages"
+bound=()
+if "$bench" --help 2>/dev/null | grep -q -- '--bound'; then bound=(--bound); fi
+[[ ${opt[score]} != bound || ${#bound[@]} -gt 0 ]] || die 4 "NOT-RUN: this fa_bench has no --bound"
+
+tile_options='--(m|n|warps|vec|stages|swizzle|acc|splits|maxreg)'
+# A file's own tile: knobs and nothing else, so that it cannot loosen its own check.
+knobs_of() { # FILE: sets knobs and refused
+    knobs=$(sed -nE 's|^[[:space:]]*// fa_bench:[[:space:]]*||p' "$1" | tr '\n' ' ')
+    refused=''
+    [[ $knobs =~ ^(\ *$tile_options\ +[a-z0-9]+)*\ *$ ]] ||
+        refused="the line '// fa_bench:' takes tile options and their values, nothing else: $knobs"
+}
+if [[ $incumbent == "$incumbent_file" ]]; then
+    knobs_of "$incumbent"
+    [[ -z $refused ]] || die 2 "$incumbent: $refused"
+    incumbent+=$(xargs <<<"$knobs" | sed -E 's/--([a-z]+) ([a-z0-9]+) ?/,\1=\2/g; s/^,/:/')
+fi
+knobs_of "$candidate"
+
+# Lines of the problem list for a stage, the public ones first: "public OPTIONS".
+problems() { # emulator|gpu
+    local visible
+    for visible in public hidden; do
+        awk -v v=$visible -v w="$1" '$1 == v && $2 == w {$2 = ""; print}' "${opt[problems]}"
+    done
+}
+bad=$(grep -nvE '^[[:space:]]*(#|$)|^(public|hidden) (emulator|gpu) --' "${opt[problems]}" | head -n 1) || true
+[[ -z $bad ]] || die 2 "${opt[problems]}: not a problem in line $bad"
+
+# Runs the lines of $work/NAME.list ("VISIBLE OPTIONS") until one does not pass; records to $work/NAME.jsonl.
+run_stage() { # NAME COMMON-OPTIONS...
+    local name=$1 record records pid
+    shift
+    sed -E 's/^[a-z]+ //' "$work/$name.list" >"$work/$name.runs"
+    : >"$work/$name.jsonl"
+    : >"$work/$name.err"
+    exec {records}< <(exec "$bench" --runs "$work/$name.runs" "$@" --quiet --json - 2>"$work/$name.err")
+    pid=$!
+    while read -r -u "$records" record; do
+        echo "$record" >>"$work/$name.jsonl"
+        [[ $record == *'"status":"pass"'* ]] || break
+    done
+    kill "$pid" 2>/dev/null || true
+    exec {records}<&-
+    if [[ ! -s $work/$name.jsonl ]]; then # no run was begun: the options are refused
+        record=$(head -n 1 "$work/$name.err")
+        [[ -n ${knobs// /} && $record =~ $tile_options\ takes ]] || die 2 "fa_bench begins no run: $record"
+        refused=$record
+    fi
+    jq -e -s '(length == $lines) and all(.[]; .status == "pass")' --argjson lines "$(wc -l <"$work/$name.runs")" \
+        "$work/$name.jsonl" >/dev/null
+}
+
+wants() { # STAGE: it is asked for, and nothing before it has failed
+    [[ ,${opt[stages]}, == *,$1,* && -z $refused && $failed -eq 0 ]]
+}
+asked() { # STAGE: its problems, and fa_bench's options on top of the defaults here
+    run_stage "$1" --source "$candidate" "${@:2}" "${own_knobs[@]}" "${more[@]}" || failed=1
+}
+failed=0
+read -ra own_knobs <<<"$knobs"
+touch "$work"/{emulator,compile,gpu,incumbent}.{list,jsonl}
+
+if wants emulator; then
+    problems emulator | while read -r line; do
+        for schedule in ascending descending greedy random; do echo "$line --schedule $schedule"; done
+    done >"$work/emulator.list"
+    problems emulator | sed 's/$/ --schedule random/' >"$work/race.list"
+    emulated=(--device emu --check cpu --timeout 60 ${opt[arch]:+--arch "${opt[arch]}"})
+    asked emulator --seeds 2 "${emulated[@]}"
+    if wants emulator; then # the race detector is a process of its own, and slower
+        asked race --race --seeds 1 "${emulated[@]}"
+        sed 's/$/ --race/' "$work/race.list" >>"$work/emulator.list"
+        cat "$work/race.jsonl" >>"$work/emulator.jsonl"
+    fi
+fi
+
+# The GPU, by the record of a small run; without one its stage is not run.
+gpu=null arch=${opt[arch]:-sm_89}
+if wants compile || wants gpu; then
+    # shellcheck source=scripts/lib/gpu.sh
+    . "$here/lib/gpu.sh"
+    probe=$(gpu_probe "$bench")
+    gpu=$(jq -c 'select(.status != "not_run") | .device | {name, arch}' <<<"$probe")
+    gpu=${gpu:-null}
+    [[ -n ${opt[arch]} ]] || arch=$(jq -r 'if . then .arch + (if .arch | test("^sm_(9|1.)[0-9]$") then "a" else "" end)
+        else "sm_89" end' <<<"$gpu")
+fi
+
+if wants compile; then
+    problems gpu >"$work/compile.list"
+    asked compile --compile-only --arch "$arch" "${bound[@]}" --timeout 120
+    if [[ ${opt[score]} == bound && $failed -eq 0 ]]; then
+        cp "$work/compile.list" "$work/incumbent.list"
+        of=--kernel rest=${incumbent#*:}
+        [[ -z $incumbent_file ]] || of=--source
+        [[ $incumbent == *:* ]] || rest=''
+        read -ra incumbent_knobs <<<"$(knob_options "$rest")"
+        run_stage incumbent "$of" "${incumbent%%:*}" "${incumbent_knobs[@]}" --compile-only --arch "$arch" --bound \
+            "${more[@]}" ||
+            die 4 "NOT-RUN: no bound of the incumbent $incumbent: $(jq -r '.reason // empty' "$work/incumbent.jsonl")"
+    fi
+fi
+
+if wants gpu && [[ $gpu != null ]]; then
+    problems gpu >"$work/gpu.list"
+    asked gpu --device cuda --arch "$arch" --vs "${incumbent_file:+source:}$incumbent" --timeout 120
+fi
+
+# shellcheck disable=SC2154 # $start is set above
+score=$(jqf score/score -nc --slurpfile emulator "$work/emulator.jsonl" --slurpfile compile "$work/compile.jsonl" \
+    --slurpfile gpu "$work/gpu.jsonl" --slurpfile incumbents "$work/incumbent.jsonl" \
+    --rawfile emulator_list "$work/emulator.list" --rawfile compile_list "$work/compile.list" \
+    --rawfile gpu_list "$work/gpu.list" --arg candidate "${candidate##*/}" --arg key "${key%% *}" \
+    --arg knobs "$(xargs <<<"$knobs")" --arg incumbent "$incumbent" --arg by "${opt[score]}" --arg arch "$arch" \
+    --arg stages "${opt[stages]}" --argjson device "$gpu" --arg refused "$refused" \
+    --argjson seconds "$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {print b - a}')")
+# What the machine did not let happen may go well the next time.
+if jq -e '(.status != "not_run" and .status != "error") or
+    (.stages.gpu.status == "not_run" and .device == null and .correct)' <<<"$score" >/dev/null; then
+    replace_file "$cached" <<<"$score"
+fi
+answer <<<"$score"

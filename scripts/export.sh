@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Records and leaderboards in the formats of other tools.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
+  --format csv                  a line per record
+  --format markdown             a table
+  --format t4                   results in the T4 schema of autotuners (Kernel Tuner, BAT)
+  --format kernel-tuner-cache   a cache file, which Kernel Tuner's simulation mode replays without a GPU
+  --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads,
+                                solutions (kernels without tensor maps) and traces
+  --kernel NAME                 these alone (repeatable)
+  --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
+  --status STATUS               these alone, e.g. pass
+  --out FILE                    write to FILE, not to stdout
+A FILE has records of fa_bench (--json) or lines of a leaderboard, as JSON, a list or JSON Lines, plain or .gz. A FOLDER
+is a sweep's: its leaderboard.jsonl. Of results with the same key the last counts. A cache file takes one kernel and one
+group; simulation asks for every point of the space, so sweep it by --strategy grid.
+Exit: 0, 2 usage or nothing to export, 4 not run (no jq).
+USAGE
+}
+
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
+# shellcheck source=scripts/lib/common.sh
+. "$here/lib/common.sh"
+opt=([format]='' [group]='' [status]='' [out]='')
+many=([kernel]='')
+arguments=words
+parse_options "$@"
+[[ ${opt[format]} =~ ^(csv|markdown|t4|kernel-tuner-cache|flashinfer)$ ]] ||
+    die 2 "--format takes csv, markdown, t4, kernel-tuner-cache or flashinfer, not '${opt[format]}'"
+[[ ${opt[format]} != flashinfer || -n ${opt[out]} ]] || die 2 "--format flashinfer needs --out FOLDER"
+command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+[[ ${#words[@]} -gt 0 ]] || die 2 "takes a FILE or FOLDER with records (see --help)"
+
+lines_of() { # FILE or FOLDER
+    local file=$1
+    if [[ -d $file ]]; then
+        file=$file/leaderboard.jsonl
+        [[ -e $file ]] || file+=.gz
+    fi
+    [[ -r $file ]] || die 2 "no file '$file'"
+    if [[ $file == *.gz ]]; then zcat "$file"; else cat "$file"; fi
+}
+
+make_work
+for file in "${words[@]}"; do
+    # A line that was cut off, as a kill leaves it, is no record.
+    lines_of "$file" >"$work/file"
+    jq -c 'if type == "array" then .[] else . end | objects' "$work/file" >"$work/read" 2>/dev/null ||
+        jq -Rc 'fromjson? | objects' "$work/file" >"$work/read"
+    cat "$work/read" >>"$work/lines"
+done
+jqf export/rows -c --slurp --arg group "${opt[group]}" --arg status "${opt[status]}" \
+    --argjson kernels "$(values_of kernel | jq -Rnc '[inputs]')" "$work/lines" >"$work/rows"
+[[ -s $work/rows ]] || die 2 "nothing to export: no record of these in ${words[*]}"
+if [[ ${opt[format]} == kernel-tuner-cache ]]; then
+    spaces=$(jq -r '"\(.kernel) \(.group)"' "$work/rows" | sort -u)
+    [[ $(wc -l <<<"$spaces") -eq 1 ]] ||
+        die 2 "a cache file takes one kernel and one group (--kernel, --group), not $(paste -sd ';' <<<"$spaces")"
+fi
+sources=/dev/null
+if [[ ${opt[format]} == flashinfer ]]; then
+    sources=$work/sources
+    for file in "$here"/../{include/*.h,kernels/*.cu,kernels/*.cuh} "$lib/export/flashinfer_main.cu"; do
+        jq -Rs --arg name "${file##*/}" '{($name): gsub("\"[.][.]/include/"; "\"")}' "$file"
+    done | jq -cs add >"$sources"
+fi
+jqf "export/${opt[format]//-/_}" -r --slurp --slurpfile sources "$sources" "$work/rows" >"$work/done"
+if [[ ${opt[format]} == flashinfer ]]; then # a line per file: its path, a tab, its contents
+    while IFS=$'\t' read -r path contents; do
+        mkdir -p "$(dirname "${opt[out]}/$path")"
+        printf '%s\n' "$contents" >>"$work/tree.$(sha256sum <<<"$path" | cut -c1-32)"
+        echo "$path" >>"$work/paths"
+    done <"$work/done"
+    [[ -s $work/paths ]] || die 2 "nothing to export: no record with a problem that was run"
+    sort -u "$work/paths" | while read -r path; do
+        replace_file "${opt[out]}/$path" <"$work/tree.$(sha256sum <<<"$path" | cut -c1-32)"
+    done
+    exit 0
+fi
+if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}" <"$work/done"; else cat "$work/done"; fi

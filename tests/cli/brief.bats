@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# scripts/brief.sh: what is known before the next kernel, in a bounded page, with nothing of the hidden problems.
+load helper
+load stub_bench
+
+# A sweep's folder: two kernels on the leaderboard, a failure, a tile that spills, a profile; and two scores.
+known() {
+    make_stub
+    local from=$work/from group='NVIDIA Stub|sm_89|2,8,8,512,512,64,full|fp32'
+    mkdir -p "$from/ncu"
+    jq -nc --arg g "$group" '[{group: $g, leader: "two", kernels: {
+        one: {kernel: "one", knobs: "m=16,warps=8", p50_us: 40, registers: 64, smem_bytes: 10, over: null},
+        two: {kernel: "two", knobs: "m=32,warps=4", p50_us: 30, registers: 64, smem_bytes: 10,
+              over: {kernel: "one", config: {m: 16}, ratio: 1.333, ratio_ci95: [1.32, 1.34]}}}}]' \
+        >"$from/leaderboard.json"
+    jq -nc --arg g "$group" '{key: "a", group: $g, kernel: "one", status: "pass"} + (
+        {knobs: "m=16,warps=4", p50_us: 50, spill_bytes: 8}, {knobs: "m=16,warps=8", p50_us: 40},
+        {knobs: "m=64,warps=4", status: "infeasible", reason: "one: M is too large"},
+        {knobs: "m=64,warps=8", status: "infeasible", reason: "one: M is too large"})' >"$from/leaderboard.jsonl"
+    jq -n '{kernel: "one", problem: {batch: 2, heads: 8, seq_q: 512, dim: 64}, gates: [
+        {gate: "bank conflicts", measured: 12.5, unit: "%", rule: "<= 5", applies: true, verdict: "FAIL"},
+        {gate: "tensor pipe active", measured: 50, unit: "%", rule: ">= 40", applies: true, verdict: "PASS"}]}' \
+        >"$from/ncu/one.json"
+    jq -nc '{schema: "fa_bench.score/1", candidate: "new.cu", knobs: "--m 64", incumbent: "two", score_by: "speed",
+        private: {results: [{options: "--seq 999"}]}, ratio_ci95: [1.1, 1.2], improved: true} + (
+        {combined_score: 1.15, text_feedback: "Right."},
+        {combined_score: 0, text_feedback: "Wrong on the emulator with --seq 33:\nworst at batch 0 head 1"})' \
+        >"$work/scores"
+}
+
+@test "the task, the best with their ratios, what failed, what the profile advises" {
+    known
+    scripts/brief.sh --from "$work/from" --scores "$work/scores" >"$work/page"
+    local line
+    for line in '# Task' '# Limits of sm_89' 'typedef struct fa_params {' \
+        '- `--batch 2 --heads 8 --seq 512 --dim 64` (gpu)' \
+        '- `one` m=16,warps=8: 40 us, 64 registers, 10 bytes shared' \
+        '- new.cu `--m 64`: score 1.15 by speed against `two` (1.1 to 1.2)' \
+        '- infeasible: one: M is too large (2 times)' \
+        '- Wrong on the emulator with --seq 33: worst at batch 0 head 1' \
+        '- `one` on 2,8,512,64: bank conflicts 12.5 %, should be <= 5' \
+        '- `one`: 1 tiles spill registers to local memory: fewer rows a thread, or more warps'; do
+        grep -qxF -- "$line" "$work/page" || { echo "no line: $line"; cat "$work/page"; return 1; }
+    done
+    grep -q 'warps 4: 50 us, 8: 40 us' "$work/page"
+    grep -q '^- `two` m=32,warps=4: 30 us.* (the leader), 1.333 times as fast as one m=16 (1.32 to 1.34)$' "$work/page"
+    ! grep -qE 'seq 999|seed 1009|tensor pipe' "$work/page" # hidden, hidden, passed
+}
+
+@test "bounded: every section stays, the longest lists are cut" {
+    known
+    for i in {1..400}; do
+        jq -nc --arg i "$i" '{key: $i, group: "g", kernel: "one", knobs: "m=1", status: "error", reason: "why \($i)"}'
+    done >>"$work/from/leaderboard.jsonl"
+    scripts/brief.sh --from "$work/from" --chars 5000 --out "$work/page"
+    [ "$(wc -c <"$work/page")" -le 5000 ]
+    grep -qxF -- '- ...' "$work/page"
+    [ "$(grep -c '^# ' "$work/page")" -eq 7 ]
+    grep -q 'M is too large' "$work/page" # the most frequent first
+}
+
+@test "nothing known yet: the task and the limits alone; usage errors are named" {
+    make_stub
+    mkdir "$work/empty"
+    scripts/brief.sh --from "$work/empty" --arch sm_90a >"$work/page"
+    grep -qxF '# Limits of sm_90a' "$work/page"
+    ! grep -q 'tried and failed' "$work/page"
+    refused 2 "no folder '$work/none'" scripts/brief.sh --from "$work/none"
+    refused 2 "--chars takes a whole number from 2000" scripts/brief.sh --chars 10
+    refused 2 "no file '$work/none'" scripts/brief.sh --from "$work/empty" --scores "$work/none"
+}

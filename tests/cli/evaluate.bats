@@ -1,0 +1,199 @@
+#!/usr/bin/env bats
+# scripts/evaluate.sh: one score for one file; every way to fail is an answer of its own.
+load helper
+load half_gpu
+
+# Small ones.
+problems() {
+    cat >"$work/p" <<'END'
+public emulator --batch 1 --heads 2 --seq 33 --dim 16
+hidden emulator --batch 1 --heads 1 --seq 7 --seq-kv 50 --dim 16
+public gpu --batch 2 --heads 2 --seq 64 --dim 16
+hidden gpu --batch 1 --heads 2 --seq 100 --dim 16
+END
+}
+edited() { # SED-PROGRAM: plain.cu, edited, in a folder of its own
+    sed "$1" examples/plain.cu >"$work/k.cu"
+    ! cmp -s examples/plain.cu "$work/k.cu"
+}
+evaluate() { # OPTIONS...: the score in $work/score, valid
+    scripts/evaluate.sh "$work/k.cu" --problems "$work/p" --fresh "$@" >"$work/score"
+    tests/validate_record.py "$work/score"
+}
+score_holds() { # EXPRESSION...
+    record_holds "$work/score" "$@"
+}
+
+@test "a right kernel: proven, compiled, timed against the incumbent; the ratio with its interval and noise" {
+    needs_race
+    problems
+    make_half_gpu
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
+    evaluate --incumbent light
+    score_holds '.status == "pass" and .correct and .score_by == "speed" and .device.name == "NVIDIA Half"' \
+        '(.combined_score - 5) * 1e6 | fabs < 1' '.improved' '.knobs == "--m 64 --warps 4"' '.incumbent == "light"' \
+        '.ratio_ci95[0] > 4.9 and .ratio_ci95[1] < 5.1 and .aa_noise == 0.002' \
+        '[.stages[] | .status] == ["pass", "pass", "pass"]' '.stages.emulator.runs == 10' \
+        '.public.results | map(.stage) == ["compile", "gpu"]' '.private.results | map(.stage) == ["compile", "gpu"]' \
+        '.text_feedback | test("ratio 5 ") and test("registers a thread") and test("race detector")' \
+        '.text_feedback | test("seq 100") | not'
+    grep -q -- '--vs light' "$STUB/commands"
+}
+
+@test "inside the noise is not an improvement" {
+    problems
+    make_half_gpu
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
+    echo 5 >"$STUB/noise"
+    evaluate --stages compile,gpu
+    score_holds '.status == "pass" and .improved == false and .aa_noise == 5' \
+        '.text_feedback | test("Not an improvement")' \
+        '.stages.emulator.reason == "not asked for"'
+}
+
+@test "the second time it comes from the cache; another include, problem or option is another evaluation" {
+    problems
+    make_half_gpu
+    cp tests/cheats/honest.cu "$work/k.cu"
+    cp tests/cheats/honest.cuh "$work/"
+    echo "// $work" >>"$work/k.cu" # no earlier run of this test has evaluated it
+    evaluate --stages gpu
+    [ "$(wc -l <"$STUB/commands")" -eq 1 ]
+    again() { scripts/evaluate.sh "$work/k.cu" --problems "$work/p" --stages gpu "$@" >"$work/score"; }
+    again
+    score_holds '.cache == true and .status == "pass"'
+    cp "$work/k.cu" "$work/other_name.cu" # drivers use temporary names
+    scripts/evaluate.sh "$work/other_name.cu" --problems "$work/p" --stages gpu | jq -e .cache
+    [ "$(wc -l <"$STUB/commands")" -eq 1 ]
+    echo '// changed' >>"$work/honest.cuh"
+    again
+    score_holds '.cache == false'
+    echo '# changed' >>"$work/p"
+    again
+    score_holds '.cache == false'
+    again -- --m 32
+    score_holds '.cache == false'
+    again --fresh
+    score_holds '.cache == false'
+    [ "$(wc -l <"$STUB/commands")" -eq 5 ]
+}
+
+@test "wrong: the first wrong element and its pattern; nothing is compiled or timed after that" {
+    problems
+    make_half_gpu
+    edited 's/s \*= p.scale;/s *= p.scale * 1.02f;/'
+    evaluate
+    score_holds '.status == "wrong" and .correct == false and .combined_score == 0' '.stages.emulator.runs == 1' \
+        '.stages.gpu == {status: "not_run", reason: "an earlier stage failed", runs: 0, asked: 0}' \
+        '.text_feedback | test("Wrong on the emulator with --batch 1") and test("batch 0 head") and test("looks like")'
+    ! grep -q -- '--device cuda' "$STUB/commands"
+}
+
+@test "wrong on a hidden problem: 0, and nothing of the problem is told" {
+    problems
+    edited 's/const int keys = /const int keys = p.seq_kv == 50 ? 49 : /'
+    evaluate
+    score_holds '.status == "wrong" and .combined_score == 0' '.stages.emulator.reason == "on a hidden problem"' \
+        '.text_feedback | test("hidden problem") and (test("seq") | not)' \
+        '.public | tostring | test("seq-kv 50") | not' \
+        '.private.results[0] | .options | test("seq-kv 50")'
+}
+
+@test "a race that does no harm is wrong, with the lines" {
+    needs_race
+    problems
+    cp tests/cheats/honest.cuh "$work/"
+    sed '/^    const place at/i\
+    __shared__ float one_s[FA_M];\
+    one_s[threadIdx.x] = 1.0f;\
+    if (one_s[(threadIdx.x + FA_M - 1) % FA_M] == 2.0f)\
+        return;' tests/cheats/honest.cu >"$work/k.cu"
+    evaluate -- --m 32
+    score_holds '.status == "wrong"' '.text_feedback | test("race") and test("data race") and test("k.cu:[0-9]+")'
+}
+
+@test "infeasible, broken, timed out and not run are different answers" {
+    problems
+    edited 's/FA_M <= 1024/FA_M <= 1/'
+    evaluate
+    score_holds '.status == "infeasible" and .combined_score == 0' \
+        '.text_feedback | test("M is the threads of a block")'
+
+    edited 's/float m = /float m = nonsense + /'
+    evaluate
+    score_holds '.status == "compile_error"' '.text_feedback | test("identifier \"nonsense\" is undefined")'
+
+    edited 's|^    float m = |    *(volatile int *)8 = 1;\n&|'
+    evaluate
+    score_holds '.status == "error" and .correct == false' '.text_feedback | test("Broken")'
+
+    edited 's|^    float m = |    for (volatile int forever = 1; forever;) {}\n&|'
+    evaluate -- --timeout 3
+    score_holds '.status == "timeout" and .combined_score == 0' '.text_feedback | test("killed after 3 s")'
+
+    make_half_gpu
+    touch "$STUB/no_gpu"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
+    evaluate
+    score_holds '.status == "not_run" and .correct and .combined_score == null' '.text_feedback | test("no GPU")'
+    evaluate --score emulator --stages emulator
+    score_holds '.status == "pass" and .combined_score == 1 and .score_by == "emulator"'
+}
+
+@test "the score by the static bound needs no GPU" {
+    problems
+    make_half_gpu
+    touch "$STUB/no_gpu"
+    echo 8 >"$STUB/bound"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
+    evaluate --score bound --stages compile --incumbent light:m=64,warps=4
+    score_holds '.status == "pass" and (.combined_score - 2.5) * 1e6 < 1' '.public.results[0].bound_us == 8' \
+        '.text_feedback | test("cannot be faster than 8 us: tensor binds")'
+    grep -q -- '--kernel light --m 64 --warps 4 --compile-only' "$STUB/commands"
+}
+
+@test "the incumbent can be a file, which brings its tile" {
+    problems
+    make_half_gpu
+    echo 10 >"$STUB/bound"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 32 --warps 4|'
+    cp "$work/k.cu" "$work/old.cu"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
+    evaluate --incumbent "$work/old.cu" --stages gpu
+    score_holds '.status == "pass"' '.incumbent | endswith("/old.cu:m=32,warps=4")'
+    grep -q -- "--vs source:$work/old.cu:m=32,warps=4 " "$STUB/commands"
+    evaluate --incumbent "$work/old.cu:m=16" --score bound --stages compile
+    score_holds '.combined_score == 2'
+    grep -q -- "--source $work/old.cu --m 16 --compile-only" "$STUB/commands"
+    refused 2 "no file '$work/none.cu'" scripts/evaluate.sh "$work/k.cu" --incumbent "$work/none.cu"
+}
+
+@test "a failure on the GPU alone is a failure" {
+    problems
+    make_half_gpu
+    echo error >"$STUB/status"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
+    evaluate --stages gpu
+    score_holds '.status == "error" and .combined_score == 0' '.text_feedback | test("Broken") and test("on the GPU")'
+}
+
+@test "a candidate sets its tile and nothing else" {
+    problems
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --atol 2|'
+    evaluate
+    score_holds '.status == "infeasible"' '.text_feedback | test("takes tile options")'
+    edited 's|^// fa_bench: .*|// fa_bench: --m 5000|'
+    evaluate
+    score_holds '.status == "infeasible"' '.text_feedback | test("1 to 1024")'
+}
+
+@test "usage: what is missing or no problem is named" {
+    problems
+    refused 2 "takes one CANDIDATE" scripts/evaluate.sh
+    refused 2 "no file 'nowhere.cu'" scripts/evaluate.sh nowhere.cu
+    refused 2 "--score takes speed" scripts/evaluate.sh examples/plain.cu --score beauty
+    echo 'secret gpu --dim 64' >>"$work/p"
+    refused 2 "not a problem in line 5" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
+    printf 'public emulator --dim 7\n' >"$work/p"
+    refused 2 "--dim takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages emulator
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# scripts/export.sh: the same results in the formats of others, read back by those others.
+load helper
+load stub_bench
+load ../search/packages
+
+# A whole sweep of kernel `one` on the stub: best m=16,warps=8 at 40 us; m=32,warps=4 is wrong.
+swept() {
+    make_stub
+    echo 'one 32 4' >"$STUB/wrong"
+    scripts/evo_sweep.sh --kernel one --strategy grid --out "$work/lb" >/dev/null 2>&1
+}
+
+@test "CSV: a line per result, every field in its column, of records and of leaderboards" {
+    swept
+    ./fa_bench --source examples/plain.cu "${small[@]}" --m 32 --json "$work/r.json" --quiet
+    scripts/export.sh --format csv "$work/lb" "$work/r.json" --out "$work/x.csv"
+    python3 - "$work/x.csv" <<'END'
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert len(rows) == 5, rows
+best = min((r for r in rows if r["p50_us"]), key=lambda r: float(r["p50_us"]))
+assert [best[k] for k in ("kernel", "m", "warps", "p50_us", "status")] == ["one", "16", "8", "40", "pass"], best
+assert [r["reason"] for r in rows if r["status"] == "wrong"] == ["made up"], rows
+mine = rows[-1]
+assert [mine[k] for k in ("kernel", "seq_q", "dim", "gpu", "p50_us")] == ["plain", "33", "16", "CPU emulator", ""], mine
+END
+    [ "$(scripts/export.sh --format csv --status wrong "$work/lb" | wc -l)" -eq 2 ]
+}
+
+@test "Markdown: a table" {
+    swept
+    scripts/export.sh --format markdown "$work/lb" >"$work/x.md"
+    grep -qxF "| one | m=16,warps=8 | 2,8,8,512,512,64,full | NVIDIA Stub | pass | 40 | 41 |  | 64 | 1000 | 0 |  |" \
+        "$work/x.md"
+    [ "$(awk -F'|' '{print NF}' "$work/x.md" | sort -u)" -eq 14 ]
+}
+
+@test "the last line of a key counts; a torn line and other JSON are none; .gz and stdin are read" {
+    swept
+    tail -n 1 "$work/lb/leaderboard.jsonl" | jq -c '.p50_us = 7' >>"$work/lb/leaderboard.jsonl"
+    { echo '{"what": "else"}'; echo '{"key": "torn", "kn'; } >>"$work/lb/leaderboard.jsonl"
+    gzip -c "$work/lb/leaderboard.jsonl" >"$work/x.jsonl.gz"
+    [ "$(scripts/export.sh --format csv "$work/x.jsonl.gz" | wc -l)" -eq 5 ]
+    [ "$(scripts/export.sh --format csv /dev/stdin <"$work/lb/leaderboard.jsonl" | grep -c ',7,')" -eq 1 ]
+}
+
+@test "usage: a format, something to export, one space for a cache file" {
+    swept
+    refused 2 "--format takes" scripts/export.sh --format xml "$work/lb"
+    refused 2 "takes a FILE or FOLDER" scripts/export.sh --format csv
+    refused 2 "nothing to export" scripts/export.sh --format csv --kernel none "$work/lb"
+    refused 2 "no file '$work/nowhere'" scripts/export.sh --format csv "$work/nowhere"
+    scripts/evo_sweep.sh --kernel two --strategy grid --out "$work/lb" >/dev/null 2>&1
+    refused 2 "one kernel and one group" scripts/export.sh --format kernel-tuner-cache "$work/lb"
+}
+
+@test "T4: every status is the invalidity that it is" {
+    swept
+    local status
+    for status in infeasible compile_error timeout error not_run; do
+        tail -n 1 "$work/lb/leaderboard.jsonl" | jq -c --arg s "$status" '.key = $s | .status = $s | .p50_us = null'
+    done >>"$work/lb/leaderboard.jsonl"
+    scripts/export.sh --format t4 "$work/lb" >"$work/t4.json"
+    jq -e '.schema_version == "1.0.0" and (.results | length == 8)
+        and ([.results[].invalidity] | group_by(.) | map({(.[0]): length}) | add)
+            == {correct: 3, correctness: 1, constraints: 1, compile: 1, timeout: 1, runtime: 1}
+        and all(.results[]; (.correctness == 1) == (.invalidity == "correct"))
+        and (.results[] | select(.configuration == {m: 16, warps: 8})
+            | .times.runtimes == [0.04]
+                and .measurements[0] == {name: "time", value: 0.04, unit: "ms"})' "$work/t4.json"
+}
+
+# bats test_tags=slow
+@test "Kernel Tuner takes the T4 file by its schema, and replays the cache file without a GPU" {
+    needs_packages
+    swept
+    scripts/export.sh --format t4 "$work/lb" --out "$work/t4.json"
+    scripts/export.sh --format kernel-tuner-cache "$work/lb" --out "$work/cache.json"
+    cd "$work"
+    "$python" - <<'END'
+import json, jsonschema, kernel_tuner
+from kernel_tuner.file_utils import output_file_schema
+jsonschema.validate(json.load(open("t4.json")), output_file_schema("results")[1])
+cache = json.load(open("cache.json"))
+assert len(cache["cache"]) == 4, cache
+for strategy in ("brute_force", "random_sample"):
+    results, environment = kernel_tuner.tune_kernel(cache["kernel_name"], "", tuple(cache["problem_size"]), [],
+        cache["tune_params"], cache="cache.json", simulation_mode=True, strategy=strategy, lang="C", quiet=True,
+        strategy_options={"max_fevals": 4} if strategy != "brute_force" else {})
+    right = [r for r in results if "__error__" not in r]
+    best = min(right, key=lambda r: r["time"])
+    assert (best["m"], best["warps"], best["time"]) == (16, 8, 0.04), (strategy, best)
+    if strategy == "brute_force":
+        assert len(results) == 4 and len(right) == 3, results  # the wrong one is an error, not a time
+END
+}
+
+@test "FlashInfer: a folder of definitions, workloads and traces" {
+    refused 2 "needs --out FOLDER" scripts/export.sh --format flashinfer evidence/h200/ladder/2x8x512x64/mma.json
+    scripts/export.sh --format flashinfer --out "$work/t" evidence/h200/ladder/2x8x512x64/{mma,cublas}.json
+    local name=attention_fp16_h8_kv8_d64_full
+    jq -e '.axes.heads == {type: "const", value: 8} and (.reference | test("0.125"))' \
+        "$work/t/definitions/attention/$name.json"
+    jq -es 'length == 1 and .[0].workload.axes == {batch: 2, seq_q: 512, seq_kv: 512}' \
+        "$work/t/workloads/attention/$name.jsonl"
+    jq -es 'length == 2 and all(.[]; .evaluation.status == "PASSED") and .[1].solution == "cublas"
+        and .[0].evaluation.performance.latency_ms > 0' "$work/t/traces/fa_bench/attention/$name.jsonl"
+}
+
+# bats test_tags=slow
+@test "FlashInfer-Bench's own data classes take the folder, failures too" {
+    needs_packages
+    local record=evidence/h200/ladder/2x8x512x64/mma.json status
+    for status in wrong infeasible compile_error timeout error not_run; do
+        jq -c --arg s "$status" '.status = $s | .reason = "made up" | .problem.causal = ($s == "error")
+            | if $s == "wrong" then . else .timing = null | .check = null end' "$record"
+    done >"$work/failures"
+    scripts/export.sh --format flashinfer --out "$work/t" "$record" "$work/failures"
+    "$python" - "$work/t" <<'END'
+import importlib, importlib.util, pathlib, sys, types
+root = pathlib.Path(sys.argv[1])
+where = pathlib.Path(importlib.util.find_spec("flashinfer_bench").origin).parent
+for name, path in ("flashinfer_bench", where), ("flashinfer_bench.data", where / "data"):
+    sys.modules[name] = types.ModuleType(name)  # the packages' own imports need PyTorch
+    sys.modules[name].__path__ = [str(path)]
+Definition = importlib.import_module("flashinfer_bench.data.definition").Definition
+Trace = importlib.import_module("flashinfer_bench.data.trace").Trace
+definitions = [Definition.model_validate_json(f.read_text()) for f in root.glob("definitions/*/*.json")]
+assert len(definitions) == 2 and {d.op_type for d in definitions} == {"attention"}
+for d in definitions:
+    assert d.const_axes == {"heads": 8, "kv_heads": 8, "dim": 64} and d.var_axes_bindings["seq_kv"] == ("k", 2), d
+Solution = importlib.import_module("flashinfer_bench.data.solution").Solution
+solutions = [Solution.model_validate_json(f.read_text()) for f in root.glob("solutions/*/*/*/*.json")]
+assert [(s.definition, s.spec.binding.value) for s in solutions] == [("attention_fp16_h8_kv8_d64_full", "tvm-ffi")]
+assert {"main.cu", "kernel.cuh", "fa_params.h"} <= {s.path for s in solutions[0].sources}
+lines = lambda pattern: [Trace.model_validate_json(t) for f in root.glob(pattern) for t in f.read_text().splitlines()]
+workloads = lines("workloads/*/*.jsonl")
+assert len(workloads) == 2 and all(w.is_workload_trace() for w in workloads)
+traces = lines("traces/*/*/*.jsonl")
+assert sum(t.is_successful() for t in traces) == 1
+assert sorted(t.evaluation.status.value for t in traces) == [
+    "COMPILE_ERROR", "COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "RUNTIME_ERROR", "TIMEOUT"], traces
+END
+}
+
+# bats test_tags=slow
+@test "FlashInfer: the solution builds as FlashInfer-Bench builds it" {
+    needs_packages
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    [[ -x $nvcc ]] || skip "no nvcc"
+    scripts/export.sh --format flashinfer --out "$work/t" evidence/h200/ladder/2x8x512x64/light.json
+    "$python" - "$work"/t/solutions/*/*/*/light_*.json "$work" <<'END'
+import json, pathlib, sys
+for source in json.load(open(sys.argv[1]))["sources"]:
+    (pathlib.Path(sys.argv[2]) / source["path"]).write_text(source["content"])
+END
+    local include
+    include=$("$python" -c 'import tvm_ffi.libinfo as l; print(l.find_include_path())')
+    "$nvcc" -std=c++17 -O2 -arch=sm_90a -shared -Xcompiler -fPIC -I "$include" "$work/main.cu" -o "$work/main.so"
+    nm -D "$work/main.so" | grep -q ' T __tvm_ffi_run$'
+}
