@@ -15,6 +15,7 @@ typedef struct fa_job {
     char compiler_name[64];
     char options[FA_JOB_OPTIONS_MAX][FA_JOB_OPTION_LENGTH];
     int count;
+    const char *const *links; /* words behind the source on the command line, ending with NULL; NULL: none */
     fa_digest source_digest, key;
 } fa_job;
 

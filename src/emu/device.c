@@ -110,9 +110,8 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
         .schedule = emu->schedule,
         .seed = emu->seed,
     };
-    if (!fa_emu_run(&kernel->image, &grid, params, error, sizeof error))
-        return fa_refuse(why, FA_ERROR, "emulator: %s", error);
-    return FA_PASS;
+    const fa_status status = fa_emu_run(&kernel->image, &grid, params, error, sizeof error);
+    return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "emulator: %s", error);
 }
 
 static void emu_close(fa_device *device)

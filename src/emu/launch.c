@@ -9,6 +9,8 @@
 #include "emu/core.h"
 #include "emu/fibre.h"
 #include "emu/mma.h"
+#include "emu/race.h"
+#include "emu/race_report.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 #include "emu/schedule.h"
@@ -53,8 +55,6 @@ static void find_own_stack(fa_emu_worker *worker)
         pthread_attr_destroy(&attributes);
     }
     worker->main_stack = stack;
-    if (fa_emu_san.tsan_current)
-        worker->main_tsan = fa_emu_san.tsan_current();
 }
 
 static void out_of_memory(fa_emu_launch *launch)
@@ -75,10 +75,12 @@ static void *work(void *argument)
         return NULL;
     }
     worker->launch = launch;
-    worker->annotated = build->asan || build->tsan;
+    worker->annotated = build->asan;
     worker->slot = launch->image->slot();
     find_own_stack(worker);
     fa_emu_self = worker;
+    if (launch->race)
+        fa_race_team_make(worker);
     if (!fa_emu_fibres_make(worker, launch->threads) || !smem_make(worker)) {
         out_of_memory(launch);
     } else {
@@ -95,14 +97,15 @@ static void *work(void *argument)
         fa_emu_catch_faults(worker, false);
     }
     fa_emu_self = NULL;
+    fa_race_team_free(worker);
     fa_emu_fibres_free(worker);
     free(worker->smem_base);
     free(worker);
     return NULL;
 }
 
-/* A launch runs on one OS thread when the object has __shared__ variables, which exist once per object, and under TSan,
- * which follows the fibres of one OS thread only. */
+/* A launch runs on one OS thread when the object has __shared__ variables, which exist once per object, and under the race
+ * detector, which follows one. */
 static int worker_count(const fa_emu_launch *launch)
 {
     const fa_emu_build_info *build = launch->image->build;
@@ -113,8 +116,8 @@ static int worker_count(const fa_emu_launch *launch)
     return launch->blocks < (uint64_t)count ? (int)launch->blocks : (int)count;
 }
 
-bool fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
-                size_t error_size)
+fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
+                     size_t error_size)
 {
     fa_emu_launch launch = {
         .image = image,
@@ -130,11 +133,12 @@ bool fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_par
         snprintf(error, error_size,
                  "a launch of %llu blocks of %llu threads: 1 to 1024 threads and at least one block are possible",
                  (unsigned long long)launch.blocks, (unsigned long long)threads);
-        return false;
+        return FA_ERROR;
     }
     launch.threads = (uint32_t)threads;
     fa_emu_sanitizer_find(image->build);
     fa_emu_wmma_maps(&launch);
+    launch.race = image->build->tsan ? fa_race_begin(&launch) : NULL;
     pthread_t others[MAX_WORKERS];
     const int count = worker_count(&launch);
     int started = 0;
@@ -143,5 +147,9 @@ bool fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_par
     work(&launch);
     for (int i = 0; i < started; i++)
         pthread_join(others[i], NULL);
-    return !atomic_load(&launch.failed);
+    const bool race = launch.race != NULL && launch.race->found;
+    if (race)
+        fa_race_explain(launch.race, error, error_size);
+    fa_race_end(launch.race);
+    return race ? FA_WRONG : atomic_load(&launch.failed) ? FA_ERROR : FA_PASS;
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/personality.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -36,11 +35,10 @@ static void set_options(const char *name, const char *ours, const char *log)
 
 void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
 {
-    static const char *const runtime[] = {[FA_SANITIZE_ADDRESS] = "libasan.so",
-                                          [FA_SANITIZE_UNDEFINED] = "libubsan.so",
-                                          [FA_SANITIZE_THREAD] = "libtsan.so"};
+    static const char *const runtime[] = {
+        [FA_SANITIZE_ADDRESS] = "libasan.so", [FA_SANITIZE_UNDEFINED] = "libubsan.so"};
     char path[512];
-    if (sanitize == FA_SANITIZE_NONE)
+    if (sanitize != FA_SANITIZE_ADDRESS && sanitize != FA_SANITIZE_UNDEFINED)
         return;
     if (getenv(FA_EMU_SANITIZER_LOG) != NULL) {
         unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
@@ -57,13 +55,7 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
     setenv("LD_PRELOAD", path, 1);
     set_options("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0", log);
     set_options("UBSAN_OPTIONS", "print_stacktrace=1", log);
-    set_options("TSAN_OPTIONS", "die_after_fork=0:report_thread_leaks=0:report_signal_unsafe=0:history_size=3", log);
     free(log);
-    /* gcc 12's TSan does not know the address layouts of newer kernels */
-    if (sanitize == FA_SANITIZE_THREAD) {
-        personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
-        setenv("OMP_NUM_THREADS", "1", 1); /* nor libgomp's barriers: the CPU reference would look like a race */
-    }
     execv("/proc/self/exe", argv);
     FA_ASSERT(false, "cannot start again with %s: %s", path, strerror(errno));
 }

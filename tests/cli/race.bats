@@ -17,7 +17,6 @@ neighbours() {
 }
 
 @test "a missing barrier is a wrong kernel under --race, with the class, the threads and the lines" {
-    needs_race
     neighbours "// no barrier"
     ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet # right, as it happens
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"
@@ -29,7 +28,6 @@ neighbours() {
 }
 
 @test "with the barrier it is clean" {
-    needs_race
     neighbours "__syncthreads();"
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"
     [ "$status" -eq 0 ]
