@@ -85,6 +85,10 @@ typedef struct fa_emu_worker {
     size_t main_stack_size;
     bool annotated; /* a sanitizer is told of every switch */
     bool stopped;   /* the block failed: the worker goes back to its own stack */
+    bool paused;    /* the block waits for another one, in the thread `resume` */
+    fa_emu_fibre *resume;
+    unsigned char *static_copy; /* its __shared__ variables meanwhile */
+    uint32_t turns;             /* that its threads have given the others of the block */
 
     fa_emu_uint3 block;
     uint32_t block_number, seat; /* seat: which of the blocks that have begun it is */

@@ -109,6 +109,7 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
         .smem_bytes = launch->smem_dynamic_bytes,
         .schedule = emu->schedule,
         .seed = emu->seed,
+        .order_seed = emu->seed,
     };
     const fa_status status = fa_emu_run(&kernel->image, &grid, params, error, sizeof error);
     return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "emulator: %s", error);

@@ -100,3 +100,12 @@ void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying)
     if (fa_emu_san.finish_switch)
         fa_emu_san.finish_switch(*fake, NULL, NULL);
 }
+
+void fa_emu_pause_block(fa_emu_worker *worker)
+{
+    const fa_emu_build_info *build = worker->launch->image->build;
+    memcpy(worker->static_copy, build->static_smem_begin, (size_t)(build->static_smem_end - build->static_smem_begin));
+    worker->paused = true;
+    worker->resume = worker->current;
+    fa_emu_switch(worker, NULL, false);
+}

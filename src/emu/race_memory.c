@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/fibre.h"
 #include "emu/race_thread.h"
 #include "emu/report.h"
 
-enum { SPINS = 32 }; /* so many atomic or volatile loads in a row, and the others get a turn */
+/* After so many atomic or volatile loads in a row the block's others get a turn, after so many turns other blocks. */
+enum { SPINS = 32, BLOCK_TURNS = 256 };
 
 /* The worker whose thread runs, or NULL: not in a kernel under the race detector. */
 static fa_emu_worker *running(void)
@@ -43,6 +45,7 @@ static fa_race_place *place_of(fa_race *race, uint64_t address)
 typedef struct context {
     const fa_emu_worker *worker;
     uint64_t address;
+    int kind;
 } context;
 
 static bool knows(const fa_emu_worker *worker, uint32_t block, uint32_t thread, uint32_t epoch)
@@ -53,11 +56,12 @@ static bool knows(const fa_emu_worker *worker, uint32_t block, uint32_t thread, 
     return epoch <= fa_race_known_epoch(self->others, block, thread);
 }
 
-/* An atomic access is known, too, through whoever read the location after it. */
+/* An ordinary access follows an atomic one, too, when it follows a reader of what that left. */
 static bool was_read(const context *now, const fa_race_access *access)
 {
     const fa_race *race = fa_race_of(now->worker);
-    if (!(access->kind & (FA_RACE_ATOMIC | FA_RACE_VOLATILE)) || race->place_capacity == 0)
+    const int strong = FA_RACE_ATOMIC | FA_RACE_VOLATILE;
+    if (!(access->kind & strong) || (now->kind & strong) || race->place_capacity == 0)
         return false;
     const fa_race_place *place = place_slot(race, now->address);
     const uint32_t count = place->reading_count < FA_RACE_READINGS ? place->reading_count : FA_RACE_READINGS;
@@ -120,7 +124,7 @@ void fa_race_touch(const volatile void *memory, size_t size, int kind, const voi
     thread->pc = pc;
     const uint32_t index = fa_race_index(worker);
     const uint64_t begin = fa_race_shadow_address(worker, address), end = begin + size;
-    const context here = {worker, begin};
+    const context here = {worker, begin, kind};
     race->time += (kind & (FA_RACE_ATOMIC | FA_RACE_VOLATILE)) != 0;
     for (uint64_t at = begin & ~7ull; at < end; at += 8) {
         const unsigned from = at < begin ? (unsigned)(begin - at) : 0, to = end - at < 8 ? (unsigned)(end - at) : 8;
@@ -145,12 +149,14 @@ void fa_race_touch(const volatile void *memory, size_t size, int kind, const voi
 
 void fa_race_take_turns(void)
 {
-    const fa_emu_worker *worker = running();
+    fa_emu_worker *worker = running();
     if (worker == NULL || ++fa_race_current(worker)->spins < SPINS)
         return;
     fa_race_current(worker)->spins = 0;
     fa_emu_op op = {.kind = FA_EMU_YIELD, .name = "a load in a loop", .file = "", .mask = ~0u};
     worker->current->thread.api->wait(&op);
+    if (++worker->turns % BLOCK_TURNS == 0)
+        fa_emu_pause_block(worker);
 }
 
 static bool acquires(int order) { return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE; }

@@ -182,11 +182,20 @@ static fa_emu_fibre *pick(fa_emu_worker *worker)
     return &worker->fibres[warp * FA_EMU_WARP + lane];
 }
 
+/* All lanes of the warp that wait in it only give others a turn. */
+static bool only_yields(const fa_emu_worker *worker, uint32_t warp)
+{
+    bool only = true;
+    for (uint32_t rest = worker->warp[warp].waiting_warp; rest; rest &= rest - 1)
+        only &= worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(rest)].op->kind == FA_EMU_YIELD;
+    return only;
+}
+
 /* The next thread to run; NULL: the block is over, or failed. */
 static fa_emu_fibre *next(fa_emu_worker *worker)
 {
     const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
-    if (greedy && !worker->warp[worker->greedy_warp].ready)
+    if (greedy && !worker->warp[worker->greedy_warp].ready && !only_yields(worker, (uint32_t)worker->greedy_warp))
         release_warp(worker, (uint32_t)worker->greedy_warp);
     while (!worker->ready_warps && worker->alive && !worker->stopped)
         if (!release(worker) && !worker->stopped) {
@@ -288,6 +297,14 @@ static void identify(fa_emu_worker *worker, uint32_t i)
         thread->wmma_map[type] = launch->wmma_map[type];
 }
 
+/* From the worker's own stack, until the block is over or paused. */
+static void go_on(fa_emu_worker *worker, fa_emu_fibre *fibre)
+{
+    fa_emu_switch(worker, fibre, false);
+    for (uint32_t i = 0; worker->stopped && i < worker->threads; i++)
+        fa_emu_async_drop(&worker->fibres[i].async);
+}
+
 void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
 {
     const fa_emu_launch *launch = worker->launch;
@@ -300,7 +317,7 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
     worker->ready_warps = 0;
     worker->greedy_warp = 0;
     worker->stopped = false;
-    worker->random = launch->grid->seed * 0x2545f4914f6cdd1du + index;
+    worker->random = launch->grid->order_seed * 0x2545f4914f6cdd1du + index;
     memset(worker->warp, 0, sizeof worker->warp);
     memset(worker->barrier, 0, sizeof worker->barrier);
     for (uint32_t i = 0; i < launch->threads; i++) {
@@ -311,7 +328,13 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
     }
     if (worker->race)
         fa_race_block_begins(worker);
-    fa_emu_switch(worker, next(worker), false);
-    for (uint32_t i = 0; worker->stopped && i < launch->threads; i++)
-        fa_emu_async_drop(&worker->fibres[i].async);
+    go_on(worker, next(worker));
+}
+
+void fa_emu_resume_block(fa_emu_worker *worker)
+{
+    const fa_emu_build_info *build = worker->launch->image->build;
+    worker->paused = false;
+    memcpy(build->static_smem_begin, worker->static_copy, (size_t)(build->static_smem_end - build->static_smem_begin));
+    go_on(worker, worker->resume);
 }
