@@ -96,40 +96,59 @@ static void open_library(session *s)
 /* Release the GPU lock during the CPU reference: other processes may time meanwhile. */
 static void gpu_lock(const session *s, fa_gpu_lock_mode mode) { fa_gpu_lock(s->candidate->device->info.bus_id, mode); }
 
-/* Ten more launches on the same inputs give the same bits. */
-static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
+/* The emulator's schedule for what is launched next; "" on a GPU. */
+static const char *vary(session *s, int32_t variation, char word[32])
+{
+    fa_device *device = s->candidate->device;
+    if (!device->vary)
+        return "";
+    const int32_t schedule = device->vary(device, variation);
+    s->result->schedules |= 1 << schedule;
+    return fa_word(FA_SCHEDULE_WORDS, schedule, word);
+}
+
+/* What one more launch on the same inputs writes, against what the first wrote. */
+static fa_status repeat(session *s, int32_t number, uint16_t *again, fa_reason *why)
 {
     const fa_buffers *buffers = &s->candidate->buffers;
     fa_device *device = s->candidate->device;
+    char word[32];
+    const char *schedule = vary(s, number, word);
+    FA_TRY(fa_buffers_poison_output(buffers, why));
+    FA_TRY(fa_candidate_launch(s->candidate, why));
+    FA_TRY(device->copy_out(device, again, fa_buffers_at(buffers, FA_O), s->count * sizeof *again, why));
+    s->result->repeats++;
+    size_t differing = 0, first = 0;
+    for (size_t k = 0; memcmp(again, s->output, s->count * sizeof *again) != 0 && k < s->count; k++)
+        if (again[k] != s->output[k] && differing++ == 0)
+            first = k;
+    if (differing == 0)
+        return FA_PASS;
+    return fa_refuse(
+        why, FA_WRONG,
+        "not deterministic: launch %d on the same inputs%s%s differs from the first in %zu of %zu elements, "
+        "first at element %zu (0x%04x, then 0x%04x)",
+        number + 1, schedule[0] != '\0' ? ", schedule " : "", schedule, differing, s->count, first, s->output[first],
+        again[first]);
+}
+
+/* Ten more launches on the same inputs give the same bits; on the emulator in other orders of the threads. */
+static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
+{
+    fa_device *device = s->candidate->device;
     if (s->candidate->nondeterministic)
         return FA_PASS;
-    const size_t bytes = s->count * sizeof *s->output;
-    uint16_t *again = malloc(bytes);
-    FA_ASSERT(again != NULL, "%zu bytes", bytes);
+    uint16_t *again = malloc(s->count * sizeof *again);
+    FA_ASSERT(again != NULL, "%zu elements", s->count);
     const double start = fa_now_s();
     fa_status status = FA_PASS;
-    for (int32_t i = 0; i < REPEATS && status == FA_PASS; i++) {
+    for (int32_t i = 1; i <= REPEATS && status == FA_PASS; i++) {
         if (!device->sample && fa_now_s() - start + first_launch_s > REPEAT_BUDGET_S)
             break;
-        status = fa_buffers_poison_output(buffers, why);
-        if (status == FA_PASS)
-            status = fa_candidate_launch(s->candidate, why);
-        if (status == FA_PASS)
-            status = device->copy_out(device, again, fa_buffers_at(buffers, FA_O), bytes, why);
-        if (status != FA_PASS)
-            break;
-        s->result->repeats++;
-        size_t differing = 0, first = 0;
-        for (size_t k = 0; memcmp(again, s->output, bytes) != 0 && k < s->count; k++)
-            if (again[k] != s->output[k] && differing++ == 0)
-                first = k;
-        if (differing > 0)
-            status = fa_refuse(
-                why, FA_WRONG,
-                "not deterministic: launch %d on the same inputs differs from the first in %zu of %zu elements, "
-                "first at element %zu (0x%04x, then 0x%04x)",
-                i + 2, differing, s->count, first, s->output[first], again[first]);
+        status = repeat(s, i, again, why);
     }
+    char word[32];
+    vary(s, 0, word);
     free(again);
     return status;
 }
@@ -222,6 +241,8 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     const fa_buffers *buffers = &s->candidate->buffers;
     gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(fa_buffers_fill(buffers, tensors, why));
+    char word[32];
+    vary(s, 0, word);
     const double start = fa_now_s();
     FA_TRY(fa_candidate_launch(s->candidate, why));
     const double launch_s = fa_now_s() - start;

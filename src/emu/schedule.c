@@ -172,7 +172,7 @@ static fa_emu_fibre *pick(fa_emu_worker *worker)
             warp = (uint32_t)worker->greedy_warp;
         worker->greedy_warp = (int32_t)warp;
         /* fallthrough */
-    case FA_SCHEDULE_ASCENDING:
+    default:
         lane = (uint32_t)__builtin_ctz(worker->warp[warp].ready);
     }
     fa_emu_warp_state *state = &worker->warp[warp];

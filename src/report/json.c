@@ -250,6 +250,21 @@ static void put_check(cJSON *record, const fa_check_result *c)
     put_text(check, "failure", c->failure);
 }
 
+/* Whether data races were looked for, and under which schedules of the emulator. */
+static void put_race(cJSON *record, const fa_result *result, const fa_options *options)
+{
+    const int32_t launched = result->check.schedules;
+    const bool looked_for = options->sanitize == FA_SANITIZE_THREAD && launched != 0;
+    cJSON *race = object_in(record, "race");
+    cJSON_AddBoolToObject(race, "looked_for", looked_for);
+    cJSON *schedules = cJSON_AddArrayToObject(race, "schedules");
+    for (int schedule = 0; looked_for && schedule < FA_SCHEDULES; schedule++) {
+        char word[32];
+        if (launched >> schedule & 1)
+            cJSON_AddItemToArray(schedules, cJSON_CreateString(fa_word(FA_SCHEDULE_WORDS, schedule, word)));
+    }
+}
+
 static void put_paired(cJSON *record, const fa_result *result)
 {
     const fa_paired *c = &result->paired;
@@ -363,6 +378,7 @@ char *fa_report_json(const fa_result *result, const fa_command *run)
     put_launch(record, &result->main);
     put_timing(record, result);
     put_check(record, &result->check);
+    put_race(record, result, &run->options);
     put_paired(record, result);
     put_provenance(record, result, run);
     char *text = run->options.line > 0 ? cJSON_PrintUnformatted(record) : cJSON_Print(record);
