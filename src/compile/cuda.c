@@ -117,6 +117,7 @@ static fa_status check_limits(const fa_spec *spec, fa_module *module, fa_reason 
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     const fa_ptxas *ptxas = &module->ptxas;
     const int32_t threads = module->info.threads;
+    FA_TRY(fa_job_check_info(spec, &module->info, why));
     FA_TRY(fa_job_check_block(spec, &limits, threads, ptxas->smem_total_bytes, why));
     module->occupancy = fa_occupancy_of(&limits, threads, ptxas->registers, ptxas->smem_total_bytes);
     if (module->occupancy.blocks_per_sm < 1)

@@ -35,9 +35,17 @@ static fa_status need_runtime(fa_sanitize sanitize, fa_reason *why)
     if (asan && sanitize == FA_SANITIZE_UNDEFINED)
         return fa_refuse(why, FA_NOT_RUN,
                          "this fa_bench is itself built with AddressSanitizer, beside which no other sanitizer runs");
-    if (asan || sanitize != FA_SANITIZE_ADDRESS)
+    const char *symbol = sanitize == FA_SANITIZE_ADDRESS     ? "__asan_init"
+                         : sanitize == FA_SANITIZE_UNDEFINED ? "__ubsan_handle_shift_out_of_bounds"
+                                                             : NULL;
+    if (symbol == NULL || dlsym(RTLD_DEFAULT, symbol) != NULL)
         return FA_PASS;
-    return fa_refuse(why, FA_NOT_RUN, "the runtime of this sanitizer is not loaded: " COMPILER " has no libasan.so");
+    return fa_refuse(why, FA_NOT_RUN,
+                     "the runtime of this sanitizer does not start here: " COMPILER
+                     " has no lib%s.so, or %s or a limit on "
+                     "memory (ulimit -v) keeps it from starting",
+                     sanitize == FA_SANITIZE_ADDRESS ? "asan" : "ubsan",
+                     sanitize == FA_SANITIZE_ADDRESS ? "ASAN_OPTIONS" : "UBSAN_OPTIONS");
 }
 
 /* The race detector stands in for the compiler's runtime (src/emu/race_hooks.c): the object is linked without it. */
@@ -241,8 +249,10 @@ static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *wh
     if (handle == NULL)
         return fa_refuse(why, FA_ERROR, "%s: %s", spec->source, dlerror());
     const fa_kernel_info *info = dlsym(handle, "fa_info");
-    const fa_status status =
+    fa_status status =
         fa_job_need_symbols(spec, dlsym(handle, "fa_kernel") != NULL, info != NULL && info->abi == FA_ABI, why);
+    if (status == FA_PASS)
+        status = fa_job_check_info(spec, info, why);
     if (status == FA_PASS)
         module->info = *info;
     dlclose(handle);

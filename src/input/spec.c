@@ -232,7 +232,10 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     const char *arch = options->arch != NULL ? options->arch : "sm_89";
     FA_TRY(fa_arch_limits_of(arch, &limits, why));
     snprintf(spec->arch, sizeof spec->arch, "%.15s", arch);
+    const fa_kernel_row *named = NULL;
     if (source != NULL) {
+        if (kernel != NULL) /* it is not used, but a name that does not exist is a mistake */
+            FA_TRY(fa_registry_find(kernel, &named, why));
         FA_TRY(use_source(source, spec, why));
     } else {
         spec->asked = fa_registry_default();

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "git_version.h"
 
 static cJSON *object_in(cJSON *parent, const char *key) { return cJSON_AddObjectToObject(parent, key); }
@@ -354,7 +355,8 @@ static void put_provenance(cJSON *record, const fa_result *result, const fa_comm
     const char *slash = strrchr(run->argv[0], '/'); /* the binary's folder is not part of the record */
     char *command = fa_format("%s", slash != NULL ? slash + 1 : run->argv[0]);
     for (int i = 1; i < run->argc; i++) {
-        char *longer = fa_format("%s %s", command, run->argv[i]);
+        char *word = fa_shell_word(run->argv[i]), *longer = fa_format("%s %s", command, word);
+        free(word);
         free(command);
         command = longer;
     }
@@ -384,5 +386,7 @@ char *fa_report_json(const fa_result *result, const fa_command *run)
     char *text = run->options.line > 0 ? cJSON_PrintUnformatted(record) : cJSON_Print(record);
     FA_ASSERT(text != NULL);
     cJSON_Delete(record);
-    return text;
+    char *valid = fa_utf8(text); /* paths and compilers may say anything */
+    free(text);
+    return valid;
 }
