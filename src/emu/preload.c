@@ -33,11 +33,11 @@ static void set_options(const char *name, const char *ours, const char *log)
     free(all);
 }
 
-/* Whether this binary starts in the environment as it is now: options that the runtime refuses, or a limit on memory, end it
- * before main. */
+/* Whether a program starts in the environment as it is now: options that the runtime refuses, or a limit on memory, end it before
+ * main. */
 static bool starts(void)
 {
-    static const char *const command[] = {"/proc/self/exe", "--help", NULL};
+    static const char *const command[] = {"true", NULL};
     return fa_run(command, NULL) == 0;
 }
 
