@@ -61,8 +61,8 @@ $(BUILD)/git_version.h: FORCE
 	@v=$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown); \
 	 printf '#define FA_GIT "%s"\n' "$$v" | cmp -s - $@ || printf '#define FA_GIT "%s"\n' "$$v" >$@
 FORCE:
-$(BUILD)/src/report/json.o: $(BUILD)/git_version.h
-$(BUILD)/src/report/json.o: CPPFLAGS += -I$(BUILD)
+$(BUILD)/src/report/provenance.o: $(BUILD)/git_version.h
+$(BUILD)/src/report/provenance.o: CPPFLAGS += -I$(BUILD)
 
 # The machine code of every configuration that the rules select, as hashes; no GPU. Compare two outputs with diff.
 code-hashes: all

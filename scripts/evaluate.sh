@@ -89,9 +89,7 @@ make_work
 start=$EPOCHREALTIME
 incumbent=${opt[incumbent]:-$("$bench" --list-kernels --json - | jq -r '.[] | select(.default) | .name')}
 : >"$work/stages"
-bound=()
-if "$bench" --help 2>/dev/null | grep -q -- '--bound'; then bound=(--bound); fi
-[[ ${opt[score]} != bound || ${#bound[@]} -gt 0 ]] || die 4 "NOT-RUN: this fa_bench has no --bound"
+bound=(--bound)
 
 tile_options='--(m|n|warps|vec|stages|swizzle|acc|splits|maxreg)'
 # A file's own tile: knobs and nothing else, so that it cannot loosen its own check.

@@ -21,10 +21,26 @@
 
 static volatile sig_atomic_t child_group;
 
+/* Asks the processes of the group to end and tidy up; those that do not are killed. Safe in a signal's handler. */
+static void end_group(pid_t group, int *how)
+{
+    const struct timespec nap = {.tv_nsec = 10 * 1000 * 1000};
+    bool gone = false;
+    kill(-group, SIGTERM);
+    for (int i = 0; i < 100 && !gone; i++) {
+        gone = waitpid(group, how, WNOHANG) != 0;
+        if (!gone)
+            nanosleep(&nap, NULL);
+    }
+    kill(-group, SIGKILL);
+    if (!gone)
+        waitpid(group, how, 0);
+}
+
 static void forward_and_die(int signal_number)
 {
     if (child_group > 0)
-        kill(-child_group, SIGKILL);
+        end_group(child_group, NULL);
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
@@ -36,13 +52,26 @@ static bool hand_over(int line)
     return send(line, &byte, 1, MSG_NOSIGNAL) == 1 && recv(line, &byte, 1, 0) == 1;
 }
 
+/* In the child, when it is asked to end or its parent is gone: its compilers end, and nothing half built is left. */
+static void tidy_and_die(int signal_number)
+{
+    const struct timespec nap = {.tv_nsec = 50 * 1000 * 1000};
+    signal(SIGTERM, SIG_IGN);
+    kill(0, SIGTERM);
+    nanosleep(&nap, NULL);
+    fa_cache_abandon();
+    kill(0, SIGKILL);
+    _exit(128 + signal_number);
+}
+
 _Noreturn static void run_child(int line, fa_work *work, const fa_runs *runs, size_t first, fa_result *result)
 {
     fa_device device = {.self = NULL};
     setpgid(0, 0); /* so that a kill reaches the compilers it starts, too */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGTERM, tidy_and_die);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* only the report writes to stdout */
     for (size_t i = first;; i++) {
         work(&runs->at[i], result, &device);
@@ -127,6 +156,7 @@ static void explain_end(bool ended, int how, pid_t child, const fa_command *run,
 static void start(fa_child *child, fa_work *work, const fa_runs *runs, size_t first)
 {
     int ends[2];
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit is an error that is reported */
     FA_ASSERT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "%s", strerror(errno));
     fflush(NULL);
     const pid_t pid = fork();
@@ -140,6 +170,8 @@ static void start(fa_child *child, fa_work *work, const fa_runs *runs, size_t fi
     child->pid = pid;
     child->line = ends[0];
     child_group = pid;
+    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* not under nohup */
+        signal(SIGHUP, forward_and_die);
     signal(SIGINT, forward_and_die);
     signal(SIGTERM, forward_and_die);
 }
@@ -149,8 +181,7 @@ void fa_child_end(fa_child *child)
     if (child->pid == 0)
         return;
     child_group = 0;
-    kill(-child->pid, SIGKILL); /* also the processes that it started */
-    waitpid(child->pid, NULL, 0);
+    end_group(child->pid, NULL); /* also the processes that it started */
     close(child->line);
     child->pid = 0;
 }

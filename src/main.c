@@ -103,7 +103,7 @@ int main(int argc, char *argv[])
     if (status == FA_PASS)
         status = fa_runs_make(argc, argv, &options, &runs, &why);
     if (status == FA_PASS)
-        status = fa_records_begin(&options, &records, &why);
+        status = fa_records_begin(&options, &runs, &records, &why);
     if (status != FA_PASS)
         code = fa_report_refusal(status, &why);
     for (size_t i = 0; status == FA_PASS && i < runs.count && !records.lost; i++) {

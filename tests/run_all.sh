@@ -145,7 +145,7 @@ suite_emu() {
     elif [[ $which == check ]]; then
         kernels=("${kernels[0]}")
     else
-        for name in test_emu test_emu_ptx; do
+        for name in test_emu test_emu_ptx test_emu_race; do
             if [[ $which == all ]]; then
                 member "$name" run_cmocka "$name" "$build/tests/emu/$name"
             else

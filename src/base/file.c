@@ -11,7 +11,8 @@
 
 fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *why)
 {
-    FILE *file = fopen(path, "rb");
+    const int opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe without a writer does not block */
+    FILE *file = opened >= 0 ? fdopen(opened, "rb") : NULL;
     struct stat facts;
     if (file == NULL)
         return fa_refuse(why, FA_ERROR, "cannot read %s: %s", path, strerror(errno));
@@ -48,23 +49,39 @@ static bool write_all(int file, const char *data, size_t size)
  * programs. */
 static fa_status write_through(const char *path, const void *data, size_t size, fa_reason *why)
 {
-    const int file = open(path, O_WRONLY | O_CLOEXEC);
-    bool good = file >= 0 && write_all(file, data, size);
+    const int file = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* fails for a pipe that nobody reads */
+    bool good = file >= 0 && fcntl(file, F_SETFL, 0) == 0 && write_all(file, data, size);
     const int error = errno;
     good = file >= 0 && close(file) == 0 && good;
     return good ? FA_PASS : fa_refuse(why, FA_ERROR, "cannot write %s: %s", path, strerror(error));
+}
+
+fa_status fa_check_output(const char *path, fa_reason *why)
+{
+    struct stat link, target;
+    if (lstat(path, &link) != 0 || !S_ISLNK(link.st_mode) || strncmp(path, "/dev/", 5) == 0)
+        return FA_PASS;
+    if (link.st_uid != geteuid())
+        return fa_refuse(why, FA_ERROR, "cannot write %s: it is a link that another user made", path);
+    if (stat(path, &target) != 0)
+        return fa_refuse(why, FA_ERROR, "cannot write %s: it is a link that leads nowhere", path);
+    return FA_PASS;
 }
 
 fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reason *why)
 {
     char real[PATH_MAX];
     struct stat facts;
+    FA_TRY(fa_check_output(path, why));
     if (realpath(path, real) != NULL)
         path = real; /* a link stays a link */
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
         return write_through(path, data, size, why);
     char *temporary = fa_format("%s.%d.tmp", path, (int)getpid());
-    const int file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int file = open(temporary, flags, 0644);
+    if (file < 0 && errno == EEXIST && unlink(temporary) == 0) /* left by a process of this number, or planted */
+        file = open(temporary, flags, 0644);
     bool good = file >= 0;
     if (good) {
         good = write_all(file, data, size) && fsync(file) == 0;

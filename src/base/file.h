@@ -6,6 +6,8 @@
 
 /* Reads a whole file and adds a terminating 0 that `size` does not count. The caller frees *data. */
 fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *why);
+/* FA_ERROR when writing there would follow a link that leads nowhere or that another user made. */
+fa_status fa_check_output(const char *path, fa_reason *why);
 /* Writes a temporary file beside `path`, flushes it and renames it: a reader sees the old file or the new one, never a
  * part. A device or a pipe is written in place. */
 fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reason *why);

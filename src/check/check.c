@@ -99,19 +99,19 @@ static void open_library(session *s)
 /* Release the GPU lock during the CPU reference: other processes may time meanwhile. */
 static void gpu_lock(const session *s, fa_gpu_lock_mode mode) { fa_gpu_lock(s->candidate->device->info.bus_id, mode); }
 
-static fa_status differs(size_t launch, const char *what, size_t differing, size_t count, const char *first,
-                         fa_reason *why)
+/* What launch `number` writes differs: how much of it, and where first. */
+static fa_status differs(int32_t number, const char *schedule, const char *what, size_t differing, size_t count,
+                         const char *first, fa_reason *why)
 {
-    return fa_refuse(
-        why, FA_WRONG,
-        "not deterministic: launch %zu on the same inputs differs from the first in %zu of %zu elements%s, "
-        "first at %s",
-        launch, differing, count, what, first);
+    return fa_refuse(why, FA_WRONG,
+                     "not deterministic: launch %d on the same inputs%s%s differs from the first in %zu of %zu "
+                     "elements%s, first at %s",
+                     number + 1, schedule[0] != '\0' ? ", schedule " : "", schedule, differing, count, what, first);
 }
 
 /* The output and the log-sum-exp of one more launch have the bits of the first. */
-static fa_status compare_bits(const session *s, const uint16_t *again, const float *lse_again, size_t launch,
-                              fa_reason *why)
+static fa_status compare_bits(const session *s, const uint16_t *again, const float *lse_again, int32_t number,
+                              const char *schedule, fa_reason *why)
 {
     char place[64];
     size_t differing = 0, first = 0;
@@ -120,7 +120,7 @@ static fa_status compare_bits(const session *s, const uint16_t *again, const flo
             first = k;
     snprintf(place, sizeof place, "element %zu (0x%04x, then 0x%04x)", first, s->output[first], again[first]);
     if (differing > 0)
-        return differs(launch, "", differing, s->count, place, why);
+        return differs(number, schedule, "", differing, s->count, place, why);
     for (size_t k = 0; k < s->lse_count; k++)
         if (memcmp(&lse_again[k], &s->lse[k], sizeof *lse_again) != 0 && differing++ == 0)
             first = k;
@@ -128,36 +128,51 @@ static fa_status compare_bits(const session *s, const uint16_t *again, const flo
         return FA_PASS;
     snprintf(place, sizeof place, "element %zu (%.9g, then %.9g)", first, (double)s->lse[first],
              (double)lse_again[first]);
-    return differs(launch, " of the log-sum-exp", differing, s->lse_count, place, why);
+    return differs(number, schedule, " of the log-sum-exp", differing, s->lse_count, place, why);
 }
 
-/* Ten more launches on the same inputs give the same bits. */
-static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
+/* The emulator's schedule for what is launched next; "" on a GPU. */
+static const char *vary(session *s, int32_t variation, char word[32])
+{
+    fa_device *device = s->candidate->device;
+    if (!device->vary)
+        return "";
+    const int32_t schedule = device->vary(device, variation);
+    s->result->schedules |= 1 << schedule;
+    return fa_word(FA_SCHEDULE_WORDS, schedule, word);
+}
+
+/* What one more launch on the same inputs writes, against what the first wrote. */
+static fa_status repeat(session *s, int32_t number, uint16_t *again, float *lse_again, fa_reason *why)
 {
     const fa_buffers *buffers = &s->candidate->buffers;
     fa_device *device = s->candidate->device;
+    char word[32];
+    const char *schedule = vary(s, number, word);
+    FA_TRY(fa_buffers_poison_output(buffers, why));
+    FA_TRY(fa_candidate_launch(s->candidate, why));
+    FA_TRY(device->copy_out(device, again, fa_buffers_at(buffers, FA_O), s->count * sizeof *again, why));
+    FA_TRY(fa_buffers_read_lse(buffers, lse_again, why));
+    s->result->repeats++;
+    return compare_bits(s, again, lse_again, number, schedule, why);
+}
+
+/* Ten more launches on the same inputs give the same bits; on the emulator in other orders of the threads. */
+static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
+{
+    const fa_device *device = s->candidate->device;
     if (s->candidate->nondeterministic)
         return FA_PASS;
-    const size_t bytes = s->count * sizeof *s->output;
-    uint16_t *again = fa_alloc(bytes);
+    uint16_t *again = fa_alloc(s->count * sizeof *again);
     float *lse_again = fa_alloc((s->lse_count + 1) * sizeof *lse_again);
     const double start = fa_now_s();
     fa_status status = FA_PASS;
-    for (int32_t i = 0; i < REPEATS && status == FA_PASS; i++) {
+    for (int32_t i = 1; i <= REPEATS && status == FA_PASS; i++) {
         if (!device->sample && fa_now_s() - start + first_launch_s > REPEAT_BUDGET_S)
             break;
-        status = fa_buffers_poison_output(buffers, why);
-        if (status == FA_PASS)
-            status = fa_candidate_launch(s->candidate, why);
-        if (status == FA_PASS)
-            status = device->copy_out(device, again, fa_buffers_at(buffers, FA_O), bytes, why);
-        if (status == FA_PASS)
-            status = fa_buffers_read_lse(buffers, lse_again, why);
-        if (status != FA_PASS)
-            break;
-        s->result->repeats++;
-        status = compare_bits(s, again, lse_again, (size_t)i + 2, why);
+        status = repeat(s, i, again, lse_again, why);
     }
+    vary(s, 0, (char[32]){0});
     free(again);
     free(lse_again);
     return status;
@@ -264,6 +279,8 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     const fa_buffers *buffers = &s->candidate->buffers;
     gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(fa_buffers_fill(buffers, tensors, why));
+    char word[32];
+    vary(s, 0, word);
     const double start = fa_now_s();
     FA_TRY(fa_candidate_launch(s->candidate, why));
     const double launch_s = fa_now_s() - start;

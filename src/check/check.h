@@ -10,8 +10,9 @@ typedef struct fa_check_result {
     bool done, passed;
     int32_t seeds; /* that were checked */
     double atol, rtol;
-    bool loosened;   /* atol or rtol other than 1e-3 */
-    int32_t repeats; /* launches compared bit by bit */
+    bool loosened;     /* atol or rtol other than 1e-3 */
+    int32_t repeats;   /* launches compared bit by bit */
+    int32_t schedules; /* of the emulator, under which there were launches: a bit for each fa_schedule */
     int32_t verdict_count;
     fa_verdict verdicts[2];
     fa_lse_verdict lse; /* done with --lse only */
@@ -21,7 +22,8 @@ typedef struct fa_check_result {
 
 /* For every seed: draw inputs, launch on a NaN-filled output, compare guards and inputs, judge the output against each
  * reference of --check, and the log-sum-exp, where it is asked for, against FP64.
- * For the first seed also launch ten times more and compare bit by bit: not for kernels that say they are not
+ * For the first seed also launch ten times more and compare bit by bit, on the emulator under each schedule in turn:
+ * not for kernels that say they are not
  * deterministic, and on a device without a clock as many times as fit in two seconds.
  * A library is a reference only where its own result passes the rules on this input; `missing` says why it does not.
  * FA_NOT_RUN when no reference is left, FA_WRONG with the failure in words, FA_ERROR when a launch faults. The last

@@ -2,10 +2,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -23,16 +25,44 @@ static bool cache_root(char root[640])
     return false;
 }
 
+/* With what lies in it, folders, too. */
 static void remove_folder(const char *folder)
 {
     DIR *entries = opendir(folder);
     if (entries == NULL)
         return;
-    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(entries), entry->d_name, 0);
+    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(entries), entry->d_name, 0) == 0 || errno != EISDIR)
+            continue;
+        char *inner = fa_format("%s/%s", folder, entry->d_name);
+        remove_folder(inner);
+        free(inner);
+    }
     closedir(entries);
     rmdir(folder);
+}
+
+/* A module is code that we run: only what this user alone can have written is trusted. */
+static bool is_ours(const char *folder)
+{
+    struct stat facts;
+    return lstat(folder, &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
+           (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/* The cache's folder, made for this user alone. */
+static bool root_is_ours(const char *root, fa_reason *why)
+{
+    struct stat facts;
+    char *parent = fa_format("%.*s", (int)(strrchr(root, '/') - root), root);
+    if (lstat(root, &facts) != 0 && fa_make_dirs(parent, why) == FA_PASS)
+        mkdir(root, 0700);
+    free(parent);
+    if (lstat(root, &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & 077) != 0)
+        chmod(root, 0700);
+    return is_ours(root);
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -116,11 +146,35 @@ static void keep_until_tidied(const char *folder)
         temporary.registered = atexit(fa_cache_tidy) == 0;
 }
 
+/* The folder that is being built in; empty: none. */
+static char building[900];
+
+static void in_work(const char *folder) { snprintf(building, sizeof building, "%s", folder); }
+
+/* In a signal's handler: system calls alone. */
+void fa_cache_abandon(void)
+{
+    _Alignas(struct dirent64) char entries[4096];
+    const int folder = building[0] != '\0' ? open(building, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (folder < 0)
+        return;
+    for (long size; (size = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
+        for (long at = 0; at < size;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+            unlinkat(folder, entry->d_name, 0);
+            at += entry->d_reclen;
+        }
+    close(folder);
+    rmdir(building);
+}
+
 static fa_status open_temporary(fa_cache_entry *entry, fa_reason *why)
 {
     const char *parent = getenv("TMPDIR");
     snprintf(entry->folder, sizeof entry->folder, "%.600s/fa_bench.XXXXXX", parent != NULL ? parent : "/tmp");
-    if (mkdtemp(entry->folder) == NULL)
+    if (mkdtemp(entry->folder) != NULL)
+        in_work(entry->folder);
+    else
         return fa_refuse(why, FA_ERROR, "no folder to compile in: %s: %s", entry->folder, strerror(errno));
     entry->temporary = true;
     return FA_PASS;
@@ -130,20 +184,23 @@ fa_status fa_cache_open(const fa_digest *key, fa_cache_entry *entry, fa_reason *
 {
     char root[640];
     *entry = (fa_cache_entry){.hit = false};
-    if (!cache_root(root))
+    if (!cache_root(root) || !root_is_ours(root, why))
         return open_temporary(entry, why);
     snprintf(entry->folder, sizeof entry->folder, "%s/%s", root, key->hex);
-    entry->hit = entry_verifies(entry->folder);
+    entry->hit = is_ours(entry->folder) && entry_verifies(entry->folder);
     if (entry->hit)
         return FA_PASS;
     snprintf(entry->folder, sizeof entry->folder, "%s/building.XXXXXX", root);
-    if (fa_make_dirs(root, why) == FA_PASS && mkdtemp(entry->folder) != NULL)
+    if (mkdtemp(entry->folder) != NULL) {
+        in_work(entry->folder);
         return FA_PASS;
+    }
     return open_temporary(entry, why);
 }
 
 fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reason *why)
 {
+    in_work("");
     if (entry->temporary) {
         keep_until_tidied(entry->folder);
         return FA_PASS;
@@ -176,6 +233,7 @@ fa_status fa_cache_publish(const fa_digest *key, fa_cache_entry *entry, fa_reaso
 
 void fa_cache_discard(fa_cache_entry *entry)
 {
+    in_work("");
     if (!entry->hit)
         remove_folder(entry->folder);
 }

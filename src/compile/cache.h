@@ -21,4 +21,7 @@ void fa_cache_discard(fa_cache_entry *entry); /* removes the private folder afte
 /* Removes the temporary folders. Call it when their modules are unloaded; the end of the process does it too. */
 void fa_cache_tidy(void);
 
+/* Removes the folder that is being built in, when the process must end now: safe in a signal's handler. */
+void fa_cache_abandon(void);
+
 #endif

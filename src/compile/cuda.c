@@ -167,6 +167,7 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     const bool has_info = fa_cubin_object(cubin, size, "fa_info", &module->info, sizeof module->info);
     free(cubin);
     FA_TRY(fa_job_need_symbols(spec, has_entry, has_info && module->info.abi == FA_ABI, why));
+    FA_TRY(fa_job_check_info(spec, &module->info, why));
     char *path = fa_format("%s/log", entry->folder);
     const fa_status status = fa_read_file(path, &log, &log_size, why);
     free(path);

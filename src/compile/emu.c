@@ -32,17 +32,26 @@ static fa_status name_compiler(fa_job *work, fa_reason *why)
 static fa_status need_runtime(fa_sanitize sanitize, fa_reason *why)
 {
     const bool asan = dlsym(RTLD_DEFAULT, "__asan_init") != NULL;
-    if (asan && (sanitize == FA_SANITIZE_UNDEFINED || sanitize == FA_SANITIZE_THREAD))
+    if (asan && sanitize == FA_SANITIZE_UNDEFINED)
         return fa_refuse(why, FA_NOT_RUN,
                          "this fa_bench is itself built with AddressSanitizer, beside which no other sanitizer runs");
-    const char *symbol = sanitize == FA_SANITIZE_ADDRESS  ? "__asan_init"
-                         : sanitize == FA_SANITIZE_THREAD ? "__tsan_init"
-                                                          : NULL;
+    const char *symbol = sanitize == FA_SANITIZE_ADDRESS     ? "__asan_init"
+                         : sanitize == FA_SANITIZE_UNDEFINED ? "__ubsan_handle_shift_out_of_bounds"
+                                                             : NULL;
     if (symbol == NULL || dlsym(RTLD_DEFAULT, symbol) != NULL)
         return FA_PASS;
-    return fa_refuse(why, FA_NOT_RUN, "the runtime of this sanitizer is not loaded: " COMPILER " has no lib%s.so",
-                     sanitize == FA_SANITIZE_ADDRESS ? "asan" : "tsan");
+    return fa_refuse(why, FA_NOT_RUN,
+                     "the runtime of this sanitizer does not start here: " COMPILER
+                     " has no lib%s.so, or %s or a limit on "
+                     "memory (ulimit -v) keeps it from starting",
+                     sanitize == FA_SANITIZE_ADDRESS ? "asan" : "ubsan",
+                     sanitize == FA_SANITIZE_ADDRESS ? "ASAN_OPTIONS" : "UBSAN_OPTIONS");
 }
+
+/* The race detector stands in for the compiler's runtime (src/emu/race_hooks.c): the object is linked without it. */
+static const char *const race_links[] = {
+    "-nodefaultlibs",     "-lstdc++",          "-lm", "-lgcc_s", "-lgcc", "-lc", "-Wl,--wrap=memcpy",
+    "-Wl,--wrap=memmove", "-Wl,--wrap=memset", NULL};
 
 static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
 {
@@ -61,8 +70,11 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
         fa_job_add(work, "-fsanitize=undefined");
     if (sanitize == FA_SANITIZE_UNDEFINED)
         fa_job_add(work, "-fno-sanitize-recover=all");
-    if (sanitize == FA_SANITIZE_THREAD)
+    if (sanitize == FA_SANITIZE_THREAD) {
         fa_job_add(work, "-fsanitize=thread");
+        fa_job_add(work, "--param=tsan-distinguish-volatile=1");
+        work->links = race_links;
+    }
 }
 
 /* FP16 conversions by the CPU where it has them; the results are the same. */
@@ -148,12 +160,14 @@ typedef struct steps {
 /* g++ with the job's options and the words of `more`. */
 static fa_status run_compiler(const steps *s, const char *const *more, fa_reason *why)
 {
-    const char *command[FA_JOB_OPTIONS_MAX + 12] = {COMPILER};
+    const char *command[FA_JOB_OPTIONS_MAX + 24] = {COMPILER};
     int count = 1;
     fa_job_options(s->job, command + count);
     count += s->job->count;
     while (*more != NULL)
         command[count++] = *more++;
+    for (const char *const *link = s->job->links; link != NULL && *link != NULL; link++)
+        command[count++] = *link;
     command[count] = NULL;
     free(*s->log);
     *s->log = NULL;
@@ -233,8 +247,10 @@ static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *wh
     if (handle == NULL)
         return fa_refuse(why, FA_ERROR, "%s: %s", spec->source, dlerror());
     const fa_kernel_info *info = dlsym(handle, "fa_info");
-    const fa_status status =
+    fa_status status =
         fa_job_need_symbols(spec, dlsym(handle, "fa_kernel") != NULL, info != NULL && info->abi == FA_ABI, why);
+    if (status == FA_PASS)
+        status = fa_job_check_info(spec, info, why);
     if (status == FA_PASS)
         module->info = *info;
     dlclose(handle);

@@ -104,6 +104,35 @@ fa_status fa_job_need_symbols(const fa_spec *spec, bool has_entry, bool has_info
     return FA_PASS;
 }
 
+fa_status fa_job_check_info(const fa_spec *spec, const fa_kernel_info *info, fa_reason *why)
+{
+    const struct {
+        const char *name;
+        int64_t value, max;
+    } fields[] = {
+        {"smem_dynamic_bytes", info->smem_dynamic_bytes, INT32_MAX},
+        {"grid", info->grid, FA_GRID_PERSISTENT},
+        {"blocks_per_sm", info->blocks_per_sm, 32},
+        {"cluster", info->cluster, 16},
+        {"workspace_bytes_per_block", info->workspace_bytes_per_block, INT64_C(1) << 40},
+        {"workspace_bytes_fixed", info->workspace_bytes_fixed, INT64_C(1) << 40},
+        {"tma_q_rows", info->tma_q_rows, 256},
+        {"tma_k_rows", info->tma_k_rows, 256},
+        {"tma_v_rows", info->tma_v_rows, 256},
+        {"tma_o_rows", info->tma_o_rows, 256},
+        {"tma_cols", info->tma_cols, 256},
+        {"nondeterministic", info->nondeterministic, 1},
+        {"pack_heads", info->pack_heads, 1},
+        {"m", info->m, INT32_MAX},
+        {"n", info->n, INT32_MAX},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (fields[i].value < 0 || fields[i].value > fields[i].max)
+            return fa_refuse(why, FA_ERROR, "%s: FA_KERNEL_INFO says %s = %lld, which is not in 0..%lld", spec->source,
+                             fields[i].name, (long long)fields[i].value, (long long)fields[i].max);
+    return FA_PASS;
+}
+
 fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes,
                              fa_reason *why)
 {

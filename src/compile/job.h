@@ -17,6 +17,7 @@ typedef struct fa_job {
     char options[FA_JOB_OPTIONS_MAX][FA_JOB_OPTION_LENGTH];
     bool is_folder[FA_JOB_OPTIONS_MAX]; /* where our own or the toolkit's headers lie: no part of the key */
     int count;
+    const char *const *links; /* words behind the source on the command line, ending with NULL; NULL: none */
     fa_digest source_digest, key;
     fa_ordinary ordinary; /* what of the source is rewritten */
 } fa_job;
@@ -42,6 +43,8 @@ fa_status fa_job_obtain(const fa_job *job, fa_job_build *build, fa_cache_entry *
 void fa_job_describe(const fa_job *job, fa_module *module);
 /* FA_ERROR, saying what is missing, unless the object has the entry point and exports constants of this ABI. */
 fa_status fa_job_need_symbols(const fa_spec *spec, bool has_entry, bool has_info, fa_reason *why);
+/* FA_ERROR when a constant the kernel exports is negative or unknown. */
+fa_status fa_job_check_info(const fa_spec *spec, const fa_kernel_info *info, fa_reason *why);
 /* FA_INFEASIBLE when threads or shared memory exceed the limit of the target. */
 fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, int32_t threads, int32_t smem_bytes,
                              fa_reason *why);

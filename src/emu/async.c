@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/race_memory.h"
+#include "emu/race_shadow.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 
@@ -23,7 +25,7 @@ void fa_emu_cp_async(void *dst, const void *src, int32_t size, int32_t bytes, co
         if (!async->copies)
             abort();
     }
-    async->copies[async->count++] = (fa_emu_copy){dst, src, size, bytes, async->group, file, line};
+    async->copies[async->count++] = (fa_emu_copy){dst, src, size, bytes, async->group, file, line, fa_race_last_pc()};
     memset(dst, 0xff, (size_t)size);
     if (fa_emu_san.poison && size >= SHADOW_BYTES)
         fa_emu_san.poison(dst, (size_t)size);
@@ -42,6 +44,9 @@ void fa_emu_cp_async_wait(int32_t groups_left, int32_t everything)
             break;
         if (fa_emu_san.unpoison && copy->size >= SHADOW_BYTES)
             fa_emu_san.unpoison(copy->dst, (size_t)copy->size);
+        if (copy->bytes > 0)
+            fa_race_touch(copy->src, (size_t)copy->bytes, 0, copy->pc);
+        fa_race_touch(copy->dst, (size_t)copy->size, FA_RACE_WRITE, copy->pc);
         memcpy(copy->dst, copy->src, (size_t)copy->bytes);
         memset(copy->dst + copy->bytes, 0, (size_t)(copy->size - copy->bytes));
         done++;

@@ -15,6 +15,8 @@
 #define FA_EMU_BARRIERS 16
 
 struct fa_emu_worker;
+struct fa_race;
+struct fa_race_team;
 
 typedef struct fa_emu_copy {
     unsigned char *dst;
@@ -23,6 +25,7 @@ typedef struct fa_emu_copy {
     uint32_t group;
     const char *file;
     int32_t line;
+    const void *pc; /* where it was issued, for the race detector */
 } fa_emu_copy;
 
 /* The cp.async copies of one thread that no wait has covered yet, oldest first. */
@@ -38,19 +41,17 @@ typedef struct fa_emu_fibre {
     size_t stack_size;
     fa_emu_op *op; /* the operation it waits in, or NULL */
     fa_emu_async async;
-    void *tsan, *asan_fake_stack;
+    void *asan_fake_stack;
 } fa_emu_fibre;
 
 /* A bit for each lane. ready: it can run; waiting_warp: it waits in an operation of the warp; waiting_block: at a
  * barrier. */
 typedef struct fa_emu_warp_state {
     uint32_t alive, ready, waiting_warp, waiting_block;
-    uint32_t syncs; /* generation of __syncwarp, for the race detector */
 } fa_emu_warp_state;
 
 typedef struct fa_emu_barrier {
     uint32_t arrived, waiting, threads; /* threads: as the first to arrive declared; 0: all that are left */
-    uint32_t generation;
     int32_t line;
     const char *file;
 } fa_emu_barrier;
@@ -68,6 +69,7 @@ typedef struct fa_emu_launch {
     pthread_mutex_t lock;
     char *error;
     size_t error_size;
+    struct fa_race *race; /* NULL: nobody looks for races */
 } fa_emu_launch;
 
 /* One OS thread and the block it is running. */
@@ -78,13 +80,19 @@ typedef struct fa_emu_worker {
     fa_emu_fibre *current;
     fa_emu_thread **slot;
     void *main_sp;
-    void *main_tsan, *main_asan_fake_stack;
+    void *main_asan_fake_stack;
     const void *main_stack;
     size_t main_stack_size;
     bool annotated; /* a sanitizer is told of every switch */
     bool stopped;   /* the block failed: the worker goes back to its own stack */
+    bool paused;    /* the block waits for another one, in the thread `resume` */
+    fa_emu_fibre *resume;
+    unsigned char *static_copy; /* its __shared__ variables meanwhile */
+    uint32_t turns;             /* that its threads have given the others of the block */
 
     fa_emu_uint3 block;
+    uint32_t block_number, seat; /* seat: which of the blocks that have begun it is */
+    struct fa_race_team *race;
     uint32_t threads, warps, alive;
     uint32_t ready_warps; /* warps with a ready lane */
     int32_t greedy_warp;

@@ -11,8 +11,8 @@
 #define EMULATED_SM_COUNT 4 /* for persistent grids: the same on every machine */
 
 typedef struct fa_emu {
-    fa_schedule schedule;
-    uint64_t seed;
+    fa_schedule schedule, own; /* own: of the run */
+    uint64_t seed, order_seed;
     int32_t smem_block_bytes;
 } fa_emu;
 
@@ -109,10 +109,18 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
         .smem_bytes = launch->smem_dynamic_bytes,
         .schedule = emu->schedule,
         .seed = emu->seed,
+        .order_seed = emu->order_seed,
     };
-    if (!fa_emu_run(&kernel->image, &grid, params, error, sizeof error))
-        return fa_refuse(why, FA_ERROR, "emulator: %s", error);
-    return FA_PASS;
+    const fa_status status = fa_emu_run(&kernel->image, &grid, params, error, sizeof error);
+    return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "emulator: %s", error);
+}
+
+static int32_t emu_vary(fa_device *device, int32_t variation)
+{
+    fa_emu *emu = device->self;
+    emu->schedule = (fa_schedule)(((int32_t)emu->own + variation) % FA_SCHEDULES);
+    emu->order_seed = emu->seed + (uint64_t)variation;
+    return (int32_t)emu->schedule;
 }
 
 static void emu_close(fa_device *device)
@@ -126,7 +134,7 @@ fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *ar
     fa_arch_limits limits;
     FA_TRY(fa_arch_limits_of(arch, &limits, why));
     fa_emu *emu = fa_alloc(sizeof *emu);
-    *emu = (fa_emu){.schedule = schedule, .seed = seed, .smem_block_bytes = limits.smem_block_bytes};
+    *emu = (fa_emu){.own = schedule, .seed = seed, .smem_block_bytes = limits.smem_block_bytes};
     *device = (fa_device){
         .info = {.backend = "emu",
                  .sm_count = EMULATED_SM_COUNT,
@@ -142,8 +150,10 @@ fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *ar
         .copy = emu_copy,
         .fill16 = emu_fill16,
         .launch = emu_launch,
+        .vary = emu_vary,
         .close = emu_close,
     };
+    emu_vary(device, 0);
     snprintf(device->info.name, sizeof device->info.name, "CPU emulator on %ld processors",
              sysconf(_SC_NPROCESSORS_ONLN));
     snprintf(device->info.arch, sizeof device->info.arch, "%s", arch);

@@ -1,7 +1,6 @@
 /* Each stack is a mapping of its own with a guard page. The switch saves the registers a callee must keep. */
 #include "emu/fibre.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -54,12 +53,6 @@ bool fa_emu_fibres_make(fa_emu_worker *worker, uint32_t count)
         }
         worker->fibres[i].stack = base + GUARD_BYTES;
         worker->fibres[i].stack_size = stack;
-        if (fa_emu_san.tsan_create) {
-            char name[64];
-            snprintf(name, sizeof name, "CUDA thread %u, warp.lane %u.%u", i, i / FA_EMU_WARP, i % FA_EMU_WARP);
-            worker->fibres[i].tsan = fa_emu_san.tsan_create(0);
-            fa_emu_san.tsan_name(worker->fibres[i].tsan, name);
-        }
     }
     return true;
 }
@@ -68,8 +61,6 @@ void fa_emu_fibres_free(fa_emu_worker *worker)
 {
     for (uint32_t i = 0; i < worker->fibre_count; i++) {
         fa_emu_fibre *fibre = &worker->fibres[i];
-        if (fibre->tsan)
-            fa_emu_san.tsan_destroy(fibre->tsan);
         if (fa_emu_san.unpoison)
             fa_emu_san.unpoison(fibre->stack, fibre->stack_size);
         munmap(fibre->stack - GUARD_BYTES, fibre->stack_size + GUARD_BYTES);
@@ -105,9 +96,16 @@ void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying)
     if (fa_emu_san.start_switch)
         fa_emu_san.start_switch(dying ? NULL : fake, to ? to->stack : worker->main_stack,
                                 to ? to->stack_size : worker->main_stack_size);
-    if (fa_emu_san.tsan_switch)
-        fa_emu_san.tsan_switch(to ? to->tsan : worker->main_tsan, 1 /* no synchronisation by the switch itself */);
     fa_emu_jump(save, sp);
     if (fa_emu_san.finish_switch)
         fa_emu_san.finish_switch(*fake, NULL, NULL);
+}
+
+void fa_emu_pause_block(fa_emu_worker *worker)
+{
+    const fa_emu_build_info *build = worker->launch->image->build;
+    memcpy(worker->static_copy, build->static_smem_begin, (size_t)(build->static_smem_end - build->static_smem_begin));
+    worker->paused = true;
+    worker->resume = worker->current;
+    fa_emu_switch(worker, NULL, false);
 }

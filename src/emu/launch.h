@@ -6,8 +6,8 @@
 #include "emu/image.h"
 #include "fa_params.h"
 
-/* Runs the grid to its end. False: `error` has the report of the first failure. */
-bool fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
-                size_t error_size);
+/* Runs the grid to its end. FA_ERROR: `error` has the report of the first failure; FA_WRONG: of a data race. */
+fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
+                     size_t error_size);
 
 #endif

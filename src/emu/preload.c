@@ -1,12 +1,10 @@
 #include "emu/preload.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/personality.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -24,23 +22,31 @@ static bool find_runtime(const char *name, char path[512])
     return found;
 }
 
-/* The sanitizer's own variable: what we need, then what the user asked for. */
+/* The sanitizer's own variable: what the user asked for, then what we need. Later words win, so the user's can add, and cannot
+ * switch off what finds and reports. */
 static void set_options(const char *name, const char *ours, const char *log)
 {
     const char *theirs = getenv(name);
-    char *all = fa_format("log_path=%s:exitcode=%d:halt_on_error=1:%s%s%s", log, FA_EMU_SANITIZER_EXIT, ours,
-                          theirs != NULL ? ":" : "", theirs != NULL ? theirs : "");
+    char *all = fa_format("%s%slog_path=\"%s\":exitcode=%d:halt_on_error=1:suppressions=\"\":log_to_syslog=0:%s",
+                          theirs != NULL ? theirs : "", theirs != NULL ? ":" : "", log, FA_EMU_SANITIZER_EXIT, ours);
     setenv(name, all, 1);
     free(all);
 }
 
+/* Whether a program starts in the environment as it is now: options that the runtime refuses, or a limit on memory, end it before
+ * main. */
+static bool starts(void)
+{
+    static const char *const command[] = {"true", NULL};
+    return fa_run(command, NULL) == 0;
+}
+
 void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
 {
-    static const char *const runtime[] = {[FA_SANITIZE_ADDRESS] = "libasan.so",
-                                          [FA_SANITIZE_UNDEFINED] = "libubsan.so",
-                                          [FA_SANITIZE_THREAD] = "libtsan.so"};
+    static const char *const runtime[] = {
+        [FA_SANITIZE_ADDRESS] = "libasan.so", [FA_SANITIZE_UNDEFINED] = "libubsan.so"};
     char path[512];
-    if (sanitize == FA_SANITIZE_NONE)
+    if (sanitize != FA_SANITIZE_ADDRESS && sanitize != FA_SANITIZE_UNDEFINED)
         return;
     if (getenv(FA_EMU_SANITIZER_LOG) != NULL) {
         unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
@@ -52,20 +58,20 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
     if (!find_runtime(runtime[sanitize], path))
         return;
     const char *folder = getenv("TMPDIR");
-    char *log = fa_format("%s/fa_bench-sanitizer-%d", folder != NULL ? folder : "/tmp", (int)getpid());
+    if (folder == NULL || folder[strcspn(folder, "\"\n")] != '\0') /* the runtime could not read a quote */
+        folder = "/tmp";
+    char *log = fa_format("%s/fa_bench-sanitizer-%d", folder, (int)getpid());
     setenv(FA_EMU_SANITIZER_LOG, log, 1);
     setenv("LD_PRELOAD", path, 1);
-    set_options("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0", log);
+    set_options("ASAN_OPTIONS",
+                "detect_leaks=0:detect_stack_use_after_return=0:poison_heap=1:allow_user_poisoning=1:report_globals=1:"
+                "handle_segv=1:handle_sigbus=1:replace_intrin=1:redzone=64",
+                log);
     set_options("UBSAN_OPTIONS", "print_stacktrace=1", log);
-    set_options("TSAN_OPTIONS", "die_after_fork=0:report_thread_leaks=0:report_signal_unsafe=0:history_size=3", log);
     free(log);
-    /* gcc 12's TSan does not know the address layouts of newer kernels */
-    if (sanitize == FA_SANITIZE_THREAD) {
-        personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
-        setenv("OMP_NUM_THREADS", "1", 1); /* nor libgomp's barriers: the CPU reference would look like a race */
-    }
-    execv("/proc/self/exe", argv);
-    FA_ASSERT(false, "cannot start again with %s: %s", path, strerror(errno));
+    if (starts())
+        execv("/proc/self/exe", argv);
+    unsetenv("LD_PRELOAD"); /* fa_compile_emu says that the runtime is missing */
 }
 
 /* Keeps the lines that say what and where: the headline, and the frames in the kernel's files. */

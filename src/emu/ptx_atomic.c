@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "emu/race_memory.h"
 #include "ptx/formats.h"
 
 /* One set of functions per size: 1, 2, 4, 8 bytes. */
@@ -94,15 +95,19 @@ static functions enter(const fa_emu_ptx_run *run, uint32_t size, bool *tsan)
         pthread_once(&once, find_tsan);
         *tsan = tsan_enter != NULL && tsan_load_32_f != NULL;
     }
-    if (*tsan)
+    if (*tsan) {
         tsan_enter((void *)(uintptr_t)run->pc);
+        fa_race_scope(fa_ptx_has(run->instr, FA_PTX_W_CTA));
+    }
     return *tsan ? watched[at] : plain[at];
 }
 
 static void leave(bool tsan)
 {
-    if (tsan)
+    if (tsan) {
+        fa_race_scope(false);
         tsan_leave();
+    }
 }
 
 uint64_t fa_emu_ptx_atomic_load(const fa_emu_ptx_run *run, const void *at, uint32_t size, int order)

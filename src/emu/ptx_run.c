@@ -8,6 +8,7 @@
 #include "emu/ptx_group.h"
 #include "emu/ptx_memory.h"
 #include "emu/ptx_state.h"
+#include "emu/race_memory.h"
 #include "emu/report.h"
 #include "ptx/parse.h"
 #include "ptx/scalar.h"
@@ -158,6 +159,8 @@ static void step(fa_emu_ptx_run *run)
         break;
     case FA_PTX_FENCES:
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (!fa_ptx_has(i, FA_PTX_W_PROXY))
+            fa_race_fence(fa_ptx_has(i, FA_PTX_W_CTA));
         break;
     case FA_PTX_FLOW:
         flow(run);

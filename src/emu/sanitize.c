@@ -39,15 +39,6 @@ void fa_emu_sanitizer_find(const fa_emu_build_info *build)
         FIND(poison, "__asan_poison_memory_region");
         FIND(unpoison, "__asan_unpoison_memory_region");
     }
-    if (build->tsan) {
-        FIND(tsan_current, "__tsan_get_current_fiber");
-        FIND(tsan_create, "__tsan_create_fiber");
-        FIND(tsan_name, "__tsan_set_fiber_name");
-        FIND(tsan_destroy, "__tsan_destroy_fiber");
-        FIND(tsan_switch, "__tsan_switch_to_fiber");
-        FIND(tsan_acquire, "__tsan_acquire");
-        FIND(tsan_release, "__tsan_release");
-    }
     FIND(on_death, "__sanitizer_set_death_callback");
 #undef FIND
     if (fa_emu_san.on_death)

@@ -10,14 +10,7 @@ typedef struct fa_emu_sanitizer {
     void (*finish_switch)(void *fake_stack, const void **bottom, size_t *size);
     void (*poison)(const volatile void *address, size_t size);
     void (*unpoison)(const volatile void *address, size_t size);
-    void *(*tsan_current)(void);
-    void *(*tsan_create)(unsigned flags);
-    void (*tsan_name)(void *fibre, const char *name);
-    void (*tsan_destroy)(void *fibre);
-    void (*tsan_switch)(void *fibre, unsigned flags);
     void (*on_death)(void (*callback)(void));
-    void (*tsan_acquire)(void *address);
-    void (*tsan_release)(void *address);
 } fa_emu_sanitizer;
 extern fa_emu_sanitizer fa_emu_san;
 /* Looks up the entry points that an object built like this needs. */

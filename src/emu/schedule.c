@@ -8,6 +8,7 @@
 #include "emu/async.h"
 #include "emu/fibre.h"
 #include "emu/ptx_run.h"
+#include "emu/race.h"
 #include "emu/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
@@ -66,6 +67,9 @@ static bool release_warp(fa_emu_worker *worker, uint32_t warp)
             continue;
         if (!fa_emu_compute(worker, warp, group))
             worker->stopped = true;
+        if (worker->race &&
+            worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(group)].op->kind == FA_EMU_SYNCWARP)
+            fa_race_warp_syncs(worker, warp, group);
         state->waiting_warp &= ~group;
         make_ready(worker, warp, group);
         released = true;
@@ -109,6 +113,8 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id)
     if (!barrier->waiting || barrier->arrived < (barrier->threads ? barrier->threads : worker->alive))
         return false;
     barrier_result(worker, id);
+    if (worker->race)
+        fa_race_barrier_release(worker, id);
     for (uint32_t warp = 0; warp < worker->warps; warp++) {
         fa_emu_warp_state *state = &worker->warp[warp];
         uint32_t lanes = 0;
@@ -126,7 +132,7 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id)
         state->waiting_block &= ~lanes;
         make_ready(worker, warp, lanes);
     }
-    *barrier = (fa_emu_barrier){.generation = barrier->generation + 1};
+    *barrier = (fa_emu_barrier){0};
     return true;
 }
 
@@ -166,7 +172,7 @@ static fa_emu_fibre *pick(fa_emu_worker *worker)
             warp = (uint32_t)worker->greedy_warp;
         worker->greedy_warp = (int32_t)warp;
         /* fallthrough */
-    case FA_SCHEDULE_ASCENDING:
+    default:
         lane = (uint32_t)__builtin_ctz(worker->warp[warp].ready);
     }
     fa_emu_warp_state *state = &worker->warp[warp];
@@ -176,11 +182,20 @@ static fa_emu_fibre *pick(fa_emu_worker *worker)
     return &worker->fibres[warp * FA_EMU_WARP + lane];
 }
 
+/* All lanes of the warp that wait in it only give others a turn. */
+static bool only_yields(const fa_emu_worker *worker, uint32_t warp)
+{
+    bool only = true;
+    for (uint32_t rest = worker->warp[warp].waiting_warp; rest; rest &= rest - 1)
+        only &= worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(rest)].op->kind == FA_EMU_YIELD;
+    return only;
+}
+
 /* The next thread to run; NULL: the block is over, or failed. */
 static fa_emu_fibre *next(fa_emu_worker *worker)
 {
     const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
-    if (greedy && !worker->warp[worker->greedy_warp].ready)
+    if (greedy && !worker->warp[worker->greedy_warp].ready && !only_yields(worker, (uint32_t)worker->greedy_warp))
         release_warp(worker, (uint32_t)worker->greedy_warp);
     while (!worker->ready_warps && worker->alive && !worker->stopped)
         if (!release(worker) && !worker->stopped) {
@@ -188,16 +203,6 @@ static fa_emu_fibre *next(fa_emu_worker *worker)
             worker->stopped = true;
         }
     return worker->stopped || !worker->alive ? NULL : pick(worker);
-}
-
-static void tsan_edges(fa_emu_worker *worker, const fa_emu_op *op, void (*edge)(void *), uint32_t generation)
-{
-    /* Two objects per barrier, by generation: who runs ahead to the next must not publish to who still leaves this one.
-     */
-    if (op->kind == FA_EMU_BARRIER)
-        edge((char *)&worker->barrier[op->arg] + generation % 2);
-    else if (op->kind == FA_EMU_SYNCWARP)
-        edge((char *)&worker->warp[(*worker->slot)->warp] + generation % 2);
 }
 
 static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
@@ -208,6 +213,8 @@ static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
     fa_emu_barrier *barrier = &worker->barrier[op->arg];
     if (barrier->arrived && barrier->threads != (uint32_t)op->width)
         fa_emu_fail(FA_EMU_BAD_BARRIER, "threads come to one barrier with different counts", op->file, op->line);
+    if (worker->race)
+        fa_race_barrier_arrive(worker, op->arg);
     barrier->threads = (uint32_t)op->width;
     barrier->arrived++;
     barrier->waiting += waits;
@@ -215,13 +222,7 @@ static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
         fa_emu_fail(FA_EMU_BAD_BARRIER, "more threads came than the barrier counts", op->file, op->line);
 }
 
-static void arrive(fa_emu_op *op)
-{
-    fa_emu_worker *worker = fa_emu_self;
-    join_barrier(worker, op, false);
-    if (fa_emu_san.tsan_release)
-        tsan_edges(worker, op, fa_emu_san.tsan_release, worker->barrier[op->arg].generation);
-}
+static void arrive(fa_emu_op *op) { join_barrier(fa_emu_self, op, false); }
 
 static void wait_for(fa_emu_op *op)
 {
@@ -238,15 +239,10 @@ static void wait_for(fa_emu_op *op)
             fa_emu_fail(FA_EMU_BAD_MASK, "the mask does not name the calling lane", op->file, op->line);
         warp->waiting_warp |= bit;
     }
-    const uint32_t generation = op->kind == FA_EMU_BARRIER ? worker->barrier[op->arg].generation : warp->syncs;
-    if (fa_emu_san.tsan_release)
-        tsan_edges(worker, op, fa_emu_san.tsan_release, generation);
     fa_emu_fibre *to = next(worker);
     if (to != self)
         fa_emu_switch(worker, to, false);
     self->op = NULL;
-    if (fa_emu_san.tsan_acquire)
-        tsan_edges(worker, op, fa_emu_san.tsan_acquire, generation);
 }
 
 /* The first function on a fibre's stack. */
@@ -256,8 +252,6 @@ static void thread_main(void)
     fa_emu_fibre *self = worker->current;
     if (fa_emu_san.finish_switch)
         fa_emu_san.finish_switch(NULL, NULL, NULL);
-    if (fa_emu_san.tsan_acquire)
-        fa_emu_san.tsan_acquire(&worker->block);
     worker->launch->image->call(worker->launch->params);
     const fa_emu_copy *left = fa_emu_async_drop(&self->async);
     if (left) {
@@ -265,8 +259,8 @@ static void thread_main(void)
                       "issued, never waited for, and the thread exits");
         worker->stopped = true;
     }
-    if (fa_emu_san.tsan_release)
-        fa_emu_san.tsan_release(&worker->alive);
+    if (worker->race)
+        fa_race_thread_ends(worker);
     worker->alive--;
     worker->warp[self->thread.warp].alive &= ~(1u << self->thread.lane);
     fa_emu_switch(worker, next(worker), true);
@@ -303,15 +297,12 @@ static void identify(fa_emu_worker *worker, uint32_t i)
         thread->wmma_map[type] = launch->wmma_map[type];
 }
 
-/* Tells the race detector that the abandoned fibres ran before what the worker does next. */
-static void abandon(fa_emu_worker *worker)
+/* From the worker's own stack, until the block is over or paused. */
+static void go_on(fa_emu_worker *worker, fa_emu_fibre *fibre)
 {
-    for (uint32_t i = 0; i < worker->threads; i++) {
-        fa_emu_san.tsan_switch(worker->fibres[i].tsan, 1);
-        fa_emu_san.tsan_release(&worker->alive);
-    }
-    fa_emu_san.tsan_switch(worker->main_tsan, 1);
-    fa_emu_san.tsan_acquire(&worker->alive);
+    fa_emu_switch(worker, fibre, false);
+    for (uint32_t i = 0; worker->stopped && i < worker->threads; i++)
+        fa_emu_async_drop(&worker->fibres[i].async);
 }
 
 void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
@@ -320,12 +311,13 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
     const fa_emu_uint3 grid = launch->grid->grid;
     worker->block = (fa_emu_uint3){(unsigned)(index % grid.x), (unsigned)(index / grid.x % grid.y),
                                    (unsigned)(index / ((uint64_t)grid.x * grid.y))};
+    worker->block_number = (uint32_t)index;
     worker->threads = worker->alive = launch->threads;
     worker->warps = (launch->threads + FA_EMU_WARP - 1) / FA_EMU_WARP;
     worker->ready_warps = 0;
     worker->greedy_warp = 0;
     worker->stopped = false;
-    worker->random = launch->grid->seed * 0x2545f4914f6cdd1du + index;
+    worker->random = launch->grid->order_seed * 0x2545f4914f6cdd1du + index;
     memset(worker->warp, 0, sizeof worker->warp);
     memset(worker->barrier, 0, sizeof worker->barrier);
     for (uint32_t i = 0; i < launch->threads; i++) {
@@ -334,13 +326,15 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
         worker->warp[i / FA_EMU_WARP].alive |= 1u << i % FA_EMU_WARP;
         make_ready(worker, i / FA_EMU_WARP, 1u << i % FA_EMU_WARP);
     }
-    if (fa_emu_san.tsan_release)
-        fa_emu_san.tsan_release(&worker->block);
-    fa_emu_switch(worker, next(worker), false);
-    if (fa_emu_san.tsan_acquire)
-        fa_emu_san.tsan_acquire(&worker->alive);
-    for (uint32_t i = 0; worker->stopped && i < launch->threads; i++)
-        fa_emu_async_drop(&worker->fibres[i].async);
-    if (worker->stopped && fa_emu_san.tsan_switch)
-        abandon(worker);
+    if (worker->race)
+        fa_race_block_begins(worker);
+    go_on(worker, next(worker));
+}
+
+void fa_emu_resume_block(fa_emu_worker *worker)
+{
+    const fa_emu_build_info *build = worker->launch->image->build;
+    worker->paused = false;
+    memcpy(build->static_smem_begin, worker->static_copy, (size_t)(build->static_smem_end - build->static_smem_begin));
+    go_on(worker, worker->resume);
 }

@@ -119,9 +119,6 @@ bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group)
         op[__builtin_ctz(rest)] = fibres[__builtin_ctz(rest)].op;
     const uint32_t first = (uint32_t)__builtin_ctz(group);
     switch ((fa_emu_kind)op[first]->kind) {
-    case FA_EMU_SYNCWARP:
-        worker->warp[warp].syncs++;
-        return true;
     case FA_EMU_ACTIVEMASK:
         for (uint32_t rest = group; rest; rest &= rest - 1)
             op[__builtin_ctz(rest)]->result = group;
@@ -155,7 +152,7 @@ bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group)
     case FA_EMU_PTX:
         fa_emu_ptx_compute(op);
         return true;
-    default: /* BARRIER never comes here; YIELD and CONVERGE exchange nothing */
+    default: /* BARRIER never comes here; SYNCWARP, YIELD and CONVERGE exchange nothing */
         return true;
     }
 }

@@ -74,11 +74,14 @@ static fa_status check_header(const char *path, const char *header, const int32_
         return fa_refuse(why, FA_USAGE, "--load: %s holds %.8s, want '<f2' (FP16)", path, type);
     if (strncmp(fortran, "False", 5) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is in Fortran order, want C order", path);
-    int32_t got[4] = {0};
+    long long got[4] = {0};
     int used = 0;
-    const int fields = sscanf(at, "(%d, %d, %d, %d%n", &got[0], &got[1], &got[2], &got[3], &used);
+    const int fields = sscanf(at, "(%lld, %lld, %lld, %lld%n", &got[0], &got[1], &got[2], &got[3], &used);
+    bool same = fields == 4;
+    for (int i = 0; i < 4; i++)
+        same &= got[i] == shape[i];
     const char *end = at + used + strspn(at + used, ", ");
-    if (fields != 4 || *end != ')' || memcmp(got, shape, sizeof got) != 0)
+    if (!same || *end != ')')
         return fa_refuse(why, FA_USAGE, "--load: %s has shape %.*s, want (%d, %d, %d, %d)", path,
                          (int)strcspn(at, ")") + 1, at, shape[0], shape[1], shape[2], shape[3]);
     return FA_PASS;

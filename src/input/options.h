@@ -10,7 +10,14 @@
 
 typedef enum { FA_DEVICE_AUTO, FA_DEVICE_CUDA, FA_DEVICE_EMU } fa_device_choice;
 typedef enum { FA_COMPILER_NVRTC, FA_COMPILER_NVCC } fa_compiler;
-typedef enum { FA_SCHEDULE_ASCENDING, FA_SCHEDULE_DESCENDING, FA_SCHEDULE_RANDOM, FA_SCHEDULE_GREEDY } fa_schedule;
+#define FA_SCHEDULE_WORDS "ascending|descending|random|greedy"
+typedef enum {
+    FA_SCHEDULE_ASCENDING,
+    FA_SCHEDULE_DESCENDING,
+    FA_SCHEDULE_RANDOM,
+    FA_SCHEDULE_GREEDY,
+    FA_SCHEDULES,
+} fa_schedule;
 typedef enum { FA_SANITIZE_NONE, FA_SANITIZE_ADDRESS, FA_SANITIZE_UNDEFINED, FA_SANITIZE_THREAD } fa_sanitize;
 typedef enum { FA_TIMING_AUTO, FA_TIMING_GRAPH, FA_TIMING_EVENT, FA_TIMING_NONE } fa_timing_method;
 typedef enum { FA_L2_WARM, FA_L2_COLD } fa_l2;

@@ -1,9 +1,14 @@
 #include "input/runs.h"
 
+#include "base/text.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const fa_ban banned[] = {
     {"runs", "on a line: a list has no lists in it"},
@@ -153,6 +158,20 @@ static fa_status add_lines(FILE *in, int argc, char *const argv[], const fa_opti
     return runs->count > 0 ? FA_PASS : fa_refuse(why, FA_USAGE, "--runs: no run in %s", runs->from);
 }
 
+/* A file or a pipe: no folder, no device that never ends. A pipe that nobody writes to is empty. */
+static FILE *open_lines(const char *path)
+{
+    struct stat facts;
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return NULL;
+    if (fstat(file, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISFIFO(facts.st_mode)) && fcntl(file, F_SETFL, 0) == 0)
+        return fdopen(file, "r");
+    close(file);
+    errno = EINVAL;
+    return NULL;
+}
+
 fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why)
 {
     *runs = (fa_runs){.from = options->runs};
@@ -167,7 +186,7 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
         return fa_refuse(why, FA_USAGE, "%s with --runs belongs on a line: all runs would write the same files",
                          options->dump != NULL ? "--dump" : "--cubin");
     const bool standard = strcmp(options->runs, "-") == 0;
-    FILE *in = standard ? stdin : fopen(options->runs, "r");
+    FILE *in = standard ? stdin : open_lines(options->runs);
     if (in == NULL)
         return fa_refuse(why, FA_USAGE, "--runs takes - or a file that can be read, not '%s': %s", options->runs,
                          strerror(errno));
@@ -178,21 +197,11 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
     return status;
 }
 
-/* A word as a shell takes it. */
 static void put_word(FILE *out, const char *word)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        fputs(word, out);
-        return;
-    }
-    fputc('\'', out);
-    for (; *word != '\0'; word++)
-        if (*word == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*word, out);
-    fputc('\'', out);
+    char *quoted = fa_shell_word(word);
+    fputs(quoted, out);
+    free(quoted);
 }
 
 char *fa_command_text(const fa_command *run)

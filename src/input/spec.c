@@ -287,6 +287,9 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     FA_TRY(fa_arch_limits_of(arch, &limits, why));
     snprintf(spec->arch, sizeof spec->arch, "%.15s", arch);
     FA_TRY(check_lists(spec, why));
+    const fa_kernel_row *named = NULL;
+    if (kernel != NULL && source != NULL && strcmp(kernel, "source") != 0) /* not used, but a mistake if unknown */
+        FA_TRY(fa_registry_find(kernel, &named, why));
     if (library != NULL) {
         FA_TRY(use_library(library, spec, why));
     } else if (source != NULL) {

@@ -5,34 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "git_version.h"
+#include "base/text.h"
+#include "report/fields.h"
 #include "report/library.h"
-
-static cJSON *object_in(cJSON *parent, const char *key) { return cJSON_AddObjectToObject(parent, key); }
-
-static void put(cJSON *object, const char *key, double number)
-{
-    if (isfinite(number))
-        cJSON_AddNumberToObject(object, key, number);
-    else
-        cJSON_AddNullToObject(object, key);
-}
-
-/* Null when the text is empty. */
-static void put_text(cJSON *object, const char *key, const char *text)
-{
-    if (text[0] != '\0')
-        cJSON_AddStringToObject(object, key, text);
-    else
-        cJSON_AddNullToObject(object, key);
-}
-
-static void put_pair(cJSON *object, const char *key, const double pair[2])
-{
-    cJSON_AddItemToObject(object, key, cJSON_CreateDoubleArray(pair, 2));
-}
+#include "report/provenance.h"
 
 /* What the module says it was compiled with; what was asked for until there is one. */
 static void put_config(cJSON *record, const char *key, const fa_candidate_record *candidate)
@@ -276,6 +253,21 @@ static void put_check(cJSON *record, const fa_check_result *c)
     put_text(check, "failure", c->failure);
 }
 
+/* Whether data races were looked for, and under which schedules of the emulator. */
+static void put_race(cJSON *record, const fa_result *result, const fa_options *options)
+{
+    const int32_t launched = result->check.schedules;
+    const bool looked_for = options->sanitize == FA_SANITIZE_THREAD && launched != 0;
+    cJSON *race = object_in(record, "race");
+    cJSON_AddBoolToObject(race, "looked_for", looked_for);
+    cJSON *schedules = cJSON_AddArrayToObject(race, "schedules");
+    for (int schedule = 0; looked_for && schedule < FA_SCHEDULES; schedule++) {
+        char word[32];
+        if (launched >> schedule & 1)
+            cJSON_AddItemToArray(schedules, cJSON_CreateString(fa_word(FA_SCHEDULE_WORDS, schedule, word)));
+    }
+}
+
 static void put_paired(cJSON *record, const fa_result *result)
 {
     const fa_paired *c = &result->paired;
@@ -311,63 +303,6 @@ static void put_paired(cJSON *record, const fa_result *result)
     cJSON_AddBoolToObject(vs, "same_code", same);
 }
 
-static void put_lines(cJSON *object, const char *key, const char *text)
-{
-    cJSON *array = cJSON_AddArrayToObject(object, key);
-    while (*text != '\0') {
-        const size_t length = strcspn(text, "\n");
-        char *word = fa_format("%.*s", (int)length, text);
-        cJSON_AddItemToArray(array, cJSON_CreateString(word));
-        free(word);
-        text += length + (text[length] == '\n');
-    }
-}
-
-/* Where the wall time went, to the millisecond; a stage that a run was killed in has no time. */
-static void put_stages(cJSON *provenance, const fa_result *result)
-{
-    static const char *const names[FA_AT_END] = {
-        [FA_AT_START] = "start", [FA_AT_COMPILE] = "compile", [FA_AT_LOAD] = "load",
-        [FA_AT_CHECK] = "check", [FA_AT_TIMING] = "timing",   [FA_AT_RECHECK] = "recheck",
-    };
-    cJSON *stages = object_in(provenance, "stage_s");
-    for (fa_stage stage = FA_AT_START; stage < FA_AT_END; stage++)
-        put(stages, names[stage], round(result->stage_s[stage] * 1e3) / 1e3);
-    put(stages, "turn", round(result->turn_s * 1e3) / 1e3);
-}
-
-static void put_provenance(cJSON *record, const fa_result *result, const fa_command *run)
-{
-    const fa_options *options = &run->options;
-    const fa_module *m = &result->main.module;
-    cJSON *provenance = object_in(record, "provenance");
-    put_text(provenance, "cubin_sha256", m->object_sha256.hex);
-    put_text(provenance, "code_sha256", m->code_sha256.hex);
-    put_text(provenance, "same_code_as", m->same_code_as);
-    put_text(provenance, "ptx_arch", m->ptx_arch);
-    put_text(provenance, "source_sha256", m->source_sha256.hex);
-    put_text(provenance, "compiler", m->compiler);
-    put_lines(provenance, "options", m->options);
-    cJSON_AddBoolToObject(provenance, "cache_hit", m->cache_hit);
-    put(provenance, "compile_s", m->seconds);
-    put_stages(provenance, result);
-    put_text(provenance, "driver", result->device.driver);
-    cJSON_AddStringToObject(provenance, "git", FA_GIT);
-    put(provenance, "seed", options->seed);
-    char dist[32];
-    cJSON_AddStringToObject(provenance, "dist", fa_word(FA_DIST_WORDS, options->dist, dist));
-    char when[32] = "";
-    const time_t now = time(NULL);
-    struct tm utc;
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    cJSON_AddStringToObject(provenance, "time", when);
-    if (options->line > 0)
-        put(provenance, "line", options->line);
-    char *command = fa_command_text(run);
-    cJSON_AddStringToObject(provenance, "command", command);
-    free(command);
-}
-
 char *fa_report_json(const fa_result *result, const fa_command *run)
 {
     cJSON *record = cJSON_CreateObject();
@@ -385,10 +320,13 @@ char *fa_report_json(const fa_result *result, const fa_command *run)
     fa_report_library(record, &result->main);
     put_timing(record, result);
     put_check(record, &result->check);
+    put_race(record, result, &run->options);
     put_paired(record, result);
-    put_provenance(record, result, run);
+    fa_report_provenance(record, result, run);
     char *text = run->options.line > 0 ? cJSON_PrintUnformatted(record) : cJSON_Print(record);
     FA_ASSERT(text != NULL);
     cJSON_Delete(record);
-    return text;
+    char *valid = fa_utf8(text); /* paths and compilers may say anything */
+    free(text);
+    return valid;
 }

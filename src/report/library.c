@@ -1,9 +1,6 @@
 #include "report/library.h"
 
-static void put_text(cJSON *object, const char *key, const char *text)
-{
-    cJSON_AddItemToObject(object, key, text[0] != '\0' ? cJSON_CreateString(text) : cJSON_CreateNull());
-}
+#include "report/fields.h"
 
 void fa_report_library(cJSON *record, const fa_candidate_record *candidate)
 {

@@ -23,7 +23,16 @@ static fa_status writable(const fa_options *options, fa_reason *why)
                      options->json);
 }
 
-fa_status fa_records_begin(const fa_options *options, fa_records *records, fa_reason *why)
+/* Writing the record would destroy what it is a record of. */
+static fa_status check_distinct(const char *json, const char *input, const char *option, fa_reason *why)
+{
+    struct stat a, b;
+    if (input == NULL || stat(json, &a) != 0 || stat(input, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+        return FA_PASS;
+    return fa_refuse(why, FA_USAGE, "--json and %s name one file, '%s': the record would replace it", option, input);
+}
+
+fa_status fa_records_begin(const fa_options *options, const fa_runs *runs, fa_records *records, fa_reason *why)
 {
     *records = (fa_records){.file = -1};
     if (options->json == NULL)
@@ -33,6 +42,10 @@ fa_status fa_records_begin(const fa_options *options, fa_records *records, fa_re
         return FA_PASS;
     }
     FA_TRY(writable(options, why));
+    FA_TRY(check_distinct(options->json, options->runs, "--runs", why));
+    for (size_t i = 0; i < runs->count; i++)
+        FA_TRY(check_distinct(options->json, runs->at[i].options.source, "--source", why));
+    FA_TRY(fa_check_output(options->json, why));
     if (options->runs == NULL)
         return FA_PASS;
     records->file = open(options->json, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);

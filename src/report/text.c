@@ -1,5 +1,6 @@
 #include "report/text.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,9 +177,13 @@ int fa_report_facts(const fa_options *options)
     } else {
         fa_reason why = {.text = ""};
         const fa_status status = fa_report_registry(options, &why);
-        return status == FA_PASS ? 0 : fa_report_refusal(status, &why);
+        if (status != FA_PASS)
+            return fa_report_refusal(status, &why);
     }
-    return 0;
+    fa_reason why;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    return fa_report_refusal(fa_refuse(&why, FA_ERROR, "cannot write to standard output: %s", strerror(errno)), &why);
 }
 
 int fa_report_refusal(fa_status status, const fa_reason *why)

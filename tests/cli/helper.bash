@@ -45,11 +45,6 @@ refused() { # CODE WORDS COMMAND...
     [[ ! -s $work/out ]] || { echo "stdout:"; cat "$work/out"; return 1; }
 }
 
-# Kernels under ThreadSanitizer need a fa_bench that is not under AddressSanitizer itself (tests/asan.sh).
-needs_race() {
-    ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer: no other sanitizer beside it"
-}
-
 # Waits for a condition, not for a time: tries COMMAND until it succeeds. The limit is for what hangs.
 eventually() { # COMMAND...
     local end=$((SECONDS + 300))

@@ -17,7 +17,6 @@ neighbours() {
 }
 
 @test "a missing barrier is a wrong kernel under --race, with the class, the threads and the lines" {
-    needs_race
     neighbours "// no barrier"
     ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet # right, as it happens
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"
@@ -29,9 +28,34 @@ neighbours() {
 }
 
 @test "with the barrier it is clean" {
-    needs_race
     neighbours "__syncthreads();"
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"
     [ "$status" -eq 0 ]
     record_holds "$work/r.json" '.status == "pass"'
+}
+
+@test "the record says that races were looked for, and under which schedules" {
+    neighbours "__syncthreads();"
+    ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --race --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.race.looked_for' '.race.schedules | index("ascending") != null' '.race.schedules | length >= 1'
+    ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.race == {looked_for: false, schedules: []}'
+}
+
+@test "options of a sanitizer from the environment turn no race into a pass" {
+    neighbours "// no barrier"
+    echo 'race:*' >"$work/suppressions"
+    run env TSAN_OPTIONS="report_bugs=0:exitcode=0:suppressions=$work/suppressions" \
+        ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --race --quiet
+    [ "$status" -eq 1 ]
+}
+
+@test "a result that depends on the order of the threads is not deterministic: each launch has another schedule" {
+    cp tests/cheats/honest.cuh "$work/"
+    sed -e 's|^    const place at|    __shared__ unsigned order_s;\n    if (threadIdx.x == 0)\n        order_s = 0;\n    __syncthreads();\n&|' \
+        -e 's|^    if (at.inside)|    const unsigned mine = atomicAdd(\&order_s, 1u);\n&|' \
+        -e 's|at.o);|at.o), ((unsigned short *)at.o)[0] ^= mine == 0;|' tests/cheats/honest.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"
+    [ "$status" -eq 1 ]
+    record_holds "$work/r.json" '.reason | test("not deterministic: launch 2 .*schedule descending")'
 }

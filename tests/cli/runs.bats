@@ -135,7 +135,6 @@ records_hold() { # FILE COUNT EXPRESSION...
 }
 
 @test "a sanitizer's finding is its run's alone" {
-    needs_race
     body race 'p.tiles < 0 ? void() : void(); *(volatile float *)p.o = threadIdx.x;'
     printf '%s\n' '--kernel scalar' "--source $work/race.cu" '--kernel scalar --causal' >"$work/list"
     code=0

@@ -1,5 +1,5 @@
 /* Runs one conformance or control kernel in a child process, on the emulator or on a GPU, and prints one line:
- *     emu_case FILE.cu [--device emu|cuda] [--schedule N] [--sanitize N] [--seed N] [--out FILE]
+ *     emu_case FILE.cu [--device emu|cuda] [--schedule N] [--sanitize N] [--seed N] [--case N] [--out FILE]
  * "pass", "wrong N LINE" (the kernel counted N failures, one at LINE), or "<status> <reason>". */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ typedef struct result {
 typedef struct arguments {
     const char *file, *out;
     bool cuda;
-    int schedule, sanitize, seed;
+    int schedule, sanitize, seed, number;
 } arguments;
 
 static fa_status run(const arguments *a, result *r)
@@ -61,7 +61,7 @@ static fa_status run(const arguments *a, result *r)
                               .threads = (uint32_t)module->info.threads,
                               .smem_dynamic_bytes = (uint32_t)module->info.smem_dynamic_bytes,
                               .cluster = 1};
-    const fa_params params = {.q = (void *)(uintptr_t)q, .o = (void *)(uintptr_t)o};
+    const fa_params params = {.q = (void *)(uintptr_t)q, .o = (void *)(uintptr_t)o, .seq_q = a->number};
     FA_TRY(device.launch(&device, kernel, &launch, &params, &r->why));
     return device.copy_out(&device, r->o, o, sizeof r->o, &r->why);
 }
@@ -78,6 +78,8 @@ static int parse(int argc, char **argv, arguments *a)
             a->sanitize = atoi(argv[i + 1]);
         else if (strcmp(argv[i], "--seed") == 0)
             a->seed = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--case") == 0)
+            a->number = atoi(argv[i + 1]);
         else if (strcmp(argv[i], "--out") == 0)
             a->out = argv[i + 1];
         else

@@ -102,7 +102,7 @@ run() { # SOURCE OPTIONS...: the status in the record
 }
 what_caught() { # STATUS VARIANT: nothing when it passed
     case $1 in
-        wrong*ThreadSanitizer*) echo "race ($2)" ;;
+        wrong*"data race"*) echo "race ($2)" ;;
         wrong*Sanitizer*) echo "sanitizer ($2)" ;;
         wrong*) echo "wrong result ($2)" ;;
         error*) echo "$1 ($2)" | sed -E 's/^error: (seed [0-9]+: )?(emulator: )?//; s/: block \(.*: / : /' ;;

@@ -41,7 +41,7 @@ static char *run_case(const char *folder, const char *name, int schedule, int sa
 static bool possible(int sanitize)
 {
 #if defined(__SANITIZE_ADDRESS__)
-    return sanitize != FA_SANITIZE_UNDEFINED && sanitize != FA_SANITIZE_THREAD;
+    return sanitize != FA_SANITIZE_UNDEFINED;
 #else
     return sanitize >= 0;
 #endif

@@ -184,7 +184,14 @@ static inline void __nanosleep(unsigned, FA_EMU_HERE)
 
 /* Fences order memory between threads. Blocks of one launch run on several OS threads. */
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+#if FA_EMU_TSAN
+extern "C" void fa_emu_race_fence_block(void);
+extern "C" void fa_emu_race_scope_block(int on);
+static inline void __threadfence_block() { fa_emu_race_fence_block(); }
+#else
+static inline void fa_emu_race_scope_block(int) {}
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+#endif
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 /* Atomics are relaxed, as on the device. */
@@ -213,7 +220,10 @@ using fa_emu_as = typename fa_emu_same<T>::type;
     template <typename T>                                                      \
     static inline T name##_block(T *address, fa_emu_as<T> value)               \
     {                                                                          \
-        return name(address, value);                                           \
+        fa_emu_race_scope_block(1);                                            \
+        const T old = name(address, value);                                    \
+        fa_emu_race_scope_block(0);                                            \
+        return old;                                                            \
     }                                                                          \
     template <typename T>                                                      \
     static inline T name##_system(T *address, fa_emu_as<T> value)              \

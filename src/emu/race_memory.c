@@ -1,0 +1,290 @@
+#include "emu/race_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/fibre.h"
+#include "emu/race_thread.h"
+#include "emu/report.h"
+
+/* After so many atomic or volatile loads in a row the block's others get a turn, after so many turns other blocks. */
+enum { SPINS = 32, BLOCK_TURNS = 256 };
+
+/* The worker whose thread runs, or NULL: not in a kernel under the race detector. */
+static fa_emu_worker *running(void)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    return worker != NULL && worker->current != NULL && worker->race != NULL && !worker->stopped ? worker : NULL;
+}
+
+static fa_race_place *place_slot(const fa_race *race, uint64_t address)
+{
+    size_t slot = (address * 0x9e3779b97f4a7c15u >> 24) & (race->place_capacity - 1);
+    while (race->places[slot].address != 0 && race->places[slot].address != address)
+        slot = (slot + 1) & (race->place_capacity - 1);
+    return &race->places[slot];
+}
+
+static fa_race_place *place_of(fa_race *race, uint64_t address)
+{
+    if (2 * race->place_count >= race->place_capacity) {
+        fa_race old = *race;
+        race->place_capacity = old.place_capacity > 0 ? 2 * old.place_capacity : 64;
+        race->places = fa_alloc(race->place_capacity * sizeof *race->places);
+        for (size_t i = 0; i < old.place_capacity; i++)
+            if (old.places[i].address != 0)
+                *place_slot(race, old.places[i].address) = old.places[i];
+        free(old.places);
+    }
+    fa_race_place *place = place_slot(race, address);
+    race->place_count += place->address == 0;
+    place->address = address;
+    return place;
+}
+
+typedef struct context {
+    const fa_emu_worker *worker;
+    uint64_t address;
+    int kind;
+} context;
+
+static bool knows(const fa_emu_worker *worker, uint32_t block, uint32_t thread, uint32_t epoch)
+{
+    const fa_race_thread *self = fa_race_current(worker);
+    if (block == worker->block_number)
+        return epoch <= self->clock[thread];
+    return epoch <= fa_race_known_epoch(self->others, block, thread);
+}
+
+/* An ordinary access follows an atomic one, too, when it follows a reader of what that left. */
+static bool was_read(const context *now, const fa_race_access *access)
+{
+    const fa_race *race = fa_race_of(now->worker);
+    const int strong = FA_RACE_ATOMIC | FA_RACE_VOLATILE;
+    if (!(access->kind & strong) || (now->kind & strong) || race->place_capacity == 0)
+        return false;
+    const fa_race_place *place = place_slot(race, now->address);
+    const uint32_t count = place->reading_count < FA_RACE_READINGS ? place->reading_count : FA_RACE_READINGS;
+    for (uint32_t i = 0; i < count; i++) {
+        const fa_race_reading *reading = &place->readings[i];
+        if (reading->time >= access->time && knows(now->worker, reading->block, reading->thread, reading->epoch))
+            return true;
+    }
+    return false;
+}
+
+static bool is_ordered(const void *argument, const fa_race_access *access)
+{
+    const context *now = argument;
+    return knows(now->worker, access->block, access->thread, access->epoch) || was_read(now, access);
+}
+
+/* Memory that no other thread sees: the thread's stack, and what the emulator says to it. */
+static bool is_private(const fa_emu_worker *worker, uint64_t address)
+{
+    const fa_emu_fibre *fibre = worker->current;
+    return address - (uint64_t)(uintptr_t)fibre->stack < fibre->stack_size ||
+           address - (uint64_t)(uintptr_t)worker->fibres < worker->fibre_count * sizeof *worker->fibres ||
+           address == (uint64_t)(uintptr_t)worker->slot;
+}
+
+static void name_memory(fa_race *race, const fa_emu_worker *worker, uint64_t address)
+{
+    const fa_params *p = race->launch->params;
+    const struct {
+        const char *name;
+        const void *begin;
+    } known[] = {{"q", p->q}, {"k", p->k}, {"v", p->v}, {"o", p->o}, {"workspace", p->workspace}};
+    race->memory = NULL;
+    race->offset = address - (uint64_t)(uintptr_t)worker->smem;
+    if (race->offset < race->launch->grid->smem_bytes)
+        race->memory = "dynamic shared memory";
+    else if (fa_race_in_static_memory(worker, address)) {
+        race->memory = "static shared memory";
+        race->offset = address - (uint64_t)(uintptr_t)race->launch->image->build->static_smem_begin;
+    }
+    for (size_t i = 0; i < sizeof known / sizeof known[0] && strstr(race->memory ? race->memory : "", "shared") == NULL;
+         i++) {
+        const uint64_t offset = address - (uint64_t)(uintptr_t)known[i].begin;
+        if (known[i].begin != NULL && (int64_t)offset >= 0 && (race->memory == NULL || offset < race->offset)) {
+            race->memory = known[i].name;
+            race->offset = offset;
+        }
+    }
+}
+
+void fa_race_touch(const volatile void *memory, size_t size, int kind, const void *pc)
+{
+    fa_emu_worker *worker = running();
+    const uint64_t address = (uint64_t)(uintptr_t)memory;
+    if (worker == NULL || is_private(worker, address))
+        return;
+    fa_race *race = fa_race_of(worker);
+    fa_race_thread *thread = fa_race_current(worker);
+    thread->pc = pc;
+    const uint32_t index = fa_race_index(worker);
+    const uint64_t begin = fa_race_shadow_address(worker, address), end = begin + size;
+    const context here = {worker, begin, kind};
+    race->time += (kind & (FA_RACE_ATOMIC | FA_RACE_VOLATILE)) != 0;
+    for (uint64_t at = begin & ~7ull; at < end; at += 8) {
+        const unsigned from = at < begin ? (unsigned)(begin - at) : 0, to = end - at < 8 ? (unsigned)(end - at) : 8;
+        const fa_race_access now = {.epoch = thread->clock[index],
+                                    .block = worker->block_number,
+                                    .place = (uint32_t)((uint64_t)(uintptr_t)pc - 1 - race->module),
+                                    .stack = thread->stack,
+                                    .time = race->time,
+                                    .thread = (uint16_t)index,
+                                    .bytes = (uint8_t)((0xffu >> (8 - to)) & (0xffu << from)),
+                                    .kind = (uint8_t)kind};
+        if (!fa_race_shadow_touch(&race->shadow, at, &now, is_ordered, &here, &race->before))
+            continue;
+        race->found = true;
+        race->now = now;
+        race->address = address;
+        race->size = (uint32_t)size;
+        name_memory(race, worker, address);
+        fa_emu_fail("data race", "", NULL, 0);
+    }
+}
+
+void fa_race_take_turns(void)
+{
+    fa_emu_worker *worker = running();
+    if (worker == NULL || ++fa_race_current(worker)->spins < SPINS)
+        return;
+    fa_race_current(worker)->spins = 0;
+    fa_emu_op op = {.kind = FA_EMU_YIELD, .name = "a load in a loop", .file = "", .mask = ~0u};
+    worker->current->thread.api->wait(&op);
+    if (++worker->turns % BLOCK_TURNS == 0)
+        fa_emu_pause_block(worker);
+}
+
+static bool acquires(int order) { return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE; }
+
+static bool releases(int order)
+{
+    return order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
+}
+
+static void note_reading(const fa_emu_worker *worker, fa_race_place *place)
+{
+    const uint32_t index = fa_race_index(worker);
+    const fa_race_reading reading = {worker->block_number, fa_race_current(worker)->clock[index],
+                                     fa_race_of(worker)->time, (uint16_t)index};
+    if (place->readings == NULL)
+        place->readings = fa_alloc(FA_RACE_READINGS * sizeof *place->readings);
+    const uint32_t count = place->reading_count < FA_RACE_READINGS ? place->reading_count : FA_RACE_READINGS;
+    for (uint32_t i = 0; i < count; i++)
+        if (place->readings[i].block == reading.block && place->readings[i].thread == reading.thread) {
+            place->readings[i] = reading;
+            return;
+        }
+    place->readings[place->reading_count++ % FA_RACE_READINGS] = reading;
+}
+
+void fa_race_observe(const volatile void *address, int order)
+{
+    fa_emu_worker *worker = running();
+    if (worker == NULL)
+        return;
+    fa_race *race = fa_race_of(worker);
+    fa_race_thread *thread = fa_race_current(worker);
+    fa_race_place *place = place_of(race, fa_race_shadow_address(worker, (uint64_t)(uintptr_t)address));
+    note_reading(worker, place);
+    const bool mine = place->block == worker->block_number;
+    if (!thread->block_scope)
+        fa_race_known_add(&thread->observed[FA_RACE_DEVICE], place->known[FA_RACE_DEVICE], race->threads);
+    if (mine)
+        fa_race_known_add(&thread->observed[FA_RACE_BLOCK], place->known[FA_RACE_BLOCK], race->threads);
+    for (int scope = 0; acquires(order) && scope < FA_RACE_SCOPES; scope++)
+        fa_race_learn_observed(worker, thread, scope);
+}
+
+void fa_race_fence(bool block_scope)
+{
+    fa_emu_worker *worker = running();
+    if (worker == NULL)
+        return;
+    fa_race_thread *thread = fa_race_current(worker);
+    for (int scope = block_scope ? FA_RACE_BLOCK : FA_RACE_DEVICE; scope < FA_RACE_SCOPES; scope++)
+        fa_race_learn_observed(worker, thread, scope);
+    fa_race_known *known = fa_race_snapshot(worker, thread);
+    for (int scope = block_scope ? FA_RACE_BLOCK : FA_RACE_DEVICE; scope < FA_RACE_SCOPES; scope++) {
+        fa_race_forget(&thread->released[scope]);
+        thread->released[scope] = fa_race_known_hold(known);
+    }
+    fa_race_known_drop(known);
+    thread->fenced = true;
+}
+
+void fa_race_publish(const volatile void *address, int order, bool exchange)
+{
+    fa_emu_worker *worker = running();
+    if (worker == NULL)
+        return;
+    fa_race *race = fa_race_of(worker);
+    fa_race_thread *thread = fa_race_current(worker);
+    fa_race_place *place = place_of(race, fa_race_shadow_address(worker, (uint64_t)(uintptr_t)address));
+    fa_race_known *known[FA_RACE_SCOPES];
+    if (releases(order)) {
+        known[FA_RACE_BLOCK] = fa_race_snapshot(worker, thread);
+        known[FA_RACE_DEVICE] = fa_race_known_hold(known[FA_RACE_BLOCK]);
+    } else {
+        for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
+            known[scope] = fa_race_known_hold(thread->released[scope]);
+    }
+    if (thread->block_scope)
+        fa_race_forget(&known[FA_RACE_DEVICE]);
+    if (!exchange)
+        fa_race_forget(&place->known[FA_RACE_DEVICE]);
+    if (!exchange || place->block != worker->block_number)
+        fa_race_forget(&place->known[FA_RACE_BLOCK]);
+    place->block = worker->block_number;
+    for (int scope = 0; scope < FA_RACE_SCOPES; scope++) {
+        fa_race_known_add(&place->known[scope], known[scope], race->threads);
+        fa_race_known_drop(known[scope]);
+    }
+}
+
+void fa_race_scope(bool block_scope)
+{
+    fa_emu_worker *worker = running();
+    if (worker != NULL)
+        fa_race_current(worker)->block_scope = block_scope;
+}
+
+bool fa_race_scope_is_block(void)
+{
+    const fa_emu_worker *worker = running();
+    return worker != NULL && fa_race_current(worker)->block_scope;
+}
+
+bool fa_race_fenced(void)
+{
+    const fa_emu_worker *worker = running();
+    return worker != NULL && fa_race_current(worker)->fenced;
+}
+
+void fa_race_enter(const void *pc)
+{
+    fa_emu_worker *worker = running();
+    if (worker == NULL)
+        return;
+    fa_race *race = fa_race_of(worker);
+    fa_race_thread *thread = fa_race_current(worker);
+    thread->stack =
+        fa_race_stack_push(&race->stacks, thread->stack, (uint32_t)((uint64_t)(uintptr_t)pc - 1 - race->module));
+}
+
+void fa_race_leave(void)
+{
+    fa_emu_worker *worker = running();
+    if (worker != NULL)
+        fa_race_current(worker)->stack = fa_race_stack_pop(&fa_race_of(worker)->stacks, fa_race_current(worker)->stack);
+}
+
+const void *fa_race_last_pc(void)
+{
+    const fa_emu_worker *worker = running();
+    return worker != NULL ? fa_race_current(worker)->pc : NULL;
+}

@@ -1,0 +1,85 @@
+#include "emu/race_report.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/process.h"
+
+enum { DEPTH = 16 };
+
+typedef struct writer {
+    char *text;
+    size_t size, used;
+} writer;
+
+__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int wrote = vsnprintf(w->text + w->used, w->size - w->used, format, arguments);
+    va_end(arguments);
+    w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
+}
+
+/* The lines of the kernel's files that are among the frames, innermost first: addr2line's output, a line per frame. */
+static void put_lines(writer *w, const char *frames)
+{
+    char previous[512] = "";
+    for (const char *line = frames; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        char copy[512];
+        snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, " \n"), line);
+        if ((strstr(copy, ".cu:") || strstr(copy, ".cuh:")) && strcmp(copy, previous) != 0) {
+            const char *slash = strrchr(copy, '/');
+            put(w, "\n    at %s", slash != NULL ? slash + 1 : copy);
+            memcpy(previous, copy, sizeof copy);
+        }
+        line = line[length] == '\n' ? line + length + 1 : NULL;
+    }
+}
+
+static void put_frames(writer *w, const fa_race *race, const fa_race_access *access)
+{
+    uint32_t places[DEPTH] = {access->place};
+    char words[DEPTH][16], *output = NULL;
+    const char *command[DEPTH + 6] = {"addr2line", "-i", "-e", race->file};
+    const size_t count = 1 + fa_race_stack_places(&race->stacks, access->stack, places + 1, DEPTH - 1);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(words[i], sizeof words[i], "0x%" PRIx32, places[i]);
+        command[4 + i] = words[i];
+    }
+    if (fa_run(command, &output) == 0)
+        put_lines(w, output);
+    else
+        put(w, "\n    at byte 0x%" PRIx32 " of the object (addr2line of binutils names the line)", access->place);
+    free(output);
+}
+
+static void put_access(writer *w, const fa_race *race, const fa_race_access *access)
+{
+    const fa_emu_uint3 grid = race->launch->grid->grid;
+    const uint32_t block = access->block;
+    const char *what = access->kind & FA_RACE_ATOMIC
+                           ? access->kind & FA_RACE_SCOPE_BLOCK ? "atomic in its block, " : "atomic "
+                       : access->kind & FA_RACE_VOLATILE ? "volatile "
+                                                         : "";
+    put(w, "%s%s by block (%u,%u,%u), CUDA thread %u, warp.lane %u.%u", what,
+        access->kind & FA_RACE_WRITE ? "write" : "read", block % grid.x, block / grid.x % grid.y,
+        block / (grid.x * grid.y), access->thread, access->thread / FA_EMU_WARP, access->thread % FA_EMU_WARP);
+    put_frames(w, race, access);
+}
+
+void fa_race_explain(const fa_race *race, char *text, size_t size)
+{
+    writer w = {.text = text, .size = size};
+    if (race->memory != NULL)
+        put(&w, "data race in %s, byte %" PRIu64 " (%u bytes):\n  ", race->memory, race->offset, race->size);
+    else
+        put(&w, "data race in global memory (%u bytes):\n  ", race->size);
+    put_access(&w, race, &race->now);
+    put(&w, "\n  not ordered after: ");
+    put_access(&w, race, &race->before);
+}

@@ -1,0 +1,10 @@
+/* A race in words: who, where in the kernel, in which memory. */
+#ifndef FA_EMU_RACE_REPORT_H
+#define FA_EMU_RACE_REPORT_H
+
+#include "emu/race_state.h"
+
+/* Call it outside the kernel's threads: it starts a program that reads the object's line table. */
+void fa_race_explain(const fa_race *race, char *text, size_t size);
+
+#endif

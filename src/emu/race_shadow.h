@@ -1,0 +1,42 @@
+/* The shadow of memory: for every 8 bytes, the accesses that a later one could race with. */
+#ifndef FA_EMU_RACE_SHADOW_H
+#define FA_EMU_RACE_SHADOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    FA_RACE_WRITE = 1,
+    FA_RACE_ATOMIC = 2,
+    FA_RACE_VOLATILE = 4,
+    FA_RACE_FENCED = 8,       /* of a volatile write: the thread had a fence before it, as a flag needs */
+    FA_RACE_SCOPE_BLOCK = 16, /* of an atomic: it is atomic among the threads of its block only */
+};
+
+typedef struct fa_race_access {
+    uint32_t epoch, block;
+    uint32_t place, stack; /* offset of the instruction in the module; the calls it is in (fa_race_stack) */
+    uint32_t time;         /* of an atomic or volatile access: when, among those of the launch */
+    uint16_t thread;
+    uint8_t bytes, kind; /* bytes: a bit for each of the 8 */
+} fa_race_access;
+
+typedef struct fa_race_shadow {
+    struct fa_race_page **pages; /* a hash table */
+    size_t used, capacity;
+    struct fa_race_page *last;
+} fa_race_shadow;
+
+/* Whether the access happened before what is done now. */
+typedef bool fa_race_ordered(const void *context, const fa_race_access *access);
+
+/* Records an access to some of the 8 bytes at `address` (a multiple of 8). True when it races with an earlier one, which
+ * is copied to `other`. */
+bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_race_access *now, fa_race_ordered *ordered,
+                          const void *context, fa_race_access *other);
+/* Forgets the accesses to a range: it is other memory from now on. */
+void fa_race_shadow_clear(fa_race_shadow *shadow, uint64_t address, size_t size);
+void fa_race_shadow_free(fa_race_shadow *shadow);
+
+#endif

@@ -1,0 +1,25 @@
+/* The calls that an access to memory is in. A stack is a number; equal stacks have equal numbers. */
+#ifndef FA_EMU_RACE_STACK_H
+#define FA_EMU_RACE_STACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A call at `place` (offset in the module) within the calls of `outer`; 0 is the empty stack. */
+typedef struct fa_race_call {
+    uint32_t outer, place;
+} fa_race_call;
+
+typedef struct fa_race_stacks {
+    fa_race_call *at;
+    uint32_t *slots; /* a hash table of numbers, 0: free */
+    uint32_t count, capacity, slot_count;
+} fa_race_stacks;
+
+uint32_t fa_race_stack_push(fa_race_stacks *stacks, uint32_t outer, uint32_t place);
+uint32_t fa_race_stack_pop(const fa_race_stacks *stacks, uint32_t stack);
+/* The places of the calls, innermost first, at most `size` of them. Returns how many. */
+size_t fa_race_stack_places(const fa_race_stacks *stacks, uint32_t stack, uint32_t *places, size_t size);
+void fa_race_stacks_free(fa_race_stacks *stacks);
+
+#endif

@@ -1,0 +1,68 @@
+/* What the race detector keeps of a launch. Definitions alone. */
+#ifndef FA_EMU_RACE_STATE_H
+#define FA_EMU_RACE_STATE_H
+
+#include "emu/core.h"
+#include "emu/race_clock.h"
+#include "emu/race_shadow.h"
+#include "emu/race_stack.h"
+
+enum { FA_RACE_DEVICE, FA_RACE_BLOCK, FA_RACE_SCOPES };
+
+/* A thread has read, in this epoch, what atomic accesses left at an address until `time`: they come before what it does there
+ * next, as one location has one order. */
+typedef struct fa_race_reading {
+    uint32_t block, epoch, time;
+    uint16_t thread;
+} fa_race_reading;
+enum { FA_RACE_READINGS = 64 }; /* of the threads that read last */
+
+/* What has been handed over at an address, to threads of the whole device, and to those of one block. */
+typedef struct fa_race_place {
+    uint64_t address;
+    fa_race_reading *readings; /* a ring */
+    uint32_t reading_count;
+    fa_race_known *known[FA_RACE_SCOPES];
+    uint32_t block;
+} fa_race_place;
+
+typedef struct fa_race {
+    const fa_emu_launch *launch;
+    uint64_t module; /* address at which the object lies */
+    char file[1024];
+    uint32_t threads;
+    fa_race_shadow shadow;
+    fa_race_stacks stacks;
+    fa_race_place *places; /* a hash table; address 0: free */
+    size_t place_count, place_capacity;
+    uint32_t time; /* atomic and volatile accesses so far */
+    bool found;
+    fa_race_access now, before; /* the race */
+    uint64_t address, offset;   /* offset: in shared memory, or from the pointer in `memory` */
+    uint32_t size;
+    const char *memory;
+} fa_race;
+
+typedef struct fa_race_thread {
+    uint32_t *clock;                         /* of the threads of its block */
+    fa_race_known *others;                   /* of other blocks */
+    fa_race_known *released[FA_RACE_SCOPES]; /* as of its last fence of this scope, or a wider one */
+    fa_race_known *observed[FA_RACE_SCOPES]; /* read by atomics; known after a fence or a barrier */
+    const void *pc;                          /* of its last access */
+    uint32_t stack, spins;
+    bool fenced, block_scope;
+} fa_race_thread;
+
+/* What has arrived at a barrier. */
+typedef struct fa_race_meeting {
+    uint32_t *clock;
+    fa_race_known *others, *released[FA_RACE_SCOPES];
+} fa_race_meeting;
+
+typedef struct fa_race_team {
+    fa_race_thread thread[FA_EMU_MAX_THREADS];
+    fa_race_meeting barrier[FA_EMU_BARRIERS], warp, ended;
+    uint32_t *clocks; /* memory of all of them */
+} fa_race_team;
+
+#endif

@@ -1,0 +1,39 @@
+/* One thread, as the race detector sees it. */
+#ifndef FA_EMU_RACE_THREAD_H
+#define FA_EMU_RACE_THREAD_H
+
+#include "emu/race_state.h"
+
+static inline fa_race *fa_race_of(const fa_emu_worker *worker) { return worker->launch->race; }
+
+static inline uint32_t fa_race_index(const fa_emu_worker *worker)
+{
+    return (uint32_t)(worker->current - worker->fibres);
+}
+
+static inline fa_race_thread *fa_race_current(const fa_emu_worker *worker)
+{
+    return &worker->race->thread[fa_race_index(worker)];
+}
+
+static inline bool fa_race_in_static_memory(const fa_emu_worker *worker, uint64_t address)
+{
+    const fa_emu_build_info *build = worker->launch->image->build;
+    return address - (uint64_t)(uintptr_t)build->static_smem_begin <
+           (uint64_t)(build->static_smem_end - build->static_smem_begin);
+}
+
+/* __shared__ variables have one address in all blocks that have begun: each block has a shadow of its own of them. */
+static inline uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint64_t address)
+{
+    return fa_race_in_static_memory(worker, address) ? address | (uint64_t)(worker->seat + 1) << 48 : address;
+}
+
+/* Drops what *known holds: NULL. */
+void fa_race_forget(fa_race_known **known);
+/* What the thread has read through atomics of this scope happened before what it does next. */
+void fa_race_learn_observed(const fa_emu_worker *worker, fa_race_thread *thread, int scope);
+/* All that the running thread has done and knows of; what it does next is not in it. */
+fa_race_known *fa_race_snapshot(const fa_emu_worker *worker, fa_race_thread *thread);
+
+#endif

@@ -1,0 +1,32 @@
+/* How a value becomes a field of the record: null where there is none. Private to report/. */
+#ifndef FA_REPORT_FIELDS_H
+#define FA_REPORT_FIELDS_H
+
+#include <cjson/cJSON.h>
+#include <math.h>
+
+static inline cJSON *object_in(cJSON *parent, const char *key) { return cJSON_AddObjectToObject(parent, key); }
+
+static inline void put(cJSON *object, const char *key, double number)
+{
+    if (isfinite(number))
+        cJSON_AddNumberToObject(object, key, number);
+    else
+        cJSON_AddNullToObject(object, key);
+}
+
+/* Null when the text is empty. */
+static inline void put_text(cJSON *object, const char *key, const char *text)
+{
+    if (text[0] != '\0')
+        cJSON_AddStringToObject(object, key, text);
+    else
+        cJSON_AddNullToObject(object, key);
+}
+
+static inline void put_pair(cJSON *object, const char *key, const double pair[2])
+{
+    cJSON_AddItemToObject(object, key, cJSON_CreateDoubleArray(pair, 2));
+}
+
+#endif

@@ -1,0 +1,216 @@
+#!/usr/bin/env bats
+# Bad input and a hostile folder: nothing hangs, nothing is overwritten that should not be, every record is valid UTF-8.
+load helper
+
+bench=(timeout 120 ./fa_bench)
+
+@test "a pipe that nobody writes to, or a device, as an input file does not hang" {
+    mkfifo "$work/pipe"
+    mkdir "$work/npy"
+    mkfifo "$work/npy/q.npy"
+    refused 2 "no run in" "${bench[@]}" --runs "$work/pipe"
+    refused 2 "that can be read" "${bench[@]}" --runs /dev/zero
+    refused 2 "that can be read" "${bench[@]}" --runs "$work"
+    for file in "$work/pipe" /dev/zero "$work"; do
+        run "${bench[@]}" --source "$file" "${small[@]}" --quiet
+        [ "$status" -ne 0 ] && [ "$status" -ne 124 ]
+    done
+    run "${bench[@]}" --kernel light "${small[@]}" --load "$work/npy" --json "$work/r.json" --quiet
+    [ "$status" -eq 2 ]
+    record_holds "$work/r.json" '.status == "usage"' '.reason | test("not a regular file")'
+}
+
+@test "a pipe with a writer is read" {
+    ./fa_bench "${small[@]}" --runs <(echo "--kernel light") --json "$work/r.jsonl" --quiet
+    [ "$(jq -r .status "$work/r.jsonl")" = pass ]
+}
+
+@test "--json is not the file of --source or --runs" {
+    cp examples/plain.cu "$work/k.cu"
+    echo "--kernel light" >"$work/runs"
+    ln -s k.cu "$work/link.cu"
+    refused 2 "--json and --source name one file" "${bench[@]}" --source "$work/k.cu" --json "$work/k.cu"
+    refused 2 "--json and --source name one file" "${bench[@]}" --source "$work/k.cu" --json "$work/link.cu"
+    refused 2 "--json and --runs name one file" "${bench[@]}" --runs "$work/runs" --json "$work/runs"
+    echo "--source $work/k.cu" >"$work/runs"
+    refused 2 "--json and --source name one file" "${bench[@]}" --runs "$work/runs" --json "$work/k.cu"
+    cmp examples/plain.cu "$work/k.cu"
+}
+
+@test "a link that leads nowhere is not written through, a temporary that was planted not followed" {
+    echo precious >"$work/precious"
+    ln -s "$work/nowhere" "$work/r.json"
+    refused 6 "leads nowhere" "${bench[@]}" --kernel light "${small[@]}" --json "$work/r.json"
+    [ ! -e "$work/nowhere" ]
+    rm "$work/r.json"
+    # shellcheck disable=SC2016 # the inner shell's own number
+    timeout 120 bash -c 'ln -s "$0/precious" "$0/r.json.$$.tmp"; exec ./fa_bench --kernel light '"${small[*]}"' --quiet --json "$0/r.json"' "$work"
+    [ "$(cat "$work/precious")" = precious ]
+    record_holds "$work/r.json" '.status == "pass"'
+}
+
+@test "the cache is its owner's alone: entries and folders that others can write are not trusted" {
+    export XDG_CACHE_HOME=$work/cache
+    ./fa_bench --source examples/plain.cu "${small[@]}" --quiet
+    [ "$(stat -c %a "$work/cache/fa_bench")" = 700 ]
+    entry=$(dirname "$(find "$work/cache" -name module.so)")
+    ./fa_bench --source examples/plain.cu "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.provenance.cache_hit'
+    chmod 777 "$entry"
+    ./fa_bench --source examples/plain.cu "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.provenance.cache_hit | not'
+    [ "$(id -u)" -eq 0 ] || return 0
+    chown -R 12345 "$work/cache/fa_bench"
+    ./fa_bench --source examples/plain.cu "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass"' '.provenance.cache_hit | not'
+}
+
+@test "a folder in place of a file of the cache is repaired" {
+    export XDG_CACHE_HOME=$work/cache
+    ./fa_bench --source examples/plain.cu "${small[@]}" --quiet
+    log=$(dirname "$(find "$work/cache" -name module.so)")/log
+    rm "$log"
+    mkdir -p "$log/inner"
+    ./fa_bench --source examples/plain.cu "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass"' '.provenance.cache_hit | not'
+    [ -f "$log" ]
+}
+
+# A g++ that takes long, and says that it has begun.
+slow_compiler() {
+    mkdir -p "$work/bin" "$work/cache"
+    cat >"$work/bin/g++" <<EOT
+#!/bin/sh
+case " \$* " in *" -shared "*) ;; *) exec $(command -v g++) "\$@" ;; esac
+echo \$\$ >"$work/compiling"
+sleep 1000 &
+echo \$! >"$work/sleeping"
+wait
+EOT
+    chmod +x "$work/bin/g++"
+}
+
+ends_while_compiling() { # SIGNAL
+    slow_compiler
+    rm -f "$work/compiling" "$work/sleeping"
+    env PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/cache" ./fa_bench --source examples/plain.cu "${small[@]}" --quiet 3>&- &
+    bench_pid=$!
+    eventually test -s "$work/sleeping"
+    kill "-$1" "$bench_pid"
+    wait "$bench_pid" || true
+    eventually is_gone "$(cat "$work/compiling")"
+    eventually is_gone "$(cat "$work/sleeping")"
+    eventually no_folder_in_work
+}
+
+no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
+
+@test "a hang-up while compiling leaves neither a compiler nor a half-built entry" { ends_while_compiling HUP; }
+
+@test "an interrupt and a killed parent while compiling leave neither" {
+    ends_while_compiling INT
+    ends_while_compiling KILL
+}
+
+@test "a limit on the size of files is an error, not a signal" {
+    run bash -c "ulimit -f 1; trap '' XFSZ; exec ./fa_bench --kernel light ${small[*]} --dump '$work/dump' --seq 257 --json '$work/r.json' --quiet"
+    [ "$status" -le 6 ]
+    run bash -c "ulimit -f 1; exec ./fa_bench --kernel light ${small[*]} --dump '$work/dump' --seq 257 --json '$work/r.json' --quiet"
+    [ "$status" -eq 6 ]
+}
+
+@test "a TMPDIR with spaces and a clone whose path has quotes" {
+    mkdir "$work/a b"
+    clone="$work/it's \"here\""
+    mkdir "$clone"
+    cp fa_bench "$clone"
+    for folder in kernels include src; do ln -s "$PWD/$folder" "$clone/$folder"; done
+    XDG_CACHE_HOME="$work/cache" TMPDIR="$work/a b" "$clone/fa_bench" --source examples/plain.cu "${small[@]}" --quiet
+    cp examples/plain.cu "$work/k.cu"
+    sed -i 's|^    float m = |    ((volatile char *)p.o)[1 << 20] = 1;\n&|' "$work/k.cu"
+    TMPDIR="$work/a b" run ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --json "$work/r.json" --quiet
+    if ! ldd ./fa_bench | grep -q libasan; then
+        [ "$status" -eq 1 ]
+        record_holds "$work/r.json" '.reason | test("AddressSanitizer")'
+    fi
+}
+
+@test "what is no UTF-8 in a path, a log or a header becomes a valid record" {
+    odd=$work/$'k\377.cu'
+    cp examples/plain.cu "$odd"
+    ./fa_bench --source "$odd" "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass"'
+    iconv -f UTF-8 -t UTF-8 "$work/r.json" >/dev/null
+    printf '#error \377\376 not text\n' >>"$odd"
+    run ./fa_bench --source "$odd" "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "compile_error"'
+    iconv -f UTF-8 -t UTF-8 "$work/r.json" >/dev/null
+    mkdir "$work/npy"
+    ./fa_bench --kernel light "${small[@]}" --quiet --dump "$work/npy"
+    LC_ALL=C sed -i $'s/<f2/\377\376\377/' "$work/npy/q.npy"
+    run ./fa_bench --kernel light "${small[@]}" --quiet --load "$work/npy" --json "$work/r.json"
+    [ "$status" -eq 2 ]
+    record_holds "$work/r.json" '.status == "usage"'
+    iconv -f UTF-8 -t UTF-8 "$work/r.json" >/dev/null
+}
+
+@test "the command of a record can be pasted into a shell" {
+    odd=$work/$'a b\'c"d\n\377.cu'
+    cp examples/plain.cu "$odd"
+    ./fa_bench --source "$odd" "${small[@]}" --quiet --json "$work/r.json"
+    command=$(jq -r .provenance.command "$work/r.json")
+    rm "$work/r.json"
+    bash -c "./$command"
+    record_holds "$work/r.json" '.status == "pass"'
+}
+
+@test "constants of a kernel that are negative or unknown are refused" {
+    for constant in '.smem_dynamic_bytes = -4' '.grid = 7' '.blocks_per_sm = -1' '.workspace_bytes_fixed = -8' '.nondeterministic = 3'; do
+        sed "s|^FA_KERNEL_INFO(.*|FA_KERNEL_INFO(.threads = FA_M, $constant);|" examples/plain.cu >"$work/k.cu"
+        grep -qF -- "$constant" "$work/k.cu"
+        run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
+        [ "$status" -eq 6 ]
+        record_holds "$work/r.json" '.reason | test("FA_KERNEL_INFO says")'
+    done
+}
+
+@test "--source with a --kernel that does not exist is refused" {
+    refused 2 "no_such_kernel" ./fa_bench --source examples/plain.cu --kernel no_such_kernel
+}
+
+@test "a shape beyond 32 bits is not taken for a small one" {
+    ./fa_bench --kernel light "${small[@]}" --quiet --dump "$work/npy"
+    LC_ALL=C sed -i 's/(1, 2, 33, 16), }          /(4294967297, 2, 33, 16), } /' "$work/npy/q.npy"
+    grep -qa 4294967297 "$work/npy/q.npy"
+    run ./fa_bench --kernel light "${small[@]}" --quiet --load "$work/npy" --json "$work/r.json"
+    [ "$status" -eq 2 ]
+    record_holds "$work/r.json" '.reason | test("has shape .4294967297")'
+}
+
+@test "help and lists that cannot be written are an error" {
+    for words in --help --list-kernels --version "--list-kernels --json -"; do
+        # shellcheck disable=SC2086 # words
+        run bash -c "./fa_bench $words >/dev/full"
+        [ "$status" -eq 6 ]
+        [[ $output == *"standard output"* ]]
+    done
+}
+
+@test "a sanitizer that cannot start here is not_run" {
+    ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
+    for options in 'no_such=' "x='"; do
+        run env ASAN_OPTIONS="$options" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet --json "$work/r.json"
+        [[ $status -eq 4 || $status -eq 0 ]] # an unknown word may be ignored
+    done
+    run env ASAN_OPTIONS="x='" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet --json "$work/r.json"
+    [ "$status" -eq 4 ]
+    record_holds "$work/r.json" '.status == "not_run"' '.reason | test("does not start here")'
+}
+
+@test "options from the environment do not switch a sanitizer off" {
+    ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
+    sed 's|^    float m = |    ((volatile char *)p.o)[p.o_stride_b * 2] = 1;\n&|' examples/plain.cu >"$work/k.cu"
+    run env ASAN_OPTIONS="exitcode=0:halt_on_error=0:poison_heap=0:redzone=16:suppressions=/dev/null:log_path=/dev/null" \
+        ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet
+    [ "$status" -eq 1 ]
+}

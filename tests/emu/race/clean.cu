@@ -1,0 +1,387 @@
+/* Kernels without a data race: --race must find none in any schedule, and each must end with the right values. */
+#include "race.cuh"
+
+/* Within a block */
+
+CASE(barrier)
+{
+    s[t] = t;
+    __syncthreads();
+    EXPECT(s[127 - t] == 127 - t);
+}
+
+CASE(half_warps_in_themselves)
+{
+    s[t] = t;
+    __syncwarp(t % 32 < 16 ? 0x0000ffffu : 0xffff0000u);
+    EXPECT(s[t ^ 8] == (t ^ 8));
+}
+
+CASE(half_warp_nested_in_a_branch)
+{
+    if (t % 32 < 16) {
+        s[t] = t;
+        __syncwarp(0x0000ffffu);
+        EXPECT(s[t ^ 15] == (t ^ 15));
+    }
+    __syncwarp();
+    s[t] = t + 1;
+    __syncwarp();
+    EXPECT(s[t ^ 31] == (t ^ 31) + 1);
+}
+
+CASE(quarters_then_halves)
+{
+    s[t] = t;
+    __syncwarp(0xffu << t % 32 / 8 * 8);
+    EXPECT(s[t ^ 4] == (t ^ 4));
+    __syncwarp(0xffffu << t % 32 / 16 * 16);
+    EXPECT(s[t ^ 8] == (t ^ 8));
+    __syncwarp();
+    EXPECT(s[t ^ 16] == (t ^ 16));
+}
+
+CASE(tree_sum)
+{
+    s[t] = 1;
+    __syncthreads();
+    for (int half = 64; half >= 32; half /= 2) {
+        if (t < half)
+            s[t] += s[t + half];
+        __syncthreads();
+    }
+    for (int half = 16; t < 32 && half > 0; half /= 2) {
+        const int other = t < half ? s[t + half] : 0;
+        __syncwarp();
+        s[t] += other;
+        __syncwarp();
+    }
+    if (t == 0)
+        EXPECT(s[0] == 128);
+}
+
+CASE(named_barriers)
+{
+    s[t] = t;
+    bar_sync(1 + t / 64, 64);
+    EXPECT(s[t ^ 32] == (t ^ 32));
+}
+
+CASE(producer_and_consumer)
+{
+    for (int i = 0; i < 3; i++) {
+        if (t < 64) {
+            if (i > 0)
+                bar_sync(2, 128);
+            s[t] = t + i;
+            bar_arrive(1, 128);
+        } else {
+            bar_sync(1, 128);
+            EXPECT(s[t - 64] == t - 64 + i);
+            if (i < 2)
+                bar_arrive(2, 128);
+        }
+    }
+}
+
+CASE(two_stages)
+{
+    for (int i = 0; i < 4; i++) {
+        s[i % 2 * 128 + t] = t + i;
+        __syncthreads();
+        EXPECT(s[i % 2 * 128 + 127 - t] == 127 - t + i);
+    }
+}
+
+CASE(atomics_alone)
+{
+    if (t == 0)
+        s[0] = 0;
+    __syncthreads();
+    atomicAdd(&s[0], 1);
+    __syncthreads();
+    EXPECT(s[0] == 128);
+}
+
+CASE(volatile_flag_with_fences)
+{
+    unsigned *flag = reinterpret_cast<unsigned *>(s);
+    if (t == 0)
+        flag[0] = 0;
+    __syncthreads();
+    if (t == 127) {
+        s[1] = 7;
+        __threadfence_block();
+        store_volatile(flag, 1);
+    } else if (t == 0) {
+        while (load_volatile(flag) == 0)
+            ;
+        __threadfence_block();
+        EXPECT(s[1] == 7);
+    }
+}
+
+CASE(atomic_flag_with_fences)
+{
+    if (t == 0)
+        s[0] = 0;
+    __syncthreads();
+    if (t == 0) {
+        s[1] = 7;
+        __threadfence();
+        atomicExch(&s[0], 1);
+    } else if (t == 96) {
+        while (atomicAdd(&s[0], 0) == 0)
+            ;
+        __threadfence();
+        EXPECT(s[1] == 7);
+    }
+}
+
+CASE(flag_read_before_a_barrier)
+{
+    if (t == 0)
+        s[0] = 0;
+    __syncthreads();
+    if (t == 0) {
+        s[1] = 7;
+        __threadfence_block();
+        atomicExch(&s[0], 1);
+    }
+    if (t >= 64) {
+        while (t == 64 && atomicAdd(&s[0], 0) == 0)
+            ;
+        bar_sync(1, 64);
+        EXPECT(s[1] == 7);
+    }
+}
+
+CASE(neighbouring_bytes)
+{
+    char *bytes = reinterpret_cast<char *>(s);
+    bytes[t] = static_cast<char>(t);
+    __syncthreads();
+    EXPECT(bytes[127 - t] == 127 - t);
+}
+
+CASE(many_readers_then_a_writer)
+{
+    if (t == 0)
+        s[0] = 1;
+    __syncthreads();
+    EXPECT(s[0] == 1);
+    __syncthreads();
+    if (t == 127)
+        s[0] = 2;
+}
+
+CASE(async_then_barrier)
+{
+    const unsigned short *q = static_cast<const unsigned short *>(p.q);
+    for (int i = 0; i < 2; i++) {
+        cp_async_16(s + t * 4, q + (t + i) * 8);
+        cp_async_commit();
+        cp_async_wait<0>();
+        __syncthreads();
+        EXPECT(static_cast<unsigned short>(s[(t ^ 1) * 4]) == q[((t ^ 1) + i) * 8]);
+        __syncthreads();
+    }
+}
+
+CASE(ldmatrix_after_syncwarp)
+{
+    __shared__ uint4 tile_s[4][8];
+    unsigned *row_s = reinterpret_cast<unsigned *>(tile_s[t / 32]), r[1];
+    row_s[t % 32] = t % 32;
+    __syncwarp();
+    ldmatrix_x1(r, row_s + t % 8 * 4);
+    EXPECT(r[0] == static_cast<unsigned>(t % 32));
+}
+
+CASE(sum_of_warps)
+{
+    int sum = t;
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        sum += __shfl_xor_sync(~0u, sum, lanes);
+    if (t % 32 == 0)
+        s[t / 32] = sum;
+    __syncthreads();
+    EXPECT(s[0] + s[1] + s[2] + s[3] == 127 * 64);
+}
+
+CASE(half_of_the_threads_leave)
+{
+    s[t] = t;
+    if (t >= 64)
+        return;
+    __syncthreads();
+    EXPECT(s[63 - t] == 63 - t);
+}
+
+CASE(vote_of_the_block)
+{
+    s[t] = t;
+    EXPECT(__syncthreads_count(t & 1) == 64);
+    EXPECT(s[127 - t] == 127 - t);
+}
+
+CASE(atomics_of_a_block)
+{
+    atomicAdd_block(&o_g[16 + blockIdx.x], 1u);
+    __syncthreads();
+    EXPECT(o_g[16 + blockIdx.x] == THREADS);
+}
+
+/* Between blocks */
+
+CASE(own_rows)
+{
+    o_g[16 + blockIdx.x * THREADS + t] = t;
+    __syncthreads();
+    EXPECT(o_g[16 + blockIdx.x * THREADS + (t ^ 33)] == static_cast<unsigned>(t ^ 33));
+}
+
+CASE(last_block_with_fences)
+{
+    o_g[16 + blockIdx.x * THREADS + t] = t;
+    __syncthreads();
+    if (t == 0) {
+        __threadfence();
+        if (atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
+            __threadfence();
+            unsigned sum = 0;
+            for (unsigned i = 0; i < gridDim.x * THREADS; i++)
+                sum += o_g[16 + i];
+            EXPECT(sum == 3 * 127 * 64);
+            o_g[2] = 0;
+        }
+    }
+}
+
+/* As the programming guide has it: every thread's fence, one counts, a barrier, all read. */
+CASE(last_block_of_the_guide)
+{
+    __shared__ bool last_s;
+    o_g[16 + blockIdx.x * THREADS + t] = t;
+    __threadfence();
+    __syncthreads();
+    if (t == 0)
+        last_s = atomicInc(&o_g[2], gridDim.x) == gridDim.x - 1;
+    __syncthreads();
+    if (last_s) {
+        for (unsigned i = 0; i < gridDim.x; i++)
+            EXPECT(o_g[16 + i * THREADS + (t ^ 1)] == static_cast<unsigned>(t ^ 1));
+        if (t == 5)
+            o_g[2] = 0;
+    }
+}
+
+CASE(lock_with_fences)
+{
+    if (t == 0) {
+        while (atomicCAS(&o_g[2], 0u, 1u) != 0)
+            ;
+        __threadfence();
+        o_g[16]++;
+        __threadfence();
+        atomicExch(&o_g[2], 0u);
+    }
+}
+
+CASE(tickets)
+{
+    __shared__ unsigned ticket_s;
+    for (;;) {
+        if (t == 0)
+            ticket_s = atomicAdd(&o_g[2], 1u);
+        __syncthreads();
+        const unsigned ticket = ticket_s;
+        __syncthreads();
+        if (ticket >= 7)
+            break;
+        o_g[16 + ticket * THREADS + t] = ticket;
+    }
+}
+
+CASE(sums_by_atomics)
+{
+    atomicAdd(&o_g[16 + t], 1u);
+    atomicMax(&o_g[15], static_cast<unsigned>(t));
+}
+
+CASE(wait_for_the_block_before)
+{
+    if (t == 0) {
+        while (blockIdx.x > 0 && load_volatile(&o_g[2 + blockIdx.x - 1]) == 0)
+            ;
+        __threadfence();
+        const unsigned before = blockIdx.x > 0 ? o_g[16 + blockIdx.x - 1] : 0;
+        o_g[16 + blockIdx.x] = before + 1;
+        __threadfence();
+        store_volatile(&o_g[2 + blockIdx.x], 1);
+        EXPECT(before == blockIdx.x);
+    }
+}
+
+CASE(barrier_of_the_grid)
+{
+    o_g[16 + blockIdx.x * THREADS + t] = t;
+    __syncthreads();
+    if (t == 0) {
+        __threadfence();
+        atomicAdd(&o_g[2], 1u);
+        while (load_volatile(&o_g[2]) < gridDim.x)
+            ;
+        __threadfence();
+    }
+    __syncthreads();
+    const unsigned next = (blockIdx.x + 1) % gridDim.x;
+    EXPECT(o_g[16 + next * THREADS + (t ^ 1)] == static_cast<unsigned>(t ^ 1));
+}
+
+/* Static shared memory is each block's own, also while it waits for another block. */
+CASE(blocks_wait_with_shared_variables)
+{
+    __shared__ unsigned mine_s[THREADS];
+    mine_s[t] = blockIdx.x;
+    __syncthreads();
+    if (t == 0) {
+        atomicAdd(&o_g[2], 1u);
+        while (atomicAdd(&o_g[2], 0u) < gridDim.x)
+            ;
+    }
+    __syncthreads();
+    EXPECT(mine_s[t ^ 64] == blockIdx.x);
+}
+
+#define CASES(X)                    \
+    X(barrier)                      \
+    X(half_warps_in_themselves)     \
+    X(half_warp_nested_in_a_branch) \
+    X(quarters_then_halves)         \
+    X(tree_sum)                     \
+    X(named_barriers)               \
+    X(producer_and_consumer)        \
+    X(two_stages)                   \
+    X(atomics_alone)                \
+    X(volatile_flag_with_fences)    \
+    X(atomic_flag_with_fences)      \
+    X(flag_read_before_a_barrier)   \
+    X(neighbouring_bytes)           \
+    X(many_readers_then_a_writer)   \
+    X(async_then_barrier)           \
+    X(ldmatrix_after_syncwarp)      \
+    X(sum_of_warps)                 \
+    X(half_of_the_threads_leave)    \
+    X(vote_of_the_block)            \
+    X(atomics_of_a_block)           \
+    X(own_rows)                     \
+    X(last_block_with_fences)       \
+    X(last_block_of_the_guide)      \
+    X(lock_with_fences)             \
+    X(tickets)                      \
+    X(sums_by_atomics)              \
+    X(wait_for_the_block_before)    \
+    X(barrier_of_the_grid)          \
+    X(blocks_wait_with_shared_variables)
+RACE_KERNEL

@@ -1,0 +1,443 @@
+/* Kernels with a data race each; --race must name one in every schedule. Many give the right result all the same. */
+#include "race.cuh"
+
+/* Within a block */
+
+CASE(no_barrier)
+{
+    s[t] = t;
+    USE(s[127 - t]);
+}
+
+CASE(barrier_too_early)
+{
+    __syncthreads();
+    s[t] = t;
+    USE(s[127 - t]);
+}
+
+CASE(shuffle_for_barrier)
+{
+    s[t] = t;
+    USE(__shfl_xor_sync(~0u, t, 1));
+    USE(s[t ^ 1]);
+}
+
+CASE(vote_for_barrier)
+{
+    s[t] = t;
+    USE((int)__ballot_sync(~0u, t & 1));
+    USE(s[t ^ 1]);
+}
+
+CASE(syncwarp_for_block)
+{
+    s[t] = t;
+    __syncwarp();
+    USE(s[t ^ 32]);
+}
+
+CASE(half_warps_apart)
+{
+    s[t] = t;
+    __syncwarp(t % 32 < 16 ? 0x0000ffffu : 0xffff0000u);
+    USE(s[t ^ 16]);
+}
+
+CASE(pairs_apart)
+{
+    s[t] = t;
+    __syncwarp(3u << t % 32 / 2 * 2);
+    USE(s[t ^ 2]);
+}
+
+CASE(nested_mask_too_narrow)
+{
+    if (t % 32 < 16) {
+        s[t] = t;
+        if (t % 32 < 8)
+            __syncwarp(0xffu);
+        USE(s[t % 8 + t / 32 * 32 + 8]);
+    }
+}
+
+CASE(tile_reused)
+{
+    for (int i = 0; i < 3; i++) {
+        s[t] = t + i;
+        __syncthreads();
+        USE(s[127 - t]);
+    }
+}
+
+CASE(two_stages_every_other_barrier)
+{
+    for (int i = 0; i < 4; i++) {
+        s[i % 2 * 128 + t] = t + i;
+        USE(s[(i + 1) % 2 * 128 + 127 - t]);
+        if (i % 2 == 1)
+            __syncthreads();
+    }
+}
+
+CASE(named_barriers_apart)
+{
+    s[t] = t;
+    bar_sync(1 + t / 64, 64);
+    USE(s[t ^ 64]);
+}
+
+CASE(reader_only_arrives)
+{
+    if (t < 64) {
+        s[t] = t;
+        bar_sync(1, 128);
+    } else {
+        bar_arrive(1, 128);
+        USE(s[t - 64]);
+    }
+}
+
+CASE(writer_after_arrive)
+{
+    if (t < 64) {
+        bar_arrive(1, 128);
+        s[t] = t;
+    } else {
+        bar_sync(1, 128);
+        USE(s[t - 64]);
+    }
+}
+
+CASE(atomic_and_plain_read)
+{
+    if (t == 0)
+        s[0] = 0;
+    __syncthreads();
+    atomicAdd(&s[0], 1);
+    USE(s[0]);
+}
+
+CASE(plain_counter)
+{
+    if (t == 0)
+        s[0] = 0;
+    __syncthreads();
+    s[0]++;
+}
+
+CASE(same_value_by_all) { s[t / 32] = 1; }
+
+CASE(flag_without_fences)
+{
+    if (t == 0) {
+        s[0] = s[1] = 0;
+    }
+    __syncthreads();
+    if (t == 0) {
+        s[1] = 7;
+        atomicExch(&s[0], 1);
+    } else if (t == 64) {
+        while (atomicAdd(&s[0], 0) == 0)
+            ;
+        USE(s[1]);
+    }
+}
+
+CASE(flag_without_readers_fence)
+{
+    unsigned *flag = reinterpret_cast<unsigned *>(s);
+    if (t == 0)
+        flag[0] = 0;
+    __syncthreads();
+    if (t == 0) {
+        s[1] = 7;
+        __threadfence_block();
+        store_volatile(flag, 1);
+    } else if (t == 64) {
+        while (load_volatile(flag) == 0)
+            ;
+        USE(s[1]);
+    }
+}
+
+CASE(volatile_flag_without_fence)
+{
+    unsigned *flag = reinterpret_cast<unsigned *>(s);
+    if (t == 0)
+        flag[0] = 0;
+    __syncthreads();
+    if (t == 64) {
+        s[1] = 7;
+        store_volatile(flag, 1);
+    } else if (t == 0) {
+        while (load_volatile(flag) == 0)
+            ;
+        __threadfence_block();
+        USE(s[1]);
+    }
+}
+
+CASE(warp_synchronous_sum)
+{
+    volatile int *v = s;
+    v[t] = t;
+    __syncthreads();
+    if (t < 16) {
+        v[t] = v[t] + v[t + 16];
+        v[t] = v[t] + v[t + 8];
+    }
+    __syncthreads();
+}
+
+CASE(plain_flag)
+{
+    if (t == 0)
+        s[0] = 1;
+    else
+        USE(s[0]);
+}
+
+CASE(many_readers_one_writer)
+{
+    if (t == 0)
+        s[0] = 1;
+    __syncthreads();
+    USE(s[0]);
+    if (t == 127)
+        s[0] = 2;
+}
+
+/* The writer waits for all readers but those of warp 1. */
+CASE(one_warp_of_readers_forgotten)
+{
+    if (t == 0)
+        s[0] = 1;
+    __syncthreads();
+    USE(s[0]);
+    if (t / 32 != 1)
+        bar_sync(1, 96);
+    if (t == 127)
+        s[0] = 2;
+}
+
+CASE(bytes_overlap)
+{
+    char *bytes = reinterpret_cast<char *>(s);
+    const short two = 1;
+    memcpy(bytes + t, &two, 2);
+}
+
+struct large {
+    int word[12];
+};
+
+CASE(large_struct_copied)
+{
+    large *tiles = reinterpret_cast<large *>(s);
+    large mine;
+    for (int i = 0; i < 12; i++)
+        mine.word[i] = t;
+    if (t < 64)
+        tiles[t] = mine;
+    const large theirs = tiles[t % 64 ^ 1];
+    USE(theirs.word[t % 12]);
+}
+
+CASE(async_seen_by_others)
+{
+    cp_async_16(s + t * 4, static_cast<const char *>(p.q) + t * 16);
+    cp_async_commit();
+    cp_async_wait<0>();
+    USE(s[(t ^ 1) * 4]);
+}
+
+CASE(async_into_a_tile_in_use)
+{
+    if (t < 64)
+        s[t] = t;
+    __syncthreads();
+    USE(s[63 - t % 64]);
+    if (t < 16)
+        cp_async_16(s + t * 4, static_cast<const char *>(p.q) + t * 16);
+    cp_async_wait_all();
+}
+
+CASE(ldmatrix_too_early)
+{
+    __shared__ uint4 tile_s[4][8];
+    unsigned *row_s = reinterpret_cast<unsigned *>(tile_s[t / 32]), r[1];
+    row_s[t % 32] = t;
+    ldmatrix_x1(r, row_s + t % 8 * 4);
+    USE((int)r[0]);
+}
+
+CASE(own_rows_of_global_memory)
+{
+    o_g[16 + blockIdx.x * THREADS + t] = t;
+    USE((int)o_g[16 + blockIdx.x * THREADS + (t ^ 33)]);
+}
+
+/* Between blocks */
+
+CASE(blocks_write_one_word)
+{
+    if (t == 0)
+        o_g[16] = blockIdx.x;
+}
+
+CASE(blocks_read_a_neighbour)
+{
+    if (t == 0) {
+        o_g[16 + blockIdx.x] = 1;
+        USE((int)o_g[16 + (blockIdx.x + 1) % gridDim.x]);
+    }
+}
+
+CASE(blocks_add_in_place)
+{
+    if (blockIdx.x > 0)
+        o_g[16 + t] += 1;
+}
+
+CASE(last_block_without_fence)
+{
+    o_g[16 + blockIdx.x * THREADS + t] = t;
+    __syncthreads();
+    if (t == 0 && atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
+        __threadfence();
+        for (unsigned i = 0; i < gridDim.x * THREADS; i++)
+            USE((int)o_g[16 + i]);
+    }
+}
+
+CASE(last_block_with_a_block_fence)
+{
+    o_g[16 + blockIdx.x * THREADS + t] = t;
+    __syncthreads();
+    if (t == 0) {
+        __threadfence_block();
+        if (atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
+            __threadfence();
+            for (unsigned i = 0; i < gridDim.x * THREADS; i++)
+                USE((int)o_g[16 + i]);
+        }
+    }
+}
+
+CASE(fence_before_the_data)
+{
+    if (t == 0) {
+        __threadfence();
+        o_g[16 + blockIdx.x] = 1;
+        if (atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
+            __threadfence();
+            for (unsigned i = 0; i < gridDim.x; i++)
+                USE((int)o_g[16 + i]);
+        }
+    }
+}
+
+/* The fence of thread 0 alone, before the barrier: it does not cover what the others wrote. */
+CASE(one_fence_before_the_barrier)
+{
+    o_g[16 + blockIdx.x * THREADS + t] = t;
+    if (t == 0)
+        __threadfence();
+    __syncthreads();
+    if (t == 0 && atomicAdd(&o_g[2], 1u) == gridDim.x - 1) {
+        __threadfence();
+        for (unsigned i = 0; i < gridDim.x * THREADS; i++)
+            USE((int)o_g[16 + i]);
+    }
+}
+
+CASE(atomics_of_a_block_between_blocks)
+{
+    if (t == 0)
+        atomicAdd_block(&o_g[2], 1u);
+}
+
+CASE(every_block_resets_the_counter)
+{
+    if (t == 0) {
+        atomicAdd(&o_g[2], 1u);
+        __threadfence();
+        o_g[2] = 0;
+    }
+}
+
+CASE(lock_without_fences)
+{
+    if (t == 0) {
+        while (atomicCAS(&o_g[2], 0u, 1u) != 0)
+            ;
+        o_g[16]++;
+        atomicExch(&o_g[2], 0u);
+    }
+}
+
+CASE(two_locks_for_one_word)
+{
+    if (t == 0) {
+        unsigned *lock = &o_g[2 + blockIdx.x % 2];
+        while (atomicCAS(lock, 0u, 1u) != 0)
+            ;
+        __threadfence();
+        o_g[16]++;
+        __threadfence();
+        atomicExch(lock, 0u);
+    }
+}
+
+CASE(volatile_data_between_blocks)
+{
+    if (t == 0) {
+        store_volatile(&o_g[16 + blockIdx.x], 1);
+        USE((int)load_volatile(&o_g[16 + (blockIdx.x + 1) % gridDim.x]));
+    }
+}
+
+#define CASES(X)                         \
+    X(no_barrier)                        \
+    X(barrier_too_early)                 \
+    X(shuffle_for_barrier)               \
+    X(vote_for_barrier)                  \
+    X(syncwarp_for_block)                \
+    X(half_warps_apart)                  \
+    X(pairs_apart)                       \
+    X(nested_mask_too_narrow)            \
+    X(tile_reused)                       \
+    X(two_stages_every_other_barrier)    \
+    X(named_barriers_apart)              \
+    X(reader_only_arrives)               \
+    X(writer_after_arrive)               \
+    X(atomic_and_plain_read)             \
+    X(plain_counter)                     \
+    X(same_value_by_all)                 \
+    X(flag_without_fences)               \
+    X(flag_without_readers_fence)        \
+    X(volatile_flag_without_fence)       \
+    X(warp_synchronous_sum)              \
+    X(plain_flag)                        \
+    X(many_readers_one_writer)           \
+    X(one_warp_of_readers_forgotten)     \
+    X(bytes_overlap)                     \
+    X(large_struct_copied)               \
+    X(async_seen_by_others)              \
+    X(async_into_a_tile_in_use)          \
+    X(ldmatrix_too_early)                \
+    X(own_rows_of_global_memory)         \
+    X(blocks_write_one_word)             \
+    X(blocks_read_a_neighbour)           \
+    X(blocks_add_in_place)               \
+    X(last_block_without_fence)          \
+    X(last_block_with_a_block_fence)     \
+    X(fence_before_the_data)             \
+    X(one_fence_before_the_barrier)      \
+    X(atomics_of_a_block_between_blocks) \
+    X(every_block_resets_the_counter)    \
+    X(lock_without_fences)               \
+    X(two_locks_for_one_word)            \
+    X(volatile_data_between_blocks)
+RACE_KERNEL

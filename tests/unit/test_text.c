@@ -1,0 +1,60 @@
+/* Text for other programs: valid UTF-8 and words for a shell. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "base/text.h"
+
+static void becomes(char *made, const char *want)
+{
+    assert_string_equal(made, want);
+    free(made);
+}
+
+static void text_stays(void **state)
+{
+    (void)state;
+    becomes(fa_utf8(""), "");
+    becomes(fa_utf8("plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf"),
+            "plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf");
+}
+
+#define NO "\xef\xbf\xbd"
+static void other_bytes_are_replaced(void **state)
+{
+    (void)state;
+    becomes(fa_utf8("a\xff"), "a" NO);
+    becomes(fa_utf8("\xc3"), NO);
+    becomes(fa_utf8("\xe2\x82"), NO NO);
+    becomes(fa_utf8("\xc0\xaf"), NO NO);               /* overlong */
+    becomes(fa_utf8("\xe0\x80\xaf"), NO NO NO);        /* overlong */
+    becomes(fa_utf8("\xed\xa0\x80"), NO NO NO);        /* a surrogate */
+    becomes(fa_utf8("\xf4\x90\x80\x80"), NO NO NO NO); /* beyond U+10FFFF */
+    becomes(fa_utf8("\x80z"), NO "z");
+}
+
+static void words_for_a_shell(void **state)
+{
+    (void)state;
+    becomes(fa_shell_word("light:m=32,warps=4"), "light:m=32,warps=4");
+    becomes(fa_shell_word(""), "''");
+    becomes(fa_shell_word("a b"), "'a b'");
+    becomes(fa_shell_word("it's"), "'it'\\''s'");
+    becomes(fa_shell_word("$(x)`\"\\"), "'$(x)`\"\\'");
+    becomes(fa_shell_word("\xc3\xa9"), "'\xc3\xa9'");
+    becomes(fa_shell_word("a\n\xff'\\"), "$'a\\012\\377\\'\\\\'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_stays),
+        cmocka_unit_test(other_bytes_are_replaced),
+        cmocka_unit_test(words_for_a_shell),
+    };
+    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+}
