@@ -14,4 +14,5 @@ while read -r file; do
 done < <(grep -ohE "(scripts|tests|src|kernels|include|examples)/[A-Za-z0-9_./]+\.(sh|c|h|cu|cuh|def|json|py)" \
     README.md AGENTS.md | sort -u | grep -v NAME)
 scripts/report.sh --check || bad=1
+scripts/manual.sh --check || bad=1
 exit $bad

@@ -85,7 +85,15 @@ typedef struct fa_ban {
 /* Parses `words` on top of existing options. `banned` ends with a NULL name. */
 fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why);
 
-char *fa_options_help(void); /* malloc'd */
+/* One option as people read it. */
+typedef struct fa_option_facts {
+    const char *group, *name, *help;
+    char value[128];    /* range, words or metavariable; empty: a flag */
+    char fallback[128]; /* " (default)", or empty */
+    double min, max;    /* of a number; else 0, 0 */
+} fa_option_facts;
+/* Every option in the order of --help. */
+void fa_options_each(void (*see)(void *to, const fa_option_facts *facts), void *to);
 
 /* Word number `index` of a '|'-separated list, into `out`. */
 const char *fa_word(const char *words, int index, char out[32]);
