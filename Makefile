@@ -37,7 +37,7 @@ help:
 	@echo "make test-asan    the suites with the driver under AddressSanitizer, UBSan and LeakSanitizer"
 	@echo "make fuzz         the fuzzers, FUZZ_SECONDS=600 each"
 	@echo "make code-hashes  the machine code of every configuration that the rules select, as hashes; no GPU"
-	@echo "make report       pages, pictures and the README's tables from evidence/"
+	@echo "make report       pages, pictures and the documents' tables from evidence/"
 	@echo "make install      PREFIX=/usr/local DESTDIR=: the program with its kernels, man page and completion"
 	@echo "make uninstall    removes what make install put there"
 	@echo "make portable     build/portable and a tarball of it: the program with its libraries, for any machine"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tables and pages from what lies in evidence/: tables of the documents, and a page with pictures per GPU. Measures nothing.
+# Tables and pages from what lies in evidence/: the documents' tables, a page with pictures per GPU. Measures nothing.
 set -euo pipefail
 
 usage() {

@@ -15,7 +15,7 @@ typedef enum { FA_SANITIZE_NONE, FA_SANITIZE_ADDRESS, FA_SANITIZE_UNDEFINED, FA_
 typedef enum { FA_TIMING_AUTO, FA_TIMING_GRAPH, FA_TIMING_EVENT, FA_TIMING_NONE } fa_timing_method;
 typedef enum { FA_L2_WARM, FA_L2_COLD } fa_l2;
 
-/* MEASURE.md section 1, --dist. */
+/* --dist: docs/correctness.md. */
 #define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded"
 typedef enum {
     FA_DIST_NORMAL,     /* N(0,1) */
