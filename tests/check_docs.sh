@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The documents are true: every option, file and link they name exists, tables and generated pages are current, README.md
-# is short. tests/cli/docs.bats runs their commands.
+# The documents are true: every option, file and link they name exists; tables and generated pages are current;
+# README.md is short. tests/cli/docs.bats runs their commands.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
