@@ -1,6 +1,6 @@
 # fa_bench: `make run` and `make test` do everything, missing packages included (scripts/setup.sh).
 # `make help` lists more.
-.PHONY: all help run setup code-hashes portable report clean
+.PHONY: all help run setup code-hashes report clean
 .DEFAULT_GOAL := all
 
 CC ?= gcc
@@ -37,8 +37,10 @@ help:
 	@echo "make test-asan    the suites with the driver under AddressSanitizer, UBSan and LeakSanitizer"
 	@echo "make fuzz         the fuzzers, FUZZ_SECONDS=600 each"
 	@echo "make code-hashes  the machine code of every configuration that the rules select, as hashes; no GPU"
-	@echo "make report       pages, pictures and the README's tables from evidence/"
-	@echo "make portable     build/portable: the binary with its libraries, for a machine without the packages"
+	@echo "make report       pages, pictures and the documents' tables from evidence/"
+	@echo "make install      PREFIX=/usr/local DESTDIR=: the program with its kernels, man page and completion"
+	@echo "make uninstall    removes what make install put there"
+	@echo "make portable     build/portable and a tarball of it: the program with its libraries, for any machine"
 	@echo "make clean        remove what was built"
 
 fa_bench: $(OBJECTS)
@@ -82,6 +84,7 @@ report: all
 	@scripts/evidence_index.sh
 
 include tests/tests.mk
+include packages.mk
 
 -include $(OBJECTS:.o=.d)
 

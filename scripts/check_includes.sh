@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The rooms of src/ point one way (DESIGN.md section 8): a file includes headers of its own room or of earlier ones.
+# The rooms of src/ point one way (docs/architecture.md): a file includes headers of its own room or of earlier ones.
 set -euo pipefail
 export LC_ALL=C
 

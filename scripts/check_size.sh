@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Size budget (STYLE.md): main.c 120 lines, other .c 400, kernels 400, functions 60 in the driver, 80 in kernels.
+# Size budget: main.c 120 lines, other .c 400, kernels 400, functions 60 in the driver, 80 in kernels.
 set -euo pipefail
 export LC_ALL=C
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Tables and pages from what lies in evidence/: the README's tables, and a page with pictures per GPU. Measures nothing.
+# Tables and pages from what lies in evidence/: the documents' tables, a page with pictures per GPU. Measures nothing.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: scripts/report.sh [options]
-Without options: the page of every folder of evidence/ that holds something to draw, and the README's tables.
+Without options: the page of every folder of evidence/ that holds something to draw, and the tables of README.md,
+docs/kernels.md and evidence/README.md.
   --dir DIR      the page of this evidence folder alone (repeatable)
-  --readme       the README's tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
-  --check        exit 1, with the difference, when the README's tables are not current; writes nothing. Of a table whose
-                 rows all are of today's machine code it compiles two, of another none (scripts/evidence_current.sh)
-  --table NAME   print one of the README's tables: kernels, ladder, peers, versus, sweep or robustness
+  --readme       the tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
+  --check        exit 1, with the difference, when a table is not current; writes nothing. Of a table whose rows all
+                 are of today's machine code it compiles two, of another none (scripts/evidence_current.sh)
+  --table NAME   print one of the tables: summary, kernels, ladder, peers, versus, sweep or robustness
   --png          PNG beside each SVG
   --dry-run      say what would be drawn from what
 A page is DIR/report.html with DIR/plots/*.svg, from ladder.json, leaderboard.jsonl[.gz], sweeps.jsonl,
@@ -30,7 +31,7 @@ flag=([readme]=0 [check]=0 [png]=0 [dry-run]=0)
 many=([dir]='')
 parse_options "$@"
 png=${flag[png]}
-tables=(kernels ladder peers versus sweep robustness)
+tables=(summary kernels ladder peers versus sweep robustness)
 
 if [[ -n ${opt[table]} ]]; then
     [[ " ${tables[*]} " == *" ${opt[table]} "* ]] || die 2 "--table takes one of ${tables[*]}, not '${opt[table]}'"
@@ -38,34 +39,39 @@ if [[ -n ${opt[table]} ]]; then
     exit 0
 fi
 
-# README.md on stdout, with what stands between the markers of NAME replaced by the table.
+# Standard input, with what stands between the markers of NAME replaced by the table.
 with_table() { # NAME TABLE
     awk -v name="$1" -v table="$2" '
         index($0, "<!-- " name ":begin") == 1 {print; print table; skip = 1; next}
         index($0, "<!-- " name ":end") == 1 {skip = 0}
         !skip {print}'
 }
-readme() {
+with_tables() { # PAGE
     local name table text
-    text=$(<README.md)
+    text=$(<"$1")
     for name in "${tables[@]}"; do
+        [[ $text == *"<!-- $name:begin"* ]] || continue
         table=$("${name}_table") # on its own line: a table that cannot be made ends the script
         text=$(with_table "$name" "$table" <<<"$text")
     done
     printf '%s\n' "$text"
 }
 if [[ ${flag[check]} -eq 1 ]]; then
-    text=$(readme)
-    diff <(printf '%s\n' "$text") README.md || die 1 "README.md: tables are not current: run scripts/report.sh --readme"
+    for page in "${pages[@]}"; do
+        text=$(with_tables "$page")
+        diff <(printf '%s\n' "$text") "$page" || die 1 "$page: tables are not current: run scripts/report.sh --readme"
+    done
     exit 0
 fi
-write_readme() {
-    local text
-    text=$(readme)
-    replace_file README.md <<<"$text"
+write_tables() {
+    local page text
+    for page in "${pages[@]}"; do
+        text=$(with_tables "$page")
+        replace_file "$page" <<<"$text"
+    done
 }
 if [[ ${flag[readme]} -eq 1 ]]; then
-    write_readme
+    write_tables
     exit 0
 fi
 
@@ -95,4 +101,4 @@ for dir in "${dirs[@]}"; do
     replace_file "$dir/report.html" <"$work/report.html"
     echo "$dir/report.html"
 done
-[[ $all -eq 0 || ${flag[dry-run]} -eq 1 ]] || write_readme
+[[ $all -eq 0 || ${flag[dry-run]} -eq 1 ]] || write_tables

@@ -1,17 +1,32 @@
 #!/usr/bin/env bash
-# README.md and AGENTS.md are true: every option they name exists, every file too, and the tables are current.
+# The documents are true: every option, file and link they name exists; tables and generated pages are current;
+# README.md is short. tests/cli/docs.bats runs their commands.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bad=0
-help=$(./fa_bench --help)
-own=" check json help budget resume run readme " # of scripts
+say() {
+    echo "$1"
+    bad=1
+}
+docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md)
+known=$(./fa_bench --help && for script in scripts/*.sh tests/run_all.sh tests/run_docs.py; do "$script" --help; done)
+# Of every script; of sbatch, openevolve-run and shinka_run. Before a "_" a name is cut.
+known+=" --help --array --config --config-fname --task-dir --results --num "
 while read -r option; do
-    grep -qE -- "^  --$option( |\$)" <<<"$help" || [[ $own == *" $option "* ]] || { echo "no option --$option"; bad=1; }
-done < <(grep -ohE '(^|[ `(])--[a-z][a-z0-9-]+' README.md AGENTS.md | sed -E 's/.*--//' | sort -u)
+    grep -qE -- "(^|[^a-z-])--$option([^a-z0-9-]|\$)" <<<"$known" || say "no option --$option"
+done < <(grep -ohE '(^|[ `(])--[a-z][a-z0-9-]+' "${docs[@]}" | sed -E 's/.*--//' | sort -u)
 while read -r file; do
-    [[ -e $file ]] || { echo "no file $file"; bad=1; }
-done < <(grep -ohE "(scripts|tests|src|kernels|include|examples)/[A-Za-z0-9_./]+\.(sh|c|h|cu|cuh|def|json|py)" \
-    README.md AGENTS.md | sort -u | grep -v NAME)
+    [[ -e $file ]] || say "no file $file"
+done < <(grep -ohE "(scripts|tests|src|kernels|include|examples)/[A-Za-z0-9_./]+\.(sh|c|h|cu|cuh|def|json|py)\b" \
+    "${docs[@]}" | sort -u | grep -vE 'NAME|kernels/mine.cu')
+for doc in "${docs[@]}"; do
+    while read -r link; do
+        [[ $link == http* || -e $(dirname "$doc")/${link%%#*} ]] || say "$doc: no $link"
+    done < <(grep -oE '\]\([^)]+\)' "$doc" | sed -E 's/^\]\((.*)\)$/\1/')
+done
+words=$(wc -w <README.md)
+((words <= 900)) || say "README.md: $words words, the budget is 900"
 scripts/report.sh --check || bad=1
+scripts/manual.sh --check || bad=1
 exit $bad

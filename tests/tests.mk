@@ -35,12 +35,3 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(LIB_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
-
-# A folder that runs on a machine without the build's packages: the binaries with their libraries beside them.
-portable: all $(EMU_CASE)
-	@rm -rf $(BUILD)/portable && mkdir -p $(BUILD)/portable/lib
-	@cp fa_bench $(EMU_CASE) $(BUILD)/portable/
-	@for l in libcjson libcrypto libgomp; do \
-		cp -L "$$(ldd fa_bench | awk -v l="$$l" '$$1 ~ l {print $$3}')" $(BUILD)/portable/lib/; \
-	done
-	@for d in kernels include src; do ln -sfn ../../$$d $(BUILD)/portable/$$d; done

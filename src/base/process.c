@@ -17,6 +17,22 @@ double fa_now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* `make install` puts the binary into PREFIX/bin and the folders into PREFIX/share/fa_bench. */
+static void find_installed(char home[PATH_MAX])
+{
+    char kernels[PATH_MAX + 32];
+    snprintf(kernels, sizeof kernels, "%s/kernels", home);
+    if (access(kernels, R_OK) == 0)
+        return;
+    snprintf(kernels, sizeof kernels, "%s/../share/fa_bench/kernels", home);
+    char *real = realpath(kernels, NULL);
+    if (real != NULL && strlen(real) < PATH_MAX) {
+        *strrchr(real, '/') = '\0';
+        strcpy(home, real);
+    }
+    free(real);
+}
+
 const char *fa_home(void)
 {
     static char home[PATH_MAX];
@@ -29,6 +45,7 @@ const char *fa_home(void)
             FA_ASSERT(length > 0);
             home[length] = '\0';
             *strrchr(home, '/') = '\0';
+            find_installed(home);
         }
     }
     return home;

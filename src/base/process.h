@@ -6,7 +6,8 @@
 
 double fa_now_s(void); /* monotonic seconds */
 
-/* The folder that holds kernels/, include/ and src/: FA_HOME, else the folder of the running binary. */
+/* The folder that holds kernels/, include/ and src/: FA_HOME, else the folder of the running binary, else
+ * ../share/fa_bench beside an installed binary. */
 const char *fa_home(void);
 
 /* Runs a program (argv[0] is looked up in PATH) and waits for it. *output: what it wrote to stdout and stderr,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How a run ended. Each status has one exit code and one word in the record (DESIGN.md sections 2 and 3). */
+/* How a run ended. Each status has one exit code and one word in the record (docs/options.md, docs/record.md). */
 typedef enum fa_status {
     FA_PASS = 0,
     FA_WRONG,

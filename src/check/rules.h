@@ -1,4 +1,4 @@
-/* The rules that an output is judged by (MEASURE.md section 1). Pure; NaN fails. */
+/* The rules that an output is judged by (docs/correctness.md). Pure; NaN fails. */
 #ifndef FA_RULES_H
 #define FA_RULES_H
 

@@ -1,4 +1,4 @@
-/* One timing sample on the GPU (MEASURE.md section 2). A blocking kernel holds the stream until all of a sample is
+/* One timing sample on the GPU (docs/timing.md). A blocking kernel holds the stream until all of a sample is
  * queued, so that the host's launch cost is not in it:
  *
  *     blocking kernel, warm-up launches, [L2 flush], clocks, event, launches, event, clocks

@@ -283,7 +283,7 @@ fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa
 fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why)
 {
     for (int i = 0; i < count; i++) {
-        const char *argument = words[i];
+        const char *argument = strcmp(words[i], "-h") == 0 ? "--help" : words[i];
         if (strncmp(argument, "--", 2) != 0 || argument[2] == '\0')
             return fa_refuse(why, FA_USAGE, "'%s' is not an option (see --help)", argument);
         const char *name = argument + 2;
@@ -345,38 +345,37 @@ static void print_default(FILE *out, const option_row *row)
         print_set(out, row);
 }
 
-char *fa_options_help(void)
+/* What follows the option's name: its range, its words or its metavariable; empty for a flag. */
+static void describe_value(const option_row *row, char out[128])
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
-    fputs("usage: fa_bench [options]\n"
-          "Compiles an attention-forward kernel, proves it right, times it, and writes a JSON record.\n",
-          out);
+    if (row->kind == KIND_INT)
+        snprintf(out, 128, "%.0f..%.0f", row->min, row->max);
+    else if (row->kind == KIND_REAL)
+        snprintf(out, 128, "NUMBER");
+    else
+        snprintf(out, 128, "%s", row->kind == KIND_FLAG ? "" : row->text);
+}
+
+void fa_options_each(void (*see)(void *to, const fa_option_facts *facts), void *to)
+{
+    fa_option_facts facts = {.group = ""};
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         const option_row *row = &table[i];
         if (row->kind == KIND_GROUP) {
-            fprintf(out, "\n%s\n", row->text);
+            facts.group = row->text;
             continue;
         }
-        char left[160];
-        if (row->kind == KIND_INT)
-            snprintf(left, sizeof left, "--%s %.0f..%.0f", row->name, row->min, row->max);
-        else if (row->kind == KIND_REAL)
-            snprintf(left, sizeof left, "--%s NUMBER", row->name);
-        else if (row->kind == KIND_FLAG)
-            snprintf(left, sizeof left, "--%s", row->name);
-        else
-            snprintf(left, sizeof left, "--%s %s", row->name, row->text);
-        fprintf(out, strlen(left) > 26 ? "  %s\n%28s %s" : "  %-26s%.0s %s", left, "", row->help);
-        print_default(out, row);
-        fputc('\n', out);
+        facts.name = row->name;
+        facts.help = row->help;
+        describe_value(row, facts.value);
+        facts.fallback[0] = '\0';
+        FILE *text = fmemopen(facts.fallback, sizeof facts.fallback, "w");
+        FA_ASSERT(text != NULL);
+        print_default(text, row);
+        fclose(text);
+        const bool has_range = row->kind == KIND_INT || row->kind == KIND_REAL;
+        facts.min = has_range ? row->min : 0;
+        facts.max = has_range ? row->max : 0;
+        see(to, &facts);
     }
-    fputs("\nexit codes: 0 pass, 1 wrong result, 2 usage, 3 infeasible configuration, 4 not run (device, library or "
-          "tool\n"
-          "missing), 5 timeout, 6 compile, launch or internal error\n",
-          out);
-    fclose(out);
-    return text;
 }

@@ -22,7 +22,7 @@ typedef enum { FA_SANITIZE_NONE, FA_SANITIZE_ADDRESS, FA_SANITIZE_UNDEFINED, FA_
 typedef enum { FA_TIMING_AUTO, FA_TIMING_GRAPH, FA_TIMING_EVENT, FA_TIMING_NONE } fa_timing_method;
 typedef enum { FA_L2_WARM, FA_L2_COLD } fa_l2;
 
-/* MEASURE.md section 1, --dist. */
+/* --dist: docs/correctness.md. */
 #define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded"
 typedef enum {
     FA_DIST_NORMAL,     /* N(0,1) */
@@ -92,7 +92,15 @@ typedef struct fa_ban {
 /* Parses `words` on top of existing options. `banned` ends with a NULL name. */
 fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why);
 
-char *fa_options_help(void); /* malloc'd */
+/* One option as people read it. */
+typedef struct fa_option_facts {
+    const char *group, *name, *help;
+    char value[128];    /* range, words or metavariable; empty: a flag */
+    char fallback[128]; /* " (default)", or empty */
+    double min, max;    /* of a number; else 0, 0 */
+} fa_option_facts;
+/* Every option in the order of --help. */
+void fa_options_each(void (*see)(void *to, const fa_option_facts *facts), void *to);
 
 /* Word number `index` of a '|'-separated list, into `out`. */
 const char *fa_word(const char *words, int index, char out[32]);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/version.h"
 #include "compile/nvrtc.h"
+#include "report/manual.h"
 #include "report/registry.h"
 #include "run/devices.h"
-
-#define FA_VERSION "0.1.0"
 
 static void print_head(FILE *out, const fa_result *result, bool small)
 {
@@ -168,15 +168,11 @@ static void print_version(void)
 
 int fa_report_facts(const fa_options *options)
 {
-    if (options->help) {
-        char *text = fa_options_help();
-        fputs(text, stdout);
-        free(text);
-    } else if (options->version) {
+    if (options->version && !options->help) {
         print_version();
     } else {
         fa_reason why = {.text = ""};
-        const fa_status status = fa_report_registry(options, &why);
+        const fa_status status = options->help ? fa_report_manual(options, &why) : fa_report_registry(options, &why);
         if (status != FA_PASS)
             return fa_report_refusal(status, &why);
     }

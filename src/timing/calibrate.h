@@ -4,7 +4,7 @@
 
 #include "run/candidate.h"
 
-/* What single and paired measurements share (MEASURE.md section 2). */
+/* What single and paired measurements share (docs/timing.md). */
 #define FA_SAMPLES_MAX 10000
 #define FA_SETTLED 0.005       /* stop when half the median's interval is below this share of the median */
 #define FA_THROTTLED_SHARE 0.2 /* of the samples, at most, may be dropped */

@@ -1,4 +1,4 @@
-/* How long a launch takes: MEASURE.md section 2. This file has the protocol; the device takes the samples. */
+/* How long a launch takes: docs/timing.md. This file has the protocol; the device takes the samples. */
 #ifndef FA_MEASURE_H
 #define FA_MEASURE_H
 

@@ -11,7 +11,7 @@
 
 enum { BLOCKS_MAX = FA_SAMPLES_MAX, BLOCK_SAMPLES = 2 };
 
-static const double GAIN_LEAST = 0.03; /* smaller gains are not worth a replacement (MEASURE.md section 2) */
+static const double GAIN_LEAST = 0.03; /* smaller gains are not worth a replacement (docs/timing.md) */
 
 /* Paired ratios of the blocks kept so far. In a block of four samples X Y Y X a linear drift cancels. */
 typedef struct blocks {

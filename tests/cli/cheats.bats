@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# Ways to fool the bench (MEASURE.md section 3, tests/cheats): a gate catches every one; what needs a GPU is skipped
-# without.
+# Ways to fool the bench (tests/cheats): a gate catches every one; what needs a GPU is skipped without.
 load helper
 
 setup_file() {

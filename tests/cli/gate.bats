@@ -207,7 +207,7 @@ END
     done
     [[ $output == *--causal* && $output == *"--seq-kv 71"* ]]
     [ ! -e "$work/gate" ]
-    # On a GPU: every sequence length of MEASURE.md, and of a library what it does in pieces.
+    # On a GPU: every sequence length that tiles meet, and of a library what it does in pieces.
     make_stub
     touch "$STUB/source.lib"
     run gate --dry-run

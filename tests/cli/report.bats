@@ -117,12 +117,15 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 }
 
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
-    mkdir -p "$work/tree/evidence" "$work/tree/scripts"
+    mkdir -p "$work/tree/evidence" "$work/tree/scripts" "$work/tree/docs"
     cp README.md "$work/tree/"
+    cp docs/kernels.md "$work/tree/docs/"
+    cp evidence/README.md "$work/tree/evidence/"
     cp -r scripts/report.sh scripts/evidence_current.sh scripts/lib "$work/tree/scripts/"
     export FA_BENCH=$PWD/fa_bench
     "$work/tree/scripts/report.sh" --readme
-    grep -q 'No ladder.json under evidence/ yet' "$work/tree/README.md"
+    grep -q 'No ladder.json under evidence/ yet' "$work/tree/evidence/README.md"
+    grep -q 'No peers.json under evidence/ yet' "$work/tree/README.md"
     "$work/tree/scripts/report.sh" --check
     make_evidence "$work/tree/evidence/stub"
     run "$work/tree/scripts/report.sh" --check
@@ -136,14 +139,16 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     run "$work/tree/scripts/report.sh" --check
     [ "$status" -eq 1 ]
     cp "$work/ladder.json" "$work/tree/evidence/stub/ladder.json"
-    grep -qF '| `light` |  | 37 (27) | 37 (54) |' "$work/tree/README.md"
-    grep -qF 'geometric mean 1.25 over 41 shapes' "$work/tree/README.md"
-    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \|' "$work/tree/README.md"
-    grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/README.md"
+    grep -qF '| `light` |  | 37 (27) | 37 (54) |' "$work/tree/evidence/README.md"
+    grep -qF 'geometric mean 1.25 over 41 shapes' "$work/tree/evidence/README.md"
+    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \|' "$work/tree/evidence/README.md"
+    grep -qF 'on an STUB, times as fast: geometric means over 41 shapes.' "$work/tree/README.md"
+    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| [0-9.]+ \|$' "$work/tree/README.md"
+    grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/evidence/README.md"
     changed='machine code changed since, so to be measured again'
-    grep -qxF "Measured at commit \`fed\`; $changed: \`wmma\` (1 of 1 rows)." "$work/tree/README.md"
-    grep -qxF 'Measured at commit `abc`.' "$work/tree/README.md" # the very machine code of light
-    grep -qxF "Measured at commit \`def\`; $changed: \`wgmma\` (41 of 41 rows)." "$work/tree/README.md"
+    grep -qxF "Measured at commit \`fed\`; $changed: \`wmma\` (1 of 1 rows)." "$work/tree/evidence/README.md"
+    grep -qxF 'Measured at commit `abc`.' "$work/tree/evidence/README.md" # the very machine code of light
+    grep -qxF "Measured at commit \`def\`; $changed: \`wgmma\` (41 of 41 rows)." "$work/tree/evidence/README.md"
     # What another kernel's peers, and the fused library in one process, add.
     jq '.[:4] | map(.kernel = "light" | .variant = "light" | .us = 10 | .peers = {fa2: 5} | .ratio = 0.5)' \
         "$work/tree/evidence/stub/peers.json" >"$work/tree/evidence/stub/peers_light.json"
@@ -156,34 +161,40 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         git: "abc", source_sha256: null}]' >"$work/tree/evidence/stub/versus.json"
     "$work/tree/scripts/report.sh" --readme
     grep -qF '`light`: best peer / ours (above 1: ours is faster), geometric mean 0.5 over 4 shapes' \
-        "$work/tree/README.md"
+        "$work/tree/evidence/README.md"
     # least and best: the nearest of the two
-    grep -qxF '| `light` | 64 | full | 2 | 0.5 (0.13) | 0.55 (0.1) | 0.45 (0.1) | 1 |' "$work/tree/README.md"
-    grep -qF 'x the time of `cudnn` (cuDNN 9.9.9) here / that of cuDNN there.' "$work/tree/README.md"
-    grep -qxF '| `light` | 4,16,1024,64 causal: not_run | | | | | | |' "$work/tree/README.md"
+    grep -qxF '| `light` | 64 | full | 2 | 0.5 (0.13) | 0.55 (0.1) | 0.45 (0.1) | 1 |' "$work/tree/evidence/README.md"
+    grep -qF 'x the time of `cudnn` (cuDNN 9.9.9) here / that of cuDNN there.' "$work/tree/evidence/README.md"
+    grep -qxF '| `light` | 4,16,1024,64 causal: not_run | | | | | | |' "$work/tree/evidence/README.md"
     # FlashAttention 3 measured for one shape, then for all.
     jq '.[0].peers.fa3 = 1' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
         mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
-    [ "$(grep -cF '| over cuDNN | over FlashAttention 3 (scaled) | over the best |' "$work/tree/README.md")" -eq 2 ]
+    [ "$(grep -cF '| over cuDNN | over FlashAttention 3 (scaled) | over the best |' "$work/tree/evidence/README.md")" -eq 2 ]
     jq 'map(.peers.fa3 = 4 * .us)' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
         mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
-    [ "$(grep -cF '| over cuDNN | over FlashAttention 3 | over the best |' "$work/tree/README.md")" -eq 1 ]
-    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \|$' "$work/tree/README.md"
+    [ "$(grep -cF '| over cuDNN | over FlashAttention 3 | over the best |' "$work/tree/evidence/README.md")" -eq 1 ]
+    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \|$' "$work/tree/evidence/README.md"
     # Pairs: a column and a sentence more, in the table that has them alone.
-    run grep -cE 'over the best, paired|paired: ABBA in one process' "$work/tree/README.md"
+    run grep -cE 'over the best, paired|paired: ABBA in one process' "$work/tree/evidence/README.md"
     [ "$output" -eq 0 ]
     jq 'map(.paired = {} | .paired_ratio = if .dim == 128 and .causal then 2 elif .dim == 64 then 0.5 else null end)' \
         "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
-    [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$work/tree/README.md")" -eq 1 ]
-    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$work/tree/README.md")" -eq 2 ] # and the fused library's
-    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \| 2 \|$' "$work/tree/README.md"
-    grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$work/tree/README.md"
+    [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$work/tree/evidence/README.md")" -eq 1 ]
+    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$work/tree/evidence/README.md")" -eq 2 ] # and the fused library's
+    grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \| 2 \|$' "$work/tree/evidence/README.md"
+    grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$work/tree/evidence/README.md"
     [ "$(grep -c 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' \
-        "$work/tree/README.md")" -eq 1 ]
-    sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/README.md"
+        "$work/tree/evidence/README.md")" -eq 1 ]
+    sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/evidence/README.md"
     run "$work/tree/scripts/report.sh" --check
     [ "$status" -eq 1 ]
+    "$work/tree/scripts/report.sh" --readme
+    "$work/tree/scripts/report.sh" --check
+    sed -i 's/^| 128 | causal | 7 | .*/| 128 | causal | 7 | 9 | 9 | 9 |/' "$work/tree/README.md"
+    run "$work/tree/scripts/report.sh" --check
+    [ "$status" -eq 1 ]
+    [[ $output == *"README.md: tables are not current"* ]]
 }

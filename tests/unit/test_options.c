@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "input/options.h"
+#include "input/options_help.h"
 
 static fa_options options;
 static fa_reason why;
@@ -154,6 +155,33 @@ static void help_names_every_option(void **state)
     free(help);
 }
 
+static void see_option(void *to, const fa_option_facts *facts)
+{
+    int *seen = to;
+    seen[0]++;
+    if (strcmp(facts->name, "seq") == 0) {
+        seen[1]++;
+        assert_string_equal(facts->group, "problem");
+        assert_string_equal(facts->value, "1..1048576");
+        assert_string_equal(facts->fallback, " (512)");
+        assert_true(facts->min == 1 && facts->max == 1048576);
+    } else if (strcmp(facts->name, "causal") == 0) {
+        seen[1]++;
+        assert_string_equal(facts->value, "");
+        assert_string_equal(facts->fallback, "");
+        assert_true(facts->min == facts->max);
+    }
+}
+
+static void each_option_is_told_with_its_range_and_default(void **state)
+{
+    (void)state;
+    int seen[2] = {0, 0};
+    fa_options_each(see_option, seen);
+    assert_true(seen[0] > 40);
+    assert_int_equal(seen[1], 2);
+}
+
 static void words(void **state)
 {
     char out[32];
@@ -172,6 +200,7 @@ int main(void)
         cmocka_unit_test(sets_of_references),
         cmocka_unit_test(spec_of_vs),
         cmocka_unit_test(help_names_every_option),
+        cmocka_unit_test(each_option_is_told_with_its_range_and_default),
         cmocka_unit_test(words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

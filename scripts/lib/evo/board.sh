@@ -52,7 +52,7 @@ confirmed() { # KNOBS
         --seed $((2000 + start % 100000)) --quiet --json "$work/confirm" 2>/dev/null
 }
 
-# Beaten only by --vs, twice, each in a fresh process on a fresh seed (MEASURE.md section 2).
+# Beaten only by --vs, twice, each in a fresh process on a fresh seed (docs/timing.md).
 beats() { # KERNEL KNOBS OTHER_KERNEL OTHER_KNOBS
     local round
     for round in 1 2; do

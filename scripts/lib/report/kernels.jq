@@ -1,4 +1,4 @@
-# The registry as the rows of the README's table of kernels.
+# The registry as the rows of the table of kernels.
 def tile: "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)";
 .[] | select(.variant_of == null) |
 (if .defaults then .defaults | tile else "library" end) as $tile |

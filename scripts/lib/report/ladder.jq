@@ -1,4 +1,4 @@
-# ladder.json as the README's table. $folder: where it lies.
+# ladder.json as a table of the documents. $folder: where it lies.
 include "report/numbers";
 map(select(.p50_us != null)) | (map(.problem) | unique_by(work)) as $problems | (map(.kernel) | unique) as $kernels |
 . as $all |

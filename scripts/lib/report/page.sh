@@ -74,8 +74,8 @@ figure { margin: 1.5em 0; } img { max-width: 100%; } figcaption { font-size: 13p
 </style></head><body>
 <h1>fa_bench on $(basename "$dir")</h1>
 <p>Made by <code>scripts/report.sh</code> from the records in this folder. Times are p50 per launch; how they are taken
-and what a verdict means is in the README. Where FlashAttention 3 is called scaled, its time is that of a table, by
-cuDNN now over cuDNN in that table.</p>
+is in docs/timing.md, what a verdict means in docs/correctness.md. Where FlashAttention 3 is called scaled, its time is
+that of a table, by cuDNN now over cuDNN in that table.</p>
 <h2>The ladder</h2>
 END
     picture ladder ladder.json "Each rung on the problems it was climbed on; a bar's label is TFLOP/s."

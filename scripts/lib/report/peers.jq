@@ -1,4 +1,4 @@
-# peers.json as the README's table. $file: its name.
+# peers.json as a table of the documents. $file: its name.
 include "report/numbers";
 map(select(.ratio != null)) | (if all(.[]; .peers.fa3) then "fa3" else "fa3_scaled" end) as $fa3 |
 map(.paired_ratio | values) as $paired | ($paired != []) as $is_paired |

@@ -1,4 +1,4 @@
-# The summaries of what was tried against the bench as the README's tables. $explained: tests/sanitize_explained.tsv.
+# Summaries of what was tried against the bench, as tables of the documents. $explained: tests/sanitize_explained.tsv.
 include "report/numbers";
 def of($what): map(select(.what == $what));
 def word($v): map(.verdict) | if index($v.bad) then "bad" elif index($v.good) then "good" else "not run" end;

@@ -1,4 +1,4 @@
-# leaderboard.json as the README's table. $sweeps: the lines of sweeps.jsonl; $folder: where they lie.
+# leaderboard.json as a table of the documents. $sweeps: the lines of sweeps.jsonl; $folder: where they lie.
 include "report/numbers";
 include "report/canonical";
 canonical as $g | ($g.group | split("|")) as [$gpu, $arch, $problem] |

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # $bench and flag are of common.sh
-# The README's tables in Markdown, from the registry and evidence/. Sourced by scripts/report.sh; a function prints one.
+# The documents' tables in Markdown, from the registry and evidence/. Sourced by scripts/report.sh; a function prints one.
+pages=(README.md docs/kernels.md evidence/README.md) # that have tables
 
 kernels_table() {
     echo "| kernel | idea | default tile | tensor cores | emulated |"
@@ -13,11 +14,11 @@ evidence_of() { # FILE
 }
 
 # Which commits were measured, and of which kernels the machine code is another by now (scripts/evidence_current.sh).
-# --check compiles two rows of a table that README.md calls current, and none of another.
+# --check compiles two rows of a table that its page calls current, and none of another.
 measured_at() { # FILE
     local commits said
     commits=$(jqf report/commits -r "$1")
-    said=$(grep -F "Measured at commit $commits" README.md | sort -u || true)
+    said=$(grep -hF "Measured at commit $commits" "${pages[@]}" | sort -u || true)
     if [[ ${flag[check]} -eq 1 && -n $said && $said != *$'\n'* ]] &&
         { [[ $said != "Measured at commit $commits." ]] || are_current "$1"; }; then
         printf '%s\n\n' "$said"
@@ -40,6 +41,18 @@ ladder_table() {
     folder=$(dirname "$file")
     measured_at "$file"
     jqf report/ladder -r --arg folder "$folder" "$file"
+}
+
+# The first kernel of peers.json in a few lines.
+summary_table() {
+    local file
+    file=$(evidence_of peers.json)
+    if [[ -z $file ]]; then
+        echo "No peers.json under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."
+        return
+    fi
+    measured_at "$file"
+    jqf report/summary -r --arg folder "$(basename "$(dirname "$file")")" "$file"
 }
 
 # peers.json, and peers_KERNEL.json beside it.

@@ -1,4 +1,4 @@
-# versus.json as the README's table. $file: its name.
+# versus.json as a table of the documents. $file: its name.
 include "report/numbers";
 def cell: if . == [] then "-" else "\(mean | hundredths) (\(min | hundredths))" end;
 (map(.vs // empty) | names) as $library |

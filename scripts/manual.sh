@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The generated parts of the manual: docs/options.md, docs/record.md, the man page, the bash completion.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/manual.sh [option]
+Without options: writes docs/options.md from the program's options and docs/record.md from the record's schema.
+  --check        write nothing; exit 1, with the difference, when a page is not current
+  --man          print the man page
+  --completion   print the bash completion
+A field of the schema without words in scripts/lib/manual/record.tsv is an error.
+FA_BENCH names the binary (default ./fa_bench). Exit: 0, 1 a page is not current, 2 usage, 4 NOT-RUN, 5 no words.
+USAGE
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+flag=([check]=0 [man]=0 [completion]=0)
+parse_options "$@"
+need_bench
+
+options() { # PROGRAM: of scripts/lib/manual
+    "$bench" --help --json - | jqf "manual/$1" -r --arg version "$(sed -n 's/^#define FA_VERSION "\(.*\)"/\1/p' \
+        src/base/version.h)"
+}
+record() {
+    jqf manual/fields -r tests/fa_bench.result.schema.json |
+        jqf manual/record -rRs --rawfile words scripts/lib/manual/record.tsv
+}
+
+for page in man completion; do
+    if [[ ${flag[$page]} -eq 1 ]]; then
+        options "$page"
+        exit 0
+    fi
+done
+make_work
+options options >"$work/options.md"
+record >"$work/record.md"
+for page in options record; do
+    if [[ ${flag[check]} -eq 0 ]]; then
+        replace_file "docs/$page.md" <"$work/$page.md"
+        continue
+    fi
+    diff "$work/$page.md" "docs/$page.md" || die 1 "docs/$page.md is not current: run scripts/manual.sh"
+done

@@ -1,0 +1,48 @@
+#include "report/manual.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "input/options_help.h"
+
+static void put_option(void *to, const fa_option_facts *facts)
+{
+    cJSON *option = cJSON_CreateObject();
+    cJSON_AddStringToObject(option, "group", facts->group);
+    cJSON_AddStringToObject(option, "name", facts->name);
+    cJSON_AddStringToObject(option, "value", facts->value);
+    cJSON_AddItemToObject(option, "min", facts->max > facts->min ? cJSON_CreateNumber(facts->min) : cJSON_CreateNull());
+    cJSON_AddItemToObject(option, "max", facts->max > facts->min ? cJSON_CreateNumber(facts->max) : cJSON_CreateNull());
+    const size_t length = strlen(facts->fallback);
+    char *fallback = length > 3 ? fa_format("%.*s", (int)length - 3, facts->fallback + 2) : NULL;
+    cJSON_AddItemToObject(option, "default", fallback != NULL ? cJSON_CreateString(fallback) : cJSON_CreateNull());
+    cJSON_AddStringToObject(option, "help", facts->help);
+    free(fallback);
+    cJSON_AddItemToArray(to, option);
+}
+
+fa_status fa_report_manual(const fa_options *options, fa_reason *why)
+{
+    char *text;
+    if (options->json == NULL) {
+        text = fa_options_help();
+    } else {
+        cJSON *all = cJSON_CreateArray();
+        fa_options_each(put_option, all);
+        char *json = cJSON_Print(all);
+        FA_ASSERT(json != NULL);
+        text = fa_format("%s\n", json);
+        free(json);
+        cJSON_Delete(all);
+    }
+    fa_status status = FA_PASS;
+    if (options->json == NULL || strcmp(options->json, "-") == 0)
+        fputs(text, stdout);
+    else
+        status = fa_write_file(options->json, text, strlen(text), why);
+    free(text);
+    return status;
+}

@@ -1,0 +1,10 @@
+/* --help: the options as text, or with --json as a JSON array, from which scripts/manual.sh makes pages. */
+#ifndef FA_REPORT_MANUAL_H
+#define FA_REPORT_MANUAL_H
+
+#include "input/options.h"
+
+/* FA_ERROR when the file of --json cannot be written. */
+fa_status fa_report_manual(const fa_options *options, fa_reason *why);
+
+#endif

@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# The commands of README.md and docs/ run as they are printed, and print what the page shows (tests/run_docs.py).
+load helper
+
+page() { # [--slow] PAGE...
+    local slow=() name code not_run=0
+    [[ $1 != --slow ]] || { slow=(--slow); shift; }
+    for name in "$@"; do
+        code=0
+        mkdir -p "$work/${name//\//-}"
+        tests/run_docs.py "${slow[@]}" "$name" "$work/${name//\//-}" || code=$?
+        case $code in
+            0) ;;
+            4) not_run=1 ;;
+            *) return 1 ;;
+        esac
+    done
+    [[ $not_run -eq 0 ]] || skip "something that a command needs is missing here"
+}
+
+@test "README.md" { page README.md; }
+
+@test "the tutorial: wrong, raced, fixed, compiled" {
+    needs_race
+    page docs/tutorial.md
+}
+
+@test "the other pages" {
+    needs_race
+    mapfile -t pages < <(ls docs/*.md | grep -v tutorial)
+    [ "${#pages[@]}" -ge 12 ]
+    page "${pages[@]}"
+}
+
+# bats test_tags=slow
+@test "what takes long" { page --slow README.md docs/*.md; }
+
+@test "a command that fails, an output that differs and a kind that is none are said" {
+    printf 'Text\n\n```sh\necho one two\n```\n\n```text\none ...\n```\n' >"$work/good.md"
+    tests/run_docs.py "$work/good.md" "$work"
+    sed 's/one \.\.\./two .../' "$work/good.md" >"$work/other.md"
+    run tests/run_docs.py "$work/other.md" "$work"
+    [ "$status" -eq 1 ]
+    [[ $output == *"other.md:3: exit 0"* && $output == *"the page shows:"* ]]
+    sed 's/echo one two/false/' "$work/good.md" >"$work/fails.md"
+    run tests/run_docs.py "$work/fails.md" "$work"
+    [ "$status" -eq 1 ]
+    sed 's/echo one two/exit 4/' "$work/good.md" >"$work/missing.md"
+    run tests/run_docs.py "$work/missing.md" "$work"
+    [ "$status" -eq 4 ]
+    sed 's/```sh/```sh soon/' "$work/good.md" >"$work/kind.md"
+    run tests/run_docs.py "$work/kind.md" "$work"
+    [ "$status" -eq 1 ]
+    [[ $output == *"no kind of block 'soon'"* ]]
+}
+
+@test "an edit of an option, a file, a link or a table is seen" {
+    mkdir -p "$work/tree"
+    cp -r README.md AGENTS.md CHANGELOG.md docs scripts tests "$work/tree/"
+    for name in fa_bench src kernels include examples; do ln -s "$PWD/$name" "$work/tree/$name"; done
+    mkdir "$work/tree/evidence"
+    cp -r evidence/README.md evidence/h200 evidence/robustness "$work/tree/evidence/"
+    check() { "$work/tree/tests/check_docs.sh"; }
+    check
+    printf '%s\n' 'use --no-such-thing' 'see scripts/none.sh' '[here](none.md)' >>"$work/tree/docs/sweeps.md"
+    run check
+    [ "$status" -eq 1 ]
+    [[ $output == *"no option --no-such-thing"* && $output == *"no file scripts/none.sh"* ]]
+    [[ $output == *"docs/sweeps.md: no none.md"* ]]
+    cp docs/sweeps.md "$work/tree/docs/sweeps.md"
+    sed -i 's/^| `scalar` |/| `scalars` |/' "$work/tree/docs/kernels.md"
+    run check
+    [ "$status" -eq 1 ]
+    [[ $output == *"docs/kernels.md: tables are not current"* ]]
+}
