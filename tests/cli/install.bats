@@ -18,7 +18,7 @@ load helper
 # bats test_tags=slow
 @test "packed: the tarball runs a kernel where it is unpacked" {
     make portable >"$work/said"
-    tarball=$(awk '{print $2}' "$work/said")
+    tarball=$(awk 'END {print $2}' "$work/said")
     [[ $tarball == build/fa_bench-*-portable.tar.gz ]]
     tar -C "$work" -xzf "$tarball"
     (cd / && env -u FA_HOME "$work"/fa_bench-*-portable/fa_bench --kernel light "${small[@]}")
