@@ -21,12 +21,10 @@ page() { # [--slow] PAGE...
 @test "README.md" { page README.md; }
 
 @test "the tutorial: wrong, raced, fixed, compiled" {
-    needs_race
     page docs/tutorial.md
 }
 
 @test "the other pages" {
-    needs_race
     mapfile -t pages < <(ls docs/*.md | grep -v tutorial)
     [ "${#pages[@]}" -ge 12 ]
     page "${pages[@]}"
