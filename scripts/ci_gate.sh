@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The gate: every kernel of the registry over the problem matrix of correctness, the emulator's primitives beside the
-# GPU's, then speed ratios against the committed baseline of this GPU. Without a GPU the emulator runs a smaller matrix
-# and the rest is NOT-RUN.
+# The gate: every kernel of the registry over problems that are derived from its rules and drawn from the whole contract
+# (scripts/lib/gate/problems.py), the emulator's primitives beside the GPU's, then speed ratios against the committed
+# baseline of this GPU. Without a GPU the emulator runs the same classes at small sizes and the rest is NOT-RUN.
 set -euo pipefail
 
 usage() {
@@ -11,6 +11,11 @@ usage: scripts/ci_gate.sh [options]
   --kernel NAME     only this kernel (repeatable)
   --library FILE    the matrix for this library (include/fa_library.h) instead (repeatable; GPU only): what it refuses
                     in its own words is skipped
+  --source FILE.cu  a kernel that is not registered; its tile options, if any, after --
+  --draws N         problems drawn at random for each kernel (default: 60; emulator: 12; --race: 6; --sanitize: 4)
+  --seed S          of the draws (default: 1); each draw is a line of options, so a failing one runs alone
+  --fail-fast       begin no case after one that failed
+  --shrink SECONDS  how long to look for the smallest problem that still fails, a kernel (default: 30; 0: do not)
   --out DIR         records, junit.xml and summary.json (default: build/gate)
   --jobs N          runs at once while checking (default: the cores); timing is always one at a time
   --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences,
@@ -33,12 +38,18 @@ EOF
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([out]=build/gate [jobs]=$(nproc) [limit]=0 [resume]='')
-flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0)
+opt=([out]=build/gate [jobs]=$(nproc) [limit]=0 [resume]='' [source]='' [draws]=-1 [seed]=1 [shrink]=30)
+flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0 [fail-fast]=0)
 many=([kernel]='' [library]='')
+arguments=words
 parse_options "$@"
+[[ ${#words[@]} -eq 0 ]] || die 2 "unknown option ${words[0]} (see --help)"
 need_number 1 jobs
-need_number 0 limit
+[[ ${opt[draws]} == -1 ]] || need_number 0 draws
+need_number 0 limit seed shrink
+[[ -z ${opt[source]} || -z ${many[kernel]} ]] || die 2 "--source or --kernel, not both"
+[[ -z ${opt[source]} || -r ${opt[source]} ]] || die 2 "--source takes a file that can be read, not '${opt[source]}'"
+[[ -n ${opt[source]} || ${#more[@]} -eq 0 ]] || die 2 "options after -- are for --source"
 out=${opt[out]} jobs=${opt[jobs]} limit=${opt[limit]} resume=${opt[resume]} require_gpu=${flag[require-gpu]}
 sanitize=${flag[sanitize]} race=${flag[race]} quick=${flag[quick]} dry_run=${flag[dry-run]}
 matrix=$((1 - flag[conform])) conform=1
@@ -47,6 +58,7 @@ mapfile -t only < <(values_of kernel)
 [[ -z $resume || ($sanitize -eq 1 && -r $resume) ]] ||
     die 2 "--resume takes cases.jsonl of an earlier --sanitize, not '$resume'"
 need_bench
+command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
 
 registry=$("$bench" --list-kernels --json -)
 mapfile -t kernels < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
@@ -55,6 +67,12 @@ if [[ ${#only[@]} -gt 0 ]]; then
         kernel_exists "$name" || die 2 "no kernel $name"
     done
     kernels=("${only[@]}")
+    conform=0
+fi
+source=${opt[source]}
+if [[ -n $source ]]; then
+    kernels=("$(basename "$source" .cu)")
+    only=("${kernels[@]}")
     conform=0
 fi
 [[ $matrix -eq 1 ]] || kernels=()
@@ -74,8 +92,23 @@ fi
 gpu=0
 device_name=$(gpu_name "$bench")
 [[ $race -eq 0 && -n $device_name ]] && gpu=1
-device=emu
-[[ $gpu -eq 1 ]] && device=cuda
+device=emu sm_count=4 arch=89 # the emulator's, of src/emu/device.c
+if [[ $gpu -eq 1 ]]; then
+    device=cuda
+    read -r sm_count arch < <(gpu_probe "$bench" |
+        jq -r '"\(.device.sm_count // 132) \(.device.arch // "sm_90" | ltrimstr("sm_"))"')
+fi
+mode=plain draws=12
+[[ $device == emu ]] || draws=60
+[[ $race -eq 0 ]] || mode=race draws=6
+[[ $sanitize -eq 0 ]] || mode=sanitize draws=4
+[[ ${opt[draws]} == -1 ]] || draws=${opt[draws]}
+
+subject() { # KERNEL: what the bench is asked for, into the array `asked`
+    asked=(--kernel "$1")
+    [[ $1 != library:* ]] || asked=(--library "${1#library:}")
+    [[ -z $source ]] || asked=(--source "$source" "${more[@]}")
+}
 if [[ $gpu -eq 0 && $require_gpu -eq 1 ]]; then # before any work
     echo "FAIL no GPU, and --require-gpu"
     exit 1
@@ -88,18 +121,20 @@ of() { # KERNEL EXPRESSION: something of its row
 declare -A kind # of each kernel: asked for often; none of the files of --library
 while read -r name what; do kind[$name]=$what; done < <(jq -r '.[] | "\(.name) \(.kind)"' <<<"$registry")
 
-# Problems every kernel serves: one line each, "m" is the kernel's own row tile.
+[[ -z $source || $matrix -eq 0 ]] || kind[${kernels[0]}]=hand
+
+# Derived and drawn: each rule of the registry that can match here with both masks, each class of fault, then draws.
+derived() { # KERNEL M
+    local of_rules=()
+    [[ -n $source || $1 == library:* ]] || of_rules=(--kernel "$1" --registry /dev/stdin)
+    python3 scripts/lib/gate/problems.py list --device "$device" --mode "$mode" --sm-count "$sm_count" \
+        --arch "$arch" --m "$2" --draws "$draws" --seed "${opt[seed]}" "${of_rules[@]}" <<<"$registry"
+}
+
+# Listed problems that every kernel serves on a GPU: one line each, "m" is the kernel's own row tile.
 problems() { # KERNEL M
     local m=$2 causal seq dim dist
-    if [[ $gpu -eq 0 ]]; then
-        for causal in "" --causal; do
-            for seq in 1 $((m - 1)) $((m + 1)) 113; do
-                [[ $seq -gt 0 ]] && echo "--batch 1 --heads 2 --kv-heads 1 --seq $seq --dim 40 $causal"
-            done
-            echo "--batch 2 --heads 2 --seq 29 --seq-kv 71 --dim 64 $causal"
-        done
-        return
-    fi
+    [[ $gpu -eq 1 ]] || return 0
     for causal in "" --causal; do
         for seq in 1 $((m - 1)) "$m" $((m + 1)) 113 129 799 1023 1024; do
             [[ $seq -gt 0 ]] && echo "--batch 2 --heads 4 --kv-heads 2 --seq $seq $causal"
@@ -156,21 +191,25 @@ if [[ -n $resume ]]; then
     earlier=$(mktemp)
     zcat -f "$resume" >"$earlier"
 fi
-rm -rf "$out/records" "$out/not_reached"
+rm -rf "$out/records" "$out/not_reached" "$out/failed"
 mkdir -p "$out/records"
 list=$out/cases
 : >"$list"
 for kernel in "${kernels[@]}"; do
-    [[ $device == emu && $(of "$kernel" .emulated) != true ]] && continue
+    [[ -z $source && $device == emu && $(of "$kernel" .emulated) != true ]] && continue
     m=$(of "$kernel" '.defaults.m // 64')
+    m=${m:-64}
     if [[ $sanitize -eq 1 ]]; then
-        sanitize_problems "$kernel" "$m" | awk -v quick="$quick" -v kernel="$kernel" '!quick || NR % 5 == 1 {
+        {
+            sanitize_problems "$kernel" "$m"
+            [[ ${kind[$kernel]} == library ]] || derived "$kernel" "$m"
+        } | awk -v quick="$quick" -v kernel="$kernel" '!quick || NR % 5 == 1 {
             for (i = split("initcheck synccheck racecheck memcheck", tool); i > 0; i--)
                 print NR "|" kernel "|" tool[i] "|--seeds 1 --timeout 500 " $0}' >>"$list"
         continue
     fi
     extra=$([[ $race -eq 0 ]] || echo "--race --schedule random --seeds 1 ")
-    problems "$kernel" "$m" |
+    { problems "$kernel" "$m"; derived "$kernel" "$m"; } |
         awk -v quick="$quick" -v start="$kernel||$extra" '!quick || NR % 5 == 1 {print start $0}' >>"$list"
 done
 if [[ $sanitize -eq 1 ]]; then # problem by problem, so that one that is cut off has tried every kernel
@@ -205,11 +244,12 @@ findings() { # TEXT
 unit() { # NUMBERS
     local first=$1 number kernel tool args code=0 found
     out_of_time && return
+    [[ ${flag[fail-fast]} -eq 0 || ! -e $out/failed ]] || return 0
     IFS='|' read -r kernel tool args <<<"${lines[first - 1]}"
     # Each check gets its share of the cores: threads of many checks that spin for one another only take turns.
-    local text=$out/records/$first.txt candidate=(--kernel "$kernel")
-    [[ $kernel != library:* ]] || candidate=(--library "${kernel#library:}")
-    local run=("$bench" "${candidate[@]}" --device "$device" --timing none --quiet)
+    local text=$out/records/$first.txt asked
+    subject "$kernel"
+    local run=("$bench" "${asked[@]}" --device "$device" --timing none --quiet)
     local command=(env OMP_NUM_THREADS="$threads" OMP_WAIT_POLICY=passive "${run[@]}")
     if [[ -n $tool ]]; then
         # One thread for the reference: the cores are full of other cases.
@@ -288,13 +328,16 @@ judge() { # NUMBER CODE TEXT
     library=$([[ ${kind[$kernel]:-} == library ]] && echo true || echo false)
     [[ $code -eq 0 && -s $record && $(jq -r .status "$record") == pass ]] && verdict=passed
     [[ $code -eq 4 && $library == true ]] && verdict=skipped
-    [[ $code -eq 3 && ($args == *--misalign* || -n $tool || $kernel == library:*) ]] && verdict=skipped
+    # A library's plans are for one layout; a file of one's own may serve less than the contract.
+    [[ $code -eq 3 && ($args =~ --misalign|"--strides far" || -n $tool || -n $source || $library == true ||
+        $kernel == library:*) ]] && verdict=skipped
     # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
     if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$text"; then
         verdict=skipped
         where=$(grep -oE '(at|access at) [A-Za-z_0-9]+' "$text" | sed 's/.* //' | head -n 1)
         printf '\nthe tool finds something in the library, not in our kernels%s\n' "${where:+: $where}" >>"$text"
     fi
+    [[ $verdict != failed ]] || : >"$out/failed"
     jqf gate/case -c --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" \
         --argjson code "$code" --arg gpu "$device_name" --arg key "${key[$1]:-}" \
         --arg text "$(tail -c 1500 "$text")" "$record"
@@ -355,7 +398,9 @@ library_key() { # KERNEL SHA
 }
 kernel_keys() { # KERNEL ARCH
     of_kernel "$1" | awk -F'|' '!($4 in seen) {seen[$4] = 1; print $4}' >"$out/keys/$1.runs"
-    "$bench" --kernel "$1" --compile-only ${2:+--arch "$2"} --quiet --runs "$out/keys/$1.runs" \
+    local asked
+    subject "$1"
+    "$bench" "${asked[@]}" --compile-only ${2:+--arch "$2"} --quiet --runs "$out/keys/$1.runs" \
         --json "$out/keys/$1.jsonl" >/dev/null 2>&1 || true
     jq -r '[.provenance.line, .provenance.code_sha256 // "none"] | @tsv' "$out/keys/$1.jsonl" 2>/dev/null |
         awk -F'\t' 'NR == FNR {args[NR] = $0; next} {print args[$1] "|" $2}' "$out/keys/$1.runs" - >"$out/keys/$1.codes"
@@ -407,6 +452,7 @@ wait
 running=0
 for ((number = 1; number <= ${#lines[@]}; number++)); do
     [[ ! -e $out/records/$number.case ]] || continue
+    [[ ${flag[fail-fast]} -eq 0 || ! -e $out/failed ]] || continue
     # One that was killed is a failure; the limit leaves those it did not come to.
     if [[ $limit -eq 0 ]]; then
         judge "$number" 137 /dev/null >"$out/records/$number.case"
@@ -483,7 +529,20 @@ fi
 jqf gate/junit -rs "$cases" >"$out/junit.xml"
 summarise "$emu_note"
 
+# The smallest problem that fails as the first failing one of each kernel does, as a command.
+shrink_failures() {
+    local kernel args asked
+    while IFS='|' read -r kernel args; do
+        subject "$kernel"
+        args=$(python3 scripts/lib/gate/problems.py shrink --problem "$args" --seconds "${opt[shrink]}" -- \
+            "$bench" "${asked[@]}" --device "$device" --timing none --quiet) ||
+            args="$args # did not fail again"
+        echo "smallest that fails: $bench ${asked[*]} --device $device $args"
+    done < <(jq -r 'select(.verdict == "failed" and .tool == "" and (.code | IN(1, 6))) | "\(.kernel)|\(.args)"' \
+        "$cases" | sort -t'|' -u -k1,1)
+}
 jqf gate/said_failed -r "$cases"
+[[ ${opt[shrink]} -eq 0 ]] || shrink_failures | tee "$out/smallest"
 jqf gate/said -r "$out/summary.json"
 [[ -n $emu_note ]] && echo "$emu_note"
 if [[ $conform -eq 1 && $gpu -eq 1 && ! -x $emu_case && $require_gpu -eq 1 ]]; then

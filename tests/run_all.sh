@@ -204,10 +204,12 @@ suite_fuzz() {
     done
 }
 
-# Each barrier and wait of each kernel taken out in turn: the race detector, a wrong result or an error must say so.
+# Each barrier and wait of each kernel taken out in turn: the race detector, a wrong result or an error must say so. And
+# examples with one fault each: the emulator's gate must catch them all.
 suite_mutants() {
     [[ $which == rest || $which == all ]] || return 0
     member mutants check mutants tests/emu/mutants.sh --json "$out/mutants.json"
+    member wrong check wrong tests/wrong/run.sh --json "$out/wrong.json"
 }
 
 [[ ${#suites[@]} -gt 0 ]] || suites=(mutants emu cli fuzz unit house) # the long ones first

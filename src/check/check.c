@@ -8,26 +8,18 @@
 #include "device/gpu_lock.h"
 #include "input/npy.h"
 
-enum { REPEATS = 10, LIBRARY_TILE = 64 };
+enum { REPEATS = 10 };
 #define REPEAT_BUDGET_S 2.0
-
-/* The library reference: a kernel of its own, writing into an output of its own. */
-typedef struct library {
-    bool on;
-    fa_kernel *kernel;
-    fa_ptr out;
-    uint16_t *half;
-    float *full;
-} library;
 
 /* One check: its subject, and what is made once for all seeds. */
 typedef struct session {
-    const fa_candidate *candidate;
+    const fa_candidate *candidate; /* with the problem and the layout of the seed's draw */
     const fa_problem *problem;
+    const fa_draw *draw;
     const fa_options *options;
     fa_check_result *result;
     bool cpu; /* a reference */
-    library cublas;
+    fa_library_reference cublas;
     int32_t tile_m;
     bool acc_fp16;
     size_t count; /* elements of the output */
@@ -35,66 +27,6 @@ typedef struct session {
     float *lse; /* NULL when not asked for */
     size_t lse_count;
 } session;
-
-static void close_library(session *s)
-{
-    fa_device *device = s->candidate->device;
-    if (s->cublas.out)
-        device->free(device, s->cublas.out);
-    if (s->cublas.kernel)
-        device->unload(device, s->cublas.kernel);
-    free(s->cublas.half);
-    free(s->cublas.full);
-    s->cublas = (library){0};
-}
-
-/* A missing reference is not an error of the run: the record says why it is missing. */
-static void drop_library(session *s, const char *reason)
-{
-    close_library(s);
-    snprintf(s->result->missing, sizeof s->result->missing, "cublas: %.240s", reason);
-}
-
-static const fa_kernel_row *library_row(void)
-{
-    for (size_t i = 0; i < fa_registry_count(); i++)
-        if (fa_registry_at(i)->traits.is_reference)
-            return fa_registry_at(i);
-    return NULL;
-}
-
-/* Without the library the check goes on; drop_library says why it is missing. */
-static void open_library(session *s)
-{
-    fa_device *device = s->candidate->device;
-    const fa_kernel_row *row = library_row();
-    fa_reason why = {""};
-    if (!row) {
-        drop_library(s, "not in the registry");
-        return;
-    }
-    if (s->candidate->spec->row == row) {
-        drop_library(s, "is what is checked, so no reference for it");
-        return;
-    }
-    fa_spec spec = *s->candidate->spec;
-    spec.row = row;
-    spec.kind = row->kind;
-    spec.knobs = row->knobs;
-    spec.source[0] = '\0';
-    spec.lse = false;
-    snprintf(spec.name, sizeof spec.name, "%s", row->name);
-    fa_status status = device->load(device, &spec, NULL, s->problem, &s->cublas.kernel, &why);
-    if (status == FA_PASS)
-        status = device->alloc(device, s->count * sizeof *s->cublas.half, &s->cublas.out, &why);
-    if (status != FA_PASS) {
-        drop_library(s, why.text);
-        return;
-    }
-    s->cublas.half = fa_alloc(s->count * sizeof *s->cublas.half);
-    s->cublas.full = fa_alloc(s->count * sizeof *s->cublas.full);
-    s->cublas.on = true;
-}
 
 /* Release the GPU lock during the CPU reference: other processes may time meanwhile. */
 static void gpu_lock(const session *s, fa_gpu_lock_mode mode) { fa_gpu_lock(s->candidate->device->info.bus_id, mode); }
@@ -146,12 +78,11 @@ static const char *vary(session *s, int32_t variation, char word[32])
 static fa_status repeat(session *s, int32_t number, uint16_t *again, float *lse_again, fa_reason *why)
 {
     const fa_buffers *buffers = &s->candidate->buffers;
-    fa_device *device = s->candidate->device;
     char word[32];
     const char *schedule = vary(s, number, word);
     FA_TRY(fa_buffers_poison_output(buffers, why));
     FA_TRY(fa_candidate_launch(s->candidate, why));
-    FA_TRY(device->copy_out(device, again, fa_buffers_at(buffers, FA_O), s->count * sizeof *again, why));
+    FA_TRY(fa_buffers_output(buffers, again, why));
     FA_TRY(fa_buffers_read_lse(buffers, lse_again, why));
     s->result->repeats++;
     return compare_bits(s, again, lse_again, number, schedule, why);
@@ -178,38 +109,7 @@ static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why
     return status;
 }
 
-/* Runs the library on the same inputs. Its output must itself pass against R, or it is dropped as a reference. */
-static fa_status run_library(session *s, const fa_reference *reference, fa_reason *why)
-{
-    fa_device *device = s->candidate->device;
-    const fa_launch none = {.grid = 1, .threads = 1};
-    fa_params params = fa_buffers_params(&s->candidate->buffers, s->problem, &none);
-    params.o = (void *)(uintptr_t)s->cublas.out;
-    params.lse = NULL;
-    FA_TRY(device->fill16(device, s->cublas.out, FA_POISON, s->count, why));
-    fa_reason inner = {""};
-    const fa_status status = device->launch(device, s->cublas.kernel, &none, &params, &inner);
-    if (status == FA_NOT_RUN) {
-        drop_library(s, inner.text);
-        return FA_PASS;
-    }
-    if (status != FA_PASS)
-        return fa_refuse(why, status, "the cublas reference: %s", inner.text);
-    FA_TRY(device->copy_out(device, s->cublas.half, s->cublas.out, s->count * sizeof *s->cublas.half, why));
-    const fa_verdict own = fa_judge(s->problem, reference, s->cublas.half, LIBRARY_TILE, 1e-3, 1e-3);
-    if (!own.passed) {
-        char *reason = fa_format("its own result is wrong here, so no reference: %s", own.failure);
-        drop_library(s, reason);
-        free(reason);
-        return FA_PASS;
-    }
-#pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < s->count; i++)
-        s->cublas.full[i] = fa_half_to_float(s->cublas.half[i]);
-    return FA_PASS;
-}
-
-static void record(fa_check_result *result, const fa_verdict *verdict)
+static void merge(fa_check_result *result, const fa_verdict *verdict)
 {
     for (int32_t i = 0; i < result->verdict_count; i++)
         if (strcmp(result->verdicts[i].name, verdict->name) == 0) {
@@ -220,13 +120,25 @@ static void record(fa_check_result *result, const fa_verdict *verdict)
     result->verdicts[result->verdict_count++] = *verdict;
 }
 
+/* Errors of a drawn seed stand with the draw: they say nothing of the inputs that were asked for. */
+static void record(session *s, const fa_verdict *verdict)
+{
+    fa_check_result *result = s->result;
+    fa_draw *draw = result->draw_count > 0 ? &result->draws[result->draw_count - 1] : NULL;
+    if (draw != NULL && verdict->max_abs_err > draw->max_abs_err)
+        draw->max_abs_err = verdict->max_abs_err;
+    if (s->draw->as_asked || !verdict->passed)
+        merge(result, verdict);
+}
+
 /* The log-sum-exp against FP64. A failure of the output comes first. */
 static fa_status judge_lse(session *s, const fa_reference *reference, fa_status status, fa_reason *why)
 {
     if (s->lse == NULL)
         return status;
     const fa_lse_verdict verdict = fa_judge_lse(s->problem, reference, s->lse, s->acc_fp16);
-    fa_lse_verdict_merge(&s->result->lse, &verdict);
+    if (s->draw->as_asked || !verdict.passed)
+        fa_lse_verdict_merge(&s->result->lse, &verdict);
     return verdict.passed || status != FA_PASS ? status : fa_refuse(why, FA_WRONG, "%s", verdict.failure);
 }
 
@@ -239,7 +151,7 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
     const fa_verdict exact = fa_judge(s->problem, &reference, s->output, s->tile_m, atol, rtol);
     fa_status status = FA_PASS;
     if (s->cpu) {
-        record(s->result, &exact);
+        record(s, &exact);
         if (!exact.passed)
             status = fa_refuse(why, FA_WRONG, "against cpu: %s", exact.failure);
     }
@@ -247,13 +159,14 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
     if (s->cublas.on) {
         fa_reason inner = {""};
         gpu_lock(s, FA_GPU_LOCK_SHARED);
-        const fa_status ran = run_library(s, &reference, &inner);
+        const fa_status ran =
+            fa_library_reference_run(s->candidate, s->draw, &reference, &s->cublas, s->result->missing, &inner);
         if (ran != FA_PASS && status == FA_PASS)
             status = fa_refuse(why, ran, "%s", inner.text);
-        if (ran == FA_PASS && s->cublas.on) {
+        if (ran == FA_PASS && s->cublas.on && s->cublas.answered) {
             const fa_verdict against =
                 fa_judge_library(s->problem, s->cublas.full, s->output, s->tile_m, atol, rtol, &exact);
-            record(s->result, &against);
+            record(s, &against);
             if (!against.passed && status == FA_PASS)
                 status = fa_refuse(why, FA_WRONG, "against cublas: %s", against.failure);
         }
@@ -299,21 +212,57 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     return fa_buffers_read(buffers, tensors, s->output, why);
 }
 
-static fa_status check_seed(session *s, uint64_t seed, bool first, fa_reason *why)
+/* Inputs are drawn for the scale as asked for; the launch and the reference take that of the draw. */
+static fa_status check_inputs(session *s, const fa_problem *asked, const fa_draw *draw, bool first, fa_reason *why)
 {
     fa_tensors tensors = {0};
     if (s->options->load)
-        FA_TRY(fa_npy_load(s->problem, s->options->load, &tensors, why));
+        FA_TRY(fa_npy_load(asked, s->options->load, &tensors, why));
     else
-        tensors = fa_tensors_make(s->problem, (fa_dist)s->options->dist, seed);
-    fa_reason inner = {""};
-    const fa_status status = check_tensors(s, &tensors, seed, first, &inner);
+        tensors = fa_tensors_make(asked, (fa_dist)draw->dist, draw->seed);
+    const fa_status status = check_tensors(s, &tensors, draw->seed, first, why);
     fa_tensors_free(&tensors);
+    return status;
+}
+
+static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reason *why)
+{
+    const fa_candidate *asked = s->candidate;
+    fa_candidate candidate = *asked;
+    fa_problem problem = *asked->problem;
+    fa_reason inner = {""};
+    char name[96];
+    problem.scale *= draw->factor;
+    candidate.problem = s->problem = &problem;
+    FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides));
+    s->candidate = &candidate;
+    s->draw = draw;
+    const fa_status status = check_inputs(s, asked->problem, draw, first, &inner);
+    s->candidate = asked;
+    s->problem = asked->problem;
     if (status == FA_PASS)
         return FA_PASS;
     if (s->options->load)
         return fa_refuse(why, status, "%s", inner.text);
-    return fa_refuse(why, status, "seed %llu: %s", (unsigned long long)seed, inner.text);
+    fa_draw_describe(draw, name);
+    return fa_refuse(why, status, "%s: %s", name, inner.text);
+}
+
+/* A draw that this candidate can take: a library's plans are for one layout, and without the reference on the CPU all
+ * hangs on a library. */
+static fa_draw draw_for(const session *s, int32_t index)
+{
+    fa_draw draw = fa_draw_of(s->options, s->candidate->problem, index);
+    fa_buffers buffers = s->candidate->buffers;
+    if (s->candidate->spec->kind != FA_KIND_HAND || index >= FA_DRAWS_MAX) {
+        draw.as_asked = true;
+        draw.dist = s->options->dist;
+        draw.factor = 1.0f;
+    }
+    if (draw.as_asked || !s->cpu || s->options->strides == FA_STRIDES_FAR ||
+        !fa_buffers_lay(&buffers, s->candidate->problem, (fa_strides)draw.strides))
+        draw.strides = s->options->strides;
+    return draw;
 }
 
 static session open_session(const fa_candidate *candidate, const fa_options *options, fa_check_result *result)
@@ -325,7 +274,7 @@ static session open_session(const fa_candidate *candidate, const fa_options *opt
         .options = options,
         .result = result,
         .cpu = (options->check & FA_REFERENCE_CPU) != 0,
-        .tile_m = spec->kind == FA_KIND_HAND && spec->knobs.m > 0 ? spec->knobs.m : LIBRARY_TILE,
+        .tile_m = spec->kind == FA_KIND_HAND && spec->knobs.m > 0 ? spec->knobs.m : FA_LIBRARY_TILE,
         .acc_fp16 = spec->knobs.acc == 1,
         .count = fa_problem_q_count(candidate->problem),
     };
@@ -337,7 +286,7 @@ static session open_session(const fa_candidate *candidate, const fa_options *opt
 
 static fa_status close_session(session *s, fa_status status, const fa_reason *why)
 {
-    close_library(s);
+    fa_library_reference_close(s->candidate->device, &s->cublas);
     free(s->output);
     free(s->lse);
     s->result->done = status == FA_PASS || status == FA_WRONG;
@@ -356,12 +305,15 @@ static fa_status need_reference(const session *s, fa_reason *why)
 static fa_status check_seeds(session *s, fa_reason *why)
 {
     if (s->options->check & FA_REFERENCE_CUBLAS)
-        open_library(s);
+        fa_library_reference_open(s->candidate, &s->cublas, s->result->missing);
     FA_TRY(need_reference(s, why));
     const int32_t seeds = s->options->load ? 1 : s->options->seeds; /* loaded inputs are the same for every seed */
     for (int32_t i = 0; i < seeds; i++) {
+        const fa_draw draw = draw_for(s, i);
         s->result->seeds++;
-        FA_TRY(check_seed(s, (uint64_t)s->options->seed + (uint64_t)i, i == 0, why));
+        if (i < FA_DRAWS_MAX)
+            s->result->draws[s->result->draw_count++] = draw;
+        FA_TRY(check_seed(s, &draw, i == 0, why));
         FA_TRY(need_reference(s, why)); /* the library is dropped where its own result is wrong */
     }
     return FA_PASS;
@@ -380,18 +332,20 @@ fa_status fa_check_again(const fa_candidate *candidate, const fa_options *option
                          fa_check_result *result, fa_reason *why)
 {
     fa_check_result second = {.atol = options->atol, .rtol = options->rtol};
+    const fa_draw draw = {
+        .seed = seed, .as_asked = true, .dist = options->dist, .strides = options->strides, .factor = 1.0f};
     session s = open_session(candidate, options, &second);
     fa_reason inner = {""};
     if (!s.cpu)
-        open_library(&s);
+        fa_library_reference_open(s.candidate, &s.cublas, second.missing);
     fa_status status = need_reference(&s, &inner);
     if (status == FA_PASS)
-        status = check_seed(&s, seed, false, &inner);
+        status = check_seed(&s, &draw, false, &inner);
     close_session(&s, status, &inner);
     if (status == FA_PASS)
         return FA_PASS;
     for (int32_t i = 0; i < second.verdict_count; i++)
-        record(result, &second.verdicts[i]);
+        merge(result, &second.verdicts[i]);
     fa_lse_verdict_merge(&result->lse, &second.lse);
     result->passed = false;
     fa_refuse(why, status, "after timing: %s", inner.text);

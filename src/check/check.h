@@ -2,9 +2,13 @@
 #ifndef FA_CHECK_H
 #define FA_CHECK_H
 
+#include "check/draw.h"
+#include "check/library_reference.h"
 #include "check/lse.h"
 #include "check/rules.h"
 #include "run/candidate.h"
+
+#define FA_DRAWS_MAX 64 /* seeds beyond are as asked for */
 
 typedef struct fa_check_result {
     bool done, passed;
@@ -13,15 +17,18 @@ typedef struct fa_check_result {
     bool loosened;     /* atol or rtol other than 1e-3 */
     int32_t repeats;   /* launches compared bit by bit */
     int32_t schedules; /* of the emulator, under which there were launches: a bit for each fa_schedule */
-    int32_t verdict_count;
+    int32_t draw_count;
+    fa_draw draws[FA_DRAWS_MAX];
+    int32_t verdict_count; /* over the seeds that are as asked for, and a draw that failed */
     fa_verdict verdicts[2];
-    fa_lse_verdict lse; /* done with --lse only */
-    char missing[256];  /* references asked for that could not run here, and why */
+    fa_lse_verdict lse;            /* done with --lse only */
+    char missing[FA_MISSING_SIZE]; /* references asked for that could not run here, and why */
     char failure[1024];
 } fa_check_result;
 
-/* For every seed: draw inputs, launch on a NaN-filled output, compare guards and inputs, judge the output against each
- * reference of --check, and the log-sum-exp, where it is asked for, against FP64.
+/* For every seed: draw inputs (check/draw.h; of a library all are as asked for), launch on a NaN-filled output, compare
+ * guards, gaps and inputs, judge the output against each reference of --check, and the log-sum-exp, where it is asked
+ * for, against FP64.
  * For the first seed also launch ten times more and compare bit by bit, on the emulator under each schedule in turn:
  * not for kernels that say they are not
  * deterministic, and on a device without a clock as many times as fit in two seconds.

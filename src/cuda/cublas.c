@@ -128,7 +128,7 @@ static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_pa
     const int64_t group = p->heads / p->kv_heads, units = (int64_t)p->batch * p->kv_heads;
     FA_ASSERT(group * p->seq_q == self->unit_rows, "launched with another problem than it was made for");
     if (group > 1 && (p->q_stride_h != p->seq_q * p->q_stride_s || p->o_stride_h != p->seq_q * p->o_stride_s))
-        return fa_refuse(why, FA_INFEASIBLE, "cublas: grouped heads of Q and O must lie one after the other");
+        return fa_refuse(why, FA_INFEASIBLE, "grouped heads of Q and O must lie one after the other");
     const bool one_stride = p->q_stride_b == p->heads * p->q_stride_h && p->o_stride_b == p->heads * p->o_stride_h &&
                             p->k_stride_b == p->kv_heads * p->k_stride_h &&
                             p->v_stride_b == p->kv_heads * p->v_stride_h;

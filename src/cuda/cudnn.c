@@ -174,7 +174,8 @@ static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_pa
     FA_ASSERT(p->seq_q == made_for->seq_q && p->seq_kv == made_for->seq_kv && p->dim == made_for->dim &&
                   p->batch == made_for->batch && p->heads == made_for->heads && p->kv_heads == made_for->kv_heads,
               "launched with another problem than it was made for");
-    FA_ASSERT(is_contiguous(p), "the plan is for contiguous tensors");
+    if (!is_contiguous(p))
+        return fa_refuse(why, FA_INFEASIBLE, "%s: its plan is for packed tensors", self->api.name);
     if (((uintptr_t)p->q | (uintptr_t)p->k | (uintptr_t)p->v | (uintptr_t)p->o) % 16 != 0)
         return fa_refuse(why, FA_INFEASIBLE, "%s: its plans need tensors aligned to 16 bytes", self->api.name);
     if (!self->bound || self->stream != stream) {

@@ -9,6 +9,7 @@
 #include "emu/launch.h"
 
 #define EMULATED_SM_COUNT 4 /* for persistent grids: the same on every machine */
+#define LAZY_BYTES ((size_t)1 << 30)
 
 typedef struct fa_emu {
     fa_schedule schedule, own; /* own: of the run */
@@ -44,14 +45,16 @@ static void emu_unload(fa_device *device, fa_kernel *kernel)
     free(kernel);
 }
 
-/* Exactly the bytes asked for, so that ASan sees one too many; NaN until written. */
+/* Exactly the bytes asked for, so that ASan sees one too many; NaN until written. What is larger than LAZY_BYTES is
+ * left untouched: of tensors that lie far apart (--strides far) only the parts take memory. */
 static fa_status emu_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
 {
     (void)device;
     void *memory = NULL;
     if (posix_memalign(&memory, 256, bytes) != 0)
         return fa_refuse(why, FA_NOT_RUN, "no memory for %zu bytes", bytes);
-    memset(memory, 0xff, bytes);
+    if (bytes <= LAZY_BYTES)
+        memset(memory, 0xff, bytes);
     *pointer = (fa_ptr)(uintptr_t)memory;
     return FA_PASS;
 }

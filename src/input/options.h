@@ -23,7 +23,7 @@ typedef enum { FA_TIMING_AUTO, FA_TIMING_GRAPH, FA_TIMING_EVENT, FA_TIMING_NONE 
 typedef enum { FA_L2_WARM, FA_L2_COLD } fa_l2;
 
 /* --dist: docs/correctness.md. */
-#define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded"
+#define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded|low"
 typedef enum {
     FA_DIST_NORMAL,     /* N(0,1) */
     FA_DIST_UNIFORM,    /* U(-1,1) */
@@ -34,7 +34,17 @@ typedef enum {
     FA_DIST_NEEDLE,     /* one key dominates, V codes the key index */
     FA_DIST_CONSTANT_V, /* O must equal V */
     FA_DIST_CODED,      /* V carries batch and head */
+    FA_DIST_LOW,        /* N(0,1), but the logits of every row lie near -128 */
 } fa_dist;
+
+/* --strides: how tensors lie in memory (input/layout.h). */
+#define FA_STRIDES_WORDS "packed|padded|bshd|far"
+typedef enum {
+    FA_STRIDES_PACKED, /* [batch, heads, seq, dim] without gaps */
+    FA_STRIDES_PADDED, /* the same order with gaps after rows, heads and batches, other ones for each tensor */
+    FA_STRIDES_BSHD,   /* [batch, seq, heads, dim] without gaps */
+    FA_STRIDES_FAR,    /* packed, but batches (of one batch: heads, of one head: rows) lie 2^31 elements apart in all */
+} fa_strides;
 
 /* --check: which results an output is compared with; a set. */
 #define FA_REFERENCE_WORDS "cpu|cublas"
@@ -66,7 +76,7 @@ typedef struct fa_options {
     const char *kernel, *source, *library;
     fa_list include, define;
     fa_knobs knob;
-    int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign;
+    int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign, strides;
     double scale;
     int32_t device, gpu, compiler, schedule, sanitize;
     const char *arch, *load, *dump, *json, *cubin, *runs;

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+enum { FAR_MOST = 4096 }; /* parts of a tensor that lie apart, each with guards of its own */
+
 fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_reason *why)
 {
     *problem = (fa_problem){
@@ -19,6 +21,9 @@ fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_rea
     if (problem->heads % problem->kv_heads != 0)
         return fa_refuse(why, FA_USAGE, "--kv-heads takes a divisor of --heads (%d), not '%d'", problem->heads,
                          problem->kv_heads);
+    const int32_t blocks = problem->batch > 1 ? problem->batch : problem->heads > 1 ? problem->heads : options->seq;
+    if (options->strides == FA_STRIDES_FAR && (blocks > FAR_MOST || problem->seq_kv > FAR_MOST))
+        return fa_refuse(why, FA_USAGE, "--strides far takes at most %d batches, heads or rows", FAR_MOST);
     return FA_PASS;
 }
 

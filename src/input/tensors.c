@@ -200,6 +200,16 @@ static void coded_row(const place *at, uint16_t *out)
     }
 }
 
+/* The last column of Q times that of K takes 128 off every logit. */
+static void low_row(const place *at, uint16_t *out)
+{
+    const int32_t last = at->problem->dim - 1;
+    const float length = sqrtf(128.0f / at->problem->scale);
+    normal_row(at, 1.0f, out);
+    if (at->tensor != TENSOR_V)
+        out[last] = fa_float_to_half(fminf(length, 32768.0f) * (at->tensor == TENSOR_Q ? -1.0f : 1.0f));
+}
+
 static void fill_row(const place *at, uint16_t *out)
 {
     const bool is_v = at->tensor == TENSOR_V;
@@ -234,6 +244,9 @@ static void fill_row(const place *at, uint16_t *out)
             coded_row(at, out);
         else
             normal_row(at, 1.0f, out);
+        return;
+    case FA_DIST_LOW:
+        low_row(at, out);
         return;
     case FA_DIST_NORMAL:
         normal_row(at, 1.0f, out);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "report/check.h"
 #include "report/fields.h"
 #include "report/library.h"
 #include "report/provenance.h"
@@ -33,7 +34,7 @@ static void put_config(cJSON *record, const char *key, const fa_candidate_record
     put(config, "splits", known ? real->splits : asked->splits);
 }
 
-static void put_problem(cJSON *record, const fa_result *result)
+static void put_problem(cJSON *record, const fa_result *result, const fa_options *options)
 {
     const fa_problem *p = &result->problem;
     cJSON *problem = object_in(record, "problem");
@@ -46,6 +47,9 @@ static void put_problem(cJSON *record, const fa_result *result)
     cJSON_AddBoolToObject(problem, "causal", p->causal);
     cJSON_AddStringToObject(problem, "dtype", "fp16");
     put(problem, "scale", (double)p->scale);
+    char strides[32];
+    cJSON_AddStringToObject(problem, "strides", fa_word(FA_STRIDES_WORDS, options->strides, strides));
+    put(problem, "misalign", options->misalign);
     put(problem, "flop", fa_problem_flop(p));
     put(problem, "bytes", fa_problem_bytes(p));
 }
@@ -184,75 +188,6 @@ static void put_timing(cJSON *record, const fa_result *result)
     put(throughput, "gbytes_per_s", h->gbytes_per_s);
 }
 
-static void put_place(cJSON *object, const fa_place *place)
-{
-    put(object, "batch", place->batch);
-    put(object, "head", place->head);
-    put(object, "row", place->row);
-}
-
-static cJSON *verdict_json(const fa_verdict *v)
-{
-    cJSON *reference = cJSON_CreateObject();
-    cJSON_AddStringToObject(reference, "name", v->name);
-    cJSON_AddBoolToObject(reference, "passed", v->passed);
-    put(reference, "rows_checked", (double)v->rows_checked);
-    put(reference, "max_abs_err", v->max_abs_err);
-    put(reference, "rmse", v->rmse);
-    put(reference, "worst_row_rel_l2", v->worst_row_rel_l2);
-    put(reference, "baseline_max_abs_err", v->baseline_max_abs_err);
-    put(reference, "baseline_rmse", v->baseline_rmse);
-    put(reference, "baseline_worst_row_rel_l2", v->baseline_worst_row_rel_l2);
-    cJSON_AddStringToObject(reference, "fixed_rule", v->baseline_fails ? "baseline_fails" : "applies");
-    put(reference, "mismatches", (double)v->mismatches);
-    put(reference, "nonfinite", (double)v->nonfinite);
-    cJSON *worst = object_in(reference, "worst");
-    put_place(worst, &v->worst);
-    put(worst, "col", v->worst.col);
-    put_text(reference, "failure", v->failure);
-    return reference;
-}
-
-static void put_lse(cJSON *check, const fa_lse_verdict *v)
-{
-    if (!v->done) {
-        cJSON_AddNullToObject(check, "lse");
-        return;
-    }
-    cJSON *lse = object_in(check, "lse");
-    cJSON_AddBoolToObject(lse, "passed", v->passed);
-    put(lse, "atol", FA_LSE_ATOL);
-    put(lse, "rtol", FA_LSE_RTOL);
-    put(lse, "rows_checked", (double)v->rows_checked);
-    put(lse, "max_abs_err", v->max_abs_err);
-    put(lse, "baseline_max_abs_err", v->baseline_max_abs_err);
-    put(lse, "mismatches", (double)v->mismatches);
-    put(lse, "nonfinite", (double)v->nonfinite);
-    put_place(object_in(lse, "worst"), &v->worst);
-    put_text(lse, "failure", v->failure);
-}
-
-static void put_check(cJSON *record, const fa_check_result *c)
-{
-    if (!c->done) {
-        cJSON_AddNullToObject(record, "check");
-        return;
-    }
-    cJSON *check = object_in(record, "check");
-    cJSON_AddBoolToObject(check, "passed", c->passed);
-    put(check, "seeds", c->seeds);
-    put(check, "atol", c->atol);
-    put(check, "rtol", c->rtol);
-    cJSON_AddBoolToObject(check, "loosened", c->loosened);
-    put(check, "repeats", c->repeats);
-    cJSON *references = cJSON_AddArrayToObject(check, "references");
-    for (int32_t i = 0; i < c->verdict_count; i++)
-        cJSON_AddItemToArray(references, verdict_json(&c->verdicts[i]));
-    put_lse(check, &c->lse);
-    put_text(check, "missing", c->missing);
-    put_text(check, "failure", c->failure);
-}
-
 /* Whether data races were looked for, and under which schedules of the emulator. */
 static void put_race(cJSON *record, const fa_result *result, const fa_options *options)
 {
@@ -278,7 +213,7 @@ static void put_paired(cJSON *record, const fa_result *result)
     cJSON *vs = object_in(record, "vs");
     cJSON_AddStringToObject(vs, "kernel", result->other.spec.name);
     put_config(vs, "config", &result->other);
-    put_check(vs, &result->other_check);
+    fa_report_check(vs, &result->other_check, &result->problem);
     put_text(vs, "cubin_sha256", result->other.module.object_sha256.hex);
     put_text(vs, "code_sha256", result->other.module.code_sha256.hex);
     put_text(vs, "compiler", result->other.module.compiler);
@@ -312,14 +247,14 @@ char *fa_report_json(const fa_result *result, const fa_command *run)
     cJSON_AddStringToObject(record, "kernel", result->main.spec.name);
     put_text(record, "variant", result->main.spec.row != NULL ? result->main.spec.row->name : "");
     put_config(record, "config", &result->main);
-    put_problem(record, result);
+    put_problem(record, result, &run->options);
     put_device(record, result);
     put_ptxas(record, &result->main);
     put_bound(record, &result->bound);
     put_launch(record, &result->main);
     fa_report_library(record, &result->main);
     put_timing(record, result);
-    put_check(record, &result->check);
+    fa_report_check(record, &result->check, &result->problem);
     put_race(record, result, &run->options);
     put_paired(record, result);
     fa_report_provenance(record, result, run);

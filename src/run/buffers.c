@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *const names[FA_TENSORS] = {"q", "k", "v", "o", "lse"};
 
@@ -10,7 +9,11 @@ static const char *const names[FA_TENSORS] = {"q", "k", "v", "o", "lse"};
 __attribute__((weak)) void __asan_poison_memory_region(void const volatile *address, size_t size);
 __attribute__((weak)) void __asan_unpoison_memory_region(void const volatile *address, size_t size);
 
-size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor) { return buffers->count[tensor] * sizeof(uint16_t); }
+/* A guard band, or the elements of one block of a tensor. */
+typedef struct range {
+    fa_ptr at;
+    size_t count;
+} range;
 
 /* Halves from base to the tensor. --misalign counts elements: those of the log-sum-exp are two halves wide. */
 static size_t offset_of(const fa_buffers *buffers, int tensor)
@@ -23,55 +26,59 @@ fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor)
     return buffers->base[tensor] + offset_of(buffers, tensor) * sizeof(uint16_t);
 }
 
-/* Where a guard starts and how many halves it has; `after`: the one behind the tensor. */
-static fa_ptr guard_at(const fa_buffers *buffers, int tensor, bool after, size_t *count)
+size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor)
 {
-    *count = after ? FA_GUARD_COUNT : offset_of(buffers, tensor);
-    return after ? fa_buffers_at(buffers, tensor) + fa_buffers_bytes(buffers, tensor) : buffers->base[tensor];
+    return fa_layout_span(&buffers->layout[tensor]) * sizeof(uint16_t);
 }
 
-/* With AddressSanitizer on the emulator: whether a kernel may touch the guards. */
+static range block_at(const fa_buffers *buffers, int tensor, int64_t block)
+{
+    const fa_layout *layout = &buffers->layout[tensor];
+    const fa_ptr offset = (fa_ptr)(block * layout->block_pitch) * sizeof(uint16_t);
+    return (range){fa_buffers_at(buffers, tensor) + offset, layout->block_count};
+}
+
+/* The guard before or after a block. Between the blocks of FA_STRIDES_FAR they cover the ends of a longer gap. */
+static range guard_at(const fa_buffers *buffers, int tensor, int64_t block, bool after)
+{
+    const fa_layout *layout = &buffers->layout[tensor];
+    const range inside = block_at(buffers, tensor, block);
+    const fa_ptr end = inside.at + inside.count * sizeof(uint16_t);
+    if (!after && block == 0)
+        return (range){buffers->base[tensor], offset_of(buffers, tensor)};
+    if (!after)
+        return (range){inside.at - FA_FAR_GUARD_COUNT * sizeof(uint16_t), FA_FAR_GUARD_COUNT};
+    if (block + 1 < layout->blocks)
+        return (range){end, FA_FAR_GUARD_COUNT};
+    return (range){end, buffers->room[tensor] - fa_layout_span(layout) + FA_GUARD_COUNT};
+}
+
+/* With AddressSanitizer on the emulator: whether a kernel may touch the guards. They open as a whole, whatever the
+ * layout was when they were closed. */
 static void set_guards(const fa_buffers *buffers, bool closed)
 {
     if (strcmp(buffers->device->info.backend, "emu") != 0 || !__asan_poison_memory_region ||
         !__asan_unpoison_memory_region)
         return;
+    for (int tensor = 0; tensor < buffers->tensors && !closed; tensor++)
+        __asan_unpoison_memory_region((const void *)(uintptr_t)buffers->base[tensor],
+                                      (offset_of(buffers, tensor) + buffers->room[tensor] + FA_GUARD_COUNT) * 2);
+    if (!closed)
+        return;
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        for (int after = 0; after < 2; after++) {
-            size_t count;
-            const void *at = (const void *)(uintptr_t)guard_at(buffers, tensor, after, &count);
-            (closed ? __asan_poison_memory_region : __asan_unpoison_memory_region)(at, count * sizeof(uint16_t));
-        }
-}
-
-static double gib(double bytes) { return bytes / (double)(1 << 30); }
-
-/* Host copies a check makes: the inputs, three outputs, one of them again in FP32, and the largest tensor read back. */
-static fa_status check_memory(const fa_device *device, const fa_problem *problem, int64_t workspace_bytes, bool lse,
-                              fa_reason *why)
-{
-    const double q = (double)problem->batch * problem->heads * problem->seq_q * problem->dim;
-    const double kv = (double)problem->batch * problem->kv_heads * problem->seq_kv * problem->dim;
-    const double sums = lse ? 4.0 * q / problem->dim : 0.0; /* bytes */
-    const double on_device = 2.0 * (2.0 * q + 2.0 * kv + 10.0 * FA_GUARD_COUNT) + sums + (double)workspace_bytes;
-    const double copies = 2.0 * (q + 2.0 * kv) + 10.0 * q + 2.0 * (q > kv ? q : kv) + 2.0 * sums;
-    const double device_has = (double)device->info.memory_bytes;
-    const double host_has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    const double host_needs = copies + (strcmp(device->info.backend, "emu") == 0 ? on_device : 0.0);
-    if (!(on_device <= device_has))
-        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the tensors need %.1f GiB on the device, %s has %.1f GiB",
-                         gib(on_device), device->info.name, gib(device_has));
-    if (!(host_needs <= host_has))
-        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the check needs %.1f GiB on the host, which has %.1f GiB",
-                         gib(host_needs), gib(host_has));
-    return FA_PASS;
+        for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
+            for (int after = 0; after < 2; after++) {
+                const range guard = guard_at(buffers, tensor, block, after);
+                const void *at = (const void *)(uintptr_t)guard.at;
+                __asan_poison_memory_region(at, guard.count * 2);
+            }
 }
 
 static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 {
     fa_device *device = buffers->device;
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
-        const size_t count = offset_of(buffers, tensor) + buffers->count[tensor] + FA_GUARD_COUNT;
+        const size_t count = offset_of(buffers, tensor) + buffers->room[tensor] + FA_GUARD_COUNT;
         FA_TRY(device->alloc(device, count * sizeof(uint16_t), &buffers->base[tensor], why));
     }
     if (buffers->workspace_bytes == 0)
@@ -82,20 +89,36 @@ static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 }
 
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
-                          bool lse, fa_buffers *buffers, fa_reason *why)
+                          fa_strides strides, bool lse, fa_buffers *buffers, fa_reason *why)
 {
-    *buffers = (fa_buffers){.device = device};
-    FA_TRY(check_memory(device, problem, workspace_bytes, lse, why));
     const size_t q = fa_problem_q_count(problem), kv = fa_problem_kv_count(problem);
     *buffers = (fa_buffers){.device = device,
                             .tensors = lse ? FA_TENSORS : FA_L,
                             .count = {q, kv, kv, q, lse ? 2 * (q / (size_t)problem->dim) : 0},
                             .offset = FA_GUARD_COUNT + (size_t)misalign,
                             .workspace_bytes = workspace_bytes};
-    const fa_status status = allocate(buffers, why);
+    for (int tensor = 0; tensor < buffers->tensors; tensor++) {
+        buffers->layout[tensor] = fa_layout_of(problem, strides, tensor);
+        buffers->room[tensor] = fa_room_of(problem, &buffers->layout[tensor], tensor);
+    }
+    fa_status status = fa_room_check(device, buffers->tensors, buffers->layout, buffers->room, workspace_bytes, why);
+    if (status == FA_PASS)
+        status = allocate(buffers, why);
     if (status != FA_PASS)
         fa_buffers_free(buffers);
     return status;
+}
+
+bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides strides)
+{
+    fa_layout layout[FA_TENSORS];
+    for (int tensor = 0; tensor < buffers->tensors; tensor++) {
+        layout[tensor] = fa_layout_of(problem, strides, tensor);
+        if (fa_layout_span(&layout[tensor]) > buffers->room[tensor])
+            return false;
+    }
+    memcpy(buffers->layout, layout, sizeof layout);
+    return true;
 }
 
 void fa_buffers_free(fa_buffers *buffers)
@@ -113,25 +136,26 @@ void fa_buffers_free(fa_buffers *buffers)
 
 fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch)
 {
-    const fa_i64 dim = problem->dim, q_head = dim * problem->seq_q, kv_head = dim * problem->seq_kv;
+    const fa_layout *q = &buffers->layout[FA_Q], *k = &buffers->layout[FA_K];
+    const fa_layout *v = &buffers->layout[FA_V], *o = &buffers->layout[FA_O];
     const bool lse = buffers->tensors > FA_L;
     return (fa_params){
         .q = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_Q),
         .k = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_K),
         .v = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_V),
         .o = (void *)(uintptr_t)fa_buffers_at(buffers, FA_O),
-        .q_stride_b = q_head * problem->heads,
-        .q_stride_h = q_head,
-        .q_stride_s = dim,
-        .k_stride_b = kv_head * problem->kv_heads,
-        .k_stride_h = kv_head,
-        .k_stride_s = dim,
-        .v_stride_b = kv_head * problem->kv_heads,
-        .v_stride_h = kv_head,
-        .v_stride_s = dim,
-        .o_stride_b = q_head * problem->heads,
-        .o_stride_h = q_head,
-        .o_stride_s = dim,
+        .q_stride_b = q->stride_b,
+        .q_stride_h = q->stride_h,
+        .q_stride_s = q->stride_s,
+        .k_stride_b = k->stride_b,
+        .k_stride_h = k->stride_h,
+        .k_stride_s = k->stride_s,
+        .v_stride_b = v->stride_b,
+        .v_stride_h = v->stride_h,
+        .v_stride_s = v->stride_s,
+        .o_stride_b = o->stride_b,
+        .o_stride_h = o->stride_h,
+        .o_stride_s = o->stride_s,
         .batch = problem->batch,
         .heads = problem->heads,
         .kv_heads = problem->kv_heads,
@@ -156,9 +180,40 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
 {
     for (int tensor = FA_O; tensor < buffers->tensors; tensor++)
-        FA_TRY(buffers->device->fill16(buffers->device, fa_buffers_at(buffers, tensor), FA_POISON,
-                                       buffers->count[tensor], why));
+        for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++) {
+            const range at = block_at(buffers, tensor, block);
+            FA_TRY(buffers->device->fill16(buffers->device, at.at, FA_POISON, at.count, why));
+        }
     return FA_PASS;
+}
+
+/* True when a block in memory is what `dense` holds: no gaps, no other order. */
+static bool is_dense(const fa_layout *layout)
+{
+    return layout->strides == FA_STRIDES_PACKED || layout->strides == FA_STRIDES_FAR;
+}
+
+/* One block of a tensor as it should lie in memory: part of `dense`, or an image that is made in `room`. */
+static const uint16_t *image_of(const fa_layout *layout, int64_t block, const uint16_t *dense, uint16_t *room)
+{
+    if (is_dense(layout))
+        return dense + (size_t)block * fa_layout_dense(layout);
+    fa_layout_scatter(layout, block, dense, FA_POISON, room);
+    return room;
+}
+
+static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
+{
+    const fa_layout *layout = &buffers->layout[tensor];
+    uint16_t *room = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *room);
+    fa_status status = FA_PASS;
+    for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
+        const range to = block_at(buffers, tensor, block);
+        status =
+            buffers->device->copy_in(buffers->device, to.at, image_of(layout, block, dense, room), to.count * 2, why);
+    }
+    free(room);
+    return status;
 }
 
 fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
@@ -167,74 +222,135 @@ fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, 
     const uint16_t *const from[FA_O] = {tensors->q, tensors->k, tensors->v};
     set_guards(buffers, false);
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
-        for (int after = 0; after < 2; after++) {
-            size_t count;
-            const fa_ptr at = guard_at(buffers, tensor, after, &count);
-            FA_TRY(device->fill16(device, at, FA_POISON, count, why));
-        }
+        for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
+            for (int after = 0; after < 2; after++) {
+                const range guard = guard_at(buffers, tensor, block, after);
+                FA_TRY(device->fill16(device, guard.at, FA_POISON, guard.count, why));
+            }
         if (tensor < FA_O)
-            FA_TRY(device->copy_in(device, fa_buffers_at(buffers, tensor), from[tensor],
-                                   fa_buffers_bytes(buffers, tensor), why));
+            FA_TRY(put_input(buffers, tensor, from[tensor], why));
     }
     FA_TRY(fa_buffers_poison_output(buffers, why));
     set_guards(buffers, true);
     return FA_PASS;
 }
 
-static fa_status check_guards(const fa_buffers *buffers, uint16_t *room, fa_reason *why)
+static fa_status check_guard(const fa_buffers *buffers, int tensor, int64_t block, bool after, fa_reason *why)
 {
-    fa_device *device = buffers->device;
+    const range guard = guard_at(buffers, tensor, block, after);
+    size_t changed = 0, nearest = 0;
+    uint16_t *room = fa_alloc(guard.count * sizeof *room);
+    const fa_status status =
+        buffers->device->copy_out(buffers->device, room, guard.at, guard.count * sizeof *room, why);
+    for (size_t i = 0; i < guard.count && status == FA_PASS; i++) {
+        const size_t distance = after ? i : guard.count - 1 - i;
+        if (room[i] != FA_POISON && (changed++ == 0 || distance < nearest))
+            nearest = distance;
+    }
+    free(room);
+    FA_TRY(status);
+    if (changed == 0)
+        return FA_PASS;
+    const size_t halves = tensor == FA_L ? 2 : 1; /* of an element */
+    return fa_refuse(why, FA_WRONG,
+                     "out of bounds: the guard band %s %s was overwritten: %zu elements, the nearest %zu %s",
+                     after ? "after" : "before", names[tensor], (changed + halves - 1) / halves, nearest / halves + 1,
+                     after ? "past the last element" : "before the first element");
+}
+
+static fa_status check_guards(const fa_buffers *buffers, fa_reason *why)
+{
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        for (int after = 0; after < 2; after++) {
-            size_t count, changed = 0, nearest = 0;
-            const fa_ptr at = guard_at(buffers, tensor, after, &count);
-            FA_TRY(device->copy_out(device, room, at, count * sizeof *room, why));
-            for (size_t i = 0; i < count; i++) {
-                const size_t distance = after ? i : count - 1 - i;
-                if (room[i] != FA_POISON && (changed++ == 0 || distance < nearest))
-                    nearest = distance;
-            }
-            const size_t halves = tensor == FA_L ? 2 : 1; /* of an element */
-            if (changed > 0)
-                return fa_refuse(
-                    why, FA_WRONG,
-                    "out of bounds: the guard band %s %s was overwritten: %zu elements, the nearest %zu %s",
-                    after ? "after" : "before", names[tensor], (changed + halves - 1) / halves, nearest / halves + 1,
-                    after ? "past the last element" : "before the first element");
-        }
+        for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
+            for (int after = 0; after < 2; after++)
+                FA_TRY(check_guard(buffers, tensor, block, after, why));
     return FA_PASS;
+}
+
+static fa_status check_gaps(const fa_layout *layout, int64_t block, const uint16_t *image, int tensor, fa_reason *why)
+{
+    size_t first = 0;
+    const size_t changed = fa_layout_gaps_changed(layout, block, image, FA_POISON, &first);
+    if (changed == 0)
+        return FA_PASS;
+    return fa_refuse(
+        why, FA_WRONG,
+        "out of bounds: the gaps between the rows of %s were overwritten (--strides padded): %zu elements, "
+        "the first %zu past the start of %s",
+        names[tensor], changed, first, names[tensor]);
+}
+
+static fa_status compare_input(const fa_buffers *buffers, int tensor, int64_t block, const uint16_t *dense,
+                               uint16_t *got, uint16_t *room, fa_reason *why)
+{
+    const fa_layout *layout = &buffers->layout[tensor];
+    const range from = block_at(buffers, tensor, block);
+    FA_TRY(buffers->device->copy_out(buffers->device, got, from.at, from.count * 2, why));
+    const uint16_t *want = image_of(layout, block, dense, room);
+    if (memcmp(got, want, from.count * 2) == 0)
+        return FA_PASS;
+    FA_TRY(check_gaps(layout, block, got, tensor, why));
+    const size_t base = (size_t)block * fa_layout_dense(layout);
+    size_t i = 0;
+    uint16_t *packed = fa_alloc(buffers->count[tensor] * sizeof *packed);
+    fa_layout_gather(layout, block, got, packed);
+    while (i + 1 < fa_layout_dense(layout) && packed[base + i] == dense[base + i])
+        i++;
+    const fa_status status =
+        fa_refuse(why, FA_WRONG, "input %s was overwritten: element %zu of %zu was 0x%04x and is 0x%04x", names[tensor],
+                  base + i, buffers->count[tensor], dense[base + i], packed[base + i]);
+    free(packed);
+    return status;
 }
 
 static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
 {
-    fa_device *device = buffers->device;
     const uint16_t *const want[FA_O] = {tensors->q, tensors->k, tensors->v};
     for (int tensor = 0; tensor < FA_O; tensor++) {
-        uint16_t *got = malloc(fa_buffers_bytes(buffers, tensor));
-        FA_ASSERT(got != NULL, "%zu bytes", fa_buffers_bytes(buffers, tensor));
-        fa_status status =
-            device->copy_out(device, got, fa_buffers_at(buffers, tensor), fa_buffers_bytes(buffers, tensor), why);
-        if (status == FA_PASS && memcmp(got, want[tensor], fa_buffers_bytes(buffers, tensor)) != 0) {
-            size_t first = 0;
-            while (got[first] == want[tensor][first])
-                first++;
-            status = fa_refuse(why, FA_WRONG, "input %s was overwritten: element %zu of %zu was 0x%04x and is 0x%04x",
-                               names[tensor], first, buffers->count[tensor], want[tensor][first], got[first]);
-        }
+        const fa_layout *layout = &buffers->layout[tensor];
+        uint16_t *got = fa_alloc(layout->block_count * sizeof *got);
+        uint16_t *room = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *room);
+        fa_status status = FA_PASS;
+        for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++)
+            status = compare_input(buffers, tensor, block, want[tensor], got, room, why);
         free(got);
+        free(room);
         FA_TRY(status);
     }
     return FA_PASS;
 }
 
-fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why)
+/* The output without gaps, which may be looked at on the way. */
+static fa_status copy_output(const fa_buffers *buffers, bool look, uint16_t *output, fa_reason *why)
 {
     fa_device *device = buffers->device;
-    FA_TRY(device->copy_out(device, output, fa_buffers_at(buffers, FA_O), fa_buffers_bytes(buffers, FA_O), why));
-    set_guards(buffers, false);
-    uint16_t *room = fa_alloc(offset_of(buffers, FA_L) * sizeof *room);
-    const fa_status status = check_guards(buffers, room, why);
+    const fa_layout *layout = &buffers->layout[FA_O];
+    uint16_t *room = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *room);
+    fa_status status = FA_PASS, gaps = FA_PASS;
+    for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
+        const range from = block_at(buffers, FA_O, block);
+        uint16_t *to = room != NULL ? room : output + (size_t)block * fa_layout_dense(layout);
+        status = device->copy_out(device, to, from.at, from.count * 2, why);
+        if (room == NULL || status != FA_PASS)
+            continue;
+        fa_layout_gather(layout, block, room, output);
+        if (look && gaps == FA_PASS)
+            gaps = check_gaps(layout, block, room, FA_O, why);
+    }
     free(room);
+    return status != FA_PASS ? status : gaps;
+}
+
+fa_status fa_buffers_output(const fa_buffers *buffers, uint16_t *output, fa_reason *why)
+{
+    return copy_output(buffers, false, output, why);
+}
+
+fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why)
+{
+    FA_TRY(copy_output(buffers, true, output, why));
+    set_guards(buffers, false);
+    const fa_status status = check_guards(buffers, why);
     set_guards(buffers, true);
     FA_TRY(status);
     return check_inputs(buffers, tensors, why);

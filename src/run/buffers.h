@@ -1,45 +1,48 @@
-/* The tensors of one candidate on a device. Each lies between guard bands of FP16 NaN: a read out of bounds gives NaN in
- * the output, a write out of bounds changes a guard. */
+/* The tensors of one candidate on a device. Each lies between guard bands of FP16 NaN, and gaps between its rows
+ * hold the same: a read out of bounds gives NaN in the output, a write out of bounds changes a guard or a gap. */
 #ifndef FA_BUFFERS_H
 #define FA_BUFFERS_H
 
 #include "device/device.h"
 #include "input/tensors.h"
-
-/* FA_L: the log-sum-exp, FP32, counted as two halves an element like all that stands here; only where it is asked for. */
-enum { FA_Q, FA_K, FA_V, FA_O, FA_L, FA_TENSORS };
+#include "run/room.h"
 
 typedef struct fa_buffers {
     fa_device *device;
-    int tensors;              /* FA_TENSORS, or FA_L without the log-sum-exp */
-    fa_ptr base[FA_TENSORS];  /* of q, k, v, o, lse: guard, tensor, guard */
-    size_t count[FA_TENSORS]; /* halves of the tensor alone */
-    size_t offset;            /* halves from base to a tensor of halves: the guard and --misalign */
+    int tensors;                  /* FA_TENSORS, or FA_L without the log-sum-exp */
+    fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse; all in halves */
+    fa_ptr base[FA_TENSORS];      /* guard, tensor, guard; each an allocation of its own */
+    size_t room[FA_TENSORS];      /* elements between the guards: the layout's span, or more */
+    size_t count[FA_TENSORS];     /* elements of the tensor alone, without gaps */
+    size_t offset;                /* halves from base to a tensor of halves: the guard and --misalign */
     fa_ptr workspace;
     int64_t workspace_bytes;
 } fa_buffers;
 
-/* Halves of a guard band: a tile of 64 rows at dim 256. The same before and after each tensor. */
-#define FA_GUARD_COUNT 16384
+/* The same before and after a part of a tensor that lies far from the others (FA_STRIDES_FAR). */
+#define FA_FAR_GUARD_COUNT 4096
 /* What the guards, and the output before a launch, are filled with: an FP16 NaN that no arithmetic produces. */
 #define FA_POISON 0xFFFFu
 
 /* FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in the device's memory, or the copies that a
  * check makes do not fit in the host's. */
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
-                          bool lse, fa_buffers *buffers, fa_reason *why);
+                          fa_strides strides, bool lse, fa_buffers *buffers, fa_reason *why);
+/* Another layout in the same memory; contents are lost. False where there is no room for it: nothing has changed. */
+bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides strides);
 void fa_buffers_free(fa_buffers *buffers);
 
-fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor); /* the first element of FA_Q, ... */
-size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor);
+fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor);    /* the first element of FA_Q, ... */
+size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor); /* from the first element to the last, with gaps */
 /* The parameters of a launch over these tensors; zeroed buffers give NULL pointers. */
 fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch);
 
 /* Copies the inputs in, rewrites the guards, fills the output and the log-sum-exp with NaN. */
 fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why);
-/* Copies the output to the host ([batch, heads, seq_q, dim]). FA_WRONG when a guard band or an input has changed: the
- * reason says which and where. */
+/* Copies the output to the host: [batch, heads, seq_q, dim] without gaps. */
+fa_status fa_buffers_output(const fa_buffers *buffers, uint16_t *output, fa_reason *why);
+/* The same. FA_WRONG when a guard band, a gap or an input has changed: the reason says which and where. */
 fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why);
 /* Copies the log-sum-exp to the host ([batch, heads, seq_q]), where there is one. */
 fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *why);

@@ -51,15 +51,13 @@ static fa_status keep_input(trial *t, int i, fa_reason *why)
 
 static fa_status trial_make(trial *t, fa_reason *why)
 {
-    fa_device *device = t->candidate->device;
     for (int i = 0; i < INPUTS; i++)
         FA_TRY(keep_input(t, i, why));
-    t->expected = fa_alloc(fa_buffers_bytes(t->buffers, FA_O));
-    t->found = fa_alloc(fa_buffers_bytes(t->buffers, FA_O));
+    t->expected = fa_alloc(t->buffers->count[FA_O] * sizeof *t->expected);
+    t->found = fa_alloc(t->buffers->count[FA_O] * sizeof *t->found);
     FA_TRY(fa_buffers_poison_output(t->buffers, why));
     FA_TRY(fa_candidate_launch(t->candidate, why));
-    return device->copy_out(device, t->expected, fa_buffers_at(t->buffers, FA_O), fa_buffers_bytes(t->buffers, FA_O),
-                            why);
+    return fa_buffers_output(t->buffers, t->expected, why);
 }
 
 static void trial_free(trial *t)
@@ -104,8 +102,7 @@ static fa_status take(trial *t, int which, double *us, fa_reason *why)
     *us = sample.us;
     if (which == ON_A_DONE_OUTPUT)
         return FA_PASS;
-    FA_TRY(
-        device->copy_out(device, t->found, fa_buffers_at(t->buffers, FA_O), fa_buffers_bytes(t->buffers, FA_O), why));
+    FA_TRY(fa_buffers_output(t->buffers, t->found, why));
     const float sign = which == ON_NEW_INPUTS ? -1.0f : 1.0f;
     const size_t wrong = first_wrong(t, sign);
     if (wrong < t->buffers->count[FA_O])

@@ -99,8 +99,7 @@ typedef struct witness {
 
 static fa_status read_output(const witness *w, uint16_t *to, fa_reason *why)
 {
-    fa_device *device = w->candidate->device;
-    FA_TRY(device->copy_out(device, to, fa_buffers_at(&w->candidate->buffers, FA_O), w->bytes, why));
+    FA_TRY(fa_buffers_output(&w->candidate->buffers, to, why));
     return fa_buffers_read_lse(&w->candidate->buffers, (float *)(void *)((char *)to + w->bytes), why);
 }
 
@@ -128,7 +127,7 @@ static bool output_agrees(const witness *w)
 static fa_status witness_make(const fa_candidate *candidate, const fa_options *options, witness *w, fa_reason *why)
 {
     *w = (witness){.candidate = candidate,
-                   .bytes = fa_buffers_bytes(&candidate->buffers, FA_O),
+                   .bytes = candidate->buffers.count[FA_O] * sizeof(uint16_t),
                    .random = (uint64_t)options->seed};
     w->left = w->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
     w->next = soon(w, (size_t)options->min_samples / POISONED_SAMPLES + 1);

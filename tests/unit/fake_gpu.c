@@ -118,6 +118,7 @@ void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)
             .buffers = {.device = &gpu->device,
                         .tensors = FA_L,
                         .base[FA_O] = (fa_ptr)(uintptr_t)gpu->output[i],
+                        .layout[FA_O] = {.batch = 1, .heads = 1, .seq = 1, .dim = 64, .blocks = 1, .block_count = 64},
                         .count[FA_O] = 64},
         };
     }

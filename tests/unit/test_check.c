@@ -22,7 +22,7 @@ typedef enum {
     WAY_HALF,          /* leaves the last row unwritten */
     WAY_PAST_OUTPUT,   /* one element after O */
     WAY_BEFORE_OUTPUT, /* one element before O */
-    WAY_FAR_PAST_V,    /* into V's guard, a tile away */
+    WAY_FAR_PAST_V,    /* into V's guard, a hundred thousand elements away */
     WAY_TOUCH_K,       /* overwrites one key element */
     WAY_READ_PAST_K,   /* a key past the end counts */
     WAY_FIRST_ONLY,    /* computes on its first launch alone */
@@ -32,11 +32,15 @@ typedef enum {
     WAY_LIBRARY,       /* naive FP16 attention: what cublas does */
     WAY_WRONG_LIBRARY,
     WAY_NO_LIBRARY,
-    WAY_NO_LSE,     /* a right output, and no log-sum-exp */
-    WAY_LSE_LOG2,   /* log-sum-exp in log2 units */
-    WAY_LSE_PAST,   /* one element after the log-sum-exp */
-    WAY_LSE_BEFORE, /* one element before it */
-    WAY_LSE_JITTER, /* its launches differ in the last bit */
+    WAY_GROUPS_PACKED, /* a library that refuses any other layout */
+    WAY_NO_STRIDES,    /* takes its tensors for packed */
+    WAY_GAP_OF_O,      /* writes one element between the rows of O, where there is room */
+    WAY_OWN_SCALE,     /* 1/sqrt(dim), whatever the launch says */
+    WAY_NO_LSE,        /* a right output, and no log-sum-exp */
+    WAY_LSE_LOG2,      /* log-sum-exp in log2 units */
+    WAY_LSE_PAST,      /* one element after the log-sum-exp */
+    WAY_LSE_BEFORE,    /* one element before it */
+    WAY_LSE_JITTER,    /* its launches differ in the last bit */
 } way;
 
 struct fa_kernel {
@@ -113,46 +117,88 @@ static void fake_unload(fa_device *device, fa_kernel *kernel)
     free(kernel);
 }
 
-/* The reference of all rows of what lies in device memory. */
+/* A tensor of device memory without gaps. */
+static uint16_t *dense(const void *from, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s, int32_t batch,
+                       int32_t heads, int32_t seq, int32_t dim)
+{
+    uint16_t *to = fa_alloc((size_t)batch * (size_t)heads * (size_t)(seq * dim) * sizeof *to), *row = to;
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t s = 0; s < seq; s++, row += dim)
+                memcpy(row, (const uint16_t *)from + b * stride_b + h * stride_h + s * stride_s, (size_t)dim * 2);
+    return to;
+}
+
+/* The reference of all rows of what lies in device memory, packed. */
 static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
 {
+    fa_problem problem = kernel->problem;
+    problem.scale = kernel->way == WAY_OWN_SCALE ? 1.0f / sqrtf((float)p->dim) : p->scale;
     fa_tensors tensors = {
-        .q = (uint16_t *)(uintptr_t)p->q, .k = (uint16_t *)(uintptr_t)p->k, .v = (uint16_t *)(uintptr_t)p->v};
-    fa_reference all = fa_reference_make(&kernel->problem, &tensors, 64, false, 0);
-    if (kernel->way == WAY_LIBRARY || kernel->way == WAY_WRONG_LIBRARY)
-        memcpy(out, all.baseline, fa_problem_q_count(&kernel->problem) * sizeof *out);
+        .q = dense(p->q, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->batch, p->heads, p->seq_q, p->dim),
+        .k = dense(p->k, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->batch, p->kv_heads, p->seq_kv, p->dim),
+        .v = dense(p->v, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->batch, p->kv_heads, p->seq_kv, p->dim)};
+    fa_reference all = fa_reference_make(&problem, &tensors, 64, false, 0);
+    if (kernel->way == WAY_LIBRARY || kernel->way == WAY_WRONG_LIBRARY || kernel->way == WAY_GROUPS_PACKED)
+        memcpy(out, all.baseline, fa_problem_q_count(&problem) * sizeof *out);
     else
-        sim_flash(&kernel->problem, &tensors, &all, 64, kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
+        sim_flash(&problem, &tensors, &all, 64, kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
     for (int64_t i = 0; i < all.row_count && p->lse != NULL && kernel->way != WAY_NO_LSE; i++) {
         assert_int_equal(((const uint16_t *)p->lse)[2 * i], 0xFFFF); /* NaN-filled too */
         p->lse[i] = (float)all.lse[i] * (kernel->way == WAY_LSE_LOG2 ? 1.442695f : 1.0f);
     }
     fa_reference_free(&all);
+    fa_tensors_free(&tensors);
+}
+
+/* Where element `i` of the packed output lies. */
+static size_t place_in_o(const fa_params *p, size_t i)
+{
+    const size_t dim = (size_t)p->dim, seq = (size_t)p->seq_q, heads = (size_t)p->heads;
+    return i / dim / seq / heads * (size_t)p->o_stride_b + i / dim / seq % heads * (size_t)p->o_stride_h +
+           i / dim % seq * (size_t)p->o_stride_s + i % dim;
 }
 
 static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *p,
                              fa_reason *why)
 {
     (void)device, (void)launch;
+    fa_params packed = *p;
+    packed.q_stride_s = packed.k_stride_s = packed.v_stride_s = packed.o_stride_s = p->dim;
+    packed.q_stride_h = packed.o_stride_h = (fa_i64)p->dim * p->seq_q;
+    packed.k_stride_h = packed.v_stride_h = (fa_i64)p->dim * p->seq_kv;
+    packed.q_stride_b = packed.o_stride_b = p->heads * packed.q_stride_h;
+    packed.k_stride_b = packed.v_stride_b = p->kv_heads * packed.k_stride_h;
+    const bool as_packed = memcmp(&packed, p, sizeof packed) == 0;
+    if (kernel->way == WAY_GROUPS_PACKED && !as_packed)
+        return fa_refuse(why, FA_INFEASIBLE, "grouped heads must lie one after the other");
+    if (kernel->way == WAY_NO_STRIDES)
+        p = &packed;
     const size_t count = fa_problem_q_count(&kernel->problem), bytes = count * sizeof(uint16_t);
     const size_t kv_count = fa_problem_kv_count(&kernel->problem);
     uint16_t *o = p->o, *k = (uint16_t *)(uintptr_t)p->k, *v = (uint16_t *)(uintptr_t)p->v;
     const int32_t before = kernel->launches++;
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(o[i], 0xFFFF); /* every launch finds its output NaN-filled */
+        assert_int_equal(o[place_in_o(p, i)], 0xFFFF); /* every launch finds its output NaN-filled */
     if (kernel->way == WAY_FAULTS)
         return fa_refuse(why, FA_ERROR, "an illegal memory access");
     if (kernel->way == WAY_NOTHING || (kernel->way == WAY_FIRST_ONLY && before > 0))
         return FA_PASS;
     if (kernel->way == WAY_CACHED && before > 0) {
-        memcpy(o, kernel->cache, bytes);
+        for (size_t i = 0; i < count; i++)
+            o[place_in_o(p, i)] = kernel->cache[i];
         return FA_PASS;
     }
-    compute(kernel, p, o);
-    if (kernel->way == WAY_CACHED) {
-        kernel->cache = fa_alloc(bytes);
-        memcpy(kernel->cache, o, bytes);
-    }
+    uint16_t *result = fa_alloc(bytes);
+    compute(kernel, p, result);
+    for (size_t i = 0; i < count; i++)
+        o[place_in_o(p, i)] = result[i];
+    if (kernel->way == WAY_CACHED)
+        kernel->cache = result;
+    else
+        free(result);
+    if (kernel->way == WAY_GAP_OF_O && !as_packed)
+        o[p->dim + 3] = 0;
     if (kernel->way == WAY_HALF)
         memset(o + count - (size_t)p->dim, 0xFF, (size_t)p->dim * sizeof *o);
     if (kernel->way == WAY_PAST_OUTPUT)
@@ -160,7 +206,7 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     if (kernel->way == WAY_BEFORE_OUTPUT)
         o[-1] = 0;
     if (kernel->way == WAY_FAR_PAST_V)
-        v[kv_count + 1000] = 0x3C00;
+        v[kv_count + 100000] = 0x3C00;
     if (kernel->way == WAY_TOUCH_K)
         k[77] ^= 1;
     if (kernel->way == WAY_READ_PAST_K)
@@ -225,9 +271,9 @@ static setup *make(way candidate, way library)
 static fa_status check(setup *s)
 {
     s->why.text[0] = '\0';
-    assert_int_equal(
-        fa_buffers_make(&s->device, &s->problem, 100, s->options.misalign, s->spec.lse, &s->candidate.buffers, &s->why),
-        FA_PASS);
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, s->options.misalign, (fa_strides)s->options.strides,
+                                     s->spec.lse, &s->candidate.buffers, &s->why),
+                     FA_PASS);
     return fa_check(&s->candidate, &s->options, &s->result, &s->why);
 }
 
@@ -266,7 +312,7 @@ static void a_good_kernel_passes(void **state)
     assert_string_equal(s->result.verdicts[0].name, "cpu");
     assert_string_equal(s->result.verdicts[1].name, "cublas");
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(s->result.verdicts[i].rows_checked, 3 * 2 * 2 * 40);
+        assert_int_equal(s->result.verdicts[i].rows_checked, 2 * 2 * 2 * 40); /* seed 43 is drawn */
         assert_true(s->result.verdicts[i].passed && s->result.verdicts[i].max_abs_err > 0);
     }
     assert_string_equal(s->result.missing, "");
@@ -288,11 +334,11 @@ static void wrong_kernels_fail(void **state)
     expect(WAY_BEFORE_OUTPUT, WAY_LIBRARY, FA_WRONG,
            "guard band before o was overwritten: 1 elements, the nearest 1 before the first");
     expect(WAY_FAR_PAST_V, WAY_LIBRARY, FA_WRONG,
-           "guard band after v was overwritten: 1 elements, the nearest 1001 past");
+           "guard band after v was overwritten: 1 elements, the nearest 100001 past");
     expect(WAY_TOUCH_K, WAY_LIBRARY, FA_WRONG, "input k was overwritten: element 77");
     expect(WAY_READ_PAST_K, WAY_LIBRARY, FA_WRONG, "1 outputs are not finite");
     expect(WAY_FIRST_ONLY, WAY_LIBRARY, FA_WRONG, "seed 42: not deterministic: launch 2");
-    expect(WAY_CACHED, WAY_LIBRARY, FA_WRONG, "seed 43: against cpu");
+    expect(WAY_CACHED, WAY_LIBRARY, FA_WRONG, "seed 43 (rising, scale x 16, padded): against cpu");
     expect(WAY_JITTER, WAY_LIBRARY, FA_WRONG, "differs from the first in 1 of 5120 elements, first at element 1 ");
     expect(WAY_FAULTS, WAY_LIBRARY, FA_ERROR, "seed 42: an illegal memory access");
 }
@@ -324,14 +370,14 @@ static void the_log_sum_exp_is_checked_too(void **state)
         s->spec.lse = true;
         s->options.misalign = misalign;
         assert_int_equal(check(s), FA_PASS);
-        assert_true(s->result.lse.done && s->result.lse.passed && s->result.lse.rows_checked == 3 * 160);
+        assert_true(s->result.lse.done && s->result.lse.passed && s->result.lse.rows_checked == 2 * 160);
         const fa_params p = fa_buffers_params(&s->candidate.buffers, &s->problem, &s->candidate.launch);
         assert_int_equal((uintptr_t)p.lse % 16, 4 * misalign % 16);
         assert_true(p.lse_stride_b == 80 && p.lse_stride_h == 40 && p.lse_stride_s == 1);
         s->kernel.way = WAY_NO_LSE;
         assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG);
         assert_non_null(strstr(s->why.text, "after timing: seed 50: log-sum-exp: 160 rows"));
-        assert_true(!s->result.lse.passed && s->result.lse.rows_checked == 4 * 160);
+        assert_true(!s->result.lse.passed && s->result.lse.rows_checked == 3 * 160);
         discard(s);
     }
     setup *s = make(WAY_NO_LSE, WAY_LIBRARY); /* nobody asks for it */
@@ -457,11 +503,68 @@ static void misaligned_tensors(void **state)
     }
 }
 
+/* Every layout, with and without a start off 16 bytes; offsets beyond 32 bits too. */
+static void other_layouts(void **state)
+{
+    (void)state;
+    for (fa_strides strides = FA_STRIDES_PADDED; strides <= FA_STRIDES_FAR; strides++) {
+        setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+        s->device.info.memory_bytes = (int64_t)1 << 40;
+        s->options.strides = (int32_t)strides;
+        s->options.misalign = strides == FA_STRIDES_PADDED ? 3 : 0;
+        assert_int_equal(check(s), FA_PASS);
+        assert_int_equal(s->result.draws[0].strides, strides);
+        discard(s);
+    }
+    setup *s = make(WAY_NO_STRIDES, WAY_NO_LIBRARY);
+    s->options.strides = FA_STRIDES_BSHD;
+    assert_int_equal(check(s), FA_WRONG);
+    discard(s);
+    s = make(WAY_GAP_OF_O, WAY_NO_LIBRARY);
+    s->options.strides = FA_STRIDES_PADDED;
+    assert_int_equal(check(s), FA_WRONG);
+    assert_non_null(strstr(s->why.text, "the gaps between the rows of o were overwritten"));
+    assert_non_null(strstr(s->why.text, "1 elements, the first 35 past the start"));
+    discard(s);
+}
+
+/* Of five seeds the first and the last are as asked for; the others find what the asked ones cannot. */
+static void seeds_draw_more_than_numbers(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_GROUPS_PACKED);
+    s->options.seeds = 5;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->result.draw_count, 5);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(s->result.draws[i].as_asked, i == 0 || i == 4);
+    assert_int_equal(s->result.draws[1].strides, FA_STRIDES_PADDED);
+    assert_int_equal(s->result.draws[2].dist, FA_DIST_LOW);
+    assert_true(s->result.draws[3].factor != 1.0f && s->result.draws[3].max_abs_err > 0);
+    assert_int_equal(s->result.verdicts[1].rows_checked, 2 * 2 * 2 * 40); /* the library: of the seeds as asked */
+    assert_string_equal(s->result.missing, "");
+    assert_int_equal(s->candidate.buffers.layout[FA_O].strides, FA_STRIDES_PACKED);
+    discard(s);
+    const way hidden[] = {WAY_NO_STRIDES, WAY_OWN_SCALE};
+    for (int i = 0; i < 2; i++) {
+        s = make(hidden[i], WAY_NO_LIBRARY);
+        s->options.seeds = 2; /* none is drawn */
+        assert_int_equal(check(s), FA_PASS);
+        fa_buffers_free(&s->candidate.buffers);
+        s->options.seeds = 5;
+        assert_int_equal(check(s), FA_WRONG);
+        assert_non_null(strstr(s->why.text, i == 0 ? "scale x 16, padded)" : "seed 4"));
+        discard(s);
+    }
+}
+
 static void parameters_of_a_launch(void **state)
 {
     (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, 0, false, &s->candidate.buffers, &s->why), FA_PASS);
+    assert_int_equal(
+        fa_buffers_make(&s->device, &s->problem, 100, 0, FA_STRIDES_PACKED, false, &s->candidate.buffers, &s->why),
+        FA_PASS);
     const fa_launch launch = {.tiles_m = 2, .tiles = 8};
     const fa_params p = fa_buffers_params(&s->candidate.buffers, &s->problem, &launch);
     assert_int_equal(p.q_stride_b, 2 * 40 * 32);
@@ -480,12 +583,14 @@ static void too_large_is_refused_before_allocation(void **state)
     (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->problem = (fa_problem){1000000, 8, 8, 512, 512, 64, false, 0.125f};
-    const fa_status status = fa_buffers_make(&s->device, &s->problem, 0, 0, false, &s->candidate.buffers, &s->why);
+    const fa_status status =
+        fa_buffers_make(&s->device, &s->problem, 0, 0, FA_STRIDES_PACKED, false, &s->candidate.buffers, &s->why);
     assert_int_equal(status, FA_INFEASIBLE);
     assert_true(strstr(s->why.text, "need 1953.1 GiB") && strstr(s->why.text, "has 1.0 GiB"));
     s->device.info.memory_bytes = INT64_MAX; /* then it is the host that cannot */
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 0, 0, false, &s->candidate.buffers, &s->why),
-                     FA_INFEASIBLE);
+    assert_int_equal(
+        fa_buffers_make(&s->device, &s->problem, 0, 0, FA_STRIDES_PACKED, false, &s->candidate.buffers, &s->why),
+        FA_INFEASIBLE);
     assert_true(strstr(s->why.text, "on the host") != NULL);
     assert_int_equal(s->fake.allocations, 0);
     discard(s);
@@ -568,6 +673,8 @@ int main(void)
         cmocka_unit_test(tolerances_are_echoed_and_do_not_help),
         cmocka_unit_test(the_recheck_checks),
         cmocka_unit_test(misaligned_tensors),
+        cmocka_unit_test(other_layouts),
+        cmocka_unit_test(seeds_draw_more_than_numbers),
         cmocka_unit_test(parameters_of_a_launch),
         cmocka_unit_test(too_large_is_refused_before_allocation),
         cmocka_unit_test(dump_and_load),

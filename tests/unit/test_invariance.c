@@ -113,6 +113,8 @@ static fa_status try_way(way what, double *ratio, fa_reason *why)
     for (int i = 0; i < 4; i++) {
         buffers->base[i] = (fa_ptr)(uintptr_t)gpu.tensor[i];
         buffers->count[i] = COUNT;
+        buffers->layout[i] =
+            (fa_layout){.batch = 1, .heads = 1, .seq = 1, .dim = COUNT, .blocks = 1, .block_count = COUNT};
         for (int k = 0; k < COUNT; k++)
             gpu.tensor[i][k] = (uint16_t)(0x3000 + 97 * i + k);
     }

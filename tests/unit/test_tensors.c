@@ -46,12 +46,31 @@ static void halves_round_to_nearest_even(void **state)
     assert_int_equal(fa_float_to_half(1e-30f), 0);
 }
 
+/* Every logit is far below 0, and they differ as normal ones do. */
+static void low_logits_are_low(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(1, 2, 1, 9, 33, 64, false);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_LOW, 7);
+    float highest = -INFINITY, lowest = INFINITY;
+    for (int64_t row = 0; row < 2 * 9; row++)
+        for (int64_t key = 0; key < 33; key++) {
+            float dot = 0;
+            for (int64_t d = 0; d < 64; d++)
+                dot += fa_half_to_float(t.q[row * 64 + d]) * fa_half_to_float(t.k[key * 64 + d]);
+            highest = fmaxf(highest, dot * p.scale);
+            lowest = fminf(lowest, dot * p.scale);
+        }
+    assert_true(highest < -110.0f && lowest > -150.0f && highest - lowest > 4.0f);
+    fa_tensors_free(&t);
+}
+
 static void same_seed_same_tensors(void **state)
 {
     (void)state;
     const fa_problem p = shape(2, 4, 2, 400, 801, 24, true);
     const int threads = omp_get_max_threads();
-    for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
+    for (int dist = 0; dist <= FA_DIST_LOW; dist++) {
         omp_set_num_threads(1);
         fa_tensors a = fa_tensors_make(&p, (fa_dist)dist, 7);
         omp_set_num_threads(3);
@@ -225,13 +244,10 @@ static void v_is_constant_or_coded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_round_trip),
-        cmocka_unit_test(halves_round_to_nearest_even),
-        cmocka_unit_test(same_seed_same_tensors),
-        cmocka_unit_test(q_k_v_are_independent),
-        cmocka_unit_test(distributions_have_their_moments),
-        cmocka_unit_test(ramps_are_strict),
-        cmocka_unit_test(needles_dominate),
+        cmocka_unit_test(halves_round_trip),      cmocka_unit_test(halves_round_to_nearest_even),
+        cmocka_unit_test(same_seed_same_tensors), cmocka_unit_test(low_logits_are_low),
+        cmocka_unit_test(q_k_v_are_independent),  cmocka_unit_test(distributions_have_their_moments),
+        cmocka_unit_test(ramps_are_strict),       cmocka_unit_test(needles_dominate),
         cmocka_unit_test(v_is_constant_or_coded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,6 +284,8 @@ static void a_large_output_is_looked_at_in_the_end(void **state)
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.candidate[0].buffers.base[FA_O] = (fa_ptr)(uintptr_t)large;
     gpu.candidate[0].buffers.count[FA_O] = sizeof large / sizeof *large;
+    gpu.candidate[0].buffers.layout[FA_O].dim = sizeof large / sizeof *large;
+    gpu.candidate[0].buffers.layout[FA_O].block_count = sizeof large / sizeof *large;
     memset(large, 0, sizeof large);
     fa_timing t;
     /* The fake kernel does not write there: the poison stays. */
@@ -306,6 +308,9 @@ static void the_log_sum_exp_is_looked_at_too(void **state)
     fa_timing t;
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_PASS); /* of no rows */
     buffers->count[FA_L] = 2 * sizeof lse / sizeof *lse;
+    buffers->layout[FA_L] = (fa_layout){.blocks = 1, .block_count = 2 * sizeof lse / sizeof *lse};
+    buffers->layout[FA_L] = (fa_layout){
+        .batch = 1, .heads = 1, .seq = 1, .dim = 2, .blocks = 1, .block_count = 2 * sizeof lse / sizeof *lse};
     memset(lse, 0, sizeof lse);
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
     assert_non_null(strstr(why.text, "did not write the output"));

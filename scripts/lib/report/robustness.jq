@@ -21,6 +21,8 @@ row_of("controls"; ["negative controls (`tests/emu/controls`): kernels wrong in 
     "\(total(.runs)) runs, each with its class and line; `tests/emu/controls.sh`"]),
 row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caught,
     "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", ")); `tests/emu/mutants.sh`"]),
+row_of("wrong"; ["wrong kernels: an example with one fault", "\(total(.gate)) of \(total(.kernels)) caught by the gate",
+    "\(total(.ordinary)) by an ordinary run; on the emulator; `tests/wrong/run.sh`"]),
 row_of("race"; ["problem matrix under the race detector", "\(clean) clean",
     "\(map(.kernels[].kernel) | unique | length) kernels; `scripts/ci_gate.sh --race`"]),
 row_of("conform"; ["primitives, emulator beside \(gpus)",

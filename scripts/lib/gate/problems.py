@@ -1,0 +1,347 @@
+#!/usr/bin/env python3
+"""The gate's problems, derived from the registry's rules and drawn from the whole contract. Pure: it runs nothing but,
+to shrink a failing problem, the command it is given.
+
+problems.py list --device cuda|emu --sm-count N --arch N [--kernel NAME --registry FILE] [--m M] [--draws N] [--seed S]
+                 [--mode plain|sanitize|race]     one problem a line, as options of fa_bench
+problems.py rules (same options)                  a JSON line per registry rule that the device can select: the problems
+                                                  that select it; exit 1 when one has none
+problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which COMMAND OPTIONS ends as it does now
+"""
+import argparse
+import itertools
+import json
+import random
+import shlex
+import subprocess
+import sys
+import time
+
+DISTS = ["normal", "uniform", "outlier", "sharp", "rising", "falling", "needle", "constant-v", "coded", "low"]
+DIMS = list(range(16, 257, 8))
+DEFAULTS = {"batch": 1, "heads": 1, "kv_heads": 1, "seq": 16, "seq_kv": 16, "dim": 16, "causal": False, "scale": None,
+            "dist": "normal", "strides": "packed", "misalign": 0, "seeds": None, "seed": None}
+# Multiply-adds of one launch, by device and mode: what keeps a gate of one kernel within its minutes.
+MOST_WORK = {("cuda", "plain"): 4e9, ("cuda", "sanitize"): 1e8, ("emu", "plain"): 1.5e6, ("emu", "race"): 5e5}
+
+
+def problem(**fields):
+    made = DEFAULTS | fields
+    if "kv_heads" not in fields:
+        made["kv_heads"] = made["heads"]
+    if "seq_kv" not in fields:
+        made["seq_kv"] = made["seq"]
+    assert made["heads"] % made["kv_heads"] == 0, made
+    return made
+
+
+def options(p):
+    """As options of fa_bench; what is a default is left out, except shapes."""
+    words = []
+    for key in ("batch", "heads", "kv_heads", "seq", "seq_kv", "dim"):
+        words += ["--" + key.replace("_", "-"), str(p[key])]
+    words += ["--causal"] if p["causal"] else []
+    for key in ("scale", "dist", "strides", "misalign", "seeds", "seed"):
+        if p[key] != DEFAULTS[key]:
+            words += ["--" + key, str(p[key])]
+    return " ".join(words)
+
+
+def parse(text):
+    """The problem of a line of options; options that are not a problem's come back as words."""
+    words, p, rest = shlex.split(text), {}, []
+    while words:
+        key = words.pop(0)
+        name = key[2:].replace("-", "_")
+        if name == "causal":
+            p[name] = True
+        elif name in DEFAULTS:
+            value = words.pop(0)
+            p[name] = value if name in ("dist", "strides") else float(value) if name == "scale" else int(value)
+        else:
+            rest.append(key)
+    base = {"batch": 2, "heads": 8, "seq": 512, "dim": 64}
+    return problem(**(base | p)), rest
+
+
+def work(p):
+    return p["batch"] * p["heads"] * p["seq"] * p["seq_kv"] * p["dim"]
+
+
+# The registry's rules, as src/input/spec.c applies them.
+
+def matches(rule, p, sm_count, arch):
+    fill = p["batch"] * p["heads"] * ((p["seq"] + 63) // 64) * 100 // sm_count
+    rows = p["seq"] * (p["heads"] // p["kv_heads"])
+    return (p["dim"] <= rule["max_dim"] and rule["causal"] in (None, p["causal"])
+            and (rule["max_fill_percent"] is None or fill <= rule["max_fill_percent"])
+            and (not rule.get("max_rows") or rows <= rule["max_rows"])
+            and p["seq_kv"] >= (rule.get("min_keys") or 0) and arch >= (rule.get("min_arch") or 0))
+
+
+def wave_cost(rule, p, sm_count):
+    tiles = -(-p["seq"] // rule["config"]["m"]) * p["heads"] * p["batch"]
+    return -(-tiles // sm_count) * (rule.get("wave_cost") or 0)
+
+
+def selected(rules, p, sm_count, arch):
+    """The index of the rule that decides, or None."""
+    first = next((i for i, rule in enumerate(rules) if matches(rule, p, sm_count, arch)), None)
+    if first is None:
+        return None
+    best = at = first
+    while (rules[at].get("wave_cost") and at + 1 < len(rules) and rules[at + 1].get("wave_cost")
+           and matches(rules[at + 1], p, sm_count, arch)):
+        at += 1
+        if wave_cost(rules[at], p, sm_count) < wave_cost(rules[best], p, sm_count):
+            best = at
+    return best
+
+
+def rule_candidates(rules, sm_count, causal):
+    """Problems at the edges of the rules' conditions, the cheapest first."""
+    dims = sorted({rule["max_dim"] for rule in rules})
+    dims = sorted(set(dims) | {d + 8 for d in dims if d + 8 <= 256})
+    fills = {rule["max_fill_percent"] or 0 for rule in rules} | {0}
+    tiles = {max(1, f * sm_count // 100 + extra) for f in fills for extra in (0, 1)}
+    if any(rule.get("wave_cost") for rule in rules):
+        tiles |= {sm_count * w + extra for w in range(1, 13) for extra in (-1, 0, 1)}
+    lengths = sorted({rule["config"]["m"] + 1 for rule in rules} | {1, 9, 257})
+    keys = sorted({rule.get("min_keys") or 0 for rule in rules} - {0}) + [0]
+    found = []
+    for dim, count, seq, group, least in itertools.product(dims, tiles, lengths, (1, 5), keys):
+        heads = -(-count // -(-seq // 64))
+        heads = -(-heads // group) * group
+        found.append(problem(heads=heads, kv_heads=heads // group, seq=seq, seq_kv=max(least, seq), dim=dim,
+                             causal=causal))
+    return sorted(found, key=work)
+
+
+def with_more_keys(rules, index, p, sm_count, arch):
+    """The same problem with a second tile of keys, which begins but does not end, where that selects the same rule."""
+    longer = p | {"seq_kv": max(p["seq_kv"] + 19, rules[index]["config"]["n"] + 3)}
+    return longer if selected(rules, longer, sm_count, arch) == index else p
+
+
+def can_match(rule, sm_count, arch):
+    fill = rule["max_fill_percent"]
+    return arch >= (rule.get("min_arch") or 0) and (fill is None or fill * sm_count >= 100)
+
+
+def rule_problems(rules, sm_count, arch, cheapest=False):
+    """Per index of the rules that can match here: the cheapest problem of each mask that selects it, with more rows
+    than a tile has where there is one (cheapest: without that wish)."""
+    chosen = {i: [] for i, rule in enumerate(rules) if can_match(rule, sm_count, arch)}
+    for causal in (False, True):
+        best = {}
+        for p in rule_candidates(rules, sm_count, causal):
+            index = selected(rules, p, sm_count, arch)
+            if index is None:
+                continue
+            short = not cheapest and p["seq"] <= rules[index]["config"]["m"]
+            if index not in best or (best[index][0] and not short):
+                best[index] = (short, p)
+        for index, (_, p) in sorted(best.items()):
+            chosen[index].append(with_more_keys(rules, index, p, sm_count, arch) | {"seeds": 1})
+    return chosen
+
+
+def missing(rules, chosen):
+    """Indices of rules without a problem for a mask that they serve."""
+    return [i for i, problems in chosen.items()
+            if len(problems) < (2 if rules[i]["causal"] is None else 1)]
+
+
+# Problems that each show one class of fault, at the smallest size that shows it.
+
+def classes(device, mode, m):
+    def both(**fields):
+        return [problem(causal=causal, **fields) for causal in (False, True)]
+    made = []
+    made += both(batch=3, heads=12, kv_heads=4, seq=9, seq_kv=37, dim=32)            # groups of three, three batches
+    made += both(batch=1, heads=10, kv_heads=2, seq=m + 1, seq_kv=2 * m + 3, dim=40, strides="padded")
+    made += both(batch=2, heads=3, seq=29, seq_kv=11, dim=72, strides="bshd")        # rows without keys
+    made += [problem(batch=2, heads=2, seq=max(1, m - 1), dim=96, scale=0.7, causal=True),
+             problem(batch=2, heads=2, seq=17, seq_kv=131, dim=64, scale=0.02, dist="sharp"),
+             problem(heads=2, kv_heads=1, seq=19, seq_kv=150, dim=128, dist="needle", scale=1.5, strides="padded"),
+             problem(heads=2, seq=17, seq_kv=40, dim=48, dist="low", causal=True),
+             problem(heads=2, seq=33, seq_kv=97, dim=256, misalign=1, causal=True),
+             problem(heads=2, seq=33, seq_kv=97, dim=24, misalign=4, strides="padded"),
+             problem(seq=1, dim=16), problem(seq=1, seq_kv=65, dim=8 * 13, causal=True)]
+    if mode == "race":
+        return made
+    made += [problem(batch=2, heads=2, seq=9, seq_kv=20, dim=16, strides="far"),     # offsets beyond 32 bits
+             problem(batch=1, heads=3, seq=9, seq_kv=20, dim=16, strides="far", causal=True),
+             problem(batch=1, heads=1, seq=21, seq_kv=33, dim=16, strides="far"),
+             problem(seq=3, seq_kv=1300, dim=16), problem(seq=2, seq_kv=4200, dim=16, causal=True),
+             problem(heads=300, seq=1, seq_kv=5, dim=16, seeds=1),                   # heads beyond 256
+             problem(seq=1, seq_kv=33000, dim=16, seeds=1)]
+    if device == "emu":
+        made = [p | {"seeds": p["seeds"] or 3} for p in made]
+    if device == "cuda" and mode == "plain":
+        made += [problem(batch=33, heads=2000, seq=1, seq_kv=1, dim=16, seeds=1),    # blocks beyond 65536
+                 problem(batch=3, heads=1, seq=300, seq_kv=70001, dim=64, seeds=1, causal=True),
+                 problem(heads=2, seq=8192, dim=64, causal=True, seeds=3),
+                 problem(heads=1, seq=65, seq_kv=70001, seeds=1)]
+    return made
+
+
+# Draws over the whole contract.
+
+class Deck:
+    """Values in a shuffled order, each once before any comes again: few draws cover each dimension evenly."""
+
+    def __init__(self, values, rng):
+        self.values, self.rng, self.left = list(values), rng, []
+
+    def next(self):
+        if not self.left:
+            self.left = self.rng.sample(self.values, len(self.values))
+        return self.left.pop()
+
+
+def draws(count, seed, device, mode, m):
+    rng = random.Random(seed)
+    long = device == "cuda" and mode == "plain"
+    lengths = [1, 2, 7, 8, 16, 31, 33, 64, 65, 100, max(1, m - 1), m, m + 1, 2 * m + 5] + (
+        [113, 255, 799, 1023, 1024, 1025, 2047, 4099, 8192] if long else [113])
+    deck = {key: Deck(values, rng) for key, values in {
+        "batch": [1, 1, 2, 3, 4, 5], "kv_heads": [1, 2, 3, 4, 5, 8], "group": range(1, 13), "seq": lengths,
+        "keys": lengths + ["same", "same", "tail", "tail"], "dim": DIMS, "causal": [False, True], "dist": DISTS,
+        "strides": ["packed", "padded", "bshd"], "misalign": [0, 0, 0, 0, 1, 2, 4, 7],
+        "factor": [None, None, 0.1, 0.5, 2.0, 8.0]}.items()}
+    made = []
+    for _ in range(count):
+        d = {key: values.next() for key, values in deck.items()}
+        keys = {"same": d["seq"], "tail": d["seq"] + rng.randrange(1, 2 * m)}.get(d["keys"], d["keys"])
+        p = problem(batch=d["batch"], heads=d["kv_heads"] * d["group"], kv_heads=d["kv_heads"], seq=d["seq"],
+                    seq_kv=keys, dim=d["dim"], causal=d["causal"], dist=d["dist"], strides=d["strides"], misalign=d["misalign"],
+                    scale=d["factor"] and round(d["factor"] / d["dim"] ** 0.5, 6), seed=rng.randrange(1, 1 << 30),
+                    seeds=3)
+        made.append(within(p, MOST_WORK[device, mode], rng))
+    return made
+
+
+def within(p, most, rng):
+    """Smaller in a random dimension until the work fits; the residues of lengths stay what they are where they can."""
+    p = dict(p)
+    while work(p) > most:
+        key = rng.choice(["batch", "heads", "seq", "seq_kv"])
+        if key == "heads" and p["kv_heads"] > 1:
+            p["heads"] = p["heads"] // p["kv_heads"] * (p["kv_heads"] - 1)
+            p["kv_heads"] -= 1
+        elif key == "heads":
+            p["heads"] = max(1, p["heads"] // 2)
+        else:
+            p[key] = max(1, p[key] - 64 if p[key] > 128 else p[key] // 2)
+    return p
+
+
+def smaller(p):
+    """Problems one step simpler, the largest step first."""
+    for key in ("scale", "dist", "strides", "misalign", "causal"):
+        if p[key] != DEFAULTS[key]:
+            yield p | {key: DEFAULTS[key]}
+    if p["seeds"] != 1:
+        yield p | {"seeds": 1}
+    group = p["heads"] // p["kv_heads"]
+    for heads, kv_heads in ((1, 1), (group, 1), (2, 1), (2, 2), (p["kv_heads"], p["kv_heads"])):
+        if heads < p["heads"]:
+            yield p | {"heads": heads, "kv_heads": kv_heads}
+    for key in ("batch", "seq", "seq_kv"):
+        for value in sorted({1, 2, p[key] // 4, p[key] // 2, p[key] * 3 // 4, p[key] - 1}):
+            if 0 < value < p[key]:
+                yield p | {key: value}
+    for dim in (16, 32, 64, 128):
+        if dim < p["dim"]:
+            yield p | {"dim": dim}
+
+
+def shrink(p, fails, seconds):
+    """The simplest problem for which `fails` holds, by single steps, within a time."""
+    end, at = time.monotonic() + seconds, p
+    while time.monotonic() < end:
+        for candidate in smaller(at):
+            if time.monotonic() > end:
+                return at
+            if fails(candidate):
+                at = candidate
+                break
+        else:
+            return at
+    return at
+
+
+def rules_of(args):
+    if not args.registry or not args.kernel:
+        return []
+    with open(args.registry, encoding="utf-8") as file:
+        row = next(row for row in json.load(file) if row["name"] == args.kernel)
+    return row.get("rules") or []
+
+
+def listed(args):
+    rules = rules_of(args)
+    made = classes(args.device, args.mode, args.m)
+    if args.mode == "sanitize":
+        made = []
+    for problems in rule_problems(rules, args.sm_count, args.arch, args.mode != "plain").values():
+        made += problems
+    made += draws(args.draws, args.seed, args.device, args.mode, args.m)
+    return list(dict.fromkeys(options(p) for p in made))
+
+
+def say_rules(args):
+    rules = rules_of(args)
+    chosen = rule_problems(rules, args.sm_count, args.arch)
+    for index, problems in chosen.items():
+        print(json.dumps({"kernel": args.kernel, "rule": index, "serves": rules[index]["serves"],
+                          "config": rules[index]["config"], "problems": [options(p) for p in problems]}))
+    bad = missing(rules, chosen)
+    for index in bad:
+        print(f"problems.py: no problem selects rule {index} of {args.kernel} with each mask it serves, on "
+              f"{args.sm_count} multiprocessors of sm_{args.arch}", file=sys.stderr)
+    return 1 if bad else 0
+
+
+def run_shrink(args):
+    p, rest = parse(args.problem)
+
+    def code(of):
+        return subprocess.run(args.command + rest + shlex.split(options(of)), stdin=subprocess.DEVNULL, check=False,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    want = code(p)
+    if want == 0:
+        print(options(p))
+        return 1
+    print(options(shrink(p, lambda candidate: code(candidate) == want, args.seconds)))
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["list", "rules", "shrink"])
+    parser.add_argument("--device", choices=["cuda", "emu"], default="emu")
+    parser.add_argument("--mode", choices=["plain", "sanitize", "race"], default="plain")
+    for name, default in (("sm-count", 4), ("arch", 89), ("m", 64), ("draws", 0), ("seed", 1)):
+        parser.add_argument("--" + name, type=int, default=default)
+    parser.add_argument("--kernel")
+    parser.add_argument("--registry")
+    parser.add_argument("--problem")
+    parser.add_argument("--seconds", type=float, default=60)
+    argv = sys.argv[1:]
+    command = []
+    if "--" in argv:
+        command = argv[argv.index("--") + 1:]
+        argv = argv[:argv.index("--")]
+    args = parser.parse_args(argv)
+    args.command = command
+    if args.what == "list":
+        for line in listed(args):
+            print(line)
+        return 0
+    return say_rules(args) if args.what == "rules" else run_shrink(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+/* What the seeds of a check draw besides numbers: some take another distribution, scale and layout than asked for. */
+#ifndef FA_DRAW_H
+#define FA_DRAW_H
+
+#include "input/problem.h"
+
+typedef struct fa_draw {
+    uint64_t seed;
+    bool as_asked;
+    int32_t dist;    /* fa_dist */
+    int32_t strides; /* fa_strides */
+    float factor;    /* of the problem's scale. The inputs are drawn for the scale as asked for */
+    double max_abs_err;
+} fa_draw;
+
+/* Of seed number `index`. The first and the last are as asked for. Between them, in turn:
+ *   needle or rising, scale x 16, padded: a softmax without a running maximum, or with that of the first keys, overflows;
+ *   low, bshd: every logit is near -128, so a maximum that starts at 0 or -10 leaves nothing;
+ *   other values, scale x 1/4 or x 3, padded or bshd: a scale or stride that is not the launch's own. */
+fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t index);
+/* "seed 43", or "seed 43 (needle, scale x 16, padded)". */
+void fa_draw_describe(const fa_draw *draw, char text[96]);
+
+#endif

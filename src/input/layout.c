@@ -1,0 +1,109 @@
+#include "input/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* With FA_STRIDES_FAR the last block begins further than this from the first: beyond an offset in 32 bits. */
+static const int64_t FAR = (int64_t)1 << 31;
+
+static void pack(fa_layout *l, int64_t pad_s, int64_t pad_h, int64_t pad_b)
+{
+    l->stride_s = l->dim + pad_s;
+    l->stride_h = l->seq * l->stride_s + pad_h;
+    l->stride_b = l->heads * l->stride_h + pad_b;
+}
+
+/* The outermost dimension with more than one index is stretched: batches, else heads, else rows. */
+static void stretch(fa_layout *l, int tensor)
+{
+    int64_t *stride = l->batch > 1 ? &l->stride_b : l->heads > 1 ? &l->stride_h : &l->stride_s;
+    l->blocks = l->batch > 1 ? l->batch : l->heads > 1 ? l->heads : l->seq;
+    if (l->blocks == 1)
+        return;
+    l->block_count = (size_t)*stride;
+    const int64_t apart = FAR / (l->blocks - 1) / 8 * 8 + 8 * (5 + tensor);
+    l->block_pitch = *stride + apart;
+    *stride = l->block_pitch;
+    if (l->batch == 1)
+        l->stride_b = l->heads * l->stride_h;
+    if (l->batch == 1 && l->heads == 1)
+        l->stride_b = l->stride_h = l->seq * l->stride_s;
+}
+
+fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, int tensor)
+{
+    const bool query = tensor != FA_K && tensor != FA_V;
+    if (tensor == FA_L)
+        strides = FA_STRIDES_PACKED;
+    fa_layout l = {
+        .strides = strides,
+        .batch = problem->batch,
+        .heads = query ? problem->heads : problem->kv_heads,
+        .seq = query ? problem->seq_q : problem->seq_kv,
+        .dim = tensor == FA_L ? 2 : problem->dim,
+        .blocks = 1,
+    };
+    if (strides == FA_STRIDES_PADDED)
+        pack(&l, 8 * (1 + tensor), 8 * (5 + 2 * tensor), 8 * (23 + 3 * tensor));
+    else
+        pack(&l, 0, 0, 0);
+    if (strides == FA_STRIDES_BSHD) {
+        l.stride_h = l.dim;
+        l.stride_s = (int64_t)l.heads * l.dim;
+    }
+    l.block_count =
+        (size_t)((l.batch - 1) * l.stride_b + (l.heads - 1) * l.stride_h + (l.seq - 1) * l.stride_s + l.dim);
+    if (strides == FA_STRIDES_FAR)
+        stretch(&l, tensor);
+    return l;
+}
+
+size_t fa_layout_span(const fa_layout *layout)
+{
+    return (size_t)((layout->blocks - 1) * layout->block_pitch) + layout->block_count;
+}
+
+static int64_t rows_of_block(const fa_layout *l) { return (int64_t)l->batch * l->heads * l->seq / l->blocks; }
+
+size_t fa_layout_dense(const fa_layout *layout) { return (size_t)(rows_of_block(layout) * layout->dim); }
+
+/* Offset in its block of a row, counted over [batch, heads, seq]. */
+static size_t offset_in_block(const fa_layout *l, int64_t row)
+{
+    const int64_t s = row % l->seq, h = row / l->seq % l->heads, b = row / l->seq / l->heads;
+    const int64_t at = b * l->stride_b + h * l->stride_h + s * l->stride_s;
+    return (size_t)(l->blocks > 1 ? at % l->block_pitch : at);
+}
+
+void fa_layout_scatter(const fa_layout *layout, int64_t block, const uint16_t *dense, uint16_t gap, uint16_t *image)
+{
+    const int64_t rows = rows_of_block(layout), dim = layout->dim;
+    for (size_t i = 0; i < layout->block_count; i++)
+        image[i] = gap;
+    for (int64_t row = block * rows; row < (block + 1) * rows; row++)
+        memcpy(image + offset_in_block(layout, row), dense + row * dim, (size_t)dim * sizeof *image);
+}
+
+void fa_layout_gather(const fa_layout *layout, int64_t block, const uint16_t *image, uint16_t *dense)
+{
+    const int64_t rows = rows_of_block(layout), dim = layout->dim;
+    for (int64_t row = block * rows; row < (block + 1) * rows; row++)
+        memcpy(dense + row * dim, image + offset_in_block(layout, row), (size_t)dim * sizeof *image);
+}
+
+size_t fa_layout_gaps_changed(const fa_layout *layout, int64_t block, const uint16_t *image, uint16_t gap,
+                              size_t *first)
+{
+    const int64_t rows = rows_of_block(layout);
+    size_t changed = 0;
+    if (layout->block_count == fa_layout_dense(layout))
+        return 0;
+    bool *in_a_row = fa_alloc(layout->block_count * sizeof *in_a_row);
+    for (int64_t row = block * rows; row < (block + 1) * rows; row++)
+        memset(in_a_row + offset_in_block(layout, row), 1, (size_t)layout->dim * sizeof *in_a_row);
+    for (size_t i = 0; i < layout->block_count; i++)
+        if (!in_a_row[i] && image[i] != gap && changed++ == 0)
+            *first = i;
+    free(in_a_row);
+    return changed;
+}

@@ -1,0 +1,32 @@
+/* How the tensors of a problem lie in memory (--strides). */
+#ifndef FA_LAYOUT_H
+#define FA_LAYOUT_H
+
+#include "input/problem.h"
+
+/* FA_L: the log-sum-exp, FP32: packed always, and two halves wide like rows of dim 2. */
+enum { FA_Q, FA_K, FA_V, FA_O, FA_L, FA_TENSORS };
+
+/* A tensor [batch, heads, seq, dim], in elements; the stride of dim is 1. Its memory is `blocks` ranges of block_count
+ * elements, block_pitch apart: one range, except with FA_STRIDES_FAR. */
+typedef struct fa_layout {
+    fa_strides strides;
+    int32_t batch, heads, seq, dim;
+    int64_t stride_b, stride_h, stride_s;
+    int64_t blocks, block_pitch;
+    size_t block_count; /* from the first element to the last, gaps included */
+} fa_layout;
+
+/* Strides are multiples of 8, so rows keep the alignment of the first one. Padded strides differ between tensors. */
+fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, int tensor);
+size_t fa_layout_span(const fa_layout *layout);  /* elements from the first to the last, gaps included */
+size_t fa_layout_dense(const fa_layout *layout); /* elements of a block without gaps; the same for all blocks */
+
+/* Between `dense`, the packed tensor, and `image`, the block_count elements of one block in memory. */
+void fa_layout_scatter(const fa_layout *layout, int64_t block, const uint16_t *dense, uint16_t gap, uint16_t *image);
+void fa_layout_gather(const fa_layout *layout, int64_t block, const uint16_t *image, uint16_t *dense);
+/* Elements in the gaps of an image that are not `gap`. `first`: the offset of the first one, when there is one. */
+size_t fa_layout_gaps_changed(const fa_layout *layout, int64_t block, const uint16_t *image, uint16_t gap,
+                              size_t *first);
+
+#endif

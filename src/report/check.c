@@ -1,0 +1,91 @@
+#include "report/check.h"
+
+#include "report/fields.h"
+
+static void put_place(cJSON *object, const fa_place *place)
+{
+    put(object, "batch", place->batch);
+    put(object, "head", place->head);
+    put(object, "row", place->row);
+}
+
+static cJSON *verdict_json(const fa_verdict *v)
+{
+    cJSON *reference = cJSON_CreateObject();
+    cJSON_AddStringToObject(reference, "name", v->name);
+    cJSON_AddBoolToObject(reference, "passed", v->passed);
+    put(reference, "rows_checked", (double)v->rows_checked);
+    put(reference, "max_abs_err", v->max_abs_err);
+    put(reference, "rmse", v->rmse);
+    put(reference, "worst_row_rel_l2", v->worst_row_rel_l2);
+    put(reference, "baseline_max_abs_err", v->baseline_max_abs_err);
+    put(reference, "baseline_rmse", v->baseline_rmse);
+    put(reference, "baseline_worst_row_rel_l2", v->baseline_worst_row_rel_l2);
+    cJSON_AddStringToObject(reference, "fixed_rule", v->baseline_fails ? "baseline_fails" : "applies");
+    put(reference, "mismatches", (double)v->mismatches);
+    put(reference, "nonfinite", (double)v->nonfinite);
+    cJSON *worst = object_in(reference, "worst");
+    put_place(worst, &v->worst);
+    put(worst, "col", v->worst.col);
+    put_text(reference, "failure", v->failure);
+    return reference;
+}
+
+static void put_lse(cJSON *check, const fa_lse_verdict *v)
+{
+    if (!v->done) {
+        cJSON_AddNullToObject(check, "lse");
+        return;
+    }
+    cJSON *lse = object_in(check, "lse");
+    cJSON_AddBoolToObject(lse, "passed", v->passed);
+    put(lse, "atol", FA_LSE_ATOL);
+    put(lse, "rtol", FA_LSE_RTOL);
+    put(lse, "rows_checked", (double)v->rows_checked);
+    put(lse, "max_abs_err", v->max_abs_err);
+    put(lse, "baseline_max_abs_err", v->baseline_max_abs_err);
+    put(lse, "mismatches", (double)v->mismatches);
+    put(lse, "nonfinite", (double)v->nonfinite);
+    put_place(object_in(lse, "worst"), &v->worst);
+    put_text(lse, "failure", v->failure);
+}
+
+/* What each seed drew: distribution, scale, layout. */
+static void put_draws(cJSON *check, const fa_check_result *c, double scale)
+{
+    char word[32];
+    cJSON *draws = cJSON_AddArrayToObject(check, "draws");
+    for (int32_t i = 0; i < c->draw_count; i++) {
+        const fa_draw *d = &c->draws[i];
+        cJSON *draw = cJSON_CreateObject();
+        put(draw, "seed", (double)d->seed);
+        cJSON_AddBoolToObject(draw, "as_asked", d->as_asked);
+        cJSON_AddStringToObject(draw, "dist", fa_word(FA_DIST_WORDS, d->dist, word));
+        put(draw, "scale", scale * (double)d->factor);
+        cJSON_AddStringToObject(draw, "strides", fa_word(FA_STRIDES_WORDS, d->strides, word));
+        put(draw, "max_abs_err", d->max_abs_err);
+        cJSON_AddItemToArray(draws, draw);
+    }
+}
+
+void fa_report_check(cJSON *record, const fa_check_result *c, const fa_problem *problem)
+{
+    if (!c->done) {
+        cJSON_AddNullToObject(record, "check");
+        return;
+    }
+    cJSON *check = object_in(record, "check");
+    cJSON_AddBoolToObject(check, "passed", c->passed);
+    put(check, "seeds", c->seeds);
+    put(check, "atol", c->atol);
+    put(check, "rtol", c->rtol);
+    cJSON_AddBoolToObject(check, "loosened", c->loosened);
+    put(check, "repeats", c->repeats);
+    cJSON *references = cJSON_AddArrayToObject(check, "references");
+    for (int32_t i = 0; i < c->verdict_count; i++)
+        cJSON_AddItemToArray(references, verdict_json(&c->verdicts[i]));
+    put_lse(check, &c->lse);
+    put_draws(check, c, (double)problem->scale);
+    put_text(check, "missing", c->missing);
+    put_text(check, "failure", c->failure);
+}

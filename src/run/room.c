@@ -1,0 +1,49 @@
+#include "run/room.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static double gib(double bytes) { return bytes / (double)(1 << 30); }
+
+static double at_least(double a, double b) { return a > b ? a : b; }
+
+size_t fa_room_of(const fa_problem *problem, const fa_layout *layout, int tensor)
+{
+    size_t most = fa_layout_span(layout);
+    if ((size_t)layout->blocks * fa_layout_dense(layout) > FA_LAY_ANEW_MOST)
+        return most;
+    for (fa_strides strides = FA_STRIDES_PACKED; strides <= FA_STRIDES_BSHD; strides++) {
+        const fa_layout other = fa_layout_of(problem, strides, tensor);
+        most = fa_layout_span(&other) > most ? fa_layout_span(&other) : most;
+    }
+    return most;
+}
+
+/* Host copies a check makes: the inputs, three outputs, one of them again in FP32, and the largest tensor read back. On
+ * the emulator the tensors themselves too: of FA_STRIDES_FAR only what is touched. */
+fa_status fa_room_check(const fa_device *device, int tensors, const fa_layout layouts[FA_TENSORS],
+                        const size_t rooms[FA_TENSORS], int64_t workspace_bytes, fa_reason *why)
+{
+    double on_device = (double)workspace_bytes, touched = on_device, largest = 0, dense[FA_TENSORS] = {0};
+    for (int tensor = 0; tensor < tensors; tensor++) {
+        const fa_layout *layout = &layouts[tensor];
+        const double blocks = (double)layout->blocks * (double)layout->block_count * 2.0;
+        const double room = (double)rooms[tensor] * 2.0;
+        on_device += room + 4.0 * FA_GUARD_COUNT;
+        touched += (layout->blocks > 1 ? blocks : room) + 4.0 * FA_GUARD_COUNT;
+        largest = at_least(largest, blocks);
+        dense[tensor] = 2.0 * (double)layout->blocks * (double)fa_layout_dense(layout);
+    }
+    const double copies = 6.0 * dense[FA_Q] + 2.0 * dense[FA_K] + largest + 2.0 * dense[FA_L];
+    const double device_has = (double)device->info.memory_bytes;
+    const double host_has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
+    const bool emu = strcmp(device->info.backend, "emu") == 0;
+    const double host_needs = copies + (emu ? touched : 0.0);
+    if (!((emu ? touched : on_device) <= device_has))
+        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the tensors need %.1f GiB on the device, %s has %.1f GiB",
+                         gib(on_device), device->info.name, gib(device_has));
+    if (!(host_needs <= host_has))
+        return fa_refuse(why, FA_INFEASIBLE, "out of memory: the check needs %.1f GiB on the host, which has %.1f GiB",
+                         gib(host_needs), gib(host_has));
+    return FA_PASS;
+}

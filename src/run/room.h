@@ -1,0 +1,19 @@
+/* How much memory the tensors of a candidate take. */
+#ifndef FA_ROOM_H
+#define FA_ROOM_H
+
+#include "device/device.h"
+#include "input/layout.h"
+
+/* Halves of a guard band before and after each tensor. */
+#define FA_GUARD_COUNT 131072
+/* Tensors of at most this many elements are given room for every layout but FA_STRIDES_FAR. */
+#define FA_LAY_ANEW_MOST ((size_t)1 << 24)
+
+/* Elements to reserve for a tensor: small ones get room for other layouts. */
+size_t fa_room_of(const fa_problem *problem, const fa_layout *layout, int tensor);
+/* FA_INFEASIBLE when the device or the host has too little for `tensors` tensors of these layouts in these rooms. */
+fa_status fa_room_check(const fa_device *device, int tensors, const fa_layout layout[FA_TENSORS],
+                        const size_t room[FA_TENSORS], int64_t workspace_bytes, fa_reason *why);
+
+#endif

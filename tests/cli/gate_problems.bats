@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# The problems of the gate: every rule of the registry has some, draws cover the contract, a failing one is shrunk.
+load helper
+bats_require_minimum_version 1.5.0
+
+problems() { python3 scripts/lib/gate/problems.py "$@"; }
+rules() { # KERNEL OPTIONS...
+    ./fa_bench --list-kernels --json - >"$work/registry.json"
+    problems rules --kernel "$1" --registry "$work/registry.json" "${@:2}"
+}
+with_rules() { ./fa_bench --list-kernels --json - | jq -r '.[] | select((.rules // []) != []) | .name'; }
+
+@test "every rule of the registry is selected by a problem of the gate, with each mask it serves" {
+    for kernel in $(with_rules); do
+        for where in "--sm-count 132 --arch 90" "--sm-count 58 --arch 89" "--sm-count 4 --arch 89"; do
+            # shellcheck disable=SC2086
+            rules "$kernel" $where >"$work/rules"
+            [ -s "$work/rules" ]
+            jq -es 'all(.[]; .problems | length > 0 and length <= 2)' "$work/rules"
+        done
+        [ "$(rules "$kernel" --sm-count 132 --arch 90 | wc -l)" -eq \
+            "$(jq --arg k "$kernel" '.[] | select(.name == $k) | .rules | length' "$work/registry.json")" ]
+    done
+}
+
+@test "a rule that no problem selects is an error that names it" {
+    ./fa_bench --list-kernels --json - | jq '(.[] | select(.name == "wmma") | .rules) |= [.[-1] + {max_dim: 256}] + .' \
+        >"$work/shadowed.json"
+    run problems rules --kernel wmma --registry "$work/shadowed.json" --sm-count 132 --arch 90
+    [ "$status" -eq 1 ]
+    [[ $output == *"no problem selects rule 1 of wmma"* ]]
+}
+
+# What problems.py takes for selected is what the bench compiles: tile and serving kernel.
+agrees() { # KERNEL ARCH SM-COUNT
+    rules "$1" --sm-count "$3" --arch "${2//[!0-9]/}" >"$work/rules"
+    jq -r '.problems[]' "$work/rules" >"$work/lines"
+    jq -c '. as $r | .problems[] | [$r.serves, $r.config.m, $r.config.n, $r.config.warps, $r.config.stages]' \
+        "$work/rules" >"$work/want"
+    ./fa_bench --kernel "$1" --compile-only --arch "$2" --quiet --runs "$work/lines" --json - |
+        jq -c '[.variant, .config.m, .config.n, .config.warps, .config.stages]' >"$work/got"
+    diff "$work/want" "$work/got"
+}
+
+@test "the rule that a problem is for is the one that the bench applies" {
+    agrees wmma_qk sm_89 58
+}
+
+# bats test_tags=slow
+@test "the same for every kernel with rules" {
+    for kernel in $(with_rules); do
+        agrees "$kernel" sm_90a 132
+        [ "$kernel" = wgmma ] || agrees "$kernel" sm_89 58
+    done
+}
+
+@test "draws: the same for the same seed, all dims in 31, every mask, layout, distribution and tail" {
+    problems list --draws 62 --seed 5 --device cuda | tail -n 62 >"$work/a"
+    problems list --draws 62 --seed 5 --device cuda | tail -n 62 | diff - "$work/a"
+    run ! diff <(problems list --draws 62 --seed 6 --device cuda | tail -n 62) "$work/a"
+    for dim in $(seq 16 8 256); do grep -q -- "--dim $dim " "$work/a"; done
+    for word in --causal '--strides padded' '--strides bshd' '--misalign' '--scale' '--batch 5'; do
+        grep -q -- "$word" "$work/a"
+    done
+    for dist in uniform outlier sharp rising falling needle constant-v coded low; do
+        grep -q "dist $dist" "$work/a"
+    done
+    # groups of K/V heads that are no power of two, more keys than rows, fewer keys than rows
+    awk '{g = $4 / $6; odd += g == 3 || g == 5 || g == 7; more += $10 > $8; fewer += $10 < $8}
+        END {exit !(odd > 5 && more > 5 && fewer > 5)}' "$work/a"
+    # every line is one that the bench takes
+    ./fa_bench --kernel light --compile-only --arch sm_89 --quiet --runs <(head -n 3 "$work/a") --json - |
+        jq -es 'length == 3 and all(.[]; .status == "pass")'
+}
+
+@test "each mode has what it can run: no far layouts under sanitizers, small problems on the emulator" {
+    problems list --device emu >"$work/emu"
+    for word in '--strides far' '--seq-kv 33000' '--heads 300' '--seq-kv 4200' '--kv-heads 4' '--misalign 1'; do
+        grep -q -- "$word" "$work/emu"
+    done
+    problems list --device cuda >"$work/cuda"
+    grep -q -- '--batch 33 --heads 2000' "$work/cuda" && grep -q -- '--seq-kv 70001' "$work/cuda"
+    run ! grep -e 'strides far' -e 'heads 300' <(problems list --device emu --mode race --draws 20)
+    [ -z "$(problems list --device cuda --mode sanitize)" ]
+    [ "$(problems list --device cuda --mode sanitize --draws 4 | wc -l)" -eq 4 ]
+}
+
+@test "a failing problem is shrunk to the smallest that fails in the same way" {
+    cat >"$work/bad" <<'END'
+#!/usr/bin/env bash
+# Wrong with more than 100 keys and a causal mask; another code for dim 16; slow draws do not matter.
+[[ "$*" == *"--fast"* && "$*" == *"--causal"* && "$*" =~ --seq-kv\ ([0-9]+) && ${BASH_REMATCH[1]} -gt 100 ]] || exit 0
+[[ "$*" != *"--dim 16 "* ]] || exit 3
+exit 1
+END
+    chmod +x "$work/bad"
+    shape="--batch 3 --heads 12 --kv-heads 4 --seq 65 --seq-kv 799 --dim 72 --causal"
+    run problems shrink --problem "$shape --dist needle --strides padded --scale 0.5 --seed 9 --fast" -- "$work/bad"
+    [ "$status" -eq 0 ]
+    [ "$output" = "--batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 101 --dim 32 --causal --seeds 1 --seed 9" ]
+    run problems shrink --problem "--seq 5" -- "$work/bad"
+    [ "$status" -eq 1 ]
+}
+
+@test "--source: a wrong file of one's own fails, with the smallest problem as a command" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    python3 tests/wrong/make.py "$work/wrong" nan_rows_without_keys
+    run scripts/ci_gate.sh --source "$work/wrong/nan_rows_without_keys.cu" --draws 0 --jobs 1 --fail-fast --shrink 20 \
+        --out "$work/gate" -- --m 32
+    [ "$status" -eq 1 ]
+    [[ $output == *"smallest that fails: ./fa_bench --source $work/wrong/nan_rows_without_keys.cu --m 32 "*--causal* ]]
+    refused 2 "--source or --kernel" scripts/ci_gate.sh --source examples/plain.cu --kernel mma
+    refused 2 "a file that can be read" scripts/ci_gate.sh --source "$work/none.cu"
+}
