@@ -17,6 +17,7 @@ Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faul
   versus     the last rung against the fused library in one process over the peers' shapes, and the default kernel for
              three dims
   serving    decode, chunked prefill and parts of a wave, a record each (scripts/lib/evidence/serving.txt)
+  lse        the log-sum-exp over dims, masks, tails and grouped heads, and what it costs (scripts/lib/evidence/lse.txt)
   profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also at
              long sequences of three dims (scripts/ncu_profile.sh)
   peers      beside PyTorch's attention, shape by shape (scripts/peers.sh)
@@ -46,7 +47,7 @@ EOF
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-on_gpu=(gate sanitize parity sweep grid ladder versus serving profile peers)
+on_gpu=(gate sanitize parity sweep grid ladder versus serving lse profile peers)
 robustness=(controls mutants wrong race asan fuzz cheats faults)
 opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
 flag=([dry-run]=0)
@@ -161,6 +162,11 @@ part_gate() {
 
 part_serving() {
     try "$bench" --runs scripts/lib/evidence/serving.txt --quiet --json "$out/serving.jsonl"
+}
+
+part_lse() {
+    try "$bench" --device cuda --runs scripts/lib/evidence/lse.txt --seeds 1 --quiet --json "$out/lse.jsonl"
+    [[ ! -s $out/lse.jsonl ]] || gzip -9fn "$out/lse.jsonl"
 }
 
 part_parity() {
