@@ -72,7 +72,6 @@ load helper
 }
 
 @test "ordinary CUDA under the race detector and address sanitizing: nothing found, and what is there is found" {
-    needs_race
     for file in extern_shared static_shared groups wrapped; do
         ./fa_bench --source "tests/emu/ordinary/$file.cu" "${small[@]}" --race --quiet
     done
@@ -135,7 +134,6 @@ load helper
 }
 
 @test "a sanitizer without a size takes a small problem and says so" {
-    needs_race
     run ./fa_bench --source examples/plain.cu --device emu --race --json "$work/r.json"
     [ "$status" -eq 0 ]
     [ "$(grep -c "small, for the sanitizer" <<<"$output")" -eq 1 ]

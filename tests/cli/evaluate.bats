@@ -25,7 +25,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "a right kernel: proven, compiled, timed against the incumbent; the ratio with its interval and noise" {
-    needs_race
     problems
     make_half_gpu
     edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
@@ -100,7 +99,6 @@ score_holds() { # EXPRESSION...
 }
 
 @test "a race that does no harm is wrong, with the lines" {
-    needs_race
     problems
     cp tests/cheats/honest.cuh "$work/"
     sed '/^    const place at/i\

@@ -49,7 +49,6 @@ passes() { # OPTIONS...
 }
 
 @test "no race in what is added" {
-    needs_race
     local kernel
     for kernel in light wmma mma_decode; do
         passes --kernel "$kernel" --batch 1 --heads 4 --seq 140 --seq-kv 45 --causal --race

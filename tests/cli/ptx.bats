@@ -28,7 +28,6 @@ inline_kernel() { # LINE...
 }
 
 @test "a race made by inline st.shared and ld.shared is found" {
-    needs_race
     inline_kernel '__shared__ float one_s[FA_M]; float one = 1; unsigned at = __cvta_generic_to_shared(one_s);' \
         'asm volatile("st.shared.f32 [%0], %1;" :: "r"(at + threadIdx.x * 4), "f"(one));' \
         'asm volatile("ld.shared.f32 %0, [%1];" : "=f"(one) : "r"(at + (threadIdx.x + 5) % FA_M * 4));' \

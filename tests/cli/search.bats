@@ -7,7 +7,6 @@ load ../search/packages
 
 # The task: plain.cu from a bad tile, two small problems, a GPU that is made up, and the model.
 start() {
-    needs_race
     needs_packages
     make_half_gpu
     printf '%s\n' 'public emulator --batch 1 --heads 2 --seq 33 --dim 16' \
