@@ -212,7 +212,7 @@ static fa_status parse_vs_lse(const char *number, fa_vs *vs, fa_reason *why)
 /* library:FILE.so; all that follows the colon is the path. */
 static fa_status parse_vs_library(const char *value, fa_vs *vs, fa_reason *why)
 {
-    const char *path = strchr(value, ':') + 1;
+    const char *path = value + strlen("library") + (value[strlen("library")] == ':');
     fa_options scratch;
     set_defaults(&scratch);
     if (path[0] == '\0')
@@ -232,7 +232,7 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
     const char *path = strncmp(value, file, strlen(file)) == 0 ? value + strlen(file) : NULL;
     const size_t path_length = path != NULL ? strcspn(path, ":") : 0;
     const size_t name_length = path != NULL ? strlen(file) + path_length : strcspn(value, ":");
-    if (strncmp(value, library, strlen(library)) == 0)
+    if (strncmp(value, library, strlen(library)) == 0 || strcmp(value, "library") == 0)
         return parse_vs_library(value, vs, why);
     vs->library = NULL;
     if (name_length == 0 || path_length >= sizeof vs->source || (path == NULL && name_length >= sizeof vs->name) ||

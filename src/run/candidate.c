@@ -14,6 +14,8 @@
 static fa_status explain_emu_failure(fa_status status, bool cuda_took_it, fa_reason *why)
 {
     const fa_reason bare = *why;
+    if (strstr(bare.text, "No space left on device") != NULL || strstr(bare.text, "File too large") != NULL)
+        return fa_refuse(why, FA_ERROR, "%.4000s", bare.text); /* the disk's fault, not the kernel's */
     const bool refused = status == FA_COMPILE_ERROR || status == FA_INFEASIBLE ||
                          (status == FA_ERROR && strstr(bare.text, "undefined symbol") != NULL);
     if (refused && cuda_took_it)
