@@ -71,6 +71,7 @@ load helper
     [ "$status" -eq 1 ]
 }
 
+# bats test_tags=slow
 @test "ordinary CUDA under the race detector and address sanitizing: nothing found, and what is there is found" {
     for file in extern_shared static_shared groups wrapped; do
         ./fa_bench --source "tests/emu/ordinary/$file.cu" "${small[@]}" --race --quiet
@@ -158,6 +159,7 @@ load helper
     [[ $output != *"at most"* ]]
 }
 
+# bats test_tags=slow
 @test "a file of one's own is tried and swept as a kernel of the registry is" {
     sed '1i // FA_SPACE: m=32,64' examples/plain.cu >"$work/k.cu"
     run scripts/evo_test_one.sh 32 1 8 --source "$work/k.cu" --json "$work/r.json" -- "${small[@]}"

@@ -52,6 +52,7 @@ page() { # [--slow] PAGE...
     [[ $output == *"no kind of block 'soon'"* ]]
 }
 
+# bats test_tags=slow
 @test "an edit of an option, a file, a link or a table is seen" {
     mkdir -p "$work/tree"
     cp -r README.md AGENTS.md CHANGELOG.md docs scripts tests "$work/tree/"

@@ -24,6 +24,7 @@ score_holds() { # EXPRESSION...
     record_holds "$work/score" "$@"
 }
 
+# bats test_tags=slow
 @test "a right kernel: proven, compiled, timed against the incumbent; the ratio with its interval and noise" {
     problems
     make_half_gpu

@@ -194,6 +194,7 @@ END
         .words_sha256.emu != .words_sha256.cuda)' "$work/gate/conform.json"
 }
 
+# bats test_tags=slow
 @test "--require-gpu wants the emulator beside the GPU, too" {
     make_stub
     touch "$STUB/gpu"
@@ -224,6 +225,7 @@ END
     [ -z "$(grep '^one|.*--seq 16384' <<<"$output")" ]
 }
 
+# bats test_tags=slow
 @test "a gate that is cut off leaves the cases that were done, and says it is unfinished" {
     make_stub
     touch "$STUB/no_gpu"

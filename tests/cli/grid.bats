@@ -32,6 +32,7 @@ wmma_kernels() {
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
 
+# bats test_tags=slow
 @test "another problem is run for every point, and what stands there of one is not taken for the other" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     local grid=(scripts/compile_all.sh --run --device emu --sample 1 --dims 64 --out "$work/grid.json")
@@ -42,6 +43,7 @@ wmma_kernels() {
     jq -es 'length > 0 and all(.problem | test("--seq-kv 150"))' "$work/grid.json.points.jsonl"
 }
 
+# bats test_tags=slow
 @test "a run that leaves no record is a hole, not a point less; those that share its process are run" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     cat >"$work/dies" <<'END'
@@ -58,6 +60,7 @@ END
     jq -e '(map(.points) | add == 12) and all(.[]; .holes == if .dim == 128 then .points else 0 end)' "$work/grid.json"
 }
 
+# bats test_tags=slow
 @test "what is cut off goes on where it was: every point once" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     local grid=(scripts/compile_all.sh --run --device emu --sample 10 --jobs 2 --out "$work/grid.json")

@@ -13,6 +13,7 @@ passes() { # OPTIONS...
     record_holds "$work/r.json" '.status == "pass"' "$lse"
 }
 
+# bats test_tags=slow
 @test "every emulated kernel writes it: tails, grouped heads, rows without keys" {
     local kernel kernels
     kernels=$(./fa_bench --list-kernels --json - | jq -r '.[] | select(.kind == "hand" and .emulated) | .name')
@@ -29,6 +30,7 @@ passes() { # OPTIONS...
     passes --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 --causal --misalign 3
 }
 
+# bats test_tags=slow
 @test "parts are combined: groups of warps, splits over blocks, both, packed heads" {
     passes --kernel mma --m 32 --n 16 --warps 8
     passes --kernel mma --m 64 --n 16 --warps 4 --splits 3 --causal
@@ -39,6 +41,7 @@ passes() { # OPTIONS...
     passes --kernel wmma_qk --m 32 --n 64 --warps 8 --dim 136 --causal
 }
 
+# bats test_tags=slow
 @test "a reference that moves, or is taken again, does not move the log-sum-exp" {
     local dist
     for dist in rising falling needle sharp outlier; do

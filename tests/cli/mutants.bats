@@ -17,6 +17,7 @@ two_barriers() {
     }' tests/cheats/honest.cu >"$work/k.cu"
 }
 
+# bats test_tags=slow
 @test "a mutant that survives needs an explanation, and an explanation a survivor" {
     two_barriers
     run tests/emu/mutants.sh --tries 1 --explained "$work/why.tsv" --json "$work/m.json" "$work/k.cu"

@@ -116,6 +116,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ -z "$(ls "$work/ev")" ]
 }
 
+# bats test_tags=slow
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
     mkdir -p "$work/tree/evidence" "$work/tree/scripts" "$work/tree/docs"
     cp README.md "$work/tree/"
