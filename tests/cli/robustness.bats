@@ -5,7 +5,7 @@ load helper
 @test "every part is a script of the tree, and bad arguments are refused" {
     run scripts/evidence.sh robustness --dry-run
     [ "$status" -eq 0 ]
-    [ "${#lines[@]}" -eq 7 ]
+    [ "${#lines[@]}" -eq 8 ]
     for line in "${lines[@]}"; do [ -x "${line%% *}" ]; done
     refused 2 "unknown argument nosuch" scripts/evidence.sh nosuch
     FA_BENCH=$work/none refused 4 "run make" scripts/evidence.sh controls
