@@ -35,11 +35,7 @@ long_functions() { # LINES FILE...
             start = 0
         }' "${@:2}"
 }
-kernels=()
-for file in kernels/*.cu kernels/*.cuh examples/*.cu; do
-    kernels+=("$file")
-done
-long=$(long_functions 60 src/*.c src/*/*.c && long_functions 80 src/*/*.cu "${kernels[@]}")
+long=$(long_functions 60 src/*.c src/*/*.c && long_functions 80 src/*/*.cu kernels/*.cu kernels/*.cuh examples/*.cu)
 if [[ -n $long ]]; then
     echo "$long"
     bad=1

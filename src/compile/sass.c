@@ -21,7 +21,7 @@ typedef struct parser {
     bool *starts; /* a block begins at this instruction */
 } parser;
 
-static bool is(const char *opcode, const char *name)
+bool fa_opcode_is(const char *opcode, const char *name)
 {
     const size_t length = strlen(name);
     return strncmp(opcode, name, length) == 0 && (opcode[length] == '\0' || opcode[length] == '.');
@@ -92,12 +92,16 @@ static void read_lines(parser *all, char *listing)
     }
 }
 
-static bool is_jump(const char *opcode) { return is(opcode, "BRA") || is(opcode, "JMP") || is(opcode, "WARPSYNC"); }
+static bool is_jump(const char *opcode)
+{
+    return fa_opcode_is(opcode, "BRA") || fa_opcode_is(opcode, "JMP") || fa_opcode_is(opcode, "WARPSYNC");
+}
 
 static bool ends_block(const fa_instruction *one)
 {
-    return is_jump(one->opcode) || is(one->opcode, "EXIT") || is(one->opcode, "CALL") || is(one->opcode, "RET") ||
-           is(one->opcode, "BSYNC") || is(one->opcode, "BRX") || is(one->opcode, "JMX") || is(one->opcode, "BREAK");
+    return is_jump(one->opcode) || fa_opcode_is(one->opcode, "EXIT") || fa_opcode_is(one->opcode, "CALL") ||
+           fa_opcode_is(one->opcode, "RET") || fa_opcode_is(one->opcode, "BSYNC") || fa_opcode_is(one->opcode, "BRX") ||
+           fa_opcode_is(one->opcode, "JMX") || fa_opcode_is(one->opcode, "BREAK");
 }
 
 static void add_edge(fa_sass *sass, int32_t from, int32_t to_block)
@@ -139,7 +143,7 @@ static void add_reconvergence(const parser *all, int32_t from, const fa_instruct
     snprintf(name, sizeof name, "%.*s", (int)strcspn(sync->operands, " ,"), sync->operands);
     for (int32_t i = 0; i < all->sass->instructions; i++) {
         const fa_instruction *one = &all->sass->instruction[i];
-        if (is(one->opcode, "BSSY") && strncmp(one->operands, name, strlen(name)) == 0)
+        if (fa_opcode_is(one->opcode, "BSSY") && strncmp(one->operands, name, strlen(name)) == 0)
             add_target(all, from, one);
     }
 }
@@ -148,7 +152,7 @@ static void add_reconvergence(const parser *all, int32_t from, const fa_instruct
 static void add_returns(const parser *all, int32_t from)
 {
     for (int32_t i = 0; i + 1 < all->sass->instructions; i++)
-        if (is(all->sass->instruction[i].opcode, "CALL") && all->starts[i + 1])
+        if (fa_opcode_is(all->sass->instruction[i].opcode, "CALL") && all->starts[i + 1])
             add_edge(all->sass, from, block_at(all->sass, i + 1));
 }
 
@@ -159,18 +163,19 @@ static fa_status add_edges(const parser *all, int32_t from, fa_reason *why)
     const fa_instruction *last = &sass->instruction[block->first + block->count - 1];
     const char *opcode = last->opcode;
     block->first_successor = sass->edges;
-    if (is(opcode, "BRX") || is(opcode, "JMX"))
+    if (fa_opcode_is(opcode, "BRX") || fa_opcode_is(opcode, "JMX"))
         return fa_refuse(why, FA_NOT_RUN, "the targets of '%s %s' are not known", opcode, last->operands);
     /* "BRA P0, label" is predicated too; "BRA.DIV" and WARPSYNC go on or jump. */
-    const bool plain_jump = is(opcode, "BRA") && strchr(opcode, '.') == NULL && last->operands[0] == '`';
-    const bool falls = last->predicated || !(plain_jump || is(opcode, "EXIT") || is(opcode, "RET") ||
-                                             is(opcode, "CALL") || is(opcode, "BSYNC") || is(opcode, "JMP"));
-    block->exits = is(opcode, "EXIT") || from + 1 == sass->blocks;
-    if (is_jump(opcode) || is(opcode, "CALL"))
+    const bool plain_jump = fa_opcode_is(opcode, "BRA") && strchr(opcode, '.') == NULL && last->operands[0] == '`';
+    const bool falls = last->predicated ||
+                       !(plain_jump || fa_opcode_is(opcode, "EXIT") || fa_opcode_is(opcode, "RET") ||
+                         fa_opcode_is(opcode, "CALL") || fa_opcode_is(opcode, "BSYNC") || fa_opcode_is(opcode, "JMP"));
+    block->exits = fa_opcode_is(opcode, "EXIT") || from + 1 == sass->blocks;
+    if (is_jump(opcode) || fa_opcode_is(opcode, "CALL"))
         add_target(all, from, last);
-    if (is(opcode, "BSYNC"))
+    if (fa_opcode_is(opcode, "BSYNC"))
         add_reconvergence(all, from, last);
-    if (is(opcode, "RET"))
+    if (fa_opcode_is(opcode, "RET"))
         add_returns(all, from);
     if (falls && from + 1 < sass->blocks)
         add_edge(sass, from, from + 1);

@@ -30,23 +30,17 @@ static const struct {
     {"STG", FA_PIPE_SHARED, 32, 32, 0},
 };
 
-static bool is(const char *opcode, const char *name)
-{
-    const size_t length = strlen(name);
-    return strncmp(opcode, name, length) == 0 && (opcode[length] == '\0' || opcode[length] == '.');
-}
-
 /* Clocks of shared memory at 128 bytes each. A load may broadcast: one at least. A warp stores to 32 places, ldmatrix
  * and stmatrix move 128 bytes per matrix. */
 static double shared_clocks(const char *opcode)
 {
-    if (is(opcode, "LDSM") || is(opcode, "STSM")) {
+    if (fa_opcode_is(opcode, "LDSM") || fa_opcode_is(opcode, "STSM")) {
         const char *last = strrchr(opcode, '.');
         return last != NULL && strcmp(last, ".4") == 0 ? 4 : last != NULL && strcmp(last, ".2") == 0 ? 2 : 1;
     }
-    if (is(opcode, "STS") || is(opcode, "LDGSTS"))
+    if (fa_opcode_is(opcode, "STS") || fa_opcode_is(opcode, "LDGSTS"))
         return strstr(opcode, ".128") != NULL ? 4 : strstr(opcode, ".64") != NULL ? 2 : 1;
-    return is(opcode, "LDS") || is(opcode, "ATOMS") ? 1 : 0;
+    return fa_opcode_is(opcode, "LDS") || fa_opcode_is(opcode, "ATOMS") ? 1 : 0;
 }
 
 /* Operations of a tensor-core instruction as one warp issues it: HMMA.16816 is 16 x 8 x 16 by one warp,
@@ -56,11 +50,11 @@ static double tensor_operations(const char *opcode)
     int m = 0, n = 0, k = 0;
     if (sscanf(opcode, "HGMMA.%dx%dx%d", &m, &n, &k) == 3)
         return 2.0 * m * n * k / 4;
-    if (is(opcode, "HMMA.16816"))
+    if (fa_opcode_is(opcode, "HMMA.16816"))
         return 2.0 * 16 * 8 * 16;
-    if (is(opcode, "HMMA.1688"))
+    if (fa_opcode_is(opcode, "HMMA.1688"))
         return 2.0 * 16 * 8 * 8;
-    if (is(opcode, "HMMA.884"))
+    if (fa_opcode_is(opcode, "HMMA.884"))
         return 2.0 * 8 * 8 * 4 * 4;
     return 0;
 }
@@ -77,7 +71,7 @@ fa_cost fa_cost_of(const fa_instruction *instruction, int32_t cc, int32_t tensor
     if (shared > 0)
         cost.clocks[FA_PIPE_SHARED] = shared;
     for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) {
-        if (!is(opcode, costs[i].name))
+        if (!fa_opcode_is(opcode, costs[i].name))
             continue;
         cost.flop = 32.0 * costs[i].flop;
         cost.clocks[costs[i].pipe] = 32.0 / (cc == 80 ? costs[i].threads_80 : costs[i].threads);

@@ -1,19 +1,9 @@
 # Measured points of an evidence file, each with the options that give its bound (run with -n). $kinds: {name: kind}.
 # A point is a timed row of a kernel of ours: p50 in us, and the clock where the row has it.
-def shape:
-    if (.problem | type) == "object" then .problem
-    elif (.problem | type) == "string" then
-        (.problem | split(" ")) as [$numbers, $mask] |
-        ($numbers | split(",") | map(tonumber)) as [$batch, $heads, $seq, $dim] |
-        {batch: $batch, heads: $heads, seq_q: $seq, dim: $dim, causal: ($mask == "causal")}
-    else {batch, heads, seq_q: .seq, dim, causal: (.causal // false)}
-    end;
+include "evidence/row";
 
 # "m=64,n=128" as an object; the sweeps' rows have it instead of a config.
 def knobs: if type == "string" then split(",") | map(split("=") | {(.[0]): .[1]}) | add else . end;
-
-def is_row: type == "object" and has("kernel") and (has("code_sha256") or has("schema"));
-def rows: if is_row then . elif type == "array" or type == "object" then .[] | rows else empty end;
 
 inputs | rows | select($kinds[.variant // .kernel] == "hand" and (.status // "pass") == "pass") |
 (.timing.p50_us // .p50_us // .us) as $us | select($us | type == "number") |

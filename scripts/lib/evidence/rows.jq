@@ -2,16 +2,7 @@
 # A row is a whole record, or an object with "kernel" and "code_sha256", at any depth of the file.
 # $file: its path. $kinds: {name: "hand" or "library"}. Run with -n: the file may hold one value or many.
 # A row that was infeasible has no machine code and is left out.
-
-# The problem of a row: an object, or "B,H,S,D[ causal]", or fields of the row itself.
-def shape:
-    if (.problem | type) == "object" then .problem
-    elif .problem == null or (.problem | startswith("--")) then
-        {batch, heads, seq_q: .seq, dim, causal: (.causal // false)}
-    else (.problem | split(" ")) as [$numbers, $mask] |
-        ($numbers | split(",") | map(tonumber)) as [$batch, $heads, $seq, $dim] |
-        {batch: $batch, heads: $heads, seq_q: $seq, dim: $dim, causal: ($mask == "causal")}
-    end;
+include "evidence/row";
 
 # What compiles the shape again. A name that served it takes any problem (a large one, which no variant takes from it);
 # any other name needs the row's own problem, by which the rules chose.
@@ -39,9 +30,5 @@ def row: . as $row | shape as $shape | (.arch // .ptxas.arch // (.device.arch? |
     {file: $file, kernel: $name, git: (.git // .provenance.git), made_of: (
         [$shape | made_of($name; true; $arch; $row.config; $row.code_sha256 // $row.provenance.code_sha256)] +
         [$other | values | . as $o | $shape | made_of($o.name; false; $o.arch; $o.config; $o.code)])};
-
-def is_row: type == "object" and has("kernel") and (has("code_sha256") or has("schema"));
-
-def rows: if is_row then . elif type == "array" or type == "object" then .[] | rows else empty end;
 
 inputs | rows | select($kinds[.variant // .kernel] and (.status != "infeasible" or .code_sha256)) | row

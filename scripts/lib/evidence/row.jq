@@ -1,0 +1,15 @@
+# How evidence files are read: their rows, at any depth, and the problem of a row.
+
+# The problem of a row: an object, or "B,H,S,D[ causal]", or fields of the row itself.
+def shape:
+    if (.problem | type) == "object" then .problem
+    elif .problem == null or (.problem | startswith("--")) then
+        {batch, heads, seq_q: .seq, dim, causal: (.causal // false)}
+    else (.problem | split(" ")) as [$numbers, $mask] |
+        ($numbers | split(",") | map(tonumber)) as [$batch, $heads, $seq, $dim] |
+        {batch: $batch, heads: $heads, seq_q: $seq, dim: $dim, causal: ($mask == "causal")}
+    end;
+
+# A whole record, or an object about a kernel.
+def is_row: type == "object" and has("kernel") and (has("code_sha256") or has("schema"));
+def rows: if is_row then . elif type == "array" or type == "object" then .[] | rows else empty end;
