@@ -97,7 +97,8 @@ typedef struct fa_kernel_info {
 /* The knobs of this file and the values a sweep tries, for fa_bench to read: FA_SPACE(m=16,32 warps=4,8) */
 #define FA_SPACE(...)
 
-/* Exports the constants the module was compiled with. Arguments are designated initialisers, in the order of the struct. */
+/* Exports the constants the module was compiled with. Arguments are designated initialisers, in the order of the
+ * struct. */
 #define FA_KERNEL_INFO(...)                                                        \
     extern "C" __device__ const fa_kernel_info fa_info = {.abi = FA_ABI,           \
                                                           .m = FA_M,               \

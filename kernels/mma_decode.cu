@@ -2,7 +2,8 @@
  *
  * Idea: the query heads that share a K/V head are packed into the rows of one tile, so K and V are read once for all of
  *   them. Groups of warps walk the keys of a block through a ring of cp.async tiles of their own; no barrier of the
- *   whole block stands in the loop. The keys are split over blocks as well; the last block of a tile to arrive combines.
+ *   whole block stands in the loop. The keys are split over blocks as well; the last block of a tile to arrive
+ *   combines.
  * Softmax: online, with the exact maximum of the keys seen so far.
  * Builds on: mma.   Knobs: m (packed rows), n (keys of a tile), warps, stages, splits.
  * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 4].
@@ -296,8 +297,8 @@ __device__ __forceinline__ void store_output(const fa_params &p, const work &w, 
         to_g[e] = __float2half_rn(value.o[e] * factor);
 }
 
-/* The parts of the groups, in shared memory, become the output, or a part in the workspace that the last block to arrive
- * combines with the others. Workspace: [blocks] counters of 16 bytes, then a part per block. */
+/* The parts of the groups, in shared memory, become the output, or a part in the workspace that the last block to
+ * arrive combines with the others. Workspace: [blocks] counters of 16 bytes, then a part per block. */
 __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s, const work &w, const fa_params &p)
 {
     const int unit = blockIdx.x / SPLITS, items = min(M, w.rows - w.first_row) * CHUNKS;

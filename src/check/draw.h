@@ -14,7 +14,7 @@ typedef struct fa_draw {
 } fa_draw;
 
 /* Of seed number `index`. The first and the last are as asked for. Between them, in turn:
- *   needle or rising, scale x 16, padded: a softmax without a running maximum, or with that of the first keys, overflows;
+ *   needle or rising, scale x 16, padded: a softmax whose maximum is missing, or of the first keys, overflows;
  *   low, bshd: every logit is near -128, so a maximum that starts at 0 or -10 leaves nothing;
  *   other values, scale x 1/4 or x 3, padded or bshd: a scale or stride that is not the launch's own. */
 fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t index);

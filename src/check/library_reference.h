@@ -1,5 +1,5 @@
-/* The library as a reference: a kernel of its own, writing into an output of its own. A missing reference is not an error
- * of a run: `missing` says why it is missing. */
+/* The library as a reference: a kernel of its own, writing into an output of its own. A missing reference is not an
+ * error of a run: `missing` says why it is missing. */
 #ifndef FA_LIBRARY_REFERENCE_H
 #define FA_LIBRARY_REFERENCE_H
 

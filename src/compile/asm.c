@@ -83,8 +83,8 @@ static void replace(pass *p, const fa_asm_statement *s)
         fputc('\n', out);
 }
 
-/* What stands before an asm statement: the end of another, a label, or the condition of an if. A label of a declaration,
- * `int f() asm("g")`, stands after its declarator. */
+/* What stands before an asm statement: the end of another, a label, or the condition of an if. A label of a
+ * declaration, `int f() asm("g")`, stands after its declarator. */
 static bool may_begin(const pass *p)
 {
     return p->before == '\0' || strchr(";{}:)", p->before) != NULL || strcmp(p->word, "else") == 0 ||

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Asm statements the emulator cannot run, in order. Each calls an undefined function, FA_ASM_LACKS and its number: a module
- * that still wants it uses the statement. */
+/* Asm statements the emulator cannot run, in order. Each calls an undefined function, FA_ASM_LACKS and its number: a
+ * module that still wants it uses the statement. */
 #define FA_ASM_LACKS "fa_emu_ptx_lacks_"
 typedef struct fa_asm_lack {
     char text[760]; /* file, line, statement, why: a sentence */

@@ -25,8 +25,9 @@ typedef struct fa_asm_statement {
     int lack_line; /* from the statement's first line on */
 } fa_asm_statement;
 
-/* `at`: after the word asm, in line `line` of its file. NULL: no asm statement, or one that cannot be read. after_paren: a ')' stands before it, so that
- * it may be the label of a declaration. end: after its closing parenthesis. */
+/* `at`: after the word asm, in line `line` of its file. NULL: no asm statement, or one that cannot be read.
+ * after_paren: a ')' stands before it, so that it may be the label of a declaration. end: after its closing
+ * parenthesis. */
 fa_asm_statement *fa_asm_statement_read(const char *at, int line, bool after_paren, const char **end);
 void fa_asm_statement_free(fa_asm_statement *s);
 

@@ -204,7 +204,8 @@ static fa_status preprocess(steps *s, fa_reason *why)
     return fa_write_file(s->rewritten, s->asms.text, strlen(s->asms.text), why);
 }
 
-/* A file with asm statements that the emulator lacks may fail to compile because of them: the answer is what it lacks. */
+/* A file with asm statements that the emulator lacks may fail to compile because of them: the answer is what it lacks.
+ * */
 static fa_status compile(const steps *s, fa_reason *why)
 {
     char *script = fa_format("-Wl,-T,%s/src/emu/include/fa_shared.ld", fa_home());

@@ -62,8 +62,8 @@ struct fa_device {
                         fa_reason *why);
     /* NULL where time means nothing (the emulator). */
     fa_status (*sample)(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
-    /* What the next launches have in a different order than the first: the emulator's schedule. 0: as the run asks for. Returns
-     * the schedule (fa_schedule). NULL: a GPU, where no two launches are alike. */
+    /* What the next launches have in a different order than the first: the emulator's schedule. 0: as the run asks
+     * for. Returns the schedule (fa_schedule). NULL: a GPU, where no two launches are alike. */
     int32_t (*vary)(fa_device *device, int32_t variation);
     /* Between the runs of --runs, when all is unloaded and freed: back to the state after opening. NULL: close and open
      * again instead. */

@@ -65,7 +65,8 @@ typedef struct fa_emu_op {
     void *d;
 } fa_emu_op;
 
-/* One asm statement of the kernel: its text, its operands in order of their numbers, and what the interpreter made of it. */
+/* One asm statement of the kernel: its text, its operands in order of their numbers, and what the interpreter made of
+ * it. */
 typedef struct fa_emu_ptx_site {
     const char *text, *file;
     int32_t line, operands;
@@ -111,8 +112,8 @@ typedef struct fa_emu_build {
     char *static_smem_begin, *static_smem_end; /* __shared__ variables */
 } fa_emu_build_info;
 
-/* Shared memory as the 32-bit addresses of PTX: one window for the block's dynamic part, one for its variables; the low 16
- * bits are those of the generic pointer, so that alignment is the same in both. */
+/* Shared memory as the 32-bit addresses of PTX: one window for the block's dynamic part, one for its variables; the
+ * low 16 bits are those of the generic pointer, so that alignment is the same in both. */
 #define FA_EMU_WINDOW_DYNAMIC 0x01000000u
 #define FA_EMU_WINDOW_STATIC 0x03000000u
 #define FA_EMU_WINDOW_REACH 0x00800000u /* how far outside its part an address may still point */

@@ -1,6 +1,7 @@
 /* Which lane holds which element: the register fragments of mma.sync.m16n8k16 and ldmatrix, as functions.
- * Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "ldmatrix". The emulator (C) and its tests (CUDA C++) use them.
- * lane 0..31; r: index of the 32-bit register, or of the float in a float accumulator; h: 0 low half, 1 high half. */
+ * Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "ldmatrix". The emulator (C) and its tests (CUDA C++) use
+ * them. lane 0..31; r: index of the 32-bit register, or of the float in a float accumulator; h: 0 low half, 1 high
+ * half. */
 #ifndef FA_EMU_FRAGMENTS_H
 #define FA_EMU_FRAGMENTS_H
 

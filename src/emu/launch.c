@@ -171,8 +171,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Under the race detector: one OS thread, on which a block that waits for another is paused, and the next one begins in a seat
- * of its own. Blocks that wait for one another need no more seats than a GPU has room for blocks. */
+/* Under the race detector: one OS thread, on which a block that waits for another is paused, and the next one begins
+ * in a seat of its own. Blocks that wait for one another need no more seats than a GPU has room for blocks. */
 static void work_in_seats(fa_emu_launch *launch)
 {
     fa_emu_worker *seats[MAX_SEATS] = {NULL};

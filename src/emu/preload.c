@@ -22,8 +22,8 @@ static bool find_runtime(const char *name, char path[512])
     return found;
 }
 
-/* The sanitizer's own variable: what the user asked for, then what we need. Later words win, so the user's can add, and cannot
- * switch off what finds and reports. */
+/* The sanitizer's own variable: what the user asked for, then what we need. Later words win, so the user's can add,
+ * and cannot switch off what finds and reports. */
 static void set_options(const char *name, const char *ours, const char *log)
 {
     const char *theirs = getenv(name);
@@ -33,8 +33,8 @@ static void set_options(const char *name, const char *ours, const char *log)
     free(all);
 }
 
-/* Whether a program starts in the environment as it is now: options that the runtime refuses, or a limit on memory, end it before
- * main. */
+/* Whether a program starts in the environment as it is now: options that the runtime refuses, or a limit on memory,
+ * end it before main. */
 static bool starts(void)
 {
     static const char *const command[] = {"true", NULL};

@@ -1,4 +1,5 @@
-/* PTX that touches memory: ld, st, atom, red, cp.async, cvta. Every access is declared to the sanitizers as the kernel's. */
+/* PTX that touches memory: ld, st, atom, red, cp.async, cvta. Every access is declared to the sanitizers as the
+ * kernel's. */
 #ifndef FA_EMU_PTX_MEMORY_H
 #define FA_EMU_PTX_MEMORY_H
 

@@ -1,9 +1,9 @@
-/* The race detector. g++ -fsanitize=thread makes the kernel tell of every access to memory (race_hooks.c); this says which
- * of them are not ordered by what CUDA orders with. The order is that of the PTX memory model:
- *   - a barrier of the block orders the threads that come to it, __syncwarp(mask) the lanes of the mask; shuffles, votes and
- *     products order nothing;
- *   - what a thread did before a fence happened before what another does after one, when the second has read by an atomic
- *     or volatile access what the first wrote by one after its fence. A barrier serves the reader as a fence does;
+/* The race detector. g++ -fsanitize=thread makes the kernel report every access to memory (race_hooks.c). The detector
+ * finds accesses that CUDA does not order. The order is that of the PTX memory model:
+ *   - a barrier of the block orders the threads that come to it, __syncwarp(mask) the lanes of the mask. Shuffles,
+ *     votes and products order nothing;
+ *   - what a thread did before a fence happened before what another does after one, when the second has read by an
+ *     atomic or volatile access what the first wrote by one after its fence. A barrier serves the reader as a fence;
  *   - fences and atomics hold in their scope: __threadfence_block and atomicAdd_block within the block.
  * Blocks are ordered by nothing else, so it does not matter that they run one after another here. */
 #ifndef FA_EMU_RACE_H

@@ -1,5 +1,6 @@
-/* What a thread knows of other threads: for each block, how far each of its threads has come (vector clocks). A thread of
- * the launch is known up to an epoch: all that it did in that epoch and before happened before whoever knows of it. */
+/* What a thread knows of other threads: for each block, how far each of its threads has come (vector clocks). A thread
+ * of the launch is known up to an epoch: all that it did in that epoch and before happened before whoever knows of it.
+ * */
 #ifndef FA_EMU_RACE_CLOCK_H
 #define FA_EMU_RACE_CLOCK_H
 

@@ -1,5 +1,5 @@
-/* The functions that g++ -fsanitize=thread calls in a kernel: the place of ThreadSanitizer's runtime, in fa_bench itself. The
- * kernel's object finds them in the process. Their names and arguments are the compiler's. */
+/* The functions that g++ -fsanitize=thread calls in a kernel: the place of ThreadSanitizer's runtime, in fa_bench
+ * itself. The kernel's object finds them in the process. Their names and arguments are the compiler's. */
 #ifndef FA_EMU_RACE_HOOKS_H
 #define FA_EMU_RACE_HOOKS_H
 

@@ -1,12 +1,13 @@
-/* What a kernel under the race detector does to memory. The calls are of the running thread, and do nothing outside a kernel. */
+/* What a kernel under the race detector does to memory. The calls are of the running thread, and do nothing outside a
+ * kernel. */
 #ifndef FA_EMU_RACE_MEMORY_H
 #define FA_EMU_RACE_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* kind: FA_RACE_WRITE and so on; pc: in the kernel, behind the call that tells of it. A race ends the block: the call does
- * not return. */
+/* kind: FA_RACE_WRITE and so on; pc: in the kernel, behind the call that tells of it. A race ends the block: the call
+ * does not return. */
 void fa_race_touch(const volatile void *address, size_t size, int kind, const void *pc);
 /* Before an atomic or volatile load or exchange: a thread that waits for memory to change lets the others go on. */
 void fa_race_take_turns(void);

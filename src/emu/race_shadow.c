@@ -63,9 +63,9 @@ static bool same_thread(const fa_race_access *a, const fa_race_access *b)
     return a->block == b->block && a->thread == b->thread;
 }
 
-/* Strong accesses do not race with one another: atomics in each other's scope, and volatile accesses where the writer had
- * a fence before it. A volatile write without one hands nothing over: it is taken for an ordinary write. So is one that a
- * lane of the same warp reads: lanes do not run in step. */
+/* Strong accesses do not race with one another: atomics in each other's scope, and volatile accesses where the writer
+ * had a fence before it. A volatile write without one hands nothing over: it is taken for an ordinary write. So is one
+ * that a lane of the same warp reads: lanes do not run in step. */
 static bool strong_pair(const fa_race_access *a, const fa_race_access *b)
 {
     const int strong = FA_RACE_ATOMIC | FA_RACE_VOLATILE;

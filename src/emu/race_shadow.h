@@ -31,8 +31,8 @@ typedef struct fa_race_shadow {
 /* Whether the access happened before what is done now. */
 typedef bool fa_race_ordered(const void *context, const fa_race_access *access);
 
-/* Records an access to some of the 8 bytes at `address` (a multiple of 8). True when it races with an earlier one, which
- * is copied to `other`. */
+/* Records an access to some of the 8 bytes at `address` (a multiple of 8). True when it races with an earlier one,
+ * which is copied to `other`. */
 bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_race_access *now, fa_race_ordered *ordered,
                           const void *context, fa_race_access *other);
 /* Forgets the accesses to a range: it is other memory from now on. */

@@ -9,8 +9,8 @@
 
 enum { FA_RACE_DEVICE, FA_RACE_BLOCK, FA_RACE_SCOPES };
 
-/* A thread has read, in this epoch, what atomic accesses left at an address until `time`: they come before what it does there
- * next, as one location has one order. */
+/* A thread has read, in this epoch, what atomic accesses left at an address until `time`: they come before what it
+ * does there next, as one location has one order. */
 typedef struct fa_race_reading {
     uint32_t block, epoch, time;
     uint16_t thread;

@@ -31,10 +31,10 @@ typedef struct fa_kernel_row {
     fa_traits traits;
 } fa_kernel_row;
 
-/* The tile of a run without tile options, by problem: FA_RULE rows of kernels.def; the first that matches decides. If it
- * has a wave_cost, it competes with the matching rules right after it that have one: the least waves * wave_cost wins.
- * `name` is the kernel asked for. fill: tiles of 64 query rows, over all heads and batches, per multiprocessor, in
- * percent. */
+/* The tile of a run without tile options, by problem: FA_RULE rows of kernels.def; the first that matches decides. If
+ * it has a wave_cost, it competes with the matching rules right after it that have one: the least waves * wave_cost
+ * wins. `name` is the kernel asked for. fill: tiles of 64 query rows, over all heads and batches, per multiprocessor,
+ * in percent. */
 typedef struct fa_rule {
     const char *name;         /* NULL ends the list */
     int32_t max_dim;          /* matches dim <= max_dim */

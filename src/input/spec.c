@@ -210,8 +210,8 @@ static fa_status use_library(const char *path, fa_spec *spec, fa_reason *why)
     return FA_PASS;
 }
 
-/* Splits for packed tiles, which are few and bound by memory: the least number that fills whole waves of blocks to 95 %,
- * or the one that fills them best. Small blocks share a multiprocessor in pairs. */
+/* Splits for packed tiles, which are few and bound by memory: the least number that fills whole waves of blocks to 95
+ * %, or the one that fills them best. Small blocks share a multiprocessor in pairs. */
 static int32_t choose_packed_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t most)
 {
     const int64_t slots = (int64_t)sm_count * (spec->knobs.warps <= 4 ? 2 : 1);

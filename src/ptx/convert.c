@@ -43,7 +43,8 @@ static uint64_t float_to_integer(const fa_ptx_instr *i, double x, const fa_ptx_t
     return x >= top ? fa_ptx_mask(to->bits) : x <= 0 ? 0 : (uint64_t)x;
 }
 
-/* 64-bit integers exceed a double: the last bit kept is set where bits are lost below it, which rounds as the whole would. */
+/* 64-bit integers exceed a double: the last bit kept is set where bits are lost below it, which rounds as the whole
+ * would. */
 static double integer_to_double(uint64_t x, bool is_signed)
 {
     const bool negative = is_signed && (int64_t)x < 0;

@@ -1,7 +1,8 @@
 /* mma.sync: its dense shapes, which lane holds which element, and the product. Pure.
- * PTX ISA, "Matrix Fragments for mma": group g = lane / 4, thread t = lane % 4; E elements lie in a register, r counts the
- * registers, h the elements of one. A: row g + 8 (r % 2), column 4 E (r / 2) + t E + h (with 8 rows: row g, column 4 E r + t E + h).
- * B: k = 4 E r + t E + h, column g. C and D: row g + 8 (i / 2), column 2 t + i % 2, i counting elements. */
+ * PTX ISA, "Matrix Fragments for mma": group g = lane / 4, thread t = lane % 4; E elements lie in a register, r counts
+ * the registers, h the elements of one. A: row g + 8 (r % 2), column 4 E (r / 2) + t E + h (with 8 rows: row g, column
+ * 4 E r + t E + h). B: k = 4 E r + t E + h, column g. C and D: row g + 8 (i / 2), column 2 t + i % 2, i counting
+ * elements. */
 #ifndef FA_PTX_TILE_H
 #define FA_PTX_TILE_H
 

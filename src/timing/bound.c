@@ -168,9 +168,9 @@ static double dual(graph *g, const fa_work_need *need, const double weight[FA_PI
     return best;
 }
 
-/* The flow as a mix of walks found so far: whole paths from entry to exit and cycles. In units of the problem: clocks of
- * `scale`, products of need->flop, paths of need->warps. Rows: a pipe each (its clocks are at most the time), products,
- * paths. Columns: the time, a slack per row but the last, then the walks. */
+/* The flow as a mix of walks found so far: whole paths from entry to exit and cycles. In units of the problem: clocks
+ * of `scale`, products of need->flop, paths of need->warps. Rows: a pipe each (its clocks are at most the time),
+ * products, paths. Columns: the time, a slack per row but the last, then the walks. */
 enum { TIME, SLACK, FIRST_WALK = SLACK + FA_PIPE_COUNT + 1, FLOP_ROW = FA_PIPE_COUNT, PATH_ROW };
 
 typedef struct mix {

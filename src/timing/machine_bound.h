@@ -1,5 +1,5 @@
-/* The static bound of a compiled kernel on a problem: its machine code, the launch, and the bytes that memory must give.
- * Work that cannot be read (the emulator's object, PTX, no nvdisasm) has no bound, with the reason. */
+/* The static bound of a compiled kernel on a problem: its machine code, the launch, and the bytes that memory must
+ * give. Work that cannot be read (the emulator's object, PTX, no nvdisasm) has no bound, with the reason. */
 #ifndef FA_MACHINE_BOUND_H
 #define FA_MACHINE_BOUND_H
 

@@ -1,4 +1,5 @@
-/* Inline PTX: what the compiler's pass (src/compile/asm.c) writes in place of an asm statement. The core runs the text. */
+/* Inline PTX: what the compiler's pass (src/compile/asm.c) writes in place of an asm statement. The core runs the
+ * text. */
 #ifndef FA_EMU_PTX_H
 #define FA_EMU_PTX_H
 
@@ -72,8 +73,8 @@ static inline __attribute__((always_inline)) fa_emu_ptx_value fa_emu_ptx_in(T x)
     return {fa_emu_ptx_bits<C, T>(x)};
 }
 
-/* Under a sanitizer the call is a function of its own, which is not instrumented: the operands' copies would cost more than
- * the instruction. Operands that do not lie on the thread's stack are declared by hand. */
+/* Under a sanitizer the call is a function of its own, which is not instrumented: the operands' copies would cost more
+ * than the instruction. Operands that do not lie on the thread's stack are declared by hand. */
 #if FA_EMU_TSAN || FA_EMU_ASAN
 #define FA_EMU_PTX_CALL __attribute__((noinline, no_sanitize("address", "thread")))
 #else
