@@ -14,9 +14,10 @@ usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --ca
   --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only; a .gz of it is
                            unpacked), leaderboard.json and micro_best.json
   --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the
-                           cores, 2 to 12)
-  --jobs N                 GPUs at once, through GNU parallel, one CUDA_VISIBLE_DEVICES each
-  --sshloginfile FILE      hosts for GNU parallel, with the same GPU; the repository lies at the same path there
+                           cores, 2 to 12 for each GPU)
+  --jobs N                 GPUs of this machine at once: the first N, or of CUDA_VISIBLE_DEVICES (default 1)
+  --sshloginfile FILE      hosts for GNU parallel, with the same GPU, --jobs of them each; the repository lies at the same
+                           path there
   --dry-run                print the first candidates, run nothing
 A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --check cpu
 (FP64 attention, before and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given. Before one leads it
@@ -45,59 +46,22 @@ is_record() { # FILE
     jqf record -es "$1" >/dev/null 2>&1
 }
 
-# Measures one candidate and prints its log line; when the log holds its key, that line with "known". Always one line: a
-# candidate without a result says why it was "lost".
-measure() { # KERNEL KNOBS LOG OPTIONS...
-    local kernel=$1 knobs=$2 log=$3 record text compiled status key known code=0
-    shift 3
-    work=$(mktemp -d)
-    lost='the worker died'
-    # shellcheck disable=SC2154 # set above
-    trap '[[ -z $lost ]] || jq -nc --arg knobs "$knobs" --arg lost "$lost" "{knobs: \$knobs, lost: \$lost}"
-        rm -rf "$work"' EXIT
-    record=$work/record.json
-    # shellcheck disable=SC2046
-    "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" $(knob_options "$knobs") "$@" --compile-only \
-        --arch "$SWEEP_ARCH" --quiet --json "$record" 2>/dev/null || true
-    { is_record "$record" && read -r text && read -r compiled && read -r status; } < <(jqf evo/compiled -rc \
-        --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $knobs $*" "$record" 2>/dev/null) ||
-        { lost="no whole record of compiling $knobs"; exit 0; }
-    key=$(sha256sum <<<"$text")
-    key=${key%% *}
-    known=$(grep -F "\"key\":\"$key\"" "$log" 2>/dev/null | tail -n 1 | jq -c '. + {known: true}' 2>/dev/null) || known=
-    if [[ -n $known ]]; then
-        lost=
-        echo "$known"
-        exit 0
-    fi
-    if [[ $status == pass ]]; then
-        rm -f "$record"
-        # shellcheck disable=SC2046
-        "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" $(knob_options "$knobs") "$@" --quiet \
-            --json "$record" 2>/dev/null || code=$?
-    fi
-    # A time below the roofline is no result, and one from another kind of GPU is not ours.
-    ! is_record "$record" || jqf evo/result -c --arg kernel "$kernel" --arg key "$key" --arg knobs "$knobs" \
-        --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson code "$code" --argjson compiled "$compiled" \
-        "$record" >"$work/line" 2>/dev/null || true
-    if [[ -s $work/line ]]; then
-        lost=
-        cat "$work/line"
-    else
-        lost="no whole record of $knobs from this GPU"
-    fi
-    exit 0
-}
+. scripts/lib/evo/workers.sh
 
-if [[ ${1:-} == --measure ]]; then # one worker's part, also on another host
-    shift
-    measure "$@"
+if [[ ${1:-} == --measure ]]; then # KERNEL KNOBS LOG OPTIONS...: one candidate, on a host of GNU parallel
+    kernel=$2 knobs=$3 log=$4 explore=()
+    problem_options=("${@:5}")
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    exec 7>&1
+    read -r knobs key compiled < <(compile_candidate "$knobs") && run_candidate "$knobs" "$key" "$compiled"
+    close_bench
+    exit 0
 fi
 
-pool=$(($(nproc) * 3 / 4))
 opt=([kernel]=${FA_KERNEL:-} [source]=''
     [strategy]=evo [budget]=none [minutes]='' [seed]=1 [out]='' [jobs]=1 [sshloginfile]=''
-    [pool]=$((pool < 2 ? 2 : pool > 12 ? 12 : pool)))
+    [pool]=none)
 flag=([dry-run]=0)
 arguments=words
 parse_options "$@"
@@ -107,6 +71,10 @@ out=${opt[out]} pool=${opt[pool]} jobs=${opt[jobs]} hosts=${opt[sshloginfile]} d
 given=("${more[@]}")
 [[ $budget != none ]] || budget=$([[ -z $minutes ]] && echo 64 || echo 9999999)
 [[ $strategy =~ ^(grid|random|evo)$ ]] || die 2 "--strategy takes grid, random or evo, not '$strategy'"
+if [[ $pool == none && $jobs =~ ^[1-9][0-9]{0,6}$ ]]; then
+    pool=$(($(nproc) * 3 / 4))
+    pool=$((pool < 2 * jobs ? 2 * jobs : pool > 12 * jobs ? 12 * jobs : pool))
+fi
 for number in "budget=$budget" "pool=$pool" "jobs=$jobs"; do
     [[ ${number#*=} =~ ^[1-9][0-9]{0,6}$ ]] || die 2 "--${number%%=*} takes a whole number from 1, not '${number#*=}'"
 done
@@ -116,7 +84,7 @@ done
 [[ -z $hosts || -r $hosts ]] || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
 [[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
 command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
-[[ $jobs -eq 1 && -z $hosts ]] || command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
+[[ -z $hosts ]] || command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
 
 if [[ -n ${opt[source]} ]]; then
     kernel=source:$(cd "$caller" && realpath -- "${opt[source]}")
@@ -169,17 +137,36 @@ if [[ $dry_run -eq 1 ]]; then
     exit 0
 fi
 
-# Which device, by the record of a run that any device does at once.
-"$FA_BENCH" --kernel "$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")" "${device_options[@]}" \
-    --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --check cpu --timing none --quiet --json "$work/probe" \
-    2>"$work/err" || true
-is_record "$work/probe" || die 4 "no whole record of a first run: $(cat "$work/err")"
-[[ $(jq -r .status "$work/probe") != not_run ]] || die 4 "not run: $(jq -r .reason "$work/probe")"
+probe() { # which device, by the record of a run that any device does at once, in $work/probe
+    "$FA_BENCH" --kernel "$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")" "${device_options[@]}" \
+        --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --check cpu --timing none --quiet --json "$work/probe" \
+        2>"$work/err" || true
+    is_record "$work/probe" || die 4 "no whole record of a first run: $(cat "$work/err")"
+    [[ $(jq -r .status "$work/probe") != not_run ]] || die 4 "not run: $(jq -r .reason "$work/probe")"
+}
+
+# The GPUs of --jobs, each the same kind as the first.
+choose_gpus() {
+    local gpu
+    [[ " ${device_options[*]} " != *" --gpu "* ]] || die 2 "--gpu names one GPU, --jobs $jobs takes more: one of the two"
+    IFS=, read -ra gpus <<<"${CUDA_VISIBLE_DEVICES:-$(seq -s, 0 $((jobs - 1)))}"
+    [[ ${#gpus[@]} -ge $jobs ]] || die 2 "--jobs $jobs, but CUDA_VISIBLE_DEVICES names ${#gpus[@]}"
+    for gpu in "${gpus[@]:0:jobs}"; do
+        CUDA_VISIBLE_DEVICES=$gpu probe
+        [[ $(jq -r .device.name "$work/probe") == "$SWEEP_GPU" ]] || die 4 "GPU $gpu is no $SWEEP_GPU"
+    done
+}
+
+probe
 SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emulator" end' "$work/probe")
 SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
 SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
 [[ $SWEEP_ARCH != sm_9? && $SWEEP_ARCH != sm_1?? ]] || SWEEP_ARCH+=a
 slug=$(gpu_folder "$SWEEP_GPU")
+gpus=()
+if [[ $jobs -gt 1 && -z $hosts && $SWEEP_GPU != 'CPU emulator' ]]; then
+    choose_gpus
+fi
 
 points=$(jq '[.[] | length] | reduce .[] as $n (1; . * $n)' <<<"$space")
 budget=$((budget < points ? budget : points))
@@ -203,32 +190,22 @@ log=$out/leaderboard.jsonl
 . scripts/lib/evo/board.sh
 open_board
 
-# One GPU: one set of workers for the whole sweep, fed as results come, so that the next variants are compiled and
-# checked while one is timed. GNU parallel holds the last lines of an open input back: there, a set per generation.
+# One set of workers for the whole sweep, fed as results come, so that the next variants are compiled and checked while
+# one is timed. GNU parallel holds the last lines of an open input back: there, a set per generation.
 streaming=1
-[[ $jobs -eq 1 && -z $hosts ]] || streaming=0
+[[ -z $hosts ]] || streaming=0
 workers() { # candidates on stdin, log lines on stdout
-    if [[ $streaming -eq 0 ]]; then
-        cp "$log" "$work/known"
-        local far=() name
-        if [[ -n $hosts ]]; then
-            far=(--sshloginfile "$hosts" --workdir "$PWD" --basefile "$work/known")
-            for name in FA_BENCH SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP; do far+=(--env "$name"); done
-        fi
-        # shellcheck disable=SC2016 # parallel's own replacement strings
-        parallel --will-cite --line-buffer --jobs "$jobs" "${far[@]}" --joblog +"$out/joblog" \
-            'CUDA_VISIBLE_DEVICES=$(({%} - 1))' scripts/evo_sweep.sh --measure "$kernel" {} "$work/known" \
-            "${problem_options[@]}" "${explore[@]}"
-    else
-        # Each check gets its share of the cores: threads of twelve checks that spin for one another only take turns.
-        # A worker that is killed would end xargs; it is an answer, too.
-        # shellcheck disable=SC2016 # expanded by the inner shell
-        local died='printf "{\"knobs\": \"%s\", \"lost\": \"the worker of %s died\"}\n" "$2" "$2"'
-        export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + pool - 1) / pool))}
-        export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
-        xargs -r -d '\n' -P "$pool" -I{} sh -c "scripts/evo_sweep.sh --measure \"\$@\" || $died" \
-            _ "$kernel" {} "$log" "${problem_options[@]}" "${explore[@]}"
+    local far=() name
+    if [[ $streaming -eq 1 ]]; then
+        local_workers
+        return
     fi
+    cp "$log" "$work/known"
+    for name in FA_BENCH SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP; do far+=(--env "$name"); done
+    # shellcheck disable=SC2016 # parallel's own replacement strings
+    parallel --will-cite --line-buffer --jobs "$jobs" --sshloginfile "$hosts" --workdir "$PWD" \
+        --basefile "$work/known" "${far[@]}" --joblog +"$out/joblog" 'CUDA_VISIBLE_DEVICES=$(({%} - 1))' \
+        scripts/evo_sweep.sh --measure "$kernel" {} "$work/known" "${problem_options[@]}" "${explore[@]}"
 }
 
 start=$(date +%s) started=$EPOCHREALTIME

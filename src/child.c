@@ -45,11 +45,27 @@ static void forward_and_die(int signal_number)
     raise(signal_number);
 }
 
-/* True when the parent wants another run. */
-static bool hand_over(int line)
+/* Asks for another run: what the parent sends for one, after the run's line when lines come one by one. */
+typedef struct order {
+    int32_t number;
+    uint32_t size; /* of the text that follows; 0: the run is in the list that the child was born with */
+} order;
+
+/* True when the parent wants another run, which is then in the list. */
+static bool hand_over(int line, fa_runs *runs)
 {
-    char byte = 'd';
-    return send(line, &byte, 1, MSG_NOSIGNAL) == 1 && recv(line, &byte, 1, 0) == 1;
+    const char byte = 'd';
+    order next;
+    if (send(line, &byte, 1, MSG_NOSIGNAL) != 1 || recv(line, &next, sizeof next, MSG_WAITALL) != sizeof next)
+        return false;
+    if (next.size == 0)
+        return true;
+    char *text = fa_alloc(next.size + 1);
+    const bool whole = recv(line, text, next.size, MSG_WAITALL) == (ssize_t)next.size;
+    if (whole)
+        fa_runs_append(runs, text, next.size, next.number);
+    free(text);
+    return whole;
 }
 
 /* In the child, when it is asked to end or its parent is gone: its compilers end, and nothing half built is left. */
@@ -64,7 +80,7 @@ static void tidy_and_die(int signal_number)
     _exit(128 + signal_number);
 }
 
-_Noreturn static void run_child(int line, fa_work *work, const fa_runs *runs, size_t first, fa_result *result)
+_Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, size_t first, fa_result *result)
 {
     fa_device device = {.self = NULL};
     setpgid(0, 0); /* so that a kill reaches the compilers it starts, too */
@@ -75,13 +91,14 @@ _Noreturn static void run_child(int line, fa_work *work, const fa_runs *runs, si
     dup2(STDERR_FILENO, STDOUT_FILENO); /* only the report writes to stdout */
     for (size_t i = first;; i++) {
         work(&runs->at[i], result, &device);
-        if (result->status == FA_ERROR || i + 1 == runs->count)
+        if (result->status == FA_ERROR || (i + 1 == runs->count && runs->in == NULL))
             break;
         fa_cache_tidy();
         fa_stage_enter(result, FA_AT_END);
         fflush(NULL);
-        if (!hand_over(line))
+        if (!hand_over(line, runs))
             exit(0);
+        fa_result_lend(result, &runs->at[i + 1]);
     }
     if (device.close != NULL)
         device.close(&device);
@@ -153,7 +170,7 @@ static void explain_end(bool ended, int how, pid_t child, const fa_command *run,
         result->status = fa_refuse(&result->reason, FA_ERROR, "ended early while %s", stage);
 }
 
-static void start(fa_child *child, fa_work *work, const fa_runs *runs, size_t first)
+static void start(fa_child *child, fa_work *work, fa_runs *runs, size_t first)
 {
     int ends[2];
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit is an error that is reported */
@@ -187,25 +204,29 @@ void fa_child_end(fa_child *child)
 }
 
 /* False when the child is gone: it died while it waited. */
-static bool pass_on(const fa_child *child)
+static bool pass_on(const fa_child *child, const fa_runs *runs, const fa_command *run)
 {
-    const char byte = 'n';
-    return child->pid != 0 && waitpid(child->pid, NULL, WNOHANG) == 0 && send(child->line, &byte, 1, MSG_NOSIGNAL) == 1;
+    const size_t size = runs->in != NULL ? strlen(run->line) : 0;
+    const order next = {.number = run->options.line, .size = (uint32_t)size};
+    return child->pid != 0 && waitpid(child->pid, NULL, WNOHANG) == 0 &&
+           send(child->line, &next, sizeof next, MSG_NOSIGNAL) == sizeof next &&
+           (size == 0 || send(child->line, run->line, size, MSG_NOSIGNAL) == (ssize_t)size);
 }
 
-const fa_result *fa_child_run(fa_child *child, fa_work *work, const fa_runs *runs, size_t index)
+const fa_result *fa_child_run(fa_child *child, fa_work *work, fa_runs *runs, size_t index)
 {
     if (child->result == NULL)
         child->result = mmap(NULL, sizeof *child->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     FA_ASSERT(child->result != MAP_FAILED, "%s", strerror(errno));
     *child->result = fa_result_of(&runs->at[index]);
-    if (!pass_on(child)) {
+    if (!pass_on(child, runs, &runs->at[index])) {
         fa_child_end(child);
         start(child, work, runs, index);
     }
     int how = 0;
     const outcome came = wait_for(child, runs, index, &how);
     fa_progress_clear();
+    fa_result_lend(child->result, &runs->at[index]);
     if (came == RUN_DONE)
         return child->result;
     const pid_t pid = child->pid;

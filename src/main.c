@@ -104,9 +104,7 @@ int main(int argc, char *argv[])
         status = fa_runs_make(argc, argv, &options, &runs, &why);
     if (status == FA_PASS)
         status = fa_records_begin(&options, &runs, &records, &why);
-    if (status != FA_PASS)
-        code = fa_report_refusal(status, &why);
-    for (size_t i = 0; status == FA_PASS && i < runs.count && !records.lost; i++) {
+    for (size_t i = 0; !records.lost && fa_runs_reach(&runs, i, &status, &why); i++) {
         const fa_result *result = fa_child_run(&child, work, &runs, i);
         fa_report_run(result, &runs.at[i].options);
         int ended = fa_status_exit_code(result->status);
@@ -114,6 +112,8 @@ int main(int argc, char *argv[])
             ended = fa_report_refusal(FA_ERROR, &why);
         code = code != 0 ? code : ended;
     }
+    if (status != FA_PASS)
+        code = fa_report_refusal(status, &why);
     fa_child_end(&child);
     fa_runs_free(&runs);
     return code;

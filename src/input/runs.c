@@ -12,6 +12,7 @@
 
 static const fa_ban banned[] = {
     {"runs", "on a line: a list has no lists in it"},
+    {"stream", "on a line: it is about the whole list; name it on the command line"},
     {"json", "on a line: one file takes the records of all lines; name it on the command line"},
     {"device", "on a line: the device is opened once for all lines; name it on the command line"},
     {"gpu", "on a line: the device is opened once for all lines; name it on the command line"},
@@ -76,6 +77,8 @@ static void join_command(fa_command *run, int argc, char *const argv[], int coun
         bool value_follows = false;
         if (i > 0 && (is_option(argv[i], "runs", &value_follows) || is_option(argv[i], "json", &value_follows)))
             i += value_follows;
+        else if (strcmp(argv[i], "--stream") == 0)
+            continue;
         else
             run->argv[run->argc++] = argv[i];
     }
@@ -119,8 +122,7 @@ static fa_status add_location(const fa_runs *runs, const fa_command *run, fa_sta
 }
 
 /* One line of the file; blank lines and comments add no run. */
-static fa_status add_line(const char *line, size_t size, int32_t number, int argc, char *const argv[],
-                          const fa_options *options, fa_runs *runs, fa_reason *why)
+static fa_status add_line(const char *line, size_t size, int32_t number, fa_runs *runs, fa_reason *why)
 {
     char *words[FA_RUN_WORDS_MAX];
     int count = 0;
@@ -130,32 +132,47 @@ static fa_status add_line(const char *line, size_t size, int32_t number, int arg
     runs->at = realloc(runs->at, (runs->count + 1) * sizeof *runs->at);
     FA_ASSERT(runs->at != NULL);
     fa_command *run = &runs->at[runs->count++];
-    *run = (fa_command){.options = *options, .text = fa_format("%.*s", (int)strcspn(line, "\n"), line)};
+    *run = (fa_command){.options = *runs->options, .line = fa_format("%.*s", (int)strcspn(line, "\n"), line)};
+    run->text = fa_format("%s", run->line);
     run->options.line = number;
     fa_status status = strlen(line) == size ? fa_runs_split(run->text, words, &count, why)
                                             : fa_refuse(why, FA_USAGE, "a zero byte in the line");
     if (status == FA_PASS)
         status = fa_options_add(count, words, banned, &run->options, why);
-    join_command(run, argc, argv, count, words);
+    join_command(run, runs->argc, runs->argv, count, words);
     if (status == FA_PASS)
         status = plan(run, why);
     return add_location(runs, run, status, why);
 }
 
-static fa_status add_lines(FILE *in, int argc, char *const argv[], const fa_options *options, fa_runs *runs,
-                           fa_reason *why)
+/* Reads until there are `count` runs, or the list ends. */
+static fa_status add_lines(FILE *in, size_t count, fa_runs *runs, fa_reason *why)
 {
     char *line = NULL;
     size_t room = 0;
     fa_status status = FA_PASS;
     ssize_t size = 0;
-    for (int32_t number = 1; status == FA_PASS && (size = getline(&line, &room, in)) >= 0; number++)
-        status = add_line(line, (size_t)size, number, argc, argv, options, runs, why);
+    while (status == FA_PASS && runs->count < count && (size = getline(&line, &room, in)) >= 0)
+        status = add_line(line, (size_t)size, ++runs->lines, runs, why);
     free(line);
     FA_TRY(status);
     if (ferror(in))
         return fa_refuse(why, FA_USAGE, "--runs: cannot read %s: %s", runs->from, strerror(errno));
     return runs->count > 0 ? FA_PASS : fa_refuse(why, FA_USAGE, "--runs: no run in %s", runs->from);
+}
+
+bool fa_runs_reach(fa_runs *runs, size_t index, fa_status *status, fa_reason *why)
+{
+    if (*status == FA_PASS && runs->in != NULL && runs->count <= index)
+        *status = add_lines(runs->in, index + 1, runs, why);
+    return *status == FA_PASS && runs->count > index;
+}
+
+void fa_runs_append(fa_runs *runs, const char *line, size_t size, int32_t number)
+{
+    fa_reason why;
+    const fa_status status = add_line(line, size, number, runs, &why);
+    FA_ASSERT(status == FA_PASS, "%s", why.text);
 }
 
 /* A file or a pipe: no folder, no device that never ends. A pipe that nobody writes to is empty. */
@@ -174,7 +191,9 @@ static FILE *open_lines(const char *path)
 
 fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why)
 {
-    *runs = (fa_runs){.from = options->runs};
+    *runs = (fa_runs){.from = options->runs, .argc = argc, .argv = argv, .options = options};
+    if (options->stream && options->runs == NULL)
+        return fa_refuse(why, FA_USAGE, "--stream goes with --runs: it is about the lines of a list");
     if (options->runs == NULL) {
         runs->at = fa_alloc(sizeof *runs->at);
         runs->count = 1;
@@ -191,7 +210,12 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
         return fa_refuse(why, FA_USAGE, "--runs takes - or a file that can be read, not '%s': %s", options->runs,
                          strerror(errno));
     runs->from = standard ? "standard input" : options->runs;
-    const fa_status status = add_lines(in, argc, argv, options, runs, why);
+    if (options->stream) {
+        setvbuf(in, NULL, _IONBF, 0); /* the working process must not find, and give back, what is read ahead */
+        runs->in = in;
+        return FA_PASS;
+    }
+    const fa_status status = add_lines(in, SIZE_MAX, runs, why);
     if (!standard)
         fclose(in);
     return status;
@@ -224,8 +248,11 @@ void fa_runs_free(fa_runs *runs)
 {
     for (size_t i = 0; i < runs->count; i++) {
         free(runs->at[i].argv);
+        free(runs->at[i].line);
         free(runs->at[i].text);
     }
+    if (runs->in != NULL && runs->in != stdin)
+        fclose(runs->in);
     free(runs->at);
     *runs = (fa_runs){.count = 0};
 }

@@ -2,6 +2,8 @@
 #ifndef FA_RUNS_H
 #define FA_RUNS_H
 
+#include <stdio.h>
+
 #include "input/spec.h"
 
 #define FA_RUN_WORDS_MAX 256
@@ -14,19 +16,30 @@ typedef struct fa_command {
     fa_spec other; /* of --vs; zeroed without it */
     int argc;      /* the command line that does this run alone; argv ends with NULL */
     char **argv;
-    char *text; /* the line of the file, which options and argv point into; NULL for the command line */
+    char *line; /* of the list, as it stands there; NULL for the command line */
+    char *text; /* its words, which options and argv point into */
 } fa_command;
 
 typedef struct fa_runs {
     const char *from; /* the file, for messages */
     size_t count;
     fa_command *at;
+    FILE *in;      /* of --stream: more lines may come from it; NULL when all are here */
+    int32_t lines; /* read so far, blank ones too */
+    int argc;      /* of the command line, which each line is added to */
+    char *const *argv;
+    const fa_options *options;
 } fa_runs;
 
-/* Reads and validates every run before the first one starts. Blank lines and lines that start with # are skipped.
+/* Reads and validates every run before the first one starts; with --stream none: fa_runs_reach reads them. Blank lines and lines that start with # are skipped.
  * FA_USAGE: an invalid run is reported with the file and its line number; so is a line with an option that belongs to
  * the whole command. */
 fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why);
+/* True when there is a run `index`; with --stream waits for its line. False at the end of the list, and for a line
+ * that is refused, with the reason in `status` and `why`. */
+bool fa_runs_reach(fa_runs *runs, size_t index, fa_status *status, fa_reason *why);
+/* Adds a run that another process has read and found valid: its line, and the line's number. */
+void fa_runs_append(fa_runs *runs, const char *line, size_t size, int32_t number);
 /* The command line of a run without the binary's folder, words quoted where a shell needs it; malloc'd. */
 char *fa_command_text(const fa_command *run);
 void fa_runs_free(fa_runs *runs);

@@ -18,6 +18,14 @@ fa_result fa_result_of(const fa_command *run)
     return (fa_result){.status = FA_ERROR, .problem = run->problem, .main.spec = run->spec, .other.spec = run->other};
 }
 
+void fa_result_lend(fa_result *result, const fa_command *run)
+{
+    result->main.spec.include = run->spec.include;
+    result->main.spec.define = run->spec.define;
+    result->other.spec.include = run->other.include;
+    result->other.spec.define = run->other.define;
+}
+
 void fa_stage_enter(fa_result *result, fa_stage stage)
 {
     static const fa_gpu_lock_mode modes[] = {[FA_AT_CHECK] = FA_GPU_LOCK_SHARED,

@@ -1,5 +1,5 @@
 /* Everything a run found out, filled stage by stage in memory that parent and child share: however the child ends, the
- * parent can still write the record. No pointers to what a process owns. */
+ * parent can still write the record. No pointers to what a process owns, but for the words that fa_result_lend sets. */
 #ifndef FA_RESULT_H
 #define FA_RESULT_H
 
@@ -38,6 +38,8 @@ const char *fa_stage_name(fa_stage stage); /* "compiling", ... */
 
 /* Of a run that has not begun: an error, until its end says otherwise. */
 fa_result fa_result_of(const fa_command *run);
+/* The words of --include and --define become those of this process: parent and child may have read the line apart. */
+void fa_result_lend(fa_result *result, const fa_command *run);
 /* Notes that a stage begins and how long the one before took, and takes the GPU lock as the stage needs it. */
 void fa_stage_enter(fa_result *result, fa_stage stage);
 

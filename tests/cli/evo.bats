@@ -62,7 +62,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
     make_stub
     sweep --kernel one --strategy grid
-    grep -q -- '--m 16 --warps 4 --seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet' "$STUB/commands"
+    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet *--m 16 --warps 4' "$STUB/commands"
     grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
     [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
@@ -240,7 +240,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ -z "$(grep corrupt "$work/again")" ]
 }
 
-@test "GNU parallel, one slot per GPU" {
+@test "GPUs of one machine take candidates at once" {
     make_stub
     sed -i 's/^while/echo "gpu ${CUDA_VISIBLE_DEVICES:-all}" >>"$STUB\/gpus"\nwhile/' "$FA_BENCH"
     run sweep --kernel one --strategy grid --jobs 2
@@ -249,7 +249,11 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 4 ]
     grep -q 'gpu 0' "$STUB/gpus"
     grep -q 'gpu 1' "$STUB/gpus"
-    [ "$(wc -l <"$work/lb/joblog")" -eq 4 ]
+    CUDA_VISIBLE_DEVICES=3,5 run sweep --kernel two --strategy grid --jobs 2
+    grep -q 'gpu 3' "$STUB/gpus"
+    grep -q 'gpu 5' "$STUB/gpus"
+    refused 2 "CUDA_VISIBLE_DEVICES names 1" env CUDA_VISIBLE_DEVICES=3 scripts/evo_sweep.sh --kernel one --jobs 2
+    refused 2 "--gpu names one GPU" sweep --kernel one --jobs 2 -- --gpu 1
 }
 
 # bats test_tags=slow
@@ -342,7 +346,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     sed -i 's/^us=/[[ "$kernel $m $warps" != "one 32 4" ]] || exit 6\nus=/' "$FA_BENCH"
     run sweep --kernel one --strategy grid
     [ "$status" -eq 0 ]
-    [[ $output == *"left out: no whole record of compiling m=32,warps=4"* ]]
+    [[ $output == *"left out: the worker of m=32,warps=4 died"* ]]
     [[ $output == *"not_run 1, pass 3; 3 measured"* ]]
     jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
 }

@@ -118,6 +118,27 @@ records_hold() { # FILE COUNT EXPRESSION...
     [ "$(grep -c '^check     PASS' "$work/err")" -eq 2 ]
 }
 
+@test "a list that grows: a run begins when its line has come, and the next line may depend on its record" {
+    mkfifo "$work/feed" "$work/records"
+    exec {records}<>"$work/records"
+    ./fa_bench --runs "$work/feed" --stream "${one[@]}" --quiet --json - <&- >"$work/records" 2>"$work/err" 3>&- &
+    bench=$!
+    exec {feed}>"$work/feed"
+    echo '--kernel light' >&"$feed"
+    read -r first <&"$records"
+    jq -e '.kernel == "light" and .status == "pass"' <<<"$first"
+    echo "--source examples/plain.cu --define WORD=1 --seed $(jq .check.seeds <<<"$first")" >&"$feed"
+    read -r second <&"$records"
+    jq -e '.kernel == "plain" and (.provenance.command | test("--define WORD=1 --seed 1"))' <<<"$second"
+    jq -e '.provenance.command | test("--stream|--runs") | not' <<<"$second"
+    echo '--m 0' >&"$feed"
+    code=0
+    wait "$bench" || code=$?
+    [ "$code" -eq 2 ]
+    grep -q "feed line 3: --m takes a whole number" "$work/err"
+    refused 2 "--stream goes with --runs" ./fa_bench --stream "${one[@]}"
+}
+
 @test "exit code: of the first run that did not pass" {
     body crash '*(volatile int *)8 = 1;'
     code=0

@@ -26,19 +26,26 @@ if [[ $* == *--runs* ]]; then # each line of the file is a run; the code is the 
         case $1 in
             --runs) runs=$2; [[ $2 != - ]] || runs=/dev/stdin; shift ;;
             --json) jsonl=$2; shift ;;
+            --stream) ;;
             *) common+=("$1") ;;
         esac
         shift
     done
-    : >"$jsonl"
+    [[ $jsonl == - ]] || : >"$jsonl"
+    one=$STUB/one.$$
     while read -r line; do
         code=0 number=$((number + 1))
-        : >"$jsonl.one"
-        STUB_LINE=$number "$0" "${common[@]}" $line --json "$jsonl.one" || code=$?
-        [[ ! -s $jsonl.one ]] || echo "$(<"$jsonl.one")" >>"$jsonl"
+        : >"$one"
+        STUB_LINE=$number "$0" "${common[@]}" $line --json "$one" || code=$?
+        if [[ $jsonl == - ]]; then
+            [[ -s $one ]] || exit 6 # a bench that died
+            echo "$(<"$one")"
+        else
+            [[ ! -s $one ]] || echo "$(<"$one")" >>"$jsonl"
+        fi
         [[ $first -ne 0 ]] || first=$code
     done <"$runs"
-    rm -f "$jsonl.one"
+    rm -f "$one"
     exit "$first"
 fi
 given=$*
