@@ -1,6 +1,7 @@
 /* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences; sm_90a. Beside them a
- * few loads and stores that only the wgmma kernels use. All else is in prims.cuh. Source: PTX ISA 9.0, sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous
- * Warpgroup Level Matrix Instructions", "setmaxnreg". Shared-memory operands are 32-bit addresses (smem_address). */
+ * few loads and stores that only the wgmma kernels use. All else is in prims.cuh. Shared-memory operands are 32-bit
+ * addresses (smem_address). Source: PTX ISA 9.0, sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup
+ * Level Matrix Instructions", "setmaxnreg". */
 #ifndef FA_HOPPER_CUH
 #define FA_HOPPER_CUH
 

@@ -159,7 +159,7 @@ __device__ __forceinline__ void raise_row_max(float (&row_max)[BANDS][2], const 
 }
 
 /* Row references from row maxima. A row sees the first keys up to some key: where it sees none of the warp's first
- * keys, it sees none of the later ones. */
+ * keys, it sees none of the later ones. Its maximum is then -INF, and any reference will do. */
 __device__ __forceinline__ void set_row_refs(warp_state &w, const float (&row_max)[BANDS][2])
 {
 #pragma unroll

@@ -233,7 +233,8 @@ struct key_pipeline {
 constexpr int CHUNK_KEYS = smaller(WARP_KEYS, MAX_CHUNK_KEYS), CHUNK_BLOCKS = CHUNK_KEYS / 16;
 
 /* Scores of 16 rows and CHUNK_KEYS keys lie in the warp's own scratch. Lanes 2 r and 2 r + 1 share row r and take its
- * groups of four columns alternately. The row stride is 8 words past a multiple of 16, so they touch every bank once. */
+ * groups of four columns alternately. The row stride is 8 words past a multiple of 16, so every bank is
+ * touched once. */
 constexpr int SCORE_STRIDE = CHUNK_KEYS + 8;
 constexpr int LANE_QUADS = CHUNK_KEYS / 8;
 
