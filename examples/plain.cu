@@ -7,6 +7,7 @@
 // EVOLVE-BLOCK-START (a search edits from here; scripts/evaluate.sh takes the tile from the next line)
 // fa_bench: --m 64
 static_assert(FA_M <= 1024, "plain: M is the threads of a block, at most 1024");
+constexpr float NO_MAX = -1e30f; /* the maximum of a row that has seen no key */
 
 FA_KERNEL_INFO(.threads = FA_M, .writes_lse = 1);
 
@@ -24,7 +25,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
     const int last = row + p.seq_kv - p.seq_q; /* causal, bottom-right aligned */
     const int keys = FA_CAUSAL && last + 1 < p.seq_kv ? last + 1 : p.seq_kv;
-    float m = -3e38f, l = 0.0f, sum[FA_DIM] = {};
+    float m = NO_MAX, l = 0.0f, sum[FA_DIM] = {};
     for (int j = 0; j < keys; j++) {
         float s = 0.0f;
         for (int d = 0; d < FA_DIM; d++)

@@ -1,6 +1,7 @@
-/* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences; sm_90a.
- * What sm_80 has is in prims.cuh. Source: PTX ISA 9.0, sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous
- * Warpgroup Level Matrix Instructions", "setmaxnreg". Shared-memory operands are 32-bit addresses (smem_address). */
+/* Hopper's instructions behind named functions: mbarrier, TMA, wgmma by N, setmaxnreg, fences; sm_90a. Beside them a
+ * few loads and stores that only the wgmma kernels use. All else is in prims.cuh. Shared-memory operands are 32-bit
+ * addresses (smem_address). Source: PTX ISA 9.0, sections "mbarrier", "cp.async.bulk.tensor", "Asynchronous Warpgroup
+ * Level Matrix Instructions", "setmaxnreg". */
 #ifndef FA_HOPPER_CUH
 #define FA_HOPPER_CUH
 
@@ -12,8 +13,8 @@ static_assert(FA_M < 0, "wgmma needs sm_90a");
 
 typedef unsigned long long u64;
 
-/* A value that is the same in all lanes. Tells the compiler so: it may keep what follows from it in uniform
- * registers. */
+/* A value that is the same in all lanes. Tells the compiler so: it may keep what follows from it in uniform registers.
+ * to_uniform of prims.cuh puts the value itself there, which costs a reduction. */
 __device__ __forceinline__ unsigned warp_uniform(unsigned value) { return __shfl_sync(ALL_LANES, value, 0); }
 
 /* True in one lane of a whole warp. ptxas knows that it is one: it would loop over all lanes for a lane picked by
@@ -33,21 +34,22 @@ __device__ __forceinline__ float reciprocal_approx(float x)
     return y;
 }
 
-/* Hides where values come from. Without it the compiler computes addresses early and keeps them in registers. */
+/* make_opaque of prims.cuh for a pointer and for several values. The compiler would compute addresses early and keep
+ * them in registers. */
 template <class T>
-__device__ __forceinline__ void hide_origin(T *&pointer)
+__device__ __forceinline__ void make_opaque(T *&pointer)
 {
     asm volatile("" : "+l"(pointer));
 }
 
 template <class A, class B>
-__device__ __forceinline__ void hide_origin(A &a, B &b)
+__device__ __forceinline__ void make_opaque(A &a, B &b)
 {
     asm volatile("" : "+r"(a), "+r"(b));
 }
 
 template <class A, class B, class C>
-__device__ __forceinline__ void hide_origin(A &a, B &b, C &c)
+__device__ __forceinline__ void make_opaque(A &a, B &b, C &c)
 {
     asm volatile("" : "+r"(a), "+r"(b), "+r"(c));
 }

@@ -1,6 +1,9 @@
-/* Moving rows between global memory, shared memory and registers: a tile loader through registers for any alignment,
- * and one through cp.async. Both take an ORDER (which thread takes which piece of the tile) and a function
- * place(row, col) that says where the piece goes in shared memory. */
+/* Moving rows between global memory, shared memory and registers. There are two tile loaders: load_pieces goes through
+ * registers and takes any alignment, copy_pieces is cp.async. Both take an ORDER, which thread takes which piece of the
+ * tile, and a function place(row, col), where the piece goes in shared memory.
+ * Three kernels have loaders of their own, because their copies are part of a schedule: mma spreads those of a tile
+ * over the products of another (mma_tile.cuh), mma_decode loads beside few registers, in a short loop, and the wgmma
+ * kernels load by TMA (wgmma_parts.cuh). */
 #ifndef FA_LOAD_CUH
 #define FA_LOAD_CUH
 

@@ -64,11 +64,11 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
 #include "mma_warp.cuh"
 #include "mma_store.cuh"
 
-/* Of the block's rounds, which the warp's rows need. */
+/* The keys that the warp's rows see, and the rounds of the block that have them. */
 struct warp_keys {
     int first_row, first_key; /* of the warp; its first key of a round */
-    int whole_keys;           /* every row of the warp sees the keys before it */
-    int end;                  /* the rounds that some row sees come before it */
+    int whole_keys;           /* every row of the warp sees the keys before this one */
+    int end;                  /* the rounds before this one have keys that some row sees */
 };
 
 __device__ __forceinline__ warp_keys keys_of_warp(const block_state &block, int warp_row, int group, const fa_params &p)
@@ -97,8 +97,7 @@ __device__ __forceinline__ void mask_keys(warp_state &w, const warp_keys &keys, 
     mask_scores(w, last_key, first, end);
 }
 
-/* Row references from all of Q K^T: the largest score of each of the warp's rows in this block. Rare, so it is simple.
- * */
+/* Row references from all of Q K^T: the largest score of each of the warp's rows in this block. Rare, so simple. */
 template <class MASK>
 __device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, const lane_fragments &k_lane,
                                               const block_state &block, int warp_end, int group_keys, const MASK &mask,
@@ -127,23 +126,23 @@ __device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, c
     set_row_refs(w, row_max);
 }
 
-/* The rounds whose loads are of whole tiles and whose scores need no mask. With two slots two rounds a turn where the
- * code stays small, so that slots are constants. Returns the first round that is left. */
+/* The rounds whose loads are of whole tiles and whose scores need no mask. With two slots the loop takes two rounds at
+ * a time where the code stays small: then slots are constants. Returns the first round that is left. */
 __device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments &k_lane, smem_addr slots_at, int &slot,
                                              const block_state &block, const warp_keys &keys, thread_share &share)
 {
-    constexpr int TURN = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
+    constexpr int AT_ONCE = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
     const int scored_ahead = BY_CHUNKS ? 16 : N;
     const int end = to_uniform(STAGES == 1 ? 0
                                            : min(min(keys.end - 1, block.whole_end - (STAGES - 1)),
                                                  (keys.whole_keys - keys.first_key - scored_ahead) / ROUND_KEYS));
     int round = block.begin;
 #pragma unroll 1
-    for (; round + TURN <= end; round += TURN) {
-        unrolled<0, TURN>([&](int i) {
+    for (; round + AT_ONCE <= end; round += AT_ONCE) {
+        unrolled<0, AT_ONCE>([&](int i) {
             start_round();
             const auto no_mask = [](int, int, int) {};
-            value_round<true>(w, k_lane, slot, 0, i + 1 == TURN, no_mask, [&](int point, int points) {
+            value_round<true>(w, k_lane, slot, 0, i + 1 == AT_ONCE, no_mask, [&](int point, int points) {
                 load_whole_round(slot_to_fill(slots_at, slot), block, share, point, points);
             });
             advance(slot);

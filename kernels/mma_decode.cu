@@ -175,25 +175,24 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
 {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        float top = mine.max[h];
+        float row_max = mine.max[h];
 #pragma unroll
         for (int t = 0; t < N / 8; ++t)
 #pragma unroll
             for (int i = 2 * h; i < 2 * h + 2; ++i) {
                 const bool seen = key + t * 8 + lane % 4 * 2 + i % 2 < mine.limit[h];
                 s[t][i] = seen ? s[t][i] * scale_log2 : -INF;
-                top = fmaxf(top, s[t][i]);
+                row_max = fmaxf(row_max, s[t][i]);
             }
-        top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 1));
-        top = fmaxf(top, __shfl_xor_sync(ALL_LANES, top, 2));
-        const float factor = exp2_approx(mine.max[h] - top);
-        mine.max[h] = top;
+        row_max = quad_max(row_max);
+        const float factor = exp2_approx(mine.max[h] - row_max);
+        mine.max[h] = row_max;
         mine.sum[h] *= factor;
 #pragma unroll
         for (int t = 0; t < N / 8; ++t)
 #pragma unroll
             for (int i = 2 * h; i < 2 * h + 2; ++i) {
-                s[t][i] = exp2_approx(s[t][i] - top);
+                s[t][i] = exp2_approx(s[t][i] - row_max);
                 mine.sum[h] += s[t][i];
             }
         if (__any_sync(ALL_LANES, factor != 1.0f))
@@ -256,9 +255,7 @@ __device__ __forceinline__ void keep_band(float *part_s, const band &mine, int r
 {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        float sum = mine.sum[h];
-        sum += __shfl_xor_sync(ALL_LANES, sum, 1);
-        sum += __shfl_xor_sync(ALL_LANES, sum, 2);
+        const float sum = quad_sum(mine.sum[h]);
         float *to_s = part_s + (row + 8 * h) * PART_PITCH;
         if (lane % 4 == 0) {
             to_s[MAX_AT] = mine.max[h];
@@ -275,7 +272,7 @@ __device__ __forceinline__ void keep_band(float *part_s, const band &mine, int r
 __device__ __forceinline__ void store_output(const fa_params &p, const work &w, int row, int chunk, const part &value)
 {
     const int packed = w.first_row + row;
-    const float factor = value.sum > 0.0f ? __fdividef(1.0f, value.sum) : 0.0f;
+    const float factor = fast_inverse_of_sum(value.sum);
     const int query = packed / w.group, head = w.kv_head * w.group + packed % w.group;
 #if FA_LSE
     if (chunk == 0)

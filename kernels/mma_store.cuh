@@ -35,9 +35,6 @@ __device__ __forceinline__ partial combine(const float *o, const float *stats, i
     return sum;
 }
 
-/* 0 for a row that saw no key. */
-__device__ __forceinline__ float inverse(float sum) { return sum > 0.0f ? __fdividef(1.0f, sum) : 0.0f; }
-
 __device__ __forceinline__ void store_partial(const output &out, const block_state &block, int row, int chunk,
                                               const partial &value, const fa_params &p)
 {
@@ -47,7 +44,7 @@ __device__ __forceinline__ void store_partial(const output &out, const block_sta
     if (chunk == 0)
         store_lse(p, block.batch, block.head, out.first_row + row, log_sum_exp(value.max, value.sum));
 #endif
-    const float factor = inverse(value.sum);
+    const float factor = fast_inverse_of_sum(value.sum);
     unsigned words[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -83,7 +80,7 @@ __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *r
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const float factor = inverse(w.sum[b][2 * h]);
+            const float factor = fast_inverse_of_sum(w.sum[b][2 * h]);
 #pragma unroll
             for (int t = 0; t < STEPS * 2; ++t)
                 *reinterpret_cast<unsigned *>(rows_s + (b * 16 + h * 8) * ROW_BYTES + t / XORS * XORS * 16 +
@@ -156,7 +153,7 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
     }
     if (SPLITS == 1)
         return;
-    __threadfence();
+    __threadfence(); /* this block's part before its arrival ... */
     __syncthreads();
     int *arrived_s = reinterpret_cast<int *>(smem);
     if (threadIdx.x == 0)
@@ -164,7 +161,7 @@ __device__ __forceinline__ void store_combined(const warp_state &w, unsigned cha
     __syncthreads();
     if (*arrived_s != SPLITS - 1)
         return;
-    __threadfence();
+    __threadfence(); /* ... and the others' arrivals before their parts */
     parts_g += static_cast<fa_i64>(unit) * SPLITS * WORKSPACE_FLOATS;
     for (int item = threadIdx.x; item < M * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;

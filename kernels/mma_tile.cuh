@@ -1,5 +1,9 @@
 /* Tiles of `mma` in shared memory: where a 16-byte chunk of a row lies, which address a lane gives ldmatrix, and how
- * tiles get there. A row is DIM16 halves: the head dimension rounded up to 16, the extra columns zero. */
+ * tiles get there. A row is DIM16 halves: the head dimension rounded up to 16, the extra columns zero.
+ *
+ * The loader is not copy_pieces of load.cuh, because mma spreads the copies of a tile over the products of another. It
+ * copies in passes that can be issued one by one, and a pass needs no address of its own: all of a thread's addresses
+ * are immediate offsets from one in shared and one in global memory. */
 #ifndef FA_MMA_TILE_CUH
 #define FA_MMA_TILE_CUH
 
@@ -149,15 +153,15 @@ template <int ROWS, bool WHOLE>
 __device__ __forceinline__ void load_pass(smem_addr tile_at, const unsigned char *from_g, int smem_offset, int pass,
                                           int valid, unsigned thread, int centre = 0)
 {
-    using deal = copy_layout<ROWS>;
-    const int row = deal::first_of(thread) + pass * deal::STEP, chunk = thread % CHUNKS;
+    using layout = copy_layout<ROWS>;
+    const int row = layout::first_of(thread) + pass * layout::STEP, chunk = thread % CHUNKS;
     if (THREADS % CHUNKS != 0 && thread / CHUNKS >= PASS_ROWS)
         return;
-    if (!deal::EVEN && row >= ROWS)
+    if (!layout::EVEN && row >= ROWS)
         return;
     const bool inside = (WHOLE ? valid != 0 : row < valid) && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
-    cp_async_16_at(tile_at + (deal::CONSTANT ? deal::offset(smem_offset, pass) : tile_offset(row, chunk)),
-                   from_g + (WHOLE || inside ? pass * deal::STEP * FA_DIM * 2 - centre : 0), inside ? 16 : 0);
+    cp_async_16_at(tile_at + (layout::CONSTANT ? layout::offset(smem_offset, pass) : tile_offset(row, chunk)),
+                   from_g + (WHOLE || inside ? pass * layout::STEP * FA_DIM * 2 - centre : 0), inside ? 16 : 0);
 }
 
 /* ROWS whole rows from first_row on, of a head whose rows follow each other without a gap. */

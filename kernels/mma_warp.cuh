@@ -88,7 +88,7 @@ __device__ __forceinline__ void value_mma(warp_state &w, const unsigned (&p)[BAN
 /* Row sums of 16 keys' probabilities. */
 __device__ __forceinline__ void sum_mma(warp_state &w, const unsigned (&p)[BANDS][4])
 {
-    const unsigned ones[2] = {0x3c003c00u, 0x3c003c00u};
+    const unsigned ones[2] = {TWO_ONES, TWO_ONES};
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
         mma_m16n8k16(w.sum[b], p[b], ones);
@@ -154,13 +154,12 @@ __device__ __forceinline__ void raise_row_max(float (&row_max)[BANDS][2], const 
 #pragma unroll
             for (int t = 0; t < S_TILES8; ++t)
                 row_max[b][h] = fmaxf(row_max[b][h], fmaxf(w.s[t][b][2 * h], w.s[t][b][2 * h + 1]));
-            row_max[b][h] = fmaxf(row_max[b][h], __shfl_xor_sync(ALL_LANES, row_max[b][h], 1));
-            row_max[b][h] = fmaxf(row_max[b][h], __shfl_xor_sync(ALL_LANES, row_max[b][h], 2));
+            row_max[b][h] = quad_max(row_max[b][h]);
         }
 }
 
 /* Row references from row maxima. A row sees the first keys up to some key: where it sees none of the warp's first
- * keys, it sees none of the later ones. */
+ * keys, it sees none of the later ones. Its maximum is then -INF, and any reference will do. */
 __device__ __forceinline__ void set_row_refs(warp_state &w, const float (&row_max)[BANDS][2])
 {
 #pragma unroll

@@ -1,5 +1,5 @@
-/* What kernels share: the shared-memory declaration and PTX behind named functions, one per instruction.
- * On the emulator (FA_EMU) the same names come from src/emu/include/fa_emu.h.
+/* What kernels share: the shared-memory declaration, and PTX behind named functions, one per instruction. Some serve
+ * only kernels of your own. On the emulator (FA_EMU) the same names come from src/emu/include/fa_emu.h.
  * Suffixes: _g global, _s shared, _r register. PTX ISA section in brackets. */
 #ifndef FA_PRIMS_CUH
 #define FA_PRIMS_CUH
@@ -197,9 +197,9 @@ __device__ __forceinline__ void bar_sync(int id, int threads)
     asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* The same for warps that wait at different places in the code, say in two copies of an unrolled loop: bar.sync
- * promises the compiler, and compute-sanitizer, that all threads wait at one place. Same machine code. [barrier.sync]
- * */
+/* The same for warps that wait at different places in the code, say in two copies of an unrolled loop. bar.sync
+ * promises the compiler, and compute-sanitizer, that all threads wait at one place. The machine code is the same.
+ * [barrier.sync] */
 __device__ __forceinline__ void bar_sync_apart(int id, int threads)
 {
     asm volatile("barrier.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
@@ -210,7 +210,7 @@ __device__ __forceinline__ void bar_arrive(int id, int threads)
     asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* 16 bytes at once; the pointer is 16-byte aligned. The read is through the non-coherent path, not kept in L1. */
+/* 16 bytes at once; the pointer is 16-byte aligned. */
 __device__ __forceinline__ void st_global_16(void *dst_g, uint4 value)
 {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"l"(dst_g), "r"(value.x), "r"(value.y), "r"(value.z),
@@ -226,6 +226,7 @@ __device__ __forceinline__ void st_shared_16_at(unsigned dst_s, uint4 value)
                  : "memory");
 }
 
+/* 16 bytes that nothing writes while the kernel runs; not kept in L1. [ld.global.nc] */
 __device__ __forceinline__ uint4 ld_global_nc_16(const void *src_g)
 {
     uint4 value;
@@ -246,13 +247,13 @@ __device__ __forceinline__ smem_addr xor_address(smem_addr address, int bits) { 
  * constant, it keeps a 64-bit pointer for each copy of a loop. */
 __device__ __forceinline__ void make_opaque(unsigned &value) { asm volatile("" : "+r"(value)); }
 
-/* Keeps a value in its register: ptxas would compute it again at every use, but not across a shuffle. */
+/* Keeps a value in its register. ptxas would compute it again at every use; it does not across a shuffle. */
 __device__ __forceinline__ void prevent_recompute(unsigned &value)
 {
     value = __shfl_sync(ALL_LANES, value, threadIdx.x % 32);
 }
 
-/* threadIdx.x and blockIdx.x, read again: what is computed from them then needs no register across a loop. */
+/* threadIdx.x and blockIdx.x, read once more. What is computed from them then needs no register across a loop. */
 __device__ __forceinline__ unsigned reload_thread_index()
 {
     unsigned thread;

@@ -65,7 +65,7 @@ __device__ __forceinline__ void release_k(consumer &c) { consumer_release<FA_STA
 
 __device__ __forceinline__ void release_v(consumer &c) { consumer_release<FA_STAGES>(c.at.v_empty, c.v, c.lane); }
 
-/* Skips key tiles that no row of the warpgroup sees. Every warpgroup takes one turn per tile, these too. */
+/* Skips key tiles that no row of the warpgroup sees. Every warpgroup takes one turn per tile, also for these. */
 __device__ __forceinline__ void skip_k(consumer &c, int tiles)
 {
     for (int i = 0; i < tiles; ++i) {
@@ -192,7 +192,7 @@ __device__ __forceinline__ bool later_tile_softmax(consumer &c, const unsigned &
     });
 }
 
-/* Keeps the exponentials above the wait for P V: they shall run under these products. */
+/* Keeps the exponentials above the wait for P V, so that they run under these products. */
 __device__ __forceinline__ void compute_softmax_before(consumer &c)
 {
     fence_operand(c.s_r);

@@ -25,7 +25,6 @@ constexpr int O_COLS = DIM_PAD + (SUM_BY_MMA ? 8 : 0);
 constexpr int O_REGS = O_COLS / 2;
 constexpr int Q_REGS = DIM_PAD / 4;
 constexpr int ONES_BYTES = SUM_BY_MMA ? 16 * BOX_ROW_BYTES : 0;
-constexpr unsigned TWO_ONES = 0x3c003c00u; /* 1.0 twice, in halves */
 
 /* The tile loader: ROWS rows of Q, K or V, those of tile number `index` from row0 on, to stage `stage` of a buffer.
  * `bar` expects their bytes. For one thread. */

@@ -1,10 +1,10 @@
 /* wgmma_small: the wgmma kernel for grids too small to fill the device.
  *
- * Idea: a block owns 64 query rows and splits their keys over its warpgroups: warpgroup w takes key tiles w,
- *   w + G, w + 2 G, ... of G warpgroups. Three threads start all loads that fit, in the order of use; later a
- *   warpgroup refills its own slots. At the end the last warpgroup merges the parts (max, sum, O) of the others, from
- *   shared memory, with its own, from registers. A block is one chain of latencies, a few thousand cycles
- *   long, so whatever can be computed while loads or products are on their way is computed there.
+ * Idea: a block owns 64 query rows and splits their keys over its warpgroups: of G warpgroups, warpgroup w takes key
+ *   tiles w, w + G, w + 2 G, ... Three threads start all loads that fit, in the order of use; later a warpgroup
+ *   refills its own slots. At the end the last warpgroup merges the parts (maximum, sum, O) of the others, from shared
+ *   memory, with its own, from registers. A block runs for a few thousand cycles and mostly waits, so what can be
+ *   computed while loads or products are on their way is computed there.
  * Softmax: as wgmma.   Builds on: wgmma.
  * Knobs: m = 64; n keys per tile; warps 4, 8, 12, 16 = 4 per warpgroup; stages: tiles in flight per warpgroup.
  * Shared memory: Q [boxes][64][64], later O; slots [stages * warpgroups] of K [boxes][n][64] and V likewise, ones;
@@ -35,9 +35,9 @@ static_assert(PART_BYTES <= SLOT_BYTES, "a part of O fits where a tile of K and 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES, .tma_q_rows = 64,
                .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_cols = 64, .writes_lse = FA_LSE);
 
-/* Named barriers. BAR_GROUP + w: within warpgroup w. BAR_TURN + w: warpgroup w waits for w - 1. The last warpgroup
+/* Named barriers. BAR_GROUP + w: within warpgroup w. BAR_SEQUENCE + w: warpgroup w waits for w - 1. The last warpgroup
  * waits at BAR_MAXIMA for the others' maxima and at BAR_PARTS + w for the part of w. */
-enum { BAR_READY = 0, BAR_GROUP = 1, BAR_TURN = 5, BAR_MAXIMA = 9, BAR_PARTS = 10 };
+enum { BAR_READY = 0, BAR_GROUP = 1, BAR_SEQUENCE = 5, BAR_MAXIMA = 9, BAR_PARTS = 10 };
 
 /* Addresses in shared memory. bars: K and V of each slot in turn, then Q. */
 struct shared_layout {
@@ -73,7 +73,7 @@ __device__ __forceinline__ void load_tiles(const fa_tensor_map *map, const share
                         tile.kv_head, tile.batch);
 }
 
-/* mbarrier_wait, but counts no tries when the first one succeeds. */
+/* mbarrier_wait, without its counter of tries when the first one succeeds. */
 __device__ __forceinline__ void await(unsigned bar, unsigned parity)
 {
     if (!mbarrier_try_wait(bar, parity))
@@ -101,20 +101,21 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     float s_r[FA_N / 2], rescale_r[2];
     int slot = group; /* its slots: group, group + groups, ... */
     unsigned phase = 0, p_r[FA_N / 4], k_s = at.ring_s + group * SLOT_BYTES, k_bar = at.bars + 16 * group;
-    /* First products one after the other. Issued at once they would end at once, and then all want the exponentials. */
-    const bool turns = tile.key_tiles >= GROUPS;
+    /* Warpgroups issue their first products one after the other. Issued together they would end together, and all
+     * warpgroups would compute exponentials at the same time. */
+    const bool in_sequence = tile.key_tiles >= GROUPS;
     await(at.q_bar, 0);
     await(k_bar, 0);
-    if (turns && group > 0)
-        bar_sync(BAR_TURN + group, 256);
+    if (in_sequence && group > 0)
+        bar_sync(BAR_SEQUENCE + group, 256);
     fence_operand(s_r);
     wgmma_fence();
-    issue_qk(s_r, q_word, descriptor_start(k_s));
+    issue_qk(s_r, q_word, descriptor_start(k_s)); /* S = Q K^T of the first key tile */
     wgmma_commit();
     wgmma_wait<0>();
     fence_operand(s_r);
-    if (turns && group < GROUPS - 1)
-        bar_arrive(BAR_TURN + group + 1, 256);
+    if (in_sequence && group < GROUPS - 1)
+        bar_arrive(BAR_SEQUENCE + group + 1, 256);
     mask_tile(p, s_r, group, tile.row0, thread);
     first_softmax(s_r, rows, scale_log2);
     refill(&p.k_map, k_s, k_bar, tile, group, group, thread);
@@ -130,13 +131,13 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
         fence_operand(s_r);
         fence_operand(o_r);
         wgmma_fence();
-        issue_qk(s_r, q_word, descriptor_start(k_s));
+        issue_qk(s_r, q_word, descriptor_start(k_s)); /* S = Q K^T */
         wgmma_commit();
         await(v_bar, v_phase);
         wgmma_fence();
-        issue_pv(o_r, p_r, v_descriptor(v_s, at.ones_s), n - GROUPS != group);
+        issue_pv(o_r, p_r, v_descriptor(v_s, at.ones_s), n - GROUPS != group); /* O += P V of the tile before */
         wgmma_commit();
-        wgmma_wait<1>();
+        wgmma_wait<1>(); /* S is complete; its softmax runs under P V */
         fence_operand(s_r);
         mask_tile(p, s_r, n, tile.row0, thread);
         const bool raised = online_softmax(s_r, rows, rescale_r, scale_log2, [&](float(&again)[FA_N / 2]) {
@@ -159,7 +160,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     await(k_bar + 8, phase);
     fence_operand(o_r);
     wgmma_fence();
-    issue_pv(o_r, p_r, v_descriptor(k_s + KV_TILE_BYTES, at.ones_s), group + GROUPS < tile.key_tiles);
+    issue_pv(o_r, p_r, v_descriptor(k_s + KV_TILE_BYTES, at.ones_s), group + GROUPS < tile.key_tiles); /* the last */
     wgmma_commit();
 }
 
@@ -258,8 +259,9 @@ __device__ __forceinline__ block_tile start_loads(const fa_params &p, const shar
     return tile;
 }
 
-/* compute-sanitizer counts a block's barriers whatever their numbers. So a last warpgroup without keys meets one
- * more, or it reports the maxima; a warpgroup with fewer refills meets as many as the first one. */
+/* compute-sanitizer's racecheck counts the barriers that a thread passes, whatever their numbers, and reports a race
+ * where counts differ. So a last warpgroup without keys passes one more, and one with fewer refills as many as the
+ * first. */
 __device__ __forceinline__ void even_out_barriers(const block_tile &tile, int group)
 {
     if (group == GROUPS - 1 && group >= tile.key_tiles)
@@ -270,13 +272,13 @@ __device__ __forceinline__ void even_out_barriers(const block_tile &tile, int gr
     }
 }
 
-/* Every warpgroup but the last hands over its part: the maxima under the last product, then O and the sums. */
+/* Every warpgroup but the last hands over its part: the maxima while its last product runs, then O and the sums. */
 __device__ __forceinline__ void hand_over(float (&o_r)[O_REGS], const softmax_rows &rows, unsigned part_s,
                                           unsigned row_s, int group, int thread)
 {
     part_s += group * PART_STRIDE;
     row_s += group * 512;
-    hide_origin(part_s, row_s); /* or ptxas would compute the addresses behind the product */
+    make_opaque(part_s, row_s); /* ptxas would compute the addresses after the product */
     put_rows(row_s, rows.ref[0], rows.ref[1], thread);
     bar_arrive(BAR_MAXIMA, BLOCK_THREADS);
     wgmma_wait<0>();
@@ -288,7 +290,8 @@ __device__ __forceinline__ void hand_over(float (&o_r)[O_REGS], const softmax_ro
     bar_arrive(BAR_PARTS + group, 256);
 }
 
-/* weight[w] = exp2(maximum of w - row_max), the maximum of all, of the thread's two rows. Under the last product. */
+/* Of the thread's two rows, while the last product runs: row_max, the largest maximum of all warpgroups, and
+ * weight[w] = exp2(maximum of warpgroup w - row_max). */
 __device__ __forceinline__ void weigh_parts(float (&weight)[GROUPS][2], float (&row_max)[2], const softmax_rows &rows,
                                             unsigned row_s)
 {
@@ -348,14 +351,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
 {
     FA_SHARED_ALIGNED(unsigned char, base_s, 1024);
     __shared__ u64 bars_s[2 * SLOTS + 1];
-    const int warp = __shfl_sync(ALL_LANES, threadIdx.x / 32, 0), group = warp / 4, thread = threadIdx.x % 128;
+    const int warp = warp_uniform(threadIdx.x / 32), group = warp / 4, thread = threadIdx.x % 128;
     constexpr int ONES_OFFSET = Q_TILE_BYTES + SLOTS * SLOT_BYTES;
     const unsigned q_s = smem_address(base_s), bars = smem_address(bars_s);
     const shared_layout at = {q_s, q_s + Q_TILE_BYTES, q_s + ONES_OFFSET, bars, bars + 16 * SLOTS};
     const block_tile tile = start_loads(p, at, warp - (FA_WARPS - 4), thread);
 
-    /* While the loads are on their way: where the thread's output goes, and the scale. ptxas would load the scale
-     * where it is used first, but for the shuffle. */
+    /* While the loads are on their way: where the thread's output goes, and the scale. Without the shuffle ptxas would
+     * load the scale where it is used first. */
     const float scale_log2 = __shfl_sync(ALL_LANES, p.scale * LOG2_E, 0);
     const int row = thread / 32 * 16 + thread % 32 / 4;
     const int out_row = tile.row0 + thread / 32 * 16 + thread % 32 / 8, out_column = thread % 8 * 8;
@@ -364,12 +367,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
     if (last) {
         o_g = static_cast<__half *>(p.o) + tile.batch * p.o_stride_b + tile.head * p.o_stride_h +
               out_row * p.o_stride_s + out_column;
-        hide_origin(o_g);
+        make_opaque(o_g);
     }
 
     float o_r[O_REGS];
     softmax_rows rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
-    if (group < tile.key_tiles) {
+    if (group < tile.key_tiles) { /* per key tile: Q K^T, softmax, P V */
         attend(p, at, tile, o_r, rows, scale_log2, group, thread);
     } else {
 #pragma unroll

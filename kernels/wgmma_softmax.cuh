@@ -50,18 +50,6 @@ __device__ __forceinline__ void mask_tile(const fa_params &p, float (&s_r)[FA_N 
     mask_columns(s_r, limit, thread % 32);
 }
 
-__device__ __forceinline__ float quad_max(float x)
-{
-    x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 1));
-    return fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 2));
-}
-
-__device__ __forceinline__ float quad_sum(float x)
-{
-    x += __shfl_xor_sync(ALL_LANES, x, 1);
-    return x + __shfl_xor_sync(ALL_LANES, x, 2);
-}
-
 #if FA_LSE
 /* --lse of a warp's 16 rows from `row` on; every thread of a quad has its two rows' values. */
 __device__ __forceinline__ void store_lse_of_rows(const fa_params &p, const float (&lse)[2], int batch, int head,
@@ -123,7 +111,7 @@ __device__ __forceinline__ int exponentials(float (&s_r)[FA_N / 2], softmax_rows
 /* S of the tile once more, by mma.sync within a warp. q_s, k_s: addresses of the tiles. Rare, so it must be small. */
 __device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s, unsigned k_s, int thread)
 {
-    hide_origin(q_s, k_s, thread); /* or addresses for this would hold registers through the main loop */
+    make_opaque(q_s, k_s, thread); /* the compiler would keep these addresses in registers through the main loop */
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
 #pragma unroll
     for (int i = 0; i < FA_N / 2; ++i)
@@ -147,7 +135,7 @@ __device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s
 __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, float (&s_r)[FA_N / 2], unsigned q_s,
                                                         const int4 &tile, int key0, int thread)
 {
-    hide_origin(q_s, key0, thread);
+    make_opaque(q_s, key0, thread);
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16, left = p.seq_kv - key0 - lane / 4;
     const int kv_head = static_cast<unsigned>(tile.z) / static_cast<unsigned>(p.heads / p.kv_heads);
     const __half *k_g = static_cast<const __half *>(p.k) + tile.w * p.k_stride_b + kv_head * p.k_stride_h +
@@ -170,7 +158,7 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
             }
             mma_m16n8k16(reinterpret_cast<float(&)[4]>(s_r[4 * j]), a, b);
             from_g += 8 * p.k_stride_s;
-            hide_origin(from_g);
+            make_opaque(from_g);
         }
     }
 }

@@ -31,7 +31,7 @@ __device__ __forceinline__ unsigned lse_address(unsigned buffers_s, int warpgrou
 __device__ __forceinline__ void keep_lse(const softmax_rows &rows, unsigned buffers_s, int warpgroup, unsigned thread)
 {
     float value[2];
-    hide_origin(buffers_s, thread); /* or the address would hold a register through the main loop */
+    make_opaque(buffers_s, thread); /* the compiler would keep the address in a register through the main loop */
 #pragma unroll
     for (int h = 0; h < 2; ++h)
         value[h] = SUM_BY_MMA ? rows.ref[h] : log_sum_exp(rows.ref[h], quad_sum(rows.sum[h]));
@@ -91,7 +91,7 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
 __device__ __forceinline__ void store_o(const fa_params &p, const float (&o_r)[O_REGS], row_scale scale,
                                         const int4 &tile, unsigned buffers_s, int warpgroup, unsigned thread)
 {
-    hide_origin(buffers_s, thread); /* or the addresses would hold registers through the main loop */
+    make_opaque(buffers_s, thread); /* the compiler would keep the addresses in registers through the main loop */
     if (SUM_BY_MMA) {
 #pragma unroll
         for (int h = 0; h < 2; ++h)

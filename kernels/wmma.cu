@@ -1,12 +1,16 @@
 /* wmma: both products on tensor cores through WMMA m16n16k16.
- * Idea: weights return to shared memory as halves and meet V there; outputs stay in fragments for the whole loop. Their
- *   rows are rescaled by a fragment loaded from a tile that repeats a factor along each row (fragments of one type
- *   share one layout, whatever it is), and only when a maximum has grown by more than 2^8, which is rare.
- * Predecessor: wmma_qk. Knobs: M, N, WARPS, VEC, STAGES, SWIZZLE, ACC (maxreg).
- * Shared memory: STAGES x {K, V} [N][DIM], Q [M][DIM], per warp and row group 16 x N/KEY_GROUPS scores, overlaid by the
- *   weights; all of it used again for the parts of the output.
+ *
+ * Idea: the probabilities go back to shared memory as halves and are multiplied by V from there. The output stays in
+ *   fragments for the whole loop. To rescale its rows, a warp writes a factor along each row of a 16x16 block and loads
+ *   that as a fragment: fragments of one type have one layout, whichever it is.
+ * Softmax: online, a chunk of keys at a time. The output is rescaled only when a maximum grows by more than 2^8.
+ * Builds on: wmma_qk.   Knobs: M, N, WARPS, VEC (halves per load), STAGES, SWIZZLE, ACC (of both products), maxreg.
+ * Shared memory: STAGES tiles of K [N][DIM], then of V; Q [M][DIM]; scores of every warp and row group
+ *   [16][keys of a chunk], replaced by their probabilities. Where Q fits the registers the scores take its place. The
+ *   partial outputs reuse all of it.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
-/* Scores of the next chunk are computed while one is softened; with several key groups scratch is dear. */
+/* The scores of one chunk of keys are computed beside the softmax of the chunk before. With several groups of warps
+ * there is less memory for scores, so their chunks are smaller. */
 #define MAX_CHUNK_KEYS (KEY_GROUPS > 1 ? 32 : 64)
 #include "wmma_tile.cuh"
 
@@ -31,7 +35,7 @@ constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16,
                .writes_lse = FA_LSE);
 
-/* What a warp carries from tile to tile, per row group. */
+/* What a warp keeps from tile to tile, per row group. */
 struct warp_rows {
     int row_block[WARP_ROW_GROUPS]; /* in the tile; a group past the last repeats it, and is not written */
     row_state state[WARP_ROW_GROUPS];
@@ -57,7 +61,7 @@ __device__ __forceinline__ void start_rows(warp_rows &rows, const __half *q_s, i
 
 using frag_scores = frag_acc[WARP_ROW_GROUPS][CHUNK_BLOCKS];
 
-/* Scores of the warp's rows and a chunk of keys. A block of K serves all row groups. */
+/* S = Q K^T of the warp's rows and a chunk of keys. A block of K serves all row groups. */
 __device__ __forceinline__ void compute_scores(frag_scores &s_r, const warp_rows &rows, const __half *q_s,
                                                const __half *k_s, int key_block, int chunk)
 {
@@ -111,8 +115,8 @@ __device__ __forceinline__ void rescale(frag_acc (&o_r)[DIM_BLOCKS], float facto
     __syncwarp();
 }
 
-/* Scores become weights in scratch, with the state and the outputs of their 16 rows brought up to date.
- * `keys`: how many of the chunk's keys row lane/2 sees; `masked`: whether any row sees fewer than all. */
+/* Scores become probabilities, in scratch; the state and the outputs of their 16 rows follow.
+ * keys: how many of the chunk's keys row lane / 2 sees; masked: whether any row sees fewer than all. */
 __device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], row_state &state,
                                                frag_acc (&o_r)[DIM_BLOCKS], acc_t *scratch_s, int keys, bool masked,
                                                float scale, int lane)
@@ -127,14 +131,14 @@ __device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], row_
         state.m = m_new;
     }
     exponentiate(s_r, scale, state);
-    __half *weight_s = reinterpret_cast<__half *>(scratch_s);
+    __half *p_s = reinterpret_cast<__half *>(scratch_s);
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
-        *reinterpret_cast<uint2 *>(weight_s + lane / 2 * SCORE_STRIDE + quad_col(i, lane)) =
+        *reinterpret_cast<uint2 *>(p_s + lane / 2 * SCORE_STRIDE + quad_col(i, lane)) =
             make_uint2(pack_half2(s_r[i][0], s_r[i][1]), pack_half2(s_r[i][2], s_r[i][3]));
 }
 
-/* Adds P V of a chunk of keys. A block of V serves all row groups. */
+/* O += P V of a chunk of keys. A block of V serves all row groups. */
 __device__ __forceinline__ void add_values(warp_rows &rows, const acc_t *scratch_s, const __half *v_s, int key_block,
                                            int chunk)
 {
@@ -167,7 +171,7 @@ __device__ __forceinline__ void attend_tile(warp_rows &rows, const fa_params &p,
 #pragma unroll
     for (int chunk = 0; chunk < WARP_KEYS / CHUNK_KEYS; chunk++) {
         const int chunk_key0 = key0 + chunk * CHUNK_KEYS;
-        __syncwarp(); /* the weights before have been used */
+        __syncwarp(); /* the probabilities before have been used */
         store_scores(scratch_s, next_r);
         __syncwarp();
         float s_r[WARP_ROW_GROUPS][LANE_QUADS][4];
@@ -188,9 +192,9 @@ __device__ __forceinline__ void attend_tile(warp_rows &rows, const fa_params &p,
     }
 }
 
-/* Parts of all warps to shared memory, and from there to the output. */
-__device__ __forceinline__ void finish(const fa_params &p, const query_tile &tile, const warp_rows &rows,
-                                       unsigned char *smem, int row_unit, int key_group, int lane)
+/* The parts of all warps go to shared memory, and from there to the output. */
+__device__ __forceinline__ void store_output(const fa_params &p, const query_tile &tile, const warp_rows &rows,
+                                             unsigned char *smem, int row_unit, int key_group, int lane)
 {
     acc_t *part_s = reinterpret_cast<acc_t *>(smem);
     float *stat_s = reinterpret_cast<float *>(part_s + KEY_GROUPS * FA_M * PARTS.stride);
@@ -230,22 +234,22 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const pipeline tiles(p, tile, tiles_s, key_group);
     const float scale = p.scale * LOG2_E;
 
-    tiles.open(q_s);
+    tiles.start(q_s);
     warp_rows rows;
     start_rows(rows, q_s, row_unit);
     if constexpr (Q_IN_REGISTERS)
         __syncthreads(); /* the scores take the place of Q */
     const int last_row = tile.row0 + rows.row_block[WARP_ROW_GROUPS - 1] * 16 + 15;
-    tiles.start_late();
+    tiles.start_late_groups();
 
     for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {
-        tiles.step(key0, stage);
+        tiles.wait(key0, stage); /* K and V of this tile are here, those of the next on their way */
         if constexpr (IDLE_THREADS > 0)
             if (key_group >= KEY_GROUPS)
                 continue;
-        if (key0 < keys_of_row(p, last_row))
+        if (key0 < keys_of_row(p, last_row)) /* Q K^T, online softmax, P V */
             attend_tile(rows, p, tile, q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, tiles.row0 / 16, key0, scale,
                         lane);
     }
-    finish(p, tile, rows, smem, row_unit, key_group, lane);
+    store_output(p, tile, rows, smem, row_unit, key_group, lane);
 }

@@ -1,16 +1,20 @@
 /* wmma_qk: Q K^T on tensor cores through WMMA m16n16k16, P V on CUDA cores.
- * Idea: a warp computes the scores of 16 rows as fragments, stores them in its own scratch in shared memory, and then
- *   goes on as light does: lanes share the softmax of a row, then the head dimension of V.
- * Predecessor: light. Knobs: M, N, WARPS, VEC, STAGES, SWIZZLE (of Q and K), ACC (of Q K^T), (maxreg).
- * Shared memory: STAGES x {K [N][DIM], V [N][DIM] unpadded}, Q [M][DIM], per warp 16 x N/KEY_GROUPS scores, overwritten
- *   by the weights; all of it used again for the parts of the output.
+ *
+ * Idea: a warp owns groups of 16 query rows. WMMA does not say which thread holds which score, so a warp writes its
+ *   scores to memory of its own in shared memory and reads them back by rows. The rest is as in light: lanes share the
+ *   softmax of a row, then the head dimension of V. Warps beyond one per 16 rows share out the keys of a tile.
+ * Softmax: online, a tile of keys at a time. The output is rescaled only when a maximum grows by more than 2^8.
+ * Builds on: light.
+ * Knobs: M, N, WARPS, VEC (halves per load), STAGES, SWIZZLE (of Q and K), ACC (of Q K^T), maxreg.
+ * Shared memory: Q [M][DIM]; STAGES tiles of K [N][DIM], then of V [N][DIM] without padding; scores of every warp
+ *   [16][N / KEY_GROUPS], replaced by their probabilities. The partial outputs reuse all of it.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
 #include "wmma_tile.cuh"
 
 WMMA_LIMITS("wmma_qk");
 
-/* For P V: a lane has 8 dimensions of every second row, so that a weight read meets 8 values; lanes left over share
- * the keys. */
+/* For P V: a lane has 8 dimensions of every second row, so that each probability it reads meets 8 values; lanes left
+ * over share the keys. */
 constexpr int DIM_LANES = FA_DIM <= 16 ? 2 : FA_DIM <= 32 ? 4 : FA_DIM <= 64 ? 8 : 16;
 constexpr int ROW_SPLIT = 2;
 constexpr int LANE_KEY_GROUPS = WARP_SIZE / (ROW_SPLIT * DIM_LANES), LANE_ROWS = 16 / ROW_SPLIT;
@@ -20,7 +24,7 @@ static_assert(WARP_ROW_GROUPS * CHUNKS <= 2,
 static_assert(THREADS * (WARP_ROW_GROUPS * CHUNKS * 64 + 56) <= 65536,
               "wmma_qk: the outputs do not fit the registers of this many WARPS at this head dimension");
 
-/* V: no fragment reads it. */
+/* The layout of V. No fragment reads it, so its rows need no padding. */
 struct value_rows {
     static constexpr bool PADDED = false;
     __host__ __device__ static constexpr int bytes(int rows) { return rows * FA_DIM * 2; }
@@ -38,14 +42,14 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PART
 
 struct warp_rows {
     float o_r[LANE_ROWS][CHUNKS][8]; /* of rows lane_row(r, lane), columns lane_col(c, lane) + x */
-    row_state state;                 /* of row lane/2 */
+    row_state state;                 /* of row lane / 2 */
 };
 
 __device__ __forceinline__ int lane_row(int r, int lane) { return r * ROW_SPLIT + lane / DIM_LANES % ROW_SPLIT; }
 
 __device__ __forceinline__ int lane_col(int c, int lane) { return (c * DIM_LANES + lane % DIM_LANES) * 8; }
 
-/* Scores of the warp's 16 rows and WARP_KEYS keys, to its scratch. */
+/* S = Q K^T of the warp's 16 rows and WARP_KEYS keys, to its scratch. */
 __device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s, const __half *k_s, int row_block,
                                                int key_block)
 {
@@ -69,8 +73,8 @@ __device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s
         wmma::store_matrix_sync(score_s + j * 16, s_r[j], SCORE_STRIDE, wmma::mem_row_major);
 }
 
-/* Lanes with equal rows and dimensions and different keys hold parts of a sum, added once at the end. */
-__device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], const float *weight_s, const __half *v_s,
+/* O += P V. Lanes with equal rows and dimensions and different keys hold parts of a sum, added once at the end. */
+__device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], const float *p_s, const __half *v_s,
                                            int lane)
 {
 #pragma unroll 1
@@ -84,7 +88,7 @@ __device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], c
         float p_r[LANE_ROWS][4];
 #pragma unroll
         for (int r = 0; r < LANE_ROWS; r++)
-            read_floats(p_r[r], weight_s + lane_row(r, lane) * SCORE_STRIDE + key);
+            read_floats(p_r[r], p_s + lane_row(r, lane) * SCORE_STRIDE + key);
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
@@ -97,7 +101,7 @@ __device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], c
     }
 }
 
-/* Scores become weights, with the state and the outputs of their 16 rows brought up to date. */
+/* Scores become probabilities; the state and the outputs of their 16 rows follow. */
 __device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], warp_rows &rows, float m_tile, float scale,
                                                int lane)
 {
@@ -119,20 +123,20 @@ __device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], warp
     exponentiate(s_r, scale, state);
 }
 
-/* One tile for 16 rows: `keys` is how many of the warp's keys row lane/2 sees, `all_keys` how many every row sees. */
+/* One tile for 16 rows. keys: how many of the warp's keys row lane / 2 sees; all_keys: how many every row sees. */
 __device__ __forceinline__ void attend_tile(warp_rows &rows, const __half *q_s, const __half *k_s, const __half *v_s,
                                             float *scratch_s, int row_block, int key_block, int keys, int all_keys,
                                             float scale, int lane)
 {
     acc_t *score_s = reinterpret_cast<acc_t *>(scratch_s);
-    __syncwarp(); /* the weights before have been used */
+    __syncwarp(); /* the probabilities before have been used */
     compute_scores(score_s, q_s, k_s, row_block, key_block);
     __syncwarp();
     float s_r[LANE_QUADS][4];
     read_scores(s_r, score_s, lane);
     online_softmax(s_r, rows, mask_scores(s_r, scale, all_keys < WARP_KEYS, keys, lane), scale, lane);
     if constexpr (FA_ACC_FP16)
-        __syncwarp(); /* a weight is wider than a score and lies over another lane's */
+        __syncwarp(); /* a probability is wider than a score and lies over another lane's score */
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
         *reinterpret_cast<float4 *>(scratch_s + lane / 2 * SCORE_STRIDE + quad_col(i, lane)) =
@@ -158,9 +162,10 @@ __device__ __forceinline__ void put_part(const float (&sum)[8], float *row_s, in
     *reinterpret_cast<float4 *>(row_s + col + 4) = make_float4(sum_r[4], sum_r[5], sum_r[6], sum_r[7]);
 }
 
-/* Parts of all warps to shared memory, and from there to the output. */
-__device__ __forceinline__ void finish(const fa_params &p, const query_tile &tile, warp_rows (&rows)[WARP_ROW_GROUPS],
-                                       unsigned char *smem, int row_unit, int key_group, int lane)
+/* The parts of all warps go to shared memory, and from there to the output. */
+__device__ __forceinline__ void store_output(const fa_params &p, const query_tile &tile,
+                                             warp_rows (&rows)[WARP_ROW_GROUPS], unsigned char *smem, int row_unit,
+                                             int key_group, int lane)
 {
     float *part_s = reinterpret_cast<float *>(smem), *stat_s = part_s + KEY_GROUPS * FA_M * PARTS.stride;
     const part_stats stats = {stat_s, stat_s + KEY_GROUPS * FA_M};
@@ -199,25 +204,25 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const pipeline tiles(p, tile, tiles_s, key_group);
     const float scale = p.scale * LOG2_E;
 
-    tiles.open(q_s);
+    tiles.start(q_s);
     warp_rows rows[WARP_ROW_GROUPS] = {};
 #pragma unroll
     for (int i = 0; i < WARP_ROW_GROUPS; i++)
         rows[i].state.m = -INF;
-    tiles.start_late();
+    tiles.start_late_groups();
 
     for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {
-        tiles.step(key0, stage);
+        tiles.wait(key0, stage); /* K and V of this tile are here, those of the next on their way */
         if constexpr (IDLE_THREADS > 0)
             if (key_group >= KEY_GROUPS)
                 continue;
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++) {
             const int row_block = row_unit + i * ROW_UNITS, row0 = tile.row0 + row_block * 16;
-            if (row_block < ROW_GROUPS && key0 < keys_of_row(p, row0 + 15))
+            if (row_block < ROW_GROUPS && key0 < keys_of_row(p, row0 + 15)) /* Q K^T, online softmax, P V */
                 attend_tile(rows[i], q_s, tiles.k_s(stage), tiles.v_s(stage), scratch_s, row_block, tiles.row0 / 16,
                             keys_of_row(p, row0 + lane / 2) - key0, keys_of_row(p, row0) - key0, scale, lane);
         }
     }
-    finish(p, tile, rows, smem, row_unit, key_group, lane);
+    store_output(p, tile, rows, smem, row_unit, key_group, lane);
 }

@@ -1,9 +1,9 @@
 /* What the two WMMA kernels share: how warps divide a tile, how tiles lie in shared memory, the pipeline that fills
- * them, scores of a warp and their softmax, and the sum of the parts at the end.
+ * them, the scores of a warp and their softmax, and the sum of the parts at the end.
  *
- * A warp owns 16 query rows (or several groups of 16) and, where there are more warps than row groups, a part of the
- * keys of each tile, with its own maximum, sum and output: warps meet only when a tile has landed, and once at the end.
- * The layout of a WMMA fragment is unspecified, so rows are seen only in shared memory. */
+ * A warp owns one or several groups of 16 query rows. Where there are more warps than row groups, warps form key groups
+ * that share out the keys of a tile; each has its own maximum, sum and output. Warps wait for each other only when a
+ * tile has landed, and once at the end. */
 #ifndef FA_WMMA_TILE_CUH
 #define FA_WMMA_TILE_CUH
 
@@ -20,7 +20,7 @@ __host__ __device__ constexpr int power_below(int x) { return x < 2 ? 1 : 2 * po
 constexpr int DIM_BLOCKS = ceil_div(FA_DIM, 16), DIM_PAD = DIM_BLOCKS * 16;
 constexpr int ROW_GROUPS = FA_M / 16;
 
-/* Row group i of a warp: row_unit + i * ROW_UNITS; one past the last stands for nothing. */
+/* Row group i of a warp: row_unit + i * ROW_UNITS; one past the last does not exist. */
 constexpr int WARP_ROW_GROUPS = larger(1, ceil_div(ROW_GROUPS, FA_WARPS));
 constexpr int ROW_UNITS = larger(1, ceil_div(ROW_GROUPS, WARP_ROW_GROUPS));
 constexpr int KEY_GROUPS = power_below(FA_WARPS / ROW_UNITS); /* warps that share the keys of a row group */
@@ -76,7 +76,7 @@ struct tile_layout {
     }
 };
 
-/* Order of copying: four rows of a block before the next block, so that the writes of eight lanes fill all banks. */
+/* The order of copies: four rows of a block before the next block, so that the writes of eight lanes fill all banks. */
 template <int COLS, int VEC>
 struct block_order {
     static constexpr unsigned PER_ROW = 16 / VEC, PER_QUAD = 4 * COLS / VEC, PERIOD = PER_QUAD, PERIOD_ROWS = 4;
@@ -122,11 +122,11 @@ __device__ __forceinline__ void clear_padding(__half *tile_s, int rows)
             *reinterpret_cast<uint4 *>(tile_s + tile_layout::offset(row, FA_DIM)) = uint4{};
 }
 
-/* The ROW_UNITS warps of a key group copy their WARP_KEYS keys of each tile themselves and wait only for each other:
- * groups drift apart, and one computes scores while another multiplies values. Every group takes as many steps as the
- * block has tiles, though it may have no keys in the last: compute-sanitizer's racecheck counts a thread's barriers,
- * whatever their ids, and takes a thread that passed fewer for one that is still before the next __syncthreads.
- * VALUES is the layout of V. Warps past the last group do nothing, in step. */
+/* The pipeline of K and V. The ROW_UNITS warps of a key group copy their WARP_KEYS keys of each tile themselves and
+ * wait only for each other, so one group computes scores while another multiplies values. Every group waits once per
+ * tile of the block, though it may have no keys in the last: compute-sanitizer's racecheck counts the barriers of a
+ * thread, whatever their ids, and takes one that passed fewer for one that is still before the next __syncthreads.
+ * Warps past the last group have no keys, and wait as often. VALUES is the layout of V. */
 constexpr int GROUP_THREADS = ROW_UNITS * WARP_SIZE;
 constexpr int IDLE_THREADS = THREADS - KEY_GROUPS * GROUP_THREADS;
 static_assert(ROW_UNITS == 1 || KEY_GROUPS + (IDLE_THREADS > 0) <= 15,
@@ -140,7 +140,7 @@ struct key_pipeline {
     const fa_params &p;
     const query_tile &tile;
     __half *k0_s, *v0_s;            /* K of each stage, then V of each stage */
-    int key_group, row0, keys, end; /* keys: none for a warp that does nothing; end: of the steps */
+    int key_group, row0, keys, end; /* keys: 0 for a warp past the last group; end: of key0 */
     bool k_aligned, v_aligned, late;
 
     __device__ __forceinline__ key_pipeline(const fa_params &params, const query_tile &of, __half *tiles_s, int group)
@@ -149,7 +149,7 @@ struct key_pipeline {
           end(IDLE_THREADS > 0 || group < KEY_GROUPS ? of.keys + group * WARP_KEYS : 0),
           k_aligned(rows_aligned<FA_VEC>(params.k, params.k_stride_b, params.k_stride_h, params.k_stride_s)),
           v_aligned(rows_aligned<FA_VEC>(params.v, params.v_stride_b, params.v_stride_h, params.v_stride_s)),
-          late(group % 2 == 1) /* every other group starts behind, out of step with its neighbour */
+          late(group % 2 == 1) /* every other group starts later than its neighbour */
     {
     }
 
@@ -172,8 +172,8 @@ struct key_pipeline {
             cp_async_commit();
     }
 
-    /* Q, and with two stages the first keys of every other group. The block meets at the end. */
-    __device__ __forceinline__ void open(__half *q_s) const
+    /* Loads Q, and with two stages the first keys of every other group. Q has landed for the block on return. */
+    __device__ __forceinline__ void start(__half *q_s) const
     {
         for (int stage = 0; stage < FA_STAGES; stage++) {
             clear_padding(k_s(stage), FA_N);
@@ -193,8 +193,8 @@ struct key_pipeline {
         __syncthreads();
     }
 
-    /* The first keys of the others, once the block is done with what open() left. */
-    __device__ __forceinline__ void start_late() const
+    /* The first keys of the other groups, after start(): they stay behind their neighbours. */
+    __device__ __forceinline__ void start_late_groups() const
     {
         if (FA_STAGES == 2 && late && row0 < keys)
             load(row0, 0);
@@ -211,7 +211,7 @@ struct key_pipeline {
     }
 
     /* On return the keys from key0 on have landed in `stage`; with two stages the next ones are on their way. */
-    __device__ __forceinline__ void step(int key0, int stage) const
+    __device__ __forceinline__ void wait(int key0, int stage) const
     {
         if constexpr (FA_STAGES == 2)
             cp_async_wait<0>();
@@ -232,8 +232,9 @@ struct key_pipeline {
 #endif
 constexpr int CHUNK_KEYS = smaller(WARP_KEYS, MAX_CHUNK_KEYS), CHUNK_BLOCKS = CHUNK_KEYS / 16;
 
-/* Scores of 16 rows and CHUNK_KEYS keys lie in the warp's own scratch; lanes 2r and 2r+1 share row r, taking its groups
- * of four columns in turn, which touches every bank once: the row stride is 8 words past a multiple of 16. */
+/* Scores of 16 rows and CHUNK_KEYS keys lie in the warp's own scratch. Lanes 2 r and 2 r + 1 share row r and take its
+ * groups of four columns alternately. The row stride is 8 words past a multiple of 16, so every bank is
+ * touched once. */
 constexpr int SCORE_STRIDE = CHUNK_KEYS + 8;
 constexpr int LANE_QUADS = CHUNK_KEYS / 8;
 
@@ -246,7 +247,7 @@ __device__ __forceinline__ void read_scores(float (&s_r)[LANE_QUADS][4], const a
         read_floats(s_r[i], score_s + lane / 2 * SCORE_STRIDE + quad_col(i, lane));
 }
 
-/* Where the rows of a warp stand in the online softmax; each lane for row lane/2, l only for its own columns. */
+/* A row of the online softmax: its maximum m, and its sum l of this lane's columns. A lane has row lane / 2. */
 struct row_state {
     float m, l;
 };
@@ -270,15 +271,15 @@ __device__ __forceinline__ float mask_scores(float (&s_r)[LANE_QUADS][4], float 
 /* The output is rescaled only when a maximum grows by more than this (log2): 2^8 keeps halves of P in range. */
 constexpr float RESCALE_AT = FA_ACC_FP16 ? 0.0f : 8.0f;
 
-/* Scores (not scaled) to weights relative to m, and their sum. */
+/* Scores, not scaled, become probabilities relative to m; l grows by them. */
 __device__ __forceinline__ void exponentiate(float (&s_r)[LANE_QUADS][4], float scale, row_state &state)
 {
-    const float base = finite_max(state.m);
+    const float row_ref = finite_max(state.m);
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
 #pragma unroll
         for (int x = 0; x < 4; x++) {
-            s_r[i][x] = exp2_approx(s_r[i][x] * scale - base);
+            s_r[i][x] = exp2_approx(s_r[i][x] * scale - row_ref);
             state.l += s_r[i][x];
         }
 }
@@ -338,7 +339,7 @@ __device__ __forceinline__ void write_output(const fa_params &p, const query_til
         if (col0 + col == 0)
             store_lse(p, tile.batch, tile.head, tile.row0 + row, log_sum_exp(m, l));
 #endif
-        const float inverse = l > 0.0f ? 1.0f / l : 0.0f;
+        const float inverse = inverse_of_sum(l);
 #pragma unroll
         for (int x = 0; x < 4; x++)
             sum_r[x] *= inverse;

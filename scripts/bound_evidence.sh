@@ -64,8 +64,9 @@ jq -c --slurpfile bounds "$work/bounds" '$bounds[0][.options] as $b | .bound_us 
     .percent_of_bound = (if .bound_us then 100 * .bound_us / .us else null end)' "$work/points" >"$work/judged"
 jqf bound/summary -s "$work/judged" >"${opt[out]}"
 gzip -9nc "$work/judged" >"${opt[out]}.points.jsonl.gz"
-jq -r '"\(.with_bound) of \(.points) points have a bound, \(.below_bound | length) lie below it; percent of the bound: " +
-    "median \(.percent_of_bound.median // 0 | round), largest \(.percent_of_bound.largest // 0 | round)",
+jq -r '"\(.with_bound) of \(.points) points have a bound, \(.below_bound | length) lie below it; " +
+    "percent of the bound: median \(.percent_of_bound.median // 0 | round), " +
+    "largest \(.percent_of_bound.largest // 0 | round)",
     (.spaces[] | "\(.kernel) \(.problem): \(.tiles) tiles, Spearman \(.spearman * 100 | round / 100), " +
     "best of the first 8 \(.regret_of_best_8 * 100 | round) % slower than the best")' "${opt[out]}"
 jq -e '.with_bound > 0 and (.below_bound | length) == 0' "${opt[out]}" >/dev/null

@@ -1,7 +1,7 @@
 /* The read bandwidth that a plain reading kernel reaches: what decode attention is compared with.
  * nvcc -O3 -arch=native studies/read_bandwidth.cu -o build/read_bandwidth && build/read_bandwidth [MIB ...]
- * Prints a line per size: MiB, the best tile's median time in us, and GB/s. Every byte is read once per launch, 16 bytes
- * per thread and load; sizes far above the L2 come from DRAM. */
+ * Prints a line per size: MiB, the best tile's median time in us, and GB/s. Every byte is read once per launch, 16
+ * bytes per thread and load; sizes far above the L2 come from DRAM. */
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

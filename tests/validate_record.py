@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Validates JSON files, or - for stdin, against the schema beside this file that each one names; prints what is wrong."""
+"""Validates JSON files, or - for stdin, against the schema beside this file that each one names; prints errors."""
 import json
 import pathlib
 import sys

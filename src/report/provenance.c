@@ -31,7 +31,7 @@ static void put_stages(cJSON *provenance, const fa_result *result)
     cJSON *stages = object_in(provenance, "stage_s");
     for (fa_stage stage = FA_AT_START; stage < FA_AT_END; stage++)
         put(stages, names[stage], round(result->stage_s[stage] * 1e3) / 1e3);
-    put(stages, "turn", round(result->turn_s * 1e3) / 1e3);
+    put(stages, "turn", round(result->gpu_lock_s * 1e3) / 1e3);
 }
 
 void fa_report_provenance(cJSON *record, const fa_result *result, const fa_command *run)

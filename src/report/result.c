@@ -40,5 +40,5 @@ void fa_stage_enter(fa_result *result, fa_stage stage)
     result->since_s = now_s;
     if (stage == FA_AT_START)
         result->waited_s = fa_gpu_lock_waited_s();
-    result->turn_s = fa_gpu_lock_waited_s() - result->waited_s;
+    result->gpu_lock_s = fa_gpu_lock_waited_s() - result->waited_s;
 }

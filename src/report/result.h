@@ -29,7 +29,7 @@ typedef struct fa_result {
     fa_machine_bound bound; /* --bound; with it every timed kernel of ours */
     fa_paired paired;
     double stage_s[FA_AT_END]; /* spent in each stage that ended */
-    double turn_s;             /* of that, waiting for the lock of the GPU */
+    double gpu_lock_s;         /* of that, waiting for the lock of the GPU */
     double waited_s;           /* what the process had waited for the lock before this run */
     double since_s;            /* when the present stage began */
 } fa_result;

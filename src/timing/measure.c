@@ -58,8 +58,8 @@ static void judge_noise(const series *all, fa_timing *timing)
     if ((double)waited > WAITED_SHARE * (double)all->count) {
         timing->noisy = true;
         snprintf(timing->noisy_reason, sizeof timing->noisy_reason,
-                 "%zu of %zu samples waited for the GPU: another process takes turns on it, or the host is busy",
-                 waited, all->count);
+                 "%zu of %zu samples waited for the GPU: another process uses it, or the host is busy", waited,
+                 all->count);
     } else if (timing->noisy)
         snprintf(timing->noisy_reason, sizeof timing->noisy_reason, "mean %.2f and p90 %.2f us over a p50 of %.2f us%s",
                  us->mean, us->p90, us->p50, timing->other_processes > 0 ? ", other processes on this GPU" : "");

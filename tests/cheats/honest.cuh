@@ -1,4 +1,4 @@
-/* What the cheats pretend to do: one thread per query row, as examples/plain.cu. Each cheat differs in a line or two. */
+/* What the cheats pretend to do: one thread per query row, as examples/plain.cu. A cheat differs in a line or two. */
 #pragma once
 #include "fa_params.h"
 

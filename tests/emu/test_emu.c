@@ -1,7 +1,7 @@
-/* The emulator tells the truth: primitives conform, and each control kernel, wrong in one way, is reported with its class
- * and the line of the kernel that is marked HERE. Every run is a process of its own (emu_case).
- * --test: primitives under one schedule, and the controls; --rest: primitives under the other schedules and the sanitizers;
- * neither: both. */
+/* The emulator tells the truth: primitives conform, and each control kernel, wrong in one way, is reported with its
+ * class and the line of the kernel that is marked HERE. Every run is a process of its own (emu_case).
+ * --test: primitives under one schedule, and the controls; --rest: primitives under the other schedules and the
+ * sanitizers; neither: both. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

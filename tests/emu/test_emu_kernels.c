@@ -93,7 +93,7 @@ static void free_of_races(void **state) { clean_under(*state, "thread"); }
 static void clean_of_bad_addresses(void **state) { clean_under(*state, "address"); }
 static void defined(void **state) { clean_under(*state, "undefined"); }
 
-/* The tile of a rule, which small problems would not pick, over the end of a tile of rows and of several tiles of keys. */
+/* A rule's tile, which small problems would not pick, over the end of a tile of rows and of several tiles of keys. */
 static void rule_is_right(void **state)
 {
     const fa_rule *rule = *state;

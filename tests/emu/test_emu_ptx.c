@@ -1,5 +1,5 @@
-/* Inline PTX on the emulator: every conformance kernel of tests/emu/ptx passes under every schedule and sanitizer, and each
- * kernel of its controls, wrong in one way, is reported with its class and the line marked HERE.
+/* Inline PTX on the emulator: every conformance kernel of tests/emu/ptx passes under every schedule and sanitizer, and
+ * each kernel of its controls, wrong in one way, is reported with its class and the line marked HERE.
  * --test: one schedule, and the controls; --rest: the other schedules and the sanitizers; neither: both. */
 #include <stdarg.h>
 #include <stddef.h>

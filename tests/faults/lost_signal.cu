@@ -1,4 +1,5 @@
-/* A fault on purpose: a tile comes by TMA and its mbarrier says so once; the second wait is for a phase that nobody completes. */
+/* A fault on purpose: a tile comes by TMA and its mbarrier says so once; the second wait is for a phase that nobody
+ * completes. */
 #include "../cheats/honest.cuh"
 #include "hopper.cuh"
 static_assert(FA_DIM == 64 && FA_M == 32, "one box of 32 rows of 64");

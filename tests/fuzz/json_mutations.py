@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Damaged JSON for the scripts that read it: each must end with one of its own exit codes and, where it refuses, in words.
+"""Damaged JSON for the scripts that read it: each must end with one of its own exit codes and, where it refuses, in
+words.
 
 usage: tests/fuzz/json_mutations.py [--seconds N] [--seed N]
-A stand-in for fa_bench hands out mutated records (FA_MUTANT) to evo_test_one.sh and evo_sweep.sh, and evo_sweep.sh finds mutated
-leaderboards. A finding is kept in build/fuzz/json-finding-*, and the exit code is then 1."""
+A stand-in for fa_bench hands out mutated records (FA_MUTANT) to evo_test_one.sh and evo_sweep.sh, and evo_sweep.sh
+finds mutated leaderboards. A finding is kept in build/fuzz/json-finding-*, and the exit code is then 1."""
 import argparse
 import json
 import os
@@ -18,7 +19,8 @@ import time
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 BENCH = os.path.realpath(os.environ.get('FA_BENCH', os.path.join(ROOT, 'fa_bench')))
 # What a script says when it did not see the damage coming.
-STUMBLES = re.compile(r'jq: (error|parse error)|parse error|unbound variable|syntax error|command not found|integer expression|: line \d+:|Broken pipe')
+STUMBLES = re.compile(r'jq: (error|parse error)|parse error|unbound variable|syntax error|command not found|'
+                      r'integer expression|: line \d+:|Broken pipe')
 STAND_IN = '''#!/usr/bin/env bash
 json=- ; a=("$@")
 for i in "${!a[@]}"; do [[ ${a[i]} == --json ]] && json=${a[i + 1]}; done
@@ -39,7 +41,8 @@ def mutate_tree(record, rng):
     record = json.loads(json.dumps(record))
     for _ in range(rng.randint(1, 3)):
         path = rng.choice(list(values_of(record)))
-        value = rng.choice([None, [], {}, '', 'x\n\u0000\u2028', -1, 0, 1e308, True, [1, 'a', None], {'m': {}}, '$(false)`|;'])
+        value = rng.choice([None, [], {}, '', 'x\n\u0000\u2028', -1, 0, 1e308, True, [1, 'a', None], {'m': {}},
+                            '$(false)`|;'])
         if not path:
             return json.dumps(value).encode()
         parent = record
@@ -88,10 +91,12 @@ def main():
     paths = {name: os.path.join(work, name) for name in ('mutant', 'registry', 'record')}
     with open(paths['registry'], 'wb') as out:
         out.write(subprocess.run([BENCH, '--list-kernels', '--json', '-'], stdout=subprocess.PIPE, check=True).stdout)
-    made = subprocess.run([BENCH, '--kernel', 'light', '--compile-only', '--arch', 'sm_89', '--quiet', '--json', '-'], stdout=subprocess.PIPE, check=False)
+    made = subprocess.run([BENCH, '--kernel', 'light', '--compile-only', '--arch', 'sm_89', '--quiet', '--json', '-'],
+                          stdout=subprocess.PIPE, check=False)
     record = json.loads(made.stdout)
-    line = {'key': 'k' * 64, 'group': 'g', 'gpu': 'CPU emulator', 'kernel': 'light', 'knobs': 'm=32', 'class': 'fp32', 'problem': record['problem'],
-            'status': 'pass', 'reason': None, 'code': 0, 'p50_us': 3.5, 'p90_us': 4.0, 'loosened': False, 'source_sha256': 's', 'time': 't'}
+    line = {'key': 'k' * 64, 'group': 'g', 'gpu': 'CPU emulator', 'kernel': 'light', 'knobs': 'm=32', 'class': 'fp32',
+            'problem': record['problem'], 'status': 'pass', 'reason': None, 'code': 0, 'p50_us': 3.5, 'p90_us': 4.0,
+            'loosened': False, 'source_sha256': 's', 'time': 't'}
     board = [{'group': 'g', 'leader': 'light', 'kernels': {'light': line}}]
     environment = dict(os.environ, FA_BENCH=stand_in, FA_MUTANT=paths['mutant'], FA_REGISTRY=paths['registry'])
     runs = findings = 0
@@ -106,16 +111,18 @@ def main():
         if target == 'evo_test_one':
             command = ['scripts/evo_test_one.sh', '32', '8', '4', '--kernel', 'light', '--json', paths['record']]
         else:
-            command = ['scripts/evo_sweep.sh', '--kernel', 'light', '--strategy', 'grid', '--budget', '1', '--out', out_dir]
+            command = ['scripts/evo_sweep.sh', '--kernel', 'light', '--strategy', 'grid', '--budget', '1',
+                       '--out', out_dir]
             if target == 'sweep_log':
                 with open(os.path.join(out_dir, 'leaderboard.jsonl'), 'wb') as out:
-                    out.write(b'\n'.join(mutant(line, rng) if rng.random() < 0.5 else json.dumps(line).encode() for _ in range(4)) + b'\n')
+                    out.write(b'\n'.join(mutant(line, rng) if rng.random() < 0.5 else json.dumps(line).encode()
+                                         for _ in range(4)) + b'\n')
                 with open(os.path.join(out_dir, 'leaderboard.json'), 'wb') as out:
                     out.write(mutant(board, rng))
         environment['FA_MUTANT_CODE'] = str(rng.choice([0, 0, 0, 1, 6]))
         try:
-            done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  timeout=60, check=False)
+            done = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=60, check=False)
             code, text = done.returncode, done.stdout.decode(errors='replace')
         except subprocess.TimeoutExpired:
             code, text = 124, 'no end within 60 s'

@@ -11,12 +11,12 @@ import re
 import sys
 
 # (tile, line of the score, line of the maximum): what each answer makes of the program.
-SCALE, MAXIMUM = "        s *= p.scale;", "    float m = -3e38f, l = 0.0f, sum[FA_DIM] = {};"
+SCALE, MAXIMUM = "        s *= p.scale;", "    float m = NO_MAX, l = 0.0f, sum[FA_DIM] = {};"
 PROPOSALS = [
     ("--m 32 --warps 1", SCALE, MAXIMUM),
     ("--m 32 --warps 2", "        s *= p.scale * 1.02f;", MAXIMUM),  # wrong
     ("--m 32 --warps 2", SCALE, MAXIMUM),
-    ("--m 64 --warps 2", SCALE, MAXIMUM.replace("-3e38f", "lowest")),  # does not compile
+    ("--m 64 --warps 2", SCALE, MAXIMUM.replace("NO_MAX", "lowest")),  # does not compile
     ("--m 64 --warps 2", SCALE, MAXIMUM),
     ("--m 4096 --warps 2", SCALE, MAXIMUM),  # infeasible
     ("--m 64 --warps 4", SCALE, MAXIMUM),  # the best there is

@@ -14,7 +14,7 @@ struct fake_gpu {
     double (*mhz)(fake_gpu *gpu, long n);     /* NULL: 1980 */
     bool (*throttled)(fake_gpu *gpu, long n); /* NULL: never */
     bool (*capped)(fake_gpu *gpu, long n);    /* NULL: never */
-    bool (*waited)(fake_gpu *gpu, long n);    /* a millisecond for its turn; NULL: never */
+    bool (*waited)(fake_gpu *gpu, long n);    /* a millisecond for the GPU; NULL: never */
     double base_us[2];
     double noise, drift;  /* relative: noise is uniform in +-noise */
     double wall_s;        /* what a sample takes by the clock of the tests */

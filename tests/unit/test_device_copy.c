@@ -1,4 +1,5 @@
-/* Copies through the pinned halves, on a driver that does nothing before it is waited for: a half that is used too early shows. */
+/* Copies through the pinned halves, on a driver that does nothing before it is waited for: a half that is used too
+ * early shows. */
 #include "cuda/copy.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the wrong kernels of wrong.tsv: make.py FOLDER [NAME...]. A row is a name, the example it is made from, and the
-one text that it replaces, with what; \\n is a line end. Says NAME and FILE, a line each."""
+"""Writes the wrong kernels of wrong.tsv: make.py FOLDER [NAME...]. A row is a name, the example it is made from, and
+the one text that it replaces, with what; \\n is a line end. Says NAME and FILE, a line each."""
 import pathlib
 import sys
 

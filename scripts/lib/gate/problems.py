@@ -217,9 +217,9 @@ def draws(count, seed, device, mode, m):
         d = {key: values.next() for key, values in deck.items()}
         keys = {"same": d["seq"], "tail": d["seq"] + rng.randrange(1, 2 * m)}.get(d["keys"], d["keys"])
         p = problem(batch=d["batch"], heads=d["kv_heads"] * d["group"], kv_heads=d["kv_heads"], seq=d["seq"],
-                    seq_kv=keys, dim=d["dim"], causal=d["causal"], dist=d["dist"], strides=d["strides"], misalign=d["misalign"],
-                    scale=d["factor"] and round(d["factor"] / d["dim"] ** 0.5, 6), seed=rng.randrange(1, 1 << 30),
-                    seeds=3)
+                    seq_kv=keys, dim=d["dim"], causal=d["causal"], dist=d["dist"], strides=d["strides"],
+                    misalign=d["misalign"], scale=d["factor"] and round(d["factor"] / d["dim"] ** 0.5, 6),
+                    seed=rng.randrange(1, 1 << 30), seeds=3)
         made.append(within(p, MOST_WORK[device, mode], rng))
     return made
 

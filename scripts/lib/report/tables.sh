@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # $bench and flag are of common.sh
-# The documents' tables in Markdown, from the registry and evidence/. Sourced by scripts/report.sh; a function prints one.
+# The documents' tables in Markdown, from the registry and evidence/. Sourced by scripts/report.sh; a function per
+# table.
 pages=(README.md docs/kernels.md evidence/README.md) # that have tables
 
 kernels_table() {

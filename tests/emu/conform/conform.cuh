@@ -1,6 +1,6 @@
 /* A conformance kernel checks a primitive against plain arithmetic in the kernel itself, and writes what it saw: the
- * same words must come from the emulator and from a GPU. o: word 0 counts failures, 1 has the line of one, 16.. the words.
- * q: FA_TEST_HALVES halves, q[i] = (i * 37 % 101 - 50) / 8, to the byte. */
+ * same words must come from the emulator and from a GPU. o: word 0 counts failures, 1 has the line of one, 16.. the
+ * words. q: FA_TEST_HALVES halves, q[i] = (i * 37 % 101 - 50) / 8, to the byte. */
 #ifndef FA_CONFORM_CUH
 #define FA_CONFORM_CUH
 

@@ -1,4 +1,5 @@
-/* Takes it that accumulator element i of lane l is row l/4 + 8*(i/2%2), column l%4*2 + i%2 + 8*(i/4), as on today's GPUs. */
+/* Takes it that accumulator element i of lane l is row l/4 + 8*(i/2%2), column l%4*2 + i%2 + 8*(i/4), as on today's
+ * GPUs. */
 #include "control.cuh"
 
 #include <mma.h>

@@ -1,4 +1,4 @@
-/* mma.sync of every dense shape, against sums of products by plain arithmetic: small whole numbers, exact in any order. */
+/* mma.sync of every dense shape, against sums of products by plain arithmetic: small integers, exact in any order. */
 #include "ptx.cuh"
 
 FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);

@@ -1,5 +1,5 @@
-/* Kernels for the race detector, several to a file: the launch names one by its number (p.seq_q), in the order of CASES. Each runs
- * with 3 blocks of 128 threads. o: counters at words 0 to 15, zero before; words from 16 on are free. */
+/* Kernels for the race detector, several to a file: the launch names one by its number (p.seq_q), in the order of
+ * CASES. Each runs with 3 blocks of 128 threads. o: counters at words 0 to 15, zero before; later words are free. */
 #include "../conform/conform.cuh"
 
 constexpr int THREADS = 128;
