@@ -149,6 +149,7 @@ probe() { # which device, by the record of a run that any device does at once, i
 choose_gpus() {
     local gpu
     [[ " ${device_options[*]} " != *" --gpu "* ]] || die 2 "--gpu names one GPU, --jobs $jobs takes more: one of the two"
+    # shellcheck disable=SC2031 # what is set for a probe is not meant to last
     IFS=, read -ra gpus <<<"${CUDA_VISIBLE_DEVICES:-$(seq -s, 0 $((jobs - 1)))}"
     [[ ${#gpus[@]} -ge $jobs ]] || die 2 "--jobs $jobs, but CUDA_VISIBLE_DEVICES names ${#gpus[@]}"
     for gpu in "${gpus[@]:0:jobs}"; do

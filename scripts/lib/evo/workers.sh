@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # the names that evo_sweep.sh sets
 # The workers of a sweep. Candidates come in on a pipe; a compiler takes one after the other, drops what is known or
 # does not compile, and hands the rest to the runners of the GPUs. Each holds one fa_bench for as long as it lives
 # (--runs - --stream): a process, and on a GPU a context, for every candidate would cost more than its measurement.
