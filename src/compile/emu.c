@@ -56,7 +56,7 @@ static const char *const race_links[] = {
 static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
 {
     if (sanitize == FA_SANITIZE_NONE) {
-        fa_job_add(work, "-O2");
+        fa_job_add(work, "-O1"); /* most kernels compile longer than they run */
         return;
     }
     fa_job_add(work, "-Og");
