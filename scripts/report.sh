@@ -11,6 +11,7 @@ docs/kernels.md and evidence/README.md.
   --readme       the tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
   --check        exit 1, with the difference, when a table is not current; writes nothing. Of a table whose rows all
                  are of today's machine code it compiles two, of another none (scripts/evidence_current.sh)
+  --no-compile   with --check: takes the page's word for what is of today's machine code
   --table NAME   print one of the tables: summary, kernels, ladder, peers, versus, sweep or robustness
   --png          PNG beside each SVG
   --dry-run      say what would be drawn from what
@@ -27,7 +28,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/report/plots.sh
 . scripts/lib/report/page.sh
 opt=([table]='')
-flag=([readme]=0 [check]=0 [png]=0 [dry-run]=0)
+flag=([readme]=0 [check]=0 [no-compile]=0 [png]=0 [dry-run]=0)
 many=([dir]='')
 parse_options "$@"
 png=${flag[png]}

@@ -15,13 +15,13 @@ evidence_of() { # FILE
 }
 
 # Which commits were measured, and of which kernels the machine code is another by now (scripts/evidence_current.sh).
-# --check compiles two rows of a table that its page calls current, and none of another.
+# --check compiles two rows of a table that its page calls current, and none of another; with --no-compile none at all.
 measured_at() { # FILE
     local commits said
     commits=$(jqf report/commits -r "$1")
     said=$(grep -hF "Measured at commit $commits" "${pages[@]}" | sort -u || true)
     if [[ ${flag[check]} -eq 1 && -n $said && $said != *$'\n'* ]] &&
-        { [[ $said != "Measured at commit $commits." ]] || are_current "$1"; }; then
+        { [[ $said != "Measured at commit $commits." || ${flag[no-compile]} -eq 1 ]] || are_current "$1"; }; then
         printf '%s\n\n' "$said"
         return
     fi
