@@ -8,7 +8,7 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
 
 @test "a hang is killed at the timeout, exit 5" {
     # Hangs with a large --scale alone. It is compiled before, so that the time goes by while it hangs.
-    body 'for (volatile int forever = p.scale > 9; forever;) {}'
+    body "if (p.scale > 9) { $hangs }"
     ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
     run timeout 300 ./fa_bench --source "$work/k.cu" "${small[@]}" --scale 10 --timeout 4 --json "$work/r.json"
     [ "$status" -eq 5 ]
@@ -30,10 +30,10 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
 }
 
 @test "killing the parent leaves no child behind and no half record" {
-    body 'for (volatile int forever = 1; forever;) {}'
+    body "$hangs"
     ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" >/dev/null 2>&1 3>&- &
     parent=$!
-    eventually child_runs $parent 'forever = 1'
+    eventually child_runs $parent "nanosleep(day"
     child_dies_with "$parent"
     [ ! -e "$work/r.json" ]
 }

@@ -18,7 +18,7 @@ edited() { # SED-PROGRAM: plain.cu, edited, in a folder of its own
 }
 evaluate() { # OPTIONS...: the score in $work/score, valid
     scripts/evaluate.sh "$work/k.cu" --problems "$work/p" --fresh "$@" >"$work/score"
-    tests/validate_record.py "$work/score"
+    keep_for_schema "$work/score"
 }
 score_holds() { # EXPRESSION...
     record_holds "$work/score" "$@"
@@ -126,7 +126,7 @@ score_holds() { # EXPRESSION...
     evaluate
     score_holds '.status == "error" and .correct == false' '.text_feedback | test("Broken")'
 
-    edited 's|^    float m = |    for (volatile int forever = 1; forever;) {}\n&|'
+    edited "s|^    float m = |    $hangs\n&|"
     evaluate -- --timeout 3
     score_holds '.status == "timeout" and .combined_score == 0' '.text_feedback | test("killed after 3 s")'
 

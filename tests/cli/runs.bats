@@ -11,13 +11,10 @@ body() {
 
 # Every line a record that the schema takes, and the jq expression true of all of them.
 records_hold() { # FILE COUNT EXPRESSION...
-    local file=$1 count=$2 i=0 line
+    local file=$1 count=$2 line
     shift 2
     [[ $(wc -l <"$file") -eq $count ]] || { echo "$(wc -l <"$file") lines, not $count"; cat "$file"; return 1; }
-    while read -r line; do
-        i=$((i + 1))
-        tests/validate_record.py - <<<"$line" || { echo "line $i"; return 1; }
-    done <"$file"
+    keep_for_schema "$file"
     for line in "$@"; do
         jq -es "$line" "$file" >/dev/null || {
             echo "not true of $file: $line"; jq -c '[.status, .kernel, .reason]' "$file"
@@ -50,7 +47,7 @@ records_hold() { # FILE COUNT EXPRESSION...
 @test "infeasible, crashing, hanging and deadlocked runs in the middle: the others go on, nothing twice" {
     body crash '*(volatile int *)8 = 1;'
     # Hangs with a large --scale alone. It is compiled before, so that the time goes by while it hangs.
-    body hang 'for (volatile int forever = p.scale > 9; forever;) {}'
+    body hang "if (p.scale > 9) { $hangs }"
     ./fa_bench --source "$work/hang.cu" "${one[@]}" --quiet
     body dead 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
     printf '%s\n' '--kernel light' '--kernel light --stages 7' "--source $work/crash.cu" '--kernel light --seed 1' \
@@ -68,7 +65,7 @@ records_hold() { # FILE COUNT EXPRESSION...
 }
 
 @test "a child that is killed costs the run in flight alone" {
-    body hang 'for (volatile int forever = 1; forever;) {}'
+    body hang "$hangs"
     printf '%s\n' '--kernel light' "--source $work/hang.cu --timeout 600" '--kernel scalar' >"$work/list"
     ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>"$work/err" 3>&- &
     parent=$!
@@ -81,7 +78,7 @@ records_hold() { # FILE COUNT EXPRESSION...
 }
 
 @test "kill -9 of all of it loses the run in flight, and leaves whole lines" {
-    body hang 'for (volatile int forever = 1; forever;) {}'
+    body hang "$hangs"
     printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 600" '--kernel light' \
         >"$work/list"
     ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>/dev/null 3>&- &
@@ -194,7 +191,7 @@ END
 }
 
 @test "without a cache: what a run builds is gone when it ends" {
-    body hang 'for (volatile int forever = 1; forever;) {}'
+    body hang "$hangs"
     mkdir "$work/tmp"
     : >"$work/cache"
     printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 600" >"$work/list"
@@ -203,7 +200,7 @@ END
     parent=$!
     eventually child_runs $parent 'hang of runs.bats'
     lines "$work/r.jsonl" 2
-    run grep -L forever "$work"/tmp/*/source.cu
+    run grep -L "hang of runs.bats" "$work"/tmp/*/source.cu
     kill $parent
     wait $parent || true
     [ -z "$output" ]
