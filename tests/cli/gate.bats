@@ -14,15 +14,15 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
 
 @test "the emulator's matrix of a real kernel passes, the rest is NOT-RUN, and --require-gpu makes that a failure" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
-    few=$(gate --kernel scalar --quick --draws 0 --dry-run | wc -l)
+    few=$(gate --kernel light --quick --draws 0 --dry-run | wc -l)
     [ "$few" -ge 4 ]
-    run gate --kernel scalar --quick --draws 0
+    run gate --kernel light --quick --draws 0
     [ "$status" -eq 0 ]
-    [[ $output == *"scalar: $few passed, 0 failed, 0 skipped"* ]]
+    [[ $output == *"light: $few passed, 0 failed, 0 skipped"* ]]
     [[ $output == *"NOT-RUN on a GPU"*"NOT-RUN: speed"* ]]
     jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == '"$few" "$work/gate/summary.json"
     for record in "$work"/gate/records/*.json; do record_holds "$record" '.status == "pass"' '.check.seeds <= 3'; done
-    run gate --kernel scalar --quick --draws 0 --require-gpu
+    run gate --kernel light --quick --draws 0 --require-gpu
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
 }
@@ -57,11 +57,11 @@ END
     cp -r scripts "$work/tree/"
     echo '[{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": 1.8}]' \
         >"$work/tree/evidence/stub/gate_baseline.json"
-    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --kernel one
+    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --draws 0 --kernel one
     [ "$status" -eq 0 ] # 90 us over 50 us is 1.8
     jq -es '[.[] | select(.tool == "speed")] | length == 1 and .[0].verdict == "passed"' "$work/gate/cases.jsonl"
     sed -i 's/^one 16 4 .*/one 16 4 53/' "$STUB/times"
-    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --kernel one
+    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --draws 0 --kernel one
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL one speed"*"baseline 1.8"* ]]
 }
@@ -240,7 +240,22 @@ END
     jq -es 'length > 0 and all(.[]; .verdict == "passed")' "$work/gate/cases.jsonl"
 }
 
-@test "a library goes over the matrix; what it refuses is skipped" {
+@test "a library is gated over the matrix alone, and on a GPU" {
+    make_stub
+    touch "$work/my lib.so"
+    run gate --library "$work/my lib.so" --quick --draws 0
+    [ "$status" -eq 0 ]
+    [[ $output == *"library:$work/my lib.so: "*" passed, 0 failed, 0 skipped"* ]]
+    grep -qF -- "--library $work/my lib.so --device cuda" "$STUB/commands"
+    refused 2 "--library takes a file that can be read" gate --library "$work/none.so"
+    refused 2 "two gates" gate --library "$work/my lib.so" --kernel one
+    refused 2 "goes over the matrix alone" gate --library "$work/my lib.so" --race
+    touch "$STUB/no_gpu"
+    refused 4 "NOT-RUN: a library needs a GPU" gate --library "$work/my lib.so"
+}
+
+# bats test_tags=slow
+@test "a library goes over the whole matrix; what it refuses is skipped" {
     make_stub
     touch "$work/my lib.so"
     BAD_ARGS=--misalign BAD_STATUS=infeasible run gate --library "$work/my lib.so" --jobs 1
@@ -249,9 +264,4 @@ END
     [ "$refused_cases" -gt 2 ]
     [[ $output == *"library:$work/my lib.so: "*" passed, 0 failed, $refused_cases skipped"* ]]
     [ "$(grep -cF -- "--library $work/my lib.so --device cuda" "$STUB/commands")" -ge 50 ]
-    refused 2 "--library takes a file that can be read" gate --library "$work/none.so"
-    refused 2 "two gates" gate --library "$work/my lib.so" --kernel one
-    refused 2 "goes over the matrix alone" gate --library "$work/my lib.so" --race
-    touch "$STUB/no_gpu"
-    refused 4 "NOT-RUN: a library needs a GPU" gate --library "$work/my lib.so"
 }

@@ -28,7 +28,7 @@ wmma_kernels() {
 
 @test "a sample of the grid has no holes" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    scripts/compile_all.sh --run --device emu --sample 4 --out "$work/grid.json"
+    scripts/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
 
@@ -75,16 +75,16 @@ END
 
 @test "--resume runs what is missing and what another source has made, and keeps the rest" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    scripts/compile_all.sh --run --device emu --sample 3 --out "$work/grid.json"
+    scripts/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
     points=$work/grid.json.points.jsonl
     jq -c 'if input_line_number == 1 then .source_sha256 = "old" | .status = "error" elif input_line_number == 2
         then empty else .git = "kept" end' "$points" >"$work/p"
     mv "$work/p" "$points"
-    scripts/compile_all.sh --run --device emu --sample 3 --resume --out "$work/grid.json"
-    jq -es 'length == 6 and (map(select(.git == "kept")) | length) == 4 and all(.[]; .status != "error") and
-        (map(.point) | unique | length) == 6' "$points"
+    scripts/compile_all.sh --run --device emu --sample 2 --resume --out "$work/grid.json"
+    jq -es 'length == 4 and (map(select(.git == "kept")) | length) == 2 and all(.[]; .status != "error") and
+        (map(.point) | unique | length) == 4' "$points"
     # A limit that is over leaves the rest for the next time.
-    FA_BENCH=$PWD/fa_bench scripts/compile_all.sh --run --device emu --sample 5 --resume --seconds 1 \
+    FA_BENCH=$PWD/fa_bench scripts/compile_all.sh --run --device emu --sample 3 --resume --seconds 1 \
         --out "$work/grid.json"
-    jq -es 'length >= 6 and length <= 16 and all(.[]; .status == "pass" or .status == "infeasible")' "$points"
+    jq -es 'length >= 4 and length <= 10 and all(.[]; .status == "pass" or .status == "infeasible")' "$points"
 }
