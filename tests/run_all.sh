@@ -12,6 +12,7 @@ usage: tests/run_all.sh [--check | --rest | --all] [SUITE...]
   --check        what takes seconds: house rules, unit tests, one kernel on the emulator
   --rest         what `make test` leaves out: slow tests (bats: the tag `slow`), fuzzers, mutants
   --all          both; the default is `make test`: neither slow tests, nor fuzzers, nor mutants
+Mutants and wrong kernels are drawn by SEED (default: drawn, and printed), SAMPLE of each (default 8; 0: all, hours).
 A line per program: its tests, its CPU seconds and its wall seconds. JOBS: how many at once (default: cores).
 Logs: build/test.
 Compiled kernels are kept in build/test-cache from one run to the next; `make clean` empties it.
@@ -208,12 +209,19 @@ suite_fuzz() {
     done
 }
 
-# Each barrier and wait of each kernel taken out in turn: the race detector, a wrong result or an error must say so. And
-# examples with one fault each: the emulator's gate must catch them all.
+# A barrier or a wait of a kernel taken out: the race detector, a wrong result or an error must say so. And examples with
+# one fault each: the emulator's gate must catch them. Of both a sample, drawn by SEED; SAMPLE=0 takes all of them.
 suite_mutants() {
     [[ $which == rest || $which == all ]] || return 0
-    member mutants check mutants tests/emu/mutants.sh --json "$out/mutants.json"
-    member wrong check wrong tests/wrong/run.sh --json "$out/wrong.json"
+    local sample=${SAMPLE:-8} seed=${SEED:-$RANDOM} drawn=() name
+    if [[ $sample -gt 0 ]]; then
+        while read -r name; do drawn+=(--only "$name"); done < <(cut -f1 tests/wrong/wrong.tsv | grep -v '^#' |
+            awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' | LC_ALL=C sort -n | head -n "$sample" |
+            cut -f2)
+        echo "mutants and wrong: $sample of each, drawn by SEED=$seed; SAMPLE=0 takes all"
+    fi
+    member mutants check mutants tests/emu/mutants.sh --sample "$sample" --seed "$seed" --json "$out/mutants.json"
+    member wrong check wrong tests/wrong/run.sh --jobs 1 "${drawn[@]}" --json "$out/wrong.json"
 }
 
 [[ ${#suites[@]} -gt 0 ]] || suites=(mutants emu cli fuzz unit house) # the long ones first

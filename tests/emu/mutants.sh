@@ -4,12 +4,14 @@ set -euo pipefail
 
 usage() {
     cat <<'EOT'
-usage: tests/emu/mutants.sh [--json FILE] [--explained FILE] [--tries N] [--list] [KERNEL|FILE.cu...]
+usage: tests/emu/mutants.sh [options] [KERNEL|FILE.cu...]
   KERNEL|FILE.cu     of the registry (default: every kernel that the emulator runs), or a kernel of your own
   --json FILE        summary (default build/mutants.json)
   --explained FILE   why a mutant may survive (default tests/emu/mutants_explained.tsv): kernel file, function,
                      statement, which of them in that function, and the reason, by tabs
   --tries N          only the first N of the tiles, inputs and orders that a mutant is tried with
+  --sample N         N mutants, drawn by --seed (default: all); an explanation without a survivor is no error then
+  --seed S           default: drawn, and printed
   --list             the mutants, none is run
 A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait or cp_async_commit fewer,
 in the kernel's file or one it includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary
@@ -19,13 +21,13 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-json=build/mutants.json explained=tests/emu/mutants_explained.tsv list=0 tries=99
+json=build/mutants.json explained=tests/emu/mutants_explained.tsv list=0 tries=99 sample=0 seed=$RANDOM
 kernels=()
 while [[ $# -gt 0 ]]; do
     case $1 in
-        --json | --explained | --tries)
+        --json | --explained | --tries | --sample | --seed)
             [[ $# -ge 2 ]] || { echo "mutants.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --json) json=$2 ;; --explained) explained=$2 ;; --tries) tries=$2 ;; esac
+            case $1 in --json) json=$2 ;; --explained) explained=$2 ;; --tries) tries=$2 ;; --sample) sample=$2 ;; --seed) seed=$2 ;; esac
             shift
             ;;
         --list) list=1 ;;
@@ -36,6 +38,8 @@ while [[ $# -gt 0 ]]; do
     shift
 done
 [[ $tries =~ ^[1-9][0-9]*$ ]] || { echo "mutants.sh: --tries takes a whole number from 1, not '$tries'" >&2; exit 2; }
+[[ $sample =~ ^[0-9]+$ ]] || { echo "mutants.sh: --sample takes a whole number, not '$sample'" >&2; exit 2; }
+[[ $seed =~ ^[0-9]+$ ]] || { echo "mutants.sh: --seed takes a whole number, not '$seed'" >&2; exit 2; }
 bench=${FA_BENCH:-./fa_bench}
 [[ -x $bench ]] || { echo "mutants.sh: no $bench: run make" >&2; exit 4; }
 all=0
@@ -116,26 +120,27 @@ why_of() { # FILE FUNCTION STATEMENT NUMBER
 }
 
 mutate() { # KERNEL SOURCE-FILE KNOBS...: every mutant of it
-    local kernel=$1 source=$2 knobs=("${@:3}") usable=() variant words file line name text number by why verdict
-    for variant in "${variants[@]}"; do # those the kernel itself passes
-        read -ra words <<<"$variant"
-        if [[ $(run "$work/original/$source" "${knobs[@]}" "${words[@]}") == pass* ]]; then usable+=("$variant"); fi
-    done
-    if [[ ${#usable[@]} -eq 0 ]]; then
-        echo "| $kernel | - | does not run here, no mutants | - |"
-        return
-    fi
+    local kernel=$1 source=$2 knobs=("${@:3}") variant words file line name text number by why verdict
+    local -A passes=() # what the kernel itself says to a variant
     while read -r file; do
         while IFS=$'\t' read -r line name text number; do
+            grep -qxF "$kernel $file $line" "$work/drawn" || continue
             rm -rf "$work/kernels"
             cp -r "$work/original" "$work/kernels"
             sed -i -E "${line}s/$statement/;/" "$work/kernels/$file"
             by='' why='' verdict=CAUGHT
-            for variant in "${usable[@]}"; do
+            for variant in "${variants[@]}"; do
                 read -ra words <<<"$variant"
+                [[ -n ${passes[$variant]:-} ]] ||
+                    passes[$variant]=$(run "$work/original/$source" "${knobs[@]}" "${words[@]}")
+                [[ ${passes[$variant]} == pass* ]] || continue
                 by=$(what_caught "$(run "$work/kernels/$source" "${knobs[@]}" "${words[@]}")" "$variant")
                 [[ -z $by ]] || break
             done
+            if [[ ${passes[*]} != *pass:* ]]; then
+                echo "| $kernel | - | does not run here, no mutants | - |"
+                return
+            fi
             if [[ -z $by ]]; then
                 why=$(why_of "$file" "$name" "$text" "$number")
                 verdict=$([[ -n $why ]] && echo EXPLAINED || echo SURVIVED)
@@ -148,6 +153,7 @@ mutate() { # KERNEL SOURCE-FILE KNOBS...: every mutant of it
     done < <(files_of "$source")
 }
 
+: >"$work/all"
 for kernel in "${kernels[@]}"; do
     source=$kernel.cu
     if [[ $kernel == *.cu ]]; then
@@ -163,11 +169,24 @@ for kernel in "${kernels[@]}"; do
         files_of "$source" | while read -r file; do statements_of "$file" | sed "s|^|$file\t|"; done
         continue
     fi
+    files_of "$source" | while read -r file; do statements_of "$file" | sed "s|^\([0-9]*\).*|$kernel $file \1|"; done \
+        >>"$work/all"
+done
+[[ $list -eq 0 ]] || exit 0
+cp "$work/all" "$work/drawn"
+if [[ $sample -gt 0 ]]; then
+    awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' "$work/all" | LC_ALL=C sort -n | head -n "$sample" |
+        cut -f2 >"$work/drawn"
+    echo "$(wc -l <"$work/drawn") of $(wc -l <"$work/all") mutants, drawn by --seed $seed"
+    all=0
+fi
+for kernel in "${kernels[@]}"; do
+    grep -qF "$kernel " "$work/drawn" || continue
+    source=$(basename "$kernel" .cu).cu
     knobs=()
     [[ $kernel == *.cu ]] || read -ra knobs < <(knobs_of "$kernel"; echo)
     mutate "$kernel" "$source" "${knobs[@]}"
 done
-[[ $list -eq 0 ]] || exit 0
 [[ -s $work/lines ]] || { echo "mutants.sh: nothing to take out, or no kernel runs here" >&2; exit 4; }
 
 # A statement of a header is one mutant per kernel: explained where it survives, stale where no kernel lets it.

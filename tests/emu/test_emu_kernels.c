@@ -2,8 +2,8 @@
  * tensors: right under every schedule, clean under the sanitizers, right with every tile of its rules. Through fa_bench
  * itself:
  *     test_emu_kernels [--check|--test|--rest|--all] [KERNEL]        --list: the kernels
- * check: two points, one schedule. test (default): every point under one schedule, one under the race detector.
- * rest: what test leaves out. all: both. */
+ * check: two points, one schedule. test (default): the common points, and for the first kernel every point, under one
+ * schedule, one under the race detector. rest: what test leaves out. all: both. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,14 +22,15 @@
 typedef struct point {
     const char *name, *arguments;
     const char *sanitizers; /* besides none: a address, u undefined, t thread */
+    bool common;            /* in make test for every kernel */
 } point;
 
 static const point points[] = {
-    {"tail", "--batch 1 --heads 2 --seq 65 --seq-kv 200 --dim 64 --dist needle", "at"},
-    {"causal_gqa", "--batch 2 --heads 4 --kv-heads 2 --seq 33 --seq-kv 70 --dim 40 --causal --dist sharp", "aut"},
-    {"rows_without_keys", "--batch 1 --heads 1 --seq 40 --seq-kv 17 --dim 24 --causal", "a"},
-    {"one_row", "--batch 1 --heads 3 --seq 1 --seq-kv 130 --dim 128", "a"},
-    {"misaligned", "--batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3", "au"},
+    {"tail", "--batch 1 --heads 1 --seq 65 --seq-kv 200 --dim 64 --dist needle", "at", true},
+    {"causal_gqa", "--batch 2 --heads 4 --kv-heads 2 --seq 33 --seq-kv 70 --dim 40 --causal --dist sharp", "aut", true},
+    {"rows_without_keys", "--batch 1 --heads 1 --seq 40 --seq-kv 17 --dim 24 --causal", "a", false},
+    {"one_row", "--batch 1 --heads 3 --seq 1 --seq-kv 130 --dim 128", "a", false},
+    {"misaligned", "--batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3", "au", true},
 };
 enum { POINTS = sizeof points / sizeof points[0] };
 
@@ -103,7 +104,7 @@ static void rule_is_right(void **state)
         "--swizzle %d --splits %d%s",
         k->m + 7, 3 * k->n + k->m, rule->max_dim, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle, k->splits,
         rule->causal == 0 ? "" : " --causal");
-    const point at = {"rule", arguments, ""};
+    const point at = {"rule", arguments, "", false};
     const combination c = {rule->variant, &at};
     char *failure = run_bench(&c, "random", "none");
     if (failure != NULL)
@@ -135,11 +136,12 @@ static void add_tiles(tests *t, const char *kernel)
                 rule_is_right, rule, sizeof *rule);
 }
 
-static void add_point(tests *t, const char *kernel, const point *at, bool test, bool rest)
+/* Of a point that is not common, the first kernel's run is in make test, those of the others are in the rest. */
+static void add_point(tests *t, const char *kernel, bool first, const point *at, bool test, bool rest)
 {
     const combination c = {.kernel = kernel, .at = at};
     const char *const name = at->name;
-    if (test)
+    if (at->common || first ? test : rest)
         add(t, fa_format("%s_%s", kernel, name), right_in_one_order, &c, sizeof c);
     if (rest)
         add(t, fa_format("%s_%s_schedules", kernel, name), right_in_every_other_order, &c, sizeof c);
@@ -157,14 +159,18 @@ int main(int argc, char **argv)
 {
     static tests t;
     const char *which = "--test", *only = NULL;
-    bool known = false;
+    bool known = false, seen = false;
     for (int i = 1; i < argc; i++)
         *(argv[i][0] == '-' ? &which : &only) = argv[i];
     const bool check = strcmp(which, "--check") == 0, all = strcmp(which, "--all") == 0;
     const bool test = strcmp(which, "--test") == 0 || all, rest = strcmp(which, "--rest") == 0 || all;
     for (size_t k = 0; k < fa_registry_count(); k++) {
         const fa_kernel_row *row = fa_registry_at(k);
-        if (row->kind != FA_KIND_HAND || row->traits.emu_not_run || (only != NULL && strcmp(row->name, only) != 0))
+        if (row->kind != FA_KIND_HAND || row->traits.emu_not_run)
+            continue;
+        const bool first = !seen;
+        seen = true;
+        if (only != NULL && strcmp(row->name, only) != 0)
             continue;
         known = true;
         if (strcmp(which, "--list") == 0)
@@ -172,7 +178,7 @@ int main(int argc, char **argv)
         if (rest)
             add_tiles(&t, row->name);
         for (int i = 0; i < POINTS && (test || rest); i++)
-            add_point(&t, row->name, &points[i], test, rest);
+            add_point(&t, row->name, first, &points[i], test, rest);
         for (int i = 0; i < 2 && check; i++) {
             const combination c = {.kernel = row->name, .at = &points[i]};
             add(&t, fa_format("%s_%s", row->name, points[i].name), right_in_one_order, &c, sizeof c);
