@@ -229,7 +229,7 @@ missing_tool() { # a PATH without the tool: NOT-RUN is no pass
             command=(PATH="$path" scripts/ci_gate.sh --sanitize --kernel "$baseline" --out "$work/gate")
             ;;
         no_gpu)
-            command=(CUDA_VISIBLE_DEVICES='' scripts/ci_gate.sh --require-gpu --quick --kernel "$baseline"
+            command=(CUDA_VISIBLE_DEVICES='' scripts/ci_gate.sh --require-gpu --quick --draws 0 --kernel "$tiled"
                 --out "$work/gate")
             ;;
     esac

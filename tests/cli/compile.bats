@@ -72,6 +72,7 @@ needs_nvrtc() {
     done
 }
 
+# bats test_tags=slow
 @test "nvcc agrees with NVRTC on registers and shared memory" {
     needs_nvrtc
     command -v nvcc >/dev/null || skip "no nvcc"

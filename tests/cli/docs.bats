@@ -20,6 +20,7 @@ page() { # [--slow] PAGE...
 
 @test "README.md" { page README.md; }
 
+# bats test_tags=slow
 @test "the tutorial: wrong, raced, fixed, compiled" {
     page docs/tutorial.md
 }

@@ -13,7 +13,6 @@ survives() { # GROUP OPTIONS...
 @test "kill -9 while compiling: cache entries whole" { survives kill_compile --kills 2; }
 @test "kill -9 while writing a record: the old or the new one" { survives kill_record --kills 5; }
 @test "kill -9 of a list of runs: the records of those that had ended" { survives kill_runs --kills 3; }
-@test "kill -9 of a sweep: leaderboard whole, it goes on" { survives kill_sweep --kills 2; }
 # bats test_tags=slow
 @test "kill -9 while compiling, more often" { survives kill_compile --kills 15; }
 # bats test_tags=slow
@@ -21,7 +20,7 @@ survives() { # GROUP OPTIONS...
 # bats test_tags=slow
 @test "kill -9 of a list of runs, more often" { survives kill_runs --kills 15; }
 # bats test_tags=slow
-@test "kill -9 of a sweep, more often" { survives kill_sweep --kills 15; }
+@test "kill -9 of a sweep: leaderboard whole, it goes on" { survives kill_sweep --kills 15; }
 @test "a cache that is read-only, or no folder" { survives cache_readonly; }
 @test "a cache that is full" { survives cache_full; }
 # bats test_tags=slow

@@ -22,7 +22,9 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     [[ $output == *"NOT-RUN on a GPU"*"NOT-RUN: speed"* ]]
     jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == '"$few" "$work/gate/summary.json"
     for record in "$work"/gate/records/*.json; do record_holds "$record" '.status == "pass"' '.check.seeds <= 3'; done
-    run gate --kernel light --quick --draws 0 --require-gpu
+    make_stub
+    touch "$STUB/no_gpu"
+    run gate --kernel one --quick --draws 0 --require-gpu
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
 }
@@ -133,6 +135,7 @@ END
     [ "$(grep -c 'racecheck .*--kernel two ' "$STUB/sanitized")" -eq 4 ]
 }
 
+# bats test_tags=slow
 @test "compute-sanitizer: what cannot run under it is skipped, and the others of its process pass" {
     make_sanitizer
     export BAD_ARGS='--dim 128' BAD_STATUS=infeasible

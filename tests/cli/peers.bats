@@ -123,6 +123,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     [ "$output" -eq 0 ]
 }
 
+# bats test_tags=slow
 @test "FlashAttention 3 measured counts in place of its scaled time, which counts where it is not measured" {
     make_stub
     make_peers
@@ -253,6 +254,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
 }
 
 # A made-up torch, tensors and package, which say how they were called: no number here was measured.
+# bats test_tags=slow
 @test "FlashAttention 3 takes and gives transposed tensors; without its package, or elsewhere, it is not_run" {
     mkdir "$work/with" "$work/older" "$work/broken"
     cat >"$work/older/flash_attn_interface.py" <<'END'

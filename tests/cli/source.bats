@@ -19,6 +19,7 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
     refused 3 "M must be 16 * WARPS" ./fa_bench "${tile[@]}" --m 32
 }
 
+# bats test_tags=slow
 @test "the tensor-core example spills nothing on any architecture it serves" {
     for arch in sm_80 sm_89 sm_90a; do
         for dim in 64 128 256; do
