@@ -34,14 +34,14 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     touch "$STUB/no_gpu"
     echo 'two 16 4' >"$STUB/wrong"
     few=$(gate --kernel one --quick --draws 0 --dry-run | wc -l)
-    run gate --quick --draws 0
+    run gate --quick --draws 0 --shrink 3000
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL two "*"(exit 1)"* ]]
     [[ $output == *"smallest that fails: "*"--kernel two --device emu --batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 1 "* ]]
     [[ $output == *"one: $few passed, 0 failed"*"two: 0 passed, $few failed"* ]]
-    run gate --quick --draws 0 --jobs 1 --kernel two --fail-fast
+    run gate --quick --draws 0 --jobs 1 --kernel two --fail-fast --shrink 0
     [[ $output == *"two: 0 passed, 1 failed"* ]]
-    gate --quick --draws 0 >/dev/null || true
+    gate --quick --draws 0 --shrink 0 >/dev/null || true
     python3 - "$work/gate/junit.xml" "$few" <<'END'
 import sys, xml.etree.ElementTree as tree
 suite = tree.parse(sys.argv[1]).getroot()

@@ -54,7 +54,7 @@ library_setup() {
     library_setup
     FA_STUB=crash refused 6 "died of signal 11 (Segmentation fault) while checking" "${on_gpu[@]}"
     FA_STUB=crash_info refused 6 "died of signal 11 (Segmentation fault) while compiling" "${on_gpu[@]}"
-    FA_STUB=hang refused 5 "killed after 1 s while checking" "${on_gpu[@]}" --timeout 1
+    FA_STUB=hang refused 5 "killed after 5 s while checking" "${on_gpu[@]}" --timeout 5
     printf '%s\n' '--dim 24' '--dim 32' >"$work/runs"
     run "${on_gpu[@]}" --runs "$work/runs" --json "$work/r.jsonl"
     [ "$status" -eq 3 ]
