@@ -19,7 +19,7 @@ evidence_of() { # FILE
 measured_at() { # FILE
     local commits said
     commits=$(jqf report/commits -r "$1")
-    said=$(grep -hF "Measured at commit $commits" "${pages[@]}" | sort -u || true)
+    said=$(grep -hF -e "Measured at commit $commits." -e "Measured at commit $commits;" "${pages[@]}" | sort -u || true)
     if [[ ${flag[check]} -eq 1 && -n $said && $said != *$'\n'* ]] &&
         { [[ $said != "Measured at commit $commits." || ${flag[no-compile]} -eq 1 ]] || are_current "$1"; }; then
         printf '%s\n\n' "$said"
