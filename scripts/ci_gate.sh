@@ -13,7 +13,8 @@ usage: scripts/ci_gate.sh [options]
                     in its own words is skipped
   --source FILE.cu  a kernel that is not registered; its tile options, if any, after --
   --draws N         problems drawn at random for each kernel (default: 60; emulator: 12; --race: 6; --sanitize: 4)
-  --seed S          of the draws (default: 1); each draw is a line of options, so a failing one runs alone
+  --seed S          of the draws (default: a new one each time, so that no kernel is made for the draws; --race,
+                    --sanitize: 1). The gate says it; each draw is a line of options, so a failing one runs alone
   --fail-fast       begin no case after one that failed
   --shrink SECONDS  how long to look for the smallest problem that still fails, a kernel (default: 30; 0: do not)
   --out DIR         records, junit.xml and summary.json (default: build/gate)
@@ -43,15 +44,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/gate/cases.sh
 . scripts/lib/gate/resume.sh
 . scripts/lib/gate/conform.sh
-opt=([out]=build/gate [jobs]=$(nproc) [limit]=0 [resume]='' [source]='' [draws]=-1 [seed]=1 [shrink]=30)
+opt=([out]=build/gate [jobs]=$(nproc) [limit]=0 [resume]='' [source]='' [draws]=-1 [seed]=-1 [shrink]=30)
 flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0 [fail-fast]=0)
 many=([kernel]='' [library]='')
 arguments=words
 parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown option ${words[0]} (see --help)"
 need_number 1 jobs
-[[ ${opt[draws]} == -1 ]] || need_number 0 draws
-need_number 0 limit seed shrink
+for name in draws seed; do [[ ${opt[$name]} == -1 ]] || need_number 0 "$name"; done
+need_number 0 limit shrink
 [[ -z ${opt[source]} || -z ${many[kernel]} ]] || die 2 "--source or --kernel, not both"
 [[ -z ${opt[source]} || -r ${opt[source]} ]] || die 2 "--source takes a file that can be read, not '${opt[source]}'"
 [[ -n ${opt[source]} || ${#more[@]} -eq 0 ]] || die 2 "options after -- are for --source"
@@ -109,19 +110,19 @@ summarise "$emu_note"
 
 # The smallest problem that fails as the first failing one of each kernel does, as a command.
 shrink_failures() {
-    local kernel args asked
-    while IFS='|' read -r kernel args; do
+    local kernel tool args asked
+    while IFS='|' read -r kernel tool args; do
         subject "$kernel"
         args=$(python3 scripts/lib/gate/problems.py shrink --problem "$args" --seconds "${opt[shrink]}" -- \
-            "$bench" "${asked[@]}" --device "$device" --timing none --quiet) ||
+            "$bench" "${asked[@]}" --device "$(device_of "$tool")" --timing none --quiet) ||
             args="$args # did not fail again"
-        echo "smallest that fails: $bench ${asked[*]} --device $device $args"
-    done < <(jq -r 'select(.verdict == "failed" and .tool == "" and (.code | IN(1, 6))) | "\(.kernel)|\(.args)"' \
-        "$cases" | sort -t'|' -u -k1,1)
+        echo "smallest that fails: $bench ${asked[*]} --device $(device_of "$tool") $args"
+    done < <(jqf gate/failed -r "$cases" | sort -t'|' -u -k1,1)
 }
 jqf gate/said_failed -r "$cases"
 [[ ${opt[shrink]} -eq 0 ]] || shrink_failures | tee "$out/smallest"
 jqf gate/said -r "$out/summary.json"
+[[ $draws -eq 0 || $matrix -eq 0 ]] || echo "$draws draws of seed $seed"
 [[ -n $emu_note ]] && echo "$emu_note"
 if [[ $conform -eq 1 && $gpu -eq 1 && ! -x $emu_case && $require_gpu -eq 1 ]]; then
     echo "FAIL no $emu_case for the conformance of the emulator, and --require-gpu"

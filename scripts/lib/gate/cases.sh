@@ -20,14 +20,17 @@ findings() { # TEXT
         END {print said ? (n > 0 ? n : 0) : "none"}' "$1"
 }
 
+device_of() { # TOOL: the emulator looks for races and for reads outside the tensors
+    if [[ $1 == race || $1 == address ]]; then echo emu; else echo "$device"; fi
+}
 # The command that runs cases of one kernel, without them, into the array `command`.
 command_for() { # KERNEL TOOL
     local asked
     subject "$1"
-    local run=("$bench" "${asked[@]}" --device "$device" --timing none --quiet)
+    local run=("$bench" "${asked[@]}" --device "$(device_of "$2")" --timing none --quiet)
     # Each check gets its share of the cores: threads of many checks that spin for one another only take turns.
     command=(env OMP_NUM_THREADS="$threads" OMP_WAIT_POLICY=passive "${run[@]}")
-    if [[ -n $2 ]]; then
+    if [[ $sanitize -eq 1 ]]; then
         # One thread for the reference: the cores are full of other cases.
         command=(env OMP_NUM_THREADS=1 compute-sanitizer --tool "$2" --target-processes all --error-exitcode 9
             --show-backtrace device)
@@ -62,7 +65,7 @@ unit() { # NUMBERS
     "${command[@]}" >"$at.txt" 2>&1 || code=$?
     [[ $# -eq 1 ]] || part_records "$at.jsonl" "$@"
     [[ $limit -eq 0 || ($code -ne 124 && $code -ne 137) ]] || cut=1
-    if [[ -n $tool ]]; then
+    if [[ $sanitize -eq 1 ]]; then
         [[ $cut -eq 0 ]] || return 0 # not reached, as good as: the tool says at the end what it found
         found=$(findings "$at.txt")
         [[ $found == 0 || $found == none ]] || code=9
@@ -110,13 +113,15 @@ judge() { # NUMBER CODE TEXT
     IFS='|' read -r kernel tool args <<<"${lines[$1 - 1]}"
     [[ -s $record ]] || echo '{}' >"$record"
     # The code of a process is that of the first of its runs that did not pass; a record knows its own.
-    [[ ($code -eq 9 || $code -eq 137) && -n $tool ]] ||
+    [[ ($code -eq 9 || $code -eq 137) && $sanitize -eq 1 ]] ||
         code=$(jqf gate/code --argjson code "$code" "$record")
     library=$([[ ${kind[$kernel]:-} == library ]] && echo true || echo false)
     [[ $code -eq 0 && -s $record && $(jq -r .status "$record") == pass ]] && verdict=passed
     [[ $code -eq 4 && $library == true ]] && verdict=skipped
+    # What the emulator cannot run, or has no compiler for; the GPU's cases have shown that the kernel runs.
+    [[ $code -eq 4 && ($tool == race || $tool == address) && $gpu -eq 1 ]] && verdict=skipped
     # A library's plans are for one layout; a file of one's own may serve less than the contract.
-    [[ $code -eq 3 && ($args =~ --misalign|"--strides far" || -n $tool || -n $source || $library == true ||
+    [[ $code -eq 3 && ($args =~ --misalign|--lse|"--strides far" || -n $tool || -n $source || $library == true ||
         $kernel == library:*) ]] && verdict=skipped
     # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
     if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$text"; then
@@ -140,7 +145,7 @@ gather() {
 }
 summarise() { # NOTE
     jqf gate/summary -s --arg device "$device" --arg note "$1" --arg gpu "$device_name" --argjson sanitize "$sanitize" \
-        --argjson race "$race" "$cases" >"$out/summary.json"
+        --argjson race "$race" --argjson seed "$seed" --argjson draws "$draws" "$cases" >"$out/summary.json"
 }
 
 # Units in the order of the list: what is cut off has tried every kernel. The emulator has nothing to share.
@@ -151,7 +156,7 @@ units() {
     for ((number = 1; number <= ${#lines[@]}; number++)); do
         [[ -e $out/records/$number.case ]] || echo "$number|${lines[number - 1]}"
     done | awk -F'|' -v per="$per_unit" '
-        {g = $2 "|" $3; nth = seen[g]++; at = int(nth / per) "|" g}
+        {g = $2 "|" $3; nth = seen[g]++; at = int(nth / ($3 ~ /^(race|address)$/ ? 1 : per)) "|" g}
         {if (!(at in of)) order[++n] = at; of[at] = of[at] " " $1}
         END {for (i = 1; i <= n; i++) print of[order[i]]}'
 }

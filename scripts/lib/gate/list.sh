@@ -6,7 +6,7 @@ derived() { # KERNEL M
     local of_rules=()
     [[ -n $source || $1 == library:* ]] || of_rules=(--kernel "$1" --registry /dev/stdin)
     python3 scripts/lib/gate/problems.py list --device "$device" --mode "$mode" --sm-count "$sm_count" \
-        --arch "$arch" --m "$2" --draws "$draws" --seed "${opt[seed]}" "${of_rules[@]}" <<<"$registry"
+        --arch "$arch" --m "$2" --draws "$draws" --seed "$seed" "${of_rules[@]}" <<<"$registry"
 }
 
 # Listed problems that every kernel serves on a GPU: one line each, "m" is the kernel's own row tile.
@@ -72,8 +72,18 @@ list_sanitized() { # KERNEL M: each problem under each tool, its number before i
 list_plain() { # KERNEL M
     local extra=
     [[ $race -eq 0 ]] || extra="--race --schedule random --seeds 1 "
-    { problems "$1" "$2"; derived "$1" "$2"; } |
+    { derived "$1" "$2"; problems "$1" "$2"; } |
         awk -v quick="$quick" -v start="$1||$extra" '!quick || NR % 5 == 1 {print start $0}'
+    [[ $race -eq 1 || $quick -eq 1 || $1 == library:* || ${kind[$1]:-} == library ]] || list_memory "$1" "$2"
+}
+# Races and reads outside the tensors, that a result need not show: on the emulator, which says where.
+list_memory() { # KERNEL M
+    local options
+    [[ -n $source || $(of "$1" .emulated) == true ]] || return 0
+    python3 scripts/lib/gate/problems.py list --mode memory --m "$2" | while read -r options; do
+        echo "$1|race|--race --schedule random $options"
+        echo "$1|address|--sanitize address $options"
+    done
 }
 list_cases() {
     local kernel m

@@ -46,6 +46,9 @@ choose_device() {
     [[ $race -eq 0 ]] || mode=race draws=6
     [[ $sanitize -eq 0 ]] || mode=sanitize draws=4
     [[ ${opt[draws]} == -1 ]] || draws=${opt[draws]}
+    seed=1
+    [[ $mode != plain ]] || seed=$EPOCHSECONDS
+    [[ ${opt[seed]} == -1 ]] || seed=${opt[seed]}
     emu_note=""
     [[ $device == cuda || $race -eq 1 ]] || emu_note="NOT-RUN on a GPU: none here; emulator matrix only"
 }
