@@ -21,15 +21,15 @@ import sys
 import tempfile
 import time
 
-# What is mutated, and the unit tests that cover it, the quickest first. check/library_reference.c needs a GPU.
+# What is mutated, and the unit tests that cover it, the quickest first. Left out: check/library_reference.c, which needs
+# a GPU, and the static bound, which judges nothing.
 COVERED = {
-    "check/check.c": ["check"], "check/diagnose.c": ["rules"], "check/draw.c": ["check"], "check/lse.c": ["lse"],
-    "check/reference.c": ["rules", "reference"], "check/rules.c": ["rules"],
-    "timing/bound.c": ["bound"], "timing/calibrate.c": ["timing"], "timing/invariance.c": ["invariance"],
-    "timing/linear.c": ["bound"], "timing/machine_bound.c": ["bound"], "timing/measure.c": ["timing", "paired"],
-    "timing/paired.c": ["paired"], "timing/pipes.c": ["bound"], "timing/roofline.c": ["roofline"],
-    "timing/stats.c": ["stats", "timing"], "input/layout.c": ["layout"], "input/problem.c": ["problem"],
-    "input/spec.c": ["problem"], "input/tensors.c": ["tensors"],
+    "check/check.c": ["check"], "check/diagnose.c": ["judgements", "rules"], "check/draw.c": ["judgements", "check"],
+    "check/lse.c": ["judgements", "lse"], "check/reference.c": ["rules", "reference"],
+    "check/rules.c": ["judgements", "rules"], "timing/calibrate.c": ["timing"], "timing/invariance.c": ["invariance"],
+    "timing/measure.c": ["timing", "paired"], "timing/paired.c": ["paired"], "timing/roofline.c": ["roofline"],
+    "timing/stats.c": ["stats", "timing"], "input/layout.c": ["judgements", "layout"], "input/problem.c": ["problem"],
+    "input/spec.c": ["problem"], "input/tensors.c": ["judgements", "tensors"],
 }
 NEEDED = 0.95
 TIMES_AS_LONG = 10
