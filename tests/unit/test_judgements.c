@@ -81,6 +81,20 @@ enum {
     SUBSETS
 };
 enum { POISON, ZEROS, NONFINITE, SCALED, SCALED_EACH, MOVED, SWAPPED, ALIKE, COLUMNS, COLUMN, NEARLY, NOISE, FAULTS };
+enum { /* what comes close to one of these, on either side */
+       TINY = FAULTS,
+       ALMOST_ALIKE,
+       UNLIKE,
+       GRADED,
+       GRADED_LESS,
+       ALMOST_MOVED,
+       MOVED_BUT_ONE,
+       ALMOST_SCALED,
+       SCALED_NOT_QUITE,
+       HALF_POISON,
+       WIDE_COLUMNS,
+       CLOSE_ONES
+};
 
 static bool chosen(const scene *s, int subset, int64_t flat)
 {
@@ -142,6 +156,31 @@ static uint16_t spoiled(const scene *s, const uint16_t *right, int fault, int64_
         return d == dim - 1 ? fa_float_to_half(0.75f) : right[at];
     case NEARLY:
         return times(right[at], 1.01);
+    case TINY:
+        return (uint16_t)(d % 2 ? 0x8001 : 1);
+    case ALMOST_ALIKE:
+        return fa_float_to_half(fa_half_to_float(right[d]) + 0.004f * (float)noise((uint64_t)at));
+    case UNLIKE:
+        return fa_float_to_half(fa_half_to_float(right[d]) + 0.02f * (float)noise((uint64_t)at));
+    case GRADED: /* columns 4 to 6, and less than a tenth of their error in the others */
+    case GRADED_LESS:
+        return fa_float_to_half(fa_half_to_float(right[at]) + (d >= 4 && d <= 6  ? 1.0f
+                                                               : fault == GRADED ? 0.07f
+                                                                                 : 0.13f) *
+                                                                  (d < 9 ? 1.0f : 0.0f));
+    case ALMOST_MOVED:
+        return fa_float_to_half(fa_half_to_float(right[(flat + 3) % rows * dim + d]) +
+                                0.08f * (float)noise((uint64_t)at));
+    case MOVED_BUT_ONE:
+        return flat % 8 == 7 ? fa_float_to_half((float)noise((uint64_t)at + 99)) : right[(flat + 3) % rows * dim + d];
+    case ALMOST_SCALED:
+    case SCALED_NOT_QUITE:
+        return fa_float_to_half(1.5f * fa_half_to_float(right[at]) +
+                                (fault == ALMOST_SCALED ? 0.08f : 0.16f) * (float)noise((uint64_t)at));
+    case HALF_POISON:
+        return d == dim - 1 ? right[at] : 0xFFFF;
+    case WIDE_COLUMNS:
+        return d < dim * 3 / 4 + (flat % 2 == 0) ? times(right[at], -1.0) : right[at];
     default:
         return fa_float_to_half((float)noise((uint64_t)at + 99));
     }
@@ -157,6 +196,19 @@ static void say_verdict(golden *g, const fa_verdict *v)
         v->worst.col, v->failure);
 }
 
+/* Against a library that gives the expected values. */
+static void say_library(golden *g, const scene *s, const fa_verdict *exact)
+{
+    float *other = fa_alloc(s->count * sizeof *other);
+    for (int64_t i = 0; i < s->reference.row_count * s->problem.dim; i++)
+        other[s->reference.rows[i / s->problem.dim] * s->problem.dim + i % s->problem.dim] =
+            (float)s->reference.exact[i];
+    const fa_verdict v = fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, exact);
+    golden_say(g, "    library %s: ", v.name);
+    say_verdict(g, &v);
+    free(other);
+}
+
 static void spoil_and_say(golden *g, scene *s, const uint16_t *right, int fault, int subset)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -167,6 +219,8 @@ static void spoil_and_say(golden *g, scene *s, const uint16_t *right, int fault,
     const fa_verdict v = fa_judge(&s->problem, &s->reference, s->output, s->tile_m, 1e-3, 1e-3);
     golden_say(g, "%d %d: ", fault, subset);
     say_verdict(g, &v);
+    if (subset == SOME)
+        say_library(g, s, &v);
 }
 
 static void faults_are_described(void **state)
@@ -178,18 +232,21 @@ static void faults_are_described(void **state)
         int32_t tile_m;
         int64_t step;
     } scenes[] = {
-        {{2, 2, 1, 13, 40, 16, false, 0.25f}, 4, 1},
-        {{1, 3, 1, 140, 40, 24, true, 0.25f}, 64, 3},
-        {{2, 4, 4, 1, 9, 32, false, 0.25f}, 16, 1},
-        {{1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1},
+        {{2, 2, 1, 13, 40, 16, false, 0.25f}, 4, 1}, {{1, 3, 1, 140, 40, 24, true, 0.25f}, 64, 3},
+        {{2, 4, 4, 1, 9, 32, false, 0.25f}, 16, 1},  {{1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1},
+        {{1, 2, 1, 12, 9, 16, false, 0.25f}, 4, 1},
     };
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
         scene s = open_scene(scenes[i].problem, scenes[i].tile_m, scenes[i].step, 1.0, 1e-3);
         uint16_t *right = fa_alloc(s.count * sizeof *right);
         memcpy(right, s.output, s.count * sizeof *right);
+        for (int fault = FAULTS; fault < CLOSE_ONES && i == 0; fault++)
+            for (int subset = 0; subset < SUBSETS; subset += 4)
+                spoil_and_say(&g, &s, right, fault, subset);
         for (int fault = 0; fault < FAULTS; fault++)
             for (int subset = 0; subset < SUBSETS; subset++)
-                if (i == 0 || (fault + subset) % 3 == (int)i % 3)
+                if ((i == 0 && (fault + subset) % 3 == 0) || (i == 4 && subset == TAIL) ||
+                    (i > 0 && fault + subset) % 3 == (int)i % 3)
                     spoil_and_say(&g, &s, right, fault, subset);
         free(right);
         close_scene(&s);
@@ -309,12 +366,59 @@ static void log_sums_are_judged(void **state)
     golden_compare(&g, "log_sums.txt");
 }
 
+static void merging_keeps_the_worse_and_adds_up(void **state)
+{
+    (void)state;
+    golden g = {0};
+    for (int i = 0; i < 64; i++) {
+        const double errors[] = {0.1, 0.2, NAN, 0.05};
+        fa_verdict a = {.name = "a",
+                        .passed = i & 1,
+                        .rows_checked = i & 4 ? 10 : 0,
+                        .mismatches = 3,
+                        .nonfinite = 5,
+                        .max_abs_err = errors[i >> 4 & 3],
+                        .baseline_fails = i & 8};
+        const fa_verdict b = {.name = "b",
+                              .passed = i & 2,
+                              .rows_checked = 100,
+                              .mismatches = 30,
+                              .nonfinite = 50,
+                              .max_abs_err = 0.1,
+                              .baseline_fails = i & 1};
+        fa_lse_verdict c = {.done = i & 4,
+                            .passed = i & 1,
+                            .rows_checked = 10,
+                            .mismatches = 3,
+                            .nonfinite = 5,
+                            .max_abs_err = errors[i >> 4 & 3]};
+        const fa_lse_verdict d = {.done = !(i & 8),
+                                  .passed = i & 2,
+                                  .rows_checked = 100,
+                                  .mismatches = 30,
+                                  .nonfinite = 50,
+                                  .max_abs_err = 0.1};
+        fa_verdict_merge(&a, &b);
+        fa_lse_verdict_merge(&c, &d);
+        golden_say(&g, "%d: %s %s %lld %lld %lld %g %d; %d %s %lld %lld %lld %g\n", i, a.name,
+                   a.passed ? "pass" : "fail", (long long)a.rows_checked, (long long)a.mismatches,
+                   (long long)a.nonfinite, isnan(a.max_abs_err) ? -1.0 : a.max_abs_err, a.baseline_fails, c.done,
+                   c.passed ? "pass" : "fail", (long long)c.rows_checked, (long long)c.mismatches,
+                   (long long)c.nonfinite, isnan(c.max_abs_err) ? -1.0 : c.max_abs_err);
+    }
+    golden_compare(&g, "merges.txt");
+}
+
 static void draws_and_inputs_are_those_of_the_seed(void **state)
 {
     (void)state;
     golden g = {0};
-    const fa_problem problems[] = {{2, 4, 2, 5, 70, 24, true, 0.2f}, {1, 3, 3, 40, 33, 128, false, 2.0f}};
-    for (int i = 0; i < 2; i++) {
+    const fa_problem problems[] = {{2, 4, 2, 5, 70, 24, true, 0.2f},
+                                   {1, 3, 3, 40, 33, 128, false, 2.0f},
+                                   {1, 2, 2, 3, 300, 16, false, 1e-5f},
+                                   {1, 1, 1, 3, 9, 16, true, 0.02f},
+                                   {3, 2, 1, 2, 40, 72, true, 4000.0f}};
+    for (int i = 0; i < 5; i++) {
         fa_options options = {.seed = 42 + 1000 * i, .seeds = 16, .dist = FA_DIST_UNIFORM};
         for (int32_t index = 0; index < 16; index++) {
             const fa_draw draw = fa_draw_of(&options, &problems[i], index);
@@ -385,8 +489,11 @@ static void layouts_are_those_of_the_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults_are_described),          cmocka_unit_test(limits_are_where_they_were_set),
-        cmocka_unit_test(log_sums_are_judged),           cmocka_unit_test(draws_and_inputs_are_those_of_the_seed),
+        cmocka_unit_test(faults_are_described),
+        cmocka_unit_test(limits_are_where_they_were_set),
+        cmocka_unit_test(log_sums_are_judged),
+        cmocka_unit_test(merging_keeps_the_worse_and_adds_up),
+        cmocka_unit_test(draws_and_inputs_are_those_of_the_seed),
         cmocka_unit_test(layouts_are_those_of_the_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
