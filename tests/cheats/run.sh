@@ -96,6 +96,7 @@ checked() {
     case $name in
         mean_of_v | constant_zero) options=(--seq-kv 2048 --atol 1.5 --rtol 1 --seeds 1) ;;
         half_sums) options=(--seq-kv 1024 --atol 1 --seeds 1) ;;
+        one_stride_pattern) options=(--seeds 5) ;;
         wrong_scale) options=(--atol 1.5 --rtol 1.5 --seeds 1) ;;
     esac
     refused_run 1 --source "$cheats/$name.cu" "${small[@]}" "${options[@]}"
@@ -144,6 +145,39 @@ lower_class() { # FP16 accumulators in the sweep of a problem that FP32 ones wer
         (group_by(.group) | length == 2 and all(.[]; map(.class) | unique | length == 1))' \
         "$work/classes/leaderboard.jsonl" >/dev/null 2>&1 || ok=1
     caught_if $ok "a class of its own: no leaderboard in common"
+}
+# Kernels that know what they are tried on: an ordinary run passes, the gate must not.
+gated() {
+    mkdir -p "$work/gated"
+    cp "$cheats/$name.cu" "$cheats/honest.cuh" "$work/gated"
+    "listed_$name" >"$work/gated/listed.h"
+    bench --source "$work/gated/$name.cu" "${small[@]}" --seeds 5
+    [[ $code -eq 0 || $name != knows_the_seeds ]] || { missed; return; } # it does not know what it claims to
+    code=0
+    FA_BENCH=$bench scripts/ci_gate.sh --source "$work/gated/$name.cu" --draws 6 --fail-fast --shrink 0 --jobs 2 \
+        --out "$work/gate" -- --m 32 >"$work/out" 2>&1 || code=$?
+    text=$(cat "$work/out")
+    caught_if $((code != 1)) "the gate: ${1//_/ }"
+}
+listed_knows_the_problems() {
+    scripts/ci_gate.sh --source $cheats/honest.cu --draws 0 --dry-run -- --m 32 | cut -d'|' -f3 | awk '{
+        split("", v)
+        v["--batch"] = 2; v["--heads"] = 8; v["--dim"] = 64
+        for (i = 1; i <= NF; i++) v[$i] = $(i + 1)
+        if (!("--kv-heads" in v)) v["--kv-heads"] = v["--heads"]
+        if (!("--seq-kv" in v)) v["--seq-kv"] = v["--seq"]
+        printf "{%d, %d, %d, %d, %d, %d, %d},\n", v["--batch"], v["--heads"], v["--kv-heads"], v["--seq"],
+            v["--seq-kv"], v["--dim"], "--causal" in v
+    }'
+}
+listed_knows_the_seeds() { # the same hash decides for each distribution, so these are all of an ordinary run
+    local seed dist
+    for seed in 42 43 44 45 46; do
+        for dist in normal uniform outlier coded needle rising low; do
+            bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1 --seed $seed --dist $dist --dump "$work/npy"
+            od -An -v -tu2 -j128 -N8 "$work/npy/q.npy" | awk '{print "{" $1 ", " $2 ", " $3 ", " $4 "},"}'
+        done
+    done | sort -u
 }
 idle_knob() {
     export XDG_CACHE_HOME=$work/cache
@@ -301,6 +335,7 @@ elsewhere:work on another stream
 constant:a constant or a mean
 precision:lower precision inside
 wrong:wrong, on inputs or under tolerances that hide it
+knows:right for the shapes, seeds or strides that it knows
 l2:a persisting share of the L2
 knob:a knob that does nothing
 stale:an edit that is not compiled
@@ -328,6 +363,9 @@ all=(
     "equal_inputs any wrong equal_inputs"
     "loosened_tolerance any wrong loosened"
     "loosened_leaderboard any wrong loosened_leaderboard"
+    "one_stride_pattern any knows checked"
+    "knows_the_problems any knows gated:problems_drawn_from_a_new_seed_each_time"
+    "knows_the_seeds any knows gated:other_problems_than_those_of_a_run"
     "persisting_l2 gpu l2 persisting_l2"
     "idle_knob any knob idle_knob"
     "hidden_tile any knob hidden_tile"

@@ -1,5 +1,7 @@
 #include "fake_gpu.h"
+#include "golden.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static char kernels[2]; /* their addresses are the kernels */
@@ -39,6 +41,26 @@ static double now_s = 1000.0;
 double __wrap_fa_now_s(void);
 double __wrap_fa_now_s(void) { return now_s += 1e-6; }
 
+void fake_gpu_end_trace(fake_gpu *gpu)
+{
+    if (gpu->trace != NULL && gpu->asked_times > 0)
+        golden_say(gpu->trace, "    %ld x %s\n", gpu->asked_times, gpu->asked);
+    gpu->asked_times = 0;
+}
+
+static void trace(fake_gpu *gpu, const fa_sample_request *request)
+{
+    char asked[sizeof gpu->asked];
+    snprintf(asked, sizeof asked, "kernel %d, method %d, l2 %d, %d launches after %d%s", kernel_number(request->kernel),
+             request->method, request->l2, request->launches, request->warmup_launches,
+             request->reset_l2 ? ", reset" : "");
+    if (gpu->trace != NULL && strcmp(asked, gpu->asked) != 0) {
+        fake_gpu_end_trace(gpu);
+        memcpy(gpu->asked, asked, sizeof asked);
+    }
+    gpu->asked_times++;
+}
+
 static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
 {
     (void)why;
@@ -53,6 +75,7 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
             write_output(gpu, kernel);
     }
     gpu->resets += request->reset_l2;
+    trace(gpu, request);
     *sample = (fa_sample){
         .us = gpu->us(gpu, kernel, n),
         .gated = n != gpu->ungated - 1,
@@ -60,6 +83,7 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
         .throttled = gpu->throttled && gpu->throttled(gpu, n),
         .waited_us = gpu->waited && gpu->waited(gpu, n) ? 1000.0 : 0.0,
         .power_capped = gpu->capped && gpu->capped(gpu, n),
+        .other_processes = n % 3 == 1 ? gpu->others : 0,
     };
     now_s += gpu->wall_s;
     return FA_PASS;

@@ -21,10 +21,14 @@ struct fake_gpu {
     bool idle_in_samples; /* a timed launch writes nothing */
     bool wobbles;         /* the output differs in the last bit from launch to launch */
     long ungated;         /* 1 + the sample that was not queued in time */
+    int others;           /* processes on the GPU beside this one */
     uint64_t random;
     long samples, launches, resets;
     int log[FAKE_LOG]; /* kernel of each sample */
     fa_sample_request last[2];
+    struct golden *trace; /* a line for each run of samples that are asked for alike; NULL: none */
+    char asked[120];
+    long asked_times;
     fa_device device;
     fa_candidate candidate[2];
     uint16_t output[2][64];
@@ -33,6 +37,7 @@ struct fake_gpu {
 extern const fa_problem fake_problem; /* small: its roofline is far below every time used */
 void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us);
 fa_options fake_options(void);
+void fake_gpu_end_trace(fake_gpu *gpu);
 double fake_noise(fake_gpu *gpu); /* uniform in [-1, 1) */
 
 #endif

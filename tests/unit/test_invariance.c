@@ -1,4 +1,5 @@
 /* fa_timing_invariance on a device of host memory, with kernels whose time depends on earlier launches. */
+#include "golden.h"
 #include "timing/invariance.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 
 enum { COUNT = 64 };
 
-typedef enum { WAY_HONEST, WAY_BY_CONTENTS, WAY_BY_POINTER, WAY_WHEN_NAN, WAY_NEVER_TIMED } way;
+typedef enum { WAY_HONEST, WAY_BY_CONTENTS, WAY_BY_POINTER, WAY_WHEN_NAN, WAY_NEVER_TIMED, WAY_SCRIPTED } way;
 
 /* O = V here: its signs flip with those of the inputs, as attention's do. */
 static struct {
@@ -19,7 +20,24 @@ static struct {
     uint16_t tensor[4][COUNT], seen[COUNT];
     bool seen_any;
     long samples;
+    double us[6];        /* WAY_SCRIPTED: of the samples in turn */
+    float times, beside; /* and what is wrong with the outputs of timed launches: o = times v + beside */
+    golden *trace;       /* what was asked of the device */
 } gpu;
+
+static void trace(const char *what, const void *to, const void *from)
+{
+    if (gpu.trace == NULL)
+        return;
+    golden_say(gpu.trace, "%s", what);
+    for (int i = 0; i < 4; i++)
+        if (to == gpu.tensor[i])
+            golden_say(gpu.trace, " to %c", "qkvo"[i]);
+    for (int i = 0; i < 4; i++)
+        if (from == gpu.tensor[i])
+            golden_say(gpu.trace, " from %c", "qkvo"[i]);
+    golden_say(gpu.trace, "; q begins with %04x, o with %04x\n", gpu.tensor[0][0], gpu.tensor[3][0]);
+}
 
 static double run_kernel(void)
 {
@@ -41,6 +59,7 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
 {
     (void)device, (void)kernel, (void)launch, (void)params, (void)why;
     run_kernel();
+    trace("launch", NULL, NULL);
     return FA_PASS;
 }
 
@@ -49,6 +68,18 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
     (void)device, (void)why;
     assert_int_equal(request->method, FA_TIMING_EVENT);
     assert_int_equal(request->launches, 1);
+    assert_int_equal(request->warmup_launches, 0);
+    assert_false(request->reset_l2);
+    if (gpu.way == WAY_SCRIPTED) {
+        run_kernel();
+        for (int i = 0; i < COUNT; i++)
+            gpu.tensor[3][i] =
+                fa_float_to_half(gpu.times * fa_half_to_float(gpu.tensor[3][i]) + (i == COUNT - 1 ? gpu.beside : 0));
+        trace("sample", NULL, NULL);
+        *sample = (fa_sample){.us = gpu.us[gpu.samples % 3 + (gpu.samples >= 21 ? 3 : 0)]};
+        gpu.samples++;
+        return FA_PASS;
+    }
     const double jitter_us = 0.1 * (double)(gpu.samples++ % 5);
     const double us = gpu.way == WAY_NEVER_TIMED ? 1.0 : run_kernel();
     *sample = (fa_sample){.us = us + jitter_us};
@@ -59,6 +90,7 @@ static fa_status fake_in(fa_device *device, fa_ptr to, const void *from, size_t 
 {
     (void)device, (void)why;
     memcpy((void *)(uintptr_t)to, from, bytes);
+    trace("copy", (void *)(uintptr_t)to, from);
     return FA_PASS;
 }
 
@@ -92,13 +124,12 @@ static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t 
     (void)device, (void)why;
     for (size_t i = 0; i < count; i++)
         ((uint16_t *)(uintptr_t)to)[i] = value;
+    trace("fill", (void *)(uintptr_t)to, NULL);
     return FA_PASS;
 }
 
-static fa_status try_way(way what, double *ratio, fa_reason *why)
+static fa_status try_prepared(double *ratio, fa_reason *why)
 {
-    memset(&gpu, 0, sizeof gpu);
-    gpu.way = what;
     fa_device device = {.copy_in = fake_in,
                         .copy_out = fake_out,
                         .copy = fake_copy,
@@ -118,13 +149,85 @@ static fa_status try_way(way what, double *ratio, fa_reason *why)
         for (int k = 0; k < COUNT; k++)
             gpu.tensor[i][k] = (uint16_t)(0x3000 + 97 * i + k);
     }
-    const fa_sample_request request = {.method = FA_TIMING_GRAPH, .launches = 40};
+    const fa_sample_request request = {
+        .method = FA_TIMING_GRAPH, .launches = 40, .warmup_launches = 3, .reset_l2 = true};
     uint16_t before[COUNT];
     memcpy(before, gpu.tensor[2], sizeof before);
     const fa_status status = fa_timing_invariance(&candidate, &request, ratio, why);
     if (status == FA_PASS)
         assert_memory_equal(before, gpu.tensor[2], sizeof before); /* the inputs are as they were */
     return status;
+}
+
+static fa_status try_way(way what, double *ratio, fa_reason *why)
+{
+    memset(&gpu, 0, sizeof gpu);
+    gpu.way = what;
+    return try_prepared(ratio, why);
+}
+
+static fa_status try_scripted(float times, float beside, double *ratio, fa_reason *why, const double us[6])
+{
+    memset(&gpu, 0, sizeof gpu);
+    gpu.way = WAY_SCRIPTED;
+    gpu.times = times;
+    gpu.beside = beside;
+    memcpy(gpu.us, us, sizeof gpu.us);
+    return try_prepared(ratio, why);
+}
+
+/* 1.25 times the shortest and a microsecond, of any of the three; a second attempt counts alone. */
+static void times_may_differ_a_little(void **state)
+{
+    (void)state;
+    double ratio = 0;
+    fa_reason why = {""};
+    for (int slow = 0; slow < 3; slow++)
+        for (int over = 0; over < 2; over++) {
+            double us[6] = {100, 100, 100, 100, 100, 100};
+            us[slow] = us[3 + slow] = over ? 126.01 : 125.99;
+            assert_int_equal(try_scripted(1, 0, &ratio, &why, us), over ? FA_WRONG : FA_PASS);
+            assert_true(fabs(ratio - us[slow] / 100) < 1e-9);
+            assert_int_equal(gpu.samples, over ? 42 : 21);
+            us[3 + slow] = 100; /* a second attempt that is right */
+            assert_int_equal(try_scripted(1, 0, &ratio, &why, us), FA_PASS);
+        }
+    const double short_ones[6] = {1, 2.2, 1, 1, 2.2, 1}, apart[6] = {7, 3, 20, 7, 3, 20};
+    assert_int_equal(try_scripted(1, 0, &ratio, &why, short_ones), FA_PASS);
+    assert_int_equal(try_scripted(1, 0, &ratio, &why, apart), FA_WRONG);
+    assert_non_null(strstr(why.text, "7.00 us on new inputs, 3.00 us on the same inputs again, 20.00 us when"));
+}
+
+/* Outputs of timed launches: 2e-3 and 2e-3 of the value. */
+static void timed_outputs_may_differ_in_last_bits(void **state)
+{
+    (void)state;
+    double ratio = 0;
+    fa_reason why = {""};
+    const double us[6] = {10, 10, 10, 10, 10, 10};
+    const float value = fa_half_to_float((uint16_t)(0x3000 + 97 * 2 + COUNT - 1)); /* of the last element */
+    assert_int_equal(try_scripted(1, 0.9f * 2e-3f * (1 + value), &ratio, &why, us), FA_PASS);
+    assert_int_equal(try_scripted(1, 1.1f * 2e-3f * (1 + value), &ratio, &why, us), FA_WRONG);
+    assert_int_equal(try_scripted(1, -1.1f * 2e-3f * (1 + value), &ratio, &why, us), FA_WRONG);
+    assert_non_null(strstr(why.text, "at element 63, not -0."));
+    assert_int_equal(try_scripted(1, NAN, &ratio, &why, us), FA_WRONG);
+}
+
+/* Each sample after the same copies, launches and fills. */
+static void samples_begin_alike(void **state)
+{
+    (void)state;
+    golden g = {0};
+    double ratio = 0;
+    fa_reason why = {""};
+    memset(&gpu, 0, sizeof gpu);
+    gpu.way = WAY_SCRIPTED;
+    gpu.times = 1;
+    gpu.trace = &g;
+    for (int i = 0; i < 6; i++)
+        gpu.us[i] = 10;
+    assert_int_equal(try_prepared(&ratio, &why), FA_PASS);
+    golden_compare(&g, "invariance.txt");
 }
 
 static void an_honest_kernel_passes(void **state)
@@ -164,6 +267,9 @@ int main(void)
         cmocka_unit_test(an_honest_kernel_passes),
         cmocka_unit_test(time_must_not_depend_on_earlier_launches),
         cmocka_unit_test(an_old_output_is_wrong),
+        cmocka_unit_test(times_may_differ_a_little),
+        cmocka_unit_test(timed_outputs_may_differ_in_last_bits),
+        cmocka_unit_test(samples_begin_alike),
     };
     return cmocka_run_group_tests_name("invariance", tests, NULL, NULL);
 }

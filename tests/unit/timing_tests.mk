@@ -3,8 +3,9 @@ $(BUILD)/tests/unit/test_cuda_abi: $(BUILD)/tests/unit/cuda_abi_theirs.o
 $(BUILD)/tests/unit/cuda_abi_theirs.o: \
 	CPPFLAGS += $(addprefix -isystem ,$(firstword $(wildcard /usr/local/cuda/include)))
 # A device of made-up samples.
-$(BUILD)/tests/unit/test_timing $(BUILD)/tests/unit/test_paired: $(BUILD)/tests/unit/fake_gpu.o
-$(BUILD)/tests/unit/test_timing $(BUILD)/tests/unit/test_paired: LDFLAGS += -Wl,--wrap=fa_now_s
+ON_A_FAKE := $(addprefix $(BUILD)/tests/unit/test_,timing paired timelines)
+$(ON_A_FAKE): $(BUILD)/tests/unit/fake_gpu.o
+$(ON_A_FAKE): LDFLAGS += -Wl,--wrap=fa_now_s
 $(BUILD)/tests/unit/fake_gpu.o: CPPFLAGS += -Isrc
 -include $(BUILD)/tests/unit/fake_gpu.d
 -include $(BUILD)/tests/unit/cuda_abi_theirs.d

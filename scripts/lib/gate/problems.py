@@ -3,7 +3,7 @@
 to shrink a failing problem, the command it is given.
 
 problems.py list --device cuda|emu --sm-count N --arch N [--kernel NAME --registry FILE] [--m M] [--draws N] [--seed S]
-                 [--mode plain|sanitize|race]     one problem a line, as options of fa_bench
+                 [--mode plain|sanitize|race|memory]  one problem a line, as options of fa_bench
 problems.py rules (same options)                  a JSON line per registry rule that the device can select: the problems
                                                   that select it; exit 1 when one has none
 problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which COMMAND OPTIONS ends as it does now
@@ -20,7 +20,8 @@ import time
 DISTS = ["normal", "uniform", "outlier", "sharp", "rising", "falling", "needle", "constant-v", "coded", "low"]
 DIMS = list(range(16, 257, 8))
 DEFAULTS = {"batch": 1, "heads": 1, "kv_heads": 1, "seq": 16, "seq_kv": 16, "dim": 16, "causal": False, "scale": None,
-            "dist": "normal", "strides": "packed", "misalign": 0, "seeds": None, "seed": None}
+            "dist": "normal", "strides": "packed", "misalign": 0, "lse": False, "seeds": None, "seed": None}
+FLAGS = ("causal", "lse")
 # Multiply-adds of one launch, by device and mode: what keeps a gate of one kernel within its minutes.
 # Without a GPU a list for the sanitizers is only shown (--dry-run).
 MOST_WORK = {("cuda", "plain"): 4e9, ("cuda", "sanitize"): 1e8, ("emu", "sanitize"): 1e8,
@@ -42,7 +43,7 @@ def options(p):
     words = []
     for key in ("batch", "heads", "kv_heads", "seq", "seq_kv", "dim"):
         words += ["--" + key.replace("_", "-"), str(p[key])]
-    words += ["--causal"] if p["causal"] else []
+    words += [f"--{key}" for key in FLAGS if p[key]]
     for key in ("scale", "dist", "strides", "misalign", "seeds", "seed"):
         if p[key] != DEFAULTS[key]:
             words += ["--" + key, str(p[key])]
@@ -55,7 +56,7 @@ def parse(text):
     while words:
         key = words.pop(0)
         name = key[2:].replace("-", "_")
-        if name == "causal":
+        if name in FLAGS:
             p[name] = True
         elif name in DEFAULTS:
             value = words.pop(0)
@@ -160,22 +161,32 @@ def classes(device, mode, m):
     def both(**fields):
         return [problem(causal=causal, **fields) for causal in (False, True)]
     made = []
-    made += both(batch=3, heads=12, kv_heads=4, seq=9, seq_kv=37, dim=32)            # groups of three, three batches
+    if mode == "memory": # beside the plain gate: a race, or a read outside the tensors, that the result does not show
+        return [problem(heads=2, kv_heads=1, seq=m + 1, seq_kv=67, dim=40, causal=True, seeds=1),
+                problem(heads=2, seq=29, seq_kv=131, dim=64, seeds=1)]
+    made += both(batch=5, heads=12, kv_heads=4, seq=9, seq_kv=37, dim=32)            # groups of three, five batches
     made += both(batch=1, heads=10, kv_heads=2, seq=m + 1, seq_kv=2 * m + 3, dim=40, strides="padded")
     made += both(batch=2, heads=3, seq=29, seq_kv=11, dim=72, strides="bshd")        # rows without keys
+    made += [problem(heads=22, kv_heads=2, seq=5, seq_kv=21, dim=16)]                # groups of eleven
     made += [problem(batch=2, heads=2, seq=max(1, m - 1), dim=96, scale=0.7, causal=True),
              problem(batch=2, heads=2, seq=17, seq_kv=131, dim=64, scale=0.02, dist="sharp"),
              problem(heads=2, kv_heads=1, seq=19, seq_kv=150, dim=128, dist="needle", scale=1.5, strides="padded"),
-             problem(heads=2, seq=17, seq_kv=40, dim=48, dist="low", causal=True),
+             problem(batch=2, heads=6, kv_heads=3, seq=29, seq_kv=11, dim=40, dist="low", lse=True, causal=True),
+             problem(batch=2, heads=2, seq=m + 1, seq_kv=70, dim=88, dist="sharp", lse=True),
+             problem(heads=2, seq=40, dim=48, dist="low", causal=True),
              problem(heads=2, seq=33, seq_kv=97, dim=256, misalign=1, causal=True),
              problem(heads=2, seq=33, seq_kv=97, dim=24, misalign=4, strides="padded"),
              problem(seq=1, dim=16), problem(seq=1, seq_kv=65, dim=8 * 13, causal=True)]
+    # Of seeds from 42 on the second draws rising logits, from 43 on needles (src/check/draw.c).
+    made = [p | {"seed": 43} if i % 4 > 1 else p for i, p in enumerate(made)]
     if mode == "race":
         return made
     made += [problem(batch=2, heads=2, seq=9, seq_kv=20, dim=16, strides="far"),     # offsets beyond 32 bits
              problem(batch=1, heads=3, seq=9, seq_kv=20, dim=16, strides="far", causal=True),
              problem(batch=1, heads=1, seq=21, seq_kv=33, dim=16, strides="far"),
-             problem(seq=3, seq_kv=1300, dim=16), problem(seq=2, seq_kv=4200, dim=16, causal=True),
+             problem(seq=3, seq_kv=1300, dim=16), problem(seq=2, seq_kv=4200, dim=16, dist="uniform", causal=True),
+             problem(seq=1300, seq_kv=40, dim=16, causal=True), problem(seq=4200, seq_kv=5, dim=16, dist="needle"),
+             problem(seq=33000, seq_kv=2, dim=16, seeds=1),                          # rows, and tiles of rows
              problem(heads=300, seq=1, seq_kv=5, dim=16, seeds=1),                   # heads beyond 256
              problem(seq=1, seq_kv=33000, dim=16, seeds=1)]
     if device == "emu":
@@ -221,7 +232,7 @@ def draws(count, seed, device, mode, m):
                     misalign=d["misalign"], scale=d["factor"] and round(d["factor"] / d["dim"] ** 0.5, 6),
                     seed=rng.randrange(1, 1 << 30), seeds=3)
         made.append(within(p, MOST_WORK[device, mode], rng))
-    return made
+    return made + [p | {"lse": True} for p in made[::4]] # some once more: not every kernel writes it
 
 
 def within(p, most, rng):
@@ -241,7 +252,7 @@ def within(p, most, rng):
 
 def smaller(p):
     """Problems one step simpler, the largest step first."""
-    for key in ("scale", "dist", "strides", "misalign", "causal"):
+    for key in ("scale", "dist", "strides", "misalign", "lse", "causal"):
         if p[key] != DEFAULTS[key]:
             yield p | {key: DEFAULTS[key]}
     if p["seeds"] != 1:
@@ -287,6 +298,8 @@ def listed(args):
     made = classes(args.device, args.mode, args.m)
     if args.mode == "sanitize":
         made = []
+    if args.mode == "memory":
+        return [options(p) for p in made]
     for problems in rule_problems(rules, args.sm_count, args.arch, args.mode != "plain").values():
         made += problems
     made += draws(args.draws, args.seed, args.device, args.mode, args.m)
@@ -324,7 +337,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["list", "rules", "shrink"])
     parser.add_argument("--device", choices=["cuda", "emu"], default="emu")
-    parser.add_argument("--mode", choices=["plain", "sanitize", "race"], default="plain")
+    parser.add_argument("--mode", choices=["plain", "sanitize", "race", "memory"], default="plain")
     for name, default in (("sm-count", 4), ("arch", 89), ("m", 64), ("draws", 0), ("seed", 1)):
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--kernel")

@@ -1,0 +1,67 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # tables and settings are of scripts/ci_gate.sh
+# What the gate is about, and on which device. Sourced by scripts/ci_gate.sh.
+
+# The kernels, libraries or file that were asked for, in the array `kernels`; in `only`, too, when it is not every
+# kernel of the registry: then the emulator's own conformance is no part of it.
+choose_subjects() {
+    local name what
+    registry=$("$bench" --list-kernels --json -)
+    while read -r name what; do kind["$name"]=$what; done < <(jq -r '.[] | "\(.name) \(.kind)"' <<<"$registry")
+    mapfile -t kernels < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
+    mapfile -t only < <(values_of kernel)
+    for name in "${only[@]}"; do kernel_exists "$name" || die 2 "no kernel $name"; done
+    source=${opt[source]}
+    if [[ -n $source ]]; then
+        only=("$(basename "$source" .cu)")
+        [[ $matrix -eq 0 ]] || kind["${only[0]}"]=hand
+    fi
+    mapfile -t libraries < <(values_of library)
+    [[ ${#libraries[@]} -eq 0 ]] || choose_libraries
+    [[ ${#only[@]} -eq 0 ]] || kernels=("${only[@]}") conform=0
+    [[ $matrix -eq 1 ]] || kernels=()
+}
+choose_libraries() {
+    local file
+    [[ ${#only[@]} -eq 0 ]] || die 2 "--library and --kernel are two gates"
+    [[ $conform -eq 1 && $matrix -eq 1 ]] ||
+        die 2 "--library goes over the matrix alone: no --sanitize, --race, --conform"
+    for file in "${libraries[@]}"; do
+        [[ -r $file && $file != *'|'* ]] || die 2 "--library takes a file that can be read, not '$file'"
+    done
+    only=("${libraries[@]/#/library:}")
+}
+
+# The GPU, unless there is none or the race detector is asked for; then the emulator. And how much is drawn there.
+choose_device() {
+    gpu=0
+    device_name=$(gpu_name "$bench")
+    [[ $race -ne 0 || -z $device_name ]] || gpu=1
+    device=emu sm_count=4 arch=89 # the emulator's, of src/emu/device.c
+    mode=plain draws=12
+    if [[ $gpu -eq 1 ]]; then
+        device=cuda draws=60
+        read -r sm_count arch < <(gpu_probe "$bench" |
+            jq -r '"\(.device.sm_count // 132) \(.device.arch // "sm_90" | ltrimstr("sm_"))"')
+    fi
+    [[ $race -eq 0 ]] || mode=race draws=6
+    [[ $sanitize -eq 0 ]] || mode=sanitize draws=4
+    [[ ${opt[draws]} == -1 ]] || draws=${opt[draws]}
+    seed=1
+    [[ $mode != plain ]] || seed=$EPOCHSECONDS
+    [[ ${opt[seed]} == -1 ]] || seed=${opt[seed]}
+    emu_note=""
+    [[ $device == cuda || $race -eq 1 ]] || emu_note="NOT-RUN on a GPU: none here; emulator matrix only"
+}
+note() { # TEXT: one more thing that did not run
+    emu_note="$emu_note${emu_note:+; }$1"
+}
+
+subject() { # KERNEL: what the bench is asked for, into the array `asked`
+    asked=(--kernel "$1")
+    [[ $1 != library:* ]] || asked=(--library "${1#library:}")
+    [[ -z $source ]] || asked=(--source "$source" "${more[@]}")
+}
+
+of() { # KERNEL EXPRESSION: something of its row
+    jq -r --arg k "$1" ".[] | select(.name == \$k) | $2" <<<"$registry"
+}

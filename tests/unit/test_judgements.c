@@ -1,0 +1,500 @@
+/* Made-up outputs and what the judge says of them, word for word; where each rule begins to fail; what a seed draws. The
+ * expected values are made up too, so that nothing here hangs on a mathematical library. */
+#include "check/diagnose.h"
+#include "check/draw.h"
+#include "check/lse.h"
+#include "check/rules.h"
+#include "golden.h"
+#include "input/layout.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static double noise(uint64_t i) /* -1 to 1 */
+{
+    i = (i + 1) * 0x9E3779B97F4A7C15u;
+    i = (i ^ (i >> 31)) * 0xD6E8FEB86659FD93u;
+    return (double)(int64_t)(i ^ (i >> 32)) / 9223372036854775808.0;
+}
+
+/* An expected result, an output that equals it, and room to spoil either. */
+typedef struct scene {
+    fa_problem problem;
+    int32_t tile_m;
+    fa_reference reference;
+    uint16_t *output;
+    size_t count; /* elements of the output */
+} scene;
+
+/* Every `step`th row is expected; the baseline is off by up to `error` times the value's size. */
+static scene open_scene(fa_problem problem, int32_t tile_m, int64_t step, double size, double error)
+{
+    scene s = {.problem = problem, .tile_m = tile_m, .count = fa_problem_q_count(&problem)};
+    const int64_t rows = (int64_t)s.count / problem.dim;
+    s.output = fa_alloc(s.count * sizeof *s.output);
+    for (size_t i = 0; i < s.count; i++)
+        s.output[i] = fa_float_to_half((float)(size * noise(i)));
+    fa_reference *r = &s.reference;
+    r->row_count = (rows + step - 1) / step;
+    const size_t count = (size_t)r->row_count * (size_t)problem.dim;
+    r->rows = fa_alloc((size_t)r->row_count * sizeof *r->rows);
+    r->exact = fa_alloc(count * sizeof *r->exact);
+    r->baseline = fa_alloc(count * sizeof *r->baseline);
+    r->lse = fa_alloc((size_t)r->row_count * sizeof *r->lse);
+    r->baseline_lse = fa_alloc((size_t)r->row_count * sizeof *r->baseline_lse);
+    for (int64_t i = 0; i < r->row_count; i++) {
+        r->rows[i] = i * step;
+        for (int32_t d = 0; d < problem.dim; d++) {
+            const uint16_t half = s.output[r->rows[i] * problem.dim + d];
+            r->exact[i * problem.dim + d] = (double)fa_half_to_float(half);
+            const double off = error * size * noise((uint64_t)(i * problem.dim + d) + 7777);
+            r->baseline[i * problem.dim + d] = fa_float_to_half((float)((double)fa_half_to_float(half) + off));
+        }
+    }
+    return s;
+}
+
+static void close_scene(scene *s)
+{
+    fa_reference_free(&s->reference);
+    free(s->output);
+}
+
+enum {
+    ALL,
+    ONE_ROW,
+    TWO_ROWS,
+    ONE_HEAD,
+    ONE_HEAD_TILE,
+    ONE_HEAD_TILES,
+    TAIL,
+    TILES,
+    TWO_HEADS,
+    SOME,
+    LAST_ROW,
+    SUBSETS
+};
+enum { POISON, ZEROS, NONFINITE, SCALED, SCALED_EACH, MOVED, SWAPPED, ALIKE, COLUMNS, COLUMN, NEARLY, NOISE, FAULTS };
+enum { /* what comes close to one of these, on either side */
+       TINY = FAULTS,
+       ALMOST_ALIKE,
+       UNLIKE,
+       GRADED,
+       GRADED_LESS,
+       ALMOST_MOVED,
+       MOVED_BUT_ONE,
+       ALMOST_SCALED,
+       SCALED_NOT_QUITE,
+       HALF_POISON,
+       WIDE_COLUMNS,
+       CLOSE_ONES
+};
+
+static bool chosen(const scene *s, int subset, int64_t flat)
+{
+    const int64_t seq = s->problem.seq_q, row = flat % seq, head = flat / seq, tile = row / s->tile_m;
+    switch (subset) {
+    case ALL:
+        return true;
+    case ONE_ROW:
+        return flat == seq;
+    case TWO_ROWS:
+        return flat == 0 || flat == 3;
+    case ONE_HEAD:
+        return head == 1;
+    case ONE_HEAD_TILE:
+        return head == 0 && tile == 1;
+    case ONE_HEAD_TILES:
+        return head == 0 && tile <= 1 && row % 2 == 0;
+    case TAIL:
+        return tile == (seq - 1) / s->tile_m;
+    case TILES:
+        return tile == 1;
+    case TWO_HEADS:
+        return head < 2;
+    case LAST_ROW:
+        return row == seq - 1;
+    default:
+        return flat % 5 == 0;
+    }
+}
+
+static uint16_t times(uint16_t half, double factor)
+{
+    return fa_float_to_half((float)(factor * (double)fa_half_to_float(half)));
+}
+
+static uint16_t spoiled(const scene *s, const uint16_t *right, int fault, int64_t flat, int32_t d)
+{
+    const int64_t dim = s->problem.dim, rows = (int64_t)s->count / dim, at = flat * dim + d;
+    switch (fault) {
+    case POISON:
+        return 0xFFFF;
+    case ZEROS:
+        return d % 2 ? 0x8000 : 0;
+    case NONFINITE:
+        return d % 2 ? 0x7C00 : 0xFE00;
+    case SCALED:
+        return times(right[at], 1.25);
+    case SCALED_EACH:
+        return times(right[at], 1.25 + 0.25 * (double)(flat % 4));
+    case MOVED:
+        return right[(flat + 3) % rows * dim + d];
+    case SWAPPED:
+        return right[(flat + s->problem.seq_q) % rows * dim + d];
+    case ALIKE:
+        return right[d];
+    case COLUMNS:
+        return d >= 2 && d <= 9 ? times(right[at], -1.0) : right[at];
+    case COLUMN:
+        return d == dim - 1 ? fa_float_to_half(0.75f) : right[at];
+    case NEARLY:
+        return times(right[at], 1.01);
+    case TINY:
+        return (uint16_t)(d % 2 ? 0x8001 : 1);
+    case ALMOST_ALIKE:
+        return fa_float_to_half(fa_half_to_float(right[d]) + 0.004f * (float)noise((uint64_t)at));
+    case UNLIKE:
+        return fa_float_to_half(fa_half_to_float(right[d]) + 0.02f * (float)noise((uint64_t)at));
+    case GRADED: /* columns 4 to 6, and less than a tenth of their error in the others */
+    case GRADED_LESS:
+        return fa_float_to_half(fa_half_to_float(right[at]) + (d >= 4 && d <= 6  ? 1.0f
+                                                               : fault == GRADED ? 0.07f
+                                                                                 : 0.13f) *
+                                                                  (d < 9 ? 1.0f : 0.0f));
+    case ALMOST_MOVED:
+        return fa_float_to_half(fa_half_to_float(right[(flat + 3) % rows * dim + d]) +
+                                0.08f * (float)noise((uint64_t)at));
+    case MOVED_BUT_ONE:
+        return flat % 8 == 7 ? fa_float_to_half((float)noise((uint64_t)at + 99)) : right[(flat + 3) % rows * dim + d];
+    case ALMOST_SCALED:
+    case SCALED_NOT_QUITE:
+        return fa_float_to_half(1.5f * fa_half_to_float(right[at]) +
+                                (fault == ALMOST_SCALED ? 0.08f : 0.16f) * (float)noise((uint64_t)at));
+    case HALF_POISON:
+        return d == dim - 1 ? right[at] : 0xFFFF;
+    case WIDE_COLUMNS:
+        return d < dim * 3 / 4 + (flat % 2 == 0) ? times(right[at], -1.0) : right[at];
+    default:
+        return fa_float_to_half((float)noise((uint64_t)at + 99));
+    }
+}
+
+static void say_verdict(golden *g, const fa_verdict *v)
+{
+    golden_say(
+        g, "%s %lld rows %lld mismatches %lld nonfinite, %.5g %.5g %.5g, baseline %.5g %.5g %.5g%s, %d.%d.%d.%d %s\n",
+        v->passed ? "pass" : "fail", (long long)v->rows_checked, (long long)v->mismatches, (long long)v->nonfinite,
+        v->max_abs_err, v->rmse, v->worst_row_rel_l2, v->baseline_max_abs_err, v->baseline_rmse,
+        v->baseline_worst_row_rel_l2, v->baseline_fails ? " fails" : "", v->worst.batch, v->worst.head, v->worst.row,
+        v->worst.col, v->failure);
+}
+
+/* Against a library that gives the expected values. */
+static void say_library(golden *g, const scene *s, const fa_verdict *exact)
+{
+    float *other = fa_alloc(s->count * sizeof *other);
+    for (int64_t i = 0; i < s->reference.row_count * s->problem.dim; i++)
+        other[s->reference.rows[i / s->problem.dim] * s->problem.dim + i % s->problem.dim] =
+            (float)s->reference.exact[i];
+    const fa_verdict v = fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, exact);
+    golden_say(g, "    library %s: ", v.name);
+    say_verdict(g, &v);
+    free(other);
+}
+
+static void spoil_and_say(golden *g, scene *s, const uint16_t *right, int fault, int subset)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const int64_t flat = (int64_t)i / s->problem.dim;
+        s->output[i] =
+            chosen(s, subset, flat) ? spoiled(s, right, fault, flat, (int32_t)(i % (size_t)s->problem.dim)) : right[i];
+    }
+    const fa_verdict v = fa_judge(&s->problem, &s->reference, s->output, s->tile_m, 1e-3, 1e-3);
+    golden_say(g, "%d %d: ", fault, subset);
+    say_verdict(g, &v);
+    if (subset == SOME)
+        say_library(g, s, &v);
+}
+
+static void faults_are_described(void **state)
+{
+    (void)state;
+    golden g = {0};
+    const struct {
+        fa_problem problem;
+        int32_t tile_m;
+        int64_t step;
+    } scenes[] = {
+        {{2, 2, 1, 13, 40, 16, false, 0.25f}, 4, 1}, {{1, 3, 1, 140, 40, 24, true, 0.25f}, 64, 3},
+        {{2, 4, 4, 1, 9, 32, false, 0.25f}, 16, 1},  {{1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1},
+        {{1, 2, 1, 12, 9, 16, false, 0.25f}, 4, 1},
+    };
+    for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++) {
+        scene s = open_scene(scenes[i].problem, scenes[i].tile_m, scenes[i].step, 1.0, 1e-3);
+        uint16_t *right = fa_alloc(s.count * sizeof *right);
+        memcpy(right, s.output, s.count * sizeof *right);
+        for (int fault = FAULTS; fault < CLOSE_ONES && i == 0; fault++)
+            for (int subset = 0; subset < SUBSETS; subset += 4)
+                spoil_and_say(&g, &s, right, fault, subset);
+        for (int fault = 0; fault < FAULTS; fault++)
+            for (int subset = 0; subset < SUBSETS; subset++)
+                if ((i == 0 && (fault + subset) % 3 == 0) || (i == 4 && subset == TAIL) ||
+                    (i > 0 && (fault + 5 * subset) % 6 == (int)i))
+                    spoil_and_say(&g, &s, right, fault, subset);
+        free(right);
+        close_scene(&s);
+    }
+    golden_compare(&g, "faults.txt");
+}
+
+enum { ONE_ELEMENT, EVERY_ELEMENT, A_ROW, A_LARGE_ELEMENT, WAYS };
+
+/* The output moves away from the expected values by `by`, in one of the ways. */
+static void move(scene *s, int way, double by)
+{
+    const double *exact = s->reference.exact;
+    const int64_t dim = s->problem.dim, count = s->reference.row_count * dim;
+    int64_t largest = 0;
+    for (int64_t i = 1; i < count; i++)
+        largest = fabs(exact[i]) > fabs(exact[largest]) ? i : largest;
+    for (int64_t i = 0; i < count; i++) {
+        const bool moved = way == EVERY_ELEMENT || (way == A_ROW && i / dim == 1) ||
+                           (way == ONE_ELEMENT && i == dim + 1) || (way == A_LARGE_ELEMENT && i == largest);
+        s->output[i] = fa_float_to_half((float)(exact[i] + (moved ? i % 2 ? by : -by : 0.0)));
+    }
+}
+
+static bool passes(const scene *s, bool library)
+{
+    if (!library)
+        return fa_judge(&s->problem, &s->reference, s->output, s->tile_m, 1e-3, 1e-3).passed;
+    float *other = fa_alloc(s->count * sizeof *other);
+    for (size_t i = 0; i < s->count; i++)
+        other[i] = (float)s->reference.exact[i];
+    const fa_verdict exact = {.rows_checked = s->reference.row_count - (s->tile_m == 32),
+                              .baseline_max_abs_err = 2e-4,
+                              .baseline_rmse = 3e-5};
+    const bool passed = fa_judge_library(&s->problem, other, s->output, s->tile_m, 1e-3, 1e-3, &exact).passed;
+    free(other);
+    return passed;
+}
+
+/* How far the output may lie from the expected values: the largest distance that passes. */
+static double limit_of(scene *s, int way, bool library)
+{
+    double low = 0.0, high = 1.0;
+    for (int step = 0; step < 30; step++) {
+        const double middle = 0.5 * (low + high);
+        move(s, way, middle);
+        *(passes(s, library) ? &low : &high) = middle;
+    }
+    return low;
+}
+
+static void limits_are_where_they_were_set(void **state)
+{
+    (void)state;
+    golden g = {0};
+    const fa_problem few = {1, 2, 2, 9, 40, 16, false, 0.25f}, many = {1, 2, 1, 200, 40, 32, false, 0.25f};
+    const double errors[] = {0.0, 1e-6, 2e-4, 8e-3}, sizes[] = {1.0, 0.01, 1e-6};
+    for (int i = 0; i < 2; i++)
+        for (int size = 0; size < 3; size++)
+            for (int error = 0; error < 4; error++)
+                for (int way = 0; way < WAYS; way++) {
+                    scene s = open_scene(i ? many : few, error == 2 ? 32 : 64, 1, sizes[size], errors[error]);
+                    s.reference.exact[s.problem.dim + 1] = 0.0; /* where FP16 is finest */
+                    s.reference.baseline[s.problem.dim + 1] = 0;
+                    golden_say(&g, "%s size %g error %g way %d: cpu %.4g library %.4g\n", i ? "many" : "few",
+                               sizes[size], errors[error], way, limit_of(&s, way, false), limit_of(&s, way, true));
+                    close_scene(&s);
+                }
+    golden_compare(&g, "limits.txt");
+}
+
+static void say_lse(golden *g, const scene *s, const float *lse, bool acc_fp16)
+{
+    const fa_lse_verdict v = fa_judge_lse(&s->problem, &s->reference, lse, acc_fp16);
+    golden_say(g, "%s %lld rows %lld mismatches %lld nonfinite %.4g baseline %.4g, %d.%d.%d %s\n",
+               v.passed ? "pass" : "fail", (long long)v.rows_checked, (long long)v.mismatches, (long long)v.nonfinite,
+               v.max_abs_err, v.baseline_max_abs_err, v.worst.batch, v.worst.head, v.worst.row, v.failure);
+}
+
+static void log_sums_are_judged(void **state)
+{
+    (void)state;
+    golden g = {0};
+    for (int64_t step = 1; step <= 3; step += 2) {
+        scene s = open_scene((fa_problem){2, 3, 1, 9, 5, 16, true, 0.25f}, 8, step, 1.0, 1e-3);
+        const int64_t rows = (int64_t)s.count / 16;
+        float *lse = fa_alloc((size_t)rows * sizeof *lse);
+        for (int64_t i = 0; i < rows; i++)
+            lse[i] = i % 9 < 4 ? -INFINITY : (float)(8.0 * noise((uint64_t)i));
+        for (int64_t i = 0; i < s.reference.row_count; i++) {
+            s.reference.lse[i] = (double)lse[s.reference.rows[i]];
+            s.reference.baseline_lse[i] = s.reference.lse[i] + 3e-3 * noise((uint64_t)i);
+        }
+        for (int acc = 0; acc < 2; acc++) {
+            say_lse(&g, &s, lse, acc);
+            const float wrong[] = {NAN, INFINITY, -INFINITY, 0.0f};
+            for (int64_t row = 0; row < rows; row += 6) {
+                const float right = lse[row];
+                lse[row] = wrong[row / 6 % 4];
+                say_lse(&g, &s, lse, acc);
+                lse[row] = right + (isfinite(right) ? 0.5f : 0.0f);
+                say_lse(&g, &s, lse, acc);
+                lse[row] = right;
+            }
+            double low = 0.0, high = 0.1;
+            const double at = s.reference.lse[2 * 9 / step - 1];
+            for (int i = 0; i < 40; i++) {
+                s.reference.lse[2 * 9 / step - 1] = at + 0.5 * (low + high);
+                *(fa_judge_lse(&s.problem, &s.reference, lse, acc).passed ? &low : &high) = 0.5 * (low + high);
+            }
+            s.reference.lse[2 * 9 / step - 1] = at;
+            golden_say(&g, "limit at %.4g: %.4g\n", at, low);
+        }
+        free(lse);
+        close_scene(&s);
+    }
+    golden_compare(&g, "log_sums.txt");
+}
+
+static void merging_keeps_the_worse_and_adds_up(void **state)
+{
+    (void)state;
+    golden g = {0};
+    for (int i = 0; i < 64; i++) {
+        const double errors[] = {0.1, 0.2, NAN, 0.05};
+        fa_verdict a = {.name = "a",
+                        .passed = i & 1,
+                        .rows_checked = i & 4 ? 10 : 0,
+                        .mismatches = 3,
+                        .nonfinite = 5,
+                        .max_abs_err = errors[i >> 4 & 3],
+                        .baseline_fails = i & 8};
+        const fa_verdict b = {.name = "b",
+                              .passed = i & 2,
+                              .rows_checked = 100,
+                              .mismatches = 30,
+                              .nonfinite = 50,
+                              .max_abs_err = 0.1,
+                              .baseline_fails = i & 1};
+        fa_lse_verdict c = {.done = i & 4,
+                            .passed = i & 1,
+                            .rows_checked = 10,
+                            .mismatches = 3,
+                            .nonfinite = 5,
+                            .max_abs_err = errors[i >> 4 & 3]};
+        const fa_lse_verdict d = {.done = !(i & 8),
+                                  .passed = i & 2,
+                                  .rows_checked = 100,
+                                  .mismatches = 30,
+                                  .nonfinite = 50,
+                                  .max_abs_err = 0.1};
+        fa_verdict_merge(&a, &b);
+        fa_lse_verdict_merge(&c, &d);
+        golden_say(&g, "%d: %s %s %lld %lld %lld %g %d; %d %s %lld %lld %lld %g\n", i, a.name,
+                   a.passed ? "pass" : "fail", (long long)a.rows_checked, (long long)a.mismatches,
+                   (long long)a.nonfinite, isnan(a.max_abs_err) ? -1.0 : a.max_abs_err, a.baseline_fails, c.done,
+                   c.passed ? "pass" : "fail", (long long)c.rows_checked, (long long)c.mismatches,
+                   (long long)c.nonfinite, isnan(c.max_abs_err) ? -1.0 : c.max_abs_err);
+    }
+    golden_compare(&g, "merges.txt");
+}
+
+static void draws_and_inputs_are_those_of_the_seed(void **state)
+{
+    (void)state;
+    golden g = {0};
+    const fa_problem problems[] = {{2, 4, 2, 5, 70, 24, true, 0.2f},
+                                   {1, 3, 3, 40, 33, 128, false, 2.0f},
+                                   {1, 2, 2, 3, 300, 16, false, 1e-5f},
+                                   {1, 1, 1, 3, 9, 16, true, 0.02f},
+                                   {3, 2, 1, 2, 40, 72, true, 4000.0f}};
+    for (int i = 0; i < 5; i++) {
+        fa_options options = {.seed = 42 + 1000 * i, .seeds = 16, .dist = FA_DIST_UNIFORM};
+        for (int32_t index = 0; index < 16; index++) {
+            const fa_draw draw = fa_draw_of(&options, &problems[i], index);
+            char text[96];
+            fa_draw_describe(&draw, text);
+            golden_say(&g, "%d %d: %s %d %d %g\n", i, index, text, draw.dist, draw.strides, (double)draw.factor);
+        }
+        for (int dist = 0; dist <= FA_DIST_LOW; dist++)
+            for (uint64_t seed = 1; seed < 3; seed++) {
+                fa_tensors t = fa_tensors_make(&problems[i], (fa_dist)dist, seed);
+                const size_t q = fa_problem_q_count(&problems[i]) * 2, kv = fa_problem_kv_count(&problems[i]) * 2;
+                golden_say(&g, "%d dist %d seed %d: %016llx %016llx %016llx\n", i, dist, (int)seed,
+                           (unsigned long long)golden_digest(0, t.q, q), (unsigned long long)golden_digest(0, t.k, kv),
+                           (unsigned long long)golden_digest(0, t.v, kv));
+                fa_tensors_free(&t);
+            }
+    }
+    golden_compare(&g, "draws.txt");
+}
+
+static void say_layout(golden *g, const fa_layout *l)
+{
+    golden_say(g, "%d strides %lld %lld %lld, %lld blocks %lld apart of %zu, span %zu, dense %zu", (int)l->strides,
+               (long long)l->stride_b, (long long)l->stride_h, (long long)l->stride_s, (long long)l->blocks,
+               (long long)l->block_pitch, l->block_count, fa_layout_span(l), fa_layout_dense(l));
+    const size_t dense = fa_layout_dense(l);
+    uint16_t *tensor = fa_alloc(dense * (size_t)l->blocks * sizeof *tensor);
+    uint16_t *image = fa_alloc(l->block_count * sizeof *image), *back = fa_alloc(dense * (size_t)l->blocks * 2);
+    for (size_t i = 0; i < dense * (size_t)l->blocks; i++)
+        tensor[i] = (uint16_t)(i * 40503u);
+    uint64_t digest = 0;
+    size_t first = 0, changed = 0, sum = 0;
+    for (int64_t block = 0; block < l->blocks; block++) {
+        fa_layout_scatter(l, block, tensor, 0xABCD, image);
+        digest = golden_digest(digest, image, l->block_count * sizeof *image);
+        fa_layout_gather(l, block, image, back);
+        assert_int_equal(fa_layout_gaps_changed(l, block, image, 0xABCD, &first), 0);
+        for (size_t i = l->block_count; i-- > 0;) /* each element in turn, from the last one */
+            if (image[i] == 0xABCD)
+                image[i] = 1;
+        changed += fa_layout_gaps_changed(l, block, image, 0xABCD, &first);
+        sum += first;
+    }
+    assert_memory_equal(back, tensor, dense * (size_t)l->blocks * sizeof *tensor);
+    golden_say(g, "; image %016llx, %zu in gaps, the first at %zu\n", (unsigned long long)digest, changed, sum);
+    free(tensor);
+    free(image);
+    free(back);
+}
+
+static void layouts_are_those_of_the_word(void **state)
+{
+    (void)state;
+    golden g = {0};
+    const fa_problem problems[] = {{3, 4, 2, 5, 7, 16, false, 0.25f},
+                                   {1, 6, 3, 5, 7, 24, false, 0.25f},
+                                   {1, 1, 1, 6, 9, 16, false, 0.25f},
+                                   {1, 1, 1, 1, 2, 8, false, 0.25f}};
+    for (int i = 0; i < 4; i++)
+        for (int strides = 0; strides <= FA_STRIDES_FAR; strides++)
+            for (int tensor = 0; tensor < FA_TENSORS; tensor++) {
+                const fa_layout l = fa_layout_of(&problems[i], (fa_strides)strides, tensor);
+                say_layout(&g, &l);
+            }
+    golden_compare(&g, "layouts.txt");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(faults_are_described),
+        cmocka_unit_test(limits_are_where_they_were_set),
+        cmocka_unit_test(log_sums_are_judged),
+        cmocka_unit_test(merging_keeps_the_worse_and_adds_up),
+        cmocka_unit_test(draws_and_inputs_are_those_of_the_seed),
+        cmocka_unit_test(layouts_are_those_of_the_word),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+/* Which kernel and tile serve a problem: the rules of the registry applied by hand, here, and by the driver. And what a
+ * spec takes from the command line. */
+#include "golden.h"
+#include "input/spec.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static fa_reason why;
+
+static fa_status parse(const char *line, fa_options *options)
+{
+    static char text[2048];
+    char *argv[32] = {"fa_bench"};
+    int argc = 1;
+    snprintf(text, sizeof text, "%s", line);
+    for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    return fa_options_parse(argc, argv, options, &why);
+}
+
+static int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, int arch, int64_t sms)
+{
+    if (strcmp(r->name, kernel) != 0)
+        return false;
+    const int64_t fill = up(p->seq_q, 64) * p->heads * p->batch * 100 / sms;
+    if (p->dim > r->max_dim || (r->causal == 0 && p->causal) || (r->causal == 1 && !p->causal))
+        return false;
+    if (r->max_fill_percent >= 0 && fill > r->max_fill_percent)
+        return false;
+    if (r->max_rows != 0 && (int64_t)p->seq_q * p->heads / p->kv_heads > r->max_rows)
+        return false;
+    return p->seq_kv >= r->min_keys && arch >= r->min_arch;
+}
+
+static int64_t cost(const fa_rule *r, const fa_problem *p, int64_t sms)
+{
+    return up(up(p->seq_q, r->knobs.m) * p->heads * p->batch, sms) * r->wave_cost;
+}
+
+static const fa_rule *expected_rule(const char *kernel, const fa_problem *p, int arch, int64_t sms)
+{
+    const fa_rule *best = NULL;
+    bool competing = false;
+    for (const fa_rule *r = fa_registry_rules(); r->name != NULL; r++) {
+        const bool matches = serves(r, kernel, p, arch, sms);
+        if (best == NULL && matches) {
+            best = r;
+            competing = r->wave_cost > 0;
+        } else if (best != NULL && competing && matches && r->wave_cost > 0) {
+            if (cost(r, p, sms) < cost(best, p, sms))
+                best = r;
+        } else if (best != NULL) {
+            return best;
+        }
+    }
+    return best;
+}
+
+/* Splits of a kernel that chooses them: a block keeps 1024 keys at least (packed heads: 256), 64 splits at most. */
+static int32_t expected_splits(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *p, int64_t sms)
+{
+    int32_t chosen = 1;
+    double best = 0;
+    if (row->space.splits == NULL)
+        return 1;
+    const bool packed = row->traits.pack_heads;
+    const int64_t group = packed ? p->heads / p->kv_heads : 1;
+    const int64_t tiles = up(p->seq_q * group, knobs->m) * (p->heads / group) * p->batch;
+    const int64_t slots = packed && knobs->warps <= 4 ? 2 * sms : sms;
+    for (int32_t s = 1; s <= 64 && s * (packed ? 256 : 1024) <= p->seq_kv; s++) {
+        const double filled = (double)(tiles * s) / (double)(up(tiles * s, slots) * slots);
+        if (!packed && tiles * s <= sms)
+            chosen = s;
+        if (packed && best < 0.95 && filled > best) {
+            best = filled;
+            chosen = s;
+        }
+    }
+    return chosen;
+}
+
+static void check_selection(const fa_kernel_row *asked, const fa_problem *p, const char *arch, int64_t sms)
+{
+    fa_options options;
+    fa_spec spec;
+    char line[64];
+    snprintf(line, sizeof line, "--kernel %s", asked->name);
+    assert_int_equal(parse(line, &options), FA_PASS);
+    assert_int_equal(fa_spec_make(&options, p, &spec, &why), FA_PASS);
+    assert_int_equal(fa_spec_for_device(p, arch, (int32_t)sms, &spec, &why), FA_PASS);
+    const fa_rule *rule = expected_rule(asked->name, p, atoi(arch + 3), sms);
+    fa_knobs want = rule != NULL ? rule->knobs : asked->knobs;
+    if (want.splits == 0)
+        want.splits = expected_splits(spec.row, &want, p, sms);
+    if (strcmp(spec.row->name, rule != NULL ? rule->variant : asked->name) != 0 ||
+        memcmp(&want, &spec.knobs, sizeof want) != 0)
+        fail_msg("%s, batch %d heads %d/%d seq %d/%d dim %d %s on %s: %s m=%d splits=%d, expected %s m=%d splits=%d",
+                 asked->name, p->batch, p->heads, p->kv_heads, p->seq_q, p->seq_kv, p->dim,
+                 p->causal ? "causal" : "full", arch, spec.row->name, spec.knobs.m, spec.knobs.splits,
+                 rule != NULL ? rule->variant : asked->name, want.m, want.splits);
+}
+
+static void the_first_matching_rule_decides(void **state)
+{
+    (void)state;
+    static const int32_t seqs[] = {1, 3, 64, 65, 100, 257, 1024, 4096}, keys[] = {0, 300, 1100, 9000, 70000},
+                         dims[] = {16, 64, 72, 128, 136, 256}, heads[] = {1, 8, 9, 24, 70}, groups[] = {1, 4, 8};
+    static const char *const archs[] = {"sm_90", "sm_89", "sm_80", "sm_120"};
+    static const int64_t sms[] = {132, 58, 108, 170};
+    uint32_t turn = 0;
+    for (size_t kernel = 0; kernel < fa_registry_count(); kernel++) {
+        const fa_kernel_row *asked = fa_registry_at(kernel);
+        for (int i = 0; i < 6000; i++) { /* every combination by a hash: all are too many */
+            turn = turn * 1664525u + 1013904223u;
+            const uint32_t h = turn >> 4;
+            fa_problem p = {.batch = h % 3 == 0 ? 4 : 1,
+                            .kv_heads = heads[h / 3 % 5],
+                            .seq_q = seqs[h / 15 % 8],
+                            .seq_kv = keys[h / 120 % 5],
+                            .dim = dims[h / 600 % 6],
+                            .causal = h / 3600 % 2,
+                            .scale = 1};
+            p.heads = p.kv_heads * groups[h / 7200 % 3];
+            p.seq_kv = p.seq_kv == 0 ? p.seq_q : p.seq_kv;
+            check_selection(asked, &p, archs[h / 21600 % 4], sms[h / 21600 % 4]);
+        }
+    }
+}
+
+/* The tiles on each side of every fill and length that a rule names. */
+static void rules_begin_and_end_where_they_say(void **state)
+{
+    (void)state;
+    for (const fa_rule *r = fa_registry_rules(); r->name != NULL; r++) {
+        const fa_kernel_row *asked = NULL;
+        assert_int_equal(fa_registry_find(r->name, &asked, &why), FA_PASS);
+        for (int32_t off = -1; off <= 1; off++) {
+            const int32_t fill = r->max_fill_percent < 0 ? 100 : r->max_fill_percent;
+            const int32_t rows = r->max_rows > 1 ? r->max_rows + off : 65, count = fill * 132 / 100 + off;
+            for (int causal = 0; causal < 2; causal++) {
+                fa_problem p = {1, 1, 1, rows, r->min_keys + off > 0 ? r->min_keys + off : 1, r->max_dim, causal, 1};
+                check_selection(asked, &p, "sm_90", 132);
+                p = (fa_problem){1, count > 0 ? count : 1, 1, 64, 1 << 20, r->max_dim, causal, 1};
+                check_selection(asked, &p, "sm_90", 132);
+                p.dim = r->max_dim + 8 * off > 0 && r->max_dim + 8 * off <= 256 ? r->max_dim + 8 * off : 64;
+                p.kv_heads = p.heads;
+                check_selection(asked, &p, "sm_90", 132);
+                check_selection(asked, &p, "sm_89", 58);
+            }
+        }
+    }
+}
+
+static void limits_are_those_of_the_guide(void **state)
+{
+    (void)state;
+    golden g = {0};
+    const char *const archs[] = {"sm_75",  "sm_80",  "sm_86",  "sm_87",   "sm_89",  "sm_89a", "sm_90",
+                                 "sm_90a", "sm_90f", "sm_90b", "sm_100",  "sm_103", "sm_120", "sm_121",
+                                 "sm_70",  "sm_",    "sm90",   "sm_90aa", "sm_100a"};
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
+        fa_arch_limits l = {0};
+        if (fa_arch_limits_of(archs[i], &l, &why) == FA_PASS)
+            golden_say(&g,
+                       "%s: cc %d, shared memory %d of a block, %d of a multiprocessor; %d registers, %d warps, "
+                       "%d blocks; %d threads of a block; %d multiprocessors\n",
+                       archs[i], l.cc, l.smem_block_bytes, l.smem_sm_bytes, l.registers_sm, l.warps_sm, l.blocks_sm,
+                       l.threads_block, l.sm_count);
+        else
+            golden_say(&g, "%s: %s\n", archs[i], why.text);
+    }
+    golden_compare(&g, "limits_of_archs.txt");
+}
+
+static void say_spec(golden *g, const char *line, bool vs)
+{
+    fa_options options;
+    fa_spec spec;
+    fa_problem problem;
+    fa_status status = parse(line, &options);
+    if (status == FA_PASS)
+        status = fa_problem_make(&options, &problem, &why);
+    if (status == FA_PASS)
+        status = vs ? fa_spec_make_vs(&options, &problem, &spec, &why) : fa_spec_make(&options, &problem, &spec, &why);
+    if (status != FA_PASS) {
+        golden_say(g, "%.80s: %d %.*s\n", line, status, (int)strcspn(why.text, ";"), why.text); /* no list of kernels */
+        return;
+    }
+    fa_define defines[FA_SPEC_DEFINES_MAX];
+    const size_t count = fa_spec_defines(&spec, defines);
+    golden_say(g, "%s: %s, %s, %s row, kind %d, %s%s,", line, spec.name, spec.arch, spec.row != NULL ? "a" : "no",
+               spec.kind, spec.arch_set ? "set" : "not set", spec.lse ? ", lse" : "");
+    for (size_t i = 0; i < count; i++)
+        golden_say(g, " %s", defines[i].text);
+    golden_say(g, "\n");
+}
+
+static void a_spec_is_what_the_options_say(void **state)
+{
+    (void)state;
+    golden g = {0};
+    char longer[1200] = "--source ./";
+    for (size_t i = strlen(longer); i < sizeof longer - 21; i += 2)
+        strcpy(longer + i, "./");
+    strcat(longer, "examples/plain.cu");
+    const char *const lines[] = {
+        "--source examples/plain.cu",
+        "--source examples/plain.cu --m 32 --acc fp16 --lse --causal --dim 40",
+        "--source examples/none.cu",
+        "--source ./examples/mma_plain.cu --arch sm_90a",
+        "--library ./examples",
+        "--library ./Makefile",
+        "--library ./Makefile --m 16",
+        "--library ./Makefile --splits 2",
+        "--library ./none.so",
+        "--library ./Makefile --kernel light",
+        "--library ./Makefile --source examples/plain.cu",
+        "--kernel nosuch",
+        "--kernel nosuch --source examples/plain.cu",
+        "--kernel source --source examples/plain.cu",
+        "--kernel light --source examples/plain.cu",
+        "--kernel light --m 16 --arch sm_80",
+        "--arch sm_12",
+        "--source examples/plain.cu --define A",
+        "--source examples/plain.cu --define A_1=2 --define B=",
+        "--source examples/plain.cu --define 1A",
+        "--source examples/plain.cu --define A-B",
+        "--source examples/plain.cu --define =3",
+        "--source examples/plain.cu --define FA_M=3",
+        "--source examples/plain.cu --define FA_MA=3",
+        "--source examples/plain.cu --define FA_LS",
+        "--source examples/plain.cu --define FA_LSE --lse",
+        "--source examples/plain.cu --define X=1 --define FA_CAUSAL=3",
+        "--source examples/plain.cu --include src --include none",
+        "--source examples/plain.cu --include src",
+        "--source examples/plain.cu --include README.md",
+        longer,
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        say_spec(&g, lines[i], false);
+    say_spec(&g, "--kernel light --vs light", true);
+    say_spec(&g, "--kernel light --vs light:m=16,warps=1 --lse", true);
+    say_spec(&g, "--kernel light --vs light:m=16,lse=0 --lse", true);
+    say_spec(&g, "--kernel light --vs light:lse=1", true);
+    say_spec(&g, "--kernel light --vs source:examples/plain.cu:m=32", true);
+    say_spec(&g, "--kernel light --vs library:./Makefile", true);
+    say_spec(&g, "--kernel light --vs nosuch", true);
+    golden_compare(&g, "specs.txt");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_matching_rule_decides),
+        cmocka_unit_test(rules_begin_and_end_where_they_say),
+        cmocka_unit_test(limits_are_those_of_the_guide),
+        cmocka_unit_test(a_spec_is_what_the_options_say),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
