@@ -24,7 +24,8 @@ Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faul
 Parts on whatever device there is, into evidence/robustness/; "robustness" is all of these:
   controls   kernels wrong in one way, on the emulator (tests/emu/controls.sh)
   mutants    barriers and waits taken out of the kernels (tests/emu/mutants.sh; some minutes)
-  wrong      kernels with one fault each: what an ordinary run catches, and what the emulator's gate (tests/wrong)
+  wrong      kernels with one fault each: what an ordinary run catches, and what the gate (tests/wrong)
+  judge      a token changed in the modules that judge: what the unit tests catch (tests/mutate.py; some minutes)
   race       the emulator's problem matrix under its race detector (scripts/ci_gate.sh --race; some minutes)
   asan       the suites with the driver under ASan, UBSan and LeakSanitizer (tests/asan.sh; some minutes)
   fuzz       the fuzzers, --fuzz-seconds each (tests/fuzz/run.sh)
@@ -48,7 +49,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 on_gpu=(gate sanitize parity sweep grid ladder versus serving lse profile peers)
-robustness=(controls mutants wrong race asan fuzz cheats faults)
+robustness=(controls mutants wrong judge race asan fuzz cheats faults)
 opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
 flag=([dry-run]=0)
 arguments=words
@@ -252,7 +253,7 @@ part_grid() {
 
 part_controls() { try tests/emu/controls.sh --json "$out/controls.json"; }
 part_mutants() { try tests/emu/mutants.sh --json "$out/mutants.json"; }
-part_wrong() { try tests/wrong/run.sh --json "$out/wrong.json"; }
+part_judge() { try tests/mutate.py --seed "$(date +%Y%m%d)" --count 200 --json "$out/judge_mutants.json"; }
 part_asan() { try tests/asan.sh --json "$out/asan.json"; }
 part_fuzz() { try tests/fuzz/run.sh --seconds "${opt[fuzz-seconds]}" --json "$out/fuzz.json"; }
 
@@ -264,6 +265,11 @@ part_race() {
 }
 
 device=$([[ -n $gpu ]] && echo cuda || echo emu)
+part_wrong() {
+    local options=()
+    [[ $device == emu ]] || options=(--gpu --limit 90)
+    try tests/wrong/run.sh "${options[@]}" --json "$out/wrong_$device.json"
+}
 part_cheats() { try tests/cheats/run.sh --device "$device" --json "$out/cheats_$device.json"; }
 part_faults() {
     local options=(--kills "${opt[kills]}")

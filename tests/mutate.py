@@ -21,8 +21,8 @@ import sys
 import tempfile
 import time
 
-# What is mutated, and the unit tests that cover it, the quickest first. Left out: check/library_reference.c, which needs
-# a GPU, and the static bound, which judges nothing.
+# What is mutated, and the unit tests that cover it, the quickest first. Left out: check/library_reference.c, which
+# needs a GPU, and the static bound, which judges nothing.
 COVERED = {
     "check/check.c": ["check"], "check/diagnose.c": ["judgements", "rules"], "check/draw.c": ["judgements", "check"],
     "check/lse.c": ["judgements", "lse"], "check/reference.c": ["rules", "reference"],
@@ -88,7 +88,8 @@ def other_numbers(word):
 def functions_of(text):
     """For each offset where a function begins, its name."""
     found = [(0, "file")]
-    for match in re.finditer(r"^(?!typedef|struct|enum|static const|#)[A-Za-z][^;={}]*?(\w+)\([^;{}]*\)\s*\n?\{", text, re.M):
+    begin = r"^(?!typedef|struct|enum|static const|#)[A-Za-z][^;={}]*?(\w+)\([^;{}]*\)\s*\n?\{"
+    for match in re.finditer(begin, text, re.M):
         end = text.find("\n}", match.end())
         one_line = "\n" not in text[match.end():text.find("}", match.end())]
         found += [(match.start(), match.group(1)), (match.end() if one_line and end < 0 else end, "file")]
@@ -162,8 +163,8 @@ class Build:
             source = f"tests/unit/test_{name}.c"
             command = self.commands[f"{self.build}/tests/unit/test_{name}"]
             compiled = f"{work}/test_{name}.o"
-            flags = [word for word in command if not word.endswith((".o", ".c")) and word not in ("-o", "-MMD", "-MP")]
-            run(["cc"] + [w for w in flags[1:] if not w.startswith(("-l", "-Wl", "build"))] + ["-g0", "-c", "-o", compiled, source])
+            flags = [word for word in command if word.startswith("-") and not word.startswith(("-l", "-Wl", "-M", "-o"))]
+            assert run([command[0]] + flags + ["-g0", "-c", "-o", compiled, source]) == 0, source
             self.objects[name] = compiled
 
     def compile(self, path, source, to):

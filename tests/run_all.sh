@@ -210,7 +210,8 @@ suite_fuzz() {
 }
 
 # A barrier or a wait of a kernel taken out: the race detector, a wrong result or an error must say so. And examples with
-# one fault each: the emulator's gate must catch them. Of both a sample, drawn by SEED; SAMPLE=0 takes all of them.
+# one fault each: the emulator's gate must catch them. Of both a sample, drawn by SEED; SAMPLE=0 takes all of them. And a
+# token changed in the judge: unit tests must see 95 of 100.
 suite_mutants() {
     [[ $which == rest || $which == all ]] || return 0
     local sample=${SAMPLE:-8} seed=${SEED:-$RANDOM} drawn=() name
@@ -222,6 +223,8 @@ suite_mutants() {
     fi
     member mutants check mutants tests/emu/mutants.sh --sample "$sample" --seed "$seed" --json "$out/mutants.json"
     member wrong check wrong tests/wrong/run.sh --jobs 1 "${drawn[@]}" --json "$out/wrong.json"
+    member judge-mutants check judge-mutants tests/mutate.py --seed "${SEED:-1}" --jobs 1 --cpu 240 \
+        --json "$out/judge_mutants.json"
 }
 
 [[ ${#suites[@]} -gt 0 ]] || suites=(mutants emu cli fuzz unit house) # the long ones first

@@ -5,7 +5,7 @@ load helper
 @test "every part is a script of the tree, and bad arguments are refused" {
     run scripts/evidence.sh robustness --dry-run
     [ "$status" -eq 0 ]
-    [ "${#lines[@]}" -eq 8 ]
+    [ "${#lines[@]}" -eq 9 ]
     for line in "${lines[@]}"; do [ -x "${line%% *}" ]; done
     refused 2 "unknown argument nosuch" scripts/evidence.sh nosuch
     FA_BENCH=$work/none refused 4 "run make" scripts/evidence.sh controls
@@ -19,6 +19,12 @@ load helper
     echo '{"what": "mutants", "caught": 5, "missed": 1, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
         "survivors": [{"kernel": "one", "file": "one.cu", "function": "add", "statement": "__syncwarp();", "number": 2,
         "why": "nobody reads after it"}]}' >"$e/robustness/mutants.json"
+    echo '{"what": "wrong", "device": "emu", "gpu": "the emulator", "kernels": 9, "ordinary": 4, "gate": 8}' \
+        >"$e/robustness/wrong_emu.json"
+    echo '{"what": "wrong", "device": "cuda", "gpu": "NVIDIA X", "kernels": 10, "ordinary": 5, "gate": 10}' \
+        >"$e/robustness/wrong_cuda.json"
+    echo '{"what": "judge_mutants", "seed": 7, "killed": 96, "survived": 4, "equivalent": 3}' \
+        >"$e/robustness/judge_mutants.json"
     echo '{"what": "race", "kernels": [{"kernel": "one", "passed": 7, "failed": 1, "skipped": 0}]}' \
         >"$e/robustness/race.json"
     echo '{"what": "asan", "suites": "unit", "passed": 40, "failed": 0, "skipped": 2}' >"$e/robustness/asan.json"
@@ -45,6 +51,9 @@ load helper
     mkdir -p "$work/tree/tests"
     printf 'one\tmemcheck\tthe reason\n' >"$work/tree/tests/sanitize_explained.tsv"
     "$work/tree/scripts/report.sh" --table robustness | grep -qF '| `one` | memcheck | 1 | the reason |'
+    [[ $output == *"on the emulator: one fault each | 8 of 9 caught by the gate | 4 by an"* &&
+        $output == *"on NVIDIA X: one fault each | 10 of 10 caught"*"run.sh --gpu\`"* &&
+        $output == *"| 96 of 100 killed by unit tests | seed 7; besides 3 "* ]]
     # a cheat that one device missed is missed
     [[ $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]
     [[ $output == *"| \`one\` | \`__syncwarp();\` in \`add\` (one.cu) | nobody reads after it |"* ]]

@@ -1,5 +1,5 @@
-/* Made-up outputs and what the judge says of them, word for word; where each rule begins to fail; what a seed draws. The
- * expected values are made up too, so that nothing here hangs on a mathematical library. */
+/* Made-up outputs and what the judge says of them, word for word; where each rule begins to fail; what a seed draws.
+ * The expected values are made up too, so that nothing here hangs on a mathematical library. */
 #include "check/diagnose.h"
 #include "check/draw.h"
 #include "check/lse.h"
