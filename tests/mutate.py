@@ -35,6 +35,8 @@ COVERED = {
 }
 NEEDED = 0.95
 TIMES_AS_LONG = 10
+# As make test-asan: a read past an array is a failure.
+TRAPS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 # The grammar of a change. Binary operators have blanks on both sides (clang-format), which tells them from unary ones.
 OPERATORS = {"<": ["<=", ">"], "<=": ["<", ">="], ">": [">=", "<"], ">=": [">", "<="], "==": ["!="], "!=": ["=="],
@@ -173,18 +175,19 @@ class Build:
         command = [word for word in command if word not in ("-MMD", "-MP", "-g")]
         command[-1] = source
         folder = f"src/{path}".rsplit("/", 1)[0]
-        return run(command + ["-w", "-I", folder, "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]) == 0
+        return run(command + ["-w", "-I", folder, "-Werror=incompatible-pointer-types", "-Werror=int-conversion"] + TRAPS) == 0
 
     def link(self, name, path, replacement, to):
         command = list(self.commands[f"{self.build}/tests/unit/test_{name}"])
         command[command.index("-o") + 1] = to
         swap = {f"tests/unit/test_{name}.c": self.objects[name], f"{self.build}/src/{path[:-2]}.o": replacement}
         command = [swap.get(word, word) for word in command if word not in ("-MMD", "-MP", "-g")]
-        return run(command + ["-Wl,-S"]) == 0
+        return run(command + ["-Wl,-S"] + TRAPS) == 0
 
     def test(self, binary, folder, limit):
-        env = dict(os.environ, TMPDIR=folder, OMP_WAIT_POLICY="passive", FA_HOME=os.getcwd())
-        command = ["prlimit", "--as=68719476736", "--core=0", "--fsize=100000000", binary]
+        env = dict(os.environ, TMPDIR=folder, OMP_WAIT_POLICY="passive", FA_HOME=os.getcwd(),
+                   ASAN_OPTIONS="detect_leaks=0:hard_rss_limit_mb=8192:allocator_may_return_null=1")
+        command = ["prlimit", "--core=0", "--fsize=100000000", binary]
         try:
             return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False,
                                   stderr=subprocess.DEVNULL, timeout=limit).returncode

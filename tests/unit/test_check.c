@@ -2,6 +2,7 @@
  */
 #include "base/file.h"
 #include "check/check.h"
+#include "device/gpu_lock.h"
 #include "input/npy.h"
 #include "simulate.h"
 
@@ -55,7 +56,17 @@ struct fa_kernel {
 typedef struct fake {
     way library;
     int32_t allocated, allocations, library_loads;
+    size_t bytes_put; /* into the device's memory */
 } fake;
+
+/* Launches share the GPU with those of other checks. */
+static fa_gpu_lock_mode lock_mode = FA_GPU_LOCK_NONE;
+void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode);
+void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode)
+{
+    (void)bus_id;
+    lock_mode = mode;
+}
 
 static fa_status fake_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
 {
@@ -75,7 +86,8 @@ static void fake_free(fa_device *device, fa_ptr pointer)
 
 static fa_status fake_in(fa_device *device, fa_ptr to, const void *from, size_t bytes, fa_reason *why)
 {
-    (void)device, (void)why;
+    (void)why;
+    ((fake *)device->self)->bytes_put += bytes;
     memcpy((void *)(uintptr_t)to, from, bytes);
     return FA_PASS;
 }
@@ -89,7 +101,8 @@ static fa_status fake_out(fa_device *device, void *to, fa_ptr from, size_t bytes
 
 static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
 {
-    (void)device, (void)why;
+    (void)why;
+    ((fake *)device->self)->bytes_put += count * sizeof value;
     for (size_t i = 0; i < count; i++)
         ((uint16_t *)(uintptr_t)to)[i] = value;
     return FA_PASS;
@@ -178,6 +191,7 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     const size_t kv_count = fa_problem_kv_count(&kernel->problem);
     uint16_t *o = p->o, *k = (uint16_t *)(uintptr_t)p->k, *v = (uint16_t *)(uintptr_t)p->v;
     const int32_t before = kernel->launches++;
+    assert_int_equal(lock_mode, FA_GPU_LOCK_SHARED);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(o[place_in_o(p, i)], 0xFFFF); /* every launch finds its output NaN-filled */
     if (kernel->way == WAY_FAULTS)
@@ -558,6 +572,24 @@ static void seeds_draw_more_than_numbers(void **state)
     }
 }
 
+/* What the drawn seeds cost: not one launch, and hardly a byte, beside seeds that are all as asked for. */
+static void drawn_seeds_cost_next_to_nothing(void **state)
+{
+    (void)state;
+    size_t bytes[2];
+    for (int asked = 0; asked < 2; asked++) {
+        setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+        s->options.seeds = 5;
+        s->spec.kind = asked ? FA_KIND_LIBRARY : FA_KIND_HAND; /* nothing is drawn for a library */
+        assert_int_equal(check(s), FA_PASS);
+        assert_int_equal(s->result.draws[1].as_asked, asked);
+        assert_int_equal(s->kernel.launches, 5 + 10);
+        bytes[asked] = s->fake.bytes_put;
+        discard(s);
+    }
+    assert_true((double)bytes[0] <= 1.1 * (double)bytes[1]);
+}
+
 static void parameters_of_a_launch(void **state)
 {
     (void)state;
@@ -675,6 +707,7 @@ int main(void)
         cmocka_unit_test(misaligned_tensors),
         cmocka_unit_test(other_layouts),
         cmocka_unit_test(seeds_draw_more_than_numbers),
+        cmocka_unit_test(drawn_seeds_cost_next_to_nothing),
         cmocka_unit_test(parameters_of_a_launch),
         cmocka_unit_test(too_large_is_refused_before_allocation),
         cmocka_unit_test(dump_and_load),

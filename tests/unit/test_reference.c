@@ -107,6 +107,30 @@ static void baseline_is_naive_fp16(void **state)
     fa_tensors_free(&t);
 }
 
+/* One key: the baseline's log-sum-exp is the logit, rounded to FP16. Products of halves that lie between two of them,
+ * midway and beside it, of all sizes. */
+static void logits_are_rounded_to_the_nearest_even(void **state)
+{
+    (void)state;
+    fa_problem p = shape(1, 1, 1, 1, 1, 16, false);
+    p.scale = 1.0f;
+    for (int exponent = -24; exponent <= 14; exponent++)
+        for (int i = 0; i < 64; i++) {
+            uint16_t q[16] = {0}, k[16] = {0}, v[16] = {0};
+            q[0] = fa_float_to_half(ldexpf(i % 2 ? 1.5f : 1.0f, exponent / 2));
+            k[0] =
+                fa_float_to_half(ldexpf(i % 4 < 2 ? 1.0f + 0.0009765625f * (float)i : -1.0f, exponent - exponent / 2));
+            q[1] = fa_float_to_half(i % 3 ? 0x1p-14f : 0.0f);
+            k[1] = fa_float_to_half(ldexpf(i % 3 == 1 ? 1.0f : -1.0f, exponent > 0 ? exponent - 12 : -12));
+            const fa_tensors t = {.q = q, .k = k, .v = v};
+            const float logit =
+                fa_half_to_float(q[0]) * fa_half_to_float(k[0]) + fa_half_to_float(q[1]) * fa_half_to_float(k[1]);
+            fa_reference r = fa_reference_make(&p, &t, 16, false, 1);
+            assert_true(r.baseline_lse[0] == (double)fa_half_to_float(fa_float_to_half(logit)));
+            fa_reference_free(&r);
+        }
+}
+
 /* A logit beyond FP16 must not turn the baseline, and with it the limits, into infinity. */
 static void baseline_stays_finite(void **state)
 {
@@ -180,9 +204,13 @@ static void long_sequences_are_sampled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_definition),  cmocka_unit_test(rows_without_a_key_are_zero),
-        cmocka_unit_test(baseline_is_naive_fp16), cmocka_unit_test(baseline_stays_finite),
-        cmocka_unit_test(threads_do_not_matter),  cmocka_unit_test(long_sequences_are_sampled),
+        cmocka_unit_test(equals_the_definition),
+        cmocka_unit_test(rows_without_a_key_are_zero),
+        cmocka_unit_test(baseline_is_naive_fp16),
+        cmocka_unit_test(baseline_stays_finite),
+        cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(long_sequences_are_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,6 +232,8 @@ static void a_spec_is_what_the_options_say(void **state)
         "--source examples/plain.cu --define A",
         "--source examples/plain.cu --define A_1=2 --define B=",
         "--source examples/plain.cu --define 1A",
+        "--source examples/plain.cu --define 1",
+        "--source examples/plain.cu --define A9",
         "--source examples/plain.cu --define A-B",
         "--source examples/plain.cu --define =3",
         "--source examples/plain.cu --define FA_M=3",

@@ -37,6 +37,10 @@ static double faster_when_many(fake_gpu *g, int kernel, long n)
     (void)n;
     return kernel < 0 ? 1.0 : g->base_us[kernel] / (g->last[kernel].launches > 20 ? 1.7 : 1.0);
 }
+static double uneven(fake_gpu *g, int kernel, long n)
+{
+    return kernel < 0 ? 1.0 : g->base_us[kernel] * (n % 2 ? 1.0 : 3.0);
+}
 static double halving(fake_gpu *g, int kernel, long n)
 {
     return kernel < 0 ? 1.0 : g->base_us[kernel] / (double)(1 << (n < 9 ? n : 9));
@@ -91,6 +95,9 @@ static const scenario scenarios[] = {
     {"one sample", 30, 40, 0.001, .min_samples = 1},
     {"no time", 30, 40, 0.001, .wall_s = 0.2, .max_time = 0.1},
     {"time for three", 30, 40, 0.001, .wall_s = 0.1, .max_time = 0.45},
+    {"two uneven", 30, 40, .times = uneven, .wall_s = 0.1, .max_time = 0.15},
+    {"three uneven", 30, 40, .times = uneven, .wall_s = 0.1, .max_time = 0.35},
+    {"four uneven", 30, 40, .times = uneven, .wall_s = 0.1, .max_time = 0.45},
     {"last bits differ", 30, 40, 0.001, .wobbles = true},
     {"last bits may differ", 30, 40, 0.001, .wobbles = true, .nondeterministic = true},
     {"idle", 30, 40, 0.001, .idle = true},
@@ -202,6 +209,11 @@ static void roofs_are_those_of_the_data_sheets(void **state)
             const fa_problem *p = &problems[k];
             const fa_throughput one = fa_throughput_of(10, 1500, p, &info), two = fa_throughput_of(12.5, 0, p, &info),
                                 none = fa_throughput_of(0, 1500, p, &info);
+            fa_device_info slow = info, unknown = info;
+            slow.memory_gbytes_per_s = 40;
+            unknown.memory_gbytes_per_s = 0;
+            golden_say(&g, "    from slow memory %.6g, unknown %.6g\n", fa_roofline_us(p, &slow, FA_L2_COLD),
+                       fa_roofline_us(p, &unknown, FA_L2_COLD));
             golden_say(&g,
                        "    %.9g bytes, at least %.6g us warm, %.6g cold; %.6g of %.6g TFLOPS (%.6g), %.6g GB/s, boost "
                        "%.6g; %.6g of %.6g; %g\n",
@@ -225,7 +237,15 @@ static void problems_are_counted(void **state)
             golden_say(&g, " %d", fa_problem_row_keys(p, row));
         golden_say(&g, " %d\n", fa_problem_row_keys(p, p->seq_q - 1));
     }
-    const char *const lines[] = {"--heads 6 --kv-heads 4",
+    const char *const lines[] = {"--strides far",
+                                 "--strides far --batch 4097",
+                                 "--strides far --batch 1 --heads 4097",
+                                 "--strides far --seq 4097 --seq-kv 9",
+                                 "--strides far --batch 1 --heads 1 --seq 4097 --seq-kv 9",
+                                 "--strides far --seq-kv 4096",
+                                 "--strides far --seq-kv 4097",
+                                 "--batch 5000 --heads 1 --seq 9000",
+                                 "--heads 6 --kv-heads 4",
                                  "--dim 12",
                                  "--dim 8",
                                  "--dim 264",
