@@ -55,9 +55,11 @@ agrees() { # KERNEL ARCH SM-COUNT [PROBLEMS]
 }
 
 @test "draws: the same for the same seed, all dims in 31, every mask, layout, distribution and tail" {
-    problems list --draws 62 --seed 5 --device cuda | tail -n 62 >"$work/a"
-    problems list --draws 62 --seed 5 --device cuda | tail -n 62 | diff - "$work/a"
-    run ! diff <(problems list --draws 62 --seed 6 --device cuda | tail -n 62) "$work/a"
+    drawn() { problems list --draws 62 --seed "$1" --device cuda | tail -n 78; } # sixteen of them with --lse once more
+    drawn 5 | head -n 62 >"$work/a"
+    drawn 5 | head -n 62 | diff - "$work/a"
+    run ! diff <(drawn 6 | head -n 62) "$work/a"
+    [ "$(drawn 5 | grep -c -- --lse)" -eq 16 ]
     for dim in $(seq 16 8 256); do grep -q -- "--dim $dim " "$work/a"; done
     for word in --causal '--strides padded' '--strides bshd' '--misalign' '--scale' '--batch 5'; do
         grep -q -- "$word" "$work/a"
@@ -82,7 +84,11 @@ agrees() { # KERNEL ARCH SM-COUNT [PROBLEMS]
     grep -q -- '--batch 33 --heads 2000' "$work/cuda" && grep -q -- '--seq-kv 70001' "$work/cuda"
     run ! grep -e 'strides far' -e 'heads 300' <(problems list --device emu --mode race --draws 20)
     [ -z "$(problems list --device cuda --mode sanitize)" ]
-    [ "$(problems list --device cuda --mode sanitize --draws 4 | wc -l)" -eq 4 ]
+    [ "$(problems list --device cuda --mode sanitize --draws 4 | wc -l)" -eq 5 ]
+    [ "$(problems list --mode memory | wc -l)" -eq 2 ]
+    for word in '--lse' '--heads 22 --kv-heads 2' '--seq 33000' '--batch 5' '--seed 43'; do
+        grep -q -- "$word" "$work/emu"
+    done
 }
 
 @test "a failing problem is shrunk to the smallest that fails in the same way" {
@@ -115,4 +121,16 @@ END
 @test "--source takes a file, and no kernel beside it" {
     refused 2 "--source or --kernel" scripts/ci_gate.sh --source examples/plain.cu --kernel mma
     refused 2 "a file that can be read" scripts/ci_gate.sh --source "$work/none.cu"
+}
+
+@test "--source: a race and a read outside the tensors, which no result shows, fail the gate" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    python3 tests/wrong/make.py "$work/wrong" split_without_a_barrier reads_a_key_past_the_end
+    for case in "race split_without_a_barrier 8" "address reads_a_key_past_the_end 64"; do
+        read -r tool name m <<<"$case"
+        scripts/ci_gate.sh --source "$work/wrong/$name.cu" --draws 0 --dry-run -- --m "$m" >"$work/list"
+        args=$(grep "^$name|$tool|" "$work/list" | head -n 1 | cut -d'|' -f3)
+        # shellcheck disable=SC2086
+        refused 1 wrong ./fa_bench --source "$work/wrong/$name.cu" --m "$m" --device emu --timing none --quiet $args
+    done
 }

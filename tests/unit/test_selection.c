@@ -111,7 +111,7 @@ static void check_selection(const fa_kernel_row *asked, const fa_problem *p, con
 static void the_first_matching_rule_decides(void **state)
 {
     (void)state;
-    static const int32_t seqs[] = {1, 3, 64, 65, 100, 257, 1024, 4096}, keys[] = {0, 300, 1100, 9000, 70000},
+    static const int32_t seqs[] = {1, 3, 64, 65, 100, 257, 1024, 4096}, keys[] = {0, 300, 2560, 8192, 70000},
                          dims[] = {16, 64, 72, 128, 136, 256}, heads[] = {1, 8, 9, 24, 70}, groups[] = {1, 4, 8};
     static const char *const archs[] = {"sm_90", "sm_89", "sm_80", "sm_120"};
     static const int64_t sms[] = {132, 58, 108, 170};

@@ -21,6 +21,7 @@ static bool each_5th(fake_gpu *g, long n) { return (void)g, n % 5 == 2; }
 static bool each_4th(fake_gpu *g, long n) { return (void)g, n % 4 == 2; }
 static bool always(fake_gpu *g, long n) { return (void)g, n >= 0; }
 static double falling(fake_gpu *g, long n) { return (void)g, n % 10 == 7 ? 1880 : n % 10 == 8 ? 1882 : 1980; }
+static double jump(fake_gpu *g, long n) { return (void)g, n < 26 ? 1400 : 1800; }
 static double ramp(fake_gpu *g, long n) { return (void)g, n < 400 ? 1400 + (double)n : 1800; }
 static double waves(fake_gpu *g, long n) { return (void)g, 1800 + 10 * (double)(n / 20 % 2); }
 static double unknown(fake_gpu *g, long n) { return (void)g, (double)n * 0; }
@@ -30,7 +31,7 @@ static double times_of(fake_gpu *g, int kernel, long n) /* steady, with every ei
 }
 static double wide(fake_gpu *g, int kernel, long n)
 {
-    return kernel < 0 ? 1.5 : g->base_us[kernel] * (1 + 0.2 * (double)(n % 11) / 11);
+    return kernel < 0 ? 1.5 : g->base_us[kernel] * (1 + 0.35 * (double)(n % 11) / 11);
 }
 static double faster_when_many(fake_gpu *g, int kernel, long n)
 {
@@ -74,6 +75,7 @@ static const scenario scenarios[] = {
     {"cold graphs", 5, 6, 0.001, .l2 = FA_L2_COLD, .timing = FA_TIMING_GRAPH},
     {"warm-up, steady", 30, 40, 0.001, .warmup_ms = 500, .wall_s = 1e-3},
     {"warm-up, ramp", 30, 40, 0.001, .mhz = ramp, .warmup_ms = 900, .wall_s = 1e-3},
+    {"warm-up, a jump", 30, 40, 0.001, .mhz = jump, .warmup_ms = 500, .wall_s = 1e-3},
     {"warm-up, waves", 30, 40, 0.001, .mhz = waves, .warmup_ms = 300, .wall_s = 1e-3},
     {"warm-up, many samples a bin", 30, 40, 0.001, .mhz = ramp, .warmup_ms = 200, .wall_s = 2e-5},
     {"no clock rate", 30, 40, 0.001, .mhz = unknown, .warmup_ms = 300, .wall_s = 1e-3},
