@@ -290,8 +290,14 @@ def summary(results, seed, outdated):
                           for m, v in results if v == "survived"]}
 
 
+def usage_error(message):
+    print(f"mutate.py: {message} (see --help)", file=sys.stderr)
+    sys.exit(2)
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.error = usage_error # one line
     parser.add_argument("--seed", type=int, default=1, help="of the draw (default: 1)")
     parser.add_argument("--count", type=int, default=60, help="mutants to judge, equivalent ones aside (default: 60)")
     parser.add_argument("--all", action="store_true", help="every mutant of the files")
@@ -303,9 +309,9 @@ def arguments():
     args = parser.parse_args()
     for path in args.only or []:
         if path not in COVERED:
-            parser.error(f"{path} is not one of {', '.join(COVERED)}")
+            usage_error(f"{path} is not one of {', '.join(COVERED)}")
     if args.count < 1 or args.jobs < 1:
-        parser.error("--count and --jobs take a whole number from 1")
+        usage_error("--count and --jobs take a whole number from 1")
     return args
 
 
