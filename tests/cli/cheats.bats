@@ -42,6 +42,9 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
 @test "a time below the roofline" { judged below_roofline; }
 @test "work on another stream" { judged other_stream; }
 @test "a persisting share of the L2" { judged persisting_l2; }
+@test "a kernel that is right for the gate's problems, seeds or strides alone" {
+    judged knows_the_problems knows_the_seeds one_stride_pattern
+}
 @test "a kernel does not beat itself" { judged same_code_vs; }
 
 @test "every cheat of the script is judged here, and none is missed" {
