@@ -308,6 +308,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     CUgraphExec exec = NULL;
     if (request->method == FA_TIMING_GRAPH)
         FA_TRY(fa_graphs_find(cuda, &self->graphs, self->start, self->stop, kernel, request, &exec, why));
+    fa_rest(request->rest_ms * 1e-3);
     const char *invalid = NULL;
     fa_sample taken = {0};
     bool gated = false;

@@ -83,7 +83,7 @@ typedef struct fa_options {
     const char *arch, *load, *dump, *json, *cubin, *runs;
     int32_t check; /* FA_REFERENCE_* */
     fa_vs vs;
-    double atol, rtol, warmup_ms, max_time, timeout;
+    double atol, rtol, warmup_ms, rest_ms, max_time, timeout;
     int32_t seeds, seed, dist, timing, l2, min_samples;
     bool list_kernels, race, causal, lse, compile_only, bound, quiet, stream, version, help;
     bool sized;     /* an option of the problem's size was given */

@@ -179,6 +179,8 @@ static void put_timing(cJSON *record, const fa_result *result)
     put(timing, "floor_us", t->floor_us);
     put(timing, "roofline_us", t->roofline_us);
     put(timing, "warmup_ms", t->warmup_ms);
+    put(object_in(timing, "pace"), "rest_ms", t->rest_ms);
+    put(timing, "percent_of_peak_at_clock", t->percent_of_peak);
     const fa_throughput *h = &result->throughput;
     cJSON *throughput = object_in(record, "throughput");
     put(throughput, "tflops", h->tflops);
