@@ -205,6 +205,7 @@ static fa_status measure_floor(fa_device *device, const fa_sample_request *reque
     fa_sample_request empty = *request;
     empty.kernel = NULL;
     empty.rest_ms = 0;
+    empty.persist_kv = false;
     empty.reset_l2 = false;
     double samples_us[FLOOR_SAMPLES];
     for (int i = 0; i < FLOOR_SAMPLES; i++) {
@@ -225,6 +226,7 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
     request->rest_ms = timing->rest_ms = options->rest_ms;
     timing->method = request->method;
     timing->l2 = request->l2;
+    timing->persist_kv = request->persist_kv;
     timing->launches_per_sample = request->launches;
     FA_TRY(sample_all(device, request, options, w, all, timing, why));
     return measure_floor(device, request, &timing->floor_us, why);
@@ -237,7 +239,8 @@ static fa_status judge_possible(const fa_candidate *candidate, fa_timing *timing
     const fa_throughput at_clock = fa_throughput_of(timing->us.p50, timing->sm_clock_mhz_p50, candidate->problem, info);
     const bool clock_known = timing->sm_clock_mhz_p50 > 0 && at_clock.peak_tflops > 0;
     timing->percent_of_peak = clock_known ? 100 * at_clock.fraction_of_peak : NAN;
-    timing->roofline_us = fa_roofline_us(candidate->problem, info, timing->l2);
+    /* What persists need not come from memory, not even after a flush. */
+    timing->roofline_us = fa_roofline_us(candidate->problem, info, timing->persist_kv ? FA_L2_WARM : timing->l2);
     timing->impossible = timing->us.p50 < timing->roofline_us;
     if (timing->impossible)
         return fa_refuse(why, FA_ERROR,

@@ -10,6 +10,7 @@ typedef struct fa_timing {
     fa_stats us; /* per launch */
     fa_timing_method method;
     fa_l2 l2;
+    bool persist_kv; /* the L2 was asked to keep K and V */
     int32_t launches_per_sample, discarded;
     double sm_clock_mhz_p50;
     bool throttled;  /* more than 20 % of the samples were */

@@ -149,8 +149,9 @@ fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *othe
         status = take_all(&a, &b, options, all, paired, why);
     free(all);
     FA_TRY(status);
-    FA_TRY(possible(paired->p50_us, candidate->problem, device, (fa_l2)options->l2, why));
-    FA_TRY(possible(paired->other_p50_us, candidate->problem, device, (fa_l2)options->l2, why));
+    const fa_l2 l2 = options->l2_persist == FA_L2_PERSIST_KV ? FA_L2_WARM : (fa_l2)options->l2;
+    FA_TRY(possible(paired->p50_us, candidate->problem, device, l2, why));
+    FA_TRY(possible(paired->other_p50_us, candidate->problem, device, l2, why));
     double ratio;
     FA_TRY(fa_timing_invariance(other, &b.request, &ratio, why));
     paired->done = true;
