@@ -457,6 +457,23 @@ static void only_timed_samples_are_rested(void **state)
     near(t.rest_ms, 20, 1e-9);
 }
 
+static void what_persists_need_not_come_from_memory(void **state)
+{
+    (void)state;
+    static const fa_problem decode = {
+        .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
+    fa_timing t;
+    fake_gpu_make(&gpu, 1.5, 0); /* 8.4 MB at 4.8 TB/s take 1.75 us */
+    gpu.candidate[0].problem = &decode;
+    fa_options options = fake_options();
+    options.l2 = FA_L2_COLD;
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
+    assert_false(gpu.last[0].persist_kv);
+    options.l2_persist = FA_L2_PERSIST_KV;
+    assert_true(time_ok(&options).persist_kv);
+    assert_true(gpu.last[0].persist_kv);
+}
+
 static void no_clock_no_time(void **state)
 {
     (void)state;
@@ -492,6 +509,7 @@ int main(void)
         cmocka_unit_test(faster_than_the_hardware_is_impossible),
         cmocka_unit_test(faster_than_the_measured_clock_is_impossible),
         cmocka_unit_test(only_timed_samples_are_rested),
+        cmocka_unit_test(what_persists_need_not_come_from_memory),
         cmocka_unit_test(no_clock_no_time),
     };
     return cmocka_run_group_tests_name("timing", tests, NULL, NULL);
