@@ -48,7 +48,6 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(ALL_LANES, x, 2);
 }
 
-#if FA_LSE
 /* --lse, of a row whose scores in log2 units were reduced by `ref` and whose exponentials add up to `sum`. */
 __device__ __forceinline__ float log_sum_exp(float ref, float sum)
 {
@@ -56,6 +55,14 @@ __device__ __forceinline__ float log_sum_exp(float ref, float sum)
     return sum > 0.0f ? (ref + __log2f(sum)) * LN_2 : -INF;
 }
 
+/* The same from 1 / sum, 0 for a row that saw no key. */
+__device__ __forceinline__ float log_sum_exp_of_inverse(float ref, float inverse)
+{
+    constexpr float LN_2 = 0.693147180559945f;
+    return inverse > 0.0f ? (ref - __log2f(inverse)) * LN_2 : -INF;
+}
+
+#if FA_LSE
 __device__ __forceinline__ void store_lse(const fa_params &p, int batch, int head, int row, float value)
 {
     if (p.lse != nullptr)

@@ -29,12 +29,13 @@ constexpr int TILE_HALVES = N * PITCH;
 constexpr int RING_BYTES = GROUPS * STAGES * 2 * TILE_HALVES * 2;
 constexpr int PART_PITCH = DIM16 + 4; /* floats of a row of a part: outputs, then maximum and sum */
 constexpr int PARTS_BYTES = GROUPS * M * PART_PITCH * 4;
-/* Small blocks share a multiprocessor in pairs, which is what the choice of splits counts on. A third would fit on
- * sm_90, but then a grid that fills two waves of pairs leaves the second wave of threes half empty. */
+/* Small blocks share a multiprocessor of sm_90 in pairs, those of 64 rows in threes: the choice of splits counts on it.
+ * With a third block beside a pair a grid that fills two waves of pairs would leave the second wave half empty. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-constexpr int PAIR_BYTES = WARPS <= 4 ? 77 * 1024 : 0;
+constexpr int BLOCKS_PER_SM = M == 64 && WARPS == 4 && DIM16 <= 128 ? 3 : 1;
+constexpr int PAIR_BYTES = WARPS <= 4 && BLOCKS_PER_SM == 1 ? 77 * 1024 : 0;
 #else
-constexpr int PAIR_BYTES = 0;
+constexpr int BLOCKS_PER_SM = 1, PAIR_BYTES = 0;
 #endif
 constexpr int SMEM_BYTES = larger(larger(RING_BYTES, PARTS_BYTES), PAIR_BYTES);
 constexpr int MAX_AT = DIM16, SUM_AT = DIM16 + 1;
@@ -335,7 +336,7 @@ __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s
         *counter_g = 0;
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, smem);
     __shared__ int arrived_s;

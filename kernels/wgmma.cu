@@ -9,16 +9,20 @@
  * Knobs: m = 16 * warps; n keys per tile; warps 4, 8, 12, 16 compute (4 more load); stages of K and of V.
  * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, O [warps][boxes or
  *   fewer][16][64], with --lse a float per row, barriers.
- * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, padded to a multiple of 64. */
+ * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, of the products padded to a multiple of 16. */
+#include "wgmma_combine.cuh"
 #include "wgmma_softmax.cuh"
+
+/* The references of rows are asked for again when O is stored. As a macro: code that needs them is left out. */
+#define KEEP_REFERENCES (FA_SPLITS > 1 || (FA_LSE && FA_DIM <= 64))
 
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
 constexpr int BLOCKS_PER_SM = CONSUMERS == 1 ? 2 : 1;
 constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
 constexpr int RING_BYTES = FA_STAGES * KV_TILE_BYTES;
-constexpr int LSE_BYTES = FA_LSE ? CONSUMERS * 64 * 4 : 0;
-constexpr int FIXED_BYTES = 1024 + 2 * RING_BYTES + ONES_BYTES + LSE_BYTES;
+constexpr int REFERENCE_BYTES = KEEP_REFERENCES ? CONSUMERS * 64 * 4 : 0;
+constexpr int FIXED_BYTES = 1024 + 2 * RING_BYTES + ONES_BYTES + REFERENCE_BYTES;
 /* A block may have 227 KiB, some of it is static. The next tile's Q is loaded early where there is room for two; O is
  * stored through shared memory where there is room for its columns, 64 at least. */
 constexpr int ROOM = 226 * 1024 / BLOCKS_PER_SM - FIXED_BYTES;
@@ -32,10 +36,11 @@ static_assert(FA_MAXREG == 0, "wgmma: MAXREG must be 0 (the block's size fixes i
 static_assert(FA_WARPS % 4 == 0 && CONSUMERS >= 1 && CONSUMERS <= 4, "warps: 4, 8, 12 or 16 (warpgroups that compute)");
 static_assert(FA_M == 64 * CONSUMERS, "m must be 16 * warps: 64 rows per warpgroup");
 static_assert(FA_STAGES >= 1, "stages: at least 1");
-static_assert(FA_SPLITS <= 1, "wgmma does not split keys over blocks");
+static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_PERSISTENT,
-               .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_fixed = 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
+               .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
+               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
                .tma_v_rows = FA_N, .tma_o_rows = O_BUFFER_COLS > 0 ? 16 : 0, .tma_cols = 64, .writes_lse = FA_LSE);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
@@ -74,7 +79,7 @@ __device__ __forceinline__ void consume(const fa_params &p, const shared_layout 
             continue;
         first_key_tile(c);                   /* S = Q K^T on its own, exact row maxima, P = exp2(S - max) */
         while (masked_or_border_key_tile(c)) /* over the border of two query tiles: O += P V beside the next Q K^T */
-            while (c.accumulate && c.tile.key_tile > 0 && next_is_unmasked(c))
+            while (c.accumulate && c.tile.key_tile > c.tile.first_key_tile && next_is_unmasked(c))
                 steady_key_tile(c); /* S = Q K^T and O += P V issued together, softmax of S under them */
         drain(c);                   /* O += P V on its own, store O */
     }

@@ -8,12 +8,6 @@
 #include "wgmma_ring.cuh"
 #include "wgmma_store.cuh"
 
-/* A warpgroup's part of a query tile: 64 rows from `row` on, which see the key tiles key_tile, key_tile - 1, ..., 0.
- * No row sees the masked_tiles above those. row < 0: there are no more query tiles. */
-struct work_tile {
-    int row, key_tile, masked_tiles;
-};
-
 /* State of one consumer thread. Every function that takes it is inlined, so all of it stays in registers. What is a
  * reference here is a variable of consume(): as members the arrays would delay how the compiler splits the state up. */
 struct consumer {
@@ -100,21 +94,16 @@ __device__ __forceinline__ work_tile take_tile(consumer &c)
 {
     const int slot = c.warpgroup * Q_STAGES + c.q.stage;
     mbarrier_wait(c.at.q_full + 8 * slot, c.q.phase);
-    const int4 tile = c.tiles_s[tile_slot(c.warpgroup, c.count++)];
-    work_tile next = {static_cast<int>(warp_uniform(tile.x)), 0, 0};
-    if (next.row >= 0) {
-        next.row += 64 * c.warpgroup;
-        next.key_tile = count_key_tiles(c.p, next.row, 64) - 1;
-        next.masked_tiles = static_cast<int>(warp_uniform(tile.y)) - 1 - next.key_tile;
-    }
-    return next;
+    const int4 told = c.tiles_s[tile_slot(c.warpgroup, c.count++)];
+    return work_tile_of(c.p, told, c.warpgroup);
 }
 
 /* The tile with this number once more: kept, its coordinates would hold registers through the loop. */
 __device__ __forceinline__ int4 reload_tile(const consumer &c, int count)
 {
     const int4 tile = c.tiles_s[tile_slot(c.warpgroup, count)];
-    return make_int4(warp_uniform(tile.x), 0, warp_uniform(tile.z), warp_uniform(tile.w));
+    return make_int4(warp_uniform(tile.x), FA_SPLITS > 1 ? warp_uniform(tile.y) : 0, warp_uniform(tile.z),
+                     warp_uniform(tile.w));
 }
 
 __device__ __forceinline__ unsigned q_address(const consumer &c) { return c.q_s + c.q.stage * Q_TILE_BYTES; }
@@ -218,7 +207,8 @@ __device__ __forceinline__ row_scale scale_of_rows(const consumer &c)
 __device__ __forceinline__ bool skip_unseen(consumer &c)
 {
     const bool no_rows = c.tile.row >= c.p.seq_q;
-    skip_key_tiles(c, no_rows ? c.tile.masked_tiles + c.tile.key_tile + 1 : c.tile.masked_tiles);
+    skip_key_tiles(c,
+                   no_rows ? c.tile.masked_tiles + c.tile.key_tile + 1 - c.tile.first_key_tile : c.tile.masked_tiles);
     if (!no_rows)
         return false;
     skip_v(c, 1);
@@ -245,7 +235,7 @@ __device__ __forceinline__ void first_key_tile(consumer &c)
         skip_v(c, 1);
     finish_scores<0>(c);
     first_tile_softmax(c, c.tile);
-    if (PV_FIRST && c.tile.key_tile == 0)
+    if (PV_FIRST && c.tile.key_tile == c.tile.first_key_tile)
         release_q(c);
     pack_p(c.s_r, c.p_r);
     c.next_tile = c.tile;
@@ -276,7 +266,7 @@ __device__ __forceinline__ void steady_key_tile(consumer &c)
     finish_scores<1>(c);
     const bool raised = later_tile_softmax<false>(c, q_s);
     compute_softmax_before(c);
-    if (PV_FIRST && c.next_tile.key_tile == 0)
+    if (PV_FIRST && c.next_tile.key_tile == c.next_tile.first_key_tile)
         release_q(c);
     finish_output(c);
     if (raised)
@@ -303,8 +293,11 @@ __device__ __forceinline__ bool border_with_one_q(consumer &c)
     start_output(c, v, c.accumulate);
     c.done_scale = scale_of_rows(c);
     c.done_tile = reload_tile(c, c.count - 1);
+#if FA_LSE && !KEEP_REFERENCES
+    store_lse_before_o(c.p, c.rows, c.done_scale, c.done_tile, c.warpgroup, c.thread);
+#endif
     c.next_tile = take_tile(c);
-    if (c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q || c.next_tile.masked_tiles > FA_STAGES)
+    if (FA_SPLITS > 1 || c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q || c.next_tile.masked_tiles > FA_STAGES)
         return false;
     enter_next_tile(c);
     const unsigned q_s = q_address(c), k = k_word(c);
@@ -317,7 +310,7 @@ __device__ __forceinline__ bool border_with_one_q(consumer &c)
     skip_v(c, c.next_tile.masked_tiles);
     finish_scores<0>(c);
     first_tile_softmax(c, c.next_tile);
-    if (c.next_tile.key_tile == 0)
+    if (c.next_tile.key_tile == c.next_tile.first_key_tile)
         release_q(c);
     pack_p(c.s_r, c.p_r);
     c.accumulate = false;
@@ -326,16 +319,18 @@ __device__ __forceinline__ bool border_with_one_q(consumer &c)
 }
 
 /* Any other key tile: masked, or the first of the next query tile, whose Q K^T runs beside this tile's last P V. The
- * output of a query tile is stored under the first product after the border. False when no product can follow. */
+ * output of a query tile is stored under the first product after the border. False when no product can follow; where
+ * keys are split none does, for combining the splits wants the registers. */
 __device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
 {
-    const bool border = c.tile.key_tile == 0;
+    const bool border = c.tile.key_tile == c.tile.first_key_tile;
     if (border && PV_FIRST)
         return border_with_one_q(c);
     if (border) {
         release_q(c);
         c.next_tile = take_tile(c);
-        if (c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q || c.next_tile.masked_tiles > FA_STAGES)
+        if (FA_SPLITS > 1 || c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q ||
+            c.next_tile.masked_tiles > FA_STAGES)
             return false;
         enter_next_tile(c);
     } else {
@@ -346,7 +341,7 @@ __device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
     warpgroup_sync(c.warpgroup);
     fence_operand(c.o_r);
     start_scores(c, q_s, k);
-    const bool store_pending = !PV_FIRST && !c.accumulate;
+    const bool store_pending = FA_SPLITS == 1 && !PV_FIRST && !c.accumulate;
     if (store_pending) {
         warpgroup_arrive(c.warpgroup);
         store_done_tile(c);
@@ -358,6 +353,9 @@ __device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
     if (border) {
         c.done_scale = scale_of_rows(c);
         c.done_tile = reload_tile(c, c.count - 2);
+#if FA_LSE && !KEEP_REFERENCES
+        store_lse_before_o(c.p, c.rows, c.done_scale, c.done_tile, c.warpgroup, c.thread);
+#endif
     }
     finish_scores<1>(c);
     bool raised = false;
@@ -366,7 +364,7 @@ __device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
     else
         raised = later_tile_softmax<true>(c, q_s);
     compute_softmax_before(c);
-    if (PV_FIRST && c.next_tile.key_tile == 0)
+    if (PV_FIRST && c.next_tile.key_tile == c.next_tile.first_key_tile)
         release_q(c);
     finish_output(c);
     c.accumulate = !border;
@@ -384,12 +382,16 @@ __device__ __forceinline__ void drain(consumer &c)
 {
     if (!PV_FIRST) { /* else the border has issued it */
         const unsigned v = v_word(c);
-        if (!c.accumulate)
+        if (FA_SPLITS == 1 && !c.accumulate)
             store_done_tile(c);
         consumer_wait(c.at.v_full, c.v);
         fence_operand(c.o_r);
         start_output(c, v, c.accumulate);
     }
+#if FA_LSE && !KEEP_REFERENCES
+    if (!PV_FIRST) /* else the border has stored it */
+        store_lse_before_o(c.p, c.rows, scale_of_rows(c), reload_tile(c, c.count - 2), c.warpgroup, c.thread);
+#endif
     finish_output(c);
     store_o(c.p, c.o_r, scale_of_rows(c), reload_tile(c, c.count - 2), c.at.o_s, c.warpgroup, c.thread);
 }

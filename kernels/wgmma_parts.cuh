@@ -2,13 +2,15 @@
  *
  * A warpgroup owns 64 query rows. Its accumulators s_r (64 x FA_N) and o_r (64 x dim) have the layout of hopper.cuh:
  * a thread holds two rows, lane / 4 and lane / 4 + 8 of its warp's 16; element i belongs to row (i / 2) % 2 of these.
- * dim is padded to a multiple of 64 by TMA's zero fill. A box is 64 columns, 128-byte swizzled. */
+ * In shared memory dim is padded to a multiple of 64 by TMA's zero fill; a box is 64 columns, 128-byte swizzled. The
+ * products know dim up to the next multiple of 16. */
 #ifndef FA_WGMMA_PARTS_CUH
 #define FA_WGMMA_PARTS_CUH
 
 #include "wgmma_schedule.cuh"
 
 constexpr int DIM_PAD = (FA_DIM + 63) / 64 * 64;
+constexpr int DIM_K = (FA_DIM + 15) / 16 * 16; /* of Q K^T */
 constexpr int BOXES = DIM_PAD / 64;
 constexpr int BOX_ROW_BYTES = 128;
 constexpr int KV_TILE_BYTES = FA_N * DIM_PAD * 2;
@@ -21,9 +23,10 @@ static_assert(!FA_ACC_FP16, "wgmma accumulates in fp32 only");
 /* Up to dim 64 the products sum the rows of P: a block of ones follows V, and O has 8 more columns. This costs an
  * eighth of P V and saves an addition per element of P. */
 constexpr bool SUM_BY_MMA = FA_DIM <= 64;
-constexpr int O_COLS = DIM_PAD + (SUM_BY_MMA ? 8 : 0);
+constexpr int O_DIM = SUM_BY_MMA ? DIM_PAD : DIM_K;
+constexpr int O_COLS = O_DIM + (SUM_BY_MMA ? 8 : 0);
 constexpr int O_REGS = O_COLS / 2;
-constexpr int Q_REGS = DIM_PAD / 4;
+constexpr int Q_REGS = DIM_K / 4;
 constexpr int ONES_BYTES = SUM_BY_MMA ? 16 * BOX_ROW_BYTES : 0;
 
 /* The tile loader: ROWS rows of Q, K or V, those of tile number `index` from row0 on, to stage `stage` of a buffer.
@@ -44,7 +47,7 @@ __device__ __forceinline__ void load_tile(unsigned buffer_s, int stage, unsigned
 __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], unsigned q, unsigned k)
 {
 #pragma unroll
-    for (int step = 0; step < DIM_PAD / 16; ++step) {
+    for (int step = 0; step < DIM_K / 16; ++step) {
         const u64 a = wgmma_descriptor(q + ((step / 4) * 64 * BOX_ROW_BYTES + (step % 4) * 32) / 16);
         const u64 b = wgmma_descriptor(k + ((step / 4) * FA_N * BOX_ROW_BYTES + (step % 4) * 32) / 16);
         wgmma<FA_N>::ss(s_r, a, b, step > 0);
@@ -55,7 +58,7 @@ __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], unsigned q, uns
 __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], const unsigned (&q_r)[Q_REGS], unsigned k)
 {
 #pragma unroll
-    for (int step = 0; step < DIM_PAD / 16; ++step) {
+    for (int step = 0; step < DIM_K / 16; ++step) {
         const u64 b = wgmma_descriptor(k + ((step / 4) * FA_N * BOX_ROW_BYTES + (step % 4) * 32) / 16);
         wgmma<FA_N>::rs(s_r, &q_r[4 * step], b, step > 0);
     }
@@ -66,7 +69,7 @@ __device__ __forceinline__ void load_q_operand(unsigned (&q_r)[Q_REGS], unsigned
 {
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
 #pragma unroll
-    for (int step = 0; step < DIM_PAD / 16; ++step)
+    for (int step = 0; step < DIM_K / 16; ++step)
         ldmatrix_x4_at(reinterpret_cast<unsigned(&)[4]>(q_r[4 * step]),
                        q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
 }
@@ -123,12 +126,12 @@ __device__ __forceinline__ void store_o_direct(const fa_params &p, const float (
         const int query = row + lane / 4 + 8 * h;
         __half *row_g = o_g + query * p.o_stride_s;
 #pragma unroll
-        for (int group = 0; group < DIM_PAD / 32; ++group) {
+        for (int group = 0; group < (O_DIM + 31) / 32; ++group) {
             unsigned w[4];
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
                 const int i = 16 * group + 4 * j + 2 * h;
-                w[j] = pack_half2(o_r[i] * scale[h], o_r[i + 1] * scale[h]);
+                w[j] = i < O_DIM / 2 ? pack_half2(o_r[i] * scale[h], o_r[i + 1] * scale[h]) : 0;
             }
             const uint4 out = quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;

@@ -8,7 +8,8 @@ constexpr int TILES_KNOWN = 4; /* a power of two */
 struct barriers {
     u64 q_full[CONSUMERS][Q_STAGES], q_empty[CONSUMERS][Q_STAGES];
     u64 k_full[FA_STAGES], k_empty[FA_STAGES], v_full[FA_STAGES], v_empty[FA_STAGES];
-    int4 tile[CONSUMERS][TILES_KNOWN]; /* the latest query tiles: row0 (-1: no more), key tiles, head, batch */
+    /* The latest query tiles: row0 (-1: no more), key tiles (where keys are split, which split), head, batch. */
+    int4 tile[CONSUMERS][TILES_KNOWN];
 };
 
 /* Slot of query tile number `count`. It is read last while the next tile begins; the producer is at most two ahead. */
@@ -78,7 +79,8 @@ __device__ __forceinline__ void load_q(const fa_params &p, const shared_layout &
     for (int w = 0; w < CONSUMERS; ++w) {
         const int slot = w * Q_STAGES + to.stage;
         mbarrier_wait(at.q_empty + 8 * slot, to.phase ^ 1);
-        tiles_s[tile_slot(w, count)] = make_int4(tile.row0, tile.key_tiles, tile.head, tile.batch);
+        tiles_s[tile_slot(w, count)] =
+            make_int4(tile.row0, FA_SPLITS > 1 ? tile.split : tile.key_tiles, tile.head, tile.batch);
         load_tile<64>(at.q_s, slot, at.q_full + 8 * slot, &p.q_map, tile.row0, w, tile.head, tile.batch);
     }
     advance<Q_STAGES>(to);
@@ -122,16 +124,17 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
     if (Q_EARLY)
         load_q(p, at, tiles_s, q_to, count, tile);
     for (bool more = true; more; ++count) {
+        const int last_row = FA_SPLITS > 1 ? tile.first_key_tile * FA_N : 0;
         int row = (tile.key_tiles - 1) * FA_N;
         load_kv(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row, tile.kv_head, tile.batch);
         if (!Q_EARLY)
             load_q(p, at, tiles_s, q_to, count, tile);
-        const int draw_row = min(row, TICKET_AHEAD * FA_N);
+        const int draw_row = min(row, last_row + TICKET_AHEAD * FA_N);
         int ticket = 0;
         for (;; row -= FA_N) {
             if (row == draw_row)
                 ticket = tiles.draw();
-            if (row == 0)
+            if (row == last_row)
                 break;
             load_kv(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, tile.batch);
             load_kv(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row, tile.kv_head, tile.batch);
@@ -142,7 +145,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
             load_q(p, at, tiles_s, q_to, count + 1, next);
         else if (more)
             prefetch_q(p, next);
-        load_kv(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, 0, tile.kv_head, tile.batch);
+        load_kv(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, last_row, tile.kv_head, tile.batch);
         tile = next;
     }
     end_q(at, tiles_s, q_to, count);

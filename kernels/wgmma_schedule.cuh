@@ -5,10 +5,12 @@
 
 #include "hopper.cuh"
 
-/* A block's work: its query rows of one (batch, head), and the tiles of FA_N keys that they see, at least one. */
+/* A block's work: its query rows of one (batch, head), and the tiles of FA_N keys that they see, at least one. Where
+ * keys are split over blocks, those of one split: [first_key_tile, key_tiles). */
 struct block_tile {
     int row0, head, kv_head, batch;
     int key_tiles;
+    int split, first_key_tile; /* set when FA_SPLITS > 1 */
 };
 
 /* Key tiles that some row of [row0, row0 + rows) sees. One tile, all masked, when no row sees a key. */
@@ -18,6 +20,49 @@ __device__ __forceinline__ int count_key_tiles(const fa_params &p, int row0, int
     if (FA_CAUSAL)
         keys = min(keys, min(row0 + rows, p.seq_q) + p.seq_kv - p.seq_q);
     return max(1, (keys + FA_N - 1) / FA_N);
+}
+
+/* Key tiles [first, end). */
+struct key_range {
+    int first, end;
+};
+
+/* The share of split `split` in a query tile's key tiles. Where there are fewer than splits, some splits take one tile
+ * that no row sees. */
+__device__ __forceinline__ key_range key_range_of(int key_tiles, int split)
+{
+    const int first = key_tiles * split / FA_SPLITS, end = key_tiles * (split + 1) / FA_SPLITS;
+    return {first < end ? first : key_tiles, first < end ? end : key_tiles + 1};
+}
+
+/* A warpgroup's part of a query tile: 64 rows from `row` on, which see the key tiles key_tile, key_tile - 1, ..., 0, or
+ * down to first_key_tile where keys are split. No row sees the masked_tiles above. row < 0: no more query tiles. */
+struct work_tile {
+    int row, key_tile, masked_tiles;
+#if FA_SPLITS > 1
+    int first_key_tile;
+#else
+    static constexpr int first_key_tile = 0;
+#endif
+};
+
+/* Of a query tile as the producer told it: row0 (negative: there are no more), key tiles or which split of them. */
+__device__ __forceinline__ work_tile work_tile_of(const fa_params &p, const int4 &told, int warpgroup)
+{
+    work_tile tile = {static_cast<int>(warp_uniform(told.x)), 0, 0};
+    if (tile.row >= 0) {
+        tile.row += 64 * warpgroup;
+        tile.key_tile = count_key_tiles(p, tile.row, 64) - 1;
+        int end = warp_uniform(told.y);
+#if FA_SPLITS > 1
+        const key_range keys = key_range_of(count_key_tiles(p, tile.row - 64 * warpgroup, FA_M), end);
+        tile.first_key_tile = keys.first;
+        tile.key_tile = max(keys.first, min(keys.end - 1, tile.key_tile));
+        end = keys.end;
+#endif
+        tile.masked_tiles = end - 1 - tile.key_tile;
+    }
+    return tile;
 }
 
 /* Causal tiles are handed out in sections of heads, longest first within a section. Sections are small: L2 holds
@@ -53,10 +98,15 @@ __device__ __forceinline__ block_tile block_tile_at(const fa_params &p, int bloc
     return tile;
 }
 
-/* Tiles with neighbouring indices run at the same time and share K and V in L2. */
+/* Tiles with neighbouring indices run at the same time and share K and V in L2: one split of all query tiles comes
+ * before the next split. */
 __device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int index)
 {
     int block_m, head_index;
+#if FA_SPLITS > 1
+    const int split = index / p.tiles;
+    index -= split * p.tiles;
+#endif
     if (FA_CAUSAL) {
         const head_sections in = find_sections(p);
         const bool last = index >= in.last_first * p.tiles_m;
@@ -69,7 +119,16 @@ __device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int inde
         block_m = index % p.tiles_m;
         head_index = index / p.tiles_m;
     }
+#if FA_SPLITS > 1
+    block_tile tile = block_tile_at(p, block_m, head_index);
+    const key_range keys = key_range_of(tile.key_tiles, split);
+    tile.split = split;
+    tile.first_key_tile = keys.first;
+    tile.key_tiles = keys.end;
+    return tile;
+#else
     return block_tile_at(p, block_m, head_index);
+#endif
 }
 
 /* Hands a persistent block its tiles: first that of its own number, then tickets from a counter shared by all. */
@@ -86,7 +145,7 @@ struct scheduler {
     {
         first_use(ticket);
         const int index = static_cast<int>(gridDim.x) + ticket;
-        const bool more = index < p.tiles;
+        const bool more = index < p.tiles * FA_SPLITS;
         if (more)
             tile = block_tile_of(p, index);
         return more;

@@ -168,7 +168,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
 __device__ __forceinline__ void put_part(const float (&o)[O_REGS], unsigned part_s)
 {
 #pragma unroll
-    for (int c = 0; c < DIM_PAD / 8; ++c)
+    for (int c = 0; c < O_DIM / 8; ++c)
         st_shared_16_at(part_s + c * 2048, make_uint4(__float_as_uint(o[4 * c]), __float_as_uint(o[4 * c + 1]),
                                                       __float_as_uint(o[4 * c + 2]), __float_as_uint(o[4 * c + 3])));
 }
@@ -189,7 +189,7 @@ __device__ __forceinline__ void put_rows(unsigned row_s, float x, float y, int t
 __device__ __forceinline__ void add_part(float (&all)[DIM_PAD / 2], unsigned part_s, const float (&weight)[2])
 {
 #pragma unroll
-    for (int c = 0; c < DIM_PAD / 8; ++c) {
+    for (int c = 0; c < O_DIM / 8; ++c) {
         uint4 in;
         ld_shared_16_at(in, part_s + c * 2048);
         const unsigned word[4] = {in.x, in.y, in.z, in.w};
@@ -323,7 +323,10 @@ __device__ __forceinline__ void merge(float (&all)[DIM_PAD / 2], float (&o_r)[O_
     wgmma_wait<0>();
     fence_operand(o_r);
 #pragma unroll
-    for (int i = 0; i < DIM_PAD / 2; ++i)
+    for (int i = O_DIM / 2; i < DIM_PAD / 2; ++i)
+        all[i] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < O_DIM / 2; ++i)
         all[i] = o_r[i] * weight[GROUPS - 1][i / 2 % 2];
 #pragma unroll
     for (int h = 0; h < 2; ++h)

@@ -117,7 +117,7 @@ __device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s
     for (int i = 0; i < FA_N / 2; ++i)
         s_r[i] = 0.0f;
 #pragma unroll 1
-    for (int step = 0; step < DIM_PAD / 16; ++step) {
+    for (int step = 0; step < DIM_K / 16; ++step) {
         const int box = step / 4, chunk = step % 4 * 2;
         unsigned a[4];
         ldmatrix_x4_at(a, q_s + (box * 64 + row) * BOX_ROW_BYTES + ((chunk + lane / 16) ^ (row % 8)) * 16);
@@ -144,7 +144,7 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
     for (int i = 0; i < FA_N / 2; ++i)
         s_r[i] = 0.0f;
 #pragma unroll 1
-    for (int step = 0; step < (FA_DIM + 15) / 16; ++step) {
+    for (int step = 0; step < DIM_K / 16; ++step) {
         unsigned a[4];
         ldmatrix_x4_at(a, q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
         const __half *from_g = k_g + 16 * step;

@@ -15,28 +15,26 @@ __device__ __forceinline__ void wait_for_store(int lane)
     __syncwarp();
 }
 
-/* The factors of a thread's two rows of O. Where the sums are columns of O they are known only when it is complete. */
+/* The factors of a thread's two rows of O. Where the sums are columns of O they are known only when it is complete.
+ * Where keys are split, the sums. */
 struct row_scale {
     float of[2];
 };
 
-#if FA_LSE
-/* The log-sum-exp of a thread's two rows waits in shared memory, after the buffers of O, until O is stored: registers
- * would spill. With SUM_BY_MMA only the references wait; the sums come with O. */
-__device__ __forceinline__ unsigned lse_address(unsigned buffers_s, int warpgroup, unsigned thread)
+#if KEEP_REFERENCES
+/* The references of a thread's two rows wait in shared memory, after the buffers of O, until O is stored: registers
+ * would spill. The sums come with O (SUM_BY_MMA) or are the scale of the rows (where keys are split). */
+__device__ __forceinline__ unsigned reference_address(unsigned buffers_s, int warpgroup, unsigned thread)
 {
     return buffers_s + O_BUFFER_BYTES + (64 * warpgroup + thread / 32 * 16 + thread % 32 / 4) * 4;
 }
 
-__device__ __forceinline__ void keep_lse(const softmax_rows &rows, unsigned buffers_s, int warpgroup, unsigned thread)
+__device__ __forceinline__ void keep_references(const softmax_rows &rows, unsigned buffers_s, int warpgroup,
+                                                unsigned thread)
 {
-    float value[2];
     make_opaque(buffers_s, thread); /* the compiler would keep the address in a register through the main loop */
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-        value[h] = SUM_BY_MMA ? rows.ref[h] : log_sum_exp(rows.ref[h], quad_sum(rows.sum[h]));
     if (thread % 4 == 0)
-        st_shared_pair_at(lse_address(buffers_s, warpgroup, thread), value[0], value[1]);
+        st_shared_pair_at(reference_address(buffers_s, warpgroup, thread), rows.ref[0], rows.ref[1]);
 }
 #endif
 
@@ -44,17 +42,30 @@ __device__ __forceinline__ void keep_lse(const softmax_rows &rows, unsigned buff
 __device__ __forceinline__ row_scale row_scale_of(const softmax_rows &rows, unsigned buffers_s, int warpgroup,
                                                   unsigned thread)
 {
-#if FA_LSE
-    keep_lse(rows, buffers_s, warpgroup, thread);
+#if KEEP_REFERENCES
+    keep_references(rows, buffers_s, warpgroup, thread);
 #endif
     row_scale scale = {{0.0f, 0.0f}};
     if (!SUM_BY_MMA) {
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            scale.of[h] = inverse_or_zero(quad_sum(rows.sum[h]));
+            scale.of[h] = FA_SPLITS > 1 ? quad_sum(rows.sum[h]) : inverse_or_zero(quad_sum(rows.sum[h]));
     }
     return scale;
 }
+
+#if FA_LSE && !KEEP_REFERENCES
+/* Stores the log-sum-exp of a thread's two rows where their sums are known before O is: under the last product. */
+__device__ __forceinline__ void store_lse_before_o(const fa_params &p, const softmax_rows &rows, const row_scale &scale,
+                                                   const int4 &tile, int warpgroup, unsigned thread)
+{
+    float lse[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        lse[h] = log_sum_exp_of_inverse(rows.ref[h], scale.of[h]);
+    store_lse_of_rows(p, lse, tile.w, tile.z, tile.x + 64 * warpgroup + thread / 32 * 16, thread % 32);
+}
+#endif
 
 /* buffer_s: the warp's buffer. row: first of the warp's rows. */
 __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (&o_r)[O_REGS], const row_scale &scale,
@@ -67,7 +78,7 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
     for (int first = 0; first < BOXES; first += PER_ROUND) {
         wait_for_store(lane);
 #pragma unroll
-        for (int step = 4 * first; step < 4 * first + 4 * PER_ROUND && step < 4 * BOXES; ++step) {
+        for (int step = 4 * first; step < 4 * first + 4 * PER_ROUND && step < O_DIM / 16; ++step) {
             unsigned w[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
@@ -87,12 +98,39 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
     }
 }
 
+#if FA_SPLITS > 1
+/* Writes this split's part of a warp's rows. The last split to arrive has them all in o_r, with their scale, and stores
+ * their log-sum-exp. Returns true for it. */
+__device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[O_REGS], row_scale &scale,
+                                               const int4 &tile, int row, unsigned lse_s, int warp, int lane)
+{
+    row_sums rows;
+    __syncwarp(); /* one lane of each quad kept the references */
+    ld_shared_pair_at(rows.ref, lse_s);
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        rows.sum[h] = SUM_BY_MMA ? o_r[O_REGS - 4 + 2 * h] : scale.of[h];
+    const warp_parts parts = parts_of_warp(p, tile, warp, lane);
+    if (!write_part(parts, o_r, rows, tile.y, lane))
+        return false;
+    read_parts(parts, o_r, rows);
+#if FA_LSE
+    const float lse[2] = {log_sum_exp(rows.ref[0], rows.sum[0]), log_sum_exp(rows.ref[1], rows.sum[1])};
+    store_lse_of_rows(p, lse, tile.w, tile.z, row, lane);
+#endif
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        scale.of[h] = inverse_or_zero(rows.sum[h]);
+    return true;
+}
+#endif
+
 /* Stores O of a warpgroup's rows. tile: as the producer told it. buffers_s: the first warp's buffer. */
-__device__ __forceinline__ void store_o(const fa_params &p, const float (&o_r)[O_REGS], row_scale scale,
-                                        const int4 &tile, unsigned buffers_s, int warpgroup, unsigned thread)
+__device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS], row_scale scale, const int4 &tile,
+                                        unsigned buffers_s, int warpgroup, unsigned thread)
 {
     make_opaque(buffers_s, thread); /* the compiler would keep the addresses in registers through the main loop */
-    if (SUM_BY_MMA) {
+    if (SUM_BY_MMA && FA_SPLITS == 1) {
 #pragma unroll
         for (int h = 0; h < 2; ++h)
             scale.of[h] = inverse_or_zero(o_r[O_REGS - 4 + 2 * h]);
@@ -100,15 +138,17 @@ __device__ __forceinline__ void store_o(const fa_params &p, const float (&o_r)[O
     const int warp = warp_uniform(thread / 32), row = tile.x + 64 * warpgroup + 16 * warp;
     if (row >= p.seq_q)
         return;
-#if FA_LSE
-    if (thread % 4 == 0) { /* the thread of each quad that kept it */
+#if FA_SPLITS > 1
+    if (!combine_splits(p, o_r, scale, tile, row, reference_address(buffers_s, warpgroup, thread), 4 * warpgroup + warp,
+                        thread % 32))
+        return;
+#elif FA_LSE && KEEP_REFERENCES
+    if (thread % 4 == 0) { /* the thread of each quad that kept them */
         float lse[2];
-        ld_shared_pair_at(lse, lse_address(buffers_s, warpgroup, thread));
-        if (SUM_BY_MMA) {
+        ld_shared_pair_at(lse, reference_address(buffers_s, warpgroup, thread));
 #pragma unroll
-            for (int h = 0; h < 2; ++h)
-                lse[h] = log_sum_exp(lse[h], o_r[O_REGS - 4 + 2 * h]);
-        }
+        for (int h = 0; h < 2; ++h)
+            lse[h] = log_sum_exp(lse[h], o_r[O_REGS - 4 + 2 * h]);
         store_lse_of_rows(p, lse, tile.w, tile.z, row, thread % 32);
     }
 #endif

@@ -17,6 +17,14 @@ double fa_now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void fa_rest(double seconds)
+{
+    struct timespec left = {.tv_sec = (time_t)seconds};
+    left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
 /* `make install` puts the binary into PREFIX/bin and the folders into PREFIX/share/fa_bench. */
 static void find_installed(char home[PATH_MAX])
 {

@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 double fa_now_s(void); /* monotonic seconds */
+void fa_rest(double seconds);
 
 /* The folder that holds kernels/, include/ and src/: FA_HOME, else the folder of the running binary, else
  * ../share/fa_bench beside an installed binary. */

@@ -12,7 +12,8 @@ typedef struct fa_cuda {
     CUcontext context;
     CUstream stream; /* non-blocking; all work is put on it */
     fa_nvml nvml;
-    bool lost; /* a fault destroyed the context: nothing more can run in this process */
+    bool lines_persist; /* in the L2: of persist.c */
+    bool lost;          /* a fault destroyed the context: nothing more can run in this process */
     fa_device_info info;
     struct fa_sampler *sampler; /* of sample.c, or NULL */
     void *staging;              /* of copy.c: pinned host memory, or NULL */

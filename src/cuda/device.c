@@ -8,6 +8,7 @@
 #include "cuda/copy.h"
 #include "cuda/libraries.h"
 #include "cuda/module.h"
+#include "cuda/persist.h"
 #include "cuda/sample.h"
 
 static fa_status cuda_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "cuda/persist.h"
+
 static void drop_graph(fa_cuda *cuda, fa_graph *entry)
 {
     if (entry->exec)
@@ -29,8 +31,11 @@ static fa_status capture(fa_cuda *cuda, CUevent start, CUevent stop, fa_kernel *
     FA_TRY(put);
     if (ended != CUDA_SUCCESS)
         return fa_cuda_refuse(cuda, ended, "cuStreamEndCapture", why);
-    const CUresult made = cuda->api.cuGraphInstantiateWithFlags(exec, graph, 0);
+    const fa_status persists =
+        request->persist_kv ? fa_cuda_persist_graph(cuda, &request->params, graph, why) : FA_PASS;
+    const CUresult made = persists == FA_PASS ? cuda->api.cuGraphInstantiateWithFlags(exec, graph, 0) : CUDA_SUCCESS;
     cuda->api.cuGraphDestroy(graph);
+    FA_TRY(persists);
     if (made != CUDA_SUCCESS)
         return fa_cuda_refuse(cuda, made, "cuGraphInstantiateWithFlags", why);
     /* Uploaded and launched once here: never a first launch behind the blocking kernel. */
@@ -43,6 +48,7 @@ static fa_status capture(fa_cuda *cuda, CUevent start, CUevent stop, fa_kernel *
 static bool same_graph(const fa_graph *entry, const fa_kernel *kernel, const fa_sample_request *request)
 {
     return entry->kernel == kernel && entry->launches == request->launches &&
+           entry->persist_kv == request->persist_kv &&
            memcmp(&entry->launch, &request->launch, sizeof entry->launch) == 0 &&
            memcmp(entry->params, &request->params, sizeof entry->params) == 0;
 }
@@ -68,6 +74,7 @@ fa_status fa_graphs_find(fa_cuda *cuda, fa_graphs *all, CUevent start, CUevent s
     }
     entry->kernel = kernel;
     entry->launches = request->launches;
+    entry->persist_kv = request->persist_kv;
     entry->launch = request->launch;
     entry->used = ++all->uses;
     memcpy(entry->params, &request->params, sizeof entry->params);

@@ -9,6 +9,7 @@ typedef struct fa_graph {
     const fa_kernel *kernel; /* NULL: free */
     CUgraphExec exec;
     int32_t launches;
+    bool persist_kv;
     uint64_t used;
     fa_launch launch;
     unsigned char params[sizeof(fa_params)];

@@ -15,6 +15,7 @@
 #include "base/process.h"
 #include "compile/cuda.h"
 #include "cuda/graph.h"
+#include "cuda/persist.h"
 
 enum { CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
 
@@ -284,12 +285,18 @@ static int32_t ask_others(const fa_cuda *cuda, fa_sampler *self)
     return self->other_processes;
 }
 
-/* GPUs before sm_80 have no persistent lines and refuse these calls: not an error. */
-void fa_cuda_reset_l2(const fa_cuda *cuda)
+static fa_status try_until_valid(fa_cuda *cuda, fa_sampler *self, fa_kernel *kernel, const fa_sample_request *request,
+                                 CUgraphExec exec, fa_sample *taken, bool *gated, fa_reason *why)
 {
-    cuda->api.cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
-    if (cuda->api.cuCtxResetPersistingL2Cache)
-        cuda->api.cuCtxResetPersistingL2Cache();
+    const char *invalid = NULL;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        fa_rest(request->rest_ms * 1e-3);
+        *gated = !self->synchronous && attempt + 1 < ATTEMPTS;
+        FA_TRY(try_sample(cuda, self, kernel, request, exec, *gated, taken, &invalid, why));
+        if (!invalid)
+            return FA_PASS;
+    }
+    return fa_refuse(why, FA_ERROR, "timing: %s, %d times in a row", invalid, ATTEMPTS);
 }
 
 fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
@@ -308,17 +315,14 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     CUgraphExec exec = NULL;
     if (request->method == FA_TIMING_GRAPH)
         FA_TRY(fa_graphs_find(cuda, &self->graphs, self->start, self->stop, kernel, request, &exec, why));
-    const char *invalid = NULL;
     fa_sample taken = {0};
     bool gated = false;
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        gated = !self->synchronous && attempt + 1 < ATTEMPTS;
-        FA_TRY(try_sample(cuda, self, kernel, request, exec, gated, &taken, &invalid, why));
-        if (!invalid)
-            break;
-    }
-    if (invalid)
-        return fa_refuse(why, FA_ERROR, "timing: %s, %d times in a row", invalid, ATTEMPTS);
+    if (request->persist_kv)
+        FA_TRY(fa_cuda_persist_begin(cuda, &request->params, why));
+    const fa_status status = try_until_valid(cuda, self, kernel, request, exec, &taken, &gated, why);
+    if (request->persist_kv)
+        fa_cuda_persist_end(cuda);
+    FA_TRY(status);
     ask_reasons(cuda, self);
     *sample = (fa_sample){
         .us = taken.us,

@@ -7,7 +7,5 @@
 fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
 void fa_cuda_sampler_forget(fa_cuda *cuda, const fa_kernel *kernel); /* before the kernel is destroyed */
 void fa_cuda_sampler_close(fa_cuda *cuda);
-/* Takes back the L2 lines that an earlier kernel made persistent; they would be missing to the next. */
-void fa_cuda_reset_l2(const fa_cuda *cuda);
 
 #endif

@@ -31,6 +31,8 @@ typedef struct fa_sample_request {
     fa_l2 l2;
     int32_t launches;
     int32_t warmup_launches; /* untimed launches of the same kernel just before, so that the L2 holds its own data */
+    bool persist_kv;         /* the L2 is asked to keep K and V */
+    double rest_ms;          /* the GPU idles this long before */
     bool reset_l2; /* first sample of a measurement: take back L2 lines that earlier kernels made persistent */
 } fa_sample_request;
 

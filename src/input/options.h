@@ -21,6 +21,7 @@ typedef enum {
 typedef enum { FA_SANITIZE_NONE, FA_SANITIZE_ADDRESS, FA_SANITIZE_UNDEFINED, FA_SANITIZE_THREAD } fa_sanitize;
 typedef enum { FA_TIMING_AUTO, FA_TIMING_GRAPH, FA_TIMING_EVENT, FA_TIMING_NONE } fa_timing_method;
 typedef enum { FA_L2_WARM, FA_L2_COLD } fa_l2;
+typedef enum { FA_L2_PERSIST_NONE, FA_L2_PERSIST_KV } fa_l2_persist;
 
 /* --dist: docs/correctness.md. */
 #define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded|low"
@@ -83,8 +84,8 @@ typedef struct fa_options {
     const char *arch, *load, *dump, *json, *cubin, *runs;
     int32_t check; /* FA_REFERENCE_* */
     fa_vs vs;
-    double atol, rtol, warmup_ms, max_time, timeout;
-    int32_t seeds, seed, dist, timing, l2, min_samples;
+    double atol, rtol, warmup_ms, rest_ms, max_time, timeout;
+    int32_t seeds, seed, dist, timing, l2, l2_persist, min_samples;
     bool list_kernels, race, causal, lse, compile_only, bound, quiet, stream, version, help;
     bool sized;     /* an option of the problem's size was given */
     bool seeds_set; /* --seeds was */

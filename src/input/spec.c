@@ -1,5 +1,6 @@
 #include "input/spec.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,10 +212,12 @@ static fa_status use_library(const char *path, fa_spec *spec, fa_reason *why)
 }
 
 /* Splits for packed tiles, which are few and bound by memory: the least number that fills whole waves of blocks to 95
- * %, or the one that fills them best. Small blocks share a multiprocessor in pairs. */
+ * %, or the one that fills them best. Small blocks share a multiprocessor in pairs, on sm_90 those of 64 rows in
+ * threes. */
 static int32_t choose_packed_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t most)
 {
-    const int64_t slots = (int64_t)sm_count * (spec->knobs.warps <= 4 ? 2 : 1);
+    const bool threes = spec->knobs.m == 64 && spec->dim <= 128 && atoi(spec->arch + 3) >= 90;
+    const int64_t slots = (int64_t)sm_count * (spec->knobs.warps > 4 ? 1 : threes ? 3 : 2);
     const int64_t tiles_m = (packed_rows(problem) + spec->knobs.m - 1) / spec->knobs.m;
     const int64_t tiles = tiles_m * problem->kv_heads * problem->batch;
     int32_t best = 1;
@@ -230,17 +233,44 @@ static int32_t choose_packed_splits(const fa_spec *spec, const fa_problem *probl
     return best;
 }
 
+/* What `splits` parts of every query tile take on blocks of one a multiprocessor that take the longest parts first, in
+ * key tiles. A part has a begin and an end; parts are combined. */
+static double time_of_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t splits)
+{
+    const double begin_end = 1.5, combine = splits > 1 ? 1.5 + 0.4 * splits : 0;
+    const int64_t tiles =
+        (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
+    const double waves = (double)tiles * splits / sm_count, fixed = begin_end + combine;
+    const double per_key = 1.0 / spec->knobs.n / splits;
+    const double keys_of_first = problem->causal ? fmax(0, problem->seq_kv - problem->seq_q) : problem->seq_kv;
+    const double longest = problem->seq_kv * per_key + fixed, shortest = keys_of_first * per_key + fixed;
+    return fmax(longest, waves * (longest + shortest) / 2 + (ceil(waves) - waves) * shortest);
+}
+
+static int32_t choose_balanced_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t most)
+{
+    int32_t best = 1;
+    for (int32_t splits = 2; splits <= most; splits++)
+        if (time_of_splits(spec, problem, sm_count, splits) < 0.97 * time_of_splits(spec, problem, sm_count, best))
+            best = splits;
+    return best;
+}
+
 /* How many blocks share the keys of a query tile: enough to fill the GPU, each with at least SPLIT_KEYS keys, because
  * combining their results costs time too. */
 static int32_t choose_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
-    enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, SPLITS_MAX = 64 };
+    enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, BALANCED_SPLIT_KEYS = 512, SPLITS_MAX = 64 };
     if (spec->row == NULL || spec->row->space.splits == NULL)
         return 1;
-    const int32_t keys = spec->row->traits.pack_heads ? PACKED_SPLIT_KEYS : SPLIT_KEYS;
+    const int32_t keys = spec->row->traits.pack_heads ? PACKED_SPLIT_KEYS
+                         : spec->row->traits.wgmma    ? BALANCED_SPLIT_KEYS
+                                                      : SPLIT_KEYS;
     const int32_t most = problem->seq_kv / keys < SPLITS_MAX ? problem->seq_kv / keys : SPLITS_MAX;
     if (spec->row->traits.pack_heads)
         return choose_packed_splits(spec, problem, sm_count, most);
+    if (spec->row->traits.wgmma)
+        return choose_balanced_splits(spec, problem, sm_count, most);
     const int64_t tiles =
         (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
     const int64_t splits = sm_count / tiles < most ? sm_count / tiles : most;

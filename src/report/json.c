@@ -164,6 +164,7 @@ static void put_timing(cJSON *record, const fa_result *result)
     cJSON_AddStringToObject(timing, "method", t->method == FA_TIMING_GRAPH ? "graph" : "event");
     put(timing, "launches_per_sample", t->launches_per_sample);
     cJSON_AddStringToObject(timing, "l2", t->l2 == FA_L2_COLD ? "cold" : "warm");
+    cJSON_AddStringToObject(timing, "l2_persist", t->persist_kv ? "kv" : "none");
     cJSON *clock = object_in(timing, "sm_clock_mhz");
     put(clock, "p50", t->sm_clock_mhz_p50 > 0 ? t->sm_clock_mhz_p50 : NAN);
     cJSON_AddBoolToObject(timing, "throttled", t->throttled);
@@ -179,6 +180,8 @@ static void put_timing(cJSON *record, const fa_result *result)
     put(timing, "floor_us", t->floor_us);
     put(timing, "roofline_us", t->roofline_us);
     put(timing, "warmup_ms", t->warmup_ms);
+    put(object_in(timing, "pace"), "rest_ms", t->rest_ms);
+    put(timing, "percent_of_peak_at_clock", t->percent_of_peak);
     const fa_throughput *h = &result->throughput;
     cJSON *throughput = object_in(record, "throughput");
     put(throughput, "tflops", h->tflops);

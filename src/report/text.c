@@ -118,6 +118,10 @@ static void print_timing(FILE *out, const fa_result *result)
             t->method == FA_TIMING_GRAPH ? "graph" : "event", t->l2 == FA_L2_COLD ? "cold" : "warm", t->floor_us);
     if (t->sm_clock_mhz_p50 > 0)
         fprintf(out, ", SM %.0f MHz", t->sm_clock_mhz_p50);
+    if (t->persist_kv)
+        fputs(", K and V persist in the L2", out);
+    if (t->rest_ms > 0)
+        fprintf(out, ", rested %g ms before each sample", t->rest_ms);
     fprintf(out, "%s%s%s%s%s\n", t->settled ? "" : ", budget used up", t->throttled ? ", THROTTLED" : "",
             t->noisy ? ", NOISY: " : "", t->noisy_reason, t->impossible ? ", IMPOSSIBLE: below the roofline" : "");
     fprintf(out, "          %.1f TFLOP/s, %.1f %% of the peak at that clock; %.0f GB/s\n", h->tflops,

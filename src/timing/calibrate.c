@@ -18,6 +18,7 @@ fa_sample_request fa_calibrate_request(const fa_candidate *candidate, const fa_o
         .params = fa_buffers_params(&candidate->buffers, candidate->problem, &candidate->launch),
         .method = FA_TIMING_EVENT,
         .l2 = (fa_l2)options->l2,
+        .persist_kv = options->l2_persist == FA_L2_PERSIST_KV,
         .launches = 1,
         .reset_l2 = true,
     };

@@ -204,6 +204,8 @@ static fa_status measure_floor(fa_device *device, const fa_sample_request *reque
 {
     fa_sample_request empty = *request;
     empty.kernel = NULL;
+    empty.rest_ms = 0;
+    empty.persist_kv = false;
     empty.reset_l2 = false;
     double samples_us[FLOOR_SAMPLES];
     for (int i = 0; i < FLOOR_SAMPLES; i++) {
@@ -221,11 +223,36 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
     fa_device *device = candidate->device;
     FA_TRY(fa_calibrate(device, &request, 1, options, &timing->warmup_ms, why));
     request->reset_l2 = false;
+    request->rest_ms = timing->rest_ms = options->rest_ms;
     timing->method = request->method;
     timing->l2 = request->l2;
+    timing->persist_kv = request->persist_kv;
     timing->launches_per_sample = request->launches;
     FA_TRY(sample_all(device, request, options, w, all, timing, why));
     return measure_floor(device, request, &timing->floor_us, why);
+}
+
+/* Refuses a median that the hardware cannot reach: by its highest clock and, a sharper bound, by the measured one. */
+static fa_status judge_possible(const fa_candidate *candidate, fa_timing *timing, fa_reason *why)
+{
+    const fa_device_info *info = &candidate->device->info;
+    const fa_throughput at_clock = fa_throughput_of(timing->us.p50, timing->sm_clock_mhz_p50, candidate->problem, info);
+    const bool clock_known = timing->sm_clock_mhz_p50 > 0 && at_clock.peak_tflops > 0;
+    timing->percent_of_peak = clock_known ? 100 * at_clock.fraction_of_peak : NAN;
+    /* What persists need not come from memory, not even after a flush. */
+    timing->roofline_us = fa_roofline_us(candidate->problem, info, timing->persist_kv ? FA_L2_WARM : timing->l2);
+    timing->impossible = timing->us.p50 < timing->roofline_us;
+    if (timing->impossible)
+        return fa_refuse(why, FA_ERROR,
+                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak",
+                         timing->us.p50, timing->roofline_us, info->name);
+    timing->impossible = timing->percent_of_peak > 100;
+    if (timing->impossible)
+        return fa_refuse(why, FA_ERROR,
+                         "impossible: a median of %.3f us is %.1f %% of what the tensor cores of %s do at the %.0f MHz "
+                         "that were measured",
+                         timing->us.p50, timing->percent_of_peak, info->name, timing->sm_clock_mhz_p50);
+    return FA_PASS;
 }
 
 fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_timing *timing, fa_reason *why)
@@ -245,12 +272,7 @@ fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_t
         judge_noise(all, timing);
     free(all);
     FA_TRY(status);
-    timing->roofline_us = fa_roofline_us(candidate->problem, &device->info, timing->l2);
-    timing->impossible = timing->us.p50 < timing->roofline_us;
-    if (timing->impossible)
-        return fa_refuse(why, FA_ERROR,
-                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak",
-                         timing->us.p50, timing->roofline_us, device->info.name);
+    FA_TRY(judge_possible(candidate, timing, why));
     FA_TRY(fa_timing_invariance(candidate, &request, &timing->invariance_ratio, why));
     timing->done = true;
     return FA_PASS;

@@ -117,6 +117,7 @@ static fa_status calibrate_both(contender *a, contender *b, const fa_options *op
     fa_sample_request *both[] = {&a->request, &b->request};
     FA_TRY(fa_calibrate(a->device, both, 2, options, &warmup_ms, why));
     c->method = a->request.method;
+    a->request.rest_ms = b->request.rest_ms = options->rest_ms;
     /* After the other candidate's samples the L2 holds the other candidate's tensors: launch once untimed. */
     a->request.warmup_launches = b->request.warmup_launches = options->l2 == FA_L2_WARM;
     return FA_PASS;
@@ -148,8 +149,9 @@ fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *othe
         status = take_all(&a, &b, options, all, paired, why);
     free(all);
     FA_TRY(status);
-    FA_TRY(possible(paired->p50_us, candidate->problem, device, (fa_l2)options->l2, why));
-    FA_TRY(possible(paired->other_p50_us, candidate->problem, device, (fa_l2)options->l2, why));
+    const fa_l2 l2 = options->l2_persist == FA_L2_PERSIST_KV ? FA_L2_WARM : (fa_l2)options->l2;
+    FA_TRY(possible(paired->p50_us, candidate->problem, device, l2, why));
+    FA_TRY(possible(paired->other_p50_us, candidate->problem, device, l2, why));
     double ratio;
     FA_TRY(fa_timing_invariance(other, &b.request, &ratio, why));
     paired->done = true;

@@ -76,6 +76,7 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
     }
     gpu->resets += request->reset_l2;
     trace(gpu, request);
+    gpu->rests += request->rest_ms > 0;
     *sample = (fa_sample){
         .us = gpu->us(gpu, kernel, n),
         .gated = n != gpu->ungated - 1,

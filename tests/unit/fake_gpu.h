@@ -23,7 +23,7 @@ struct fake_gpu {
     long ungated;         /* 1 + the sample that was not queued in time */
     int others;           /* processes on the GPU beside this one */
     uint64_t random;
-    long samples, launches, resets;
+    long samples, launches, resets, rests;
     int log[FAKE_LOG]; /* kernel of each sample */
     fa_sample_request last[2];
     struct golden *trace; /* a line for each run of samples that are asked for alike; NULL: none */

@@ -1,6 +1,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -147,6 +148,36 @@ static void splits_fill_the_gpu(void **state)
     assert_true(can > 0);
 }
 
+/* wgmma: blocks that end together, by the numbers that were measured as the best on an H200. */
+static void splits_end_together(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *problem;
+        int32_t splits;
+    } cases[] = {
+        {"--heads 8 --kv-heads 1 --causal --seq 256 --seq-kv 32768", 8},  /* 16 tiles */
+        {"--heads 8 --kv-heads 1 --causal --seq 512 --seq-kv 32768", 4},  /* 32 */
+        {"--heads 8 --kv-heads 1 --causal --seq 1024 --seq-kv 32768", 2}, /* 64 */
+        {"--heads 8 --kv-heads 1 --causal --seq 1536 --seq-kv 32768", 4}, /* 96: three waves of quarters */
+        {"--heads 8 --kv-heads 1 --causal --seq 2048 --seq-kv 32768", 1}, /* 128: nearly a wave */
+        {"--heads 8 --kv-heads 1 --causal --seq 3072 --seq-kv 32768", 2}, /* 192: three waves of halves */
+        {"--heads 4 --causal --seq 4096", 2},                             /* 128, of which the longest takes longest */
+        {"--heads 1 --causal --seq 16384", 2},
+        {"--heads 4 --seq 4096", 1},
+        {"--heads 16 --seq 16384 --causal", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[160];
+        snprintf(text, sizeof text, "--batch 1 --dim 128 %s", cases[i].problem);
+        const fa_knobs knobs = knobs_of("wgmma", NULL, text);
+        assert_int_equal(knobs.m, 128);
+        if (knobs.splits != cases[i].splits)
+            print_error("%s: %d splits\n", text, knobs.splits);
+        assert_int_equal(knobs.splits, cases[i].splits);
+    }
+}
+
 static void spec_takes_knobs_and_arch(void **state)
 {
     fa_options options;
@@ -188,6 +219,7 @@ int main(void)
         cmocka_unit_test(near_names_are_offered),
         cmocka_unit_test(rules_are_whole),
         cmocka_unit_test(splits_fill_the_gpu),
+        cmocka_unit_test(splits_end_together),
         cmocka_unit_test(spec_takes_knobs_and_arch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -420,6 +420,60 @@ static void faster_than_the_hardware_is_impossible(void **state)
     assert_false(t.impossible);
 }
 
+static double slow_clock(fake_gpu *g, long n)
+{
+    (void)g, (void)n;
+    return 990;
+}
+
+static void faster_than_the_measured_clock_is_impossible(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fa_timing t;
+    fake_gpu_make(&gpu, 1.9, 0);
+    gpu.candidate[0].problem = &canonical; /* 2.006 us at 990 MHz */
+    gpu.mhz = slow_clock;
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
+    assert_true(t.impossible);
+    assert_non_null(strstr(why.text, "105."));
+    fake_gpu_make(&gpu, 2.1, 0);
+    gpu.candidate[0].problem = &canonical;
+    gpu.mhz = slow_clock;
+    near(time_ok(&options).percent_of_peak, 95.5, 0.001);
+}
+
+static void only_timed_samples_are_rested(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 5.0, 5.0);
+    gpu.noise = 0.002;
+    fa_options options = fake_options();
+    near(time_ok(&options).rest_ms + 1, 1, 1e-9);
+    assert_int_equal(gpu.rests, 0);
+    options.rest_ms = 20;
+    const fa_timing t = time_ok(&options);
+    assert_int_equal(gpu.rests, t.us.count);
+    near(t.rest_ms, 20, 1e-9);
+}
+
+static void what_persists_need_not_come_from_memory(void **state)
+{
+    (void)state;
+    static const fa_problem decode = {
+        .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
+    fa_timing t;
+    fake_gpu_make(&gpu, 1.5, 0); /* 8.4 MB at 4.8 TB/s take 1.75 us */
+    gpu.candidate[0].problem = &decode;
+    fa_options options = fake_options();
+    options.l2 = FA_L2_COLD;
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
+    assert_false(gpu.last[0].persist_kv);
+    options.l2_persist = FA_L2_PERSIST_KV;
+    assert_true(time_ok(&options).persist_kv);
+    assert_true(gpu.last[0].persist_kv);
+}
+
 static void no_clock_no_time(void **state)
 {
     (void)state;
@@ -453,6 +507,9 @@ int main(void)
         cmocka_unit_test(warm_up_lasts_until_the_clock_is_steady),
         cmocka_unit_test(the_method_is_chosen_again_at_the_warm_clock),
         cmocka_unit_test(faster_than_the_hardware_is_impossible),
+        cmocka_unit_test(faster_than_the_measured_clock_is_impossible),
+        cmocka_unit_test(only_timed_samples_are_rested),
+        cmocka_unit_test(what_persists_need_not_come_from_memory),
         cmocka_unit_test(no_clock_no_time),
     };
     return cmocka_run_group_tests_name("timing", tests, NULL, NULL);

@@ -1,0 +1,17 @@
+/* --l2-persist kv: an access-policy window that asks the L2 to keep K and V. */
+#ifndef FA_CUDA_PERSIST_H
+#define FA_CUDA_PERSIST_H
+
+#include "cuda/context.h"
+
+/* Puts the window on the stream; lines may persist from now on. FA_NOT_RUN where the GPU or its driver has none,
+ * FA_INFEASIBLE when K and V do not fit one window. */
+fa_status fa_cuda_persist_begin(fa_cuda *cuda, const fa_params *params, fa_reason *why);
+/* The same window on every kernel of a graph, which does not ask the stream that it is launched on. */
+fa_status fa_cuda_persist_graph(fa_cuda *cuda, const fa_params *params, CUgraph graph, fa_reason *why);
+/* Takes the window off the stream. Lines that persist stay until fa_cuda_reset_l2. */
+void fa_cuda_persist_end(fa_cuda *cuda);
+/* Takes back the L2 lines that an earlier kernel made persistent; they would be missing to the next. */
+void fa_cuda_reset_l2(fa_cuda *cuda);
+
+#endif
