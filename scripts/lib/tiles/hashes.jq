@@ -27,5 +27,6 @@ rules_or_defaults | to_entries[] | .key as $index | .value |
 (if .causal == null then "", " --causal" elif .causal then " --causal" else "" end) as $mask |
 ($max_dim, ($max_dim | odd_dim)) as $dim |
 (.config | with_splits | tile_options) as $tile |
-(if .max_fill_percent == null then " --batch 64 --seq 8192" else "" end) as $large | # or a variant would serve it
+(if .max_fill_percent == null or (.min_keys != null and $serves == $name) then " --batch 64 --seq 8192" else "" end)
+    as $large | # or a variant would serve it
 "--kernel \($serves) --arch \($arch) --dim \($dim)\($mask)\($large) \($tile) #\($name):\($index + 1)"
