@@ -212,12 +212,10 @@ static fa_status use_library(const char *path, fa_spec *spec, fa_reason *why)
 }
 
 /* Splits for packed tiles, which are few and bound by memory: the least number that fills whole waves of blocks to 95
- * %, or the one that fills them best. Small blocks share a multiprocessor in pairs, on sm_90 those of 64 rows in
- * threes. */
+ * %, or the one that fills them best. Small blocks share a multiprocessor in pairs. */
 static int32_t choose_packed_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t most)
 {
-    const bool threes = spec->knobs.m == 64 && spec->dim <= 128 && atoi(spec->arch + 3) >= 90;
-    const int64_t slots = (int64_t)sm_count * (spec->knobs.warps > 4 ? 1 : threes ? 3 : 2);
+    const int64_t slots = (int64_t)sm_count * (spec->knobs.warps <= 4 ? 2 : 1);
     const int64_t tiles_m = (packed_rows(problem) + spec->knobs.m - 1) / spec->knobs.m;
     const int64_t tiles = tiles_m * problem->kv_heads * problem->batch;
     int32_t best = 1;

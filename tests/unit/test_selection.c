@@ -65,8 +65,7 @@ static const fa_rule *expected_rule(const char *kernel, const fa_problem *p, int
 }
 
 /* Splits of a kernel that chooses them: a block keeps 1024 keys at least (packed heads: 256), 64 splits at most. */
-static int32_t expected_splits(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *p, int32_t arch,
-                               int64_t sms)
+static int32_t expected_splits(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *p, int64_t sms)
 {
     int32_t chosen = 1;
     double best = 0;
@@ -75,8 +74,7 @@ static int32_t expected_splits(const fa_kernel_row *row, const fa_knobs *knobs, 
     const bool packed = row->traits.pack_heads;
     const int64_t group = packed ? p->heads / p->kv_heads : 1;
     const int64_t tiles = up(p->seq_q * group, knobs->m) * (p->heads / group) * p->batch;
-    const int64_t shared = knobs->m == 64 && p->dim <= 128 && arch >= 90 ? 3 : 2; /* small blocks of a multiprocessor */
-    const int64_t slots = packed && knobs->warps <= 4 ? shared * sms : sms;
+    const int64_t slots = packed && knobs->warps <= 4 ? 2 * sms : sms;
     for (int32_t s = 1; s <= 64 && s * (packed ? 256 : 1024) <= p->seq_kv; s++) {
         const double filled = (double)(tiles * s) / (double)(up(tiles * s, slots) * slots);
         if (!packed && tiles * s <= sms)
@@ -101,7 +99,7 @@ static void check_selection(const fa_kernel_row *asked, const fa_problem *p, con
     const fa_rule *rule = expected_rule(asked->name, p, atoi(arch + 3), sms);
     fa_knobs want = rule != NULL ? rule->knobs : asked->knobs;
     if (want.splits == 0)
-        want.splits = expected_splits(spec.row, &want, p, atoi(arch + 3), sms);
+        want.splits = expected_splits(spec.row, &want, p, sms);
     /* wgmma's are chosen by a model of waves (test_problem.c): here only that a block keeps 512 keys at least. */
     if (spec.row->traits.wgmma && spec.row->space.splits != NULL && rule != NULL && rule->knobs.splits == 0 &&
         (spec.knobs.splits == 1 || (spec.knobs.splits > 1 && spec.knobs.splits * 512 <= p->seq_kv)))
