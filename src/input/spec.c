@@ -235,7 +235,7 @@ static int32_t choose_packed_splits(const fa_spec *spec, const fa_problem *probl
  * key tiles. A part has a begin and an end; parts are combined. */
 static double time_of_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t splits)
 {
-    const double begin_end = 1.5, combine = splits > 1 ? 1.5 + 0.4 * splits : 0;
+    const double begin_end = 1.5, combine = splits > 1 ? 2.5 + 0.4 * splits : 0;
     const int64_t tiles =
         (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
     const double waves = (double)tiles * splits / sm_count, fixed = begin_end + combine;
