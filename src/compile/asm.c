@@ -64,8 +64,8 @@ static void replace(pass *p, const fa_asm_statement *s)
         fputs("fa_emu_ptx_nothing(", out);
     } else {
         fprintf(out,
-                "fa_emu_ptx([]() -> fa_emu_ptx_site & { static fa_emu_ptx_site site = {%s, \"%s\", %d, %d, nullptr}; "
-                "return site; }()",
+                "fa_emu_ptx([]() -> fa_emu_ptx_site & { static fa_emu_ptx_site site = {%s, {\"%s\", %d}, %d, nullptr}; "
+                "return site; }(), fa_emu_caller",
                 s->strings, p->file, p->line, s->count);
         lines -= breaks(s->strings, strlen(s->strings));
     }

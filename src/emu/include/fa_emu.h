@@ -88,7 +88,7 @@ static constexpr int warpSize = FA_EMU_WARP;
 
 #include "fa_emu_math.h"
 
-#include "fa_emu_prims.h"
+#include "fa_emu_memory.h"
 
 #include "fa_emu_ptx.h"
 

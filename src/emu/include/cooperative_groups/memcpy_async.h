@@ -18,7 +18,7 @@ static inline void memcpy_async(const G &group, void *dst_s, const void *src_g, 
         else
             for (size_t i = at; i < at + chunk && i < bytes; i++)
                 ((char *)dst_s)[i] = ((const char *)src_g)[i];
-    cp_async_commit();
+    fa_emu_now()->api->cp_async_commit();
 }
 template <typename G, typename T>
 static inline void memcpy_async(const G &group, T *dst_s, size_t dst_count, const T *src_g, size_t src_count,
