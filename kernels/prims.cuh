@@ -25,7 +25,6 @@
 #define FA_CALLER
 #endif
 
-#ifndef FA_SHARED
 /* Dynamic shared memory of the block as `type *name`, 16-byte aligned (kernels align further themselves). */
 #define FA_SHARED(type, name)                                \
     extern __shared__ __align__(16) unsigned char fa_smem[]; \
@@ -36,7 +35,6 @@
     extern __shared__ __align__(align)       \
     unsigned char fa_smem_##align[];         \
     type *name = reinterpret_cast<type *>(fa_smem_##align)
-#endif
 
 /* A generic pointer into shared memory as the 32-bit address shared-space instructions take. */
 __device__ __forceinline__ unsigned smem_address(const void *pointer_s)
