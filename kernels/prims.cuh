@@ -1,5 +1,5 @@
 /* What kernels share: the shared-memory declaration, and PTX behind named functions, one per instruction. Some serve
- * only kernels of your own. On the emulator (FA_EMU) the same names come from src/emu/include/fa_emu.h.
+ * only kernels of your own. The emulator runs the same text: it interprets the PTX.
  * Suffixes: _g global, _s shared, _r register. PTX ISA section in brackets. */
 #ifndef FA_PRIMS_CUH
 #define FA_PRIMS_CUH
@@ -19,7 +19,11 @@
 #define FA_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
 #endif
 
-#ifndef FA_EMU
+/* The last parameter of a function that is one instruction. Nothing on a GPU; on the emulator the line that calls it,
+ * for its reports. */
+#ifndef FA_CALLER
+#define FA_CALLER
+#endif
 
 /* Dynamic shared memory of the block as `type *name`, 16-byte aligned (kernels align further themselves). */
 #define FA_SHARED(type, name)                                \
@@ -40,7 +44,7 @@ __device__ __forceinline__ unsigned smem_address(const void *pointer_s)
 
 /* Asynchronous copy of 16, 8 or 4 bytes; bytes past src_bytes are written as zero, and with src_bytes == 0 nothing is
  * read (the pointer must still be a valid one). sm_80. [cp.async] */
-__device__ __forceinline__ void cp_async_16(void *dst_s, const void *src_g, int src_bytes)
+__device__ __forceinline__ void cp_async_16(void *dst_s, const void *src_g, int src_bytes FA_CALLER)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g),
                  "r"(src_bytes)
@@ -48,18 +52,18 @@ __device__ __forceinline__ void cp_async_16(void *dst_s, const void *src_g, int 
 }
 
 /* The same to an address already in shared space. */
-__device__ __forceinline__ void cp_async_16_at(unsigned dst_s, const void *src_g, int src_bytes)
+__device__ __forceinline__ void cp_async_16_at(unsigned dst_s, const void *src_g, int src_bytes FA_CALLER)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(dst_s), "l"(src_g), "r"(src_bytes) : "memory");
 }
 
-__device__ __forceinline__ void cp_async_8(void *dst_s, const void *src_g, int src_bytes)
+__device__ __forceinline__ void cp_async_8(void *dst_s, const void *src_g, int src_bytes FA_CALLER)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g), "r"(src_bytes)
                  : "memory");
 }
 
-__device__ __forceinline__ void cp_async_4(void *dst_s, const void *src_g, int src_bytes)
+__device__ __forceinline__ void cp_async_4(void *dst_s, const void *src_g, int src_bytes FA_CALLER)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(smem_address(dst_s)), "l"(src_g), "r"(src_bytes)
                  : "memory");
@@ -76,7 +80,7 @@ __device__ __forceinline__ void cp_async_wait()
 
 /* 8x8 tiles of halves from shared memory: lane l gives the address of row l%8 of tile l/8 (16 bytes, 16-byte aligned);
  * x2 reads the addresses of lanes 0..15, x1 those of lanes 0..7. [ldmatrix] */
-__device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s)
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -85,7 +89,7 @@ __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s)
 }
 
 /* The same at an address already in shared space: for loops that work it out once. */
-__device__ __forceinline__ void ldmatrix_x4_at(unsigned (&r)[4], unsigned row_s)
+__device__ __forceinline__ void ldmatrix_x4_at(unsigned (&r)[4], unsigned row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -93,7 +97,7 @@ __device__ __forceinline__ void ldmatrix_x4_at(unsigned (&r)[4], unsigned row_s)
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x4_trans_at(unsigned (&r)[4], unsigned row_s)
+__device__ __forceinline__ void ldmatrix_x4_trans_at(unsigned (&r)[4], unsigned row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -101,7 +105,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans_at(unsigned (&r)[4], unsigned 
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x1(unsigned (&r)[1], const void *row_s)
+__device__ __forceinline__ void ldmatrix_x1(unsigned (&r)[1], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\n"
                  : "=r"(r[0])
@@ -109,7 +113,7 @@ __device__ __forceinline__ void ldmatrix_x1(unsigned (&r)[1], const void *row_s)
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x1_trans(unsigned (&r)[1], const void *row_s)
+__device__ __forceinline__ void ldmatrix_x1_trans(unsigned (&r)[1], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];\n"
                  : "=r"(r[0])
@@ -117,7 +121,7 @@ __device__ __forceinline__ void ldmatrix_x1_trans(unsigned (&r)[1], const void *
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void *row_s)
+__device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];\n"
                  : "=r"(r[0]), "=r"(r[1])
@@ -125,7 +129,7 @@ __device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void *row_s)
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const void *row_s)
+__device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -133,7 +137,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const void *
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *row_s)
+__device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];\n"
                  : "=r"(r[0]), "=r"(r[1])
@@ -142,7 +146,7 @@ __device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *
 }
 
 /* The way back: four 8x8 tiles to shared memory, addresses as for ldmatrix_x4. sm_90. [stmatrix] */
-__device__ __forceinline__ void stmatrix_x4(void *row_s, const unsigned (&r)[4])
+__device__ __forceinline__ void stmatrix_x4(void *row_s, const unsigned (&r)[4] FA_CALLER)
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(smem_address(row_s)),
                  "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
@@ -150,7 +154,7 @@ __device__ __forceinline__ void stmatrix_x4(void *row_s, const unsigned (&r)[4])
 }
 
 /* d += a * b, a 16x16 row-major, b 16x8 column-major, halves; d 16x8. sm_80. [mma.m16n8k16] */
-__device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2])
+__device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2] FA_CALLER)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};\n"
@@ -160,7 +164,7 @@ __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[
 
 /* d = c + a * b: for a c that is used again. */
 __device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c)[4], const unsigned (&a)[4],
-                                                  const unsigned (&b)[2])
+                                                  const unsigned (&b)[2] FA_CALLER)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%10, %11, %12, %13};\n"
@@ -168,7 +172,8 @@ __device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 
-__device__ __forceinline__ void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4], const unsigned (&b)[2])
+__device__ __forceinline__ void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4],
+                                                 const unsigned (&b)[2] FA_CALLER)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};\n"
         : "+r"(d[0]), "+r"(d[1])
@@ -192,7 +197,7 @@ __device__ __forceinline__ unsigned pack_half2(float lo, float hi)
 }
 
 /* Named barrier `id` (1..15; 0 is __syncthreads) among `threads` threads, a multiple of 32. [bar.sync, bar.arrive] */
-__device__ __forceinline__ void bar_sync(int id, int threads)
+__device__ __forceinline__ void bar_sync(int id, int threads FA_CALLER)
 {
     asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
@@ -200,18 +205,18 @@ __device__ __forceinline__ void bar_sync(int id, int threads)
 /* The same for warps that wait at different places in the code, say in two copies of an unrolled loop. bar.sync
  * promises the compiler, and compute-sanitizer, that all threads wait at one place. The machine code is the same.
  * [barrier.sync] */
-__device__ __forceinline__ void bar_sync_apart(int id, int threads)
+__device__ __forceinline__ void bar_sync_apart(int id, int threads FA_CALLER)
 {
     asm volatile("barrier.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-__device__ __forceinline__ void bar_arrive(int id, int threads)
+__device__ __forceinline__ void bar_arrive(int id, int threads FA_CALLER)
 {
     asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
 /* 16 bytes at once; the pointer is 16-byte aligned. */
-__device__ __forceinline__ void st_global_16(void *dst_g, uint4 value)
+__device__ __forceinline__ void st_global_16(void *dst_g, uint4 value FA_CALLER)
 {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"l"(dst_g), "r"(value.x), "r"(value.y), "r"(value.z),
                  "r"(value.w)
@@ -219,7 +224,7 @@ __device__ __forceinline__ void st_global_16(void *dst_g, uint4 value)
 }
 
 /* 16 bytes to an address already in shared space. */
-__device__ __forceinline__ void st_shared_16_at(unsigned dst_s, uint4 value)
+__device__ __forceinline__ void st_shared_16_at(unsigned dst_s, uint4 value FA_CALLER)
 {
     asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(dst_s), "r"(value.x), "r"(value.y), "r"(value.z),
                  "r"(value.w)
@@ -227,7 +232,7 @@ __device__ __forceinline__ void st_shared_16_at(unsigned dst_s, uint4 value)
 }
 
 /* 16 bytes that nothing writes while the kernel runs; not kept in L1. [ld.global.nc] */
-__device__ __forceinline__ uint4 ld_global_nc_16(const void *src_g)
+__device__ __forceinline__ uint4 ld_global_nc_16(const void *src_g FA_CALLER)
 {
     uint4 value;
     asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];\n"
@@ -272,5 +277,4 @@ __device__ __forceinline__ unsigned reload_block_index()
  * reconvergence. All lanes of the warp hold the same value already. sm_80. */
 __device__ __forceinline__ int to_uniform(int value) { return __reduce_max_sync(ALL_LANES, value); }
 
-#endif
 #endif

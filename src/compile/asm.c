@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "compile/asm_statement.h"
+#include "compile/cxx.h"
 
 typedef struct pass {
     fa_asm_result result;
@@ -64,8 +65,8 @@ static void replace(pass *p, const fa_asm_statement *s)
         fputs("fa_emu_ptx_nothing(", out);
     } else {
         fprintf(out,
-                "fa_emu_ptx([]() -> fa_emu_ptx_site & { static fa_emu_ptx_site site = {%s, \"%s\", %d, %d, nullptr}; "
-                "return site; }()",
+                "fa_emu_ptx([]() -> fa_emu_ptx_site & { static fa_emu_ptx_site site = {%s, {\"%s\", %d}, %d, nullptr}; "
+                "return site; }(), fa_emu_caller",
                 s->strings, p->file, p->line, s->count);
         lines -= breaks(s->strings, strlen(s->strings));
     }
@@ -124,7 +125,7 @@ static const char *identifier(pass *p, const char *at)
 /* A number, a literal or one other character. */
 static const char *other(pass *p, const char *at)
 {
-    const char *end = fa_asm_skip_literal(at);
+    const char *end = fa_cxx_skip_literal(at);
     if (end == at && isdigit((unsigned char)*at)) /* 1'000 has no literal in it */
         while (isalnum((unsigned char)*end) || *end == '_' || *end == '.' ||
                (*end == '\'' && isalnum((unsigned char)end[1])))
@@ -154,7 +155,7 @@ fa_asm_result fa_asm_rewrite(const char *preprocessed)
         if (line_start && *at == '#') {
             at = line_marker(&p, at);
             fwrite(from, 1, (size_t)(at - from), p.out);
-        } else if ((isalpha((unsigned char)*at) || *at == '_') && fa_asm_skip_literal(at) == at) {
+        } else if ((isalpha((unsigned char)*at) || *at == '_') && fa_cxx_skip_literal(at) == at) {
             at = identifier(&p, at);
         } else {
             at = other(&p, at);

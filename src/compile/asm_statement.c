@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "compile/cxx.h"
 #include "ptx/parse.h"
 
 /* The text of an asm statement while its literals are decoded, with the source line of each character. */
@@ -21,38 +22,6 @@ typedef struct reader {
     fa_asm_statement *s;
     decoded text;
 } reader;
-
-static size_t prefix_length(const char *at)
-{
-    size_t n = strncmp(at, "u8", 2) == 0 ? 2 : *at == 'u' || *at == 'U' || *at == 'L' ? 1 : 0;
-    n += at[n] == 'R' && at[n + 1] == '"';
-    return at[n] == '"' || (at[n] == '\'' && (n == 0 || at[n - 1] != 'R')) ? n : 0;
-}
-
-static const char *skip_raw(const char *quote)
-{
-    char close[24];
-    const size_t delimiter = strcspn(quote + 1, "(");
-    if (delimiter > 16)
-        return quote + 1;
-    snprintf(close, sizeof close, ")%.*s\"", (int)delimiter, quote + 1);
-    const char *end = strstr(quote, close);
-    return end != NULL ? end + strlen(close) : quote + strlen(quote);
-}
-
-const char *fa_asm_skip_literal(const char *at)
-{
-    const size_t prefix = prefix_length(at);
-    const char *quote = at + prefix;
-    if (*quote != '"' && *quote != '\'')
-        return at;
-    if (prefix > 0 && quote[-1] == 'R')
-        return skip_raw(quote);
-    const char *c = quote + 1;
-    while (*c != '\0' && *c != *quote && *c != '\n')
-        c += *c == '\\' && c[1] != '\0' ? 2 : 1;
-    return *c == *quote ? c + 1 : c;
-}
 
 static void skip_blanks(reader *r)
 {
@@ -100,7 +69,7 @@ static void put(decoded *d, char c, int line)
 /* One literal, escapes resolved, at the end of the text. */
 static void decode(reader *r, const char *from, const char *end)
 {
-    const char *quote = from + prefix_length(from);
+    const char *quote = from + fa_cxx_literal_prefix(from);
     const bool raw = quote > from && quote[-1] == 'R';
     int line = r->line;
     if (raw) {
@@ -131,7 +100,7 @@ static bool literals(reader *r, FILE *strings)
     int count = 0;
     for (;; count++) {
         skip_blanks(r);
-        const char *end = fa_asm_skip_literal(r->at);
+        const char *end = fa_cxx_skip_literal(r->at);
         if (end == r->at)
             break;
         decode(r, r->at, end);
@@ -153,7 +122,7 @@ static bool parenthesised(reader *r, fa_asm_operand *o)
         return false;
     o->expression = r->at;
     while (*r->at != '\0') {
-        const char *end = fa_asm_skip_literal(r->at);
+        const char *end = fa_cxx_skip_literal(r->at);
         if (end == r->at) {
             depth += *r->at == '(' ? 1 : *r->at == ')' ? -1 : 0;
             if (depth == 0)
@@ -193,7 +162,7 @@ static bool operands(reader *r, bool outputs)
             r->at += strcspn(r->at, "]") + 1;
         }
         skip_blanks(r);
-        const char *end = fa_asm_skip_literal(r->at);
+        const char *end = fa_cxx_skip_literal(r->at);
         char text[32];
         if (end < r->at + 3)
             return false;
@@ -217,7 +186,7 @@ static bool clobbers(reader *r)
 {
     skip_blanks(r);
     while (*r->at != ')') {
-        const char *end = fa_asm_skip_literal(r->at);
+        const char *end = fa_cxx_skip_literal(r->at);
         if (end == r->at && *r->at != ',')
             return false;
         r->at = end == r->at ? end + 1 : end;

@@ -31,7 +31,4 @@ typedef struct fa_asm_statement {
 fa_asm_statement *fa_asm_statement_read(const char *at, int line, bool after_paren, const char **end);
 void fa_asm_statement_free(fa_asm_statement *s);
 
-/* Behind a string or character literal at `at`, raw ones and prefixes included; `at` itself when there is none. */
-const char *fa_asm_skip_literal(const char *at);
-
 #endif

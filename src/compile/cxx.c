@@ -7,8 +7,7 @@
 
 #include "base/status.h"
 
-/* Length of the prefix of a literal (u8, L, R, ...) when one starts here and has a prefix. */
-static size_t literal_prefix(const char *at)
+size_t fa_cxx_literal_prefix(const char *at)
 {
     const size_t letters = strspn(at, "uUL8R");
     return letters <= 3 && (at[letters] == '"' || (at[letters] == '\'' && letters > 0)) ? letters : 0;
@@ -25,9 +24,11 @@ static const char *end_of_raw(const char *quote)
     return end != NULL ? end + strlen(close) : quote + strlen(quote);
 }
 
-static const char *end_of_literal(const char *at)
+const char *fa_cxx_skip_literal(const char *at)
 {
-    const char *quote = at + literal_prefix(at);
+    const char *quote = at + fa_cxx_literal_prefix(at);
+    if (*quote != '"' && *quote != '\'')
+        return at;
     if (quote > at && quote[-1] == 'R')
         return end_of_raw(quote);
     const char *end = quote + 1;
@@ -44,6 +45,12 @@ static const char *end_of_comment(const char *at)
     return end != NULL ? end + 2 : at + strlen(at);
 }
 
+/* A backslash and what it stands before; the line break may be CR LF. */
+static const char *skip_escape(const char *at)
+{
+    return at + (at[1] == '\r' && at[2] == '\n' ? 3 : at[1] != '\0' ? 2 : 1);
+}
+
 /* Lines that end with a backslash go on; a comment of several lines does, too. */
 static const char *end_of_directive(const char *at)
 {
@@ -51,9 +58,9 @@ static const char *end_of_directive(const char *at)
         if (*at == '/' && (at[1] == '/' || at[1] == '*'))
             at = end_of_comment(at);
         else if (*at == '"')
-            at = end_of_literal(at);
+            at = fa_cxx_skip_literal(at);
         else
-            at += *at == '\\' && at[1] != '\0' ? 2 : 1;
+            at = *at == '\\' ? skip_escape(at) : at + 1;
     }
     return at;
 }
@@ -70,9 +77,9 @@ static const char *end_of_token(const char *at, bool line_start, fa_cxx_kind *ki
     *kind = *at == '#' && line_start ? FA_CXX_DIRECTIVE : FA_CXX_MARK;
     if (*kind == FA_CXX_DIRECTIVE)
         return end_of_directive(at);
-    if (*at == '"' || *at == '\'' || literal_prefix(at) > 0) {
+    if (*at == '"' || *at == '\'' || fa_cxx_literal_prefix(at) > 0) {
         *kind = FA_CXX_LITERAL;
-        return end_of_literal(at);
+        return fa_cxx_skip_literal(at);
     }
     if (isdigit((unsigned char)*at)) {
         *kind = FA_CXX_NUMBER;

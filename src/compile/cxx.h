@@ -19,6 +19,11 @@ typedef struct fa_cxx_tokens {
     size_t count;
 } fa_cxx_tokens;
 
+/* Length of the prefix (u8, L, R, ...) of a string or character literal that starts here; 0: none, or no literal. */
+size_t fa_cxx_literal_prefix(const char *at);
+/* Behind a string or character literal at `at`, raw ones and prefixes included; `at` itself when there is none. */
+const char *fa_cxx_skip_literal(const char *at);
+
 fa_cxx_tokens fa_cxx_read(const char *text); /* `at` is malloc'd; it points into the text */
 bool fa_cxx_is(const fa_cxx_token *token, const char *text);
 /* The bracket that closes the one at index `open`, of ( [ {; `count` when none does. */

@@ -12,6 +12,7 @@
 #include "compile/cache.h"
 #include "compile/job.h"
 #include "compile/log.h"
+#include "compile/shared_memory.h"
 #include "compile/source_digest.h"
 
 #define COMPILER "g++"
@@ -94,8 +95,19 @@ static void add_cpu(fa_job *work)
 /* Everything that can change the code: the kernel, the shim, the compiler, the options without the folders. */
 static fa_status make_key(const fa_spec *spec, fa_job *work, fa_reason *why)
 {
-    static const char *const shim[] = {"fa_emu.h", "mma.h"};
-    char *digests = fa_format("emu ptx 1");
+    static const char *const shim[] = {"fa_emu.h",
+                                       "mma.h",
+                                       "cuda_bf16.h",
+                                       "cuda_fp8.h",
+                                       "cuda_pipeline.h",
+                                       "cooperative_groups.h",
+                                       "cooperative_groups/reduce.h",
+                                       "cooperative_groups/scan.h",
+                                       "cooperative_groups/memcpy_async.h",
+                                       "cuda/atomic",
+                                       "cuda/barrier",
+                                       "cuda/pipeline"};
+    char *digests = fa_format("emu text 3");
     fa_status status = fa_source_digest(work->source, &spec->include, &work->source_digest, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;
@@ -199,7 +211,9 @@ static fa_status preprocess(steps *s, fa_reason *why)
     size_t size = 0;
     FA_TRY(run_compiler(s, more, why));
     FA_TRY(fa_read_file(s->preprocessed, &text, &size, why));
-    s->asms = fa_asm_rewrite(text);
+    char *shared = fa_shared_rewrite(text);
+    s->asms = fa_asm_rewrite(shared);
+    free(shared);
     free(text);
     return fa_write_file(s->rewritten, s->asms.text, strlen(s->asms.text), why);
 }

@@ -77,8 +77,23 @@ bool fa_log_ptxas(const char *log, const char *entry, fa_ptxas *ptxas)
     return ptxas->known;
 }
 
+/* " (FILE:LINE)": where the kernel asked for what a header of the emulator refuses at `error`. g++ says it before. */
+static void put_place(const char *log, const char *error, char *text, size_t size)
+{
+    const char *path = strstr(error, "src/emu/include/");
+    if (path == NULL || path > error + strcspn(error, "\n"))
+        return;
+    for (const char *line = log; line != NULL && line < error; line = next_line(line)) {
+        int file = 0, end = 0;
+        sscanf(line, "%*[^:\n]%n:%*d%n", &file, &end);
+        if (end > file && line_has(line, "required from here"))
+            snprintf(text, size, " (%.*s)", end, line);
+    }
+}
+
 bool fa_log_static_assert(const char *log, char *sentence, size_t size)
 {
+    char place[1100] = "";
     for (const char *line = log; line != NULL; line = next_line(line)) {
         const char *edg = strstr(line, "static assertion failed with \"");
         const char *gnu = strstr(line, "static assertion failed: ");
@@ -91,7 +106,8 @@ bool fa_log_static_assert(const char *log, char *sentence, size_t size)
         }
         if (gnu != NULL && gnu < end) {
             gnu += strlen("static assertion failed: ");
-            snprintf(sentence, size, "%.*s", (int)(end - gnu), gnu);
+            put_place(log, line, place, sizeof place);
+            snprintf(sentence, size, "%.*s%s", (int)(end - gnu), gnu, place);
             return true;
         }
     }

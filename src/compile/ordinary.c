@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/host_code.h"
+#include "compile/shared_memory.h"
 #include "compile/source_digest.h"
 
 /* A stretch of a file that another text stands for. */
@@ -16,12 +17,6 @@ typedef struct edit {
     char *text;
 } edit;
 
-/* extern __shared__ T name[]; at namespace scope: declared again in every function that uses the name. */
-typedef struct shared_array {
-    char name[64];
-    char *declaration;
-} shared_array;
-
 typedef struct rewriting {
     const fa_spec *spec;
     fa_ordinary_for whom;
@@ -29,7 +24,8 @@ typedef struct rewriting {
     bool *user;
     char **texts; /* as they are on disk */
     fa_cuda_file *files;
-    shared_array *arrays;
+    fa_shared_array
+        *arrays; /* extern __shared__ T name[] of namespace scope: declared again in functions that use it */
     size_t array_count;
     edit *edits; /* of the present file, in order */
     size_t edit_count;
@@ -63,52 +59,14 @@ static void add_edit(rewriting *r, const char *from, const char *to, char *text)
 
 static const char *end_of(const fa_cxx_token *token) { return token->at + token->length; }
 
-/* extern [volatile] __shared__ [alignas(n)] T name[]...; : where it begins and ends, its name, and the declaration of a
- * pointer to the block's memory that stands for it. False: another statement. */
-static bool read_shared(const fa_cxx_tokens *t, size_t first, size_t last, shared_array *array)
-{
-    bool is_extern = false, is_shared = false;
-    size_t name = 0;
-    for (size_t i = first; i < last; i++) {
-        is_extern = is_extern || fa_cxx_is(&t->at[i], "extern");
-        is_shared = is_shared || fa_cxx_is(&t->at[i], "__shared__");
-        if (name == 0 && i > first && t->at[i].kind == FA_CXX_MARK && *t->at[i].at == '[' &&
-            t->at[i - 1].kind == FA_CXX_WORD)
-            name = i - 1;
-    }
-    if (!is_extern || !is_shared || name == 0 || t->at[name].length >= sizeof array->name)
-        return false;
-    char *type = fa_format("%s", "");
-    for (size_t i = first; i < name; i++) {
-        const fa_cxx_token *token = &t->at[i];
-        if (fa_cxx_is(token, "alignas") || fa_cxx_is(token, "__align__") || fa_cxx_is(token, "__attribute__")) {
-            i = fa_cxx_close(t, i + 1);
-            continue;
-        }
-        if (fa_cxx_is(token, "extern") || fa_cxx_is(token, "__shared__") || token->kind == FA_CXX_LITERAL)
-            continue;
-        char *longer = fa_format("%s%.*s ", type, (int)token->length, token->at);
-        free(type);
-        type = longer;
-    }
-    const size_t after = fa_cxx_close(t, name + 1) + 1; /* further dimensions */
-    const int rest = after < last ? (int)(t->at[last].at - t->at[after].at) : 0;
-    const char *dimensions = t->at[after].at;
-    snprintf(array->name, sizeof array->name, "%.*s", (int)t->at[name].length, t->at[name].at);
-    array->declaration = fa_format("%s(*const %s)%.*s = reinterpret_cast<%s(*)%.*s>(fa_emu_now()->smem);", type,
-                                   array->name, rest, dimensions, type, rest, dimensions);
-    free(type);
-    return true;
-}
-
 /* Those of namespace scope, of all files. */
 static void collect_arrays(rewriting *r)
 {
     for (size_t f = 0; f < r->paths.count; f++)
         for (size_t i = 0; i < r->files[f].count; i++) {
             const fa_declaration *d = &r->files[f].declarations[i];
-            shared_array array;
-            if (d->body > 0 || d->type || !read_shared(&r->files[f].tokens, d->first, d->last, &array))
+            fa_shared_array array;
+            if (d->body > 0 || d->type || !fa_shared_array_read(&r->files[f].tokens, d->first, d->last, &array))
                 continue;
             r->arrays = realloc(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
             FA_ASSERT(r->arrays != NULL);
@@ -140,28 +98,15 @@ static void declare_arrays(rewriting *r, const fa_cxx_tokens *t, const fa_declar
         free(text);
 }
 
-/* Statements with __shared__ in a function or type: extern ones are rewritten; alignas becomes __align__, which g++
- * takes after other specifiers. */
-static void rewrite_shared(rewriting *r, const fa_cxx_tokens *t, size_t first, size_t last)
+/* [] __device__ (int x) { }: nvcc takes it with --extended-lambda. NVRTC has no such option, and needs no word there. */
+static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
 {
-    size_t start = first;
-    for (size_t i = first; i < last; i++) {
-        if (t->at[i].kind == FA_CXX_DIRECTIVE || (t->at[i].kind == FA_CXX_MARK && strchr(";{}", *t->at[i].at) != NULL))
-            start = i + 1;
-        if (!fa_cxx_is(&t->at[i], "__shared__"))
-            continue;
-        size_t end = i;
-        while (end < last && !(t->at[end].kind == FA_CXX_MARK && strchr(";{}", *t->at[end].at) != NULL))
-            end++;
-        shared_array array;
-        if (read_shared(t, start, end, &array))
-            add_edit(r, t->at[start].at, end_of(&t->at[end]), array.declaration);
-        for (size_t k = start; k < end; k++)
-            if (fa_cxx_is(&t->at[k], "alignas"))
-                add_edit(r, t->at[k].at, end_of(&t->at[k]), fa_format("__align__"));
-        i = end;
-        start = end + 1;
-    }
+    for (size_t i = d->body; i < d->last; i++)
+        if (t->at[i].kind == FA_CXX_MARK && *t->at[i].at == ']')
+            while (fa_cxx_is(&t->at[i + 1], "__device__") || fa_cxx_is(&t->at[i + 1], "__host__")) {
+                i++;
+                add_edit(r, t->at[i].at, end_of(&t->at[i]), fa_format("%s", ""));
+            }
 }
 
 static int32_t line_of(const char *text, const char *at)
@@ -230,17 +175,17 @@ static void find_edits(rewriting *r, size_t f)
         if (d == NULL)
             continue;
         line = d->last;
-        shared_array array;
+        fa_shared_array array;
         if (d->host) {
             add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
         } else if (r->whom == FA_FOR_EMULATOR && d->body == 0 && !d->type &&
-                   read_shared(t, d->first, d->last, &array)) {
+                   fa_shared_array_read(t, d->first, d->last, &array)) {
             free(array.declaration);
             add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
-        } else if (r->whom == FA_FOR_EMULATOR) {
-            if (d->body > 0)
-                declare_arrays(r, t, d);
-            rewrite_shared(r, t, d->body > 0 ? d->body + 1 : d->first, d->last + 1);
+        } else if (r->whom == FA_FOR_EMULATOR && d->body > 0) {
+            declare_arrays(r, t, d);
+        } else if (r->whom == FA_FOR_NVRTC && d->body > 0) {
+            rewrite_lambdas(r, t, d);
         }
     }
 }

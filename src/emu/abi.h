@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define FA_EMU_ABI 2
+#define FA_EMU_ABI 3
 #define FA_EMU_WARP 32
 
 /* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line
@@ -65,11 +65,18 @@ typedef struct fa_emu_op {
     void *d;
 } fa_emu_op;
 
+/* A line of the kernel. */
+typedef struct fa_emu_place {
+    const char *file;
+    int32_t line;
+} fa_emu_place;
+
 /* One asm statement of the kernel: its text, its operands in order of their numbers, and what the interpreter made of
  * it. */
 typedef struct fa_emu_ptx_site {
-    const char *text, *file;
-    int32_t line, operands;
+    const char *text;
+    fa_emu_place at;
+    int32_t operands;
     const void *program;
 } fa_emu_ptx_site;
 
@@ -86,8 +93,9 @@ typedef struct fa_emu_api {
     void (*cp_async)(void *dst, const void *src, int32_t size, int32_t bytes, const char *file, int32_t line);
     void (*cp_async_commit)(void);
     void (*cp_async_wait)(int32_t groups_left, int32_t everything);
-    void (*fail)(const char *kind, const char *what, const char *file, int32_t line);        /* never returns */
-    void (*ptx)(fa_emu_ptx_site *site, uint64_t *values, const void *pc, const void *frame); /* of the kernel */
+    void (*fail)(const char *kind, const char *what, const char *file, int32_t line); /* never returns */
+    /* at: what a report names; the site itself unless its function is told its caller. pc, frame: of the kernel. */
+    void (*ptx)(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, const void *pc, const void *frame);
 } fa_emu_api;
 
 /* What a running CUDA thread is. The core points the object's thread-local slot at it before every switch. */

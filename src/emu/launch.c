@@ -17,7 +17,7 @@
 #include "emu/schedule.h"
 
 enum {
-    SMEM_ALIGN = 128,
+    SMEM_ALIGN = 1024,
     CANARY_BYTES = 256,
     CANARY = 0xa5,
     NAN_BYTE = 0xff,

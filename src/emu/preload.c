@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/process.h"
+#include "emu/frame.h"
 
 static bool find_runtime(const char *name, char path[512])
 {
@@ -89,7 +90,7 @@ static void pick_lines(const char *report, char *text, size_t size)
         const bool kind = strncasecmp(start, "read of size", 12) == 0 || strncasecmp(start, "write of size", 13) == 0 ||
                           strncmp(start, "Previous ", 9) == 0 || strncmp(start, "EMULATOR: ", 10) == 0 ||
                           strncmp(start, "Thread T", 8) == 0;
-        const bool frame = *start == '#' && (strstr(copy, ".cu:") || strstr(copy, ".cuh:"));
+        const bool frame = *start == '#' && fa_emu_frame_in_kernel(copy) && !fa_emu_frame_is_instruction(copy);
         if ((what && !headline) || kind || frame) {
             const char *pid = strstr(start, " (pid="); /* differs from run to run */
             const int length_kept = pid != NULL ? (int)(pid - start) : (int)strlen(start);

@@ -9,9 +9,9 @@ static fa_emu_op make_op(const fa_emu_ptx_run *run, fa_emu_kind kind, int mode, 
 {
     return (fa_emu_op){.kind = kind,
                        .mode = mode,
-                       .name = run->instr->text,
-                       .file = run->site->file,
-                       .line = run->site->line,
+                       .name = run->instr->name,
+                       .file = run->at->file,
+                       .line = run->at->line,
                        .mask = mask};
 }
 

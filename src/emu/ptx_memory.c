@@ -174,7 +174,7 @@ static void copy(const fa_emu_ptx_run *run)
         unsigned char *to = fa_emu_ptx_access(run, 0, (uint32_t)size, (uint32_t)size, true);
         const unsigned char *from = place_of(run, 1);
         declare(run, (void *)(uintptr_t)from, (uint32_t)bytes, false);
-        fa_emu_cp_async(to, from, size, bytes, run->site->file, run->site->line);
+        fa_emu_cp_async(to, from, size, bytes, run->at->file, run->at->line);
     }
 }
 

@@ -48,7 +48,7 @@ static const fa_ptx_program *program_of(fa_emu_ptx_site *site)
         k = learn(site->text, site->operands);
     pthread_mutex_unlock(&programs_lock);
     if (k == NULL) /* the compiler's pass has parsed it before */
-        fa_emu_fail("not run", "this PTX cannot be read", site->file, site->line);
+        fa_emu_fail("not run", "this PTX cannot be read", site->at.file, site->at.line);
     __atomic_store_n(&site->program, k->program, __ATOMIC_RELEASE);
     return k->program;
 }
@@ -134,7 +134,7 @@ static uint64_t special(fa_ptx_special which)
 static void yield(const fa_emu_ptx_run *run)
 {
     fa_emu_op op = {
-        .kind = FA_EMU_YIELD, .name = run->instr->text, .file = run->site->file, .line = run->site->line, .mask = ~0u};
+        .kind = FA_EMU_YIELD, .name = run->instr->name, .file = run->at->file, .line = run->at->line, .mask = ~0u};
     fa_emu_ptx_wait(&op);
 }
 
@@ -195,10 +195,10 @@ static void execute(fa_emu_ptx_run *run, const fa_ptx_program *program)
     }
 }
 
-void fa_emu_ptx(fa_emu_ptx_site *site, uint64_t *values, const void *pc, const void *frame)
+void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, const void *pc, const void *frame)
 {
     const fa_ptx_program *program = program_of(site);
-    fa_emu_ptx_run run = {.site = site, .r = values, .pc = pc, .frame = frame};
+    fa_emu_ptx_run run = {.at = at, .r = values, .pc = pc, .frame = frame};
     if (program->registers == site->operands) {
         execute(&run, program);
         return;

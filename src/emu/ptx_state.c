@@ -14,6 +14,6 @@ _Noreturn void fa_emu_ptx_fail(const fa_emu_ptx_run *run, const char *kind, cons
     va_start(arguments, format);
     vsnprintf(what + used, sizeof what - (size_t)used, format, arguments);
     va_end(arguments);
-    fa_emu_fail(kind, what, run->site->file, run->site->line);
+    fa_emu_fail(kind, what, run->at->file, run->at->line);
     abort();
 }

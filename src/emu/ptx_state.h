@@ -7,7 +7,7 @@
 
 /* One run of one statement by one CUDA thread. */
 typedef struct fa_emu_ptx_run {
-    const fa_emu_ptx_site *site;
+    const fa_emu_place *at; /* what reports name */
     const fa_ptx_instr *instr;
     uint64_t *r;
     unsigned carry;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "emu/frame.h"
 
 enum { DEPTH = 16 };
 
@@ -24,18 +25,24 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
 }
 
-/* The lines of the kernel's files that are among the frames, innermost first: addr2line's output, a line per frame. */
+/* The lines of the kernel's files that are among the frames, innermost first: addr2line's output, a line per frame. The
+ * line of an instruction (kernels/prims.cuh) stands behind that of its caller. */
 static void put_lines(writer *w, const char *frames)
 {
-    char previous[512] = "";
+    char previous[512] = "", instruction[512] = "";
     for (const char *line = frames; line != NULL && *line != '\0';) {
         const size_t length = strcspn(line, "\n");
         char copy[512];
         snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, " \n"), line);
-        if ((strstr(copy, ".cu:") || strstr(copy, ".cuh:")) && strcmp(copy, previous) != 0) {
-            const char *slash = strrchr(copy, '/');
-            put(w, "\n    at %s", slash != NULL ? slash + 1 : copy);
+        if (fa_emu_frame_in_kernel(copy) && strcmp(copy, previous) != 0) {
+            const char *slash = strrchr(copy, '/'), *name = slash != NULL ? slash + 1 : copy;
             memcpy(previous, copy, sizeof copy);
+            if (fa_emu_frame_is_instruction(copy)) {
+                snprintf(instruction, sizeof instruction, " (%.500s)", name);
+            } else {
+                put(w, "\n    at %s%s", name, instruction);
+                instruction[0] = '\0';
+            }
         }
         line = line[length] == '\n' ? line + length + 1 : NULL;
     }

@@ -308,6 +308,9 @@ static bool instruction(parser *p)
     char text[200];
     fa_ptx_lex_statement(&p->lex, text, sizeof text);
     i->text = strdup(text);
+    const char *word = text[0] == '@' ? text + strcspn(text, " ") : text;
+    word += strspn(word, " ");
+    i->name = strndup(word, strcspn(word, " "));
     return true;
 }
 
@@ -378,8 +381,10 @@ fa_ptx_program *fa_ptx_parse(const char *text, int operands, fa_ptx_error *error
 
 void fa_ptx_free(fa_ptx_program *program)
 {
-    for (int i = 0; program != NULL && i < program->count; i++)
+    for (int i = 0; program != NULL && i < program->count; i++) {
         free(program->instr[i].text);
+        free(program->instr[i].name);
+    }
     if (program != NULL)
         free(program->instr);
     free(program);

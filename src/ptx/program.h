@@ -36,7 +36,7 @@ typedef struct fa_ptx_instr {
     const struct fa_ptx_tile *tile; /* mma */
     fa_ptx_arg arg[FA_PTX_ARGS_MAX];
     fa_ptx_value value[FA_PTX_VALUES_MAX];
-    char *text; /* as written */
+    char *text, *name; /* as written; its first word, bar.sync */
 } fa_ptx_instr;
 
 typedef struct fa_ptx_program {

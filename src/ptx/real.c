@@ -34,28 +34,9 @@ static double pick(const fa_ptx_instr *i, double a, double b)
     return d;
 }
 
-/* volatile: the compiler must not compute across a change of the rounding mode */
-static float single(const fa_ptx_instr *i, float x, float y, float z)
+static float single_only(const fa_ptx_instr *i, float a, float b)
 {
-    volatile float a = x, b = y, c = z;
     switch (i->op) {
-    case FA_PTX_OP_ADD:
-        return a + b;
-    case FA_PTX_OP_SUB:
-        return a - b;
-    case FA_PTX_OP_MUL:
-        return a * b;
-    case FA_PTX_OP_FMA:
-    case FA_PTX_OP_MAD:
-        return fmaf(a, b, c);
-    case FA_PTX_OP_DIV:
-        return a / b;
-    case FA_PTX_OP_RCP:
-        return 1.0f / a;
-    case FA_PTX_OP_SQRT:
-        return sqrtf(a);
-    case FA_PTX_OP_RSQRT:
-        return (float)(1.0 / sqrt((double)a));
     case FA_PTX_OP_SIN:
         return sinf(a);
     case FA_PTX_OP_COS:
@@ -66,40 +47,42 @@ static float single(const fa_ptx_instr *i, float x, float y, float z)
         return exp2f(a);
     case FA_PTX_OP_TANH:
         return tanhf(a);
-    case FA_PTX_OP_COPYSIGN:
-        return copysignf(b, a);
     default:
         return (float)pick(i, (double)a, (double)b);
     }
 }
 
-static double twice(const fa_ptx_instr *i, double x, double y, double z)
-{
-    volatile double a = x, b = y, c = z;
-    switch (i->op) {
-    case FA_PTX_OP_ADD:
-        return a + b;
-    case FA_PTX_OP_SUB:
-        return a - b;
-    case FA_PTX_OP_MUL:
-        return a * b;
-    case FA_PTX_OP_FMA:
-    case FA_PTX_OP_MAD:
-        return fma(a, b, c);
-    case FA_PTX_OP_DIV:
-        return a / b;
-    case FA_PTX_OP_RCP:
-        return 1.0 / a;
-    case FA_PTX_OP_SQRT:
-        return sqrt(a);
-    case FA_PTX_OP_RSQRT:
-        return 1.0 / sqrt(a);
-    case FA_PTX_OP_COPYSIGN:
-        return copysign(b, a);
-    default:
-        return pick(i, a, b);
+/* volatile: the compiler must not compute across a change of the rounding mode */
+#define ARITHMETIC(name, T, fma, sqrt_, copysign_, other) \
+    static T name(const fa_ptx_instr *i, T x, T y, T z)   \
+    {                                                     \
+        volatile T a = x, b = y, c = z;                   \
+        switch (i->op) {                                  \
+        case FA_PTX_OP_ADD:                               \
+            return a + b;                                 \
+        case FA_PTX_OP_SUB:                               \
+            return a - b;                                 \
+        case FA_PTX_OP_MUL:                               \
+            return a * b;                                 \
+        case FA_PTX_OP_FMA:                               \
+        case FA_PTX_OP_MAD:                               \
+            return fma(a, b, c);                          \
+        case FA_PTX_OP_DIV:                               \
+            return a / b;                                 \
+        case FA_PTX_OP_RCP:                               \
+            return (T)1 / a;                              \
+        case FA_PTX_OP_SQRT:                              \
+            return sqrt_(a);                              \
+        case FA_PTX_OP_RSQRT:                             \
+            return (T)(1.0 / sqrt((double)a));            \
+        case FA_PTX_OP_COPYSIGN:                          \
+            return copysign_(b, a);                       \
+        default:                                          \
+            return other(i, a, b);                        \
+        }                                                 \
     }
-}
+ARITHMETIC(single, float, fmaf, sqrtf, copysignf, single_only)
+ARITHMETIC(twice, double, fma, sqrt, copysign, pick)
 
 /* A half or bfloat in double, so that one rounding gives the exact result's. */
 static double small(const fa_ptx_instr *i, double a, double b, double c)

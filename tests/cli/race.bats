@@ -27,6 +27,23 @@ neighbours() {
         '.reason | test("CUDA thread [0-9]+")' ".reason | test(\"k.cu:$line\")"
 }
 
+@test "a race through an instruction of prims.cuh names the kernel's line, and the instruction's beside it" {
+    sed 's|"../kernels/|"|; s|__syncthreads();|// no barrier|' examples/mma_plain.cu >"$work/k.cu"
+    local read
+    read=$(grep -n 'ldmatrix_x4(q_r' "$work/k.cu" | cut -d: -f1)
+    run ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --race --quiet
+    [ "$status" -eq 1 ]
+    grep -qE '^    at k\.cu:[0-9]+ \(prims\.cuh:[0-9]+\)$' <<<"$output"
+    grep -qE "^    at k\.cu:$read \(prims\.cuh:[0-9]+\)\$" <<<"$output"
+    sed 's|"../kernels/|"|; s|ldmatrix_x4(q_r, q_s|& + 40000|' examples/mma_plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --sanitize address --json "$work/r.json"
+    [ "$status" -eq 1 ]
+    record_holds "$work/r.json" ".reason | test(\"k.cu:$read\")" '.reason | test("prims.cuh") | not'
+    sed 's|"../kernels/|"|; s|^\( *\)ldmatrix_x4(q_r|\1if (threadIdx.x != 3) &|' examples/mma_plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --json "$work/r.json"
+    record_holds "$work/r.json" ".reason | test(\"partial warp(.|\\\\n)*k.cu:$read\")"
+}
+
 @test "with the barrier it is clean" {
     neighbours "__syncthreads();"
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --schedule random --race --json "$work/r.json"

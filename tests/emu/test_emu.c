@@ -114,7 +114,7 @@ static const control controls[] = {
     {"divergent_barrier", RANDOM, NONE, "divergent barrier", "lanes 0-15", true},
     {"barrier_against_shuffle", ASCENDING, NONE, "divergent barrier", "lanes 8 (thread (40,0,0) on): __syncthreads",
      true},
-    {"named_barrier_short", ASCENDING, NONE, "deadlock", "bar_sync (barrier 3)", true},
+    {"named_barrier_short", ASCENDING, NONE, "deadlock", "bar.sync (barrier 3)", true},
     {"bad_barrier", ASCENDING, NONE, "bad barrier", "warp.lane 1.0", true},
     {"partial_warp", ASCENDING, NONE, "partial warp", "lanes 16-31: exited", true},
     {"absent_lane", ASCENDING, NONE, "absent lane", "lane 16", true},

@@ -74,7 +74,7 @@ static const control controls[] = {
     {"overflow_global", FA_SCHEDULE_ASCENDING, FA_SANITIZE_ADDRESS, "heap-buffer-overflow", "READ of size 4"},
     {"misaligned", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "misaligned", "no multiple of 16 bytes"},
     {"not_shared", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "fault", "is no address of shared memory"},
-    {"divergent", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "divergent barrier", "bar.sync 0"},
+    {"divergent", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "divergent barrier", "bar.sync (barrier 0)"},
     {"unknown", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "not_run", "pmevent 7 (no such instruction)"},
 };
 

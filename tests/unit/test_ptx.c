@@ -299,7 +299,7 @@ static void statements_are_found(void **state)
     holds(r.text, "__asm__ (\"\" \"g\")");
     holds(r.text, "\"asm volatile(\\\"trap;\\\")\"");
     holds(r.text, "if (x) fa_emu_ptx([]");
-    holds(r.text, "{R\"(trap;)\" , \"k.cu\", 4, 0, nullptr}");
+    holds(r.text, "{R\"(trap;)\" , {\"k.cu\", 4}, 0, nullptr}");
     holds(r.text, "fa_emu_ptx_out<'r'>((p[(x, 1)])), fa_emu_ptx_in<'r'>((x)))\n");
     holds(r.text, "fa_emu_ptx_nothing(fa_emu_ptx_inout<'r'>((x)))");
     holds(r.text, "fa_emu_ptx_lacks_0(fa_emu_ptx_in<'r'>((x)))\n;\n}");

@@ -1,5 +1,5 @@
 /* Cooperative groups on the emulator's barriers and warp operations: blocks, tiles of up to 32 threads, coalesced
- * groups. A grid cannot be synchronised (that needs a cooperative launch), clusters are not emulated. */
+ * groups. A grid cannot be synchronised (that needs a cooperative launch); a cluster is one block. */
 #ifndef FA_EMU_COOPERATIVE_GROUPS_H
 #define FA_EMU_COOPERATIVE_GROUPS_H
 
@@ -51,6 +51,7 @@ class thread_group
     bool is_valid() const { return true; }
 };
 
+enum { FA_EMU_GROUP_BARRIER = 15 }; /* the named barrier behind barrier_arrive and barrier_wait */
 class thread_block : public thread_group
 {
   public:
@@ -59,6 +60,20 @@ class thread_block : public thread_group
     static unsigned size() { return fa_emu_block_size(); }
     static unsigned num_threads() { return fa_emu_block_size(); }
     static unsigned thread_rank() { return fa_emu_block_rank(); }
+    typedef unsigned arrival_token;
+    static arrival_token barrier_arrive(FA_EMU_HERE)
+    {
+        fa_emu_op op = fa_emu_op_make(FA_EMU_BARRIER, FA_EMU_BAR_NONE, "barrier_arrive", ~0u, FA_EMU_THERE);
+        op.arg = FA_EMU_GROUP_BARRIER;
+        op.width = (int)(2 * fa_emu_block_size()); /* each thread arrives, and comes to wait */
+        fa_emu_now()->api->arrive(&op);
+        return 0;
+    }
+    static void barrier_wait(arrival_token &&, FA_EMU_HERE)
+    {
+        fa_emu_barrier("barrier_wait", FA_EMU_BAR_NONE, FA_EMU_GROUP_BARRIER, (int)(2 * fa_emu_block_size()), 0,
+                       FA_EMU_THERE);
+    }
     static dim3 group_index() { return {blockIdx.x, blockIdx.y, blockIdx.z}; }
     static dim3 thread_index() { return {threadIdx.x, threadIdx.y, threadIdx.z}; }
     static dim3 group_dim() { return {blockDim.x, blockDim.y, blockDim.z}; }
@@ -86,6 +101,27 @@ class grid_group
 };
 static inline grid_group this_grid() { return {}; }
 
+/* Without a cluster launch, which the emulator does not have, a cluster is one block. */
+class cluster_group
+{
+  public:
+    static void sync(FA_EMU_HERE) { __syncthreads(FA_EMU_THERE); }
+    static unsigned block_rank() { return 0; }
+    static unsigned num_blocks() { return 1; }
+    static unsigned thread_rank() { return fa_emu_block_rank(); }
+    static unsigned num_threads() { return fa_emu_block_size(); }
+    static unsigned size() { return fa_emu_block_size(); }
+    static dim3 block_index() { return {0, 0, 0}; }
+    static dim3 dim_blocks() { return {1, 1, 1}; }
+    template <typename T>
+    static T *map_shared_rank(T *place, int)
+    {
+        return place;
+    }
+    static unsigned query_shared_rank(const void *) { return 0; }
+};
+static inline cluster_group this_cluster() { return {}; }
+
 /* What tiles and coalesced groups have in common: ranks stand for lanes, in their order. */
 class fa_emu_lanes : public thread_group
 {
@@ -107,6 +143,7 @@ class fa_emu_lanes : public thread_group
     }
 
   public:
+    unsigned fa_emu_mask() const { return lanes_; }
     template <typename T>
     T shfl(const T &value, int rank, FA_EMU_HERE) const
     {
@@ -174,7 +211,6 @@ class coalesced_group : public fa_emu_lanes
     unsigned thread_rank() const { return (unsigned)__popc(below()); }
     unsigned meta_group_rank() const { return 0; }
     unsigned meta_group_size() const { return 1; }
-    unsigned fa_emu_mask() const { return lanes_; }
 };
 static inline coalesced_group coalesced_threads(FA_EMU_HERE) { return coalesced_group(__activemask(FA_EMU_THERE)); }
 
@@ -189,14 +225,25 @@ static inline thread_block_tile<N, thread_block_tile<M, Parent>> tiled_partition
     static_assert(N <= M, "a tile is no larger than what it is part of");
     return {};
 }
+template <unsigned N, typename Parent>
+static inline thread_block_tile<N, Parent> tiled_partition(const Parent &)
+{
+    return {};
+}
 static inline coalesced_group tiled_partition(const thread_block &, unsigned n)
 {
     return coalesced_group((n >= 32 ? ~0u : (1u << n) - 1) << fa_emu_now()->lane / n * n);
 }
-static inline coalesced_group binary_partition(const coalesced_group &group, bool side, FA_EMU_HERE)
+template <typename G>
+static inline coalesced_group binary_partition(const G &group, bool side, FA_EMU_HERE)
 {
     const unsigned yes = __ballot_sync(group.fa_emu_mask(), side, FA_EMU_THERE);
     return coalesced_group(side ? yes : group.fa_emu_mask() & ~yes);
+}
+template <typename G, typename T>
+static inline coalesced_group labeled_partition(const G &group, T label, FA_EMU_HERE)
+{
+    return coalesced_group(__match_any_sync(group.fa_emu_mask(), label, FA_EMU_THERE));
 }
 
 template <typename G>

@@ -57,10 +57,7 @@ static inline __nv_bfloat16 __float2bfloat16_rz(float f)
     return isnan(f) ? __nv_bfloat16(f) : __nv_bfloat16(__nv_bfloat16_raw{(unsigned short)(u >> 16)});
 }
 static inline __nv_bfloat16 __double2bfloat16(double f) { return f; }
-static inline __nv_bfloat16 __int2bfloat16_rn(int i) { return i; }
 static inline float __bfloat162float(__nv_bfloat16 b) { return b; }
-static inline int __bfloat162int_rn(__nv_bfloat16 b) { return (int)lrintf(b); }
-static inline int __bfloat162int_rz(__nv_bfloat16 b) { return (int)(float)b; }
 static inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 b) { return b.bits; }
 static inline short __bfloat16_as_short(__nv_bfloat16 b) { return (short)b.bits; }
 static inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short u) { return __nv_bfloat16_raw{u}; }
@@ -147,5 +144,8 @@ FA_EMU_BF16_COMPARE(<=, __hle)
 FA_EMU_BF16_COMPARE(>, __hgt)
 FA_EMU_BF16_COMPARE(>=, __hge)
 #undef FA_EMU_BF16_COMPARE
+
+FA_EMU_HALF_MORE(__nv_bfloat16, __nv_bfloat162)
+FA_EMU_HALF_INTEGERS(__nv_bfloat16, bfloat16)
 
 #endif

@@ -11,6 +11,10 @@ struct __half_raw {
     unsigned short x;
 };
 
+struct __half2_raw {
+    unsigned short x, y;
+};
+
 struct __half {
     _Float16 v;
     __half() = default;
@@ -40,6 +44,13 @@ struct alignas(4) __half2 {
     __half x, y;
     __half2() = default;
     __half2(__half a, __half b) : x(a), y(b) {}
+    __half2(__half2_raw raw) { memcpy((void *)this, &raw, 4); }
+    operator __half2_raw() const
+    {
+        __half2_raw raw;
+        memcpy(&raw, this, 4);
+        return raw;
+    }
 };
 typedef __half2 half2;
 
@@ -85,9 +96,6 @@ static inline __half __short_as_half(short u)
     memcpy((void *)&h, &u, 2);
     return h;
 }
-static inline __half __int2half_rn(int i) { return fa_emu_half((float)i); }
-static inline int __half2int_rn(__half h) { return (int)lrintf(fa_emu_float(h)); }
-static inline int __half2int_rz(__half h) { return (int)fa_emu_float(h); }
 /* Towards zero, down, up: the nearest half, one step back where that went past. */
 static inline __half fa_emu_half_step(float f, bool past, bool away)
 {
@@ -203,5 +211,9 @@ FA_EMU_HALF_COMPARE(<=, __hle)
 FA_EMU_HALF_COMPARE(>, __hgt)
 FA_EMU_HALF_COMPARE(>=, __hge)
 #undef FA_EMU_HALF_COMPARE
+
+#include "fa_emu_half_more.h"
+FA_EMU_HALF_MORE(__half, __half2)
+FA_EMU_HALF_INTEGERS(__half, half)
 
 #endif

@@ -71,6 +71,22 @@ static inline __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t x, __nv_fp8_
     return __half((float)fa_emu_fp8_value(x, kind));
 }
 
+static inline __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t x, __nv_fp8_interpretation_t kind)
+{
+    return {__nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)x, kind).x,
+            __nv_cvt_fp8_to_halfraw((__nv_fp8_storage_t)(x >> 8), kind).x};
+}
+static inline __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(__half2_raw x, __nv_saturation_t s,
+                                                              __nv_fp8_interpretation_t kind)
+{
+    return (unsigned short)(__nv_cvt_halfraw_to_fp8({x.x}, s, kind) | __nv_cvt_halfraw_to_fp8({x.y}, s, kind) << 8);
+}
+static inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw x, __nv_saturation_t s,
+                                                             __nv_fp8_interpretation_t kind)
+{
+    return fa_emu_fp8_of((float)__nv_bfloat16(x), s, kind);
+}
+
 /* The types, with their conversions from and to float. */
 #define FA_EMU_FP8_TYPE(name, kind)                                                             \
     struct name {                                                                               \

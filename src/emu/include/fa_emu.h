@@ -28,16 +28,9 @@
 #define __restrict__ __restrict
 #define __nv_is_extended_device_lambda_closure_type(...) false
 
-/* Dynamic shared memory: one heap block per CUDA block, of the launch's size and not a byte more. */
-#define FA_SHARED(type, name) type *name = reinterpret_cast<type *>(fa_emu_now()->smem)
-#define FA_SHARED_ALIGNED(type, name, align) \
-    type *name = reinterpret_cast<type *>(((uintptr_t)fa_emu_now()->smem + (align)-1) & ~(uintptr_t)((align)-1))
-/* Static shared memory: one section of the object, filled with NaN before every block. Each declaration has an input
- * section of its own, because g++ refuses variables of templates and others in one; fa_shared.ld joins them. `extern
- * __shared__` is rewritten before the preprocessor sees it (src/compile/ordinary.c). */
-#define FA_EMU_TEXT_OF(x) #x
-#define FA_EMU_SHARED_SECTION(number) static __attribute__((section("fa_shared" FA_EMU_TEXT_OF(number))))
-#define __shared__ FA_EMU_SHARED_SECTION(__COUNTER__)
+/* Shared memory: the compiler's pass (src/compile/shared_memory.c) reads the word __shared__ after the preprocessor.
+ * Dynamic: one heap block per CUDA block, of the launch's size and not a byte more. Static: sections of the object that
+ * fa_shared.ld joins, filled with NaN before every block. */
 
 #if defined(__SANITIZE_THREAD__)
 #define FA_EMU_TSAN 1
@@ -88,7 +81,9 @@ static constexpr int warpSize = FA_EMU_WARP;
 
 #include "fa_emu_math.h"
 
-#include "fa_emu_prims.h"
+#include "fa_emu_integer.h"
+
+#include "fa_emu_memory.h"
 
 #include "fa_emu_ptx.h"
 

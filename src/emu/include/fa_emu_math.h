@@ -22,6 +22,13 @@ static inline float max(float a, float b) { return fmaxf(a, b); }
 static inline double min(double a, double b) { return fmin(a, b); }
 static inline double max(double a, double b) { return fmax(a, b); }
 
+static inline unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+static inline unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+static inline long long llmin(long long a, long long b) { return min(a, b); }
+static inline long long llmax(long long a, long long b) { return max(a, b); }
+static inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
+static inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
+
 /* Macros: glibc has hidden functions of these names. */
 #define __expf expf
 #define __exp10f exp10f
@@ -33,6 +40,7 @@ static inline double max(double a, double b) { return fmax(a, b); }
 #define __cosf cosf
 #define __tanf tanf
 #define __tanhf tanhf
+#define __sincosf sincosf
 static inline float __fdividef(float x, float y) { return x / y; }
 static inline float __fdiv_rn(float x, float y) { return x / y; }
 static inline float __frcp_rn(float x) { return 1.0f / x; }
@@ -47,12 +55,19 @@ static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z);
 static inline float __fsqrt_rz(float x) { return sqrtf(x); }
 static inline float fdividef(float x, float y) { return x / y; }
 static inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+static inline float rhypotf(float x, float y) { return rsqrtf(x * x + y * y); }
+static inline float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
+static inline float norm4df(float x, float y, float z, float w) { return sqrtf(x * x + y * y + z * z + w * w); }
+static inline float rnorm4df(float x, float y, float z, float w) { return rsqrtf(x * x + y * y + z * z + w * w); }
 static inline float rnorm3df(float x, float y, float z) { return rsqrtf(x * x + y * y + z * z); }
-static inline double __dadd_rn(double x, double y) { return x + y; }
-static inline double __dmul_rn(double x, double y) { return x * y; }
 static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 static inline float sinpif(float x) { return (float)sin(3.14159265358979323846 * (double)x); }
 static inline float cospif(float x) { return (float)cos(3.14159265358979323846 * (double)x); }
+static inline void sincospif(float x, float *s, float *c)
+{
+    *s = sinpif(x);
+    *c = cospif(x);
+}
 static inline float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }
 
 template <typename To, typename From>
@@ -69,13 +84,6 @@ static inline float __uint_as_float(unsigned x) { return fa_emu_bits<float>(x); 
 static inline unsigned __float_as_uint(float x) { return fa_emu_bits<unsigned>(x); }
 static inline long long __double_as_longlong(double x) { return fa_emu_bits<long long>(x); }
 static inline double __longlong_as_double(long long x) { return fa_emu_bits<double>(x); }
-static inline int __float2int_rn(float x) { return (int)lrintf(x); }
-static inline int __float2int_rz(float x) { return (int)x; }
-static inline int __float2int_rd(float x) { return (int)floorf(x); }
-static inline int __float2int_ru(float x) { return (int)ceilf(x); }
-static inline unsigned __float2uint_rz(float x) { return (unsigned)x; }
-static inline float __int2float_rn(int x) { return (float)x; }
-static inline float __uint2float_rn(unsigned x) { return (float)x; }
 
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
@@ -163,7 +171,8 @@ static inline T __ldlu(const T *p)
 template <typename T>
 static inline T __ldcv(const T *p)
 {
-    return *(const volatile T *)p;
+    __asm__ volatile("" ::: "memory"); /* read again each time */
+    return *p;
 }
 template <typename T>
 static inline void __stcg(T *p, T v)

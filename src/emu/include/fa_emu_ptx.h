@@ -5,6 +5,11 @@
 
 #include <type_traits>
 
+/* The last parameter of a function that is one instruction: reports then name the line that calls it (kernels/prims.cuh).
+ * In other functions the name below means the asm statement's own line. */
+#define FA_CALLER , fa_emu_place fa_emu_caller = {__builtin_FILE(), __builtin_LINE()}
+static constexpr fa_emu_place fa_emu_caller = {nullptr, 0};
+
 #if FA_EMU_TSAN
 extern "C" void __tsan_read_range_pc(void *address, unsigned long size, void *pc);
 extern "C" void __tsan_write_range_pc(void *address, unsigned long size, void *pc);
@@ -19,18 +24,20 @@ static inline __attribute__((always_inline)) uint64_t fa_emu_ptx_bits(T x)
 {
     static_assert(C != 'r' || sizeof(T) <= 4, "an operand of constraint r has 32 bits");
     static_assert((C != 'l' && C != 'd') || sizeof(T) == 8, "an operand of constraint l or d has 64 bits");
-    uint64_t bits = 0;
-    if constexpr (C == 'f') {
-        const float f = (float)x;
-        memcpy(&bits, &f, sizeof f);
-    } else if constexpr (C == 'd') {
-        memcpy(&bits, &x, sizeof x);
-    } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
-        bits = C == 'r' ? (uint32_t)x : C == 'h' ? (uint16_t)x : (uint64_t)x;
-    } else {
-        memcpy(&bits, (const void *)&x, sizeof x < 8 ? sizeof x : 8);
-    }
-    return bits;
+    /* No variable whose address is taken: inlined into a function that is not instrumented, AddressSanitizer's marks of
+     * its scope would stay behind on the stack. */
+    if constexpr (C == 'f')
+        return __builtin_bit_cast(uint32_t, (float)x);
+    else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
+        return C == 'r' ? (uint32_t)x : C == 'h' ? (uint16_t)x : (uint64_t)x;
+    else if constexpr (sizeof(T) == 8)
+        return __builtin_bit_cast(uint64_t, x);
+    else if constexpr (sizeof(T) == 4)
+        return __builtin_bit_cast(uint32_t, x);
+    else if constexpr (sizeof(T) == 2)
+        return __builtin_bit_cast(uint16_t, x);
+    else
+        return __builtin_bit_cast(uint8_t, x);
 }
 
 /* An output; with In its value before, too. */
@@ -101,16 +108,17 @@ static inline __attribute__((always_inline)) void fa_emu_ptx_declare(fa_emu_ptx_
 #endif
 }
 template <typename... Operands>
-static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, Operands... operands)
+static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, const fa_emu_place &caller, Operands... operands)
 {
+    const fa_emu_place *place = caller.file == nullptr ? &site.at : &caller;
     uint64_t values[sizeof...(Operands) + 1] = {operands.load()...};
     int at = 0;
 #if FA_EMU_TSAN || FA_EMU_ASAN
     void *pc = __builtin_return_address(0);
-    fa_emu_now()->api->ptx(&site, values, pc, __builtin_frame_address(0));
+    fa_emu_now()->api->ptx(&site, place, values, pc, __builtin_frame_address(0));
     (fa_emu_ptx_declare(operands, __builtin_frame_address(0), pc), ...);
 #else
-    fa_emu_now()->api->ptx(&site, values, nullptr, nullptr);
+    fa_emu_now()->api->ptx(&site, place, values, nullptr, nullptr);
 #endif
     (operands.store(values[at++]), ...);
 }

@@ -42,6 +42,8 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    constexpr dim3(uint3 u) : x(u.x), y(u.y), z(u.z) {}
+    constexpr operator uint3() const { return {x, y, z}; }
 };
 
 #endif

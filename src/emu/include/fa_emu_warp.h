@@ -46,21 +46,6 @@ static inline int __syncthreads_or(int p, FA_EMU_HERE)
 {
     return (int)fa_emu_barrier("__syncthreads_or", FA_EMU_BAR_OR, 0, 0, p, FA_EMU_THERE);
 }
-static inline void bar_sync_apart(int id, int threads, FA_EMU_HERE)
-{
-    fa_emu_barrier("bar_sync_apart", FA_EMU_BAR_NONE, id, threads, 0, FA_EMU_THERE);
-}
-static inline void bar_sync(int id, int threads, FA_EMU_HERE)
-{
-    fa_emu_barrier("bar_sync", FA_EMU_BAR_NONE, id, threads, 0, FA_EMU_THERE);
-}
-static inline void bar_arrive(int id, int threads, FA_EMU_HERE)
-{
-    fa_emu_op op = fa_emu_op_make(FA_EMU_BARRIER, FA_EMU_BAR_NONE, "bar_arrive", ~0u, FA_EMU_THERE);
-    op.arg = id;
-    op.width = threads;
-    fa_emu_now()->api->arrive(&op);
-}
 
 /* The warp. */
 static inline void __syncwarp(unsigned mask = 0xffffffffu, FA_EMU_HERE)

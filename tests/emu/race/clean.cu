@@ -179,7 +179,7 @@ CASE(async_then_barrier)
 {
     const unsigned short *q = static_cast<const unsigned short *>(p.q);
     for (int i = 0; i < 2; i++) {
-        cp_async_16(s + t * 4, q + (t + i) * 8);
+        cp_async_16(s + t * 4, q + (t + i) * 8, 16);
         cp_async_commit();
         cp_async_wait<0>();
         __syncthreads();

@@ -246,7 +246,7 @@ CASE(large_struct_copied)
 
 CASE(async_seen_by_others)
 {
-    cp_async_16(s + t * 4, static_cast<const char *>(p.q) + t * 16);
+    cp_async_16(s + t * 4, static_cast<const char *>(p.q) + t * 16, 16);
     cp_async_commit();
     cp_async_wait<0>();
     USE(s[(t ^ 1) * 4]);
@@ -259,8 +259,8 @@ CASE(async_into_a_tile_in_use)
     __syncthreads();
     USE(s[63 - t % 64]);
     if (t < 16)
-        cp_async_16(s + t * 4, static_cast<const char *>(p.q) + t * 16);
-    cp_async_wait_all();
+        cp_async_16(s + t * 4, static_cast<const char *>(p.q) + t * 16, 16);
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 CASE(ldmatrix_too_early)

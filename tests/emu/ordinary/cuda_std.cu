@@ -1,0 +1,50 @@
+// cuda::std containers, cuda::atomic and cuda::atomic_ref.
+#include <cuda/std/array>
+#include <cuda/std/tuple>
+#include <cuda/std/limits>
+#include <cuda/std/cstdint>
+#include <cuda/std/utility>
+#include <cuda/std/type_traits>
+#include <cuda/std/bit>
+#include <cuda/std/optional>
+#include <cuda/atomic>
+
+#include "ordinary.cuh"
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    bool good = true;
+    const int t = threadIdx.x;
+
+    cuda::std::array<int, 3> a{1, 2, 3};
+    EXPECT(a[2] == 3 && cuda::std::numeric_limits<float>::max() > 1e38f);
+    uint32_t u = 3;
+    int64_t l = 4;
+    EXPECT(u + l == 7);
+    cuda::std::tuple<int, float> tp{1, 2.f};
+    EXPECT(cuda::std::get<0>(tp) == 1);
+    cuda::std::pair<int, int> pr(1, 2);
+    EXPECT(pr.second == 2);
+    size_t n = sizeof(a);
+    EXPECT(n == 12 && cuda::std::bit_cast<unsigned>(1.0f) == 0x3f800000);
+    EXPECT(cuda::std::move(u) == 3 && cuda::std::forward<int>(3) == 3);
+    cuda::std::optional<int> o;
+    EXPECT(!o);
+    __shared__ cuda::atomic<int, cuda::thread_scope_block> at;
+    if (t == 0)
+        at.store(0);
+    __syncthreads();
+    at.fetch_add(1, cuda::memory_order_relaxed);
+    __syncthreads();
+    EXPECT(at.load() == THREADS);
+    __shared__ int plain;
+    if (t == 0)
+        plain = 0;
+    __syncthreads();
+    cuda::atomic_ref<int, cuda::thread_scope_block> ref(plain);
+    ref.fetch_add(2);
+    __syncthreads();
+    EXPECT(ref.load(cuda::std::memory_order_acquire) == 2 * THREADS);
+
+    attend(p, good);
+}

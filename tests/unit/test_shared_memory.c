@@ -1,0 +1,83 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compile/cxx.h"
+#include "compile/shared_memory.h"
+
+/* What the pass makes of a text must hold each part, in this order, and as many lines as the text. */
+static void becomes(const char *text, const char *const *parts)
+{
+    char *made = fa_shared_rewrite(text);
+    const char *at = made;
+    int lines = 0;
+    for (const char *c = text; *c != '\0'; c++)
+        lines += *c == '\n';
+    for (const char *c = made; *c != '\0'; c++)
+        lines -= *c == '\n';
+    assert_int_equal(lines, 0);
+    for (; *parts != NULL; parts++) {
+        const char *found = strstr(at, *parts);
+        if (found == NULL)
+            fail_msg("no \"%s\" in: %s", *parts, made);
+        at = found + strlen(*parts);
+    }
+    free(made);
+}
+#define BECOMES(text, ...) becomes(text, (const char *const[]){__VA_ARGS__, NULL})
+
+static void variables_go_to_sections_of_their_own(void **state)
+{
+    (void)state;
+    BECOMES("void k() { __shared__ float a[4]; static __shared__ int b; }",
+            "{ static __attribute__((section(\"fa_shared0\")))", "float a[4];",
+            "static __attribute__((section(\"fa_shared1\")))", "int b; }");
+    BECOMES("void k() {\n  __shared__\n  alignas(16) float\n  a[4]; }", "alignas(16) static __attribute__", "float",
+            "a[4]; }");
+    BECOMES("void k() { __shared__ float alignas(float4) a = {}; }", "alignas(float4) static", "float", "a = {}; }");
+    BECOMES("void k() { __shared__ struct { int a; float b[2]; } s; }", "static", "struct { int a; float b[2]; } s; }");
+}
+
+static void extern_arrays_become_pointers(void **state)
+{
+    (void)state;
+    BECOMES("void k() { extern __shared__ __attribute__((aligned(16))) unsigned char raw[]; raw[0] = 1; }",
+            "unsigned char (*const raw) = reinterpret_cast<unsigned char (*)>(fa_emu_now()->smem);", "raw[0] = 1; }");
+    BECOMES("void k() { extern __shared__ half rows[][8] __attribute__((aligned(16)));\n }",
+            "half (*const rows)[8] = reinterpret_cast<half (*)[8]>(fa_emu_now()->smem);");
+}
+
+static void other_text_stays(void **state)
+{
+    (void)state;
+    static const char text[] = "const char *s = \"__shared__ int a;\"; // __shared__ int b;\nextern float pool[];\n";
+    char *made = fa_shared_rewrite(text);
+    assert_string_equal(made, text);
+    free(made);
+}
+
+/* A directive that goes on over line breaks of CR LF is one token. */
+static void directives_of_cr_lf(void **state)
+{
+    (void)state;
+    fa_cxx_tokens tokens = fa_cxx_read("#define BRACE \\\r\n  { \\\r\n  {\r\nint a;\r\n");
+    assert_int_equal(tokens.count, 4);
+    assert_int_equal(tokens.at[0].kind, FA_CXX_DIRECTIVE);
+    assert_true(fa_cxx_is(&tokens.at[1], "int"));
+    free(tokens.at);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables_go_to_sections_of_their_own),
+        cmocka_unit_test(extern_arrays_become_pointers),
+        cmocka_unit_test(other_text_stays),
+        cmocka_unit_test(directives_of_cr_lf),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
