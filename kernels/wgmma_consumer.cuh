@@ -70,16 +70,14 @@ __device__ __forceinline__ void skip_k(consumer &c, int tiles)
     for (int i = 0; i < tiles; ++i) {
         warpgroup_sync(c.warpgroup);
         warpgroup_arrive(c.warpgroup);
-        consumer_wait(c.at.k_full, c.k);
-        release_k(c);
+        consumer_pass<FA_STAGES>(c.at.k_full, c.at.k_empty, c.k, c.lane);
     }
 }
 
 __device__ __forceinline__ void skip_v(consumer &c, int tiles)
 {
     for (int i = 0; i < tiles; ++i) {
-        consumer_wait(c.at.v_full, c.v);
-        release_v(c);
+        consumer_pass<FA_STAGES>(c.at.v_full, c.at.v_empty, c.v, c.lane);
     }
 }
 
