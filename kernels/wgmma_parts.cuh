@@ -64,8 +64,7 @@ __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], const unsigned 
     }
 }
 
-/* A warpgroup's Q into registers, as the operand of issue_qk. q_s: address of its 64 rows. When it returns, all lanes of
- * the warp have read: one of them may free the buffer. */
+/* A warpgroup's Q into registers, as the operand of issue_qk. q_s: address of its 64 rows. */
 __device__ __forceinline__ void load_q_operand(unsigned (&q_r)[Q_REGS], unsigned q_s, int thread)
 {
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16;
@@ -73,7 +72,6 @@ __device__ __forceinline__ void load_q_operand(unsigned (&q_r)[Q_REGS], unsigned
     for (int step = 0; step < DIM_K / 16; ++step)
         ldmatrix_x4_at(reinterpret_cast<unsigned(&)[4]>(q_r[4 * step]),
                        q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
-    __syncwarp();
 }
 
 /* O += P V of one tile, or O = P V when accumulate is 0; issued but not committed. v: descriptor word (v_descriptor).

@@ -399,7 +399,8 @@ CASE(other_rank)
     make_barriers(b, t, 1);
     if (t == 0) {
         EXPECT_BYTES(b, BOX_BYTES);
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], " /* HERE bad tensor map */
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global" /* HERE bad tensor map */
+                     ".mbarrier::complete_tx::bytes [%0], "
                      "[%1, {%3, %3}], [%2];" ::"r"(s),
                      "l"(&p.k_map), "r"(b), "r"(0)
                      : "memory");

@@ -1,4 +1,5 @@
-/* Kernels wrong in one way each: stores, proxies, products of warpgroups, registers, named barriers. Marks as in bad.cu. */
+/* Kernels wrong in one way each: stores, proxies, products of warpgroups, registers, named barriers. Marks as in
+ * bad.cu. */
 #include "hopper.cuh"
 
 /* Stores: PTX ISA, "cp.async.bulk.commit_group", "wait_group" */
@@ -166,7 +167,9 @@ CASE(copied_by_threads_without_a_fence)
 {
     float d[4] = {0, 0, 0, 0};
     fill(s_b, A_BYTES, t);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;" ::"r"(s + A_BYTES + 4 * t), "l"(p.q) /* HERE missing proxy fence */
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;" /* HERE missing proxy fence */
+                 ::"r"(s + A_BYTES + 4 * t),
+                 "l"(p.q)
                  : "memory");
     __syncthreads();
     if (t < 128) {
@@ -357,7 +360,8 @@ PRODUCT_CASE(two_shapes_on_one_accumulator)
     float e[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     WG_FENCE();
     PRODUCT(e, s, s + A_BYTES);
-    asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 " /* HERE bad wgmma */
+    asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0; " /* HERE bad wgmma */
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
                  "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, 1, 1, 0, 0;}"
                  : "+f"(e[0]), "+f"(e[1]), "+f"(e[2]), "+f"(e[3]), "+f"(e[4]), "+f"(e[5]), "+f"(e[6]), "+f"(e[7])
                  : "l"(descriptor(s)), "l"(descriptor(s)));

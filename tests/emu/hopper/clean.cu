@@ -109,7 +109,8 @@ CASE(load_then_store)
         STORE(&p.v_map, s, 24);
         COMMIT();
         WAIT_GROUP(0);
-        EXPECT(static_cast<const unsigned short *>(p.o)[2048 + 24 * 64 + 5] == static_cast<const unsigned short *>(p.q)[8 * 64 + 5]);
+        const unsigned short *o_g = static_cast<const unsigned short *>(p.o) + 2048;
+        EXPECT(o_g[24 * 64 + 5] == static_cast<const unsigned short *>(p.q)[8 * 64 + 5]);
     }
 }
 

@@ -1,5 +1,5 @@
-/* Conformance of barrier objects and bulk copies: swizzle, zero fill, what counts as bytes, stores. The words are those of
- * a GPU. k_map: 32 rows of 64 halves, q's numbers; v_map: of o from byte 4096 on. */
+/* Conformance of barrier objects and bulk copies: swizzle, zero fill, what counts as bytes, stores. The words are
+ * those of a GPU. k_map: 32 rows of 64 halves, q's numbers; v_map: of o from byte 4096 on. */
 #include "hopper.cuh"
 
 /* Half `column` of row `row` of a box at `place`, 128-byte swizzled. */

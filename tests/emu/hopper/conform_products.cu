@@ -1,5 +1,5 @@
-/* Conformance of wgmma: layouts of A and B in shared memory and registers, both majors, every swizzle, FP16 and BF16, FP16
- * accumulators, scale and signs. Elements are small whole numbers, so that every sum is exact. */
+/* Conformance of wgmma: layouts of A and B in shared memory and registers, both majors, every swizzle, FP16 and BF16,
+ * FP16 accumulators, scale and signs. Elements are small whole numbers, so that every sum is exact. */
 #include "hopper.cuh"
 
 enum { NONE = 0, S128 = 1, S64 = 2, S32 = 3 };
@@ -109,7 +109,8 @@ __device__ void shared_operands(const fa_params &p, unsigned char *s_b, unsigned
     __syncthreads();
 }
 
-/* A in registers; scale 0, signs, chains, FP16 accumulators. B as the last shared_operands left it: 128-byte swizzled. */
+/* A in registers; scale 0, signs, chains, FP16 accumulators. B as the last shared_operands left it: 128-byte
+ * swizzled. */
 __device__ void registers_and_signs(const fa_params &p, unsigned s, int t)
 {
     unsigned r[4], h[4] = {0, 0, 0, 0};
@@ -139,7 +140,8 @@ __device__ void registers_and_signs(const fa_params &p, unsigned s, int t)
     check(p, e, t, -1, 7, 2);
     for (int i = 0; i < 4; i++) {
         const int row = t / 32 * 16 + t % 32 / 4 + 8 * (i % 2), column = 8 * (i / 2) + 2 * (t % 4);
-        EXPECT(h[i] == (bits_of(product(row, column), false) | (unsigned)bits_of(product(row, column + 1), false) << 16));
+        const unsigned low = bits_of(product(row, column), false), high = bits_of(product(row, column + 1), false);
+        EXPECT(h[i] == (low | high << 16));
     }
 }
 

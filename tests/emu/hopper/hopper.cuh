@@ -9,7 +9,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 32768, .tma_k_rows = BO
 
 typedef unsigned long long u64;
 
-/* s: the block's shared memory, b: two barrier objects in it, as addresses; s_b: the same as a pointer; t: the thread */
+/* s: the block's shared memory, b: two barrier objects in it, as addresses; s_b: s as a pointer; t: the thread */
 #define CASE(name)                                                                                                  \
     __device__ __noinline__ void name(const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t)
 
