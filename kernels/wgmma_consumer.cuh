@@ -61,7 +61,6 @@ __device__ __forceinline__ void release_q(consumer &c)
 }
 
 __device__ __forceinline__ void release_k(consumer &c) { consumer_release<FA_STAGES>(c.at.k_empty, c.k, c.lane); }
-
 __device__ __forceinline__ void release_v(consumer &c) { consumer_release<FA_STAGES>(c.at.v_empty, c.v, c.lane); }
 
 /* Skips key tiles that no row of the warpgroup sees. Every warpgroup takes one turn per tile, also for these. */
@@ -70,17 +69,14 @@ __device__ __forceinline__ void skip_k(consumer &c, int tiles)
     for (int i = 0; i < tiles; ++i) {
         warpgroup_sync(c.warpgroup);
         warpgroup_arrive(c.warpgroup);
-        consumer_wait(c.at.k_full, c.k);
-        release_k(c);
+        consumer_pass<FA_STAGES>(c.at.k_full, c.at.k_empty, c.k, c.lane);
     }
 }
 
 __device__ __forceinline__ void skip_v(consumer &c, int tiles)
 {
-    for (int i = 0; i < tiles; ++i) {
-        consumer_wait(c.at.v_full, c.v);
-        release_v(c);
-    }
+    for (int i = 0; i < tiles; ++i)
+        consumer_pass<FA_STAGES>(c.at.v_full, c.at.v_empty, c.v, c.lane);
 }
 
 /* Skips K and V, but for the last V, in the producer's order: the turn for a K comes before the wait for the V before

@@ -62,6 +62,16 @@ __device__ __forceinline__ void consumer_release(unsigned empty, pipeline_state 
     advance_warp<STAGES>(at);
 }
 
+/* Frees a buffer without reading it. All lanes have seen it full by then: one that comes later would wait for another
+ * phase. */
+template <int STAGES>
+__device__ __forceinline__ void consumer_pass(unsigned full, unsigned empty, pipeline_state &at, int lane)
+{
+    consumer_wait(full, at);
+    __syncwarp();
+    consumer_release<STAGES>(empty, at, lane);
+}
+
 /* Loads a tile of K or V into its next stage, as soon as all consumers have released it. */
 __device__ __forceinline__ void load_kv(const fa_tensor_map *map, unsigned ring_s, unsigned full, unsigned empty,
                                         pipeline_state &to, int row, int head, int batch)

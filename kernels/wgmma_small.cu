@@ -116,6 +116,8 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     fence_operand(s_r);
     if (in_sequence && group < GROUPS - 1)
         bar_arrive(BAR_SEQUENCE + group + 1, 256);
+    if (GROUPS == 1) /* the warp of LOAD_Q_K has met nobody so far who saw V's barriers initialised */
+        bar_sync(BAR_GROUP + group, 128);
     mask_tile(p, s_r, group, tile.row0, thread);
     first_softmax(s_r, rows, scale_log2);
     refill(&p.k_map, k_s, k_bar, tile, group, group, thread);

@@ -22,8 +22,8 @@ usage: scripts/ci_gate.sh [options]
   --sanitize        compute-sanitizer's four tools over every kernel instead of the matrix: one seed, short sequences,
                     every edge of the matrix, and each value of the knobs that choose other code
   --race            the emulator's matrix under its race detector, one seed, whatever GPU there is
-  --conform         conformance of the emulator alone: tests/emu/conform and tests/emu/ptx give the same words there
-                    and on the GPU
+  --conform         conformance of the emulator alone: tests/emu/conform, tests/emu/ptx and, on sm_90, tests/emu/hopper
+                    give the same words there and on the GPU
   --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the
                     same options on the same kind of GPU and the same machine code (of a library: version and sources
                     around it), is taken over with its commit

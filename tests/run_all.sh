@@ -150,7 +150,7 @@ suite_emu() {
     elif [[ $which == check ]]; then
         kernels=("${kernels[0]}")
     else
-        for name in test_emu test_emu_ptx test_emu_race; do
+        for name in test_emu test_emu_ptx test_emu_race test_emu_hopper; do
             if [[ $which == all ]]; then
                 member "$name" run_cmocka "$name" "$build/tests/emu/$name"
             else
@@ -222,6 +222,8 @@ suite_mutants() {
         echo "mutants and wrong: $sample of each, drawn by SEED=$seed; SAMPLE=0 takes all"
     fi
     member mutants check mutants tests/emu/mutants.sh --sample "$sample" --seed "$seed" --json "$out/mutants.json"
+    member hopper_mutants check hopper_mutants tests/emu/hopper_mutants.sh --sample "$sample" --seed "$seed" \
+        --json "$out/hopper_mutants.json"
     member wrong check wrong tests/wrong/run.sh --jobs 1 "${drawn[@]}" --json "$out/wrong.json"
     member judge-mutants check judge-mutants tests/mutate.py --seed "${SEED:-1}" --jobs 1 --cpu 240 \
         --json "$out/judge_mutants.json"

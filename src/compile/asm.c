@@ -15,6 +15,7 @@ typedef struct pass {
     char file[1024]; /* of the present line, from the line markers */
     int line;
     bool foreign; /* a system header, or the emulator's own */
+    bool hopper;  /* some statement has instructions of sm_90a */
     char before;  /* last character that is no blank */
     char word[8]; /* last identifier, when nothing but blanks came after it */
 } pass;
@@ -58,16 +59,18 @@ static void replace(pass *p, const fa_asm_statement *s)
     FILE *out = p->out;
     int lines = s->lines;
     p->result.sites++;
+    p->hopper |= s->hopper;
     if (s->lacks) {
         fprintf(out, FA_ASM_LACKS "%d(", p->result.lack_count);
         refuse(p, s);
     } else if (s->empty) {
         fputs("fa_emu_ptx_nothing(", out);
     } else {
-        fprintf(out,
-                "fa_emu_ptx([]() -> fa_emu_ptx_site & { static fa_emu_ptx_site site = {%s, {\"%s\", %d}, %d, nullptr}; "
-                "return site; }(), fa_emu_caller",
-                s->strings, p->file, p->line, s->count);
+        fprintf(
+            out,
+            "fa_emu_ptx%s([]() -> fa_emu_ptx_site & { static fa_emu_ptx_site site = {%s, {\"%s\", %d}, %d, nullptr}; "
+            "return site; }(), fa_emu_caller",
+            s->late ? "_start" : "", s->strings, p->file, p->line, s->count);
         lines -= breaks(s->strings, strlen(s->strings));
     }
     for (int i = 0; i < s->count; i++) {
@@ -75,6 +78,7 @@ static void replace(pass *p, const fa_asm_statement *s)
         fprintf(out, "%sfa_emu_ptx_%s<'%c'>((%.*s))", i > 0 || (!s->lacks && !s->empty) ? ", " : "",
                 o->kind == FA_ASM_OUT     ? "out"
                 : o->kind == FA_ASM_INOUT ? "inout"
+                : s->late                 ? "late"
                                           : "in",
                 o->constraint, (int)o->length, o->expression);
         lines -= breaks(o->expression, o->length);
@@ -167,6 +171,8 @@ fa_asm_result fa_asm_rewrite(const char *preprocessed)
     FA_ASSERT(out != NULL);
     for (int i = 0; i < p.result.lack_count; i++)
         fprintf(out, "extern \"C\" void " FA_ASM_LACKS "%d(...);\n", i);
+    if (p.hopper)
+        fputs("extern \"C\" __attribute__((visibility(\"default\"))) int fa_emu_hopper = 1;\n", out);
     fputs(body, out);
     fclose(out);
     free(body);

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "compile/cxx.h"
+#include "ptx/hopper.h"
 #include "ptx/parse.h"
 
 /* The text of an asm statement while its literals are decoded, with the source line of each character. */
@@ -205,6 +206,8 @@ static void check(reader *r)
         return;
     fa_ptx_program *program = fa_ptx_parse(r->text.text, s->count, &error);
     s->empty = program != NULL && program->count == 0;
+    s->hopper = program != NULL && fa_ptx_is_hopper(program);
+    s->late = program != NULL && fa_ptx_is_late(program);
     if (program == NULL)
         lack(s, error.statement, error.why, error.offset < r->text.length ? r->text.line[error.offset] : 0);
     fa_ptx_free(program);

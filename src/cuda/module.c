@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "device/tensor_boxes.h"
 
 typedef struct module_kernel {
     CUmodule module;
@@ -11,53 +12,32 @@ typedef struct module_kernel {
     fa_kernel_info info;
 } module_kernel;
 
-/* One FP16 tensor [batch, heads, seq, dim] as the hardware's rank-4 map; innermost first. Strides in elements. */
-typedef struct map_of {
-    const char *name;
-    const void *address;
-    fa_i64 stride_b, stride_h, stride_s;
-    fa_i32 heads, seq, rows;
-} map_of;
-
 /* Driver API, cuTensorMapEncodeTiled: the swizzle's span is the width of the box. */
-static CUtensorMapSwizzle swizzle_of(fa_i32 cols)
+static CUtensorMapSwizzle swizzle_of(uint32_t bytes)
 {
-    switch (cols * 2) {
-    case 128:
-        return CU_TENSOR_MAP_SWIZZLE_128B;
-    case 64:
-        return CU_TENSOR_MAP_SWIZZLE_64B;
-    case 32:
-        return CU_TENSOR_MAP_SWIZZLE_32B;
-    default:
-        return CU_TENSOR_MAP_SWIZZLE_NONE;
-    }
+    return bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+           : bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+           : bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                         : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-static fa_status encode(fa_cuda *cuda, const map_of *of, const fa_params *params, fa_i32 cols, fa_tensor_map *out,
-                        fa_reason *why)
+static fa_status encode(fa_cuda *cuda, const fa_tensor_box *of, fa_reason *why)
 {
-    if (of->rows == 0)
-        return FA_PASS;
     if (!cuda->api.cuTensorMapEncodeTiled)
         return fa_refuse(why, FA_NOT_RUN, "tensor maps need a newer CUDA driver (cuTensorMapEncodeTiled)");
-    const cuuint64_t dims[4] = {(cuuint64_t)params->dim, (cuuint64_t)of->seq, (cuuint64_t)of->heads,
-                                (cuuint64_t)params->batch};
-    const cuuint64_t strides_bytes[3] = {2 * (cuuint64_t)of->stride_s, 2 * (cuuint64_t)of->stride_h,
-                                         2 * (cuuint64_t)of->stride_b};
-    if ((uintptr_t)of->address % 16 || strides_bytes[0] % 16)
-        return fa_refuse(why, FA_INFEASIBLE,
-                         "TMA needs rows on 16-byte boundaries: %s starts at %p, rows are %llu bytes apart", of->name,
-                         of->address, (unsigned long long)strides_bytes[0]);
-    const cuuint32_t box[4] = {(cuuint32_t)cols, (cuuint32_t)of->rows, 1, 1};
-    const cuuint32_t steps[4] = {1, 1, 1, 1};
+    const cuuint32_t steps[FA_TENSOR_RANK] = {1, 1, 1, 1};
+    cuuint64_t dims[FA_TENSOR_RANK], strides_bytes[FA_TENSOR_RANK - 1];
+    for (int i = 0; i < FA_TENSOR_RANK; i++)
+        dims[i] = of->dims[i];
+    for (int i = 0; i < FA_TENSOR_RANK - 1; i++)
+        strides_bytes[i] = of->strides_bytes[i];
     CUtensorMap map;
-    _Static_assert(sizeof map == sizeof *out, "a tensor map is 128 bytes");
+    _Static_assert(sizeof map == sizeof *of->to, "a tensor map is 128 bytes");
     FA_CUDA_TRY(cuda, cuTensorMapEncodeTiled,
-                (&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)(uintptr_t)of->address, dims, strides_bytes, box,
-                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(cols), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
-    memcpy(out, &map, sizeof map);
+                (&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, FA_TENSOR_RANK, (void *)(uintptr_t)of->address, dims,
+                 strides_bytes, of->box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(of->swizzle_bytes),
+                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    memcpy(of->to, &map, sizeof map);
     return FA_PASS;
 }
 
@@ -65,15 +45,12 @@ static fa_status encode(fa_cuda *cuda, const map_of *of, const fa_params *params
  * microsecond of host time, which is not part of a sample. */
 static fa_status encode_maps(fa_cuda *cuda, const fa_kernel_info *info, fa_params *params, fa_reason *why)
 {
-    const fa_params *p = params;
-    const map_of q = {"Q", p->q, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->heads, p->seq_q, info->tma_q_rows};
-    const map_of k = {"K", p->k, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->kv_heads, p->seq_kv, info->tma_k_rows};
-    const map_of v = {"V", p->v, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->kv_heads, p->seq_kv, info->tma_v_rows};
-    const map_of o = {"O", p->o, p->o_stride_b, p->o_stride_h, p->o_stride_s, p->heads, p->seq_q, info->tma_o_rows};
-    FA_TRY(encode(cuda, &q, p, info->tma_cols, &params->q_map, why));
-    FA_TRY(encode(cuda, &k, p, info->tma_cols, &params->k_map, why));
-    FA_TRY(encode(cuda, &v, p, info->tma_cols, &params->v_map, why));
-    return encode(cuda, &o, p, info->tma_cols, &params->o_map, why);
+    fa_tensor_box boxes[FA_TENSOR_BOXES];
+    int count = 0;
+    FA_TRY(fa_tensor_boxes(info, params, boxes, &count, why));
+    for (int i = 0; i < count; i++)
+        FA_TRY(encode(cuda, &boxes[i], why));
+    return FA_PASS;
 }
 
 static fa_status enqueue_module(fa_kernel *kernel, const fa_launch *launch, const fa_params *params, CUstream stream,

@@ -19,12 +19,13 @@ typedef enum fa_emu_kind {
     FA_EMU_VOTE,
     FA_EMU_MATCH,
     FA_EMU_REDUCE,
+    FA_EMU_PHASE, /* suspended: a phase of a barrier object, registers of the pool. Lanes alone, not a rendezvous */
     FA_EMU_LDMATRIX,
     FA_EMU_STMATRIX,
     FA_EMU_MMA,
     FA_EMU_WMMA,
     FA_EMU_CONVERGE, /* nothing to exchange, but all 32 lanes must be here: WMMA load, store, fill */
-    FA_EMU_PTX,      /* inline mma and movmatrix */
+    FA_EMU_PTX,      /* inline mma, movmatrix and wgmma */
 } fa_emu_kind;
 #define FA_EMU_FIRST_ALIGNED FA_EMU_LDMATRIX
 
@@ -94,8 +95,10 @@ typedef struct fa_emu_api {
     void (*cp_async_commit)(void);
     void (*cp_async_wait)(int32_t groups_left, int32_t everything);
     void (*fail)(const char *kind, const char *what, const char *file, int32_t line); /* never returns */
-    /* at: what a report names; the site itself unless its function is told its caller. pc, frame: of the kernel. */
-    void (*ptx)(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, const void *pc, const void *frame);
+    /* at: what a report names; the site itself unless its function is told its caller. places: of the operands that a
+     * later statement may write (wgmma), or NULL. pc, frame: of the kernel. */
+    void (*ptx)(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
+                const void *frame);
 } fa_emu_api;
 
 /* What a running CUDA thread is. The core points the object's thread-local slot at it before every switch. */
@@ -120,34 +123,47 @@ typedef struct fa_emu_build {
     char *static_smem_begin, *static_smem_end; /* __shared__ variables */
 } fa_emu_build_info;
 
-/* Shared memory as the 32-bit addresses of PTX: one window for the block's dynamic part, one for its variables; the
- * low 16 bits are those of the generic pointer, so that alignment is the same in both. */
-#define FA_EMU_WINDOW_DYNAMIC 0x01000000u
-#define FA_EMU_WINDOW_STATIC 0x03000000u
-#define FA_EMU_WINDOW_REACH 0x00800000u /* how far outside its part an address may still point */
+/* Shared memory as the 32-bit addresses of PTX, below 2^18 as on the hardware: the block's variables, a gap, its dynamic
+ * part. The low 10 bits are those of the generic pointer, so that alignment is the same in both. */
+#define FA_EMU_SHARED_FIRST 0x400u
+#define FA_EMU_SHARED_GAP 0x400u        /* at least; half of it counts to either side */
+#define FA_EMU_SHARED_REACH 0x00800000u /* how far behind the dynamic part an address may still point */
+
+static inline uint32_t fa_emu_static_address(const fa_emu_build_info *build)
+{
+    return FA_EMU_SHARED_FIRST + ((uint32_t)(uintptr_t)build->static_smem_begin & 0x3ff);
+}
+
+static inline uint32_t fa_emu_static_bytes(const fa_emu_build_info *build)
+{
+    return (uint32_t)(build->static_smem_end - build->static_smem_begin);
+}
+
+static inline uint32_t fa_emu_dynamic_address(const void *smem, const fa_emu_build_info *build)
+{
+    const uint32_t end = fa_emu_static_address(build) + fa_emu_static_bytes(build);
+    return ((end + FA_EMU_SHARED_GAP + 0x3ff) & ~0x3ffu) + ((uint32_t)(uintptr_t)smem & 0x3ff);
+}
 
 static inline uint32_t fa_emu_shared_address(const void *p, const void *smem, const fa_emu_build_info *build)
 {
-    const uintptr_t at = (uintptr_t)p, dynamic = (uintptr_t)smem & ~(uintptr_t)0xffff;
-    const uintptr_t variables = (uintptr_t)build->static_smem_begin & ~(uintptr_t)0xffff;
-    if (at - dynamic + FA_EMU_WINDOW_REACH < 2 * FA_EMU_WINDOW_REACH || variables == 0)
-        return FA_EMU_WINDOW_DYNAMIC + (uint32_t)(at - dynamic);
-    return FA_EMU_WINDOW_STATIC + (uint32_t)(at - variables);
+    const uintptr_t at = (uintptr_t)p, variables = (uintptr_t)build->static_smem_begin, half = FA_EMU_SHARED_GAP / 2;
+    const uint32_t bytes = fa_emu_static_bytes(build);
+    if (bytes > 0 && at - variables + half < bytes + 2 * half)
+        return fa_emu_static_address(build) + (uint32_t)(at - variables);
+    return fa_emu_dynamic_address(smem, build) + (uint32_t)(at - (uintptr_t)smem);
 }
 
-/* Null: in no window. */
+/* Null: no address of shared memory. */
 static inline unsigned char *fa_emu_shared_place(uint32_t address, const void *smem, const fa_emu_build_info *build)
 {
-    const uintptr_t dynamic = (uintptr_t)smem & ~(uintptr_t)0xffff;
-    const uintptr_t variables = (uintptr_t)build->static_smem_begin & ~(uintptr_t)0xffff;
-    const int32_t in_dynamic = (int32_t)(address - FA_EMU_WINDOW_DYNAMIC),
-                  in_static = (int32_t)(address - FA_EMU_WINDOW_STATIC);
-    const int32_t reach = (int32_t)FA_EMU_WINDOW_REACH;
-    if (in_dynamic >= -reach && in_dynamic < reach)
-        return (unsigned char *)(dynamic + (uintptr_t)(intptr_t)in_dynamic);
-    if (in_static >= -reach && in_static < reach && variables != 0)
-        return (unsigned char *)(variables + (uintptr_t)(intptr_t)in_static);
-    return (unsigned char *)0;
+    const uint32_t begin = fa_emu_static_address(build), dynamic = fa_emu_dynamic_address(smem, build);
+    const uint32_t bytes = fa_emu_static_bytes(build);
+    if (address < FA_EMU_SHARED_FIRST / 2 || address > dynamic + FA_EMU_SHARED_REACH)
+        return (unsigned char *)0;
+    if (bytes > 0 && address < begin + bytes + FA_EMU_SHARED_GAP / 2)
+        return (unsigned char *)((uintptr_t)build->static_smem_begin + (uintptr_t)(intptr_t)(int32_t)(address - begin));
+    return (unsigned char *)((uintptr_t)smem + (uintptr_t)(intptr_t)(int32_t)(address - dynamic));
 }
 
 static inline int fa_emu_is_shared(const void *p, const void *smem, uint32_t smem_bytes, const fa_emu_build_info *build)

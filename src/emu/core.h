@@ -17,6 +17,7 @@
 struct fa_emu_worker;
 struct fa_race;
 struct fa_race_team;
+struct fa_emu_flight;
 
 typedef struct fa_emu_copy {
     unsigned char *dst;
@@ -45,9 +46,9 @@ typedef struct fa_emu_fibre {
 } fa_emu_fibre;
 
 /* A bit for each lane. ready: it can run; waiting_warp: it waits in an operation of the warp; waiting_block: at a
- * barrier. */
+ * barrier; suspended: FA_EMU_PHASE. */
 typedef struct fa_emu_warp_state {
-    uint32_t alive, ready, waiting_warp, waiting_block;
+    uint32_t alive, ready, waiting_warp, waiting_block, suspended;
 } fa_emu_warp_state;
 
 typedef struct fa_emu_barrier {
@@ -93,6 +94,7 @@ typedef struct fa_emu_worker {
     fa_emu_uint3 block;
     uint32_t block_number, seat; /* seat: which of the blocks that have begun it is */
     struct fa_race_team *race;
+    struct fa_emu_flight *flight; /* NULL: nothing is under way */
     uint32_t threads, warps, alive;
     uint32_t ready_warps; /* warps with a ready lane */
     int32_t greedy_warp;

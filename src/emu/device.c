@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/tensor_boxes.h"
 #include "emu/launch.h"
+#include "emu/tensor_map.h"
 
 #define EMULATED_SM_COUNT 4 /* for persistent grids: the same on every machine */
 #define LAZY_BYTES ((size_t)1 << 30)
@@ -19,6 +21,7 @@ typedef struct fa_emu {
 
 struct fa_kernel {
     fa_emu_image image;
+    fa_kernel_info info;
 };
 
 static fa_status emu_load(fa_device *device, const fa_spec *spec, const fa_module *module, const fa_problem *problem,
@@ -34,6 +37,7 @@ static fa_status emu_load(fa_device *device, const fa_spec *spec, const fa_modul
         free(made);
         return fa_refuse(why, FA_ERROR, "%s: %s", spec->source, error);
     }
+    made->info = module->info;
     *kernel = made;
     return FA_PASS;
 }
@@ -96,6 +100,21 @@ static fa_status emu_fill16(fa_device *device, fa_ptr to, uint16_t value, size_t
     return FA_PASS;
 }
 
+static fa_status encode_maps(const fa_kernel_info *info, fa_params *params, fa_reason *why)
+{
+    fa_tensor_box boxes[FA_TENSOR_BOXES];
+    int count = 0;
+    FA_TRY(fa_tensor_boxes(info, params, boxes, &count, why));
+    for (int i = 0; i < count; i++) {
+        const fa_tensor_box *b = &boxes[i];
+        const char *wrong = fa_emu_map_encode(b->to, b->address, FA_TENSOR_RANK, 2, b->dims, b->strides_bytes, b->box,
+                                              (int)b->swizzle_bytes);
+        if (wrong != NULL)
+            return fa_refuse(why, FA_INFEASIBLE, "the tensor map of %s: %s", b->name, wrong);
+    }
+    return FA_PASS;
+}
+
 static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
                             fa_reason *why)
 {
@@ -113,8 +132,11 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
         .schedule = emu->schedule,
         .seed = emu->seed,
         .order_seed = emu->order_seed,
+        .blocks_per_sm = kernel->info.blocks_per_sm,
     };
-    const fa_status status = fa_emu_run(&kernel->image, &grid, params, error, sizeof error);
+    fa_params copy = *params;
+    FA_TRY(encode_maps(&kernel->info, &copy, why));
+    const fa_status status = fa_emu_run(&kernel->image, &grid, &copy, error, sizeof error);
     return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "emulator: %s", error);
 }
 

@@ -8,10 +8,11 @@
 typedef struct fa_emu_grid {
     fa_emu_uint3 grid, block;
     uint32_t smem_bytes;
-    fa_schedule schedule; /* which ready thread runs next */
-    uint64_t seed;        /* of the WMMA fragment maps */
-    uint64_t order_seed;  /* of the random schedule */
-    int32_t workers;      /* OS threads; 0: one per processor */
+    fa_schedule schedule;  /* which ready thread runs next */
+    uint64_t seed;         /* of the WMMA fragment maps */
+    uint64_t order_seed;   /* of the random schedule */
+    int32_t blocks_per_sm; /* that the kernel is compiled for, 0: one */
+    int32_t workers;       /* OS threads; 0: one per processor */
 } fa_emu_grid;
 
 #endif

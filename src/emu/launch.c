@@ -8,6 +8,7 @@
 
 #include "emu/core.h"
 #include "emu/fibre.h"
+#include "emu/flight.h"
 #include "emu/mma.h"
 #include "emu/race.h"
 #include "emu/race_report.h"
@@ -17,8 +18,8 @@
 #include "emu/schedule.h"
 
 enum {
-    SMEM_ALIGN = 1024,
-    CANARY_BYTES = 256,
+    SMEM_ALIGN = 1024, /* what a swizzle of TMA repeats after */
+    CANARY_BYTES = 1024,
     CANARY = 0xa5,
     NAN_BYTE = 0xff,
     MAX_WORKERS = 64,
@@ -78,6 +79,7 @@ static void worker_free(fa_emu_worker *worker)
 {
     if (!worker)
         return;
+    fa_emu_flight_free(worker);
     fa_race_team_free(worker);
     fa_emu_fibres_free(worker);
     free(worker->static_copy);

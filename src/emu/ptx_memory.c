@@ -24,7 +24,7 @@ static void find_sanitizer(void)
     *(void **)&sanitizer.report = dlsym(RTLD_DEFAULT, "__asan_report_error");
 }
 
-static void declare(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write)
+void fa_emu_ptx_check(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const fa_emu_build_info *build = fa_emu_self->launch->image->build;
@@ -35,13 +35,19 @@ static void declare(const fa_emu_ptx_run *run, void *address, uint32_t size, boo
     void *bad = build->asan && sanitizer.poisoned ? sanitizer.poisoned(address, size) : NULL;
     if (bad != NULL && sanitizer.report)
         sanitizer.report(pc, frame, frame, bad, write, size, 0);
-    if (build->tsan && sanitizer.read && sanitizer.write)
-        (write ? sanitizer.write : sanitizer.read)(address, size, pc);
+}
+
+static void declare(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write)
+{
+    fa_emu_ptx_check(run, address, size, write);
+    if (size > 0 && fa_emu_self->launch->image->build->tsan && sanitizer.read && sanitizer.write)
+        (write ? sanitizer.write : sanitizer.read)(address, size, (void *)(uintptr_t)run->pc);
 }
 
 static bool is_shared(const fa_ptx_instr *i)
 {
-    return fa_ptx_has(i, FA_PTX_W_SHARED) || fa_ptx_has(i, FA_PTX_W_SHARED_CTA);
+    return fa_ptx_has(i, FA_PTX_W_SHARED) || fa_ptx_has(i, FA_PTX_W_SHARED_CTA) ||
+           fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER);
 }
 
 static unsigned char *shared_place(const fa_emu_ptx_run *run, uint32_t address)
@@ -53,14 +59,33 @@ static unsigned char *shared_place(const fa_emu_ptx_run *run, uint32_t address)
     return place;
 }
 
+static uint64_t address_of(const fa_emu_ptx_run *run, int arg)
+{
+    const fa_ptx_value *v = &run->instr->value[run->instr->arg[arg].first];
+    return fa_ptx_read(v, run->r) + fa_ptx_read(v + 1, run->r);
+}
+
+unsigned char *fa_emu_ptx_window_place(const fa_emu_ptx_run *run, int arg)
+{
+    return shared_place(run, (uint32_t)address_of(run, arg));
+}
+
+unsigned char *fa_emu_ptx_generic_place(const fa_emu_ptx_run *run, int arg)
+{
+    return (unsigned char *)(uintptr_t)address_of(run, arg);
+}
+
+unsigned char *fa_emu_ptx_shared_place(const fa_emu_ptx_run *run, int arg)
+{
+    return is_shared(run->instr) ? fa_emu_ptx_window_place(run, arg) : fa_emu_ptx_generic_place(run, arg);
+}
+
 /* cp.async names both spaces: the first operand is the shared one. */
 static unsigned char *place_of(const fa_emu_ptx_run *run, int arg)
 {
     const fa_ptx_instr *i = run->instr;
-    const fa_ptx_value *v = &i->value[i->arg[arg].first];
-    const uint64_t address = fa_ptx_read(v, run->r) + fa_ptx_read(v + 1, run->r);
     const bool shared = i->op == FA_PTX_OP_CP ? arg == 0 : is_shared(i) || i->family == FA_PTX_MATRIX;
-    return shared ? shared_place(run, (uint32_t)address) : (unsigned char *)(uintptr_t)address;
+    return shared ? fa_emu_ptx_window_place(run, arg) : fa_emu_ptx_generic_place(run, arg);
 }
 
 unsigned char *fa_emu_ptx_access(const fa_emu_ptx_run *run, int arg, uint32_t size, uint32_t align, bool write)

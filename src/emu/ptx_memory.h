@@ -7,6 +7,14 @@
 
 void fa_emu_ptx_memory(fa_emu_ptx_run *run);
 
+/* Where operand `arg` points: an address of shared memory, or a generic one. */
+unsigned char *fa_emu_ptx_window_place(const fa_emu_ptx_run *run, int arg);
+unsigned char *fa_emu_ptx_generic_place(const fa_emu_ptx_run *run, int arg);
+/* Either, by the words of the instruction. */
+unsigned char *fa_emu_ptx_shared_place(const fa_emu_ptx_run *run, int arg);
+/* Under AddressSanitizer: reports bytes that the kernel may not touch. */
+void fa_emu_ptx_check(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write);
+
 /* The bytes an operand [a + b] names, checked for alignment and declared to the sanitizers. */
 unsigned char *fa_emu_ptx_access(const fa_emu_ptx_run *run, int arg, uint32_t size, uint32_t align, bool write);
 

@@ -5,11 +5,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "emu/ptx_async.h"
 #include "emu/ptx_group.h"
 #include "emu/ptx_memory.h"
 #include "emu/ptx_state.h"
 #include "emu/race_memory.h"
 #include "emu/report.h"
+#include "emu/sanitize.h"
 #include "ptx/parse.h"
 #include "ptx/scalar.h"
 
@@ -159,7 +161,9 @@ static void step(fa_emu_ptx_run *run)
         break;
     case FA_PTX_FENCES:
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        if (!fa_ptx_has(i, FA_PTX_W_PROXY))
+        if (fa_ptx_has(i, FA_PTX_W_PROXY) || fa_ptx_has(i, FA_PTX_W_MBARRIER_INIT))
+            fa_emu_ptx_proxy_fence(run);
+        else
             fa_race_fence(fa_ptx_has(i, FA_PTX_W_CTA));
         break;
     case FA_PTX_FLOW:
@@ -168,6 +172,9 @@ static void step(fa_emu_ptx_run *run)
     case FA_PTX_GROUP:
     case FA_PTX_MATRIX:
         fa_emu_ptx_group(run);
+        break;
+    case FA_PTX_ASYNC:
+        fa_emu_ptx_async(run);
         break;
     case FA_PTX_NOTHING:
         if (i->op == FA_PTX_OP_CREATEPOLICY)
@@ -195,10 +202,24 @@ static void execute(fa_emu_ptx_run *run, const fa_ptx_program *program)
     }
 }
 
-void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, const void *pc, const void *frame)
+/* The core is not instrumented: of its frames AddressSanitizer knows what the kernel's, deeper once, left behind. */
+static void forget_deeper_frames(void)
 {
+    enum { REACH = 24 << 10 };
+    const fa_emu_fibre *fibre = fa_emu_self->current;
+    unsigned char *frame = __builtin_frame_address(0);
+    const size_t room = (size_t)(frame - fibre->stack), size = room < REACH ? room : REACH;
+    fa_emu_san.unpoison(frame - size, size);
+}
+
+void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
+                const void *frame)
+{
+    if (fa_emu_san.unpoison != NULL)
+        forget_deeper_frames();
     const fa_ptx_program *program = program_of(site);
-    fa_emu_ptx_run run = {.at = at, .r = values, .pc = pc, .frame = frame};
+    fa_emu_ptx_run run = {
+        .at = at, .operands = site->operands, .r = values, .places = places, .pc = pc, .frame = frame};
     if (program->registers == site->operands) {
         execute(&run, program);
         return;

@@ -6,6 +6,7 @@
 
 /* The api's entry. values: in and out, as many as the site has operands. pc, frame: of the kernel, for
  * the sanitizers' reports; may be NULL without one. */
-void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, const void *pc, const void *frame);
+void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
+                const void *frame);
 
 #endif

@@ -10,7 +10,9 @@ typedef struct fa_emu_ptx_run {
     const fa_emu_place *at; /* what reports name */
     const fa_ptx_instr *instr;
     uint64_t *r;
+    int operands; /* of the statement */
     unsigned carry;
+    void *const *places;    /* of the operands, for a statement whose results come later; or NULL */
     const void *pc, *frame; /* of the kernel, for the sanitizers' reports */
 } fa_emu_ptx_run;
 

@@ -25,4 +25,9 @@ void fa_race_barrier_release(fa_emu_worker *worker, int32_t id);
 void fa_race_warp_syncs(fa_emu_worker *worker, uint32_t warp, uint32_t lanes);
 void fa_race_thread_ends(fa_emu_worker *worker);
 
+/* A thread hands over what it has done and knows; it learns what others have handed over. */
+void fa_race_meet(const fa_emu_worker *worker, fa_race_meeting *meeting, const fa_race_thread *thread);
+void fa_race_part(const fa_emu_worker *worker, const fa_race_meeting *meeting, fa_race_thread *thread);
+void fa_race_meeting_reset(fa_race_meeting *meeting, uint32_t width);
+
 #endif

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "emu/fibre.h"
+#include "emu/flight_state.h"
+#include "emu/race_fence.h"
+#include "emu/race_found.h"
 #include "emu/race_thread.h"
-#include "emu/report.h"
+#include "emu/registers.h"
 
 /* After so many atomic or volatile loads in a row the block's others get a turn, after so many turns other blocks. */
 enum { SPINS = 32, BLOCK_TURNS = 256 };
@@ -46,12 +49,13 @@ typedef struct context {
     const fa_emu_worker *worker;
     uint64_t address;
     int kind;
+    uint32_t knower; /* the thread that acts, or that issued the actor */
 } context;
 
-static bool knows(const fa_emu_worker *worker, uint32_t block, uint32_t thread, uint32_t epoch)
+static bool knows(const context *now, uint32_t block, uint32_t thread, uint32_t epoch)
 {
-    const fa_race_thread *self = fa_race_current(worker);
-    if (block == worker->block_number)
+    const fa_race_thread *self = &now->worker->race->thread[now->knower];
+    if (block == now->worker->block_number)
         return epoch <= self->clock[thread];
     return epoch <= fa_race_known_epoch(self->others, block, thread);
 }
@@ -67,16 +71,21 @@ static bool was_read(const context *now, const fa_race_access *access)
     const uint32_t count = place->reading_count < FA_RACE_READINGS ? place->reading_count : FA_RACE_READINGS;
     for (uint32_t i = 0; i < count; i++) {
         const fa_race_reading *reading = &place->readings[i];
-        if (reading->time >= access->time && knows(now->worker, reading->block, reading->thread, reading->epoch))
+        if (reading->time >= access->time && knows(now, reading->block, reading->thread, reading->epoch))
             return true;
     }
     return false;
 }
 
-static bool is_ordered(const void *argument, const fa_race_access *access)
+static fa_race_order is_ordered(const void *argument, const fa_race_access *access)
 {
     const context *now = argument;
-    return knows(now->worker, access->block, access->thread, access->epoch) || was_read(now, access);
+    if (!knows(now, access->block, access->thread, access->epoch) && !was_read(now, access))
+        return FA_RACE_UNORDERED;
+    const bool crosses = (now->kind & FA_RACE_ASYNC) && !(access->kind & FA_RACE_ASYNC) &&
+                         (access->kind & FA_RACE_WRITE) && access->block == now->worker->block_number;
+    return crosses && !fa_race_fence_between(now->worker, access, now->knower, now->address) ? FA_RACE_FENCE_MISSING
+                                                                                             : FA_RACE_ORDERED;
 }
 
 /* Memory that no other thread sees: the thread's stack, and what the emulator says to it. */
@@ -88,63 +97,62 @@ static bool is_private(const fa_emu_worker *worker, uint64_t address)
            address == (uint64_t)(uintptr_t)worker->slot;
 }
 
-static void name_memory(fa_race *race, const fa_emu_worker *worker, uint64_t address)
+void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, const volatile void *memory, size_t size,
+                      int kind, const void *pc)
 {
-    const fa_params *p = race->launch->params;
-    const struct {
-        const char *name;
-        const void *begin;
-    } known[] = {{"q", p->q}, {"k", p->k}, {"v", p->v}, {"o", p->o}, {"workspace", p->workspace}};
-    race->memory = NULL;
-    race->offset = address - (uint64_t)(uintptr_t)worker->smem;
-    if (race->offset < race->launch->grid->smem_bytes)
-        race->memory = "dynamic shared memory";
-    else if (fa_race_in_static_memory(worker, address)) {
-        race->memory = "static shared memory";
-        race->offset = address - (uint64_t)(uintptr_t)race->launch->image->build->static_smem_begin;
+    fa_race *race = fa_race_of(worker);
+    const uint64_t address = (uint64_t)(uintptr_t)memory;
+    const uint64_t begin = fa_race_shadow_address(worker, address), end = begin + size;
+    const context here = {worker, begin, kind, by->issuer};
+    race->time += (kind & (FA_RACE_ATOMIC | FA_RACE_VOLATILE)) != 0;
+    for (uint64_t at = begin & ~7ull; at < end; at += 8) {
+        const unsigned from = at < begin ? (unsigned)(begin - at) : 0, to = end - at < 8 ? (unsigned)(end - at) : 8;
+        const fa_race_access now = {.epoch = by->epoch,
+                                    .block = worker->block_number,
+                                    .place = fa_race_place_of(race, pc),
+                                    .stack = worker->race->thread[by->issuer].stack,
+                                    .time = race->time,
+                                    .thread = (uint16_t)by->index,
+                                    .bytes = (uint8_t)((0xffu >> (8 - to)) & (0xffu << from)),
+                                    .kind = (uint8_t)kind};
+        if (!fa_race_shadow_touch(&race->shadow, at, &now, is_ordered, &here, &race->before))
+            continue;
+        const bool fence = is_ordered(&here, &race->before) == FA_RACE_FENCE_MISSING;
+        race->class = fence ? "missing proxy fence" : NULL;
+        race->between = fence ? "no fence.proxy.async of that thread after its" : NULL;
+        fa_race_found_at(worker, &now, address, size);
     }
-    for (size_t i = 0; i < sizeof known / sizeof known[0] && strstr(race->memory ? race->memory : "", "shared") == NULL;
-         i++) {
-        const uint64_t offset = address - (uint64_t)(uintptr_t)known[i].begin;
-        if (known[i].begin != NULL && (int64_t)offset >= 0 && (race->memory == NULL || offset < race->offset)) {
-            race->memory = known[i].name;
-            race->offset = offset;
-        }
-    }
+}
+
+/* An access to a barrier object, other than by its own instructions. */
+static void check_barrier(fa_emu_worker *worker, uint64_t address, size_t size, int kind, const void *pc)
+{
+    const fa_emu_mbarrier *barrier = fa_emu_flight_barrier(worker->flight, address, size);
+    if (barrier == NULL)
+        return;
+    const fa_race_access now = fa_race_access_now(worker, kind, pc);
+    fa_race_found(worker, "ordinary access to a barrier", "which lives since its initialisation:", &now,
+                  &barrier->race->init);
 }
 
 void fa_race_touch(const volatile void *memory, size_t size, int kind, const void *pc)
 {
     fa_emu_worker *worker = running();
     const uint64_t address = (uint64_t)(uintptr_t)memory;
-    if (worker == NULL || is_private(worker, address))
+    if (worker == NULL)
         return;
-    fa_race *race = fa_race_of(worker);
-    fa_race_thread *thread = fa_race_current(worker);
-    thread->pc = pc;
-    const uint32_t index = fa_race_index(worker);
-    const uint64_t begin = fa_race_shadow_address(worker, address), end = begin + size;
-    const context here = {worker, begin, kind};
-    race->time += (kind & (FA_RACE_ATOMIC | FA_RACE_VOLATILE)) != 0;
-    for (uint64_t at = begin & ~7ull; at < end; at += 8) {
-        const unsigned from = at < begin ? (unsigned)(begin - at) : 0, to = end - at < 8 ? (unsigned)(end - at) : 8;
-        const fa_race_access now = {.epoch = thread->clock[index],
-                                    .block = worker->block_number,
-                                    .place = (uint32_t)((uint64_t)(uintptr_t)pc - 1 - race->module),
-                                    .stack = thread->stack,
-                                    .time = race->time,
-                                    .thread = (uint16_t)index,
-                                    .bytes = (uint8_t)((0xffu >> (8 - to)) & (0xffu << from)),
-                                    .kind = (uint8_t)kind};
-        if (!fa_race_shadow_touch(&race->shadow, at, &now, is_ordered, &here, &race->before))
-            continue;
-        race->found = true;
-        race->now = now;
-        race->address = address;
-        race->size = (uint32_t)size;
-        name_memory(race, worker, address);
-        fa_emu_fail("data race", "", NULL, 0);
+    if (is_private(worker, address)) {
+        if (worker->flight != NULL)
+            fa_emu_registers_touched(worker, address, size, (kind & FA_RACE_WRITE) != 0, pc);
+        return;
     }
+    fa_race_thread *thread = fa_race_current(worker);
+    const uint32_t index = fa_race_index(worker);
+    const fa_race_actor self = {index, index, thread->clock[index]};
+    thread->pc = pc;
+    if (worker->flight != NULL)
+        check_barrier(worker, address, size, kind, pc);
+    fa_race_touch_by(worker, &self, memory, size, kind, pc);
 }
 
 void fa_race_take_turns(void)
@@ -193,9 +201,9 @@ void fa_race_observe(const volatile void *address, int order)
     note_reading(worker, place);
     const bool mine = place->block == worker->block_number;
     if (!thread->block_scope)
-        fa_race_known_add(&thread->observed[FA_RACE_DEVICE], place->known[FA_RACE_DEVICE], race->threads);
+        fa_race_known_add(&thread->observed[FA_RACE_DEVICE], place->known[FA_RACE_DEVICE], race->width);
     if (mine)
-        fa_race_known_add(&thread->observed[FA_RACE_BLOCK], place->known[FA_RACE_BLOCK], race->threads);
+        fa_race_known_add(&thread->observed[FA_RACE_BLOCK], place->known[FA_RACE_BLOCK], race->width);
     for (int scope = 0; acquires(order) && scope < FA_RACE_SCOPES; scope++)
         fa_race_learn_observed(worker, thread, scope);
 }
@@ -241,7 +249,7 @@ void fa_race_publish(const volatile void *address, int order, bool exchange)
         fa_race_forget(&place->known[FA_RACE_BLOCK]);
     place->block = worker->block_number;
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++) {
-        fa_race_known_add(&place->known[scope], known[scope], race->threads);
+        fa_race_known_add(&place->known[scope], known[scope], race->width);
         fa_race_known_drop(known[scope]);
     }
 }

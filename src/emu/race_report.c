@@ -69,10 +69,18 @@ static void put_access(writer *w, const fa_race *race, const fa_race_access *acc
 {
     const fa_emu_uint3 grid = race->launch->grid->grid;
     const uint32_t block = access->block;
+    const bool actor = access->thread >= race->launch->threads;
     const char *what = access->kind & FA_RACE_ATOMIC
                            ? access->kind & FA_RACE_SCOPE_BLOCK ? "atomic in its block, " : "atomic "
                        : access->kind & FA_RACE_VOLATILE ? "volatile "
                                                          : "";
+    if (actor) {
+        put(w, "%s by a %s of block (%u,%u,%u)", access->kind & FA_RACE_WRITE ? "write" : "read",
+            access->thread < race->launch->threads + FA_EMU_MAX_WARPS ? "product" : "bulk copy", block % grid.x,
+            block / grid.x % grid.y, block / (grid.x * grid.y));
+        put_frames(w, race, access);
+        return;
+    }
     put(w, "%s%s by block (%u,%u,%u), CUDA thread %u, warp.lane %u.%u", what,
         access->kind & FA_RACE_WRITE ? "write" : "read", block % grid.x, block / grid.x % grid.y,
         block / (grid.x * grid.y), access->thread, access->thread / FA_EMU_WARP, access->thread % FA_EMU_WARP);
@@ -82,11 +90,16 @@ static void put_access(writer *w, const fa_race *race, const fa_race_access *acc
 void fa_race_explain(const fa_race *race, char *text, size_t size)
 {
     writer w = {.text = text, .size = size};
-    if (race->memory != NULL)
+    if (race->class != NULL)
+        put(&w, "%s%s%s:\n  ", race->class, race->size > 0 ? " of " : "",
+            race->size == 0        ? ""
+            : race->memory != NULL ? race->memory
+                                   : "global memory");
+    else if (race->memory != NULL)
         put(&w, "data race in %s, byte %" PRIu64 " (%u bytes):\n  ", race->memory, race->offset, race->size);
     else
         put(&w, "data race in global memory (%u bytes):\n  ", race->size);
     put_access(&w, race, &race->now);
-    put(&w, "\n  not ordered after: ");
+    put(&w, "\n  %s ", race->between != NULL ? race->between : "not ordered after:");
     put_access(&w, race, &race->before);
 }

@@ -60,7 +60,8 @@ static fa_race_page *page_of(fa_race_shadow *shadow, uint64_t address, bool make
 
 static bool same_thread(const fa_race_access *a, const fa_race_access *b)
 {
-    return a->block == b->block && a->thread == b->thread;
+    /* what an actor does in two epochs has no order of its own */
+    return a->block == b->block && a->thread == b->thread && (!(a->kind & FA_RACE_ASYNC) || a->epoch == b->epoch);
 }
 
 /* Strong accesses do not race with one another: atomics in each other's scope, and volatile accesses where the writer
@@ -125,8 +126,9 @@ bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_rac
     }
     for (uint32_t i = 0; i < c->count;) {
         const fa_race_access old = c->at[i];
-        const bool before = same_thread(&old, now) || ordered(context, &old);
-        if (!before && conflict(&old, now)) {
+        const fa_race_order order = same_thread(&old, now) ? FA_RACE_ORDERED : ordered(context, &old);
+        const bool before = order != FA_RACE_UNORDERED;
+        if (order != FA_RACE_ORDERED && conflict(&old, now)) {
             *other = old;
             return true;
         }

@@ -11,6 +11,7 @@ enum {
     FA_RACE_ATOMIC = 2,
     FA_RACE_VOLATILE = 4,
     FA_RACE_FENCED = 8,       /* of a volatile write: the thread had a fence before it, as a flag needs */
+    FA_RACE_ASYNC = 32,       /* by an actor, through the async proxy */
     FA_RACE_SCOPE_BLOCK = 16, /* of an atomic: it is atomic among the threads of its block only */
 };
 
@@ -28,8 +29,9 @@ typedef struct fa_race_shadow {
     struct fa_race_page *last;
 } fa_race_shadow;
 
-/* Whether the access happened before what is done now. */
-typedef bool fa_race_ordered(const void *context, const fa_race_access *access);
+/* Whether the access happened before what is done now; FENCE_MISSING: it did, but through another proxy. */
+typedef enum { FA_RACE_UNORDERED, FA_RACE_ORDERED, FA_RACE_FENCE_MISSING } fa_race_order;
+typedef fa_race_order fa_race_ordered(const void *context, const fa_race_access *access);
 
 /* Records an access to some of the 8 bytes at `address` (a multiple of 8). True when it races with an earlier one,
  * which is copied to `other`. */

@@ -30,18 +30,33 @@ typedef struct fa_race {
     const fa_emu_launch *launch;
     uint64_t module; /* address at which the object lies */
     char file[1024];
-    uint32_t threads;
+    uint32_t width; /* of a clock: threads of a block, then actors (race_async.h) */
     fa_race_shadow shadow;
     fa_race_stacks stacks;
     fa_race_place *places; /* a hash table; address 0: free */
     size_t place_count, place_capacity;
     uint32_t time; /* atomic and volatile accesses so far */
     bool found;
-    fa_race_access now, before; /* the race */
-    uint64_t address, offset;   /* offset: in shared memory, or from the pointer in `memory` */
+    const char *class, *between; /* what it is, and what lies between the two, if not a data race */
+    fa_race_access now, before;  /* the race */
+    uint64_t address, offset;    /* offset: in shared memory, or from the pointer in `memory` */
     uint32_t size;
     const char *memory;
 } fa_race;
+
+/* Copies and products of a block are actors: they have places in the clocks after the threads. One for the products of
+ * each warp, two for the stores of a thread (their reads, their writes), one for the copies that a barrier awaits. */
+enum {
+    FA_RACE_STORING_THREADS = 32,
+    FA_RACE_PHASES = 64,
+    FA_RACE_ACTORS = FA_EMU_MAX_WARPS + 2 * FA_RACE_STORING_THREADS + FA_RACE_PHASES
+};
+
+/* The epochs of a thread in which it had a fence of one kind, ascending. */
+enum { FA_RACE_PROXY_SHARED, FA_RACE_PROXY_GLOBAL, FA_RACE_BARRIER_INIT, FA_RACE_FENCE_KINDS };
+typedef struct fa_race_fences {
+    uint32_t *at, count, capacity;
+} fa_race_fences;
 
 typedef struct fa_race_thread {
     uint32_t *clock;                         /* of the threads of its block */
@@ -49,6 +64,7 @@ typedef struct fa_race_thread {
     fa_race_known *released[FA_RACE_SCOPES]; /* as of its last fence of this scope, or a wider one */
     fa_race_known *observed[FA_RACE_SCOPES]; /* read by atomics; known after a fence or a barrier */
     const void *pc;                          /* of its last access */
+    fa_race_fences fences[FA_RACE_FENCE_KINDS];
     uint32_t stack, spins;
     bool fenced, block_scope;
 } fa_race_thread;
@@ -59,10 +75,20 @@ typedef struct fa_race_meeting {
     fa_race_known *others, *released[FA_RACE_SCOPES];
 } fa_race_meeting;
 
+/* A barrier object. */
+typedef struct fa_race_phase {
+    fa_race_meeting gathering, complete; /* of the phase that is under way; of the one before */
+    uint32_t slot, epoch;                /* of the copies that it awaits; slot 0: none so far */
+    fa_race_access init;
+    uint32_t clocks[];
+} fa_race_phase;
+
 typedef struct fa_race_team {
     fa_race_thread thread[FA_EMU_MAX_THREADS];
     fa_race_meeting barrier[FA_EMU_BARRIERS], warp, ended;
-    uint32_t *clocks; /* memory of all of them */
+    uint32_t *clocks;                          /* memory of all of them */
+    uint16_t storing[FA_RACE_STORING_THREADS]; /* threads that have issued bulk stores */
+    uint32_t storing_threads, phases;          /* how many; barriers that have awaited a copy */
 } fa_race_team;
 
 #endif

@@ -12,9 +12,9 @@ static void learn(const fa_emu_worker *worker, fa_race_thread *thread, fa_race_k
 {
     const fa_race_epochs *own = fa_race_known_block(known, worker->block_number);
     if (own != NULL)
-        fa_race_epochs_join(thread->clock, own->of, fa_race_of(worker)->threads);
+        fa_race_epochs_join(thread->clock, own->of, fa_race_of(worker)->width);
     if (known != NULL && known->count > (own != NULL))
-        fa_race_known_add(&thread->others, known, fa_race_of(worker)->threads);
+        fa_race_known_add(&thread->others, known, fa_race_of(worker)->width);
 }
 
 void fa_race_learn_observed(const fa_emu_worker *worker, fa_race_thread *thread, int scope)
@@ -25,9 +25,22 @@ void fa_race_learn_observed(const fa_emu_worker *worker, fa_race_thread *thread,
 
 fa_race_known *fa_race_snapshot(const fa_emu_worker *worker, fa_race_thread *thread)
 {
-    const uint32_t threads = fa_race_of(worker)->threads;
+    const uint32_t threads = fa_race_of(worker)->width;
     fa_race_known *known = fa_race_known_of_block(worker->block_number, thread->clock, threads);
     fa_race_known_add(&known, thread->others, threads);
     thread->clock[fa_race_index(worker)]++;
     return known;
+}
+
+fa_race_access fa_race_access_now(const fa_emu_worker *worker, int kind, const void *pc)
+{
+    const uint32_t index = fa_race_index(worker);
+    const fa_race_thread *thread = fa_race_current(worker);
+    return (fa_race_access){.epoch = thread->clock[index],
+                            .block = worker->block_number,
+                            .place = fa_race_place_of(fa_race_of(worker), pc),
+                            .stack = thread->stack,
+                            .thread = (uint16_t)index,
+                            .bytes = 0xff,
+                            .kind = (uint8_t)kind};
 }

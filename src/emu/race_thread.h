@@ -29,6 +29,19 @@ static inline uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint6
     return fa_race_in_static_memory(worker, address) ? address | (uint64_t)(worker->seat + 1) << 48 : address;
 }
 
+/* Who touches memory: a thread, or an actor that a thread has issued; index: its place in the clocks. */
+typedef struct fa_race_actor {
+    uint32_t index, issuer, epoch;
+} fa_race_actor;
+
+/* Offset in the module of the instruction before `pc`. */
+static inline uint32_t fa_race_place_of(const fa_race *race, const void *pc)
+{
+    return (uint32_t)((uint64_t)(uintptr_t)pc - 1 - race->module);
+}
+
+/* What the running thread does now, for a report. */
+fa_race_access fa_race_access_now(const fa_emu_worker *worker, int kind, const void *pc);
 /* Drops what *known holds: NULL. */
 void fa_race_forget(fa_race_known **known);
 /* What the thread has read through atomics of this scope happened before what it does next. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "emu/fibre.h"
+#include "emu/flight_report.h"
 
 static const char *base_name(const char *path)
 {
@@ -67,19 +68,23 @@ static void lanes_text(uint32_t lanes, char *text, size_t size)
 
 static const char *class_of_stuck(const fa_emu_worker *worker)
 {
-    bool barrier = false, elsewhere = false, partial = false;
+    bool barrier = false, elsewhere = false, partial = false, suspended = false;
     const fa_emu_op *first = NULL;
     for (uint32_t i = 0; i < worker->threads; i++) {
         const fa_emu_op *op = worker->fibres[i].op;
         if (!op)
             continue;
         barrier |= op->kind == FA_EMU_BARRIER;
+        suspended |= op->kind == FA_EMU_PHASE;
         partial |= op->kind >= FA_EMU_FIRST_ALIGNED;
         first = first ? first : op;
         elsewhere |= op->kind != first->kind || op->arg != first->arg || op->line != first->line ||
                      strcmp(op->file, first->file);
     }
-    return partial ? FA_EMU_PARTIAL_WARP : barrier && elsewhere ? FA_EMU_DIVERGENT_BARRIER : FA_EMU_DEADLOCK;
+    return partial                ? FA_EMU_PARTIAL_WARP
+           : suspended            ? FA_EMU_DEADLOCK
+           : barrier && elsewhere ? FA_EMU_DIVERGENT_BARRIER
+                                  : FA_EMU_DEADLOCK;
 }
 
 /* Lanes of a warp that wait at the same place as lane `first`. */
@@ -106,14 +111,18 @@ void fa_emu_report_stuck(fa_emu_worker *worker)
                          class_of_stuck(worker), worker->block.x, worker->block.y, worker->block.z,
                          worker->threads - worker->alive, worker->threads);
     for (uint32_t warp = 0; warp < worker->warps; warp++) {
-        uint32_t todo = worker->warp[warp].waiting_block | worker->warp[warp].waiting_warp;
+        uint32_t todo =
+            worker->warp[warp].waiting_block | worker->warp[warp].waiting_warp | worker->warp[warp].suspended;
         while (todo && used < sizeof text - 256) {
             const uint32_t first = (uint32_t)__builtin_ctz(todo), group = same_place(worker, warp, first);
             const fa_emu_fibre *fibre = &worker->fibres[warp * FA_EMU_WARP + first];
             const fa_emu_op *op = fibre->op;
             todo &= ~group;
             lanes_text(group, lanes, sizeof lanes);
-            snprintf(mask, sizeof mask, op->kind == FA_EMU_BARRIER ? " (barrier %d)" : " (mask 0x%08x)",
+            snprintf(mask, sizeof mask,
+                     op->kind == FA_EMU_PHASE     ? ""
+                     : op->kind == FA_EMU_BARRIER ? " (barrier %d)"
+                                                  : " (mask 0x%08x)",
                      op->kind == FA_EMU_BARRIER ? (uint32_t)op->arg : op->mask);
             used += (size_t)snprintf(text + used, sizeof text - used,
                                      "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at %s:%d", warp, lanes,
@@ -126,6 +135,8 @@ void fa_emu_report_stuck(fa_emu_worker *worker)
         if (exited && worker->warp[warp].alive && used < sizeof text - 128)
             used += (size_t)snprintf(text + used, sizeof text - used, "\n  warp %u, lanes %s: exited", warp, lanes);
     }
+    if (used < sizeof text)
+        fa_emu_flight_explain(worker, text + used, sizeof text - used);
     publish(worker->launch, text);
 }
 

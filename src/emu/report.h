@@ -16,6 +16,15 @@
 #define FA_EMU_SMEM_OVERFLOW "shared memory overflow"
 #define FA_EMU_FAULT "fault"
 #define FA_EMU_FRAGMENT "fragment"
+#define FA_EMU_BAD_MBARRIER "bad mbarrier"
+#define FA_EMU_PHASE_OVERRUN "phase overrun"
+#define FA_EMU_TX_COUNT "transaction count"
+#define FA_EMU_BAD_MAP "bad tensor map"
+#define FA_EMU_BULK_LEFT "bulk copy left"
+#define FA_EMU_WGMMA "bad wgmma"
+#define FA_EMU_WGMMA_FENCE "missing wgmma.fence"
+#define FA_EMU_WGMMA_LEFT "wgmma left"
+#define FA_EMU_BAD_REGISTERS "bad setmaxnreg"
 
 /* Says what happened and where; the block goes on. fibre or file NULL: not known. */
 void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *fibre, const char *file, int32_t line,

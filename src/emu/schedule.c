@@ -7,11 +7,13 @@
 
 #include "emu/async.h"
 #include "emu/fibre.h"
+#include "emu/flight.h"
 #include "emu/ptx_run.h"
 #include "emu/race.h"
 #include "emu/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
+#include "emu/wake.h"
 #include "emu/warp.h"
 
 static uint32_t random_bit(uint64_t *state, uint32_t mask)
@@ -20,12 +22,6 @@ static uint32_t random_bit(uint64_t *state, uint32_t mask)
     while (skip--)
         mask &= mask - 1;
     return (uint32_t)__builtin_ctz(mask);
-}
-
-static void make_ready(fa_emu_worker *worker, uint32_t warp, uint32_t lanes)
-{
-    worker->warp[warp].ready |= lanes;
-    worker->ready_warps |= 1u << warp;
 }
 
 /* Lanes of `todo` that wait in the same operation as its lowest lane. */
@@ -71,7 +67,7 @@ static bool release_warp(fa_emu_worker *worker, uint32_t warp)
             worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(group)].op->kind == FA_EMU_SYNCWARP)
             fa_race_warp_syncs(worker, warp, group);
         state->waiting_warp &= ~group;
-        make_ready(worker, warp, group);
+        fa_emu_make_ready(worker, warp, group);
         released = true;
     }
     return released;
@@ -130,7 +126,7 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id)
             return false;
         }
         state->waiting_block &= ~lanes;
-        make_ready(worker, warp, lanes);
+        fa_emu_make_ready(worker, warp, lanes);
     }
     *barrier = (fa_emu_barrier){0};
     return true;
@@ -197,8 +193,10 @@ static fa_emu_fibre *next(fa_emu_worker *worker)
     const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
     if (greedy && !worker->warp[worker->greedy_warp].ready && !only_yields(worker, (uint32_t)worker->greedy_warp))
         release_warp(worker, (uint32_t)worker->greedy_warp);
+    if (worker->flight != NULL)
+        fa_emu_flight_turn(worker);
     while (!worker->ready_warps && worker->alive && !worker->stopped)
-        if (!release(worker) && !worker->stopped) {
+        if (!release(worker) && !worker->stopped && !fa_emu_flight_force(worker)) {
             fa_emu_report_stuck(worker);
             worker->stopped = true;
         }
@@ -234,6 +232,8 @@ static void wait_for(fa_emu_op *op)
     if (op->kind == FA_EMU_BARRIER) {
         join_barrier(worker, op, true);
         warp->waiting_block |= bit;
+    } else if (op->kind == FA_EMU_PHASE) {
+        warp->suspended |= bit;
     } else {
         if (!(op->mask & bit))
             fa_emu_fail(FA_EMU_BAD_MASK, "the mask does not name the calling lane", op->file, op->line);
@@ -259,6 +259,8 @@ static void thread_main(void)
                       "issued, never waited for, and the thread exits");
         worker->stopped = true;
     }
+    if (worker->flight != NULL)
+        fa_emu_flight_thread_ends(worker);
     if (worker->race)
         fa_race_thread_ends(worker);
     worker->alive--;
@@ -301,6 +303,8 @@ static void identify(fa_emu_worker *worker, uint32_t i)
 static void go_on(fa_emu_worker *worker, fa_emu_fibre *fibre)
 {
     fa_emu_switch(worker, fibre, false);
+    if (!worker->stopped && !worker->paused && worker->flight != NULL)
+        fa_emu_flight_block_ends(worker);
     for (uint32_t i = 0; worker->stopped && i < worker->threads; i++)
         fa_emu_async_drop(&worker->fibres[i].async);
 }
@@ -320,11 +324,12 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
     worker->random = launch->grid->order_seed * 0x2545f4914f6cdd1du + index;
     memset(worker->warp, 0, sizeof worker->warp);
     memset(worker->barrier, 0, sizeof worker->barrier);
+    fa_emu_flight_reset(worker);
     for (uint32_t i = 0; i < launch->threads; i++) {
         identify(worker, i);
         fa_emu_fibre_reset(&worker->fibres[i], thread_main);
         worker->warp[i / FA_EMU_WARP].alive |= 1u << i % FA_EMU_WARP;
-        make_ready(worker, i / FA_EMU_WARP, 1u << i % FA_EMU_WARP);
+        fa_emu_make_ready(worker, i / FA_EMU_WARP, 1u << i % FA_EMU_WARP);
     }
     if (worker->race)
         fa_race_block_begins(worker);

@@ -3,6 +3,7 @@
 
 #include "emu/mma.h"
 #include "emu/ptx_group.h"
+#include "emu/wgmma.h"
 #include "emu/report.h"
 
 typedef fa_emu_op *const fa_emu_ops[FA_EMU_WARP];
@@ -150,6 +151,8 @@ bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group)
                       "%s: two lanes hold different values for one element of A or B", op[first]->name);
         return false;
     case FA_EMU_PTX:
+        if (((const fa_ptx_instr *)op[first]->a)->op == FA_PTX_OP_WGMMA)
+            return fa_emu_wgmma_compute(worker, warp, op);
         fa_emu_ptx_compute(op);
         return true;
     default: /* BARRIER never comes here; SYNCWARP, YIELD and CONVERGE exchange nothing */

@@ -298,6 +298,17 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
     return FA_PASS;
 }
 
+const char *fa_spec_arch(const fa_options *options)
+{
+    fa_reason ignored;
+    const fa_kernel_row *row = NULL;
+    if (options->arch != NULL)
+        return options->arch;
+    if (options->kernel != NULL && options->source == NULL && !options->compile_only)
+        fa_registry_find(options->kernel, &row, &ignored);
+    return row != NULL && row->traits.arch_specific ? "sm_90a" : "sm_89";
+}
+
 /* The part that both candidates of a run share. `set` has the knobs of this one, `kernel` its name. */
 static fa_status make(const fa_options *options, const fa_problem *problem, const char *kernel, const char *source,
                       const char *library, const fa_knobs *set, fa_spec *spec, fa_reason *why)
@@ -311,7 +322,7 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
                       .include = options->include,
                       .define = options->define,
                       .set = *set};
-    const char *arch = options->arch != NULL ? options->arch : "sm_89";
+    const char *arch = fa_spec_arch(options);
     FA_TRY(fa_arch_limits_of(arch, &limits, why));
     snprintf(spec->arch, sizeof spec->arch, "%.15s", arch);
     FA_TRY(check_lists(spec, why));
@@ -353,7 +364,8 @@ fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch,
 {
     fa_arch_limits limits;
     if (!spec->arch_set) /* code for this very device may use its architecture-specific instructions */
-        snprintf(spec->arch, sizeof spec->arch, "%.12s%s", device_arch, atoi(device_arch + 3) >= 90 ? "a" : "");
+        snprintf(spec->arch, sizeof spec->arch, "%.12s%s", device_arch,
+                 atoi(device_arch + 3) >= 90 && strchr(device_arch, 'a') == NULL ? "a" : "");
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     return select_tile(problem, sm_count > 0 ? sm_count : limits.sm_count, spec, why);
 }

@@ -1,5 +1,6 @@
 #include "ptx/check.h"
 
+#include "ptx/hopper.h"
 #include "ptx/tile.h"
 
 static int count_of(const fa_ptx_instr *i, int at) { return i->arg[at].count; }
@@ -46,17 +47,21 @@ static int lanes_of_vector(const fa_ptx_instr *i)
     return fa_ptx_has(i, FA_PTX_W_V8) ? 8 : fa_ptx_has(i, FA_PTX_W_V4) ? 4 : fa_ptx_has(i, FA_PTX_W_V2) ? 2 : 1;
 }
 
-static const char *check_cp(const fa_ptx_instr *i)
+static const char *check_cp(fa_ptx_instr *i)
 {
     const bool wait = fa_ptx_has(i, FA_PTX_W_WAIT_GROUP);
     if (!fa_ptx_has(i, FA_PTX_W_ASYNC))
         return "cp is cp.async";
+    if (fa_ptx_has(i, FA_PTX_W_BULK))
+        return fa_ptx_check_bulk(i);
+    if (i->types > 0 || fa_ptx_has(i, FA_PTX_W_REDUCE))
+        return "only bulk copies reduce";
     if (fa_ptx_has(i, FA_PTX_W_COMMIT_GROUP) || fa_ptx_has(i, FA_PTX_W_WAIT_ALL) || wait)
         return i->args == wait ? NULL : "the number of operands";
     return i->args >= 3 && is_address(i, 0) && is_address(i, 1) ? NULL : "cp.async wants [to], [from], size";
 }
 
-static const char *check_memory(const fa_ptx_instr *i)
+static const char *check_memory(fa_ptx_instr *i)
 {
     const int lanes = lanes_of_vector(i);
     switch (i->op) {
@@ -101,6 +106,8 @@ const char *fa_ptx_check(fa_ptx_instr *i)
         return check_memory(i);
     case FA_PTX_CONVERT:
         return check_convert(i);
+    case FA_PTX_ASYNC:
+        return fa_ptx_check_hopper(i);
     case FA_PTX_GROUP:
         if (i->op == FA_PTX_OP_BAR || i->op == FA_PTX_OP_BARRIER)
             return fa_ptx_has(i, FA_PTX_W_RED_) && i->types == 0 ? "the barrier's reduction wants a type" : NULL;

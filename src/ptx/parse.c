@@ -9,7 +9,7 @@
 #include "ptx/check.h"
 #include "ptx/lex.h"
 
-enum { NAMES_MAX = 256, LABELS_MAX = 64, DEPTH_MAX = 16 };
+enum { NAMES_MAX = 256, LABELS_MAX = 64, DEPTH_MAX = 16, STATEMENT_MAX = 200 };
 
 /* A declared register, or with count > 0 a family of them: name0, name1, ... */
 typedef struct name {
@@ -214,6 +214,11 @@ static bool argument(parser *p, int *used)
             (*used)++;
         else if (!value(p, used))
             return false;
+        if (fa_ptx_lex_take(&p->lex, ',')) { /* [map, {coordinates}]: two arguments */
+            fa_ptx_instr *i = last(p);
+            i->arg[i->args++] = arg;
+            return argument(p, used) && (fa_ptx_lex_take(&p->lex, ']') || fail(p, "']' is wanted"));
+        }
         if (!fa_ptx_lex_take(&p->lex, ']'))
             return fail(p, "']' is wanted");
     } else {
@@ -305,10 +310,11 @@ static bool instruction(parser *p)
     const char *why = fa_ptx_check(i);
     if (why != NULL)
         return fail(p, "%s", why);
-    char text[200];
-    fa_ptx_lex_statement(&p->lex, text, sizeof text);
-    i->text = strdup(text);
-    const char *word = text[0] == '@' ? text + strcspn(text, " ") : text;
+    i->text = malloc(STATEMENT_MAX);
+    if (i->text == NULL)
+        abort();
+    fa_ptx_lex_statement(&p->lex, i->text, STATEMENT_MAX);
+    const char *word = *i->text == '@' ? i->text + strcspn(i->text, " ") : i->text;
     word += strspn(word, " ");
     i->name = strndup(word, strcspn(word, " "));
     return true;

@@ -4,8 +4,8 @@
 
 #include "ptx/table.h"
 
-#define FA_PTX_ARGS_MAX 6
-#define FA_PTX_VALUES_MAX 20
+#define FA_PTX_ARGS_MAX 8
+#define FA_PTX_VALUES_MAX 144
 #define FA_PTX_REGISTERS_MAX 4096
 
 typedef enum { FA_PTX_REG, FA_PTX_IMM, FA_PTX_SINK } fa_ptx_value_kind;
@@ -32,7 +32,8 @@ typedef struct fa_ptx_instr {
     bool guard_negated;
     int16_t special;
     int32_t target; /* bra: index of the instruction to go to */
-    uint64_t words[3];
+    uint16_t columns; /* wgmma: N */
+    uint64_t words[4];
     const struct fa_ptx_tile *tile; /* mma */
     fa_ptx_arg arg[FA_PTX_ARGS_MAX];
     fa_ptx_value value[FA_PTX_VALUES_MAX];

@@ -48,6 +48,7 @@ typedef enum {
     FA_PTX_FLOW,
     FA_PTX_GROUP,
     FA_PTX_MATRIX,
+    FA_PTX_ASYNC, /* Hopper: hopper.h */
     FA_PTX_NOTHING,
     FA_PTX_READ_SPECIAL,
 } fa_ptx_family;

@@ -5,11 +5,11 @@
 
 #include "cuda/device.h"
 #include "emu/device.h"
+#include "input/spec.h"
 
 static fa_status open_emu(const fa_options *options, const char *choice, fa_device *device, fa_reason *why)
 {
-    const char *arch = options->arch != NULL ? options->arch : "sm_89";
-    FA_TRY(fa_device_open_emu((fa_schedule)options->schedule, (uint64_t)options->seed, arch, device, why));
+    FA_TRY(fa_device_open_emu((fa_schedule)options->schedule, (uint64_t)options->seed, fa_spec_arch(options), device, why));
     snprintf(device->choice, sizeof device->choice, "%s", choice);
     return FA_PASS;
 }

@@ -17,7 +17,8 @@
 #include "input/tensors.h"
 #include "emu/preload.h"
 
-enum { HALVES = 2048, WORDS = 8192, BLOCKS = 3 };
+/* Tensor maps, where a kernel asks for them: k_map of q, v_map of o from byte MAP_OFFSET on, rows of MAP_COLS. */
+enum { HALVES = 2048, WORDS = 8192, BLOCKS = 3, MAP_OFFSET = 4096, MAP_COLS = 64 };
 
 typedef struct result {
     fa_status status;
@@ -45,7 +46,8 @@ static fa_status run(const arguments *a, result *r)
         FA_TRY(fa_device_open_cuda(0, &device, &r->why));
     else
         FA_TRY(fa_device_open_emu((fa_schedule)a->schedule, (uint64_t)a->seed, "sm_90", &device, &r->why));
-    snprintf(spec.arch, sizeof spec.arch, "%s", device.info.arch);
+    snprintf(spec.arch, sizeof spec.arch, "%.14s%s", device.info.arch,
+             a->cuda && atoi(device.info.arch + 3) >= 90 ? "a" : "");
     if (a->cuda)
         FA_TRY(fa_compile_cuda(&spec, module, &r->why));
     else
@@ -61,7 +63,21 @@ static fa_status run(const arguments *a, result *r)
                               .threads = (uint32_t)module->info.threads,
                               .smem_dynamic_bytes = (uint32_t)module->info.smem_dynamic_bytes,
                               .cluster = 1};
-    const fa_params params = {.q = (void *)(uintptr_t)q, .o = (void *)(uintptr_t)o, .seq_q = a->number};
+    const fa_params params = {.q = (void *)(uintptr_t)q,
+                              .k = (void *)(uintptr_t)q,
+                              .v = (void *)(uintptr_t)(o + MAP_OFFSET),
+                              .o = (void *)(uintptr_t)o,
+                              .k_stride_s = MAP_COLS,
+                              .k_stride_h = HALVES,
+                              .k_stride_b = HALVES,
+                              .v_stride_s = MAP_COLS,
+                              .v_stride_h = HALVES,
+                              .v_stride_b = HALVES,
+                              .batch = 1,
+                              .kv_heads = 1,
+                              .seq_kv = HALVES / MAP_COLS,
+                              .dim = MAP_COLS,
+                              .seq_q = a->number};
     FA_TRY(device.launch(&device, kernel, &launch, &params, &r->why));
     return device.copy_out(&device, r->o, o, sizeof r->o, &r->why);
 }

@@ -5,7 +5,8 @@ set -euo pipefail
 usage() {
     cat <<'EOT'
 usage: tests/emu/mutants.sh [options] [KERNEL|FILE.cu...]
-  KERNEL|FILE.cu     of the registry (default: every kernel that the emulator runs), or a kernel of your own
+  KERNEL|FILE.cu     of the registry (default: every kernel that the emulator runs but those of
+                     hopper_mutants.sh), or a kernel of your own
   --json FILE        summary (default build/mutants.json)
   --explained FILE   why a mutant may survive (default tests/emu/mutants_explained.tsv): kernel file, function,
                      statement, which of them in that function, and the reason, by tabs
@@ -46,7 +47,7 @@ all=0
 if [[ ${#kernels[@]} -eq 0 ]]; then
     all=1
     mapfile -t kernels < <("$bench" --list-kernels --json - |
-        jq -r '.[] | select(.kind == "hand" and .emulated) | .name')
+        jq -r '.[] | select(.kind == "hand" and .emulated and (.arch_specific | not)) | .name')
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -16,6 +16,7 @@ static const char *const families[] = {
     [FA_PTX_FLOW] = "Flow",
     [FA_PTX_GROUP] = "Warps and blocks",
     [FA_PTX_MATRIX] = "Matrices",
+    [FA_PTX_ASYNC] = "Barrier objects and products of a warpgroup",
     [FA_PTX_NOTHING] = "Without effect on the emulator",
 };
 

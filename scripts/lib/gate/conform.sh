@@ -1,18 +1,19 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # tables and settings are of scripts/ci_gate.sh
 # Conformance and speed: what the gate compares beside right results. Sourced by scripts/ci_gate.sh.
 
-# Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx, word for word, on the
-# emulator and here.
+# Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx and, of sm_90a, in
+# tests/emu/hopper, word for word, on the emulator and here.
 conformance() {
-    local file name side
-    for file in tests/emu/conform/*.cu tests/emu/ptx/*.cu; do
+    local file name side files=(tests/emu/conform/*.cu tests/emu/ptx/*.cu)
+    [[ ${arch:-} != 90* ]] || files+=(tests/emu/hopper/conform_*.cu)
+    for file in "${files[@]}"; do
         name=$(conform_name "$file")
         for side in emu cuda; do
             at_once words "$file" $side "$out/records/$name.$side"
         done
     done
     wait
-    for file in tests/emu/conform/*.cu tests/emu/ptx/*.cu; do
+    for file in "${files[@]}"; do
         name=$(conform_name "$file")
         jqf gate/conform_case -nc --arg name "$name" \
             --arg emu "$(sha256 "$out/records/$name.emu")" --arg cuda "$(sha256 "$out/records/$name.cuda")" \
@@ -20,10 +21,11 @@ conformance() {
             --arg cuda_text "$(head -c 400 "$out/records/$name.cuda.txt")"
     done
 }
-conform_name() { # FILE: its name, for inline PTX with ptx_ before it
+conform_name() { # FILE: its name, for inline PTX with ptx_ before it, of sm_90a with hopper_
     local name
     name=$(basename "$1" .cu)
     [[ $1 != */ptx/* ]] || name=ptx_$name
+    [[ $1 != */hopper/* ]] || name=hopper_${name#conform_}
     echo "$name"
 }
 words() { # FILE emu|cuda TO: what a kernel wrote; nothing where it failed its own comparisons

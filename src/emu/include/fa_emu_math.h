@@ -218,4 +218,10 @@ static inline void __builtin_assume(bool) {}
 #define assert(condition) \
     ((condition) ? (void)0 : fa_emu_now()->api->fail("trap", "assert: " #condition, __FILE__, __LINE__))
 
+/* The largest and the smallest of three. */
+static inline int __vimax3_s32(int a, int b, int c) { return max(max(a, b), c); }
+static inline int __vimin3_s32(int a, int b, int c) { return min(min(a, b), c); }
+static inline unsigned __vimax3_u32(unsigned a, unsigned b, unsigned c) { return max(max(a, b), c); }
+static inline unsigned __vimin3_u32(unsigned a, unsigned b, unsigned c) { return min(min(a, b), c); }
+
 #endif

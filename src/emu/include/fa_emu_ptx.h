@@ -15,6 +15,7 @@ extern "C" void __tsan_read_range_pc(void *address, unsigned long size, void *pc
 extern "C" void __tsan_write_range_pc(void *address, unsigned long size, void *pc);
 #endif
 #if FA_EMU_ASAN
+extern "C" void *__asan_region_is_poisoned(void *begin, size_t size);
 extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address, int write, size_t size, unsigned exp);
 #endif
 
@@ -115,12 +116,49 @@ static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, const fa_emu_place
     int at = 0;
 #if FA_EMU_TSAN || FA_EMU_ASAN
     void *pc = __builtin_return_address(0);
-    fa_emu_now()->api->ptx(&site, place, values, pc, __builtin_frame_address(0));
+    fa_emu_now()->api->ptx(&site, place, values, nullptr, pc, __builtin_frame_address(0));
     (fa_emu_ptx_declare(operands, __builtin_frame_address(0), pc), ...);
 #else
-    fa_emu_now()->api->ptx(&site, place, values, nullptr, nullptr);
+    fa_emu_now()->api->ptx(&site, place, values, nullptr, nullptr, nullptr);
 #endif
     (operands.store(values[at++]), ...);
+}
+/* A statement whose results a later one delivers (wgmma): the core keeps the operands' places and writes there. */
+template <char C, bool In, typename T>
+static inline __attribute__((always_inline)) void *fa_emu_ptx_place_of(const fa_emu_ptx_place<C, In, T> &place)
+{
+    return (void *)place.to;
+}
+/* An input that is a variable: the race detector watches it. */
+struct fa_emu_ptx_late_value {
+    uint64_t bits;
+    void *place;
+    inline __attribute__((always_inline)) uint64_t load() const { return bits; }
+};
+template <char C, typename T>
+static inline __attribute__((always_inline)) fa_emu_ptx_late_value fa_emu_ptx_late(T &&x)
+{
+#if FA_EMU_TSAN
+    if constexpr (std::is_lvalue_reference_v<T> && C == 'r')
+        return {fa_emu_ptx_bits<C, std::remove_cvref_t<T>>(x), (void *)&x};
+#endif
+    return {fa_emu_ptx_bits<C, std::remove_cvref_t<T>>(x), nullptr};
+}
+static inline __attribute__((always_inline)) void *fa_emu_ptx_place_of(const fa_emu_ptx_late_value &value)
+{
+    return value.place;
+}
+template <typename... Operands>
+static FA_EMU_PTX_CALL void fa_emu_ptx_start(fa_emu_ptx_site &site, const fa_emu_place &caller, Operands... operands)
+{
+    const fa_emu_place *place = caller.file == nullptr ? &site.at : &caller;
+    uint64_t values[sizeof...(Operands)] = {operands.load()...};
+    void *places[sizeof...(Operands)] = {fa_emu_ptx_place_of(operands)...};
+#if FA_EMU_TSAN || FA_EMU_ASAN
+    fa_emu_now()->api->ptx(&site, place, values, places, __builtin_return_address(0), __builtin_frame_address(0));
+#else
+    fa_emu_now()->api->ptx(&site, place, values, places, nullptr, nullptr);
+#endif
 }
 /* asm volatile("" : "+r"(x)): nothing but a word to the optimizer */
 template <typename... Operands>

@@ -1,0 +1,43 @@
+#include "device/tensor_boxes.h"
+
+typedef struct tensor {
+    const char *name;
+    const void *address;
+    fa_tensor_map *to;
+    fa_i64 stride_b, stride_h, stride_s;
+    fa_i32 heads, seq, rows;
+} tensor;
+
+static fa_tensor_box box_of(const tensor *of, const fa_params *p, fa_i32 cols)
+{
+    return (fa_tensor_box){
+        .name = of->name,
+        .address = of->address,
+        .to = of->to,
+        .dims = {(uint64_t)p->dim, (uint64_t)of->seq, (uint64_t)of->heads, (uint64_t)p->batch},
+        .strides_bytes = {2 * (uint64_t)of->stride_s, 2 * (uint64_t)of->stride_h, 2 * (uint64_t)of->stride_b},
+        .box = {(uint32_t)cols, (uint32_t)of->rows, 1, 1},
+        .swizzle_bytes = cols == 64 || cols == 32 || cols == 16 ? 2 * (uint32_t)cols : 0,
+    };
+}
+
+fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *p, fa_tensor_box boxes[FA_TENSOR_BOXES], int *count,
+                          fa_reason *why)
+{
+    const tensor tensors[FA_TENSOR_BOXES] = {
+        {"Q", p->q, &p->q_map, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->heads, p->seq_q, info->tma_q_rows},
+        {"K", p->k, &p->k_map, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->kv_heads, p->seq_kv, info->tma_k_rows},
+        {"V", p->v, &p->v_map, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->kv_heads, p->seq_kv, info->tma_v_rows},
+        {"O", p->o, &p->o_map, p->o_stride_b, p->o_stride_h, p->o_stride_s, p->heads, p->seq_q, info->tma_o_rows}};
+    *count = 0;
+    for (int i = 0; i < FA_TENSOR_BOXES; i++) {
+        if (tensors[i].rows == 0)
+            continue;
+        const fa_tensor_box box = boxes[(*count)++] = box_of(&tensors[i], p, info->tma_cols);
+        if ((uintptr_t)box.address % 16 || box.strides_bytes[0] % 16)
+            return fa_refuse(why, FA_INFEASIBLE,
+                             "TMA needs rows on 16-byte boundaries: %s starts at %p, rows are %llu bytes apart",
+                             box.name, box.address, (unsigned long long)box.strides_bytes[0]);
+    }
+    return FA_PASS;
+}

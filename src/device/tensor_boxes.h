@@ -1,0 +1,26 @@
+/* The TMA boxes that a kernel asks for (fa_kernel_info), as each device encodes them into fa_params. */
+#ifndef FA_DEVICE_TENSOR_BOXES_H
+#define FA_DEVICE_TENSOR_BOXES_H
+
+#include "base/status.h"
+#include "fa_params.h"
+
+#include <stdint.h>
+
+enum { FA_TENSOR_RANK = 4, FA_TENSOR_BOXES = 4 };
+
+/* One FP16 tensor [batch, heads, seq, dim], innermost first. */
+typedef struct fa_tensor_box {
+    const char *name;
+    const void *address;
+    fa_tensor_map *to;
+    uint64_t dims[FA_TENSOR_RANK], strides_bytes[FA_TENSOR_RANK - 1];
+    uint32_t box[FA_TENSOR_RANK];
+    uint32_t swizzle_bytes; /* 0, 32, 64 or 128: the width of the box */
+} fa_tensor_box;
+
+/* Fills `boxes` with those asked for; *count of them. FA_INFEASIBLE: a tensor is not aligned as TMA needs. */
+fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *params, fa_tensor_box boxes[FA_TENSOR_BOXES],
+                          int *count, fa_reason *why);
+
+#endif

@@ -1,0 +1,229 @@
+#include "emu/bulk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "emu/mbarrier.h"
+#include "emu/ptx_memory.h"
+#include "emu/race_async.h"
+#include "emu/reduce.h"
+#include "emu/report.h"
+#include "ptx/hopper.h"
+
+enum { BYTES_ALIGN = 16, BOX_ALIGN = 128, LINE = 256, POISON = 0xff };
+
+/* The addresses of the 16-byte chunks of a row in shared memory. */
+static unsigned char *chunk(const fa_emu_bulk *bulk, uint32_t row, uint32_t offset)
+{
+    const uintptr_t at = (uintptr_t)bulk->shared + row * fa_emu_map_row_bytes(&bulk->map) + offset;
+    return (unsigned char *)fa_emu_swizzled(at, bulk->map.swizzle);
+}
+
+static void load_row(const fa_emu_bulk *bulk, uint32_t row)
+{
+    const fa_emu_row from = fa_emu_map_row(&bulk->map, bulk->at, row);
+    const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map);
+    if (from.from == 0 && from.to == bytes && bulk->map.swizzle == 0) {
+        memcpy(chunk(bulk, row, 0), from.global, bytes);
+        return;
+    }
+    for (uint32_t c = 0; c < bytes; c += FA_EMU_CHUNK) {
+        unsigned char *to = chunk(bulk, row, c);
+        const uint32_t begin = from.from > c ? from.from - c : 0;
+        const uint32_t end = from.to < c ? 0 : from.to - c < FA_EMU_CHUNK ? from.to - c : FA_EMU_CHUNK;
+        if (end - begin != FA_EMU_CHUNK || begin >= end)
+            memset(to, 0, FA_EMU_CHUNK);
+        if (begin < end)
+            memcpy(to + begin, from.global + c + begin, end - begin);
+    }
+}
+
+static void store_row(const fa_emu_bulk *bulk, uint32_t row)
+{
+    const fa_emu_row to = fa_emu_map_row(&bulk->map, bulk->at, row);
+    for (uint32_t c = to.from / FA_EMU_CHUNK * FA_EMU_CHUNK; c < to.to; c += FA_EMU_CHUNK) {
+        const uint32_t begin = to.from > c ? to.from - c : 0;
+        const uint32_t end = to.to - c < FA_EMU_CHUNK ? to.to - c : FA_EMU_CHUNK;
+        if (bulk->operation != FA_PTX_WORDS)
+            fa_emu_reduce_bytes(to.global + c + begin, chunk(bulk, row, c) + begin, end - begin,
+                                (fa_ptx_type)bulk->type, (fa_ptx_word)bulk->operation);
+        else
+            memcpy(to.global + c + begin, chunk(bulk, row, c) + begin, end - begin);
+    }
+}
+
+static void forget(fa_emu_flight *flight, uint32_t index)
+{
+    flight->bulk_count--;
+    flight->busy--;
+    memmove(flight->bulks + index, flight->bulks + index + 1, (flight->bulk_count - index) * sizeof *flight->bulks);
+}
+
+void fa_emu_bulk_move(fa_emu_worker *worker, uint32_t index, uint32_t rows)
+{
+    fa_emu_flight *flight = worker->flight;
+    fa_emu_bulk *bulk = &flight->bulks[index];
+    const uint32_t end = rows == 0 || rows > bulk->rows - bulk->done ? bulk->rows : bulk->done + rows;
+    for (; bulk->done < end; bulk->done++)
+        if (bulk->kind == FA_EMU_LOAD)
+            load_row(bulk, bulk->done);
+        else
+            store_row(bulk, bulk->done);
+    if (bulk->done < bulk->rows)
+        return;
+    fa_emu_mbarrier *barrier = bulk->barrier;
+    const uint32_t bytes = bulk->rows * fa_emu_map_row_bytes(&bulk->map);
+    forget(flight, index);
+    if (barrier != NULL && worker->race != NULL)
+        fa_race_phase_bytes_came(worker, barrier->race);
+    if (barrier != NULL)
+        fa_emu_mbarrier_bytes_came(worker, barrier, bytes);
+}
+
+void fa_emu_bulk_finish(fa_emu_worker *worker, uint32_t thread, uint32_t last)
+{
+    fa_emu_flight *flight = worker->flight;
+    for (uint32_t i = 0; i < flight->bulk_count;)
+        if (flight->bulks[i].kind != FA_EMU_LOAD && flight->bulks[i].thread == thread && flight->bulks[i].group <= last)
+            fa_emu_bulk_move(worker, i, 0);
+        else
+            i++;
+}
+
+/* What the race detector and AddressSanitizer are told: every byte of the box, at the time of issue, by the copy. */
+static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
+{
+    const bool load = bulk->kind == FA_EMU_LOAD;
+    fa_emu_worker *worker = fa_emu_self;
+    const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map), all = bulk->rows * bytes;
+    fa_emu_ptx_check(run, bulk->shared, all, load);
+    const fa_race_actor in = load ? fa_race_actor_of_phase(worker, bulk->barrier->race, run->pc)
+                                  : fa_race_actor_of_group(worker, bulk->group, FA_RACE_STORE_READS);
+    const fa_race_actor out = load ? in : fa_race_actor_of_group(worker, bulk->group, FA_RACE_STORE_WRITES);
+    const int reduces = bulk->operation != FA_PTX_WORDS ? FA_RACE_ATOMIC : 0;
+    const int global_kind = load ? 0 : FA_RACE_WRITE | reduces;
+    fa_race_actor_touch(worker, &in, bulk->shared, all, load ? FA_RACE_WRITE : 0, run->pc);
+    for (uint32_t row = 0; row < bulk->rows; row++) {
+        const fa_emu_row global = fa_emu_map_row(&bulk->map, bulk->at, row);
+        if (global.from >= global.to)
+            continue;
+        fa_emu_ptx_check(run, global.global + global.from, global.to - global.from, !load);
+        fa_race_actor_touch(worker, &out, global.global + global.from, global.to - global.from, global_kind, run->pc);
+    }
+}
+
+static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    fa_emu_flight *flight = fa_emu_flight_now();
+    const fa_emu_build_info *build = worker->launch->image->build;
+    const uint32_t bytes = bulk->rows * fa_emu_map_row_bytes(&bulk->map);
+    const uint32_t smem_bytes = worker->launch->grid->smem_bytes;
+    if (bytes > 0 && (!fa_emu_is_shared(bulk->shared, worker->smem, smem_bytes, build) ||
+                      !fa_emu_is_shared(bulk->shared + bytes - 1, worker->smem, smem_bytes, build)))
+        fa_emu_ptx_fail(run, FA_EMU_SMEM_OVERFLOW, "its %u bytes do not lie in the block's shared memory", bytes);
+    bulk->operation = (uint8_t)fa_ptx_reduction(run->instr);
+    bulk->type = run->instr->types > 0 ? run->instr->type[0] : FA_PTX_F16; /* maps here are of FP16 */
+    bulk->name = run->instr->text;
+    bulk->file = run->at->file;
+    bulk->line = run->at->line;
+    bulk->thread = (uint32_t)(worker->current - worker->fibres);
+    bulk->group = flight->group[bulk->thread];
+    if (flight->bulk_count == flight->bulk_capacity) {
+        flight->bulk_capacity = flight->bulk_capacity ? 2 * flight->bulk_capacity : 16;
+        flight->bulks = realloc(flight->bulks, flight->bulk_capacity * sizeof *flight->bulks);
+        FA_ASSERT(flight->bulks != NULL);
+    }
+    declare(run, bulk);
+    if (bulk->kind == FA_EMU_LOAD)
+        memset(bulk->shared, POISON, bytes);
+    flight->bulks[flight->bulk_count++] = *bulk;
+    flight->busy++;
+    if (worker->launch->grid->schedule == FA_SCHEDULE_ASCENDING && bulk->kind == FA_EMU_LOAD)
+        fa_emu_bulk_move(worker, flight->bulk_count - 1, 0);
+}
+
+static void check_aligned(const fa_emu_ptx_run *run, const void *at, uintptr_t align, const char *what)
+{
+    if ((uintptr_t)at % align != 0)
+        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the %s address is no multiple of %u bytes", what, (unsigned)align);
+}
+
+/* A copy of bytes is a box of lines, the last of which is shorter. */
+static void plain(const fa_emu_ptx_run *run, bool load)
+{
+    const int shared = load ? 0 : 1, global = 1 - shared;
+    const uint32_t size = (uint32_t)fa_ptx_in(run->instr, 2, run->r);
+    fa_emu_bulk bulk = {.kind = load ? FA_EMU_LOAD : FA_EMU_STORE, .shared = fa_emu_ptx_window_place(run, shared)};
+    const unsigned char *from = fa_emu_ptx_generic_place(run, global);
+    if (size % BYTES_ALIGN)
+        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the size of %u bytes is no multiple of 16", size);
+    check_aligned(run, bulk.shared, BYTES_ALIGN, "shared");
+    check_aligned(run, from, BYTES_ALIGN, "global");
+    if (load)
+        bulk.barrier = fa_emu_mbarrier_named(run, 3);
+    for (uint32_t at = 0; at < size;) { /* whole lines, then what is left of them */
+        const uint32_t left = size - at, row = left < LINE ? left : LINE, rows = left / row;
+        fa_emu_bulk part = bulk;
+        part.shared = bulk.shared + at;
+        part.rows = rows;
+        part.map = (fa_emu_map){.address = (uintptr_t)from + at,
+                                .strides = {1, row},
+                                .dims = {row, rows},
+                                .box = {(uint16_t)row, (uint16_t)rows},
+                                .rank = 2};
+        issue(run, &part);
+        at += row * rows;
+    }
+}
+
+static void tensor(const fa_emu_ptx_run *run, bool load)
+{
+    const fa_ptx_instr *i = run->instr;
+    const int rank = fa_ptx_tensor_rank(i), shared = load ? 0 : 2, map = load ? 1 : 0;
+    fa_emu_bulk bulk = {.kind = load ? FA_EMU_LOAD : FA_EMU_STORE, .shared = fa_emu_ptx_window_place(run, shared)};
+    const unsigned char *bytes = fa_emu_ptx_generic_place(run, map);
+    check_aligned(run, bytes, 64, "tensor map's");
+    if ((uintptr_t)bytes < 4096 || !fa_emu_map_decode(bytes, &bulk.map))
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "there is no tensor map at this address");
+    if (bulk.map.rank != rank)
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "the tensor map has %d dimensions", bulk.map.rank);
+    check_aligned(run, bulk.shared, BOX_ALIGN, "shared");
+    for (int d = 0; d < rank; d++)
+        bulk.at[d] = (int32_t)fa_ptx_read(&i->value[i->arg[map + 1].first + d], run->r);
+    if (load)
+        bulk.barrier = fa_emu_mbarrier_named(run, 3);
+    bulk.rows = fa_emu_map_rows(&bulk.map);
+    issue(run, &bulk);
+}
+
+static void wait_for_groups(const fa_emu_ptx_run *run)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    fa_emu_flight *flight = fa_emu_flight_now();
+    const uint32_t thread = (uint32_t)(worker->current - worker->fibres), groups = flight->group[thread];
+    const uint32_t left = (uint32_t)fa_ptx_in(run->instr, 0, run->r);
+    if (left >= groups)
+        return;
+    fa_emu_bulk_finish(worker, thread, groups - left - 1);
+    fa_race_group_waited(worker, groups - left - 1, FA_RACE_STORE_READS);
+    if (!fa_ptx_has(run->instr, FA_PTX_W_READ_))
+        fa_race_group_waited(worker, groups - left - 1, FA_RACE_STORE_WRITES);
+}
+
+void fa_emu_ptx_bulk(fa_emu_ptx_run *run)
+{
+    const fa_ptx_instr *i = run->instr;
+    fa_emu_flight *flight = fa_emu_flight_now();
+    if (fa_ptx_has(i, FA_PTX_W_COMMIT_GROUP))
+        flight->group[fa_emu_self->current - fa_emu_self->fibres]++;
+    else if (fa_ptx_has(i, FA_PTX_W_WAIT_GROUP))
+        wait_for_groups(run);
+    else if (fa_ptx_has(i, FA_PTX_W_PREFETCH_))
+        return;
+    else if (fa_ptx_has(i, FA_PTX_W_TENSOR))
+        tensor(run, fa_ptx_has(i, FA_PTX_W_MBAR_BYTES));
+    else
+        plain(run, fa_ptx_has(i, FA_PTX_W_MBAR_BYTES));
+}

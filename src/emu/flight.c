@@ -1,0 +1,134 @@
+#include "emu/flight.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu/bulk.h"
+#include "emu/pool.h"
+#include "emu/race_async.h"
+#include "emu/report.h"
+#include "emu/wgmma.h"
+
+/* Under the random schedule something under way goes on at one in so many turns, by so many rows. */
+enum { TURNS = 8, ROWS = 16 };
+
+static void forget_products(fa_emu_flight *flight)
+{
+    for (uint32_t warp = 0; warp < FA_EMU_MAX_WARPS; warp++) {
+        fa_emu_products *all = flight->products[warp];
+        if (all == NULL)
+            continue;
+        for (int t = 0; t < FA_EMU_TILES_MAX; t++) {
+            if (all->tiles[t].used)
+                free(all->tiles[t].places);
+            all->tiles[t].used = false;
+        }
+        all->issued = all->done = all->groups = 0;
+        all->fenced = false;
+    }
+}
+
+void fa_emu_flight_reset(fa_emu_worker *worker)
+{
+    fa_emu_flight *flight = worker->flight;
+    if (flight == NULL)
+        return;
+    for (uint32_t i = 0; i < flight->barrier_count; i++) {
+        fa_race_phase_free(flight->barriers[i]->race);
+        free(flight->barriers[i]);
+    }
+    flight->barrier_count = flight->bulk_count = flight->busy = 0;
+    memset(flight->patience, 0, sizeof flight->patience);
+    memset(flight->group, 0, sizeof flight->group);
+    memset(flight->changes, 0, sizeof flight->changes);
+    memset(flight->waiting_for_registers, 0, sizeof flight->waiting_for_registers);
+    for (uint32_t i = 0; i < FA_EMU_MAX_THREADS; i++) {
+        free(flight->registers_of_thread[i]);
+        flight->registers_of_thread[i] = NULL;
+    }
+    forget_products(flight);
+    flight->pool_filled = false;
+}
+
+void fa_emu_flight_free(fa_emu_worker *worker)
+{
+    if (worker->flight == NULL)
+        return;
+    fa_emu_flight_reset(worker);
+    for (uint32_t warp = 0; warp < FA_EMU_MAX_WARPS; warp++)
+        free(worker->flight->products[warp]);
+    free(worker->flight->barriers);
+    free(worker->flight->bulks);
+    free(worker->flight);
+    worker->flight = NULL;
+}
+
+void fa_emu_flight_turn(fa_emu_worker *worker)
+{
+    fa_emu_flight *flight = worker->flight;
+    if (flight->busy == 0 || worker->launch->grid->schedule != FA_SCHEDULE_RANDOM || fa_emu_draw(worker, TURNS) != 0)
+        return;
+    const uint32_t what = fa_emu_draw(worker, flight->bulk_count + worker->warps);
+    if (what < flight->bulk_count) {
+        fa_emu_bulk_move(worker, what, fa_emu_draw(worker, 2) * (1 + fa_emu_draw(worker, ROWS)));
+        return;
+    }
+    const uint32_t warp = what - flight->bulk_count;
+    if (flight->products[warp] != NULL && flight->products[warp]->issued != flight->products[warp]->done)
+        fa_emu_wgmma_step(worker, warp);
+}
+
+/* Which of the loads under way ends: as the schedule has it. */
+bool fa_emu_flight_force(fa_emu_worker *worker)
+{
+    const fa_emu_flight *flight = worker->flight;
+    uint32_t loads = 0, chosen = 0;
+    for (uint32_t i = 0; flight != NULL && i < flight->bulk_count; i++) {
+        if (flight->bulks[i].kind != FA_EMU_LOAD)
+            continue;
+        loads++;
+        const fa_schedule schedule = worker->launch->grid->schedule;
+        if (loads == 1 || schedule == FA_SCHEDULE_DESCENDING ||
+            (schedule == FA_SCHEDULE_RANDOM && fa_emu_draw(worker, loads) == 0))
+            chosen = i;
+    }
+    if (loads > 0)
+        fa_emu_bulk_move(worker, chosen, 0);
+    return loads > 0;
+}
+
+static void report_left(fa_emu_worker *worker, const fa_emu_bulk *bulk, const char *what)
+{
+    fa_emu_report(worker, FA_EMU_BULK_LEFT, &worker->fibres[bulk->thread], bulk->file, bulk->line, "%.100s: %s",
+                  bulk->name, what);
+    worker->stopped = true;
+}
+
+void fa_emu_flight_thread_ends(fa_emu_worker *worker)
+{
+    const fa_emu_flight *flight = worker->flight;
+    const uint32_t thread = (uint32_t)(worker->current - worker->fibres);
+    for (uint32_t i = 0; i < flight->bulk_count && !worker->stopped; i++)
+        if (flight->bulks[i].kind != FA_EMU_LOAD && flight->bulks[i].thread == thread)
+            report_left(worker, &flight->bulks[i], "issued, never waited for, and the thread exits");
+}
+
+void fa_emu_flight_block_ends(fa_emu_worker *worker)
+{
+    const fa_emu_flight *flight = worker->flight;
+    if (flight->bulk_count > 0)
+        report_left(worker, &flight->bulks[0], "still under way, and the block has ended");
+    for (uint32_t i = 0; i < flight->barrier_count && !worker->stopped; i++) {
+        const fa_emu_mbarrier *b = flight->barriers[i];
+        if (!b->alive || b->tx == 0)
+            continue;
+        fa_emu_report(worker, FA_EMU_TX_COUNT, NULL, b->file, b->line,
+                      "the block ends, and phase %llu of this barrier has %lld bytes %s than were expected",
+                      (unsigned long long)b->phase, (long long)(b->tx > 0 ? b->tx : -b->tx),
+                      b->tx > 0 ? "fewer" : "more");
+        worker->stopped = true;
+    }
+    fa_emu_wgmma_block_ends(worker);
+    if (!worker->stopped)
+        fa_emu_pool_block_ends(worker);
+}

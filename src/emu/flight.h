@@ -1,0 +1,18 @@
+/* What is under way in a block, as the scheduler sees it. */
+#ifndef FA_EMU_FLIGHT_H
+#define FA_EMU_FLIGHT_H
+
+#include "emu/flight_state.h"
+
+void fa_emu_flight_reset(fa_emu_worker *worker);
+void fa_emu_flight_free(fa_emu_worker *worker);
+
+/* Lets some of it happen: called whenever the schedule picks a thread. */
+void fa_emu_flight_turn(fa_emu_worker *worker);
+/* No thread can run: ends a copy that one may wait for. False: there is none. */
+bool fa_emu_flight_force(fa_emu_worker *worker);
+/* The running thread ends; the block has ended. Reports what was left under way: worker->stopped. */
+void fa_emu_flight_thread_ends(fa_emu_worker *worker);
+void fa_emu_flight_block_ends(fa_emu_worker *worker);
+
+#endif

@@ -1,0 +1,28 @@
+#include "emu/flight_report.h"
+
+#include <stdio.h>
+
+size_t fa_emu_flight_explain(const fa_emu_worker *worker, char *text, size_t size)
+{
+    const fa_emu_flight *flight = worker->flight;
+    size_t used = 0;
+    bool pool = false;
+    for (uint32_t i = 0; flight != NULL && i < flight->barrier_count && used + 160 < size; i++) {
+        const fa_emu_mbarrier *b = flight->barriers[i];
+        uint32_t waiters = 0;
+        for (uint32_t warp = 0; warp < worker->warps; warp++)
+            waiters += (uint32_t)__builtin_popcount(b->waiting[warp]);
+        if (!b->alive || (waiters == 0 && b->tx == 0 && b->pending == b->expected))
+            continue;
+        used += (size_t)snprintf(text + used, size - used,
+                                 "\n  barrier at shared address 0x%x, initialised at line %d: phase %llu, %u of %u "
+                                 "arrivals and %lld bytes to come, %u threads wait",
+                                 fa_emu_shared_address(b->at, worker->smem, worker->launch->image->build), b->line,
+                                 (unsigned long long)b->phase, b->pending, b->expected, (long long)b->tx, waiters);
+    }
+    for (uint32_t warp = 0; flight != NULL && warp < worker->warps; warp++)
+        pool |= flight->waiting_for_registers[warp] != 0;
+    if (pool && used < size)
+        used += (size_t)snprintf(text + used, size - used, "\n  the pool has %u registers", flight->pool);
+    return used < size ? used : size;
+}

@@ -1,0 +1,15 @@
+/* Barrier objects: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". */
+#ifndef FA_EMU_MBARRIER_H
+#define FA_EMU_MBARRIER_H
+
+#include "emu/flight_state.h"
+#include "emu/ptx_state.h"
+
+void fa_emu_ptx_mbarrier(fa_emu_ptx_run *run);
+
+/* The live object that operand `arg` names; misuse ends the block. */
+fa_emu_mbarrier *fa_emu_mbarrier_named(const fa_emu_ptx_run *run, int arg);
+/* The bytes of a copy have come. */
+void fa_emu_mbarrier_bytes_came(fa_emu_worker *worker, fa_emu_mbarrier *barrier, uint32_t bytes);
+
+#endif

@@ -1,0 +1,41 @@
+#include "emu/ptx_async.h"
+
+#include "emu/bulk.h"
+#include "emu/mbarrier.h"
+#include "emu/pool.h"
+#include "emu/race_fence.h"
+#include "emu/wgmma.h"
+
+void fa_emu_ptx_async(fa_emu_ptx_run *run)
+{
+    switch (run->instr->op) {
+    case FA_PTX_OP_MBARRIER:
+        fa_emu_ptx_mbarrier(run);
+        break;
+    case FA_PTX_OP_WGMMA:
+        fa_emu_ptx_wgmma(run);
+        break;
+    case FA_PTX_OP_SETMAXNREG:
+        fa_emu_ptx_setmaxnreg(run);
+        break;
+    default:
+        fa_emu_ptx_bulk(run);
+    }
+}
+
+void fa_emu_ptx_proxy_fence(const fa_emu_ptx_run *run)
+{
+    const fa_ptx_instr *i = run->instr;
+    const bool global = fa_ptx_has(i, FA_PTX_W_GLOBAL);
+    const bool shared = fa_ptx_has(i, FA_PTX_W_SHARED_CTA) || fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER);
+    if (fa_ptx_has(i, FA_PTX_W_MBARRIER_INIT)) {
+        fa_race_note_fence(FA_RACE_BARRIER_INIT);
+        return;
+    }
+    if (!fa_ptx_has(i, FA_PTX_W_ASYNC))
+        return;
+    if (shared || !global)
+        fa_race_note_fence(FA_RACE_PROXY_SHARED);
+    if (global || !shared)
+        fa_race_note_fence(FA_RACE_PROXY_GLOBAL);
+}

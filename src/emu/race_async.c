@@ -1,0 +1,162 @@
+#include "emu/race_async.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "emu/race.h"
+#include "emu/race_fence.h"
+#include "emu/race_found.h"
+#include "emu/race_memory.h"
+
+static uint32_t threads_of(const fa_emu_worker *worker) { return worker->launch->threads; }
+
+void fa_race_phase_init(fa_race_phase **phase, const void *pc)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    const uint32_t width = fa_race_of(worker)->width;
+    if (*phase == NULL) {
+        *phase = fa_alloc(sizeof **phase + 2 * width * sizeof(uint32_t));
+        (*phase)->gathering.clock = (*phase)->clocks;
+        (*phase)->complete.clock = (*phase)->clocks + width;
+    }
+    fa_race_meeting_reset(&(*phase)->gathering, width);
+    fa_race_meeting_reset(&(*phase)->complete, width);
+    (*phase)->slot = 0;
+    (*phase)->epoch = 1;
+    (*phase)->init = fa_race_access_now(worker, FA_RACE_WRITE, pc);
+}
+
+void fa_race_phase_free(fa_race_phase *phase)
+{
+    if (phase == NULL)
+        return;
+    fa_race_meeting_reset(&phase->gathering, 0);
+    fa_race_meeting_reset(&phase->complete, 0);
+    free(phase);
+}
+
+static bool knows(const fa_emu_worker *worker, const fa_race_access *access)
+{
+    return access->epoch <= fa_race_current(worker)->clock[access->thread];
+}
+
+void fa_race_phase_used(const fa_race_phase *phase, const void *pc)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    if (knows(worker, &phase->init))
+        return;
+    const fa_race_access now = fa_race_access_now(worker, FA_RACE_ATOMIC, pc);
+    fa_race_found(worker, "barrier not visible", "its initialisation has not been handed over:", &now, &phase->init);
+}
+
+bool fa_race_phase_arrive(fa_race_phase *phase, bool relaxed)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    fa_race_thread *thread = fa_race_current(worker);
+    const uint32_t index = fa_race_index(worker);
+    bool known = true;
+    for (uint32_t i = 0; i < threads_of(worker) && known; i++)
+        known = phase->complete.clock[i] <= thread->clock[i];
+    if (!known)
+        return false;
+    thread->spins = 0;
+    if (relaxed)
+        return true;
+    for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
+        fa_race_learn_observed(worker, thread, scope);
+    fa_race_meet(worker, &phase->gathering, thread);
+    thread->clock[index]++;
+    return true;
+}
+
+void fa_race_phase_complete(fa_race_phase *phase)
+{
+    const uint32_t width = fa_race_of(fa_emu_self)->width;
+    const fa_race_meeting old = phase->complete;
+    phase->complete = phase->gathering;
+    phase->gathering = old;
+    fa_race_meeting_reset(&phase->gathering, width);
+    phase->epoch++;
+}
+
+void fa_race_phase_observed(fa_race_phase *phase)
+{
+    fa_race_thread *thread = fa_race_current(fa_emu_self);
+    fa_race_part(fa_emu_self, &phase->complete, thread);
+    thread->spins = 0;
+}
+
+void fa_race_phase_bytes_came(fa_emu_worker *worker, fa_race_phase *phase)
+{
+    (void)worker;
+    phase->gathering.clock[phase->slot] = phase->epoch;
+}
+
+fa_race_actor fa_race_actor_of_phase(fa_emu_worker *worker, fa_race_phase *phase, const void *pc)
+{
+    if (worker->race == NULL)
+        return (fa_race_actor){0};
+    const uint32_t first = threads_of(worker) + FA_EMU_MAX_WARPS + 2 * FA_RACE_STORING_THREADS;
+    const fa_race_fences *fences = worker->race->thread[phase->init.thread].fences;
+    const uint32_t known = fa_race_current(worker)->clock[phase->init.thread];
+    if (!fa_race_fence_after(&fences[FA_RACE_BARRIER_INIT], phase->init.epoch, known) &&
+        !fa_race_fence_after(&fences[FA_RACE_PROXY_SHARED], phase->init.epoch, known)) {
+        const fa_race_access now = fa_race_access_now(worker, FA_RACE_ASYNC, pc);
+        fa_race_found(worker, "missing fence.mbarrier_init",
+                      "no such fence of that thread after its initialisation:", &now, &phase->init);
+    }
+    if (phase->slot == 0) {
+        phase->slot = first + worker->race->phases;
+        worker->race->phases += worker->race->phases + 1 < FA_RACE_PHASES;
+    }
+    return (fa_race_actor){phase->slot, fa_race_index(worker), phase->epoch};
+}
+
+static uint32_t store_slot(fa_emu_worker *worker, fa_race_store which)
+{
+    fa_race_team *team = worker->race;
+    const uint16_t self = (uint16_t)fa_race_index(worker);
+    uint32_t at = 0;
+    while (at < team->storing_threads && team->storing[at] != self)
+        at++;
+    if (at == FA_RACE_STORING_THREADS)
+        at--;
+    else if (at == team->storing_threads)
+        team->storing[team->storing_threads++] = self;
+    return threads_of(worker) + FA_EMU_MAX_WARPS + 2 * at + (which == FA_RACE_STORE_WRITES);
+}
+
+fa_race_actor fa_race_actor_of_group(fa_emu_worker *worker, uint32_t group, fa_race_store which)
+{
+    if (worker->race == NULL)
+        return (fa_race_actor){0};
+    return (fa_race_actor){store_slot(worker, which), fa_race_index(worker), group + 1};
+}
+
+fa_race_actor fa_race_actor_of_products(fa_emu_worker *worker, uint32_t warp, uint32_t group)
+{
+    return (fa_race_actor){threads_of(worker) + warp, warp * FA_EMU_WARP, group + 1};
+}
+
+void fa_race_actor_touch(fa_emu_worker *worker, const fa_race_actor *actor, const void *address, size_t size, int kind,
+                         const void *pc)
+{
+    if (worker->race != NULL)
+        fa_race_touch_by(worker, actor, address, size, FA_RACE_ASYNC | kind, pc);
+}
+
+void fa_race_group_waited(fa_emu_worker *worker, uint32_t group, fa_race_store which)
+{
+    if (worker->race == NULL)
+        return;
+    uint32_t *known = &fa_race_current(worker)->clock[store_slot(worker, which)];
+    *known = *known > group + 1 ? *known : group + 1;
+}
+
+void fa_race_products_waited(fa_emu_worker *worker, uint32_t warp, uint32_t group)
+{
+    for (uint32_t lane = 0; lane < FA_EMU_WARP; lane++) {
+        uint32_t *known = &worker->race->thread[warp * FA_EMU_WARP + lane].clock[threads_of(worker) + warp];
+        *known = *known > group + 1 ? *known : group + 1;
+    }
+}

@@ -1,0 +1,18 @@
+/* Products of a warpgroup: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". Each warp computes its 16 rows. */
+#ifndef FA_EMU_WGMMA_H
+#define FA_EMU_WGMMA_H
+
+#include "emu/flight_state.h"
+#include "emu/ptx_state.h"
+
+/* wgmma.* as a thread comes to it: waits for its warp. */
+void fa_emu_ptx_wgmma(fa_emu_ptx_run *run);
+/* All lanes of a warp have come. False: it is invalid, and that is reported. */
+bool fa_emu_wgmma_compute(fa_emu_worker *worker, uint32_t warp, fa_emu_op *const op[FA_EMU_WARP]);
+
+/* Computes the oldest product of a warp that is under way. */
+void fa_emu_wgmma_step(fa_emu_worker *worker, uint32_t warp);
+/* At the end of a block: what no wait covered, or not all warps of a warpgroup did. */
+void fa_emu_wgmma_block_ends(fa_emu_worker *worker);
+
+#endif

@@ -1,0 +1,139 @@
+#include "ptx/hopper.h"
+
+static bool is_address(const fa_ptx_instr *i, int at) { return at < i->args && i->arg[at].shape == FA_PTX_ADDRESS; }
+static bool is_scalar(const fa_ptx_instr *i, int at) { return at < i->args && i->arg[at].shape == FA_PTX_SCALAR; }
+
+int fa_ptx_tensor_rank(const fa_ptx_instr *i)
+{
+    for (int rank = 1; rank <= 5; rank++)
+        if (fa_ptx_has(i, (fa_ptx_word)(FA_PTX_W_D1 + rank - 1)))
+            return rank;
+    return 0;
+}
+
+fa_ptx_word fa_ptx_reduction(const fa_ptx_instr *i)
+{
+    static const fa_ptx_word words[] = {FA_PTX_W_ADD_, FA_PTX_W_MIN_, FA_PTX_W_MAX_, FA_PTX_W_INC,
+                                        FA_PTX_W_DEC,  FA_PTX_W_AND_, FA_PTX_W_OR_,  FA_PTX_W_XOR_};
+    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
+        if (fa_ptx_has(i, words[k]))
+            return words[k];
+    return FA_PTX_WORDS;
+}
+
+/* The tensor map and its coordinates are two arguments, of which the first is `at`. */
+static bool is_box(const fa_ptx_instr *i, int at)
+{
+    const int rank = fa_ptx_tensor_rank(i), next = at + 1;
+    return is_address(i, at) && next < i->args && i->arg[next].count == rank &&
+           (i->arg[next].shape == FA_PTX_VECTOR || (rank == 1 && i->arg[next].shape == FA_PTX_SCALAR));
+}
+
+const char *fa_ptx_check_bulk(fa_ptx_instr *i)
+{
+    const bool tensor = fa_ptx_has(i, FA_PTX_W_TENSOR), in = fa_ptx_has(i, FA_PTX_W_MBAR_BYTES);
+    const int count = i->args - fa_ptx_has(i, FA_PTX_W_L2_CACHE_HINT);
+    i->family = FA_PTX_ASYNC;
+    if (fa_ptx_has(i, FA_PTX_W_COMMIT_GROUP))
+        return i->args == 0 ? NULL : "commit_group takes no operand";
+    if (fa_ptx_has(i, FA_PTX_W_WAIT_GROUP))
+        return i->args == 1 ? NULL : "wait_group takes a number";
+    if (tensor != (fa_ptx_tensor_rank(i) > 0))
+        return "a tensor has 1 to 5 dimensions";
+    if (fa_ptx_has(i, FA_PTX_W_PREFETCH_))
+        return tensor ? (is_box(i, 0) && count == 2 ? NULL : "the prefetch wants [map, {coordinates}]")
+                      : (is_address(i, 0) && count == 2 ? NULL : "the prefetch wants [address], size");
+    if (in && tensor)
+        return is_address(i, 0) && is_box(i, 1) && is_address(i, 3) && count == 4
+                   ? NULL
+                   : "the load wants [to], [map, {coordinates}], [barrier]";
+    if (in)
+        return is_address(i, 0) && is_address(i, 1) && is_scalar(i, 2) && is_address(i, 3) && count == 4
+                   ? NULL
+                   : "the copy wants [to], [from], size, [barrier]";
+    const bool reduces = fa_ptx_has(i, FA_PTX_W_REDUCE);
+    if (reduces != (fa_ptx_reduction(i) != FA_PTX_WORDS) || i->types != (reduces && !tensor))
+        return "a reduction has an operation, and of bytes a type";
+    if (!fa_ptx_has(i, FA_PTX_W_BULK_GROUP))
+        return "a bulk copy ends at a barrier or in a bulk_group";
+    if (tensor)
+        return is_box(i, 0) && is_address(i, 2) && count == 3 ? NULL : "the store wants [map, {coordinates}], [from]";
+    return is_address(i, 0) && is_address(i, 1) && is_scalar(i, 2) && count == 3 ? NULL
+                                                                                 : "the copy wants [to], [from], size";
+}
+
+static const char *check_mbarrier(const fa_ptx_instr *i)
+{
+    const bool waits = fa_ptx_has(i, FA_PTX_W_TEST_WAIT) || fa_ptx_has(i, FA_PTX_W_TRY_WAIT);
+    if (fa_ptx_has(i, FA_PTX_W_PENDING_COUNT))
+        return i->args == 2 ? NULL : "pending_count wants d, state";
+    if (fa_ptx_has(i, FA_PTX_W_INIT))
+        return is_address(i, 0) && i->args == 2 ? NULL : "init wants [barrier], count";
+    if (fa_ptx_has(i, FA_PTX_W_INVAL))
+        return is_address(i, 0) && i->args == 1 ? NULL : "inval wants [barrier]";
+    if (waits)
+        return is_address(i, 1) && i->args >= 3 ? NULL : "the wait wants p, [barrier], phase";
+    if (fa_ptx_has(i, FA_PTX_W_ARRIVE) || fa_ptx_has(i, FA_PTX_W_ARRIVE_DROP))
+        return is_address(i, 1) && (!fa_ptx_has(i, FA_PTX_W_EXPECT_TX) || i->args == 3) ? NULL
+                                                                                        : "arrive wants d, [barrier]";
+    return is_address(i, 0) && i->args == 2 ? NULL : "expect_tx and complete_tx want [barrier], bytes";
+}
+
+int fa_ptx_wgmma_accumulators(const fa_ptx_instr *i) { return i->columns / (i->type[0] == FA_PTX_F32 ? 2 : 4); }
+
+bool fa_ptx_wgmma_a_in_registers(const fa_ptx_instr *i) { return i->arg[1].shape == FA_PTX_VECTOR; }
+
+static const char *check_product(fa_ptx_instr *i)
+{
+    for (int n = 8; n <= 256; n += 8)
+        if (fa_ptx_has(i, (fa_ptx_word)(FA_PTX_W_M64N8K16 + n / 8 - 1)))
+            i->columns = (uint16_t)n;
+    if (i->columns == 0)
+        return "wgmma.mma_async wants a shape";
+    if (i->types != 3 || i->type[1] != i->type[2] || i->type[1] == FA_PTX_F32 || i->type[0] == FA_PTX_BF16 ||
+        (i->type[0] == FA_PTX_F16 && i->type[1] != FA_PTX_F16))
+        return "the types of wgmma are f32 or f16, f16, f16, or f32, bf16, bf16";
+    const bool registers = fa_ptx_wgmma_a_in_registers(i);
+    if (i->arg[0].shape != FA_PTX_VECTOR || i->arg[0].count != fa_ptx_wgmma_accumulators(i))
+        return "the number of accumulators is not that of the shape";
+    if (registers ? i->arg[1].count != 4 : !is_scalar(i, 1))
+        return "A is a descriptor or four registers";
+    return i->args == (registers ? 7 : 8) ? NULL : "the number of operands";
+}
+
+static const char *check_setmaxnreg(const fa_ptx_instr *i)
+{
+    const fa_ptx_value *v = &i->value[i->arg[0].first];
+    const bool number = v->kind == FA_PTX_IMM || v->kind == FA_PTX_REG; /* "n" operands are values of the site */
+    return number && fa_ptx_has(i, FA_PTX_W_INC) != fa_ptx_has(i, FA_PTX_W_DEC) ? NULL : "setmaxnreg.inc or .dec";
+}
+
+const char *fa_ptx_check_hopper(fa_ptx_instr *i)
+{
+    switch (i->op) {
+    case FA_PTX_OP_MBARRIER:
+        return check_mbarrier(i);
+    case FA_PTX_OP_SETMAXNREG:
+        return check_setmaxnreg(i);
+    default:
+        if (fa_ptx_has(i, FA_PTX_W_MMA_ASYNC))
+            return check_product(i);
+        return i->args == fa_ptx_has(i, FA_PTX_W_WAIT_GROUP) ? NULL : "the number of operands";
+    }
+}
+
+bool fa_ptx_is_hopper(const fa_ptx_program *program)
+{
+    for (int i = 0; i < program->count; i++)
+        if (program->instr[i].family == FA_PTX_ASYNC)
+            return true;
+    return false;
+}
+
+bool fa_ptx_is_late(const fa_ptx_program *program)
+{
+    for (int i = 0; i < program->count; i++)
+        if (program->instr[i].op == FA_PTX_OP_WGMMA && fa_ptx_has(&program->instr[i], FA_PTX_W_MMA_ASYNC))
+            return true;
+    return false;
+}

@@ -1,0 +1,23 @@
+/* What sm_90 adds: forms of mbarrier, cp.async.bulk, wgmma and setmaxnreg. Pure. */
+#ifndef FA_PTX_HOPPER_H
+#define FA_PTX_HOPPER_H
+
+#include "ptx/program.h"
+
+/* NULL: the instruction is well formed. A bulk copy becomes one of the family FA_PTX_ASYNC. */
+const char *fa_ptx_check_bulk(fa_ptx_instr *i);
+const char *fa_ptx_check_hopper(fa_ptx_instr *i);
+
+/* cp.async.bulk.tensor: 1 to 5; 0: a copy of bytes. */
+int fa_ptx_tensor_rank(const fa_ptx_instr *i);
+/* What a bulk copy combines with: a word, FA_PTX_WORDS for none. */
+fa_ptx_word fa_ptx_reduction(const fa_ptx_instr *i);
+/* Registers of a lane that hold the accumulator of a wgmma, and whether A comes from registers. */
+int fa_ptx_wgmma_accumulators(const fa_ptx_instr *i);
+bool fa_ptx_wgmma_a_in_registers(const fa_ptx_instr *i);
+/* Whether it has an instruction of the family FA_PTX_ASYNC. */
+bool fa_ptx_is_hopper(const fa_ptx_program *program);
+/* Whether a statement's results arrive later, at the wait of another statement. */
+bool fa_ptx_is_late(const fa_ptx_program *program);
+
+#endif

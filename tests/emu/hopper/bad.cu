@@ -1,0 +1,451 @@
+/* Kernels wrong in one way each: barrier objects and copies. The report must have a class that is marked HERE, with the
+ * line of the mark, in every schedule, or in those of ONLY (a d r g: ascending, descending, random, greedy). */
+#include "hopper.cuh"
+
+/* Barrier objects: PTX ISA, "mbarrier" */
+
+CASE(no_barrier_there)
+{
+    if (t == 0)
+        ARRIVE(b); /* HERE bad mbarrier */
+}
+
+CASE(initialised_twice)
+{
+    if (t == 0) {
+        INIT(b, 1);
+        INIT(b, 1); /* HERE bad mbarrier */
+    }
+}
+
+CASE(used_after_its_end)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        INVAL(b);
+        ARRIVE(b); /* HERE bad mbarrier */
+    }
+}
+
+CASE(count_of_none)
+{
+    if (t == 0)
+        INIT(b, 0); /* HERE bad mbarrier */
+}
+
+CASE(not_aligned)
+{
+    if (t == 0)
+        INIT(b + 4, 1); /* HERE misaligned */
+}
+
+CASE(barrier_outside)
+{
+    if (t == 0)
+        INIT(s + 32768, 1); /* HERE fault */
+}
+
+CASE(stored_over)
+{
+    make_barriers(b, t, 2);
+    if (t == 0)
+        *reinterpret_cast<unsigned *>(s_b + 32512) = 0; /* HERE ordinary access to a barrier */
+    __syncthreads();
+    ARRIVE(b);
+}
+
+CASE(read_as_memory)
+{
+    make_barriers(b, t, 2);
+    USE(*reinterpret_cast<unsigned *>(s_b + 32512)); /* HERE ordinary access to a barrier */
+}
+
+CASE(not_made_visible)
+{
+    if (t == 0)
+        INIT(b, 1);
+    if (t == 32)
+        ARRIVE(b); /* HERE barrier not visible; HERE bad mbarrier */
+}
+
+CASE(made_visible_by_a_shuffle)
+{
+    if (t == 0)
+        INIT(b, 32);
+    if (t < 32) {
+        USE(__shfl_sync(~0u, t, 0));
+        ARRIVE(b); /* HERE barrier not visible */
+    }
+}
+
+CASE(one_arrival_too_many)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        ARRIVE(b); /* HERE phase overrun */
+    }
+}
+
+CASE(phases_run_ahead)
+{
+    make_barriers(b, t, 1);
+    if (t == 0)
+        for (int i = 0; i < 9; i++)
+            ARRIVE(b);
+    if (t == 64)
+        for (int i = 0; i < 9; i++)
+            WAIT(b, i % 2); /* HERE phase overrun; HERE deadlock */
+}
+
+CASE(arrives_in_a_phase_it_has_not_seen)
+{
+    make_barriers(b, t, 1);
+    if (t == 0)
+        ARRIVE(b);
+    if (t == 64)
+        ARRIVE(b + 8);
+    __syncwarp();
+    if (t == 32)
+        ARRIVE(b); /* HERE phase overrun */
+    if (t == 0) {
+        WAIT(b, 0);
+        ARRIVE(b); /* HERE phase overrun */
+    }
+}
+
+CASE(promise_not_to_complete)
+{
+    make_barriers(b, t, 1);
+    if (t == 0)
+        ARRIVE_NO_COMPLETE(b); /* HERE bad mbarrier */
+}
+
+CASE(parity_that_is_none)
+{
+    make_barriers(b, t, 1);
+    unsigned done;
+    TRY(done, b, 2); /* HERE bad mbarrier */
+    USE(done);
+}
+
+CASE(bytes_out_of_range)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        ADD_BYTES(b, (1 << 20) - 1);
+        ADD_BYTES(b, 16); /* HERE transaction count */
+    }
+}
+
+CASE(nobody_arrives)
+{
+    make_barriers(b, t, 1);
+    WAIT(b, 0); /* HERE deadlock */
+}
+
+CASE(one_arrival_short)
+{
+    make_barriers(b, t, 2);
+    if (t == 0)
+        ARRIVE(b);
+    WAIT(b, 0); /* HERE deadlock */
+}
+
+CASE(wrong_barrier)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b + 8, 1024);
+        COPY(s, p.q, 1024, b); /* HERE bulk copy left; HERE transaction count */
+    }
+    WAIT(b + 8, 0); /* HERE deadlock */
+}
+
+CASE(phase_off_by_one)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+    }
+    WAIT(b, 1); /* HERE deadlock */
+    USE(AT(t)); /* HERE data race */
+}
+
+CASE(tries_once)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+    }
+    unsigned done;
+    TRY(done, b, 0);
+    USE(done);
+    USE(AT(t)); /* HERE data race ONLY dr */
+}
+
+CASE(wait_by_one_lane)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+    }
+    if (t % 32 == 0)
+        WAIT(b, 0);
+    USE(__shfl_sync(~0u, t, 0));
+    USE(AT(t)); /* HERE data race */
+}
+
+/* Copies: PTX ISA, "cp.async.bulk" */
+
+CASE(initialisation_without_a_fence)
+{
+    if (t == 0)
+        INIT(b, 1);
+    __syncthreads();
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b); /* HERE missing fence.mbarrier_init */
+    }
+    WAIT(b, 0);
+}
+
+CASE(fewer_bytes_expected)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1008);
+        COPY(s, p.q, 1024, b); /* HERE deadlock; HERE transaction count */
+    }
+    WAIT(b, 0); /* HERE deadlock */
+}
+
+CASE(only_the_first_copy_expected)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b); /* HERE transaction count */
+        COPY(s + 1024, p.q, 1024, b); /* HERE transaction count */
+    }
+    WAIT(b, 0);
+    USE(t); /* NO LINE transaction count */
+}
+
+CASE(more_bytes_expected)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1040);
+        COPY(s, p.q, 1024, b);
+    }
+    WAIT(b, 0); /* HERE deadlock */
+}
+
+CASE(no_bytes_expected)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        ARRIVE(b);
+        COPY(s, p.q, 1024, b);
+    }
+    WAIT(b, 0);
+    USE(AT(t)); /* HERE data race */
+}
+
+CASE(read_before_the_wait)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+        USE(AT(0)); /* HERE data race */
+    }
+    WAIT(b, 0);
+}
+
+CASE(barrier_of_threads_for_a_wait)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+    }
+    __syncthreads();
+    USE(AT(t)); /* HERE data race */
+    WAIT(b, 0);
+}
+
+CASE(written_while_it_copies)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+        s_b[1023] = 1; /* HERE data race */
+    }
+    WAIT(b, 0);
+}
+
+CASE(two_copies_to_one_place)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+        EXPECT_BYTES(b + 8, 1024);
+        COPY(s + 512, p.q, 1024, b + 8); /* HERE data race */
+    }
+    WAIT(b, 0);
+    WAIT(b + 8, 0);
+}
+
+CASE(refilled_before_it_is_read)
+{
+    make_barriers(b, t, 1);
+    for (int i = 0; i < 2; i++) {
+        if (t == 0) {
+            EXPECT_BYTES(b, BOX_BYTES);
+            LOAD(s, &p.k_map, b, 8 * i); /* HERE data race */
+        }
+        WAIT(b, i); /* HERE phase overrun; HERE deadlock */
+        USE(AT(t)); /* HERE data race */
+    }
+}
+
+CASE(freed_by_one_of_two_readers)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+    }
+    if (t < 64) {
+        WAIT(b, 0); /* HERE phase overrun; HERE deadlock */
+        USE(AT(t)); /* HERE data race */
+        if (t == 32)
+            ARRIVE(b + 8);
+    }
+    if (t == 64) {
+        WAIT(b + 8, 0);
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b); /* HERE data race */
+        WAIT(b, 1);
+    }
+}
+
+CASE(source_is_written)
+{
+    unsigned *o_g = static_cast<unsigned *>(p.o);
+    make_barriers(b, t, 1);
+    if (t == 0 && blockIdx.x == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, o_g + 64, 1024, b);
+        o_g[80] = 1; /* HERE data race */
+        WAIT(b, 0);
+    }
+}
+
+CASE(shared_address_of_a_copy)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s + 8, p.q, 1024, b); /* HERE misaligned */
+    }
+}
+
+CASE(global_address_of_a_copy)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, static_cast<const char *>(p.q) + 8, 1024, b); /* HERE misaligned */
+    }
+}
+
+CASE(size_of_a_copy)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1000);
+        COPY(s, p.q, 1000, b); /* HERE misaligned */
+    }
+}
+
+CASE(box_not_aligned)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, BOX_BYTES);
+        LOAD(s + 64, &p.k_map, b, 0); /* HERE misaligned */
+    }
+}
+
+CASE(no_tensor_map)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, BOX_BYTES);
+        LOAD(s, &p.q_map, b, 0); /* HERE bad tensor map */
+    }
+}
+
+CASE(other_rank)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, BOX_BYTES);
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global" /* HERE bad tensor map */
+                     ".mbarrier::complete_tx::bytes [%0], "
+                     "[%1, {%3, %3}], [%2];" ::"r"(s),
+                     "l"(&p.k_map), "r"(b), "r"(0)
+                     : "memory");
+    }
+}
+
+CASE(beyond_shared_memory)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s + 32768 - 512, p.q, 1024, b); /* HERE shared memory overflow */
+    }
+}
+
+CASE(block_ends_while_it_copies)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b); /* HERE bulk copy left ONLY dg */
+    }
+}
+
+CASE(stage_filled_by_threads_before)
+{
+    make_barriers(b, t, 1);
+    s_b[t] = 1; /* HERE missing proxy fence */
+    __syncthreads();
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b); /* HERE missing proxy fence */
+    }
+    WAIT(b, 0);
+}
+
+#define CASES(X)                                                                                                      \
+    X(no_barrier_there)                                                                                               \
+    X(initialised_twice) X(used_after_its_end) X(count_of_none) X(not_aligned) X(barrier_outside) X(stored_over)     \
+    X(read_as_memory) X(not_made_visible) X(made_visible_by_a_shuffle) X(one_arrival_too_many) X(phases_run_ahead)   \
+    X(arrives_in_a_phase_it_has_not_seen) X(promise_not_to_complete) X(parity_that_is_none) X(bytes_out_of_range)    \
+    X(nobody_arrives) X(one_arrival_short) X(wrong_barrier) X(phase_off_by_one) X(tries_once) X(wait_by_one_lane)    \
+    X(initialisation_without_a_fence) X(fewer_bytes_expected) X(only_the_first_copy_expected) X(more_bytes_expected) \
+    X(no_bytes_expected) X(read_before_the_wait) X(barrier_of_threads_for_a_wait) X(written_while_it_copies)         \
+    X(two_copies_to_one_place) X(refilled_before_it_is_read) X(freed_by_one_of_two_readers) X(source_is_written)     \
+    X(shared_address_of_a_copy) X(global_address_of_a_copy) X(size_of_a_copy) X(box_not_aligned) X(no_tensor_map)    \
+    X(other_rank) X(beyond_shared_memory) X(block_ends_while_it_copies) X(stage_filled_by_threads_before)
+HOPPER_KERNEL

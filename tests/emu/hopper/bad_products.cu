@@ -1,0 +1,497 @@
+/* Kernels wrong in one way each: stores, proxies, products of warpgroups, registers, named barriers. Marks as in
+ * bad.cu. */
+#include "hopper.cuh"
+
+/* Stores: PTX ISA, "cp.async.bulk.commit_group", "wait_group" */
+
+CASE(store_left)
+{
+    fill(s_b, 1024, t);
+    if (t == 0) {
+        STORE(&p.v_map, s, 0); /* HERE bulk copy left */
+        COMMIT();
+    }
+}
+
+CASE(store_not_committed)
+{
+    fill(s_b, 1024, t);
+    if (t == 0) {
+        STORE(&p.v_map, s, 0); /* HERE bulk copy left */
+        WAIT_GROUP(0);
+    }
+}
+
+CASE(store_waited_for_by_another)
+{
+    fill(s_b, 1024, t);
+    if (t == 0) {
+        STORE(&p.v_map, s, 0); /* HERE bulk copy left */
+        COMMIT();
+    }
+    if (t == 1)
+        WAIT_GROUP(0);
+}
+
+CASE(one_group_too_few)
+{
+    fill(s_b, 2048, t);
+    if (t == 0 && blockIdx.x == 0) {
+        STORE(&p.v_map, s, 0);
+        COMMIT();
+        STORE(&p.v_map, s + 1024, 8); /* HERE bulk copy left */
+        COMMIT();
+        WAIT_GROUP(1);
+    }
+}
+
+CASE(tile_reused)
+{
+    fill(s_b, 1024, t);
+    if (t == 0 && blockIdx.x == 0) {
+        STORE(&p.v_map, s, 0);
+        COMMIT();
+        s_b[5] = 1; /* HERE data race */
+        WAIT_GROUP(0);
+    }
+}
+
+CASE(tile_reused_by_another)
+{
+    fill(s_b, 1024, t);
+    if (t == 0 && blockIdx.x == 0) {
+        STORE(&p.v_map, s, 0);
+        COMMIT();
+        WAIT_READ(0);
+    }
+    s_b[t] = 1; /* HERE data race */
+}
+
+CASE(read_back_before_it_is_written)
+{
+    fill(s_b, 1024, t);
+    if (t == 0 && blockIdx.x == 0) {
+        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024);
+        COMMIT();
+        WAIT_READ(0);
+        USE(static_cast<unsigned *>(p.o)[70]); /* HERE data race */
+    }
+}
+
+CASE(two_blocks_store_to_one_place)
+{
+    fill(s_b, 1024, t);
+    if (t == 0) {
+        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE data race */
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
+/* Proxies: PTX ISA, "Memory Consistency Model: Proxies" */
+
+CASE(store_without_a_fence)
+{
+    s_b[t] = 1; /* HERE missing proxy fence */
+    __syncthreads();
+    if (t == 0) {
+        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
+CASE(fence_by_the_wrong_thread)
+{
+    s_b[t] = 1; /* HERE missing proxy fence */
+    __syncthreads();
+    if (t == 0) {
+        FENCE_ASYNC();
+        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
+CASE(fence_before_the_store)
+{
+    FENCE_ASYNC();
+    s_b[t] = 1; /* HERE missing proxy fence */
+    __syncthreads();
+    if (t == 0) {
+        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
+CASE(memory_fence_for_a_proxy_fence)
+{
+    s_b[t] = 1; /* HERE missing proxy fence */
+    __threadfence();
+    __syncthreads();
+    if (t == 0) {
+        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
+CASE(fence_of_another_space)
+{
+    s_b[t] = 1; /* HERE missing proxy fence */
+    asm volatile("fence.proxy.async.global;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
+CASE(product_of_memory_without_a_fence)
+{
+    float d[4] = {0, 0, 0, 0};
+    fill(s_b, A_BYTES, t);
+    s_b[A_BYTES + t] = 0; /* HERE missing proxy fence */
+    __syncthreads();
+    if (t < 128) {
+        WG_FENCE();
+        PRODUCT(d, s, s + A_BYTES); /* HERE missing proxy fence */
+        WG_COMMIT();
+        WG_WAIT(0);
+    }
+}
+
+CASE(copied_by_threads_without_a_fence)
+{
+    float d[4] = {0, 0, 0, 0};
+    fill(s_b, A_BYTES, t);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;" /* HERE missing proxy fence */
+                 ::"r"(s + A_BYTES + 4 * t),
+                 "l"(p.q)
+                 : "memory");
+    __syncthreads();
+    if (t < 128) {
+        WG_FENCE();
+        PRODUCT(d, s, s + A_BYTES); /* HERE missing proxy fence */
+        WG_COMMIT();
+        WG_WAIT(0);
+    }
+}
+
+/* Products: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" */
+
+#define PRODUCT_CASE(name)                                                                       \
+    __device__ __forceinline__ void name##_body(const fa_params &p, unsigned s, unsigned char *s_b, int t, float *d, \
+                                                unsigned *a);                                    \
+    CASE(name)                                                                                   \
+    {                                                                                            \
+        float d[4] = {0, 0, 0, 0};                                                               \
+        unsigned a[4] = {0, 0, 0, 0};                                                            \
+        fill(s_b, A_BYTES + B_BYTES, t);                                                         \
+        if (t < 128)                                                                             \
+            name##_body(p, s, s_b, t, d, a);                                                     \
+        (void)b;                                                                                 \
+    }                                                                                            \
+    __device__ __forceinline__ void name##_body(const fa_params &p, unsigned s, unsigned char *s_b, int t, float *d, \
+                                                unsigned *a)
+
+PRODUCT_CASE(no_fence_at_all)
+{
+    PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(accumulator_written_after_the_fence)
+{
+    WG_FENCE();
+    d[1] = t; /* HERE missing wgmma.fence */
+    PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(accumulator_scaled_between_products)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES);
+    WG_COMMIT();
+    WG_WAIT(0);
+    d[2] *= 0.5f; /* HERE missing wgmma.fence */
+    PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(a_packed_after_the_fence)
+{
+    WG_FENCE();
+    a[3] = t; /* HERE missing wgmma.fence */
+    PRODUCT_RS(d, a, s + A_BYTES); /* HERE missing wgmma.fence */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(accumulator_read_before_the_wait)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES);
+    WG_COMMIT();
+    USE(d[0]); /* HERE register of a product under way */
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(accumulator_written_before_the_wait)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES);
+    WG_COMMIT();
+    d[0] = 0; /* HERE register of a product under way */
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(wait_leaves_the_group)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES);
+    WG_COMMIT();
+    WG_WAIT(1);
+    USE(d[0]); /* HERE register of a product under way */
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(wait_without_a_commit)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES);
+    WG_WAIT(0);
+    USE(d[0]); /* HERE register of a product under way */
+}
+
+PRODUCT_CASE(a_packed_before_the_wait)
+{
+    WG_FENCE();
+    PRODUCT_RS(d, a, s + A_BYTES);
+    WG_COMMIT();
+    a[2] = t; /* HERE register of a product under way */
+    WG_WAIT(0);
+    USE(a[2]);
+}
+
+PRODUCT_CASE(product_left)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES); /* HERE wgmma left */
+    WG_COMMIT();
+}
+
+PRODUCT_CASE(matrix_written_before_the_wait)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES); /* HERE data race */
+    WG_COMMIT();
+    if (t == 5)
+        s_b[A_BYTES + 3] = 0; /* HERE data race */
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(matrix_freed_with_a_group_under_way)
+{
+    float e[4] = {0, 0, 0, 0};
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES);
+    WG_COMMIT();
+    PRODUCT(e, s, s + A_BYTES);
+    WG_COMMIT();
+    WG_WAIT(1);
+    s_b[A_BYTES + t] = 0; /* HERE data race */
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(warps_differ)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES + (t == 64 || t / 32 == 2 ? 0 : 32)); /* HERE bad wgmma */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(lanes_differ)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + A_BYTES + t % 2 * 32); /* HERE bad wgmma */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(half_a_warp)
+{
+    WG_FENCE();
+    if (t % 32 < 16)
+        PRODUCT(d, s, s + A_BYTES); /* HERE partial warp */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+CASE(a_warp_is_missing)
+{
+    float d[4] = {0, 0, 0, 0};
+    fill(s_b, A_BYTES + B_BYTES, t);
+    if (t < 96) {
+        WG_FENCE();
+        PRODUCT(d, s, s + A_BYTES);
+        WG_COMMIT();
+        WG_WAIT(0);
+    } /* NO LINE bad wgmma */
+}
+
+PRODUCT_CASE(matrix_outside)
+{
+    WG_FENCE();
+    PRODUCT(d, s, s + 32768); /* HERE fault */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(two_shapes_on_one_accumulator)
+{
+    float e[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    WG_FENCE();
+    PRODUCT(e, s, s + A_BYTES);
+    asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0; " /* HERE bad wgmma */
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, 1, 1, 0, 0;}"
+                 : "+f"(e[0]), "+f"(e[1]), "+f"(e[2]), "+f"(e[3]), "+f"(e[4]), "+f"(e[5]), "+f"(e[6]), "+f"(e[7])
+                 : "l"(descriptor(s)), "l"(descriptor(s)));
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
+CASE(product_before_its_matrix_has_come)
+{
+    float d[4] = {0, 0, 0, 0};
+    make_barriers(b, t, 1);
+    fill(s_b, A_BYTES, t);
+    if (t == 128) {
+        EXPECT_BYTES(b, BOX_BYTES);
+        LOAD(s + A_BYTES, &p.k_map, b, 0); /* HERE data race */
+        WAIT(b, 0);
+    }
+    if (t < 128) {
+        WG_FENCE();
+        PRODUCT(d, s, s + A_BYTES); /* HERE data race */
+        WG_COMMIT();
+        WG_WAIT(0);
+    }
+}
+
+CASE(stage_freed_before_the_wait)
+{
+    float d[4] = {0, 0, 0, 0};
+    make_barriers(b, t, 1);
+    fill(s_b, A_BYTES, t);
+    if (t == 128) {
+        EXPECT_BYTES(b, BOX_BYTES);
+        LOAD(s + A_BYTES, &p.k_map, b, 0);
+        WAIT(b + 8, 0);
+        EXPECT_BYTES(b, BOX_BYTES);
+        LOAD(s + A_BYTES, &p.k_map, b, 8); /* HERE data race */
+        WAIT(b, 1);
+    }
+    if (t < 128) {
+        WAIT(b, 0);
+        WG_FENCE();
+        PRODUCT(d, s, s + A_BYTES); /* HERE data race */
+        WG_COMMIT();
+        if (t == 0)
+            ARRIVE(b + 8);
+        WG_WAIT(0);
+    }
+}
+
+CASE(stage_freed_by_one_warp)
+{
+    float d[4] = {0, 0, 0, 0};
+    make_barriers(b, t, 1);
+    fill(s_b, A_BYTES, t);
+    if (t == 128) {
+        EXPECT_BYTES(b, BOX_BYTES);
+        LOAD(s + A_BYTES, &p.k_map, b, 0);
+        WAIT(b + 8, 0);
+        EXPECT_BYTES(b, BOX_BYTES);
+        LOAD(s + A_BYTES, &p.k_map, b, 8); /* HERE data race */
+        WAIT(b, 1);
+    }
+    if (t < 128) {
+        WAIT(b, 0);
+        WG_FENCE();
+        PRODUCT(d, s, s + A_BYTES); /* HERE data race */
+        WG_COMMIT();
+        WG_WAIT(0);
+        if (t == 0)
+            ARRIVE(b + 8);
+    }
+}
+
+/* PTX ISA, "setmaxnreg", "barrier" */
+
+CASE(pool_cannot_serve)
+{
+    REGISTERS(inc, 256); /* HERE deadlock */
+    USE(t);
+}
+
+CASE(dec_that_is_more)
+{
+    REGISTERS(dec, 40);
+    REGISTERS(dec, 48); /* HERE bad setmaxnreg */
+    USE(t);
+}
+
+CASE(odd_number_of_registers)
+{
+    REGISTERS(dec, 44); /* HERE bad setmaxnreg */
+    USE(t);
+}
+
+CASE(one_warp_of_a_warpgroup)
+{
+    if (t < 32)
+        REGISTERS(dec, 40);
+    USE(t); /* NO LINE bad setmaxnreg */
+}
+
+CASE(one_lane_at_a_named_barrier)
+{
+    if (t == 0)
+        NAMED_SYNC(1, 64); /* HERE deadlock; HERE divergent barrier */
+    if (t >= 32 && t < 64)
+        NAMED_SYNC(1, 64); /* HERE deadlock; HERE divergent barrier */
+}
+
+CASE(two_counts_of_a_named_barrier)
+{
+    if (t < 32)
+        NAMED_SYNC(1, 64); /* HERE bad barrier */
+    else
+        NAMED_SYNC(1, 256); /* HERE bad barrier */
+}
+
+#define CASES(X)                                                                                                    \
+    X(store_left)                                                                                                   \
+    X(store_not_committed) X(store_waited_for_by_another) X(one_group_too_few) X(tile_reused)                       \
+    X(tile_reused_by_another) X(read_back_before_it_is_written) X(two_blocks_store_to_one_place)                    \
+    X(store_without_a_fence) X(fence_by_the_wrong_thread) X(fence_before_the_store)                                 \
+    X(memory_fence_for_a_proxy_fence) X(fence_of_another_space) X(product_of_memory_without_a_fence)                \
+    X(copied_by_threads_without_a_fence) X(no_fence_at_all) X(accumulator_written_after_the_fence)                  \
+    X(accumulator_scaled_between_products) X(a_packed_after_the_fence) X(accumulator_read_before_the_wait)          \
+    X(accumulator_written_before_the_wait) X(wait_leaves_the_group) X(wait_without_a_commit)                        \
+    X(a_packed_before_the_wait) X(product_left) X(matrix_written_before_the_wait)                                   \
+    X(matrix_freed_with_a_group_under_way) X(warps_differ) X(lanes_differ) X(half_a_warp) X(a_warp_is_missing)      \
+    X(matrix_outside) X(two_shapes_on_one_accumulator) X(product_before_its_matrix_has_come)                        \
+    X(stage_freed_before_the_wait) X(stage_freed_by_one_warp) X(pool_cannot_serve) X(dec_that_is_more)              \
+    X(odd_number_of_registers) X(one_warp_of_a_warpgroup) X(one_lane_at_a_named_barrier)                            \
+    X(two_counts_of_a_named_barrier)
+HOPPER_KERNEL

@@ -1,0 +1,227 @@
+/* Kernels that are right, each near one of bad.cu or bad_products.cu: nothing may be reported, in any schedule. */
+#include "hopper.cuh"
+
+CASE(full_and_empty)
+{
+    if (t == 0) {
+        INIT(b, 1);
+        INIT(b + 8, 64);
+        FENCE_INIT();
+    }
+    __syncthreads();
+    if (t == 64)
+        for (int i = 0; i < 5; i++) {
+            WAIT(b + 8, (i + 1) % 2);
+            EXPECT_BYTES(b, 1024);
+            COPY(s, p.q, 512, b);
+            COPY(s + 512, p.q, 512, b);
+        }
+    if (t < 64)
+        for (int i = 0; i < 5; i++) {
+            WAIT(b, i % 2);
+            USE(AT(t));
+            ARRIVE(b + 8);
+        }
+    __syncthreads();
+    if (t == 0) {
+        INVAL(b);
+        INIT(b, 1);
+    }
+}
+
+CASE(bytes_first)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        COPY(s, p.q, 1024, b);
+        EXPECT_BYTES(b, 1024);
+    }
+    WAIT(b, 0);
+    USE(AT(t));
+}
+
+CASE(fence_of_the_async_proxy_for_a_barrier)
+{
+    if (t == 0) {
+        INIT(b, 1);
+        FENCE_ASYNC();
+    }
+    __syncthreads();
+    if (t == 32) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+    }
+    WAIT(b, 0);
+    USE(AT(t));
+}
+
+CASE(stores_in_groups)
+{
+    for (int i = 0; i < 4; i++) {
+        if (t == 0 && i >= 2)
+            WAIT_READ(1);
+        __syncthreads();
+        reinterpret_cast<unsigned *>(s_b)[i % 2 * 256 + t] = t;
+        FENCE_ASYNC();
+        __syncthreads();
+        if (t == 0) {
+            COPY_OUT(static_cast<unsigned *>(p.o) + 64 + 1024 * blockIdx.x + 256 * i, s + i % 2 * 1024, 1024);
+            COMMIT();
+        }
+    }
+    if (t == 0) {
+        WAIT_GROUP(0);
+        EXPECT(static_cast<unsigned *>(p.o)[64 + 1024 * blockIdx.x + 700] == (700 & 255));
+    }
+}
+
+CASE(reductions)
+{
+    reinterpret_cast<unsigned *>(s_b)[t] = t;
+    FENCE_ASYNC();
+    __syncthreads();
+    if (t < 2) {
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 512;" ::"l"(
+                         static_cast<unsigned *>(p.o) + 64 + 128 * t),
+                     "r"(s + 512 * t)
+                     : "memory");
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u32 [%0], [%1], 512;" ::"l"(
+                         static_cast<unsigned *>(p.o) + 2048 + 128 * t),
+                     "r"(s + 512 * t)
+                     : "memory");
+        COMMIT();
+        WAIT_GROUP(0);
+        if (t == 1) { /* other blocks may have added theirs, too */
+            const unsigned sum = atomicAdd(static_cast<unsigned *>(p.o) + 64 + 130, 0u);
+            EXPECT(sum >= 130 && sum % 130 == 0);
+            EXPECT(atomicAdd(static_cast<unsigned *>(p.o) + 2048 + 133, 0u) == 133);
+        }
+    }
+}
+
+CASE(load_then_store)
+{
+    make_barriers(b, t, 1);
+    if (t == 0 && blockIdx.x == 0) {
+        EXPECT_BYTES(b, BOX_BYTES);
+        LOAD(s, &p.k_map, b, 8);
+        WAIT(b, 0);
+        STORE(&p.v_map, s, 24);
+        COMMIT();
+        WAIT_GROUP(0);
+        const unsigned short *o_g = static_cast<const unsigned short *>(p.o) + 2048;
+        EXPECT(o_g[24 * 64 + 5] == static_cast<const unsigned short *>(p.q)[8 * 64 + 5]);
+    }
+}
+
+CASE(generic_writes_then_a_copy)
+{
+    make_barriers(b, t, 1);
+    fill(s_b, 1024, t);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        COPY(s, p.q, 1024, b);
+    }
+    WAIT(b, 0);
+    __syncthreads();
+    s_b[t] = 1;
+}
+
+CASE(products_in_a_chain)
+{
+    float d[4] = {0, 0, 0, 0};
+    fill(s_b, A_BYTES + B_BYTES, t);
+    if (t < 128) {
+        for (int i = 0; i < 3; i++) {
+            WG_FENCE();
+            for (int k = 0; k < 4; k++)
+                PRODUCT(d, s + 32 * k, s + A_BYTES + 32 * k);
+            WG_COMMIT();
+            WG_WAIT(0);
+            for (int k = 0; k < 4; k++)
+                d[k] *= 0.5f;
+        }
+        EXPECT(d[0] == 56.0f && d[3] == 56.0f);
+    }
+}
+
+CASE(two_groups_under_way)
+{
+    float d[4] = {0, 0, 0, 0}, e[4] = {0, 0, 0, 0};
+    fill(s_b, A_BYTES + 2 * B_BYTES, t);
+    if (t < 128) {
+        WG_FENCE();
+        PRODUCT(d, s, s + A_BYTES);
+        WG_COMMIT();
+        PRODUCT(e, s, s + A_BYTES + B_BYTES);
+        WG_COMMIT();
+        WG_WAIT(1);
+        EXPECT(d[0] == 16.0f);
+        asm volatile("bar.sync 1, 128;" ::: "memory");
+        reinterpret_cast<unsigned *>(s_b + A_BYTES)[t] = 0;
+        WG_WAIT(0);
+        EXPECT(e[1] == 16.0f);
+    }
+}
+
+CASE(product_of_a_in_registers)
+{
+    float d[4] = {0, 0, 0, 0};
+    unsigned a[4] = {0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u};
+    fill(s_b, A_BYTES + B_BYTES, t);
+    if (t >= 128) {
+        for (int i = 0; i < 2; i++) {
+            WG_FENCE();
+            PRODUCT_RS(d, a, s + A_BYTES);
+            WG_COMMIT();
+            WG_WAIT(0);
+            for (int k = 0; k < 4; k++)
+                a[k] = 0;
+        }
+        EXPECT(d[0] == 16.0f);
+    }
+}
+
+CASE(stage_of_a_product)
+{
+    float d[4] = {0, 0, 0, 0};
+    if (t == 0) {
+        INIT(b, 1);
+        INIT(b + 8, 4);
+        FENCE_INIT();
+    }
+    fill(s_b, A_BYTES, t);
+    if (t == 128)
+        for (int i = 0; i < 4; i++) {
+            WAIT(b + 8, (i + 1) % 2);
+            EXPECT_BYTES(b, BOX_BYTES);
+            LOAD(s + A_BYTES, &p.k_map, b, 8 * i);
+        }
+    if (t < 128)
+        for (int i = 0; i < 4; i++) {
+            WAIT(b, i % 2);
+            WG_FENCE();
+            PRODUCT(d, s, s + A_BYTES);
+            WG_COMMIT();
+            WG_WAIT(0);
+            if (t % 32 == 0)
+                ARRIVE(b + 8);
+        }
+}
+
+CASE(registers_change_hands)
+{
+    if (t < 128) {
+        REGISTERS(dec, 40);
+    } else {
+        REGISTERS(inc, 256);
+    }
+    USE(t);
+}
+
+#define CASES(X)                                                                                                       \
+    X(full_and_empty)                                                                                                  \
+    X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier) X(stores_in_groups) X(reductions) X(load_then_store) \
+    X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way) X(product_of_a_in_registers)         \
+    X(stage_of_a_product) X(registers_change_hands)
+HOPPER_KERNEL

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Mutation proof of the emulator's Hopper: runs wgmma and wgmma_small, each wrong in one way, until something objects.
+set -euo pipefail
+
+usage() {
+    cat <<'EOT'
+usage: tests/emu/hopper_mutants.sh [options] [WORDS]
+  --list       the mutants, none is run
+  --json FILE  a line per mutant: kernel, file, what, verdict, by (default build/hopper_mutants.json)
+  --sample N   only N of them, drawn by --seed S (default 1); 0: all (default)
+  WORDS        only mutants whose line in tests/emu/hopper_mutants.tsv has them
+A mutant is tried under the race detector in every schedule, and without it. FA_BENCH names the binary (default
+./fa_bench). Exit: 0 all are caught, 1 one is not or changes nothing, 2 usage, 4 no binary.
+EOT
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+json=build/hopper_mutants.json list=0 words='' sample=0 seed=1
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --json | --sample | --seed)
+            [[ $# -ge 2 ]] || { echo "hopper_mutants.sh: $1 needs a value" >&2; exit 2; }
+            case $1 in --json) json=$2 ;; --sample) sample=$2 ;; --seed) seed=$2 ;; esac
+            shift
+            ;;
+        --list) list=1 ;;
+        --help) usage; exit 0 ;;
+        -*) echo "hopper_mutants.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+        *) words=$1 ;;
+    esac
+    shift
+done
+[[ $sample =~ ^[0-9]+$ && $seed =~ ^[0-9]+$ ]] || {
+    echo "hopper_mutants.sh: --sample and --seed take whole numbers" >&2
+    exit 2
+}
+table() {
+    grep -v '^#' tests/emu/hopper_mutants.tsv | grep -F -- "$words" | if [[ $sample -eq 0 ]]; then cat; else
+        awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' | LC_ALL=C sort -n | head -n "$sample" | cut -f2-
+    fi
+}
+if [[ $list -eq 1 ]]; then
+    table | cut -f1-3
+    exit 0
+fi
+bench=${FA_BENCH:-./fa_bench}
+[[ -x $bench ]] || { echo "hopper_mutants.sh: no $bench: run make" >&2; exit 4; }
+work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+export FA_HOME=$PWD
+shape=(--device emu --arch sm_90a --seeds 1 --check cpu --timeout 120 --dim 64)
+declare -A tile=(
+    [wgmma]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 6 --seq 300 --seq-kv 520"
+    [wgmma_small]="--m 64 --n 64 --warps 8 --stages 1 --batch 1 --heads 2 --seq 70 --seq-kv 520")
+variants=("--race --schedule random" "--race --schedule ascending" "--race --schedule descending"
+    "--race --schedule greedy" "--race --schedule random --causal" "--race --schedule random --seq-kv 60"
+    "--race --schedule random --seq-kv 60 --m 64 --warps 4" "--schedule random" "--schedule descending")
+
+verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
+    local options
+    read -ra options <<<"${tile[$1]} $2"
+    "$bench" "${shape[@]}" "${options[@]}" --source "$work/kernels/$1.cu" --json - --quiet 2>/dev/null | jq -r '
+        if .status == "pass" then "" else
+        "\(.status): \((.reason // "") | split("\n")[0] | sub("^seed [0-9]+: "; "") | .[:90])" end'
+}
+
+mkdir -p "$(dirname "$json")"
+: >"$json"
+while IFS=$'\t' read -r kernel file what command; do
+    rm -rf "$work/kernels"
+    cp -r kernels "$work/kernels"
+    sed -i "$command" "$work/kernels/$file"
+    by='' verdict=SURVIVED
+    if cmp -s "kernels/$file" "$work/kernels/$file"; then
+        verdict=UNCHANGED
+    else
+        for variant in "${variants[@]}"; do
+            by=$(verdict_of "$kernel" "$variant" || true)
+            [[ -z $by ]] || { verdict=CAUGHT; by+=" ($variant)"; break; }
+        done
+    fi
+    printf '%-9s %s: %s: %s\n' "$verdict" "$kernel" "$what" "$by"
+    jq -nc --arg kernel "$kernel" --arg file "$file" --arg what "$what" --arg verdict "$verdict" --arg by "$by" \
+        '$ARGS.named' >>"$json"
+done < <(table)
+jq -rs '"\(map(select(.verdict == "CAUGHT")) | length) of \(length) caught"' "$json"
+jq -es 'all(.verdict == "CAUGHT")' "$json" >/dev/null
