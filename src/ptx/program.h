@@ -31,7 +31,7 @@ typedef struct fa_ptx_instr {
     int16_t guard; /* register, -1: always */
     bool guard_negated;
     int16_t special;
-    int32_t target; /* bra: index of the instruction to go to */
+    int32_t target;   /* bra: index of the instruction to go to */
     uint16_t columns; /* wgmma: N */
     uint64_t words[4];
     const struct fa_ptx_tile *tile; /* mma */

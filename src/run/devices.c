@@ -9,7 +9,8 @@
 
 static fa_status open_emu(const fa_options *options, const char *choice, fa_device *device, fa_reason *why)
 {
-    FA_TRY(fa_device_open_emu((fa_schedule)options->schedule, (uint64_t)options->seed, fa_spec_arch(options), device, why));
+    FA_TRY(fa_device_open_emu((fa_schedule)options->schedule, (uint64_t)options->seed, fa_spec_arch(options), device,
+                              why));
     snprintf(device->choice, sizeof device->choice, "%s", choice);
     return FA_PASS;
 }

@@ -202,7 +202,8 @@ static void refusals(void **state)
     static const struct {
         const char *text, *statement, *why;
     } rows[] = {
-        {"mov.u32 %0, 1; tcgen05.fence::before_thread_sync;", "tcgen05.fence::before_thread_sync", "no such instruction"},
+        {"mov.u32 %0, 1; tcgen05.fence::before_thread_sync;", "tcgen05.fence::before_thread_sync",
+         "no such instruction"},
         {"add.f32x2 %0, %1, %1;", "add.f32x2 %0, %1, %1", "add without .f32x2"},
         {"add.u32 %0, %1, %7;", "add.u32 %0, %1, %7", "%7: there are 4 operands"},
         {"add.u32 %0, x, %1;", "add.u32 %0, x, %1", "x is not declared, nor a special register the emulator has"},
@@ -215,9 +216,9 @@ static void refusals(void **state)
         {"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0}, {%1}, {%2}, {%3};", NULL,
          "the number of registers is not that of the shape"},
         {"ld.global.v4.u32 {%0, %1}, [%2];", NULL, "ld wants as many registers as its vector, and [address]"},
-        {"cp.async.bulk.shared.global [%0], [%1], 16, [%2];", NULL,
-         "a bulk copy ends at a barrier or in a bulk_group"},
-        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 16, [%2], %3;",
+        {"cp.async.bulk.shared.global [%0], [%1], 16, [%2];", NULL, "a bulk copy ends at a barrier or in a bulk_group"},
+        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], 16, [%2], "
+         "%3;",
          NULL, "cp without .multicast::cluster"},
         {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1}, %2, %3, 1, 1, 1, 0, 0;", NULL,
          "the number of accumulators is not that of the shape"},

@@ -78,7 +78,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     check_box(p, s_b, s, b, t, 0, 28, 0);  /* rows beyond the end */
     check_box(p, s_b, s, b, t, -8, -3, 1); /* before the beginning */
     check_box(p, s_b, s, b, t, 36, 30, 0);
-    check_box(p, s_b, s, b, t, 0, 40, 1);  /* nothing of it inside */
+    check_box(p, s_b, s, b, t, 0, 40, 1); /* nothing of it inside */
     put(p, 256 + t, box_half(s_b, t / 64, t % 64));
     check_box(p, s_b + 2048, s + 2048, b, t, 100, 0, 0);
     check_states(p, b, t);

@@ -56,14 +56,14 @@ __device__ void fill_operand(unsigned char *to_s, int layout, bool transposed, i
     }
 }
 
-#define SS(types, d, a, b, scale, sa, sb, ta, tb)                                                              \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %10, 0; wgmma.mma_async.sync.aligned.m64n16k16." types " "     \
-                 "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, " #sa ", " #sb ", " #ta ", " #tb ";}"           \
+#define SS(types, d, a, b, scale, sa, sb, ta, tb)                                                                 \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %10, 0; wgmma.mma_async.sync.aligned.m64n16k16." types " "        \
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, p, " #sa ", " #sb ", " #ta ", " #tb ";}"              \
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) \
                  : "l"(a), "l"(b), "r"(scale))
-#define RS(types, d, r, b, scale, tb)                                                                          \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %13, 0; wgmma.mma_async.sync.aligned.m64n16k16." types " "     \
-                 "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, p, 1, 1, " #tb ";}"               \
+#define RS(types, d, r, b, scale, tb)                                                                             \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %13, 0; wgmma.mma_async.sync.aligned.m64n16k16." types " "        \
+                 "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, p, 1, 1, " #tb ";}"                  \
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]) \
                  : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "l"(b), "r"(scale))
 

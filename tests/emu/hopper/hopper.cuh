@@ -10,7 +10,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 32768, .tma_k_rows = BO
 typedef unsigned long long u64;
 
 /* s: the block's shared memory, b: two barrier objects in it, as addresses; s_b: s as a pointer; t: the thread */
-#define CASE(name)                                                                                                  \
+#define CASE(name) \
     __device__ __noinline__ void name(const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t)
 
 #define RUN(name)            \
@@ -36,42 +36,42 @@ typedef unsigned long long u64;
 #define FENCE_INIT() asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory")
 #define FENCE_ASYNC() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
 #define ARRIVE(bar) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory")
-#define ARRIVE_NO_COMPLETE(bar)                                                                                     \
+#define ARRIVE_NO_COMPLETE(bar) \
     asm volatile("{.reg .b64 x; mbarrier.arrive.noComplete.shared::cta.b64 x, [%0], 1;}" ::"r"(bar) : "memory")
 #define EXPECT_BYTES(bar, bytes) \
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory")
 #define ADD_BYTES(bar, bytes) \
     asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(bytes) : "memory")
-#define TRY(done, bar, parity)                                                                                      \
-    asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p;}"     \
-                 : "=r"(done)                                                                                       \
-                 : "r"(bar), "r"(parity)                                                                            \
+#define TRY(done, bar, parity)                                                                                 \
+    asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p;}" \
+                 : "=r"(done)                                                                                  \
+                 : "r"(bar), "r"(parity)                                                                       \
                  : "memory")
-#define WAIT(bar, parity)                                                                                           \
-    do {                                                                                                            \
-        unsigned done_ = 0;                                                                                         \
-        while (!done_)                                                                                              \
-            TRY(done_, bar, parity);                                                                                \
+#define WAIT(bar, parity)            \
+    do {                             \
+        unsigned done_ = 0;          \
+        while (!done_)               \
+            TRY(done_, bar, parity); \
     } while (0)
 
 /* Bulk copies */
-#define COPY(to, from_g, bytes, bar)                                                                                \
+#define COPY(to, from_g, bytes, bar)                                                                                  \
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), \
-                 "l"(from_g), "r"(bytes), "r"(bar)                                                                  \
+                 "l"(from_g), "r"(bytes), "r"(bar)                                                                    \
                  : "memory")
-#define LOAD(to, map, bar, row)                                                                                     \
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "                \
-                 "[%0], [%1, {%3, %4, %3, %3}], [%2];" ::"r"(to),                                                   \
-                 "l"(map), "r"(bar), "r"(0), "r"(row)                                                               \
+#define LOAD(to, map, bar, row)                                                                      \
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes " \
+                 "[%0], [%1, {%3, %4, %3, %3}], [%2];" ::"r"(to),                                    \
+                 "l"(map), "r"(bar), "r"(0), "r"(row)                                                \
                  : "memory")
-#define COPY_OUT(to_g, from, bytes)                                                                                 \
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to_g), "r"(from), "r"(bytes)  \
+#define COPY_OUT(to_g, from, bytes)                                                                               \
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to_g), "r"(from), "r"(bytes) \
                  : "memory")
-#define STORE(map, from, row)                                                                                       \
-    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %2, %2}], [%1];" ::"l"(  \
-                     map),                                                                                          \
-                 "r"(from), "r"(0), "r"(row)                                                                        \
-                 : "memory")
+#define STORE(map, from, row)                                                                                  \
+    asm volatile(                                                                                              \
+        "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %2, %2}], [%1];" ::"l"(map), \
+        "r"(from), "r"(0), "r"(row)                                                                            \
+        : "memory")
 #define COMMIT() asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define WAIT_GROUP(n) asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory")
 #define WAIT_READ(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
@@ -80,15 +80,15 @@ typedef unsigned long long u64;
 #define WG_FENCE() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
 #define WG_COMMIT() asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
 #define WG_WAIT(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
-#define PRODUCT(d, a, b)                                                                                            \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %6, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "         \
-                 "{%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 0;}"                                                        \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                   \
+#define PRODUCT(d, a, b)                                                                                   \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %6, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " \
+                 "{%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 0;}"                                               \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                          \
                  : "l"(descriptor(a)), "l"(descriptor(b)), "r"(1))
-#define PRODUCT_RS(d, a, b)                                                                                         \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %9, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "         \
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0;}"                                             \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                   \
+#define PRODUCT_RS(d, a, b)                                                                                \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %9, 0; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " \
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0;}"                                    \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                          \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor(b)), "r"(1))
 #define REGISTERS(how, n) asm volatile("setmaxnreg." #how ".sync.aligned.u32 %0;" ::"n"(n))
 #define NAMED_SYNC(id, n) asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(n) : "memory")
