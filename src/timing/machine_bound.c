@@ -54,6 +54,11 @@ static void fill_part(fa_machine_bound *result, const fa_arch_limits *limits, si
     result->dram_us = fmax(0, cold ? inputs : inputs - l2_bytes) / dram * 1e-3;
 }
 
+static bool is_timed(const fa_options *options, const fa_device *device)
+{
+    return device != NULL && device->sample != NULL && options->timing != FA_TIMING_NONE;
+}
+
 fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candidate_record *record,
                                      const fa_problem *problem, const fa_device *device)
 {
@@ -63,7 +68,7 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     fa_reason why;
     char arch[16];
     size_t part = 0;
-    if (!options->bound)
+    if (!options->bound && (record->spec.kind != FA_KIND_HAND || !is_timed(options, device)))
         return result;
     snprintf(arch, sizeof arch, "%.*s", (int)strspn(record->spec.arch, "sm_0123456789"), record->spec.arch);
     if (fa_arch_limits_of(arch, &limits, &why) != FA_PASS)

@@ -8,7 +8,7 @@
 #include "timing/bound.h"
 
 typedef struct fa_machine_bound {
-    bool done; /* a bound was asked for: .bound is known, or says why not */
+    bool done; /* --bound, or a timed kernel of ours: .bound is known, or says why not */
     fa_bound bound;
     int32_t sm_count;
     double clock_mhz_min, clock_mhz_max; /* the part's band; min 0: not known */
@@ -17,7 +17,8 @@ typedef struct fa_machine_bound {
     double percent;                      /* the bound at the measured clock over the measured p50; 0: not timed */
 } fa_machine_bound;
 
-/* .done only with --bound. device: NULL without one; then the best-known part of the architecture counts. */
+/* .done with --bound, and for a kernel of ours that will be timed. device: NULL without one; then the best-known part
+ * of the architecture counts. */
 fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candidate_record *record,
                                      const fa_problem *problem, const fa_device *device);
 /* What the bound comes from: a pipe, "l2" or "dram". */

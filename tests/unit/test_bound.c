@@ -3,10 +3,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
+#include "base/file.h"
+#include "base/process.h"
 #include "timing/bound.h"
 #include "timing/linear.h"
 
@@ -185,13 +189,62 @@ static void test_no_products(void **state)
     fa_sass_free(&sass);
 }
 
+static void put(const char *folder, const char *name, const char *text)
+{
+    char *path = fa_format("%s/%s", folder, name);
+    fa_reason why;
+    assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
+    chmod(path, 0700);
+    free(path);
+}
+
+/* A tool in its place that notes each call. */
+static void test_listing_is_kept(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/fa_test_bound.XXXXXX", *path = getenv("PATH"), *calls = NULL;
+    size_t size = 0;
+    fa_sass sass;
+    fa_reason why;
+    assert_non_null(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+    char *paths = fa_format("%s:%s", folder, path), *cubin = fa_format("%s/k.cubin", folder);
+    char *tool = fa_format("#!/bin/sh\necho call >>%s/calls\ncat %s/answer\n", folder, folder);
+    char *noted = fa_format("%s/calls", folder);
+    setenv("PATH", paths, 1);
+    put(folder, "nvdisasm", tool);
+    put(folder, "k.cubin", "machine code");
+    put(folder, "answer", LOOP);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_PASS);
+        assert_int_equal(sass.blocks, 4);
+        fa_sass_free(&sass);
+    }
+    put(folder, "k.cubin", "other machine code");
+    put(folder, "answer", TWO_WAYS);
+    assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_PASS);
+    assert_int_not_equal(sass.blocks, 4);
+    fa_sass_free(&sass);
+    assert_int_equal(fa_read_file(noted, &calls, &size, &why), FA_PASS);
+    assert_int_equal(size, 2 * strlen("call\n"));
+    const char *const command[] = {"rm", "-rf", folder, NULL};
+    fa_run(command, NULL);
+    assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_ERROR); /* no such file */
+    free(calls);
+    free(noted);
+    free(tool);
+    free(cubin);
+    free(paths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),       cmocka_unit_test(test_reconvergence_and_calls),
-        cmocka_unit_test(test_unknown_jump), cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_linear),       cmocka_unit_test(test_loop),
-        cmocka_unit_test(test_mixed_ways),   cmocka_unit_test(test_no_products),
+        cmocka_unit_test(test_blocks),          cmocka_unit_test(test_reconvergence_and_calls),
+        cmocka_unit_test(test_unknown_jump),    cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_linear),          cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_mixed_ways),      cmocka_unit_test(test_no_products),
+        cmocka_unit_test(test_listing_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
