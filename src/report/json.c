@@ -123,6 +123,8 @@ static void put_bound(cJSON *record, const fa_machine_bound *b)
     put(bound, "clocks", b->bound.clocks);
     put(bound, "dram_us", b->dram_us);
     put(bound, "sm_count", b->sm_count);
+    put(bound, "grid", b->grid);
+    put(bound, "threads", b->threads);
     cJSON *pipes = object_in(bound, "pipe_clocks");
     for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
         put(pipes, fa_pipe_name((fa_pipe)pipe), b->bound.pipe_clocks[pipe]);

@@ -82,6 +82,8 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     const double inputs = fa_input_bytes(problem);
     fill_part(&result, &limits, part, device != NULL ? &device->info : NULL, inputs, options->l2 == FA_L2_COLD);
     const fa_launch launch = fa_launch_of(&record->module.info, problem, result.sm_count);
+    result.grid = launch.grid;
+    result.threads = launch.threads;
     const fa_work_need need = {.flop = fa_problem_flop(problem),
                                .warps = (double)launch.grid * launch.threads / 32,
                                .sm_count = result.sm_count,

@@ -10,7 +10,7 @@
 typedef struct fa_machine_bound {
     bool done; /* --bound, or a timed kernel of ours: .bound is known, or says why not */
     fa_bound bound;
-    int32_t sm_count;
+    int32_t sm_count, grid, threads; /* multiprocessors; blocks of the launch; threads of a block */
     double clock_mhz_min, clock_mhz_max; /* the part's band; min 0: not known */
     double us_at_max, us_at_min;         /* the least time of a launch at these clocks */
     double dram_us;                      /* bytes that do not fit the L2, or with FA_L2_COLD all inputs */
