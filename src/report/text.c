@@ -57,6 +57,9 @@ static void print_bound(FILE *out, const fa_machine_bound *b, bool in_full)
     for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
         fprintf(out, " %s %.4g", fa_pipe_name((fa_pipe)pipe), b->bound.pipe_clocks[pipe] * 1e-3);
     fprintf(out, " l2 %.4g, dram %.3g us\n", b->bound.l2_clocks * 1e-3, b->dram_us);
+    if (b->estimate.known)
+        fprintf(out, "estimate  %.3g us at %.0f MHz (%.3g to %.3g): fitted to an H200's times, no bound\n",
+                b->estimate.us, b->clock_mhz_max, b->estimate.us_low, b->estimate.us_high);
 }
 
 static void print_compile(FILE *out, const fa_candidate_record *record)

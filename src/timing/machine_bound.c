@@ -54,6 +54,23 @@ static void fill_part(fa_machine_bound *result, const fa_arch_limits *limits, si
     result->dram_us = fmax(0, cold ? inputs : inputs - l2_bytes) / dram * 1e-3;
 }
 
+static fa_estimate estimate(const fa_machine_bound *bound, const fa_candidate_record *record, const fa_problem *problem,
+                            const fa_launch *launch, double wave_factor)
+{
+    double mean_clocks[FA_PIPE_COUNT];
+    for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
+        mean_clocks[pipe] = bound->bound.pipe_clocks[pipe] / wave_factor;
+    const fa_estimate_input input = {.pipe_clocks = mean_clocks,
+                                     .info = &record->module.info,
+                                     .launch = launch,
+                                     .problem = problem,
+                                     .sm_count = bound->sm_count,
+                                     .blocks_per_sm = record->module.occupancy.blocks_per_sm,
+                                     .clock_mhz = bound->clock_mhz_max,
+                                     .dram_us = bound->dram_us};
+    return fa_estimate_of(&input, record->spec.row != NULL ? record->spec.row->name : "");
+}
+
 static bool is_timed(const fa_options *options, const fa_device *device)
 {
     return device != NULL && device->sample != NULL && options->timing != FA_TIMING_NONE;
@@ -94,6 +111,8 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     result.bound = fa_bound_of(&sass, &need);
     fa_sass_free(&sass);
     result.us_at_max = fmax(result.bound.clocks / result.clock_mhz_max, result.dram_us);
+    if (result.bound.known && launch.grid > 0)
+        result.estimate = estimate(&result, record, problem, &launch, need.wave_factor);
     if (result.clock_mhz_min > 0)
         result.us_at_min = fmax(result.bound.clocks / result.clock_mhz_min, result.dram_us);
     return result;

@@ -6,5 +6,5 @@ if $b.clocks then
     . + {bound_us: ([$b.clocks / (.mhz // $b.clock_mhz_max), $b.dram_us] | max), binds: $b.binds} |
     .percent_of_bound = 100 * .bound_us / .us |
     .blocks_per_sm = $c.blocks_per_sm |
-    . + ($b | {clocks, dram_us, clock_mhz_max, sm_count, grid, threads, pipe_clocks})
+    . + ($b | {clocks, dram_us, clock_mhz_max, sm_count, grid, threads, pipe_clocks, estimate_terms_us})
 else .unknown = $b.unknown end
