@@ -71,8 +71,8 @@ fa_estimate fa_estimate_of(const fa_estimate_input *input, const char *kernel)
         estimate.us += weights[term] * estimate.terms_us[term];
     while (factors[i].kernel[0] != '\0' && strcmp(factors[i].kernel, kernel) != 0)
         i++; /* the last is "" */
-    estimate.us *= factors[i].factor;
-    estimate.us_low = estimate.us * factors[i].low;
+    estimate.us = fmax(input->bound_us, estimate.us * factors[i].factor);
+    estimate.us_low = fmax(input->bound_us, estimate.us * factors[i].low);
     estimate.us_high = estimate.us * factors[i].high;
     return estimate;
 }

@@ -31,7 +31,7 @@ typedef struct fa_estimate_input {
     const fa_launch *launch;
     const fa_problem *problem;
     int32_t sm_count, blocks_per_sm;
-    double clock_mhz, dram_us;
+    double clock_mhz, dram_us, bound_us; /* the estimate is never below the bound */
 } fa_estimate_input;
 
 /* kernel: the name of the variant, for its own factor; another name has none, and the widest band. */

@@ -67,7 +67,8 @@ static fa_estimate estimate(const fa_machine_bound *bound, const fa_candidate_re
                                      .sm_count = bound->sm_count,
                                      .blocks_per_sm = record->module.occupancy.blocks_per_sm,
                                      .clock_mhz = bound->clock_mhz_max,
-                                     .dram_us = bound->dram_us};
+                                     .dram_us = bound->dram_us,
+                                     .bound_us = bound->us_at_max};
     return fa_estimate_of(&input, record->spec.row != NULL ? record->spec.row->name : "");
 }
 

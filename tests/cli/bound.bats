@@ -92,3 +92,12 @@ points() { # FILE JQ...: the committed points, changed
     grep -q '| `light` |' "$work/table"
     jq -e '.fitted + .judged > 300 and .error.median < 0.25 and (.spaces | length) == 3' "$work/dir/bound_rank.json"
 }
+
+@test "the page of the L4 is what its records give, and no estimate lies below its bound" {
+    mkdir "$work/l4"
+    cp evidence/l4/bound.jsonl "$work/l4"
+    scripts/l4.sh --page --dir "$work/l4"
+    diff evidence/l4/README.md "$work/l4/README.md"
+    jq -es 'length >= 8 and all(.[]; .bound.us > 5 and .bound.estimate_us_low >= .bound.us)' evidence/l4/bound.jsonl
+    grep -q 'Impossible: `light`, `scalar`' "$work/l4/README.md"
+}

@@ -172,7 +172,7 @@ def main():
             fitted.setdefault(point["options"], point)
     weights, factors = fit(list(fitted.values()))
     for point in points:
-        point["estimate_us"] = weighted(weights, point) * factors.get(point["kernel"], 1)
+        point["estimate_us"] = max(point["bound_us"], weighted(weights, point) * factors.get(point["kernel"], 1))
     judged = {}
     for point in points:
         if odd(point):
@@ -184,7 +184,8 @@ def main():
         if len(group) >= LEAST_POINTS:
             bands[kernel] = (quantile(ratios, 0.1), quantile(ratios, 0.9))
     for point in points:
-        point["estimate_us_low"] = point["estimate_us"] * bands.get(point["kernel"], bands[""])[0]
+        low = bands.get(point["kernel"], bands[""])[0]
+        point["estimate_us_low"] = max(point["bound_us"], point["estimate_us"] * low)
     write_coefficients(path, weights, factors, bands)
     with open(summary, "w", encoding="ascii") as out:
         json.dump({"points": len(points), "fitted": len(fitted), "judged": len(judged),
