@@ -14,6 +14,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     refused 2 "--budget takes a whole number from 1, not ''" sweep --budget ''
     refused 2 "--minutes takes a number above 0" sweep --minutes 0
     refused 2 "--strategy takes grid, random or evo" sweep --strategy best
+    refused 2 "--prune takes none, bound or estimate" sweep --prune all
     refused 2 "unknown option --fast" sweep --fast
     refused 2 "--seq" sweep --kernel light -- --seq nine
     refused 2 "--vs is this script's own" sweep -- --vs light
@@ -57,6 +58,24 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
     jq -e 'map(.p50_us) == [45, 50, 60]' "$work/lb/micro_best.json"
     jq -es 'map(select(.status == "wrong" and .p50_us == null)) | length == 1' "$work/lb/leaderboard.jsonl"
+}
+
+@test "--prune: what its bound says is slower than the fastest so far is not run, and is no result" {
+    local by
+    make_stub
+    printf '%s\n' 'one 16 4 30' 'one 16 8 30' "one 32 4 55 $work/lb/leaderboard.jsonl" 'one 32 8 30' >"$STUB/bounds"
+    for by in bound estimate; do
+        rm -rf "$work/lb" "$STUB/commands"
+        scripts/evo_sweep.sh --out "$work/lb" --kernel one --strategy grid --prune "$by" --pool 1
+        [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
+        grep -q -- '--compile-only --arch sm_90a --bound' "$STUB/commands"
+        jq -es 'length == 3 and all(.[]; .knobs != "m=32,warps=4")' "$work/lb/leaderboard.jsonl"
+        jq -e '.status.pruned == 1 and .measured == 3' "$work/lb/sweeps.jsonl"
+    done
+    rm -rf "$work/lb"
+    echo 'one 16 4 39' >"$STUB/bounds" # below the fastest, 40: it may be faster
+    scripts/evo_sweep.sh --out "$work/lb" --kernel one --strategy grid --prune bound --pool 1
+    jq -e '.status.pruned == null and .measured == 4' "$work/lb/sweeps.jsonl"
 }
 
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
