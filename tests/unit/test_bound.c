@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/process.h"
-#include "timing/bound.h"
+#include "timing/estimate.h"
 #include "timing/linear.h"
 
 /* Entry, a loop of one product (4096 operations) with three exponentials, exit. */
@@ -189,6 +189,41 @@ static void test_no_products(void **state)
     fa_sass_free(&sass);
 }
 
+/* 6 blocks of 4 warps on 4 multiprocessors, one at a time: two of them do two. Head dim 64, 64 keys in steps of 32. */
+static void test_estimate(void **state)
+{
+    (void)state;
+    double clocks[FA_PIPE_COUNT] = {[FA_PIPE_FMA] = 600};
+    const fa_kernel_info info = {.m = 32, .n = 32, .vec = 8, .splits = 1, .grid = FA_GRID_TILES};
+    const fa_launch launch = {.grid = 6, .tiles = 6, .threads = 128};
+    const fa_problem problem = {
+        .batch = 1, .heads = 6, .kv_heads = 6, .seq_q = 32, .seq_kv = 64, .dim = 64, .causal = false};
+    fa_estimate_input input = {.pipe_clocks = clocks,
+                               .info = &info,
+                               .launch = &launch,
+                               .problem = &problem,
+                               .sm_count = 4,
+                               .blocks_per_sm = 1,
+                               .clock_mhz = 1000,
+                               .dram_us = 3};
+    const fa_estimate one = fa_estimate_of(&input, "nobody's");
+    char name[32];
+    assert_true(one.known);
+    assert_float_equal(one.terms_us[FA_TERM_LAUNCH], 1, 0);
+    assert_float_equal(one.terms_us[FA_TERM_DRAM], 3, 0);
+    assert_float_equal(one.terms_us[FA_TERM_PIPE + FA_PIPE_FMA], 0.8, 1e-12);  /* 2 blocks where the mean is 1.5 */
+    assert_float_equal(one.terms_us[FA_TERM_CHAIN + FA_PIPE_FMA], 0.2, 1e-12); /* 100 clocks a warp, two rounds */
+    assert_float_equal(one.terms_us[FA_TERM_L2], 0.512, 1e-12);                /* 2 times 16 KiB at 64 bytes a clock */
+    assert_float_equal(one.terms_us[FA_TERM_COPY], 0.064, 1e-12);              /* 512 bytes an instruction */
+    assert_float_equal(one.terms_us[FA_TERM_STEPS], 4, 1e-12);                 /* two rounds of two steps */
+    assert_true(one.us_low < one.us && one.us < one.us_high);
+    input.bound_us = 1000; /* the bound is the truth */
+    assert_float_equal(fa_estimate_of(&input, "light").us, 1000, 0);
+    assert_float_equal(fa_estimate_of(&input, "light").us_low, 1000, 0);
+    assert_string_equal(fa_term_name(FA_TERM_CHAIN + FA_PIPE_MUFU, name), "mufu_chain");
+    assert_string_equal(fa_term_name(FA_TERM_COPY, name), "copy");
+}
+
 static void put(const char *folder, const char *name, const char *text)
 {
     char *path = fa_format("%s/%s", folder, name);
@@ -240,11 +275,11 @@ static void test_listing_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),          cmocka_unit_test(test_reconvergence_and_calls),
-        cmocka_unit_test(test_unknown_jump),    cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_linear),          cmocka_unit_test(test_loop),
-        cmocka_unit_test(test_mixed_ways),      cmocka_unit_test(test_no_products),
-        cmocka_unit_test(test_listing_is_kept),
+        cmocka_unit_test(test_blocks),       cmocka_unit_test(test_reconvergence_and_calls),
+        cmocka_unit_test(test_unknown_jump), cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_linear),       cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_mixed_ways),   cmocka_unit_test(test_no_products),
+        cmocka_unit_test(test_estimate),     cmocka_unit_test(test_listing_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
