@@ -101,3 +101,12 @@ points() { # FILE JQ...: the committed points, changed
     jq -es 'length >= 8 and all(.[]; .bound.us > 5 and .bound.estimate_us_low >= .bound.us)' evidence/l4/bound.jsonl
     grep -q 'Impossible: `light`, `scalar`' "$work/l4/README.md"
 }
+
+@test "the gate fails where a time lies below its bound" {
+    local percent
+    for percent in 99 101; do
+        jq -n --argjson p "$percent" '{vs: {ratio: 2}, bound: {percent_of_bound: $p}}' |
+            jq -L scripts/lib -f scripts/lib/gate/speed_case.jq --arg kernel light --arg args '' --argjson least 2 \
+                --argjson code 0
+    done | jq -es '.[0].verdict == "passed" and .[1].verdict == "failed" and (.[1].text | test("below its bound"))'
+}

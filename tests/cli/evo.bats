@@ -61,21 +61,31 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 }
 
 @test "--prune: what its bound says is slower than the fastest so far is not run, and is no result" {
-    local by
     make_stub
     printf '%s\n' 'one 16 4 30' 'one 16 8 30' "one 32 4 55 $work/lb/leaderboard.jsonl" 'one 32 8 30' >"$STUB/bounds"
-    for by in bound estimate; do
-        rm -rf "$work/lb" "$STUB/commands"
-        scripts/evo_sweep.sh --out "$work/lb" --kernel one --strategy grid --prune "$by" --pool 1
-        [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
-        grep -q -- '--compile-only --arch sm_90a --bound' "$STUB/commands"
-        jq -es 'length == 3 and all(.[]; .knobs != "m=32,warps=4")' "$work/lb/leaderboard.jsonl"
-        jq -e '.status.pruned == 1 and .measured == 3' "$work/lb/sweeps.jsonl"
-    done
-    rm -rf "$work/lb"
-    echo 'one 16 4 39' >"$STUB/bounds" # below the fastest, 40: it may be faster
-    scripts/evo_sweep.sh --out "$work/lb" --kernel one --strategy grid --prune bound --pool 1
-    jq -e '.status.pruned == null and .measured == 4' "$work/lb/sweeps.jsonl"
+    sweep --kernel one --strategy grid --prune bound --pool 1
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
+    grep -q -- '--compile-only --arch sm_90a --bound' "$STUB/commands"
+    jq -es 'length == 3 and all(.[]; .knobs != "m=32,warps=4")' "$work/lb/leaderboard.jsonl"
+    jq -e '.status.pruned == 1 and .measured == 3' "$work/lb/sweeps.jsonl"
+}
+
+@test "--prune: by the bound or the estimate at the clock of this GPU, which has no more multiprocessors" {
+    local gpu='{"sm_count": 58, "clock_mhz_max": 2000}'
+    local record='{"bound": {"clocks": 80000, "clock_mhz_max": 1000, "sm_count": 58, "estimate_us_low": 90}}'
+    pruned() { # BY BEST
+        jq -L scripts/lib -f scripts/lib/evo/pruned.jq -e --arg by "$1" --argjson gpu "$gpu" \
+            --slurpfile best <(echo "$2") <<<"$record"
+    }
+    kept() { if pruned "$@"; then return 1; fi; }
+    pruned bound 39 # 40 us at 2000 MHz
+    kept bound 41
+    pruned estimate 44 # 45 us
+    kept estimate 46
+    gpu=${gpu/58/59}
+    kept bound 39
+    record='{"bound": {"unknown": "no nvdisasm"}}'
+    kept bound 39
 }
 
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
