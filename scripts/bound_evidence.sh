@@ -59,6 +59,7 @@ read_points() { # into $work/judged, with their bounds
     find "$work" -name 'share.*' | sort |
         xargs -r -P "${opt[jobs]}" -I{} bash -c 'bound_share "$1" >"$1.bounds"' _ {}
     find "$work" -name 'share.*.bounds' -exec cat {} + | jq -s from_entries >"$work/compiled"
+    git=$(jq '[.[].git] | unique | .[0] // null' "$work/compiled")
     jqf bound/judged -c --slurpfile compiled "$work/compiled" "$work/points" >"$work/judged"
     seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.0f", b - a}')
 }
@@ -66,13 +67,13 @@ read_points() { # into $work/judged, with their bounds
 if [[ ${flag[judge]} -eq 1 ]]; then
     [[ -r $points ]] || die 2 "cannot read $points"
     zcat "$points" >"$work/judged"
-    seconds=$(jq '.seconds // null' "${opt[out]}")
+    seconds=$(jq '.seconds // null' "${opt[out]}") git=$(jq '.git // null' "${opt[out]}")
 else
     need_bench
     read_points
 fi
 mkdir -p "$(dirname "${opt[out]}")"
-jqf bound/summary -s --argjson seconds "$seconds" "$work/judged" >"$work/summary"
+jqf bound/summary -s --argjson seconds "$seconds" --argjson git "$git" "$work/judged" >"$work/summary"
 [[ ${flag[judge]} -eq 1 ]] || gzip -9nc "$work/judged" >"$points"
 replace_file "${opt[out]}" <"$work/summary"
 jqf bound/said -r "$work/summary"
