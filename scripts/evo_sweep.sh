@@ -18,6 +18,9 @@ usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --ca
   --jobs N                 GPUs of this machine at once: the first N, or of CUDA_VISIBLE_DEVICES (default 1)
   --sshloginfile FILE      hosts for GNU parallel, with the same GPU, --jobs of them each; the repository lies at the same
                            path there
+  --prune BY               do not run a candidate that is slower than the fastest so far by its bound, which loses no
+                           winner, or by the low end of its estimate, which skips far more and can lose one:
+                           none (default), bound or estimate; needs nvdisasm (docs/profiling.md)
   --dry-run                print the first candidates, run nothing
 A knob among the fa_bench options (--warps 8) stays at that value. Candidates are explored with --seeds 1 --check cpu
 (FP64 attention, before and after the timing) --warmup-ms 60 --max-time 0.1 unless these are given. Before one leads it
@@ -61,7 +64,7 @@ fi
 
 opt=([kernel]=${FA_KERNEL:-} [source]=''
     [strategy]=evo [budget]=none [minutes]='' [seed]=1 [out]='' [jobs]=1 [sshloginfile]=''
-    [pool]=none)
+    [pool]=none [prune]=none)
 flag=([dry-run]=0)
 arguments=words
 parse_options "$@"
@@ -71,6 +74,9 @@ out=${opt[out]} pool=${opt[pool]} jobs=${opt[jobs]} hosts=${opt[sshloginfile]} d
 given=("${more[@]}")
 [[ $budget != none ]] || budget=$([[ -z $minutes ]] && echo 64 || echo 9999999)
 [[ $strategy =~ ^(grid|random|evo)$ ]] || die 2 "--strategy takes grid, random or evo, not '$strategy'"
+[[ ${opt[prune]} =~ ^(none|bound|estimate)$ ]] ||
+    die 2 "--prune takes none, bound or estimate, not '${opt[prune]}'"
+[[ ${opt[prune]} == none || -z $hosts ]] || die 2 "--prune knows the candidates of this machine: no --sshloginfile"
 if [[ $pool == none && $jobs =~ ^[1-9][0-9]{0,6}$ ]]; then
     pool=$(($(nproc) * 3 / 4))
     pool=$((pool < 2 * jobs ? 2 * jobs : pool > 12 * jobs ? 12 * jobs : pool))
@@ -162,6 +168,7 @@ probe
 SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emulator" end' "$work/probe")
 SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
 SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
+gpu_facts=$(jq -c '.device | {sm_count, clock_mhz_max}' "$work/probe")
 [[ $SWEEP_ARCH != sm_9? && $SWEEP_ARCH != sm_1?? ]] || SWEEP_ARCH+=a
 slug=$(gpu_folder "$SWEEP_GPU")
 gpus=()
@@ -269,9 +276,10 @@ take() { # LINE
     local kind candidate
     { read -r kind && read -r candidate && read -r best_so_far; } < <(
         jqf evo/taken -rc --argjson best "$best_so_far" <<<"$1")
+    [[ ${opt[prune]} == none ]] || jq '.p50_us // empty' <<<"$best_so_far" | replace_file "$work/incumbent"
     case $kind in
         lost*) echo "evo_sweep.sh: left out: ${kind#lost }" >&2 ;;
-        known) ;;
+        known | pruned) ;;
         *)
             append "$1"
             measured=$((measured + 1))

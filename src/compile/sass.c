@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/process.h"
+#include "compile/cache.h"
 
 /* While the listing is read: labels, and what each instruction does to the flow. */
 typedef struct label {
@@ -224,26 +226,58 @@ fa_status fa_sass_parse(char *listing, fa_sass *sass, fa_reason *why)
     return status;
 }
 
-fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why)
+static fa_status disassemble(const char *cubin_path, char **listing, fa_reason *why)
 {
     char *beside = fa_format("%s/build/tools/py/nvidia/cu13/bin/nvdisasm", fa_home());
     const char *const tools[] = {"nvdisasm", beside, "/usr/local/cuda/bin/nvdisasm"};
-    char *listing = NULL;
     int code = -1;
     for (size_t i = 0; i < sizeof tools / sizeof *tools && code != 0; i++) {
         if (strchr(tools[i], '/') != NULL && access(tools[i], X_OK) != 0)
             continue;
         const char *const command[] = {tools[i], "-c", cubin_path, NULL};
-        free(listing);
-        listing = NULL;
-        code = fa_run(command, &listing);
+        free(*listing);
+        *listing = NULL;
+        code = fa_run(command, listing);
     }
     free(beside);
     if (code == 0)
+        return FA_PASS;
+    free(*listing);
+    *listing = NULL;
+    return fa_refuse(why, FA_NOT_RUN, "no nvdisasm (CUDA Toolkit, or scripts/setup.sh)");
+}
+
+/* nvdisasm takes half a second, so the cache keeps what it said of a cubin. */
+fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why)
+{
+    char *cubin = NULL, *listing = NULL;
+    size_t size = 0;
+    fa_cache_entry entry;
+    *sass = (fa_sass){.listing = NULL};
+    FA_TRY(fa_read_file(cubin_path, &cubin, &size, why));
+    char *text = fa_format("nvdisasm -c\n%s\n", fa_sha256(cubin, size).hex);
+    const fa_digest key = fa_sha256(text, strlen(text));
+    free(text);
+    free(cubin);
+    FA_TRY(fa_cache_open(&key, &entry, why));
+    char *kept = fa_format("%s/listing", entry.folder);
+    fa_status status = FA_PASS;
+    if (entry.hit) {
+        status = fa_read_file(kept, &listing, &size, why);
+    } else {
+        status = disassemble(cubin_path, &listing, why);
+        if (status == FA_PASS)
+            status = fa_write_file(kept, listing, strlen(listing), why);
+        if (status == FA_PASS)
+            status = fa_cache_publish(&key, &entry, why);
+        if (status != FA_PASS)
+            fa_cache_discard(&entry);
+    }
+    free(kept);
+    if (status == FA_PASS)
         return fa_sass_parse(listing, sass, why);
     free(listing);
-    *sass = (fa_sass){.listing = NULL};
-    return fa_refuse(why, FA_NOT_RUN, "no nvdisasm (CUDA Toolkit, or scripts/setup.sh)");
+    return status;
 }
 
 void fa_sass_free(fa_sass *sass)

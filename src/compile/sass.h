@@ -29,7 +29,8 @@ typedef struct fa_sass {
 /* Whether an opcode is this instruction, with whatever modifiers: "LDS.128" is "LDS". */
 bool fa_opcode_is(const char *opcode, const char *name);
 
-/* Runs nvdisasm (in PATH, beside the toolkit or in build/tools) on a cubin. FA_NOT_RUN when there is none. */
+/* Runs nvdisasm (in PATH, beside the toolkit or in build/tools) on a cubin, or takes its listing from the cache.
+ * FA_NOT_RUN when there is none. */
 fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why);
 /* The same from a listing (`nvdisasm -c`), which it takes over. FA_NOT_RUN, with the instruction, where a jump has no
  * known targets. */

@@ -123,11 +123,22 @@ static void put_bound(cJSON *record, const fa_machine_bound *b)
     put(bound, "clocks", b->bound.clocks);
     put(bound, "dram_us", b->dram_us);
     put(bound, "sm_count", b->sm_count);
+    put(bound, "grid", b->grid);
+    put(bound, "threads", b->threads);
     cJSON *pipes = object_in(bound, "pipe_clocks");
     for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
         put(pipes, fa_pipe_name((fa_pipe)pipe), b->bound.pipe_clocks[pipe]);
     put(pipes, "l2", b->bound.l2_clocks);
     put(bound, "percent_of_bound", b->percent > 0 ? b->percent : NAN);
+    if (!b->estimate.known)
+        return;
+    put(bound, "estimate_us", b->estimate.us);
+    put(bound, "estimate_us_low", b->estimate.us_low);
+    put(bound, "estimate_us_high", b->estimate.us_high);
+    cJSON *terms = object_in(bound, "estimate_terms_us");
+    char name[32];
+    for (int term = 0; term < FA_TERM_COUNT; term++)
+        put(terms, fa_term_name((fa_term)term, name), b->estimate.terms_us[term]);
 }
 
 static void put_launch(cJSON *record, const fa_candidate_record *candidate)

@@ -26,7 +26,7 @@ typedef struct fa_result {
     fa_check_result check, other_check;
     fa_timing timing;
     fa_throughput throughput;
-    fa_machine_bound bound; /* --bound; with it every timed kernel of ours */
+    fa_machine_bound bound; /* with --bound, and of every timed kernel of ours */
     fa_paired paired;
     double stage_s[FA_AT_END]; /* spent in each stage that ended */
     double gpu_lock_s;         /* of that, waiting for the lock of the GPU */

@@ -35,9 +35,10 @@ static void print_head(FILE *out, const fa_result *result, bool small)
         fprintf(out, "device    %s: %s (%s)\n", result->device.backend, result->device.name, result->device.arch);
 }
 
-static void print_bound(FILE *out, const fa_machine_bound *b)
+/* Without --bound only what a time is judged by: a line. */
+static void print_bound(FILE *out, const fa_machine_bound *b, bool in_full)
 {
-    if (!b->done)
+    if (!b->done || (!in_full && !(b->percent > 0)))
         return;
     if (!b->bound.known) {
         fprintf(out, "bound     unknown: %s\n", b->bound.unknown_reason);
@@ -49,10 +50,16 @@ static void print_bound(FILE *out, const fa_machine_bound *b)
     fprintf(out, ": %s binds, then %s", fa_machine_bound_binds(b), fa_pipe_name(b->bound.second));
     if (b->percent > 0)
         fprintf(out, "; %.0f %% of it reached", b->percent);
-    fprintf(out, "\n          kiloclocks per SM:");
+    fputc('\n', out);
+    if (!in_full)
+        return;
+    fputs("          kiloclocks per SM:", out);
     for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
         fprintf(out, " %s %.4g", fa_pipe_name((fa_pipe)pipe), b->bound.pipe_clocks[pipe] * 1e-3);
     fprintf(out, " l2 %.4g, dram %.3g us\n", b->bound.l2_clocks * 1e-3, b->dram_us);
+    if (b->estimate.known)
+        fprintf(out, "estimate  %.3g us at %.0f MHz (%.3g to %.3g): fitted to an H200's times, no bound\n",
+                b->estimate.us, b->clock_mhz_max, b->estimate.us_low, b->estimate.us_high);
 }
 
 static void print_compile(FILE *out, const fa_candidate_record *record)
@@ -137,7 +144,7 @@ static void print_run(FILE *out, const fa_result *result, const fa_options *opti
 {
     print_head(out, result, options->small);
     print_compile(out, &result->main);
-    print_bound(out, &result->bound);
+    print_bound(out, &result->bound, options->bound);
     print_check(out, &result->check, "");
     print_check(out, &result->other_check, "other: ");
     print_timing(out, result);

@@ -54,6 +54,29 @@ static void fill_part(fa_machine_bound *result, const fa_arch_limits *limits, si
     result->dram_us = fmax(0, cold ? inputs : inputs - l2_bytes) / dram * 1e-3;
 }
 
+static fa_estimate estimate(const fa_machine_bound *bound, const fa_candidate_record *record, const fa_problem *problem,
+                            const fa_launch *launch, double wave_factor)
+{
+    double mean_clocks[FA_PIPE_COUNT];
+    for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
+        mean_clocks[pipe] = bound->bound.pipe_clocks[pipe] / wave_factor;
+    const fa_estimate_input input = {.pipe_clocks = mean_clocks,
+                                     .info = &record->module.info,
+                                     .launch = launch,
+                                     .problem = problem,
+                                     .sm_count = bound->sm_count,
+                                     .blocks_per_sm = record->module.occupancy.blocks_per_sm,
+                                     .clock_mhz = bound->clock_mhz_max,
+                                     .dram_us = bound->dram_us,
+                                     .bound_us = bound->us_at_max};
+    return fa_estimate_of(&input, record->spec.row != NULL ? record->spec.row->name : "");
+}
+
+static bool is_timed(const fa_options *options, const fa_device *device)
+{
+    return device != NULL && device->sample != NULL && options->timing != FA_TIMING_NONE;
+}
+
 fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candidate_record *record,
                                      const fa_problem *problem, const fa_device *device)
 {
@@ -63,7 +86,7 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     fa_reason why;
     char arch[16];
     size_t part = 0;
-    if (!options->bound)
+    if (!options->bound && (record->spec.kind != FA_KIND_HAND || !is_timed(options, device)))
         return result;
     snprintf(arch, sizeof arch, "%.*s", (int)strspn(record->spec.arch, "sm_0123456789"), record->spec.arch);
     if (fa_arch_limits_of(arch, &limits, &why) != FA_PASS)
@@ -77,6 +100,8 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     const double inputs = fa_input_bytes(problem);
     fill_part(&result, &limits, part, device != NULL ? &device->info : NULL, inputs, options->l2 == FA_L2_COLD);
     const fa_launch launch = fa_launch_of(&record->module.info, problem, result.sm_count);
+    result.grid = launch.grid;
+    result.threads = launch.threads;
     const fa_work_need need = {.flop = fa_problem_flop(problem),
                                .warps = (double)launch.grid * launch.threads / 32,
                                .sm_count = result.sm_count,
@@ -87,6 +112,8 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     result.bound = fa_bound_of(&sass, &need);
     fa_sass_free(&sass);
     result.us_at_max = fmax(result.bound.clocks / result.clock_mhz_max, result.dram_us);
+    if (result.bound.known && launch.grid > 0)
+        result.estimate = estimate(&result, record, problem, &launch, need.wave_factor);
     if (result.clock_mhz_min > 0)
         result.us_at_min = fmax(result.bound.clocks / result.clock_mhz_min, result.dram_us);
     return result;

@@ -5,19 +5,21 @@
 
 #include "device/device.h"
 #include "run/candidate.h"
-#include "timing/bound.h"
+#include "timing/estimate.h"
 
 typedef struct fa_machine_bound {
-    bool done; /* a bound was asked for: .bound is known, or says why not */
+    bool done; /* --bound, or a timed kernel of ours: .bound is known, or says why not */
     fa_bound bound;
-    int32_t sm_count;
+    int32_t sm_count, grid, threads;     /* multiprocessors; blocks of the launch; threads of a block */
     double clock_mhz_min, clock_mhz_max; /* the part's band; min 0: not known */
     double us_at_max, us_at_min;         /* the least time of a launch at these clocks */
     double dram_us;                      /* bytes that do not fit the L2, or with FA_L2_COLD all inputs */
+    fa_estimate estimate;                /* at the highest clock */
     double percent;                      /* the bound at the measured clock over the measured p50; 0: not timed */
 } fa_machine_bound;
 
-/* .done only with --bound. device: NULL without one; then the best-known part of the architecture counts. */
+/* .done with --bound, and for a kernel of ours that will be timed. device: NULL without one; then the best-known part
+ * of the architecture counts. */
 fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candidate_record *record,
                                      const fa_problem *problem, const fa_device *device);
 /* What the bound comes from: a pipe, "l2" or "dram". */

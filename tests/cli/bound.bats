@@ -52,3 +52,61 @@ bound() { # OPTIONS...: the record's bound
 @test "without --bound there is none" {
     ./fa_bench --compile-only --kernel mma --arch sm_89 --quiet --json - | jq -e '.bound == null'
 }
+
+# The bound's points as bound_evidence.sh leaves them.
+points() { # FILE JQ...: the committed points, changed
+    zcat evidence/h200/bound.json.points.jsonl.gz | jq -c "${@:2}" | gzip -nc >"$1.points.jsonl.gz"
+    echo '{}' >"$1"
+}
+
+@test "no measured time of the evidence lies below its bound; one that does fails" {
+    points "$work/all.json" .
+    scripts/bound_evidence.sh --judge --out "$work/all.json"
+    jq -e '.points > 600 and .current > 300 and .below_bound == []' "$work/all.json"
+    jq -e '{points, current, with_bound}' "$work/all.json" >"$work/counted"
+    jq '{points, current, with_bound}' evidence/h200/bound.json | diff - "$work/counted"
+    points "$work/bad.json" 'if input_line_number == 9 then .percent_of_bound = 101 | .current = true else . end'
+    run scripts/bound_evidence.sh --judge --out "$work/bad.json"
+    [ "$status" -eq 1 ]
+    [[ $output == *"BELOW: "* ]]
+    points "$work/old.json" '.percent_of_bound = 101 | .current = false' # of other machine code: proves nothing
+    run scripts/bound_evidence.sh --judge --out "$work/old.json"
+    [ "$status" -eq 1 ]
+    jq -e '.below_bound == [] and .not_current_below_bound > 600' "$work/old.json"
+}
+
+@test "the estimate is what the script fitted, and the record says of what it is made" {
+    need_nvdisasm
+    bound --kernel light --arch sm_90a >"$work/light"
+    jq -es '.[0] as $b | .[1] as $rank |
+        ([$rank.weights | to_entries[] | .value * $b.estimate_terms_us[.key]] | add) * $rank.factors.light |
+        . / $b.estimate_us - 1 | fabs < 0.01' "$work/light" evidence/h200/bound_rank.json
+    jq -e '.estimate_us_low < .estimate_us and .estimate_us < .estimate_us_high and .us < .estimate_us' "$work/light"
+}
+
+@test "bound_rank.sh: fitted on one half, judged on the other, the same each time" {
+    mkdir "$work/dir"
+    cp evidence/h200/bound.json.points.jsonl.gz "$work/dir"
+    scripts/bound_rank.sh --dir "$work/dir" >"$work/table"
+    diff "$work/dir/bound_rank.json" evidence/h200/bound_rank.json
+    grep -q '| `light` |' "$work/table"
+    jq -e '.fitted + .judged > 300 and .error.median < 0.25 and (.spaces | length) == 3' "$work/dir/bound_rank.json"
+}
+
+@test "the page of the L4 is what its records give, and no estimate lies below its bound" {
+    mkdir "$work/l4"
+    cp evidence/l4/bound.jsonl "$work/l4"
+    scripts/l4.sh --page --dir "$work/l4"
+    diff evidence/l4/README.md "$work/l4/README.md"
+    jq -es 'length >= 8 and all(.[]; .bound.us > 5 and .bound.estimate_us_low >= .bound.us)' evidence/l4/bound.jsonl
+    grep -q 'Impossible: `light`, `scalar`' "$work/l4/README.md"
+}
+
+@test "the gate fails where a time lies below its bound" {
+    local percent
+    for percent in 99 101; do
+        jq -n --argjson p "$percent" '{vs: {ratio: 2}, bound: {percent_of_bound: $p}}' |
+            jq -L scripts/lib -f scripts/lib/gate/speed_case.jq --arg kernel light --arg args '' --argjson least 2 \
+                --argjson code 0
+    done | jq -es '.[0].verdict == "passed" and .[1].verdict == "failed" and (.[1].text | test("below its bound"))'
+}

@@ -14,6 +14,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     refused 2 "--budget takes a whole number from 1, not ''" sweep --budget ''
     refused 2 "--minutes takes a number above 0" sweep --minutes 0
     refused 2 "--strategy takes grid, random or evo" sweep --strategy best
+    refused 2 "--prune takes none, bound or estimate" sweep --prune all
     refused 2 "unknown option --fast" sweep --fast
     refused 2 "--seq" sweep --kernel light -- --seq nine
     refused 2 "--vs is this script's own" sweep -- --vs light
@@ -57,6 +58,34 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
     jq -e 'map(.p50_us) == [45, 50, 60]' "$work/lb/micro_best.json"
     jq -es 'map(select(.status == "wrong" and .p50_us == null)) | length == 1' "$work/lb/leaderboard.jsonl"
+}
+
+@test "--prune: what its bound says is slower than the fastest so far is not run, and is no result" {
+    make_stub
+    printf '%s\n' 'one 16 4 30' 'one 16 8 30' "one 32 4 55 $work/lb/leaderboard.jsonl" 'one 32 8 30' >"$STUB/bounds"
+    sweep --kernel one --strategy grid --prune bound --pool 1
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
+    grep -q -- '--compile-only --arch sm_90a --bound' "$STUB/commands"
+    jq -es 'length == 3 and all(.[]; .knobs != "m=32,warps=4")' "$work/lb/leaderboard.jsonl"
+    jq -e '.status.pruned == 1 and .measured == 3' "$work/lb/sweeps.jsonl"
+}
+
+@test "--prune: by the bound or the estimate at the clock of this GPU, which has no more multiprocessors" {
+    local gpu='{"sm_count": 58, "clock_mhz_max": 2000}'
+    local record='{"bound": {"clocks": 80000, "clock_mhz_max": 1000, "sm_count": 58, "estimate_us_low": 90}}'
+    pruned() { # BY BEST
+        jq -L scripts/lib -f scripts/lib/evo/pruned.jq -e --arg by "$1" --argjson gpu "$gpu" \
+            --slurpfile best <(echo "$2") <<<"$record"
+    }
+    kept() { if pruned "$@"; then return 1; fi; }
+    pruned bound 39 # 40 us at 2000 MHz
+    kept bound 41
+    pruned estimate 44 # 45 us
+    kept estimate 46
+    gpu=${gpu/58/59}
+    kept bound 39
+    record='{"bound": {"unknown": "no nvdisasm"}}'
+    kept bound 39
 }
 
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {

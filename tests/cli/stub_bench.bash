@@ -1,7 +1,8 @@
 # A fa_bench that answers at once with made-up records, for the logic around it. Its world is the files of $STUB:
-# times (KERNEL M WARPS US per line), source.KERNEL (contents: its sha), wrong and flaky (KERNEL M WARPS: never right,
-# right on seed 42 alone), hold (N: the first N runs end at once, those after them wait until the file is gone), no_gpu
-# (--device cuda is not run). --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs.
+# times (KERNEL M WARPS US per line), bounds (the same for --bound, and a file to wait for), source.KERNEL (contents:
+# its sha), wrong and flaky (KERNEL M WARPS: never right, right on seed 42 alone), hold (N: the first N runs end at
+# once, those after them wait until the file is gone), no_gpu (--device cuda is not run). --cubin writes
+# KERNEL M WARPS. Each run that is not --compile-only adds a line to runs.
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"
@@ -122,7 +123,14 @@ record='{"schema":"fa_bench.result/1","status":"'$status'","reason":'$reason','
 record+='"kernel":"'$kernel'","variant":"'$kernel'",'
 record+='"config":{"m":'$m',"n":64,"warps":'$warps',"acc":"fp32"},'
 record+='"problem":{"batch":2,"heads":8,"kv_heads":8,"seq_q":'$seq',"seq_kv":'$seq',"dim":64,"causal":false},'
-record+='"device":{"backend":"cuda","name":"'$device'","arch":"sm_90","sm_count":132},'
+record+='"device":{"backend":"cuda","name":"'$device'","arch":"sm_90","sm_count":132,"clock_mhz_max":1000},'
+if [[ $given == *--bound* && -e $STUB/bounds ]]; then
+    while read -r k w t us after; do
+        [[ "$k $w $t" == "$kernel $m $warps" ]] || continue
+        while [[ -n $after && ! -s $after ]]; do sleep 0.05; done
+        record+='"bound":{"clocks":'$us'000,"sm_count":132,"clock_mhz_max":1000,"estimate_us_low":'$us'},'
+    done <"$STUB/bounds"
+fi
 record+='"ptxas":{"arch":"sm_90a","registers":64,"smem_total_bytes":1000,"spill_store_bytes":0},'
 record+='"timing":'$timing',"throughput":{"tflops":1},"check":{"passed":'$passed',"loosened":'$loosened'},'
 write "$record\"vs\":$vs_record,\"provenance\":{$provenance}}"

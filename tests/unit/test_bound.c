@@ -3,11 +3,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
-#include "timing/bound.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "timing/estimate.h"
 #include "timing/linear.h"
 
 /* Entry, a loop of one product (4096 operations) with three exponentials, exit. */
@@ -185,6 +189,89 @@ static void test_no_products(void **state)
     fa_sass_free(&sass);
 }
 
+/* 6 blocks of 4 warps on 4 multiprocessors, one at a time: two of them do two. Head dim 64, 64 keys in steps of 32. */
+static void test_estimate(void **state)
+{
+    (void)state;
+    double clocks[FA_PIPE_COUNT] = {[FA_PIPE_FMA] = 600};
+    const fa_kernel_info info = {.m = 32, .n = 32, .vec = 8, .splits = 1, .grid = FA_GRID_TILES};
+    const fa_launch launch = {.grid = 6, .tiles = 6, .threads = 128};
+    const fa_problem problem = {
+        .batch = 1, .heads = 6, .kv_heads = 6, .seq_q = 32, .seq_kv = 64, .dim = 64, .causal = false};
+    fa_estimate_input input = {.pipe_clocks = clocks,
+                               .info = &info,
+                               .launch = &launch,
+                               .problem = &problem,
+                               .sm_count = 4,
+                               .blocks_per_sm = 1,
+                               .clock_mhz = 1000,
+                               .dram_us = 3};
+    const fa_estimate one = fa_estimate_of(&input, "nobody's");
+    char name[32];
+    assert_true(one.known);
+    assert_float_equal(one.terms_us[FA_TERM_LAUNCH], 1, 0);
+    assert_float_equal(one.terms_us[FA_TERM_DRAM], 3, 0);
+    assert_float_equal(one.terms_us[FA_TERM_PIPE + FA_PIPE_FMA], 0.8, 1e-12);  /* 2 blocks where the mean is 1.5 */
+    assert_float_equal(one.terms_us[FA_TERM_CHAIN + FA_PIPE_FMA], 0.2, 1e-12); /* 100 clocks a warp, two rounds */
+    assert_float_equal(one.terms_us[FA_TERM_L2], 0.512, 1e-12);                /* 2 times 16 KiB at 64 bytes a clock */
+    assert_float_equal(one.terms_us[FA_TERM_COPY], 0.064, 1e-12);              /* 512 bytes an instruction */
+    assert_float_equal(one.terms_us[FA_TERM_STEPS], 4, 1e-12);                 /* two rounds of two steps */
+    assert_true(one.us_low < one.us && one.us < one.us_high);
+    input.bound_us = 1000; /* the bound is the truth */
+    assert_float_equal(fa_estimate_of(&input, "light").us, 1000, 0);
+    assert_float_equal(fa_estimate_of(&input, "light").us_low, 1000, 0);
+    assert_string_equal(fa_term_name(FA_TERM_CHAIN + FA_PIPE_MUFU, name), "mufu_chain");
+    assert_string_equal(fa_term_name(FA_TERM_COPY, name), "copy");
+}
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char *path = fa_format("%s/%s", folder, name);
+    fa_reason why;
+    assert_int_equal(fa_write_file(path, text, strlen(text), &why), FA_PASS);
+    chmod(path, 0700);
+    free(path);
+}
+
+/* A tool in its place that notes each call. */
+static void test_listing_is_kept(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/fa_test_bound.XXXXXX", *path = getenv("PATH"), *calls = NULL;
+    size_t size = 0;
+    fa_sass sass;
+    fa_reason why;
+    assert_non_null(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+    char *paths = fa_format("%s:%s", folder, path), *cubin = fa_format("%s/k.cubin", folder);
+    char *tool = fa_format("#!/bin/sh\necho call >>%s/calls\ncat %s/answer\n", folder, folder);
+    char *noted = fa_format("%s/calls", folder);
+    setenv("PATH", paths, 1);
+    put(folder, "nvdisasm", tool);
+    put(folder, "k.cubin", "machine code");
+    put(folder, "answer", LOOP);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_PASS);
+        assert_int_equal(sass.blocks, 4);
+        fa_sass_free(&sass);
+    }
+    put(folder, "k.cubin", "other machine code");
+    put(folder, "answer", TWO_WAYS);
+    assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_PASS);
+    assert_int_not_equal(sass.blocks, 4);
+    fa_sass_free(&sass);
+    assert_int_equal(fa_read_file(noted, &calls, &size, &why), FA_PASS);
+    assert_int_equal(size, 2 * strlen("call\n"));
+    const char *const command[] = {"rm", "-rf", folder, NULL};
+    fa_run(command, NULL);
+    assert_int_equal(fa_sass_read(cubin, &sass, &why), FA_ERROR); /* no such file */
+    free(calls);
+    free(noted);
+    free(tool);
+    free(cubin);
+    free(paths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_unknown_jump), cmocka_unit_test(test_costs),
         cmocka_unit_test(test_linear),       cmocka_unit_test(test_loop),
         cmocka_unit_test(test_mixed_ways),   cmocka_unit_test(test_no_products),
+        cmocka_unit_test(test_estimate),     cmocka_unit_test(test_listing_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,16 @@
-# Points with their bounds (with jq -s) as a summary: how many lie below their bound, and how well it ranks tiles.
-def ranks: . as $all | to_entries | sort_by(.value) | to_entries | map({key: (.value.key | tostring), value: .key}) |
-    from_entries as $rank | [range($all | length) | $rank[tostring]];
-# Spearman's rank correlation.
-def correlation($a; $b): ($a | ranks) as $x | ($b | ranks) as $y | ($a | length) as $n |
-    if $n < 3 then null else 1 - 6 * ([range($n) | ($x[.] - $y[.]) * ($x[.] - $y[.])] | add) / ($n * ($n * $n - 1)) end;
-# How much slower the best of the 8 tiles with the least bound is than the best of all.
-def regret: (map(.us) | min) as $best | (sort_by(.bound_us)[:8] | map(.us) | min) / $best - 1;
+# Points with their bounds (with jq -s) as a summary: how many lie below their bound. Only a point whose machine code is
+# what compiled then is a proof; the others are counted. $seconds: what compiling and reading the machine code took.
+# $git: the commit that it was compiled at.
 def median: sort | .[length / 2 | floor];
+def shares: map(.percent_of_bound) | if length == 0 then null else {median: median, largest: max} end;
+def counts: {points: length, current: (map(select(.current)) | length)};
 
-map(select(.bound_us)) as $known |
-{points: length, with_bound: ($known | length),
-    below_bound: ($known | map(select(.percent_of_bound > 100))),
-    percent_of_bound: ($known | map(.percent_of_bound) |
-        if length == 0 then null else {median: median, largest: max} end),
-    spaces: ($known | group_by([.kernel, .problem]) | map(select(length >= 12) | unique_by(.options) |
-        {kernel: .[0].kernel, problem: .[0].problem, tiles: length,
-            spearman: correlation(map(.bound_us); map(.us)), regret_of_best_8: regret}))}
+map(select(.bound_us)) as $known | ($known | map(select(.current))) as $current |
+{points: length, with_bound: ($known | length), current: ($current | length), seconds: $seconds, git: $git,
+    below_bound: ($current | map(select(.percent_of_bound > 100))),
+    not_current_below_bound: ($known | map(select(.current == false and .percent_of_bound > 100)) | length),
+    unknown: (map(select(.bound_us | not)) | group_by(.unknown) | map({reason: .[0].unknown, points: length})),
+    percent_of_bound: ($current | shares),
+    kernels: ($known | group_by(.kernel) | map({kernel: .[0].kernel} + counts +
+        {percent_of_bound: (map(select(.current)) | shares)})),
+    files: (group_by(.file) | map({file: .[0].file} + counts))}

@@ -42,10 +42,18 @@ take_line() { # NAME OF THE LOCK
     echo "$line" >"$work/held.$slot"
 } 8>>"$work/$1.lock"
 
+# With --prune: whether the record of compiling says that the candidate is slower than the fastest so far.
+is_pruned() { # RECORD
+    [[ ${opt[prune]:-none} != none && -s $work/incumbent ]] &&
+        jqf evo/pruned -e --arg by "${opt[prune]}" --argjson gpu "$gpu_facts" --slurpfile best "$work/incumbent" \
+            <<<"$1" >/dev/null 2>&1
+}
+
 # Prints the line of a candidate that is known or does not run; the others go to the runners, with what compiling said.
 compile_candidate() { # KNOBS
-    local record text compiled status key known
-    ask_bench "$1" --compile-only --arch "$SWEEP_ARCH" || { lose "$1" "the worker of $1 died"; return; }
+    local record text compiled status key known bound=()
+    [[ ${opt[prune]:-none} == none ]] || bound=(--bound)
+    ask_bench "$1" --compile-only --arch "$SWEEP_ARCH" "${bound[@]}" || { lose "$1" "the worker of $1 died"; return; }
     { jqf record -es <<<"$record" >/dev/null 2>&1 && read -r text && read -r compiled && read -r status; } < <(jqf evo/compiled -rc \
         --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $1 ${problem_options[*]} ${explore[*]}" \
         <<<"$record" 2>/dev/null) || { lose "$1" "no whole record of compiling $1"; return; }
@@ -54,6 +62,8 @@ compile_candidate() { # KNOBS
     known=$(grep -F "\"key\":\"$key\"" "$log" 2>/dev/null | tail -n 1 | jq -c '. + {known: true}' 2>/dev/null) || known=
     if [[ -n $known ]]; then
         echo "$known" >&7
+    elif [[ $status == pass ]] && is_pruned "$record"; then
+        jq -nc --arg knobs "$1" '{$knobs, status: "pruned"}' >&7
     elif [[ $status == pass ]]; then
         echo "$1 $key $compiled"
     else

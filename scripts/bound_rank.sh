@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# How well the static bound and the estimate rank tiles, and how far the estimate is off, on recorded times. No GPU.
+set -euo pipefail
+
+usage() {
+    cat <<'EOF'
+usage: scripts/bound_rank.sh [options]
+  --dir DIR      evidence with bound.json.points.jsonl.gz, by scripts/bound_evidence.sh (default evidence/h200);
+                 bound_rank.json is written there
+  --fit          write the coefficients to src/timing/estimate.def, too; build again afterwards
+  --table        print the table of DIR/bound_rank.json and do nothing else
+The estimate is fitted to half of the configurations, chosen by a hash of their options, and judged on the others. Only
+points whose machine code is what compiled when they were made count. For each swept space of 12 tiles or more:
+Spearman's rank correlation with the measured time; how much slower the best of the first eight is than the best of
+all; what a search would have skipped (evo_sweep.sh --prune), in the order of the record, and how much slower its winner
+would be.
+Exit: 0, 2 usage, 4 not run (no jq, no python3).
+EOF
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+opt=([dir]=evidence/h200)
+flag=([fit]=0 [table]=0)
+parse_options "$@"
+for tool in jq python3; do
+    command -v "$tool" >/dev/null || die 4 "NOT-RUN: no $tool: run scripts/setup.sh"
+done
+points=${opt[dir]}/bound.json.points.jsonl.gz
+rank=${opt[dir]}/bound_rank.json
+if [[ ${flag[table]} -eq 0 ]]; then
+    [[ -r $points ]] || die 2 "cannot read $points: run scripts/bound_evidence.sh"
+    make_work
+    zcat "$points" | python3 scripts/lib/bound/fit.py "$work/estimate.def" "$work/rank.json"
+    replace_file "$rank" <"$work/rank.json"
+    [[ ${flag[fit]} -eq 0 ]] || replace_file src/timing/estimate.def <"$work/estimate.def"
+fi
+[[ -r $rank ]] || die 2 "cannot read $rank"
+jqf bound/rank_table -r "$rank"

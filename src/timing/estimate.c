@@ -1,0 +1,78 @@
+#include "timing/estimate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Fitted by scripts/bound_fit.sh: a weight per term, then for each kernel a factor and a band. */
+static const double weights[FA_TERM_COUNT] = {
+#define FA_WEIGHT(term, weight) [term] = weight,
+#define FA_FACTOR(kernel, factor, low, high)
+#include "timing/estimate.def"
+#undef FA_WEIGHT
+#undef FA_FACTOR
+};
+
+static const struct {
+    const char *kernel; /* "": every other */
+    double factor, low, high;
+} factors[] = {
+#define FA_WEIGHT(term, weight)
+#define FA_FACTOR(kernel, factor, low, high) {kernel, factor, low, high},
+#include "timing/estimate.def"
+#undef FA_WEIGHT
+#undef FA_FACTOR
+};
+
+const char *fa_term_name(fa_term term, char name[32])
+{
+    static const char *const others[] = {"l2", "copy", "steps", "dram"};
+    if (term == FA_TERM_LAUNCH)
+        return "launch";
+    if (term >= FA_TERM_L2)
+        return others[term - FA_TERM_L2];
+    if (term < FA_TERM_CHAIN)
+        return fa_pipe_name((fa_pipe)(term - FA_TERM_PIPE));
+    snprintf(name, 32, "%s_chain", fa_pipe_name((fa_pipe)(term - FA_TERM_CHAIN)));
+    return name;
+}
+
+static void fill_terms(const fa_estimate_input *in, double *terms)
+{
+    const fa_problem *p = in->problem;
+    const double sms = in->sm_count, splits = fmax(1, in->info->splits), tiles = fmax(1, in->launch->tiles) * splits;
+    const double each = tiles / sms, rounds = fmax(1, ceil(tiles / sms / fmax(1, in->blocks_per_sm)));
+    /* Blocks that share the tiles out among themselves end together; others leave multiprocessors idle. */
+    const double busiest = in->info->grid == FA_GRID_TILES ? fmax(1, ceil(each)) : fmax(1, each),
+                 uneven = busiest / each;
+    const double full = 4.0 * p->batch * p->heads * (double)p->seq_q * (double)p->seq_kv * p->dim;
+    const double unmasked = full > 0 ? fa_problem_flop(p) / full : 1, keys = unmasked * (double)p->seq_kv;
+    const double read_bytes = tiles / splits * keys * p->dim * 4;
+    double clocks[FA_TERM_COUNT] = {0};
+    for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++) {
+        clocks[FA_TERM_PIPE + pipe] = in->pipe_clocks[pipe] * uneven;
+        clocks[FA_TERM_CHAIN + pipe] = rounds * in->pipe_clocks[pipe] * sms / (tiles * in->launch->threads / 32.0);
+    }
+    clocks[FA_TERM_L2] = read_bytes / (64 * sms) * uneven;
+    clocks[FA_TERM_COPY] = read_bytes / (64.0 * fmax(1, in->info->vec)) / sms * uneven;
+    clocks[FA_TERM_STEPS] = 1000 * rounds * keys / fmax(1, in->info->n) / splits;
+    for (int term = 0; term < FA_TERM_COUNT; term++)
+        terms[term] = clocks[term] / in->clock_mhz;
+    terms[FA_TERM_LAUNCH] = 1;
+    terms[FA_TERM_DRAM] = in->dram_us;
+}
+
+fa_estimate fa_estimate_of(const fa_estimate_input *input, const char *kernel)
+{
+    fa_estimate estimate = {.known = true};
+    size_t i = 0;
+    fill_terms(input, estimate.terms_us);
+    for (int term = 0; term < FA_TERM_COUNT; term++)
+        estimate.us += weights[term] * estimate.terms_us[term];
+    while (factors[i].kernel[0] != '\0' && strcmp(factors[i].kernel, kernel) != 0)
+        i++; /* the last is "" */
+    estimate.us = fmax(input->bound_us, estimate.us * factors[i].factor);
+    estimate.us_low = fmax(input->bound_us, estimate.us * factors[i].low);
+    estimate.us_high = estimate.us * factors[i].high;
+    return estimate;
+}
