@@ -219,12 +219,11 @@ CASE(registers_change_hands)
     USE(t);
 }
 
-/* clang-format off: a list */
-#define CASES(X)                                                                                              \
-    X(full_and_empty)                                                                                         \
-    X(bytes_first)                                                                                            \
-    X(fence_of_the_async_proxy_for_a_barrier)                                                                 \
-    X(stores_in_groups) X(reductions) X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) \
-        X(two_groups_under_way) X(product_of_a_in_registers) X(stage_of_a_product) X(registers_change_hands)
+/* clang-format off */
+#define CASES(X)                                                                                                       \
+    X(full_and_empty)                                                                                                  \
+    X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier) X(stores_in_groups) X(reductions) X(load_then_store) \
+    X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way) X(product_of_a_in_registers)         \
+    X(stage_of_a_product) X(registers_change_hands)
 /* clang-format on */
 HOPPER_KERNEL
