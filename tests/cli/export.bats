@@ -237,8 +237,8 @@ END
     scripts/export.sh --format robust-kbench --out "$work/t" "$ladder"/{scalar,light,wmma_qk,wmma,mma}.json
     local kernel flags=(-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__)
     for kernel in "$work"/t/*/kernels/*.cu; do
-        "$nvcc" -std=c++17 -O3 --use_fast_math "${flags[@]}" -arch=sm_90 -shared -Xcompiler -fPIC -I tests/search/torch \
-            "$kernel" -o "$work/extension.so"
+        "$nvcc" -std=c++17 -O3 --use_fast_math "${flags[@]}" -arch=sm_90 -shared -Xcompiler -fPIC \
+            -I tests/search/torch "$kernel" -o "$work/extension.so"
         nm -D "$work/extension.so" | grep -q ' T init_module$'
     done
 }

@@ -9,10 +9,11 @@ def interval: if type == "array" and all(.[]; . != null) then . else null end; #
 # Of each kernel the fastest that is right, else what became of it.
 def ladder: group_by(.kernel) | map((map(select(.status == "pass" and .p50_us)) | min_by(.p50_us)) // .[0]) |
     sort_by([.p50_us == null, -(.p50_us // 0)]) |
-    map({kernel, library: (.knobs == null), tile: (.knobs | tile), status, reason, p50_us, p90_us, tflops, over: .vs, ratio,
-        ratio_ci95: (.ratio_ci95 | interval)});
+    map({kernel, library: (.knobs == null), tile: (.knobs | tile), status, reason, p50_us, p90_us, tflops, over: .vs,
+        ratio, ratio_ci95: (.ratio_ci95 | interval)});
 
-# PyTorch's attention and FlashAttention 3 on this problem; ratio: how much faster the kernel beside it is. Paired where both were.
+# PyTorch's attention and FlashAttention 3 on this problem; ratio: how much faster the kernel beside it is. Paired where
+# both were.
 def peers($p): [$lines[] | select(.peers | type == "object") |
     select($p.heads == $p.kv_heads and $p.seq_q == $p.seq_kv and
         [.batch, .heads, .seq, .dim, .causal] == [$p.batch, $p.heads, $p.seq_q, $p.dim, $p.causal])] |
@@ -33,7 +34,8 @@ def criteria($sdpa): map(select(.library | not)) as $ours | [
     criterion("right"; "every kernel agrees with FP64 attention"; $ours; .status == "pass"),
     criterion("ladder"; "every kernel is over \(accepted) times as fast as the one it is compared with";
         $ours | map(select(.ratio)); low > accepted),
-    criterion("sdpa"; "the best tile is over \(accepted) times as fast as every fused attention"; $sdpa; low > accepted)];
+    criterion("sdpa"; "the best tile is over \(accepted) times as fast as every fused attention";
+        $sdpa; low > accepted)];
 
 def problem: .[0] as $first | ladder as $ladder |
     ($ladder | map(select((.library | not) and .p50_us)) | last) as $best |
@@ -50,7 +52,8 @@ def verdict: if . == null then "not compared" elif . then "met" else "not met" e
 def markdown: "## B,H,KV,Sq,Skv,D \(.problem), \(.gpu)", "",
     (.best | if . then "Best tile: `\(.kernel)` \(.tile), p50 \(.p50_us | short) us, p90 \(.p90_us | short) us, " +
         "\(.tflops | short) TFLOP/s." else "No kernel has a time." end), "",
-    (.criteria | table(["criterion", "wanted", "compared", "verdict"]; .name, .wanted, .compared, (.met | verdict))), "",
+    (.criteria | table(["criterion", "wanted", "compared", "verdict"]; .name, .wanted, .compared, (.met | verdict))),
+    "",
     (.ladder | table(["kernel", "tile", "status", "p50 us", "p90 us", "TFLOP/s", "over", "ratio"];
         .kernel, .tile, .status, (.p50_us | short), (.p90_us | short), (.tflops | short), .over, ratio)), "",
     (.sdpa | table(["fused attention", "p50 us", "p90 us", "TFLOP/s", "slower than", "by"];
