@@ -313,6 +313,12 @@ make_valley() {
 }
 
 # bats test_tags=slow
+@test "the table of docs/scaling.md is what the simulation says" {
+    diff <(sed -n '/scaling:begin/,/scaling:end/p' docs/scaling.md | grep '^|') \
+        <(scripts/lib/evo/scaling.py scripts/lib/evo/stages.json)
+}
+
+# bats test_tags=slow
 @test "strategies replayed over recorded times: curves that only fall, the optimum in the end" {
     PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
     zcat evidence/h200/leaderboard.jsonl.gz | jq -c 'select(.kernel == "light")' | tail -n 40 >"$work/recorded.jsonl"
