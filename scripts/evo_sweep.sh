@@ -25,7 +25,7 @@ passes five fresh seeds (or --seeds) against every reference and beats the incum
 in two fresh processes.
 A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured
 again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
-Exit: 0, 2 usage, 4 not run (no fa_bench, jq, parallel or optuna), 6 the results cannot be written.
+Exit: 0, 2 usage, 4 not run (no fa_bench, jq, parallel or optuna; a host that is dead), 6 the results cannot be written.
 USAGE
 }
 
@@ -84,7 +84,11 @@ done
 [[ -z $hosts || -r $hosts ]] || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
 [[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
 command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
-[[ -z $hosts ]] || command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
+if [[ -n $hosts ]]; then
+    command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
+    . scripts/lib/evo/hosts.sh
+    check_hosts "$hosts"
+fi
 if [[ $strategy == tpe ]]; then
     export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$PWD/build/tools/optuna
     python3 -c 'import optuna' 2>/dev/null || die 4 "no Python package optuna: run scripts/setup.sh"

@@ -335,6 +335,24 @@ make_valley() {
         <(scripts/replay.sh --table evidence/h200/strategies.jsonl)
 }
 
+@test "a host that is dead, or lacks rsync or the repository, is not run and named" {
+    make_stub
+    mkdir "$work/bin"
+    # ssh to `gone` fails, `bare` has no rsync, `empty` no repository.
+    printf '%s\n' '#!/bin/sh' 'case "$*" in *gone*) exit 255 ;; *bare*rsync*) exit 1 ;; *empty*test*) exit 1 ;; esac' \
+        >"$work/bin/ssh"
+    printf '#!/bin/sh\n' >"$work/bin/rsync"
+    chmod +x "$work/bin/ssh" "$work/bin/rsync"
+    export PATH=$work/bin:$PATH
+    printf '%s\n' ':' '# a comment' '8/alive' 'gone' >"$work/hosts"
+    refused 4 "host gone does not answer" sweep --kernel one --sshloginfile "$work/hosts"
+    echo 'ssh -p 22 bare' >"$work/hosts"
+    refused 4 "host bare has no rsync" sweep --kernel one --sshloginfile "$work/hosts"
+    echo 'empty' >"$work/hosts"
+    refused 4 "host empty has no $PWD/scripts/evo_sweep.sh" sweep --kernel one --sshloginfile "$work/hosts"
+    [ ! -e "$work/lb" ]
+}
+
 @test "--strategy tpe without Optuna is not run" {
     mkdir "$work/bin"
     printf '#!/bin/sh\nexit 1\n' >"$work/bin/python3"
