@@ -7,7 +7,7 @@ usage() {
 usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --causal --acc fp16]
   --kernel NAME            default FA_KERNEL, else the bench's default
   --source FILE.cu         a file of your own, whose FA_SPACE states its knobs and their values
-  --strategy grid|random|evo   default evo
+  --strategy grid|random|evo|tpe   default evo; tpe is Optuna's tree-structured Parzen estimator
   --budget N               candidates at most (default 64, the whole space with --minutes)
   --minutes M              minutes at most
   --seed N                 default 1
@@ -28,7 +28,7 @@ passes five fresh seeds (or --seeds) against every reference and beats the incum
 in two fresh processes.
 A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured
 again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
-Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no parallel), 6 the results cannot be written.
+Exit: 0, 2 usage, 4 not run (no fa_bench, jq, parallel or optuna; a host that is dead), 6 the results cannot be written.
 USAGE
 }
 
@@ -73,7 +73,7 @@ kernel=${opt[kernel]} strategy=${opt[strategy]} budget=${opt[budget]} minutes=${
 out=${opt[out]} pool=${opt[pool]} jobs=${opt[jobs]} hosts=${opt[sshloginfile]} dry_run=${flag[dry-run]}
 given=("${more[@]}")
 [[ $budget != none ]] || budget=$([[ -z $minutes ]] && echo 64 || echo 9999999)
-[[ $strategy =~ ^(grid|random|evo)$ ]] || die 2 "--strategy takes grid, random or evo, not '$strategy'"
+[[ $strategy =~ ^(grid|random|evo|tpe)$ ]] || die 2 "--strategy takes grid, random, evo or tpe, not '$strategy'"
 [[ ${opt[prune]} =~ ^(none|bound|estimate)$ ]] ||
     die 2 "--prune takes none, bound or estimate, not '${opt[prune]}'"
 [[ ${opt[prune]} == none || -z $hosts ]] || die 2 "--prune knows the candidates of this machine: no --sshloginfile"
@@ -90,7 +90,15 @@ done
 [[ -z $hosts || -r $hosts ]] || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
 [[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
 command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
-[[ -z $hosts ]] || command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
+if [[ -n $hosts ]]; then
+    command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
+    . scripts/lib/evo/hosts.sh
+    check_hosts "$hosts"
+fi
+if [[ $strategy == tpe ]]; then
+    export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$PWD/build/tools/optuna
+    python3 -c 'import optuna' 2>/dev/null || die 4 "no Python package optuna: run scripts/setup.sh"
+fi
 
 if [[ -n ${opt[source]} ]]; then
     kernel=source:$(cd "$caller" && realpath -- "${opt[source]}")
@@ -134,10 +142,30 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tried=$work/tried # a line per candidate when it is handed out, another with its result
 : >"$tried"
+# A model is asked and told by one process as long as the sweep lasts.
+open_model() {
+    mkfifo "$work/model.in" "$work/model.out"
+    scripts/lib/evo/tpe.py --space "$space" --seed "$seed" --tried "$tried" <"$work/model.in" >"$work/model.out" &
+    exec {model_in}>"$work/model.in" {model_out}<"$work/model.out"
+}
+ask_model() { # COUNT
+    local line
+    echo "$1" >&"$model_in"
+    while IFS= read -r line <&"$model_out"; do
+        [[ -n $line ]] || return 0
+        echo "$line"
+    done
+    echo "evo_sweep.sh: the process of --strategy tpe has ended" >&2
+}
 next() { # COUNT
+    if [[ $strategy == tpe ]]; then
+        ask_model "$1"
+        return
+    fi
     jqf evo/next -rs --argjson space "$space" --arg strategy "$strategy" --argjson seed "$seed" --argjson count "$1" \
         "$tried"
 }
+[[ $strategy != tpe ]] || open_model
 if [[ $dry_run -eq 1 ]]; then
     next "$budget"
     exit 0
@@ -223,7 +251,9 @@ mkfifo "$work/feed" "$work/results"
 open_workers() {
     workers <"$work/feed" >"$work/results" 9>&- &
     workers_pid=$!
-    exec {feed}>"$work/feed" {results}<"$work/results"
+    # Before the feed is open, which this process would hold open.
+    exec {results}< <(jqf evo/taken --unbuffered -nrcR --argjson best "$best_so_far" "$work/results" 9>&-)
+    exec {feed}>"$work/feed"
 }
 
 close_feed() {
@@ -238,12 +268,12 @@ time_is_up() {
 hand_out() { # COUNT
     local batch=() count=$((budget - handed < $1 ? budget - handed : $1))
     mapfile -t batch < <(next "$count")
-    # Evolution starts beside the tile that the registry would take.
-    if [[ $handed -eq 0 && $strategy == evo && -n $default_tile ]]; then
+    # A search starts beside the tile that the registry would take.
+    if [[ $handed -eq 0 && $strategy =~ ^(evo|tpe)$ && -n $default_tile ]]; then
         mapfile -t batch < <(printf '%s\n' "$default_tile" "${batch[@]}" | awk '!seen[$0]++' | head -n "$count")
     fi
     if [[ ${#batch[@]} -gt 0 ]]; then
-        jq -nc --args '$ARGS.positional[] | {knobs: ., status: "pending", p50_us: null}' "${batch[@]}" >>"$tried"
+        printf '{"knobs":"%s","status":"pending","p50_us":null}\n' "${batch[@]}" >>"$tried"
         printf '%s\n' "${batch[@]}" >&"$feed"
         handed=$((handed + ${#batch[@]}))
     fi
@@ -272,16 +302,14 @@ progress() {
     fi
 }
 
-take() { # LINE
-    local kind candidate
-    { read -r kind && read -r candidate && read -r best_so_far; } < <(
-        jqf evo/taken -rc --argjson best "$best_so_far" <<<"$1")
+take() { # KIND CANDIDATE LINE
+    local kind=$1 candidate=$2
     [[ ${opt[prune]} == none ]] || jq '.p50_us // empty' <<<"$best_so_far" | replace_file "$work/incumbent"
     case $kind in
         lost*) echo "evo_sweep.sh: left out: ${kind#lost }" >&2 ;;
         known | pruned) ;;
         *)
-            append "$1"
+            append "$3"
             measured=$((measured + 1))
             [[ $kind != cold ]] || cold=$((cold + 1))
             ;;
@@ -294,19 +322,20 @@ take() { # LINE
 }
 
 search() {
-    local line
+    local kind candidate best line
     while [[ $handed -lt $budget && $exhausted -eq 0 ]] && ! time_is_up; do
         open_workers
         hand_out $((pool * 2))
-        while IFS= read -r line <&"$results"; do
-            take "$line"
+        while read -r kind && read -r candidate && read -r best && IFS= read -r line; do
+            best_so_far=$best
+            take "$kind" "$candidate" "$line"
             [[ -n $feed ]] || continue
             if time_is_up; then
                 close_feed
             elif [[ $((handed - done_count)) -le $((pool + pool / 2)) ]]; then
                 hand_out $(((pool + 1) / 2))
             fi
-        done
+        done <&"$results"
         exec {results}<&-
         wait "$workers_pid" || true
     done

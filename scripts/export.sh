@@ -11,6 +11,11 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format kernel-tuner-cache   a cache file, which Kernel Tuner's simulation mode replays without a GPU
   --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads,
                                 solutions (kernels without tensor maps) and traces
+  --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
+                                each kernel without tensor maps as a PyTorch extension
+  --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
+  --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json: SDPA,
+                                the ladder, the best tile, criteria of success
   --kernel NAME                 these alone (repeatable)
   --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
   --status STATUS               these alone, e.g. pass
@@ -29,9 +34,12 @@ opt=([format]='' [group]='' [status]='' [out]='')
 many=([kernel]='')
 arguments=words
 parse_options "$@"
-[[ ${opt[format]} =~ ^(csv|markdown|t4|kernel-tuner-cache|flashinfer)$ ]] ||
-    die 2 "--format takes csv, markdown, t4, kernel-tuner-cache or flashinfer, not '${opt[format]}'"
-[[ ${opt[format]} != flashinfer || -n ${opt[out]} ]] || die 2 "--format flashinfer needs --out FOLDER"
+folders=(flashinfer kernelbench robust-kbench rbk-report) # formats of several files
+formats=(csv markdown t4 kernel-tuner-cache "${folders[@]}")
+[[ " ${formats[*]} " == *" ${opt[format]:-none} "* ]] || die 2 "--format takes ${formats[*]}, not '${opt[format]}'"
+many_files=0
+[[ " ${folders[*]} " != *" ${opt[format]} "* ]] || many_files=1
+[[ $many_files -eq 0 || -n ${opt[out]} ]] || die 2 "--format ${opt[format]} needs --out FOLDER"
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 [[ ${#words[@]} -gt 0 ]] || die 2 "takes a FILE or FOLDER with records (see --help)"
 
@@ -62,16 +70,18 @@ if [[ ${opt[format]} == kernel-tuner-cache ]]; then
         die 2 "a cache file takes one kernel and one group (--kernel, --group), not $(paste -sd ';' <<<"$spaces")"
 fi
 sources=/dev/null
-if [[ ${opt[format]} == flashinfer ]]; then
+if [[ $many_files -eq 1 ]]; then
     sources=$work/sources
-    for file in "$here"/../{include/*.h,kernels/*.cu,kernels/*.cuh} "$lib/export/flashinfer_main.cu"; do
-        jq -Rs --arg name "${file##*/}" '{($name): gsub("\"[.][.]/include/"; "\"")}' "$file"
-    done | jq -cs add >"$sources"
+    jq -Rn 'reduce (inputs | gsub("\"[.][.]/include/"; "\"")) as $line ({};
+        .[input_filename | split("/") | last] += $line + "\n")' \
+        "$here"/../{include/*.h,kernels/*.cu,kernels/*.cuh} "$lib"/export/*.cu* >"$sources"
 fi
-jqf "export/${opt[format]//-/_}" -r --slurp --slurpfile sources "$sources" "$work/rows" >"$work/done"
-if [[ ${opt[format]} == flashinfer ]]; then # a line per file: its path, a tab, its contents
+jqf "export/${opt[format]//-/_}" -r --slurp --slurpfile sources "$sources" \
+    --slurpfile lines "$work/lines" "$work/rows" >"$work/done"
+if [[ $many_files -eq 1 ]]; then # a line per file: its path, a tab, its contents as JSON, text as a string
     while IFS=$'\t' read -r path contents; do
         mkdir -p "$(dirname "${opt[out]}/$path")"
+        [[ $contents != \"* ]] || contents=$(jq -r . <<<"$contents")
         printf '%s\n' "$contents" >>"$work/tree.$(sha256sum <<<"$path" | cut -c1-32)"
         echo "$path" >>"$work/paths"
     done <"$work/done"

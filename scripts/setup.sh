@@ -8,7 +8,8 @@ usage() {
 usage: scripts/setup.sh [run|check|test] [--dry-run] [--help]
 Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
 (default) for every test.
-For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools.
+For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools; so does Optuna, for
+evo_sweep.sh --strategy tpe.
 EOF
 }
 
@@ -65,6 +66,17 @@ install_nvdisasm() {
         echo "setup.sh: no nvdisasm: the tests that need it will be skipped" >&2
 }
 
+# Debian has no Optuna. With what it needs, in a folder of its own.
+install_optuna() {
+    [[ $what == test ]] || return 0
+    local folder=${tools%/*}/optuna
+    ! PYTHONPATH=$folder python3 -c 'import optuna' 2>/dev/null || return 0
+    echo "setup.sh: installing optuna from PyPI into $folder"
+    [[ $dry_run -eq 1 ]] && return
+    python3 -m pip install -q --upgrade --target "$folder" optuna==4.5.0 2>/dev/null ||
+        echo "setup.sh: no optuna: evo_sweep.sh --strategy tpe and its tests will not run" >&2
+}
+
 # The fuzzers need clang with libFuzzer, a package with clang's version in its name; without it they are skipped.
 find_fuzzer() {
     [[ $what == test ]] || return 0
@@ -84,3 +96,4 @@ missing=()
 find_fuzzer # its packages are known once the lists are here
 install_packages
 install_nvdisasm
+install_optuna

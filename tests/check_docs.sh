@@ -12,8 +12,8 @@ say() {
 }
 docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md)
 known=$(./fa_bench --help && for script in scripts/*.sh tests/run_all.sh tests/run_docs.py; do "$script" --help; done)
-# Of every script; of sbatch, openevolve-run and shinka_run. Before a "_" a name is cut.
-known+=" --help --array --config --config-fname --task-dir --results --num "
+# Of every script; of sbatch, openevolve-run, shinka_run and robust-kbench. Before a "_" a name is cut.
+known+=" --help --array --config --config-fname --task-dir --results --num --op "
 while read -r option; do
     grep -qE -- "(^|[^a-z-])--$option([^a-z0-9-]|\$)" <<<"$known" || say "no option --$option"
 done < <(grep -ohE '(^|[ `(])--[a-z][a-z0-9-]+' "${docs[@]}" | sed -E 's/.*--//' | sort -u)

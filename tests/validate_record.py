@@ -31,7 +31,7 @@ def validator(schema):
 def errors(name):
     for record in values(sys.stdin.read() if name == "-" else pathlib.Path(name).read_text()):
         schema = str(record.get("schema", "")).split("/")[0]
-        if schema not in ("fa_bench.result", "fa_bench.score"):
+        if schema not in ("fa_bench.result", "fa_bench.score", "fa_bench.rbk_report"):
             sys.exit(f"{name}: no schema named '{schema}'")
         yield from validator(schema).iter_errors(record)
 

@@ -1,16 +1,3 @@
-# True of one whole record of fa_bench (with jq -s): what the scripts read has the type it should have, or is not there.
-def maybe($types): type as $t | $t == "null" or ($types | index($t) != null);
-def part($key): if .[$key] == null then {} else .[$key] end;
-def all_maybe($type; values): [values] | all(maybe([$type]));
-try (
-    length == 1 and (.[0] |
-    .schema == "fa_bench.result/1" and (.status | type == "string") and
-    all_maybe("string"; .kernel, .reason) and
-    all_maybe("object"; .config, .problem, .device, .ptxas, .timing, .check, .vs, .provenance) and
-    all_maybe("number"; (part("timing") | .p50_us, .p90_us),
-        (part("ptxas") | .registers, .smem_total_bytes, .spill_store_bytes)) and
-    all_maybe("string"; (part("device") | .backend, .name, .arch), (part("config") | .acc),
-        (part("provenance") | .source_sha256, .code_sha256, .compiler, .driver)) and
-    all_maybe("boolean"; (part("check") | .loosened), (part("vs") | .accepted), (part("problem") | .causal),
-        (part("timing") | .impossible))
-)) catch false
+# True of one whole record of fa_bench (with jq -s).
+include "is_record";
+length == 1 and (.[0] | is_record)

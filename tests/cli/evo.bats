@@ -13,7 +13,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     refused 2 "--budget takes a whole number from 1, not '0'" sweep --budget 0
     refused 2 "--budget takes a whole number from 1, not ''" sweep --budget ''
     refused 2 "--minutes takes a number above 0" sweep --minutes 0
-    refused 2 "--strategy takes grid, random or evo" sweep --strategy best
+    refused 2 "--strategy takes grid, random, evo or tpe" sweep --strategy best
     refused 2 "--prune takes none, bound or estimate" sweep --prune all
     refused 2 "unknown option --fast" sweep --fast
     refused 2 "--seq" sweep --kernel light -- --seq nine
@@ -308,10 +308,9 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     grep -q '\[#.*\] 4/4  4 measured  best 40 us m=16,warps=8  ETA [0-9]*:[0-9][0-9]' "$work/terminal"
 }
 
-# bats test_tags=slow
-@test "evolution finds the best of a space it does not try whole" {
+# 8 x 5 tiles, one valley: the time grows with the distance from m=96, warps=8.
+make_valley() {
     make_stub
-    # 8 x 5 tiles, one valley: the time grows with the distance from m=96, warps=8.
     sed -i 's/"m":\[16,32\],"n":\[64\],"warps":\[4,8\]/"m":[16,32,48,64,80,96,112,128],"n":[64],"warps":[1,2,4,8,16]/' \
         "$FA_BENCH"
     for m in 16 32 48 64 80 96 112 128; do
@@ -320,9 +319,74 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
                 'BEGIN {d = log(w / 8) / log(2); print 20 + (m > 96 ? m - 96 : 96 - m) / 4 + 6 * (d < 0 ? -d : d)}')"
         done
     done >"$STUB/times"
+}
+
+# bats test_tags=slow
+@test "evolution finds the best of a space it does not try whole" {
+    make_valley
     sweep --kernel one --strategy evo --budget 24 --pool 2 --seed 1
     [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 24 ]
     [ "$(board .kernels.one.knobs)" = m=96,warps=8 ]
+}
+
+# bats test_tags=slow
+@test "Optuna's model finds it, too, and hands out nothing twice" {
+    PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
+    make_valley
+    sweep --kernel one --strategy tpe --budget 24 --pool 2 --seed 1
+    jq -es 'length == 24 and (map(.knobs) | unique | length == 24)' "$work/lb/leaderboard.jsonl"
+    jq -es '.[0].strategy == "tpe"' "$work/lb/sweeps.jsonl"
+    [ "$(board .kernels.one.p50_us)" = 20 ]
+    sweep --kernel one --strategy tpe --budget 64 --pool 2 --seed 2
+    jq -es 'map(.knobs) | unique | length == 40' "$work/lb/leaderboard.jsonl" # the whole space
+}
+
+# bats test_tags=slow
+@test "the table of docs/scaling.md is what the simulation says" {
+    diff <(sed -n '/scaling:begin/,/scaling:end/p' docs/scaling.md | grep '^|') \
+        <(scripts/lib/evo/scaling.py scripts/lib/evo/stages.json)
+}
+
+# bats test_tags=slow
+@test "strategies replayed over recorded times: curves that only fall, the optimum in the end" {
+    PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
+    zcat evidence/h200/leaderboard.jsonl.gz | jq -c 'select(.kernel == "light")' | tail -n 40 >"$work/recorded.jsonl"
+    scripts/replay.sh "$work/recorded.jsonl" --seeds 2 --budget 48 --json "$work/r.jsonl"
+    jq -es 'map(.strategy) == ["grid", "random", "evo", "tpe"] and all(.[];
+        (.points <= 40) and .median_over_best == (.median_over_best | sort | reverse) and last(.median_over_best[]) == 1
+        and last(.found_best[]) == .seeds)' "$work/r.jsonl"
+    scripts/replay.sh --table "$work/r.jsonl" | grep -qE '^\| light, [0-9]+ points \| tpe \| 2 \| 1'
+    refused 2 "no file 'nowhere'" scripts/replay.sh nowhere
+}
+
+@test "the table of strategies in docs/sweeps.md is that of the evidence" {
+    diff <(sed -n '/strategies:begin/,/strategies:end/p' docs/sweeps.md | grep '^|') \
+        <(scripts/replay.sh --table evidence/h200/strategies.jsonl)
+}
+
+@test "a host that is dead, or lacks rsync or the repository, is not run and named" {
+    make_stub
+    mkdir "$work/bin"
+    # ssh to `gone` fails, `bare` has no rsync, `empty` no repository.
+    printf '%s\n' '#!/bin/sh' 'case "$*" in *gone*) exit 255 ;; *bare*rsync*) exit 1 ;; *empty*test*) exit 1 ;; esac' \
+        >"$work/bin/ssh"
+    printf '#!/bin/sh\n' >"$work/bin/rsync"
+    chmod +x "$work/bin/ssh" "$work/bin/rsync"
+    export PATH=$work/bin:$PATH
+    printf '%s\n' ':' '# a comment' '8/alive' 'gone' >"$work/hosts"
+    refused 4 "host gone does not answer" sweep --kernel one --sshloginfile "$work/hosts"
+    echo 'ssh -p 22 bare' >"$work/hosts"
+    refused 4 "host bare has no rsync" sweep --kernel one --sshloginfile "$work/hosts"
+    echo 'empty' >"$work/hosts"
+    refused 4 "host empty has no $PWD/scripts/evo_sweep.sh" sweep --kernel one --sshloginfile "$work/hosts"
+    [ ! -e "$work/lb" ]
+}
+
+@test "--strategy tpe without Optuna is not run" {
+    mkdir "$work/bin"
+    printf '#!/bin/sh\nexit 1\n' >"$work/bin/python3"
+    chmod +x "$work/bin/python3"
+    PATH=$work/bin:$PATH refused 4 "no Python package optuna: run scripts/setup.sh" sweep --kernel light --strategy tpe
 }
 
 @test "evo_test_one: one line, one record, the bench's exit code" {

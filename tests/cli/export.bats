@@ -160,3 +160,104 @@ END
     "$nvcc" -std=c++17 -O2 -arch=sm_90a -shared -Xcompiler -fPIC -I "$include" "$work/main.cu" -o "$work/main.so"
     nm -D "$work/main.so" | grep -q ' T __tvm_ffi_run$'
 }
+
+ladder=evidence/h200/ladder/2x8x512x64
+
+@test "robust-kbench: a task folder whose parts fit each other, as its loader reads them" {
+    refused 2 "needs --out FOLDER" scripts/export.sh --format robust-kbench "$ladder/mma.json"
+    scripts/export.sh --format robust-kbench --out "$work/t" "$ladder"/*.json
+    local folder=$work/t/attention_b2_h8_kv8_q512_kv512_d64_full
+    # The fastest without tensor maps; wgmma has them.
+    cmp "$folder/forward.cu" "$folder/kernels/mma.cu"
+    [ "$(cd "$folder/kernels" && echo *)" = "light.cu mma.cu scalar.cu wmma.cu wmma_qk.cu" ]
+    python3 - "$folder" <<'END'
+import importlib.util, inspect, json, pathlib, sys, types
+for name in "torch", "torch.nn", "torch.nn.functional":
+    sys.modules[name] = types.ModuleType(name)
+torch = sys.modules["torch"]
+torch.nn, torch.Tensor, torch.float16 = sys.modules["torch.nn"], object, "FP16"
+torch.nn.Module, torch.nn.functional = object, sys.modules["torch.nn.functional"]
+torch.randn = lambda *shape, dtype: (shape, dtype)
+torch.nn.functional.scaled_dot_product_attention = lambda *qkv, **options: (qkv, options)
+folder = pathlib.Path(sys.argv[1])
+spec = importlib.util.spec_from_file_location("task", folder / "func_forward.py")
+task = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(task)
+config = json.loads((folder / "config_forward.json").read_text())
+assert sorted(config) == [f"{a}_{b}_configs" for a in ("multi", "single") for b in ("init", "input", "shared")]
+for kind in "single", "multi":
+    for init in config[f"{kind}_init_configs"]:
+        for given in config[f"{kind}_input_configs"]:
+            for shared in config[f"{kind}_shared_configs"]:
+                model, inputs = task.Model(**{**init, **shared}), task.get_inputs(**{**given, **shared})
+                assert len(inputs) == len(task.input_names) and all(x[1] == "FP16" for x in inputs)
+                assert inputs[0][0] == (given["batch"], given["kv_heads"], 512, 64), inputs
+                assert model.forward(*inputs, fn=lambda *x: x) == tuple(inputs)
+assert task.Model().forward(1, 2, 3) == ((1, 2, 3), {"scale": 0.125})
+assert config["single_input_configs"] == [{"batch": 2, "kv_heads": 8, "seq_q": 512, "seq_kv": 512}]
+assert list(inspect.signature(task.forward_fn).parameters) == ["q", "k", "v"] and "Args:" in task.forward_fn.__doc__
+END
+}
+
+@test "KernelBench: a reference and a model that holds its kernel" {
+    jq -c '.problem |= (.causal = true | .kv_heads = 2 | .seq_kv = 700)' "$ladder/light.json" >"$work/r.json"
+    scripts/export.sh --format kernelbench --out "$work/t" "$ladder/light.json" "$work/r.json"
+    python3 - "$work/t" <<'END'
+import ast, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+names = sorted(path.stem for path in folder.iterdir())
+square, other = "attention_b2_h8_kv8_q512_kv512_d64_full", "attention_b2_h8_kv2_q512_kv700_d64_causal"
+assert names == sorted([square, square + "_light", other, other + "_light"]), names
+tree = lambda name: ast.parse((folder / f"{name}.py").read_text()).body
+top = lambda name: {node.name for node in tree(name) if hasattr(node, "name")}
+for name in square, other:
+    assert top(name) == {"Model", "get_inputs", "get_init_inputs"} and top(name + "_light") == {"ModelNew"}
+text = (folder / f"{other}.py").read_text()  # bottom-right, and a key head serves four query heads
+assert "tril(k.shape[2] - q.shape[2])" in text and "repeat_interleave(4, dim=1)" in text and "is_causal" not in text
+source = next(node.value.value for node in tree(other + "_light") if getattr(node, "targets", None)
+    and node.targets[0].id == "source")
+assert "#define FA_CAUSAL 1" in source and "PYBIND11_MODULE" in source and '#include "' not in source
+END
+}
+
+# bats test_tags=slow
+@test "the one file that torch builds is right on the emulator, without the launcher" {
+    scripts/export.sh --format robust-kbench --out "$work/t" "$ladder/light.json"
+    sed '/^.. Starts the kernel/,$d' "$work"/t/*/forward.cu >"$work/light_alone.cu"
+    ! grep -q '^#include "' "$work/light_alone.cu"
+    ./fa_bench --source "$work/light_alone.cu" --device emu --batch 1 --heads 1 --seq 40 --dim 64 --m 32 --n 128 \
+        --warps 4 --seeds 1 --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass"'
+}
+
+# bats test_tags=slow
+@test "nvcc builds the extensions with the flags of torch and robust-kbench" {
+    nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+    [[ -x $nvcc ]] || skip "no nvcc"
+    scripts/export.sh --format robust-kbench --out "$work/t" "$ladder"/{scalar,light,wmma_qk,wmma,mma}.json
+    local kernel flags=(-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__)
+    for kernel in "$work"/t/*/kernels/*.cu; do
+        "$nvcc" -std=c++17 -O3 --use_fast_math "${flags[@]}" -arch=sm_90 -shared -Xcompiler -fPIC \
+            -I tests/search/torch "$kernel" -o "$work/extension.so"
+        nm -D "$work/extension.so" | grep -q ' T init_module$'
+    done
+}
+
+@test "rbk_report: SDPA, ladder, best tile and criteria, met and not met" {
+    scripts/export.sh --format rbk-report --out "$work/t" evidence/h200/ladder/*/*.json evidence/h200/peers.json
+    jq -e '(.problems | length == 3) and (.problems[0] | .problem == "2,8,8,512,512,64,full"
+        and (.ladder | length == 8) and .best == (.ladder | map(select(.library | not)) | min_by(.p50_us))
+        and ([.sdpa[].name] | index("fa2") != null and index("cudnn") != null)
+        and all(.criteria[]; .met and .compared > 0))' "$work/t/rbk_report.json"
+    grep -qE '^\| mma \| m=32,n=32,.* \| pass \| [.0-9]+ \| [.0-9]+ \| [.0-9]+ \| wmma \| 1[.][.0-9]+ \(' \
+        "$work/t/rbk_report.md"
+    jq -c '.status = "wrong" | .timing = null | .throughput = null' "$ladder/wmma.json" >"$work/wrong"
+    jq -c '.vs.ratio = 1.02 | .vs.ratio_ci95 = [1.01, 1.03]' "$ladder/mma.json" >"$work/noise"
+    jq -c '.timing.p50_us = 1' "$ladder/cudnn.json" >"$work/cudnn"
+    scripts/export.sh --format rbk-report --out "$work/u" "$work"/{wrong,noise,cudnn}
+    jq -e '.problems[0] | [.criteria[] | .met] == [false, false, false] and .best.kernel == "mma"
+        and .ladder[-1].status == "wrong"' "$work/u/rbk_report.json"
+    scripts/export.sh --format rbk-report --out "$work/v" "$ladder/scalar.json"
+    jq -e '.problems[0] | [.criteria[] | .met] == [true, null, null]' "$work/v/rbk_report.json"
+    tests/validate_record.py "$work"/{t,u,v}/rbk_report.json
+}

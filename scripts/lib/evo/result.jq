@@ -1,5 +1,6 @@
-# A record as a line of leaderboard.jsonl; nothing for one from another kind of GPU.
-select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
+# A record as a line of leaderboard.jsonl; nothing for one from another kind of GPU, or for what is no record.
+include "is_record";
+select(is_record) | select($gpu == "CPU emulator" or .device == null or .device.name == $gpu) |
 {key: $key, group: $group, gpu: $gpu, kernel: $kernel, variant, knobs: $knobs, arch: .ptxas.arch, config,
     class: (.config.acc // "fp32"), problem, status, reason,
     code: ({"pass": 0, "wrong": 1, "infeasible": 3, "not_run": 4, "timeout": 5}[.status] // 6),

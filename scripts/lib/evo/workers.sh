@@ -54,12 +54,13 @@ compile_candidate() { # KNOBS
     local record text compiled status key known bound=()
     [[ ${opt[prune]:-none} == none ]] || bound=(--bound)
     ask_bench "$1" --compile-only --arch "$SWEEP_ARCH" "${bound[@]}" || { lose "$1" "the worker of $1 died"; return; }
-    { jqf record -es <<<"$record" >/dev/null 2>&1 && read -r text && read -r compiled && read -r status; } < <(jqf evo/compiled -rc \
+    { read -r text && read -r compiled && read -r status; } < <(jqf evo/compiled -rc \
         --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $1 ${problem_options[*]} ${explore[*]}" \
         <<<"$record" 2>/dev/null) || { lose "$1" "no whole record of compiling $1"; return; }
     key=$(sha256sum <<<"$text")
     key=${key%% *}
-    known=$(grep -F "\"key\":\"$key\"" "$log" 2>/dev/null | tail -n 1 | jq -c '. + {known: true}' 2>/dev/null) || known=
+    known=$(grep -F "\"key\":\"$key\"" "$log" 2>/dev/null | tail -n 1) || known=
+    [[ -z $known ]] || known=$(jq -c '. + {known: true}' <<<"$known" 2>/dev/null) || known=
     if [[ -n $known ]]; then
         echo "$known" >&7
     elif [[ $status == pass ]] && is_pruned "$record"; then
@@ -79,9 +80,9 @@ run_candidate() { # KNOBS KEY COMPILED
 
 # The line of the log. A time below the roofline is no result, and one from another kind of GPU is not ours.
 answer() { # KNOBS KEY COMPILED RECORD
-    local text=''
-    ! jqf record -es <<<"$4" >/dev/null 2>&1 || text=$(jqf evo/result -c --arg kernel "$kernel" --arg key "$2" --arg knobs "$1" \
-        --arg gpu "$SWEEP_GPU" --arg group "$SWEEP_GROUP" --argjson compiled "$3" <<<"$4" 2>/dev/null) || text=
+    local text
+    text=$(jqf evo/result -c --arg kernel "$kernel" --arg key "$2" --arg knobs "$1" --arg gpu "$SWEEP_GPU" \
+        --arg group "$SWEEP_GROUP" --argjson compiled "$3" <<<"$4" 2>/dev/null) || text=
     if [[ -n $text ]]; then
         echo "$text" >&7
     else

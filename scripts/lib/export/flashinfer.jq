@@ -1,6 +1,8 @@
 # Rows (with jq -s) as files of a FlashInfer Trace folder, a line each: PATH, a tab, the JSON. Lines of one path belong
 # to one file. A definition is attention with fixed heads, dim and mask; batch and lengths are the workload's.
-# $sources: [the files of kernels/ and include/, and flashinfer_main.cu, by name].
+# $sources: [the files of kernels/, include/ and the launchers, by name].
+include "export/kernel";
+
 def mask: if .causal then "causal" else "full" end;
 def name: "attention_\(.dtype)_h\(.heads)_kv\(.kv_heads)_d\(.dim)_\(mask)";
 def uuid: "\(.batch)x\(.seq_q)x\(.seq_kv)";
@@ -40,7 +42,6 @@ def workload: {uuid: uuid, axes: {batch, seq_q, seq_kv}, inputs: {q: {type: "ran
 
 {pass: "PASSED", wrong: "INCORRECT_NUMERICAL", infeasible: "COMPILE_ERROR", compile_error: "COMPILE_ERROR",
  timeout: "TIMEOUT", error: "RUNTIME_ERROR"} as $statuses |
-def solution: [.kernel] + (.knobs // {} | to_entries | map("\(.key)\(.value)")) | join("_");
 def evaluation: $statuses[.status] as $status | {status: $status,
     environment: {hardware: .gpu, libs: .libraries}, timestamp: (.time // "unknown"),
     log: (.reason // (if .vs then "reference: \(.vs)" else "no reference was timed" end)),
@@ -51,21 +52,14 @@ def evaluation: $statuses[.status] as $status | {status: $status,
         reference_latency_ms: ((.vs_p50_us // 0) / 1000), speedup_factor: (.ratio // 0)} else null end)};
 
 # A kernel with its includes, its tile as macros and the launcher. One that uses tensor maps has no solution.
-def includes($seen): ([scan("(?m)^#include \"([^\"]+)\"")[0]] - $seen) as $new |
-    reduce $new[] as $name ($seen; if index([$name]) or ($sources[0][$name] == null) then .
-        else . + [$name] | . as $s | $sources[0][$name] | includes($s) end);
-def macros: (.knobs | {FA_M: .m, FA_N: .n, FA_WARPS: .warps, FA_VEC: .vec, FA_STAGES: .stages, FA_SWIZZLE: .swizzle,
-        FA_SPLITS: .splits, FA_MAXREG: .maxreg, FA_ACC_FP16: (if .acc == "fp16" then 1 else 0 end)}) +
-    (.problem | {FA_DIM: .dim, FA_CAUSAL: (if .causal then 1 else 0 end), FA_EXPORT_SCALE: "\(.scale)f"}) |
-    to_entries | map("#define \(.key) \(.value // 0)\n") | add;
-def solution_file: . as $row | ($sources[0]["\(.kernel).cu"] // "") as $kernel |
-    select(.status == "pass" and .knobs and $kernel != "" and ($kernel | test("\\.tma_") | not)) |
+def solution_file: . as $row | $sources[0]["\(.kernel).cu"] as $kernel | select(exportable($sources[0])) |
     {name: solution, definition: (.problem | name), author: "fa_bench",
      description: "fa_bench \(.git // ""), measured on \(.gpu)",
      spec: {language: "cuda", target_hardware: [.gpu], entry_point: "main.cu::run", dependencies: [],
         destination_passing_style: true, binding: "tvm-ffi"},
      sources: ([{path: "main.cu", content: (($row | macros) + $sources[0]["flashinfer_main.cu"])},
-        {path: "kernel.cuh", content: $kernel}] + [$kernel | includes([])[] | {path: ., content: $sources[0][.]}])};
+        {path: "kernel.cuh", content: $kernel}] +
+        [($kernel | includes($sources[0]; []))[], "launch.cuh" | {path: ., content: $sources[0][.]}])};
 
 map(select(.problem and .errors and .problem.dtype)) |
 (map(.problem | .path = "attention/\(name)") | unique_by(.path)[] |

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Replays a sweep's strategies over candidates that were measured before: the best found after N evaluations."""
+
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+here = pathlib.Path(__file__).parent
+
+
+def recorded(path):
+    """{(kernel, group): {knobs: result}}; of lines with the same tile the last counts."""
+    spaces = {}
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt") as file:
+        for line in file:
+            row = json.loads(line)
+            spaces.setdefault((row["kernel"], row["group"]), {})[row["knobs"]] = {
+                "knobs": row["knobs"], "status": row["status"], "p50_us": row["p50_us"],
+            }  # fmt: skip
+    return spaces
+
+
+def space_of(points):
+    space = {}
+    for knobs in points:
+        for part in knobs.split(","):
+            name, value = part.split("=")
+            space.setdefault(name, set()).add(int(value))
+    return {name: sorted(values) for name, values in space.items()}
+
+
+def every(space):
+    texts = [""]
+    for name, values in space.items():
+        texts = [f"{text},{name}={value}" for text in texts for value in values]
+    return [text[1:] for text in texts]
+
+
+def run(strategy, seed, points, budget, batch):
+    """The times in the order in which the strategy asks for them; None where a candidate has no time."""
+    space, order = space_of(points), []
+    with tempfile.TemporaryDirectory() as folder:
+        tried = pathlib.Path(folder) / "tried"
+        with open(tried, "w") as file:  # never proposed: nobody has measured them
+            for knobs in every(space):
+                if knobs not in points:
+                    file.write(json.dumps({"knobs": knobs, "status": "unknown", "p50_us": None}) + "\n")
+        if strategy == "tpe":
+            sys.path.insert(0, str(here))
+            from tpe import Proposer
+
+            proposer = Proposer(space, seed, tried)
+        while len(order) < min(budget, len(points)):
+            count = min(2 * batch if not order else batch, budget - len(order))
+            if strategy == "tpe":
+                proposer.read()
+                asked = [knobs for _ in range(count) if (knobs := proposer.propose())]
+            else:
+                arguments = ["--argjson", "space", json.dumps(space), "--arg", "strategy", strategy]
+                arguments += ["--argjson", "seed", str(seed), "--argjson", "count", str(count)]
+                asked = subprocess.run(
+                    ["jq", "-rs", *arguments, "-f", here / "next.jq", tried], check=True, capture_output=True, text=True
+                ).stdout.split()
+            if not asked:
+                break
+            with open(tried, "a") as file:
+                for knobs in asked:
+                    file.write(json.dumps(points[knobs]) + "\n")
+            order += [points[knobs]["p50_us"] if points[knobs]["status"] == "pass" else None for knobs in asked]
+    return order
+
+
+def after(order, marks):
+    """The best of the first N, for each N of marks."""
+    return [min([time for time in order[:mark] if time], default=None) for mark in marks]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", help="leaderboard.jsonl, plain or .gz")
+    parser.add_argument("--strategies", default="grid,random,evo,tpe")
+    parser.add_argument("--seeds", type=int, default=12)
+    parser.add_argument("--budget", type=int, default=96)
+    parser.add_argument("--batch", type=int, default=6, help="candidates asked for at once; twice as many at first")
+    options = parser.parse_args()
+    marks = [n for n in (8, 16, 24, 32, 48, 64, 96) if n <= options.budget]
+    for (kernel, group), points in sorted(recorded(options.file).items()):
+        best = min(point["p50_us"] for point in points.values() if point["p50_us"])
+        for strategy in options.strategies.split(","):
+            seeds = range(1, 2 if strategy == "grid" else options.seeds + 1)
+            curves = [after(run(strategy, seed, points, options.budget, options.batch), marks) for seed in seeds]
+            over = [[time / best for time in column if time] for column in zip(*curves)]
+            print(json.dumps({
+                "swept": kernel, "group": group, "points": len(points), "best_us": best, "strategy": strategy,
+                "seeds": len(seeds), "batch": options.batch, "after": marks,
+                "median_over_best": [round(statistics.median(v), 4) if v else None for v in over],
+                "worst_over_best": [round(max(v), 4) if v else None for v in over],
+                "found_best": [sum(x == 1 for x in v) for v in over],
+            }), flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Compares the strategies of evo_sweep.sh over candidates that were measured before; needs no GPU.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/replay.sh LEADERBOARD [options]
+       scripts/replay.sh --table FILE
+  LEADERBOARD      leaderboard.jsonl or its .gz (default: evidence/h200/leaderboard.jsonl.gz)
+  --strategies A,B default grid,random,evo,tpe
+  --seeds N        searches of each but grid (default 8)
+  --budget N       candidates of a search (default 64)
+  --batch N        asked for at once, twice as many at first (default 6)
+  --json FILE      the curves, a line per kernel and strategy (default: stdout)
+  --table FILE     such curves as Markdown
+A search is offered the recorded candidates alone, and learns their recorded times. A curve is the best time found
+after N candidates over the best recorded, as the median and the worst of the seeds.
+Exit: 0, 2 usage, 4 not run (no jq, no Python package optuna).
+USAGE
+}
+
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
+# shellcheck source=scripts/lib/common.sh
+. "$here/lib/common.sh"
+opt=([strategies]="grid,random,evo,tpe" [seeds]=8 [budget]=64 [batch]=6 [json]=/dev/stdout [table]='')
+arguments=words
+parse_options "$@"
+need_number 1 seeds budget batch
+command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+file=${opt[table]:-${words[0]:-$here/../evidence/h200/leaderboard.jsonl.gz}}
+[[ -r $file ]] || die 2 "no file '$file'"
+if [[ -n ${opt[table]} ]]; then
+    jqf evo/strategies -rs "$file"
+    exit 0
+fi
+[[ ${opt[strategies]} =~ ^(grid|random|evo|tpe)(,(grid|random|evo|tpe))*$ ]] ||
+    die 2 "--strategies takes a list of grid, random, evo and tpe, not '${opt[strategies]}'"
+export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$here/../build/tools/optuna
+[[ ${opt[strategies]} != *tpe* ]] || python3 -c 'import optuna' 2>/dev/null ||
+    die 4 "NOT-RUN: no Python package optuna: run scripts/setup.sh"
+python3 "$lib/evo/replay.py" "$file" --strategies "${opt[strategies]}" --seeds "${opt[seeds]}" \
+    --budget "${opt[budget]}" --batch "${opt[batch]}" >"${opt[json]}"

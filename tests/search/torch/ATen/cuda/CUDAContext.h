@@ -1,0 +1,4 @@
+namespace at::cuda
+{
+inline cudaStream_t getCurrentCUDAStream() { return nullptr; }
+} // namespace at::cuda
