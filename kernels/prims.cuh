@@ -274,7 +274,14 @@ __device__ __forceinline__ unsigned reload_block_index()
 }
 
 /* The same value, known to be equal in all lanes: it lies in a uniform register, and a branch on it needs no
- * reconvergence. All lanes of the warp hold the same value already. sm_80. */
-__device__ __forceinline__ int to_uniform(int value) { return __reduce_max_sync(ALL_LANES, value); }
+ * reconvergence. All lanes of the warp hold the same value already. Before sm_80 it is only the same value. */
+__device__ __forceinline__ int to_uniform(int value)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    return value;
+#else
+    return __reduce_max_sync(ALL_LANES, value);
+#endif
+}
 
 #endif

@@ -7,7 +7,7 @@ usage() {
 usage: scripts/evo_test_one.sh M WARPS VEC [--kernel NAME | --source FILE.cu] [--json FILE] [--dry-run]
                                [-- more fa_bench options]
 The kernel is --source, else --kernel, else FA_KERNEL, else the bench's default. The record goes to FILE
-(default: nowhere).
+(default: nowhere); with "-" to standard output, and the line to standard error.
 FA_BENCH names the binary (default ./fa_bench). Exit codes are fa_bench's.
 EOF
 }
@@ -33,6 +33,7 @@ fi
 
 make_work
 record=${opt[json]:-$work/record.json}
+[[ $record != - ]] || record=$work/record.json
 code=0
 "${command[@]}" --quiet --json "$record" 2>"$work/err" || code=$?
 if [[ $code -eq 2 ]]; then
@@ -41,5 +42,11 @@ if [[ $code -eq 2 ]]; then
 fi
 jqf record -es "$record" >/dev/null 2>&1 ||
     die 6 "fa_bench (exit $code) left no whole record in $record: $(head -c 300 "$work/err" | head -n 1)"
-jqf evo/one_line -r --arg knobs "M=${words[0]} W=${words[1]} V=${words[2]}" "$record"
+line=$(jqf evo/one_line -r --arg knobs "M=${words[0]} W=${words[1]} V=${words[2]}" "$record")
+if [[ ${opt[json]} == - ]]; then
+    cat "$record"
+    echo "$line" >&2
+else
+    echo "$line"
+fi
 exit "$code"

@@ -15,9 +15,9 @@ docs/kernels.md and evidence/README.md.
   --table NAME   print one of the tables: summary, kernels, ladder, peers, versus, sweep or robustness
   --png          PNG beside each SVG
   --dry-run      say what would be drawn from what
-A page is DIR/report.html with DIR/plots/*.svg, from ladder.json, leaderboard.jsonl[.gz], sweeps.jsonl,
-micro_best.json, peers.json, peers_*.json, versus.json, parity.json and ncu/*.json of that folder. What is missing is
-NOT-RUN there. FA_BENCH names the binary (default ./fa_bench), which knows the registry.
+A page is DIR/report.html with DIR/plots/*.svg, from the records of that folder, which it links; what is
+missing is NOT-RUN there. Of two folders and more that lie side by side, index.html beside them shows the GPUs side by
+side. FA_BENCH names the binary (default ./fa_bench), which knows the registry.
 Exit: 0, 1 --check saw a difference, 2 usage, 4 NOT-RUN (no gnuplot, no jq, no evidence), 6 a failure.
 USAGE
 }
@@ -88,6 +88,7 @@ if [[ ${#dirs[@]} -eq 0 ]]; then
 fi
 [[ ${#dirs[@]} -gt 0 ]] || die 4 "NOT-RUN: nothing to draw in evidence/ (scripts/evidence.sh on a GPU makes it)"
 make_work
+dirs=("${dirs[@]%/}")
 for dir in "${dirs[@]}"; do
     [[ -d $dir ]] || die 2 "no folder $dir"
     sweep_log=leaderboard.jsonl
@@ -102,4 +103,10 @@ for dir in "${dirs[@]}"; do
     replace_file "$dir/report.html" <"$work/report.html"
     echo "$dir/report.html"
 done
+if [[ ${#dirs[@]} -gt 1 && ${flag[dry-run]} -eq 0 && $(dirname "${dirs[@]}" | sort -u | wc -l) -eq 1 ]]; then
+    index=$(dirname "${dirs[0]}")/index.html
+    page_of_all "${dirs[@]}" >"$work/index.html"
+    replace_file "$index" <"$work/index.html"
+    echo "$index"
+fi
 [[ $all -eq 0 || ${flag[dry-run]} -eq 1 ]] || write_tables

@@ -91,9 +91,22 @@ find_fuzzer() {
     fi
 }
 
+# The pages are looked at in Chromium; without it that test is skipped. On Ubuntu the package only asks for a snap.
+find_browser() {
+    [[ $what == test ]] || return 0
+    command -v chromium >/dev/null && return
+    command -v apt-cache >/dev/null || return 0
+    if apt-cache depends chromium 2>/dev/null | grep -q 'Depends: chromium-common'; then
+        missing+=(chromium)
+    else
+        echo "setup.sh: no chromium among the packages: the pages will not be looked at" >&2
+    fi
+}
+
 install_packages
 missing=()
-find_fuzzer # its packages are known once the lists are here
+find_browser
+find_fuzzer # their packages are known once the lists are here
 install_packages
 install_nvdisasm
 install_optuna

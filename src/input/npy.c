@@ -71,7 +71,8 @@ static fa_status check_header(const char *path, const char *header, const int32_
     if (!type || !fortran || !at)
         return fa_refuse(why, FA_USAGE, "--load: %s: header without descr, fortran_order or shape", path);
     if (strncmp(type, "'<f2'", 5) != 0)
-        return fa_refuse(why, FA_USAGE, "--load: %s holds %.8s, want '<f2' (FP16)", path, type);
+        return fa_refuse(why, FA_USAGE, "--load: %s holds %.*s, want <f2 (FP16)", path, (int)strcspn(type + 1, "'"),
+                         type + 1);
     if (strncmp(fortran, "False", 5) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is in Fortran order, want C order", path);
     long long got[4] = {0};
@@ -113,6 +114,39 @@ static fa_status check_file(const char *path, const char *file, size_t size, con
         if (((*data)[i] & 0x7C00) == 0x7C00)
             return fa_refuse(why, FA_USAGE, "--load: %s: element %zu is not finite", path, i);
     return FA_PASS;
+}
+
+/* The shape that a file's header states; false where it states none of four parts. */
+static bool read_shape(const char *folder, const char *name, int32_t shape[4])
+{
+    char *path = fa_format("%s/%s.npy", folder, name), header[1024] = "";
+    FILE *file = fopen(path, "rb");
+    free(path);
+    if (file == NULL)
+        return false;
+    const size_t size = fread(header, 1, sizeof header - 1, file);
+    fclose(file);
+    header[size] = '\0';
+    const char *at = size > 12 && memcmp(header, magic, sizeof magic) == 0 ? value_of(header + 12, "'shape'") : NULL;
+    return at != NULL && sscanf(at, "(%9d, %9d, %9d, %9d", &shape[0], &shape[1], &shape[2], &shape[3]) == 4;
+}
+
+void fa_npy_size(const char *folder, fa_options *options)
+{
+    int32_t q[4], k[4];
+    if (!read_shape(folder, "q", q) || !read_shape(folder, "k", k))
+        return;
+    for (int i = 0; i < 4; i++)
+        if (q[i] < 1 || k[i] < 1 || q[i] > 1 << 20 || k[i] > 1 << 20)
+            return;
+    if (q[3] < 16 || q[3] > 256 || q[1] > 1 << 16 || k[1] > 1 << 16)
+        return;
+    options->batch = q[0];
+    options->heads = q[1];
+    options->seq = q[2];
+    options->dim = q[3];
+    options->kv_heads = k[1];
+    options->seq_kv = k[2];
 }
 
 static fa_status load_one(const char *folder, const char *name, const int32_t shape[4], uint16_t **data, fa_reason *why)

@@ -1,6 +1,7 @@
 #include "input/runs.h"
 
 #include "base/text.h"
+#include "input/npy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +103,8 @@ static fa_status plan(fa_command *run, fa_reason *why)
     const fa_options *options = &run->options;
     if (options->sanitize != FA_SANITIZE_NONE && !options->sized && options->load == NULL)
         make_small(&run->options);
+    if (options->load != NULL && !options->sized)
+        fa_npy_size(options->load, &run->options);
     FA_TRY(fa_problem_make(options, &run->problem, why));
     FA_TRY(fa_spec_make(options, &run->problem, &run->spec, why));
     if (options->cubin != NULL && run->spec.kind != FA_KIND_HAND)

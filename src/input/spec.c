@@ -76,6 +76,16 @@ static const fa_arch_limits limits_table[] = {
 };
 #define LIMITS_COUNT (sizeof limits_table / sizeof limits_table[0])
 
+const char *fa_arch_words(void)
+{
+    static char known[160];
+    size_t length = 0;
+    for (size_t i = 0; i < LIMITS_COUNT; i++)
+        length += (size_t)snprintf(known + length, sizeof known - length, "%ssm_%d%s", i > 0 ? ", " : "",
+                                   limits_table[i].cc, limits_table[i].cc >= 90 ? "[a]" : "");
+    return known;
+}
+
 fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason *why)
 {
     char *end = NULL;
@@ -90,11 +100,7 @@ fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason 
         limits->threads_block = 1024;
         return FA_PASS;
     }
-    char known[160] = "";
-    for (size_t i = 0; i < LIMITS_COUNT; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%ssm_%d%s", i > 0 ? ", " : "",
-                 limits_table[i].cc, limits_table[i].cc >= 90 ? "[a]" : "");
-    return fa_refuse(why, FA_USAGE, "--arch takes one of %s, not '%.40s'", known, arch);
+    return fa_refuse(why, FA_USAGE, "--arch takes one of %s, not '%.40s'", fa_arch_words(), arch);
 }
 
 /* Each knob: what the user set, else what is already there. */

@@ -138,6 +138,15 @@ static char *kernels_json(void)
     return print_all(all);
 }
 
+/* The architectures that a row compiles for. */
+static void print_arch(const fa_kernel_row *row)
+{
+    const char *suffix = row->traits.arch_specific ? "a" : " and later";
+    if (row->kind == FA_KIND_HAND)
+        printf("%12s for sm_%d%s; %s\n", "", row->traits.min_arch, suffix,
+               row->traits.emu_not_run ? "not emulated" : "emulated");
+}
+
 /* Each knob with its default, and the values a sweep tries. */
 static void print_values(const fa_kernel_row *row)
 {
@@ -159,7 +168,12 @@ static void print_kernels(void)
         const fa_kernel_row *row = fa_registry_at(i);
         printf("%-12s %s%s\n", row->name, row->idea, row == fa_registry_default() ? " (default)" : "");
         print_values(row);
+        print_arch(row);
     }
+    printf("\nEach knob has its default and the values that a sweep tries. Where a rule of kernels/kernels.def matches "
+           "the problem,\nthe rule's tile is the default instead (--list-kernels --json - prints the rules).\n"
+           "--arch takes %s.\n",
+           fa_arch_words());
 }
 
 static fa_status put(const fa_options *options, char *json, fa_reason *why)

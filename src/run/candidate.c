@@ -75,6 +75,16 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
     return gpu ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "%s is a GPU library: not on the emulator", spec->name);
 }
 
+/* A row of the registry says what it needs; a file of one's own says it by a static_assert. */
+static fa_status check_arch(const fa_spec *spec, fa_reason *why)
+{
+    const fa_traits *traits = spec->row != NULL ? &spec->row->traits : NULL;
+    if (traits == NULL || atoi(spec->arch + strlen("sm_")) >= traits->min_arch)
+        return FA_PASS;
+    return fa_refuse(why, FA_INFEASIBLE, "%s needs sm_%d%s", spec->name, traits->min_arch,
+                     traits->arch_specific ? "a" : " or later");
+}
+
 fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
                                fa_candidate_record *record, fa_reason *why)
 {
@@ -86,6 +96,7 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
         return fa_refuse(why, FA_NOT_RUN, "%s is not emulated: it needs a GPU", record->spec.name);
     if (!emu && options->sanitize != FA_SANITIZE_NONE)
         return fa_refuse(why, FA_USAGE, "--sanitize is for --device emu; on a GPU use compute-sanitizer");
+    FA_TRY(check_arch(&record->spec, why));
     const fa_status status = fa_compile_cuda(&record->spec, module, why);
     if (status == FA_NOT_RUN && emu) {
         *module = (fa_module){.ptxas.known = false};

@@ -395,6 +395,8 @@ make_valley() {
     [ "${#lines[@]}" -eq 1 ]
     [[ $output == "M=16 W=4 V=8  PASS  p50 - "*"regs "*"smem "* ]]
     record_holds "$work/r.json" '.config.m == 16' '.config.warps == 4' '.config.vec == 8'
+    scripts/evo_test_one.sh 16 4 8 --kernel light --json - -- "${small[@]}" 2>"$work/line" | jq -e '.status == "pass"'
+    grep -q '^M=16 W=4 V=8  PASS' "$work/line"
     run scripts/evo_test_one.sh 16 4 8 --kernel light -- "${small[@]}" --stages 7
     [ "$status" -eq 3 ]
     [[ $output == *INFEASIBLE* ]]

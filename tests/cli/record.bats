@@ -73,6 +73,12 @@ load helper
     ./fa_bench --kernel light "${small[@]}" --dump "$work" --quiet
     [ -s "$work/q.npy" ] && [ -s "$work/k.npy" ] && [ -s "$work/v.npy" ] && [ -s "$work/o.npy" ]
     ./fa_bench --kernel light "${small[@]}" --load "$work" --quiet
+    ./fa_bench --kernel light --device emu --seeds 1 --load "$work" --quiet --json "$work/r.json" # the files' size
+    jq -e '.problem | [.batch, .heads, .seq_q, .seq_kv, .dim] == [1, 2, 33, 33, 16]' "$work/r.json"
+    cp "$work/q.npy" "$work/good"
+    sed -i '1s/<f2/<f4/' "$work/q.npy"
+    refused 2 "q.npy holds <f4, want <f2 (FP16)" ./fa_bench --kernel light --device emu --load "$work" --quiet
+    mv "$work/good" "$work/q.npy"
     head -c 100 "$work/k.npy" >"$work/short" && mv "$work/short" "$work/k.npy"
     run ./fa_bench --kernel light "${small[@]}" --load "$work"
     [ "$status" -eq 2 ]

@@ -10,7 +10,9 @@ make_evidence() { # DIR
         add' >"$1/ladder.json"
     ./fa_bench --kernel light --compile-only --quiet --json - |
         jq '{kernel, variant, config, ptxas, problem, provenance: {git: "abc", code_sha256: .provenance.code_sha256},
-        throughput: {peak_boost_tflops: 1000}, device: {memory_gbytes_per_s: 4800}}' >"$1/ladder/x/light.json"
+        timing: {p50_ci95_us: [315.25, 318.04]}, throughput: {peak_boost_tflops: 1000},
+        device: {name: "NVIDIA Stub", arch: "sm_90", sm_count: 132, memory_gbytes_per_s: 4800}}' \
+        >"$1/ladder/x/light.json"
     jq --slurpfile light "$1/ladder/x/light.json" 'map(if .kernel == "light" then . + {variant: .kernel,
         arch: $light[0].ptxas.arch,
         config: $light[0].config, code_sha256: $light[0].provenance.code_sha256, git: "abc"} else . end)' \
@@ -36,14 +38,20 @@ make_evidence() { # DIR
         --out "$1/ncu" >/dev/null || true
 }
 
+has() { # TEXT...: on the page
+    local text
+    for text; do
+        grep -qF "$text" "$work/ev/report.html" || { echo "not on the page: $text"; return 1; }
+    done
+}
 needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 
-@test "four pictures, the tables, the gates" {
+@test "five pictures, the tables, the gates, each with its record; the same from the same evidence" {
     needs_gnuplot
     make_evidence "$work/ev"
     run scripts/report.sh --dir "$work/ev"
     [ "$status" -eq 0 ]
-    for name in ladder sweep roofline peers; do
+    for name in ladder sweep roofline peers paired; do
         python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/ev/plots/$name.svg"
         grep -q "src=\"plots/$name.svg\"" "$work/ev/report.html"
     done
@@ -53,13 +61,18 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ -z "$(grep '>1.5<' "$work/ev/plots/sweep.svg")" ]   # an old source's time
     grep -q 'FlashAttention 3' "$work/ev/plots/peers.svg"
     grep -q 'geometric mean 1.25 over 41 shapes; above 1 in 41' "$work/ev/report.html"
-    grep -q '<td>tensor pipe active</td><td>14.5 %</td><td>&gt;= 40</td><td class="FAIL">FAIL</td>' \
-        "$work/ev/report.html"
-    grep -q '<td>wmma</td><td>2,8,8,512,512,64,full</td><td>evo</td><td>40</td><td>pass 40</td>' "$work/ev/report.html"
-    grep -q '<td>12.35</td><td>13</td><td>wmma</td><td>m=32</td>' "$work/ev/report.html"
+    has 'tensor pipe active (%)</button>' '✗ 14.5</td>' \
+        '<td>wmma</td><td>2,8,8,512,512,64,full</td><td>evo</td><td class="n" data-v="40">40</td><td>pass 40</td>' \
+        '<td class="n" data-v="12.345">12.3</td><td class="n" data-v="13">13.0</td><td>wmma</td><td>m=32</td>' \
+        '<b>1.25x</b>as fast as the best library, the geometric mean of 41 shapes' \
+        'href="ladder/x/light.json">light</a>' '315.3 to 318.0' 'NVIDIA Stub, sm_90, 132 SMs' \
+        '<li><a href="#peers">Peers</a></li>' 'Records: <a href="peers.json">peers.json</a>; commit def.'
+    (cd "$work/ev" && sha256sum report.html plots/*) >"$work/sums"
+    scripts/report.sh --dir "$work/ev"
+    (cd "$work/ev" && sha256sum --quiet -c "$work/sums")
 }
 
-@test "FlashAttention 3 is drawn as measured where every shape has its time, else as scaled" {
+@test "FlashAttention 3 as measured where every shape has its time; a table for other peers, for the fused library" {
     needs_gnuplot
     make_evidence "$work/ev"
     cp "$work/ev/peers.json" "$work/scaled"
@@ -67,28 +80,12 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     scripts/report.sh --dir "$work/ev"
     grep -q 'FlashAttention 3<' "$work/ev/plots/peers.svg"
     jq '.[0].peers.fa3 = 1' "$work/scaled" >"$work/ev/peers.json"
-    scripts/report.sh --dir "$work/ev"
-    grep -q 'FlashAttention 3 (scaled)<' "$work/ev/plots/peers.svg"
-}
-
-@test "the same evidence makes the same page and pictures" {
-    needs_gnuplot
-    make_evidence "$work/ev"
-    scripts/report.sh --dir "$work/ev"
-    (cd "$work/ev" && sha256sum report.html plots/*) >"$work/sums"
-    scripts/report.sh --dir "$work/ev"
-    (cd "$work/ev" && sha256sum --quiet -c "$work/sums")
-}
-
-@test "another kernel's peers and the fused library have a table each on the page" {
-    make_evidence "$work/ev"
-    jq '.[:1] | map(.kernel = "light" | .variant = "light" | .us = 77.25)' "$work/ev/peers.json" \
-        >"$work/ev/peers_light.json"
+    jq '.[:1] | map(.kernel = "light" | .variant = "light" | .us = 77.25)' "$work/scaled" >"$work/ev/peers_light.json"
     jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", p50_us: 500, vs: "cudnn",
         vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129]}]' >"$work/ev/versus.json"
     scripts/report.sh --dir "$work/ev"
-    grep -q '<td>77.25</td>' "$work/ev/report.html"
-    grep -q '<td>0.13</td><td>0.12 to 0.13</td>' "$work/ev/report.html"
+    grep -q 'FlashAttention 3 (scaled)<' "$work/ev/plots/peers.svg"
+    has '<td class="n" data-v="77.25">77.3</td>' '<td class="n" data-v="0.126">0.13</td><td>0.121 to 0.129</td>'
 }
 
 @test "what is missing is NOT-RUN on the page, what is torn is left out" {
@@ -114,6 +111,40 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     refused 2 "unknown option" scripts/report.sh --fast
     scripts/report.sh --dir "$work/ev" --dry-run | grep -q 'peers.json: missing'
     [ -z "$(ls "$work/ev")" ]
+}
+
+@test "bounds and several GPUs: a picture, a row per point, a page of all" {
+    needs_gnuplot
+    mkdir -p "$work/ev"
+    jq -n '{points: 2, percent_of_bound: {median: 60}, below_bound: []}' >"$work/ev/bound.json"
+    jq -nc '{kernel: ("wmma", "mma"), us: 10, bound_us: 6, problem: "2,8,512,64", options: "--m 32 --n 64",
+        percent_of_bound: 60, binds: "tensor"}' | gzip >"$work/ev/bound.json.points.jsonl.gz"
+    mkdir "$work/other"
+    run scripts/report.sh --dir "$work/ev" --dir "$work/other/"
+    [ "$status" -eq 0 ]
+    has 'src="plots/bound.svg"' '<td>m=32 n=64</td>' '<td>tensor 1</td>' '<b>60 %</b>'
+    grep -qF '<a href="ev/report.html">ev</a>' "$work/index.html"
+    grep -qF '<a href="other/report.html">other</a>' "$work/index.html"
+}
+
+# bats test_tags=slow
+@test "pages in Chromium, three widths, light and dark: nothing wider than the window, no error, no lost link" {
+    needs_gnuplot
+    command -v chromium >/dev/null || skip "no chromium"
+    cp -r evidence/h200 "$work/h200"
+    cp -r evidence/h200 "$work/other"
+    rm -r "$work/other/peers.json" "$work/other/ncu"
+    scripts/report.sh --dir "$work/h200" --dir "$work/other"
+    run tests/browse.py "$work/h200/report.html" "$work/other/report.html" "$work/index.html"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    # It sees what is wrong.
+    sed 's|<h2>Summary</h2>|&<p style="width: 2000px">x</p><a href="gone.json">gone</a><script>nothing()</script>|' \
+        "$work/h200/report.html" >"$work/h200/wrong.html"
+    run tests/browse.py "$work/h200/wrong.html"
+    [ "$status" -eq 1 ]
+    [[ $output == *"390 light: "*" pixels wider than the window"* && $output == *"1600 dark: error: "* ]]
+    [[ $output == *"no such file: $work/h200/gone.json"* ]]
 }
 
 # bats test_tags=slow

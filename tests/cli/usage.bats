@@ -64,9 +64,21 @@ load helper
 }
 
 @test "the registry as text and as JSON" {
-    ./fa_bench --list-kernels | grep -q '^light '
+    ./fa_bench --list-kernels >"$work/list"
+    grep -q '^light ' "$work/list"
+    grep -q 'for sm_90a; ' "$work/list"
+    grep -q "^the rule's tile is the default instead" "$work/list"
+    grep -q '^--arch takes sm_75, ' "$work/list"
     ./fa_bench --list-kernels --json - | jq -e 'length > 1 and all(.[]; .name and .idea)
         and ([.[] | select(.default)] | length == 1)'
+}
+
+@test "an architecture below what a kernel needs is infeasible and says which" {
+    refused 3 "mma needs sm_80 or later" ./fa_bench --kernel mma --compile-only --arch sm_75 --quiet
+    refused 3 "light needs sm_80 or later" ./fa_bench --kernel light --compile-only --arch sm_75 --quiet
+    refused 3 "wgmma needs sm_90a" ./fa_bench --kernel wgmma --compile-only --arch sm_89 --quiet
+    ./fa_bench --kernel scalar --compile-only --arch sm_75 --quiet --json "$work/r.json"
+    jq -e '.ptxas.arch == "sm_75"' "$work/r.json"
 }
 
 # Every rule names a kernel that exists and a whole tile; a kernel with variants has the rules that select them.

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import datetime
 import importlib.metadata
+import importlib.util
 import json
 import math
 import pathlib
@@ -435,5 +436,7 @@ if __name__ == "__main__":
         import torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
     except ImportError as missing:
-        not_run(f"no PyTorch here: {missing}")
+        absent = [name for name in ("numpy", "torch") if importlib.util.find_spec(name) is None]
+        not_run(f"no PyTorch here: python3 has no {' and no '.join(absent)} (python3 -m pip install "
+                f"{' '.join(absent)})" if absent else f"no PyTorch here: {missing}")
     sys.exit(main())

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # $dir, $work and $png are the caller's
 # The pictures of a page, by gnuplot. Sourced by scripts/report.sh. Each plot_NAME fails where it has nothing to draw.
+# An SVG follows the reader's light or dark scheme: what gnuplot draws in black or light grey changes with it.
 
 # Colours that survive colour blindness; shapes and dashes that survive a black-and-white printer.
 style='
@@ -10,7 +11,7 @@ set style line 4 lc rgb "#cc79a7" lw 2 pt 13 dt 4
 set style line 5 lc rgb "#000000" lw 2 pt 11 dt 5
 set style line 6 lc rgb "#e69f00" lw 2 pt 4 dt 1
 set style line 7 lc rgb "#56b4e9" lw 2 pt 6 dt 2
-set style line 8 lc rgb "#666666" lw 2 pt 8 dt 3
+set style line 8 lc rgb "#808080" lw 2 pt 8 dt 3
 set grid lc rgb "#cccccc" lw 0.5
 set border 3
 set key spacing 1.2
@@ -18,31 +19,40 @@ set tics nomirror
 set datafile separator "\t"
 '
 
+dark='<style>@media (prefers-color-scheme: dark) { .paper { fill: #15181c } [fill="black"] { fill: #e4e7eb }
+[color="black"], [color="rgb(  0,   0,   0)"] { color: #e4e7eb }
+[stroke="black"], [stroke="rgb(  0,   0,   0)"] { stroke: #e4e7eb } .gridline { stroke: #3a424b } }</style>'
+
 draw() { # NAME WIDTH HEIGHT: gnuplot commands on stdin -> plots/NAME.svg
     local name=$1 commands svg png_terminal
     commands=$style$(cat)
     mkdir -p "$dir/plots"
     svg="set terminal svg size $2,$3 dynamic font 'Helvetica,13' background 'white' name '$name'"
     gnuplot -e "$svg; set output '$work/$name.svg'" - <<<"$commands" || die 6 "gnuplot failed on $name"
-    mv "$work/$name.svg" "$dir/plots/$name.svg"
+    awk -v dark="$dark" '/^<desc>/ {print; print dark; next}
+        /^<rect x="0" y="0" .* fill="#ffffff"\/>/ {sub(/fill=/, "class=\"paper\" fill=")} {print}' \
+        "$work/$name.svg" | replace_file "$dir/plots/$name.svg"
     png_terminal="set terminal pngcairo size $2,$3 font 'Helvetica,11' background 'white'"
     [[ $png -eq 0 ]] || gnuplot -e "$png_terminal; set output '$dir/plots/$name.png'" - <<<"$commands"
 }
 
-# The ladder on every problem it was climbed on: TFLOP/s, log scale, the number on the bar.
+# The ladder on every problem it was climbed on: TFLOP/s, log scale, the number on the bar, p50's interval.
 plot_ladder() {
-    local problems=() i=0 plot='' problem fill at
+    local problems=() i=0 plot='' problem fill place at
     mapfile -t problems < <(jqf report/ladder_problems -r "$dir/ladder.json")
     [[ ${#problems[@]} -gt 0 ]] || return 1
     for problem in "${problems[@]}"; do
-        jqf report/ladder_bars -r --arg problem "$problem" "$dir/ladder.json" >"$work/ladder.$i"
+        jqf report/ladder_bars -r --arg problem "$problem" --slurpfile records "$work/records" "$dir/ladder.json" \
+            >"$work/ladder.$i"
         fill=$((100 - i * 75 / (${#problems[@]} > 1 ? ${#problems[@]} - 1 : 1)))
         fill="$((fill / 100)).$(printf '%02d' $((fill % 100)))"
-        at="(\$1 + ($i - ${#problems[@]} / 2.0 + 0.5) * 0.27):2"
+        place="(\$1 + ($i - ${#problems[@]} / 2.0 + 0.5) * 0.27)"
+        at="$place:2"
         plot+="${plot:+, }'$work/ladder.$i' using $at:(0.25) with boxes lc rgb '#0072b2' lw 1"
         plot+=" fs solid $fill border lc rgb '#004060' title '$problem'"
         plot+=", '' using $at:(\$2 < 10 ? sprintf('%.1f', \$2) : sprintf('%.0f', \$2)) with labels"
-        plot+=" offset 0,0.6 font ',9' notitle"
+        plot+=" offset 0,0.8 font ',9' notitle"
+        plot+=", '' using $place:5:(0):(\$6 - \$5) with vectors nohead lw 4 lc rgb '#d55e00' notitle"
         i=$((i + 1))
     done
     draw ladder 900 420 <<END
@@ -75,7 +85,7 @@ $(jqf report/sweep_axis -r --arg kernel "$kernel" --arg axis "${name%:*}" --arg 
         done
         plot+="
 plot '$work/sweep.$kernel' using 1:2:(0.48):(0.48):3 with boxxyerror fs solid noborder lc palette notitle"
-        plot+=", '' using 1:2:4 with labels font ',10' notitle"
+        plot+=", '' using 1:2:4 with labels font ',10' tc rgb '#111111' notitle"
     done
     width=$((${#kernels[@]} < 2 ? 560 : 80 + 330 * ${#kernels[@]}))
     name=$(jq -r '.[0].group | split("|")[2]' "$work/sweep")
@@ -162,5 +172,45 @@ set xlabel 'sequence length' font ',11'
 set ylabel 'TFLOP/s' font ',11'
 $plot
 unset multiplot
+END
+}
+
+# Every shape of peers.json: the best library's time over ours, each timed alone and in pairs.
+plot_paired() {
+    jqf report/peers_paired -r "$dir/peers.json" >"$work/paired"
+    has_column "$work/paired" 2 || return 1
+    draw paired 1100 400 <<END
+set title 'Best library / ours: above 1 ours is faster'
+set ylabel 'times as fast'
+set xlabel 'shapes, by head dimension, mask and sequence length'
+set xrange [-0.5:$(wc -l <"$work/paired") - 0.5]
+set yrange [*:*]
+set offsets 0, 0, 0.15, 0.05
+set format x ''
+set key below
+$(jqf report/peers_groups -r "$dir/peers.json")
+plot 1 with lines lc rgb '#888888' lw 1.5 notitle, '$work/paired' using 1:2 with points ls 7 title 'each timed alone', \
+    '' using 1:3 with points ls 2 pt 7 ps 0.7 title 'in pairs, with its 95 % interval', \\
+    '' using 1:4:(0):(\$5 - \$4) with vectors nohead lw 3 lc rgb '#d55e00' notitle
+END
+}
+
+# Measured times over the bound that the machine code sets: no point may lie below the line.
+plot_bound() {
+    local kernels=() kernel plot='' i=0
+    mapfile -t kernels < <(jq -r 'map(.kernel) | unique[]' "$work/bounds")
+    for kernel in "${kernels[@]}"; do
+        i=$((i + 1))
+        jq -r --arg kernel "$kernel" '.[] | select(.kernel == $kernel) | [.bound_us, .us] | @tsv' "$work/bounds" \
+            >"$work/bound.$i"
+        plot+=", '$work/bound.$i' using 1:2 with points ls $i ps 1.1 title '${kernel//_/\\_}'"
+    done
+    draw bound 900 460 <<END
+set title 'Measured time over the bound of the machine code'
+set logscale xy
+set xlabel 'bound, us'
+set ylabel 'measured p50, us'
+set key outside right
+plot x with lines lc rgb '#000000' lw 1.5 title 'at the bound'$plot
 END
 }

@@ -4,8 +4,8 @@
 pages=(README.md docs/kernels.md evidence/README.md) # that have tables
 
 kernels_table() {
-    echo "| kernel | idea | default tile | tensor cores | emulated |"
-    echo "|---|---|---|---|---|"
+    echo "| kernel | idea | default tile | tensor cores | architecture | emulated |"
+    echo "|---|---|---|---|---|---|"
     "$bench" --list-kernels --json - | jqf report/kernels -r
 }
 
