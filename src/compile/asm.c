@@ -20,17 +20,16 @@ typedef struct pass {
     char word[8]; /* last identifier, when nothing but blanks came after it */
 } pass;
 
-/* # 12 "file" flags; flag 3: a system header */
+/* # 12 "file" flags; flag 3: a system header. The file's name stays as a C string writes it: \" is in it. */
 static const char *line_marker(pass *p, const char *at)
 {
     const char *end = at + strcspn(at, "\n");
     int line = 0, used = 0;
-    char file[1024], flags[64] = "";
-    if (sscanf(at, "# %d \"%1023[^\"]\"%n", &line, file, &used) == 2 && used > 0) {
-        snprintf(flags, sizeof flags, "%.*s", (int)(end - at - used), at + used);
-        memcpy(p->file, file, sizeof file);
+    if (sscanf(at, "# %d %n", &line, &used) == 1 && used > 0 && at[used] == '"') {
+        const char *file = at + used + 1, *flags = fa_cxx_skip_literal(at + used);
+        snprintf(p->file, sizeof p->file, "%.*s", (int)(flags - 1 - file), file);
         p->line = line - 1; /* the line break after the marker counts */
-        p->foreign = strchr(flags, '3') != NULL || strstr(file, "src/emu/include/") != NULL;
+        p->foreign = memchr(flags, '3', (size_t)(end - flags)) != NULL || strstr(p->file, "src/emu/include/") != NULL;
     }
     return end;
 }

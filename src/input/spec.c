@@ -1,6 +1,5 @@
 #include "input/spec.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include "base/process.h"
 #include "input/space.h"
+#include "input/splits.h"
 
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; sm_count is of the part the arch is
  * best known by (A100, A10, L4, H200, B200, RTX 5090) and only picks default tiles when there is no device. */
@@ -141,18 +141,12 @@ static fa_status check_lists(const fa_spec *spec, fa_reason *why)
     return FA_PASS;
 }
 
-/* Query rows that a K/V head serves. */
-static int64_t packed_rows(const fa_problem *problem)
-{
-    return (int64_t)problem->seq_q * (problem->heads / problem->kv_heads);
-}
-
 static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
     return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
-           (rule->max_rows == 0 || packed_rows(problem) <= rule->max_rows) && problem->seq_kv >= rule->min_keys &&
+           (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) && problem->seq_kv >= rule->min_keys &&
            atoi(spec->arch + 3) >= rule->min_arch;
 }
 
@@ -217,70 +211,6 @@ static fa_status use_library(const char *path, fa_spec *spec, fa_reason *why)
     return FA_PASS;
 }
 
-/* Splits for packed tiles, which are few and bound by memory: the least number that fills whole waves of blocks to 95
- * %, or the one that fills them best. Small blocks share a multiprocessor in pairs. */
-static int32_t choose_packed_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t most)
-{
-    const int64_t slots = (int64_t)sm_count * (spec->knobs.warps <= 4 ? 2 : 1);
-    const int64_t tiles_m = (packed_rows(problem) + spec->knobs.m - 1) / spec->knobs.m;
-    const int64_t tiles = tiles_m * problem->kv_heads * problem->batch;
-    int32_t best = 1;
-    double best_filled = 0;
-    for (int32_t splits = 1; splits <= most && best_filled < 0.95; splits++) {
-        const int64_t blocks = tiles * splits, waves = (blocks + slots - 1) / slots;
-        const double filled = (double)blocks / (double)(waves * slots);
-        if (filled > best_filled) {
-            best_filled = filled;
-            best = splits;
-        }
-    }
-    return best;
-}
-
-/* What `splits` parts of every query tile take on blocks of one a multiprocessor that take the longest parts first, in
- * key tiles. A part has a begin and an end; parts are combined. */
-static double time_of_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t splits)
-{
-    const double begin_end = 1.5, combine = splits > 1 ? 2.5 + 0.4 * splits : 0;
-    const int64_t tiles =
-        (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
-    const double waves = (double)tiles * splits / sm_count, fixed = begin_end + combine;
-    const double per_key = 1.0 / spec->knobs.n / splits;
-    const double keys_of_first = problem->causal ? fmax(0, problem->seq_kv - problem->seq_q) : problem->seq_kv;
-    const double longest = problem->seq_kv * per_key + fixed, shortest = keys_of_first * per_key + fixed;
-    return fmax(longest, waves * (longest + shortest) / 2 + (ceil(waves) - waves) * shortest);
-}
-
-static int32_t choose_balanced_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count, int32_t most)
-{
-    int32_t best = 1;
-    for (int32_t splits = 2; splits <= most; splits++)
-        if (time_of_splits(spec, problem, sm_count, splits) < 0.97 * time_of_splits(spec, problem, sm_count, best))
-            best = splits;
-    return best;
-}
-
-/* How many blocks share the keys of a query tile: enough to fill the GPU, each with at least SPLIT_KEYS keys, because
- * combining their results costs time too. */
-static int32_t choose_splits(const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
-{
-    enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, BALANCED_SPLIT_KEYS = 512, SPLITS_MAX = 64 };
-    if (spec->row == NULL || spec->row->space.splits == NULL)
-        return 1;
-    const int32_t keys = spec->row->traits.pack_heads ? PACKED_SPLIT_KEYS
-                         : spec->row->traits.wgmma    ? BALANCED_SPLIT_KEYS
-                                                      : SPLIT_KEYS;
-    const int32_t most = problem->seq_kv / keys < SPLITS_MAX ? problem->seq_kv / keys : SPLITS_MAX;
-    if (spec->row->traits.pack_heads)
-        return choose_packed_splits(spec, problem, sm_count, most);
-    if (spec->row->traits.wgmma)
-        return choose_balanced_splits(spec, problem, sm_count, most);
-    const int64_t tiles =
-        (int64_t)problem->batch * problem->heads * ((problem->seq_q + spec->knobs.m - 1) / spec->knobs.m);
-    const int64_t splits = sm_count / tiles < most ? sm_count / tiles : most;
-    return splits < 1 ? 1 : (int32_t)splits;
-}
-
 /* Row, source and knobs for this target; of a registry kernel the first rule that matches the problem decides. */
 static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spec *spec, fa_reason *why)
 {
@@ -300,7 +230,7 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
     }
     overlay(&spec->knobs, &spec->set);
     if (spec->knobs.splits == 0)
-        spec->knobs.splits = choose_splits(spec, problem, sm_count);
+        spec->knobs.splits = fa_splits_choose(spec->row, &spec->knobs, problem, sm_count);
     return FA_PASS;
 }
 

@@ -80,9 +80,9 @@ load helper
     run "$work/tree/scripts/manual.sh" --check
     [ "$status" -eq 1 ]
     [[ $output == *"docs/options.md is not current"* ]]
-    jq '.properties.timing.anyOf[1].properties.pace = {type: "number"}' tests/fa_bench.result.schema.json \
+    jq '.properties.timing.anyOf[1].properties.gait = {type: "number"}' tests/fa_bench.result.schema.json \
         >"$work/tree/tests/fa_bench.result.schema.json"
     run "$work/tree/scripts/manual.sh"
     [ "$status" -ne 0 ]
-    [[ $output == *"no words for timing.pace"* ]]
+    [[ $output == *"no words for timing.gait"* ]]
 }

@@ -1,0 +1,68 @@
+#include "input/splits.h"
+
+#include <math.h>
+
+int64_t fa_packed_rows(const fa_problem *problem)
+{
+    return (int64_t)problem->seq_q * (problem->heads / problem->kv_heads);
+}
+
+/* Splits for packed tiles, which are few and bound by memory: the least number that fills whole waves of blocks to 95
+ * %, or the one that fills them best. Small blocks share a multiprocessor in pairs. */
+static int32_t choose_packed_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t most)
+{
+    const int64_t slots = (int64_t)sm_count * (knobs->warps <= 4 ? 2 : 1);
+    const int64_t tiles_m = (fa_packed_rows(problem) + knobs->m - 1) / knobs->m;
+    const int64_t tiles = tiles_m * problem->kv_heads * problem->batch;
+    int32_t best = 1;
+    double best_filled = 0;
+    for (int32_t splits = 1; splits <= most && best_filled < 0.95; splits++) {
+        const int64_t blocks = tiles * splits, waves = (blocks + slots - 1) / slots;
+        const double filled = (double)blocks / (double)(waves * slots);
+        if (filled > best_filled) {
+            best_filled = filled;
+            best = splits;
+        }
+    }
+    return best;
+}
+
+/* What `splits` parts of every query tile take on blocks of one a multiprocessor that take the longest parts first, in
+ * key tiles. A part has a begin and an end; parts are combined. */
+static double time_of_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits)
+{
+    const double begin_end = 1.5, combine = splits > 1 ? 2.5 + 0.4 * splits : 0;
+    const int64_t tiles = (int64_t)problem->batch * problem->heads * ((problem->seq_q + knobs->m - 1) / knobs->m);
+    const double waves = (double)tiles * splits / sm_count, fixed = begin_end + combine;
+    const double per_key = 1.0 / knobs->n / splits;
+    const double keys_of_first = problem->causal ? fmax(0, problem->seq_kv - problem->seq_q) : problem->seq_kv;
+    const double longest = problem->seq_kv * per_key + fixed, shortest = keys_of_first * per_key + fixed;
+    return fmax(longest, waves * (longest + shortest) / 2 + (ceil(waves) - waves) * shortest);
+}
+
+static int32_t choose_balanced_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t most)
+{
+    int32_t best = 1;
+    for (int32_t splits = 2; splits <= most; splits++)
+        if (time_of_splits(knobs, problem, sm_count, splits) < 0.97 * time_of_splits(knobs, problem, sm_count, best))
+            best = splits;
+    return best;
+}
+
+int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count)
+{
+    enum { SPLIT_KEYS = 1024, PACKED_SPLIT_KEYS = 256, BALANCED_SPLIT_KEYS = 512, SPLITS_MAX = 64 };
+    if (row == NULL || row->space.splits == NULL)
+        return 1;
+    const int32_t keys = row->traits.pack_heads ? PACKED_SPLIT_KEYS
+                         : row->traits.wgmma    ? BALANCED_SPLIT_KEYS
+                                                : SPLIT_KEYS;
+    const int32_t most = problem->seq_kv / keys < SPLITS_MAX ? problem->seq_kv / keys : SPLITS_MAX;
+    if (row->traits.pack_heads)
+        return choose_packed_splits(knobs, problem, sm_count, most);
+    if (row->traits.wgmma)
+        return choose_balanced_splits(knobs, problem, sm_count, most);
+    const int64_t tiles = (int64_t)problem->batch * problem->heads * ((problem->seq_q + knobs->m - 1) / knobs->m);
+    const int64_t splits = sm_count / tiles < most ? sm_count / tiles : most;
+    return splits < 1 ? 1 : (int32_t)splits;
+}
