@@ -66,7 +66,10 @@ ordinary_runs() { # NAME...
 }
 large=(groups lambdas launcher variables) # they include much of the C++ library
 
-@test "ordinary CUDA runs on the emulator as it stands, and NVRTC takes it" {
+@test "ordinary CUDA runs on the emulator as it stands, and NVRTC takes it" { ordinary_runs extern_shared groups wrapped; }
+
+# bats test_tags=slow
+@test "the other kinds of ordinary CUDA, too" {
     mapfile -t names < <(cd tests/emu/ordinary && printf '%s\n' *.cu | sed 's/[.]cu$//' |
         grep -vxF "$(printf '%s\n' "${large[@]}")")
     [ "${#names[@]}" -ge 7 ]
@@ -146,6 +149,7 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
     refused 2 "'x' is not a tile knob" ./fa_bench --vs source:examples/plain.cu:x=1
 }
 
+# bats test_tags=slow
 @test "a sanitizer without a size takes a small problem and says so" {
     run ./fa_bench --source examples/plain.cu --device emu --race --json "$work/r.json"
     [ "$status" -eq 0 ]

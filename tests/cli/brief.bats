@@ -47,6 +47,7 @@ known() {
     ! grep -qE 'seq 999|seed 1009|tensor pipe' "$work/page" # hidden, hidden, passed
 }
 
+# bats test_tags=slow
 @test "bounded: every section stays, the longest lists are cut" {
     known
     for i in {1..400}; do

@@ -25,6 +25,7 @@ page() { # [--slow] PAGE...
     page docs/tutorial.md
 }
 
+# bats test_tags=slow
 @test "the other pages" {
     mapfile -t pages < <(ls docs/*.md | grep -v tutorial)
     [ "${#pages[@]}" -ge 12 ]

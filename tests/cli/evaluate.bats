@@ -111,6 +111,7 @@ score_holds() { # EXPRESSION...
     score_holds '.status == "wrong"' '.text_feedback | test("race") and test("data race") and test("k.cu:[0-9]+")'
 }
 
+# bats test_tags=slow
 @test "infeasible, broken, timed out and not run are different answers" {
     problems
     edited 's/FA_M <= 1024/FA_M <= 1/'

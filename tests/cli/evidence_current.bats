@@ -61,6 +61,7 @@ current() { scripts/evidence_current.sh "$@"; }
     FA_BENCH=$work/none refused 4 "no $work/none" scripts/evidence_current.sh README.md
 }
 
+# bats test_tags=slow
 @test "the index of a folder: what each file shows, commits, rows that are current; --check sees what is out of step" {
     make_rows
     mkdir -p "$work/gpu/ncu"

@@ -197,6 +197,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -es 'map(.knobs) | sort == ["m=16,warps=8", "m=32,warps=8"]' "$work/lb/leaderboard.jsonl"
 }
 
+# bats test_tags=slow
 @test "corrupt lines are set aside and said, the rest counts" {
     make_stub
     sweep --kernel one --strategy grid
@@ -233,6 +234,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$(board .leader)" = one ]
 }
 
+# bats test_tags=slow
 @test "two sweeps at once share one leaderboard" {
     make_stub
     sweep --kernel one --strategy grid >"$work/a" 2>&1 3>&- &
@@ -418,6 +420,7 @@ make_valley() {
     [[ $output == *"nothing to do"* ]]
 }
 
+# bats test_tags=slow
 @test "what a sweep did stands in sweeps.jsonl, also when it is told to stop" {
     make_stub
     sweep --kernel one --strategy grid

@@ -22,6 +22,7 @@ survives() { # GROUP OPTIONS...
 # bats test_tags=slow
 @test "kill -9 of a sweep: leaderboard whole, it goes on" { survives kill_sweep --kills 15; }
 @test "a cache that is read-only, or no folder" { survives cache_readonly; }
+# bats test_tags=slow
 @test "a cache that is full" { survives cache_full; }
 # bats test_tags=slow
 @test "a flipped bit in every kind of file of the cache" { survives cache_flips; }

@@ -12,6 +12,7 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     FA_BENCH=$work/none refused 4 "run make" gate
 }
 
+# bats test_tags=slow
 @test "the emulator's matrix of a real kernel passes, the rest is NOT-RUN, and --require-gpu makes that a failure" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
     few=$(gate --kernel light --quick --draws 0 --dry-run | wc -l)
@@ -119,6 +120,7 @@ END
     export PATH=$work/bin:$PATH
 }
 
+# bats test_tags=slow
 @test "compute-sanitizer: a finding in our kernel fails, one in a library is skipped with why, silence is no pass" {
     make_sanitizer
     run gate --sanitize --quick --draws 0

@@ -6,6 +6,7 @@ wmma_kernels() {
     ./fa_bench --list-kernels --json - | jq -r '.[] | select(.tensor_cores == "wmma") | .name'
 }
 
+# bats test_tags=slow
 @test "M=64 runs in more than 48 KiB of shared memory, right to the last row" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     for kernel in $(wmma_kernels); do
@@ -16,6 +17,7 @@ wmma_kernels() {
     done
 }
 
+# bats test_tags=slow
 @test "a tile past 99 KiB is refused with both numbers, and runs where the limit is higher" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     for kernel in $(wmma_kernels); do
@@ -78,6 +80,7 @@ END
     ! pgrep -f "$work" || false
 }
 
+# bats test_tags=slow
 @test "--resume runs what is missing and what another source has made, and keeps the rest" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     scripts/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"

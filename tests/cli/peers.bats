@@ -91,6 +91,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     jq -e 'all(.[]; (has("paired") or has("paired_ratio") or has("unpaired")) | not)' "$work/p/peers.json"
 }
 
+# bats test_tags=slow
 @test "a pairing that is refused, or wrong, or of a library, has a reason and no ratio; a wrong one fails the run" {
     make_stub
     make_peers
@@ -156,6 +157,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     jq -e 'length == 2 and all(.[]; .kernel == "one" and .us == 50)' "$work/p/peers.json"
 }
 
+# bats test_tags=slow
 @test "a stopped run goes on; an edited source and --again are measured anew" {
     make_stub
     make_peers

@@ -58,6 +58,7 @@ load helper
     record_holds "$work/r.json" '.status == "not_run"'
 }
 
+# bats test_tags=slow
 @test "every distribution passes, and causal, GQA, tails, odd dims, misaligned starts" {
     for dist in normal uniform outlier sharp rising falling needle constant-v coded low; do
         ./fa_bench --kernel light "${small[@]}" --dist $dist --quiet

@@ -72,6 +72,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     (cd "$work/ev" && sha256sum --quiet -c "$work/sums")
 }
 
+# bats test_tags=slow
 @test "FlashAttention 3 as measured where every shape has its time; a table for other peers, for the fused library" {
     needs_gnuplot
     make_evidence "$work/ev"

@@ -152,6 +152,7 @@ records_hold() { # FILE COUNT EXPRESSION...
     [ "$(grep -c 'cannot write the record: No space left' "$work/err")" -eq 1 ]
 }
 
+# bats test_tags=slow
 @test "a sanitizer's finding is its run's alone" {
     body race 'p.tiles < 0 ? void() : void(); *(volatile float *)p.o = threadIdx.x;'
     printf '%s\n' '--kernel scalar' "--source $work/race.cu" '--kernel scalar --causal' >"$work/list"
@@ -190,6 +191,7 @@ END
     [ "$many" -le $((few + 8192)) ]
 }
 
+# bats test_tags=slow
 @test "without a cache: what a run builds is gone when it ends" {
     body hang "$hangs"
     mkdir "$work/tmp"

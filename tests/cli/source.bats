@@ -10,6 +10,7 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
     record_holds "$work/r.json" '.status == "pass"' '.kernel == "plain"' '.config.m == 32'
 }
 
+# bats test_tags=slow
 @test "the tensor-core example passes: tails, grouped heads, causal, any alignment" {
     local tile=("${mma_plain[@]}" --device emu --seeds 1 --check cpu --quiet)
     ./fa_bench "${tile[@]}" --batch 2 --heads 4 --kv-heads 2 --seq 65 --seq-kv 100 --dim 64 --causal --sanitize thread
