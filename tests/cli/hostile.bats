@@ -93,7 +93,9 @@ EOT
 ends_while_compiling() { # SIGNAL
     slow_compiler
     rm -f "$work/compiling" "$work/sleeping"
-    env PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/cache" ./fa_bench --source examples/plain.cu "${small[@]}" --quiet 3>&- &
+    # also where the suites run under nohup
+    env --default-signal=HUP PATH="$work/bin:$PATH" XDG_CACHE_HOME="$work/cache" ./fa_bench --source examples/plain.cu \
+        "${small[@]}" --quiet 3>&- &
     bench_pid=$!
     eventually test -s "$work/sleeping"
     kill "-$1" "$bench_pid"
