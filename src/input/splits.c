@@ -27,12 +27,17 @@ static int32_t choose_packed_splits(const fa_knobs *knobs, const fa_problem *pro
     return best;
 }
 
+static int64_t query_tiles(const fa_knobs *knobs, const fa_problem *problem)
+{
+    return (int64_t)problem->batch * problem->heads * ((problem->seq_q + knobs->m - 1) / knobs->m);
+}
+
 /* What `splits` parts of every query tile take on blocks of one a multiprocessor that take the longest parts first, in
  * key tiles. A part has a begin and an end; parts are combined. */
 static double time_of_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t splits)
 {
     const double begin_end = 1.5, combine = splits > 1 ? 2.5 + 0.4 * splits : 0;
-    const int64_t tiles = (int64_t)problem->batch * problem->heads * ((problem->seq_q + knobs->m - 1) / knobs->m);
+    const int64_t tiles = query_tiles(knobs, problem);
     const double waves = (double)tiles * splits / sm_count, fixed = begin_end + combine;
     const double per_key = 1.0 / knobs->n / splits;
     const double keys_of_first = problem->causal ? fmax(0, problem->seq_kv - problem->seq_q) : problem->seq_kv;
@@ -62,7 +67,7 @@ int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const 
         return choose_packed_splits(knobs, problem, sm_count, most);
     if (row->traits.wgmma)
         return choose_balanced_splits(knobs, problem, sm_count, most);
-    const int64_t tiles = (int64_t)problem->batch * problem->heads * ((problem->seq_q + knobs->m - 1) / knobs->m);
+    const int64_t tiles = query_tiles(knobs, problem);
     const int64_t splits = sm_count / tiles < most ? sm_count / tiles : most;
     return splits < 1 ? 1 : (int32_t)splits;
 }

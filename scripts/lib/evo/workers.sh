@@ -90,26 +90,20 @@ answer() { # KNOBS KEY COMPILED RECORD
     fi
 }
 
-compiler() {
-    local line
-    while take_line feed; do
-        compile_candidate "$line"
-        rm -f "$work/held.$slot"
-    done
-}
-runner() {
-    local line knobs key compiled
-    while take_line ready; do
-        read -r knobs key compiled <<<"$line"
-        run_candidate "$knobs" "$key" "$compiled"
+# A worker: each line of the pipe is the function's arguments, which hold no blanks.
+serve() { # PIPE FUNCTION
+    local line call
+    while take_line "$1"; do
+        read -ra call <<<"$line"
+        "$2" "${call[@]}"
         rm -f "$work/held.$slot"
     done
 }
 
 # A worker that is killed: the candidate it held is lost, and another takes its place.
-keep_alive() { # SLOT WORKER
+keep_alive() { # SLOT PIPE FUNCTION
     local slot=$1 held
-    until ("$2"); do
+    until (serve "$2" "$3"); do
         held=$(cut -d' ' -f1 "$work/held.$slot" 2>/dev/null) || held=
         rm -f "$work/held.$slot"
         [[ -z $held ]] || lose "$held" "the worker of $held died"
@@ -131,12 +125,12 @@ local_workers() {
     for ((i = 0; i < runners; i++)); do
         (
             [[ ${#gpus[@]} -eq 0 ]] || export CUDA_VISIBLE_DEVICES=${gpus[i % jobs]}
-            keep_alive "runner$i" runner
+            keep_alive "runner$i" ready run_candidate
         ) <"$work/ready" 7>&1 &
     done
     {
         for ((i = 0; i < pool; i++)); do
-            keep_alive "compiler$i" compiler <&0 &
+            keep_alive "compiler$i" feed compile_candidate <&0 &
             compilers+=("$!")
         done
         wait "${compilers[@]}"
