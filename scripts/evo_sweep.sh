@@ -16,7 +16,7 @@ usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --ca
   --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the
                            cores, 2 to 12 for each GPU)
   --jobs N                 GPUs of this machine at once: the first N, or of CUDA_VISIBLE_DEVICES (default 1)
-  --sshloginfile FILE      hosts for GNU parallel, with the same GPU, --jobs of them each; the repository lies at the same
+  --sshloginfile FILE      hosts for GNU parallel, with the same GPU, --jobs of them each; the repository at the same
                            path there
   --prune BY               do not run a candidate that is slower than the fastest so far by its bound, which loses no
                            winner, or by the low end of its estimate, which skips far more and can lose one:
@@ -182,7 +182,8 @@ probe() { # which device, by the record of a run that any device does at once, i
 # The GPUs of --jobs, each the same kind as the first.
 choose_gpus() {
     local gpu
-    [[ " ${device_options[*]} " != *" --gpu "* ]] || die 2 "--gpu names one GPU, --jobs $jobs takes more: one of the two"
+    [[ " ${device_options[*]} " != *" --gpu "* ]] ||
+        die 2 "--gpu names one GPU, --jobs $jobs takes more: one of the two"
     # shellcheck disable=SC2031 # what is set for a probe is not meant to last
     IFS=, read -ra gpus <<<"${CUDA_VISIBLE_DEVICES:-$(seq -s, 0 $((jobs - 1)))}"
     [[ ${#gpus[@]} -ge $jobs ]] || die 2 "--jobs $jobs, but CUDA_VISIBLE_DEVICES names ${#gpus[@]}"

@@ -66,7 +66,9 @@ ordinary_runs() { # NAME...
 }
 large=(groups lambdas launcher variables) # they include much of the C++ library
 
-@test "ordinary CUDA runs on the emulator as it stands, and NVRTC takes it" { ordinary_runs extern_shared groups wrapped; }
+@test "ordinary CUDA runs on the emulator as it stands, and NVRTC takes it" {
+    ordinary_runs extern_shared groups wrapped
+}
 
 # bats test_tags=slow
 @test "the other kinds of ordinary CUDA, too" {

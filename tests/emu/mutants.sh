@@ -28,7 +28,9 @@ while [[ $# -gt 0 ]]; do
     case $1 in
         --json | --explained | --tries | --sample | --seed)
             [[ $# -ge 2 ]] || { echo "mutants.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --json) json=$2 ;; --explained) explained=$2 ;; --tries) tries=$2 ;; --sample) sample=$2 ;; --seed) seed=$2 ;; esac
+            case $1 in --json) json=$2 ;; --explained) explained=$2 ;; --tries) tries=$2 ;;
+                --sample) sample=$2 ;; --seed) seed=$2 ;;
+            esac
             shift
             ;;
         --list) list=1 ;;
