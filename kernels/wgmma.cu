@@ -86,12 +86,13 @@ __device__ __forceinline__ void consume(const fa_params &p, const shared_layout 
     wait_for_store(c.lane);
 }
 
-/* A full barrier waits for the producer and its bytes, an empty one for a lane of every consumer warp. */
+/* A full barrier waits for the producer and its bytes, an empty one for a lane of every consumer warp; that of Q for
+ * every lane. */
 __device__ __forceinline__ void init_barriers(const shared_layout &at)
 {
     for (int i = 0; i < CONSUMERS * Q_STAGES; ++i) {
         mbarrier_init(at.q_full + 8 * i, 1);
-        mbarrier_init(at.q_empty + 8 * i, 4);
+        mbarrier_init(at.q_empty + 8 * i, 128);
     }
     for (int i = 0; i < FA_STAGES; ++i) {
         mbarrier_init(at.k_full + 8 * i, 1);

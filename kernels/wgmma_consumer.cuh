@@ -53,11 +53,11 @@ __device__ __forceinline__ void warpgroup_arrive(int warpgroup)
         bar_arrive(1 + (warpgroup + 1) % CONSUMERS, 256);
 }
 
-/* Every lane has read which tile this is, and the tile before it: lane 0 speaks for all. */
+/* Every lane frees Q for itself: all have read which tile this is, and the tile before it. */
 __device__ __forceinline__ void release_q(consumer &c)
 {
-    __syncwarp();
-    consumer_release<Q_STAGES>(c.q_empty, c.q, c.lane);
+    mbarrier_arrive(c.q_empty + 8 * c.q.stage);
+    advance_warp<Q_STAGES>(c.q);
 }
 
 __device__ __forceinline__ void release_k(consumer &c) { consumer_release<FA_STAGES>(c.at.k_empty, c.k, c.lane); }
