@@ -171,9 +171,10 @@ if [[ $dry_run -eq 1 ]]; then
     exit 0
 fi
 
+probe_kernel=$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")
+probe_options=(--batch 1 --heads 1 --kv-heads 1 --seq 16 --seq-kv 16 --dim 64 --seeds 1 --check cpu --timing none)
 probe() { # which device, by the record of a run that any device does at once, in $work/probe
-    "$FA_BENCH" --kernel "$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")" "${device_options[@]}" \
-        --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --check cpu --timing none --quiet --json "$work/probe" \
+    "$FA_BENCH" --kernel "$probe_kernel" "${device_options[@]}" "${probe_options[@]}" --quiet --json "$work/probe" \
         2>"$work/err" || true
     is_record "$work/probe" || die 4 "no whole record of a first run: $(cat "$work/err")"
     [[ $(jq -r .status "$work/probe") != not_run ]] || die 4 "not run: $(jq -r .reason "$work/probe")"

@@ -67,3 +67,19 @@ right_end() { # JSON-LINES of {tile, score, words}
     grep -q 'seq 64' "$work/prompts"
     ! grep -q 'seq 37' "$work/prompts"
 }
+
+@test "a search by rules: right edits score, bad ones have 0, each with its words; the curve never falls" {
+    [ "$(studies/search_by_rules.py --make '')" = "$(<examples/plain.cu)" ]
+    studies/search_by_rules.py --seconds 30 --jobs 2 --seed 2 --json "$work/curve" -- --stages emulator --score emulator
+    jq -e '(.curve | map(.best)) as $best | $best == ($best | sort) and .curve[0].edits == "m=64 lanes=1" and
+        .first == 1 and .best == 1 and (.curve | length == (unique_by(.edits) | length))' "$work/curve"
+    jq -e '[.curve[] | select(.edits | test("bad|4096")) | .score] | length >= 1 and all(. == 0)' "$work/curve"
+    jq -e '[.curve[] | select(.edits | test("bad|4096") | not) | .score] | length >= 2 and all(. == 1)' "$work/curve"
+    echo 'public emulator --batch 1 --heads 2 --seq 33 --dim 64' >"$work/p"
+    local edits
+    for edits in 'lanes=4 registers vector skip fast_exp unroll' 'lanes=8 m=32'; do
+        studies/search_by_rules.py --make "$edits" >"$work/k.cu"
+        scripts/evaluate.sh "$work/k.cu" --problems "$work/p" --stages emulator --score emulator >"$work/score"
+        jq -e .correct "$work/score"
+    done
+}

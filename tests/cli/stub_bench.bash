@@ -2,7 +2,7 @@
 # times (KERNEL M WARPS US per line), bounds (the same for --bound, and a file to wait for), source.KERNEL (contents:
 # its sha), wrong and flaky (KERNEL M WARPS: never right, right on seed 42 alone), hold (N: the first N runs end at
 # once, those after them wait until the file is gone), no_gpu (--device cuda is not run). --cubin writes
-# KERNEL M WARPS. Each run that is not --compile-only adds a line to runs.
+# KERNEL M WARPS. Each run that is not --compile-only adds a line to runs; a warm-up of --runs (--timing none) does not.
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"
@@ -86,7 +86,7 @@ fi
 [[ -z $cubin ]] || echo "$kernel $m $warps" >"$cubin"
 time_of "$kernel" "$m" "$warps"
 us=$found status=pass vs_record=null timing=null reason=null loosened=false passed=false device='NVIDIA Stub'
-if [[ $compile -eq 0 ]]; then
+if [[ $compile -eq 0 && (-z ${STUB_LINE:-} || $given != *"--timing none"*) ]]; then
     echo "$kernel $m $warps${vs:+ vs $vs} seed $seed" >>"$STUB/runs"
     if [[ -e $STUB/hold ]]; then
         place=$(wc -l <"$STUB/runs") # exact enough: of two that begin at once, both may count the other

@@ -90,9 +90,20 @@ answer() { # KNOBS KEY COMPILED RECORD
     fi
 }
 
+# The first use of a GPU by a process takes up to a second. A runner has it behind it, with the probe's run, while the
+# first candidates compile.
+warm_up() {
+    local record
+    [[ $SWEEP_GPU != 'CPU emulator' && $kernel != source:* ]] || return 0
+    open_bench
+    { echo "--kernel $probe_kernel ${probe_options[*]}" >&"$bench_in" && IFS= read -r record <&"$bench_out"; } \
+        2>/dev/null || close_bench
+}
+
 # A worker: each line of the pipe is the function's arguments, which hold no blanks.
 serve() { # PIPE FUNCTION
     local line call
+    [[ $2 != run_candidate ]] || warm_up
     while take_line "$1"; do
         read -ra call <<<"$line"
         "$2" "${call[@]}"

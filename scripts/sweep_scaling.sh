@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Candidates per second of evo_sweep.sh with 1, 2, 4 GPUs of this machine, on the same candidates, all compiled anew.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/sweep_scaling.sh [options] [-- fa_bench options, which may pin knobs]
+       scripts/sweep_scaling.sh --table FILE
+  --gpus LIST      how many GPUs, one sweep each (default 1,2)
+  --kernel NAME    default wmma
+  --json FILE      a line of JSON per sweep, appended (default: stdout)
+  --table FILE     such lines as Markdown
+Each sweep tries the whole tile space that the pinned knobs leave, in a drawn order, with a compile cache and a
+leaderboard of its own. Without fa_bench options --vec is pinned to 8.
+Exit: 0, 2 usage, 4 not run (no fa_bench, jq or GPU, or fewer GPUs), otherwise evo_sweep.sh's.
+USAGE
+}
+
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
+# shellcheck source=scripts/lib/common.sh
+. "$here/lib/common.sh"
+opt=([gpus]="1,2" [kernel]=wmma [json]=/dev/stdout [table]='')
+arguments=words
+parse_options "$@"
+[[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
+[[ ${opt[gpus]} =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || die 2 "--gpus takes a list of numbers, not '${opt[gpus]}'"
+if [[ -n ${opt[table]} ]]; then
+    [[ -r ${opt[table]} ]] || die 2 "no file '${opt[table]}'"
+    jqf evo/scaling_table -rs "${opt[table]}"
+    exit 0
+fi
+export FA_BENCH=${FA_BENCH:-$here/../fa_bench}
+bench=$FA_BENCH
+need_bench
+# shellcheck source=scripts/lib/gpu.sh
+. "$here/lib/gpu.sh"
+gpu=$(gpu_name "$bench")
+[[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"
+[[ ${#more[@]} -gt 0 ]] || more=(--vec 8)
+
+make_work
+for gpus in ${opt[gpus]//,/ }; do
+    XDG_CACHE_HOME=$work/cache.$gpus "$here/evo_sweep.sh" --kernel "${opt[kernel]}" --strategy random --budget 9999999 \
+        --jobs "$gpus" --out "$work/$gpus" -- "${more[@]}" >&2
+    jqf evo/scaling -cs --argjson gpus "$gpus" --arg gpu "$gpu" --argjson cores "$(nproc)" \
+        --argjson present "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)" \
+        --arg tried "$(jq -r .knobs "$work/$gpus/leaderboard.jsonl" | sort | sha256sum | cut -c1-16)" \
+        --slurpfile sweep "$work/$gpus/sweeps.jsonl" "$work/$gpus/leaderboard.jsonl" >>"${opt[json]}"
+    rm -rf "$work/cache.$gpus"
+done
