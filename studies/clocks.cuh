@@ -1,8 +1,9 @@
 /* Clocks of one multiprocessor per warp instruction: the loop and the launch that the studies of rates share.
  *
- * A study gives a struct with `MOST_WARPS`, `setup(seed, shared)`, `template <int I> step()` and `result()`. Every warp
- * of one block runs LOOPS rounds of UNROLL steps. The clocks are those from the first warp's start to the last warp's end, over the
- * warp instructions of all warps: what the multiprocessor needs for one. Clocks, not times: power does not matter. */
+ * A study is a struct with MOST_WARPS, `setup(seed, shared)`, `step<I, ROLE>()` and `result()`. Every warp of one block
+ * runs LOOPS rounds of UNROLL steps; of ROLES, 1 or 2, the warpgroups take turns. The clocks are those from the first
+ * warp's start to the last warp's end, over the warp instructions of all warps: what the multiprocessor needs for one.
+ * Clocks, not times: power does not matter. */
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -19,10 +20,12 @@ static inline void check(cudaError_t error)
     exit(4);
 }
 
-template <typename STUDY, int... I>
-__device__ __forceinline__ void steps(STUDY &study, std::integer_sequence<int, I...>)
+template <int ROLE, typename STUDY, int... I>
+__device__ __forceinline__ void rounds(STUDY &study, std::integer_sequence<int, I...>)
 {
-    (study.template step<I>(), ...);
+#pragma unroll 1
+    for (int i = 0; i < LOOPS; ++i)
+        (study.template step<I, ROLE>(), ...);
 }
 
 template <typename STUDY>
@@ -34,11 +37,13 @@ __global__ void __launch_bounds__(STUDY::MOST_WARPS * 32, 1)
     for (unsigned i = threadIdx.x; i < SHARED_BYTES / 4; i += blockDim.x)
         data_s[i] = 0;
     study.setup(seed_g, static_cast<unsigned>(__cvta_generic_to_shared(data_s)));
+    const int role = __shfl_sync(0xffffffffu, threadIdx.x / 128 % 2, 0);
     __syncthreads();
     const long long start = clock64();
-#pragma unroll 1
-    for (int i = 0; i < LOOPS; ++i)
-        steps(study, std::make_integer_sequence<int, UNROLL>());
+    if (STUDY::ROLES == 1 || role == 0)
+        rounds<0>(study, std::make_integer_sequence<int, UNROLL>());
+    else
+        rounds<1>(study, std::make_integer_sequence<int, UNROLL>());
     const unsigned result = study.result();
     const long long end = clock64();
     if (result == 0x12345678u) /* keeps the work */

@@ -34,7 +34,7 @@ __device__ __forceinline__ void mma(unsigned (&d)[4], const unsigned (&a)[4], co
  * have the same A. */
 template <shape SHAPE, int TILES, int KEEP>
 struct products {
-    enum { MOST_WARPS = 16 };
+    enum { MOST_WARPS = 16, ROLES = 1 };
     unsigned d[TILES][4], a[4][4], b[4][2];
 
     __device__ __forceinline__ void setup(const unsigned *seed_g, unsigned)
@@ -47,7 +47,7 @@ struct products {
             b[i / 2][i % 2] = seed_g[1024 + i * 32 + threadIdx.x];
     }
 
-    template <int I>
+    template <int I, int ROLE>
     __device__ __forceinline__ void step()
     {
         mma<SHAPE>(d[I % TILES], a[I / KEEP % 4], b[I % 4]);

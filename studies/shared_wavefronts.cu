@@ -50,7 +50,7 @@ __device__ __forceinline__ unsigned offset(unsigned lane)
 
 template <access ACCESS, pattern PATTERN>
 struct wavefronts {
-    enum { MOST_WARPS = 32 };
+    enum { MOST_WARPS = 32, ROLES = 1 };
     unsigned r[4][4], sum[4], at, other;
 
     /* Two places that the rounds take in turns: the compiler must not take one load for another. */
@@ -62,7 +62,7 @@ struct wavefronts {
         other = at + 32768;
     }
 
-    template <int I>
+    template <int I, int ROLE>
     __device__ __forceinline__ void step()
     {
         unsigned(&x)[4] = r[I % 4];
