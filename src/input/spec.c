@@ -147,7 +147,7 @@ static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
            (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) && problem->seq_kv >= rule->min_keys &&
-           atoi(spec->arch + 3) >= rule->min_arch;
+           atoi(spec->arch + 3) >= rule->min_arch && (rule->max_arch == 0 || atoi(spec->arch + 3) <= rule->max_arch);
 }
 
 /* Time of the waves in which multiprocessors take a problem's tiles, in the units of wave_cost. */

@@ -92,6 +92,7 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
         put_condition(one, "max_rows", rule->max_rows);
         put_condition(one, "min_keys", rule->min_keys);
         put_condition(one, "min_arch", rule->min_arch);
+        put_condition(one, "max_arch", rule->max_arch);
         put_condition(one, "wave_cost", rule->wave_cost);
         put_tile(cJSON_AddObjectToObject(one, "config"), &rule->knobs);
         cJSON_AddItemToArray(all, one);

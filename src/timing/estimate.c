@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Fitted by scripts/bound_fit.sh: a weight per term, then for each kernel a factor and a band. */
+#define FITTED_TENSOR_FLOP 4096.0 /* of the part that was measured, sm_90, per multiprocessor and clock */
+
+/* Fitted by scripts/bound_rank.sh --fit: a weight per term, then for each kernel a factor and a band. */
 static const double weights[FA_TERM_COUNT] = {
 #define FA_WEIGHT(term, weight) [term] = weight,
 #define FA_FACTOR(kernel, factor, low, high)
@@ -53,6 +55,7 @@ static void fill_terms(const fa_estimate_input *in, double *terms)
         clocks[FA_TERM_PIPE + pipe] = in->pipe_clocks[pipe] * uneven;
         clocks[FA_TERM_CHAIN + pipe] = rounds * in->pipe_clocks[pipe] * sms / (tiles * in->launch->threads / 32.0);
     }
+    clocks[FA_TERM_CHAIN + FA_PIPE_TENSOR] *= in->tensor_flop / FITTED_TENSOR_FLOP;
     clocks[FA_TERM_L2] = read_bytes / (64 * sms) * uneven;
     clocks[FA_TERM_COPY] = read_bytes / (64.0 * fmax(1, in->info->vec)) / sms * uneven;
     clocks[FA_TERM_STEPS] = 1000 * rounds * keys / fmax(1, in->info->n) / splits;

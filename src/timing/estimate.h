@@ -10,10 +10,12 @@
 typedef enum fa_term {
     FA_TERM_LAUNCH, /* 1 us */
     FA_TERM_PIPE,   /* a pipe of the busiest multiprocessor each, in the order of fa_pipe */
-    FA_TERM_CHAIN = FA_TERM_PIPE + FA_PIPE_COUNT, /* the same of one warp alone, times the rounds of blocks */
-    FA_TERM_L2 = FA_TERM_CHAIN + FA_PIPE_COUNT,   /* keys and values that every tile reads, at 64 bytes a clock */
-    FA_TERM_COPY,                                 /* the load instructions for them, one a clock */
-    FA_TERM_STEPS,                                /* steps over the keys of one block, 1000 clocks each */
+    /* The same of one warp alone, times the rounds of blocks: a stand-in for latency, which is much the same on every
+     * part. So its tensor clocks are counted at the rate of the H200, where the weights were fitted. */
+    FA_TERM_CHAIN = FA_TERM_PIPE + FA_PIPE_COUNT,
+    FA_TERM_L2 = FA_TERM_CHAIN + FA_PIPE_COUNT, /* keys and values that every tile reads, at 64 bytes a clock */
+    FA_TERM_COPY,                               /* the load instructions for them, one a clock */
+    FA_TERM_STEPS,                              /* steps over the keys of one block, 1000 clocks each */
     FA_TERM_DRAM,
     FA_TERM_COUNT,
 } fa_term;
@@ -30,8 +32,8 @@ typedef struct fa_estimate_input {
     const fa_kernel_info *info;
     const fa_launch *launch;
     const fa_problem *problem;
-    int32_t sm_count, blocks_per_sm;
-    double clock_mhz, dram_us, bound_us; /* the estimate is never below the bound */
+    int32_t sm_count, blocks_per_sm, tensor_flop; /* the last as in fa_work_need */
+    double clock_mhz, dram_us, bound_us;          /* the estimate is never below the bound */
 } fa_estimate_input;
 
 /* kernel: the name of the variant, for its own factor; another name has none, and the widest band. */

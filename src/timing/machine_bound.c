@@ -55,7 +55,7 @@ static void fill_part(fa_machine_bound *result, const fa_arch_limits *limits, si
 }
 
 static fa_estimate estimate(const fa_machine_bound *bound, const fa_candidate_record *record, const fa_problem *problem,
-                            const fa_launch *launch, double wave_factor)
+                            const fa_launch *launch, double wave_factor, int32_t tensor_flop)
 {
     double mean_clocks[FA_PIPE_COUNT];
     for (int pipe = 0; pipe < FA_PIPE_COUNT; pipe++)
@@ -66,6 +66,7 @@ static fa_estimate estimate(const fa_machine_bound *bound, const fa_candidate_re
                                      .problem = problem,
                                      .sm_count = bound->sm_count,
                                      .blocks_per_sm = record->module.occupancy.blocks_per_sm,
+                                     .tensor_flop = tensor_flop,
                                      .clock_mhz = bound->clock_mhz_max,
                                      .dram_us = bound->dram_us,
                                      .bound_us = bound->us_at_max};
@@ -113,7 +114,7 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     fa_sass_free(&sass);
     result.us_at_max = fmax(result.bound.clocks / result.clock_mhz_max, result.dram_us);
     if (result.bound.known && launch.grid > 0)
-        result.estimate = estimate(&result, record, problem, &launch, need.wave_factor);
+        result.estimate = estimate(&result, record, problem, &launch, need.wave_factor, need.tensor_flop);
     if (result.clock_mhz_min > 0)
         result.us_at_min = fmax(result.bound.clocks / result.clock_mhz_min, result.dram_us);
     return result;

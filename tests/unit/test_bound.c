@@ -193,7 +193,7 @@ static void test_no_products(void **state)
 static void test_estimate(void **state)
 {
     (void)state;
-    double clocks[FA_PIPE_COUNT] = {[FA_PIPE_FMA] = 600};
+    double clocks[FA_PIPE_COUNT] = {[FA_PIPE_FMA] = 600, [FA_PIPE_TENSOR] = 1200};
     const fa_kernel_info info = {.m = 32, .n = 32, .vec = 8, .splits = 1, .grid = FA_GRID_TILES};
     const fa_launch launch = {.grid = 6, .tiles = 6, .threads = 128};
     const fa_problem problem = {
@@ -204,6 +204,7 @@ static void test_estimate(void **state)
                                .problem = &problem,
                                .sm_count = 4,
                                .blocks_per_sm = 1,
+                               .tensor_flop = 1024,
                                .clock_mhz = 1000,
                                .dram_us = 3};
     const fa_estimate one = fa_estimate_of(&input, "nobody's");
@@ -211,11 +212,12 @@ static void test_estimate(void **state)
     assert_true(one.known);
     assert_float_equal(one.terms_us[FA_TERM_LAUNCH], 1, 0);
     assert_float_equal(one.terms_us[FA_TERM_DRAM], 3, 0);
-    assert_float_equal(one.terms_us[FA_TERM_PIPE + FA_PIPE_FMA], 0.8, 1e-12);  /* 2 blocks where the mean is 1.5 */
-    assert_float_equal(one.terms_us[FA_TERM_CHAIN + FA_PIPE_FMA], 0.2, 1e-12); /* 100 clocks a warp, two rounds */
-    assert_float_equal(one.terms_us[FA_TERM_L2], 0.512, 1e-12);                /* 2 times 16 KiB at 64 bytes a clock */
-    assert_float_equal(one.terms_us[FA_TERM_COPY], 0.064, 1e-12);              /* 512 bytes an instruction */
-    assert_float_equal(one.terms_us[FA_TERM_STEPS], 4, 1e-12);                 /* two rounds of two steps */
+    assert_float_equal(one.terms_us[FA_TERM_PIPE + FA_PIPE_FMA], 0.8, 1e-12);     /* 2 blocks where the mean is 1.5 */
+    assert_float_equal(one.terms_us[FA_TERM_CHAIN + FA_PIPE_FMA], 0.2, 1e-12);    /* 100 clocks a warp, two rounds */
+    assert_float_equal(one.terms_us[FA_TERM_CHAIN + FA_PIPE_TENSOR], 0.1, 1e-12); /* at a quarter: latency */
+    assert_float_equal(one.terms_us[FA_TERM_L2], 0.512, 1e-12);   /* 2 times 16 KiB at 64 bytes a clock */
+    assert_float_equal(one.terms_us[FA_TERM_COPY], 0.064, 1e-12); /* 512 bytes an instruction */
+    assert_float_equal(one.terms_us[FA_TERM_STEPS], 4, 1e-12);    /* two rounds of two steps */
     assert_true(one.us_low < one.us && one.us < one.us_high);
     input.bound_us = 1000; /* the bound is the truth */
     assert_float_equal(fa_estimate_of(&input, "light").us, 1000, 0);

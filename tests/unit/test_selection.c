@@ -37,7 +37,7 @@ static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, in
         return false;
     if (r->max_rows != 0 && (int64_t)p->seq_q * p->heads / p->kv_heads > r->max_rows)
         return false;
-    return p->seq_kv >= r->min_keys && arch >= r->min_arch;
+    return p->seq_kv >= r->min_keys && arch >= r->min_arch && (r->max_arch == 0 || arch <= r->max_arch);
 }
 
 static int64_t cost(const fa_rule *r, const fa_problem *p, int64_t sms)

@@ -79,7 +79,11 @@ def matches(rule, p, sm_count, arch):
     return (p["dim"] <= rule["max_dim"] and rule["causal"] in (None, p["causal"])
             and (rule["max_fill_percent"] is None or fill <= rule["max_fill_percent"])
             and (not rule.get("max_rows") or rows <= rule["max_rows"])
-            and p["seq_kv"] >= (rule.get("min_keys") or 0) and arch >= (rule.get("min_arch") or 0))
+            and p["seq_kv"] >= (rule.get("min_keys") or 0) and serves_arch(rule, arch))
+
+
+def serves_arch(rule, arch):
+    return (rule.get("min_arch") or 0) <= arch <= (rule.get("max_arch") or arch)
 
 
 def wave_cost(rule, p, sm_count):
@@ -128,7 +132,7 @@ def with_more_keys(rules, index, p, sm_count, arch):
 
 def can_match(rule, sm_count, arch):
     fill = rule["max_fill_percent"]
-    return arch >= (rule.get("min_arch") or 0) and (fill is None or fill * sm_count >= 100)
+    return serves_arch(rule, arch) and (fill is None or fill * sm_count >= 100)
 
 
 def rule_problems(rules, sm_count, arch, cheapest=False):

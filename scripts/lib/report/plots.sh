@@ -214,3 +214,40 @@ set key outside right
 plot x with lines lc rgb '#000000' lw 1.5 title 'at the bound'$plot
 END
 }
+
+# The rungs of the ladder: how much of the measured time each pipe is busy at least, a panel per problem.
+plot_pipes() {
+    local problems=() names=(tensor mufu fma alu shared issue l2) problem panels='' i n=0
+    mapfile -t problems < <(jq -r 'map(select((.file // "" | startswith("ladder/")) and .pipe_clocks)) |
+        group_by(.problem) | sort_by(map(.us) | min) | .[][0].problem' "$work/bounds")
+    [[ ${#problems[@]} -gt 0 ]] || return 1
+    for problem in "${problems[@]}"; do
+        jqf report/pipe_bars -r --arg problem "$problem" "$work/bounds" >"$work/pipes.$n"
+        panels+="
+set title 'B,H,S,D = $problem'
+plot 100 with lines lc rgb '#000000' lw 1.5 dt 1 title 'the measured time'"
+        for i in "${!names[@]}"; do
+            panels+=", '$work/pipes.$n' using $((i + 3)):xtic(stringcolumn(1).\"\\n\".stringcolumn(2))"
+            panels+=" with histograms fs solid 0.8 ls $((i + 1)) dt 1 lw 1"
+            panels+=" title '${names[i]}'"
+        done
+        panels+="
+unset key"
+        n=$((n + 1))
+    done
+    draw pipes 1000 $((300 * n + 40)) <<END
+set multiplot layout $n,1 title 'The least that each pipe must work, in percent of the measured time'
+set style data histograms
+set style histogram clustered gap 1
+set boxwidth 0.9 relative
+set yrange [0:108]
+set ylabel '% of the time'
+set key outside right
+set lmargin 9
+set rmargin 25
+set bmargin 3
+set xtics font ',11'
+$panels
+unset multiplot
+END
+}

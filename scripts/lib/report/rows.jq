@@ -37,7 +37,11 @@ def serving_rows: .[] | [(.problem | shape), (.problem.kv_heads | whole), (.prob
 def bound_kernel_rows: group_by(.kernel)[] | [.[0].kernel, (length | whole),
     (map(.percent_of_bound | values) | (min, median, max) | figure), (count(.us < .bound_us) | whole),
     (group_by(.binds) | sort_by(-length) | map("\(.[0].binds) \(length)") | join(", "))];
-def bound_rows: sort_by(-.percent_of_bound) | .[] | [.kernel, .problem,
+def pipe_rows: map(select((.file // "" | startswith("ladder/")) and .pipe_clocks)) |
+    sort_by((.problem | work), .us) | .[] | (.mhz // .clock_mhz_max) as $mhz |
+    [.kernel, .problem, (.us | figure), (.bound_us | figure),
+        (.pipe_clocks | (.tensor, .mufu, .fma, .alu, .shared, .issue, .l2) / $mhz | figure), .binds];
+def bound_rows: group_by([.kernel, .problem]) | map(min_by(.us)) | sort_by(-.percent_of_bound) | .[] | [.kernel, .problem,
     (.options | [scan("--(m|n|warps|stages) ([0-9]+)") | join("=")] | join(" ")), (.us | figure), (.bound_us | figure),
     (.percent_of_bound | figure), .binds];
 def counted_rows: .kernels[] | [.kernel, (.passed | whole),

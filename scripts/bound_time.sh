@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Times tiles drawn from the spaces of the kernels on a GPU and holds each time against its static bound.
+set -euo pipefail
+
+usage() {
+    cat <<'EOU'
+usage: scripts/bound_time.sh [options]
+  --kernel NAME   only this kernel (repeatable; default: every kernel of ours)
+  --sample N      tiles and shapes drawn per kernel, with a fixed seed (default 100; 0: all)
+  --jobs N        processes that compile at once; timed alone, one after the other (default: the cores)
+  --seconds SEC   for all of them: points left by then are missing (default 0: no limit)
+  --out FILE      default evidence/h200/bound_timed.jsonl.gz, a JSON line per timed point
+  --dry-run       print how many points, do nothing
+Each tile and shape (scripts/lib/bound/shapes.txt) is timed at three batches, a twentieth of a second each; one seed is
+checked. A time below its bound is an error: of the bound, or of the time. scripts/bound_evidence.sh reads FILE.
+Exit: 0, 1 when a time lies below its bound or a run fails, 2 usage, 4 not run (no GPU). FA_BENCH names the binary.
+EOU
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+. scripts/lib/points.sh
+opt=([sample]=100 [jobs]=$(nproc) [seconds]=0 [out]=evidence/h200/bound_timed.jsonl.gz)
+flag=([dry-run]=0)
+many=([kernel]='')
+parse_options "$@"
+need_number 0 seconds
+start_points
+"$bench" --list-kernels --json - | jqf bound/drawn -r --argjson only "$only" \
+    --rawfile shapes scripts/lib/bound/shapes.txt >"$work/all"
+choose_points
+# The batches of a tile follow one another: the process that compiled the first has the others.
+awk '{for (i = 1; i <= 3; i++) print $0, (i == 1 ? "--batch 1 --heads 8" : i == 2 ? "--batch 4 --heads 16" :
+    "--batch 2 --heads 32 --kv-heads 8")}' "$work/points" >"$work/batches"
+mv "$work/batches" "$work/points"
+"$bench" --device cuda --seq 16 --seeds 1 --check cpu --timing none --quiet >/dev/null || die 4 "NOT-RUN: no GPU"
+export run_options='--device cuda --seeds 1 --check cublas --max-time 0.05 --min-samples 5 --warmup-ms 20 --timeout 60'
+export line=bound/timed OMP_NUM_THREADS=1
+run_points "$work/timed"
+jq -c 'select(.p50_us)' "$work/timed" >"$work/kept"
+[[ -s $work/kept ]] || die 4 "NOT-RUN: no point was timed: $(jq -r '.reason // empty' "$work/timed" | head -n 1)"
+gzip -9nc "$work/kept" | replace_file "${opt[out]}"
+jqf bound/timed_said -rs "$work/timed"
+jq -es 'all(.[]; .status != "error" and (.percent_of_bound // 0) <= 100)' "$work/timed" >/dev/null
