@@ -192,6 +192,10 @@ static void tensor(const fa_emu_ptx_run *run, bool load)
     check_aligned(run, bulk.shared, BOX_ALIGN, "shared");
     for (int d = 0; d < rank; d++)
         bulk.at[d] = (int32_t)fa_ptx_read(&i->value[i->arg[map + 1].first + d], run->r);
+    /* Not in the PTX ISA: an H200 ends such a launch with "illegal instruction". */
+    if (bulk.at[0] * (int64_t)bulk.map.strides[0] % BYTES_ALIGN != 0)
+        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the box begins at element %d of a row, no multiple of 16 bytes",
+                        (int)bulk.at[0]);
     if (load)
         bulk.barrier = fa_emu_mbarrier_named(run, 3);
     bulk.rows = fa_emu_map_rows(&bulk.map);

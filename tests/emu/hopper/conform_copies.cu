@@ -9,14 +9,6 @@ __device__ __forceinline__ int box_half(const unsigned char *place_s, int row, i
     return reinterpret_cast<const unsigned short *>(place_s)[row * 64 + chunk * 8 + column % 8];
 }
 
-__device__ __forceinline__ void load_at(const fa_params &p, unsigned to, unsigned bar, int column, int row)
-{
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-                 "[%0], [%1, {%4, %5, %3, %3}], [%2];" ::"r"(to),
-                 "l"(&p.k_map), "r"(bar), "r"(0), "r"(column), "r"(row)
-                 : "memory");
-}
-
 /* A box whose corner is at (column, row), outside of the tensor in part: its full bytes are counted. */
 __device__ __forceinline__ void check_box(const fa_params &p, unsigned char *s_b, unsigned s, unsigned b, int t,
                                           int column, int row, int parity)
@@ -24,7 +16,7 @@ __device__ __forceinline__ void check_box(const fa_params &p, unsigned char *s_b
     const unsigned short *q_g = static_cast<const unsigned short *>(p.q);
     if (t == 0) {
         EXPECT_BYTES(b, BOX_BYTES);
-        load_at(p, s, b, column, row);
+        LOAD_AT(s, &p.k_map, b, column, row);
     }
     WAIT(b, parity);
     for (int i = t; i < BOX_ROWS * 64; i += THREADS) {
@@ -77,10 +69,10 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     check_box(p, s_b, s, b, t, 0, 24, 1);
     check_box(p, s_b, s, b, t, 0, 28, 0);  /* rows beyond the end */
     check_box(p, s_b, s, b, t, -8, -3, 1); /* before the beginning */
-    check_box(p, s_b, s, b, t, 36, 30, 0);
+    check_box(p, s_b, s, b, t, 40, 30, 0);
     check_box(p, s_b, s, b, t, 0, 40, 1); /* nothing of it inside */
     put(p, 256 + t, box_half(s_b, t / 64, t % 64));
-    check_box(p, s_b + 2048, s + 2048, b, t, 100, 0, 0);
+    check_box(p, s_b + 2048, s + 2048, b, t, 104, 0, 0);
     check_states(p, b, t);
 
     /* bytes: copied in two parts, one of them before it is expected; and out again */

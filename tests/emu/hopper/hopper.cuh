@@ -59,11 +59,12 @@ typedef unsigned long long u64;
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), \
                  "l"(from_g), "r"(bytes), "r"(bar)                                                                    \
                  : "memory")
-#define LOAD(to, map, bar, row)                                                                      \
+#define LOAD_AT(to, map, bar, column, row)                                                           \
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes " \
-                 "[%0], [%1, {%3, %4, %3, %3}], [%2];" ::"r"(to),                                    \
-                 "l"(map), "r"(bar), "r"(0), "r"(row)                                                \
+                 "[%0], [%1, {%4, %5, %3, %3}], [%2];" ::"r"(to),                                    \
+                 "l"(map), "r"(bar), "r"(0), "r"(column), "r"(row)                                   \
                  : "memory")
+#define LOAD(to, map, bar, row) LOAD_AT(to, map, bar, 0, row)
 #define COPY_OUT(to_g, from, bytes)                                                                               \
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to_g), "r"(from), "r"(bytes) \
                  : "memory")
