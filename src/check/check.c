@@ -234,7 +234,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
     char name[96];
     problem.scale *= draw->factor;
     candidate.problem = s->problem = &problem;
-    FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides));
+    FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides, draw->seed));
     s->candidate = &candidate;
     s->draw = draw;
     const fa_status status = check_inputs(s, asked->problem, draw, first, &inner);
@@ -259,8 +259,8 @@ static fa_draw draw_for(const session *s, int32_t index)
         draw.dist = s->options->dist;
         draw.factor = 1.0f;
     }
-    if (draw.as_asked || !s->cpu || s->options->strides == FA_STRIDES_FAR ||
-        !fa_buffers_lay(&buffers, s->candidate->problem, (fa_strides)draw.strides))
+    if (draw.as_asked || !s->cpu || s->options->strides >= FA_STRIDES_FAR ||
+        !fa_buffers_lay(&buffers, s->candidate->problem, (fa_strides)draw.strides, draw.seed))
         draw.strides = s->options->strides;
     return draw;
 }

@@ -478,9 +478,9 @@ static void layouts_are_those_of_the_word(void **state)
                                    {1, 1, 1, 6, 9, 16, false, 0.25f},
                                    {1, 1, 1, 1, 2, 8, false, 0.25f}};
     for (int i = 0; i < 4; i++)
-        for (int strides = 0; strides <= FA_STRIDES_FAR; strides++)
+        for (int strides = 0; strides <= FA_STRIDES_ODD; strides++)
             for (int tensor = 0; tensor < FA_TENSORS; tensor++) {
-                const fa_layout l = fa_layout_of(&problems[i], (fa_strides)strides, tensor);
+                const fa_layout l = fa_layout_of(&problems[i], (fa_strides)strides, 44, tensor);
                 say_layout(&g, &l);
             }
     golden_compare(&g, "layouts.txt");
