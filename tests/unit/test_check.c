@@ -59,6 +59,7 @@ typedef struct fake {
     way library;
     int32_t allocated, allocations, library_loads;
     size_t bytes_put; /* into the device's memory */
+    int32_t vary_count, variation[32];
 } fake;
 
 /* Launches share the GPU with those of other checks. */
@@ -265,6 +266,14 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     return FA_PASS;
 }
 
+/* As the emulator's: schedules in turn. */
+static int32_t fake_vary(fa_device *device, int32_t variation)
+{
+    fake *f = device->self;
+    f->variation[f->vary_count++] = variation;
+    return variation % FA_SCHEDULES;
+}
+
 static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
 {
     (void)device, (void)request, (void)sample;
@@ -457,6 +466,54 @@ static void jitter_may_be_declared(void **state)
     assert_int_equal(check(s), FA_PASS);
     assert_int_equal(s->result.repeats, 0);
     discard(s);
+}
+
+/* Repeats on the emulator: each under another schedule, back to the first one after them, and before each seed. */
+static void schedules_take_turns(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->device.vary = fake_vary;
+    s->device.sample = NULL;
+    s->options.seeds = 2;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->result.repeats, 10);
+    assert_int_equal(s->result.schedules, (1 << FA_SCHEDULES) - 1);
+    assert_int_equal(s->fake.vary_count, 1 + 10 + 1 + 1);
+    for (int32_t i = 0; i < s->fake.vary_count; i++)
+        assert_int_equal(s->fake.variation[i], i <= 10 ? i : 0);
+    discard(s);
+
+    s = make(WAY_JITTER, WAY_NO_LIBRARY);
+    s->device.vary = fake_vary;
+    assert_int_equal(check(s), FA_WRONG);
+    assert_non_null(strstr(s->why.text,
+                           "launch 2 on the same inputs, schedule descending differs from the first in 1 of "
+                           "5120 elements, first at element 1 (0x"));
+    assert_int_equal(s->result.schedules, 1 << FA_SCHEDULE_ASCENDING | 1 << FA_SCHEDULE_DESCENDING);
+    discard(s);
+}
+
+/* What the emulator repeats depends on the problem alone. */
+static void repeats_follow_from_the_problem(void **state)
+{
+    (void)state;
+    const struct {
+        fa_problem problem;
+        int32_t emulated;
+    } cases[] = {{{1, 1, 1, 1, 1, 16, false, 1}, 10},
+                 {{4, 5, 5, 128, 256, 32, false, 1}, 1},
+                 {{2, 8, 8, 512, 512, 64, false, 1}, 0},
+                 {{1, 2, 1, 256, 256, 64, false, 1}, 4},
+                 {{1, 1, 1, 1 << 20, 32, 16, false, 1}, 0},
+                 {{1, 1, 1, 1 << 20, 2, 16, false, 1}, 1},
+                 {{1, 1, 1, 4096, 51, 16, false, 1}, 10},
+                 {{1, 1, 1, 4096, 52, 16, false, 1}, 9},
+                 {{1 << 20, 65536, 1, 1 << 20, 2, 16, false, 1}, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(fa_check_repeats(&cases[i].problem, true), cases[i].emulated);
+        assert_int_equal(fa_check_repeats(&cases[i].problem, false), 10);
+    }
 }
 
 static void a_missing_library_is_said(void **state)
@@ -741,6 +798,8 @@ int main(void)
         cmocka_unit_test(the_log_sum_exp_is_checked_too),
         cmocka_unit_test(every_fault_fails_against_every_reference),
         cmocka_unit_test(jitter_may_be_declared),
+        cmocka_unit_test(schedules_take_turns),
+        cmocka_unit_test(repeats_follow_from_the_problem),
         cmocka_unit_test(a_missing_library_is_said),
         cmocka_unit_test(tolerances_are_echoed_and_do_not_help),
         cmocka_unit_test(the_recheck_checks),
