@@ -404,7 +404,8 @@ static void the_log_sum_exp_is_checked_too(void **state)
         {WAY_LSE_LOG2, "seed 42: log-sum-exp: |L-R| > 0.001"},
         {WAY_LSE_PAST, "guard band after lse was overwritten: 1 elements, the nearest 1 past the last element"},
         {WAY_LSE_BEFORE, "guard band before lse was overwritten: 1 elements, the nearest 1 before the first element"},
-        {WAY_LSE_JITTER, "launch 2 on the same inputs differs from the first in 1 of 160 elements of the log-sum-exp"},
+        {WAY_LSE_JITTER, "launch 2 on the same inputs differs from the first in 1 of 160 elements of the log-sum-exp, "
+                         "first at element 2 ("},
         {WAY_TOUCH_K, "input k was overwritten: element 77"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

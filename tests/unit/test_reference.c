@@ -1,5 +1,6 @@
 /* The FP64 reference against the plainest possible attention, its sampling, and its baseline. */
 #include "check/reference.h"
+#include "golden.h"
 
 #include <math.h>
 #include <omp.h>
@@ -177,6 +178,12 @@ static void long_sequences_are_sampled(void **state)
     assert_true(r.row_count > 1000 && r.row_count < 4 * 5000);
     assert_true(r.rows[0] == 0 && other.rows[0] == 0);
     assert_int_equal(r.rows[r.row_count - 1], 4 * 5000 - 1);
+    golden g = {0}; /* the same rows on every machine */
+    golden_say(&g, "%lld rows %016llx, %lld rows %016llx\n", (long long)r.row_count,
+               (unsigned long long)golden_digest(0, r.rows, (size_t)r.row_count * sizeof *r.rows),
+               (long long)other.row_count,
+               (unsigned long long)golden_digest(0, other.rows, (size_t)other.row_count * sizeof *other.rows));
+    golden_compare(&g, "sampled_rows.txt");
     int64_t heads[4] = {0}, firsts = 0, lasts = 0;
     for (int64_t i = 0; i < r.row_count; i++) {
         assert_true(i == 0 || r.rows[i] > r.rows[i - 1]);
