@@ -27,6 +27,7 @@ Parts on whatever device there is, into evidence/robustness/; "robustness" is al
   wrong      kernels with one fault each: what an ordinary run catches, and what the gate (tests/wrong)
   judge      a token changed in the modules that judge: what the unit tests catch (tests/mutate.py; some minutes)
   race       the emulator's problem matrix under its race detector (scripts/ci_gate.sh --race; some minutes)
+  race_controls  kernels with a race and kernels without, under that detector (tests/emu/race.sh; some minutes)
   asan       the suites with the driver under ASan, UBSan and LeakSanitizer (tests/asan.sh; some minutes)
   fuzz       the fuzzers, --fuzz-seconds each (tests/fuzz/run.sh)
   cheats     ways to fool the bench (tests/cheats/run.sh)
@@ -49,7 +50,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 on_gpu=(gate sanitize parity sweep grid ladder versus serving lse profile peers)
-robustness=(controls mutants wrong judge race asan fuzz cheats faults)
+robustness=(controls mutants wrong judge race race_controls asan fuzz cheats faults)
 opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
 flag=([dry-run]=0)
 arguments=words
@@ -253,6 +254,7 @@ part_grid() {
 
 part_controls() { try tests/emu/controls.sh --json "$out/controls.json"; }
 part_mutants() { try tests/emu/mutants.sh --json "$out/mutants.json"; }
+part_race_controls() { try tests/emu/race.sh --json "$out/race_controls.json"; }
 part_judge() { try tests/mutate.py --seed "$(date +%Y%m%d)" --count 200 --json "$out/judge_mutants.json"; }
 part_asan() { try tests/asan.sh --json "$out/asan.json"; }
 part_fuzz() { try tests/fuzz/run.sh --seconds "${opt[fuzz-seconds]}" --json "$out/fuzz.json"; }

@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process.h"
 #include "device/gpu_lock.h"
 #include "input/npy.h"
 
 enum { REPEATS = 10 };
-#define REPEAT_BUDGET_S 2.0
+#define EMULATED_WORK (1ll << 25) /* multiply-adds of all repeats: some seconds */
 
 /* One check: its subject, and what is made once for all seeds. */
 typedef struct session {
@@ -88,21 +87,24 @@ static fa_status repeat(session *s, int32_t number, uint16_t *again, float *lse_
     return compare_bits(s, again, lse_again, number, schedule, why);
 }
 
-/* Ten more launches on the same inputs give the same bits; on the emulator in other orders of the threads. */
-static fa_status check_repeats(session *s, double first_launch_s, fa_reason *why)
+int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
 {
-    const fa_device *device = s->candidate->device;
+    const int64_t rows = (int64_t)problem->batch * problem->heads * problem->seq_q;
+    const int64_t fit = EMULATED_WORK / problem->seq_kv / problem->dim / rows;
+    return !emulated || fit > REPEATS ? REPEATS : (int32_t)fit;
+}
+
+/* More launches on the same inputs give the same bits; on the emulator in other orders of the threads. */
+static fa_status check_repeats(session *s, fa_reason *why)
+{
+    const int32_t repeats = fa_check_repeats(s->problem, s->candidate->device->sample == NULL);
     if (s->candidate->nondeterministic)
         return FA_PASS;
     uint16_t *again = fa_alloc(s->count * sizeof *again);
     float *lse_again = fa_alloc((s->lse_count + 1) * sizeof *lse_again);
-    const double start = fa_now_s();
     fa_status status = FA_PASS;
-    for (int32_t i = 1; i <= REPEATS && status == FA_PASS; i++) {
-        if (!device->sample && fa_now_s() - start + first_launch_s > REPEAT_BUDGET_S)
-            break;
+    for (int32_t i = 1; i <= repeats && status == FA_PASS; i++)
         status = repeat(s, i, again, lse_again, why);
-    }
     vary(s, 0, (char[32]){0});
     free(again);
     free(lse_again);
@@ -194,9 +196,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     FA_TRY(fa_buffers_fill(buffers, tensors, why));
     char word[32];
     vary(s, 0, word);
-    const double start = fa_now_s();
     FA_TRY(fa_candidate_launch(s->candidate, why));
-    const double launch_s = fa_now_s() - start;
     const fa_status intact = fa_buffers_read(buffers, tensors, s->output, why);
     if (intact != FA_PASS && intact != FA_WRONG)
         return intact;
@@ -208,7 +208,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     if (!first)
         return FA_PASS;
     gpu_lock(s, FA_GPU_LOCK_SHARED);
-    FA_TRY(check_repeats(s, launch_s, why));
+    FA_TRY(check_repeats(s, why));
     return fa_buffers_read(buffers, tensors, s->output, why);
 }
 
@@ -234,7 +234,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
     char name[96];
     problem.scale *= draw->factor;
     candidate.problem = s->problem = &problem;
-    FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides));
+    FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides, draw->seed));
     s->candidate = &candidate;
     s->draw = draw;
     const fa_status status = check_inputs(s, asked->problem, draw, first, &inner);
@@ -259,8 +259,8 @@ static fa_draw draw_for(const session *s, int32_t index)
         draw.dist = s->options->dist;
         draw.factor = 1.0f;
     }
-    if (draw.as_asked || !s->cpu || s->options->strides == FA_STRIDES_FAR ||
-        !fa_buffers_lay(&buffers, s->candidate->problem, (fa_strides)draw.strides))
+    if (draw.as_asked || !s->cpu || s->options->strides >= FA_STRIDES_FAR ||
+        !fa_buffers_lay(&buffers, s->candidate->problem, (fa_strides)draw.strides, draw.seed))
         draw.strides = s->options->strides;
     return draw;
 }

@@ -67,7 +67,7 @@ void fa_library_reference_open(const fa_candidate *candidate, fa_library_referen
 /* The candidate's inputs, and the library's own output, packed. */
 static fa_params params_of(const fa_candidate *candidate, const fa_library_reference *library, const fa_launch *launch)
 {
-    const fa_layout packed = fa_layout_of(candidate->problem, FA_STRIDES_PACKED, FA_O);
+    const fa_layout packed = fa_layout_of(candidate->problem, FA_STRIDES_PACKED, 0, FA_O);
     fa_params params = fa_buffers_params(&candidate->buffers, candidate->problem, launch);
     params.o = (void *)(uintptr_t)library->out;
     params.o_stride_b = packed.stride_b;

@@ -34,10 +34,13 @@ fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *p, fa_tensor_bo
         if (tensors[i].rows == 0)
             continue;
         const fa_tensor_box box = boxes[(*count)++] = box_of(&tensors[i], p, info->tma_cols);
-        if ((uintptr_t)box.address % 16 || box.strides_bytes[0] % 16)
+        const uint64_t *apart = box.strides_bytes;
+        if ((uintptr_t)box.address % 16 || (apart[0] | apart[1] | apart[2]) % 16)
             return fa_refuse(why, FA_INFEASIBLE,
-                             "TMA needs rows on 16-byte boundaries: %s starts at %p, rows are %llu bytes apart",
-                             box.name, box.address, (unsigned long long)box.strides_bytes[0]);
+                             "TMA needs rows on 16-byte boundaries: %s starts at %p; rows, heads and batches are %llu, "
+                             "%llu and %llu bytes apart",
+                             box.name, box.address, (unsigned long long)apart[0], (unsigned long long)apart[1],
+                             (unsigned long long)apart[2]);
     }
     return FA_PASS;
 }

@@ -13,6 +13,19 @@ static void pack(fa_layout *l, int64_t pad_s, int64_t pad_h, int64_t pad_b)
     l->stride_b = l->heads * l->stride_h + pad_b;
 }
 
+static int64_t to_a_multiple_of_8(int64_t count) { return (count + 7) / 8 * 8; }
+
+/* One dimension's stride has a remainder of 1, 2 or 4 elements; those outside it are multiples of 8 again. */
+static void pack_odd(fa_layout *l, uint64_t seed, int tensor)
+{
+    enum { ROWS, HEADS, BATCHES, DIMENSIONS };
+    const uint64_t of = seed % (1 + FA_L), dimension = seed / (1 + FA_L) % DIMENSIONS;
+    const int64_t rest = of == 0 || of == 1 + (uint64_t)tensor ? (int64_t)1 << seed % 3 : 0;
+    l->stride_s = l->dim + (dimension == ROWS ? rest : 0);
+    l->stride_h = to_a_multiple_of_8(l->seq * l->stride_s) + (dimension == HEADS ? rest : 0);
+    l->stride_b = to_a_multiple_of_8(l->heads * l->stride_h) + (dimension == BATCHES ? rest : 0);
+}
+
 /* The outermost dimension with more than one index is stretched: batches, else heads, else rows. */
 static void stretch(fa_layout *l, int tensor)
 {
@@ -30,10 +43,10 @@ static void stretch(fa_layout *l, int tensor)
         l->stride_b = l->stride_h = l->seq * l->stride_s;
 }
 
-fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, int tensor)
+fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor)
 {
     const bool query = tensor != FA_K && tensor != FA_V;
-    if (tensor == FA_L)
+    if (tensor == FA_L && (strides == FA_STRIDES_FAR || strides == FA_STRIDES_ODD))
         strides = FA_STRIDES_PACKED;
     fa_layout l = {
         .strides = strides,
@@ -44,9 +57,11 @@ fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, int tensor
         .blocks = 1,
     };
     if (strides == FA_STRIDES_PADDED)
-        pack(&l, 8 * (1 + tensor), 8 * (5 + 2 * tensor), 8 * (23 + 3 * tensor));
+        pack(&l, tensor == FA_L ? 2 : 8 * (1 + tensor), 8 * (5 + 2 * tensor), 8 * (23 + 3 * tensor));
     else
         pack(&l, 0, 0, 0);
+    if (strides == FA_STRIDES_ODD)
+        pack_odd(&l, seed, tensor);
     if (strides == FA_STRIDES_BSHD) {
         l.stride_h = l.dim;
         l.stride_s = (int64_t)l.heads * l.dim;

@@ -4,7 +4,7 @@
 
 #include "input/problem.h"
 
-/* FA_L: the log-sum-exp, FP32: packed always, and two halves wide like rows of dim 2. */
+/* FA_L: the log-sum-exp, FP32: rows of two halves. */
 enum { FA_Q, FA_K, FA_V, FA_O, FA_L, FA_TENSORS };
 
 /* A tensor [batch, heads, seq, dim], in elements; the stride of dim is 1. Its memory is `blocks` ranges of block_count
@@ -17,8 +17,11 @@ typedef struct fa_layout {
     size_t block_count; /* from the first element to the last, gaps included */
 } fa_layout;
 
-/* Strides are multiples of 8, so rows keep the alignment of the first one. Padded strides differ between tensors. */
-fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, int tensor);
+/* Strides are multiples of 8, so rows keep the alignment of the first one, except with FA_STRIDES_ODD: there 15 seeds in
+ * a row give the strides of rows, heads or batches a remainder, in all tensors or in q, k, v or o alone, so that a kernel
+ * that looks at some of them only is found out; `seed` matters there alone. Padded strides differ between tensors. The
+ * log-sum-exp stays packed with FA_STRIDES_FAR and FA_STRIDES_ODD. */
+fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor);
 size_t fa_layout_span(const fa_layout *layout);  /* elements from the first to the last, gaps included */
 size_t fa_layout_dense(const fa_layout *layout); /* elements of a block without gaps; the same for all blocks */
 

@@ -39,12 +39,13 @@ typedef enum {
 } fa_dist;
 
 /* --strides: how tensors lie in memory (input/layout.h). */
-#define FA_STRIDES_WORDS "packed|padded|bshd|far"
+#define FA_STRIDES_WORDS "packed|padded|bshd|far|odd"
 typedef enum {
     FA_STRIDES_PACKED, /* [batch, heads, seq, dim] without gaps */
     FA_STRIDES_PADDED, /* the same order with gaps after rows, heads and batches, other ones for each tensor */
     FA_STRIDES_BSHD,   /* [batch, seq, heads, dim] without gaps */
     FA_STRIDES_FAR,    /* packed, but batches (of one batch: heads, of one head: rows) lie 2^31 elements apart in all */
+    FA_STRIDES_ODD,    /* one stride is no multiple of 8 elements: which, and of which tensors, the seed says */
 } fa_strides;
 
 /* --check: which results an output is compared with; a set. */

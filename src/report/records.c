@@ -23,18 +23,46 @@ static fa_status writable(const fa_options *options, fa_reason *why)
                      options->json);
 }
 
-/* Writing the record would destroy what it is a record of. */
-static fa_status check_distinct(const char *json, const char *input, const char *option, fa_reason *why)
+static bool one_file(const char *path, const char *other)
 {
     struct stat a, b;
-    if (input == NULL || stat(json, &a) != 0 || stat(input, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+    if (stat(path, &a) != 0 || stat(other, &b) != 0)
+        return strcmp(path, other) == 0;
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static fa_status check_distinct(const char *output, const char *writes, const char *input, const char *reads,
+                                fa_reason *why)
+{
+    if (input == NULL || input[0] == '\0' || !one_file(output, input))
         return FA_PASS;
-    return fa_refuse(why, FA_USAGE, "--json and %s name one file, '%s': the record would replace it", option, input);
+    return fa_refuse(why, FA_USAGE, "%s and %s name one file, '%s': the %s would replace it", writes, reads, input,
+                     strcmp(writes, "--json") == 0 ? "record" : "cubin");
+}
+
+/* Writing the output of `writes` would destroy what the run reads. */
+static fa_status keep_inputs(const char *output, const char *writes, const fa_options *options, fa_reason *why)
+{
+    if (output == NULL || strcmp(output, "-") == 0)
+        return FA_PASS;
+    FA_TRY(check_distinct(output, writes, options->runs, "--runs", why));
+    FA_TRY(check_distinct(output, writes, options->source, "--source", why));
+    FA_TRY(check_distinct(output, writes, options->library, "--library", why));
+    FA_TRY(check_distinct(output, writes, options->vs.source, "--vs source:", why));
+    return check_distinct(output, writes, options->vs.library, "--vs library:", why);
 }
 
 fa_status fa_records_begin(const fa_options *options, const fa_runs *runs, fa_records *records, fa_reason *why)
 {
     *records = (fa_records){.file = -1};
+    FA_TRY(keep_inputs(options->json, "--json", options, why));
+    for (size_t i = 0; i < runs->count; i++) {
+        const fa_options *run = &runs->at[i].options;
+        FA_TRY(keep_inputs(options->json, "--json", run, why));
+        FA_TRY(keep_inputs(run->cubin, "--cubin", run, why));
+        if (options->json != NULL)
+            FA_TRY(check_distinct(options->json, "--json", run->cubin, "--cubin", why));
+    }
     if (options->json == NULL)
         return FA_PASS;
     if (strcmp(options->json, "-") == 0) {
@@ -42,9 +70,6 @@ fa_status fa_records_begin(const fa_options *options, const fa_runs *runs, fa_re
         return FA_PASS;
     }
     FA_TRY(writable(options, why));
-    FA_TRY(check_distinct(options->json, options->runs, "--runs", why));
-    for (size_t i = 0; i < runs->count; i++)
-        FA_TRY(check_distinct(options->json, runs->at[i].options.source, "--source", why));
     FA_TRY(fa_check_output(options->json, why));
     if (options->runs == NULL)
         return FA_PASS;

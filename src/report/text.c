@@ -155,13 +155,22 @@ static void print_run(FILE *out, const fa_result *result, const fa_options *opti
     fflush(out);
 }
 
-void fa_report_run(const fa_result *result, const fa_options *options)
+static int refuse_output(fa_reason *why)
 {
+    return fa_report_refusal(fa_refuse(why, FA_ERROR, "cannot write to standard output: %s", strerror(errno)), why);
+}
+
+int fa_report_run(const fa_result *result, const fa_options *options)
+{
+    fa_reason why;
     const bool record_on_stdout = options->json != NULL && strcmp(options->json, "-") == 0;
     if (!options->quiet)
         print_run(record_on_stdout ? stderr : stdout, result, options);
     if (result->status != FA_PASS)
         fprintf(stderr, "fa_bench: %s: %s\n", fa_status_name(result->status), result->reason.text);
+    if (ferror(stdout) && result->status == FA_PASS)
+        return refuse_output(&why);
+    return fa_status_exit_code(result->status);
 }
 
 static void print_version(void)
@@ -190,7 +199,7 @@ int fa_report_facts(const fa_options *options)
     fa_reason why;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
-    return fa_report_refusal(fa_refuse(&why, FA_ERROR, "cannot write to standard output: %s", strerror(errno)), &why);
+    return refuse_output(&why);
 }
 
 int fa_report_refusal(fa_status status, const fa_reason *why)

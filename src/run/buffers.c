@@ -88,17 +88,17 @@ static fa_status allocate(fa_buffers *buffers, fa_reason *why)
     return device->fill16(device, buffers->workspace, 0, halves, why);
 }
 
-fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
-                          fa_strides strides, bool lse, fa_buffers *buffers, fa_reason *why)
+fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes,
+                          const fa_options *options, bool lse, fa_buffers *buffers, fa_reason *why)
 {
     const size_t q = fa_problem_q_count(problem), kv = fa_problem_kv_count(problem);
     *buffers = (fa_buffers){.device = device,
                             .tensors = lse ? FA_TENSORS : FA_L,
                             .count = {q, kv, kv, q, lse ? 2 * (q / (size_t)problem->dim) : 0},
-                            .offset = FA_GUARD_COUNT + (size_t)misalign,
+                            .offset = FA_GUARD_COUNT + (size_t)options->misalign,
                             .workspace_bytes = workspace_bytes};
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
-        buffers->layout[tensor] = fa_layout_of(problem, strides, tensor);
+        buffers->layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
         buffers->room[tensor] = fa_room_of(problem, &buffers->layout[tensor], tensor);
     }
     fa_status status = fa_room_check(device, buffers->tensors, buffers->layout, buffers->room, workspace_bytes, why);
@@ -109,11 +109,11 @@ fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t 
     return status;
 }
 
-bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides strides)
+bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides strides, uint64_t seed)
 {
     fa_layout layout[FA_TENSORS];
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
-        layout[tensor] = fa_layout_of(problem, strides, tensor);
+        layout[tensor] = fa_layout_of(problem, strides, seed, tensor);
         if (fa_layout_span(&layout[tensor]) > buffers->room[tensor])
             return false;
     }
@@ -138,6 +138,7 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
 {
     const fa_layout *q = &buffers->layout[FA_Q], *k = &buffers->layout[FA_K];
     const fa_layout *v = &buffers->layout[FA_V], *o = &buffers->layout[FA_O];
+    const fa_layout *l = &buffers->layout[FA_L]; /* two halves are a float */
     const bool lse = buffers->tensors > FA_L;
     return (fa_params){
         .q = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_Q),
@@ -170,9 +171,9 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .workspace = (void *)(uintptr_t)buffers->workspace,
         .workspace_bytes = buffers->workspace_bytes,
         .lse = lse ? (fa_f32 *)(uintptr_t)fa_buffers_at(buffers, FA_L) : NULL,
-        .lse_stride_b = (fa_i64)problem->seq_q * problem->heads,
-        .lse_stride_h = problem->seq_q,
-        .lse_stride_s = 1,
+        .lse_stride_b = l->stride_b / 2,
+        .lse_stride_h = l->stride_h / 2,
+        .lse_stride_s = l->stride_s / 2,
         .dtype = FA_DTYPE_FP16,
     };
 }
@@ -271,13 +272,15 @@ static fa_status check_gaps(const fa_layout *layout, int64_t block, const uint16
 {
     size_t first = 0;
     const size_t changed = fa_layout_gaps_changed(layout, block, image, FA_POISON, &first);
+    const size_t halves = tensor == FA_L ? 2 : 1; /* of an element */
+    char strides[32];
     if (changed == 0)
         return FA_PASS;
-    return fa_refuse(
-        why, FA_WRONG,
-        "out of bounds: the gaps between the rows of %s were overwritten (--strides padded): %zu elements, "
-        "the first %zu past the start of %s",
-        names[tensor], changed, first, names[tensor]);
+    return fa_refuse(why, FA_WRONG,
+                     "out of bounds: the gaps between the rows of %s were overwritten (--strides %s): %zu elements, "
+                     "the first %zu past the start of %s",
+                     names[tensor], fa_word(FA_STRIDES_WORDS, (int)layout->strides, strides),
+                     (changed + halves - 1) / halves, first / halves, names[tensor]);
 }
 
 static fa_status compare_input(const fa_buffers *buffers, int tensor, int64_t block, const uint16_t *dense,
@@ -320,22 +323,22 @@ static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tenso
     return FA_PASS;
 }
 
-/* The output without gaps, which may be looked at on the way. */
-static fa_status copy_output(const fa_buffers *buffers, bool look, uint16_t *output, fa_reason *why)
+/* The output or the log-sum-exp without gaps, which may be looked at on the way. */
+static fa_status copy_output(const fa_buffers *buffers, int tensor, bool look, uint16_t *output, fa_reason *why)
 {
     fa_device *device = buffers->device;
-    const fa_layout *layout = &buffers->layout[FA_O];
+    const fa_layout *layout = &buffers->layout[tensor];
     uint16_t *room = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *room);
     fa_status status = FA_PASS, gaps = FA_PASS;
     for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
-        const range from = block_at(buffers, FA_O, block);
+        const range from = block_at(buffers, tensor, block);
         uint16_t *to = room != NULL ? room : output + (size_t)block * fa_layout_dense(layout);
         status = device->copy_out(device, to, from.at, from.count * 2, why);
         if (room == NULL || status != FA_PASS)
             continue;
         fa_layout_gather(layout, block, room, output);
         if (look && gaps == FA_PASS)
-            gaps = check_gaps(layout, block, room, FA_O, why);
+            gaps = check_gaps(layout, block, room, tensor, why);
     }
     free(room);
     return status != FA_PASS ? status : gaps;
@@ -343,12 +346,12 @@ static fa_status copy_output(const fa_buffers *buffers, bool look, uint16_t *out
 
 fa_status fa_buffers_output(const fa_buffers *buffers, uint16_t *output, fa_reason *why)
 {
-    return copy_output(buffers, false, output, why);
+    return copy_output(buffers, FA_O, false, output, why);
 }
 
 fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why)
 {
-    FA_TRY(copy_output(buffers, true, output, why));
+    FA_TRY(copy_output(buffers, FA_O, true, output, why));
     set_guards(buffers, false);
     const fa_status status = check_guards(buffers, why);
     set_guards(buffers, true);
@@ -360,6 +363,5 @@ fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *
 {
     if (buffers->tensors <= FA_L)
         return FA_PASS;
-    return buffers->device->copy_out(buffers->device, lse, fa_buffers_at(buffers, FA_L),
-                                     fa_buffers_bytes(buffers, FA_L), why);
+    return copy_output(buffers, FA_L, true, (uint16_t *)(void *)lse, why);
 }

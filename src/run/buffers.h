@@ -24,12 +24,12 @@ typedef struct fa_buffers {
 /* What the guards, and the output before a launch, are filled with: an FP16 NaN that no arithmetic produces. */
 #define FA_POISON 0xFFFFu
 
-/* FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in the device's memory, or the copies that a
+/* As --strides, --seed and --misalign say. FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in the device's memory, or the copies that a
  * check makes do not fit in the host's. */
-fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes, int32_t misalign,
-                          fa_strides strides, bool lse, fa_buffers *buffers, fa_reason *why);
+fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes,
+                          const fa_options *options, bool lse, fa_buffers *buffers, fa_reason *why);
 /* Another layout in the same memory; contents are lost. False where there is no room for it: nothing has changed. */
-bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides strides);
+bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides strides, uint64_t seed);
 void fa_buffers_free(fa_buffers *buffers);
 
 fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor);    /* the first element of FA_Q, ... */
@@ -44,7 +44,7 @@ fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why);
 fa_status fa_buffers_output(const fa_buffers *buffers, uint16_t *output, fa_reason *why);
 /* The same. FA_WRONG when a guard band, a gap or an input has changed: the reason says which and where. */
 fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why);
-/* Copies the log-sum-exp to the host ([batch, heads, seq_q]), where there is one. */
+/* Copies the log-sum-exp to the host ([batch, heads, seq_q]), where there is one. FA_WRONG when a gap has changed. */
 fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *why);
 
 #endif

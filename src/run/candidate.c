@@ -147,8 +147,8 @@ fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem
     candidate->nondeterministic = record->module.info.nondeterministic != 0 || record->library.nondeterministic ||
                                   (spec->row != NULL && spec->row->traits.nondeterministic);
     candidate->launch = record->launch;
-    FA_TRY(fa_buffers_make(device, problem, record->launch.workspace_bytes, options->misalign,
-                           (fa_strides)options->strides, spec->lse, &candidate->buffers, why));
+    FA_TRY(
+        fa_buffers_make(device, problem, record->launch.workspace_bytes, options, spec->lse, &candidate->buffers, why));
     return device->load(device, spec, &record->module, problem, &candidate->kernel, why);
 }
 

@@ -34,6 +34,12 @@ bench=(timeout 120 ./fa_bench)
     refused 2 "--json and --runs name one file" "${bench[@]}" --runs "$work/runs" --json "$work/runs"
     echo "--source $work/k.cu" >"$work/runs"
     refused 2 "--json and --source name one file" "${bench[@]}" --runs "$work/runs" --json "$work/k.cu"
+    refused 2 "--json and --vs source: name one file" "${bench[@]}" --kernel light --vs "source:$work/k.cu:m=64" \
+        --json "$work/k.cu"
+    refused 2 "--cubin and --source name one file" ./fa_bench --compile-only --source "$work/k.cu" --m 64 \
+        --cubin "$work/link.cu"
+    refused 2 "--json and --cubin name one file" ./fa_bench --compile-only --kernel light --json "$work/new" \
+        --cubin "$work/new"
     cmp examples/plain.cu "$work/k.cu"
 }
 
@@ -196,6 +202,13 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
         [ "$status" -eq 6 ]
         [[ $output == *"standard output"* ]]
     done
+}
+
+@test "the lines of a run that cannot be written are an error" {
+    run bash -c "./fa_bench --kernel light ${small[*]} >/dev/full"
+    [ "$status" -eq 6 ]
+    [[ $output == *"cannot write to standard output"* ]]
+    ./fa_bench --kernel light "${small[@]}" --quiet >/dev/full
 }
 
 @test "a sanitizer that cannot start here is not_run" {

@@ -5,7 +5,7 @@ load helper
 @test "every part is a script of the tree, and bad arguments are refused" {
     run scripts/evidence.sh robustness --dry-run
     [ "$status" -eq 0 ]
-    [ "${#lines[@]}" -eq 9 ]
+    [ "${#lines[@]}" -eq 10 ]
     for line in "${lines[@]}"; do [ -x "${line%% *}" ]; done
     refused 2 "unknown argument nosuch" scripts/evidence.sh nosuch
     FA_BENCH=$work/none refused 4 "run make" scripts/evidence.sh controls
@@ -27,6 +27,8 @@ load helper
         >"$e/robustness/judge_mutants.json"
     echo '{"what": "race", "kernels": [{"kernel": "one", "passed": 7, "failed": 1, "skipped": 0}]}' \
         >"$e/robustness/race.json"
+    echo '{"what": "race_controls", "racy": 31, "clean": 22, "missed": ["one"], "accused": [], "runs": 211}' \
+        >"$e/robustness/race_controls.json"
     echo '{"what": "asan", "suites": "unit", "passed": 40, "failed": 0, "skipped": 2}' >"$e/robustness/asan.json"
     echo '{"what": "cheats", "device": "emu", "cheats": [{"name": "a", "verdict": "CAUGHT"},
         {"name": "b", "verdict": "NOT-RUN"}]}' >"$e/robustness/cheats_emu.json"
@@ -43,7 +45,8 @@ load helper
     run "$work/tree/scripts/report.sh" --table robustness
     [ "$status" -eq 0 ]
     [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* &&
-        $output == *"| 7 of 8 clean | 1 kernels"* ]]
+        $output == *"| 7 of 8 clean | 1 kernels"* &&
+        $output == *"| 1 of 31 missed, 0 of 22 accused | 211 runs"* ]]
     [[ $output == *"40 tests passed, 0 failed"* && $output == *"NVIDIA X | 6 of 7 files"* &&
         $output == *"8 of 9 runs clean | memcheck 8 of 9; 3 not run"* ]]
     [[ $output == *"| \`one\` | memcheck | 1 | not explained |"* &&

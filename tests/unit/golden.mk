@@ -1,5 +1,5 @@
 # Tests that compare what they say with a file of tests/golden.
-$(addprefix $(BUILD)/tests/unit/test_,judgements invariance selection timelines timing paired): \
+$(addprefix $(BUILD)/tests/unit/test_,judgements invariance reference selection timelines timing paired): \
 	$(BUILD)/tests/unit/golden.o
 $(BUILD)/tests/unit/golden.o: CPPFLAGS += -Isrc
 -include $(BUILD)/tests/unit/golden.d

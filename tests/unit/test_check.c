@@ -41,6 +41,8 @@ typedef enum {
     WAY_LSE_LOG2,      /* log-sum-exp in log2 units */
     WAY_LSE_PAST,      /* one element after the log-sum-exp */
     WAY_LSE_BEFORE,    /* one element before it */
+    WAY_LSE_PACKED,    /* takes the log-sum-exp for packed */
+    WAY_GAP_OF_LSE,    /* writes one element between its rows, where there is room */
     WAY_LSE_JITTER,    /* its launches differ in the last bit */
 } way;
 
@@ -57,6 +59,7 @@ typedef struct fake {
     way library;
     int32_t allocated, allocations, library_loads;
     size_t bytes_put; /* into the device's memory */
+    int32_t vary_count, variation[32];
 } fake;
 
 /* Launches share the GPU with those of other checks. */
@@ -155,6 +158,13 @@ static uint16_t *dense(const void *from, fa_i64 stride_b, fa_i64 stride_h, fa_i6
     return to;
 }
 
+/* Where row `i` of the log-sum-exp lies. */
+static int64_t place_in_lse(const fa_params *p, int64_t i)
+{
+    return i / p->seq_q / p->heads * p->lse_stride_b + i / p->seq_q % p->heads * p->lse_stride_h +
+           i % p->seq_q * p->lse_stride_s;
+}
+
 /* The reference of all rows of what lies in device memory, packed. */
 static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
 {
@@ -172,8 +182,9 @@ static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
     else
         sim_flash(&problem, &tensors, &all, 64, kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
     for (int64_t i = 0; i < all.row_count && p->lse != NULL && kernel->way != WAY_NO_LSE; i++) {
-        assert_int_equal(((const uint16_t *)p->lse)[2 * i], 0xFFFF); /* NaN-filled too */
-        p->lse[i] = (float)all.lse[i] * (kernel->way == WAY_LSE_LOG2 ? 1.442695f : 1.0f);
+        const int64_t at = kernel->way == WAY_LSE_PACKED ? i : place_in_lse(p, i);
+        assert_int_equal(((const uint16_t *)p->lse)[2 * at], 0xFFFF); /* NaN-filled too */
+        p->lse[at] = (float)all.lse[i] * (kernel->way == WAY_LSE_LOG2 ? 1.442695f : 1.0f);
     }
     fa_reference_free(&all);
     fa_tensors_free(&tensors);
@@ -246,11 +257,21 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
         p->lse[count / (size_t)p->dim] = 0;
     if (kernel->way == WAY_LSE_BEFORE)
         p->lse[-1] = 0;
+    if (kernel->way == WAY_GAP_OF_LSE && p->lse_stride_s > 1)
+        p->lse[p->lse_stride_s + 1] = 0;
     if (kernel->way == WAY_LSE_JITTER && before > 0)
         p->lse[2] = nextafterf(p->lse[2], INFINITY);
     if (kernel->way == WAY_WRONG_LIBRARY)
         o[3] = fa_float_to_half(0.5f + fa_half_to_float(o[3]));
     return FA_PASS;
+}
+
+/* As the emulator's: schedules in turn. */
+static int32_t fake_vary(fa_device *device, int32_t variation)
+{
+    fake *f = device->self;
+    f->variation[f->vary_count++] = variation;
+    return variation % FA_SCHEDULES;
 }
 
 static fa_status fake_sample(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why)
@@ -300,9 +321,9 @@ static setup *make(way candidate, way library)
 static fa_status check(setup *s)
 {
     s->why.text[0] = '\0';
-    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, s->options.misalign, (fa_strides)s->options.strides,
-                                     s->spec.lse, &s->candidate.buffers, &s->why),
-                     FA_PASS);
+    assert_int_equal(
+        fa_buffers_make(&s->device, &s->problem, 100, &s->options, s->spec.lse, &s->candidate.buffers, &s->why),
+        FA_PASS);
     return fa_check(&s->candidate, &s->options, &s->result, &s->why);
 }
 
@@ -383,7 +404,8 @@ static void the_log_sum_exp_is_checked_too(void **state)
         {WAY_LSE_LOG2, "seed 42: log-sum-exp: |L-R| > 0.001"},
         {WAY_LSE_PAST, "guard band after lse was overwritten: 1 elements, the nearest 1 past the last element"},
         {WAY_LSE_BEFORE, "guard band before lse was overwritten: 1 elements, the nearest 1 before the first element"},
-        {WAY_LSE_JITTER, "launch 2 on the same inputs differs from the first in 1 of 160 elements of the log-sum-exp"},
+        {WAY_LSE_JITTER, "launch 2 on the same inputs differs from the first in 1 of 160 elements of the log-sum-exp, "
+                         "first at element 2 ("},
         {WAY_TOUCH_K, "input k was overwritten: element 77"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -445,6 +467,54 @@ static void jitter_may_be_declared(void **state)
     assert_int_equal(check(s), FA_PASS);
     assert_int_equal(s->result.repeats, 0);
     discard(s);
+}
+
+/* Repeats on the emulator: each under another schedule, back to the first one after them, and before each seed. */
+static void schedules_take_turns(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->device.vary = fake_vary;
+    s->device.sample = NULL;
+    s->options.seeds = 2;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->result.repeats, 10);
+    assert_int_equal(s->result.schedules, (1 << FA_SCHEDULES) - 1);
+    assert_int_equal(s->fake.vary_count, 1 + 10 + 1 + 1);
+    for (int32_t i = 0; i < s->fake.vary_count; i++)
+        assert_int_equal(s->fake.variation[i], i <= 10 ? i : 0);
+    discard(s);
+
+    s = make(WAY_JITTER, WAY_NO_LIBRARY);
+    s->device.vary = fake_vary;
+    assert_int_equal(check(s), FA_WRONG);
+    assert_non_null(strstr(s->why.text,
+                           "launch 2 on the same inputs, schedule descending differs from the first in 1 of "
+                           "5120 elements, first at element 1 (0x"));
+    assert_int_equal(s->result.schedules, 1 << FA_SCHEDULE_ASCENDING | 1 << FA_SCHEDULE_DESCENDING);
+    discard(s);
+}
+
+/* What the emulator repeats depends on the problem alone. */
+static void repeats_follow_from_the_problem(void **state)
+{
+    (void)state;
+    const struct {
+        fa_problem problem;
+        int32_t emulated;
+    } cases[] = {{{1, 1, 1, 1, 1, 16, false, 1}, 10},
+                 {{4, 5, 5, 128, 256, 32, false, 1}, 1},
+                 {{2, 8, 8, 512, 512, 64, false, 1}, 0},
+                 {{1, 2, 1, 256, 256, 64, false, 1}, 4},
+                 {{1, 1, 1, 1 << 20, 32, 16, false, 1}, 0},
+                 {{1, 1, 1, 1 << 20, 2, 16, false, 1}, 1},
+                 {{1, 1, 1, 4096, 51, 16, false, 1}, 10},
+                 {{1, 1, 1, 4096, 52, 16, false, 1}, 9},
+                 {{1 << 20, 65536, 1, 1 << 20, 2, 16, false, 1}, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(fa_check_repeats(&cases[i].problem, true), cases[i].emulated);
+        assert_int_equal(fa_check_repeats(&cases[i].problem, false), 10);
+    }
 }
 
 static void a_missing_library_is_said(void **state)
@@ -536,13 +606,16 @@ static void misaligned_tensors(void **state)
 static void other_layouts(void **state)
 {
     (void)state;
-    for (fa_strides strides = FA_STRIDES_PADDED; strides <= FA_STRIDES_FAR; strides++) {
+    for (fa_strides strides = FA_STRIDES_PADDED; strides <= FA_STRIDES_ODD; strides++) {
         setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+        s->spec.lse = true;
+        s->options.seeds = strides == FA_STRIDES_ODD ? 15 : 3;
         s->device.info.memory_bytes = (int64_t)1 << 40;
         s->options.strides = (int32_t)strides;
         s->options.misalign = strides == FA_STRIDES_PADDED ? 3 : 0;
         assert_int_equal(check(s), FA_PASS);
         assert_int_equal(s->result.draws[0].strides, strides);
+        assert_int_equal(s->result.draws[1].strides, strides < FA_STRIDES_FAR ? FA_STRIDES_PADDED : strides);
         discard(s);
     }
     setup *s = make(WAY_NO_STRIDES, WAY_NO_LIBRARY);
@@ -553,8 +626,20 @@ static void other_layouts(void **state)
     s->options.strides = FA_STRIDES_PADDED;
     assert_int_equal(check(s), FA_WRONG);
     assert_non_null(strstr(s->why.text, "the gaps between the rows of o were overwritten"));
-    assert_non_null(strstr(s->why.text, "1 elements, the first 35 past the start"));
+    assert_non_null(strstr(s->why.text, "(--strides padded): 1 elements, the first 35 past the start"));
     discard(s);
+    const way of_lse[] = {WAY_LSE_PACKED, WAY_GAP_OF_LSE};
+    for (int i = 0; i < 2; i++) {
+        s = make(of_lse[i], WAY_NO_LIBRARY);
+        s->spec.lse = true;
+        s->options.seeds = 1;
+        assert_int_equal(check(s), FA_PASS); /* packed it is right */
+        fa_buffers_free(&s->candidate.buffers);
+        s->options.strides = FA_STRIDES_PADDED;
+        assert_int_equal(check(s), FA_WRONG);
+        assert_non_null(strstr(s->why.text, "the gaps between the rows of lse were overwritten"));
+        discard(s);
+    }
 }
 
 /* Of five seeds the first and the last are as asked for; the others find what the asked ones cannot. */
@@ -609,9 +694,8 @@ static void parameters_of_a_launch(void **state)
 {
     (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
-    assert_int_equal(
-        fa_buffers_make(&s->device, &s->problem, 100, 0, FA_STRIDES_PACKED, false, &s->candidate.buffers, &s->why),
-        FA_PASS);
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, &s->options, false, &s->candidate.buffers, &s->why),
+                     FA_PASS);
     const fa_launch launch = {.tiles_m = 2, .tiles = 8};
     const fa_params p = fa_buffers_params(&s->candidate.buffers, &s->problem, &launch);
     assert_int_equal(p.q_stride_b, 2 * 40 * 32);
@@ -631,13 +715,12 @@ static void too_large_is_refused_before_allocation(void **state)
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->problem = (fa_problem){1000000, 8, 8, 512, 512, 64, false, 0.125f};
     const fa_status status =
-        fa_buffers_make(&s->device, &s->problem, 0, 0, FA_STRIDES_PACKED, false, &s->candidate.buffers, &s->why);
+        fa_buffers_make(&s->device, &s->problem, 0, &s->options, false, &s->candidate.buffers, &s->why);
     assert_int_equal(status, FA_INFEASIBLE);
     assert_true(strstr(s->why.text, "need 1953.1 GiB") && strstr(s->why.text, "has 1.0 GiB"));
     s->device.info.memory_bytes = INT64_MAX; /* then it is the host that cannot */
-    assert_int_equal(
-        fa_buffers_make(&s->device, &s->problem, 0, 0, FA_STRIDES_PACKED, false, &s->candidate.buffers, &s->why),
-        FA_INFEASIBLE);
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 0, &s->options, false, &s->candidate.buffers, &s->why),
+                     FA_INFEASIBLE);
     assert_true(strstr(s->why.text, "on the host") != NULL);
     assert_int_equal(s->fake.allocations, 0);
     discard(s);
@@ -716,6 +799,8 @@ int main(void)
         cmocka_unit_test(the_log_sum_exp_is_checked_too),
         cmocka_unit_test(every_fault_fails_against_every_reference),
         cmocka_unit_test(jitter_may_be_declared),
+        cmocka_unit_test(schedules_take_turns),
+        cmocka_unit_test(repeats_follow_from_the_problem),
         cmocka_unit_test(a_missing_library_is_said),
         cmocka_unit_test(tolerances_are_echoed_and_do_not_help),
         cmocka_unit_test(the_recheck_checks),

@@ -15,18 +15,18 @@ static const fa_problem problem = {2, 6, 3, 5, 7, 16, false, 0.25f};
 static void strides_of_each_word(void **state)
 {
     (void)state;
-    const fa_layout packed = fa_layout_of(&problem, FA_STRIDES_PACKED, FA_K);
+    const fa_layout packed = fa_layout_of(&problem, FA_STRIDES_PACKED, 0, FA_K);
     assert_true(packed.stride_s == 16 && packed.stride_h == 7 * 16 && packed.stride_b == 3 * 7 * 16);
     assert_int_equal(fa_layout_span(&packed), 2 * 3 * 7 * 16);
-    const fa_layout bshd = fa_layout_of(&problem, FA_STRIDES_BSHD, FA_Q);
+    const fa_layout bshd = fa_layout_of(&problem, FA_STRIDES_BSHD, 0, FA_Q);
     assert_true(bshd.stride_h == 16 && bshd.stride_s == 6 * 16 && bshd.stride_b == 5 * 6 * 16);
     assert_int_equal(fa_layout_span(&bshd), 2 * 6 * 5 * 16);
     for (int tensor = FA_Q; tensor < FA_L; tensor++) {
-        const fa_layout padded = fa_layout_of(&problem, FA_STRIDES_PADDED, tensor);
+        const fa_layout padded = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, tensor);
         assert_true(padded.stride_s > 16 && padded.stride_h > padded.seq * padded.stride_s);
         assert_true(padded.stride_b > padded.heads * padded.stride_h);
         for (int other = FA_Q; other < tensor; other++)
-            assert_true(fa_layout_of(&problem, FA_STRIDES_PADDED, other).stride_s != padded.stride_s);
+            assert_true(fa_layout_of(&problem, FA_STRIDES_PADDED, 0, other).stride_s != padded.stride_s);
     }
 }
 
@@ -39,10 +39,11 @@ static void scatter_and_gather(void **state)
                                  {1, 1, 1, 5, 7, 24, false, 0.25f},
                                  {1, 1, 1, 1, 1, 16, false, 0.25f}};
     for (int of = 0; of < 4; of++)
-        for (fa_strides strides = FA_STRIDES_PACKED; strides <= FA_STRIDES_FAR; strides++)
-            for (int tensor = FA_Q; tensor < FA_L; tensor++) {
-                const fa_layout l = fa_layout_of(&shapes[of], strides, tensor);
-                assert_true(l.stride_b % 8 == 0 && l.stride_h % 8 == 0 && l.stride_s % 8 == 0);
+        for (fa_strides strides = FA_STRIDES_PACKED; strides <= FA_STRIDES_ODD; strides++)
+            for (int tensor = FA_Q; tensor < FA_TENSORS; tensor++) {
+                const fa_layout l = fa_layout_of(&shapes[of], strides, 7, tensor);
+                assert_true(strides == FA_STRIDES_ODD || tensor == FA_L ||
+                            (l.stride_b | l.stride_h | l.stride_s) % 8 == 0);
                 const size_t count = (size_t)l.blocks * fa_layout_dense(&l);
                 assert_int_equal(count, (size_t)l.batch * (size_t)l.heads * (size_t)(l.seq * l.dim));
                 uint16_t *dense = fa_alloc(count * 2), *back = fa_alloc(count * 2);
@@ -68,7 +69,7 @@ static void scatter_and_gather(void **state)
 static void an_element_lies_where_the_strides_say(void **state)
 {
     (void)state;
-    const fa_layout l = fa_layout_of(&problem, FA_STRIDES_PADDED, FA_V);
+    const fa_layout l = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_V);
     uint16_t *dense = fa_alloc(2 * 3 * 7 * 16 * 2), *image = fa_alloc(l.block_count * 2);
     dense[((1 * 3 + 2) * 7 + 4) * 16 + 9] = 0x1234;
     fa_layout_scatter(&l, 0, dense, GAP, image);
@@ -89,13 +90,56 @@ static void far_is_beyond_32_bits(void **state)
     const fa_problem shapes[] = {problem, {1, 6, 3, 5, 7, 16, false, 0.25f}, {1, 1, 1, 5, 7, 24, false, 0.25f}};
     const int64_t blocks[] = {2, 3, 7};
     for (int of = 0; of < 3; of++) {
-        const fa_layout l = fa_layout_of(&shapes[of], FA_STRIDES_FAR, FA_K);
+        const fa_layout l = fa_layout_of(&shapes[of], FA_STRIDES_FAR, 0, FA_K);
         assert_int_equal(l.blocks, blocks[of]);
         const int64_t last = (l.batch - 1) * l.stride_b + (l.heads - 1) * l.stride_h + (l.seq - 1) * l.stride_s;
         assert_true(last > INT32_MAX);
         assert_int_equal(fa_layout_span(&l), last + l.dim);
         assert_true(l.blocks * (int64_t)l.block_count < 1 << 20);
     }
+}
+
+/* 15 seeds in a row: one dimension of one tensor, or of all four, has a remainder, and each such pattern comes once. */
+static void odd_strides_take_turns(void **state)
+{
+    (void)state;
+    const fa_problem heads_of_5 = {2, 5, 1, 3, 7, 24, false, 0.25f};
+    for (uint64_t first = 41; first < 44; first++) {
+        int seen[3][16] = {{0}}, most = 0;
+        for (uint64_t seed = first; seed < first + 15; seed++) {
+            int tensors[3] = {0};
+            for (int tensor = FA_Q; tensor < FA_L; tensor++) {
+                const fa_layout l = fa_layout_of(&heads_of_5, FA_STRIDES_ODD, seed, tensor);
+                const int64_t rests[] = {l.stride_s % 8, l.stride_h % 8, l.stride_b % 8};
+                assert_true(l.stride_s >= 24 && l.stride_h >= l.seq * l.stride_s && l.stride_b >= l.heads * l.stride_h);
+                for (int i = 0; i < 3; i++) {
+                    assert_true(rests[i] == 0 || rests[i] == 1 << seed % 3);
+                    tensors[i] |= (rests[i] != 0) << tensor;
+                }
+            }
+            assert_int_equal((tensors[0] != 0) + (tensors[1] != 0) + (tensors[2] != 0), 1);
+            for (int i = 0; i < 3; i++)
+                most += tensors[i] != 0 && seen[i][tensors[i]]++ == 0;
+        }
+        assert_int_equal(most, 15);
+        for (int i = 0; i < 3; i++)
+            assert_true(seen[i][1] && seen[i][2] && seen[i][4] && seen[i][8] && seen[i][15]);
+    }
+    const fa_layout lse = fa_layout_of(&heads_of_5, FA_STRIDES_ODD, 0, FA_L);
+    assert_int_equal(fa_layout_span(&lse), 2 * 5 * 3 * 2);
+}
+
+/* The log-sum-exp has strides of its own, of whole floats. */
+static void the_log_sum_exp_is_laid_too(void **state)
+{
+    (void)state;
+    const fa_layout padded = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_L);
+    assert_true(padded.stride_s == 4 && padded.stride_h > 5 * 4 && padded.stride_b > 6 * padded.stride_h);
+    assert_true(padded.stride_h % 2 == 0 && padded.stride_b % 2 == 0);
+    const fa_layout bshd = fa_layout_of(&problem, FA_STRIDES_BSHD, 0, FA_L);
+    assert_true(bshd.stride_h == 2 && bshd.stride_s == 6 * 2 && bshd.stride_b == 5 * 6 * 2);
+    const fa_layout far = fa_layout_of(&problem, FA_STRIDES_FAR, 0, FA_L);
+    assert_true(far.blocks == 1 && far.stride_s == 2 && far.stride_h == 10 && far.stride_b == 60);
 }
 
 int main(void)
@@ -105,6 +149,8 @@ int main(void)
         cmocka_unit_test(scatter_and_gather),
         cmocka_unit_test(an_element_lies_where_the_strides_say),
         cmocka_unit_test(far_is_beyond_32_bits),
+        cmocka_unit_test(odd_strides_take_turns),
+        cmocka_unit_test(the_log_sum_exp_is_laid_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -216,11 +217,14 @@ static void an_impossible_side_is_refused(void **state)
     (void)state;
     const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
     const fa_options options = fake_options();
-    fake_gpu_make(&gpu, 0.5, 110.0);
-    gpu.candidate[0].problem = gpu.candidate[1].problem = &canonical;
-    fa_paired c;
-    assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_ERROR);
-    assert_false(c.done);
+    for (int other = 0; other < 2; other++) {
+        fake_gpu_make(&gpu, other ? 110.0 : 0.5, other ? 0.5 : 110.0);
+        gpu.candidate[0].problem = gpu.candidate[1].problem = &canonical;
+        fa_paired c;
+        assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_ERROR);
+        assert_false(c.done);
+        assert_non_null(strstr(why.text, "impossible: a median of 0.5"));
+    }
 }
 
 int main(void)

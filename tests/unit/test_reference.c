@@ -1,5 +1,6 @@
 /* The FP64 reference against the plainest possible attention, its sampling, and its baseline. */
 #include "check/reference.h"
+#include "golden.h"
 
 #include <math.h>
 #include <omp.h>
@@ -7,7 +8,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -172,11 +175,17 @@ static void long_sequences_are_sampled(void **state)
     const fa_problem p = shape(1, 4, 2, 5000, 5000, 16, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     const clock_t before = clock(); /* of the processors: how busy the machine is does not matter */
-    fa_reference r = fa_reference_make(&p, &t, 48, false, 3), other = fa_reference_make(&p, &t, 48, false, 4);
+    fa_reference r = fa_reference_make(&p, &t, 48, false, 3), other = fa_reference_make(&p, &t, 1, false, 7);
     assert_true((double)(clock() - before) / CLOCKS_PER_SEC < 20.0);
     assert_true(r.row_count > 1000 && r.row_count < 4 * 5000);
     assert_true(r.rows[0] == 0 && other.rows[0] == 0);
     assert_int_equal(r.rows[r.row_count - 1], 4 * 5000 - 1);
+    golden g = {0}; /* the same rows on every machine; seed 7 draws neither the first row nor the last */
+    golden_say(&g, "%lld rows %016llx, %lld rows %016llx\n", (long long)r.row_count,
+               (unsigned long long)golden_digest(0, r.rows, (size_t)r.row_count * sizeof *r.rows),
+               (long long)other.row_count,
+               (unsigned long long)golden_digest(0, other.rows, (size_t)other.row_count * sizeof *other.rows));
+    golden_compare(&g, "sampled_rows.txt");
     int64_t heads[4] = {0}, firsts = 0, lasts = 0;
     for (int64_t i = 0; i < r.row_count; i++) {
         assert_true(i == 0 || r.rows[i] > r.rows[i - 1]);
@@ -201,6 +210,37 @@ static void long_sequences_are_sampled(void **state)
     fa_tensors_free(&t);
 }
 
+/* A tensor whose last element is the last before memory that nobody may read. */
+static uint16_t *at_the_edge(const uint16_t *tensor, size_t count)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = count * sizeof *tensor,
+                 room = (bytes + page - 1) / page * page;
+    char *map = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mprotect(map + room, page, PROT_NONE), 0);
+    return memcpy(map + room - bytes, tensor, bytes);
+}
+
+static void nothing_is_read_past_the_end(void **state)
+{
+    (void)state;
+    for (int causal = 0; causal < 2; causal++)
+        for (int32_t keys = 64; keys < 330; keys += 133) {
+            const fa_problem p = shape(1, 2, 1, 70, keys, 24, causal);
+            fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3), edge = t;
+            edge.q = at_the_edge(t.q, t.q_count);
+            edge.k = at_the_edge(t.k, t.kv_count);
+            edge.v = at_the_edge(t.v, t.kv_count);
+            for (int acc = 0; acc < 2; acc++) {
+                fa_reference a = fa_reference_make(&p, &t, 16, acc, 3), b = fa_reference_make(&p, &edge, 16, acc, 3);
+                assert_memory_equal(a.exact, b.exact, (size_t)a.row_count * 24 * sizeof *a.exact);
+                fa_reference_free(&a);
+                fa_reference_free(&b);
+            }
+            fa_tensors_free(&t);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +250,7 @@ int main(void)
         cmocka_unit_test(baseline_stays_finite),
         cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
         cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(long_sequences_are_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

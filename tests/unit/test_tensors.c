@@ -21,9 +21,12 @@ static void halves_round_trip(void **state)
     (void)state;
     for (uint32_t half = 0; half < 65536; half++) {
         const float value = fa_half_to_float((uint16_t)half);
-        if ((half & 0x7C00) == 0x7C00 && (half & 0x3FF))
+        if ((half & 0x7C00) == 0x7C00 && (half & 0x3FF)) {
+            uint32_t bits;
+            memcpy(&bits, &value, sizeof bits); /* the payload stays */
+            assert_int_equal(bits, (half & 0x8000) << 16 | 0x7F800000u | (half & 0x3FF) << 13);
             assert_true(isnan(value) && isnan(fa_half_to_float(fa_float_to_half(value))));
-        else
+        } else
             assert_int_equal(fa_float_to_half(value), half);
     }
 }
@@ -42,6 +45,8 @@ static void halves_round_to_nearest_even(void **state)
     }
     assert_int_equal(fa_float_to_half(nextafterf(65520.0f, 0.0f)), 0x7BFF);
     assert_int_equal(fa_float_to_half(65520.0f), 0x7C00);
+    assert_int_equal(fa_float_to_half(65519.996f), 0x7BFF);
+    assert_int_equal(fa_float_to_half(65536.0f), 0x7C00);
     assert_int_equal(fa_float_to_half(-INFINITY), 0xFC00);
     assert_int_equal(fa_float_to_half(1e-30f), 0);
 }

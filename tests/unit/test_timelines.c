@@ -106,8 +106,8 @@ static const scenario scenarios[] = {
     {"a hair faster", 30, 30.91, 0.0},
     {"not quite", 30, 30.89, 0.0},
     {"slower", 30, 25, 0.001},
-    {"impossible", 1e-6, 30, 0.0, .timing = FA_TIMING_EVENT},
-    {"impossible other", 30, 1e-6, 0.0, .timing = FA_TIMING_EVENT},
+    {"impossible", 1e-7, 30, 0.0, .timing = FA_TIMING_EVENT},
+    {"impossible other", 30, 1e-7, 0.0, .timing = FA_TIMING_EVENT},
 };
 
 static fa_options prepare(const scenario *s)
@@ -166,11 +166,12 @@ static void say_paired(golden *g, const scenario *s)
     const fa_status status = fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &p, &why);
     golden_say(g,
                "%d %s ratio %.6g (%.6g %.6g) noise %.6g, %d blocks, %.6g and %.6g us, method %d, %d discarded%s%s%s%s; "
-               "%ld samples, %ld launches, %d after %d\n",
+               "%ld samples in order %016llx, %ld launches, %d after %d\n",
                status, status != FA_PASS ? why.text : "", p.ratio, p.ratio_ci95[0], p.ratio_ci95[1], p.aa_noise,
                p.blocks, p.p50_us, p.other_p50_us, p.method, p.discarded, p.done ? " done" : "",
                p.accepted ? " accepted" : "", p.throttled ? " throttled" : "", p.settled ? " settled" : "", gpu.samples,
-               gpu.launches, gpu.last[0].launches, gpu.last[0].warmup_launches);
+               (unsigned long long)golden_digest(0, gpu.log, sizeof gpu.log), gpu.launches, gpu.last[0].launches,
+               gpu.last[0].warmup_launches);
 }
 
 static void a_measurement_is_what_its_samples_say(void **state)

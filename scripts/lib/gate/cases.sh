@@ -121,8 +121,8 @@ judge() { # NUMBER CODE TEXT
     # What the emulator cannot run, or has no compiler for; the GPU's cases have shown that the kernel runs.
     [[ $code -eq 4 && ($tool == race || $tool == address) && $gpu -eq 1 ]] && verdict=skipped
     # A library's plans are for one layout; a file of one's own may serve less than the contract.
-    [[ $code -eq 3 && ($args =~ --misalign|--lse|"--strides far" || -n $tool || -n $source || $library == true ||
-        $kernel == library:*) ]] && verdict=skipped
+    [[ $code -eq 3 && ($args =~ --misalign|--lse|"--strides far"|"--strides odd" || -n $tool || -n $source ||
+        $library == true || $kernel == library:*) ]] && verdict=skipped
     # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
     if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$text"; then
         verdict=skipped

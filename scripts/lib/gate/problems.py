@@ -175,12 +175,16 @@ def classes(device, mode, m):
     made += [problem(batch=2, heads=2, seq=max(1, m - 1), dim=96, scale=0.7, causal=True),
              problem(batch=2, heads=2, seq=17, seq_kv=131, dim=64, scale=0.02, dist="sharp"),
              problem(heads=2, kv_heads=1, seq=19, seq_kv=150, dim=128, dist="needle", scale=1.5, strides="padded"),
-             problem(batch=2, heads=6, kv_heads=3, seq=29, seq_kv=11, dim=40, dist="low", lse=True, causal=True),
-             problem(batch=2, heads=2, seq=m + 1, seq_kv=70, dim=88, dist="sharp", lse=True),
+             problem(batch=2, heads=6, kv_heads=3, seq=29, seq_kv=11, dim=40, dist="low", lse=True, causal=True,
+                     strides="padded"),
+             problem(batch=2, heads=2, seq=m + 1, seq_kv=70, dim=88, dist="sharp", lse=True, strides="bshd"),
              problem(heads=2, seq=40, dim=48, dist="low", causal=True),
              problem(heads=2, seq=33, seq_kv=97, dim=256, misalign=1, causal=True),
              problem(heads=2, seq=33, seq_kv=97, dim=24, misalign=4, strides="padded"),
              problem(seq=1, dim=16), problem(seq=1, seq_kv=65, dim=8 * 13, causal=True)]
+    # Off 16 bytes in one stride of one tensor or of all: 15 seeds try each (src/input/layout.h).
+    made += [problem(batch=2, heads=4, kv_heads=2, seq=19, seq_kv=37, dim=40, strides="odd", seeds=15, causal=True),
+             problem(batch=2, heads=2, seq=m + 1 if mode == "plain" else 9, seq_kv=35, dim=64, strides="odd", seeds=15)]
     # Of seeds from 42 on the second draws rising logits, from 43 on needles (src/check/draw.c).
     made = [p | {"seed": 43} if i % 4 > 1 else p for i, p in enumerate(made)]
     if mode == "race":
@@ -225,7 +229,7 @@ def draws(count, seed, device, mode, m):
     deck = {key: Deck(values, rng) for key, values in {
         "batch": [1, 1, 2, 3, 4, 5], "kv_heads": [1, 2, 3, 4, 5, 8], "group": range(1, 13), "seq": lengths,
         "keys": lengths + ["same", "same", "tail", "tail"], "dim": DIMS, "causal": [False, True], "dist": DISTS,
-        "strides": ["packed", "padded", "bshd"], "misalign": [0, 0, 0, 0, 1, 2, 4, 7],
+        "strides": ["packed", "padded", "bshd", "odd"], "misalign": [0, 0, 0, 0, 1, 2, 4, 7],
         "factor": [None, None, 0.1, 0.5, 2.0, 8.0]}.items()}
     made = []
     for _ in range(count):

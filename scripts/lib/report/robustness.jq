@@ -28,6 +28,9 @@ row_of("judge_mutants"; ["mutants of the judge: a token changed in a pure module
     "\(total(.killed)) of \(total(.killed + .survived)) killed by unit tests",
     "seed \(map(.seed) | join(", ")); besides \(total(.equivalent)) that change nothing, each with its reason; " +
     "`tests/mutate.py`"]),
+row_of("race_controls"; ["controls of the race detector (`tests/emu/race`): kernels with a race, and without",
+    "\(total(.missed | length)) of \(total(.racy)) missed, \(total(.accused | length)) of \(total(.clean)) accused",
+    "\(total(.runs)) runs, under every schedule; `tests/emu/race.sh`"]),
 row_of("race"; ["problem matrix under the race detector", "\(clean) clean",
     "\(map(.kernels[].kernel) | unique | length) kernels; `scripts/ci_gate.sh --race`"]),
 row_of("conform"; ["primitives, emulator beside \(gpus)",

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Counts the controls of the race detector: kernels with a race (tests/emu/race/racy.cu), of which none may be missed,
+# and kernels without one (clean.cu), of which none may be accused, each under every schedule of the emulator.
+set -euo pipefail
+
+usage() {
+    cat <<'EOT'
+usage: tests/emu/race.sh [--json FILE] [--help]
+  --json FILE   summary (default build/race_controls.json)
+Runs build/tests/emu/test_emu_race (make test-binaries; some minutes). BUILD names the build folder.
+Exit: 0 none missed and none accused, 1 one was, 2 usage, 4 no test_emu_race.
+EOT
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+build=${BUILD:-build} json=''
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --json) [[ $# -ge 2 ]] || { echo "race.sh: --json needs a file" >&2; exit 2; }; json=$2; shift ;;
+        --help) usage; exit 0 ;;
+        *) echo "race.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+    esac
+    shift
+done
+json=${json:-$build/race_controls.json}
+[[ -x $build/tests/emu/test_emu_race ]] || {
+    echo "race.sh: no $build/tests/emu/test_emu_race: make test-binaries" >&2
+    exit 4
+}
+mkdir -p "$(dirname "$json")"
+# Runs are named racy_NAME_S and clean_NAME_S: the schedule is a letter.
+{ "$build/tests/emu/test_emu_race" 2>&1 || true; } | sed -nE \
+    -e 's/^\[       OK \] (racy|clean)_(.*)_[adrg]$/{"is":"\1","name":"\2","good":true}/p' \
+    -e 's/^\[  FAILED  \] (racy|clean)_(.*)_[adrg]$/{"is":"\1","name":"\2","good":false}/p' |
+    jq -sf tests/emu/race.jq >"$json"
+jq -r '"\(.racy) racy kernels, \(.missed | length) missed; \(.clean) clean kernels, \(.accused | length) accused; " +
+    "\(.runs) runs", (.missed[] | "missed: \(.)"), (.accused[] | "accused: \(.)")' "$json"
+jq -e '.racy >= 30 and .clean >= 20 and .missed == [] and .accused == []' "$json" >/dev/null
