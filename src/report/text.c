@@ -155,13 +155,15 @@ static void print_run(FILE *out, const fa_result *result, const fa_options *opti
     fflush(out);
 }
 
-void fa_report_run(const fa_result *result, const fa_options *options)
+void fa_report_run(const fa_result *result, const fa_options *options, const char *dump)
 {
     const bool record_on_stdout = options->json != NULL && strcmp(options->json, "-") == 0;
     if (!options->quiet)
         print_run(record_on_stdout ? stderr : stdout, result, options);
     if (result->status != FA_PASS)
         fprintf(stderr, "fa_bench: %s: %s\n", fa_status_name(result->status), result->reason.text);
+    if (dump != NULL && (options->verbose || !options->quiet))
+        fputs(options->verbose ? dump : "fa_bench: --verbose shows the sanitizer's whole report\n", stderr);
 }
 
 static void print_version(void)

@@ -4,8 +4,9 @@
 
 #include "report/result.h"
 
-/* The run in a few lines (not with --quiet; on stderr when the record goes to stdout), and on stderr why it failed. */
-void fa_report_run(const fa_result *result, const fa_options *options);
+/* The run in a few lines (not with --quiet; on stderr when the record goes to stdout), and on stderr why it failed.
+ * dump: what a sanitizer said, for --verbose; NULL: nothing. */
+void fa_report_run(const fa_result *result, const fa_options *options, const char *dump);
 /* --help, --version, --list-kernels; the exit code. */
 int fa_report_facts(const fa_options *options);
 /* One line on stderr; the exit code. */
