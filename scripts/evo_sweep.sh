@@ -28,7 +28,9 @@ passes five fresh seeds (or --seeds) against every reference and beats the incum
 in two fresh processes.
 A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured
 again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
-Exit: 0, 2 usage, 4 not run (no fa_bench, jq, parallel or optuna; a host that is dead), 6 the results cannot be written.
+Without a GPU a sweep is not run, but for -- --device emu, which compiles and checks candidates and times none.
+Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, jq, parallel or optuna; a host that is dead), 6 the results cannot be
+written.
 USAGE
 }
 
@@ -196,6 +198,8 @@ choose_gpus() {
 
 probe
 SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emulator" end' "$work/probe")
+[[ $SWEEP_GPU != 'CPU emulator' || "${device_options[*]} " == *"--device emu "* ]] ||
+    die 4 "NOT-RUN: no GPU here, and a sweep needs times (-- --device emu compiles and checks the candidates alone)"
 SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
 SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
 gpu_facts=$(jq -c '.device | {sm_count, clock_mhz_max}' "$work/probe")
@@ -241,13 +245,15 @@ workers() { # candidates on stdin, log lines on stdout
     cp "$log" "$work/known"
     for name in FA_BENCH SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP; do far+=(--env "$name"); done
     # shellcheck disable=SC2016 # parallel's own replacement strings
-    parallel --will-cite --line-buffer --jobs "$jobs" --sshloginfile "$hosts" --workdir "$PWD" \
+    parallel --will-cite --line-buffer --retries 2 --jobs "$jobs" --sshloginfile "$hosts" --workdir "$PWD" \
         --basefile "$work/known" "${far[@]}" --joblog +"$out/joblog" 'CUDA_VISIBLE_DEVICES=$(({%} - 1))' \
         scripts/evo_sweep.sh --measure "$kernel" {} "$work/known" "${problem_options[@]}" "${explore[@]}"
 }
 
 start=$(date +%s) started=$EPOCHREALTIME
 handed=0 done_count=0 measured=0 cold=0 best_so_far=null feed='' exhausted=0
+declare -A unanswered=() # by knobs
+: >"$work/lost"
 mkfifo "$work/feed" "$work/results"
 
 open_workers() {
@@ -268,7 +274,7 @@ time_is_up() {
 }
 
 hand_out() { # COUNT
-    local batch=() count=$((budget - handed < $1 ? budget - handed : $1))
+    local candidate batch=() count=$((budget - handed < $1 ? budget - handed : $1))
     mapfile -t batch < <(next "$count")
     # A search starts beside the tile that the registry would take.
     if [[ $handed -eq 0 && $strategy =~ ^(evo|tpe)$ && -n $default_tile ]]; then
@@ -277,6 +283,7 @@ hand_out() { # COUNT
     if [[ ${#batch[@]} -gt 0 ]]; then
         printf '{"knobs":"%s","status":"pending","p50_us":null}\n' "${batch[@]}" >>"$tried"
         printf '%s\n' "${batch[@]}" >&"$feed"
+        for candidate in "${batch[@]}"; do unanswered[$candidate]=1; done
         handed=$((handed + ${#batch[@]}))
     fi
     [[ ${#batch[@]} -eq $count ]] || exhausted=1
@@ -305,10 +312,16 @@ progress() {
 }
 
 take() { # KIND CANDIDATE LINE
-    local kind=$1 candidate=$2
+    local kind=$1 candidate=$2 knobs=''
+    [[ ! $candidate =~ \"knobs\":\"([^\"]+)\" ]] || knobs=${BASH_REMATCH[1]}
+    [[ -n $knobs && -n ${unanswered[$knobs]:-} ]] || return 0 # its first worker had answered before it was killed
+    unset "unanswered[$knobs]"
     [[ ${opt[prune]} == none ]] || jq '.p50_us // empty' <<<"$best_so_far" | replace_file "$work/incumbent"
     case $kind in
-        lost*) echo "evo_sweep.sh: left out: ${kind#lost }" >&2 ;;
+        lost*)
+            echo "evo_sweep.sh: left out: ${kind#lost }" >&2
+            echo "$knobs" >>"$work/lost"
+            ;;
         known | pruned) ;;
         *)
             append "$3"
@@ -321,6 +334,14 @@ take() { # KIND CANDIDATE LINE
     if [[ -t 2 || $((done_count % pool)) -eq 0 || $done_count -eq $budget ]]; then
         progress
     fi
+}
+
+# Whoever had these is gone, whole hosts perhaps.
+take_unanswered() {
+    local knobs
+    for knobs in "${!unanswered[@]}"; do
+        take "lost no worker answered for $knobs" "{\"knobs\":\"$knobs\",\"status\":\"not_run\",\"p50_us\":null}" ''
+    done
 }
 
 search() {
@@ -340,6 +361,7 @@ search() {
         done <&"$results"
         exec {results}<&-
         wait "$workers_pid" || true
+        take_unanswered
     done
 }
 
@@ -353,7 +375,7 @@ tell() {
         --argjson seed "$seed" --argjson pool "$pool" --arg options "${problem_options[*]} ${explore[*]}" \
         --argjson candidates "$done_count" --argjson budget "$budget" --argjson measured "$measured" \
         --argjson cold "$cold" --argjson a "$started" --argjson b "$searched" --slurpfile tried "$tried" \
-        --arg git "$git" --arg time "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$work/told"
+        --rawfile lost "$work/lost" --arg git "$git" --arg time "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$work/told"
     { cat "$work/told" >>"$out/sweeps.jsonl"; } 2>/dev/null ||
         echo "evo_sweep.sh: cannot append to $out/sweeps.jsonl" >&2
 }

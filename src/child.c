@@ -152,17 +152,25 @@ static void explain_timeout(const fa_command *run, fa_result *result)
     free(command);
 }
 
-/* How the child ended, where it could not report that itself. */
-static void explain_end(bool ended, int how, pid_t child, const fa_command *run, fa_result *result)
+/* A sanitizer ended it: says what it found. */
+static bool explain_finding(fa_child *child, pid_t pid)
 {
+    fa_reason *why = &child->result->reason;
+    child->dump = fa_emu_sanitizer_report((int)pid, why->text, sizeof why->text);
+    return child->dump != NULL;
+}
+
+/* How the child ended, where it could not report that itself. */
+static void explain_end(bool ended, int how, pid_t pid, const fa_command *run, fa_child *child)
+{
+    fa_result *result = child->result;
     const char *stage = fa_stage_name(result->stage);
     if (!ended)
         explain_timeout(run, result);
     else if (WIFSIGNALED(how))
         result->status = fa_refuse(&result->reason, FA_ERROR, "died of signal %d (%s) while %s", WTERMSIG(how),
                                    strsignal(WTERMSIG(how)), stage);
-    else if (WEXITSTATUS(how) == FA_EMU_SANITIZER_EXIT &&
-             fa_emu_sanitizer_report((int)child, result->reason.text, sizeof result->reason.text))
+    else if (WEXITSTATUS(how) == FA_EMU_SANITIZER_EXIT && explain_finding(child, pid))
         result->status = FA_WRONG;
     else if (WEXITSTATUS(how) != 0)
         result->status = fa_refuse(&result->reason, FA_ERROR, "ended with code %d while %s", WEXITSTATUS(how), stage);
@@ -195,6 +203,8 @@ static void start(fa_child *child, fa_work *work, fa_runs *runs, size_t first)
 
 void fa_child_end(fa_child *child)
 {
+    free(child->dump);
+    child->dump = NULL;
     if (child->pid == 0)
         return;
     child_group = 0;
@@ -219,6 +229,8 @@ const fa_result *fa_child_run(fa_child *child, fa_work *work, fa_runs *runs, siz
         child->result = mmap(NULL, sizeof *child->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     FA_ASSERT(child->result != MAP_FAILED, "%s", strerror(errno));
     *child->result = fa_result_of(&runs->at[index]);
+    free(child->dump);
+    child->dump = NULL;
     if (!pass_on(child, runs, &runs->at[index])) {
         fa_child_end(child);
         start(child, work, runs, index);
@@ -231,6 +243,6 @@ const fa_result *fa_child_run(fa_child *child, fa_work *work, fa_runs *runs, siz
         return child->result;
     const pid_t pid = child->pid;
     fa_child_end(child);
-    explain_end(came == CHILD_ENDED, how, pid, &runs->at[index], child->result);
+    explain_end(came == CHILD_ENDED, how, pid, &runs->at[index], child);
     return child->result;
 }

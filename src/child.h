@@ -14,6 +14,7 @@ typedef struct fa_child {
     pid_t pid;
     int line; /* to the child: a byte each way per run; with --stream the line of the run, too */
     fa_result *result;
+    char *dump; /* what a sanitizer said of the last run; NULL: nothing */
 } fa_child;
 
 /* Lets the child do run `index` (starts one when there is none) and waits at most the run's timeout. A hang is killed:

@@ -106,7 +106,7 @@ int main(int argc, char *argv[])
         status = fa_records_begin(&options, &runs, &records, &why);
     for (size_t i = 0; !records.lost && fa_runs_reach(&runs, i, &status, &why); i++) {
         const fa_result *result = fa_child_run(&child, work, &runs, i);
-        int ended = fa_report_run(result, &runs.at[i].options);
+        int ended = fa_report_run(result, &runs.at[i].options, child.dump);
         if (fa_records_write(result, &runs.at[i], &records, &why) != FA_PASS)
             ended = fa_report_refusal(FA_ERROR, &why);
         code = code != 0 ? code : ended;

@@ -75,6 +75,19 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
     unsetenv("LD_PRELOAD"); /* fa_compile_emu says that the runtime is missing */
 }
 
+/* How much of a line is worth keeping: no addresses, which differ from run to run. */
+static int kept_length(const char *line)
+{
+    static const char *const cut[] = {" (pid=", " on address 0x", " on unknown address 0x", " at 0x", " (BuildId"};
+    size_t length = strlen(line);
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        const char *at = strstr(line, cut[i]);
+        if (at != NULL && (size_t)(at - line) < length)
+            length = (size_t)(at - line);
+    }
+    return (int)length;
+}
+
 /* Keeps the lines that say what and where: the headline, and the frames in the kernel's files. */
 static void pick_lines(const char *report, char *text, size_t size)
 {
@@ -88,13 +101,13 @@ static void pick_lines(const char *report, char *text, size_t size)
         const char *start = copy + strspn(copy, " =0123456789");
         const bool what = strstr(copy, "ERROR: ") || strstr(copy, "WARNING: ") || strstr(copy, "runtime error: ");
         const bool kind = strncasecmp(start, "read of size", 12) == 0 || strncasecmp(start, "write of size", 13) == 0 ||
-                          strncmp(start, "Previous ", 9) == 0 || strncmp(start, "EMULATOR: ", 10) == 0 ||
-                          strncmp(start, "Thread T", 8) == 0;
+                          strncmp(start, "EMULATOR: ", 10) == 0;
         const bool frame = *start == '#' && fa_emu_frame_in_kernel(copy) && !fa_emu_frame_is_instruction(copy);
         if ((what && !headline) || kind || frame) {
-            const char *pid = strstr(start, " (pid="); /* differs from run to run */
-            const int length_kept = pid != NULL ? (int)(pid - start) : (int)strlen(start);
-            const int wrote = snprintf(text + used, size - used, "%s%.*s", used > 0 ? "\n  " : "", length_kept, start);
+            if (frame && strstr(start, " in ") != NULL)
+                start = strstr(start, " in ") + 1; /* "#0 0x7f... in function file:line" */
+            const int wrote =
+                snprintf(text + used, size - used, "%s%.*s", used > 0 ? "\n  " : "", kept_length(start), start);
             used = used + (size_t)wrote < size ? used + (size_t)wrote : size - 1;
             headline |= what;
         }
@@ -102,22 +115,19 @@ static void pick_lines(const char *report, char *text, size_t size)
     }
 }
 
-bool fa_emu_sanitizer_report(int pid, char *text, size_t size)
+char *fa_emu_sanitizer_report(int pid, char *text, size_t size)
 {
     const char *log = getenv(FA_EMU_SANITIZER_LOG);
     char *report = NULL;
     size_t bytes = 0;
     fa_reason ignored;
     if (log == NULL)
-        return false;
+        return NULL;
     char *path = fa_format("%s.%d", log, pid);
-    const bool there = fa_read_file(path, &report, &bytes, &ignored) == FA_PASS;
-    if (there) {
-        fputs(report, stderr);
+    if (fa_read_file(path, &report, &bytes, &ignored) == FA_PASS) {
         pick_lines(report, text, size);
         unlink(path);
     }
-    free(report);
     free(path);
-    return there;
+    return report;
 }

@@ -16,7 +16,7 @@
 void fa_emu_preload(fa_sanitize sanitize, char *const argv[]);
 
 /* The sanitizer's report on the process `pid`, which ended with FA_EMU_SANITIZER_EXIT. `text`: what happened, and where
- * in the kernel; the whole report goes to stderr. False when there is none. */
-bool fa_emu_sanitizer_report(int pid, char *text, size_t size);
+ * in the kernel. The result is the whole report, to be freed; NULL when there is none. */
+char *fa_emu_sanitizer_report(int pid, char *text, size_t size);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "emu/fibre.h"
 #include "emu/flight_report.h"
+#include "emu/where.h"
 
 static const char *base_name(const char *path)
 {
@@ -167,12 +168,16 @@ static void on_fault(int number, siginfo_t *info, void *context)
     const fa_emu_fibre *fibre = worker->current;
     const unsigned char *address = info->si_addr;
     const bool overflow = address < fibre->stack && address >= fibre->stack - 4096;
-    fa_emu_report(worker, FA_EMU_FAULT, fibre, NULL, 0, "%s (signal %d, address %p); --sanitize address names the line",
+    const bool memory = !overflow && (number == SIGSEGV || number == SIGBUS);
+    char where[256];
+    const bool known = memory && fa_emu_where(worker->launch->params, address, where, sizeof where);
+    fa_emu_report(worker, FA_EMU_FAULT, fibre, NULL, 0,
+                  "%s (signal %d, address %p)%s%s; --sanitize address names the line",
                   overflow           ? "stack overflow of a thread"
                   : number == SIGFPE ? "integer division by zero"
                   : number == SIGILL ? "trap"
                                      : "illegal or misaligned address",
-                  number, info->si_addr);
+                  number, info->si_addr, known ? "; " : "", known ? where : "");
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, number);

@@ -11,6 +11,7 @@ typedef struct fa_emu_sanitizer {
     void (*poison)(const volatile void *address, size_t size);
     void (*unpoison)(const volatile void *address, size_t size);
     void (*on_death)(void (*callback)(void));
+    void *(*report_address)(void);
 } fa_emu_sanitizer;
 extern fa_emu_sanitizer fa_emu_san;
 /* Looks up the entry points that an object built like this needs. */

@@ -134,8 +134,10 @@ static bool read_shape(const char *folder, const char *name, int32_t shape[4])
 void fa_npy_size(const char *folder, fa_options *options)
 {
     int32_t q[4], k[4];
-    if (!read_shape(folder, "q", q) || !read_shape(folder, "k", k))
+    if (!read_shape(folder, "q", q))
         return;
+    if (!read_shape(folder, "k", k)) /* what is wrong with k.npy is said when it is loaded */
+        memcpy(k, q, sizeof k);
     for (int i = 0; i < 4; i++)
         if (q[i] < 1 || k[i] < 1 || q[i] > 1 << 20 || k[i] > 1 << 20)
             return;

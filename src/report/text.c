@@ -160,7 +160,7 @@ static int refuse_output(fa_reason *why)
     return fa_report_refusal(fa_refuse(why, FA_ERROR, "cannot write to standard output: %s", strerror(errno)), why);
 }
 
-int fa_report_run(const fa_result *result, const fa_options *options)
+int fa_report_run(const fa_result *result, const fa_options *options, const char *dump)
 {
     fa_reason why;
     const bool record_on_stdout = options->json != NULL && strcmp(options->json, "-") == 0;
@@ -168,6 +168,8 @@ int fa_report_run(const fa_result *result, const fa_options *options)
         print_run(record_on_stdout ? stderr : stdout, result, options);
     if (result->status != FA_PASS)
         fprintf(stderr, "fa_bench: %s: %s\n", fa_status_name(result->status), result->reason.text);
+    if (dump != NULL && (options->verbose || !options->quiet))
+        fputs(options->verbose ? dump : "fa_bench: --verbose shows the sanitizer's whole report\n", stderr);
     if (ferror(stdout) && result->status == FA_PASS)
         return refuse_output(&why);
     return fa_status_exit_code(result->status);

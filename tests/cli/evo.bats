@@ -49,6 +49,12 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ ! -e "$work/lb/leaderboard.json" ]
 }
 
+@test "a sweep without a GPU is not run, and says what can be" {
+    ! ls /dev/nvidia[0-9]* 2>/dev/null || skip "there is a GPU"
+    refused 4 "no GPU here, and a sweep needs times (-- --device emu" sweep --kernel light --budget 2
+    [ ! -e "$work/lb" ]
+}
+
 @test "the fastest right candidate leads; a faster wrong one does not" {
     make_stub
     echo 'one 16 8' >"$STUB/wrong"
@@ -444,9 +450,24 @@ make_valley() {
     sed -i 's/^us=/[[ "$kernel $m $warps" != "one 32 4" ]] || exit 6\nus=/' "$FA_BENCH"
     run sweep --kernel one --strategy grid
     [ "$status" -eq 0 ]
-    [[ $output == *"left out: the worker of m=32,warps=4 died"* ]]
+    [[ $output == *"left out: the worker of m=32,warps=4 died twice"* ]]
     [[ $output == *"not_run 1, pass 3; 3 measured"* ]]
     jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
+    jq -es '.[0].lost == ["m=32,warps=4"]' "$work/lb/sweeps.jsonl"
+}
+
+@test "a worker that is killed once: its candidate is tried again; nothing is lost, nothing twice" {
+    make_stub
+    # First the bench of a worker, then the worker itself, which is the parent of the bench.
+    sed -i 's/^us=/if [[ $compile -eq 0 \&\& "$kernel $m $warps" == "one 16 8" ]]; then\n\
+    if mkdir "$STUB\/first" 2>\/dev\/null; then kill -9 $PPID; sleep 9; fi\n\
+    if mkdir "$STUB\/second" 2>\/dev\/null; then kill -9 "$(ps -o ppid= -p $PPID)" $PPID; sleep 9; fi\nfi\nus=/' "$FA_BENCH"
+    run sweep --kernel one --strategy grid --pool 1
+    [ "$status" -eq 0 ]
+    [[ $output != *"left out"* && $output == *"pass 4; 4 measured"* ]]
+    [ -d "$STUB/second" ]
+    jq -es 'length == 4 and (map(.knobs) | unique | length == 4)' "$work/lb/leaderboard.jsonl"
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
 }
 
 @test "a worker that is killed is left out and said; the sweep goes on" {
@@ -454,7 +475,7 @@ make_valley() {
     sed -i 's/^us=/[[ "$kernel $m $warps" != "one 16 8" ]] || kill -9 $PPID\nus=/' "$FA_BENCH"
     run sweep --kernel one --strategy grid --pool 1
     [ "$status" -eq 0 ]
-    [[ $output == *"left out: the worker of m=16,warps=8 died"* ]]
+    [[ $output == *"left out: the worker of m=16,warps=8 died twice"* ]]
     jq -es 'length == 3 and all(.[]; .status == "pass")' "$work/lb/leaderboard.jsonl"
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
 }

@@ -50,6 +50,8 @@ few = int(sys.argv[2])
 assert suite.get("tests") == str(2 * few) and suite.get("failures") == str(few), suite.attrib
 assert sum(case.find("failure") is not None for case in suite) == few
 assert all(case.get("classname") == "two" for case in suite if case.find("failure") is not None)
+times = [float(case.get("time")) for case in suite] # the stub's 0.75 s each
+assert times == [0.75] * len(times) and float(suite.get("time")) == sum(times), times
 END
 }
 

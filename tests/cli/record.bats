@@ -76,6 +76,9 @@ load helper
     ./fa_bench --kernel light "${small[@]}" --load "$work" --quiet
     ./fa_bench --kernel light --device emu --seeds 1 --load "$work" --quiet --json "$work/r.json" # the files' size
     jq -e '.problem | [.batch, .heads, .seq_q, .seq_kv, .dim] == [1, 2, 33, 33, 16]' "$work/r.json"
+    mkdir "$work/one"
+    cp "$work/q.npy" "$work/one"
+    refused 2 "cannot read $work/one/k.npy" ./fa_bench --kernel light --device emu --load "$work/one" --quiet
     cp "$work/q.npy" "$work/good"
     sed -i '1s/<f2/<f4/' "$work/q.npy"
     refused 2 "q.npy holds <f4, want <f2 (FP16)" ./fa_bench --kernel light --device emu --load "$work" --quiet

@@ -73,3 +73,16 @@ mma_plain=(--source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2)
     run ./fa_bench --source "$work/k.cu" "${small[@]}"
     [ "$status" -eq 1 ]
 }
+
+@test "an address finding names the tensor and the row; the sanitizer's whole report comes with --verbose, after it" {
+    ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
+    sed 's|k\[j \* p.k_stride_s + d\]|k[(j + 1) * p.k_stride_s + d]|' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --sanitize address --json "$work/r.json"
+    [ "$status" -eq 1 ]
+    record_holds "$work/r.json" '.reason | test("K, 1 element past its end: batch 0, head 1, row 33 .rows 0 to 32.")' \
+        '.reason | test("READ of size 2") and test("k.cu:32") and (test("0x") | not)'
+    [[ $output != *"Shadow bytes"* && ${lines[-1]} == *"--verbose shows"* ]]
+    sed 's|^        o\[d\] =|        o[d + p.o_stride_s] =|' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --sanitize address --quiet --verbose
+    [[ $output == "fa_bench: wrong: "*"O, 1 element past its end: batch 0, head 1, row 33"*"Shadow bytes"* ]]
+}

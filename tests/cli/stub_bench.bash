@@ -118,6 +118,7 @@ fi
 [[ ! -e $STUB/device ]] || device=$(<"$STUB/device")
 sha=$(<"$STUB/source.$kernel")
 provenance+="\"source_sha256\":\"$sha\",\"code_sha256\":\"$sha\","
+provenance+='"stage_s":{"check":0.25,"timing":0.5},'
 provenance+='"options":[],"compiler":"stub 1","driver":"1","git":"stub","time":"2026-01-01T00:00:00Z"'
 record='{"schema":"fa_bench.result/1","status":"'$status'","reason":'$reason','
 record+='"kernel":"'$kernel'","variant":"'$kernel'",'

@@ -117,6 +117,13 @@ static void say(const arguments *a, const result *r)
         fa_write_file(a->out, r->o, sizeof r->o, &ignored);
 }
 
+static bool found(int child, fa_reason *why)
+{
+    char *report = fa_emu_sanitizer_report(child, why->text, sizeof why->text);
+    free(report);
+    return report != NULL;
+}
+
 int main(int argc, char **argv)
 {
     arguments a;
@@ -135,7 +142,7 @@ int main(int argc, char **argv)
     if (WIFSIGNALED(how))
         r->status = fa_refuse(&r->why, FA_ERROR, "died of signal %d", WTERMSIG(how));
     else if (WEXITSTATUS(how) == FA_EMU_SANITIZER_EXIT)
-        r->status = fa_emu_sanitizer_report((int)child, r->why.text, sizeof r->why.text) ? FA_WRONG : FA_ERROR;
+        r->status = found((int)child, &r->why) ? FA_WRONG : FA_ERROR;
     else if (WEXITSTATUS(how) != 0)
         r->status = fa_refuse(&r->why, FA_ERROR, "ended with code %d", WEXITSTATUS(how));
     say(&a, r);

@@ -5,7 +5,7 @@ def hundredths: . * 100 | round / 100;
 "| GPUs | of a machine with | kernel | candidates | seconds | candidates per second | of N times one GPU |",
 "|---|---|---|---|---|---|---|",
 (.[] | . as $row |
-    ([$all[] | select(.gpus == 1 and .tried == $row.tried and .machine == $row.machine and .git == $row.git)][0]) as $one |
+    ([$all[] | select(.gpus == 1 and ([.tried, .machine, .git] == ($row | [.tried, .machine, .git])))][0]) as $one |
     "| \(.gpus) | \(.machine.gpus) x \(.gpu), \(.machine.cores) cores | \(.kernel) | \(.candidates) | \(.seconds) |"
     + " \(.per_second) |"
     + " \(if $one then .per_second / $one.per_second / .gpus | hundredths else "-" end) |")

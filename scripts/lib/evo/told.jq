@@ -4,4 +4,4 @@ def hundredths: . * 100 | round / 100;
     candidates: $candidates, measured: $measured, compiled_cold: $cold,
     status: ($tried | map(select(.status != "pending")) | group_by(.status) | map({(.[0].status): length}) | add),
     seconds: ($b - $a | hundredths), per_second: ($candidates / ([$b - $a, 0.01] | max) | hundredths),
-    git: $git, time: $time}
+    lost: ($lost | split("\n") | map(select(. != ""))), git: $git, time: $time}

@@ -27,6 +27,9 @@ ask_bench() { # KNOBS OPTIONS...: its record in $record; fails when the bench di
     close_bench
     return 1
 }
+ask_twice() { # the same, and once more when the bench died: its death may have been no fault of the candidate
+    ask_bench "$@" || ask_bench "$@"
+}
 
 lose() { # KNOBS WHY: an answer, too
     jq -nc --arg knobs "$1" --arg lost "$2" '{$knobs, $lost}' >&7
@@ -38,8 +41,7 @@ take_line() { # NAME OF THE LOCK
     flock 8
     IFS= read -r line || got=1
     flock -u 8
-    [[ $got -eq 0 ]] || return 1
-    echo "$line" >"$work/held.$slot"
+    return "$got"
 } 8>>"$work/$1.lock"
 
 # With --prune: whether the record of compiling says that the candidate is slower than the fastest so far.
@@ -53,7 +55,8 @@ is_pruned() { # RECORD
 compile_candidate() { # KNOBS
     local record text compiled status key known bound=()
     [[ ${opt[prune]:-none} == none ]] || bound=(--bound)
-    ask_bench "$1" --compile-only --arch "$SWEEP_ARCH" "${bound[@]}" || { lose "$1" "the worker of $1 died"; return; }
+    ask_twice "$1" --compile-only --arch "$SWEEP_ARCH" "${bound[@]}" ||
+        { lose "$1" "the worker of $1 died twice"; return; }
     { read -r text && read -r compiled && read -r status; } < <(jqf evo/compiled -rc \
         --arg more "$SWEEP_GPU $SWEEP_DRIVER $protocol $kernel $1 ${problem_options[*]} ${explore[*]}" \
         <<<"$record" 2>/dev/null) || { lose "$1" "no whole record of compiling $1"; return; }
@@ -74,7 +77,7 @@ compile_candidate() { # KNOBS
 
 run_candidate() { # KNOBS KEY COMPILED
     local record
-    ask_bench "$1" || { lose "$1" "the worker of $1 died"; return; }
+    ask_twice "$1" || { lose "$1" "the worker of $1 died twice"; return; }
     answer "$1" "$2" "$3" "$record"
 }
 
@@ -101,23 +104,29 @@ warm_up() {
 }
 
 # A worker: each line of the pipe is the function's arguments, which hold no blanks.
-serve() { # PIPE FUNCTION
-    local line call
+serve() { # PIPE FUNCTION FIRST: a line to begin with, or nothing
+    local line=$3 call
     [[ $2 != run_candidate ]] || warm_up
-    while take_line "$1"; do
+    while [[ -n $line ]] || take_line "$1"; do
+        echo "$line" >"$work/held.$slot"
         read -ra call <<<"$line"
         "$2" "${call[@]}"
         rm -f "$work/held.$slot"
+        line=''
     done
 }
 
-# A worker that is killed: the candidate it held is lost, and another takes its place.
+# A worker that is killed: another takes its place, and the candidate it held is tried once more.
 keep_alive() { # SLOT PIPE FUNCTION
-    local slot=$1 held
-    until (serve "$2" "$3"); do
-        held=$(cut -d' ' -f1 "$work/held.$slot" 2>/dev/null) || held=
+    local slot=$1 held again=''
+    until (serve "$2" "$3" "$again"); do
+        held=$(cat "$work/held.$slot" 2>/dev/null) || held=
         rm -f "$work/held.$slot"
-        [[ -z $held ]] || lose "$held" "the worker of $held died"
+        if [[ -n $held && $held == "$again" ]]; then
+            lose "${held%% *}" "the worker of ${held%% *} died twice"
+            held=''
+        fi
+        again=$held
     done
 }
 

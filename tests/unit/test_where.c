@@ -1,0 +1,92 @@
+/* Which tensor an address lies beside, and which element it would be. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "emu/where.h"
+
+/* Two batches, three heads (one of K and V), four rows of 16; rows of Q 20 apart, O as [B, S, H, D]. */
+static fa_params launch(void)
+{
+    const uintptr_t base = 1u << 28;
+    return (fa_params){.q = (void *)base,
+                       .k = (void *)(base + 100000),
+                       .v = (void *)(base + 200000),
+                       .o = (void *)(base + 300000),
+                       .q_stride_b = 240,
+                       .q_stride_h = 80,
+                       .q_stride_s = 20,
+                       .k_stride_b = 80,
+                       .k_stride_h = 80,
+                       .k_stride_s = 16,
+                       .v_stride_b = 80,
+                       .v_stride_h = 80,
+                       .v_stride_s = 16,
+                       .o_stride_b = 192,
+                       .o_stride_h = 16,
+                       .o_stride_s = 48,
+                       .batch = 2,
+                       .heads = 3,
+                       .kv_heads = 1,
+                       .seq_q = 4,
+                       .seq_kv = 5,
+                       .dim = 16};
+}
+
+static void says(const fa_params *p, const void *tensor, int64_t bytes, const char *words)
+{
+    char text[256];
+    assert_true(fa_emu_where(p, (const char *)tensor + bytes, text, sizeof text));
+    assert_string_equal(text, words);
+}
+
+static void beside_a_tensor(void **state)
+{
+    (void)state;
+    const fa_params p = launch();
+    says(&p, p.k, 2 * 160, "K, 1 element past its end: batch 1, head 0, row 5 (rows 0 to 4), column 0");
+    says(&p, p.k, 2 * 180 + 1, "K, 21 elements past its end: batch 1, head 0, row 6 (rows 0 to 4), column 4");
+    says(&p, p.v, -2, "V, 1 element before its start: batch 0, head 0, row -1 (rows 0 to 4), column 15");
+    says(&p, p.q, 2 * (240 + 2 * 80 + 20 + 17), "Q, between its rows: batch 1, head 2, row 1 (rows 0 to 3), column 17");
+    says(&p, p.q, 0, "Q, inside: batch 0, head 0, row 0 (rows 0 to 3), column 0");
+}
+
+static void by_the_largest_stride_first(void **state)
+{
+    (void)state;
+    const fa_params p = launch();
+    says(&p, p.o, 2 * (192 + 3 * 48 + 2 * 16 + 5), "O, inside: batch 1, head 2, row 3 (rows 0 to 3), column 5");
+}
+
+static void the_log_sums_have_wider_elements(void **state)
+{
+    (void)state;
+    fa_params p = launch();
+    p.lse = (fa_f32 *)(uintptr_t)((1u << 28) + 400000);
+    p.lse_stride_b = 12;
+    p.lse_stride_h = 4;
+    p.lse_stride_s = 1;
+    says(&p, p.lse, 4 * 24, "LSE, 1 element past its end: batch 1, head 2, row 4 (rows 0 to 3), column 0");
+}
+
+static void far_from_all(void **state)
+{
+    (void)state;
+    const fa_params p = launch();
+    char text[256];
+    assert_false(fa_emu_where(&p, NULL, text, sizeof text));
+    assert_false(fa_emu_where(&p, (const char *)p.o + (2 << 20), text, sizeof text));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(beside_a_tensor),
+        cmocka_unit_test(by_the_largest_stride_first),
+        cmocka_unit_test(the_log_sums_have_wider_elements),
+        cmocka_unit_test(far_from_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
