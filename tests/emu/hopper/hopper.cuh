@@ -1,11 +1,15 @@
 /* Instructions of sm_90a for the kernels of this folder. Macros, so that a report names the kernel's line.
- * A launch names a case by its number (p.seq_q), in the order of CASES; 3 blocks of 256 threads. k_map: 32 rows of 64
- * halves, the numbers of q; v_map: as much of o, from byte 4096 on; boxes of 8 rows, 128-byte swizzle. */
+ * A launch names a case by its number (p.seq_q), in the order of CASES; 3 blocks of 256 threads, or with CLUSTER 2
+ * clusters of so many blocks of 64. k_map: 32 rows of 64 halves, the numbers of q; v_map: as much of o, from byte 4096
+ * on; boxes of 8 rows, 128-byte swizzle. */
 #include "../conform/conform.cuh"
 
-constexpr int THREADS = 256, BOX_ROWS = 8, BOX_BYTES = BOX_ROWS * 128;
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 32768, .tma_k_rows = BOX_ROWS, .tma_v_rows = BOX_ROWS,
-               .tma_cols = 64);
+#ifndef CLUSTER
+#define CLUSTER 0
+#endif
+constexpr int THREADS = CLUSTER > 0 ? 64 : 256, BOX_ROWS = 8, BOX_BYTES = BOX_ROWS * 128;
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 32768, .cluster = CLUSTER, .tma_k_rows = BOX_ROWS,
+               .tma_v_rows = BOX_ROWS, .tma_cols = 64);
 
 typedef unsigned long long u64;
 
