@@ -99,8 +99,8 @@ typedef struct fa_emu_api {
      * later statement may write (wgmma), or NULL. pc, frame: of the kernel. */
     void (*ptx)(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
                 const void *frame);
-    /* Shared memory of the cluster's blocks. The place of `p`, of any of them, in block `rank`; which block's `p` is, -1:
-     * no block's; its address (FA_EMU_CLUSTER_SHIFT), 0: no block's. */
+    /* Shared memory of the cluster's blocks. The place of `p`, of any of them, in block `rank`; which block's `p` is,
+     * -1: no block's; its address (FA_EMU_CLUSTER_SHIFT), 0: no block's. */
     void *(*map_rank)(const void *p, uint32_t rank);
     int32_t (*rank_of)(const void *p);
     uint32_t (*cluster_address)(const void *p);
@@ -129,8 +129,8 @@ typedef struct fa_emu_build {
     char *static_smem_begin, *static_smem_end; /* __shared__ variables */
 } fa_emu_build_info;
 
-/* Shared memory as the 32-bit addresses of PTX, below 2^18 as on the hardware: the block's variables, a gap, its dynamic
- * part. The low 10 bits are those of the generic pointer, so that alignment is the same in both. */
+/* Shared memory as the 32-bit addresses of PTX, below 2^18 as on the hardware: the block's variables, a gap, its
+ * dynamic part. The low 10 bits are those of the generic pointer, so that alignment is the same in both. */
 #define FA_EMU_SHARED_FIRST 0x400u
 #define FA_EMU_SHARED_GAP 0x400u        /* at least; half of it counts to either side */
 #define FA_EMU_SHARED_REACH 0x00800000u /* how far behind the dynamic part an address may still point */

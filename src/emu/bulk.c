@@ -160,7 +160,7 @@ static unsigned char *same_place(const fa_emu_worker *from, unsigned char *place
     return offset < from->launch->grid->smem_bytes ? to->smem + offset : place;
 }
 
-/* A load: once, or with .multicast::cluster at the same place in every block of the mask, each with its barrier there. */
+/* A load: once, or with .multicast::cluster to the same place in every block of the mask, with its barrier there. */
 static void load(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
 {
     if (!fa_ptx_has(run->instr, FA_PTX_W_MULTICAST)) {

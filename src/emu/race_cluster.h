@@ -1,5 +1,5 @@
-/* Clusters under the race detector. The cluster's barrier hands over what its threads did before they arrived; an arrival
- * that is relaxed, what they did before their last fence. It says besides that the blocks have begun. */
+/* Clusters under the race detector. The cluster's barrier hands over what its threads did before they arrived; a
+ * relaxed arrival, what they did before their last fence. It says besides that the blocks have begun. */
 #ifndef FA_EMU_RACE_CLUSTER_H
 #define FA_EMU_RACE_CLUSTER_H
 

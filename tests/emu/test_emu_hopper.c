@@ -1,5 +1,5 @@
-/* Instructions of sm_90a on the emulator, under the race detector: each kernel of tests/emu/hopper/bad*.cu, wrong in one
- * way, is reported with a class and line that its source marks; none of clean.cu is. The conformance kernels pass.
+/* Instructions of sm_90a on the emulator, under the race detector: each kernel of tests/emu/hopper/bad*.cu, wrong in
+ * one way, is reported with a class and line that its source marks; none of clean.cu is. The conformance kernels pass.
  * --test: one schedule; --rest: the others; neither: all. --case NAME: the kernels of that name alone. */
 #include <stdarg.h>
 #include <stddef.h>

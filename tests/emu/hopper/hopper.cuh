@@ -20,12 +20,17 @@ typedef unsigned long long u64;
 #define RUN(name)            \
     if (p.seq_q == number++) \
         name(p, s, s + 32512, s_b, threadIdx.x);
+/* What every case of a file begins with. */
+#ifndef SET_UP
+#define SET_UP(s_b, b, t)
+#endif
 #define HOPPER_KERNEL                                                         \
     extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p) \
     {                                                                         \
         FA_SHARED_ALIGNED(unsigned char, s_b, 1024);                          \
         const unsigned s = (unsigned)__cvta_generic_to_shared(s_b);           \
         int number = 0;                                                       \
+        SET_UP(s_b, s + 32512, threadIdx.x);                                  \
         CASES(RUN)                                                            \
     }
 
