@@ -123,10 +123,7 @@ class cluster_group
     static unsigned num_threads() { return num_blocks() * fa_emu_block_size(); }
     static unsigned size() { return num_threads(); }
     static dim3 block_index() { return __clusterRelativeBlockIdx(); }
-    static dim3 thread_index()
-    {
-        return {block_rank() * blockDim.x + threadIdx.x, threadIdx.y, threadIdx.z};
-    }
+    static dim3 thread_index() { return {block_rank() * blockDim.x + threadIdx.x, threadIdx.y, threadIdx.z}; }
     static dim3 dim_blocks() { return __clusterDim(); }
     static dim3 dim_threads() { return {num_blocks() * blockDim.x, blockDim.y, blockDim.z}; }
     template <typename T>

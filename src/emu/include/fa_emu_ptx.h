@@ -171,10 +171,10 @@ static inline void fa_emu_ptx_run(fa_emu_ptx_site &site, const char *file, int l
 {
     fa_emu_ptx(site, fa_emu_place{file, line});
 }
-#define FA_EMU_PTX_RUN(text)                                     \
-    do {                                                         \
+#define FA_EMU_PTX_RUN(text)                                        \
+    do {                                                            \
         static fa_emu_ptx_site site_ = {text, {"", 0}, 0, nullptr}; \
-        fa_emu_ptx_run(site_, FA_EMU_THERE);                     \
+        fa_emu_ptx_run(site_, FA_EMU_THERE);                        \
     } while (0)
 
 static inline bool fa_emu_is_own(const void *p)
@@ -192,8 +192,8 @@ static inline size_t __cvta_generic_to_shared(const void *p)
 static inline void *__cvta_shared_to_generic(size_t address)
 {
     const uint32_t above = (uint32_t)address >> FA_EMU_CLUSTER_SHIFT;
-    void *own = fa_emu_shared_place((uint32_t)address & ((1u << FA_EMU_CLUSTER_SHIFT) - 1), fa_emu_now()->smem,
-                                    &fa_emu_build);
+    void *own =
+        fa_emu_shared_place((uint32_t)address & ((1u << FA_EMU_CLUSTER_SHIFT) - 1), fa_emu_now()->smem, &fa_emu_build);
     return above == 0 ? own : fa_emu_now()->api->map_rank(own, above - 1);
 }
 static inline size_t __cvta_generic_to_global(const void *p) { return (size_t)p; }
