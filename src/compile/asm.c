@@ -14,10 +14,11 @@ typedef struct pass {
     FILE *out;
     char file[1024]; /* of the present line, from the line markers */
     int line;
-    bool foreign; /* a system header, or the emulator's own */
-    bool hopper;  /* some statement has instructions of sm_90a */
-    char before;  /* last character that is no blank */
-    char word[8]; /* last identifier, when nothing but blanks came after it */
+    bool foreign;  /* a system header, or the emulator's own */
+    bool hopper;   /* some statement has instructions of sm_90a */
+    char dims[64]; /* what __cluster_dims__ was given */
+    char before;   /* last character that is no blank */
+    char word[8];  /* last identifier, when nothing but blanks came after it */
 } pass;
 
 /* # 12 "file" flags; flag 3: a system header. The file's name stays as a C string writes it: \" is in it. */
@@ -101,6 +102,24 @@ static bool names_asm(const char *at, size_t length)
            (length == 7 && strncmp(at, "__asm__", 7) == 0);
 }
 
+/* The shim has made the attribute __cluster_dims__(...) the word FA_ASM_CLUSTER(...): it is taken out. NULL: not that. */
+static const char *cluster_dims(pass *p, const char *at, size_t length)
+{
+    if (length != strlen(FA_ASM_CLUSTER) || strncmp(at, FA_ASM_CLUSTER, length) != 0)
+        return NULL;
+    const char *open = at + length + strspn(at + length, " ");
+    size_t size = 0;
+    for (int depth = 0; open[size] != '\0'; size++) {
+        depth += (open[size] == '(') - (open[size] == ')');
+        if (depth == 0)
+            break;
+    }
+    if (*open != '(' || open[size] != ')' || memchr(open, '\n', size) != NULL || size >= sizeof p->dims)
+        return NULL;
+    snprintf(p->dims, sizeof p->dims, "%.*s", (int)size - 1, open + 1);
+    return open + size + 1;
+}
+
 /* An identifier, and the statement when it is asm. */
 static const char *identifier(pass *p, const char *at)
 {
@@ -108,7 +127,10 @@ static const char *identifier(pass *p, const char *at)
     while (isalnum((unsigned char)at[length]) || at[length] == '_' || at[length] == '$')
         length++;
     fa_asm_statement *s = NULL;
-    const char *end = at + length;
+    const char *end = cluster_dims(p, at, length);
+    if (end != NULL)
+        return end;
+    end = at + length;
     if (!p->foreign && names_asm(at, length) && may_begin(p))
         s = fa_asm_statement_read(at + length, p->line, p->before == ')', &end);
     if (s != NULL) {
@@ -173,6 +195,11 @@ fa_asm_result fa_asm_rewrite(const char *preprocessed)
     if (p.hopper)
         fputs("extern \"C\" __attribute__((visibility(\"default\"))) int fa_emu_hopper = 1;\n", out);
     fputs(body, out);
+    if (p.dims[0] != '\0')
+        fprintf(out,
+                "\nextern \"C\" __attribute__((visibility(\"default\"))) const int fa_emu_cluster_dims[3];\n"
+                "const int fa_emu_cluster_dims[3] = {%s};\n",
+                p.dims);
     fclose(out);
     free(body);
     p.result.text = head;

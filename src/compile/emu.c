@@ -279,10 +279,7 @@ static fa_status check_limits(const fa_spec *spec, const fa_kernel_info *info, f
 {
     fa_arch_limits limits;
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
-    FA_TRY(fa_job_check_block(spec, &limits, info->threads, info->smem_dynamic_bytes, why));
-    if (info->cluster > 1)
-        return fa_refuse(why, FA_NOT_RUN, "%s uses clusters, which the emulator does not have", spec->name);
-    return FA_PASS;
+    return fa_job_check_block(spec, &limits, info->threads, info->smem_dynamic_bytes, why);
 }
 
 static fa_status describe(const fa_spec *spec, const fa_job *work, const fa_cache_entry *entry, fa_module *module,

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define FA_EMU_ABI 3
+#define FA_EMU_ABI 4
 #define FA_EMU_WARP 32
 
 /* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line
@@ -99,6 +99,11 @@ typedef struct fa_emu_api {
      * later statement may write (wgmma), or NULL. pc, frame: of the kernel. */
     void (*ptx)(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
                 const void *frame);
+    /* Shared memory of the cluster's blocks. The place of `p`, of any of them, in block `rank`; which block's `p` is,
+     * -1: no block's; its address (FA_EMU_CLUSTER_SHIFT), 0: no block's. */
+    void *(*map_rank)(const void *p, uint32_t rank);
+    int32_t (*rank_of)(const void *p);
+    uint32_t (*cluster_address)(const void *p);
 } fa_emu_api;
 
 /* What a running CUDA thread is. The core points the object's thread-local slot at it before every switch. */
@@ -106,6 +111,7 @@ typedef struct fa_emu_thread {
     fa_emu_uint3 thread, block, block_dim, grid_dim;
     unsigned char *smem; /* dynamic shared memory of the block, exactly smem_bytes */
     uint32_t smem_bytes, lane, warp;
+    uint32_t cluster_rank, cluster_size;
     const fa_emu_api *api;
     /* Element (row * 16 + col) that lane l holds at index i of a fragment: map[type][l * len + i]. */
     const uint16_t *wmma_map[FA_EMU_FRAG_TYPES];
@@ -123,11 +129,13 @@ typedef struct fa_emu_build {
     char *static_smem_begin, *static_smem_end; /* __shared__ variables */
 } fa_emu_build_info;
 
-/* Shared memory as the 32-bit addresses of PTX, below 2^18 as on the hardware: the block's variables, a gap, its dynamic
- * part. The low 10 bits are those of the generic pointer, so that alignment is the same in both. */
+/* Shared memory as the 32-bit addresses of PTX, below 2^18 as on the hardware: the block's variables, a gap, its
+ * dynamic part. The low 10 bits are those of the generic pointer, so that alignment is the same in both. */
 #define FA_EMU_SHARED_FIRST 0x400u
 #define FA_EMU_SHARED_GAP 0x400u        /* at least; half of it counts to either side */
 #define FA_EMU_SHARED_REACH 0x00800000u /* how far behind the dynamic part an address may still point */
+/* An address of shared::cluster: that of the block, with the block's rank plus 1 above it; 0: the block's own. */
+#define FA_EMU_CLUSTER_SHIFT 24
 
 static inline uint32_t fa_emu_static_address(const fa_emu_build_info *build)
 {

@@ -9,6 +9,7 @@
 #include "emu/race_async.h"
 #include "emu/reduce.h"
 #include "emu/report.h"
+#include "emu/window.h"
 #include "ptx/hopper.h"
 
 enum { BYTES_ALIGN = 16, BOX_ALIGN = 128, LINE = 256, POISON = 0xff };
@@ -17,13 +18,15 @@ enum { BYTES_ALIGN = 16, BOX_ALIGN = 128, LINE = 256, POISON = 0xff };
 static unsigned char *chunk(const fa_emu_bulk *bulk, uint32_t row, uint32_t offset)
 {
     const uintptr_t at = (uintptr_t)bulk->shared + row * fa_emu_map_row_bytes(&bulk->map) + offset;
-    return (unsigned char *)fa_emu_swizzled(at, bulk->map.swizzle);
+    return fa_emu_window_now(bulk->owner, (unsigned char *)fa_emu_swizzled(at, bulk->map.swizzle));
 }
 
 static void load_row(const fa_emu_bulk *bulk, uint32_t row)
 {
-    const fa_emu_row from = fa_emu_map_row(&bulk->map, bulk->at, row);
+    fa_emu_row from = fa_emu_map_row(&bulk->map, bulk->at, row);
     const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map);
+    if (bulk->from_shared)
+        from.global = fa_emu_window_now(bulk->issuer, from.global);
     if (from.from == 0 && from.to == bytes && bulk->map.swizzle == 0) {
         memcpy(chunk(bulk, row, 0), from.global, bytes);
         return;
@@ -78,7 +81,7 @@ void fa_emu_bulk_move(fa_emu_worker *worker, uint32_t index, uint32_t rows)
     if (barrier != NULL && worker->race != NULL)
         fa_race_phase_bytes_came(worker, barrier->race);
     if (barrier != NULL)
-        fa_emu_mbarrier_bytes_came(worker, barrier, bytes);
+        fa_emu_mbarrier_bytes_came(barrier, bytes);
 }
 
 void fa_emu_bulk_finish(fa_emu_worker *worker, uint32_t thread, uint32_t last)
@@ -97,39 +100,46 @@ static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
     const bool load = bulk->kind == FA_EMU_LOAD;
     fa_emu_worker *worker = fa_emu_self;
     const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map), all = bulk->rows * bytes;
-    fa_emu_ptx_check(run, bulk->shared, all, load);
-    const fa_race_actor in = load ? fa_race_actor_of_phase(worker, bulk->barrier->race, run->pc)
+    fa_emu_ptx_check(run, fa_emu_window_now(bulk->owner, bulk->shared), all, load);
+    const fa_race_actor in = load ? fa_race_actor_of_phase(worker, bulk->owner, bulk->barrier->race, run->pc)
                                   : fa_race_actor_of_group(worker, bulk->group, FA_RACE_STORE_READS);
     const fa_race_actor out = load ? in : fa_race_actor_of_group(worker, bulk->group, FA_RACE_STORE_WRITES);
     const int reduces = bulk->operation != FA_PTX_WORDS ? FA_RACE_ATOMIC : 0;
     const int global_kind = load ? 0 : FA_RACE_WRITE | reduces;
-    fa_race_actor_touch(worker, &in, bulk->shared, all, load ? FA_RACE_WRITE : 0, run->pc);
+    fa_race_actor_touch(worker, &in, bulk->owner, bulk->shared, all, load ? FA_RACE_WRITE : 0, run->pc);
     for (uint32_t row = 0; row < bulk->rows; row++) {
         const fa_emu_row global = fa_emu_map_row(&bulk->map, bulk->at, row);
         if (global.from >= global.to)
             continue;
         fa_emu_ptx_check(run, global.global + global.from, global.to - global.from, !load);
-        fa_race_actor_touch(worker, &out, global.global + global.from, global.to - global.from, global_kind, run->pc);
+        fa_race_actor_touch(worker, &out, worker, global.global + global.from, global.to - global.from, global_kind,
+                            run->pc);
     }
+}
+
+static void check_inside(const fa_emu_ptx_run *run, const fa_emu_worker *owner, const unsigned char *place,
+                         uint32_t bytes)
+{
+    const fa_emu_build_info *build = owner->launch->image->build;
+    const uint32_t smem_bytes = owner->launch->grid->smem_bytes;
+    if (bytes > 0 && (!fa_emu_is_shared(place, owner->smem, smem_bytes, build) ||
+                      !fa_emu_is_shared(place + bytes - 1, owner->smem, smem_bytes, build)))
+        fa_emu_ptx_fail(run, FA_EMU_SMEM_OVERFLOW, "its %u bytes do not lie in the block's shared memory", bytes);
 }
 
 static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
 {
-    fa_emu_worker *worker = fa_emu_self;
-    fa_emu_flight *flight = fa_emu_flight_now();
-    const fa_emu_build_info *build = worker->launch->image->build;
+    fa_emu_worker *worker = bulk->issuer = fa_emu_self;
+    fa_emu_flight *flight = fa_emu_flight_of(bulk->owner);
     const uint32_t bytes = bulk->rows * fa_emu_map_row_bytes(&bulk->map);
-    const uint32_t smem_bytes = worker->launch->grid->smem_bytes;
-    if (bytes > 0 && (!fa_emu_is_shared(bulk->shared, worker->smem, smem_bytes, build) ||
-                      !fa_emu_is_shared(bulk->shared + bytes - 1, worker->smem, smem_bytes, build)))
-        fa_emu_ptx_fail(run, FA_EMU_SMEM_OVERFLOW, "its %u bytes do not lie in the block's shared memory", bytes);
+    check_inside(run, bulk->owner, bulk->shared, bytes);
     bulk->operation = (uint8_t)fa_ptx_reduction(run->instr);
     bulk->type = run->instr->types > 0 ? run->instr->type[0] : FA_PTX_F16; /* maps here are of FP16 */
     bulk->name = run->instr->text;
     bulk->file = run->at->file;
     bulk->line = run->at->line;
     bulk->thread = (uint32_t)(worker->current - worker->fibres);
-    bulk->group = flight->group[bulk->thread];
+    bulk->group = fa_emu_flight_now()->group[bulk->thread];
     if (flight->bulk_count == flight->bulk_capacity) {
         flight->bulk_capacity = flight->bulk_capacity ? 2 * flight->bulk_capacity : 16;
         flight->bulks = realloc(flight->bulks, flight->bulk_capacity * sizeof *flight->bulks);
@@ -137,11 +147,42 @@ static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
     }
     declare(run, bulk);
     if (bulk->kind == FA_EMU_LOAD)
-        memset(bulk->shared, POISON, bytes);
+        memset(fa_emu_window_now(bulk->owner, bulk->shared), POISON, bytes);
     flight->bulks[flight->bulk_count++] = *bulk;
     flight->busy++;
     if (worker->launch->grid->schedule == FA_SCHEDULE_ASCENDING && bulk->kind == FA_EMU_LOAD)
-        fa_emu_bulk_move(worker, flight->bulk_count - 1, 0);
+        fa_emu_bulk_move(bulk->owner, flight->bulk_count - 1, 0);
+}
+
+static unsigned char *same_place(const fa_emu_worker *from, unsigned char *place, const fa_emu_worker *to)
+{
+    const uintptr_t offset = (uintptr_t)place - (uintptr_t)from->smem;
+    return offset < from->launch->grid->smem_bytes ? to->smem + offset : place;
+}
+
+/* A load: once, or with .multicast::cluster to the same place in every block of the mask, with its barrier there. */
+static void load(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
+{
+    if (!fa_ptx_has(run->instr, FA_PTX_W_MULTICAST)) {
+        if (bulk->owner != bulk->barrier->owner)
+            fa_emu_ptx_fail(run, FA_EMU_BAD_MBARRIER, "the barrier lies in another block than the destination");
+        issue(run, bulk);
+        return;
+    }
+    const fa_emu_worker *from = bulk->owner, *of_barrier = bulk->barrier->owner;
+    unsigned char *barrier_at = bulk->barrier->at;
+    for (uint32_t rest = fa_ptx_in(run->instr, 4, run->r) & 0xffff; rest != 0; rest &= rest - 1) {
+        const uint32_t rank = (uint32_t)__builtin_ctz(rest);
+        fa_emu_bulk part = *bulk;
+        part.owner = fa_emu_window_block(fa_emu_self, rank);
+        if (part.owner == NULL)
+            fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK, "the mask names block %u of a cluster of %u", rank,
+                            fa_emu_self->cluster->count);
+        fa_emu_ptx_reach(run, part.owner);
+        part.shared = same_place(from, bulk->shared, part.owner);
+        part.barrier = fa_emu_mbarrier_at(run, part.owner, same_place(of_barrier, barrier_at, part.owner));
+        issue(run, &part);
+    }
 }
 
 static void check_aligned(const fa_emu_ptx_run *run, const void *at, uintptr_t align, const char *what)
@@ -151,17 +192,22 @@ static void check_aligned(const fa_emu_ptx_run *run, const void *at, uintptr_t a
 }
 
 /* A copy of bytes is a box of lines, the last of which is shorter. */
-static void plain(const fa_emu_ptx_run *run, bool load)
+static void plain(const fa_emu_ptx_run *run, bool in)
 {
-    const int shared = load ? 0 : 1, global = 1 - shared;
+    const int shared = in ? 0 : 1, other = 1 - shared;
     const uint32_t size = (uint32_t)fa_ptx_in(run->instr, 2, run->r);
-    fa_emu_bulk bulk = {.kind = load ? FA_EMU_LOAD : FA_EMU_STORE, .shared = fa_emu_ptx_window_place(run, shared)};
-    const unsigned char *from = fa_emu_ptx_generic_place(run, global);
+    fa_emu_bulk bulk = {.kind = in ? FA_EMU_LOAD : FA_EMU_STORE,
+                        .owner = fa_emu_self,
+                        .from_shared = in && !fa_ptx_has(run->instr, FA_PTX_W_GLOBAL)};
+    bulk.shared = in ? fa_emu_ptx_cluster_place(run, shared, &bulk.owner) : fa_emu_ptx_window_place(run, shared);
+    unsigned char *from = bulk.from_shared ? fa_emu_ptx_window_place(run, other) : fa_emu_ptx_generic_place(run, other);
     if (size % BYTES_ALIGN)
         fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the size of %u bytes is no multiple of 16", size);
     check_aligned(run, bulk.shared, BYTES_ALIGN, "shared");
-    check_aligned(run, from, BYTES_ALIGN, "global");
-    if (load)
+    check_aligned(run, from, BYTES_ALIGN, bulk.from_shared ? "source's shared" : "global");
+    if (bulk.from_shared)
+        check_inside(run, fa_emu_self, from, size);
+    if (in)
         bulk.barrier = fa_emu_mbarrier_named(run, 3);
     for (uint32_t at = 0; at < size;) { /* whole lines, then what is left of them */
         const uint32_t left = size - at, row = left < LINE ? left : LINE, rows = left / row;
@@ -173,16 +219,20 @@ static void plain(const fa_emu_ptx_run *run, bool load)
                                 .dims = {row, rows},
                                 .box = {(uint16_t)row, (uint16_t)rows},
                                 .rank = 2};
-        issue(run, &part);
+        if (in)
+            load(run, &part);
+        else
+            issue(run, &part);
         at += row * rows;
     }
 }
 
-static void tensor(const fa_emu_ptx_run *run, bool load)
+static void tensor(const fa_emu_ptx_run *run, bool in)
 {
     const fa_ptx_instr *i = run->instr;
-    const int rank = fa_ptx_tensor_rank(i), shared = load ? 0 : 2, map = load ? 1 : 0;
-    fa_emu_bulk bulk = {.kind = load ? FA_EMU_LOAD : FA_EMU_STORE, .shared = fa_emu_ptx_window_place(run, shared)};
+    const int rank = fa_ptx_tensor_rank(i), shared = in ? 0 : 2, map = in ? 1 : 0;
+    fa_emu_bulk bulk = {.kind = in ? FA_EMU_LOAD : FA_EMU_STORE, .owner = fa_emu_self};
+    bulk.shared = in ? fa_emu_ptx_cluster_place(run, shared, &bulk.owner) : fa_emu_ptx_window_place(run, shared);
     const unsigned char *bytes = fa_emu_ptx_generic_place(run, map);
     check_aligned(run, bytes, 64, "tensor map's");
     if ((uintptr_t)bytes < 4096 || !fa_emu_map_decode(bytes, &bulk.map))
@@ -196,10 +246,13 @@ static void tensor(const fa_emu_ptx_run *run, bool load)
     if (bulk.at[0] * (int64_t)bulk.map.strides[0] % BYTES_ALIGN != 0)
         fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the box begins at element %d of a row, no multiple of 16 bytes",
                         (int)bulk.at[0]);
-    if (load)
-        bulk.barrier = fa_emu_mbarrier_named(run, 3);
     bulk.rows = fa_emu_map_rows(&bulk.map);
-    issue(run, &bulk);
+    if (!in) {
+        issue(run, &bulk);
+        return;
+    }
+    bulk.barrier = fa_emu_mbarrier_named(run, 3);
+    load(run, &bulk);
 }
 
 static void wait_for_groups(const fa_emu_ptx_run *run)

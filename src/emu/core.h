@@ -13,11 +13,14 @@
 #define FA_EMU_MAX_THREADS 1024
 #define FA_EMU_MAX_WARPS 32
 #define FA_EMU_BARRIERS 16
+#define FA_EMU_MAX_CLUSTER 16 /* blocks */
+#define FA_EMU_CANARY 0xa5    /* the bytes on both sides of a block's shared memory */
 
 struct fa_emu_worker;
 struct fa_race;
 struct fa_race_team;
 struct fa_emu_flight;
+struct fa_race_known;
 
 typedef struct fa_emu_copy {
     unsigned char *dst;
@@ -43,6 +46,8 @@ typedef struct fa_emu_fibre {
     fa_emu_op *op; /* the operation it waits in, or NULL */
     fa_emu_async async;
     void *asan_fake_stack;
+    uint64_t cluster_phase; /* of the cluster's barrier, in which it arrived last */
+    bool cluster_arrived;   /* and has not waited since */
 } fa_emu_fibre;
 
 /* A bit for each lane. ready: it can run; waiting_warp: it waits in an operation of the warp; waiting_block: at a
@@ -63,9 +68,10 @@ typedef struct fa_emu_launch {
     const fa_emu_grid *grid;
     const fa_params *params;
     uint64_t blocks;
-    uint32_t threads;
+    uint32_t threads, cluster; /* of a block; blocks of a cluster */
+    bool explicit_cluster;     /* the launch or the kernel asks for clusters */
     uint16_t wmma_map[FA_EMU_FRAG_TYPES][FA_EMU_WARP * FA_EMU_FRAG_AB_LEN];
-    atomic_ullong next_block;
+    atomic_ullong next_cluster;
     atomic_int failed;
     pthread_mutex_t lock;
     char *error;
@@ -73,7 +79,18 @@ typedef struct fa_emu_launch {
     struct fa_race *race; /* NULL: nobody looks for races */
 } fa_emu_launch;
 
-/* One OS thread and the block it is running. */
+/* The blocks that run at the same time on one OS thread: a cluster, or one block alone. */
+typedef struct fa_emu_cluster {
+    struct fa_emu_worker *block[FA_EMU_MAX_CLUSTER];
+    uint32_t count;
+    bool paused, stopped;                     /* as of a block, below */
+    uint64_t phase;                           /* of its barrier (barrier.cluster), the one that is not complete */
+    uint32_t arrived;                         /* threads that live */
+    struct fa_race_known *released, *reached; /* by the phase before: handed over; come to pass */
+    uint64_t random;
+} fa_emu_cluster;
+
+/* A block and its threads. */
 typedef struct fa_emu_worker {
     fa_emu_launch *launch;
     fa_emu_fibre *fibres;
@@ -88,8 +105,13 @@ typedef struct fa_emu_worker {
     bool stopped;   /* the block failed: the worker goes back to its own stack */
     bool paused;    /* the block waits for another one, in the thread `resume` */
     fa_emu_fibre *resume;
-    unsigned char *static_copy; /* its __shared__ variables meanwhile */
-    uint32_t turns;             /* that its threads have given the others of the block */
+    bool over;                  /* all its threads have ended */
+    bool begun;                 /* some thread has run */
+    bool stuck, forced;         /* nobody can go on; a copy under way may be ended for that */
+    unsigned char *static_copy; /* its __shared__ variables while another block runs */
+    fa_emu_cluster *cluster;
+    uint32_t rank, rounds; /* rank: in its cluster; rounds: until another block of it has a turn */
+    uint32_t turns;        /* that its threads have given the others of the block */
 
     fa_emu_uint3 block;
     uint32_t block_number, seat; /* seat: which of the blocks that have begun it is */
@@ -102,6 +124,7 @@ typedef struct fa_emu_worker {
     unsigned char *smem_base, *smem;
     size_t smem_pad;
     fa_emu_warp_state warp[FA_EMU_MAX_WARPS];
+    uint32_t waiting_cluster[FA_EMU_MAX_WARPS]; /* lanes that wait in barrier.cluster */
     fa_emu_barrier barrier[FA_EMU_BARRIERS];
 } fa_emu_worker;
 

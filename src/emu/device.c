@@ -120,8 +120,6 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
 {
     const fa_emu *emu = device->self;
     char error[2048] = "";
-    if (launch->cluster > 1)
-        return fa_refuse(why, FA_NOT_RUN, "thread block clusters are not emulated");
     if (launch->smem_dynamic_bytes > (uint32_t)emu->smem_block_bytes)
         return fa_refuse(why, FA_ERROR, "%u bytes of shared memory per block against the limit of %d on %s",
                          launch->smem_dynamic_bytes, emu->smem_block_bytes, device->info.arch);
@@ -129,6 +127,7 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
         .grid = {launch->grid, 1, 1},
         .block = {launch->threads, 1, 1},
         .smem_bytes = launch->smem_dynamic_bytes,
+        .cluster = launch->cluster,
         .schedule = emu->schedule,
         .seed = emu->seed,
         .order_seed = emu->order_seed,

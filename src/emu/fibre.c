@@ -78,6 +78,7 @@ void fa_emu_fibre_reset(fa_emu_fibre *fibre, void (*entry)(void))
     top[FRAME_RETURN] = (void *)entry;
     fibre->sp = top;
     fibre->op = NULL;
+    fibre->cluster_arrived = false;
     fibre->asan_fake_stack = NULL;
 }
 
@@ -103,8 +104,6 @@ void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying)
 
 void fa_emu_pause_block(fa_emu_worker *worker)
 {
-    const fa_emu_build_info *build = worker->launch->image->build;
-    memcpy(worker->static_copy, build->static_smem_begin, (size_t)(build->static_smem_end - build->static_smem_begin));
     worker->paused = true;
     worker->resume = worker->current;
     fa_emu_switch(worker, NULL, false);

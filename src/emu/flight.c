@@ -99,8 +99,8 @@ bool fa_emu_flight_force(fa_emu_worker *worker)
 
 static void report_left(fa_emu_worker *worker, const fa_emu_bulk *bulk, const char *what)
 {
-    fa_emu_report(worker, FA_EMU_BULK_LEFT, &worker->fibres[bulk->thread], bulk->file, bulk->line, "%.100s: %s",
-                  bulk->name, what);
+    fa_emu_report(bulk->issuer, FA_EMU_BULK_LEFT, &bulk->issuer->fibres[bulk->thread], bulk->file, bulk->line,
+                  "%.100s: %s", bulk->name, what);
     worker->stopped = true;
 }
 
@@ -113,11 +113,23 @@ void fa_emu_flight_thread_ends(fa_emu_worker *worker)
             report_left(worker, &flight->bulks[i], "issued, never waited for, and the thread exits");
 }
 
+/* Copies out of the block's shared memory to another one's. */
+static void check_sources(fa_emu_worker *worker)
+{
+    for (uint32_t rank = 0; rank < worker->cluster->count; rank++) {
+        const fa_emu_flight *theirs = worker->cluster->block[rank]->flight;
+        for (uint32_t i = 0; theirs != NULL && i < theirs->bulk_count && !worker->stopped; i++)
+            if (theirs->bulks[i].from_shared && theirs->bulks[i].issuer == worker)
+                report_left(worker, &theirs->bulks[i], "still under way, and the block that it copies from has ended");
+    }
+}
+
 void fa_emu_flight_block_ends(fa_emu_worker *worker)
 {
     const fa_emu_flight *flight = worker->flight;
     if (flight->bulk_count > 0)
         report_left(worker, &flight->bulks[0], "still under way, and the block has ended");
+    check_sources(worker);
     for (uint32_t i = 0; i < flight->barrier_count && !worker->stopped; i++) {
         const fa_emu_mbarrier *b = flight->barriers[i];
         if (!b->alive || b->tx == 0)

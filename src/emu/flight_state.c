@@ -8,13 +8,14 @@ uint32_t fa_emu_draw(fa_emu_worker *worker, uint32_t count)
     return (uint32_t)((fa_emu_random(&worker->random) >> 32) * count >> 32);
 }
 
-fa_emu_flight *fa_emu_flight_now(void)
+fa_emu_flight *fa_emu_flight_of(fa_emu_worker *worker)
 {
-    fa_emu_worker *worker = fa_emu_self;
     if (worker->flight == NULL)
         worker->flight = fa_alloc(sizeof *worker->flight);
     return worker->flight;
 }
+
+fa_emu_flight *fa_emu_flight_now(void) { return fa_emu_flight_of(fa_emu_self); }
 
 const fa_emu_mbarrier *fa_emu_flight_barrier(const fa_emu_flight *flight, uint64_t address, size_t size)
 {

@@ -14,7 +14,8 @@ struct fa_emu_registers;
 
 /* PTX ISA, "mbarrier": an object of 8 bytes in shared memory; its state is kept here. */
 typedef struct fa_emu_mbarrier {
-    unsigned char *at;
+    unsigned char *at; /* as its block has it */
+    fa_emu_worker *owner;
     bool alive;
     uint32_t expected, pending;
     int64_t tx;     /* bytes still expected; below 0: more have come than were expected */
@@ -36,9 +37,11 @@ typedef struct fa_emu_patience {
 typedef enum { FA_EMU_LOAD, FA_EMU_STORE } fa_emu_copy_kind;
 typedef struct fa_emu_bulk {
     fa_emu_copy_kind kind;
+    fa_emu_worker *issuer, *owner; /* owner: of the shared memory of a load, and of its barrier */
     fa_emu_map map;
     int32_t at[FA_EMU_MAP_RANK];
     unsigned char *shared;
+    bool from_shared;         /* of a load: out of the issuer's shared memory */
     uint8_t operation, type;  /* of a store that reduces: a word of PTX and a type; else FA_PTX_WORDS */
     uint32_t rows, done;      /* done: rows moved */
     fa_emu_mbarrier *barrier; /* of a load */
@@ -98,7 +101,8 @@ typedef struct fa_emu_flight {
     uint32_t busy;                                                    /* copies and products under way */
 } fa_emu_flight;
 
-/* The running block's, made when it is first asked for. */
+/* A block's, and the running one's, made when it is first asked for. */
+fa_emu_flight *fa_emu_flight_of(fa_emu_worker *worker);
 fa_emu_flight *fa_emu_flight_now(void);
 /* The live barrier object that lies in these bytes; NULL: none. */
 const fa_emu_mbarrier *fa_emu_flight_barrier(const fa_emu_flight *flight, uint64_t address, size_t size);

@@ -10,7 +10,8 @@ typedef struct fa_emu_image {
     fa_emu_call_fn *call; /* fa_kernel */
     fa_emu_slot_fn *slot;
     const fa_emu_build_info *build;
-    bool hopper; /* its inline PTX has barrier objects, bulk copies or products of warpgroups */
+    const int32_t *cluster_dims; /* __cluster_dims__ of the kernel; NULL: it has none */
+    bool hopper;                 /* its inline PTX has barrier objects, bulk copies or products of warpgroups */
 } fa_emu_image;
 
 /* Opens the object and finds its symbols. False: `error` says what is missing. A sanitized object needs the sanitizer's

@@ -1,4 +1,4 @@
-/* A launch: OS threads take its blocks one by one, and each block starts with shared memory full of NaNs. */
+/* A launch: OS threads take its clusters one by one. */
 #include "emu/launch.h"
 
 #include <stdio.h>
@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "emu/cluster.h"
+#include "emu/cluster_barrier.h"
 #include "emu/core.h"
 #include "emu/fibre.h"
 #include "emu/flight.h"
@@ -20,8 +22,6 @@
 enum {
     SMEM_ALIGN = 1024, /* what a swizzle of TMA repeats after */
     CANARY_BYTES = 1024,
-    CANARY = 0xa5,
-    NAN_BYTE = 0xff,
     MAX_WORKERS = 64,
     MAX_SEATS = 64,
     MAX_SEAT_THREADS = 16384
@@ -38,22 +38,9 @@ static bool smem_make(fa_emu_worker *worker)
         return false;
     worker->smem_base = base;
     worker->smem = worker->smem_base + worker->smem_pad;
-    memset(worker->smem_base, CANARY, worker->smem_pad);
-    memset(worker->smem + bytes, CANARY, worker->smem_pad);
+    memset(worker->smem_base, FA_EMU_CANARY, worker->smem_pad);
+    memset(worker->smem + bytes, FA_EMU_CANARY, worker->smem_pad);
     return true;
-}
-
-static void smem_check(fa_emu_worker *worker)
-{
-    const size_t bytes = worker->launch->grid->smem_bytes;
-    for (size_t i = 0; i < worker->smem_pad && !worker->stopped; i++)
-        if (worker->smem_base[i] != CANARY || worker->smem[bytes + i] != CANARY) {
-            fa_emu_report(worker, FA_EMU_SMEM_OVERFLOW, NULL, NULL, 0,
-                          "a thread wrote outside the %zu bytes of shared memory, near byte %zd; --sanitize address "
-                          "names the line",
-                          bytes, worker->smem_base[i] != CANARY ? (ssize_t)i - CANARY_BYTES : (ssize_t)(bytes + i));
-            worker->stopped = true;
-        }
 }
 
 static void find_own_stack(fa_emu_worker *worker)
@@ -87,13 +74,15 @@ static void worker_free(fa_emu_worker *worker)
     free(worker);
 }
 
-/* NULL: no memory, and the launch has failed. */
-static fa_emu_worker *worker_make(fa_emu_launch *launch, uint32_t seat)
+/* NULL: no memory. */
+static fa_emu_worker *worker_make(fa_emu_launch *launch, fa_emu_cluster *cluster, uint32_t rank, uint32_t seat)
 {
     const fa_emu_build_info *build = launch->image->build;
     fa_emu_worker *worker = calloc(1, sizeof *worker);
     if (worker) {
         worker->launch = launch;
+        worker->cluster = cluster;
+        worker->rank = rank;
         worker->seat = seat;
         worker->annotated = build->asan;
         worker->slot = launch->image->slot();
@@ -105,8 +94,35 @@ static fa_emu_worker *worker_make(fa_emu_launch *launch, uint32_t seat)
     if (worker && worker->static_copy && fa_emu_fibres_make(worker, launch->threads) && smem_make(worker))
         return worker;
     worker_free(worker);
-    out_of_memory(launch);
     return NULL;
+}
+
+static void cluster_free(fa_emu_cluster *cluster)
+{
+    if (!cluster)
+        return;
+    fa_emu_cluster_barrier_reset(cluster);
+    for (uint32_t rank = 0; rank < cluster->count; rank++)
+        worker_free(cluster->block[rank]);
+    free(cluster);
+}
+
+/* NULL: no memory, and the launch has failed. */
+static fa_emu_cluster *cluster_make(fa_emu_launch *launch, uint32_t seat)
+{
+    fa_emu_cluster *cluster = calloc(1, sizeof *cluster);
+    for (uint32_t rank = 0; cluster && rank < launch->cluster; rank++) {
+        cluster->block[rank] = worker_make(launch, cluster, rank, seat * launch->cluster + rank);
+        if (!cluster->block[rank]) {
+            cluster_free(cluster);
+            cluster = NULL;
+        } else {
+            cluster->count++;
+        }
+    }
+    if (!cluster)
+        out_of_memory(launch);
+    return cluster;
 }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -119,10 +135,10 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Which block is the i-th to begin. Under the race detector the schedule decides this, too. */
-static uint64_t block_at(const fa_emu_launch *launch, uint64_t i)
+/* Which cluster is the i-th to begin. Under the race detector the schedule decides this, too. */
+static uint64_t cluster_at(const fa_emu_launch *launch, uint64_t i)
 {
-    const uint64_t count = launch->blocks;
+    const uint64_t count = launch->blocks / launch->cluster;
     if (!launch->race || launch->grid->schedule == FA_SCHEDULE_ASCENDING ||
         launch->grid->schedule == FA_SCHEDULE_GREEDY)
         return i;
@@ -135,68 +151,66 @@ static uint64_t block_at(const fa_emu_launch *launch, uint64_t i)
     return (uint64_t)(((unsigned __int128)i * step + first) % count);
 }
 
-/* Runs the next block, or goes on with the one that was paused. False: there was none. */
-static bool run_next(fa_emu_worker *worker)
+/* Runs the next cluster, or goes on with the one that was paused. False: there was none. */
+static bool run_next(fa_emu_launch *launch, fa_emu_cluster *cluster)
 {
-    fa_emu_launch *launch = worker->launch;
-    const fa_emu_build_info *build = launch->image->build;
-    fa_emu_self = worker;
-    if (worker->paused) {
-        fa_emu_resume_block(worker);
-    } else {
-        const uint64_t i = atomic_load(&launch->failed) ? launch->blocks : atomic_fetch_add(&launch->next_block, 1);
-        if (i >= launch->blocks)
+    if (!cluster->paused) {
+        const uint64_t none = launch->blocks / launch->cluster;
+        const uint64_t i = atomic_load(&launch->failed) ? none : atomic_fetch_add(&launch->next_cluster, 1);
+        if (i >= none)
             return false;
-        memset(worker->smem, NAN_BYTE, launch->grid->smem_bytes);
-        /* byte by byte: a sanitizer's memset would report the red zones between the variables */
-        for (volatile char *byte = build->static_smem_begin; byte < build->static_smem_end; byte++)
-            *byte = (char)NAN_BYTE;
-        fa_emu_run_block(worker, block_at(launch, i));
+        fa_emu_cluster_begin(cluster, cluster_at(launch, i) * launch->cluster);
     }
-    if (!worker->paused)
-        smem_check(worker);
+    fa_emu_cluster_run(cluster);
     return true;
 }
 
 static void *work(void *argument)
 {
     fa_emu_launch *launch = argument;
-    fa_emu_worker *worker = worker_make(launch, 0);
-    if (!worker)
+    fa_emu_cluster *cluster = cluster_make(launch, 0);
+    if (!cluster)
         return NULL;
-    fa_emu_catch_faults(worker, true);
-    while (run_next(worker))
+    fa_emu_catch_faults(cluster->block[0], true);
+    while (run_next(launch, cluster))
         ;
-    fa_emu_catch_faults(worker, false);
+    fa_emu_catch_faults(cluster->block[0], false);
     fa_emu_self = NULL;
-    worker_free(worker);
+    cluster_free(cluster);
     return NULL;
 }
 
-/* Under the race detector: one OS thread, on which a block that waits for another is paused, and the next one begins
- * in a seat of its own. Blocks that wait for one another need no more seats than a GPU has room for blocks. */
+static bool has_more(const fa_emu_launch *launch)
+{
+    return atomic_load(&launch->next_cluster) < launch->blocks / launch->cluster;
+}
+
+/* Under the race detector: one OS thread, on which a cluster that waits for another is paused, and the next one begins
+ * in a seat of its own. Clusters that wait for one another need no more seats than a GPU has room for. */
 static void work_in_seats(fa_emu_launch *launch)
 {
-    fa_emu_worker *seats[MAX_SEATS] = {NULL};
-    const uint32_t room = MAX_SEAT_THREADS / launch->threads, count = room < MAX_SEATS ? room : MAX_SEATS;
+    fa_emu_cluster *seats[MAX_SEATS] = {NULL};
+    const uint32_t threads = launch->threads * launch->cluster;
+    const uint32_t room = threads < MAX_SEAT_THREADS ? MAX_SEAT_THREADS / threads : 1;
+    const uint32_t count = room < MAX_SEATS ? room : MAX_SEATS;
     bool begun = true;
     while (begun && !atomic_load(&launch->failed)) {
         begun = false;
         for (uint32_t i = 0; i < count && !atomic_load(&launch->failed); i++) {
-            if (!seats[i] && atomic_load(&launch->next_block) >= launch->blocks)
+            if (!seats[i] && !has_more(launch))
                 break;
-            if (!seats[i] && !(seats[i] = worker_make(launch, i)))
+            if (!seats[i] && !(seats[i] = cluster_make(launch, i)))
                 break;
-            fa_emu_catch_faults(seats[i], true);
+            fa_emu_catch_faults(seats[i]->block[0], true);
             do
-                begun |= run_next(seats[i]);
-            while (!seats[i]->paused && !seats[i]->stopped && atomic_load(&launch->next_block) < launch->blocks);
-            fa_emu_catch_faults(seats[i], false);
+                begun |= run_next(launch, seats[i]);
+            while (!seats[i]->paused && !seats[i]->stopped && has_more(launch));
+            fa_emu_catch_faults(seats[i]->block[0], false);
         }
     }
     fa_emu_self = NULL;
     for (uint32_t i = 0; i < count; i++)
-        worker_free(seats[i]);
+        cluster_free(seats[i]);
 }
 
 /* A launch runs on one OS thread when the object has __shared__ variables, which exist once per object. */
@@ -207,7 +221,8 @@ static int worker_count(const fa_emu_launch *launch)
         return 1;
     long count = launch->grid->workers > 0 ? launch->grid->workers : sysconf(_SC_NPROCESSORS_ONLN);
     count = count < 1 ? 1 : count > MAX_WORKERS ? MAX_WORKERS : count;
-    return launch->blocks < (uint64_t)count ? (int)launch->blocks : (int)count;
+    const uint64_t clusters = launch->blocks / launch->cluster;
+    return clusters < (uint64_t)count ? (int)clusters : (int)count;
 }
 
 static void work_on_threads(fa_emu_launch *launch)
@@ -220,6 +235,33 @@ static void work_on_threads(fa_emu_launch *launch)
     work(launch);
     for (int i = 0; i < started; i++)
         pthread_join(others[i], NULL);
+}
+
+/* How many blocks make a cluster, as the launch and the kernel say. */
+static fa_status find_clusters(fa_emu_launch *launch)
+{
+    const int32_t *dims = launch->image->cluster_dims;
+    const uint32_t asked = launch->grid->cluster > 1 ? launch->grid->cluster : 1;
+    const int64_t x = dims != NULL && dims[0] > 1 ? dims[0] : 1;
+    if (dims != NULL && (dims[1] > 1 || dims[2] > 1)) {
+        snprintf(launch->error, launch->error_size, "__cluster_dims__(%d, %d, %d): the grid lies along x", dims[0],
+                 dims[1], dims[2]);
+        return FA_ERROR;
+    }
+    launch->explicit_cluster = dims != NULL || asked > 1;
+    launch->cluster = dims != NULL ? (uint32_t)x : asked;
+    if (dims != NULL && asked > 1 && x != asked) {
+        snprintf(launch->error, launch->error_size, "__cluster_dims__(%d), but the launch asks for clusters of %u",
+                 dims[0], asked);
+        return FA_ERROR;
+    }
+    if (launch->cluster > FA_EMU_MAX_CLUSTER || launch->blocks % launch->cluster != 0) {
+        snprintf(launch->error, launch->error_size,
+                 "a grid of %llu blocks in clusters of %u: at most %d, and whole ones",
+                 (unsigned long long)launch->blocks, launch->cluster, FA_EMU_MAX_CLUSTER);
+        return FA_ERROR;
+    }
+    return FA_PASS;
 }
 
 fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
@@ -242,6 +284,7 @@ fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const f
         return FA_ERROR;
     }
     launch.threads = (uint32_t)threads;
+    FA_TRY(find_clusters(&launch));
     fa_emu_sanitizer_find(image->build);
     fa_emu_wmma_maps(&launch);
     launch.race = image->build->tsan ? fa_race_begin(&launch) : NULL;

@@ -8,6 +8,7 @@
 #include "emu/race_async.h"
 #include "emu/report.h"
 #include "emu/wake.h"
+#include "emu/window.h"
 
 enum { COUNT_MAX = (1 << 20) - 1 };
 static const uint64_t MARK = 0x6d6261727269657au; /* what an object's bytes hold here */
@@ -36,23 +37,21 @@ static fa_emu_mbarrier *add(fa_emu_flight *flight, unsigned char *at)
 }
 
 /* Objects are shared memory: an instruction on one is no ordinary access to its bytes. */
-static unsigned char *object_place(const fa_emu_ptx_run *run, int arg)
+static unsigned char *object_place(const fa_emu_ptx_run *run, int arg, fa_emu_worker **owner)
 {
-    unsigned char *at = fa_emu_ptx_shared_place(run, arg);
+    unsigned char *at = fa_emu_ptx_cluster_place(run, arg, owner);
     if ((uintptr_t)at % FA_EMU_MBARRIER_BYTES != 0)
         fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the barrier is not 8-byte aligned");
-    if (!fa_emu_is_shared(at, fa_emu_self->smem, fa_emu_self->launch->grid->smem_bytes,
-                          fa_emu_self->launch->image->build))
+    if (!fa_emu_is_shared(at, (*owner)->smem, (*owner)->launch->grid->smem_bytes, (*owner)->launch->image->build))
         fa_emu_ptx_fail(run, FA_EMU_FAULT, "the barrier lies outside of the block's shared memory");
     return at;
 }
 
-fa_emu_mbarrier *fa_emu_mbarrier_named(const fa_emu_ptx_run *run, int arg)
+fa_emu_mbarrier *fa_emu_mbarrier_at(const fa_emu_ptx_run *run, fa_emu_worker *owner, unsigned char *at)
 {
-    unsigned char *at = object_place(run, arg);
-    fa_emu_mbarrier *barrier = find(fa_emu_flight_now(), at);
+    fa_emu_mbarrier *barrier = find(fa_emu_flight_of(owner), at);
     uint64_t mark;
-    memcpy(&mark, at, sizeof mark);
+    memcpy(&mark, fa_emu_window_now(owner, at), sizeof mark);
     if (barrier == NULL || !barrier->alive)
         fa_emu_ptx_fail(run, FA_EMU_BAD_MBARRIER, "there is no barrier: nobody has initialised it%s",
                         barrier != NULL ? " since it was invalidated" : "");
@@ -63,10 +62,18 @@ fa_emu_mbarrier *fa_emu_mbarrier_named(const fa_emu_ptx_run *run, int arg)
     return barrier;
 }
 
+fa_emu_mbarrier *fa_emu_mbarrier_named(const fa_emu_ptx_run *run, int arg)
+{
+    fa_emu_worker *owner;
+    unsigned char *at = object_place(run, arg, &owner);
+    return fa_emu_mbarrier_at(run, owner, at);
+}
+
 static void init(const fa_emu_ptx_run *run)
 {
+    fa_emu_worker *owner;
     fa_emu_flight *flight = fa_emu_flight_now();
-    unsigned char *at = object_place(run, 0);
+    unsigned char *at = object_place(run, 0, &owner);
     const uint64_t count = fa_ptx_in(run->instr, 1, run->r) & 0xffffffffu, mark = MARK ^ (uintptr_t)at;
     fa_emu_mbarrier *barrier = find(flight, at);
     if (barrier != NULL && barrier->alive)
@@ -80,6 +87,7 @@ static void init(const fa_emu_ptx_run *run)
         barrier = add(flight, at);
     struct fa_race_phase *race = barrier->race;
     *barrier = (fa_emu_mbarrier){.at = at,
+                                 .owner = owner,
                                  .alive = true,
                                  .expected = (uint32_t)count,
                                  .pending = (uint32_t)count,
@@ -100,19 +108,20 @@ static void inval(const fa_emu_ptx_run *run)
 }
 
 /* Rule of completion: no arrival pending, no byte expected. */
-static void settle(fa_emu_worker *worker, fa_emu_mbarrier *barrier)
+static void settle(fa_emu_mbarrier *barrier)
 {
+    fa_emu_worker *worker = barrier->owner;
     if (barrier->pending > 0 || barrier->tx != 0)
         return;
     for (uint32_t i = 0; i < worker->flight->bulk_count; i++) {
         const fa_emu_bulk *bulk = &worker->flight->bulks[i];
         if (bulk->barrier != barrier)
             continue;
-        fa_emu_report(worker, FA_EMU_TX_COUNT, &worker->fibres[bulk->thread], bulk->file, bulk->line,
+        fa_emu_report(bulk->issuer, FA_EMU_TX_COUNT, &bulk->issuer->fibres[bulk->thread], bulk->file, bulk->line,
                       "%.100s: still under way, and phase %llu of its barrier (line %d) is complete: fewer bytes were "
                       "expected than come",
                       bulk->name, (unsigned long long)barrier->phase, barrier->line);
-        worker->stopped = true;
+        fa_emu_self->stopped = worker->stopped = true;
     }
     barrier->phase++;
     barrier->pending = barrier->expected;
@@ -131,10 +140,18 @@ static void check_tx(const fa_emu_ptx_run *run, const fa_emu_mbarrier *barrier)
         fa_emu_ptx_fail(run, FA_EMU_TX_COUNT, "the barrier's tx-count leaves its range: %lld", (long long)barrier->tx);
 }
 
-void fa_emu_mbarrier_bytes_came(fa_emu_worker *worker, fa_emu_mbarrier *barrier, uint32_t bytes)
+void fa_emu_mbarrier_bytes_came(fa_emu_mbarrier *barrier, uint32_t bytes)
 {
     barrier->tx -= bytes;
-    settle(worker, barrier);
+    settle(barrier);
+}
+
+/* Without a scope an arrival at another block's barrier is one of the cluster. */
+static fa_race_arrival arrival_of(const fa_ptx_instr *i)
+{
+    return fa_ptx_has(i, FA_PTX_W_RELAXED) ? FA_RACE_ARRIVES_RELAXED
+           : fa_ptx_has(i, FA_PTX_W_CTA)   ? FA_RACE_ARRIVES_IN_BLOCK
+                                           : FA_RACE_ARRIVES;
 }
 
 static void arrive(const fa_emu_ptx_run *run)
@@ -153,7 +170,7 @@ static void arrive(const fa_emu_ptx_run *run)
                         "bytes to come",
                         count, (unsigned long long)barrier->phase, barrier->line, barrier->pending, barrier->expected,
                         (long long)barrier->tx);
-    if (worker->race != NULL && !fa_race_phase_arrive(barrier->race, fa_ptx_has(i, FA_PTX_W_RELAXED)))
+    if (worker->race != NULL && !fa_race_phase_arrive(barrier->race, arrival_of(i)))
         fa_emu_ptx_fail(run, FA_EMU_PHASE_OVERRUN,
                         "the thread arrives in phase %llu of the barrier of line %d without knowing that the phase "
                         "before has ended",
@@ -163,7 +180,7 @@ static void arrive(const fa_emu_ptx_run *run)
     fa_ptx_out(i, run->r, barrier->phase << 20 | barrier->pending);
     barrier->pending -= count;
     barrier->expected -= drop ? count : 0;
-    settle(worker, barrier);
+    settle(barrier);
 }
 
 static void change_tx(const fa_emu_ptx_run *run)
@@ -174,7 +191,7 @@ static void change_tx(const fa_emu_ptx_run *run)
     barrier->tx += came ? -(int64_t)bytes : (int64_t)bytes;
     check_tx(run, barrier);
     if (came)
-        settle(fa_emu_self, barrier);
+        settle(barrier);
 }
 
 /* Whether a try_wait fails though nothing kept it from waiting. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "emu/cluster_barrier.h"
 #include "emu/ptx_memory.h"
 #include "ptx/tile.h"
 
@@ -35,6 +36,10 @@ static void barrier(const fa_emu_ptx_run *run)
     static const choice modes[] = {
         {FA_PTX_W_POPC_, FA_EMU_BAR_COUNT}, {FA_PTX_W_AND_, FA_EMU_BAR_AND}, {FA_PTX_W_OR_, FA_EMU_BAR_OR}};
     const fa_ptx_instr *i = run->instr;
+    if (fa_ptx_has(i, FA_PTX_W_CLUSTER)) {
+        fa_emu_ptx_cluster_barrier(run);
+        return;
+    }
     if (fa_ptx_has(i, FA_PTX_W_WARP)) {
         fa_emu_op op = make_op(run, FA_EMU_SYNCWARP, 0, (uint32_t)fa_ptx_in(i, 0, run->r));
         fa_emu_ptx_wait(&op);

@@ -6,7 +6,9 @@
 
 #include "emu/async.h"
 #include "emu/ptx_atomic.h"
+#include "emu/race_cluster.h"
 #include "emu/report.h"
+#include "emu/window.h"
 
 /* The sanitizers' interface for accesses that the compiler did not see, with the place in the kernel. */
 static struct {
@@ -50,12 +52,19 @@ static bool is_shared(const fa_ptx_instr *i)
            fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER);
 }
 
+static void no_shared_address(const fa_emu_ptx_run *run, uint32_t address)
+{
+    const uint32_t above = address >> FA_EMU_CLUSTER_SHIFT;
+    const bool peer = above > 0 && above <= fa_emu_self->cluster->count && fa_emu_self->cluster->count > 1;
+    fa_emu_ptx_fail(run, FA_EMU_FAULT, "0x%x is no address of shared memory (__cvta_generic_to_shared makes one)%s",
+                    address, peer ? ", but one of another block's: .shared::cluster" : "");
+}
+
 static unsigned char *shared_place(const fa_emu_ptx_run *run, uint32_t address)
 {
     unsigned char *place = fa_emu_shared_place(address, fa_emu_self->smem, fa_emu_self->launch->image->build);
     if (place == NULL)
-        fa_emu_ptx_fail(run, FA_EMU_FAULT, "0x%x is no address of shared memory (__cvta_generic_to_shared makes one)",
-                        address);
+        no_shared_address(run, address);
     return place;
 }
 
@@ -80,12 +89,55 @@ unsigned char *fa_emu_ptx_shared_place(const fa_emu_ptx_run *run, int arg)
     return is_shared(run->instr) ? fa_emu_ptx_window_place(run, arg) : fa_emu_ptx_generic_place(run, arg);
 }
 
+void fa_emu_ptx_reach(const fa_emu_ptx_run *run, const fa_emu_worker *block)
+{
+    const fa_emu_worker *self = fa_emu_self;
+    if (block == self)
+        return;
+    if (block->over)
+        fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK, "block (%u,%u,%u), whose shared memory that is, has ended",
+                        block->block.x, block->block.y, block->block.z);
+    if (self->race != NULL ? !fa_race_has_begun(self, block) : !block->begun)
+        fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK,
+                        "block (%u,%u,%u), whose shared memory that is, may not have begun: a cluster barrier comes "
+                        "before the first access",
+                        block->block.x, block->block.y, block->block.z);
+}
+
+unsigned char *fa_emu_ptx_cluster_place(const fa_emu_ptx_run *run, int arg, fa_emu_worker **owner)
+{
+    if (!fa_ptx_has(run->instr, FA_PTX_W_SHARED_CLUSTER)) {
+        *owner = fa_emu_self;
+        return fa_emu_ptx_shared_place(run, arg);
+    }
+    const uint32_t address = (uint32_t)address_of(run, arg);
+    unsigned char *place = fa_emu_window_place(fa_emu_self, address, owner);
+    if (*owner == NULL)
+        fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK, "0x%x is in block %u of a cluster of %u", address,
+                        (address >> FA_EMU_CLUSTER_SHIFT) - 1, fa_emu_self->cluster->count);
+    if (place == NULL)
+        no_shared_address(run, address);
+    fa_emu_ptx_reach(run, *owner);
+    return place;
+}
+
 /* cp.async names both spaces: the first operand is the shared one. */
 static unsigned char *place_of(const fa_emu_ptx_run *run, int arg)
 {
     const fa_ptx_instr *i = run->instr;
     const bool shared = i->op == FA_PTX_OP_CP ? arg == 0 : is_shared(i) || i->family == FA_PTX_MATRIX;
-    return shared ? fa_emu_ptx_window_place(run, arg) : fa_emu_ptx_generic_place(run, arg);
+    fa_emu_worker *owner = NULL;
+    unsigned char *place;
+    if (i->op != FA_PTX_OP_CP && fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER)) {
+        place = fa_emu_ptx_cluster_place(run, arg, &owner);
+        return fa_emu_window_now(owner, place);
+    }
+    if (shared)
+        return fa_emu_ptx_window_place(run, arg);
+    unsigned char *generic = fa_emu_ptx_generic_place(run, arg);
+    if (fa_emu_self->cluster->count > 1 && (owner = fa_emu_window_owner(fa_emu_self, generic, &place)) != NULL)
+        fa_emu_ptx_reach(run, owner);
+    return generic;
 }
 
 unsigned char *fa_emu_ptx_access(const fa_emu_ptx_run *run, int arg, uint32_t size, uint32_t align, bool write)
@@ -122,6 +174,19 @@ static unsigned char *strong_place(const fa_emu_ptx_run *run, int arg, uint32_t 
     return place;
 }
 
+/* A thread that reads in a loop may wait for another block of its cluster, which runs on the same OS thread. The race
+ * detector does the like for any loop. */
+static void let_blocks_run(const fa_emu_ptx_run *run)
+{
+    enum { READS = 32 };
+    fa_emu_worker *worker = fa_emu_self;
+    if (worker->cluster->count == 1 || worker->race != NULL || ++worker->turns % READS != 0)
+        return;
+    fa_emu_op op = {
+        .kind = FA_EMU_YIELD, .name = run->instr->name, .file = run->at->file, .line = run->at->line, .mask = ~0u};
+    fa_emu_ptx_wait(&op);
+}
+
 /* The elements of ld and st, one after the other. */
 static void load(const fa_emu_ptx_run *run)
 {
@@ -129,6 +194,8 @@ static void load(const fa_emu_ptx_run *run)
     const fa_ptx_arg to = i->arg[0];
     const uint32_t size = fa_ptx_type_of(i, 0)->bits / 8u, whole = size * to.count;
     const bool strong = is_strong(i);
+    if (strong)
+        let_blocks_run(run);
     const unsigned char *from = strong ? strong_place(run, 1, whole) : fa_emu_ptx_access(run, 1, whole, whole, false);
     unsigned char bytes[64];
     memcpy(bytes, from, strong ? 0 : whole);
@@ -203,23 +270,53 @@ static void copy(const fa_emu_ptx_run *run)
     }
 }
 
+/* The generic pointer that an address of the instruction's space stands for. */
+static unsigned char *generic_of(const fa_emu_ptx_run *run, uint32_t address)
+{
+    fa_emu_worker *owner;
+    unsigned char *place = fa_emu_window_place(fa_emu_self, address, &owner);
+    if (place == NULL || (owner != fa_emu_self && !fa_ptx_has(run->instr, FA_PTX_W_SHARED_CLUSTER)))
+        no_shared_address(run, address);
+    return fa_emu_window_now(owner, place);
+}
+
 /* cvta.space d, a: to generic; cvta.to.space: from generic. Only shared addresses differ from generic ones. */
 static void space(const fa_emu_ptx_run *run)
 {
     const fa_ptx_instr *i = run->instr;
-    const uint64_t a = fa_ptx_in(i, 1, run->r);
-    const unsigned char *smem = fa_emu_self->smem;
-    const fa_emu_build_info *build = fa_emu_self->launch->image->build;
+    const void *p = (const void *)(uintptr_t)fa_ptx_in(i, 1, run->r);
+    const int32_t rank = fa_emu_window_rank(p), self = (int32_t)fa_emu_self->rank;
+    const bool cluster = fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER);
     if (i->op == FA_PTX_OP_ISSPACEP)
-        fa_ptx_out(i, run->r,
-                   fa_emu_is_shared((const void *)(uintptr_t)a, smem, fa_emu_self->launch->grid->smem_bytes, build) ==
-                       is_shared(i));
+        fa_ptx_out(i, run->r, (cluster ? rank >= 0 : rank == self) == is_shared(i));
     else if (!is_shared(i))
-        fa_ptx_out(i, run->r, a);
-    else if (fa_ptx_has(i, FA_PTX_W_TO))
-        fa_ptx_out(i, run->r, fa_emu_shared_address((const void *)(uintptr_t)a, smem, build));
+        fa_ptx_out(i, run->r, (uintptr_t)p);
+    else if (!fa_ptx_has(i, FA_PTX_W_TO))
+        fa_ptx_out(i, run->r, (uintptr_t)generic_of(run, (uint32_t)(uintptr_t)p));
+    else if (cluster && rank >= 0)
+        fa_ptx_out(i, run->r, fa_emu_window_address(p));
     else
-        fa_ptx_out(i, run->r, (uintptr_t)shared_place(run, (uint32_t)a));
+        fa_ptx_out(i, run->r, fa_emu_shared_address(p, fa_emu_self->smem, fa_emu_self->launch->image->build));
+}
+
+/* mapa d, a, rank: the same place in another block; getctarank d, a. Of generic pointers, or of addresses. */
+static void map(const fa_emu_ptx_run *run)
+{
+    const fa_ptx_instr *i = run->instr;
+    const bool address = fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER);
+    const uint64_t a = fa_ptx_in(i, 1, run->r);
+    const void *p = address ? generic_of(run, (uint32_t)a) : (const void *)(uintptr_t)a;
+    if (i->op == FA_PTX_OP_GETCTARANK) {
+        fa_ptx_out(i, run->r, (uint32_t)fa_emu_window_rank(p));
+        return;
+    }
+    const uint32_t rank = (uint32_t)fa_ptx_in(i, 2, run->r);
+    const void *to = fa_emu_window_map(p, rank);
+    if (rank >= fa_emu_self->cluster->count)
+        fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK, "block %u of a cluster of %u", rank, fa_emu_self->cluster->count);
+    if (to == NULL)
+        fa_emu_ptx_fail(run, FA_EMU_FAULT, "the address is not in shared memory");
+    fa_ptx_out(i, run->r, address ? fa_emu_window_address(to) : (uintptr_t)to);
 }
 
 void fa_emu_ptx_memory(fa_emu_ptx_run *run)
@@ -238,6 +335,10 @@ void fa_emu_ptx_memory(fa_emu_ptx_run *run)
     case FA_PTX_OP_CVTA:
     case FA_PTX_OP_ISSPACEP:
         space(run);
+        break;
+    case FA_PTX_OP_MAPA:
+    case FA_PTX_OP_GETCTARANK:
+        map(run);
         break;
     default:
         atomic(run);

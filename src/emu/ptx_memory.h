@@ -12,6 +12,10 @@ unsigned char *fa_emu_ptx_window_place(const fa_emu_ptx_run *run, int arg);
 unsigned char *fa_emu_ptx_generic_place(const fa_emu_ptx_run *run, int arg);
 /* Either, by the words of the instruction. */
 unsigned char *fa_emu_ptx_shared_place(const fa_emu_ptx_run *run, int arg);
+/* The place of operand `arg` in the shared memory of a block of the cluster, `owner`, as that one has it. */
+unsigned char *fa_emu_ptx_cluster_place(const fa_emu_ptx_run *run, int arg, fa_emu_worker **owner);
+/* Ends the running block unless the other one has begun, and lives. */
+void fa_emu_ptx_reach(const fa_emu_ptx_run *run, const fa_emu_worker *block);
 /* Under AddressSanitizer: reports bytes that the kernel may not touch. */
 void fa_emu_ptx_check(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write);
 

@@ -89,6 +89,40 @@ static uint64_t clocks(fa_ptx_special which)
 
 static uint64_t of_three(fa_emu_uint3 all, int which) { return which == 0 ? all.x : which == 1 ? all.y : all.z; }
 
+/* Clusters lie along x. */
+static uint64_t of_cluster(const fa_emu_worker *worker, fa_ptx_special which)
+{
+    const fa_emu_thread *t = &worker->current->thread;
+    const uint32_t size = t->cluster_size;
+    switch (which) {
+    case FA_PTX_SREG_CLUSTERID_X:
+        return t->block.x / size;
+    case FA_PTX_SREG_CLUSTERID_Y:
+        return t->block.y;
+    case FA_PTX_SREG_CLUSTERID_Z:
+        return t->block.z;
+    case FA_PTX_SREG_NCLUSTERID_X:
+        return t->grid_dim.x / size;
+    case FA_PTX_SREG_NCLUSTERID_Y:
+        return t->grid_dim.y;
+    case FA_PTX_SREG_NCLUSTERID_Z:
+        return t->grid_dim.z;
+    case FA_PTX_SREG_CLUSTER_CTAID_X:
+    case FA_PTX_SREG_CLUSTER_CTARANK:
+        return t->cluster_rank;
+    case FA_PTX_SREG_CLUSTER_NCTAID_X:
+    case FA_PTX_SREG_CLUSTER_NCTARANK:
+        return size;
+    case FA_PTX_SREG_CLUSTER_NCTAID_Y:
+    case FA_PTX_SREG_CLUSTER_NCTAID_Z:
+        return 1;
+    case FA_PTX_SREG_IS_EXPLICIT_CLUSTER:
+        return worker->launch->explicit_cluster;
+    default: /* %cluster_ctaid.y, .z */
+        return 0;
+    }
+}
+
 static uint64_t special(fa_ptx_special which)
 {
     const fa_emu_worker *worker = fa_emu_self;
@@ -105,10 +139,8 @@ static uint64_t special(fa_ptx_special which)
         return lanemask(which, t->lane) & 0xffffffff;
     if (which >= FA_PTX_SREG_CLOCK && which <= FA_PTX_SREG_GLOBALTIMER_HI)
         return clocks(which);
-    if (which >= FA_PTX_SREG_CLUSTERID_X && which <= FA_PTX_SREG_CLUSTERID_Z)
-        return of_three(t->block, which - FA_PTX_SREG_CLUSTERID_X);
-    if (which >= FA_PTX_SREG_NCLUSTERID_X && which <= FA_PTX_SREG_NCLUSTERID_Z)
-        return of_three(t->grid_dim, which - FA_PTX_SREG_NCLUSTERID_X);
+    if (which >= FA_PTX_SREG_CLUSTERID_X && which <= FA_PTX_SREG_IS_EXPLICIT_CLUSTER)
+        return of_cluster(worker, which);
     switch (which) {
     case FA_PTX_SREG_LANEID:
         return t->lane;
@@ -117,10 +149,6 @@ static uint64_t special(fa_ptx_special which)
     case FA_PTX_SREG_NWARPID:
         return worker->warps;
     case FA_PTX_SREG_NSMID:
-    case FA_PTX_SREG_CLUSTER_NCTAID_X:
-    case FA_PTX_SREG_CLUSTER_NCTAID_Y:
-    case FA_PTX_SREG_CLUSTER_NCTAID_Z:
-    case FA_PTX_SREG_CLUSTER_NCTARANK:
         return 1;
     case FA_PTX_SREG_DYNAMIC_SMEM_SIZE:
         return t->smem_bytes;
@@ -128,7 +156,7 @@ static uint64_t special(fa_ptx_special which)
         const fa_emu_build_info *build = worker->launch->image->build;
         return t->smem_bytes + (uint64_t)(build->static_smem_end - build->static_smem_begin);
     }
-    default: /* one multiprocessor, one grid, clusters of one block */
+    default: /* one multiprocessor, one grid */
         return 0;
     }
 }

@@ -39,13 +39,15 @@ void fa_race_team_make(fa_emu_worker *worker)
 {
     const size_t threads = worker->launch->threads, width = fa_race_of(worker)->width;
     fa_race_team *team = fa_alloc(sizeof *team);
-    uint32_t *next = team->clocks = fa_alloc((threads + FA_EMU_BARRIERS + 2) * width * sizeof *next);
+    uint32_t *next = team->clocks = fa_alloc((threads + FA_EMU_BARRIERS + 4) * width * sizeof *next);
     for (size_t i = 0; i < threads; i++, next += width)
         team->thread[i].clock = next;
     for (int id = 0; id < FA_EMU_BARRIERS; id++, next += width)
         team->barrier[id].clock = next;
     team->warp.clock = next;
     team->ended.clock = next + width;
+    team->released.clock = next + 2 * width;
+    team->reached.clock = next + 3 * width;
     worker->race = team;
 }
 
@@ -63,6 +65,7 @@ static void team_reset(fa_race_team *team, uint32_t threads, uint32_t width)
         fa_race_thread *thread = &team->thread[i];
         uint32_t *clock = thread->clock;
         fa_race_forget(&thread->others);
+        fa_race_forget(&thread->reached);
         for (int scope = 0; scope < FA_RACE_SCOPES; scope++) {
             fa_race_forget(&thread->released[scope]);
             fa_race_forget(&thread->observed[scope]);
@@ -76,6 +79,8 @@ static void team_reset(fa_race_team *team, uint32_t threads, uint32_t width)
         fa_race_meeting_reset(&team->barrier[id], width);
     fa_race_meeting_reset(&team->warp, width);
     fa_race_meeting_reset(&team->ended, width);
+    fa_race_meeting_reset(&team->released, width);
+    fa_race_meeting_reset(&team->reached, width);
     team->storing_threads = team->phases = 0;
 }
 
@@ -126,7 +131,7 @@ void fa_race_part(const fa_emu_worker *worker, const fa_race_meeting *meeting, f
 {
     const uint32_t threads = fa_race_of(worker)->width;
     fa_race_epochs_join(thread->clock, meeting->clock, threads);
-    fa_race_known_add(&thread->others, meeting->others, threads);
+    fa_race_learn(worker, thread, meeting->others);
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
         fa_race_known_add(&thread->released[scope], meeting->released[scope], threads);
 }

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "emu/race.h"
+#include "emu/race_cluster.h"
 #include "emu/race_fence.h"
 #include "emu/race_found.h"
 #include "emu/race_memory.h"
@@ -35,37 +36,59 @@ void fa_race_phase_free(fa_race_phase *phase)
     free(phase);
 }
 
-static bool knows(const fa_emu_worker *worker, const fa_race_access *access)
+/* A fence of the barrier's initialisation hands it over to whoever sees that the thread has come that far. */
+static bool is_visible(const fa_emu_worker *worker, const fa_race_access *init)
 {
-    return access->epoch <= fa_race_current(worker)->clock[access->thread];
+    const fa_race_thread *self = fa_race_current(worker);
+    const fa_emu_worker *block = fa_race_peer(worker, init->block);
+    const uint32_t told =
+        block == worker ? self->clock[init->thread] : fa_race_known_epoch(self->others, init->block, init->thread);
+    const fa_race_fences *fences = &block->race->thread[init->thread].fences[FA_RACE_BARRIER_INIT];
+    return init->epoch <= told ||
+           fa_race_fence_after(fences, init->epoch, fa_race_reached(worker, init->block, init->thread));
 }
 
 void fa_race_phase_used(const fa_race_phase *phase, const void *pc)
 {
     fa_emu_worker *worker = fa_emu_self;
-    if (knows(worker, &phase->init))
+    if (is_visible(worker, &phase->init))
         return;
     const fa_race_access now = fa_race_access_now(worker, FA_RACE_ATOMIC, pc);
     fa_race_found(worker, "barrier not visible", "its initialisation has not been handed over:", &now, &phase->init);
 }
 
-bool fa_race_phase_arrive(fa_race_phase *phase, bool relaxed)
+static bool knows_phase(const fa_emu_worker *worker, const fa_race_phase *phase)
+{
+    const fa_race_thread *thread = fa_race_current(worker);
+    for (uint32_t i = 0; i < threads_of(worker); i++)
+        if (phase->complete.clock[i] > thread->clock[i])
+            return false;
+    return true;
+}
+
+bool fa_race_phase_arrive(fa_race_phase *phase, fa_race_arrival how)
 {
     fa_emu_worker *worker = fa_emu_self;
     fa_race_thread *thread = fa_race_current(worker);
-    const uint32_t index = fa_race_index(worker);
-    bool known = true;
-    for (uint32_t i = 0; i < threads_of(worker) && known; i++)
-        known = phase->complete.clock[i] <= thread->clock[i];
-    if (!known)
+    const uint32_t index = fa_race_index(worker), width = fa_race_of(worker)->width;
+    const bool own = phase->init.block == worker->block_number;
+    if (own && !knows_phase(worker, phase))
         return false;
     thread->spins = 0;
-    if (relaxed)
+    if (how == FA_RACE_ARRIVES_RELAXED)
+        fa_race_known_add(&phase->gathering.others, thread->released[own ? FA_RACE_BLOCK : FA_RACE_DEVICE], width);
+    if (how == FA_RACE_ARRIVES_RELAXED || (how == FA_RACE_ARRIVES_IN_BLOCK && !own))
         return true;
     for (int scope = 0; scope < FA_RACE_SCOPES; scope++)
         fa_race_learn_observed(worker, thread, scope);
-    fa_race_meet(worker, &phase->gathering, thread);
-    thread->clock[index]++;
+    if (own) {
+        fa_race_meet(worker, &phase->gathering, thread);
+        thread->clock[index]++;
+        return true;
+    }
+    fa_race_known *known = fa_race_snapshot(worker, thread);
+    fa_race_known_add(&phase->gathering.others, known, width);
+    fa_race_known_drop(known);
     return true;
 }
 
@@ -92,13 +115,13 @@ void fa_race_phase_bytes_came(fa_emu_worker *worker, fa_race_phase *phase)
     phase->gathering.clock[phase->slot] = phase->epoch;
 }
 
-fa_race_actor fa_race_actor_of_phase(fa_emu_worker *worker, fa_race_phase *phase, const void *pc)
+fa_race_actor fa_race_actor_of_phase(fa_emu_worker *worker, fa_emu_worker *owner, fa_race_phase *phase, const void *pc)
 {
     if (worker->race == NULL)
         return (fa_race_actor){0};
     const uint32_t first = threads_of(worker) + FA_EMU_MAX_WARPS + 2 * FA_RACE_STORING_THREADS;
-    const fa_race_fences *fences = worker->race->thread[phase->init.thread].fences;
-    const uint32_t known = fa_race_current(worker)->clock[phase->init.thread];
+    const fa_race_fences *fences = owner->race->thread[phase->init.thread].fences;
+    const uint32_t known = fa_race_reached(worker, phase->init.block, phase->init.thread);
     if (!fa_race_fence_after(&fences[FA_RACE_BARRIER_INIT], phase->init.epoch, known) &&
         !fa_race_fence_after(&fences[FA_RACE_PROXY_SHARED], phase->init.epoch, known)) {
         const fa_race_access now = fa_race_access_now(worker, FA_RACE_ASYNC, pc);
@@ -106,10 +129,10 @@ fa_race_actor fa_race_actor_of_phase(fa_emu_worker *worker, fa_race_phase *phase
                       "no such fence of that thread after its initialisation:", &now, &phase->init);
     }
     if (phase->slot == 0) {
-        phase->slot = first + worker->race->phases;
-        worker->race->phases += worker->race->phases + 1 < FA_RACE_PHASES;
+        phase->slot = first + owner->race->phases;
+        owner->race->phases += owner->race->phases + 1 < FA_RACE_PHASES;
     }
-    return (fa_race_actor){phase->slot, fa_race_index(worker), phase->epoch};
+    return (fa_race_actor){phase->slot, fa_race_index(worker), phase->epoch, owner->block_number};
 }
 
 static uint32_t store_slot(fa_emu_worker *worker, fa_race_store which)
@@ -130,19 +153,20 @@ fa_race_actor fa_race_actor_of_group(fa_emu_worker *worker, uint32_t group, fa_r
 {
     if (worker->race == NULL)
         return (fa_race_actor){0};
-    return (fa_race_actor){store_slot(worker, which), fa_race_index(worker), group + 1};
+    return (fa_race_actor){store_slot(worker, which), fa_race_index(worker), group + 1, worker->block_number};
 }
 
 fa_race_actor fa_race_actor_of_products(fa_emu_worker *worker, uint32_t warp, uint32_t group)
 {
-    return (fa_race_actor){threads_of(worker) + warp, warp * FA_EMU_WARP, group + 1};
+    return (fa_race_actor){threads_of(worker) + warp, warp * FA_EMU_WARP, group + 1, worker->block_number};
 }
 
-void fa_race_actor_touch(fa_emu_worker *worker, const fa_race_actor *actor, const void *address, size_t size, int kind,
-                         const void *pc)
+void fa_race_actor_touch(fa_emu_worker *worker, const fa_race_actor *actor, const fa_emu_worker *owner,
+                         const void *place, size_t size, int kind, const void *pc)
 {
     if (worker->race != NULL)
-        fa_race_touch_by(worker, actor, address, size, FA_RACE_ASYNC | kind, pc);
+        fa_race_touch_by(worker, actor, fa_race_shadow_address(owner, (uint64_t)(uintptr_t)place), size,
+                         FA_RACE_ASYNC | kind, pc);
 }
 
 void fa_race_group_waited(fa_emu_worker *worker, uint32_t group, fa_race_store which)

@@ -16,13 +16,23 @@ bool fa_race_fence_after(const fa_race_fences *fences, uint32_t epoch, uint32_t 
     return low < fences->count && fences->at[low] <= known_epoch;
 }
 
+static bool is_shared(const fa_emu_worker *worker, uint64_t address)
+{
+    bool shared = address >> FA_RACE_SEAT_SHIFT != 0;
+    for (uint32_t rank = 0; rank < worker->cluster->count && !shared; rank++)
+        shared = address - (uint64_t)(uintptr_t)worker->cluster->block[rank]->smem < worker->launch->grid->smem_bytes;
+    return shared;
+}
+
 bool fa_race_fence_between(const fa_emu_worker *worker, const fa_race_access *access, uint32_t knower, uint64_t address)
 {
-    const bool shared =
-        address >> 48 != 0 || address - (uint64_t)(uintptr_t)worker->smem < worker->launch->grid->smem_bytes;
-    const fa_race_fences *fences = worker->race->thread[access->thread].fences;
-    return fa_race_fence_after(&fences[shared ? FA_RACE_PROXY_SHARED : FA_RACE_PROXY_GLOBAL], access->epoch,
-                               worker->race->thread[knower].clock[access->thread]);
+    const fa_emu_worker *block = fa_race_peer(worker, access->block);
+    const fa_race_fences *fences = block->race->thread[access->thread].fences;
+    const fa_race_thread *self = &worker->race->thread[knower];
+    const uint32_t known = block == worker ? self->clock[access->thread]
+                                           : fa_race_known_epoch(self->others, access->block, access->thread);
+    return fa_race_fence_after(&fences[is_shared(worker, address) ? FA_RACE_PROXY_SHARED : FA_RACE_PROXY_GLOBAL],
+                               access->epoch, known);
 }
 
 void fa_race_note_fence(int kind)

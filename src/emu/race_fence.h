@@ -9,7 +9,7 @@ void fa_race_note_fence(int kind);
 void fa_race_fences_forget(fa_race_thread *thread);
 /* Whether one is in an epoch from `epoch` to `last`. */
 bool fa_race_fence_after(const fa_race_fences *fences, uint32_t epoch, uint32_t last);
-/* Whether the thread of an access had a fence after it of which `knower` knows. */
+/* Whether the thread of an access, in the worker's cluster, had a fence after it of which `knower` knows. */
 bool fa_race_fence_between(const fa_emu_worker *worker, const fa_race_access *access, uint32_t knower,
                            uint64_t address);
 

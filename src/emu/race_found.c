@@ -1,8 +1,27 @@
 #include "emu/race_found.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "emu/report.h"
+
+/* address: in the shadow */
+static void name_shared(fa_race *race, const fa_emu_worker *worker, uint64_t address)
+{
+    const char *begin = race->launch->image->build->static_smem_begin;
+    for (uint32_t rank = 0; rank < worker->cluster->count && race->memory == NULL; rank++) {
+        const fa_emu_worker *block = worker->cluster->block[rank];
+        race->offset = address - (uint64_t)(uintptr_t)block->smem;
+        if (race->offset < race->launch->grid->smem_bytes)
+            race->memory = block == worker ? "dynamic shared memory" : "dynamic shared memory of another block";
+    }
+    if (race->memory == NULL && address >> FA_RACE_SEAT_SHIFT != 0) {
+        const bool own = address >> FA_RACE_SEAT_SHIFT == worker->seat + 1;
+        race->memory = own ? "static shared memory" : "static shared memory of another block";
+        race->offset = (address & (((uint64_t)1 << FA_RACE_SEAT_SHIFT) - 1)) - (uint64_t)(uintptr_t)begin;
+    }
+}
 
 static void name_memory(fa_race *race, const fa_emu_worker *worker, uint64_t address)
 {
@@ -12,13 +31,7 @@ static void name_memory(fa_race *race, const fa_emu_worker *worker, uint64_t add
         const void *begin;
     } known[] = {{"q", p->q}, {"k", p->k}, {"v", p->v}, {"o", p->o}, {"workspace", p->workspace}};
     race->memory = NULL;
-    race->offset = address - (uint64_t)(uintptr_t)worker->smem;
-    if (race->offset < race->launch->grid->smem_bytes)
-        race->memory = "dynamic shared memory";
-    else if (fa_race_in_static_memory(worker, address)) {
-        race->memory = "static shared memory";
-        race->offset = address - (uint64_t)(uintptr_t)race->launch->image->build->static_smem_begin;
-    }
+    name_shared(race, worker, address);
     for (size_t i = 0; i < sizeof known / sizeof known[0] && strstr(race->memory ? race->memory : "", "shared") == NULL;
          i++) {
         const uint64_t offset = address - (uint64_t)(uintptr_t)known[i].begin;
@@ -48,4 +61,18 @@ void fa_race_found(fa_emu_worker *worker, const char *class, const char *between
     race->between = between;
     race->before = *before;
     fa_race_found_at(worker, now, 0, 0);
+}
+
+void fa_race_note(fa_emu_worker *worker, const fa_race_access *now, const char *format, ...)
+{
+    fa_race *race = fa_race_of(worker);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(race->note, sizeof race->note, format, arguments);
+    va_end(arguments);
+    race->found = true;
+    race->class = FA_EMU_ABSENT_BLOCK;
+    race->now = *now;
+    race->size = 0;
+    fa_emu_report(worker, FA_EMU_ABSENT_BLOCK, NULL, NULL, 0, "%s", race->note);
 }

@@ -5,10 +5,13 @@
 
 #include "emu/fibre.h"
 #include "emu/flight_state.h"
+#include "emu/race_cluster.h"
 #include "emu/race_fence.h"
 #include "emu/race_found.h"
 #include "emu/race_thread.h"
 #include "emu/registers.h"
+#include "emu/report.h"
+#include "emu/window.h"
 
 /* After so many atomic or volatile loads in a row the block's others get a turn, after so many turns other blocks. */
 enum { SPINS = 32, BLOCK_TURNS = 256 };
@@ -83,7 +86,7 @@ static fa_race_order is_ordered(const void *argument, const fa_race_access *acce
     if (!knows(now, access->block, access->thread, access->epoch) && !was_read(now, access))
         return FA_RACE_UNORDERED;
     const bool crosses = (now->kind & FA_RACE_ASYNC) && !(access->kind & FA_RACE_ASYNC) &&
-                         (access->kind & FA_RACE_WRITE) && access->block == now->worker->block_number;
+                         (access->kind & FA_RACE_WRITE) && fa_race_peer(now->worker, access->block) != NULL;
     return crosses && !fa_race_fence_between(now->worker, access, now->knower, now->address) ? FA_RACE_FENCE_MISSING
                                                                                              : FA_RACE_ORDERED;
 }
@@ -97,18 +100,17 @@ static bool is_private(const fa_emu_worker *worker, uint64_t address)
            address == (uint64_t)(uintptr_t)worker->slot;
 }
 
-void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, const volatile void *memory, size_t size,
-                      int kind, const void *pc)
+void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t begin, size_t size, int kind,
+                      const void *pc)
 {
     fa_race *race = fa_race_of(worker);
-    const uint64_t address = (uint64_t)(uintptr_t)memory;
-    const uint64_t begin = fa_race_shadow_address(worker, address), end = begin + size;
+    const uint64_t end = begin + size;
     const context here = {worker, begin, kind, by->issuer};
     race->time += (kind & (FA_RACE_ATOMIC | FA_RACE_VOLATILE)) != 0;
     for (uint64_t at = begin & ~7ull; at < end; at += 8) {
         const unsigned from = at < begin ? (unsigned)(begin - at) : 0, to = end - at < 8 ? (unsigned)(end - at) : 8;
         const fa_race_access now = {.epoch = by->epoch,
-                                    .block = worker->block_number,
+                                    .block = by->block,
                                     .place = fa_race_place_of(race, pc),
                                     .stack = worker->race->thread[by->issuer].stack,
                                     .time = race->time,
@@ -120,19 +122,40 @@ void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, const vola
         const bool fence = is_ordered(&here, &race->before) == FA_RACE_FENCE_MISSING;
         race->class = fence ? "missing proxy fence" : NULL;
         race->between = fence ? "no fence.proxy.async of that thread after its" : NULL;
-        fa_race_found_at(worker, &now, address, size);
+        fa_race_found_at(worker, &now, begin, size);
     }
 }
 
-/* An access to a barrier object, other than by its own instructions. */
-static void check_barrier(fa_emu_worker *worker, uint64_t address, size_t size, int kind, const void *pc)
+/* An access to a barrier object of a block, other than by its own instructions. */
+static void check_barrier(fa_emu_worker *worker, const fa_emu_flight *flight, uint64_t address, size_t size, int kind,
+                          const void *pc)
 {
-    const fa_emu_mbarrier *barrier = fa_emu_flight_barrier(worker->flight, address, size);
+    const fa_emu_mbarrier *barrier = fa_emu_flight_barrier(flight, address, size);
     if (barrier == NULL)
         return;
     const fa_race_access now = fa_race_access_now(worker, kind, pc);
     fa_race_found(worker, "ordinary access to a barrier", "which lives since its initialisation:", &now,
                   &barrier->race->init);
+}
+
+/* Shared memory of other blocks of the cluster: it is there from their beginning to their end. */
+static void check_peer(fa_emu_worker *worker, uint64_t address, size_t size, int kind, const void *pc)
+{
+    unsigned char *place;
+    const fa_emu_worker *peer = fa_emu_window_owner(worker, (const void *)(uintptr_t)address, &place);
+    if (peer == NULL || peer == worker)
+        return;
+    if (peer->over || !fa_race_has_begun(worker, peer)) {
+        const fa_race_access now = fa_race_access_now(worker, kind, pc);
+        fa_race_note(worker, &now,
+                     peer->over ? "block (%u,%u,%u), in whose shared memory that is, has ended"
+                                : "block (%u,%u,%u), in whose shared memory that is, may not have begun: a cluster "
+                                  "barrier comes before the first access",
+                     peer->block.x, peer->block.y, peer->block.z);
+        fa_emu_fail(FA_EMU_ABSENT_BLOCK, "", NULL, 0);
+    }
+    if (peer->flight != NULL)
+        check_barrier(worker, peer->flight, (uint64_t)(uintptr_t)place, size, kind, pc);
 }
 
 void fa_race_touch(const volatile void *memory, size_t size, int kind, const void *pc)
@@ -148,11 +171,13 @@ void fa_race_touch(const volatile void *memory, size_t size, int kind, const voi
     }
     fa_race_thread *thread = fa_race_current(worker);
     const uint32_t index = fa_race_index(worker);
-    const fa_race_actor self = {index, index, thread->clock[index]};
+    const fa_race_actor self = {index, index, thread->clock[index], worker->block_number};
     thread->pc = pc;
     if (worker->flight != NULL)
-        check_barrier(worker, address, size, kind, pc);
-    fa_race_touch_by(worker, &self, memory, size, kind, pc);
+        check_barrier(worker, worker->flight, address, size, kind, pc);
+    if (worker->cluster->count > 1)
+        check_peer(worker, address, size, kind, pc);
+    fa_race_touch_by(worker, &self, fa_race_shadow_address(worker, address), size, kind, pc);
 }
 
 void fa_race_take_turns(void)

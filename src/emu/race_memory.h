@@ -11,10 +11,10 @@
 /* kind: FA_RACE_WRITE and so on; pc: in the kernel, behind the call that tells of it. A race ends the block: the call
  * does not return. */
 void fa_race_touch(const volatile void *address, size_t size, int kind, const void *pc);
+/* The same by an actor, or by a thread; address: in the shadow. */
+void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t address, size_t size, int kind,
+                      const void *pc);
 /* Before an atomic or volatile load or exchange: a thread that waits for memory to change lets the others go on. */
-/* The same by an actor, or by a thread. */
-void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, const volatile void *address, size_t size,
-                      int kind, const void *pc);
 void fa_race_take_turns(void);
 /* Before a load or exchange by an atomic or volatile access, and after a store by one. order: as __ATOMIC_ACQUIRE. */
 void fa_race_observe(const volatile void *address, int order);

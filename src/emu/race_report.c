@@ -100,6 +100,10 @@ void fa_race_explain(const fa_race *race, char *text, size_t size)
     else
         put(&w, "data race in global memory (%u bytes):\n  ", race->size);
     put_access(&w, race, &race->now);
+    if (race->note[0] != '\0') {
+        put(&w, "\n  %s", race->note);
+        return;
+    }
     put(&w, "\n  %s ", race->between != NULL ? race->between : "not ordered after:");
     put_access(&w, race, &race->before);
 }

@@ -146,6 +146,29 @@ bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_rac
     return false;
 }
 
+static const fa_race_access *find_in(const cell *c, fa_race_wanted *wanted, const void *context)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (wanted(context, &c->at[i]))
+            return &c->at[i];
+    return NULL;
+}
+
+bool fa_race_shadow_find(fa_race_shadow *shadow, uint64_t address, size_t size, fa_race_wanted *wanted,
+                         const void *context, fa_race_access *found)
+{
+    for (uint64_t at = address & ~7ull; at < address + size; at += 8) {
+        const fa_race_page *page = page_of(shadow, at, false);
+        const fa_race_access *access =
+            page != NULL ? find_in(&page->cells[at % PAGE_BYTES / 8], wanted, context) : NULL;
+        if (access == NULL)
+            continue;
+        *found = *access;
+        return true;
+    }
+    return false;
+}
+
 void fa_race_shadow_clear(fa_race_shadow *shadow, uint64_t address, size_t size)
 {
     const uint64_t end = address + size;

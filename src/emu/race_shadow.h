@@ -37,6 +37,10 @@ typedef fa_race_order fa_race_ordered(const void *context, const fa_race_access 
  * which is copied to `other`. */
 bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_race_access *now, fa_race_ordered *ordered,
                           const void *context, fa_race_access *other);
+/* The first access to a range that `wanted` takes. False: there is none. */
+typedef bool fa_race_wanted(const void *context, const fa_race_access *access);
+bool fa_race_shadow_find(fa_race_shadow *shadow, uint64_t address, size_t size, fa_race_wanted *wanted,
+                         const void *context, fa_race_access *found);
 /* Forgets the accesses to a range: it is other memory from now on. */
 void fa_race_shadow_clear(fa_race_shadow *shadow, uint64_t address, size_t size);
 void fa_race_shadow_free(fa_race_shadow *shadow);

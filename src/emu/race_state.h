@@ -38,6 +38,7 @@ typedef struct fa_race {
     uint32_t time; /* atomic and volatile accesses so far */
     bool found;
     const char *class, *between; /* what it is, and what lies between the two, if not a data race */
+    char note[200];              /* of one access alone: what is wrong with it */
     fa_race_access now, before;  /* the race */
     uint64_t address, offset;    /* offset: in shared memory, or from the pointer in `memory` */
     uint32_t size;
@@ -61,6 +62,7 @@ typedef struct fa_race_fences {
 typedef struct fa_race_thread {
     uint32_t *clock;                         /* of the threads of its block */
     fa_race_known *others;                   /* of other blocks */
+    fa_race_known *reached;                  /* come to pass, as the cluster's barriers say, but not handed over */
     fa_race_known *released[FA_RACE_SCOPES]; /* as of its last fence of this scope, or a wider one */
     fa_race_known *observed[FA_RACE_SCOPES]; /* read by atomics; known after a fence or a barrier */
     const void *pc;                          /* of its last access */
@@ -86,6 +88,7 @@ typedef struct fa_race_phase {
 typedef struct fa_race_team {
     fa_race_thread thread[FA_EMU_MAX_THREADS];
     fa_race_meeting barrier[FA_EMU_BARRIERS], warp, ended;
+    fa_race_meeting released, reached;         /* of those that have arrived at the cluster's barrier */
     uint32_t *clocks;                          /* memory of all of them */
     uint16_t storing[FA_RACE_STORING_THREADS]; /* threads that have issued bulk stores */
     uint32_t storing_threads, phases;          /* how many; barriers that have awaited a copy */

@@ -2,13 +2,29 @@
 
 #include <stddef.h>
 
+uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint64_t address)
+{
+    const fa_emu_build_info *build = worker->launch->image->build;
+    const uint64_t begin = (uint64_t)(uintptr_t)build->static_smem_begin;
+    const size_t size = (size_t)(build->static_smem_end - build->static_smem_begin);
+    if (address - begin < size)
+        return address | (uint64_t)(worker->seat + 1) << FA_RACE_SEAT_SHIFT;
+    for (uint32_t rank = 0; size > 0 && rank < worker->cluster->count; rank++) {
+        const fa_emu_worker *peer = worker->cluster->block[rank];
+        const uint64_t offset = address - (uint64_t)(uintptr_t)peer->static_copy;
+        if (peer != worker && offset < size)
+            return (begin + offset) | (uint64_t)(peer->seat + 1) << FA_RACE_SEAT_SHIFT;
+    }
+    return address;
+}
+
 void fa_race_forget(fa_race_known **known)
 {
     fa_race_known_drop(*known);
     *known = NULL;
 }
 
-static void learn(const fa_emu_worker *worker, fa_race_thread *thread, fa_race_known *known)
+void fa_race_learn(const fa_emu_worker *worker, fa_race_thread *thread, fa_race_known *known)
 {
     const fa_race_epochs *own = fa_race_known_block(known, worker->block_number);
     if (own != NULL)
@@ -19,7 +35,7 @@ static void learn(const fa_emu_worker *worker, fa_race_thread *thread, fa_race_k
 
 void fa_race_learn_observed(const fa_emu_worker *worker, fa_race_thread *thread, int scope)
 {
-    learn(worker, thread, thread->observed[scope]);
+    fa_race_learn(worker, thread, thread->observed[scope]);
     fa_race_forget(&thread->observed[scope]);
 }
 

@@ -24,14 +24,18 @@ static inline bool fa_race_in_static_memory(const fa_emu_worker *worker, uint64_
 }
 
 /* __shared__ variables have one address in all blocks that have begun: each block has a shadow of its own of them. */
-static inline uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint64_t address)
+enum { FA_RACE_SEAT_SHIFT = 48 };
+uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint64_t address);
+/* The block of that number, in the worker's cluster; NULL: it is in another one. */
+static inline fa_emu_worker *fa_race_peer(const fa_emu_worker *worker, uint32_t block)
 {
-    return fa_race_in_static_memory(worker, address) ? address | (uint64_t)(worker->seat + 1) << 48 : address;
+    const uint32_t rank = block - worker->cluster->block[0]->block_number;
+    return rank < worker->cluster->count ? worker->cluster->block[rank] : NULL;
 }
 
-/* Who touches memory: a thread, or an actor that a thread has issued; index: its place in the clocks. */
+/* Who touches memory: a thread, or an actor that a thread has issued; index: its place in the clocks of `block`. */
 typedef struct fa_race_actor {
-    uint32_t index, issuer, epoch;
+    uint32_t index, issuer, epoch, block;
 } fa_race_actor;
 
 /* Offset in the module of the instruction before `pc`. */
@@ -44,6 +48,8 @@ static inline uint32_t fa_race_place_of(const fa_race *race, const void *pc)
 fa_race_access fa_race_access_now(const fa_emu_worker *worker, int kind, const void *pc);
 /* Drops what *known holds: NULL. */
 void fa_race_forget(fa_race_known **known);
+/* What has been handed to the thread happened before what it does next. */
+void fa_race_learn(const fa_emu_worker *worker, fa_race_thread *thread, fa_race_known *known);
 /* What the thread has read through atomics of this scope happened before what it does next. */
 void fa_race_learn_observed(const fa_emu_worker *worker, fa_race_thread *thread, int scope);
 /* All that the running thread has done and knows of; what it does next is not in it. */

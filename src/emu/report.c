@@ -9,6 +9,7 @@
 
 #include "emu/fibre.h"
 #include "emu/flight_report.h"
+#include "emu/wake.h"
 #include "emu/where.h"
 
 static const char *base_name(const char *path)
@@ -103,42 +104,71 @@ static uint32_t same_place(const fa_emu_worker *worker, uint32_t warp, uint32_t 
     return lanes;
 }
 
-/* One line for each group of lanes that wait at one place. */
+typedef struct writer {
+    char text[2048];
+    size_t used;
+} writer;
+
+__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int wrote = vsnprintf(w->text + w->used, sizeof w->text - w->used, format, arguments);
+    va_end(arguments);
+    w->used = w->used + (size_t)wrote < sizeof w->text ? w->used + (size_t)wrote : sizeof w->text - 1;
+}
+
+/* A line for each group of lanes of a warp that wait at one place, and one for those that have exited. */
+static void put_warp(writer *w, const fa_emu_worker *worker, uint32_t warp)
+{
+    const fa_emu_warp_state *state = &worker->warp[warp];
+    char lanes[96], mask[40];
+    for (uint32_t todo = state->waiting_block | state->waiting_warp | state->suspended; todo != 0;) {
+        const uint32_t first = (uint32_t)__builtin_ctz(todo), group = same_place(worker, warp, first);
+        const fa_emu_fibre *fibre = &worker->fibres[warp * FA_EMU_WARP + first];
+        const fa_emu_op *op = fibre->op;
+        todo &= ~group;
+        lanes_text(group, lanes, sizeof lanes);
+        snprintf(mask, sizeof mask,
+                 op->kind == FA_EMU_PHASE     ? ""
+                 : op->kind == FA_EMU_BARRIER ? " (barrier %d)"
+                                              : " (mask 0x%08x)",
+                 op->kind == FA_EMU_BARRIER ? (uint32_t)op->arg : op->mask);
+        put(w, "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at %s:%d", warp, lanes, fibre->thread.thread.x,
+            fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask, base_name(op->file), op->line);
+    }
+    const uint32_t threads = worker->threads - warp * FA_EMU_WARP;
+    const uint32_t exited = ~state->alive & (threads >= FA_EMU_WARP ? ~0u : (1u << threads) - 1);
+    lanes_text(exited, lanes, sizeof lanes);
+    if (exited && state->alive)
+        put(w, "\n  warp %u, lanes %s: exited", warp, lanes);
+}
+
+static void put_block(writer *w, const fa_emu_worker *worker)
+{
+    for (uint32_t warp = 0; warp < worker->warps; warp++)
+        put_warp(w, worker, warp);
+    w->used += fa_emu_flight_explain(worker, w->text + w->used, sizeof w->text - w->used);
+}
+
 void fa_emu_report_stuck(fa_emu_worker *worker)
 {
-    char text[2048], lanes[96], mask[40];
-    size_t used =
-        (size_t)snprintf(text, sizeof text, "%s: block (%u,%u,%u): %u of %u threads have exited, nobody can go on",
-                         class_of_stuck(worker), worker->block.x, worker->block.y, worker->block.z,
-                         worker->threads - worker->alive, worker->threads);
-    for (uint32_t warp = 0; warp < worker->warps; warp++) {
-        uint32_t todo =
-            worker->warp[warp].waiting_block | worker->warp[warp].waiting_warp | worker->warp[warp].suspended;
-        while (todo && used < sizeof text - 256) {
-            const uint32_t first = (uint32_t)__builtin_ctz(todo), group = same_place(worker, warp, first);
-            const fa_emu_fibre *fibre = &worker->fibres[warp * FA_EMU_WARP + first];
-            const fa_emu_op *op = fibre->op;
-            todo &= ~group;
-            lanes_text(group, lanes, sizeof lanes);
-            snprintf(mask, sizeof mask,
-                     op->kind == FA_EMU_PHASE     ? ""
-                     : op->kind == FA_EMU_BARRIER ? " (barrier %d)"
-                                                  : " (mask 0x%08x)",
-                     op->kind == FA_EMU_BARRIER ? (uint32_t)op->arg : op->mask);
-            used += (size_t)snprintf(text + used, sizeof text - used,
-                                     "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at %s:%d", warp, lanes,
-                                     fibre->thread.thread.x, fibre->thread.thread.y, fibre->thread.thread.z, op->name,
-                                     mask, base_name(op->file), op->line);
-        }
-        const uint32_t threads = worker->threads - warp * FA_EMU_WARP;
-        const uint32_t exited = ~worker->warp[warp].alive & (threads >= FA_EMU_WARP ? ~0u : (1u << threads) - 1);
-        lanes_text(exited, lanes, sizeof lanes);
-        if (exited && worker->warp[warp].alive && used < sizeof text - 128)
-            used += (size_t)snprintf(text + used, sizeof text - used, "\n  warp %u, lanes %s: exited", warp, lanes);
+    const fa_emu_cluster *cluster = worker->cluster;
+    writer w = {.used = 0};
+    put(&w, "%s: block (%u,%u,%u): %u of %u threads have exited, nobody can go on", class_of_stuck(worker),
+        worker->block.x, worker->block.y, worker->block.z, worker->threads - worker->alive, worker->threads);
+    put_block(&w, worker);
+    if (worker->stuck)
+        put(&w, "\n  barrier of the cluster: %u of %u threads have arrived", cluster->arrived,
+            fa_emu_cluster_living(cluster));
+    for (uint32_t rank = 0; rank < cluster->count && worker->stuck; rank++) {
+        const fa_emu_worker *other = cluster->block[rank];
+        if (other == worker || other->over)
+            continue;
+        put(&w, "\n  block (%u,%u,%u):", other->block.x, other->block.y, other->block.z);
+        put_block(&w, other);
     }
-    if (used < sizeof text)
-        fa_emu_flight_explain(worker, text + used, sizeof text - used);
-    publish(worker->launch, text);
+    publish(worker->launch, w.text);
 }
 
 /* From a fibre, after a report: the block ends here. */

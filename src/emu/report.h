@@ -9,6 +9,7 @@
 #define FA_EMU_DEADLOCK "deadlock"
 #define FA_EMU_PARTIAL_WARP "partial warp"
 #define FA_EMU_LANE_ABSENT "absent lane"
+#define FA_EMU_ABSENT_BLOCK "absent block"
 #define FA_EMU_BAD_MASK "bad mask"
 #define FA_EMU_BAD_BARRIER "bad barrier"
 #define FA_EMU_MISALIGNED "misaligned"

@@ -6,15 +6,18 @@
 #include <string.h>
 
 #include "emu/async.h"
+#include "emu/cluster_barrier.h"
 #include "emu/fibre.h"
 #include "emu/flight.h"
 #include "emu/ptx_run.h"
 #include "emu/race.h"
+#include "emu/race_cluster.h"
 #include "emu/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 #include "emu/wake.h"
 #include "emu/warp.h"
+#include "emu/window.h"
 
 static uint32_t random_bit(uint64_t *state, uint32_t mask)
 {
@@ -187,7 +190,28 @@ static bool only_yields(const fa_emu_worker *worker, uint32_t warp)
     return only;
 }
 
-/* The next thread to run; NULL: the block is over, or failed. */
+/* In a cluster another block has its turn: before anything is released, or because nothing can be. */
+static bool leaves(fa_emu_worker *worker)
+{
+    return worker->cluster->count > 1 && !worker->forced && worker->rounds-- == 0;
+}
+
+/* Nobody can go on. True: a copy under way was ended for that. */
+static bool force(fa_emu_worker *worker)
+{
+    const bool alone = worker->cluster->count == 1;
+    if ((alone || worker->forced) && fa_emu_flight_force(worker)) {
+        worker->forced = false;
+        return true;
+    }
+    worker->stuck = !alone;
+    if (alone)
+        fa_emu_report_stuck(worker);
+    worker->stopped |= alone;
+    return false;
+}
+
+/* The next thread to run; NULL: the block is over, failed, or has had its turn. */
 static fa_emu_fibre *next(fa_emu_worker *worker)
 {
     const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
@@ -195,11 +219,12 @@ static fa_emu_fibre *next(fa_emu_worker *worker)
         release_warp(worker, (uint32_t)worker->greedy_warp);
     if (worker->flight != NULL)
         fa_emu_flight_turn(worker);
-    while (!worker->ready_warps && worker->alive && !worker->stopped)
-        if (!release(worker) && !worker->stopped && !fa_emu_flight_force(worker)) {
-            fa_emu_report_stuck(worker);
-            worker->stopped = true;
-        }
+    while (!worker->ready_warps && worker->alive && !worker->stopped) {
+        if (leaves(worker))
+            return NULL;
+        if (!release(worker) && !worker->stopped && !force(worker))
+            return NULL;
+    }
     return worker->stopped || !worker->alive ? NULL : pick(worker);
 }
 
@@ -265,6 +290,7 @@ static void thread_main(void)
         fa_race_thread_ends(worker);
     worker->alive--;
     worker->warp[self->thread.warp].alive &= ~(1u << self->thread.lane);
+    fa_emu_cluster_barrier_thread_ends(worker, self);
     fa_emu_switch(worker, next(worker), true);
     __builtin_unreachable();
 }
@@ -277,6 +303,9 @@ static const fa_emu_api api = {
     .cp_async_wait = fa_emu_cp_async_wait,
     .fail = fa_emu_fail,
     .ptx = fa_emu_ptx,
+    .map_rank = fa_emu_window_map,
+    .rank_of = fa_emu_window_rank,
+    .cluster_address = fa_emu_window_address,
 };
 
 static void identify(fa_emu_worker *worker, uint32_t i)
@@ -293,23 +322,31 @@ static void identify(fa_emu_worker *worker, uint32_t i)
         .smem_bytes = launch->grid->smem_bytes,
         .lane = i % FA_EMU_WARP,
         .warp = i / FA_EMU_WARP,
+        .cluster_rank = worker->rank,
+        .cluster_size = worker->cluster->count,
         .api = &api,
     };
     for (int type = 0; type < FA_EMU_FRAG_TYPES; type++)
         thread->wmma_map[type] = launch->wmma_map[type];
 }
 
-/* From the worker's own stack, until the block is over or paused. */
+/* From the worker's own stack, until the block is over, paused, stuck, or has had its turn. */
 static void go_on(fa_emu_worker *worker, fa_emu_fibre *fibre)
 {
-    fa_emu_switch(worker, fibre, false);
-    if (!worker->stopped && !worker->paused && worker->flight != NULL)
+    if (fibre != NULL) {
+        worker->begun = true;
+        fa_emu_switch(worker, fibre, false);
+    }
+    worker->over = !worker->stopped && !worker->paused && worker->alive == 0;
+    if (worker->over && worker->flight != NULL)
         fa_emu_flight_block_ends(worker);
+    if (worker->over && worker->race != NULL && worker->cluster->count > 1 && !worker->stopped)
+        fa_race_block_ends(worker);
     for (uint32_t i = 0; worker->stopped && i < worker->threads; i++)
         fa_emu_async_drop(&worker->fibres[i].async);
 }
 
-void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
+void fa_emu_begin_block(fa_emu_worker *worker, uint64_t index)
 {
     const fa_emu_launch *launch = worker->launch;
     const fa_emu_uint3 grid = launch->grid->grid;
@@ -320,10 +357,11 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
     worker->warps = (launch->threads + FA_EMU_WARP - 1) / FA_EMU_WARP;
     worker->ready_warps = 0;
     worker->greedy_warp = 0;
-    worker->stopped = false;
+    worker->stopped = worker->over = worker->begun = worker->stuck = worker->forced = false;
     worker->random = launch->grid->order_seed * 0x2545f4914f6cdd1du + index;
     memset(worker->warp, 0, sizeof worker->warp);
     memset(worker->barrier, 0, sizeof worker->barrier);
+    memset(worker->waiting_cluster, 0, sizeof worker->waiting_cluster);
     fa_emu_flight_reset(worker);
     for (uint32_t i = 0; i < launch->threads; i++) {
         identify(worker, i);
@@ -333,13 +371,16 @@ void fa_emu_run_block(fa_emu_worker *worker, uint64_t index)
     }
     if (worker->race)
         fa_race_block_begins(worker);
+}
+
+void fa_emu_run_block(fa_emu_worker *worker)
+{
+    worker->stuck = false;
     go_on(worker, next(worker));
 }
 
 void fa_emu_resume_block(fa_emu_worker *worker)
 {
-    const fa_emu_build_info *build = worker->launch->image->build;
     worker->paused = false;
-    memcpy(build->static_smem_begin, worker->static_copy, (size_t)(build->static_smem_end - build->static_smem_begin));
     go_on(worker, worker->resume);
 }

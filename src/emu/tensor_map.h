@@ -29,7 +29,7 @@ bool fa_emu_map_decode(const void *bytes, fa_emu_map *map);
 uint32_t fa_emu_map_row_bytes(const fa_emu_map *map);
 uint32_t fa_emu_map_rows(const fa_emu_map *map);
 
-/* Row `row` of the box at `at` in global memory: the bytes [from, to) of it exist; `global` is where byte 0 would be. */
+/* Row `row` of the box at `at` in global memory: its bytes [from, to) exist; `global` is where byte 0 would be. */
 typedef struct fa_emu_row {
     unsigned char *global;
     uint32_t from, to;

@@ -191,7 +191,8 @@ static bool check_operand(const warp_part *w, const fa_emu_operand *operand)
         return true;
     const fa_race_actor actor = fa_race_actor_of_products(w->worker, w->warp, w->products->groups);
     for (int i = 0; i < fa_emu_operand_chunks(operand) && !w->worker->stopped; i++)
-        fa_race_actor_touch(w->worker, &actor, fa_emu_operand_chunk(operand, i), FA_EMU_CHUNK, 0, w->lane[0]->pc);
+        fa_race_actor_touch(w->worker, &actor, w->worker, fa_emu_operand_chunk(operand, i), FA_EMU_CHUNK, 0,
+                            w->lane[0]->pc);
     return !w->worker->stopped;
 }
 

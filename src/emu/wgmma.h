@@ -1,4 +1,4 @@
-/* Products of a warpgroup: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". Each warp computes its 16 rows. */
+/* Products of a warpgroup: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A warp computes its 16 rows. */
 #ifndef FA_EMU_WGMMA_H
 #define FA_EMU_WGMMA_H
 

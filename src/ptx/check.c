@@ -97,6 +97,21 @@ static const char *check_convert(const fa_ptx_instr *i)
     return NULL;
 }
 
+/* barrier.cluster.arrive, .wait; barrier{.cta}.sync a and so on */
+static const char *check_barrier(const fa_ptx_instr *i)
+{
+    const bool arrives = fa_ptx_has(i, FA_PTX_W_ARRIVE), waits = fa_ptx_has(i, FA_PTX_W_WAIT);
+    const bool acquires = fa_ptx_has(i, FA_PTX_W_ACQUIRE);
+    const bool releases = fa_ptx_has(i, FA_PTX_W_RELEASE) || fa_ptx_has(i, FA_PTX_W_RELAXED);
+    if (fa_ptx_has(i, FA_PTX_W_RED_) && i->types == 0)
+        return "the barrier's reduction wants a type";
+    if (!fa_ptx_has(i, FA_PTX_W_CLUSTER))
+        return i->args > 0 && !waits && !acquires && !releases ? NULL : "the barrier of a block has a number";
+    return i->args == 0 && arrives != waits && (arrives || !releases) && (waits || !acquires)
+               ? NULL
+               : "barrier.cluster.arrive, .release or .relaxed, or .wait, .acquire";
+}
+
 const char *fa_ptx_check(fa_ptx_instr *i)
 {
     switch (i->family) {
@@ -110,7 +125,7 @@ const char *fa_ptx_check(fa_ptx_instr *i)
         return fa_ptx_check_hopper(i);
     case FA_PTX_GROUP:
         if (i->op == FA_PTX_OP_BAR || i->op == FA_PTX_OP_BARRIER)
-            return fa_ptx_has(i, FA_PTX_W_RED_) && i->types == 0 ? "the barrier's reduction wants a type" : NULL;
+            return check_barrier(i);
         if (i->op == FA_PTX_OP_ACTIVEMASK)
             return NULL;
         return fa_ptx_has(i, FA_PTX_W_SYNC) ? NULL : "only with .sync";

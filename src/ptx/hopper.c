@@ -32,8 +32,11 @@ static bool is_box(const fa_ptx_instr *i, int at)
 const char *fa_ptx_check_bulk(fa_ptx_instr *i)
 {
     const bool tensor = fa_ptx_has(i, FA_PTX_W_TENSOR), in = fa_ptx_has(i, FA_PTX_W_MBAR_BYTES);
-    const int count = i->args - fa_ptx_has(i, FA_PTX_W_L2_CACHE_HINT);
+    const bool multicast = fa_ptx_has(i, FA_PTX_W_MULTICAST);
+    const int count = i->args - fa_ptx_has(i, FA_PTX_W_L2_CACHE_HINT) - multicast;
     i->family = FA_PTX_ASYNC;
+    if (multicast && (!in || !fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER) || !fa_ptx_has(i, FA_PTX_W_GLOBAL)))
+        return "what comes from global memory to shared::cluster is multicast";
     if (fa_ptx_has(i, FA_PTX_W_COMMIT_GROUP))
         return i->args == 0 ? NULL : "commit_group takes no operand";
     if (fa_ptx_has(i, FA_PTX_W_WAIT_GROUP))
@@ -65,6 +68,9 @@ const char *fa_ptx_check_bulk(fa_ptx_instr *i)
 static const char *check_mbarrier(const fa_ptx_instr *i)
 {
     const bool waits = fa_ptx_has(i, FA_PTX_W_TEST_WAIT) || fa_ptx_has(i, FA_PTX_W_TRY_WAIT);
+    const bool own = waits || fa_ptx_has(i, FA_PTX_W_INIT) || fa_ptx_has(i, FA_PTX_W_INVAL);
+    if (own && fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER))
+        return "a barrier of another block is no operand of init, inval and waits";
     if (fa_ptx_has(i, FA_PTX_W_PENDING_COUNT))
         return i->args == 2 ? NULL : "pending_count wants d, state";
     if (fa_ptx_has(i, FA_PTX_W_INIT))

@@ -18,7 +18,7 @@
 #include "emu/preload.h"
 
 /* Tensor maps, where a kernel asks for them: k_map of q, v_map of o from byte MAP_OFFSET on, rows of MAP_COLS. */
-enum { HALVES = 2048, WORDS = 8192, BLOCKS = 3, MAP_OFFSET = 4096, MAP_COLS = 64 };
+enum { HALVES = 2048, WORDS = 8192, BLOCKS = 3, CLUSTERS = 2, MAP_OFFSET = 4096, MAP_COLS = 64 };
 
 typedef struct result {
     fa_status status;
@@ -59,10 +59,11 @@ static fa_status run(const arguments *a, result *r)
     FA_TRY(device.alloc(&device, sizeof r->o, &o, &r->why));
     FA_TRY(device.copy_in(&device, q, halves, sizeof halves, &r->why));
     FA_TRY(device.fill16(&device, o, 0, sizeof r->o / 2, &r->why));
-    const fa_launch launch = {.grid = BLOCKS,
+    const uint32_t cluster = module->info.cluster > 1 ? (uint32_t)module->info.cluster : 1;
+    const fa_launch launch = {.grid = cluster > 1 ? CLUSTERS * cluster : BLOCKS,
                               .threads = (uint32_t)module->info.threads,
                               .smem_dynamic_bytes = (uint32_t)module->info.smem_dynamic_bytes,
-                              .cluster = 1};
+                              .cluster = cluster};
     const fa_params params = {.q = (void *)(uintptr_t)q,
                               .k = (void *)(uintptr_t)q,
                               .v = (void *)(uintptr_t)(o + MAP_OFFSET),

@@ -34,10 +34,10 @@ done
     echo "hopper_mutants.sh: --sample and --seed take whole numbers" >&2
     exit 2
 }
+shuffled() { awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' | LC_ALL=C sort -n | cut -f2-; }
 table() {
-    grep -v '^#' tests/emu/hopper_mutants.tsv | grep -F -- "$words" | if [[ $sample -eq 0 ]]; then cat; else
-        awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' | LC_ALL=C sort -n | head -n "$sample" | cut -f2-
-    fi
+    grep -v '^#' tests/emu/hopper_mutants.tsv | grep -F -- "$words" |
+        if [[ $sample -eq 0 ]]; then cat; else shuffled | head -n "$sample"; fi
 }
 if [[ $list -eq 1 ]]; then
     table | cut -f1-3

@@ -178,8 +178,8 @@ done
 [[ $list -eq 0 ]] || exit 0
 cp "$work/all" "$work/drawn"
 if [[ $sample -gt 0 ]]; then
-    awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' "$work/all" | LC_ALL=C sort -n | head -n "$sample" |
-        cut -f2 >"$work/drawn"
+    awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' "$work/all" | LC_ALL=C sort -n |
+        head -n "$sample" | cut -f2 >"$work/drawn"
     echo "$(wc -l <"$work/drawn") of $(wc -l <"$work/all") mutants, drawn by --seed $seed"
     all=0
 fi

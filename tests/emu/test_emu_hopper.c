@@ -1,5 +1,5 @@
-/* Instructions of sm_90a on the emulator, under the race detector: each kernel of tests/emu/hopper/bad*.cu, wrong in one
- * way, is reported with a class and line that its source marks; none of clean.cu is. The conformance kernels pass.
+/* Instructions of sm_90a on the emulator, under the race detector: each kernel of tests/emu/hopper/bad*.cu, wrong in
+ * one way, is reported with a class and line that its source marks; none of clean.cu is. The conformance kernels pass.
  * --test: one schedule; --rest: the others; neither: all. --case NAME: the kernels of that name alone. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,7 +133,8 @@ int main(int argc, char **argv)
 {
     const bool test = argc < 2 || strcmp(argv[1], "--rest") != 0, rest = argc < 2 || strcmp(argv[1], "--test") != 0;
     const char *only = argc > 2 && strcmp(argv[argc - 2], "--case") == 0 ? argv[argc - 1] : NULL;
-    static const char *const conform[] = {"tests/emu/hopper/conform_copies.cu", "tests/emu/hopper/conform_products.cu"};
+    static const char *const conform[] = {"tests/emu/hopper/conform_copies.cu", "tests/emu/hopper/conform_products.cu",
+                                          "tests/emu/hopper/conform_cluster.cu"};
     static kernel kernels[CASES_MAX];
     static struct CMUnitTest tests[CASES_MAX];
     size_t count = 0;
@@ -145,7 +146,9 @@ int main(int argc, char **argv)
             continue;
         count += kernels_of("tests/emu/hopper/bad.cu", true, schedule, only, kernels + count);
         count += kernels_of("tests/emu/hopper/bad_products.cu", true, schedule, only, kernels + count);
+        count += kernels_of("tests/emu/hopper/bad_cluster.cu", true, schedule, only, kernels + count);
         count += kernels_of("tests/emu/hopper/clean.cu", false, schedule, only, kernels + count);
+        count += kernels_of("tests/emu/hopper/clean_cluster.cu", false, schedule, only, kernels + count);
         for (size_t i = 0; only == NULL && i < sizeof conform / sizeof conform[0]; i++)
             kernels[count++] = (kernel){.name = "conforms", .file = conform[i], .schedule = schedule, .race = "0"};
     }

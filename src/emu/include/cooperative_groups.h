@@ -1,5 +1,5 @@
 /* Cooperative groups on the emulator's barriers and warp operations: blocks, tiles of up to 32 threads, coalesced
- * groups. A grid cannot be synchronised (that needs a cooperative launch); a cluster is one block. */
+ * groups, clusters. A grid cannot be synchronised (that needs a cooperative launch). */
 #ifndef FA_EMU_COOPERATIVE_GROUPS_H
 #define FA_EMU_COOPERATIVE_GROUPS_H
 
@@ -101,24 +101,37 @@ class grid_group
 };
 static inline grid_group this_grid() { return {}; }
 
-/* Without a cluster launch, which the emulator does not have, a cluster is one block. */
 class cluster_group
 {
   public:
-    static void sync(FA_EMU_HERE) { __syncthreads(FA_EMU_THERE); }
-    static unsigned block_rank() { return 0; }
-    static unsigned num_blocks() { return 1; }
-    static unsigned thread_rank() { return fa_emu_block_rank(); }
-    static unsigned num_threads() { return fa_emu_block_size(); }
-    static unsigned size() { return fa_emu_block_size(); }
-    static dim3 block_index() { return {0, 0, 0}; }
-    static dim3 dim_blocks() { return {1, 1, 1}; }
-    template <typename T>
-    static T *map_shared_rank(T *place, int)
+    typedef unsigned arrival_token;
+    static arrival_token barrier_arrive(FA_EMU_HERE)
     {
-        return place;
+        __cluster_barrier_arrive(FA_EMU_THERE);
+        return 0;
     }
-    static unsigned query_shared_rank(const void *) { return 0; }
+    static void barrier_wait(FA_EMU_HERE) { __cluster_barrier_wait(FA_EMU_THERE); }
+    static void barrier_wait(arrival_token &&, FA_EMU_HERE) { __cluster_barrier_wait(FA_EMU_THERE); }
+    static void sync(FA_EMU_HERE)
+    {
+        __cluster_barrier_arrive(FA_EMU_THERE);
+        __cluster_barrier_wait(FA_EMU_THERE);
+    }
+    static unsigned block_rank() { return __clusterRelativeBlockRank(); }
+    static unsigned num_blocks() { return __clusterSizeInBlocks(); }
+    static unsigned thread_rank() { return block_rank() * fa_emu_block_size() + fa_emu_block_rank(); }
+    static unsigned num_threads() { return num_blocks() * fa_emu_block_size(); }
+    static unsigned size() { return num_threads(); }
+    static dim3 block_index() { return __clusterRelativeBlockIdx(); }
+    static dim3 thread_index() { return {block_rank() * blockDim.x + threadIdx.x, threadIdx.y, threadIdx.z}; }
+    static dim3 dim_blocks() { return __clusterDim(); }
+    static dim3 dim_threads() { return {num_blocks() * blockDim.x, blockDim.y, blockDim.z}; }
+    template <typename T>
+    static T *map_shared_rank(T *place, int rank, FA_EMU_HERE)
+    {
+        return (T *)__cluster_map_shared_rank((const void *)place, (unsigned)rank, FA_EMU_THERE);
+    }
+    static unsigned query_shared_rank(const void *p) { return __cluster_query_shared_rank(p); }
 };
 static inline cluster_group this_cluster() { return {}; }
 

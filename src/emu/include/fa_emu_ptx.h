@@ -5,8 +5,8 @@
 
 #include <type_traits>
 
-/* The last parameter of a function that is one instruction: reports then name the line that calls it (kernels/prims.cuh).
- * In other functions the name below means the asm statement's own line. */
+/* The last parameter of a function that is one instruction: reports then name the line that calls it
+ * (kernels/prims.cuh). In other functions the name below means the asm statement's own line. */
 #define FA_CALLER , fa_emu_place fa_emu_caller = {__builtin_FILE(), __builtin_LINE()}
 static constexpr fa_emu_place fa_emu_caller = {nullptr, 0};
 
@@ -166,20 +166,62 @@ static inline __attribute__((always_inline)) void fa_emu_ptx_nothing(const Opera
 {
 }
 
+/* An instruction that a function of CUDA stands for. */
+static inline void fa_emu_ptx_run(fa_emu_ptx_site &site, const char *file, int line)
+{
+    fa_emu_ptx(site, fa_emu_place{file, line});
+}
+#define FA_EMU_PTX_RUN(text)                                        \
+    do {                                                            \
+        static fa_emu_ptx_site site_ = {text, {"", 0}, 0, nullptr}; \
+        fa_emu_ptx_run(site_, FA_EMU_THERE);                        \
+    } while (0)
+
+static inline bool fa_emu_is_own(const void *p)
+{
+    return fa_emu_is_shared(p, fa_emu_now()->smem, fa_emu_now()->smem_bytes, &fa_emu_build);
+}
+/* A pointer to another block's shared memory has an address of shared::cluster. */
 static inline size_t __cvta_generic_to_shared(const void *p)
 {
+    if (fa_emu_now()->cluster_size > 1 && !fa_emu_is_own(p))
+        if (const uint32_t address = fa_emu_now()->api->cluster_address(p))
+            return address;
     return fa_emu_shared_address(p, fa_emu_now()->smem, &fa_emu_build);
 }
 static inline void *__cvta_shared_to_generic(size_t address)
 {
-    return fa_emu_shared_place((uint32_t)address, fa_emu_now()->smem, &fa_emu_build);
+    const uint32_t above = (uint32_t)address >> FA_EMU_CLUSTER_SHIFT;
+    void *own =
+        fa_emu_shared_place((uint32_t)address & ((1u << FA_EMU_CLUSTER_SHIFT) - 1), fa_emu_now()->smem, &fa_emu_build);
+    return above == 0 ? own : fa_emu_now()->api->map_rank(own, above - 1);
 }
 static inline size_t __cvta_generic_to_global(const void *p) { return (size_t)p; }
 static inline void *__cvta_global_to_generic(size_t address) { return (void *)address; }
-static inline unsigned __isShared(const void *p)
+static inline unsigned __isShared(const void *p) { return fa_emu_is_own(p); }
+static inline unsigned __isClusterShared(const void *p) { return fa_emu_now()->api->rank_of(p) >= 0; }
+static inline unsigned __isGlobal(const void *p) { return !__isShared(p) && !__isClusterShared(p); }
+
+/* Clusters: their blocks lie along x. */
+static inline unsigned __clusterGridDimInClusters() { return gridDim.x / fa_emu_now()->cluster_size; }
+static inline dim3 __clusterDim() { return {fa_emu_now()->cluster_size, 1, 1}; }
+static inline dim3 __clusterRelativeBlockIdx() { return {fa_emu_now()->cluster_rank, 0, 0}; }
+static inline dim3 __clusterIdx() { return {blockIdx.x / fa_emu_now()->cluster_size, blockIdx.y, blockIdx.z}; }
+static inline unsigned __clusterRelativeBlockRank() { return fa_emu_now()->cluster_rank; }
+static inline unsigned __clusterSizeInBlocks() { return fa_emu_now()->cluster_size; }
+static inline void __cluster_barrier_arrive(FA_EMU_HERE) { FA_EMU_PTX_RUN("barrier.cluster.arrive;"); }
+static inline void __cluster_barrier_arrive_relaxed(FA_EMU_HERE) { FA_EMU_PTX_RUN("barrier.cluster.arrive.relaxed;"); }
+static inline void __cluster_barrier_wait(FA_EMU_HERE) { FA_EMU_PTX_RUN("barrier.cluster.wait;"); }
+static inline unsigned __cluster_query_shared_rank(const void *p) { return (unsigned)fa_emu_now()->api->rank_of(p); }
+static inline void *__cluster_map_shared_rank(const void *p, unsigned rank, FA_EMU_HERE)
 {
-    return fa_emu_is_shared(p, fa_emu_now()->smem, fa_emu_now()->smem_bytes, &fa_emu_build);
+    void *to = fa_emu_now()->api->map_rank(p, rank);
+    if (to == nullptr)
+        fa_emu_now()->api->fail(rank < fa_emu_now()->cluster_size ? "fault" : "absent block",
+                                rank < fa_emu_now()->cluster_size ? "map_shared_rank of a pointer that is not shared"
+                                                                  : "map_shared_rank: the cluster has no such block",
+                                FA_EMU_THERE);
+    return to;
 }
-static inline unsigned __isGlobal(const void *p) { return !__isShared(p); }
 
 #endif

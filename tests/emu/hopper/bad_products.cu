@@ -1,12 +1,19 @@
 /* Kernels wrong in one way each: stores, proxies, products of warpgroups, registers, named barriers. Marks as in
  * bad.cu. */
+#define SET_UP set_up
 #include "hopper.cuh"
+
+/* Barriers of one arrival each; a product's matrices of 1.0, and as much again of B, visible to the async proxy. */
+__device__ void set_up(unsigned char *s_b, unsigned b, int t)
+{
+    make_barriers(b, t, 1);
+    fill(s_b, A_BYTES + 2 * B_BYTES, t);
+}
 
 /* Stores: PTX ISA, "cp.async.bulk.commit_group", "wait_group" */
 
 CASE(store_left)
 {
-    fill(s_b, 1024, t);
     if (t == 0) {
         STORE(&p.v_map, s, 0); /* HERE bulk copy left */
         COMMIT();
@@ -15,7 +22,6 @@ CASE(store_left)
 
 CASE(store_not_committed)
 {
-    fill(s_b, 1024, t);
     if (t == 0) {
         STORE(&p.v_map, s, 0); /* HERE bulk copy left */
         WAIT_GROUP(0);
@@ -24,7 +30,6 @@ CASE(store_not_committed)
 
 CASE(store_waited_for_by_another)
 {
-    fill(s_b, 1024, t);
     if (t == 0) {
         STORE(&p.v_map, s, 0); /* HERE bulk copy left */
         COMMIT();
@@ -35,7 +40,6 @@ CASE(store_waited_for_by_another)
 
 CASE(one_group_too_few)
 {
-    fill(s_b, 2048, t);
     if (t == 0 && blockIdx.x == 0) {
         STORE(&p.v_map, s, 0);
         COMMIT();
@@ -47,7 +51,6 @@ CASE(one_group_too_few)
 
 CASE(tile_reused)
 {
-    fill(s_b, 1024, t);
     if (t == 0 && blockIdx.x == 0) {
         STORE(&p.v_map, s, 0);
         COMMIT();
@@ -58,7 +61,6 @@ CASE(tile_reused)
 
 CASE(tile_reused_by_another)
 {
-    fill(s_b, 1024, t);
     if (t == 0 && blockIdx.x == 0) {
         STORE(&p.v_map, s, 0);
         COMMIT();
@@ -69,7 +71,6 @@ CASE(tile_reused_by_another)
 
 CASE(read_back_before_it_is_written)
 {
-    fill(s_b, 1024, t);
     if (t == 0 && blockIdx.x == 0) {
         COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024);
         COMMIT();
@@ -80,7 +81,6 @@ CASE(read_back_before_it_is_written)
 
 CASE(two_blocks_store_to_one_place)
 {
-    fill(s_b, 1024, t);
     if (t == 0) {
         COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE data race */
         COMMIT();
@@ -152,7 +152,6 @@ CASE(fence_of_another_space)
 CASE(product_of_memory_without_a_fence)
 {
     float d[4] = {0, 0, 0, 0};
-    fill(s_b, A_BYTES, t);
     s_b[A_BYTES + t] = 0; /* HERE missing proxy fence */
     __syncthreads();
     if (t < 128) {
@@ -166,7 +165,6 @@ CASE(product_of_memory_without_a_fence)
 CASE(copied_by_threads_without_a_fence)
 {
     float d[4] = {0, 0, 0, 0};
-    fill(s_b, A_BYTES, t);
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;" /* HERE missing proxy fence */
                  ::"r"(s + A_BYTES + 4 * t),
                  "l"(p.q)
@@ -189,7 +187,6 @@ CASE(copied_by_threads_without_a_fence)
     {                                                                                                                \
         float d[4] = {0, 0, 0, 0};                                                                                   \
         unsigned a[4] = {0, 0, 0, 0};                                                                                \
-        fill(s_b, A_BYTES + B_BYTES, t);                                                                             \
         if (t < 128)                                                                                                 \
             name##_body(p, s, s_b, t, d, a);                                                                         \
         (void)b;                                                                                                     \
@@ -338,7 +335,6 @@ PRODUCT_CASE(half_a_warp)
 CASE(a_warp_is_missing)
 {
     float d[4] = {0, 0, 0, 0};
-    fill(s_b, A_BYTES + B_BYTES, t);
     if (t < 96) {
         WG_FENCE();
         PRODUCT(d, s, s + A_BYTES);
@@ -372,8 +368,6 @@ PRODUCT_CASE(two_shapes_on_one_accumulator)
 CASE(product_before_its_matrix_has_come)
 {
     float d[4] = {0, 0, 0, 0};
-    make_barriers(b, t, 1);
-    fill(s_b, A_BYTES, t);
     if (t == 128) {
         EXPECT_BYTES(b, BOX_BYTES);
         LOAD(s + A_BYTES, &p.k_map, b, 0); /* HERE data race */
@@ -390,8 +384,6 @@ CASE(product_before_its_matrix_has_come)
 CASE(stage_freed_before_the_wait)
 {
     float d[4] = {0, 0, 0, 0};
-    make_barriers(b, t, 1);
-    fill(s_b, A_BYTES, t);
     if (t == 128) {
         EXPECT_BYTES(b, BOX_BYTES);
         LOAD(s + A_BYTES, &p.k_map, b, 0);
@@ -414,8 +406,6 @@ CASE(stage_freed_before_the_wait)
 CASE(stage_freed_by_one_warp)
 {
     float d[4] = {0, 0, 0, 0};
-    make_barriers(b, t, 1);
-    fill(s_b, A_BYTES, t);
     if (t == 128) {
         EXPECT_BYTES(b, BOX_BYTES);
         LOAD(s + A_BYTES, &p.k_map, b, 0);

@@ -1,11 +1,15 @@
 /* Instructions of sm_90a for the kernels of this folder. Macros, so that a report names the kernel's line.
- * A launch names a case by its number (p.seq_q), in the order of CASES; 3 blocks of 256 threads. k_map: 32 rows of 64
- * halves, the numbers of q; v_map: as much of o, from byte 4096 on; boxes of 8 rows, 128-byte swizzle. */
+ * A launch names a case by its number (p.seq_q), in the order of CASES; 3 blocks of 256 threads, or with CLUSTER 2
+ * clusters of so many blocks of 64. k_map: 32 rows of 64 halves, the numbers of q; v_map: as much of o, from byte 4096
+ * on; boxes of 8 rows, 128-byte swizzle. */
 #include "../conform/conform.cuh"
 
-constexpr int THREADS = 256, BOX_ROWS = 8, BOX_BYTES = BOX_ROWS * 128;
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 32768, .tma_k_rows = BOX_ROWS, .tma_v_rows = BOX_ROWS,
-               .tma_cols = 64);
+#ifndef CLUSTER
+#define CLUSTER 0
+#endif
+constexpr int THREADS = CLUSTER > 0 ? 64 : 256, BOX_ROWS = 8, BOX_BYTES = BOX_ROWS * 128;
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 32768, .cluster = CLUSTER, .tma_k_rows = BOX_ROWS,
+               .tma_v_rows = BOX_ROWS, .tma_cols = 64);
 
 typedef unsigned long long u64;
 
@@ -16,12 +20,17 @@ typedef unsigned long long u64;
 #define RUN(name)            \
     if (p.seq_q == number++) \
         name(p, s, s + 32512, s_b, threadIdx.x);
+/* What every case of a file begins with. */
+#ifndef SET_UP
+#define SET_UP(s_b, b, t)
+#endif
 #define HOPPER_KERNEL                                                         \
     extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p) \
     {                                                                         \
         FA_SHARED_ALIGNED(unsigned char, s_b, 1024);                          \
         const unsigned s = (unsigned)__cvta_generic_to_shared(s_b);           \
         int number = 0;                                                       \
+        SET_UP(s_b, s + 32512, threadIdx.x);                                  \
         CASES(RUN)                                                            \
     }
 

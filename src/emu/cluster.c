@@ -1,0 +1,176 @@
+#include "emu/cluster.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "emu/async.h"
+#include "emu/cluster_barrier.h"
+#include "emu/fibre.h"
+#include "emu/flight_state.h"
+#include "emu/random.h"
+#include "emu/report.h"
+#include "emu/sanitize.h"
+#include "emu/schedule.h"
+
+enum { NAN_BYTE = 0xff, ROUNDS = 64 };
+
+static size_t static_bytes(const fa_emu_worker *worker)
+{
+    const fa_emu_build_info *build = worker->launch->image->build;
+    return (size_t)(build->static_smem_end - build->static_smem_begin);
+}
+
+/* Byte by byte: a sanitizer's memcpy and memset would report the red zones between the variables. */
+static void copy_bytes(volatile unsigned char *to, const volatile unsigned char *from, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        to[i] = from[i];
+}
+
+static void fill_bytes(volatile unsigned char *to, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        to[i] = NAN_BYTE;
+}
+
+static void swap_in(const fa_emu_worker *worker)
+{
+    copy_bytes((unsigned char *)worker->launch->image->build->static_smem_begin, worker->static_copy,
+               static_bytes(worker));
+}
+
+static void swap_out(const fa_emu_worker *worker)
+{
+    copy_bytes(worker->static_copy, (unsigned char *)worker->launch->image->build->static_smem_begin,
+               static_bytes(worker));
+}
+
+static void smem_check(fa_emu_worker *worker)
+{
+    const size_t bytes = worker->launch->grid->smem_bytes;
+    for (size_t i = 0; i < worker->smem_pad && !worker->stopped; i++)
+        if (worker->smem_base[i] != FA_EMU_CANARY || worker->smem[bytes + i] != FA_EMU_CANARY) {
+            fa_emu_report(worker, FA_EMU_SMEM_OVERFLOW, NULL, NULL, 0,
+                          "a thread wrote outside the %zu bytes of shared memory, near byte %zd; --sanitize address "
+                          "names the line",
+                          bytes,
+                          worker->smem_base[i] != FA_EMU_CANARY ? (ssize_t)i - (ssize_t)worker->smem_pad
+                                                                : (ssize_t)(bytes + i));
+            worker->stopped = true;
+        }
+}
+
+/* Its shared memory is gone: who reads it now gets NaN. */
+static void end(fa_emu_worker *worker)
+{
+    smem_check(worker);
+    if (worker->cluster->count == 1)
+        return;
+    memset(worker->smem, NAN_BYTE, worker->launch->grid->smem_bytes);
+    fill_bytes(worker->static_copy, static_bytes(worker));
+}
+
+static void take_turn(fa_emu_worker *worker)
+{
+    const bool alone = worker->cluster->count == 1;
+    fa_emu_self = worker;
+    worker->rounds = worker->launch->grid->schedule == FA_SCHEDULE_RANDOM ? 1 + fa_emu_draw(worker, ROUNDS) : ROUNDS;
+    if (!alone || worker->paused)
+        swap_in(worker);
+    if (worker->paused)
+        fa_emu_resume_block(worker);
+    else
+        fa_emu_run_block(worker);
+    if (!alone || worker->paused)
+        swap_out(worker);
+    if (worker->over)
+        end(worker);
+}
+
+static uint32_t in_order(fa_emu_cluster *cluster, uint32_t i)
+{
+    switch (cluster->block[0]->launch->grid->schedule) {
+    case FA_SCHEDULE_DESCENDING:
+        return cluster->count - 1 - i;
+    case FA_SCHEDULE_RANDOM:
+        return (uint32_t)((fa_emu_random(&cluster->random) >> 32) * cluster->count >> 32);
+    default:
+        return i;
+    }
+}
+
+/* Nobody can go on: ends a copy under way in some block. */
+static bool force(fa_emu_cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->count; i++) {
+        fa_emu_worker *worker = cluster->block[i];
+        if (worker->over)
+            continue;
+        worker->forced = true;
+        take_turn(worker);
+        cluster->stopped |= worker->stopped;
+        if (!worker->forced)
+            return true;
+        worker->forced = false;
+    }
+    return false;
+}
+
+static void forget(fa_emu_cluster *cluster)
+{
+    for (uint32_t rank = 0; rank < cluster->count; rank++)
+        for (uint32_t i = 0; i < cluster->block[rank]->threads; i++)
+            fa_emu_async_drop(&cluster->block[rank]->fibres[i].async);
+}
+
+void fa_emu_cluster_begin(fa_emu_cluster *cluster, uint64_t first)
+{
+    const fa_emu_launch *launch = cluster->block[0]->launch;
+    const fa_emu_build_info *build = launch->image->build;
+    cluster->paused = cluster->stopped = false;
+    cluster->random = launch->grid->order_seed * 0x9e3779b97f4a7c15u + first;
+    fa_emu_cluster_barrier_reset(cluster);
+    for (uint32_t rank = 0; rank < cluster->count; rank++) {
+        fa_emu_worker *worker = cluster->block[rank];
+        fa_emu_self = worker;
+        memset(worker->smem, NAN_BYTE, launch->grid->smem_bytes);
+        fill_bytes(cluster->count > 1 ? worker->static_copy : (unsigned char *)build->static_smem_begin,
+                   static_bytes(worker));
+        fa_emu_begin_block(worker, first + rank);
+    }
+}
+
+void fa_emu_cluster_run(fa_emu_cluster *cluster)
+{
+    cluster->paused = false;
+    for (;;) {
+        uint32_t living = 0, stuck = 0, paused = 0;
+        for (uint32_t i = 0; i < cluster->count && !cluster->stopped; i++) {
+            fa_emu_worker *worker = cluster->block[in_order(cluster, i)];
+            if (worker->over)
+                continue;
+            take_turn(worker);
+            cluster->stopped |= worker->stopped;
+        }
+        for (uint32_t i = 0; i < cluster->count && !cluster->stopped; i++) {
+            const fa_emu_worker *worker = cluster->block[i];
+            living += !worker->over;
+            stuck += !worker->over && worker->stuck;
+            paused += worker->paused;
+        }
+        if (cluster->stopped)
+            forget(cluster);
+        if (cluster->stopped || living == 0)
+            return;
+        cluster->paused = paused > 0 && stuck + paused == living;
+        if (cluster->paused)
+            return;
+        if (stuck == living && !force(cluster)) {
+            uint32_t first = 0;
+            while (cluster->block[first]->over)
+                first++;
+            fa_emu_report_stuck(cluster->block[first]);
+            cluster->stopped = true;
+        }
+    }
+}

@@ -1,0 +1,444 @@
+/* Kernels wrong in one way each, in clusters of two blocks. Marks as in bad.cu. */
+#include "cluster.cuh"
+
+/* Shared memory of another block: PTX ISA, "Shared State Space"; CUDA C++ Programming Guide, "Distributed Shared
+ * Memory" */
+
+CASE(read_before_it_has_begun)
+{
+    unsigned value;
+    GET(value, PEER(s)); /* HERE absent block */
+    USE(value);
+    CLUSTER_SYNC();
+}
+
+CASE(written_before_it_has_begun)
+{
+    PUT(PEER(s + 4 * t), t); /* HERE absent block */
+    CLUSTER_SYNC();
+}
+
+CASE(reached_by_pointer_before_it_has_begun)
+{
+    USE(*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + t, other)); /* HERE absent block */
+    CLUSTER_SYNC();
+}
+
+CASE(barrier_of_the_block_before_it_has_begun)
+{
+    __syncthreads();
+    PUT(PEER(s + 4 * t), t); /* HERE absent block */
+    CLUSTER_SYNC();
+}
+
+CASE(read_after_its_end)
+{
+    unsigned value = 0;
+    PUT(s + 4 * t, t);
+    CLUSTER_SYNC();
+    if (mine == 0)
+        GET(value, PEER(s + 4 * t)); /* HERE absent block */
+    USE(value);
+}
+
+CASE(written_after_its_end)
+{
+    CLUSTER_SYNC();
+    if (mine == 1)
+        PUT(PEER(s + 4 * t), t); /* HERE absent block */
+}
+
+CASE(reached_by_pointer_after_its_end)
+{
+    reinterpret_cast<int *>(s_b)[t] = t;
+    CLUSTER_SYNC();
+    if (mine == 0)
+        USE(*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + t, other)); /* HERE absent block */
+}
+
+CASE(arrives_but_does_not_wait_before_its_end)
+{
+    unsigned value;
+    PUT(s + 4 * t, t);
+    CLUSTER_SYNC();
+    CLUSTER_ARRIVE();
+    if (mine == 0) {
+        GET(value, PEER(s + 4 * t)); /* HERE absent block */
+        USE(value);
+    }
+}
+
+CASE(copied_to_after_its_end)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    if (t == 0 && mine == 0)
+        COPY_TO_ALL(s, p.q, 1024, b, 2); /* HERE absent block; HERE bulk copy left */
+}
+
+CASE(no_such_block)
+{
+    const unsigned there = peer(s, 2); /* HERE absent block */
+    PUT(there, t);
+}
+
+CASE(no_such_block_by_pointer)
+{
+    USE(*cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b), 2)); /* HERE absent block */
+}
+
+CASE(address_of_another_block_as_its_own)
+{
+    unsigned value;
+    CLUSTER_SYNC();
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(PEER(s)) : "memory"); /* HERE fault */
+    USE(value);
+    CLUSTER_SYNC();
+}
+
+/* Races between blocks: PTX ISA, "barrier.cluster", "Memory Consistency Model" */
+
+CASE(written_there_and_read_here)
+{
+    CLUSTER_SYNC();
+    PUT(PEER(s + 4 * t), t); /* HERE data race */
+    __syncthreads();
+    USE(AT(t)); /* HERE data race */
+    CLUSTER_SYNC();
+}
+
+CASE(read_there_and_written_here)
+{
+    unsigned value;
+    PUT(s + 4 * t, t);
+    CLUSTER_SYNC();
+    GET(value, PEER(s + 4 * t)); /* HERE data race */
+    USE(value);
+    PUT(s + 4 * t, value); /* HERE data race */
+    CLUSTER_SYNC();
+}
+
+CASE(by_pointer_there_and_here)
+{
+    CLUSTER_SYNC();
+    *cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b) + t, other) = t; /* HERE data race */
+    USE(AT(t));                                                                       /* HERE data race */
+    CLUSTER_SYNC();
+}
+
+CASE(variable_there_and_here)
+{
+    __shared__ int counts[THREADS];
+    counts[t] = 0;
+    CLUSTER_SYNC();
+    cg::this_cluster().map_shared_rank(counts, other)[t] = t; /* HERE data race */
+    __syncthreads();
+    USE(counts[t]); /* HERE data race */
+    CLUSTER_SYNC();
+    (void)s_b;
+}
+
+CASE(relaxed_arrival)
+{
+    unsigned value;
+    PUT(s + 4 * t, t); /* HERE data race */
+    CLUSTER_ARRIVE_RELAXED();
+    CLUSTER_WAIT();
+    GET(value, PEER(s + 4 * t)); /* HERE data race */
+    USE(value);
+    CLUSTER_SYNC();
+}
+
+CASE(written_after_the_arrival)
+{
+    unsigned value;
+    CLUSTER_ARRIVE();
+    PUT(s + 4 * t, t); /* HERE data race */
+    CLUSTER_WAIT();
+    GET(value, PEER(s + 4 * t)); /* HERE data race */
+    USE(value);
+    CLUSTER_SYNC();
+}
+
+CASE(read_before_the_wait)
+{
+    unsigned value;
+    CLUSTER_SYNC();
+    PUT(s + 4 * t, t); /* HERE data race */
+    CLUSTER_ARRIVE();
+    GET(value, PEER(s + 4 * t)); /* HERE data race */
+    USE(value);
+    CLUSTER_WAIT();
+    CLUSTER_SYNC();
+}
+
+CASE(atomic_there_and_read_here)
+{
+    if (t == 0)
+        PUT(s, 0);
+    CLUSTER_SYNC();
+    if (mine == 0)
+        USE(AT(0)); /* HERE data race */
+    else
+        atomicAdd(cg::this_cluster().map_shared_rank(reinterpret_cast<int *>(s_b), 0), 1); /* HERE data race */
+    CLUSTER_SYNC();
+}
+
+/* The barrier of the cluster */
+
+CASE(arrives_twice)
+{
+    CLUSTER_ARRIVE();
+    CLUSTER_ARRIVE(); /* HERE bad barrier */
+    CLUSTER_WAIT();
+}
+
+CASE(waits_without_an_arrival)
+{
+    CLUSTER_WAIT(); /* HERE bad barrier */
+    USE(t);
+}
+
+CASE(one_block_does_not_come)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    if (mine == 0)
+        CLUSTER_SYNC(); /* HERE deadlock */
+    else
+        WAIT(b, 0); /* HERE deadlock */
+}
+
+CASE(lanes_that_come_alone)
+{
+    if (t % 2 == 0)
+        CLUSTER_ARRIVE(); /* HERE partial warp */
+    __syncwarp();
+    CLUSTER_WAIT();
+}
+
+/* Barrier objects of another block: PTX ISA, "mbarrier" */
+
+CASE(initialised_without_a_fence)
+{
+    if (t == 0)
+        INIT(b, 1);
+    __syncwarp();
+    CLUSTER_ARRIVE_RELAXED();
+    CLUSTER_WAIT();
+    if (t == 0)
+        ARRIVE_THERE(PEER(b)); /* HERE barrier not visible */
+    CLUSTER_SYNC();
+}
+
+CASE(initialised_later)
+{
+    CLUSTER_SYNC();
+    if (t == 0) {
+        INIT(b, 1); /* HERE barrier not visible */
+        FENCE_INIT();
+        ARRIVE_THERE(PEER(b)); /* HERE barrier not visible; HERE bad mbarrier */
+    }
+    __syncwarp();
+    CLUSTER_SYNC();
+}
+
+CASE(one_arrival_too_many)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    if (t == 0 && mine == 0)
+        EXPECT_BYTES(b, 16);
+    __syncwarp();
+    CLUSTER_SYNC();
+    if (t == 0 && mine == 1)
+        ARRIVE_THERE(PEER(b)); /* HERE phase overrun */
+    __syncwarp();
+    CLUSTER_SYNC();
+}
+
+CASE(one_arrival_short)
+{
+    make_cluster_barriers(b, t, 3, 1);
+    if (t == 0) {
+        ARRIVE(b);
+        ARRIVE_THERE(PEER(b));
+    }
+    WAIT_ALL(b, 0); /* HERE deadlock */
+}
+
+CASE(arrival_in_the_scope_of_the_block)
+{
+    make_cluster_barriers(b, t, THREADS, 1);
+    PUT(PEER(s + 4 * t), t); /* HERE data race */
+    asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(PEER(b)) : "memory");
+    WAIT_ALL(b, 0);
+    USE(AT(t)); /* HERE data race */
+    CLUSTER_SYNC();
+}
+
+CASE(stored_over_there)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    if (t == 0)
+        PUT(PEER(b), 0); /* HERE ordinary access to a barrier */
+    __syncwarp();
+    CLUSTER_SYNC();
+}
+
+/* Copies to another block: PTX ISA, "cp.async.bulk" */
+
+CASE(barrier_of_the_sender)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    fill(s_b, 1024, t);
+    if (t == 0)
+        COPY_THERE(PEER(s + 1024), s, 1024, b); /* HERE bad mbarrier */
+    __syncwarp();
+    CLUSTER_SYNC();
+}
+
+CASE(sent_without_a_proxy_fence)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    PUT(s + 4 * t, t); /* HERE missing proxy fence */
+    __syncthreads();
+    if (t == 0) {
+        EXPECT_BYTES(b, 256);
+        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE missing proxy fence */
+    }
+    WAIT(b, 0);
+    CLUSTER_SYNC();
+}
+
+CASE(read_before_it_is_received)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    fill(s_b, 1024, t);
+    if (t == 0) {
+        EXPECT_BYTES(b, 256);
+        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE data race */
+    }
+    __syncthreads();
+    USE(AT(256 + t)); /* HERE data race */
+    WAIT(b, 0);
+    CLUSTER_SYNC();
+}
+
+CASE(source_written_before_it_is_sent)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    fill(s_b, 1024, t);
+    if (t == 0) {
+        EXPECT_BYTES(b, 256);
+        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE data race */
+    }
+    WAIT(b, 0);        /* for what comes, not for what goes */
+    PUT(s + 4 * t, 0); /* HERE data race */
+    CLUSTER_SYNC();
+}
+
+CASE(ends_before_it_is_sent)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    fill(s_b, 1024, t);
+    if (t == 0 && mine == 0)
+        COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE absent block; HERE bulk copy left */
+    if (t == 0 && mine == 1)
+        EXPECT_BYTES(b, 256);
+    if (mine == 1)
+        WAIT(b, 0);
+}
+
+CASE(mask_of_three_blocks)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    if (t == 0 && mine == 0)
+        LOAD_TO_ALL(s, &p.k_map, b, 0, 7); /* HERE absent block */
+    __syncwarp();
+    CLUSTER_SYNC();
+}
+
+CASE(one_block_expects_too_little)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    if (t == 0)
+        EXPECT_BYTES(b, BOX_BYTES - 16 * mine);
+    __syncwarp();
+    CLUSTER_SYNC();
+    if (t == 0 && mine == 0)
+        LOAD_TO_ALL(s, &p.k_map, b, 0, 3); /* HERE transaction count; HERE deadlock */
+    WAIT(b, 0);                            /* HERE deadlock */
+    CLUSTER_SYNC();
+}
+
+CASE(copied_to_all_before_they_have_begun)
+{
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        EXPECT_BYTES(b, 2 * BOX_BYTES);
+        LOAD_TO_ALL(s + mine * BOX_BYTES, &p.k_map, b, 8 * mine, 3); /* HERE absent block */
+    }
+    WAIT(b, 0); /* HERE deadlock */
+    CLUSTER_SYNC();
+}
+
+CASE(copied_to_all_but_one_does_not_wait)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    if (t == 0)
+        EXPECT_BYTES(b, BOX_BYTES);
+    if (t == 0 && mine == 0)
+        LOAD_TO_ALL(s, &p.k_map, b, 0, 3); /* HERE data race */
+    if (mine == 0)
+        WAIT(b, 0);
+    USE(AT(t)); /* HERE data race */
+    WAIT(b, 0);
+    CLUSTER_SYNC();
+}
+
+CASE(stage_freed_by_one_block_alone)
+{
+    make_cluster_barriers(b, t, 1, THREADS);
+    for (int i = 0; i < 2; i++) {
+        if (t == 0) {
+            EXPECT_BYTES(b, BOX_BYTES); /* HERE phase overrun */
+            if (mine == 0)
+                LOAD_TO_ALL(s, &p.k_map, b, 8 * i, 3); /* HERE data race; HERE transaction count */
+        }
+        WAIT(b, i); /* HERE phase overrun; HERE deadlock */
+        USE(AT(t)); /* HERE data race */
+        ARRIVE(b + 8);
+        WAIT(b + 8, i);
+    }
+    CLUSTER_SYNC();
+}
+
+CASE(filled_by_threads_there)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    PUT(s + 4 * t, t); /* HERE missing proxy fence */
+    CLUSTER_SYNC();
+    if (t == 0)
+        EXPECT_BYTES(b, BOX_BYTES);
+    if (t == 0 && mine == 0)
+        LOAD_TO_ALL(s, &p.k_map, b, 0, 3); /* HERE missing proxy fence */
+    WAIT(b, 0);
+    CLUSTER_SYNC();
+}
+
+/* clang-format off */
+#define CASES(X)                                                                                                     \
+    X(read_before_it_has_begun)                                                                                      \
+    X(written_before_it_has_begun) X(reached_by_pointer_before_it_has_begun)                                         \
+    X(barrier_of_the_block_before_it_has_begun) X(read_after_its_end) X(written_after_its_end)                       \
+    X(reached_by_pointer_after_its_end) X(arrives_but_does_not_wait_before_its_end) X(copied_to_after_its_end)       \
+    X(no_such_block) X(no_such_block_by_pointer) X(address_of_another_block_as_its_own)                              \
+    X(written_there_and_read_here) X(read_there_and_written_here) X(by_pointer_there_and_here)                       \
+    X(variable_there_and_here) X(relaxed_arrival) X(written_after_the_arrival) X(read_before_the_wait)               \
+    X(atomic_there_and_read_here) X(arrives_twice) X(waits_without_an_arrival) X(one_block_does_not_come)            \
+    X(lanes_that_come_alone) X(initialised_without_a_fence) X(initialised_later) X(one_arrival_too_many)             \
+    X(one_arrival_short) X(arrival_in_the_scope_of_the_block) X(stored_over_there) X(barrier_of_the_sender)          \
+    X(sent_without_a_proxy_fence) X(read_before_it_is_received) X(source_written_before_it_is_sent)                  \
+    X(ends_before_it_is_sent) X(mask_of_three_blocks) X(one_block_expects_too_little)                                \
+    X(copied_to_all_before_they_have_begun) X(copied_to_all_but_one_does_not_wait) X(stage_freed_by_one_block_alone) \
+    X(filled_by_threads_there)
+/* clang-format on */
+HOPPER_KERNEL

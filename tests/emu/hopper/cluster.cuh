@@ -1,0 +1,78 @@
+/* Instructions of clusters, two blocks each. mine: the block's rank, other: that of the other one. An address of the
+ * block's own becomes one of another block by PEER. */
+#define CLUSTER 2
+#include "hopper.cuh"
+
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+
+#define CLUSTER_ARRIVE() asm volatile("barrier.cluster.arrive.aligned;" ::: "memory")
+#define CLUSTER_ARRIVE_RELAXED() asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory")
+#define CLUSTER_WAIT() asm volatile("barrier.cluster.wait.aligned;" ::: "memory")
+#define CLUSTER_SYNC()    \
+    do {                  \
+        CLUSTER_ARRIVE(); \
+        CLUSTER_WAIT();   \
+    } while (0)
+
+__device__ __forceinline__ unsigned block_rank()
+{
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+#define mine block_rank()
+#define other (block_rank() ^ 1)
+
+__device__ __forceinline__ unsigned peer(unsigned address_s, unsigned rank FA_CALLER)
+{
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_s), "r"(rank));
+    return there;
+}
+#define PEER(address) peer(address, other)
+
+#define GET(value, address) asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory")
+#define PUT(address, value) asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory")
+#define ARRIVE_THERE(bar) \
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory")
+#define COPY_THERE(to, from, bytes, bar)                                                                          \
+    asm volatile(                                                                                                 \
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), \
+        "r"(from), "r"(bytes), "r"(bar)                                                                           \
+        : "memory")
+#define COPY_TO_ALL(to, from_g, bytes, bar, mask)                                                        \
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster " \
+                 "[%0], [%1], %2, [%3], %4;" ::"r"(to),                                                  \
+                 "l"(from_g), "r"(bytes), "r"(bar), "h"((unsigned short)(mask))                          \
+                 : "memory")
+#define LOAD_TO_ALL(to, map, bar, row, mask)                                                                   \
+    asm volatile(                                                                                              \
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster " \
+        "[%0], [%1, {%3, %4, %3, %3}], [%2], %5;" ::"r"(to),                                                   \
+        "l"(map), "r"(bar), "r"(0), "r"(row), "h"((unsigned short)(mask))                                      \
+        : "memory")
+/* Acquires what the arrivals of other blocks released. */
+#define WAIT_ALL(bar, parity)                                                                                    \
+    do {                                                                                                         \
+        unsigned done_ = 0;                                                                                      \
+        while (!done_)                                                                                           \
+            asm volatile("{.reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; " \
+                         "selp.b32 %0, 1, 0, p;}"                                                                \
+                         : "=r"(done_)                                                                           \
+                         : "r"(bar), "r"(parity)                                                                 \
+                         : "memory");                                                                            \
+    } while (0)
+
+/* The barriers b (and b + 8) of every block, for all of the cluster. */
+__device__ __forceinline__ void make_cluster_barriers(unsigned b, int t, int count, int count_next)
+{
+    if (t == 0) {
+        INIT(b, count);
+        INIT(b + 8, count_next);
+        FENCE_INIT();
+    }
+    __syncwarp();
+    CLUSTER_ARRIVE_RELAXED();
+    CLUSTER_WAIT();
+}
