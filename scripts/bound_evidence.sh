@@ -29,7 +29,7 @@ files=("${words[@]}")
 folder=evidence/h200
 points=${opt[out]}.points.jsonl.gz
 [[ ${#files[@]} -gt 0 ]] || files=("$folder"/{leaderboard.json,leaderboard.jsonl.gz,lse.jsonl.gz,new_over_old.json} \
-    "$folder"/{peers.json,peers_mma.json,serving.jsonl,versus.jsonl.gz} "$folder"/ladder/*/*.json)
+    "$folder"/{bound_timed.jsonl.gz,peers.json,peers_mma.json,serving.jsonl,versus.jsonl.gz} "$folder"/ladder/*/*.json)
 make_work
 export work bench lib
 

@@ -25,8 +25,8 @@ def is_canonical: .problem == {batch: 2, heads: 8, seq: 512, dim: 64, causal: fa
 
 def canonical_table: power_mhz as $p |
     "| kernel | tile | bound, us at 2040 MHz | power-limited | 795 MHz | binds, then " +
-    "| estimate, us at 2040 MHz (band) | power-limited | registers | shared memory, KiB | blocks per SM | warps per SM " +
-    "| the story, us | under 25 us | needs, MHz | estimate says, MHz |",
+    "| estimate, us at 2040 MHz (band) | power-limited | registers | shared memory, KiB | blocks per SM " +
+    "| warps per SM | the story, us | under 25 us | needs, MHz | estimate says, MHz |",
     "|" + "---|" * 16,
     (.[] | ["`\(.kernel)`", tile + (if .rule then ", by the rules" else "" end), (.bound.us | digits),
         "\(bound_at($p.high) | digits) to \(bound_at($p.low) | digits)", (bound_at(795) | digits),
@@ -34,8 +34,10 @@ def canonical_table: power_mhz as $p |
         (.bound | "\(.estimate_us | digits) (\(.estimate_us_low | digits) to \(.estimate_us_high | digits))"),
         (.bound as $b | [$p.high, $p.low] | map(at($b.estimate_us; $b; .) | digits) | join(" to ")),
         occupancy[], story, verdict, (least_mhz | digits),
-        (if .bound.us > 25 then "-" else "\(guessed_mhz(.bound.estimate_us_low) | round) to " +
-            "\(guessed_mhz(.bound.estimate_us_high) | round)" end)] | "| " + (map(tostring) | join(" | ")) + " |");
+        (if .bound.us > 25 or guessed_mhz(.bound.estimate_us_low) > 2040 then "-"
+         else [.bound | .estimate_us_low, .estimate_us_high] as [$low, $high] |
+            "\(guessed_mhz($low) | round) to \(guessed_mhz($high) | round)" end)] |
+        "| " + (map(tostring) | join(" | ")) + " |");
 
 def shape: .problem | "\(.batch),\(.heads),\(.seq),\(.dim)" + (if .causal then " causal" else "" end);
 def cell: if .bound.us then "\(.bound.us | digits) \(.bound.binds) / \(.bound.estimate_us | digits)" else .status end;
