@@ -30,6 +30,7 @@ folder=evidence/h200
 points=${opt[out]}.points.jsonl.gz
 [[ ${#files[@]} -gt 0 ]] || files=("$folder"/{leaderboard.json,leaderboard.jsonl.gz,lse.jsonl.gz,new_over_old.json} \
     "$folder"/{peers.json,peers_mma.json,serving.jsonl,versus.jsonl.gz} "$folder"/ladder/*/*.json)
+[[ ${#words[@]} -gt 0 || ! -e $folder/bound_timed.jsonl.gz ]] || files+=("$folder/bound_timed.jsonl.gz")
 make_work
 export work bench lib
 

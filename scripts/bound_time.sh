@@ -29,9 +29,10 @@ start_points
 "$bench" --list-kernels --json - | jqf bound/drawn -r --argjson only "$only" \
     --rawfile shapes scripts/lib/bound/shapes.txt >"$work/all"
 choose_points
-# The batches of a tile follow one another: the process that compiled the first has the others.
-awk '{for (i = 1; i <= 3; i++) print $0, (i == 1 ? "--batch 1 --heads 8" : i == 2 ? "--batch 4 --heads 16" :
-    "--batch 2 --heads 32 --kv-heads 8")}' "$work/points" >"$work/batches"
+# In no order, but the batches of a tile follow one another: the process that compiled the first has the others.
+shuf --random-source=<(yes fa_bench) "$work/points" | while read -r tile; do
+    printf '%s\n' "$tile --batch 1 --heads 8" "$tile --batch 4 --heads 16" "$tile --batch 2 --heads 32 --kv-heads 8"
+done >"$work/batches"
 mv "$work/batches" "$work/points"
 "$bench" --device cuda --seq 16 --seeds 1 --check cpu --timing none --quiet >/dev/null || die 4 "NOT-RUN: no GPU"
 export run_options='--device cuda --seeds 1 --check cublas --max-time 0.05 --min-samples 5 --warmup-ms 20 --timeout 60'

@@ -1,7 +1,7 @@
 /* Clocks of one multiprocessor per warp instruction: the loop and the launch that the studies of rates share.
  *
- * A study is a struct with MOST_WARPS, `setup(seed, shared)`, `step<I, ROLE>()` and `result()`. Every warp of one block
- * runs LOOPS rounds of UNROLL steps; of ROLES, 1 or 2, the warpgroups take turns. The clocks are those from the first
+ * A study is a struct with MOST_WARPS, ROLES, UNROLL, `setup(seed, shared)`, `step<I, ROLE>()` and `result()`. Every warp of one block
+ * runs STEPS steps in rounds of UNROLL; of ROLES, 1 or 2, the warpgroups take turns. The clocks are those from the first
  * warp's start to the last warp's end, over the warp instructions of all warps: what the multiprocessor needs for one.
  * Clocks, not times: power does not matter. */
 #pragma once
@@ -10,7 +10,7 @@
 #include <cuda_runtime.h>
 #include <utility>
 
-enum { UNROLL = 16, LOOPS = 512, SHARED_BYTES = 128 * 1024 };
+enum { STEPS = 8192, SEED_BYTES = 8 << 20, SHARED_BYTES = 128 * 1024 };
 
 static inline void check(cudaError_t error)
 {
@@ -24,7 +24,7 @@ template <int ROLE, typename STUDY, int... I>
 __device__ __forceinline__ void rounds(STUDY &study, std::integer_sequence<int, I...>)
 {
 #pragma unroll 1
-    for (int i = 0; i < LOOPS; ++i)
+    for (int i = 0; i < STEPS / STUDY::UNROLL; ++i)
         (study.template step<I, ROLE>(), ...);
 }
 
@@ -41,9 +41,9 @@ __global__ void __launch_bounds__(STUDY::MOST_WARPS * 32, 1)
     __syncthreads();
     const long long start = clock64();
     if (STUDY::ROLES == 1 || role == 0)
-        rounds<0>(study, std::make_integer_sequence<int, UNROLL>());
+        rounds<0>(study, std::make_integer_sequence<int, STUDY::UNROLL>());
     else
-        rounds<1>(study, std::make_integer_sequence<int, UNROLL>());
+        rounds<1>(study, std::make_integer_sequence<int, STUDY::UNROLL>());
     const unsigned result = study.result();
     const long long end = clock64();
     if (result == 0x12345678u) /* keeps the work */
@@ -64,8 +64,8 @@ static inline buffers make_buffers(const char *study)
     buffers b;
     cudaDeviceProp gpu;
     check(cudaGetDeviceProperties(&gpu, 0));
-    check(cudaMalloc(&b.seed_g, 1 << 16));
-    check(cudaMemset(b.seed_g, 0, 1 << 16)); /* zeros, which the compiler does not know */
+    check(cudaMalloc(&b.seed_g, SEED_BYTES));
+    check(cudaMemset(b.seed_g, 0, SEED_BYTES)); /* zeros, which the compiler does not know */
     check(cudaMalloc(&b.out_g, 4));
     check(cudaMalloc(&b.clocks_g, 32 * 2 * sizeof(long long)));
     printf("# %s, sm_%d%d, %s: clocks of a multiprocessor\n", gpu.name, gpu.major, gpu.minor, study);
@@ -94,7 +94,7 @@ double clocks_per_step(const buffers &b, int warps)
         loop<STUDY><<<1, warps * 32, SHARED_BYTES>>>(b.seed_g, b.out_g, b.clocks_g);
         check(cudaGetLastError());
         check(cudaMemcpy(clocks, b.clocks_g, sizeof clocks, cudaMemcpyDeviceToHost));
-        const double one = clocks_of(clocks, 0, warps) / (1.0 * LOOPS * UNROLL * warps);
+        const double one = clocks_of(clocks, 0, warps) / (1.0 * STEPS * warps);
         best = i > 0 && one < best ? one : best;
     }
     return best;

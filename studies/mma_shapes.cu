@@ -34,7 +34,7 @@ __device__ __forceinline__ void mma(unsigned (&d)[4], const unsigned (&a)[4], co
  * have the same A. */
 template <shape SHAPE, int TILES, int KEEP>
 struct products {
-    enum { MOST_WARPS = 16, ROLES = 1 };
+    enum { MOST_WARPS = 16, ROLES = 1, UNROLL = 16 };
     unsigned d[TILES][4], a[4][4], b[4][2];
 
     __device__ __forceinline__ void setup(const unsigned *seed_g, unsigned)

@@ -7,7 +7,9 @@
 /* A times A and B times B in each step, in turns. */
 template <kind A, int A_TIMES = 1, kind B = NONE, int B_TIMES = 0>
 struct mix {
-    enum { MOST_WARPS = 32, ROLES = 1 };
+    /* What ptxas would join over a longer round has a short one. */
+    enum { MOST_WARPS = 32, ROLES = 1, SHORT = A == RCP || A == VIMNMX || A == HMNMX2 || A == EX2_F16X2 };
+    enum { UNROLL = SHORT ? 16 : 64 };
     registers x;
 
     __device__ __forceinline__ void setup(const unsigned *seed_g, unsigned) { x.setup(seed_g); }

@@ -50,7 +50,7 @@ __device__ __forceinline__ unsigned offset(unsigned lane)
 
 template <access ACCESS, pattern PATTERN>
 struct wavefronts {
-    enum { MOST_WARPS = 32, ROLES = 1 };
+    enum { MOST_WARPS = 32, ROLES = 1, UNROLL = 16 };
     unsigned r[4][4], sum[4], at, other;
 
     /* Two places that the rounds take in turns: the compiler must not take one load for another. */

@@ -15,7 +15,7 @@ enum place { ALONE, SAME_WARPS, OTHER_WARPS };
  * only wgmma. Four wgmma are a group, and one group runs at a time. Data are zeros. */
 template <int N, bool A_SHARED, place PLACE, kind KIND, int TIMES>
 struct beside {
-    enum { MOST_WARPS = N > 128 ? 8 : 12, ROLES = PLACE == OTHER_WARPS ? 2 : 1 };
+    enum { MOST_WARPS = N > 128 ? 8 : 12, ROLES = PLACE == OTHER_WARPS ? 2 : 1, UNROLL = 16 };
     float d[N / 2];
     unsigned a[4];
     u64 a_s, b_s;
@@ -85,9 +85,9 @@ static void measure(const buffers &b, const char *beside_name)
             check(cudaGetLastError());
             check(cudaMemcpy(clocks, b.clocks_g, sizeof clocks, cudaMemcpyDeviceToHost));
             const int with_products = PLACE == OTHER_WARPS ? 1 : groups;
-            const double products = clocks_of(clocks, 0, with_products * 4) / (LOOPS * UNROLL * with_products);
+            const double products = clocks_of(clocks, 0, with_products * 4) / (STEPS * with_products);
             one_wgmma = i > 0 && products < one_wgmma ? products : one_wgmma;
-            const double others = clocks_of(clocks, 4, 8) / (LOOPS * UNROLL * (TIMES > 0 ? TIMES : 1) * 4.0);
+            const double others = clocks_of(clocks, 4, 8) / (STEPS * (TIMES > 0 ? TIMES : 1) * 4.0);
             one_other = i > 0 && others < one_other ? others : one_other;
         }
         printf("  %d x %7.2f", groups, one_wgmma);

@@ -12,7 +12,9 @@ const char *fa_pipe_name(fa_pipe pipe)
 
 /* Threads per clock and multiprocessor: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions".
  * FP32 is 64 on 8.0, else 128; integer multiply-add 64, but it shares the FMA pipe, where 128 is the safe figure;
- * integer, logic, shift, compare, minimum 64; special functions 16. Packed FP16 counts two results per thread. */
+ * integer, logic, shift, compare, minimum 64; special functions 16. Packed FP16 counts two results per thread.
+ * studies/pipe_rates.txt measures each on an H200 (9.0): the same, and F2FP, on which the guide is vague, shares the 64
+ * of the integer pipe; MUFU, FMA and integer do not share. What the guide does not name is issue slots alone. */
 static const struct {
     const char *name;
     fa_pipe pipe;
@@ -26,13 +28,14 @@ static const struct {
     {"ISETP", FA_PIPE_ALU, 64, 64, 0},   {"FSETP", FA_PIPE_ALU, 64, 64, 0},   {"FMNMX", FA_PIPE_ALU, 64, 64, 0},
     {"FSEL", FA_PIPE_ALU, 64, 64, 0},    {"SEL", FA_PIPE_ALU, 64, 64, 0},     {"PRMT", FA_PIPE_ALU, 64, 64, 0},
     {"LEA", FA_PIPE_ALU, 64, 64, 0},     {"F2FP", FA_PIPE_ALU, 64, 64, 0},    {"IMNMX", FA_PIPE_ALU, 64, 64, 0},
-    {"HMNMX2", FA_PIPE_ALU, 64, 64, 0},  {"SHFL", FA_PIPE_SHARED, 32, 32, 0}, {"LDG", FA_PIPE_SHARED, 32, 32, 0},
-    {"STG", FA_PIPE_SHARED, 32, 32, 0},
+    {"VIMNMX", FA_PIPE_ALU, 64, 64, 0},  {"HMNMX2", FA_PIPE_ALU, 64, 64, 0},  {"SHFL", FA_PIPE_SHARED, 32, 32, 0},
+    {"LDG", FA_PIPE_SHARED, 32, 32, 0},  {"STG", FA_PIPE_SHARED, 32, 32, 0},
 };
 
-/* Clocks of shared memory at 128 bytes each. A load may broadcast: one at least. A warp stores to 32 places, ldmatrix
- * and stmatrix move 128 bytes per matrix. */
-static double shared_clocks(const char *opcode)
+/* Clocks of shared memory at 128 bytes each. A load may broadcast: one at least; two for 16 bytes a thread on 9.0. A
+ * warp stores to 32 places, ldmatrix and stmatrix move 128 bytes per matrix. An H200 takes just these without bank
+ * conflicts: studies/shared_wavefronts.txt. */
+static double shared_clocks(const char *opcode, int32_t cc)
 {
     if (fa_opcode_is(opcode, "LDSM") || fa_opcode_is(opcode, "STSM")) {
         const char *last = strrchr(opcode, '.');
@@ -40,6 +43,8 @@ static double shared_clocks(const char *opcode)
     }
     if (fa_opcode_is(opcode, "STS") || fa_opcode_is(opcode, "LDGSTS"))
         return strstr(opcode, ".128") != NULL ? 4 : strstr(opcode, ".64") != NULL ? 2 : 1;
+    if (fa_opcode_is(opcode, "LDS") && cc == 90 && strstr(opcode, ".128") != NULL)
+        return 2;
     return fa_opcode_is(opcode, "LDS") || fa_opcode_is(opcode, "ATOMS") ? 1 : 0;
 }
 
@@ -59,14 +64,25 @@ static double tensor_operations(const char *opcode)
     return 0;
 }
 
+/* Clocks of the tensor cores. On 9.0 only wgmma reaches the peak, n / 2 clocks each (studies/wgmma_issue.txt): mma.sync
+ * m16n8k16 takes 1.5 clocks of a multiprocessor and m16n8k8 1, two thirds and half of it (studies/mma_shapes.txt). */
+static double tensor_clocks(const char *opcode, double operations, int32_t cc, int32_t tensor_flop)
+{
+    if (cc == 90 && fa_opcode_is(opcode, "HMMA.16816"))
+        return 1.5;
+    if (cc == 90 && fa_opcode_is(opcode, "HMMA.1688"))
+        return 1;
+    return tensor_flop > 0 ? operations / tensor_flop : 0;
+}
+
 fa_cost fa_cost_of(const fa_instruction *instruction, int32_t cc, int32_t tensor_flop)
 {
     const char *opcode = instruction->opcode;
     fa_cost cost = {.clocks[FA_PIPE_ISSUE] = 0.25};
-    const double operations = tensor_operations(opcode), shared = shared_clocks(opcode);
+    const double operations = tensor_operations(opcode), shared = shared_clocks(opcode, cc);
     if (operations > 0) {
         cost.flop = operations;
-        cost.clocks[FA_PIPE_TENSOR] = tensor_flop > 0 ? operations / tensor_flop : 0;
+        cost.clocks[FA_PIPE_TENSOR] = tensor_clocks(opcode, operations, cc, tensor_flop);
     }
     if (shared > 0)
         cost.clocks[FA_PIPE_SHARED] = shared;

@@ -118,6 +118,12 @@ static void test_costs(void **state)
     assert_float_equal(mufu.clocks[FA_PIPE_MUFU], 2, 1e-12);
     const fa_cost wgmma = fa_cost_of(&(fa_instruction){"HGMMA.64x128x16.F32", "", false}, 90, 4096);
     assert_float_equal(4 * wgmma.clocks[FA_PIPE_TENSOR], 64, 1e-12); /* n / 2 clocks for the four warps */
+    const fa_cost hmma = fa_cost_of(&(fa_instruction){"HMMA.16816.F32", "", false}, 90, 4096);
+    assert_float_equal(hmma.clocks[FA_PIPE_TENSOR], 1.5, 0); /* two thirds of the peak, which only wgmma reaches */
+    const fa_cost ada = fa_cost_of(&(fa_instruction){"HMMA.16816.F32", "", false}, 89, 1024);
+    assert_float_equal(ada.clocks[FA_PIPE_TENSOR], 4, 1e-12);
+    const fa_cost lds = fa_cost_of(&(fa_instruction){"LDS.128", "", false}, 90, 4096);
+    assert_float_equal(lds.clocks[FA_PIPE_SHARED], 2, 0);
     const fa_cost ldsm = fa_cost_of(&(fa_instruction){"LDSM.16.MT88.4", "", false}, 89, 1024);
     assert_float_equal(ldsm.clocks[FA_PIPE_SHARED], 4, 1e-12);
     const fa_cost skipped = fa_cost_of(&(fa_instruction){"FFMA", "", true}, 89, 1024);

@@ -120,7 +120,7 @@ def replay(points, least_us):
 def rank_spaces(points):
     spaces = {}
     for point in points:
-        if point["file"] == "leaderboard.jsonl.gz":
+        if point["file"] in ("leaderboard.jsonl.gz", "bound_timed.jsonl.gz"):
             spaces.setdefault((point["kernel"], point["problem"]), {}).setdefault(point["options"], point)
     out = []
     for (kernel, problem), tiles in sorted(spaces.items()):

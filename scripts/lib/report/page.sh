@@ -106,15 +106,17 @@ at the clock that its power allows. <b>In pairs</b>: the two take turns in one p
 }
 
 bounds() {
+    local headings
     echo '<p>The bound is the time below which this machine code cannot run: the busiest of its units, counted from the
 instructions. 100 % is at the bound; a run above 100 % would be an error of the bound.</p>'
     zcat -f "$dir/bound.json.points.jsonl.gz" | jq -s 'map(select(.us and .bound_us))' >"$work/bounds"
     picture bound bound.json.points.jsonl.gz "Measured times over their bounds; on the line is at the bound."
-    picture pipes bound.json.points.jsonl.gz "The rungs of the ladder, pipe by pipe: the tallest bar is the bound, the line
+    picture pipes bound.json.points.jsonl.gz "The rungs of the ladder by pipe: the tallest bar is the bound, the line
 at 100 % the measured time."
-    table_of "kernel|B,H,S,D|#p50 us|#bound us|#tensor us|#mufu us|#fma us|#alu us|#shared us|#issue us|#l2 us|what binds" \
-        pipe_rows "$work/bounds"
-    table_of 'kernel|#points|#least %|#median %|#most %|#below the bound|what binds' bound_kernel_rows "$work/bounds"
+    headings='#tensor us|#mufu us|#fma us|#alu us|#shared us|#issue us|#l2 us'
+    table_of "kernel|B,H,S,D|#p50 us|#bound us|$headings|what binds" pipe_rows "$work/bounds"
+    headings='#points|#least %|#median %|#most %|#below the bound'
+    table_of "kernel|$headings|what binds" bound_kernel_rows "$work/bounds"
     echo '<p>The fastest tile of each kernel and problem; all points are in the records.</p>'
     table_of 'kernel|B,H,S,D|tile|#p50 us|#bound us|#% of the bound|what binds' bound_rows "$work/bounds"
     records bound.json bound.json.points.jsonl.gz

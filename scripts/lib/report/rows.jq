@@ -41,8 +41,8 @@ def pipe_rows: map(select((.file // "" | startswith("ladder/")) and .pipe_clocks
     sort_by((.problem | work), .us) | .[] | (.mhz // .clock_mhz_max) as $mhz |
     [.kernel, .problem, (.us | figure), (.bound_us | figure),
         (.pipe_clocks | (.tensor, .mufu, .fma, .alu, .shared, .issue, .l2) / $mhz | figure), .binds];
-def bound_rows: group_by([.kernel, .problem]) | map(min_by(.us)) | sort_by(-.percent_of_bound) | .[] | [.kernel, .problem,
-    (.options | [scan("--(m|n|warps|stages) ([0-9]+)") | join("=")] | join(" ")), (.us | figure), (.bound_us | figure),
-    (.percent_of_bound | figure), .binds];
+def bound_rows: group_by([.kernel, .problem]) | map(min_by(.us)) | sort_by(-.percent_of_bound) | .[] |
+    [.kernel, .problem, (.options | [scan("--(m|n|warps|stages) ([0-9]+)") | join("=")] | join(" ")),
+        (.us | figure), (.bound_us | figure), (.percent_of_bound | figure), .binds];
 def counted_rows: .kernels[] | [.kernel, (.passed | whole),
     (.failed | whole | if .v > 0 then .class = "FAIL" else . end), (.skipped | whole), (.not_run | whole)];
