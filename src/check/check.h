@@ -26,8 +26,8 @@ typedef struct fa_check_result {
     char failure[1024];
 } fa_check_result;
 
-/* Ten; on the emulator as many as are some seconds' work, whatever the machine does besides: none for a problem beyond
- * 2^25 multiply-adds. */
+/* Ten; on the emulator five, or as many as are some seconds' work, whatever the machine does besides: none for a problem
+ * beyond 2^24 multiply-adds. */
 int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
 /* For every seed: draw inputs (check/draw.h; of a library all are as asked for), launch on a NaN-filled output, compare
  * guards, gaps and inputs, judge the output against each reference of --check, and the log-sum-exp, where it is asked
