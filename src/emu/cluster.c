@@ -12,7 +12,20 @@
 #include "emu/sanitize.h"
 #include "emu/schedule.h"
 
-enum { NAN_BYTE = 0xff, ROUNDS = 64 };
+enum {
+    NAN_BYTE = 0xff,
+    LARGE_BYTE = 0x5a,    /* as FP16 203, as FP32 1.5e16 */
+    NEGATIVE_BYTE = 0xda, /* the same below 0 */
+    ROUNDS = 64
+};
+
+/* What shared memory holds before a kernel writes to it: NaN; in launches that repeat another, large numbers. What a
+ * comparison with NaN hides does not repeat then. */
+static int stale_byte(const fa_emu_launch *launch)
+{
+    const uint64_t variation = launch->grid->order_seed - launch->grid->seed;
+    return variation == 0 ? NAN_BYTE : variation % 2 == 1 ? LARGE_BYTE : NEGATIVE_BYTE;
+}
 
 static size_t static_bytes(const fa_emu_worker *worker)
 {
@@ -27,10 +40,10 @@ static void copy_bytes(volatile unsigned char *to, const volatile unsigned char 
         to[i] = from[i];
 }
 
-static void fill_bytes(volatile unsigned char *to, size_t size)
+static void fill_bytes(volatile unsigned char *to, int byte, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        to[i] = NAN_BYTE;
+        to[i] = (unsigned char)byte;
 }
 
 static void swap_in(const fa_emu_worker *worker)
@@ -67,7 +80,7 @@ static void end(fa_emu_worker *worker)
     if (worker->cluster->count == 1)
         return;
     memset(worker->smem, NAN_BYTE, worker->launch->grid->smem_bytes);
-    fill_bytes(worker->static_copy, static_bytes(worker));
+    fill_bytes(worker->static_copy, NAN_BYTE, static_bytes(worker));
 }
 
 static void take_turn(fa_emu_worker *worker)
@@ -133,9 +146,9 @@ void fa_emu_cluster_begin(fa_emu_cluster *cluster, uint64_t first)
     for (uint32_t rank = 0; rank < cluster->count; rank++) {
         fa_emu_worker *worker = cluster->block[rank];
         fa_emu_self = worker;
-        memset(worker->smem, NAN_BYTE, launch->grid->smem_bytes);
+        memset(worker->smem, stale_byte(launch), launch->grid->smem_bytes);
         fill_bytes(cluster->count > 1 ? worker->static_copy : (unsigned char *)build->static_smem_begin,
-                   static_bytes(worker));
+                   stale_byte(launch), static_bytes(worker));
         fa_emu_begin_block(worker, first + rank);
     }
 }

@@ -131,7 +131,7 @@ static fa_status witness_make(const fa_candidate *candidate, const fa_options *o
                    .random = (uint64_t)options->seed};
     w->left = w->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
     w->next = soon(w, (size_t)options->min_samples / POISONED_SAMPLES + 1);
-    w->all_bytes = w->bytes + fa_buffers_bytes(&candidate->buffers, FA_L);
+    w->all_bytes = w->bytes + candidate->buffers.count[FA_L] * sizeof(uint16_t);
     w->expected = fa_alloc(w->all_bytes);
     w->found = fa_alloc(w->all_bytes);
     FA_TRY(fa_candidate_launch(candidate, why));

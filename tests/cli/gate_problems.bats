@@ -123,6 +123,14 @@ END
     refused 2 "a file that can be read" scripts/ci_gate.sh --source "$work/none.cu"
 }
 
+@test "shared memory that is read before it is written does not repeat, where a comparison hides NaN" {
+    python3 tests/wrong/make.py "$work/wrong" split_empty_parts_unwritten
+    run ./fa_bench --source "$work/wrong/split_empty_parts_unwritten.cu" --m 8 --device emu --batch 1 --heads 2 --seq 9 \
+        --seq-kv 3 --dim 16 --seeds 1 --timing none --quiet
+    [ "$status" -eq 1 ]
+    [[ $output == *"wrong: seed 42: not deterministic: "* ]]
+}
+
 @test "--source: a race and a read outside the tensors, which no result shows, fail the gate" {
     command -v nvidia-smi >/dev/null && skip "there is a GPU"
     python3 tests/wrong/make.py "$work/wrong" split_without_a_barrier reads_a_key_past_the_end

@@ -25,7 +25,8 @@ double fake_noise(fake_gpu *gpu)
 static void write_output(fake_gpu *gpu, int kernel)
 {
     for (int i = 0; i < 64; i++)
-        gpu->output[kernel][i] = (uint16_t)(0x3c00 + i + (gpu->wobbles && gpu->launches % 2));
+        gpu->output[kernel][i] =
+            (uint16_t)(0x3c00 + i + (gpu->launches % 2 && i >= gpu->first_to_wobble ? gpu->wobbles : 0));
     gpu->launches++;
 }
 

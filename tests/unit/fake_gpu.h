@@ -19,7 +19,8 @@ struct fake_gpu {
     double noise, drift;  /* relative: noise is uniform in +-noise */
     double wall_s;        /* what a sample takes by the clock of the tests */
     bool idle_in_samples; /* a timed launch writes nothing */
-    bool wobbles;         /* the output differs in the last bit from launch to launch */
+    int wobbles;          /* by so many units in the last place the output differs from launch to launch */
+    int first_to_wobble;  /* the elements before it do not */
     long ungated;         /* 1 + the sample that was not queued in time */
     int others;           /* processes on the GPU beside this one */
     uint64_t random;

@@ -60,6 +60,7 @@ typedef struct fake {
     int32_t allocated, allocations, library_loads;
     size_t bytes_put; /* into the device's memory */
     int32_t vary_count, variation[32];
+    float scale[32]; /* of the launches */
 } fake;
 
 /* Launches share the GPU with those of other checks. */
@@ -201,7 +202,7 @@ static size_t place_in_o(const fa_params *p, size_t i)
 static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *p,
                              fa_reason *why)
 {
-    (void)device, (void)launch;
+    (void)launch;
     fa_params packed = *p;
     packed.q_stride_s = packed.k_stride_s = packed.v_stride_s = packed.o_stride_s = p->dim;
     packed.q_stride_h = packed.o_stride_h = (fa_i64)p->dim * p->seq_q;
@@ -217,6 +218,7 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     const size_t kv_count = fa_problem_kv_count(&kernel->problem);
     uint16_t *o = p->o, *k = (uint16_t *)(uintptr_t)p->k, *v = (uint16_t *)(uintptr_t)p->v;
     const int32_t before = kernel->launches++;
+    ((fake *)device->self)->scale[before % 32] = p->scale;
     assert_int_equal(lock_mode, FA_GPU_LOCK_SHARED);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(o[place_in_o(p, i)], 0xFFFF); /* every launch finds its output NaN-filled */
@@ -658,6 +660,8 @@ static void seeds_draw_more_than_numbers(void **state)
     assert_int_equal(s->result.verdicts[1].rows_checked, 2 * 2 * 2 * 40); /* the library: of the seeds as asked */
     assert_string_equal(s->result.missing, "");
     assert_int_equal(s->candidate.buffers.layout[FA_O].strides, FA_STRIDES_PACKED);
+    for (int i = 0; i < 5; i++) /* a draw's scale is its own: the next one starts from that of the problem */
+        assert_true(s->fake.scale[i == 0 ? 0 : 10 + i] == s->problem.scale * s->result.draws[i].factor);
     discard(s);
     const way hidden[] = {WAY_NO_STRIDES, WAY_OWN_SCALE};
     for (int i = 0; i < 2; i++) {
@@ -755,6 +759,15 @@ static void dump_and_load(void **state)
     assert_non_null(strstr(file + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2, 40), }"));
     free(file);
     unlink(path);
+    free(path);
+    discard(s);
+
+    s = make(WAY_TOUCH_K, WAY_NO_LIBRARY); /* what is wrong is dumped too */
+    s->options.dump = folder;
+    path = fa_format("%s/o.npy", folder);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(check(s), FA_WRONG);
+    assert_int_equal(access(path, R_OK), 0);
     free(path);
     discard(s);
 

@@ -2,6 +2,7 @@
  * spec takes from the command line. */
 #include "golden.h"
 #include "input/spec.h"
+#include "input/splits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -262,6 +263,33 @@ static void a_spec_is_what_the_options_say(void **state)
     golden_compare(&g, "specs.txt");
 }
 
+/* The splits that a kernel chooses, for those that have a choice. */
+static void splits_are_chosen(void **state)
+{
+    (void)state;
+    golden g = {0};
+    const int32_t shapes[][5] = {{1, 8, 8, 64, 4096},     {1, 8, 2, 1, 8192},    {4, 8, 1, 3, 32768},
+                                 {1, 16, 16, 128, 65536}, {2, 12, 4, 700, 700},  {1, 32, 8, 257, 16384},
+                                 {3, 5, 5, 129, 1025},    {1, 1, 1, 1, 1 << 20}, {1, 44, 44, 128, 3000},
+                                 {8, 16, 2, 2, 2047},     {1, 3, 3, 2048, 2048}, {1, 7, 7, 4000, 9000}};
+    for (size_t k = 0; k < fa_registry_count(); k++) {
+        const fa_kernel_row *row = fa_registry_at(k);
+        if (row->space.splits == NULL)
+            continue;
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const int32_t *s = shapes[i], sms[] = {4, 58, 132}, warps[] = {4, 8};
+            golden_say(&g, "%s %d %d/%d %d %d:", row->name, s[0], s[1], s[2], s[3], s[4]);
+            for (int which = 0; which < 12; which++) {
+                const fa_problem p = {s[0], s[1], s[2], s[3], s[4], 64, which % 2, 0.125f};
+                const fa_knobs knobs = {.m = 64, .n = which % 3 ? 128 : 64, .warps = warps[which / 2 % 2]};
+                golden_say(&g, " %d", fa_splits_choose(row, &knobs, &p, sms[which / 4]));
+            }
+            golden_say(&g, "\n");
+        }
+    }
+    golden_compare(&g, "splits.txt");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +297,7 @@ int main(void)
         cmocka_unit_test(rules_begin_and_end_where_they_say),
         cmocka_unit_test(limits_are_those_of_the_guide),
         cmocka_unit_test(a_spec_is_what_the_options_say),
+        cmocka_unit_test(splits_are_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

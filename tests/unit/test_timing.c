@@ -321,12 +321,15 @@ static void last_bits_may_differ_only_where_it_is_declared(void **state)
     (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wobbles = true;
+    gpu.wobbles = 2; /* of 0.00098; 1e-3 + 1e-3 times 1 to 1.06 is allowed */
     gpu.candidate[0].nondeterministic = true;
     time_ok(&options);
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.wobbles = true;
     fa_timing t;
+    gpu.wobbles = 3;
+    gpu.first_to_wobble = 63; /* the last one */
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wobbles = 1;
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
 }
 
