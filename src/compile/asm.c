@@ -14,11 +14,11 @@ typedef struct pass {
     FILE *out;
     char file[1024]; /* of the present line, from the line markers */
     int line;
-    bool foreign;  /* a system header, or the emulator's own */
-    bool hopper;   /* some statement has instructions of sm_90a */
-    char dims[64]; /* what __cluster_dims__ was given */
-    char before;   /* last character that is no blank */
-    char word[8];  /* last identifier, when nothing but blanks came after it */
+    bool foreign;               /* a system header, or the emulator's own */
+    bool hopper;                /* some statement has instructions of sm_90a */
+    char dims[64], pending[64]; /* what __cluster_dims__ of fa_kernel was given; of the declaration that is read */
+    char before;                /* last character that is no blank */
+    char word[8];               /* last identifier, when nothing but blanks came after it */
 } pass;
 
 /* # 12 "file" flags; flag 3: a system header. The file's name stays as a C string writes it: \" is in it. */
@@ -114,9 +114,9 @@ static const char *cluster_dims(pass *p, const char *at, size_t length)
         if (depth == 0)
             break;
     }
-    if (*open != '(' || open[size] != ')' || memchr(open, '\n', size) != NULL || size >= sizeof p->dims)
+    if (*open != '(' || open[size] != ')' || memchr(open, '\n', size) != NULL || size >= sizeof p->pending)
         return NULL;
-    snprintf(p->dims, sizeof p->dims, "%.*s", (int)size - 1, open + 1);
+    snprintf(p->pending, sizeof p->pending, "%.*s", (int)size - 1, open + 1);
     return open + size + 1;
 }
 
@@ -141,6 +141,8 @@ static const char *identifier(pass *p, const char *at)
         p->word[0] = '\0';
         return end;
     }
+    if (length == strlen("fa_kernel") && strncmp(at, "fa_kernel", length) == 0 && p->pending[0] != '\0')
+        snprintf(p->dims, sizeof p->dims, "%s", p->pending);
     fwrite(at, 1, length, p->out);
     snprintf(p->word, sizeof p->word, "%.*s", (int)(length < sizeof p->word ? length : 0), at);
     p->before = 'a';
@@ -160,6 +162,8 @@ static const char *other(pass *p, const char *at)
     for (const char *c = at; c < end; c++)
         p->line += *c == '\n';
     fwrite(at, 1, (size_t)(end - at), p->out);
+    if (strchr(";{}", *at) != NULL)
+        p->pending[0] = '\0';
     if (!isspace((unsigned char)*at)) {
         p->before = *at;
         p->word[0] = '\0';

@@ -81,7 +81,7 @@ static void team_reset(fa_race_team *team, uint32_t threads, uint32_t width)
     fa_race_meeting_reset(&team->ended, width);
     fa_race_meeting_reset(&team->released, width);
     fa_race_meeting_reset(&team->reached, width);
-    team->storing_threads = team->phases = 0;
+    team->storing_threads = team->phases = team->visit_count = 0;
 }
 
 void fa_race_team_free(fa_emu_worker *worker)
@@ -90,6 +90,7 @@ void fa_race_team_free(fa_emu_worker *worker)
         return;
     team_reset(worker->race, worker->launch->threads, fa_race_of(worker)->width);
     free(worker->race->clocks);
+    free(worker->race->visits);
     free(worker->race);
     worker->race = NULL;
 }

@@ -51,6 +51,8 @@ static bool is_visible(const fa_emu_worker *worker, const fa_race_access *init)
 void fa_race_phase_used(const fa_race_phase *phase, const void *pc)
 {
     fa_emu_worker *worker = fa_emu_self;
+    if (phase->init.block != worker->block_number)
+        fa_race_visit(worker, fa_race_peer(worker, phase->init.block), pc);
     if (is_visible(worker, &phase->init))
         return;
     const fa_race_access now = fa_race_access_now(worker, FA_RACE_ATOMIC, pc);

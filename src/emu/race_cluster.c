@@ -1,5 +1,8 @@
 #include "emu/race_cluster.h"
 
+#include <stdlib.h>
+
+#include "base/status.h"
 #include "emu/race.h"
 #include "emu/race_found.h"
 #include "emu/report.h"
@@ -87,7 +90,24 @@ static bool unknown(const void *context, const fa_race_access *access)
            access->epoch > fa_race_known_epoch(worker->race->ended.others, access->block, access->thread);
 }
 
-void fa_race_block_ends(fa_emu_worker *worker)
+void fa_race_visit(const fa_emu_worker *worker, fa_emu_worker *block, const void *pc)
+{
+    const fa_race_access now = fa_race_access_now(worker, FA_RACE_ATOMIC | FA_RACE_WRITE, pc);
+    fa_race_team *team = block->race;
+    uint32_t at = 0;
+    while (at < team->visit_count && (team->visits[at].block != now.block || team->visits[at].thread != now.thread))
+        at++;
+    if (at == team->visit_capacity) {
+        team->visit_capacity = team->visit_capacity ? 2 * team->visit_capacity : 16;
+        team->visits = realloc(team->visits, team->visit_capacity * sizeof *team->visits);
+        FA_ASSERT(team->visits != NULL);
+    }
+    team->visits[at] = now;
+    team->visit_count += at == team->visit_count;
+}
+
+/* Something that another block did, and of which no thread of this one knows. */
+static bool find_unknown(fa_emu_worker *worker, fa_race_access *access)
 {
     const fa_emu_build_info *build = worker->launch->image->build;
     const struct {
@@ -96,14 +116,27 @@ void fa_race_block_ends(fa_emu_worker *worker)
     } parts[] = {
         {(uint64_t)(uintptr_t)worker->smem, worker->launch->grid->smem_bytes},
         {(uint64_t)(uintptr_t)build->static_smem_begin, (size_t)(build->static_smem_end - build->static_smem_begin)}};
-    fa_race_access access;
-    for (int i = 0; i < 2 && !worker->stopped; i++)
+    const fa_race_team *team = worker->race;
+    for (int i = 0; i < 2; i++)
         if (fa_race_shadow_find(&fa_race_of(worker)->shadow, fa_race_shadow_address(worker, parts[i].at), parts[i].size,
-                                unknown, worker, &access)) {
-            fa_race_note(worker, &access,
-                         "block (%u,%u,%u), in whose shared memory that is, may have ended before: a cluster barrier "
-                         "comes before its end",
-                         worker->block.x, worker->block.y, worker->block.z);
-            worker->stopped = true;
-        }
+                                unknown, worker, access))
+            return true;
+    for (uint32_t i = 0; i < team->visit_count; i++) {
+        *access = team->visits[i];
+        if (unknown(worker, access))
+            return true;
+    }
+    return false;
+}
+
+void fa_race_block_ends(fa_emu_worker *worker)
+{
+    fa_race_access access;
+    if (!find_unknown(worker, &access))
+        return;
+    fa_race_note(worker, &access,
+                 "block (%u,%u,%u), in whose shared memory that is, may have ended before: a cluster barrier comes "
+                 "before its end",
+                 worker->block.x, worker->block.y, worker->block.z);
+    worker->stopped = true;
 }

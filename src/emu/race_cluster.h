@@ -15,6 +15,8 @@ void fa_race_cluster_forget(fa_emu_cluster *cluster);
 bool fa_race_has_begun(const fa_emu_worker *worker, const fa_emu_worker *block);
 /* How far the running thread knows that another one has come: handed over or not. */
 uint32_t fa_race_reached(const fa_emu_worker *worker, uint32_t block, uint32_t thread);
+/* The running thread comes to a barrier of another block. */
+void fa_race_visit(const fa_emu_worker *worker, fa_emu_worker *block, const void *pc);
 /* The block ends. Reports what other blocks did in its shared memory, if nothing says that it came before: stopped. */
 void fa_race_block_ends(fa_emu_worker *worker);
 

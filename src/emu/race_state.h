@@ -91,7 +91,9 @@ typedef struct fa_race_team {
     fa_race_meeting released, reached;         /* of those that have arrived at the cluster's barrier */
     uint32_t *clocks;                          /* memory of all of them */
     uint16_t storing[FA_RACE_STORING_THREADS]; /* threads that have issued bulk stores */
-    uint32_t storing_threads, phases;          /* how many; barriers that have awaited a copy */
+    fa_race_access *visits;                    /* of threads of other blocks to its barriers, the last of each */
+    uint32_t visit_count, visit_capacity;
+    uint32_t storing_threads, phases; /* how many; barriers that have awaited a copy */
 } fa_race_team;
 
 #endif

@@ -175,22 +175,22 @@ static inline T __ldcv(const T *p)
     return *p;
 }
 template <typename T>
-static inline void __stcg(T *p, T v)
+static inline void __stcg(T *p, fa_emu_as<T> v)
 {
     *p = v;
 }
 template <typename T>
-static inline void __stcs(T *p, T v)
+static inline void __stcs(T *p, fa_emu_as<T> v)
 {
     *p = v;
 }
 template <typename T>
-static inline void __stwb(T *p, T v)
+static inline void __stwb(T *p, fa_emu_as<T> v)
 {
     *p = v;
 }
 template <typename T>
-static inline void __stwt(T *p, T v)
+static inline void __stwt(T *p, fa_emu_as<T> v)
 {
     *p = v;
 }
