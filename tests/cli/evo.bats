@@ -461,7 +461,8 @@ make_valley() {
     # First the bench of a worker, then the worker itself, which is the parent of the bench.
     sed -i 's/^us=/if [[ $compile -eq 0 \&\& "$kernel $m $warps" == "one 16 8" ]]; then\n\
     if mkdir "$STUB\/first" 2>\/dev\/null; then kill -9 $PPID; sleep 9; fi\n\
-    if mkdir "$STUB\/second" 2>\/dev\/null; then kill -9 "$(ps -o ppid= -p $PPID)" $PPID; sleep 9; fi\nfi\nus=/' "$FA_BENCH"
+    if mkdir "$STUB\/second" 2>\/dev\/null; then kill -9 "$(ps -o ppid= -p $PPID)" $PPID; sleep 9; fi\nfi\nus=/' \
+        "$FA_BENCH"
     run sweep --kernel one --strategy grid --pool 1
     [ "$status" -eq 0 ]
     [[ $output != *"left out"* && $output == *"pass 4; 4 measured"* ]]
