@@ -97,7 +97,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
     make_stub
     sweep --kernel one --strategy grid
-    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet *--m 16 --warps 4' "$STUB/commands"
+    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --no-bound --quiet *--m 16 --warps 4' "$STUB/commands"
     grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
     [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
