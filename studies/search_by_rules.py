@@ -144,7 +144,7 @@ class Search:
         file = self.folder / f"candidate{number}.cu"
         file.write_text(source(state))
         more = self.options.more
-        own = more[more.index("--"):] if "--" in more else ["--", "--max-time", "0.1", "--warmup-ms", "30"]
+        own = more[more.index("--"):] if "--" in more else ["--", "--max-time", "0.25", "--warmup-ms", "30"]
         command = [ROOT / "scripts/evaluate.sh", file, "--problems", self.problems, "--incumbent",
                    "examples/plain.cu", *more[:more.index("--") if "--" in more else None], *own]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -109,6 +109,7 @@ suite_house() {
     member house-size check house-size scripts/check_size.sh
     member house-includes check house-includes scripts/check_includes.sh
     [[ $which != check ]] || return 0
+    member house-workflows check house-workflows scripts/check_workflows.sh
     member house-docs check house-docs tests/check_docs.sh --no-compile
     member house-evidence check house-evidence scripts/evidence_index.sh --check --no-compile
 }

@@ -13,7 +13,8 @@ test: setup
 	@tests/run_all.sh
 
 # What `make test` leaves out: every schedule, sanitizer and tile on the emulator, mutants, fuzzers, slow command lines.
-test-all: setup
+test-all:
+	@scripts/setup.sh all
 	@$(MAKE) --no-print-directory -j$$(nproc) all test-binaries fuzz-where-possible
 	@tests/run_all.sh --rest
 

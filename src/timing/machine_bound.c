@@ -87,7 +87,7 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
     fa_reason why;
     char arch[16];
     size_t part = 0;
-    if (!options->bound && (record->spec.kind != FA_KIND_HAND || !is_timed(options, device)))
+    if (!options->bound && (options->no_bound || record->spec.kind != FA_KIND_HAND || !is_timed(options, device)))
         return result;
     snprintf(arch, sizeof arch, "%.*s", (int)strspn(record->spec.arch, "sm_0123456789"), record->spec.arch);
     if (fa_arch_limits_of(arch, &limits, &why) != FA_PASS)

@@ -51,6 +51,16 @@ score_holds() { # EXPRESSION...
         '.stages.emulator.reason == "not asked for"'
 }
 
+@test "too few samples for an interval: a score, and no word of an improvement" {
+    problems
+    make_half_gpu
+    touch "$STUB/few"
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 4|'
+    evaluate --incumbent light --stages compile,gpu
+    score_holds '.status == "pass"' '(.combined_score - 5) * 1e6 | fabs < 1' \
+        '.improved == null and .ratio_ci95 == null and .aa_noise == null' '.text_feedback | test("too few samples")'
+}
+
 @test "the second time it comes from the cache; another include, problem or option is another evaluation" {
     problems
     make_half_gpu

@@ -97,7 +97,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 @test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
     make_stub
     sweep --kernel one --strategy grid
-    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --quiet *--m 16 --warps 4' "$STUB/commands"
+    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --no-bound --quiet *--m 16 --warps 4' "$STUB/commands"
     grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
     [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
@@ -461,7 +461,8 @@ make_valley() {
     # First the bench of a worker, then the worker itself, which is the parent of the bench.
     sed -i 's/^us=/if [[ $compile -eq 0 \&\& "$kernel $m $warps" == "one 16 8" ]]; then\n\
     if mkdir "$STUB\/first" 2>\/dev\/null; then kill -9 $PPID; sleep 9; fi\n\
-    if mkdir "$STUB\/second" 2>\/dev\/null; then kill -9 "$(ps -o ppid= -p $PPID)" $PPID; sleep 9; fi\nfi\nus=/' "$FA_BENCH"
+    if mkdir "$STUB\/second" 2>\/dev\/null; then kill -9 "$(ps -o ppid= -p $PPID)" $PPID; sleep 9; fi\nfi\nus=/' \
+        "$FA_BENCH"
     run sweep --kernel one --strategy grid --pool 1
     [ "$status" -eq 0 ]
     [[ $output != *"left out"* && $output == *"pass 4; 4 measured"* ]]

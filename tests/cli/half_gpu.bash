@@ -1,7 +1,7 @@
 # A bench whose emulator and compiler are real and whose GPU is made up: --device cuda answers with records at once, any
 # other command is ./fa_bench. The incumbent takes 100 us, the candidate 20 us at M=64 and WARPS=4, and 20 us more for
 # each doubling away from there. Files of $STUB: status (of every GPU run), no_gpu, noise (A/A), bound (microseconds of
-# the candidate k; 20 of any other), commands.
+# the candidate k; 20 of any other), few (samples: no interval), commands.
 make_half_gpu() {
     export STUB=$work/stub FA_BENCH=$work/fa_half REAL_BENCH=$PWD/fa_bench
     mkdir -p "$STUB"
@@ -27,7 +27,9 @@ while [[ $# -gt 0 ]]; do
     shift
 done
 while read -r line; do
-    jq -nc --argjson m "$m" --argjson warps "$warps" --argjson noise "$noise" --arg status "$status" '
+    few=false
+    [[ ! -e $STUB/few ]] || few=true
+    jq -nc --argjson few "$few" --argjson m "$m" --argjson warps "$warps" --argjson noise "$noise" --arg status "$status" '
         (20 * (1 + (($m | log2) - 6 | fabs) + (($warps | log2) - 2 | fabs))) as $us |
         (100 / $us) as $ratio |
         {schema: "fa_bench.result/1", status: $status, reason: (if $status == "pass" then null else "made up" end),
@@ -35,7 +37,8 @@ while read -r line; do
         if $status != "pass" then {} else {
             ptxas: {registers: 64, smem_total_bytes: 0, spill_store_bytes: 0}, throughput: {fraction_of_peak: 0.25},
             timing: {p50_us: $us, impossible: false},
-            vs: {ratio: $ratio, ratio_ci95: [$ratio * 0.99, $ratio * 1.01], aa_noise: $noise, other_p50_us: 100,
+            vs: {ratio: $ratio, ratio_ci95: (if $few then [null, null] else [$ratio * 0.99, $ratio * 1.01] end),
+                 aa_noise: (if $few then null else $noise end), other_p50_us: 100,
                  same_code: false, check: {passed: true}}} end'
 done < <(if [[ -n $runs ]]; then cat "$runs"; else echo; fi)
 STUB_END

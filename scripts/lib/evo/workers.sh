@@ -11,7 +11,7 @@ open_bench() { # OPTIONS...
     local name=$work/bench.$BASHPID
     rm -f "$name.in" "$name.out"
     mkfifo "$name.in" "$name.out"
-    "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" "${problem_options[@]}" "${explore[@]}" "$@" \
+    "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" "${problem_options[@]}" "${explore[@]}" --no-bound "$@" \
         --runs - --stream --quiet --json - <"$name.in" >"$name.out" 2>/dev/null 7>&- 8>&- &
     exec {bench_in}>"$name.in" {bench_out}<"$name.out"
 }

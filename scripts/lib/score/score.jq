@@ -23,7 +23,9 @@ def run($stage; $line; $bound_of_incumbent):
      bound: .bound,
      bound_ratio: (if $bound_of_incumbent and .bound.us then $bound_of_incumbent / .bound.us else null end),
      p50_us: .timing.p50_us, fraction_of_peak: .throughput.fraction_of_peak, noisy: .timing.noisy_reason,
-     ratio: .vs.ratio, ratio_ci95: .vs.ratio_ci95, aa_noise: .vs.aa_noise, same_code: .vs.same_code,
+     # Too few samples bound nothing.
+     ratio: .vs.ratio, ratio_ci95: (.vs.ratio_ci95 // [] | if length == 2 and all(. != null) then . else null end),
+     aa_noise: .vs.aa_noise, same_code: .vs.same_code,
      incumbent_p50_us: .vs.other_p50_us};
 
 def runs($stage; $records; $text):
@@ -43,7 +45,7 @@ def stage($name; $runs; $text; $why_not):
 
 # The interval of a geometric mean of independent ratios, and the largest noise of a candidate against itself.
 def combined_interval: (map(.ratio) | geometric_mean) as $mean |
-    if $mean == null then null else
+    if $mean == null or any(.ratio_ci95 == null) then null else
     length as $n | map(((.ratio_ci95[1] / .ratio_ci95[0]) | log) / 2 | . * .) | add | sqrt / $n |
     [$mean * (-. | exp), $mean * exp] end;
 
