@@ -22,6 +22,7 @@ bound() { # OPTIONS...: the record's bound
     jq -e '(.us * .clock_mhz_max / .clocks - 1 | fabs) < 1e-9' "$work/mma"
     jq -e '.clock_mhz_max == 2040 and .clock_mhz_min == 795' "$work/mma"
     jq -e '(.us_at_min_clock * 795 / (.us * 2040) - 1 | fabs) < 1e-9 and .binds == "tensor" and
+        (.us_at_power_low * 892 / .clocks - 1 | fabs) < 1e-9 and .clock_mhz_power_high == 1195 and
         .percent_of_bound == null' "$work/mma"
 }
 
