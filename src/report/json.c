@@ -120,6 +120,10 @@ static void put_bound(cJSON *record, const fa_machine_bound *b)
     put(bound, "clock_mhz_max", b->clock_mhz_max);
     put(bound, "us_at_min_clock", b->clock_mhz_min > 0 ? b->us_at_min : NAN);
     put(bound, "clock_mhz_min", b->clock_mhz_min > 0 ? b->clock_mhz_min : NAN);
+    put(bound, "us_at_power_low", b->power_mhz_low > 0 ? b->us_at_power_low : NAN);
+    put(bound, "clock_mhz_power_low", b->power_mhz_low > 0 ? b->power_mhz_low : NAN);
+    put(bound, "us_at_power_high", b->power_mhz_high > 0 ? b->us_at_power_high : NAN);
+    put(bound, "clock_mhz_power_high", b->power_mhz_high > 0 ? b->power_mhz_high : NAN);
     put(bound, "clocks", b->bound.clocks);
     put(bound, "dram_us", b->dram_us);
     put(bound, "sm_count", b->sm_count);

@@ -47,6 +47,9 @@ static void print_bound(FILE *out, const fa_machine_bound *b, bool in_full)
     fprintf(out, "bound     %.3g us at %.0f MHz", b->us_at_max, b->clock_mhz_max);
     if (b->clock_mhz_min > 0)
         fprintf(out, ", %.3g us at %.0f MHz", b->us_at_min, b->clock_mhz_min);
+    if (b->power_mhz_low > 0)
+        fprintf(out, ", %.3g to %.3g us at the %.0f to %.0f MHz of the power limit", b->us_at_power_high,
+                b->us_at_power_low, b->power_mhz_low, b->power_mhz_high);
     fprintf(out, ": %s binds, then %s", fa_machine_bound_binds(b), fa_pipe_name(b->bound.second));
     if (b->percent > 0)
         fprintf(out, "; %.0f %% of it reached", b->percent);

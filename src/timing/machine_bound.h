@@ -13,9 +13,11 @@ typedef struct fa_machine_bound {
     int32_t sm_count, grid, threads;     /* multiprocessors; blocks of the launch; threads of a block */
     double clock_mhz_min, clock_mhz_max; /* the part's band; min 0: not known */
     double us_at_max, us_at_min;         /* the least time of a launch at these clocks */
-    double dram_us;                      /* bytes that do not fit the L2, or with FA_L2_COLD all inputs */
-    fa_estimate estimate;                /* at the highest clock */
-    double percent;                      /* the bound at the measured clock over the measured p50; 0: not timed */
+    /* The clocks that the power limit leaves busy tensor cores, and the least times at these; 0: not known. */
+    double power_mhz_low, power_mhz_high, us_at_power_low, us_at_power_high;
+    double dram_us;       /* bytes that do not fit the L2, or with FA_L2_COLD all inputs */
+    fa_estimate estimate; /* at the highest clock */
+    double percent;       /* the bound at the measured clock over the measured p50; 0: not timed */
 } fa_machine_bound;
 
 /* .done with --bound, and for a kernel of ours that will be timed. device: NULL without one; then the best-known part

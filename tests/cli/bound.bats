@@ -22,6 +22,7 @@ bound() { # OPTIONS...: the record's bound
     jq -e '(.us * .clock_mhz_max / .clocks - 1 | fabs) < 1e-9' "$work/mma"
     jq -e '.clock_mhz_max == 2040 and .clock_mhz_min == 795' "$work/mma"
     jq -e '(.us_at_min_clock * 795 / (.us * 2040) - 1 | fabs) < 1e-9 and .binds == "tensor" and
+        (.us_at_power_low * 892 / .clocks - 1 | fabs) < 1e-9 and .clock_mhz_power_high == 1195 and
         .percent_of_bound == null' "$work/mma"
 }
 
@@ -98,7 +99,8 @@ points() { # FILE JQ...: the committed points, changed
     cp evidence/l4/bound.jsonl "$work/l4"
     scripts/l4.sh --page --dir "$work/l4"
     diff evidence/l4/README.md "$work/l4/README.md"
-    jq -es 'length >= 8 and all(.[]; .bound.us > 5 and .bound.estimate_us_low >= .bound.us)' evidence/l4/bound.jsonl
+    jq -es 'length > 200 and all(.[]; .bound.us > 0.3 and .bound.estimate_us_low >= .bound.us) and
+        (map(select(.rule)) | group_by(.problem) | all(.[]; length >= 5))' evidence/l4/bound.jsonl # every rung, each shape
     grep -q 'Impossible: `light`, `scalar`' "$work/l4/README.md"
 }
 

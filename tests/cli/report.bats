@@ -119,11 +119,13 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     mkdir -p "$work/ev"
     jq -n '{points: 2, percent_of_bound: {median: 60}, below_bound: []}' >"$work/ev/bound.json"
     jq -nc '{kernel: ("wmma", "mma"), us: 10, bound_us: 6, problem: "2,8,512,64", options: "--m 32 --n 64",
-        percent_of_bound: 60, binds: "tensor"}' | gzip >"$work/ev/bound.json.points.jsonl.gz"
+        percent_of_bound: 60, binds: "tensor", file: "ladder/2x8x512x64/x.json", mhz: 1000, pipe_clocks: {tensor: 6000,
+        mufu: 1, fma: 2, alu: 3, shared: 4, issue: 5, l2: 6}}' | gzip >"$work/ev/bound.json.points.jsonl.gz"
     mkdir "$work/other"
     run scripts/report.sh --dir "$work/ev" --dir "$work/other/"
     [ "$status" -eq 0 ]
-    has 'src="plots/bound.svg"' '<td>m=32 n=64</td>' '<td>tensor 1</td>' '<b>60 %</b>'
+    has 'src="plots/bound.svg"' 'src="plots/pipes.svg"' '<td>m=32 n=64</td>' '<td>tensor 1</td>' '<b>60 %</b>'
+    grep -q '>tensor us<' "$work/ev/report.html"
     grep -qF '<a href="ev/report.html">ev</a>' "$work/index.html"
     grep -qF '<a href="other/report.html">other</a>' "$work/index.html"
 }
