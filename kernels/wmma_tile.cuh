@@ -27,6 +27,7 @@ constexpr int KEY_GROUPS = power_below(FA_WARPS / ROW_UNITS); /* warps that shar
 constexpr int WARP_KEYS = FA_N / KEY_GROUPS;
 
 #define WMMA_LIMITS(name)                                                                                        \
+    static_assert(!FA_BF16, name ": serves FP16 only (mma and wgmma serve BF16, too)");                          \
     static_assert(FA_SPLITS == 1, name ": SPLITS must be 1");                                                    \
     static_assert(FA_M % 16 == 0 && FA_N % 16 == 0, name ": M and N must be multiples of 16");                   \
     static_assert(FA_STAGES == 1 || FA_STAGES == 2, name ": STAGES must be 1 or 2");                             \
