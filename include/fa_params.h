@@ -96,7 +96,7 @@ typedef struct fa_kernel_info {
 #ifndef FA_LSE
 #define FA_LSE 0
 #endif
-/* 1 with --dtype bf16: the tensors are BF16. fa_element is their type; the file includes cuda_fp16.h or cuda_bf16.h. */
+/* 1 with --dtype bf16. fa_element is the type of the tensors; cuda_bf16.h declares both. */
 #ifndef FA_BF16
 #define FA_BF16 0
 #endif
