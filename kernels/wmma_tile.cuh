@@ -344,7 +344,7 @@ __device__ __forceinline__ void write_output(const fa_params &p, const query_til
 #pragma unroll
         for (int x = 0; x < 4; x++)
             sum_r[x] *= inverse;
-        write_halves(tile.o_g + row * p.o_stride_s + col0 + col, sum_r, aligned);
+        write_elements(tile.o_g + row * p.o_stride_s + col0 + col, sum_r, aligned);
     }
 }
 

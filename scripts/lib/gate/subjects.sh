@@ -19,6 +19,18 @@ choose_subjects() {
     [[ ${#libraries[@]} -eq 0 ]] || choose_libraries
     [[ ${#only[@]} -eq 0 ]] || kernels=("${only[@]}") conform=0
     [[ $matrix -eq 1 ]] || kernels=()
+    [[ -z $typed || ${#only[@]} -gt 0 ]] || keep_serving
+}
+# Kernels of the registry that do not compile for the element type are left out: the compiler's sentence is the reason.
+keep_serving() {
+    local name serving=() code arch
+    for name in "${kernels[@]}"; do
+        code=0 arch=$(of "$name" '"sm_\(.min_arch)\(if .arch_specific then "a" else "" end)"')
+        # shellcheck disable=SC2086
+        "$bench" --kernel "$name" $typed --compile-only --arch "$arch" --quiet >/dev/null 2>&1 || code=$?
+        [[ $code -eq 3 ]] || serving+=("$name")
+    done
+    kernels=("${serving[@]}")
 }
 choose_libraries() {
     local file
