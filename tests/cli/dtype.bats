@@ -13,9 +13,11 @@ passes() { # OPTIONS...
     record_holds "$work/r.json" '.status == "pass"' "$bf16" '.provenance.options | index("-DFA_BF16=1") != null'
 }
 
-@test "scalar, light and mma serve it, the log-sum-exp too" {
+@test "scalar, light, wmma and mma serve it, the log-sum-exp too" {
     passes --kernel scalar --causal
     passes --kernel light --lse --strides padded
+    passes --kernel wmma_qk --m 32 --n 64 --warps 8 --causal
+    passes --kernel wmma --m 32 --n 64 --warps 8 --lse --seeds 3
     passes --kernel mma --m 32 --n 32 --warps 4 --stages 2 --splits 1 --causal --lse --seeds 3
     passes --kernel mma_decode --m 16 --n 16 --warps 4 --splits 2 --lse --misalign 1
 }
@@ -64,15 +66,13 @@ passes() { # OPTIONS...
 
 @test "what does not serve it is infeasible, with a sentence" {
     local run=(./fa_bench "${small[@]}" --dtype bf16 --quiet)
-    refused 3 "wmma: serves FP16 only" "${run[@]}" --kernel wmma
-    refused 3 "wmma_qk: serves FP16 only" "${run[@]}" --kernel wmma_qk
-    refused 3 "--acc fp16 needs --dtype fp16" "${run[@]}" --kernel scalar --acc fp16
+    refused 3 "--acc fp16 needs --dtype fp16" "${run[@]}" --kernel wmma --acc fp16
     refused 4 "cublas is a GPU library" "${run[@]}" --kernel cublas
     sed 's/, \.serves_bf16 = 1//' examples/plain.cu >"$work/old.cu"
     refused 3 "old does not serve the BF16 tensors that --dtype asks for: its FA_KERNEL_INFO has no .serves_bf16" \
         "${run[@]}" --source "$work/old.cu" --m 32
     refused 3 "has no .serves_bf16" ./fa_bench --source "$work/old.cu" --m 32 --dtype bf16 --compile-only --quiet
-    refused 2 "--define FA_BF16=1: the tile and problem options set this macro" \
+    refused 2 "--define FA_BF16: the tile and problem options set this macro" \
         ./fa_bench --source "$work/old.cu" --define FA_BF16=1 --quiet
     refused 2 "--dtype takes one of fp16|bf16, not 'fp32'" ./fa_bench --dtype fp32
 }
