@@ -90,7 +90,8 @@ passes() { # OPTIONS...
 @test "--dump and --load keep BF16 as ml_dtypes does, and take it as NumPy and torch may write it" {
     local run=(./fa_bench "${odd[@]}" --kernel light) descr name
     "${run[@]}" --seeds 1 --dump "$work/d"
-    [[ $(head -c 128 "$work/d/o.npy" | tr -d '\0') == *"'descr': '<V2', 'fortran_order': False, 'shape': (2, 4, 70, 40)"* ]]
+    head -c 128 "$work/d/o.npy" |
+        grep -aqF "'descr': '<V2', 'fortran_order': False, 'shape': (2, 4, 70, 40)"
     for descr in '<V2' '|V2' '<u2'; do
         mkdir -p "$work/e"
         for name in q k v; do
@@ -99,12 +100,39 @@ passes() { # OPTIONS...
         "${run[@]}" --load "$work/e" --json "$work/r.json"
         record_holds "$work/r.json" '.status == "pass"' "$bf16"
     done
-    refused 2 "q.npy holds <V2, want <f2 for --dtype fp16" ./fa_bench "${odd[@]}" --kernel light --dtype fp16 --load "$work/d"
-    refused 2 "want <V2, |V2 or <u2 for --dtype bf16" eval "./fa_bench ${odd[*]} --kernel light --dtype fp16 \
-        --seeds 1 --dump $work/h && ./fa_bench ${odd[*]} --kernel light --load $work/h"
+    refused 2 "q.npy holds <V2, want <f2 for --dtype fp16" "${run[@]}" --dtype fp16 --load "$work/d"
+    "${run[@]}" --dtype fp16 --seeds 1 --dump "$work/h"
+    refused 2 "want <V2, |V2 or <u2 for --dtype bf16" "${run[@]}" --load "$work/h"
 }
 
 @test "--vs takes dtype= for its candidate alone" {
     refused 2 "dtype in --vs takes one of fp16|bf16" ./fa_bench "${small[@]}" --vs light:dtype=half
     refused 4 "--vs needs times" ./fa_bench "${small[@]}" --kernel light --dtype bf16 --vs light:dtype=fp16 --quiet
+}
+
+@test "results of one type are not compared with the other's" {
+    local type
+    for type in fp16 bf16; do
+        ./fa_bench --kernel scalar "${small[@]}" --dtype $type --quiet --json "$work/$type.json"
+        jq -L scripts/lib -rf scripts/lib/evo/group.jq --arg gpu G --arg arch sm_90a --arg conditions '' \
+            "$work/$type.json" >"$work/$type.group"
+        jq -L scripts/lib -f scripts/lib/report/records.jq -n --arg dir "$work" "$work/$type.json" >"$work/$type.key"
+    done
+    [ "$(cat "$work/fp16.group")" = "G|sm_90a|1,2,2,33,33,16,full|fp32" ]
+    [ "$(cat "$work/bf16.group")" = "G|sm_90a|1,2,2,33,33,16,full bf16|fp32" ]
+    grep -qF '"1,2,33,16|scalar"' "$work/fp16.key"
+    grep -qF '"1,2,33,16 bf16|scalar"' "$work/bf16.key"
+}
+
+@test "the gate goes over the kernels that serve the type, and its cases name it" {
+    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/ci_gate.sh --dtype half
+    scripts/ci_gate.sh --dtype bf16 --kernel scalar --dry-run --draws 2 --quick >"$work/list"
+    [ "$(wc -l <"$work/list")" -ge 4 ]
+    ! grep -v '^scalar|[a-z]*|--dtype bf16 ' "$work/list"
+    scripts/ci_gate.sh --kernel scalar --dry-run --draws 2 --quick | grep -q '^scalar||--batch'
+    sed 's/, \.serves_bf16 = 1//' examples/plain.cu >"$work/old.cu"
+    refused 4 "old does not serve the BF16 tensors" scripts/ci_gate.sh --dtype bf16 --source "$work/old.cu" -- --m 32
+    scripts/ci_gate.sh --dtype bf16 --kernel scalar --out "$work/gate" --draws 0 --quick
+    jq -e '.dtype == "bf16" and .kernels[0].failed == 0 and .kernels[0].passed > 2' "$work/gate/summary.json"
+    jq -e '.problem.dtype == "bf16" and (.args | startswith("--dtype bf16 "))' "$work/gate/cases.jsonl"
 }

@@ -19,15 +19,18 @@ choose_subjects() {
     [[ ${#libraries[@]} -eq 0 ]] || choose_libraries
     [[ ${#only[@]} -eq 0 ]] || kernels=("${only[@]}") conform=0
     [[ $matrix -eq 1 ]] || kernels=()
-    [[ -z $typed || ${#only[@]} -gt 0 ]] || keep_serving
+    [[ -z $typed ]] || keep_serving
 }
-# Kernels of the registry that do not compile for the element type are left out: the compiler's sentence is the reason.
+# What does not compile for the element type is left out: the compiler's sentence is the reason. Asked for by name, it
+# is NOT-RUN.
 keep_serving() {
-    local name serving=() code arch
+    local name serving=() asked why code
     for name in "${kernels[@]}"; do
-        code=0 arch=$(of "$name" '"sm_\(.min_arch)\(if .arch_specific then "a" else "" end)"')
+        code=0
+        subject "$name"
         # shellcheck disable=SC2086
-        "$bench" --kernel "$name" $typed --compile-only --arch "$arch" --quiet >/dev/null 2>&1 || code=$?
+        why=$("$bench" "${asked[@]}" $typed --compile-only --arch sm_90a --quiet 2>&1 >/dev/null) || code=$?
+        [[ $code -ne 3 || ${#only[@]} -eq 0 ]] || die 4 "NOT-RUN: $why"
         [[ $code -eq 3 ]] || serving+=("$name")
     done
     kernels=("${serving[@]}")
