@@ -189,8 +189,8 @@ static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad
         bad[i] = !(row_max_ok && row_l2_ok && (rmse_ok || row->squares <= rmse_limit * rmse_limit * problem->dim));
     }
     if (!max_ok)
-        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the %s baseline's %.4g + %.0e)",
-                 v->max_abs_err, max_limit, type, v->baseline_max_abs_err, slack);
+        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the %s baseline's %.4g + %.0fe-5)",
+                 v->max_abs_err, max_limit, type, v->baseline_max_abs_err, slack * 1e5);
     else if (!rmse_ok)
         snprintf(v->failure, sizeof v->failure, "rmse %.4g > %.4g (the %s baseline's is %.4g)", v->rmse, rmse_limit,
                  type, v->baseline_rmse);

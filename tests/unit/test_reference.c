@@ -265,14 +265,10 @@ static void nothing_is_read_past_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_definition),
-        cmocka_unit_test(rows_without_a_key_are_zero),
-        cmocka_unit_test(baseline_is_naive_fp16),
-        cmocka_unit_test(baseline_in_bf16),
-        cmocka_unit_test(baseline_stays_finite),
-        cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
-        cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(nothing_is_read_past_the_end),
+        cmocka_unit_test(equals_the_definition),      cmocka_unit_test(rows_without_a_key_are_zero),
+        cmocka_unit_test(baseline_is_naive_fp16),     cmocka_unit_test(baseline_in_bf16),
+        cmocka_unit_test(baseline_stays_finite),      cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
+        cmocka_unit_test(threads_do_not_matter),      cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(long_sequences_are_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
