@@ -9,7 +9,7 @@
  * Shared memory: Q [M][DIM], then two buffers of K and V [N][DIM]; rows padded by 16 bytes, so that the eight rows that
  *   ldmatrix reads at once lie in different banks.
  * Limits: N a multiple of 16, dim a multiple of 8 from 16 to 256. Rows that do not start at a multiple of 16 bytes are
- *   copied half by half. Try it:
+ *   copied one by one. Try it:
  *       ./fa_bench --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 */
 #include "../kernels/schedule.cuh"
 
@@ -23,7 +23,8 @@ constexpr int DIM = (FA_DIM + 15) / 16 * 16; /* an mma of Q K^T takes 16 dimensi
 constexpr int STRIDE = DIM + 8;              /* halves from a row to the next in shared memory */
 constexpr int TILE = FA_N * STRIDE;          /* halves of a tile of K or V */
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = (FA_M * STRIDE + 4 * TILE) * 2, .writes_lse = FA_LSE);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = (FA_M * STRIDE + 4 * TILE) * 2, .writes_lse = FA_LSE,
+               .serves_bf16 = 1);
 
 /* A thread's part of the warp's output, maxima and sums. Index h: row lane / 4 + 8 h, elements 2 h and 2 h + 1 of each
  * 16x8 block. l: of this thread's columns only. */
@@ -33,25 +34,25 @@ struct warp_rows {
 
 /* Copies rows [0, rows) of a tile of TILE_ROWS rows; the other rows, and columns from FA_DIM on, become zero. */
 template <int TILE_ROWS>
-__device__ void load_tile(__half *tile_s, const __half *src_g, fa_i64 stride, int rows)
+__device__ void load_tile(fa_element *tile_s, const fa_element *src_g, fa_i64 stride, int rows)
 {
     const bool aligned = ((fa_i64)src_g | stride * 2) % 16 == 0; /* so is every row */
     for (int i = threadIdx.x; i < TILE_ROWS * DIM / 8; i += THREADS) {
         const int row = i / (DIM / 8), col = i % (DIM / 8) * 8;
         const bool present = row < rows && col < FA_DIM;
-        const __half *from_g = present ? src_g + row * stride + col : src_g;
-        __half *to_s = tile_s + row * STRIDE + col;
+        const fa_element *from_g = present ? src_g + row * stride + col : src_g;
+        fa_element *to_s = tile_s + row * STRIDE + col;
         if (aligned)
             cp_async_16(to_s, from_g, present ? 16 : 0);
         else
             for (int j = 0; j < 8; j++)
-                to_s[j] = present ? from_g[j] : __float2half(0.0f);
+                to_s[j] = present ? from_g[j] : fa_element(0.0f);
     }
 }
 
 /* S = Q K^T for 16 rows and N keys. ldmatrix_x4 reads four 8x8 blocks; lane l gives the address of row l % 8 of block
  * l / 8. For K two blocks are the 16 dimensions of keys 0-7, the others those of keys 8-15. */
-__device__ void compute_scores(float (&s_r)[FA_N / 8][4], const __half *q_s, const __half *k_s, int lane)
+__device__ void compute_scores(float (&s_r)[FA_N / 8][4], const fa_element *q_s, const fa_element *k_s, int lane)
 {
     for (int d = 0; d < DIM; d += 16) {
         unsigned q_r[4], k_r[4];
@@ -94,13 +95,13 @@ __device__ void online_softmax(warp_rows &rows, float (&s_r)[FA_N / 8][4], const
 }
 
 /* O += P V. Two neighbouring 16x8 blocks of P, as halves, are one left operand. V has a key per row: transposed. */
-__device__ void add_values(warp_rows &rows, const float (&s_r)[FA_N / 8][4], const __half *v_s, int lane)
+__device__ void add_values(warp_rows &rows, const float (&s_r)[FA_N / 8][4], const fa_element *v_s, int lane)
 {
 #pragma unroll
     for (int n = 0; n < FA_N; n += 16) {
         const float *left = s_r[n / 8], *right = s_r[n / 8 + 1];
-        const unsigned p_r[4] = {pack_half2(left[0], left[1]), pack_half2(left[2], left[3]),
-                                 pack_half2(right[0], right[1]), pack_half2(right[2], right[3])};
+        const unsigned p_r[4] = {pack_elements(left[0], left[1]), pack_elements(left[2], left[3]),
+                                 pack_elements(right[0], right[1]), pack_elements(right[2], right[3])};
 #pragma unroll
         for (int d = 0; d < DIM; d += 16) {
             unsigned v_r[4];
@@ -122,7 +123,7 @@ __device__ void store_output(const fa_params &p, const query_tile &tile, int war
         for (int i = 0; i < DIM / 8 * 2; i++) {
             const int col = i / 2 * 8 + lane % 4 * 2 + i % 2;
             if (row < tile.rows && col < FA_DIM)
-                tile.o_g[row * p.o_stride_s + col] = __float2half_rn(rows.o[i / 2][2 * h + i % 2] * inverse);
+                tile.o_g[row * p.o_stride_s + col] = fa_element(rows.o[i / 2][2 * h + i % 2] * inverse);
         }
 #if FA_LSE
         if (row < tile.rows && lane % 4 == 0)
@@ -133,8 +134,8 @@ __device__ void store_output(const fa_params &p, const query_tile &tile, int war
 
 extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
 {
-    FA_SHARED(__half, q_s);
-    __half *k_s = q_s + FA_M * STRIDE, *v_s = k_s + 2 * TILE; /* two buffers each */
+    FA_SHARED(fa_element, q_s);
+    fa_element *k_s = q_s + FA_M * STRIDE, *v_s = k_s + 2 * TILE; /* two buffers each */
     const int lane = threadIdx.x % 32, warp_row = threadIdx.x / 32 * 16;
     const query_tile tile = tile_of_block<FA_M>(p);
     const auto load_keys = [&](int key0, int buffer) {

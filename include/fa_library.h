@@ -18,7 +18,7 @@ typedef struct fa_library_question {
     fa_i32 arch;              /* of the GPU: 90 for sm_90; without a GPU that of --arch */
     fa_i32 alignment_bytes;   /* every tensor starts on a multiple of this: 256, or 2, 4, 8 with --misalign */
     fa_i32 lse;               /* 1: the log-sum-exp is asked for (--lse): fa_params.lse of a launch is not NULL */
-    const fa_params *problem; /* shapes, strides, mask, scale; pointers are NULL */
+    const fa_params *problem; /* shapes, strides, element type, mask, scale; pointers are NULL */
 } fa_library_question;
 
 /* What the library answers. Comes zeroed. Texts are ASCII and end with 0. */
@@ -26,11 +26,11 @@ typedef struct fa_library_answer {
     fa_i32 abi;              /* FA_LIBRARY_ABI that the library was compiled with */
     fa_i32 nondeterministic; /* 1: repeats may differ in the last bits */
     fa_i32 writes_lse;       /* 1: it writes fa_params.lse where that is not NULL; 0: it cannot be asked for */
-    fa_i32 reserved;
-    fa_i64 workspace_bytes; /* fa_bench allocates them, zeroes them once, and passes them in fa_params */
-    char name[64];          /* "FlashAttention 3"; empty: the name of the file */
-    char version[64];       /* "2.8.3"; empty: not known */
-    char refusal[512];      /* why the problem cannot be served; empty: it can */
+    fa_i32 serves_bf16;      /* 1: it also takes BF16 (problem->dtype); 0: FP16 alone */
+    fa_i64 workspace_bytes;  /* fa_bench allocates them, zeroes them once, and passes them in fa_params */
+    char name[64];           /* "FlashAttention 3"; empty: the name of the file */
+    char version[64];        /* "2.8.3"; empty: not known */
+    char refusal[512];       /* why the problem cannot be served; empty: it can */
 } fa_library_answer;
 
 #ifdef __cplusplus

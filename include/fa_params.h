@@ -8,7 +8,7 @@
 #ifndef FA_PARAMS_H
 #define FA_PARAMS_H
 
-/* 2: fa_params.lse and dtype, fa_kernel_info.writes_lse. Sources for ABI 1 compile as they are. */
+/* 2: fa_params.lse and dtype, fa_kernel_info.writes_lse and serves_bf16. Sources for ABI 1 compile as they are. */
 #define FA_ABI 2
 
 typedef int fa_i32;
@@ -22,7 +22,7 @@ enum {
     FA_GRID_PERSISTENT = 1, /* blocks = min(that, sm_count * blocks_per_sm) */
 };
 
-/* Element types of the tensors. Only FP16 is served so far. */
+/* Element types of the tensors (--dtype). */
 enum { FA_DTYPE_FP16 = 0, FA_DTYPE_BF16 = 1 };
 
 /* CUtensorMap, opaque here: 128 bytes the hardware reads, 64-byte aligned. */
@@ -36,7 +36,7 @@ typedef struct fa_tensor_map {
 } fa_tensor_map;
 #endif
 
-/* One launch. Tensors are FP16: q, o [batch, heads, seq_q, dim]; k, v [batch, kv_heads, seq_kv, dim].
+/* One launch. Tensors are of type fa_element: q, o [batch, heads, seq_q, dim]; k, v [batch, kv_heads, seq_kv, dim].
  * Strides are in elements; the innermost (dim) stride is 1. Neither they nor the addresses are multiples of more than an
  * element: look before you read 16 bytes at once. Query head h reads K/V head h / (heads / kv_heads).
  * causal: query row i sees key j iff j <= i + seq_kv - seq_q (bottom-right); a row that sees no key gives 0. */
@@ -85,6 +85,7 @@ typedef struct fa_kernel_info {
     fa_i32 nondeterministic; /* 1: repeats may differ in the last bits */
     fa_i32 pack_heads;       /* 1: a tile's m rows are the seq_q * (heads / kv_heads) rows of one (batch, kv_head) */
     fa_i32 writes_lse;       /* 1: this module writes fa_params.lse where it is not NULL; 0: it cannot be asked for */
+    fa_i32 serves_bf16;      /* 1: compiled with FA_BF16 it takes BF16 tensors; 0: FP16 alone */
 } fa_kernel_info;
 
 #ifdef __cplusplus
@@ -94,6 +95,15 @@ typedef struct fa_kernel_info {
 /* 1 when the run asks for the log-sum-exp (--lse): a kernel may leave the code for it out otherwise. */
 #ifndef FA_LSE
 #define FA_LSE 0
+#endif
+/* 1 with --dtype bf16. fa_element is the type of the tensors; cuda_bf16.h declares both. */
+#ifndef FA_BF16
+#define FA_BF16 0
+#endif
+#if FA_BF16
+#define fa_element __nv_bfloat16
+#else
+#define fa_element __half
 #endif
 /* The knobs of this file and the values a sweep tries, for fa_bench to read: FA_SPACE(m=16,32 warps=4,8) */
 #define FA_SPACE(...)

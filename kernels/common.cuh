@@ -9,7 +9,8 @@ constexpr float LOG2_E = 1.4426950408889634f; /* e^x = 2^(x LOG2_E) */
 /* The maximum of a row that has seen no key. Finite: a difference of two is 0, and exp2 of NO_MAX - real is 0. */
 constexpr float NO_MAX = -1e30f;
 
-constexpr unsigned TWO_ONES = 0x3c003c00u; /* 1.0 twice, in halves: a product with ones sums the rows of P */
+/* 1.0 twice, of fa_element: a product with ones sums the rows of P. */
+constexpr unsigned TWO_ONES = FA_BF16 ? 0x3f803f80u : 0x3c003c00u;
 
 __host__ __device__ constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
@@ -77,7 +78,7 @@ __device__ __forceinline__ float finite_max(float m) { return m == -INF ? 0.0f :
 /* The factor that normalises a row; a row that saw no key gives 0. */
 __device__ __forceinline__ float inverse_of_sum(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
 
-/* The same in fewer instructions, 2 ulp: far below what FP16 keeps. */
+/* The same in fewer instructions, 2 ulp: far below what 16 bits keep. */
 __device__ __forceinline__ float fast_inverse_of_sum(float sum) { return sum > 0.0f ? __fdividef(1.0f, sum) : 0.0f; }
 
 #endif

@@ -177,8 +177,8 @@ __device__ __forceinline__ void ld_shared_pair_at(float (&x)[2], unsigned from_s
     asm volatile("ld.shared.f32 %0, [%2];\n\tld.shared.f32 %1, [%2 + 32];" : "=f"(x[0]), "=f"(x[1]) : "r"(from_s));
 }
 
-/* Two halves, loaded in program order. The compiler would start many loads at once, and they would take registers. */
-__device__ __forceinline__ unsigned ld_global_4_ordered(const __half *from_g)
+/* Two elements, loaded in program order. The compiler would start many loads at once, and they would take registers. */
+__device__ __forceinline__ unsigned ld_global_4_ordered(const fa_element *from_g)
 {
     unsigned pair;
     asm volatile("ld.global.u32 %0, [%1];" : "=r"(pair) : "l"(from_g) : "memory");
@@ -285,14 +285,14 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 template <int N>
 struct wgmma;
 
-#define WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, N_MAJOR)                                               \
-    static __device__ __forceinline__ void NAME(float(&d)[N / 2], const unsigned *a, u64 b, int accumulate) \
-    {                                                                                                       \
-        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                  \
-                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" T8_##G                      \
-                     "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, " #N_MAJOR ";\n\t}"             \
-                     : R8_##G                                                                               \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                \
+#define WGMMA_RS(NAME, N, G, S0, S1, S2, S3, S4, S5, N_MAJOR)                                                  \
+    static __device__ __forceinline__ void NAME(float(&d)[N / 2], const unsigned *a, u64 b, int accumulate)    \
+    {                                                                                                          \
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S5 ", 0;\n\t"                                     \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." FA_PTX_TYPE "." FA_PTX_TYPE " {" T8_##G \
+                     "}, {" S0 ", " S1 ", " S2 ", " S3 "}, " S4 ", p, 1, 1, " #N_MAJOR ";\n\t}"                \
+                     : R8_##G                                                                                  \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                   \
     }
 
 #define WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                        \
@@ -301,8 +301,8 @@ struct wgmma;
         static __device__ __forceinline__ void ss(float (&d)[N / 2], u64 a, u64 b, int accumulate)                 \
         {                                                                                                          \
             asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                     \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" T8_##G "}, " S0 ", " S1        \
-                                                                                           ", p, 1, 1, 0, 0;\n\t}" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." FA_PTX_TYPE "." FA_PTX_TYPE " {" T8_##G \
+                         "}, " S0 ", " S1 ", p, 1, 1, 0, 0;\n\t}"                                                  \
                          : R8_##G                                                                                  \
                          : "l"(a), "l"(b), "r"(accumulate));                                                       \
         }                                                                                                          \

@@ -4,7 +4,7 @@
  *   own, so a score needs no reduction; for P V the lanes share the head dimension. Two barriers per tile.
  * Softmax: online, a tile of keys at a time. The maximum takes five shuffles per row and tile; the sum is reduced once,
  *   at the end.
- * Builds on: scalar.   Knobs: M, N, WARPS, VEC (halves per global load), maxreg.
+ * Builds on: scalar.   Knobs: M, N, WARPS, VEC (elements per global load), maxreg.
  * Shared memory: Q [M][DIM] (floats up to DIM 128), K [N][DIM + padding] (lanes on neighbouring keys read different
  *   banks), V [N][DIM], P [M][N] floats (each row is written and read by one warp).
  * Limits: M a multiple of WARPS, N of 32; scores and outputs of M / WARPS rows fit a thread's registers. */
@@ -31,13 +31,14 @@ static_assert(
 #if FA_DIM <= 128
 using q_smem = float;
 #else
-using q_smem = __half;
+using q_smem = fa_element;
 #endif
 constexpr int K_STRIDE = (FA_DIM / 8 | 1) * 8; /* an odd number of 16-byte units */
 constexpr int Q_BYTES = FA_M * FA_DIM * sizeof(q_smem), K_BYTES = FA_N * K_STRIDE * 2, V_BYTES = FA_N * FA_DIM * 2;
 constexpr int P_BYTES = FA_M * FA_N * 4;
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES, .writes_lse = FA_LSE);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES, .writes_lse = FA_LSE,
+               .serves_bf16 = 1);
 
 /* Q to shared memory; rows past the last become zero. */
 __device__ __forceinline__ void load_queries(const fa_params &p, const query_tile &tile, q_smem *q_s)
@@ -45,16 +46,16 @@ __device__ __forceinline__ void load_queries(const fa_params &p, const query_til
     const bool aligned = rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s);
     for (int piece = threadIdx.x; piece < FA_M * FA_DIM / FA_VEC; piece += THREADS) {
         const int row = piece / (FA_DIM / FA_VEC), col = piece % (FA_DIM / FA_VEC) * FA_VEC;
-        const __half *src_g = tile.q_g + row * p.q_stride_s + col;
+        const fa_element *src_g = tile.q_g + row * p.q_stride_s + col;
         vec_t<FA_VEC> raw = {};
         if (row < tile.rows && aligned)
             raw = *reinterpret_cast<const vec_t<FA_VEC> *>(src_g);
         else if (row < tile.rows)
             for (int i = 0; i < FA_VEC; i++)
-                reinterpret_cast<__half *>(&raw)[i] = src_g[i];
+                reinterpret_cast<fa_element *>(&raw)[i] = src_g[i];
 #pragma unroll
         for (int i = 0; i < FA_VEC; i++)
-            q_s[row * FA_DIM + col + i] = static_cast<q_smem>(reinterpret_cast<const __half *>(&raw)[i]);
+            q_s[row * FA_DIM + col + i] = static_cast<q_smem>(reinterpret_cast<const fa_element *>(&raw)[i]);
     }
 }
 
@@ -64,10 +65,10 @@ __device__ __forceinline__ void read_queries(float (&f)[8], const float *src_s)
     read_floats(reinterpret_cast<float(&)[4]>(f[4]), src_s + 4);
 }
 
-__device__ __forceinline__ void read_queries(float (&f)[8], const __half *src_s) { read_floats(f, src_s); }
+__device__ __forceinline__ void read_queries(float (&f)[8], const fa_element *src_s) { read_floats(f, src_s); }
 
 /* S = Q K^T: lane l computes the scores of keys l, l + 32, ... */
-__device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], const q_smem *q_s, const __half *k_s,
+__device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], const q_smem *q_s, const fa_element *k_s,
                                                int lane)
 {
 #pragma unroll
@@ -95,7 +96,8 @@ __device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], co
 }
 
 /* O += P V. Lanes with equal dimensions and different keys hold parts of a sum; store_rows adds them. */
-__device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const float *p_s, const __half *v_s, int lane)
+__device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const float *p_s, const fa_element *v_s,
+                                           int lane)
 {
     const int group = lane / DIM_LANES;
 #pragma unroll 2
@@ -183,7 +185,7 @@ __device__ __forceinline__ void store_rows(const float (&m_r)[ROWS], const float
                 out_r[x] = out * inverse;
             }
             if (lane < DIM_LANES && col < FA_DIM && row0 + r < tile.rows)
-                write_halves(tile.o_g + (row0 + r) * p.o_stride_s + col, out_r, aligned);
+                write_elements(tile.o_g + (row0 + r) * p.o_stride_s + col, out_r, aligned);
         }
     }
 }
@@ -193,7 +195,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     FA_SHARED(unsigned char, smem);
     const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE, row0 = warp * ROWS;
     q_smem *q_s = reinterpret_cast<q_smem *>(smem);
-    __half *k_s = reinterpret_cast<__half *>(smem + Q_BYTES), *v_s = k_s + K_BYTES / 2;
+    fa_element *k_s = reinterpret_cast<fa_element *>(smem + Q_BYTES), *v_s = k_s + K_BYTES / 2;
     float *p_s = reinterpret_cast<float *>(smem + Q_BYTES + K_BYTES + V_BYTES) + row0 * FA_N;
 
     const query_tile tile = tile_of_block<FA_M>(p);

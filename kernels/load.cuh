@@ -11,7 +11,7 @@
 
 constexpr int THREADS = FA_WARPS * WARP_SIZE; /* of a block */
 
-/* VEC halves as one register value. */
+/* VEC elements as one register value. */
 template <int VEC>
 struct vec_type;
 template <>
@@ -33,7 +33,7 @@ struct vec_type<8> {
 template <int VEC>
 using vec_t = typename vec_type<VEC>::type;
 
-/* Whether every row of a tensor starts where VEC halves can be read at once: pointer and strides (elements). */
+/* Whether every row of a tensor starts where VEC elements can be read at once: pointer and strides (elements). */
 template <int VEC>
 __device__ __forceinline__ bool rows_aligned(const void *base_g, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s)
 {
@@ -56,7 +56,7 @@ struct row_order {
  * Several loads are in flight per thread. THREADS threads take part, this one as number `thread`; the caller
  * synchronises. */
 template <int VEC, int TILE_ROWS, int COLS, int THREADS, class ORDER, class PLACE>
-__device__ __forceinline__ void load_pieces(unsigned thread, const __half *src_g, fa_i64 stride, int rows,
+__device__ __forceinline__ void load_pieces(unsigned thread, const fa_element *src_g, fa_i64 stride, int rows,
                                             const PLACE &place)
 {
     constexpr unsigned PIECES = TILE_ROWS * COLS / VEC;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void load_pieces(unsigned thread, const __half *src_g
 }
 
 template <int TILE_ROWS, int COLS, class PLACE>
-__device__ __forceinline__ void load_rows(const __half *src_g, fa_i64 stride, int rows, bool aligned,
+__device__ __forceinline__ void load_rows(const fa_element *src_g, fa_i64 stride, int rows, bool aligned,
                                           const PLACE &place)
 {
     if (aligned)
@@ -90,7 +90,7 @@ __device__ __forceinline__ void load_rows(const __half *src_g, fa_i64 stride, in
         load_pieces<1, TILE_ROWS, COLS, THREADS, row_order<COLS, 1>>(threadIdx.x, src_g, stride, rows, place);
 }
 
-/* VEC halves without passing through registers; nothing is read when !present. */
+/* VEC elements without passing through registers; nothing is read when !present. */
 template <int VEC>
 __device__ __forceinline__ void copy_async(void *dst_s, const void *src_g, bool present)
 {
@@ -104,7 +104,7 @@ __device__ __forceinline__ void copy_async(void *dst_s, const void *src_g, bool 
 }
 
 template <int TILE_ROWS, int THREADS, class ORDER, class PLACE>
-__device__ __forceinline__ void copy_pieces(unsigned thread, const __half *src_g, fa_i64 stride, int rows,
+__device__ __forceinline__ void copy_pieces(unsigned thread, const fa_element *src_g, fa_i64 stride, int rows,
                                             const PLACE &place)
 {
     constexpr unsigned PIECES = TILE_ROWS * FA_DIM / FA_VEC;
@@ -112,7 +112,7 @@ __device__ __forceinline__ void copy_pieces(unsigned thread, const __half *src_g
     constexpr bool REGULAR = THREADS % ORDER::PERIOD == 0;
     constexpr int ROW_STEP = THREADS / ORDER::PERIOD * ORDER::PERIOD_ROWS;
     const int row0 = ORDER::row(thread), col0 = ORDER::col(thread);
-    const __half *piece_g = src_g + row0 * stride + col0;
+    const fa_element *piece_g = src_g + row0 * stride + col0;
 #pragma unroll
     for (unsigned i = 0; i < (PIECES + THREADS - 1) / THREADS; i++) {
         const unsigned piece = i * THREADS + thread;
@@ -126,22 +126,27 @@ __device__ __forceinline__ void copy_pieces(unsigned thread, const __half *src_g
     }
 }
 
-/* Two, four or eight halves in shared memory as floats. */
-__device__ __forceinline__ void unpack_floats(float (&f)[2], unsigned halves)
+/* Two, four or eight elements in shared memory as floats. */
+__device__ __forceinline__ void unpack_floats(float (&f)[2], unsigned elements)
 {
-    const float2 pair = __half22float2(*reinterpret_cast<const __half2 *>(&halves));
+#if FA_BF16 /* the upper half of a float */
+    f[0] = __uint_as_float(elements << 16);
+    f[1] = __uint_as_float(elements & 0xffff0000u);
+#else
+    const float2 pair = __half22float2(*reinterpret_cast<const __half2 *>(&elements));
     f[0] = pair.x;
     f[1] = pair.y;
+#endif
 }
 
-__device__ __forceinline__ void read_floats(float (&f)[4], const __half *src_s)
+__device__ __forceinline__ void read_floats(float (&f)[4], const fa_element *src_s)
 {
     const uint2 raw = *reinterpret_cast<const uint2 *>(src_s);
     unpack_floats(reinterpret_cast<float(&)[2]>(f[0]), raw.x);
     unpack_floats(reinterpret_cast<float(&)[2]>(f[2]), raw.y);
 }
 
-__device__ __forceinline__ void read_floats(float (&f)[8], const __half *src_s)
+__device__ __forceinline__ void read_floats(float (&f)[8], const fa_element *src_s)
 {
     const uint4 raw = *reinterpret_cast<const uint4 *>(src_s);
     unpack_floats(reinterpret_cast<float(&)[2]>(f[0]), raw.x);
@@ -157,15 +162,15 @@ __device__ __forceinline__ void read_floats(float (&f)[4], const float *src_s)
 }
 
 /* Four outputs of one row; `aligned`: the row starts on 8 bytes. */
-__device__ __forceinline__ void write_halves(__half *dst_g, const float (&f)[4], bool aligned)
+__device__ __forceinline__ void write_elements(fa_element *dst_g, const float (&f)[4], bool aligned)
 {
     if (aligned) {
-        *reinterpret_cast<uint2 *>(dst_g) = make_uint2(pack_half2(f[0], f[1]), pack_half2(f[2], f[3]));
+        *reinterpret_cast<uint2 *>(dst_g) = make_uint2(pack_elements(f[0], f[1]), pack_elements(f[2], f[3]));
         return;
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        dst_g[i] = __float2half_rn(f[i]);
+        dst_g[i] = fa_element(f[i]);
 }
 
 #endif

@@ -4,8 +4,8 @@
  *   a cp.async ring. Packed in place, the probabilities are the A operand of P V. Other instructions delay the tensor
  *   cores, so the loop minimises them: an exponent is one FFMA of a score, row sums are an mma with ones, and the
  *   exponentials of some keys run in the gaps between the products of others.
- * Softmax: a row's reference is the maximum of its first keys; later maxima are not compared. Probabilities are FP16.
- *   When a row's sum grows past 4096 the reference moves by a power of two. A sum that overflows restarts the tile with
+ * Softmax: a row's reference is the maximum of its first keys; later maxima are not compared. Probabilities are of
+ *   the type of the tensors. When a row's sum grows past 4096 the reference moves by a power of two. A sum that overflows restarts the tile with
  *   references from all keys.
  * Builds on: wmma (examples/mma_plain.cu is a simpler step between the two).
  * Knobs: M query rows and N keys of a tile; WARPS (those beyond M / 16 form groups that share out the keys); STAGES of
@@ -59,7 +59,8 @@ constexpr int SMEM_BYTES = MAIN_BYTES + SMEM_ALIGN - 16;
 constexpr int WORKSPACE_FLOATS = M * (DIM16 + 2);
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
-               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .writes_lse = FA_LSE);
+               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .writes_lse = FA_LSE,
+               .serves_bf16 = 1);
 #include "mma_block.cuh"
 #include "mma_warp.cuh"
 #include "mma_store.cuh"
@@ -246,7 +247,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         const int round = steady_rounds(w, k_lane, slots_at, slot, block, keys, share);
         last_rounds(w, k_lane, slots_at, slot, round, block, keys, share, mask, p);
 
-        if (known || !__syncthreads_or(has_sum_above(w, LARGEST_FLOAT)))
+        if (known || !__syncthreads_or(has_sum_above(w, LARGEST_SUM)))
             break;
         known = true;
         find_row_refs(w, slots_at, k_lane, block, keys.end, keys.first_key, mask, p);

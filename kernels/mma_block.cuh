@@ -6,7 +6,7 @@
 __device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s,
                                              int batch, int head)
 {
-    return {static_cast<__half *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
+    return {static_cast<fa_element *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
 }
 
 /* Every row at a multiple of 16 bytes: what 16-byte copies need. Of what is read, of what is written. */

@@ -11,7 +11,7 @@
 #include "schedule.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
-constexpr int DIM16 = (FA_DIM + 15) / 16 * 16, CHUNKS = FA_DIM / 8; /* a chunk is 8 halves, 16 bytes */
+constexpr int DIM16 = (FA_DIM + 15) / 16 * 16, CHUNKS = FA_DIM / 8; /* a chunk is 8 elements, 16 bytes */
 constexpr int BANDS = M / 16;                                       /* a warp owns a band of 16 rows */
 constexpr int GROUPS = WARPS / BANDS;                               /* each with every row and its share of the keys */
 constexpr int GROUP_THREADS = BANDS * 32, BLOCK_THREADS = WARPS * 32;
@@ -24,7 +24,7 @@ static_assert(SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not i
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
 static_assert(!FA_ACC_FP16, "mma_decode accumulates in FP32 only");
 
-constexpr int PITCH = DIM16 + 8; /* halves of a row in shared memory: ldmatrix reads without bank conflicts */
+constexpr int PITCH = DIM16 + 8; /* elements of a row in shared memory: ldmatrix reads without bank conflicts */
 constexpr int TILE_HALVES = N * PITCH;
 constexpr int RING_BYTES = GROUPS * STAGES * 2 * TILE_HALVES * 2;
 constexpr int PART_PITCH = DIM16 + 4; /* floats of a row of a part: outputs, then maximum and sum */
@@ -43,11 +43,11 @@ constexpr int WORKSPACE_FLOATS = M * PART_PITCH;
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES,
                .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .pack_heads = 1,
-               .writes_lse = FA_LSE);
+               .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 /* What a block works on: M packed rows of one K/V head, and a range of its key tiles. */
 struct work {
-    const __half *k_g, *v_g;
+    const fa_element *k_g, *v_g;
     int batch, kv_head, group; /* query heads per K/V head */
     int first_row, rows;       /* packed row = query * group + head within the group */
     int begin, end;            /* key tiles */
@@ -67,38 +67,38 @@ __device__ __forceinline__ work find_work(const fa_params &p)
     const fa_i64 tiles = (keys_of_row(p, last_query) + N - 1) / N;
     w.begin = static_cast<int>(tiles * split / SPLITS);
     w.end = static_cast<int>(tiles * (split + 1) / SPLITS);
-    w.k_g = static_cast<const __half *>(p.k) + w.batch * p.k_stride_b + w.kv_head * p.k_stride_h;
-    w.v_g = static_cast<const __half *>(p.v) + w.batch * p.v_stride_b + w.kv_head * p.v_stride_h;
+    w.k_g = static_cast<const fa_element *>(p.k) + w.batch * p.k_stride_b + w.kv_head * p.k_stride_h;
+    w.v_g = static_cast<const fa_element *>(p.v) + w.batch * p.v_stride_b + w.kv_head * p.v_stride_h;
     const fa_i64 addresses = reinterpret_cast<fa_i64>(w.k_g) | reinterpret_cast<fa_i64>(w.v_g);
     w.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
     return w;
 }
 
 /* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
-__device__ __forceinline__ void load_rows(__half *tile_s, const __half *head_g, fa_i64 stride, int row, int seq_kv,
-                                          bool aligned, int thread)
+__device__ __forceinline__ void load_rows(fa_element *tile_s, const fa_element *head_g, fa_i64 stride, int row,
+                                          int seq_kv, bool aligned, int thread)
 {
 #pragma unroll 4
     for (int item = thread; item < N * CHUNKS; item += GROUP_THREADS) {
         const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
-        __half *to_s = tile_s + at * PITCH + chunk * 8;
-        const __half *from_g = head_g + min(key, seq_kv - 1) * stride + chunk * 8;
+        fa_element *to_s = tile_s + at * PITCH + chunk * 8;
+        const fa_element *from_g = head_g + min(key, seq_kv - 1) * stride + chunk * 8;
         if (aligned) {
             cp_async_16(to_s, from_g, key < seq_kv ? 16 : 0);
         } else {
 #pragma unroll
             for (int e = 0; e < 8; ++e)
-                to_s[e] = key < seq_kv ? from_g[e] : __half(0.0f);
+                to_s[e] = key < seq_kv ? from_g[e] : fa_element(0.0f);
         }
     }
 }
 
 /* One commit each, also when no tile is left to load. */
-__device__ __forceinline__ void load_tile(__half *ring_s, const work &w, int tile, int slot, int thread,
+__device__ __forceinline__ void load_tile(fa_element *ring_s, const work &w, int tile, int slot, int thread,
                                           const fa_params &p)
 {
     if (tile < w.end) {
-        __half *k_s = ring_s + slot * 2 * TILE_HALVES;
+        fa_element *k_s = ring_s + slot * 2 * TILE_HALVES;
         load_rows(k_s, w.k_g, p.k_stride_s, tile * N, p.seq_kv, w.aligned, thread);
         load_rows(k_s + TILE_HALVES, w.v_g, p.v_stride_s, tile * N, p.seq_kv, w.aligned, thread);
     }
@@ -126,9 +126,9 @@ __device__ __forceinline__ unsigned load_q_pair(const fa_params &p, const work &
     if (row >= w.rows || column >= FA_DIM)
         return 0;
     const int query = row / w.group, head = w.kv_head * w.group + row % w.group;
-    const __half *from_g =
-        static_cast<const __half *>(p.q) + w.batch * p.q_stride_b + head * p.q_stride_h + query * p.q_stride_s + column;
-    return __half_as_ushort(from_g[0]) | static_cast<unsigned>(__half_as_ushort(from_g[1])) << 16;
+    const unsigned short *from_g = static_cast<const unsigned short *>(p.q) + w.batch * p.q_stride_b +
+                                   head * p.q_stride_h + query * p.q_stride_s + column;
+    return from_g[0] | static_cast<unsigned>(from_g[1]) << 16;
 }
 
 __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const work &w, int row, int lane)
@@ -152,14 +152,14 @@ __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const
 }
 
 /* s = Q K^T of the warp's 16 rows and the tile's N keys. */
-__device__ __forceinline__ void multiply_qk(float (&s)[N / 8][4], const band &mine, const __half *k_s, int lane)
+__device__ __forceinline__ void multiply_qk(float (&s)[N / 8][4], const band &mine, const fa_element *k_s, int lane)
 {
 #pragma unroll
     for (int t = 0; t < N / 8; ++t)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
             s[t][i] = 0.0f;
-    const __half *row_s = k_s + (lane % 8 + lane / 16 * 8) * PITCH + lane / 8 % 2 * 8;
+    const fa_element *row_s = k_s + (lane % 8 + lane / 16 * 8) * PITCH + lane / 8 % 2 * 8;
 #pragma unroll
     for (int step = 0; step < DIM16 / 16; ++step)
 #pragma unroll
@@ -206,14 +206,15 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
 }
 
 /* o += P V. The accumulators of P are, packed in pairs, the fragments of A. */
-__device__ __forceinline__ void multiply_pv(band &mine, const float (&s)[N / 8][4], const __half *v_s, int lane)
+__device__ __forceinline__ void multiply_pv(band &mine, const float (&s)[N / 8][4], const fa_element *v_s, int lane)
 {
-    const __half *row_s = v_s + lane % 16 * PITCH + lane / 16 * 8;
+    const fa_element *row_s = v_s + lane % 16 * PITCH + lane / 16 * 8;
 #pragma unroll
     for (int step = 0; step < N / 16; ++step) {
-        const unsigned p[4] = {pack_half2(s[2 * step][0], s[2 * step][1]), pack_half2(s[2 * step][2], s[2 * step][3]),
-                               pack_half2(s[2 * step + 1][0], s[2 * step + 1][1]),
-                               pack_half2(s[2 * step + 1][2], s[2 * step + 1][3])};
+        const unsigned p[4] = {pack_elements(s[2 * step][0], s[2 * step][1]),
+                               pack_elements(s[2 * step][2], s[2 * step][3]),
+                               pack_elements(s[2 * step + 1][0], s[2 * step + 1][1]),
+                               pack_elements(s[2 * step + 1][2], s[2 * step + 1][3])};
 #pragma unroll
         for (int t = 0; t < DIM16 / 8; t += 2) {
             unsigned v[4];
@@ -279,20 +280,20 @@ __device__ __forceinline__ void store_output(const fa_params &p, const work &w, 
     if (chunk == 0)
         store_lse(p, w.batch, head, query, log_sum_exp(value.max, value.sum));
 #endif
-    __half *to_g =
-        static_cast<__half *>(p.o) + w.batch * p.o_stride_b + head * p.o_stride_h + query * p.o_stride_s + chunk * 8;
+    fa_element *to_g = static_cast<fa_element *>(p.o) + w.batch * p.o_stride_b + head * p.o_stride_h +
+                       query * p.o_stride_s + chunk * 8;
     uint4 words;
-    words.x = pack_half2(value.o[0] * factor, value.o[1] * factor);
-    words.y = pack_half2(value.o[2] * factor, value.o[3] * factor);
-    words.z = pack_half2(value.o[4] * factor, value.o[5] * factor);
-    words.w = pack_half2(value.o[6] * factor, value.o[7] * factor);
+    words.x = pack_elements(value.o[0] * factor, value.o[1] * factor);
+    words.y = pack_elements(value.o[2] * factor, value.o[3] * factor);
+    words.z = pack_elements(value.o[4] * factor, value.o[5] * factor);
+    words.w = pack_elements(value.o[6] * factor, value.o[7] * factor);
     if (reinterpret_cast<fa_i64>(to_g) % 16 == 0) {
         *reinterpret_cast<uint4 *>(to_g) = words;
         return;
     }
 #pragma unroll
     for (int e = 0; e < 8; ++e)
-        to_g[e] = __float2half_rn(value.o[e] * factor);
+        to_g[e] = fa_element(value.o[e] * factor);
 }
 
 /* The parts of the groups, in shared memory, become the output, or a part in the workspace that the last block to
@@ -344,7 +345,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
     const int group_thread = threadIdx.x % GROUP_THREADS;
     const float scale_log2 = p.scale * LOG2_E;
     const work w = find_work(p);
-    __half *ring_s = reinterpret_cast<__half *>(smem) + group * STAGES * 2 * TILE_HALVES;
+    fa_element *ring_s = reinterpret_cast<fa_element *>(smem) + group * STAGES * 2 * TILE_HALVES;
     if (DIM16 != FA_DIM) /* columns past dim are never loaded, but multiplied */
         for (int row = group_thread; row < STAGES * 2 * N; row += GROUP_THREADS)
             *reinterpret_cast<uint4 *>(ring_s + row * PITCH + FA_DIM) = make_uint4(0, 0, 0, 0);
@@ -359,7 +360,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
         cp_async_wait<STAGES - 2>();
         sync_group(group); /* the tile has arrived for all, and all are done with the slot before it */
         load_tile(ring_s, w, tile + (STAGES - 1) * GROUPS, slot == 0 ? STAGES - 1 : slot - 1, group_thread, p);
-        const __half *k_s = ring_s + slot * 2 * TILE_HALVES;
+        const fa_element *k_s = ring_s + slot * 2 * TILE_HALVES;
         float s[N / 8][4];
         multiply_qk(s, mine, k_s, lane);
         online_softmax(s, mine, tile * N, scale_log2, lane);

@@ -48,7 +48,7 @@ __device__ __forceinline__ void store_partial(const output &out, const block_sta
     unsigned words[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-        words[i] = pack_half2(value.o[2 * i] * factor, value.o[2 * i + 1] * factor);
+        words[i] = pack_elements(value.o[2 * i] * factor, value.o[2 * i + 1] * factor);
     store_chunk(out.head.data_g + (out.first_row + row) * out.head.stride + chunk * 8,
                 make_uint4(words[0], words[1], words[2], words[3]), out.aligned);
 }
@@ -85,7 +85,7 @@ __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *r
             for (int t = 0; t < STEPS * 2; ++t)
                 *reinterpret_cast<unsigned *>(rows_s + (b * 16 + h * 8) * ROW_BYTES + t / XORS * XORS * 16 +
                                               (tile_offset(lane / 4, 0) ^ t % XORS * 16) + lane % 4 * 4) =
-                    pack_half2(w.o[b][t][2 * h] * factor, w.o[b][t][2 * h + 1] * factor);
+                    pack_elements(w.o[b][t][2 * h] * factor, w.o[b][t][2 * h + 1] * factor);
         }
     __syncwarp();
     constexpr int EACH = 32 / CHUNKS; /* rows at once */

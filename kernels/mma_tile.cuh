@@ -1,5 +1,5 @@
 /* Tiles of `mma` in shared memory: where a 16-byte chunk of a row lies, which address a lane gives ldmatrix, and how
- * tiles get there. A row is DIM16 halves: the head dimension rounded up to 16, the extra columns zero.
+ * tiles get there. A row is DIM16 elements: the head dimension rounded up to 16, the extra columns zero.
  *
  * The loader is not copy_pieces of load.cuh, because mma spreads the copies of a tile over the products of another. It
  * copies in passes that can be issued one by one, and a pass needs no address of its own: all of a thread's addresses
@@ -123,15 +123,16 @@ struct copy_layout {
 
 /* Rows of one head in global memory. */
 struct head_rows {
-    __half *data_g;
+    fa_element *data_g;
     fa_i64 stride;
 };
 
-/* Two halves times a float. */
-__device__ __forceinline__ unsigned scale_half2(unsigned halves, float factor)
+/* Two elements times a float. */
+__device__ __forceinline__ unsigned scale_pair(unsigned elements, float factor)
 {
-    const float2 pair = __half22float2(*reinterpret_cast<const __half2 *>(&halves));
-    return pack_half2(pair.x * factor, pair.y * factor);
+    float pair[2];
+    unpack_floats(pair, elements);
+    return pack_elements(pair[0] * factor, pair[1] * factor);
 }
 
 /* This thread's share of every tile: its first chunk in shared memory, and in global memory where rows follow each
@@ -200,7 +201,7 @@ __device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &he
     for (unsigned item = thread; item < ROWS * CHUNKS; item += THREADS) {
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const bool valid = first_row + row < rows && (FA_DIM % 16 == 0 || chunk * 8 < FA_DIM);
-        const __half *src_g = head.data_g + (valid ? (first_row + row) * head.stride + chunk * 8 : 0);
+        const fa_element *src_g = head.data_g + (valid ? (first_row + row) * head.stride + chunk * 8 : 0);
         const smem_addr dst_at = tile_at + tile_offset(row, chunk);
         if (aligned) {
             cp_async_16_at(dst_at, src_g, valid ? 16 : 0);
@@ -215,8 +216,8 @@ __device__ __forceinline__ void load_tile(smem_addr tile_at, const head_rows &he
     }
 }
 
-/* 8 halves to a row of the output. */
-__device__ __forceinline__ void store_chunk(__half *dst_g, uint4 value, bool aligned)
+/* 8 elements to a row of the output. */
+__device__ __forceinline__ void store_chunk(fa_element *dst_g, uint4 value, bool aligned)
 {
     if (aligned) {
         *reinterpret_cast<uint4 *>(dst_g) = value;

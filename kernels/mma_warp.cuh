@@ -4,12 +4,15 @@
 #define FA_MMA_WARP_CUH
 
 /* A row's reference row_ref is the largest score of the warp's first keys, plus HEADROOM as an exponent. Later scores
- * may be 2^(16 + HEADROOM) times as probable before a half overflows; probabilities down to 2^-10 of the largest keep
+ * may be 2^(16 + HEADROOM) times as probable before FP16 overflows; probabilities down to 2^-10 of the largest keep
  * all their bits. */
 constexpr float HEADROOM = 4.0f;
 /* When a row's sum is larger than this, its reference moves. */
 constexpr float LARGE_SUM = 4096.0f;
-constexpr float LARGEST_FLOAT = 3.402823466e38f;
+/* A sum that has overflowed restarts the tile. In FP16 a probability becomes infinite long before. BF16 has the range
+ * of FP32, so a limit far below its end keeps O finite, too. */
+constexpr float OVERFLOWED_SUM = FA_BF16 ? 0x1p64f : INF;
+constexpr float LARGEST_SUM = FA_BF16 ? OVERFLOWED_SUM : 3.402823466e38f;
 
 /* f(I) .. f(END - 1) without a loop. The compiler leaves long loops rolled in spite of the pragma, which puts register
  * arrays in local memory. */
@@ -140,8 +143,8 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)
 __device__ __forceinline__ unsigned probability_pair(const warp_state &w, int chunk, int b, int r)
 {
     const int t = 2 * chunk + r / 2, h = r % 2;
-    return pack_half2(exp2_approx(fmaf(w.s[t][b][2 * h], w.scale_log2, w.minus_row_ref[b][h])),
-                      exp2_approx(fmaf(w.s[t][b][2 * h + 1], w.scale_log2, w.minus_row_ref[b][h])));
+    return pack_elements(exp2_approx(fmaf(w.s[t][b][2 * h], w.scale_log2, w.minus_row_ref[b][h])),
+                         exp2_approx(fmaf(w.s[t][b][2 * h + 1], w.scale_log2, w.minus_row_ref[b][h])));
 }
 
 /* Raises each row's row_max to the largest of its scores in w.s; all lanes of a row get it. */
@@ -178,15 +181,15 @@ __device__ __forceinline__ void move_row_refs(warp_state &w)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const float sum = w.sum[b][2 * h];
-            const int exponent = sum > LARGE_SUM && sum < INF ? (__float_as_int(sum) >> 23) - 127 : 0;
+            const int exponent = sum > LARGE_SUM && sum < OVERFLOWED_SUM ? (__float_as_int(sum) >> 23) - 127 : 0;
             const float shrink = __int_as_float((127 - exponent) << 23);
             w.minus_row_ref[b][h] -= static_cast<float>(exponent);
             w.sum[b][2 * h] *= shrink;
             w.sum[b][2 * h + 1] *= shrink;
 #pragma unroll
             for (int chunk = 0; chunk < P_CHUNKS; ++chunk) {
-                w.p[chunk][b][h] = scale_half2(w.p[chunk][b][h], shrink);
-                w.p[chunk][b][h + 2] = scale_half2(w.p[chunk][b][h + 2], shrink);
+                w.p[chunk][b][h] = scale_pair(w.p[chunk][b][h], shrink);
+                w.p[chunk][b][h + 2] = scale_pair(w.p[chunk][b][h + 2], shrink);
             }
 #pragma unroll
             for (int t = 0; t < STEPS * 2; ++t) {

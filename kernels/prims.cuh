@@ -7,6 +7,12 @@
 #include "../include/fa_params.h"
 
 #include <cuda_fp16.h>
+#if FA_BF16
+#include <cuda_bf16.h>
+#define FA_PTX_TYPE "bf16" /* fa_element in the name of an instruction */
+#else
+#define FA_PTX_TYPE "f16"
+#endif
 
 #define WARP_SIZE 32
 #define ALL_LANES 0xffffffffu
@@ -78,7 +84,7 @@ __device__ __forceinline__ void cp_async_wait()
     asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
 }
 
-/* 8x8 tiles of halves from shared memory: lane l gives the address of row l%8 of tile l/8 (16 bytes, 16-byte aligned);
+/* 8x8 tiles of 16-bit elements from shared memory: lane l gives the address of row l%8 of tile l/8 (16 bytes, 16-byte aligned);
  * x2 reads the addresses of lanes 0..15, x1 those of lanes 0..7. [ldmatrix] */
 __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s FA_CALLER)
 {
@@ -153,11 +159,11 @@ __device__ __forceinline__ void stmatrix_x4(void *row_s, const unsigned (&r)[4] 
                  : "memory");
 }
 
-/* d += a * b, a 16x16 row-major, b 16x8 column-major, halves; d 16x8. sm_80. [mma.m16n8k16] */
+/* d += a * b, a 16x16 row-major, b 16x8 column-major, of fa_element; d 16x8. sm_80. [mma.m16n8k16] */
 __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2] FA_CALLER)
 {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};\n"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." FA_PTX_TYPE "." FA_PTX_TYPE ".f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
@@ -166,8 +172,8 @@ __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[
 __device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c)[4], const unsigned (&a)[4],
                                                   const unsigned (&b)[2] FA_CALLER)
 {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%10, %11, %12, %13};\n"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." FA_PTX_TYPE "." FA_PTX_TYPE ".f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};\n"
         : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
@@ -193,6 +199,14 @@ __device__ __forceinline__ unsigned pack_half2(float lo, float hi)
 {
     unsigned packed;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(packed) : "f"(hi), "f"(lo));
+    return packed;
+}
+
+/* The same as two of fa_element. [cvt.rn.f16x2.f32, cvt.rn.bf16x2.f32] */
+__device__ __forceinline__ unsigned pack_elements(float lo, float hi)
+{
+    unsigned packed;
+    asm("cvt.rn." FA_PTX_TYPE "x2.f32 %0, %1, %2;\n" : "=r"(packed) : "f"(hi), "f"(lo));
     return packed;
 }
 

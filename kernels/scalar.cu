@@ -16,13 +16,13 @@ static_assert(FA_ACC_FP16 == 0, "scalar: ACC must be fp32");
 static_assert(FA_SPLITS == 1, "scalar: SPLITS must be 1");
 static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "scalar: VEC must be 1, 2, 4 or 8");
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 0, .writes_lse = FA_LSE);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 0, .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 /* A lane holds dimensions (chunk * 32 + lane) * VEC + i. */
 constexpr int CHUNKS = ceil_div(FA_DIM, WARP_SIZE *FA_VEC);
 
 template <bool ALIGNED>
-__device__ __forceinline__ void read_row(float (&row_r)[CHUNKS][FA_VEC], const __half *row_g, int lane)
+__device__ __forceinline__ void read_row(float (&row_r)[CHUNKS][FA_VEC], const fa_element *row_g, int lane)
 {
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++) {
@@ -32,14 +32,14 @@ __device__ __forceinline__ void read_row(float (&row_r)[CHUNKS][FA_VEC], const _
             raw = *reinterpret_cast<const vec_t<FA_VEC> *>(row_g + col);
         else if (col < FA_DIM)
             for (int i = 0; i < FA_VEC; i++)
-                reinterpret_cast<__half *>(&raw)[i] = row_g[col + i];
+                reinterpret_cast<fa_element *>(&raw)[i] = row_g[col + i];
 #pragma unroll
         for (int i = 0; i < FA_VEC; i++)
-            row_r[c][i] = __half2float(reinterpret_cast<const __half *>(&raw)[i]);
+            row_r[c][i] = static_cast<float>(reinterpret_cast<const fa_element *>(&raw)[i]);
     }
 }
 
-/* One row of the output. ALIGNED: rows of Q, K and V start at multiples of VEC halves. */
+/* One row of the output. ALIGNED: rows of Q, K and V start at multiples of VEC elements. */
 template <bool ALIGNED>
 __device__ __forceinline__ void attend_row(const fa_params &p, const query_tile &tile, int row, int lane)
 {
@@ -74,14 +74,14 @@ __device__ __forceinline__ void attend_row(const fa_params &p, const query_tile 
         store_lse(p, tile.batch, tile.head, tile.row0 + row, log_sum_exp(m, l));
 #endif
     const float inverse = inverse_of_sum(l);
-    __half *o_g = tile.o_g + row * p.o_stride_s;
+    fa_element *o_g = tile.o_g + row * p.o_stride_s;
 #pragma unroll
     for (int c = 0; c < CHUNKS; c++)
 #pragma unroll
         for (int i = 0; i < FA_VEC; i++) {
             const int col = (c * WARP_SIZE + lane) * FA_VEC + i;
             if (col < FA_DIM)
-                o_g[col] = __float2half_rn(o_r[c][i] * inverse);
+                o_g[col] = fa_element(o_r[c][i] * inverse);
         }
 }
 

@@ -6,8 +6,8 @@
 
 /* `rows` query rows from `row0` of one (batch, head), and their keys [0, keys). */
 struct query_tile {
-    const __half *q_g, *k_g, *v_g; /* first row of the tile; first row of the K/V head */
-    __half *o_g;
+    const fa_element *q_g, *k_g, *v_g; /* first row of the tile; first row of the K/V head */
+    fa_element *o_g;
     int row0, rows, keys;
 #if FA_LSE
     int batch, head;
@@ -43,10 +43,11 @@ __device__ __forceinline__ query_tile tile_of_block(const fa_params &p)
     tile.row0 = index * TILE_M;
     tile.rows = min(TILE_M, p.seq_q - tile.row0);
     tile.keys = keys_of_row(p, tile.row0 + tile.rows - 1);
-    tile.q_g = static_cast<const __half *>(p.q) + batch * p.q_stride_b + head * p.q_stride_h + tile.row0 * p.q_stride_s;
-    tile.k_g = static_cast<const __half *>(p.k) + batch * p.k_stride_b + kv_head * p.k_stride_h;
-    tile.v_g = static_cast<const __half *>(p.v) + batch * p.v_stride_b + kv_head * p.v_stride_h;
-    tile.o_g = static_cast<__half *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h + tile.row0 * p.o_stride_s;
+    tile.q_g =
+        static_cast<const fa_element *>(p.q) + batch * p.q_stride_b + head * p.q_stride_h + tile.row0 * p.q_stride_s;
+    tile.k_g = static_cast<const fa_element *>(p.k) + batch * p.k_stride_b + kv_head * p.k_stride_h;
+    tile.v_g = static_cast<const fa_element *>(p.v) + batch * p.v_stride_b + kv_head * p.v_stride_h;
+    tile.o_g = static_cast<fa_element *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h + tile.row0 * p.o_stride_s;
     return tile;
 }
 

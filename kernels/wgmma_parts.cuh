@@ -97,7 +97,7 @@ __device__ __forceinline__ void pack_p(const float (&s_r)[FA_N / 2], unsigned (&
 {
 #pragma unroll
     for (int i = 0; i < FA_N / 4; ++i)
-        p_r[i] = pack_half2(s_r[2 * i], s_r[2 * i + 1]);
+        p_r[i] = pack_elements(s_r[2 * i], s_r[2 * i + 1]);
 }
 
 /* Transposes words within a quad: w[j] belongs to column group j; lane t of the quad gets the four words of group t. */
@@ -113,25 +113,25 @@ __device__ __forceinline__ uint4 quad_transpose(const unsigned (&w)[4], int lane
     return high ? make_uint4(u, v, b0, b1) : make_uint4(a0, a1, u, v);
 }
 
-/* 1 / sum, or 0 for a row that sees no key. One instruction; its error of an ulp is far below what FP16 keeps. */
+/* 1 / sum, or 0 for a row that sees no key. One instruction; its error of an ulp is far below what 16 bits keep. */
 __device__ __forceinline__ float inverse_or_zero(float sum) { return sum > 0.0f ? reciprocal_approx(sum) : 0.0f; }
 
 /* Stores O = o_r * scale of a warp's 16 rows from `row` on, straight from the registers, 16 bytes per lane. */
 __device__ __forceinline__ void store_o_direct(const fa_params &p, const float (&o_r)[O_REGS], const float (&scale)[2],
                                                int batch, int head, int row, int lane)
 {
-    __half *o_g = static_cast<__half *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h;
+    fa_element *o_g = static_cast<fa_element *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const int query = row + lane / 4 + 8 * h;
-        __half *row_g = o_g + query * p.o_stride_s;
+        fa_element *row_g = o_g + query * p.o_stride_s;
 #pragma unroll
         for (int group = 0; group < (O_DIM + 31) / 32; ++group) {
             unsigned w[4];
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
                 const int i = 16 * group + 4 * j + 2 * h;
-                w[j] = i < O_DIM / 2 ? pack_half2(o_r[i] * scale[h], o_r[i + 1] * scale[h]) : 0;
+                w[j] = i < O_DIM / 2 ? pack_elements(o_r[i] * scale[h], o_r[i + 1] * scale[h]) : 0;
             }
             const uint4 out = quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;

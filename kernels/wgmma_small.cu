@@ -33,7 +33,7 @@ static_assert(FA_SPLITS <= 1, "wgmma_small does not split keys over blocks");
 static_assert(PART_BYTES <= SLOT_BYTES, "a part of O fits where a tile of K and V was");
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES, .tma_q_rows = 64,
-               .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_cols = 64, .writes_lse = FA_LSE);
+               .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_cols = 64, .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 /* Named barriers. BAR_GROUP + w: within warpgroup w. BAR_SEQUENCE + w: warpgroup w waits for w - 1. The last warpgroup
  * waits at BAR_MAXIMA for the others' maxima and at BAR_PARTS + w for the part of w. */
@@ -202,7 +202,7 @@ __device__ __forceinline__ void add_part(float (&all)[DIM_PAD / 2], unsigned par
 }
 
 /* A warp's 16 rows through shared memory, where Q was, so that each store writes whole lines. */
-__device__ __forceinline__ void store_rows(__half *o_g, const float (&o)[DIM_PAD / 2], const fa_params &p, int row,
+__device__ __forceinline__ void store_rows(fa_element *o_g, const float (&o)[DIM_PAD / 2], const fa_params &p, int row,
                                            int column, unsigned q_s, int thread)
 {
     const int lane = thread % 32;
@@ -213,7 +213,7 @@ __device__ __forceinline__ void store_rows(__half *o_g, const float (&o)[DIM_PAD
         unsigned word[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            word[i] = pack_half2(o[8 * c + 2 * i], o[8 * c + 2 * i + 1]);
+            word[i] = pack_elements(o[8 * c + 2 * i], o[8 * c + 2 * i + 1]);
         stmatrix_x4_at(to + c / 4 * 64 * BOX_ROW_BYTES + ((c % 4 * 2 + lane / 16) ^ (lane % 8)) * 16, word);
     }
     __syncwarp();
@@ -368,9 +368,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
     const int row = thread / 32 * 16 + thread % 32 / 4;
     const int out_row = tile.row0 + thread / 32 * 16 + thread % 32 / 8, out_column = thread % 8 * 8;
     const bool last = group == GROUPS - 1;
-    __half *o_g = nullptr;
+    fa_element *o_g = nullptr;
     if (last) {
-        o_g = static_cast<__half *>(p.o) + tile.batch * p.o_stride_b + tile.head * p.o_stride_h +
+        o_g = static_cast<fa_element *>(p.o) + tile.batch * p.o_stride_b + tile.head * p.o_stride_h +
               out_row * p.o_stride_s + out_column;
         make_opaque(o_g);
     }

@@ -9,7 +9,7 @@
 #include "common.cuh"
 #include "wgmma_parts.cuh"
 
-/* 2^8 is far inside FP16. In FP32 a P up to 2^100 is finite and can be scaled; above, S is computed again. */
+/* 2^8 is far inside both types. In FP32 a P up to 2^100 is finite and can be scaled; above, S is computed again. */
 constexpr int RESCALE_LOG2 = 8, OVERFLOW_LOG2 = 100;
 
 /* A thread's two rows. ref: the reference, in log2 units. sum: of this thread's columns only, unless SUM_BY_MMA. */
@@ -138,8 +138,8 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
     make_opaque(q_s, key0, thread);
     const int lane = thread % 32, row = thread / 32 * 16 + lane % 16, left = p.seq_kv - key0 - lane / 4;
     const int kv_head = static_cast<unsigned>(tile.z) / static_cast<unsigned>(p.heads / p.kv_heads);
-    const __half *k_g = static_cast<const __half *>(p.k) + tile.w * p.k_stride_b + kv_head * p.k_stride_h +
-                        (key0 + lane / 4) * p.k_stride_s + lane % 4 * 2;
+    const fa_element *k_g = static_cast<const fa_element *>(p.k) + tile.w * p.k_stride_b + kv_head * p.k_stride_h +
+                            (key0 + lane / 4) * p.k_stride_s + lane % 4 * 2;
 #pragma unroll
     for (int i = 0; i < FA_N / 2; ++i)
         s_r[i] = 0.0f;
@@ -147,7 +147,7 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
     for (int step = 0; step < DIM_K / 16; ++step) {
         unsigned a[4];
         ldmatrix_x4_at(a, q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
-        const __half *from_g = k_g + 16 * step;
+        const fa_element *from_g = k_g + 16 * step;
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {
             unsigned b[2] = {0, 0};

@@ -33,7 +33,7 @@ constexpr part_layout PARTS(MAIN_BYTES, sizeof(acc_t));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16,
-               .writes_lse = FA_LSE);
+               .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 /* What a warp keeps from tile to tile, per row group. */
 struct warp_rows {
@@ -43,7 +43,7 @@ struct warp_rows {
     frag_rows q_r[WARP_ROW_GROUPS][Q_IN_REGISTERS ? DIM_BLOCKS : 1];
 };
 
-__device__ __forceinline__ void start_rows(warp_rows &rows, const __half *q_s, int row_unit)
+__device__ __forceinline__ void start_rows(warp_rows &rows, const fa_element *q_s, int row_unit)
 {
 #pragma unroll
     for (int i = 0; i < WARP_ROW_GROUPS; i++) {
@@ -62,8 +62,8 @@ __device__ __forceinline__ void start_rows(warp_rows &rows, const __half *q_s, i
 using frag_scores = frag_acc[WARP_ROW_GROUPS][CHUNK_BLOCKS];
 
 /* S = Q K^T of the warp's rows and a chunk of keys. A block of K serves all row groups. */
-__device__ __forceinline__ void compute_scores(frag_scores &s_r, const warp_rows &rows, const __half *q_s,
-                                               const __half *k_s, int key_block, int chunk)
+__device__ __forceinline__ void compute_scores(frag_scores &s_r, const warp_rows &rows, const fa_element *q_s,
+                                               const fa_element *k_s, int key_block, int chunk)
 {
 #pragma unroll
     for (int j = 0; j < CHUNK_BLOCKS; j++) {
@@ -131,23 +131,23 @@ __device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], row_
         state.m = m_new;
     }
     exponentiate(s_r, scale, state);
-    __half *p_s = reinterpret_cast<__half *>(scratch_s);
+    fa_element *p_s = reinterpret_cast<fa_element *>(scratch_s);
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
         *reinterpret_cast<uint2 *>(p_s + lane / 2 * SCORE_STRIDE + quad_col(i, lane)) =
-            make_uint2(pack_half2(s_r[i][0], s_r[i][1]), pack_half2(s_r[i][2], s_r[i][3]));
+            make_uint2(pack_elements(s_r[i][0], s_r[i][1]), pack_elements(s_r[i][2], s_r[i][3]));
 }
 
 /* O += P V of a chunk of keys. A block of V serves all row groups. */
-__device__ __forceinline__ void add_values(warp_rows &rows, const acc_t *scratch_s, const __half *v_s, int key_block,
-                                           int chunk)
+__device__ __forceinline__ void add_values(warp_rows &rows, const acc_t *scratch_s, const fa_element *v_s,
+                                           int key_block, int chunk)
 {
 #pragma unroll
     for (int j = 0; j < CHUNK_BLOCKS; j++) {
         frag_rows p_r[WARP_ROW_GROUPS];
 #pragma unroll
         for (int i = 0; i < WARP_ROW_GROUPS; i++)
-            wmma::load_matrix_sync(p_r[i], reinterpret_cast<const __half *>(scratch_s + i * SCRATCH) + j * 16,
+            wmma::load_matrix_sync(p_r[i], reinterpret_cast<const fa_element *>(scratch_s + i * SCRATCH) + j * 16,
                                    SCORE_STRIDE);
 #pragma unroll
         for (int d = 0; d < DIM_BLOCKS; d++) {
@@ -163,8 +163,8 @@ __device__ __forceinline__ void add_values(warp_rows &rows, const acc_t *scratch
 
 /* The warp's rows against its keys of one tile, which start at key `key0`. */
 __device__ __forceinline__ void attend_tile(warp_rows &rows, const fa_params &p, const query_tile &tile,
-                                            const __half *q_s, const __half *k_s, const __half *v_s, acc_t *scratch_s,
-                                            int key_block, int key0, float scale, int lane)
+                                            const fa_element *q_s, const fa_element *k_s, const fa_element *v_s,
+                                            acc_t *scratch_s, int key_block, int key0, float scale, int lane)
 {
     frag_scores next_r;
     compute_scores(next_r, rows, q_s, k_s, key_block, 0);
@@ -227,7 +227,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
     const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE;
     const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
-    __half *tiles_s = reinterpret_cast<__half *>(smem), *q_s = tiles_s + pipeline::BYTES / 2;
+    fa_element *tiles_s = reinterpret_cast<fa_element *>(smem), *q_s = tiles_s + pipeline::BYTES / 2;
     acc_t *scratch_s = reinterpret_cast<acc_t *>(reinterpret_cast<unsigned char *>(q_s) +
                                                  (Q_IN_REGISTERS ? 0 : Q_BYTES) + warp * SCRATCH_BYTES);
     const query_tile tile = tile_of_block<FA_M>(p);

@@ -38,7 +38,7 @@ constexpr part_layout PARTS(MAIN_BYTES, sizeof(float));
 constexpr int ALIGNMENT = 32; /* of WMMA's pointers */
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = larger(MAIN_BYTES, PARTS.bytes) + ALIGNMENT - 16,
-               .writes_lse = FA_LSE);
+               .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 struct warp_rows {
     float o_r[LANE_ROWS][CHUNKS][8]; /* of rows lane_row(r, lane), columns lane_col(c, lane) + x */
@@ -50,8 +50,8 @@ __device__ __forceinline__ int lane_row(int r, int lane) { return r * ROW_SPLIT 
 __device__ __forceinline__ int lane_col(int c, int lane) { return (c * DIM_LANES + lane % DIM_LANES) * 8; }
 
 /* S = Q K^T of the warp's 16 rows and WARP_KEYS keys, to its scratch. */
-__device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s, const __half *k_s, int row_block,
-                                               int key_block)
+__device__ __forceinline__ void compute_scores(acc_t *score_s, const fa_element *q_s, const fa_element *k_s,
+                                               int row_block, int key_block)
 {
     frag_acc s_r[WARP_KEYS / 16];
 #pragma unroll
@@ -74,7 +74,7 @@ __device__ __forceinline__ void compute_scores(acc_t *score_s, const __half *q_s
 }
 
 /* O += P V. Lanes with equal rows and dimensions and different keys hold parts of a sum, added once at the end. */
-__device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], const float *p_s, const __half *v_s,
+__device__ __forceinline__ void add_values(float (&o_r)[LANE_ROWS][CHUNKS][8], const float *p_s, const fa_element *v_s,
                                            int lane)
 {
 #pragma unroll 1
@@ -124,9 +124,9 @@ __device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], warp
 }
 
 /* One tile for 16 rows. keys: how many of the warp's keys row lane / 2 sees; all_keys: how many every row sees. */
-__device__ __forceinline__ void attend_tile(warp_rows &rows, const __half *q_s, const __half *k_s, const __half *v_s,
-                                            float *scratch_s, int row_block, int key_block, int keys, int all_keys,
-                                            float scale, int lane)
+__device__ __forceinline__ void attend_tile(warp_rows &rows, const fa_element *q_s, const fa_element *k_s,
+                                            const fa_element *v_s, float *scratch_s, int row_block, int key_block,
+                                            int keys, int all_keys, float scale, int lane)
 {
     acc_t *score_s = reinterpret_cast<acc_t *>(scratch_s);
     __syncwarp(); /* the probabilities before have been used */
@@ -198,7 +198,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     unsigned char *smem = raw_s + (reinterpret_cast<unsigned long long>(raw_s) & (ALIGNMENT - 1));
     const int warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE;
     const int row_unit = warp % ROW_UNITS, key_group = warp / ROW_UNITS;
-    __half *q_s = reinterpret_cast<__half *>(smem), *tiles_s = q_s + Q_BYTES / 2;
+    fa_element *q_s = reinterpret_cast<fa_element *>(smem), *tiles_s = q_s + Q_BYTES / 2;
     float *scratch_s = reinterpret_cast<float *>(tiles_s + pipeline::BYTES / 2) + warp * (SCRATCH_BYTES / 4);
     const query_tile tile = tile_of_block<FA_M>(p);
     const pipeline tiles(p, tile, tiles_s, key_group);

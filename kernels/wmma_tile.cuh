@@ -39,9 +39,9 @@ using acc_t = __half;
 #else
 using acc_t = float;
 #endif
-using frag_rows = wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major>; /* Q, P */
-using frag_keys = wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major>; /* K as K^T */
-using frag_values = wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major>;
+using frag_rows = wmma::fragment<wmma::matrix_a, 16, 16, 16, fa_element, wmma::row_major>; /* Q, P */
+using frag_keys = wmma::fragment<wmma::matrix_b, 16, 16, 16, fa_element, wmma::col_major>; /* K as K^T */
+using frag_values = wmma::fragment<wmma::matrix_b, 16, 16, 16, fa_element, wmma::row_major>;
 using frag_acc = wmma::fragment<wmma::accumulator, 16, 16, 16, acc_t>;
 
 /* A tile of halves in shared memory that WMMA reads in 16x16 blocks with one leading dimension.
@@ -60,7 +60,7 @@ struct tile_layout {
             return row_block * 16 * STRIDE + col_block * 16;
     }
     /* Block (row_block + j, col_block), j and col_block known to the compiler. */
-    __device__ static const __half *block_at(const __half *tile_s, int row_block, int j, int col_block)
+    __device__ static const fa_element *block_at(const fa_element *tile_s, int row_block, int j, int col_block)
     {
         if constexpr (FA_SWIZZLE)
             return tile_s + block(row_block + j, col_block);
@@ -98,8 +98,8 @@ using copy_order =
 /* Rows [0, rows) of a [TILE_ROWS][FA_DIM] tile to place(row, col); the rest zero. With two stages the copy is
  * asynchronous where its width allows it (4 bytes at least), and the caller commits and waits. */
 template <int TILE_ROWS, int THREADS, class PLACE>
-__device__ __forceinline__ void fill_tile(unsigned thread, const __half *src_g, fa_i64 stride, int rows, bool aligned,
-                                          const PLACE &place)
+__device__ __forceinline__ void fill_tile(unsigned thread, const fa_element *src_g, fa_i64 stride, int rows,
+                                          bool aligned, const PLACE &place)
 {
     using order = copy_order<FA_VEC>;
     if constexpr (FA_STAGES == 2 && FA_VEC > 1) {
@@ -115,7 +115,7 @@ __device__ __forceinline__ void fill_tile(unsigned thread, const __half *src_g, 
 }
 
 /* Columns FA_DIM..DIM_PAD of a tile, once: no copy touches them. */
-__device__ __forceinline__ void clear_padding(__half *tile_s, int rows)
+__device__ __forceinline__ void clear_padding(fa_element *tile_s, int rows)
 {
     if constexpr (DIM_PAD > FA_DIM)
         for (int row = threadIdx.x; row < rows; row += THREADS)
@@ -139,11 +139,12 @@ struct key_pipeline {
 
     const fa_params &p;
     const query_tile &tile;
-    __half *k0_s, *v0_s;            /* K of each stage, then V of each stage */
+    fa_element *k0_s, *v0_s;        /* K of each stage, then V of each stage */
     int key_group, row0, keys, end; /* keys: 0 for a warp past the last group; end: of key0 */
     bool k_aligned, v_aligned, late;
 
-    __device__ __forceinline__ key_pipeline(const fa_params &params, const query_tile &of, __half *tiles_s, int group)
+    __device__ __forceinline__ key_pipeline(const fa_params &params, const query_tile &of, fa_element *tiles_s,
+                                            int group)
         : p(params), tile(of), k0_s(tiles_s), v0_s(tiles_s + FA_STAGES * (K_BYTES / 2)), key_group(group),
           row0(group * WARP_KEYS), keys(group < KEY_GROUPS ? of.keys : 0),
           end(IDLE_THREADS > 0 || group < KEY_GROUPS ? of.keys + group * WARP_KEYS : 0),
@@ -153,14 +154,14 @@ struct key_pipeline {
     {
     }
 
-    __device__ __half *k_s(int stage) const { return k0_s + stage * (K_BYTES / 2); }
-    __device__ __half *v_s(int stage) const { return v0_s + stage * (V_BYTES / 2); }
+    __device__ fa_element *k_s(int stage) const { return k0_s + stage * (K_BYTES / 2); }
+    __device__ fa_element *v_s(int stage) const { return v0_s + stage * (V_BYTES / 2); }
 
     /* This group's keys from key0 on. */
     __device__ __forceinline__ void load(int key0, int stage) const
     {
         const unsigned thread = threadIdx.x % GROUP_THREADS;
-        __half *k_tile_s = k_s(stage), *v_tile_s = v_s(stage);
+        fa_element *k_tile_s = k_s(stage), *v_tile_s = v_s(stage);
         const int first = row0;
         fill_tile<WARP_KEYS, GROUP_THREADS>(
             thread, tile.k_g + key0 * p.k_stride_s, p.k_stride_s, tile.keys - key0, k_aligned,
@@ -173,7 +174,7 @@ struct key_pipeline {
     }
 
     /* Loads Q, and with two stages the first keys of every other group. Q has landed for the block on return. */
-    __device__ __forceinline__ void start(__half *q_s) const
+    __device__ __forceinline__ void start(fa_element *q_s) const
     {
         for (int stage = 0; stage < FA_STAGES; stage++) {
             clear_padding(k_s(stage), FA_N);
@@ -343,7 +344,7 @@ __device__ __forceinline__ void write_output(const fa_params &p, const query_til
 #pragma unroll
         for (int x = 0; x < 4; x++)
             sum_r[x] *= inverse;
-        write_halves(tile.o_g + row * p.o_stride_s + col0 + col, sum_r, aligned);
+        write_elements(tile.o_g + row * p.o_stride_s + col0 + col, sum_r, aligned);
     }
 }
 

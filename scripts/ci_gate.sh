@@ -12,6 +12,7 @@ usage: scripts/ci_gate.sh [options]
   --library FILE    the matrix for this library (include/fa_library.h) instead (repeatable; GPU only): what it refuses
                     in its own words is skipped
   --source FILE.cu  a kernel that is not registered; its tile options, if any, after --
+  --dtype TYPE      fp16 (default) or bf16: the matrix in that type. Without --kernel only kernels that serve it
   --draws N         problems drawn at random for each kernel (default: 60; emulator: 12; --race: 6; --sanitize: 4)
   --seed S          of the draws (default: a new one each time, so that no kernel is made for the draws; --race,
                     --sanitize: 1). The gate says it; each draw is a line of options, so a failing one runs alone
@@ -44,7 +45,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/gate/cases.sh
 . scripts/lib/gate/resume.sh
 . scripts/lib/gate/conform.sh
-opt=([out]=build/gate [jobs]=$(nproc) [limit]=0 [resume]='' [source]='' [draws]=-1 [seed]=-1 [shrink]=30)
+opt=([out]=build/gate [jobs]=$(nproc) [limit]=0 [resume]='' [source]='' [draws]=-1 [seed]=-1 [shrink]=30
+    [dtype]=fp16)
 flag=([require-gpu]=0 [sanitize]=0 [race]=0 [conform]=0 [quick]=0 [dry-run]=0 [fail-fast]=0)
 many=([kernel]='' [library]='')
 arguments=words
@@ -56,10 +58,13 @@ need_number 0 limit shrink
 [[ -z ${opt[source]} || -z ${many[kernel]} ]] || die 2 "--source or --kernel, not both"
 [[ -z ${opt[source]} || -r ${opt[source]} ]] || die 2 "--source takes a file that can be read, not '${opt[source]}'"
 [[ -n ${opt[source]} || ${#more[@]} -eq 0 ]] || die 2 "options after -- are for --source"
+[[ ${opt[dtype]} == fp16 || ${opt[dtype]} == bf16 ]] || die 2 "--dtype takes fp16 or bf16, not '${opt[dtype]}'"
 out=${opt[out]} jobs=${opt[jobs]} limit=${opt[limit]} resume=${opt[resume]} require_gpu=${flag[require-gpu]}
+typed= # before the options of each case
+[[ ${opt[dtype]} == fp16 ]] || typed="--dtype ${opt[dtype]} "
 sanitize=${flag[sanitize]} race=${flag[race]} quick=${flag[quick]} dry_run=${flag[dry-run]}
 matrix=$((1 - flag[conform])) conform=1
-[[ $sanitize -eq 0 && $race -eq 0 ]] || conform=0
+[[ $sanitize -eq 0 && $race -eq 0 && -z $typed ]] || conform=0
 [[ -z $resume || ($sanitize -eq 1 && -r $resume) ]] ||
     die 2 "--resume takes cases.jsonl of an earlier --sanitize, not '$resume'"
 need_bench

@@ -13,12 +13,12 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
     fa_reason *why = &result->reason;
     fa_device *device = first->device;
     const uint64_t seed = (uint64_t)options->seed + (uint64_t)options->seeds; /* of the check after timing */
-    FA_TRY(fa_spec_for_device(&result->problem, device->info.arch, device->info.sm_count, &result->other.spec, why));
+    FA_TRY(fa_spec_for_device(&result->vs_problem, device->info.arch, device->info.sm_count, &result->other.spec, why));
     result->other_begun = true;
     fa_stage_enter(result, FA_AT_COMPILE);
-    FA_TRY(fa_candidate_compile(options, &result->problem, device, &result->other, why));
+    FA_TRY(fa_candidate_compile(options, &result->vs_problem, device, &result->other, why));
     fa_stage_enter(result, FA_AT_LOAD);
-    FA_TRY(fa_candidate_load(options, &result->problem, device, &result->other, other, why));
+    FA_TRY(fa_candidate_load(options, &result->vs_problem, device, &result->other, other, why));
     fa_stage_enter(result, FA_AT_CHECK);
     FA_TRY(fa_check(other, options, &result->other_check, why));
     fa_stage_enter(result, FA_AT_TIMING);

@@ -31,6 +31,7 @@ COVERED = {
     "timing/paired.c": ["timelines", "paired"], "timing/roofline.c": ["timelines", "roofline"],
     "timing/stats.c": ["stats", "timelines"], "input/layout.c": ["judgements", "layout"],
     "input/problem.c": ["timelines", "problem"], "input/spec.c": ["selection", "problem"],
+    "input/element.c": ["judgements", "tensors"],
     "input/splits.c": ["selection", "problem"],
     "input/tensors.c": ["judgements", "tensors"],
 }

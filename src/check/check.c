@@ -151,7 +151,7 @@ static fa_status judge_lse(session *s, const fa_reference *reference, fa_status 
 /* The rules, against each reference; the first broken one is the reason. */
 static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_reason *why)
 {
-    const double atol = s->options->atol, rtol = s->options->rtol;
+    const double atol = s->result->atol, rtol = s->result->rtol;
     gpu_lock(s, FA_GPU_LOCK_NONE);
     fa_reference reference = fa_reference_make(s->problem, tensors, s->tile_m, s->acc_fp16, seed);
     const fa_verdict exact = fa_judge(s->problem, &reference, s->output, s->tile_m, atol, rtol);
@@ -186,10 +186,10 @@ static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *wh
     const fa_problem *p = s->problem;
     const int32_t q_shape[4] = {p->batch, p->heads, p->seq_q, p->dim},
                   kv_shape[4] = {p->batch, p->kv_heads, p->seq_kv, p->dim};
-    FA_TRY(fa_npy_write(s->options->dump, "q", tensors->q, q_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "k", tensors->k, kv_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "v", tensors->v, kv_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "o", s->output, q_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "q", p->dtype, tensors->q, q_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "k", p->dtype, tensors->k, kv_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "v", p->dtype, tensors->v, kv_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "o", p->dtype, s->output, q_shape, why));
     return s->lse != NULL ? fa_npy_write_fp32(s->options->dump, "lse", s->lse, q_shape, why) : FA_PASS;
 }
 
@@ -323,10 +323,19 @@ static fa_status check_seeds(session *s, fa_reason *why)
     return FA_PASS;
 }
 
+/* A result with the type's tolerances, or those that were asked for instead. */
+static fa_check_result with_tolerances(fa_dtype dtype, const fa_options *options)
+{
+    const double rule = fa_rule_tolerance(dtype);
+    fa_check_result result = {.atol = options->atol == FA_UNSET_REAL ? rule : options->atol,
+                              .rtol = options->rtol == FA_UNSET_REAL ? rule : options->rtol};
+    result.loosened = result.atol != rule || result.rtol != rule;
+    return result;
+}
+
 fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why)
 {
-    *result = (fa_check_result){.atol = options->atol, .rtol = options->rtol};
-    result->loosened = options->atol != 1e-3 || options->rtol != 1e-3;
+    *result = with_tolerances(candidate->problem->dtype, options);
     session s = open_session(candidate, options, result);
     return close_session(&s, check_seeds(&s, why), why);
 }
@@ -335,7 +344,7 @@ fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_
 fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,
                          fa_check_result *result, fa_reason *why)
 {
-    fa_check_result second = {.atol = options->atol, .rtol = options->rtol};
+    fa_check_result second = with_tolerances(candidate->problem->dtype, options);
     const fa_draw draw = {
         .seed = seed, .as_asked = true, .dist = options->dist, .strides = options->strides, .factor = 1.0f};
     session s = open_session(candidate, options, &second);

@@ -14,7 +14,7 @@ typedef struct fa_check_result {
     bool done, passed;
     int32_t seeds; /* that were checked */
     double atol, rtol;
-    bool loosened;     /* atol or rtol other than 1e-3 */
+    bool loosened;     /* atol or rtol other than fa_rule_tolerance */
     int32_t repeats;   /* launches compared bit by bit */
     int32_t schedules; /* of the emulator, under which there were launches: a bit for each fa_schedule */
     int32_t draw_count;

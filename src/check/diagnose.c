@@ -57,6 +57,11 @@ static double expected_at(const scene *s, int64_t i, int32_t d)
     return fa_expected_value(s->expected, i * s->problem->dim + d);
 }
 
+static double value_of(const scene *s, uint16_t element)
+{
+    return (double)fa_element_to_float(s->problem->dtype, element);
+}
+
 /* Which heads and row tiles hold wrong rows; checked[] and wrong[] count rows. */
 typedef struct tally {
     int64_t count, full; /* entries with a wrong row; with nothing but wrong rows */
@@ -102,18 +107,18 @@ static void describe_place(const scene *s, const tally *heads, const tally *tile
 }
 
 /* Every element of the rows looked at satisfies `is`. */
-static bool all_elements(const scene *s, bool (*is)(uint16_t half))
+static bool all_elements(const scene *s, bool (*is)(const scene *s, uint16_t element))
 {
     for (int32_t n = 0; n < s->looked_count; n++)
         for (int32_t d = 0; d < s->problem->dim; d++)
-            if (!is(output_row(s, s->looked[n])[d]))
+            if (!is(s, output_row(s, s->looked[n])[d]))
                 return false;
     return true;
 }
 
-static bool is_poison(uint16_t half) { return half == NO_VALUE; }
-static bool is_zero(uint16_t half) { return (half & 0x7FFF) == 0; }
-static bool is_nonfinite(uint16_t half) { return (half & 0x7C00) == 0x7C00; }
+static bool is_poison(const scene *s, uint16_t element) { return (void)s, element == NO_VALUE; }
+static bool is_zero(const scene *s, uint16_t element) { return (void)s, (element & 0x7FFF) == 0; }
+static bool is_nonfinite(const scene *s, uint16_t element) { return !fa_element_is_finite(s->problem->dtype, element); }
 
 /* O = factor * R, row by row. */
 static bool guess_scaled(const scene *s, char *text, size_t size)
@@ -123,14 +128,14 @@ static bool guess_scaled(const scene *s, char *text, size_t size)
         const uint16_t *row = output_row(s, s->looked[n]);
         double with = 0.0, own = 0.0, error = 0.0, rest = 0.0;
         for (int32_t d = 0; d < s->problem->dim; d++) {
-            const double r = expected_at(s, s->looked[n], d), o = (double)fa_half_to_float(row[d]);
+            const double r = expected_at(s, s->looked[n], d), o = value_of(s, row[d]);
             with += o * r;
             own += r * r;
             error += (o - r) * (o - r);
         }
         const double factor = with / own;
         for (int32_t d = 0; d < s->problem->dim; d++) {
-            const double left = (double)fa_half_to_float(row[d]) - factor * expected_at(s, s->looked[n], d);
+            const double left = value_of(s, row[d]) - factor * expected_at(s, s->looked[n], d);
             rest += left * left;
         }
         if (!(rest <= 0.04 * error)) /* NaN ends the guess too */
@@ -157,11 +162,11 @@ static bool guess_moved(const scene *s, char *text, size_t size)
         const uint16_t *row = output_row(s, s->looked[n]);
         double error = 0.0, best = INFINITY;
         for (int32_t d = 0; d < dim; d++)
-            error += pow((double)fa_half_to_float(row[d]) - expected_at(s, s->looked[n], d), 2.0);
+            error += pow(value_of(s, row[d]) - expected_at(s, s->looked[n], d), 2.0);
         for (int64_t i = 0; i < s->expected->row_count; i++) {
             double distance = 0.0;
             for (int32_t d = 0; d < dim && distance < best; d++) {
-                const double left = (double)fa_half_to_float(row[d]) - expected_at(s, i, d);
+                const double left = value_of(s, row[d]) - expected_at(s, i, d);
                 distance += left * left;
             }
             if (distance < best) {
@@ -192,9 +197,7 @@ static bool guess_alike(const scene *s, char *text, size_t size)
             continue;
         double between = 0.0, should = 0.0;
         for (int32_t d = 0; d < s->problem->dim; d++) {
-            between +=
-                pow((double)fa_half_to_float(output_row(s, i)[d]) - (double)fa_half_to_float(output_row(s, before)[d]),
-                    2.0);
+            between += pow(value_of(s, output_row(s, i)[d]) - value_of(s, output_row(s, before)[d]), 2.0);
             should += pow(expected_at(s, i, d) - expected_at(s, before, d), 2.0);
         }
         if (!(between <= 1e-4 * should))
@@ -227,7 +230,7 @@ static void guess_columns(const scene *s, char *text, size_t size)
         for (int pass = 0; pass < 2; pass++) /* columns with at least a tenth of the row's largest error */
             for (int32_t d = 0; d < s->problem->dim; d++) {
                 const double error =
-                    fabs((double)fa_half_to_float(output_row(s, s->looked[n])[d]) - expected_at(s, s->looked[n], d));
+                    fabs(value_of(s, output_row(s, s->looked[n])[d]) - expected_at(s, s->looked[n], d));
                 const double weight = isfinite(error) ? error : HUGE_VAL;
                 if (pass == 0) {
                     worst = fmax(worst, weight);

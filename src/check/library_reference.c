@@ -96,7 +96,9 @@ fa_status fa_library_reference_run(const fa_candidate *candidate, const fa_draw 
     if (status != FA_PASS)
         return fa_refuse(why, status, "the cublas reference: %s", inner.text);
     FA_TRY(device->copy_out(device, library->half, library->out, library->count * sizeof *library->half, why));
-    const fa_verdict own = fa_judge(candidate->problem, reference, library->half, FA_LIBRARY_TILE, 1e-3, 1e-3);
+    const fa_dtype dtype = candidate->problem->dtype;
+    const double rule = fa_rule_tolerance(dtype);
+    const fa_verdict own = fa_judge(candidate->problem, reference, library->half, FA_LIBRARY_TILE, rule, rule);
     if (!own.passed) {
         char *reason = fa_format("its own result is wrong here, so no reference: %s", own.failure);
         drop(device, library, reason, missing);
@@ -105,7 +107,7 @@ fa_status fa_library_reference_run(const fa_candidate *candidate, const fa_draw 
     }
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < library->count; i++)
-        library->full[i] = fa_half_to_float(library->half[i]);
+        library->full[i] = fa_element_to_float(dtype, library->half[i]);
     library->answered = true;
     return FA_PASS;
 }

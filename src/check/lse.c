@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
+double fa_lse_atol(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
+
 static fa_place place_of(const fa_problem *problem, int64_t flat)
 {
     return (fa_place){.batch = (int32_t)(flat / problem->seq_q / problem->heads),
@@ -45,14 +47,14 @@ static void explain(const fa_problem *problem, double atol, int64_t row, float g
 
 fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, bool acc_fp16)
 {
-    fa_lse_verdict v = {.done = true, .rows_checked = reference->row_count};
+    fa_lse_verdict v = {.done = true, .rows_checked = reference->row_count, .atol = fa_lse_atol(problem->dtype)};
     int64_t first_nonfinite = 0, worst = -1;
     double worst_want = 0;
     v.nonfinite = count_nonfinite(problem, lse, &first_nonfinite);
     for (int64_t i = 0; i < reference->row_count; i++)
         if (isfinite(reference->lse[i]))
             v.baseline_max_abs_err = fmax(v.baseline_max_abs_err, fabs(reference->baseline_lse[i] - reference->lse[i]));
-    const double atol = fmax(FA_LSE_ATOL, acc_fp16 ? 2.0 * v.baseline_max_abs_err : 0.0);
+    const double atol = fmax(v.atol, acc_fp16 ? 2.0 * v.baseline_max_abs_err : 0.0);
     for (int64_t i = 0; i < reference->row_count; i++) {
         const double want = reference->lse[i], error = fabs((double)lse[reference->rows[i]] - want);
         if (!isfinite(want) || !isfinite(error))

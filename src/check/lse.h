@@ -4,21 +4,22 @@
 
 #include "check/rules.h"
 
-/* |L - R| <= atol + rtol |R|. FP16 probabilities may add up wrong by 2^-11, which is 5e-4 in the logarithm; the scores
- * themselves are products of FP16 numbers summed in FP32. Neither grows with --atol or --rtol. */
-#define FA_LSE_ATOL 1e-3
+/* |L - R| <= atol + rtol |R|. FP16 probabilities may add up wrong by 2^-11, which is 5e-4 in the logarithm, and twice
+ * that is allowed; those of BF16 by 2^-8. The scores themselves are products of 16-bit numbers summed in FP32. Neither
+ * grows with --atol or --rtol. */
+double fa_lse_atol(fa_dtype dtype);
 #define FA_LSE_RTOL 1e-4
 
 /* Errors are of the rows that were sampled and see a key; `nonfinite` counts NaN and wrong infinities of all rows. */
 typedef struct fa_lse_verdict {
     bool done, passed;
     int64_t rows_checked, mismatches, nonfinite;
-    double max_abs_err, baseline_max_abs_err;
+    double atol, max_abs_err, baseline_max_abs_err;
     fa_place worst;    /* col is 0 */
     char failure[256]; /* empty when passed */
 } fa_lse_verdict;
 
-/* lse: natural logarithm, [batch, heads, seq_q]. acc_fp16, the lower class: twice the FP16 baseline's error is allowed
+/* lse: natural logarithm, [batch, heads, seq_q]. acc_fp16, the lower class: twice the naive baseline's error is allowed
  * where that is more. */
 fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, bool acc_fp16);
 

@@ -1,4 +1,4 @@
-/* FP64 attention and its naive FP16 twin, rows in blocks of one head, keys in tiles. Inner loops run over keys (Q K^T,
+/* FP64 attention and its naive twin in the type of the tensors, rows in blocks of one head, keys in tiles. Inner loops run over keys (Q K^T,
  * K transposed) or columns (P V), never along a sum: they vectorise without reordering one addition, so the result is
  * the same for any thread count and any vector width (-ffp-contract=off, as -std=c17 implies). */
 #include "check/reference.h"
@@ -19,25 +19,6 @@ enum {
 #define SAMPLE_WORK (1ll << 29)
 /* Elements of R at most, so that many short rows do not take gigabytes. */
 #define MAX_ELEMENTS (1ll << 25)
-
-/* Rounds to FP16 and back, without a branch so that it vectorises; saturates, so that a logit beyond 65504 costs the
- * baseline its accuracy and not its meaning. */
-static inline float round_half(float value)
-{
-    uint32_t bits, magnitude;
-    memcpy(&bits, &value, sizeof bits);
-    magnitude = bits & 0x7FFFFFFFu;
-    uint32_t normal = (magnitude + 0xFFFu + (magnitude >> 13 & 1u)) & ~0x1FFFu;
-    normal = normal > 0x477FE000u ? 0x477FE000u : normal;
-    float small;
-    memcpy(&small, &magnitude, sizeof small);
-    small = (small + 0.5f) - 0.5f; /* spacing of floats in [0.5, 1) = spacing of subnormal halves */
-    uint32_t subnormal;
-    memcpy(&subnormal, &small, sizeof subnormal);
-    const uint32_t rounded = (magnitude < 0x38800000u ? subnormal : normal) | (bits & 0x80000000u);
-    memcpy(&value, &rounded, sizeof value);
-    return value;
-}
 
 /* One thread's working memory for a block of rows. Logits become probabilities in place. */
 typedef struct scratch {
@@ -85,23 +66,24 @@ typedef struct block {
     int32_t keys[BLOCK_ROWS]; /* each row sees */
     int32_t max_keys;
     bool acc_fp16;
+    fa_dtype dtype;
 } block;
 
 /* K tile to FP64 and FP32, transposed to [dim][TILE_KEYS]; keys past the end are 0. */
-static void convert_keys(const uint16_t *k, int32_t keys, int32_t dim, scratch *s)
+static void convert_keys(fa_dtype dtype, const uint16_t *k, int32_t keys, int32_t dim, scratch *s)
 {
     for (int32_t j = 0; j < TILE_KEYS; j++)
         for (int32_t d = 0; d < dim; d++) {
-            const float value = j < keys ? fa_half_to_float(k[(size_t)j * (size_t)dim + (size_t)d]) : 0.0f;
+            const float value = j < keys ? fa_element_to_float(dtype, k[(size_t)j * (size_t)dim + (size_t)d]) : 0.0f;
             s->half_tile[d * TILE_KEYS + j] = value;
             s->tile[d * TILE_KEYS + j] = (double)value;
         }
 }
 
-static void convert_rows(const uint16_t *from, size_t count, float *half_to, double *to)
+static void convert_rows(fa_dtype dtype, const uint16_t *from, size_t count, float *half_to, double *to)
 {
     for (size_t i = 0; i < count; i++) {
-        half_to[i] = fa_half_to_float(from[i]);
+        half_to[i] = fa_element_to_float(dtype, from[i]);
         to[i] = (double)half_to[i];
     }
 }
@@ -130,14 +112,14 @@ static void half_dot_tile(const float *restrict q, const float *restrict tile, i
     memcpy(logits, sum, sizeof sum);
 }
 
-/* The lower class: rounded after every addition. */
+/* The lower class, of FP16 alone: rounded after every addition. */
 static void half_dot_tile_acc16(const float *restrict q, const float *restrict tile, int32_t dim,
                                 float *restrict logits)
 {
     float sum[TILE_KEYS] = {0};
     for (int32_t d = 0; d < dim; d++)
         for (int32_t j = 0; j < TILE_KEYS; j++)
-            sum[j] = round_half(sum[j] + q[d] * tile[d * TILE_KEYS + j]);
+            sum[j] = fa_round_half(sum[j] + q[d] * tile[d * TILE_KEYS + j]);
     memcpy(logits, sum, sizeof sum);
 }
 
@@ -146,7 +128,7 @@ static void logits_of(const block *b, const uint16_t *k, scratch *s)
     const int32_t dim = b->problem->dim;
     for (int32_t first = 0; first < b->max_keys; first += TILE_KEYS) {
         const int32_t left = b->problem->seq_kv - first;
-        convert_keys(k + (size_t)first * (size_t)dim, left < TILE_KEYS ? left : TILE_KEYS, dim, s);
+        convert_keys(b->dtype, k + (size_t)first * (size_t)dim, left < TILE_KEYS ? left : TILE_KEYS, dim, s);
         for (int32_t r = 0; r < b->count; r++) {
             if (first >= b->keys[r])
                 continue;
@@ -177,23 +159,23 @@ static double softmax(double *restrict x, int32_t keys, double scale)
     return max + log(sum); /* -inf without keys */
 }
 
-/* As a chain of FP16 tensors would do it: S in FP16, softmax in FP32 (its sum in FP16 in the lower class), P in FP16.
- */
-static double half_softmax(float *restrict x, int32_t keys, float scale, bool acc_fp16)
+/* As a chain of tensors of the type would do it: S in the type, softmax in FP32 (its sum in FP16 in the lower class), P
+ * in the type. */
+static double half_softmax(fa_dtype dtype, float *restrict x, int32_t keys, float scale, bool acc_fp16)
 {
     float max = -INFINITY;
     double sum = 0.0;
     for (int32_t j = 0; j < keys; j++) {
-        x[j] = round_half(x[j] * scale);
+        x[j] = fa_element_round(dtype, x[j] * scale);
         max = x[j] > max ? x[j] : max;
     }
     for (int32_t j = 0; j < keys; j++) {
         x[j] = expf(x[j] - max);
-        sum = acc_fp16 ? (double)round_half((float)sum + x[j]) : sum + (double)x[j];
+        sum = acc_fp16 ? (double)fa_round_half((float)sum + x[j]) : sum + (double)x[j];
     }
     const float total = (float)sum;
     for (int32_t j = 0; j < keys; j++)
-        x[j] = round_half(x[j] / total);
+        x[j] = fa_element_round(dtype, x[j] / total);
     return (double)max + log(sum);
 }
 
@@ -225,7 +207,7 @@ static void half_add_values(const float *restrict p, const float *restrict v, in
     for (; j < keys; j++) {
         if (acc_fp16)
             for (int32_t d = 0; d < dim; d++)
-                out[d] = round_half(out[d] + p[j] * v[j * dim + d]);
+                out[d] = fa_round_half(out[d] + p[j] * v[j * dim + d]);
         else
             for (int32_t d = 0; d < dim; d++)
                 out[d] += p[j] * v[j * dim + d];
@@ -239,7 +221,7 @@ static void outputs_of(const block *b, const uint16_t *v, scratch *s)
     memset(s->half_out, 0, (size_t)b->count * (size_t)dim * sizeof *s->half_out);
     for (int32_t first = 0; first < b->max_keys; first += TILE_KEYS) {
         const int32_t left = b->max_keys - first, tile_keys = left < TILE_KEYS ? left : TILE_KEYS;
-        convert_rows(v + (size_t)first * (size_t)dim, (size_t)tile_keys * (size_t)dim, s->half_tile, s->tile);
+        convert_rows(b->dtype, v + (size_t)first * (size_t)dim, (size_t)tile_keys * (size_t)dim, s->half_tile, s->tile);
         for (int32_t r = 0; r < b->count; r++) {
             const int32_t keys = b->keys[r] - first < tile_keys ? b->keys[r] - first : tile_keys;
             if (keys <= 0)
@@ -257,11 +239,15 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
 {
     const int32_t dim = problem->dim;
     const size_t size = (size_t)dim;
-    block b = {.problem = problem, .rows = reference->rows + first, .count = count, .acc_fp16 = acc_fp16};
+    block b = {.problem = problem,
+               .rows = reference->rows + first,
+               .count = count,
+               .acc_fp16 = acc_fp16,
+               .dtype = problem->dtype};
     for (int32_t r = 0; r < count; r++) {
         b.keys[r] = fa_problem_row_keys(problem, (int32_t)(b.rows[r] % problem->seq_q));
         b.max_keys = b.keys[r] > b.max_keys ? b.keys[r] : b.max_keys;
-        convert_rows(tensors->q + (size_t)b.rows[r] * size, size, s->half_q + r * dim, s->q + r * dim);
+        convert_rows(b.dtype, tensors->q + (size_t)b.rows[r] * size, size, s->half_q + r * dim, s->q + r * dim);
     }
     const int64_t head_row = b.rows[0] / problem->seq_q;
     const int64_t batch = head_row / problem->heads, head = head_row % problem->heads;
@@ -272,12 +258,14 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
     for (int32_t r = 0; r < count; r++) {
         const size_t at = (size_t)r * s->stride;
         reference->lse[first + r] = softmax(s->logits + at, b.keys[r], (double)problem->scale);
-        reference->baseline_lse[first + r] = half_softmax(s->half_logits + at, b.keys[r], problem->scale, acc_fp16);
+        reference->baseline_lse[first + r] =
+            half_softmax(b.dtype, s->half_logits + at, b.keys[r], problem->scale, acc_fp16);
     }
     outputs_of(&b, tensors->v + kv_at, s);
     memcpy(reference->exact + (size_t)first * size, s->out, (size_t)count * size * sizeof *s->out);
     for (size_t i = 0; i < (size_t)count * size; i++)
-        reference->baseline[(size_t)first * size + i] = fa_float_to_half(round_half(s->half_out[i]));
+        reference->baseline[(size_t)first * size + i] =
+            fa_element_of_float(b.dtype, fa_element_round(b.dtype, s->half_out[i]));
 }
 
 static uint64_t next_random(uint64_t *state)

@@ -1,17 +1,18 @@
-/* What the output should be: FP64 attention on the CPU, and what naive FP16 attention makes of the same input. */
+/* What the output should be: FP64 attention on the CPU, and what naive attention in the type of the tensors makes of
+ * the same input. */
 #ifndef FA_REFERENCE_H
 #define FA_REFERENCE_H
 
 #include "input/tensors.h"
 
-/* Both from the FP16 inputs, for `row_count` query rows out of batch*heads*seq_q.
- * baseline: FP32 dot, S and normalised P rounded to FP16, FP32 accumulate, FP16 output; with acc fp16 (the lower class)
- * the accumulations are FP16 too. */
+/* Both from the rounded inputs, for `row_count` query rows out of batch*heads*seq_q.
+ * baseline: FP32 dot, S and normalised P rounded to the type, FP32 accumulate, output in the type; with acc fp16 (the
+ * lower class, of FP16 alone) the accumulations are FP16 too. */
 typedef struct fa_reference {
     int64_t row_count;
     int64_t *rows;      /* flat (batch*heads + head)*seq_q + row, ascending */
     double *exact;      /* [row_count, dim] */
-    uint16_t *baseline; /* [row_count, dim], FP16 */
+    uint16_t *baseline; /* [row_count, dim], of the problem's type */
     double *lse;        /* [row_count]: log-sum-exp, natural; -inf for a row that sees no key */
     double *baseline_lse;
 } fa_reference;

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What FP16 itself costs: an error below this many units in the last place of R is never wrong. Where the baseline
+/* What the type itself costs: an error below this many units in the last place of R is never wrong. Where the baseline
  * happens to be exact (S = 1, constant V) two units are allowed; otherwise a correctly rounded result always passes. */
 #define FLOOR_ULPS_EXACT 2.0
 #define FLOOR_ULPS 1.0
+/* What the largest error may exceed twice the baseline's by, in FP16. */
+#define SLACK 1e-5
 /* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of
  * the P that made it. Units in the last place are then those of the largest |R| of the row. */
 #define FEW_ELEMENTS 8192
@@ -21,34 +23,28 @@
 typedef struct row_errors {
     double max, squares;                   /* |O-R|: largest, sum of squares */
     double base_max, base_squares;         /* |B-R| */
-    double reference_squares, ulp_squares; /* R, and the FP16 spacing at R */
+    double reference_squares, ulp_squares; /* R, and the type's spacing at R */
     double over_floor;                     /* largest |O-R| among columns where it exceeds the floor of `max` */
     int32_t mismatches, col;               /* of atol/rtol; column of `max` */
     bool base_mismatch, nonfinite;
 } row_errors;
 
-/* Spacing of FP16 at |x|. */
-static double half_ulp(double x)
-{
-    int exponent;
-    frexp(x, &exponent);
-    return ldexp(1.0, exponent - 11 < -24 ? -24 : exponent - 11);
-}
+double fa_rule_tolerance(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
 
-static bool half_is_finite(uint16_t half) { return (half & 0x7C00) != 0x7C00; }
-
-static int64_t count_nonfinite(const uint16_t *output, int64_t count)
+static int64_t count_nonfinite(fa_dtype dtype, const uint16_t *output, int64_t count)
 {
     int64_t nonfinite = 0;
 #pragma omp parallel for reduction(+ : nonfinite) schedule(static) if (count > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < count; i++)
-        nonfinite += !half_is_finite(output[i]);
+        nonfinite += !fa_element_is_finite(dtype, output[i]);
     return nonfinite;
 }
 
-static row_errors measure_row(const fa_expected *expected, int64_t i, int32_t dim, const uint16_t *baseline,
-                              const uint16_t *output, double atol, double rtol)
+static row_errors measure_row(const fa_problem *problem, const fa_expected *expected, int64_t i,
+                              const uint16_t *baseline, const uint16_t *output, double atol, double rtol)
 {
+    const int32_t dim = problem->dim;
+    const fa_dtype dtype = problem->dtype;
     row_errors row = {0};
     const bool few = expected->row_count * dim < FEW_ELEMENTS;
     double largest = 0.0;
@@ -57,9 +53,10 @@ static row_errors measure_row(const fa_expected *expected, int64_t i, int32_t di
     const uint16_t *o = output + fa_expected_row(expected, i) * dim;
     for (int32_t d = 0; d < dim; d++) {
         const double r = fa_expected_value(expected, i * dim + d);
-        const double limit = atol + rtol * fabs(r), ulp = half_ulp(few ? largest : r);
-        const double error = half_is_finite(o[d]) ? fabs((double)fa_half_to_float(o[d]) - r) : INFINITY;
-        row.nonfinite |= !half_is_finite(o[d]);
+        const double limit = atol + rtol * fabs(r), ulp = fa_element_ulp(dtype, few ? largest : r);
+        const bool finite = fa_element_is_finite(dtype, o[d]);
+        const double error = finite ? fabs((double)fa_element_to_float(dtype, o[d]) - r) : INFINITY;
+        row.nonfinite |= !finite;
         row.mismatches += !(error <= limit);
         if (!(error <= row.max)) {
             row.max = error;
@@ -71,7 +68,7 @@ static row_errors measure_row(const fa_expected *expected, int64_t i, int32_t di
         row.reference_squares += r * r;
         row.ulp_squares += ulp * ulp;
         if (baseline) {
-            const double base_error = fabs((double)fa_half_to_float(baseline[i * dim + d]) - r);
+            const double base_error = fabs((double)fa_element_to_float(dtype, baseline[i * dim + d]) - r);
             row.base_mismatch |= !(base_error <= limit);
             row.base_max = fmax(row.base_max, base_error);
             row.base_squares += base_error * base_error;
@@ -109,10 +106,10 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
     j.rows = fa_alloc((size_t)expected->row_count * sizeof *j.rows);
 #pragma omp parallel for schedule(static) if (expected->row_count * dim > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < expected->row_count; i++)
-        j.rows[i] = measure_row(expected, i, dim, baseline, output, atol, rtol);
+        j.rows[i] = measure_row(problem, expected, i, baseline, output, atol, rtol);
 
     v->rows_checked = expected->row_count;
-    v->nonfinite = count_nonfinite(output, (int64_t)fa_problem_q_count(problem));
+    v->nonfinite = count_nonfinite(problem->dtype, output, (int64_t)fa_problem_q_count(problem));
     double squares = 0.0, base_squares = 0.0, ulp_squares = 0.0;
     for (int64_t i = 0; i < expected->row_count; i++) {
         const row_errors *row = &j.rows[i];
@@ -153,7 +150,7 @@ static void add_worst(const judgement *j, const fa_problem *problem, const uint1
     const size_t used = strlen(text);
     snprintf(text + used, size - used,
              "; worst at batch %d head %d row %d col %d: %.6g, expected %.6g; %lld mismatches", at->batch, at->head,
-             at->row, at->col, (double)fa_half_to_float(output[flat * problem->dim + at->col]),
+             at->row, at->col, (double)fa_element_to_float(problem->dtype, output[flat * problem->dim + at->col]),
              fa_expected_value(&j->expected, element), (long long)j->verdict.mismatches);
 }
 
@@ -168,10 +165,12 @@ static void explain(judgement *j, const fa_problem *problem, const uint16_t *out
 
 /* Rule 3; marks the rows that break it and says how. Where only the mean is off, the rows above the allowed mean are
  * marked. */
-static bool relative_rules(judgement *j, int32_t dim, uint8_t *bad)
+static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad)
 {
+    const double slack = SLACK * fa_dtype_coarseness(problem->dtype);
+    const char *type = fa_dtype_name(problem->dtype);
     fa_verdict *v = &j->verdict;
-    const double max_limit = 2.0 * v->baseline_max_abs_err + 1e-5;
+    const double max_limit = 2.0 * v->baseline_max_abs_err + slack;
     const double rmse_limit = fmax(2.0 * v->baseline_rmse, floor_of(v->baseline_rmse, j->ulp_rms));
     const double row_limit = 3.0 * v->baseline_worst_row_rel_l2;
     const bool rmse_ok = v->rmse <= rmse_limit;
@@ -187,18 +186,18 @@ static bool relative_rules(judgement *j, int32_t dim, uint8_t *bad)
         const bool row_l2_ok = error <= fmax(row_limit, row_floor) && error < INFINITY;
         max_ok &= row_max_ok;
         row_ok &= row_l2_ok;
-        bad[i] = !(row_max_ok && row_l2_ok && (rmse_ok || row->squares <= rmse_limit * rmse_limit * dim));
+        bad[i] = !(row_max_ok && row_l2_ok && (rmse_ok || row->squares <= rmse_limit * rmse_limit * problem->dim));
     }
     if (!max_ok)
-        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the FP16 baseline's %.4g + 1e-5)",
-                 v->max_abs_err, max_limit, v->baseline_max_abs_err);
+        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the %s baseline's %.4g + %.0fe-5)",
+                 v->max_abs_err, max_limit, type, v->baseline_max_abs_err, slack * 1e5);
     else if (!rmse_ok)
-        snprintf(v->failure, sizeof v->failure, "rmse %.4g > %.4g (the FP16 baseline's is %.4g)", v->rmse, rmse_limit,
-                 v->baseline_rmse);
+        snprintf(v->failure, sizeof v->failure, "rmse %.4g > %.4g (the %s baseline's is %.4g)", v->rmse, rmse_limit,
+                 type, v->baseline_rmse);
     else if (!row_ok)
         snprintf(v->failure, sizeof v->failure,
-                 "a row's relative L2 error %.4g > %.4g (three times the FP16 baseline's worst)", v->worst_row_rel_l2,
-                 row_limit);
+                 "a row's relative L2 error %.4g > %.4g (three times the %s baseline's worst)", v->worst_row_rel_l2,
+                 row_limit, type);
     return max_ok && rmse_ok && row_ok;
 }
 
@@ -231,7 +230,7 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
     judgement j = measure(problem, &expected, reference->baseline, output, atol, rtol);
     uint8_t *bad = fa_alloc((size_t)expected.row_count);
     snprintf(j.verdict.name, sizeof j.verdict.name, "cpu");
-    const bool relative_ok = relative_rules(&j, problem->dim, bad);
+    const bool relative_ok = relative_rules(&j, problem, bad);
     const bool fixed_ok = fixed_rules(&j, atol, rtol, bad);
     j.verdict.passed = relative_ok && fixed_ok;
     if (!j.verdict.passed)

@@ -20,12 +20,15 @@ typedef struct fa_verdict {
     char failure[768]; /* rule, amount, place, row tiles and heads, a guess of the pattern; empty when passed */
 } fa_verdict;
 
-/* Against the FP64 reference. output: FP16 [batch, heads, seq_q, dim]; every element must be finite, sampled or not. */
+/* atol and rtol of the fixed rule: 1e-3 for FP16, twice its unit roundoff; times 8 for BF16, like the unit roundoff. */
+double fa_rule_tolerance(fa_dtype dtype);
+
+/* Against the FP64 reference. output: [batch, heads, seq_q, dim]; every element must be finite, sampled or not. */
 fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output, int32_t tile_m,
                     double atol, double rtol);
 
 /* Against the full output of a library, other: FP32 [batch, heads, seq_q, dim]. Unfused attention rounds S, P and its
- * output to FP16, so its error is that of the FP16 baseline. `exact`, the verdict against R on this input, says how
+ * output to the type, so its error is that of the naive baseline. `exact`, the verdict against R on this input, says how
  * large that is. The fixed rule then allows atol plus twice the baseline's largest error (four times where R was
  * sampled: the largest of a sample is not the largest of all), and rmse(O-C) <= 4 rmse(B-R): twice for each side.
  * Baseline figures are copied from `exact`. */

@@ -1,9 +1,9 @@
 /* The `cublas` baseline: S = Q K^T by strided-batched GEMM, a softmax kernel of ours, O = P V by strided-batched GEMM.
  *
  * S is FP32: it is the raw accumulator, so that the baseline can serve as a reference and no score overflows FP16; P is
- * FP16 and lies over S, row by row, which keeps the workspace at 4 bytes per score. Both GEMMs take FP16 and accumulate
- * in FP32. The query heads that share a K/V head are consecutive, so their rows are one tall matrix: grouped-query
- * attention is a batch over K/V heads of (group * seq_q) x seq_kv. Work is cut into chunks of at most
+ * FP16 (with --dtype bf16, BF16) and lies over S, row by row, which keeps the workspace at 4 bytes per score. Both GEMMs
+ * take the type of P and accumulate in FP32. The query heads that share a K/V head are consecutive, so their rows are
+ * one tall matrix: grouped-query attention is a batch over K/V heads of (group * seq_q) x seq_kv. Work is cut into chunks of at most
  * FA_CUBLAS_SCORE_BYTES of scores: several K/V heads, or, where one alone is larger, some of its rows. The causal mask
  * is applied by the softmax; the GEMMs do all of S. */
 #include "cuda/cublas.h"
@@ -50,6 +50,8 @@ static int64_t offset_of(int64_t batch, int64_t head, int64_t row, fa_i64 stride
     return batch * stride_b + head * stride_h + row * stride_s;
 }
 
+static int gemm_type(const fa_params *p) { return p->dtype == FA_DTYPE_BF16 ? FA_CUBLAS_R_16BF : FA_CUBLAS_R_16F; }
+
 /* Row-major X is column-major X^T: S^T = K Q^T, so K is the first operand, and the leading dimensions are the row
  * strides. */
 static fa_status multiply_qk(fa_cublas *self, const fa_params *p, const fa_cublas_chunk *chunk, fa_reason *why)
@@ -59,9 +61,10 @@ static fa_status multiply_qk(fa_cublas *self, const fa_params *p, const fa_cubla
                         offset_of(batch, head * group, chunk->row, p->q_stride_b, p->q_stride_h, p->q_stride_s);
     const uint16_t *k = (const uint16_t *)p->k + offset_of(batch, head, 0, p->k_stride_b, p->k_stride_h, p->k_stride_s);
     const float one = 1.0f, zero = 0.0f;
+    const int type = gemm_type(p);
     const int status = self->api.gemm_strided_batched(
-        self->handle, FA_CUBLAS_OP_T, FA_CUBLAS_OP_N, p->seq_kv, (int)chunk->rows, p->dim, &one, k, FA_CUBLAS_R_16F,
-        (int)p->k_stride_s, p->k_stride_h, q, FA_CUBLAS_R_16F, (int)p->q_stride_s, group * p->q_stride_h, &zero,
+        self->handle, FA_CUBLAS_OP_T, FA_CUBLAS_OP_N, p->seq_kv, (int)chunk->rows, p->dim, &one, k, type,
+        (int)p->k_stride_s, p->k_stride_h, q, type, (int)p->q_stride_s, group * p->q_stride_h, &zero,
         (void *)self->scores, FA_CUBLAS_R_32F, self->ld, chunk->rows * self->ld, (int)chunk->units,
         FA_CUBLAS_COMPUTE_32F, FA_CUBLAS_GEMM_DEFAULT);
     return fa_cublas_check(&self->api, status, "cublasGemmStridedBatchedEx for Q K^T", why);
@@ -75,11 +78,12 @@ static fa_status multiply_pv(fa_cublas *self, const fa_params *p, const fa_cubla
     uint16_t *o =
         (uint16_t *)p->o + offset_of(batch, head * group, chunk->row, p->o_stride_b, p->o_stride_h, p->o_stride_s);
     const float one = 1.0f, zero = 0.0f;
+    const int type = gemm_type(p);
     const int status = self->api.gemm_strided_batched(
-        self->handle, FA_CUBLAS_OP_N, FA_CUBLAS_OP_N, p->dim, (int)chunk->rows, p->seq_kv, &one, v, FA_CUBLAS_R_16F,
-        (int)p->v_stride_s, p->v_stride_h, (const void *)self->scores, FA_CUBLAS_R_16F, 2 * self->ld,
-        2 * chunk->rows * self->ld, &zero, o, FA_CUBLAS_R_16F, (int)p->o_stride_s, group * p->o_stride_h,
-        (int)chunk->units, FA_CUBLAS_COMPUTE_32F, FA_CUBLAS_GEMM_DEFAULT);
+        self->handle, FA_CUBLAS_OP_N, FA_CUBLAS_OP_N, p->dim, (int)chunk->rows, p->seq_kv, &one, v, type,
+        (int)p->v_stride_s, p->v_stride_h, (const void *)self->scores, type, 2 * self->ld, 2 * chunk->rows * self->ld,
+        &zero, o, type, (int)p->o_stride_s, group * p->o_stride_h, (int)chunk->units, FA_CUBLAS_COMPUTE_32F,
+        FA_CUBLAS_GEMM_DEFAULT);
     return fa_cublas_check(&self->api, status, "cublasGemmStridedBatchedEx for P V", why);
 }
 
@@ -188,7 +192,7 @@ static int64_t plan_chunks(fa_cublas *self, const fa_problem *problem)
     return self->chunk_units * self->chunk_rows * row_bytes;
 }
 
-static fa_status load_softmax(fa_kernel *kernel, fa_reason *why)
+static fa_status load_softmax(fa_kernel *kernel, fa_dtype dtype, fa_reason *why)
 {
     fa_cublas *self = kernel->self;
     const fa_cuda_api *cu = &kernel->cuda->api;
@@ -203,7 +207,8 @@ static fa_status load_softmax(fa_kernel *kernel, fa_reason *why)
     free(image);
     if (code != CUDA_SUCCESS)
         return fa_cuda_refuse(kernel->cuda, code, "cuModuleLoadData(softmax)", why);
-    const CUresult found = cu->cuModuleGetFunction(&self->softmax, self->module, "fa_softmax");
+    const char *name = dtype == FA_DTYPE_BF16 ? "fa_softmax_bf16" : "fa_softmax";
+    const CUresult found = cu->cuModuleGetFunction(&self->softmax, self->module, name);
     return found == CUDA_SUCCESS ? FA_PASS
                                  : fa_cuda_refuse(kernel->cuda, found, "cuModuleGetFunction(fa_softmax)", why);
 }
@@ -221,12 +226,12 @@ static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *w
     fa_cublas *self = kernel->self;
     FA_TRY(fa_cublas_api_open(&self->api, why));
     const int64_t score_bytes = plan_chunks(self, problem);
-    FA_TRY(load_softmax(kernel, why));
+    FA_TRY(load_softmax(kernel, problem->dtype, why));
     FA_TRY(allocate(kernel, &self->scores, (size_t)score_bytes, why));
     FA_TRY(clear_scores(kernel, score_bytes, why));
     FA_TRY(allocate(kernel, &self->workspace, FA_CUBLAS_WORKSPACE_BYTES, why));
     FA_TRY(fa_cublas_check(&self->api, self->api.create(&self->handle), "cublasCreate", why));
-    /* Inputs are FP16, so TF32 is never used; this mode keeps the sums of split-K in FP32 as well. */
+    /* Inputs have 16 bits, so TF32 is never used; this mode keeps the sums of split-K in FP32 as well. */
     return fa_cublas_check(
         &self->api,
         self->api.set_math_mode(self->handle, FA_CUBLAS_DEFAULT_MATH | FA_CUBLAS_DISALLOW_REDUCED_PRECISION_REDUCTION),
@@ -257,7 +262,7 @@ static fa_status describe(const fa_spec *spec, const fa_library_question *questi
     FA_TRY(fa_cublas_api_open(&api, why));
     for (int property = FA_CUBLAS_MAJOR; property <= FA_CUBLAS_PATCH; property++)
         FA_TRY(fa_cublas_check(&api, api.get_property(property, &parts[property]), "cublasGetProperty", why));
-    *facts = (fa_library_facts){.name = "cuBLAS"};
+    *facts = (fa_library_facts){.name = "cuBLAS", .serves_bf16 = true};
     snprintf(facts->version, sizeof facts->version, "%d.%d.%d", parts[0], parts[1], parts[2]);
     return FA_PASS;
 }

@@ -1,4 +1,5 @@
-/* The `cudnn` baseline: fused attention by cuDNN's backend API, inference only, FP16 with FP32 sums.
+/* The `cudnn` baseline: fused attention by cuDNN's backend API, inference only, FP16 or BF16 with FP32
+ * sums.
  * The plan is the first that its heuristics offer (mode A, then the fallback list) and that it can build: what PyTorch
  * runs. Where cuDNN has no library, no plan or no such mask the baseline is not run, in cuDNN's words. */
 #include "cuda/cudnn.h"
@@ -245,7 +246,7 @@ static fa_status describe(const fa_spec *spec, const fa_library_question *questi
     (void)spec, (void)question;
     fa_cudnn_api api;
     FA_TRY(fa_cudnn_api_open(&api, why));
-    *facts = (fa_library_facts){.name = "cuDNN"};
+    *facts = (fa_library_facts){.name = "cuDNN", .serves_bf16 = true};
     snprintf(facts->version, sizeof facts->version, "%s", strchr(api.name, ' ') + 1);
     return FA_PASS;
 }

@@ -8,7 +8,7 @@
 
 /* cudnnStatus_t, cudnnDataType_t, ... are int-sized enums; cudnnBackendDescriptor_t is void *. */
 enum { FA_CUDNN_SUCCESS = 0, FA_CUDNN_NOT_SUPPORTED = 3000 };
-enum { FA_CUDNN_FLOAT = 0, FA_CUDNN_HALF = 2, FA_CUDNN_INT32 = 4, FA_CUDNN_BOOLEAN = 11 };
+enum { FA_CUDNN_FLOAT = 0, FA_CUDNN_HALF = 2, FA_CUDNN_INT32 = 4, FA_CUDNN_BFLOAT16 = 9, FA_CUDNN_BOOLEAN = 11 };
 enum { FA_CUDNN_REDUCE_ADD = 0, FA_CUDNN_REDUCE_MAX = 3 };
 enum { FA_CUDNN_HEUR_FALLBACK = 2, FA_CUDNN_HEUR_A = 3 };
 

@@ -159,15 +159,15 @@ static void *mask(fa_cudnn_graph *graph, void *scores, const int64_t dims[4], bo
     return masked;
 }
 
-/* FP16 weights, the type the second matmul takes. The engines know softmax by all of its steps, so the row's
+/* Weights of `type`, which the second matmul takes. The engines know softmax by all of its steps, so the row's
  * log-sum-exp is in the graph too; virtual, it is never stored. */
-static void *softmax(fa_cudnn_graph *graph, void *scores, const int64_t dims[4])
+static void *softmax(fa_cudnn_graph *graph, int type, void *scores, const int64_t dims[4])
 {
     const int64_t row[4] = {dims[0], dims[1], dims[2], 1};
     void *high = intermediate(graph, FA_CUDNN_FLOAT, row), *sum = intermediate(graph, FA_CUDNN_FLOAT, row);
     void *log_sum = intermediate(graph, FA_CUDNN_FLOAT, row), *stats = intermediate(graph, FA_CUDNN_FLOAT, row);
     void *shifted = intermediate(graph, FA_CUDNN_FLOAT, dims), *power = intermediate(graph, FA_CUDNN_FLOAT, dims);
-    void *weights = intermediate(graph, FA_CUDNN_HALF, dims);
+    void *weights = intermediate(graph, type, dims);
     reduce(graph, FA_CUDNN_REDUCE_MAX, scores, high);
     pointwise(graph, FA_CUDNN_SUB, FA_CUDNN_FLOAT, 0, scores, high, NULL, shifted);
     pointwise(graph, FA_CUDNN_EXP, FA_CUDNN_FLOAT, 0, shifted, NULL, NULL, power);
@@ -186,18 +186,19 @@ void *fa_cudnn_attention(fa_cudnn_graph *graph, void *handle, const fa_problem *
     const int64_t k_dims[4] = {batch, kv_heads, dim, seq_kv},
                   k_strides[4] = {kv_heads * seq_kv * dim, seq_kv * dim, 1, dim};
     const int64_t s_dims[4] = {batch, heads, seq_q, seq_kv};
+    const int type = problem->dtype == FA_DTYPE_BF16 ? FA_CUDNN_BFLOAT16 : FA_CUDNN_HALF;
     graph->next_uid = FA_CUDNN_FIRST_VIRTUAL;
 
-    void *q = packed(graph, FA_CUDNN_Q, FA_CUDNN_HALF, IN_MEMORY, q_dims);
-    void *k = tensor(graph, FA_CUDNN_K, FA_CUDNN_HALF, IN_MEMORY, k_dims, k_strides);
-    void *v = packed(graph, FA_CUDNN_V, FA_CUDNN_HALF, IN_MEMORY, v_dims);
-    void *o = packed(graph, FA_CUDNN_O, FA_CUDNN_HALF, IN_MEMORY, q_dims);
+    void *q = packed(graph, FA_CUDNN_Q, type, IN_MEMORY, q_dims);
+    void *k = tensor(graph, FA_CUDNN_K, type, IN_MEMORY, k_dims, k_strides);
+    void *v = packed(graph, FA_CUDNN_V, type, IN_MEMORY, v_dims);
+    void *o = packed(graph, FA_CUDNN_O, type, IN_MEMORY, q_dims);
     void *raw = intermediate(graph, FA_CUDNN_FLOAT, s_dims), *scores = intermediate(graph, FA_CUDNN_FLOAT, s_dims);
     matmul(graph, q, k, raw);
     pointwise(graph, FA_CUDNN_MUL, FA_CUDNN_FLOAT, 0, raw, value(graph, FA_CUDNN_SCALE, FA_CUDNN_FLOAT), NULL, scores);
     if (problem->causal)
         scores = mask(graph, scores, s_dims, bottom_right);
-    matmul(graph, softmax(graph, scores, s_dims), v, o);
+    matmul(graph, softmax(graph, type, scores, s_dims), v, o);
 
     void *made = fa_cudnn_descriptor(graph, FA_CUDNN_OPERATIONGRAPH);
     if (handle)

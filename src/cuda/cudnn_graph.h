@@ -37,7 +37,7 @@ void fa_cudnn_set(fa_cudnn_graph *graph, void *descriptor, int name, int type, i
 void fa_cudnn_finalize(fa_cudnn_graph *graph, void *descriptor, const char *what);
 void fa_cudnn_graph_free(fa_cudnn_graph *graph);
 
-/* Finalised operation graph of O = softmax(scale Q K^T, masked) V on contiguous FP16 tensors; NULL after a failure.
+/* Finalised operation graph of O = softmax(scale Q K^T, masked) V on contiguous tensors; NULL after a failure.
  * `bottom_right`: the causal diagonal ends in the last row and column, else it starts in the first. */
 void *fa_cudnn_attention(fa_cudnn_graph *graph, void *handle, const fa_problem *problem, bool bottom_right);
 

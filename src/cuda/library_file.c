@@ -88,6 +88,7 @@ static fa_status describe(const fa_spec *spec, const fa_library_question *questi
         return fa_refuse(why, FA_ERROR, "%s asks for a workspace of %lld bytes", facts->name, answer.workspace_bytes);
     facts->nondeterministic = answer.nondeterministic != 0;
     facts->writes_lse = answer.writes_lse != 0;
+    facts->serves_bf16 = answer.serves_bf16 != 0;
     facts->workspace_bytes = answer.workspace_bytes;
     return FA_PASS;
 }

@@ -31,12 +31,14 @@ static fa_status encode(fa_cuda *cuda, const fa_tensor_box *of, fa_reason *why)
         dims[i] = of->dims[i];
     for (int i = 0; i < FA_TENSOR_RANK - 1; i++)
         strides_bytes[i] = of->strides_bytes[i];
+    const CUtensorMapDataType type =
+        of->dtype == FA_DTYPE_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     CUtensorMap map;
     _Static_assert(sizeof map == sizeof *of->to, "a tensor map is 128 bytes");
     FA_CUDA_TRY(cuda, cuTensorMapEncodeTiled,
-                (&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, FA_TENSOR_RANK, (void *)(uintptr_t)of->address, dims,
-                 strides_bytes, of->box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(of->swizzle_bytes),
-                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+                (&map, type, FA_TENSOR_RANK, (void *)(uintptr_t)of->address, dims, strides_bytes, of->box, steps,
+                 CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(of->swizzle_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     memcpy(of->to, &map, sizeof map);
     return FA_PASS;
 }

@@ -2,10 +2,11 @@
  * idea:        a team of warps keeps its row's scores in registers: one read of S, and the weights written over it.
  * predecessor: none: the part of unfused attention that the GEMM library does not have.
  * tile knobs:  none; the launch picks the team: 512 keys per warp, 1 warp (8 rows per block) to 8 (one row per block).
- * layout:      no dynamic shared memory. A row of scores is `ld` floats; its weights are the first 2*ld halves there.
+ * layout:      no dynamic shared memory. A row of scores is `ld` floats; its weights are the first 2*ld 16-bit elements there.
  * limits:      ld a multiple of 4, >= seq_kv; scores 16-byte aligned. Beyond 4,096 keys a row is read twice. */
 #include "../../kernels/prims.cuh"
 
+#include <cuda_bf16.h>
 #include <math_constants.h>
 
 static constexpr int LANES = 32;
@@ -99,7 +100,25 @@ __device__ static running reduce(row_team team, running mine)
     return all;
 }
 
-__device__ static void store_weights(row_team team, __half *weights_g, int base, int seq_kv,
+/* Two weights as ELEMENTs, `low` in the low bits. */
+template <class ELEMENT>
+__device__ static unsigned pack_weights(float low, float high);
+
+template <>
+__device__ unsigned pack_weights<__half>(float low, float high)
+{
+    return pack_half2(low, high);
+}
+
+template <>
+__device__ unsigned pack_weights<__nv_bfloat16>(float low, float high)
+{
+    const __nv_bfloat162 packed = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const unsigned *>(&packed);
+}
+
+template <class ELEMENT>
+__device__ static void store_weights(row_team team, ELEMENT *weights_g, int base, int seq_kv,
                                      const thread_scores &scores, float origin, float factor)
 {
 #pragma unroll
@@ -108,18 +127,18 @@ __device__ static void store_weights(row_team team, __half *weights_g, int base,
         if (column >= seq_kv)
             continue;
         const float *value = scores.value[vector];
-        const __half2 packed[2] = {
-            __floats2half2_rn(exp2f(value[0] - origin) * factor, exp2f(value[1] - origin) * factor),
-            __floats2half2_rn(exp2f(value[2] - origin) * factor, exp2f(value[3] - origin) * factor)};
-        *reinterpret_cast<uint2 *>(weights_g + column) = *reinterpret_cast<const uint2 *>(packed);
+        *reinterpret_cast<uint2 *>(weights_g + column) =
+            make_uint2(pack_weights<ELEMENT>(exp2f(value[0] - origin) * factor, exp2f(value[1] - origin) * factor),
+                       pack_weights<ELEMENT>(exp2f(value[2] - origin) * factor, exp2f(value[3] - origin) * factor));
     }
 }
 
-/* scores: [rows, ld] FP32, row r being query row (first_row + r) % seq_q. In place: weights [rows, 2*ld] FP16, columns
- * < seq_kv. `team_warps` warps share a row: 1, with as many rows in a block as it has warps, or all of the block's. */
-extern "C" __global__ void __launch_bounds__(LANES *MAX_WARPS)
-    fa_softmax(float *scores, fa_i64 ld, fa_i64 rows, fa_i64 first_row, fa_i32 seq_q, fa_i32 seq_kv, fa_i32 causal,
-               fa_f32 scale, fa_i32 team_warps)
+/* scores: [rows, ld] FP32, row r being query row (first_row + r) % seq_q. In place: weights [rows, 2*ld] of type ELEMENT,
+ * columns < seq_kv. `team_warps` warps share a row: 1, with as many rows in a block as it has warps, or all of the
+ * block's. */
+template <class ELEMENT>
+__device__ static void softmax(float *scores, fa_i64 ld, fa_i64 rows, fa_i64 first_row, fa_i32 seq_q, fa_i32 seq_kv,
+                               fa_i32 causal, fa_f32 scale, fa_i32 team_warps)
 {
     const int rows_per_block = static_cast<int>(blockDim.x) / (LANES * team_warps);
     const row_team team = {team_warps, static_cast<int>(threadIdx.x) % (LANES * team_warps)};
@@ -134,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(LANES *MAX_WARPS)
     const float scale_log2 = scale * 1.4426950408889634f;
     const int step = team_warps * WARP_KEYS;
     float *row_g = scores + row * ld;
-    __half *weights_g = reinterpret_cast<__half *>(row_g);
+    ELEMENT *weights_g = reinterpret_cast<ELEMENT *>(row_g);
 
     const thread_scores first = load_scores(team, row_g, 0, keys, scale_log2);
     running stats = include({-CUDART_INF_F, 0.0f}, first);
@@ -152,4 +171,18 @@ extern "C" __global__ void __launch_bounds__(LANES *MAX_WARPS)
         team_sync(team);
         store_weights(team, weights_g, base, seq_kv, again, origin, factor);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(LANES *MAX_WARPS)
+    fa_softmax(float *scores, fa_i64 ld, fa_i64 rows, fa_i64 first_row, fa_i32 seq_q, fa_i32 seq_kv, fa_i32 causal,
+               fa_f32 scale, fa_i32 team_warps)
+{
+    softmax<__half>(scores, ld, rows, first_row, seq_q, seq_kv, causal, scale, team_warps);
+}
+
+extern "C" __global__ void __launch_bounds__(LANES *MAX_WARPS)
+    fa_softmax_bf16(float *scores, fa_i64 ld, fa_i64 rows, fa_i64 first_row, fa_i32 seq_q, fa_i32 seq_kv, fa_i32 causal,
+                    fa_f32 scale, fa_i32 team_warps)
+{
+    softmax<__nv_bfloat16>(scores, ld, rows, first_row, seq_q, seq_kv, causal, scale, team_warps);
 }

@@ -8,8 +8,9 @@ typedef struct fa_library_facts {
     char name[64], version[64]; /* "cuBLAS", "13.1.0"; an empty name: not asked yet */
     bool nondeterministic;      /* repeats may differ in the last bits */
     bool writes_lse;            /* where it is asked for */
-    int64_t workspace_bytes;    /* that the bench allocates and passes in fa_params */
-    fa_digest sha256;           /* of the file; empty for cuBLAS and cuDNN */
+    bool serves_bf16;
+    int64_t workspace_bytes; /* that the bench allocates and passes in fa_params */
+    fa_digest sha256;        /* of the file; empty for cuBLAS and cuDNN */
 } fa_library_facts;
 
 #endif

@@ -17,6 +17,7 @@ static fa_tensor_box box_of(const tensor *of, const fa_params *p, fa_i32 cols)
         .dims = {(uint64_t)p->dim, (uint64_t)of->seq, (uint64_t)of->heads, (uint64_t)p->batch},
         .strides_bytes = {2 * (uint64_t)of->stride_s, 2 * (uint64_t)of->stride_h, 2 * (uint64_t)of->stride_b},
         .box = {(uint32_t)cols, (uint32_t)of->rows, 1, 1},
+        .dtype = p->dtype,
         .swizzle_bytes = cols == 64 || cols == 32 || cols == 16 ? 2 * (uint32_t)cols : 0,
     };
 }

@@ -9,13 +9,14 @@
 
 enum { FA_TENSOR_RANK = 4, FA_TENSOR_BOXES = 4 };
 
-/* One FP16 tensor [batch, heads, seq, dim], innermost first. */
+/* One tensor of 16-bit elements [batch, heads, seq, dim], innermost first. */
 typedef struct fa_tensor_box {
     const char *name;
     const void *address;
     fa_tensor_map *to;
     uint64_t dims[FA_TENSOR_RANK], strides_bytes[FA_TENSOR_RANK - 1];
     uint32_t box[FA_TENSOR_RANK];
+    fa_i32 dtype;
     uint32_t swizzle_bytes; /* 0, 32, 64 or 128: the width of the box */
 } fa_tensor_box;
 

@@ -47,6 +47,7 @@ typedef enum { FA_EMU_MMA_F32, FA_EMU_MMA_F16 } fa_emu_mma_mode; /* m16n8k16, ac
 typedef enum { FA_EMU_FRAG_A, FA_EMU_FRAG_B, FA_EMU_FRAG_ACC_F32, FA_EMU_FRAG_ACC_F16, FA_EMU_FRAG_TYPES } fa_emu_frag;
 #define FA_EMU_WMMA_C_F16 1
 #define FA_EMU_WMMA_D_F16 2
+#define FA_EMU_WMMA_BF16 4    /* the inputs */
 #define FA_EMU_FRAG_AB_LEN 16 /* halves a lane holds of A or B: every element is held twice, as on the hardware */
 #define FA_EMU_FRAG_ACC_LEN 8
 

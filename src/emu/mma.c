@@ -6,6 +6,7 @@
 
 #include "emu/fragments.h"
 #include "emu/random.h"
+#include "emu/wgmma_operand.h"
 
 #if defined(__x86_64__)
 /* F16C and FMA where the CPU has them */
@@ -102,6 +103,7 @@ static inline bool gather(const fa_emu_worker *worker, fa_emu_op *const op[FA_EM
     const uint16_t *map = worker->launch->wmma_map[is_b ? FA_EMU_FRAG_B : FA_EMU_FRAG_A];
     uint16_t bits[256];
     uint8_t seen[256] = {0};
+    const bool bf16 = op[0]->width & FA_EMU_WMMA_BF16;
     bool same = true;
     for (int lane = 0; lane < FA_EMU_WARP; lane++) {
         const uint16_t *from = is_b ? op[lane]->b : op[lane]->a;
@@ -113,7 +115,7 @@ static inline bool gather(const fa_emu_worker *worker, fa_emu_op *const op[FA_EM
         }
     }
     for (int at = 0; at < 256; at++)
-        m[at / 16][at % 16] = widen(bits[at]);
+        m[at / 16][at % 16] = bf16 ? (double)fa_emu_widen(bits[at], true) : widen(bits[at]);
     return same;
 }
 

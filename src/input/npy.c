@@ -34,13 +34,13 @@ static fa_status write_array(const char *folder, const char *name, const char *d
     return status;
 }
 
-fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
-                       fa_reason *why)
+fa_status fa_npy_write(const char *folder, const char *name, fa_dtype dtype, const uint16_t *data,
+                       const int32_t shape[4], fa_reason *why)
 {
     const size_t count = (size_t)shape[0] * (size_t)shape[1] * (size_t)shape[2] * (size_t)shape[3];
     char text[64];
     snprintf(text, sizeof text, "%d, %d, %d, %d", shape[0], shape[1], shape[2], shape[3]);
-    return write_array(folder, name, "<f2", text, data, count * sizeof *data, why);
+    return write_array(folder, name, dtype == FA_DTYPE_BF16 ? "<V2" : "<f2", text, data, count * sizeof *data, why);
 }
 
 fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *data, const int32_t shape[3],
@@ -64,15 +64,26 @@ static const char *value_of(const char *header, const char *key)
     return at;
 }
 
-static fa_status check_header(const char *path, const char *header, const int32_t shape[4], fa_reason *why)
+/* descr: the text from its opening quote on. */
+static fa_status check_type(const char *path, const char *descr, fa_dtype dtype, fa_reason *why)
+{
+    const char *const fp16[] = {"'<f2'", NULL}, *const bf16[] = {"'<V2'", "'|V2'", "'<u2'", NULL};
+    const bool is_bf16 = dtype == FA_DTYPE_BF16;
+    for (const char *const *name = is_bf16 ? bf16 : fp16; *name != NULL; name++)
+        if (strncmp(descr, *name, strlen(*name)) == 0)
+            return FA_PASS;
+    return fa_refuse(why, FA_USAGE, "--load: %s holds %.*s, want %s for --dtype %s", path, (int)strcspn(descr + 1, "'"),
+                     descr + 1, is_bf16 ? "<V2, |V2 or <u2" : "<f2", is_bf16 ? "bf16" : "fp16");
+}
+
+static fa_status check_header(const char *path, const char *header, fa_dtype dtype, const int32_t shape[4],
+                              fa_reason *why)
 {
     const char *type = value_of(header, "'descr'"), *fortran = value_of(header, "'fortran_order'"),
                *at = value_of(header, "'shape'");
     if (!type || !fortran || !at)
         return fa_refuse(why, FA_USAGE, "--load: %s: header without descr, fortran_order or shape", path);
-    if (strncmp(type, "'<f2'", 5) != 0)
-        return fa_refuse(why, FA_USAGE, "--load: %s holds %.*s, want <f2 (FP16)", path, (int)strcspn(type + 1, "'"),
-                         type + 1);
+    FA_TRY(check_type(path, type, dtype, why));
     if (strncmp(fortran, "False", 5) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is in Fortran order, want C order", path);
     long long got[4] = {0};
@@ -88,8 +99,8 @@ static fa_status check_header(const char *path, const char *header, const int32_
     return FA_PASS;
 }
 
-static fa_status check_file(const char *path, const char *file, size_t size, const int32_t shape[4], uint16_t **data,
-                            fa_reason *why)
+static fa_status check_file(const char *path, const char *file, size_t size, fa_dtype dtype, const int32_t shape[4],
+                            uint16_t **data, fa_reason *why)
 {
     if (size < 12 || memcmp(file, magic, sizeof magic) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is no .npy file", path);
@@ -102,7 +113,7 @@ static fa_status check_file(const char *path, const char *file, size_t size, con
     if (length > size - start)
         return fa_refuse(why, FA_USAGE, "--load: %s is cut off in its header", path);
     char *header = fa_format("%.*s", (int)length, file + start);
-    const fa_status status = check_header(path, header, shape, why);
+    const fa_status status = check_header(path, header, dtype, shape, why);
     free(header);
     FA_TRY(status);
     if (size - start - length != count * sizeof **data)
@@ -111,7 +122,7 @@ static fa_status check_file(const char *path, const char *file, size_t size, con
     *data = fa_alloc(count * sizeof **data);
     memcpy(*data, file + start + length, count * sizeof **data);
     for (size_t i = 0; i < count; i++)
-        if (((*data)[i] & 0x7C00) == 0x7C00)
+        if (!fa_element_is_finite(dtype, (*data)[i]))
             return fa_refuse(why, FA_USAGE, "--load: %s: element %zu is not finite", path, i);
     return FA_PASS;
 }
@@ -151,14 +162,15 @@ void fa_npy_size(const char *folder, fa_options *options)
     options->seq_kv = k[2];
 }
 
-static fa_status load_one(const char *folder, const char *name, const int32_t shape[4], uint16_t **data, fa_reason *why)
+static fa_status load_one(const char *folder, const char *name, fa_dtype dtype, const int32_t shape[4], uint16_t **data,
+                          fa_reason *why)
 {
     char *path = fa_format("%s/%s.npy", folder, name), *file = NULL;
     size_t size = 0;
     fa_status status = FA_USAGE;
     fa_reason inner;
     if (fa_read_file(path, &file, &size, &inner) == FA_PASS)
-        status = check_file(path, file, size, shape, data, why);
+        status = check_file(path, file, size, dtype, shape, data, why);
     else
         fa_refuse(why, FA_USAGE, "--load: %s", inner.text);
     free(file);
@@ -186,11 +198,11 @@ fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors 
     const int32_t q_shape[4] = {problem->batch, problem->heads, problem->seq_q, problem->dim};
     const int32_t kv_shape[4] = {problem->batch, problem->kv_heads, problem->seq_kv, problem->dim};
     fa_tensors loaded = {.q_count = fa_problem_q_count(problem), .kv_count = fa_problem_kv_count(problem)};
-    fa_status status = load_one(folder, "q", q_shape, &loaded.q, why);
+    fa_status status = load_one(folder, "q", problem->dtype, q_shape, &loaded.q, why);
     if (status == FA_PASS)
-        status = load_one(folder, "k", kv_shape, &loaded.k, why);
+        status = load_one(folder, "k", problem->dtype, kv_shape, &loaded.k, why);
     if (status == FA_PASS)
-        status = load_one(folder, "v", kv_shape, &loaded.v, why);
+        status = load_one(folder, "v", problem->dtype, kv_shape, &loaded.v, why);
     if (status == FA_PASS)
         status = check_distinct(&loaded, q_shape, kv_shape, why);
     if (status == FA_PASS)

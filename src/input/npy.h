@@ -1,4 +1,6 @@
-/* Tensors as NumPy's .npy files, format versions 1.0 to 3.0 (numpy.lib.format): FP16, C order. */
+/* Tensors as NumPy's .npy files, format versions 1.0 to 3.0 (numpy.lib.format), C order. FP16 is '<f2'. NumPy has no
+ * BF16: ml_dtypes saves its bfloat16 as '<V2', two opaque bytes, and so do these functions. They also read '|V2', which
+ * NumPy makes of '<V2', and '<u2', the bit pattern: torch gives it by .view(torch.uint16). */
 #ifndef FA_NPY_H
 #define FA_NPY_H
 
@@ -11,8 +13,8 @@ fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors 
  * within the options' limits: fa_npy_load then names the file. */
 void fa_npy_size(const char *folder, fa_options *options);
 /* Writes `name`.npy; shape: [batch, heads, seq, dim]. */
-fa_status fa_npy_write(const char *folder, const char *name, const uint16_t *data, const int32_t shape[4],
-                       fa_reason *why);
+fa_status fa_npy_write(const char *folder, const char *name, fa_dtype dtype, const uint16_t *data,
+                       const int32_t shape[4], fa_reason *why);
 /* The same for FP32; shape: [batch, heads, seq]. */
 fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *data, const int32_t shape[3],
                             fa_reason *why);

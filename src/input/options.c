@@ -217,7 +217,7 @@ static fa_status parse_vs_library(const char *value, fa_vs *vs, fa_reason *why)
     set_defaults(&scratch);
     if (path[0] == '\0')
         return fa_refuse(why, FA_USAGE, "--vs: library takes a file, library:FILE.so, not '%s'", value);
-    *vs = (fa_vs){.name = "library", .library = path, .knobs = scratch.knob, .lse = FA_UNSET};
+    *vs = (fa_vs){.name = "library", .library = path, .knobs = scratch.knob, .lse = FA_UNSET, .dtype = FA_UNSET};
     return FA_PASS;
 }
 
@@ -227,7 +227,7 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
     static const char library[] = "library:";
     fa_options scratch;
     set_defaults(&scratch);
-    vs->lse = FA_UNSET;
+    vs->lse = vs->dtype = FA_UNSET;
     static const char file[] = "source:";
     const char *path = strncmp(value, file, strlen(file)) == 0 ? value + strlen(file) : NULL;
     const size_t path_length = path != NULL ? strcspn(path, ":") : 0;
@@ -247,13 +247,14 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
         const size_t length = strcspn(rest, ","), key = strcspn(rest, "=,");
         const option_row *row = find_row(rest, key);
         const size_t first = offsetof(fa_options, knob), last = first + sizeof(fa_knobs);
-        const bool lse = row != NULL && row->offset == AT(lse);
-        if (!lse && (row == NULL || row->offset < first || row->offset >= last))
+        const bool lse = row != NULL && row->offset == AT(lse), dtype = row != NULL && row->offset == AT(dtype);
+        if (!lse && !dtype && (row == NULL || row->offset < first || row->offset >= last))
             return fa_refuse(why, FA_USAGE, "--vs: '%.*s' is not a tile knob", (int)(key < 60 ? key : 60), rest);
         char what[64], number[32];
         snprintf(what, sizeof what, "%s in --vs", row->name);
         snprintf(number, sizeof number, "%.*s", key < length ? (int)(length - key - 1) : 0, rest + key + 1);
-        FA_TRY(lse ? parse_vs_lse(number, vs, why) : parse_value(row, what, number, field(&scratch, row), why));
+        FA_TRY(lse ? parse_vs_lse(number, vs, why)
+                   : parse_value(row, what, number, dtype ? &vs->dtype : field(&scratch, row), why));
         rest += length;
     }
     snprintf(vs->name, sizeof vs->name, "%.*s", path != NULL ? (int)strlen("source") : (int)name_length, value);

@@ -3,6 +3,7 @@
 #define FA_OPTIONS_H
 
 #include "base/status.h"
+#include "input/element.h"
 
 #define FA_UNSET (-1)
 #define FA_UNSET_REAL (-1.0)
@@ -57,15 +58,16 @@ typedef struct fa_knobs {
     int32_t m, n, warps, vec, stages, swizzle, acc, splits, maxreg;
 } fa_knobs;
 
-/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, and lse=0 or lse=1. --vs
- * source:FILE.cu or source:FILE.cu:knob=value,... : a file like that of --source. --vs library:FILE.so: of --library.
+/* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, lse=0 or lse=1, dtype=fp16
+ * or dtype=bf16. --vs source:FILE.cu or source:FILE.cu:knob=value,... : a file like that of --source. --vs library:FILE.so: of --library.
  * */
 typedef struct fa_vs {
     char name[64];       /* empty: no --vs; "source", "library": a file */
     const char *library; /* the file after "library:", or NULL */
     char source[1024];
     fa_knobs knobs;
-    int32_t lse; /* 0 or 1; FA_UNSET: as the options say */
+    int32_t lse;   /* 0 or 1; FA_UNSET: as the options say */
+    int32_t dtype; /* FA_UNSET: as the options say */
 } fa_vs;
 
 /* The values of an option that may be given again, in order. */
@@ -79,7 +81,7 @@ typedef struct fa_options {
     const char *kernel, *source, *library;
     fa_list include, define;
     fa_knobs knob;
-    int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign, strides;
+    int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign, strides, dtype;
     double scale;
     int32_t device, gpu, compiler, schedule, sanitize;
     const char *arch, *load, *dump, *json, *cubin, *runs;

@@ -14,6 +14,7 @@ fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_rea
         .seq_kv = options->seq_kv == FA_UNSET ? options->seq : options->seq_kv,
         .dim = options->dim,
         .causal = options->causal,
+        .dtype = options->dtype,
     };
     problem->scale = options->scale == FA_UNSET_REAL ? (float)(1.0 / sqrt(options->dim)) : (float)options->scale;
     if (problem->dim % 8 != 0)

@@ -4,11 +4,13 @@
 
 #include "input/options.h"
 
-/* Shapes in elements. q, o: [batch, heads, seq_q, dim]; k, v: [batch, kv_heads, seq_kv, dim]; all FP16, contiguous. */
+/* Shapes in elements. q, o: [batch, heads, seq_q, dim]; k, v: [batch, kv_heads, seq_kv, dim]; contiguous, all of
+ * one type. */
 typedef struct fa_problem {
     int32_t batch, heads, kv_heads, seq_q, seq_kv, dim;
     bool causal; /* bottom-right aligned: row i sees key j iff j <= i + seq_kv - seq_q */
     float scale; /* multiplies Q K^T; default 1/sqrt(dim) */
+    fa_dtype dtype;
 } fa_problem;
 
 /* FA_USAGE when kv_heads does not divide heads, dim is no multiple of 8, ... */

@@ -123,6 +123,9 @@ static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
 /* A macro is NAME or NAME=VALUE, a folder one that can be read; FA_* knobs are set by their own options. */
 static fa_status check_lists(const fa_spec *spec, fa_reason *why)
 {
+    fa_spec every = *spec; /* with all macros that a run may define */
+    every.lse = true;
+    every.dtype = FA_DTYPE_BF16;
     for (int i = 0; i < spec->include.count; i++)
         if (access(spec->include.at[i], R_OK | X_OK) != 0)
             return fa_refuse(why, FA_USAGE, "--include takes a folder that can be read, not '%s'", spec->include.at[i]);
@@ -132,7 +135,7 @@ static fa_status check_lists(const fa_spec *spec, fa_reason *why)
         if (name == 0 || (define[0] >= '0' && define[0] <= '9') || (define[name] != '\0' && define[name] != '='))
             return fa_refuse(why, FA_USAGE, "--define takes NAME or NAME=VALUE, not '%s'", define);
         fa_define knobs[FA_SPEC_DEFINES_MAX];
-        const size_t count = fa_spec_defines(spec, knobs);
+        const size_t count = fa_spec_defines(&every, knobs);
         for (size_t k = 0; k < count; k++)
             if (strcspn(knobs[k].text + 2, "=") == name && strncmp(knobs[k].text + 2, define, name) == 0)
                 return fa_refuse(why, FA_USAGE, "--define %.*s: the tile and problem options set this macro", (int)name,
@@ -253,6 +256,7 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     *spec = (fa_spec){.dim = problem->dim,
                       .causal = problem->causal,
                       .lse = options->lse,
+                      .dtype = problem->dtype,
                       .compiler = (fa_compiler)options->compiler,
                       .arch_set = options->arch != NULL,
                       .include = options->include,
@@ -292,6 +296,8 @@ fa_status fa_spec_make_vs(const fa_options *options, const fa_problem *problem, 
     FA_TRY(make(options, problem, options->vs.name, source, options->vs.library, &options->vs.knobs, spec, why));
     if (options->vs.lse != FA_UNSET)
         spec->lse = options->vs.lse == 1;
+    if (options->vs.dtype != FA_UNSET)
+        spec->dtype = options->vs.dtype;
     return FA_PASS;
 }
 
@@ -323,11 +329,14 @@ size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MA
         {"FA_MAXREG", spec->knobs.maxreg},
         {"FA_DIM", spec->dim},
         {"FA_CAUSAL", spec->causal},
-        {"FA_LSE", 1}, /* last: left out where it is not asked for, so that the key of such code says nothing of it */
+        /* left out where they are not asked for, so that the key of such code says nothing of them */
+        {"FA_LSE", spec->lse ? 1 : FA_UNSET},
+        {"FA_BF16", spec->dtype == FA_DTYPE_BF16 ? 1 : FA_UNSET},
     };
-    const size_t count = sizeof values / sizeof values[0] - (spec->lse ? 0 : 1);
+    size_t count = 0;
     _Static_assert(sizeof values / sizeof values[0] <= FA_SPEC_DEFINES_MAX, "room for every define");
-    for (size_t i = 0; i < count; i++)
-        snprintf(defines[i].text, sizeof defines[i].text, "-D%s=%d", values[i].name, values[i].value);
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        if (values[i].value != FA_UNSET)
+            snprintf(defines[count++].text, sizeof defines->text, "-D%s=%d", values[i].name, values[i].value);
     return count;
 }

@@ -15,9 +15,10 @@ typedef struct fa_spec {
     fa_knobs knobs;  /* all set: the user's, else those of the matching rule, else the row's */
     int32_t dim;
     bool causal;
-    bool lse;      /* the kernel is asked for the log-sum-exp */
-    bool arch_set; /* by --arch */
-    char arch[16]; /* "sm_89", "sm_90a", ... */
+    bool lse;       /* the kernel is asked for the log-sum-exp */
+    fa_dtype dtype; /* of the tensors */
+    bool arch_set;  /* by --arch */
+    char arch[16];  /* "sm_89", "sm_90a", ... */
     fa_compiler compiler;
     fa_list include, define; /* of the command line */
 } fa_spec;

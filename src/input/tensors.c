@@ -43,46 +43,6 @@ static uint64_t stream_of(uint64_t seed, int tensor)
 
 static uint64_t draw(uint64_t stream, uint64_t counter) { return mix(stream + (counter + 1) * 0x9E3779B97F4A7C15u); }
 
-float fa_half_to_float(uint16_t half)
-{
-    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = half & 0x7FFFu;
-    uint32_t bits;
-    if (magnitude >= 0x7C00u) {
-        bits = sign | 0x7F800000u | (magnitude & 0x3FFu) << 13;
-    } else if (magnitude >= 0x400u) {
-        bits = sign | ((magnitude << 13) + (112u << 23));
-    } else {
-        const float value = (float)magnitude * 0x1p-24f;
-        memcpy(&bits, &value, sizeof bits);
-        bits |= sign;
-    }
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-uint16_t fa_float_to_half(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
-    if (magnitude > 0x7F800000u)
-        return (uint16_t)(sign | 0x7E00u | (magnitude >> 13 & 0x3FFu));
-    if (magnitude >= 0x477FF000u) /* 65520, halfway to what would be 65536 */
-        return (uint16_t)(sign | 0x7C00u);
-    if (magnitude >= 0x38800000u) { /* 2^-14: normal */
-        const uint32_t rounded = magnitude + 0xFFFu + (magnitude >> 13 & 1u);
-        return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
-    }
-    /* Subnormal: floats in [0.5, 1) are 2^-24 apart, so the addition rounds to the spacing of FP16, to nearest even. */
-    float shifted;
-    memcpy(&shifted, &magnitude, sizeof shifted);
-    shifted += 0.5f;
-    uint32_t shifted_bits;
-    memcpy(&shifted_bits, &shifted, sizeof shifted_bits);
-    return (uint16_t)(sign | (shifted_bits - 0x3F000000u));
-}
-
 /* What a row needs to know of its place. */
 typedef struct place {
     const fa_problem *problem;
@@ -93,13 +53,15 @@ typedef struct place {
     int32_t batch, head, row;
 } place;
 
+static uint16_t element_of(const place *at, float value) { return fa_element_of_float(at->problem->dtype, value); }
+
 static void normal_row(const place *at, float scale, uint16_t *out)
 {
     const int32_t dim = at->problem->dim;
     for (int32_t d = 0; d < dim; d += 4) {
         const uint64_t bits = draw(at->stream, (uint64_t)(at->flat * dim + d));
         for (int32_t i = 0; i < 4; i++)
-            out[d + i] = fa_float_to_half(scale * normal_quantiles[bits >> (16 * i) & 0xFFFF]);
+            out[d + i] = element_of(at, scale * normal_quantiles[bits >> (16 * i) & 0xFFFF]);
     }
 }
 
@@ -109,7 +71,7 @@ static void uniform_row(const place *at, uint16_t *out)
     for (int32_t d = 0; d < dim; d += 4) {
         const uint64_t bits = draw(at->stream, (uint64_t)(at->flat * dim + d));
         for (int32_t i = 0; i < 4; i++)
-            out[d + i] = fa_float_to_half(((float)(bits >> (16 * i) & 0xFFFF) - 32767.5f) / 32768.0f);
+            out[d + i] = element_of(at, ((float)(bits >> (16 * i) & 0xFFFF) - 32767.5f) / 32768.0f);
     }
 }
 
@@ -119,29 +81,31 @@ static void outlier_row(const place *at, uint16_t *out)
     const uint64_t side = stream_of(at->stream, TENSOR_SIDE);
     for (int32_t d = 0; d < at->problem->dim; d++)
         if (draw(side, (uint64_t)(at->flat * at->problem->dim + d)) % 1000 == 0)
-            out[d] = fa_float_to_half(10.0f * fa_half_to_float(out[d]));
+            out[d] = element_of(at, 10.0f * fa_element_to_float(at->problem->dtype, out[d]));
 }
 
-/* Logit of (row, key) = slope(row) * key, exactly: the key goes in three digits of base 128 (exact in FP16) into three
- * columns of K, and Q carries slope, 128 slope and 16384 slope. Slopes have 11 significant bits and differ from row to
- * row; the logits cover 2 to 8 whatever the length, and every key is above (falling: below) all keys before it. */
+/* Logit of (row, key) = slope(row) * key, exactly: the key goes in three digits of base 128 (exact in either type) into
+ * three columns of K, and Q carries slope, 128 slope and 16384 slope. Slopes have all significant bits of the type and
+ * differ from row to row; the logits cover 2 to 8 whatever the length, and every key is above (falling: below) all keys
+ * before it. */
 static void ramp_row(const place *at, bool falling, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
     memset(out, 0, (size_t)problem->dim * sizeof *out);
     if (at->tensor == TENSOR_K) {
         for (int32_t digit = 0; digit < 3; digit++)
-            out[digit] = fa_float_to_half((float)(at->row >> (7 * digit) & 127));
+            out[digit] = element_of(at, (float)(at->row >> (7 * digit) & 127));
         return;
     }
     int exponent;
     frexp(4.0 / ((double)problem->seq_kv * (double)problem->scale), &exponent);
-    /* 11 bits above 2^-24 below, 16384 slope within FP16 above. */
+    /* FP16 sets the limits: 11 bits above 2^-24 below, 16384 slope within it above. */
     exponent = exponent - 1 < -14 ? -14 : exponent - 1 > 1 ? 1 : exponent - 1;
-    const double mantissa = 1.0 + (double)(draw(at->stream, (uint64_t)at->flat) % 1024) / 1024.0;
+    const uint64_t steps = (uint64_t)1 << (fa_dtype_bits(problem->dtype) - 1);
+    const double mantissa = 1.0 + (double)(draw(at->stream, (uint64_t)at->flat) % steps) / (double)steps;
     const double slope = ldexp(falling ? -mantissa : mantissa, exponent);
     for (int32_t digit = 0; digit < 3; digit++)
-        out[digit] = fa_float_to_half((float)ldexp(slope, 7 * digit));
+        out[digit] = element_of(at, (float)ldexp(slope, 7 * digit));
 }
 
 /* Sign of column d in the code of a key: its index in the first 16 columns (so that no two of 65536 keys share a code),
@@ -164,7 +128,7 @@ static void needle_row(const place *at, uint16_t *out)
     float length = 1.0f;
     if (at->tensor == TENSOR_V) {
         for (int32_t d = 0; d < dim; d++)
-            out[d] = fa_float_to_half((float)((key >> (5 * (d % 4)) & 31) - 16) / 16.0f);
+            out[d] = element_of(at, (float)((key >> (5 * (d % 4)) & 31) - 16) / 16.0f);
         return;
     }
     if (at->tensor == TENSOR_Q) {
@@ -177,7 +141,7 @@ static void needle_row(const place *at, uint16_t *out)
         ((uint64_t)at->batch * (uint64_t)problem->kv_heads + (uint64_t)kv_head) * (uint64_t)problem->seq_kv +
         (uint64_t)key;
     for (int32_t d = 0; d < dim; d++)
-        out[d] = fa_float_to_half(length * needle_sign(at->seed, key_row, key, d));
+        out[d] = element_of(at, length * needle_sign(at->seed, key_row, key, d));
 }
 
 /* Same row for every key of a head: the weights sum to one, so O equals it. */
@@ -189,14 +153,16 @@ static void constant_row(const place *at, uint16_t *out)
 }
 
 /* Columns 0, 1, 2, 3 (mod 4) of V: batch, K/V head, column, and a ramp over the keys. The first three are the same for
- * every key, so the output shows where it was read from; the ramp shows which keys took part. All exact in FP16. */
+ * every key, so the output shows where it was read from; the ramp shows which keys took part. All exact in the type:
+ * codes from -half to half - 1, in units of 1 / half. */
 static void coded_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
+    const int32_t half = problem->dtype == FA_DTYPE_BF16 ? 256 : 512, count = 2 * half;
     for (int32_t d = 0; d < problem->dim; d++) {
-        const int32_t codes[4] = {at->batch % 1024, at->head % 1024, d,
-                                  (int32_t)((int64_t)at->row * 1024 / problem->seq_kv)};
-        out[d] = fa_float_to_half((float)(codes[d % 4] - 512) / 512.0f);
+        const int32_t codes[4] = {at->batch % count, at->head % count, d,
+                                  (int32_t)((int64_t)at->row * count / problem->seq_kv)};
+        out[d] = element_of(at, (float)(codes[d % 4] - half) / (float)half);
     }
 }
 
@@ -207,7 +173,7 @@ static void low_row(const place *at, uint16_t *out)
     const float length = sqrtf(128.0f / at->problem->scale);
     normal_row(at, 1.0f, out);
     if (at->tensor != TENSOR_V)
-        out[last] = fa_float_to_half(fminf(length, 32768.0f) * (at->tensor == TENSOR_Q ? -1.0f : 1.0f));
+        out[last] = element_of(at, fminf(length, 32768.0f) * (at->tensor == TENSOR_Q ? -1.0f : 1.0f));
 }
 
 static void fill_row(const place *at, uint16_t *out)

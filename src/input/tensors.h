@@ -4,7 +4,7 @@
 
 #include "input/problem.h"
 
-/* FP16 bit patterns. q: [batch, heads, seq_q, dim]; k, v: [batch, kv_heads, seq_kv, dim]. */
+/* Bit patterns of the problem's type. q: [batch, heads, seq_q, dim]; k, v: [batch, kv_heads, seq_kv, dim]. */
 typedef struct fa_tensors {
     uint16_t *q, *k, *v;
     size_t q_count, kv_count;
@@ -13,8 +13,5 @@ typedef struct fa_tensors {
 /* Counter-based: element i of tensor t depends on (seed, t, i) only. */
 fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed);
 void fa_tensors_free(fa_tensors *tensors);
-
-float fa_half_to_float(uint16_t half);
-uint16_t fa_float_to_half(float value); /* round to nearest even; overflow to infinity */
 
 #endif

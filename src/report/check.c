@@ -39,7 +39,7 @@ static void put_lse(cJSON *check, const fa_lse_verdict *v)
     }
     cJSON *lse = object_in(check, "lse");
     cJSON_AddBoolToObject(lse, "passed", v->passed);
-    put(lse, "atol", FA_LSE_ATOL);
+    put(lse, "atol", v->atol);
     put(lse, "rtol", FA_LSE_RTOL);
     put(lse, "rows_checked", (double)v->rows_checked);
     put(lse, "max_abs_err", v->max_abs_err);

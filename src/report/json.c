@@ -45,7 +45,8 @@ static void put_problem(cJSON *record, const fa_result *result, const fa_options
     put(problem, "seq_kv", p->seq_kv);
     put(problem, "dim", p->dim);
     cJSON_AddBoolToObject(problem, "causal", p->causal);
-    cJSON_AddStringToObject(problem, "dtype", "fp16");
+    char dtype[32];
+    cJSON_AddStringToObject(problem, "dtype", fa_word(FA_DTYPE_WORDS, p->dtype, dtype));
     put(problem, "scale", (double)p->scale);
     char strides[32];
     cJSON_AddStringToObject(problem, "strides", fa_word(FA_STRIDES_WORDS, options->strides, strides));
@@ -231,7 +232,9 @@ static void put_paired(cJSON *record, const fa_result *result)
     cJSON *vs = object_in(record, "vs");
     cJSON_AddStringToObject(vs, "kernel", result->other.spec.name);
     put_config(vs, "config", &result->other);
-    fa_report_check(vs, &result->other_check, &result->problem);
+    char dtype[32];
+    cJSON_AddStringToObject(vs, "dtype", fa_word(FA_DTYPE_WORDS, result->vs_problem.dtype, dtype));
+    fa_report_check(vs, &result->other_check, &result->vs_problem);
     put_text(vs, "cubin_sha256", result->other.module.object_sha256.hex);
     put_text(vs, "code_sha256", result->other.module.code_sha256.hex);
     put_text(vs, "compiler", result->other.module.compiler);

@@ -15,7 +15,13 @@ const char *fa_stage_name(fa_stage stage)
 
 fa_result fa_result_of(const fa_command *run)
 {
-    return (fa_result){.status = FA_ERROR, .problem = run->problem, .main.spec = run->spec, .other.spec = run->other};
+    fa_result result = {.status = FA_ERROR,
+                        .problem = run->problem,
+                        .vs_problem = run->problem,
+                        .main.spec = run->spec,
+                        .other.spec = run->other};
+    result.vs_problem.dtype = run->other.dtype;
+    return result;
 }
 
 void fa_result_lend(fa_result *result, const fa_command *run)

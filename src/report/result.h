@@ -17,7 +17,7 @@ typedef struct fa_result {
     fa_status status;
     fa_reason reason;
     fa_stage stage;
-    fa_problem problem;
+    fa_problem problem, vs_problem; /* of --vs, which may ask for another element type */
     bool device_known;
     fa_device_info device;
     char device_choice[256];         /* what --device auto took and why */

@@ -27,7 +27,7 @@ static void print_head(FILE *out, const fa_result *result, bool small)
     fprintf(out, " S=%d", p->seq_q);
     if (p->seq_kv != p->seq_q)
         fprintf(out, " (K/V %d)", p->seq_kv);
-    fprintf(out, " D=%d FP16 %s%s\n", p->dim, p->causal ? "causal" : "full",
+    fprintf(out, " D=%d %s %s%s\n", p->dim, fa_dtype_name(p->dtype), p->causal ? "causal" : "full",
             small ? " (small, for the sanitizer; --batch, --heads, --seq or --dim chooses another)" : "");
     if (result->device_choice[0] != '\0')
         fprintf(out, "device    auto took the %s\n", result->device_choice);

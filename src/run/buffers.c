@@ -174,7 +174,7 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .lse_stride_b = l->stride_b / 2,
         .lse_stride_h = l->stride_h / 2,
         .lse_stride_s = l->stride_s / 2,
-        .dtype = FA_DTYPE_FP16,
+        .dtype = problem->dtype,
     };
 }
 

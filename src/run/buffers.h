@@ -1,4 +1,4 @@
-/* The tensors of one candidate on a device. Each lies between guard bands of FP16 NaN, and gaps between its rows
+/* The tensors of one candidate on a device. Each lies between guard bands of NaN, and gaps between its rows
  * hold the same: a read out of bounds gives NaN in the output, a write out of bounds changes a guard or a gap. */
 #ifndef FA_BUFFERS_H
 #define FA_BUFFERS_H
@@ -21,7 +21,7 @@ typedef struct fa_buffers {
 
 /* The same before and after a part of a tensor that lies far from the others (FA_STRIDES_FAR). */
 #define FA_FAR_GUARD_COUNT 4096
-/* What the guards, and the output before a launch, are filled with: an FP16 NaN that no arithmetic produces. */
+/* What the guards, and the output before a launch, are filled with: a NaN of both types that no arithmetic produces. */
 #define FA_POISON 0xFFFFu
 
 /* As --strides, --seed and --misalign say. FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in the device's memory, or the copies that a

@@ -67,6 +67,9 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
                  facts->version[0] != '\0' ? " " : "", facts->version);
         record->module.object_sha256 = facts->sha256;
         FA_TRY(status);
+        if (spec->dtype == FA_DTYPE_BF16 && !facts->serves_bf16)
+            return fa_refuse(why, FA_INFEASIBLE, "%s does not serve the BF16 tensors that --dtype asks for",
+                             spec->name);
     }
     if (spec->lse && !record->library.writes_lse)
         return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for", spec->name);
@@ -97,6 +100,8 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
     if (!emu && options->sanitize != FA_SANITIZE_NONE)
         return fa_refuse(why, FA_USAGE, "--sanitize is for --device emu; on a GPU use compute-sanitizer");
     FA_TRY(check_arch(&record->spec, why));
+    if (record->spec.dtype == FA_DTYPE_BF16 && record->spec.knobs.acc == 1)
+        return fa_refuse(why, FA_INFEASIBLE, "--acc fp16 needs --dtype fp16: products of BF16 are summed in FP32 only");
     const fa_status status = fa_compile_cuda(&record->spec, module, why);
     if (status == FA_NOT_RUN && emu) {
         *module = (fa_module){.ptxas.known = false};
@@ -113,6 +118,11 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
     if (record->spec.lse && !module->info.writes_lse)
         return fa_refuse(why, FA_INFEASIBLE,
                          "%s does not write the log-sum-exp that --lse asks for: its FA_KERNEL_INFO has no .writes_lse",
+                         record->spec.name);
+    if (record->spec.dtype == FA_DTYPE_BF16 && !module->info.serves_bf16)
+        return fa_refuse(why, FA_INFEASIBLE,
+                         "%s does not serve the BF16 tensors that --dtype asks for: its FA_KERNEL_INFO has no "
+                         ".serves_bf16",
                          record->spec.name);
     return FA_PASS;
 }

@@ -71,9 +71,16 @@ static void trial_free(trial *t)
     free(t->found);
 }
 
-static bool close_enough(float found, float expected)
+/* An element of the output as a number. */
+static float value_of(const trial *t, uint16_t element)
 {
-    return fabsf(found - expected) <= TOLERANCE + TOLERANCE * fabsf(expected);
+    return fa_element_to_float(t->candidate->problem->dtype, element);
+}
+
+static bool close_enough(const trial *t, float found, float expected)
+{
+    const float tolerance = TOLERANCE * (float)fa_dtype_coarseness(t->candidate->problem->dtype);
+    return fabsf(found - expected) <= tolerance + tolerance * fabsf(expected);
 }
 
 /* The first element that is not `sign` times what is expected; their number when all are. NaN is not. */
@@ -83,7 +90,7 @@ static size_t first_wrong(const trial *t, float sign)
     size_t first = count;
 #pragma omp parallel for schedule(static) reduction(min : first)
     for (size_t i = 0; i < count; i++)
-        if (i < first && !close_enough(fa_half_to_float(t->found[i]), sign * fa_half_to_float(t->expected[i])))
+        if (i < first && !close_enough(t, value_of(t, t->found[i]), sign * value_of(t, t->expected[i])))
             first = i;
     return first;
 }
@@ -108,8 +115,7 @@ static fa_status take(trial *t, int which, double *us, fa_reason *why)
     if (wrong < t->buffers->count[FA_O])
         return fa_refuse(why, FA_WRONG, "a timed launch on %s gave %g at element %zu, not %g",
                          which == ON_NEW_INPUTS ? "new inputs" : "the inputs of the launch before",
-                         (double)fa_half_to_float(t->found[wrong]), wrong,
-                         (double)(sign * fa_half_to_float(t->expected[wrong])));
+                         (double)value_of(t, t->found[wrong]), wrong, (double)(sign * value_of(t, t->expected[wrong])));
     return FA_PASS;
 }
 

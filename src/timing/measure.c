@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "check/rules.h"
 #include "timing/calibrate.h"
 #include "timing/invariance.h"
 #include "timing/roofline.h"
@@ -116,9 +117,12 @@ static bool output_agrees(const witness *w)
 {
     if (!w->candidate->nondeterministic)
         return memcmp(w->expected, w->found, w->all_bytes) == 0;
+    const fa_dtype dtype = w->candidate->problem->dtype;
+    const float rule = (float)fa_rule_tolerance(dtype);
     for (size_t i = 0; i < w->bytes / 2; i++) {
-        const float expected = fa_half_to_float(w->expected[i]), found = fa_half_to_float(w->found[i]);
-        if (!(fabsf(found - expected) <= 1e-3f + 1e-3f * fabsf(expected)))
+        const float expected = fa_element_to_float(dtype, w->expected[i]);
+        const float found = fa_element_to_float(dtype, w->found[i]);
+        if (!(fabsf(found - expected) <= rule + rule * fabsf(expected)))
             return false;
     }
     return true;

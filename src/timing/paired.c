@@ -154,6 +154,7 @@ fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *othe
     FA_TRY(possible(paired->other_p50_us, candidate->problem, device, l2, why));
     double ratio;
     FA_TRY(fa_timing_invariance(other, &b.request, &ratio, why));
+    paired->accepted = paired->accepted && candidate->problem->dtype == other->problem->dtype;
     paired->done = true;
     return FA_PASS;
 }

@@ -4,15 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static float *to_floats(const uint16_t *from, size_t count)
+static float *to_floats(fa_dtype dtype, const uint16_t *from, size_t count)
 {
     float *to = fa_alloc(count * sizeof *to);
     for (size_t i = 0; i < count; i++)
-        to[i] = fa_half_to_float(from[i]);
+        to[i] = fa_element_to_float(dtype, from[i]);
     return to;
 }
 
-static float to_half_precision(float value) { return fa_half_to_float(fa_float_to_half(value)); }
+/* Rounded to the type of the tensors. */
+static float rounded(fa_dtype dtype, float value)
+{
+    return fa_element_to_float(dtype, fa_element_of_float(dtype, value));
+}
 
 static float to_bf16(float value)
 {
@@ -70,19 +74,19 @@ static void flash_row(const fa_problem *problem, const float *q, const float *k_
                 acc[d] *= factor;
         for (int32_t j = 0; j < wide; j++) {
             float p = exp2f(logits[j] * scale - max);
-            sum += fault == SIM_GOOD_SUM_P16 ? to_half_precision(p) : p;
-            p = fault == SIM_GOOD_P32 ? p : to_half_precision(p);
+            sum += fault == SIM_GOOD_SUM_P16 ? rounded(problem->dtype, p) : p;
+            p = fault == SIM_GOOD_P32 ? p : rounded(problem->dtype, p);
             if (j < n)
                 for (int32_t d = 0; d < dim; d++)
                     acc[d] += p * v[(size_t)(first + j) * (size_t)dim + (size_t)d];
         }
-        if (fault == SIM_ACC_FP16)
+        if (fault == SIM_ACC_ROUNDED)
             for (int32_t d = 0; d < dim; d++)
-                acc[d] = to_half_precision(acc[d]);
+                acc[d] = rounded(problem->dtype, acc[d]);
     }
     for (int32_t d = 0; d < dim; d++)
-        out[d] = fa_float_to_half(keys > 0 && sum > 0.0f ? acc[d] / sum * (fault == SIM_OUTPUT_SCALED ? 1.02f : 1.0f)
-                                                         : 0.0f);
+        out[d] = fa_element_of_float(
+            problem->dtype, keys > 0 && sum > 0.0f ? acc[d] / sum * (fault == SIM_OUTPUT_SCALED ? 1.02f : 1.0f) : 0.0f);
 }
 
 static void flash_head(const fa_problem *problem, const fa_tensors *tensors, const int64_t *rows, int64_t count,
@@ -94,15 +98,15 @@ static void flash_head(const fa_problem *problem, const fa_tensors *tensors, con
         fault == SIM_WRONG_KV_HEAD ? head % problem->kv_heads : head / (problem->heads / problem->kv_heads);
     const size_t at = ((size_t)batch * (size_t)problem->kv_heads + (size_t)kv_head) * seq_kv * dim;
     const bool swap = fault == SIM_SWAP_KV;
-    float *k = to_floats((swap ? tensors->v : tensors->k) + at, seq_kv * dim);
-    float *v = to_floats((swap ? tensors->k : tensors->v) + at, seq_kv * dim);
+    float *k = to_floats(problem->dtype, (swap ? tensors->v : tensors->k) + at, seq_kv * dim);
+    float *v = to_floats(problem->dtype, (swap ? tensors->k : tensors->v) + at, seq_kv * dim);
     float *k_t = fa_alloc(seq_kv * dim * sizeof *k_t);
     for (size_t j = 0; j < seq_kv; j++)
         for (size_t d = 0; d < dim; d++)
             k_t[d * seq_kv + j] = k[j * dim + d];
     float *logits = fa_alloc((size_t)tile_n * sizeof *logits), *acc = fa_alloc(dim * sizeof *acc);
     for (int64_t i = 0; i < count; i++) {
-        float *q = to_floats(tensors->q + (size_t)rows[i] * dim, dim);
+        float *q = to_floats(problem->dtype, tensors->q + (size_t)rows[i] * dim, dim);
         const int32_t keys = keys_of(problem, (int32_t)(rows[i] % problem->seq_q), fault);
         flash_row(problem, q, k_t, v, keys, tile_n, fault, logits, acc, output + (size_t)rows[i] * dim);
         free(q);

@@ -1,5 +1,5 @@
 /* A flash kernel on the CPU, as a GPU would compute it (FP32 logits and accumulators, online softmax over key tiles, P
- * in FP16), and the ways to get it wrong. What the checker is tested with. */
+ * in the type of the tensors), and the ways to get it wrong. What the checker is tested with. */
 #ifndef FA_TEST_SIMULATE_H
 #define FA_TEST_SIMULATE_H
 
@@ -20,7 +20,7 @@ typedef enum {
     SIM_CAUSAL_TOP_LEFT, /* aligned at the wrong corner; shows where seq_q != seq_kv */
     SIM_NO_TAIL_MASK,    /* keys past the end count with logit 0 and V = 0 */
     SIM_WRONG_KV_HEAD,   /* head % kv_heads instead of head / group */
-    SIM_ACC_FP16,        /* accumulators rounded to FP16 at every tile */
+    SIM_ACC_ROUNDED,     /* accumulators rounded to the type of the tensors at every tile */
     SIM_LOGITS_BF16,     /* logits rounded to 8 bits */
 } sim_fault;
 

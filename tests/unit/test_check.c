@@ -311,8 +311,11 @@ static setup *make(way candidate, way library)
                             .launch = fake_launch,
                             .sample = fake_sample};
     s->problem = (fa_problem){2, 2, 1, 40, 70, 32, true, 1.0f / sqrtf(32.0f)};
-    s->options = (fa_options){
-        .check = FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS, .atol = 1e-3, .rtol = 1e-3, .seeds = 3, .seed = 42};
+    s->options = (fa_options){.check = FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS,
+                              .atol = FA_UNSET_REAL,
+                              .rtol = FA_UNSET_REAL,
+                              .seeds = 3,
+                              .seed = 42};
     s->spec = (fa_spec){.name = "fake", .kind = FA_KIND_HAND, .knobs = {.m = 32}};
     s->kernel = (fa_kernel){.way = candidate, .problem = s->problem};
     s->candidate = (fa_candidate){
@@ -567,6 +570,21 @@ static void tolerances_are_echoed_and_do_not_help(void **state)
     assert_int_equal(check(s), FA_WRONG);
     assert_true(s->result.loosened && s->result.atol == 1.5);
     discard(s);
+    s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    assert_int_equal(check(s), FA_PASS);
+    assert_true(!s->result.loosened && s->result.atol == 1e-3 && s->result.rtol == 1e-3);
+    discard(s);
+    s = make(WAY_GOOD, WAY_NO_LIBRARY); /* FP16's tolerance, asked for in BF16, is not the rule */
+    s->problem.dtype = s->kernel.problem.dtype = FA_DTYPE_BF16;
+    assert_int_equal(check(s), FA_PASS);
+    assert_true(!s->result.loosened && s->result.atol == 8e-3 && s->result.rtol == 8e-3);
+    discard(s);
+    s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->problem.dtype = s->kernel.problem.dtype = FA_DTYPE_BF16;
+    s->options.rtol = 1e-3;
+    check(s);
+    assert_true(s->result.loosened && s->result.rtol == 1e-3);
+    discard(s);
 }
 
 /* The recheck after timing finds what only then goes wrong, with contents of its own. */
@@ -731,6 +749,44 @@ static void too_large_is_refused_before_allocation(void **state)
 }
 
 /* --dump, then --load of what was dumped: same inputs, same output; then files that do not fit. */
+/* BF16 as ml_dtypes writes it, as NumPy writes that again, and as a bit pattern; neither type is taken for the other. */
+static void types_of_npy(setup *s, const char *folder)
+{
+    static const char *const descrs[] = {"<V2", "|V2", "<u2"};
+    s->problem.dtype = FA_DTYPE_BF16;
+    fa_tensors want = fa_tensors_make(&s->problem, FA_DIST_NORMAL, 42), got = {0};
+    const int32_t q_shape[4] = {2, 2, 40, 32}, kv_shape[4] = {2, 1, 70, 32};
+    assert_int_equal(fa_npy_write(folder, "q", FA_DTYPE_BF16, want.q, q_shape, &s->why), FA_PASS);
+    assert_int_equal(fa_npy_write(folder, "k", FA_DTYPE_BF16, want.k, kv_shape, &s->why), FA_PASS);
+    assert_int_equal(fa_npy_write(folder, "v", FA_DTYPE_BF16, want.v, kv_shape, &s->why), FA_PASS);
+    char *path = fa_format("%s/q.npy", folder), *file;
+    size_t size;
+    assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);
+    char *descr = strstr(file + 10, "<V2");
+    assert_non_null(descr);
+    for (int i = 0; i < 3; i++) {
+        memcpy(descr, descrs[i], 3);
+        assert_int_equal(fa_write_file(path, file, size, &s->why), FA_PASS);
+        assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_PASS);
+        assert_memory_equal(want.q, got.q, want.q_count * 2);
+        fa_tensors_free(&got);
+    }
+    memcpy(descr, "<f2", 3);
+    assert_int_equal(fa_write_file(path, file, size, &s->why), FA_PASS);
+    assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE);
+    assert_non_null(strstr(s->why.text, "q.npy holds <f2, want <V2, |V2 or <u2 for --dtype bf16"));
+    s->problem.dtype = FA_DTYPE_FP16;
+    for (int i = 0; i < 3; i++) {
+        memcpy(descr, descrs[i], 3);
+        assert_int_equal(fa_write_file(path, file, size, &s->why), FA_PASS);
+        assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_USAGE);
+        assert_non_null(strstr(s->why.text, ", want <f2 for --dtype fp16"));
+    }
+    free(file);
+    free(path);
+    fa_tensors_free(&want);
+}
+
 static void dump_and_load(void **state)
 {
     (void)state;
@@ -781,7 +837,7 @@ static void dump_and_load(void **state)
     s->problem.seq_q = 40;
     want.v[9] = 0x7C00;
     const int32_t kv_shape[4] = {2, 1, 70, 32};
-    assert_int_equal(fa_npy_write(folder, "v", want.v, kv_shape, &s->why), FA_PASS);
+    assert_int_equal(fa_npy_write(folder, "v", FA_DTYPE_FP16, want.v, kv_shape, &s->why), FA_PASS);
     fa_tensors none = {0};
     assert_int_equal(fa_npy_load(&s->problem, folder, &none, &s->why), FA_USAGE);
     assert_non_null(strstr(s->why.text, "v.npy: element 9 is not finite"));
@@ -794,9 +850,10 @@ static void dump_and_load(void **state)
     free(path);
     fa_tensors_free(&want);
     fa_tensors_free(&got);
+    types_of_npy(s, folder);
     discard(s);
-    const char *const names[] = {"q", "v", "o"};
-    for (int i = 0; i < 3; i++) {
+    const char *const names[] = {"q", "k", "v", "o"};
+    for (int i = 0; i < 4; i++) {
         path = fa_format("%s/%s.npy", folder, names[i]);
         unlink(path);
         free(path);

@@ -151,6 +151,24 @@ static void the_lower_class_has_more_room(void **state)
     close_bench(b);
 }
 
+/* BF16 probabilities may add up wrong by 2^-8. */
+static void bf16_has_eight_times_the_room(void **state)
+{
+    (void)state;
+    bench *b = open_bench(1, false);
+    fa_problem bf16 = problem;
+    bf16.dtype = FA_DTYPE_BF16;
+    for (int i = 0; i < ROWS; i++)
+        b->lse[i] += 7.5e-3f;
+    assert_false(judge(b).passed);
+    const fa_lse_verdict v = fa_judge_lse(&bf16, &b->reference, b->lse, false);
+    assert_true(v.passed && v.atol == 8e-3);
+    for (int i = 0; i < ROWS; i++)
+        b->lse[i] += 2e-3f;
+    assert_false(fa_judge_lse(&bf16, &b->reference, b->lse, false).passed);
+    close_bench(b);
+}
+
 static void merging_keeps_the_worse(void **state)
 {
     (void)state;
@@ -177,6 +195,7 @@ int main(void)
         cmocka_unit_test(wrong_ones_fail),
         cmocka_unit_test(other_quantities_fail),
         cmocka_unit_test(the_lower_class_has_more_room),
+        cmocka_unit_test(bf16_has_eight_times_the_room),
         cmocka_unit_test(merging_keeps_the_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

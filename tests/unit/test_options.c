@@ -44,7 +44,8 @@ static void defaults_are_the_contract(void **state)
     assert_int_equal(options.seed, 42);
     assert_int_equal(options.check, FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS);
     assert_string_equal(options.vs.name, "");
-    assert_true(options.atol == 1e-3 && options.rtol == 1e-3);
+    assert_true(options.atol == FA_UNSET_REAL && options.rtol == FA_UNSET_REAL); /* the rule of the type */
+    assert_int_equal(options.dtype, FA_DTYPE_FP16);
     assert_int_equal(options.knob.m, FA_UNSET);
     assert_false(options.causal);
 }
@@ -127,6 +128,12 @@ static void spec_of_vs(void **state)
     assert_int_equal(options.vs.lse, FA_UNSET);
     assert_int_equal(parse("--lse --vs light:lse=0,m=32"), FA_PASS);
     assert_true(options.lse && options.vs.lse == 0 && options.vs.knobs.m == 32);
+    assert_int_equal(options.vs.dtype, FA_UNSET);
+    assert_int_equal(parse("--dtype bf16 --vs light:dtype=fp16,m=32"), FA_PASS);
+    assert_true(options.dtype == FA_DTYPE_BF16 && options.vs.dtype == FA_DTYPE_FP16 && options.vs.knobs.m == 32);
+    refused("--vs light:dtype=fp32", "dtype in --vs", "fp16|bf16");
+    refused("--dtype half", "--dtype", "fp16|bf16");
+    assert_int_equal(parse("--vs light"), FA_PASS);
     assert_null(options.vs.library);
     assert_int_equal(parse("--vs library:a:b,m=3.so"), FA_PASS); /* all of it is the path */
     assert_string_equal(options.vs.name, "library");

@@ -47,6 +47,20 @@ static void a_known_gain_is_found_and_accepted(void **state)
     near(c.other_p50_us, 110.0, 0.01);
 }
 
+/* One of FP16 and one of BF16: the ratio is told, but neither replaces the other. */
+static void another_type_is_not_accepted(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    fa_problem other = *gpu.candidate[1].problem;
+    other.dtype = FA_DTYPE_BF16;
+    gpu.candidate[1].problem = &other;
+    const fa_paired c = paired_ok(&options);
+    near(c.ratio, 1.1, 1e-9);
+    assert_false(c.accepted);
+}
+
 static void equals_are_equal(void **state)
 {
     (void)state;
@@ -231,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_known_gain_is_found_and_accepted),
+        cmocka_unit_test(another_type_is_not_accepted),
         cmocka_unit_test(equals_are_equal),
         cmocka_unit_test(small_gains_and_losses_are_not_accepted),
         cmocka_unit_test(a_gain_inside_the_noise_is_not_accepted),

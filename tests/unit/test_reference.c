@@ -32,24 +32,30 @@ static void plain_row(const fa_problem *p, const fa_tensors *t, int64_t flat, lo
             continue;
         long double logit = 0;
         for (int32_t d = 0; d < p->dim; d++)
-            logit += (long double)fa_half_to_float(t->q[flat * p->dim + d]) *
-                     (long double)fa_half_to_float(t->k[(kv + key) * p->dim + d]);
+            logit += (long double)fa_element_to_float(p->dtype, t->q[flat * p->dim + d]) *
+                     (long double)fa_element_to_float(p->dtype, t->k[(kv + key) * p->dim + d]);
         const long double weight = expl(logit * (long double)p->scale);
         sum += weight;
         for (int32_t d = 0; d < p->dim; d++)
-            out[d] += weight * (long double)fa_half_to_float(t->v[(kv + key) * p->dim + d]);
+            out[d] += weight * (long double)fa_element_to_float(p->dtype, t->v[(kv + key) * p->dim + d]);
     }
     for (int32_t d = 0; d < p->dim; d++)
         out[d] = sum > 0 ? out[d] / sum : 0;
+}
+
+static fa_problem bf16(fa_problem problem)
+{
+    problem.dtype = FA_DTYPE_BF16;
+    return problem;
 }
 
 static void equals_the_definition(void **state)
 {
     (void)state;
     const fa_problem shapes[] = {
-        shape(1, 1, 1, 1, 1, 16, false),   shape(2, 4, 2, 37, 65, 24, false), shape(1, 6, 3, 70, 129, 64, true),
-        shape(2, 2, 1, 90, 33, 40, true),  shape(1, 3, 1, 1, 300, 128, true), shape(1, 1, 1, 63, 64, 256, true),
-        shape(1, 2, 2, 5, 191, 80, false),
+        shape(1, 1, 1, 1, 1, 16, false),   shape(2, 4, 2, 37, 65, 24, false),       shape(1, 6, 3, 70, 129, 64, true),
+        shape(2, 2, 1, 90, 33, 40, true),  shape(1, 3, 1, 1, 300, 128, true),       shape(1, 1, 1, 63, 64, 256, true),
+        shape(1, 2, 2, 5, 191, 80, false), bf16(shape(1, 6, 3, 70, 129, 64, true)),
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
@@ -92,7 +98,7 @@ static double baseline_rmse(const fa_problem *p, const fa_tensors *t, bool acc_f
     fa_reference r = fa_reference_make(p, t, 64, acc_fp16, 1);
     double squares = 0.0;
     for (int64_t i = 0; i < r.row_count * p->dim; i++)
-        squares += pow((double)fa_half_to_float(r.baseline[i]) - r.exact[i], 2.0);
+        squares += pow((double)fa_element_to_float(p->dtype, r.baseline[i]) - r.exact[i], 2.0);
     const double rmse = sqrt(squares / (double)(r.row_count * p->dim));
     fa_reference_free(&r);
     return rmse;
@@ -107,6 +113,21 @@ static void baseline_is_naive_fp16(void **state)
     const double fp32 = baseline_rmse(&p, &t, false), fp16 = baseline_rmse(&p, &t, true);
     assert_true(fp32 > 1e-5 && fp32 < 1e-4);
     assert_true(fp16 > 4.0 * fp32 && fp16 < 1e-2);
+    fa_tensors_free(&t);
+}
+
+/* BF16 has 3 bits less: the baseline is off by about 8 times as much. */
+static void baseline_in_bf16(void **state)
+{
+    (void)state;
+    fa_problem p = shape(1, 4, 4, 64, 512, 64, false);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    const double fp16 = baseline_rmse(&p, &t, false);
+    fa_tensors_free(&t);
+    p.dtype = FA_DTYPE_BF16;
+    t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
+    const double bf16 = baseline_rmse(&p, &t, false);
+    assert_true(bf16 > 5.0 * fp16 && bf16 < 12.0 * fp16);
     fa_tensors_free(&t);
 }
 
@@ -244,13 +265,10 @@ static void nothing_is_read_past_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_definition),
-        cmocka_unit_test(rows_without_a_key_are_zero),
-        cmocka_unit_test(baseline_is_naive_fp16),
-        cmocka_unit_test(baseline_stays_finite),
-        cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
-        cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(nothing_is_read_past_the_end),
+        cmocka_unit_test(equals_the_definition),      cmocka_unit_test(rows_without_a_key_are_zero),
+        cmocka_unit_test(baseline_is_naive_fp16),     cmocka_unit_test(baseline_in_bf16),
+        cmocka_unit_test(baseline_stays_finite),      cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
+        cmocka_unit_test(threads_do_not_matter),      cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(long_sequences_are_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,11 @@ static void close_bench(bench *b)
     free(b->output);
 }
 
-static fa_verdict judge(const bench *b) { return fa_judge(&b->problem, &b->reference, b->output, 64, 1e-3, 1e-3); }
+static fa_verdict judge(const bench *b)
+{
+    const double rule = fa_rule_tolerance(b->problem.dtype);
+    return fa_judge(&b->problem, &b->reference, b->output, 64, rule, rule);
+}
 
 static fa_verdict judge_fault(bench *b, sim_fault fault)
 {
@@ -89,6 +93,46 @@ static void good_kernels_pass(void **state)
                 }
                 close_bench(&b);
             }
+}
+
+/* The same in BF16: every rule follows the type's unit roundoff, 2^-8. */
+static void good_kernels_pass_in_bf16(void **state)
+{
+    (void)state;
+    fa_problem shapes[] = {shape(1, 1, 1, 1, 1, 16, false),  shape(1, 2, 1, 1, 5, 16, false),
+                           shape(1, 1, 1, 15, 17, 16, true), shape(2, 2, 1, 63, 64, 32, true),
+                           shape(1, 2, 2, 65, 33, 80, true), shape(1, 2, 1, 17, 129, 128, false),
+                           shape(1, 1, 1, 2, 4096, 16, true)};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        shapes[i].dtype = FA_DTYPE_BF16;
+        for (int dist = 0; dist <= FA_DIST_LOW; dist++) {
+            bench b = open_bench(shapes[i], (fa_dist)dist, 3, false);
+            for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
+                const fa_verdict v = judge_fault(&b, kind);
+                if (!v.passed)
+                    fail_msg("shape %zu dist %d kind %d: %s", i, dist, (int)kind, v.failure);
+            }
+            close_bench(&b);
+        }
+    }
+}
+
+static void wrong_kernels_fail_in_bf16(void **state)
+{
+    (void)state;
+    fa_problem plain = shape(1, 2, 2, 20, 200, 32, false), causal = shape(1, 4, 2, 66, 80, 32, true);
+    plain.dtype = causal.dtype = FA_DTYPE_BF16;
+    for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_WRONG_KV_HEAD; fault++) {
+        const bool of_mask = fault >= SIM_CAUSAL_EARLY && fault <= SIM_CAUSAL_TOP_LEFT;
+        const bool needs_groups = of_mask || fault == SIM_WRONG_KV_HEAD;
+        bench b = open_bench(needs_groups ? causal : plain, FA_DIST_NORMAL, 1, false);
+        const fa_verdict v = judge_fault(&b, fault);
+        if (v.passed)
+            fail_msg("fault %d passes: max %g rmse %g, baseline %g %g", (int)fault, v.max_abs_err, v.rmse,
+                     v.baseline_max_abs_err, v.baseline_rmse);
+        close_bench(&b);
+    }
+    assert_true(fa_rule_tolerance(FA_DTYPE_FP16) == 1e-3 && fa_rule_tolerance(FA_DTYPE_BF16) == 8e-3);
 }
 
 static void good_at_8192_passes_and_mean_of_v_does_not(void **state)
@@ -411,6 +455,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_kernels_pass),
+        cmocka_unit_test(good_kernels_pass_in_bf16),
+        cmocka_unit_test(wrong_kernels_fail_in_bf16),
         cmocka_unit_test(good_at_8192_passes_and_mean_of_v_does_not),
         cmocka_unit_test(wrong_kernels_fail),
         cmocka_unit_test(damage_is_found_and_named),

@@ -51,6 +51,60 @@ static void halves_round_to_nearest_even(void **state)
     assert_int_equal(fa_float_to_half(1e-30f), 0);
 }
 
+static void bf16_is_the_upper_half_of_a_float(void **state)
+{
+    (void)state;
+    for (uint32_t element = 0; element < 65536; element++) {
+        const float value = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)element);
+        const uint32_t bits = element << 16;
+        assert_memory_equal(&value, &bits, sizeof bits);
+        assert_int_equal(fa_element_is_finite(FA_DTYPE_BF16, (uint16_t)element), isfinite(value));
+        if (isnan(value))
+            assert_true(isnan(fa_element_to_float(FA_DTYPE_BF16, fa_element_of_float(FA_DTYPE_BF16, value))));
+        else
+            assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, value), element);
+    }
+    const uint32_t hair = 0x7F800001u; /* NaN whose upper half is that of infinity */
+    float nan;
+    memcpy(&nan, &hair, sizeof nan);
+    assert_true(isnan(fa_element_to_float(FA_DTYPE_BF16, fa_element_of_float(FA_DTYPE_BF16, nan))));
+}
+
+static void bf16_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    for (uint32_t element = 1; element < 0x7F7F; element++) {
+        const float low = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)element);
+        const float high = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)(element + 1));
+        const float middle = low + 0.5f * (high - low);
+        const uint32_t even = element % 2 ? element + 1 : element;
+        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, middle), even);
+        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, nextafterf(middle, 0.0f)), element);
+        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, nextafterf(middle, INFINITY)), element + 1);
+        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, -middle), 0x8000 | even);
+        assert_true(fa_element_ulp(FA_DTYPE_BF16, (double)low) == (double)high - (double)low);
+        assert_true(fa_element_round(FA_DTYPE_BF16, middle) ==
+                    fa_element_to_float(FA_DTYPE_BF16, fa_element_of_float(FA_DTYPE_BF16, middle)));
+    }
+    assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, 3.4e38f), 0x7F80);
+    assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, -INFINITY), 0xFF80);
+    assert_true(fa_element_round(FA_DTYPE_BF16, 3.4e38f) == 0x1.FEp127f); /* saturates */
+}
+
+/* Spacing, and the unit roundoff that tolerances follow: 2^-11 and 2^-8. */
+static void types_have_their_precision(void **state)
+{
+    (void)state;
+    for (uint32_t half = 1; half < 0x7BFF; half++) {
+        const float low = fa_half_to_float((uint16_t)half), high = fa_half_to_float((uint16_t)(half + 1));
+        assert_true(fa_element_ulp(FA_DTYPE_FP16, (double)low) == (double)high - (double)low);
+    }
+    assert_true(fa_element_ulp(FA_DTYPE_FP16, 1.0) == 2 * 0x1p-11 && fa_element_ulp(FA_DTYPE_BF16, 1.0) == 2 * 0x1p-8);
+    assert_int_equal(fa_dtype_bits(FA_DTYPE_FP16), 11);
+    assert_int_equal(fa_dtype_bits(FA_DTYPE_BF16), 8);
+    assert_true(fa_dtype_coarseness(FA_DTYPE_FP16) == 1.0 && fa_dtype_coarseness(FA_DTYPE_BF16) == 8.0);
+}
+
 /* Every logit is far below 0, and they differ as normal ones do. */
 static void low_logits_are_low(void **state)
 {
@@ -152,18 +206,29 @@ static float logit(const fa_problem *p, const fa_tensors *t, size_t q_row, size_
 {
     float sum = 0.0f;
     for (int32_t d = 0; d < p->dim; d++)
-        sum += fa_half_to_float(t->q[q_row * (size_t)p->dim + (size_t)d]) *
-               fa_half_to_float(t->k[k_row * (size_t)p->dim + (size_t)d]);
+        sum += fa_element_to_float(p->dtype, t->q[q_row * (size_t)p->dim + (size_t)d]) *
+               fa_element_to_float(p->dtype, t->k[k_row * (size_t)p->dim + (size_t)d]);
     return sum * p->scale;
+}
+
+static fa_problem in_type(fa_problem problem, fa_dtype dtype)
+{
+    problem.dtype = dtype;
+    return problem;
 }
 
 /* Every key above all before it: a new maximum in every tile, whatever its size. Up to a million keys. */
 static void ramps_are_strict(void **state)
 {
     (void)state;
-    const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),      shape(1, 2, 1, 2, 129, 16, true),
-                                 shape(1, 1, 1, 2, 1000, 64, false),   shape(1, 1, 1, 2, 8192, 80, false),
-                                 shape(1, 1, 1, 1, 70000, 256, false), shape(1, 1, 1, 1, 1048576, 16, false)};
+    const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),
+                                 shape(1, 2, 1, 2, 129, 16, true),
+                                 shape(1, 1, 1, 2, 1000, 64, false),
+                                 shape(1, 1, 1, 2, 8192, 80, false),
+                                 shape(1, 1, 1, 1, 70000, 256, false),
+                                 shape(1, 1, 1, 1, 1048576, 16, false),
+                                 in_type(shape(1, 2, 1, 2, 129, 16, true), FA_DTYPE_BF16),
+                                 in_type(shape(1, 1, 1, 1, 70000, 256, false), FA_DTYPE_BF16)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int falling = 0; falling < 2; falling++) {
             const fa_problem *p = &shapes[i];
@@ -185,7 +250,9 @@ static void needles_dominate(void **state)
 {
     (void)state;
     const fa_problem shapes[] = {shape(1, 4, 2, 60, 50, 16, true), shape(2, 2, 1, 40, 3000, 64, false),
-                                 shape(1, 1, 1, 20, 30000, 24, false)};
+                                 shape(1, 1, 1, 20, 30000, 24, false),
+                                 in_type(shape(1, 4, 2, 60, 50, 16, true), FA_DTYPE_BF16),
+                                 in_type(shape(1, 1, 1, 20, 30000, 24, false), FA_DTYPE_BF16)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const fa_problem *p = &shapes[i];
         fa_tensors t = fa_tensors_make(p, FA_DIST_NEEDLE, 5);
@@ -210,7 +277,8 @@ static void needles_dominate(void **state)
             last = needle;
             int32_t decoded = 0;
             for (int32_t digit = 0; digit < 4; digit++) {
-                const float code = fa_half_to_float(t.v[(first + (size_t)needle) * (size_t)p->dim + (size_t)digit]);
+                const float code =
+                    fa_element_to_float(p->dtype, t.v[(first + (size_t)needle) * (size_t)p->dim + (size_t)digit]);
                 decoded |= (int32_t)(code * 16.0f + 16.0f) << (5 * digit);
             }
             assert_int_equal(decoded, needle);
@@ -246,13 +314,43 @@ static void v_is_constant_or_coded(void **state)
     fa_tensors_free(&t);
 }
 
+/* The same numbers as in FP16, to 8 bits; codes are exact. */
+static void draws_in_bf16(void **state)
+{
+    (void)state;
+    const fa_problem half = shape(2, 4, 2, 8, 100, 40, false), p = in_type(half, FA_DTYPE_BF16);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5), same = fa_tensors_make(&half, FA_DIST_NORMAL, 5);
+    for (size_t i = 0; i < t.q_count; i++) {
+        const float got = fa_element_to_float(FA_DTYPE_BF16, t.q[i]), want = fa_half_to_float(same.q[i]);
+        assert_true(fabsf(got - want) <= 0x1.1p-8f * fabsf(want)); /* both are rounded */
+    }
+    fa_tensors_free(&t);
+    fa_tensors_free(&same);
+    t = fa_tensors_make(&p, FA_DIST_CODED, 5);
+    for (int32_t row = 0; row < 400; row++)
+        for (int32_t d = 0; d < 40; d++) {
+            const int32_t codes[4] = {row / 200, row / 100 % 2, d, row % 100 * 512 / 100};
+            const float got = fa_element_to_float(FA_DTYPE_BF16, t.v[row * 40 + d]);
+            assert_float_equal(got * 256 + 256, (float)codes[d % 4], 0);
+        }
+    fa_tensors_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_round_trip),      cmocka_unit_test(halves_round_to_nearest_even),
-        cmocka_unit_test(same_seed_same_tensors), cmocka_unit_test(low_logits_are_low),
-        cmocka_unit_test(q_k_v_are_independent),  cmocka_unit_test(distributions_have_their_moments),
-        cmocka_unit_test(ramps_are_strict),       cmocka_unit_test(needles_dominate),
+        cmocka_unit_test(halves_round_trip),
+        cmocka_unit_test(halves_round_to_nearest_even),
+        cmocka_unit_test(bf16_is_the_upper_half_of_a_float),
+        cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(types_have_their_precision),
+        cmocka_unit_test(draws_in_bf16),
+        cmocka_unit_test(same_seed_same_tensors),
+        cmocka_unit_test(low_logits_are_low),
+        cmocka_unit_test(q_k_v_are_independent),
+        cmocka_unit_test(distributions_have_their_moments),
+        cmocka_unit_test(ramps_are_strict),
+        cmocka_unit_test(needles_dominate),
         cmocka_unit_test(v_is_constant_or_coded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

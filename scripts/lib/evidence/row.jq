@@ -1,13 +1,14 @@
 # How evidence files are read: their rows, at any depth, and the problem of a row.
 
-# The problem of a row: an object, or "B,H,S,D[ causal]", or fields of the row itself.
+# The problem of a row: an object, or "B,H,S,D[ causal][ bf16]", or fields of the row itself.
 def shape:
     if (.problem | type) == "object" then .problem
     elif .problem == null or (.problem | startswith("--")) then
         {batch, heads, seq_q: .seq, dim, causal: (.causal // false)}
-    else (.problem | split(" ")) as [$numbers, $mask] |
-        ($numbers | split(",") | map(tonumber)) as [$batch, $heads, $seq, $dim] |
-        {batch: $batch, heads: $heads, seq_q: $seq, dim: $dim, causal: ($mask == "causal")}
+    else (.problem | split(" ")) as $words |
+        ($words[0] | split(",") | map(tonumber)) as [$batch, $heads, $seq, $dim] |
+        {batch: $batch, heads: $heads, seq_q: $seq, dim: $dim, causal: ($words | index("causal") != null),
+            dtype: (if $words | index("bf16") then "bf16" else "fp16" end)}
     end;
 
 # A whole record, or an object about a kernel.

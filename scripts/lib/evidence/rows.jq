@@ -3,13 +3,14 @@
 # $file: its path. $kinds: {name: "hand" or "library"}. Run with -n: the file may hold one value or many.
 # A row that was infeasible has no machine code and is left out.
 include "evidence/row";
+include "typed";
 
 # What compiles the shape again. A name that served it takes any problem (a large one, which no variant takes from it);
 # any other name needs the row's own problem, by which the rules chose.
 def options($name; $served; $arch; $config):
     (if $served then {batch: 64, seq: 8192}
      else {batch, heads, "kv-heads": .kv_heads, seq: .seq_q, "seq-kv": .seq_kv} end) as $size |
-    ["--kernel \($name) --arch \($arch) --dim \(.dim)", (select(.causal) | "--causal"),
+    ["--kernel \($name) --arch \($arch) --dim \(.dim)", (select(.causal) | "--causal"), typed_options,
         ($size + $config | to_entries | sort_by(.key)[] | select(.value != null) | "--\(.key) \(.value)")] | join(" ");
 
 # One candidate of a row: a library has nothing to compile; one without a hash cannot be compared.
@@ -24,11 +25,12 @@ def target: if type == "string" and test("^sm_(9|1[0-9])[0-9]$") then . + "a" el
 
 def row: . as $row | shape as $shape | (.arch // .ptxas.arch // (.device.arch? | target) // null) as $arch |
     (.variant // .kernel) as $name |
-    (if (.vs | type) == "object" then .vs | {name: .kernel, arch: $arch, config, code: .code_sha256}
+    (if (.vs | type) == "object" then .vs | {name: .kernel, arch: $arch, config, code: .code_sha256, dtype}
      elif .vs then {name: (.vs | split(":")[0]), arch: $arch, config: .vs_config, code: .vs_code_sha256}
      else null end) as $other |
     {file: $file, kernel: $name, git: (.git // .provenance.git), made_of: (
         [$shape | made_of($name; true; $arch; $row.config; $row.code_sha256 // $row.provenance.code_sha256)] +
-        [$other | values | . as $o | $shape | made_of($o.name; false; $o.arch; $o.config; $o.code)])};
+        [$other | values | . as $o | $shape + {dtype: ($o.dtype // $shape.dtype)} |
+            made_of($o.name; false; $o.arch; $o.config; $o.code)])};
 
 inputs | rows | select($kinds[.variant // .kernel] and (.status != "infeasible" or .code_sha256)) | row

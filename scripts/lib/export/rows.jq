@@ -1,10 +1,11 @@
 # One row for each record of fa_bench or line of a leaderboard (with jq -s), of $kernels (all when empty), of $status
 # and $group where these are not empty. Of lines with the same key the last counts.
+include "typed";
 
 def knobs_of($text): $text | split(",") | map(split("=") | {(.[0]): (.[1] | tonumber? // .)}) | add;
 def milliseconds: if . == null then null else . * 1000 end;
 def mask: if .causal then "causal" else "full" end;
-def problem_text: "\(.batch),\(.heads),\(.kv_heads),\(.seq_q),\(.seq_kv),\(.dim),\(mask)";
+def problem_text: "\(.batch),\(.heads),\(.kv_heads),\(.seq_q),\(.seq_kv),\(.dim),\(mask)\(typed)";
 
 def row_of_record: {key: null, kernel: (.variant // .kernel), knobs: .config, problem, status, reason,
     gpu: (if .device.backend == "emu" then "CPU emulator" else .device.name end), arch: (.ptxas.arch // .device.arch),

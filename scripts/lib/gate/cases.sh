@@ -144,8 +144,9 @@ gather() {
     done >"$cases"
 }
 summarise() { # NOTE
-    jqf gate/summary -s --arg device "$device" --arg note "$1" --arg gpu "$device_name" --argjson sanitize "$sanitize" \
-        --argjson race "$race" --argjson seed "$seed" --argjson draws "$draws" "$cases" >"$out/summary.json"
+    jqf gate/summary -s --arg dtype "${opt[dtype]}" --arg device "$device" --arg note "$1" --arg gpu "$device_name" \
+        --argjson sanitize "$sanitize" --argjson race "$race" --argjson seed "$seed" --argjson draws "$draws" \
+        "$cases" >"$out/summary.json"
 }
 
 # Units in the order of the list: what is cut off has tried every kernel. The emulator has nothing to share.

@@ -48,6 +48,10 @@ compare_words() {
 compare_speed() {
     local baseline row kernel
     baseline=evidence/$(gpu_folder "$device_name")/gate_baseline.json
+    if [[ -n $typed ]]; then
+        note "NOT-RUN: speed (the baseline is of FP16)"
+        return
+    fi
     if [[ $gpu -eq 0 || ! -e $baseline ]]; then
         note "NOT-RUN: speed (no baseline for this device)"
         return

@@ -65,15 +65,15 @@ list_sanitized() { # KERNEL M: each problem under each tool, its number before i
     {
         sanitize_problems "$1" "$2"
         [[ ${kind[$1]} == library ]] || derived "$1" "$2"
-    } | awk -v quick="$quick" -v kernel="$1" '!quick || NR % 5 == 1 {
+    } | awk -v quick="$quick" -v typed="$typed" -v kernel="$1" '!quick || NR % 5 == 1 {
         for (i = split("initcheck synccheck racecheck memcheck", tool); i > 0; i--)
-            print NR "|" kernel "|" tool[i] "|--seeds 1 --timeout 500 " $0}'
+            print NR "|" kernel "|" tool[i] "|" typed "--seeds 1 --timeout 500 " $0}'
 }
 list_plain() { # KERNEL M
     local extra=
     [[ $race -eq 0 ]] || extra="--race --schedule random --seeds 1 "
     { derived "$1" "$2"; problems "$1" "$2"; } |
-        awk -v quick="$quick" -v start="$1||$extra" '!quick || NR % 5 == 1 {print start $0}'
+        awk -v quick="$quick" -v start="$1||$typed$extra" '!quick || NR % 5 == 1 {print start $0}'
     [[ $race -eq 1 || $quick -eq 1 || $1 == library:* || ${kind[$1]:-} == library ]] || list_memory "$1" "$2"
 }
 # Races and reads outside the tensors, that a result need not show: on the emulator, which says where.
@@ -81,8 +81,8 @@ list_memory() { # KERNEL M
     local options
     [[ -n $source || $(of "$1" .emulated) == true ]] || return 0
     python3 scripts/lib/gate/problems.py list --mode memory --m "$2" | while read -r options; do
-        echo "$1|race|--race --schedule random $options"
-        echo "$1|address|--sanitize address $options"
+        echo "$1|race|$typed--race --schedule random $options"
+        echo "$1|address|$typed--sanitize address $options"
     done
 }
 list_cases() {

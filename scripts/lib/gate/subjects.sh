@@ -19,6 +19,21 @@ choose_subjects() {
     [[ ${#libraries[@]} -eq 0 ]] || choose_libraries
     [[ ${#only[@]} -eq 0 ]] || kernels=("${only[@]}") conform=0
     [[ $matrix -eq 1 ]] || kernels=()
+    [[ -z $typed ]] || keep_serving
+}
+# What does not compile for the element type is left out: the compiler's sentence is the reason. Asked for by name, it
+# is NOT-RUN.
+keep_serving() {
+    local name serving=() asked why code
+    for name in "${kernels[@]}"; do
+        code=0
+        subject "$name"
+        # shellcheck disable=SC2086
+        why=$("$bench" "${asked[@]}" $typed --compile-only --arch sm_90a --quiet 2>&1 >/dev/null) || code=$?
+        [[ $code -ne 3 || ${#only[@]} -eq 0 ]] || die 4 "NOT-RUN: $why"
+        [[ $code -eq 3 ]] || serving+=("$name")
+    done
+    kernels=("${serving[@]}")
 }
 choose_libraries() {
     local file

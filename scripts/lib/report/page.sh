@@ -203,7 +203,8 @@ page() {
     local id title
     find "$dir" -path "$dir/ladder/*.json" | sort >"$work/files"
     echo '{}' >"$work/records"
-    [[ ! -s $work/files ]] || xargs jq -n --arg dir "$dir" -f "$lib/report/records.jq" <"$work/files" >"$work/records"
+    [[ ! -s $work/files ]] ||
+        xargs jq -L "$lib" -n --arg dir "$dir" -f "$lib/report/records.jq" <"$work/files" >"$work/records"
     : >"$work/contents"
     sections >"$work/sections"
     head_of_page "fa_bench on $(basename "$dir")"

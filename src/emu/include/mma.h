@@ -1,4 +1,4 @@
-/* WMMA m16n16k16, half inputs, float or half accumulators. Which lane holds which element is not specified: here a map
+/* WMMA m16n16k16, half or bfloat16 inputs, float or, of half, half accumulators. Which lane holds which element is not specified: here a map
  * drawn from the seed says it, one per fragment type, so a kernel that assumes a layout computes nonsense.
  * Convergence is checked before a store and after a load, never in between: a missing __syncwarp stays visible. */
 #ifndef FA_EMU_MMA_H
@@ -7,6 +7,7 @@
 #ifndef FA_EMU_SHIM_H
 #include "fa_emu.h"
 #endif
+#include "cuda_bf16.h"
 
 namespace nvcuda
 {
@@ -27,7 +28,7 @@ enum layout_t { mem_row_major, mem_col_major };
 
 template <typename Use, int M, int N, int K, typename T, typename Layout = void>
 struct fragment {
-    static_assert(sizeof(T) == 0, "the emulator has WMMA m16n16k16 with half inputs and float or half accumulators");
+    static_assert(sizeof(T) == 0, "the emulator has WMMA m16n16k16 with half or bfloat16 inputs");
 };
 
 template <typename T, int LENGTH, int TYPE>
@@ -39,6 +40,16 @@ struct fa_emu_fragment {
     static const uint16_t *map() { return fa_emu_now()->wmma_map[TYPE] + fa_emu_now()->lane * LENGTH; }
 };
 
+template <typename Layout>
+struct fragment<matrix_a, 16, 16, 16, __nv_bfloat16, Layout>
+    : fa_emu_fragment<__nv_bfloat16, FA_EMU_FRAG_AB_LEN, FA_EMU_FRAG_A> {
+    typedef Layout layout;
+};
+template <typename Layout>
+struct fragment<matrix_b, 16, 16, 16, __nv_bfloat16, Layout>
+    : fa_emu_fragment<__nv_bfloat16, FA_EMU_FRAG_AB_LEN, FA_EMU_FRAG_B> {
+    typedef Layout layout;
+};
 template <typename Layout>
 struct fragment<matrix_a, 16, 16, 16, half, Layout> : fa_emu_fragment<half, FA_EMU_FRAG_AB_LEN, FA_EMU_FRAG_A> {
     typedef Layout layout;
@@ -92,9 +103,8 @@ static inline __attribute__((always_inline)) void fa_emu_wmma_load(F &f, const T
     fa_emu_converge("load_matrix_sync", file, line);
 }
 
-template <typename Use, typename Layout>
-static inline void load_matrix_sync(fragment<Use, 16, 16, 16, half, Layout> &f, const half *p, unsigned ldm,
-                                    FA_EMU_HERE)
+template <typename Use, typename T, typename Layout>
+static inline void load_matrix_sync(fragment<Use, 16, 16, 16, T, Layout> &f, const T *p, unsigned ldm, FA_EMU_HERE)
 {
     fa_emu_wmma_load(f, p, ldm, fa_emu_by_row<Layout>::value, FA_EMU_THERE);
 }
@@ -125,14 +135,17 @@ static inline void fill_fragment(F &f, const V &value)
         f.x[i] = value;
 }
 
-template <typename D, typename LA, typename LB, typename C>
-static inline void mma_sync(fragment<accumulator, 16, 16, 16, D> &d, const fragment<matrix_a, 16, 16, 16, half, LA> &a,
-                            const fragment<matrix_b, 16, 16, 16, half, LB> &b,
+template <typename D, typename T, typename LA, typename LB, typename C>
+static inline void mma_sync(fragment<accumulator, 16, 16, 16, D> &d, const fragment<matrix_a, 16, 16, 16, T, LA> &a,
+                            const fragment<matrix_b, 16, 16, 16, T, LB> &b,
                             const fragment<accumulator, 16, 16, 16, C> &c, bool saturate = false, FA_EMU_HERE)
 {
+    constexpr bool bf16 = __is_same(T, __nv_bfloat16);
+    static_assert(!bf16 || (sizeof(C) == 4 && sizeof(D) == 4), "WMMA of bfloat16 accumulates in float");
     (void)saturate;
     fa_emu_op op = fa_emu_op_make(FA_EMU_WMMA, 0, "mma_sync", ~0u, FA_EMU_THERE);
-    op.width = (sizeof(C) == 2 ? FA_EMU_WMMA_C_F16 : 0) | (sizeof(D) == 2 ? FA_EMU_WMMA_D_F16 : 0);
+    op.width = (sizeof(C) == 2 ? FA_EMU_WMMA_C_F16 : 0) | (sizeof(D) == 2 ? FA_EMU_WMMA_D_F16 : 0) |
+               (bf16 ? FA_EMU_WMMA_BF16 : 0);
     op.a = a.x;
     op.b = b.x;
     op.c = c.x;

@@ -1,0 +1,94 @@
+#include "input/element.h"
+
+enum { HALF_BITS = 11, BF16_BITS = 8 };
+/* Exponents of the smallest subnormal numbers. */
+enum { HALF_LEAST = -24, BF16_LEAST = -133 };
+
+float fa_half_to_float(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = half & 0x7FFFu;
+    uint32_t bits;
+    if (magnitude >= 0x7C00u) {
+        bits = sign | 0x7F800000u | (magnitude & 0x3FFu) << 13;
+    } else if (magnitude >= 0x400u) {
+        bits = sign | ((magnitude << 13) + (112u << 23));
+    } else {
+        const float value = (float)magnitude * 0x1p-24f;
+        memcpy(&bits, &value, sizeof bits);
+        bits |= sign;
+    }
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+uint16_t fa_float_to_half(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
+    if (magnitude > 0x7F800000u)
+        return (uint16_t)(sign | 0x7E00u | (magnitude >> 13 & 0x3FFu));
+    if (magnitude >= 0x477FF000u) /* 65520, halfway to what would be 65536 */
+        return (uint16_t)(sign | 0x7C00u);
+    if (magnitude >= 0x38800000u) { /* 2^-14: normal */
+        const uint32_t rounded = magnitude + 0xFFFu + (magnitude >> 13 & 1u);
+        return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
+    }
+    /* Subnormal: floats in [0.5, 1) are 2^-24 apart, so the addition rounds to the spacing of FP16, to nearest even. */
+    float shifted;
+    memcpy(&shifted, &magnitude, sizeof shifted);
+    shifted += 0.5f;
+    uint32_t shifted_bits;
+    memcpy(&shifted_bits, &shifted, sizeof shifted_bits);
+    return (uint16_t)(sign | (shifted_bits - 0x3F000000u));
+}
+
+const char *fa_dtype_name(fa_dtype dtype) { return dtype == FA_DTYPE_BF16 ? "BF16" : "FP16"; }
+
+int fa_dtype_bits(fa_dtype dtype) { return dtype == FA_DTYPE_BF16 ? BF16_BITS : HALF_BITS; }
+
+double fa_dtype_coarseness(fa_dtype dtype) { return ldexp(1.0, HALF_BITS - fa_dtype_bits(dtype)); }
+
+/* BF16 is the upper half of a float. */
+static float bf16_to_float(uint16_t element)
+{
+    const uint32_t bits = (uint32_t)element << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint16_t float_to_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
+        return (uint16_t)(bits >> 16 | 0x40u); /* stays NaN */
+    return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+float fa_element_to_float(fa_dtype dtype, uint16_t element)
+{
+    return dtype == FA_DTYPE_BF16 ? bf16_to_float(element) : fa_half_to_float(element);
+}
+
+uint16_t fa_element_of_float(fa_dtype dtype, float value)
+{
+    return dtype == FA_DTYPE_BF16 ? float_to_bf16(value) : fa_float_to_half(value);
+}
+
+bool fa_element_is_finite(fa_dtype dtype, uint16_t element)
+{
+    const uint16_t exponent = dtype == FA_DTYPE_BF16 ? 0x7F80 : 0x7C00;
+    return (element & exponent) != exponent;
+}
+
+double fa_element_ulp(fa_dtype dtype, double x)
+{
+    const int least = dtype == FA_DTYPE_BF16 ? BF16_LEAST : HALF_LEAST;
+    int exponent;
+    frexp(x, &exponent);
+    exponent -= fa_dtype_bits(dtype);
+    return ldexp(1.0, exponent < least ? least : exponent);
+}

@@ -1,0 +1,66 @@
+/* The element types of the tensors (--dtype): conversions, rounding and spacing. Elements are 16-bit patterns. */
+#ifndef FA_ELEMENT_H
+#define FA_ELEMENT_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "fa_params.h"
+
+#define FA_DTYPE_WORDS "fp16|bf16"
+typedef int32_t fa_dtype; /* FA_DTYPE_FP16, FA_DTYPE_BF16 */
+
+float fa_half_to_float(uint16_t half);
+uint16_t fa_float_to_half(float value); /* round to nearest even; overflow to infinity */
+
+const char *fa_dtype_name(fa_dtype dtype); /* "FP16", "BF16": for people */
+/* Significant bits, the leading one included: 11, 8. The unit roundoff is 2^-bits. */
+int fa_dtype_bits(fa_dtype dtype);
+/* The unit roundoff over that of FP16, 1 or 8: what a tolerance that was stated for FP16 is multiplied by. */
+double fa_dtype_coarseness(fa_dtype dtype);
+
+float fa_element_to_float(fa_dtype dtype, uint16_t element);
+uint16_t fa_element_of_float(fa_dtype dtype, float value); /* as fa_float_to_half */
+bool fa_element_is_finite(fa_dtype dtype, uint16_t element);
+/* Spacing of the type's numbers at |x|. */
+double fa_element_ulp(fa_dtype dtype, double x);
+
+/* Rounds to the type and back, without a branch so that it vectorises. Saturates: a logit beyond the largest number
+ * costs the naive baseline its accuracy and not its meaning. */
+static inline float fa_round_half(float value)
+{
+    uint32_t bits, magnitude;
+    memcpy(&bits, &value, sizeof bits);
+    magnitude = bits & 0x7FFFFFFFu;
+    uint32_t normal = (magnitude + 0xFFFu + (magnitude >> 13 & 1u)) & ~0x1FFFu;
+    normal = normal > 0x477FE000u ? 0x477FE000u : normal;
+    float small;
+    memcpy(&small, &magnitude, sizeof small);
+    small = (small + 0.5f) - 0.5f; /* spacing of floats in [0.5, 1) = spacing of subnormal halves */
+    uint32_t subnormal;
+    memcpy(&subnormal, &small, sizeof subnormal);
+    const uint32_t rounded = (magnitude < 0x38800000u ? subnormal : normal) | (bits & 0x80000000u);
+    memcpy(&value, &rounded, sizeof value);
+    return value;
+}
+
+static inline float fa_round_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t magnitude = bits & 0x7FFFFFFFu;
+    uint32_t rounded = (magnitude + 0x7FFFu + (magnitude >> 16 & 1u)) & ~0xFFFFu;
+    rounded = rounded > 0x7F7F0000u ? 0x7F7F0000u : rounded;
+    rounded |= bits & 0x80000000u;
+    memcpy(&value, &rounded, sizeof value);
+    return value;
+}
+
+static inline float fa_element_round(fa_dtype dtype, float value)
+{
+    return dtype == FA_DTYPE_BF16 ? fa_round_bf16(value) : fa_round_half(value);
+}
+
+#endif

@@ -1,0 +1,138 @@
+#!/usr/bin/env bats
+# --dtype bf16: kernels, references, rules and files in BF16; what does not serve it says so.
+load helper
+
+# A problem with grouped heads and tails; causal, the first 25 of its rows see no key.
+odd=(--device emu --dtype bf16 --batch 2 --heads 4 --kv-heads 2 --seq 70 --seq-kv 45 --dim 40 --check cpu --quiet)
+bf16='.problem.dtype == "bf16" and .check.atol == 8e-3 and .check.rtol == 8e-3 and (.check.loosened | not)'
+
+passes() { # OPTIONS...
+    local code=0
+    ./fa_bench "${odd[@]}" --seeds 1 "$@" --json "$work/r.json" || code=$?
+    [ $code -eq 0 ] || { echo "exit $code: $*"; return 1; }
+    record_holds "$work/r.json" '.status == "pass"' "$bf16" '.provenance.options | index("-DFA_BF16=1") != null'
+}
+
+@test "scalar, light, wmma and mma serve it, the log-sum-exp too" {
+    passes --kernel scalar --causal
+    passes --kernel light --lse --strides padded
+    passes --kernel wmma_qk --m 32 --n 64 --warps 8 --causal
+    passes --kernel wmma --m 32 --n 64 --warps 8 --lse --seeds 3
+    passes --kernel mma --m 32 --n 32 --warps 4 --stages 2 --splits 1 --causal --lse --seeds 3
+    passes --kernel mma_decode --m 16 --n 16 --warps 4 --splits 2 --lse --misalign 1
+}
+
+# bats test_tags=slow
+@test "mma and wgmma serve every distribution, in tiles of every kind" {
+    local dist
+    for dist in rising falling needle sharp outlier low coded; do
+        passes --kernel mma --m 32 --n 16 --warps 8 --dist $dist --seq-kv 200
+        passes --kernel mma_decode --dist $dist --seq-kv 200
+        passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dist $dist --seq-kv 300 --lse
+        passes --kernel wgmma_small --dist $dist --seq-kv 300
+    done
+    passes --kernel mma --m 128 --n 64 --warps 4 --dim 64 --seq 200 --seq-kv 300 --seeds 3 --lse
+    passes --kernel mma --m 64 --n 32 --warps 4 --dim 256 --causal --lse
+    passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dim 128 --seq 200 --seq-kv 300 --causal --seeds 3
+    passes --kernel wgmma --m 128 --n 64 --warps 8 --splits 2 --dim 136 --seq-kv 300 --lse
+}
+
+@test "wgmma serves it" {
+    passes --kernel wgmma --m 128 --n 128 --warps 8 --stages 2 --splits 1 --causal --lse
+    passes --kernel wgmma_small --m 64 --n 64 --warps 8 --seq-kv 150
+}
+
+@test "the examples serve it, and nvcc compiles it as NVRTC does" {
+    passes --source examples/plain.cu --m 32 --causal --lse
+    passes --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 --misalign 3
+    local compiler
+    for compiler in nvrtc nvcc; do
+        ./fa_bench --source examples/plain.cu --m 32 --dtype bf16 --compile-only --compiler $compiler --quiet --json - |
+            jq -r '.problem.dtype, .provenance.code_sha256' >"$work/$compiler"
+    done
+    cmp "$work/nvrtc" "$work/nvcc"
+    ! diff -q "$work/nvrtc" <(./fa_bench --source examples/plain.cu --m 32 --compile-only --quiet --json - |
+        jq -r '.problem.dtype, .provenance.code_sha256')
+}
+
+# No other machine code would do for the tensors: the types of the instructions are in it.
+@test "FP16 stays the default, and its code knows nothing of BF16" {
+    ./fa_bench "${small[@]}" --kernel scalar --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.problem.dtype == "fp16"' '.check.atol == 1e-3' \
+        '.provenance.options | all(contains("BF16") | not)'
+    ./fa_bench "${small[@]}" --kernel scalar --dtype bf16 >"$work/out"
+    grep -q "D=16 BF16 full" "$work/out"
+}
+
+@test "what does not serve it is infeasible, with a sentence" {
+    local run=(./fa_bench "${small[@]}" --dtype bf16 --quiet)
+    refused 3 "--acc fp16 needs --dtype fp16" "${run[@]}" --kernel wmma --acc fp16
+    refused 4 "cublas is a GPU library" "${run[@]}" --kernel cublas
+    sed 's/, \.serves_bf16 = 1//' examples/plain.cu >"$work/old.cu"
+    refused 3 "old does not serve the BF16 tensors that --dtype asks for: its FA_KERNEL_INFO has no .serves_bf16" \
+        "${run[@]}" --source "$work/old.cu" --m 32
+    refused 3 "has no .serves_bf16" ./fa_bench --source "$work/old.cu" --m 32 --dtype bf16 --compile-only --quiet
+    refused 2 "--define FA_BF16: the tile and problem options set this macro" \
+        ./fa_bench --source "$work/old.cu" --define FA_BF16=1 --quiet
+    refused 2 "--dtype takes one of fp16|bf16, not 'fp32'" ./fa_bench --dtype fp32
+}
+
+@test "a kernel that takes BF16 for FP16 is wrong, and so is one of half the precision" {
+    sed 's/fa_element/half/g' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --dtype bf16 --quiet --json "$work/r.json"
+    [ "$status" -eq 1 ]
+    record_holds "$work/r.json" '.status == "wrong"' '.reason | contains("|O-R| > 0.008 + 0.008 |R|")'
+    sed 's/s \*= p.scale;/s *= p.scale * 1.03f;/' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --dtype bf16 --dist sharp --seq 200 --quiet
+    [ "$status" -eq 1 ]
+}
+
+@test "--dump and --load keep BF16 as ml_dtypes does, and take it as NumPy and torch may write it" {
+    local run=(./fa_bench "${odd[@]}" --kernel light) descr name
+    "${run[@]}" --seeds 1 --dump "$work/d"
+    head -c 128 "$work/d/o.npy" |
+        grep -aqF "'descr': '<V2', 'fortran_order': False, 'shape': (2, 4, 70, 40)"
+    for descr in '<V2' '|V2' '<u2'; do
+        mkdir -p "$work/e"
+        for name in q k v; do
+            LC_ALL=C sed "1s/<V2/$descr/" "$work/d/$name.npy" >"$work/e/$name.npy"
+        done
+        "${run[@]}" --load "$work/e" --json "$work/r.json"
+        record_holds "$work/r.json" '.status == "pass"' "$bf16"
+    done
+    refused 2 "q.npy holds <V2, want <f2 for --dtype fp16" "${run[@]}" --dtype fp16 --load "$work/d"
+    "${run[@]}" --dtype fp16 --seeds 1 --dump "$work/h"
+    refused 2 "want <V2, |V2 or <u2 for --dtype bf16" "${run[@]}" --load "$work/h"
+}
+
+@test "--vs takes dtype= for its candidate alone" {
+    refused 2 "dtype in --vs takes one of fp16|bf16" ./fa_bench "${small[@]}" --vs light:dtype=half
+    refused 4 "--vs needs times" ./fa_bench "${small[@]}" --kernel light --dtype bf16 --vs light:dtype=fp16 --quiet
+}
+
+@test "results of one type are not compared with the other's" {
+    local type
+    for type in fp16 bf16; do
+        ./fa_bench --kernel scalar "${small[@]}" --dtype $type --quiet --json "$work/$type.json"
+        jq -L scripts/lib -rf scripts/lib/evo/group.jq --arg gpu G --arg arch sm_90a --arg conditions '' \
+            "$work/$type.json" >"$work/$type.group"
+        jq -L scripts/lib -f scripts/lib/report/records.jq -n --arg dir "$work" "$work/$type.json" >"$work/$type.key"
+    done
+    [ "$(cat "$work/fp16.group")" = "G|sm_90a|1,2,2,33,33,16,full|fp32" ]
+    [ "$(cat "$work/bf16.group")" = "G|sm_90a|1,2,2,33,33,16,full bf16|fp32" ]
+    grep -qF '"1,2,33,16|scalar"' "$work/fp16.key"
+    grep -qF '"1,2,33,16 bf16|scalar"' "$work/bf16.key"
+}
+
+@test "the gate goes over the kernels that serve the type, and its cases name it" {
+    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/ci_gate.sh --dtype half
+    scripts/ci_gate.sh --dtype bf16 --kernel scalar --dry-run --draws 2 --quick >"$work/list"
+    [ "$(wc -l <"$work/list")" -ge 4 ]
+    ! grep -v '^scalar|[a-z]*|--dtype bf16 ' "$work/list"
+    scripts/ci_gate.sh --kernel scalar --dry-run --draws 2 --quick | grep -q '^scalar||--batch'
+    sed 's/, \.serves_bf16 = 1//' examples/plain.cu >"$work/old.cu"
+    refused 4 "old does not serve the BF16 tensors" scripts/ci_gate.sh --dtype bf16 --source "$work/old.cu" -- --m 32
+    scripts/ci_gate.sh --dtype bf16 --kernel scalar --out "$work/gate" --draws 0 --quick
+    jq -e '.dtype == "bf16" and .kernels[0].failed == 0 and .kernels[0].passed > 2' "$work/gate/summary.json"
+    jq -e '.problem.dtype == "bf16" and (.args | startswith("--dtype bf16 "))' "$work/gate/cases.jsonl"
+}
