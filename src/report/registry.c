@@ -112,6 +112,7 @@ static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
     cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
     cJSON_AddBoolToObject(kernel, "emulated", row->kind == FA_KIND_HAND && !t->emu_not_run);
     cJSON_AddStringToObject(kernel, "tensor_cores", t->wgmma ? "wgmma" : t->mma ? "mma" : t->wmma ? "wmma" : "none");
+    cJSON_AddItemToObject(kernel, "headers", t->headers != NULL ? cJSON_CreateString(t->headers) : cJSON_CreateNull());
     cJSON_AddItemToObject(kernel, "variant_of",
                           t->variant_of != NULL ? cJSON_CreateString(t->variant_of) : cJSON_CreateNull());
     if (source != NULL)
