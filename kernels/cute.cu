@@ -298,8 +298,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         online_softmax(rows, s_r, o_r, p.scale * LOG2_E);
         add_values(o_r, s_r, v_s + stage * KV_SIZE);
     }
-    cute::cp_async_wait<0>();
-    __syncthreads(); /* no warp reads Q any more */
+    __syncwarp(); /* a warp's rows of the output take the place of its queries */
     normalise(q_s, o_r, rows, p, tile, warp_row);
     __syncthreads();
     store_output(q_s, tile, p.o_stride_s);

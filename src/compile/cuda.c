@@ -47,8 +47,8 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     if (spec != NULL && compiler == FA_COMPILER_NVRTC)
         FA_TRY(fa_ordinary_read(spec, FA_FOR_NVRTC, &work->ordinary, why));
     if (spec != NULL && spec->asked == NULL && compiler == FA_COMPILER_NVRTC)
-        fa_job_add(work, "-include=fa_names.h"); /* include/nvrtc/ */
-    if (work->ordinary.plain_functions || work->headers.folder[0] != '\0')
+        fa_job_add(work, "-include=fa_names.h");                   /* include/nvrtc/ */
+    if (work->ordinary.plain_functions || work->folders.count > 0) /* headers of others: their functions may be plain */
         fa_job_add(work, "-default-device");
     fa_job_add_source_folder(work);
     if (spec != NULL)

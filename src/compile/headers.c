@@ -42,10 +42,10 @@ static fa_status read_version(const char *name, const char *upper, fa_headers *h
     return status;
 }
 
-fa_status fa_headers_find(const fa_spec *spec, fa_headers *headers, fa_reason *why)
+fa_status fa_headers_find(const fa_kernel_row *row, fa_headers *headers, fa_reason *why)
 {
     *headers = (fa_headers){.folder = ""};
-    const char *name = spec->row != NULL ? spec->row->traits.headers : NULL;
+    const char *name = row != NULL ? row->traits.headers : NULL;
     if (name == NULL)
         return FA_PASS;
     char upper[32];
@@ -61,7 +61,7 @@ fa_status fa_headers_find(const fa_spec *spec, fa_headers *headers, fa_reason *w
             fa_refuse(why, FA_NOT_RUN,
                       "%s needs the headers of %s, and %s has none: scripts/setup.sh %s brings them into build/%s, "
                       "or set %s to a folder with its include/",
-                      spec->name, name, headers->folder, name, name, variable);
+                      row->name, name, headers->folder, name, name, variable);
     free(variable);
     return status;
 }

@@ -2,7 +2,7 @@
 #ifndef FA_HEADERS_H
 #define FA_HEADERS_H
 
-#include "input/spec.h"
+#include "input/registry.h"
 
 typedef struct fa_headers {
     char folder[1024]; /* for the compiler's -I; empty: the kernel needs none */
@@ -10,7 +10,7 @@ typedef struct fa_headers {
 } fa_headers;
 
 /* They lie in <NAME>_DIR/include (CUTLASS_DIR/include) where that variable is set, else in build/<name>/include, where
- * scripts/setup.sh <name> puts them. FA_NOT_RUN, saying so, when they are not there. */
-fa_status fa_headers_find(const fa_spec *spec, fa_headers *headers, fa_reason *why);
+ * scripts/setup.sh <name> puts them. row: NULL needs none. FA_NOT_RUN, saying so, when they are not there. */
+fa_status fa_headers_find(const fa_kernel_row *row, fa_headers *headers, fa_reason *why);
 
 #endif

@@ -46,7 +46,7 @@ void fa_job_add_defines(fa_job *job, const fa_spec *spec)
 fa_status fa_job_find_headers(fa_job *job, const fa_spec *spec, fa_reason *why)
 {
     job->folders = spec->include;
-    FA_TRY(fa_headers_find(spec, &job->headers, why));
+    FA_TRY(fa_headers_find(spec->row, &job->headers, why));
     if (job->headers.folder[0] == '\0')
         return FA_PASS;
     if (job->folders.count == FA_LIST_MAX)

@@ -49,7 +49,7 @@ all=0
 if [[ ${#kernels[@]} -eq 0 ]]; then
     all=1
     mapfile -t kernels < <("$bench" --list-kernels --json - |
-        jq -r '.[] | select(.kind == "hand" and .emulated and (.arch_specific | not)) | .name')
+        jq -r '.[] | select(.kind == "hand" and .emulated and .missing == null and (.arch_specific | not)) | .name')
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
