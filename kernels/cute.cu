@@ -36,8 +36,8 @@ constexpr int WARP_ROWS = FA_M / FA_WARPS, BANDS = WARP_ROWS / 16; /* of 16 rows
 constexpr int DIM = ::ceil_div(FA_DIM, 16) * 16; /* an mma of Q K^T takes 16 dimensions; the extra ones are zero */
 constexpr int LANES_PER_ROW = smaller(DIM / 8 & -(DIM / 8), 8); /* threads that copy 16 bytes each of one row at once */
 
-/* [ROWS][DIM] in shared memory, so that the eight rows that ldmatrix reads at once lie in different banks. Swizzled: the
- * 16-byte pieces of a row change places by an XOR with the row's number, in pages of 16, 32 or 64 columns. */
+/* [ROWS][DIM] in shared memory, so that the eight rows that ldmatrix reads at once lie in different banks. Swizzled:
+ * the 16-byte pieces of a row change places by an XOR with the row's number, in pages of 16, 32 or 64 columns. */
 constexpr int PAGE = 8 * LANES_PER_ROW;
 template <int ROWS>
 using padded_tile = Layout<Shape<Int<ROWS>, Int<DIM>>, Stride<Int<DIM + 8>, _1>>;
@@ -73,8 +73,8 @@ __device__ __forceinline__ bool rows_are_aligned(const void *rows_g, fa_i64 stri
     return (reinterpret_cast<fa_i64>(rows_g) | stride * 2) % 16 == 0;
 }
 
-/* Calls piece(row, col, present) for each 16-byte piece that this thread copies of a tile of TILE_ROWS rows. present: its
- * row is one of the first `rows`, and its columns are of the tensor. Where rows are few, some threads have no piece. */
+/* Calls piece(row, col, present) for each 16-byte piece that this thread copies of a tile of TILE_ROWS rows. present:
+ * its row is one of the first `rows`, and its columns are of the tensor. Few rows leave some threads without a piece. */
 constexpr int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
 template <int TILE_ROWS, class PIECE>
 __device__ __forceinline__ void for_each_piece(int rows, const PIECE &piece)
