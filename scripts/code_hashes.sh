@@ -24,7 +24,7 @@ many=([kernel]='')
 parse_options "$@"
 start_points
 
-"$bench" --list-kernels --json - |
+registry_here |
     jqf tiles/hashes -r --argjson only "$only" --arg archs "${opt[arch]}" >"$work/rules"
 sed 's/ #.*//' "$work/rules" | sort -u >"$work/all" # two rules may select one configuration
 if [[ ${flag[dry-run]} -eq 1 ]]; then

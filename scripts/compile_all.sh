@@ -48,7 +48,7 @@ defaults=${flag[defaults]}
 compile_points() {
     local out=${opt[out]:-build/compile_all.jsonl}
     # A default is asked for without knobs, so that the rules decide.
-    "$bench" --list-kernels --json - | jqf tiles/points_compiled -r --argjson only "$only" --arg dims "${opt[dims]}" \
+    registry_here | jqf tiles/points_compiled -r --argjson only "$only" --arg dims "${opt[dims]}" \
         --arg archs "${opt[arch]:-sm_80,sm_89,sm_90a}" --argjson defaults "$defaults" >"$work/all"
     choose_points
     export run_options='--compile-only' line=tiles/line_compiled
@@ -77,7 +77,7 @@ sources_now() {
 
 run_all_points() {
     local out=${opt[out]:-build/tile_grid.json}
-    "$bench" --list-kernels --json - | jqf tiles/points_run -r --argjson only "$only" --arg dims "${opt[dims]}" |
+    registry_here | jqf tiles/points_run -r --argjson only "$only" --arg dims "${opt[dims]}" |
         { grep -vE -- "${opt[skip]:-^$}" || true; } | sed 's/ $//' | shuf --random-source=<(yes fa_bench) >"$work/all"
     choose_points
     arch=${opt[arch]}

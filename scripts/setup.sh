@@ -5,12 +5,14 @@ export LC_ALL=C
 
 usage() {
     cat <<'EOF'
-usage: scripts/setup.sh [run|check|test|all] [--dry-run] [--help]
+usage: scripts/setup.sh [run|check|test|all|cutlass] [--dry-run] [--help]
 Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
 (default) for `make test`, `all` for `make test-all`, too.
 For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools; so do Optuna, for
 evo_sweep.sh --strategy tpe, and actionlint, for the workflows. `all` adds Slurm and sshd where no init system runs (a
 container): elsewhere they would become services of this machine.
+`cutlass` brings CUTLASS's headers, and the two of its examples that examples/library/ builds, into build/cutlass; the
+tests bring them, too. Kernels that need them are not run without them.
 EOF
 }
 
@@ -23,7 +25,7 @@ dry_run=0
 tools=$(dirname "${BASH_SOURCE[0]}")/../build/tools/py
 for argument in "$@"; do
     case $argument in
-        run | check | test | all) what=$argument ;;
+        run | check | test | all | cutlass) what=$argument ;;
         --dry-run) dry_run=1 ;;
         --help) usage; exit 0 ;;
         *) echo "setup.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
@@ -31,7 +33,11 @@ for argument in "$@"; do
 done
 
 packages=("${run_packages[@]}")
-[[ $what == run ]] || packages+=("${check_packages[@]}")
+if [[ $what == cutlass ]]; then
+    packages=()
+    python3 -m pip --version >/dev/null 2>&1 || packages=(python3-pip)
+fi
+[[ $what == run || $what == cutlass ]] || packages+=("${check_packages[@]}")
 [[ $what != test && $what != all ]] || packages+=("${test_packages[@]}")
 
 missing=()
@@ -108,6 +114,39 @@ find_hosts() {
     done
 }
 
+# PyPI's wheel of CUTLASS, of which the sources are unpacked; no package of Debian has version 4.
+cutlass_wheel="nvidia-cutlass==4.2.0.0 --hash=sha256:f9599ada45c7bcb6bf53f7d3f0a7d154183e53451c01bfa59eecd37dd4a693f6"
+install_cutlass() {
+    [[ $what == cutlass ]] || tests_wanted || return 0
+    local folder=${tools%/tools/py}/cutlass
+    [[ ! -e $folder/include/cutlass/version.h ]] || return 0
+    echo "setup.sh: installing CUTLASS's headers from PyPI into $folder"
+    [[ $dry_run -eq 1 ]] && return
+    mkdir -p "${folder%/*}"
+    local new
+    new=$(mktemp -d "$folder.XXXXXX")
+    echo "$cutlass_wheel" >"$new/wheel.txt"
+    if python3 -m pip download -q --no-deps --require-hashes -r "$new/wheel.txt" -d "$new" 2>"$new/said" &&
+        python3 - "$new" <<'PY'
+import glob, os, sys, zipfile
+folder, source = sys.argv[1], "cutlass_library/source/"
+wanted = ("include/", "tools/util/include/", "examples/41_", "examples/88_")
+with zipfile.ZipFile(glob.glob(folder + "/*.whl")[0]) as wheel:
+    wheel.extractall(folder, [n for n in wheel.namelist() if n.startswith(tuple(source + w for w in wanted))])
+os.rename(os.path.join(folder, source), folder + "/source")
+PY
+    then
+        rm -rf "$folder"
+        mv "$new/source" "$folder"
+        rm -rf "$new"
+        return 0
+    fi
+    tail -n 1 "$new/said" >&2
+    rm -rf "$new"
+    echo "setup.sh: no headers of CUTLASS: the kernels that need them will not be run" >&2
+    [[ $what != cutlass ]] || exit 4
+}
+
 # The fuzzers need clang with libFuzzer, a package with clang's version in its name; without it they are skipped.
 find_fuzzer() {
     tests_wanted || return 0
@@ -143,3 +182,4 @@ install_packages
 install_nvdisasm
 install_optuna
 install_actionlint
+install_cutlass

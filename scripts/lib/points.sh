@@ -13,6 +13,14 @@ start_points() {
     export work
 }
 
+# The registry, without kernels whose headers are not here; those are said.
+registry_here() {
+    local registry
+    registry=$("$bench" --list-kernels --json -)
+    jq -r '.[] | .missing // empty | "NOT-RUN: " + .' <<<"$registry" >&2
+    jq 'map(select(.missing == null))' <<<"$registry"
+}
+
 # Points of $work/all into $work/points: all, or --sample of each kernel. With --dry-run that is the end.
 choose_points() {
     cp "$work/all" "$work/points"

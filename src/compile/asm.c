@@ -171,6 +171,17 @@ static const char *other(pass *p, const char *at)
     return end;
 }
 
+/* Behind a "#pragma unroll 4" that a macro left inside a line, as CUTLASS's do: nvcc takes it there, g++ does not. */
+static const char *skip_pragma(const char *at)
+{
+    static const char pragma[] = "#pragma unroll";
+    if (strncmp(at, pragma, sizeof pragma - 1) != 0)
+        return at;
+    at += sizeof pragma - 1;
+    at += strspn(at, " ");
+    return at + strspn(at, "0123456789");
+}
+
 fa_asm_result fa_asm_rewrite(const char *preprocessed)
 {
     pass p = {.line = 1};
@@ -186,7 +197,7 @@ fa_asm_result fa_asm_rewrite(const char *preprocessed)
             fwrite(from, 1, (size_t)(at - from), p.out);
         } else if ((isalpha((unsigned char)*at) || *at == '_') && fa_cxx_skip_literal(at) == at) {
             at = identifier(&p, at);
-        } else {
+        } else if ((at = skip_pragma(at)) == from) {
             at = other(&p, at);
         }
         line_start = at[-1] == '\n';

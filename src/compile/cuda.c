@@ -32,7 +32,9 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     *work = (fa_job){.source = source};
     FA_TRY(name_compiler(compiler, work, why));
     FA_TRY(fa_cuda_headers(headers, why));
-    FA_TRY(fa_source_digest(source, spec != NULL ? &spec->include : NULL, &work->source_digest, why));
+    if (spec != NULL)
+        FA_TRY(fa_job_find_headers(work, spec, why));
+    FA_TRY(fa_source_digest(source, &work->folders, &work->source_digest, why));
     fa_job_add(work, "-arch=%s", arch);
     fa_job_add(work, "-std=c++20");
     fa_job_add(work, "-lineinfo");
@@ -45,8 +47,8 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     if (spec != NULL && compiler == FA_COMPILER_NVRTC)
         FA_TRY(fa_ordinary_read(spec, FA_FOR_NVRTC, &work->ordinary, why));
     if (spec != NULL && spec->asked == NULL && compiler == FA_COMPILER_NVRTC)
-        fa_job_add(work, "-include=fa_names.h"); /* include/nvrtc/ */
-    if (work->ordinary.plain_functions)
+        fa_job_add(work, "-include=fa_names.h");                   /* include/nvrtc/ */
+    if (work->ordinary.plain_functions || work->folders.count > 0) /* headers of others: their functions may be plain */
         fa_job_add(work, "-default-device");
     fa_job_add_source_folder(work);
     if (spec != NULL)

@@ -93,10 +93,11 @@ static void add_cpu(fa_job *work)
 }
 
 /* Everything that can change the code: the kernel, the shim, the compiler, the options without the folders. */
-static fa_status make_key(const fa_spec *spec, fa_job *work, fa_reason *why)
+static fa_status make_key(fa_job *work, fa_reason *why)
 {
     static const char *const shim[] = {"fa_emu.h",
                                        "mma.h",
+                                       "cuComplex.h",
                                        "cuda_bf16.h",
                                        "cuda_fp8.h",
                                        "cuda_pipeline.h",
@@ -108,7 +109,7 @@ static fa_status make_key(const fa_spec *spec, fa_job *work, fa_reason *why)
                                        "cuda/barrier",
                                        "cuda/pipeline"};
     char *digests = fa_format("emu text 4");
-    fa_status status = fa_source_digest(work->source, &spec->include, &work->source_digest, why);
+    fa_status status = fa_source_digest(work->source, &work->folders, &work->source_digest, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;
         char *path = fa_format("%s/src/emu/include/%s", fa_home(), shim[i]);
@@ -146,6 +147,7 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     *work = (fa_job){.source = spec->source};
     fa_arch_limits limits;
     FA_TRY(name_compiler(work, why));
+    FA_TRY(fa_job_find_headers(work, spec, why));
     FA_TRY(fa_ordinary_read(spec, FA_FOR_EMULATOR, &work->ordinary, why));
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
@@ -161,7 +163,7 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     fa_job_add_includes(work, spec);
     fa_job_add_folder(work, "%s/include", fa_home());
     fa_job_add_folder(work, "%s/kernels", fa_home());
-    return make_key(spec, work, why);
+    return make_key(work, why);
 }
 
 /* One build: the source, host code left out, goes through the preprocessor, its asm statements are rewritten, the

@@ -43,10 +43,25 @@ void fa_job_add_defines(fa_job *job, const fa_spec *spec)
         fa_job_add(job, "-D%s", spec->define.at[i]);
 }
 
+fa_status fa_job_find_headers(fa_job *job, const fa_spec *spec, fa_reason *why)
+{
+    job->folders = spec->include;
+    FA_TRY(fa_headers_find(spec->row, &job->headers, why));
+    if (job->headers.folder[0] == '\0')
+        return FA_PASS;
+    if (job->folders.count == FA_LIST_MAX)
+        return fa_refuse(why, FA_USAGE, "--include may be given %d times beside %s", FA_LIST_MAX - 1,
+                         job->headers.version);
+    job->folders.at[job->folders.count++] = job->headers.folder;
+    return FA_PASS;
+}
+
 void fa_job_add_includes(fa_job *job, const fa_spec *spec)
 {
     for (int i = 0; i < spec->include.count; i++)
         fa_job_add(job, "-I%s", spec->include.at[i]);
+    if (job->headers.folder[0] != '\0')
+        fa_job_add_folder(job, "%s", job->headers.folder); /* their content is in the source's digest */
 }
 
 void fa_job_add_source_folder(fa_job *job)
@@ -82,6 +97,7 @@ void fa_job_make_key(fa_job *job, const char *more)
 void fa_job_describe(const fa_job *job, fa_module *module)
 {
     memcpy(module->compiler, job->compiler_name, sizeof module->compiler);
+    memcpy(module->headers, job->headers.version, sizeof module->headers);
     module->source_sha256 = job->source_digest;
     for (int i = 0; i < job->count; i++)
         if (!job->is_folder[i])

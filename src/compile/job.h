@@ -3,6 +3,7 @@
 #define FA_COMPILE_JOB_H
 
 #include "compile/cache.h"
+#include "compile/headers.h"
 #include "compile/module.h"
 #include "compile/ordinary.h"
 #include "input/spec.h"
@@ -18,17 +19,22 @@ typedef struct fa_job {
     bool is_folder[FA_JOB_OPTIONS_MAX]; /* where our own or the toolkit's headers lie: no part of the key */
     int count;
     const char *const *links; /* words behind the source on the command line, ending with NULL; NULL: none */
+    fa_headers headers;       /* those that the kernel needs */
+    fa_list folders;          /* where its includes are found, to be hashed with it: --include, and those headers */
     fa_digest source_digest, key;
     fa_ordinary ordinary; /* what of the source is rewritten */
 } fa_job;
 
 void fa_job_free(fa_job *job);
 
+/* Sets `headers` and `folders`. FA_NOT_RUN when headers that the kernel needs are not there. */
+fa_status fa_job_find_headers(fa_job *job, const fa_spec *spec, fa_reason *why);
+
 void fa_job_add(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fa_job_add_defines(fa_job *job, const fa_spec *spec);
 void fa_job_add_folder(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fa_job_add_source_folder(fa_job *job);                    /* -I of the folder the source lies in */
-void fa_job_add_includes(fa_job *job, const fa_spec *spec);    /* -I of --include */
+void fa_job_add_includes(fa_job *job, const fa_spec *spec);    /* -I of `folders` */
 void fa_job_options(const fa_job *job, const char *options[]); /* all `count` of them, for a command line */
 /* The key covers all that can change the code: ABI, source, compiler, options, and `more`. Folders that were added as
  * such are left out. */

@@ -33,6 +33,7 @@ typedef struct fa_module {
     fa_digest code_sha256;  /* of the machine code alone: equal for two configurations when a knob does nothing */
     char same_code_as[160]; /* another configuration that compiled to the same code; empty when none is known */
     char compiler[64];      /* "nvrtc 13.0" */
+    char headers[64];       /* "cutlass 4.2.0"; empty: the kernel needs none but our own */
     char options[16384];    /* one a line */
     bool cache_hit;
     double seconds; /* compiling, or reading the cache */

@@ -18,6 +18,9 @@ typedef struct reading {
 
 enum { FILES_MAX = 4096 };
 
+/* #include CUDA_STD_HEADER(limits): how CUTLASS's files name headers of the toolkit, which are no part of the digest. */
+#define TOOLKIT_HEADER "CUDA_STD_HEADER"
+
 static bool beside(const char *file, const char *name, char path[PATH_MAX])
 {
     const char *slash = strrchr(file, '/');
@@ -65,7 +68,7 @@ static fa_status add_includes(const char *text, const char *real, reading *r, fa
         if (fa_source_include(line, name, &quoted)) {
             if (fa_source_resolve(r->files->paths[0], r->folders, real, name, found))
                 FA_TRY(add_file(found, r, why));
-        } else if (sscanf(line, "# include %255[A-Za-z_]", name) == 1) {
+        } else if (sscanf(line, "# include %255[A-Za-z_]", name) == 1 && strcmp(name, TOOLKIT_HEADER) != 0) {
             return fa_refuse(why, FA_COMPILE_ERROR,
                              "%s: #include %s: name the file: the cache could not see an edit of it", real, name);
         }

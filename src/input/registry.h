@@ -20,6 +20,7 @@ typedef struct fa_traits {
     bool nondeterministic;  /* repeats may differ in the last bits */
     bool pack_heads;        /* tiles hold the query heads of a K/V head: fa_kernel_info.pack_heads */
     bool is_reference;      /* the library whose result is the second reference of a check */
+    const char *headers;    /* the library of headers that it needs ("cutlass"), of scripts/setup.sh; NULL: none */
     const char *variant_of; /* the kernel whose rules select this one, and which lists it */
 } fa_traits;
 

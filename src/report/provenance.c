@@ -45,6 +45,7 @@ void fa_report_provenance(cJSON *record, const fa_result *result, const fa_comma
     put_text(provenance, "ptx_arch", m->ptx_arch);
     put_text(provenance, "source_sha256", m->source_sha256.hex);
     put_text(provenance, "compiler", m->compiler);
+    put_text(provenance, "headers", m->headers);
     put_lines(provenance, "options", m->options);
     cJSON_AddBoolToObject(provenance, "cache_hit", m->cache_hit);
     put(provenance, "compile_s", m->seconds);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "compile/headers.h"
 #include "input/space.h"
 #include "input/spec.h"
 
@@ -113,6 +114,11 @@ static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
     cJSON_AddBoolToObject(kernel, "arch_specific", t->arch_specific);
     cJSON_AddBoolToObject(kernel, "emulated", row->kind == FA_KIND_HAND && !t->emu_not_run);
     cJSON_AddStringToObject(kernel, "tensor_cores", t->wgmma ? "wgmma" : t->mma ? "mma" : t->wmma ? "wmma" : "none");
+    fa_headers headers;
+    fa_reason why = {.text = ""};
+    const bool missing = fa_headers_find(row, &headers, &why) != FA_PASS;
+    cJSON_AddItemToObject(kernel, "missing", missing ? cJSON_CreateString(why.text) : cJSON_CreateNull());
+    cJSON_AddItemToObject(kernel, "headers", t->headers != NULL ? cJSON_CreateString(t->headers) : cJSON_CreateNull());
     cJSON_AddItemToObject(kernel, "variant_of",
                           t->variant_of != NULL ? cJSON_CreateString(t->variant_of) : cJSON_CreateNull());
     if (source != NULL)

@@ -18,7 +18,8 @@ instructions_are_as_claimed() { # ARCH CONDITION
     disassemble=$(disassembler) || skip "no nvdisasm"
     ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
     ./fa_bench --list-kernels --json - >"$work/kernels.json"
-    for kernel in $(jq -r '.[] | select(.kind == "hand" and ('"$2"')) | .name' "$work/kernels.json"); do
+    local rows='.[] | select(.kind == "hand" and .missing == null)'
+    for kernel in $(jq -r "$rows | select($2) | .name" "$work/kernels.json"); do
         claim=$(jq -r --arg k "$kernel" '.[] | select(.name == $k) | .tensor_cores' "$work/kernels.json")
         [[ $claim == wgmma && $1 == sm_89 ]] && continue
         "$disassemble" "$(cubin_of --kernel "$kernel" --arch "$1")" >"$work/sass" || return 1

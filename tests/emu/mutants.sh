@@ -49,7 +49,7 @@ all=0
 if [[ ${#kernels[@]} -eq 0 ]]; then
     all=1
     mapfile -t kernels < <("$bench" --list-kernels --json - |
-        jq -r '.[] | select(.kind == "hand" and .emulated and (.arch_specific | not)) | .name')
+        jq -r '.[] | select(.kind == "hand" and .emulated and .missing == null and (.arch_specific | not)) | .name')
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -73,7 +73,11 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
 variants=("${variants[@]:0:tries}")
 statement='(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);'
 
-knobs_of() { # KERNEL: the options of its own tile
+knobs_of() { # KERNEL: the options of its own tile, and the folder of the headers that it needs
+    local headers folder
+    headers=$("$work/fa_bench" --list-kernels --json - | jq -r --arg k "$1" '.[] | select(.name == $k).headers // empty')
+    folder=${headers^^}_DIR # CUTLASS_DIR
+    [[ -z $headers ]] || echo -n "--include ${!folder:-build/$headers}/include "
     "$work/fa_bench" --kernel "$1" --compile-only --json - --quiet 2>/dev/null |
         jq -r '.config | to_entries[] | select(.key != "maxreg") | "--\(.key) \(.value)"' | tr '\n' ' '
 }

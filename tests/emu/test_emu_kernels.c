@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "compile/headers.h"
 #include "input/registry.h"
 
 #define ARGUMENTS_MAX 48
@@ -170,6 +171,13 @@ int main(int argc, char **argv)
         const fa_kernel_row *row = fa_registry_at(k);
         if (row->kind != FA_KIND_HAND || row->traits.emu_not_run)
             continue;
+        fa_headers headers;
+        fa_reason why;
+        if (fa_headers_find(row, &headers, &why) != FA_PASS) {
+            fprintf(stderr, "NOT-RUN: %s\n", why.text);
+            known = known || (only != NULL && strcmp(row->name, only) == 0);
+            continue;
+        }
         const bool first = !seen;
         seen = true;
         if (only != NULL && strcmp(row->name, only) != 0)

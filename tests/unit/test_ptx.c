@@ -330,13 +330,29 @@ static void statements_are_found(void **state)
     fa_asm_free(&r);
 }
 
+/* As a macro leaves them, which nvcc takes; a directive of a line of its own stays. */
+static void pragmas_inside_a_line_go(void **state)
+{
+    (void)state;
+    fa_asm_result r = fa_asm_rewrite("#pragma unroll 2\n  f(\"#pragma unroll\"); #pragma unroll 4 for (;;) g();\n"
+                                     "  #pragma unroll\n  for (;;) h(); #pragma once\n");
+    assert_string_equal(r.text, "#pragma unroll 2\n  f(\"#pragma unroll\");  for (;;) g();\n"
+                                "  \n  for (;;) h(); #pragma once\n");
+    fa_asm_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scalars),           cmocka_unit_test(floats),
-        cmocka_unit_test(formats_come_back), cmocka_unit_test(halves_round_right),
-        cmocka_unit_test(refusals),          cmocka_unit_test(division_by_zero_is_said),
-        cmocka_unit_test(table_is_whole),    cmocka_unit_test(statements_are_found),
+        cmocka_unit_test(scalars),
+        cmocka_unit_test(floats),
+        cmocka_unit_test(formats_come_back),
+        cmocka_unit_test(halves_round_right),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(division_by_zero_is_said),
+        cmocka_unit_test(table_is_whole),
+        cmocka_unit_test(statements_are_found),
+        cmocka_unit_test(pragmas_inside_a_line_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

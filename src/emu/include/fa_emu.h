@@ -28,6 +28,10 @@
 #define __restrict__ __restrict
 #define __nv_is_extended_device_lambda_closure_type(...) false
 
+/* What CuTe takes from the version of nvcc: ldmatrix and __cvta_generic_to_shared are there. */
+#define CUTE_ARCH_LDSM_SM75_SUPPORTED 1
+#define CUTE_CVTA_GENERIC_TO_SHARED_SUPPORTED 1
+
 /* Shared memory: the compiler's pass (src/compile/shared_memory.c) reads the word __shared__ after the preprocessor.
  * Dynamic: one heap block per CUDA block, of the launch's size and not a byte more. Static: sections of the object that
  * fa_shared.ld joins, filled with NaN before every block. */

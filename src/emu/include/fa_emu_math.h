@@ -210,6 +210,11 @@ static inline void __trap(FA_EMU_HERE)
     fa_emu_now()->api->fail("trap", "__trap", FA_EMU_THERE);
     __builtin_unreachable();
 }
+static inline void __brkpt(FA_EMU_HERE)
+{
+    fa_emu_now()->api->fail("trap", "__brkpt", FA_EMU_THERE);
+    __builtin_unreachable();
+}
 static inline void __builtin_assume(bool) {}
 
 /* assert stops the block like a trap does. */

@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# Kernels that need CUTLASS's headers: absent, found, hashed; and what a Sm80 tile says on sm_89 (docs/cutlass.md).
+load helper
+
+setup_file() {
+    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    kernel=$(./fa_bench --list-kernels --json - | jq -r '[.[] | select(.headers == "cutlass")][0].name')
+    headers=${CUTLASS_DIR:-build/cutlass}/include
+    export kernel headers
+}
+
+needs_headers() {
+    [[ -e $headers/cutlass/version.h ]] || skip "no CUTLASS: scripts/setup.sh cutlass"
+    ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
+}
+
+@test "without the headers a kernel that needs them is not run, and says how to get them" {
+    export CUTLASS_DIR=$work/none
+    refused 4 "fa_bench: not_run: $kernel needs the headers of cutlass, and $work/none/include has none: \
+scripts/setup.sh cutlass brings them" ./fa_bench --kernel "$kernel" --compile-only --quiet
+    run ./fa_bench --kernel "$kernel" --json "$work/r.json" --quiet "${small[@]}"
+    [ "$status" -eq 4 ]
+    [ "${#lines[@]}" -eq 1 ]
+    record_holds "$work/r.json" '.status == "not_run"' '.provenance.headers == null'
+    ./fa_bench --list-kernels --json - | jq -e --arg k "$kernel" '.[] | select(.name == $k) |
+        .headers == "cutlass" and (.missing | test("scripts/setup.sh cutlass"))'
+    ./fa_bench --list-kernels --json - | jq -e 'all(.[] | select(.headers == null); .missing == null)'
+    # Scripts over the whole registry say it, and go on.
+    run scripts/code_hashes.sh --kernel "$kernel" --dry-run
+    [[ $output == *"NOT-RUN: $kernel needs the headers"* && $output == *"0 of 0 points"* ]]
+    mkdir -p "$CUTLASS_DIR/include" # a folder without them
+    refused 4 "include has none" ./fa_bench --kernel "$kernel" --compile-only --quiet
+}
+
+@test "setup.sh cutlass says what it would do" {
+    run scripts/setup.sh cutlass --dry-run
+    [ "$status" -eq 0 ]
+    [[ -e build/cutlass/include/cutlass/version.h || $output == *"CUTLASS's headers from PyPI into"* ]]
+}
+
+@test "a tile that sm_80 has room for and sm_89 has not is infeasible there, in bytes" {
+    needs_headers
+    local tile=(--kernel "$kernel" --dim 128 --m 128 --n 64 --warps 8 --stages 3 --compile-only --quiet)
+    ./fa_bench "${tile[@]}" --arch sm_80 --json "$work/r.json"
+    record_holds "$work/r.json" '.ptxas.smem_total_bytes == 131072' '.ptxas.spill_store_bytes == 0' \
+        '.provenance.headers | test("^cutlass [0-9]+\\.[0-9]+\\.[0-9]+$")'
+    run ./fa_bench "${tile[@]}" --arch sm_89
+    [ "$status" -eq 3 ]
+    [[ $output == *"infeasible: 131072 bytes of shared memory per block against the limit of 101376 on sm_89"* ]]
+}
+
+@test "an edit of a header changes the code's key" {
+    needs_headers
+    local options=(--kernel "$kernel" --dim 16 --n 16 --compile-only --arch sm_89 --quiet)
+    ./fa_bench "${options[@]}" --json "$work/1.json"
+    mkdir -p "$work/cutlass/include"
+    cp -r "$headers/cute" "$headers/cutlass" "$work/cutlass/include/"
+    export CUTLASS_DIR=$work/cutlass
+    ./fa_bench "${options[@]}" --json "$work/2.json" # the same text in another place
+    record_holds "$work/2.json" '.provenance.cache_hit' ".provenance.source_sha256 == $(jq .provenance.source_sha256 \
+        "$work/1.json")"
+    echo '// edited' >>"$work/cutlass/include/cute/arch/mma_sm80.hpp"
+    ./fa_bench "${options[@]}" --json "$work/3.json"
+    record_holds "$work/3.json" '.provenance.cache_hit == false' \
+        ".provenance.source_sha256 != $(jq .provenance.source_sha256 "$work/1.json")" \
+        ".provenance.code_sha256 == $(jq .provenance.code_sha256 "$work/1.json")"
+}
+
+@test "on the emulator, with tails, grouped heads and a causal mask" {
+    needs_headers
+    ./fa_bench --kernel "$kernel" --device emu --batch 1 --heads 2 --kv-heads 1 --seq 33 --seq-kv 70 --dim 24 --causal \
+        --seeds 1 --lse --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.status == "pass"' '.device.backend == "emu"'
+}
