@@ -103,13 +103,25 @@ static int compile(program_handle program, const char *const options[], int coun
     return code;
 }
 
+/* NVRTC writes the name between quotes into the PTX as it is, and ptxas then fails on a quote or a line end in it. */
+static char *quotable(const char *name)
+{
+    char *safe = fa_format("%s", name);
+    for (char *at = safe; *at != '\0'; at++)
+        if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ')
+            *at = '_';
+    return safe;
+}
+
 fa_status fa_nvrtc_compile(const char *source, const char *name, const char *const options[], int count, char **cubin,
                            size_t *cubin_size, char **log, fa_reason *why)
 {
     program_handle program = NULL;
     size_t log_size = 0;
     FA_TRY(open_library(why));
-    int code = nvrtc.create(&program, source, name, 0, NULL, NULL);
+    char *safe_name = quotable(name);
+    int code = nvrtc.create(&program, source, safe_name, 0, NULL, NULL);
+    free(safe_name);
     FA_ASSERT(code == 0, "nvrtcCreateProgram: %s", nvrtc.error_text(code));
     code = compile(program, options, count);
     FA_ASSERT(nvrtc.log_size(program, &log_size) == 0);

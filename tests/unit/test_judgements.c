@@ -100,6 +100,7 @@ enum { /* what comes close to one of these, on either side */
        SCALED_NOT_QUITE,
        HALF_POISON,
        WIDE_COLUMNS,
+       NOT_QUITE_MOVED,
        CLOSE_ONES
 };
 
@@ -178,6 +179,9 @@ static uint16_t spoiled(const scene *s, const uint16_t *right, int fault, int64_
     case ALMOST_MOVED:
         return fa_float_to_half(fa_half_to_float(right[(flat + 3) % rows * dim + d]) +
                                 0.08f * (float)noise((uint64_t)at));
+    case NOT_QUITE_MOVED:
+        return fa_float_to_half(fa_half_to_float(right[(flat + 3) % rows * dim + d]) +
+                                0.17f * (float)noise((uint64_t)at));
     case MOVED_BUT_ONE:
         return flat % 8 == 7 ? fa_float_to_half((float)noise((uint64_t)at + 99)) : right[(flat + 3) % rows * dim + d];
     case ALMOST_SCALED:

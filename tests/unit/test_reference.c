@@ -231,6 +231,72 @@ static void long_sequences_are_sampled(void **state)
     fa_tensors_free(&t);
 }
 
+static float rounded(float value) { return fa_half_to_float(fa_float_to_half(value)); }
+
+/* Four products at a time, or with FP16 accumulation each rounded. */
+static float add_products(float sum, const float *a, const float *b, int count, bool acc_fp16)
+{
+    int i = 0;
+    for (; !acc_fp16 && i + 4 <= count; i += 4)
+        sum += (a[i] * b[i] + a[i + 1] * b[i + 1]) + (a[i + 2] * b[i + 2] + a[i + 3] * b[i + 3]);
+    for (; i < count; i++)
+        sum = acc_fp16 ? rounded(sum + a[i] * b[i]) : sum + a[i] * b[i];
+    return sum;
+}
+
+/* The baseline of one row: S in FP16, softmax in FP32 with a sum of its class, P in FP16, P V by tiles of 64 keys. */
+static double plain_baseline(const fa_problem *p, const fa_tensors *t, int64_t flat, bool acc_fp16, uint16_t *out)
+{
+    const int64_t kv = flat / p->seq_q / p->heads * p->kv_heads + flat / p->seq_q % p->heads * p->kv_heads / p->heads;
+    const int32_t keys = fa_problem_row_keys(p, (int32_t)(flat % p->seq_q)), dim = p->dim;
+    float q[64], k[64], x[256], v[256], max = -INFINITY;
+    double sum = 0;
+    for (int32_t j = 0; j < keys; j++) {
+        for (int32_t d = 0; d < dim; d++) {
+            q[d] = fa_half_to_float(t->q[flat * dim + d]);
+            k[d] = fa_half_to_float(t->k[(kv * p->seq_kv + j) * dim + d]);
+        }
+        x[j] = rounded(add_products(0, q, k, dim, acc_fp16) * p->scale);
+        max = x[j] > max ? x[j] : max;
+    }
+    for (int32_t j = 0; j < keys; j++) {
+        x[j] = expf(x[j] - max);
+        sum = acc_fp16 ? (double)rounded((float)sum + x[j]) : sum + (double)x[j];
+    }
+    for (int32_t j = 0; j < keys; j++)
+        x[j] = rounded(x[j] / (float)sum);
+    for (int32_t d = 0; d < dim; d++) {
+        float o = 0;
+        for (int32_t first = 0; first < keys; first += 64) {
+            const int32_t count = keys - first < 64 ? keys - first : 64;
+            for (int32_t j = 0; j < count; j++)
+                v[j] = fa_half_to_float(t->v[(kv * p->seq_kv + first + j) * dim + d]);
+            o = add_products(o, x + first, v, count, acc_fp16);
+        }
+        out[d] = fa_float_to_half(o);
+    }
+    return (double)max + log(sum);
+}
+
+static void the_baseline_is_a_chain_of_halves(void **state)
+{
+    (void)state;
+    const fa_problem shapes[] = {shape(2, 4, 2, 5, 67, 24, true), shape(1, 3, 1, 7, 150, 40, true),
+                                 shape(1, 2, 2, 3, 1, 16, false)};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int acc = 0; acc < 2; acc++) {
+            fa_tensors t = fa_tensors_make(&shapes[i], FA_DIST_NORMAL, 3);
+            fa_reference r = fa_reference_make(&shapes[i], &t, 16, acc, 3);
+            for (int64_t flat = 0; flat < r.row_count; flat++) {
+                uint16_t plain[64];
+                assert_true(plain_baseline(&shapes[i], &t, flat, acc, plain) == r.baseline_lse[flat]);
+                assert_memory_equal(plain, r.baseline + flat * shapes[i].dim, (size_t)shapes[i].dim * sizeof *plain);
+            }
+            fa_reference_free(&r);
+            fa_tensors_free(&t);
+        }
+}
+
 /* A tensor whose last element is the last before memory that nobody may read. */
 static uint16_t *at_the_edge(const uint16_t *tensor, size_t count)
 {
@@ -265,10 +331,15 @@ static void nothing_is_read_past_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_definition),      cmocka_unit_test(rows_without_a_key_are_zero),
-        cmocka_unit_test(baseline_is_naive_fp16),     cmocka_unit_test(baseline_in_bf16),
-        cmocka_unit_test(baseline_stays_finite),      cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
-        cmocka_unit_test(threads_do_not_matter),      cmocka_unit_test(nothing_is_read_past_the_end),
+        cmocka_unit_test(equals_the_definition),
+        cmocka_unit_test(rows_without_a_key_are_zero),
+        cmocka_unit_test(baseline_is_naive_fp16),
+        cmocka_unit_test(baseline_in_bf16),
+        cmocka_unit_test(baseline_stays_finite),
+        cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
+        cmocka_unit_test(the_baseline_is_a_chain_of_halves),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(long_sequences_are_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

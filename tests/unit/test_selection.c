@@ -105,6 +105,7 @@ static void check_selection(const fa_kernel_row *asked, const fa_problem *p, con
     if (spec.row->traits.wgmma && spec.row->space.splits != NULL && rule != NULL && rule->knobs.splits == 0 &&
         (spec.knobs.splits == 1 || (spec.knobs.splits > 1 && spec.knobs.splits * 512 <= p->seq_kv)))
         want.splits = spec.knobs.splits;
+    assert_int_equal(spec.kind, spec.row->kind);
     if (strcmp(spec.row->name, rule != NULL ? rule->variant : asked->name) != 0 ||
         memcmp(&want, &spec.knobs, sizeof want) != 0)
         fail_msg("%s, batch %d heads %d/%d seq %d/%d dim %d %s on %s: %s m=%d splits=%d, expected %s m=%d splits=%d",
@@ -244,6 +245,7 @@ static void a_spec_is_what_the_options_say(void **state)
         "--source examples/plain.cu --define FA_M=3",
         "--source examples/plain.cu --define FA_MA=3",
         "--source examples/plain.cu --define FA_LS",
+        "--source examples/plain.cu --define ABCD=1",
         "--source examples/plain.cu --define FA_LSE --lse",
         "--source examples/plain.cu --define X=1 --define FA_CAUSAL=3",
         "--source examples/plain.cu --include src --include none",
@@ -271,7 +273,8 @@ static void splits_are_chosen(void **state)
     const int32_t shapes[][5] = {{1, 8, 8, 64, 4096},     {1, 8, 2, 1, 8192},    {4, 8, 1, 3, 32768},
                                  {1, 16, 16, 128, 65536}, {2, 12, 4, 700, 700},  {1, 32, 8, 257, 16384},
                                  {3, 5, 5, 129, 1025},    {1, 1, 1, 1, 1 << 20}, {1, 44, 44, 128, 3000},
-                                 {8, 16, 2, 2, 2047},     {1, 3, 3, 2048, 2048}, {1, 7, 7, 4000, 9000}};
+                                 {8, 16, 2, 2, 2047},     {1, 3, 3, 2048, 2048}, {1, 7, 7, 4000, 9000},
+                                 {1, 4, 1, 3, 100},       {1, 2, 2, 3000, 600}};
     for (size_t k = 0; k < fa_registry_count(); k++) {
         const fa_kernel_row *row = fa_registry_at(k);
         if (row->space.splits == NULL)
