@@ -14,8 +14,8 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
                                 each kernel without tensor maps as a PyTorch extension
   --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
-  --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json: SDPA,
-                                the ladder, the best tile, criteria of success
+  --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json:
+                                SDPA, the ladder, the best tile, criteria of success
   --kernel NAME                 these alone (repeatable)
   --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
   --status STATUS               these alone, e.g. pass

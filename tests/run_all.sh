@@ -210,9 +210,9 @@ suite_fuzz() {
     done
 }
 
-# A barrier or a wait of a kernel taken out: the race detector, a wrong result or an error must say so. And examples with
-# one fault each: the emulator's gate must catch them. Of both a sample, drawn by SEED; SAMPLE=0 takes all of them. And a
-# token changed in the judge: unit tests must see 95 of 100.
+# A barrier or a wait of a kernel taken out: the race detector, a wrong result or an error must say so. And examples
+# with one fault each: the emulator's gate must catch them. Of both a sample, drawn by SEED; SAMPLE=0 takes all of them.
+# And a token changed in the judge: unit tests must see 95 of 100.
 suite_mutants() {
     [[ $which == rest || $which == all ]] || return 0
     local sample=${SAMPLE:-8} seed=${SEED:-$RANDOM} drawn=() name

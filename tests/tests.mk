@@ -25,18 +25,14 @@ test-asan: setup
 UNIT_TESTS :=
 -include $(wildcard tests/unit/*.mk tests/emu/*.mk tests/fuzz/*.mk)
 
-# A unit test tests/unit/test_X.c is linked with what it needs of everything but main.
+# A unit test tests/unit/test_X.c is linked with everything but main.
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_BINARIES := $(UNIT_SOURCES:%.c=$(BUILD)/%)
 .PHONY: check-binaries test-binaries
 check-binaries: $(UNIT_BINARIES)
 test-binaries: check-binaries
 
-$(BUILD)/libfa_bench.a: $(LIB_OBJECTS)
-	$(call say,AR  )
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
-
-$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libfa_bench.a
+$(BUILD)/tests/unit/%: tests/unit/%.c $(LIB_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
