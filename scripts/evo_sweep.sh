@@ -198,8 +198,6 @@ choose_gpus() {
 
 probe
 SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emulator" end' "$work/probe")
-[[ $SWEEP_GPU != 'CPU emulator' || "${device_options[*]} " == *"--device emu "* ]] ||
-    die 4 "NOT-RUN: no GPU here, and a sweep needs times (-- --device emu compiles and checks the candidates alone)"
 SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
 SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
 gpu_facts=$(jq -c '.device | {sm_count, clock_mhz_max}' "$work/probe")
@@ -218,6 +216,8 @@ code=0
 "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" "${problem_options[@]}" --compile-only \
     --arch "$SWEEP_ARCH" --quiet --json "$work/probe" 2>"$work/err" || code=$?
 [[ $code -ne 2 ]] || die 2 "$(cat "$work/err")"
+[[ $SWEEP_GPU != 'CPU emulator' || "${device_options[*]} " == *"--device emu "* ]] ||
+    die 4 "NOT-RUN: no GPU here, and a sweep needs times (-- --device emu compiles and checks the candidates alone)"
 is_record "$work/probe" || die 6 "no whole record of the problem: $(cat "$work/err")"
 SWEEP_GROUP=$(jqf evo/group -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" \
     --arg conditions "$conditions" "$work/probe")
