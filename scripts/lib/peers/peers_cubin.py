@@ -37,7 +37,7 @@ class Info(ctypes.Structure):
                                         "blocks_per_sm", "cluster")) +
                 fields(ctypes.c_int64, ("workspace_bytes_per_block", "workspace_bytes_fixed")) +
                 fields(ctypes.c_int32, ("tma_q_rows", "tma_k_rows", "tma_v_rows", "tma_o_rows", "tma_cols",
-                                        "nondeterministic", "pack_heads", "writes_lse")))
+                                        "nondeterministic", "pack_heads", "writes_lse", "serves_bf16")))
 
 
 def check_info(info, size, dim, causal):
