@@ -91,12 +91,15 @@ static fa_race_order is_ordered(const void *argument, const fa_race_access *acce
                                                                                              : FA_RACE_ORDERED;
 }
 
-/* Memory that no other thread sees: the thread's stack, and what the emulator says to it. */
+/* Memory that no other thread sees or that nobody writes: the thread's stack, what the emulator says to it, its
+ * functions, and the parameters, which every thread copies. */
 static bool is_private(const fa_emu_worker *worker, uint64_t address)
 {
     const fa_emu_fibre *fibre = worker->current;
     return address - (uint64_t)(uintptr_t)fibre->stack < fibre->stack_size ||
            address - (uint64_t)(uintptr_t)worker->fibres < worker->fibre_count * sizeof *worker->fibres ||
+           address - (uint64_t)(uintptr_t)fibre->thread.api < sizeof *fibre->thread.api ||
+           address - (uint64_t)(uintptr_t)worker->launch->params < sizeof *worker->launch->params ||
            address == (uint64_t)(uintptr_t)worker->slot;
 }
 
