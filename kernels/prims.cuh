@@ -85,7 +85,7 @@ __device__ __forceinline__ void cp_async_wait()
 }
 
 /* 8x8 tiles of 16-bit elements from shared memory: lane l gives the address of row l%8 of tile l/8 (16 bytes, 16-byte
- * aligned); x2 reads the addresses of lanes 0..15, x1 those of lanes 0..7. [ldmatrix] */
+ * aligned). [ldmatrix] */
 __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -111,51 +111,11 @@ __device__ __forceinline__ void ldmatrix_x4_trans_at(unsigned (&r)[4], unsigned 
                  : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_x1(unsigned (&r)[1], const void *row_s FA_CALLER)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];\n"
-                 : "=r"(r[0])
-                 : "r"(smem_address(row_s))
-                 : "memory");
-}
-
-__device__ __forceinline__ void ldmatrix_x1_trans(unsigned (&r)[1], const void *row_s FA_CALLER)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];\n"
-                 : "=r"(r[0])
-                 : "r"(smem_address(row_s))
-                 : "memory");
-}
-
-__device__ __forceinline__ void ldmatrix_x2(unsigned (&r)[2], const void *row_s FA_CALLER)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];\n"
-                 : "=r"(r[0]), "=r"(r[1])
-                 : "r"(smem_address(row_s))
-                 : "memory");
-}
-
 __device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(smem_address(row_s))
-                 : "memory");
-}
-
-__device__ __forceinline__ void ldmatrix_x2_trans(unsigned (&r)[2], const void *row_s FA_CALLER)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];\n"
-                 : "=r"(r[0]), "=r"(r[1])
-                 : "r"(smem_address(row_s))
-                 : "memory");
-}
-
-/* The way back: four 8x8 tiles to shared memory, addresses as for ldmatrix_x4. sm_90. [stmatrix] */
-__device__ __forceinline__ void stmatrix_x4(void *row_s, const unsigned (&r)[4] FA_CALLER)
-{
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(smem_address(row_s)),
-                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 
@@ -176,14 +136,6 @@ __device__ __forceinline__ void mma_m16n8k16_from(float (&d)[4], const float (&c
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};\n"
         : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
-}
-
-__device__ __forceinline__ void mma_m16n8k16_f16(unsigned (&d)[2], const unsigned (&a)[4],
-                                                 const unsigned (&b)[2] FA_CALLER)
-{
-    asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};\n"
-        : "+r"(d[0]), "+r"(d[1])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /* 2^x, 2 ulp, exactly 0 for -inf. [ex2.approx.ftz] */
@@ -243,16 +195,6 @@ __device__ __forceinline__ void st_shared_16_at(unsigned dst_s, uint4 value FA_C
     asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(dst_s), "r"(value.x), "r"(value.y), "r"(value.z),
                  "r"(value.w)
                  : "memory");
-}
-
-/* 16 bytes that nothing writes while the kernel runs; not kept in L1. [ld.global.nc] */
-__device__ __forceinline__ uint4 ld_global_nc_16(const void *src_g FA_CALLER)
-{
-    uint4 value;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];\n"
-                 : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-                 : "l"(src_g));
-    return value;
 }
 
 /* What follows computes nothing; it steers the compiler. */

@@ -4,7 +4,7 @@
 #ifndef FA_CONFORM_CUH
 #define FA_CONFORM_CUH
 
-#include "prims.cuh"
+#include "../instructions.cuh"
 
 constexpr int FA_TEST_HALVES = 2048, FA_TEST_WORDS = 8192;
 
