@@ -71,6 +71,7 @@ need_bench
 command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
 
 declare -A kind # of each kernel: hand or library; none of the files of --library
+declare -A emulated rows # of each kernel: true or false; the row tile of its defaults
 declare -A key  # of each case under --sanitize: what its machine code is known by
 choose_subjects
 choose_device

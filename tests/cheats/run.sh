@@ -232,13 +232,13 @@ included_by_macro() { # an include that the cache could not follow
     rm -rf "$work/stale"
 }
 corrupt_cache() { # another kernel's code under this kernel's key
-    export XDG_CACHE_HOME=$work/swap
+    export XDG_CACHE_HOME=$work/cache
     bench --source "$cheats/honest.cu" "${small[@]}" --seeds 1
     bench --source "$cheats/wrong_scale.cu" "${small[@]}" --seeds 1
     local entry file good='' bad=''
     for file in module.so module.cubin; do
         good='' bad=''
-        for entry in "$work"/swap/fa_bench/*/; do
+        for entry in "$work"/cache/fa_bench/*/; do
             [[ -e $entry$file ]] || continue
             if grep -q '^/\* No cheat' "$entry/source.cu"; then good=$entry; fi
             if grep -q '^/\* Two per cent' "$entry/source.cu"; then bad=$entry; fi

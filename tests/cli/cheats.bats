@@ -2,7 +2,9 @@
 # Ways to fool the bench (tests/cheats): a gate catches every one; what needs a GPU is skipped without.
 load helper
 
-long=(lower_class knows_the_problems knows_the_seeds) # sweeps and gates
+# Sweeps, gates, and of each way to fool a bench what repeats another cheat.
+long=(lower_class loosened_leaderboard knows_the_problems knows_the_seeds cached_in_device_variable constant_zero
+    edited_system_header edited_nested_header)
 
 setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
@@ -17,28 +19,23 @@ setup_file() {
 judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
     local name verdict
     for name in "$@"; do
-        verdict=$(jq -r --arg n "$name" '.cheats[] | select(.name == $n) | "\(.verdict) \(.gate)"' \
-            "${summary:-$BATS_FILE_TMPDIR/cheats.json}")
+        verdict=$(awk -v n="$name" '$2 == n {$2 = ""; print}' "${said:-$BATS_FILE_TMPDIR/out}")
         [[ $verdict != NOT-RUN* ]] || skip "$name: ${verdict#NOT-RUN }"
-        [[ $verdict == CAUGHT* ]] || { echo "$name: ${verdict:-nothing}"; cat "$BATS_FILE_TMPDIR/out"; return 1; }
+        [[ $verdict == CAUGHT* ]] || { echo "$name: ${verdict:-nothing}"; cat "${said:-$BATS_FILE_TMPDIR/out}"; return 1; }
     done
 }
 
-@test "a result kept by pointer, in the workspace or in a device variable" {
-    judged cached_by_pointer cached_in_device_variable
-}
+@test "a result kept by pointer in the workspace" { judged cached_by_pointer; }
 @test "only the first launch computes" { judged first_launch_only; }
 @test "nothing is written" { judged writes_nothing; }
 @test "an input is overwritten, a write behind the output" { judged overwrites_input strays_behind_output; }
-@test "the mean of V, a constant: with tolerances that accept anything" { judged mean_of_v constant_zero; }
+@test "the mean of V, with tolerances that accept anything" { judged mean_of_v; }
 @test "lower precision inside" { judged half_sums; }
 @test "K and V swapped; loaded inputs that would hide it" { judged kv_swap equal_inputs; }
-@test "tolerance edits: still wrong, marked, on no leaderboard" {
-    judged wrong_scale loosened_tolerance loosened_leaderboard
-}
+@test "tolerance edits: still wrong, marked" { judged wrong_scale loosened_tolerance; }
 @test "a knob that does nothing, a tile that is not the one asked for" { judged idle_knob hidden_tile; }
 @test "a stale cache after an edit of the kernel or of a header" {
-    judged edited_kernel edited_header edited_system_header edited_nested_header include_by_macro
+    judged edited_kernel edited_header include_by_macro
 }
 @test "another kernel's code under this kernel's key" { judged corrupt_cache; }
 @test "a missing profiler, sanitizer or GPU is no pass" { judged no_profiler no_sanitizer no_gpu no_reference; }
@@ -50,10 +47,11 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
 @test "a persisting share of the L2" { judged persisting_l2; }
 @test "a kernel that is right in one stride pattern alone" { judged one_stride_pattern; }
 # bats test_tags=slow
-@test "lower precision declared and set beside FP32; kernels that know the gate's problems or the run's seeds" {
-    summary=$work/long.json
-    tests/cheats/run.sh --only lower_class --only knows_the_problems --only knows_the_seeds --json "$summary" || true
-    judged lower_class knows_the_problems knows_the_seeds
+@test "sweeps and gates; what repeats another cheat" {
+    said=$work/said
+    # shellcheck disable=SC2046 # words
+    tests/cheats/run.sh $(printf -- '--only %s ' "${long[@]}") --json "$work/long.json" >"$said" 2>&1 || true
+    judged "${long[@]}"
 }
 @test "a kernel does not beat itself" { judged same_code_vs; }
 
@@ -61,7 +59,7 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
     local name
     jq -e '.missed == 0' "$BATS_FILE_TMPDIR/cheats.json"
     for name in $(tests/cheats/run.sh --list | awk '{print $2}'); do
-        grep -q "judged.* $name" "$BATS_TEST_FILENAME"
+        [[ " ${long[*]} " == *" $name "* ]] || grep -q "judged.* $name\b" "$BATS_TEST_FILENAME"
     done
     # Every way has a cheat that tries it, and every cheat is of a known way.
     jq -e '[.cheats[].way] - [.ways[].way] == [] and [.ways[].way] - [.cheats[].way] == []' \

@@ -40,9 +40,8 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     [[ $output == *"FAIL two "*"(exit 1)"* ]]
     [[ $output == *"smallest that fails: "*"--kernel two --device emu --batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 1 "* ]]
     [[ $output == *"one: $few passed, 0 failed"*"two: 0 passed, $few failed"* ]]
-    run gate --quick --draws 0 --jobs 1 --kernel two --fail-fast --shrink 0
+    run gate --quick --draws 0 --jobs 1 --kernel two --fail-fast --shrink 0 --out "$work/fast"
     [[ $output == *"two: 0 passed, 1 failed"* ]]
-    gate --quick --draws 0 --shrink 0 >/dev/null || true
     python3 - "$work/gate/junit.xml" "$few" <<'END'
 import sys, xml.etree.ElementTree as tree
 suite = tree.parse(sys.argv[1]).getroot()
@@ -57,18 +56,16 @@ END
 
 @test "speed is a ratio to the committed baseline: 3 % below it fails" {
     make_stub
-    # The baseline of the stub's GPU, in a copy of the tree.
+    # The baseline of the stub's GPU, in a copy of the tree: 90 us over 50 us is 1.8, which is 0.97 of 1.855.
     mkdir -p "$work/tree/evidence/stub" "$work/tree/scripts"
     cp -r scripts "$work/tree/"
-    echo '[{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": 1.8}]' \
-        >"$work/tree/evidence/stub/gate_baseline.json"
-    run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --draws 0 --kernel one
-    [ "$status" -eq 0 ] # 90 us over 50 us is 1.8
-    jq -es '[.[] | select(.tool == "speed")] | length == 1 and .[0].verdict == "passed"' "$work/gate/cases.jsonl"
-    sed -i 's/^one 16 4 .*/one 16 4 53/' "$STUB/times"
+    for ratio in 1.8 1.855 1.856; do
+        echo '{"kernel": "one", "vs": "two:m=16,warps=4", "args": "--seq 512", "ratio": '$ratio'}'
+    done | jq -s . >"$work/tree/evidence/stub/gate_baseline.json"
     run "$work/tree/scripts/ci_gate.sh" --out "$work/gate" --quick --draws 0 --kernel one
     [ "$status" -eq 1 ]
-    [[ $output == *"FAIL one speed"*"baseline 1.8"* ]]
+    jq -es '[.[] | select(.tool == "speed") | .verdict] == ["passed", "passed", "failed"]' "$work/gate/cases.jsonl"
+    [[ $output == *"FAIL one speed"*"baseline 1.856"* && $output != *"baseline 1.8 "* ]]
 }
 
 @test "no compute-sanitizer or no GPU: NOT-RUN, exit 4" {
@@ -250,10 +247,9 @@ END
 @test "a library is gated over the matrix alone, and on a GPU" {
     make_stub
     touch "$work/my lib.so"
-    run gate --library "$work/my lib.so" --quick --draws 0
+    run gate --library "$work/my lib.so" --draws 0 --dry-run
     [ "$status" -eq 0 ]
-    [[ $output == *"library:$work/my lib.so: "*" passed, 0 failed, 0 skipped"* ]]
-    grep -qF -- "--library $work/my lib.so --device cuda" "$STUB/commands"
+    [ "$(grep -cF "library:$work/my lib.so||" <<<"$output")" -ge 50 ]
     refused 2 "--library takes a file that can be read" gate --library "$work/none.so"
     refused 2 "two gates" gate --library "$work/my lib.so" --kernel one
     refused 2 "goes over the matrix alone" gate --library "$work/my lib.so" --race

@@ -92,6 +92,8 @@ if [[ $compile -eq 0 && (-z ${STUB_LINE:-} || $given != *"--timing none"*) ]]; t
         place=$(wc -l <"$STUB/runs") # exact enough: of two that begin at once, both may count the other
         while [[ -e $STUB/hold && $place -gt $(cat "$STUB/hold" 2>/dev/null || echo 0) ]]; do sleep 0.05; done
     fi
+fi
+if [[ $compile -eq 0 ]]; then
     if is_in wrong "$kernel $m $warps"; then status=wrong us=null; fi
     if [[ -n ${BAD_ARGS:-} && $given == *"$BAD_ARGS"* ]]; then status=$BAD_STATUS us=null; fi
     if [[ $seed -ne 42 ]] && is_in flaky "$kernel $m $warps"; then status=wrong us=null; fi

@@ -107,32 +107,18 @@ all_there() { # NUMBERS
     echo 1
 }
 
-# A case is passed, failed, or skipped with a reason: a library without a plan, TMA on misaligned rows.
+# A case of its record, of what the process said and of its code; scripts/lib/gate/case.jq has the verdict.
 judge() { # NUMBER CODE TEXT
-    local record=$out/records/$1.json code=$2 text=$3 kernel tool args library verdict=failed where
+    local record=$out/records/$1.json kernel tool args library=false own=false said
     IFS='|' read -r kernel tool args <<<"${lines[$1 - 1]}"
     [[ -s $record ]] || echo '{}' >"$record"
-    # The code of a process is that of the first of its runs that did not pass; a record knows its own.
-    [[ ($code -eq 9 || $code -eq 137) && $sanitize -eq 1 ]] ||
-        code=$(jqf gate/code --argjson code "$code" "$record")
-    library=$([[ ${kind[$kernel]:-} == library ]] && echo true || echo false)
-    [[ $code -eq 0 && -s $record && $(jq -r .status "$record") == pass ]] && verdict=passed
-    [[ $code -eq 4 && $library == true ]] && verdict=skipped
-    # What the emulator cannot run, or has no compiler for; the GPU's cases have shown that the kernel runs.
-    [[ $code -eq 4 && ($tool == race || $tool == address) && $gpu -eq 1 ]] && verdict=skipped
-    # A library's plans are for one layout; a file of one's own may serve less than the contract.
-    [[ $code -eq 3 && ($args =~ --misalign|--lse|"--strides far"|"--strides odd" || -n $tool || -n $source ||
-        $library == true || $kernel == library:*) ]] && verdict=skipped
-    # What a tool finds in the kernels of a library, and none of ours in the report: not ours to judge.
-    if [[ $code -eq 9 && $library == true && -n $tool ]] && ! grep -qE ' in [a-z_0-9]+\.cuh?:' "$text"; then
-        verdict=skipped
-        where=$(grep -oE '(at|access at) [A-Za-z_0-9]+' "$text" | sed 's/.* //' | head -n 1)
-        printf '\nthe tool finds something in the library, not in our kernels%s\n' "${where:+: $where}" >>"$text"
-    fi
-    [[ $verdict != failed ]] || : >"$out/failed"
-    jqf gate/case -c --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --arg verdict "$verdict" \
-        --argjson code "$code" --arg gpu "$device_name" --arg key "${key[$1]:-}" \
-        --arg text "$(tail -c 1500 "$text")" "$record"
+    [[ ${kind[$kernel]:-} != library ]] || library=true
+    [[ -z $source && $kernel != library:* ]] || own=true
+    said=$(jqf gate/case -c --arg kernel "$kernel" --arg tool "$tool" --arg args "$args" --argjson code "$2" \
+        --argjson library "$library" --argjson own "$own" --argjson gpu "$gpu" --argjson sanitize "$sanitize" \
+        --arg device "$device_name" --arg key "${key[$1]:-}" --rawfile text "$3" "$record")
+    [[ $said != *'"verdict":"failed"'* ]] || : >"$out/failed"
+    echo "$said"
 }
 
 # The cases that are done, in order, and what they come to; made again as they finish, so that a gate that is cut off

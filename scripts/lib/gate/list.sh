@@ -79,7 +79,7 @@ list_plain() { # KERNEL M
 # Races and reads outside the tensors, that a result need not show: on the emulator, which says where.
 list_memory() { # KERNEL M
     local options
-    [[ -n $source || $(of "$1" .emulated) == true ]] || return 0
+    [[ -n $source || ${emulated[$1]:-} == true ]] || return 0
     python3 scripts/lib/gate/problems.py list --mode memory --m "$2" | while read -r options; do
         echo "$1|race|$typed--race --schedule random $options"
         echo "$1|address|$typed--sanitize address $options"
@@ -88,8 +88,8 @@ list_memory() { # KERNEL M
 list_cases() {
     local kernel m
     for kernel in "${kernels[@]}"; do
-        [[ -n $source || $device != emu || $(of "$kernel" .emulated) == true ]] || continue
-        m=$(of "$kernel" '.defaults.m // 64')
-        if [[ $sanitize -eq 1 ]]; then list_sanitized "$kernel" "${m:-64}"; else list_plain "$kernel" "${m:-64}"; fi
+        [[ -n $source || $device != emu || ${emulated[$kernel]:-} == true ]] || continue
+        m=${rows[$kernel]:-64}
+        if [[ $sanitize -eq 1 ]]; then list_sanitized "$kernel" "$m"; else list_plain "$kernel" "$m"; fi
     done | if [[ $sanitize -eq 1 ]]; then sort -n -t'|' -s -k1,1 | cut -d'|' -f2-; else cat; fi
 }

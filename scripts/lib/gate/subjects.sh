@@ -4,9 +4,11 @@
 # The kernels, libraries or file that were asked for, in the array `kernels`; in `only`, too, when it is not every
 # kernel of the registry: then the emulator's own conformance is no part of it.
 choose_subjects() {
-    local name what
+    local name what runs m
     registry=$("$bench" --list-kernels --json -)
-    while read -r name what; do kind["$name"]=$what; done < <(jq -r '.[] | "\(.name) \(.kind)"' <<<"$registry")
+    while read -r name what runs m; do
+        kind["$name"]=$what emulated["$name"]=$runs rows["$name"]=$m
+    done < <(jq -r '.[] | "\(.name) \(.kind) \(.emulated) \(.defaults.m // 64)"' <<<"$registry")
     mapfile -t kernels < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
     mapfile -t only < <(values_of kernel)
     for name in "${only[@]}"; do kernel_exists "$name" || die 2 "no kernel $name"; done
