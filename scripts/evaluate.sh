@@ -197,10 +197,11 @@ if wants gpu && [[ $gpu != null ]]; then
 fi
 
 # shellcheck disable=SC2154 # $start is set above
-{ read -r lasts && IFS= read -r score; } < <(jqf score/score -nc --slurpfile emulator "$work/emulator.jsonl" --slurpfile compile "$work/compile.jsonl" \
-    --slurpfile gpu "$work/gpu.jsonl" --slurpfile incumbents "$work/incumbent.jsonl" \
-    --rawfile emulator_list "$work/emulator.list" --rawfile compile_list "$work/compile.list" \
-    --rawfile gpu_list "$work/gpu.list" --arg candidate "${candidate##*/}" --arg key "${key%% *}" \
+{ read -r lasts && IFS= read -r score; } < <(jqf score/score -nc --slurpfile emulator "$work/emulator.jsonl" \
+    --slurpfile compile "$work/compile.jsonl" --slurpfile gpu "$work/gpu.jsonl" \
+    --slurpfile incumbents "$work/incumbent.jsonl" --rawfile emulator_list "$work/emulator.list" \
+    --rawfile compile_list "$work/compile.list" --rawfile gpu_list "$work/gpu.list" \
+    --arg candidate "${candidate##*/}" --arg key "${key%% *}" \
     --arg knobs "$(xargs <<<"$knobs")" --arg incumbent "$incumbent" --arg by "${opt[score]}" --arg arch "$arch" \
     --arg stages "${opt[stages]}" --argjson device "$gpu" --arg refused "$refused" \
     --argjson seconds "$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {print b - a}')")

@@ -8,6 +8,8 @@ need_nvdisasm() {
         [ -x /usr/local/cuda/bin/nvdisasm ] || skip "no nvdisasm"
 }
 
+mma=(--kernel mma --arch sm_89 --m 64 --n 64) # one tile: compiled once
+
 bound() { # OPTIONS...: the record's bound
     ./fa_bench --compile-only --bound --quiet --json "$work/bound.json" "$@"
     record_holds "$work/bound.json" .bound >&2
@@ -16,7 +18,7 @@ bound() { # OPTIONS...: the record's bound
 
 @test "a kernel on tensor cores: no faster than its products, and the band of the L4's clocks" {
     need_nvdisasm
-    bound --kernel mma --arch sm_89 --seq 2048 >"$work/mma"
+    bound "${mma[@]}" --seq 2048 >"$work/mma"
     # 4 * 64 * 2048^2 * 16 operations at 1024 per clock on 58 multiprocessors, less the few that FMA can do.
     jq -e '.clocks > 0.93 * 289262 and .clocks < 1.6 * 289262' "$work/mma"
     jq -e '(.us * .clock_mhz_max / .clocks - 1 | fabs) < 1e-9' "$work/mma"
@@ -29,22 +31,22 @@ bound() { # OPTIONS...: the record's bound
 @test "a kernel on CUDA cores: far above the tensor cores' time" {
     need_nvdisasm
     bound --kernel light --arch sm_89 >"$work/light"
-    bound --kernel mma --arch sm_89 >"$work/mma"
+    bound "${mma[@]}" >"$work/mma"
     jq -es '.[0].clocks > 3 * .[1].clocks and .[0].pipe_clocks.tensor == 0' "$work/light" "$work/mma"
 }
 
 @test "twice the keys, twice the bound; cold, the bytes count" {
     need_nvdisasm
-    bound --kernel mma --arch sm_89 --seq 4096 --seq-kv 4096 --m 64 --n 64 >"$work/one"
-    bound --kernel mma --arch sm_89 --seq 4096 --seq-kv 8192 --m 64 --n 64 >"$work/two"
+    bound "${mma[@]}" --seq 4096 --seq-kv 4096 >"$work/one"
+    bound "${mma[@]}" --seq 4096 --seq-kv 8192 >"$work/two"
     jq -es '.[1].clocks / .[0].clocks > 1.95 and .[1].clocks / .[0].clocks < 2.05' "$work/one" "$work/two"
-    bound --kernel mma --arch sm_89 --batch 64 --seq 1 --seq-kv 4096 --l2 cold >"$work/cold"
+    bound "${mma[@]}" --splits 1 --batch 64 --seq 1 --seq-kv 4096 --l2 cold >"$work/cold"
     jq -e '.binds == "dram" and .dram_us > 1700' "$work/cold" # 537 MB at 300 GB/s
 }
 
 @test "where it cannot be told it is unknown, with the reason" {
     need_nvdisasm
-    bound --kernel mma --arch sm_120 >"$work/new"
+    bound --kernel light --arch sm_120 >"$work/new"
     jq -e '.unknown == "no rates of this architecture are known"' "$work/new"
     ./fa_bench --kernel scalar --device emu --seq 16 --seeds 1 --bound --quiet --json "$work/emu.json"
     jq -e '.bound.unknown | startswith("no machine code")' "$work/emu.json"

@@ -9,6 +9,15 @@ body() {
     sed "s|^    float m = |    /* $1 of runs.bats */ $2\n&|" examples/plain.cu >"$work/$1.cu"
 }
 
+# One kernel for every bad end, by its scale: compiled once. With no such scale it is right.
+bad_kernel() {
+    local dies='if (p.scale == 20) *(volatile int *)8 = 1;'
+    local waits='if (p.scale == 30) { if (threadIdx.x % 2) __syncthreads(); else __syncwarp(); }'
+    body bad "if (p.scale == 10) { $hangs } $dies $waits"
+    hang="--source $work/bad.cu --scale 10" crash="--source $work/bad.cu --scale 20"
+    dead="--source $work/bad.cu --scale 30"
+}
+
 # Every line a record that the schema takes, and the jq expression true of all of them.
 records_hold() { # FILE COUNT EXPRESSION...
     local file=$1 count=$2 line
@@ -45,31 +54,27 @@ records_hold() { # FILE COUNT EXPRESSION...
 }
 
 @test "infeasible, crashing, hanging and deadlocked runs in the middle: the others go on, nothing twice" {
-    body crash '*(volatile int *)8 = 1;'
-    # Hangs with a large --scale alone. It is compiled before, so that the time goes by while it hangs.
-    body hang "if (p.scale > 9) { $hangs }"
-    ./fa_bench --source "$work/hang.cu" "${one[@]}" --quiet
-    body dead 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
-    printf '%s\n' '--kernel light' '--kernel light --stages 7' "--source $work/crash.cu" '--kernel light --seed 1' \
-        "--source $work/hang.cu --scale 10 --timeout 4" \
-        '--kernel light --seed 2' "--source $work/dead.cu" '--kernel light --vs scalar' \
+    bad_kernel
+    ./fa_bench --source "$work/bad.cu" "${one[@]}" --quiet # compiled, so that the time goes by while it hangs
+    printf '%s\n' '--kernel light' '--kernel light --stages 7' "$crash" '--kernel light --seed 1' \
+        "$hang --timeout 3" '--kernel light --seed 2' "$dead" '--kernel light --vs scalar' \
         '--kernel light --compile-only' '--kernel light --seed 3' >"$work/list"
     run ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet
     [ "$status" -eq 3 ] # of the first that did not pass
     records_hold "$work/r.jsonl" 10 \
         'map(.status) | join(" ") == "pass infeasible error pass timeout pass error not_run pass pass"' \
         '.[1].reason | test("STAGES")' '.[2].reason | test("signal 11|address")' \
-        '.[4].reason | test("4 s while checking")' \
+        '.[4].reason | test("3 s while checking")' \
         'map(.provenance.line) == [range(1; 11)]' \
         'map(select(.status == "pass") | .provenance.seed) == [42, 1, 2, 42, 3]'
 }
 
 @test "a child that is killed costs the run in flight alone" {
-    body hang "$hangs"
-    printf '%s\n' '--kernel light' "--source $work/hang.cu --timeout 600" '--kernel scalar' >"$work/list"
+    bad_kernel
+    printf '%s\n' '--kernel light' "$hang --timeout 600" '--kernel scalar' >"$work/list"
     ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>"$work/err" 3>&- &
     parent=$!
-    eventually child_runs $parent 'hang of runs.bats'
+    eventually child_runs $parent 'bad of runs.bats'
     kill -9 "$(pgrep -P $parent | head -n 1)"
     code=0
     wait $parent || code=$?
@@ -78,12 +83,11 @@ records_hold() { # FILE COUNT EXPRESSION...
 }
 
 @test "kill -9 of all of it loses the run in flight, and leaves whole lines" {
-    body hang "$hangs"
-    printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 600" '--kernel light' \
-        >"$work/list"
+    bad_kernel
+    printf '%s\n' '--kernel light' '--kernel scalar' "$hang --timeout 600" '--kernel light' >"$work/list"
     ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>/dev/null 3>&- &
     parent=$!
-    eventually child_runs $parent 'hang of runs.bats'
+    eventually child_runs $parent 'bad of runs.bats'
     child_dies_with "$parent"
     records_hold "$work/r.jsonl" 2 'map(.kernel) == ["light", "scalar"]'
 }
@@ -137,9 +141,9 @@ records_hold() { # FILE COUNT EXPRESSION...
 }
 
 @test "exit code: of the first run that did not pass" {
-    body crash '*(volatile int *)8 = 1;'
+    bad_kernel
     code=0
-    printf '%s\n' '--kernel light' "--source $work/crash.cu" '--kernel light --stages 7' |
+    printf '%s\n' '--kernel light' "$crash" '--kernel light --stages 7' |
         ./fa_bench --runs - "${one[@]}" --quiet 2>/dev/null || code=$?
     [ "$code" -eq 6 ]
 }
@@ -200,7 +204,7 @@ END
     XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp ./fa_bench --runs "$work/list" "${one[@]}" \
         --quiet --json "$work/r.jsonl" 2>/dev/null 3>&- &
     parent=$!
-    eventually child_runs $parent 'hang of runs.bats'
+    eventually child_runs $parent 'bad of runs.bats'
     lines "$work/r.jsonl" 2
     run grep -L "hang of runs.bats" "$work"/tmp/*/source.cu
     kill $parent
