@@ -15,8 +15,9 @@
 
 #include "schedule.cuh"
 
-using element = cute::half_t;
-using multiply = cute::MMA_Traits<cute::SM80_16x8x16_F32F16F16F32_TN>;
+using element = cute::conditional_t<FA_BF16, cute::bfloat16_t, cute::half_t>;
+using multiply = cute::MMA_Traits<
+    cute::conditional_t<FA_BF16, cute::SM80_16x8x16_F32BF16BF16F32_TN, cute::SM80_16x8x16_F32F16F16F32_TN>>;
 using load_blocks = cute::Copy_Traits<cute::SM75_U32x4_LDSM_N>; /* ldmatrix */
 using load_blocks_trans = cute::Copy_Traits<cute::SM75_U16x8_LDSM_T>;
 using copy_async = cute::Copy_Traits<cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute::uint128_t>>;
@@ -53,7 +54,8 @@ using smem_tile = conditional_t<FA_SWIZZLE, swizzled_tile<ROWS>, padded_tile<ROW
 constexpr int STRIDE = FA_SWIZZLE ? DIM : DIM + 8; /* elements of shared memory for a row */
 constexpr int Q_SIZE = FA_M * STRIDE, KV_SIZE = FA_N * STRIDE;
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = (Q_SIZE + 2 * FA_STAGES * KV_SIZE) * 2, .writes_lse = FA_LSE);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = (Q_SIZE + 2 * FA_STAGES * KV_SIZE) * 2, .writes_lse = FA_LSE,
+               .serves_bf16 = 1);
 
 /* 16 bytes of a tile, as a tensor that a copy takes. */
 template <int ROWS>
@@ -92,7 +94,7 @@ __device__ __forceinline__ void for_each_piece(int rows, const PIECE &piece)
 
 /* Starts to copy rows [0, rows) of a tile; its other rows, and columns from FA_DIM on, become zero. */
 template <int TILE_ROWS>
-__device__ __forceinline__ void load_tile(element *tile_s, const __half *tile_g, fa_i64 stride, int rows)
+__device__ __forceinline__ void load_tile(element *tile_s, const fa_element *tile_g, fa_i64 stride, int rows)
 {
     const element *src_g = reinterpret_cast<const element *>(tile_g);
     if (rows_are_aligned(src_g, stride)) {
@@ -167,7 +169,8 @@ __device__ __forceinline__ void add_values(accumulators<DIM> &o_r, const accumul
         auto p_r = make_tensor<unsigned>(Shape<_4, Int<BANDS>>{});
 #pragma unroll
         for (int i = 0; i < 4 * BANDS; i++)
-            p_r(i) = pack_half2(s_r(i % 2 * 2, i / 4, n / 8 + i % 4 / 2), s_r(i % 2 * 2 + 1, i / 4, n / 8 + i % 4 / 2));
+            p_r(i) =
+                pack_elements(s_r(i % 2 * 2, i / 4, n / 8 + i % 4 / 2), s_r(i % 2 * 2 + 1, i / 4, n / 8 + i % 4 / 2));
         const auto left_r = recast<element>(p_r);
 #pragma unroll
         for (int d = 0; d < DIM; d += 16) {
@@ -235,8 +238,8 @@ __device__ __forceinline__ void normalise(element *o_s, const accumulators<DIM> 
         const float l = quad_sum(rows.l[row]), inverse = inverse_of_sum(l);
 #pragma unroll
         for (int block = 0; block < DIM / 8; block++)
-            *reinterpret_cast<unsigned *>(o_s + smem_tile<FA_M>{}(at, block * 8 + col_of(0))) =
-                pack_half2(o_r(row % 2 * 2, row / 2, block) * inverse, o_r(row % 2 * 2 + 1, row / 2, block) * inverse);
+            *reinterpret_cast<unsigned *>(o_s + smem_tile<FA_M>{}(at, block * 8 + col_of(0))) = pack_elements(
+                o_r(row % 2 * 2, row / 2, block) * inverse, o_r(row % 2 * 2 + 1, row / 2, block) * inverse);
 #if FA_LSE
         if (at < tile.rows && threadIdx.x % 4 == 0)
             store_lse(p, tile.batch, tile.head, tile.row0 + at, log_sum_exp(rows.m[row] * (p.scale * LOG2_E), l));
@@ -264,15 +267,13 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const int warp_row = threadIdx.x / 32 * WARP_ROWS;
     const query_tile tile = tile_of_block<FA_M>(p);
     const int whole = keys_of_row(p, tile.row0); /* keys that every row of the tile sees */
-    const auto load_keys = [&](int key0,
-                               int stage) { /* one group of copies, empty behind the last key */
-                                            if (key0 < tile.keys) {
-                                                load_tile<FA_N>(k_s + stage * KV_SIZE, tile.k_g + key0 * p.k_stride_s,
-                                                                p.k_stride_s, p.seq_kv - key0);
-                                                load_tile<FA_N>(v_s + stage * KV_SIZE, tile.v_g + key0 * p.v_stride_s,
-                                                                p.v_stride_s, p.seq_kv - key0);
-                                            }
-                                            cute::cp_async_fence();
+    /* One group of copies, empty behind the last key. */
+    const auto load_keys = [&](int key0, int stage) {
+        if (key0 < tile.keys) {
+            load_tile<FA_N>(k_s + stage * KV_SIZE, tile.k_g + key0 * p.k_stride_s, p.k_stride_s, p.seq_kv - key0);
+            load_tile<FA_N>(v_s + stage * KV_SIZE, tile.v_g + key0 * p.v_stride_s, p.v_stride_s, p.seq_kv - key0);
+        }
+        cute::cp_async_fence();
     };
 
     accumulators<FA_N> s_r;

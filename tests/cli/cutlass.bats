@@ -38,21 +38,23 @@ scripts/setup.sh cutlass brings them" ./fa_bench --kernel "$kernel" --compile-on
     [[ -e build/cutlass/include/cutlass/version.h || $output == *"CUTLASS's headers from PyPI into"* ]]
 }
 
+# 8 rows of 16 queries, 4 stages of 16 keys: 64 KiB and 64 KiB.
+tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
+
 @test "a tile that sm_80 has room for and sm_89 has not is infeasible there, in bytes" {
     needs_headers
-    local tile=(--kernel "$kernel" --dim 128 --m 128 --n 64 --warps 8 --stages 3 --compile-only --quiet)
-    ./fa_bench "${tile[@]}" --arch sm_80 --json "$work/r.json"
-    record_holds "$work/r.json" '.ptxas.smem_total_bytes == 131072' '.ptxas.spill_store_bytes == 0' \
-        '.provenance.headers | test("^cutlass [0-9]+\\.[0-9]+\\.[0-9]+$")'
-    run ./fa_bench "${tile[@]}" --arch sm_89
+    run ./fa_bench --kernel "$kernel" "${tile[@]}" --arch sm_89
     [ "$status" -eq 3 ]
     [[ $output == *"infeasible: 131072 bytes of shared memory per block against the limit of 101376 on sm_89"* ]]
 }
 
-@test "an edit of a header changes the code's key" {
+# bats test_tags=slow
+@test "it compiles for sm_80; an edit of a header changes the code's key" {
     needs_headers
-    local options=(--kernel "$kernel" --dim 16 --n 16 --compile-only --arch sm_89 --quiet)
+    local options=(--kernel "$kernel" "${tile[@]}" --arch sm_80)
     ./fa_bench "${options[@]}" --json "$work/1.json"
+    record_holds "$work/1.json" '.ptxas.smem_total_bytes == 131072' '.ptxas.spill_store_bytes == 0' \
+        '.provenance.headers | test("^cutlass [0-9]+\\.[0-9]+\\.[0-9]+$")'
     mkdir -p "$work/cutlass/include"
     cp -r "$headers/cute" "$headers/cutlass" "$work/cutlass/include/"
     export CUTLASS_DIR=$work/cutlass
@@ -66,9 +68,16 @@ scripts/setup.sh cutlass brings them" ./fa_bench --kernel "$kernel" --compile-on
         ".provenance.code_sha256 == $(jq .provenance.code_sha256 "$work/1.json")"
 }
 
-@test "on the emulator, with tails, grouped heads and a causal mask" {
+# bats test_tags=slow
+@test "on the emulator in both element types, with tails, grouped heads and a causal mask" {
     needs_headers
-    ./fa_bench --kernel "$kernel" --device emu --batch 1 --heads 2 --kv-heads 1 --seq 33 --seq-kv 70 --dim 24 --causal \
-        --seeds 1 --lse --json "$work/r.json" --quiet
-    record_holds "$work/r.json" '.status == "pass"' '.device.backend == "emu"'
+    local type options=(--kernel "$kernel" --device emu --batch 1 --heads 2 --kv-heads 1 --seq 33 --seq-kv 70 --seeds 1
+        --quiet --json "$work/r.json")
+    for type in fp16 bf16; do
+        ./fa_bench "${options[@]}" --dtype $type --dim 24 --causal --lse
+        record_holds "$work/r.json" '.status == "pass"' '.device.backend == "emu"' ".problem.dtype == \"$type\""
+    done
+    for type in sharp outlier low needle; do
+        ./fa_bench "${options[@]}" --dtype bf16 --dim 64 --m 128 --n 32 --warps 4 --swizzle 0 --dist $type --misalign 3
+    done
 }
