@@ -37,8 +37,8 @@ typedef struct fa_tensor_map {
 #endif
 
 /* One launch. Tensors are of type fa_element: q, o [batch, heads, seq_q, dim]; k, v [batch, kv_heads, seq_kv, dim].
- * Strides are in elements; the innermost (dim) stride is 1. Neither they nor the addresses are multiples of more than an
- * element: look before you read 16 bytes at once. Query head h reads K/V head h / (heads / kv_heads).
+ * Strides are in elements; the innermost (dim) stride is 1. Neither they nor the addresses are multiples of more than
+ * an element: look before you read 16 bytes at once. Query head h reads K/V head h / (heads / kv_heads).
  * causal: query row i sees key j iff j <= i + seq_kv - seq_q (bottom-right); a row that sees no key gives 0. */
 typedef struct fa_params {
     const void *q, *k, *v;

@@ -74,7 +74,7 @@ __device__ __forceinline__ bool rows_are_aligned(const void *rows_g, fa_i64 stri
 }
 
 /* Calls piece(row, col, present) for each 16-byte piece that this thread copies of a tile of TILE_ROWS rows. present:
- * its row is one of the first `rows`, and its columns are of the tensor. Few rows leave some threads without a piece. */
+ * its row is one of the first `rows`, and its columns are of the tensor. Few rows leave threads idle. */
 constexpr int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
 template <int TILE_ROWS, class PIECE>
 __device__ __forceinline__ void for_each_piece(int rows, const PIECE &piece)

@@ -5,8 +5,8 @@
  *   cores, so the loop minimises them: an exponent is one FFMA of a score, row sums are an mma with ones, and the
  *   exponentials of some keys run in the gaps between the products of others.
  * Softmax: a row's reference is the maximum of its first keys; later maxima are not compared. Probabilities are of
- *   the type of the tensors. When a row's sum grows past 4096 the reference moves by a power of two. A sum that overflows restarts the tile with
- *   references from all keys.
+ *   the type of the tensors. When a row's sum grows past 4096 the reference moves by a power of two. A sum that
+ *   overflows restarts the tile with references from all keys.
  * Builds on: wmma (examples/mma_plain.cu is a simpler step between the two).
  * Knobs: M query rows and N keys of a tile; WARPS (those beyond M / 16 form groups that share out the keys); STAGES of
  *   K and V; SWIZZLE (XOR, or padded rows); SPLITS (blocks that share out the keys; the last one combines); maxreg.

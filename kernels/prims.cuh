@@ -84,8 +84,8 @@ __device__ __forceinline__ void cp_async_wait()
     asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory");
 }
 
-/* 8x8 tiles of 16-bit elements from shared memory: lane l gives the address of row l%8 of tile l/8 (16 bytes, 16-byte aligned);
- * x2 reads the addresses of lanes 0..15, x1 those of lanes 0..7. [ldmatrix] */
+/* 8x8 tiles of 16-bit elements from shared memory: lane l gives the address of row l%8 of tile l/8 (16 bytes, 16-byte
+ * aligned); x2 reads the addresses of lanes 0..15, x1 those of lanes 0..7. [ldmatrix] */
 __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"

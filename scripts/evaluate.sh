@@ -172,8 +172,8 @@ if wants compile || wants gpu; then
     probe=$(gpu_probe "$bench")
     gpu=$(jq -c 'select(.status != "not_run") | .device | {name, arch}' <<<"$probe")
     gpu=${gpu:-null}
-    [[ -n ${opt[arch]} ]] || arch=$(jq -r 'if . then .arch + (if .arch | test("^sm_(9|1.)[0-9]$") then "a" else "" end)
-        else "sm_89" end' <<<"$gpu")
+    [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=${BASH_REMATCH[1]}
+    [[ -n ${opt[arch]} || ! $arch =~ ^sm_(9|1.)[0-9]$ ]] || arch+=a
 fi
 
 if wants compile; then
@@ -197,16 +197,12 @@ if wants gpu && [[ $gpu != null ]]; then
 fi
 
 # shellcheck disable=SC2154 # $start is set above
-score=$(jqf score/score -nc --slurpfile emulator "$work/emulator.jsonl" --slurpfile compile "$work/compile.jsonl" \
+{ read -r lasts && IFS= read -r score; } < <(jqf score/score -nc --slurpfile emulator "$work/emulator.jsonl" --slurpfile compile "$work/compile.jsonl" \
     --slurpfile gpu "$work/gpu.jsonl" --slurpfile incumbents "$work/incumbent.jsonl" \
     --rawfile emulator_list "$work/emulator.list" --rawfile compile_list "$work/compile.list" \
     --rawfile gpu_list "$work/gpu.list" --arg candidate "${candidate##*/}" --arg key "${key%% *}" \
     --arg knobs "$(xargs <<<"$knobs")" --arg incumbent "$incumbent" --arg by "${opt[score]}" --arg arch "$arch" \
     --arg stages "${opt[stages]}" --argjson device "$gpu" --arg refused "$refused" \
     --argjson seconds "$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {print b - a}')")
-# What the machine did not let happen may go well the next time.
-if jq -e '(.status != "not_run" and .status != "error") or
-    (.stages.gpu.status == "not_run" and .device == null and .correct)' <<<"$score" >/dev/null; then
-    replace_file "$cached" <<<"$score"
-fi
+[[ $lasts != true ]] || replace_file "$cached" <<<"$score"
 answer <<<"$score"

@@ -47,10 +47,6 @@ die() { # CODE TEXT: below the progress line of a terminal
     exit "$1"
 }
 
-is_record() { # FILE
-    jqf record -es "$1" >/dev/null 2>&1
-}
-
 . scripts/lib/evo/workers.sh
 
 if [[ ${1:-} == --measure ]]; then # KERNEL KNOBS LOG OPTIONS...: one candidate, on a host of GNU parallel
@@ -175,16 +171,17 @@ fi
 
 probe_kernel=$(jq -r '[.[] | select(.kind == "hand")][0].name' <<<"$registry")
 probe_options=(--batch 1 --heads 1 --kv-heads 1 --seq 16 --seq-kv 16 --dim 64 --seeds 1 --check cpu --timing none)
-probe() { # which device, by the record of a run that any device does at once, in $work/probe
+probe() { # which device, by the record of a run that any device does at once: sets SWEEP_GPU and what goes with it
     "$FA_BENCH" --kernel "$probe_kernel" "${device_options[@]}" "${probe_options[@]}" --quiet --json "$work/probe" \
         2>"$work/err" || true
-    is_record "$work/probe" || die 4 "no whole record of a first run: $(cat "$work/err")"
-    [[ $(jq -r .status "$work/probe") != not_run ]] || die 4 "not run: $(jq -r .reason "$work/probe")"
+    IFS=$'\t' read -r SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH gpu_facts < <(jqf evo/probed -rs "$work/probe" 2>/dev/null) ||
+        die 4 "no whole record of a first run: $(cat "$work/err")"
+    [[ $SWEEP_GPU != not_run ]] || die 4 "not run: $SWEEP_DRIVER"
 }
 
 # The GPUs of --jobs, each the same kind as the first.
 choose_gpus() {
-    local gpu
+    local gpu first=$SWEEP_GPU
     [[ " ${device_options[*]} " != *" --gpu "* ]] ||
         die 2 "--gpu names one GPU, --jobs $jobs takes more: one of the two"
     # shellcheck disable=SC2031 # what is set for a probe is not meant to last
@@ -192,23 +189,17 @@ choose_gpus() {
     [[ ${#gpus[@]} -ge $jobs ]] || die 2 "--jobs $jobs, but CUDA_VISIBLE_DEVICES names ${#gpus[@]}"
     for gpu in "${gpus[@]:0:jobs}"; do
         CUDA_VISIBLE_DEVICES=$gpu probe
-        [[ $(jq -r .device.name "$work/probe") == "$SWEEP_GPU" ]] || die 4 "GPU $gpu is no $SWEEP_GPU"
+        [[ $SWEEP_GPU == "$first" ]] || die 4 "GPU $gpu is no $first"
     done
 }
 
 probe
-SWEEP_GPU=$(jq -r 'if .device.backend == "cuda" then .device.name else "CPU emulator" end' "$work/probe")
-[[ $SWEEP_GPU != 'CPU emulator' || "${device_options[*]} " == *"--device emu "* ]] ||
-    die 4 "NOT-RUN: no GPU here, and a sweep needs times (-- --device emu compiles and checks the candidates alone)"
-SWEEP_DRIVER=$(jq -r '.provenance.driver // "none"' "$work/probe")
-SWEEP_ARCH=$(jq -r '.device.arch' "$work/probe")
-gpu_facts=$(jq -c '.device | {sm_count, clock_mhz_max}' "$work/probe")
-[[ $SWEEP_ARCH != sm_9? && $SWEEP_ARCH != sm_1?? ]] || SWEEP_ARCH+=a
 slug=$(gpu_folder "$SWEEP_GPU")
 gpus=()
 if [[ $jobs -gt 1 && -z $hosts && $SWEEP_GPU != 'CPU emulator' ]]; then
     choose_gpus
 fi
+[[ $SWEEP_ARCH != sm_9? && $SWEEP_ARCH != sm_1?? ]] || SWEEP_ARCH+=a
 
 points=$(jq '[.[] | length] | reduce .[] as $n (1; . * $n)' <<<"$space")
 budget=$((budget < points ? budget : points))
@@ -218,11 +209,11 @@ code=0
 "$FA_BENCH" "$(kernel_flag "$kernel")" "${kernel#source:}" "${problem_options[@]}" --compile-only \
     --arch "$SWEEP_ARCH" --quiet --json "$work/probe" 2>"$work/err" || code=$?
 [[ $code -ne 2 ]] || die 2 "$(cat "$work/err")"
-is_record "$work/probe" || die 6 "no whole record of the problem: $(cat "$work/err")"
-SWEEP_GROUP=$(jqf evo/group -r --arg gpu "$SWEEP_GPU" --arg arch "$SWEEP_ARCH" \
-    --arg conditions "$conditions" "$work/probe")
-default_tile=$(jqf evo/default_tile -r --argjson space "$space" "$work/probe")
-git=$(jq -r '.provenance.git // "none"' "$work/probe")
+[[ $SWEEP_GPU != 'CPU emulator' || "${device_options[*]} " == *"--device emu "* ]] ||
+    die 4 "NOT-RUN: no GPU here, and a sweep needs times (-- --device emu compiles and checks the candidates alone)"
+{ read -r SWEEP_GROUP && read -r git && IFS= read -r default_tile; } < <(jqf evo/group -rs --arg gpu "$SWEEP_GPU" \
+    --arg arch "$SWEEP_ARCH" --arg conditions "$conditions" --argjson space "$space" "$work/probe" 2>/dev/null) ||
+    die 6 "no whole record of the problem: $(cat "$work/err")"
 export SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP
 
 out=${out:-evidence/$slug}
@@ -293,14 +284,13 @@ hand_out() { # COUNT
 }
 
 progress() {
-    local now elapsed eta best_line
+    local now elapsed eta best_line='no time yet'
     now=$(date +%s)
     elapsed=$((now - start + 1))
     eta=$(((budget - done_count) * elapsed / (done_count > 0 ? done_count : 1)))
     [[ -z $minutes ]] || eta=$(awk -v m="$minutes" -v e="$elapsed" -v n="$eta" \
         'BEGIN {left = m * 60 - e; print int(left < 0 ? 0 : left < n ? left : n)}')
-    best_line=$(jq -r 'if . then "best \(.p50_us * 100 | round / 100) us \(.knobs)" else "no time yet" end' \
-        <<<"$best_so_far")
+    [[ ! $best_so_far =~ \"said\":\"([^\"]+)\" ]] || best_line="best ${BASH_REMATCH[1]}"
     if [[ -t 2 ]]; then
         local width=$((done_count * 30 / budget))
         printf '\r\033[K[%-30s] %d/%d  %d measured  %s  ETA %d:%02d' \

@@ -14,8 +14,8 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
                                 each kernel without tensor maps as a PyTorch extension
   --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
-  --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json: SDPA,
-                                the ladder, the best tile, criteria of success
+  --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json:
+                                SDPA, the ladder, the best tile, criteria of success
   --kernel NAME                 these alone (repeatable)
   --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
   --status STATUS               these alone, e.g. pass
@@ -54,13 +54,19 @@ lines_of() { # FILE or FOLDER
 }
 
 make_work
+read_json() { # FILE...
+    jq -c 'if type == "array" then .[] else . end | objects' "$@" 2>/dev/null
+}
+count=0 files=()
 for file in "${words[@]}"; do
-    # A line that was cut off, as a kill leaves it, is no record.
-    lines_of "$file" >"$work/file"
-    jq -c 'if type == "array" then .[] else . end | objects' "$work/file" >"$work/read" 2>/dev/null ||
-        jq -Rc 'fromjson? | objects' "$work/file" >"$work/read"
-    cat "$work/read" >>"$work/lines"
+    files+=("$work/file.$((++count))")
+    lines_of "$file" >"${files[-1]}"
 done
+# A line that was cut off, as a kill leaves it, is no record.
+read_json "${files[@]}" >"$work/lines" || for file in "${files[@]}"; do
+    read_json "$file" >"$work/read" || jq -Rc 'fromjson? | objects' "$file" >"$work/read"
+    cat "$work/read"
+done >"$work/lines"
 jqf export/rows -c --slurp --arg group "${opt[group]}" --arg status "${opt[status]}" \
     --argjson kernels "$(values_of kernel | jq -Rnc '[inputs]')" "$work/lines" >"$work/rows"
 [[ -s $work/rows ]] || die 2 "nothing to export: no record of these in ${words[*]}"
@@ -70,7 +76,7 @@ if [[ ${opt[format]} == kernel-tuner-cache ]]; then
         die 2 "a cache file takes one kernel and one group (--kernel, --group), not $(paste -sd ';' <<<"$spaces")"
 fi
 sources=/dev/null
-if [[ $many_files -eq 1 ]]; then
+if [[ $many_files -eq 1 && ${opt[format]} != rbk-report ]]; then
     sources=$work/sources
     jq -Rn 'reduce (inputs | gsub("\"[.][.]/include/"; "\"")) as $line ({};
         .[input_filename | split("/") | last] += $line + "\n")' \

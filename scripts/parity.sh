@@ -6,12 +6,13 @@ usage() {
     cat <<'USAGE'
 usage: scripts/parity.sh [options]
   --kernel LIST     comma-separated (default: every kernel that runs here)
-  --out FILE        the table as JSON (default: build/parity.json)
+  --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides
+  --out FILE        the table as JSON (default: build/parity.json, of BF16 build/parity_bf16.json)
   --jobs N          kernels at once (default: half the cores)
   --dry-run         print the runs, do nothing
-Each kernel runs on inputs drawn by fa_bench and on inputs drawn by PyTorch. Its O must be FP64 attention to
-1e-3 + 1e-3 |R|, on every row, and PyTorch's result to twice that. Without a GPU the emulator and PyTorch on the CPU
-do it.
+Each kernel runs on inputs drawn by fa_bench and on inputs drawn by PyTorch. Its O must be FP64 attention to t + t |R|
+on every row, t = 1e-3 (BF16: 8e-3), and PyTorch's result to twice that. Without a GPU the emulator and PyTorch on the
+CPU do it.
 FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the other side (default: python3
 scripts/lib/peers/peers_torch.py).
 Exit: 0 all agree, 1 one does not, 2 usage, 4 NOT-RUN (no fa_bench, no PyTorch, nothing that could run).
@@ -21,10 +22,16 @@ USAGE
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([kernel]='' [out]=build/parity.json [jobs]=$((($(nproc) + 1) / 2)))
+opt=([kernel]='' [dtype]=fp16 [out]='' [jobs]=$((($(nproc) + 1) / 2)))
 flag=([dry-run]=0)
 parse_options "$@"
-kernels=${opt[kernel]} out=${opt[out]}
+kernels=${opt[kernel]} typed='' out=build/parity.json
+case ${opt[dtype]} in
+    fp16) ;;
+    bf16) typed='--dtype bf16 ' out=build/parity_bf16.json ;;
+    *) die 2 "--dtype takes fp16 or bf16, not '${opt[dtype]}'" ;;
+esac
+out=${opt[out]:-$out}
 need_number 1 jobs
 need_bench
 registry=$("$bench" --list-kernels --json -)
@@ -54,9 +61,9 @@ if [[ $device == cuda ]]; then
 fi
 for name in "${names[@]}"; do
     for i in "${!problems[@]}"; do
-        echo "$name|$work/$name.$i|${problems[i]}"
+        echo "$name|$work/$name.$i|$typed${problems[i]}"
     done
-    echo "$name|$work/$name.torch|$drawn --load $work/drawn"
+    echo "$name|$work/$name.torch|$typed$drawn --load $work/drawn"
 done >"$work/runs"
 if [[ ${flag[dry-run]} -eq 1 ]]; then
     cut -d'|' -f1,3 "$work/runs"
@@ -69,7 +76,7 @@ not_run() { # the other side's own words
 
 read -ra torch <<<"${PEERS_TORCH:-python3 scripts/lib/peers/peers_torch.py}"
 # shellcheck disable=SC2086
-"${torch[@]}" $drawn --dump "$work/drawn" 2>"$work/err" || die 4 "$(not_run)"
+"${torch[@]}" $typed$drawn --dump "$work/drawn" 2>"$work/err" || die 4 "$(not_run)"
 
 one() { # KERNEL|FOLDER|PROBLEM: inputs, output and record in the folder
     local kernel folder problem

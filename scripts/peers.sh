@@ -7,6 +7,7 @@ usage() {
 usage: scripts/peers.sh [options]
   --kernel LIST     kernels, comma-separated; the fastest counts (default: the last rung that serves the shape)
   --grid FILE       shapes and a table of times (default: scripts/lib/peers/grid.json)
+  --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides. A file holds rows of one type
   --only TEXT       only shapes whose "B,H,S,D,full|causal" contains TEXT
   --peers LIST      backends of PyTorch's, and fa3, FlashAttention 3 by its own package flash_attn_interface
                     (default: flash,cudnn,fa3,efficient,math; without the last two a grid takes two thirds of the time)
@@ -14,7 +15,7 @@ usage: scripts/peers.sh [options]
                     repeatable. "built": fa3 and cutlass_* of examples/library/build, those that are there
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        solo only: no peer is timed a second time against the kernel
-  --out FILE        default evidence/<gpu>/peers.json
+  --out FILE        default evidence/<gpu>/peers.json, of BF16 peers_bf16.json
   --again           measure also what the file holds for this very machine code
   --dry-run         print the shapes, run nothing
 The file is rewritten after every shape, so a run that was stopped goes on where it was.
@@ -31,15 +32,16 @@ USAGE
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([kernel]='' [grid]=$lib/peers/grid.json [only]=''
+opt=([kernel]='' [grid]=$lib/peers/grid.json [only]='' [dtype]=fp16
     [peers]='flash,cudnn,fa3,efficient,math' [max-time]=0.15 [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
 many=([library]='')
 parse_options "$@"
-kernels=${opt[kernel]} backends=${opt[peers]} grid=${opt[grid]} only=${opt[only]} out=${opt[out]}
+kernels=${opt[kernel]} backends=${opt[peers]} grid=${opt[grid]} only=${opt[only]} out=${opt[out]} dtype=${opt[dtype]}
 max_time=${opt[max-time]}
 pairs=$((1 - flag[no-pairs])) again=${flag[again]}
 [[ $max_time =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '$max_time'"
+[[ $dtype =~ ^(fp16|bf16)$ ]] || die 2 "--dtype takes fp16 or bf16, not '$dtype'"
 peer='(flash|cudnn|fa3|efficient|math)'
 [[ $backends =~ ^$peer(,$peer)*$ ]] || die 2 "--peers takes flash, cudnn, fa3, efficient, math, not '$backends'"
 libraries=() asked_peers=$backends
@@ -54,7 +56,7 @@ done < <(values_of library)
 for file in "${libraries[@]}"; do asked_peers+=,$(basename "$file" .so); done
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 jqf peers/is_grid -e "$grid" >/dev/null 2>&1 || die 2 "--grid takes a file with shapes, not '$grid'"
-mapfile -t shapes < <(jqf peers/shapes -c --arg only "$only" "$grid")
+mapfile -t shapes < <(jqf peers/shapes -c --arg only "$only" --arg dtype "$dtype" "$grid")
 [[ ${#shapes[@]} -gt 0 ]] || die 2 "no shape of $grid contains '$only'"
 need_bench
 
@@ -87,13 +89,16 @@ gpu_probe "$bench" --kernel "${ladder[-1]}" >"$work/probe.json"
 [[ -s $work/probe.json ]] || die 4 "NOT-RUN: $bench wrote no record"
 gpu=$(jq -r '.device.name // empty' "$work/probe.json")
 [[ -n $gpu && $(jq -r .status "$work/probe.json") != not_run ]] || die 4 "NOT-RUN: $(jq -r .reason "$work/probe.json")"
-out=${out:-evidence/$(gpu_folder "$gpu")/peers.json}
+[[ $dtype == fp16 ]] && name=peers.json || name=peers_$dtype.json
+out=${out:-evidence/$(gpu_folder "$gpu")/$name}
 mkdir -p "$(dirname "$out")"
 if [[ -e $out ]] && ! jq -e 'type == "array"' "$out" >/dev/null 2>&1; then
     mv "$out" "$out.corrupt"
     echo "peers.sh: $out is no table: set aside as $out.corrupt" >&2
 fi
 [[ -e $out ]] || echo '[]' >"$out"
+jq -e --arg dtype "$dtype" 'all(.[]; (.dtype // "fp16") == $dtype)' "$out" >/dev/null ||
+    die 2 "$out holds rows of another --dtype: --out takes one file per type"
 
 read -ra server_command <<<"${PEERS_TORCH:-python3 scripts/lib/peers/peers_torch.py}"
 coproc TORCH { exec "${server_command[@]}" --serve --backends "$backends" --max-time "$max_time" 2>"$work/server.err"; }

@@ -17,8 +17,8 @@ EOF
 }
 
 run_packages=(gcc g++ make libc6-dev libcjson-dev libssl-dev libgomp1)
-check_packages=(libcmocka-dev shellcheck clang-format jq git)
-test_packages=(bats python3-jsonschema python3-pip parallel gnuplot-nox)
+check_packages=(libcmocka-dev clang-format jq git)
+test_packages=(shellcheck bats python3-jsonschema python3-pip parallel gnuplot-nox)
 
 what="test"
 dry_run=0

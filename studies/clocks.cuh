@@ -1,9 +1,9 @@
 /* Clocks of one multiprocessor per warp instruction: the loop and the launch that the studies of rates share.
  *
- * A study is a struct with MOST_WARPS, ROLES, UNROLL, `setup(seed, shared)`, `step<I, ROLE>()` and `result()`. Every warp of one block
- * runs STEPS steps in rounds of UNROLL; of ROLES, 1 or 2, the warpgroups take turns. The clocks are those from the first
- * warp's start to the last warp's end, over the warp instructions of all warps: what the multiprocessor needs for one.
- * Clocks, not times: power does not matter. */
+ * A study is a struct with MOST_WARPS, ROLES, UNROLL, `setup(seed, shared)`, `step<I, ROLE>()` and `result()`. Every
+ * warp of one block runs STEPS steps in rounds of UNROLL; of ROLES, 1 or 2, the warpgroups take turns. The clocks are
+ * those from the first warp's start to the last warp's end, over the warp instructions of all warps: what the
+ * multiprocessor needs for one. Clocks, not times: power does not matter. */
 #pragma once
 #include <cstdio>
 #include <cstdlib>

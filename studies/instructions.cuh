@@ -1,6 +1,6 @@
-/* One instruction of each kind, for the studies of rates: `one<KIND>(x, i)` works on the i-th of 16 registers of x. Made
- * so that ptxas keeps each and compiles it to the instruction that it is named for (sm_90a, CUDA 13.0): a value depends
- * on the round before, and no operand is known. */
+/* One instruction of each kind, for the studies of rates: `one<KIND>(x, i)` works on the i-th of 16 registers of x.
+ * Made so that ptxas keeps each and compiles it to the instruction that it is named for (sm_90a, CUDA 13.0): a value
+ * depends on the round before, and no operand is known. */
 #pragma once
 #include <cuda_runtime.h>
 

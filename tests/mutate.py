@@ -173,7 +173,7 @@ class Build:
             source = f"tests/unit/test_{name}.c"
             command = self.commands[f"{self.build}/tests/unit/test_{name}"]
             compiled = f"{work}/test_{name}.o"
-            flags = [word for word in command if word.startswith("-") and not word.startswith(("-l", "-Wl", "-M", "-o"))]
+            flags = [word for word in command if re.match("-(?!l|Wl|M|o)", word)]
             assert run([command[0]] + flags + ["-g0", "-c", "-o", compiled, source]) == 0, source
             self.objects[name] = compiled
 
@@ -183,7 +183,8 @@ class Build:
         command = [word for word in command if word not in ("-MMD", "-MP", "-g")]
         command[-1] = source
         folder = f"src/{path}".rsplit("/", 1)[0]
-        return run(command + ["-w", "-I", folder, "-Werror=incompatible-pointer-types", "-Werror=int-conversion"] + traps(path)) == 0
+        errors = ["-w", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
+        return run(command + errors + ["-I", folder] + traps(path)) == 0
 
     def link(self, name, path, replacement, to):
         command = list(self.commands[f"{self.build}/tests/unit/test_{name}"])

@@ -103,12 +103,12 @@ suite_house() {
         member house-evidence-compiled check house-evidence-compiled scripts/evidence_index.sh --check
     fi
     [[ $which != rest ]] || return 0
-    mapfile -t scripts < <(git ls-files '*.sh' .ci/run 2>/dev/null || find scripts tests .ci -name '*.sh')
-    member house-shellcheck check house-shellcheck shellcheck "${scripts[@]}"
     member house-format check house-format scripts/check_format.sh
     member house-size check house-size scripts/check_size.sh
     member house-includes check house-includes scripts/check_includes.sh
     [[ $which != check ]] || return 0
+    mapfile -t scripts < <(git ls-files '*.sh' .ci/run 2>/dev/null || find scripts tests .ci -name '*.sh')
+    member house-shellcheck check house-shellcheck shellcheck "${scripts[@]}"
     member house-workflows check house-workflows scripts/check_workflows.sh
     member house-docs check house-docs tests/check_docs.sh --no-compile
     member house-evidence check house-evidence scripts/evidence_index.sh --check --no-compile
@@ -210,9 +210,9 @@ suite_fuzz() {
     done
 }
 
-# A barrier or a wait of a kernel taken out: the race detector, a wrong result or an error must say so. And examples with
-# one fault each: the emulator's gate must catch them. Of both a sample, drawn by SEED; SAMPLE=0 takes all of them. And a
-# token changed in the judge: unit tests must see 95 of 100.
+# A barrier or a wait of a kernel taken out: the race detector, a wrong result or an error must say so. And examples
+# with one fault each: the emulator's gate must catch them. Of both a sample, drawn by SEED; SAMPLE=0 takes all of them.
+# And a token changed in the judge: unit tests must see 95 of 100.
 suite_mutants() {
     [[ $which == rest || $which == all ]] || return 0
     local sample=${SAMPLE:-8} seed=${SEED:-$RANDOM} drawn=() name

@@ -26,17 +26,16 @@ typedef struct fa_check_result {
     char failure[1024];
 } fa_check_result;
 
-/* Ten; on the emulator five, or as many as are some seconds' work, whatever the machine does besides: none for a problem
- * beyond 2^24 multiply-adds. */
+/* Ten; on the emulator five, or as many as are some seconds' work, whatever the machine does besides: none for a
+ * problem beyond 2^24 multiply-adds. */
 int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
 /* For every seed: draw inputs (check/draw.h; of a library all are as asked for), launch on a NaN-filled output, compare
  * guards, gaps and inputs, judge the output against each reference of --check, and the log-sum-exp, where it is asked
  * for, against FP64.
- * For the first seed also launch fa_check_repeats times more and compare bit by bit, on the emulator under each schedule
- * in turn: not for kernels that say they are not deterministic.
- * A library is a reference only where its own result passes the rules on this input; `missing` says why it does not.
- * FA_NOT_RUN when no reference is left, FA_WRONG with the failure in words, FA_ERROR when a launch faults. The last
- * seed's tensors stay in the buffers. */
+ * For the first seed also launch fa_check_repeats times more and compare bit by bit, on the emulator under each
+ * schedule in turn: not for kernels that say they are not deterministic. A library is a reference only where its own
+ * result passes the rules on this input; `missing` says why it does not. FA_NOT_RUN when no reference is left, FA_WRONG
+ * with the failure in words, FA_ERROR when a launch faults. The last seed's tensors stay in the buffers. */
 fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why);
 /* Rule 6: one more check after timing, on the same buffers, with inputs from `seed`. A failure is added to `result`. */
 fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,

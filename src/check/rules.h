@@ -28,8 +28,8 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
                     double atol, double rtol);
 
 /* Against the full output of a library, other: FP32 [batch, heads, seq_q, dim]. Unfused attention rounds S, P and its
- * output to the type, so its error is that of the naive baseline. `exact`, the verdict against R on this input, says how
- * large that is. The fixed rule then allows atol plus twice the baseline's largest error (four times where R was
+ * output to the type, so its error is that of the naive baseline. `exact`, the verdict against R on this input, says
+ * how large that is. The fixed rule then allows atol plus twice the baseline's largest error (four times where R was
  * sampled: the largest of a sample is not the largest of all), and rmse(O-C) <= 4 rmse(B-R): twice for each side.
  * Baseline figures are copied from `exact`. */
 fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,

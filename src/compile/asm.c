@@ -102,7 +102,7 @@ static bool names_asm(const char *at, size_t length)
            (length == 7 && strncmp(at, "__asm__", 7) == 0);
 }
 
-/* The shim has made the attribute __cluster_dims__(...) the word FA_ASM_CLUSTER(...): it is taken out. NULL: not that. */
+/* The shim made the attribute __cluster_dims__(...) the word FA_ASM_CLUSTER(...): it is taken out. NULL: not that. */
 static const char *cluster_dims(pass *p, const char *at, size_t length)
 {
     if (length != strlen(FA_ASM_CLUSTER) || strncmp(at, FA_ASM_CLUSTER, length) != 0)

@@ -1,4 +1,4 @@
-/* Libraries of headers that a kernel of the registry needs and that do not lie in the repository: its trait `headers`. */
+/* Libraries of headers that a kernel of the registry needs and the repository does not hold: its trait `headers`. */
 #ifndef FA_HEADERS_H
 #define FA_HEADERS_H
 

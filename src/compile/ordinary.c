@@ -98,7 +98,7 @@ static void declare_arrays(rewriting *r, const fa_cxx_tokens *t, const fa_declar
         free(text);
 }
 
-/* [] __device__ (int x) { }: nvcc takes it with --extended-lambda. NVRTC has no such option, and needs no word there. */
+/* [] __device__ (int x) { }: nvcc takes it with --extended-lambda. NVRTC has no such option and needs none. */
 static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
 {
     for (size_t i = d->body; i < d->last; i++)

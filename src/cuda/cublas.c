@@ -1,11 +1,11 @@
 /* The `cublas` baseline: S = Q K^T by strided-batched GEMM, a softmax kernel of ours, O = P V by strided-batched GEMM.
  *
  * S is FP32: it is the raw accumulator, so that the baseline can serve as a reference and no score overflows FP16; P is
- * FP16 (with --dtype bf16, BF16) and lies over S, row by row, which keeps the workspace at 4 bytes per score. Both GEMMs
- * take the type of P and accumulate in FP32. The query heads that share a K/V head are consecutive, so their rows are
- * one tall matrix: grouped-query attention is a batch over K/V heads of (group * seq_q) x seq_kv. Work is cut into chunks of at most
- * FA_CUBLAS_SCORE_BYTES of scores: several K/V heads, or, where one alone is larger, some of its rows. The causal mask
- * is applied by the softmax; the GEMMs do all of S. */
+ * FP16 (with --dtype bf16, BF16) and lies over S, row by row, which keeps the workspace at 4 bytes per score. Both
+ * GEMMs take the type of P and accumulate in FP32. The query heads that share a K/V head are consecutive, so their rows
+ * are one tall matrix: grouped-query attention is a batch over K/V heads of (group * seq_q) x seq_kv. Work is cut into
+ * chunks of at most FA_CUBLAS_SCORE_BYTES of scores: several K/V heads, or, where one alone is larger, some of its
+ * rows. The causal mask is applied by the softmax; the GEMMs do all of S. */
 #include "cuda/cublas.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * idea:        a team of warps keeps its row's scores in registers: one read of S, and the weights written over it.
  * predecessor: none: the part of unfused attention that the GEMM library does not have.
  * tile knobs:  none; the launch picks the team: 512 keys per warp, 1 warp (8 rows per block) to 8 (one row per block).
- * layout:      no dynamic shared memory. A row of scores is `ld` floats; its weights are the first 2*ld 16-bit elements there.
+ * layout:      no dynamic shared memory. A row of scores is `ld` floats; its weights take their first 2*ld bytes.
  * limits:      ld a multiple of 4, >= seq_kv; scores 16-byte aligned. Beyond 4,096 keys a row is read twice. */
 #include "../../kernels/prims.cuh"
 
@@ -133,9 +133,9 @@ __device__ static void store_weights(row_team team, ELEMENT *weights_g, int base
     }
 }
 
-/* scores: [rows, ld] FP32, row r being query row (first_row + r) % seq_q. In place: weights [rows, 2*ld] of type ELEMENT,
- * columns < seq_kv. `team_warps` warps share a row: 1, with as many rows in a block as it has warps, or all of the
- * block's. */
+/* scores: [rows, ld] FP32, row r being query row (first_row + r) % seq_q. In place: weights [rows, 2*ld] of type
+ * ELEMENT, columns < seq_kv. `team_warps` warps share a row: 1, with as many rows in a block as it has warps, or all of
+ * the block's. */
 template <class ELEMENT>
 __device__ static void softmax(float *scores, fa_i64 ld, fa_i64 rows, fa_i64 first_row, fa_i32 seq_q, fa_i32 seq_kv,
                                fa_i32 causal, fa_f32 scale, fa_i32 team_warps)

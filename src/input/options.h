@@ -59,8 +59,8 @@ typedef struct fa_knobs {
 } fa_knobs;
 
 /* --vs NAME or NAME:knob=value,... : a kernel of the registry, the knobs that are set, lse=0 or lse=1, dtype=fp16
- * or dtype=bf16. --vs source:FILE.cu or source:FILE.cu:knob=value,... : a file like that of --source. --vs library:FILE.so: of --library.
- * */
+ * or dtype=bf16. --vs source:FILE.cu or source:FILE.cu:knob=value,... : a file like that of --source. --vs
+ * library:FILE.so: of --library. */
 typedef struct fa_vs {
     char name[64];       /* empty: no --vs; "source", "library": a file */
     const char *library; /* the file after "library:", or NULL */

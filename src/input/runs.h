@@ -31,9 +31,9 @@ typedef struct fa_runs {
     const fa_options *options;
 } fa_runs;
 
-/* Reads and validates every run before the first one starts; with --stream none: fa_runs_reach reads them. Blank lines and lines that start with # are skipped.
- * FA_USAGE: an invalid run is reported with the file and its line number; so is a line with an option that belongs to
- * the whole command. */
+/* Reads and validates every run before the first one starts; with --stream none: fa_runs_reach reads them. Blank lines
+ * and lines that start with # are skipped. FA_USAGE: an invalid run is reported with the file and its line number; so
+ * is a line with an option that belongs to the whole command. */
 fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why);
 /* True when there is a run `index`; with --stream waits for its line. False at the end of the list, and for a line
  * that is refused, with the reason in `status` and `why`. */

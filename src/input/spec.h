@@ -23,7 +23,7 @@ typedef struct fa_spec {
     fa_list include, define; /* of the command line */
 } fa_spec;
 
-/* The target on a machine without a GPU: --arch, else sm_89, or what the emulator takes for a kernel that needs more. */
+/* The target without a GPU: --arch, else sm_89, or what the emulator takes for a kernel that needs more. */
 const char *fa_spec_arch(const fa_options *options);
 /* What the options ask for on a machine without a GPU. FA_USAGE names the option. */
 fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_spec *spec, fa_reason *why);

@@ -9,7 +9,8 @@ typedef struct fa_records {
     bool lost; /* a record could not be written: do not start the runs that are left */
 } fa_records;
 
-/* FA_USAGE when --json names a file that cannot be written, or --json or --cubin one that a run reads. Empties the file of --runs. */
+/* FA_USAGE when --json names a file that cannot be written, or --json or --cubin one that a run reads. Empties the file
+ * of --runs. */
 fa_status fa_records_begin(const fa_options *options, const fa_runs *runs, fa_records *records, fa_reason *why);
 /* Writes the record of a run; FA_ERROR when it cannot be written. Nothing without --json. */
 fa_status fa_records_write(const fa_result *result, const fa_command *run, fa_records *records, fa_reason *why);

@@ -5,8 +5,8 @@
 #include "report/result.h"
 
 /* The run in a few lines (not with --quiet; on stderr when the record goes to stdout), and on stderr why it failed.
- * dump: what a sanitizer said, for --verbose; NULL: nothing. The exit code: of the run's status, or of an error when the
- * lines of a run that passed cannot be written. */
+ * dump: what a sanitizer said, for --verbose; NULL: nothing. The exit code: of the run's status, or of an error when
+ * the lines of a run that passed cannot be written. */
 int fa_report_run(const fa_result *result, const fa_options *options, const char *dump);
 /* --help, --version, --list-kernels; the exit code. */
 int fa_report_facts(const fa_options *options);

@@ -24,8 +24,8 @@ typedef struct fa_buffers {
 /* What the guards, and the output before a launch, are filled with: a NaN of both types that no arithmetic produces. */
 #define FA_POISON 0xFFFFu
 
-/* As --strides, --seed and --misalign say. FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in the device's memory, or the copies that a
- * check makes do not fit in the host's. */
+/* As --strides, --seed and --misalign say. FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in
+ * the device's memory, or the copies that a check makes do not fit in the host's. */
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes,
                           const fa_options *options, bool lse, fa_buffers *buffers, fa_reason *why);
 /* Another layout in the same memory; contents are lost. False where there is no room for it: nothing has changed. */

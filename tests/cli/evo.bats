@@ -7,6 +7,17 @@ load stub_bench
 sweep() { scripts/evo_sweep.sh --out "$work/lb" "$@"; }
 board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
 
+# A sweep of the stub's default kernel, once for the file; a test that begins with it takes a copy.
+setup_file() {
+    local work=$BATS_FILE_TMPDIR
+    cd "$BATS_TEST_DIRNAME/../.." || return 1
+    (make_stub && sweep --strategy grid) 2>"$work/said" # what is exported stays in there
+}
+swept() {
+    cp -r "$BATS_FILE_TMPDIR/stub" "$BATS_FILE_TMPDIR/fa_stub" "$BATS_FILE_TMPDIR/lb" "$work"
+    export STUB=$work/stub FA_BENCH=$work/fa_stub
+}
+
 @test "what cannot be swept is refused in one line" {
     refused 2 "no kernel 'nosuch'" sweep --kernel nosuch
     refused 2 "no kernel 'cublas'" sweep --kernel cublas
@@ -37,15 +48,12 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ "$a" != "$(sweep --kernel light --strategy random --budget 9 --seed 4 --dry-run)" ]
 }
 
-@test "on the emulator: proven, never timed, and not measured twice" {
-    run sweep --kernel light --strategy random --budget 2 -- --device emu --batch 1 --heads 1 --seq 33 --dim 16 --vec 8
+@test "on the emulator: proven, never timed" {
+    run sweep --kernel light --strategy random --budget 2 -- --device emu --batch 1 --heads 1 --seq 17 --dim 16 --vec 8
     [ "$status" -eq 0 ]
     [[ $output == *"NOT-RUN: times"*"2 candidates"* ]]
-    jq -es 'length == 2 and all(.[]; .p50_us == null and .problem.seq_q == 33 and (.knobs | endswith("vec=8")) and
+    jq -es 'length == 2 and all(.[]; .p50_us == null and .problem.seq_q == 17 and (.knobs | endswith("vec=8")) and
         (.status == "pass" or .status == "infeasible"))' "$work/lb/leaderboard.jsonl"
-    run sweep --kernel light --strategy random --budget 2 -- --device emu --batch 1 --heads 1 --seq 33 --dim 16 --vec 8
-    [[ $output == *"; 0 measured in"* ]]
-    [ "$(wc -l <"$work/lb/leaderboard.jsonl")" -eq 2 ]
     [ ! -e "$work/lb/leaderboard.json" ]
 }
 
@@ -55,15 +63,16 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ ! -e "$work/lb" ]
 }
 
-@test "the fastest right candidate leads; a faster wrong one does not" {
-    make_stub
-    echo 'one 16 8' >"$STUB/wrong"
-    run sweep --kernel one --strategy grid
-    [ "$status" -eq 0 ]
+@test "the fastest candidate leads, explored with one seed as --help says, confirmed without it" {
+    swept
     [ "$(board .leader)" = one ]
-    [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
-    jq -e 'map(.p50_us) == [45, 50, 60]' "$work/lb/micro_best.json"
-    jq -es 'map(select(.status == "wrong" and .p50_us == null)) | length == 1' "$work/lb/leaderboard.jsonl"
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
+    jq -e 'map(.p50_us) == [40, 45, 50, 60]' "$work/lb/micro_best.json"
+    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --no-bound --quiet *--m 16 --warps 4' "$STUB/commands"
+    grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
+    [ "$(wc -l <"$work/confirm")" -eq 1 ]
+    [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
+    scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
 }
 
 @test "--prune: what its bound says is slower than the fastest so far is not run, and is no result" {
@@ -94,46 +103,41 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     kept bound 39
 }
 
-@test "exploration takes one seed and says so in --help; the leader is confirmed without it" {
-    make_stub
-    sweep --kernel one --strategy grid
-    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --no-bound --quiet *--m 16 --warps 4' "$STUB/commands"
-    grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
-    [ "$(wc -l <"$work/confirm")" -eq 1 ]
-    [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]
-    scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
-}
-
-@test "a candidate that fails on fresh seeds does not lead, and the log says so" {
+@test "a wrong candidate does not lead, nor one that fails on fresh seeds, and the log says so" {
     make_stub
     echo 'one 16 8' >"$STUB/flaky"
+    echo 'one 32 8' >"$STUB/wrong"
     run sweep --kernel one --strategy grid
     [ "$status" -eq 0 ]
     [[ $output == *"m=16,warps=8 does not hold on fresh seeds"* ]]
-    [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
+    [ "$(board .kernels.one.knobs)" = m=16,warps=4 ]
+    jq -es 'map(select(.knobs == "m=32,warps=8")) | length == 1 and .[0].status == "wrong" and .[0].p50_us == null' \
+        "$work/lb/leaderboard.jsonl"
     jq -es '[.[] | select(.knobs == "m=16,warps=8")] | length == 2 and last.status == "wrong"' \
         "$work/lb/leaderboard.jsonl"
-    jq -e 'all(.[]; .knobs != "m=16,warps=8")' "$work/lb/micro_best.json"
+    jq -e 'map(.p50_us) == [50, 60]' "$work/lb/micro_best.json"
 }
 
 @test "the incumbent falls only to a paired comparison in two fresh processes" {
-    make_stub
-    sweep --kernel one --strategy grid
-    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
-    # 2 % faster is noise: the incumbent stays, with its time of the new source.
-    sed -i 's/^one 32 8 .*/one 32 8 39.2/' "$STUB/times"
-    printf '%064d' 7 >"$STUB/source.one"
-    sweep --kernel one --strategy grid
-    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
-    [ "$(board .kernels.one.source_sha256)" = "$(cat "$STUB/source.one")" ]
+    swept
     : >"$STUB/runs"
     sed -i 's/^one 32 8 .*/one 32 8 20/' "$STUB/times"
     printf '%064d' 8 >"$STUB/source.one"
-    sweep --kernel one --strategy grid
+    sweep --kernel one --strategy grid -- --warps 8
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
     [ "$(board .kernels.one.over.ratio)" = 2 ]
     [ "$(grep -c 'vs one:m=16,warps=8' "$STUB/runs")" -eq 2 ]
     [ "$(grep 'vs one:m=16,warps=8' "$STUB/runs" | sort -u | wc -l)" -eq 2 ] # two seeds
+}
+
+# bats test_tags=slow
+@test "2 % faster is noise: the incumbent stays, with its time of the new source" {
+    swept
+    sed -i 's/^one 32 8 .*/one 32 8 39.2/' "$STUB/times"
+    printf '%064d' 7 >"$STUB/source.one"
+    sweep --kernel one --strategy grid -- --warps 8
+    [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
+    [ "$(board .kernels.one.source_sha256)" = "$(cat "$STUB/source.one")" ]
 }
 
 # bats test_tags=slow
@@ -197,10 +201,12 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     jq -e '. == []' "$work/lb/micro_best.json"
 }
 
-@test "a knob among the options stays at its value" {
-    make_stub
-    sweep --kernel one --strategy grid -- --warps 8
-    jq -es 'map(.knobs) | sort == ["m=16,warps=8", "m=32,warps=8"]' "$work/lb/leaderboard.jsonl"
+@test "a knob among the options stays at its value; without a name: FA_KERNEL, else the registry's default" {
+    swept
+    [ "$(sweep --strategy grid --dry-run -- --warps 8)" = $'m=16,warps=8\nm=32,warps=8' ]
+    jq -es 'all(.[]; .kernel == "one")' "$work/lb/leaderboard.jsonl"
+    FA_KERNEL=nosuch refused 2 "no kernel 'nosuch'" sweep
+    [[ $(scripts/evo_test_one.sh 16 4 1 --dry-run) == "$FA_BENCH --m 16 --warps 4 --vec 1" ]]
 }
 
 # bats test_tags=slow
@@ -277,6 +283,7 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     [ -z "$(grep corrupt "$work/again")" ]
 }
 
+# bats test_tags=slow
 @test "GPUs of one machine take candidates at once" {
     make_stub
     sed -i 's/^while/echo "gpu ${CUDA_VISIBLE_DEVICES:-all}" >>"$STUB\/gpus"\nwhile/' "$FA_BENCH"
@@ -289,6 +296,10 @@ board() { jq -r ".[0] | $1" "$work/lb/leaderboard.json"; }
     CUDA_VISIBLE_DEVICES=3,5 run sweep --kernel two --strategy grid --jobs 2
     grep -q 'gpu 3' "$STUB/gpus"
     grep -q 'gpu 5' "$STUB/gpus"
+}
+
+@test "--jobs takes as many GPUs as there are to see, and no single --gpu" {
+    make_stub
     refused 2 "CUDA_VISIBLE_DEVICES names 1" env CUDA_VISIBLE_DEVICES=3 scripts/evo_sweep.sh --kernel one --jobs 2
     refused 2 "--gpu names one GPU" sweep --kernel one --jobs 2 -- --gpu 1
 }
@@ -418,12 +429,16 @@ make_valley() {
     export SLURM_ARRAY_TASK_ID=1
     [ "$(scripts/evo_slurm.sh --dry-run --budget 3)" = "scripts/evo_sweep.sh --kernel two --budget 3" ]
     [ "$(scripts/evo_slurm.sh --dry-run --kernel one)" = "scripts/evo_sweep.sh --seed 1 --kernel one" ]
-    run scripts/evo_slurm.sh --strategy grid --out "$work/lb"
-    [ "$status" -eq 0 ]
-    [ "$(board .leader)" = two ]
     SLURM_ARRAY_TASK_ID=7 run scripts/evo_slurm.sh
     [ "$status" -eq 0 ]
     [[ $output == *"nothing to do"* ]]
+}
+
+# bats test_tags=slow
+@test "a task of a cluster's array sweeps its kernel" {
+    make_stub
+    SLURM_ARRAY_TASK_ID=1 scripts/evo_slurm.sh --strategy grid --out "$work/lb"
+    [ "$(board .leader)" = two ]
 }
 
 # bats test_tags=slow
@@ -460,8 +475,8 @@ make_valley() {
     make_stub
     # First the bench of a worker, then the worker itself, which is the parent of the bench.
     sed -i 's/^us=/if [[ $compile -eq 0 \&\& "$kernel $m $warps" == "one 16 8" ]]; then\n\
-    if mkdir "$STUB\/first" 2>\/dev\/null; then kill -9 $PPID; sleep 9; fi\n\
-    if mkdir "$STUB\/second" 2>\/dev\/null; then kill -9 "$(ps -o ppid= -p $PPID)" $PPID; sleep 9; fi\nfi\nus=/' \
+    if mkdir "$STUB\/first" 2>\/dev\/null; then kill -9 $PPID; exit 9; fi\n\
+    if mkdir "$STUB\/second" 2>\/dev\/null; then kill -9 "$(ps -o ppid= -p $PPID)" $PPID; exit 9; fi\nfi\nus=/' \
         "$FA_BENCH"
     run sweep --kernel one --strategy grid --pool 1
     [ "$status" -eq 0 ]
@@ -471,6 +486,7 @@ make_valley() {
     [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
 }
 
+# bats test_tags=slow
 @test "a worker that is killed is left out and said; the sweep goes on" {
     make_stub
     sed -i 's/^us=/[[ "$kernel $m $warps" != "one 16 8" ]] || kill -9 $PPID\nus=/' "$FA_BENCH"
@@ -481,22 +497,15 @@ make_valley() {
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
 }
 
+# bats test_tags=slow
 @test "--minutes ends a sweep between candidates" {
     make_stub
     echo 1 >"$STUB/hold" # the probe; the first candidate waits until the time is up
-    sweep --kernel one --strategy grid --pool 1 --minutes 0.05 >/dev/null 2>&1 3>&- &
+    sweep --kernel one --strategy grid --pool 1 --minutes 0.02 >/dev/null 2>&1 3>&- &
     eventually lines "$STUB/runs" 2
-    sleep 3.5 # the sweep began before; 0.05 minutes of it are over now, however slow this machine is
+    sleep 1.3 # the sweep began before; 0.02 minutes of it are over now, however slow this machine is
     rm "$STUB/hold"
     wait $!
     jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
     [ "$(board .leader)" = one ]
-}
-
-@test "without a name: FA_KERNEL, else the registry's default" {
-    make_stub
-    sweep --strategy grid --budget 1
-    FA_KERNEL=two sweep --strategy grid --budget 1
-    jq -es 'map(.kernel) == ["one", "two"]' "$work/lb/leaderboard.jsonl"
-    [[ $(scripts/evo_test_one.sh 16 4 1 --dry-run) == "$FA_BENCH --m 16 --warps 4 --vec 1" ]]
 }

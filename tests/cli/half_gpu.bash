@@ -26,10 +26,10 @@ while [[ $# -gt 0 ]]; do
     esac
     shift
 done
-while read -r line; do
-    few=false
-    [[ ! -e $STUB/few ]] || few=true
-    jq -nc --argjson few "$few" --argjson m "$m" --argjson warps "$warps" --argjson noise "$noise" --arg status "$status" '
+few=false
+[[ ! -e $STUB/few ]] || few=true
+if [[ -n $runs ]]; then cat "$runs"; else echo; fi |
+    jq -Rc --argjson few "$few" --argjson m "$m" --argjson warps "$warps" --argjson noise "$noise" --arg status "$status" '
         (20 * (1 + (($m | log2) - 6 | fabs) + (($warps | log2) - 2 | fabs))) as $us |
         (100 / $us) as $ratio |
         {schema: "fa_bench.result/1", status: $status, reason: (if $status == "pass" then null else "made up" end),
@@ -40,7 +40,6 @@ while read -r line; do
             vs: {ratio: $ratio, ratio_ci95: (if $few then [null, null] else [$ratio * 0.99, $ratio * 1.01] end),
                  aa_noise: (if $few then null else $noise end), other_p50_us: 100,
                  same_code: false, check: {passed: true}}} end'
-done < <(if [[ -n $runs ]]; then cat "$runs"; else echo; fi)
 STUB_END
     chmod +x "$FA_BENCH"
 }

@@ -9,6 +9,7 @@ make_other_side() {
 #!/usr/bin/env bash
 set -eu
 if [[ $1 != --parity ]]; then
+    echo "$*" >>"${0%/*}/drawn"
     exec ./fa_bench --kernel light --device emu "$@" --seed 7 --seeds 1 --quiet
 fi
 shift
@@ -35,6 +36,18 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
     [[ $output == *"light: 5 agree, 0 do not, 0 NOT-RUN"* ]]
     jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .status == "pass") and (map(select(.inputs == "torch")) |
         length == 1 and all(.[]; .problem.seq_q == 127 and .problem.causal))' "$work/p.json"
+}
+
+@test "--dtype bf16: both sides draw it, every row names it" {
+    no_gpu
+    make_other_side
+    cd "$work" && ln -s "$OLDPWD"/{fa_bench,kernels,include,scripts} . # the file has a name of its own
+    scripts/parity.sh --dtype bf16 --kernel scalar
+    [ ! -e build/parity.json ]
+    jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .problem.dtype == "bf16") and any(.[]; .inputs == "torch")' \
+        build/parity_bf16.json
+    grep -q '^--dtype bf16 .* --dump ' drawn
+    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/parity.sh --dtype half
 }
 
 @test "one that disagrees fails by name; a kernel that cannot run here is NOT-RUN" {

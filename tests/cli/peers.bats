@@ -13,6 +13,7 @@ make_peers() {
 set -eu
 echo "$*" >>"$STUB/server"
 while read -r shape; do
+    echo "$shape" >>"$STUB/shapes"
     [[ ! -e $STUB/die || $(jq .seq <<<"$shape") != "$(cat "$STUB/die")" ]] || exit 3
     pairs='{"status": "pass", "reason": null, "kernel_p50_us": 50, "p50_us": 60, "ratio": 1.2,
         "ratio_ci95": [1.19, 1.21], "blocks": 11}'
@@ -189,6 +190,25 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     jq -e 'length == 2' "$work/p/peers.json"
 }
 
+@test "--dtype bf16: kernel, peers and rows are of that type; its file is its own, and no FP16 time is scaled" {
+    make_stub
+    make_peers
+    run peers --kernel one --dtype bf16
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "2,8,512,64 bf16  one 50 us  best peer cudnn 15 us  ratio 0.3, paired 0.9" ]]
+    [[ ${lines[1]} == "1,8,128,64 causal bf16  "* ]]
+    jq -e 'length == 2 and all(.[]; .dtype == "bf16" and (.peers | has("fa3_scaled") | not))' "$work/p/peers.json"
+    [ "$(grep -c -- '--causal --dtype bf16 ' "$STUB/commands")" -ge 1 ]
+    [ "$(jq -r .dtype "$STUB/shapes" | sort -u)" = bf16 ]
+    jq -n -L scripts/lib --arg file f --argjson kinds '{"one": "hand"}' -f scripts/lib/evidence/rows.jq \
+        "$work/p/peers.json" | jq -se 'length == 2 and all(.[]; .made_of[0].options | contains("--dtype bf16"))'
+    run peers --kernel one --dtype bf16
+    [ "${#lines[@]}" -eq 1 ] # known
+    refused 2 "holds rows of another --dtype" peers --kernel one
+    jq 'map(del(.dtype))' "$work/p/peers.json" >"$work/x" && mv "$work/x" "$work/p/peers.json" # an older file: FP16
+    refused 2 "holds rows of another --dtype" peers --kernel one --dtype bf16
+}
+
 @test "a wrong kernel has no ratio and fails the run" {
     make_stub
     make_peers
@@ -225,7 +245,8 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 20 ]
     [[ $(scripts/lib/peers/peers_torch.py --dry-run --causal --backends cudnn) == "torch_cudnn 2,8,512,64 causal" ]]
-    [[ $(scripts/lib/peers/peers_torch.py --dry-run --seq 64 --backends fa3) == "flash_attn_3 2,8,64,64" ]]
+    [[ $(scripts/lib/peers/peers_torch.py --dry-run --seq 64 --backends fa3 --dtype bf16) == \
+        "flash_attn_3 2,8,64,64 bf16" ]]
     [ "$(scripts/lib/peers/peers_torch.py --dry-run | sort)" = "$(printf '%s 2,8,512,64\n' \
         flash_attn_3 torch_cudnn torch_efficient torch_flash torch_math)" ]
 }
@@ -234,6 +255,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "
     refused 2 "no kernel 'nosuch'" scripts/peers.sh --kernel nosuch
     refused 2 "--grid takes a file with shapes" scripts/peers.sh --grid tests/golden/ncu_query.txt
     refused 2 "no shape of" scripts/peers.sh --only 77777
+    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/peers.sh --dtype half
     refused 2 "--peers takes flash" scripts/peers.sh --peers torch
     refused 2 "--peers takes flash" scripts/peers.sh --peers fa2
     scripts/peers.sh --peers flash,fa3 --dry-run --only 2,8,512,64,full

@@ -13,7 +13,8 @@ letters = {ctypes.c_void_p: "p", ctypes.c_int64: "l", ctypes.c_int32: "i", ctype
     ctypes.c_ubyte * 128: "m", ctypes.c_int32 * 7: "p"}
 constants = {"FA_ABI": p.ABI, "FA_GRID_PERSISTENT": p.GRID_PERSISTENT,
     "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": p.MAX_DYNAMIC_SHARED_SIZE_BYTES,
-    "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": p.FLOAT16,
+    "FA_DTYPE_FP16": p.DTYPE["fp16"], "FA_DTYPE_BF16": p.DTYPE["bf16"],
+    "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": p.MAP_TYPE["fp16"], "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16": p.MAP_TYPE["bf16"],
     "CU_TENSOR_MAP_SWIZZLE_32B": p.SWIZZLE[32], "CU_TENSOR_MAP_SWIZZLE_64B": p.SWIZZLE[64],
     "CU_TENSOR_MAP_SWIZZLE_128B": p.SWIZZLE[128], "CU_TENSOR_MAP_L2_PROMOTION_L2_256B": p.L2_256B}
 print('#include <stddef.h>\n#include <stdio.h>\n#include "cuda/api.h"\n#include "fa_params.h"\n'
@@ -42,20 +43,21 @@ END
 import ctypes
 from peers_cubin import Info, check_info, launch_of
 good, size = dict(abi=2, dim=64, causal=1), ctypes.sizeof(Info)
-def refused(words, bytes=size, **changed):
+def refused(words, bytes=size, dtype="fp16", **changed):
     try:
-        check_info(Info(**{**good, **changed}), bytes, 64, True)
+        check_info(Info(**{**good, **changed}), bytes, 64, True, dtype)
     except ValueError as error:
         assert words in str(error), error
         return
     raise AssertionError(words)
-check_info(Info(**good), size, 64, True)
-check_info(Info(**good, cluster=1), size, 64, True)
+check_info(Info(**good), size, 64, True, "fp16")
+check_info(Info(**good, cluster=1, serves_bf16=1), size, 64, True, "bf16")
 refused("of ABI 1 ", abi=1)
 refused("with 64 bytes", bytes=64)
 refused("made for dim 128, causal True, not for dim 64", dim=128)
 refused("causal False, not for dim 64, causal True", causal=0)
 refused("clusters of 2", cluster=2)
+refused("for FP16 alone", dtype="bf16")
 def launch(**fields):
     return launch_of(Info(m=64, workspace_bytes_per_block=16, workspace_bytes_fixed=8, **fields), 2, 3, 1, 65, 10)
 assert launch() == (12, 2, 12, 200), launch()
@@ -85,7 +87,8 @@ static const fa_kernel_info info = {.abi = FA_ABI,
                                     .workspace_bytes_per_block = 16,
                                     .tma_q_rows = 64,
                                     .tma_v_rows = 48,
-                                    .tma_cols = 32};
+                                    .tma_cols = 32,
+                                    .serves_bf16 = 1};
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     *module = (CUmodule)1;
@@ -134,9 +137,9 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
     printf("strides %lld %lld %lld; %lld %lld %lld; %lld %lld %lld; %lld %lld %lld\n", p->q_stride_b, p->q_stride_h,
            p->q_stride_s, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->v_stride_b, p->v_stride_h, p->v_stride_s,
            p->o_stride_b, p->o_stride_h, p->o_stride_s);
-    printf("problem %d %d %d %d %d %d %d %g; %d %d %d %d; %p %lld; %d%d%d%d\n", p->batch, p->heads, p->kv_heads,
-           p->seq_q, p->seq_kv, p->dim, p->causal, p->scale, p->tiles_m, p->tiles, p->sm_count, p->reserved,
-           p->workspace, p->workspace_bytes, p->q_map.bytes[127] == 'm', p->k_map.bytes[0], p->v_map.bytes[0] == 'm',
+    printf("problem %d %d %d %d %d %d %d %d %g; %d %d %d %d; %p %lld; %d%d%d%d\n", p->dtype, p->batch, p->heads,
+           p->kv_heads, p->seq_q, p->seq_kv, p->dim, p->causal, p->scale, p->tiles_m, p->tiles, p->sm_count,
+           p->reserved, p->workspace, p->workspace_bytes, p->q_map.bytes[127] == 'm', p->k_map.bytes[0], p->v_map.bytes[0] == 'm',
            p->o_map.bytes[127]);
     return fflush(stdout);
 }
@@ -154,11 +157,12 @@ sys.modules["torch"] = Fake(empty_like=lambda q: Tensor(0x7fff00000400, *q.shape
     cuda=Fake(get_device_properties=lambda device: Fake(multi_processor_count=2),
         current_stream=lambda: Fake(cuda_stream=0x700000001)))
 import peers_cubin
-def make(dim, causal):
+def make(dim, causal, dtype="fp16"):
     q = Tensor(0x7fff00000100, 2, 4, 100, dim)
     k, v = (Tensor(address, 2, 2, 200, dim) for address in (0x7fff00000200, 0x7fff00000300))
-    return peers_cubin.Kernel(sys.argv[1], q, k, v, 0.25, causal)
+    return peers_cubin.Kernel(sys.argv[1], Fake(q=q, k=k, v=v, scale=0.25, causal=causal, dtype=dtype))
 make(32, True)()
+make(32, True, "bf16")()
 try:
     make(64, True)
 except ValueError as error:
@@ -173,7 +177,14 @@ map 0 6 4 0x7fff00000300: 32 200 2 2; 64 12800 25600; 32 48 1 1; 1 1 1 1; 0 2 3 
 launch 1 6 1 1 96 1 1 70000 0x700000001 (nil)
 tensors 0x7fff00000100 0x7fff00000200 0x7fff00000300 0x7fff00000400
 strides 12800 3200 32; 12800 6400 32; 12800 6400 32; 12800 3200 32
-problem 2 4 2 100 200 32 1 0.25; 2 16 2 0; 0x7fff00000500 512; 1010
+problem 0 2 4 2 100 200 32 1 0.25; 2 16 2 0; 0x7fff00000500 512; 1010
+attribute 1 8 70000
+map 0 9 4 0x7fff00000100: 32 100 4 2; 64 6400 25600; 32 64 1 1; 1 1 1 1; 0 2 3 0
+map 0 9 4 0x7fff00000300: 32 200 2 2; 64 12800 25600; 32 48 1 1; 1 1 1 1; 0 2 3 0
+launch 1 6 1 1 96 1 1 70000 0x700000001 (nil)
+tensors 0x7fff00000100 0x7fff00000200 0x7fff00000300 0x7fff00000400
+strides 12800 3200 32; 12800 6400 32; 12800 6400 32; 12800 3200 32
+problem 1 2 4 2 100 200 32 1 0.25; 2 16 2 0; 0x7fff00000500 512; 1010
 the module is made for dim 32, causal True, not for dim 64, causal True
 END
     printf 'no image' >"$work/k.cubin"
@@ -233,12 +244,12 @@ got = peers_torch.ratio_of(blocks)
 assert {k: round(got[k], 9) if k != "ratio_ci95" else [round(x, 9) for x in got[k]] for k in got} == {
     "kernel_p50_us": 1.5, "p50_us": 1.13, "ratio": 1.13, "ratio_ci95": [1.08, 1.19], "blocks": 25}, got
 assert peers_torch.pairing({"batch": 1}, None) is None
-def kernel(path, q, k, v, scale, causal):
-    raise ValueError(f"{path} {q} {k} {v} {scale} {causal}: made up\nmore of it")
+def kernel(path, inputs):
+    raise ValueError(f"{path} {inputs.q}: made up\nmore of it")
 peers_torch.peers_cubin.Kernel = kernel
-refused = peers_torch.pairing({"cubin": "k.cubin"}, Fake(q="Q", k="K", v="V", scale=0.5, causal=True))
+refused = peers_torch.pairing({"cubin": "k.cubin"}, Fake(q="Q"))
 said = refused(None, 1, None)
-assert said == {"status": "not_run", "reason": "k.cubin Q K V 0.5 True: made up"}, said
+assert said == {"status": "not_run", "reason": "k.cubin Q: made up"}, said
 END
     python "$work/pair.py"
 }

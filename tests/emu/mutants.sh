@@ -75,7 +75,8 @@ statement='(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async
 
 knobs_of() { # KERNEL: the options of its own tile, and the folder of the headers that it needs
     local headers folder
-    headers=$("$work/fa_bench" --list-kernels --json - | jq -r --arg k "$1" '.[] | select(.name == $k).headers // empty')
+    headers=$("$work/fa_bench" --list-kernels --json - |
+        jq -r --arg k "$1" '.[] | select(.name == $k).headers // empty')
     folder=${headers^^}_DIR # CUTLASS_DIR
     [[ -z $headers ]] || echo -n "--include ${!folder:-build/$headers}/include "
     "$work/fa_bench" --kernel "$1" --compile-only --json - --quiet 2>/dev/null |

@@ -24,7 +24,10 @@ STUMBLES = re.compile(r'jq: (error|parse error)|parse error|unbound variable|syn
 STAND_IN = '''#!/usr/bin/env bash
 json=- ; a=("$@")
 for i in "${!a[@]}"; do [[ ${a[i]} == --json ]] && json=${a[i + 1]}; done
-for x in "$@"; do [[ $x == --list-kernels ]] && exec cat "$FA_REGISTRY"; [[ $x == --version ]] && exec echo "fa_bench 0"; done
+for x in "$@"; do
+    [[ $x == --list-kernels ]] && exec cat "$FA_REGISTRY"
+    [[ $x == --version ]] && exec echo "fa_bench 0"
+done
 if [[ $json == - ]]; then cat "$FA_MUTANT"; else cp "$FA_MUTANT" "$json"; fi
 exit "$FA_MUTANT_CODE"
 '''

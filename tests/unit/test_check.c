@@ -751,7 +751,8 @@ static void too_large_is_refused_before_allocation(void **state)
 }
 
 /* --dump, then --load of what was dumped: same inputs, same output; then files that do not fit. */
-/* BF16 as ml_dtypes writes it, as NumPy writes that again, and as a bit pattern; neither type is taken for the other. */
+/* BF16 as ml_dtypes writes it, as NumPy writes that again, and as a bit pattern; neither type is taken for the
+ * other. */
 static void types_of_npy(setup *s, const char *folder)
 {
     static const char *const descrs[] = {"<V2", "|V2", "<u2"};

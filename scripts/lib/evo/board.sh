@@ -102,11 +102,11 @@ sources_now() {
         "$FA_BENCH" "$(kernel_flag "$name")" "${name#source:}" "${problem_options[@]}" --compile-only \
             --arch "$SWEEP_ARCH" --quiet --json "$work/source" 2>/dev/null || true
         [[ ! -s $work/source ]] || jq -c --arg k "$name" '{($k): .provenance.source_sha256}' "$work/source"
-    done | jq -sc 'add // {}'
+    done
 }
 
 update_board() {
-    local holder leader entry source
+    local holder leader entry
     exec 8>"$out/.board.lock"
     flock 8 # held to the end: two sweeps compare with the same incumbent one after the other
     if [[ -e $board ]] && ! jqf evo/is_board -es "$board" >/dev/null 2>&1; then
@@ -116,7 +116,7 @@ update_board() {
     [[ -e $board ]] || echo '[]' | replace "$board"
     find_champion
     if [[ -n $champion ]]; then
-        rm -f "$work/vs"
+        : >"$work/vs"
         holder=$(on_board "$kernel" knobs)
         if [[ -n $holder && $holder != "$champion" ]] && ! beats "$kernel" "$champion" "$kernel" "$holder"; then
             cp "$work/confirm" "$work/challenger"
@@ -128,23 +128,18 @@ update_board() {
         fi
         key_of "$champion"
         entry=$(jqf evo/entry -cs --arg key "$key" --slurpfile full "$work/confirm" \
-            --argjson vs "$(jq -c '.vs // null' "$work/vs" 2>/dev/null || echo null)" "$log")
-        source=$(jq -r .source_sha256 <<<"$entry")
-        # The same tile from an edited source is a new entry, too.
-        if [[ $champion != "$holder" || $source != "$(on_board "$kernel" source_sha256)" ]]; then
-            jqf evo/with_entry --arg group "$SWEEP_GROUP" --arg kernel "$kernel" --argjson entry "$entry" "$board" \
-                >"$work/board"
-            replace "$board" <"$work/board"
-        fi
-        leader=$(jq -r --arg g "$SWEEP_GROUP" '.[] | select(.group == $g) | .leader // empty' "$board")
-        if [[ -z $leader ]] ||
-            { [[ $leader != "$kernel" ]] && beats "$kernel" "$champion" "$leader" "$(on_board "$leader" knobs)"; }; then
+            --slurpfile vs "$work/vs" "$log")
+        jqf evo/with_entry --arg group "$SWEEP_GROUP" --arg kernel "$kernel" --argjson entry "$entry" "$board" \
+            >"$work/board"
+        replace "$board" <"$work/board"
+        leader=$(jq -r --arg g "$SWEEP_GROUP" '.[] | select(.group == $g) | .leader' "$board")
+        if [[ $leader != "$kernel" ]] && beats "$kernel" "$champion" "$leader" "$(on_board "$leader" knobs)"; then
             jq --arg g "$SWEEP_GROUP" --arg k "$kernel" 'map(if .group == $g then .leader = $k else . end)' "$board" \
                 >"$work/board"
             replace "$board" <"$work/board"
         fi
     fi
-    jqf evo/top -s --arg group "$SWEEP_GROUP" --argjson sources "$(sources_now)" "$log" >"$work/best"
+    jqf evo/top -s --arg group "$SWEEP_GROUP" --slurpfile sources <(sources_now) "$log" >"$work/best"
     replace "$best" <"$work/best"
     flock -u 8
 }

@@ -16,7 +16,8 @@ def ladder: group_by(.kernel) | map((map(select(.status == "pass" and .p50_us)) 
 # both were.
 def peers($p): [$lines[] | select(.peers | type == "object") |
     select($p.heads == $p.kv_heads and $p.seq_q == $p.seq_kv and
-        [.batch, .heads, .seq, .dim, .causal] == [$p.batch, $p.heads, $p.seq_q, $p.dim, $p.causal])] |
+        [.batch, .heads, .seq, .dim, .causal, .dtype // "fp16"] ==
+            [$p.batch, $p.heads, $p.seq_q, $p.dim, $p.causal, $p.dtype // "fp16"])] |
     (min_by(.us) // {peers: {}}) as $row | $row.peers | to_entries |
     map(select(.key | endswith("_scaled") | not) | $row.paired[.key] as $pair | {name: .key, source: $row.torch,
         p50_us: .value, p90_us: null, tflops: ($p.flop / .value / 1e6), slower_than: $row.kernel,

@@ -40,7 +40,8 @@ def function($p): [
 def config($p): ($p | {batch, kv_heads, seq_q, seq_kv}) as $one |
     {single_input_configs: [$one], single_init_configs: [{}], single_shared_configs: [{}],
      multi_input_configs: ([$one] + [(1, 2, 4, 8) as $b | (1, 2) as $h |
-        $one + {batch: $b, kv_heads: ($h * $p.kv_heads)}] | unique), multi_init_configs: [{}], multi_shared_configs: [{}]};
+        $one + {batch: $b, kv_heads: ($h * $p.kv_heads)}] | unique),
+     multi_init_configs: [{}], multi_shared_configs: [{}]};
 
 # The kernel stands before PyTorch's headers, which may take CUDA's operators of half away.
 def extension: "#undef __CUDA_NO_HALF_OPERATORS__\n#undef __CUDA_NO_HALF_CONVERSIONS__\n" +

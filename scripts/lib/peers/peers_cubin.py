@@ -8,9 +8,10 @@ import pathlib
 
 ABI = 2
 GRID_PERSISTENT = 1
+DTYPE = {"fp16": 0, "bf16": 1}  # FA_DTYPE_*
 # Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
 # CUtensorMapL2promotion.
-MAX_DYNAMIC_SHARED_SIZE_BYTES, FLOAT16, SWIZZLE, L2_256B = 8, 6, {32: 1, 64: 2, 128: 3}, 3
+MAX_DYNAMIC_SHARED_SIZE_BYTES, MAP_TYPE, SWIZZLE, L2_256B = 8, {"fp16": 6, "bf16": 9}, {32: 1, 64: 2, 128: 3}, 3
 
 
 def fields(ctype, names):
@@ -37,10 +38,10 @@ class Info(ctypes.Structure):
                                         "blocks_per_sm", "cluster")) +
                 fields(ctypes.c_int64, ("workspace_bytes_per_block", "workspace_bytes_fixed")) +
                 fields(ctypes.c_int32, ("tma_q_rows", "tma_k_rows", "tma_v_rows", "tma_o_rows", "tma_cols",
-                                        "nondeterministic", "pack_heads", "writes_lse")))
+                                        "nondeterministic", "pack_heads", "writes_lse", "serves_bf16")))
 
 
-def check_info(info, size, dim, causal):
+def check_info(info, size, dim, causal, dtype):
     """Whether this host can launch it on this problem; `size`: bytes of fa_info in the module."""
     if info.abi != ABI or size != ctypes.sizeof(Info):
         raise ValueError(f"the module is of ABI {info.abi} with {size} bytes of fa_info, "
@@ -48,6 +49,8 @@ def check_info(info, size, dim, causal):
     if (info.dim, bool(info.causal)) != (dim, causal):
         raise ValueError(f"the module is made for dim {info.dim}, causal {bool(info.causal)}, "
                          f"not for dim {dim}, causal {causal}")
+    if dtype == "bf16" and not info.serves_bf16:
+        raise ValueError("the module is for FP16 alone")
     if info.cluster > 1:
         raise ValueError(f"a launch in clusters of {info.cluster} blocks is not done here")
 
@@ -64,22 +67,23 @@ def launch_of(info, batch, heads, kv_heads, seq_q, sm_count):
 
 
 class Kernel:
-    """Called, it launches on PyTorch's current stream, so that a graph captures it. q [batch, heads, seq_q, dim], k, v
-    [batch, kv_heads, seq_kv, dim]: FP16 on the GPU, innermost stride 1. self.output is like q. The module stays loaded:
-    a graph may hold it."""
+    """Called, it launches on PyTorch's current stream, so that a graph captures it. inputs: q [batch, heads, seq_q, dim],
+    k, v [batch, kv_heads, seq_kv, dim] on the GPU, innermost stride 1; dtype, scale, causal. A module does not say for
+    which type it was compiled, so the caller knows. self.output is like q. The module stays loaded: a graph may hold
+    it."""
 
-    def __init__(self, path, q, k, v, scale, causal):
+    def __init__(self, path, inputs):
         import torch
-        self.torch, self.driver, self.output = torch, ctypes.CDLL("libcuda.so.1"), torch.empty_like(q)
-        self.load(path, q.shape[3], causal)
-        self.fill((q, k, v, self.output), scale, causal)
+        self.torch, self.driver, self.output = torch, ctypes.CDLL("libcuda.so.1"), torch.empty_like(inputs.q)
+        self.load(path, inputs)
+        self.fill(inputs)
 
     def call(self, name, *arguments):
         code = getattr(self.driver, name)(*arguments)
         if code != 0:
             raise RuntimeError(f"{name}: CUresult {code}")
 
-    def load(self, path, dim, causal):
+    def load(self, path, inputs):
         module, self.function, self.info = ctypes.c_void_p(), ctypes.c_void_p(), Info()
         address, size = ctypes.c_uint64(), ctypes.c_size_t()
         self.call("cuModuleLoadData", ctypes.byref(module), pathlib.Path(path).read_bytes())
@@ -87,13 +91,13 @@ class Kernel:
         self.call("cuModuleGetGlobal_v2", ctypes.byref(address), ctypes.byref(size), module, b"fa_info")
         known = min(size.value, ctypes.sizeof(Info))
         self.call("cuMemcpyDtoH_v2", ctypes.byref(self.info), address, ctypes.c_size_t(known))
-        check_info(self.info, size.value, dim, causal)
+        check_info(self.info, size.value, inputs.q.shape[3], inputs.causal, inputs.dtype)
         if self.info.smem_dynamic_bytes > 0:
             self.call("cuFuncSetAttribute", self.function, MAX_DYNAMIC_SHARED_SIZE_BYTES, self.info.smem_dynamic_bytes)
 
-    def fill(self, tensors, scale, causal):
+    def fill(self, inputs):
         """The parameters, at an address of 64 bytes' alignment, as their tensor maps need it."""
-        info = self.info
+        info, tensors = self.info, (inputs.q, inputs.k, inputs.v, self.output)
         (batch, heads, seq_q, dim), (_, kv_heads, seq_kv, _) = tensors[0].shape, tensors[1].shape
         sm_count = self.torch.cuda.get_device_properties(tensors[0].device).multi_processor_count
         self.blocks, tiles_m, tiles, workspace_bytes = launch_of(info, batch, heads, kv_heads, seq_q, sm_count)
@@ -101,7 +105,8 @@ class Kernel:
         self.memory = ctypes.create_string_buffer(ctypes.sizeof(Params) + 64)
         self.params = Params.from_address(-(-ctypes.addressof(self.memory) // 64) * 64)
         values = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
-                  "causal": causal, "scale": scale, "tiles_m": tiles_m, "tiles": tiles, "sm_count": sm_count,
+                  "causal": inputs.causal, "scale": inputs.scale, "dtype": DTYPE[inputs.dtype],
+                  "tiles_m": tiles_m, "tiles": tiles, "sm_count": sm_count,
                   "workspace": self.workspace.data_ptr(), "workspace_bytes": workspace_bytes}
         for name, tensor in zip("qkvo", tensors):
             values[name] = tensor.data_ptr()
@@ -110,15 +115,15 @@ class Kernel:
             setattr(self.params, name, value)
         for name, tensor in zip("qkvo", tensors):
             if getattr(info, f"tma_{name}_rows") > 0:
-                self.encode(name, tensor)
+                self.encode(name, tensor, MAP_TYPE[inputs.dtype])
         self.arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.params))
 
-    def encode(self, name, tensor):
+    def encode(self, name, tensor, map_type):
         """The tensor map of rank 4, innermost first; as `encode` of src/cuda/module.c."""
         stride_b, stride_h, stride_s, _ = tensor.stride()
         rows, cols = getattr(self.info, f"tma_{name}_rows"), self.info.tma_cols
         place = ctypes.addressof(self.params) + getattr(Params, f"{name}_map").offset
-        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), FLOAT16, 4, ctypes.c_void_p(tensor.data_ptr()),
+        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), map_type, 4, ctypes.c_void_p(tensor.data_ptr()),
                   (ctypes.c_uint64 * 4)(*reversed(tensor.shape)),
                   (ctypes.c_uint64 * 3)(2 * stride_s, 2 * stride_h, 2 * stride_b),
                   (ctypes.c_uint32 * 4)(cols, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0,

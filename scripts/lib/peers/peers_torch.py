@@ -22,7 +22,7 @@ BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None,
             "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
 SAMPLE_US = 1000.0  # one graph lasts at least this long
 MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
-ATOL = RTOL = 1e-3
+TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3}  # |O - R| <= t + t |R|, as fa_bench has it for its element types
 
 
 def not_run(why):
@@ -38,6 +38,7 @@ def parse_arguments():
     add("--seq", type=int, default=512)
     add("--dim", type=int, default=64)
     add("--causal", action="store_true")
+    add("--dtype", choices=TOLERANCE, default="fp16", help="element type (default: %(default)s)")
     add("--backends", default=",".join(BACKENDS), help="comma-separated (default: %(default)s)")
     add("--seed", type=int, default=42)
     add("--max-time", type=float, default=0.25, help="seconds of sampling per backend (default: %(default)s)")
@@ -65,31 +66,41 @@ def parse_arguments():
     return arguments
 
 
-def load_array(path):
+# BF16 lies in .npy as two opaque bytes, "V2", as fa_bench writes and reads it: NumPy has no such type.
+def load_array(path, dtype):
     try:
         array = numpy.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
         print(f"peers_torch.py: {path}: {error}", file=sys.stderr)
         sys.exit(2)
-    if array.dtype != numpy.float16 or array.ndim != 4:
+    if array.dtype != {"fp16": "float16", "bf16": "V2"}[dtype] or array.ndim != 4:
         shape = f"{array.dtype} {array.shape}"
-        print(f"peers_torch.py: {path}: FP16 [batch, heads, seq, dim], not {shape}", file=sys.stderr)
+        print(f"peers_torch.py: {path}: {dtype.upper()} [batch, heads, seq, dim], not {shape}", file=sys.stderr)
         sys.exit(2)
-    return torch.from_numpy(array)
+    return torch.from_numpy(array) if dtype == "fp16" else torch.from_numpy(array.view("i2")).view(torch.bfloat16)
+
+
+def save_array(path, tensor):
+    tensor = tensor.cpu()
+    array = tensor.view(torch.int16).numpy().view("V2") if tensor.dtype == torch.bfloat16 else tensor.numpy()
+    numpy.save(path, array)
 
 
 class Inputs:
     """Q, K, V [batch, heads, seq, dim] on the device; keys repeated for grouped heads."""
 
     def __init__(self, shape, arguments, device):
-        self.causal = bool(shape["causal"])
+        self.causal, self.dtype = bool(shape["causal"]), shape["dtype"]
+        self.tolerance = TOLERANCE[self.dtype]
         if arguments.load:
             folder = pathlib.Path(arguments.load)
-            self.q, self.k, self.v = (load_array(folder / f"{name}.npy").to(device) for name in "qkv")
+            load = lambda name: load_array(folder / f"{name}.npy", self.dtype).to(device)
+            self.q, self.k, self.v = load("q"), load("k"), load("v")
         else:
             generator = torch.Generator(device=device).manual_seed(arguments.seed)
             size = (shape["batch"], shape["heads"], shape["seq"], shape["dim"])
-            draw = lambda: torch.randn(size, generator=generator, device=device, dtype=torch.float16)
+            of = {"fp16": torch.float16, "bf16": torch.bfloat16}[self.dtype]
+            draw = lambda: torch.randn(size, generator=generator, device=device, dtype=of)
             self.q, self.k, self.v = draw(), draw(), draw()
         self.kv_heads = self.k.shape[1]
         group = self.q.shape[1] // self.kv_heads
@@ -104,7 +115,7 @@ class Inputs:
         if self.causal:
             pairs = sum(min(max(row + 1 + seq_kv - seq_q, 0), seq_kv) for row in range(seq_q))
         return {"batch": batch, "heads": heads, "kv_heads": self.kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
-                "causal": self.causal, "dtype": "fp16", "scale": self.scale, "flop": 4 * batch * heads * dim * pairs,
+                "causal": self.causal, "dtype": self.dtype, "scale": self.scale, "flop": 4 * batch * heads * dim * pairs,
                 "bytes": 2 * batch * dim * (2 * heads * seq_q + 2 * self.kv_heads * seq_kv)}
 
     def exact(self, batch, head, rows):
@@ -118,7 +129,7 @@ class Inputs:
         return torch.softmax(scores, dim=1).nan_to_num(0.0) @ v
 
     def parity(self, output, rows_per_head=None):
-        """|O - exact| <= atol + rtol |exact| on every row, or on a sample of heads and rows. NaN fails."""
+        """|O - exact| within the type's tolerance on every row, or on a sample of heads and rows. NaN fails."""
         batches, heads, seq = self.q.shape[:3]
         output = output.to(self.q.device)
         generator = torch.Generator().manual_seed(1)
@@ -131,7 +142,7 @@ class Inputs:
             rows = rows.to(self.q.device)
             exact = self.exact(batch, head, rows)
             error = (output[batch, head, rows].double() - exact).abs()
-            ok = ok and bool((error <= ATOL + RTOL * exact.abs()).all())
+            ok = ok and bool((error <= self.tolerance * (1 + exact.abs())).all())
             worst = max(worst, float(error.max()))
             checked += len(rows)
         return {"passed": ok, "reference": "torch_fp64", "rows_checked": checked,
@@ -217,7 +228,7 @@ class Ours:
 
     def __init__(self, cubin, inputs):
         self.inputs = inputs
-        self.kernel = peers_cubin.Kernel(cubin, inputs.q, inputs.k, inputs.v, inputs.scale, inputs.causal)
+        self.kernel = peers_cubin.Kernel(cubin, inputs)
         self.graph, self.calls = captured(self.kernel)
 
     def parity(self):
@@ -352,7 +363,7 @@ def agreement(inputs, ours):
     passed, worst = theirs.shape == ours.shape, None
     if passed:
         error = (ours.to(theirs.device).float() - theirs).abs()
-        passed = bool((error <= 2 * (ATOL + RTOL * theirs.abs())).all())
+        passed = bool((error <= 2 * inputs.tolerance * (1 + theirs.abs())).all())
         worst = float(error.max())
     return {"passed": exact["passed"] and passed, "exact": exact,
             "torch": {"passed": passed, "max_abs_difference": worst}}
@@ -363,8 +374,9 @@ def best_device():
 
 
 def compare(arguments):
-    inputs = Inputs({"causal": arguments.causal}, arguments, best_device())
-    result = {"compare": arguments.compare, "device": best_device(), **agreement(inputs, load_array(arguments.compare))}
+    inputs = Inputs(vars(arguments), arguments, best_device())
+    output = load_array(arguments.compare, inputs.dtype)
+    result = {"compare": arguments.compare, "device": best_device(), **agreement(inputs, output)}
     print(json.dumps(result))
     return 0 if result["passed"] else 1
 
@@ -377,7 +389,7 @@ def parity(arguments):
         arguments.load = name
         inputs = Inputs(record["problem"], arguments, best_device())
         results.append({"dir": name, "device": best_device(), "torch_version": torch.__version__,
-                        **agreement(inputs, load_array(folder / "o.npy"))})
+                        **agreement(inputs, load_array(folder / "o.npy", inputs.dtype))})
     print(json.dumps(results))
     return 0 if all(result["passed"] for result in results) else 1
 
@@ -387,7 +399,7 @@ def dump(arguments):
     folder = pathlib.Path(arguments.dump)
     folder.mkdir(parents=True, exist_ok=True)
     for name in "qkv":
-        numpy.save(folder / f"{name}.npy", getattr(inputs, name).cpu().numpy())
+        save_array(folder / f"{name}.npy", getattr(inputs, name))
     return 0
 
 
@@ -429,7 +441,8 @@ if __name__ == "__main__":
     if arguments.dry_run:
         for name in arguments.backends:
             problem = f"{arguments.batch},{arguments.heads},{arguments.seq},{arguments.dim}"
-            print(f"{kernel_of(name)} {problem}{' causal' if arguments.causal else ''}")
+            words = [problem, *["causal"] * arguments.causal, *["bf16"] * (arguments.dtype == "bf16")]
+            print(kernel_of(name), *words)
         sys.exit(0)
     try:
         import numpy

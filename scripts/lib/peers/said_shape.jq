@@ -1,3 +1,3 @@
 # A shape for people. $kernel: what would run it.
 include "peers/name";
-"\(name)\(if .causal then " causal" else "" end): \($kernel), peers"
+"\(words): \($kernel), peers"

@@ -99,7 +99,8 @@ at the clock that its power allows. <b>In pairs</b>: the two take turns in one p
     [[ ! -s $dir/peers.json ]] || picture paired peers.json "Every shape, alone and in pairs."
     for file in "$dir"/peers.json "$dir"/peers_*.json; do
         [[ -s $file ]] || continue
-        echo "<h3>$(jq -r 'map(.kernel | values) | unique | join(", ") | @html' "$file") beside libraries</h3>"
+        echo "<h3>$(jq -L "$lib" -r 'include "typed"; (map(.kernel | values) | unique | join(", ")) + (.[0] | typed) |
+            @html' "$file") beside libraries</h3>"
         table "${file##*/}" "$headings|in pairs with|#ratio, in pairs|95 % interval" peer_rows
         records "${file##*/}"
     done

@@ -1,8 +1,9 @@
 # peers.json as a table of the documents. $file: its name.
 include "report/numbers";
+include "typed";
 map(select(.ratio != null)) | (if all(.[]; .peers.fa3) then "fa3" else "fa3_scaled" end) as $fa3 |
 map(.paired_ratio | values) as $paired | ($paired != []) as $is_paired |
-"\(map(.kernel) | names): best peer / ours (above 1: ours is faster), " +
+"\(map(.kernel) | names)\(.[0] | typed | ascii_upcase): best peer / ours (above 1: ours is faster), " +
 "geometric mean \(map(.ratio) | mean | hundredths) over \(length) shapes; every shape in `\($file)`.",
 (if $is_paired then "solo: each timed alone, power-limited; paired: ABBA in one process, " +
     "geometric mean of the least ratio \($paired | mean | hundredths) over \($paired | length) shapes." else empty end),

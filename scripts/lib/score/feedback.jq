@@ -31,7 +31,8 @@ def bound_words: .bound as $b | select($b) |
 
 def speed($compiled): "\(.options): \(.p50_us | digits(2)) us, ratio \(.ratio | digits(4)) " +
     "[\(.ratio_ci95 | if . then map(digits(4) | tostring) | join(", ")
-        else "too few samples for an interval: more --max-time" end)] to the incumbent's \(.incumbent_p50_us | digits(2)) us" +
+        else "too few samples for an interval: more --max-time" end)] " +
+    "to the incumbent's \(.incumbent_p50_us | digits(2)) us" +
     (if .aa_noise then ", noise \(.aa_noise * 100 | digits(2)) %" else "" end) +
     (if .fraction_of_peak then ", \(.fraction_of_peak * 100 | digits(1)) % of peak" else "" end) +
     (if $compiled.bound.us then

@@ -1,4 +1,5 @@
-# The score of a candidate, schema fa_bench.score/1, from the records of its stages.
+# Two lines: whether the score may be kept (true or false); the score of a candidate, schema fa_bench.score/1, from the
+# records of its stages.
 # $emulator, $compile, $gpu: records in the order of $emulator_list and so on, lines "public|hidden OPTIONS" with a line
 # for each run that was asked for. $incumbents: the incumbent's records of the compile stage, for its bound.
 include "score/feedback";
@@ -86,4 +87,8 @@ def why_not($name): if ($asked | index($name)) == null then "not asked for"
  public: group([$all[] | select(.visible == "public")]),
  private: group([$all[] | select(.visible == "hidden")]),
  key: $key, cache: false, seconds: ($seconds * 1000 | round / 1000)} |
-. + {text_feedback: feedback(.; $all; $refused)}
+. + {text_feedback: feedback(.; $all; $refused)} |
+# What the machine did not let happen may go well the next time.
+((.status != "not_run" and .status != "error") or
+    (.stages.gpu.status == "not_run" and .device == null and .correct == true)),
+.

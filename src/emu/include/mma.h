@@ -1,6 +1,7 @@
-/* WMMA m16n16k16, half or bfloat16 inputs, float or, of half, half accumulators. Which lane holds which element is not specified: here a map
- * drawn from the seed says it, one per fragment type, so a kernel that assumes a layout computes nonsense.
- * Convergence is checked before a store and after a load, never in between: a missing __syncwarp stays visible. */
+/* WMMA m16n16k16, half or bfloat16 inputs, float or, of half, half accumulators. Which lane holds which element is not
+ * specified: here a map drawn from the seed says it, one per fragment type, so a kernel that assumes a layout computes
+ * nonsense. Convergence is checked before a store and after a load, never in between: a missing __syncwarp stays
+ * visible. */
 #ifndef FA_EMU_MMA_H
 #define FA_EMU_MMA_H
 

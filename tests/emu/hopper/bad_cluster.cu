@@ -442,7 +442,8 @@ CASE(filled_by_threads_there)
     X(variable_there_and_here) X(relaxed_arrival) X(written_after_the_arrival) X(read_before_the_wait)               \
     X(atomic_there_and_read_here) X(arrives_twice) X(waits_without_an_arrival) X(one_block_does_not_come)            \
     X(lanes_that_come_alone) X(initialised_without_a_fence) X(initialised_later) X(one_arrival_too_many)             \
-    X(one_arrival_short) X(arrival_in_the_scope_of_the_block) X(last_arrival_after_its_end) X(stored_over_there) X(barrier_of_the_sender)          \
+    X(one_arrival_short) X(arrival_in_the_scope_of_the_block) X(last_arrival_after_its_end) X(stored_over_there)     \
+    X(barrier_of_the_sender)                                                                                         \
     X(sent_without_a_proxy_fence) X(read_before_it_is_received) X(source_written_before_it_is_sent)                  \
     X(ends_before_it_is_sent) X(mask_of_three_blocks) X(one_block_expects_too_little)                                \
     X(copied_to_all_before_they_have_begun) X(copied_to_all_but_one_does_not_wait) X(stage_freed_by_one_block_alone) \
