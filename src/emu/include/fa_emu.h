@@ -3,6 +3,9 @@
 #ifndef FA_EMU_SHIM_H
 #define FA_EMU_SHIM_H
 
+/* Bessel functions and the like of libstdc++'s <cmath>: half of what every kernel would have to parse. */
+#define _GLIBCXX_BITS_SPECFUN_H 1
+
 #include "../../../include/fa_params.h"
 #include "../abi.h"
 
