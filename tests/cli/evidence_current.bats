@@ -89,3 +89,25 @@ current() { scripts/evidence_current.sh "$@"; }
     touch "$work/gpu/notes.txt"
     refused 1 "notes.txt has no entry in scripts/lib/evidence/files.json" index
 }
+
+@test "code_hashes.sh: a rule counts where it matches, the default tile where no rule serves every problem" {
+    counted() { # JQ: on the options of every rule
+        jq -L scripts/lib -rf scripts/lib/tiles/hashes.jq --argjson only '[]' --arg archs sm_80,sm_89,sm_90a \
+            <<<'[{"name": "k", "kind": "hand", "variant_of": null, "min_arch": 80, "defaults": {"m": 1}, "rules": [
+                {"serves": "k", "max_dim": 64, "config": {"m": 2}, "min_arch": 89, "max_arch": 89},
+                {"serves": "k", "max_dim": 128, "config": {"m": 3}, "min_arch": 90},
+                {"serves": "k", "max_dim": 256, "config": {"m": 4}, "causal": true}]}]' |
+            sed -E 's/.*--arch ([^ ]*) .*(--m [0-9]+) #k:(.*)/\1 \2 \3/' | sort -u
+    }
+    [ "$(counted)" = "sm_80 --m 1 4
+sm_80 --m 1 5
+sm_80 --m 1 6
+sm_80 --m 4 3
+sm_89 --m 1 5
+sm_89 --m 1 6
+sm_89 --m 2 1
+sm_89 --m 4 3
+sm_90a --m 1 6
+sm_90a --m 3 2
+sm_90a --m 4 3" ]
+}
