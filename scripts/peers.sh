@@ -12,7 +12,8 @@ usage: scripts/peers.sh [options]
   --peers LIST      backends of PyTorch's, and fa3, FlashAttention 3 by its own package flash_attn_interface
                     (default: flash,cudnn,fa3,efficient,math; without the last two a grid takes two thirds of the time)
   --library FILE    another peer: a shared object (include/fa_library.h), timed and paired by fa_bench itself;
-                    repeatable. "built": fa3 and cutlass_* of examples/library/build, those that are there
+                    repeatable (default: built, which is fa3 and cutlass_* of examples/library/build, those that are
+                    there; none adds none). A library that has a time stands for the peer of its name
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        solo only: no peer is timed a second time against the kernel
   --out FILE        default evidence/<gpu>/peers.json, of BF16 peers_bf16.json
@@ -45,13 +46,19 @@ pairs=$((1 - flag[no-pairs])) again=${flag[again]}
 peer='(flash|cudnn|fa3|efficient|math)'
 [[ $backends =~ ^$peer(,$peer)*$ ]] || die 2 "--peers takes flash, cudnn, fa3, efficient, math, not '$backends'"
 libraries=() asked_peers=$backends
+built() {
+    find examples/library/build \( -name fa3.so -o -name 'cutlass_*.so' \) 2>/dev/null | sort
+}
+[[ -n ${many[library]} ]] || many[library]=built$'\n'
 while read -r file; do
-    if [[ $file == built ]]; then
-        mapfile -t -O "${#libraries[@]}" libraries < <(ls examples/library/build/{fa3,cutlass_*}.so 2>/dev/null || true)
-    else
-        [[ -f $file && -r $file ]] || die 2 "--library takes a file that can be read, or built, not '$file'"
-        libraries+=("$file")
-    fi
+    case $file in
+        none) ;;
+        built) mapfile -t -O "${#libraries[@]}" libraries < <(built) ;;
+        *)
+            [[ -f $file && -r $file ]] || die 2 "--library takes a file that can be read, built or none, not '$file'"
+            libraries+=("$file")
+            ;;
+    esac
 done < <(values_of library)
 for file in "${libraries[@]}"; do asked_peers+=,$(basename "$file" .so); done
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"

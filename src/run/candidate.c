@@ -49,7 +49,9 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
 {
     const fa_spec *spec = &record->spec;
     const bool gpu = device != NULL && strcmp(device->info.backend, "emu") != 0;
-    const fa_buffers none = {.device = NULL};
+    fa_buffers none = {.device = NULL};
+    for (int tensor = 0; tensor < (spec->lse ? FA_TENSORS : FA_L); tensor++)
+        none.layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
     const fa_launch no_launch = {.grid = 0};
     const fa_params params = fa_buffers_params(&none, problem, &no_launch);
     const int32_t offset_bytes = 2 * options->misalign;

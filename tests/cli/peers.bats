@@ -37,7 +37,7 @@ END
         {batch: 1, heads: 8, seq: 128, dim: 64, causal: true, table: null}]}' >"$work/grid.json"
 }
 
-peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" "$@"; }
+peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" --library none "$@"; }
 
 @test "row, best peer, ratio, geometric mean" {
     make_stub
@@ -371,5 +371,37 @@ END
     [ "$(grep -c -- '--library' "$STUB/library_commands")" -eq 2 ]
     peers --kernel one --library "$work/fa3.so" --no-pairs --only 128
     [ "$(grep -c -- '--vs library:' "$STUB/library_commands")" -eq 1 ]
-    refused 2 "--library takes a file that can be read, or built" peers --library "$work/none.so"
+    refused 2 "--library takes a file that can be read, built or none" peers --library "$work/none.so"
+}
+
+# Everything is real but the GPU: a library that computes on the CPU stands for fa3, and a copy of it for the kernel.
+@test "a library that is built is taken without being asked for, and timed and paired by fa_bench" {
+    make_stub # for the peers' server
+    make_peers
+    local tree=$work/tree
+    mkdir -p "$tree/examples/library/build"
+    ln -s "$PWD/scripts" "$tree/scripts"
+    gcc -O1 -shared -fPIC -Iinclude -o "$tree/examples/library/build/fa3.so" tests/library/stub.c -ldl -lm
+    gcc -O1 -shared -fPIC -Iinclude -Isrc -o "$work/libcuda.so.1" tests/library/host_cuda.c -ldl -lm
+    cp "$tree/examples/library/build/fa3.so" "$work/ours.so"
+    cat >"$FA_BENCH" <<'END'
+#!/usr/bin/env bash
+set -eu
+options=()
+while [[ $# -gt 0 ]]; do
+    case $1 in
+        --kernel) options+=(--library "${0%/*}/ours.so"); shift ;;
+        --cubin) shift ;;
+        graph) options+=(event) ;; # the driver without a GPU has no graphs
+        *) options+=("$1") ;;
+    esac
+    shift
+done
+LD_LIBRARY_PATH=${0%/*} exec "$REAL_BENCH" "${options[@]}"
+END
+    export REAL_BENCH=$PWD/fa_bench ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
+    jq -n '{shapes: [{batch: 1, heads: 2, seq: 32, dim: 16, causal: true}]}' >"$work/grid.json"
+    "$tree/scripts/peers.sh" --grid "$work/grid.json" --kernel scalar --max-time 0.02 --out "$work/p.json"
+    jq -e '.[0] | .status == "pass" and .kernel == "ours" and .peers.fa3 > 0 and .paired.fa3.ratio == 1 and
+        .peers.cudnn == 15 and .libraries.fa3.name == "stub" and (.libraries.fa3.sha256 | length == 64)' "$work/p.json"
 }

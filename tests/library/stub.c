@@ -30,6 +30,9 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
     answer->nondeterministic = is("nondeterministic");
     if (is("crash_info"))
         raise(SIGSEGV);
+    if (is("packed_only") && (p->k_stride_s != p->dim || p->k_stride_h != p->seq_kv * p->dim ||
+                              p->k_stride_b != p->kv_heads * p->k_stride_h || p->o_stride_s != p->dim))
+        snprintf(answer->refusal, sizeof answer->refusal, "rows of K are %lld elements apart", p->k_stride_s);
     if (p->dim % 16 != 0)
         snprintf(answer->refusal, sizeof answer->refusal, "head dimension %d: multiples of 16 only", p->dim);
     if (question->arch < 80)

@@ -1,6 +1,6 @@
 # A library's record as the server of the peers gives its own. Input: the library alone; $pair: the kernel --vs it, or
 # null; $name of the library, $pairs: 0 with --no-pairs. Only our own kernel's wrong result makes a pair "wrong".
-{kernel: $name, status, reason, timing, provenance: {compiler: .provenance.compiler}} +
+{kernel: $name, status, reason, timing, library, provenance: {compiler: .provenance.compiler}} +
 if $pairs == 0 or .status != "pass" then {}
 elif $pair == null then {paired: {status: "not_run", reason: "no kernel to pair with"}}
 else {paired: ($pair | {

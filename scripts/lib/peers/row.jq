@@ -26,6 +26,8 @@ def is_timed: .status == "pass" and .timing.p50_us != null;
     git: $r.provenance.git, driver: $r.provenance.driver, time: $r.provenance.time,
     torch: (([$peers[] | select(.kernel == "flash_attn_3")] + $peers)[0].provenance.compiler),
     absent: ([$peers[] | select(.status != "pass")] | by_name(.reason))} +
+([$peers[] | select(.library)] | if . == [] then {} else
+    {libraries: by_name(.library | {name, version, sha256})} end) +
 if $pairs == 0 then {} else {$paired, paired_ratio: (if $ours then [$paired[].ratio] | min else null end),
     unpaired: ([$peers[] | select(.status == "pass" and .paired.status != "pass")] |
         by_name(.paired.reason // "no cubin"))} end
