@@ -182,7 +182,8 @@ void fa_race_group_waited(fa_emu_worker *worker, uint32_t group, fa_race_store w
 void fa_race_products_waited(fa_emu_worker *worker, uint32_t warp, uint32_t group)
 {
     for (uint32_t lane = 0; lane < FA_EMU_WARP; lane++) {
-        uint32_t *known = &worker->race->thread[warp * FA_EMU_WARP + lane].clock[threads_of(worker) + warp];
-        *known = *known > group + 1 ? *known : group + 1;
+        uint32_t *known = &worker->race->thread[warp * FA_EMU_WARP + lane].clock[threads_of(worker) + (warp & ~3u)];
+        for (int i = 0; i < 4; i++)
+            known[i] = known[i] > group + 1 ? known[i] : group + 1;
     }
 }

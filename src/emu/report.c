@@ -68,27 +68,6 @@ static void lanes_text(uint32_t lanes, char *text, size_t size)
     }
 }
 
-static const char *class_of_stuck(const fa_emu_worker *worker)
-{
-    bool barrier = false, elsewhere = false, partial = false, suspended = false;
-    const fa_emu_op *first = NULL;
-    for (uint32_t i = 0; i < worker->threads; i++) {
-        const fa_emu_op *op = worker->fibres[i].op;
-        if (!op)
-            continue;
-        barrier |= op->kind == FA_EMU_BARRIER;
-        suspended |= op->kind == FA_EMU_PHASE;
-        partial |= op->kind >= FA_EMU_FIRST_ALIGNED;
-        first = first ? first : op;
-        elsewhere |= op->kind != first->kind || op->arg != first->arg || op->line != first->line ||
-                     strcmp(op->file, first->file);
-    }
-    return partial                ? FA_EMU_PARTIAL_WARP
-           : suspended            ? FA_EMU_DEADLOCK
-           : barrier && elsewhere ? FA_EMU_DIVERGENT_BARRIER
-                                  : FA_EMU_DEADLOCK;
-}
-
 /* Lanes of a warp that wait at the same place as lane `first`. */
 static uint32_t same_place(const fa_emu_worker *worker, uint32_t warp, uint32_t first)
 {
@@ -102,6 +81,27 @@ static uint32_t same_place(const fa_emu_worker *worker, uint32_t warp, uint32_t 
             lanes |= 1u << lane;
     }
     return lanes;
+}
+
+static const char *class_of_stuck(const fa_emu_worker *worker)
+{
+    bool barrier = false, elsewhere = false, partial = false, suspended = false;
+    const fa_emu_op *first = NULL;
+    for (uint32_t i = 0; i < worker->threads; i++) {
+        const fa_emu_op *op = worker->fibres[i].op;
+        if (!op)
+            continue;
+        barrier |= op->kind == FA_EMU_BARRIER;
+        suspended |= op->kind == FA_EMU_PHASE;
+        partial |= op->kind >= FA_EMU_FIRST_ALIGNED && same_place(worker, i / FA_EMU_WARP, i % FA_EMU_WARP) != ~0u;
+        first = first ? first : op;
+        elsewhere |= op->kind != first->kind || op->arg != first->arg || op->line != first->line ||
+                     strcmp(op->file, first->file);
+    }
+    return partial                ? FA_EMU_PARTIAL_WARP
+           : suspended            ? FA_EMU_DEADLOCK
+           : barrier && elsewhere ? FA_EMU_DIVERGENT_BARRIER
+                                  : FA_EMU_DEADLOCK;
 }
 
 typedef struct writer {

@@ -17,6 +17,7 @@
 #include "emu/sanitize.h"
 #include "emu/wake.h"
 #include "emu/warp.h"
+#include "emu/wgmma.h"
 #include "emu/window.h"
 
 static uint32_t random_bit(uint64_t *state, uint32_t mask)
@@ -51,7 +52,7 @@ static bool complete(const fa_emu_worker *worker, uint32_t warp, uint32_t group)
     if (op->kind == FA_EMU_ACTIVEMASK || op->kind == FA_EMU_YIELD)
         return true;
     const uint32_t need = op->kind >= FA_EMU_FIRST_ALIGNED ? ~0u : op->mask & worker->warp[warp].alive;
-    return (group & need) == need;
+    return (group & need) == need && fa_emu_wgmma_awaits(worker, warp, op) == warp;
 }
 
 /* Completes the operations of a warp that all their lanes have reached. Returns whether there was one. */

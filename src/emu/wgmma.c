@@ -303,22 +303,60 @@ void fa_emu_wgmma_step(fa_emu_worker *worker, uint32_t warp)
             p->tile->sum[i][j] = (float)(_Float16)p->tile->sum[i][j];
 }
 
-/* At most `left` of the committed groups are still under way afterwards. */
-static void wait_for_groups(const warp_part *w, uint32_t left)
+/* How many products a warp must have issued for all but `left` of its committed groups. */
+static uint32_t end_of_groups(const fa_emu_products *all, uint32_t left)
+{
+    return left < all->groups ? all->group_ends[(all->groups - left - 1) % FA_EMU_PRODUCTS_MAX] : 0;
+}
+
+uint32_t fa_emu_wgmma_awaits(const fa_emu_worker *worker, uint32_t warp, const fa_emu_op *op)
+{
+    const fa_emu_products *all = worker->flight != NULL ? worker->flight->products[warp] : NULL;
+    const fa_ptx_instr *instr = op->kind == FA_EMU_PTX ? op->a : NULL;
+    if (all == NULL || instr == NULL || instr->op != FA_PTX_OP_WGMMA || !fa_ptx_has(instr, FA_PTX_W_WAIT_GROUP))
+        return warp;
+    const fa_emu_ptx_run *run = ((const lane_part *)op->d)->run;
+    const uint32_t end = end_of_groups(all, (uint32_t)fa_ptx_in(instr, 0, run->r));
+    for (uint32_t other = warp & ~3u; other < (warp & ~3u) + 4 && other < worker->warps; other++) {
+        const fa_emu_products *theirs = worker->flight->products[other];
+        if ((int32_t)(end - (theirs != NULL ? theirs->issued : 0)) > 0)
+            return other;
+    }
+    return warp;
+}
+
+/* Every warp of a warpgroup commits the same products as one group. */
+static bool same_groups(const warp_part *w, uint32_t group)
+{
+    for (uint32_t other = w->warp & ~3u; other < w->warp; other++) {
+        const fa_emu_products *theirs = w->worker->flight->products[other];
+        if (theirs != NULL && theirs->groups > group && theirs->groups - group <= FA_EMU_PRODUCTS_MAX &&
+            theirs->group_ends[group % FA_EMU_PRODUCTS_MAX] != w->products->group_ends[group % FA_EMU_PRODUCTS_MAX])
+            return refuse(w, FA_EMU_WGMMA, 0, "the warps of a warpgroup commit different groups");
+    }
+    return true;
+}
+
+/* At most `left` of the committed groups are under way afterwards: in no warp, as a product is the warpgroup's. */
+static bool wait_for_groups(const warp_part *w, uint32_t left)
 {
     fa_emu_products *all = w->products;
     if (left >= all->groups)
-        return;
-    const uint32_t end = all->group_ends[(all->groups - left - 1) % FA_EMU_PRODUCTS_MAX];
-    while ((int32_t)(end - all->done) > 0)
-        fa_emu_wgmma_step(w->worker, w->warp);
+        return true;
+    if (!same_groups(w, all->groups - left - 1))
+        return false;
+    const uint32_t end = end_of_groups(all, left), first = w->warp & ~3u;
+    for (uint32_t warp = first; end > 0 && warp < first + 4 && warp < w->worker->warps; warp++)
+        while ((int32_t)(end - w->worker->flight->products[warp]->done) > 0)
+            fa_emu_wgmma_step(w->worker, warp);
     for (int t = 0; t < FA_EMU_TILES_MAX; t++)
         if (all->tiles[t].used && (int32_t)(end - all->tiles[t].end) >= 0)
             deliver(&all->tiles[t]);
     if (w->worker->race == NULL)
-        return;
+        return true;
     fa_race_products_waited(w->worker, w->warp, all->groups - left - 1);
     fa_emu_registers_given_back(w->worker, w->warp, end);
+    return true;
 }
 
 bool fa_emu_wgmma_compute(fa_emu_worker *worker, uint32_t warp, fa_emu_op *const op[FA_EMU_WARP])
@@ -329,13 +367,12 @@ bool fa_emu_wgmma_compute(fa_emu_worker *worker, uint32_t warp, fa_emu_op *const
         w.lane[lane] = ((const lane_part *)op[lane]->d)->run;
     if (fa_ptx_has(w.instr, FA_PTX_W_MMA_ASYNC))
         return issue(&w);
-    if (fa_ptx_has(w.instr, FA_PTX_W_FENCE_)) {
+    if (fa_ptx_has(w.instr, FA_PTX_W_WAIT_GROUP))
+        return wait_for_groups(&w, (uint32_t)fa_ptx_in(w.instr, 0, w.lane[0]->r));
+    if (fa_ptx_has(w.instr, FA_PTX_W_FENCE_))
         w.products->fenced = true;
-    } else if (fa_ptx_has(w.instr, FA_PTX_W_COMMIT_GROUP)) {
+    else
         w.products->group_ends[w.products->groups++ % FA_EMU_PRODUCTS_MAX] = w.products->issued;
-    } else {
-        wait_for_groups(&w, (uint32_t)fa_ptx_in(w.instr, 0, w.lane[0]->r));
-    }
     return true;
 }
 

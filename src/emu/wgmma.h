@@ -1,4 +1,5 @@
-/* Products of a warpgroup: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A warp computes its 16 rows. */
+/* Products of a warpgroup: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A warp computes its 16 rows; a
+ * product has ended when all four have. */
 #ifndef FA_EMU_WGMMA_H
 #define FA_EMU_WGMMA_H
 
@@ -9,6 +10,10 @@
 void fa_emu_ptx_wgmma(fa_emu_ptx_run *run);
 /* All lanes of a warp have come. False: it is invalid, and that is reported. */
 bool fa_emu_wgmma_compute(fa_emu_worker *worker, uint32_t warp, fa_emu_op *const op[FA_EMU_WARP]);
+
+/* A warp is in `op`, a wgmma instruction. Another warp of its warpgroup that must issue a product before it can go on;
+ * the warp itself: it can. */
+uint32_t fa_emu_wgmma_awaits(const fa_emu_worker *worker, uint32_t warp, const fa_emu_op *op);
 
 /* Computes the oldest product of a warp that is under way. */
 void fa_emu_wgmma_step(fa_emu_worker *worker, uint32_t warp);

@@ -209,6 +209,59 @@ CASE(stage_of_a_product)
         }
 }
 
+/* A product is the warpgroup's: when one thread has waited for it, no warp reads its matrices any more. */
+CASE(stage_freed_by_one_thread)
+{
+    float d[4] = {0, 0, 0, 0};
+    make_barriers(b, t, 1);
+    fill(s_b, A_BYTES, t);
+    if (t == 128)
+        for (int i = 0; i < 4; i++) {
+            WAIT(b + 8, (i + 1) % 2);
+            EXPECT_BYTES(b, BOX_BYTES);
+            LOAD(s + A_BYTES, &p.k_map, b, 8 * i);
+        }
+    if (t < 128) {
+        for (int i = 0; i < 4; i++) {
+            WAIT(b, i % 2);
+            WG_FENCE();
+            PRODUCT(d, s, s + A_BYTES);
+            WG_COMMIT();
+            WG_WAIT(0);
+            if (t == 32 * i)
+                ARRIVE(b + 8);
+        }
+        float *d_s = reinterpret_cast<float *>(s_b + 16384);
+        d_s[t] = d[0];
+        asm volatile("bar.sync 1, 128;" ::: "memory");
+        EXPECT(d_s[t % 4] == d[0] && d[0] != 0); /* every row of A is the same */
+    }
+}
+
+/* Each warp comes to its products when the one before it may have ended its own. */
+CASE(warps_come_apart)
+{
+    float d[4] = {0, 0, 0, 0}, e[4] = {0, 0, 0, 0};
+    fill(s_b, A_BYTES + 2 * B_BYTES, t);
+    if (t < 128) {
+        WG_FENCE();
+        PRODUCT(d, s, s + A_BYTES);
+        WG_COMMIT();
+        if (t < 64)
+            WG_WAIT(0);
+        WG_FENCE();
+        PRODUCT(e, s, s + A_BYTES + B_BYTES);
+        WG_COMMIT();
+        if (t >= 64)
+            WG_WAIT(1);
+        EXPECT(d[0] == 16.0f);
+        WG_WAIT(0);
+        if (t == 96)
+            s_b[A_BYTES + 5] = 0;
+        EXPECT(e[1] == 16.0f);
+    }
+}
+
 CASE(registers_change_hands)
 {
     if (t < 128) {
@@ -221,9 +274,9 @@ CASE(registers_change_hands)
 
 /* clang-format off */
 #define CASES(X)                                                                                                       \
-    X(full_and_empty)                                                                                                  \
-    X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier) X(stores_in_groups) X(reductions) X(load_then_store) \
-    X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way) X(product_of_a_in_registers)         \
-    X(stage_of_a_product) X(registers_change_hands)
+    X(full_and_empty) X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier) X(stores_in_groups) X(reductions)       \
+    X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way)                    \
+    X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread) X(warps_come_apart)                \
+    X(registers_change_hands)
 /* clang-format on */
 HOPPER_KERNEL
