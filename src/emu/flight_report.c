@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-#include "emu/wgmma.h"
-
 size_t fa_emu_flight_explain(const fa_emu_worker *worker, char *text, size_t size)
 {
     const fa_emu_flight *flight = worker->flight;
@@ -23,11 +21,10 @@ size_t fa_emu_flight_explain(const fa_emu_worker *worker, char *text, size_t siz
                                  (unsigned long long)b->phase, b->pending, b->expected, (long long)b->tx, waiters);
     }
     for (uint32_t warp = 0; flight != NULL && warp < worker->warps && used + 100 < size; warp++) {
-        const fa_emu_op *op = worker->fibres[warp * FA_EMU_WARP].op;
-        const uint32_t other = op != NULL ? fa_emu_wgmma_awaits(worker, warp, op) : warp;
-        if (other != warp)
+        if (flight->awaited_warp[warp] != warp)
             used += (size_t)snprintf(text + used, size - used,
-                                     "\n  warp %u waits for a product that warp %u has not issued", warp, other);
+                                     "\n  warp %u waits for a product that warp %u has not issued", warp,
+                                     flight->awaited_warp[warp]);
     }
     for (uint32_t warp = 0; flight != NULL && warp < worker->warps; warp++)
         pool |= flight->waiting_for_registers[warp] != 0;

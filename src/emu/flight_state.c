@@ -8,10 +8,18 @@ uint32_t fa_emu_draw(fa_emu_worker *worker, uint32_t count)
     return (uint32_t)((fa_emu_random(&worker->random) >> 32) * count >> 32);
 }
 
+static fa_emu_flight *new_flight(void)
+{
+    fa_emu_flight *flight = fa_alloc(sizeof *flight);
+    for (uint32_t warp = 0; warp < FA_EMU_MAX_WARPS; warp++)
+        flight->awaited_warp[warp] = warp;
+    return flight;
+}
+
 fa_emu_flight *fa_emu_flight_of(fa_emu_worker *worker)
 {
     if (worker->flight == NULL)
-        worker->flight = fa_alloc(sizeof *worker->flight);
+        worker->flight = new_flight();
     return worker->flight;
 }
 

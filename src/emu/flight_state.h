@@ -92,6 +92,7 @@ typedef struct fa_emu_flight {
     fa_emu_patience patience[FA_EMU_MAX_THREADS];
     uint32_t group[FA_EMU_MAX_THREADS]; /* number of the bulk group being filled */
     fa_emu_products *products[FA_EMU_MAX_WARPS];
+    uint32_t awaited_warp[FA_EMU_MAX_WARPS]; /* whose product a warp waits for; itself: none */
     bool pool_filled;
     uint32_t pool;                                                    /* registers that no warp holds */
     uint32_t registers[FA_EMU_MAX_WARPS];                             /* per thread of a warp */

@@ -52,7 +52,7 @@ static bool complete(const fa_emu_worker *worker, uint32_t warp, uint32_t group)
     if (op->kind == FA_EMU_ACTIVEMASK || op->kind == FA_EMU_YIELD)
         return true;
     const uint32_t need = op->kind >= FA_EMU_FIRST_ALIGNED ? ~0u : op->mask & worker->warp[warp].alive;
-    return (group & need) == need && fa_emu_wgmma_awaits(worker, warp, op) == warp;
+    return (group & need) == need && fa_emu_wgmma_can_go_on(worker, warp, op);
 }
 
 /* Completes the operations of a warp that all their lanes have reached. Returns whether there was one. */

@@ -309,20 +309,22 @@ static uint32_t end_of_groups(const fa_emu_products *all, uint32_t left)
     return left < all->groups ? all->group_ends[(all->groups - left - 1) % FA_EMU_PRODUCTS_MAX] : 0;
 }
 
-uint32_t fa_emu_wgmma_awaits(const fa_emu_worker *worker, uint32_t warp, const fa_emu_op *op)
+bool fa_emu_wgmma_can_go_on(const fa_emu_worker *worker, uint32_t warp, const fa_emu_op *op)
 {
     const fa_emu_products *all = worker->flight != NULL ? worker->flight->products[warp] : NULL;
     const fa_ptx_instr *instr = op->kind == FA_EMU_PTX ? op->a : NULL;
     if (all == NULL || instr == NULL || instr->op != FA_PTX_OP_WGMMA || !fa_ptx_has(instr, FA_PTX_W_WAIT_GROUP))
-        return warp;
+        return true;
+    uint32_t *awaited = &worker->flight->awaited_warp[warp];
+    *awaited = warp;
     const fa_emu_ptx_run *run = ((const lane_part *)op->d)->run;
     const uint32_t end = end_of_groups(all, (uint32_t)fa_ptx_in(instr, 0, run->r));
     for (uint32_t other = warp & ~3u; other < (warp & ~3u) + 4 && other < worker->warps; other++) {
         const fa_emu_products *theirs = worker->flight->products[other];
         if ((int32_t)(end - (theirs != NULL ? theirs->issued : 0)) > 0)
-            return other;
+            *awaited = other;
     }
-    return warp;
+    return *awaited == warp;
 }
 
 /* Every warp of a warpgroup commits the same products as one group. */

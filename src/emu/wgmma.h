@@ -11,9 +11,9 @@ void fa_emu_ptx_wgmma(fa_emu_ptx_run *run);
 /* All lanes of a warp have come. False: it is invalid, and that is reported. */
 bool fa_emu_wgmma_compute(fa_emu_worker *worker, uint32_t warp, fa_emu_op *const op[FA_EMU_WARP]);
 
-/* A warp is in `op`, a wgmma instruction. Another warp of its warpgroup that must issue a product before it can go on;
- * the warp itself: it can. */
-uint32_t fa_emu_wgmma_awaits(const fa_emu_worker *worker, uint32_t warp, const fa_emu_op *op);
+/* A warp has come to `op`. False: it waits for products, and a warp of its warpgroup has yet to issue one of them:
+ * fa_emu_flight.awaited_warp. */
+bool fa_emu_wgmma_can_go_on(const fa_emu_worker *worker, uint32_t warp, const fa_emu_op *op);
 
 /* Computes the oldest product of a warp that is under way. */
 void fa_emu_wgmma_step(fa_emu_worker *worker, uint32_t warp);
