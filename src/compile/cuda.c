@@ -34,7 +34,7 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     FA_TRY(fa_cuda_headers(headers, why));
     if (spec != NULL)
         FA_TRY(fa_job_find_headers(work, spec, why));
-    FA_TRY(fa_source_digest(source, &work->folders, &work->source_digest, why));
+    FA_TRY(fa_job_read_source(work, why));
     fa_job_add(work, "-arch=%s", arch);
     fa_job_add(work, "-std=c++20");
     fa_job_add(work, "-lineinfo");

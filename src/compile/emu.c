@@ -109,7 +109,7 @@ static fa_status make_key(fa_job *work, fa_reason *why)
                                        "cuda/barrier",
                                        "cuda/pipeline"};
     char *digests = fa_format("emu text 4");
-    fa_status status = fa_source_digest(work->source, &work->folders, &work->source_digest, why);
+    fa_status status = fa_job_read_source(work, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;
         char *path = fa_format("%s/src/emu/include/%s", fa_home(), shim[i]);

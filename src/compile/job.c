@@ -6,11 +6,22 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "compile/source_digest.h"
 
 void fa_job_free(fa_job *job)
 {
     fa_ordinary_free(&job->ordinary);
     free(job);
+}
+
+fa_status fa_job_read_source(fa_job *job, fa_reason *why)
+{
+    fa_source_files files;
+    const fa_status status = fa_source_files_read(job->source, &job->folders, &files, why);
+    job->source_digest = files.digest;
+    job->source_stamp = files.stamp;
+    fa_source_files_free(&files);
+    return status;
 }
 
 void fa_job_add(fa_job *job, const char *format, ...)
@@ -169,12 +180,26 @@ static fa_status write_into(const char *folder, const char *name, const void *da
     return status;
 }
 
+static fa_status check_unchanged(const fa_job *job, fa_reason *why)
+{
+    fa_source_files now;
+    fa_status status = fa_source_files_read(job->source, &job->folders, &now, why);
+    if (status == FA_PASS &&
+        (strcmp(now.digest.hex, job->source_digest.hex) != 0 || strcmp(now.stamp.hex, job->source_stamp.hex) != 0))
+        status = fa_refuse(why, FA_ERROR,
+                           "%s, or a file that it includes, was written while it was compiled: run again", job->source);
+    fa_source_files_free(&now);
+    return status;
+}
+
 static fa_status build_entry(const fa_job *job, fa_job_build *build, fa_cache_entry *entry, fa_reason *why)
 {
     char *text = NULL, *log = NULL;
     size_t size = 0;
     FA_TRY(fa_read_file(job->source, &text, &size, why));
     fa_status status = build(job, text, entry->folder, &log, why);
+    if (status == FA_PASS)
+        status = check_unchanged(job, why);
     if (status == FA_PASS)
         status = write_into(entry->folder, "log", log, strlen(log), why);
     if (status == FA_PASS)

@@ -21,7 +21,7 @@ typedef struct fa_job {
     const char *const *links; /* words behind the source on the command line, ending with NULL; NULL: none */
     fa_headers headers;       /* those that the kernel needs */
     fa_list folders;          /* where its includes are found, to be hashed with it: --include, and those headers */
-    fa_digest source_digest, key;
+    fa_digest source_digest, source_stamp, key;
     fa_ordinary ordinary; /* what of the source is rewritten */
 } fa_job;
 
@@ -29,6 +29,9 @@ void fa_job_free(fa_job *job);
 
 /* Sets `headers` and `folders`. FA_NOT_RUN when headers that the kernel needs are not there. */
 fa_status fa_job_find_headers(fa_job *job, const fa_spec *spec, fa_reason *why);
+
+/* Sets `source_digest` and `source_stamp`. */
+fa_status fa_job_read_source(fa_job *job, fa_reason *why);
 
 void fa_job_add(fa_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fa_job_add_defines(fa_job *job, const fa_spec *spec);
@@ -42,7 +45,8 @@ void fa_job_make_key(fa_job *job, const char *more);
 
 /* Compiles the job's source (`text` is its content) into `folder`. *log: the compiler's output, malloc'd. */
 typedef fa_status fa_job_build(const fa_job *job, const char *text, const char *folder, char **log, fa_reason *why);
-/* The job's cache entry; built and published, with its log and source, when the cache does not have it. */
+/* The job's cache entry; built and published, with its log and source, when the cache does not have it. FA_ERROR when a
+ * file of the source was written meanwhile: what the compiler read may not be what the key stands for. */
 fa_status fa_job_obtain(const fa_job *job, fa_job_build *build, fa_cache_entry *entry, fa_reason *why);
 
 /* Compiler, options (without folders) and source digest, as the record has them. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -13,13 +14,20 @@
 typedef struct reading {
     fa_source_files *files;
     const fa_list *folders; /* --include; NULL: none */
-    char *digests;          /* hex digests joined */
+    char *digests, *stamps; /* of each file, joined: hex digests; inode, time and size */
 } reading;
 
 enum { FILES_MAX = 4096 };
 
 /* #include CUDA_STD_HEADER(limits): how CUTLASS names headers of the toolkit, which are no part of the digest. */
 #define TOOLKIT_HEADER "CUDA_STD_HEADER"
+
+static void append(char **text, const char *more)
+{
+    char *joined = fa_format("%s%s", *text, more);
+    free(*text);
+    *text = joined;
+}
 
 static bool beside(const char *file, const char *name, char path[PATH_MAX])
 {
@@ -91,10 +99,15 @@ static fa_status add_file(const char *path, reading *r, fa_reason *why)
     files->paths = realloc(files->paths, (files->count + 1) * sizeof *files->paths);
     FA_ASSERT(files->paths != NULL);
     files->paths[files->count++] = fa_format("%s", real);
+    struct stat facts;
+    if (stat(real, &facts) != 0)
+        return fa_refuse(why, FA_ERROR, "cannot read %s: %s", real, strerror(errno));
     FA_TRY(fa_read_file(real, &text, &size, why));
-    char *joined = fa_format("%s%s", r->digests, fa_sha256(text, size).hex);
-    free(r->digests);
-    r->digests = joined;
+    append(&r->digests, fa_sha256(text, size).hex);
+    char *stamp = fa_format("%llu %lld.%09ld %lld\n", (unsigned long long)facts.st_ino, (long long)facts.st_mtim.tv_sec,
+                            facts.st_mtim.tv_nsec, (long long)facts.st_size);
+    append(&r->stamps, stamp);
+    free(stamp);
     const fa_status status = add_includes(text, real, r, why);
     free(text);
     return status;
@@ -103,10 +116,12 @@ static fa_status add_file(const char *path, reading *r, fa_reason *why)
 fa_status fa_source_files_read(const char *path, const fa_list *folders, fa_source_files *files, fa_reason *why)
 {
     *files = (fa_source_files){.count = 0};
-    reading r = {.files = files, .folders = folders, .digests = fa_format("%s", "")};
+    reading r = {.files = files, .folders = folders, .digests = fa_format("%s", ""), .stamps = fa_format("%s", "")};
     const fa_status status = add_file(path, &r, why);
     files->digest = fa_sha256(r.digests, strlen(r.digests));
+    files->stamp = fa_sha256(r.stamps, strlen(r.stamps));
     free(r.digests);
+    free(r.stamps);
     return status;
 }
 

@@ -15,6 +15,7 @@ typedef struct fa_source_files {
     char **paths;
     size_t count;
     fa_digest digest; /* SHA-256 over all of them */
+    fa_digest stamp;  /* over when each was written, as of just before it was read: another after any edit */
 } fa_source_files;
 
 /* FA_COMPILE_ERROR: an include without a file name (a macro). `files` is the caller's to free either way. */

@@ -89,6 +89,24 @@ runs() { # HIT: it passes, with the module of the cache or with one that it comp
     runs true
 }
 
+@test "a source that is written while it is compiled is not kept under the name of what it was or becomes" {
+    export XDG_CACHE_HOME=$work/cache
+    cp examples/plain.cu "$work/k.cu"
+    mkdir "$work/bin"
+    cat >"$work/bin/g++" <<EOT
+#!/bin/sh
+case " \$* " in *" -E "*) ;; *) exec $(command -v g++) "\$@" ;; esac
+: >"$work/k.cu" # an editor saves it: for a moment it is empty
+$(command -v g++) "\$@"
+cp examples/plain.cu "$work/k.cu"
+EOT
+    chmod +x "$work/bin/g++"
+    refused 6 "was written while it was compiled: run again" env PATH="$work/bin:$PATH" ./fa_bench \
+        --source "$work/k.cu" "${small[@]}" --quiet
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass"' '.provenance.cache_hit | not'
+}
+
 # A g++ that takes long, and says that it has begun.
 slow_compiler() {
     mkdir -p "$work/bin" "$work/cache"

@@ -206,6 +206,7 @@ def classes(device, mode, m):
              problem(seq=1300, seq_kv=40, dim=16, causal=True), problem(seq=4200, seq_kv=5, dim=16, dist="needle"),
              problem(seq=33000, seq_kv=2, dim=16, seeds=1),                          # rows, and tiles of rows
              problem(heads=300, seq=1, seq_kv=5, dim=16, seeds=1),                   # heads beyond 256
+             problem(heads=305, kv_heads=5, seq=1, seq_kv=5, dim=16, seeds=1),       # groups of 61
              problem(seq=1, seq_kv=33000, dim=16, seeds=1)]
     if device == "emu":
         made = [p | {"seeds": p["seeds"] or 3} for p in made]
