@@ -14,7 +14,7 @@ typedef struct pass {
     FILE *out;
     char file[1024]; /* of the present line, from the line markers */
     int line;
-    bool foreign;               /* a system header, or the emulator's own */
+    bool foreign;               /* a system header, or the core of the emulator's own */
     bool hopper;                /* some statement has instructions of sm_90a */
     char dims[64], pending[64]; /* what __cluster_dims__ of fa_kernel was given; of the declaration that is read */
     char before;                /* last character that is no blank */
@@ -30,7 +30,8 @@ static const char *line_marker(pass *p, const char *at)
         const char *file = at + used + 1, *flags = fa_cxx_skip_literal(at + used);
         snprintf(p->file, sizeof p->file, "%.*s", (int)(flags - 1 - file), file);
         p->line = line - 1; /* the line break after the marker counts */
-        p->foreign = memchr(flags, '3', (size_t)(end - flags)) != NULL || strstr(p->file, "src/emu/include/") != NULL;
+        p->foreign =
+            memchr(flags, '3', (size_t)(end - flags)) != NULL || strstr(p->file, "src/emu/include/fa_emu") != NULL;
     }
     return end;
 }

@@ -29,8 +29,8 @@ typedef struct fa_emu_mbarrier {
 /* A thread's wait that has failed so far. */
 typedef struct fa_emu_patience {
     const fa_emu_mbarrier *barrier;
-    uint64_t phase;
-    bool parity, tried;
+    uint64_t phase, operand; /* operand: a parity, or a phase */
+    bool tried;
 } fa_emu_patience;
 
 /* A bulk copy. It moves rows of its box at any time between issue and completion. */

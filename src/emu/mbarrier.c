@@ -211,7 +211,7 @@ static bool fails_spuriously(fa_emu_worker *worker, const fa_emu_patience *patie
 static void check_overrun(const fa_emu_ptx_run *run, const fa_emu_patience *patience, const fa_emu_mbarrier *barrier,
                           bool parity)
 {
-    if (patience->barrier == barrier && patience->parity == parity && barrier->phase > patience->phase + 1)
+    if (patience->barrier == barrier && patience->operand == parity && barrier->phase > patience->phase + 1)
         fa_emu_ptx_fail(run, FA_EMU_PHASE_OVERRUN,
                         "while this thread waited for phase %llu of the barrier of line %d, phase %llu ended, too",
                         (unsigned long long)patience->phase, barrier->line, (unsigned long long)barrier->phase - 1);
@@ -257,7 +257,7 @@ static void wait(const fa_emu_ptx_run *run)
         check_overrun(run, patience, barrier, which);
     bool done = passed(barrier, parity, which);
     if (!done) {
-        if (patience->barrier != barrier || patience->parity != which)
+        if (patience->barrier != barrier || patience->operand != which)
             *patience = (fa_emu_patience){barrier, parity ? barrier->phase : which, which, false};
         if (may_wait && !fails_spuriously(worker, patience))
             suspend(run, barrier);

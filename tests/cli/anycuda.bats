@@ -83,6 +83,18 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 @test "the same with much of the C++ library" { ordinary_runs "${large[@]}"; }
 
 # bats test_tags=slow
+@test "bulk copies by libcu++ on a cuda::barrier: right, no race; a buffer freed too early is one" {
+    cp tests/emu/ordinary/ordinary.cuh "$work"
+    for race in '' --race; do
+        ./fa_bench --source tests/emu/hopper/cuda_copies.cu --arch sm_90a "${small[@]}" --dim 64 $race --quiet
+    done
+    sed '/the buffers are free/d; s|../ordinary/||' tests/emu/hopper/cuda_copies.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" --arch sm_90a "${small[@]}" --dim 64 --race --quiet
+    [ "$status" -eq 1 ]
+    [[ $output == *"data race"*"bulk copy"*k.cu:* ]]
+}
+
+# bats test_tags=slow
 @test "a check of tests/emu/ordinary that does not hold makes the kernel wrong" {
     cp tests/emu/ordinary/* "$work"
     sed -i 's/== 496/== 495/' "$work/groups.cu"

@@ -29,6 +29,21 @@ CASE(full_and_empty)
     }
 }
 
+CASE(phases_by_their_state)
+{
+    make_barriers(b, t, THREADS);
+    for (int i = 0; i < 4; i++) {
+        u64 state;
+        unsigned done = 0;
+        asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(state) : "r"(b) : "memory");
+        while (!done)
+            asm volatile("{.reg .pred p; mbarrier.try_wait.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p;}"
+                         : "=r"(done)
+                         : "r"(b), "l"(state)
+                         : "memory");
+    }
+}
+
 CASE(bytes_first)
 {
     make_barriers(b, t, 1);
@@ -274,9 +289,9 @@ CASE(registers_change_hands)
 
 /* clang-format off */
 #define CASES(X)                                                                                                       \
-    X(full_and_empty) X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier) X(stores_in_groups) X(reductions)       \
-    X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way)                    \
-    X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread) X(warps_come_apart)                \
-    X(registers_change_hands)
+    X(full_and_empty) X(phases_by_their_state) X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier)                \
+    X(stores_in_groups) X(reductions) X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain)          \
+    X(two_groups_under_way) X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread)            \
+    X(warps_come_apart) X(registers_change_hands)
 /* clang-format on */
 HOPPER_KERNEL
