@@ -49,7 +49,7 @@ while read -r file; do
     if [[ $file == built ]]; then
         mapfile -t -O "${#libraries[@]}" libraries < <(ls examples/library/build/{fa3,cutlass_*}.so 2>/dev/null || true)
     else
-        [[ -f $file && -r $file ]] || die 2 "--library takes a file that can be read, or built, not '$file'"
+        is_input "$file" || die 2 "--library takes a file that can be read, or built, not '$file'"
         libraries+=("$file")
     fi
 done < <(values_of library)
