@@ -10,19 +10,23 @@
 #include "fa_library.h"
 
 /* Tiles as the example chooses them; only the last keeps its sums in memory. */
-using up_to_64 = AttentionKernel<cutlass::half_t, cutlass::arch::Sm80, true, 64, 64, 64, false, false>;
-using up_to_128 = AttentionKernel<cutlass::half_t, cutlass::arch::Sm80, true, 32, 128, 128, false, false>;
-using larger = AttentionKernel<cutlass::half_t, cutlass::arch::Sm80, true, 32, 128, 65536, false, false>;
+template <class Element>
+using up_to_64 = AttentionKernel<Element, cutlass::arch::Sm80, true, 64, 64, 64, false, false>;
+template <class Element>
+using up_to_128 = AttentionKernel<Element, cutlass::arch::Sm80, true, 32, 128, 128, false, false>;
+template <class Element>
+using larger = AttentionKernel<Element, cutlass::arch::Sm80, true, 32, 128, 65536, false, false>;
 
 /* The kernel wants [batch, row, head, dim] for its output: here each head is a batch of one head, rows are packed. */
 template <class Kernel>
 static const char *run(const fa_params &p, cudaStream_t stream)
 {
     typename Kernel::Params of;
-    of.query_ptr = (cutlass::half_t *)p.q;
-    of.key_ptr = (cutlass::half_t *)p.k;
-    of.value_ptr = (cutlass::half_t *)p.v;
-    of.output_ptr = (cutlass::half_t *)p.o;
+    using element = typename Kernel::scalar_t;
+    of.query_ptr = (element *)p.q;
+    of.key_ptr = (element *)p.k;
+    of.value_ptr = (element *)p.v;
+    of.output_ptr = (element *)p.o;
     of.output_accum_ptr = Kernel::kNeedsOutputAccumulatorBuffer ? (float *)p.workspace : nullptr;
     of.scale = p.scale;
     of.head_dim = of.head_dim_value = p.dim;
@@ -57,6 +61,7 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
     const fa_params *p = question->problem;
     const auto refuse = [&](const char *words) { snprintf(answer->refusal, sizeof answer->refusal, "%s", words); };
     answer->abi = FA_LIBRARY_ABI;
+    answer->serves_bf16 = 1;
     answer->workspace_bytes = p->dim > 128 ? (fa_i64)4 * p->batch * p->heads * p->seq_q * p->dim : 0;
     snprintf(answer->name, sizeof answer->name, "CUTLASS Ampere FMHA");
     snprintf(answer->version, sizeof answer->version, "%d.%d.%d", CUTLASS_MAJOR, CUTLASS_MINOR, CUTLASS_PATCH);
@@ -76,10 +81,17 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
         refuse("needs tensors aligned to 16 bytes");
 }
 
+template <class Element>
+static const char *choose(const fa_params &p, cudaStream_t stream)
+{
+    if (p.dim <= 64)
+        return run<up_to_64<Element>>(p, stream);
+    return p.dim <= 128 ? run<up_to_128<Element>>(p, stream) : run<larger<Element>>(p, stream);
+}
+
 const char *fa_forward(const fa_params *params, void *stream)
 {
     const cudaStream_t on = (cudaStream_t)stream;
-    if (params->dim <= 64)
-        return run<up_to_64>(*params, on);
-    return params->dim <= 128 ? run<up_to_128>(*params, on) : run<larger>(*params, on);
+    return params->dtype == FA_DTYPE_BF16 ? choose<cutlass::bfloat16_t>(*params, on)
+                                          : choose<cutlass::half_t>(*params, on);
 }

@@ -22,18 +22,17 @@ using namespace cutlass::fmha;
 using cute::_1;
 using stride_qkvo = cute::tuple<int, _1, cute::tuple<int, int>>; /* row, dim, (batch, head) */
 
-template <int DIM, class Fusion>
+template <class Element, int DIM, class Fusion>
 static const char *run(const fa_params &p, cudaStream_t stream)
 {
     using tile = cute::Shape<cute::_128, cute::Int<DIM == 64 ? 64 : 128>, cute::Int<DIM>>;
-    using kernel =
-        typename kernel::FmhaBuilder<cutlass::half_t, float, float, tile, stride_qkvo, stride_qkvo, stride_qkvo, Fusion,
-                                     cutlass::gemm::KernelTmaWarpSpecializedPingpong>::Kernel;
+    using kernel = typename kernel::FmhaBuilder<Element, float, float, tile, stride_qkvo, stride_qkvo, stride_qkvo,
+                                                Fusion, cutlass::gemm::KernelTmaWarpSpecializedPingpong>::Kernel;
     using operation = cutlass::device::Universal<kernel>;
     const auto stride = [](fa_i64 b, fa_i64 h, fa_i64 s) {
         return cute::make_stride((int)s, _1{}, cute::make_stride((int)b, (int)h));
     };
-    const auto of = [](const void *tensor) { return (cutlass::half_t *)tensor; };
+    const auto of = [](const void *tensor) { return (Element *)tensor; };
     cutlass::KernelHardwareInfo hardware;
     hardware.sm_count = p.sm_count;
     typename operation::Arguments arguments{
@@ -50,14 +49,14 @@ static const char *run(const fa_params &p, cudaStream_t stream)
     return status == cutlass::Status::kSuccess ? nullptr : cutlass::cutlassGetStatusString(status);
 }
 
-template <int DIM>
+template <class Element, int DIM>
 static const char *choose(const fa_params &p, cudaStream_t stream)
 {
     if (p.causal)
-        return run<DIM, collective::CausalFusion>(p, stream);
+        return run<Element, DIM, collective::CausalFusion>(p, stream);
     if (p.seq_kv % (DIM == 64 ? 64 : 128) != 0)
-        return run<DIM, collective::ResidualFusion>(p, stream);
-    return run<DIM, collective::DefaultFusion>(p, stream);
+        return run<Element, DIM, collective::ResidualFusion>(p, stream);
+    return run<Element, DIM, collective::DefaultFusion>(p, stream);
 }
 
 void fa_library_info(const fa_library_question *question, fa_library_answer *answer)
@@ -68,6 +67,7 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
     for (int dim : {DIMS})
         dim_built = dim_built || dim == p->dim;
     answer->abi = FA_LIBRARY_ABI;
+    answer->serves_bf16 = 1;
     answer->workspace_bytes = (fa_i64)4 * p->batch * p->heads * p->seq_q; /* the log-sum-exp */
     snprintf(answer->name, sizeof answer->name, "CUTLASS Hopper FMHA");
     snprintf(answer->version, sizeof answer->version, "%d.%d.%d", CUTLASS_MAJOR, CUTLASS_MINOR, CUTLASS_PATCH);
@@ -89,8 +89,10 @@ const char *fa_forward(const fa_params *params, void *stream)
 {
     const char *failed = "not built for this head dimension";
     const auto try_dim = [&](auto dim) {
-        if (params->dim == decltype(dim)::value)
-            failed = choose<decltype(dim)::value>(*params, (cudaStream_t)stream);
+        constexpr int DIM = decltype(dim)::value;
+        if (params->dim == DIM)
+            failed = params->dtype == FA_DTYPE_BF16 ? choose<cutlass::bfloat16_t, DIM>(*params, (cudaStream_t)stream)
+                                                    : choose<cutlass::half_t, DIM>(*params, (cudaStream_t)stream);
     };
     const auto try_all = [&]<int... dims>(std::integer_sequence<int, dims...>) { (try_dim(cute::Int<dims>{}), ...); };
     try_all(std::integer_sequence<int, DIMS>{});
