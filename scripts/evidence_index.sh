@@ -54,11 +54,8 @@ facts_of() { # ENTRY
     mapfile -t files < <(awk -F'\t' -v entry="$1" '$1 == entry {print $2}' "$work/files")
     : >"$work/values"
     [[ ! ${files[0]} =~ [.](json|jsonl|gz)$ ]] || zcat -f "${files[@]}" >"$work/values"
-    jq -cs '[.. | objects | .git | if type == "array" then .[] else . end | values | split(" ")[]] | unique' \
-        "$work/values" >"$work/commits"
-    jqf evidence/rows -nc --arg file "" --argjson kinds "$kinds" "$work/values" | wc -l |
-        jq -c --argjson entry "$1" --slurpfile commits "$work/commits" --args \
-            '{entry: $entry, files: $ARGS.positional, commits: $commits[0], rows: .}' "${files[@]}"
+    jqf evidence/facts -cs --argjson kinds "$kinds" --argjson entry "$1" --arg files "$(printf '%s\n' "${files[@]}")" \
+        "$work/values"
 }
 
 # What is current of each file: [{file, looked_at, current}].

@@ -54,5 +54,5 @@ if [[ ${flag[page]} -eq 0 ]]; then
     compile
 fi
 is_input "$records" || die 2 "cannot read $records"
-jqf l4/page -rs "$records" | replace_file "${opt[dir]}/README.md"
+jqf l4/page -rs --slurpfile rank evidence/h200/bound_rank.json "$records" | replace_file "${opt[dir]}/README.md"
 echo "${opt[dir]}/README.md"

@@ -26,6 +26,14 @@ for doc in "${docs[@]}"; do
         [[ $link == http* || -e $(dirname "$doc")/${link%%#*} ]] || say "$doc: no $link"
     done < <(grep -oE '\]\([^)]+\)' "$doc" | sed -E 's/^\]\((.*)\)$/\1/')
 done
+# Every file of studies/ is named there, and what is named is there.
+named=$(grep -oE '[^/a-z0-9_.][a-z0-9_]+\.(cuh?|txt|md|py|jsonl?\.gz)\b' studies/README.md | cut -c2-)
+for file in studies/*; do
+    grep -qxF "${file##*/}" <<<"README.md"$'\n'"$named" || say "studies/README.md does not name ${file##*/}"
+done
+while read -r file; do
+    [[ -e studies/$file ]] || say "studies/README.md: no file studies/$file"
+done <<<"$named"
 words=$(wc -w <README.md)
 ((words <= 900)) || say "README.md: $words words, the budget is 900"
 scripts/report.sh --check "$@" || bad=1

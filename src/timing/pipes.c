@@ -13,7 +13,7 @@ const char *fa_pipe_name(fa_pipe pipe)
 /* Threads per clock and multiprocessor: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions".
  * FP32 is 64 on 8.0, else 128; integer multiply-add 64, but it shares the FMA pipe, where 128 is the safe figure;
  * integer, logic, shift, compare, minimum 64; special functions 16. Packed FP16 counts two results per thread.
- * studies/pipe_rates.txt measures each on an H200 (9.0): the same, and F2FP, on which the guide is vague, shares the 64
+ * studies/pipe_rates.cu measures each on an H200 (9.0): the same, and F2FP, on which the guide is vague, shares the 64
  * of the integer pipe; MUFU, FMA and integer do not share. What the guide does not name is issue slots alone. */
 static const struct {
     const char *name;

@@ -58,7 +58,7 @@ page() { # [--slow] PAGE...
 @test "an edit of an option, a file, a link or a table is seen" {
     mkdir -p "$work/tree"
     cp -r README.md AGENTS.md CHANGELOG.md docs scripts tests "$work/tree/"
-    for name in fa_bench src kernels include examples; do ln -s "$PWD/$name" "$work/tree/$name"; done
+    for name in fa_bench src kernels include examples studies; do ln -s "$PWD/$name" "$work/tree/$name"; done
     mkdir "$work/tree/evidence"
     cp -r evidence/README.md evidence/h200 evidence/l4 evidence/robustness "$work/tree/evidence/"
     check() { "$work/tree/tests/check_docs.sh"; }

@@ -14,3 +14,5 @@ def shape:
 # A whole record, or an object about a kernel.
 def is_row: type == "object" and has("kernel") and (has("code_sha256") or has("schema"));
 def rows: if is_row then . elif type == "array" or type == "object" then .[] | rows else empty end;
+# A row about a kernel of $kinds. One that was infeasible has no machine code and is left out.
+def is_about($kinds): $kinds[.variant // .kernel] and (.status != "infeasible" or .code_sha256);

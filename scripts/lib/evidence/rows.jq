@@ -1,7 +1,6 @@
 # The rows of an evidence file about a kernel, each with the options that compile it again and its machine code's hash.
 # A row is a whole record, or an object with "kernel" and "code_sha256", at any depth of the file.
 # $file: its path. $kinds: {name: "hand" or "library"}. Run with -n: the file may hold one value or many.
-# A row that was infeasible has no machine code and is left out.
 include "evidence/row";
 include "typed";
 
@@ -33,4 +32,4 @@ def row: . as $row | shape as $shape | (.arch // .ptxas.arch // (.device.arch? |
         [$other | values | . as $o | $shape + {dtype: ($o.dtype // $shape.dtype)} |
             made_of($o.name; false; $o.arch; $o.config; $o.code)])};
 
-inputs | rows | select($kinds[.variant // .kernel] and (.status != "infeasible" or .code_sha256)) | row
+inputs | rows | select(is_about($kinds)) | row

@@ -1,4 +1,4 @@
-# The page of the L4, from rows of l4/row.jq (with -s).
+# The page of the L4, from rows of l4/row.jq (with -s). $rank: bound_rank.json, which has the estimate's factors.
 # The clock under the power limit of 72 W: cuBLAS reaches 53 to 71 TFLOP/s there; 58 multiprocessors of 1024 FLOP a
 # clock need 892 to 1195 MHz for that. A kernel that keeps the tensor cores less busy draws less and clocks higher.
 include "l4/words";
@@ -7,7 +7,7 @@ def digits: if . == null then "-" elif . >= 100 then round else . * 10 | round /
 # The estimate at another clock: all but the launch and DRAM scales with it.
 def at($us; $b; $mhz): $us * $b.clock_mhz_max / $mhz;
 def bound_at($mhz): [.bound.clocks / $mhz, .bound.dram_us] | max;
-def rung: {scalar: 0, light: 1, wmma_qk: 2, wmma: 3, mma: 4}[.] // 9; # a kernel's place on the ladder
+def rung: {scalar: 0, light: 1, wmma_qk: 2, wmma: 3, cute: 4, mma: 5}[.] // 9; # a kernel's place on the ladder
 def tile: .config | "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)" +
     (if .splits > 1 then " splits=\(.splits)" else "" end);
 def story: {"scalar": "2870", "light": "839", "wmma_qk": "400 to 600, hoped for",
@@ -54,7 +54,8 @@ def rule_table:
             occupancy[]] + [length] | "| " + (map(tostring) | join(" | ")) + " |");
 
 map(select(is_canonical)) as $canonical | map(select(.rule)) as $grid | power_mhz as $p |
-head($p), "", "## The canonical shape", "", canonical_words, "", ($canonical | unique | sort_by(
+([$grid[].variant] | unique - ($rank[0].factors | keys)) as $unfitted |
+head($p; $unfitted), "", "## The canonical shape", "", canonical_words, "", ($canonical | unique | sort_by(
     [(.rule | not), (.kernel | rung)]) | canonical_table), "",
 story_words, "",
 ($canonical | map(select(verdict == "yes")) as $yes | map(select(verdict == "impossible")) as $no |

@@ -1,11 +1,13 @@
 # What the page of the L4 says around its tables.
-def head($p):
+def head($p; $unfitted):
     "# L4: what the machine code says without one", "",
     "Written by `scripts/l4.sh`; needs no GPU. Nothing on this page was measured on an L4. FP16, compiled for sm_89.",
     "",
     "- **bound**: the launch cannot be faster. It leaves out latency, bank conflicts and cache misses.",
     "- **estimate**: fitted to times of an H200, so it is a guess here; the band holds 80 % of the H200's times. An",
-    "  L4 has a quarter of the tensor rate per multiprocessor: the band is less sure than there.",
+    "  L4 has a quarter of the tensor rate per multiprocessor: the band is less sure than there. No time was fitted",
+    "  for " + ($unfitted | map("`\(.)`") | join(", ")) + ": their estimates lack a factor of their own, which is 0.8",
+    "  to 3.7 for the others, so do not rank them against each other.",
     "- **clocks**: 795 MHz is the base, 2040 MHz the boost. cuBLAS reaches 53 to 71 TFLOP/s within the 72 W, which",
     "  takes \($p.low | round) to \($p.high | round) MHz with busy tensor cores: the power-limited clock here. A",
     "  kernel that keeps them less busy draws less and clocks higher.";

@@ -67,10 +67,10 @@ def launch_of(info, batch, heads, kv_heads, seq_q, sm_count):
 
 
 class Kernel:
-    """Called, it launches on PyTorch's current stream, so that a graph captures it. inputs: q [batch, heads, seq_q, dim],
-    k, v [batch, kv_heads, seq_kv, dim] on the GPU, innermost stride 1; dtype, scale, causal. A module does not say for
-    which type it was compiled, so the caller knows. self.output is like q. The module stays loaded: a graph may hold
-    it."""
+    """Called, it launches on PyTorch's current stream, so that a graph captures it.
+    inputs: q [batch, heads, seq_q, dim], k, v [batch, kv_heads, seq_kv, dim] on the GPU, innermost stride 1; dtype,
+    scale, causal. A module does not say for which type it was compiled, so the caller knows. self.output is like q. The
+    module stays loaded: a graph may hold it."""
 
     def __init__(self, path, inputs):
         import torch

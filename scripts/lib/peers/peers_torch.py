@@ -115,7 +115,8 @@ class Inputs:
         if self.causal:
             pairs = sum(min(max(row + 1 + seq_kv - seq_q, 0), seq_kv) for row in range(seq_q))
         return {"batch": batch, "heads": heads, "kv_heads": self.kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
-                "causal": self.causal, "dtype": self.dtype, "scale": self.scale, "flop": 4 * batch * heads * dim * pairs,
+                "causal": self.causal, "dtype": self.dtype, "scale": self.scale,
+                "flop": 4 * batch * heads * dim * pairs,
                 "bytes": 2 * batch * dim * (2 * heads * seq_q + 2 * self.kv_heads * seq_kv)}
 
     def exact(self, batch, head, rows):
