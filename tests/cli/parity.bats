@@ -38,6 +38,7 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
         length == 1 and all(.[]; .problem.seq_q == 127 and .problem.causal))' "$work/p.json"
 }
 
+# bats test_tags=slow
 @test "--dtype bf16: both sides draw it, every row names it" {
     no_gpu
     make_other_side
@@ -47,7 +48,6 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
     jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .problem.dtype == "bf16") and any(.[]; .inputs == "torch")' \
         build/parity_bf16.json
     grep -q '^--dtype bf16 .* --dump ' drawn
-    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/parity.sh --dtype half
 }
 
 @test "one that disagrees fails by name; a kernel that cannot run here is NOT-RUN" {
@@ -64,6 +64,8 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
     FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" scripts/parity.sh
     refused 2 "no kernel 'nosuch'" scripts/parity.sh --kernel nosuch
     refused 2 "--jobs takes a whole number" scripts/parity.sh --jobs some
+    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/parity.sh --dtype half
+    ! scripts/parity.sh --kernel scalar --dtype bf16 --dry-run | grep -v '^scalar|--dtype bf16 '
     [ "$(scripts/parity.sh --kernel scalar --dry-run | wc -l)" -ge 5 ]
     python3 -c 'import torch, numpy' 2>/dev/null && skip "PyTorch is here"
     run scripts/parity.sh --kernel scalar --out "$work/p.json"
