@@ -24,6 +24,8 @@ using copy_async = cute::Copy_Traits<cute::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<cute:
 
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "cute: dim must be 16, 24, ... 256");
 static_assert(FA_M % (16 * FA_WARPS) == 0, "cute: M must be a multiple of 16 * WARPS (an mma takes 16 rows of a warp)");
+static_assert(FA_M / (16 * FA_WARPS) * (FA_DIM + FA_N) <= 384,
+              "cute: M / WARPS * (DIM + N) must be at most 6144: scores and outputs of a warp stay in registers");
 static_assert(FA_N % 16 == 0, "cute: N must be a multiple of 16 (an mma of P V takes 16 keys)");
 static_assert(FA_STAGES >= 2 && FA_STAGES <= 4, "cute: STAGES must be 2, 3 or 4 (loads run under the products)");
 static_assert(FA_VEC == 8, "cute: VEC must be 8 (cp.async and ldmatrix move 16 bytes)");
