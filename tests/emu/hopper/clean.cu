@@ -129,6 +129,53 @@ CASE(load_then_store)
     }
 }
 
+CASE(reductions_of_a_box)
+{
+    make_barriers(b, t, 1);
+    fill(s_b, BOX_BYTES, t);
+    if (t == 0 && blockIdx.x == 0) {
+        for (int i = 0; i < 2; i++) {
+            asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group "
+                         "[%0, {%2, %3, %2, %2}], [%1];" ::"l"(&p.v_map),
+                         "r"(s), "r"(0), "r"(16)
+                         : "memory");
+            COMMIT();
+            WAIT_GROUP(0);
+        }
+        EXPECT(static_cast<const unsigned short *>(p.o)[2048 + 16 * 64 + 9] == 0x4000);
+    }
+}
+
+CASE(prefetches_and_hints)
+{
+    const u64 policy = 0x1000000000000000ull; /* of createpolicy: evict_normal */
+    make_barriers(b, t, 1);
+    if (t == 0) {
+        asm volatile("prefetch.tensormap [%0];" ::"l"(&p.k_map) : "memory");
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p.q), "r"(512) : "memory");
+        asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %1, %1, %1}];" ::"l"(&p.k_map), "r"(0)
+                     : "memory");
+        EXPECT_BYTES(b, BOX_BYTES);
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+                     "[%0], [%1, {%3, %3, %3, %3}], [%2], %4;" ::"r"(s),
+                     "l"(&p.k_map), "r"(b), "r"(0), "l"(policy)
+                     : "memory");
+    }
+    WAIT(b, 0);
+    EXPECT(reinterpret_cast<const unsigned short *>(s_b)[5] == static_cast<const unsigned short *>(p.q)[5]);
+}
+
+CASE(half_of_the_threads_drop_out)
+{
+    make_barriers(b, t, THREADS);
+    if (t >= 128)
+        asm volatile("{.reg .b64 x; mbarrier.arrive_drop.shared::cta.b64 x, [%0];}" ::"r"(b) : "memory");
+    for (int i = 0; i < 3 && t < 128; i++) {
+        ARRIVE(b);
+        WAIT(b, i % 2);
+    }
+}
+
 CASE(generic_writes_then_a_copy)
 {
     make_barriers(b, t, 1);
@@ -290,8 +337,9 @@ CASE(registers_change_hands)
 /* clang-format off */
 #define CASES(X)                                                                                                       \
     X(full_and_empty) X(phases_by_their_state) X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier)                \
-    X(stores_in_groups) X(reductions) X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain)          \
-    X(two_groups_under_way) X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread)            \
-    X(warps_come_apart) X(registers_change_hands)
+    X(stores_in_groups) X(reductions) X(reductions_of_a_box) X(prefetches_and_hints) X(half_of_the_threads_drop_out)   \
+    X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way)                    \
+    X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread) X(warps_come_apart)                \
+    X(registers_change_hands)
 /* clang-format on */
 HOPPER_KERNEL
