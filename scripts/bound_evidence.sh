@@ -44,7 +44,7 @@ read_points() { # into $work/judged, with their bounds
     local file kinds start=$EPOCHREALTIME
     kinds=$("$bench" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add')
     for file in "${files[@]}"; do
-        [[ -r $file ]] || die 2 "cannot read $file"
+        is_input "$file" || die 2 "cannot read $file"
         zcat -f "$file" | jqf bound/points -nc --arg file "$file" --argjson kinds "$kinds" >"$work/points.one"
         if ((opt[sample] > 0)); then
             awk -v n="${opt[sample]}" -v all="$(wc -l <"$work/points.one")" \
@@ -66,7 +66,7 @@ read_points() { # into $work/judged, with their bounds
 }
 
 if [[ ${flag[judge]} -eq 1 ]]; then
-    [[ -r $points ]] || die 2 "cannot read $points"
+    is_input "$points" || die 2 "cannot read $points"
     zcat "$points" >"$work/judged"
     seconds=$(jq '.seconds // null' "${opt[out]}") git=$(jq '.git // null' "${opt[out]}")
 else

@@ -29,11 +29,11 @@ done
 points=${opt[dir]}/bound.json.points.jsonl.gz
 rank=${opt[dir]}/bound_rank.json
 if [[ ${flag[table]} -eq 0 ]]; then
-    [[ -r $points ]] || die 2 "cannot read $points: run scripts/bound_evidence.sh"
+    is_input "$points" || die 2 "cannot read $points: run scripts/bound_evidence.sh"
     make_work
     zcat "$points" | python3 scripts/lib/bound/fit.py "$work/estimate.def" "$work/rank.json"
     replace_file "$rank" <"$work/rank.json"
     [[ ${flag[fit]} -eq 0 ]] || replace_file src/timing/estimate.def <"$work/estimate.def"
 fi
-[[ -r $rank ]] || die 2 "cannot read $rank"
+is_input "$rank" || die 2 "cannot read $rank"
 jqf bound/rank_table -r "$rank"

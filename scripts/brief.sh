@@ -25,7 +25,7 @@ parse_options "$@"
 need_number 2000 chars
 bench=${FA_BENCH:-$here/../fa_bench}
 need_bench
-[[ -r ${opt[problems]} ]] || die 2 "no file '${opt[problems]}'"
+is_input "${opt[problems]}" || die 2 "no file '${opt[problems]}'"
 [[ -z ${opt[from]} || -d ${opt[from]} ]] || die 2 "no folder '${opt[from]}'"
 
 from=${opt[from]}
@@ -55,7 +55,7 @@ find "$from/ncu" -name '*.json' ! -name '*.record.json' -exec jq -c 'select(.gat
     >"$work/profiles" 2>/dev/null || true
 : >"$work/scores"
 while read -r file; do
-    [[ -r $file ]] || die 2 "no file '$file'"
+    is_input "$file" || die 2 "no file '$file'"
     all_of "$file" | jq -c 'select(.schema? == "fa_bench.score/1") | del(.private)' >>"$work/scores"
 done < <(values_of scores)
 

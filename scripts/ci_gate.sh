@@ -56,7 +56,8 @@ need_number 1 jobs
 for name in draws seed; do [[ ${opt[$name]} == -1 ]] || need_number 0 "$name"; done
 need_number 0 limit shrink
 [[ -z ${opt[source]} || -z ${many[kernel]} ]] || die 2 "--source or --kernel, not both"
-[[ -z ${opt[source]} || -r ${opt[source]} ]] || die 2 "--source takes a file that can be read, not '${opt[source]}'"
+[[ -z ${opt[source]} || (-f ${opt[source]} && -r ${opt[source]}) ]] ||
+    die 2 "--source takes a file that can be read, not '${opt[source]}'"
 [[ -n ${opt[source]} || ${#more[@]} -eq 0 ]] || die 2 "options after -- are for --source"
 [[ ${opt[dtype]} == fp16 || ${opt[dtype]} == bf16 ]] || die 2 "--dtype takes fp16 or bf16, not '${opt[dtype]}'"
 out=${opt[out]} jobs=${opt[jobs]} limit=${opt[limit]} resume=${opt[resume]} require_gpu=${flag[require-gpu]}
@@ -65,7 +66,7 @@ typed= # before the options of each case
 sanitize=${flag[sanitize]} race=${flag[race]} quick=${flag[quick]} dry_run=${flag[dry-run]}
 matrix=$((1 - flag[conform])) conform=1
 [[ $sanitize -eq 0 && $race -eq 0 && -z $typed ]] || conform=0
-[[ -z $resume || ($sanitize -eq 1 && -r $resume) ]] ||
+[[ -z $resume ]] || { [[ $sanitize -eq 1 ]] && is_input "$resume"; } ||
     die 2 "--resume takes cases.jsonl of an earlier --sanitize, not '$resume'"
 need_bench
 command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"

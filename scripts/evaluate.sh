@@ -34,14 +34,14 @@ parse_options "$@"
 [[ ${#words[@]} -eq 1 ]] || die 2 "takes one CANDIDATE.cu (see --help)"
 candidate=${words[0]}
 for file in "$candidate" "${opt[problems]}"; do
-    [[ -f $file && -r $file ]] || die 2 "no file '$file'"
+    is_input "$file" || die 2 "no file '$file'"
 done
 [[ ${opt[score]} =~ ^(speed|bound|emulator)$ ]] || die 2 "--score takes speed, bound or emulator, not '${opt[score]}'"
 [[ ,${opt[stages]}, =~ ^(,(emulator|compile|gpu))+,$ ]] ||
     die 2 "--stages takes a list of emulator, compile and gpu, not '${opt[stages]}'"
 incumbent_file=${opt[incumbent]%%:*}
 [[ $incumbent_file == *.cu ]] || incumbent_file=''
-[[ -z $incumbent_file || -r $incumbent_file ]] || die 2 "no file '$incumbent_file'"
+[[ -z $incumbent_file ]] || is_input "$incumbent_file" || die 2 "no file '$incumbent_file'"
 bench=${FA_BENCH:-$here/../fa_bench}
 need_bench
 

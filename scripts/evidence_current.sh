@@ -29,7 +29,7 @@ need_number 0 sample
 need_number 1 jobs
 [[ ${#files[@]} -gt 0 ]] || die 2 "no FILE (see --help)"
 for file in "${files[@]}"; do
-    [[ -r $file ]] || die 2 "cannot read $file"
+    is_input "$file" || die 2 "cannot read $file"
 done
 need_bench
 

@@ -85,7 +85,7 @@ done
 [[ $seed =~ ^[0-9]{1,9}$ ]] || die 2 "--seed takes a whole number, not '$seed'"
 [[ -z $minutes || ($minutes =~ ^[0-9]+([.][0-9]+)?$ && $minutes =~ [1-9]) ]] ||
     die 2 "--minutes takes a number above 0, not '$minutes'"
-[[ -z $hosts || -r $hosts ]] || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
+[[ -z $hosts ]] || is_input "$hosts" || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
 [[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
 command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
 if [[ -n $hosts ]]; then

@@ -49,7 +49,7 @@ lines_of() { # FILE or FOLDER
         file=$file/leaderboard.jsonl
         [[ -e $file ]] || file+=.gz
     fi
-    [[ -r $file ]] || die 2 "no file '$file'"
+    is_input "$file" || die 2 "no file '$file'"
     if [[ $file == *.gz ]]; then zcat "$file"; else cat "$file"; fi
 }
 

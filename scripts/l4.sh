@@ -53,6 +53,6 @@ if [[ ${flag[page]} -eq 0 ]]; then
     need_bench
     compile
 fi
-[[ -r $records ]] || die 2 "cannot read $records"
+is_input "$records" || die 2 "cannot read $records"
 jqf l4/page -rs "$records" | replace_file "${opt[dir]}/README.md"
 echo "${opt[dir]}/README.md"

@@ -54,8 +54,8 @@ judge() { # CSV RECORD RESULT
 }
 
 if [[ -n $import ]]; then
-    [[ -r $import ]] || die 2 "--import takes a file that can be read, not '$import'"
-    [[ -z $record || -r $record ]] || die 2 "--record takes a file that can be read, not '$record'"
+    is_input "$import" || die 2 "--import takes a file that can be read, not '$import'"
+    [[ -z $record ]] || is_input "$record" || die 2 "--record takes a file that can be read, not '$record'"
     result=$(mktemp)
     trap 'rm -f "$result"' EXIT
     code=0

@@ -55,7 +55,7 @@ while read -r file; do
         none) ;;
         built) mapfile -t -O "${#libraries[@]}" libraries < <(built) ;;
         *)
-            [[ -f $file && -r $file ]] || die 2 "--library takes a file that can be read, built or none, not '$file'"
+            is_input "$file" || die 2 "--library takes a file that can be read, built or none, not '$file'"
             libraries+=("$file")
             ;;
     esac

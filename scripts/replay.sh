@@ -28,7 +28,7 @@ parse_options "$@"
 need_number 1 seeds budget batch
 command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 file=${opt[table]:-${words[0]:-$here/../evidence/h200/leaderboard.jsonl.gz}}
-[[ -r $file ]] || die 2 "no file '$file'"
+is_input "$file" || die 2 "no file '$file'"
 if [[ -n ${opt[table]} ]]; then
     jqf evo/strategies -rs "$file"
     exit 0

@@ -25,7 +25,7 @@ parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
 [[ ${opt[gpus]} =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || die 2 "--gpus takes a list of numbers, not '${opt[gpus]}'"
 if [[ -n ${opt[table]} ]]; then
-    [[ -r ${opt[table]} ]] || die 2 "no file '${opt[table]}'"
+    is_input "${opt[table]}" || die 2 "no file '${opt[table]}'"
     jqf evo/scaling_table -rs "${opt[table]}"
     exit 0
 fi

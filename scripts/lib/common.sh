@@ -10,6 +10,9 @@ die() { # CODE TEXT
     exit "$1"
 }
 
+# Something to read to its end: a file, or a pipe that the shell made; no folder, no device, no pipe without a writer.
+is_input() { [[ (-f $1 || $1 == /dev/fd/* || $1 == /dev/stdin) && -r $1 ]]; }
+
 # jq with a program of scripts/lib, which may include modules of scripts/lib.
 jqf() { # PROGRAM OPTIONS-AND-FILES...
     jq -L "$lib" -f "$lib/$1.jq" "${@:2}"

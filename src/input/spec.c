@@ -178,7 +178,8 @@ static const fa_rule *matching_rule(const fa_spec *spec, const fa_problem *probl
 /* The file of --source or --library, which gives the candidate its name. */
 static fa_status use_file(const char *option, const char *path, fa_spec *spec, fa_reason *why)
 {
-    if (access(path, R_OK) != 0)
+    struct stat facts;
+    if (access(path, R_OK) != 0 || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
         return fa_refuse(why, FA_USAGE, "%s takes a file that can be read, not '%s'", option, path);
     const char *slash = strrchr(path, '/');
     const char *stem = slash != NULL ? slash + 1 : path;
@@ -201,10 +202,7 @@ static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
 
 static fa_status use_library(const char *path, fa_spec *spec, fa_reason *why)
 {
-    struct stat facts;
     FA_TRY(use_file("--library", path, spec, why));
-    if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode))
-        return fa_refuse(why, FA_USAGE, "--library takes a shared object, '%s' is no regular file", path);
     const int32_t *set = (const int32_t *)&spec->set;
     for (size_t i = 0; i < sizeof spec->set / sizeof *set; i++)
         if (set[i] != FA_UNSET)

@@ -12,12 +12,37 @@ bench=(timeout 120 ./fa_bench)
     refused 2 "that can be read" "${bench[@]}" --runs /dev/zero
     refused 2 "that can be read" "${bench[@]}" --runs "$work"
     for file in "$work/pipe" /dev/zero "$work"; do
-        run "${bench[@]}" --source "$file" "${small[@]}" --quiet
-        [ "$status" -ne 0 ] && [ "$status" -ne 124 ]
+        for option in --source --library; do
+            refused 2 "$option takes a " "${bench[@]}" $option "$file" --quiet
+        done
+        refused 2 "takes a file that can be read" "${bench[@]}" --kernel light --vs "source:$file" --quiet
+        refused 2 "takes a folder that can be read" "${bench[@]}" --source examples/plain.cu --include "$work/pipe"
     done
     run "${bench[@]}" --kernel light "${small[@]}" --load "$work/npy" --json "$work/r.json" --quiet
     [ "$status" -eq 2 ]
     record_holds "$work/r.json" '.status == "usage"' '.reason | test("not a regular file")'
+}
+
+@test "nor as an input file of a script" {
+    mkfifo "$work/pipe"
+    while read -r words; do
+        # shellcheck disable=SC2086 # words
+        for file in "$work/pipe" /dev/zero "$work"; do refused 2 "$file" timeout 20 scripts/$words "$file"; done
+    done <<END
+ci_gate.sh --dry-run --source
+ci_gate.sh --sanitize --resume
+ci_gate.sh --library
+bound_evidence.sh
+brief.sh --problems
+evaluate.sh
+evidence_current.sh
+export.sh --format csv
+replay.sh
+ncu_profile.sh --import
+sweep_scaling.sh --table
+evo_sweep.sh --kernel light --sshloginfile
+peers.sh --library
+END
 }
 
 @test "a pipe with a writer is read" {

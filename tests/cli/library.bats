@@ -113,8 +113,8 @@ library_setup() {
 @test "a path that cannot be read, and options that do not go together, are usage" {
     library_setup
     mkfifo "$work/fifo"
-    refused 2 "no regular file" ./fa_bench --library "$work"
-    refused 2 "no regular file" ./fa_bench --library "$work/fifo"
+    refused 2 "takes a file that can be read" ./fa_bench --library "$work"
+    refused 2 "takes a file that can be read" ./fa_bench --library "$work/fifo"
     refused 2 "--library takes a file that can be read" ./fa_bench --library "$work/none.so"
     refused 2 "--library takes a file that can be read" ./fa_bench --vs "library:$work/none.so"
     refused 2 "library takes a file, library:FILE.so" ./fa_bench --vs library

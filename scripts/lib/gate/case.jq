@@ -7,7 +7,7 @@ def codes: {pass: 0, wrong: 1, usage: 2, infeasible: 3, not_run: 4, timeout: 5, 
 | (if $code == 0 and .status == "pass" then "passed"
     elif $theirs or $code == 4 and $library then "skipped"
     # What the emulator cannot run, or has no compiler for; the GPU's cases have shown that the kernel runs.
-    elif $code == 4 and ($tool == "race" or $tool == "address") and $gpu == 1 then "skipped"
+    elif $code == 4 and ($tool | IN("race", "address", "undefined")) and $gpu == 1 then "skipped"
     # A library's plans are for one layout; a file of one's own may serve less than the contract.
     elif $code == 3 and ($library or $own or $tool != "" or
         ($args | test("--misalign|--lse|--strides far|--strides odd"))) then "skipped"

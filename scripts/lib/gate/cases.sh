@@ -20,8 +20,8 @@ findings() { # TEXT
         END {print said ? (n > 0 ? n : 0) : "none"}' "$1"
 }
 
-device_of() { # TOOL: the emulator looks for races and for reads outside the tensors
-    if [[ $1 == race || $1 == address ]]; then echo emu; else echo "$device"; fi
+device_of() { # TOOL: the emulator looks for what a result need not show
+    if [[ $1 =~ ^(race|address|undefined)$ ]]; then echo emu; else echo "$device"; fi
 }
 # The command that runs cases of one kernel, without them, into the array `command`.
 command_for() { # KERNEL TOOL
@@ -143,7 +143,7 @@ units() {
     for ((number = 1; number <= ${#lines[@]}; number++)); do
         [[ -e $out/records/$number.case ]] || echo "$number|${lines[number - 1]}"
     done | awk -F'|' -v per="$per_unit" '
-        {g = $2 "|" $3; nth = seen[g]++; at = int(nth / ($3 ~ /^(race|address)$/ ? 1 : per)) "|" g}
+        {g = $2 "|" $3; nth = seen[g]++; at = int(nth / ($3 ~ /^(race|address|undefined)$/ ? 1 : per)) "|" g}
         {if (!(at in of)) order[++n] = at; of[at] = of[at] " " $1}
         END {for (i = 1; i <= n; i++) print of[order[i]]}'
 }

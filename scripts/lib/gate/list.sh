@@ -76,13 +76,15 @@ list_plain() { # KERNEL M
         awk -v quick="$quick" -v start="$1||$typed$extra" '!quick || NR % 5 == 1 {print start $0}'
     [[ $race -eq 1 || $quick -eq 1 || $1 == library:* || ${kind[$1]:-} == library ]] || list_memory "$1" "$2"
 }
-# Races and reads outside the tensors, that a result need not show: on the emulator, which says where.
+# What a result need not show, on the emulator, which says where: races, reads outside the tensors, and reads of several
+# elements at an address that is a multiple of one.
 list_memory() { # KERNEL M
     local options
     [[ -n $source || ${emulated[$1]:-} == true ]] || return 0
     python3 scripts/lib/gate/problems.py list --mode memory --m "$2" | while read -r options; do
         echo "$1|race|$typed--race --schedule random $options"
         echo "$1|address|$typed--sanitize address $options"
+        echo "$1|undefined|$typed--sanitize undefined --misalign 1 $options"
     done
 }
 list_cases() {

@@ -203,6 +203,7 @@ def classes(device, mode, m):
              problem(batch=1, heads=3, seq=9, seq_kv=20, dim=16, strides="far", causal=True),
              problem(batch=1, heads=1, seq=21, seq_kv=33, dim=16, strides="far"),
              problem(seq=3, seq_kv=1300, dim=16), problem(seq=2, seq_kv=4200, dim=16, dist="uniform", causal=True),
+             problem(heads=2, kv_heads=1, seq=3, seq_kv=700, dim=200, dist="rising"), # many keys of wide heads
              problem(seq=1300, seq_kv=40, dim=16, causal=True), problem(seq=4200, seq_kv=5, dim=16, dist="needle"),
              problem(seq=33000, seq_kv=2, dim=16, seeds=1),                          # rows, and tiles of rows
              problem(heads=300, seq=1, seq_kv=5, dim=16, seeds=1),                   # heads beyond 256

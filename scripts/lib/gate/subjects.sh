@@ -43,7 +43,7 @@ choose_libraries() {
     [[ $conform -eq 1 && $matrix -eq 1 ]] ||
         die 2 "--library goes over the matrix alone: no --sanitize, --race, --conform"
     for file in "${libraries[@]}"; do
-        [[ -r $file && $file != *'|'* ]] || die 2 "--library takes a file that can be read, not '$file'"
+        { is_input "$file" && [[ $file != *'|'* ]]; } || die 2 "--library takes a file that can be read, not '$file'"
     done
     only=("${libraries[@]/#/library:}")
 }
