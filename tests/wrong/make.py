@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the wrong kernels of wrong.tsv: make.py FOLDER [NAME...]. A row is a name, the kernel it is made from (an
 example, or a file of tests/wrong), the one text that it replaces, with what (\\n is a line end), and gpu where only a
-GPU is large enough to show the fault. Says NAME, FILE, base and where, a line each."""
+GPU is large enough to show the fault, bf16 where tensors of that type do. Says NAME, FILE, base and where, a line
+each."""
 import pathlib
 import sys
 

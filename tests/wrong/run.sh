@@ -49,31 +49,38 @@ tile_of() { # BASE: the options that a kernel needs, small for the emulator
         plain) echo "--m 64" ;;
         mma_plain) echo "--m 32 --n 32 --warps 2 --stages 2" ;;
         tests/wrong/split_keys) echo "--m 8" ;;
+        tests/wrong/warp_row) echo "--m 4 --warps 4" ;;
+        tests/wrong/tiled) echo "--m 32" ;;
+        tests/wrong/block_row) echo "--m 1 --warps 4" ;;
+        tests/wrong/last_block) echo "--m 32 --splits 3" ;;
     esac
 }
 
 # Caught: the run ends with a wrong result or with an error of the kernel's.
-ordinary() { # FILE BASE
+ordinary() { # FILE BASE DTYPE
     local code=0 tile
     read -r -a tile <<<"$(tile_of "$2")"
-    "$bench" --source "$1" "${tile[@]}" --device "$device" --batch 2 --heads 4 --seq 128 --timing none --quiet \
+    "$bench" --source "$1" "${tile[@]}" --dtype "$3" --device "$device" --batch 2 --heads 4 --seq 128 --timing none --quiet \
         >/dev/null 2>&1 || code=$?
     [[ $code -eq 1 || $code -eq 6 ]]
 }
-gate() { # FILE BASE OUT
+# Caught: a case failed, and not because the file does not compile.
+gate() { # FILE BASE DTYPE OUT
     local code=0 tile more=()
     read -r -a tile <<<"$(tile_of "$2")"
     [[ $device == emu ]] || more+=(--require-gpu)
     [[ -z ${opt[seed]} ]] || more+=(--seed "${opt[seed]}")
-    scripts/ci_gate.sh --source "$1" --draws "${opt[draws]}" --fail-fast --shrink 0 --jobs 1 --limit "${opt[limit]}" \
-        "${more[@]}" --out "$3" -- "${tile[@]}" >"$3.txt" 2>&1 || code=$?
-    [[ $code -eq 1 ]]
+    scripts/ci_gate.sh --source "$1" --dtype "$3" --draws "${opt[draws]}" --fail-fast --shrink 0 --jobs 1 \
+        --limit "${opt[limit]}" "${more[@]}" --out "$4" -- "${tile[@]}" >"$4.txt" 2>&1 || code=$?
+    [[ $code -eq 1 ]] && jq -es 'any(.[]; .verdict == "failed" and (.text | startswith("compile_error") | not))' \
+        "$4/cases.jsonl" >/dev/null
 }
-try() { # NAME FILE BASE
-    local by_run=null by_gate=null first=
-    [[ ${flag[no-ordinary]} -eq 1 ]] || by_run=$(if ordinary "$2" "$3"; then echo true; else echo false; fi)
+try() { # NAME FILE BASE WHERE
+    local by_run=null by_gate=null first='' dtype=fp16
+    [[ $4 != bf16 ]] || dtype=bf16
+    [[ ${flag[no-ordinary]} -eq 1 ]] || by_run=$(if ordinary "$2" "$3" $dtype; then echo true; else echo false; fi)
     if [[ ${flag[ordinary]} -eq 0 ]]; then
-        by_gate=$(if gate "$2" "$3" "$work/$1"; then echo true; else echo false; fi)
+        by_gate=$(if gate "$2" "$3" $dtype "$work/$1"; then echo true; else echo false; fi)
         first=$(jq -r 'select(.verdict == "failed") | "\(.tool) \(.args)"' "$work/$1/cases.jsonl" 2>/dev/null |
             head -n 1)
     fi
@@ -83,7 +90,7 @@ try() { # NAME FILE BASE
 }
 
 if [[ ${flag[control]} -eq 1 ]]; then
-    for base in plain mma_plain tests/wrong/split_keys; do
+    for base in plain mma_plain tests/wrong/{split_keys,warp_row,tiled,block_row,last_block}; do
         [[ $base == */* ]] && echo "$(basename "$base") $base.cu $base any" || echo "$base examples/$base.cu $base any"
     done >"$work/list"
 else
@@ -91,8 +98,8 @@ else
 fi
 running=0
 while read -r name file base where; do
-    [[ $where == any || $device == cuda ]] || continue
-    try "$name" "$file" "$base" &
+    [[ $where != gpu || $device == cuda ]] || continue
+    try "$name" "$file" "$base" "$where" &
     running=$((running + 1))
     if [[ $running -ge ${opt[jobs]} ]]; then
         wait -n || true
