@@ -60,8 +60,8 @@ tile_of() { # BASE: the options that a kernel needs, small for the emulator
 ordinary() { # FILE BASE DTYPE
     local code=0 tile
     read -r -a tile <<<"$(tile_of "$2")"
-    "$bench" --source "$1" "${tile[@]}" --dtype "$3" --device "$device" --batch 2 --heads 4 --seq 128 --timing none --quiet \
-        >/dev/null 2>&1 || code=$?
+    "$bench" --source "$1" "${tile[@]}" --dtype "$3" --device "$device" --batch 2 --heads 4 --seq 128 --timing none \
+        --quiet >/dev/null 2>&1 || code=$?
     [[ $code -eq 1 || $code -eq 6 ]]
 }
 # Caught: a case failed, and not because the file does not compile.
