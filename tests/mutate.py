@@ -178,13 +178,15 @@ class Build:
             self.objects[name] = compiled
 
     def compile(self, path, source, to):
+        """What is not set is a pattern, so that reading it shows."""
         command = list(self.commands[f"{self.build}/src/{path[:-2]}.o"])
         command[command.index("-o") + 1] = to
         command = [word for word in command if word not in ("-MMD", "-MP", "-g")]
         command[-1] = source
         folder = f"src/{path}".rsplit("/", 1)[0]
         errors = ["-w", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
-        return run(command + errors + ["-I", folder] + traps(path)) == 0
+        unset = ["-ftrivial-auto-var-init=pattern"]
+        return run(command + errors + unset + ["-I", folder] + traps(path)) == 0
 
     def link(self, name, path, replacement, to):
         command = list(self.commands[f"{self.build}/tests/unit/test_{name}"])

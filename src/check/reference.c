@@ -284,9 +284,9 @@ static int compare_rows(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Which rows. Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of
- * the sequence is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top. */
-static int64_t *choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count)
+/* Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of the sequence
+ * is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top. */
+int64_t *fa_reference_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count)
 {
     const int64_t all = (int64_t)problem->batch * problem->heads * problem->seq_q;
     const int64_t row_work = (int64_t)problem->seq_kv * problem->dim;
@@ -364,7 +364,7 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
                                uint64_t seed)
 {
     FA_ASSERT(tile_m >= 1, "tile of %d rows", tile_m);
-    int64_t row_count = 0, *rows = choose_rows(problem, tile_m, seed, &row_count);
+    int64_t row_count = 0, *rows = fa_reference_choose_rows(problem, tile_m, seed, &row_count);
     return fa_reference_of_rows(problem, tensors, rows, row_count, acc_fp16);
 }
 

@@ -24,6 +24,8 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
 /* Of these rows: malloc'd, ascending; the reference owns them. */
 fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *tensors, int64_t *rows,
                                   int64_t row_count, bool acc_fp16);
+/* Which rows fa_reference_make takes: all of them, or a sample where that is too much work. The caller frees them. */
+int64_t *fa_reference_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count);
 void fa_reference_free(fa_reference *reference);
 
 #endif

@@ -165,9 +165,6 @@ static bool time_is_up(double start_s, double last_s, const fa_options *options)
     return fa_now_s() - start_s + 2 * last_s > options->max_time; /* the next one, and the last */
 }
 
-/* Statistics cost a sort: next after ten samples more, later after five per cent more. */
-static size_t next_look(size_t count) { return count + (count / 20 > 10 ? count / 20 : 10); }
-
 static fa_status take(fa_device *device, const fa_sample_request *request, witness *w, bool poisoned, series *all,
                       fa_reason *why)
 {
@@ -194,7 +191,7 @@ static fa_status sample_all(fa_device *device, fa_sample_request *request, const
         last_s = fa_now_s() - begun_s;
         if (all->count < look_at)
             continue;
-        look_at = next_look(all->count);
+        look_at = fa_stats_next_look(all->count);
         summarise(all, timing);
         timing->settled = fa_stats_settled(&timing->us, FA_SETTLED);
     } while (!timing->settled && all->count + 1 < FA_SAMPLES_MAX && !time_is_up(start_s, last_s, options));

@@ -100,7 +100,7 @@ static fa_status take_all(contender *a, contender *b, const fa_options *options,
         last_s = fa_now_s() - begun_s;
         if (all->count < look_at)
             continue;
-        look_at = all->count + (all->count / 20 > 10 ? all->count / 20 : 10);
+        look_at = fa_stats_next_look(all->count);
         summarise(all, c);
     } while (!c->settled && all->seen < BLOCKS_MAX && fa_now_s() - start_s + last_s <= options->max_time);
     if (all->count == 0)

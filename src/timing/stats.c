@@ -72,3 +72,9 @@ bool fa_stats_settled(const fa_stats *stats, double relative)
     const double half_width = 0.5 * (stats->ci95[1] - stats->ci95[0]);
     return half_width < relative * stats->p50;
 }
+
+size_t fa_stats_next_look(size_t count)
+{
+    const size_t more = count / 20;
+    return count + (more > 10 ? more : 10);
+}

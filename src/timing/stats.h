@@ -16,5 +16,7 @@ double fa_quantile(const double *sorted, size_t count, double q);
 fa_stats fa_stats_of(const double *samples, size_t count); /* any order; count >= 1 */
 /* True when half the width of ci95 is below `relative` * p50. */
 bool fa_stats_settled(const fa_stats *stats, double relative);
+/* Statistics cost a sort: how many samples to have for the next ones. Ten more, later five per cent more. */
+size_t fa_stats_next_look(size_t count);
 
 #endif

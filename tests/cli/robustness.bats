@@ -57,6 +57,13 @@ load helper
     [[ $output == *"on the emulator: one fault each | 8 of 9 caught by the gate | 4 by an"* &&
         $output == *"on NVIDIA X: one fault each | 10 of 10 caught"*"run.sh --gpu\`"* &&
         $output == *"| 96 of 100 killed by unit tests | seed 7; besides 3 "* ]]
+    # sets that have grown since are said to have
+    mkdir -p "$work/tree/tests/wrong" "$work/tree/tests/cheats"
+    printf 'a\tb\tc\td%s\n' '' '' '' $'\tgpu' >"$work/tree/tests/wrong/wrong.tsv"
+    printf '    "%s any keeps checked"\n' a b >"$work/tree/tests/cheats/run.sh"
+    run "$work/tree/scripts/report.sh" --table robustness
+    [[ $output == *"| 4 by an ordinary run; today's set has 3; "* && $output == *"| 5 by an ordinary run; today's set has 4; "* &&
+        $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]
     # a cheat that one device missed is missed
     [[ $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]
     [[ $output == *"| \`one\` | \`__syncwarp();\` in \`add\` (one.cu) | nobody reads after it |"* ]]

@@ -67,6 +67,8 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
     (void)why;
     fake_gpu *gpu = device->self;
     const int kernel = kernel_number(request->kernel);
+    /* the floor is an empty kernel's */
+    FA_ASSERT(kernel >= 0 || (!request->persist_kv && !request->reset_l2 && request->rest_ms == 0));
     const long n = gpu->samples++;
     if (n < FAKE_LOG)
         gpu->log[n] = kernel;

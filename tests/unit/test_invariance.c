@@ -114,10 +114,13 @@ static fa_status fake_copy(fa_device *device, fa_ptr to, fa_ptr from, size_t byt
     return fake_in(device, to, (const void *)(uintptr_t)from, bytes, why);
 }
 
+static int allocated; /* on the device, and not freed */
+
 static fa_status fake_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
 {
     (void)device, (void)why;
     *pointer = (fa_ptr)(uintptr_t)malloc(bytes);
+    allocated++;
     return FA_PASS;
 }
 
@@ -125,6 +128,7 @@ static void fake_free(fa_device *device, fa_ptr pointer)
 {
     (void)device;
     free((void *)(uintptr_t)pointer);
+    allocated--;
 }
 
 static fa_status fake_fill(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why)
@@ -162,6 +166,7 @@ static fa_status try_prepared(double *ratio, fa_reason *why)
     uint16_t before[COUNT];
     memcpy(before, gpu.tensor[2], sizeof before);
     const fa_status status = fa_timing_invariance(&candidate, &request, ratio, why);
+    assert_int_equal(allocated, 0);
     if (status == FA_PASS)
         assert_memory_equal(before, gpu.tensor[2], sizeof before); /* the inputs are as they were */
     return status;

@@ -231,6 +231,25 @@ static void long_sequences_are_sampled(void **state)
     fa_tensors_free(&t);
 }
 
+/* Sixteen rows at least, whatever a row costs: all where there are no more. */
+static void sixteen_rows_whatever_they_cost(void **state)
+{
+    (void)state;
+    for (int32_t rows = 1; rows <= 16; rows++) {
+        const fa_problem few = shape(1, 1, 1, rows, 1 << 24, 16, false);
+        int64_t count = 0, *chosen = fa_reference_choose_rows(&few, 8, 5, &count);
+        assert_int_equal(count, rows);
+        for (int64_t i = 0; i < count; i++)
+            assert_int_equal(chosen[i], i);
+        free(chosen);
+    }
+    const fa_problem many = shape(2, 3, 1, 100000, 1 << 24, 16, false);
+    int64_t count = 0, *chosen = fa_reference_choose_rows(&many, 8, 5, &count);
+    assert_int_equal(count, 16);
+    assert_true(chosen[0] == 0 && chosen[15] == 599999);
+    free(chosen);
+}
+
 static float rounded(float value) { return fa_half_to_float(fa_float_to_half(value)); }
 
 /* Four products at a time, or with FP16 accumulation each rounded. */
@@ -341,6 +360,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(long_sequences_are_sampled),
+        cmocka_unit_test(sixteen_rows_whatever_they_cost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

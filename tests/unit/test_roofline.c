@@ -27,6 +27,9 @@ static void rooflines(void **state)
     near(fa_roofline_us(&decode, &h200, FA_L2_COLD), (2.0 * 8 * 8192 + 8) * 128 * 2 / 4800e9 * 1e6, 1e-9);
     fa_problem blind = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 4096, .seq_kv = 1, .dim = 64, .causal = true};
     near(fa_roofline_us(&blind, &h200, FA_L2_COLD), 3.0 * 64 * 2 / 4800e9 * 1e6, 1e-9); /* one row sees the one key */
+    fa_device_info slow = h200;
+    slow.memory_gbytes_per_s = 0.5;
+    near(fa_roofline_us(&blind, &slow, FA_L2_COLD), 3.0 * 64 * 2 / 0.5e9 * 1e6, 1e-9);
     fa_device_info unknown = h200;
     strcpy(unknown.arch, "sm_00");
     assert_true(fa_roofline_us(&canonical, &unknown, FA_L2_WARM) == 0);

@@ -140,7 +140,7 @@ static void good_at_8192_passes_and_mean_of_v_does_not(void **state)
     (void)state;
     const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_SHARP};
     for (size_t i = 0; i < 2; i++) {
-        bench b = open_sampled(shape(1, 1, 1, 48, 8192, 16, false), dists[i], 42, false, 8);
+        bench b = open_sampled(shape(1, 2, 2, 24, 8192, 16, false), dists[i], 42, false, 8);
         assert_int_equal(b.reference.row_count, 6);
         fa_verdict v = judge_fault(&b, SIM_GOOD);
         if (!v.passed)
@@ -274,6 +274,16 @@ static void damage_is_found_and_named(void **state)
             memset(row_of(&b, head, row) + 48, 0, 16 * sizeof(uint16_t));
     v = judge(&b);
     expect_words(&v, "only columns 48..63; every row");
+
+    memcpy(b.output, good, b.count * sizeof *good); /* three quarters of the columns at most */
+    for (int32_t over = 0; over < 2; over++) {
+        for (int32_t head = 0; head < 3; head++)
+            for (int32_t row = 0; row < 200; row++)
+                for (int32_t d = 0; d < 48 + over; d++)
+                    row_of(&b, head, row)[d] = 0x4900; /* 10 */
+        v = judge(&b);
+        assert_true((strstr(v.failure, "only columns 0..47; every row") != NULL) == (over == 0));
+    }
 
     for (size_t i = 0; i < b.count; i++)
         b.output[i] = fa_float_to_half(fa_half_to_float(good[i]) * 1.02f);

@@ -109,6 +109,15 @@ static void settled_is_a_strict_bound(void **state)
     assert_false(fa_stats_settled(&nan, 0.005));
 }
 
+static void looks_grow_by_five_per_cent(void **state)
+{
+    (void)state;
+    const size_t looks[][2] = {{0, 10},    {1, 11},    {199, 209}, {200, 210},    {219, 229},
+                               {220, 231}, {380, 399}, {400, 420}, {10000, 10500}};
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+        assert_int_equal(fa_stats_next_look(looks[i][0]), looks[i][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +128,7 @@ int main(void)
         cmocka_unit_test(coverage),
         cmocka_unit_test(ten_thousand_do_not_underflow),
         cmocka_unit_test(settled_is_a_strict_bound),
+        cmocka_unit_test(looks_grow_by_five_per_cent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

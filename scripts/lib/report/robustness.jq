@@ -1,4 +1,5 @@
 # Summaries of what was tried against the bench, as tables of the documents. $explained: tests/sanitize_explained.tsv.
+# $there: how many wrong kernels (cuda, emu) and cheats there are today, where that is known.
 include "report/numbers";
 def of($what): map(select(.what == $what));
 def word($v): map(.verdict) | if index($v.bad) then "bad" elif index($v.good) then "good" else "not run" end;
@@ -12,6 +13,7 @@ def of_kernels(f): total(.kernels | map(f) | add);
 def caught: "\(total(.caught)) of \(total(.caught + .missed)) caught";
 def clean: "\(of_kernels(.passed)) of \(of_kernels(.passed + .failed))";
 def gpus: map(.gpu) | unique | join(", ");
+def since($tried; $now): if ($now // $tried) != $tried then "; today's set has \($now)" else "" end;
 def killed: map(select(.name | startswith("kill_")).count) | add // 0;
 def explained: $explained | split("\n") | map(select(length > 0 and (startswith("#") | not)) | split("\t") |
     {("\(.[0]) \(.[1])"): .[2]}) | add // {};
@@ -23,7 +25,7 @@ row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caug
     "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", ")); `tests/emu/mutants.sh`"]),
 (of("wrong")[] | ["wrong kernels on \(.gpu // "the emulator"): one fault each",
     "\(.gate) of \(.kernels) caught by the gate",
-    "\(.ordinary) by an ordinary run; `tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`"] | row),
+    "\(.ordinary) by an ordinary run\(since(.kernels; $there[.device])); `tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`"] | row),
 row_of("judge_mutants"; ["mutants of the judge: a token changed in a pure module",
     "\(total(.killed)) of \(total(.killed + .survived)) killed by unit tests",
     "seed \(map(.seed) | join(", ")); besides \(total(.equivalent)) that change nothing, each with its reason; " +
@@ -41,7 +43,7 @@ row_of("sanitize"; ["compute-sanitizer on \(gpus)", "\(clean) runs clean",
     (of_kernels(.not_run // 0) | if . > 0 then "; \(.) not run" else "" end) + "; `scripts/ci_gate.sh --sanitize`"]),
 row_of("cheats"; (map(.device) | unique | join(", ")) as $devices | [.[].cheats[]] |
     tally({good: "CAUGHT", bad: "MISSED"}) |
-    ["cheats (`tests/cheats`)", "\(share) caught", "`tests/cheats/run.sh` on \($devices)\(not_run)"]),
+    ["cheats (`tests/cheats`)", "\(share) caught", "`tests/cheats/run.sh` on \($devices)\(not_run)\(since(length; $there.cheats))"]),
 row_of("faults"; [.[].faults[]] | tally({good: "SURVIVED", bad: "FAILED"}) |
     ["faults", "\(map(.count) | add) survived, \(share) kinds",
         "`tests/faults/run.sh`, \(killed) of them `kill -9`\(not_run)"]),

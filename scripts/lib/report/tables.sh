@@ -100,8 +100,13 @@ sweep_table() {
 
 # What was tried against the bench: one summary with "what" per file, from the tools that the table names. A cheat or
 # fault counts once: as caught where any device caught it, as missed where one missed it. Why compute-sanitizer reports
-# something in a kernel of ours stands in tests/sanitize_explained.tsv: kernel, tool, why, by tabs.
+# something in a kernel of ours stands in tests/sanitize_explained.tsv: kernel, tool, why, by tabs. A set that has grown
+# since it was tried is said to have.
 robustness_table() {
+    local wrong=tests/wrong/wrong.tsv cheats=tests/cheats/run.sh there='{}'
+    [[ ! -e $wrong || ! -e $cheats ]] || there=$(jq -n --argjson cuda "$(wc -l <$wrong)" \
+        --argjson emu "$(grep -cv $'\tgpu$' $wrong)" --argjson cheats "$(grep -cE '^    "\w+ (any|gpu|none) ' $cheats)" \
+        '$ARGS.named')
     local files=()
     mapfile -t files < <(find evidence -mindepth 2 -maxdepth 2 \
         \( -path 'evidence/robustness/*.json' -o -name sanitize.json -o -name conform.json \) 2>/dev/null | sort)
@@ -109,5 +114,5 @@ robustness_table() {
         echo "No summaries under evidence/robustness/ yet."
         return
     fi
-    jqf report/robustness -rs --rawfile explained <(cat tests/sanitize_explained.tsv 2>/dev/null || true) "${files[@]}"
+    jqf report/robustness -rs --argjson there "$there" --rawfile explained <(cat tests/sanitize_explained.tsv 2>/dev/null || true) "${files[@]}"
 }
