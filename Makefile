@@ -31,6 +31,7 @@ all: fa_bench
 help:
 	@echo "make              build ./fa_bench"
 	@echo "make run          install what is missing, build, run: on a GPU if there is one, on the emulator if not"
+	@echo "make setup        install the packages that the tests need"
 	@echo "make check        half a minute: house rules, unit tests, one kernel on the emulator"
 	@echo "make test         minutes: every suite but what is slow; needs no GPU"
 	@echo "make test-all     what make test leaves out: every schedule and sanitizer, mutants, fuzzers, slow tests"
