@@ -25,7 +25,8 @@ row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caug
     "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", ")); `tests/emu/mutants.sh`"]),
 (of("wrong")[] | ["wrong kernels on \(.gpu // "the emulator"): one fault each",
     "\(.gate) of \(.kernels) caught by the gate",
-    "\(.ordinary) by an ordinary run\(since(.kernels; $there[.device])); `tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`"] | row),
+    "\(.ordinary) by an ordinary run\(since(.kernels; $there[.device])); " +
+    "`tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`"] | row),
 row_of("judge_mutants"; ["mutants of the judge: a token changed in a pure module",
     "\(total(.killed)) of \(total(.killed + .survived)) killed by unit tests",
     "seed \(map(.seed) | join(", ")); besides \(total(.equivalent)) that change nothing, each with its reason; " +
@@ -43,7 +44,8 @@ row_of("sanitize"; ["compute-sanitizer on \(gpus)", "\(clean) runs clean",
     (of_kernels(.not_run // 0) | if . > 0 then "; \(.) not run" else "" end) + "; `scripts/ci_gate.sh --sanitize`"]),
 row_of("cheats"; (map(.device) | unique | join(", ")) as $devices | [.[].cheats[]] |
     tally({good: "CAUGHT", bad: "MISSED"}) |
-    ["cheats (`tests/cheats`)", "\(share) caught", "`tests/cheats/run.sh` on \($devices)\(not_run)\(since(length; $there.cheats))"]),
+    ["cheats (`tests/cheats`)", "\(share) caught",
+        "`tests/cheats/run.sh` on \($devices)\(not_run)\(since(length; $there.cheats))"]),
 row_of("faults"; [.[].faults[]] | tally({good: "SURVIVED", bad: "FAILED"}) |
     ["faults", "\(map(.count) | add) survived, \(share) kinds",
         "`tests/faults/run.sh`, \(killed) of them `kill -9`\(not_run)"]),

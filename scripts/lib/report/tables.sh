@@ -105,7 +105,8 @@ sweep_table() {
 robustness_table() {
     local wrong=tests/wrong/wrong.tsv cheats=tests/cheats/run.sh there='{}'
     [[ ! -e $wrong || ! -e $cheats ]] || there=$(jq -n --argjson cuda "$(wc -l <$wrong)" \
-        --argjson emu "$(grep -cv $'\tgpu$' $wrong)" --argjson cheats "$(grep -cE '^    "\w+ (any|gpu|none) ' $cheats)" \
+        --argjson emu "$(grep -cv $'\tgpu$' $wrong)" \
+        --argjson cheats "$(grep -cE '^    "\w+ (any|gpu|none) ' $cheats)" \
         '$ARGS.named')
     local files=()
     mapfile -t files < <(find evidence -mindepth 2 -maxdepth 2 \
@@ -114,5 +115,6 @@ robustness_table() {
         echo "No summaries under evidence/robustness/ yet."
         return
     fi
-    jqf report/robustness -rs --argjson there "$there" --rawfile explained <(cat tests/sanitize_explained.tsv 2>/dev/null || true) "${files[@]}"
+    jqf report/robustness -rs --argjson there "$there" \
+        --rawfile explained <(cat tests/sanitize_explained.tsv 2>/dev/null || true) "${files[@]}"
 }
