@@ -248,6 +248,11 @@ static void sixteen_rows_whatever_they_cost(void **state)
     assert_int_equal(count, 16);
     assert_true(chosen[0] == 0 && chosen[15] == 599999);
     free(chosen);
+    chosen = fa_reference_choose_rows(&many, 8, 0, &count); /* seed 0 draws, too: not the first row of each stratum */
+    for (int64_t i = 1, stratum = 1; i < count; i++)
+        if (chosen[i] == 600000 * stratum / 7)
+            assert_true(++stratum < 7);
+    free(chosen);
 }
 
 static float rounded(float value) { return fa_half_to_float(fa_float_to_half(value)); }

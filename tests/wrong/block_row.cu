@@ -4,8 +4,9 @@
 #include <cuda_bf16.h>
 
 static_assert(FA_M == 1, "block_row: M must be 1");
-static_assert(FA_WARPS == 4, "block_row: WARPS must be 4");
+static_assert(FA_WARPS == 2, "block_row: WARPS must be 2");
 constexpr int THREADS = FA_WARPS * 32, PIECE = 2 * THREADS;
+constexpr int DIMS = 4; /* of a thread: t, t + THREADS, ... */
 
 FA_KERNEL_INFO(.threads = THREADS, .writes_lse = 1, .serves_bf16 = 1);
 
@@ -40,7 +41,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         q_s[d] = float(q[d]);
     __syncthreads();
     const int keys = p.causal ? max(0, min(p.seq_kv, row + 1 + p.seq_kv - p.seq_q)) : p.seq_kv;
-    float m = -INFINITY, l = 0.0f, out[2] = {}; /* dimensions t and t + THREADS */
+    float m = -INFINITY, l = 0.0f, out[DIMS] = {};
     for (int key0 = 0; key0 < keys; key0 += PIECE) {
         const int count = min(PIECE, keys - key0);
         float largest = -INFINITY;
@@ -59,7 +60,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         }
         const float alpha = __expf(m - m_new);
         l = l * alpha + over_block(sum, false);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < DIMS; i++) {
             const int d = t + i * THREADS;
             if (d < FA_DIM) {
                 out[i] *= alpha;
@@ -70,7 +71,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         m = m_new;
         __syncthreads();
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < DIMS; i++)
         if (t + i * THREADS < FA_DIM)
             o[t + i * THREADS] = fa_element(keys > 0 ? out[i] / l : 0.0f);
     if (p.lse && t == 0)

@@ -51,7 +51,7 @@ tile_of() { # BASE: the options that a kernel needs, small for the emulator
         tests/wrong/split_keys) echo "--m 8" ;;
         tests/wrong/warp_row) echo "--m 4 --warps 4" ;;
         tests/wrong/tiled) echo "--m 32" ;;
-        tests/wrong/block_row) echo "--m 1 --warps 4" ;;
+        tests/wrong/block_row) echo "--m 1 --warps 2" ;;
         tests/wrong/last_block) echo "--m 32 --splits 3" ;;
     esac
 }
