@@ -26,7 +26,8 @@ row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caug
 (of("wrong")[] | ["wrong kernels on \(.gpu // "the emulator"): one fault each",
     "\(.gate) of \(.kernels) caught by the gate",
     (if .ordinary == null then "the gate alone" else "\(.ordinary) by an ordinary run" end) +
-        "\(since(.kernels; $there[.device])); `tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`"] | row),
+        "\(since(.kernels; $there[.device])); " +
+        "`tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`"] | row),
 row_of("judge_mutants"; ["mutants of the judge: a token changed in a pure module",
     "\(total(.killed)) of \(total(.killed + .survived)) killed by unit tests",
     "seed \(map(.seed) | join(", ")); besides \(total(.equivalent)) that change nothing, each with its reason; " +
