@@ -23,6 +23,7 @@ bench=(timeout 120 ./fa_bench)
     record_holds "$work/r.json" '.status == "usage"' '.reason | test("not a regular file")'
 }
 
+# bats test_tags=slow
 @test "nor as an input file of a script" {
     mkfifo "$work/pipe"
     while read -r words; do
