@@ -21,6 +21,7 @@ survives() { # GROUP OPTIONS...
 @test "kill -9 of a list of runs, more often" { survives kill_runs --kills 15; }
 # bats test_tags=slow
 @test "kill -9 of a sweep: leaderboard whole, it goes on" { survives kill_sweep --kills 15; }
+# bats test_tags=slow
 @test "a cache that is read-only, or no folder" { survives cache_readonly; }
 # bats test_tags=slow
 @test "a cache that is full" { survives cache_full; }

@@ -211,6 +211,7 @@ END
     [[ $output == *"NOT-RUN: conformance"* && $output != *"FAIL no "* ]]
 }
 
+# bats test_tags=slow
 @test "--dry-run lists kernels x problems and runs nothing" {
     run gate --dry-run
     [ "$status" -eq 0 ]

@@ -28,6 +28,7 @@ wmma_kernels() {
     done
 }
 
+# bats test_tags=slow
 @test "a sample of the grid has no holes" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     scripts/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"

@@ -95,6 +95,7 @@ wrong() { # SCRIPT WORDS OPTIONS...
     record_holds "$work/r.json" '.status == "wrong"' '.check.passed == false' '.check.references[0].passed'
 }
 
+# bats test_tags=slow
 @test "a wrong log-sum-exp is found beside a right output" {
     wrong 's/= m + logf(l)/= (m + logf(l)) * 1.442695f/' 'log-sum-exp: |L-R| > 0.001 + 0.0001 |R| in'
     wrong 's/= m + logf(l)/= m/' 'log-sum-exp: |L-R| >'

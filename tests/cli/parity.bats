@@ -28,6 +28,7 @@ END
 
 no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; }
 
+# bats test_tags=slow
 @test "kernels on inputs of either side: a row each, and what agrees passes" {
     no_gpu
     make_other_side

@@ -149,6 +149,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" -
     tail -n 1 "$STUB/server" | grep -qx -- '--serve --backends fa3 --max-time 0.15'
 }
 
+# bats test_tags=slow
 @test "without --kernel the last rung that serves the shape; with several the fastest" {
     make_stub
     make_peers
@@ -190,6 +191,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" -
     jq -e 'length == 2' "$work/p/peers.json"
 }
 
+# bats test_tags=slow
 @test "--dtype bf16: kernel, peers and rows are of that type; its file is its own, and no FP16 time is scaled" {
     make_stub
     make_peers

@@ -81,7 +81,7 @@ load helper
     refused 2 "cannot read $work/one/k.npy" ./fa_bench --kernel light --device emu --load "$work/one" --quiet
     cp "$work/q.npy" "$work/good"
     sed -i '1s/<f2/<f4/' "$work/q.npy"
-    refused 2 "q.npy holds <f4, want <f2 (FP16)" ./fa_bench --kernel light --device emu --load "$work" --quiet
+    refused 2 "q.npy holds <f4, want <f2 for --dtype fp16" ./fa_bench --kernel light --device emu --load "$work" --quiet
     mv "$work/good" "$work/q.npy"
     head -c 100 "$work/k.npy" >"$work/short" && mv "$work/short" "$work/k.npy"
     run ./fa_bench --kernel light "${small[@]}" --load "$work"

@@ -3,6 +3,7 @@
 load helper
 load stub_bench
 
+# bats test_tags=slow
 @test "sweeps over 1 and 2 GPUs: the same candidates, all anew, a rate each" {
     make_stub
     mkdir "$work/bin"
