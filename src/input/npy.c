@@ -64,7 +64,7 @@ static const char *value_of(const char *header, const char *key)
     return at;
 }
 
-/* descr: the text from its opening quote on. */
+/* descr: the header from the opening quote of the type on, if it has one. */
 static fa_status check_type(const char *path, const char *descr, fa_dtype dtype, fa_reason *why)
 {
     const char *const fp16[] = {"'<f2'", NULL}, *const bf16[] = {"'<V2'", "'|V2'", "'<u2'", NULL};
@@ -72,8 +72,9 @@ static fa_status check_type(const char *path, const char *descr, fa_dtype dtype,
     for (const char *const *name = is_bf16 ? bf16 : fp16; *name != NULL; name++)
         if (strncmp(descr, *name, strlen(*name)) == 0)
             return FA_PASS;
-    return fa_refuse(why, FA_USAGE, "--load: %s holds %.*s, want %s for --dtype %s", path, (int)strcspn(descr + 1, "'"),
-                     descr + 1, is_bf16 ? "<V2, |V2 or <u2" : "<f2", is_bf16 ? "bf16" : "fp16");
+    descr += *descr == '\'';
+    return fa_refuse(why, FA_USAGE, "--load: %s holds %.*s, want %s for --dtype %s", path, (int)strcspn(descr, "'"),
+                     descr, is_bf16 ? "<V2, |V2 or <u2" : "<f2", is_bf16 ? "bf16" : "fp16");
 }
 
 static fa_status check_header(const char *path, const char *header, fa_dtype dtype, const int32_t shape[4],

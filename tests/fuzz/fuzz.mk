@@ -4,8 +4,8 @@ FUZZ_SECONDS ?= 600
 FUZZ_CC ?= clang
 FUZZ_NAMES := options spec log npy cubin
 FUZZ_BINARIES := $(FUZZ_NAMES:%=$(BUILD)/fuzz/fuzz_%)
-FUZZ_OBJECTS := $(patsubst %,$(BUILD)/fuzz/%.o,$(addprefix base/,status file digest process) \
-	$(addprefix input/,options runs problem tensors registry spec) compile/log compile/cubin)
+FUZZ_OBJECTS := $(patsubst src/%.c,$(BUILD)/fuzz/%.o,$(wildcard src/base/*.c src/input/*.c) \
+	src/compile/log.c src/compile/cubin.c)
 .SECONDARY: $(FUZZ_OBJECTS)
 FUZZ_FLAGS := -g -O1 -std=c17 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -25,9 +25,12 @@ $(BUILD)/fuzz/%.o: src/%.c
 	$(call say,FUZZ)
 	$(Q)$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJECTS) src/input/npy.c
+$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJECTS)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/libfuzzed.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ)
-	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(FUZZ_OBJECTS) -lcrypto -lm
+	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Isrc $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ -lcrypto -lm
 
 -include $(FUZZ_OBJECTS:.o=.d)
