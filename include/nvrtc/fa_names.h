@@ -3,6 +3,9 @@
 #define FA_NVRTC_NAMES_H
 
 #include <cuda/std/cstdint>
+#if __has_include(<cuda_device_runtime_api.h>)
+#include <cuda_device_runtime_api.h> // cudaGridDependencySynchronize and its like
+#endif
 
 #ifndef INFINITY
 #define INFINITY __builtin_bit_cast(float, 0x7f800000)

@@ -95,6 +95,15 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 }
 
 # bats test_tags=slow
+@test "programmatic dependent launch: the runtime's functions, with their header and without" {
+    for header in '' '#include <cuda_device_runtime_api.h>'; do
+        { echo "$header"; sed 's/^    const int tile = /    cudaGridDependencySynchronize();\n&/' examples/plain.cu; } >"$work/k.cu"
+        ./fa_bench --source "$work/k.cu" --compile-only --arch sm_90a --m 32 --quiet
+        ./fa_bench --source "$work/k.cu" "${small[@]}" --arch sm_90a --quiet
+    done
+}
+
+# bats test_tags=slow
 @test "a check of tests/emu/ordinary that does not hold makes the kernel wrong" {
     cp tests/emu/ordinary/* "$work"
     sed -i 's/== 496/== 495/' "$work/groups.cu"
