@@ -100,7 +100,7 @@ fi
 
 if [[ -n ${opt[source]} ]]; then
     kernel=source:$(cd "$caller" && realpath -- "${opt[source]}")
-    row=$("$FA_BENCH" --list-kernels --source "${kernel#source:}" --json - | jq -c '.[0]') || die 2 "no ${opt[source]}"
+    row=$("$FA_BENCH" --list-kernels --source "${kernel#source:}" --json - | jq -c '.[0]') || exit 2 # fa_bench said why
 fi
 registry=$("$FA_BENCH" --list-kernels --json -)
 kernel=${kernel:-$(jq -r '.[] | select(.default) | .name' <<<"$registry")}

@@ -28,6 +28,9 @@ swept() {
     refused 2 "--prune takes none, bound or estimate" sweep --prune all
     refused 2 "unknown option --fast" sweep --fast
     refused 2 "--seq" sweep --kernel light -- --seq nine
+    refused 2 "--source takes a file that can be read, not '$PWD/nowhere.cu'" sweep --source nowhere.cu
+    echo '// FA_SPACE(m)' >"$work/k.cu"
+    refused 2 "k.cu:1: FA_SPACE takes knob=value,value..., not 'm'" sweep --source "$work/k.cu"
     refused 2 "--vs is this script's own" sweep -- --vs light
     FA_BENCH=$work/none refused 4 "no $work/none: run make" sweep
     refused 6 "cannot make /dev/null/x" scripts/evo_sweep.sh --kernel light --out /dev/null/x -- --device emu
