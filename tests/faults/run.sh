@@ -137,6 +137,7 @@ board_whole() {
 kill_sweep() {
     local i sweep=(scripts/evo_sweep.sh --kernel "$baseline" --strategy grid --budget 4 --out "$work/board")
     local options=(--batch 1 --heads 1 --seq 9 --dim 64 --seeds 1 --check cpu)
+    [[ $gpu -eq 1 ]] || options+=(--device emu)
     for ((i = 0; i < $1; i++)); do
         killed_within 4000 "${sweep[@]}" -- "${options[@]}" --seq $((9 + i))
         hold "leaderboard after kill $i" board_whole "$work/board"
@@ -224,7 +225,7 @@ cache_flips() {
     want=$(figures)
     for round in 1 2 3; do
         for file in "$XDG_CACHE_HOME"/fa_bench/*/*; do
-            [[ -f $file ]] || continue # the entry may have been rebuilt
+            [[ -f $file && -s $file ]] || continue # the entry may have been rebuilt; an empty log has no bit
             flip "$file"
             name=$(basename "$file")
             hold "a bit of $name" passes "${run[@]}"
