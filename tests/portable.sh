@@ -60,7 +60,7 @@ inside() { # ROOT CODE COMMAND...: its output goes to $work/said
     [[ $got -eq $code ]] || die 1 "$(basename "$root"): exit $got, not $code, of '$*': $(head -n 3 "$work/said")"
 }
 
-make portable >"$work/made"
+make --no-print-directory portable >"$work/made"
 tarball=$(awk 'END {print $2}' "$work/made")
 small=(--device emu --kernel light --batch 1 --heads 2 --seq 33 --dim 16 --seeds 1)
 for name in "${names[@]}"; do

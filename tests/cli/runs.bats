@@ -204,7 +204,7 @@ END
     XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp ./fa_bench --runs "$work/list" "${one[@]}" \
         --quiet --json "$work/r.jsonl" 2>/dev/null 3>&- &
     parent=$!
-    eventually child_runs $parent 'bad of runs.bats'
+    eventually child_runs $parent 'hang of runs.bats'
     lines "$work/r.jsonl" 2
     run grep -L "hang of runs.bats" "$work"/tmp/*/source.cu
     kill $parent
