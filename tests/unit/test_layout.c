@@ -87,9 +87,12 @@ static void an_element_lies_where_the_strides_say(void **state)
 static void far_is_beyond_32_bits(void **state)
 {
     (void)state;
-    const fa_problem shapes[] = {problem, {1, 6, 3, 5, 7, 16, false, 0.25f}, {1, 1, 1, 5, 7, 24, false, 0.25f}};
-    const int64_t blocks[] = {2, 3, 7};
-    for (int of = 0; of < 3; of++) {
+    const fa_problem shapes[] = {problem,
+                                 {1, 6, 3, 5, 7, 16, false, 0.25f},
+                                 {1, 4, 2, 5, 7, 16, false, 0.25f},
+                                 {1, 1, 1, 5, 7, 24, false, 0.25f}};
+    const int64_t blocks[] = {2, 3, 2, 7};
+    for (int of = 0; of < 4; of++) {
         const fa_layout l = fa_layout_of(&shapes[of], FA_STRIDES_FAR, 0, FA_K);
         assert_int_equal(l.blocks, blocks[of]);
         const int64_t last = (l.batch - 1) * l.stride_b + (l.heads - 1) * l.stride_h + (l.seq - 1) * l.stride_s;

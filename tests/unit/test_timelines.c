@@ -246,6 +246,7 @@ static void problems_are_counted(void **state)
                                  "--strides far --batch 1 --heads 4097",
                                  "--strides far --seq 4097 --seq-kv 9",
                                  "--strides far --batch 1 --heads 1 --seq 4097 --seq-kv 9",
+                                 "--strides far --batch 1 --heads 2 --seq 4097 --seq-kv 9",
                                  "--strides far --seq-kv 4096",
                                  "--strides far --seq-kv 4097",
                                  "--batch 5000 --heads 1 --seq 9000",
