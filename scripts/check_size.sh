@@ -42,7 +42,7 @@ if [[ -n $long ]]; then
 fi
 # Tables (.def, .tsv, .md) and recorded output may be wider.
 wide=$(grep -rnP '^.{121,}' src include kernels examples scripts studies tests Makefile packages.mk \
-    --include={*.[ch],*.cu,*.cuh,*.sh,*.jq,*.py,Makefile,*.mk} | cut -d: -f1,2) || true
+    --include={*.[ch],*.cu,*.cuh,*.sh,*.bash,*.bats,*.jq,*.py,Makefile,*.mk} | cut -d: -f1,2) || true
 if [[ -n $wide ]]; then
     echo "${wide//$'\n'/ }: more than 120 columns"
     bad=1

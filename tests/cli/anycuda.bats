@@ -97,7 +97,8 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 # bats test_tags=slow
 @test "programmatic dependent launch: the runtime's functions, with their header and without" {
     for header in '' '#include <cuda_device_runtime_api.h>'; do
-        { echo "$header"; sed 's/^    const int tile = /    cudaGridDependencySynchronize();\n&/' examples/plain.cu; } >"$work/k.cu"
+        echo "$header" >"$work/k.cu"
+        sed 's/^    const int tile = /    cudaGridDependencySynchronize();\n&/' examples/plain.cu >>"$work/k.cu"
         ./fa_bench --source "$work/k.cu" --compile-only --arch sm_90a --m 32 --quiet
         ./fa_bench --source "$work/k.cu" "${small[@]}" --arch sm_90a --quiet
     done
@@ -127,8 +128,8 @@ large=(groups lambdas launcher variables) # they include much of the C++ library
 }
 
 @test "what the CUDA compiler takes and the emulator does not is not_run, with its file and line" {
-    sed 's/^    for (int j = 0/    s_ = __viaddmax_s32(1, 2, 3);\n&/; s/^    float m = /    unsigned s_;\n&/' examples/plain.cu \
-        >"$work/k.cu"
+    sed 's/^    for (int j = 0/    s_ = __viaddmax_s32(1, 2, 3);\n&/; s/^    float m = /    unsigned s_;\n&/' \
+        examples/plain.cu >"$work/k.cu"
     run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
     [ "$status" -eq 4 ]
     [[ $output == *"the emulator does not take"*"k.cu:"*__viaddmax_s32* ]]

@@ -102,7 +102,7 @@ points() { # FILE JQ...: the committed points, changed
     scripts/l4.sh --page --dir "$work/l4"
     diff evidence/l4/README.md "$work/l4/README.md"
     jq -es 'length > 200 and all(.[]; .bound.us > 0.3 and .bound.estimate_us_low >= .bound.us) and
-        (map(select(.rule)) | group_by(.problem) | all(.[]; length >= 5))' evidence/l4/bound.jsonl # every rung, each shape
+        (map(select(.rule)) | group_by(.problem) | all(.[]; length >= 5))' evidence/l4/bound.jsonl
     grep -q 'Impossible: `light`, `scalar`' "$work/l4/README.md"
 }
 

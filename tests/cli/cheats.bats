@@ -21,7 +21,11 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
     for name in "$@"; do
         verdict=$(awk -v n="$name" '$2 == n {$2 = ""; print}' "${said:-$BATS_FILE_TMPDIR/out}")
         [[ $verdict != NOT-RUN* ]] || skip "$name: ${verdict#NOT-RUN }"
-        [[ $verdict == CAUGHT* ]] || { echo "$name: ${verdict:-nothing}"; cat "${said:-$BATS_FILE_TMPDIR/out}"; return 1; }
+        [[ $verdict == CAUGHT* ]] || {
+            echo "$name: ${verdict:-nothing}"
+            cat "${said:-$BATS_FILE_TMPDIR/out}"
+            return 1
+        }
     done
 }
 

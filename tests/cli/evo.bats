@@ -71,7 +71,8 @@ swept() {
     [ "$(board .leader)" = one ]
     [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
     jq -e 'map(.p50_us) == [40, 45, 50, 60]' "$work/lb/micro_best.json"
-    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --no-bound --quiet *--m 16 --warps 4' "$STUB/commands"
+    grep -q -- '--seeds 1 --check cpu --warmup-ms 60 --max-time 0.1 --no-bound --quiet *--m 16 --warps 4' \
+        "$STUB/commands"
     grep -- '--m 16 --warps 8 --seed [0-9]' "$STUB/commands" >"$work/confirm"
     [ "$(wc -l <"$work/confirm")" -eq 1 ]
     [ -z "$(grep -e --seeds -e --check "$work/confirm")" ]

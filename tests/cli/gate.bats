@@ -38,7 +38,8 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     run gate --quick --draws 0 --shrink 3000
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL two "*"(exit 1)"* ]]
-    [[ $output == *"smallest that fails: "*"--kernel two --device emu --batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 1 "* ]]
+    smallest="--kernel two --device emu --batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 1 "
+    [[ $output == *"smallest that fails: "*"$smallest"* ]]
     [[ $output == *"one: $few passed, 0 failed"*"two: 0 passed, $few failed"* ]]
     run gate --quick --draws 0 --jobs 1 --kernel two --fail-fast --shrink 0 --out "$work/fast"
     [[ $output == *"two: 0 passed, 1 failed"* ]]

@@ -146,8 +146,8 @@ END
 
 @test "shared memory that is read before it is written does not repeat, where a comparison hides NaN" {
     python3 tests/wrong/make.py "$work/wrong" split_empty_parts_unwritten
-    run ./fa_bench --source "$work/wrong/split_empty_parts_unwritten.cu" --m 8 --device emu --batch 1 --heads 2 --seq 9 \
-        --seq-kv 3 --dim 16 --seeds 1 --timing none --quiet
+    run ./fa_bench --source "$work/wrong/split_empty_parts_unwritten.cu" --m 8 --device emu --batch 1 --heads 2 \
+        --seq 9 --seq-kv 3 --dim 16 --seeds 1 --timing none --quiet
     [ "$status" -eq 1 ]
     [[ $output == *"wrong: seed 42: not deterministic: "* ]]
 }

@@ -29,7 +29,8 @@ done
 few=false
 [[ ! -e $STUB/few ]] || few=true
 if [[ -n $runs ]]; then cat "$runs"; else echo; fi |
-    jq -Rc --argjson few "$few" --argjson m "$m" --argjson warps "$warps" --argjson noise "$noise" --arg status "$status" '
+    jq -Rc --argjson few "$few" --argjson m "$m" --argjson warps "$warps" --argjson noise "$noise" \
+        --arg status "$status" '
         (20 * (1 + (($m | log2) - 6 | fabs) + (($warps | log2) - 2 | fabs))) as $us |
         (100 / $us) as $ratio |
         {schema: "fa_bench.result/1", status: $status, reason: (if $status == "pass" then null else "made up" end),

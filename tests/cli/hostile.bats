@@ -76,7 +76,8 @@ END
     [ ! -e "$work/nowhere" ]
     rm "$work/r.json"
     # shellcheck disable=SC2016 # the inner shell's own number
-    timeout 120 bash -c 'ln -s "$0/precious" "$0/r.json.$$.tmp"; exec ./fa_bench --kernel light '"${small[*]}"' --quiet --json "$0/r.json"' "$work"
+    timeout 120 bash -c 'ln -s "$0/precious" "$0/r.json.$$.tmp"
+        exec ./fa_bench --kernel light '"${small[*]}"' --quiet --json "$0/r.json"' "$work"
     [ "$(cat "$work/precious")" = precious ]
     record_holds "$work/r.json" '.status == "pass"'
 }
@@ -86,7 +87,7 @@ runs() { # HIT: it passes, with the module of the cache or with one that it comp
     record_holds "$work/r.json" '.status == "pass"' ".provenance.cache_hit == $1"
 }
 
-@test "a cache is its owner's alone, entries that others can write are not trusted, a folder in place of a file is repaired" {
+@test "a cache is its owner's alone; what others can write is not trusted, a folder in place of a file is repaired" {
     export XDG_CACHE_HOME=$work/cache
     runs false
     [ "$(stat -c %a "$work/cache/fa_bench")" = 700 ]
@@ -172,9 +173,10 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
 }
 
 @test "a limit on the size of files is an error, not a signal" {
-    run bash -c "ulimit -f 1; trap '' XFSZ; exec ./fa_bench --kernel light ${small[*]} --dump '$work/dump' --seq 257 --json '$work/r.json' --quiet"
+    large="./fa_bench --kernel light ${small[*]} --dump '$work/dump' --seq 257 --json '$work/r.json' --quiet"
+    run bash -c "ulimit -f 1; trap '' XFSZ; exec $large"
     [ "$status" -le 6 ]
-    run bash -c "ulimit -f 1; exec ./fa_bench --kernel light ${small[*]} --dump '$work/dump' --seq 257 --json '$work/r.json' --quiet"
+    run bash -c "ulimit -f 1; exec $large"
     [ "$status" -eq 6 ]
 }
 
@@ -187,7 +189,8 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     XDG_CACHE_HOME="$work/cache" TMPDIR="$work/a b" "$clone/fa_bench" --source examples/plain.cu "${small[@]}" --quiet
     cp examples/plain.cu "$work/k.cu"
     sed -i 's|^    float m = |    ((volatile char *)p.o)[1 << 17] = 1;\n&|' "$work/k.cu"
-    TMPDIR="$work/a b" run ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --json "$work/r.json" --quiet
+    TMPDIR="$work/a b" run ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet \
+        --json "$work/r.json"
     if ! ldd ./fa_bench | grep -q libasan; then
         [ "$status" -eq 1 ]
         record_holds "$work/r.json" '.reason | test("AddressSanitizer")'
@@ -224,7 +227,8 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
 }
 
 @test "constants of a kernel that are negative or unknown are refused" {
-    for constant in '.smem_dynamic_bytes = -4' '.grid = 7' '.blocks_per_sm = -1' '.workspace_bytes_fixed = -8' '.nondeterministic = 3'; do
+    for constant in '.smem_dynamic_bytes = -4' '.grid = 7' '.blocks_per_sm = -1' '.workspace_bytes_fixed = -8' \
+        '.nondeterministic = 3'; do
         sed "s|^FA_KERNEL_INFO(.*|FA_KERNEL_INFO(.threads = FA_M, $constant);|" examples/plain.cu >"$work/k.cu"
         grep -qF -- "$constant" "$work/k.cu"
         run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
@@ -265,10 +269,12 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
 @test "a sanitizer that cannot start here is not_run" {
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
     for options in 'no_such=' "x='"; do
-        run env ASAN_OPTIONS="$options" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet --json "$work/r.json"
+        run env ASAN_OPTIONS="$options" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet \
+            --json "$work/r.json"
         [[ $status -eq 4 || $status -eq 0 ]] # an unknown word may be ignored
     done
-    run env ASAN_OPTIONS="x='" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet --json "$work/r.json"
+    run env ASAN_OPTIONS="x='" ./fa_bench --kernel light "${small[@]}" --sanitize address --quiet \
+            --json "$work/r.json"
     [ "$status" -eq 4 ]
     record_holds "$work/r.json" '.status == "not_run"' '.reason | test("does not start here")'
 }
@@ -276,7 +282,7 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
 @test "options from the environment do not switch a sanitizer off" {
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
     sed 's|^    float m = |    ((volatile char *)p.o)[p.o_stride_b * 2] = 1;\n&|' examples/plain.cu >"$work/k.cu"
-    run env ASAN_OPTIONS="exitcode=0:halt_on_error=0:poison_heap=0:redzone=16:suppressions=/dev/null:log_path=/dev/null" \
-        ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet
+    asan=exitcode=0:halt_on_error=0:poison_heap=0:redzone=16:suppressions=/dev/null:log_path=/dev/null
+    run env ASAN_OPTIONS=$asan ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet
     [ "$status" -eq 1 ]
 }

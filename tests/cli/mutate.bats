@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Mutants of the judge (tests/mutate.py): what is changed, what counts, what is refused. A sample: tests/run_all.sh --rest.
+# Mutants of the judge (tests/mutate.py): what is changed, what counts, what is refused. A sample runs in
+# tests/run_all.sh --rest.
 load helper
 
 @test "each module of the judge has mutants, one change each, the same for the same seed" {
@@ -32,7 +33,7 @@ load helper
 # bats test_tags=slow
 @test "a change that tests see is killed, and too many that they do not see fail" {
     run tests/mutate.py --seed 1 --only timing/stats.c --count 4 --json "$work/m.json"
-    jq -e '.what == "judge_mutants" and .seed == 1 and .killed + .survived == 4 and (.survivors | length) == .survived' \
-        "$work/m.json"
+    jq -e '.what == "judge_mutants" and .seed == 1 and .killed + .survived == 4 and
+        (.survivors | length) == .survived' "$work/m.json"
     [ "$status" -eq "$(jq 'if .survived <= 1 then 0 else 1 end' "$work/m.json")" ]
 }

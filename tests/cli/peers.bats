@@ -356,9 +356,15 @@ set -eu
 to=${*: -1} record='{"schema":"fa_bench.result/1","status":"pass","reason":null,"kernel":"fa3","check":{"passed":true},'
 echo "$*" >>"$STUB/library_commands"
 case " $* " in
-    *" --library "*other.so*) echo '{"status":"infeasible","reason":"needs sm_90","timing":null,"provenance":{}}' >"$to"; exit 3 ;;
+    *" --library "*other.so*)
+        echo '{"status":"infeasible","reason":"needs sm_90","timing":null,"provenance":{}}' >"$to"
+        exit 3
+        ;;
     *" --library "*) echo "$record"'"timing":{"p50_us":9},"provenance":{"compiler":"FlashAttention 3 2.8"}}' >"$to" ;;
-    *" --vs library:"*) echo "$record"'"vs":{"p50_us":50,"other_p50_us":10,"ratio":0.2,"ratio_ci95":[0.19,0.21],"blocks":9}}' >"$to" ;;
+    *" --vs library:"*)
+        pair='{"p50_us":50,"other_p50_us":10,"ratio":0.2,"ratio_ci95":[0.19,0.21],"blocks":9}'
+        echo "$record\"vs\":$pair}" >"$to"
+        ;;
     *) exec "${0%/*}/plain_stub" "$@" ;;
 esac
 END

@@ -139,8 +139,8 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
            p->o_stride_b, p->o_stride_h, p->o_stride_s);
     printf("problem %d %d %d %d %d %d %d %d %g; %d %d %d %d; %p %lld; %d%d%d%d\n", p->dtype, p->batch, p->heads,
            p->kv_heads, p->seq_q, p->seq_kv, p->dim, p->causal, p->scale, p->tiles_m, p->tiles, p->sm_count,
-           p->reserved, p->workspace, p->workspace_bytes, p->q_map.bytes[127] == 'm', p->k_map.bytes[0], p->v_map.bytes[0] == 'm',
-           p->o_map.bytes[127]);
+           p->reserved, p->workspace, p->workspace_bytes, p->q_map.bytes[127] == 'm', p->k_map.bytes[0],
+           p->v_map.bytes[0] == 'm', p->o_map.bytes[127]);
     return fflush(stdout);
 }
 END

@@ -54,7 +54,8 @@ neighbours() {
 @test "the record says that races were looked for, and under which schedules" {
     neighbours "__syncthreads();"
     ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --race --quiet --json "$work/r.json"
-    record_holds "$work/r.json" '.race.looked_for' '.race.schedules | index("ascending") != null' '.race.schedules | length >= 1'
+    record_holds "$work/r.json" '.race.looked_for' '.race.schedules | index("ascending") != null' \
+        '.race.schedules | length >= 1'
     ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"
     record_holds "$work/r.json" '.race == {looked_for: false, schedules: []}'
 }
@@ -69,7 +70,8 @@ neighbours() {
 
 @test "a result that depends on the order of the threads is not deterministic: each launch has another schedule" {
     cp tests/cheats/honest.cuh "$work/"
-    sed -e 's|^    const place at|    __shared__ unsigned order_s;\n    if (threadIdx.x == 0)\n        order_s = 0;\n    __syncthreads();\n&|' \
+    local first='    __shared__ unsigned order_s;\n    if (threadIdx.x == 0)\n        order_s = 0;\n'
+    sed -e "s|^    const place at|$first    __syncthreads();\n&|" \
         -e 's|^    if (at.inside)|    const unsigned mine = atomicAdd(\&order_s, 1u);\n&|' \
         -e 's|at.o);|at.o), ((unsigned short *)at.o)[0] ^= mine == 0;|' tests/cheats/honest.cu >"$work/k.cu"
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"

@@ -216,7 +216,8 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     jq '.[0].peers.fa3 = 1' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
         mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
-    [ "$(grep -cF '| over cuDNN | over FlashAttention 3 (scaled) | over the best |' "$work/tree/evidence/README.md")" -eq 2 ]
+    tables=$work/tree/evidence/README.md
+    [ "$(grep -cF '| over cuDNN | over FlashAttention 3 (scaled) | over the best |' "$tables")" -eq 2 ]
     jq 'map(.peers.fa3 = 4 * .us)' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
         mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
@@ -228,8 +229,8 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     jq 'map(.paired = {} | .paired_ratio = if .dim == 128 and .causal then 2 elif .dim == 64 then 0.5 else null end)' \
         "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
-    [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$work/tree/evidence/README.md")" -eq 1 ]
-    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$work/tree/evidence/README.md")" -eq 2 ] # and the fused library's
+    [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$tables")" -eq 1 ]
+    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$tables")" -eq 2 ] # and the fused library's
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \| 2 \|$' "$work/tree/evidence/README.md"
     grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$work/tree/evidence/README.md"
     [ "$(grep -c 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' \

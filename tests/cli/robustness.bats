@@ -62,7 +62,8 @@ load helper
     printf 'a\tb\tc\td%s\n' '' '' '' $'\tgpu' >"$work/tree/tests/wrong/wrong.tsv"
     printf '    "%s any keeps checked"\n' a b >"$work/tree/tests/cheats/run.sh"
     run "$work/tree/scripts/report.sh" --table robustness
-    [[ $output == *"| 4 by an ordinary run; today's set has 3; "* && $output == *"| 5 by an ordinary run; today's set has 4; "* &&
+    [[ $output == *"| 4 by an ordinary run; today's set has 3; "* &&
+        $output == *"| 5 by an ordinary run; today's set has 4; "* &&
         $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]
     # a cheat that one device missed is missed
     [[ $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Searches that others wrote drive scripts/evaluate.sh: a server proposes a list of good and bad edits in place of a model.
+# Searches that others wrote drive scripts/evaluate.sh: a server proposes a list of good and bad edits in place
+# of a model.
 # bats file_tags=slow
 load helper
 load half_gpu
