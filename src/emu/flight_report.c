@@ -20,12 +20,11 @@ size_t fa_emu_flight_explain(const fa_emu_worker *worker, char *text, size_t siz
                                  fa_emu_shared_address(b->at, worker->smem, worker->launch->image->build), b->line,
                                  (unsigned long long)b->phase, b->pending, b->expected, (long long)b->tx, waiters);
     }
-    for (uint32_t warp = 0; flight != NULL && warp < worker->warps && used + 100 < size; warp++) {
+    for (uint32_t warp = 0; flight != NULL && warp < worker->warps && used + 100 < size; warp++)
         if (flight->awaited_warp[warp] != warp)
             used += (size_t)snprintf(text + used, size - used,
                                      "\n  warp %u waits for a product that warp %u has not issued", warp,
                                      flight->awaited_warp[warp]);
-    }
     for (uint32_t warp = 0; flight != NULL && warp < worker->warps; warp++)
         pool |= flight->waiting_for_registers[warp] != 0;
     if (pool && used < size)

@@ -34,10 +34,6 @@ static inline void __syncthreads(FA_EMU_HERE)
 {
     fa_emu_barrier("__syncthreads", FA_EMU_BAR_NONE, 0, 0, 0, FA_EMU_THERE);
 }
-/* No kernel runs before or after. */
-static inline void cudaGridDependencySynchronize() {}
-static inline void cudaTriggerProgrammaticLaunchCompletion() {}
-
 static inline int __syncthreads_count(int p, FA_EMU_HERE)
 {
     return (int)fa_emu_barrier("__syncthreads_count", FA_EMU_BAR_COUNT, 0, 0, p, FA_EMU_THERE);
@@ -50,6 +46,9 @@ static inline int __syncthreads_or(int p, FA_EMU_HERE)
 {
     return (int)fa_emu_barrier("__syncthreads_or", FA_EMU_BAR_OR, 0, 0, p, FA_EMU_THERE);
 }
+/* No kernel runs before or after. */
+static inline void cudaGridDependencySynchronize() {}
+static inline void cudaTriggerProgrammaticLaunchCompletion() {}
 
 /* The warp. */
 static inline void __syncwarp(unsigned mask = 0xffffffffu, FA_EMU_HERE)
