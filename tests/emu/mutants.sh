@@ -66,7 +66,7 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
     "--splits 4 --sanitize thread" "--m 16 --sanitize thread" "--m 16 --n 16 --warps 1 --sanitize thread"
     "--m 16 --warps 4 --stages 1 --sanitize thread"
     "--m 64 --n 32 --warps 2 --sanitize thread" "--m 16 --n 32 --warps 4 --sanitize thread"
-    "--n 32 --warps 2 --sanitize thread"
+    "--m 32 --warps 4 --sanitize thread" "--n 32 --warps 2 --sanitize thread"
     "--dim 256 --n 16 --sanitize thread" "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread"
     "--acc fp16 --atol 1 --sanitize thread"
     "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
