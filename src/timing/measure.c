@@ -264,7 +264,7 @@ fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_t
         return fa_refuse(why, FA_NOT_RUN, "the %s device has no clock worth reading", device->info.backend);
     fa_sample_request request = fa_calibrate_request(candidate, options);
     series *all = fa_alloc(sizeof *all);
-    witness w = {0};
+    witness w;
     fa_status status = witness_make(candidate, options, &w, why);
     if (status == FA_PASS)
         status = measure(candidate, options, &request, &w, all, timing, why);

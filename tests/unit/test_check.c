@@ -608,6 +608,28 @@ static void the_recheck_checks(void **state)
     }
 }
 
+/* The recheck asks the references of the check; the library is opened again only where it is the only one. */
+static void the_recheck_asks_the_same_references(void **state)
+{
+    (void)state;
+    for (int cpu = 0; cpu < 2; cpu++) {
+        setup *s = make(WAY_GOOD, WAY_LIBRARY);
+        s->options.check = FA_REFERENCE_CUBLAS | (cpu ? FA_REFERENCE_CPU : 0);
+        assert_int_equal(check(s), FA_PASS);
+        assert_int_equal(s->fake.library_loads, 1);
+        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_PASS);
+        assert_int_equal(s->fake.library_loads, cpu ? 1 : 2);
+        s->kernel.way = WAY_FAULT;
+        s->kernel.fault = SIM_SCALE_OFF;
+        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG);
+        assert_non_null(strstr(s->why.text, cpu ? "against cpu" : "against cublas"));
+        s->fake.library = WAY_NO_LIBRARY;
+        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why),
+                         cpu ? FA_WRONG : FA_NOT_RUN);
+        discard(s);
+    }
+}
+
 static void misaligned_tensors(void **state)
 {
     (void)state;
@@ -707,11 +729,32 @@ static void drawn_seeds_cost_next_to_nothing(void **state)
         s->spec.kind = asked ? FA_KIND_LIBRARY : FA_KIND_HAND; /* nothing is drawn for a library */
         assert_int_equal(check(s), FA_PASS);
         assert_int_equal(s->result.draws[1].as_asked, asked);
+        for (int i = 0; i < 5 && asked; i++)
+            assert_true(s->result.draws[i].dist == s->options.dist && s->result.draws[i].factor == 1.0f &&
+                        s->result.draws[i].strides == s->options.strides);
         assert_int_equal(s->kernel.launches, 5 + 10);
         bytes[asked] = s->fake.bytes_put;
         discard(s);
     }
     assert_true((double)bytes[0] <= 1.1 * (double)bytes[1]);
+}
+
+/* More seeds than the record has room for are as asked for: what is not recorded is not drawn. */
+static void seeds_beyond_the_record_are_as_asked_for(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->options.seeds = FA_DRAWS_MAX + 9;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->result.seeds, FA_DRAWS_MAX + 9);
+    assert_int_equal(s->result.draw_count, FA_DRAWS_MAX);
+    int drawn = 0;
+    for (int i = 0; i < FA_DRAWS_MAX; i++)
+        drawn += !s->result.draws[i].as_asked;
+    assert_int_equal(drawn, FA_DRAWS_MAX - 1);
+    for (int i = FA_DRAWS_MAX; i < FA_DRAWS_MAX + 9; i++) /* ten repeats of the first seed come before */
+        assert_true(s->fake.scale[(i + 10) % 32] == s->problem.scale);
+    discard(s);
 }
 
 static void parameters_of_a_launch(void **state)
@@ -877,10 +920,12 @@ int main(void)
         cmocka_unit_test(a_missing_library_is_said),
         cmocka_unit_test(tolerances_are_echoed_and_do_not_help),
         cmocka_unit_test(the_recheck_checks),
+        cmocka_unit_test(the_recheck_asks_the_same_references),
         cmocka_unit_test(misaligned_tensors),
         cmocka_unit_test(other_layouts),
         cmocka_unit_test(seeds_draw_more_than_numbers),
         cmocka_unit_test(drawn_seeds_cost_next_to_nothing),
+        cmocka_unit_test(seeds_beyond_the_record_are_as_asked_for),
         cmocka_unit_test(parameters_of_a_launch),
         cmocka_unit_test(too_large_is_refused_before_allocation),
         cmocka_unit_test(dump_and_load),

@@ -226,6 +226,35 @@ static void throttled_blocks_are_dropped(void **state)
     assert_false(c.done);
 }
 
+/* One block in five, counted from the first sample that is not calibration; `more` adds the first block. */
+static bool in_a_fifth(fake_gpu *g, long n, bool more)
+{
+    static long begin;
+    begin = n == 0 ? -1 : begin < 0 && g->last[0].warmup_launches == 1 ? n : begin;
+    const long block = (n - begin) / 8; /* of eight samples */
+    return begin >= 0 && (block % 5 == 2 || (more && block == 0));
+}
+
+static bool a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, false); }
+static bool more_than_a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, true); }
+
+static void a_fifth_of_the_blocks_may_be_dropped(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.min_samples = 96; /* 48 blocks */
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.throttled = a_fifth;
+    fa_paired c = paired_ok(&options);
+    assert_true(c.blocks == 48 && c.discarded == 12);
+    assert_true(c.accepted && !c.throttled);
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.throttled = more_than_a_fifth;
+    c = paired_ok(&options);
+    assert_true(c.blocks == 48 && c.discarded == 13);
+    assert_true(!c.accepted && c.throttled);
+}
+
 static void an_impossible_side_is_refused(void **state)
 {
     (void)state;
@@ -255,6 +284,7 @@ int main(void)
         cmocka_unit_test(few_blocks_prove_nothing),
         cmocka_unit_test(an_interval_that_holds_1_is_not_accepted),
         cmocka_unit_test(throttled_blocks_are_dropped),
+        cmocka_unit_test(a_fifth_of_the_blocks_may_be_dropped),
         cmocka_unit_test(an_impossible_side_is_refused),
     };
     return cmocka_run_group_tests_name("paired", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -159,6 +160,45 @@ static void too_many_throttled_samples_are_said(void **state)
     assert_true(t.us.mean > 120.0);
 }
 
+static bool every_fifth(fake_gpu *g, long n)
+{
+    (void)g;
+    return n % 5 == 2;
+}
+
+static bool more_than_a_fifth(fake_gpu *g, long n) { return every_fifth(g, n) || n % 100 == 50; }
+
+/* A fifth of the samples may be dropped, and a fifth may wait; one more may not. */
+static void a_fifth_is_allowed(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.min_samples = 99; /* the poisoned one makes a hundred */
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.throttled = every_fifth;
+    gpu.us = slow_when_throttled;
+    fa_timing t = time_ok(&options);
+    assert_int_equal(t.us.count, 80);
+    assert_int_equal(t.discarded, 20);
+    assert_false(t.throttled);
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.throttled = more_than_a_fifth;
+    gpu.us = slow_when_throttled;
+    t = time_ok(&options);
+    assert_int_equal(t.us.count, 100);
+    assert_true(t.throttled);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.waited = every_fifth;
+    t = time_ok(&options);
+    assert_int_equal(t.us.count, 100);
+    assert_false(t.noisy);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.waited = more_than_a_fifth;
+    t = time_ok(&options);
+    assert_true(t.noisy);
+    assert_non_null(strstr(t.noisy_reason, "21 of 100 samples waited"));
+}
+
 static double sliced(fake_gpu *g, int kernel, long n)
 {
     (void)g, (void)kernel;
@@ -190,6 +230,7 @@ static void someone_elses_work_is_noise(void **state)
 }
 
 static double falls_when_capped(fake_gpu *g, long n) { return every_tenth(g, n) ? 1500 : 1980; }
+static double falls_to_95_percent(fake_gpu *g, long n) { return every_tenth(g, n) ? 1900 : 2000; }
 
 static void a_power_cap_counts_only_when_the_clock_falls(void **state)
 {
@@ -210,6 +251,12 @@ static void a_power_cap_counts_only_when_the_clock_falls(void **state)
 
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.mhz = falls_when_capped; /* a low clock alone is a clock, not a reason */
+    t = time_ok(&options);
+    assert_int_equal(t.discarded, 0);
+
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.capped = every_tenth;
+    gpu.mhz = falls_to_95_percent; /* that has not fallen yet */
     t = time_ok(&options);
     assert_int_equal(t.discarded, 0);
 }
@@ -446,6 +493,27 @@ static void faster_than_the_measured_clock_is_impossible(void **state)
     near(time_ok(&options).percent_of_peak, 95.5, 0.001);
 }
 
+static double unknown_clock(fake_gpu *g, long n)
+{
+    (void)g, (void)n;
+    return 0;
+}
+
+/* Without a measured clock, or on a GPU whose peak is not known, there is no share of the peak. */
+static void an_unknown_peak_has_no_share(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 1.1, 0);
+    gpu.candidate[0].problem = &canonical;
+    gpu.mhz = unknown_clock;
+    assert_true(isnan(time_ok(&options).percent_of_peak));
+    fake_gpu_make(&gpu, 1e-3, 0);
+    gpu.candidate[0].problem = &canonical;
+    snprintf(gpu.device.info.arch, sizeof gpu.device.info.arch, "sm_35");
+    assert_true(isnan(time_ok(&options).percent_of_peak));
+}
+
 static void only_timed_samples_are_rested(void **state)
 {
     (void)state;
@@ -498,6 +566,7 @@ int main(void)
         cmocka_unit_test(max_time_ends_a_noisy_run),
         cmocka_unit_test(throttled_samples_are_dropped),
         cmocka_unit_test(too_many_throttled_samples_are_said),
+        cmocka_unit_test(a_fifth_is_allowed),
         cmocka_unit_test(someone_elses_work_is_noise),
         cmocka_unit_test(a_power_cap_counts_only_when_the_clock_falls),
         cmocka_unit_test(the_method_follows_length_and_options),
@@ -511,6 +580,7 @@ int main(void)
         cmocka_unit_test(the_method_is_chosen_again_at_the_warm_clock),
         cmocka_unit_test(faster_than_the_hardware_is_impossible),
         cmocka_unit_test(faster_than_the_measured_clock_is_impossible),
+        cmocka_unit_test(an_unknown_peak_has_no_share),
         cmocka_unit_test(only_timed_samples_are_rested),
         cmocka_unit_test(what_persists_need_not_come_from_memory),
         cmocka_unit_test(no_clock_no_time),
