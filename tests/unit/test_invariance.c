@@ -19,6 +19,7 @@ static struct {
     way way;
     uint16_t tensor[4][COUNT], seen[COUNT];
     bool seen_any;
+    fa_dtype dtype;
     long samples;
     double us[6];        /* WAY_SCRIPTED: of the samples in turn */
     float times, beside; /* and what is wrong with the outputs of timed launches: o = times v + beside */
@@ -83,7 +84,8 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
         run_kernel();
         for (int i = 0; i < COUNT; i++)
             gpu.tensor[3][i] =
-                fa_float_to_half(gpu.times * fa_half_to_float(gpu.tensor[3][i]) + (i == COUNT - 1 ? gpu.beside : 0));
+                fa_element_of_float(gpu.dtype, gpu.times * fa_element_to_float(gpu.dtype, gpu.tensor[3][i]) +
+                                                   (i == COUNT - 1 ? gpu.beside : 0));
         trace("sample", NULL, NULL);
         *sample = (fa_sample){.us = gpu.us[gpu.samples % 3 + (gpu.samples >= 21 ? 3 : 0)]};
         gpu.samples++;
@@ -151,7 +153,8 @@ static fa_status try_prepared(double *ratio, fa_reason *why)
                         .fill16 = fake_fill,
                         .launch = fake_launch,
                         .sample = fake_sample};
-    static const fa_problem problem = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = COUNT};
+    const fa_problem problem = {
+        .batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = COUNT, .dtype = gpu.dtype};
     fa_candidate candidate = {.device = &device, .problem = &problem, .buffers = {.device = &device, .tensors = FA_L}};
     fa_buffers *const buffers = &candidate.buffers;
     for (int i = 0; i < 4; i++) {
@@ -180,14 +183,21 @@ static fa_status try_way(way what, double *ratio, fa_reason *why)
     return try_prepared(ratio, why);
 }
 
-static fa_status try_scripted(float times, float beside, double *ratio, fa_reason *why, const double us[6])
+static fa_status try_scripted_of(fa_dtype dtype, float times, float beside, double *ratio, fa_reason *why,
+                                 const double us[6])
 {
     memset(&gpu, 0, sizeof gpu);
     gpu.way = WAY_SCRIPTED;
+    gpu.dtype = dtype;
     gpu.times = times;
     gpu.beside = beside;
     memcpy(gpu.us, us, sizeof gpu.us);
     return try_prepared(ratio, why);
+}
+
+static fa_status try_scripted(float times, float beside, double *ratio, fa_reason *why, const double us[6])
+{
+    return try_scripted_of(FA_DTYPE_FP16, times, beside, ratio, why, us);
 }
 
 /* 1.25 times the shortest and a microsecond, of any of the three; a second attempt counts alone. */
@@ -239,6 +249,9 @@ static void timed_outputs_may_differ_in_last_bits(void **state)
     assert_int_equal(try_scripted(1, -1.1f * 2e-3f * (1 + value), &ratio, &why, us), FA_WRONG);
     assert_non_null(strstr(why.text, "at element 63, not -0."));
     assert_int_equal(try_scripted(1, NAN, &ratio, &why, us), FA_WRONG);
+    const float of_bf16 = 8 * 2e-3f; /* the value itself is next to nothing there */
+    assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 0.9f * of_bf16, &ratio, &why, us), FA_PASS);
+    assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 1.1f * of_bf16, &ratio, &why, us), FA_WRONG);
 }
 
 /* Each sample after the same copies, launches and fills. */
