@@ -236,7 +236,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
     fa_candidate candidate = *asked;
     fa_problem problem = *asked->problem;
     fa_reason inner = {""};
-    char name[96];
+    char name[FA_DRAW_TEXT];
     problem.scale *= draw->factor;
     candidate.problem = s->problem = &problem;
     FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides, draw->seed));

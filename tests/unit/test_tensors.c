@@ -120,6 +120,7 @@ static void low_logits_are_low(void **state)
         }
     assert_true(highest < -110.0f && lowest > -150.0f && highest - lowest > 4.0f);
     fa_tensors_free(&t);
+    fa_tensors_free(&t); /* nothing is left */
 }
 
 static void same_seed_same_tensors(void **state)
