@@ -106,10 +106,11 @@ static fa_status check_repeats(session *s, fa_reason *why)
         return FA_PASS;
     uint16_t *again = fa_alloc(s->count * sizeof *again);
     float *lse_again = fa_alloc((s->lse_count + 1) * sizeof *lse_again);
+    char word[32];
     fa_status status = FA_PASS;
     for (int32_t i = 1; i <= repeats && status == FA_PASS; i++)
         status = repeat(s, i, again, lse_again, why);
-    vary(s, 0, (char[32]){0});
+    vary(s, 0, word);
     free(again);
     free(lse_again);
     return status;
@@ -235,7 +236,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
     fa_candidate candidate = *asked;
     fa_problem problem = *asked->problem;
     fa_reason inner = {""};
-    char name[96];
+    char name[FA_DRAW_TEXT];
     problem.scale *= draw->factor;
     candidate.problem = s->problem = &problem;
     FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides, draw->seed));

@@ -62,6 +62,8 @@ static double value_of(const scene *s, uint16_t element)
     return (double)fa_element_to_float(s->problem->dtype, element);
 }
 
+static double square(double x) { return x * x; }
+
 /* Which heads and row tiles hold wrong rows; checked[] and wrong[] count rows. */
 typedef struct tally {
     int64_t count, full; /* entries with a wrong row; with nothing but wrong rows */
@@ -131,13 +133,11 @@ static bool guess_scaled(const scene *s, char *text, size_t size)
             const double r = expected_at(s, s->looked[n], d), o = value_of(s, row[d]);
             with += o * r;
             own += r * r;
-            error += (o - r) * (o - r);
+            error += square(o - r);
         }
         const double factor = with / own;
-        for (int32_t d = 0; d < s->problem->dim; d++) {
-            const double left = value_of(s, row[d]) - factor * expected_at(s, s->looked[n], d);
-            rest += left * left;
-        }
+        for (int32_t d = 0; d < s->problem->dim; d++)
+            rest += square(value_of(s, row[d]) - factor * expected_at(s, s->looked[n], d));
         if (!(rest <= 0.04 * error)) /* NaN ends the guess too */
             return false;
         least = fmin(least, factor);
@@ -162,13 +162,11 @@ static bool guess_moved(const scene *s, char *text, size_t size)
         const uint16_t *row = output_row(s, s->looked[n]);
         double error = 0.0, best = INFINITY;
         for (int32_t d = 0; d < dim; d++)
-            error += pow(value_of(s, row[d]) - expected_at(s, s->looked[n], d), 2.0);
+            error += square(value_of(s, row[d]) - expected_at(s, s->looked[n], d));
         for (int64_t i = 0; i < s->expected->row_count; i++) {
             double distance = 0.0;
-            for (int32_t d = 0; d < dim && distance < best; d++) {
-                const double left = value_of(s, row[d]) - expected_at(s, i, d);
-                distance += left * left;
-            }
+            for (int32_t d = 0; d < dim && distance < best; d++)
+                distance += square(value_of(s, row[d]) - expected_at(s, i, d));
             if (distance < best) {
                 best = distance;
                 source[n] = i;
@@ -197,8 +195,8 @@ static bool guess_alike(const scene *s, char *text, size_t size)
             continue;
         double between = 0.0, should = 0.0;
         for (int32_t d = 0; d < s->problem->dim; d++) {
-            between += pow(value_of(s, output_row(s, i)[d]) - value_of(s, output_row(s, before)[d]), 2.0);
-            should += pow(expected_at(s, i, d) - expected_at(s, before, d), 2.0);
+            between += square(value_of(s, output_row(s, i)[d]) - value_of(s, output_row(s, before)[d]));
+            should += square(expected_at(s, i, d) - expected_at(s, before, d));
         }
         if (!(between <= 1e-4 * should))
             return false;

@@ -51,13 +51,13 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
     }
 }
 
-void fa_draw_describe(const fa_draw *draw, char text[96])
+void fa_draw_describe(const fa_draw *draw, char text[FA_DRAW_TEXT])
 {
     char dist[32], strides[32];
     const unsigned long long seed = draw->seed;
     if (draw->as_asked)
-        snprintf(text, 96, "seed %llu", seed);
+        snprintf(text, FA_DRAW_TEXT, "seed %llu", seed);
     else
-        snprintf(text, 96, "seed %llu (%s, scale x %g, %s)", seed, fa_word(FA_DIST_WORDS, draw->dist, dist),
+        snprintf(text, FA_DRAW_TEXT, "seed %llu (%s, scale x %g, %s)", seed, fa_word(FA_DIST_WORDS, draw->dist, dist),
                  (double)draw->factor, fa_word(FA_STRIDES_WORDS, draw->strides, strides));
 }

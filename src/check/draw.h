@@ -18,7 +18,8 @@ typedef struct fa_draw {
  *   low, bshd: every logit is near -128, so a maximum that starts at 0 or -10 leaves nothing;
  *   other values, scale x 1/4 or x 3, padded or bshd: a scale or stride that is not the launch's own. */
 fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t index);
+#define FA_DRAW_TEXT 96
 /* "seed 43", or "seed 43 (needle, scale x 16, padded)". */
-void fa_draw_describe(const fa_draw *draw, char text[96]);
+void fa_draw_describe(const fa_draw *draw, char text[FA_DRAW_TEXT]);
 
 #endif

@@ -170,10 +170,10 @@ static void coded_row(const place *at, uint16_t *out)
 static void low_row(const place *at, uint16_t *out)
 {
     const int32_t last = at->problem->dim - 1;
-    const float length = sqrtf(128.0f / at->problem->scale);
+    const float length = fminf(sqrtf(128.0f / at->problem->scale), 32768.0f);
     normal_row(at, 1.0f, out);
     if (at->tensor != TENSOR_V)
-        out[last] = element_of(at, fminf(length, 32768.0f) * (at->tensor == TENSOR_Q ? -1.0f : 1.0f));
+        out[last] = element_of(at, at->tensor == TENSOR_Q ? -length : length);
 }
 
 static void fill_row(const place *at, uint16_t *out)

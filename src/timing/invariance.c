@@ -166,9 +166,7 @@ fa_status fa_timing_invariance(const fa_candidate *candidate, const fa_sample_re
     t.request.reset_l2 = false;
     fa_status status = trial_make(&t, why);
     if (status == FA_PASS)
-        status = judge(&t, ratio, why);
-    if (status == FA_PASS)
-        status = put_inputs(&t, 0, why);
+        status = judge(&t, ratio, why); /* the last case leaves the inputs as they were */
     trial_free(&t);
     return status;
 }

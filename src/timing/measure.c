@@ -45,13 +45,11 @@ static bool throttled(const fa_sample *sample, double clock_mhz)
 static void judge_noise(const series *all, fa_timing *timing)
 {
     const fa_stats *us = &timing->us;
-    timing->other_processes = all->samples[0].other_processes;
-    for (size_t i = 1; i < all->count; i++)
+    for (size_t i = 0; i < all->count; i++)
         if (all->samples[i].other_processes > timing->other_processes)
             timing->other_processes = all->samples[i].other_processes;
     const double most = timing->other_processes > 0 ? NOISY_SHARED : NOISY;
     timing->noisy = us->count >= 3 && (us->mean > (1 + most) * us->p50 || us->p90 > (1 + 2 * most) * us->p50);
-    timing->noisy_reason[0] = '\0';
     size_t waited = 0;
     for (size_t i = 0; i < all->count; i++)
         waited += all->samples[i].gated && all->samples[i].waited_us > WAITED_US;
@@ -183,7 +181,7 @@ static fa_status sample_all(fa_device *device, fa_sample_request *request, const
                             series *all, fa_timing *timing, fa_reason *why)
 {
     const double start_s = fa_now_s();
-    double last_s = 0;
+    double last_s;
     size_t look_at = (size_t)options->min_samples;
     do {
         const double begun_s = fa_now_s();
@@ -207,7 +205,6 @@ static fa_status measure_floor(fa_device *device, const fa_sample_request *reque
     empty.kernel = NULL;
     empty.rest_ms = 0;
     empty.persist_kv = false;
-    empty.reset_l2 = false;
     double samples_us[FLOOR_SAMPLES];
     for (int i = 0; i < FLOOR_SAMPLES; i++) {
         fa_sample sample;
@@ -238,8 +235,8 @@ static fa_status judge_possible(const fa_candidate *candidate, fa_timing *timing
 {
     const fa_device_info *info = &candidate->device->info;
     const fa_throughput at_clock = fa_throughput_of(timing->us.p50, timing->sm_clock_mhz_p50, candidate->problem, info);
-    const bool clock_known = timing->sm_clock_mhz_p50 > 0 && at_clock.peak_tflops > 0;
-    timing->percent_of_peak = clock_known ? 100 * at_clock.fraction_of_peak : NAN;
+    const bool known = timing->sm_clock_mhz_p50 > 0 && at_clock.fraction_of_peak > 0;
+    timing->percent_of_peak = known ? 100 * at_clock.fraction_of_peak : NAN;
     /* What persists need not come from memory, not even after a flush. */
     timing->roofline_us = fa_roofline_us(candidate->problem, info, timing->persist_kv ? FA_L2_WARM : timing->l2);
     timing->impossible = timing->us.p50 < timing->roofline_us;
@@ -264,7 +261,7 @@ fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_t
         return fa_refuse(why, FA_NOT_RUN, "the %s device has no clock worth reading", device->info.backend);
     fa_sample_request request = fa_calibrate_request(candidate, options);
     series *all = fa_alloc(sizeof *all);
-    witness w = {0};
+    witness w;
     fa_status status = witness_make(candidate, options, &w, why);
     if (status == FA_PASS)
         status = measure(candidate, options, &request, &w, all, timing, why);

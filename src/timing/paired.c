@@ -93,7 +93,7 @@ static fa_status take_all(contender *a, contender *b, const fa_options *options,
     const double start_s = fa_now_s();
     const size_t least = ((size_t)options->min_samples + BLOCK_SAMPLES - 1) / BLOCK_SAMPLES;
     size_t look_at = least;
-    double last_s = 0;
+    double last_s;
     do {
         const double begun_s = fa_now_s();
         FA_TRY(take_round(a, b, all, why));
@@ -113,7 +113,7 @@ static fa_status take_all(contender *a, contender *b, const fa_options *options,
 /* One method for both: the graph as soon as one of them is too short for events. */
 static fa_status calibrate_both(contender *a, contender *b, const fa_options *options, fa_paired *c, fa_reason *why)
 {
-    double warmup_ms = 0;
+    double warmup_ms;
     fa_sample_request *both[] = {&a->request, &b->request};
     FA_TRY(fa_calibrate(a->device, both, 2, options, &warmup_ms, why));
     c->method = a->request.method;

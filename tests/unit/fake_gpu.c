@@ -26,7 +26,8 @@ static void write_output(fake_gpu *gpu, int kernel)
 {
     for (int i = 0; i < 64; i++)
         gpu->output[kernel][i] =
-            (uint16_t)(0x3c00 + i + (gpu->launches % 2 && i >= gpu->first_to_wobble ? gpu->wobbles : 0));
+            (uint16_t)(0x3c00 + i +
+                       (gpu->launches % 2 && (gpu->only_wobble == 0 || i == gpu->only_wobble - 1) ? gpu->wobbles : 0));
     gpu->launches++;
 }
 
@@ -85,9 +86,9 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
         .gated = n != gpu->ungated - 1,
         .sm_mhz = gpu->mhz ? gpu->mhz(gpu, n) : 1980,
         .throttled = gpu->throttled && gpu->throttled(gpu, n),
-        .waited_us = gpu->waited && gpu->waited(gpu, n) ? 1000.0 : 0.0,
+        .waited_us = gpu->waited && gpu->waited(gpu, n) ? 500.5 : 500.0,
         .power_capped = gpu->capped && gpu->capped(gpu, n),
-        .other_processes = n % 3 == 1 ? gpu->others : 0,
+        .other_processes = (gpu->others_at > 0 ? n == gpu->others_at - 1 : n % 3 == 1) ? gpu->others : 0,
     };
     now_s += gpu->wall_s;
     return FA_PASS;

@@ -14,15 +14,16 @@ struct fake_gpu {
     double (*mhz)(fake_gpu *gpu, long n);     /* NULL: 1980 */
     bool (*throttled)(fake_gpu *gpu, long n); /* NULL: never */
     bool (*capped)(fake_gpu *gpu, long n);    /* NULL: never */
-    bool (*waited)(fake_gpu *gpu, long n);    /* a millisecond for the GPU; NULL: never */
+    bool (*waited)(fake_gpu *gpu, long n);    /* longer for the GPU than is allowed; NULL: never */
     double base_us[2];
     double noise, drift;  /* relative: noise is uniform in +-noise */
     double wall_s;        /* what a sample takes by the clock of the tests */
     bool idle_in_samples; /* a timed launch writes nothing */
     int wobbles;          /* by so many units in the last place the output differs from launch to launch */
-    int first_to_wobble;  /* the elements before it do not */
+    int only_wobble;      /* 1 + the element that does; 0: all of them */
     long ungated;         /* 1 + the sample that was not queued in time */
     int others;           /* processes on the GPU beside this one */
+    long others_at;       /* 1 + the sample that sees them; 0: every third */
     uint64_t random;
     long samples, launches, resets, rests;
     int log[FAKE_LOG]; /* kernel of each sample */

@@ -349,6 +349,7 @@ static void expect(way candidate, way library, fa_status status, const char *wor
         fail_msg("way %d: status %d, \"%s\"; want %d, \"%s\"", (int)candidate, (int)got, s->why.text, (int)status,
                  words ? words : "");
     assert_int_equal(s->result.passed, status == FA_PASS);
+    assert_int_equal(s->result.done, status == FA_PASS || status == FA_WRONG);
     if (status != FA_PASS)
         assert_string_equal(s->result.failure, s->why.text);
     discard(s);
@@ -561,6 +562,56 @@ static void a_missing_library_is_said(void **state)
     discard(s);
 }
 
+/* A library that fails while it runs is an error, unless the kernel is wrong anyway. */
+static void a_failing_library_is_said(void **state)
+{
+    (void)state;
+    expect(WAY_GOOD, WAY_FAULTS, FA_ERROR, "seed 42: the cublas reference: an illegal memory access");
+    setup *s = make(WAY_FAULT, WAY_FAULTS);
+    s->kernel.fault = SIM_SCALE_OFF;
+    assert_int_equal(check(s), FA_WRONG);
+    assert_non_null(strstr(s->why.text, "seed 42: against cpu"));
+    discard(s);
+}
+
+/* The rows of a failure are told in tiles of the kernel's own; a library's are not known. */
+static void failures_are_told_in_the_kernels_tiles(void **state)
+{
+    (void)state;
+    const struct {
+        fa_kind kind;
+        int32_t m;
+        const char *words;
+    } cases[] = {{FA_KIND_HAND, 16, " of 3 tiles of 16 rows"},
+                 {FA_KIND_HAND, 1, " of 40 tiles of 1 rows"},
+                 {FA_KIND_HAND, 0, " of 1 tiles of 64 rows"},
+                 {FA_KIND_LIBRARY, 16, " of 1 tiles of 64 rows"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setup *s = make(WAY_FAULT, WAY_NO_LIBRARY);
+        s->kernel.fault = SIM_SCALE_OFF;
+        s->spec.kind = cases[i].kind;
+        s->spec.knobs.m = cases[i].m;
+        assert_int_equal(check(s), FA_WRONG);
+        assert_non_null(strstr(s->why.text, cases[i].words));
+        discard(s);
+    }
+}
+
+/* Accumulators in FP16 are judged against a baseline that has them too. */
+static void a_baseline_is_of_the_kernels_class(void **state)
+{
+    (void)state;
+    double baseline[2];
+    for (int32_t acc = 0; acc < 2; acc++) {
+        setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+        s->spec.knobs.acc = acc;
+        assert_int_equal(check(s), FA_PASS);
+        baseline[acc] = s->result.verdicts[0].baseline_rmse;
+        discard(s);
+    }
+    assert_true(baseline[0] > 0 && baseline[1] > 1.5 * baseline[0]);
+}
+
 static void tolerances_are_echoed_and_do_not_help(void **state)
 {
     (void)state;
@@ -604,6 +655,33 @@ static void the_recheck_checks(void **state)
         assert_string_equal(s->result.failure, s->why.text);
         if (ways[i] == WAY_CACHED) /* what the recheck found is in the verdict */
             assert_true(!s->result.verdicts[0].passed && s->result.verdicts[0].rows_checked == 3 * 160);
+        discard(s);
+    }
+}
+
+/* The recheck asks the references of the check; the library is opened again only where it is the only one. */
+static void the_recheck_asks_the_same_references(void **state)
+{
+    (void)state;
+    const int32_t sets[] = {FA_REFERENCE_CUBLAS, FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS, FA_REFERENCE_CPU};
+    const int32_t loads[] = {1, 1, 0}, loads_again[] = {2, 1, 0};
+    for (int i = 0; i < 3; i++) {
+        const bool cpu = i > 0;
+        setup *s = make(WAY_GOOD, WAY_LIBRARY);
+        s->options.check = sets[i];
+        assert_int_equal(check(s), FA_PASS);
+        assert_int_equal(s->fake.library_loads, loads[i]);
+        assert_int_equal(s->result.verdict_count, i == 1 ? 2 : 1);
+        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_PASS);
+        assert_int_equal(s->fake.library_loads, loads_again[i]);
+        assert_true(s->fake.scale[s->kernel.launches - 1] == s->problem.scale);
+        s->kernel.way = WAY_FAULT;
+        s->kernel.fault = SIM_SCALE_OFF;
+        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why), FA_WRONG);
+        assert_non_null(strstr(s->why.text, cpu ? "against cpu" : "against cublas"));
+        s->fake.library = WAY_NO_LIBRARY;
+        assert_int_equal(fa_check_again(&s->candidate, &s->options, 50, &s->result, &s->why),
+                         cpu ? FA_WRONG : FA_NOT_RUN);
         discard(s);
     }
 }
@@ -676,7 +754,9 @@ static void seeds_draw_more_than_numbers(void **state)
         assert_int_equal(s->result.draws[i].as_asked, i == 0 || i == 4);
     assert_int_equal(s->result.draws[1].strides, FA_STRIDES_PADDED);
     assert_int_equal(s->result.draws[2].dist, FA_DIST_LOW);
-    assert_true(s->result.draws[3].factor != 1.0f && s->result.draws[3].max_abs_err > 0);
+    assert_true(s->result.draws[3].factor != 1.0f);
+    for (int i = 0; i < 5; i++)
+        assert_true(s->result.draws[i].max_abs_err > 0);
     assert_int_equal(s->result.verdicts[1].rows_checked, 2 * 2 * 2 * 40); /* the library: of the seeds as asked */
     assert_string_equal(s->result.missing, "");
     assert_int_equal(s->candidate.buffers.layout[FA_O].strides, FA_STRIDES_PACKED);
@@ -707,11 +787,32 @@ static void drawn_seeds_cost_next_to_nothing(void **state)
         s->spec.kind = asked ? FA_KIND_LIBRARY : FA_KIND_HAND; /* nothing is drawn for a library */
         assert_int_equal(check(s), FA_PASS);
         assert_int_equal(s->result.draws[1].as_asked, asked);
+        for (int i = 0; i < 5 && asked; i++)
+            assert_true(s->result.draws[i].dist == s->options.dist && s->result.draws[i].factor == 1.0f &&
+                        s->result.draws[i].strides == s->options.strides);
         assert_int_equal(s->kernel.launches, 5 + 10);
         bytes[asked] = s->fake.bytes_put;
         discard(s);
     }
     assert_true((double)bytes[0] <= 1.1 * (double)bytes[1]);
+}
+
+/* More seeds than the record has room for are as asked for: what is not recorded is not drawn. */
+static void seeds_beyond_the_record_are_as_asked_for(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->options.seeds = FA_DRAWS_MAX + 9;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->result.seeds, FA_DRAWS_MAX + 9);
+    assert_int_equal(s->result.draw_count, FA_DRAWS_MAX);
+    int drawn = 0;
+    for (int i = 0; i < FA_DRAWS_MAX; i++)
+        drawn += !s->result.draws[i].as_asked;
+    assert_int_equal(drawn, FA_DRAWS_MAX - 1);
+    for (int i = FA_DRAWS_MAX; i < FA_DRAWS_MAX + 9; i++) /* ten repeats of the first seed come before */
+        assert_true(s->fake.scale[(i + 10) % 32] == s->problem.scale);
+    discard(s);
 }
 
 static void parameters_of_a_launch(void **state)
@@ -875,12 +976,17 @@ int main(void)
         cmocka_unit_test(schedules_take_turns),
         cmocka_unit_test(repeats_follow_from_the_problem),
         cmocka_unit_test(a_missing_library_is_said),
+        cmocka_unit_test(a_failing_library_is_said),
+        cmocka_unit_test(failures_are_told_in_the_kernels_tiles),
+        cmocka_unit_test(a_baseline_is_of_the_kernels_class),
         cmocka_unit_test(tolerances_are_echoed_and_do_not_help),
         cmocka_unit_test(the_recheck_checks),
+        cmocka_unit_test(the_recheck_asks_the_same_references),
         cmocka_unit_test(misaligned_tensors),
         cmocka_unit_test(other_layouts),
         cmocka_unit_test(seeds_draw_more_than_numbers),
         cmocka_unit_test(drawn_seeds_cost_next_to_nothing),
+        cmocka_unit_test(seeds_beyond_the_record_are_as_asked_for),
         cmocka_unit_test(parameters_of_a_launch),
         cmocka_unit_test(too_large_is_refused_before_allocation),
         cmocka_unit_test(dump_and_load),

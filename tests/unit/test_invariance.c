@@ -19,6 +19,7 @@ static struct {
     way way;
     uint16_t tensor[4][COUNT], seen[COUNT];
     bool seen_any;
+    fa_dtype dtype;
     long samples;
     double us[6];        /* WAY_SCRIPTED: of the samples in turn */
     float times, beside; /* and what is wrong with the outputs of timed launches: o = times v + beside */
@@ -26,11 +27,12 @@ static struct {
 } gpu;
 
 /* The clock of these tests stands in the place of fa_now_s: rounds do not end early on a busy machine. */
+static double step_s = 1e-6;
 double __wrap_fa_now_s(void);
 double __wrap_fa_now_s(void)
 {
     static double now_s = 1000.0;
-    return now_s += 1e-6;
+    return now_s += step_s;
 }
 
 static void trace(const char *what, const void *to, const void *from)
@@ -82,7 +84,8 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
         run_kernel();
         for (int i = 0; i < COUNT; i++)
             gpu.tensor[3][i] =
-                fa_float_to_half(gpu.times * fa_half_to_float(gpu.tensor[3][i]) + (i == COUNT - 1 ? gpu.beside : 0));
+                fa_element_of_float(gpu.dtype, gpu.times * fa_element_to_float(gpu.dtype, gpu.tensor[3][i]) +
+                                                   (i == COUNT - 1 ? gpu.beside : 0));
         trace("sample", NULL, NULL);
         *sample = (fa_sample){.us = gpu.us[gpu.samples % 3 + (gpu.samples >= 21 ? 3 : 0)]};
         gpu.samples++;
@@ -150,7 +153,8 @@ static fa_status try_prepared(double *ratio, fa_reason *why)
                         .fill16 = fake_fill,
                         .launch = fake_launch,
                         .sample = fake_sample};
-    static const fa_problem problem = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = COUNT};
+    const fa_problem problem = {
+        .batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 1, .seq_kv = 1, .dim = COUNT, .dtype = gpu.dtype};
     fa_candidate candidate = {.device = &device, .problem = &problem, .buffers = {.device = &device, .tensors = FA_L}};
     fa_buffers *const buffers = &candidate.buffers;
     for (int i = 0; i < 4; i++) {
@@ -179,14 +183,21 @@ static fa_status try_way(way what, double *ratio, fa_reason *why)
     return try_prepared(ratio, why);
 }
 
-static fa_status try_scripted(float times, float beside, double *ratio, fa_reason *why, const double us[6])
+static fa_status try_scripted_of(fa_dtype dtype, float times, float beside, double *ratio, fa_reason *why,
+                                 const double us[6])
 {
     memset(&gpu, 0, sizeof gpu);
     gpu.way = WAY_SCRIPTED;
+    gpu.dtype = dtype;
     gpu.times = times;
     gpu.beside = beside;
     memcpy(gpu.us, us, sizeof gpu.us);
     return try_prepared(ratio, why);
+}
+
+static fa_status try_scripted(float times, float beside, double *ratio, fa_reason *why, const double us[6])
+{
+    return try_scripted_of(FA_DTYPE_FP16, times, beside, ratio, why, us);
 }
 
 /* 1.25 times the shortest and a microsecond, of any of the three; a second attempt counts alone. */
@@ -211,6 +222,20 @@ static void times_may_differ_a_little(void **state)
     assert_non_null(strstr(why.text, "7.00 us on new inputs, 3.00 us on the same inputs again, 20.00 us when"));
 }
 
+/* Three rounds at least, however long they take. */
+static void slow_rounds_are_few(void **state)
+{
+    (void)state;
+    double ratio = 0;
+    fa_reason why = {""};
+    const double us[6] = {10, 10, 10, 10, 10, 10};
+    step_s = 1;
+    const fa_status status = try_scripted(1, 0, &ratio, &why, us);
+    step_s = 1e-6;
+    assert_int_equal(status, FA_PASS);
+    assert_int_equal(gpu.samples, 3 * 3);
+}
+
 /* Outputs of timed launches: 2e-3 and 2e-3 of the value. */
 static void timed_outputs_may_differ_in_last_bits(void **state)
 {
@@ -224,6 +249,9 @@ static void timed_outputs_may_differ_in_last_bits(void **state)
     assert_int_equal(try_scripted(1, -1.1f * 2e-3f * (1 + value), &ratio, &why, us), FA_WRONG);
     assert_non_null(strstr(why.text, "at element 63, not -0."));
     assert_int_equal(try_scripted(1, NAN, &ratio, &why, us), FA_WRONG);
+    const float of_bf16 = 8 * 2e-3f; /* the value itself is next to nothing there */
+    assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 0.9f * of_bf16, &ratio, &why, us), FA_PASS);
+    assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 1.1f * of_bf16, &ratio, &why, us), FA_WRONG);
 }
 
 /* Each sample after the same copies, launches and fills. */
@@ -243,22 +271,38 @@ static void samples_begin_alike(void **state)
     golden_compare(&g, "invariance.txt");
 }
 
-/* Inputs of more than a gigabyte, or of none, are not tried: no copy of them is made. */
+static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
+{
+    (void)device, (void)bytes, (void)pointer;
+    return fa_refuse(why, FA_ERROR, "no memory");
+}
+
+/* Inputs of more than a gigabyte, or of none, are not tried: no copy of them is made. The output does not count. */
 static void large_inputs_are_left_out(void **state)
 {
     (void)state;
-    const size_t counts[] = {(size_t)1 << 28, 0};
-    for (int i = 0; i < 2; i++) {
+    const size_t quarter = (size_t)1 << 27; /* elements of a quarter of a gigabyte */
+    const struct {
+        size_t q, kv, o;
+        bool tried;
+    } cases[] = {{2 * quarter, 2 * quarter, 2 * quarter, false},
+                 {0, 0, 0, false},
+                 {0, 0, 4, false},
+                 {2 * quarter, quarter, 2 * quarter, true},
+                 {2 * quarter + 1, quarter, 2 * quarter, false},
+                 {1, 0, 1, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double ratio = 0;
         fa_reason why = {""};
-        fa_device device = {0}; /* a call would crash */
+        fa_device device = {.alloc = no_memory}; /* any other call would crash */
         fa_candidate candidate = {.device = &device, .buffers = {.device = &device, .tensors = FA_L}};
-        for (int tensor = 0; tensor < 4; tensor++)
-            candidate.buffers.count[tensor] = counts[i];
-        for (int tensor = 0; tensor < 4; tensor++)
-            candidate.buffers.layout[tensor] = (fa_layout){.blocks = 1, .block_count = counts[i]};
+        const size_t counts[] = {cases[i].q, cases[i].kv, cases[i].kv, cases[i].o};
+        for (int tensor = 0; tensor < 4; tensor++) {
+            candidate.buffers.count[tensor] = counts[tensor];
+            candidate.buffers.layout[tensor] = (fa_layout){.blocks = 1, .block_count = counts[tensor]};
+        }
         const fa_sample_request request = {.launches = 1};
-        assert_int_equal(fa_timing_invariance(&candidate, &request, &ratio, &why), FA_PASS);
+        assert_int_equal(fa_timing_invariance(&candidate, &request, &ratio, &why), cases[i].tried ? FA_ERROR : FA_PASS);
         assert_true(isnan(ratio));
     }
 }
@@ -300,7 +344,7 @@ int main(void)
         cmocka_unit_test(an_honest_kernel_passes),   cmocka_unit_test(time_must_not_depend_on_earlier_launches),
         cmocka_unit_test(an_old_output_is_wrong),    cmocka_unit_test(large_inputs_are_left_out),
         cmocka_unit_test(times_may_differ_a_little), cmocka_unit_test(timed_outputs_may_differ_in_last_bits),
-        cmocka_unit_test(samples_begin_alike),
+        cmocka_unit_test(samples_begin_alike),       cmocka_unit_test(slow_rounds_are_few),
     };
     return cmocka_run_group_tests_name("invariance", tests, NULL, NULL);
 }

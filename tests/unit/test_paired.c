@@ -226,6 +226,143 @@ static void throttled_blocks_are_dropped(void **state)
     assert_false(c.done);
 }
 
+/* The sample's number among those that are compared, eight a block; -1: still calibration. */
+static long number_of(fake_gpu *g, long n)
+{
+    static long begin;
+    begin = n == 0 ? -1 : begin < 0 && g->last[0].warmup_launches == 1 ? n : begin;
+    return begin < 0 ? -1 : n - begin;
+}
+
+/* One block in five; `more` adds the first block. */
+static bool in_a_fifth(fake_gpu *g, long n, bool more)
+{
+    const long number = number_of(g, n);
+    return number >= 0 && (number / 8 % 5 == 2 || (more && number / 8 == 0));
+}
+
+static bool a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, false); }
+static bool more_than_a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, true); }
+
+static void a_fifth_of_the_blocks_may_be_dropped(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.min_samples = 96; /* 48 blocks */
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.throttled = a_fifth;
+    fa_paired c = paired_ok(&options);
+    assert_true(c.blocks == 48 && c.discarded == 12);
+    assert_true(c.accepted && !c.throttled);
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.throttled = more_than_a_fifth;
+    c = paired_ok(&options);
+    assert_true(c.blocks == 48 && c.discarded == 13);
+    assert_true(!c.accepted && c.throttled);
+}
+
+static double aa_slow_by; /* the second contender of A A A A, which is A too */
+static double a_gain_of_a_tenth(fake_gpu *g, int kernel, long n)
+{
+    const long number = number_of(g, n);
+    if (number >= 0 && (number % 8 == 5 || number % 8 == 6))
+        return 100.0 * (1 + aa_slow_by);
+    return kernel == 1 ? 110.0 : 100.0;
+}
+
+/* A gain must be more than twice the noise of A beside itself. */
+static void twice_the_noise_is_the_bound(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    for (int over = 0; over < 2; over++) {
+        fake_gpu_make(&gpu, 0, 0);
+        gpu.us = a_gain_of_a_tenth;
+        aa_slow_by = over ? 0.051 : 0.049;
+        const fa_paired c = paired_ok(&options);
+        near(c.ratio, 1.1, 1e-9);
+        near(c.aa_noise, aa_slow_by, 1e-9);
+        assert_int_equal(c.accepted, !over);
+    }
+}
+
+static double undecided(fake_gpu *g, int kernel, long n)
+{
+    const long number = number_of(g, n);
+    return kernel == 1 && number / 8 % 2 ? 120.0 : 100.0;
+}
+
+static void never_more_than_ten_thousand_blocks(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.us = undecided; /* the interval is [1, 1.2] for ever */
+    fa_options options = fake_options();
+    options.max_time = 1000;
+    const fa_paired c = paired_ok(&options);
+    assert_int_equal(c.blocks, 10000);
+    assert_false(c.settled);
+}
+
+/* The L2 is reset before the calibration and before the first sample of each, and never between samples. */
+static void samples_follow_without_a_reset(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    const fa_options options = fake_options();
+    paired_ok(&options);
+    assert_int_equal(gpu.resets, 2 * 2 + 2);
+}
+
+static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why_not)
+{
+    (void)device, (void)bytes, (void)pointer;
+    return fa_refuse(why_not, FA_ERROR, "no memory for a copy of the inputs");
+}
+
+/* The other candidate's time is tried on seen inputs (test_invariance.c): here that ends at once. */
+static void the_other_is_tried_on_seen_inputs(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.device.alloc = no_memory;
+    gpu.candidate[1].buffers.layout[FA_Q] = (fa_layout){.blocks = 1, .block_count = 8};
+    const fa_options options = fake_options();
+    fa_paired c;
+    assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_ERROR);
+    assert_non_null(strstr(why.text, "a copy of the inputs"));
+    assert_false(c.done);
+}
+
+/* With a cold L2 the bytes must come from memory, unless they persist. */
+static void a_cold_l2_bounds_both(void **state)
+{
+    (void)state;
+    static const fa_problem decode = {
+        .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
+    fa_options options = fake_options();
+    fa_paired c;
+    fake_gpu_make(&gpu, 1.5, 1.6); /* 8.4 MB at 4.8 TB/s take 1.75 us */
+    gpu.candidate[0].problem = gpu.candidate[1].problem = &decode;
+    paired_ok(&options);
+    options.l2 = FA_L2_COLD;
+    assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_ERROR);
+    assert_non_null(strstr(why.text, "impossible"));
+    options.l2_persist = FA_L2_PERSIST_KV;
+    paired_ok(&options);
+}
+
+static void no_clock_no_comparison(void **state)
+{
+    (void)state;
+    fake_gpu_make(&gpu, 100.0, 110.0);
+    gpu.device.sample = NULL;
+    const fa_options options = fake_options();
+    fa_paired c;
+    assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_NOT_RUN);
+    assert_false(c.done);
+}
+
 static void an_impossible_side_is_refused(void **state)
 {
     (void)state;
@@ -255,6 +392,13 @@ int main(void)
         cmocka_unit_test(few_blocks_prove_nothing),
         cmocka_unit_test(an_interval_that_holds_1_is_not_accepted),
         cmocka_unit_test(throttled_blocks_are_dropped),
+        cmocka_unit_test(a_fifth_of_the_blocks_may_be_dropped),
+        cmocka_unit_test(twice_the_noise_is_the_bound),
+        cmocka_unit_test(never_more_than_ten_thousand_blocks),
+        cmocka_unit_test(samples_follow_without_a_reset),
+        cmocka_unit_test(the_other_is_tried_on_seen_inputs),
+        cmocka_unit_test(a_cold_l2_bounds_both),
+        cmocka_unit_test(no_clock_no_comparison),
         cmocka_unit_test(an_impossible_side_is_refused),
     };
     return cmocka_run_group_tests_name("paired", tests, NULL, NULL);

@@ -347,6 +347,7 @@ static void nothing_is_read_past_the_end(void **state)
                 assert_memory_equal(a.exact, b.exact, (size_t)a.row_count * 24 * sizeof *a.exact);
                 fa_reference_free(&a);
                 fa_reference_free(&b);
+                fa_reference_free(&b); /* nothing is left */
             }
             fa_tensors_free(&t);
         }

@@ -220,6 +220,7 @@ static void a_spec_is_what_the_options_say(void **state)
     const char *const lines[] = {
         "--source examples/plain.cu",
         "--source examples/plain.cu --m 32 --acc fp16 --lse --causal --dim 40",
+        "--source examples/plain.cu --dtype bf16 --lse",
         "--source examples/none.cu",
         "--source ./examples/mma_plain.cu --arch sm_90a",
         "--library ./examples",

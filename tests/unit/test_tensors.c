@@ -25,7 +25,8 @@ static void halves_round_trip(void **state)
             uint32_t bits;
             memcpy(&bits, &value, sizeof bits); /* the payload stays */
             assert_int_equal(bits, (half & 0x8000) << 16 | 0x7F800000u | (half & 0x3FF) << 13);
-            assert_true(isnan(value) && isnan(fa_half_to_float(fa_float_to_half(value))));
+            assert_true(isnan(value));
+            assert_int_equal(fa_float_to_half(value), half | 0x200); /* quiet */
         } else
             assert_int_equal(fa_float_to_half(value), half);
     }
@@ -59,10 +60,7 @@ static void bf16_is_the_upper_half_of_a_float(void **state)
         const uint32_t bits = element << 16;
         assert_memory_equal(&value, &bits, sizeof bits);
         assert_int_equal(fa_element_is_finite(FA_DTYPE_BF16, (uint16_t)element), isfinite(value));
-        if (isnan(value))
-            assert_true(isnan(fa_element_to_float(FA_DTYPE_BF16, fa_element_of_float(FA_DTYPE_BF16, value))));
-        else
-            assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, value), element);
+        assert_int_equal(fa_element_of_float(FA_DTYPE_BF16, value), isnan(value) ? element | 0x40 : element);
     }
     const uint32_t hair = 0x7F800001u; /* NaN whose upper half is that of infinity */
     float nan;
@@ -122,6 +120,7 @@ static void low_logits_are_low(void **state)
         }
     assert_true(highest < -110.0f && lowest > -150.0f && highest - lowest > 4.0f);
     fa_tensors_free(&t);
+    fa_tensors_free(&t); /* nothing is left */
 }
 
 static void same_seed_same_tensors(void **state)

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -159,6 +160,45 @@ static void too_many_throttled_samples_are_said(void **state)
     assert_true(t.us.mean > 120.0);
 }
 
+static bool every_fifth(fake_gpu *g, long n)
+{
+    (void)g;
+    return n % 5 == 2;
+}
+
+static bool more_than_a_fifth(fake_gpu *g, long n) { return every_fifth(g, n) || n % 100 == 6; } /* the first timed */
+
+/* A fifth of the samples may be dropped, and a fifth may wait; one more may not. */
+static void a_fifth_is_allowed(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.min_samples = 99; /* the poisoned one makes a hundred */
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.throttled = every_fifth;
+    gpu.us = slow_when_throttled;
+    fa_timing t = time_ok(&options);
+    assert_int_equal(t.us.count, 80);
+    assert_int_equal(t.discarded, 20);
+    assert_false(t.throttled);
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.throttled = more_than_a_fifth;
+    gpu.us = slow_when_throttled;
+    t = time_ok(&options);
+    assert_int_equal(t.us.count, 100);
+    assert_true(t.throttled);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.waited = every_fifth;
+    t = time_ok(&options);
+    assert_int_equal(t.us.count, 100);
+    assert_false(t.noisy);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.waited = more_than_a_fifth;
+    t = time_ok(&options);
+    assert_true(t.noisy);
+    assert_non_null(strstr(t.noisy_reason, "21 of 100 samples waited"));
+}
+
 static double sliced(fake_gpu *g, int kernel, long n)
 {
     (void)g, (void)kernel;
@@ -189,7 +229,58 @@ static void someone_elses_work_is_noise(void **state)
     assert_false(time_ok(&options).noisy);
 }
 
+/* One sample in so many takes longer by a share: few of them move the mean alone, more of them p90 too. */
+static long slow_period;
+static double slow_by;
+static double slow_at_times(fake_gpu *g, int kernel, long n)
+{
+    (void)g, (void)kernel;
+    return n % slow_period == 0 ? 100.0 * (1 + slow_by) : 100.0;
+}
+
+static void noise_has_its_bounds(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.min_samples = 99; /* one more makes a hundred */
+    const struct {
+        int others;
+        long period;
+        double by;
+        bool noisy;
+    } cases[] = {{0, 20, 1.95, false}, {0, 20, 2.05, true}, {0, 5, 0.195, false}, {0, 5, 0.205, true},
+                 {1, 20, 0.95, false}, {1, 20, 1.05, true}, {1, 5, 0.095, false}, {1, 5, 0.105, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake_gpu_make(&gpu, 0, 0);
+        gpu.us = slow_at_times;
+        gpu.others = cases[i].others;
+        slow_period = cases[i].period;
+        slow_by = cases[i].by;
+        assert_int_equal(time_ok(&options).noisy, cases[i].noisy);
+    }
+}
+
+/* The first and the last sample count too: six samples of calibration come before. */
+static void processes_are_seen_in_any_sample(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    for (long at = 6; at <= 106; at += 50) {
+        fake_gpu_make(&gpu, 100.0, 0);
+        gpu.others = 3;
+        gpu.others_at = 1 + at;
+        assert_int_equal(time_ok(&options).other_processes, 3);
+    }
+    for (long at = 5; at <= 107; at += 102) { /* of the calibration, of the floor */
+        fake_gpu_make(&gpu, 100.0, 0);
+        gpu.others = 3;
+        gpu.others_at = 1 + at;
+        assert_int_equal(time_ok(&options).other_processes, 0);
+    }
+}
+
 static double falls_when_capped(fake_gpu *g, long n) { return every_tenth(g, n) ? 1500 : 1980; }
+static double falls_to_95_percent(fake_gpu *g, long n) { return every_tenth(g, n) ? 1900 : 2000; }
 
 static void a_power_cap_counts_only_when_the_clock_falls(void **state)
 {
@@ -210,6 +301,12 @@ static void a_power_cap_counts_only_when_the_clock_falls(void **state)
 
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.mhz = falls_when_capped; /* a low clock alone is a clock, not a reason */
+    t = time_ok(&options);
+    assert_int_equal(t.discarded, 0);
+
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.capped = every_tenth;
+    gpu.mhz = falls_to_95_percent; /* that has not fallen yet */
     t = time_ok(&options);
     assert_int_equal(t.discarded, 0);
 }
@@ -275,22 +372,25 @@ static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
     assert_false(t.done);
 }
 
-/* Large outputs are read back after the last sample alone. */
+/* Outputs of more than 4 MiB are read back after the last sample alone. */
 static void a_large_output_is_looked_at_in_the_end(void **state)
 {
     (void)state;
-    static uint16_t large[3 << 20];
+    static uint16_t large[(2 << 20) + 1];
     const fa_options options = fake_options();
-    fake_gpu_make(&gpu, 100.0, 0);
-    gpu.candidate[0].buffers.base[FA_O] = (fa_ptr)(uintptr_t)large;
-    gpu.candidate[0].buffers.count[FA_O] = sizeof large / sizeof *large;
-    gpu.candidate[0].buffers.layout[FA_O].dim = sizeof large / sizeof *large;
-    gpu.candidate[0].buffers.layout[FA_O].block_count = sizeof large / sizeof *large;
-    memset(large, 0, sizeof large);
-    fa_timing t;
-    /* The fake kernel does not write there: the poison stays. */
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
-    assert_non_null(strstr(why.text, "sample 100 "));
+    for (int32_t more = 0; more < 2; more++) {
+        const int32_t count = (2 << 20) + more;
+        fake_gpu_make(&gpu, 100.0, 0);
+        gpu.candidate[0].buffers.base[FA_O] = (fa_ptr)(uintptr_t)large;
+        gpu.candidate[0].buffers.count[FA_O] = (size_t)count;
+        gpu.candidate[0].buffers.layout[FA_O].dim = count;
+        gpu.candidate[0].buffers.layout[FA_O].block_count = (size_t)count;
+        memset(large, 0, sizeof large);
+        fa_timing t;
+        /* The fake kernel does not write there: the poison stays. */
+        assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
+        assert_int_equal(strstr(why.text, "sample 100 ") != NULL, more);
+    }
 }
 
 /* A kernel that writes its output, but not the log-sum-exp, when it is timed. */
@@ -326,8 +426,10 @@ static void last_bits_may_differ_only_where_it_is_declared(void **state)
     time_ok(&options);
     fa_timing t;
     gpu.wobbles = 3;
-    gpu.first_to_wobble = 63; /* the last one */
-    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
+    for (int element = 0; element < 64; element += 63) { /* the first and the last */
+        gpu.only_wobble = 1 + element;
+        assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
+    }
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wobbles = 1;
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_WRONG);
@@ -434,16 +536,37 @@ static void faster_than_the_measured_clock_is_impossible(void **state)
     (void)state;
     const fa_options options = fake_options();
     fa_timing t;
-    fake_gpu_make(&gpu, 1.9, 0);
+    fake_gpu_make(&gpu, 1.996, 0);
     gpu.candidate[0].problem = &canonical; /* 2.006 us at 990 MHz */
     gpu.mhz = slow_clock;
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
     assert_true(t.impossible);
-    assert_non_null(strstr(why.text, "105."));
-    fake_gpu_make(&gpu, 2.1, 0);
+    assert_non_null(strstr(why.text, "100.5 %"));
+    fake_gpu_make(&gpu, 2.016, 0);
     gpu.candidate[0].problem = &canonical;
     gpu.mhz = slow_clock;
-    near(time_ok(&options).percent_of_peak, 95.5, 0.001);
+    near(time_ok(&options).percent_of_peak, 99.5, 0.0001);
+}
+
+static double unknown_clock(fake_gpu *g, long n)
+{
+    (void)g, (void)n;
+    return 0;
+}
+
+/* Without a measured clock, or on a GPU whose peak is not known, there is no share of the peak. */
+static void an_unknown_peak_has_no_share(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fake_gpu_make(&gpu, 1.1, 0);
+    gpu.candidate[0].problem = &canonical;
+    gpu.mhz = unknown_clock;
+    assert_true(isnan(time_ok(&options).percent_of_peak));
+    fake_gpu_make(&gpu, 1e-3, 0);
+    gpu.candidate[0].problem = &canonical;
+    snprintf(gpu.device.info.arch, sizeof gpu.device.info.arch, "sm_35");
+    assert_true(isnan(time_ok(&options).percent_of_peak));
 }
 
 static void only_timed_samples_are_rested(void **state)
@@ -477,6 +600,26 @@ static void what_persists_need_not_come_from_memory(void **state)
     assert_true(gpu.last[0].persist_kv);
 }
 
+static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why_not)
+{
+    (void)device, (void)bytes, (void)pointer;
+    return fa_refuse(why_not, FA_ERROR, "no memory for a copy of the inputs");
+}
+
+/* After the samples, on inputs that an earlier launch has seen (test_invariance.c): here it ends at once. */
+static void the_time_is_tried_on_seen_inputs(void **state)
+{
+    (void)state;
+    const fa_options options = fake_options();
+    fa_timing t;
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.device.alloc = no_memory;
+    gpu.candidate[0].buffers.layout[FA_Q] = (fa_layout){.blocks = 1, .block_count = 8};
+    assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
+    assert_non_null(strstr(why.text, "a copy of the inputs"));
+    assert_false(t.done);
+}
+
 static void no_clock_no_time(void **state)
 {
     (void)state;
@@ -498,7 +641,10 @@ int main(void)
         cmocka_unit_test(max_time_ends_a_noisy_run),
         cmocka_unit_test(throttled_samples_are_dropped),
         cmocka_unit_test(too_many_throttled_samples_are_said),
+        cmocka_unit_test(a_fifth_is_allowed),
         cmocka_unit_test(someone_elses_work_is_noise),
+        cmocka_unit_test(noise_has_its_bounds),
+        cmocka_unit_test(processes_are_seen_in_any_sample),
         cmocka_unit_test(a_power_cap_counts_only_when_the_clock_falls),
         cmocka_unit_test(the_method_follows_length_and_options),
         cmocka_unit_test(cold_is_one_launch_at_a_time),
@@ -511,8 +657,10 @@ int main(void)
         cmocka_unit_test(the_method_is_chosen_again_at_the_warm_clock),
         cmocka_unit_test(faster_than_the_hardware_is_impossible),
         cmocka_unit_test(faster_than_the_measured_clock_is_impossible),
+        cmocka_unit_test(an_unknown_peak_has_no_share),
         cmocka_unit_test(only_timed_samples_are_rested),
         cmocka_unit_test(what_persists_need_not_come_from_memory),
+        cmocka_unit_test(the_time_is_tried_on_seen_inputs),
         cmocka_unit_test(no_clock_no_time),
     };
     return cmocka_run_group_tests_name("timing", tests, NULL, NULL);
