@@ -245,11 +245,11 @@ part_versus() {
     base=$(jq -r '.[] | select(.default).name' <<<"$registry")
     [[ $dry_run -eq 1 ]] || rm -f "$out/versus.jsonl"
     trap '[[ ! -e $out/versus.jsonl ]] || gzip -9fn "$out/versus.jsonl"' EXIT # also when it is cut off
+    # Runs that fail are said by the table.
+    try scripts/pairs.sh --pace sustained,rested --out "$out/versus.jsonl" || true
     for dim in 64 128 256; do
         for mask in '' --causal; do echo "--batch 4 --heads 16 --seq 1024 --dim $dim $mask"; done
     done | try scripts/pairs.sh --kernel "$base" --problems /dev/stdin --out "$out/versus.jsonl" || true
-    # Runs that fail are said by the table.
-    try scripts/pairs.sh --pace sustained,rested --out "$out/versus.jsonl" || true
 }
 
 part_peers() {
