@@ -14,9 +14,11 @@ Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faul
   grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX
              on a newer GPU (scripts/compile_all.sh --run; goes on from the points in <gpu>/)
   ladder     every rung against the one below it, and the libraries, on three problems (scripts/ladder.sh)
-  versus     the last rung against the fused library in one process over the peers' shapes, and the default kernel for
-             three dims
+  versus     the last rung against the fused library, and FlashAttention 3 where its library is built, in one process
+             over the peers' shapes, at both paces; the default kernel for three dims (scripts/pairs.sh)
   serving    decode, chunked prefill and parts of a wave, a record each (scripts/lib/evidence/serving.txt)
+  l2         --l2-persist kv: its effect on every rung, warm and after a flush, on the canonical problem and where K and
+             V are half the L2
   lse        the log-sum-exp over dims, masks, tails and grouped heads, and what it costs (scripts/lib/evidence/lse.txt)
   profile    Nsight Compute's gates of the sweeps' winners, and of the other rungs at the tiles of their rules, also at
              long sequences of three dims (scripts/ncu_profile.sh)
@@ -49,7 +51,7 @@ EOF
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-on_gpu=(gate sanitize parity sweep grid ladder versus serving lse profile peers)
+on_gpu=(gate sanitize parity sweep grid ladder versus serving l2 lse profile peers)
 robustness=(controls mutants wrong judge race race_controls asan fuzz cheats faults)
 opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
 flag=([dry-run]=0)
@@ -171,6 +173,31 @@ part_lse() {
     [[ ! -s $out/lse.jsonl ]] || gzip -9fn "$out/lse.jsonl"
 }
 
+# Of 2 x 8 heads and 64 columns a key takes 4 KiB of K and V: half the L2 in bytes / 4096 keys.
+part_l2() {
+    local l2_bytes=62914560 kernel keys l2 persist list options
+    options=(--seeds 1 --check cpu --no-bound --warmup-ms 100 --max-time 0.2)
+    [[ $dry_run -eq 1 ]] || l2_bytes=$(gpu_probe "$bench" --kernel "$baseline" | jq .device.l2_bytes)
+    list=$(for keys in 512 $((l2_bytes / 8192)); do
+        for kernel in "${rungs[@]}"; do
+            for l2 in warm cold; do
+                for persist in none kv; do
+                    echo "--kernel $kernel --seq-kv $keys --l2 $l2 --l2-persist $persist"
+                done
+            done
+        done
+    done)
+    echo "fa_bench --runs - ${options[*]} # $(wc -l <<<"$list") of them, keys 512 and $((l2_bytes / 8192))"
+    [[ $dry_run -eq 0 ]] || return 0
+    trap 'summarise_l2; gzip -9fn "$out/l2_persist.jsonl"' EXIT # also when it is cut off
+    "$bench" --device cuda --runs - "${options[@]}" --quiet --json "$out/l2_persist.jsonl" <<<"$list" >/dev/null || true
+}
+summarise_l2() {
+    jqf evidence/l2_persist -nR "$out/l2_persist.jsonl" >"$out/l2_persist.json"
+    jq -r '.[] | [.kernel, .problem.seq_kv, .l2, .none_us, .kv_us, .ratio // .reason] | map(. // "-") | @tsv' \
+        "$out/l2_persist.json"
+}
+
 part_parity() {
     try scripts/parity.sh --out "$out/parity.json"
 }
@@ -212,27 +239,17 @@ part_profile() {
     )
 }
 
-# --vs the fused library, in one process: a record a line, as each ends, and what they come to.
+# Against the peers in one process: the last rung at both paces, and the default kernel for three dims.
 part_versus() {
-    local base other list dim mask options
+    local base dim mask
     base=$(jq -r '.[] | select(.default).name' <<<"$registry")
-    other=$(jq -r '[.[] | select(.kind == "library").name] | last' <<<"$registry")
-    list=$(for dim in 64 128 256; do
-        for mask in '' --causal; do echo "--kernel $base --batch 4 --heads 16 --seq 1024 --dim $dim $mask"; done
-    done
-    jqf peers/problems -r --arg kernel "${rungs[-1]}" "$lib/peers/grid.json")
-    options=(--vs "$other" --seeds 1 --check cublas --timing graph --warmup-ms 200 --max-time 0.2)
-    echo "fa_bench --runs - ${options[*]} # $(wc -l <<<"$list") of them"
-    [[ $dry_run -eq 0 ]] || return 0
-    trap 'summarise_versus; gzip -9fn "$out/versus.jsonl"' EXIT # also when it is cut off
-    # Runs that fail are said by the summary.
-    "$bench" --runs - "${options[@]}" --quiet --json "$out/versus.jsonl" <<<"$list" >/dev/null || true
-}
-
-summarise_versus() {
-    jqf evidence/versus -nR --slurpfile grid "$lib/peers/grid.json" "$out/versus.jsonl" >"$out/versus.json"
-    jq -r '.[] | select(.status != "pass") | "evidence.sh: \(.kernel), \(.problem): \(.status) \(.reason // "")"' \
-        "$out/versus.json"
+    [[ $dry_run -eq 1 ]] || rm -f "$out/versus.jsonl"
+    trap '[[ ! -e $out/versus.jsonl ]] || gzip -9fn "$out/versus.jsonl"' EXIT # also when it is cut off
+    # Runs that fail are said by the table.
+    try scripts/pairs.sh --pace sustained,rested --out "$out/versus.jsonl" || true
+    for dim in 64 128 256; do
+        for mask in '' --causal; do echo "--batch 4 --heads 16 --seq 1024 --dim $dim $mask"; done
+    done | try scripts/pairs.sh --kernel "$base" --problems /dev/stdin --out "$out/versus.jsonl" || true
 }
 
 part_peers() {

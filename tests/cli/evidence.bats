@@ -7,7 +7,7 @@ load stub_bench
 make_tree() {
     make_stub
     mkdir -p "$work/tree/scripts"
-    cp -r scripts/evidence.sh scripts/lib "$work/tree/scripts/"
+    cp -r scripts/evidence.sh scripts/pairs.sh scripts/lib "$work/tree/scripts/"
     for name in ci_gate evo_sweep ncu_profile peers parity compile_all; do
         printf '#!/usr/bin/env bash\necho "%s $*" >>"%s/calls"\n' "$name" "$work" >"$work/tree/scripts/$name.sh"
         chmod +x "$work/tree/scripts/$name.sh"
@@ -31,24 +31,30 @@ evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
     grep -qx "peers --out $work/ev/peers.json" "$work/calls"
 }
 
-@test "the fused library against the default kernel and the last rung: a record each, also of one that fails" {
+@test "the last rung against the fused library at both paces, and the default kernel: also a run that fails" {
     make_tree
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     echo 'two 16 4' >"$STUB/wrong"
-    jq '.shapes |= [{batch: 2, heads: 8, seq: 1024, dim: 64, causal: false, table: {cudnn: 10, fa3: 12}}] + .[3:5]' \
-        scripts/lib/peers/grid.json >"$work/tree/scripts/lib/peers/grid.json"
+    jq '.shapes |= .[:3]' scripts/lib/peers/grid.json >"$work/tree/scripts/lib/peers/grid.json"
+    echo '--seq 99' >"$work/tree/scripts/lib/pairs/more.txt"
     run evidence versus
-    [[ $output == *"evidence.sh: two, 2,8,1024,64: wrong made up"* ]]
-    jq -e 'length == 9 and (map(select(.kernel == "one" and .vs == "lib" and .ratio > 1 and .status == "pass")) |
-        length) == 6 and (map(select(.kernel == "two" and .status == "wrong" and .fa3_scaled == null)) | length) == 3' \
-        "$work/ev/versus.json"
+    [ "$status" -eq 0 ]
+    [[ $output == *"one over made up 1.2, sustained: geometric mean 1.8, least 1.8, 0 below 1, 6 pairs"* ]]
+    [[ $output == *"two over lib, rested: no pair"*"wrong, 4 pairs: made up (2,8,512,64;"* ]]
+    jq -e 'length == 14 and (map(select(.kernel == "two" and .status == "wrong" and .vs == "lib")) |
+        group_by(.pace) | map([.[0].pace, length])) == [["rested", 4], ["sustained", 4]]' "$work/ev/versus.json"
     jq -e 'all(.[]; .arch == "sm_90a" and .code_sha256 != null)' "$work/ev/versus.json"
-    zcat "$work/ev/versus.jsonl.gz" | jq -es 'length == 9'
-    # FlashAttention 3 in the table, scaled by the library's time here.
-    jq -e 'map(select(.kernel == "one" and .problem == "2,8,1024,64")) | length > 0 and
-        all(.vs_compiler == "made up 1.2" and .vs_p50_us > 0 and (.fa3_scaled / (1.2 * .vs_p50_us) - 1 |
-        fabs) < 1e-9)' "$work/ev/versus.json"
+    zcat "$work/ev/versus.jsonl.gz" | jq -es 'length == 14'
+}
+
+@test "L2 persistence: every rung with and without, warm and cold, at two lengths; one that fails says why" {
+    make_tree
+    BAD_ARGS="--kernel two --seq-kv 512 --l2 cold --l2-persist kv" BAD_STATUS=infeasible run evidence l2
+    [ "$status" -eq 0 ]
+    [[ $output == *$'one\t4096\tcold\t50\t50\t1'* && $output == *$'two\t512\tcold\t90\t-\tmade up'* ]]
+    jq -e 'length == 8 and (map(select(.ratio == 1)) | length) == 7' "$work/ev/l2_persist.json"
+    zcat "$work/ev/l2_persist.jsonl.gz" | jq -es 'length == 16'
 }
 
 @test "the sanitizer's cases are kept, and gone on from" {
@@ -95,14 +101,14 @@ END
     printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
-    jq '.shapes |= .[:2]' scripts/lib/peers/grid.json >"$work/tree/grid.json"
-    mv "$work/tree/grid.json" "$work/tree/scripts/lib/peers/grid.json"
+    jq '.shapes |= .[:2]' scripts/lib/peers/grid.json >"$work/tree/scripts/lib/peers/grid.json"
+    : >"$work/tree/scripts/lib/pairs/more.txt"
     setsid "$work/tree/scripts/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!
     eventually test -s "$work/calls"
     kill -9 -- "-$victim"
     wait "$victim" || true
-    jq -e 'length == 8' "$work/ev/versus.json"
+    jq -e 'length == 10' "$work/ev/versus.json"
     zcat "$work/ev/versus.jsonl.gz" | jq -es 'all(.[]; .schema == "fa_bench.result/1")'
 }
 
@@ -115,7 +121,7 @@ END
     refused 2 "--budget takes a whole number" evidence sweep --budget 0
     run evidence all --dry-run
     [ "$status" -eq 0 ]
-    [[ $output == *"evo_sweep.sh --kernel two"*"--vs lib"*"peers.sh"* ]]
+    [[ $output == *"evo_sweep.sh --kernel two"*"pairs.sh --pace sustained,rested"*"peers.sh"* ]]
     [ ! -e "$work/calls" ]
     [ ! -e "$work/ev" ]
 }

@@ -34,6 +34,12 @@ make_evidence() { # DIR
     jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2,
         cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def",
         code_sha256: null}]' scripts/lib/peers/grid.json >"$1/peers.json"
+    jq '[.shapes[] | {batch, heads, kv_heads: (.heads / 2), seq_q: .seq, seq_kv: .seq, dim, causal} as $problem |
+        ({sustained: {cudnn: 1.25, fa3: 1.125}, rested: {cudnn: 1.5}} | to_entries[]) as $pace |
+        ($pace.value | to_entries[]) | {kernel: "wgmma", variant: "wgmma", $problem, pace: $pace.key, vs: .key,
+        vs_version: "\(.key) 9.28", status: "pass", ratio: .value, ci95: [.value, .value], p50_us: 4, solo_us: 4.5,
+        vs_p50_us: 5, tflops: 600, sm_clock_mhz: 1755, percent_of_peak: 62.5, git: "9e5", code_sha256: null}]' \
+        scripts/lib/peers/grid.json >"$1/versus.json"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \
         --out "$1/ncu" >/dev/null || true
 }
@@ -57,11 +63,11 @@ has() { # TEXT...: on the page
 }
 needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 
-@test "five pictures, the tables, the gates, each with its record" {
+@test "six pictures, the tables, the gates, each with its record" {
     needs_gnuplot
     made
     python3 -c 'import sys, xml.dom.minidom; [xml.dom.minidom.parse(f) for f in sys.argv[1:]]' "$work"/ev/plots/*.svg
-    for name in ladder sweep roofline peers paired; do
+    for name in ladder sweep roofline peers paired paces; do
         grep -q "src=\"plots/$name.svg\"" "$work/ev/report.html"
     done
     [ -z "$(grep NOT-RUN "$work/ev/report.html" | grep -v class=)" ]
@@ -79,7 +85,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 }
 
 # bats test_tags=slow
-@test "FlashAttention 3 as measured where every shape has its time; a table for other peers, for the fused library" {
+@test "FlashAttention 3 as measured where every shape has its time; a table for other peers" {
     needs_gnuplot
     make_evidence "$work/ev"
     cp "$work/ev/peers.json" "$work/scaled"
@@ -88,11 +94,25 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -q 'FlashAttention 3<' "$work/ev/plots/peers.svg"
     jq '.[0].peers.fa3 = 1' "$work/scaled" >"$work/ev/peers.json"
     jq '.[:1] | map(.kernel = "light" | .variant = "light" | .us = 77.25)' "$work/scaled" >"$work/ev/peers_light.json"
-    jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", p50_us: 500, vs: "cudnn",
-        vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129]}]' >"$work/ev/versus.json"
     scripts/report.sh --dir "$work/ev"
     grep -q 'FlashAttention 3 (scaled)<' "$work/ev/plots/peers.svg"
-    has '<td class="n" data-v="77.25">77.3</td>' '<td class="n" data-v="0.126">0.13</td><td>0.121 to 0.129</td>'
+    has '<td class="n" data-v="77.25">77.3</td>'
+}
+
+@test "peers at both paces: every peer and the fastest of them; without a rested pair the command that measures it" {
+    needs_gnuplot
+    made
+    has '<section id="paces"><h2>Peers at both paces</h2>' 'From <a href="versus.json">versus.json</a>' \
+        '<td>wgmma</td><td>rested</td><td>cudnn 9.28</td><td class="n" data-v="41">41</td>' \
+        '<td>sustained</td><td>the fastest</td><td class="n" data-v="41">41</td><td class="n" data-v="1.125' \
+        '<td>1,32/16,4096,128 causal</td><td>rested</td><td>wgmma</td>' '<td class="n" data-v="62.5">62.5</td>' \
+        'Records: <a href="versus.json">versus.json</a>; commit 9e5.'
+    grep -q '>rested: after a pause, L2 cold<' "$work/ev/plots/paces.svg"
+    [ -z "$(grep 'measured rested yet' "$work/ev/report.html")" ]
+    jq 'map(select(.pace != "rested"))' "$work/ev/versus.json" >"$work/x"
+    mv "$work/x" "$work/ev/versus.json"
+    scripts/report.sh --dir "$work/ev"
+    has 'No pair was measured rested yet: <code>scripts/evidence.sh versus</code> on a GPU' 'src="plots/paces.svg"'
 }
 
 @test "the same page from the same evidence; what is torn is left out" {
@@ -110,7 +130,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     mkdir "$work/ev"
     run scripts/report.sh --dir "$work/ev"
     [ "$status" -eq 0 ]
-    [ "$(grep -c 'class="missing">NOT-RUN' "$work/ev/report.html")" -eq 5 ]
+    [ "$(grep -c 'class="missing">NOT-RUN' "$work/ev/report.html")" -eq 6 ]
 }
 
 @test "no gnuplot is NOT-RUN; bad arguments are refused; --dry-run writes nothing" {
@@ -195,23 +215,22 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qxF "Measured at commit \`fed\`; $changed: \`wmma\` (1 of 1 rows)." "$work/tree/evidence/README.md"
     grep -qxF 'Measured at commit `abc`.' "$work/tree/evidence/README.md" # the very machine code of light
     grep -qxF "Measured at commit \`def\`; $changed: \`wgmma\` (41 of 41 rows)." "$work/tree/evidence/README.md"
-    # What another kernel's peers, and the fused library in one process, add.
+    # What another kernel's peers, and the peers in one process, add.
     jq '.[:4] | map(.kernel = "light" | .variant = "light" | .us = 10 | .peers = {fa2: 5} | .ratio = 0.5)' \
         "$work/tree/evidence/stub/peers.json" >"$work/tree/evidence/stub/peers_light.json"
-    jq -n '[{problem: "4,16,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn",
-        vs_compiler: "cuDNN 9.9.9", p50_us: 500, vs_p50_us: 63, ratio: 0.126, ci95: [0.121, 0.129], fa3_scaled: 50,
-        git: "abc", source_sha256: null},
-        {problem: "16,32,1024,64", kernel: "light", variant: "light", status: "pass", vs: "cudnn", p50_us: 500,
-        vs_p50_us: 1000, ratio: 2, ci95: [1.9, 2.1], fa3_scaled: 1500, git: "abc", source_sha256: null},
-        {problem: "4,16,1024,64 causal", kernel: "light", variant: "light", status: "not_run", vs: null, ratio: null,
-        git: "abc", source_sha256: null}]' >"$work/tree/evidence/stub/versus.json"
+    jq -n '{batch: 4, heads: 16, kv_heads: 16, seq_q: 1024, seq_kv: 1024, dim: 64, causal: false} as $p |
+        [{problem: $p, ratio: 0.126, vs: "cudnn"}, {problem: $p, ratio: 0.1, vs: "fa3"},
+        {problem: ($p + {batch: 16}), ratio: 2, vs: "cudnn"}, {problem: ($p + {causal: true}), status: "not_run"}] |
+        map({kernel: "light", variant: "light", pace: "sustained", status: "pass", git: "abc"} + . +
+        if .vs then {vs_version: "\(.vs) 9.9.9"} else {} end)' >"$work/tree/evidence/stub/versus.json"
     "$work/tree/scripts/report.sh" --readme
     grep -qF '`light`: best peer / ours (above 1: ours is faster), geometric mean 0.5 over 4 shapes' \
         "$work/tree/evidence/README.md"
     # least and best: the nearest of the two
-    grep -qxF '| `light` | 64 | full | 2 | 0.5 (0.13) | 0.55 (0.1) | 0.45 (0.1) | 1 |' "$work/tree/evidence/README.md"
-    grep -qF 'x the time of `cudnn` (cuDNN 9.9.9) here / that of cuDNN there.' "$work/tree/evidence/README.md"
-    grep -qxF '| `light` | 4,16,1024,64 causal: not_run | | | | | | |' "$work/tree/evidence/README.md"
+    grep -qxF '| `light` | sustained | 64 | full | 2 | 0.5 (0.13) | 0.1 (0.1) | 0.45 (0.1) | 1 |' \
+        "$work/tree/evidence/README.md"
+    grep -qF 'the L2 cold. Peers: cudnn 9.9.9, fa3 9.9.9.' "$work/tree/evidence/README.md"
+    grep -qxF '| `light` | sustained | 4,16,1024,64 causal: not_run | | | | | | |' "$work/tree/evidence/README.md"
     # FlashAttention 3 measured for one shape, then for all.
     jq '.[0].peers.fa3 = 1' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
         mv "$work/x" "$work/tree/evidence/stub/peers.json"
@@ -230,7 +249,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
     "$work/tree/scripts/report.sh" --readme
     [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$tables")" -eq 1 ]
-    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$tables")" -eq 2 ] # and the fused library's
+    [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$tables")" -eq 1 ]
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \| 2 \|$' "$work/tree/evidence/README.md"
     grep -qE '^\| 256 \| full \| 6 \| .* \| 1.25 \| - \|$' "$work/tree/evidence/README.md"
     [ "$(grep -c 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' \

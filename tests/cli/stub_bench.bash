@@ -16,6 +16,7 @@ make_stub() {
 # Shell words alone wherever they do: suites start this by the thousand.
 set -eu
 kernel=one m=16 warps=4 json=- cubin='' compile=0 vs='' seed=42 atol=0.001 seq=512 where=auto
+keys='' rest=0 l2=warm persist=none
 tiles='"defaults":{"m":16},"values":{"m":[16,32],"n":[64],"warps":[4,8],"acc":["fp32"],"maxreg":[0]}'
 hand='"kind":"hand","variant_of":null,"emulated":true'
 registry='[{"name":"one","default":true,"tensor_cores":"none",'$hand,$tiles'},
@@ -37,7 +38,7 @@ if [[ $* == *--runs* ]]; then # each line of the file is a run; the code is the 
     while read -r line; do
         code=0 number=$((number + 1))
         : >"$one"
-        STUB_LINE=$number "$0" "${common[@]}" $line --json "$one" || code=$?
+        STUB_COMMAND="${common[*]} $line" STUB_LINE=$number "$0" "${common[@]}" $line --json "$one" || code=$?
         if [[ $jsonl == - ]]; then
             [[ -s $one ]] || exit 6 # a bench that died
             echo "$(<"$one")"
@@ -56,7 +57,8 @@ while [[ $# -gt 0 ]]; do
         --list-kernels) echo "$registry"; exit 0 ;;
         --kernel) kernel=$2 ;; --m) m=$2 ;; --warps) warps=$2 ;; --json) json=$2 ;; --cubin) cubin=$2 ;;
         --vs) vs=$2 ;; --seed) seed=$2 ;; --atol) atol=$2 ;; --seq) seq=$2 ;; --device) where=$2 ;;
-        --compile-only) compile=1 ;;
+        --compile-only) compile=1 ;; --seq-kv) keys=$2 ;; --rest-ms) rest=$2 ;;
+        --l2) l2=$2 ;; --l2-persist) persist=$2 ;;
     esac
     shift
 done
@@ -77,7 +79,7 @@ time_of() { # KERNEL M WARPS: sets found
         [[ "$k $m $w" != "$1 $2 $3" ]] || found=$time
     done <"$STUB/times"
 }
-provenance=${STUB_LINE:+'"line":'$STUB_LINE,}
+provenance=${STUB_LINE:+'"line":'$STUB_LINE',"command":"fa_bench '$STUB_COMMAND'",'}
 if [[ $where == cuda && -e $STUB/no_gpu ]]; then
     not_run='"status":"not_run","reason":"no GPU in the stub","device":null'
     write '{"schema":"fa_bench.result/1",'"$not_run,\"provenance\":{${provenance%,}}}"
@@ -113,8 +115,10 @@ if [[ $status != pass ]]; then
 else
     passed=true
     p90=$((whole + 1))${us#"$whole"}
-    [[ $compile -eq 1 ]] ||
-        timing='{"p50_us":'$us',"p90_us":'$p90',"method":"graph","sm_clock_mhz":{"p50":1},"impossible":false}'
+    if [[ $compile -eq 0 ]]; then
+        timing='{"p50_us":'$us',"p90_us":'$p90',"method":"graph","sm_clock_mhz":{"p50":1},"impossible":false,'
+        timing+='"l2":"'$l2'","l2_persist":"'$persist'","pace":{"rest_ms":'$rest'},"percent_of_peak_at_clock":50}'
+    fi
 fi
 [[ $atol == 0.001 ]] || loosened=true
 [[ ! -e $STUB/device ]] || device=$(<"$STUB/device")
@@ -125,8 +129,10 @@ provenance+='"options":[],"compiler":"stub 1","driver":"1","git":"stub","time":"
 record='{"schema":"fa_bench.result/1","status":"'$status'","reason":'$reason','
 record+='"kernel":"'$kernel'","variant":"'$kernel'",'
 record+='"config":{"m":'$m',"n":64,"warps":'$warps',"acc":"fp32"},'
-record+='"problem":{"batch":2,"heads":8,"kv_heads":8,"seq_q":'$seq',"seq_kv":'$seq',"dim":64,"causal":false},'
-record+='"device":{"backend":"cuda","name":"'$device'","arch":"sm_90","sm_count":132,"clock_mhz_max":1000},'
+record+='"problem":{"batch":2,"heads":8,"kv_heads":8,"seq_q":'$seq',"seq_kv":'${keys:-$seq}','
+record+='"dim":64,"causal":false},'
+record+='"device":{"backend":"cuda","name":"'$device'","arch":"sm_90","sm_count":132,"clock_mhz_max":1000,'
+record+='"l2_bytes":33554432},'
 if [[ $given == *--bound* && -e $STUB/bounds ]]; then
     while read -r k w t us after; do
         [[ "$k $w $t" == "$kernel $m $warps" ]] || continue

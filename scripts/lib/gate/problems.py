@@ -7,6 +7,7 @@ problems.py list --device cuda|emu --sm-count N --arch N [--kernel NAME --regist
 problems.py rules (same options)                  a JSON line per registry rule that the device can select: the problems
                                                   that select it; exit 1 when a rule has none on any architecture
 problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which COMMAND OPTIONS ends as it does now
+problems.py pairs --draws N [--seed S]            problems of the sizes that are served, to be timed (scripts/pairs.sh)
 """
 import argparse
 import itertools
@@ -270,6 +271,30 @@ def within(p, most, rng):
     return p
 
 
+# Draws of what is timed.
+
+MOST_PAIRS = 2**34 # of query and key, over all batches and heads
+
+
+def timed_draws(count, seed):
+    """Sizes are even on a logarithmic scale: as many of 64 to 1024 queries as of 1024 to 16384."""
+    rng = random.Random(seed)
+
+    def size(least, most):
+        return round(least * (most / least) ** rng.random())
+    made = []
+    while len(made) < count:
+        group = rng.randint(1, 8)
+        kv_heads = max(1, size(1, 64) // group)
+        seq = size(64, 16384)
+        p = problem(batch=size(1, 64), heads=kv_heads * group, kv_heads=kv_heads, seq=seq,
+                    seq_kv=size(64, 16384) if rng.random() < 1 / 3 else seq, dim=rng.randrange(32, 257, 8),
+                    causal=rng.random() < 0.5)
+        if work(p) <= MOST_PAIRS * p["dim"]:
+            made.append(p)
+    return made
+
+
 def smaller(p):
     """Problems one step simpler, the largest step first."""
     for key in ("scale", "dist", "strides", "misalign", "lse", "causal"):
@@ -357,7 +382,7 @@ def run_shrink(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["list", "rules", "shrink"])
+    parser.add_argument("what", choices=["list", "rules", "shrink", "pairs"])
     parser.add_argument("--device", choices=["cuda", "emu"], default="emu")
     parser.add_argument("--mode", choices=["plain", "sanitize", "race", "memory"], default="plain")
     for name, default in (("sm-count", 4), ("arch", 89), ("m", 64), ("draws", 0), ("seed", 1)):
@@ -376,6 +401,10 @@ def main():
     if args.what == "list":
         for line in listed(args):
             print(line)
+        return 0
+    if args.what == "pairs":
+        for p in timed_draws(args.draws, args.seed):
+            print(options(p))
         return 0
     return say_rules(args) if args.what == "rules" else run_shrink(args)
 

@@ -106,6 +106,21 @@ at the clock that its power allows. <b>In pairs</b>: the two take turns in one p
     done
 }
 
+# From pairs alone: each ratio was measured in one process.
+paces() {
+    local headings='B,H/Hkv,S,D|pace|kernel|#alone, us|#TFLOP/s|#clock, MHz|#% of the tensor peak'
+    echo '<p>Both take turns in one process; above 1 ours is faster. <b>Sustained</b>: launches back to back, as under
+load. <b>Rested</b>: each launch after a pause, with a cold L2, as NVIDIA publishes its times.</p>'
+    if ! jq -e 'any(.[]; .pace == "rested" and .ratio)' "$dir/versus.json" >/dev/null 2>&1; then
+        echo '<p class="missing">No pair was measured rested yet: <code>scripts/evidence.sh versus</code> on a GPU' \
+            'measures both paces.</p>'
+    fi
+    table versus.json 'kernel|pace|peer|#shapes|#ratio, geometric mean|#least|#most|#ahead' pace_rows
+    picture paces versus.json "Every shape at both paces, over the fastest of its peers; lines are 95 % intervals."
+    table versus.json "$headings|#in pairs, us|peer|#its us|#ratio|95 % interval" versus_rows
+    records versus.json versus.jsonl.gz
+}
+
 bounds() {
     local headings
     echo '<p>The bound is the time below which this machine code cannot run: the busiest of its units, counted from the
@@ -155,14 +170,8 @@ sections() {
     sweep
     section peers "Peers"
     peers
-    if [[ -s $dir/versus.json ]]; then
-        local headings='B,H,S,D|kernel|#us|library|#its us|#ratio|95 % interval'
-        section versus "Beside the fused library in one process"
-        echo "<p>Where FlashAttention 3 is called scaled, its time is that of a table, by cuDNN now over cuDNN in" \
-            "that table.</p>"
-        table versus.json "$headings|#FlashAttention 3, scaled, us|#its ratio" versus_rows
-        records versus.json versus.jsonl.gz
-    fi
+    section paces "Peers at both paces"
+    paces
     if [[ -s $dir/serving.jsonl ]]; then
         section serving "Serving: decode, chunked prefill"
         jq -s . "$dir/serving.jsonl" >"$work/serving"

@@ -195,6 +195,29 @@ plot 1 with lines lc rgb '#888888' lw 1.5 notitle, '$work/paired' using 1:2 with
 END
 }
 
+# Every shape of versus.json: the best peer's time over ours at both paces, in pairs.
+plot_paces() {
+    jqf report/paces_shapes "$dir/versus.json" >"$work/shapes"
+    jqf report/paces_points -r "$work/shapes" >"$work/paces"
+    [[ -s $work/paces ]] || return 1
+    draw paces 1100 400 <<END
+set title 'Best peer / ours at both paces, in pairs: above 1 ours is faster'
+set ylabel 'times as fast'
+set xlabel 'shapes, by head dimension, mask and sequence length'
+set xrange [-0.5:$(wc -l <"$work/paces") - 0.5]
+set yrange [*:*]
+set offsets 0, 0, 0.15, 0.05
+set format x ''
+set key below
+$(jqf report/peers_groups -r "$work/shapes")
+plot 1 with lines lc rgb '#888888' lw 1.5 notitle, \
+    '$work/paces' using (\$1 - 0.1):2 with points ls 1 ps 0.8 title 'sustained: back to back', \
+    '' using (\$1 - 0.1):3:(0):(\$4 - \$3) with vectors nohead lw 3 lc rgb '#0072b2' notitle, \
+    '' using (\$1 + 0.1):5 with points ls 2 ps 0.8 title 'rested: after a pause, L2 cold', \
+    '' using (\$1 + 0.1):6:(0):(\$7 - \$6) with vectors nohead lw 3 lc rgb '#d55e00' notitle
+END
+}
+
 # Measured times over the bound that the machine code sets: no point may lie below the line.
 plot_bound() {
     local kernels=() kernel plot='' i=0

@@ -1,6 +1,7 @@
 # The rows of the page's tables, cells as report/html takes them.
 include "report/numbers";
 include "report/html";
+include "pairs/name";
 def count(f): map(select(f)) | length;
 def knobs: if . == null then null else to_entries | map("\(.key)=\(.value)") | join(" ") end;
 def tile: if . == null then null else "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)" end;
@@ -20,9 +21,15 @@ def peer_rows: .[] | paired_best as $p | [shape, mask, .variant // .kernel, (.us
     (.tflops | figure), .best_peer, (.peers[.best_peer // ""] | figure),
     (if .ratio then .ratio | decimals(2) else .status end),
     $p.key, ($p.value.ratio | decimals(2)), ($p.value.ci95 | ratio_between)];
-def versus_rows: .[] | [.problem, .variant // .kernel, (.p50_us | figure), .vs, (.vs_p50_us | figure),
-    (if .ratio then .ratio | decimals(2) else .status end), (.ci95 | ratio_between), (.fa3_scaled | figure),
-    (if .fa3_scaled and .p50_us then .fa3_scaled / .p50_us | decimals(2) else null end)];
+def versus_rows: .[] | [name, .pace, .variant // .kernel, (.solo_us | figure), (.tflops | figure),
+    (.sm_clock_mhz | whole), (.percent_of_peak | decimals(1)), (.p50_us | figure), .vs_version // .vs,
+    (.vs_p50_us | figure), (if .ratio then .ratio | decimals(2) else .status end), (.ci95 | ratio_between)];
+# Per kernel, pace and peer; of several peers also over the fastest on each shape.
+def fastest_peer: group_by(.problem) | map(min_by(.ratio) | .best = true);
+def pace_rows: map(select(.ratio)) | group_by([.kernel, .pace])[] |
+    (group_by(.vs)[], (select(map(.vs) | unique | length > 1) | fastest_peer)) |
+    [.[0].kernel, .[0].pace, (if .[0].best then "the fastest" else .[0] | .vs_version // .vs end), (length | whole),
+    (map(.ratio) | (mean, min, max) | decimals(2)), (count(.ratio > 1) | whole)];
 def parity_rows: group_by(.kernel)[] | [.[0].kernel, (count(.verdict == "PASS") | whole),
     (count(.verdict == "FAIL") | whole), (count(.verdict == "NOT-RUN") | whole),
     (map(.max_abs_difference_to_torch // 0) | max | figure), (map(.max_abs_err // 0) | max | figure)];

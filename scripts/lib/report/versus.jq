@@ -1,20 +1,17 @@
 # versus.json as a table of the documents. $file: its name.
 include "report/numbers";
 def cell: if . == [] then "-" else "\(mean | hundredths) (\(min | hundredths))" end;
-(map(.vs // empty) | names) as $library |
-(map(.vs_compiler // empty) | unique | join(", ") | if . == "" then "" else " (\(.))" end) as $version |
-"By `--vs`, ABBA in one process: times as fast, geometric mean and in brackets the least. FlashAttention 3 is its time",
-"in the table of `scripts/lib/peers/grid.json` x the time of \($library)\($version) here / that of cuDNN there.",
+map(select(.ratio)) as $timed | ($timed | map(.vs) | unique) as $peers |
+"By `--vs`, ABBA in one process: times as fast, geometric mean and in brackets the least. sustained: back to back;",
+"rested: each launch after a pause, the L2 cold. Peers: " +
+    ($timed | map(.vs_version // .vs) | unique | join(", ")) + ".",
 "Every shape in `\($file)`.", "",
-(["kernel", "head dim", "mask", "shapes", "over \($library)", "over FlashAttention 3 (scaled)", "over the best",
-    "ahead"] | row),
-"|---|---|---|---|---|---|---|---|",
-(map(select(.ratio != null)) | map(
-    .over_fa3 = (if .fa3_scaled then .fa3_scaled / .p50_us else null end) |
-    .best = ([.ratio, .over_fa3] | map(values) | min) |
-    .dim = (.problem | split(" ")[0] | split(",")[3] | tonumber) |
-    .causal = (.problem | endswith("causal"))) |
-    group_by([.kernel, .dim, .causal]) | .[] |
-    [(.[0].kernel | code), .[0].dim, (.[0] | mask), length, (map(.ratio) | cell), (map(.over_fa3 | values) | cell),
-        (map(.best) | cell), (map(select(.best >= 1)) | length)] | map(tostring) | row),
-(map(select(.ratio == null)) | .[] | "| `\(.kernel)` | \(.problem): \(.status) | | | | | | |")
+(["kernel", "pace", "head dim", "mask", "shapes"] + ($peers | map("over \(code)")) + ["over the best", "ahead"] | row),
+"|\("---|" * (7 + ($peers | length)))",
+($timed | group_by([.kernel, .pace, .problem.dim, .problem.causal]) | .[] |
+    (group_by(.problem) | map(map(.ratio) | min)) as $best |
+    [(.[0].kernel | code), .[0].pace, .[0].problem.dim, (.[0].problem | mask), ($best | length)] +
+    [$peers[] as $peer | map(select(.vs == $peer).ratio) | cell] +
+    [($best | cell), ($best | map(select(. >= 1)) | length)] | map(tostring) | row),
+(map(select(.ratio == null)) | .[] | "| `\(.kernel)` | \(.pace) | " +
+    "\(.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim) \(mask)"): \(.status) |" + " |" * (4 + ($peers | length)))
