@@ -172,8 +172,7 @@ if wants compile || wants gpu; then
     probe=$(gpu_probe "$bench")
     gpu=$(jq -c 'select(.status != "not_run") | .device | {name, arch}' <<<"$probe")
     gpu=${gpu:-null}
-    [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=${BASH_REMATCH[1]}
-    [[ -n ${opt[arch]} || ! $arch =~ ^sm_(9|1.)[0-9]$ ]] || arch+=a
+    [[ -n ${opt[arch]} || ! $gpu =~ '"arch":"'(sm_[0-9]+) ]] || arch=$(gpu_target "${BASH_REMATCH[1]}")
 fi
 
 if wants compile; then

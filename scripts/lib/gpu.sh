@@ -19,3 +19,8 @@ gpu_name() { # BENCH
     gpu_probe "$1" --kernel "$kernel" |
         jq -r 'select(.status != "not_run") | .device.name // empty' 2>/dev/null || true
 }
+
+# What is compiled for an architecture: from sm_90 on its own features, too.
+gpu_target() { # sm_90: sm_90a
+    [[ $1 =~ ^sm_(9|1[0-9])[0-9]$ ]] && echo "$1a" || echo "$1"
+}

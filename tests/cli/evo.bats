@@ -91,19 +91,20 @@ swept() {
 
 @test "--prune: by the bound or the estimate at the clock of this GPU, which has no more multiprocessors" {
     local gpu='{"sm_count": 58, "clock_mhz_max": 2000}'
-    local record='{"bound": {"clocks": 80000, "clock_mhz_max": 1000, "sm_count": 58, "estimate_us_low": 90}}'
+    local bound='{"clocks": 80000, "clock_mhz_max": 1000, "sm_count": 58, "estimate_us_low": 90}'
     pruned() { # BY BEST
-        jq -L scripts/lib -f scripts/lib/evo/pruned.jq -e --arg by "$1" --argjson gpu "$gpu" \
-            --slurpfile best <(echo "$2") <<<"$record"
+        PYTHONPATH=scripts/lib/evo python3 -c 'import json, sys; from candidate import is_pruned
+sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), float(sys.argv[4])))' \
+            "$bound" "$1" "$gpu" "$2" || [ $? -eq "${3:-11}" ]
     }
-    kept() { if pruned "$@"; then return 1; fi; }
+    kept() { pruned "$@" 10; }
     pruned bound 39 # 40 us at 2000 MHz
     kept bound 41
     pruned estimate 44 # 45 us
     kept estimate 46
     gpu=${gpu/58/59}
     kept bound 39
-    record='{"bound": {"unknown": "no nvdisasm"}}'
+    bound='{"unknown": "no nvdisasm"}'
     kept bound 39
 }
 
@@ -475,17 +476,15 @@ make_valley() {
     jq -es '.[0].lost == ["m=32,warps=4"]' "$work/lb/sweeps.jsonl"
 }
 
-@test "a worker that is killed once: its candidate is tried again; nothing is lost, nothing twice" {
+@test "a worker that is killed: its candidate is tried again; nothing is lost, nothing twice" {
     make_stub
-    # First the bench of a worker, then the worker itself, which is the parent of the bench.
-    sed -i 's/^us=/if [[ $compile -eq 0 \&\& "$kernel $m $warps" == "one 16 8" ]]; then\n\
-    if mkdir "$STUB\/first" 2>\/dev\/null; then kill -9 $PPID; exit 9; fi\n\
-    if mkdir "$STUB\/second" 2>\/dev\/null; then kill -9 "$(ps -o ppid= -p $PPID)" $PPID; exit 9; fi\nfi\nus=/' \
-        "$FA_BENCH"
+    # A compiler over one candidate, a runner over another.
+    sed -i 's/^us=/case "$compile $kernel $m $warps" in "1 one 16 8" | "0 one 32 8")\n\
+    if mkdir "$STUB\/killed.$compile" 2>\/dev\/null; then kill -9 $PPID; exit 9; fi ;;\nesac\nus=/' "$FA_BENCH"
     run sweep --kernel one --strategy grid --pool 1
     [ "$status" -eq 0 ]
     [[ $output != *"left out"* && $output == *"pass 4; 4 measured"* ]]
-    [ -d "$STUB/second" ]
+    [ -d "$STUB/killed.0" ] && [ -d "$STUB/killed.1" ]
     jq -es 'length == 4 and (map(.knobs) | unique | length == 4)' "$work/lb/leaderboard.jsonl"
     [ "$(board .kernels.one.knobs)" = m=16,warps=8 ]
 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# The leaderboard of scripts/evo_sweep.sh, which sources this: its log, its leaders, its top eight. Expects $log, $out,
-# $work, $tried, $kernel, $problem_options and the SWEEP_ names.
+# The leaderboard of scripts/evo_sweep.sh, which sources this: its leaders, its top eight. Expects $log, $out, $work,
+# $tried, $kernel, $problem_options, $explore, $engine and the SWEEP_ names.
 board=$out/leaderboard.json
 best=$out/micro_best.json
 
@@ -12,36 +12,8 @@ replace() { # FILE
     fi
 }
 
-# A line that is no result (a torn write, an edit) is set aside, said, and not lost.
-mend_log() {
-    jqf evo/lines -Rr --argjson results false "$log" >"$work/bad"
-    if [[ -s $work/bad ]]; then
-        { cat "$work/bad" >>"$log.corrupt"; } 2>/dev/null || die 6 "cannot write $log.corrupt: $log is as it was"
-        jqf evo/lines -Rr --argjson results true "$log" >"$work/good"
-        replace "$log" <"$work/good"
-        echo "evo_sweep.sh: $(wc -l <"$work/bad") corrupt line(s) of $log set aside in $log.corrupt" >&2
-    elif [[ -s $log && $(tail -c 1 "$log" | wc -l) -eq 0 ]]; then
-        { echo >>"$log"; } 2>/dev/null || die 6 "cannot write $log"
-    fi
-}
-
-open_board() {
-    { exec 9>"$out/.lock"; } 2>/dev/null || die 6 "cannot write in $out"
-    flock 9
-    { [[ -e $log ]] || : >>"$log"; } 2>/dev/null || die 6 "cannot write $log"
-    mend_log
-    flock -u 9
-}
-
-# All of the line or none of it.
 append() { # LINE
-    local size failed=0
-    flock 9
-    size=$(stat -c %s "$log")
-    { printf '%s\n' "$1" >>"$log"; } 2>/dev/null || failed=1
-    [[ $failed -eq 0 ]] || truncate -s "$size" "$log" 2>/dev/null || true
-    flock -u 9
-    [[ $failed -eq 0 ]] || die 6 "cannot append to $log (disk full?): this result is lost, none before it: $1"
+    "${engine[@]}" append "$log" <<<"$1" || exit
 }
 
 # Right on fresh seeds, five unless the sweep was given another number, and timed by the whole protocol.
@@ -89,7 +61,7 @@ key_of() { # KNOBS -> $key
     local line
     key=$(jq -r --arg knobs "$1" '[.[] | select(.knobs == $knobs and .key != null)][0].key // empty' "$tried")
     [[ -z $key ]] || return 0
-    line=$(scripts/evo_sweep.sh --measure "$kernel" "$1" "$log" "${problem_options[@]}" "${explore[@]}")
+    line=$(scripts/evo_sweep.sh --measure "$kernel" "$1" "$log" "${explore[@]}")
     key=$(jq -r '.key // empty' <<<"$line")
     jq -e '.known or .lost' <<<"$line" >/dev/null || append "$line"
 }

@@ -4,14 +4,9 @@
 import argparse
 import gzip
 import json
-import os
-import pathlib
 import statistics
-import subprocess
-import sys
-import tempfile
 
-here = pathlib.Path(__file__).parent
+from propose import Proposer, every
 
 
 def recorded(path):
@@ -35,44 +30,26 @@ def space_of(points):
     return {name: sorted(values) for name, values in space.items()}
 
 
-def every(space):
-    texts = [""]
-    for name, values in space.items():
-        texts = [f"{text},{name}={value}" for text in texts for value in values]
-    return [text[1:] for text in texts]
-
-
 def run(strategy, seed, points, budget, batch):
     """The times in the order in which the strategy asks for them; None where a candidate has no time."""
     space, order = space_of(points), []
-    with tempfile.TemporaryDirectory() as folder:
-        tried = pathlib.Path(folder) / "tried"
-        with open(tried, "w") as file:  # never proposed: nobody has measured them
-            for knobs in every(space):
-                if knobs not in points:
-                    file.write(json.dumps({"knobs": knobs, "status": "unknown", "p50_us": None}) + "\n")
-        if strategy == "tpe":
-            sys.path.insert(0, str(here))
-            from tpe import Proposer
+    if strategy == "tpe":
+        import tpe
 
-            proposer = Proposer(space, seed, tried)
-        while len(order) < min(budget, len(points)):
-            count = min(2 * batch if not order else batch, budget - len(order))
-            if strategy == "tpe":
-                proposer.read()
-                asked = [knobs for _ in range(count) if (knobs := proposer.propose())]
-            else:
-                arguments = ["--argjson", "space", json.dumps(space), "--arg", "strategy", strategy]
-                arguments += ["--argjson", "seed", str(seed), "--argjson", "count", str(count)]
-                asked = subprocess.run(
-                    ["jq", "-rs", *arguments, "-f", here / "next.jq", tried], check=True, capture_output=True, text=True
-                ).stdout.split()
-            if not asked:
-                break
-            with open(tried, "a") as file:
-                for knobs in asked:
-                    file.write(json.dumps(points[knobs]) + "\n")
-            order += [points[knobs]["p50_us"] if points[knobs]["status"] == "pass" else None for knobs in asked]
+        proposer = tpe.Proposer(space, seed)
+    else:
+        proposer = Proposer(space, strategy, seed)
+    for knobs in every(space):
+        if knobs not in points:  # never proposed: nobody has measured them
+            proposer.tell({"knobs": knobs, "status": "unknown", "p50_us": None})
+    while len(order) < min(budget, len(points)):
+        count = min(2 * batch if not order else batch, budget - len(order))
+        asked = proposer.propose(count)
+        if not asked:
+            break
+        for knobs in asked:
+            proposer.tell(points[knobs])
+        order += [points[knobs]["p50_us"] if points[knobs]["status"] == "pass" else None for knobs in asked]
     return order
 
 

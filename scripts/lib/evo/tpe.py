@@ -1,15 +1,7 @@
-#!/usr/bin/env python3
-"""Points of a tile space by Optuna's tree-structured Parzen estimator, asked and told as a sweep goes.
+"""Points of a tile space by Optuna's tree-structured Parzen estimator, asked and told as a sweep goes."""
 
-A line on stdin is a count; the answer is as many points that were not handed out before, a line each ("m=32,warps=4"),
-then an empty line. Results are read from the file of the sweep: {"knobs", "status", "p50_us"}, a line each.
-"""
-
-import argparse
 import itertools
-import json
 import random
-import sys
 import warnings
 
 import optuna
@@ -17,7 +9,7 @@ from optuna.trial import TrialState
 
 
 class Proposer:
-    def __init__(self, space, seed, tried):
+    def __init__(self, space, seed):
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.space = space
         self.size = len(list(itertools.product(*space.values())))
@@ -33,7 +25,6 @@ class Proposer:
         self.study = optuna.create_study(sampler=sampler)
         self.random = random.Random(seed)
         self.known, self.taken, self.running = set(), set(), {}
-        self.tried, self.at = tried, 0
 
     def text(self, places):
         return ",".join(f"{name}={values[places.get(name, 0)]}" for name, values in self.space.items())
@@ -41,19 +32,6 @@ class Proposer:
     def places(self, knobs):
         given = dict(part.split("=") for part in knobs.split(","))
         return {name: [str(v) for v in self.space[name]].index(given[name]) for name in self.distributions}
-
-    def read(self):
-        """Whole lines that have come since the last time. A point that was handed out and not taken is free again."""
-        with open(self.tried) as file:
-            file.seek(self.at)
-            for line in iter(file.readline, ""):
-                if not line.endswith("\n"):
-                    break
-                self.at += len(line)
-                self.tell(json.loads(line))
-        for knobs in self.running.keys() - self.taken:
-            self.study.tell(self.running.pop(knobs), state=TrialState.FAIL)
-            self.known.discard(knobs)
 
     def tell(self, result):
         knobs, status, time = result["knobs"], result["status"], result.get("p50_us")
@@ -83,10 +61,14 @@ class Proposer:
                 best, least = point, steps
         return best
 
-    def propose(self):
-        """A point, or None when all were handed out."""
-        if len(self.known) >= self.size:
-            return None
+    def propose(self, count):
+        """As many points, or those that are left. One that was proposed before and not taken is free again."""
+        for knobs in self.running.keys() - self.taken:
+            self.study.tell(self.running.pop(knobs), state=TrialState.FAIL)
+            self.known.discard(knobs)
+        return [self.next() for _ in range(min(count, self.size - len(self.known)))]
+
+    def next(self):
         for _ in range(8):
             trial = self.study.ask(self.distributions)
             if self.text(trial.params) not in self.known:
@@ -99,24 +81,3 @@ class Proposer:
         self.known.add(knobs)
         self.running[knobs] = trial
         return knobs
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--space", type=json.loads, required=True, help='{"m": [16, 32]}')
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--tried", required=True, help="the file of results")
-    options = parser.parse_args()
-    proposer = Proposer(options.space, options.seed, options.tried)
-    for line in sys.stdin:
-        proposer.read()
-        for _ in range(int(line)):
-            knobs = proposer.propose()
-            if knobs is None:
-                break
-            print(knobs)
-        print(flush=True)
-
-
-if __name__ == "__main__":
-    main()

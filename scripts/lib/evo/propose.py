@@ -1,0 +1,97 @@
+"""The next points of a tile space by grid, random or evo: drawn from a seed, none proposed before."""
+
+import itertools
+
+
+def step(state):
+    """Park and Miller's minimal standard generator."""
+    return state * 16807 % 2147483647
+
+
+def stream(seed):
+    state = seed % 2147483646 + 1
+    for _ in range(63):  # mixes small seeds apart
+        state = step(state)
+    return state
+
+
+def text_of(point):
+    return ",".join(f"{name}={value}" for name, value in point.items())
+
+
+def point_of(text):
+    return {name: int(value) for name, value in (part.split("=") for part in text.split(","))}
+
+
+def every(space):
+    return [text_of(dict(zip(space, values))) for values in itertools.product(*space.values())]
+
+
+class Proposer:
+    def __init__(self, space, strategy, seed):
+        self.space, self.strategy, self.seed = space, strategy, seed
+        self.all, self.known, self.passed, self.told = every(space), set(), [], 0
+
+    def tell(self, result):
+        """{"knobs", "status", "p50_us"}; the status is "pending" when a candidate is handed out."""
+        self.told += 1
+        self.known.add(result["knobs"])
+        if result["status"] == "pass" and result.get("p50_us") is not None:
+            self.passed.append(result)
+
+    def propose(self, count):
+        parents = [point_of(result["knobs"]) for result in sorted(self.passed, key=lambda r: r["p50_us"])[:8]]
+        untried = [text for text in self.all if text not in self.known]
+        if self.strategy == "grid":
+            return untried[:count]
+        if self.strategy == "random" or len(parents) < 4:
+            return self.shuffled(untried, self.seed)[:count]
+        drawn = self.seed + self.told
+        near = self.shuffled([text for text in self.neighbours(parents[0]) if text not in self.known], drawn)
+        born = near[: (count + 2) // 3]
+        self.add_children(born, parents, count, drawn)
+        rest = [text for text in untried if text not in born]
+        return born + self.shuffled(rest, drawn)[: count - len(born)]
+
+    @staticmethod
+    def shuffled(texts, seed):
+        state, keyed = stream(seed), []
+        for text in texts:
+            state = step(state)
+            keyed.append((state, text))
+        return [text for _, text in sorted(keyed, key=lambda pair: pair[0])]
+
+    def neighbours(self, point):
+        """One knob moved to a neighbour in its list: the last steps to an optimum, which crossover takes by chance."""
+        for name, values in self.space.items():
+            at = values.index(point[name]) if point[name] in values else len(values) + 1
+            for to in (at - 1, at + 1):
+                if 0 <= to < len(values):
+                    yield text_of({**point, name: values[to]})
+
+    def add_children(self, born, parents, count, seed):
+        state, near = stream(seed), len(born)
+        for _ in range((count - near) * 20):
+            if len(born) >= count:
+                return
+            state, text = self.child(parents, state)
+            if text not in self.known and text not in born:
+                born.append(text)
+
+    def child(self, parents, state):
+        """Each knob from one of two parents, one time in four moved to a neighbour, one time in twelve to any value."""
+        first = step(state)
+        state = step(first)
+        pair = parents[first % len(parents)], parents[state % len(parents)]
+        point = {}
+        for name, values in self.space.items():
+            state = step(state)
+            value = pair[state % 2][name]
+            at = values.index(value) if value in values else 0
+            state = roll = step(state)
+            if roll % 12 == 0:
+                at = roll // 12 % len(values)
+            elif roll % 4 == 1:
+                at += 1 if roll % 8 == 1 else -1
+            point[name] = values[min(max(at, 0), len(values) - 1)]
+        return state, text_of(point)
