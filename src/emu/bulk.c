@@ -12,7 +12,7 @@
 #include "emu/window.h"
 #include "ptx/hopper.h"
 
-enum { BYTES_ALIGN = 16, BOX_ALIGN = 128, LINE = 256, POISON = 0xff };
+enum { BYTES_ALIGN = 16, BOX_ALIGN = 128, MAP_ALIGN = 64, LINE = 256, POISON = 0xff };
 
 /* The addresses of the 16-byte chunks of a row in shared memory. */
 static unsigned char *chunk(const fa_emu_bulk *bulk, uint32_t row, uint32_t offset)
@@ -21,12 +21,31 @@ static unsigned char *chunk(const fa_emu_bulk *bulk, uint32_t row, uint32_t offs
     return fa_emu_window_now(bulk->owner, (unsigned char *)fa_emu_swizzled(at, bulk->map.swizzle));
 }
 
+static void combine(const fa_emu_bulk *bulk, unsigned char *to, const unsigned char *from, uint32_t bytes)
+{
+    fa_emu_reduce_bytes(to, from, bytes, (fa_ptx_type)bulk->type, (fa_ptx_word)bulk->operation);
+}
+
+/* What 8 bytes out of bounds become. */
+static uint64_t fill_of(const fa_emu_map *map)
+{
+    uint64_t fill = fa_emu_map_fill(map);
+    for (uint32_t bits = 8 * (uint32_t)map->strides[0]; bits < 64; bits *= 2)
+        fill |= fill << bits;
+    return fill;
+}
+
 static void load_row(const fa_emu_bulk *bulk, uint32_t row)
 {
+    const uint64_t fill = fill_of(&bulk->map);
     fa_emu_row from = fa_emu_map_row(&bulk->map, bulk->at, row);
     const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map);
     if (bulk->from_shared)
         from.global = fa_emu_window_now(bulk->issuer, from.global);
+    if (bulk->operation != FA_PTX_WORDS) {
+        combine(bulk, chunk(bulk, row, 0), from.global, bytes);
+        return;
+    }
     if (from.from == 0 && from.to == bytes && bulk->map.swizzle == 0) {
         memcpy(chunk(bulk, row, 0), from.global, bytes);
         return;
@@ -35,8 +54,8 @@ static void load_row(const fa_emu_bulk *bulk, uint32_t row)
         unsigned char *to = chunk(bulk, row, c);
         const uint32_t begin = from.from > c ? from.from - c : 0;
         const uint32_t end = from.to < c ? 0 : from.to - c < FA_EMU_CHUNK ? from.to - c : FA_EMU_CHUNK;
-        if (end - begin != FA_EMU_CHUNK || begin >= end)
-            memset(to, 0, FA_EMU_CHUNK);
+        for (uint32_t k = 0; (end - begin != FA_EMU_CHUNK || begin >= end) && k < FA_EMU_CHUNK; k += sizeof fill)
+            memcpy(to + k, &fill, sizeof fill);
         if (begin < end)
             memcpy(to + begin, from.global + c + begin, end - begin);
     }
@@ -49,8 +68,7 @@ static void store_row(const fa_emu_bulk *bulk, uint32_t row)
         const uint32_t begin = to.from > c ? to.from - c : 0;
         const uint32_t end = to.to - c < FA_EMU_CHUNK ? to.to - c : FA_EMU_CHUNK;
         if (bulk->operation != FA_PTX_WORDS)
-            fa_emu_reduce_bytes(to.global + c + begin, chunk(bulk, row, c) + begin, end - begin,
-                                (fa_ptx_type)bulk->type, (fa_ptx_word)bulk->operation);
+            combine(bulk, to.global + c + begin, chunk(bulk, row, c) + begin, end - begin);
         else
             memcpy(to.global + c + begin, chunk(bulk, row, c) + begin, end - begin);
     }
@@ -106,7 +124,9 @@ static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
     const fa_race_actor out = load ? in : fa_race_actor_of_group(worker, bulk->group, FA_RACE_STORE_WRITES);
     const int reduces = bulk->operation != FA_PTX_WORDS ? FA_RACE_ATOMIC : 0;
     const int global_kind = load ? 0 : FA_RACE_WRITE | reduces;
-    fa_race_actor_touch(worker, &in, bulk->owner, bulk->shared, all, load ? FA_RACE_WRITE : 0, run->pc);
+    if (bulk->map_at != NULL)
+        fa_race_actor_reads_map(worker, &in, bulk->map_at, run->pc);
+    fa_race_actor_touch(worker, &in, bulk->owner, bulk->shared, all, load ? FA_RACE_WRITE | reduces : 0, run->pc);
     for (uint32_t row = 0; row < bulk->rows; row++) {
         const fa_emu_row global = fa_emu_map_row(&bulk->map, bulk->at, row);
         if (global.from >= global.to)
@@ -134,7 +154,8 @@ static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
     const uint32_t bytes = bulk->rows * fa_emu_map_row_bytes(&bulk->map);
     check_inside(run, bulk->owner, bulk->shared, bytes);
     bulk->operation = (uint8_t)fa_ptx_reduction(run->instr);
-    bulk->type = run->instr->types > 0 ? run->instr->type[0] : FA_PTX_F16; /* maps here are of FP16 */
+    if (run->instr->types > 0)
+        bulk->type = run->instr->type[0];
     bulk->name = run->instr->text;
     bulk->file = run->at->file;
     bulk->line = run->at->line;
@@ -146,7 +167,7 @@ static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
         FA_ASSERT(flight->bulks != NULL);
     }
     declare(run, bulk);
-    if (bulk->kind == FA_EMU_LOAD)
+    if (bulk->kind == FA_EMU_LOAD && bulk->operation == FA_PTX_WORDS)
         memset(fa_emu_window_now(bulk->owner, bulk->shared), POISON, bytes);
     flight->bulks[flight->bulk_count++] = *bulk;
     flight->busy++;
@@ -218,6 +239,7 @@ static void plain(const fa_emu_ptx_run *run, bool in)
                                 .strides = {1, row},
                                 .dims = {row, rows},
                                 .box = {(uint16_t)row, (uint16_t)rows},
+                                .element_strides = {1, 1},
                                 .rank = 2};
         if (in)
             load(run, &part);
@@ -227,18 +249,41 @@ static void plain(const fa_emu_ptx_run *run, bool in)
     }
 }
 
+/* The type in which a copy with this map reduces; FA_PTX_TYPES: none. */
+static fa_ptx_type element_type(const fa_emu_map *map)
+{
+    static const fa_ptx_type types[FA_EMU_MAP_TYPES] = {FA_PTX_TYPES, FA_PTX_TYPES, FA_PTX_U32,  FA_PTX_S32, FA_PTX_U64,
+                                                        FA_PTX_S64,   FA_PTX_F16,   FA_PTX_F32,  FA_PTX_F32, FA_PTX_F64,
+                                                        FA_PTX_BF16,  FA_PTX_TYPES, FA_PTX_TYPES};
+    return types[map->type];
+}
+
+static void read_map(const fa_emu_ptx_run *run, fa_emu_bulk *bulk, unsigned char *bytes)
+{
+    const int rank = fa_ptx_tensor_rank(run->instr);
+    check_aligned(run, bytes, MAP_ALIGN, "tensor map's");
+    if (fa_emu_window_rank(bytes) >= 0)
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "the tensor map lies in shared memory, not in .param, .const or .global");
+    if ((uintptr_t)bytes < 4096 || !fa_emu_map_decode(bytes, &bulk->map))
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "there is no tensor map at this address");
+    if (bulk->map.rank != rank)
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "the tensor map has %d dimensions", bulk->map.rank);
+    const char *wrong = fa_emu_map_wrong(&bulk->map);
+    if (wrong != NULL)
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "no copy may use this tensor map: %s", wrong);
+    if (fa_ptx_reduction(run->instr) != FA_PTX_WORDS && element_type(&bulk->map) == FA_PTX_TYPES)
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "elements of the tensor map's type cannot be reduced");
+    bulk->map_at = bytes;
+    bulk->type = (uint8_t)element_type(&bulk->map);
+}
+
 static void tensor(const fa_emu_ptx_run *run, bool in)
 {
     const fa_ptx_instr *i = run->instr;
     const int rank = fa_ptx_tensor_rank(i), shared = in ? 0 : 2, map = in ? 1 : 0;
     fa_emu_bulk bulk = {.kind = in ? FA_EMU_LOAD : FA_EMU_STORE, .owner = fa_emu_self};
     bulk.shared = in ? fa_emu_ptx_cluster_place(run, shared, &bulk.owner) : fa_emu_ptx_window_place(run, shared);
-    const unsigned char *bytes = fa_emu_ptx_generic_place(run, map);
-    check_aligned(run, bytes, 64, "tensor map's");
-    if ((uintptr_t)bytes < 4096 || !fa_emu_map_decode(bytes, &bulk.map))
-        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "there is no tensor map at this address");
-    if (bulk.map.rank != rank)
-        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "the tensor map has %d dimensions", bulk.map.rank);
+    read_map(run, &bulk, fa_emu_ptx_generic_place(run, map));
     check_aligned(run, bulk.shared, BOX_ALIGN, "shared");
     for (int d = 0; d < rank; d++)
         bulk.at[d] = (int32_t)fa_ptx_read(&i->value[i->arg[map + 1].first + d], run->r);

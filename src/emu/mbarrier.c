@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "emu/async.h"
 #include "emu/ptx_memory.h"
 #include "emu/race_async.h"
 #include "emu/report.h"
@@ -154,32 +155,49 @@ static fa_race_arrival arrival_of(const fa_ptx_instr *i)
                                            : FA_RACE_ARRIVES;
 }
 
-static void arrive(const fa_emu_ptx_run *run)
+static void check_arrival(const fa_emu_ptx_run *run, const fa_emu_mbarrier *barrier, uint32_t count)
 {
-    const fa_ptx_instr *i = run->instr;
-    fa_emu_worker *worker = fa_emu_self;
-    fa_emu_mbarrier *barrier = fa_emu_mbarrier_named(run, 1);
-    const bool expects = fa_ptx_has(i, FA_PTX_W_EXPECT_TX), drop = fa_ptx_has(i, FA_PTX_W_ARRIVE_DROP);
-    const uint32_t more = i->args > 2 ? (uint32_t)fa_ptx_in(i, 2, run->r) : 1, count = expects ? 1 : more;
-    if (expects)
-        barrier->tx += more;
-    check_tx(run, barrier);
-    if (count < 1 || count > barrier->pending)
+    if (count > barrier->pending)
         fa_emu_ptx_fail(run, FA_EMU_PHASE_OVERRUN,
                         "%u arrive, but phase %llu of the barrier of line %d has %u arrivals pending (of %u) and %lld "
                         "bytes to come",
                         count, (unsigned long long)barrier->phase, barrier->line, barrier->pending, barrier->expected,
                         (long long)barrier->tx);
-    if (worker->race != NULL && !fa_race_phase_arrive(barrier->race, arrival_of(i)))
+    if (fa_emu_self->race != NULL && !fa_race_phase_arrive(barrier->race, arrival_of(run->instr)))
         fa_emu_ptx_fail(run, FA_EMU_PHASE_OVERRUN,
                         "the thread arrives in phase %llu of the barrier of line %d without knowing that the phase "
                         "before has ended",
                         (unsigned long long)barrier->phase, barrier->line);
+}
+
+static void arrive(const fa_emu_ptx_run *run)
+{
+    const fa_ptx_instr *i = run->instr;
+    fa_emu_mbarrier *barrier = fa_emu_mbarrier_named(run, 1);
+    const bool expects = fa_ptx_has(i, FA_PTX_W_EXPECT_TX), drop = fa_ptx_has(i, FA_PTX_W_ARRIVE_DROP);
+    const uint32_t more = i->args > 2 ? (uint32_t)fa_ptx_in(i, 2, run->r) : 1, count = expects ? 1 : more;
+    if (count < 1)
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MBARRIER, "the count is 0");
+    if (expects)
+        barrier->tx += more;
+    check_tx(run, barrier);
+    check_arrival(run, barrier, count);
     if (fa_ptx_has(i, FA_PTX_W_NO_COMPLETE) && count == barrier->pending && barrier->tx == 0)
         fa_emu_ptx_fail(run, FA_EMU_BAD_MBARRIER, ".noComplete, but this arrival completes the phase");
     fa_ptx_out(i, run->r, barrier->phase << 20 | barrier->pending);
     barrier->pending -= count;
     barrier->expected -= drop ? count : 0;
+    settle(barrier);
+}
+
+/* Without .noinc the phase awaits one arrival more, which is this one. */
+void fa_emu_mbarrier_copies_arrive(const fa_emu_ptx_run *run)
+{
+    fa_emu_mbarrier *barrier = fa_emu_mbarrier_named(run, 0);
+    const uint32_t count = fa_ptx_has(run->instr, FA_PTX_W_NOINC);
+    fa_emu_cp_async_wait(0, 1);
+    check_arrival(run, barrier, count);
+    barrier->pending -= count;
     settle(barrier);
 }
 

@@ -1,6 +1,7 @@
 #include "emu/ptx_async.h"
 
 #include "emu/bulk.h"
+#include "emu/map_proxy.h"
 #include "emu/mbarrier.h"
 #include "emu/pool.h"
 #include "emu/race_fence.h"
@@ -15,11 +16,17 @@ void fa_emu_ptx_async(fa_emu_ptx_run *run)
     case FA_PTX_OP_WGMMA:
         fa_emu_ptx_wgmma(run);
         break;
+    case FA_PTX_OP_TENSORMAP:
+        fa_emu_ptx_tensormap(run);
+        break;
     case FA_PTX_OP_SETMAXNREG:
         fa_emu_ptx_setmaxnreg(run);
         break;
     default:
-        fa_emu_ptx_bulk(run);
+        if (fa_ptx_has(run->instr, FA_PTX_W_MBARRIER_))
+            fa_emu_mbarrier_copies_arrive(run);
+        else
+            fa_emu_ptx_bulk(run);
     }
 }
 
@@ -32,6 +39,8 @@ void fa_emu_ptx_proxy_fence(const fa_emu_ptx_run *run)
         fa_race_note_fence(FA_RACE_BARRIER_INIT);
         return;
     }
+    if (fa_ptx_has(i, FA_PTX_W_TENSORMAP_GENERIC))
+        fa_emu_ptx_map_fence(run);
     if (!fa_ptx_has(i, FA_PTX_W_ASYNC))
         return;
     if (shared || !global)

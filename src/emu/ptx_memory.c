@@ -39,7 +39,7 @@ void fa_emu_ptx_check(const fa_emu_ptx_run *run, void *address, uint32_t size, b
         sanitizer.report(pc, frame, frame, bad, write, size, 0);
 }
 
-static void declare(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write)
+void fa_emu_ptx_touch(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write)
 {
     fa_emu_ptx_check(run, address, size, write);
     if (size > 0 && fa_emu_self->launch->image->build->tsan && sanitizer.read && sanitizer.write)
@@ -147,7 +147,7 @@ unsigned char *fa_emu_ptx_access(const fa_emu_ptx_run *run, int arg, uint32_t si
         fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the address is no multiple of %u bytes", align);
     if ((uintptr_t)place < 4096)
         fa_emu_ptx_fail(run, FA_EMU_FAULT, "the address is %p", (void *)place);
-    declare(run, place, size, write);
+    fa_emu_ptx_touch(run, place, size, write);
     return place;
 }
 
@@ -265,7 +265,7 @@ static void copy(const fa_emu_ptx_run *run)
                             bytes, size);
         unsigned char *to = fa_emu_ptx_access(run, 0, (uint32_t)size, (uint32_t)size, true);
         const unsigned char *from = place_of(run, 1);
-        declare(run, (void *)(uintptr_t)from, (uint32_t)bytes, false);
+        fa_emu_ptx_touch(run, (void *)(uintptr_t)from, (uint32_t)bytes, false);
         fa_emu_cp_async(to, from, size, bytes, run->at->file, run->at->line);
     }
 }

@@ -19,6 +19,9 @@ void fa_emu_ptx_reach(const fa_emu_ptx_run *run, const fa_emu_worker *block);
 /* Under AddressSanitizer: reports bytes that the kernel may not touch. */
 void fa_emu_ptx_check(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write);
 
+/* Declares an access that the compiler did not see to the sanitizers. */
+void fa_emu_ptx_touch(const fa_emu_ptx_run *run, void *address, uint32_t size, bool write);
+
 /* The bytes an operand [a + b] names, checked for alignment and declared to the sanitizers. */
 unsigned char *fa_emu_ptx_access(const fa_emu_ptx_run *run, int arg, uint32_t size, uint32_t align, bool write);
 

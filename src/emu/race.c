@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "emu/race_fence.h"
+#include "emu/race_map.h"
 #include "emu/race_thread.h"
 
 fa_race *fa_race_begin(const fa_emu_launch *launch)
@@ -30,6 +31,7 @@ void fa_race_end(fa_race *race)
         free(race->places[i].readings);
     }
     free(race->places);
+    fa_race_map_forget(race);
     fa_race_shadow_free(&race->shadow);
     fa_race_stacks_free(&race->stacks);
     free(race);
@@ -82,6 +84,7 @@ static void team_reset(fa_race_team *team, uint32_t threads, uint32_t width)
     fa_race_meeting_reset(&team->released, width);
     fa_race_meeting_reset(&team->reached, width);
     team->storing_threads = team->phases = team->visit_count = 0;
+    fa_race_map_forget_block(team);
 }
 
 void fa_race_team_free(fa_emu_worker *worker)
@@ -91,6 +94,7 @@ void fa_race_team_free(fa_emu_worker *worker)
     team_reset(worker->race, worker->launch->threads, fa_race_of(worker)->width);
     free(worker->race->clocks);
     free(worker->race->visits);
+    free(worker->race->map_acquires);
     free(worker->race);
     worker->race = NULL;
 }

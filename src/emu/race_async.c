@@ -171,6 +171,15 @@ void fa_race_actor_touch(fa_emu_worker *worker, const fa_race_actor *actor, cons
                          FA_RACE_ASYNC | kind, pc);
 }
 
+void fa_race_actor_reads_map(fa_emu_worker *worker, const fa_race_actor *actor, const void *map, const void *pc)
+{
+    const fa_emu_fibre *fibre = worker->current;
+    const bool parameter = (uintptr_t)map - (uintptr_t)fibre->stack < fibre->stack_size;
+    if (worker->race != NULL && !parameter)
+        fa_race_touch_by(worker, actor, (uint64_t)(uintptr_t)map, sizeof(fa_tensor_map), FA_RACE_ASYNC | FA_RACE_MAP,
+                         pc);
+}
+
 void fa_race_group_waited(fa_emu_worker *worker, uint32_t group, fa_race_store which)
 {
     if (worker->race == NULL)

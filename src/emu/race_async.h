@@ -29,6 +29,9 @@ fa_race_actor fa_race_actor_of_products(fa_emu_worker *worker, uint32_t warp, ui
 void fa_race_actor_touch(fa_emu_worker *worker, const fa_race_actor *actor, const fa_emu_worker *owner,
                          const void *place, size_t size, int kind, const void *pc);
 
+/* A copy that the running thread issues reads its tensor map at some time until it ends. */
+void fa_race_actor_reads_map(fa_emu_worker *worker, const fa_race_actor *actor, const void *map, const void *pc);
+
 /* The running thread, or a warp, has waited for its groups up to `group`. */
 void fa_race_group_waited(fa_emu_worker *worker, uint32_t group, fa_race_store which);
 void fa_race_products_waited(fa_emu_worker *worker, uint32_t warp, uint32_t group);

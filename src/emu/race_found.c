@@ -50,6 +50,10 @@ void fa_race_found_at(fa_emu_worker *worker, const fa_race_access *now, uint64_t
     race->address = address;
     race->size = (uint32_t)size;
     name_memory(race, worker, address);
+    if (now->kind & FA_RACE_MAP) {
+        race->memory = "a tensor map";
+        race->offset = 0;
+    }
     fa_emu_fail("data race", "", NULL, 0);
 }
 

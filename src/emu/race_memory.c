@@ -8,6 +8,7 @@
 #include "emu/race_cluster.h"
 #include "emu/race_fence.h"
 #include "emu/race_found.h"
+#include "emu/race_map.h"
 #include "emu/race_thread.h"
 #include "emu/registers.h"
 #include "emu/report.h"
@@ -85,6 +86,11 @@ static fa_race_order is_ordered(const void *argument, const fa_race_access *acce
     const context *now = argument;
     if (!knows(now, access->block, access->thread, access->epoch) && !was_read(now, access))
         return FA_RACE_UNORDERED;
+    if (now->kind & FA_RACE_MAP)
+        return (access->kind & FA_RACE_ASYNC) ||
+                       fa_race_map_missing(now->worker, access, now->knower, now->address) == NULL
+                   ? FA_RACE_ORDERED
+                   : FA_RACE_FENCE_MISSING;
     const bool crosses = (now->kind & FA_RACE_ASYNC) && !(access->kind & FA_RACE_ASYNC) &&
                          (access->kind & FA_RACE_WRITE) && fa_race_peer(now->worker, access->block) != NULL;
     return crosses && !fa_race_fence_between(now->worker, access, now->knower, now->address) ? FA_RACE_FENCE_MISSING
@@ -124,7 +130,9 @@ void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t b
             continue;
         const bool fence = is_ordered(&here, &race->before) == FA_RACE_FENCE_MISSING;
         race->class = fence ? "missing proxy fence" : NULL;
-        race->between = fence ? "no fence.proxy.async of that thread after its" : NULL;
+        race->between = !fence               ? NULL
+                        : kind & FA_RACE_MAP ? fa_race_map_missing(worker, &race->before, by->issuer, begin)
+                                             : "no fence.proxy.async of that thread after its";
         fa_race_found_at(worker, &now, begin, size);
     }
 }

@@ -26,6 +26,24 @@ typedef struct fa_race_place {
     uint32_t block;
 } fa_race_place;
 
+/* How tensor maps are handed over (race_map.h): the last releases of the launch, and acquires of a block. seen: a bit
+ * for each release that the acquiring thread knew of, of those before number `until`. */
+typedef enum { FA_RACE_MAP_BLOCK, FA_RACE_MAP_CLUSTER, FA_RACE_MAP_DEVICE } fa_race_map_scope;
+enum { FA_RACE_MAP_RELEASES = 256, FA_RACE_MAP_ACQUIRES = 2048 };
+typedef struct fa_race_map_release_note {
+    uint32_t block, thread, epoch;
+    fa_race_map_scope scope;
+    fa_race_known *known;
+} fa_race_map_release_note;
+typedef struct fa_race_map_acquire_note {
+    uint64_t address, seen[FA_RACE_MAP_RELEASES / 64];
+    uint32_t thread, epoch, until;
+} fa_race_map_acquire_note;
+typedef struct fa_race_maps {
+    fa_race_map_release_note *releases; /* a ring */
+    uint32_t count;
+} fa_race_maps;
+
 typedef struct fa_race {
     const fa_emu_launch *launch;
     uint64_t module; /* address at which the object lies */
@@ -36,6 +54,7 @@ typedef struct fa_race {
     fa_race_place *places; /* a hash table; address 0: free */
     size_t place_count, place_capacity;
     uint32_t time; /* atomic and volatile accesses so far */
+    fa_race_maps maps;
     bool found;
     const char *class, *between; /* what it is, and what lies between the two, if not a data race */
     char note[200];              /* of one access alone: what is wrong with it */
@@ -93,6 +112,8 @@ typedef struct fa_race_team {
     uint16_t storing[FA_RACE_STORING_THREADS]; /* threads that have issued bulk stores */
     fa_race_access *visits;                    /* of threads of other blocks to its barriers, the last of each */
     uint32_t visit_count, visit_capacity;
+    fa_race_map_acquire_note *map_acquires; /* a ring */
+    uint32_t map_acquire_count;
     uint32_t storing_threads, phases; /* how many; barriers that have awaited a copy */
 } fa_race_team;
 

@@ -3,36 +3,125 @@
 #include <string.h>
 
 static const uint64_t MAGIC = 0x70616d2d756d6531u;
+static const uint8_t BYTES[FA_EMU_MAP_TYPES] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4};
 
-const char *fa_emu_map_encode(fa_tensor_map *to, const void *address, int rank, int element_bytes, const uint64_t *dims,
-                              const uint64_t *strides, const uint32_t *box, int swizzle)
+static bool is_float(uint8_t type) { return type >= FA_EMU_MAP_F16; }
+
+static const char *set_dimension(fa_emu_map *map, fa_emu_map_field field, uint64_t which, uint64_t value)
 {
-    fa_emu_map map = {.magic = MAGIC,
-                      .address = (uintptr_t)address,
-                      .strides = {(uint64_t)element_bytes},
-                      .rank = (uint8_t)rank,
-                      .swizzle = (uint8_t)swizzle};
+    if (which >= FA_EMU_MAP_RANK - (field == FA_EMU_MAP_STRIDE))
+        return field == FA_EMU_MAP_STRIDE ? "a stride has a number from 0 to 3"
+                                          : "a dimension has a number from 0 to 4";
+    switch (field) {
+    case FA_EMU_MAP_BOX:
+        map->box[which] = (uint16_t)value;
+        return value >= 1 && value <= 256 ? NULL : "a box has 1 to 256 elements in a dimension";
+    case FA_EMU_MAP_DIM:
+        map->dims[which] = (uint32_t)value;
+        return value >= 1 && value <= UINT32_MAX ? NULL : "a dimension is 1 to 2^32 - 1";
+    case FA_EMU_MAP_STRIDE:
+        map->strides[which + 1] = value;
+        return value % 16 == 0 && value < (uint64_t)1 << 40 ? NULL : "a stride is a multiple of 16 bytes below 2^40";
+    default:
+        map->element_strides[which] = (uint8_t)value;
+        return value >= 1 && value <= 8 ? NULL : "an element stride is 1 to 8";
+    }
+}
+
+static const char *set(fa_emu_map *map, fa_emu_map_field field, uint64_t which, uint64_t value)
+{
+    switch (field) {
+    case FA_EMU_MAP_ADDRESS:
+        map->address = value;
+        return value % 16 == 0 ? NULL : "the address is no multiple of 16 bytes";
+    case FA_EMU_MAP_RANK_LESS_1:
+        map->rank = (uint8_t)(value + 1);
+        return value < FA_EMU_MAP_RANK ? NULL : "the rank is 1 to 5: as a field 0 to 4";
+    case FA_EMU_MAP_TYPE:
+        map->type = (uint8_t)value;
+        map->strides[0] = value < FA_EMU_MAP_TYPES ? BYTES[value] : 0;
+        return value < FA_EMU_MAP_TYPES ? NULL : "the type of elements is a number from 0 to 12";
+    case FA_EMU_MAP_INTERLEAVE:
+        map->interleaved = value != 0;
+        return value <= 2 ? NULL : "the interleave layout is a number from 0 to 2";
+    case FA_EMU_MAP_SWIZZLE:
+        map->swizzle = value == 0 ? 0 : (uint8_t)(16u << (value & 3));
+        return value <= 3 ? NULL : "the swizzle mode is a number from 0 to 3";
+    case FA_EMU_MAP_FILL:
+        map->nans = value != 0;
+        return value <= 1 ? NULL : "the fill mode is 0 or 1";
+    default:
+        return set_dimension(map, field, which, value);
+    }
+}
+
+static fa_emu_map empty_map(void)
+{
+    return (fa_emu_map){.magic = MAGIC, .strides = {1}, .rank = 1, .element_strides = {1, 1, 1, 1, 1}};
+}
+
+static bool is_zero(const unsigned char *bytes)
+{
+    for (size_t i = 0; i < sizeof(fa_tensor_map); i++)
+        if (bytes[i] != 0)
+            return false;
+    return true;
+}
+
+const char *fa_emu_map_replace(void *bytes, fa_emu_map_field field, uint64_t which, uint64_t value)
+{
+    fa_emu_map map;
+    if (is_zero(bytes))
+        map = empty_map();
+    else if (!fa_emu_map_decode(bytes, &map))
+        return "there is no tensor map at this address, nor zeros";
+    const char *wrong = set(&map, field, which, value);
+    if (wrong == NULL)
+        memcpy(bytes, &map, sizeof map);
+    return wrong;
+}
+
+const char *fa_emu_map_wrong(const fa_emu_map *map)
+{
+    if (map->address == 0)
+        return "it has no address";
+    for (int i = 0; i < map->rank; i++)
+        if (map->dims[i] == 0 || map->box[i] == 0)
+            return "a dimension below its rank has no size, or no box";
+    if (map->interleaved)
+        return "interleaved layouts are not modelled";
+    if (map->nans && !is_float(map->type))
+        return "NaN fills floating-point elements alone";
+    if (fa_emu_map_row_bytes(map) % FA_EMU_CHUNK)
+        return "a row of the box is no multiple of 16 bytes";
+    if (map->swizzle > 0 && fa_emu_map_row_bytes(map) > map->swizzle)
+        return "a row of the box is longer than the swizzle";
+    return NULL;
+}
+
+const char *fa_emu_map_encode(fa_tensor_map *to, const void *address, int rank, fa_emu_map_type type,
+                              const uint64_t *dims, const uint64_t *strides, const uint32_t *box, int swizzle)
+{
+    fa_emu_map map = empty_map();
     _Static_assert(sizeof map <= sizeof *to, "a tensor map is 128 bytes");
     if (rank < 1 || rank > FA_EMU_MAP_RANK)
         return "the rank is 1 to 5";
-    if (map.address % 16)
-        return "the address is no multiple of 16 bytes";
-    for (int i = 0; i < FA_EMU_MAP_RANK; i++) {
-        map.dims[i] = i < rank ? (uint32_t)dims[i] : 1;
-        map.box[i] = i < rank ? (uint16_t)box[i] : 1;
-        if (i < rank && (dims[i] == 0 || dims[i] > UINT32_MAX))
-            return "a dimension is 1 to 2^32 - 1";
-        if (i < rank && (box[i] == 0 || box[i] > 256))
-            return "a box has 1 to 256 elements in a dimension";
-        if (i > 0 && i < rank && (strides[i - 1] % 16 || strides[i - 1] >= (uint64_t)1 << 40))
-            return "a stride is a multiple of 16 bytes below 2^40";
-        if (i > 0)
-            map.strides[i] = i < rank ? strides[i - 1] : 0;
+    map.rank = (uint8_t)rank;
+    map.swizzle = (uint8_t)swizzle;
+    const char *wrong = set(&map, FA_EMU_MAP_ADDRESS, 0, (uintptr_t)address);
+    if (wrong == NULL)
+        wrong = set(&map, FA_EMU_MAP_TYPE, 0, type);
+    for (int i = 0; i < rank && wrong == NULL; i++) {
+        wrong = set_dimension(&map, FA_EMU_MAP_DIM, (uint64_t)i, dims[i]);
+        if (wrong == NULL)
+            wrong = set_dimension(&map, FA_EMU_MAP_BOX, (uint64_t)i, box[i]);
+        if (wrong == NULL && i + 1 < rank)
+            wrong = set_dimension(&map, FA_EMU_MAP_STRIDE, (uint64_t)i, strides[i]);
     }
-    if (fa_emu_map_row_bytes(&map) % FA_EMU_CHUNK)
-        return "a row of the box is no multiple of 16 bytes";
-    if (swizzle > 0 && fa_emu_map_row_bytes(&map) > (uint32_t)swizzle)
-        return "a row of the box is longer than the swizzle";
+    if (wrong == NULL)
+        wrong = fa_emu_map_wrong(&map);
+    if (wrong != NULL)
+        return wrong;
     memset(to, 0, sizeof *to);
     memcpy(to, &map, sizeof map);
     return NULL;
@@ -44,13 +133,24 @@ bool fa_emu_map_decode(const void *bytes, fa_emu_map *map)
     return map->magic == MAGIC;
 }
 
+uint64_t fa_emu_map_fill(const fa_emu_map *map)
+{
+    return !map->nans ? 0 : map->strides[0] == 2 ? 0x7fff : map->strides[0] == 4 ? 0x7fffffff : 0x7fffffffffffffffu;
+}
+
 uint32_t fa_emu_map_row_bytes(const fa_emu_map *map) { return map->box[0] * (uint32_t)map->strides[0]; }
+
+/* Rows of the box in dimension `i`: every so many elements one. */
+static uint32_t steps(const fa_emu_map *map, int i)
+{
+    return (map->box[i] + map->element_strides[i] - 1u) / map->element_strides[i];
+}
 
 uint32_t fa_emu_map_rows(const fa_emu_map *map)
 {
     uint32_t rows = 1;
     for (int i = 1; i < map->rank; i++)
-        rows *= map->box[i];
+        rows *= steps(map, i);
     return rows;
 }
 
@@ -60,8 +160,8 @@ fa_emu_row fa_emu_map_row(const fa_emu_map *map, const int32_t at[FA_EMU_MAP_RAN
     uint64_t address = map->address + (uint64_t)((int64_t)at[0] * size);
     bool inside = true;
     for (int i = 1; i < map->rank; i++) {
-        const int64_t index = (int64_t)at[i] + row % map->box[i];
-        row /= map->box[i];
+        const int64_t index = (int64_t)at[i] + row % steps(map, i) * map->element_strides[i];
+        row /= steps(map, i);
         inside &= index >= 0 && index < (int64_t)map->dims[i];
         address += (uint64_t)index * map->strides[i];
     }

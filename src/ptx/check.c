@@ -54,6 +54,8 @@ static const char *check_cp(fa_ptx_instr *i)
         return "cp is cp.async";
     if (fa_ptx_has(i, FA_PTX_W_BULK))
         return fa_ptx_check_bulk(i);
+    if (fa_ptx_has(i, FA_PTX_W_MBARRIER_))
+        return fa_ptx_check_copies_arrive(i);
     if (i->types > 0 || fa_ptx_has(i, FA_PTX_W_REDUCE))
         return "only bulk copies reduce";
     if (fa_ptx_has(i, FA_PTX_W_COMMIT_GROUP) || fa_ptx_has(i, FA_PTX_W_WAIT_ALL) || wait)
@@ -123,6 +125,8 @@ const char *fa_ptx_check(fa_ptx_instr *i)
         return check_convert(i);
     case FA_PTX_ASYNC:
         return fa_ptx_check_hopper(i);
+    case FA_PTX_FENCES:
+        return fa_ptx_check_fence(i);
     case FA_PTX_GROUP:
         if (i->op == FA_PTX_OP_BAR || i->op == FA_PTX_OP_BARRIER)
             return check_barrier(i);

@@ -46,23 +46,36 @@ const char *fa_ptx_check_bulk(fa_ptx_instr *i)
     if (fa_ptx_has(i, FA_PTX_W_PREFETCH_))
         return tensor ? (is_box(i, 0) && count == 2 ? NULL : "the prefetch wants [map, {coordinates}]")
                       : (is_address(i, 0) && count == 2 ? NULL : "the prefetch wants [address], size");
+    if (in && tensor && fa_ptx_has(i, FA_PTX_W_REDUCE))
+        return "a tensor is reduced in global memory";
     if (in && tensor)
         return is_address(i, 0) && is_box(i, 1) && is_address(i, 3) && count == 4
                    ? NULL
                    : "the load wants [to], [map, {coordinates}], [barrier]";
+    const bool reduces = fa_ptx_has(i, FA_PTX_W_REDUCE);
+    if (reduces != (fa_ptx_reduction(i) != FA_PTX_WORDS) || i->types != (reduces && !tensor))
+        return "a reduction has an operation, and of bytes a type";
+    if (in && reduces && (fa_ptx_has(i, FA_PTX_W_GLOBAL) || fa_ptx_types[i->type[0]].kind == FA_PTX_F))
+        return "a reduction into shared memory is one of integers out of shared memory";
     if (in)
         return is_address(i, 0) && is_address(i, 1) && is_scalar(i, 2) && is_address(i, 3) && count == 4
                    ? NULL
                    : "the copy wants [to], [from], size, [barrier]";
-    const bool reduces = fa_ptx_has(i, FA_PTX_W_REDUCE);
-    if (reduces != (fa_ptx_reduction(i) != FA_PTX_WORDS) || i->types != (reduces && !tensor))
-        return "a reduction has an operation, and of bytes a type";
     if (!fa_ptx_has(i, FA_PTX_W_BULK_GROUP))
         return "a bulk copy ends at a barrier or in a bulk_group";
     if (tensor)
         return is_box(i, 0) && is_address(i, 2) && count == 3 ? NULL : "the store wants [map, {coordinates}], [from]";
     return is_address(i, 0) && is_address(i, 1) && is_scalar(i, 2) && count == 3 ? NULL
                                                                                  : "the copy wants [to], [from], size";
+}
+
+const char *fa_ptx_check_copies_arrive(fa_ptx_instr *i)
+{
+    i->family = FA_PTX_ASYNC;
+    return fa_ptx_has(i, FA_PTX_W_ARRIVE) && i->types == 1 && i->type[0] == FA_PTX_B64 && i->args == 1 &&
+                   is_address(i, 0) && !fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER)
+               ? NULL
+               : "cp.async.mbarrier.arrive.b64 wants [barrier]";
 }
 
 static const char *check_mbarrier(const fa_ptx_instr *i)
@@ -114,6 +127,50 @@ static const char *check_setmaxnreg(const fa_ptx_instr *i)
     return number && fa_ptx_has(i, FA_PTX_W_INC) != fa_ptx_has(i, FA_PTX_W_DEC) ? NULL : "setmaxnreg.inc or .dec";
 }
 
+int fa_ptx_map_field(const fa_ptx_instr *i)
+{
+    for (int word = FA_PTX_W_GLOBAL_ADDRESS; word <= FA_PTX_W_FILL_MODE; word++)
+        if (fa_ptx_has(i, (fa_ptx_word)word))
+            return word - FA_PTX_W_GLOBAL_ADDRESS;
+    return -1;
+}
+
+static bool has_scope(const fa_ptx_instr *i)
+{
+    return fa_ptx_has(i, FA_PTX_W_CTA) || fa_ptx_has(i, FA_PTX_W_CLUSTER) || fa_ptx_has(i, FA_PTX_W_GPU) ||
+           fa_ptx_has(i, FA_PTX_W_SYS);
+}
+
+static const char *check_tensormap(const fa_ptx_instr *i)
+{
+    if (fa_ptx_has(i, FA_PTX_W_CP_FENCEPROXY))
+        return fa_ptx_has(i, FA_PTX_W_GLOBAL) && fa_ptx_has(i, FA_PTX_W_SHARED_CTA) &&
+                       fa_ptx_has(i, FA_PTX_W_TENSORMAP_GENERIC) && fa_ptx_has(i, FA_PTX_W_RELEASE) && has_scope(i) &&
+                       fa_ptx_has(i, FA_PTX_W_SYNC) && fa_ptx_has(i, FA_PTX_W_ALIGNED) && is_address(i, 0) &&
+                       is_address(i, 1) && is_scalar(i, 2)
+                   ? NULL
+                   : "tensormap.cp_fenceproxy wants [to], [from], 128";
+    const int field = fa_ptx_map_field(i), dimensions = FA_PTX_W_BOX_DIM - FA_PTX_W_GLOBAL_ADDRESS;
+    const bool wide = fa_ptx_has(i, FA_PTX_W_GLOBAL_ADDRESS) || fa_ptx_has(i, FA_PTX_W_GLOBAL_STRIDE);
+    const bool ordinal = field >= dimensions && field < FA_PTX_W_ELEMTYPE - FA_PTX_W_GLOBAL_ADDRESS;
+    if (!fa_ptx_has(i, FA_PTX_W_REPLACE) || !fa_ptx_has(i, FA_PTX_W_TILE) || !fa_ptx_has(i, FA_PTX_W_B1024) ||
+        field < 0)
+        return "tensormap.replace.tile wants a field and .b1024";
+    if (i->types != 1 || i->type[0] != (wide ? FA_PTX_B64 : FA_PTX_B32))
+        return "addresses and strides are .b64, the other fields .b32";
+    return is_address(i, 0) && i->args == 2 + ordinal ? NULL : "tensormap.replace wants [map], dimension, value";
+}
+
+const char *fa_ptx_check_fence(const fa_ptx_instr *i)
+{
+    const bool map = fa_ptx_has(i, FA_PTX_W_TENSORMAP_GENERIC), acquires = fa_ptx_has(i, FA_PTX_W_ACQUIRE);
+    if (!map || !acquires)
+        return i->args == 0 && (!map || (fa_ptx_has(i, FA_PTX_W_RELEASE) && has_scope(i)))
+                   ? NULL
+                   : "a fence takes no operand; of tensor maps it is one of release or acquire, with a scope";
+    return is_address(i, 0) && i->args == 2 && has_scope(i) ? NULL : "the acquire of a tensor map wants [map], 128";
+}
+
 const char *fa_ptx_check_hopper(fa_ptx_instr *i)
 {
     switch (i->op) {
@@ -121,6 +178,8 @@ const char *fa_ptx_check_hopper(fa_ptx_instr *i)
         return check_mbarrier(i);
     case FA_PTX_OP_SETMAXNREG:
         return check_setmaxnreg(i);
+    case FA_PTX_OP_TENSORMAP:
+        return check_tensormap(i);
     default:
         if (fa_ptx_has(i, FA_PTX_W_MMA_ASYNC))
             return check_product(i);

@@ -1,17 +1,21 @@
-/* What sm_90 adds: forms of mbarrier, cp.async.bulk, wgmma and setmaxnreg. Pure. */
+/* What sm_90 adds: forms of mbarrier, cp.async.bulk, tensormap, wgmma, setmaxnreg and fence. Pure. */
 #ifndef FA_PTX_HOPPER_H
 #define FA_PTX_HOPPER_H
 
 #include "ptx/program.h"
 
-/* NULL: the instruction is well formed. A bulk copy becomes one of the family FA_PTX_ASYNC. */
+/* NULL: the instruction is well formed. What is one of `cp` becomes of the family FA_PTX_ASYNC. */
 const char *fa_ptx_check_bulk(fa_ptx_instr *i);
+const char *fa_ptx_check_copies_arrive(fa_ptx_instr *i);
 const char *fa_ptx_check_hopper(fa_ptx_instr *i);
+const char *fa_ptx_check_fence(const fa_ptx_instr *i);
 
 /* cp.async.bulk.tensor: 1 to 5; 0: a copy of bytes. */
 int fa_ptx_tensor_rank(const fa_ptx_instr *i);
 /* What a bulk copy combines with: a word, FA_PTX_WORDS for none. */
 fa_ptx_word fa_ptx_reduction(const fa_ptx_instr *i);
+/* tensormap.replace: which field, from 0 in the order of words.def; -1: none. */
+int fa_ptx_map_field(const fa_ptx_instr *i);
 /* Registers of a lane that hold the accumulator of a wgmma, and whether A comes from registers. */
 int fa_ptx_wgmma_accumulators(const fa_ptx_instr *i);
 bool fa_ptx_wgmma_a_in_registers(const fa_ptx_instr *i);

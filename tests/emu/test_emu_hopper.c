@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "input/options.h"
 
-enum { CASES_MAX = 800, MARKS_MAX = 8, WORD = 64 };
+enum { CASES_MAX = 1200, MARKS_MAX = 8, WORD = 64 };
 
 /* line 0: the report names none */
 typedef struct mark {
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     const bool test = argc < 2 || strcmp(argv[1], "--rest") != 0, rest = argc < 2 || strcmp(argv[1], "--test") != 0;
     const char *only = argc > 2 && strcmp(argv[argc - 2], "--case") == 0 ? argv[argc - 1] : NULL;
     static const char *const conform[] = {"tests/emu/hopper/conform_copies.cu", "tests/emu/hopper/conform_products.cu",
-                                          "tests/emu/hopper/conform_cluster.cu"};
+                                          "tests/emu/hopper/conform_cluster.cu", "tests/emu/hopper/conform_maps.cu"};
     static kernel kernels[CASES_MAX];
     static struct CMUnitTest tests[CASES_MAX];
     size_t count = 0;
@@ -146,8 +146,10 @@ int main(int argc, char **argv)
             continue;
         count += kernels_of("tests/emu/hopper/bad.cu", true, schedule, only, kernels + count);
         count += kernels_of("tests/emu/hopper/bad_products.cu", true, schedule, only, kernels + count);
+        count += kernels_of("tests/emu/hopper/bad_maps.cu", true, schedule, only, kernels + count);
         count += kernels_of("tests/emu/hopper/bad_cluster.cu", true, schedule, only, kernels + count);
         count += kernels_of("tests/emu/hopper/clean.cu", false, schedule, only, kernels + count);
+        count += kernels_of("tests/emu/hopper/clean_maps.cu", false, schedule, only, kernels + count);
         count += kernels_of("tests/emu/hopper/clean_cluster.cu", false, schedule, only, kernels + count);
         for (size_t i = 0; only == NULL && i < sizeof conform / sizeof conform[0]; i++)
             kernels[count++] = (kernel){.name = "conforms", .file = conform[i], .schedule = schedule, .race = "0"};

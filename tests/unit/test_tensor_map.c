@@ -21,7 +21,7 @@ static fa_emu_map map_of(int rank)
     uint64_t strides[4] = {2 * COLUMNS * ELEMENT};
     for (int i = 1; i < 4; i++)
         strides[i] = strides[i - 1] * DIMS[i];
-    assert_null(fa_emu_map_encode(&bytes, memory, rank, ELEMENT, DIMS, strides, BOX, 0));
+    assert_null(fa_emu_map_encode(&bytes, memory, rank, FA_EMU_MAP_F16, DIMS, strides, BOX, 0));
     assert_true(fa_emu_map_decode(&bytes, &map));
     return map;
 }
@@ -83,16 +83,102 @@ static void what_is_no_map(void **state)
     fa_tensor_map bytes = {.bytes = {0}};
     fa_emu_map map;
     assert_false(fa_emu_map_decode(&bytes, &map));
-    assert_non_null(fa_emu_map_encode(&bytes, memory, 0, ELEMENT, DIMS, fine, BOX, 0));
-    assert_non_null(fa_emu_map_encode(&bytes, memory, 6, ELEMENT, DIMS, fine, BOX, 0));
-    assert_non_null(fa_emu_map_encode(&bytes, memory + 8, 2, ELEMENT, DIMS, fine, BOX, 0));
-    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, ELEMENT, none, fine, BOX, 0));
-    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, ELEMENT, DIMS, odd, BOX, 0));
-    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, ELEMENT, DIMS, fine, long_box, 0));
-    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, ELEMENT, DIMS, fine, narrow, 0));
-    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, ELEMENT, DIMS, fine, wide, 32));
-    assert_null(fa_emu_map_encode(&bytes, memory, 2, ELEMENT, DIMS, fine, wide, 64));
+    assert_non_null(fa_emu_map_encode(&bytes, memory, 0, FA_EMU_MAP_F16, DIMS, fine, BOX, 0));
+    assert_non_null(fa_emu_map_encode(&bytes, memory, 6, FA_EMU_MAP_F16, DIMS, fine, BOX, 0));
+    assert_non_null(fa_emu_map_encode(&bytes, memory + 8, 2, FA_EMU_MAP_F16, DIMS, fine, BOX, 0));
+    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, FA_EMU_MAP_F16, none, fine, BOX, 0));
+    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, FA_EMU_MAP_F16, DIMS, odd, BOX, 0));
+    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, FA_EMU_MAP_F16, DIMS, fine, long_box, 0));
+    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, FA_EMU_MAP_F16, DIMS, fine, narrow, 0));
+    assert_non_null(fa_emu_map_encode(&bytes, memory, 2, FA_EMU_MAP_F16, DIMS, fine, wide, 32));
+    assert_null(fa_emu_map_encode(&bytes, memory, 2, FA_EMU_MAP_F16, DIMS, fine, wide, 64));
     assert_true(fa_emu_map_decode(&bytes, &map));
+}
+
+/* From zeros, field by field, the map that the host would make. */
+static void replaced_fields(void **state)
+{
+    (void)state;
+    static const uint64_t strides[] = {64, 320};
+    fa_tensor_map made = {.bytes = {0}}, wanted;
+    assert_null(fa_emu_map_encode(&wanted, memory, 3, FA_EMU_MAP_BF16, DIMS, strides, BOX, 32));
+    assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_RANK_LESS_1, 0, 2));
+    assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_TYPE, 0, 10));
+    assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_ADDRESS, 0, (uintptr_t)memory));
+    assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_SWIZZLE, 0, 1));
+    assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_FILL, 0, 0));
+    assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_INTERLEAVE, 0, 0));
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_DIM, i, DIMS[i]));
+        assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_BOX, i, BOX[i]));
+        assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_ELEMENT_STRIDE, i, 1));
+    }
+    for (uint64_t i = 0; i < 2; i++)
+        assert_null(fa_emu_map_replace(&made, FA_EMU_MAP_STRIDE, i, strides[i]));
+    assert_memory_equal(&made, &wanted, sizeof made);
+}
+
+static void fields_out_of_range(void **state)
+{
+    (void)state;
+    static const struct {
+        fa_emu_map_field field;
+        uint64_t which, value;
+    } wrong[] = {{FA_EMU_MAP_ADDRESS, 0, 8},
+                 {FA_EMU_MAP_RANK_LESS_1, 0, 5},
+                 {FA_EMU_MAP_BOX, 0, 257},
+                 {FA_EMU_MAP_BOX, 1, 0},
+                 {FA_EMU_MAP_BOX, 5, 1},
+                 {FA_EMU_MAP_DIM, 0, 0},
+                 {FA_EMU_MAP_STRIDE, 0, 24},
+                 {FA_EMU_MAP_STRIDE, 4, 16},
+                 {FA_EMU_MAP_STRIDE, 0, 1ull << 40},
+                 {FA_EMU_MAP_ELEMENT_STRIDE, 1, 9},
+                 {FA_EMU_MAP_TYPE, 0, 13},
+                 {FA_EMU_MAP_INTERLEAVE, 0, 3},
+                 {FA_EMU_MAP_SWIZZLE, 0, 4},
+                 {FA_EMU_MAP_FILL, 0, 2}};
+    fa_tensor_map bytes = {.bytes = {0}}, junk = {.bytes = {1}};
+    assert_non_null(fa_emu_map_replace(&junk, FA_EMU_MAP_RANK_LESS_1, 0, 0));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_non_null(fa_emu_map_replace(&bytes, wrong[i].field, wrong[i].which, wrong[i].value));
+    assert_memory_equal(&bytes, &(fa_tensor_map){.bytes = {0}}, sizeof bytes);
+}
+
+/* Single fields that are right, but not together. */
+static void what_no_copy_may_use(void **state)
+{
+    (void)state;
+    fa_tensor_map bytes = {.bytes = {0}};
+    fa_emu_map map = map_of(2), other;
+    assert_null(fa_emu_map_wrong(&map));
+    other = map;
+    other.nans = 1;
+    assert_null(fa_emu_map_wrong(&other));
+    assert_int_equal(fa_emu_map_fill(&other), 0x7fff);
+    other.type = FA_EMU_MAP_U16;
+    assert_non_null(fa_emu_map_wrong(&other));
+    other = map;
+    other.interleaved = 1;
+    assert_non_null(fa_emu_map_wrong(&other));
+    other = map;
+    other.rank = 3;
+    other.box[2] = 0;
+    assert_non_null(fa_emu_map_wrong(&other));
+    assert_null(fa_emu_map_replace(&bytes, FA_EMU_MAP_BOX, 0, 16));
+    assert_true(fa_emu_map_decode(&bytes, &other));
+    assert_non_null(fa_emu_map_wrong(&other));
+}
+
+/* Of a box of 3 rows every second one: 2 rows, 2 apart. */
+static void element_strides(void **state)
+{
+    (void)state;
+    static const int32_t at[FA_EMU_MAP_RANK] = {0, 1};
+    fa_emu_map map = map_of(2);
+    map.element_strides[1] = 2;
+    assert_int_equal(fa_emu_map_rows(&map), 2);
+    assert_ptr_equal(fa_emu_map_row(&map, at, 1).global, memory + 3 * map.strides[1]);
 }
 
 static void swizzles(void **state)
@@ -109,10 +195,10 @@ static void swizzles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_every_rank),
-        cmocka_unit_test(columns_over_the_edges),
-        cmocka_unit_test(what_is_no_map),
-        cmocka_unit_test(swizzles),
+        cmocka_unit_test(rows_of_every_rank),  cmocka_unit_test(columns_over_the_edges),
+        cmocka_unit_test(what_is_no_map),      cmocka_unit_test(replaced_fields),
+        cmocka_unit_test(fields_out_of_range), cmocka_unit_test(what_no_copy_may_use),
+        cmocka_unit_test(element_strides),     cmocka_unit_test(swizzles),
     };
     return cmocka_run_group_tests_name("tensor maps", tests, NULL, NULL);
 }

@@ -1,0 +1,423 @@
+/* Kernels wrong in one way each: tensor maps that they change. The report must have a class that is marked HERE, with
+ * the line of the mark, in every schedule, or in those of ONLY (a d r g: ascending, descending, random, greedy). */
+#include "maps.cuh"
+
+/* Handing over: PTX ISA, "tensormap.cp_fenceproxy", "membar/fence" */
+
+CASE(changed_without_a_release)
+{
+    if (t < 32)
+        reinterpret_cast<unsigned *>(g)[t] = reinterpret_cast<unsigned *>(s_b + MAP_PLACE)[t];
+    __syncthreads();
+    if (t == 64) {
+        ACQUIRE(gpu, g);
+        load_box(p, s, b, g); /* HERE missing proxy fence */
+    }
+}
+
+CASE(changed_without_an_acquire)
+{
+    copy_map(s_b, s, t);
+    __syncthreads();
+    if (t == 64)
+        load_box(p, s, b, g); /* HERE missing proxy fence */
+}
+
+CASE(changed_and_used_by_one_thread)
+{
+    copy_map(s_b, s, t);
+    __syncthreads();
+    if (t == 0) {
+        ACQUIRE(gpu, g);
+        load_box(p, s, b, g);
+        WAIT(b, 0);
+        REPLACE_ADDRESS(global, g, p.q);
+        load_box(p, s, b, g); /* HERE missing proxy fence */
+    }
+}
+
+CASE(released_and_used_by_one_thread)
+{
+    copy_map(s_b, s, t);
+    __syncthreads();
+    if (t == 0) {
+        ACQUIRE(gpu, g);
+        load_box(p, s, b, g);
+        WAIT(b, 0);
+        REPLACE_ADDRESS(global, g, p.q);
+        RELEASE(cta);
+        load_box(p, s, b, g); /* HERE missing proxy fence */
+    }
+}
+
+CASE(released_before_the_change)
+{
+    copy_map(s_b, s, t);
+    __syncthreads();
+    if (t == 0) {
+        RELEASE(gpu);
+        REPLACE_ADDRESS(global, g, p.q); /* HERE missing proxy fence */
+        ACQUIRE(gpu, g);
+        load_box(p, s, b, g);
+    }
+}
+
+CASE(acquired_before_the_change)
+{
+    if (t == 64)
+        ACQUIRE(gpu, g);
+    __syncthreads();
+    copy_map(s_b, s, t);
+    __syncthreads();
+    if (t == 64)
+        load_box(p, s, b, g); /* HERE missing proxy fence */
+}
+
+CASE(another_map_acquired)
+{
+    copy_map(s_b, s, t);
+    __syncthreads();
+    if (t == 64) {
+        ACQUIRE(gpu, &maps_g[4 + blockIdx.x].map);
+        load_box(p, s, b, g); /* HERE missing proxy fence */
+    }
+}
+
+CASE(acquired_by_a_thread_that_nobody_waits_for)
+{
+    copy_map(s_b, s, t);
+    __syncthreads();
+    if (t == 32)
+        ACQUIRE(gpu, g);
+    if (t == 64)
+        load_box(p, s, b, g); /* HERE missing proxy fence */
+}
+
+CASE(fence_of_the_async_proxy_instead)
+{
+    if (t < 32)
+        reinterpret_cast<unsigned *>(g)[t] = reinterpret_cast<unsigned *>(s_b + MAP_PLACE)[t];
+    asm volatile("fence.proxy.async.global;" ::: "memory");
+    __syncthreads();
+    if (t == 64)
+        load_box(p, s, b, g); /* HERE missing proxy fence */
+}
+
+CASE(store_with_a_map_not_acquired)
+{
+    copy_map(s_b, s, t);
+    fill(s_b, BOX_BYTES, t);
+    if (t == 64) {
+        STORE(g, s, 0); /* HERE missing proxy fence */
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
+CASE(released_in_the_block_for_another)
+{
+    if (blockIdx.x == 0) {
+        if (t < 32)
+            COPY_MAP(&maps_g[0].map, s + MAP_PLACE, cta);
+        __syncthreads();
+        if (t == 0) {
+            __threadfence();
+            atomicExch(&flag_g, 1);
+        }
+    }
+    if (blockIdx.x == 1 && t == 0) {
+        while (atomicAdd(&flag_g, 0) == 0)
+            ;
+        __threadfence();
+        ACQUIRE(gpu, &maps_g[0].map);
+        load_box(p, s, b, &maps_g[0].map); /* HERE missing proxy fence */
+    }
+}
+
+CASE(no_barrier_after_the_release)
+{
+    copy_map(s_b, s, t);
+    if (t == 64) {
+        ACQUIRE(gpu, g);
+        load_box(p, s, b, g); /* HERE data race; HERE bad tensor map */
+    }
+}
+
+CASE(copied_before_the_lanes_have_met)
+{
+    if (t == 5)
+        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, p.q); /* HERE data race */
+    if (t < 32)
+        COPY_MAP(g, s + MAP_PLACE, gpu); /* HERE data race */
+}
+
+CASE(changed_while_a_load_reads_it)
+{
+    copy_map(s_b, s, t);
+    __syncthreads();
+    if (t == 64) {
+        ACQUIRE(gpu, g);
+        load_box(p, s, b, g);
+    }
+    __syncthreads();
+    if (t == 0)
+        REPLACE_ADDRESS(global, g, p.q); /* HERE data race */
+}
+
+CASE(changed_while_a_store_reads_it)
+{
+    copy_map(s_b, s, t);
+    fill(s_b, BOX_BYTES, t);
+    if (t == 0) {
+        ACQUIRE(gpu, g);
+        STORE(g, s, 0);
+        COMMIT();
+        REPLACE_ADDRESS(global, g, p.q); /* HERE data race */
+        WAIT_GROUP(0);
+    }
+}
+
+/* Where maps lie: PTX ISA, "Tensor-map", "tensormap.replace" */
+
+CASE(map_in_shared_memory)
+{
+    if (t == 0)
+        load_box(p, s, b, reinterpret_cast<fa_tensor_map *>(s_b + MAP_PLACE)); /* HERE bad tensor map */
+}
+
+CASE(map_not_aligned)
+{
+    if (t == 0)
+        load_box(p, s, b, reinterpret_cast<const char *>(&p.k_map) + 32); /* HERE misaligned */
+}
+
+CASE(replaced_map_not_aligned)
+{
+    if (t == 0)
+        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE + 64, p.q); /* HERE misaligned */
+}
+
+CASE(copied_map_not_aligned)
+{
+    if (t < 32)
+        COPY_MAP(g, s + MAP_PLACE + 64, gpu); /* HERE misaligned */
+}
+
+CASE(acquired_map_not_aligned)
+{
+    if (t == 0)
+        ACQUIRE(gpu, reinterpret_cast<const char *>(g) + 64); /* HERE misaligned */
+}
+
+CASE(acquired_in_shared_memory)
+{
+    if (t == 0)
+        ACQUIRE(gpu, s_b + MAP_PLACE); /* HERE bad tensor map */
+}
+
+CASE(acquired_among_the_parameters)
+{
+    const char *map = reinterpret_cast<const char *>(&p.k_map);
+    if (t == 0)
+        ACQUIRE(gpu, map + (reinterpret_cast<u64>(map) & 64)); /* HERE bad tensor map */
+}
+
+CASE(replaced_among_the_parameters)
+{
+    const char *map = reinterpret_cast<const char *>(&p.k_map);
+    if (t == 0)
+        REPLACE_ADDRESS(global, map + (reinterpret_cast<u64>(map) & 64), p.q); /* HERE bad tensor map */
+}
+
+CASE(shared_map_named_global)
+{
+    if (t == 0)
+        REPLACE_ADDRESS(global, s_b + MAP_PLACE, p.q); /* HERE bad tensor map */
+}
+
+CASE(copied_to_shared_memory)
+{
+    if (t < 32)
+        COPY_MAP(s_b + MAP_PLACE + 128, s + MAP_PLACE, gpu); /* HERE bad tensor map */
+}
+
+CASE(copied_by_half_a_warp)
+{
+    if (t < 16)
+        COPY_MAP(g, s + MAP_PLACE, gpu); /* HERE partial warp */
+}
+
+CASE(replaced_where_no_map_is)
+{
+    if (t == 0)
+        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE + 128, p.q); /* HERE bad tensor map */
+}
+
+CASE(size_of_an_acquire)
+{
+    if (t == 0)
+        asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 64;" ::"l"(g)); /* HERE bad tensor map */
+}
+
+CASE(size_of_a_copy)
+{
+    if (t < 32)
+        asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic" /* HERE bad tensor map */
+                     ".release.gpu.sync.aligned [%0], [%1], 256;" ::"l"(g),
+                     "r"(s + MAP_PLACE));
+}
+
+/* Values of fields: PTX ISA, "tensormap.replace"; cuTensorMapEncodeTiled */
+
+CASE(address_off_16_bytes)
+{
+    if (t == 0)
+        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, static_cast<const char *>(p.q) + 8); /* HERE bad tensor map */
+}
+
+CASE(rank_6)
+{
+    if (t == 0)
+        REPLACE(rank, shared::cta, s + MAP_PLACE, 5); /* HERE bad tensor map */
+}
+
+CASE(box_of_257)
+{
+    if (t == 0)
+        REPLACE_OF(box_dim, shared::cta, s + MAP_PLACE, 1, 257); /* HERE bad tensor map */
+}
+
+CASE(tensor_of_nothing)
+{
+    if (t == 0)
+        REPLACE_OF(global_dim, shared::cta, s + MAP_PLACE, 1, 0); /* HERE bad tensor map */
+}
+
+CASE(sixth_dimension)
+{
+    if (t == 0)
+        REPLACE_OF(global_dim, shared::cta, s + MAP_PLACE, 5, 1); /* HERE bad tensor map */
+}
+
+CASE(stride_of_24_bytes)
+{
+    if (t == 0)
+        REPLACE_STRIDE(shared::cta, s + MAP_PLACE, 0, 24); /* HERE bad tensor map */
+}
+
+CASE(fifth_stride)
+{
+    if (t == 0)
+        REPLACE_STRIDE(shared::cta, s + MAP_PLACE, 4, 64); /* HERE bad tensor map */
+}
+
+CASE(element_stride_of_9)
+{
+    if (t == 0)
+        REPLACE_OF(element_stride, shared::cta, s + MAP_PLACE, 1, 9); /* HERE bad tensor map */
+}
+
+CASE(type_13)
+{
+    if (t == 0)
+        REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 13); /* HERE bad tensor map */
+}
+
+CASE(swizzle_of_96_bytes)
+{
+    if (t == 0)
+        REPLACE_NUMBER(swizzle_mode, shared::cta, s + MAP_PLACE, 4); /* HERE bad tensor map */
+}
+
+CASE(interleave_3)
+{
+    if (t == 0)
+        REPLACE_NUMBER(interleave_layout, shared::cta, s + MAP_PLACE, 3); /* HERE bad tensor map */
+}
+
+CASE(fill_2)
+{
+    if (t == 0)
+        REPLACE_NUMBER(fill_mode, shared::cta, s + MAP_PLACE, 2); /* HERE bad tensor map */
+}
+
+/* Fields that are right alone, but not together. */
+
+CASE(row_longer_than_the_swizzle)
+{
+    if (t == 0)
+        REPLACE_NUMBER(swizzle_mode, shared::cta, s + MAP_PLACE, 2);
+    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
+}
+
+CASE(row_off_16_bytes)
+{
+    if (t == 0)
+        REPLACE_OF(box_dim, shared::cta, s + MAP_PLACE, 0, 12);
+    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
+}
+
+CASE(integers_filled_with_nan)
+{
+    if (t == 0) {
+        REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 1);
+        REPLACE_NUMBER(fill_mode, shared::cta, s + MAP_PLACE, 1);
+    }
+    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
+}
+
+CASE(fields_not_set)
+{
+    if (t < 32)
+        reinterpret_cast<unsigned *>(s_b + MAP_PLACE)[t] = 0;
+    __syncthreads();
+    if (t == 0) {
+        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, p.q);
+        REPLACE(rank, shared::cta, s + MAP_PLACE, 3);
+        REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 6);
+    }
+    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
+}
+
+CASE(rank_of_the_map_changed)
+{
+    if (t == 0)
+        REPLACE(rank, shared::cta, s + MAP_PLACE, 1);
+    use_map(p, s_b, s, b, t); /* HERE bad tensor map */
+}
+
+CASE(reduction_of_bytes)
+{
+    if (t == 0)
+        REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 1);
+    __syncthreads();
+    copy_map(s_b, s, t);
+    fill(s_b, BOX_BYTES, t);
+    if (t == 0) {
+        ACQUIRE(gpu, g);
+        asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group" /* HERE bad tensor map */
+                     " [%0, {%2, %2, %2, %2}], [%1];" ::"l"(g),
+                     "r"(s), "r"(0)
+                     : "memory");
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
+/* clang-format off */
+#define CASES(X)                                                                                                       \
+    X(changed_without_a_release) X(changed_without_an_acquire) X(changed_and_used_by_one_thread)                       \
+    X(released_and_used_by_one_thread) X(released_before_the_change) X(acquired_before_the_change)                     \
+    X(another_map_acquired) X(acquired_by_a_thread_that_nobody_waits_for) X(fence_of_the_async_proxy_instead)          \
+    X(store_with_a_map_not_acquired) X(released_in_the_block_for_another) X(no_barrier_after_the_release)              \
+    X(copied_before_the_lanes_have_met) X(changed_while_a_load_reads_it) X(changed_while_a_store_reads_it)             \
+    X(map_in_shared_memory) X(map_not_aligned) X(replaced_map_not_aligned) X(copied_map_not_aligned)                   \
+    X(acquired_map_not_aligned) X(acquired_in_shared_memory) X(acquired_among_the_parameters)                          \
+    X(replaced_among_the_parameters) X(shared_map_named_global) X(copied_to_shared_memory) X(copied_by_half_a_warp)    \
+    X(replaced_where_no_map_is) X(size_of_an_acquire) X(size_of_a_copy) X(address_off_16_bytes) X(rank_6)              \
+    X(box_of_257) X(tensor_of_nothing) X(sixth_dimension) X(stride_of_24_bytes) X(fifth_stride)                        \
+    X(element_stride_of_9) X(type_13) X(swizzle_of_96_bytes) X(interleave_3) X(fill_2)                                 \
+    X(row_longer_than_the_swizzle) X(row_off_16_bytes) X(integers_filled_with_nan) X(fields_not_set)                   \
+    X(rank_of_the_map_changed) X(reduction_of_bytes)
+/* clang-format on */
+HOPPER_KERNEL
