@@ -29,8 +29,8 @@ in two fresh processes.
 A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured
 again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
 Without a GPU a sweep is not run, but for -- --device emu, which compiles and checks candidates and times none.
-Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, jq, python3, parallel or optuna; a host that is dead), 6 the results cannot be
-written.
+Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, jq, python3, parallel or optuna; a host that is dead), 6 the results
+cannot be written.
 USAGE
 }
 
