@@ -125,7 +125,7 @@ unsigned char *fa_emu_ptx_cluster_place(const fa_emu_ptx_run *run, int arg, fa_e
 static unsigned char *place_of(const fa_emu_ptx_run *run, int arg)
 {
     const fa_ptx_instr *i = run->instr;
-    const bool shared = i->op == FA_PTX_OP_CP ? arg == 0 : is_shared(i) || i->family == FA_PTX_MATRIX;
+    const bool shared = i->op == FA_PTX_OP_CP ? arg == 0 : is_shared(i);
     fa_emu_worker *owner = NULL;
     unsigned char *place;
     if (i->op != FA_PTX_OP_CP && fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER)) {
@@ -135,6 +135,8 @@ static unsigned char *place_of(const fa_emu_ptx_run *run, int arg)
     if (shared)
         return fa_emu_ptx_window_place(run, arg);
     unsigned char *generic = fa_emu_ptx_generic_place(run, arg);
+    if (i->family == FA_PTX_MATRIX && fa_emu_window_rank(generic) != (int32_t)fa_emu_self->rank)
+        fa_emu_ptx_fail(run, FA_EMU_FAULT, "without .shared the address is generic, and not one of shared memory");
     if (fa_emu_self->cluster->count > 1 && (owner = fa_emu_window_owner(fa_emu_self, generic, &place)) != NULL)
         fa_emu_ptx_reach(run, owner);
     return generic;

@@ -416,6 +416,48 @@ CASE(other_rank)
     }
 }
 
+CASE(reduction_read_before_the_wait)
+{
+    make_barriers(b, t, 1);
+    fill(s_b, 2048, t);
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        ADD_UP(s + 1024, s, 1024, b); /* HERE data race */
+    }
+    USE(AT(256 + t)); /* HERE data race */
+    WAIT(b, 0);
+}
+
+CASE(reduction_over_what_threads_wrote)
+{
+    make_barriers(b, t, 1);
+    fill(s_b, 1024, t);
+    reinterpret_cast<unsigned *>(s_b + 1024)[t] = t; /* HERE missing proxy fence */
+    __syncthreads();
+    if (t == 0) {
+        EXPECT_BYTES(b, 1024);
+        ADD_UP(s + 1024, s, 1024, b); /* HERE missing proxy fence */
+    }
+    WAIT(b, 0);
+}
+
+CASE(copies_that_count_no_arrival)
+{
+    make_barriers(b, t, THREADS);
+    ASYNC_16(s + 16 * t, static_cast<const uint4 *>(p.q) + t);
+    COPIES_ARRIVE(.shared::cta, b);
+    WAIT(b, 0); /* HERE deadlock */
+}
+
+CASE(copies_of_threads_not_waited_for)
+{
+    make_barriers(b, t, THREADS);
+    ASYNC_16(s + 16 * t, static_cast<const uint4 *>(p.q) + t); /* HERE data race */
+    COPIES_ARRIVE(.noinc.shared::cta, b);                      /* HERE data race */
+    USE(AT(4 * ((t + 64) % 256)));                             /* HERE data race */
+    WAIT(b, 0);
+}
+
 CASE(beyond_shared_memory)
 {
     make_barriers(b, t, 1);
@@ -448,15 +490,17 @@ CASE(stage_filled_by_threads_before)
 
 /* clang-format off */
 #define CASES(X)                                                                                                      \
-    X(no_barrier_there) X(initialised_twice) X(used_after_its_end) X(count_of_none) X(not_aligned)                    \
-    X(barrier_outside) X(stored_over) X(read_as_memory) X(not_made_visible) X(made_visible_by_a_shuffle)              \
-    X(one_arrival_too_many) X(phases_run_ahead) X(arrives_in_a_phase_it_has_not_seen) X(promise_not_to_complete)      \
-    X(parity_that_is_none) X(bytes_out_of_range) X(nobody_arrives) X(one_arrival_short) X(wrong_barrier)              \
-    X(phase_off_by_one) X(tries_once) X(wait_by_one_lane) X(initialisation_without_a_fence) X(fewer_bytes_expected)   \
-    X(only_the_first_copy_expected) X(more_bytes_expected) X(no_bytes_expected) X(read_before_the_wait)               \
-    X(barrier_of_threads_for_a_wait) X(written_while_it_copies) X(two_copies_to_one_place)                            \
-    X(refilled_before_it_is_read) X(freed_by_one_of_two_readers) X(source_is_written) X(shared_address_of_a_copy)     \
-    X(global_address_of_a_copy) X(size_of_a_copy) X(box_not_aligned) X(box_begins_off_16_bytes) X(no_tensor_map)      \
-    X(other_rank) X(beyond_shared_memory) X(block_ends_while_it_copies) X(stage_filled_by_threads_before)
+    X(no_barrier_there) X(initialised_twice) X(used_after_its_end) X(count_of_none) X(not_aligned) X(barrier_outside) \
+    X(stored_over) X(read_as_memory) X(not_made_visible) X(made_visible_by_a_shuffle) X(one_arrival_too_many)         \
+    X(phases_run_ahead) X(arrives_in_a_phase_it_has_not_seen) X(promise_not_to_complete) X(parity_that_is_none)       \
+    X(bytes_out_of_range) X(nobody_arrives) X(one_arrival_short) X(wrong_barrier) X(phase_off_by_one) X(tries_once)   \
+    X(wait_by_one_lane) X(initialisation_without_a_fence) X(fewer_bytes_expected) X(only_the_first_copy_expected)     \
+    X(more_bytes_expected) X(no_bytes_expected) X(read_before_the_wait) X(barrier_of_threads_for_a_wait)              \
+    X(written_while_it_copies) X(two_copies_to_one_place) X(refilled_before_it_is_read)                               \
+    X(freed_by_one_of_two_readers) X(source_is_written) X(shared_address_of_a_copy) X(global_address_of_a_copy)       \
+    X(size_of_a_copy) X(box_not_aligned) X(box_begins_off_16_bytes) X(no_tensor_map) X(other_rank)                    \
+    X(reduction_read_before_the_wait) X(reduction_over_what_threads_wrote) X(copies_that_count_no_arrival)            \
+    X(copies_of_threads_not_waited_for) X(beyond_shared_memory) X(block_ends_while_it_copies)                         \
+    X(stage_filled_by_threads_before)
 /* clang-format on */
 HOPPER_KERNEL

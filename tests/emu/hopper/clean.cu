@@ -114,6 +114,50 @@ CASE(reductions)
     }
 }
 
+/* Out of shared memory into shared memory: of the own block here. */
+CASE(reductions_in_shared_memory)
+{
+    make_barriers(b, t, 1);
+    reinterpret_cast<unsigned *>(s_b)[t] = t;
+    reinterpret_cast<unsigned *>(s_b + 1024)[t] = 1000;
+    FENCE_ASYNC();
+    __syncthreads();
+    if (t < 2)
+        ADD_UP(s + 1024, s + 512 * t, 512, b);
+    if (t == 0)
+        EXPECT_BYTES(b, 1024);
+    WAIT(b, 0);
+    EXPECT(AT(256 + t) == (t < 128 ? 1000 + t + 128 + t : 1000));
+}
+
+/* cp.async that a barrier awaits: an arrival of each thread, or beside one of its own. */
+CASE(copies_of_threads_arrive)
+{
+    make_barriers(b, t, THREADS);
+    for (int i = 0; i < 3; i++) {
+        ASYNC_16(s + 4096 * (i % 2) + 16 * t, static_cast<const uint4 *>(p.q) + (t + i) % 256);
+        if (i == 1) {
+            COPIES_ARRIVE(.shared::cta, b);
+            ARRIVE(b);
+        } else {
+            COPIES_ARRIVE(.noinc.shared::cta, b);
+        }
+        WAIT(b, i % 2);
+        EXPECT(AT(1024 * (i % 2) + 4 * ((t + 1) % 256)) == static_cast<const int *>(p.q)[4 * ((t + 1 + i) % 256)]);
+    }
+}
+
+CASE(matrices_by_generic_addresses)
+{
+    unsigned r = t;
+    if (t < 32) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x1.b16 [%0], {%1};" ::"l"(s_b + t % 8 * 16), "r"(r) : "memory");
+        __syncwarp();
+        asm volatile("ldmatrix.sync.aligned.m8n8.x1.b16 {%0}, [%1];" : "=r"(r) : "l"(s_b + t % 8 * 16) : "memory");
+        EXPECT(r == t);
+    }
+}
+
 CASE(load_then_store)
 {
     make_barriers(b, t, 1);
@@ -244,6 +288,17 @@ CASE(product_of_a_in_registers)
     }
 }
 
+/* Thread 128 fills the stage behind A whenever barrier b + 8 has freed it; it completes on b. */
+__device__ __forceinline__ void load_four_boxes(const fa_params &p, unsigned s, unsigned b, int t)
+{
+    if (t == 128)
+        for (int i = 0; i < 4; i++) {
+            WAIT(b + 8, (i + 1) % 2);
+            EXPECT_BYTES(b, BOX_BYTES);
+            LOAD(s + A_BYTES, &p.k_map, b, 8 * i);
+        }
+}
+
 CASE(stage_of_a_product)
 {
     float d[4] = {0, 0, 0, 0};
@@ -253,12 +308,7 @@ CASE(stage_of_a_product)
         FENCE_INIT();
     }
     fill(s_b, A_BYTES, t);
-    if (t == 128)
-        for (int i = 0; i < 4; i++) {
-            WAIT(b + 8, (i + 1) % 2);
-            EXPECT_BYTES(b, BOX_BYTES);
-            LOAD(s + A_BYTES, &p.k_map, b, 8 * i);
-        }
+    load_four_boxes(p, s, b, t);
     if (t < 128)
         for (int i = 0; i < 4; i++) {
             WAIT(b, i % 2);
@@ -277,12 +327,7 @@ CASE(stage_freed_by_one_thread)
     float d[4] = {0, 0, 0, 0};
     make_barriers(b, t, 1);
     fill(s_b, A_BYTES, t);
-    if (t == 128)
-        for (int i = 0; i < 4; i++) {
-            WAIT(b + 8, (i + 1) % 2);
-            EXPECT_BYTES(b, BOX_BYTES);
-            LOAD(s + A_BYTES, &p.k_map, b, 8 * i);
-        }
+    load_four_boxes(p, s, b, t);
     if (t < 128) {
         for (int i = 0; i < 4; i++) {
             WAIT(b, i % 2);
@@ -335,11 +380,12 @@ CASE(registers_change_hands)
 }
 
 /* clang-format off */
-#define CASES(X)                                                                                                       \
-    X(full_and_empty) X(phases_by_their_state) X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier)                \
-    X(stores_in_groups) X(reductions) X(reductions_of_a_box) X(prefetches_and_hints) X(half_of_the_threads_drop_out)   \
-    X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way)                    \
-    X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread) X(warps_come_apart)                \
+#define CASES(X)                                                                                                    \
+    X(full_and_empty) X(phases_by_their_state) X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier)             \
+    X(stores_in_groups) X(reductions) X(reductions_in_shared_memory) X(copies_of_threads_arrive)                    \
+    X(matrices_by_generic_addresses) X(reductions_of_a_box) X(prefetches_and_hints) X(half_of_the_threads_drop_out) \
+    X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way)                 \
+    X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread) X(warps_come_apart)             \
     X(registers_change_hands)
 /* clang-format on */
 HOPPER_KERNEL

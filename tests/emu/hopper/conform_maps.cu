@@ -10,7 +10,15 @@
         EXPECT(done_);                                 \
     } while (0)
 
-/* The map in shared memory loads the box at (column, row), `bytes` long; its words are written from `words` on. */
+#define LOAD_OF_RANK(rank, to, map, bar, at, ...)                                                                 \
+    asm volatile("cp.async.bulk.tensor." #rank "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0]," \
+                 " [%1, {" at "}], [%2];" ::"r"(to),                                                              \
+                 "l"(map), "r"(bar), __VA_ARGS__                                                                  \
+                 : "memory")
+
+/* The map in shared memory loads the box of its rank at (column, row, row, ...), `bytes` long; its words are written
+ * among those of load `number`. */
+template <int RANK = 2>
 __device__ __forceinline__ void load_words(const fa_params &p, unsigned char *s_b, unsigned s, unsigned b, int t,
                                            int column, int row, int bytes, int number)
 {
@@ -23,7 +31,14 @@ __device__ __forceinline__ void load_words(const fa_params &p, unsigned char *s_
     if (t == 0) {
         ACQUIRE(gpu, g);
         EXPECT_BYTES(b, bytes);
-        LOAD_2D(s, g, b, column, row);
+        if (RANK == 1)
+            LOAD_OF_RANK(1, s, g, b, "%3", "r"(column));
+        if (RANK == 2)
+            LOAD_2D(s, g, b, column, row);
+        if (RANK == 3)
+            LOAD_OF_RANK(3, s, g, b, "%3, %4, %4", "r"(column), "r"(row));
+        if (RANK == 5)
+            LOAD_OF_RANK(5, s, g, b, "%3, %4, %4, %4, %4", "r"(column), "r"(row));
     }
     WAIT_AT_MOST(b, number % 2);
     for (int i = t; i < BOX_BYTES / 4; i += THREADS)
@@ -41,6 +56,15 @@ __device__ __forceinline__ int swizzled_half(const unsigned char *s_b, int place
 __device__ __forceinline__ bool is_nan(int half) { return (half & 0x7c00) == 0x7c00 && (half & 0x3ff) != 0; }
 
 #define MAP (s + MAP_PLACE)
+
+/* Dimension `which` of a tensor, 2 of it in a box, and the stride behind it */
+#define FIFTHS(which, size, stride)                             \
+    do {                                                        \
+        REPLACE_OF(global_dim, shared::cta, MAP, which, size);  \
+        REPLACE_OF(box_dim, shared::cta, MAP, which, 2);        \
+        REPLACE_OF(element_stride, shared::cta, MAP, which, 1); \
+        REPLACE_STRIDE(shared::cta, MAP, which, stride);        \
+    } while (0)
 
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
@@ -110,6 +134,51 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     }
     load_words(p, s_b, s, b, t, 4, 24, BOX_BYTES / 4, 6);
     EXPECT(c >= 16 || reinterpret_cast<const unsigned short *>(s_b)[16 * r + c] == half_of_q(p, 24 + r, 8 + c));
+
+    if (t == 0) { /* one dimension */
+        REPLACE(rank, shared::cta, MAP, 0);
+        REPLACE_NUMBER(elemtype, shared::cta, MAP, 6);
+        REPLACE_OF(global_dim, shared::cta, MAP, 0, 2048);
+        REPLACE_OF(box_dim, shared::cta, MAP, 0, 256);
+    }
+    load_words<1>(p, s_b, s, b, t, 1864, 0, 512, 7);
+    EXPECT(reinterpret_cast<const unsigned short *>(s_b)[t] == (1864 + t < 2048 ? half_of_q(p, 0, 1864 + t) : 0));
+
+    if (t == 0) { /* three: 4 planes of 8 rows */
+        REPLACE(rank, shared::cta, MAP, 2);
+        REPLACE_OF(global_dim, shared::cta, MAP, 0, 64);
+        REPLACE_OF(global_dim, shared::cta, MAP, 1, 8);
+        REPLACE_OF(global_dim, shared::cta, MAP, 2, 4);
+        REPLACE_STRIDE(shared::cta, MAP, 0, 128);
+        REPLACE_STRIDE(shared::cta, MAP, 1, 1024);
+        REPLACE_OF(element_stride, shared::cta, MAP, 2, 1);
+        REPLACE_OF(box_dim, shared::cta, MAP, 0, 32);
+        REPLACE_OF(box_dim, shared::cta, MAP, 1, 4);
+        REPLACE_OF(box_dim, shared::cta, MAP, 2, 2);
+    }
+    load_words<3>(p, s_b, s, b, t, 8, 3, 512, 8);
+    EXPECT(reinterpret_cast<const unsigned short *>(s_b)[t] ==
+           (r < 4 ? half_of_q(p, 24 + 3 + r % 4, 8 + c) : 0)); /* the second plane is the fifth */
+
+    if (t == 0) { /* five, 4 of each but for 8 elements */
+        REPLACE(rank, shared::cta, MAP, 4);
+        FIFTHS(0, 8, 16);
+        FIFTHS(1, 4, 64);
+        FIFTHS(2, 4, 256);
+        FIFTHS(3, 4, 1024);
+        REPLACE_OF(global_dim, shared::cta, MAP, 4, 4);
+        REPLACE_OF(box_dim, shared::cta, MAP, 4, 2);
+        REPLACE_OF(element_stride, shared::cta, MAP, 4, 1);
+        REPLACE_OF(box_dim, shared::cta, MAP, 0, 8);
+    }
+    load_words<5>(p, s_b, s, b, t, 0, 2, 256, 9);
+    const int row_5 = t / 8,
+              at_5 = 8 * (2 + row_5 % 2) + 32 * (2 + row_5 / 2 % 2) + 128 * (2 + row_5 / 4 % 2) + 512 * (2 + row_5 / 8);
+    EXPECT(t >= 128 || reinterpret_cast<const unsigned short *>(s_b)[t] == half_of_q(p, 0, at_5 + t % 8));
+
+    if (t == 0)
+        MAP_OF_Q(MAP);
+    load_words(p, s_b, s, b, t, 0, 30, BOX_BYTES, 10);
 
     /* reductions of BF16, by a map that is changed where it lies */
     __syncthreads();

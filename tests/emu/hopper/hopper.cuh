@@ -82,6 +82,13 @@ typedef unsigned long long u64;
         "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %2, %2}], [%1];" ::"l"(map), \
         "r"(from), "r"(0), "r"(row)                                                                            \
         : "memory")
+#define ADD_UP(to, from, bytes, bar)                                                                                  \
+    asm volatile("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%0], [%1], " \
+                 "%2, [%3];" ::"r"(to),                                                                               \
+                 "r"(from), "r"(bytes), "r"(bar)                                                                      \
+                 : "memory")
+#define ASYNC_16(to, from_g) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from_g) : "memory")
+#define COPIES_ARRIVE(how, bar) asm volatile("cp.async.mbarrier.arrive" #how ".b64 [%0];" ::"r"(bar) : "memory")
 #define COMMIT() asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define WAIT_GROUP(n) asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory")
 #define WAIT_READ(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
