@@ -14,20 +14,14 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-build=${BUILD:-build} json=''
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --json) [[ $# -ge 2 ]] || { echo "controls.sh: --json needs a file" >&2; exit 2; }; json=$2; shift ;;
-        --help) usage; exit 0 ;;
-        *) echo "controls.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-    esac
-    shift
-done
-json=${json:-$build/controls.json}
-[[ -x $build/tests/emu/test_emu ]] || {
-    echo "controls.sh: no $build/tests/emu/test_emu: make test-binaries" >&2
-    exit 4
-}
+# shellcheck source=scripts/lib/common.sh
+. scripts/lib/common.sh
+script=tests/emu/controls.sh
+build=${BUILD:-build}
+opt=([json]=$build/controls.json)
+parse_options "$@"
+json=${opt[json]}
+[[ -x $build/tests/emu/test_emu ]] || die 4 "no $build/tests/emu/test_emu: make test-binaries"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$build/tests/emu/test_emu" >"$log" 2>&1 || true

@@ -15,38 +15,26 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-json=build/hopper_mutants.json list=0 words='' sample=0 seed=1
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --json | --sample | --seed)
-            [[ $# -ge 2 ]] || { echo "hopper_mutants.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --json) json=$2 ;; --sample) sample=$2 ;; --seed) seed=$2 ;; esac
-            shift
-            ;;
-        --list) list=1 ;;
-        --help) usage; exit 0 ;;
-        -*) echo "hopper_mutants.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-        *) words=$1 ;;
-    esac
-    shift
-done
-[[ $sample =~ ^[0-9]+$ && $seed =~ ^[0-9]+$ ]] || {
-    echo "hopper_mutants.sh: --sample and --seed take whole numbers" >&2
-    exit 2
-}
+# shellcheck source=scripts/lib/common.sh
+. scripts/lib/common.sh
+script=tests/emu/hopper_mutants.sh
+opt=([json]=build/hopper_mutants.json [sample]=0 [seed]=1)
+flag=([list]=0)
+arguments=words
+parse_options "$@"
+need_number 0 sample seed
+json=${opt[json]} sample=${opt[sample]} seed=${opt[seed]}
 shuffled() { awk -v seed="$seed" 'BEGIN {srand(seed)} {print rand() "\t" $0}' | LC_ALL=C sort -n | cut -f2-; }
 table() {
-    grep -v '^#' tests/emu/hopper_mutants.tsv | grep -F -- "$words" |
+    grep -v '^#' tests/emu/hopper_mutants.tsv | grep -F -- "${words[*]}" |
         if [[ $sample -eq 0 ]]; then cat; else shuffled | head -n "$sample"; fi
 }
-if [[ $list -eq 1 ]]; then
+if [[ ${flag[list]} -eq 1 ]]; then
     table | cut -f1-3
     exit 0
 fi
-bench=${FA_BENCH:-./fa_bench}
-[[ -x $bench ]] || { echo "hopper_mutants.sh: no $bench: run make" >&2; exit 4; }
-work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+need_bench
+make_work
 export FA_HOME=$PWD
 shape=(--device emu --arch sm_90a --seeds 1 --check cpu --timeout 120 --dim 64)
 declare -A tile=(

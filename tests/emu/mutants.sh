@@ -22,37 +22,25 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-json=build/mutants.json explained=tests/emu/mutants_explained.tsv list=0 tries=99 sample=0 seed=$RANDOM
-kernels=()
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --json | --explained | --tries | --sample | --seed)
-            [[ $# -ge 2 ]] || { echo "mutants.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --json) json=$2 ;; --explained) explained=$2 ;; --tries) tries=$2 ;;
-                --sample) sample=$2 ;; --seed) seed=$2 ;;
-            esac
-            shift
-            ;;
-        --list) list=1 ;;
-        --help) usage; exit 0 ;;
-        -*) echo "mutants.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-        *) kernels+=("$1") ;;
-    esac
-    shift
-done
-[[ $tries =~ ^[1-9][0-9]*$ ]] || { echo "mutants.sh: --tries takes a whole number from 1, not '$tries'" >&2; exit 2; }
-[[ $sample =~ ^[0-9]+$ ]] || { echo "mutants.sh: --sample takes a whole number, not '$sample'" >&2; exit 2; }
-[[ $seed =~ ^[0-9]+$ ]] || { echo "mutants.sh: --seed takes a whole number, not '$seed'" >&2; exit 2; }
-bench=${FA_BENCH:-./fa_bench}
-[[ -x $bench ]] || { echo "mutants.sh: no $bench: run make" >&2; exit 4; }
+# shellcheck source=scripts/lib/common.sh
+. scripts/lib/common.sh
+script=tests/emu/mutants.sh
+opt=([json]=build/mutants.json [explained]=tests/emu/mutants_explained.tsv [tries]=99 [sample]=0 [seed]=$RANDOM)
+flag=([list]=0)
+arguments=words
+parse_options "$@"
+need_number 1 tries
+need_number 0 sample seed
+need_bench
+json=${opt[json]} explained=${opt[explained]} tries=${opt[tries]} sample=${opt[sample]} seed=${opt[seed]}
+list=${flag[list]} kernels=("${words[@]}")
 all=0
 if [[ ${#kernels[@]} -eq 0 ]]; then
     all=1
     mapfile -t kernels < <("$bench" --list-kernels --json - |
         jq -r '.[] | select(.kind == "hand" and .emulated and .missing == null and (.arch_specific | not)) | .name')
 fi
-work=$(mktemp -d "${TMPDIR:-/tmp}/fa_mutants.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+make_work
 export XDG_CACHE_HOME=$work/cache FA_HOME=$PWD
 cp "$bench" "$work/fa_bench" # what others build or edit meanwhile does not disturb
 cp -r kernels "$work/original"

@@ -13,20 +13,14 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-build=${BUILD:-build} json=''
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --json) [[ $# -ge 2 ]] || { echo "race.sh: --json needs a file" >&2; exit 2; }; json=$2; shift ;;
-        --help) usage; exit 0 ;;
-        *) echo "race.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-    esac
-    shift
-done
-json=${json:-$build/race_controls.json}
-[[ -x $build/tests/emu/test_emu_race ]] || {
-    echo "race.sh: no $build/tests/emu/test_emu_race: make test-binaries" >&2
-    exit 4
-}
+# shellcheck source=scripts/lib/common.sh
+. scripts/lib/common.sh
+script=tests/emu/race.sh
+build=${BUILD:-build}
+opt=([json]=$build/race_controls.json)
+parse_options "$@"
+json=${opt[json]}
+[[ -x $build/tests/emu/test_emu_race ]] || die 4 "no $build/tests/emu/test_emu_race: make test-binaries"
 mkdir -p "$(dirname "$json")"
 # Runs are named racy_NAME_S and clean_NAME_S: the schedule is a letter.
 { "$build/tests/emu/test_emu_race" 2>&1 || true; } | sed -nE \

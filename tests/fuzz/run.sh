@@ -14,22 +14,16 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=scripts/lib/common.sh
+. scripts/lib/common.sh
+script=tests/fuzz/run.sh
 build=${BUILD:-build}
-seconds=5 json=$build/fuzz/fuzz.json
-only=()
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --seconds | --only | --json)
-            [[ $# -ge 2 ]] || { echo "run.sh: $1 needs a value" >&2; exit 2; }
-            case $1 in --seconds) seconds=$2 ;; --only) only+=("$2") ;; --json) json=$2 ;; esac
-            shift
-            ;;
-        --help) usage; exit 0 ;;
-        *) echo "run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-    esac
-    shift
-done
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || { echo "run.sh: --seconds takes a whole number from 1, not '$seconds'" >&2; exit 2; }
+opt=([seconds]=5 [json]=$build/fuzz/fuzz.json)
+many=([only]='')
+parse_options "$@"
+need_number 1 seconds
+seconds=${opt[seconds]} json=${opt[json]}
+mapfile -t only < <(values_of only)
 [[ ${#only[@]} -gt 0 ]] || only=(options spec log npy cubin json)
 mkdir -p "$build/fuzz"
 lines=$(mktemp)
