@@ -29,8 +29,8 @@ in two fresh processes.
 A result is keyed by content (source, options, compiler, driver, GPU, problem, protocol): what is there is not measured
 again, and a sweep that was killed goes on where it was. FA_BENCH names the binary (default ./fa_bench).
 Without a GPU a sweep is not run, but for -- --device emu, which compiles and checks candidates and times none.
-Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, jq, python3, parallel or optuna; a host that is dead), 6 the results cannot be
-written.
+Exit: 0, 2 usage, 4 not run (no GPU, fa_bench, jq, python3, parallel or optuna; a host that is dead), 6 the results
+cannot be written.
 USAGE
 }
 
@@ -47,7 +47,6 @@ die() { # CODE TEXT: below the progress line of a terminal
 }
 
 engine=(python3 scripts/lib/evo/sweep.py)
-command -v python3 >/dev/null || die 4 "no python3: run scripts/setup.sh"
 if [[ ${1:-} == --measure ]]; then # KERNEL KNOBS LOG OPTIONS...: one candidate, on a host of GNU parallel
     exec "${engine[@]}" measure "${@:2}"
 fi
@@ -67,19 +66,22 @@ given=("${more[@]}")
 [[ ${opt[prune]} =~ ^(none|bound|estimate)$ ]] ||
     die 2 "--prune takes none, bound or estimate, not '${opt[prune]}'"
 [[ ${opt[prune]} == none || -z $hosts ]] || die 2 "--prune knows the candidates of this machine: no --sshloginfile"
-if [[ $pool == none && $jobs =~ ^[1-9][0-9]{0,6}$ ]]; then
-    pool=$(($(nproc) * 3 / 4))
-    pool=$((pool < 2 * jobs ? 2 * jobs : pool > 12 * jobs ? 12 * jobs : pool))
-fi
-for number in "budget=$budget" "pool=$pool" "jobs=$jobs"; do
+for number in "budget=$budget" "pool=${pool/none/1}" "jobs=$jobs"; do
     [[ ${number#*=} =~ ^[1-9][0-9]{0,6}$ ]] || die 2 "--${number%%=*} takes a whole number from 1, not '${number#*=}'"
 done
 [[ $seed =~ ^[0-9]{1,9}$ ]] || die 2 "--seed takes a whole number, not '$seed'"
 [[ -z $minutes || ($minutes =~ ^[0-9]+([.][0-9]+)?$ && $minutes =~ [1-9]) ]] ||
     die 2 "--minutes takes a number above 0, not '$minutes'"
 [[ -z $hosts ]] || is_input "$hosts" || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
+if [[ $pool == none ]]; then
+    every=$jobs # GPU
+    [[ -z $hosts ]] || every=$((jobs * $(grep -cE '^[[:space:]]*[^#[:space:]]' "$hosts")))
+    [[ $every -gt 0 ]] || die 2 "--sshloginfile: no host in $hosts"
+    pool=$(($(nproc) * 3 / 4))
+    pool=$((pool < 2 * every ? 2 * every : pool > 12 * every ? 12 * every : pool))
+fi
 [[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
-command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
+for tool in jq python3; do command -v "$tool" >/dev/null || die 4 "no $tool: run scripts/setup.sh"; done
 if [[ -n $hosts ]]; then
     command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
     . scripts/lib/evo/hosts.sh
