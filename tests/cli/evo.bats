@@ -313,9 +313,10 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
 @test "hosts of GNU parallel get the task whole (the local host stands for one)" {
     make_stub
     echo : >"$work/hosts"
-    run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
+    run sweep --kernel one --strategy grid --pool 4 --sshloginfile "$work/hosts" -- --seq 64
     [ "$status" -eq 0 ]
     jq -es 'length == 4 and all(.[]; .status == "pass" and .problem.seq_q == 64)' "$work/lb/leaderboard.jsonl"
+    [ "$(grep -c evo_sweep.sh "$work/lb/joblog")" -eq 2 ] # two candidates each
     run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
     [[ $output == *"; 0 measured in"* ]]
     refused 2 "--sshloginfile takes a file" sweep --sshloginfile "$work/none"
@@ -394,7 +395,7 @@ count_starts() { # COMMAND...: prints how many
     make_stub
     sed -i 's/^us=/[[ "$compile $m $warps" != "0 16 8" ]] || kill -9 "$(ps -o ppid= -p $PPID)" $PPID\nus=/' "$FA_BENCH"
     echo : >"$work/hosts"
-    run sweep --kernel one --strategy grid --pool 1 --sshloginfile "$work/hosts"
+    run sweep --kernel one --strategy grid --pool 2 --sshloginfile "$work/hosts"
     [ "$status" -eq 0 ]
     [[ $output == *"left out: no worker answered for m=16,warps=8"*"not_run 1, pass 3; 3 measured"* ]]
     jq -es 'length == 3' "$work/lb/leaderboard.jsonl"

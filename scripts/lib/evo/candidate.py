@@ -71,8 +71,10 @@ class Bench:
             raise SystemExit  # of this thread
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=null, env=self.environment)
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self.process.pid, self.nice)
+        if self.nice:
+            now = os.getpriority(os.PRIO_PROCESS, 0)
+            with contextlib.suppress(OSError):  # it has ended
+                os.setpriority(os.PRIO_PROCESS, self.process.pid, now + self.nice)
 
     def ask(self, line):
         """The record as text; None when the process died over it."""

@@ -3,9 +3,10 @@
 
 Compilers take candidates in turn, answer what is known or does not compile, and hand the rest to the runners of the
 GPUs. Each is a thread here and a fa_bench that lives as long as the sweep: a process, and on a GPU a context, for
-every candidate would cost more than its measurement. On hosts GNU parallel starts a process for each candidate.
+every candidate would cost more than its measurement. On hosts GNU parallel starts such workers for a few candidates at
+a time.
 
-    sweep.py search OPTIONS -- FA_BENCH-OPTIONS      sweep.py measure KERNEL KNOBS LOG FA_BENCH-OPTIONS
+    sweep.py search OPTIONS -- FA_BENCH-OPTIONS      sweep.py measure KERNEL "KNOBS..." LOG FA_BENCH-OPTIONS
     sweep.py propose OPTIONS                         sweep.py append LOG <LINES
 """
 
@@ -15,6 +16,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -38,20 +40,19 @@ def lost(knobs):
 
 
 class Here:
-    """The workers of this machine."""
+    """The workers of this machine. A runner asks its GPU the line of options in `probe` first."""
 
-    def __init__(self, options, candidates, answers):
-        self.candidates, self.answers, self.probe = candidates, answers, options.probe
-        self.todo, self.ready, self.benches = queue.SimpleQueue(), queue.SimpleQueue(), []
-        gpus, each = options.gpus.split(",") if options.gpus else [None], options.pool
+    def __init__(self, pool, candidates, answers, gpus=(None,), probe=None):
+        self.candidates, self.answers, self.probe = candidates, answers, probe
+        self.todo, self.ready, self.benches, each = queue.SimpleQueue(), queue.SimpleQueue(), [], pool
         if candidates.gpu != "CPU emulator":
-            each = min(-(-options.pool // len(gpus)), RUNNERS_PER_GPU)
+            each = min(-(-pool // len(gpus)), RUNNERS_PER_GPU)
         # Each check gets its share of the cores: threads of several checks that spin for one another only take turns.
-        os.environ.setdefault("OMP_NUM_THREADS", str(-(-os.cpu_count() // (each * len(gpus)))))
+        os.environ.setdefault("OMP_NUM_THREADS", str(-(-len(os.sched_getaffinity(0)) // (each * len(gpus)))))
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-        for gpu in gpus * each:
+        for gpu in each * [*gpus]:
             self.begin(self.run, candidates.runner(**({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})), gpu)
-        for _ in range(options.pool):
+        for _ in range(pool):
             self.begin(self.compile, candidates.compiler())
 
     def begin(self, work, bench, *more):
@@ -64,7 +65,7 @@ class Here:
             (self.ready if work else self.answers).put(work or answer)
 
     def run(self, bench, gpu):
-        if self.candidates.gpu != "CPU emulator":
+        if self.probe and self.candidates.gpu != "CPU emulator":
             self.warm_up(bench, gpu)
         while True:
             self.answers.put(self.candidates.run(bench, *self.ready.get()))
@@ -77,8 +78,9 @@ class Here:
         elif record.get("device") and record["device"].get("name") != self.candidates.gpu:
             self.answers.put(Refusal(4, f"GPU {gpu} is no {self.candidates.gpu}"))
 
-    def feed(self, knobs):
-        self.todo.put(knobs)
+    def feed(self, batch):
+        for knobs in batch:
+            self.todo.put(knobs)
 
     def close(self):
         pass
@@ -96,12 +98,12 @@ class Here:
 
 
 class Hosts:
-    """The same on hosts, by GNU parallel, which starts `evo_sweep.sh --measure` for each candidate."""
+    """The same on hosts, by GNU parallel, which starts `evo_sweep.sh --measure` for a few candidates at a time."""
 
     def __init__(self, options, candidates, answers):
         known, self.joblog = os.path.join(options.work, "known"), os.path.join(options.out, "joblog")
         shutil.copy(candidates.log.path, known)
-        self.answers, self.log = answers, open(self.joblog, "a+")
+        self.each, self.answers, self.log = options.each, answers, open(self.joblog, "a+")
         self.log.seek(0, os.SEEK_END)
         names = "FA_BENCH SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP".split()
         self.process = subprocess.Popen(
@@ -120,9 +122,10 @@ class Hosts:
                 self.answers.put(json.loads(line))
         self.answers.put(None)
 
-    def feed(self, knobs):
+    def feed(self, batch):
         with contextlib.suppress(OSError):  # every host is gone: the end of the output says so
-            print(knobs, file=self.process.stdin, flush=True)
+            for at in range(0, len(batch), self.each):
+                print(*batch[at : at + self.each], file=self.process.stdin, flush=True)
 
     def close(self):
         with contextlib.suppress(OSError):
@@ -133,7 +136,7 @@ class Hosts:
         for line in self.log.readlines():
             *_, code, signalled, command = line.split("\t", 8)
             if (code, signalled) != ("0", "0"):
-                for knobs in waiting.intersection(command.replace("\\", "").split()):
+                for knobs in waiting.intersection(re.findall("[a-z0-9=,]+", command.replace("\\", ""))):
                     self.answers.put(lost(knobs))
 
     def end(self, kill):
@@ -159,7 +162,11 @@ class Sweep:
             bad = self.log.mend()
         if bad:
             say(f"{bad} corrupt line(s) of {self.log.path} set aside in {self.log.path}.corrupt")
-        self.workers = (Hosts if self.options.hosts else Here)(self.options, self.candidates, self.answers)
+        if self.options.hosts:
+            self.workers = Hosts(self.options, self.candidates, self.answers)
+        else:
+            gpus = self.options.gpus.split(",") if self.options.gpus else [None]
+            self.workers = Here(self.options.pool, self.candidates, self.answers, gpus, self.options.probe)
         self.began = self.ended = time.time()
         try:
             self.search()
@@ -207,7 +214,7 @@ class Sweep:
         for knobs in batch:
             self.proposer.tell({"knobs": knobs, "status": "pending"})
             self.waiting.add(knobs)
-            self.workers.feed(knobs)
+        self.workers.feed(batch)
         self.handed += len(batch)
         if len(batch) < count or self.handed == options.budget:
             self.stop()
@@ -293,21 +300,21 @@ def make_proposer(options):
     return Proposer(options.space, options.strategy, options.seed)
 
 
-def measure(kernel, knobs, log, *options):
-    """One candidate, on a host of GNU parallel."""
-    candidates = Candidates(kernel, options, Log(log))
-    compiler, runner = candidates.compiler(), candidates.runner()
-    answer, work = candidates.compile(compiler, knobs)
-    print(json.dumps(answer or candidates.run(runner, *work), separators=(",", ":")), flush=True)
-    compiler.end()
-    runner.end()
+def measure(kernel, batch, log, *options):
+    """A few candidates, on a host of GNU parallel."""
+    batch, answers = batch.split(), queue.SimpleQueue()
+    workers = Here(len(batch), Candidates(kernel, options, Log(log)), answers)
+    workers.feed(batch)
+    for _ in batch:
+        print(json.dumps(answers.get(), separators=(",", ":")), flush=True)
+    workers.end(False)
 
 
 def parse_arguments(words):
     parser = argparse.ArgumentParser()
     for name in "kernel strategy gpus hosts prune default-tile probe git out work".split():
         parser.add_argument(f"--{name}")
-    for name in "seed budget pool jobs".split():
+    for name in "seed budget pool jobs each".split():
         parser.add_argument(f"--{name}", type=int)
     for name in "space gpu-facts".split():
         parser.add_argument(f"--{name}", type=json.loads)
