@@ -14,7 +14,7 @@ usage: scripts/evo_sweep.sh [options] [-- fa_bench options, e.g. --seq 4096 --ca
   --out DIR                default evidence/<gpu>; holds leaderboard.jsonl (append-only; a .gz of it is
                            unpacked), leaderboard.json and micro_best.json
   --pool N                 candidates being compiled and checked while one is timed (default: three quarters of the
-                           cores, 2 to 12 for each GPU)
+                           cores, 2 to 12 for each GPU; on hosts 12)
   --jobs N                 GPUs of this machine at once: the first N, or of CUDA_VISIBLE_DEVICES (default 1)
   --sshloginfile FILE      hosts for GNU parallel, with the same GPU, --jobs of them each; the repository at the same
                            path there
@@ -47,8 +47,7 @@ die() { # CODE TEXT: below the progress line of a terminal
 }
 
 engine=(python3 scripts/lib/evo/sweep.py)
-command -v python3 >/dev/null || die 4 "no python3: run scripts/setup.sh"
-if [[ ${1:-} == --measure ]]; then # KERNEL KNOBS LOG OPTIONS...: one candidate, on a host of GNU parallel
+if [[ ${1:-} == --measure ]]; then # KERNEL KNOBS LOG OPTIONS...: candidates, on a host of GNU parallel
     exec "${engine[@]}" measure "${@:2}"
 fi
 
@@ -67,19 +66,24 @@ given=("${more[@]}")
 [[ ${opt[prune]} =~ ^(none|bound|estimate)$ ]] ||
     die 2 "--prune takes none, bound or estimate, not '${opt[prune]}'"
 [[ ${opt[prune]} == none || -z $hosts ]] || die 2 "--prune knows the candidates of this machine: no --sshloginfile"
-if [[ $pool == none && $jobs =~ ^[1-9][0-9]{0,6}$ ]]; then
-    pool=$(($(nproc) * 3 / 4))
-    pool=$((pool < 2 * jobs ? 2 * jobs : pool > 12 * jobs ? 12 * jobs : pool))
-fi
-for number in "budget=$budget" "pool=$pool" "jobs=$jobs"; do
+for number in "budget=$budget" "pool=${pool/none/1}" "jobs=$jobs"; do
     [[ ${number#*=} =~ ^[1-9][0-9]{0,6}$ ]] || die 2 "--${number%%=*} takes a whole number from 1, not '${number#*=}'"
 done
 [[ $seed =~ ^[0-9]{1,9}$ ]] || die 2 "--seed takes a whole number, not '$seed'"
 [[ -z $minutes || ($minutes =~ ^[0-9]+([.][0-9]+)?$ && $minutes =~ [1-9]) ]] ||
     die 2 "--minutes takes a number above 0, not '$minutes'"
 [[ -z $hosts ]] || is_input "$hosts" || die 2 "--sshloginfile takes a file that can be read, not '$hosts'"
+every=$jobs # GPU
+[[ -z $hosts ]] || every=$((jobs * $(grep -cE '^[[:space:]]*[^#[:space:]]' "$hosts")))
+[[ $every -gt 0 ]] || die 2 "--sshloginfile: no host in $hosts"
+if [[ $pool == none ]]; then
+    pool=$(($(nproc) * 3 / 4))
+    [[ -z $hosts ]] || pool=$((12 * every)) # of other machines' cores
+    pool=$((pool < 2 * every ? 2 * every : pool > 12 * every ? 12 * every : pool))
+fi
+each=$((pool < 2 * every ? 1 : pool / (2 * every))) # candidates that a host takes at once, for each GPU
 [[ -x $FA_BENCH ]] || die 4 "no $FA_BENCH: run make"
-command -v jq >/dev/null || die 4 "no jq: run scripts/setup.sh"
+for tool in jq python3; do command -v "$tool" >/dev/null || die 4 "no $tool: run scripts/setup.sh"; done
 if [[ -n $hosts ]]; then
     command -v parallel >/dev/null || die 4 "no GNU parallel: run scripts/setup.sh"
     . scripts/lib/evo/hosts.sh
@@ -184,9 +188,10 @@ log=$out/leaderboard.jsonl
 # A runner's first line, for its context. A file of one's own takes no --kernel beside it.
 [[ $kernel == source:* ]] || probe_options=(--kernel "$probe_kernel" "${probe_options[@]}")
 start=$(date +%s)
-"${engine[@]}" search "${search[@]}" --budget "$budget" --pool "$pool" --jobs "$jobs" --prune "${opt[prune]}" \
-    --gpus "$gpus" --gpu-facts "$gpu_facts" --default-tile "$default_tile" --probe="${probe_options[*]}" \
-    --hosts "$hosts" ${minutes:+--minutes "$minutes"} --git "$git" --out "$out" --work "$work" -- "${explore[@]}" &
+"${engine[@]}" search "${search[@]}" --budget "$budget" --pool "$pool" --jobs "$jobs" --each "$each" \
+    --prune "${opt[prune]}" --gpus "$gpus" --gpu-facts "$gpu_facts" --default-tile "$default_tile" \
+    --probe="${probe_options[*]}" --hosts "$hosts" ${minutes:+--minutes "$minutes"} --git "$git" --out "$out" \
+    --work "$work" -- "${explore[@]}" &
 engine_pid=$!
 trap 'kill "$engine_pid" 2>/dev/null; wait "$engine_pid"; exit 143' TERM
 trap 'kill "$engine_pid" 2>/dev/null; wait "$engine_pid"; exit 130' INT

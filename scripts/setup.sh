@@ -17,7 +17,7 @@ EOF
 }
 
 run_packages=(gcc g++ make libc6-dev libcjson-dev libssl-dev libgomp1)
-check_packages=(libcmocka-dev clang-format jq git)
+check_packages=(libcmocka-dev clang-format jq git python3)
 test_packages=(shellcheck bats python3-jsonschema python3-pip parallel gnuplot-nox)
 all_packages=(debootstrap)
 

@@ -313,9 +313,10 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
 @test "hosts of GNU parallel get the task whole (the local host stands for one)" {
     make_stub
     echo : >"$work/hosts"
-    run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
+    run sweep --kernel one --strategy grid --pool 4 --sshloginfile "$work/hosts" -- --seq 64
     [ "$status" -eq 0 ]
     jq -es 'length == 4 and all(.[]; .status == "pass" and .problem.seq_q == 64)' "$work/lb/leaderboard.jsonl"
+    [ "$(grep -c evo_sweep.sh "$work/lb/joblog")" -eq 2 ] # two candidates each
     run sweep --kernel one --strategy grid --sshloginfile "$work/hosts" -- --seq 64
     [[ $output == *"; 0 measured in"* ]]
     refused 2 "--sshloginfile takes a file" sweep --sshloginfile "$work/none"
@@ -343,6 +344,61 @@ make_valley() {
                 'BEGIN {d = log(w / 8) / log(2); print 20 + (m > 96 ? m - 96 : 96 - m) / 4 + 6 * (d < 0 ? -d : d)}')"
         done
     done >"$STUB/times"
+}
+
+# Notes the start of every program that is found by PATH, and of the bench. The stub's own are left out.
+count_starts() { # COMMAND...: prints how many
+    local path file
+    mkdir -p "$work/bin" "$work/real"
+    printf '#!/bin/sh\necho "$0" >>%s\nexec "%s/${0##*/}" "$@"\n' "$work/starts" "$work/real" >"$work/shim"
+    chmod +x "$work/shim"
+    IFS=: read -ra path <<<"$PATH"
+    for file in "${path[@]/%//*}"; do
+        for file in $file; do
+            [[ ! -x $file || -e $work/real/${file##*/} ]] || ln -s "$file" "$work/real/" || return 1
+        done
+    done
+    for file in "$work"/real/*; do ln -sf "$work/shim" "$work/bin/${file##*/}"; done
+    : >"$work/starts"
+    PATH=$work/bin:$PATH "$@" >/dev/null 2>&1 || return 1
+    wc -l <"$work/starts"
+}
+
+@test "32 candidates more start at most 3 processes more: workers live as long as the sweep" {
+    make_valley
+    sed -i '1s|.*|#!/bin/bash\n[[ -n ${STUB_LINE:-} ]] \|\| echo bench >>"'"$work/starts"'"|' "$FA_BENCH"
+    few=$(count_starts scripts/evo_sweep.sh --kernel one --pool 2 --budget 8 --out "$work/few")
+    many=$(count_starts scripts/evo_sweep.sh --kernel one --pool 2 --budget 40 --out "$work/many")
+    [ "$(wc -l <"$work/few/leaderboard.jsonl")" -eq 8 ]
+    [ "$(wc -l <"$work/many/leaderboard.jsonl")" -eq 40 ]
+    [ "$few" -ge 5 ] # the workers' benches alone
+    [ "$((many - few))" -le 3 ] || { echo "$few, then $many"; sort "$work/starts" | uniq -c; return 1; }
+}
+
+# bats test_tags=slow
+@test "a slow candidate on a host holds no other one up" {
+    make_valley
+    touch "$STUB/held"
+    sed -i 's/^us=/while [[ "$compile $m $warps" == "0 16 2" \&\& -e $STUB\/held ]]; do sleep 0.05; done\nus=/' \
+        "$FA_BENCH"
+    echo : >"$work/hosts"
+    sweep --kernel one --strategy grid --pool 2 --jobs 2 --budget 10 --sshloginfile "$work/hosts" 3>&- &
+    eventually lines "$work/lb/leaderboard.jsonl" 7
+    ! grep -q 'm=16,warps=2' "$work/lb/leaderboard.jsonl"
+    rm "$STUB/held"
+    wait $!
+    jq -es 'map(.knobs) | length == 10 and (unique | length == 10)' "$work/lb/leaderboard.jsonl"
+}
+
+# bats test_tags=slow
+@test "a candidate that no host answers for is left out and said; the sweep goes on" {
+    make_stub
+    sed -i 's/^us=/[[ "$compile $m $warps" != "0 16 8" ]] || kill -9 "$(ps -o ppid= -p $PPID)" $PPID\nus=/' "$FA_BENCH"
+    echo : >"$work/hosts"
+    run sweep --kernel one --strategy grid --pool 2 --sshloginfile "$work/hosts"
+    [ "$status" -eq 0 ]
+    [[ $output == *"left out: no worker answered for m=16,warps=8"*"not_run 1, pass 3; 3 measured"* ]]
+    jq -es 'length == 3' "$work/lb/leaderboard.jsonl"
 }
 
 # bats test_tags=slow

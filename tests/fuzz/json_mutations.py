@@ -20,7 +20,7 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..'))
 BENCH = os.path.realpath(os.environ.get('FA_BENCH', os.path.join(ROOT, 'fa_bench')))
 # What a script says when it did not see the damage coming.
 STUMBLES = re.compile(r'jq: (error|parse error)|parse error|unbound variable|syntax error|command not found|'
-                      r'integer expression|: line \d+:|Broken pipe')
+                      r'integer expression|: line \d+:|Broken pipe|Traceback')
 STAND_IN = '''#!/usr/bin/env bash
 json=- ; a=("$@")
 for i in "${!a[@]}"; do [[ ${a[i]} == --json ]] && json=${a[i + 1]}; done

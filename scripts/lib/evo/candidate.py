@@ -10,13 +10,14 @@ import subprocess
 import threading
 
 PROTOCOL = "fa_bench.sweep/4"
-TYPES = [  # of a record's fields, where it has them
+CODES = {"pass": 0, "wrong": 1, "infeasible": 3, "not_run": 4, "timeout": 5}
+RECORD_TYPES = [  # of what is read of a record, where it is there
     ({str}, "kernel reason device.name ptxas.arch config.acc provenance.source_sha256 provenance.compiler"),
     ({bool}, "check.loosened timing.impossible provenance.cache_hit"),
     ({int, float}, "timing.p50_us timing.p90_us ptxas.registers ptxas.smem_total_bytes ptxas.spill_store_bytes"),
     ({dict}, "config problem bound"),
 ]
-CODES = {"pass": 0, "wrong": 1, "infeasible": 3, "not_run": 4, "timeout": 5}
+LINE_TYPES = [({str}, "group kernel status source_sha256"), ({int, float}, "p50_us p90_us")]
 
 
 class Refusal(Exception):
@@ -29,17 +30,19 @@ def dig(value, path):
     return value
 
 
-def parse(text):
-    """A whole record, or None."""
-    try:
-        record = json.loads(text)
-        json.dumps(record, allow_nan=False)
-        whole = record["schema"] == "fa_bench.result/1" and type(record["status"]) is str
-        for kinds, paths in TYPES:
-            whole = whole and all(type(dig(record, path)) in kinds | {type(None)} for path in paths.split())
-        return record if whole else None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
+def parse(text, types, needs):
+    """JSON of these types, with strings where it needs them; or None."""
+    with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
+        if all(type(dig(value, path)) in kinds | {type(None)} for kinds, paths in types for path in paths.split()):
+            return value if all(type(value.get(name)) is str for name in needs.split()) else None
+    return None
+
+
+def parse_record(text):
+    record = parse(text, RECORD_TYPES, "schema status")
+    return record if record and record["schema"] == "fa_bench.result/1" else None
 
 
 def is_pruned(bound, by, gpu, best_us):
@@ -60,20 +63,18 @@ class Bench:
     closing = False  # the sweep ends: none is started again
 
     def __init__(self, command, nice=0, **environment):
-        self.command, self.nice, self.environment, self.process = command, nice, environment, None
+        self.command = [*command, "--runs", "-", "--stream", "--quiet", "--json", "-"]
+        self.nice, self.environment, self.process = nice, {**os.environ, **environment}, None
 
     def start(self):
         if Bench.closing:
             raise SystemExit  # of this thread
-        more = ["--no-bound"] if "--bound" not in self.command else []
-        self.process = subprocess.Popen(
-            [*self.command, *more, "--runs", "-", "--stream", "--quiet", "--json", "-"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={**os.environ, **self.environment},
-        )  # fmt: skip
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=null, env=self.environment)
         if self.nice:
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self.process.pid, self.nice)
+            now = os.getpriority(os.PRIO_PROCESS, 0)
+            with contextlib.suppress(OSError):  # it has ended
+                os.setpriority(os.PRIO_PROCESS, self.process.pid, now + self.nice)
 
     def ask(self, line):
         """The record as text; None when the process died over it."""
@@ -104,8 +105,7 @@ class Log:
     """leaderboard.jsonl. Other sweeps append to it, too, all under one lock."""
 
     def __init__(self, path):
-        self.path, self.lines, self.at, self.file = path, {}, 0, None
-        self.thread_lock = threading.Lock()
+        self.path, self.lines, self.at, self.file, self.reader = path, {}, 0, None, threading.Lock()
 
     @contextlib.contextmanager
     def locked(self):
@@ -118,76 +118,54 @@ class Log:
         with self.locked(), open(self.path, "ab", buffering=0) as file:
             for line in lines:
                 size, text = file.seek(0, os.SEEK_END), line.encode() + b"\n"
-                try:
-                    if file.write(text) != len(text):
-                        raise OSError
-                except OSError:
+                written = 0
+                with contextlib.suppress(OSError):
+                    written = file.write(text)
+                if written != len(text):
                     file.truncate(size)
-                    raise Refusal(
-                        6, f"cannot append to {self.path} (disk full?): this result is lost, none before it: {line}"
-                    ) from None
+                    why = "(disk full?): this result is lost, none before it"
+                    raise Refusal(6, f"cannot append to {self.path} {why}: {line}")
 
     def find(self, key):
         """The last result with this key. Reads what has come since the last time."""
-        with self.thread_lock:
-            with open(self.path, "rb") as file:
-                facts = os.fstat(file.fileno())
-                if self.file != facts.st_ino or facts.st_size < self.at:
-                    self.file, self.at = facts.st_ino, 0
-                if facts.st_size > self.at:
-                    file.seek(self.at)
-                    for line in file:
-                        if not line.endswith(b"\n"):
-                            break
-                        self.at += len(line)
-                        found = re.search(rb'"key":"(\w+)"', line)
-                        if found:
-                            self.lines[found[1].decode()] = line
-            line = self.lines.get(key)
-        return None if line is None else json.loads(line)
+        with self.reader, open(self.path, "rb") as file:
+            facts = os.fstat(file.fileno())
+            if self.file != facts.st_ino or facts.st_size < self.at:
+                self.file, self.at = facts.st_ino, 0
+            file.seek(self.at)
+            for line in file:
+                if line.endswith(b"\n"):
+                    self.at += len(line)
+                    found = re.search(rb'"key":"(\w+)"', line)
+                    self.lines[found and found[1].decode()] = line
+            return json.loads(self.lines[key]) if key in self.lines else None
 
     def mend(self):
         """A line that is no result (a torn write, an edit) is set aside; says how many."""
         with open(self.path, "rb") as file:
             text = file.read()
-        lines = text.split(b"\n")
-        lines = lines if lines[-1] else lines[:-1]
-        good = [line for line in lines if is_result(line)]
-        bad = [line for line in lines if not is_result(line)]
-        if bad:
-            try:
+        good, bad = [], []
+        for line in text.removesuffix(b"\n").split(b"\n") if text else []:
+            (good if parse(line, LINE_TYPES, "key knobs") else bad).append(line + b"\n")
+        try:
+            if bad:
                 with open(f"{self.path}.corrupt", "ab") as file:
-                    file.write(b"".join(line + b"\n" for line in bad))
-            except OSError:
-                raise Refusal(6, f"cannot write {self.path}.corrupt: {self.path} is as it was") from None
-        if bad or (text and not text.endswith(b"\n")):
-            try:
+                    file.writelines(bad)
+            if b"".join(good) != text:
                 with open(f"{self.path}.tmp", "wb") as file:
-                    file.write(b"".join(line + b"\n" for line in good))
+                    file.writelines(good)
                 os.replace(f"{self.path}.tmp", self.path)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.unlink(f"{self.path}.tmp")
-                raise Refusal(6, f"cannot write {self.path}: it is as it was") from None
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(f"{self.path}.tmp")
+            raise Refusal(6, f"cannot write {error.filename}: {self.path} is as it was") from None
         return len(bad)
-
-
-def is_result(line):
-    try:
-        row = json.loads(line)
-        return (
-            {type(row["key"]), type(row["knobs"])} == {str}
-            and all(type(row.get(k)) in (str, type(None)) for k in ("group", "kernel", "status", "source_sha256"))
-            and all(type(row.get(k)) in (int, float, type(None)) for k in ("p50_us", "p90_us"))
-        )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return False
 
 
 class Candidates:
     """Compiles and runs candidates of a kernel; the answers are lines of the log, or {"knobs", "lost": why}."""
 
-    def __init__(self, kernel, options, log, prune=None, gpu_facts=None):
+    def __init__(self, kernel, options, log, prune="none", gpu_facts=None):
         self.kernel, self.options, self.log, self.prune, self.gpu_facts = kernel, options, log, prune, gpu_facts
         self.gpu, self.driver, self.arch, self.group = (
             os.environ[f"SWEEP_{name}"] for name in ("GPU", "DRIVER", "ARCH", "GROUP")
@@ -197,61 +175,59 @@ class Candidates:
         self.command = [os.environ["FA_BENCH"], flag, kernel.removeprefix("source:"), *options]
 
     def compiler(self):
-        more = ["--bound"] if self.prune else []
-        return Bench([*self.command, "--compile-only", "--arch", self.arch, *more], nice=10)  # runners come first
+        bound = "--no-bound" if self.prune == "none" else "--bound"
+        return Bench([*self.command, "--compile-only", "--arch", self.arch, bound], nice=10)  # runners come first
 
     def runner(self, **environment):
-        return Bench(self.command, **environment)
+        return Bench([*self.command, "--no-bound"], **environment)
 
-    @staticmethod
-    def words(knobs):
-        return " ".join(f"--{knob.replace('=', ' ')}" for knob in knobs.split(","))
+    def ask(self, bench, knobs):
+        """A record, or why there is none."""
+        text = bench.ask_twice(" ".join(f"--{knob.replace('=', ' ')}" for knob in knobs.split(",")))
+        record = parse_record(text or b"")
+        if record is None:
+            why = f"the worker of {knobs} died twice" if text is None else f"no whole record of {knobs}"
+            return None, {"knobs": knobs, "lost": why}
+        return record, None
 
     def compile(self, bench, knobs):
         """(answer, None) of a candidate that is known or does not run; (None, its work for a runner) of others."""
-        text = bench.ask_twice(self.words(knobs))
-        if text is None:
-            return {"knobs": knobs, "lost": f"the worker of {knobs} died twice"}, None
-        record = parse(text)
-        if record is None:
-            return {"knobs": knobs, "lost": f"no whole record of compiling {knobs}"}, None
+        record, lost = self.ask(bench, knobs)
+        if lost:
+            return lost, None
         made = record.get("provenance") or {}
-        compiled = {name: made.get(name) for name in ("cache_hit", "compile_s")}
         content = [made.get(name) for name in ("source_sha256", "options", "compiler")]
         content += [record.get("problem"), self.gpu, self.driver, PROTOCOL, self.kernel, knobs, self.options]
         key = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+        compiled = {name: made.get(name) for name in ("cache_hit", "compile_s")}
         known = self.log.find(key)
         if known is not None:
             return {**known, "known": True}, None
         if record["status"] != "pass":
-            return self.answer(knobs, key, compiled, record), None
+            return self.line(knobs, key, compiled, record), None
         with contextlib.suppress(TypeError, KeyError):
-            if self.prune and is_pruned(record.get("bound"), self.prune, self.gpu_facts, self.best_us):
+            if self.prune != "none" and is_pruned(record.get("bound"), self.prune, self.gpu_facts, self.best_us):
                 return {"knobs": knobs, "status": "pruned"}, None
         return None, (knobs, key, compiled)
 
     def run(self, bench, knobs, key, compiled):
-        text = bench.ask_twice(self.words(knobs))
-        if text is None:
-            return {"knobs": knobs, "lost": f"the worker of {knobs} died twice"}
-        return self.answer(knobs, key, compiled, parse(text))
+        record, lost = self.ask(bench, knobs)
+        return lost or self.line(knobs, key, compiled, record)
 
-    def answer(self, knobs, key, compiled, record):
+    def line(self, knobs, key, compiled, record):
         """A time below the roofline is no result, and one from another kind of GPU is not ours."""
-        name = dig(record, "device.name")
-        here = self.gpu == "CPU emulator" or record is None or record.get("device") is None or name == self.gpu
-        if record is None or not here:
+        here = record.get("device") is None or dig(record, "device.name") == self.gpu
+        if not here and self.gpu != "CPU emulator":
             return {"knobs": knobs, "lost": f"no whole record of {knobs} from this GPU"}
-        line = {"key": key, "group": self.group, "gpu": self.gpu, "kernel": self.kernel}
-        line |= {"variant": record.get("variant"), "knobs": knobs, "arch": dig(record, "ptxas.arch")}
-        line |= {"config": record.get("config"), "class": dig(record, "config.acc") or "fp32"}
-        line |= {name: record.get(name) for name in ("problem", "status", "reason")}
-        line |= {"code": CODES.get(record["status"], 6), "p50_us": dig(record, "timing.p50_us")}
-        line |= {"p90_us": dig(record, "timing.p90_us"), "loosened": dig(record, "check.loosened") or False}
-        if dig(record, "timing.impossible"):
-            line["p50_us"] = None
-        line |= {"registers": dig(record, "ptxas.registers"), "smem_bytes": dig(record, "ptxas.smem_total_bytes")}
-        line |= {"spill_bytes": dig(record, "ptxas.spill_store_bytes")}
-        for name in ("code_sha256", "source_sha256", "git", "time", "stage_s"):
-            line[name] = dig(record, f"provenance.{name}")
-        return line | compiled
+        p50_us = None if dig(record, "timing.impossible") else dig(record, "timing.p50_us")
+        made = ("code_sha256", "source_sha256", "git", "time", "stage_s")
+        return {
+            "key": key, "group": self.group, "gpu": self.gpu, "kernel": self.kernel, "variant": record.get("variant"),
+            "knobs": knobs, "arch": dig(record, "ptxas.arch"), "config": record.get("config"),
+            "class": dig(record, "config.acc") or "fp32", "problem": record.get("problem"),
+            "status": record["status"], "reason": record.get("reason"), "code": CODES.get(record["status"], 6),
+            "p50_us": p50_us, "p90_us": dig(record, "timing.p90_us"),
+            "loosened": dig(record, "check.loosened") or False, "registers": dig(record, "ptxas.registers"),
+            "smem_bytes": dig(record, "ptxas.smem_total_bytes"), "spill_bytes": dig(record, "ptxas.spill_store_bytes"),
+            **{name: dig(record, f"provenance.{name}") for name in made}, **compiled,
+        }  # fmt: skip

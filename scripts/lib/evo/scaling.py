@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Simulates sweeps on many GPUs: candidates per second, with the measured times of each stage, as a Markdown table.
 
-A candidate circulates: its sweep's coordinator, a compiler on a core, a runner's check on a core, the GPU's lock, the
+A candidate circulates: its sweep's driver, a compiler on a core, a runner's check on a core, the GPU's lock, the
 line in the leaderboard. Each stage serves as many candidates at once as it has servers, in the order of arrival.
 """
 
@@ -23,14 +23,14 @@ def simulate(times, machines, gpus, cold, shared, seconds=12.0):
     cores = times["cores_per_gpu"] * gpus
     pool = min(12 * gpus, cores * 3 // 4)
     batch = (pool + 1) // 2
-    compile_s = times["dispatch_cpu_s"] + (times["compile_cold_s"] if cold else times["compile_warm_s"])
+    compile_s = times["compile_cold_s"] if cold else times["compile_warm_s"]
     board = Stage(1, times["append_s"])
     routes = []
     for _ in range(machines):
         line = board if shared else Stage(1, times["append_s"])
         routes.append([
-            Stage(1, times["propose_s"] / batch + times["take_s"]), Stage(pool, compile_s),
-            Stage(min(3 * gpus, cores - pool), times["check_s"]), Stage(gpus, times["lock_s"]), line,
+            Stage(1, times["propose_s"] / batch + times["driver_s"]), Stage(pool, compile_s),
+            Stage(min(4 * gpus, cores - pool), times["check_s"]), Stage(gpus, times["lock_s"]), line,
         ])  # fmt: skip
     events, ended, number = [], 0, 0
 
