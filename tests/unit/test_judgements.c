@@ -459,8 +459,7 @@ static void draws_and_inputs_are_those_of_the_seed(void **state)
     const fa_problem problems[] = {{2, 4, 2, 5, 70, 24, true, 0.2f},    {1, 3, 3, 40, 33, 128, false, 2.0f},
                                    {1, 2, 2, 3, 300, 16, false, 1e-5f}, {1, 1, 1, 3, 9, 16, true, 0.02f},
                                    {3, 2, 1, 2, 40, 72, true, 4000.0f}, {1, 1, 1, 3, 9, 16, false, 0.375f},
-                                   {1, 1, 1, 3, 9, 16, false, 0.75f},
-                                   {1, 1, 1, 3, 9, 16, false, 1e-8f}};
+                                   {1, 1, 1, 3, 9, 16, false, 0.75f},   {1, 1, 1, 3, 9, 16, false, 1e-8f}};
     for (int i = 0; i < 8; i++) {
         fa_options options = {.seed = 42 + 1000 * i, .seeds = 16, .dist = FA_DIST_UNIFORM};
         for (int32_t index = 0; index < 16; index++) {
