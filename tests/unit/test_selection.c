@@ -136,7 +136,19 @@ static void the_first_matching_rule_decides(void **state)
                             .scale = 1};
             p.heads = p.kv_heads * groups[h / 7200 % 3];
             p.seq_kv = p.seq_kv == 0 ? p.seq_q : p.seq_kv;
-            check_selection(asked, &p, archs[h / 21600 % 4], sms[h / 21600 % 4]);
+            check_selection(asked, &p, archs[h / 21600 % 4], sms[h / 86400 % 4]);
+        }
+        fa_options options;
+        fa_spec unknown, h200;
+        assert_int_equal(parse("", &options), FA_PASS);
+        options.kernel = asked->name;
+        for (int32_t batch = 1; batch < 300; batch += 4) { /* of no device, the architecture's best known one */
+            const fa_problem p = {batch, 1, 1, 64, 4096, 64, false, 1};
+            assert_int_equal(fa_spec_make(&options, &p, &unknown, &why), FA_PASS);
+            h200 = unknown;
+            assert_int_equal(fa_spec_for_device(&p, "sm_90", 0, &unknown, &why), FA_PASS);
+            assert_int_equal(fa_spec_for_device(&p, "sm_90", 132, &h200, &why), FA_PASS);
+            assert_true(unknown.row == h200.row && memcmp(&unknown.knobs, &h200.knobs, sizeof h200.knobs) == 0);
         }
     }
 }
