@@ -186,7 +186,7 @@ class Build:
         command = [word for word in command if word not in ("-MMD", "-MP", "-g")]
         command[-1] = source
         folder = f"src/{path}".rsplit("/", 1)[0]
-        errors = ["-w", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
+        errors = ["-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
         unset = ["-ftrivial-auto-var-init=pattern"]
         return run(command + errors + unset + ["-I", folder] + traps(path)) == 0
 

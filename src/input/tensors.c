@@ -114,7 +114,7 @@ static float needle_sign(uint64_t seed, uint64_t key_row, int32_t key, int32_t d
 {
     const uint64_t bits =
         d < 16 ? (uint64_t)key ^ 0x5A5A : draw(stream_of(seed, TENSOR_SIDE), key_row * 4 + (uint64_t)(d / 64));
-    return bits >> (d < 16 ? d : d % 64) & 1 ? 1.0f : -1.0f;
+    return bits >> (d % 64) & 1 ? 1.0f : -1.0f;
 }
 
 /* K holds codes of +-1, Q the code of one key its row sees, so long that this key's logit is 96 and nearly all of the

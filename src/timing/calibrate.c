@@ -58,7 +58,7 @@ static fa_status fit(fa_device *device, fa_sample_request *request, double estim
         return FA_PASS;
     for (int round = 0; round < FIT_ROUNDS; round++) {
         /* A tenth more than needed: the sample must not fall short when the next one is a little faster. */
-        const double wanted = ceil(1.1 * SAMPLE_US / fmax(estimate_us, 1e-3));
+        const double wanted = ceil(1.1 * SAMPLE_US / estimate_us); /* infinitely many of no length */
         request->launches = wanted < LAUNCHES_MAX ? (int32_t)wanted : LAUNCHES_MAX;
         fa_sample sample;
         FA_TRY(device->sample(device, request, &sample, why));

@@ -273,6 +273,42 @@ static void faults_are_described(void **state)
     golden_compare(&g, "faults.txt");
 }
 
+/* "zeros" and the like are said of rows that are so in every column. */
+static void a_pattern_holds_for_whole_rows(void **state)
+{
+    (void)state;
+    const struct {
+        uint16_t value;
+        const char *words;
+    } cases[] = {{0, "zeros"}, {0xFFFF, "never written"}, {0x7C00, "NaN or infinity"}};
+    scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int spared = -1; spared < 16; spared++) {
+            for (int at = 32; at < 64; at++) /* rows 2 and 3 */
+                s.output[at] = at % 16 == spared ? fa_float_to_half((float)s.reference.exact[at]) : cases[i].value;
+            const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
+            assert_false(v.passed);
+            assert_int_equal(strstr(v.failure, cases[i].words) != NULL, spared < 0);
+        }
+    close_scene(&s);
+}
+
+/* Two wrong rows with the same values are alike in one head; those of two heads are not compared. */
+static void rows_of_one_head_are_alike(void **state)
+{
+    (void)state;
+    for (int other_head = 0; other_head < 2; other_head++) {
+        scene s = open_scene((fa_problem){1, 2, 2, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+        const int rows[] = {2, other_head ? 11 : 5};
+        for (int i = 0; i < 2; i++)
+            for (int d = 0; d < 16; d++)
+                s.output[rows[i] * 16 + d] = fa_float_to_half((float)noise((uint64_t)d + 5555));
+        const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
+        assert_int_equal(strstr(v.failure, "are alike") != NULL, !other_head);
+        close_scene(&s);
+    }
+}
+
 /* Row r is off by r steps in every element, up or down: only the mean is too large, and the rows above it are named. */
 static void rows_above_the_mean_are_marked(void **state)
 {
@@ -532,6 +568,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_are_described),
+        cmocka_unit_test(a_pattern_holds_for_whole_rows),
+        cmocka_unit_test(rows_of_one_head_are_alike),
         cmocka_unit_test(rows_above_the_mean_are_marked),
         cmocka_unit_test(limits_are_where_they_were_set),
         cmocka_unit_test(log_sums_are_judged),

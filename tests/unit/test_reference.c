@@ -255,6 +255,27 @@ static void sixteen_rows_whatever_they_cost(void **state)
     free(chosen);
 }
 
+/* All rows where they cost no more than four canonical problems and R has no more than 2^25 elements; else as many as
+ * fit the budget. */
+static void all_rows_up_to_the_budget(void **state)
+{
+    (void)state;
+    const struct {
+        int32_t rows, keys, dim;
+        int64_t budget;
+    } cases[] = {{4096, 4096, 64, 2048}, {1 << 21, 1, 16, 1 << 21}, {1 << 15, 2048, 16, 1 << 14}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int32_t more = 0; more < 2; more++) {
+            const fa_problem p = shape(1, 1, 1, cases[i].rows + more, cases[i].keys, cases[i].dim, false);
+            int64_t count = 0, *rows = fa_reference_choose_rows(&p, 64, 5, &count);
+            if (more == 0)
+                assert_int_equal(count, cases[i].rows);
+            else
+                assert_true(count <= cases[i].budget && count > cases[i].budget / 2 && count < cases[i].rows);
+            free(rows);
+        }
+}
+
 static float rounded(float value) { return fa_half_to_float(fa_float_to_half(value)); }
 
 /* Four products at a time, or with FP16 accumulation each rounded. */
@@ -367,6 +388,7 @@ int main(void)
         cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(long_sequences_are_sampled),
         cmocka_unit_test(sixteen_rows_whatever_they_cost),
+        cmocka_unit_test(all_rows_up_to_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,7 +136,19 @@ static void the_first_matching_rule_decides(void **state)
                             .scale = 1};
             p.heads = p.kv_heads * groups[h / 7200 % 3];
             p.seq_kv = p.seq_kv == 0 ? p.seq_q : p.seq_kv;
-            check_selection(asked, &p, archs[h / 21600 % 4], sms[h / 21600 % 4]);
+            check_selection(asked, &p, archs[h / 21600 % 4], sms[h / 86400 % 4]);
+        }
+        fa_options options;
+        fa_spec unknown, h200;
+        assert_int_equal(parse("", &options), FA_PASS);
+        options.kernel = asked->name;
+        for (int32_t batch = 1; batch < 300; batch += 4) { /* of no device, the architecture's best known one */
+            const fa_problem p = {batch, 1, 1, 64, 4096, 64, false, 1};
+            assert_int_equal(fa_spec_make(&options, &p, &unknown, &why), FA_PASS);
+            h200 = unknown;
+            assert_int_equal(fa_spec_for_device(&p, "sm_90", 0, &unknown, &why), FA_PASS);
+            assert_int_equal(fa_spec_for_device(&p, "sm_90", 132, &h200, &why), FA_PASS);
+            assert_true(unknown.row == h200.row && memcmp(&unknown.knobs, &h200.knobs, sizeof h200.knobs) == 0);
         }
     }
 }
@@ -294,14 +306,42 @@ static void splits_are_chosen(void **state)
     golden_compare(&g, "splits.txt");
 }
 
+/* Without --arch: sm_90a for a kernel that is for nothing else, as long as it is what runs. */
+static void a_kernel_names_its_architecture(void **state)
+{
+    (void)state;
+    int specific = 0;
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        const bool own = row->traits.arch_specific;
+        const struct {
+            const char *more;
+            const char *arch;
+        } cases[] = {{"", own ? "sm_90a" : "sm_89"},
+                     {"--arch sm_80", "sm_80"},
+                     {"--compile-only", "sm_89"},
+                     {"--source examples/plain.cu", "sm_89"}};
+        for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+            fa_options options;
+            char line[128];
+            snprintf(line, sizeof line, "--kernel %s %s", row->name, cases[k].more);
+            assert_int_equal(parse(line, &options), FA_PASS);
+            assert_string_equal(fa_spec_arch(&options), cases[k].arch);
+        }
+        specific += own;
+    }
+    assert_true(specific > 0);
+    fa_options options;
+    assert_int_equal(parse("", &options), FA_PASS);
+    assert_string_equal(fa_spec_arch(&options), "sm_89");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_matching_rule_decides),
-        cmocka_unit_test(rules_begin_and_end_where_they_say),
-        cmocka_unit_test(limits_are_those_of_the_guide),
-        cmocka_unit_test(a_spec_is_what_the_options_say),
-        cmocka_unit_test(splits_are_chosen),
+        cmocka_unit_test(a_kernel_names_its_architecture),    cmocka_unit_test(the_first_matching_rule_decides),
+        cmocka_unit_test(rules_begin_and_end_where_they_say), cmocka_unit_test(limits_are_those_of_the_guide),
+        cmocka_unit_test(a_spec_is_what_the_options_say),     cmocka_unit_test(splits_are_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

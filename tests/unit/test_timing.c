@@ -506,6 +506,28 @@ static void the_method_is_chosen_again_at_the_warm_clock(void **state)
     assert_true(t.launches_per_sample * 8.0 >= 200.0);
 }
 
+static double fast_while_cold(fake_gpu *g, int kernel, long n)
+{
+    (void)g, (void)kernel;
+    return n < 20 ? 8.0 : 60.0;
+}
+
+/* What the first choice left does not stay. */
+static void a_graph_becomes_single_launches_again(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.warmup_ms = 1000;
+    options.min_samples = 5;
+    fake_gpu_make(&gpu, 0, 0);
+    gpu.us = fast_while_cold;
+    gpu.wall_s = 0.002;
+    const fa_timing t = time_ok(&options);
+    assert_int_equal(t.method, FA_TIMING_EVENT);
+    assert_int_equal(t.launches_per_sample, 1);
+    assert_int_equal(gpu.last[0].launches, 1);
+}
+
 static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
 
 static void faster_than_the_hardware_is_impossible(void **state)
@@ -655,6 +677,7 @@ int main(void)
         cmocka_unit_test(last_bits_may_differ_only_where_it_is_declared),
         cmocka_unit_test(warm_up_lasts_until_the_clock_is_steady),
         cmocka_unit_test(the_method_is_chosen_again_at_the_warm_clock),
+        cmocka_unit_test(a_graph_becomes_single_launches_again),
         cmocka_unit_test(faster_than_the_hardware_is_impossible),
         cmocka_unit_test(faster_than_the_measured_clock_is_impossible),
         cmocka_unit_test(an_unknown_peak_has_no_share),
