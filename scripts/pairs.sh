@@ -19,6 +19,7 @@ usage: scripts/pairs.sh [options]            measures the pairs that --out does 
   --rest-ms MS     default 12
   --lane I/N       every N-th problem from the I-th on: N processes, each with a GPU (CUDA_VISIBLE_DEVICES) and an --out
   --jobs N         compilers at once, before the first pair (default: one a processor)
+  --env DIR        peers that scripts/peers_env.sh brought: their cuDNN
   --out FILE       the records, a line each as it ends (default build/pairs.jsonl); FILE.json, without "l": a table
   --dry-run        print the runs
 Every result is checked, on the first of two paces against cuBLAS too. A record that --out holds is kept, whatever
@@ -32,7 +33,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([random]=0 [seed]=1 [problems]='' [kernel]='' [pace]=sustained [rest-ms]=12 [lane]=1/1 [jobs]="$(nproc)"
-    [out]=build/pairs.jsonl)
+    [env]='' [out]=build/pairs.jsonl)
 flag=([dry-run]=0)
 many=([vs]='')
 arguments=words
@@ -66,6 +67,7 @@ if [[ ${#words[@]} -gt 0 ]]; then
     exit 0
 fi
 
+use_peers "${opt[env]}"
 need_bench
 registry=$("$bench" --list-kernels --json -)
 kernel=${opt[kernel]:-$(jq -r '[.[] | select(.kind == "hand" and .variant_of == null).name] | last' <<<"$registry")}
@@ -128,6 +130,8 @@ if [[ -s $work/left ]]; then
     jq -e '.device and .status != "not_run"' "$work/probe" >/dev/null ||
         die 4 "NOT-RUN: $(jq -r '.reason // "no record"' "$work/probe")"
     compile_ahead "$(jq -r '.ptxas.arch // .device.arch' "$work/probe")"
+    # Freed tensors stay with the process: fresh pages cost more than the copies into them (67 MB: 43 ms, then 7).
+    export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000
     code=0
     "$bench" --device cuda --seeds 1 --no-bound --runs "$work/left" --quiet --json - >>"$out" || code=$?
     [[ $code -ne 2 ]] || exit 2 # it has said what is wrong with a run, and made none

@@ -9,11 +9,13 @@ usage: scripts/peers.sh [options]
   --grid FILE       shapes and a table of times (default: scripts/lib/peers/grid.json)
   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides. A file holds rows of one type
   --only TEXT       only shapes whose "B,H,S,D,full|causal" contains TEXT
-  --peers LIST      backends of PyTorch's, and fa3, FlashAttention 3 by its own package flash_attn_interface
+  --peers LIST      backends of PyTorch's; fa3 and fa4, FlashAttention 3 and 4 by their own packages
+                    flash_attn_interface and flash-attn-4
                     (default: flash,cudnn,fa3,efficient,math; without the last two a grid takes two thirds of the time)
   --library FILE    another peer: a shared object (include/fa_library.h), timed and paired by fa_bench itself;
                     repeatable (default: built, which is fa3 and cutlass_* of examples/library/build, those that are
                     there; none adds none). A library that has a time stands for the peer of its name
+  --env DIR         peers that scripts/peers_env.sh brought: flash-attn-4, cuDNN
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        solo only: no peer is timed a second time against the kernel
   --out FILE        default evidence/<gpu>/peers.json, of BF16 peers_bf16.json
@@ -34,7 +36,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([kernel]='' [grid]=$lib/peers/grid.json [only]='' [dtype]=fp16
-    [peers]='flash,cudnn,fa3,efficient,math' [max-time]=0.15 [out]='')
+    [peers]='flash,cudnn,fa3,efficient,math' [max-time]=0.15 [env]='' [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
 many=([library]='')
 parse_options "$@"
@@ -43,8 +45,8 @@ max_time=${opt[max-time]}
 pairs=$((1 - flag[no-pairs])) again=${flag[again]}
 [[ $max_time =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '$max_time'"
 [[ $dtype =~ ^(fp16|bf16)$ ]] || die 2 "--dtype takes fp16 or bf16, not '$dtype'"
-peer='(flash|cudnn|fa3|efficient|math)'
-[[ $backends =~ ^$peer(,$peer)*$ ]] || die 2 "--peers takes flash, cudnn, fa3, efficient, math, not '$backends'"
+peer='(flash|cudnn|fa3|fa4|efficient|math)'
+[[ $backends =~ ^$peer(,$peer)*$ ]] || die 2 "--peers takes flash, cudnn, fa3, fa4, efficient, math, not '$backends'"
 libraries=() asked_peers=$backends
 built() {
     find examples/library/build \( -name fa3.so -o -name 'cutlass_*.so' \) 2>/dev/null | sort
@@ -65,6 +67,7 @@ command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 jqf peers/is_grid -e "$grid" >/dev/null 2>&1 || die 2 "--grid takes a file with shapes, not '$grid'"
 mapfile -t shapes < <(jqf peers/shapes -c --arg only "$only" --arg dtype "$dtype" "$grid")
 [[ ${#shapes[@]} -gt 0 ]] || die 2 "no shape of $grid contains '$only'"
+use_peers "${opt[env]}"
 need_bench
 
 registry=$("$bench" --list-kernels --json -)

@@ -66,6 +66,14 @@ need_bench() {
     [[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
     command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
 }
+use_peers() { # DIR: peers that scripts/peers_env.sh brought; nothing for an empty name
+    [[ -n $1 ]] || return 0
+    [[ -d $1/python || -d $1/cudnn ]] || die 2 "--env takes a folder of scripts/peers_env.sh, not '$1'"
+    local dir
+    dir=$(cd "$1" && pwd)
+    export PEERS_SITE=$dir/python # lib/peers/peers_torch.py
+    export LD_LIBRARY_PATH=$dir/cudnn:${LD_LIBRARY_PATH:-} FA_LIBRARY_PATH=$dir/cudnn:${FA_LIBRARY_PATH:-}
+}
 make_work() { # a folder that goes when the script ends
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT

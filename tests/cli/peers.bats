@@ -250,7 +250,7 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" -
     [[ $(scripts/lib/peers/peers_torch.py --dry-run --seq 64 --backends fa3 --dtype bf16) == \
         "flash_attn_3 2,8,64,64 bf16" ]]
     [ "$(scripts/lib/peers/peers_torch.py --dry-run | sort)" = "$(printf '%s 2,8,512,64\n' \
-        flash_attn_3 torch_cudnn torch_efficient torch_flash torch_math)" ]
+        flash_attn_3 flash_attn_4 torch_cudnn torch_efficient torch_flash torch_math)" ]
 }
 
 @test "bad arguments are refused" {
@@ -311,31 +311,39 @@ peers_torch.torch = Fake(__version__="fake", no_grad=contextlib.nullcontext,
     cuda=Fake(is_available=lambda: False, synchronize=lambda: None,
         get_device_capability=lambda: (int(sys.argv[1]), 0)))
 arguments = Fake(seed=42, load=None, warmup_ms=0)
-print(json.dumps(peers_torch.record_of("fa3", inputs, arguments, paired if len(sys.argv) > 2 else None)))
+print(json.dumps(peers_torch.record_of(sys.argv[2], inputs, arguments, paired if len(sys.argv) > 3 else None)))
 END
     fake() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers:$work/$1 python3 "$work/fake.py" "${@:2}" \
         >"$work/record.json"; }
-    fake with 10
+    fake with 10 fa3
     record_holds "$work/record.json" '.status == "not_run"' '.reason == "FlashAttention 3 serves sm_90 only"' \
         '.timing == null'
-    fake broken 9
+    fake broken 9 fa3
     record_holds "$work/record.json" '.status == "not_run"' '.reason == "undefined symbol: made up"'
     mkdir "$work/with/flash_attn_3-3.1.dist-info"
     printf 'Metadata-Version: 2.1\nName: flash_attn_3\nVersion: 3.1\n' >"$work/with/flash_attn_3-3.1.dist-info/METADATA"
-    fake with 9
+    fake with 9 fa3
     record_holds "$work/record.json" '.kernel == "flash_attn_3"' '.status == "pass"' '.timing.p50_us == 7' \
         '.parity.passed' '.provenance.compiler == "torch fake, cudnn 1, flash_attn_3 3.1"' '.paired == null'
-    fake with 9 paired
+    fake with 9 fa3 paired
     record_holds "$work/record.json" '.status == "pass"' \
         '.paired | .status == "pass" and .reason == null and .kernel_p50_us == 1 and .p50_us == 3' \
         '.paired | .ratio == 3 and .ratio_ci95 == [3, 3] and .blocks == 11 and length == 7'
-    fake broken 9 paired
+    fake broken 9 fa3 paired
     record_holds "$work/record.json" '.status == "not_run"' '.paired == null'
-    fake with 9
-    fake older 9
+    fake with 9 fa3
+    fake older 9 fa3
     record_holds "$work/record.json" '.status == "pass"' '.timing.p50_us == 7' '.parity.passed'
+    mkdir -p "$work/with/flash_attn" "$work/broken/flash_attn"
+    cp "$work/older/flash_attn_interface.py" "$work/with/flash_attn/cute.py"
+    fake with 10 fa4
+    record_holds "$work/record.json" '.kernel == "flash_attn_4"' '.status == "pass"' '.parity.passed'
+    echo 'class Refused(Exception): pass' >"$work/broken/flash_attn/cute.py"
+    echo 'raise Refused()' >>"$work/broken/flash_attn/cute.py"
+    fake broken 9 fa4
+    record_holds "$work/record.json" '.status == "not_run"' '.reason == "Refused()"'
     python3 -c 'import flash_attn_interface' 2>/dev/null && skip "FlashAttention 3 is here"
-    fake none 9
+    fake none 9 fa3
     record_holds "$work/record.json" '.status == "not_run"' \
         '.reason | startswith("No module named") and endswith("flash_attn_interface\u0027")' \
         '.provenance.compiler == "torch fake, cudnn 1"'
@@ -412,4 +420,35 @@ END
     "$tree/scripts/peers.sh" --grid "$work/grid.json" --kernel scalar --max-time 0.02 --out "$work/p.json"
     jq -e '.[0] | .status == "pass" and .kernel == "ours" and .peers.fa3 > 0 and .paired.fa3.ratio == 1 and
         .peers.cudnn == 15 and .libraries.fa3.name == "stub" and (.libraries.fa3.sha256 | length == 64)' "$work/p.json"
+}
+
+@test "peers from PyPI: what pip is asked for, the folder, its parts, and who takes it" {
+    make_stub
+    make_peers
+    mkdir "$work/bin"
+    cat >"$work/bin/python3" <<'END'
+#!/usr/bin/env bash
+echo "$*" >>"$STUB/pip"
+[[ $* == *"-m pip install"* ]] || exit 0
+while [[ $1 != --target ]]; do shift; done
+mkdir -p "$2/nvidia/cudnn/lib"
+for name in libcudnn libcudnn_graph libcudnn_engines_runtime_compiled libcudnn_ops; do
+    echo "$name" >"$2/nvidia/cudnn/lib/$name.so.9"
+done
+END
+    chmod +x "$work/bin/python3"
+    PATH=$work/bin:$PATH scripts/peers_env.sh --out "$work/env" --cudnn 9.28.1.4 --python 3.13 --parts
+    grep -q -- '--python-version 3.13 .*--platform manylinux_2_28_x86_64.* flash-attn-4>=4.0.0b1 ' "$STUB/pip"
+    grep -q ' nvidia-cudnn-cu13==9.28.1.4$' "$STUB/pip"
+    [ "$(ls "$work/env/cudnn")" = $'libcudnn.so.9\nlibcudnn_engines_runtime_compiled.so.9\nlibcudnn_graph.so.9' ]
+    mkdir "$work/there"
+    cat "$work/env.tar.xz."* | tar -C "$work/there" -xJ
+    diff -r "$work/env" "$work/there"
+    sed -i '2i echo "$PEERS_SITE $LD_LIBRARY_PATH" >"$STUB/env"' "$work/peers"
+    peers --kernel one --env "$work/there"
+    [[ $(cat "$STUB/env") == "$work/there/python $work/there/cudnn:"* ]]
+    refused 2 "--env takes a folder of scripts/peers_env.sh, not '$work/bin'" peers --env "$work/bin"
+    refused 2 "--only takes fa4, cudnn or both" scripts/peers_env.sh --only fa3
+    run scripts/peers_env.sh --dry-run --only cudnn
+    [[ $output == "pip install --target /"*" nvidia-cudnn-cu13" ]]
 }

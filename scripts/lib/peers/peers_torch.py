@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity, as fa_bench records.
-"fa3" is FlashAttention 3 by its own package, flash_attn_interface: not_run where that cannot be imported.
+"fa3" and "fa4" are FlashAttention 3 and 4 by their own packages, not_run where those cannot be imported. PEERS_SITE is
+a folder of packages (scripts/peers_env.sh).
 
 Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is in a sample.
 A problem of --serve that names a "cubin" (fa_bench --cubin, made for it) has each backend timed a second time, against
@@ -9,17 +10,22 @@ Exit: 0 pass, 1 wrong result, 2 usage, 4 not run (no PyTorch, no GPU)."""
 import argparse
 import contextlib
 import datetime
+import functools
+import importlib
 import importlib.metadata
 import importlib.util
 import json
 import math
+import os
 import pathlib
+import site
 import sys
 
 import peers_cubin
 
-BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None,  # None: not PyTorch's
+BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "fa3": None, "fa4": None,  # None: not PyTorch's
             "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
+PACKAGES = {"fa3": "flash_attn_interface", "fa4": "flash_attn.cute"}
 SAMPLE_US = 1000.0  # one graph lasts at least this long
 MATH_SCORES = 2**28  # the unfused backend keeps batch*heads*seq*seq scores several times over
 TOLERANCE = {"fp16": 1e-3, "bf16": 8e-3}  # |O - R| <= t + t |R|, as fa_bench has it for its element types
@@ -156,14 +162,14 @@ def attention(inputs):
     return sdpa(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale)
 
 
-def flash_attention_3(inputs):
+def flash_attention(backend, inputs):
     """It takes and gives [batch, seq, heads, dim], strided as it comes; its causal mask is ours."""
-    if torch.cuda.get_device_capability() != (9, 0):  # elsewhere a launch that fails would end the process
+    if backend == "fa3" and torch.cuda.get_device_capability() != (9, 0):  # a launch that fails would end the process
         raise RuntimeError("FlashAttention 3 serves sm_90 only")
-    from flash_attn_interface import flash_attn_func
+    package = importlib.import_module(PACKAGES[backend])
     q, k, v = (x.transpose(1, 2) for x in (inputs.q, inputs.k, inputs.v))
-    output = flash_attn_func(q, k, v, softmax_scale=inputs.scale, causal=inputs.causal)
-    return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)  # older versions add the log-sum-exp
+    output = package.flash_attn_func(q, k, v, softmax_scale=inputs.scale, causal=inputs.causal)
+    return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)  # some add the log-sum-exp
 
 
 def captured(call):
@@ -291,14 +297,14 @@ def device_record():
 
 
 def kernel_of(backend):
-    return "flash_attn_3" if backend == "fa3" else f"torch_{backend}"
+    return f"flash_attn_{backend[2:]}" if backend in PACKAGES else f"torch_{backend}"
 
 
 def compiler_of(backend):
     text = f"torch {torch.__version__}, cudnn {torch.backends.cudnn.version()}"
-    if backend == "fa3":
+    if backend in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            text += f", flash_attn_3 {importlib.metadata.version('flash_attn_3')}"
+            text += f", {kernel_of(backend)} {importlib.metadata.version(kernel_of(backend))}"
     return text
 
 
@@ -317,12 +323,12 @@ def record_of(backend, inputs, arguments, pair=None):
                              "dist": "loaded" if arguments.load else "normal", "time": now(),
                              "command": " ".join(sys.argv)}}
     problem = record["problem"]
-    if backend != "fa3" and problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
+    if backend not in PACKAGES and problem["causal"] and problem["seq_q"] != problem["seq_kv"]:
         return {**record, "status": "infeasible", "reason": "torch aligns a causal mask to the top left"}
     scores = problem["batch"] * problem["heads"] * problem["seq_q"] * problem["seq_kv"]
     if backend == "math" and scores > MATH_SCORES:
         return {**record, "status": "infeasible", "reason": "the unfused scores would take too much memory"}
-    call = flash_attention_3 if backend == "fa3" else attention
+    call = functools.partial(flash_attention, backend) if backend in PACKAGES else attention
     try:
         chosen = BACKENDS[backend] and sdpa_kernel([getattr(SDPBackend, BACKENDS[backend])])
         with chosen or contextlib.nullcontext(), torch.no_grad():
@@ -332,9 +338,9 @@ def record_of(backend, inputs, arguments, pair=None):
                 return {**record, "status": "wrong", "reason": f"differs from FP64 by {error}"}
             graph, calls = captured(lambda: call(inputs))
             samples = graph_samples(graph, calls, arguments)
-    except (RuntimeError, ImportError, OSError) as error:
+    except Exception as error:  # a package refuses with what it likes
         torch.cuda.synchronize()
-        return {**record, "status": "not_run", "reason": str(error).splitlines()[0][:300]}
+        return {**record, "status": "not_run", "reason": (str(error) or repr(error)).splitlines()[0][:300]}
     record["timing"] = timing_of(samples, calls, arguments)
     seconds = record["timing"]["p50_us"] * 1e-6
     record["throughput"] = {"tflops": problem["flop"] / seconds / 1e12, "peak_tflops": None, "peak_boost_tflops": None,
@@ -445,6 +451,8 @@ if __name__ == "__main__":
             words = [problem, *["causal"] * arguments.causal, *["bf16"] * (arguments.dtype == "bf16")]
             print(kernel_of(name), *words)
         sys.exit(0)
+    if os.environ.get("PEERS_SITE"):
+        site.addsitedir(os.environ["PEERS_SITE"])  # behind what is installed; heeds its .pth files
     try:
         import numpy
         import torch

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Puts the peers' wheels from PyPI into a folder, to be carried to a machine that has no network.
+set -euo pipefail
+
+usage() {
+    cat <<'EOF'
+usage: scripts/peers_env.sh [options]
+  --out DIR        default build/peers: DIR/python has FlashAttention 4 (flash-attn-4 and what it needs but PyTorch),
+                   DIR/cudnn the three libraries of cuDNN (nvidia-cudnn-cu13) that its attention loads
+  --python X.Y     Python of the machine that will use them (default 3.12)
+  --cudnn VERSION  default: the newest
+  --fa4 VERSION    of flash-attn-4; default: the newest
+  --only LIST      fa4, cudnn or both (default: fa4,cudnn)
+  --parts          DIR as a compressed archive, too, in parts of at most 60 MiB: DIR.tar.xz.aa and so on
+  --dry-run        print what pip would be asked for
+For x86_64 Linux and CUDA 13. scripts/peers.sh and scripts/pairs.sh take the folder: --env DIR.
+Exit: 0, 1 pip failed, 2 usage, 4 not run (no pip).
+EOF
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+opt=([out]=build/peers [python]=3.12 [cudnn]='' [fa4]='' [only]='fa4,cudnn')
+flag=([parts]=0 [dry-run]=0)
+parse_options "$@"
+out=${opt[out]%/}
+[[ ${opt[python]} =~ ^3[.][0-9]+$ ]] || die 2 "--python takes a version such as 3.12, not '${opt[python]}'"
+[[ ${opt[only]} =~ ^(fa4|cudnn)(,(fa4|cudnn))?$ ]] || die 2 "--only takes fa4, cudnn or both, not '${opt[only]}'"
+
+pip=(python3 -m pip install --quiet --root-user-action ignore --no-compile --no-deps --upgrade
+    --only-binary=:all: --implementation cp --python-version "${opt[python]}")
+for glibc in 39 35 34 31 28 27 24 17; do
+    pip+=(--platform "manylinux_2_${glibc}_x86_64")
+done
+pip+=(--platform manylinux2014_x86_64)
+version=${opt[fa4]:+==${opt[fa4]}} # a bound with a beta in it: there are only betas
+fa4=("flash-attn-4${version:->=4.0.0b1}" nvidia-cutlass-dsl nvidia-cutlass-dsl-libs-base
+    nvidia-cutlass-dsl-libs-cu13 quack-kernels apache-tvm-ffi einops torch-c-dlpack-ext typing_extensions)
+cudnn=("nvidia-cudnn-cu13${opt[cudnn]:+==${opt[cudnn]}}")
+
+get() { # FOLDER PACKAGE...
+    echo "pip install --target $1 ${*:2}"
+    [[ ${flag[dry-run]} -eq 0 ]] || return 0
+    "${pip[@]}" --target "$1" "${@:2}" || die 1 "pip could not get ${*:2}"
+}
+
+[[ ${flag[dry-run]} -eq 1 ]] || python3 -m pip --version >/dev/null 2>&1 || die 4 "NOT-RUN: no pip for python3"
+[[ ${opt[only]} != *fa4* ]] || get "$out/python" "${fa4[@]}"
+if [[ ${opt[only]} == *cudnn* ]]; then
+    make_work
+    get "$work" "${cudnn[@]}"
+    if [[ ${flag[dry-run]} -eq 0 ]]; then
+        mkdir -p "$out/cudnn"
+        for library in libcudnn libcudnn_graph libcudnn_engines_runtime_compiled; do
+            mv -f "$work/nvidia/cudnn/lib/$library.so.9" "$out/cudnn/"
+        done
+    fi
+fi
+[[ ${flag[dry-run]} -eq 0 ]] || exit 0
+du -sh "$out"/*
+if [[ ${flag[parts]} -eq 1 ]]; then
+    rm -f "$out".tar.xz.*
+    tar -C "$out" -c . | xz -T0 -1 | split -b 60M - "$out.tar.xz."
+    ls -sh "$out".tar.xz.*
+    echo "there: mkdir -p $out && cat $out.tar.xz.* | tar -C $out -xJ"
+fi
