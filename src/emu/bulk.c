@@ -40,6 +40,8 @@ static void load_row(const fa_emu_bulk *bulk, uint32_t row)
     const uint64_t fill = fill_of(&bulk->map);
     fa_emu_row from = fa_emu_map_row(&bulk->map, bulk->at, row);
     const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map);
+    if (bulk->sent)
+        from.global = (unsigned char *)(uintptr_t)bulk->values;
     if (bulk->from_shared)
         from.global = fa_emu_window_now(bulk->issuer, from.global);
     if (bulk->operation != FA_PTX_WORDS) {
@@ -124,10 +126,12 @@ static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
     const fa_race_actor out = load ? in : fa_race_actor_of_group(worker, bulk->group, FA_RACE_STORE_WRITES);
     const int reduces = bulk->operation != FA_PTX_WORDS ? FA_RACE_ATOMIC : 0;
     const int global_kind = load ? 0 : FA_RACE_WRITE | reduces;
+    const int generic = bulk->sent ? FA_RACE_GENERIC : 0;
     if (bulk->map_at != NULL)
         fa_race_actor_reads_map(worker, &in, bulk->map_at, run->pc);
-    fa_race_actor_touch(worker, &in, bulk->owner, bulk->shared, all, load ? FA_RACE_WRITE | reduces : 0, run->pc);
-    for (uint32_t row = 0; row < bulk->rows; row++) {
+    fa_race_actor_touch(worker, &in, bulk->owner, bulk->shared, all, load ? FA_RACE_WRITE | reduces | generic : 0,
+                        run->pc);
+    for (uint32_t row = 0; !bulk->sent && row < bulk->rows; row++) {
         const fa_emu_row global = fa_emu_map_row(&bulk->map, bulk->at, row);
         if (global.from >= global.to)
             continue;
@@ -297,6 +301,23 @@ static void tensor(const fa_emu_ptx_run *run, bool in)
         return;
     }
     bulk.barrier = fa_emu_mbarrier_named(run, 3);
+    load(run, &bulk);
+}
+
+void fa_emu_ptx_send(const fa_emu_ptx_run *run)
+{
+    const fa_ptx_arg from = run->instr->arg[1];
+    const uint32_t size = fa_ptx_type_of(run->instr, 0)->bits / 8u, whole = size * from.count;
+    fa_emu_bulk bulk = {.kind = FA_EMU_LOAD, .owner = fa_emu_self, .sent = true, .rows = 1};
+    bulk.map = (fa_emu_map){
+        .strides = {1, whole}, .dims = {whole, 1}, .box = {(uint16_t)whole, 1}, .element_strides = {1, 1}, .rank = 2};
+    bulk.shared = fa_emu_ptx_cluster_place(run, 0, &bulk.owner);
+    check_aligned(run, bulk.shared, whole, "shared");
+    bulk.barrier = fa_emu_mbarrier_named(run, 2);
+    for (uint32_t k = 0; k < from.count; k++) {
+        const uint64_t bits = fa_ptx_read(&run->instr->value[from.first + k], run->r);
+        memcpy(bulk.values + k * size, &bits, size);
+    }
     load(run, &bulk);
 }
 

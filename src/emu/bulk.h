@@ -1,5 +1,5 @@
 /* Bulk copies: PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy", cp.async.bulk and its tensor
- * forms. */
+ * forms; st.async and red.async, which go the same way but through the generic proxy. */
 #ifndef FA_EMU_BULK_H
 #define FA_EMU_BULK_H
 
@@ -7,6 +7,7 @@
 #include "emu/ptx_state.h"
 
 void fa_emu_ptx_bulk(fa_emu_ptx_run *run);
+void fa_emu_ptx_send(const fa_emu_ptx_run *run); /* st.async, red.async */
 
 /* Moves rows of copy number `index`, all that are left when `rows` is 0; a complete copy is forgotten. */
 void fa_emu_bulk_move(fa_emu_worker *worker, uint32_t index, uint32_t rows);

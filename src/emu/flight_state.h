@@ -42,8 +42,10 @@ typedef struct fa_emu_bulk {
     const unsigned char *map_at; /* NULL: a copy of bytes */
     int32_t at[FA_EMU_MAP_RANK];
     unsigned char *shared;
-    bool from_shared;         /* of a load: out of the issuer's shared memory */
-    uint8_t operation, type;  /* of one that reduces: a word of PTX and a type; else FA_PTX_WORDS */
+    bool from_shared;        /* of a load: out of the issuer's shared memory */
+    uint8_t operation, type; /* of one that reduces: a word of PTX and a type; else FA_PTX_WORDS */
+    bool sent;               /* values, of registers */
+    unsigned char values[16];
     uint32_t rows, done;      /* done: rows moved */
     fa_emu_mbarrier *barrier; /* of a load */
     uint32_t thread, group;   /* of a store: whose, and in which of the thread's groups */

@@ -22,6 +22,10 @@ void fa_emu_ptx_async(fa_emu_ptx_run *run)
     case FA_PTX_OP_SETMAXNREG:
         fa_emu_ptx_setmaxnreg(run);
         break;
+    case FA_PTX_OP_ST:
+    case FA_PTX_OP_RED:
+        fa_emu_ptx_send(run);
+        break;
     default:
         if (fa_ptx_has(run->instr, FA_PTX_W_MBARRIER_))
             fa_emu_mbarrier_copies_arrive(run);
@@ -41,6 +45,9 @@ void fa_emu_ptx_proxy_fence(const fa_emu_ptx_run *run)
     }
     if (fa_ptx_has(i, FA_PTX_W_TENSORMAP_GENERIC))
         fa_emu_ptx_map_fence(run);
+    /* One thread's release; an acquire says nothing of what other threads have fenced. */
+    if (fa_ptx_has(i, FA_PTX_W_ASYNC_GENERIC) && fa_ptx_has(i, FA_PTX_W_RELEASE))
+        fa_race_note_fence(FA_RACE_PROXY_SHARED);
     if (!fa_ptx_has(i, FA_PTX_W_ASYNC))
         return;
     if (shared || !global)

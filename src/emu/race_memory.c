@@ -91,8 +91,9 @@ static fa_race_order is_ordered(const void *argument, const fa_race_access *acce
                        fa_race_map_missing(now->worker, access, now->knower, now->address) == NULL
                    ? FA_RACE_ORDERED
                    : FA_RACE_FENCE_MISSING;
-    const bool crosses = (now->kind & FA_RACE_ASYNC) && !(access->kind & FA_RACE_ASYNC) &&
-                         (access->kind & FA_RACE_WRITE) && fa_race_peer(now->worker, access->block) != NULL;
+    const bool crosses = (now->kind & FA_RACE_ASYNC) && !(now->kind & FA_RACE_GENERIC) &&
+                         !(access->kind & FA_RACE_ASYNC) && (access->kind & FA_RACE_WRITE) &&
+                         fa_race_peer(now->worker, access->block) != NULL;
     return crosses && !fa_race_fence_between(now->worker, access, now->knower, now->address) ? FA_RACE_FENCE_MISSING
                                                                                              : FA_RACE_ORDERED;
 }

@@ -12,6 +12,7 @@ enum {
     FA_RACE_VOLATILE = 4,
     FA_RACE_FENCED = 8,       /* of a volatile write: the thread had a fence before it, as a flag needs */
     FA_RACE_ASYNC = 32,       /* by an actor, through the async proxy */
+    FA_RACE_GENERIC = 128,    /* of an actor: through the generic proxy, as a thread's */
     FA_RACE_MAP = 64,         /* of an actor: it reads its tensor map */
     FA_RACE_SCOPE_BLOCK = 16, /* of an atomic: it is atomic among the threads of its block only */
 };

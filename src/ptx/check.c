@@ -66,6 +66,8 @@ static const char *check_cp(fa_ptx_instr *i)
 static const char *check_memory(fa_ptx_instr *i)
 {
     const int lanes = lanes_of_vector(i);
+    if (i->op != FA_PTX_OP_CP && fa_ptx_has(i, FA_PTX_W_ASYNC))
+        return fa_ptx_check_send(i, is_vector(i, 1, lanes));
     switch (i->op) {
     case FA_PTX_OP_LD:
     case FA_PTX_OP_LDU:

@@ -78,6 +78,17 @@ const char *fa_ptx_check_copies_arrive(fa_ptx_instr *i)
                : "cp.async.mbarrier.arrive.b64 wants [barrier]";
 }
 
+const char *fa_ptx_check_send(fa_ptx_instr *i, bool whole)
+{
+    i->family = FA_PTX_ASYNC;
+    if (!fa_ptx_has(i, FA_PTX_W_SHARED_CLUSTER) || !fa_ptx_has(i, FA_PTX_W_MBAR_BYTES))
+        return "st.async and red.async go to .shared::cluster and complete on a barrier";
+    const int bits = fa_ptx_type_of(i, 0)->bits;
+    return is_address(i, 0) && whole && is_address(i, 2) && bits >= 32 && bits * i->arg[1].count <= 128
+               ? NULL
+               : "st.async and red.async want [to], value, [barrier], of 4 to 16 bytes";
+}
+
 static const char *check_mbarrier(const fa_ptx_instr *i)
 {
     const bool waits = fa_ptx_has(i, FA_PTX_W_TEST_WAIT) || fa_ptx_has(i, FA_PTX_W_TRY_WAIT);

@@ -4,9 +4,10 @@
 
 #include "ptx/program.h"
 
-/* NULL: the instruction is well formed. What is one of `cp` becomes of the family FA_PTX_ASYNC. */
+/* NULL: the instruction is well formed. What is one of `cp`, `st` or `red` becomes of the family FA_PTX_ASYNC. */
 const char *fa_ptx_check_bulk(fa_ptx_instr *i);
 const char *fa_ptx_check_copies_arrive(fa_ptx_instr *i);
+const char *fa_ptx_check_send(fa_ptx_instr *i, bool whole); /* whole: the values are those of the vector */
 const char *fa_ptx_check_hopper(fa_ptx_instr *i);
 const char *fa_ptx_check_fence(const fa_ptx_instr *i);
 

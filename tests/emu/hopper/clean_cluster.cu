@@ -152,6 +152,59 @@ CASE(ring_for_all)
     CLUSTER_SYNC();
 }
 
+/* A release is half a fence of the proxy: what its thread wrote reaches copies out of its shared memory. */
+CASE(released_to_the_async_proxy)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    reinterpret_cast<int *>(s_b)[t] = t + 7 * mine;
+    asm volatile("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        EXPECT_BYTES(b, 256);
+        COPY_THERE(PEER(s + 1024), s, 256, PEER(b));
+    }
+    WAIT_ALL(b, 0);
+    asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
+    EXPECT(AT(256 + t) == t + 7 * (int)other);
+    CLUSTER_SYNC();
+}
+
+/* Every thread's word to the other block, one by one and four together; st.async needs no proxy fence. */
+CASE(words_sent)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    reinterpret_cast<unsigned *>(s_b)[t] = 0;
+    CLUSTER_SYNC();
+    if (t == 0)
+        EXPECT_BYTES(b, 20 * THREADS);
+    SEND(PEER(s + 4 * t), 100 * mine + t, PEER(b));
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %1, %2, %2}, [%3];" ::"r"(
+                     PEER(s + 1024 + 16 * t)),
+                 "r"(t), "r"(t + 1), "r"(PEER(b))
+                 : "memory");
+    WAIT_ALL(b, 0);
+    EXPECT(AT(t ^ 9) == 100 * (int)other + (t ^ 9));
+    EXPECT(AT(256 + 4 * (t ^ 9) + 3) == (t ^ 9) + 1);
+    CLUSTER_SYNC();
+}
+
+CASE(sums_sent)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    reinterpret_cast<unsigned *>(s_b)[t] = t;
+    reinterpret_cast<unsigned *>(s_b + 256)[t] = t + 100 * mine;
+    FENCE_ASYNC();
+    CLUSTER_SYNC();
+    if (t == 0) {
+        EXPECT_BYTES(b, mine == 0 ? 2 * 256 + 8 * THREADS : 0);
+        ADD_UP(peer(s, 0), s + 256, 256, peer(b, 0));
+    }
+    SEND_SUM(peer(s + 512, 0), t, peer(b, 0));
+    WAIT_ALL(b, 0);
+    EXPECT(mine == 1 || AT(t) == t + t + t + 100);
+    CLUSTER_SYNC();
+}
+
 CASE(sent_to_itself)
 {
     make_cluster_barriers(b, t, 1, 1);
@@ -176,10 +229,10 @@ CASE(dependent_launches)
 }
 
 /* clang-format off */
-#define CASES(X)                                                                                                      \
-    X(exchange)                                                                                                       \
-    X(exchange_by_pointer) X(histogram) X(fence_before_a_relaxed_arrival) X(work_between_arrival_and_wait)            \
-    X(a_block_ends_before) X(arrivals_at_each_other) X(a_flag) X(sent_and_acknowledged) X(ring_for_all)               \
+#define CASES(X)                                                                                       \
+    X(exchange) X(exchange_by_pointer) X(histogram) X(fence_before_a_relaxed_arrival)                  \
+    X(work_between_arrival_and_wait) X(a_block_ends_before) X(arrivals_at_each_other) X(a_flag)        \
+    X(sent_and_acknowledged) X(ring_for_all) X(released_to_the_async_proxy) X(words_sent) X(sums_sent) \
     X(sent_to_itself) X(dependent_launches)
 /* clang-format on */
 HOPPER_KERNEL

@@ -41,6 +41,15 @@ __device__ __forceinline__ unsigned peer(unsigned address_s, unsigned rank FA_CA
         "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), \
         "r"(from), "r"(bytes), "r"(bar)                                                                           \
         : "memory")
+#define SEND(to, value, bar)                                                                                 \
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to), \
+                 "r"(value), "r"(bar)                                                                        \
+                 : "memory")
+#define SEND_SUM(to, value, bar)                                                                                    \
+    asm volatile(                                                                                                   \
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" ::"r"(to), \
+        "r"(value), "r"(bar)                                                                                        \
+        : "memory")
 #define COPY_TO_ALL(to, from_g, bytes, bar, mask)                                                        \
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster " \
                  "[%0], [%1], %2, [%3], %4;" ::"r"(to),                                                  \
