@@ -50,15 +50,17 @@ choose_libraries() {
 
 # The GPU, unless there is none or the race detector is asked for; then the emulator. And how much is drawn there.
 choose_device() {
+    local probe
+    probe=$(gpu_probe "$bench")
     gpu=0
-    device_name=$(gpu_name "$bench")
+    device_name=$(jq -r 'select(.status != "not_run") | .device.name // empty' <<<"$probe")
     [[ $race -ne 0 || -z $device_name ]] || gpu=1
     device=emu sm_count=4 arch=89 # the emulator's, of src/emu/device.c
     mode=plain draws=12
     if [[ $gpu -eq 1 ]]; then
         device=cuda draws=60
-        read -r sm_count arch < <(gpu_probe "$bench" |
-            jq -r '"\(.device.sm_count // 132) \(.device.arch // "sm_90" | ltrimstr("sm_"))"')
+        read -r sm_count arch < <(
+            jq -r '"\(.device.sm_count // 132) \(.device.arch // "sm_90" | ltrimstr("sm_"))"' <<<"$probe")
     fi
     [[ $race -eq 0 ]] || mode=race draws=6
     [[ $sanitize -eq 0 ]] || mode=sanitize draws=4
