@@ -48,13 +48,6 @@ static fa_race_map_scope scope_of(const fa_ptx_instr *i)
                                              : FA_RACE_MAP_DEVICE;
 }
 
-/* What it hands over to copies it hands over to threads, too. */
-static void release(const fa_ptx_instr *i)
-{
-    fa_race_map_release(scope_of(i));
-    fa_race_fence(scope_of(i) == FA_RACE_MAP_BLOCK);
-}
-
 /* [map], {dimension,} value */
 static void replace(const fa_emu_ptx_run *run)
 {
@@ -79,7 +72,7 @@ static void meet(const fa_emu_ptx_run *run, fa_emu_kind kind)
     fa_emu_ptx_wait(&op);
 }
 
-/* [to], [from], 128. Every lane copies its part; afterwards each knows of the others'. */
+/* [to], [from], 128. Every lane copies its part; the first releases them all, and all of them know it. */
 static void copy(const fa_emu_ptx_run *run)
 {
     const uint32_t at = fa_emu_self->current->thread.lane * LANE_BYTES;
@@ -90,8 +83,11 @@ static void copy(const fa_emu_ptx_run *run)
     fa_emu_ptx_touch(run, from + at, LANE_BYTES, false);
     fa_emu_ptx_touch(run, to + at, LANE_BYTES, true);
     memcpy(to + at, from + at, LANE_BYTES);
-    release(run->instr);
     meet(run, FA_EMU_SYNCWARP);
+    if (fa_emu_self->current->thread.lane == 0)
+        fa_race_map_release(scope_of(run->instr));
+    meet(run, FA_EMU_SYNCWARP);
+    fa_race_fence(scope_of(run->instr) == FA_RACE_MAP_BLOCK);
 }
 
 void fa_emu_ptx_tensormap(const fa_emu_ptx_run *run)
@@ -102,14 +98,16 @@ void fa_emu_ptx_tensormap(const fa_emu_ptx_run *run)
         replace(run);
 }
 
+/* What is handed over to copies is handed over to threads, too. */
 void fa_emu_ptx_map_fence(const fa_emu_ptx_run *run)
 {
-    const fa_ptx_instr *i = run->instr;
-    if (!fa_ptx_has(i, FA_PTX_W_ACQUIRE)) {
-        release(i);
+    const fa_race_map_scope scope = scope_of(run->instr);
+    if (!fa_ptx_has(run->instr, FA_PTX_W_ACQUIRE)) {
+        fa_race_map_release(scope);
+        fa_race_fence(scope == FA_RACE_MAP_BLOCK);
         return;
     }
     check_size(run, 1);
-    fa_race_fence(scope_of(i) == FA_RACE_MAP_BLOCK);
-    fa_race_map_acquire(global_map(run), scope_of(i));
+    fa_race_fence(scope == FA_RACE_MAP_BLOCK);
+    fa_race_map_acquire(global_map(run), scope);
 }

@@ -32,6 +32,7 @@ void fa_race_map_release(fa_race_map_scope scope)
     if (maps->releases == NULL)
         maps->releases = fa_alloc(FA_RACE_MAP_RELEASES * sizeof *maps->releases);
     fa_race_map_release_note *note = release_at(maps, maps->count++);
+    fa_race_known_add(&maps->forgotten, note->known, fa_race_of(worker)->width);
     fa_race_forget(&note->known);
     note->block = worker->block_number;
     note->thread = index;
@@ -61,6 +62,8 @@ void fa_race_map_acquire(const void *map, fa_race_map_scope scope)
     if (team->map_acquires == NULL)
         team->map_acquires = fa_alloc(FA_RACE_MAP_ACQUIRES * sizeof *team->map_acquires);
     fa_race_map_acquire_note *note = &team->map_acquires[team->map_acquire_count++ % FA_RACE_MAP_ACQUIRES];
+    if (team->map_acquire_count > FA_RACE_MAP_ACQUIRES && note->until > team->map_acquired_until)
+        team->map_acquired_until = note->until;
     *note = (fa_race_map_acquire_note){
         .address = (uint64_t)(uintptr_t)map, .thread = index, .epoch = thread->clock[index]++, .until = maps->count};
     for (uint32_t n = oldest(maps); n < maps->count; n++) {
@@ -74,6 +77,8 @@ void fa_race_map_acquire(const void *map, fa_race_map_scope scope)
 static bool is_acquired(const fa_emu_worker *worker, uint32_t knower, uint64_t address, uint32_t release)
 {
     const fa_race_team *team = worker->race;
+    if (release < team->map_acquired_until)
+        return true;
     const uint32_t slot = release % FA_RACE_MAP_RELEASES, count = team->map_acquire_count;
     for (uint32_t back = 1; back <= count && back <= FA_RACE_MAP_ACQUIRES; back++) {
         const fa_race_map_acquire_note *note = &team->map_acquires[(count - back) % FA_RACE_MAP_ACQUIRES];
@@ -90,6 +95,8 @@ const char *fa_race_map_missing(const fa_emu_worker *worker, const fa_race_acces
     fa_race_maps *maps = &fa_race_of(worker)->maps;
     const fa_race_thread *user = &worker->race->thread[knower];
     bool released = false;
+    if (fa_race_known_epoch(maps->forgotten, write->block, write->thread) >= write->epoch)
+        return NULL;
     for (uint32_t n = maps->count; n-- > oldest(maps);) {
         const fa_race_map_release_note *release = release_at(maps, n);
         if (fa_race_known_epoch(release->known, write->block, write->thread) < write->epoch)
@@ -102,11 +109,12 @@ const char *fa_race_map_missing(const fa_emu_worker *worker, const fa_race_acces
                     : "no fence.proxy.tensormap::generic.release after the";
 }
 
-void fa_race_map_forget_block(fa_race_team *team) { team->map_acquire_count = 0; }
+void fa_race_map_forget_block(fa_race_team *team) { team->map_acquire_count = team->map_acquired_until = 0; }
 
 void fa_race_map_forget(fa_race *race)
 {
     for (uint32_t n = 0; race->maps.releases != NULL && n < FA_RACE_MAP_RELEASES; n++)
         fa_race_forget(&race->maps.releases[n].known);
     free(race->maps.releases);
+    fa_race_forget(&race->maps.forgotten);
 }

@@ -42,6 +42,7 @@ typedef struct fa_race_map_acquire_note {
 typedef struct fa_race_maps {
     fa_race_map_release_note *releases; /* a ring */
     uint32_t count;
+    fa_race_known *forgotten; /* what releases covered that are no longer in it: taken for handed over */
 } fa_race_maps;
 
 typedef struct fa_race {
@@ -114,6 +115,7 @@ typedef struct fa_race_team {
     uint32_t visit_count, visit_capacity;
     fa_race_map_acquire_note *map_acquires; /* a ring */
     uint32_t map_acquire_count;
+    uint32_t map_acquired_until; /* releases below this number are taken for acquired: acquires have left the ring */
     uint32_t storing_threads, phases; /* how many; barriers that have awaited a copy */
 } fa_race_team;
 

@@ -122,6 +122,22 @@ CASE(stores_with_a_changing_map)
     EXPECT(t > 0 || reinterpret_cast<unsigned short *>(o_g)[1024 + 256 * blockIdx.x + 127] == 0x3c00);
 }
 
+/* More releases and acquires than the race detector remembers. */
+CASE(many_changes_of_another_map)
+{
+    fa_tensor_map *next_g = &maps_g[4 + blockIdx.x].map;
+    copy_map(s_b, s, t);
+    if (t == 0)
+        ACQUIRE(gpu, g);
+    for (int i = 0; i < 300 && t < 32; i++) {
+        COPY_MAP(next_g, s + MAP_PLACE, cta);
+        ACQUIRE(cta, next_g);
+    }
+    if (t == 0)
+        load_box(p, s, b, g);
+    WAIT(b, 0);
+}
+
 CASE(handed_to_another_block)
 {
     if (blockIdx.x == 0) {
@@ -140,8 +156,9 @@ CASE(handed_to_another_block)
 }
 
 /* clang-format off */
-#define CASES(X)                                                                                                 \
-    X(map_from_shared_memory) X(map_from_zeros) X(map_changed_in_global_memory) X(released_by_one_for_the_warp)  \
-    X(acquired_for_the_block) X(changed_for_every_tile) X(stores_with_a_changing_map) X(handed_to_another_block)
+#define CASES(X)                                                                                                     \
+    X(map_from_shared_memory) X(map_from_zeros) X(map_changed_in_global_memory) X(released_by_one_for_the_warp)      \
+    X(acquired_for_the_block) X(changed_for_every_tile) X(stores_with_a_changing_map) X(many_changes_of_another_map) \
+    X(handed_to_another_block)
 /* clang-format on */
 HOPPER_KERNEL

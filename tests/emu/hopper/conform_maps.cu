@@ -5,7 +5,7 @@
 #define WAIT_AT_MOST(bar, parity)                      \
     do {                                               \
         unsigned done_ = 0;                            \
-        for (int i_ = 0; !done_ && i_ < 1 << 20; i_++) \
+        for (int i_ = 0; !done_ && i_ < 1 << 12; i_++) \
             TRY(done_, bar, parity);                   \
         EXPECT(done_);                                 \
     } while (0)
