@@ -2,35 +2,49 @@
 # Conformance and speed: what the gate compares beside right results. Sourced by scripts/ci_gate.sh.
 
 # Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx and, of sm_90a, in
-# tests/emu/hopper, word for word, on the emulator and here.
+# tests/emu/hopper, word for word, on the emulator and here. Of the right kernels of tests/emu/hopper only that they pass
+# on both: what they leave behind may depend on the order.
 conformance() {
-    local file name side files=(tests/emu/conform/*.cu tests/emu/ptx/*.cu)
-    [[ ${arch:-} != 90* ]] || files+=(tests/emu/hopper/conform_*.cu)
-    for file in "${files[@]}"; do
-        name=$(conform_name "$file")
+    local file number name side
+    conformance_list >"$out/conform.list"
+    while read -r file number name; do
         for side in emu cuda; do
-            at_once words "$file" $side "$out/records/$name.$side"
+            at_once words "$file" "$number" $side "$out/records/$name.$side"
         done
-    done
+    done <"$out/conform.list"
     wait
-    for file in "${files[@]}"; do
-        name=$(conform_name "$file")
+    while read -r file number name; do
         jqf gate/conform_case -nc --arg name "$name" \
             --arg emu "$(sha256 "$out/records/$name.emu")" --arg cuda "$(sha256 "$out/records/$name.cuda")" \
             --arg emu_text "$(head -c 400 "$out/records/$name.emu.txt")" \
             --arg cuda_text "$(head -c 400 "$out/records/$name.cuda.txt")"
+    done <"$out/conform.list"
+}
+conformance_list() { # lines "FILE NUMBER NAME"; the number is that of the case in a file of right kernels, else "-"
+    local file name
+    for file in tests/emu/conform/*.cu; do echo "$file - $(basename "$file" .cu)"; done
+    for file in tests/emu/ptx/*.cu; do echo "$file - ptx_$(basename "$file" .cu)"; done
+    [[ ${arch:-} == 90* ]] || return 0
+    for file in tests/emu/hopper/conform_*.cu; do
+        name=$(basename "$file" .cu)
+        echo "$file - hopper_${name#conform_}"
+    done
+    for file in tests/emu/hopper/clean*.cu; do
+        awk -v file="$file" -v name="hopper_$(basename "$file" .cu)" '
+            /^#define CASES\(X\)/ {on = 1; sub(/.*CASES\(X\)/, "")}
+            on {while (match($0, /X\([a-z_0-9]+\)/)) {
+                print file, number++, name "_" substr($0, RSTART + 2, RLENGTH - 3)
+                $0 = substr($0, RSTART + RLENGTH)}}
+            on && !/\\$/ {exit}' "$file"
     done
 }
-conform_name() { # FILE: its name, for inline PTX with ptx_ before it, of sm_90a with hopper_
-    local name
-    name=$(basename "$1" .cu)
-    [[ $1 != */ptx/* ]] || name=ptx_$name
-    [[ $1 != */hopper/* ]] || name=hopper_${name#conform_}
-    echo "$name"
-}
-words() { # FILE emu|cuda TO: what a kernel wrote; nothing where it failed its own comparisons
-    # 2: the random schedule
-    FA_HOME=${FA_HOME:-$PWD} "$emu_case" "$1" --device "$2" --schedule 2 --out "$3" >"$3.txt" 2>&1 || rm -f "$3"
+words() { # FILE NUMBER emu|cuda TO: what a kernel wrote; nothing where it failed its own comparisons
+    local asked=("$1" --device "$3" --schedule 2) # 2: the random schedule
+    if [[ $2 == - ]]; then
+        FA_HOME=${FA_HOME:-$PWD} "$emu_case" "${asked[@]}" --out "$4" >"$4.txt" 2>&1 || rm -f "$4"
+    elif FA_HOME=${FA_HOME:-$PWD} "$emu_case" "${asked[@]}" --case "$2" >"$4.txt" 2>&1; then
+        cp "$4.txt" "$4"
+    fi
 }
 sha256() { if [[ -e $1 ]]; then sha256sum "$1" | cut -d' ' -f1; fi; }
 compare_words() {
