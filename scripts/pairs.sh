@@ -22,7 +22,7 @@ usage: scripts/pairs.sh [options]            measures the pairs that --out does 
   --env DIR        peers that scripts/peers_env.sh brought: their cuDNN
   --out FILE       the records, a line each as it ends (default build/pairs.jsonl); FILE.json, without "l": a table
   --dry-run        print the runs
-Every result is checked, on the first of two paces against cuBLAS too. A record that --out holds is kept, whatever
+Every result is checked, in the first pair of a problem against cuBLAS too. A record that --out holds is kept, whatever
 machine code it is of: a new kernel takes a new file.
 Prints per pace and peer: geometric mean of the ratios (above 1: the kernel is faster), the least, those below 1.
 Exit: 0, 1 a kernel failed, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
@@ -93,7 +93,7 @@ problems | awk -v lane="$lane" -v lanes="$lanes" '
     /^ *(#|$)/ {next} ++n % lanes == lane % lanes {$1 = $1; print}' >"$work/problems"
 [[ -s $work/problems ]] || die 2 "no problem in lane ${opt[lane]}"
 
-# How a pace is measured. The second pace of a problem is checked against attention in FP64 alone.
+# How a pace is measured. Later pairs of a problem are checked against attention in FP64 alone.
 declare -A protocol=(
     [sustained]="--timing graph --warmup-ms 150 --max-time 0.2"
     [rested]="--rest-ms ${opt[rest-ms]} --l2 cold --warmup-ms 0 --max-time 0.4")
