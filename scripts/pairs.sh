@@ -125,10 +125,19 @@ finish() {
     rm -rf "$work"
 }
 trap finish EXIT # also when it is cut off
+# A library that cannot be opened would cost the time of every pair.
+need_peer() { # NAME of the registry
+    gpu_probe "$bench" --kernel "$1" >"$work/peer"
+    jq -e '.provenance.compiler // "" | . != ""' "$work/peer" >/dev/null ||
+        die 4 "NOT-RUN: $1: $(jq -r '.reason // "no record"' "$work/peer")"
+}
 if [[ -s $work/left ]]; then
     gpu_probe "$bench" --kernel "$(jq -r '[.[] | select(.kind == "hand").name][0]' <<<"$registry")" >"$work/probe"
     jq -e '.device and .status != "not_run"' "$work/probe" >/dev/null ||
         die 4 "NOT-RUN: $(jq -r '.reason // "no record"' "$work/probe")"
+    for peer in "${peers[@]}"; do
+        ! kernel_exists "$peer" || need_peer "$peer"
+    done
     compile_ahead "$(jq -r '.ptxas.arch // .device.arch' "$work/probe")"
     # Freed tensors stay with the process: fresh pages cost more than the copies into them (67 MB: 43 ms, then 7).
     export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000
