@@ -22,7 +22,7 @@ usage: scripts/pairs.sh [options]            measures the pairs that --out does 
   --env DIR        peers that scripts/peers_env.sh brought: their cuDNN
   --out FILE       the records, a line each as it ends (default build/pairs.jsonl); FILE.json, without "l": a table
   --dry-run        print the runs
-Every result is checked, on the first of two paces against cuBLAS too. A record that --out holds is kept, whatever
+Every result is checked, in the first pair of a problem against cuBLAS too. A record that --out holds is kept, whatever
 machine code it is of: a new kernel takes a new file.
 Prints per pace and peer: geometric mean of the ratios (above 1: the kernel is faster), the least, those below 1.
 Exit: 0, 1 a kernel failed, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
@@ -93,7 +93,7 @@ problems | awk -v lane="$lane" -v lanes="$lanes" '
     /^ *(#|$)/ {next} ++n % lanes == lane % lanes {$1 = $1; print}' >"$work/problems"
 [[ -s $work/problems ]] || die 2 "no problem in lane ${opt[lane]}"
 
-# How a pace is measured. The second pace of a problem is checked against attention in FP64 alone.
+# How a pace is measured. Later pairs of a problem are checked against attention in FP64 alone.
 declare -A protocol=(
     [sustained]="--timing graph --warmup-ms 150 --max-time 0.2"
     [rested]="--rest-ms ${opt[rest-ms]} --l2 cold --warmup-ms 0 --max-time 0.4")
@@ -125,10 +125,19 @@ finish() {
     rm -rf "$work"
 }
 trap finish EXIT # also when it is cut off
+# A library that cannot be opened would cost the time of every pair.
+need_peer() { # NAME of the registry
+    gpu_probe "$bench" --kernel "$1" >"$work/peer"
+    jq -e '.provenance.compiler // "" | . != ""' "$work/peer" >/dev/null ||
+        die 4 "NOT-RUN: $1: $(jq -r '.reason // "no record"' "$work/peer")"
+}
 if [[ -s $work/left ]]; then
     gpu_probe "$bench" --kernel "$(jq -r '[.[] | select(.kind == "hand").name][0]' <<<"$registry")" >"$work/probe"
     jq -e '.device and .status != "not_run"' "$work/probe" >/dev/null ||
         die 4 "NOT-RUN: $(jq -r '.reason // "no record"' "$work/probe")"
+    for peer in "${peers[@]}"; do
+        ! kernel_exists "$peer" || need_peer "$peer"
+    done
     compile_ahead "$(jq -r '.ptxas.arch // .device.arch' "$work/probe")"
     # Freed tensors stay with the process: fresh pages cost more than the copies into them (67 MB: 43 ms, then 7).
     export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000

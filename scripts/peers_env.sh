@@ -60,7 +60,7 @@ fi
 du -sh "$out"/*
 if [[ ${flag[parts]} -eq 1 ]]; then
     rm -f "$out".tar.xz.*
-    tar -C "$out" -c . | xz -T0 -1 | split -b 60M - "$out.tar.xz."
+    tar -C "$out" -c . | xz -T0 -6 | split -b 60M - "$out.tar.xz."
     ls -sh "$out".tar.xz.*
     echo "there: mkdir -p $out && cat $out.tar.xz.* | tar -C $out -xJ"
 fi

@@ -41,6 +41,10 @@ current() { scripts/evidence_current.sh "$@"; }
     current --rows "$work/rows.jsonl.gz" | jq -es 'map([.kernel, .git, .current]) ==
         [["scalar", "abc", true], ["scalar", "abc", false], ["scalar", "abc", false], ["cudnn", null, true]]'
     [ "$(current --sample 1 "$work/rows.jsonl.gz")" = "$work/rows.jsonl.gz: 1 of 1 current" ]
+    # A pair with --vs library:FILE.so, as scripts/pairs.sh has it in its table.
+    jq '. + {problem: {batch: 2, heads: 8, seq_q: 512, seq_kv: 512, dim: 40, causal: true}, vs: "fa3"}' \
+        "$work/row.json" >"$work/pair.json"
+    [ "$(current "$work/pair.json")" = "$work/pair.json: 1 of 1 current" ]
 }
 
 @test "another mask, dim, tile or architecture has another hash" {

@@ -43,6 +43,8 @@ ncu_profile.sh --import
 sweep_scaling.sh --table
 evo_sweep.sh --kernel light --sshloginfile
 peers.sh --library
+pairs.sh --problems
+pairs.sh
 END
 }
 

@@ -49,6 +49,12 @@ pairs() { scripts/pairs.sh --problems "$work/problems" --jobs 1 --out "$work/p.j
     jq -e 'length == 3' "$work/all.json"
     refused 4 "NOT-RUN: no GPU in the stub" scripts/pairs.sh --problems "$work/problems" --out "$work/none.jsonl"
     [ ! -e "$work/none.json" ]
+    # A peer that cannot be opened ends it before any pair.
+    rm "$STUB/no_gpu"
+    touch "$STUB/no_lib"
+    refused 4 "NOT-RUN: lib: no library in the stub" scripts/pairs.sh --problems "$work/problems" \
+        --out "$work/none.jsonl"
+    [ ! -e "$work/none.jsonl" ]
 }
 
 @test "a kernel that is wrong fails; slower pairs and what a peer does not serve are said, each problem by name" {

@@ -1,8 +1,9 @@
 # A fa_bench that answers at once with made-up records, for the logic around it. Its world is the files of $STUB:
 # times (KERNEL M WARPS US per line), bounds (the same for --bound, and a file to wait for), source.KERNEL (contents:
 # its sha), wrong and flaky (KERNEL M WARPS: never right, right on seed 42 alone), hold (N: the first N runs end at
-# once, those after them wait until the file is gone), no_gpu (--device cuda is not run). --cubin writes
-# KERNEL M WARPS. Each run that is not --compile-only adds a line to runs; a warm-up of --runs (--timing none) does not.
+# once, those after them wait until the file is gone), no_gpu (--device cuda is not run), no_lib (nor is lib).
+# --cubin writes KERNEL M WARPS. Each run that is not --compile-only adds a line to runs; a warm-up of --runs
+# (--timing none) does not.
 make_stub() {
     export STUB=$work/stub FA_BENCH=$work/fa_stub
     mkdir -p "$STUB"
@@ -83,6 +84,10 @@ provenance=${STUB_LINE:+'"line":'$STUB_LINE',"command":"fa_bench '$STUB_COMMAND'
 if [[ $where == cuda && -e $STUB/no_gpu ]]; then
     not_run='"status":"not_run","reason":"no GPU in the stub","device":null'
     write '{"schema":"fa_bench.result/1",'"$not_run,\"provenance\":{${provenance%,}}}"
+    exit 4
+fi
+if [[ $kernel == lib && -e $STUB/no_lib ]]; then
+    write '{"schema":"fa_bench.result/1","status":"not_run","reason":"no library in the stub","provenance":{}}'
     exit 4
 fi
 [[ -z $cubin ]] || echo "$kernel $m $warps" >"$cubin"

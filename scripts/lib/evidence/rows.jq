@@ -12,9 +12,10 @@ def options($name; $served; $arch; $config):
     ["--kernel \($name) --arch \($arch) --dim \(.dim)", (select(.causal) | "--causal"), typed_options,
         ($size + $config | to_entries | sort_by(.key)[] | select(.value != null) | "--\(.key) \(.value)")] | join(" ");
 
-# One candidate of a row: a library has nothing to compile; one without a hash cannot be compared.
+# One candidate of a row: a library has nothing to compile; one without a hash cannot be compared. What is in no
+# registry and has neither tile nor code is a library of --vs library:FILE.
 def made_of($name; $served; $arch; $config; $code):
-    if $kinds[$name] == "library" then {library: $name}
+    if $kinds[$name] == "library" or [$kinds[$name], $config, $code] == [null, null, null] then {library: $name}
     elif $kinds[$name] == null or ([$code, $config, $arch, .dim] | any(. == null)) then {unknown: $name}
     else {options: options($name; $served; $arch; $config), code: $code}
     end;
