@@ -139,8 +139,6 @@ if [[ -s $work/left ]]; then
         ! kernel_exists "$peer" || need_peer "$peer"
     done
     compile_ahead "$(jq -r '.ptxas.arch // .device.arch' "$work/probe")"
-    # Freed tensors stay with the process: fresh pages cost more than the copies into them (67 MB: 43 ms, then 7).
-    export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000
     code=0
     "$bench" --device cuda --seeds 1 --no-bound --runs "$work/left" --quiet --json - >>"$out" || code=$?
     [[ $code -ne 2 ]] || exit 2 # it has said what is wrong with a run, and made none

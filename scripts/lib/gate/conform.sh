@@ -2,8 +2,8 @@
 # Conformance and speed: what the gate compares beside right results. Sourced by scripts/ci_gate.sh.
 
 # Conformance: what a primitive gives in tests/emu/conform, and inline PTX in tests/emu/ptx and, of sm_90a, in
-# tests/emu/hopper, word for word, on the emulator and here. Of the right kernels of tests/emu/hopper only that they pass
-# on both: what they leave behind may depend on the order.
+# tests/emu/hopper, word for word, on the emulator and here. Of the right kernels of tests/emu/hopper only that they
+# pass on both: what they leave behind may depend on the order.
 conformance() {
     local file number name side
     conformance_list >"$out/conform.list"
