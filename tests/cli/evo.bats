@@ -251,6 +251,17 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
     [ "$(board .leader)" = one ]
 }
 
+@test "a sweep whose script alone is killed ends, too" {
+    make_stub
+    echo 3 >"$STUB/hold"
+    scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
+    eventually lines "$work/lb/leaderboard.jsonl" 1
+    pgrep -f "sweep.py search .*$work/lb"
+    kill -9 $!
+    eventually is_over "$work/lb"
+}
+is_over() { ! pgrep -f "sweep.py search .*$1"; }
+
 # bats test_tags=slow
 @test "two sweeps at once share one leaderboard" {
     make_stub

@@ -24,6 +24,10 @@ class Refusal(Exception):
     """Ends the sweep: an exit code and a line for stderr."""
 
 
+class Lost(Exception):
+    """A candidate has no answer: why."""
+
+
 def dig(value, path):
     for name in path.split("."):
         value = None if value is None else value.get(name)
@@ -163,7 +167,7 @@ class Log:
 
 
 class Candidates:
-    """Compiles and runs candidates of a kernel; the answers are lines of the log, or {"knobs", "lost": why}."""
+    """Compiles and runs candidates of a kernel; the answers are lines of the log."""
 
     def __init__(self, kernel, options, log, prune="none", gpu_facts=None):
         self.kernel, self.options, self.log, self.prune, self.gpu_facts = kernel, options, log, prune, gpu_facts
@@ -182,19 +186,17 @@ class Candidates:
         return Bench([*self.command, "--no-bound"], **environment)
 
     def ask(self, bench, knobs):
-        """A record, or why there is none."""
         text = bench.ask_twice(" ".join(f"--{knob.replace('=', ' ')}" for knob in knobs.split(",")))
-        record = parse_record(text or b"")
+        if text is None:
+            raise Lost(f"the worker of {knobs} died twice")
+        record = parse_record(text)
         if record is None:
-            why = f"the worker of {knobs} died twice" if text is None else f"no whole record of {knobs}"
-            return None, {"knobs": knobs, "lost": why}
-        return record, None
+            raise Lost(f"no whole record of {knobs}")
+        return record
 
     def compile(self, bench, knobs):
-        """(answer, None) of a candidate that is known or does not run; (None, its work for a runner) of others."""
-        record, lost = self.ask(bench, knobs)
-        if lost:
-            return lost, None
+        """The answer of a candidate that is known or does not run; of others a tuple, what `run` takes."""
+        record = self.ask(bench, knobs)
         made = record.get("provenance") or {}
         content = [made.get(name) for name in ("source_sha256", "options", "compiler")]
         content += [record.get("problem"), self.gpu, self.driver, PROTOCOL, self.kernel, knobs, self.options]
@@ -202,23 +204,22 @@ class Candidates:
         compiled = {name: made.get(name) for name in ("cache_hit", "compile_s")}
         known = self.log.find(key)
         if known is not None:
-            return {**known, "known": True}, None
+            return {**known, "known": True}
         if record["status"] != "pass":
-            return self.line(knobs, key, compiled, record), None
+            return self.line(record, knobs, key, compiled)
         with contextlib.suppress(TypeError, KeyError):
             if self.prune != "none" and is_pruned(record.get("bound"), self.prune, self.gpu_facts, self.best_us):
-                return {"knobs": knobs, "status": "pruned"}, None
-        return None, (knobs, key, compiled)
+                return {"knobs": knobs, "status": "pruned"}
+        return knobs, key, compiled
 
     def run(self, bench, knobs, key, compiled):
-        record, lost = self.ask(bench, knobs)
-        return lost or self.line(knobs, key, compiled, record)
+        return self.line(self.ask(bench, knobs), knobs, key, compiled)
 
-    def line(self, knobs, key, compiled, record):
+    def line(self, record, knobs, key, compiled):
         """A time below the roofline is no result, and one from another kind of GPU is not ours."""
         here = record.get("device") is None or dig(record, "device.name") == self.gpu
         if not here and self.gpu != "CPU emulator":
-            return {"knobs": knobs, "lost": f"no whole record of {knobs} from this GPU"}
+            raise Lost(f"no whole record of {knobs} from this GPU")
         p50_us = None if dig(record, "timing.impossible") else dig(record, "timing.p50_us")
         made = ("code_sha256", "source_sha256", "git", "time", "stage_s")
         return {

@@ -51,24 +51,25 @@ class Here:
         os.environ.setdefault("OMP_NUM_THREADS", str(-(-len(os.sched_getaffinity(0)) // (each * len(gpus)))))
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         for gpu in each * [*gpus]:
-            self.begin(self.run, candidates.runner(**({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})), gpu)
+            bench = candidates.runner(**({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}))
+            self.begin(bench, self.ready, candidates.run, gpu)
         for _ in range(pool):
-            self.begin(self.compile, candidates.compiler())
+            self.begin(candidates.compiler(), self.todo, candidates.compile)
 
-    def begin(self, work, bench, *more):
-        self.benches.append(bench)
-        threading.Thread(target=work, args=(bench, *more), daemon=True).start()
+    def begin(self, *what):
+        self.benches.append(what[0])
+        threading.Thread(target=self.serve, args=what, daemon=True).start()
 
-    def compile(self, bench):
-        while True:
-            answer, work = self.candidates.compile(bench, self.todo.get())
-            (self.ready if work else self.answers).put(work or answer)
-
-    def run(self, bench, gpu):
-        if self.probe and self.candidates.gpu != "CPU emulator":
+    def serve(self, bench, jobs, ask, gpu=None):
+        if jobs is self.ready and self.probe and self.candidates.gpu != "CPU emulator":
             self.warm_up(bench, gpu)
         while True:
-            self.answers.put(self.candidates.run(bench, *self.ready.get()))
+            job = jobs.get()
+            try:
+                outcome = ask(bench, *job)
+            except Exception as error:  # of any kind: each candidate has an answer
+                outcome = {"knobs": job[0], "lost": str(error)}
+            (self.ready if isinstance(outcome, tuple) else self.answers).put(outcome)
 
     def warm_up(self, bench, gpu):
         """The first use of a GPU by a process takes up to a second: it happens while the first candidates compile."""
@@ -80,7 +81,7 @@ class Here:
 
     def feed(self, batch):
         for knobs in batch:
-            self.todo.put(knobs)
+            self.todo.put((knobs,))
 
     def close(self):
         pass
@@ -190,12 +191,12 @@ class Sweep:
 
     def next_answers(self):
         """Those that have come, so that their lines are written at once; waits a second for the first."""
+        if os.getppid() != self.parent:
+            sys.exit(1)  # the script is gone
         for _ in range(max(1, self.answers.qsize())):
             try:
                 answer = self.answers.get(timeout=1)
             except queue.Empty:
-                if os.getppid() != self.parent:
-                    raise SystemExit(1) from None  # the script is gone
                 self.workers.look(self.waiting)
                 return
             if isinstance(answer, Refusal):
