@@ -24,6 +24,7 @@ static Flash_fwd_params params_of(const fa_params &p)
     of.d = of.dv = of.d_rounded = of.dv_rounded = p.dim;
     of.scale_softmax = p.scale;
     of.p_dropout = of.rp_dropout = 1, of.p_dropout_in_uint8_t = 255;
+    of.is_bf16 = p.dtype == FA_DTYPE_BF16;
     of.is_causal = p.causal != 0;
     of.window_size_left = p.seq_kv - 1, of.window_size_right = p.causal ? 0 : p.seq_q - 1;
     of.num_splits = 1;
@@ -33,16 +34,16 @@ static Flash_fwd_params params_of(const fa_params &p)
     return of;
 }
 
-template <int DIM>
+template <class Element, int DIM>
 static void run(const fa_params &p, cudaStream_t stream)
 {
     Flash_fwd_params of = params_of(p);
     const int rows = std::get<0>(tile_size_fwd_sm90(DIM, DIM, of.is_causal, false));
     of.pack_gqa = p.heads != p.kv_heads && should_pack_gqa(false, p.seq_q, p.heads / p.kv_heads, rows);
     if (of.pack_gqa)
-        run_mha_fwd_<90, cutlass::half_t, DIM, DIM, false, false, false, true>(of, stream);
+        run_mha_fwd_<90, Element, DIM, DIM, false, false, false, true>(of, stream);
     else
-        run_mha_fwd_<90, cutlass::half_t, DIM, DIM, false, false, false, false>(of, stream);
+        run_mha_fwd_<90, Element, DIM, DIM, false, false, false, false>(of, stream);
 }
 
 void fa_library_info(const fa_library_question *question, fa_library_answer *answer)
@@ -52,6 +53,7 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
     for (int dim : {DIMS})
         dim_built = dim_built || dim == p->dim;
     answer->abi = FA_LIBRARY_ABI;
+    answer->serves_bf16 = 1;
     answer->workspace_bytes = SEMAPHORE_BYTES + (fa_i64)4 * p->batch * p->heads * p->seq_q;
     snprintf(answer->name, sizeof answer->name, "FlashAttention 3");
     snprintf(answer->version, sizeof answer->version, "%s", FA3_VERSION);
@@ -69,7 +71,10 @@ const char *fa_forward(const fa_params *params, void *stream)
     cudaError_t code = cudaMemsetAsync(params->workspace, 0, SEMAPHORE_BYTES, (cudaStream_t)stream);
     const auto try_dim = [&](auto dim) {
         if (params->dim == decltype(dim)::value) {
-            run<decltype(dim)::value>(*params, (cudaStream_t)stream);
+            if (params->dtype == FA_DTYPE_BF16)
+                run<cutlass::bfloat16_t, decltype(dim)::value>(*params, (cudaStream_t)stream);
+            else
+                run<cutlass::half_t, decltype(dim)::value>(*params, (cudaStream_t)stream);
             failed = nullptr;
         }
     };
