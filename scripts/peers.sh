@@ -13,8 +13,8 @@ usage: scripts/peers.sh [options]
                     flash_attn_interface and flash-attn-4
                     (default: flash,cudnn,fa3,efficient,math; without the last two a grid takes two thirds of the time)
   --library FILE    another peer: a shared object (include/fa_library.h), timed and paired by fa_bench itself;
-                    repeatable (default: built, which is fa3 and cutlass_* of examples/library/build, those that are
-                    there; none adds none). A library that has a time stands for the peer of its name
+                    repeatable (default: built, which is fa2, fa3 and cutlass_* of examples/library/build, those
+                    that are there; none adds none). A library that has a time stands for the peer of its name
   --env DIR         peers that scripts/peers_env.sh brought: flash-attn-4, cuDNN
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        solo only: no peer is timed a second time against the kernel
@@ -49,7 +49,7 @@ peer='(flash|cudnn|fa3|fa4|efficient|math)'
 [[ $backends =~ ^$peer(,$peer)*$ ]] || die 2 "--peers takes flash, cudnn, fa3, fa4, efficient, math, not '$backends'"
 libraries=() asked_peers=$backends
 built() {
-    find examples/library/build \( -name fa3.so -o -name 'cutlass_*.so' \) 2>/dev/null | sort
+    find examples/library/build \( -name 'fa[23].so' -o -name 'cutlass_*.so' \) 2>/dev/null | sort
 }
 [[ -n ${many[library]} ]] || many[library]=built$'\n'
 while read -r file; do
