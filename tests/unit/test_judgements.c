@@ -309,6 +309,20 @@ static void rows_of_one_head_are_alike(void **state)
     }
 }
 
+/* Where the right rows are much alike, wrong ones must be so far more: here they are not. */
+static void rows_that_should_be_alike_are_not_accused(void **state)
+{
+    (void)state;
+    scene s = open_scene_of((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 0.01);
+    for (int row = 2; row < 5; row++)
+        for (int d = 0; d < 16; d++)
+            s.output[row * 16 + d] = fa_float_to_half(
+                (float)(0.9 * noise((uint64_t)d + 5555) + 0.002 * noise((uint64_t)(16 * row + d) + 333)));
+    const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
+    assert_non_null(strstr(v.failure, "values follow no simple rule"));
+    close_scene(&s);
+}
+
 /* Row r is off by r steps in every element, up or down: only the mean is too large, and the rows above it are named. */
 static void rows_above_the_mean_are_marked(void **state)
 {
@@ -570,6 +584,7 @@ int main(void)
         cmocka_unit_test(faults_are_described),
         cmocka_unit_test(a_pattern_holds_for_whole_rows),
         cmocka_unit_test(rows_of_one_head_are_alike),
+        cmocka_unit_test(rows_that_should_be_alike_are_not_accused),
         cmocka_unit_test(rows_above_the_mean_are_marked),
         cmocka_unit_test(limits_are_where_they_were_set),
         cmocka_unit_test(log_sums_are_judged),
