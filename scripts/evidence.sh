@@ -26,6 +26,7 @@ Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faul
 Parts on whatever device there is, into evidence/robustness/; "robustness" is all of these:
   controls   kernels wrong in one way, on the emulator (tests/emu/controls.sh)
   mutants    barriers and waits taken out of the kernels (tests/emu/mutants.sh; some minutes)
+  hopper     wgmma wrong in one way, on the emulator (tests/emu/hopper_mutants.sh; some minutes)
   wrong      kernels with one fault each: what an ordinary run catches, and what the gate (tests/wrong)
   judge      a token changed in the modules that judge: what the unit tests catch (tests/mutate.py; some minutes)
   race       the emulator's problem matrix under its race detector (scripts/ci_gate.sh --race; some minutes)
@@ -52,7 +53,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 on_gpu=(gate sanitize parity sweep grid ladder versus serving l2 lse profile peers)
-robustness=(controls mutants wrong judge race race_controls asan fuzz cheats faults)
+robustness=(controls mutants hopper wrong judge race race_controls asan fuzz cheats faults)
 opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
 flag=([dry-run]=0)
 arguments=words
@@ -271,6 +272,7 @@ part_grid() {
 
 part_controls() { try tests/emu/controls.sh --json "$out/controls.json"; }
 part_mutants() { try tests/emu/mutants.sh --json "$out/mutants.json"; }
+part_hopper() { try tests/emu/hopper_mutants.sh --json "$out/hopper_mutants.json"; }
 part_race_controls() { try tests/emu/race.sh --json "$out/race_controls.json"; }
 part_judge() { try tests/mutate.py --seed "$(date +%Y%m%d)" --count 200 --json "$out/judge_mutants.json"; }
 part_asan() { try tests/asan.sh --json "$out/asan.json"; }

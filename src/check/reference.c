@@ -300,8 +300,7 @@ int64_t *fa_reference_choose_rows(const fa_problem *problem, int32_t tile_m, uin
     }
     int64_t budget = SAMPLE_WORK / row_work;
     budget = budget < MIN_SAMPLE_ROWS ? MIN_SAMPLE_ROWS : budget;
-    budget = budget > most ? most : budget;
-    budget = budget > all ? all : budget;
+    budget = budget > most ? most : budget; /* fewer than all: they would be within one of the limits above */
     const int64_t strata = budget / 2 - 1;
     int64_t *rows = fa_alloc((size_t)budget * sizeof *rows), count = 0;
     uint64_t state = seed * 0x9E3779B97F4A7C15u | 1;

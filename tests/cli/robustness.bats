@@ -5,7 +5,7 @@ load helper
 @test "every part is a script of the tree, and bad arguments are refused" {
     run scripts/evidence.sh robustness --dry-run
     [ "$status" -eq 0 ]
-    [ "${#lines[@]}" -eq 10 ]
+    [ "${#lines[@]}" -eq 11 ]
     for line in "${lines[@]}"; do [ -x "${line%% *}" ]; done
     refused 2 "unknown argument nosuch" scripts/evidence.sh nosuch
     FA_BENCH=$work/none refused 4 "run make" scripts/evidence.sh controls
@@ -19,6 +19,8 @@ load helper
     echo '{"what": "mutants", "caught": 5, "missed": 1, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
         "survivors": [{"kernel": "one", "file": "one.cu", "function": "add", "statement": "__syncwarp();", "number": 2,
         "why": "nobody reads after it"}]}' >"$e/robustness/mutants.json"
+    echo '{"what": "hopper_mutants", "caught": 6, "missed": 1, "known": 60,
+        "kernels": [{"kernel": "two", "caught": 6, "of": 7}]}' >"$e/robustness/hopper_mutants.json"
     echo '{"what": "wrong", "device": "emu", "gpu": "the emulator", "kernels": 9, "ordinary": 4, "gate": 8}' \
         >"$e/robustness/wrong_emu.json"
     echo '{"what": "wrong", "device": "cuda", "gpu": "NVIDIA X", "kernels": 10, "ordinary": 5, "gate": 10}' \
@@ -45,6 +47,7 @@ load helper
     run "$work/tree/scripts/report.sh" --table robustness
     [ "$status" -eq 0 ]
     [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* &&
+        $output == *"| 6 of 7 caught | \`two\` 6 of 7, a sample of 60;"* &&
         $output == *"| 7 of 8 clean | 1 kernels"* &&
         $output == *"| 1 of 31 missed, 0 of 22 accused | 211 runs"* ]]
     [[ $output == *"40 tests passed, 0 failed"* && $output == *"NVIDIA X | 6 of 7 files"* &&

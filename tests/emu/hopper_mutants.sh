@@ -6,7 +6,7 @@ usage() {
     cat <<'EOT'
 usage: tests/emu/hopper_mutants.sh [options] [WORDS]
   --list       the mutants, none is run
-  --json FILE  a line per mutant: kernel, file, what, verdict, by (default build/hopper_mutants.json)
+  --json FILE  summary (default build/hopper_mutants.json)
   --sample N   only N of them, drawn by --seed S (default 1); 0: all (default)
   WORDS        only mutants whose line in tests/emu/hopper_mutants.tsv has them
 A mutant is tried under the race detector in every schedule, and without it. FA_BENCH names the binary (default
@@ -53,7 +53,7 @@ verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
 }
 
 mkdir -p "$(dirname "$json")"
-: >"$json"
+: >"$work/lines"
 while IFS=$'\t' read -r kernel file what command; do
     rm -rf "$work/kernels"
     cp -r kernels "$work/kernels"
@@ -69,7 +69,9 @@ while IFS=$'\t' read -r kernel file what command; do
     fi
     printf '%-9s %s: %s: %s\n' "$verdict" "$kernel" "$what" "$by"
     jq -nc --arg kernel "$kernel" --arg file "$file" --arg what "$what" --arg verdict "$verdict" --arg by "$by" \
-        '$ARGS.named' >>"$json"
+        '$ARGS.named' >>"$work/lines"
 done < <(table)
-jq -rs '"\(map(select(.verdict == "CAUGHT")) | length) of \(length) caught"' "$json"
-jq -es 'all(.verdict == "CAUGHT")' "$json" >/dev/null
+known=$(grep -vc '^#' tests/emu/hopper_mutants.tsv)
+jq -sf tests/emu/hopper_mutants.jq --argjson known "$known" "$work/lines" >"$json"
+jq -r '"\(.caught) of \(.caught + .missed) caught, of \(.known) in the table"' "$json"
+jq -e '.missed == 0 and .caught > 0' "$json" >/dev/null

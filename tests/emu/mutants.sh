@@ -50,7 +50,7 @@ cp -r kernels "$work/original"
 shape=(--device emu --batch 1 --heads 2 --seq 70 --seq-kv 200 --dim 64 --seeds 1 --check cpu --timeout 60)
 # What is tried on a mutant until something objects: other tiles reach other lines, other orders other races.
 variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sanitize thread"
-    "--stages 2 --sanitize thread" "--splits 2 --sanitize thread"
+    "--stages 2 --sanitize thread" "--stages 3 --sanitize thread" "--splits 2 --sanitize thread"
     "--splits 4 --sanitize thread" "--m 16 --sanitize thread" "--m 16 --n 16 --warps 1 --sanitize thread"
     "--m 16 --warps 4 --stages 1 --sanitize thread"
     "--m 64 --n 32 --warps 2 --sanitize thread" "--m 16 --n 32 --warps 4 --sanitize thread"
@@ -59,7 +59,7 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
     "--acc fp16 --atol 1 --sanitize thread"
     "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
 variants=("${variants[@]:0:tries}")
-statement='(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit)\([^;]*\);'
+statement='(cute::)?(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit|cp_async_fence)\([^;]*\);'
 
 knobs_of() { # KERNEL: the options of its own tile, and the folder of the headers that it needs
     local headers folder

@@ -21,7 +21,8 @@ static struct {
     bool seen_any;
     fa_dtype dtype;
     long samples;
-    double us[6];        /* WAY_SCRIPTED: of the samples in turn */
+    double us[6]; /* WAY_SCRIPTED: of the samples in turn */
+    int beside_at;
     float times, beside; /* and what is wrong with the outputs of timed launches: o = times v + beside */
     golden *trace;       /* what was asked of the device */
 } gpu;
@@ -85,7 +86,7 @@ static fa_status fake_sample(fa_device *device, const fa_sample_request *request
         for (int i = 0; i < COUNT; i++)
             gpu.tensor[3][i] =
                 fa_element_of_float(gpu.dtype, gpu.times * fa_element_to_float(gpu.dtype, gpu.tensor[3][i]) +
-                                                   (i == COUNT - 1 ? gpu.beside : 0));
+                                                   (i == gpu.beside_at ? gpu.beside : 0));
         trace("sample", NULL, NULL);
         *sample = (fa_sample){.us = gpu.us[gpu.samples % 3 + (gpu.samples >= 21 ? 3 : 0)]};
         gpu.samples++;
@@ -183,12 +184,14 @@ static fa_status try_way(way what, double *ratio, fa_reason *why)
     return try_prepared(ratio, why);
 }
 
+static bool first_is_beside; /* else the last element */
 static fa_status try_scripted_of(fa_dtype dtype, float times, float beside, double *ratio, fa_reason *why,
                                  const double us[6])
 {
     memset(&gpu, 0, sizeof gpu);
     gpu.way = WAY_SCRIPTED;
     gpu.dtype = dtype;
+    gpu.beside_at = first_is_beside ? 0 : COUNT - 1;
     gpu.times = times;
     gpu.beside = beside;
     memcpy(gpu.us, us, sizeof gpu.us);
@@ -249,6 +252,10 @@ static void timed_outputs_may_differ_in_last_bits(void **state)
     assert_int_equal(try_scripted(1, -1.1f * 2e-3f * (1 + value), &ratio, &why, us), FA_WRONG);
     assert_non_null(strstr(why.text, "at element 63, not -0."));
     assert_int_equal(try_scripted(1, NAN, &ratio, &why, us), FA_WRONG);
+    first_is_beside = true;
+    assert_int_equal(try_scripted(1, 0.1f, &ratio, &why, us), FA_WRONG);
+    first_is_beside = false;
+    assert_non_null(strstr(why.text, "at element 0, not"));
     const float of_bf16 = 8 * 2e-3f; /* the value itself is next to nothing there */
     assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 0.9f * of_bf16, &ratio, &why, us), FA_PASS);
     assert_int_equal(try_scripted_of(FA_DTYPE_BF16, 1, 1.1f * of_bf16, &ratio, &why, us), FA_WRONG);

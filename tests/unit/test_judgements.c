@@ -309,6 +309,39 @@ static void rows_of_one_head_are_alike(void **state)
     }
 }
 
+/* Where the right rows are much alike, wrong ones must be so far more: here they are not. */
+static void rows_that_should_be_alike_are_not_accused(void **state)
+{
+    (void)state;
+    scene s = open_scene_of((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 0.01);
+    for (int row = 2; row < 5; row++)
+        for (int d = 0; d < 16; d++)
+            s.output[row * 16 + d] = fa_float_to_half(
+                (float)(0.9 * noise((uint64_t)d + 5555) + 0.002 * noise((uint64_t)(16 * row + d) + 333)));
+    const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 1e-3, 1e-3);
+    assert_non_null(strstr(v.failure, "values follow no simple rule"));
+    close_scene(&s);
+}
+
+/* BF16 is eight times as coarse, and so is the slack of its largest error. */
+static void the_slack_is_that_of_the_type(void **state)
+{
+    (void)state;
+    for (fa_dtype dtype = FA_DTYPE_FP16; dtype <= FA_DTYPE_BF16; dtype++) {
+        scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
+        s.problem.dtype = dtype;
+        for (size_t i = 0; i < s.count; i++) {
+            s.output[i] = s.reference.baseline[i] = fa_element_of_float(dtype, (float)s.reference.exact[i]);
+            s.reference.exact[i] = (double)fa_element_to_float(dtype, s.output[i]);
+        }
+        s.output[7] = fa_element_of_float(dtype, (float)s.reference.exact[7] + 0.5f);
+        const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 10, 10);
+        assert_non_null(
+            strstr(v.failure, dtype == FA_DTYPE_BF16 ? "BF16 baseline's 0 + 8e-5)" : "FP16 baseline's 0 + 1e-5)"));
+        close_scene(&s);
+    }
+}
+
 /* Row r is off by r steps in every element, up or down: only the mean is too large, and the rows above it are named. */
 static void rows_above_the_mean_are_marked(void **state)
 {
@@ -495,8 +528,10 @@ static void draws_and_inputs_are_those_of_the_seed(void **state)
     const fa_problem problems[] = {{2, 4, 2, 5, 70, 24, true, 0.2f},    {1, 3, 3, 40, 33, 128, false, 2.0f},
                                    {1, 2, 2, 3, 300, 16, false, 1e-5f}, {1, 1, 1, 3, 9, 16, true, 0.02f},
                                    {3, 2, 1, 2, 40, 72, true, 4000.0f}, {1, 1, 1, 3, 9, 16, false, 0.375f},
-                                   {1, 1, 1, 3, 9, 16, false, 0.75f},   {1, 1, 1, 3, 9, 16, false, 1e-8f}};
-    for (int i = 0; i < 8; i++) {
+                                   {1, 1, 1, 3, 9, 16, false, 0.75f},   {1, 1, 1, 3, 9, 16, false, 1e-8f},
+                                   {1, 1, 1, 3, 9, 16, false, 0.09f}, /* slopes at the ends of FP16 */
+                                   {1, 1, 1, 3, 9, 16, false, 10300.0f}};
+    for (int i = 0; i < 10; i++) {
         fa_options options = {.seed = 42 + 1000 * i, .seeds = 16, .dist = FA_DIST_UNIFORM};
         for (int32_t index = 0; index < 16; index++) {
             const fa_draw draw = fa_draw_of(&options, &problems[i], index);
@@ -570,6 +605,8 @@ int main(void)
         cmocka_unit_test(faults_are_described),
         cmocka_unit_test(a_pattern_holds_for_whole_rows),
         cmocka_unit_test(rows_of_one_head_are_alike),
+        cmocka_unit_test(rows_that_should_be_alike_are_not_accused),
+        cmocka_unit_test(the_slack_is_that_of_the_type),
         cmocka_unit_test(rows_above_the_mean_are_marked),
         cmocka_unit_test(limits_are_where_they_were_set),
         cmocka_unit_test(log_sums_are_judged),

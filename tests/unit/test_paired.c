@@ -314,6 +314,19 @@ static void samples_follow_without_a_reset(void **state)
     assert_int_equal(gpu.resets, 2 * 2 + 2);
 }
 
+/* Eight samples a block; those of the calibration do not rest. */
+static void samples_that_are_compared_are_rested(void **state)
+{
+    (void)state;
+    for (int rest_ms = 0; rest_ms <= 20; rest_ms += 20) {
+        fake_gpu_make(&gpu, 100.0, 110.0);
+        fa_options options = fake_options();
+        options.rest_ms = rest_ms;
+        const fa_paired c = paired_ok(&options);
+        assert_int_equal(gpu.rests, rest_ms > 0 ? 8 * c.blocks : 0);
+    }
+}
+
 static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why_not)
 {
     (void)device, (void)bytes, (void)pointer;
@@ -396,6 +409,7 @@ int main(void)
         cmocka_unit_test(twice_the_noise_is_the_bound),
         cmocka_unit_test(never_more_than_ten_thousand_blocks),
         cmocka_unit_test(samples_follow_without_a_reset),
+        cmocka_unit_test(samples_that_are_compared_are_rested),
         cmocka_unit_test(the_other_is_tried_on_seen_inputs),
         cmocka_unit_test(a_cold_l2_bounds_both),
         cmocka_unit_test(no_clock_no_comparison),

@@ -255,6 +255,26 @@ static void sixteen_rows_whatever_they_cost(void **state)
     free(chosen);
 }
 
+/* So many keys that a block has one row: the mean of V, and the logarithm of their number. */
+static void more_keys_than_a_block_holds(void **state)
+{
+    (void)state;
+    const int32_t keys = (1 << 20) + 1;
+    const fa_problem p = shape(1, 1, 1, 3, keys, 16, false);
+    const size_t bytes = fa_problem_kv_count(&p) * sizeof(uint16_t);
+    fa_tensors t = {.q = fa_alloc(3 * 16 * sizeof(uint16_t)), .k = fa_alloc(bytes), .v = fa_alloc(bytes)};
+    for (size_t i = 0; i < fa_problem_kv_count(&p); i++)
+        t.v[i] = fa_float_to_half(0.5f);
+    fa_reference r = fa_reference_make(&p, &t, 64, false, 3);
+    assert_int_equal(r.row_count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_true(fabs(r.lse[i] - log(keys)) < 1e-9);
+        assert_true(fabs(r.exact[i * 16 + 15] - 0.5) < 1e-9);
+    }
+    fa_reference_free(&r);
+    fa_tensors_free(&t);
+}
+
 /* All rows where they cost no more than four canonical problems and R has no more than 2^25 elements; else as many as
  * fit the budget. */
 static void all_rows_up_to_the_budget(void **state)
@@ -389,6 +409,7 @@ int main(void)
         cmocka_unit_test(long_sequences_are_sampled),
         cmocka_unit_test(sixteen_rows_whatever_they_cost),
         cmocka_unit_test(all_rows_up_to_the_budget),
+        cmocka_unit_test(more_keys_than_a_block_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,9 +181,9 @@ static void limits_are_those_of_the_guide(void **state)
 {
     (void)state;
     golden g = {0};
-    const char *const archs[] = {"sm_75",  "sm_80",  "sm_86",  "sm_87",   "sm_89",  "sm_89a", "sm_90",
-                                 "sm_90a", "sm_90f", "sm_90b", "sm_100",  "sm_103", "sm_120", "sm_121",
-                                 "sm_70",  "sm_",    "sm90",   "sm_90aa", "sm_100a"};
+    const char *const archs[] = {"sm_75",  "sm_80",  "sm_86",  "sm_87",   "sm_89",   "sm_89a", "sm_90",
+                                 "sm_90a", "sm_90f", "sm_90b", "sm_100",  "sm_103",  "sm_120", "sm_121",
+                                 "sm_70",  "sm_",    "sm90",   "sm_90aa", "sm_100a", "sm-90"};
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
         fa_arch_limits l = {0};
         if (fa_arch_limits_of(archs[i], &l, &why) == FA_PASS)
@@ -306,6 +306,24 @@ static void splits_are_chosen(void **state)
     golden_compare(&g, "splits.txt");
 }
 
+/* Packed tiles that fill 19 of 20 places are not split. */
+static void a_wave_of_95_percent_is_full(void **state)
+{
+    (void)state;
+    const fa_problem p = {1, 19, 19, 1, 16384, 64, false, 0.125f};
+    const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
+    int packed = 0;
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        if (!row->traits.pack_heads || row->space.splits == NULL)
+            continue;
+        packed++;
+        assert_int_equal(fa_splits_choose(row, &knobs, &p, 10), 1); /* two blocks a multiprocessor */
+        assert_true(fa_splits_choose(row, &knobs, &p, 11) > 1);
+    }
+    assert_true(packed > 0);
+}
+
 /* Without --arch: sm_90a for a kernel that is for nothing else, as long as it is what runs. */
 static void a_kernel_names_its_architecture(void **state)
 {
@@ -339,9 +357,13 @@ static void a_kernel_names_its_architecture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_kernel_names_its_architecture),    cmocka_unit_test(the_first_matching_rule_decides),
-        cmocka_unit_test(rules_begin_and_end_where_they_say), cmocka_unit_test(limits_are_those_of_the_guide),
-        cmocka_unit_test(a_spec_is_what_the_options_say),     cmocka_unit_test(splits_are_chosen),
+        cmocka_unit_test(a_wave_of_95_percent_is_full),
+        cmocka_unit_test(a_kernel_names_its_architecture),
+        cmocka_unit_test(the_first_matching_rule_decides),
+        cmocka_unit_test(rules_begin_and_end_where_they_say),
+        cmocka_unit_test(limits_are_those_of_the_guide),
+        cmocka_unit_test(a_spec_is_what_the_options_say),
+        cmocka_unit_test(splits_are_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,10 @@ row_of("controls"; ["negative controls (`tests/emu/controls`): kernels wrong in 
     "\(total(.runs)) runs, each with its class and line; `tests/emu/controls.sh`"]),
 row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caught,
     "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", ")); `tests/emu/mutants.sh`"]),
+row_of("hopper_mutants"; ["mutants of the Hopper kernels: wrong in one way, on the emulator", caught,
+    "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", "))" +
+    (if total(.known) > total(.caught + .missed) then ", a sample of \(total(.known))" else "" end) +
+    "; `tests/emu/hopper_mutants.sh`"]),
 (of("wrong")[] | ["wrong kernels on \(.gpu // "the emulator"): one fault each",
     "\(.gate) of \(.kernels) caught by the gate",
     (if .ordinary == null then "the gate alone" else "\(.ordinary) by an ordinary run" end) +
