@@ -14,8 +14,8 @@ usage: tests/emu/mutants.sh [options] [KERNEL|FILE.cu...]
   --sample N         N mutants, drawn by --seed (default: all); an explanation without a survivor is no error then
   --seed S           default: drawn, and printed
   --list             the mutants, none is run
-A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait or cp_async_commit fewer,
-in the kernel's file or one it includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary
+A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait, cp_async_commit or
+cp_async_fence fewer, in the kernel's file or one it includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary
 (default ./fa_bench). Exit: 0 every survivor is explained, 1 one is not, or an explanation is of a mutant that is
 caught, 2 usage, 4 no kernel runs here.
 EOT
@@ -59,7 +59,8 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
     "--acc fp16 --atol 1 --sanitize thread"
     "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
 variants=("${variants[@]:0:tries}")
-statement='(cute::)?(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit|cp_async_fence)\([^;]*\);'
+statement='(cute::)?(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|'
+statement+='cp_async_commit|cp_async_fence)\([^;]*\);'
 
 knobs_of() { # KERNEL: the options of its own tile, and the folder of the headers that it needs
     local headers folder
