@@ -15,9 +15,9 @@ usage: tests/emu/mutants.sh [options] [KERNEL|FILE.cu...]
   --seed S           default: drawn, and printed
   --list             the mutants, none is run
 A mutant is one __syncthreads, __syncwarp, bar_sync, bar_sync_apart, bar_arrive, cp_async_wait, cp_async_commit or
-cp_async_fence fewer, in the kernel's file or one it includes. Prints a table: where, what, and what caught it. FA_BENCH names the binary
-(default ./fa_bench). Exit: 0 every survivor is explained, 1 one is not, or an explanation is of a mutant that is
-caught, 2 usage, 4 no kernel runs here.
+cp_async_fence fewer, in the kernel's file or one it includes. Prints a table: where, what, and what caught it.
+FA_BENCH names the binary (default ./fa_bench). Exit: 0 every survivor is explained, 1 one is not, or an explanation is
+of a mutant that is caught, 2 usage, 4 no kernel runs here.
 EOT
 }
 
