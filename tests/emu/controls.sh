@@ -34,7 +34,8 @@ for file in tests/emu/controls/*.cu; do
     verdict=$([[ $ok -gt 0 && $bad -eq 0 ]] && echo CAUGHT || echo MISSED)
     printf '%-7s %-26s %d runs\n' "$verdict" "$name" "$((ok + bad))" >&2
     jq -nc --arg name "$name" --arg verdict "$verdict" --argjson runs "$((ok + bad))" \
-        --arg is "$(sed -n '1s/^\/\* *\(.*[^ ]\) *\*\/$/\1/p' "$file")" '$ARGS.named'
+        --arg is "$(sed '/\*\//q' "$file" | tr -s '\n' ' ' | sed -E 's/^\/\* *//; s/ *\*\/ *$//; s/ +\* / /g')" \
+        '$ARGS.named'
 done | jq -sf tests/emu/controls.jq >"$json"
 jq -r '"\(.caught) of \(.caught + .missed) controls caught, in \(.runs) runs"' "$json"
 jq -e '.missed == 0' "$json" >/dev/null

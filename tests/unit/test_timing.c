@@ -484,6 +484,11 @@ static void warm_up_lasts_until_the_clock_is_steady(void **state)
     options.warmup_ms = 0;
     t = time_ok(&options);
     assert_true(t.warmup_ms < 1);
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wall_s = 0.030; /* a sample a bin */
+    options.warmup_ms = 1000;
+    t = time_ok(&options);
+    assert_true(t.warmup_ms >= 180 && t.warmup_ms < 190);
 }
 
 static double slow_while_cold(fake_gpu *g, int kernel, long n)
