@@ -49,7 +49,7 @@ typedef struct fa_params {
     fa_i64 o_stride_b, o_stride_h, o_stride_s;
     fa_i32 batch, heads, kv_heads, seq_q, seq_kv, dim;
     fa_i32 causal;
-    fa_f32 scale;
+    fa_f32 scale;    /* of q.k; above 0, so the largest q.k of a row has its largest score */
     fa_i32 tiles_m;  /* ceil(seq_q / m); with pack_heads ceil(seq_q * heads / kv_heads / m) */
     fa_i32 tiles;    /* tiles_m * heads * batch (pack_heads: kv_heads): units of work before splits */
     fa_i32 sm_count; /* multiprocessors of the device */

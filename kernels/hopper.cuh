@@ -8,7 +8,7 @@
 #include "prims.cuh"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-static_assert(FA_M < 0, "wgmma needs sm_90a");
+static_assert(FA_M < 0, "wgmma needs sm_90a; on the emulator: --arch sm_90a");
 #endif
 
 typedef unsigned long long u64;

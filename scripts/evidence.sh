@@ -28,6 +28,7 @@ Parts on whatever device there is, into evidence/robustness/; "robustness" is al
   mutants    barriers and waits taken out of the kernels (tests/emu/mutants.sh; some minutes)
   hopper     wgmma wrong in one way, on the emulator (tests/emu/hopper_mutants.sh; some minutes)
   wrong      kernels with one fault each: what an ordinary run catches, and what the gate (tests/wrong)
+             (this and cheats go on where the file says that they were cut off)
   judge      a token changed in the modules that judge: what the unit tests catch (tests/mutate.py; some minutes)
   race       the emulator's problem matrix under its race detector (scripts/ci_gate.sh --race; some minutes)
   race_controls  kernels with a race and kernels without, under that detector (tests/emu/race.sh; some minutes)
@@ -286,12 +287,18 @@ part_race() {
 }
 
 device=$([[ -n $gpu ]] && echo cuda || echo emu)
+was_cut_off() { jq -e '.not_reached // [] | length > 0' "$1" >/dev/null 2>&1; } # FILE
 part_wrong() {
-    local options=()
-    [[ $device == emu ]] || options=(--gpu --limit 90)
-    try tests/wrong/run.sh "${options[@]}" --json "$out/wrong_$device.json"
+    local options=() file=$out/wrong_$device.json
+    ! was_cut_off "$file" || options+=(--resume "$file")
+    [[ $device == emu ]] || options+=(--gpu --limit 90)
+    try tests/wrong/run.sh "${options[@]}" --json "$file"
 }
-part_cheats() { try tests/cheats/run.sh --device "$device" --json "$out/cheats_$device.json"; }
+part_cheats() {
+    local options=() file=$out/cheats_$device.json
+    ! was_cut_off "$file" || options+=(--resume "$file")
+    try tests/cheats/run.sh "${options[@]}" --device "$device" --json "$file"
+}
 part_faults() {
     local options=(--kills "${opt[kills]}")
     [[ $device == emu ]] || options=(--only gpu)

@@ -4,26 +4,29 @@ set -euo pipefail
 
 usage() {
     cat <<'EOT'
-usage: tests/cheats/run.sh [--device emu|cuda] [--only NAME] [--json FILE] [--list] [--help]
+usage: tests/cheats/run.sh [--device emu|cuda] [--only NAME] [--json FILE] [--resume FILE] [--list] [--help]
   --device    default: cuda where there is a GPU, else emu; what needs a GPU is NOT-RUN without one
   --only      one cheat (repeatable)
-  --json      summary (default build/cheats.json)
+  --json      summary (default build/cheats.json), written after each cheat: what was not reached is NOT-RUN
+  --resume    such a summary, which may be that of --json: cheats that ran there, on this device and from the same
+              files of tests/cheats, are not run again
   --list      the cheats, what each needs (any: emulator or GPU; gpu; none: no device) and which way to fool a bench
               it tries
 One line per cheat: CAUGHT, MISSED or NOT-RUN, its name, the gate. FA_BENCH names the binary (default ./fa_bench).
-Exit: 0 none missed, 1 one missed, 2 usage, 4 the honest kernel does not pass here.
+Exit: 0 none missed, 1 one missed, 2 usage, 4 the honest kernel does not pass here, 143 ended by SIGTERM.
 EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 script=tests/cheats/run.sh
-opt=([device]='' [json]=build/cheats.json)
+opt=([device]='' [json]=build/cheats.json [resume]='')
 flag=([list]=0)
 many=([only]='')
 parse_options "$@"
 device=${opt[device]} json=${opt[json]}
 mapfile -t only < <(values_of only)
+[[ -z ${opt[resume]} ]] || is_input "${opt[resume]}" || die 2 "--resume takes a summary of --json, not '${opt[resume]}'"
 need_bench
 gpu=0
 "$bench" --version | grep -q '^gpu 0 ' && gpu=1
@@ -69,13 +72,15 @@ gate() {
 
 # The summary, after every cheat: a run that is cut off leaves what it had.
 summarise() {
-    jq -f tests/cheats/summary.jq -s --arg device "$device" --arg ways "$ways" "$work/lines" >"$json"
+    jq -f tests/cheats/summary.jq -s --arg device "$device" --arg ways "$ways" --rawfile asked "$work/asked" \
+        --arg sha256 "$sha256" "$work/lines" | replace_file "$json"
 }
+say_summary() { jq -r '"\(.caught) caught, \(.missed) missed, \(.not_run) not run on \(.device)"' "$json"; }
 tally() { # VERDICT NAME GATE
-    printf '%-8s %-28s %s\n' "$1" "$2" "$3"
     jq -nc --arg verdict "$1" --arg name "$2" --arg gate "$3" --arg way "$way" \
         '{name: $name, way: $way, verdict: $verdict, gate: $gate}' >>"$work/lines"
     summarise
+    printf '%-8s %-28s %s\n' "$1" "$2" "$3"
 }
 caught() { tally CAUGHT "$name" "${1:-$(gate)}"; }
 missed() { tally MISSED "$name" "exit $code: $(head -n 1 <<<"$text" | cut -c1-120)"; }
@@ -397,9 +402,20 @@ bench --source "$cheats/honest.cu" "${small[@]}" --seeds 2
 if [[ $code -ne 0 ]]; then
     die 4 "NOT-RUN: the honest kernel does not pass here: $text"
 fi
+rows=()
 for row in "${all[@]}"; do
+    [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" ${row%% *} "* ]] || rows+=("$row")
+done
+printf '%s\n' "${rows[@]}" >"$work/asked"
+sha256=$(cat tests/cheats/* | sha256sum | cut -d' ' -f1)
+[[ -z ${opt[resume]} ]] || jq -c --arg device "$device" --arg sha256 "$sha256" --rawfile asked "$work/asked" \
+    -f tests/cheats/settled.jq "${opt[resume]}" >"$work/lines"
+settled=" $(jq -r .name "$work/lines" | xargs) "
+summarise
+trap 'summarise; say_summary; exit 143' TERM # once the command that runs has ended
+for row in "${rows[@]}"; do
     read -r name needs way how <<<"$row"
-    [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" $name "* ]] && continue
+    [[ $settled != *" $name "* ]] || continue
     if [[ $needs == gpu && $device != cuda ]]; then
         tally NOT-RUN "$name" "needs a GPU"
         continue
@@ -408,5 +424,5 @@ for row in "${all[@]}"; do
     code=0 text=''
     "${call[@]}"
 done
-jq -r '"\(.caught) caught, \(.missed) missed, \(.not_run) not run on \(.device)"' "$json"
+say_summary
 jq -e '.missed == 0' "$json" >/dev/null

@@ -69,3 +69,29 @@ judged() { # NAME...: each CAUGHT; skipped when one is NOT-RUN
     jq -e '[.cheats[].way] - [.ways[].way] == [] and [.ways[].way] - [.cheats[].way] == []' \
         "$BATS_FILE_TMPDIR/cheats.json"
 }
+
+@test "a run that is cut off counts what it did not reach as not run, and the next one goes on" {
+    cat >"$work/bench" <<END
+#!/usr/bin/env bash
+while [[ "\$*" == *mean_of_v* && -e $work/wait ]]; do sleep 0.1; done
+exec ./fa_bench "\$@"
+END
+    chmod +x "$work/bench"
+    : >"$work/wait"
+    local cheats=(env FA_BENCH="$work/bench" tests/cheats/run.sh --device emu --json "$work/c.json" --only mean_of_v
+        --only writes_nothing --only kv_swap) code=0
+    "${cheats[@]}" >"$work/out" 2>&1 &
+    local run=$!
+    until grep -q '^CAUGHT *writes_nothing' "$work/out"; do sleep 0.1; done
+    kill -TERM $run
+    rm "$work/wait"
+    wait $run || code=$?
+    cat "$work/out"
+    [ "$code" -eq 143 ]
+    grep -q '^1 caught, 0 missed, 2 not run on emu$' "$work/out"
+    jq -e '.not_run == 2 and .not_reached == ["mean_of_v", "kv_swap"]' "$work/c.json"
+    run "${cheats[@]}" --resume "$work/c.json"
+    [ "$status" -eq 0 ]
+    [[ $output != *"CAUGHT   writes_nothing"* && $output == *"3 caught, 0 missed, 0 not run on emu" ]]
+    jq -e '.not_reached == [] and (.cheats | length) == 3' "$work/c.json"
+}

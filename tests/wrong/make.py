@@ -1,24 +1,54 @@
 #!/usr/bin/env python3
-"""Writes the wrong kernels of wrong.tsv: make.py FOLDER [NAME...]. A row is a name, the kernel it is made from (an
-example, or a file of tests/wrong), the one text that it replaces, with what (\\n is a line end), and gpu where only a
-GPU is large enough to show the fault, bf16 where tensors of that type do. Says NAME, FILE, base and where, a line
-each."""
+"""Writes the wrong kernels of wrong.tsv: make.py FOLDER [NAME...]. A row is a name; the kernel it is made from (an
+example, or a file of kernels/ or tests/wrong), with options of its own after it where the fault needs them; pairs of a
+text that is replaced and what replaces it (\\n is a line end); and gpu where only a GPU is large enough to show the
+fault, bf16 where tensors of that type do. A kernel and the headers that it includes are written as one file. Says NAME,
+FILE, where, the base's file and its options, a line each. With --bases instead of names: the kernels as they were."""
 import pathlib
+import re
 import sys
 
 here = pathlib.Path(__file__).resolve().parent
 root = here.parent.parent
+
+
+def flat(path, seen):
+    """The text of a file with its own includes in their place, once each; fa_params.h is the bench's."""
+    def included(line):
+        header = (path.parent / line.group(1)).resolve()
+        if header.name == "fa_params.h":
+            header = header.name
+        if header in seen:
+            return ""
+        seen.add(header)
+        return f'#include "{header}"\n' if header == "fa_params.h" else flat(header, seen)
+    text = path.read_text(encoding="utf-8").replace("#pragma once\n", "")
+    return re.sub(r'^#include "([^"]+)"\n', included, text, flags=re.M)
+
+
+def text_of(base):
+    name = base.split()[0]
+    return flat((root / (name if "/" in name else f"examples/{name}")).with_suffix(".cu"), set())
+
+
+rows = [line.split("\t") for line in (here / "wrong.tsv").read_text(encoding="utf-8").splitlines()]
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
-rows = [line.split("\t") for line in (here / "wrong.tsv").read_text(encoding="utf-8").splitlines()]
-for name in sys.argv[2:]:
+names = sys.argv[2:]
+if names == ["--bases"]:
+    bases = dict.fromkeys(row[1] for row in rows)
+    rows = [[re.sub(r"\W+", "_", base.split("/")[-1]), base] for base in bases]
+    names = []
+for name in names:
     assert name in (row[0] for row in rows), f"no wrong kernel {name}"
-for row in rows:
-    name, base, old, new = (part.replace("\\n", "\n") for part in row[:4])
-    if len(sys.argv) > 2 and name not in sys.argv[2:]:
+for name, base, *changes in rows:
+    if names and name not in names:
         continue
-    text = (root / (base if "/" in base else f"examples/{base}")).with_suffix(".cu").read_text(encoding="utf-8")
-    assert text.count(old) == 1, f"{name}: found {text.count(old)} times: {old!r}"
-    text = text.replace(old, new).replace('"../kernels/', f'"{root}/kernels/')
+    where = changes.pop() if len(changes) % 2 else "any"
+    text = text_of(base)
+    for old, new in zip(changes[::2], changes[1::2]):
+        old, new = old.replace("\\n", "\n"), new.replace("\\n", "\n")
+        assert text.count(old) == 1, f"{name}: found {text.count(old)} times: {old!r}"
+        text = text.replace(old, new)
     (folder / f"{name}.cu").write_text(text, encoding="utf-8")
-    print(name, folder / f"{name}.cu", base, *(row[4:] or ["any"]))
+    print(name, folder / f"{name}.cu", where, base)

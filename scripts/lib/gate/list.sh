@@ -76,8 +76,8 @@ list_plain() { # KERNEL M
         awk -v quick="$quick" -v start="$1||$typed$extra" '!quick || NR % 5 == 1 {print start $0}'
     [[ $race -eq 1 || $quick -eq 1 || $1 == library:* || ${kind[$1]:-} == library ]] || list_memory "$1" "$2"
 }
-# What a result need not show, on the emulator, which says where: races, reads outside the tensors, and reads of several
-# elements at an address that is a multiple of one.
+# What a result need not show, on the emulator, which says where: races, reads outside the tensors, reads of several
+# elements at an address that is a multiple of one, and offsets that overflow.
 list_memory() { # KERNEL M
     local options
     [[ -n $source || ${emulated[$1]:-} == true ]] || return 0
@@ -85,6 +85,9 @@ list_memory() { # KERNEL M
         echo "$1|race|$typed--race --schedule random $options"
         echo "$1|address|$typed--sanitize address $options"
         echo "$1|undefined|$typed--sanitize undefined --misalign 1 $options"
+    done
+    python3 scripts/lib/gate/problems.py list --mode undefined | while read -r options; do
+        echo "$1|undefined|$typed--sanitize undefined $options"
     done
 }
 list_cases() {

@@ -3,7 +3,7 @@
 to shrink a failing problem, the command it is given.
 
 problems.py list --device cuda|emu --sm-count N --arch N [--kernel NAME --registry FILE] [--m M] [--draws N] [--seed S]
-                 [--mode plain|sanitize|race|memory]  one problem a line, as options of fa_bench
+                 [--mode plain|sanitize|race|memory|undefined]  one problem a line, as options of fa_bench
 problems.py rules (same options)                  a JSON line per registry rule that the device can select: the problems
                                                   that select it; exit 1 when a rule has none on any architecture
 problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which COMMAND OPTIONS ends as it does now
@@ -175,10 +175,16 @@ def dead(rules, missed, sm_count):
 def classes(device, mode, m):
     def both(**fields):
         return [problem(causal=causal, **fields) for causal in (False, True)]
+    far = [problem(batch=2, heads=2, seq=9, seq_kv=20, dim=16, strides="far"),       # offsets beyond 32 bits
+           problem(batch=1, heads=3, seq=9, seq_kv=20, dim=16, strides="far", causal=True),
+           problem(batch=1, heads=1, seq=21, seq_kv=33, dim=16, strides="far")]
     made = []
     if mode == "memory": # beside the plain gate: a race, or a read outside the tensors, that the result does not show
         return [problem(heads=2, kv_heads=1, seq=m + 1, seq_kv=67, dim=40, causal=True, seeds=1),
                 problem(heads=2, seq=29, seq_kv=131, dim=64, seeds=1)]
+    if mode == "undefined": # offsets that overflow where the compiler widens them; an address that is misaligned alone
+        return [p | {"seeds": 1} for p in far] + [
+            problem(batch=2, heads=2, seq=9, seq_kv=35, dim=64, strides="odd", seeds=15)]
     made += both(batch=5, heads=12, kv_heads=4, seq=9, seq_kv=37, dim=32)            # groups of three, five batches
     made += both(batch=1, heads=10, kv_heads=2, seq=m + 1, seq_kv=2 * m + 3, dim=40, strides="padded")
     made += both(batch=2, heads=3, seq=29, seq_kv=11, dim=72, strides="bshd")        # rows without keys
@@ -200,10 +206,13 @@ def classes(device, mode, m):
     made = [p | {"seed": 43} if i % 4 > 1 else p for i, p in enumerate(made)]
     if mode == "race":
         return made
-    made += [problem(batch=2, heads=2, seq=9, seq_kv=20, dim=16, strides="far"),     # offsets beyond 32 bits
-             problem(batch=1, heads=3, seq=9, seq_kv=20, dim=16, strides="far", causal=True),
-             problem(batch=1, heads=1, seq=21, seq_kv=33, dim=16, strides="far"),
-             problem(seq=3, seq_kv=1300, dim=16), problem(seq=2, seq_kv=4200, dim=16, dist="uniform", causal=True),
+    made += far
+    # Maxima that move far with every tile of keys, in whatever order a kernel takes them.
+    made += [problem(heads=2, kv_heads=1, seq=19, seq_kv=300, dim=104, dist=dist, scale=1.0)
+             for dist in ("rising", "falling")]
+    # 41 times the FP32 reciprocal of 41 is less than 1: the tile of a block is found by a division.
+    made += [problem(heads=2, seq=41 * m, seq_kv=5, dim=16, seeds=1)]
+    made += [problem(seq=3, seq_kv=1300, dim=16), problem(seq=2, seq_kv=4200, dim=16, dist="uniform", causal=True),
              problem(heads=2, kv_heads=1, seq=3, seq_kv=700, dim=200, dist="rising"), # many keys of wide heads
              problem(seq=1300, seq_kv=40, dim=16, causal=True), problem(seq=4200, seq_kv=5, dim=16, dist="needle"),
              problem(seq=33000, seq_kv=2, dim=16, seeds=1),                          # rows, and tiles of rows
@@ -343,7 +352,7 @@ def listed(args):
     made = classes(args.device, args.mode, args.m)
     if args.mode == "sanitize":
         made = []
-    if args.mode == "memory":
+    if args.mode in ("memory", "undefined"):
         return [options(p) for p in made]
     for problems in rule_problems(rules, args.sm_count, args.arch, args.mode != "plain").values():
         made += problems
@@ -384,7 +393,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["list", "rules", "shrink", "pairs"])
     parser.add_argument("--device", choices=["cuda", "emu"], default="emu")
-    parser.add_argument("--mode", choices=["plain", "sanitize", "race", "memory"], default="plain")
+    parser.add_argument("--mode", choices=["plain", "sanitize", "race", "memory", "undefined"], default="plain")
     for name, default in (("sm-count", 4), ("arch", 89), ("m", 64), ("draws", 0), ("seed", 1)):
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--kernel")

@@ -1,0 +1,40 @@
+#!/usr/bin/env bats
+# The set of wrong kernels: what a run that is cut off leaves, and how the next one goes on.
+load helper
+
+# A bench for which every kernel is wrong. It waits at the second of three for as long as a file is there.
+stub() {
+    cat >"$work/bench" <<END
+#!/usr/bin/env bash
+[[ "\$*" != *scale_ignored* ]] || while [[ -e $work/wait ]]; do sleep 0.1; done
+exit 1
+END
+    chmod +x "$work/bench"
+    export FA_BENCH=$work/bench
+    wrong=(tests/wrong/run.sh --ordinary --jobs 1 --only no_max --only scale_ignored --only gqa_modulo
+        --json "$work/wrong.json")
+}
+
+@test "a run that is cut off says what it did not reach, and the next one goes on" {
+    stub
+    : >"$work/wait"
+    "${wrong[@]}" >"$work/out" 2>&1 &
+    local run=$! code=0
+    until [ -e "$work/wrong.json" ]; do sleep 0.1; done
+    jq -e '.kernels == 1 and .not_reached == ["scale_ignored", "gqa_modulo"]' "$work/wrong.json"
+    kill -TERM $run
+    rm "$work/wait"
+    wait $run || code=$?
+    cat "$work/out"
+    [ "$code" -eq 4 ]
+    grep -q 'cut off: 1 kernels not reached: --resume goes on' "$work/out"
+    jq -e '.kernels == 2 and .not_reached == ["gqa_modulo"]' "$work/wrong.json"
+    run "${wrong[@]}" --resume "$work/wrong.json"
+    [ "$status" -eq 0 ]
+    [[ $output == "gqa_modulo "*"3 wrong kernels: 3 caught by an ordinary run"* ]]
+    # another text: tried again
+    jq '.cases[0].sha256 = "another"' "$work/wrong.json" >"$work/other.json"
+    run "${wrong[@]}" --resume "$work/other.json"
+    [[ $output == "gqa_modulo "*"3 wrong kernels: 3 caught"* ]]
+    refused 2 "--resume takes a summary" tests/wrong/run.sh --resume "$work/none.json"
+}
