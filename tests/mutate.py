@@ -159,6 +159,10 @@ class Build:
 
     def __init__(self, work):
         self.work, self.build = work, os.environ.get("BUILD", "build")
+        self.tree = f"{work}/tree"  # where the tests run: what a mutant writes beside the sources goes with it
+        os.makedirs(self.tree)
+        for name in os.listdir("."):
+            os.symlink(os.path.abspath(name), f"{self.tree}/{name}")
         tests = sorted({name for names in COVERED.values() for name in names})
         sources = [f"src/{path}" for path in COVERED] + [f"tests/unit/test_{name}.c" for name in tests]
         goals = [f"{self.build}/src/{path[:-2]}.o" for path in COVERED]
@@ -203,7 +207,7 @@ class Build:
         command = ["prlimit", "--core=0", "--fsize=100000000", binary]
         try:
             return subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False,
-                                  stderr=subprocess.DEVNULL, timeout=limit).returncode
+                                  stderr=subprocess.DEVNULL, timeout=limit, cwd=self.tree).returncode
         except subprocess.TimeoutExpired:
             return "timeout"
 
