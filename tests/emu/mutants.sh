@@ -106,6 +106,7 @@ what_caught() { # STATUS VARIANT: nothing when it passed
         wrong*"data race"*) echo "race ($2)" ;;
         wrong*Sanitizer*) echo "sanitizer ($2)" ;;
         wrong*) echo "wrong result ($2)" ;;
+        error*"was written while it was compiled"*) ;; # a header of the tree: the next try says more
         error*) echo "$1 ($2)" | sed -E 's/^error: (seed [0-9]+: )?(emulator: )?//; s/: block \(.*: / : /' ;;
         timeout*) echo "hang ($2)" ;;
     esac
