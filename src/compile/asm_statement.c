@@ -24,15 +24,21 @@ typedef struct reader {
     decoded text;
 } reader;
 
+/* Past a character and the line marker behind it, # 12 "file", up to the line break that it ends with: a macro of a
+ * system header, as NAN is one, leaves markers inside a statement. */
+static void step(reader *r)
+{
+    r->line += *r->at == '\n';
+    if (*r->at++ == '\n' && *r->at == '#') {
+        r->line = atoi(r->at + 1) - 1 - r->first_line;
+        r->at += strcspn(r->at, "\n");
+    }
+}
+
 static void skip_blanks(reader *r)
 {
-    while (isspace((unsigned char)*r->at)) {
-        r->line += *r->at == '\n';
-        if (*r->at++ == '\n' && *r->at == '#') { /* a line marker: # 12 "file" */
-            r->line = atoi(r->at + 1) - 1 - r->first_line;
-            r->at += strcspn(r->at, "\n");
-        }
-    }
+    while (isspace((unsigned char)*r->at))
+        step(r);
 }
 
 static bool take(reader *r, char c)
@@ -130,8 +136,8 @@ static bool parenthesised(reader *r, fa_asm_operand *o)
                 break;
             end++;
         }
-        for (; r->at < end; r->at++)
-            r->line += *r->at == '\n';
+        while (r->at < end)
+            step(r);
     }
     o->length = (size_t)(r->at - o->expression);
     return take(r, ')');

@@ -43,13 +43,23 @@ typedef enum {
     FA_EMU_REDUCE_XOR,
 } fa_emu_reduce_mode;
 typedef enum { FA_EMU_MMA_F32, FA_EMU_MMA_F16 } fa_emu_mma_mode; /* m16n8k16, accumulator type */
-/* WMMA m16n16k16; which of its fragment types a map belongs to, and bits of a multiplication. */
+/* WMMA m16n16k16 of halves and bfloats; which of its fragment types a map belongs to, and bits of a multiplication. */
 typedef enum { FA_EMU_FRAG_A, FA_EMU_FRAG_B, FA_EMU_FRAG_ACC_F32, FA_EMU_FRAG_ACC_F16, FA_EMU_FRAG_TYPES } fa_emu_frag;
 #define FA_EMU_WMMA_C_F16 1
 #define FA_EMU_WMMA_D_F16 2
 #define FA_EMU_WMMA_BF16 4    /* the inputs */
 #define FA_EMU_FRAG_AB_LEN 16 /* halves a lane holds of A or B: every element is held twice, as on the hardware */
 #define FA_EMU_FRAG_ACC_LEN 8
+/* Every other WMMA: op.mode is the type of the inputs plus 1, op.arg the shape. */
+typedef enum { FA_EMU_WMMA_F16, FA_EMU_WMMA_BF, FA_EMU_WMMA_TF32, FA_EMU_WMMA_S8, FA_EMU_WMMA_U8 } fa_emu_wmma_type;
+#define FA_EMU_WMMA_SATURATE 8
+#define FA_EMU_WMMA_INTEGER(type) ((type) >= FA_EMU_WMMA_S8)
+#define FA_EMU_WMMA_SHAPE(m, n, k) ((m) << 16 | (n) << 8 | (k))
+/* The element of A or B in slot lane * length + i: also drawn from the seed, through the table of the same operand. */
+static inline uint32_t fa_emu_wmma_element(const uint16_t *map, uint32_t slot, uint32_t elements)
+{
+    return (slot * (2u * map[0] + 1) + map[1]) % elements; /* a power of two: each element has one slot */
+}
 
 typedef enum { FA_EMU_BAR_NONE, FA_EMU_BAR_COUNT, FA_EMU_BAR_AND, FA_EMU_BAR_OR } fa_emu_bar_mode;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emu/report.h"
+#include "emu/where.h"
 
 /* address: in the shadow */
 static void name_shared(fa_race *race, const fa_emu_worker *worker, uint64_t address)
@@ -29,11 +30,15 @@ static void name_memory(fa_race *race, const fa_emu_worker *worker, uint64_t add
     const struct {
         const char *name;
         const void *begin;
-    } known[] = {{"q", p->q}, {"k", p->k}, {"v", p->v}, {"o", p->o}, {"workspace", p->workspace}};
+    } known[] = {{"q", p->q}, {"k", p->k}, {"v", p->v}, {"o", p->o}, {"lse", p->lse}, {"workspace", p->workspace}};
+    char where[256];
     race->memory = NULL;
     name_shared(race, worker, address);
-    for (size_t i = 0; i < sizeof known / sizeof known[0] && strstr(race->memory ? race->memory : "", "shared") == NULL;
-         i++) {
+    const uint64_t in_workspace = address - (uint64_t)(uintptr_t)p->workspace;
+    if (race->memory != NULL || (in_workspace >= (uint64_t)p->workspace_bytes &&
+                                 !fa_emu_where(p, (const void *)(uintptr_t)address, where, sizeof where)))
+        return; /* shared memory, a variable of the file */
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const uint64_t offset = address - (uint64_t)(uintptr_t)known[i].begin;
         if (known[i].begin != NULL && (int64_t)offset >= 0 && (race->memory == NULL || offset < race->offset)) {
             race->memory = known[i].name;

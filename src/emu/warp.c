@@ -4,6 +4,7 @@
 #include "emu/mma.h"
 #include "emu/ptx_group.h"
 #include "emu/wgmma.h"
+#include "emu/wmma.h"
 #include "emu/report.h"
 
 typedef fa_emu_op *const fa_emu_ops[FA_EMU_WARP];
@@ -145,6 +146,10 @@ bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group)
         fa_emu_mma(op);
         return true;
     case FA_EMU_WMMA:
+        if (op[first]->mode > 0) {
+            fa_emu_wmma_other(worker, op);
+            return true;
+        }
         if (fa_emu_wmma(worker, op))
             return true;
         fa_emu_report(worker, FA_EMU_FRAGMENT, &fibres[first], op[first]->file, op[first]->line,

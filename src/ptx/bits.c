@@ -66,6 +66,38 @@ static uint64_t leading_bit(const fa_ptx_instr *i, uint64_t a)
     return fa_ptx_has(i, FA_PTX_W_SHIFTAMT) ? zeros : type->bits - 1 - zeros;
 }
 
+static uint64_t bit_mask(const fa_ptx_instr *i, uint64_t a, uint64_t b)
+{
+    const bool clamp = fa_ptx_has(i, FA_PTX_W_CLAMP);
+    if (clamp && a >= 32)
+        return 0;
+    const unsigned count = clamp && b >= 32 ? 32 : b & 31;
+    return fa_ptx_mask(count) << (a & 31);
+}
+
+static uint64_t extend(const fa_ptx_instr *i, uint64_t a, uint64_t b)
+{
+    const unsigned bits = fa_ptx_has(i, FA_PTX_W_CLAMP) && b >= 32 ? 32 : b & 31;
+    const uint64_t low = a & fa_ptx_mask(bits);
+    const bool minus = fa_ptx_type_of(i, 0)->kind == FA_PTX_S && bits > 0 && low >> (bits - 1) & 1;
+    return minus ? low | ~fa_ptx_mask(bits) : low;
+}
+
+/* fns: c = 0 asks for bit b itself, c < 0 goes down. */
+static uint64_t nth_one(uint32_t a, uint32_t b, int32_t c)
+{
+    const int step = c < 0 ? -1 : 1;
+    int32_t left = c == 0 ? 1 : c * step;
+    for (int64_t at = b; at >= 0 && at < 32; at += step) {
+        left -= a >> at & 1;
+        if (left == 0)
+            return (uint64_t)at;
+        if (c == 0)
+            break;
+    }
+    return 0xffffffff;
+}
+
 static uint64_t reverse(uint64_t a, unsigned bits)
 {
     uint64_t d = 0;
@@ -105,6 +137,12 @@ static uint64_t compute(const fa_ptx_instr *i, const uint64_t *r, uint64_t a, ui
         return leading_zeros(a, fa_ptx_type_of(i, 0)->bits);
     case FA_PTX_OP_BFIND:
         return leading_bit(i, a);
+    case FA_PTX_OP_BMSK:
+        return bit_mask(i, a, b);
+    case FA_PTX_OP_SZEXT:
+        return extend(i, a, b & 0xffffffff);
+    case FA_PTX_OP_FNS:
+        return nth_one((uint32_t)a, (uint32_t)b, (int32_t)c);
     default:
         return reverse(a, fa_ptx_type_of(i, 0)->bits);
     }

@@ -60,6 +60,18 @@ static uint64_t sum(const fa_ptx_instr *i, uint64_t a, uint64_t b, unsigned *car
     return (uint64_t)full;
 }
 
+/* mad, madc and their condition code */
+static uint64_t product_and(const fa_ptx_instr *i, uint64_t a, uint64_t b, uint64_t c, unsigned *carry)
+{
+    const uint64_t picked = pick_product(i, product(i, a, b)), mask = fa_ptx_mask(fa_ptx_type_of(i, 0)->bits);
+    if (fa_ptx_has(i, FA_PTX_W_SAT))
+        return clamp_32((int64_t)fa_ptx_fit(picked, fa_ptx_type_of(i, 0)) + (int64_t)c);
+    const wide full = (wide)(picked & mask) + (c & mask) + (i->op == FA_PTX_OP_MADC ? *carry : 0);
+    if (fa_ptx_has(i, FA_PTX_W_CC))
+        *carry = (full & ~(wide)mask) != 0;
+    return fa_ptx_has(i, FA_PTX_W_WIDE) ? picked + c : (uint64_t)full;
+}
+
 static uint64_t dot(const fa_ptx_instr *i, uint64_t a, uint64_t b, uint64_t c)
 {
     const bool pairs = i->op == FA_PTX_OP_DP2A;
@@ -84,9 +96,8 @@ static uint64_t compute(const fa_ptx_instr *i, uint64_t a, uint64_t b, uint64_t 
     case FA_PTX_OP_MUL:
         return pick_product(i, product(i, a, b));
     case FA_PTX_OP_MAD:
-        return fa_ptx_has(i, FA_PTX_W_SAT)
-                   ? clamp_32((int64_t)fa_ptx_fit(pick_product(i, product(i, a, b)), fa_ptx_type_of(i, 0)) + (int64_t)c)
-                   : pick_product(i, product(i, a, b)) + c;
+    case FA_PTX_OP_MADC:
+        return product_and(i, a, b, c, carry);
     case FA_PTX_OP_MUL24:
         return multiply_24(i, a, b);
     case FA_PTX_OP_MAD24:

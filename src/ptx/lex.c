@@ -59,9 +59,9 @@ fa_ptx_token fa_ptx_lex_name(fa_ptx_lex *lex)
             at++;
         if (!letter(*at))
             return t;
-        /* dots belong to special registers: %tid.x */
-        while (in_name(*at) || (*from == '%' && at[0] == '.' && letter(at[1])))
-            at++;
+        /* dots belong to special registers: %tid.x; %= is a number of its own in every statement: LOOP_%= */
+        while (in_name(*at) || (*from == '%' && at[0] == '.' && letter(at[1])) || (at[0] == '%' && at[1] == '='))
+            at += *at == '%' ? 2 : 1;
     }
     t.text = from;
     t.length = (size_t)(at - from);

@@ -220,3 +220,11 @@ slow_kernel() {
     [ "$status" -eq 2 ]
     [[ $output == *"states no knobs"*FA_SPACE* ]]
 }
+
+@test "a race in a variable of the file is one in global memory, not so many bytes behind a tensor" {
+    sed 's/^extern "C"/__device__ int word;\n&/; s/^    if (row >= p.seq_q)/    word = row;\n&/' examples/plain.cu \
+        >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --race --quiet
+    [ "$status" -eq 1 ]
+    [[ $output == *"data race in global memory (4 bytes)"*k.cu:* ]]
+}

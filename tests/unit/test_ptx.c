@@ -349,6 +349,24 @@ static void statements_are_found(void **state)
     fa_asm_free(&r);
 }
 
+/* NAN of <math.h> leaves line markers inside an operand: what follows keeps its line. */
+static void markers_in_an_operand_keep_the_line(void **state)
+{
+    (void)state;
+    fa_asm_result r = fa_asm_rewrite("# 1 \"k.cu\"\n"
+                                     "void k(float f) {\n"
+                                     "  asm(\"max.f32 %0, %0, %1;\" : \"+f\"(f) : \"f\"(\n"
+                                     "# 2 \"k.cu\" 3 4\n"
+                                     "  (__builtin_nanf (\"\"))\n"
+                                     "# 2 \"k.cu\"\n"
+                                     "  ));\n"
+                                     "  asm(\"tcgen05.fence;\");\n"
+                                     "}\n");
+    assert_int_equal(r.lack_count, 1);
+    holds(r.lacks[0].text, "k.cu:3: ");
+    fa_asm_free(&r);
+}
+
 /* As a macro leaves them, which nvcc takes; a directive of a line of its own stays. */
 static void pragmas_inside_a_line_go(void **state)
 {
@@ -371,6 +389,7 @@ int main(void)
         cmocka_unit_test(division_by_zero_is_said),
         cmocka_unit_test(table_is_whole),
         cmocka_unit_test(statements_are_found),
+        cmocka_unit_test(markers_in_an_operand_keep_the_line),
         cmocka_unit_test(pragmas_inside_a_line_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,7 @@ class thread_group
     unsigned long long num_threads() const { return size(); }
     unsigned long long thread_rank() const { return lanes_ == 0 ? fa_emu_block_rank() : (unsigned)__popc(below()); }
     bool is_valid() const { return true; }
+    unsigned fa_emu_mask() const { return lanes_; }
 };
 
 enum { FA_EMU_GROUP_BARRIER = 15 }; /* the named barrier behind barrier_arrive and barrier_wait */
@@ -80,6 +81,16 @@ class thread_block : public thread_group
     static dim3 dim_threads() { return group_dim(); }
 };
 static inline thread_block this_thread_block() { return {}; }
+/* What tiles of more than a warp would need. */
+template <unsigned Threads = 1024>
+struct block_tile_memory {
+    char unused[4];
+};
+template <unsigned Threads>
+static inline thread_block this_thread_block(block_tile_memory<Threads> &)
+{
+    return {};
+}
 
 class grid_group
 {
@@ -93,6 +104,14 @@ class grid_group
     }
     unsigned long long thread_rank() const { return block_rank() * fa_emu_block_size() + fa_emu_block_rank(); }
     dim3 group_dim() const { return {gridDim.x, gridDim.y, gridDim.z}; }
+    dim3 dim_blocks() const { return group_dim(); }
+    dim3 dim_threads() const { return {gridDim.x * blockDim.x, gridDim.y * blockDim.y, gridDim.z * blockDim.z}; }
+    dim3 block_index() const { return {blockIdx.x, blockIdx.y, blockIdx.z}; }
+    dim3 thread_index() const
+    {
+        return {blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y * blockDim.y + threadIdx.y,
+                blockIdx.z * blockDim.z + threadIdx.z};
+    }
     bool is_valid() const { return false; }
     void sync(FA_EMU_HERE) const
     {
@@ -139,7 +158,11 @@ static inline cluster_group this_cluster() { return {}; }
 class fa_emu_lanes : public thread_group
 {
   protected:
-    explicit fa_emu_lanes(unsigned lanes) : thread_group(lanes) {}
+    unsigned meta_rank_ = 0, meta_size_ = 1; /* which part of the parent this is, of how many */
+    explicit fa_emu_lanes(unsigned lanes, unsigned meta_rank = 0, unsigned meta_size = 1)
+        : thread_group(lanes), meta_rank_(meta_rank), meta_size_(meta_size)
+    {
+    }
     unsigned lane_of(unsigned rank) const
     {
         unsigned rest = lanes_;
@@ -156,7 +179,8 @@ class fa_emu_lanes : public thread_group
     }
 
   public:
-    unsigned fa_emu_mask() const { return lanes_; }
+    unsigned meta_group_rank() const { return meta_rank_; }
+    unsigned meta_group_size() const { return meta_size_; }
     template <typename T>
     T shfl(const T &value, int rank, FA_EMU_HERE) const
     {
@@ -197,16 +221,19 @@ class thread_block_tile : public fa_emu_lanes
     static unsigned own_lanes() { return (N == 32 ? ~0u : (1u << N % 32) - 1) << fa_emu_now()->lane / N * N; }
 
   public:
-    thread_block_tile() : fa_emu_lanes(own_lanes()) {}
+    thread_block_tile(unsigned meta_rank = fa_emu_block_rank() / N,
+                      unsigned meta_size = (fa_emu_block_size() + N - 1) / N)
+        : fa_emu_lanes(own_lanes(), meta_rank, meta_size)
+    {
+    }
     template <typename Other>
-    thread_block_tile(const thread_block_tile<N, Other> &) : fa_emu_lanes(own_lanes())
+    thread_block_tile(const thread_block_tile<N, Other> &tile)
+        : fa_emu_lanes(own_lanes(), tile.meta_group_rank(), tile.meta_group_size())
     {
     }
     static constexpr unsigned size() { return N; }
     static constexpr unsigned num_threads() { return N; }
     unsigned thread_rank() const { return fa_emu_now()->lane % N; }
-    unsigned meta_group_rank() const { return fa_emu_block_rank() / N; }
-    unsigned meta_group_size() const { return (fa_emu_block_size() + N - 1) / N; }
     template <typename T>
     T shfl_xor(const T &value, unsigned mask, FA_EMU_HERE) const
     {
@@ -218,12 +245,13 @@ class thread_block_tile : public fa_emu_lanes
 class coalesced_group : public fa_emu_lanes
 {
   public:
-    explicit coalesced_group(unsigned lanes) : fa_emu_lanes(lanes) {}
+    explicit coalesced_group(unsigned lanes, unsigned meta_rank = 0, unsigned meta_size = 1)
+        : fa_emu_lanes(lanes, meta_rank, meta_size)
+    {
+    }
     unsigned size() const { return (unsigned)__popc(lanes_); }
     unsigned num_threads() const { return size(); }
     unsigned thread_rank() const { return (unsigned)__popc(below()); }
-    unsigned meta_group_rank() const { return 0; }
-    unsigned meta_group_size() const { return 1; }
 };
 static inline coalesced_group coalesced_threads(FA_EMU_HERE) { return coalesced_group(__activemask(FA_EMU_THERE)); }
 
@@ -236,27 +264,37 @@ template <unsigned N, unsigned M, typename Parent>
 static inline thread_block_tile<N, thread_block_tile<M, Parent>> tiled_partition(const thread_block_tile<M, Parent> &)
 {
     static_assert(N <= M, "a tile is no larger than what it is part of");
-    return {};
+    return {fa_emu_now()->lane % M / N, M / N};
 }
 template <unsigned N, typename Parent>
 static inline thread_block_tile<N, Parent> tiled_partition(const Parent &)
 {
     return {};
 }
-static inline coalesced_group tiled_partition(const thread_block &, unsigned n)
+/* n members at a time, in the order of their ranks. */
+static inline coalesced_group tiled_partition(const thread_group &group, unsigned n)
 {
-    return coalesced_group((n >= 32 ? ~0u : (1u << n) - 1) << fa_emu_now()->lane / n * n);
+    const unsigned rank = (unsigned)group.thread_rank() / n, size = ((unsigned)group.size() + n - 1) / n;
+    unsigned lanes = 0, at = 0;
+    if (group.fa_emu_mask() == 0)
+        return coalesced_group((n >= 32 ? ~0u : (1u << n) - 1) << fa_emu_now()->lane / n * n, rank, size);
+    for (unsigned rest = group.fa_emu_mask(); rest; rest &= rest - 1, at++)
+        lanes |= at / n == rank ? rest & -rest : 0;
+    return coalesced_group(lanes, rank, size);
 }
 template <typename G>
 static inline coalesced_group binary_partition(const G &group, bool side, FA_EMU_HERE)
 {
-    const unsigned yes = __ballot_sync(group.fa_emu_mask(), side, FA_EMU_THERE);
-    return coalesced_group(side ? yes : group.fa_emu_mask() & ~yes);
+    const unsigned all = group.fa_emu_mask(), yes = __ballot_sync(all, side, FA_EMU_THERE);
+    return yes == all || yes == 0 ? coalesced_group(all) : coalesced_group(side ? yes : all & ~yes, side, 2);
 }
 template <typename G, typename T>
 static inline coalesced_group labeled_partition(const G &group, T label, FA_EMU_HERE)
 {
-    return coalesced_group(__match_any_sync(group.fa_emu_mask(), label, FA_EMU_THERE));
+    const unsigned all = group.fa_emu_mask(), lanes = __match_any_sync(all, label, FA_EMU_THERE);
+    const unsigned first = lanes & -lanes, own = 1u << fa_emu_now()->lane;
+    const unsigned firsts = __ballot_sync(all, first == own, FA_EMU_THERE);
+    return coalesced_group(lanes, (unsigned)__popc(firsts & (first - 1)), (unsigned)__popc(firsts));
 }
 
 template <typename G>
@@ -279,6 +317,14 @@ static inline void invoke_one(const G &group, F f)
 {
     if (group.thread_rank() == 0)
         f();
+}
+template <typename G, typename F>
+static inline auto invoke_one_broadcast(const G &group, F f, FA_EMU_HERE)
+{
+    decltype(f()) value = {};
+    if (group.thread_rank() == 0)
+        value = f();
+    return group.shfl(value, 0, FA_EMU_THERE);
 }
 
 } // namespace cooperative_groups

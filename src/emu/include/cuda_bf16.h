@@ -11,6 +11,10 @@ struct __nv_bfloat16_raw {
     unsigned short x;
 };
 
+struct __nv_bfloat162_raw {
+    unsigned short x, y;
+};
+
 static inline unsigned short fa_emu_bf16_bits(float f)
 {
     unsigned u;
@@ -27,6 +31,10 @@ struct __nv_bfloat16 {
     __nv_bfloat16(double f) : bits(fa_emu_bf16_bits((float)f)) {}
     __nv_bfloat16(int i) : bits(fa_emu_bf16_bits((float)i)) {}
     __nv_bfloat16(unsigned i) : bits(fa_emu_bf16_bits((float)i)) {}
+    __nv_bfloat16(long i) : bits(fa_emu_bf16_bits((float)i)) {}
+    __nv_bfloat16(unsigned long i) : bits(fa_emu_bf16_bits((float)i)) {}
+    __nv_bfloat16(long long i) : bits(fa_emu_bf16_bits((float)i)) {}
+    __nv_bfloat16(unsigned long long i) : bits(fa_emu_bf16_bits((float)i)) {}
     __nv_bfloat16(__half h) : bits(fa_emu_bf16_bits((float)h)) {}
     __nv_bfloat16(__nv_bfloat16_raw raw) : bits(raw.x) {}
     operator float() const
@@ -44,6 +52,8 @@ struct alignas(4) __nv_bfloat162 {
     __nv_bfloat16 x, y;
     __nv_bfloat162() = default;
     __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) : x(a), y(b) {}
+    __nv_bfloat162(__nv_bfloat162_raw raw) : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {}
+    operator __nv_bfloat162_raw() const { return {x.bits, y.bits}; }
 };
 typedef __nv_bfloat162 nv_bfloat162;
 
@@ -56,6 +66,16 @@ static inline __nv_bfloat16 __float2bfloat16_rz(float f)
     memcpy(&u, &f, sizeof u);
     return isnan(f) ? __nv_bfloat16(f) : __nv_bfloat16(__nv_bfloat16_raw{(unsigned short)(u >> 16)});
 }
+/* Down is towards zero for positive numbers, one further for negative ones that are not whole; up the other way. */
+static inline __nv_bfloat16 fa_emu_bf16_away(float f, bool negative)
+{
+    const __nv_bfloat16 near = __float2bfloat16_rz(f);
+    if (isnan(f) || (float)near == f || signbit(f) != negative)
+        return near;
+    return __nv_bfloat16_raw{(unsigned short)(near.bits + 1)};
+}
+static inline __nv_bfloat16 __float2bfloat16_rd(float f) { return fa_emu_bf16_away(f, true); }
+static inline __nv_bfloat16 __float2bfloat16_ru(float f) { return fa_emu_bf16_away(f, false); }
 static inline __nv_bfloat16 __double2bfloat16(double f) { return f; }
 static inline float __bfloat162float(__nv_bfloat16 b) { return b; }
 static inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 b) { return b.bits; }
@@ -75,6 +95,8 @@ static inline float __low2float(__nv_bfloat162 b) { return b.x; }
 static inline float __high2float(__nv_bfloat162 b) { return b.y; }
 static inline __nv_bfloat162 __low2bfloat162(__nv_bfloat162 b) { return {b.x, b.x}; }
 static inline __nv_bfloat162 __high2bfloat162(__nv_bfloat162 b) { return {b.y, b.y}; }
+static inline __nv_bfloat162 __lows2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return {a.x, b.x}; }
+static inline __nv_bfloat162 __highs2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) { return {a.y, b.y}; }
 static inline __nv_bfloat162 __lowhigh2highlow(__nv_bfloat162 b) { return {b.y, b.x}; }
 
 /* Arithmetic, for one and for two. */
@@ -118,6 +140,7 @@ static inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bf
     return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
 }
 static inline bool __hisnan(__nv_bfloat16 a) { return isnan((float)a); }
+static inline int __hisinf(__nv_bfloat16 a) { return isinf((float)a) ? ((float)a > 0 ? 1 : -1) : 0; }
 
 #define FA_EMU_BF16_OP(op, name)                                                                          \
     static inline __nv_bfloat16 operator op(__nv_bfloat16 a, __nv_bfloat16 b) { return name(a, b); }      \
@@ -134,17 +157,7 @@ FA_EMU_BF16_OP(/, __hdiv)
 #undef FA_EMU_BF16_OP
 static inline __nv_bfloat16 operator-(__nv_bfloat16 a) { return __hneg(a); }
 
-#define FA_EMU_BF16_COMPARE(op, name)                                                                 \
-    static inline bool operator op(__nv_bfloat16 a, __nv_bfloat16 b) { return (float)a op(float) b; } \
-    static inline bool name(__nv_bfloat16 a, __nv_bfloat16 b) { return (float)a op(float) b; }
-FA_EMU_BF16_COMPARE(==, __heq)
-FA_EMU_BF16_COMPARE(!=, __hne)
-FA_EMU_BF16_COMPARE(<, __hlt)
-FA_EMU_BF16_COMPARE(<=, __hle)
-FA_EMU_BF16_COMPARE(>, __hgt)
-FA_EMU_BF16_COMPARE(>=, __hge)
-#undef FA_EMU_BF16_COMPARE
-
+FA_EMU_HALF_COMPARES(__nv_bfloat16, __nv_bfloat162)
 FA_EMU_HALF_MORE(__nv_bfloat16, __nv_bfloat162)
 FA_EMU_HALF_INTEGERS(__nv_bfloat16, bfloat16)
 

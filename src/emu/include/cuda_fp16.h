@@ -22,6 +22,8 @@ struct __half {
     __half(double f) : v((_Float16)f) {}
     __half(int i) : v((_Float16)(float)i) {}
     __half(unsigned i) : v((_Float16)(float)i) {}
+    __half(long i) : v((_Float16)(double)i) {}
+    __half(unsigned long i) : v((_Float16)(double)i) {}
     __half(long long i) : v((_Float16)(double)i) {}
     __half(unsigned long long i) : v((_Float16)(double)i) {}
     __half(__half_raw raw) { memcpy((void *)this, &raw, 2); }
@@ -172,6 +174,7 @@ FA_EMU_HALF2_1(__hneg2, __hneg)
 FA_EMU_HALF2_1(__habs2, __habs)
 FA_EMU_HALF2_1(h2exp, hexp)
 FA_EMU_HALF2_1(h2exp2, hexp2)
+FA_EMU_HALF2_1(h2log, hlog)
 FA_EMU_HALF2_1(h2log2, hlog2)
 FA_EMU_HALF2_1(h2sqrt, hsqrt)
 FA_EMU_HALF2_1(h2rsqrt, hrsqrt)
@@ -201,18 +204,8 @@ FA_EMU_HALF_OP(/, __hdiv)
 #undef FA_EMU_HALF_OP
 static inline __half operator-(__half a) { return __hneg(a); }
 
-#define FA_EMU_HALF_COMPARE(op, name)                                                                 \
-    static inline bool operator op(__half a, __half b) { return fa_emu_float(a) op fa_emu_float(b); } \
-    static inline bool name(__half a, __half b) { return fa_emu_float(a) op fa_emu_float(b); }
-FA_EMU_HALF_COMPARE(==, __heq)
-FA_EMU_HALF_COMPARE(!=, __hne)
-FA_EMU_HALF_COMPARE(<, __hlt)
-FA_EMU_HALF_COMPARE(<=, __hle)
-FA_EMU_HALF_COMPARE(>, __hgt)
-FA_EMU_HALF_COMPARE(>=, __hge)
-#undef FA_EMU_HALF_COMPARE
-
 #include "fa_emu_half_more.h"
+FA_EMU_HALF_COMPARES(__half, __half2)
 FA_EMU_HALF_MORE(__half, __half2)
 FA_EMU_HALF_INTEGERS(__half, half)
 

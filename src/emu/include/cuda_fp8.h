@@ -81,10 +81,21 @@ static inline __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(__half2_raw x, __n
 {
     return (unsigned short)(__nv_cvt_halfraw_to_fp8({x.x}, s, kind) | __nv_cvt_halfraw_to_fp8({x.y}, s, kind) << 8);
 }
+static inline __nv_fp8x2_storage_t __nv_cvt_double2_to_fp8x2(double2 x, __nv_saturation_t s,
+                                                             __nv_fp8_interpretation_t kind)
+{
+    return (unsigned short)(fa_emu_fp8_of(x.x, s, kind) | fa_emu_fp8_of(x.y, s, kind) << 8);
+}
 static inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw x, __nv_saturation_t s,
                                                              __nv_fp8_interpretation_t kind)
 {
     return fa_emu_fp8_of((float)__nv_bfloat16(x), s, kind);
+}
+static inline __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(__nv_bfloat162_raw x, __nv_saturation_t s,
+                                                                  __nv_fp8_interpretation_t kind)
+{
+    return (unsigned short)(__nv_cvt_bfloat16raw_to_fp8({x.x}, s, kind) | __nv_cvt_bfloat16raw_to_fp8({x.y}, s, kind)
+                                                                              << 8);
 }
 
 /* The types, with their conversions from and to float. */
@@ -94,7 +105,16 @@ static inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw x
         name() = default;                                                                       \
         explicit name(float f) : __x(fa_emu_fp8_of(f, __NV_SATFINITE, kind)) {}                 \
         explicit name(double f) : __x(fa_emu_fp8_of(f, __NV_SATFINITE, kind)) {}                \
-        explicit name(int i) : __x(fa_emu_fp8_of(i, __NV_SATFINITE, kind)) {}                   \
+        template <typename I, std::enable_if_t<std::is_integral_v<I>, int> = 0>                 \
+        explicit name(I i) : __x(fa_emu_fp8_of((double)i, __NV_SATFINITE, kind))                \
+        {                                                                                       \
+        }                                                                                       \
+        template <typename I, std::enable_if_t<std::is_integral_v<I>, int> = 0>                 \
+        explicit operator I() const                                                             \
+        {                                                                                       \
+            return fa_emu_integer_of<I>(trunc(fa_emu_fp8_value(__x, kind)));                    \
+        }                                                                                       \
+        explicit operator bool() const { return (__x & 0x7f) != 0; }                            \
         explicit name(__half h) : __x(fa_emu_fp8_of((float)h, __NV_SATFINITE, kind)) {}         \
         explicit name(__nv_bfloat16 b) : __x(fa_emu_fp8_of((float)b, __NV_SATFINITE, kind)) {}  \
         explicit operator float() const { return (float)fa_emu_fp8_value(__x, kind); }          \
@@ -106,11 +126,11 @@ FA_EMU_FP8_TYPE(__nv_fp8_e4m3, __NV_E4M3)
 FA_EMU_FP8_TYPE(__nv_fp8_e5m2, __NV_E5M2)
 #undef FA_EMU_FP8_TYPE
 
-#define FA_EMU_FP8_WIDE(name, one, count, storage, wide, ...)        \
+#define FA_EMU_FP8_WIDE(name, one, count, storage, wide, pairs, ...) \
     struct alignas(count) name {                                     \
         storage __x;                                                 \
         name() = default;                                            \
-        explicit name(wide f)                                        \
+        pairs explicit name(wide f)                                  \
         {                                                            \
             const float all[count] = {__VA_ARGS__};                  \
             __x = 0;                                                 \
@@ -130,10 +150,23 @@ FA_EMU_FP8_TYPE(__nv_fp8_e5m2, __NV_E5M2)
             return f;                                                \
         }                                                            \
     };
-FA_EMU_FP8_WIDE(__nv_fp8x2_e4m3, __nv_fp8_e4m3, 2, __nv_fp8x2_storage_t, float2, f.x, f.y)
-FA_EMU_FP8_WIDE(__nv_fp8x2_e5m2, __nv_fp8_e5m2, 2, __nv_fp8x2_storage_t, float2, f.x, f.y)
-FA_EMU_FP8_WIDE(__nv_fp8x4_e4m3, __nv_fp8_e4m3, 4, __nv_fp8x4_storage_t, float4, f.x, f.y, f.z, f.w)
-FA_EMU_FP8_WIDE(__nv_fp8x4_e5m2, __nv_fp8_e5m2, 4, __nv_fp8x4_storage_t, float4, f.x, f.y, f.z, f.w)
+#define FA_EMU_FP8_2(name, kind)                                                                      \
+    explicit name(__half2 h) : __x(__nv_cvt_halfraw2_to_fp8x2(h, __NV_SATFINITE, kind)) {}            \
+    explicit name(__nv_bfloat162 b) : __x(__nv_cvt_bfloat16raw2_to_fp8x2(b, __NV_SATFINITE, kind)) {} \
+    explicit operator __half2() const { return __nv_cvt_fp8x2_to_halfraw2(__x, kind); }
+#define FA_EMU_FP8_4(name)                                                      \
+    name(__half2 lo, __half2 hi) : name(make_float4(lo.x, lo.y, hi.x, hi.y)) {} \
+    name(__nv_bfloat162 lo, __nv_bfloat162 hi) : name(make_float4(lo.x, lo.y, hi.x, hi.y)) {}
+FA_EMU_FP8_WIDE(__nv_fp8x2_e4m3, __nv_fp8_e4m3, 2, __nv_fp8x2_storage_t, float2,
+                FA_EMU_FP8_2(__nv_fp8x2_e4m3, __NV_E4M3), f.x, f.y)
+FA_EMU_FP8_WIDE(__nv_fp8x2_e5m2, __nv_fp8_e5m2, 2, __nv_fp8x2_storage_t, float2,
+                FA_EMU_FP8_2(__nv_fp8x2_e5m2, __NV_E5M2), f.x, f.y)
+FA_EMU_FP8_WIDE(__nv_fp8x4_e4m3, __nv_fp8_e4m3, 4, __nv_fp8x4_storage_t, float4, FA_EMU_FP8_4(__nv_fp8x4_e4m3), f.x,
+                f.y, f.z, f.w)
+FA_EMU_FP8_WIDE(__nv_fp8x4_e5m2, __nv_fp8_e5m2, 4, __nv_fp8x4_storage_t, float4, FA_EMU_FP8_4(__nv_fp8x4_e5m2), f.x,
+                f.y, f.z, f.w)
+#undef FA_EMU_FP8_4
+#undef FA_EMU_FP8_2
 #undef FA_EMU_FP8_WIDE
 
 #endif

@@ -82,6 +82,8 @@ static constexpr int warpSize = FA_EMU_WARP;
 
 #include "fa_emu_types.h"
 
+#include "fa_emu_rounding.h"
+
 #include "cuda_fp16.h"
 
 #include "fa_emu_warp.h"
@@ -89,6 +91,8 @@ static constexpr int warpSize = FA_EMU_WARP;
 #include "fa_emu_math.h"
 
 #include "fa_emu_integer.h"
+
+#include "fa_emu_simd.h"
 
 #include "fa_emu_memory.h"
 

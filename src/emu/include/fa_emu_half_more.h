@@ -3,14 +3,31 @@
 #ifndef FA_EMU_HALF_MORE_H
 #define FA_EMU_HALF_MORE_H
 
-#define FA_EMU_PAIR_COMPARE(H2, op, name)                                                                      \
-    static inline bool operator op(H2 a, H2 b) { return a.x op b.x && a.y op b.y; }                            \
-    static inline bool __hb##name##2(H2 a, H2 b) { return a.x op b.x && a.y op b.y; }                          \
-    static inline H2 __h##name##2(H2 a, H2 b) { return {a.x op b.x ? 1.0f : 0.0f, a.y op b.y ? 1.0f : 0.0f}; } \
-    static inline unsigned __h##name##2_mask(H2 a, H2 b)                                                       \
-    {                                                                                                          \
-        return (a.x op b.x ? 0xffffu : 0u) | (a.y op b.y ? 0xffff0000u : 0u);                                  \
+/* A comparison of two, and of pairs. Those with u hold for NaN, the others do not; the operator != does. */
+#define FA_EMU_HALF_COMPARE_AS(H, H2, name, expression)                                                            \
+    static inline bool __h##name(H a, H b)                                                                         \
+    {                                                                                                              \
+        const float x = a, y = b;                                                                                  \
+        return expression;                                                                                         \
+    }                                                                                                              \
+    static inline bool __hb##name##2(H2 a, H2 b) { return __h##name(a.x, b.x) && __h##name(a.y, b.y); }            \
+    static inline H2 __h##name##2(H2 a, H2 b) { return {(float)__h##name(a.x, b.x), (float)__h##name(a.y, b.y)}; } \
+    static inline unsigned __h##name##2_mask(H2 a, H2 b)                                                           \
+    {                                                                                                              \
+        return (__h##name(a.x, b.x) ? 0xffffu : 0u) | (__h##name(a.y, b.y) ? 0xffff0000u : 0u);                    \
     }
+#define FA_EMU_HALF_COMPARE(H, H2, op, name, operator_name)                       \
+    FA_EMU_HALF_COMPARE_AS(H, H2, name, !__builtin_isunordered(x, y) && x op y)   \
+    FA_EMU_HALF_COMPARE_AS(H, H2, name##u, __builtin_isunordered(x, y) || x op y) \
+    static inline bool operator op(H a, H b) { return __h##operator_name(a, b); } \
+    static inline bool operator op(H2 a, H2 b) { return __hb##operator_name##2(a, b); }
+#define FA_EMU_HALF_COMPARES(H, H2)         \
+    FA_EMU_HALF_COMPARE(H, H2, ==, eq, eq)  \
+    FA_EMU_HALF_COMPARE(H, H2, !=, ne, neu) \
+    FA_EMU_HALF_COMPARE(H, H2, <, lt, lt)   \
+    FA_EMU_HALF_COMPARE(H, H2, <=, le, le)  \
+    FA_EMU_HALF_COMPARE(H, H2, >, gt, gt)   \
+    FA_EMU_HALF_COMPARE(H, H2, >=, ge, ge)
 #define FA_EMU_HALF_BOUND(H, H2, name, lower, upper)                                            \
     static inline H __h##name##_bound(H a) { return fminf(fmaxf(a, lower), upper); }            \
     static inline H __hfma_##name(H a, H b, H c) { return __h##name##_bound(__hfma(a, b, c)); } \
@@ -21,6 +38,10 @@
 #define FA_EMU_HALF_SAT(H, H2, name)                                                    \
     static inline H __h##name##_sat(H a, H b) { return __hsat_bound(__h##name(a, b)); } \
     static inline H2 __h##name##2_sat(H2 a, H2 b) { return {__h##name##_sat(a.x, b.x), __h##name##_sat(a.y, b.y)}; }
+/* never made part of an fma */
+#define FA_EMU_HALF_RN(H, H2, name)                                      \
+    static inline H __h##name##_rn(H a, H b) { return __h##name(a, b); } \
+    static inline H2 __h##name##2_rn(H2 a, H2 b) { return __h##name##2(a, b); }
 #define FA_EMU_HALF_ROUND(H, H2, name, expression) \
     static inline H h##name(H a)                   \
     {                                              \
@@ -30,12 +51,6 @@
     static inline H2 h2##name(H2 a) { return {h##name(a.x), h##name(a.y)}; }
 
 #define FA_EMU_HALF_MORE(H, H2)                                                                       \
-    FA_EMU_PAIR_COMPARE(H2, ==, eq)                                                                   \
-    FA_EMU_PAIR_COMPARE(H2, !=, ne)                                                                   \
-    FA_EMU_PAIR_COMPARE(H2, <, lt)                                                                    \
-    FA_EMU_PAIR_COMPARE(H2, <=, le)                                                                   \
-    FA_EMU_PAIR_COMPARE(H2, >, gt)                                                                    \
-    FA_EMU_PAIR_COMPARE(H2, >=, ge)                                                                   \
     FA_EMU_HALF_BOUND(H, H2, relu, 0.0f, INFINITY)                                                    \
     FA_EMU_HALF_BOUND(H, H2, sat, 0.0f, 1.0f)                                                         \
     FA_EMU_HALF_SAT(H, H2, add)                                                                       \
@@ -50,6 +65,16 @@
     FA_EMU_HALF_ROUND(H, H2, tanh, tanhf(x))                                                          \
     FA_EMU_HALF_ROUND(H, H2, log10, log10f(x))                                                        \
     FA_EMU_HALF_ROUND(H, H2, exp10, exp10f(x))                                                        \
+    FA_EMU_HALF_RN(H, H2, add)                                                                        \
+    FA_EMU_HALF_RN(H, H2, sub)                                                                        \
+    FA_EMU_HALF_RN(H, H2, mul)                                                                        \
+    static inline H htanh_approx(H a) { return htanh(a); }                                            \
+    static inline H2 h2tanh_approx(H2 a) { return h2tanh(a); }                                        \
+    static inline H2 __hisnan2(H2 a) { return {(float)__hisnan(a.x), (float)__hisnan(a.y)}; }         \
+    static inline H2 __hcmadd(H2 a, H2 b, H2 c)                                                       \
+    {                                                                                                 \
+        return {__hfma(-a.y, b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};   \
+    }                                                                                                 \
     static inline H2 operator-(H2 a) { return {-a.x, -a.y}; }                                         \
     static inline H2 operator+(H2 a) { return a; }                                                    \
     static inline H operator+(H a) { return a; }                                                      \
@@ -72,19 +97,42 @@
     static inline H2 __hmax2_nan(H2 a, H2 b) { return {__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; } \
     static inline H2 __hmin2_nan(H2 a, H2 b) { return {__hmin_nan(a.x, b.x), __hmin_nan(a.y, b.y)}; }
 
-/* name: half or bfloat16; T to H and back, in the four roundings of an integer */
-#define FA_EMU_HALF_INTEGER(H, name, T, word)                                    \
-    static inline T __##name##2##word##_rn(H h) { return (T)llrintf((float)h); } \
-    static inline T __##name##2##word##_rz(H h) { return (T)truncf((float)h); }  \
-    static inline T __##name##2##word##_rd(H h) { return (T)floorf((float)h); }  \
-    static inline T __##name##2##word##_ru(H h) { return (T)ceilf((float)h); }   \
-    static inline H __##word##2##name##_rn(T i) { return H((double)i); }
-#define FA_EMU_HALF_INTEGERS(H, name)                    \
-    FA_EMU_HALF_INTEGER(H, name, int, int)               \
-    FA_EMU_HALF_INTEGER(H, name, unsigned, uint)         \
-    FA_EMU_HALF_INTEGER(H, name, short, short)           \
-    FA_EMU_HALF_INTEGER(H, name, unsigned short, ushort) \
-    FA_EMU_HALF_INTEGER(H, name, long long, ll)          \
-    FA_EMU_HALF_INTEGER(H, name, unsigned long long, ull)
+/* name: half or bfloat16; T to H and back, in the four roundings. What is too large is the largest, NaN 0. */
+#define FA_EMU_FLOAT_OF(way)                                                                    \
+    static inline float fa_emu_float##way(long long i) { return __ll2float##way(i); }           \
+    static inline float fa_emu_float##way(unsigned long long i) { return __ull2float##way(i); } \
+    static inline float fa_emu_float##way(int i) { return __int2float##way(i); }                \
+    static inline float fa_emu_float##way(unsigned i) { return __uint2float##way(i); }
+FA_EMU_FLOAT_OF(_rz)
+FA_EMU_FLOAT_OF(_rd)
+FA_EMU_FLOAT_OF(_ru)
+#undef FA_EMU_FLOAT_OF
+template <typename T>
+static inline T fa_emu_integer_of(double x)
+{
+    constexpr unsigned bits = 8 * sizeof(T);
+    constexpr T least = (T)-1 < (T)0 ? (T)(1ull << (bits - 1)) : (T)0, largest = (T)~least;
+    if (x != x)
+        return bits < 64 ? (T)0 : (T)(1ull << 63);
+    return x <= (double)least ? least : x >= (double)largest ? largest : (T)x;
+}
+#define FA_EMU_HALF_INTEGER(H, name, T, word)                                                       \
+    static inline T __##name##2##word##_rn(H h) { return fa_emu_integer_of<T>(rintf((float)h)); }   \
+    static inline T __##name##2##word##_rz(H h) { return fa_emu_integer_of<T>(truncf((float)h)); }  \
+    static inline T __##name##2##word##_rd(H h) { return fa_emu_integer_of<T>(floorf((float)h)); }  \
+    static inline T __##name##2##word##_ru(H h) { return fa_emu_integer_of<T>(ceilf((float)h)); }   \
+    static inline H __##word##2##name##_rn(T i) { return H((double)i); }                            \
+    static inline H __##word##2##name##_rz(T i) { return __float2##name##_rz(fa_emu_float_rz(i)); } \
+    static inline H __##word##2##name##_rd(T i) { return __float2##name##_rd(fa_emu_float_rd(i)); } \
+    static inline H __##word##2##name##_ru(T i) { return __float2##name##_ru(fa_emu_float_ru(i)); }
+#define FA_EMU_HALF_INTEGERS(H, name)                                                                              \
+    FA_EMU_HALF_INTEGER(H, name, int, int)                                                                         \
+    FA_EMU_HALF_INTEGER(H, name, unsigned, uint)                                                                   \
+    FA_EMU_HALF_INTEGER(H, name, short, short)                                                                     \
+    FA_EMU_HALF_INTEGER(H, name, unsigned short, ushort)                                                           \
+    FA_EMU_HALF_INTEGER(H, name, long long, ll)                                                                    \
+    FA_EMU_HALF_INTEGER(H, name, unsigned long long, ull)                                                          \
+    static inline signed char __##name##2char_rz(H h) { return fa_emu_integer_of<signed char>(truncf((float)h)); } \
+    static inline unsigned char __##name##2uchar_rz(H h) { return fa_emu_integer_of<unsigned char>(truncf((float)h)); }
 
 #endif

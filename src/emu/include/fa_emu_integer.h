@@ -1,52 +1,34 @@
-/* Device functions on integers and words: conversions with a rounding, sums of differences, the SIMD functions on the
- * halves and bytes of a word (CUDA Math API, "SIMD Intrinsics"), rounded float arithmetic. */
+/* Device functions on integers and words: conversions with a rounding, sums of differences, halves of doubles. */
 #ifndef FA_EMU_INTEGER_H
 #define FA_EMU_INTEGER_H
 
 /* from a number to an integer, in the four roundings, and back to the nearest */
-#define FA_EMU_CONVERT(F, f, I, i, nearest)                                 \
-    static inline I __##f##2##i##_rn(F x) { return (I)nearest(x); }         \
-    static inline I __##f##2##i##_rz(F x) { return (I)::trunc((double)x); } \
-    static inline I __##f##2##i##_rd(F x) { return (I)::floor((double)x); } \
-    static inline I __##f##2##i##_ru(F x) { return (I)::ceil((double)x); }  \
+#define FA_EMU_CONVERT(F, f, I, i)                                                             \
+    static inline I __##f##2##i##_rn(F x) { return fa_emu_integer_of<I>(::rint((double)x)); }  \
+    static inline I __##f##2##i##_rz(F x) { return fa_emu_integer_of<I>(::trunc((double)x)); } \
+    static inline I __##f##2##i##_rd(F x) { return fa_emu_integer_of<I>(::floor((double)x)); } \
+    static inline I __##f##2##i##_ru(F x) { return fa_emu_integer_of<I>(::ceil((double)x)); }  \
     static inline F __##i##2##f##_rn(I x) { return (F)x; }
-#define FA_EMU_CONVERTS(F, f)                      \
-    FA_EMU_CONVERT(F, f, int, int, ::llrint)       \
-    FA_EMU_CONVERT(F, f, unsigned, uint, ::llrint) \
-    FA_EMU_CONVERT(F, f, long long, ll, ::llrint)  \
-    FA_EMU_CONVERT(F, f, unsigned long long, ull, ::rint)
+#define FA_EMU_CONVERTS(F, f)            \
+    FA_EMU_CONVERT(F, f, int, int)       \
+    FA_EMU_CONVERT(F, f, unsigned, uint) \
+    FA_EMU_CONVERT(F, f, long long, ll)  \
+    FA_EMU_CONVERT(F, f, unsigned long long, ull)
 FA_EMU_CONVERTS(float, float)
 FA_EMU_CONVERTS(double, double)
 #undef FA_EMU_CONVERTS
 #undef FA_EMU_CONVERT
 
-/* The float next to the nearest one where that lies on the wrong side of x. */
-static inline float fa_emu_round_down(double x)
-{
-    const float near = (float)x;
-    return (double)near > x ? nextafterf(near, -INFINITY) : near;
-}
-static inline float fa_emu_round_up(double x)
-{
-    const float near = (float)x;
-    return (double)near < x ? nextafterf(near, INFINITY) : near;
-}
-static inline float fa_emu_round_zero(double x) { return x < 0 ? fa_emu_round_up(x) : fa_emu_round_down(x); }
-#define FA_EMU_ROUNDED(name, op)                                                                               \
-    static inline float __f##name##_rd(float x, float y) { return fa_emu_round_down((double)x op(double) y); } \
-    static inline float __f##name##_ru(float x, float y) { return fa_emu_round_up((double)x op(double) y); }   \
-    static inline float __f##name##_rz(float x, float y) { return fa_emu_round_zero((double)x op(double) y); } \
-    static inline double __d##name##_rn(double x, double y) { return x op y; }
-FA_EMU_ROUNDED(add, +)
-FA_EMU_ROUNDED(sub, -)
-FA_EMU_ROUNDED(mul, *)
-FA_EMU_ROUNDED(div, /)
-#undef FA_EMU_ROUNDED
+static inline double __dadd_rn(double x, double y) { return x + y; }
+static inline double __dsub_rn(double x, double y) { return x - y; }
+static inline double __dmul_rn(double x, double y) { return x * y; }
+static inline double __ddiv_rn(double x, double y) { return x / y; }
+static inline double __drcp_rn(double x) { return 1 / x; }
+static inline double __dsqrt_rn(double x) { return sqrt(x); }
 static inline float __double2float_rn(double x) { return (float)x; }
-static inline float __double2float_rd(double x) { return fa_emu_round_down(x); }
-static inline float __double2float_ru(double x) { return fa_emu_round_up(x); }
-static inline float __double2float_rz(double x) { return fa_emu_round_zero(x); }
 static inline float normcdff(float x) { return (float)(0.5 * erfc((double)x * -0.70710678118654752440)); }
+
+static inline double normcdf(double x) { return 0.5 * erfc(x * -0.70710678118654752440); }
 
 static inline unsigned __sad(int x, int y, unsigned z) { return z + (unsigned)(x < y ? y - x : x - y); }
 static inline unsigned __usad(unsigned x, unsigned y, unsigned z) { return z + (x < y ? y - x : x - y); }
@@ -69,51 +51,31 @@ static inline int fa_emu_dp2a(int a, int b, int c, int first)
 }
 static inline int __dp2a_lo(int a, int b, int c) { return fa_emu_dp2a(a, b, c, 0); }
 static inline int __dp2a_hi(int a, int b, int c) { return fa_emu_dp2a(a, b, c, 2); }
+static inline unsigned fa_emu_dp2a(unsigned a, unsigned b, unsigned c, int first)
+{
+    for (int i = 0; i < 2; i++)
+        c += (a >> 16 * i & 0xffff) * (b >> 8 * (first + i) & 0xff);
+    return c;
+}
+static inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) { return fa_emu_dp2a(a, b, c, 0); }
+static inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return fa_emu_dp2a(a, b, c, 2); }
+static inline int __dp2a_lo(short2 a, char4 b, int c) { return __dp2a_lo(fa_emu_bits<int>(a), fa_emu_bits<int>(b), c); }
+static inline int __dp2a_hi(short2 a, char4 b, int c) { return __dp2a_hi(fa_emu_bits<int>(a), fa_emu_bits<int>(b), c); }
+static inline int __dp4a(char4 a, char4 b, int c) { return __dp4a(fa_emu_bits<int>(a), fa_emu_bits<int>(b), c); }
+static inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c)
+{
+    return __dp4a(fa_emu_bits<unsigned>(a), fa_emu_bits<unsigned>(b), c);
+}
 
-/* n parts of a word, read as T, written as U. */
-#define FA_EMU_SIMD(name, n, U, T, expression)                            \
-    static inline unsigned name##n(unsigned a, unsigned b)                \
-    {                                                                     \
-        unsigned r = 0;                                                   \
-        for (int i = 0; i < n; i++) {                                     \
-            const int x = (T)(a >> 32 / n * i), y = (T)(b >> 32 / n * i); \
-            r |= (unsigned)(U)(expression) << 32 / n * i;                 \
-        }                                                                 \
-        return r;                                                         \
-    }
-#define FA_EMU_SIMD_BOTH(name, two, four, expression)     \
-    FA_EMU_SIMD(name, 2, unsigned short, two, expression) \
-    FA_EMU_SIMD(name, 4, unsigned char, four, expression)
-#define FA_EMU_SIMD_S(name, expression) FA_EMU_SIMD_BOTH(name, short, signed char, expression)
-#define FA_EMU_SIMD_U(name, expression) FA_EMU_SIMD_BOTH(name, unsigned short, unsigned char, expression)
-#define FA_EMU_SIMD_COMPARE(word, op)               \
-    FA_EMU_SIMD_S(__vcmp##word##s, x op y ? -1 : 0) \
-    FA_EMU_SIMD_U(__vcmp##word##u, x op y ? -1 : 0) \
-    FA_EMU_SIMD_S(__vset##word##s, x op y)          \
-    FA_EMU_SIMD_U(__vset##word##u, x op y)
-FA_EMU_SIMD_U(__vadd, x + y)
-FA_EMU_SIMD_U(__vsub, x - y)
-FA_EMU_SIMD_S(__vmaxs, x > y ? x : y)
-FA_EMU_SIMD_U(__vmaxu, x > y ? x : y)
-FA_EMU_SIMD_S(__vmins, x < y ? x : y)
-FA_EMU_SIMD_U(__vminu, x < y ? x : y)
-FA_EMU_SIMD_S(__vabsdiffs, x > y ? x - y : y - x)
-FA_EMU_SIMD_U(__vabsdiffu, x > y ? x - y : y - x)
-FA_EMU_SIMD_S(__vavgs, (x + y + (x + y >= 0)) >> 1)
-FA_EMU_SIMD_U(__vavgu, (x + y + 1) >> 1)
-FA_EMU_SIMD_U(__vhaddu, (x + y) >> 1)
-FA_EMU_SIMD_U(__vcmpeq, x == y ? -1 : 0)
-FA_EMU_SIMD_U(__vcmpne, x != y ? -1 : 0)
-FA_EMU_SIMD_U(__vseteq, x == y)
-FA_EMU_SIMD_U(__vsetne, x != y)
-FA_EMU_SIMD_COMPARE(gt, >)
-FA_EMU_SIMD_COMPARE(ge, >=)
-FA_EMU_SIMD_COMPARE(lt, <)
-FA_EMU_SIMD_COMPARE(le, <=)
-#undef FA_EMU_SIMD_COMPARE
-#undef FA_EMU_SIMD_U
-#undef FA_EMU_SIMD_S
-#undef FA_EMU_SIMD_BOTH
-#undef FA_EMU_SIMD
+/* The position of the set bit that is `n` from `base` on, base counted if set: upwards, or downwards when n < 0. */
+static inline unsigned __fns(unsigned mask, unsigned base, int n)
+{
+    if (n == 0)
+        return mask >> (base & 31) & 1 ? base : ~0u;
+    for (int at = (int)base; at >= 0 && at<32; at += n> 0 ? 1 : -1)
+        if (mask >> at & 1 && (n > 0 ? --n : ++n) == 0)
+            return (unsigned)at;
+    return ~0u;
+}
 
 #endif

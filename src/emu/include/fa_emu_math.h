@@ -52,9 +52,10 @@ static inline float __fadd_rn(float x, float y) { return x + y; }
 static inline float __fsub_rn(float x, float y) { return x - y; }
 static inline float __fmul_rn(float x, float y) { return x * y; }
 static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
-static inline float __fsqrt_rz(float x) { return sqrtf(x); }
+static inline float __fmaf_ieee_rn(float x, float y, float z) { return fmaf(x, y, z); }
 static inline float fdividef(float x, float y) { return x / y; }
 static inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
+static inline double rcbrt(double x) { return 1.0 / cbrt(x); }
 static inline float rhypotf(float x, float y) { return rsqrtf(x * x + y * y); }
 static inline float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
 static inline float norm4df(float x, float y, float z, float w) { return sqrtf(x * x + y * y + z * z + w * w); }
@@ -68,6 +69,8 @@ static inline void sincospif(float x, float *s, float *c)
     *s = sinpif(x);
     *c = cospif(x);
 }
+static inline double sinpi(double x) { return sin(3.14159265358979323846 * x); }
+static inline double cospi(double x) { return cos(3.14159265358979323846 * x); }
 static inline float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }
 
 template <typename To, typename From>
@@ -140,6 +143,14 @@ static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shift)
 static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift)
 {
     return (unsigned)(((unsigned long long)hi << 32 | lo) >> (shift & 31));
+}
+static inline unsigned __funnelshift_lc(unsigned lo, unsigned hi, unsigned shift)
+{
+    return shift >= 32 ? lo : __funnelshift_l(lo, hi, shift);
+}
+static inline unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned shift)
+{
+    return shift >= 32 ? hi : __funnelshift_r(lo, hi, shift);
 }
 
 /* Cached loads and streaming stores are plain ones here. */
@@ -222,11 +233,5 @@ static inline void __builtin_assume(bool) {}
 #undef assert
 #define assert(condition) \
     ((condition) ? (void)0 : fa_emu_now()->api->fail("trap", "assert: " #condition, __FILE__, __LINE__))
-
-/* The largest and the smallest of three. */
-static inline int __vimax3_s32(int a, int b, int c) { return max(max(a, b), c); }
-static inline int __vimin3_s32(int a, int b, int c) { return min(min(a, b), c); }
-static inline unsigned __vimax3_u32(unsigned a, unsigned b, unsigned c) { return max(max(a, b), c); }
-static inline unsigned __vimin3_u32(unsigned a, unsigned b, unsigned c) { return min(min(a, b), c); }
 
 #endif

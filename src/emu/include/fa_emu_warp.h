@@ -46,6 +46,14 @@ static inline int __syncthreads_or(int p, FA_EMU_HERE)
 {
     return (int)fa_emu_barrier("__syncthreads_or", FA_EMU_BAR_OR, 0, 0, p, FA_EMU_THERE);
 }
+static inline void __barrier_sync(unsigned id, FA_EMU_HERE)
+{
+    fa_emu_barrier("__barrier_sync", FA_EMU_BAR_NONE, (int)id, 0, 0, FA_EMU_THERE);
+}
+static inline void __barrier_sync_count(unsigned id, unsigned threads, FA_EMU_HERE)
+{
+    fa_emu_barrier("__barrier_sync_count", FA_EMU_BAR_NONE, (int)id, (int)threads, 0, FA_EMU_THERE);
+}
 /* No kernel runs before or after. */
 static inline void cudaGridDependencySynchronize() {}
 static inline void cudaTriggerProgrammaticLaunchCompletion() {}

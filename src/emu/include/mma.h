@@ -1,7 +1,7 @@
-/* WMMA m16n16k16, half or bfloat16 inputs, float or, of half, half accumulators. Which lane holds which element is not
- * specified: here a map drawn from the seed says it, one per fragment type, so a kernel that assumes a layout computes
- * nonsense. Convergence is checked before a store and after a load, never in between: a missing __syncwarp stays
- * visible. */
+/* WMMA m16n16k16, m32n8k16 and m8n32k16 of half, bfloat16 and 8-bit integers, m16n16k8 of tf32. Which lane holds which
+ * element is not specified: here a map drawn from the seed says it, one per fragment type, so a kernel that assumes a
+ * layout computes nonsense. Convergence is checked before a store and after a load, never in between: a missing
+ * __syncwarp stays visible. */
 #ifndef FA_EMU_MMA_H
 #define FA_EMU_MMA_H
 
@@ -27,44 +27,88 @@ struct col_major {
 };
 enum layout_t { mem_row_major, mem_col_major };
 
-template <typename Use, int M, int N, int K, typename T, typename Layout = void>
-struct fragment {
-    static_assert(sizeof(T) == 0, "the emulator has WMMA m16n16k16 with half or bfloat16 inputs");
+namespace precision
+{
+struct tf32 {
+};
+} // namespace precision
+static inline float __float_to_tf32(float x)
+{
+    const unsigned bits = __float_as_uint(x);
+    return isfinite(x) ? __uint_as_float((bits + 0x1000) & 0xffffe000) : x; /* ties away from zero */
+}
+
+/* How an input is held, and its number in a multiplication; -1: not an input. */
+template <typename T>
+struct fa_emu_input {
+    typedef T held;
+    static constexpr int type = __is_same(T, half)            ? FA_EMU_WMMA_F16
+                                : __is_same(T, __nv_bfloat16) ? FA_EMU_WMMA_BF
+                                : __is_same(T, signed char)   ? FA_EMU_WMMA_S8
+                                : __is_same(T, unsigned char) ? FA_EMU_WMMA_U8
+                                                              : -1;
+};
+template <>
+struct fa_emu_input<precision::tf32> {
+    typedef float held;
+    static constexpr int type = FA_EMU_WMMA_TF32;
 };
 
-template <typename T, int LENGTH, int TYPE>
+/* Rows x Columns elements, LENGTH a lane. TABLE: of the map, for those of the accumulators and of m16n16k16 of halves;
+ * the others reckon with it. */
+template <typename T, typename Held, int ROWS, int COLUMNS, int LENGTH, int TABLE, bool BY_TABLE>
 struct fa_emu_fragment {
     typedef T element_type;
-    typedef T storage_element_type;
-    static constexpr int num_elements = LENGTH, num_storage_elements = LENGTH, fa_type = TYPE;
-    T x[LENGTH];
-    static const uint16_t *map() { return fa_emu_now()->wmma_map[TYPE] + fa_emu_now()->lane * LENGTH; }
+    typedef Held storage_element_type;
+    static constexpr int num_elements = LENGTH, num_storage_elements = LENGTH, fa_columns = COLUMNS;
+    Held x[LENGTH];
+    static unsigned fa_element(int i)
+    {
+        const uint16_t *map = fa_emu_now()->wmma_map[TABLE];
+        const unsigned slot = fa_emu_now()->lane * LENGTH + i;
+        return BY_TABLE ? map[slot] : fa_emu_wmma_element(map, slot, ROWS * COLUMNS);
+    }
 };
 
-template <typename Layout>
-struct fragment<matrix_a, 16, 16, 16, __nv_bfloat16, Layout>
-    : fa_emu_fragment<__nv_bfloat16, FA_EMU_FRAG_AB_LEN, FA_EMU_FRAG_A> {
+constexpr bool fa_emu_is_table(int m, int n, int k, int type)
+{
+    return m == 16 && n == 16 && k == 16 && (type == FA_EMU_WMMA_F16 || type == FA_EMU_WMMA_BF);
+}
+constexpr bool fa_emu_has(int m, int n, int k, int type)
+{
+    if (type == FA_EMU_WMMA_TF32)
+        return m == 16 && n == 16 && k == 8;
+    return type >= 0 && k == 16 && ((m == 16 && n == 16) || (m == 32 && n == 8) || (m == 8 && n == 32));
+}
+template <typename T, int M, int N, int K, bool IS_B>
+using fa_emu_operand =
+    fa_emu_fragment<T, typename fa_emu_input<T>::held, IS_B ? K : M, IS_B ? N : K,
+                    fa_emu_is_table(M, N, K, fa_emu_input<T>::type) ? FA_EMU_FRAG_AB_LEN : (IS_B ? N : M) * K / 32,
+                    IS_B ? FA_EMU_FRAG_B : FA_EMU_FRAG_A, fa_emu_is_table(M, N, K, fa_emu_input<T>::type)>;
+template <typename T, int M, int N>
+using fa_emu_sums =
+    fa_emu_fragment<T, T, M, N, FA_EMU_FRAG_ACC_LEN, sizeof(T) == 2 ? FA_EMU_FRAG_ACC_F16 : FA_EMU_FRAG_ACC_F32, true>;
+
+#define FA_EMU_WMMA_ONLY                                                                                        \
+    "the emulator has WMMA m16n16k16, m32n8k16 and m8n32k16 of half, bfloat16 and 8-bit integers, m16n16k8 of " \
+    "tf32"
+template <typename Use, int M, int N, int K, typename T, typename Layout = void>
+struct fragment {
+    static_assert(sizeof(T) == 0, FA_EMU_WMMA_ONLY);
+};
+template <int M, int N, int K, typename T, typename Layout>
+struct fragment<matrix_a, M, N, K, T, Layout> : fa_emu_operand<T, M, N, K, false> {
+    static_assert(fa_emu_has(M, N, K, fa_emu_input<T>::type), FA_EMU_WMMA_ONLY);
     typedef Layout layout;
 };
-template <typename Layout>
-struct fragment<matrix_b, 16, 16, 16, __nv_bfloat16, Layout>
-    : fa_emu_fragment<__nv_bfloat16, FA_EMU_FRAG_AB_LEN, FA_EMU_FRAG_B> {
+template <int M, int N, int K, typename T, typename Layout>
+struct fragment<matrix_b, M, N, K, T, Layout> : fa_emu_operand<T, M, N, K, true> {
+    static_assert(fa_emu_has(M, N, K, fa_emu_input<T>::type), FA_EMU_WMMA_ONLY);
     typedef Layout layout;
 };
-template <typename Layout>
-struct fragment<matrix_a, 16, 16, 16, half, Layout> : fa_emu_fragment<half, FA_EMU_FRAG_AB_LEN, FA_EMU_FRAG_A> {
-    typedef Layout layout;
-};
-template <typename Layout>
-struct fragment<matrix_b, 16, 16, 16, half, Layout> : fa_emu_fragment<half, FA_EMU_FRAG_AB_LEN, FA_EMU_FRAG_B> {
-    typedef Layout layout;
-};
-template <>
-struct fragment<accumulator, 16, 16, 16, float, void>
-    : fa_emu_fragment<float, FA_EMU_FRAG_ACC_LEN, FA_EMU_FRAG_ACC_F32> {
-};
-template <>
-struct fragment<accumulator, 16, 16, 16, half, void> : fa_emu_fragment<half, FA_EMU_FRAG_ACC_LEN, FA_EMU_FRAG_ACC_F16> {
+template <int M, int N, int K, typename T>
+struct fragment<accumulator, M, N, K, T, void> : fa_emu_sums<T, M, N> {
+    static_assert(M * N == 256 && (__is_same(T, float) || __is_same(T, half) || __is_same(T, int)), FA_EMU_WMMA_ONLY);
 };
 
 template <typename Layout>
@@ -96,35 +140,34 @@ static inline __attribute__((always_inline)) void fa_emu_wmma_load(F &f, const T
                                                                    const char *file, int line)
 {
     fa_emu_wmma_address(p, ldm, file, line);
-    const uint16_t *map = F::map();
     for (int i = 0; i < F::num_elements; i++) {
-        const unsigned row = map[i] / 16, col = map[i] % 16;
+        const unsigned row = F::fa_element(i) / F::fa_columns, col = F::fa_element(i) % F::fa_columns;
         f.x[i] = p[by_row ? row * ldm + col : col * ldm + row];
     }
     fa_emu_converge("load_matrix_sync", file, line);
 }
 
-template <typename Use, typename T, typename Layout>
-static inline void load_matrix_sync(fragment<Use, 16, 16, 16, T, Layout> &f, const T *p, unsigned ldm, FA_EMU_HERE)
+template <typename Use, int M, int N, int K, typename T, typename Layout>
+static inline void load_matrix_sync(fragment<Use, M, N, K, T, Layout> &f, const typename fa_emu_input<T>::held *p,
+                                    unsigned ldm, FA_EMU_HERE)
 {
     fa_emu_wmma_load(f, p, ldm, fa_emu_by_row<Layout>::value, FA_EMU_THERE);
 }
-template <typename T>
-static inline void load_matrix_sync(fragment<accumulator, 16, 16, 16, T> &f, const T *p, unsigned ldm, layout_t layout,
+template <int M, int N, int K, typename T>
+static inline void load_matrix_sync(fragment<accumulator, M, N, K, T> &f, const T *p, unsigned ldm, layout_t layout,
                                     FA_EMU_HERE)
 {
     fa_emu_wmma_load(f, p, ldm, layout == mem_row_major, FA_EMU_THERE);
 }
 
-template <typename T>
-static inline void store_matrix_sync(T *p, const fragment<accumulator, 16, 16, 16, T> &f, unsigned ldm, layout_t layout,
+template <int M, int N, int K, typename T>
+static inline void store_matrix_sync(T *p, const fragment<accumulator, M, N, K, T> &f, unsigned ldm, layout_t layout,
                                      FA_EMU_HERE)
 {
     fa_emu_wmma_address(p, ldm, FA_EMU_THERE);
     fa_emu_converge("store_matrix_sync", FA_EMU_THERE);
-    const uint16_t *map = f.map();
     for (int i = 0; i < f.num_elements; i++) {
-        const unsigned row = map[i] / 16, col = map[i] % 16;
+        const unsigned row = f.fa_element(i) / N, col = f.fa_element(i) % N;
         p[layout == mem_row_major ? row * ldm + col : col * ldm + row] = f.x[i];
     }
 }
@@ -136,17 +179,20 @@ static inline void fill_fragment(F &f, const V &value)
         f.x[i] = value;
 }
 
-template <typename D, typename T, typename LA, typename LB, typename C>
-static inline void mma_sync(fragment<accumulator, 16, 16, 16, D> &d, const fragment<matrix_a, 16, 16, 16, T, LA> &a,
-                            const fragment<matrix_b, 16, 16, 16, T, LB> &b,
-                            const fragment<accumulator, 16, 16, 16, C> &c, bool saturate = false, FA_EMU_HERE)
+template <int M, int N, int K, typename D, typename T, typename LA, typename LB, typename C>
+static inline void mma_sync(fragment<accumulator, M, N, K, D> &d, const fragment<matrix_a, M, N, K, T, LA> &a,
+                            const fragment<matrix_b, M, N, K, T, LB> &b, const fragment<accumulator, M, N, K, C> &c,
+                            bool saturate = false, FA_EMU_HERE)
 {
-    constexpr bool bf16 = __is_same(T, __nv_bfloat16);
-    static_assert(!bf16 || (sizeof(C) == 4 && sizeof(D) == 4), "WMMA of bfloat16 accumulates in float");
-    (void)saturate;
-    fa_emu_op op = fa_emu_op_make(FA_EMU_WMMA, 0, "mma_sync", ~0u, FA_EMU_THERE);
+    constexpr int type = fa_emu_input<T>::type;
+    constexpr bool bf16 = type == FA_EMU_WMMA_BF, integer = FA_EMU_WMMA_INTEGER(type);
+    static_assert(type == FA_EMU_WMMA_F16 || (sizeof(C) == 4 && sizeof(D) == 4), "only WMMA of half has half sums");
+    static_assert(__is_same(C, int) == integer && __is_same(D, int) == integer, "WMMA sums integers in int");
+    fa_emu_op op =
+        fa_emu_op_make(FA_EMU_WMMA, fa_emu_is_table(M, N, K, type) ? 0 : type + 1, "mma_sync", ~0u, FA_EMU_THERE);
     op.width = (sizeof(C) == 2 ? FA_EMU_WMMA_C_F16 : 0) | (sizeof(D) == 2 ? FA_EMU_WMMA_D_F16 : 0) |
-               (bf16 ? FA_EMU_WMMA_BF16 : 0);
+               (bf16 ? FA_EMU_WMMA_BF16 : 0) | (saturate ? FA_EMU_WMMA_SATURATE : 0);
+    op.arg = FA_EMU_WMMA_SHAPE(M, N, K);
     op.a = a.x;
     op.b = b.x;
     op.c = c.x;

@@ -50,5 +50,20 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
            64);
     EXPECT(w.shfl_xor(make_float4(t, 1, 2, 3), 1).x == (t ^ 1));
 
+    auto parts = cg::tiled_partition<4>(w);
+    EXPECT(parts.meta_group_rank() == t % 32 / 4 && parts.meta_group_size() == 8 && w.meta_group_rank() == t / 32);
+    cg::thread_block_tile<4> parts_of_any = parts;
+    EXPECT(parts_of_any.meta_group_rank() == t % 32 / 4 && tg.thread_rank() == t % 4);
+    EXPECT(lp.meta_group_rank() == t % 2 && lp.meta_group_size() == 2);
+    auto odd = cg::binary_partition(w, t & 1);
+    auto thirds = cg::tiled_partition(odd, 4);
+    EXPECT(odd.meta_group_rank() == t % 2 && thirds.size() == 4 && thirds.meta_group_rank() == t % 32 / 8);
+    EXPECT(thirds.shfl(t, 1) == (t & ~7) + 2 + t % 2 && cg::invoke_one_broadcast(q, [&] { return t; }) == (t & ~7));
+    cg::grid_group all = cg::this_grid();
+    EXPECT(all.block_index().x == blockIdx.x && all.dim_blocks().x == gridDim.x &&
+           all.dim_threads().x == gridDim.x * THREADS && all.thread_index().x == blockIdx.x * THREADS + t);
+    __shared__ cg::block_tile_memory<THREADS> scratch;
+    EXPECT(cg::tiled_partition<32>(cg::this_thread_block(scratch)).thread_rank() == t % 32);
+
     attend(p, good);
 }

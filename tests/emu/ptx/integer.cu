@@ -129,5 +129,23 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         EXPECT(x == (a ^ b ^ c) && y == ((a & b) | (b & c) | (a & c)));
         EXPECT(z == ((b & ~(0x1ffu << 5)) | (a & 0x1ff) << 5));
         put(p, 1536 + i, z);
+        unsigned low, high, loops;
+        asm("mad.lo.cc.u32 %0, %2, %3, %4;\n\tmadc.hi.u32 %1, %2, %3, 0;"
+            : "=r"(low), "=r"(high)
+            : "r"(a), "r"(b), "r"(c));
+        EXPECT((static_cast<unsigned long long>(high) << 32 | low) == static_cast<unsigned long long>(a) * b + c);
+        asm("bmsk.clamp.b32 %0, %3, %4;\n\tbmsk.wrap.b32 %1, %3, %4;\n\tfns.b32 %2, %5, %3, %6;"
+            : "=r"(x), "=r"(y), "=r"(z)
+            : "r"(b % 40), "r"(c % 40), "r"(a), "r"(static_cast<int>(c % 7) - 3));
+        put(p, 1792 + i, x ^ y ^ z);
+        EXPECT(y == (c % 40 % 32 == 0 ? 0 : ~0u >> (32 - c % 40 % 32) << b % 40 % 32));
+        asm("szext.clamp.s32 %0, %2, %3;\n\tszext.wrap.u32 %1, %2, %3;" : "=r"(x), "=r"(y) : "r"(a), "r"(c % 40));
+        EXPECT(y == (c % 40 % 32 == 0 ? 0 : a & ~0u >> (32 - c % 40 % 32)));
+        EXPECT(x == (c % 40 >= 32 ? a : c % 40 == 0 ? 0 : static_cast<unsigned>(sa << (32 - c % 40) >> (32 - c % 40))));
+        asm("{\n\t.reg .pred more;\n\tmov.u32 %0, 0;\nAGAIN_%=:\n\tadd.u32 %0, %0, 1;\n\t"
+            "setp.lt.u32 more, %0, %1;\n\t@more bra AGAIN_%=;\n\t}"
+            : "=&r"(loops)
+            : "r"(i));
+        EXPECT(loops == (i == 0 ? 1 : i));
     }
 }

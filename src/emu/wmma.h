@@ -1,0 +1,9 @@
+/* WMMA of the shapes and types (op.mode) that mma.h has not; each element is held by one lane. */
+#ifndef FA_EMU_WMMA_H
+#define FA_EMU_WMMA_H
+
+#include "emu/core.h"
+
+void fa_emu_wmma_other(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP]);
+
+#endif
