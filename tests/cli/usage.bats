@@ -77,7 +77,8 @@ load helper
     refused 3 "mma needs sm_80 or later" ./fa_bench --kernel mma --compile-only --arch sm_75 --quiet
     refused 3 "light needs sm_80 or later" ./fa_bench --kernel light --compile-only --arch sm_75 --quiet
     refused 3 "wgmma needs sm_90a" ./fa_bench --kernel wgmma --compile-only --arch sm_89 --quiet
-    refused 3 "on the emulator: --arch sm_90a" ./fa_bench --source kernels/wgmma.cu --device emu --m 128 --swizzle 1 --quiet
+    refused 3 "on the emulator: --arch sm_90a" ./fa_bench --source kernels/wgmma.cu --device emu --m 128 --swizzle 1 \
+        --quiet
     ./fa_bench --kernel scalar --compile-only --arch sm_75 --quiet --json "$work/r.json"
     jq -e '.ptxas.arch == "sm_75"' "$work/r.json"
 }
