@@ -2,6 +2,9 @@
 #include <cuda/barrier>
 #include <cooperative_groups.h>
 
+#include <cuda_awbarrier.h>
+#include <cuda_awbarrier_primitives.h>
+
 #include "ordinary.cuh"
 
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
@@ -26,6 +29,22 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     EXPECT(__half_as_ushort(d[0]) == *(const unsigned short *)p.q);
     cuda::memcpy_async(&d[t * 8 % 32], (const half *)p.q + t * 8 % 32, cuda::aligned_size_t<16>(16), bar);
     bar.arrive_and_wait();
+
+    __shared__ __mbarrier_t plain;
+    __shared__ nvcuda::experimental::awbarrier old;
+    __shared__ int word[THREADS];
+    if (threadIdx.x == 0) {
+        __mbarrier_init(&plain, THREADS);
+        init(&old, THREADS);
+    }
+    __syncthreads();
+    word[threadIdx.x] = threadIdx.x;
+    const __mbarrier_token_t arrived = __mbarrier_arrive(&plain);
+    while (!__mbarrier_test_wait(&plain, arrived)) {
+    }
+    EXPECT(word[threadIdx.x ^ 33] == (threadIdx.x ^ 33));
+    old.arrive_and_wait();
+    word[threadIdx.x ^ 1] = 0;
 
     attend(p, good);
 }

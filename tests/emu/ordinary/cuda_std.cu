@@ -7,7 +7,17 @@
 #include <cuda/std/type_traits>
 #include <cuda/std/bit>
 #include <cuda/std/optional>
+#include <cuda/std/bitset>
+#include <cuda/std/chrono>
+#include <cuda/std/complex>
+#include <cuda/std/concepts>
+#include <cuda/std/initializer_list>
+#include <cuda/std/iterator>
+#include <cuda/std/ratio>
+#include <cuda/std/variant>
 #include <cuda/atomic>
+#include <cuda/cmath>
+#include <cuda/functional>
 
 #include "ordinary.cuh"
 
@@ -28,6 +38,13 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     size_t n = sizeof(a);
     EXPECT(n == 12 && cuda::std::bit_cast<unsigned>(1.0f) == 0x3f800000);
     EXPECT(cuda::std::move(u) == 3 && cuda::std::forward<int>(3) == 3);
+    EXPECT(cuda::std::complex<float>(1, 2).imag() == 2 && cuda::std::bitset<8>(5).count() == 2);
+    using either = cuda::std::variant<int, float>;
+    EXPECT(either(2.0f).index() == 1 && cuda::std::chrono::nanoseconds(3).count() == 3);
+    EXPECT(cuda::ceil_div(7, 2) == 4 && cuda::round_up(7, 4) == 8 && cuda::round_down(7, 4) == 4 &&
+           cuda::ilog2(9) == 3);
+    EXPECT(cuda::maximum<float>()(1, 2) == 2 && cuda::minimum<>()(1, 2) == 1 &&
+           cuda::proclaim_return_type<int>([](int x) { return x; })(3) == 3);
     cuda::std::optional<int> o;
     EXPECT(!o);
     __shared__ cuda::atomic<int, cuda::thread_scope_block> at;
