@@ -35,7 +35,8 @@ two_barriers() {
 @test "every barrier and wait of the built-in kernels is a mutant" {
     run tests/emu/mutants.sh --list
     [ "$status" -eq 0 ]
-    local barriers='__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit'
+    local barriers='__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|cp_async_commit|'
+    barriers+=cp_async_fence
     for kernel in $(./fa_bench --list-kernels --json - |
         jq -r '.[] | select(.kind == "hand" and .emulated and .missing == null) |
             select((.arch_specific | not) and .variant_of == null) | .name'); do
