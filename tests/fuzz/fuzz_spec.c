@@ -1,4 +1,4 @@
-/* SPEC of --vs: an accepted one names a row of the registry, with knobs in their ranges. */
+/* SPEC of --vs: an accepted one names a row of the registry, or a file, with knobs in their ranges. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == FA_PASS) {
         const fa_knobs *k = &other.knobs;
         fa_define defines[FA_SPEC_DEFINES_MAX];
-        FA_ASSERT(other.row != NULL && k->warps >= 0 && k->warps <= 32 && k->m <= 1024 && k->splits <= 64);
+        FA_ASSERT((other.row != NULL || other.source[0] != '\0') && k->warps >= 0 && k->warps <= 32 && k->m <= 1024 &&
+                  k->splits <= 64);
         FA_ASSERT(fa_spec_defines(&other, defines) <= FA_SPEC_DEFINES_MAX);
     } else {
         FA_ASSERT(why.text[0] != '\0', "a refusal without a reason");
