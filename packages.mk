@@ -6,7 +6,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^\#define FA_VERSION "\(.*\)"/\1/p' src/base/version.h)
 SHARE := $(DESTDIR)$(PREFIX)/share
-HOME_FILES = $(wildcard kernels/* examples/*.cu examples/library/*.cu examples/library/[MR]*) \
+HOME_FILES = $(wildcard kernels/* examples/*.cu examples/library/*.cu* examples/library/[MR]*) \
+	$(shell find examples/library/fa2 -type f) \
 	$(wildcard src/cuda/*.cu src/emu/*.h) $(shell find include src/emu/include -type f)
 install: all
 	@set -e; for file in $(HOME_FILES); do install -Dm644 $$file $(SHARE)/fa_bench/$$file; done

@@ -12,11 +12,8 @@
 #include "device/device_universal.hpp"
 #include "kernel/fmha_kernel_builder.hpp"
 
+#include "dims.cuh"
 #include "fa_library.h"
-
-#ifndef DIMS
-#define DIMS 64, 128
-#endif
 
 using namespace cutlass::fmha;
 using cute::_1;
@@ -63,9 +60,6 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
 {
     const fa_params *p = question->problem;
     const auto refuse = [&](const char *words) { snprintf(answer->refusal, sizeof answer->refusal, "%s", words); };
-    bool dim_built = false;
-    for (int dim : {DIMS})
-        dim_built = dim_built || dim == p->dim;
     answer->abi = FA_LIBRARY_ABI;
     answer->serves_bf16 = 1;
     answer->workspace_bytes = (fa_i64)4 * p->batch * p->heads * p->seq_q; /* the log-sum-exp */
@@ -73,7 +67,7 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
     snprintf(answer->version, sizeof answer->version, "%d.%d.%d", CUTLASS_MAJOR, CUTLASS_MINOR, CUTLASS_PATCH);
     if (question->arch != 90)
         refuse("needs sm_90");
-    else if (!dim_built)
+    else if (!is_built_for(p->dim))
         refuse("the head dimension is not one that the library was built for (DIMS)");
     else if (p->kv_heads != p->heads)
         refuse("no grouped heads");
@@ -87,14 +81,6 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
 
 const char *fa_forward(const fa_params *params, void *stream)
 {
-    const char *failed = "not built for this head dimension";
-    const auto try_dim = [&](auto dim) {
-        constexpr int DIM = decltype(dim)::value;
-        if (params->dim == DIM)
-            failed = params->dtype == FA_DTYPE_BF16 ? choose<cutlass::bfloat16_t, DIM>(*params, (cudaStream_t)stream)
-                                                    : choose<cutlass::half_t, DIM>(*params, (cudaStream_t)stream);
-    };
-    const auto try_all = [&]<int... dims>(std::integer_sequence<int, dims...>) { (try_dim(cute::Int<dims>{}), ...); };
-    try_all(std::integer_sequence<int, DIMS>{});
-    return failed;
+    return by_type_and_dim(
+        *params, [&]<class Element, int DIM>() { return choose<Element, DIM>(*params, (cudaStream_t)stream); });
 }

@@ -2,10 +2,10 @@
  * macros, which stand in fa2/c10/cuda/CUDAException.h.
  *     make -C examples/library fa2 FA2_DIR=.../flash-attention [CUTLASS_DIR=.../cutlass] */
 #include <cstdio>
-#include <utility>
 
 #include "flash_fwd_launch_template.h"
 
+#include "dims.cuh"
 #include "fa_library.h"
 
 static flash::Flash_fwd_params params_of(const fa_params &p)
@@ -62,9 +62,6 @@ static void choose(const fa_params &p, cudaStream_t stream)
 void fa_library_info(const fa_library_question *question, fa_library_answer *answer)
 {
     const fa_params *p = question->problem;
-    bool dim_built = false;
-    for (int dim : {DIMS})
-        dim_built = dim_built || dim == p->dim;
     answer->abi = FA_LIBRARY_ABI;
     answer->serves_bf16 = 1;
     answer->workspace_bytes = (fa_i64)4 * p->batch * p->heads * p->seq_q;
@@ -72,7 +69,7 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
     snprintf(answer->version, sizeof answer->version, "%s", FA2_VERSION);
     if (question->arch < 80)
         snprintf(answer->refusal, sizeof answer->refusal, "needs sm_80 or later");
-    else if (!dim_built)
+    else if (!is_built_for(p->dim))
         snprintf(answer->refusal, sizeof answer->refusal, "not built for head dimension %d (DIMS)", p->dim);
     else if (question->alignment_bytes < 16)
         snprintf(answer->refusal, sizeof answer->refusal, "needs tensors aligned to 16 bytes");
@@ -82,18 +79,9 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
 
 const char *fa_forward(const fa_params *params, void *stream)
 {
-    const char *failed = "not built for this head dimension";
-    const auto try_dim = [&](auto dim) {
-        if (params->dim == decltype(dim)::value) {
-            if (params->dtype == FA_DTYPE_BF16)
-                choose<cutlass::bfloat16_t, decltype(dim)::value>(*params, (cudaStream_t)stream);
-            else
-                choose<cutlass::half_t, decltype(dim)::value>(*params, (cudaStream_t)stream);
-            failed = nullptr;
-        }
-    };
-    [&]<int... dims>(std::integer_sequence<int, dims...>) { (try_dim(std::integral_constant<int, dims>{}), ...); }
-    (std::integer_sequence<int, DIMS>{});
-    const cudaError_t code = cudaGetLastError();
-    return code == cudaSuccess ? failed : cudaGetErrorString(code);
+    return by_type_and_dim(*params, [&]<class Element, int DIM>() -> const char * {
+        choose<Element, DIM>(*params, (cudaStream_t)stream);
+        const cudaError_t code = cudaGetLastError();
+        return code == cudaSuccess ? nullptr : cudaGetErrorString(code);
+    });
 }

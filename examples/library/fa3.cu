@@ -1,11 +1,11 @@
 /* FlashAttention 3, forward, as its flash_attn_func runs it: one split, its own rule for packed heads.
  *     make -C examples/library fa3 FA3_DIR=.../flash-attention [CUTLASS_DIR=.../cutlass] */
 #include <cstdio>
-#include <utility>
 
 #include "flash_fwd_launch_template.h"
 #include "heuristics.h"
 
+#include "dims.cuh"
 #include "fa_library.h"
 
 enum { SEMAPHORE_BYTES = 256 };
@@ -49,9 +49,6 @@ static void run(const fa_params &p, cudaStream_t stream)
 void fa_library_info(const fa_library_question *question, fa_library_answer *answer)
 {
     const fa_params *p = question->problem;
-    bool dim_built = false;
-    for (int dim : {DIMS})
-        dim_built = dim_built || dim == p->dim;
     answer->abi = FA_LIBRARY_ABI;
     answer->serves_bf16 = 1;
     answer->workspace_bytes = SEMAPHORE_BYTES + (fa_i64)4 * p->batch * p->heads * p->seq_q;
@@ -59,7 +56,7 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
     snprintf(answer->version, sizeof answer->version, "%s", FA3_VERSION);
     if (question->arch != 90)
         snprintf(answer->refusal, sizeof answer->refusal, "needs sm_90");
-    else if (!dim_built)
+    else if (!is_built_for(p->dim))
         snprintf(answer->refusal, sizeof answer->refusal, "not built for head dimension %d (DIMS)", p->dim);
     else if (question->alignment_bytes < 16)
         snprintf(answer->refusal, sizeof answer->refusal, "needs tensors aligned to 16 bytes");
@@ -67,19 +64,10 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
 
 const char *fa_forward(const fa_params *params, void *stream)
 {
-    const char *failed = "not built for this head dimension";
-    cudaError_t code = cudaMemsetAsync(params->workspace, 0, SEMAPHORE_BYTES, (cudaStream_t)stream);
-    const auto try_dim = [&](auto dim) {
-        if (params->dim == decltype(dim)::value) {
-            if (params->dtype == FA_DTYPE_BF16)
-                run<cutlass::bfloat16_t, decltype(dim)::value>(*params, (cudaStream_t)stream);
-            else
-                run<cutlass::half_t, decltype(dim)::value>(*params, (cudaStream_t)stream);
-            failed = nullptr;
-        }
-    };
-    [&]<int... dims>(std::integer_sequence<int, dims...>) { (try_dim(std::integral_constant<int, dims>{}), ...); }
-    (std::integer_sequence<int, DIMS>{});
-    code = code == cudaSuccess ? cudaGetLastError() : code;
-    return code == cudaSuccess ? failed : cudaGetErrorString(code);
+    return by_type_and_dim(*params, [&]<class Element, int DIM>() -> const char * {
+        cudaError_t code = cudaMemsetAsync(params->workspace, 0, SEMAPHORE_BYTES, (cudaStream_t)stream);
+        run<Element, DIM>(*params, (cudaStream_t)stream);
+        code = code == cudaSuccess ? cudaGetLastError() : code;
+        return code == cudaSuccess ? nullptr : cudaGetErrorString(code);
+    });
 }
