@@ -175,20 +175,27 @@ unset multiplot
 END
 }
 
+# Ratios of shapes side by side: POINTS has a line for each, ROWS are their groups.
+shape_axes() { # POINTS ROWS
+    cat <<END
+set ylabel 'times as fast'
+set xlabel 'shapes, by head dimension, mask and sequence length'
+set xrange [-0.5:$(wc -l <"$1") - 0.5]
+set yrange [*:*]
+set offsets 0, 0, 0.15, 0.05
+set format x ''
+set key below
+END
+    jqf report/peers_groups -r "$2"
+}
+
 # Every shape of peers.json: the best library's time over ours, each timed alone and in pairs.
 plot_paired() {
     jqf report/peers_paired -r "$dir/peers.json" >"$work/paired"
     has_column "$work/paired" 2 || return 1
     draw paired 1100 400 <<END
 set title 'Best library / ours: above 1 ours is faster'
-set ylabel 'times as fast'
-set xlabel 'shapes, by head dimension, mask and sequence length'
-set xrange [-0.5:$(wc -l <"$work/paired") - 0.5]
-set yrange [*:*]
-set offsets 0, 0, 0.15, 0.05
-set format x ''
-set key below
-$(jqf report/peers_groups -r "$dir/peers.json")
+$(shape_axes "$work/paired" "$dir/peers.json")
 plot 1 with lines lc rgb '#888888' lw 1.5 notitle, '$work/paired' using 1:2 with points ls 7 title 'each timed alone', \
     '' using 1:3 with points ls 2 pt 7 ps 0.7 title 'in pairs, with its 95 % interval', \\
     '' using 1:4:(0):(\$5 - \$4) with vectors nohead lw 3 lc rgb '#d55e00' notitle
@@ -202,14 +209,7 @@ plot_paces() {
     [[ -s $work/paces ]] || return 1
     draw paces 1100 400 <<END
 set title 'Best peer / ours at both paces, in pairs: above 1 ours is faster'
-set ylabel 'times as fast'
-set xlabel 'shapes, by head dimension, mask and sequence length'
-set xrange [-0.5:$(wc -l <"$work/paces") - 0.5]
-set yrange [*:*]
-set offsets 0, 0, 0.15, 0.05
-set format x ''
-set key below
-$(jqf report/peers_groups -r "$work/shapes")
+$(shape_axes "$work/paces" "$work/shapes")
 plot 1 with lines lc rgb '#888888' lw 1.5 notitle, \
     '$work/paces' using (\$1 - 0.1):2 with points ls 1 ps 0.8 title 'sustained: back to back', \
     '' using (\$1 - 0.1):3:(0):(\$4 - \$3) with vectors nohead lw 3 lc rgb '#0072b2' notitle, \
