@@ -24,8 +24,8 @@ typedef struct reader {
     decoded text;
 } reader;
 
-/* Past a character and the line marker behind it, # 12 "file", up to the line break that it ends with: a macro of a
- * system header, as NAN is one, leaves markers inside a statement. */
+/* Moves past one character. A line marker (# 12 "file") that follows a line break is skipped, too, up to its own line
+ * break. Macros of system headers, such as NAN, leave markers inside a statement. */
 static void step(reader *r)
 {
     r->line += *r->at == '\n';

@@ -284,7 +284,7 @@ static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_
     return fa_refuse(why, FA_ERROR, "no memory");
 }
 
-/* Inputs of more than a gigabyte, or of none, are not tried: no copy of them is made. The output does not count. */
+/* Inputs of 0 bytes or of more than 1 GiB are neither tested nor copied. The output does not count. */
 static void large_inputs_are_left_out(void **state)
 {
     (void)state;

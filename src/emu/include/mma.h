@@ -1,5 +1,5 @@
-/* WMMA m16n16k16, m32n8k16 and m8n32k16 of half, bfloat16 and 8-bit integers, m16n16k8 of tf32. Which lane holds which
- * element is not specified: here a map drawn from the seed says it, one per fragment type, so a kernel that assumes a
+/* WMMA m16n16k16, m32n8k16 and m8n32k16 of half, bfloat16 and 8-bit integers, m16n16k8 of tf32. CUDA does not
+ * specify which lane holds which element. Here the seed draws a map per fragment type, so a kernel that assumes a
  * layout computes nonsense. Convergence is checked before a store and after a load, never in between: a missing
  * __syncwarp stays visible. */
 #ifndef FA_EMU_MMA_H
