@@ -231,20 +231,17 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
 }
 
 /* Refuses a median that the hardware cannot reach: by its highest clock and, a sharper bound, by the measured one. */
-static fa_status judge_possible(const fa_candidate *candidate, fa_timing *timing, fa_reason *why)
+static fa_status judge_possible(const fa_candidate *candidate, const fa_sample_request *request, fa_timing *timing,
+                                fa_reason *why)
 {
     const fa_device_info *info = &candidate->device->info;
     const fa_throughput at_clock = fa_throughput_of(timing->us.p50, timing->sm_clock_mhz_p50, candidate->problem, info);
     const bool known = timing->sm_clock_mhz_p50 > 0 && at_clock.fraction_of_peak > 0;
     timing->percent_of_peak = known ? 100 * at_clock.fraction_of_peak : NAN;
-    /* What persists need not come from memory, not even after a flush. */
-    timing->roofline_us = fa_roofline_us(candidate->problem, info, timing->persist_kv ? FA_L2_WARM : timing->l2);
-    timing->impossible = timing->us.p50 < timing->roofline_us;
-    if (timing->impossible)
-        return fa_refuse(why, FA_ERROR,
-                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak",
-                         timing->us.p50, timing->roofline_us, info->name);
-    timing->impossible = timing->percent_of_peak > 100;
+    const fa_status status =
+        fa_roofline_judge(timing->us.p50, candidate->problem, info, request, &timing->roofline_us, why);
+    timing->impossible = status != FA_PASS || timing->percent_of_peak > 100;
+    FA_TRY(status);
     if (timing->impossible)
         return fa_refuse(why, FA_ERROR,
                          "impossible: a median of %.3f us is %.1f %% of what the tensor cores of %s do at the %.0f MHz "
@@ -270,7 +267,7 @@ fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_t
         judge_noise(all, timing);
     free(all);
     FA_TRY(status);
-    FA_TRY(judge_possible(candidate, timing, why));
+    FA_TRY(judge_possible(candidate, &request, timing, why));
     FA_TRY(fa_timing_invariance(candidate, &request, &timing->invariance_ratio, why));
     timing->done = true;
     return FA_PASS;

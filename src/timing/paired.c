@@ -123,16 +123,6 @@ static fa_status calibrate_both(contender *a, contender *b, const fa_options *op
     return FA_PASS;
 }
 
-static fa_status possible(double us, const fa_problem *problem, const fa_device *device, fa_l2 l2, fa_reason *why)
-{
-    const double roofline_us = fa_roofline_us(problem, &device->info, l2);
-    if (us < roofline_us)
-        return fa_refuse(why, FA_ERROR,
-                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak", us,
-                         roofline_us, device->info.name);
-    return FA_PASS;
-}
-
 fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *other, const fa_options *options,
                          fa_paired *paired, fa_reason *why)
 {
@@ -149,10 +139,9 @@ fa_status fa_time_paired(const fa_candidate *candidate, const fa_candidate *othe
         status = take_all(&a, &b, options, all, paired, why);
     free(all);
     FA_TRY(status);
-    const fa_l2 l2 = options->l2_persist == FA_L2_PERSIST_KV ? FA_L2_WARM : (fa_l2)options->l2;
-    FA_TRY(possible(paired->p50_us, candidate->problem, device, l2, why));
-    FA_TRY(possible(paired->other_p50_us, candidate->problem, device, l2, why));
-    double ratio;
+    double roofline_us, ratio;
+    FA_TRY(fa_roofline_judge(paired->p50_us, candidate->problem, &device->info, &a.request, &roofline_us, why));
+    FA_TRY(fa_roofline_judge(paired->other_p50_us, candidate->problem, &device->info, &b.request, &roofline_us, why));
     FA_TRY(fa_timing_invariance(other, &b.request, &ratio, why));
     paired->accepted = paired->accepted && candidate->problem->dtype == other->problem->dtype;
     paired->done = true;

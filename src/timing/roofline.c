@@ -54,6 +54,18 @@ double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, f
     return fmax(compute_us, dram_us);
 }
 
+fa_status fa_roofline_judge(double p50_us, const fa_problem *problem, const fa_device_info *device,
+                            const fa_sample_request *request, double *roofline_us, fa_reason *why)
+{
+    /* What persists need not come from memory, not even after a flush. */
+    *roofline_us = fa_roofline_us(problem, device, request->persist_kv ? FA_L2_WARM : request->l2);
+    if (p50_us < *roofline_us)
+        return fa_refuse(why, FA_ERROR,
+                         "impossible: a median of %.3f us is below the %.3f us that %s needs at its peak", p50_us,
+                         *roofline_us, device->name);
+    return FA_PASS;
+}
+
 fa_throughput fa_throughput_of(double us, double clock_mhz, const fa_problem *problem, const fa_device_info *device)
 {
     if (!(us > 0))
