@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/buffers.h"
+
 enum {
-    LOOKED_AT = 48,    /* wrong rows whose values are looked at, spread over all of them */
-    NAMED = 6,         /* heads and tiles named before "..." */
-    NO_VALUE = 0xFFFF, /* what run/buffers.c fills the output with */
+    LOOKED_AT = 48, /* wrong rows whose values are looked at, spread over all of them */
+    NAMED = 6,      /* heads and tiles named before "..." */
 };
 
 /* What is diagnosed, and the rows that are wrong. */
@@ -118,7 +119,7 @@ static bool all_elements(const scene *s, bool (*is)(const scene *s, uint16_t ele
     return true;
 }
 
-static bool is_poison(const scene *s, uint16_t element) { return (void)s, element == NO_VALUE; }
+static bool is_poison(const scene *s, uint16_t element) { return (void)s, element == FA_POISON; }
 static bool is_zero(const scene *s, uint16_t element) { return (void)s, (element & 0x7FFF) == 0; }
 static bool is_nonfinite(const scene *s, uint16_t element) { return !fa_element_is_finite(s->problem->dtype, element); }
 
@@ -175,12 +176,11 @@ static bool guess_moved(const scene *s, char *text, size_t size)
         if (!(best <= 0.01 * error) || source[n] == s->looked[n])
             return false;
     }
-    const int64_t to = fa_expected_row(s->expected, s->looked[0]), from = fa_expected_row(s->expected, source[0]);
-    const int64_t seq = s->problem->seq_q, heads = s->problem->heads;
-    append(text, size, "%s: batch %lld head %lld row %lld holds what belongs to batch %lld head %lld row %lld",
-           to % seq == from % seq ? "heads swapped" : "rows moved", (long long)(to / seq / heads),
-           (long long)(to / seq % heads), (long long)(to % seq), (long long)(from / seq / heads),
-           (long long)(from / seq % heads), (long long)(from % seq));
+    const fa_place to = fa_place_of(s->problem, fa_expected_row(s->expected, s->looked[0]), 0);
+    const fa_place from = fa_place_of(s->problem, fa_expected_row(s->expected, source[0]), 0);
+    append(text, size, "%s: batch %d head %d row %d holds what belongs to batch %d head %d row %d",
+           to.row == from.row ? "heads swapped" : "rows moved", to.batch, to.head, to.row, from.batch, from.head,
+           from.row);
     return true;
 }
 

@@ -3,14 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-double fa_lse_atol(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
-
-static fa_place place_of(const fa_problem *problem, int64_t flat)
-{
-    return (fa_place){.batch = (int32_t)(flat / problem->seq_q / problem->heads),
-                      .head = (int32_t)(flat / problem->seq_q % problem->heads),
-                      .row = (int32_t)(flat % problem->seq_q)};
-}
+static double atol_of(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
 
 /* Every row must be finite if it sees a key, else -inf. Counts the others; *first is the first of them. */
 static int64_t count_nonfinite(const fa_problem *problem, const float *lse, int64_t *first)
@@ -29,7 +22,7 @@ static int64_t count_nonfinite(const fa_problem *problem, const float *lse, int6
 /* The sentence of a failure: `row` is the worst one, or the first that is not finite. */
 static void explain(const fa_problem *problem, double atol, int64_t row, float got, double want, fa_lse_verdict *v)
 {
-    v->worst = place_of(problem, row);
+    v->worst = fa_place_of(problem, row, 0);
     const fa_place *at = &v->worst;
     const bool sees_a_key = fa_problem_row_keys(problem, at->row) > 0;
     if (v->nonfinite > 0)
@@ -47,7 +40,7 @@ static void explain(const fa_problem *problem, double atol, int64_t row, float g
 
 fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, bool acc_fp16)
 {
-    fa_lse_verdict v = {.done = true, .rows_checked = reference->row_count, .atol = fa_lse_atol(problem->dtype)};
+    fa_lse_verdict v = {.done = true, .rows_checked = reference->row_count, .atol = atol_of(problem->dtype)};
     int64_t first_nonfinite = 0, worst = -1;
     double worst_want = 0;
     v.nonfinite = count_nonfinite(problem, lse, &first_nonfinite);
@@ -68,7 +61,7 @@ fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *refer
     }
     v.passed = v.mismatches == 0 && v.nonfinite == 0;
     if (worst >= 0)
-        v.worst = place_of(problem, worst);
+        v.worst = fa_place_of(problem, worst, 0);
     if (v.nonfinite > 0)
         worst = first_nonfinite;
     if (!v.passed)

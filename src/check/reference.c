@@ -32,6 +32,14 @@ typedef struct scratch {
     size_t stride; /* seq_kv rounded up to TILE_KEYS */
 } scratch;
 
+fa_place fa_place_of(const fa_problem *problem, int64_t flat, int32_t col)
+{
+    return (fa_place){.batch = (int32_t)(flat / problem->seq_q / problem->heads),
+                      .head = (int32_t)(flat / problem->seq_q % problem->heads),
+                      .row = (int32_t)(flat % problem->seq_q),
+                      .col = col};
+}
+
 static scratch scratch_make(const fa_problem *problem, int32_t block_rows)
 {
     const size_t dim = (size_t)problem->dim, rows = (size_t)block_rows;

@@ -5,12 +5,18 @@
 
 #include "input/tensors.h"
 
+typedef struct fa_place {
+    int32_t batch, head, row, col;
+} fa_place;
+/* Of the flat row (batch*heads + head)*seq_q + row. */
+fa_place fa_place_of(const fa_problem *problem, int64_t flat, int32_t col);
+
 /* Both from the rounded inputs, for `row_count` query rows out of batch*heads*seq_q.
  * baseline: FP32 dot, S and normalised P rounded to the type, FP32 accumulate, output in the type; with acc fp16 (the
  * lower class, of FP16 alone) the accumulations are FP16 too. */
 typedef struct fa_reference {
     int64_t row_count;
-    int64_t *rows;      /* flat (batch*heads + head)*seq_q + row, ascending */
+    int64_t *rows;      /* flat, ascending */
     double *exact;      /* [row_count, dim] */
     uint16_t *baseline; /* [row_count, dim], of the problem's type */
     double *lse;        /* [row_count]: log-sum-exp, natural; -inf for a row that sees no key */

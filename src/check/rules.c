@@ -132,13 +132,7 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
     v->rmse = sqrt(squares / elements);
     v->baseline_rmse = sqrt(base_squares / elements);
     j.ulp_rms = sqrt(ulp_squares / elements);
-    const int64_t flat = fa_expected_row(expected, j.worst_index);
-    v->worst = (fa_place){
-        .batch = (int32_t)(flat / problem->seq_q / problem->heads),
-        .head = (int32_t)(flat / problem->seq_q % problem->heads),
-        .row = (int32_t)(flat % problem->seq_q),
-        .col = j.rows[j.worst_index].col,
-    };
+    v->worst = fa_place_of(problem, fa_expected_row(expected, j.worst_index), j.rows[j.worst_index].col);
     return j;
 }
 

@@ -4,10 +4,6 @@
 
 #include "check/reference.h"
 
-typedef struct fa_place {
-    int32_t batch, head, row, col;
-} fa_place;
-
 /* Errors are absolute unless the name says otherwise; worst_row_rel_l2 is |O-R|_2 / |R|_2 of the worst row. */
 typedef struct fa_verdict {
     char name[16]; /* "cpu", "cublas" */
