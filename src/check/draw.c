@@ -3,14 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Finaliser of SplitMix64 (Steele, Lea, Flood 2014). */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
+#include "base/random.h"
 
 static fa_draw other_values(fa_draw draw, const fa_problem *problem, uint64_t random)
 {
@@ -34,7 +27,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
     };
     if (index == 0 || index + 1 >= options->seeds || options->load != NULL)
         return draw;
-    const uint64_t random = mix(draw.seed);
+    const uint64_t random = fa_random_mix(draw.seed + FA_RANDOM_STEP);
     draw.as_asked = false;
     switch (index % 3) {
     case 1:

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE };
 
 /* The 65536 quantiles (k + 1/2) / 65536 of N(0,1): 16 random bits pick one. Ends at +-4.3, as 10^5 draws would. */
@@ -28,20 +30,15 @@ static void make_normal_quantiles(void)
     }
 }
 
-/* Finaliser of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"). */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
-
 static uint64_t stream_of(uint64_t seed, int tensor)
 {
-    return mix(mix(seed + 0x9E3779B97F4A7C15u) + (uint64_t)(tensor + 1) * 0xD1342543DE82EF95u);
+    return fa_random_mix(fa_random_mix(seed + FA_RANDOM_STEP) + (uint64_t)(tensor + 1) * 0xD1342543DE82EF95u);
 }
 
-static uint64_t draw(uint64_t stream, uint64_t counter) { return mix(stream + (counter + 1) * 0x9E3779B97F4A7C15u); }
+static uint64_t draw(uint64_t stream, uint64_t counter)
+{
+    return fa_random_mix(stream + (counter + 1) * FA_RANDOM_STEP);
+}
 
 /* What a row needs to know of its place. */
 typedef struct place {

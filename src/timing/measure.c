@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "base/random.h"
 #include "check/rules.h"
 #include "timing/calibrate.h"
 #include "timing/invariance.h"
@@ -102,14 +103,8 @@ static fa_status read_output(const witness *w, uint16_t *to, fa_reason *why)
     return fa_buffers_read_lse(&w->candidate->buffers, (float *)(void *)((char *)to + w->bytes), why);
 }
 
-/* Somewhere in the next `span` samples: splitmix64 (Steele, Lea, Flood 2014), seeded by the run. */
-static size_t soon(witness *w, size_t span)
-{
-    uint64_t z = w->random += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (size_t)((z ^ (z >> 31)) % span);
-}
+/* Somewhere in the next `span` samples. */
+static size_t soon(witness *w, size_t span) { return (size_t)(fa_random_next(&w->random) % span); }
 
 static bool output_agrees(const witness *w)
 {

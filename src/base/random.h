@@ -1,0 +1,18 @@
+/* SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"). */
+#ifndef FA_RANDOM_H
+#define FA_RANDOM_H
+
+#include <stdint.h>
+
+#define FA_RANDOM_STEP 0x9E3779B97F4A7C15u
+
+static inline uint64_t fa_random_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+static inline uint64_t fa_random_next(uint64_t *state) { return fa_random_mix(*state += FA_RANDOM_STEP); }
+
+#endif
