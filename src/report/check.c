@@ -33,11 +33,9 @@ static cJSON *verdict_json(const fa_verdict *v)
 
 static void put_lse(cJSON *check, const fa_lse_verdict *v)
 {
-    if (!v->done) {
-        cJSON_AddNullToObject(check, "lse");
+    cJSON *lse = object_if(v->done, check, "lse");
+    if (lse == NULL)
         return;
-    }
-    cJSON *lse = object_in(check, "lse");
     cJSON_AddBoolToObject(lse, "passed", v->passed);
     put(lse, "atol", v->atol);
     put(lse, "rtol", FA_LSE_RTOL);
@@ -53,16 +51,15 @@ static void put_lse(cJSON *check, const fa_lse_verdict *v)
 /* What each seed drew: distribution, scale, layout. */
 static void put_draws(cJSON *check, const fa_check_result *c, double scale)
 {
-    char word[32];
     cJSON *draws = cJSON_AddArrayToObject(check, "draws");
     for (int32_t i = 0; i < c->draw_count; i++) {
         const fa_draw *d = &c->draws[i];
         cJSON *draw = cJSON_CreateObject();
         put(draw, "seed", (double)d->seed);
         cJSON_AddBoolToObject(draw, "as_asked", d->as_asked);
-        cJSON_AddStringToObject(draw, "dist", fa_word(FA_DIST_WORDS, d->dist, word));
+        put_word(draw, "dist", FA_DIST_WORDS, d->dist);
         put(draw, "scale", scale * (double)d->factor);
-        cJSON_AddStringToObject(draw, "strides", fa_word(FA_STRIDES_WORDS, d->strides, word));
+        put_word(draw, "strides", FA_STRIDES_WORDS, d->strides);
         put(draw, "max_abs_err", d->max_abs_err);
         cJSON_AddItemToArray(draws, draw);
     }
@@ -70,11 +67,9 @@ static void put_draws(cJSON *check, const fa_check_result *c, double scale)
 
 void fa_report_check(cJSON *record, const fa_check_result *c, const fa_problem *problem)
 {
-    if (!c->done) {
-        cJSON_AddNullToObject(record, "check");
+    cJSON *check = object_if(c->done, record, "check");
+    if (check == NULL)
         return;
-    }
-    cJSON *check = object_in(record, "check");
     cJSON_AddBoolToObject(check, "passed", c->passed);
     put(check, "seeds", c->seeds);
     put(check, "atol", c->atol);

@@ -4,8 +4,17 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdbool.h>
+
+#include "input/options.h"
 
 static inline cJSON *object_in(cJSON *parent, const char *key) { return cJSON_AddObjectToObject(parent, key); }
+
+/* NULL where it is not known: the field is null then. */
+static inline cJSON *object_if(bool known, cJSON *parent, const char *key)
+{
+    return known ? object_in(parent, key) : (cJSON_AddNullToObject(parent, key), NULL);
+}
 
 static inline void put(cJSON *object, const char *key, double number)
 {
@@ -22,6 +31,13 @@ static inline void put_text(cJSON *object, const char *key, const char *text)
         cJSON_AddStringToObject(object, key, text);
     else
         cJSON_AddNullToObject(object, key);
+}
+
+/* Word number `index` of a '|'-separated list. */
+static inline void put_word(cJSON *object, const char *key, const char *words, int index)
+{
+    char word[32];
+    cJSON_AddStringToObject(object, key, fa_word(words, index, word));
 }
 
 static inline void put_pair(cJSON *object, const char *key, const double pair[2])

@@ -18,11 +18,9 @@ static void put_config(cJSON *record, const char *key, const fa_candidate_record
     const fa_knobs *asked = &candidate->spec.knobs;
     const fa_kernel_info *real = &candidate->module.info;
     const bool known = candidate->module_known && real->abi == FA_ABI;
-    if (candidate->spec.kind != FA_KIND_HAND) {
-        cJSON_AddNullToObject(record, key);
+    cJSON *config = object_if(candidate->spec.kind == FA_KIND_HAND, record, key);
+    if (config == NULL)
         return;
-    }
-    cJSON *config = object_in(record, key);
     put(config, "m", known ? real->m : asked->m);
     put(config, "n", known ? real->n : asked->n);
     put(config, "warps", known ? real->warps : asked->warps);
@@ -45,11 +43,9 @@ static void put_problem(cJSON *record, const fa_result *result, const fa_options
     put(problem, "seq_kv", p->seq_kv);
     put(problem, "dim", p->dim);
     cJSON_AddBoolToObject(problem, "causal", p->causal);
-    char dtype[32];
-    cJSON_AddStringToObject(problem, "dtype", fa_word(FA_DTYPE_WORDS, p->dtype, dtype));
+    put_word(problem, "dtype", FA_DTYPE_WORDS, p->dtype);
     put(problem, "scale", (double)p->scale);
-    char strides[32];
-    cJSON_AddStringToObject(problem, "strides", fa_word(FA_STRIDES_WORDS, options->strides, strides));
+    put_word(problem, "strides", FA_STRIDES_WORDS, options->strides);
     put(problem, "misalign", options->misalign);
     put(problem, "flop", fa_problem_flop(p));
     put(problem, "bytes", fa_problem_bytes(p));
@@ -58,11 +54,9 @@ static void put_problem(cJSON *record, const fa_result *result, const fa_options
 static void put_device(cJSON *record, const fa_result *result)
 {
     const fa_device_info *d = &result->device;
-    if (!result->device_known) {
-        cJSON_AddNullToObject(record, "device");
+    cJSON *device = object_if(result->device_known, record, "device");
+    if (device == NULL)
         return;
-    }
-    cJSON *device = object_in(record, "device");
     cJSON_AddStringToObject(device, "backend", d->backend);
     cJSON_AddStringToObject(device, "name", d->name);
     cJSON_AddStringToObject(device, "arch", d->arch);
@@ -77,13 +71,12 @@ static void put_device(cJSON *record, const fa_result *result)
 static void put_ptxas(cJSON *record, const fa_candidate_record *candidate)
 {
     const fa_ptxas *x = &candidate->module.ptxas;
-    if (!x->known) {
-        cJSON_AddNullToObject(record, "ptxas");
+    cJSON *ptxas = object_if(x->known, record, "ptxas");
+    if (ptxas == NULL) {
         put_text(record, "ptxas_reason", x->unknown_reason);
         cJSON_AddNullToObject(record, "occupancy");
         return;
     }
-    cJSON *ptxas = object_in(record, "ptxas");
     cJSON_AddStringToObject(ptxas, "arch", x->arch);
     put(ptxas, "registers", x->registers);
     put(ptxas, "smem_static_bytes", x->smem_static_bytes);
@@ -106,11 +99,9 @@ static void put_ptxas(cJSON *record, const fa_candidate_record *candidate)
 /* What the machine code cannot be faster than: null unless asked for; {"unknown": why} where it cannot be told. */
 static void put_bound(cJSON *record, const fa_machine_bound *b)
 {
-    if (!b->done) {
-        cJSON_AddNullToObject(record, "bound");
+    cJSON *bound = object_if(b->done, record, "bound");
+    if (bound == NULL)
         return;
-    }
-    cJSON *bound = object_in(record, "bound");
     if (!b->bound.known) {
         put_text(bound, "unknown", b->bound.unknown_reason);
         return;
@@ -148,11 +139,9 @@ static void put_bound(cJSON *record, const fa_machine_bound *b)
 
 static void put_launch(cJSON *record, const fa_candidate_record *candidate)
 {
-    if (candidate->launch.grid == 0) {
-        cJSON_AddNullToObject(record, "launch");
+    cJSON *launch = object_if(candidate->launch.grid != 0, record, "launch");
+    if (launch == NULL)
         return;
-    }
-    cJSON *launch = object_in(record, "launch");
     put(launch, "grid", candidate->launch.grid);
     put(launch, "threads", candidate->launch.threads);
     put(launch, "smem_dynamic_bytes", candidate->launch.smem_dynamic_bytes);
@@ -163,12 +152,11 @@ static void put_launch(cJSON *record, const fa_candidate_record *candidate)
 static void put_timing(cJSON *record, const fa_result *result)
 {
     const fa_timing *t = &result->timing;
-    if (!t->done || result->status == FA_WRONG) {
-        cJSON_AddNullToObject(record, "timing");
+    cJSON *timing = object_if(t->done && result->status != FA_WRONG, record, "timing");
+    if (timing == NULL) {
         cJSON_AddNullToObject(record, "throughput");
         return;
     }
-    cJSON *timing = object_in(record, "timing");
     put(timing, "p50_us", t->us.p50);
     put(timing, "p90_us", t->us.p90);
     put(timing, "p10_us", t->us.p10);
@@ -225,15 +213,12 @@ static void put_race(cJSON *record, const fa_result *result, const fa_options *o
 static void put_paired(cJSON *record, const fa_result *result)
 {
     const fa_paired *c = &result->paired;
-    if (!result->other_begun) {
-        cJSON_AddNullToObject(record, "vs");
+    cJSON *vs = object_if(result->other_begun, record, "vs");
+    if (vs == NULL)
         return;
-    }
-    cJSON *vs = object_in(record, "vs");
     cJSON_AddStringToObject(vs, "kernel", result->other.spec.name);
     put_config(vs, "config", &result->other);
-    char dtype[32];
-    cJSON_AddStringToObject(vs, "dtype", fa_word(FA_DTYPE_WORDS, result->vs_problem.dtype, dtype));
+    put_word(vs, "dtype", FA_DTYPE_WORDS, result->vs_problem.dtype);
     fa_report_check(vs, &result->other_check, &result->vs_problem);
     put_text(vs, "cubin_sha256", result->other.module.object_sha256.hex);
     put_text(vs, "code_sha256", result->other.module.code_sha256.hex);

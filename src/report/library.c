@@ -6,11 +6,9 @@ void fa_report_library(cJSON *record, const fa_candidate_record *candidate)
 {
     const fa_library_facts *facts = &candidate->library;
     const bool file = facts->sha256.hex[0] != '\0'; /* else cuBLAS or cuDNN, which allocate their own workspace */
-    if (!file && facts->name[0] == '\0') {
-        cJSON_AddNullToObject(record, "library");
+    cJSON *library = object_if(file || facts->name[0] != '\0', record, "library");
+    if (library == NULL)
         return;
-    }
-    cJSON *library = cJSON_AddObjectToObject(record, "library");
     put_text(library, "name", facts->name);
     put_text(library, "version", facts->version);
     put_text(library, "file", candidate->spec.source);

@@ -53,8 +53,7 @@ void fa_report_provenance(cJSON *record, const fa_result *result, const fa_comma
     put_text(provenance, "driver", result->device.driver);
     cJSON_AddStringToObject(provenance, "git", FA_GIT);
     put(provenance, "seed", options->seed);
-    char dist[32];
-    cJSON_AddStringToObject(provenance, "dist", fa_word(FA_DIST_WORDS, options->dist, dist));
+    put_word(provenance, "dist", FA_DIST_WORDS, options->dist);
     char when[32] = "";
     const time_t now = time(NULL);
     struct tm utc;
