@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdbool.h>
+#include <stdlib.h>
 
 #include "input/options.h"
 
@@ -22,6 +22,17 @@ static inline void put(cJSON *object, const char *key, double number)
         cJSON_AddNumberToObject(object, key, number);
     else
         cJSON_AddNullToObject(object, key);
+}
+
+/* The text of an array, which it frees, with a line end; malloc'd. */
+static inline char *print_array(cJSON *all)
+{
+    char *text = cJSON_Print(all);
+    FA_ASSERT(text != NULL);
+    char *line = fa_format("%s\n", text);
+    free(text);
+    cJSON_Delete(all);
+    return line;
 }
 
 /* Null when the text is empty. */

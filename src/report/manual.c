@@ -1,12 +1,9 @@
 #include "report/manual.h"
 
-#include <cjson/cJSON.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "input/options_help.h"
+#include "report/fields.h"
 
 static void put_option(void *to, const fa_option_facts *facts)
 {
@@ -24,25 +21,11 @@ static void put_option(void *to, const fa_option_facts *facts)
     cJSON_AddItemToArray(to, option);
 }
 
-fa_status fa_report_manual(const fa_options *options, fa_reason *why)
+char *fa_report_manual(const fa_options *options)
 {
-    char *text;
-    if (options->json == NULL) {
-        text = fa_options_help();
-    } else {
-        cJSON *all = cJSON_CreateArray();
-        fa_options_each(put_option, all);
-        char *json = cJSON_Print(all);
-        FA_ASSERT(json != NULL);
-        text = fa_format("%s\n", json);
-        free(json);
-        cJSON_Delete(all);
-    }
-    fa_status status = FA_PASS;
-    if (options->json == NULL || strcmp(options->json, "-") == 0)
-        fputs(text, stdout);
-    else
-        status = fa_write_file(options->json, text, strlen(text), why);
-    free(text);
-    return status;
+    if (options->json == NULL)
+        return fa_options_help();
+    cJSON *all = cJSON_CreateArray();
+    fa_options_each(put_option, all);
+    return print_array(all);
 }

@@ -4,7 +4,6 @@
 
 #include "input/options.h"
 
-/* FA_ERROR when the file of --json cannot be written. */
-fa_status fa_report_manual(const fa_options *options, fa_reason *why);
+char *fa_report_manual(const fa_options *options); /* malloc'd */
 
 #endif

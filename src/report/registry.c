@@ -1,14 +1,12 @@
 #include "report/registry.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "compile/headers.h"
 #include "input/space.h"
 #include "input/spec.h"
+#include "report/fields.h"
 
 /* The knobs that are numbers, in the order of --list-kernels; acc is a word of its own. */
 static const struct knob {
@@ -129,104 +127,93 @@ static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
     return kernel;
 }
 
-static char *print_all(cJSON *all)
-{
-    char *text = cJSON_Print(all);
-    FA_ASSERT(text != NULL);
-    cJSON_Delete(all);
-    return text;
-}
-
-static char *kernels_json(void)
-{
-    cJSON *all = cJSON_CreateArray();
-    for (size_t i = 0; i < fa_registry_count(); i++)
-        cJSON_AddItemToArray(all, kernel_json(fa_registry_at(i), NULL));
-    return print_all(all);
-}
-
 /* The architectures that a row compiles for. */
-static void print_arch(const fa_kernel_row *row)
+static void print_arch(FILE *out, const fa_kernel_row *row)
 {
     const char *suffix = row->traits.arch_specific ? "a" : " and later";
     if (row->kind == FA_KIND_HAND)
-        printf("%12s for sm_%d%s; %s\n", "", row->traits.min_arch, suffix,
-               row->traits.emu_not_run ? "not emulated" : "emulated");
+        fprintf(out, "%12s for sm_%d%s; %s\n", "", row->traits.min_arch, suffix,
+                row->traits.emu_not_run ? "not emulated" : "emulated");
 }
 
 /* Each knob with its default, and the values a sweep tries. */
-static void print_values(const fa_kernel_row *row)
+static void print_values(FILE *out, const fa_kernel_row *row)
 {
     if (row->kind != FA_KIND_HAND)
         return;
-    printf("%12s", "");
+    fprintf(out, "%12s", "");
     for (size_t i = 0; i < KNOBS - 1; i++) { /* all but maxreg */
         const char *list = list_of(&knobs[i], &row->space);
-        printf(" %s=%d", knobs[i].name, value_of(&knobs[i], &row->knobs));
+        fprintf(out, " %s=%d", knobs[i].name, value_of(&knobs[i], &row->knobs));
         if (list != NULL)
-            printf(" (%s)", list);
+            fprintf(out, " (%s)", list);
     }
-    printf("%s\n", row->space.acc != NULL ? " acc=fp32 (fp32,fp16)" : "");
+    fprintf(out, "%s\n", row->space.acc != NULL ? " acc=fp32 (fp32,fp16)" : "");
 }
 
-static void print_kernels(void)
+static void print_kernels(FILE *out)
 {
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
-        printf("%-12s %s%s\n", row->name, row->idea, row == fa_registry_default() ? " (default)" : "");
-        print_values(row);
-        print_arch(row);
+        fprintf(out, "%-12s %s%s\n", row->name, row->idea, row == fa_registry_default() ? " (default)" : "");
+        print_values(out, row);
+        print_arch(out, row);
     }
-    printf("\nEach knob has its default and the values that a sweep tries. Where a rule of kernels/kernels.def matches "
-           "the problem,\nthe rule's tile is the default instead (--list-kernels --json - prints the rules).\n"
-           "--arch takes %s.\n",
-           fa_arch_words());
-}
-
-static fa_status put(const fa_options *options, char *json, fa_reason *why)
-{
-    char *line = fa_format("%s\n", json);
-    fa_status status = FA_PASS;
-    if (strcmp(options->json, "-") == 0)
-        fputs(line, stdout);
-    else
-        status = fa_write_file(options->json, line, strlen(line), why);
-    free(line);
-    free(json);
-    return status;
+    fprintf(
+        out,
+        "\nEach knob has its default and the values that a sweep tries. Where a rule of kernels/kernels.def matches "
+        "the problem,\nthe rule's tile is the default instead (--list-kernels --json - prints the rules).\n"
+        "--arch takes %s.\n",
+        fa_arch_words());
 }
 
 /* A user's file, as a row of the registry: what its FA_SPACE states. */
-static fa_status report_source(const fa_options *options, fa_reason *why)
+static fa_status source_row(const fa_options *options, fa_spec *spec, fa_source_space *space, fa_kernel_row *row,
+                            fa_reason *why)
 {
     fa_problem problem;
-    fa_spec spec;
-    fa_source_space space;
     FA_TRY(fa_problem_make(options, &problem, why));
-    FA_TRY(fa_spec_make(options, &problem, &spec, why));
-    FA_TRY(fa_source_space_read(spec.source, &space, why));
-    const fa_kernel_row row = {.name = spec.name,
-                               .idea = "a file of your own",
-                               .kind = FA_KIND_HAND,
-                               .knobs = spec.knobs,
-                               .space = space.values,
-                               .traits = {.min_arch = 70}};
-    if (options->json != NULL) {
-        cJSON *all = cJSON_CreateArray();
-        cJSON_AddItemToArray(all, kernel_json(&row, spec.source));
-        return put(options, print_all(all), why);
-    }
-    printf("%-12s %s: %s\n", row.name, row.idea, spec.source);
-    print_values(&row);
+    FA_TRY(fa_spec_make(options, &problem, spec, why));
+    FA_TRY(fa_source_space_read(spec->source, space, why));
+    *row = (fa_kernel_row){.name = spec->name,
+                           .idea = "a file of your own",
+                           .kind = FA_KIND_HAND,
+                           .knobs = spec->knobs,
+                           .space = space->values,
+                           .traits = {.min_arch = 70}};
     return FA_PASS;
 }
 
-fa_status fa_report_registry(const fa_options *options, fa_reason *why)
+static char *registry_json(const fa_kernel_row *own, const char *source)
 {
-    if (options->source != NULL)
-        return report_source(options, why);
-    if (options->json != NULL)
-        return put(options, kernels_json(), why);
-    print_kernels();
+    cJSON *all = cJSON_CreateArray();
+    if (own != NULL)
+        cJSON_AddItemToArray(all, kernel_json(own, source));
+    for (size_t i = 0; own == NULL && i < fa_registry_count(); i++)
+        cJSON_AddItemToArray(all, kernel_json(fa_registry_at(i), NULL));
+    return print_array(all);
+}
+
+fa_status fa_report_registry(const fa_options *options, char **text, fa_reason *why)
+{
+    fa_spec spec;
+    fa_source_space space;
+    fa_kernel_row row, *own = options->source != NULL ? &row : NULL;
+    size_t size = 0;
+    if (own != NULL)
+        FA_TRY(source_row(options, &spec, &space, &row, why));
+    if (options->json != NULL) {
+        *text = registry_json(own, own != NULL ? spec.source : NULL);
+        return FA_PASS;
+    }
+    FILE *out = open_memstream(text, &size);
+    FA_ASSERT(out != NULL);
+    if (own != NULL) {
+        fprintf(out, "%-12s %s: %s\n", row.name, row.idea, spec.source);
+        print_values(out, &row);
+    } else {
+        print_kernels(out);
+    }
+    fclose(out);
     return FA_PASS;
 }

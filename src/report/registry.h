@@ -4,7 +4,7 @@
 
 #include "input/registry.h"
 
-/* FA_ERROR when the file of --json cannot be written. */
-fa_status fa_report_registry(const fa_options *options, fa_reason *why);
+/* *text: malloc'd. FA_USAGE when --source names a file that cannot be one, or the options do not fit it. */
+fa_status fa_report_registry(const fa_options *options, char **text, fa_reason *why);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/version.h"
 #include "compile/nvrtc.h"
 #include "report/manual.h"
@@ -193,18 +194,24 @@ static void print_version(void)
 
 int fa_report_facts(const fa_options *options)
 {
-    if (options->version && !options->help) {
-        print_version();
-    } else {
-        fa_reason why = {.text = ""};
-        const fa_status status = options->help ? fa_report_manual(options, &why) : fa_report_registry(options, &why);
-        if (status != FA_PASS)
-            return fa_report_refusal(status, &why);
-    }
     fa_reason why;
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return 0;
-    return refuse_output(&why);
+    char *text = NULL;
+    fa_status status = FA_PASS;
+    if (options->help)
+        text = fa_report_manual(options);
+    else if (options->version)
+        print_version();
+    else
+        status = fa_report_registry(options, &text, &why);
+    const bool to_file = options->json != NULL && strcmp(options->json, "-") != 0;
+    if (text != NULL && to_file)
+        status = fa_write_file(options->json, text, strlen(text), &why);
+    else if (text != NULL)
+        fputs(text, stdout);
+    free(text);
+    if (status != FA_PASS)
+        return fa_report_refusal(status, &why);
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : refuse_output(&why);
 }
 
 int fa_report_refusal(fa_status status, const fa_reason *why)
