@@ -10,69 +10,21 @@
 #include "input/space.h"
 #include "input/splits.h"
 
-/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; sm_count is of the part the arch is
- * best known by (A100, A10, L4, H200, B200, RTX 5090) and only picks default tiles when there is no device. */
-static const fa_arch_limits limits_table[] = {
-    {.cc = 75,
-     .smem_block_bytes = 64 << 10,
-     .smem_sm_bytes = 64 << 10,
-     .warps_sm = 32,
-     .blocks_sm = 16,
-     .sm_count = 40},
-    {.cc = 80,
-     .smem_block_bytes = 163 << 10,
-     .smem_sm_bytes = 164 << 10,
-     .warps_sm = 64,
-     .blocks_sm = 32,
-     .sm_count = 108},
-    {.cc = 86,
-     .smem_block_bytes = 99 << 10,
-     .smem_sm_bytes = 100 << 10,
-     .warps_sm = 48,
-     .blocks_sm = 16,
-     .sm_count = 72},
-    {.cc = 87,
-     .smem_block_bytes = 163 << 10,
-     .smem_sm_bytes = 164 << 10,
-     .warps_sm = 48,
-     .blocks_sm = 16,
-     .sm_count = 16},
-    {.cc = 89,
-     .smem_block_bytes = 99 << 10,
-     .smem_sm_bytes = 100 << 10,
-     .warps_sm = 48,
-     .blocks_sm = 24,
-     .sm_count = 58},
-    {.cc = 90,
-     .smem_block_bytes = 227 << 10,
-     .smem_sm_bytes = 228 << 10,
-     .warps_sm = 64,
-     .blocks_sm = 32,
-     .sm_count = 132},
-    {.cc = 100,
-     .smem_block_bytes = 227 << 10,
-     .smem_sm_bytes = 228 << 10,
-     .warps_sm = 64,
-     .blocks_sm = 32,
-     .sm_count = 148},
-    {.cc = 103,
-     .smem_block_bytes = 227 << 10,
-     .smem_sm_bytes = 228 << 10,
-     .warps_sm = 64,
-     .blocks_sm = 32,
-     .sm_count = 148},
-    {.cc = 120,
-     .smem_block_bytes = 99 << 10,
-     .smem_sm_bytes = 100 << 10,
-     .warps_sm = 48,
-     .blocks_sm = 24,
-     .sm_count = 170},
-    {.cc = 121,
-     .smem_block_bytes = 99 << 10,
-     .smem_sm_bytes = 100 << 10,
-     .warps_sm = 48,
-     .blocks_sm = 24,
-     .sm_count = 48},
+/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; sm_count only picks default tiles when
+ * there is no device. */
+static const struct {
+    int32_t cc, smem_block_kib, smem_sm_kib, warps_sm, blocks_sm, sm_count;
+} limits_table[] = {
+    {75, 64, 64, 32, 16, 40},     /* T4 */
+    {80, 163, 164, 64, 32, 108},  /* A100 */
+    {86, 99, 100, 48, 16, 72},    /* A10 */
+    {87, 163, 164, 48, 16, 16},   /* Orin */
+    {89, 99, 100, 48, 24, 58},    /* L4 */
+    {90, 227, 228, 64, 32, 132},  /* H200 */
+    {100, 227, 228, 64, 32, 148}, /* B200 */
+    {103, 227, 228, 64, 32, 148}, /* B300 */
+    {120, 99, 100, 48, 24, 170},  /* RTX 5090 */
+    {121, 99, 100, 48, 24, 48},   /* GB10 */
 };
 #define LIMITS_COUNT (sizeof limits_table / sizeof limits_table[0])
 
@@ -95,9 +47,14 @@ fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason 
     for (size_t i = 0; suffix_good && i < LIMITS_COUNT; i++) {
         if (limits_table[i].cc != cc)
             continue;
-        *limits = limits_table[i];
-        limits->registers_sm = 64 << 10;
-        limits->threads_block = 1024;
+        *limits = (fa_arch_limits){.cc = limits_table[i].cc,
+                                   .smem_block_bytes = limits_table[i].smem_block_kib << 10,
+                                   .smem_sm_bytes = limits_table[i].smem_sm_kib << 10,
+                                   .registers_sm = 64 << 10,
+                                   .warps_sm = limits_table[i].warps_sm,
+                                   .blocks_sm = limits_table[i].blocks_sm,
+                                   .threads_block = 1024,
+                                   .sm_count = limits_table[i].sm_count};
         return FA_PASS;
     }
     return fa_refuse(why, FA_USAGE, "--arch takes one of %s, not '%.40s'", fa_arch_words(), arch);
