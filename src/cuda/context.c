@@ -31,6 +31,20 @@ fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reas
                      cuda->lost ? "; the context is lost, nothing more can run in this process" : "");
 }
 
+int fa_cuda_attribute(const fa_cuda *cuda, CUdevice_attribute which)
+{
+    int value = 0;
+    return cuda->api.cuDeviceGetAttribute(&value, which, cuda->device) == CUDA_SUCCESS ? value : 0;
+}
+
+fa_status fa_cuda_reserve(fa_cuda *cuda, const char *whose, CUdeviceptr *pointer, size_t bytes, fa_reason *why)
+{
+    const CUresult code = cuda->api.cuMemAlloc(pointer, bytes);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY)
+        return fa_refuse(why, FA_NOT_RUN, "%s: no room for a workspace of %zu bytes on the device", whose, bytes);
+    return code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(cuda, code, "cuMemAlloc", why);
+}
+
 /* The primary context, which cuBLAS and cuDNN use too. The host spins when it waits, so that a sample costs little more
  * than the time it measures. */
 fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why)

@@ -31,6 +31,11 @@ fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reas
             return fa_cuda_refuse((cuda), code_, #name, why); \
     } while (0)
 
+int fa_cuda_attribute(const fa_cuda *cuda, CUdevice_attribute which); /* 0: the driver does not know it */
+
+/* FA_NOT_RUN, "WHOSE: no room ...", when the GPU has not so much memory. */
+fa_status fa_cuda_reserve(fa_cuda *cuda, const char *whose, CUdeviceptr *pointer, size_t bytes, fa_reason *why);
+
 /* Creates the context and the stream unless they exist. Call it before the first call that needs them. */
 fa_status fa_cuda_start(fa_cuda *cuda, fa_reason *why);
 

@@ -11,10 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
-#include "base/process.h"
-#include "compile/cuda.h"
 #include "cuda/cublas_api.h"
+#include "cuda/module.h"
 
 #define FA_CUBLAS_SCORE_BYTES ((int64_t)1 << 30)
 /* The size that cuBLAS's manual recommends for Hopper. With a workspace of the caller's, capture into a graph is
@@ -103,9 +101,9 @@ static fa_status launch_softmax(fa_kernel *kernel, const fa_params *p, const fa_
     const int64_t rows_per_block = team == 1 ? SOFTMAX_ROWS : 1;
     const unsigned grid = (unsigned)((rows + rows_per_block - 1) / rows_per_block);
     const unsigned threads = (unsigned)(32 * team * rows_per_block);
-    const CUresult code =
-        kernel->cuda->api.cuLaunchKernel(self->softmax, grid, 1, 1, threads, 1, 1, 0, self->stream, arguments, NULL);
-    return code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, code, "cuLaunchKernel(fa_softmax)", why);
+    FA_CUDA_TRY(kernel->cuda, cuLaunchKernel,
+                (self->softmax, grid, 1, 1, threads, 1, 1, 0, self->stream, arguments, NULL));
+    return FA_PASS;
 }
 
 /* cublasSetStream selects the library's own workspace again, so ours is set after it. */
@@ -162,20 +160,17 @@ static void destroy(fa_kernel *kernel)
         cu->cuMemFree(self->scores);
     if (self->workspace)
         cu->cuMemFree(self->workspace);
-    free(self);
-    free(kernel);
 }
 
 /* The softmax reads scores four at a time: up to three lie past the end of a row, where no GEMM writes. It ignores
  * them, but they are zeroed once, so that nothing unwritten is ever read. */
 static fa_status clear_scores(fa_kernel *kernel, int64_t bytes, fa_reason *why)
 {
-    fa_cublas *self = kernel->self;
-    const fa_cuda_api *cu = &kernel->cuda->api;
-    CUresult code = cu->cuMemsetD8Async(self->scores, 0, (size_t)bytes, kernel->cuda->stream);
-    if (code == CUDA_SUCCESS)
-        code = cu->cuCtxSynchronize();
-    return code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, code, "cuMemsetD8Async(scores)", why);
+    const fa_cublas *self = kernel->self;
+    fa_cuda *cuda = kernel->cuda;
+    FA_CUDA_TRY(cuda, cuMemsetD8Async, (self->scores, 0, (size_t)bytes, cuda->stream));
+    FA_CUDA_TRY(cuda, cuCtxSynchronize, ());
+    return FA_PASS;
 }
 
 /* Bytes of scores in one chunk: whole units while they fit, else some rows of one unit. */
@@ -195,30 +190,11 @@ static int64_t plan_chunks(fa_cublas *self, const fa_problem *problem)
 static fa_status load_softmax(fa_kernel *kernel, fa_dtype dtype, fa_reason *why)
 {
     fa_cublas *self = kernel->self;
-    const fa_cuda_api *cu = &kernel->cuda->api;
-    char *source = fa_format("%s/src/cuda/softmax.cu", fa_home()), cubin_path[1024];
-    const fa_status compiled = fa_compile_file(source, kernel->cuda->info.arch, cubin_path, why);
-    free(source);
-    FA_TRY(compiled);
-    char *image = NULL;
-    size_t size = 0;
-    FA_TRY(fa_read_file(cubin_path, &image, &size, why));
-    const CUresult code = cu->cuModuleLoadData(&self->module, image);
-    free(image);
-    if (code != CUDA_SUCCESS)
-        return fa_cuda_refuse(kernel->cuda, code, "cuModuleLoadData(softmax)", why);
+    fa_cuda *cuda = kernel->cuda;
+    FA_TRY(fa_cuda_load_own(cuda, "softmax", &self->module, why));
     const char *name = dtype == FA_DTYPE_BF16 ? "fa_softmax_bf16" : "fa_softmax";
-    const CUresult found = cu->cuModuleGetFunction(&self->softmax, self->module, name);
-    return found == CUDA_SUCCESS ? FA_PASS
-                                 : fa_cuda_refuse(kernel->cuda, found, "cuModuleGetFunction(fa_softmax)", why);
-}
-
-static fa_status allocate(fa_kernel *kernel, CUdeviceptr *pointer, size_t bytes, fa_reason *why)
-{
-    const CUresult code = kernel->cuda->api.cuMemAlloc(pointer, bytes);
-    if (code == CUDA_ERROR_OUT_OF_MEMORY)
-        return fa_refuse(why, FA_NOT_RUN, "cublas: no room for a workspace of %zu bytes on the device", bytes);
-    return code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, code, "cuMemAlloc", why);
+    FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->softmax, self->module, name));
+    return FA_PASS;
 }
 
 static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *why)
@@ -227,9 +203,9 @@ static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *w
     FA_TRY(fa_cublas_api_open(&self->api, why));
     const int64_t score_bytes = plan_chunks(self, problem);
     FA_TRY(load_softmax(kernel, problem->dtype, why));
-    FA_TRY(allocate(kernel, &self->scores, (size_t)score_bytes, why));
+    FA_TRY(fa_cuda_reserve(kernel->cuda, "cublas", &self->scores, (size_t)score_bytes, why));
     FA_TRY(clear_scores(kernel, score_bytes, why));
-    FA_TRY(allocate(kernel, &self->workspace, FA_CUBLAS_WORKSPACE_BYTES, why));
+    FA_TRY(fa_cuda_reserve(kernel->cuda, "cublas", &self->workspace, FA_CUBLAS_WORKSPACE_BYTES, why));
     FA_TRY(fa_cublas_check(&self->api, self->api.create(&self->handle), "cublasCreate", why));
     /* Inputs have 16 bits, so TF32 is never used; this mode keeps the sums of split-K in FP32 as well. */
     return fa_cublas_check(
@@ -242,15 +218,8 @@ static fa_status create(fa_cuda *cuda, const fa_spec *spec, const fa_problem *pr
                         fa_reason *why)
 {
     (void)spec;
-    fa_kernel *made = fa_alloc(sizeof *made);
-    *made = (fa_kernel){.enqueue = enqueue, .destroy = destroy, .cuda = cuda, .self = fa_alloc(sizeof(fa_cublas))};
-    const fa_status status = make(made, problem, why);
-    if (status != FA_PASS) {
-        destroy(made);
-        return status;
-    }
-    *kernel = made;
-    return FA_PASS;
+    fa_kernel *made = fa_cuda_kernel_new(cuda, sizeof(fa_cublas), enqueue, destroy);
+    return fa_cuda_kernel_made(made, make(made, problem, why), kernel);
 }
 
 static fa_status describe(const fa_spec *spec, const fa_library_question *question, fa_library_facts *facts,

@@ -7,11 +7,8 @@
 fa_status fa_cublas_api_open(fa_cublas_api *api, fa_reason *why)
 {
     memset(api, 0, sizeof *api);
-    FA_TRY(fa_library_open((const char *const[]){"libcublas.so.13", "libcublas.so.12", NULL}, &api->library, why));
-    const struct {
-        const char *symbol;
-        void *function_pointer;
-    } symbols[] = {
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", NULL};
+    const fa_library_symbol symbols[] = {
         {"cublasCreate_v2", &api->create},
         {"cublasDestroy_v2", &api->destroy},
         {"cublasGetProperty", &api->get_property},
@@ -21,10 +18,7 @@ fa_status fa_cublas_api_open(fa_cublas_api *api, fa_reason *why)
         {"cublasGetStatusString", &api->status_string},
         {"cublasGemmStridedBatchedEx", &api->gemm_strided_batched},
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
-        if (!fa_library_find(api->library, symbols[i].symbol, symbols[i].function_pointer))
-            return fa_refuse(why, FA_NOT_RUN, "the cuBLAS library is too old: it has no %s", symbols[i].symbol);
-    return FA_PASS;
+    return fa_library_open_all("cuBLAS", names, symbols, sizeof symbols / sizeof *symbols, &api->library, why);
 }
 
 fa_status fa_cublas_check(const fa_cublas_api *api, int status, const char *call, fa_reason *why)

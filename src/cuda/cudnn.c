@@ -106,13 +106,7 @@ static fa_status reserve_workspace(fa_kernel *kernel, fa_reason *why)
     const int code = self->api.get_attribute(self->plan, FA_CUDNN_EXECUTION_PLAN_WORKSPACE_SIZE, FA_CUDNN_TYPE_INT64, 1,
                                              &count, &bytes);
     FA_TRY(fa_cudnn_check(&self->api, code, FA_ERROR, "workspace size of the plan", why));
-    if (bytes <= 0)
-        return FA_PASS;
-    const CUresult allocated = kernel->cuda->api.cuMemAlloc(&self->workspace, (size_t)bytes);
-    if (allocated == CUDA_ERROR_OUT_OF_MEMORY)
-        return fa_refuse(why, FA_NOT_RUN, "%s: no room for a workspace of %lld bytes on the device", self->api.name,
-                         (long long)bytes);
-    return allocated == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(kernel->cuda, allocated, "cuMemAlloc", why);
+    return bytes > 0 ? fa_cuda_reserve(kernel->cuda, self->api.name, &self->workspace, (size_t)bytes, why) : FA_PASS;
 }
 
 static fa_status make_pack(fa_cudnn *self, const fa_params *p, void *descriptor, fa_reason *why)
@@ -202,8 +196,6 @@ static void destroy(fa_kernel *kernel)
         self->api.destroy(self->handle);
     if (self->workspace)
         kernel->cuda->api.cuMemFree(self->workspace);
-    free(self);
-    free(kernel);
 }
 
 static fa_status make(fa_kernel *kernel, const fa_problem *problem, fa_reason *why)
@@ -229,15 +221,8 @@ static fa_status create(fa_cuda *cuda, const fa_spec *spec, const fa_problem *pr
                         fa_reason *why)
 {
     (void)spec;
-    fa_kernel *made = fa_alloc(sizeof *made);
-    *made = (fa_kernel){.enqueue = enqueue, .destroy = destroy, .cuda = cuda, .self = fa_alloc(sizeof(fa_cudnn))};
-    const fa_status status = make(made, problem, why);
-    if (status != FA_PASS) {
-        destroy(made);
-        return status;
-    }
-    *kernel = made;
-    return FA_PASS;
+    fa_kernel *made = fa_cuda_kernel_new(cuda, sizeof(fa_cudnn), enqueue, destroy);
+    return fa_cuda_kernel_made(made, make(made, problem, why), kernel);
 }
 
 static fa_status describe(const fa_spec *spec, const fa_library_question *question, fa_library_facts *facts,

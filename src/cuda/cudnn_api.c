@@ -8,11 +8,8 @@
 fa_status fa_cudnn_api_open(fa_cudnn_api *api, fa_reason *why)
 {
     memset(api, 0, sizeof *api);
-    FA_TRY(fa_library_open((const char *const[]){"libcudnn.so.9", NULL}, &api->library, why));
-    const struct {
-        const char *symbol;
-        void *function_pointer;
-    } symbols[] = {
+    static const char *const names[] = {"libcudnn.so.9", NULL};
+    const fa_library_symbol symbols[] = {
         {"cudnnGetVersion", &api->get_version},
         {"cudnnGetErrorString", &api->error_string},
         {"cudnnGetLastErrorString", &api->last_error_string},
@@ -26,9 +23,7 @@ fa_status fa_cudnn_api_open(fa_cudnn_api *api, fa_reason *why)
         {"cudnnBackendGetAttribute", &api->get_attribute},
         {"cudnnBackendExecute", &api->execute},
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
-        if (!fa_library_find(api->library, symbols[i].symbol, symbols[i].function_pointer))
-            return fa_refuse(why, FA_NOT_RUN, "the cuDNN library is too old: it has no %s", symbols[i].symbol);
+    FA_TRY(fa_library_open_all("cuDNN", names, symbols, sizeof symbols / sizeof *symbols, &api->library, why));
     api->version = api->get_version();
     snprintf(api->name, sizeof api->name, "cuDNN %zu.%zu.%zu", api->version / 10000, api->version / 100 % 100,
              api->version % 100);

@@ -61,7 +61,7 @@ static void cuda_unload(fa_device *device, fa_kernel *kernel)
     if (!kernel)
         return;
     fa_cuda_sampler_forget(device->self, kernel);
-    kernel->destroy(kernel);
+    fa_cuda_kernel_free(kernel);
 }
 
 /* Drops what sampling keeps: events, flush buffer, answers of NVML. The graphs went with their kernels. */
@@ -89,12 +89,6 @@ static void cuda_close(fa_device *device)
     *device = (fa_device){0};
 }
 
-static int attribute(const fa_cuda *cuda, CUdevice_attribute which)
-{
-    int value = 0;
-    return cuda->api.cuDeviceGetAttribute(&value, which, cuda->device) == CUDA_SUCCESS ? value : 0;
-}
-
 static void describe_driver(const fa_cuda *cuda, char *text, size_t size)
 {
     char driver[20] = "";
@@ -110,22 +104,23 @@ static void describe(fa_cuda *cuda)
     fa_device_info *info = &cuda->info;
     *info = (fa_device_info){.backend = "cuda"};
     cuda->api.cuDeviceGetName(info->name, sizeof info->name, cuda->device);
-    snprintf(info->arch, sizeof info->arch, "sm_%d%d", attribute(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-             attribute(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+    snprintf(info->arch, sizeof info->arch, "sm_%d%d",
+             fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+             fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
     describe_driver(cuda, info->driver, sizeof info->driver);
-    info->sm_count = attribute(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    info->smem_block_bytes = attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    info->l2_bytes = attribute(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    info->sm_count = fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    info->smem_block_bytes = fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    info->l2_bytes = fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     const int32_t nvml_sm_mhz = fa_nvml_max_sm_mhz(&cuda->nvml), nvml_memory_mhz = fa_nvml_max_memory_mhz(&cuda->nvml);
-    info->clock_mhz_max = nvml_sm_mhz ? nvml_sm_mhz : attribute(cuda, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000;
+    info->clock_mhz_max = nvml_sm_mhz ? nvml_sm_mhz : fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000;
     info->memory_clock_mhz =
-        nvml_memory_mhz ? nvml_memory_mhz : attribute(cuda, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000;
+        nvml_memory_mhz ? nvml_memory_mhz : fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000;
     size_t memory_bytes = 0;
     cuda->api.cuDeviceTotalMem(&memory_bytes, cuda->device);
     info->memory_bytes = (int64_t)memory_bytes;
     /* The memory clock that the driver reports stands for two transfers, on GDDR and HBM alike. */
-    info->memory_gbytes_per_s =
-        2.0 * info->memory_clock_mhz * 1e6 * (attribute(cuda, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0) / 1e9;
+    info->memory_gbytes_per_s = 2.0 * info->memory_clock_mhz * 1e6 *
+                                (fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0) / 1e9;
 }
 
 /* Without a GPU, cuInit answers "no device", or with some drivers another error. */

@@ -1,5 +1,31 @@
 #include "cuda/kernel.h"
 
+#include <stdlib.h>
+
+fa_kernel *fa_cuda_kernel_new(fa_cuda *cuda, size_t self_bytes, fa_cuda_enqueuer *enqueue, void (*destroy)(fa_kernel *))
+{
+    fa_kernel *kernel = fa_alloc(sizeof *kernel);
+    *kernel = (fa_kernel){.enqueue = enqueue, .destroy = destroy, .cuda = cuda, .self = fa_alloc(self_bytes)};
+    return kernel;
+}
+
+void fa_cuda_kernel_free(fa_kernel *kernel)
+{
+    if (kernel->destroy != NULL)
+        kernel->destroy(kernel);
+    free(kernel->self);
+    free(kernel);
+}
+
+fa_status fa_cuda_kernel_made(fa_kernel *made, fa_status status, fa_kernel **kernel)
+{
+    if (status == FA_PASS)
+        *kernel = made;
+    else
+        fa_cuda_kernel_free(made);
+    return status;
+}
+
 fa_status fa_cuda_enqueue(fa_kernel *kernel, const fa_sample_request *request, int32_t count, fa_reason *why)
 {
     for (int32_t i = 0; i < count; i++)

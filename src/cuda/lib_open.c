@@ -57,3 +57,13 @@ bool fa_library_find(void *library, const char *symbol, void *function_pointer)
     memcpy(function_pointer, &address, sizeof address);
     return address != NULL;
 }
+
+fa_status fa_library_open_all(const char *what, const char *const names[], const fa_library_symbol *symbols,
+                              size_t count, void **library, fa_reason *why)
+{
+    FA_TRY(fa_library_open(names, library, why));
+    for (size_t i = 0; i < count; i++)
+        if (!fa_library_find(*library, symbols[i].name, symbols[i].function_pointer))
+            return fa_refuse(why, FA_NOT_RUN, "the %s library is too old: it has no %s", what, symbols[i].name);
+    return FA_PASS;
+}

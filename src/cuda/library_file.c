@@ -109,24 +109,14 @@ static fa_status enqueue(fa_kernel *kernel, const fa_launch *launch, const fa_pa
     return fa_refuse(why, FA_ERROR, "%s: fa_forward: %s", self->name, words);
 }
 
-static void destroy(fa_kernel *kernel)
-{
-    free(kernel->self);
-    free(kernel);
-}
-
 static fa_status create(fa_cuda *cuda, const fa_spec *spec, const fa_problem *problem, fa_kernel **kernel,
                         fa_reason *why)
 {
     (void)problem;
-    library_file file;
-    FA_TRY(open_file(spec->source, &file, why));
-    snprintf(file.name, sizeof file.name, "%s", spec->name);
-    library_file *self = fa_alloc(sizeof *self);
-    *self = file;
-    *kernel = fa_alloc(sizeof **kernel);
-    **kernel = (fa_kernel){.enqueue = enqueue, .destroy = destroy, .cuda = cuda, .self = self};
-    return FA_PASS;
+    fa_kernel *made = fa_cuda_kernel_new(cuda, sizeof(library_file), enqueue, NULL);
+    library_file *self = made->self;
+    snprintf(self->name, sizeof self->name, "%s", spec->name);
+    return fa_cuda_kernel_made(made, open_file(spec->source, self, why), kernel);
 }
 
 const fa_library fa_file_library = {.describe = describe, .create = create};

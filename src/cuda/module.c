@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/process.h"
+#include "compile/cuda.h"
 #include "device/tensor_boxes.h"
 
 typedef struct module_kernel {
@@ -93,8 +95,6 @@ static void destroy_module(fa_kernel *kernel)
     module_kernel *self = kernel->self;
     if (self->module)
         kernel->cuda->api.cuModuleUnload(self->module);
-    free(self);
-    free(kernel);
 }
 
 /* Asks for more than the portable limits: 48 KiB of shared memory, clusters of 8 blocks (CUDA C++ Programming
@@ -142,16 +142,24 @@ static fa_status load_cubin(fa_cuda *cuda, const fa_module *module, module_kerne
     return opt_in(cuda, self->function, &module->info, why);
 }
 
+fa_status fa_cuda_load_own(fa_cuda *cuda, const char *name, CUmodule *module, fa_reason *why)
+{
+    char *source = fa_format("%s/src/cuda/%s.cu", fa_home(), name), cubin[1024], *image = NULL;
+    size_t size = 0;
+    fa_status status = fa_compile_file(source, cuda->info.arch, cubin, why);
+    if (status == FA_PASS)
+        status = fa_read_file(cubin, &image, &size, why);
+    if (status == FA_PASS) {
+        const CUresult code = cuda->api.cuModuleLoadData(module, image);
+        status = code == CUDA_SUCCESS ? FA_PASS : fa_cuda_refuse(cuda, code, "cuModuleLoadData", why);
+    }
+    free(image);
+    free(source);
+    return status;
+}
+
 fa_status fa_cuda_module_create(fa_cuda *cuda, const fa_module *module, fa_kernel **kernel, fa_reason *why)
 {
-    fa_kernel *made = fa_alloc(sizeof *made);
-    *made = (fa_kernel){
-        .enqueue = enqueue_module, .destroy = destroy_module, .cuda = cuda, .self = fa_alloc(sizeof(module_kernel))};
-    const fa_status status = load_cubin(cuda, module, made->self, why);
-    if (status != FA_PASS) {
-        destroy_module(made);
-        return status;
-    }
-    *kernel = made;
-    return FA_PASS;
+    fa_kernel *made = fa_cuda_kernel_new(cuda, sizeof(module_kernel), enqueue_module, destroy_module);
+    return fa_cuda_kernel_made(made, load_cubin(cuda, module, made->self, why), kernel);
 }

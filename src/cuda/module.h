@@ -8,4 +8,7 @@
  * has. */
 fa_status fa_cuda_module_create(fa_cuda *cuda, const fa_module *module, fa_kernel **kernel, fa_reason *why);
 
+/* Compiles and loads the driver's own GPU code, src/cuda/NAME.cu. */
+fa_status fa_cuda_load_own(fa_cuda *cuda, const char *name, CUmodule *module, fa_reason *why);
+
 #endif

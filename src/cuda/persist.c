@@ -5,17 +5,11 @@
 
 #include "base/status.h"
 
-static int attribute_of(const fa_cuda *cuda, CUdevice_attribute which)
-{
-    int value;
-    return cuda->api.cuDeviceGetAttribute(&value, which, cuda->device) == CUDA_SUCCESS ? value : 0;
-}
-
 /* One window from the first byte of K and V to the last. Of a window larger than what may persist, a share does. */
 static fa_status window_of(const fa_cuda *cuda, const fa_params *p, CUaccessPolicyWindow *window, fa_reason *why)
 {
-    const int largest = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
-    const int room = attribute_of(cuda, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
+    const int largest = fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
+    const int room = fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
     const fa_i64 k_last =
         (p->batch - 1) * p->k_stride_b + (p->kv_heads - 1) * p->k_stride_h + (p->seq_kv - 1) * p->k_stride_s + p->dim;
     const fa_i64 v_last =
@@ -46,7 +40,7 @@ fa_status fa_cuda_persist_begin(fa_cuda *cuda, const fa_params *params, fa_reaso
     if (!cuda->lines_persist)
         FA_CUDA_TRY(cuda, cuCtxSetLimit,
                     (CU_LIMIT_PERSISTING_L2_CACHE_SIZE,
-                     (size_t)attribute_of(cuda, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE)));
+                     (size_t)fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE)));
     cuda->lines_persist = true;
     FA_CUDA_TRY(cuda, cuStreamSetAttribute, (cuda->stream, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
     return FA_PASS;

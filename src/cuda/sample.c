@@ -11,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/process.h"
-#include "compile/cuda.h"
 #include "cuda/graph.h"
+#include "cuda/module.h"
 #include "cuda/persist.h"
 
 enum { CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
@@ -97,15 +96,7 @@ static fa_status put_flush(fa_cuda *cuda, fa_sampler *self, fa_reason *why)
 
 static fa_status load_module(fa_cuda *cuda, fa_sampler *self, fa_reason *why)
 {
-    char source[1024], cubin[1024], *image = NULL;
-    size_t size = 0;
-    snprintf(source, sizeof source, "%s/src/cuda/sample.cu", fa_home());
-    FA_TRY(fa_compile_file(source, cuda->info.arch, cubin, why));
-    FA_TRY(fa_read_file(cubin, &image, &size, why));
-    const CUresult loaded = cuda->api.cuModuleLoadData(&self->module, image);
-    free(image);
-    if (loaded != CUDA_SUCCESS)
-        return fa_cuda_refuse(cuda, loaded, "cuModuleLoadData(sample)", why);
+    FA_TRY(fa_cuda_load_own(cuda, "sample", &self->module, why));
     FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->empty, self->module, "fa_util_empty"));
     FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->blocking_kernel, self->module, "fa_util_block"));
     FA_CUDA_TRY(cuda, cuModuleGetFunction, (&self->clock, self->module, "fa_util_clock"));
@@ -148,11 +139,7 @@ static fa_status prepare_flush(fa_cuda *cuda, fa_sampler *self, fa_reason *why)
         return FA_PASS;
     self->l2_bytes = (size_t)(cuda->info.l2_bytes > 0 ? cuda->info.l2_bytes : 64 << 20);
     const size_t bytes = 3 * self->l2_bytes + 256;
-    const CUresult code = cuda->api.cuMemAlloc(&self->flush_d, bytes);
-    if (code == CUDA_ERROR_OUT_OF_MEMORY)
-        return fa_refuse(why, FA_NOT_RUN, "--l2 cold: no memory for the flush buffer of %zu bytes", bytes);
-    if (code != CUDA_SUCCESS)
-        return fa_cuda_refuse(cuda, code, "cuMemAlloc", why);
+    FA_TRY(fa_cuda_reserve(cuda, "--l2 cold", &self->flush_d, bytes, why));
     FA_CUDA_TRY(cuda, cuMemsetD8Async, (self->flush_d, 0, bytes, cuda->stream));
     FA_TRY(put_flush(cuda, self, why));
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));

@@ -3,6 +3,8 @@
 #ifndef FA_DEVICE_H
 #define FA_DEVICE_H
 
+#include <string.h>
+
 #include "compile/launch.h"
 
 typedef struct fa_device_info {
@@ -72,5 +74,11 @@ struct fa_device {
     void (*reset)(fa_device *device);
     void (*close)(fa_device *device);
 };
+
+/* False of NULL, which stands for no device. */
+static inline bool fa_device_is_emu(const fa_device *device)
+{
+    return device != NULL && strcmp(device->info.backend, "emu") == 0;
+}
 
 #endif

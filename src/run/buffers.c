@@ -57,8 +57,7 @@ static range guard_at(const fa_buffers *buffers, int tensor, int64_t block, bool
  * layout was when they were closed. */
 static void set_guards(const fa_buffers *buffers, bool closed)
 {
-    if (strcmp(buffers->device->info.backend, "emu") != 0 || !__asan_poison_memory_region ||
-        !__asan_unpoison_memory_region)
+    if (!fa_device_is_emu(buffers->device) || !__asan_poison_memory_region || !__asan_unpoison_memory_region)
         return;
     for (int tensor = 0; tensor < buffers->tensors && !closed; tensor++)
         __asan_unpoison_memory_region((const void *)(uintptr_t)buffers->base[tensor],

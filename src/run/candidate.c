@@ -48,7 +48,7 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
                              fa_candidate_record *record, fa_reason *why)
 {
     const fa_spec *spec = &record->spec;
-    const bool gpu = device != NULL && strcmp(device->info.backend, "emu") != 0;
+    const bool gpu = device != NULL && !fa_device_is_emu(device);
     fa_buffers none = {.device = NULL};
     for (int tensor = 0; tensor < (spec->lse ? FA_TENSORS : FA_L); tensor++)
         none.layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
@@ -93,7 +93,7 @@ static fa_status check_arch(const fa_spec *spec, fa_reason *why)
 fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
                                fa_candidate_record *record, fa_reason *why)
 {
-    const bool emu = device != NULL && strcmp(device->info.backend, "emu") == 0;
+    const bool emu = fa_device_is_emu(device);
     fa_module *module = &record->module;
     if (record->spec.kind == FA_KIND_LIBRARY)
         return ask_library(options, problem, device, record, why);
@@ -136,7 +136,7 @@ fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, 
     size_t size = 0;
     if (options->cubin == NULL)
         return FA_PASS;
-    if (device != NULL && strcmp(device->info.backend, "emu") == 0)
+    if (fa_device_is_emu(device))
         return fa_refuse(why, FA_NOT_RUN, "--cubin needs a GPU, or --compile-only: the emulator runs no cubin");
     FA_TRY(fa_read_file(record->module.path, &object, &size, why));
     const fa_status status = fa_write_file(options->cubin, object, size, why);

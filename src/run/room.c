@@ -1,6 +1,5 @@
 #include "run/room.h"
 
-#include <string.h>
 #include <unistd.h>
 
 static double gib(double bytes) { return bytes / (double)(1 << 30); }
@@ -38,7 +37,7 @@ fa_status fa_room_check(const fa_device *device, int tensors, const fa_layout la
     const double copies = 6.0 * dense[FA_Q] + 2.0 * dense[FA_K] + largest + 2.0 * dense[FA_L];
     const double device_has = (double)device->info.memory_bytes;
     const double host_has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
-    const bool emu = strcmp(device->info.backend, "emu") == 0;
+    const bool emu = fa_device_is_emu(device);
     const double host_needs = copies + (emu ? touched : 0.0);
     if (!((emu ? touched : on_device) <= device_has))
         return fa_refuse(why, FA_INFEASIBLE, "out of memory: the tensors need %.1f GiB on the device, %s has %.1f GiB",
