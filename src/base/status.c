@@ -62,3 +62,17 @@ char *fa_format(const char *format, ...)
     FA_ASSERT(length >= 0);
     return text;
 }
+
+void fa_extend(char **text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *more = NULL;
+    const int length = vasprintf(&more, format, arguments);
+    va_end(arguments);
+    FA_ASSERT(length >= 0);
+    char *whole = fa_format("%s%s", *text, more);
+    free(more);
+    free(*text);
+    *text = whole;
+}

@@ -47,5 +47,7 @@ _Noreturn void fa_die_at(const char *file, int line, const char *expression, con
 
 void *fa_alloc(size_t bytes); /* zeroed; aborts when there is no memory */
 char *fa_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* malloc'd string */
+/* Adds to a malloc'd string. */
+void fa_extend(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

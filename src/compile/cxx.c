@@ -125,6 +125,22 @@ bool fa_cxx_is(const fa_cxx_token *token, const char *text)
     return strncmp(token->at, text, token->length) == 0 && text[token->length] == '\0';
 }
 
+bool fa_cxx_has(const fa_cxx_tokens *tokens, size_t first, size_t last, const char *text)
+{
+    while (first < last && !fa_cxx_is(&tokens->at[first], text))
+        first++;
+    return first < last;
+}
+
+const char *fa_cxx_end(const fa_cxx_token *token) { return token->at + token->length; }
+
+void fa_cxx_put_breaks(FILE *out, const char *from, const char *to)
+{
+    for (; from < to; from++)
+        if (*from == '\n')
+            fputc('\n', out);
+}
+
 size_t fa_cxx_close(const fa_cxx_tokens *tokens, size_t open)
 {
     size_t depth = 0;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 typedef enum { FA_CXX_WORD, FA_CXX_NUMBER, FA_CXX_LITERAL, FA_CXX_MARK, FA_CXX_DIRECTIVE } fa_cxx_kind;
 
@@ -26,6 +27,10 @@ const char *fa_cxx_skip_literal(const char *at);
 
 fa_cxx_tokens fa_cxx_read(const char *text); /* `at` is malloc'd; it points into the text */
 bool fa_cxx_is(const fa_cxx_token *token, const char *text);
+/* Whether one of the tokens from `first` to before `last` is the text. */
+bool fa_cxx_has(const fa_cxx_tokens *tokens, size_t first, size_t last, const char *text);
+const char *fa_cxx_end(const fa_cxx_token *token);                   /* behind it */
+void fa_cxx_put_breaks(FILE *out, const char *from, const char *to); /* the line breaks of a text, for its place */
 /* The bracket that closes the one at index `open`, of ( [ {; `count` when none does. */
 size_t fa_cxx_close(const fa_cxx_tokens *tokens, size_t open);
 

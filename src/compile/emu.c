@@ -114,11 +114,8 @@ static fa_status make_key(fa_job *work, fa_reason *why)
         fa_digest digest;
         char *path = fa_format("%s/src/emu/include/%s", fa_home(), shim[i]);
         status = fa_source_digest(path, NULL, &digest, why);
-        if (status == FA_PASS) {
-            char *longer = fa_format("%s\n%s", digests, digest.hex);
-            free(digests);
-            digests = longer;
-        }
+        if (status == FA_PASS)
+            fa_extend(&digests, "\n%s", digest.hex);
         free(path);
     }
     fa_job_make_key(work, digests);

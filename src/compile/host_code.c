@@ -100,9 +100,8 @@ static size_t skip_template(const fa_cxx_tokens *t, size_t i, size_t end)
 
 static bool opens_scope(const fa_cxx_tokens *t, size_t first, size_t brace)
 {
-    for (size_t i = first; i < brace; i++)
-        if (fa_cxx_is(&t->at[i], "namespace"))
-            return true;
+    if (fa_cxx_has(t, first, brace, "namespace"))
+        return true;
     return brace == first + 2 && fa_cxx_is(&t->at[first], "extern") && t->at[first + 1].kind == FA_CXX_LITERAL;
 }
 
@@ -236,9 +235,7 @@ static bool mark(fa_cuda_file *file, names *host)
     for (size_t i = 0; i < file->count; i++) {
         fa_declaration *d = &file->declarations[i];
         const fa_cxx_tokens *t = &file->tokens;
-        bool asked = false;
-        for (size_t k = d->first; k < (d->body > 0 ? d->body : d->first); k++)
-            asked = asked || fa_cxx_is(&t->at[k], "__host__");
+        const bool asked = fa_cxx_has(t, d->first, d->body, "__host__"); /* in the head of a function */
         if (d->host || d->device || !(asked || any_host_word(t, d->first, d->last, host)))
             continue;
         d->host = more = true;
@@ -280,9 +277,8 @@ static bool has_generic_lambda(const fa_cxx_tokens *t)
     for (size_t i = 0; i + 1 < t->count; i++) {
         if (!mark_is(t, i, ']') || !mark_is(t, i + 1, '('))
             continue;
-        for (size_t k = i + 2, end = fa_cxx_close(t, i + 1); k < end; k++)
-            if (fa_cxx_is(&t->at[k], "auto"))
-                return true;
+        if (fa_cxx_has(t, i + 2, fa_cxx_close(t, i + 1), "auto"))
+            return true;
     }
     return false;
 }
@@ -308,53 +304,17 @@ bool fa_host_code_plain_functions(const fa_cuda_file *file)
 
 bool fa_host_code_header(const char *name)
 {
-    static const char *const headers[] = {"iostream",
-                                          "fstream",
-                                          "sstream",
-                                          "iomanip",
-                                          "ostream",
-                                          "istream",
-                                          "vector",
-                                          "string",
-                                          "chrono",
-                                          "random",
-                                          "thread",
-                                          "mutex",
-                                          "map",
-                                          "unordered_map",
-                                          "set",
-                                          "memory",
-                                          "stdexcept",
-                                          "exception",
-                                          "list",
-                                          "deque",
-                                          "queue",
-                                          "numeric",
-                                          "ctime",
-                                          "time.h",
-                                          "sys/time.h",
-                                          "unistd.h",
-                                          "getopt.h",
-                                          "filesystem",
-                                          "regex",
-                                          "future",
-                                          "omp.h",
-                                          "string_view",
-                                          "cublas_v2.h",
-                                          "cublasLt.h",
-                                          "cublas.h",
-                                          "curand.h",
-                                          "cudnn.h",
-                                          "Python.h",
-                                          "dlfcn.h",
-                                          "nvToolsExt.h",
-                                          "cuda_profiler_api.h",
-                                          "helper_cuda.h",
-                                          "helper_functions.h"};
+    static const char headers[] = /* a blank before and behind each */
+        " iostream fstream sstream iomanip ostream istream vector string chrono random thread mutex map "
+        "unordered_map set memory stdexcept exception list deque queue numeric ctime time.h sys/time.h unistd.h "
+        "getopt.h filesystem regex future omp.h string_view cublas_v2.h cublasLt.h cublas.h curand.h cudnn.h "
+        "Python.h dlfcn.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h helper_functions.h ";
     static const char *const folders[] = {"torch/", "ATen/", "c10/", "pybind11/", "thrust/", "nvtx3/", "sys/"};
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
-        if (strcmp(name, headers[i]) == 0)
-            return true;
+    char *word = fa_format(" %s ", name);
+    const bool is_header = strstr(headers, word) != NULL;
+    free(word);
+    if (is_header)
+        return true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
         if (strncmp(name, folders[i], strlen(folders[i])) == 0)
             return true;

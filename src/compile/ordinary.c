@@ -57,8 +57,6 @@ static void add_edit(rewriting *r, const char *from, const char *to, char *text)
     r->changed = true;
 }
 
-static const char *end_of(const fa_cxx_token *token) { return token->at + token->length; }
-
 /* Those of namespace scope, of all files. */
 static void collect_arrays(rewriting *r)
 {
@@ -74,26 +72,15 @@ static void collect_arrays(rewriting *r)
         }
 }
 
-static bool mentions(const fa_cxx_tokens *t, size_t first, size_t last, const char *name)
-{
-    for (size_t i = first; i < last; i++)
-        if (fa_cxx_is(&t->at[i], name))
-            return true;
-    return false;
-}
-
 /* The arrays of namespace scope that a function uses and has no parameter of that name for, behind its brace. */
 static void declare_arrays(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
 {
     char *text = fa_format("{");
     for (size_t i = 0; i < r->array_count; i++)
-        if (mentions(t, d->body, d->last, r->arrays[i].name) && !mentions(t, d->first, d->body, r->arrays[i].name)) {
-            char *longer = fa_format("%s %s", text, r->arrays[i].declaration);
-            free(text);
-            text = longer;
-        }
+        if (fa_cxx_has(t, d->body, d->last, r->arrays[i].name) && !fa_cxx_has(t, d->first, d->body, r->arrays[i].name))
+            fa_extend(&text, " %s", r->arrays[i].declaration);
     if (text[1] != '\0')
-        add_edit(r, t->at[d->body].at, end_of(&t->at[d->body]), text);
+        add_edit(r, t->at[d->body].at, fa_cxx_end(&t->at[d->body]), text);
     else
         free(text);
 }
@@ -105,7 +92,7 @@ static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_decla
         if (t->at[i].kind == FA_CXX_MARK && *t->at[i].at == ']')
             while (fa_cxx_is(&t->at[i + 1], "__device__") || fa_cxx_is(&t->at[i + 1], "__host__")) {
                 i++;
-                add_edit(r, t->at[i].at, end_of(&t->at[i]), fa_format("%s", ""));
+                add_edit(r, t->at[i].at, fa_cxx_end(&t->at[i]), fa_format("%s", ""));
             }
 }
 
@@ -131,8 +118,8 @@ static bool rewrite_wrapping(rewriting *r, size_t f, const fa_cxx_token *line)
     if (text == NULL)
         return false;
     const bool wraps = text[0] != '\0';
-    const int32_t next = line_of(r->texts[f], end_of(line)) + 1;
-    add_edit(r, line->at, end_of(line),
+    const int32_t next = line_of(r->texts[f], fa_cxx_end(line)) + 1;
+    add_edit(r, line->at, fa_cxx_end(line),
              fa_format("#undef __global__\n#undef __launch_bounds__\n#define __global__ %s\n"
                        "#define __launch_bounds__(...) %s\n#line %d",
                        wraps   ? "__device__"
@@ -152,13 +139,13 @@ static void rewrite_include(rewriting *r, size_t f, const fa_cxx_token *line)
     if (!fa_source_resolve(r->paths.paths[0], &r->spec->include, r->paths.paths[f], name, found) ||
         realpath(found, real) == NULL) {
         if (fa_host_code_header(name))
-            add_edit(r, line->at, end_of(line), fa_format("%s", ""));
+            add_edit(r, line->at, fa_cxx_end(line), fa_format("%s", ""));
         return;
     }
     const bool was_changed = r->changed;
     for (size_t i = 0; i < r->paths.count; i++)
         if (r->user[i] && strcmp(r->paths.paths[i], real) == 0)
-            add_edit(r, line->at, end_of(line), fa_format("#include \"FA_FOLDER/user%zu.cu\"", i));
+            add_edit(r, line->at, fa_cxx_end(line), fa_format("#include \"FA_FOLDER/user%zu.cu\"", i));
     r->changed = was_changed; /* an include alone is no reason to copy */
 }
 
@@ -177,24 +164,17 @@ static void find_edits(rewriting *r, size_t f)
         line = d->last;
         fa_shared_array array;
         if (d->host) {
-            add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
+            add_edit(r, t->at[d->first].at, fa_cxx_end(&t->at[d->last]), fa_format("%s", ""));
         } else if (r->whom == FA_FOR_EMULATOR && d->body == 0 && !d->type &&
                    fa_shared_array_read(t, d->first, d->last, &array)) {
             free(array.declaration);
-            add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
+            add_edit(r, t->at[d->first].at, fa_cxx_end(&t->at[d->last]), fa_format("%s", ""));
         } else if (r->whom == FA_FOR_EMULATOR && d->body > 0) {
             declare_arrays(r, t, d);
         } else if (r->whom == FA_FOR_NVRTC && d->body > 0) {
             rewrite_lambdas(r, t, d);
         }
     }
-}
-
-static void put_lines_of(FILE *out, const char *from, const char *to)
-{
-    for (; from < to; from++)
-        if (*from == '\n')
-            fputc('\n', out);
 }
 
 /* The text with its edits; each as many lines as what it stands for. */
@@ -209,7 +189,7 @@ static char *apply_edits(rewriting *r, size_t f)
     for (size_t i = 0; i < r->edit_count; i++) {
         fwrite(at, 1, (size_t)(r->edits[i].from - at), out);
         fputs(r->edits[i].text, out);
-        put_lines_of(out, r->edits[i].from, r->edits[i].to);
+        fa_cxx_put_breaks(out, r->edits[i].from, r->edits[i].to);
         at = r->edits[i].to;
         free(r->edits[i].text);
     }

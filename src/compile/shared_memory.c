@@ -6,19 +6,9 @@
 
 #include "base/status.h"
 
-static const char *end_of(const fa_cxx_token *token) { return token->at + token->length; }
-
 static bool is_mark(const fa_cxx_token *token, const char *marks)
 {
     return token->kind == FA_CXX_MARK && strchr(marks, *token->at) != NULL;
-}
-
-static bool has_word(const fa_cxx_tokens *t, size_t first, size_t last, const char *word)
-{
-    for (size_t i = first; i < last; i++)
-        if (fa_cxx_is(&t->at[i], word))
-            return true;
-    return false;
 }
 
 static bool is_alignment(const fa_cxx_token *token)
@@ -41,8 +31,8 @@ static size_t find_name(const fa_cxx_tokens *t, size_t first, size_t last)
 bool fa_shared_array_read(const fa_cxx_tokens *t, size_t first, size_t last, fa_shared_array *array)
 {
     const size_t name = find_name(t, first, last);
-    if (name == 0 || t->at[name].length >= sizeof array->name || !has_word(t, first, last, "extern") ||
-        !has_word(t, first, last, "__shared__"))
+    if (name == 0 || t->at[name].length >= sizeof array->name || !fa_cxx_has(t, first, last, "extern") ||
+        !fa_cxx_has(t, first, last, "__shared__"))
         return false;
     char *type = fa_format("%s", "");
     for (size_t i = first; i < name; i++) {
@@ -54,28 +44,19 @@ bool fa_shared_array_read(const fa_cxx_tokens *t, size_t first, size_t last, fa_
         if (fa_cxx_is(token, "extern") || fa_cxx_is(token, "__shared__") || token->kind == FA_CXX_LITERAL ||
             token->kind == FA_CXX_DIRECTIVE)
             continue;
-        char *longer = fa_format("%s%.*s ", type, (int)token->length, token->at);
-        free(type);
-        type = longer;
+        fa_extend(&type, "%.*s ", (int)token->length, token->at);
     }
     const size_t after = fa_cxx_close(t, name + 1) + 1; /* further dimensions, or attributes */
     size_t end = after;
     while (end < last && is_mark(&t->at[end], "["))
         end = fa_cxx_close(t, end) + 1;
-    const int rest = end > after ? (int)(end_of(&t->at[end - 1]) - t->at[after].at) : 0;
+    const int rest = end > after ? (int)(fa_cxx_end(&t->at[end - 1]) - t->at[after].at) : 0;
     const char *dimensions = t->at[after].at;
     snprintf(array->name, sizeof array->name, "%.*s", (int)t->at[name].length, t->at[name].at);
     array->declaration = fa_format("%s(*const %s)%.*s = reinterpret_cast<%s(*)%.*s>(fa_emu_now()->smem);", type,
                                    array->name, rest, dimensions, type, rest, dimensions);
     free(type);
     return true;
-}
-
-static void put_breaks(FILE *out, const char *from, const char *to)
-{
-    for (; from < to; from++)
-        if (*from == '\n')
-            fputc('\n', out);
 }
 
 /* A variable of the block: every alignas in front, which g++ takes there alone, then the section. g++ refuses variables
@@ -85,7 +66,7 @@ static void put_variable(FILE *out, const fa_cxx_tokens *t, size_t first, size_t
     const char *at = t->at[first].at;
     for (size_t i = first; i < last; i++)
         if (fa_cxx_is(&t->at[i], "alignas"))
-            fprintf(out, "%.*s ", (int)(end_of(&t->at[fa_cxx_close(t, i + 1)]) - t->at[i].at), t->at[i].at);
+            fprintf(out, "%.*s ", (int)(fa_cxx_end(&t->at[fa_cxx_close(t, i + 1)]) - t->at[i].at), t->at[i].at);
     fprintf(out, "static __attribute__((section(\"fa_shared%d\"))) ", number);
     for (size_t i = first; i < last; i++) {
         const bool aligned = fa_cxx_is(&t->at[i], "alignas");
@@ -94,7 +75,7 @@ static void put_variable(FILE *out, const fa_cxx_tokens *t, size_t first, size_t
         fwrite(at, 1, (size_t)(t->at[i].at - at), out);
         if (aligned)
             i = fa_cxx_close(t, i + 1);
-        at = end_of(&t->at[i]);
+        at = fa_cxx_end(&t->at[i]);
     }
     fwrite(at, 1, (size_t)(t->at[last].at - at), out);
 }
@@ -124,7 +105,7 @@ char *fa_shared_rewrite(const char *preprocessed)
         at = t->at[last].at;
         if (fa_shared_array_read(t, start, last, &array)) {
             fputs(array.declaration, out);
-            put_breaks(out, t->at[start].at, at++);
+            fa_cxx_put_breaks(out, t->at[start].at, at++);
             free(array.declaration);
         } else {
             put_variable(out, t, start, last, number++);

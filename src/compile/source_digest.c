@@ -22,13 +22,6 @@ enum { FILES_MAX = 4096 };
 /* #include CUDA_STD_HEADER(limits): how CUTLASS names headers of the toolkit, which are no part of the digest. */
 #define TOOLKIT_HEADER "CUDA_STD_HEADER"
 
-static void append(char **text, const char *more)
-{
-    char *joined = fa_format("%s%s", *text, more);
-    free(*text);
-    *text = joined;
-}
-
 static bool beside(const char *file, const char *name, char path[PATH_MAX])
 {
     const char *slash = strrchr(file, '/');
@@ -103,11 +96,9 @@ static fa_status add_file(const char *path, reading *r, fa_reason *why)
     if (stat(real, &facts) != 0)
         return fa_refuse(why, FA_ERROR, "cannot read %s: %s", real, strerror(errno));
     FA_TRY(fa_read_file(real, &text, &size, why));
-    append(&r->digests, fa_sha256(text, size).hex);
-    char *stamp = fa_format("%llu %lld.%09ld %lld\n", (unsigned long long)facts.st_ino, (long long)facts.st_mtim.tv_sec,
-                            facts.st_mtim.tv_nsec, (long long)facts.st_size);
-    append(&r->stamps, stamp);
-    free(stamp);
+    fa_extend(&r->digests, "%s", fa_sha256(text, size).hex);
+    fa_extend(&r->stamps, "%llu %lld.%09ld %lld\n", (unsigned long long)facts.st_ino, (long long)facts.st_mtim.tv_sec,
+              facts.st_mtim.tv_nsec, (long long)facts.st_size);
     const fa_status status = add_includes(text, real, r, why);
     free(text);
     return status;
