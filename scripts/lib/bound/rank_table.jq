@@ -1,6 +1,6 @@
 # bound_rank.json as Markdown.
+include "report/numbers";
 def percent: . * 100 | round | tostring + " %";
-def hundredths: if . == null then "-" else . * 100 | round / 100 | tostring end;
 "The estimate, fitted to \(.fitted) configurations and judged on \(.judged) others: " +
     "off by \(.error.median | percent) (median), \(.error.p90 | percent) (nine in ten).", "",
 "| kernel | judged | off by, median | off by, nine in ten |", "|---|---|---|---|",

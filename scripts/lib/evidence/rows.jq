@@ -20,9 +20,6 @@ def made_of($name; $served; $arch; $config; $code):
     else {options: options($name; $served; $arch; $config), code: $code}
     end;
 
-# The target that the default of a device is: of a record without figures of a compiler, which is a library's.
-def target: if type == "string" and test("^sm_(9|1[0-9])[0-9]$") then . + "a" else . end;
-
 def row: . as $row | shape as $shape | (.arch // .ptxas.arch // (.device.arch? | target) // null) as $arch |
     (.variant // .kernel) as $name |
     (if (.vs | type) == "object" then .vs | {name: .kernel, arch: $arch, config, code: .code_sha256, dtype}

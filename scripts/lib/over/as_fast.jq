@@ -1,2 +1,3 @@
 # True when every shape was timed, none is below 0.98 times as fast, and the geometric mean is 0.995 or more.
-map(.new_over_old) | all(.[]; type == "number") and min >= 0.98 and (map(log) | add / length | exp) >= 0.995
+include "report/numbers";
+map(.new_over_old) | all(.[]; type == "number") and min >= 0.98 and mean >= 0.995

@@ -1,7 +1,6 @@
 # The rows of pairs for people: per kernel, pace and peer the mean and the least, pairs below 1, and what has no ratio.
 include "report/numbers";
 include "pairs/name";
-def thousandths: . * 1000 | round / 1000;
 group_by([.kernel, .pace, .vs])[] | map(select(.ratio)) as $timed | map(select(.ratio == null)) as $rest |
 ($timed | map(.ratio)) as $ratios |
 "\(.[0].kernel) over \([.[].vs_version | values][0] // .[0].vs), \(.[0].pace): " + (if $ratios == [] then "no pair"

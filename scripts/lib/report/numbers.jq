@@ -1,5 +1,6 @@
-# What the tables and pages share.
+# What tables, pages and summaries share.
 def hundredths: if . == null then "-" else . * 100 | round / 100 end;
+def thousandths: if . == null then "-" else . * 1000 | round / 1000 end;
 # Three figures or so: 1234, 123, 12.3, 1.23.
 def short: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
 def mean: if . == [] then null else (map(log) | add / length | exp) end; # the geometric one
