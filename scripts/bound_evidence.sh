@@ -42,7 +42,7 @@ export -f bound_share jqf
 
 read_points() { # into $work/judged, with their bounds
     local file kinds start=$EPOCHREALTIME
-    kinds=$("$bench" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add')
+    kinds=$(kinds)
     for file in "${files[@]}"; do
         is_input "$file" || die 2 "cannot read $file"
         zcat -f "$file" | jqf bound/points -nc --arg file "$file" --argjson kinds "$kinds" >"$work/points.one"

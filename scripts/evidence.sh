@@ -107,7 +107,7 @@ fi
 
 # The hand-written kernels, in the order of the registry.
 registry=$("$bench" --list-kernels --json -)
-mapfile -t rungs < <(jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name' <<<"$registry")
+mapfile -t rungs < <(rungs)
 baseline=${rungs[0]}
 
 try() { # COMMAND...: said, and run unless --dry-run

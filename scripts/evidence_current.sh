@@ -35,7 +35,7 @@ need_bench
 
 make_work
 export bench work lib
-kinds=$("$bench" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add')
+kinds=$(kinds)
 for file in "${files[@]}"; do
     zcat -f "$file" | jqf evidence/rows -nc --arg file "$file" --argjson kinds "$kinds" 2>/dev/null ||
         die 2 "$file is no JSON"

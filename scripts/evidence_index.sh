@@ -72,7 +72,7 @@ index() { # DIR CURRENCY
         --slurpfile currency "$2" "$work/facts"
 }
 
-kinds=$("$bench" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add')
+kinds=$(kinds)
 for dir in "${dirs[@]}"; do
     list_files "$dir" >"$work/files"
     cut -f1 "$work/files" | sort -nu | while read -r entry; do facts_of "$entry"; done >"$work/facts"

@@ -40,7 +40,7 @@ formats=(csv markdown t4 kernel-tuner-cache "${folders[@]}")
 many_files=0
 [[ " ${folders[*]} " != *" ${opt[format]} "* ]] || many_files=1
 [[ $many_files -eq 0 || -n ${opt[out]} ]] || die 2 "--format ${opt[format]} needs --out FOLDER"
-command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+need_jq
 [[ ${#words[@]} -gt 0 ]] || die 2 "takes a FILE or FOLDER with records (see --help)"
 
 lines_of() { # FILE or FOLDER

@@ -33,7 +33,7 @@ need_number 0 seconds
 need_bench
 
 registry=$("$bench" --list-kernels --json -)
-mapfile -t rungs < <(jq -r '.[] | select(.variant_of == null and .kind == "hand") | .name' <<<"$registry")
+mapfile -t rungs < <(rungs)
 mapfile -t libraries < <(jq -r '.[] | select(.kind == "library") | .name' <<<"$registry")
 for name in ${only//,/ }; do
     [[ " ${rungs[*]} ${libraries[*]} " == *" $name "* ]] || die 2 "no rung or library '$name'"

@@ -29,7 +29,7 @@ for word in "${options[@]}"; do
         --json | --timing | --seeds | --check | --device | --vs) die 2 "$word is this script's own (see --help)" ;;
     esac
 done
-command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+need_jq
 is_gates='type == "array" and all(.[]; has("gate") and has("value") and (has("at_least") or has("at_most")))'
 jq -e "$is_gates" "$thresholds" >/dev/null 2>&1 || die 2 "--thresholds takes a file of gates, not '$thresholds'"
 

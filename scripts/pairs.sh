@@ -59,7 +59,7 @@ summarise() {
     jqf pairs/said -r "${out%l}"
 }
 if [[ ${#words[@]} -gt 0 ]]; then
-    command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+    need_jq
     make_work
     zcat -f "${words[@]}" | jq -cR 'fromjson?' >"$work/joined"
     replace_file "$out" <"$work/joined"
@@ -70,7 +70,7 @@ fi
 use_peers "${opt[env]}"
 need_bench
 registry=$("$bench" --list-kernels --json -)
-kernel=${opt[kernel]:-$(jq -r '[.[] | select(.kind == "hand" and .variant_of == null).name] | last' <<<"$registry")}
+kernel=${opt[kernel]:-$(rungs | tail -n 1)}
 kernel_exists "$kernel" || die 2 "no kernel '$kernel' (fa_bench --list-kernels)"
 mapfile -t peers < <(values_of vs)
 if [[ ${#peers[@]} -eq 0 ]]; then

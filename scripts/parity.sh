@@ -36,10 +36,7 @@ need_number 1 jobs
 need_bench
 registry=$("$bench" --list-kernels --json -)
 if [[ -n $kernels ]]; then
-    IFS=, read -ra names <<<"$kernels"
-    for name in "${names[@]}"; do
-        kernel_exists "$name" || die 2 "no kernel '$name' (fa_bench --list-kernels)"
-    done
+    need_kernels "$kernels"
 else
     mapfile -t names < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
 fi

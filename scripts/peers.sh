@@ -63,7 +63,7 @@ while read -r file; do
     esac
 done < <(values_of library)
 for file in "${libraries[@]}"; do asked_peers+=,$(basename "$file" .so); done
-command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+need_jq
 jqf peers/is_grid -e "$grid" >/dev/null 2>&1 || die 2 "--grid takes a file with shapes, not '$grid'"
 mapfile -t shapes < <(jqf peers/shapes -c --arg only "$only" --arg dtype "$dtype" "$grid")
 [[ ${#shapes[@]} -gt 0 ]] || die 2 "no shape of $grid contains '$only'"
@@ -72,13 +72,10 @@ need_bench
 
 registry=$("$bench" --list-kernels --json -)
 if [[ -n $kernels ]]; then
-    IFS=, read -ra ladder <<<"$kernels"
-    for name in "${ladder[@]}"; do
-        kernel_exists "$name" || die 2 "no kernel '$name' (fa_bench --list-kernels)"
-    done
+    need_kernels "$kernels"
+    ladder=("${names[@]}")
 else
-    rungs='[.[] | select(.kind == "hand" and .variant_of == null) | .name] | reverse | .[]'
-    mapfile -t ladder < <(jq -r "$rungs" <<<"$registry")
+    mapfile -t ladder < <(rungs | tac)
 fi
 if [[ ${flag[dry-run]} -eq 1 ]]; then
     printf '%s\n' "${shapes[@]}" | jqf peers/said_shape -r --arg kernel "${kernels:-last rung that serves it}"

@@ -26,7 +26,7 @@ opt=([strategies]="grid,random,evo,tpe" [seeds]=8 [budget]=64 [batch]=6 [json]=/
 arguments=words
 parse_options "$@"
 need_number 1 seeds budget batch
-command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+need_jq
 file=${opt[table]:-${words[0]:-$here/../evidence/h200/leaderboard.jsonl.gz}}
 is_input "$file" || die 2 "no file '$file'"
 if [[ -n ${opt[table]} ]]; then

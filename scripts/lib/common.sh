@@ -62,9 +62,10 @@ need_number() { # LEAST NAME...: these options hold whole numbers from LEAST
     done
 }
 
+need_jq() { command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"; }
 need_bench() {
     [[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
-    command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"
+    need_jq
 }
 use_peers() { # DIR: peers that scripts/peers_env.sh brought; nothing for an empty name
     [[ -n $1 ]] || return 0
@@ -93,4 +94,17 @@ kernel_flag() { # KERNEL: the option that takes it
 }
 kernel_exists() { # NAME: in $registry
     jq -e --arg k "$1" 'any(.[]; .name == $k)' <<<"$registry" >/dev/null
+}
+need_kernels() { # LIST: names of $registry, separated by commas, become the array `names`
+    local name
+    IFS=, read -ra names <<<"$1"
+    for name in "${names[@]}"; do
+        kernel_exists "$name" || die 2 "no kernel '$name' (fa_bench --list-kernels)"
+    done
+}
+rungs() { # the hand-written kernels of $registry, a line each, the lowest rung first
+    jq -r '.[] | select(.kind == "hand" and .variant_of == null).name' <<<"$registry"
+}
+kinds() { # {NAME: "hand" or "library"} of every row
+    "$bench" --list-kernels --json - | jq -c 'map({(.name): .kind}) | add'
 }

@@ -1,4 +1,4 @@
-"""The next points of a tile space by grid, random or evo: drawn from a seed, none proposed before."""
+"""The next points of a tile space by grid, random or evo: drawn from a seed, none proposed before. tpe: tpe.py."""
 
 import itertools
 
@@ -95,3 +95,12 @@ class Proposer:
                 at += 1 if roll % 8 == 1 else -1
             point[name] = values[min(max(at, 0), len(values) - 1)]
         return state, text_of(point)
+
+
+def proposer_of(strategy, space, seed):
+    """What proposes by a strategy: propose(count) gives points, tell(result) says what became of one."""
+    if strategy == "tpe":
+        import tpe  # needs Optuna
+
+        return tpe.Proposer(space, seed)
+    return Proposer(space, strategy, seed)

@@ -6,7 +6,7 @@ import gzip
 import json
 import statistics
 
-from propose import Proposer, every
+from propose import every, proposer_of
 
 
 def recorded(path):
@@ -33,12 +33,7 @@ def space_of(points):
 def run(strategy, seed, points, budget, batch):
     """The times in the order in which the strategy asks for them; None where a candidate has no time."""
     space, order = space_of(points), []
-    if strategy == "tpe":
-        import tpe
-
-        proposer = tpe.Proposer(space, seed)
-    else:
-        proposer = Proposer(space, strategy, seed)
+    proposer = proposer_of(strategy, space, seed)
     for knobs in every(space):
         if knobs not in points:  # never proposed: nobody has measured them
             proposer.tell({"knobs": knobs, "status": "unknown", "p50_us": None})

@@ -25,7 +25,7 @@ import threading
 import time
 
 from candidate import Bench, Candidates, Log, Refusal, parse_record
-from propose import Proposer
+from propose import proposer_of
 
 RUNNERS_PER_GPU = 4  # one is timed while the others load and check
 
@@ -151,7 +151,7 @@ class Sweep:
     def __init__(self, options):
         self.options, self.log = options, Log(os.path.join(options.out, "leaderboard.jsonl"))
         self.candidates = Candidates(options.kernel, options.options, self.log, options.prune, options.gpu_facts)
-        self.proposer, self.answers = make_proposer(options), queue.SimpleQueue()
+        self.proposer, self.answers = proposer_of(options.strategy, options.space, options.seed), queue.SimpleQueue()
         self.waiting, self.results, self.lost, self.best = set(), [], [], None
         self.handed = self.measured = self.cold = 0
         self.more, self.parent = True, os.getppid()
@@ -293,14 +293,6 @@ class Sweep:
         print(f"{counts}; {self.measured} measured in {rate}", flush=True)
 
 
-def make_proposer(options):
-    if options.strategy == "tpe":
-        import tpe
-
-        return tpe.Proposer(options.space, options.seed)
-    return Proposer(options.space, options.strategy, options.seed)
-
-
 def measure(kernel, batch, log, *options):
     """A few candidates, on a host of GNU parallel."""
     batch, answers = batch.split(), queue.SimpleQueue()
@@ -337,7 +329,7 @@ def main(action, *words):
         Log(*words).append(sys.stdin.read().splitlines())
     elif action == "propose":
         options = parse_arguments(words)
-        print("\n".join(make_proposer(options).propose(options.budget)))
+        print("\n".join(proposer_of(options.strategy, options.space, options.seed).propose(options.budget)))
     else:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
