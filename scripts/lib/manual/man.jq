@@ -1,4 +1,5 @@
-# The options (--help --json) as a man page. $version, $date.
+# The options (--help --json) as a man page. $version.
+include "manual/facts";
 def roff: gsub("\\\\"; "\\e") | gsub("-"; "\\-") | sub("^(?<c>[.'])"; "\\&\(.c)");
 def bold: "\\fB\(roff)\\fR";
 ".TH FA_BENCH 1 \"\" \"fa_bench \($version)\" \"User Commands\"",
@@ -8,14 +9,12 @@ def bold: "\\fB\(roff)\\fR";
 "Compiles an attention\\-forward kernel, proves it right, times it, and writes a JSON record.",
 "Without a GPU the kernel runs on a CPU emulator, which finds wrong results and data races and gives no times.",
 ".SH OPTIONS",
-(reduce .[] as $o ([]; if (.[-1] // [{}])[0].group == $o.group then .[-1] += [$o] else . + [[$o]] end) | .[] |
+(groups[] |
     ".SS \(.[0].group | roff)",
     (.[] | ".TP", "\("--" + .name | bold)\(if .value == "" then "" else " \\fI\(.value | roff)\\fR" end)",
         "\(.help | roff)\(if .default then " (\(.default | roff))" else "" end)")),
 ".SH EXIT STATUS",
-(["0", "pass"], ["1", "wrong result"], ["2", "usage"], ["3", "infeasible configuration"],
-    ["4", "not run: a device, library or tool is missing"], ["5", "timeout"],
-    ["6", "compile, launch or internal error"] | ".TP", .[0], .[1]),
+(exit_codes | ".TP", .[0], .[1]),
 ".SH ENVIRONMENT",
 ".TP", ".B FA_HOME", "the folder that holds kernels, include and src, instead of the one beside the program",
 ".TP", ".B XDG_CACHE_HOME", "where compiled kernels are kept, under fa_bench (~/.cache)",
