@@ -26,6 +26,11 @@ for doc in "${docs[@]}"; do
         [[ $link == http* || -e $(dirname "$doc")/${link%%#*} ]] || say "$doc: no $link"
     done < <(grep -oE '\]\([^)]+\)' "$doc" | sed -E 's/^\]\((.*)\)$/\1/')
 done
+# Of "`name` in `file`" the file has the name.
+# shellcheck disable=SC2016 # Markdown's backticks
+while IFS='|' read -r name file; do
+    grep -qw -- "$name" "$file" || say "docs/architecture.md: no $name in $file"
+done < <(grep -oE '`[a-z_A-Z]+` in `[A-Za-z0-9_./]+`' docs/architecture.md | sed -E 's/`(.*)` in `(.*)`/\1|\2/')
 # Every file of studies/ is named there, and what is named is there.
 named=$(grep -oE '[^/a-z0-9_.][a-z0-9_]+\.(cuh?|txt|md|py|jsonl?\.gz)\b' studies/README.md | cut -c2-)
 for file in studies/*; do
