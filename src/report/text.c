@@ -133,8 +133,8 @@ static void print_timing(FILE *out, const fa_result *result)
         fputs(", K and V persist in the L2", out);
     if (t->rest_ms > 0)
         fprintf(out, ", rested %g ms before each sample", t->rest_ms);
-    fprintf(out, "%s%s%s%s%s\n", t->settled ? "" : ", budget used up", t->throttled ? ", THROTTLED" : "",
-            t->noisy ? ", NOISY: " : "", t->noisy_reason, t->impossible ? ", IMPOSSIBLE: below the roofline" : "");
+    fprintf(out, "%s%s%s%s\n", t->settled ? "" : ", budget used up", t->throttled ? ", THROTTLED" : "",
+            t->noisy ? ", NOISY: " : "", t->noisy_reason);
     fprintf(out, "          %.1f TFLOP/s, %.1f %% of the peak at that clock; %.0f GB/s\n", h->tflops,
             100 * h->fraction_of_peak, h->gbytes_per_s);
     const fa_paired *c = &result->paired;
