@@ -72,8 +72,7 @@ static char *read_pipe(int from)
         size += (size_t)got;
         if (room - size < 2048) {
             room *= 2;
-            text = realloc(text, room);
-            FA_ASSERT(text != NULL);
+            text = fa_resize(text, room);
         }
     }
     text[size] = '\0';

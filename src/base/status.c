@@ -52,6 +52,21 @@ void *fa_alloc(size_t bytes)
     return memory;
 }
 
+void *fa_resize(void *memory, size_t bytes)
+{
+    void *resized = realloc(memory, bytes);
+    FA_ASSERT(resized != NULL, "%zu bytes", bytes);
+    return resized;
+}
+
+FILE *fa_open_text(char **text, size_t *size)
+{
+    static _Thread_local size_t unwanted;
+    FILE *file = open_memstream(text, size != NULL ? size : &unwanted);
+    FA_ASSERT(file != NULL);
+    return file;
+}
+
 char *fa_format(const char *format, ...)
 {
     va_list arguments;

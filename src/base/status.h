@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* How a run ended. Each status has one exit code and one word in the record (docs/options.md, docs/record.md). */
 typedef enum fa_status {
@@ -45,7 +46,10 @@ fa_status fa_refuse(fa_reason *why, fa_status status, const char *format, ...) _
 _Noreturn void fa_die_at(const char *file, int line, const char *expression, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-void *fa_alloc(size_t bytes); /* zeroed; aborts when there is no memory */
+/* These abort when there is no memory. */
+void *fa_alloc(size_t bytes); /* zeroed */
+void *fa_resize(void *memory, size_t bytes);
+FILE *fa_open_text(char **text, size_t *size); /* fclose makes the text, malloc'd; size: NULL, or of the text */
 char *fa_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* malloc'd string */
 /* Adds to a malloc'd string. */
 void fa_extend(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -39,8 +39,7 @@ static const char *line_marker(pass *p, const char *at)
 static void refuse(pass *p, const fa_asm_statement *s)
 {
     fa_asm_result *r = &p->result;
-    r->lacks = realloc(r->lacks, (size_t)(r->lack_count + 1) * sizeof *r->lacks);
-    FA_ASSERT(r->lacks != NULL);
+    r->lacks = fa_resize(r->lacks, (size_t)(r->lack_count + 1) * sizeof *r->lacks);
     snprintf(r->lacks[r->lack_count++].text, sizeof r->lacks->text,
              "%.300s:%d: the emulator does not run this PTX: %.200s (%.100s)", p->file, p->line + s->lack_line,
              s->lack_statement, s->lack_why);
@@ -187,9 +186,7 @@ fa_asm_result fa_asm_rewrite(const char *preprocessed)
 {
     pass p = {.line = 1};
     char *body = NULL, *head = NULL;
-    size_t body_size = 0, head_size = 0;
-    p.out = open_memstream(&body, &body_size);
-    FA_ASSERT(p.out != NULL);
+    p.out = fa_open_text(&body, NULL);
     bool line_start = true;
     for (const char *at = preprocessed; *at != '\0';) {
         const char *from = at;
@@ -204,8 +201,7 @@ fa_asm_result fa_asm_rewrite(const char *preprocessed)
         line_start = at[-1] == '\n';
     }
     fclose(p.out);
-    FILE *out = open_memstream(&head, &head_size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&head, NULL);
     for (int i = 0; i < p.result.lack_count; i++)
         fprintf(out, "extern \"C\" void " FA_ASM_LACKS "%d(...);\n", i);
     if (p.hopper)

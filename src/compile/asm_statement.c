@@ -63,9 +63,8 @@ static bool take_word(reader *r, const char *word)
 static void put(decoded *d, char c, int line)
 {
     if ((d->length & (d->length + 1)) == 0) { /* 0, 1, 3, 7, ... */
-        d->text = realloc(d->text, 2 * d->length + 2);
-        d->line = realloc(d->line, (2 * d->length + 2) * sizeof *d->line);
-        FA_ASSERT(d->text != NULL && d->line != NULL);
+        d->text = fa_resize(d->text, 2 * d->length + 2);
+        d->line = fa_resize(d->line, (2 * d->length + 2) * sizeof *d->line);
     }
     d->text[d->length] = c;
     d->line[d->length] = line;
@@ -229,8 +228,7 @@ static bool read_statement(reader *r, bool after_paren)
         qualified = true;
     if (!take(r, '('))
         return false;
-    FILE *strings = open_memstream(&s->strings, &size);
-    FA_ASSERT(strings != NULL);
+    FILE *strings = fa_open_text(&s->strings, &size);
     bool good = literals(r, strings);
     fclose(strings);
     skip_blanks(r);

@@ -71,7 +71,7 @@ static int by_name(const void *a, const void *b) { return strcmp(*(char *const *
 static char *sums_of(const char *folder)
 {
     char *names[32];
-    size_t count = 0, size = 0;
+    size_t count = 0;
     char *text = NULL;
     fa_reason ignored;
     DIR *entries = opendir(folder);
@@ -82,8 +82,7 @@ static char *sums_of(const char *folder)
             names[count++] = fa_format("%s", entry->d_name);
     closedir(entries);
     qsort(names, count, sizeof names[0], by_name);
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&text, NULL);
     bool good = count > 0;
     for (size_t i = 0; i < count; i++) {
         char *path = fa_format("%s/%s", folder, names[i]), *data = NULL;
@@ -139,8 +138,7 @@ void fa_cache_tidy(void)
 
 static void keep_until_tidied(const char *folder)
 {
-    temporary.folders = realloc(temporary.folders, (temporary.count + 1) * sizeof *temporary.folders);
-    FA_ASSERT(temporary.folders != NULL);
+    temporary.folders = fa_resize(temporary.folders, (temporary.count + 1) * sizeof *temporary.folders);
     temporary.folders[temporary.count++] = fa_format("%s", folder);
     if (!temporary.registered)
         temporary.registered = atexit(fa_cache_tidy) == 0;

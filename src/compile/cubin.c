@@ -81,8 +81,7 @@ fa_digest fa_cubin_code_digest(const char *cubin, size_t cubin_size)
     elf_view elf;
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&text, &size);
     const bool good = open_elf(cubin, cubin_size, &elf);
     for (size_t s = 0; good && s < elf.count; s++)
         if (elf.sections[s].sh_type == SHT_PROGBITS && (elf.sections[s].sh_flags & SHF_EXECINSTR) != 0 &&

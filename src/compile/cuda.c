@@ -123,11 +123,8 @@ fa_status fa_compile_file(const char *source, const char *arch, char cubin_path[
 
 bool fa_needs_ptx(const char *arch, const char *device_arch)
 {
-    int target = 0, device = 0;
-    char suffix = '\0';
-    sscanf(arch, "sm_%d%c", &target, &suffix);
-    sscanf(device_arch, "sm_%d", &device);
-    return suffix == '\0' && target / 10 < device / 10;
+    const bool has_suffix = strchr("0123456789", arch[strlen(arch) - 1]) == NULL;
+    return !has_suffix && fa_arch_cc(arch) / 10 < fa_arch_cc(device_arch) / 10;
 }
 
 fa_status fa_compile_ptx(const fa_spec *spec, fa_module *module, fa_reason *why)

@@ -108,8 +108,7 @@ fa_cxx_tokens fa_cxx_read(const char *text)
         }
         if (tokens.count == room) {
             room = 2 * room + 256;
-            tokens.at = realloc(tokens.at, room * sizeof *tokens.at);
-            FA_ASSERT(tokens.at != NULL);
+            tokens.at = fa_resize(tokens.at, room * sizeof *tokens.at);
         }
         fa_cxx_token *token = &tokens.at[tokens.count++];
         token->at = at;

@@ -305,8 +305,6 @@ fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *m
     const double start = fa_now_s();
     fa_cache_entry entry = {.hit = false};
     *module = (fa_module){.cache_hit = false};
-    if (spec->row != NULL && spec->row->traits.emu_not_run)
-        return fa_refuse(why, FA_NOT_RUN, "%s uses instructions the emulator does not have", spec->name);
     FA_TRY(need_runtime(sanitize, why));
     fa_job *work = fa_alloc(sizeof *work);
     fa_status status = make_job(spec, sanitize, work, why);

@@ -50,8 +50,7 @@ static void add_name(names *list, const char *name, size_t length)
 {
     if (length == 0 || length >= sizeof list->at[0])
         return;
-    list->at = realloc(list->at, (list->count + 1) * sizeof *list->at);
-    FA_ASSERT(list->at != NULL);
+    list->at = fa_resize(list->at, (list->count + 1) * sizeof *list->at);
     snprintf(list->at[list->count++], sizeof list->at[0], "%.*s", (int)length, name);
 }
 
@@ -155,8 +154,7 @@ static void find_name(const fa_cxx_tokens *t, fa_declaration *d)
 
 static void add_declaration(fa_cuda_file *file, size_t first, size_t last, size_t body)
 {
-    file->declarations = realloc(file->declarations, (file->count + 1) * sizeof *file->declarations);
-    FA_ASSERT(file->declarations != NULL);
+    file->declarations = fa_resize(file->declarations, (file->count + 1) * sizeof *file->declarations);
     fa_declaration *d = &file->declarations[file->count++];
     *d = (fa_declaration){.first = first, .last = last, .body = body};
     find_name(&file->tokens, d);

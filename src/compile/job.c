@@ -91,8 +91,7 @@ void fa_job_make_key(fa_job *job, const char *more)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&text, &size);
     if (job->ordinary.count > 0)
         fprintf(out, "ordinary 1\n");
     fprintf(out, "abi %d %zu %zu\n%s\n%s\n%s\n", FA_ABI, sizeof(fa_params), sizeof(fa_kernel_info),

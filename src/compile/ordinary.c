@@ -51,8 +51,7 @@ static void add_edit(rewriting *r, const char *from, const char *to, char *text)
         free(text);
         return;
     }
-    r->edits = realloc(r->edits, (r->edit_count + 1) * sizeof *r->edits);
-    FA_ASSERT(r->edits != NULL);
+    r->edits = fa_resize(r->edits, (r->edit_count + 1) * sizeof *r->edits);
     r->edits[r->edit_count++] = (edit){.from = from, .to = to, .text = text};
     r->changed = true;
 }
@@ -66,8 +65,7 @@ static void collect_arrays(rewriting *r)
             fa_shared_array array;
             if (d->body > 0 || d->type || !fa_shared_array_read(&r->files[f].tokens, d->first, d->last, &array))
                 continue;
-            r->arrays = realloc(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
-            FA_ASSERT(r->arrays != NULL);
+            r->arrays = fa_resize(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
             r->arrays[r->array_count++] = array;
         }
 }
@@ -181,10 +179,8 @@ static void find_edits(rewriting *r, size_t f)
 static char *apply_edits(rewriting *r, size_t f)
 {
     char *text = NULL;
-    size_t size = 0;
     const char *at = r->texts[f];
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&text, NULL);
     fprintf(out, "#line 1 \"%s\"\n", r->paths.paths[f]);
     for (size_t i = 0; i < r->edit_count; i++) {
         fwrite(at, 1, (size_t)(r->edits[i].from - at), out);
@@ -264,9 +260,7 @@ static char *copy_path(const char *folder, size_t number) { return fa_format("%s
 static char *with_folder(const char *text, const char *folder)
 {
     char *out_text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&out_text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&out_text, NULL);
     static const char mark[] = "#include \"FA_FOLDER/";
     for (const char *at; (at = strstr(text, mark)) != NULL; text = at + strlen(mark)) {
         fwrite(text, 1, (size_t)(at - text), out);

@@ -86,10 +86,9 @@ char *fa_shared_rewrite(const char *preprocessed)
     const fa_cxx_tokens *t = &tokens;
     const char *at = preprocessed;
     char *text = NULL;
-    size_t size = 0, start = 0;
+    size_t start = 0;
     int number = 0;
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&text, NULL);
     for (size_t i = 0; i < t->count; i++) {
         if (t->at[i].kind == FA_CXX_DIRECTIVE || is_mark(&t->at[i], ";{}"))
             start = i + 1;

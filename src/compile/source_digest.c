@@ -89,8 +89,7 @@ static fa_status add_file(const char *path, reading *r, fa_reason *why)
             return FA_PASS;
     if (files->count == FILES_MAX)
         return fa_refuse(why, FA_ERROR, "%s includes more than %d files", path, FILES_MAX);
-    files->paths = realloc(files->paths, (files->count + 1) * sizeof *files->paths);
-    FA_ASSERT(files->paths != NULL);
+    files->paths = fa_resize(files->paths, (files->count + 1) * sizeof *files->paths);
     files->paths[files->count++] = fa_format("%s", real);
     struct stat facts;
     if (stat(real, &facts) != 0)

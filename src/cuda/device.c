@@ -113,14 +113,14 @@ static void describe(fa_cuda *cuda)
     info->l2_bytes = fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     const int32_t nvml_sm_mhz = fa_nvml_max_sm_mhz(&cuda->nvml), nvml_memory_mhz = fa_nvml_max_memory_mhz(&cuda->nvml);
     info->clock_mhz_max = nvml_sm_mhz ? nvml_sm_mhz : fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000;
-    info->memory_clock_mhz =
+    const int32_t memory_mhz =
         nvml_memory_mhz ? nvml_memory_mhz : fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / 1000;
     size_t memory_bytes = 0;
     cuda->api.cuDeviceTotalMem(&memory_bytes, cuda->device);
     info->memory_bytes = (int64_t)memory_bytes;
     /* The memory clock that the driver reports stands for two transfers, on GDDR and HBM alike. */
-    info->memory_gbytes_per_s = 2.0 * info->memory_clock_mhz * 1e6 *
-                                (fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0) / 1e9;
+    info->memory_gbytes_per_s =
+        2.0 * memory_mhz * 1e6 * (fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0) / 1e9;
 }
 
 /* Without a GPU, cuInit answers "no device", or with some drivers another error. */

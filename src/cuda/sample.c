@@ -173,7 +173,7 @@ void fa_cuda_sampler_close(fa_cuda *cuda)
     cuda->sampler = NULL;
 }
 
-static fa_status timing_of(fa_cuda *cuda, fa_sampler **out, fa_reason *why)
+static fa_status sampler_of(fa_cuda *cuda, fa_sampler **out, fa_reason *why)
 {
     if (!cuda->sampler) {
         cuda->sampler = fa_alloc(sizeof(fa_sampler));
@@ -291,7 +291,7 @@ fa_status fa_cuda_sample(fa_device *device, const fa_sample_request *request, fa
     fa_cuda *cuda = device->self;
     fa_sampler *self = NULL;
     FA_ASSERT(request->launches >= 1 && request->launches <= MAX_LAUNCHES, "%d launches", request->launches);
-    FA_TRY(timing_of(cuda, &self, why));
+    FA_TRY(sampler_of(cuda, &self, why));
     fa_kernel *kernel = request->kernel ? request->kernel : &self->empty_kernel;
     if (request->reset_l2)
         fa_cuda_reset_l2(cuda);

@@ -13,7 +13,7 @@ typedef struct fa_device_info {
     char arch[16];   /* "sm_90"; for emu the arch that figures are given for */
     char bus_id[32]; /* PCI address, names the lock of the GPU; empty for emu */
     char driver[32]; /* "580.159 (CUDA 13.0)", empty for emu */
-    int32_t sm_count, clock_mhz_max, memory_clock_mhz, smem_block_bytes;
+    int32_t sm_count, clock_mhz_max, smem_block_bytes;
     int64_t memory_bytes, l2_bytes;
     double memory_gbytes_per_s; /* theoretical DRAM bandwidth */
 } fa_device_info;

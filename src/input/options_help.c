@@ -25,9 +25,7 @@ static void print_option(void *to, const fa_option_facts *facts)
 char *fa_options_help(void)
 {
     char *whole = NULL;
-    size_t size = 0;
-    help_text text = {.out = open_memstream(&whole, &size), .group = ""};
-    FA_ASSERT(text.out != NULL);
+    help_text text = {.out = fa_open_text(&whole, NULL), .group = ""};
     fputs("usage: fa_bench [options]\n"
           "Compiles an attention-forward kernel, proves it right, times it, and writes a JSON record.\n",
           text.out);

@@ -132,8 +132,7 @@ static fa_status add_line(const char *line, size_t size, int32_t number, fa_runs
     const size_t lead = strspn(line, " \t\r\n");
     if ((line[lead] == '\0' && lead == size) || line[lead] == '#')
         return FA_PASS;
-    runs->at = realloc(runs->at, (runs->count + 1) * sizeof *runs->at);
-    FA_ASSERT(runs->at != NULL);
+    runs->at = fa_resize(runs->at, (runs->count + 1) * sizeof *runs->at);
     fa_command *run = &runs->at[runs->count++];
     *run = (fa_command){.options = *runs->options, .line = fa_format("%.*s", (int)strcspn(line, "\n"), line)};
     run->text = fa_format("%s", run->line);
@@ -234,9 +233,7 @@ static void put_word(FILE *out, const char *word)
 char *fa_command_text(const fa_command *run)
 {
     char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&text, NULL);
     const char *slash = strrchr(run->argv[0], '/');
     put_word(out, slash != NULL ? slash + 1 : run->argv[0]);
     for (int i = 1; i < run->argc; i++) {

@@ -28,6 +28,8 @@ static const struct {
 };
 #define LIMITS_COUNT (sizeof limits_table / sizeof limits_table[0])
 
+int32_t fa_arch_cc(const char *arch) { return atoi(arch + strlen("sm_")); }
+
 const char *fa_arch_words(void)
 {
     static char known[160];
@@ -107,7 +109,8 @@ static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
            (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) && problem->seq_kv >= rule->min_keys &&
-           atoi(spec->arch + 3) >= rule->min_arch && (rule->max_arch == 0 || atoi(spec->arch + 3) <= rule->max_arch);
+           fa_arch_cc(spec->arch) >= rule->min_arch &&
+           (rule->max_arch == 0 || fa_arch_cc(spec->arch) <= rule->max_arch);
 }
 
 /* Time of the waves in which multiprocessors take a problem's tiles, in the units of wave_cost. */
@@ -262,7 +265,7 @@ fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch,
     fa_arch_limits limits;
     if (!spec->arch_set) /* code for this very device may use its architecture-specific instructions */
         snprintf(spec->arch, sizeof spec->arch, "%.12s%s", device_arch,
-                 atoi(device_arch + 3) >= 90 && strchr(device_arch, 'a') == NULL ? "a" : "");
+                 fa_arch_cc(device_arch) >= 90 && strchr(device_arch, 'a') == NULL ? "a" : "");
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     return select_tile(problem, sm_count > 0 ? sm_count : limits.sm_count, spec, why);
 }

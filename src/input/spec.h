@@ -50,6 +50,7 @@ typedef struct fa_arch_limits {
     int32_t registers_sm, warps_sm, blocks_sm, threads_block;
     int32_t sm_count; /* of the best-known part; selects default tiles when there is no device */
 } fa_arch_limits;
+int32_t fa_arch_cc(const char *arch); /* 90 of "sm_90", "sm_90a" */
 /* The architectures that have a row, for messages. */
 const char *fa_arch_words(void);
 fa_status fa_arch_limits_of(const char *arch, fa_arch_limits *limits, fa_reason *why);

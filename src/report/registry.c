@@ -199,15 +199,13 @@ fa_status fa_report_registry(const fa_options *options, char **text, fa_reason *
     fa_spec spec;
     fa_source_space space;
     fa_kernel_row row, *own = options->source != NULL ? &row : NULL;
-    size_t size = 0;
     if (own != NULL)
         FA_TRY(source_row(options, &spec, &space, &row, why));
     if (options->json != NULL) {
         *text = registry_json(own, own != NULL ? spec.source : NULL);
         return FA_PASS;
     }
-    FILE *out = open_memstream(text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(text, NULL);
     if (own != NULL) {
         fprintf(out, "%-12s %s: %s\n", row.name, row.idea, spec.source);
         print_values(out, &row);

@@ -57,7 +57,7 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
     const int32_t offset_bytes = 2 * options->misalign;
     const fa_library_question question = {
         .abi = FA_LIBRARY_ABI,
-        .arch = atoi((gpu ? device->info.arch : spec->arch) + strlen("sm_")),
+        .arch = fa_arch_cc(gpu ? device->info.arch : spec->arch),
         .alignment_bytes = offset_bytes == 0 ? 256 : offset_bytes & -offset_bytes,
         .lse = spec->lse,
         .problem = &params,
@@ -84,7 +84,7 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
 static fa_status check_arch(const fa_spec *spec, fa_reason *why)
 {
     const fa_traits *traits = spec->row != NULL ? &spec->row->traits : NULL;
-    if (traits == NULL || atoi(spec->arch + strlen("sm_")) >= traits->min_arch)
+    if (traits == NULL || fa_arch_cc(spec->arch) >= traits->min_arch)
         return FA_PASS;
     return fa_refuse(why, FA_INFEASIBLE, "%s needs sm_%d%s", spec->name, traits->min_arch,
                      traits->arch_specific ? "a" : " or later");
