@@ -209,39 +209,11 @@ static fa_status parse_vs_lse(const char *number, fa_vs *vs, fa_reason *why)
     return parse_value(&row, "lse in --vs", number, &vs->lse, why);
 }
 
-/* library:FILE.so; all that follows the colon is the path. */
-static fa_status parse_vs_library(const char *value, fa_vs *vs, fa_reason *why)
+/* ":knob=value,..." or nothing. The knobs have the names and ranges of the options. */
+static fa_status parse_vs_knobs(const char *rest, fa_vs *vs, fa_reason *why)
 {
-    const char *path = value + strlen("library") + (value[strlen("library")] == ':');
     fa_options scratch;
     set_defaults(&scratch);
-    if (path[0] == '\0')
-        return fa_refuse(why, FA_USAGE, "--vs: library takes a file, library:FILE.so, not '%s'", value);
-    *vs = (fa_vs){.name = "library", .library = path, .knobs = scratch.knob, .lse = FA_UNSET, .dtype = FA_UNSET};
-    return FA_PASS;
-}
-
-/* The knobs have the names and ranges of the options. */
-static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
-{
-    static const char library[] = "library:";
-    fa_options scratch;
-    set_defaults(&scratch);
-    vs->lse = vs->dtype = FA_UNSET;
-    static const char file[] = "source:";
-    const char *path = strncmp(value, file, strlen(file)) == 0 ? value + strlen(file) : NULL;
-    const size_t path_length = path != NULL ? strcspn(path, ":") : 0;
-    const size_t name_length = path != NULL ? strlen(file) + path_length : strcspn(value, ":");
-    if (strncmp(value, library, strlen(library)) == 0 || strcmp(value, "library") == 0)
-        return parse_vs_library(value, vs, why);
-    vs->library = NULL;
-    if (name_length == 0 || path_length >= sizeof vs->source || (path == NULL && name_length >= sizeof vs->name) ||
-        (path != NULL && path_length == 0))
-        return fa_refuse(why, FA_USAGE,
-                         "--vs takes NAME or source:FILE.cu, with :knob=value,... or without, or "
-                         "library:FILE.so, not '%.200s'",
-                         value);
-    const char *rest = value + name_length;
     while (*rest != '\0') {
         rest++; /* the ':' or ',' before each knob */
         const size_t length = strcspn(rest, ","), key = strcspn(rest, "=,");
@@ -257,10 +229,38 @@ static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
                    : parse_value(row, what, number, dtype ? &vs->dtype : field(&scratch, row), why));
         rest += length;
     }
-    snprintf(vs->name, sizeof vs->name, "%.*s", path != NULL ? (int)strlen("source") : (int)name_length, value);
-    snprintf(vs->source, sizeof vs->source, "%.*s", (int)path_length, path != NULL ? path : "");
     vs->knobs = scratch.knob;
     return FA_PASS;
+}
+
+/* What follows "kind:"; NULL when the value does not begin so. */
+static const char *path_after(const char *kind, const char *value)
+{
+    const size_t length = strlen(kind);
+    return strncmp(value, kind, length) == 0 && value[length] == ':' ? value + length + 1 : NULL;
+}
+
+static fa_status parse_vs(const char *value, fa_vs *vs, fa_reason *why)
+{
+    const char *library = strcmp(value, "library") == 0 ? "" : path_after("library", value);
+    const char *source = path_after("source", value);
+    *vs = (fa_vs){.lse = FA_UNSET, .dtype = FA_UNSET, .library = library};
+    if (library != NULL) { /* all that follows the colon is the path */
+        if (library[0] == '\0')
+            return fa_refuse(why, FA_USAGE, "--vs: library takes a file, library:FILE.so, not '%s'", value);
+        snprintf(vs->name, sizeof vs->name, "library");
+        return parse_vs_knobs("", vs, why);
+    }
+    const char *name = source != NULL ? source : value;
+    const size_t length = strcspn(name, ":");
+    if (length == 0 || length >= (source != NULL ? sizeof vs->source : sizeof vs->name))
+        return fa_refuse(why, FA_USAGE,
+                         "--vs takes NAME or source:FILE.cu, with :knob=value,... or without, or "
+                         "library:FILE.so, not '%.200s'",
+                         value);
+    snprintf(vs->name, sizeof vs->name, "%.*s", source != NULL ? (int)strlen("source") : (int)length, value);
+    snprintf(vs->source, sizeof vs->source, "%.*s", (int)length, source != NULL ? source : "");
+    return parse_vs_knobs(name + length, vs, why);
 }
 
 /* "a whole number from 1 to 1024" and the like, for a missing value. */
