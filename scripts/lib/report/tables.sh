@@ -9,9 +9,10 @@ kernels_table() {
     "$bench" --list-kernels --json - | jqf report/kernels -r
 }
 
-# The file of the first folder of evidence/ that has it; nothing while none has.
-evidence_of() { # FILE
-    find evidence -mindepth 2 -maxdepth 2 -name "$1" -size +2c 2>/dev/null | sort | head -n 1
+# The file of the first folder of evidence/ that has it becomes $file; fails while none has, saying what makes it.
+need_evidence() { # FILE COMMAND
+    file=$(find evidence -mindepth 2 -maxdepth 2 -name "$1" -size +2c 2>/dev/null | sort | head -n 1)
+    [[ -n $file ]] || { echo "No $1 under evidence/ yet: \`$2\` on a GPU makes it."; return 1; }
 }
 
 # Which commits were measured, and of which kernels the machine code is another by now (scripts/evidence_current.sh).
@@ -34,11 +35,7 @@ are_current() { # FILE: two of its rows
 
 ladder_table() {
     local file folder
-    file=$(evidence_of ladder.json)
-    if [[ -z $file ]]; then
-        echo "No ladder.json under evidence/ yet: \`scripts/evidence.sh ladder\` on a GPU makes it."
-        return
-    fi
+    need_evidence ladder.json "scripts/evidence.sh ladder" || return 0
     folder=$(dirname "$file")
     measured_at "$file"
     jqf report/ladder -r --arg folder "$folder" "$file"
@@ -47,11 +44,7 @@ ladder_table() {
 # The first kernel of peers.json in a few lines.
 summary_table() {
     local file
-    file=$(evidence_of peers.json)
-    if [[ -z $file ]]; then
-        echo "No peers.json under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."
-        return
-    fi
+    need_evidence peers.json "scripts/peers.sh" || return 0
     measured_at "$file"
     jqf report/summary -r --arg folder "$(basename "$(dirname "$file")")" "$file"
 }
@@ -59,11 +52,8 @@ summary_table() {
 # peers.json, and peers_KERNEL.json beside it.
 peers_table() {
     local file main
-    main=$(evidence_of peers.json)
-    if [[ -z $main ]]; then
-        echo "No peers.json under evidence/ yet: \`scripts/peers.sh\` on a GPU makes it."
-        return
-    fi
+    need_evidence peers.json "scripts/peers.sh" || return 0
+    main=$file
     for file in "$main" "${main%.json}"_*.json; do
         [[ -s $file ]] || continue
         [[ $file == "$main" ]] || echo
@@ -74,11 +64,7 @@ peers_table() {
 
 versus_table() {
     local file
-    file=$(evidence_of versus.json)
-    if [[ -z $file ]]; then
-        echo "No versus.json under evidence/ yet: \`scripts/evidence.sh versus\` on a GPU makes it."
-        return
-    fi
+    need_evidence versus.json "scripts/evidence.sh versus" || return 0
     measured_at "$file"
     jqf report/versus -r --arg file "$file" "$file"
 }
@@ -86,11 +72,7 @@ versus_table() {
 # The tiles that lead on the canonical problem, and how the sweeps that found them went.
 sweep_table() {
     local file folder sweeps
-    file=$(evidence_of leaderboard.json)
-    if [[ -z $file ]]; then
-        echo "No leaderboard.json under evidence/ yet: \`scripts/evidence.sh sweep\` on a GPU makes it."
-        return
-    fi
+    need_evidence leaderboard.json "scripts/evidence.sh sweep" || return 0
     folder=$(dirname "$file")
     sweeps=$folder/sweeps.jsonl
     [[ -s $sweeps ]] || sweeps=/dev/null
