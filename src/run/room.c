@@ -9,7 +9,7 @@ static double at_least(double a, double b) { return a > b ? a : b; }
 size_t fa_room_of(const fa_problem *problem, const fa_layout *layout, int tensor)
 {
     size_t most = fa_layout_span(layout);
-    const bool large = (size_t)layout->blocks * fa_layout_dense(layout) > FA_LAY_ANEW_MOST;
+    const bool large = (size_t)layout->blocks * fa_layout_dense(layout) > FA_LAYOUTS_MOST;
     if (large && layout->strides != FA_STRIDES_ODD) /* padded takes at least what odd takes with any seed */
         return most;
     for (fa_strides strides = FA_STRIDES_PACKED; strides <= FA_STRIDES_BSHD; strides++) {

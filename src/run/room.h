@@ -8,7 +8,7 @@
 /* Halves of a guard band before and after each tensor. */
 #define FA_GUARD_COUNT 131072
 /* Tensors of at most this many elements are given room for every layout but FA_STRIDES_FAR. */
-#define FA_LAY_ANEW_MOST ((size_t)1 << 24)
+#define FA_LAYOUTS_MOST ((size_t)1 << 24)
 
 /* Elements to reserve for a tensor: small ones get room for other layouts. */
 size_t fa_room_of(const fa_problem *problem, const fa_layout *layout, int tensor);
