@@ -21,9 +21,16 @@ while read -r file; do
     [[ -e $file ]] || say "no file $file"
 done < <(grep -ohE "(scripts|tests|src|kernels|include|examples)/[A-Za-z0-9_./]+\.(sh|c|h|cu|cuh|def|json|py)\b" \
     "${docs[@]}" | sort -u | grep -vE 'NAME|kernels/mine.cu')
+headings() { # FILE: as the end of a link names them
+    sed -nE 's/^#+ //; T; s/[^A-Za-z0-9 _-]//g; s/ /-/g; p' "$1" | tr '[:upper:]' '[:lower:]'
+}
 for doc in "${docs[@]}"; do
     while read -r link; do
-        [[ $link == http* || -e $(dirname "$doc")/${link%%#*} ]] || say "$doc: no $link"
+        [[ $link != http* ]] || continue
+        file=$(dirname "$doc")/${link%%#*}
+        [[ $link != "#"* ]] || file=$doc
+        [[ -e $file && ($link != *"#"* || $'\n'$(headings "$file")$'\n' == *$'\n'"${link#*#}"$'\n'*) ]] ||
+            say "$doc: no $link"
     done < <(grep -oE '\]\([^)]+\)' "$doc" | sed -E 's/^\]\((.*)\)$/\1/')
 done
 # Of "`name` in `file`" the file has the name.

@@ -63,12 +63,14 @@ page() { # [--slow] PAGE...
     cp -r evidence/README.md evidence/h200 evidence/l4 evidence/robustness "$work/tree/evidence/"
     check() { "$work/tree/tests/check_docs.sh"; }
     check
-    printf '%s\n' 'use --no-such-thing' 'see scripts/none.sh' '[here](none.md)' >>"$work/tree/docs/sweeps.md"
+    printf '%s\n' 'use --no-such-thing' 'see scripts/none.sh' '[here](none.md)' \
+        '[there](timing.md#none)' >>"$work/tree/docs/sweeps.md"
     sed -i 's/`try_sample` in/`try_none` in/' "$work/tree/docs/architecture.md"
     run check
     [ "$status" -eq 1 ]
     [[ $output == *"no option --no-such-thing"* && $output == *"no file scripts/none.sh"* ]]
-    [[ $output == *"docs/sweeps.md: no none.md"* && $output == *"docs/architecture.md: no try_none in "* ]]
+    [[ $output == *"docs/sweeps.md: no none.md"* && $output == *"docs/sweeps.md: no timing.md#none"* ]]
+    [[ $output == *"docs/architecture.md: no try_none in "* ]]
     cp docs/sweeps.md docs/architecture.md "$work/tree/docs/"
     sed -i 's/^| `scalar` |/| `scalars` |/' "$work/tree/docs/kernels.md"
     run check
