@@ -67,14 +67,19 @@ FILE *fa_open_text(char **text, size_t *size)
     return file;
 }
 
+static char *written(const char *format, va_list arguments)
+{
+    char *text = NULL;
+    FA_ASSERT(vasprintf(&text, format, arguments) >= 0);
+    return text;
+}
+
 char *fa_format(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    char *text = NULL;
-    const int length = vasprintf(&text, format, arguments);
+    char *text = written(format, arguments);
     va_end(arguments);
-    FA_ASSERT(length >= 0);
     return text;
 }
 
@@ -82,11 +87,8 @@ void fa_extend(char **text, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    char *more = NULL;
-    const int length = vasprintf(&more, format, arguments);
+    char *more = written(format, arguments), *whole = fa_format("%s%s", *text, more);
     va_end(arguments);
-    FA_ASSERT(length >= 0);
-    char *whole = fa_format("%s%s", *text, more);
     free(more);
     free(*text);
     *text = whole;
