@@ -18,7 +18,7 @@ typedef struct fa_lse_verdict {
     char failure[256]; /* empty when passed */
 } fa_lse_verdict;
 
-/* lse: natural logarithm, [batch, heads, seq_q]. acc_fp16, the lower class: twice the naive baseline's error is allowed
+/* lse: natural logarithm, [batch, heads, seq_q]. acc_fp16, the lower class: twice the baseline's error is allowed
  * where that is more. */
 fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, bool acc_fp16);
 

@@ -1,4 +1,4 @@
-/* FP64 attention and its naive twin in the type of the tensors, rows in blocks of one head, keys in tiles. Inner loops
+/* FP64 attention and its plain twin in the type of the tensors, rows in blocks of one head, keys in tiles. Inner loops
  * run over keys (Q K^T, K transposed) or columns (P V), never along a sum: they vectorise without reordering one
  * addition, so the result is the same for any thread count and any vector width (-ffp-contract=off, as -std=c17
  * implies). */

@@ -1,4 +1,4 @@
-/* What the output should be: FP64 attention on the CPU, and what naive attention in the type of the tensors makes of
+/* What the output should be: FP64 attention on the CPU, and what plain attention in the type of the tensors makes of
  * the same input. */
 #ifndef FA_REFERENCE_H
 #define FA_REFERENCE_H

@@ -28,7 +28,7 @@ bool fa_element_is_finite(fa_dtype dtype, uint16_t element);
 double fa_element_ulp(fa_dtype dtype, double x);
 
 /* Rounds to the type and back, without a branch so that it vectorises. Saturates: a logit beyond the largest number
- * costs the naive baseline its accuracy and not its meaning. */
+ * costs the baseline its accuracy and not its meaning. */
 static inline float fa_round_half(float value)
 {
     uint32_t bits, magnitude;
