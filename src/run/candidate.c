@@ -43,12 +43,25 @@ static fa_status compile_for_emu(const fa_options *options, bool cuda_took_it, f
     return FA_PASS;
 }
 
+/* What the run asks for, and the candidate says of itself. */
+static fa_status check_serves(const fa_spec *spec, bool bf16, bool lse, fa_reason *why)
+{
+    const bool hand = spec->kind == FA_KIND_HAND;
+    if (spec->dtype == FA_DTYPE_BF16 && !bf16)
+        return fa_refuse(why, FA_INFEASIBLE, "%s does not serve the BF16 tensors that --dtype asks for%s", spec->name,
+                         hand ? ": its FA_KERNEL_INFO has no .serves_bf16" : "");
+    if (spec->lse && !lse)
+        return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for%s", spec->name,
+                         hand ? ": its FA_KERNEL_INFO has no .writes_lse" : "");
+    return FA_PASS;
+}
+
 /* Asks the library. The file of --library is loaded and asked even where nothing can be run. */
 static fa_status ask_library(const fa_options *options, const fa_problem *problem, const fa_device *device,
                              fa_candidate_record *record, fa_reason *why)
 {
     const fa_spec *spec = &record->spec;
-    const bool gpu = device != NULL && !fa_device_is_emu(device);
+    const bool gpu = device != NULL && !fa_device_is_emu(device), asked = gpu || spec->row == NULL;
     fa_buffers none = {.device = NULL};
     for (int tensor = 0; tensor < (spec->lse ? FA_TENSORS : FA_L); tensor++)
         none.layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
@@ -62,19 +75,15 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
         .lse = spec->lse,
         .problem = &params,
     };
-    if (gpu || spec->row == NULL) {
+    if (asked) {
         fa_library_facts *facts = &record->library;
         const fa_status status = fa_library_of(spec)->describe(spec, &question, facts, why);
         snprintf(record->module.compiler, sizeof record->module.compiler, "%.31s%s%.31s", facts->name,
                  facts->version[0] != '\0' ? " " : "", facts->version);
         record->module.object_sha256 = facts->sha256;
         FA_TRY(status);
-        if (spec->dtype == FA_DTYPE_BF16 && !facts->serves_bf16)
-            return fa_refuse(why, FA_INFEASIBLE, "%s does not serve the BF16 tensors that --dtype asks for",
-                             spec->name);
     }
-    if (spec->lse && !record->library.writes_lse)
-        return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for", spec->name);
+    FA_TRY(check_serves(spec, !asked || record->library.serves_bf16, record->library.writes_lse, why));
     if (options->compile_only)
         return fa_refuse(why, FA_NOT_RUN, "%s is a library: nothing to compile", spec->name);
     return gpu ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "%s is a GPU library: not on the emulator", spec->name);
@@ -117,16 +126,7 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
     else if (device != NULL && fa_needs_ptx(record->spec.arch, device->info.arch))
         FA_TRY(fa_compile_ptx(&record->spec, module, why));
     record->module_known = true;
-    if (record->spec.lse && !module->info.writes_lse)
-        return fa_refuse(why, FA_INFEASIBLE,
-                         "%s does not write the log-sum-exp that --lse asks for: its FA_KERNEL_INFO has no .writes_lse",
-                         record->spec.name);
-    if (record->spec.dtype == FA_DTYPE_BF16 && !module->info.serves_bf16)
-        return fa_refuse(why, FA_INFEASIBLE,
-                         "%s does not serve the BF16 tensors that --dtype asks for: its FA_KERNEL_INFO has no "
-                         ".serves_bf16",
-                         record->spec.name);
-    return FA_PASS;
+    return check_serves(&record->spec, module->info.serves_bf16 != 0, module->info.writes_lse != 0, why);
 }
 
 fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_candidate_record *record,
