@@ -2,13 +2,12 @@
 # records of its stages.
 # $emulator, $compile, $gpu: records in the order of $emulator_list and so on, lines "public|hidden OPTIONS" with a line
 # for each run that was asked for. $incumbents: the incumbent's records of the compile stage, for its bound.
-include "report/numbers";
 include "score/feedback";
 
 def lines($text): $text | split("\n") | map(select(. != "")) |
     map(capture("^(?<visible>[a-z]+) +(?<options>.*)$"));
 
-def geometric_mean: if any(. == null) then null else mean end;
+def geometric_mean: if length == 0 or any(. == null) then null else map(log) | add / length | exp end;
 
 # A run as the score tells it.
 def run($stage; $line; $bound_of_incumbent):
