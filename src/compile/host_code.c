@@ -303,7 +303,7 @@ bool fa_host_code_plain_functions(const fa_cuda_file *file)
 bool fa_host_code_header(const char *name)
 {
     static const char headers[] = /* a blank before and behind each */
-        " iostream fstream sstream iomanip ostream istream vector string chrono random thread mutex map "
+        " bits/stdc++.h iostream fstream sstream iomanip ostream istream vector string chrono random thread mutex map "
         "unordered_map set memory stdexcept exception list deque queue numeric ctime time.h sys/time.h unistd.h "
         "getopt.h filesystem regex future omp.h string_view cublas_v2.h cublasLt.h cublas.h curand.h cudnn.h "
         "Python.h dlfcn.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h helper_functions.h ";
