@@ -40,7 +40,8 @@ load helper
 @test "headers of the C and C++ library and of the toolkit compile" {
     for header in cstdint cmath cfloat climits cassert cstdio algorithm limits type_traits stdint.h math.h \
         cuda_runtime.h cuda_bf16.h cuda_fp8.h cuda_pipeline.h cooperative_groups.h cooperative_groups/reduce.h \
-        cuda/std/cstdint cuda/std/type_traits math_constants.h; do
+        cuda/std/cstdint cuda/std/type_traits math_constants.h array bit concepts initializer_list iterator optional \
+        span variant complex bitset numbers; do
         echo "#include <$header>"
     done | cat - examples/plain.cu >"$work/k.cu"
     ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
