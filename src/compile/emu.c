@@ -61,7 +61,7 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
         return;
     }
     fa_job_add(work, "-Og");
-    fa_job_add(work, "-g");
+    fa_job_add(work, "-gdwarf-4"); /* addr2line 2.40 takes files of version 5 for each other */
     fa_job_add(work, "-fno-omit-frame-pointer");
     if (sanitize == FA_SANITIZE_ADDRESS)
         fa_job_add(work, "-fsanitize=address");
