@@ -9,10 +9,13 @@
 
 /* Words, and first letters of words, that only host code has. */
 static const char *const host_words[] = {
-    "main",   "cout",  "cerr",   "clog",   "endl",    "ifstream",     "ofstream",      "fopen",
-    "fclose", "fread", "fwrite", "stderr", "stdout",  "getenv",       "system",        "rand",
-    "srand",  "argv",  "argc",   "atoi",   "atof",    "strtol",       "random_device", "mt19937",
-    "chrono", "throw", "try",    "exit",   "ostream", "stringstream", "dlopen",
+    "main",     "cout",          "cerr",          "clog",   "endl",    "ifstream",     "ofstream",
+    "fopen",    "fclose",        "fread",         "fwrite", "stderr",  "stdout",       "getenv",
+    "system",   "rand",          "srand",         "argv",   "argc",    "atoi",         "atof",
+    "strtol",   "random_device", "mt19937",       "chrono", "throw",   "try",          "exit",
+    "ostream",  "stringstream",  "dlopen",        "abort",  "perror",  "errno",        "strerror",
+    "fflush",   "setenv",        "getpid",        "gettid", "syscall", "thread_local", "localtime",
+    "strftime", "gettimeofday",  "clock_gettime", "usleep",
 };
 static const char *const host_std[] = {
     "vector",       "string",        "map",       "unordered_map", "set",        "list",       "deque",
@@ -201,10 +204,19 @@ static bool any_device_word(const fa_cxx_tokens *t, size_t first, size_t end, co
     return false;
 }
 
-static bool any_host_word(const fa_cxx_tokens *t, size_t first, size_t end, const names *host)
+/* A struct of arguments that also has a stream is for the device all the same. */
+static bool is_handle(const fa_cxx_token *token)
+{
+    static const char *const handles[] = {"cudaStream_t", "cudaEvent_t", "cudaError_t"};
+    return IN(token, handles);
+}
+
+/* type: the words are of a type's declaration. */
+static bool any_host_word(const fa_cxx_tokens *t, size_t first, size_t end, const names *host, bool type)
 {
     for (size_t i = first; i < end; i++)
-        if (is_host_token(t, i) || (t->at[i].kind == FA_CXX_WORD && holds(host, &t->at[i])))
+        if ((is_host_token(t, i) && !(type && is_handle(&t->at[i]))) ||
+            (t->at[i].kind == FA_CXX_WORD && holds(host, &t->at[i])))
             return true;
     return false;
 }
@@ -222,7 +234,7 @@ static void sort_macros(const fa_cuda_file *file, names *host, names *device)
         fa_cxx_tokens words = fa_cxx_read(text);
         if (any_device_word(&words, 0, words.count, device))
             add_name(device, name, strlen(name));
-        else if (any_host_word(&words, 0, words.count, host))
+        else if (any_host_word(&words, 0, words.count, host, false))
             add_name(host, name, strlen(name));
         free(words.at);
         free(text);
@@ -239,7 +251,7 @@ static bool mark(fa_cuda_file *file, names *host)
         bool asked = false;
         for (size_t k = d->first; k < (d->body > 0 ? d->body : d->first); k++)
             asked = asked || fa_cxx_is(&t->at[k], "__host__");
-        if (d->host || d->device || !(asked || any_host_word(t, d->first, d->last, host)))
+        if (d->host || d->device || !(asked || any_host_word(t, d->first, d->last, host, d->type)))
             continue;
         d->host = more = true;
         if (d->body > 0 || d->type)
@@ -308,49 +320,28 @@ bool fa_host_code_plain_functions(const fa_cuda_file *file)
 
 bool fa_host_code_header(const char *name)
 {
-    static const char *const headers[] = {"iostream",
-                                          "fstream",
-                                          "sstream",
-                                          "iomanip",
-                                          "ostream",
-                                          "istream",
-                                          "vector",
-                                          "string",
-                                          "chrono",
-                                          "random",
-                                          "thread",
-                                          "mutex",
-                                          "map",
-                                          "unordered_map",
-                                          "set",
-                                          "memory",
-                                          "stdexcept",
-                                          "exception",
-                                          "list",
-                                          "deque",
-                                          "queue",
-                                          "numeric",
-                                          "ctime",
-                                          "time.h",
-                                          "sys/time.h",
-                                          "unistd.h",
-                                          "getopt.h",
-                                          "filesystem",
-                                          "regex",
-                                          "future",
-                                          "omp.h",
-                                          "string_view",
-                                          "cublas_v2.h",
-                                          "cublasLt.h",
-                                          "cublas.h",
-                                          "curand.h",
-                                          "cudnn.h",
-                                          "Python.h",
-                                          "dlfcn.h",
-                                          "nvToolsExt.h",
-                                          "cuda_profiler_api.h",
-                                          "helper_cuda.h",
-                                          "helper_functions.h"};
+    static const char *const headers[] = {"iostream",      "fstream",
+                                          "sstream",       "iomanip",
+                                          "ostream",       "istream",
+                                          "vector",        "string",
+                                          "chrono",        "random",
+                                          "thread",        "mutex",
+                                          "map",           "unordered_map",
+                                          "set",           "memory",
+                                          "stdexcept",     "exception",
+                                          "list",          "deque",
+                                          "queue",         "numeric",
+                                          "ctime",         "time.h",
+                                          "sys/time.h",    "unistd.h",
+                                          "getopt.h",      "filesystem",
+                                          "bits/stdc++.h", "regex",
+                                          "future",        "omp.h",
+                                          "string_view",   "cublas_v2.h",
+                                          "cublasLt.h",    "cublas.h",
+                                          "curand.h",      "cudnn.h",
+                                          "Python.h",      "dlfcn.h",
+                                          "nvToolsExt.h",  "cuda_profiler_api.h",
+                                          "helper_cuda.h", "helper_functions.h"};
     static const char *const folders[] = {"torch/", "ATen/", "c10/", "pybind11/", "thrust/", "nvtx3/", "sys/"};
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         if (strcmp(name, headers[i]) == 0)

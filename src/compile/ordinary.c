@@ -29,6 +29,7 @@ typedef struct rewriting {
     size_t array_count;
     edit *edits; /* of the present file, in order */
     size_t edit_count;
+    bool uses_std; /* what is left for the device has the word std */
     bool changed;
 } rewriting;
 
@@ -109,6 +110,22 @@ static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_decla
             }
 }
 
+/* The place of the next "using namespace std" from `i` on; `last`: none. */
+static size_t find_using_std(const fa_cxx_tokens *t, size_t i, size_t last)
+{
+    while (i + 2 < last &&
+           !(fa_cxx_is(&t->at[i], "using") && fa_cxx_is(&t->at[i + 1], "namespace") && fa_cxx_is(&t->at[i + 2], "std")))
+        i++;
+    return i + 2 < last ? i : last;
+}
+
+/* NVRTC has the functions of <cmath> twice, its own and those of cuda::std: fa_names.h has a namespace without them. */
+static void rewrite_using_std(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
+{
+    for (size_t i = d->first; (i = find_using_std(t, i, d->last)) < d->last; i += 3)
+        add_edit(r, t->at[i + 2].at, end_of(&t->at[i + 2]), fa_format("fa_std_names"));
+}
+
 static int32_t line_of(const char *text, const char *at)
 {
     int32_t line = 1;
@@ -142,6 +159,15 @@ static bool rewrite_wrapping(rewriting *r, size_t f, const fa_cxx_token *line)
     return true;
 }
 
+/* Headers of the C++ library bring much of each other: std::numeric_limits may come with <string>. */
+static char *stand_in(const rewriting *r, const char *name)
+{
+    const bool library = strpbrk(name, "./") == NULL || strcmp(name, "bits/stdc++.h") == 0;
+    return fa_format("%s", !library || !r->uses_std     ? ""
+                           : r->whom == FA_FOR_EMULATOR ? "#include \"fa_emu_std.h\""
+                                                        : "#include <limits>");
+}
+
 /* An include of another of the user's files names its copy; a header of the host alone goes. */
 static void rewrite_include(rewriting *r, size_t f, const fa_cxx_token *line)
 {
@@ -152,7 +178,7 @@ static void rewrite_include(rewriting *r, size_t f, const fa_cxx_token *line)
     if (!fa_source_resolve(r->paths.paths[0], &r->spec->include, r->paths.paths[f], name, found) ||
         realpath(found, real) == NULL) {
         if (fa_host_code_header(name))
-            add_edit(r, line->at, end_of(line), fa_format("%s", ""));
+            add_edit(r, line->at, end_of(line), stand_in(r, name));
         return;
     }
     const bool was_changed = r->changed;
@@ -184,8 +210,10 @@ static void find_edits(rewriting *r, size_t f)
             add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
         } else if (r->whom == FA_FOR_EMULATOR && d->body > 0) {
             declare_arrays(r, t, d);
-        } else if (r->whom == FA_FOR_NVRTC && d->body > 0) {
-            rewrite_lambdas(r, t, d);
+        } else if (r->whom == FA_FOR_NVRTC) {
+            rewrite_using_std(r, t, d);
+            if (d->body > 0)
+                rewrite_lambdas(r, t, d);
         }
     }
 }
@@ -237,6 +265,13 @@ static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
     if (!fa_host_code_find(r->files, count))
         return FA_PASS; /* the compiler says what is wrong with it */
     collect_arrays(r);
+    for (size_t f = 0; f < count; f++)
+        for (size_t i = 0; i < r->files[f].count; i++) {
+            const fa_declaration *d = &r->files[f].declarations[i];
+            const fa_cxx_tokens *t = &r->files[f].tokens;
+            r->uses_std = r->uses_std || (!d->host && mentions(t, d->first, d->last, "std") &&
+                                          find_using_std(t, d->first, d->last) != d->first);
+        }
     made->files = fa_alloc(count * sizeof *made->files);
     made->count = count;
     for (size_t f = 0; f < count; f++) {
