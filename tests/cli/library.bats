@@ -117,6 +117,12 @@ library_setup() {
     refused 4 "libneeded.so: cannot open shared object file" "${bench[@]}" "$work/needs.so"
 }
 
+@test "examples/library: a project that is not there is named" {
+    run make -s -C examples/library fa2 FA2_DIR=/none
+    [ "$status" -eq 2 ]
+    [[ $output == *"fa2: no /none/csrc/flash_attn/src: README.md says what to set"* ]]
+}
+
 @test "a path that cannot be read, and options that do not go together, are usage" {
     library_setup
     mkfifo "$work/fifo"
