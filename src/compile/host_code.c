@@ -320,32 +320,20 @@ bool fa_host_code_plain_functions(const fa_cuda_file *file)
 
 bool fa_host_code_header(const char *name)
 {
-    static const char *const headers[] = {"iostream",      "fstream",
-                                          "sstream",       "iomanip",
-                                          "ostream",       "istream",
-                                          "vector",        "string",
-                                          "chrono",        "random",
-                                          "thread",        "mutex",
-                                          "map",           "unordered_map",
-                                          "set",           "memory",
-                                          "stdexcept",     "exception",
-                                          "list",          "deque",
-                                          "queue",         "numeric",
-                                          "ctime",         "time.h",
-                                          "sys/time.h",    "unistd.h",
-                                          "getopt.h",      "filesystem",
-                                          "bits/stdc++.h", "regex",
-                                          "future",        "omp.h",
-                                          "string_view",   "cublas_v2.h",
-                                          "cublasLt.h",    "cublas.h",
-                                          "curand.h",      "cudnn.h",
-                                          "Python.h",      "dlfcn.h",
-                                          "nvToolsExt.h",  "cuda_profiler_api.h",
-                                          "helper_cuda.h", "helper_functions.h"};
+    static const char headers[] =
+        " iostream fstream sstream iomanip ostream istream vector string chrono random thread mutex map "
+        "unordered_map set memory stdexcept exception list deque queue numeric ctime time.h sys/time.h "
+        "unistd.h getopt.h filesystem bits/stdc++.h regex future omp.h string_view cublas_v2.h cublasLt.h "
+        "cublas.h curand.h cudnn.h Python.h dlfcn.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h "
+        "helper_functions.h atomic any charconv cctype cerrno cfenv cinttypes clocale compare "
+        "condition_variable csignal cstdarg cwchar execution format ios iosfwd locale memory_resource ranges "
+        "ratio shared_mutex source_location stack stop_token streambuf system_error typeindex typeinfo "
+        "unordered_set valarray version ctype.h errno.h fcntl.h inttypes.h locale.h pthread.h signal.h "
+        "stdarg.h strings.h ";
     static const char *const folders[] = {"torch/", "ATen/", "c10/", "pybind11/", "thrust/", "nvtx3/", "sys/"};
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
-        if (strcmp(name, headers[i]) == 0)
-            return true;
+    char word[64];
+    if (snprintf(word, sizeof word, " %s ", name) < (int)sizeof word && strstr(headers, word) != NULL)
+        return true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
         if (strncmp(name, folders[i], strlen(folders[i])) == 0)
             return true;

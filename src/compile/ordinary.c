@@ -110,6 +110,15 @@ static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_decla
             }
 }
 
+/* NVRTC takes no __host__ functions. Those of a class that the device needs too stay, as functions of both. */
+static void rewrite_host_members(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
+{
+    for (size_t i = d->first + 1; i + 1 < d->last; i++)
+        if (fa_cxx_is(&t->at[i], "__host__") && !fa_cxx_is(&t->at[i - 1], "__device__") &&
+            !fa_cxx_is(&t->at[i + 1], "__device__"))
+            add_edit(r, t->at[i].at, end_of(&t->at[i]), fa_format("__host__ __device__"));
+}
+
 /* The place of the next "using namespace std" from `i` on; `last`: none. */
 static size_t find_using_std(const fa_cxx_tokens *t, size_t i, size_t last)
 {
@@ -134,28 +143,46 @@ static int32_t line_of(const char *text, const char *at)
     return line;
 }
 
+/* #define __global__ __device__ */
+static bool defines_wrapping(const fa_cxx_token *line)
+{
+    char name[32];
+    return sscanf(line->at, "# define %31[_a-z]", name) == 1 && strcmp(name, "__global__") == 0 &&
+           memmem(line->at, line->length, "__device__", strlen("__device__")) != NULL;
+}
+
+static bool any_wrapping(const rewriting *r)
+{
+    for (size_t f = 0; f < r->paths.count; f++)
+        for (size_t i = 0; i < r->files[f].tokens.count; i++) {
+            const fa_cxx_token *token = &r->files[f].tokens.at[i];
+            if (token->kind == FA_CXX_DIRECTIVE && defines_wrapping(token))
+                return true;
+        }
+    return false;
+}
+
 /* The usual way to wrap a kernel: #define __global__ __device__, an include, and #undef (or pop_macro). Then __global__
- * means what it meant, and a device function may have __launch_bounds__. */
+ * means what it meant, and a device function may have __launch_bounds__ and parameters that are __grid_constant__. */
 static bool rewrite_wrapping(rewriting *r, size_t f, const fa_cxx_token *line)
 {
-    const bool nvrtc = r->whom == FA_FOR_NVRTC;
-    char name[32] = "", how[16] = "";
-    const char *text = NULL;
-    if (sscanf(line->at, "# %15[a-z] %31[_a-z]", how, name) == 2 && strcmp(name, "__global__") == 0)
-        text = strcmp(how, "define") != 0 ? "" : strstr(line->at, "__device__") != NULL ? line->at : NULL;
-    else if (sscanf(line->at, "# pragma pop_macro(\"%31[_a-z]", name) == 1 && strcmp(name, "__global__") == 0)
-        text = "";
-    if (text == NULL)
+    const bool cuda = r->whom != FA_FOR_EMULATOR, wraps = defines_wrapping(line);
+    char name[32] = "", how[8] = "";
+    const bool defines = sscanf(line->at, "# %7[a-z] %31[_a-z]", how, name) == 2 &&
+                         (strcmp(how, "define") == 0 || strcmp(how, "undef") == 0);
+    if ((!defines && sscanf(line->at, "# pragma pop_macro(\"%31[_a-z]", name) != 1) || strcmp(name, "__global__") != 0)
         return false;
-    const bool wraps = text[0] != '\0';
     const int32_t next = line_of(r->texts[f], end_of(line)) + 1;
     add_edit(r, line->at, end_of(line),
-             fa_format("#undef __global__\n#undef __launch_bounds__\n#define __global__ %s\n"
+             fa_format("%s\n#undef __global__\n#undef __launch_bounds__\n#define __global__ %s\n"
                        "#define __launch_bounds__(...) %s\n#line %d",
-                       wraps   ? "__device__"
-                       : nvrtc ? "__attribute__((global))"
-                               : "",
-                       nvrtc && !wraps ? "__attribute__((launch_bounds(__VA_ARGS__)))" : "", next));
+                       wraps ? "#pragma push_macro(\"__grid_constant__\")\n#undef __grid_constant__\n"
+                               "#define __grid_constant__"
+                             : "#pragma pop_macro(\"__grid_constant__\")",
+                       wraps  ? "__device__"
+                       : cuda ? "__attribute__((global))"
+                              : "",
+                       cuda && !wraps ? "__attribute__((launch_bounds(__VA_ARGS__)))" : "", next));
     return true;
 }
 
@@ -177,7 +204,7 @@ static void rewrite_include(rewriting *r, size_t f, const fa_cxx_token *line)
         return;
     if (!fa_source_resolve(r->paths.paths[0], &r->spec->include, r->paths.paths[f], name, found) ||
         realpath(found, real) == NULL) {
-        if (fa_host_code_header(name))
+        if (r->whom != FA_FOR_NVCC && fa_host_code_header(name))
             add_edit(r, line->at, end_of(line), stand_in(r, name));
         return;
     }
@@ -212,6 +239,8 @@ static void find_edits(rewriting *r, size_t f)
             declare_arrays(r, t, d);
         } else if (r->whom == FA_FOR_NVRTC) {
             rewrite_using_std(r, t, d);
+            if (d->type)
+                rewrite_host_members(r, t, d);
             if (d->body > 0)
                 rewrite_lambdas(r, t, d);
         }
@@ -264,6 +293,8 @@ static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
     }
     if (!fa_host_code_find(r->files, count))
         return FA_PASS; /* the compiler says what is wrong with it */
+    if (r->whom == FA_FOR_NVCC && !any_wrapping(r))
+        return FA_PASS;
     collect_arrays(r);
     for (size_t f = 0; f < count; f++)
         for (size_t i = 0; i < r->files[f].count; i++) {

@@ -55,6 +55,7 @@ load helper
     [[ $output == *forward_list*"--include DIR"*"--compiler nvcc"* ]]
     type nvcc || skip "no nvcc"
     ./fa_bench --source "$work/k.cu" --compile-only --compiler nvcc --quiet
+    ./fa_bench --source tests/emu/ordinary/wrapped.cu --compile-only --compiler nvcc --quiet # its launcher is left out
 }
 
 # The files of tests/emu/ordinary, one construct each: NVRTC takes it and the emulator's result is right.
