@@ -7,6 +7,16 @@
 #include <cuda_device_runtime_api.h> // cudaGridDependencySynchronize and its like
 #endif
 
+/* Of the C library's <sys/types.h>. */
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+
+/* What "using namespace std" of a file is for; fa_std.h adds to it. */
+namespace fa_std_names
+{
+}
+
 #ifndef INFINITY
 #define INFINITY __builtin_bit_cast(float, 0x7f800000)
 #define NAN __builtin_bit_cast(float, 0x7fffffff)

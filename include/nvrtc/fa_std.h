@@ -43,4 +43,35 @@ namespace std
 using namespace cuda::std;
 }
 
+/* What a file may mean after "using namespace std": names that are not NVRTC's own, too. */
+namespace fa_std_names
+{
+using cuda::std::conditional_t;
+using cuda::std::decay_t;
+using cuda::std::declval;
+using cuda::std::enable_if_t;
+using cuda::std::false_type;
+using cuda::std::forward;
+using cuda::std::get;
+using cuda::std::index_sequence;
+using cuda::std::integral_constant;
+using cuda::std::is_floating_point;
+using cuda::std::is_integral;
+using cuda::std::is_same;
+using cuda::std::is_same_v;
+using cuda::std::make_index_sequence;
+using cuda::std::make_pair;
+using cuda::std::make_tuple;
+using cuda::std::max;
+using cuda::std::min;
+using cuda::std::move;
+using cuda::std::numeric_limits;
+using cuda::std::pair;
+using cuda::std::remove_cv_t;
+using cuda::std::remove_reference_t;
+using cuda::std::swap;
+using cuda::std::true_type;
+using cuda::std::tuple;
+} // namespace fa_std_names
+
 #endif

@@ -44,11 +44,17 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
         if (spec->knobs.maxreg > 0)
             fa_job_add(work, "-maxrregcount=%d", spec->knobs.maxreg);
     }
-    if (spec != NULL && compiler == FA_COMPILER_NVRTC)
-        FA_TRY(fa_ordinary_read(spec, FA_FOR_NVRTC, &work->ordinary, why));
-    if (spec != NULL && spec->asked == NULL && compiler == FA_COMPILER_NVRTC)
-        fa_job_add(work, "-include=fa_names.h");                   /* include/nvrtc/ */
-    if (work->ordinary.plain_functions || work->folders.count > 0) /* headers of others: their functions may be plain */
+    const bool nvrtc = compiler == FA_COMPILER_NVRTC, own = spec != NULL && spec->asked == NULL;
+    if (spec != NULL)
+        FA_TRY(fa_ordinary_read(spec, nvrtc ? FA_FOR_NVRTC : FA_FOR_NVCC, &work->ordinary, why));
+    if (own && nvrtc)
+        fa_job_add(work, "-include=fa_names.h"); /* include/nvrtc/ */
+    if (own && !nvrtc) {
+        fa_job_add(work, "--expt-relaxed-constexpr"); /* as NVRTC has it */
+        fa_job_add(work, "--extended-lambda");
+    }
+    if ((nvrtc && work->ordinary.plain_functions) ||
+        work->folders.count > 0) /* headers of others: their functions may be plain */
         fa_job_add(work, "-default-device");
     fa_job_add_source_folder(work);
     if (spec != NULL)
@@ -101,9 +107,13 @@ static fa_status build_nvcc(const fa_job *work, const char *text, const char *fo
 {
     (void)text;
     const char *options[FA_JOB_OPTIONS_MAX];
-    char *object = fa_format("%s/module.cubin", folder);
+    char *object = fa_format("%s/module.cubin", folder), *source = NULL;
     fa_job_options(work, options);
-    const fa_status status = fa_nvcc_compile(work->source, options, work->count, object, log, why);
+    fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &source, why);
+    if (status == FA_PASS)
+        status = fa_nvcc_compile(source, options, work->count, object, log, why);
+    fa_ordinary_unlink(&work->ordinary, folder);
+    free(source);
     free(object);
     return status == FA_COMPILE_ERROR ? fa_log_explain(*log, why) : status;
 }

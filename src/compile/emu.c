@@ -61,7 +61,7 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
         return;
     }
     fa_job_add(work, "-Og");
-    fa_job_add(work, "-g");
+    fa_job_add(work, "-gdwarf-4"); /* addr2line 2.40 takes files of version 5 for each other */
     fa_job_add(work, "-fno-omit-frame-pointer");
     if (sanitize == FA_SANITIZE_ADDRESS)
         fa_job_add(work, "-fsanitize=address");
@@ -108,7 +108,7 @@ static fa_status make_key(fa_job *work, fa_reason *why)
                                        "cuda/atomic",
                                        "cuda/barrier",
                                        "cuda/pipeline"};
-    char *digests = fa_format("emu text 4");
+    char *digests = fa_format("emu text 5");
     fa_status status = fa_job_read_source(work, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;

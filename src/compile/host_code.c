@@ -9,10 +9,13 @@
 
 /* Words, and first letters of words, that only host code has. */
 static const char *const host_words[] = {
-    "main",   "cout",  "cerr",   "clog",   "endl",    "ifstream",     "ofstream",      "fopen",
-    "fclose", "fread", "fwrite", "stderr", "stdout",  "getenv",       "system",        "rand",
-    "srand",  "argv",  "argc",   "atoi",   "atof",    "strtol",       "random_device", "mt19937",
-    "chrono", "throw", "try",    "exit",   "ostream", "stringstream", "dlopen",
+    "main",     "cout",          "cerr",          "clog",   "endl",    "ifstream",     "ofstream",
+    "fopen",    "fclose",        "fread",         "fwrite", "stderr",  "stdout",       "getenv",
+    "system",   "rand",          "srand",         "argv",   "argc",    "atoi",         "atof",
+    "strtol",   "random_device", "mt19937",       "chrono", "throw",   "try",          "exit",
+    "ostream",  "stringstream",  "dlopen",        "abort",  "perror",  "errno",        "strerror",
+    "fflush",   "setenv",        "getpid",        "gettid", "syscall", "thread_local", "localtime",
+    "strftime", "gettimeofday",  "clock_gettime", "usleep",
 };
 static const char *const host_std[] = {
     "vector",       "string",        "map",       "unordered_map", "set",        "list",       "deque",
@@ -198,10 +201,19 @@ static bool any_device_word(const fa_cxx_tokens *t, size_t first, size_t end, co
     return false;
 }
 
-static bool any_host_word(const fa_cxx_tokens *t, size_t first, size_t end, const names *host)
+/* A struct of arguments that also has a stream is for the device all the same. */
+static bool is_handle(const fa_cxx_token *token)
+{
+    static const char *const handles[] = {"cudaStream_t", "cudaEvent_t", "cudaError_t"};
+    return IN(token, handles);
+}
+
+/* type: the words are of a type's declaration. */
+static bool any_host_word(const fa_cxx_tokens *t, size_t first, size_t end, const names *host, bool type)
 {
     for (size_t i = first; i < end; i++)
-        if (is_host_token(t, i) || (t->at[i].kind == FA_CXX_WORD && holds(host, &t->at[i])))
+        if ((is_host_token(t, i) && !(type && is_handle(&t->at[i]))) ||
+            (t->at[i].kind == FA_CXX_WORD && holds(host, &t->at[i])))
             return true;
     return false;
 }
@@ -219,7 +231,7 @@ static void sort_macros(const fa_cuda_file *file, names *host, names *device)
         fa_cxx_tokens words = fa_cxx_read(text);
         if (any_device_word(&words, 0, words.count, device))
             add_name(device, name, strlen(name));
-        else if (any_host_word(&words, 0, words.count, host))
+        else if (any_host_word(&words, 0, words.count, host, false))
             add_name(host, name, strlen(name));
         free(words.at);
         free(text);
@@ -234,7 +246,7 @@ static bool mark(fa_cuda_file *file, names *host)
         fa_declaration *d = &file->declarations[i];
         const fa_cxx_tokens *t = &file->tokens;
         const bool asked = fa_cxx_has(t, d->first, d->body, "__host__"); /* in the head of a function */
-        if (d->host || d->device || !(asked || any_host_word(t, d->first, d->last, host)))
+        if (d->host || d->device || !(asked || any_host_word(t, d->first, d->last, host, d->type)))
             continue;
         d->host = more = true;
         if (d->body > 0 || d->type)
@@ -303,10 +315,15 @@ bool fa_host_code_plain_functions(const fa_cuda_file *file)
 bool fa_host_code_header(const char *name)
 {
     static const char headers[] = /* a blank before and behind each */
-        " bits/stdc++.h iostream fstream sstream iomanip ostream istream vector string chrono random thread mutex map "
-        "unordered_map set memory stdexcept exception list deque queue numeric ctime time.h sys/time.h unistd.h "
-        "getopt.h filesystem regex future omp.h string_view cublas_v2.h cublasLt.h cublas.h curand.h cudnn.h "
-        "Python.h dlfcn.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h helper_functions.h ";
+        " iostream fstream sstream iomanip ostream istream vector string chrono random thread mutex map "
+        "unordered_map set memory stdexcept exception list deque queue numeric ctime time.h sys/time.h "
+        "unistd.h getopt.h filesystem bits/stdc++.h regex future omp.h string_view cublas_v2.h cublasLt.h "
+        "cublas.h curand.h cudnn.h Python.h dlfcn.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h "
+        "helper_functions.h atomic any charconv cctype cerrno cfenv cinttypes clocale compare "
+        "condition_variable csignal cstdarg cwchar execution format ios iosfwd locale memory_resource ranges "
+        "ratio shared_mutex source_location stack stop_token streambuf system_error typeindex typeinfo "
+        "unordered_set valarray version ctype.h errno.h fcntl.h inttypes.h locale.h pthread.h signal.h "
+        "stdarg.h strings.h ";
     static const char *const folders[] = {"torch/", "ATen/", "c10/", "pybind11/", "thrust/", "nvtx3/", "sys/"};
     char *word = fa_format(" %s ", name);
     const bool is_header = strstr(headers, word) != NULL;

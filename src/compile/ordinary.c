@@ -29,6 +29,7 @@ typedef struct rewriting {
     size_t array_count;
     edit *edits; /* of the present file, in order */
     size_t edit_count;
+    bool uses_std; /* what is left for the device has the word std */
     bool changed;
 } rewriting;
 
@@ -51,10 +52,13 @@ static void add_edit(rewriting *r, const char *from, const char *to, char *text)
         free(text);
         return;
     }
-    r->edits = fa_resize(r->edits, (r->edit_count + 1) * sizeof *r->edits);
+    r->edits = realloc(r->edits, (r->edit_count + 1) * sizeof *r->edits);
+    FA_ASSERT(r->edits != NULL);
     r->edits[r->edit_count++] = (edit){.from = from, .to = to, .text = text};
     r->changed = true;
 }
+
+static const char *fa_cxx_end(const fa_cxx_token *token) { return token->at + token->length; }
 
 /* Those of namespace scope, of all files. */
 static void collect_arrays(rewriting *r)
@@ -65,9 +69,18 @@ static void collect_arrays(rewriting *r)
             fa_shared_array array;
             if (d->body > 0 || d->type || !fa_shared_array_read(&r->files[f].tokens, d->first, d->last, &array))
                 continue;
-            r->arrays = fa_resize(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
+            r->arrays = realloc(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
+            FA_ASSERT(r->arrays != NULL);
             r->arrays[r->array_count++] = array;
         }
+}
+
+static bool fa_cxx_has(const fa_cxx_tokens *t, size_t first, size_t last, const char *name)
+{
+    for (size_t i = first; i < last; i++)
+        if (fa_cxx_is(&t->at[i], name))
+            return true;
+    return false;
 }
 
 /* The arrays of namespace scope that a function uses and has no parameter of that name for, behind its brace. */
@@ -75,8 +88,11 @@ static void declare_arrays(rewriting *r, const fa_cxx_tokens *t, const fa_declar
 {
     char *text = fa_format("{");
     for (size_t i = 0; i < r->array_count; i++)
-        if (fa_cxx_has(t, d->body, d->last, r->arrays[i].name) && !fa_cxx_has(t, d->first, d->body, r->arrays[i].name))
-            fa_extend(&text, " %s", r->arrays[i].declaration);
+        if (fa_cxx_has(t, d->body, d->last, r->arrays[i].name) && !mentions(t, d->first, d->body, r->arrays[i].name)) {
+            char *longer = fa_format("%s %s", text, r->arrays[i].declaration);
+            free(text);
+            text = longer;
+        }
     if (text[1] != '\0')
         add_edit(r, t->at[d->body].at, fa_cxx_end(&t->at[d->body]), text);
     else
@@ -94,6 +110,31 @@ static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_decla
             }
 }
 
+/* NVRTC takes no __host__ functions. Those of a class that the device needs too stay, as functions of both. */
+static void rewrite_host_members(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
+{
+    for (size_t i = d->first + 1; i + 1 < d->last; i++)
+        if (fa_cxx_is(&t->at[i], "__host__") && !fa_cxx_is(&t->at[i - 1], "__device__") &&
+            !fa_cxx_is(&t->at[i + 1], "__device__"))
+            add_edit(r, t->at[i].at, fa_cxx_end(&t->at[i]), fa_format("__host__ __device__"));
+}
+
+/* The place of the next "using namespace std" from `i` on; `last`: none. */
+static size_t find_using_std(const fa_cxx_tokens *t, size_t i, size_t last)
+{
+    while (i + 2 < last &&
+           !(fa_cxx_is(&t->at[i], "using") && fa_cxx_is(&t->at[i + 1], "namespace") && fa_cxx_is(&t->at[i + 2], "std")))
+        i++;
+    return i + 2 < last ? i : last;
+}
+
+/* NVRTC has the functions of <cmath> twice, its own and those of cuda::std: fa_names.h has a namespace without them. */
+static void rewrite_using_std(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
+{
+    for (size_t i = d->first; (i = find_using_std(t, i, d->last)) < d->last; i += 3)
+        add_edit(r, t->at[i + 2].at, fa_cxx_end(&t->at[i + 2]), fa_format("fa_std_names"));
+}
+
 static int32_t line_of(const char *text, const char *at)
 {
     int32_t line = 1;
@@ -102,29 +143,56 @@ static int32_t line_of(const char *text, const char *at)
     return line;
 }
 
+/* #define __global__ __device__ */
+static bool defines_wrapping(const fa_cxx_token *line)
+{
+    char name[32];
+    return sscanf(line->at, "# define %31[_a-z]", name) == 1 && strcmp(name, "__global__") == 0 &&
+           memmem(line->at, line->length, "__device__", strlen("__device__")) != NULL;
+}
+
+static bool any_wrapping(const rewriting *r)
+{
+    for (size_t f = 0; f < r->paths.count; f++)
+        for (size_t i = 0; i < r->files[f].tokens.count; i++) {
+            const fa_cxx_token *token = &r->files[f].tokens.at[i];
+            if (token->kind == FA_CXX_DIRECTIVE && defines_wrapping(token))
+                return true;
+        }
+    return false;
+}
+
 /* The usual way to wrap a kernel: #define __global__ __device__, an include, and #undef (or pop_macro). Then __global__
- * means what it meant, and a device function may have __launch_bounds__. */
+ * means what it meant, and a device function may have __launch_bounds__ and parameters that are __grid_constant__. */
 static bool rewrite_wrapping(rewriting *r, size_t f, const fa_cxx_token *line)
 {
-    const bool nvrtc = r->whom == FA_FOR_NVRTC;
-    char name[32] = "", how[16] = "";
-    const char *text = NULL;
-    if (sscanf(line->at, "# %15[a-z] %31[_a-z]", how, name) == 2 && strcmp(name, "__global__") == 0)
-        text = strcmp(how, "define") != 0 ? "" : strstr(line->at, "__device__") != NULL ? line->at : NULL;
-    else if (sscanf(line->at, "# pragma pop_macro(\"%31[_a-z]", name) == 1 && strcmp(name, "__global__") == 0)
-        text = "";
-    if (text == NULL)
+    const bool cuda = r->whom != FA_FOR_EMULATOR, wraps = defines_wrapping(line);
+    char name[32] = "", how[8] = "";
+    const bool defines = sscanf(line->at, "# %7[a-z] %31[_a-z]", how, name) == 2 &&
+                         (strcmp(how, "define") == 0 || strcmp(how, "undef") == 0);
+    if ((!defines && sscanf(line->at, "# pragma pop_macro(\"%31[_a-z]", name) != 1) || strcmp(name, "__global__") != 0)
         return false;
-    const bool wraps = text[0] != '\0';
     const int32_t next = line_of(r->texts[f], fa_cxx_end(line)) + 1;
     add_edit(r, line->at, fa_cxx_end(line),
-             fa_format("#undef __global__\n#undef __launch_bounds__\n#define __global__ %s\n"
+             fa_format("%s\n#undef __global__\n#undef __launch_bounds__\n#define __global__ %s\n"
                        "#define __launch_bounds__(...) %s\n#line %d",
-                       wraps   ? "__device__"
-                       : nvrtc ? "__attribute__((global))"
-                               : "",
-                       nvrtc && !wraps ? "__attribute__((launch_bounds(__VA_ARGS__)))" : "", next));
+                       wraps ? "#pragma push_macro(\"__grid_constant__\")\n#undef __grid_constant__\n"
+                               "#define __grid_constant__"
+                             : "#pragma pop_macro(\"__grid_constant__\")",
+                       wraps  ? "__device__"
+                       : cuda ? "__attribute__((global))"
+                              : "",
+                       cuda && !wraps ? "__attribute__((launch_bounds(__VA_ARGS__)))" : "", next));
     return true;
+}
+
+/* Headers of the C++ library bring much of each other: std::numeric_limits may come with <string>. */
+static char *stand_in(const rewriting *r, const char *name)
+{
+    const bool library = strpbrk(name, "./") == NULL || strcmp(name, "bits/stdc++.h") == 0;
+    return fa_format("%s", !library || !r->uses_std     ? ""
+                           : r->whom == FA_FOR_EMULATOR ? "#include \"fa_emu_std.h\""
+                                                        : "#include <limits>");
 }
 
 /* An include of another of the user's files names its copy; a header of the host alone goes. */
@@ -136,8 +204,8 @@ static void rewrite_include(rewriting *r, size_t f, const fa_cxx_token *line)
         return;
     if (!fa_source_resolve(r->paths.paths[0], &r->spec->include, r->paths.paths[f], name, found) ||
         realpath(found, real) == NULL) {
-        if (fa_host_code_header(name))
-            add_edit(r, line->at, fa_cxx_end(line), fa_format("%s", ""));
+        if (r->whom != FA_FOR_NVCC && fa_host_code_header(name))
+            add_edit(r, line->at, fa_cxx_end(line), stand_in(r, name));
         return;
     }
     const bool was_changed = r->changed;
@@ -169,23 +237,36 @@ static void find_edits(rewriting *r, size_t f)
             add_edit(r, t->at[d->first].at, fa_cxx_end(&t->at[d->last]), fa_format("%s", ""));
         } else if (r->whom == FA_FOR_EMULATOR && d->body > 0) {
             declare_arrays(r, t, d);
-        } else if (r->whom == FA_FOR_NVRTC && d->body > 0) {
-            rewrite_lambdas(r, t, d);
+        } else if (r->whom == FA_FOR_NVRTC) {
+            rewrite_using_std(r, t, d);
+            if (d->type)
+                rewrite_host_members(r, t, d);
+            if (d->body > 0)
+                rewrite_lambdas(r, t, d);
         }
     }
+}
+
+static void put_lines_of(FILE *out, const char *from, const char *to)
+{
+    for (; from < to; from++)
+        if (*from == '\n')
+            fputc('\n', out);
 }
 
 /* The text with its edits; each as many lines as what it stands for. */
 static char *apply_edits(rewriting *r, size_t f)
 {
     char *text = NULL;
+    size_t size = 0;
     const char *at = r->texts[f];
-    FILE *out = fa_open_text(&text, NULL);
+    FILE *out = open_memstream(&text, &size);
+    FA_ASSERT(out != NULL);
     fprintf(out, "#line 1 \"%s\"\n", r->paths.paths[f]);
     for (size_t i = 0; i < r->edit_count; i++) {
         fwrite(at, 1, (size_t)(r->edits[i].from - at), out);
         fputs(r->edits[i].text, out);
-        fa_cxx_put_breaks(out, r->edits[i].from, r->edits[i].to);
+        put_lines_of(out, r->edits[i].from, r->edits[i].to);
         at = r->edits[i].to;
         free(r->edits[i].text);
     }
@@ -212,7 +293,16 @@ static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
     }
     if (!fa_host_code_find(r->files, count))
         return FA_PASS; /* the compiler says what is wrong with it */
+    if (r->whom == FA_FOR_NVCC && !any_wrapping(r))
+        return FA_PASS;
     collect_arrays(r);
+    for (size_t f = 0; f < count; f++)
+        for (size_t i = 0; i < r->files[f].count; i++) {
+            const fa_declaration *d = &r->files[f].declarations[i];
+            const fa_cxx_tokens *t = &r->files[f].tokens;
+            r->uses_std = r->uses_std || (!d->host && fa_cxx_has(t, d->first, d->last, "std") &&
+                                          find_using_std(t, d->first, d->last) != d->first);
+        }
     made->files = fa_alloc(count * sizeof *made->files);
     made->count = count;
     for (size_t f = 0; f < count; f++) {
@@ -260,7 +350,9 @@ static char *copy_path(const char *folder, size_t number) { return fa_format("%s
 static char *with_folder(const char *text, const char *folder)
 {
     char *out_text = NULL;
-    FILE *out = fa_open_text(&out_text, NULL);
+    size_t size = 0;
+    FILE *out = open_memstream(&out_text, &size);
+    FA_ASSERT(out != NULL);
     static const char mark[] = "#include \"FA_FOLDER/";
     for (const char *at; (at = strstr(text, mark)) != NULL; text = at + strlen(mark)) {
         fwrite(text, 1, (size_t)(at - text), out);

@@ -1,11 +1,12 @@
 /* A user's file on the way to NVRTC or the emulator's g++: host code is left out and, for the emulator, dynamic shared
- * memory declared as CUDA has it (extern __shared__ T name[];) becomes what C++ can say. Lines keep their numbers. */
+ * memory declared as CUDA has it (extern __shared__ T name[];) becomes what C++ can say. On the way to nvcc only a file
+ * that wraps a kernel changes: its host code would launch a device function. Lines keep their numbers. */
 #ifndef FA_COMPILE_ORDINARY_H
 #define FA_COMPILE_ORDINARY_H
 
 #include "input/spec.h"
 
-typedef enum { FA_FOR_NVRTC, FA_FOR_EMULATOR } fa_ordinary_for;
+typedef enum { FA_FOR_NVRTC, FA_FOR_NVCC, FA_FOR_EMULATOR } fa_ordinary_for;
 
 typedef struct fa_ordinary_file {
     char *path, *text; /* text: rewritten */

@@ -27,7 +27,14 @@ static void copy_text(char *to, size_t room, const char *from, size_t size)
             *c = ' ';
 }
 
-/* The loader maps a file that is cut off, and dies of SIGBUS. */
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#else
+#define OWN_MACHINE EM_AARCH64
+#endif
+
+/* The loader says of a file for another processor that it cannot open it, and maps one that is cut off: it dies of
+ * SIGBUS. */
 static fa_status check_elf(const char *path, fa_digest *sha256, fa_reason *why)
 {
     char *bytes = NULL;
@@ -39,6 +46,9 @@ static fa_status check_elf(const char *path, fa_digest *sha256, fa_reason *why)
     free(bytes);
     if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || size < sizeof head)
         return fa_refuse(why, FA_ERROR, "%s is not a shared object: it does not begin as an ELF file", path);
+    if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != OWN_MACHINE)
+        return fa_refuse(why, FA_ERROR, "%s is for another processor: its ELF machine is %d, this fa_bench's %d", path,
+                         head.e_machine, OWN_MACHINE);
     if (head.e_shoff > size || (uint64_t)head.e_shnum * head.e_shentsize > size - head.e_shoff)
         return fa_refuse(why, FA_ERROR, "%s is cut off: its section headers lie behind its end", path);
     return FA_PASS;
@@ -61,7 +71,10 @@ static fa_status open_file(const char *path, library_file *file, fa_reason *why)
                         : !fa_library_find(opened, "fa_forward", &file->forward) ? "fa_forward"
                                                                                  : NULL;
     return lacks == NULL ? FA_PASS
-                         : fa_refuse(why, FA_ERROR, "%s does not export %s (include/fa_library.h)", path, lacks);
+                         : fa_refuse(why, FA_ERROR,
+                                     "%s does not export %s: include/fa_library.h declares it, extern \"C\" and "
+                                     "with default visibility",
+                                     path, lacks);
 }
 
 static fa_status describe(const fa_spec *spec, const fa_library_question *question, fa_library_facts *facts,

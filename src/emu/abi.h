@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define FA_EMU_ABI 4
+#define FA_EMU_ABI 5
 #define FA_EMU_WARP 32
 
 /* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line
@@ -117,7 +117,7 @@ typedef struct fa_emu_api {
     uint32_t (*cluster_address)(const void *p);
 } fa_emu_api;
 
-/* What a running CUDA thread is. The core points the object's thread-local slot at it before every switch. */
+/* What a running CUDA thread is. The core points the object's slot `now` at it before every switch. */
 typedef struct fa_emu_thread {
     fa_emu_uint3 thread, block, block_dim, grid_dim;
     unsigned char *smem; /* dynamic shared memory of the block, exactly smem_bytes */
@@ -130,9 +130,15 @@ typedef struct fa_emu_thread {
 
 struct fa_params;
 
+/* Thread-local variables of the object: the running CUDA thread; threadIdx, blockIdx, blockDim, gridDim. */
+typedef struct fa_emu_slots {
+    fa_emu_thread **now;
+    fa_emu_uint3 *thread, *block, *block_dim, *grid_dim;
+} fa_emu_slots;
+
 /* Symbols of the object: `fa_emu_call` runs fa_kernel on the calling fibre; `fa_emu_slot` gives the calling OS thread's
- * slot; `fa_emu_build` says how it was built. */
-typedef fa_emu_thread **fa_emu_slot_fn(void);
+ * slots; `fa_emu_build` says how it was built. */
+typedef fa_emu_slots fa_emu_slot_fn(void);
 typedef void fa_emu_call_fn(const struct fa_params *params);
 typedef struct fa_emu_build {
     int32_t abi;

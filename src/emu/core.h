@@ -96,7 +96,7 @@ typedef struct fa_emu_worker {
     fa_emu_fibre *fibres;
     uint32_t fibre_count; /* of those that have a stack */
     fa_emu_fibre *current;
-    fa_emu_thread **slot;
+    fa_emu_slots slot;
     void *main_sp;
     void *main_asan_fake_stack;
     const void *main_stack;

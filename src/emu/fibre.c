@@ -88,7 +88,13 @@ void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying)
     void **save = from ? &from->sp : &worker->main_sp;
     void *sp = to ? to->sp : worker->main_sp;
     worker->current = to;
-    *worker->slot = to ? &to->thread : NULL;
+    *worker->slot.now = to ? &to->thread : NULL;
+    if (to) {
+        *worker->slot.thread = to->thread.thread;
+        *worker->slot.block = to->thread.block;
+        *worker->slot.block_dim = to->thread.block_dim;
+        *worker->slot.grid_dim = to->thread.grid_dim;
+    }
     if (!worker->annotated) {
         fa_emu_jump(save, sp);
         return;

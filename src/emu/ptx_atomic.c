@@ -176,6 +176,8 @@ uint64_t fa_emu_ptx_atomic(const fa_emu_ptx_run *run, void *at, uint32_t size, u
     bool tsan;
     const functions f = enter(run, size, &tsan);
     const uint64_t mask = fa_ptx_mask(8 * size);
+    if (tsan && fa_ptx_has(run->instr, FA_PTX_W_CAS))
+        fa_race_checks_guess(at, &b, size);
     uint64_t old = f.load(at, __ATOMIC_RELAXED);
     while (!f.exchange(at, &old, combine(run->instr, old & mask, b & mask, c & mask) & mask, order))
         ;

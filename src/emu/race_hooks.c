@@ -130,6 +130,7 @@ static void begin_read(const volatile void *at, size_t size, bool write, int ord
     MODIFY(bits, T, fetch_nand, ~(old & value))                                                                     \
     static T exchange_##bits(volatile T *at, T expected, T value, int order, int failure, const void *pc)           \
     {                                                                                                               \
+        fa_race_checks_guess(at, &expected, sizeof expected);                                                       \
         fa_race_take_turns();                                                                                       \
         const T old = *at;                                                                                          \
         const bool same = old == expected;                                                                          \

@@ -107,13 +107,14 @@ static bool is_private(const fa_emu_worker *worker, uint64_t address)
            address - (uint64_t)(uintptr_t)worker->fibres < worker->fibre_count * sizeof *worker->fibres ||
            address - (uint64_t)(uintptr_t)fibre->thread.api < sizeof *fibre->thread.api ||
            address - (uint64_t)(uintptr_t)worker->launch->params < sizeof *worker->launch->params ||
-           address == (uint64_t)(uintptr_t)worker->slot;
+           address == (uint64_t)(uintptr_t)worker->slot.now;
 }
 
 void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t begin, size_t size, int kind,
                       const void *pc)
 {
     fa_race *race = fa_race_of(worker);
+    fa_race_settle(worker);
     const uint64_t end = begin + size;
     const context here = {worker, begin, kind, by->issuer};
     race->time += (kind & (FA_RACE_ATOMIC | FA_RACE_VOLATILE)) != 0;
@@ -136,6 +137,29 @@ void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t b
                                              : "no fence.proxy.async of that thread after its";
         fa_race_found_at(worker, &now, begin, size);
     }
+}
+
+void fa_race_settle(fa_emu_worker *worker)
+{
+    fa_race_thread *thread = worker->current != NULL ? fa_race_current(worker) : NULL;
+    if (thread == NULL || thread->guess.size == 0)
+        return;
+    const fa_race_guess guess = thread->guess;
+    const uint32_t index = fa_race_index(worker), stack = thread->stack;
+    const fa_race_actor self = {index, index, guess.epoch, worker->block_number};
+    thread->guess.size = 0;
+    thread->stack = guess.stack;
+    fa_race_touch_by(worker, &self, fa_race_shadow_address(worker, guess.address), guess.size, 0, guess.pc);
+    thread->stack = stack;
+}
+
+void fa_race_checks_guess(const volatile void *address, const void *expected, size_t size)
+{
+    fa_emu_worker *worker = running();
+    fa_race_guess *guess = worker != NULL ? &fa_race_current(worker)->guess : NULL;
+    if (guess != NULL && guess->size == size && guess->address == (uint64_t)(uintptr_t)address &&
+        memcmp((const void *)guess->address, expected, size) == 0)
+        guess->size = 0;
 }
 
 /* An access to a barrier object of a block, other than by its own instructions. */
@@ -189,12 +213,19 @@ void fa_race_touch(const volatile void *memory, size_t size, int kind, const voi
         check_barrier(worker, worker->flight, address, size, kind, pc);
     if (worker->cluster->count > 1)
         check_peer(worker, address, size, kind, pc);
+    fa_race_settle(worker);
+    if (kind == 0 && size <= sizeof(uint64_t)) {
+        thread->guess = (fa_race_guess){address, pc, (uint32_t)size, thread->stack, self.epoch};
+        return;
+    }
     fa_race_touch_by(worker, &self, fa_race_shadow_address(worker, address), size, kind, pc);
 }
 
 void fa_race_take_turns(void)
 {
     fa_emu_worker *worker = running();
+    if (worker != NULL)
+        fa_race_settle(worker);
     if (worker == NULL || ++fa_race_current(worker)->spins < SPINS)
         return;
     fa_race_current(worker)->spins = 0;
@@ -232,6 +263,7 @@ void fa_race_observe(const volatile void *address, int order)
     fa_emu_worker *worker = running();
     if (worker == NULL)
         return;
+    fa_race_settle(worker);
     fa_race *race = fa_race_of(worker);
     fa_race_thread *thread = fa_race_current(worker);
     fa_race_place *place = place_of(race, fa_race_shadow_address(worker, (uint64_t)(uintptr_t)address));
@@ -250,6 +282,7 @@ void fa_race_fence(bool block_scope)
     fa_emu_worker *worker = running();
     if (worker == NULL)
         return;
+    fa_race_settle(worker);
     fa_race_thread *thread = fa_race_current(worker);
     for (int scope = block_scope ? FA_RACE_BLOCK : FA_RACE_DEVICE; scope < FA_RACE_SCOPES; scope++)
         fa_race_learn_observed(worker, thread, scope);

@@ -14,6 +14,11 @@ void fa_race_touch(const volatile void *address, size_t size, int kind, const vo
 /* The same by an actor, or by a thread; address: in the shadow. */
 void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t address, size_t size, int kind,
                       const void *pc);
+/* Records the current thread's last plain read, which waits for the thread's next access: the loop around atomicCAS,
+ * as the CUDA guide writes it, begins with one. What that reads is a guess, checked by the atomicCAS, and no race. */
+void fa_race_settle(fa_emu_worker *worker);
+/* Before a compare-and-exchange: if the last access read `expected` there, it was such a guess. */
+void fa_race_checks_guess(const volatile void *address, const void *expected, size_t size);
 /* Before an atomic or volatile load or exchange: a thread that waits for memory to change lets the others go on. */
 void fa_race_take_turns(void);
 /* Before a load or exchange by an atomic or volatile access, and after a store by one. order: as __ATOMIC_ACQUIRE. */

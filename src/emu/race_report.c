@@ -33,7 +33,10 @@ static void put_lines(writer *w, const char *frames)
     for (const char *line = frames; line != NULL && *line != '\0';) {
         const size_t length = strcspn(line, "\n");
         char copy[512];
-        snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, " \n"), line);
+        snprintf(copy, sizeof copy, "%.*s", (int)length, line);
+        char *more = strstr(copy, " (discriminator ");
+        if (more != NULL)
+            *more = '\0';
         if (fa_emu_frame_in_kernel(copy) && strcmp(copy, previous) != 0) {
             const char *slash = strrchr(copy, '/'), *name = slash != NULL ? slash + 1 : copy;
             memcpy(previous, copy, sizeof copy);

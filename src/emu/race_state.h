@@ -79,6 +79,13 @@ typedef struct fa_race_fences {
     uint32_t *at, count, capacity;
 } fa_race_fences;
 
+/* A thread's plain read that is not recorded yet (fa_race_settle); size 0: none. */
+typedef struct fa_race_guess {
+    uint64_t address;
+    const void *pc;
+    uint32_t size, stack, epoch;
+} fa_race_guess;
+
 typedef struct fa_race_thread {
     uint32_t *clock;                         /* of the threads of its block */
     fa_race_known *others;                   /* of other blocks */
@@ -87,6 +94,7 @@ typedef struct fa_race_thread {
     fa_race_known *observed[FA_RACE_SCOPES]; /* read by atomics; known after a fence or a barrier */
     const void *pc;                          /* of its last access */
     fa_race_fences fences[FA_RACE_FENCE_KINDS];
+    fa_race_guess guess;
     uint32_t stack, spins;
     bool fenced, block_scope;
 } fa_race_thread;

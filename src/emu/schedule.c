@@ -12,6 +12,7 @@
 #include "emu/ptx_run.h"
 #include "emu/race.h"
 #include "emu/race_cluster.h"
+#include "emu/race_memory.h"
 #include "emu/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
@@ -237,8 +238,10 @@ static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
     fa_emu_barrier *barrier = &worker->barrier[op->arg];
     if (barrier->arrived && barrier->threads != (uint32_t)op->width)
         fa_emu_fail(FA_EMU_BAD_BARRIER, "threads come to one barrier with different counts", op->file, op->line);
-    if (worker->race)
+    if (worker->race) {
+        fa_race_settle(worker);
         fa_race_barrier_arrive(worker, op->arg);
+    }
     barrier->threads = (uint32_t)op->width;
     barrier->arrived++;
     barrier->waiting += waits;
@@ -255,6 +258,8 @@ static void wait_for(fa_emu_op *op)
     fa_emu_warp_state *warp = &worker->warp[self->thread.warp];
     const uint32_t bit = 1u << self->thread.lane;
     self->op = op;
+    if (worker->race)
+        fa_race_settle(worker);
     if (op->kind == FA_EMU_BARRIER) {
         join_barrier(worker, op, true);
         warp->waiting_block |= bit;
@@ -287,8 +292,10 @@ static void thread_main(void)
     }
     if (worker->flight != NULL)
         fa_emu_flight_thread_ends(worker);
-    if (worker->race)
+    if (worker->race) {
+        fa_race_settle(worker);
         fa_race_thread_ends(worker);
+    }
     worker->alive--;
     worker->warp[self->thread.warp].alive &= ~(1u << self->thread.lane);
     fa_emu_cluster_barrier_thread_ends(worker, self);

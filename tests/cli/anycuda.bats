@@ -40,7 +40,8 @@ load helper
 @test "headers of the C and C++ library and of the toolkit compile" {
     for header in cstdint cmath cfloat climits cassert cstdio algorithm limits type_traits stdint.h math.h \
         cuda_runtime.h cuda_bf16.h cuda_fp8.h cuda_pipeline.h cooperative_groups.h cooperative_groups/reduce.h \
-        cuda/std/cstdint cuda/std/type_traits math_constants.h; do
+        cuda/std/cstdint cuda/std/type_traits math_constants.h array bit concepts initializer_list iterator optional \
+        span variant complex bitset numbers; do
         echo "#include <$header>"
     done | cat - examples/plain.cu >"$work/k.cu"
     ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
@@ -54,6 +55,7 @@ load helper
     [[ $output == *forward_list*"--include DIR"*"--compiler nvcc"* ]]
     type nvcc || skip "no nvcc"
     ./fa_bench --source "$work/k.cu" --compile-only --compiler nvcc --quiet
+    ./fa_bench --source tests/emu/ordinary/wrapped.cu --compile-only --compiler nvcc --quiet # its launcher is left out
 }
 
 # The files of tests/emu/ordinary, one construct each: NVRTC takes it and the emulator's result is right.
@@ -219,6 +221,34 @@ slow_kernel() {
     run scripts/evo_sweep.sh --source examples/plain.cu --out "$work/sweep" -- "${small[@]}"
     [ "$status" -eq 2 ]
     [[ $output == *"states no knobs"*FA_SPACE* ]]
+}
+
+# bats test_tags=slow
+@test "a race in a header of any name, in a folder with spaces: the report names its line, and the caller's" {
+    mkdir "$work/a folder (2)"
+    printf 'template <typename T>\nstatic __device__ void put(T *at, T x)\n{\n    *at = x;\n}\n' \
+        >"$work/a folder (2)/put.h"
+    sed -e 's/^extern "C"/#include "put.h"\n__device__ int word;\n&/' \
+        -e 's/^    if (row >= p.seq_q)/    put(\&word, row);\n&/' examples/plain.cu >"$work/a folder (2)/k.cu"
+    run ./fa_bench --source "$work/a folder (2)/k.cu" "${small[@]}" --race --quiet
+    [ "$status" -eq 1 ]
+    [[ $output == *"data race in global memory (4 bytes)"*"at put.h:4"*"at k.cu:"* ]]
+}
+
+# bats test_tags=slow
+@test "headers of the host, using namespace std, structs with a stream" {
+    { cat <<'END'
+#include <bits/stdc++.h>
+using namespace std;
+struct arguments { cudaStream_t stream; cudaError_t last; uint n; };
+static __device__ uint first(arguments a) { return min(a.n, uint(numeric_limits<int>::max())) + std::max(0, 0); }
+static void say(const char *what) { thread_local int pid = getpid(); printf("%d: %s", pid, what); }
+END
+        sed 's/^    float m = NO_MAX/    if (first(arguments{nullptr, cudaSuccess, 3}) != 3)\n        return;\n&/' \
+            examples/plain.cu
+    } >"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+    ./fa_bench --source "$work/k.cu" --m 32 --compile-only --quiet
 }
 
 @test "a race in a variable of the file is one in global memory, not so many bytes behind a tensor" {

@@ -94,6 +94,13 @@ library_setup() {
     refused 6 "text.so is not a shared object" "${bench[@]}" "$work/text.so"
     head -c 2000 "$work/stub.so" >"$work/short.so"
     refused 6 "short.so is cut off" "${bench[@]}" "$work/short.so"
+    cp "$work/stub.so" "$work/other.so"
+    printf '\xf3' | dd of="$work/other.so" bs=1 seek=18 conv=notrunc status=none # e_machine: RISC-V
+    refused 6 "other.so is for another processor: its ELF machine is 243" "${bench[@]}" "$work/other.so"
+    echo 'struct q; void fa_library_info(q *) {} void fa_forward(q *) {}' |
+        g++ -shared -fPIC -x c++ -o "$work/mangled.so" -
+    refused 6 'mangled.so does not export fa_library_info: include/fa_library.h declares it, extern "C"' \
+        "${bench[@]}" "$work/mangled.so"
     build host_cuda plain.so
     refused 6 "plain.so does not export fa_library_info" "${bench[@]}" "$work/plain.so"
     build stub half.so -DWITHOUT_FORWARD
@@ -108,6 +115,12 @@ library_setup() {
     echo 'void needed(void) {}' | gcc -shared -fPIC -x c -o "$work/libneeded.so" -
     gcc -shared -fPIC -o "$work/needs.so" "$work/needs.c" -L"$work" -lneeded
     refused 4 "libneeded.so: cannot open shared object file" "${bench[@]}" "$work/needs.so"
+}
+
+@test "examples/library: a project that is not there is named" {
+    run make -s -C examples/library fa2 FA2_DIR=/none
+    [ "$status" -eq 2 ]
+    [[ $output == *"fa2: no /none/csrc/flash_attn/src: README.md says what to set"* ]]
 }
 
 @test "a path that cannot be read, and options that do not go together, are usage" {

@@ -36,7 +36,7 @@ struct __nv_bfloat16 {
     __nv_bfloat16(long long i) : bits(fa_emu_bf16_bits((float)i)) {}
     __nv_bfloat16(unsigned long long i) : bits(fa_emu_bf16_bits((float)i)) {}
     __nv_bfloat16(__half h) : bits(fa_emu_bf16_bits((float)h)) {}
-    __nv_bfloat16(__nv_bfloat16_raw raw) : bits(raw.x) {}
+    constexpr __nv_bfloat16(__nv_bfloat16_raw raw) : bits(raw.x) {}
     operator float() const
     {
         const unsigned u = (unsigned)bits << 16;
@@ -44,18 +44,26 @@ struct __nv_bfloat16 {
         memcpy(&f, &u, sizeof f);
         return f;
     }
-    operator __nv_bfloat16_raw() const { return {bits}; }
+    constexpr operator __nv_bfloat16_raw() const { return {bits}; }
 };
 typedef __nv_bfloat16 nv_bfloat16;
 
 struct alignas(4) __nv_bfloat162 {
     __nv_bfloat16 x, y;
     __nv_bfloat162() = default;
-    __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) : x(a), y(b) {}
-    __nv_bfloat162(__nv_bfloat162_raw raw) : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {}
-    operator __nv_bfloat162_raw() const { return {x.bits, y.bits}; }
+    constexpr __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) : x(a), y(b) {}
+    constexpr __nv_bfloat162(__nv_bfloat162_raw raw) : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {}
+    constexpr operator __nv_bfloat162_raw() const { return {x.bits, y.bits}; }
 };
 typedef __nv_bfloat162 nv_bfloat162;
+
+#define CUDART_INF_BF16 __nv_bfloat16(__nv_bfloat16_raw{0x7f80})
+#define CUDART_NAN_BF16 __nv_bfloat16(__nv_bfloat16_raw{0x7fff})
+#define CUDART_MIN_DENORM_BF16 __nv_bfloat16(__nv_bfloat16_raw{0x0001})
+#define CUDART_MAX_NORMAL_BF16 __nv_bfloat16(__nv_bfloat16_raw{0x7f7f})
+#define CUDART_NEG_ZERO_BF16 __nv_bfloat16(__nv_bfloat16_raw{0x8000})
+#define CUDART_ZERO_BF16 __nv_bfloat16(__nv_bfloat16_raw{0})
+#define CUDART_ONE_BF16 __nv_bfloat16(__nv_bfloat16_raw{0x3f80})
 
 /* Conversions. */
 static inline __nv_bfloat16 __float2bfloat16(float f) { return f; }

@@ -26,14 +26,9 @@ struct __half {
     __half(unsigned long i) : v((_Float16)(double)i) {}
     __half(long long i) : v((_Float16)(double)i) {}
     __half(unsigned long long i) : v((_Float16)(double)i) {}
-    __half(__half_raw raw) { memcpy((void *)this, &raw, 2); }
+    constexpr __half(__half_raw raw) : v(__builtin_bit_cast(_Float16, raw.x)) {}
     operator float() const { return (float)v; }
-    operator __half_raw() const
-    {
-        __half_raw raw;
-        memcpy(&raw, this, 2);
-        return raw;
-    }
+    constexpr operator __half_raw() const { return {__builtin_bit_cast(unsigned short, v)}; }
     __half &operator=(float f)
     {
         v = (_Float16)f;
@@ -45,16 +40,23 @@ typedef __half half;
 struct alignas(4) __half2 {
     __half x, y;
     __half2() = default;
-    __half2(__half a, __half b) : x(a), y(b) {}
-    __half2(__half2_raw raw) { memcpy((void *)this, &raw, 4); }
-    operator __half2_raw() const
-    {
-        __half2_raw raw;
-        memcpy(&raw, this, 4);
-        return raw;
-    }
+    constexpr __half2(__half a, __half b) : x(a), y(b) {}
+    constexpr __half2(__half2_raw raw) : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {}
+    constexpr operator __half2_raw() const { return {__half_raw(x).x, __half_raw(y).x}; }
 };
 typedef __half2 half2;
+typedef __half __nv_half, nv_half;
+typedef __half2 __nv_half2, nv_half2;
+typedef __half_raw __nv_half_raw;
+typedef __half2_raw __nv_half2_raw;
+
+#define CUDART_INF_FP16 __half(__half_raw{0x7c00})
+#define CUDART_NAN_FP16 __half(__half_raw{0x7fff})
+#define CUDART_MIN_DENORM_FP16 __half(__half_raw{0x0001})
+#define CUDART_MAX_NORMAL_FP16 __half(__half_raw{0x7bff})
+#define CUDART_NEG_ZERO_FP16 __half(__half_raw{0x8000})
+#define CUDART_ZERO_FP16 __half(__half_raw{0})
+#define CUDART_ONE_FP16 __half(__half_raw{0x3c00})
 
 static inline __half fa_emu_half(float f)
 {

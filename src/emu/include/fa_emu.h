@@ -29,7 +29,19 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
+#define __CUDA_ALIGN__(n) __attribute__((aligned(n)))
+#define __CUDA_ARCH_HAS_FEATURE__(feature) __CUDA_ARCH_FEAT_##feature
 #define __nv_is_extended_device_lambda_closure_type(...) false
+
+/* Files ask whether nvcc reads them, and which: the last whose libcu++ is not in a folder of its own. */
+#ifndef __CUDACC__
+#define __CUDACC__ 1
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 9
+#define __CUDACC_VER_BUILD__ 0
+#define CUDA_VERSION 12090
+#define CUDART_VERSION 12090
+#endif
 
 /* What CuTe takes from the version of nvcc: ldmatrix and __cvta_generic_to_shared are there. */
 #define CUTE_ARCH_LDSM_SM75_SUPPORTED 1
@@ -52,9 +64,23 @@
 
 /* The core points this at the running CUDA thread before it switches to it. */
 static thread_local fa_emu_thread *fa_emu_slot_value __attribute__((tls_model("initial-exec")));
-extern "C" __attribute__((visibility("default"), no_sanitize("address", "thread"))) fa_emu_thread **fa_emu_slot(void)
+/* threadIdx and its like are variables, as with nvcc: a kernel may hide their names or define macros of them. The core
+ * writes each through a second name; the kernel's is constant, so that no sanitizer watches it. */
+#define FA_EMU_BUILTIN(name)                                                 \
+    extern "C" {                                                             \
+    __thread fa_emu_uint3 fa_emu_##name __asm__("fa_emu_builtin_" #name)     \
+        __attribute__((tls_model("initial-exec"), visibility("hidden")));    \
+    extern const __thread fa_emu_uint3 name __asm__("fa_emu_builtin_" #name) \
+        __attribute__((tls_model("initial-exec"), visibility("hidden")));    \
+    }
+FA_EMU_BUILTIN(threadIdx)
+FA_EMU_BUILTIN(blockIdx)
+FA_EMU_BUILTIN(blockDim)
+FA_EMU_BUILTIN(gridDim)
+#undef FA_EMU_BUILTIN
+extern "C" __attribute__((visibility("default"), no_sanitize("address", "thread"))) fa_emu_slots fa_emu_slot(void)
 {
-    return &fa_emu_slot_value;
+    return {&fa_emu_slot_value, &fa_emu_threadIdx, &fa_emu_blockIdx, &fa_emu_blockDim, &fa_emu_gridDim};
 }
 extern "C" {
 extern char fa_emu_shared_begin[] __asm__("__start_fa_shared") __attribute__((weak, visibility("hidden")));
@@ -70,10 +96,6 @@ extern "C" __attribute__((visibility("default"))) void fa_emu_call(const fa_para
 
 static inline __attribute__((always_inline)) const fa_emu_thread *fa_emu_now() { return fa_emu_slot_value; }
 
-#define threadIdx (fa_emu_now()->thread)
-#define blockIdx (fa_emu_now()->block)
-#define blockDim (fa_emu_now()->block_dim)
-#define gridDim (fa_emu_now()->grid_dim)
 static constexpr int warpSize = FA_EMU_WARP;
 
 /* Where the kernel called a primitive: default arguments, so the kernel's own line reaches the report. */

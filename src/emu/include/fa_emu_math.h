@@ -56,6 +56,25 @@ static inline float __fmaf_ieee_rn(float x, float y, float z) { return fmaf(x, y
 static inline float fdividef(float x, float y) { return x / y; }
 static inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
 static inline double rcbrt(double x) { return 1.0 / cbrt(x); }
+static inline double rhypot(double x, double y) { return 1.0 / sqrt(x * x + y * y); }
+static inline double norm3d(double x, double y, double z) { return sqrt(x * x + y * y + z * z); }
+static inline double norm4d(double x, double y, double z, double w) { return sqrt(x * x + y * y + z * z + w * w); }
+static inline double norm(int n, const double *x)
+{
+    double sum = 0.0;
+    for (int i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum);
+}
+static inline float normf(int n, const float *x)
+{
+    double sum = 0.0;
+    for (int i = 0; i < n; i++)
+        sum += (double)x[i] * x[i];
+    return (float)sqrt(sum);
+}
+static inline double rnorm(int n, const double *x) { return 1.0 / norm(n, x); }
+static inline float rnormf(int n, const float *x) { return 1.0f / normf(n, x); }
 static inline float rhypotf(float x, float y) { return rsqrtf(x * x + y * y); }
 static inline float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
 static inline float norm4df(float x, float y, float z, float w) { return sqrtf(x * x + y * y + z * z + w * w); }

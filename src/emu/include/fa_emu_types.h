@@ -41,6 +41,11 @@ static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 static inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
+/* Members of structs that a launcher fills; nobody uses them here. */
+typedef struct CUstream_st *cudaStream_t, *CUstream;
+typedef struct CUevent_st *cudaEvent_t, *CUevent;
+typedef enum cudaError { cudaSuccess } cudaError_t;
+
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}

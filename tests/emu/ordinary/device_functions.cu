@@ -2,6 +2,7 @@
 #include "ordinary.cuh"
 
 #include <cuda_bf16.h>
+#include <math_constants.h>
 #include <cuda_fp8.h>
 
 template <typename H, typename H2>
@@ -20,6 +21,9 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     bool good = true;
     const int t = threadIdx.x, big = (1 << 24) + 1;
     const float third = 1.0f / 3.0f, x = 3.0f + t * 0;
+    const double three[3] = {1, 2, 2};
+    EXPECT(norm(3, three) == 3.0 && norm3d(1, 2, 2) == 3.0 && norm4d(1, 1, 1, 1) == 2.0 && rhypot(3.0, 4.0) == 0.2 &&
+           fabs(CUDART_PI - 4 * atan(1.0)) < 1e-15 && CUDART_LN2_F == logf(2.0f) && CUDART_TWO_TO_23_F == 8388608.0f);
     EXPECT(__int2float_rz(big) == 16777216.0f && __int2float_ru(big) == 16777218.0f &&
            __ull2float_rd(~0ull) == 18446742974197923840.0f && __ll2double_rn(3) == 3.0);
     EXPECT(__frcp_rd(x) < __frcp_ru(x) && __frcp_rn(x) == third && __fdiv_rd(1.0f, x) == __frcp_rd(x));

@@ -4,6 +4,10 @@
 
 #include "ordinary.cuh"
 
+#if !defined(__CUDACC__) || __CUDACC_VER_MAJOR__ < 12
+#error a file for nvcc asks for it
+#endif
+
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
     bool good = true;
@@ -19,5 +23,12 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     const __nv_fp8_e5m2 e5(-0.3f);
     EXPECT(float(e4) == 0.3125f && float(e5) == -0.3125f && float(__nv_fp8_e4m3(1000.0f)) == 448.0f);
     EXPECT(__nv_cvt_float_to_fp8(17.0f, __NV_SATFINITE, __NV_E4M3) == 0x58);
+    constexpr nv_half one = __half_raw{0x3c00};
+    constexpr nv_half2 pair(one, one);
+    constexpr nv_bfloat162 pair_b(__nv_bfloat16_raw{0x3f80}, __nv_bfloat16_raw{0x4000});
+    EXPECT(float(pair.y) == 1.0f && float(pair_b.y) == 2.0f && float(half(b)) == 1.0f);
+#ifndef __CUDACC_RTC__ // nvcc alone has the constants
+    EXPECT(CUDART_INF_FP16 > CUDART_MAX_NORMAL_FP16 && __hisnan(CUDART_NAN_BF16) && float(CUDART_ONE_BF16) == 1.0f);
+#endif
     attend(p, good);
 }

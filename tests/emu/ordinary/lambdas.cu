@@ -3,6 +3,8 @@
 #include <cuda/std/type_traits>
 #include <cuda/std/utility>
 
+#include <array>
+
 #include "ordinary.cuh"
 
 template <typename T, typename... Rest>
@@ -25,6 +27,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 {
     bool good = true;
     int sum = 0;
+    for (int i : std::array<int, 2>{1, -1})
+        sum += i;
     unroll<4>([&](int i) { sum += i; });
     auto square = [](auto x) { return x * x; };
     EXPECT(sum == 6 && square(3) == 9 && square(0.5f) == 0.25f && total(1, 2, 3) == 6);

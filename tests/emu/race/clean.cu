@@ -309,6 +309,28 @@ CASE(sums_by_atomics)
     atomicMax(&o_g[15], static_cast<unsigned>(t));
 }
 
+/* As the CUDA guide writes an atomicAdd of double: the first read is a guess, which the atomicCAS checks. */
+CASE(sums_by_atomic_cas)
+{
+    unsigned long long *words[] = {reinterpret_cast<unsigned long long *>(o_g + 32),
+                                   reinterpret_cast<unsigned long long *>(s)};
+    if (t == 0)
+        *words[1] = 0;
+    __syncthreads();
+    for (unsigned long long *word : words) {
+        unsigned long long old = *word, assumed;
+        do {
+            assumed = old;
+            old = atomicCAS(word, assumed, assumed + 1);
+        } while (assumed != old);
+    }
+    __syncthreads();
+    EXPECT(*words[1] == THREADS);
+    unsigned old = o_g[8], now;
+    asm volatile("atom.global.cas.b32 %0, [%1], %2, %3;" : "=r"(now) : "l"(o_g + 8), "r"(old), "r"(1u) : "memory");
+    EXPECT(now <= 1);
+}
+
 CASE(wait_for_the_block_before)
 {
     if (t == 0) {
@@ -387,6 +409,7 @@ CASE(clocks)
     X(lock_with_fences)                  \
     X(tickets)                           \
     X(sums_by_atomics)                   \
+    X(sums_by_atomic_cas)                \
     X(wait_for_the_block_before)         \
     X(barrier_of_the_grid)               \
     X(blocks_wait_with_shared_variables) \

@@ -118,6 +118,15 @@ CASE(atomic_and_plain_read)
     USE(s[0]);
 }
 
+/* The atomicCAS expects another value: the plain read was no guess. */
+CASE(plain_read_before_another_cas)
+{
+    const int seen = s[0] & 1;
+    atomicCAS(s, seen + 2, t);
+    USE(seen);
+    atomicExch(s, t);
+}
+
 CASE(plain_counter)
 {
     if (t == 0)
@@ -412,6 +421,7 @@ CASE(volatile_data_between_blocks)
     X(named_barriers_apart)              \
     X(reader_only_arrives)               \
     X(writer_after_arrive)               \
+    X(plain_read_before_another_cas)     \
     X(atomic_and_plain_read)             \
     X(plain_counter)                     \
     X(same_value_by_all)                 \
