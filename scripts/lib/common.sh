@@ -78,10 +78,11 @@ make_work() { # a folder that goes when the script ends
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
 }
-replace_file() { # FILE: standard input becomes the file, whole or not at all
-    mkdir -p "$(dirname "$1")"
-    cat >"$1.tmp"
-    mv "$1.tmp" "$1"
+replace_file() { # FILE: standard input becomes the file, whole or not at all, whoever else writes it at the same time
+    local new=$1.$BASHPID.tmp
+    mkdir -p "$(dirname "$1")" && cat >"$new" && mv "$new" "$1" && return
+    rm -f "$new"
+    return 1
 }
 
 knob_options() { # "m=64,n=128" as options
