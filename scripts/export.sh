@@ -54,19 +54,12 @@ lines_of() { # FILE or FOLDER
 }
 
 make_work
-read_json() { # FILE...
-    jq -c 'if type == "array" then .[] else . end | objects' "$@" 2>/dev/null
-}
 count=0 files=()
 for file in "${words[@]}"; do
     files+=("$work/file.$((++count))")
     lines_of "$file" >"${files[-1]}"
 done
-# A line that was cut off, as a kill leaves it, is no record.
-read_json "${files[@]}" >"$work/lines" || for file in "${files[@]}"; do
-    read_json "$file" >"$work/read" || jq -Rc 'fromjson? | objects' "$file" >"$work/read"
-    cat "$work/read"
-done >"$work/lines"
+json_objects "${files[@]}" >"$work/lines"
 jqf export/rows -c --slurp --arg group "${opt[group]}" --arg status "${opt[status]}" \
     --argjson kernels "$(values_of kernel | jq -Rnc '[inputs]')" "$work/lines" >"$work/rows"
 [[ -s $work/rows ]] || die 2 "nothing to export: no record of these in ${words[*]}"

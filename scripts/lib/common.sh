@@ -85,6 +85,16 @@ replace_file() { # FILE: standard input becomes the file, whole or not at all, w
     return 1
 }
 
+# The objects of files with JSON, lists or JSON Lines, a line each. A line that a kill has cut off is none.
+json_objects() { # FILE...: needs make_work
+    local file each='if type == "array" then .[] else . end | objects'
+    jq -c "$each" "$@" >"$work/objects" 2>/dev/null || for file in "$@"; do
+        jq -c "$each" "$file" >"$work/object" 2>/dev/null || jq -Rc 'fromjson? | objects' "$file" >"$work/object"
+        cat "$work/object"
+    done >"$work/objects"
+    cat "$work/objects"
+}
+
 knob_options() { # "m=64,n=128" as options
     sed -E 's/(^|,)([a-z]+)=/ --\2 /g' <<<"$1"
 }
