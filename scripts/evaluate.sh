@@ -40,6 +40,8 @@ done
 [[ ${opt[score]} =~ ^(speed|bound|emulator)$ ]] || die 2 "--score takes speed, bound or emulator, not '${opt[score]}'"
 [[ ,${opt[stages]}, =~ ^(,(emulator|compile|gpu))+,$ ]] ||
     die 2 "--stages takes a list of emulator, compile and gpu, not '${opt[stages]}'"
+own="kernel source library vs device arch compile-only schedule race timing"
+refuse_own "$own" "${more[@]}"
 incumbent_file=${opt[incumbent]%%:*}
 [[ $incumbent_file == *.cu ]] || incumbent_file=''
 [[ -z $incumbent_file ]] || is_input "$incumbent_file" || die 2 "no file '$incumbent_file'"
@@ -122,6 +124,8 @@ problems() { # emulator|gpu
 bad=$(grep -anvE '^[[:space:]]*(#|$)|^(public|hidden) (emulator|gpu) --' "${opt[problems]}" | head -n 1 | tr -d '\0') ||
     true
 [[ -z $bad ]] || die 2 "${opt[problems]}: not a problem in line $bad"
+read -rd '' -a problem_words < <(sed -E '/^(public|hidden)/!d' "${opt[problems]}") || true
+refuse_own "$own" "${problem_words[@]}"
 grep -aqE '^(public|hidden)' "${opt[problems]}" || die 2 "no problem in ${opt[problems]}"
 
 # Runs the lines of $work/NAME.list ("VISIBLE OPTIONS") until one does not pass; records to $work/NAME.jsonl.
@@ -136,6 +140,7 @@ run_stage() { # NAME COMMON-OPTIONS...
     pid=$!
     while read -r -u "$records" record; do
         echo "$record" >>"$work/$name.jsonl"
+        [[ $record != *'"status":"usage"'* ]] || die 2 "fa_bench refuses a run: $(jq -r .reason <<<"$record")"
         [[ $record == *'"status":"pass"'* ]] || break
     done
     kill "$pid" 2>/dev/null || true

@@ -23,7 +23,8 @@ jqf() { # PROGRAM OPTIONS-AND-FILES...
 #   flag[NAME]=0         --NAME makes it 1
 #   many[NAME]=''        --NAME VALUE, repeatable: a line per value
 # $arguments says what happens to anything else: "none" refuses it, "words" collects what is no option in the array
-# `words`, "all" collects unknown options there too. These two also take "--": what follows it is in the array `more`.
+# `words`, "all" collects unknown options there too. These two also take "--": the options of fa_bench
+# that follow are in the array `more`.
 declare -A opt flag many
 words=() more=() arguments=none
 parse_options() {
@@ -41,7 +42,9 @@ parse_options() {
             if [[ -v opt[$name] ]]; then opt[$name]=$2; else many[$name]+=$2$'\n'; fi
             shift
         elif [[ $1 == -- && $arguments != none ]]; then
-            more=("${@:2}")
+            for name in "${@:2}"; do # --seq=64 as --seq 64
+                if [[ $name =~ ^(--[a-z0-9-]+)=(.*)$ ]]; then more+=("${BASH_REMATCH[@]:1}"); else more+=("$name"); fi
+            done
             break
         elif [[ $arguments == all || ($arguments == words && $1 != -*) ]]; then
             words+=("$1")
@@ -53,6 +56,15 @@ parse_options() {
 }
 values_of() { # NAME: the values of a repeatable option, a line each
     printf '%s' "${many[$1]}"
+}
+# What a script decides itself is not among the options that it passes on to fa_bench.
+refuse_own() { # "NAME NAME..." OPTIONS...
+    local word
+    for word in "${@:2}"; do
+        [[ $word != --* ]] || word=${word%%=*}
+        [[ " $1 help version list-kernels runs stream json cubin " != *" ${word#--} "* || $word != --* ]] ||
+            die 2 "$word is this script's own (see --help)"
+    done
 }
 need_number() { # LEAST NAME...: these options hold whole numbers from LEAST
     local name
