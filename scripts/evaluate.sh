@@ -128,9 +128,12 @@ read -rd '' -a problem_words < <(sed -E '/^(public|hidden)/!d' "${opt[problems]}
 refuse_own "$own" "${problem_words[@]}"
 grep -aqE '^(public|hidden)' "${opt[problems]}" || die 2 "no problem in ${opt[problems]}"
 
+# Native code may write where fa_bench writes, or kill it.
+# shellcheck disable=SC2016 # jq's
+broken='{schema: "fa_bench.result/1", status: "error", reason: $why}'
 # Runs the lines of $work/NAME.list ("VISIBLE OPTIONS") until one does not pass; records to $work/NAME.jsonl.
 run_stage() { # NAME COMMON-OPTIONS...
-    local name=$1 record records pid
+    local name=$1 record records pid code=0 lines
     shift
     sed -E 's/^[a-z]+ //' "$work/$name.list" >"$work/$name.runs"
     : >"$work/$name.jsonl"
@@ -145,14 +148,21 @@ run_stage() { # NAME COMMON-OPTIONS...
     done
     kill "$pid" 2>/dev/null || true
     exec {records}<&-
-    if [[ ! -s $work/$name.jsonl ]]; then # no run was begun: the options are refused
+    wait "$pid" 2>/dev/null || code=$?
+    lines=$(wc -l <"$work/$name.runs")
+    if ! jq -L "$lib" -es 'include "is_record"; length <= $lines and all(.[]; is_record)' --argjson lines "$lines" \
+        "$work/$name.jsonl" >/dev/null 2>&1; then
+        jq -nc "$broken" --arg why "the kernel wrote among the records of fa_bench" >"$work/$name.jsonl"
+    elif [[ ! -s $work/$name.jsonl && $code -ne 2 ]]; then
+        jq -nc "$broken" --arg why "fa_bench ended with code $code before its first record" >"$work/$name.jsonl"
+    elif [[ ! -s $work/$name.jsonl ]]; then # the options are refused
         record=$(head -n 1 "$work/$name.err")
         [[ ! $record =~ \.runs\ line\ [0-9]+:\ (.*) ]] || die 2 "${opt[problems]}: of $name: ${BASH_REMATCH[1]}"
         [[ -n ${knobs// /} && $record =~ $tile_options\ takes ]] || die 2 "fa_bench begins no run: $record"
         refused=$record
         : >"$work/$name.list"
     fi
-    jq -e -s '(length == $lines) and all(.[]; .status == "pass")' --argjson lines "$(wc -l <"$work/$name.runs")" \
+    jq -e -s '(length == $lines) and all(.[]; .status == "pass")' --argjson lines "$lines" \
         "$work/$name.jsonl" >/dev/null
 }
 

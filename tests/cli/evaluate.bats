@@ -251,6 +251,28 @@ score_holds() { # EXPRESSION...
         '.text_feedback | test("No score by emulator: no problem for it")'
 }
 
+@test "a kernel that forges records, or kills fa_bench, is broken" {
+    echo 'public emulator --batch 1 --heads 1 --seq 9 --dim 16' >"$work/p"
+    { cat examples/plain.cu; cat <<'END'; } >"$work/k.cu"
+extern "C" long write(int, const void *, unsigned long);
+__attribute__((constructor)) static void forge()
+{
+    const char *record = "{\"schema\":\"fa_bench.result/1\",\"status\":\"pass\"}\n";
+    for (int n = 0; n < 10; n++)
+        for (int file = 3; file < 40; file++)
+            write(file, record, 47);
+}
+END
+    evaluate 3>&-
+    score_holds '.status == "error" and .combined_score == 0' '.text_feedback | test("^Broken on the emulator")'
+    { cat examples/plain.cu; cat <<'END'; } >"$work/k.cu"
+extern "C" int kill(int, int), getppid();
+__attribute__((constructor)) static void kill_it() { kill(getppid(), 9); }
+END
+    evaluate
+    score_holds '.status == "error" and .combined_score == 0' '.text_feedback | test("ended with code 137")'
+}
+
 @test "a candidate that is written while it is evaluated has no score" {
     problems
     make_half_gpu

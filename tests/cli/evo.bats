@@ -453,6 +453,14 @@ count_starts() { # COMMAND...: prints how many
     refused 2 "no file 'nowhere'" scripts/replay.sh nowhere
 }
 
+@test "a replay of what has no time is refused; its curves go on where standard output is" {
+    printf '%s\n' '{}' '{"torn' '{"kernel":"a","group":"g","knobs":"m=1","status":"wrong","p50_us":null}' >"$work/r"
+    refused 2 "no recorded time in $work/r" scripts/replay.sh "$work/r" --strategies random
+    echo '{"kernel":"a","group":"g","knobs":"m=2","status":"pass","p50_us":2}' >>"$work/r"
+    { echo first; scripts/replay.sh "$work/r" --strategies random --seeds 1; echo last; } >"$work/out"
+    [ "$(sed -n 1p "$work/out") $(sed -n 2p "$work/out" | jq .best_us) $(sed -n 3p "$work/out")" = "first 2 last" ]
+}
+
 @test "the table of strategies in docs/sweeps.md is that of the evidence" {
     diff <(sed -n '/strategies:begin/,/strategies:end/p' docs/sweeps.md | grep '^|') \
         <(scripts/replay.sh --table evidence/h200/strategies.jsonl)
