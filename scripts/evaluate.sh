@@ -93,7 +93,9 @@ fi
 
 make_work
 start=$EPOCHREALTIME
-incumbent=${opt[incumbent]:-$("$bench" --list-kernels --json - | jq -r '.[] | select(.default) | .name')}
+registry=$("$bench" --list-kernels --json -)
+incumbent=${opt[incumbent]:-$(jq -r '.[] | select(.default) | .name' <<<"$registry")}
+[[ -n $incumbent_file ]] || kernel_exists "${incumbent%%:*}" || die 2 "--incumbent: no kernel '${incumbent%%:*}'"
 : >"$work/stages"
 bound=(--bound)
 
@@ -157,8 +159,9 @@ run_stage() { # NAME COMMON-OPTIONS...
         jq -nc "$broken" --arg why "fa_bench ended with code $code before its first record" >"$work/$name.jsonl"
     elif [[ ! -s $work/$name.jsonl ]]; then # the options are refused
         record=$(head -n 1 "$work/$name.err")
-        [[ ! $record =~ \.runs\ line\ [0-9]+:\ (.*) ]] || die 2 "${opt[problems]}: of $name: ${BASH_REMATCH[1]}"
-        [[ -n ${knobs// /} && $record =~ $tile_options\ takes ]] || die 2 "fa_bench begins no run: $record"
+        [[ ! $record =~ \.runs\ line\ [0-9]+:\ (.*) ]] || die 2 "fa_bench refuses a run of $name: ${BASH_REMATCH[1]}"
+        [[ $name != incumbent && -n $knobs && $record =~ $tile_options\ takes ]] ||
+            die 2 "fa_bench begins no run of $name: $record"
         refused=$record
         : >"$work/$name.list"
     fi

@@ -327,16 +327,19 @@ assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.c
     refused 2 "not a problem in line 1" scripts/evaluate.sh examples/plain.cu --problems "$work/binary"
     refused 2 "--source is this script's own" scripts/evaluate.sh examples/plain.cu -- --m 32 --source "$work/k.cu"
     refused 2 "--help is this script's own" scripts/evaluate.sh examples/plain.cu -- --help
+    refused 2 "no kernel 'nope'" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --incumbent nope --fresh
+    echo 'public gpu --seq 9 --dim 16' >"$work/p"
+    refused 2 "of incumbent: fa_bench: --m takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" \
+        --score bound --stages compile --incumbent light:m=7777 --fresh
     printf 'public emulator --seq 9 --device=cuda\n' >"$work/p"
     refused 2 "--device is this script's own" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
     printf 'public gpu --seq 9 --sanitize address\n' >"$work/p"
     make_half_gpu
-    printf '%s\n' '#!/bin/sh' "echo '{\"status\":\"usage\",\"reason\":\"why\"}'" >"$FA_BENCH"
-    refused 2 "fa_bench refuses a run: why" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages gpu \
-        --incumbent light
+    sed -i "2i [[ \$* != *--runs* ]] || { jq -nc '{status: \"usage\", reason: \"why\"}'; exit 2; }" "$FA_BENCH"
+    refused 2 "fa_bench refuses a run: why" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages gpu
     export FA_BENCH=./fa_bench
     printf 'public emulator --what 7\n' >"$work/p"
-    refused 2 "p: of emulator: unknown option --what" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
+    refused 2 "a run of emulator: unknown option --what" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
     printf 'public emulator --dim 7\n' >"$work/p"
     refused 2 "--dim takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages emulator
 }
