@@ -6,10 +6,10 @@ usage() {
     cat <<'USAGE'
 usage: scripts/brief.sh [options]
   --from DIR         a sweep's folder or evidence/<gpu> (default: the GPU's own, else the first that has a leaderboard)
-  --scores FILE      scores of evaluate.sh, a line each: what a search has tried (repeatable)
+  --scores FILE      scores of evaluate.sh, JSON Lines or a list: what a search has tried (repeatable)
   --problems FILE    the task, as evaluate.sh takes it (default scripts/lib/score/problems.txt), without hidden lines
   --arch sm_XX       compile target (default: the leaderboard's, else sm_89)
-  --chars N          at most so many bytes (default 8000, at least 2000): the longest lists are cut first
+  --chars N          at most so many bytes (default 8000, at least 4000): the longest lists are cut first
   --out FILE         write to FILE, not to stdout
 Prints Markdown. Measures nothing. FA_BENCH names the binary (default ./fa_bench).
 Exit: 0, 2 usage, 4 not run (no fa_bench, no jq).
@@ -22,7 +22,7 @@ here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so th
 opt=([from]='' [problems]=$lib/score/problems.txt [arch]='' [chars]=8000 [out]='')
 many=([scores]='')
 parse_options "$@"
-need_number 2000 chars
+need_number 4000 chars
 bench=${FA_BENCH:-$here/../fa_bench}
 need_bench
 is_input "${opt[problems]}" || die 2 "no file '${opt[problems]}'"
@@ -39,11 +39,9 @@ if [[ -z $from ]]; then
 fi
 
 make_work
-all_of() { # FILE...: the JSON of those that there are, a value a line; .gz too
-    local file
-    for file in "$@"; do
-        if [[ -r $file.gz && ! -e $file ]]; then zcat "$file.gz"; elif [[ -r $file ]]; then cat "$file"; fi
-    done | jq -Rc 'fromjson? // empty' 2>/dev/null
+all_of() { # FILE: its objects, if it is there; .gz too
+    if [[ -r $1.gz && ! -e $1 ]]; then zcat "$1.gz"; elif [[ -r $1 ]]; then cat "$1"; fi >"$work/all"
+    json_objects "$work/all"
 }
 whole() { # FILE: its JSON, or an empty list
     jq -ce . "$1" 2>/dev/null || echo '[]'
@@ -56,7 +54,7 @@ find "$from/ncu" -name '*.json' ! -name '*.record.json' -exec jq -c 'select(.gat
 : >"$work/scores"
 while read -r file; do
     is_input "$file" || die 2 "no file '$file'"
-    all_of "$file" | jq -c 'select(.schema? == "fa_bench.score/1") | del(.private)' >>"$work/scores"
+    all_of "$file" | jq -c 'select(.schema == "fa_bench.score/1") | del(.private)' >>"$work/scores"
 done < <(values_of scores)
 
 # The limits of the target, from a run of a moment on the emulator.

@@ -20,7 +20,8 @@ that fails ends the evaluation. `combined_score` is 0 when anything is wrong, nu
 model may read is all but `private`, the results of the hidden problems. A candidate sets its tile in a line of its own:
   // fa_bench: --m 64 --warps 4        knobs of fa_bench and nothing else
 The same code, problems, options and bench give the same score from the cache, under $XDG_CACHE_HOME/fa_bench_scores.
-Exit: 0 whenever there is a score, 2 usage, 4 not run (no fa_bench, no jq, no --bound where it is asked for).
+Exit: 0 whenever there is a score, 2 usage, 4 not run (no fa_bench, no jq, no --bound where it is asked for, a candidate
+that was written meanwhile), 6 the score cannot be written to --out.
 USAGE
 }
 
@@ -39,24 +40,26 @@ done
 [[ ${opt[score]} =~ ^(speed|bound|emulator)$ ]] || die 2 "--score takes speed, bound or emulator, not '${opt[score]}'"
 [[ ,${opt[stages]}, =~ ^(,(emulator|compile|gpu))+,$ ]] ||
     die 2 "--stages takes a list of emulator, compile and gpu, not '${opt[stages]}'"
+own="kernel source library vs device arch compile-only schedule race timing"
+refuse_own "$own" "${more[@]}"
 incumbent_file=${opt[incumbent]%%:*}
 [[ $incumbent_file == *.cu ]] || incumbent_file=''
 [[ -z $incumbent_file ]] || is_input "$incumbent_file" || die 2 "no file '$incumbent_file'"
 bench=${FA_BENCH:-$here/../fa_bench}
 need_bench
 
-# Every file that the candidate includes by a quoted name, beside itself, and what those include.
+# Every file that the candidate includes by name, beside itself or from the root, and what those include.
 included_files() { # FILE
-    local line path folder=.
+    local name path folder=.
     [[ $1 != */* ]] || folder=${1%/*}
-    while IFS= read -r line; do
-        [[ $line =~ ^[[:space:]]*\#[[:space:]]*include[[:space:]]*\"([^\"]+)\" ]] || continue
-        path=$folder/${BASH_REMATCH[1]}
+    while IFS= read -r name; do
+        path=$folder/$name
+        [[ $name != /* ]] || path=$name
         [[ -f $path && -z ${seen[$path]:-} ]] || continue
         seen[$path]=1
         included+=("$path")
         included_files "$path"
-    done <"$1"
+    done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]([^">]+)[">].*/\1/p' "$1")
 }
 content_key() {
     local root=$here/.. included=() files
@@ -65,8 +68,8 @@ content_key() {
     [[ -z $incumbent_file ]] || { included+=("$incumbent_file") && included_files "$incumbent_file"; }
     shopt -s nullglob
     {
-        files=("$candidate" "${included[@]}" "${opt[problems]}" "$root"/{include,kernels}/* "$lib"/score/* "$0" "$bench"
-            /proc/driver/nvidia/{version,gpus/*/information})
+        files=("$candidate" "${included[@]}" "${opt[problems]}" "$0" "$bench" "$lib"/score/*
+            "$root"/{include,kernels,src/{cuda,emu,emu/include}}/* /proc/driver/nvidia/{version,gpus/*/information})
         # Without names, and the size of each, so that no two lists of files read the same.
         { stat -Lc %s "${files[@]}"; cat "${files[@]}"; } 2>/dev/null || true
         echo "${opt[incumbent]}|${opt[score]}|${opt[stages]}|${opt[arch]}|${more[*]}|${CUDA_VISIBLE_DEVICES-all}"
@@ -74,35 +77,42 @@ content_key() {
     shopt -u nullglob
 }
 answer() { # stdin: the score
-    if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}"; else cat; fi
+    local out=${opt[out]}
+    if [[ -z $out ]]; then cat; else replace_file "$out" 2>/dev/null || die 6 "cannot write $out"; fi
 }
 
 key=$(content_key)
-cached=${XDG_CACHE_HOME:-$HOME/.cache}/fa_bench_scores/${key%% *}.json
-if [[ ${flag[fresh]} -eq 0 && -s $cached ]]; then
+cached=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/fa_bench_scores/${key%% *}.json
+if [[ ${flag[fresh]} -eq 0 && -s $cached && -r $cached ]]; then
     score=$(<"$cached")
-    answer <<<"${score/'"cache":false'/'"cache":true'}"
-    exit 0
+    if [[ $score == '{"schema":"fa_bench.score/1",'*'}' ]]; then # whole
+        answer <<<"${score/'"cache":false'/'"cache":true'}"
+        exit 0
+    fi
 fi
 
 make_work
 start=$EPOCHREALTIME
-incumbent=${opt[incumbent]:-$("$bench" --list-kernels --json - | jq -r '.[] | select(.default) | .name')}
+registry=$("$bench" --list-kernels --json -)
+incumbent=${opt[incumbent]:-$(jq -r '.[] | select(.default) | .name' <<<"$registry")}
+[[ -n $incumbent_file ]] || kernel_exists "${incumbent%%:*}" || die 2 "--incumbent: no kernel '${incumbent%%:*}'"
 : >"$work/stages"
 bound=(--bound)
 
 tile_options='--(m|n|warps|vec|stages|swizzle|acc|splits|maxreg)'
 # A file's own tile: knobs and nothing else, so that it cannot loosen its own check.
 knobs_of() { # FILE: sets knobs and refused
-    knobs=$(sed -nE 's|^[[:space:]]*// fa_bench:[[:space:]]*||p' "$1" | tr '\n' ' ')
+    local words
+    read -rd '' -a words < <(sed -nE 's|^[[:space:]]*// fa_bench:||p' "$1" | tr '\r' ' ') || true
+    knobs=${words[*]}
     refused=''
-    [[ $knobs =~ ^(\ *$tile_options\ +[a-z0-9]+)*\ *$ ]] ||
+    [[ " $knobs" =~ ^(\ $tile_options\ [a-z0-9]+)*\ ?$ ]] ||
         refused="the line '// fa_bench:' takes tile options and their values, nothing else: $knobs"
 }
 if [[ $incumbent == "$incumbent_file" ]]; then
     knobs_of "$incumbent"
     [[ -z $refused ]] || die 2 "$incumbent: $refused"
-    incumbent+=$(xargs <<<"$knobs" | sed -E 's/--([a-z]+) ([a-z0-9]+) ?/,\1=\2/g; s/^,/:/')
+    incumbent+=$(sed -E 's/--([a-z]+) ([a-z0-9]+) ?/,\1=\2/g; s/^,/:/' <<<"$knobs")
 fi
 knobs_of "$candidate"
 
@@ -113,42 +123,63 @@ problems() { # emulator|gpu
         awk -v v=$visible -v w="$1" '$1 == v && $2 == w {$2 = ""; print}' "${opt[problems]}"
     done
 }
-bad=$(grep -nvE '^[[:space:]]*(#|$)|^(public|hidden) (emulator|gpu) --' "${opt[problems]}" | head -n 1) || true
+bad=$(grep -anvE '^[[:space:]]*(#|$)|^(public|hidden) (emulator|gpu) --' "${opt[problems]}" | head -n 1 | tr -d '\0') ||
+    true
 [[ -z $bad ]] || die 2 "${opt[problems]}: not a problem in line $bad"
+read -rd '' -a problem_words < <(sed -E '/^(public|hidden)/!d' "${opt[problems]}") || true
+refuse_own "$own" "${problem_words[@]}"
+grep -aqE '^(public|hidden)' "${opt[problems]}" || die 2 "no problem in ${opt[problems]}"
 
+# Native code may write where fa_bench writes, or kill it.
+# shellcheck disable=SC2016 # jq's
+broken='{schema: "fa_bench.result/1", status: "error", reason: $why}'
 # Runs the lines of $work/NAME.list ("VISIBLE OPTIONS") until one does not pass; records to $work/NAME.jsonl.
 run_stage() { # NAME COMMON-OPTIONS...
-    local name=$1 record records pid
+    local name=$1 record records pid code=0 lines
     shift
     sed -E 's/^[a-z]+ //' "$work/$name.list" >"$work/$name.runs"
     : >"$work/$name.jsonl"
     : >"$work/$name.err"
-    exec {records}< <(exec "$bench" --runs "$work/$name.runs" "$@" --quiet --json - 2>"$work/$name.err")
+    exec {records}< <(exec "${dies_with_us[@]}" "$bench" --runs "$work/$name.runs" "$@" --quiet --json - \
+        2>"$work/$name.err")
     pid=$!
     while read -r -u "$records" record; do
         echo "$record" >>"$work/$name.jsonl"
+        [[ $record != *'"status":"usage"'* ]] || die 2 "fa_bench refuses a run: $(jq -r .reason <<<"$record")"
         [[ $record == *'"status":"pass"'* ]] || break
     done
     kill "$pid" 2>/dev/null || true
     exec {records}<&-
-    if [[ ! -s $work/$name.jsonl ]]; then # no run was begun: the options are refused
+    wait "$pid" 2>/dev/null || code=$?
+    lines=$(wc -l <"$work/$name.runs")
+    if ! jq -L "$lib" -es 'include "is_record"; length <= $lines and all(.[]; is_record)' --argjson lines "$lines" \
+        "$work/$name.jsonl" >/dev/null 2>&1; then
+        jq -nc "$broken" --arg why "the kernel wrote among the records of fa_bench" >"$work/$name.jsonl"
+    elif [[ ! -s $work/$name.jsonl && $code -ne 2 ]]; then
+        jq -nc "$broken" --arg why "fa_bench ended with code $code before its first record" >"$work/$name.jsonl"
+    elif [[ ! -s $work/$name.jsonl ]]; then # the options are refused
         record=$(head -n 1 "$work/$name.err")
-        [[ -n ${knobs// /} && $record =~ $tile_options\ takes ]] || die 2 "fa_bench begins no run: $record"
+        [[ ! $record =~ \.runs\ line\ [0-9]+:\ (.*) ]] || die 2 "fa_bench refuses a run of $name: ${BASH_REMATCH[1]}"
+        [[ $name != incumbent && -n $knobs && $record =~ $tile_options\ takes ]] ||
+            die 2 "fa_bench begins no run of $name: $record"
         refused=$record
+        : >"$work/$name.list"
     fi
-    jq -e -s '(length == $lines) and all(.[]; .status == "pass")' --argjson lines "$(wc -l <"$work/$name.runs")" \
+    jq -e -s '(length == $lines) and all(.[]; .status == "pass")' --argjson lines "$lines" \
         "$work/$name.jsonl" >/dev/null
 }
 
 wants() { # STAGE: it is asked for, and nothing before it has failed
     [[ ,${opt[stages]}, == *,$1,* && -z $refused && $failed -eq 0 ]]
 }
-asked() { # STAGE: its problems, and fa_bench's options on top of the defaults here
-    run_stage "$1" --source "$candidate" "${@:2}" "${own_knobs[@]}" "${more[@]}" || failed=1
+asked() { # STAGE: its problems, if any, and fa_bench's options on top of the defaults here
+    [[ ! -s $work/$1.list ]] || run_stage "$1" --source "$candidate" "${@:2}" "${own_knobs[@]}" "${more[@]}" || failed=1
 }
 failed=0
+dies_with_us=(setpriv --pdeathsig TERM) # a kernel that hangs does not outlive a script that is killed
+command -v setpriv >/dev/null || dies_with_us=()
 read -ra own_knobs <<<"$knobs"
-touch "$work"/{emulator,compile,gpu,incumbent}.{list,jsonl}
+touch "$work"/{emulator,race,compile,gpu,incumbent}.{list,jsonl}
 
 if wants emulator; then
     problems emulator | while read -r line; do
@@ -178,7 +209,7 @@ fi
 if wants compile; then
     problems gpu >"$work/compile.list"
     asked compile --compile-only --arch "$arch" "${bound[@]}" --timeout 120
-    if [[ ${opt[score]} == bound && $failed -eq 0 ]]; then
+    if [[ ${opt[score]} == bound && $failed -eq 0 && -s $work/compile.list ]]; then
         cp "$work/compile.list" "$work/incumbent.list"
         of=--kernel rest=${incumbent#*:}
         [[ -z $incumbent_file ]] || of=--source
@@ -200,9 +231,13 @@ fi
     --slurpfile compile "$work/compile.jsonl" --slurpfile gpu "$work/gpu.jsonl" \
     --slurpfile incumbents "$work/incumbent.jsonl" --rawfile emulator_list "$work/emulator.list" \
     --rawfile compile_list "$work/compile.list" --rawfile gpu_list "$work/gpu.list" \
+    --rawfile problems "${opt[problems]}" \
     --arg candidate "${candidate##*/}" --arg key "${key%% *}" \
-    --arg knobs "$(xargs <<<"$knobs")" --arg incumbent "$incumbent" --arg by "${opt[score]}" --arg arch "$arch" \
+    --arg knobs "$knobs" --arg incumbent "$incumbent" --arg by "${opt[score]}" --arg arch "$arch" \
     --arg stages "${opt[stages]}" --argjson device "$gpu" --arg refused "$refused" \
     --argjson seconds "$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {print b - a}')")
-[[ $lasts != true ]] || replace_file "$cached" <<<"$score"
+[[ $(content_key) == "$key" ]] ||
+    die 4 "NOT-RUN: $candidate, or what it is run with, was written meanwhile: run again"
+[[ $lasts != true ]] || replace_file "$cached" <<<"$score" 2>/dev/null ||
+    echo "$script: the score is not kept: cannot write $cached" >&2
 answer <<<"$score"

@@ -109,6 +109,7 @@ space=$(jq -c '.values | del(.acc, .maxreg) | with_entries(select(.value | lengt
 
 # Of the options, knobs pin the space; what changes a time without being part of the problem names a leaderboard of
 # its own.
+refuse_own "kernel source library vs compile-only arch seed dump" "${given[@]}"
 problem_options=() device_options=() conditions=''
 set -- "${given[@]}"
 while [[ $# -gt 0 ]]; do
@@ -121,9 +122,6 @@ while [[ $# -gt 0 ]]; do
     case $1 in
         --l2 | --dist | --misalign | --timing | --compiler) [[ $# -lt 2 ]] || conditions+="|$1 $2" ;;
         --device | --gpu) [[ $# -lt 2 ]] || device_options+=("$1" "$2") ;;
-        --kernel | --vs | --json | --compile-only | --source | --arch | --seed | --dump)
-            die 2 "$1 is this script's own (see --help)"
-            ;;
     esac
     problem_options+=("$1")
     shift

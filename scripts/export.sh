@@ -12,7 +12,7 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads,
                                 solutions (kernels without tensor maps) and traces
   --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
-                                each kernel without tensor maps as a PyTorch extension
+                                each kernel without tensor maps as a PyTorch extension; FP16 alone
   --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
   --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json:
                                 SDPA, the ladder, the best tile, criteria of success
@@ -54,19 +54,12 @@ lines_of() { # FILE or FOLDER
 }
 
 make_work
-read_json() { # FILE...
-    jq -c 'if type == "array" then .[] else . end | objects' "$@" 2>/dev/null
-}
 count=0 files=()
 for file in "${words[@]}"; do
     files+=("$work/file.$((++count))")
     lines_of "$file" >"${files[-1]}"
 done
-# A line that was cut off, as a kill leaves it, is no record.
-read_json "${files[@]}" >"$work/lines" || for file in "${files[@]}"; do
-    read_json "$file" >"$work/read" || jq -Rc 'fromjson? | objects' "$file" >"$work/read"
-    cat "$work/read"
-done >"$work/lines"
+json_objects "${files[@]}" >"$work/lines"
 jqf export/rows -c --slurp --arg group "${opt[group]}" --arg status "${opt[status]}" \
     --argjson kernels "$(values_of kernel | jq -Rnc '[inputs]')" "$work/lines" >"$work/rows"
 [[ -s $work/rows ]] || die 2 "nothing to export: no record of these in ${words[*]}"
@@ -84,6 +77,7 @@ if [[ $many_files -eq 1 && ${opt[format]} != rbk-report ]]; then
 fi
 jqf "export/${opt[format]//-/_}" -r --slurp --slurpfile sources "$sources" \
     --slurpfile lines "$work/lines" "$work/rows" >"$work/done"
+[[ -s $work/done ]] || die 2 "nothing to export as ${opt[format]}: no result of a problem that it can hold"
 if [[ $many_files -eq 1 ]]; then # a line per file: its path, a tab, its contents as JSON, text as a string
     while IFS=$'\t' read -r path contents; do
         mkdir -p "$(dirname "${opt[out]}/$path")"
@@ -91,7 +85,6 @@ if [[ $many_files -eq 1 ]]; then # a line per file: its path, a tab, its content
         printf '%s\n' "$contents" >>"$work/tree.$(sha256sum <<<"$path" | cut -c1-32)"
         echo "$path" >>"$work/paths"
     done <"$work/done"
-    [[ -s $work/paths ]] || die 2 "nothing to export: no record with a problem that was run"
     sort -u "$work/paths" | while read -r path; do
         replace_file "${opt[out]}/$path" <"$work/tree.$(sha256sum <<<"$path" | cut -c1-32)"
     done

@@ -22,7 +22,7 @@ USAGE
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
-opt=([strategies]="grid,random,evo,tpe" [seeds]=8 [budget]=64 [batch]=6 [json]=/dev/stdout [table]='')
+opt=([strategies]="grid,random,evo,tpe" [seeds]=8 [budget]=64 [batch]=6 [json]='' [table]='')
 arguments=words
 parse_options "$@"
 need_number 1 seeds budget batch
@@ -38,5 +38,8 @@ fi
 export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$here/../build/tools/optuna
 [[ ${opt[strategies]} != *tpe* ]] || python3 -c 'import optuna' 2>/dev/null ||
     die 4 "NOT-RUN: no Python package optuna: run scripts/setup.sh"
-python3 "$lib/evo/replay.py" "$file" --strategies "${opt[strategies]}" --seeds "${opt[seeds]}" \
-    --budget "${opt[budget]}" --batch "${opt[batch]}" >"${opt[json]}"
+replay() {
+    python3 "$lib/evo/replay.py" "$file" --strategies "${opt[strategies]}" --seeds "${opt[seeds]}" \
+        --budget "${opt[budget]}" --batch "${opt[batch]}"
+}
+if [[ -n ${opt[json]} ]]; then replay >"${opt[json]}"; else replay; fi

@@ -19,7 +19,7 @@ USAGE
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
-opt=([gpus]="1,2" [kernel]=wmma [json]=/dev/stdout [table]='')
+opt=([gpus]="1,2" [kernel]=wmma [json]='' [table]='')
 arguments=words
 parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
@@ -38,6 +38,7 @@ gpu=$(gpu_name "$bench")
 [[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"
 [[ ${#more[@]} -gt 0 ]] || more=(--vec 8)
 
+if [[ -n ${opt[json]} ]]; then exec {rates}>>"${opt[json]}"; else exec {rates}>&1; fi
 make_work
 for gpus in ${opt[gpus]//,/ }; do
     XDG_CACHE_HOME=$work/cache.$gpus "$here/evo_sweep.sh" --kernel "${opt[kernel]}" --strategy random --budget 9999999 \
@@ -45,6 +46,6 @@ for gpus in ${opt[gpus]//,/ }; do
     jqf evo/scaling -cs --argjson gpus "$gpus" --arg gpu "$gpu" --argjson cores "$(nproc)" \
         --argjson present "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)" \
         --arg tried "$(jq -r .knobs "$work/$gpus/leaderboard.jsonl" | sort | sha256sum | cut -c1-16)" \
-        --slurpfile sweep "$work/$gpus/sweeps.jsonl" "$work/$gpus/leaderboard.jsonl" >>"${opt[json]}"
+        --slurpfile sweep "$work/$gpus/sweeps.jsonl" "$work/$gpus/leaderboard.jsonl" >&"$rates"
     rm -rf "$work/cache.$gpus"
 done

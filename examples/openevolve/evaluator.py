@@ -20,7 +20,9 @@ def evaluate(program_path):
     if run.returncode != 0:
         raise RuntimeError(run.stderr)
     score = json.loads(run.stdout)
-    if score["combined_score"] is None:  # no GPU, say: a search without scores makes no sense
+    emulator = score["stages"]["emulator"]
+    refused = emulator["status"] == "not_run" and emulator["runs"] > 0  # the emulator does not take this candidate
+    if score["combined_score"] is None and not refused:  # no GPU, say: a search without scores makes no sense
         raise RuntimeError(score["text_feedback"])
-    metrics = {"combined_score": float(score["combined_score"]), "correct": float(bool(score["correct"]))}
+    metrics = {"combined_score": float(score["combined_score"] or 0), "correct": float(bool(score["correct"]))}
     return EvaluationResult(metrics, {"status": score["status"], "feedback": score["text_feedback"]})

@@ -13,10 +13,13 @@ import subprocess
 def main(program_path, results_dir):
     command = ["scripts/evaluate.sh", program_path, *shlex.split(os.environ.get("FA_EVALUATE", ""))]
     score = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    if score["combined_score"] is None:  # no GPU, say: a search without scores makes no sense
+    emulator = score["stages"]["emulator"]
+    refused = emulator["status"] == "not_run" and emulator["runs"] > 0  # the emulator does not take this candidate
+    if score["combined_score"] is None and not refused:  # no GPU, say: a search without scores makes no sense
         raise RuntimeError(score["text_feedback"])
-    correct = {"correct": score["correct"] is not False, "error": None if score["correct"] else score["text_feedback"]}
-    metrics = {key: score[key] for key in ("combined_score", "text_feedback", "private")}
+    right = score["correct"] is not False and not refused
+    correct = {"correct": right, "error": None if right else score["text_feedback"]}
+    metrics = {key: score[key] or 0 for key in ("combined_score", "text_feedback", "private")}
     metrics["public"] = {"status": score["status"], "ratio": score["public"]["ratio"], "improved": score["improved"]}
     results = pathlib.Path(results_dir)
     results.mkdir(parents=True, exist_ok=True)

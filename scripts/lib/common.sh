@@ -23,7 +23,8 @@ jqf() { # PROGRAM OPTIONS-AND-FILES...
 #   flag[NAME]=0         --NAME makes it 1
 #   many[NAME]=''        --NAME VALUE, repeatable: a line per value
 # $arguments says what happens to anything else: "none" refuses it, "words" collects what is no option in the array
-# `words`, "all" collects unknown options there too. These two also take "--": what follows it is in the array `more`.
+# `words`, "all" collects unknown options there too. These two also take "--": the options of fa_bench
+# that follow are in the array `more`.
 declare -A opt flag many
 words=() more=() arguments=none
 parse_options() {
@@ -41,7 +42,9 @@ parse_options() {
             if [[ -v opt[$name] ]]; then opt[$name]=$2; else many[$name]+=$2$'\n'; fi
             shift
         elif [[ $1 == -- && $arguments != none ]]; then
-            more=("${@:2}")
+            for name in "${@:2}"; do # --seq=64 as --seq 64
+                if [[ $name =~ ^(--[a-z0-9-]+)=(.*)$ ]]; then more+=("${BASH_REMATCH[@]:1}"); else more+=("$name"); fi
+            done
             break
         elif [[ $arguments == all || ($arguments == words && $1 != -*) ]]; then
             words+=("$1")
@@ -53,6 +56,15 @@ parse_options() {
 }
 values_of() { # NAME: the values of a repeatable option, a line each
     printf '%s' "${many[$1]}"
+}
+# What a script decides itself is not among the options that it passes on to fa_bench.
+refuse_own() { # "NAME NAME..." OPTIONS...
+    local word
+    for word in "${@:2}"; do
+        [[ $word != --* ]] || word=${word%%=*}
+        [[ " $1 help version list-kernels runs stream json cubin " != *" ${word#--} "* || $word != --* ]] ||
+            die 2 "$word is this script's own (see --help)"
+    done
 }
 need_number() { # LEAST NAME...: these options hold whole numbers from LEAST
     local name
@@ -79,10 +91,21 @@ make_work() { # a folder that goes when the script ends
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
 }
-replace_file() { # FILE: standard input becomes the file, whole or not at all
-    mkdir -p "$(dirname "$1")"
-    cat >"$1.tmp"
-    mv "$1.tmp" "$1"
+replace_file() { # FILE: standard input becomes the file, whole or not at all, whoever else writes it at the same time
+    local new=$1.$BASHPID.tmp
+    mkdir -p "$(dirname "$1")" && cat >"$new" && mv "$new" "$1" && return
+    rm -f "$new"
+    return 1
+}
+
+# The objects of files with JSON, lists or JSON Lines, a line each. A line that a kill has cut off is none.
+json_objects() { # FILE...: needs make_work
+    local file each='if type == "array" then .[] else . end | objects'
+    jq -c "$each" "$@" >"$work/objects" 2>/dev/null || for file in "$@"; do
+        jq -c "$each" "$file" >"$work/object" 2>/dev/null || jq -Rc 'fromjson? | objects' "$file" >"$work/object"
+        cat "$work/object"
+    done >"$work/objects"
+    cat "$work/objects"
 }
 
 knob_options() { # "m=64,n=128" as options

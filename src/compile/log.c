@@ -127,6 +127,8 @@ int32_t fa_log_static_smem_overflow(const char *log)
     return most > STATIC_SMEM_LIMIT ? most : 0;
 }
 
+enum { LINE_LIMIT = 500 }; /* an #error, or a type of many templates, can be longer than all that is kept */
+
 void fa_log_errors(const char *log, char *text, size_t size)
 {
     int following = 0; /* the source line and its caret come after the message */
@@ -135,8 +137,9 @@ void fa_log_errors(const char *log, char *text, size_t size)
         const bool error = line_has(line, "error") || line_has(line, "undefined symbol");
         following = error ? 3 : following - 1;
         const size_t used = strlen(text), length = line_length(line);
-        if (following > 0 && length > 0 && used + length + 2 < size)
-            snprintf(text + used, size - used, "%.*s\n", (int)length, line);
+        const size_t kept = length <= LINE_LIMIT ? length : LINE_LIMIT;
+        if (following > 0 && length > 0 && used + kept + sizeof " ...\n" < size)
+            snprintf(text + used, size - used, "%.*s%s\n", (int)kept, line, kept < length ? " ..." : "");
     }
     if (text[0] == '\0')
         snprintf(text, size, "%s", log);

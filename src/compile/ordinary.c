@@ -52,13 +52,10 @@ static void add_edit(rewriting *r, const char *from, const char *to, char *text)
         free(text);
         return;
     }
-    r->edits = realloc(r->edits, (r->edit_count + 1) * sizeof *r->edits);
-    FA_ASSERT(r->edits != NULL);
+    r->edits = fa_resize(r->edits, (r->edit_count + 1) * sizeof *r->edits);
     r->edits[r->edit_count++] = (edit){.from = from, .to = to, .text = text};
     r->changed = true;
 }
-
-static const char *fa_cxx_end(const fa_cxx_token *token) { return token->at + token->length; }
 
 /* Those of namespace scope, of all files. */
 static void collect_arrays(rewriting *r)
@@ -69,18 +66,9 @@ static void collect_arrays(rewriting *r)
             fa_shared_array array;
             if (d->body > 0 || d->type || !fa_shared_array_read(&r->files[f].tokens, d->first, d->last, &array))
                 continue;
-            r->arrays = realloc(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
-            FA_ASSERT(r->arrays != NULL);
+            r->arrays = fa_resize(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
             r->arrays[r->array_count++] = array;
         }
-}
-
-static bool fa_cxx_has(const fa_cxx_tokens *t, size_t first, size_t last, const char *name)
-{
-    for (size_t i = first; i < last; i++)
-        if (fa_cxx_is(&t->at[i], name))
-            return true;
-    return false;
 }
 
 /* The arrays of namespace scope that a function uses and has no parameter of that name for, behind its brace. */
@@ -88,11 +76,8 @@ static void declare_arrays(rewriting *r, const fa_cxx_tokens *t, const fa_declar
 {
     char *text = fa_format("{");
     for (size_t i = 0; i < r->array_count; i++)
-        if (fa_cxx_has(t, d->body, d->last, r->arrays[i].name) && !mentions(t, d->first, d->body, r->arrays[i].name)) {
-            char *longer = fa_format("%s %s", text, r->arrays[i].declaration);
-            free(text);
-            text = longer;
-        }
+        if (fa_cxx_has(t, d->body, d->last, r->arrays[i].name) && !fa_cxx_has(t, d->first, d->body, r->arrays[i].name))
+            fa_extend(&text, " %s", r->arrays[i].declaration);
     if (text[1] != '\0')
         add_edit(r, t->at[d->body].at, fa_cxx_end(&t->at[d->body]), text);
     else
@@ -247,26 +232,17 @@ static void find_edits(rewriting *r, size_t f)
     }
 }
 
-static void put_lines_of(FILE *out, const char *from, const char *to)
-{
-    for (; from < to; from++)
-        if (*from == '\n')
-            fputc('\n', out);
-}
-
 /* The text with its edits; each as many lines as what it stands for. */
 static char *apply_edits(rewriting *r, size_t f)
 {
     char *text = NULL;
-    size_t size = 0;
     const char *at = r->texts[f];
-    FILE *out = open_memstream(&text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&text, NULL);
     fprintf(out, "#line 1 \"%s\"\n", r->paths.paths[f]);
     for (size_t i = 0; i < r->edit_count; i++) {
         fwrite(at, 1, (size_t)(r->edits[i].from - at), out);
         fputs(r->edits[i].text, out);
-        put_lines_of(out, r->edits[i].from, r->edits[i].to);
+        fa_cxx_put_breaks(out, r->edits[i].from, r->edits[i].to);
         at = r->edits[i].to;
         free(r->edits[i].text);
     }
@@ -350,9 +326,7 @@ static char *copy_path(const char *folder, size_t number) { return fa_format("%s
 static char *with_folder(const char *text, const char *folder)
 {
     char *out_text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&out_text, &size);
-    FA_ASSERT(out != NULL);
+    FILE *out = fa_open_text(&out_text, NULL);
     static const char mark[] = "#include \"FA_FOLDER/";
     for (const char *at; (at = strstr(text, mark)) != NULL; text = at + strlen(mark)) {
         fwrite(text, 1, (size_t)(at - text), out);

@@ -44,6 +44,8 @@ known() {
     done
     grep -q 'warps 4: 50 us, 8: 40 us' "$work/page"
     grep -q '^- `two` m=32,warps=4: 30 us.* (the leader), 1.333 times as fast as one m=16 (1.32 to 1.34)$' "$work/page"
+    { jq -s . "$work/scores"; cat "$work/scores"; } >"$work/twice" # a list, and the same again
+    scripts/brief.sh --from "$work/from" --scores "$work/scores" --scores "$work/twice" | cmp - "$work/page"
     ! grep -qE 'seq 999|seed 1009|tensor pipe' "$work/page" # hidden, hidden, passed
 }
 
@@ -57,6 +59,8 @@ known() {
     [ "$(wc -c <"$work/page")" -le 5000 ]
     grep -qxF -- '- ...' "$work/page"
     [ "$(grep -c '^# ' "$work/page")" -eq 7 ]
+    seq 300 | sed 's/.*/public gpu --batch 1 --seq &/' >"$work/p"
+    [ "$(scripts/brief.sh --from "$work/from" --problems "$work/p" --chars 4000 | wc -c)" -le 4000 ]
     grep -q 'M is too large' "$work/page" # the most frequent first
 }
 
@@ -67,6 +71,6 @@ known() {
     grep -qxF '# Limits of sm_90a' "$work/page"
     ! grep -q 'tried and failed' "$work/page"
     refused 2 "no folder '$work/none'" scripts/brief.sh --from "$work/none"
-    refused 2 "--chars takes a whole number from 2000" scripts/brief.sh --chars 10
+    refused 2 "--chars takes a whole number from 4000" scripts/brief.sh --chars 10
     refused 2 "no file '$work/none'" scripts/brief.sh --from "$work/empty" --scores "$work/none"
 }

@@ -201,7 +201,117 @@ score_holds() { # EXPRESSION...
     score_holds '.status == "infeasible"' '.text_feedback | test("takes tile options")'
     edited 's|^// fa_bench: .*|// fa_bench: --m 5000|'
     evaluate
-    score_holds '.status == "infeasible"' '.text_feedback | test("1 to 1024")'
+    score_holds '.status == "infeasible"' '.text_feedback | test("1 to 1024") and (test("ended after") | not)'
+}
+
+@test "a compiler that quotes the list of problems says nothing of the hidden ones, nor colours a terminal" {
+    printf '%s\n' 'hidden emulator --seq 7  --dim 16' 'public emulator --batch 1 --heads 2 --seq 33 --dim 16' >"$work/p"
+    { printf '#include "p"\n'; cat examples/plain.cu; } >"$work/k.cu"
+    evaluate
+    score_holds '.status == "compile_error" and (.private.results == [])' \
+        '.text_feedback | test("p.1.: error") and test("a line that names a hidden problem")'
+    ! grep -e '--seq 7' "$work/score"
+    { printf '#error \033[31m\342\200\256%05000d\n' 0; cat examples/plain.cu; } >"$work/k.cu"
+    evaluate
+    score_holds '.text_feedback | test("k.cu.1.*#error directive: .31m0000") and
+        (explode | all(. == 10 or . >= 32 and . != 8238))'
+}
+
+@test "two at once, and a cache that cannot be written: a score all the same; what is no score is not taken" {
+    echo 'public emulator --batch 1 --heads 1 --seq 9 --dim 16' >"$work/p"
+    sed 's|^// fa_bench: .*|&\r|' examples/plain.cu >"$work/k.cu" # of an editor that writes CR
+    local command=(scripts/evaluate.sh "$work/k.cu" --problems "$work/p" --score emulator --stages emulator)
+    "${command[@]}" >/dev/null # compiled
+    for i in 1 2 3 4 5 6; do
+        "${command[@]}" --fresh >"$work/score$i" 3>&- &
+    done
+    for i in 1 2 3 4 5 6; do wait -n; done
+    for i in 1 2 3 4 5 6; do jq -e '.combined_score == 1 and .knobs == "--m 64"' "$work/score$i"; done
+    local kept
+    kept=$XDG_CACHE_HOME/fa_bench_scores/$(jq -r .key "$work/score1").json
+    truncate -s 100 "$kept"
+    "${command[@]}" | jq -e '.cache == false'
+    mkdir "$work/full"
+    ln -s "$XDG_CACHE_HOME/fa_bench" "$work/full/"
+    touch "$work/full/fa_bench_scores"
+    XDG_CACHE_HOME=$work/full "${command[@]}" 2>"$work/said" | jq -e '.combined_score == 1'
+    grep -q 'cannot write .*/full/fa_bench_scores/' "$work/said"
+    refused 6 "cannot write $work/p/score" "${command[@]}" --out "$work/p/score"
+    rm "$kept"
+}
+
+@test "a stage without a problem is not run, and says so" {
+    cp examples/plain.cu "$work/k.cu"
+    echo 'hidden emulator --batch 1 --heads 1 --seq 9 --dim 16' >"$work/p"
+    evaluate --score emulator
+    score_holds '.combined_score == 1 and .stages.compile.reason == "no problem for it" and .public.results == []'
+    echo 'public gpu --batch 1 --heads 1 --seq 9 --dim 16' >"$work/p"
+    evaluate --score emulator
+    score_holds '.status == "not_run" and .correct == null' '.stages.compile.status == "pass"' \
+        '.text_feedback | test("No score by emulator: no problem for it")'
+}
+
+@test "a kernel that forges records, or kills fa_bench, is broken" {
+    echo 'public emulator --batch 1 --heads 1 --seq 9 --dim 16' >"$work/p"
+    { cat examples/plain.cu; cat <<'END'; } >"$work/k.cu"
+extern "C" long write(int, const void *, unsigned long);
+__attribute__((constructor)) static void forge()
+{
+    const char *record = "{\"schema\":\"fa_bench.result/1\",\"status\":\"pass\"}\n";
+    for (int n = 0; n < 10; n++)
+        for (int file = 3; file < 40; file++)
+            write(file, record, 47);
+}
+END
+    evaluate 3>&-
+    score_holds '.status == "error" and .combined_score == 0' '.text_feedback | test("^Broken on the emulator")'
+    { cat examples/plain.cu; cat <<'END'; } >"$work/k.cu"
+extern "C" int kill(int, int), getppid();
+__attribute__((constructor)) static void kill_it() { kill(getppid(), 9); }
+END
+    evaluate
+    score_holds '.status == "error" and .combined_score == 0' '.text_feedback | test("ended with code 137")'
+}
+
+@test "a candidate that is written while it is evaluated has no score" {
+    problems
+    make_half_gpu
+    edited 's|^// fa_bench: .*|// fa_bench: --m 64 --warps 2|'
+    sed -i "2i [[ \$* != *--runs* ]] || echo >>'$work/k.cu'" "$FA_BENCH"
+    refused 4 "was written meanwhile" scripts/evaluate.sh "$work/k.cu" --problems "$work/p" --stages gpu
+}
+
+@test "a kernel that hangs does not outlive an evaluation that is killed" {
+    echo 'public emulator --batch 1 --heads 1 --seq 9 --dim 16' >"$work/p"
+    edited "s|^    float m = |    $hangs\n&|"
+    for signal in TERM KILL; do
+        scripts/evaluate.sh "$work/k.cu" --problems "$work/p" --stages emulator --fresh >/dev/null 3>&- &
+        local script=$! child
+        child_runs() { child=$(pgrep -P "$script" -f -- '--device emu'); }
+        eventually child_runs
+        kill "-$signal" "$script"
+        wait "$script" || true
+        eventually is_gone "$child"
+    done
+}
+
+@test "a candidate that the emulator does not take has 0 in a search, with the words" {
+    problems
+    edited '1i #define fa_params other'
+    evaluate
+    score_holds '.status == "not_run" and .combined_score == null' \
+        '.text_feedback | test("emulator does not take this")'
+    mkdir "$work/openevolve"
+    printf '%s\n' 'class EvaluationResult:' '    def __init__(self, metrics, artifacts):' \
+        '        self.metrics, self.artifacts = metrics, artifacts' >"$work/openevolve/evaluation_result.py"
+    export FA_EVALUATE="--problems $work/p"
+    python3 examples/shinka/evaluate.py --program_path "$work/k.cu" --results_dir "$work/r"
+    jq -e '.correct == false and (.error | test("emulator does not take this"))' "$work/r/correct.json"
+    jq -e '.combined_score == 0 and (.text_feedback | test("emulator does not take this"))' "$work/r/metrics.json"
+    PYTHONPATH=$work:examples/openevolve python3 -c 'import evaluator, sys
+result = evaluator.evaluate(sys.argv[1])
+assert result.metrics == {"combined_score": 0.0, "correct": 0.0}, result.metrics
+assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.cu"
 }
 
 @test "usage: what is missing or no problem is named" {
@@ -211,6 +321,25 @@ score_holds() { # EXPRESSION...
     refused 2 "--score takes speed" scripts/evaluate.sh examples/plain.cu --score beauty
     echo 'secret gpu --dim 64' >>"$work/p"
     refused 2 "not a problem in line 5" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
+    : >"$work/empty"
+    refused 2 "no problem in $work/empty" scripts/evaluate.sh examples/plain.cu --problems "$work/empty"
+    printf '\377\0\n' >"$work/binary"
+    refused 2 "not a problem in line 1" scripts/evaluate.sh examples/plain.cu --problems "$work/binary"
+    refused 2 "--source is this script's own" scripts/evaluate.sh examples/plain.cu -- --m 32 --source "$work/k.cu"
+    refused 2 "--help is this script's own" scripts/evaluate.sh examples/plain.cu -- --help
+    refused 2 "no kernel 'nope'" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --incumbent nope --fresh
+    echo 'public gpu --seq 9 --dim 16' >"$work/p"
+    refused 2 "of incumbent: fa_bench: --m takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" \
+        --score bound --stages compile --incumbent light:m=7777 --fresh
+    printf 'public emulator --seq 9 --device=cuda\n' >"$work/p"
+    refused 2 "--device is this script's own" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
+    printf 'public gpu --seq 9 --sanitize address\n' >"$work/p"
+    make_half_gpu
+    sed -i "2i [[ \$* != *--runs* ]] || { jq -nc '{status: \"usage\", reason: \"why\"}'; exit 2; }" "$FA_BENCH"
+    refused 2 "fa_bench refuses a run: why" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages gpu
+    export FA_BENCH=./fa_bench
+    printf 'public emulator --what 7\n' >"$work/p"
+    refused 2 "a run of emulator: unknown option --what" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
     printf 'public emulator --dim 7\n' >"$work/p"
     refused 2 "--dim takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages emulator
 }

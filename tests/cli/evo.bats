@@ -32,6 +32,8 @@ swept() {
     echo '// FA_SPACE(m)' >"$work/k.cu"
     refused 2 "k.cu:1: FA_SPACE takes knob=value,value..., not 'm'" sweep --source "$work/k.cu"
     refused 2 "--vs is this script's own" sweep -- --vs light
+    refused 2 "--list-kernels is this script's own" sweep -- --dim 64 --list-kernels
+    refused 2 "--arch is this script's own" sweep -- --arch=sm_80
     FA_BENCH=$work/none refused 4 "no $work/none: run make" sweep
     refused 6 "cannot make /dev/null/x" scripts/evo_sweep.sh --kernel light --out /dev/null/x -- --device emu
     [ ! -e "$work/lb/leaderboard.json" ]
@@ -209,6 +211,7 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
 @test "a knob among the options stays at its value; without a name: FA_KERNEL, else the registry's default" {
     swept
     [ "$(sweep --strategy grid --dry-run -- --warps 8)" = $'m=16,warps=8\nm=32,warps=8' ]
+    [ "$(sweep --strategy grid --dry-run -- --warps=8)" = $'m=16,warps=8\nm=32,warps=8' ]
     jq -es 'all(.[]; .kernel == "one")' "$work/lb/leaderboard.jsonl"
     FA_KERNEL=nosuch refused 2 "no kernel 'nosuch'" sweep
     [[ $(scripts/evo_test_one.sh 16 4 1 --dry-run) == "$FA_BENCH --m 16 --warps 4 --vec 1" ]]
@@ -448,6 +451,14 @@ count_starts() { # COMMAND...: prints how many
         and last(.found_best[]) == .seeds)' "$work/r.jsonl"
     scripts/replay.sh --table "$work/r.jsonl" | grep -qE '^\| light, [0-9]+ points \| tpe \| 2 \| 1'
     refused 2 "no file 'nowhere'" scripts/replay.sh nowhere
+}
+
+@test "a replay of what has no time is refused; its curves go on where standard output is" {
+    printf '%s\n' '{}' '{"torn' '{"kernel":"a","group":"g","knobs":"m=1","status":"wrong","p50_us":null}' >"$work/r"
+    refused 2 "no recorded time in $work/r" scripts/replay.sh "$work/r" --strategies random
+    echo '{"kernel":"a","group":"g","knobs":"m=2","status":"pass","p50_us":2}' >>"$work/r"
+    { echo first; scripts/replay.sh "$work/r" --strategies random --seeds 1; echo last; } >"$work/out"
+    [ "$(sed -n 1p "$work/out") $(sed -n 2p "$work/out" | jq .best_us) $(sed -n 3p "$work/out")" = "first 2 last" ]
 }
 
 @test "the table of strategies in docs/sweeps.md is that of the evidence" {

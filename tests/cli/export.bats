@@ -35,6 +35,28 @@ END
     [ "$(scripts/export.sh --format csv --status wrong "$work/lb" | wc -l)" -eq 2 ]
 }
 
+@test "BF16 is told from FP16; what was compiled alone proves nothing; a list and lines read the same" {
+    local run=(./fa_bench --source "$work/a,b|c.cu" "${small[@]}" --m 32 --quiet)
+    cp examples/plain.cu "$work/a,b|c.cu"
+    "${run[@]}" --json "$work/fp16"
+    "${run[@]}" --dtype bf16 --json "$work/bf16"
+    ./fa_bench --source "$work/a,b|c.cu" --seq 33 --m 32 --quiet --compile-only --arch sm_89 --json "$work/compiled"
+    jq -c . "$work"/{fp16,bf16,compiled} >"$work/lines"
+    jq -s . "$work"/{fp16,bf16,compiled} >"$work/list"
+    scripts/export.sh --format csv "$work/lines" >"$work/csv"
+    scripts/export.sh --format csv "$work/list" | cmp - "$work/csv"
+    [ "$(python3 -c 'import csv, sys; print([(r["kernel"], r["dtype"]) for r in csv.DictReader(sys.stdin)][:2])' \
+        <"$work/csv")" = "[('a,b|c', 'fp16'), ('a,b|c', 'bf16')]" ]
+    scripts/export.sh --format t4 "$work/list" | jq -e '.results | length == 2'
+    scripts/export.sh --format rbk-report --out "$work/t" "$work/list"
+    jq -e '.problems | map(.problem | test("bf16")) == [false, true] and all(.[]; .criteria[0].met)' \
+        "$work/t/rbk_report.json"
+    tests/validate_record.py "$work/t/rbk_report.json"
+    refused 2 "nothing to export as rbk-report" scripts/export.sh --format rbk-report --out "$work/u" "$work/compiled"
+    refused 2 "nothing to export as kernel-tuner-cache" scripts/export.sh --format kernel-tuner-cache "$work/compiled"
+    refused 2 "nothing to export as kernelbench" scripts/export.sh --format kernelbench --out "$work/u" "$work/bf16"
+}
+
 @test "Markdown: a table" {
     swept
     scripts/export.sh --format markdown "$work/lb" >"$work/x.md"

@@ -1,6 +1,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,11 @@ static void error_lines_are_kept(void **state)
     assert_non_null(strstr(text, "k.cu(7): error: bad"));
     assert_non_null(strstr(text, "int x = y;"));
     assert_null(strstr(text, "warning"));
+    char log[6000], large[1000];
+    snprintf(log, sizeof log, "k.cu(1): error: #error %05000d\n  #error\n   ^\n1 error in k.cu\n", 0);
+    fa_log_errors(log, large, sizeof large);
+    assert_non_null(strstr(large, "k.cu(1): error: #error 0000"));
+    assert_non_null(strstr(large, "00 ...\n  #error\n"));
     char tiny[16];
     fa_log_errors("k.cu(7): error: a very long line that does not fit\n", tiny, sizeof tiny);
     assert_true(strlen(tiny) < sizeof tiny);

@@ -1,4 +1,5 @@
 # The page of scripts/brief.sh. Sections are lists of lines; where the page is too long, the longest list is cut.
+# What was scored twice, from the cache say, counts once.
 # $log: lines of leaderboard.jsonl; $board, $ladder: [the file]; $profiles: ncu gates; $scores: of evaluate.sh.
 
 def digits($n): . * pow(10; $n) | round / pow(10; $n);
@@ -7,6 +8,9 @@ def interval: if . and all(.[]; . != null) then " (\(map(digits(3) | tostring) |
 def tile: . // {} | to_entries | map(select(.value != 0) | "\(.key)=\(.value)") | join(",");
 def first_line: . // "" | split("\n")[0] | .[:220];
 def where: .group | split("|") | "\(.[0]), \(.[1]), problem \(.[2])";
+
+($scores | unique_by(.key // tojson)) as $scores |
+([$scores[] | select(.combined_score // 0 > 0)] | sort_by(-.combined_score)[:5]) as $winners |
 
 def task: ["# Task", "",
     "Write `fa_kernel`: O = softmax(scale * Q K^T + mask) V. FP16 in and out, sums and exponentials in FP32.",
@@ -39,7 +43,7 @@ def best: ["", "# Best so far", ""] +
         (.kernels | to_entries | sort_by(.value.p50_us)[] | .value |
             "- `\(.kernel)` \(.knobs): \(.p50_us | us), \(.registers) registers, \(.smem_bytes) bytes shared" +
             (if $g.leader == .kernel then " (the leader)" else "" end) + (.over // {} | over))] +
-    ([$scores[] | select(.combined_score // 0 > 0)] | sort_by(-.combined_score)[:5] | map(
+    ($winners | map(
         "- \(.candidate) `\(.knobs)`: score \(.combined_score | digits(4)) by \(.score_by) against `\(.incumbent)`" +
         "\(.ratio_ci95 | interval)\(if .improved == false then ", within the noise" else "" end)"));
 def rungs: [$ladder[0][]? | select(.ratio and .vs)] | if length == 0 then [] else
@@ -67,8 +71,8 @@ def advice: ([$profiles[] | . as $p | .gates[] | select(.verdict == "FAIL" and .
     [$log[] | select((.spill_bytes // 0) > 0) | .kernel] as $spilled |
     [$spilled | group_by(.)[] |
         "- `\(.[0])`: \(length) tiles spill registers to local memory: fewer rows a thread, or more warps"] +
-    [$scores[] | select(.combined_score // 0 > 0) | .text_feedback | split("\n")[] |
-        select(test("SPILLS|warns|cannot be faster|stack")) | "- \(first_line)"]) | unique |
+    [$winners[] | . as $score | .text_feedback | split("\n")[] |
+        select(test("SPILLS|warns|cannot be faster|stack")) | "- \($score.candidate): \(first_line)"]) | unique |
     if length == 0 then [] else ["", "# What the profile and the compiler say", ""] + . end;
 
 def bytes: map(map(utf8bytelength + 1) | add // 0) | add // 0;
@@ -78,4 +82,4 @@ def shorter: (to_entries | map(select(.value | length > 4)) | max_by([.value] | 
 
 [task, limits, abi] as $fixed | ($chars - ($fixed | bytes)) as $room |
 [best, rungs, failed, advice, tiles] | until(bytes <= $room or all(.[]; length <= 4); shorter) |
-$fixed + . | add | join("\n")
+$fixed + . | add | until([.] | bytes <= $chars; .[:-1]) | join("\n")

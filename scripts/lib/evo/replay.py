@@ -5,8 +5,15 @@ import argparse
 import gzip
 import json
 import statistics
+import sys
 
+from candidate import parse
 from propose import every, proposer_of
+
+
+def refuse(text):
+    print(f"replay.sh: {text}", file=sys.stderr)
+    sys.exit(2)
 
 
 def recorded(path):
@@ -14,11 +21,14 @@ def recorded(path):
     spaces = {}
     with (gzip.open if path.endswith(".gz") else open)(path, "rt") as file:
         for line in file:
-            row = json.loads(line)
+            row = parse(line, [({str}, "group kernel"), ({int, float}, "p50_us")], "group kernel knobs status")
+            if row is None:  # torn, or no result
+                continue
             spaces.setdefault((row["kernel"], row["group"]), {})[row["knobs"]] = {
-                "knobs": row["knobs"], "status": row["status"], "p50_us": row["p50_us"],
+                "knobs": row["knobs"], "status": row["status"], "p50_us": row.get("p50_us"),
             }  # fmt: skip
-    return spaces
+    timed = {name: points for name, points in spaces.items() if any(point["p50_us"] for point in points.values())}
+    return timed or refuse(f"no recorded time in {path}")
 
 
 def space_of(points):

@@ -1,8 +1,8 @@
 # Rows (with jq -s) of one kernel and one group as a cache file of Kernel Tuner; times in milliseconds. What was not run
-# is not in it.
+# is not in it; without a result there is no file.
 {wrong: "RuntimeFailedConfig", infeasible: "InvalidConfig", compile_error: "CompilationFailedConfig",
  timeout: "RuntimeFailedConfig", error: "RuntimeFailedConfig"} as $errors |
-map(select(.knobs and (.p50_us or $errors[.status]))) | . as $rows |
+map(select(.knobs and (.p50_us or $errors[.status]))) | select(. != []) | . as $rows |
 (map(.knobs | keys_unsorted) | add // [] | reduce .[] as $k ([]; if index([$k]) then . else . + [$k] end)) as $names |
 def values($name): $rows | map(.knobs[$name]) | unique;
 def ms: if . then . / 1000 else null end;

@@ -60,7 +60,8 @@ def markdown: "## B,H,KV,Sq,Skv,D \(.problem), \(.gpu)", "",
     (.sdpa | table(["fused attention", "p50 us", "p90 us", "TFLOP/s", "slower than", "by"];
         .name, (.p50_us | short), (.p90_us | short), (.tflops | short), .slower_than, ratio)), "";
 
-(map(select(.problem)) | group_by([.gpu, .problem_text]) | map(problem)) as $problems |
+# Without a device nothing was run: it compiled alone, say, and that says nothing of right or wrong.
+(map(select(.problem and .gpu)) | group_by([.gpu, .problem_text]) | map(problem)) as $problems |
 select($problems != []) |
 {schema: "fa_bench.rbk_report/1", git: (map(.git // empty) | unique), problems: $problems} |
 "rbk_report.json\t\(tojson)",

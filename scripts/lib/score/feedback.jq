@@ -4,9 +4,13 @@ def digits($n): . * pow(10; $n) | round / pow(10; $n);
 def shortened($n): if utf8bytelength <= $n then .
     else .[:$n - 60] | until(utf8bytelength <= $n - 4; .[:-20]) + " ..." end;
 
+# Without what a terminal or a reader would obey: control characters, marks that turn text round.
+def printable: explode | map(select(. == 9 or . == 10 or (. >= 32 and (. < 127 or . > 159) and
+    (. < 8206 or . > 8207) and (. < 8234 or . > 8238) and (. < 8294 or . > 8297)))) | implode;
+
 def name_of_stage: {emulator: "on the emulator", compile: "at the compiler", gpu: "on the GPU"}[.];
 def failed_words: {wrong: "Wrong", infeasible: "Infeasible", compile_error: "Does not compile", timeout: "Timed out",
-    error: "Broken: it did not run to its end", not_run: "Not run"}[.];
+    error: "Broken", not_run: "Not run"}[.];
 
 def outcome: "\(.status | failed_words) \(.stage | name_of_stage)";
 
@@ -43,14 +47,15 @@ def speed($compiled): "\(.options): \(.p50_us | digits(2)) us, ratio \(.ratio | 
 def feedback($score; $all; $refused):
     [$all[] | select(.visible == "public")] as $public |
     [$public[] | select(.stage == "compile" and .status == "pass")] as $compiled |
-    [(if $refused != "" then "Infeasible: \($refused)" else empty end),
+    [(if $refused != "" then "Infeasible: \($refused | printable)" else empty end),
      ([$all[] | select(.status != "pass")][0] | select(.) | failure(.)),
      (if $score.correct == false and ([$all[] | select(.status == "pass" and .visible == "public")] | length) > 0 then
          "Before that it passed \([$public[] | select(.status == "pass")] | length) public runs." else empty end),
      (if $score.stages.emulator.status == "pass" then
          "Right on the emulator: \($score.stages.emulator.runs) runs under four thread schedules and the race detector."
       else empty end),
-     ($score.stages | to_entries[] | select(.value.status == "error" and (.value.runs < .value.asked)) | .value.reason),
+     (if all($all[]; .status == "pass") then
+         $score.stages[] | select(.status == "error" and .runs < .asked) | .reason else empty end),
      ([$compiled[] | resources] | unique | map("\($score.arch): \(.)") | .[]),
      ($compiled[] | . as $run | bound_words | "\($run.options): \(.)"),
      ([$public[] | select(.stage == "gpu" and .status == "pass")] | to_entries[] |
@@ -58,7 +63,8 @@ def feedback($score; $all; $refused):
      (if $score.improved == true then "Faster than the incumbent, beyond the noise."
       elif $score.improved == false then "Not an improvement: inside the noise, below 3 %, or slower." else empty end),
      (if $score.status == "not_run" then
-        "No score by \($score.score_by): " +
-        ([$score.stages[] | select(.status == "not_run") | .reason] | unique | join("; "))
+        "No score by \($score.score_by)" +
+        ($score.stages[{speed: "gpu", bound: "compile", emulator: "emulator"}[$score.score_by]] |
+            if .runs == 0 then ": \(.reason)" else "" end)
       else empty end)] |
     map(shortened(1200)) | join("\n") | shortened(2000);

@@ -1,11 +1,18 @@
 # Two lines: whether the score may be kept (true or false); the score of a candidate, schema fa_bench.score/1, from the
 # records of its stages.
 # $emulator, $compile, $gpu: records in the order of $emulator_list and so on, lines "public|hidden OPTIONS" with a line
-# for each run that was asked for. $incumbents: the incumbent's records of the compile stage, for its bound.
+# for each run that was asked for. $problems: the list they come from. $incumbents: the incumbent's records of the
+# compile stage, for its bound.
 include "score/feedback";
 
 def lines($text): $text | split("\n") | map(select(. != "")) |
     map(capture("^(?<visible>[a-z]+) +(?<options>.*)$"));
+
+# A kernel can include any file, so a compiler's sentence can quote the list.
+def words: [splits("\\s+") | select(. != "")] | join(" ");
+[$problems | split("\n")[] | select(startswith("hidden ")) | words | sub("^\\S+ \\S+ "; "")] as $secrets |
+def readable: split("\n") | map(words as $line | if any($secrets[]; . as $s | $line | contains($s))
+    then "(a line that names a hidden problem)" else printable end) | join("\n");
 
 def geometric_mean: if length == 0 or any(. == null) then null else map(log) | add / length | exp end;
 
@@ -14,7 +21,8 @@ def run($stage; $line; $bound_of_incumbent):
     {stage: $stage, options: $line.options, visible: $line.visible,
      # A time that the GPU cannot have needed is no result.
      status: (if .status == "pass" and .timing.impossible then "error" else .status end),
-     reason: (if .timing.impossible then "timed below the least that the GPU needs for this problem" else .reason end),
+     reason: (if .timing.impossible then "timed below the least that the GPU needs for this problem"
+         elif .reason then .reason | readable else null end),
      # The incumbent comes after the candidate has been proven and timed: what fails then is not the candidate's.
      incumbent_failed: (.status != "pass" and .timing != null and .vs != null and .vs.ratio == null and
          (.vs.check.passed != true)),
@@ -62,7 +70,8 @@ runs("emulator"; $emulator; $emulator_list) as $e | runs("compile"; $compile; $c
 runs("gpu"; $gpu; $gpu_list) as $g | ($e + $c + $g) as $all |
 ($stages | split(",")) as $asked |
 def why_not($name): if ($asked | index($name)) == null then "not asked for"
-    elif $refused != "" or any($all[]; .status != "pass") then "an earlier stage failed"
+    elif $refused != "" then "the tile is refused"
+    elif any($all[]; .status != "pass") then "an earlier stage failed"
     elif $name == "gpu" and $device == null then "no GPU" else "no problem for it" end;
 {emulator: stage("emulator"; $e; $emulator_list; why_not("emulator")),
  compile: stage("compile"; $c; $compile_list; why_not("compile")),
