@@ -90,11 +90,30 @@ list_memory() { # KERNEL M
         echo "$1|undefined|$typed--sanitize undefined $options"
     done
 }
+# Of a file of one's own, on the emulator: BF16 where it serves that, and more blocks than a kernel of the registry
+# would finish there.
+list_own() { # KERNEL M
+    [[ -n $source && $device == emu && $race -eq 0 && $quick -eq 0 && -z $typed ]] || return 0
+    python3 scripts/lib/gate/problems.py list --mode own --m "$2" | sed "s/^/$1||/"
+}
+value_of_m() { # the row tile among the options of --source, or the bench's default
+    local i m=64
+    for ((i = 0; i + 1 < ${#more[@]}; i++)); do
+        [[ ${more[i]} != --m ]] || m=${more[i + 1]}
+    done
+    echo "$m"
+}
 list_cases() {
     local kernel m
     for kernel in "${kernels[@]}"; do
         [[ -n $source || $device != emu || ${emulated[$kernel]:-} == true ]] || continue
         m=${rows[$kernel]:-64}
-        if [[ $sanitize -eq 1 ]]; then list_sanitized "$kernel" "$m"; else list_plain "$kernel" "$m"; fi
+        [[ -z $source ]] || m=$(value_of_m)
+        if [[ $sanitize -eq 1 ]]; then
+            list_sanitized "$kernel" "$m"
+        else
+            list_plain "$kernel" "$m"
+            list_own "$kernel" "$m"
+        fi
     done | if [[ $sanitize -eq 1 ]]; then sort -n -t'|' -s -k1,1 | cut -d'|' -f2-; else cat; fi
 }
