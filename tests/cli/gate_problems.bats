@@ -195,3 +195,15 @@ keys_in_16_bits|--m 64|--seq-kv 66000
 batch_and_head_in_16_bits|--m 64|--timeout 60
 END
 }
+
+@test "--source: problems are of the dims and the mask that the file serves" {
+    problems list --dims 64,128 --mask causal --draws 12 >"$work/lines"
+    run ! grep -v -e '--dim \(64\|128\) --causal' "$work/lines"
+    [ "$(wc -l <"$work/lines")" -gt 50 ]
+    sed 's/^FA_KERNEL_INFO/static_assert(FA_DIM % 32 == 0 \&\& !FA_CAUSAL, "dims 32, 64, ... without a mask");\n&/' \
+        examples/plain.cu >"$work/some.cu"
+    scripts/ci_gate.sh --source "$work/some.cu" --draws 0 --dry-run -- --m 64 >"$work/lines"
+    run ! grep -e --causal "$work/lines"
+    [ "$(grep -o -e '--dim [0-9]*' "$work/lines" | sort -u | xargs)" = \
+        "--dim 128 --dim 224 --dim 256 --dim 32 --dim 64 --dim 96" ]
+}

@@ -4,6 +4,7 @@ to shrink a failing problem, the command it is given.
 
 problems.py list --device cuda|emu --sm-count N --arch N [--kernel NAME --registry FILE] [--m M] [--draws N] [--seed S]
                  [--mode plain|sanitize|race|memory|undefined|own]  one problem a line, as options of fa_bench
+                 [--dims 64,128] [--mask both|causal|full]      of these dims and masks alone
 problems.py rules (same options)                  a JSON line per registry rule that the device can select: the problems
                                                   that select it; exit 1 when a rule has none on any architecture
 problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which COMMAND OPTIONS ends as it does now
@@ -220,6 +221,8 @@ def classes(device, mode, m):
     # Under the mask some rows see low logits alone, and what they do not see is high.
     made += [problem(heads=4, seq=19, seq_kv=150, dim=64, dist="cliff", seeds=1),
              problem(heads=4, seq=70, seq_kv=75, dim=64, dist="cliff", seeds=1, causal=True)]
+    # Parts of a split without a key, beside parts whose logits are low.
+    made += [problem(heads=4, seq=5, seq_kv=keys, dim=16, dist="cliff", seeds=1) for keys in (1, 4, 9)]
     # Full tiles of rows, and the diagonal everywhere in a tile of keys.
     made += [problem(seq=rows * (1 + (m <= 128)), seq_kv=max(1, rows * (1 + (m <= 128)) + shift), dim=16, causal=True,
                      seeds=1) for shift in (0, 9, 25, 41, 57, -7, -23)]
@@ -371,17 +374,27 @@ def rules_of(args):
     return row.get("rules") or []
 
 
+def served(p, dims, mask):
+    """The same problem in a dim that the kernel serves, the next above where there is one; with its only mask. A
+    problem that asks for a dim of its own kind (far from a multiple of 32, say) is another then, but still runs."""
+    if not dims:
+        return p
+    dim = next((dim for dim in dims if dim >= p["dim"]), dims[-1])
+    return p | {"dim": dim, "causal": {"both": p["causal"], "causal": True, "full": False}[mask]}
+
+
 def listed(args):
     rules = rules_of(args)
     made = classes(args.device, args.mode, args.m)
     if args.mode == "sanitize":
         made = []
+    dims = sorted(int(dim) for dim in args.dims.split(",")) if args.dims else []
     if args.mode in ("memory", "undefined", "own"):
-        return [options(p) for p in made]
+        return list(dict.fromkeys(options(served(p, dims, args.mask)) for p in made))
     for problems in rule_problems(rules, args.sm_count, args.arch, args.mode != "plain").values():
         made += problems
     made += draws(args.draws, args.seed, args.device, args.mode, args.m)
-    return list(dict.fromkeys(options(p) for p in made))
+    return list(dict.fromkeys(options(served(p, dims, args.mask)) for p in made))
 
 
 def say_rules(args):
@@ -420,6 +433,8 @@ def main():
     parser.add_argument("--mode", choices=["plain", "sanitize", "race", "memory", "undefined", "own"], default="plain")
     for name, default in (("sm-count", 4), ("arch", 89), ("m", 64), ("draws", 0), ("seed", 1)):
         parser.add_argument("--" + name, type=int, default=default)
+    parser.add_argument("--dims", help="the only ones that a file of one's own serves, comma-separated")
+    parser.add_argument("--mask", choices=["both", "causal", "full"], default="both")
     parser.add_argument("--kernel")
     parser.add_argument("--registry")
     parser.add_argument("--problem")
