@@ -73,9 +73,11 @@ command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.s
 
 declare -A kind # of each kernel: hand or library; none of the files of --library
 declare -A emulated rows # of each kernel: true or false; the row tile of its defaults
+declare -a serves # what a file of one's own is limited to
 declare -A key  # of each case under --sanitize: what its machine code is known by
 choose_subjects
 choose_device
+choose_served
 if [[ $gpu -eq 0 && $require_gpu -eq 1 ]]; then # before any work
     echo "FAIL no GPU, and --require-gpu"
     exit 1

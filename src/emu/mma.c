@@ -27,7 +27,7 @@ static inline uint16_t narrow(double value)
     const _Float16 half = (_Float16)value;
     uint16_t bits;
     memcpy(&bits, &half, sizeof bits);
-    return bits;
+    return value != value ? 0x7FFF : bits; /* the device's NaN */
 }
 
 /* Lane l gave 16 bytes (op->a): row l%8 of matrix l/8. |arg| matrices, negative: transposed. */

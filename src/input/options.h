@@ -25,7 +25,7 @@ typedef enum { FA_L2_WARM, FA_L2_COLD } fa_l2;
 typedef enum { FA_L2_PERSIST_NONE, FA_L2_PERSIST_KV } fa_l2_persist;
 
 /* --dist: docs/correctness.md. */
-#define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded|low"
+#define FA_DIST_WORDS "normal|uniform|outlier|sharp|rising|falling|needle|constant-v|coded|low|cliff"
 typedef enum {
     FA_DIST_NORMAL,     /* N(0,1) */
     FA_DIST_UNIFORM,    /* U(-1,1) */
@@ -37,6 +37,7 @@ typedef enum {
     FA_DIST_CONSTANT_V, /* O must equal V */
     FA_DIST_CODED,      /* V carries batch and head */
     FA_DIST_LOW,        /* N(0,1), but the logits of every row lie near -128 */
+    FA_DIST_CLIFF,      /* logits of +-20000, far apart; one key has all of the weight, V codes its index */
 } fa_dist;
 
 /* --strides: how tensors lie in memory (input/layout.h). */

@@ -114,8 +114,15 @@ static float needle_sign(uint64_t seed, uint64_t key_row, int32_t key, int32_t d
     return bits >> (d % 64) & 1 ? 1.0f : -1.0f;
 }
 
+/* V holds the key's index in digits of base 32: column d has digit d % 4, as (digit - 16) / 16. */
+static void index_row(const place *at, uint16_t *out)
+{
+    for (int32_t d = 0; d < at->problem->dim; d++)
+        out[d] = element_of(at, (float)((at->row >> (5 * (d % 4)) & 31) - 16) / 16.0f);
+}
+
 /* K holds codes of +-1, Q the code of one key its row sees, so long that this key's logit is 96 and nearly all of the
- * weight is its own. V holds the key's index in digits of base 32: column d has digit d % 4, as (digit - 16) / 16. */
+ * weight is its own. V holds the key's index. */
 static void needle_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
@@ -124,8 +131,7 @@ static void needle_row(const place *at, uint16_t *out)
     int32_t kv_head = at->head;
     float length = 1.0f;
     if (at->tensor == TENSOR_V) {
-        for (int32_t d = 0; d < dim; d++)
-            out[d] = element_of(at, (float)((key >> (5 * (d % 4)) & 31) - 16) / 16.0f);
+        index_row(at, out);
         return;
     }
     if (at->tensor == TENSOR_Q) {
@@ -139,6 +145,42 @@ static void needle_row(const place *at, uint16_t *out)
         (uint64_t)key;
     for (int32_t d = 0; d < dim; d++)
         out[d] = element_of(at, length * needle_sign(at->seed, key_row, key, d));
+}
+
+/* One key has all of a row's weight, as with needle, and each column of its code but the last is worth 48. The last
+ * column adds or takes 20000. K/V heads of odd number: the same to all keys, in odd rows above 0, in even rows below.
+ * Of even number: one half of the keys is above and the other below, so that what a causal mask hides may be 40000
+ * above all that a row sees. Coarser types have larger steps: neighbouring codes stay apart when they are rounded. */
+static void cliff_row(const place *at, uint16_t *out)
+{
+    const fa_problem *problem = at->problem;
+    const int32_t last = problem->dim - 1, group = problem->heads / problem->kv_heads;
+    const int32_t half = (problem->seq_kv + 1) / 2;
+    const float unit = (float)fa_dtype_coarseness(problem->dtype) / problem->scale;
+    int32_t key = at->row, kv_head = at->head;
+    float length = 1.0f, height = fminf(sqrtf(20000.0f * unit), 32768.0f);
+    if (at->tensor == TENSOR_V) {
+        index_row(at, out);
+        return;
+    }
+    if (at->tensor == TENSOR_Q) {
+        kv_head = at->head / group;
+        const int32_t keys = fa_problem_row_keys(problem, at->row);
+        const bool upwards = at->row % 2 == 1, split = kv_head % 2 == 0;
+        const int32_t begin = split && upwards && keys > half ? half : 0;
+        const int32_t end = split && !upwards && keys > half ? half : keys;
+        key = end > begin ? begin + (int32_t)(draw(at->stream, (uint64_t)at->flat) % (uint64_t)(end - begin)) : 0;
+        length = fminf(48.0f * unit, 16384.0f);
+        height = upwards ? height : -height;
+    } else if (kv_head % 2 == 0 && key < half) {
+        height = -height;
+    }
+    const uint64_t key_row =
+        ((uint64_t)at->batch * (uint64_t)problem->kv_heads + (uint64_t)kv_head) * (uint64_t)problem->seq_kv +
+        (uint64_t)key;
+    for (int32_t d = 0; d < last; d++)
+        out[d] = element_of(at, length * needle_sign(at->seed, key_row, key, d));
+    out[last] = element_of(at, height);
 }
 
 /* Same row for every key of a head: the weights sum to one, so O equals it. */
@@ -210,6 +252,9 @@ static void fill_row(const place *at, uint16_t *out)
         return;
     case FA_DIST_LOW:
         low_row(at, out);
+        return;
+    case FA_DIST_CLIFF:
+        cliff_row(at, out);
         return;
     case FA_DIST_NORMAL:
         normal_row(at, 1.0f, out);

@@ -111,7 +111,7 @@ static inline uint64_t add_half(uint64_t c, double sum)
     const _Float16 half = (_Float16)(widen(c, FA_PTX_F16) + sum);
     uint16_t bits;
     memcpy(&bits, &half, sizeof bits);
-    return bits;
+    return half != half ? 0x7FFF : bits; /* the device's NaN */
 }
 
 static inline void scatter(const fa_ptx_instr *mma, fa_ptx_fragment *const lane[LANES], double sum[16][8])

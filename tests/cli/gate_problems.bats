@@ -77,7 +77,7 @@ agrees() { # KERNEL ARCH SM-COUNT [PROBLEMS]
     for word in --causal '--strides padded' '--strides bshd' '--misalign' '--scale' '--batch 5'; do
         grep -q -- "$word" "$work/a"
     done
-    for dist in uniform outlier sharp rising falling needle constant-v coded low; do
+    for dist in uniform outlier sharp rising falling needle constant-v coded low cliff; do
         grep -q "dist $dist" "$work/a"
     done
     # groups of K/V heads that are no power of two, more keys than rows, fewer keys than rows
@@ -90,7 +90,7 @@ agrees() { # KERNEL ARCH SM-COUNT [PROBLEMS]
 
 @test "each mode has what it can run: no far layouts under sanitizers, small problems on the emulator" {
     problems list --device emu >"$work/emu"
-    for word in '--strides far' '--seq-kv 33000' '--heads 300' '--seq-kv 4200' '--kv-heads 4' '--misalign 1'; do
+    for word in '--strides far' '--seq-kv 66000' '--heads 300' '--seq-kv 4200' '--kv-heads 4' '--misalign 1'; do
         grep -q -- "$word" "$work/emu"
     done
     problems list --device cuda >"$work/cuda"
@@ -100,7 +100,7 @@ agrees() { # KERNEL ARCH SM-COUNT [PROBLEMS]
     [ "$(problems list --device cuda --mode sanitize --draws 4 | wc -l)" -eq 5 ]
     [ "$(problems list --mode memory | wc -l)" -eq 2 ]
     [ "$(problems list --mode undefined | grep -c -e 'strides far' -e 'strides odd')" -eq 4 ]
-    for word in '--lse' '--heads 22 --kv-heads 2' '--seq 33000' '--batch 5' '--seed 43'; do
+    for word in '--lse' '--heads 22 --kv-heads 2' '--seq 66000' '--batch 5' '--dist cliff' '--seed 43'; do
         grep -q -- "$word" "$work/emu"
     done
 }
@@ -174,4 +174,36 @@ address|reads_a_key_past_the_end|--m 64|AddressSanitizer
 undefined|plain_int_row_offset|--m 64|signed integer overflow
 undefined|scalar_aligned_by_k|--m 8 --n 1 --warps 8 --vec 2|misaligned address
 END
+}
+
+@test "--source: the gate has a problem for finite masks, BF16, full tiles, keys and blocks beyond 16 bits" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    python3 tests/wrong/make.py "$work/wrong" >"$work/made"
+    while IFS='|' read -r name tile problem; do
+        # shellcheck disable=SC2086
+        scripts/ci_gate.sh --source "$work/wrong/$name.cu" --draws 0 --dry-run -- $tile >"$work/lines"
+        args=$(grep -e "^$name||.*$problem" "$work/lines" | head -n 1 | cut -d'|' -f3)
+        # shellcheck disable=SC2086
+        run ./fa_bench --source "$work/wrong/$name.cu" $tile --device emu --timing none --quiet $args
+        [[ $status -eq 1 && $output == *"wrong: "* ]] || { echo "$name: $args: $output"; return 1; }
+    done <<'END'
+mask_adds_minus_10000|--m 64|--causal --dist cliff
+products_in_half|--m 64|--dist cliff
+values_of_bf16_read_as_half|--m 64|--dtype bf16
+tiled_shift_in_whole_tiles|--m 32|--seq 64 --seq-kv 73
+keys_in_16_bits|--m 64|--seq-kv 66000
+batch_and_head_in_16_bits|--m 64|--timeout 60
+END
+}
+
+@test "--source: problems are of the dims and the mask that the file serves" {
+    problems list --dims 64,128 --mask causal --draws 12 >"$work/lines"
+    run ! grep -v -e '--dim \(64\|128\) --causal' "$work/lines"
+    [ "$(wc -l <"$work/lines")" -gt 50 ]
+    sed 's/^FA_KERNEL_INFO/static_assert(FA_DIM % 32 == 0 \&\& !FA_CAUSAL, "dims 32, 64, ... without a mask");\n&/' \
+        examples/plain.cu >"$work/some.cu"
+    scripts/ci_gate.sh --source "$work/some.cu" --draws 0 --dry-run -- --m 64 >"$work/lines"
+    run ! grep -e --causal "$work/lines"
+    [ "$(grep -o -e '--dim [0-9]*' "$work/lines" | sort -u | xargs)" = \
+        "--dim 128 --dim 224 --dim 256 --dim 32 --dim 64 --dim 96" ]
 }

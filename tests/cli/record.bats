@@ -60,7 +60,7 @@ load helper
 
 # bats test_tags=slow
 @test "every distribution passes, and causal, GQA, tails, odd dims, misaligned starts" {
-    for dist in normal uniform outlier sharp rising falling needle constant-v coded low; do
+    for dist in normal uniform outlier sharp rising falling needle constant-v coded low cliff; do
         ./fa_bench --kernel light "${small[@]}" --dist $dist --quiet
     done
     for extra in "--causal" "--causal --seq-kv 70" "--causal --seq-kv 5" "--heads 4 --kv-heads 2" "--dim 40" \

@@ -541,7 +541,7 @@ static void draws_and_inputs_are_those_of_the_seed(void **state)
             fa_draw_describe(&draw, text);
             golden_say(&g, "%d %d: %s %d %d %g\n", i, index, text, draw.dist, draw.strides, (double)draw.factor);
         }
-        for (int dist = 0; dist <= FA_DIST_LOW; dist++)
+        for (int dist = 0; dist <= FA_DIST_CLIFF; dist++)
             for (uint64_t seed = 1; seed < 3; seed++) {
                 fa_tensors t = fa_tensors_make(&problems[i], (fa_dist)dist, seed);
                 const size_t q = fa_problem_q_count(&problems[i]) * 2, kv = fa_problem_kv_count(&problems[i]) * 2;

@@ -82,7 +82,7 @@ static void good_kernels_pass(void **state)
         shape(1, 1, 1, 5, 255, 256, true), shape(1, 1, 1, 2, 4096, 16, true),
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int dist = 0; dist <= FA_DIST_CODED; dist++)
+        for (int dist = 0; dist <= FA_DIST_CLIFF; dist++)
             for (uint64_t seed = 0; seed < (shapes[i].seq_kv <= 17 ? 12u : 1u); seed++) {
                 bench b = open_bench(shapes[i], (fa_dist)dist, seed, false);
                 for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
@@ -105,7 +105,7 @@ static void good_kernels_pass_in_bf16(void **state)
                            shape(1, 1, 1, 2, 4096, 16, true)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         shapes[i].dtype = FA_DTYPE_BF16;
-        for (int dist = 0; dist <= FA_DIST_LOW; dist++) {
+        for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
             bench b = open_bench(shapes[i], (fa_dist)dist, 3, false);
             for (sim_fault kind = SIM_GOOD; kind <= SIM_GOOD_SUM_P16; kind++) {
                 const fa_verdict v = judge_fault(&b, kind);
@@ -408,7 +408,7 @@ static void nan_between_samples_is_found(void **state)
 static void library_comparison(void **state)
 {
     (void)state;
-    for (int dist = 0; dist <= FA_DIST_CODED; dist++) {
+    for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
         const fa_problem few = shape(1, 2, 1, 33, 80, 32, true), tiles = shape(1, 4, 2, 129, 160, 32, true);
         bench b = open_bench(dist == FA_DIST_NORMAL ? tiles : few, (fa_dist)dist, 3, false);
         float *other = fa_alloc(b.count * sizeof *other);

@@ -123,12 +123,44 @@ static void low_logits_are_low(void **state)
     fa_tensors_free(&t); /* nothing is left */
 }
 
+/* One key of each row is above all others that it sees, by more than FP16 rounds its logits. Rows lie on both sides of
+ * 0, and of some the mask hides a logit that is far above all that they see. */
+static void cliffs_are_far_apart(void **state)
+{
+    (void)state;
+    const fa_problem p = shape(1, 4, 2, 30, 41, 32, true);
+    fa_tensors t = fa_tensors_make(&p, FA_DIST_CLIFF, 7);
+    int above = 0, below = 0, hidden_above = 0;
+    for (int64_t row = 0; row < 4 * 30; row++) {
+        float first = -INFINITY, second = -INFINITY, hidden = -INFINITY;
+        for (int64_t key = 0; key < 41; key++) {
+            float dot = 0;
+            for (int64_t d = 0; d < 32; d++)
+                dot += fa_half_to_float(t.q[row * 32 + d]) * fa_half_to_float(t.k[(row / 60 * 41 + key) * 32 + d]);
+            const float logit = dot * p.scale;
+            assert_true(fabsf(logit) < 32768.0f);
+            if (key >= fa_problem_row_keys(&p, (int32_t)(row % 30)))
+                hidden = fmaxf(hidden, logit);
+            else if (logit > first)
+                second = first, first = logit;
+            else
+                second = fmaxf(second, logit);
+        }
+        assert_true(first - second > 64.0f);
+        above += first > 15000.0f;
+        below += first < -15000.0f;
+        hidden_above += hidden - first > 30000.0f;
+    }
+    assert_true(above == 80 && below == 40 && hidden_above == 10);
+    fa_tensors_free(&t);
+}
+
 static void same_seed_same_tensors(void **state)
 {
     (void)state;
     const fa_problem p = shape(2, 4, 2, 400, 801, 24, true);
     const int threads = omp_get_max_threads();
-    for (int dist = 0; dist <= FA_DIST_LOW; dist++) {
+    for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
         omp_set_num_threads(1);
         fa_tensors a = fa_tensors_make(&p, (fa_dist)dist, 7);
         omp_set_num_threads(3);
@@ -346,6 +378,7 @@ int main(void)
         cmocka_unit_test(draws_in_bf16),
         cmocka_unit_test(same_seed_same_tensors),
         cmocka_unit_test(low_logits_are_low),
+        cmocka_unit_test(cliffs_are_far_apart),
         cmocka_unit_test(q_k_v_are_independent),
         cmocka_unit_test(distributions_have_their_moments),
         cmocka_unit_test(ramps_are_strict),

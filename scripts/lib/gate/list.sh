@@ -6,7 +6,7 @@ derived() { # KERNEL M
     local of_rules=()
     [[ -n $source || $1 == library:* ]] || of_rules=(--kernel "$1" --registry /dev/stdin)
     python3 scripts/lib/gate/problems.py list --device "$device" --mode "$mode" --sm-count "$sm_count" \
-        --arch "$arch" --m "$2" --draws "$draws" --seed "$seed" "${of_rules[@]}" <<<"$registry"
+        --arch "$arch" --m "$2" --draws "$draws" --seed "$seed" "${serves[@]}" "${of_rules[@]}" <<<"$registry"
 }
 
 # Listed problems that every kernel serves on a GPU: one line each, "m" is the kernel's own row tile.
@@ -81,20 +81,39 @@ list_plain() { # KERNEL M
 list_memory() { # KERNEL M
     local options
     [[ -n $source || ${emulated[$1]:-} == true ]] || return 0
-    python3 scripts/lib/gate/problems.py list --mode memory --m "$2" | while read -r options; do
+    python3 scripts/lib/gate/problems.py list --mode memory --m "$2" "${serves[@]}" | while read -r options; do
         echo "$1|race|$typed--race --schedule random $options"
         echo "$1|address|$typed--sanitize address $options"
         echo "$1|undefined|$typed--sanitize undefined --misalign 1 $options"
     done
-    python3 scripts/lib/gate/problems.py list --mode undefined | while read -r options; do
+    python3 scripts/lib/gate/problems.py list --mode undefined "${serves[@]}" | while read -r options; do
         echo "$1|undefined|$typed--sanitize undefined $options"
     done
+}
+# Of a file of one's own, on the emulator: BF16 where it serves that, and more blocks than a kernel of the registry
+# would finish there.
+list_own() { # KERNEL M
+    [[ -n $source && $device == emu && $race -eq 0 && $quick -eq 0 && -z $typed ]] || return 0
+    python3 scripts/lib/gate/problems.py list --mode own --m "$2" "${serves[@]}" | sed "s/^/$1||/"
+}
+value_of_m() { # the row tile among the options of --source, or the bench's default
+    local i m=64
+    for ((i = 0; i + 1 < ${#more[@]}; i++)); do
+        [[ ${more[i]} != --m ]] || m=${more[i + 1]}
+    done
+    echo "$m"
 }
 list_cases() {
     local kernel m
     for kernel in "${kernels[@]}"; do
         [[ -n $source || $device != emu || ${emulated[$kernel]:-} == true ]] || continue
         m=${rows[$kernel]:-64}
-        if [[ $sanitize -eq 1 ]]; then list_sanitized "$kernel" "$m"; else list_plain "$kernel" "$m"; fi
+        [[ -z $source ]] || m=$(value_of_m)
+        if [[ $sanitize -eq 1 ]]; then
+            list_sanitized "$kernel" "$m"
+        else
+            list_plain "$kernel" "$m"
+            list_own "$kernel" "$m"
+        fi
     done | if [[ $sanitize -eq 1 ]]; then sort -n -t'|' -s -k1,1 | cut -d'|' -f2-; else cat; fi
 }

@@ -3,7 +3,8 @@
 to shrink a failing problem, the command it is given.
 
 problems.py list --device cuda|emu --sm-count N --arch N [--kernel NAME --registry FILE] [--m M] [--draws N] [--seed S]
-                 [--mode plain|sanitize|race|memory|undefined]  one problem a line, as options of fa_bench
+                 [--mode plain|sanitize|race|memory|undefined|own]  one problem a line, as options of fa_bench
+                 [--dims 64,128] [--mask both|causal|full]      of these dims and masks alone
 problems.py rules (same options)                  a JSON line per registry rule that the device can select: the problems
                                                   that select it; exit 1 when a rule has none on any architecture
 problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which COMMAND OPTIONS ends as it does now
@@ -18,10 +19,12 @@ import subprocess
 import sys
 import time
 
-DISTS = ["normal", "uniform", "outlier", "sharp", "rising", "falling", "needle", "constant-v", "coded", "low"]
+DISTS = ["normal", "uniform", "outlier", "sharp", "rising", "falling", "needle", "constant-v", "coded", "low",
+         "cliff"]
 DIMS = list(range(16, 257, 8))
 DEFAULTS = {"batch": 1, "heads": 1, "kv_heads": 1, "seq": 16, "seq_kv": 16, "dim": 16, "causal": False, "scale": None,
-            "dist": "normal", "strides": "packed", "misalign": 0, "lse": False, "seeds": None, "seed": None}
+            "dist": "normal", "strides": "packed", "misalign": 0, "lse": False, "seeds": None, "seed": None,
+            "dtype": None, "timeout": None}
 FLAGS = ("causal", "lse")
 # Multiply-adds of one launch, by device and mode: what keeps a gate of one kernel within its minutes.
 # Without a GPU a list for the sanitizers is only shown (--dry-run).
@@ -45,7 +48,7 @@ def options(p):
     for key in ("batch", "heads", "kv_heads", "seq", "seq_kv", "dim"):
         words += ["--" + key.replace("_", "-"), str(p[key])]
     words += [f"--{key}" for key in FLAGS if p[key]]
-    for key in ("scale", "dist", "strides", "misalign", "seeds", "seed"):
+    for key in ("scale", "dist", "strides", "misalign", "seeds", "seed", "dtype", "timeout"):
         if p[key] != DEFAULTS[key]:
             words += ["--" + key, str(p[key])]
     return " ".join(words)
@@ -61,7 +64,7 @@ def parse(text):
             p[name] = True
         elif name in DEFAULTS:
             value = words.pop(0)
-            p[name] = value if name in ("dist", "strides") else float(value) if name == "scale" else int(value)
+            p[name] = value if name in ("dist", "strides", "dtype") else float(value) if name == "scale" else int(value)
         else:
             rest.append(key)
     base = {"batch": 2, "heads": 8, "seq": 512, "dim": 64}
@@ -179,29 +182,33 @@ def classes(device, mode, m):
            problem(batch=1, heads=3, seq=9, seq_kv=20, dim=16, strides="far", causal=True),
            problem(batch=1, heads=1, seq=21, seq_kv=33, dim=16, strides="far")]
     made = []
+    rows = -(-32 // m) * m # tiles of at least 32 rows in all: more than one key tile of most kernels under a mask
+    if mode == "own":
+        return own_classes(rows)
     if mode == "memory": # beside the plain gate: a race, or a read outside the tensors, that the result does not show
-        return [problem(heads=2, kv_heads=1, seq=m + 1, seq_kv=67, dim=40, causal=True, seeds=1),
+        return [problem(heads=2, kv_heads=1, seq=rows + 1, seq_kv=67, dim=40, causal=True, seeds=1),
                 problem(heads=2, seq=29, seq_kv=131, dim=64, seeds=1)]
     if mode == "undefined": # offsets that overflow where the compiler widens them; an address that is misaligned alone
         return [p | {"seeds": 1} for p in far] + [
             problem(batch=2, heads=2, seq=9, seq_kv=35, dim=64, strides="odd", seeds=15)]
     made += both(batch=5, heads=12, kv_heads=4, seq=9, seq_kv=37, dim=32)            # groups of three, five batches
-    made += both(batch=1, heads=10, kv_heads=2, seq=m + 1, seq_kv=2 * m + 3, dim=40, strides="padded")
+    made += both(batch=1, heads=10, kv_heads=2, seq=rows + 1, seq_kv=2 * rows + 3, dim=40, strides="padded")
     made += both(batch=2, heads=3, seq=29, seq_kv=11, dim=72, strides="bshd")        # rows without keys
     made += [problem(heads=22, kv_heads=2, seq=5, seq_kv=21, dim=16)]                # groups of eleven
-    made += [problem(batch=2, heads=2, seq=max(1, m - 1), dim=96, scale=0.7, causal=True),
+    made += [problem(batch=2, heads=2, seq=max(1, rows - 1), dim=96, scale=0.7, causal=True),
              problem(batch=2, heads=2, seq=17, seq_kv=131, dim=64, scale=0.02, dist="sharp"),
              problem(heads=2, kv_heads=1, seq=19, seq_kv=150, dim=128, dist="needle", scale=1.5, strides="padded"),
              problem(batch=2, heads=6, kv_heads=3, seq=29, seq_kv=11, dim=40, dist="low", lse=True, causal=True,
                      strides="padded"),
-             problem(batch=2, heads=2, seq=m + 1, seq_kv=70, dim=88, dist="sharp", lse=True, strides="bshd"),
+             problem(batch=2, heads=2, seq=rows + 1, seq_kv=70, dim=88, dist="sharp", lse=True, strides="bshd"),
              problem(heads=2, seq=40, dim=48, dist="low", causal=True),
              problem(heads=2, seq=33, seq_kv=97, dim=256, misalign=1, causal=True),
              problem(heads=2, seq=33, seq_kv=97, dim=24, misalign=4, strides="padded"),
              problem(seq=1, dim=16), problem(seq=1, seq_kv=65, dim=8 * 13, causal=True)]
     # Off 16 bytes in one stride of one tensor or of all: 15 seeds try each (src/input/layout.h).
     made += [problem(batch=2, heads=4, kv_heads=2, seq=19, seq_kv=37, dim=40, strides="odd", seeds=15, causal=True),
-             problem(batch=2, heads=2, seq=m + 1 if mode == "plain" else 9, seq_kv=35, dim=64, strides="odd", seeds=15)]
+             problem(batch=2, heads=2, seq=rows + 1 if mode == "plain" else 9, seq_kv=35, dim=64, strides="odd",
+                     seeds=15)]
     # Of seeds from 42 on the second draws rising logits, from 43 on needles (src/check/draw.c).
     made = [p | {"seed": 43} if i % 4 > 1 else p for i, p in enumerate(made)]
     if mode == "race":
@@ -210,15 +217,24 @@ def classes(device, mode, m):
     # Maxima that move far with every tile of keys, in whatever order a kernel takes them.
     made += [problem(heads=2, kv_heads=1, seq=19, seq_kv=300, dim=104, dist=dist, scale=1.0)
              for dist in ("rising", "falling")]
+    # Logits of +-20000: a maximum that starts too high, a finite mask, products of Q and K kept in FP16.
+    # Under the mask some rows see low logits alone, and what they do not see is high.
+    made += [problem(heads=4, seq=19, seq_kv=150, dim=64, dist="cliff", seeds=1),
+             problem(heads=4, seq=70, seq_kv=75, dim=64, dist="cliff", seeds=1, causal=True)]
+    # Parts of a split without a key, beside parts whose logits are low.
+    made += [problem(heads=4, seq=5, seq_kv=keys, dim=16, dist="cliff", seeds=1) for keys in (1, 4, 9)]
+    # Full tiles of rows, and the diagonal everywhere in a tile of keys.
+    made += [problem(seq=rows * (1 + (m <= 128)), seq_kv=max(1, rows * (1 + (m <= 128)) + shift), dim=16, causal=True,
+                     seeds=1) for shift in (0, 9, 25, 41, 57, -7, -23)]
     # 41 times the FP32 reciprocal of 41 is less than 1: the tile of a block is found by a division.
     made += [problem(heads=2, seq=41 * m, seq_kv=5, dim=16, seeds=1)]
     made += [problem(seq=3, seq_kv=1300, dim=16), problem(seq=2, seq_kv=4200, dim=16, dist="uniform", causal=True),
              problem(heads=2, kv_heads=1, seq=3, seq_kv=700, dim=200, dist="rising"), # many keys of wide heads
              problem(seq=1300, seq_kv=40, dim=16, causal=True), problem(seq=4200, seq_kv=5, dim=16, dist="needle"),
-             problem(seq=33000, seq_kv=2, dim=16, seeds=1),                          # rows, and tiles of rows
+             problem(seq=66000, seq_kv=2, dim=16, seeds=1),                          # rows beyond 16 bits
              problem(heads=300, seq=1, seq_kv=5, dim=16, seeds=1),                   # heads beyond 256
              problem(heads=305, kv_heads=5, seq=1, seq_kv=5, dim=16, seeds=1),       # groups of 61
-             problem(seq=1, seq_kv=33000, dim=16, seeds=1)]
+             problem(seq=1, seq_kv=66000, dim=16, dist="rising", seeds=1)]           # the last keys weigh most
     if device == "emu":
         made = [p | {"seeds": p["seeds"] or 3} for p in made]
     if device == "cuda" and mode == "plain":
@@ -227,6 +243,17 @@ def classes(device, mode, m):
                  problem(heads=2, seq=8192, dim=64, causal=True, seeds=3),
                  problem(heads=1, seq=65, seq_kv=70001, seeds=1)]
     return made
+
+
+def own_classes(rows):
+    """On the emulator, of a file of one's own alone: kernels of the registry have gates on a GPU and with --dtype bf16.
+    Grids beyond 65536 blocks take some seconds with small blocks, and with large ones more than there is time for."""
+    bf16 = [problem(batch=2, heads=6, kv_heads=2, seq=rows + 1, seq_kv=2 * rows + 3, dim=40, causal=True,
+                    strides="padded", seeds=3),
+            problem(heads=4, kv_heads=2, seq=19, seq_kv=131, dim=104, dist="cliff", strides="bshd", seeds=1),
+            problem(heads=2, seq=rows + 1, seq_kv=70, dim=64, misalign=1, lse=True, seeds=3)]
+    return [p | {"dtype": "bf16"} for p in bf16] + [
+        problem(batch=3, heads=21847, seq=1, seq_kv=16, dim=16, seeds=1) | {"timeout": 60}]
 
 
 # Draws over the whole contract.
@@ -246,7 +273,7 @@ class Deck:
 def draws(count, seed, device, mode, m):
     rng = random.Random(seed)
     long = device == "cuda" and mode == "plain"
-    lengths = [1, 2, 7, 8, 16, 31, 33, 64, 65, 100, max(1, m - 1), m, m + 1, 2 * m + 5] + (
+    lengths = [1, 2, 7, 8, 16, 31, 33, 64, 65, 100, max(1, m - 1), m, m + 1, 2 * m, 2 * m + 5] + (
         [113, 255, 799, 1023, 1024, 1025, 2047, 4099, 8192] if long else [113])
     deck = {key: Deck(values, rng) for key, values in {
         "batch": [1, 1, 2, 3, 4, 5], "kv_heads": [1, 2, 3, 4, 5, 8], "group": range(1, 13), "seq": lengths,
@@ -347,17 +374,27 @@ def rules_of(args):
     return row.get("rules") or []
 
 
+def served(p, dims, mask):
+    """The same problem in a dim that the kernel serves, the next above where there is one; with its only mask. A
+    problem that asks for a dim of its own kind (far from a multiple of 32, say) is another then, but still runs."""
+    if not dims:
+        return p
+    dim = next((dim for dim in dims if dim >= p["dim"]), dims[-1])
+    return p | {"dim": dim, "causal": {"both": p["causal"], "causal": True, "full": False}[mask]}
+
+
 def listed(args):
     rules = rules_of(args)
     made = classes(args.device, args.mode, args.m)
     if args.mode == "sanitize":
         made = []
-    if args.mode in ("memory", "undefined"):
-        return [options(p) for p in made]
+    dims = sorted(int(dim) for dim in args.dims.split(",")) if args.dims else []
+    if args.mode in ("memory", "undefined", "own"):
+        return list(dict.fromkeys(options(served(p, dims, args.mask)) for p in made))
     for problems in rule_problems(rules, args.sm_count, args.arch, args.mode != "plain").values():
         made += problems
     made += draws(args.draws, args.seed, args.device, args.mode, args.m)
-    return list(dict.fromkeys(options(p) for p in made))
+    return list(dict.fromkeys(options(served(p, dims, args.mask)) for p in made))
 
 
 def say_rules(args):
@@ -393,9 +430,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["list", "rules", "shrink", "pairs"])
     parser.add_argument("--device", choices=["cuda", "emu"], default="emu")
-    parser.add_argument("--mode", choices=["plain", "sanitize", "race", "memory", "undefined"], default="plain")
+    parser.add_argument("--mode", choices=["plain", "sanitize", "race", "memory", "undefined", "own"], default="plain")
     for name, default in (("sm-count", 4), ("arch", 89), ("m", 64), ("draws", 0), ("seed", 1)):
         parser.add_argument("--" + name, type=int, default=default)
+    parser.add_argument("--dims", help="the only ones that a file of one's own serves, comma-separated")
+    parser.add_argument("--mask", choices=["both", "causal", "full"], default="both")
     parser.add_argument("--kernel")
     parser.add_argument("--registry")
     parser.add_argument("--problem")

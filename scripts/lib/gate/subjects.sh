@@ -75,6 +75,36 @@ note() { # TEXT: one more thing that did not run
     emu_note="$emu_note${emu_note:+; }$1"
 }
 
+# What a file of one's own serves, where that is not every dim with both masks: options of problems.py, into the array
+# `serves`. Problems are made for it; else only those would run that happen to fit. Asks the compiler, where there is
+# one: a kernel refuses by a static_assert, its shared memory or its registers.
+choose_served() {
+    local asked refused taken mask
+    serves=()
+    [[ -n $source ]] || return 0
+    subject "$source"
+    refused=$(printf -- '--dim %s\n' 16 40 104 256 '16 --causal' '40 --causal' '104 --causal' '256 --causal' |
+        statuses | grep -c infeasible || true)
+    [[ $refused -ne 0 ]] || return 0
+    for mask in '' --causal; do
+        taken=$(printf -- "--dim %s $mask\n" 16 24 32 40 48 64 72 80 96 112 128 160 192 224 256 | statuses |
+            awk '$3 != "infeasible" {print $1}')
+        [[ -z $taken ]] || break
+    done
+    [[ -n $taken ]] || return 0
+    serves=(--dims "$(paste -sd, <<<"$taken")")
+    if [[ -n $mask ]]; then
+        serves+=(--mask causal)
+    elif echo "--dim ${taken%%$'\n'*} --causal" | statuses | grep -q infeasible; then
+        serves+=(--mask full)
+    fi
+}
+statuses() { # of compiling the file for each line of options: DIM CAUSAL STATUS
+    # shellcheck disable=SC2086
+    { "$bench" "${asked[@]}" $typed --compile-only --quiet --runs - --json - 2>/dev/null || true; } |
+        jq -r '"\(.problem.dim) \(.problem.causal) \(.status)"'
+}
+
 subject() { # KERNEL: what the bench is asked for, into the array `asked`
     asked=(--kernel "$1")
     [[ $1 != library:* ]] || asked=(--library "${1#library:}")

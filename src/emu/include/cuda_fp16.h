@@ -15,11 +15,23 @@ struct __half2_raw {
     unsigned short x, y;
 };
 
+/* Rounded to nearest. Every NaN becomes the device's: one that a kernel computes is never taken for the pattern that an
+ * output holds before it is written. */
+template <typename T>
+static inline _Float16 fa_emu_fp16(T f)
+{
+    const unsigned short nan = 0x7fff;
+    _Float16 h = (_Float16)f;
+    if (f != f)
+        memcpy(&h, &nan, sizeof h);
+    return h;
+}
+
 struct __half {
     _Float16 v;
     __half() = default;
-    __half(float f) : v((_Float16)f) {}
-    __half(double f) : v((_Float16)f) {}
+    __half(float f) : v(fa_emu_fp16(f)) {}
+    __half(double f) : v(fa_emu_fp16(f)) {}
     __half(int i) : v((_Float16)(float)i) {}
     __half(unsigned i) : v((_Float16)(float)i) {}
     __half(long i) : v((_Float16)(double)i) {}
@@ -31,7 +43,7 @@ struct __half {
     constexpr operator __half_raw() const { return {__builtin_bit_cast(unsigned short, v)}; }
     __half &operator=(float f)
     {
-        v = (_Float16)f;
+        v = fa_emu_fp16(f);
         return *this;
     }
 };
@@ -61,7 +73,7 @@ typedef __half2_raw __nv_half2_raw;
 static inline __half fa_emu_half(float f)
 {
     __half h;
-    h.v = (_Float16)f;
+    h.v = fa_emu_fp16(f);
     return h;
 }
 static inline float fa_emu_float(__half h) { return (float)h.v; }
@@ -72,7 +84,7 @@ static inline __half __float2half_rn(float f) { return fa_emu_half(f); }
 static inline __half __double2half(double f)
 {
     __half h;
-    h.v = (_Float16)f;
+    h.v = fa_emu_fp16(f);
     return h;
 }
 static inline float __half2float(__half h) { return fa_emu_float(h); }

@@ -22,6 +22,9 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     const __nv_fp8_e4m3 e4(0.3f);
     const __nv_fp8_e5m2 e5(-0.3f);
     EXPECT(float(e4) == 0.3125f && float(e5) == -0.3125f && float(__nv_fp8_e4m3(1000.0f)) == 448.0f);
+    const float nan = __int_as_float(0xffffe000); // every NaN is written as the same one
+    EXPECT(__half_as_ushort(__float2half(nan)) == 0x7fff && __half_as_ushort(__half(double(nan))) == 0x7fff);
+    EXPECT(__half_as_ushort(__hadd(__ushort_as_half(0xffff), __half(1.0f))) == 0x7fff);
     EXPECT(__nv_cvt_float_to_fp8(17.0f, __NV_SATFINITE, __NV_E4M3) == 0x58);
     constexpr nv_half one = __half_raw{0x3c00};
     constexpr nv_half2 pair(one, one);
