@@ -546,6 +546,24 @@ static void a_row_at_its_limit_is_not_accused(void **state)
     close_bench(&b);
 }
 
+/* Six heads and tiles are named, and that there are more. */
+static void six_places_are_named(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "6 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5), 6 of 8 tiles of 1 rows (0 1 2 3 4 5)",
+        "7 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5 ...), 7 of 8 tiles of 1 rows (0 1 2 3 4 5 ...)"};
+    for (int32_t count = 6; count <= 7; count++) {
+        bench b = open_bench(shape(1, 8, 8, 8, 1, 16, false), FA_DIST_NORMAL, 1, false);
+        memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
+        for (int32_t i = 0; i < count; i++)
+            memset(row_of(&b, i, i), 0, 16 * sizeof *b.output);
+        const fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 1, 1e-3, 1e-3);
+        expect_words(&v, words[count - 6]);
+        close_bench(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -564,6 +582,7 @@ int main(void)
         cmocka_unit_test(nan_between_samples_is_found),
         cmocka_unit_test(library_comparison),
         cmocka_unit_test(merging_keeps_the_worse),
+        cmocka_unit_test(six_places_are_named),
         cmocka_unit_test(a_tolerance_is_allowed),
         cmocka_unit_test(few_elements_may_be_as_coarse_as_their_row),
         cmocka_unit_test(a_row_of_zeros_does_not_widen_the_others),
