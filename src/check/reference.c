@@ -364,7 +364,7 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
                                uint64_t seed)
 {
     FA_ASSERT(tile_m >= 1, "tile of %d rows", tile_m);
-    int64_t row_count = 0, *rows = fa_reference_choose_rows(problem, tile_m, seed, &row_count);
+    int64_t row_count, *rows = fa_reference_choose_rows(problem, tile_m, seed, &row_count);
     return fa_reference_of_rows(problem, tensors, rows, row_count, acc_fp16);
 }
 
