@@ -345,11 +345,12 @@ fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *t
     /* Blocks: runs of rows of one head. */
     const int32_t fitting = BLOCK_LOGITS / problem->seq_kv;
     const int32_t block_rows = fitting < 1 ? 1 : fitting < BLOCK_ROWS ? fitting : BLOCK_ROWS;
-    int64_t *starts = fa_alloc((size_t)(row_count + 1) * sizeof *starts), blocks = 0;
+    int64_t *starts = fa_alloc((size_t)(row_count + 1) * sizeof *starts), blocks = 0, head_before = -1;
     for (int64_t i = 0; i < row_count; i++) {
-        const bool same_head = i > 0 && rows[i] / problem->seq_q == rows[i - 1] / problem->seq_q;
-        if (!same_head || i - starts[blocks - 1] == block_rows)
+        const int64_t head = rows[i] / problem->seq_q;
+        if (head != head_before || i - starts[blocks - 1] == block_rows)
             starts[blocks++] = i;
+        head_before = head;
     }
     starts[blocks] = row_count;
 
@@ -371,7 +372,7 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
                                uint64_t seed)
 {
     FA_ASSERT(tile_m >= 1, "tile of %d rows", tile_m);
-    int64_t row_count = 0, *rows = fa_reference_choose_rows(problem, tile_m, seed, &row_count);
+    int64_t row_count, *rows = fa_reference_choose_rows(problem, tile_m, seed, &row_count);
     return fa_reference_of_rows(problem, tensors, rows, row_count, acc_fp16);
 }
 

@@ -173,9 +173,7 @@ static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad
         const row_errors *row = &j->rows[i];
         const double error = relative(row->squares, row->reference_squares);
         const double row_floor =
-            row->reference_squares > 0.0
-                ? floor_of(v->baseline_worst_row_rel_l2, relative(row->ulp_squares, row->reference_squares))
-                : 0.0;
+            floor_of(v->baseline_worst_row_rel_l2, relative(row->ulp_squares, row->reference_squares));
         const bool row_max_ok = row->over_floor <= max_limit;
         const bool row_l2_ok = error <= fmax(row_limit, row_floor) && error < INFINITY;
         max_ok &= row_max_ok;
@@ -202,10 +200,10 @@ static bool fixed_rules(judgement *j, double atol, double rtol, uint8_t *bad)
     const bool finite = v->nonfinite == 0, close = v->mismatches == 0 || v->baseline_fails;
     if (finite && close)
         return true;
-    int64_t marked = 0;
+    bool marked = false;
     for (int64_t i = 0; i < v->rows_checked; i++) {
         bad[i] = finite ? j->rows[i].mismatches != 0 : j->rows[i].nonfinite;
-        marked += bad[i];
+        marked |= bad[i];
     }
     if (!finite)
         snprintf(v->failure, sizeof v->failure, "%lld outputs are not finite%s", (long long)v->nonfinite,

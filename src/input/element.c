@@ -41,7 +41,7 @@ uint16_t fa_float_to_half(float value)
     shifted += 0.5f;
     uint32_t shifted_bits;
     memcpy(&shifted_bits, &shifted, sizeof shifted_bits);
-    return (uint16_t)(sign | (shifted_bits - 0x3F000000u));
+    return (uint16_t)(sign | shifted_bits); /* the lower half of 0.5, 0x3F000000, is 0 */
 }
 
 const char *fa_dtype_name(fa_dtype dtype) { return dtype == FA_DTYPE_BF16 ? "BF16" : "FP16"; }

@@ -63,8 +63,8 @@ static fa_status fit(fa_device *device, fa_sample_request *request, double estim
         fa_sample sample;
         FA_TRY(device->sample(device, request, &sample, why));
         const double lasted_us = sample.us * request->launches;
-        if ((lasted_us >= SAMPLE_US && lasted_us <= 1.5 * SAMPLE_US) || request->launches == LAUNCHES_MAX ||
-            (request->launches == 1 && lasted_us >= SAMPLE_US))
+        if ((lasted_us >= SAMPLE_US && (lasted_us <= 1.5 * SAMPLE_US || request->launches == 1)) ||
+            request->launches == LAUNCHES_MAX)
             break;
         estimate_us = sample.us;
     }
@@ -106,7 +106,7 @@ static fa_status warm_up(fa_device *device, const fa_sample_request *request, do
                          fa_reason *why)
 {
     const double start_s = fa_now_s(), limit_s = start_s + limit_ms * 1e-3;
-    double bins_mhz[BINS];
+    double bins_mhz[BINS] = {0};
     for (size_t bin = 0; fa_now_s() < limit_s; bin++) {
         FA_TRY(warm_bin(device, request, limit_s, &bins_mhz[bin % BINS], why));
         if (bin + 1 >= BINS && steady(bins_mhz))

@@ -164,7 +164,7 @@ static fa_status try_prepared(double *ratio, fa_reason *why)
         buffers->layout[i] =
             (fa_layout){.batch = 1, .heads = 1, .seq = 1, .dim = COUNT, .blocks = 1, .block_count = COUNT};
         for (int k = 0; k < COUNT; k++)
-            gpu.tensor[i][k] = (uint16_t)(0x3000 + 97 * i + k);
+            gpu.tensor[i][k] = (uint16_t)(0x3000 + 97 * i + k + (k % 4 == 1 ? 0x8000 : 0)); /* of both signs */
     }
     const fa_sample_request request = {
         .method = FA_TIMING_GRAPH, .launches = 40, .warmup_launches = 3, .reset_l2 = true};

@@ -30,6 +30,20 @@ static void strides_of_each_word(void **state)
     }
 }
 
+/* Rows of an odd length leave room for all of them. */
+static void odd_strides_hold_what_is_inside(void **state)
+{
+    (void)state;
+    for (int32_t seq = 1; seq <= 9; seq++)
+        for (uint64_t seed = 0; seed < 90; seed++)
+            for (int tensor = FA_Q; tensor < FA_L; tensor++) {
+                const fa_problem p = {2, seq, seq, seq, seq, 16, false, 0.25f};
+                const fa_layout l = fa_layout_of(&p, FA_STRIDES_ODD, seed, tensor);
+                assert_true(l.stride_h >= l.seq * l.stride_s && l.stride_h < l.seq * l.stride_s + 8 + 4);
+                assert_true(l.stride_b >= l.heads * l.stride_h && l.stride_b < l.heads * l.stride_h + 8 + 4);
+            }
+}
+
 /* Every element keeps its place by the strides; gaps hold the filler; nothing is lost. */
 static void scatter_and_gather(void **state)
 {
@@ -148,11 +162,9 @@ static void the_log_sum_exp_is_laid_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strides_of_each_word),
-        cmocka_unit_test(scatter_and_gather),
-        cmocka_unit_test(an_element_lies_where_the_strides_say),
-        cmocka_unit_test(far_is_beyond_32_bits),
-        cmocka_unit_test(odd_strides_take_turns),
+        cmocka_unit_test(strides_of_each_word),        cmocka_unit_test(odd_strides_hold_what_is_inside),
+        cmocka_unit_test(scatter_and_gather),          cmocka_unit_test(an_element_lies_where_the_strides_say),
+        cmocka_unit_test(far_is_beyond_32_bits),       cmocka_unit_test(odd_strides_take_turns),
         cmocka_unit_test(the_log_sum_exp_is_laid_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

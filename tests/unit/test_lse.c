@@ -110,12 +110,36 @@ static void wrong_ones_fail(void **state)
             fail_msg("no \"%s\" in: %s", cases[i].words, v.failure);
         b->lse[cases[i].row] = before;
     }
+    float right[ROWS];
+    memcpy(right, b->lse, sizeof right);
+    b->lse[5] = b->lse[12] = b->lse[41] = NAN;
+    fa_lse_verdict v = judge(b);
+    assert_non_null(strstr(v.failure, "3 rows are not what they must be; the first at batch 0 head 0 row 5: nan"));
+    memcpy(b->lse, right, sizeof right);
     b->lse[20] += 2e-3f;
     b->lse[40] -= 3e-3f;
-    const fa_lse_verdict v = judge(b);
+    v = judge(b);
     assert_true(!v.passed && v.mismatches == 2 && v.nonfinite == 0 && v.max_abs_err > 2.9e-3);
     assert_non_null(strstr(v.failure, "|L-R| > 0.001 + 0.0001 |R| in 2 rows; worst at batch 1 head 2 row 5: "));
     close_bench(b);
+}
+
+/* The first row and the last, of the result and of the baseline. */
+static void every_row_counts(void **state)
+{
+    (void)state;
+    const fa_problem full = {1, 1, 1, 3, 4, 16, false, 0.25f};
+    for (int row = 0; row < 3; row++) {
+        double exact[] = {1, 2, 3}, baseline[] = {1, 2, 3};
+        float lse[] = {1, 2, 3};
+        int64_t rows[] = {0, 1, 2};
+        const fa_reference reference = {.row_count = 3, .rows = rows, .lse = exact, .baseline_lse = baseline};
+        baseline[row] += 0.5;
+        lse[row] += 0.25f;
+        const fa_lse_verdict v = fa_judge_lse(&full, &reference, lse, false);
+        assert_true(!v.passed && v.mismatches == 1 && v.worst.row == row);
+        assert_true(v.max_abs_err == 0.25 && v.baseline_max_abs_err == 0.5);
+    }
 }
 
 /* The mistakes that are easily made: log2, the sum without the maximum, the maximum without the sum. */
@@ -175,11 +199,14 @@ static void merging_keeps_the_worse(void **state)
     fa_lse_verdict all = {.done = false};
     const fa_lse_verdict good = {.done = true, .passed = true, .rows_checked = 10, .max_abs_err = 0.1},
                          bad = {.done = true, .rows_checked = 20, .mismatches = 3, .nonfinite = 1, .failure = "bad"},
+                         elsewhere = {.done = true, .passed = true, .max_abs_err = 0.1, .worst = {.row = 3}},
                          none = {.done = false};
     fa_lse_verdict_merge(&all, &none);
     assert_false(all.done);
     fa_lse_verdict_merge(&all, &good);
     assert_true(all.done && all.passed);
+    fa_lse_verdict_merge(&all, &elsewhere);
+    assert_int_equal(all.worst.row, 0); /* the first of two that are as bad */
     fa_lse_verdict_merge(&all, &bad);
     fa_lse_verdict_merge(&all, &good);
     fa_lse_verdict_merge(&all, &none);
@@ -193,6 +220,7 @@ int main(void)
         cmocka_unit_test(the_reference_is_the_logarithm_of_the_sum),
         cmocka_unit_test(right_ones_pass),
         cmocka_unit_test(wrong_ones_fail),
+        cmocka_unit_test(every_row_counts),
         cmocka_unit_test(other_quantities_fail),
         cmocka_unit_test(the_lower_class_has_more_room),
         cmocka_unit_test(bf16_has_eight_times_the_room),

@@ -206,6 +206,12 @@ static void long_sequences_are_sampled(void **state)
                (unsigned long long)golden_digest(0, r.rows, (size_t)r.row_count * sizeof *r.rows),
                (long long)other.row_count,
                (unsigned long long)golden_digest(0, other.rows, (size_t)other.row_count * sizeof *other.rows));
+    for (uint64_t seed = 0; seed < 3; seed++) { /* without the values */
+        int64_t count = 0, *rows = fa_reference_choose_rows(&p, 64, seed, &count);
+        golden_say(&g, "seed %d: %lld rows %016llx\n", (int)seed, (long long)count,
+                   (unsigned long long)golden_digest(0, rows, (size_t)count * sizeof *rows));
+        free(rows);
+    }
     golden_compare(&g, "sampled_rows.txt");
     int64_t heads[4] = {0}, firsts = 0, lasts = 0;
     for (int64_t i = 0; i < r.row_count; i++) {
@@ -227,6 +233,7 @@ static void long_sequences_are_sampled(void **state)
     assert_true(r.row_count != other.row_count ||
                 memcmp(r.rows, other.rows, (size_t)r.row_count * sizeof *r.rows) != 0);
     fa_reference_free(&r);
+    assert_true(r.row_count == 0 && r.rows == NULL && r.exact == NULL && r.baseline == NULL && r.lse == NULL);
     fa_reference_free(&other);
     fa_tensors_free(&t);
 }

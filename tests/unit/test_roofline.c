@@ -45,7 +45,9 @@ static void peaks(void **state)
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         fa_device_info one = {.sm_count = 1, .clock_mhz_max = 1000};
         strcpy(one.arch, rates[i].arch);
-        near(fa_throughput_of(10.0, 0, &canonical, &one).peak_tflops, rates[i].flop * 1e9 / 1e12, 1e-12);
+        const fa_throughput t = fa_throughput_of(10.0, 0, &canonical, &one);
+        near(t.peak_tflops, rates[i].flop * 1e9 / 1e12, 1e-12);
+        assert_true(rates[i].flop > 0 ? t.fraction_of_peak > 0 : t.fraction_of_peak == 0); /* not of an unknown peak */
     }
     const fa_throughput h = fa_throughput_of(10.0, 990, &canonical, &h200);
     near(h.tflops, 107.3742, 1e-5);

@@ -461,6 +461,109 @@ static void merging_keeps_the_worse(void **state)
     assert_string_equal(sum.failure, "so");
 }
 
+/* Expected, baseline and output are `value` in every element. */
+static bench open_flat(int32_t rows, uint16_t value)
+{
+    bench b = open_bench(shape(1, 1, 1, rows, 1, 16, false), FA_DIST_NORMAL, 1, false);
+    for (size_t i = 0; i < b.count; i++) {
+        b.output[i] = b.reference.baseline[i] = value;
+        b.reference.exact[i] = (double)fa_half_to_float(value);
+    }
+    return b;
+}
+
+enum { ONE = 0x3C00, ONE_AND_A_HALF = 0x3E00, TINY = 0x0010 }; /* FP16: 1, 1.5, 2^-20 */
+
+/* A distance that equals the tolerance is within it. */
+static void a_tolerance_is_allowed(void **state)
+{
+    (void)state;
+    bench b = open_flat(4, ONE);
+    b.output[7] = b.reference.baseline[9] = ONE_AND_A_HALF;
+    fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.5, 0);
+    assert_true(v.mismatches == 0 && !v.baseline_fails);
+    v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.499, 0);
+    assert_true(v.mismatches == 1 && v.baseline_fails);
+    close_bench(&b);
+}
+
+/* Among fewer than 8192 elements the largest of a row, wherever it stands, says how exact its others must be. */
+static void few_elements_may_be_as_coarse_as_their_row(void **state)
+{
+    (void)state;
+    for (int32_t rows = 511; rows <= 512; rows++)
+        for (int largest = 0; largest < 16; largest += 15) {
+            bench b = open_flat(rows, TINY);
+            const int at = 3 * 16 + largest, off = 3 * 16 + 5;
+            b.output[at] = b.reference.baseline[at] = ONE;
+            b.reference.exact[at] = 1.0;
+            b.output[off] = fa_float_to_half(4e-5f);
+            assert_int_equal(judge(&b).passed, rows == 511);
+            close_bench(&b);
+        }
+}
+
+/* A baseline that is not 0 in a row of zeros has no relative error there. */
+static void a_row_of_zeros_does_not_widen_the_others(void **state)
+{
+    (void)state;
+    bench b = open_flat(4, ONE);
+    for (int d = 0; d < 16; d++)
+        b.reference.exact[16 + d] = b.output[16 + d] = b.reference.baseline[16 + d] = 0;
+    b.reference.baseline[16 + 2] = 1;
+    const fa_verdict v = judge(&b);
+    assert_true(v.passed && v.baseline_worst_row_rel_l2 == 0);
+    close_bench(&b);
+}
+
+static void step_row(bench *b, int32_t row, int steps)
+{
+    for (int d = 0; d < 16; d++)
+        row_of(b, 0, row)[d] = (uint16_t)(ONE + steps);
+}
+
+/* Two steps of the type are allowed to a row where the baseline is exact: three are wrong. Beside a library the mean
+ * may be one step off. */
+static void a_row_at_its_limit_is_not_accused(void **state)
+{
+    (void)state;
+    bench b = open_flat(2, ONE);
+    step_row(&b, 0, 2);
+    step_row(&b, 1, 3);
+    fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 1, 1);
+    expect_words(&v, "; a single row");
+    close_bench(&b);
+    b = open_flat(4, ONE);
+    float other[4 * 16];
+    for (size_t i = 0; i < b.count; i++)
+        other[i] = 1.0f;
+    for (int steps = 2; steps <= 3; steps++) {
+        step_row(&b, 0, steps);
+        v = fa_judge_library(&b.problem, other, b.output, 64, 1, 1, &(fa_verdict){.rows_checked = 4});
+        assert_int_equal(v.passed, steps == 2);
+    }
+    expect_words(&v, "; a single row");
+    close_bench(&b);
+}
+
+/* Six heads and tiles are named, and that there are more. */
+static void six_places_are_named(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "6 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5), 6 of 8 tiles of 1 rows (0 1 2 3 4 5)",
+        "7 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5 ...), 7 of 8 tiles of 1 rows (0 1 2 3 4 5 ...)"};
+    for (int32_t count = 6; count <= 7; count++) {
+        bench b = open_bench(shape(1, 8, 8, 8, 1, 16, false), FA_DIST_NORMAL, 1, false);
+        memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
+        for (int32_t i = 0; i < count; i++)
+            memset(row_of(&b, i, i), 0, 16 * sizeof *b.output);
+        const fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 1, 1e-3, 1e-3);
+        expect_words(&v, words[count - 6]);
+        close_bench(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +582,11 @@ int main(void)
         cmocka_unit_test(nan_between_samples_is_found),
         cmocka_unit_test(library_comparison),
         cmocka_unit_test(merging_keeps_the_worse),
+        cmocka_unit_test(six_places_are_named),
+        cmocka_unit_test(a_tolerance_is_allowed),
+        cmocka_unit_test(few_elements_may_be_as_coarse_as_their_row),
+        cmocka_unit_test(a_row_of_zeros_does_not_widen_the_others),
+        cmocka_unit_test(a_row_at_its_limit_is_not_accused),
     };
     omp_set_num_threads(1); /* on a busy machine, waiting for threads would take longer than the tests */
     return cmocka_run_group_tests(tests, NULL, NULL);

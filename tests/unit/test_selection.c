@@ -14,6 +14,12 @@
 
 static fa_reason why;
 
+/* Rules of a test's own, in the place of the registry's. */
+static const fa_rule *made_up;
+const fa_rule *__real_fa_registry_rules(void);
+const fa_rule *__wrap_fa_registry_rules(void);
+const fa_rule *__wrap_fa_registry_rules(void) { return made_up != NULL ? made_up : __real_fa_registry_rules(); }
+
 static fa_status parse(const char *line, fa_options *options)
 {
     static char text[2048];
@@ -106,6 +112,7 @@ static void check_selection(const fa_kernel_row *asked, const fa_problem *p, con
         (spec.knobs.splits == 1 || (spec.knobs.splits > 1 && spec.knobs.splits * 512 <= p->seq_kv)))
         want.splits = spec.knobs.splits;
     assert_int_equal(spec.kind, spec.row->kind);
+    assert_int_equal(spec.kind == FA_KIND_HAND, spec.source[0] != '\0');
     if (strcmp(spec.row->name, rule != NULL ? rule->variant : asked->name) != 0 ||
         memcmp(&want, &spec.knobs, sizeof want) != 0)
         fail_msg("%s, batch %d heads %d/%d seq %d/%d dim %d %s on %s: %s m=%d splits=%d, expected %s m=%d splits=%d",
@@ -150,6 +157,52 @@ static void the_first_matching_rule_decides(void **state)
             assert_int_equal(fa_spec_for_device(&p, "sm_90", 132, &h200, &why), FA_PASS);
             assert_true(unknown.row == h200.row && memcmp(&unknown.knobs, &h200.knobs, sizeof h200.knobs) == 0);
         }
+    }
+}
+
+/* Rules of two tiles: which one serves. */
+static void tiles_compete_by_their_waves(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t heads, seq, sms, fill, cost, second_cost, second_max_dim, m;
+    } cases[] = {
+        {1, 64, 200, 0, 0, 0, 256, 64},                                   /* no full percent */
+        {2, 64, 200, 0, 0, 0, 256, 128},                                  /* one */
+        {2, 64, 200, 1, 0, 0, 256, 64},  {1, 128, 1, -1, 1, 1, 256, 128}, /* two waves or one */
+        {1, 192, 2, -1, 2, 3, 256, 128},                                  /* two waves and one: 4 and 3 */
+        {1, 192, 2, -1, 2, 4, 256, 64},                                   /* 4 and 4: the first */
+        {1, 128, 1, -1, 0, 1, 256, 64},                                   /* the first decides */
+        {1, 128, 1, -1, 1, 0, 256, 64},                                   /* the second does not compete */
+        {1, 128, 1, -1, 1, 1, 63, 64},                                    /* nor does one that does not match */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const fa_rule rules[] = {{.name = "light",
+                                  .max_dim = 256,
+                                  .causal = -1,
+                                  .max_fill_percent = cases[i].fill,
+                                  .wave_cost = cases[i].cost,
+                                  .knobs = {.m = 64, .n = 64, .splits = 1},
+                                  .variant = "light"},
+                                 {.name = "light",
+                                  .max_dim = cases[i].second_max_dim,
+                                  .causal = -1,
+                                  .max_fill_percent = -1,
+                                  .wave_cost = cases[i].second_cost,
+                                  .knobs = {.m = 128, .n = 64, .splits = 1},
+                                  .variant = "light"},
+                                 {.name = NULL}};
+        const fa_problem p = {1, cases[i].heads, 1, cases[i].seq, 64, 64, false, 1};
+        fa_options options;
+        fa_spec spec;
+        assert_int_equal(parse("--kernel light", &options), FA_PASS);
+        made_up = rules;
+        const fa_status status = fa_spec_make(&options, &p, &spec, &why);
+        const fa_status on_device = fa_spec_for_device(&p, "sm_90", cases[i].sms, &spec, &why);
+        made_up = NULL;
+        assert_true(status == FA_PASS && on_device == FA_PASS);
+        if (spec.knobs.m != cases[i].m)
+            fail_msg("case %zu: m=%d, expected m=%d", i, spec.knobs.m, cases[i].m);
     }
 }
 
@@ -230,6 +283,7 @@ static void a_spec_is_what_the_options_say(void **state)
         strcpy(longer + i, "./");
     strcat(longer, "examples/plain.cu");
     const char *const lines[] = {
+        "--seq 512",
         "--source examples/plain.cu",
         "--source examples/plain.cu --m 32 --acc fp16 --lse --causal --dim 40",
         "--source examples/plain.cu --dtype bf16 --lse",
@@ -253,6 +307,9 @@ static void a_spec_is_what_the_options_say(void **state)
         "--source examples/plain.cu --define 1A",
         "--source examples/plain.cu --define 1",
         "--source examples/plain.cu --define A9",
+        "--source examples/plain.cu --define 0A",
+        "--source examples/plain.cu --define 9A",
+        "--source examples/plain.cu --define FA_BF16=1",
         "--source examples/plain.cu --define A-B",
         "--source examples/plain.cu --define =3",
         "--source examples/plain.cu --define FA_M=3",
@@ -272,6 +329,9 @@ static void a_spec_is_what_the_options_say(void **state)
     say_spec(&g, "--kernel light --vs light:m=16,warps=1 --lse", true);
     say_spec(&g, "--kernel light --vs light:m=16,lse=0 --lse", true);
     say_spec(&g, "--kernel light --vs light:lse=1", true);
+    say_spec(&g, "--kernel light --vs light:dtype=bf16", true);
+    say_spec(&g, "--kernel light --dtype bf16 --vs light", true);
+    say_spec(&g, "--kernel light --dtype bf16 --vs light:dtype=fp16", true);
     say_spec(&g, "--kernel light --vs source:examples/plain.cu:m=32", true);
     say_spec(&g, "--kernel light --vs library:./Makefile", true);
     say_spec(&g, "--kernel light --vs nosuch", true);
@@ -306,6 +366,23 @@ static void splits_are_chosen(void **state)
     golden_compare(&g, "splits.txt");
 }
 
+/* A part has 1024 keys at least, 512 of wgmma's, 256 of packed heads: one key fewer than two parts make one. */
+static void a_part_has_enough_keys(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        if (row->space.splits == NULL)
+            continue;
+        const int32_t keys = row->traits.pack_heads ? 256 : row->traits.wgmma ? 512 : 1024;
+        const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
+        for (int32_t parts = 1; parts <= 2; parts++) {
+            const fa_problem p = {1, 1, 1, 1, keys * 2 - (parts == 1), 64, false, 0.125f};
+            assert_int_equal(fa_splits_choose(row, &knobs, &p, 132), parts);
+        }
+    }
+}
+
 /* Packed tiles that fill 19 of 20 places are not split. */
 static void a_wave_of_95_percent_is_full(void **state)
 {
@@ -320,6 +397,9 @@ static void a_wave_of_95_percent_is_full(void **state)
         packed++;
         assert_int_equal(fa_splits_choose(row, &knobs, &p, 10), 1); /* two blocks a multiprocessor */
         assert_true(fa_splits_choose(row, &knobs, &p, 11) > 1);
+        const fa_knobs five_warps = {.m = 64, .n = 64, .warps = 5}; /* one block a multiprocessor */
+        assert_int_equal(fa_splits_choose(row, &five_warps, &p, 19), 1);
+        assert_true(fa_splits_choose(row, &knobs, &p, 19) > 1);
     }
     assert_true(packed > 0);
 }
@@ -360,10 +440,12 @@ int main(void)
         cmocka_unit_test(a_wave_of_95_percent_is_full),
         cmocka_unit_test(a_kernel_names_its_architecture),
         cmocka_unit_test(the_first_matching_rule_decides),
+        cmocka_unit_test(tiles_compete_by_their_waves),
         cmocka_unit_test(rules_begin_and_end_where_they_say),
         cmocka_unit_test(limits_are_those_of_the_guide),
         cmocka_unit_test(a_spec_is_what_the_options_say),
         cmocka_unit_test(splits_are_chosen),
+        cmocka_unit_test(a_part_has_enough_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

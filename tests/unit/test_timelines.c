@@ -242,7 +242,9 @@ static void problems_are_counted(void **state)
         golden_say(&g, " %d\n", fa_problem_row_keys(p, p->seq_q - 1));
     }
     const char *const lines[] = {"--strides far",
+                                 "--strides far --batch 4096",
                                  "--strides far --batch 4097",
+                                 "--strides far --batch 2 --heads 1 --seq 4097 --seq-kv 9",
                                  "--strides far --batch 1 --heads 4097",
                                  "--strides far --seq 4097 --seq-kv 9",
                                  "--strides far --batch 1 --heads 1 --seq 4097 --seq-kv 9",

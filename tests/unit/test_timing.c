@@ -260,6 +260,24 @@ static void noise_has_its_bounds(void **state)
     }
 }
 
+/* Two samples say nothing of noise, three do. */
+static void three_samples_can_be_noisy(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    for (int32_t count = 2; count <= 3; count++) {
+        fake_gpu_make(&gpu, 0, 0);
+        gpu.us = slow_at_times;
+        slow_period = 6; /* the first after the six of the calibration */
+        slow_by = 9;
+        gpu.wall_s = 1e-3;
+        options.max_time = 1e-3 * (count + 0.5);
+        const fa_timing t = time_ok(&options);
+        assert_int_equal(t.us.count, count);
+        assert_int_equal(t.noisy, count == 3);
+    }
+}
+
 /* The first and the last sample count too: six samples of calibration come before. */
 static void processes_are_seen_in_any_sample(void **state)
 {
@@ -332,6 +350,36 @@ static void the_method_follows_length_and_options(void **state)
     options.timing = FA_TIMING_GRAPH;
     t = time_ok(&options);
     assert_int_equal(t.launches_per_sample, 1024);
+}
+
+static double pilot_us;
+static double of_a_pilot_and_later(fake_gpu *g, int kernel, long n)
+{
+    (void)n;
+    return kernel == 0 && g->last[0].method == FA_TIMING_EVENT ? pilot_us : g->base_us[0];
+}
+
+/* 200 to 300 us, or one launch of any length above: at most four samples find it, before and after the warm-up. */
+static void a_graph_lasts_as_long_as_a_sample_should(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.timing = FA_TIMING_GRAPH;
+    const struct {
+        double pilot_us, later_us;
+        int32_t launches, fits;
+    } cases[] = {{115, 100, 2, 1}, {115, 150, 2, 1}, {115, 99.5, 3, 2}, {115, 151, 2, 4},
+                 {500, 500, 1, 1}, {500, 200, 1, 1}, {500, 199, 2, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fake_gpu_make(&gpu, cases[i].later_us, 0);
+        gpu.us = of_a_pilot_and_later;
+        pilot_us = cases[i].pilot_us;
+        assert_int_equal(time_ok(&options).launches_per_sample, cases[i].launches);
+        int of_kernel = 0;
+        for (long n = 0; n < gpu.samples; n++)
+            of_kernel += gpu.log[n] == 0;
+        assert_int_equal(of_kernel, 2 * (3 + cases[i].fits) + 101);
+    }
 }
 
 static void cold_is_one_launch_at_a_time(void **state)
@@ -489,6 +537,25 @@ static void warm_up_lasts_until_the_clock_is_steady(void **state)
     options.warmup_ms = 1000;
     t = time_ok(&options);
     assert_true(t.warmup_ms >= 180 && t.warmup_ms < 190);
+}
+
+enum { PILOTS = 3, HALF_A_BIN = 128 };
+static double middle_of_256(fake_gpu *g, long n)
+{
+    (void)g;
+    return n < PILOTS + HALF_A_BIN ? 1000 : n < 900 ? 2000 : 1500;
+}
+
+/* A bin's clock is the median of its first 256 samples: here all six bins are alike, and so six are enough. */
+static void a_bin_has_256_samples(void **state)
+{
+    (void)state;
+    fa_options options = fake_options();
+    options.warmup_ms = 1000;
+    fake_gpu_make(&gpu, 100.0, 0);
+    gpu.wall_s = 20e-6;
+    gpu.mhz = middle_of_256;
+    near(time_ok(&options).warmup_ms, 120, 0.02);
 }
 
 static double slow_while_cold(fake_gpu *g, int kernel, long n)
@@ -671,9 +738,11 @@ int main(void)
         cmocka_unit_test(a_fifth_is_allowed),
         cmocka_unit_test(someone_elses_work_is_noise),
         cmocka_unit_test(noise_has_its_bounds),
+        cmocka_unit_test(three_samples_can_be_noisy),
         cmocka_unit_test(processes_are_seen_in_any_sample),
         cmocka_unit_test(a_power_cap_counts_only_when_the_clock_falls),
         cmocka_unit_test(the_method_follows_length_and_options),
+        cmocka_unit_test(a_graph_lasts_as_long_as_a_sample_should),
         cmocka_unit_test(cold_is_one_launch_at_a_time),
         cmocka_unit_test(each_measurement_starts_fresh),
         cmocka_unit_test(a_timed_launch_that_writes_nothing_is_wrong),
@@ -681,6 +750,7 @@ int main(void)
         cmocka_unit_test(the_log_sum_exp_is_looked_at_too),
         cmocka_unit_test(last_bits_may_differ_only_where_it_is_declared),
         cmocka_unit_test(warm_up_lasts_until_the_clock_is_steady),
+        cmocka_unit_test(a_bin_has_256_samples),
         cmocka_unit_test(the_method_is_chosen_again_at_the_warm_clock),
         cmocka_unit_test(a_graph_becomes_single_launches_again),
         cmocka_unit_test(faster_than_the_hardware_is_impossible),
