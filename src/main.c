@@ -1,6 +1,5 @@
 /* fa_bench: options -> runs -> device -> compile -> load -> check -> timing -> report. */
-#include <string.h>
-
+#include "base/process.h"
 #include "child.h"
 #include "emu/preload.h"
 #include "report/records.h"
@@ -49,9 +48,7 @@ static fa_status open_device(const fa_options *options, fa_result *result, fa_de
 {
     fa_reason *why = &result->reason;
     FA_TRY(fa_device_open(options, device, why));
-    memcpy(result->device_choice, device->choice, sizeof result->device_choice);
-    result->device = device->info;
-    result->device_known = true;
+    fa_result_on(result, device);
     if (options->vs.name[0] != '\0' && (device->sample == NULL || options->timing == FA_TIMING_NONE))
         return fa_refuse(why, FA_NOT_RUN, "--vs needs times: a GPU, and no --timing none");
     return fa_spec_for_device(&result->problem, device->info.arch, device->info.sm_count, &result->main.spec, why);
@@ -95,6 +92,7 @@ int main(int argc, char *argv[])
     fa_child child = {.pid = 0};
     fa_reason why;
     int code = 0;
+    fa_hold_standard_files();
     fa_status status = fa_options_parse(argc, argv, &options, &why);
     if (status == FA_PASS && (options.help || options.version || options.list_kernels))
         return fa_report_facts(&options);

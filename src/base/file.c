@@ -68,6 +68,14 @@ fa_status fa_check_output(const char *path, fa_reason *why)
     return FA_PASS;
 }
 
+/* With as much of the name as leaves room for the rest: a name of NAME_MAX bytes is one that can be written. */
+static char *temporary_beside(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const int folder = slash == NULL ? 0 : (int)(slash - path) + 1;
+    return fa_format("%.*s%.*s.%d.tmp", folder, path, NAME_MAX - 20, path + folder, (int)getpid());
+}
+
 fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reason *why)
 {
     char real[PATH_MAX];
@@ -77,7 +85,7 @@ fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reas
         path = real; /* a link stays a link */
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
         return write_through(path, data, size, why);
-    char *temporary = fa_format("%s.%d.tmp", path, (int)getpid());
+    char *temporary = temporary_beside(path);
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     int file = open(temporary, flags, 0644);
     if (file < 0 && errno == EEXIST && unlink(temporary) == 0) /* left by a process of this number, or planted */

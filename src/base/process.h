@@ -7,6 +7,9 @@
 double fa_now_s(void); /* monotonic seconds */
 void fa_rest(double seconds);
 
+/* What a caller closed of the standard files, so that no other file takes its number: using it still fails. */
+void fa_hold_standard_files(void);
+
 /* The folder that holds kernels/, include/ and src/: FA_HOME, else the folder of the running binary, else
  * ../share/fa_bench beside an installed binary. */
 const char *fa_home(void);

@@ -35,13 +35,24 @@ char *fa_utf8(const char *text)
     return made;
 }
 
+static bool is_control(unsigned char c) { return c < 0x20 || c == 0x7f; }
+
+char *fa_line(const char *text)
+{
+    char *made = fa_format("%s", text);
+    for (char *at = made; *at != '\0'; at++)
+        if (is_control((unsigned char)*at))
+            *at = ' ';
+    return made;
+}
+
 char *fa_shell_word(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
     bool bytes = false;
     for (const unsigned char *at = (const unsigned char *)word; *at != '\0';
          at += character(at) > 0 ? character(at) : 1)
-        bytes |= character(at) == 0 || *at < 0x20 || *at == 0x7f;
+        bytes |= character(at) == 0 || is_control(*at);
     if (word[0] != '\0' && word[strspn(word, plain)] == '\0')
         return fa_format("%s", word);
     char *made = fa_alloc(4 * strlen(word) + 4), *to = made;

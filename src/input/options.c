@@ -106,12 +106,15 @@ static int word_index(const char *words, const char *value, size_t value_length)
     }
 }
 
+/* strtod and strtoll also take blanks and a plus. */
+static bool begins_number(const char *value) { return strspn(value, "0123456789-.") > 0; }
+
 static bool parse_int(const option_row *row, const char *value, int32_t *out)
 {
     char *end = NULL;
     errno = 0;
     const long long number = strtoll(value, &end, 10);
-    if (value[0] == '\0' || strchr(" \t\n+", value[0]) != NULL || *end != '\0' || errno != 0)
+    if (!begins_number(value) || *end != '\0' || errno != 0)
         return false;
     if ((double)number < row->min || (double)number > row->max)
         return false;
@@ -124,7 +127,7 @@ static bool parse_real(const option_row *row, const char *value, double *out)
     char *end = NULL;
     errno = 0;
     const double number = strtod(value, &end);
-    if (value[0] == '\0' || strchr(" \t\n+", value[0]) != NULL || *end != '\0' || !isfinite(number))
+    if (!begins_number(value) || *end != '\0' || !isfinite(number))
         return false;
     if (!(number >= row->min && number <= row->max))
         return false;
@@ -222,11 +225,13 @@ static fa_status parse_vs_knobs(const char *rest, fa_vs *vs, fa_reason *why)
         const bool lse = row != NULL && row->offset == AT(lse), dtype = row != NULL && row->offset == AT(dtype);
         if (!lse && !dtype && (row == NULL || row->offset < first || row->offset >= last))
             return fa_refuse(why, FA_USAGE, "--vs: '%.*s' is not a tile knob", (int)(key < 60 ? key : 60), rest);
-        char what[64], number[32];
+        char what[64];
         snprintf(what, sizeof what, "%s in --vs", row->name);
-        snprintf(number, sizeof number, "%.*s", key < length ? (int)(length - key - 1) : 0, rest + key + 1);
-        FA_TRY(lse ? parse_vs_lse(number, vs, why)
-                   : parse_value(row, what, number, dtype ? &vs->dtype : field(&scratch, row), why));
+        char *number = fa_format("%.*s", key < length ? (int)(length - key - 1) : 0, rest + key + 1);
+        const fa_status status = lse ? parse_vs_lse(number, vs, why)
+                                     : parse_value(row, what, number, dtype ? &vs->dtype : field(&scratch, row), why);
+        free(number);
+        FA_TRY(status);
         rest += length;
     }
     vs->knobs = scratch.knob;

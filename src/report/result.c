@@ -1,5 +1,7 @@
 #include "report/result.h"
 
+#include <string.h>
+
 #include "base/process.h"
 #include "device/gpu_lock.h"
 
@@ -30,6 +32,13 @@ void fa_result_lend(fa_result *result, const fa_command *run)
     result->main.spec.define = run->spec.define;
     result->other.spec.include = run->other.include;
     result->other.spec.define = run->other.define;
+}
+
+void fa_result_on(fa_result *result, const fa_device *device)
+{
+    memcpy(result->device_choice, device->choice, sizeof result->device_choice);
+    result->device = device->info;
+    result->device_known = true;
 }
 
 void fa_stage_enter(fa_result *result, fa_stage stage)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "compile/nvrtc.h"
 #include "report/manual.h"
@@ -170,8 +171,12 @@ int fa_report_run(const fa_result *result, const fa_options *options, const char
     const bool record_on_stdout = options->json != NULL && strcmp(options->json, "-") == 0;
     if (!options->quiet)
         print_run(record_on_stdout ? stderr : stdout, result, options);
-    if (result->status != FA_PASS)
-        fprintf(stderr, "fa_bench: %s: %s\n", fa_status_name(result->status), result->reason.text);
+    if (result->status != FA_PASS) {
+        char *line = fa_line(result->reason.text); /* what a user typed wrong; others may take several */
+        fprintf(stderr, "fa_bench: %s: %s\n", fa_status_name(result->status),
+                result->status == FA_USAGE ? line : result->reason.text);
+        free(line);
+    }
     if (dump != NULL && (options->verbose || !options->quiet))
         fputs(options->verbose ? dump : "fa_bench: --verbose shows the sanitizer's whole report\n", stderr);
     if (ferror(stdout) && result->status == FA_PASS)
@@ -216,6 +221,8 @@ int fa_report_facts(const fa_options *options)
 
 int fa_report_refusal(fa_status status, const fa_reason *why)
 {
-    fprintf(stderr, "fa_bench: %s\n", why->text);
+    char *line = fa_line(why->text);
+    fprintf(stderr, "fa_bench: %s\n", line);
+    free(line);
     return fa_status_exit_code(status);
 }

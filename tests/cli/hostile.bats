@@ -268,6 +268,23 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     ./fa_bench --kernel light "${small[@]}" --quiet >/dev/full
 }
 
+# Closed files: the next one that is opened would take their number, and text for people end up in it.
+@test "with standard files closed, a list of runs has its records and nothing else" {
+    printf '%s\n' '--kernel light' '--kernel light --stages 7' >"$work/list"
+    for closed in '0<&-:3' '1>&-:6' '2>&-:3' '0<&- 1>&- 2>&-:6'; do
+        code=0
+        bash -c "./fa_bench ${small[*]} --runs '$work/list' --json '$work/r.jsonl' ${closed%:*}" 2>/dev/null || code=$?
+        [ "$code" -eq "${closed#*:}" ]
+        [ "$(jq -r .status "$work/r.jsonl" | paste -sd ' ')" = "pass infeasible" ]
+    done
+}
+
+@test "a record under the longest name, and a shell without PATH" {
+    name=$work/$(printf 'n%.0s' {1..255})
+    env -i XDG_CACHE_HOME="$work/cache" ./fa_bench --source examples/plain.cu "${small[@]}" --quiet --json "$name"
+    record_holds "$name" '.status == "pass"'
+}
+
 @test "a sanitizer that cannot start here is not_run" {
     ! ldd ./fa_bench | grep -q libasan || skip "fa_bench is under AddressSanitizer itself"
     for options in 'no_such=' "x='"; do

@@ -33,6 +33,12 @@ load helper
     refused 2 "--causal takes no value" ./fa_bench --causal=yes
 }
 
+@test "a line break in an argument leaves the refusal on one line" {
+    refused 2 "'a b' is not an option" ./fa_bench $'a\nb'
+    refused 2 "--m takes a whole number from 1 to 1024, not '3 2'" ./fa_bench --m $'3\n2'
+    refused 2 "that can be read, not '$work/a b.cu'" ./fa_bench --source "$work"/$'a\nb.cu'
+}
+
 @test "words outside their list, architectures, references, specs" {
     refused 2 "--device takes one of auto|cuda|emu" ./fa_bench --device gpu
     refused 2 "--arch takes one of" ./fa_bench --arch sm_13

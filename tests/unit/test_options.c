@@ -73,6 +73,13 @@ static void bad_input_names_option_and_range(void **state)
     refused("--m abc", "--m", "1 to 1024");
     refused("--m 32x", "--m", "1 to 1024");
     refused("--m 99999999999999999999", "--m", "1 to 1024");
+    refused("--m \r32", "--m", "1 to 1024");
+    refused("--m \v32", "--m", "1 to 1024");
+    refused("--m=", "--m", "1 to 1024");
+    refused("--scale \f1", "--scale", "to");
+    refused("--scale=", "--scale", "to");
+    refused("--vs light:m=000000000000000000000000000003211", "m in --vs", "1 to 1024");
+    refused("--vs light:m=0000000000000000000000000000064garbage", "m in --vs", "1 to 1024");
     refused("--warps 64", "--warps", "1 to 32");
     refused("--seq -1", "--seq", "1 to");
     refused("--dim 264", "--dim", "16 to 256");
