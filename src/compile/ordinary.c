@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/host_code.h"
-#include "compile/shared_memory.h"
 #include "compile/source_digest.h"
 
 /* A stretch of a file that another text stands for. */
@@ -24,9 +23,6 @@ typedef struct rewriting {
     bool *user;
     char **texts; /* as they are on disk */
     fa_cuda_file *files;
-    fa_shared_array
-        *arrays; /* extern __shared__ T name[] of namespace scope: declared again in functions that use it */
-    size_t array_count;
     edit *edits; /* of the present file, in order */
     size_t edit_count;
     bool changed;
@@ -58,45 +54,6 @@ static void add_edit(rewriting *r, const char *from, const char *to, char *text)
 }
 
 static const char *end_of(const fa_cxx_token *token) { return token->at + token->length; }
-
-/* Those of namespace scope, of all files. */
-static void collect_arrays(rewriting *r)
-{
-    for (size_t f = 0; f < r->paths.count; f++)
-        for (size_t i = 0; i < r->files[f].count; i++) {
-            const fa_declaration *d = &r->files[f].declarations[i];
-            fa_shared_array array;
-            if (d->body > 0 || d->type || !fa_shared_array_read(&r->files[f].tokens, d->first, d->last, &array))
-                continue;
-            r->arrays = realloc(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
-            FA_ASSERT(r->arrays != NULL);
-            r->arrays[r->array_count++] = array;
-        }
-}
-
-static bool mentions(const fa_cxx_tokens *t, size_t first, size_t last, const char *name)
-{
-    for (size_t i = first; i < last; i++)
-        if (fa_cxx_is(&t->at[i], name))
-            return true;
-    return false;
-}
-
-/* The arrays of namespace scope that a function uses and has no parameter of that name for, behind its brace. */
-static void declare_arrays(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
-{
-    char *text = fa_format("{");
-    for (size_t i = 0; i < r->array_count; i++)
-        if (mentions(t, d->body, d->last, r->arrays[i].name) && !mentions(t, d->first, d->body, r->arrays[i].name)) {
-            char *longer = fa_format("%s %s", text, r->arrays[i].declaration);
-            free(text);
-            text = longer;
-        }
-    if (text[1] != '\0')
-        add_edit(r, t->at[d->body].at, end_of(&t->at[d->body]), text);
-    else
-        free(text);
-}
 
 /* [] __device__ (int x) { }: nvcc takes it with --extended-lambda. NVRTC has no such option and needs none. */
 static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
@@ -175,18 +132,10 @@ static void find_edits(rewriting *r, size_t f)
         if (d == NULL)
             continue;
         line = d->last;
-        fa_shared_array array;
-        if (d->host) {
+        if (d->host)
             add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
-        } else if (r->whom == FA_FOR_EMULATOR && d->body == 0 && !d->type &&
-                   fa_shared_array_read(t, d->first, d->last, &array)) {
-            free(array.declaration);
-            add_edit(r, t->at[d->first].at, end_of(&t->at[d->last]), fa_format("%s", ""));
-        } else if (r->whom == FA_FOR_EMULATOR && d->body > 0) {
-            declare_arrays(r, t, d);
-        } else if (r->whom == FA_FOR_NVRTC && d->body > 0) {
+        else if (r->whom == FA_FOR_NVRTC && d->body > 0)
             rewrite_lambdas(r, t, d);
-        }
     }
 }
 
@@ -236,7 +185,6 @@ static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
     }
     if (!fa_host_code_find(r->files, count))
         return FA_PASS; /* the compiler says what is wrong with it */
-    collect_arrays(r);
     made->files = fa_alloc(count * sizeof *made->files);
     made->count = count;
     for (size_t f = 0; f < count; f++) {
@@ -263,13 +211,10 @@ fa_status fa_ordinary_read(const fa_spec *spec, fa_ordinary_for whom, fa_ordinar
         fa_ordinary_free(made);
         made->plain_functions = plain_functions;
     }
-    for (size_t i = 0; i < r.array_count; i++)
-        free(r.arrays[i].declaration);
     for (size_t f = 0; r.files != NULL && f < r.paths.count; f++) {
         fa_host_code_free(&r.files[f]);
         free(r.texts[f]);
     }
-    free(r.arrays);
     free(r.edits);
     free(r.files);
     free(r.texts);

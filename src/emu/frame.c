@@ -4,7 +4,9 @@
 
 bool fa_emu_frame_in_kernel(const char *frame)
 {
-    return strstr(frame, ".cu:") != NULL || strstr(frame, ".cuh:") != NULL;
+    if (strstr(frame, ".cu:") != NULL || strstr(frame, ".cuh:") != NULL)
+        return true; /* headers: but for the compiler's and our own */
+    return frame[0] != '?' && strncmp(frame, "/usr/", 5) != 0 && strstr(frame, "/src/emu/") == NULL;
 }
 
 bool fa_emu_frame_is_instruction(const char *frame)

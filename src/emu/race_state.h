@@ -87,6 +87,7 @@ typedef struct fa_race_thread {
     fa_race_known *observed[FA_RACE_SCOPES]; /* read by atomics; known after a fence or a barrier */
     const void *pc;                          /* of its last access */
     fa_race_fences fences[FA_RACE_FENCE_KINDS];
+    const void *asm_pc; /* of the asm statement that it is in; NULL: in none */
     uint32_t stack, spins;
     bool fenced, block_scope;
 } fa_race_thread;
