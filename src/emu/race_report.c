@@ -79,10 +79,12 @@ static void put_frames(writer *w, const fa_race *race, const fa_race_access *acc
 
 static const char MARK = '\x1b';
 
-size_t fa_race_mark_calls(const fa_emu_worker *worker, const fa_emu_fibre *fibre, char *text, size_t size)
+size_t fa_race_mark_calls(const fa_emu_worker *worker, const fa_emu_fibre *fibre, const char *file, int line,
+                          char *text, size_t size)
 {
     const fa_race_thread *thread = worker->race != NULL ? &worker->race->thread[fibre - worker->fibres] : NULL;
-    if (thread == NULL || thread->asm_pc == NULL || size < 32)
+    if (thread == NULL || thread->asm_pc == NULL || size < 32 || thread->asm_at->line != line ||
+        strcmp(thread->asm_at->file, file) != 0) /* what it says is of an earlier statement */
         return 0;
     const uint32_t place = fa_race_place_of(worker->launch->race, thread->asm_pc);
     return (size_t)snprintf(text, size, "%c%" PRIx32 ",%" PRIx32 "%c", MARK, place, thread->stack, MARK);

@@ -47,7 +47,7 @@ void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *
     if (file)
         used += (size_t)snprintf(text + used, sizeof text - used, ", %s:%d", base_name(file), line);
     if (file && fibre)
-        used += fa_race_mark_calls(worker, fibre, text + used, sizeof text - used);
+        used += fa_race_mark_calls(worker, fibre, file, line, text + used, sizeof text - used);
     snprintf(text + used, sizeof text - used, ": %s", what);
     publish(worker->launch, text);
 }
@@ -139,7 +139,7 @@ static void put_warp(writer *w, const fa_emu_worker *worker, uint32_t warp)
                  op->kind == FA_EMU_BARRIER ? (uint32_t)op->arg : op->mask);
         put(w, "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at %s:%d", warp, lanes, fibre->thread.thread.x,
             fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask, base_name(op->file), op->line);
-        w->used += fa_race_mark_calls(worker, fibre, w->text + w->used, sizeof w->text - w->used);
+        w->used += fa_race_mark_calls(worker, fibre, op->file, op->line, w->text + w->used, sizeof w->text - w->used);
     }
     const uint32_t threads = worker->threads - warp * FA_EMU_WARP;
     const uint32_t exited = ~state->alive & (threads >= FA_EMU_WARP ? ~0u : (1u << threads) - 1);
