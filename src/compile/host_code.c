@@ -163,10 +163,10 @@ static void add_declaration(fa_cuda_file *file, size_t first, size_t last, size_
     find_name(&file->tokens, d);
 }
 
-/* The declarations at namespace scope, in order. False: a bracket that nothing closes. */
-static bool split(fa_cuda_file *file)
+bool fa_host_code_split(fa_cuda_file *file)
 {
     const fa_cxx_tokens *t = &file->tokens;
+    file->tokens = fa_cxx_read(file->text);
     size_t first = t->count; /* none begun */
     for (size_t i = 0; i < t->count; i++) {
         if (t->at[i].kind == FA_CXX_DIRECTIVE || (first == t->count && (mark_is(t, i, '}') || mark_is(t, i, ';'))))
@@ -190,7 +190,7 @@ static bool split(fa_cuda_file *file)
         add_declaration(file, first, i, body);
         first = t->count;
     }
-    return first == t->count;
+    return true; /* what is left without a semicolon is a macro */
 }
 
 static bool any_device_word(const fa_cxx_tokens *t, size_t first, size_t end, const names *device)
@@ -260,8 +260,7 @@ bool fa_host_code_find(fa_cuda_file *files, size_t count)
     names host = {.at = NULL}, device = {.at = NULL};
     bool good = true;
     for (size_t i = 0; i < count && good; i++) {
-        files[i].tokens = fa_cxx_read(files[i].text);
-        good = split(&files[i]);
+        good = fa_host_code_split(&files[i]);
     }
     for (int round = 0; round < 2; round++) /* a macro may use one that comes later */
         for (size_t i = 0; i < count && good; i++)

@@ -25,6 +25,8 @@ typedef struct fa_cuda_file {
 /* Marks the declarations of the files of one kernel; what uses a host declaration, and is not for the device, is for
  * the host, too. False when braces do not match: nothing is known then. */
 bool fa_host_code_find(fa_cuda_file *files, size_t count);
+/* Its tokens and declarations alone, unmarked. False when braces do not match. */
+bool fa_host_code_split(fa_cuda_file *file);
 /* A function that is neither for the host nor marked for the device: NVRTC must be told to take it. */
 bool fa_host_code_plain_functions(const fa_cuda_file *file);
 /* A header of the host alone: <iostream>, <torch/extension.h>, ... */

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/host_code.h"
-#include "compile/shared_memory.h"
 #include "compile/source_digest.h"
 
 /* A stretch of a file that another text stands for. */
@@ -24,9 +23,6 @@ typedef struct rewriting {
     bool *user;
     char **texts; /* as they are on disk */
     fa_cuda_file *files;
-    fa_shared_array
-        *arrays; /* extern __shared__ T name[] of namespace scope: declared again in functions that use it */
-    size_t array_count;
     edit *edits; /* of the present file, in order */
     size_t edit_count;
     bool uses_std; /* what is left for the device has the word std */
@@ -57,32 +53,6 @@ static void add_edit(rewriting *r, const char *from, const char *to, char *text)
     r->changed = true;
 }
 
-/* Those of namespace scope, of all files. */
-static void collect_arrays(rewriting *r)
-{
-    for (size_t f = 0; f < r->paths.count; f++)
-        for (size_t i = 0; i < r->files[f].count; i++) {
-            const fa_declaration *d = &r->files[f].declarations[i];
-            fa_shared_array array;
-            if (d->body > 0 || d->type || !fa_shared_array_read(&r->files[f].tokens, d->first, d->last, &array))
-                continue;
-            r->arrays = fa_resize(r->arrays, (r->array_count + 1) * sizeof *r->arrays);
-            r->arrays[r->array_count++] = array;
-        }
-}
-
-/* The arrays of namespace scope that a function uses and has no parameter of that name for, behind its brace. */
-static void declare_arrays(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
-{
-    char *text = fa_format("{");
-    for (size_t i = 0; i < r->array_count; i++)
-        if (fa_cxx_has(t, d->body, d->last, r->arrays[i].name) && !fa_cxx_has(t, d->first, d->body, r->arrays[i].name))
-            fa_extend(&text, " %s", r->arrays[i].declaration);
-    if (text[1] != '\0')
-        add_edit(r, t->at[d->body].at, fa_cxx_end(&t->at[d->body]), text);
-    else
-        free(text);
-}
 
 /* [] __device__ (int x) { }: nvcc takes it with --extended-lambda. NVRTC has no such option and needs none. */
 static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
@@ -213,15 +183,8 @@ static void find_edits(rewriting *r, size_t f)
         if (d == NULL)
             continue;
         line = d->last;
-        fa_shared_array array;
         if (d->host) {
             add_edit(r, t->at[d->first].at, fa_cxx_end(&t->at[d->last]), fa_format("%s", ""));
-        } else if (r->whom == FA_FOR_EMULATOR && d->body == 0 && !d->type &&
-                   fa_shared_array_read(t, d->first, d->last, &array)) {
-            free(array.declaration);
-            add_edit(r, t->at[d->first].at, fa_cxx_end(&t->at[d->last]), fa_format("%s", ""));
-        } else if (r->whom == FA_FOR_EMULATOR && d->body > 0) {
-            declare_arrays(r, t, d);
         } else if (r->whom == FA_FOR_NVRTC) {
             rewrite_using_std(r, t, d);
             if (d->type)
@@ -271,7 +234,6 @@ static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
         return FA_PASS; /* the compiler says what is wrong with it */
     if (r->whom == FA_FOR_NVCC && !any_wrapping(r))
         return FA_PASS;
-    collect_arrays(r);
     for (size_t f = 0; f < count; f++)
         for (size_t i = 0; i < r->files[f].count; i++) {
             const fa_declaration *d = &r->files[f].declarations[i];
@@ -305,13 +267,10 @@ fa_status fa_ordinary_read(const fa_spec *spec, fa_ordinary_for whom, fa_ordinar
         fa_ordinary_free(made);
         made->plain_functions = plain_functions;
     }
-    for (size_t i = 0; i < r.array_count; i++)
-        free(r.arrays[i].declaration);
     for (size_t f = 0; r.files != NULL && f < r.paths.count; f++) {
         fa_host_code_free(&r.files[f]);
         free(r.texts[f]);
     }
-    free(r.arrays);
     free(r.edits);
     free(r.files);
     free(r.texts);

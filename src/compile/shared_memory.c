@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "compile/host_code.h"
 
 static bool is_mark(const fa_cxx_token *token, const char *marks)
 {
@@ -80,10 +81,103 @@ static void put_variable(FILE *out, const fa_cxx_tokens *t, size_t first, size_t
     fwrite(at, 1, (size_t)(t->at[last].at - at), out);
 }
 
+/* The arrays of namespace scope, and the declarations there. */
+typedef struct scope {
+    fa_cuda_file file;
+    fa_shared_array *arrays;
+    size_t count, next; /* next: the declaration that is being read */
+    size_t until;       /* in the body of a function of a type that has them, up to this token */
+} scope;
+
+static void read_scope(scope *s, const char *text)
+{
+    *s = (scope){.file = {.text = text}};
+    const bool whole = fa_host_code_split(&s->file);
+    for (size_t i = 0; i < s->file.count; i++) {
+        const fa_declaration *d = &s->file.declarations[i];
+        fa_shared_array array;
+        if (!whole || d->body > 0 || d->type || !fa_shared_array_read(&s->file.tokens, d->first, d->last, &array))
+            continue;
+        s->arrays = fa_resize(s->arrays, (s->count + 1) * sizeof *s->arrays);
+        s->arrays[s->count++] = array;
+    }
+}
+
+static void free_scope(scope *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        free(s->arrays[i].declaration);
+    free(s->arrays);
+    fa_host_code_free(&s->file);
+}
+
+/* The declaration that token i is in; NULL: in none. */
+static const fa_declaration *declaration_of(scope *s, size_t i)
+{
+    while (s->next < s->file.count && s->file.declarations[s->next].last < i)
+        s->next++;
+    const fa_declaration *d = s->next < s->file.count ? &s->file.declarations[s->next] : NULL;
+    return d != NULL && d->first <= i ? d : NULL;
+}
+
+/* Token i opens the body of a function, of a type's too, whose head begins at *head. */
+static bool opens_function(const scope *s, const fa_declaration *d, size_t i, size_t *head)
+{
+    const fa_cxx_tokens *t = &s->file.tokens;
+    *head = d->first;
+    if (!d->type)
+        return i == d->body && i > 0;
+    const fa_cxx_token *before = &t->at[i - 1];
+    const bool body = is_mark(before, ")") || fa_cxx_is(before, "const") || fa_cxx_is(before, "noexcept");
+    if (i <= d->first || !is_mark(&t->at[i], "{") || !body || i < s->until)
+        return false;
+    for (*head = i; *head > d->first && !is_mark(&t->at[*head - 1], ";{}"); --*head)
+        ;
+    return true;
+}
+
+/* Behind the brace of a function: the arrays that it uses and has no parameter of that name for. */
+static void put_arrays(FILE *out, scope *s, size_t i)
+{
+    const fa_cxx_tokens *t = &s->file.tokens;
+    const fa_declaration *d = s->count > 0 ? declaration_of(s, i) : NULL;
+    size_t head;
+    if (d == NULL || !opens_function(s, d, i, &head))
+        return;
+    s->until = fa_cxx_close(t, i);
+    for (size_t k = 0; k < s->count; k++)
+        if (fa_cxx_has(t, i, s->until, s->arrays[k].name) && !fa_cxx_has(t, head, i, s->arrays[k].name))
+            fprintf(out, " %s", s->arrays[k].declaration);
+}
+
+/* Of namespace scope: nothing stays, as functions declare it. */
+static bool is_of_scope(scope *s, size_t i)
+{
+    const fa_declaration *d = s->count > 0 ? declaration_of(s, i) : NULL;
+    return d != NULL && d->body == 0 && !d->type;
+}
+
+/* The statement of tokens `start` to `last` - 1. Returns where the text goes on. */
+static const char *put_statement(FILE *out, scope *s, size_t start, size_t last, int *number)
+{
+    const fa_cxx_tokens *t = &s->file.tokens;
+    fa_shared_array array;
+    if (!fa_shared_array_read(t, start, last, &array)) {
+        put_variable(out, t, start, last, (*number)++);
+        return t->at[last].at;
+    }
+    if (!is_of_scope(s, start))
+        fputs(array.declaration, out);
+    fa_cxx_put_breaks(out, t->at[start].at, t->at[last].at);
+    free(array.declaration);
+    return t->at[last].at + 1;
+}
+
 char *fa_shared_rewrite(const char *preprocessed)
 {
-    fa_cxx_tokens tokens = fa_cxx_read(preprocessed);
-    const fa_cxx_tokens *t = &tokens;
+    scope s;
+    read_scope(&s, preprocessed);
+    const fa_cxx_tokens *t = &s.file.tokens;
     const char *at = preprocessed;
     char *text = NULL;
     size_t start = 0;
@@ -92,6 +186,11 @@ char *fa_shared_rewrite(const char *preprocessed)
     for (size_t i = 0; i < t->count; i++) {
         if (t->at[i].kind == FA_CXX_DIRECTIVE || is_mark(&t->at[i], ";{}"))
             start = i + 1;
+        if (s.count > 0 && is_mark(&t->at[i], "{")) {
+            fwrite(at, 1, (size_t)(fa_cxx_end(&t->at[i]) - at), out);
+            at = fa_cxx_end(&t->at[i]);
+            put_arrays(out, &s, i);
+        }
         if (!fa_cxx_is(&t->at[i], "__shared__"))
             continue;
         size_t last = i;
@@ -99,21 +198,13 @@ char *fa_shared_rewrite(const char *preprocessed)
             last = is_mark(&t->at[last], "{([") ? fa_cxx_close(t, last) + 1 : last + 1;
         if (last >= t->count)
             break;
-        fa_shared_array array;
         fwrite(at, 1, (size_t)(t->at[start].at - at), out);
-        at = t->at[last].at;
-        if (fa_shared_array_read(t, start, last, &array)) {
-            fputs(array.declaration, out);
-            fa_cxx_put_breaks(out, t->at[start].at, at++);
-            free(array.declaration);
-        } else {
-            put_variable(out, t, start, last, number++);
-        }
+        at = put_statement(out, &s, start, last, &number);
         i = last;
         start = last + 1;
     }
     fputs(at, out);
     fclose(out);
-    free(tokens.at);
+    free_scope(&s);
     return text;
 }

@@ -14,8 +14,8 @@ typedef struct fa_shared_array {
 /* The statement of tokens first to last, a ';'. False: another one. */
 bool fa_shared_array_read(const fa_cxx_tokens *tokens, size_t first, size_t last, fa_shared_array *array);
 
-/* Preprocessed C++ with the declarations in functions rewritten: a pointer for extern ones; for others a static
- * variable in a section of its own. Lines keep their numbers. malloc'd. */
+/* Preprocessed C++ with the declarations rewritten: a pointer for extern ones, of namespace scope in each function that
+ * uses them; for others a static variable in a section of its own. Lines keep their numbers. malloc'd. */
 char *fa_shared_rewrite(const char *preprocessed);
 
 #endif

@@ -141,6 +141,7 @@ void fa_emu_cluster_begin(fa_emu_cluster *cluster, uint64_t first)
     const fa_emu_launch *launch = cluster->block[0]->launch;
     const fa_emu_build_info *build = launch->image->build;
     cluster->paused = cluster->stopped = false;
+    cluster->idle = 0;
     cluster->random = launch->grid->order_seed * 0x9e3779b97f4a7c15u + first;
     fa_emu_cluster_barrier_reset(cluster);
     for (uint32_t rank = 0; rank < cluster->count; rank++) {

@@ -88,6 +88,7 @@ typedef struct fa_emu_cluster {
     uint32_t arrived;                         /* threads that live */
     struct fa_race_known *released, *reached; /* by the phase before: handed over; come to pass */
     uint64_t random;
+    uint32_t idle; /* rounds in which threads only polled */
 } fa_emu_cluster;
 
 /* A block and its threads. */

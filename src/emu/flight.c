@@ -97,6 +97,33 @@ bool fa_emu_flight_force(fa_emu_worker *worker)
     return loads > 0;
 }
 
+/* Every thread that gives others a turn does so because of a phase that it has not seen. */
+static bool all_poll(const fa_emu_worker *worker)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < worker->threads && all; i++) {
+        const fa_emu_op *op = worker->fibres[i].op;
+        all = op == NULL || op->kind != FA_EMU_YIELD || worker->flight->patience[i].barrier != NULL;
+    }
+    return all;
+}
+
+bool fa_emu_flight_polled(fa_emu_worker *worker)
+{
+    enum { PATIENCE = 32, NEVER = 2048 };
+    if (worker->flight == NULL || ++worker->cluster->idle % PATIENCE != 0)
+        return false;
+    if (fa_emu_flight_force(worker)) {
+        worker->cluster->idle = 0;
+        return false;
+    }
+    if (worker->cluster->idle < NEVER * worker->cluster->count || !all_poll(worker))
+        return false;
+    fa_emu_report_stuck(worker);
+    worker->stopped = true;
+    return true;
+}
+
 static void report_left(fa_emu_worker *worker, const fa_emu_bulk *bulk, const char *what)
 {
     fa_emu_report(bulk->issuer, FA_EMU_BULK_LEFT, &bulk->issuer->fibres[bulk->thread], bulk->file, bulk->line,

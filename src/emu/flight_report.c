@@ -10,8 +10,11 @@ size_t fa_emu_flight_explain(const fa_emu_worker *worker, char *text, size_t siz
     for (uint32_t i = 0; flight != NULL && i < flight->barrier_count && used + 160 < size; i++) {
         const fa_emu_mbarrier *b = flight->barriers[i];
         uint32_t waiters = 0;
-        for (uint32_t warp = 0; warp < worker->warps; warp++)
-            waiters += (uint32_t)__builtin_popcount(b->waiting[warp]);
+        for (uint32_t t = 0; t < worker->threads; t++) {
+            const fa_emu_op *op = worker->fibres[t].op;
+            const bool waits = op != NULL && (op->kind == FA_EMU_PHASE || op->kind == FA_EMU_YIELD);
+            waiters += waits && flight->patience[t].barrier == b;
+        }
         if (!b->alive || (waiters == 0 && b->tx == 0 && b->pending == b->expected))
             continue;
         used += (size_t)snprintf(text + used, size - used,

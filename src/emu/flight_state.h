@@ -7,7 +7,7 @@
 #include "emu/tensor_map.h"
 #include "ptx/table.h"
 
-enum { FA_EMU_PRODUCTS_MAX = 128, FA_EMU_TILES_MAX = 8, FA_EMU_MBARRIER_BYTES = 8 };
+enum { FA_EMU_PRODUCTS_MAX = 128, FA_EMU_TILES_MAX = 64, FA_EMU_MBARRIER_BYTES = 8 };
 
 struct fa_race_phase;
 struct fa_emu_registers;

@@ -295,6 +295,8 @@ fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const f
     const bool race = launch.race != NULL && launch.race->found;
     if (race)
         fa_race_explain(launch.race, error, error_size);
+    else if (launch.race != NULL && atomic_load(&launch.failed))
+        fa_race_name_calls(launch.race, error, error_size);
     fa_race_end(launch.race);
     return race ? FA_WRONG : atomic_load(&launch.failed) ? FA_ERROR : FA_PASS;
 }

@@ -126,6 +126,7 @@ static void settle(fa_emu_mbarrier *barrier)
     }
     barrier->phase++;
     barrier->pending = barrier->expected;
+    worker->cluster->idle = 0;
     if (worker->race != NULL)
         fa_race_phase_complete(barrier->race);
     for (uint32_t warp = 0; warp < worker->warps; warp++) {

@@ -21,6 +21,17 @@ static fa_emu_flight *filled(const fa_emu_worker *worker)
     return flight;
 }
 
+/* ptxas gives a kernel no more registers at its launch than its largest inc asks for. */
+static void lower(const fa_emu_worker *worker, fa_emu_flight *flight, uint32_t held, uint32_t count)
+{
+    for (uint32_t warp = 0; warp < worker->warps; warp++) {
+        if (flight->changes[warp] == 0)
+            flight->registers[warp] = count;
+        else
+            flight->pool -= (held - count) * FA_EMU_WARP;
+    }
+}
+
 static void serve(fa_emu_worker *worker)
 {
     fa_emu_flight *flight = worker->flight;
@@ -60,8 +71,11 @@ void fa_emu_ptx_setmaxnreg(fa_emu_ptx_run *run)
         fa_emu_ptx_fail(run, FA_EMU_BAD_REGISTERS, "%u registers: a multiple of 8 from 24 to 256 is possible", count);
     if (fa_ptx_has(run->instr, FA_PTX_W_INC)) {
         fa_emu_ptx_wait(&together);
-        if (count < held && flight->registers[t->warp] == held)
+        if (count < flight->registers[t->warp] && flight->changes[t->warp] == 0)
+            lower(worker, flight, held, count);
+        else if (count < held && flight->registers[t->warp] == held)
             fa_emu_ptx_fail(run, FA_EMU_BAD_REGISTERS, "inc to %u, but a thread holds %u", count, held);
+        flight->changes[t->warp] += flight->changes[t->warp] == 0;
         take(run, t->warp, t->lane, count);
         return;
     }

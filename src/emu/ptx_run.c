@@ -8,6 +8,7 @@
 #include "emu/ptx_async.h"
 #include "emu/ptx_group.h"
 #include "emu/ptx_memory.h"
+#include "emu/race_state.h"
 #include "emu/ptx_state.h"
 #include "emu/race_memory.h"
 #include "emu/report.h"
@@ -240,6 +241,16 @@ static void forget_deeper_frames(void)
     fa_emu_san.unpoison(frame - size, size);
 }
 
+/* For the report of a thread that the statement stops. */
+static void note_place(const void *pc, const fa_emu_place *at)
+{
+    if (fa_emu_self->race == NULL)
+        return;
+    fa_race_thread *thread = &fa_emu_self->race->thread[fa_emu_self->current - fa_emu_self->fibres];
+    thread->asm_pc = pc;
+    thread->asm_at = at;
+}
+
 void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
                 const void *frame)
 {
@@ -248,8 +259,10 @@ void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values,
     const fa_ptx_program *program = program_of(site);
     fa_emu_ptx_run run = {
         .at = at, .operands = site->operands, .r = values, .places = places, .pc = pc, .frame = frame};
+    note_place(pc, at);
     if (program->registers == site->operands) {
         execute(&run, program);
+        note_place(NULL, NULL);
         return;
     }
     uint64_t r[program->registers];
@@ -257,5 +270,6 @@ void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values,
     memset(r + site->operands, 0, (size_t)(program->registers - site->operands) * sizeof *r);
     run.r = r;
     execute(&run, program);
+    note_place(NULL, NULL);
     memcpy(values, r, (size_t)site->operands * sizeof *r);
 }

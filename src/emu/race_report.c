@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "base/status.h"
 #include "emu/frame.h"
+#include "emu/race_thread.h"
 
 enum { DEPTH = 16 };
 
@@ -51,21 +53,85 @@ static void put_lines(writer *w, const char *frames)
     }
 }
 
-static void put_frames(writer *w, const fa_race *race, const fa_race_access *access)
+/* addr2line's output for a place and the calls that it is in; NULL: there is no addr2line. */
+static char *read_frames(const fa_race *race, uint32_t place, uint32_t stack)
 {
-    uint32_t places[DEPTH] = {access->place};
+    uint32_t places[DEPTH] = {place};
     char words[DEPTH][16], *output = NULL;
     const char *command[DEPTH + 6] = {"addr2line", "-i", "-e", race->file};
-    const size_t count = 1 + fa_race_stack_places(&race->stacks, access->stack, places + 1, DEPTH - 1);
+    const size_t count = 1 + fa_race_stack_places(&race->stacks, stack, places + 1, DEPTH - 1);
     for (size_t i = 0; i < count; i++) {
         snprintf(words[i], sizeof words[i], "0x%" PRIx32, places[i]);
         command[4 + i] = words[i];
     }
     if (fa_run(command, &output) == 0)
-        put_lines(w, output);
+        return output;
+    free(output);
+    return NULL;
+}
+
+static void put_frames(writer *w, const fa_race *race, const fa_race_access *access)
+{
+    char *frames = read_frames(race, access->place, access->stack);
+    if (frames != NULL)
+        put_lines(w, frames);
     else
         put(w, "\n    at byte 0x%" PRIx32 " of the object (addr2line of binutils names the line)", access->place);
-    free(output);
+    free(frames);
+}
+
+static const char MARK = '\x1b';
+
+size_t fa_race_mark_calls(const fa_emu_worker *worker, const fa_emu_fibre *fibre, const char *file, int line,
+                          char *text, size_t size)
+{
+    const fa_race_thread *thread = worker->race != NULL ? &worker->race->thread[fibre - worker->fibres] : NULL;
+    if (thread == NULL || thread->asm_pc == NULL || size < 32 || thread->asm_at->line != line ||
+        strcmp(thread->asm_at->file, file) != 0) /* what it says is of an earlier statement */
+        return 0;
+    const uint32_t place = fa_race_place_of(worker->launch->race, thread->asm_pc);
+    return (size_t)snprintf(text, size, "%c%" PRIx32 ",%" PRIx32 "%c", MARK, place, thread->stack, MARK);
+}
+
+/* " (called at FILE:LINE, ...)" without the lines that the text has said last. */
+static void put_calls(writer *w, const char *frames)
+{
+    char previous[512] = "";
+    const char *before = " (called at ";
+    for (const char *line = frames; line != NULL && *line != '\0'; line = strchr(line, '\n'), line += line != NULL) {
+        char copy[512];
+        snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, " \n"), line);
+        const char *slash = strrchr(copy, '/'), *name = slash != NULL ? slash + 1 : copy;
+        const size_t length = strlen(name);
+        const bool said = w->used >= length && memcmp(w->text + w->used - length, name, length) == 0;
+        if (!fa_emu_frame_in_kernel(copy) || fa_emu_frame_is_instruction(copy) || said || strcmp(copy, previous) == 0)
+            continue;
+        memcpy(previous, copy, sizeof copy);
+        put(w, "%s%s", before, name);
+        before = ", ";
+    }
+    if (previous[0] != '\0')
+        put(w, ")");
+}
+
+void fa_race_name_calls(const fa_race *race, char *text, size_t size)
+{
+    char *from = fa_format("%s", text), *rest = from, *mark;
+    writer w = {.text = text, .size = size};
+    for (uint32_t place, stack; (mark = strchr(rest, MARK)) != NULL; rest = mark + strcspn(mark + 1, "\x1b") + 2) {
+        put(&w, "%.*s", (int)(mark - rest), rest);
+        char *frames =
+            sscanf(mark + 1, "%" SCNx32 ",%" SCNx32, &place, &stack) == 2 ? read_frames(race, place, stack) : NULL;
+        if (frames != NULL)
+            put_calls(&w, frames);
+        free(frames);
+        if (strchr(mark + 1, MARK) == NULL) {
+            rest = mark + strlen(mark); /* the text was cut here */
+            break;
+        }
+    }
+    put(&w, "%s", rest);
+    free(from);
 }
 
 static void put_access(writer *w, const fa_race *race, const fa_race_access *access)

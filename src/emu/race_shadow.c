@@ -124,6 +124,9 @@ bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_rac
             (now->bytes & ~last->bytes) == 0)
             return false;
     }
+    for (uint32_t i = 0; i < c->count; i++)
+        if (continues(now, &c->at[i]))
+            merged.bytes |= c->at[i].bytes;
     for (uint32_t i = 0; i < c->count;) {
         const fa_race_access old = c->at[i];
         const fa_race_order order = same_thread(&old, now) ? FA_RACE_ORDERED : ordered(context, &old);
@@ -132,11 +135,8 @@ bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_rac
             *other = old;
             return true;
         }
-        const bool more = continues(now, &old);
         foreign += old.block != now->block && !(old.kind & FA_RACE_WRITE);
-        if (more)
-            merged.bytes |= old.bytes;
-        if (more || (before && stands_for(now, &old)) ||
+        if (continues(now, &old) || (before && stands_for(&merged, &old)) ||
             (foreign > FOREIGN_READS && old.block != now->block && !(old.kind & FA_RACE_WRITE)))
             c->at[i] = c->at[--c->count];
         else

@@ -9,6 +9,7 @@
 
 #include "emu/fibre.h"
 #include "emu/flight_report.h"
+#include "emu/race_report.h"
 #include "emu/wake.h"
 #include "emu/where.h"
 
@@ -45,6 +46,8 @@ void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *
     }
     if (file)
         used += (size_t)snprintf(text + used, sizeof text - used, ", %s:%d", base_name(file), line);
+    if (file && fibre)
+        used += fa_race_mark_calls(worker, fibre, file, line, text + used, sizeof text - used);
     snprintf(text + used, sizeof text - used, ": %s", what);
     publish(worker->launch, text);
 }
@@ -92,7 +95,7 @@ static const char *class_of_stuck(const fa_emu_worker *worker)
         if (!op)
             continue;
         barrier |= op->kind == FA_EMU_BARRIER;
-        suspended |= op->kind == FA_EMU_PHASE;
+        suspended |= op->kind == FA_EMU_PHASE || op->kind == FA_EMU_YIELD;
         partial |= op->kind >= FA_EMU_FIRST_ALIGNED && same_place(worker, i / FA_EMU_WARP, i % FA_EMU_WARP) != ~0u;
         first = first ? first : op;
         elsewhere |= op->kind != first->kind || op->arg != first->arg || op->line != first->line ||
@@ -130,12 +133,13 @@ static void put_warp(writer *w, const fa_emu_worker *worker, uint32_t warp)
         todo &= ~group;
         lanes_text(group, lanes, sizeof lanes);
         snprintf(mask, sizeof mask,
-                 op->kind == FA_EMU_PHASE     ? ""
-                 : op->kind == FA_EMU_BARRIER ? " (barrier %d)"
-                                              : " (mask 0x%08x)",
+                 op->kind == FA_EMU_PHASE || op->kind == FA_EMU_YIELD ? ""
+                 : op->kind == FA_EMU_BARRIER                         ? " (barrier %d)"
+                                                                      : " (mask 0x%08x)",
                  op->kind == FA_EMU_BARRIER ? (uint32_t)op->arg : op->mask);
         put(w, "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at %s:%d", warp, lanes, fibre->thread.thread.x,
             fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask, base_name(op->file), op->line);
+        w->used += fa_race_mark_calls(worker, fibre, op->file, op->line, w->text + w->used, sizeof w->text - w->used);
     }
     const uint32_t threads = worker->threads - warp * FA_EMU_WARP;
     const uint32_t exited = ~state->alive & (threads >= FA_EMU_WARP ? ~0u : (1u << threads) - 1);

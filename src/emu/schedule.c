@@ -66,10 +66,12 @@ static bool release_warp(fa_emu_worker *worker, uint32_t warp)
         todo &= ~group;
         if (!complete(worker, warp, group))
             continue;
+        const int32_t kind = worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(group)].op->kind;
+        if (kind != FA_EMU_YIELD)
+            worker->cluster->idle = 0;
         if (!fa_emu_compute(worker, warp, group))
             worker->stopped = true;
-        if (worker->race &&
-            worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(group)].op->kind == FA_EMU_SYNCWARP)
+        if (worker->race && kind == FA_EMU_SYNCWARP)
             fa_race_warp_syncs(worker, warp, group);
         state->waiting_warp &= ~group;
         fa_emu_make_ready(worker, warp, group);
@@ -114,6 +116,7 @@ static bool release_barrier(fa_emu_worker *worker, int32_t id)
     if (!barrier->waiting || barrier->arrived < (barrier->threads ? barrier->threads : worker->alive))
         return false;
     barrier_result(worker, id);
+    worker->cluster->idle = 0;
     if (worker->race)
         fa_race_barrier_release(worker, id);
     for (uint32_t warp = 0; warp < worker->warps; warp++) {
@@ -224,7 +227,7 @@ static fa_emu_fibre *next(fa_emu_worker *worker)
     while (!worker->ready_warps && worker->alive && !worker->stopped) {
         if (leaves(worker))
             return NULL;
-        if (!release(worker) && !worker->stopped && !force(worker))
+        if (fa_emu_flight_polled(worker) || (!release(worker) && !worker->stopped && !force(worker)))
             return NULL;
     }
     return worker->stopped || !worker->alive ? NULL : pick(worker);

@@ -119,7 +119,7 @@ static fa_emu_tile *new_tile(const warp_part *w, const fa_ptx_instr *i)
         if (!w->products->tiles[t].used)
             tile = &w->products->tiles[t];
     if (tile == NULL) {
-        refuse(w, FA_EMU_WGMMA, 0, "more than 8 accumulators of this warp are under way");
+        refuse(w, FA_EMU_WGMMA, 0, "more than 64 accumulators of this warp are under way");
         return NULL;
     }
     tile->used = true;

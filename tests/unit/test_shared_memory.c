@@ -51,6 +51,18 @@ static void extern_arrays_become_pointers(void **state)
             "half (*const rows)[8] = reinterpret_cast<half (*)[8]>(fa_emu_now()->smem);");
 }
 
+/* Preprocessed text: what macros stand for is there. */
+static void arrays_of_namespace_scope_are_declared_where_they_are_used(void **state)
+{
+    (void)state;
+    BECOMES("extern __shared__ float pool[];\nvoid f() { pool[0] = 1; }\nvoid g(float *pool) { pool[0] = 1; }\n",
+            "\nvoid f() { float (*const pool) = reinterpret_cast<float (*)>(fa_emu_now()->smem); pool[0] = 1; }\n",
+            "void g(float *pool) { pool[0] = 1; }");
+    BECOMES(
+        "namespace n {\nextern __shared__ int pool[];\nstruct s {\n int f() const { return pool[1]; } }; }\nMACRO\n",
+        "namespace n {\n\nstruct s {\n int f() const { int (*const pool) = ", " return pool[1]; } }; }\nMACRO");
+}
+
 static void other_text_stays(void **state)
 {
     (void)state;
@@ -76,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_go_to_sections_of_their_own),
         cmocka_unit_test(extern_arrays_become_pointers),
+        cmocka_unit_test(arrays_of_namespace_scope_are_declared_where_they_are_used),
         cmocka_unit_test(other_text_stays),
         cmocka_unit_test(directives_of_cr_lf),
     };

@@ -44,6 +44,22 @@ CASE(phases_by_their_state)
     }
 }
 
+CASE(polls_until_the_bytes_have_come)
+{
+    make_barriers(b, t, 1);
+    if (t == 64)
+        for (int i = 0; i < 2; i++) {
+            EXPECT_BYTES(b + 8 * i, 1024);
+            COPY(s + 1024 * i, p.q, 1024, b + 8 * i);
+        }
+    for (unsigned i = 0, done = 0; i < 2; i += done, done = 0) {
+        TEST(done, b + 8 * i, 0);
+        if (t % 2 == 0)
+            __nanosleep(20);
+    }
+    USE(AT(t) + AT(256 + t));
+}
+
 CASE(bytes_first)
 {
     make_barriers(b, t, 1);
@@ -369,6 +385,34 @@ CASE(warps_come_apart)
     }
 }
 
+CASE(many_accumulators_under_way)
+{
+    float d[20][4];
+    for (int i = 0; i < 80; i++)
+        d[i / 4][i % 4] = 1.0f;
+    fill(s_b, A_BYTES + B_BYTES, t);
+    if (t < 128) {
+        WG_FENCE();
+        for (int i = 0; i < 20; i++)
+            PRODUCT(d[i], s, s + A_BYTES);
+        WG_COMMIT();
+        WG_WAIT(0);
+        for (int i = 0; i < 20; i++)
+            EXPECT(d[i][1] == 17.0f);
+    }
+}
+
+/* ptxas gives 256 threads 232 registers each at launch, then. */
+CASE(registers_of_a_smaller_launch)
+{
+    if (t < 128) {
+        REGISTERS(dec, 40);
+    } else {
+        REGISTERS(inc, 232);
+    }
+    USE(t);
+}
+
 CASE(registers_change_hands)
 {
     if (t < 128) {
@@ -381,7 +425,8 @@ CASE(registers_change_hands)
 
 /* clang-format off */
 #define CASES(X)                                                                                                    \
-    X(full_and_empty) X(phases_by_their_state) X(bytes_first) X(fence_of_the_async_proxy_for_a_barrier)             \
+    X(full_and_empty) X(phases_by_their_state) X(bytes_first) X(polls_until_the_bytes_have_come)                    \
+    X(many_accumulators_under_way) X(registers_of_a_smaller_launch) X(fence_of_the_async_proxy_for_a_barrier)       \
     X(stores_in_groups) X(reductions) X(reductions_in_shared_memory) X(copies_of_threads_arrive)                    \
     X(matrices_by_generic_addresses) X(reductions_of_a_box) X(prefetches_and_hints) X(half_of_the_threads_drop_out) \
     X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way)                 \

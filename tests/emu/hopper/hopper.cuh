@@ -56,6 +56,12 @@ typedef unsigned long long u64;
                  : "=r"(done)                                                                                  \
                  : "r"(bar), "r"(parity)                                                                       \
                  : "memory")
+/* Polls: gives no other thread a turn of its own accord. */
+#define TEST(done, bar, parity)                                                                                 \
+    asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p;}" \
+                 : "=r"(done)                                                                                   \
+                 : "r"(bar), "r"(parity)                                                                        \
+                 : "memory")
 #define WAIT(bar, parity)            \
     do {                             \
         unsigned done_ = 0;          \

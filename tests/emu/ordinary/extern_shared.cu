@@ -13,6 +13,17 @@ __device__ T *typed_pool()
 __device__ float through_parameter(const float *pool) { return pool[3]; } // the name of another thing here
 __device__ float neighbour(int i) { return pool[i ^ 1]; }
 
+#define FIRST() pool[0]
+#define DEVICE_FUNCTION(name, text) \
+    __device__ float name(int i) { return text + i; }
+__device__ float first_by_macro() { return FIRST(); }
+DEVICE_FUNCTION(third, pool[3])
+
+struct Reader {
+    int at;
+    __device__ float read() const { return pool[at]; }
+};
+
 struct Storage {
     __device__ static int first()
     {
@@ -37,6 +48,6 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
             all += pool[i];
         return all;
     };
-    EXPECT(sum(4) == 6.0f);
+    EXPECT(sum(4) == 6.0f && first_by_macro() == 0.0f && third(1) == 4.0f && Reader{6}.read() == 6.0f);
     attend(p, good);
 }
