@@ -53,7 +53,6 @@ static void add_edit(rewriting *r, const char *from, const char *to, char *text)
     r->changed = true;
 }
 
-
 /* [] __device__ (int x) { }: nvcc takes it with --extended-lambda. NVRTC has no such option and needs none. */
 static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
 {
