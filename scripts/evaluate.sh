@@ -27,6 +27,7 @@ USAGE
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
+fail_with_error
 opt=([problems]=$lib/score/problems.txt [incumbent]='' [score]=speed [stages]='emulator,compile,gpu' [arch]='' [out]='')
 flag=([fresh]=0)
 arguments=words
@@ -78,7 +79,9 @@ answer() { # stdin: the score
 }
 
 key=$(content_key)
-cached=${XDG_CACHE_HOME:-$HOME/.cache}/fa_bench_scores/${key%% *}.json
+caches=${HOME:+$HOME/.cache}
+[[ ${XDG_CACHE_HOME:-} != /* ]] || caches=$XDG_CACHE_HOME # without either there is no cache
+cached=${caches:+$caches/fa_bench_scores/${key%% *}.json}
 if [[ ${flag[fresh]} -eq 0 && -s $cached ]]; then
     score=$(<"$cached")
     answer <<<"${score/'"cache":false'/'"cache":true'}"
@@ -87,7 +90,10 @@ fi
 
 make_work
 start=$EPOCHREALTIME
-incumbent=${opt[incumbent]:-$("$bench" --list-kernels --json - | jq -r '.[] | select(.default) | .name')}
+registry=$("$bench" --list-kernels --json -)
+incumbent=${opt[incumbent]:-$(jq -r '.[] | select(.default) | .name' <<<"$registry")}
+[[ -n $incumbent_file ]] || kernel_exists "${incumbent%%:*}" ||
+    die 2 "--incumbent: no kernel '${incumbent%%:*}' (fa_bench --list-kernels)"
 : >"$work/stages"
 bound=(--bound)
 
@@ -204,5 +210,5 @@ fi
     --arg knobs "$(xargs <<<"$knobs")" --arg incumbent "$incumbent" --arg by "${opt[score]}" --arg arch "$arch" \
     --arg stages "${opt[stages]}" --argjson device "$gpu" --arg refused "$refused" \
     --argjson seconds "$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {print b - a}')")
-[[ $lasts != true ]] || replace_file "$cached" <<<"$score"
+[[ $lasts != true || -z $cached ]] || replace_file "$cached" <<<"$score"
 answer <<<"$score"

@@ -204,6 +204,13 @@ score_holds() { # EXPRESSION...
     score_holds '.status == "infeasible"' '.text_feedback | test("1 to 1024")'
 }
 
+@test "without a home there is a score, and no cache" {
+    printf 'public emulator --batch 1 --heads 1 --seq 9 --dim 16\n' >"$work/p"
+    env -u HOME -u XDG_CACHE_HOME scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages emulator \
+        --score emulator >"$work/score"
+    score_holds '.combined_score == 1' '.cache | not'
+}
+
 @test "usage: what is missing or no problem is named" {
     problems
     refused 2 "takes one CANDIDATE" scripts/evaluate.sh
@@ -211,6 +218,8 @@ score_holds() { # EXPRESSION...
     refused 2 "--score takes speed" scripts/evaluate.sh examples/plain.cu --score beauty
     echo 'secret gpu --dim 64' >>"$work/p"
     refused 2 "not a problem in line 5" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
+    refused 2 "--incumbent: no kernel 'nope'" scripts/evaluate.sh examples/plain.cu --incumbent nope:m=32 \
+        --stages emulator
     printf 'public emulator --dim 7\n' >"$work/p"
     refused 2 "--dim takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages emulator
 }
