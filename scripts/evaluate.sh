@@ -28,6 +28,7 @@ USAGE
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
+fail_with_error
 opt=([problems]=$lib/score/problems.txt [incumbent]='' [score]=speed [stages]='emulator,compile,gpu' [arch]='' [out]='')
 flag=([fresh]=0)
 arguments=words
@@ -82,7 +83,9 @@ answer() { # stdin: the score
 }
 
 key=$(content_key)
-cached=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/fa_bench_scores/${key%% *}.json
+caches=${HOME:+$HOME/.cache}
+[[ ${XDG_CACHE_HOME:-} != /* ]] || caches=$XDG_CACHE_HOME # without either there is no cache
+cached=${caches:+$caches/fa_bench_scores/${key%% *}.json}
 if [[ ${flag[fresh]} -eq 0 && -s $cached && -r $cached ]]; then
     score=$(<"$cached")
     if [[ $score == '{"schema":"fa_bench.score/1",'*'}' ]]; then # whole
@@ -238,6 +241,6 @@ fi
     --argjson seconds "$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {print b - a}')")
 [[ $(content_key) == "$key" ]] ||
     die 4 "NOT-RUN: $candidate, or what it is run with, was written meanwhile: run again"
-[[ $lasts != true ]] || replace_file "$cached" <<<"$score" 2>/dev/null ||
+[[ $lasts != true || -z $cached ]] || replace_file "$cached" <<<"$score" 2>/dev/null ||
     echo "$script: the score is not kept: cannot write $cached" >&2
 answer <<<"$score"

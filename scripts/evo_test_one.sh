@@ -15,6 +15,7 @@ EOF
 here=$(dirname "${BASH_SOURCE[0]}") # FILE is below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
+fail_with_error
 opt=([kernel]=${FA_KERNEL:-} [source]='' [json]='')
 flag=([dry-run]=0)
 arguments=words

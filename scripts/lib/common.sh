@@ -10,6 +10,16 @@ die() { # CODE TEXT
     exit "$1"
 }
 
+# For scripts with fa_bench's exit codes: a command that fails unforeseen ends them with 6 (error), since 1 would say
+# that the kernel is wrong. The code of "die" in a subshell stays.
+fail_with_error() {
+    set -E
+    trap '((BASH_SUBSHELL)) || end_unforeseen $?' ERR
+}
+end_unforeseen() { # CODE
+    exit $(($1 == 1 || $1 > 6 ? 6 : $1))
+}
+
 # Something to read to its end: a file, or a pipe that the shell made; no folder, no device, no pipe without a writer.
 is_input() { [[ (-f $1 || $1 == /dev/fd/* || $1 == /dev/stdin) && -r $1 ]]; }
 
@@ -92,10 +102,16 @@ make_work() { # a folder that goes when the script ends
     trap 'rm -rf "$work"' EXIT
 }
 replace_file() { # FILE: standard input becomes the file, whole or not at all, whoever else writes it at the same time
-    local new=$1.$BASHPID.tmp
-    mkdir -p "$(dirname "$1")" && cat >"$new" && mv "$new" "$1" && return
-    rm -f "$new"
-    return 1
+    local path new
+    if [[ $1 == /dev/* || (-e $1 && ! -f $1) ]]; then # written in place: replaced, it would be gone for all programs
+        cat >"$1"
+        return
+    fi
+    path=$(realpath -m -- "$1") # a link stays a link
+    new=$path.$BASHPID.tmp
+    mkdir -p "$(dirname "$path")" && cat >"$new" && mv -- "$new" "$path" && return
+    rm -f -- "$new"
+    return 6
 }
 
 # The objects of files with JSON, lists or JSON Lines, a line each. A line that a kill has cut off is none.

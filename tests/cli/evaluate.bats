@@ -314,6 +314,13 @@ assert result.metrics == {"combined_score": 0.0, "correct": 0.0}, result.metrics
 assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.cu"
 }
 
+@test "without a home there is a score, and no cache" {
+    printf 'public emulator --batch 1 --heads 1 --seq 9 --dim 16\n' >"$work/p"
+    env -u HOME -u XDG_CACHE_HOME scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages emulator \
+        --score emulator >"$work/score"
+    score_holds '.combined_score == 1' '.cache | not'
+}
+
 @test "usage: what is missing or no problem is named" {
     problems
     refused 2 "takes one CANDIDATE" scripts/evaluate.sh
@@ -340,6 +347,8 @@ assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.c
     export FA_BENCH=./fa_bench
     printf 'public emulator --what 7\n' >"$work/p"
     refused 2 "a run of emulator: unknown option --what" scripts/evaluate.sh examples/plain.cu --problems "$work/p"
+    refused 2 "--incumbent: no kernel 'nope'" scripts/evaluate.sh examples/plain.cu --incumbent nope:m=32 \
+        --stages emulator
     printf 'public emulator --dim 7\n' >"$work/p"
     refused 2 "--dim takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages emulator
 }

@@ -503,6 +503,9 @@ count_starts() { # COMMAND...: prints how many
     [ "$status" -eq 3 ]
     [[ $output == *INFEASIBLE* ]]
     refused 2 "takes M WARPS VEC" scripts/evo_test_one.sh 16 4
+    # What goes wrong in the script itself is an error: 1 would say that the kernel is wrong.
+    refused 6 "write error" bash -c "scripts/evo_test_one.sh 16 4 8 --kernel light -- ${small[*]} >/dev/full"
+    refused 6 "/nowhere" env TMPDIR="$work/nowhere" scripts/evo_test_one.sh 16 4 8 --kernel light -- "${small[@]}"
     [[ $(FA_KERNEL=scalar scripts/evo_test_one.sh 8 4 2 --dry-run) == *"--kernel scalar --m 8 --warps 4 --vec 2"* ]]
 }
 

@@ -290,3 +290,22 @@ END
     jq -e '.problems[0] | [.criteria[] | .met] == [true, null, null]' "$work/v/rbk_report.json"
     tests/validate_record.py "$work"/{t,u,v}/rbk_report.json
 }
+
+@test "--out: a device or a pipe is written in place, a link stays a link, after a full disk no part is left" {
+    mkfifo "$work/pipe"
+    cat "$work/pipe" >"$work/came" &
+    scripts/export.sh --format csv evidence/h200 --out "$work/pipe"
+    wait $!
+    [ -p "$work/pipe" ] && [ -s "$work/came" ]
+    scripts/export.sh --format csv evidence/h200 --out /dev/stdout >"$work/seen"
+    cmp "$work/came" "$work/seen"
+    echo old >"$work/file"
+    ln -s file "$work/link"
+    scripts/export.sh --format csv evidence/h200 --out "$work/link"
+    [ -L "$work/link" ]
+    cmp "$work/came" "$work/file"
+    code=0
+    bash -c "ulimit -f 1; trap '' XFSZ; scripts/export.sh --format csv evidence/h200 --out '$work/new'" || code=$?
+    [ "$code" -ne 0 ]
+    [ -z "$(find "$work" -name 'new*')" ]
+}
