@@ -189,6 +189,19 @@ static void threads_do_not_matter(void **state)
     fa_tensors_free(&t);
 }
 
+/* However much work a row is, sixteen are taken. */
+static void sixteen_rows_are_taken_of_any_length(void **state)
+{
+    (void)state;
+    for (int32_t seq_q = 15; seq_q <= 18; seq_q++) {
+        const fa_problem p = shape(1, 1, 1, seq_q, 1 << 24, 256, false);
+        int64_t count = 0, *rows = fa_reference_choose_rows(&p, 64, 1, &count);
+        assert_true(seq_q <= 16 ? count == seq_q : count <= 16);
+        assert_true(rows[0] == 0 && rows[count - 1] == seq_q - 1);
+        free(rows);
+    }
+}
+
 /* Too much work for all rows: ascending, without repeats, every head seen, ends of tiles among them, values right. */
 static void long_sequences_are_sampled(void **state)
 {
@@ -413,6 +426,7 @@ int main(void)
         cmocka_unit_test(the_baseline_is_a_chain_of_halves),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(nothing_is_read_past_the_end),
+        cmocka_unit_test(sixteen_rows_are_taken_of_any_length),
         cmocka_unit_test(long_sequences_are_sampled),
         cmocka_unit_test(sixteen_rows_whatever_they_cost),
         cmocka_unit_test(all_rows_up_to_the_budget),
