@@ -105,11 +105,11 @@ replace_file() { # FILE: standard input becomes the file, whole or not at all, w
     local path new
     if [[ $1 == /dev/* || (-e $1 && ! -f $1) ]]; then # written in place: replaced, it would be gone for all programs
         cat >"$1"
-        return
+        return $?
     fi
     path=$(realpath -m -- "$1") # a link stays a link
     new=$path.$BASHPID.tmp
-    mkdir -p "$(dirname "$path")" && cat >"$new" && mv -- "$new" "$path" && return
+    mkdir -p "$(dirname "$path")" && cat >"$new" && mv -- "$new" "$path" && return 0 # in a trap, too
     rm -f -- "$new"
     return 6
 }

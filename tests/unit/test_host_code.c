@@ -64,9 +64,13 @@ static void macros_with_host_code_mark_who_uses_them(void **state)
 static void types_and_their_users(void **state)
 {
     (void)state;
-    assert_string_equal(host_of("struct timer { cudaEvent_t begin; };\nfloat time_of(timer &t);\n"
-                                "float time_of(timer &t) { return 0; }\nstruct plain { int x; };\n"),
-                        "timer time_of time_of");
+    assert_string_equal(host_of("struct names { std::vector<int> all; };\nfloat count_of(names &n);\n"
+                                "float count_of(names &n) { return 0; }\nstruct plain { int x; };\n"),
+                        "names count_of count_of");
+    assert_string_equal(host_of("struct arguments { int n; cudaStream_t stream; };\n" /* for the device, too */
+                                "int rows_of(arguments a) { return a.n; }\n"
+                                "void launch(arguments a) { cudaStream_t s = a.stream; }\n"),
+                        "launch");
 }
 
 static void brackets_that_do_not_match(void **state)
