@@ -14,6 +14,7 @@
 #include "compile/log.h"
 #include "compile/nvcc.h"
 #include "compile/nvrtc.h"
+#include "compile/paths.h"
 #include "compile/source_digest.h"
 
 static fa_status name_compiler(fa_compiler compiler, fa_job *work, fa_reason *why)
@@ -81,12 +82,20 @@ static fa_status explain_nvrtc(const char *log, fa_reason *why)
     return status;
 }
 
+static void options_of(const fa_job *work, const char *options[FA_JOB_OPTIONS_MAX])
+{
+    fa_job_options(work, options);
+    for (int i = 0; i < work->count; i++)
+        if (strncmp(options[i], "-I", 2) == 0)
+            options[i] = fa_path_to_open(options[i]);
+}
+
 static fa_status build_nvrtc(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
 {
     const char *options[FA_JOB_OPTIONS_MAX];
     char *object = fa_format("%s/module.cubin", folder), *cubin = NULL, *source = NULL, *rewritten = NULL;
     size_t size = 0;
-    fa_job_options(work, options);
+    options_of(work, options);
     fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &source, why);
     if (status == FA_PASS && work->ordinary.count > 0)
         status = fa_read_file(source, &rewritten, &size, why);
@@ -108,7 +117,7 @@ static fa_status build_nvcc(const fa_job *work, const char *text, const char *fo
     (void)text;
     const char *options[FA_JOB_OPTIONS_MAX];
     char *object = fa_format("%s/module.cubin", folder), *source = NULL;
-    fa_job_options(work, options);
+    options_of(work, options);
     fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &source, why);
     if (status == FA_PASS)
         status = fa_nvcc_compile(source, options, work->count, object, log, why);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "compile/paths.h"
 
 fa_status fa_nvcc_version(char version[32], fa_reason *why)
 {
@@ -22,11 +23,11 @@ fa_status fa_nvcc_version(char version[32], fa_reason *why)
 fa_status fa_nvcc_compile(const char *source, const char *const options[], int count, const char *object, char **log,
                           fa_reason *why)
 {
-    const char *const first[] = {"nvcc", "-cubin", "-o", object};
-    const char **command = fa_alloc((4 + (size_t)count + 2) * sizeof *command);
+    const char *const first[] = {"nvcc", "-x", "cu", "-cubin", "-o", fa_path_to_open(object)};
+    const char **command = fa_alloc((6 + (size_t)count + 2) * sizeof *command);
     memcpy(command, first, sizeof first);
-    memcpy(command + 4, options, (size_t)count * sizeof *command);
-    command[4 + count] = source;
+    memcpy(command + 6, options, (size_t)count * sizeof *command);
+    command[6 + count] = fa_path_to_open(source);
     const int code = fa_run(command, log);
     free(command);
     if (code < 0)

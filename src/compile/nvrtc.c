@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compile/paths.h"
+
 /* NVRTC documentation, "User Interface": the handful of entry points used here. Results are int, 0 is success. */
 typedef struct nvrtc_program *program_handle;
 static struct {
@@ -103,23 +105,13 @@ static int compile(program_handle program, const char *const options[], int coun
     return code;
 }
 
-/* NVRTC writes the name between quotes into the PTX as it is, and ptxas then fails on a quote or a line end in it. */
-static char *quotable(const char *name)
-{
-    char *safe = fa_format("%s", name);
-    for (char *at = safe; *at != '\0'; at++)
-        if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ')
-            *at = '_';
-    return safe;
-}
-
 fa_status fa_nvrtc_compile(const char *source, const char *name, const char *const options[], int count, char **cubin,
                            size_t *cubin_size, char **log, fa_reason *why)
 {
     program_handle program = NULL;
     size_t log_size = 0;
     FA_TRY(open_library(why));
-    char *safe_name = quotable(name);
+    char *safe_name = fa_path_to_show(name); /* NVRTC writes it between quotes, as it is */
     int code = nvrtc.create(&program, source, safe_name, 0, NULL, NULL);
     free(safe_name);
     FA_ASSERT(code == 0, "nvrtcCreateProgram: %s", nvrtc.error_text(code));

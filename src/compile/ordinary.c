@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/host_code.h"
+#include "compile/paths.h"
 #include "compile/source_digest.h"
 
 /* A stretch of a file that another text stands for. */
@@ -35,8 +36,10 @@ static bool is_ours(const char *path)
     static const char *const folders[] = {"include", "kernels", "src/emu/include"};
     bool ours = false;
     for (size_t i = 0; i < 3; i++) {
-        char *folder = fa_format("%s/%s/", fa_home(), folders[i]);
-        ours = ours || strncmp(path, folder, strlen(folder)) == 0;
+        char *folder = fa_format("%s/%s", fa_home(), folders[i]), *real = realpath(folder, NULL); /* as `path` is */
+        const size_t length = real != NULL ? strlen(real) : 0;
+        ours = ours || (real != NULL && strncmp(path, real, length) == 0 && path[length] == '/');
+        free(real);
         free(folder);
     }
     return ours;
@@ -200,7 +203,9 @@ static char *apply_edits(rewriting *r, size_t f)
     char *text = NULL;
     const char *at = r->texts[f];
     FILE *out = fa_open_text(&text, NULL);
-    fprintf(out, "#line 1 \"%s\"\n", r->paths.paths[f]);
+    char *shown = fa_path_to_show(r->paths.paths[f]);
+    fprintf(out, "#line 1 \"%s\"\n", shown);
+    free(shown);
     for (size_t i = 0; i < r->edit_count; i++) {
         fwrite(at, 1, (size_t)(r->edits[i].from - at), out);
         fputs(r->edits[i].text, out);

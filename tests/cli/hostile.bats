@@ -187,8 +187,20 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     clone="$work/it's \"here\""
     mkdir "$clone"
     cp fa_bench "$clone"
-    for folder in kernels include src; do ln -s "$PWD/$folder" "$clone/$folder"; done
-    XDG_CACHE_HOME="$work/cache" TMPDIR="$work/a b" "$clone/fa_bench" --source examples/plain.cu "${small[@]}" --quiet
+    cp -r kernels include src "$clone"
+    cp examples/plain.cu "$clone/a \"k\".cu"
+    export XDG_CACHE_HOME="$clone/cache"
+    for kernel in "--kernel mma" "--source $PWD/examples/plain.cu" "--source $clone/a \"k\".cu"; do
+        kernel=("${kernel%% *}" "${kernel#* }")
+        TMPDIR="$work/a b" "$clone/fa_bench" "${kernel[@]}" "${small[@]}" --quiet
+        for compiler in nvrtc nvcc; do
+            [ "$compiler" = nvrtc ] || type nvcc || continue
+            "$clone/fa_bench" "${kernel[@]}" --compile-only --arch sm_89 --compiler "$compiler" --quiet
+        done
+    done
+    mkdir "$work/links"
+    for each in fa_bench kernels include src; do ln -s "$PWD/$each" "$work/links"; done
+    FA_HOME="$work/links" ./fa_bench --source examples/plain.cu --compile-only --arch sm_89 --quiet
     cp examples/plain.cu "$work/k.cu"
     sed -i 's|^    float m = |    ((volatile char *)p.o)[1 << 17] = 1;\n&|' "$work/k.cu"
     TMPDIR="$work/a b" run ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet \
