@@ -20,6 +20,7 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export LC_ALL=C.UTF-8 # no test depends on a locale that may not be there
 which="test"
 kernel=''
 suites=()
