@@ -50,13 +50,12 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
         FA_TRY(fa_ordinary_read(spec, nvrtc ? FA_FOR_NVRTC : FA_FOR_NVCC, &work->ordinary, why));
     if (own && nvrtc)
         fa_job_add(work, "-include=fa_names.h"); /* include/nvrtc/ */
-    if (own && !nvrtc) {
+    if (!nvrtc)
         fa_job_add(work, "--expt-relaxed-constexpr"); /* as NVRTC has it */
+    if (own && !nvrtc)
         fa_job_add(work, "--extended-lambda");
-    }
-    if ((nvrtc && work->ordinary.plain_functions) ||
-        work->folders.count > 0) /* headers of others: their functions may be plain */
-        fa_job_add(work, "-default-device");
+    if (nvrtc && (work->ordinary.plain_functions || work->folders.count > 0))
+        fa_job_add(work, "-default-device"); /* headers of others: their functions may be plain */
     fa_job_add_source_folder(work);
     if (spec != NULL)
         fa_job_add_includes(work, spec);

@@ -191,19 +191,22 @@ static fa_status run_compiler(const steps *s, const char *const *more, fa_reason
     return code == 0 ? FA_PASS : fa_log_explain(*s->log, why);
 }
 
-/* FA_NOT_RUN for an asm statement that the emulator lacks and the module calls: the object cannot be opened then. */
+/* FA_NOT_RUN, naming the asm statement that the emulator lacks, when the text asks for one; else `status`. */
+static fa_status name_lack(const steps *s, const char *text, fa_status status, fa_reason *why)
+{
+    const char *number = text != NULL ? strstr(text, FA_ASM_LACKS) : NULL;
+    const int which = number != NULL ? atoi(number + strlen(FA_ASM_LACKS)) : -1;
+    return which < 0 || which >= s->asms.lack_count ? status
+                                                    : fa_refuse(why, FA_NOT_RUN, "%s", s->asms.lacks[which].text);
+}
+
+/* The module may call one: the object cannot be opened then. Whatever else is wrong with it, read_info says. */
 static fa_status need_asms(const steps *s, fa_reason *why)
 {
     void *handle = s->asms.lack_count > 0 ? dlopen(s->object, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (handle != NULL)
         dlclose(handle);
-    if (handle != NULL || s->asms.lack_count == 0)
-        return FA_PASS;
-    const char *error = dlerror(), *number = strstr(error, FA_ASM_LACKS);
-    const int which = number != NULL ? atoi(number + strlen(FA_ASM_LACKS)) : -1;
-    if (which < 0 || which >= s->asms.lack_count)
-        return FA_PASS; /* something else is wrong with it: read_info says what */
-    return fa_refuse(why, FA_NOT_RUN, "%s", s->asms.lacks[which].text);
+    return handle != NULL || s->asms.lack_count == 0 ? FA_PASS : name_lack(s, dlerror(), FA_PASS, why);
 }
 
 static fa_status preprocess(steps *s, fa_reason *why)
@@ -220,17 +223,13 @@ static fa_status preprocess(steps *s, fa_reason *why)
     return fa_write_file(s->rewritten, s->asms.text, strlen(s->asms.text), why);
 }
 
-/* A file with asm statements that the emulator lacks may fail to compile because of them: the answer is what it lacks.
- * */
 static fa_status compile(const steps *s, fa_reason *why)
 {
     char *script = fa_format("-Wl,-T,%s/src/emu/include/fa_shared.ld", fa_home());
     const char *const more[] = {script, "-x", "c++-cpp-output", "-o", s->object, s->rewritten, NULL};
     const fa_status status = run_compiler(s, more, why);
     free(script);
-    if (status == FA_COMPILE_ERROR && s->asms.lack_count > 0)
-        return fa_refuse(why, FA_NOT_RUN, "%s", s->asms.lacks[0].text);
-    return status == FA_PASS ? need_asms(s, why) : status;
+    return status == FA_PASS ? need_asms(s, why) : name_lack(s, *s->log, status, why);
 }
 
 static fa_status build(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)

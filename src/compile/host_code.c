@@ -132,6 +132,15 @@ static bool begins_function(const fa_cxx_tokens *t, size_t first, size_t brace)
     return parameters;
 }
 
+/* Words that name nothing of a file's own. */
+static bool is_name(const fa_cxx_token *token)
+{
+    static const char *const words[] = {"operator", "decltype", "const",  "volatile", "void",  "bool",
+                                        "char",     "short",    "int",    "long",     "float", "double",
+                                        "signed",   "unsigned", "sizeof", "noexcept", "auto",  "typename"};
+    return token->kind == FA_CXX_WORD && !IN(token, words);
+}
+
 /* What is declared: the word before the parameters; of a type, the word after its keyword; else the last word. */
 static void find_name(const fa_cxx_tokens *t, fa_declaration *d)
 {
@@ -146,12 +155,14 @@ static void find_name(const fa_cxx_tokens *t, fa_declaration *d)
         }
         if (mark_is(t, i, '=') || mark_is(t, i, '{') || (d->type && name != NULL && mark_is(t, i, ':')))
             break;
+        if (d->type && name != NULL && mark_is(t, i, '<'))
+            return; /* a specialisation: the name is the template's */
         if (mark_is(t, i, '('))
             i = fa_cxx_close(t, i);
         else if (t->at[i].kind == FA_CXX_WORD)
             name = &t->at[i];
     }
-    if (name != NULL)
+    if (name != NULL && is_name(name))
         snprintf(d->name, sizeof d->name, "%.*s", (int)(name->length < sizeof d->name ? name->length : 0), name->at);
 }
 

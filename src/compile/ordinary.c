@@ -30,19 +30,42 @@ typedef struct rewriting {
     bool changed;
 } rewriting;
 
+static bool is_below(const char *path, const char *folder)
+{
+    char *real = realpath(folder, NULL); /* as `path` is */
+    const size_t length = real != NULL ? strlen(real) : 0;
+    const bool below = real != NULL && strncmp(path, real, length) == 0 && path[length] == '/';
+    free(real);
+    return below;
+}
+
 /* Our own headers are for both compilers already. */
 static bool is_ours(const char *path)
 {
     static const char *const folders[] = {"include", "kernels", "src/emu/include"};
     bool ours = false;
     for (size_t i = 0; i < 3; i++) {
-        char *folder = fa_format("%s/%s", fa_home(), folders[i]), *real = realpath(folder, NULL); /* as `path` is */
-        const size_t length = real != NULL ? strlen(real) : 0;
-        ours = ours || (real != NULL && strncmp(path, real, length) == 0 && path[length] == '/');
-        free(real);
+        char *folder = fa_format("%s/%s", fa_home(), folders[i]);
+        ours = ours || is_below(path, folder);
         free(folder);
     }
     return ours;
+}
+
+/* So are those of a library that asks for NVRTC's macro, as CUTLASS does: all of its folder. */
+static void leave_libraries(rewriting *r)
+{
+    for (int i = 0; i < r->spec->include.count; i++) {
+        const char *folder = r->spec->include.at[i];
+        bool knows = false;
+        for (size_t f = 1; f < r->paths.count; f++)
+            knows = knows || (is_below(r->paths.paths[f], folder) && strstr(r->texts[f], "__CUDACC_RTC__") != NULL);
+        for (size_t f = 1; f < r->paths.count && knows; f++)
+            if (is_below(r->paths.paths[f], folder)) {
+                r->user[f] = false;
+                *r->texts[f] = '\0';
+            }
+    }
 }
 
 static void add_edit(rewriting *r, const char *from, const char *to, char *text)
@@ -234,6 +257,7 @@ static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
             r->texts[f] = fa_format("%s", "");
         r->files[f].text = r->texts[f];
     }
+    leave_libraries(r);
     if (!fa_host_code_find(r->files, count))
         return FA_PASS; /* the compiler says what is wrong with it */
     if (r->whom == FA_FOR_NVCC && !any_wrapping(r))

@@ -171,7 +171,7 @@ static void yield(const fa_emu_ptx_run *run)
 
 static void flow(const fa_emu_ptx_run *run)
 {
-    if (run->instr->op == FA_PTX_OP_TRAP)
+    if (run->instr->op == FA_PTX_OP_TRAP || run->instr->op == FA_PTX_OP_BRKPT)
         fa_emu_ptx_fail(run, "trap", "the kernel gives up");
     yield(run); /* nanosleep */
 }
@@ -180,6 +180,9 @@ static void step(fa_emu_ptx_run *run)
 {
     const fa_ptx_instr *i = run->instr;
     const char *why = "";
+    const bool orders = i->family == FA_PTX_FENCES || i->family == FA_PTX_GROUP || i->family == FA_PTX_ASYNC;
+    if (orders && fa_emu_self->race != NULL)
+        fa_race_settle(fa_emu_self); /* what was read before came before */
     switch ((fa_ptx_family)i->family) {
     case FA_PTX_READ_SPECIAL:
         fa_ptx_out(i, run->r, special((fa_ptx_special)i->special));

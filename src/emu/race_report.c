@@ -27,29 +27,41 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
 }
 
-/* The lines of the kernel's files that are among the frames, innermost first: addr2line's output, a line per frame. The
- * line of an instruction (kernels/prims.cuh) stands behind that of its caller. */
+enum { FRAME = 512 };
+
+/* The first of addr2line's lines, FILE:LINE. Returns the lines behind it; NULL: there are none. */
+static const char *read_frame(const char *lines, char frame[FRAME])
+{
+    const size_t length = strcspn(lines, "\n");
+    snprintf(frame, FRAME, "%.*s", (int)length, lines);
+    char *more = strstr(frame, " (discriminator ");
+    if (more != NULL)
+        *more = '\0';
+    return lines[length] == '\n' && lines[length + 1] != '\0' ? lines + length + 1 : NULL;
+}
+
+static const char *name_of(const char *frame)
+{
+    const char *slash = strrchr(frame, '/');
+    return slash != NULL ? slash + 1 : frame;
+}
+
+/* The lines of the kernel's files that are among the frames, innermost first. The line of an instruction
+ * (kernels/prims.cuh) stands behind that of its caller. */
 static void put_lines(writer *w, const char *frames)
 {
-    char previous[512] = "", instruction[512] = "";
-    for (const char *line = frames; line != NULL && *line != '\0';) {
-        const size_t length = strcspn(line, "\n");
-        char copy[512];
-        snprintf(copy, sizeof copy, "%.*s", (int)length, line);
-        char *more = strstr(copy, " (discriminator ");
-        if (more != NULL)
-            *more = '\0';
-        if (fa_emu_frame_in_kernel(copy) && strcmp(copy, previous) != 0) {
-            const char *slash = strrchr(copy, '/'), *name = slash != NULL ? slash + 1 : copy;
-            memcpy(previous, copy, sizeof copy);
-            if (fa_emu_frame_is_instruction(copy)) {
-                snprintf(instruction, sizeof instruction, " (%.500s)", name);
-            } else {
-                put(w, "\n    at %s%s", name, instruction);
-                instruction[0] = '\0';
-            }
+    char previous[FRAME] = "", instruction[FRAME] = "", frame[FRAME];
+    for (const char *rest = frames; rest != NULL;) {
+        rest = read_frame(rest, frame);
+        if (!fa_emu_frame_in_kernel(frame) || strcmp(frame, previous) == 0)
+            continue;
+        memcpy(previous, frame, sizeof frame);
+        if (fa_emu_frame_is_instruction(frame)) {
+            snprintf(instruction, sizeof instruction, " (%.500s)", name_of(frame));
+        } else {
+            put(w, "\n    at %s%s", name_of(frame), instruction);
+            instruction[0] = '\0';
         }
-        line = line[length] == '\n' ? line + length + 1 : NULL;
     }
 }
 
@@ -96,17 +108,17 @@ size_t fa_race_mark_calls(const fa_emu_worker *worker, const fa_emu_fibre *fibre
 /* " (called at FILE:LINE, ...)" without the lines that the text has said last. */
 static void put_calls(writer *w, const char *frames)
 {
-    char previous[512] = "";
+    char previous[FRAME] = "", frame[FRAME];
     const char *before = " (called at ";
-    for (const char *line = frames; line != NULL && *line != '\0'; line = strchr(line, '\n'), line += line != NULL) {
-        char copy[512];
-        snprintf(copy, sizeof copy, "%.*s", (int)strcspn(line, " \n"), line);
-        const char *slash = strrchr(copy, '/'), *name = slash != NULL ? slash + 1 : copy;
+    for (const char *rest = frames; rest != NULL;) {
+        rest = read_frame(rest, frame);
+        const char *name = name_of(frame);
         const size_t length = strlen(name);
         const bool said = w->used >= length && memcmp(w->text + w->used - length, name, length) == 0;
-        if (!fa_emu_frame_in_kernel(copy) || fa_emu_frame_is_instruction(copy) || said || strcmp(copy, previous) == 0)
+        if (!fa_emu_frame_in_kernel(frame) || fa_emu_frame_is_instruction(frame) || said ||
+            strcmp(frame, previous) == 0)
             continue;
-        memcpy(previous, copy, sizeof copy);
+        memcpy(previous, frame, sizeof frame);
         put(w, "%s%s", before, name);
         before = ", ";
     }

@@ -13,6 +13,7 @@ load helper
     record_holds "$work/r.json" '.status == "pass"' '.provenance.options | index("-DMORE=1.0f") != null' \
         ".provenance.options | index(\"-I$work/inc\") != null"
     first=$(jq -r .provenance.source_sha256 "$work/r.json")
+    ! type nvcc || ./fa_bench "${with[@]}" --define MORE=1.0f --compile-only --arch sm_89 --compiler nvcc
     run ./fa_bench "${with[@]}" --define MORE=1.5f
     [ "$status" -eq 1 ]
     echo '#define FACTOR 1.5f' >"$work/inc/factor.h" # an edit of a header is seen

@@ -81,3 +81,17 @@ tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
         ./fa_bench "${options[@]}" --dtype bf16 --dim 64 --m 128 --n 32 --warps 4 --swizzle 0 --dist $type --misalign 3
     done
 }
+
+# bats test_tags=slow
+@test "a file of one's own includes them, Hopper's among them: every compiler, and the emulator" {
+    needs_headers
+    { printf '#include <%s>\n' cute/tensor.hpp cute/arch/mma_sm90_gmma.hpp cute/arch/copy_sm90_tma.hpp \
+        cutlass/arch/barrier.h; cat examples/plain.cu; } >"$work/k.cu"
+    local compilers=(nvrtc)
+    ! type nvcc || compilers+=(nvcc)
+    local run=(./fa_bench --source "$work/k.cu" --include "$headers" --quiet)
+    for compiler in "${compilers[@]}"; do
+        "${run[@]}" --compile-only --arch sm_90a --compiler "$compiler"
+    done
+    "${run[@]}" "${small[@]}"
+}

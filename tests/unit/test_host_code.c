@@ -73,6 +73,18 @@ static void types_and_their_users(void **state)
                         "launch");
 }
 
+/* Words of the language, and the types that a template is specialised for, are nobody's names. */
+static void names_of_specialisations(void **state)
+{
+    (void)state;
+    assert_string_equal(host_of("template <class T> struct info { int x; };\n"
+                                "template <> struct info<const float> { std::vector<int> all; };\n"
+                                "std::ostream &operator<<(std::ostream &out, float x) { return out; }\n"
+                                "constexpr float one = 1;\n__device__ int f(const float *x) { return 0; }\n"
+                                "static const int warps = 4;\n__device__ int of(info<float> i) { return 0; }\n"),
+                        "");
+}
+
 static void brackets_that_do_not_match(void **state)
 {
     (void)state;
@@ -110,6 +122,7 @@ int main(void)
         cmocka_unit_test(device_code_stays),
         cmocka_unit_test(macros_with_host_code_mark_who_uses_them),
         cmocka_unit_test(types_and_their_users),
+        cmocka_unit_test(names_of_specialisations),
         cmocka_unit_test(brackets_that_do_not_match),
         cmocka_unit_test(plain_functions),
     };

@@ -41,6 +41,7 @@
 #define __CUDACC_VER_BUILD__ 0
 #define CUDA_VERSION 12090
 #define CUDART_VERSION 12090
+#define CUTLASS_ENABLE_DIRECT_CUDA_DRIVER_CALL 1 /* its other way needs the toolkit's tables of functions */
 #endif
 
 /* What CuTe takes from the version of nvcc: ldmatrix and __cvta_generic_to_shared are there. */

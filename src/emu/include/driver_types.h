@@ -1,0 +1,1 @@
+#include "fa_emu.h" /* built in here */
