@@ -21,6 +21,13 @@
 #include <cuda/std/type_traits>
 #include <cuda/std/utility>
 
+/* Macros of the toolkit's <cmath> that CUTLASS has an enum of, for NVRTC. */
+#undef FP_NAN
+#undef FP_INFINITE
+#undef FP_ZERO
+#undef FP_SUBNORMAL
+#undef FP_NORMAL
+
 /* Constants of <float.h> and <math.h> that NVRTC does not know. */
 #ifndef FLT_MAX
 #define FLT_MAX __FLT_MAX__

@@ -85,7 +85,7 @@ tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
 # bats test_tags=slow
 @test "a file of one's own includes them, Hopper's among them: every compiler, and the emulator" {
     needs_headers
-    { printf '#include <%s>\n' cute/tensor.hpp cute/arch/mma_sm90_gmma.hpp cute/arch/copy_sm90_tma.hpp \
+    { printf '#include <%s>\n' cstdint cmath cute/tensor.hpp cute/arch/mma_sm90_gmma.hpp cute/arch/copy_sm90_tma.hpp \
         cutlass/arch/barrier.h; cat examples/plain.cu; } >"$work/k.cu"
     local compilers=(nvrtc)
     ! type nvcc || compilers+=(nvcc)
