@@ -139,3 +139,5 @@ if [[ $conform -eq 1 && $gpu -eq 1 && ! -x $emu_case && $require_gpu -eq 1 ]]; t
 fi
 jq -es 'length > 0 and all(.[]; .verdict != "failed")' "$cases" >/dev/null
 if jq -es 'any(.[]; .verdict == "not_run")' "$cases" >/dev/null; then exit 4; fi
+! jq -es 'all(.[]; .verdict == "skipped")' "$cases" >/dev/null ||
+    die 4 "NOT-RUN: no problem is served: $(jq -rn 'input | .text' "$cases" | head -n 1)"

@@ -132,6 +132,14 @@ END
     [[ $output == *"smallest that fails: ./fa_bench --source $work/wrong/nan_rows_without_keys.cu --m 32 "*--causal* ]]
 }
 
+@test "--source: a file that serves none of the problems has not passed, and says why" {
+    { printf '#include "fa_params.h"\nstatic_assert(FA_STAGES == 2, "mine: STAGES must be 2");\n'
+        cat examples/plain.cu; } >"$work/k.cu"
+    run scripts/ci_gate.sh --source "$work/k.cu" --quick --draws 0 --out "$work/gate"
+    [ "$status" -eq 4 ]
+    [[ $output == *"NOT-RUN: no problem is served: infeasible: mine: STAGES must be 2"* ]]
+}
+
 @test "--source takes a file, and no kernel beside it" {
     refused 2 "--source or --kernel" scripts/ci_gate.sh --source examples/plain.cu --kernel mma
     refused 2 "a file that can be read" scripts/ci_gate.sh --source "$work/none.cu"
