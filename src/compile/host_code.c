@@ -270,9 +270,8 @@ bool fa_host_code_find(fa_cuda_file *files, size_t count)
 {
     names host = {.at = NULL}, device = {.at = NULL};
     bool good = true;
-    for (size_t i = 0; i < count && good; i++) {
+    for (size_t i = 0; i < count && good; i++)
         good = fa_host_code_split(&files[i]);
-    }
     for (int round = 0; round < 2; round++) /* a macro may use one that comes later */
         for (size_t i = 0; i < count && good; i++)
             sort_macros(&files[i], &host, &device);

@@ -24,10 +24,11 @@ fa_status fa_nvcc_compile(const char *source, const char *const options[], int c
                           fa_reason *why)
 {
     const char *const first[] = {"nvcc", "-x", "cu", "-cubin", "-o", fa_path_to_open(object)};
-    const char **command = fa_alloc((6 + (size_t)count + 2) * sizeof *command);
+    const size_t fixed = sizeof first / sizeof *first;
+    const char **command = fa_alloc((fixed + (size_t)count + 2) * sizeof *command);
     memcpy(command, first, sizeof first);
-    memcpy(command + 6, options, (size_t)count * sizeof *command);
-    command[6 + count] = fa_path_to_open(source);
+    memcpy(command + fixed, options, (size_t)count * sizeof *command);
+    command[fixed + (size_t)count] = fa_path_to_open(source);
     const int code = fa_run(command, log);
     free(command);
     if (code < 0)

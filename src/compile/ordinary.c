@@ -32,40 +32,39 @@ typedef struct rewriting {
 
 static bool is_below(const char *path, const char *folder)
 {
-    char *real = realpath(folder, NULL); /* as `path` is */
-    const size_t length = real != NULL ? strlen(real) : 0;
-    const bool below = real != NULL && strncmp(path, real, length) == 0 && path[length] == '/';
-    free(real);
-    return below;
+    const size_t length = strlen(folder);
+    return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* Our own headers are for both compilers already. */
-static bool is_ours(const char *path)
+/* The files below a folder stay as they are. word: if one of them has it; NULL: in any case. */
+static void leave_folder(rewriting *r, const char *folder, const char *word)
+{
+    char *real = realpath(folder, NULL); /* as `paths` are */
+    bool leaves = word == NULL;
+    for (size_t f = 1; f < r->paths.count && real != NULL && !leaves; f++)
+        leaves = r->user[f] && is_below(r->paths.paths[f], real) && strstr(r->texts[f], word) != NULL;
+    for (size_t f = 1; f < r->paths.count && real != NULL && leaves; f++)
+        if (is_below(r->paths.paths[f], real))
+            r->user[f] = false;
+    free(real);
+}
+
+/* Our own headers are for every compiler already. */
+static void leave_ours(rewriting *r)
 {
     static const char *const folders[] = {"include", "kernels", "src/emu/include"};
-    bool ours = false;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         char *folder = fa_format("%s/%s", fa_home(), folders[i]);
-        ours = ours || is_below(path, folder);
+        leave_folder(r, folder, NULL);
         free(folder);
     }
-    return ours;
 }
 
-/* So are those of a library that asks for NVRTC's macro, as CUTLASS does: all of its folder. */
+/* So are those of a library that asks for NVRTC's macro, as CUTLASS does. */
 static void leave_libraries(rewriting *r)
 {
-    for (int i = 0; i < r->spec->include.count; i++) {
-        const char *folder = r->spec->include.at[i];
-        bool knows = false;
-        for (size_t f = 1; f < r->paths.count; f++)
-            knows = knows || (is_below(r->paths.paths[f], folder) && strstr(r->texts[f], "__CUDACC_RTC__") != NULL);
-        for (size_t f = 1; f < r->paths.count && knows; f++)
-            if (is_below(r->paths.paths[f], folder)) {
-                r->user[f] = false;
-                *r->texts[f] = '\0';
-            }
-    }
+    for (int i = 0; i < r->spec->include.count; i++)
+        leave_folder(r, r->spec->include.at[i], "__CUDACC_RTC__");
 }
 
 static void add_edit(rewriting *r, const char *from, const char *to, char *text)
@@ -242,33 +241,47 @@ static char *apply_edits(rewriting *r, size_t f)
     return text;
 }
 
+static fa_status read_texts(rewriting *r, fa_reason *why)
+{
+    for (size_t f = 0; f < r->paths.count; f++) {
+        size_t size = 0;
+        if (r->user[f])
+            FA_TRY(fa_read_file(r->paths.paths[f], &r->texts[f], &size, why));
+    }
+    return FA_PASS;
+}
+
+/* Whether what is left for the device has the word std, other than in "using namespace std" alone. */
+static bool any_std(const rewriting *r)
+{
+    for (size_t f = 0; f < r->paths.count; f++)
+        for (size_t i = 0; i < r->files[f].count; i++) {
+            const fa_declaration *d = &r->files[f].declarations[i];
+            const fa_cxx_tokens *t = &r->files[f].tokens;
+            if (!d->host && fa_cxx_has(t, d->first, d->last, "std") && find_using_std(t, d->first, d->last) != d->first)
+                return true;
+        }
+    return false;
+}
+
 static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
 {
     const size_t count = r->paths.count;
     r->user = fa_alloc(count * sizeof *r->user);
     r->texts = fa_alloc(count * sizeof *r->texts);
     r->files = fa_alloc(count * sizeof *r->files);
-    for (size_t f = 0; f < count; f++) {
-        size_t size = 0;
-        r->user[f] = f == 0 || !is_ours(r->paths.paths[f]);
-        if (r->user[f])
-            FA_TRY(fa_read_file(r->paths.paths[f], &r->texts[f], &size, why));
-        else
-            r->texts[f] = fa_format("%s", "");
-        r->files[f].text = r->texts[f];
-    }
+    for (size_t f = 0; f < count; f++)
+        r->user[f] = true;
+    leave_ours(r);
+    FA_TRY(read_texts(r, why));
     leave_libraries(r);
+    for (size_t f = 0; f < count; f++)
+        r->files[f].text = r->user[f] ? r->texts[f] : "";
     if (!fa_host_code_find(r->files, count))
         return FA_PASS; /* the compiler says what is wrong with it */
     if (r->whom == FA_FOR_NVCC && !any_wrapping(r))
         return FA_PASS;
-    for (size_t f = 0; f < count; f++)
-        for (size_t i = 0; i < r->files[f].count; i++) {
-            const fa_declaration *d = &r->files[f].declarations[i];
-            const fa_cxx_tokens *t = &r->files[f].tokens;
-            r->uses_std = r->uses_std || (!d->host && fa_cxx_has(t, d->first, d->last, "std") &&
-                                          find_using_std(t, d->first, d->last) != d->first);
-        }
+    r->uses_std = any_std(r);
     made->files = fa_alloc(count * sizeof *made->files);
     made->count = count;
     for (size_t f = 0; f < count; f++) {

@@ -7,7 +7,7 @@
 #include "emu/cluster_barrier.h"
 #include "emu/fibre.h"
 #include "emu/flight_state.h"
-#include "emu/random.h"
+#include "base/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 #include "emu/schedule.h"
@@ -106,7 +106,7 @@ static uint32_t in_order(fa_emu_cluster *cluster, uint32_t i)
     case FA_SCHEDULE_DESCENDING:
         return cluster->count - 1 - i;
     case FA_SCHEDULE_RANDOM:
-        return (uint32_t)((fa_emu_random(&cluster->random) >> 32) * cluster->count >> 32);
+        return (uint32_t)((fa_random_next(&cluster->random) >> 32) * cluster->count >> 32);
     default:
         return i;
     }

@@ -11,8 +11,8 @@ void fa_emu_flight_free(fa_emu_worker *worker);
 void fa_emu_flight_turn(fa_emu_worker *worker);
 /* No thread can run: ends a copy that one may wait for. False: there is none. */
 bool fa_emu_flight_force(fa_emu_worker *worker);
-/* No thread is ready: they wait or poll. Ends a copy now and then, as those who poll never wait for one. True: they
- * poll in vain, and it is reported. */
+/* For a moment at which all threads wait or poll. A thread that polls waits for no copy, so a copy ends here now and
+ * then. Returns true when they poll in vain: a deadlock, which it reports. */
 bool fa_emu_flight_polled(fa_emu_worker *worker);
 /* The running thread ends; the block has ended. Reports what was left under way: worker->stopped. */
 void fa_emu_flight_thread_ends(fa_emu_worker *worker);

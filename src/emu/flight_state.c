@@ -1,11 +1,11 @@
 #include "emu/flight_state.h"
 
 #include "base/status.h"
-#include "emu/random.h"
+#include "base/random.h"
 
 uint32_t fa_emu_draw(fa_emu_worker *worker, uint32_t count)
 {
-    return (uint32_t)((fa_emu_random(&worker->random) >> 32) * count >> 32);
+    return (uint32_t)((fa_random_next(&worker->random) >> 32) * count >> 32);
 }
 
 static fa_emu_flight *new_flight(void)

@@ -14,7 +14,7 @@
 #include "emu/mma.h"
 #include "emu/race.h"
 #include "emu/race_report.h"
-#include "emu/random.h"
+#include "base/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 #include "emu/schedule.h"
@@ -144,8 +144,8 @@ static uint64_t cluster_at(const fa_emu_launch *launch, uint64_t i)
         return i;
     if (launch->grid->schedule == FA_SCHEDULE_DESCENDING)
         return count - 1 - i;
-    uint64_t state = launch->grid->order_seed, step = fa_emu_random(&state) % count | 1;
-    const uint64_t first = fa_emu_random(&state) % count;
+    uint64_t state = launch->grid->order_seed, step = fa_random_next(&state) % count | 1;
+    const uint64_t first = fa_random_next(&state) % count;
     while (common_divisor(step, count) != 1)
         step++;
     return (uint64_t)(((unsigned __int128)i * step + first) % count);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "emu/fragments.h"
-#include "emu/random.h"
+#include "base/random.h"
 #include "emu/wgmma_operand.h"
 
 #if defined(__x86_64__)
@@ -156,7 +156,7 @@ void fa_emu_wmma_maps(fa_emu_launch *launch)
         for (uint32_t i = 0; i < slots; i++)
             map[i] = (uint16_t)(i % 256);
         for (uint32_t i = slots - 1; i > 0; i--) {
-            const uint32_t j = (uint32_t)(fa_emu_random(&random) % (i + 1));
+            const uint32_t j = (uint32_t)(fa_random_next(&random) % (i + 1));
             const uint16_t swap = map[i];
             map[i] = map[j];
             map[j] = swap;

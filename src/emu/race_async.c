@@ -107,7 +107,6 @@ void fa_race_phase_complete(fa_race_phase *phase)
 void fa_race_phase_observed(fa_race_phase *phase)
 {
     fa_race_thread *thread = fa_race_current(fa_emu_self);
-    fa_race_settle(fa_emu_self);
     fa_race_part(fa_emu_self, &phase->complete, thread);
     thread->spins = 0;
 }

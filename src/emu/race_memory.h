@@ -14,8 +14,8 @@ void fa_race_touch(const volatile void *address, size_t size, int kind, const vo
 /* The same by an actor, or by a thread; address: in the shadow. */
 void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t address, size_t size, int kind,
                       const void *pc);
-/* Records the current thread's last plain read, which waits for the thread's next access: the loop around atomicCAS,
- * as the CUDA guide writes it, begins with one. What that reads is a guess, checked by the atomicCAS, and no race. */
+/* Records the current thread's last plain read. A read is kept back until the thread's next access, because it may be
+ * the guess that begins a loop around atomicCAS (CUDA guide): the atomicCAS checks it, so it is no race. */
 void fa_race_settle(fa_emu_worker *worker);
 /* Before a compare-and-exchange: if the last access read `expected` there, it was such a guess. */
 void fa_race_checks_guess(const volatile void *address, const void *expected, size_t size);

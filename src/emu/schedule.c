@@ -13,7 +13,7 @@
 #include "emu/race.h"
 #include "emu/race_cluster.h"
 #include "emu/race_memory.h"
-#include "emu/random.h"
+#include "base/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 #include "emu/wake.h"
@@ -23,7 +23,7 @@
 
 static uint32_t random_bit(uint64_t *state, uint32_t mask)
 {
-    uint32_t skip = (uint32_t)((fa_emu_random(state) >> 32) * (uint64_t)__builtin_popcount(mask) >> 32);
+    uint32_t skip = (uint32_t)((fa_random_next(state) >> 32) * (uint64_t)__builtin_popcount(mask) >> 32);
     while (skip--)
         mask &= mask - 1;
     return (uint32_t)__builtin_ctz(mask);
@@ -145,7 +145,7 @@ static bool release(fa_emu_worker *worker)
 {
     bool released = false;
     if (worker->launch->grid->schedule == FA_SCHEDULE_RANDOM) {
-        const uint64_t held = fa_emu_random(&worker->random);
+        const uint64_t held = fa_random_next(&worker->random);
         for (uint32_t warp = 0; warp < worker->warps; warp++)
             if (!(held >> warp & 1))
                 released |= release_warp(worker, warp);

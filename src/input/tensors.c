@@ -148,9 +148,9 @@ static void needle_row(const place *at, uint16_t *out)
 }
 
 /* One key has all of a row's weight, as with needle, and each column of its code but the last is worth 48. The last
- * column adds or takes 20000. K/V heads of odd number: the same to all keys, in odd rows above 0, in even rows below.
- * Of even number: one half of the keys is above and the other below, so that what a causal mask hides may be 40000
- * above all that a row sees. Coarser types have larger steps: neighbouring codes stay apart when they are rounded. */
+ * column adds 20000 to a logit, or takes 20000 away. In a K/V head of odd number it does the same to every key: it adds
+ * in odd rows, and takes away in even ones. In a head of even number the two halves of the keys differ in sign, so what
+ * a causal mask hides may lie 40000 above all that a row sees. BF16 has larger steps, so that its codes stay apart. */
 static void cliff_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;

@@ -190,14 +190,14 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     cp -r kernels include src "$clone"
     cp examples/plain.cu "$clone/a \"k\".cu"
     export XDG_CACHE_HOME="$clone/cache"
-    for kernel in "--kernel mma" "--source $PWD/examples/plain.cu" "--source $clone/a \"k\".cu"; do
-        kernel=("${kernel%% *}" "${kernel#* }")
-        TMPDIR="$work/a b" "$clone/fa_bench" "${kernel[@]}" "${small[@]}" --quiet
-        for compiler in nvrtc nvcc; do
-            [ "$compiler" = nvrtc ] || type nvcc || continue
-            "$clone/fa_bench" "${kernel[@]}" --compile-only --arch sm_89 --compiler "$compiler" --quiet
-        done
-    done
+    from_there() { # OPTIONS: on the emulator, and by each compiler
+        TMPDIR="$work/a b" "$clone/fa_bench" "$@" "${small[@]}" --quiet
+        "$clone/fa_bench" "$@" --compile-only --arch sm_89 --quiet
+        ! type nvcc || "$clone/fa_bench" "$@" --compile-only --arch sm_89 --compiler nvcc --quiet
+    }
+    from_there --kernel mma
+    from_there --source "$PWD/examples/plain.cu"
+    from_there --source "$clone/a \"k\".cu"
     mkdir "$work/links"
     for each in fa_bench kernels include src; do ln -s "$PWD/$each" "$work/links"; done
     FA_HOME="$work/links" ./fa_bench --source examples/plain.cu --compile-only --arch sm_89 --quiet

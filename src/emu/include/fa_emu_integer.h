@@ -67,8 +67,8 @@ static inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c)
     return __dp4a(fa_emu_bits<unsigned>(a), fa_emu_bits<unsigned>(b), c);
 }
 
-/* The position of the n-th set bit of mask, counted from bit `base`: upwards for n > 0, downwards for n < 0. A set bit
- * at `base` is the first; n = 0 asks for it alone. */
+/* The position of the n-th set bit of mask. Counting starts at bit `base`, itself included. It goes upwards for n > 0,
+ * downwards for n < 0; n = 0 asks for bit `base` alone. */
 static inline unsigned __fns(unsigned mask, unsigned base, int n)
 {
     if (n == 0)
