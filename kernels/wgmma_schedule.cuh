@@ -162,11 +162,16 @@ struct scheduler {
     }
 };
 
-/* floor(a / b) for a < 2^21, from the inverse of b. a + 1/2 is further from a multiple of b than the error of the
+/* floor(a / b) for a < 2^21, from the inverse of b: a + 1/2 is further from a multiple of b than the error of the
  * product. An integer division takes longer, and all loads wait for it. */
-__device__ __forceinline__ int quotient(int a, float inverse)
+__device__ __forceinline__ int small_quotient(int a, float inverse)
 {
     return __float2int_rz((static_cast<float>(a) + 0.5f) * inverse);
+}
+
+__device__ __forceinline__ int quotient(int a, int b, float inverse)
+{
+    return a < 1 << 21 ? small_quotient(a, inverse) : a / b;
 }
 
 /* A grid of one tile per block. Blocks in pairs, on two multiprocessors that share a path to L2, take neighbouring rows
@@ -178,13 +183,10 @@ __device__ __forceinline__ block_tile tile_of_this_block(const fa_params &p)
     const int unit = paired ? index / 2 : index - even * all;
     const float by_heads = reciprocal_approx(static_cast<float>(p.heads));
     block_tile tile;
-    int step = quotient(unit, reciprocal_approx(static_cast<float>(all))), index_head = unit - step * all;
-    const int off = (index_head >= all) - (index_head < 0); /* corrects the quotient of more than 2^21 blocks */
-    step += off;
-    index_head -= off * all;
-    tile.batch = quotient(index_head, by_heads);
+    const int step = quotient(unit, all, reciprocal_approx(static_cast<float>(all))), index_head = unit - step * all;
+    tile.batch = quotient(index_head, p.heads, by_heads);
     tile.head = index_head - tile.batch * p.heads;
-    tile.kv_head = quotient(tile.head, static_cast<float>(p.kv_heads) * by_heads);
+    tile.kv_head = small_quotient(tile.head, static_cast<float>(p.kv_heads) * by_heads);
     const int block_m = paired ? 2 * step + index % 2 : even;
     tile.row0 = (FA_CAUSAL ? p.tiles_m - 1 - block_m : block_m) * FA_M;
     tile.key_tiles = count_key_tiles(p, tile.row0, FA_M);
