@@ -41,8 +41,7 @@ static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, no
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
                .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
-               .tma_v_rows = FA_N, .tma_o_rows = O_BUFFER_COLS > 0 ? 16 : 0, .tma_cols = 64, .writes_lse = FA_LSE,
-               .serves_bf16 = 1);
+               .tma_v_rows = FA_N, .tma_o_rows = 16, .tma_cols = 64, .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int PRODUCER_REGISTERS = CONSUMERS <= 2 ? 40 : 32;

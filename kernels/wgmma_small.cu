@@ -33,7 +33,8 @@ static_assert(FA_SPLITS <= 1, "wgmma_small does not split keys over blocks");
 static_assert(PART_BYTES <= SLOT_BYTES, "a part of O fits where a tile of K and V was");
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES, .tma_q_rows = 64,
-               .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_cols = 64, .writes_lse = FA_LSE, .serves_bf16 = 1);
+               .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_o_rows = 64, .tma_cols = 64, .writes_lse = FA_LSE,
+               .serves_bf16 = 1);
 
 /* Named barriers. BAR_GROUP + w: within warpgroup w. BAR_SEQUENCE + w: warpgroup w waits for w - 1. The last warpgroup
  * waits at BAR_MAXIMA for the others' maxima and at BAR_PARTS + w for the part of w. */
