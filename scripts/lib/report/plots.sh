@@ -207,14 +207,17 @@ plot_paces() {
     jqf report/paces_shapes "$dir/versus.json" >"$work/shapes"
     jqf report/paces_points -r "$work/shapes" >"$work/paces"
     [[ -s $work/paces ]] || return 1
+    local intervals='' # of few pairs there are none
+    ! has_column "$work/paces" 3 ||
+        intervals+=", '' using (\$1 - 0.1):3:(0):(\$4 - \$3) with vectors nohead lw 3 lc rgb '#0072b2' notitle"
+    ! has_column "$work/paces" 6 ||
+        intervals+=", '' using (\$1 + 0.1):6:(0):(\$7 - \$6) with vectors nohead lw 3 lc rgb '#d55e00' notitle"
     draw paces 1100 400 <<END
-set title 'Best peer / ours at both paces, in pairs: above 1 ours is faster'
+set title 'The fastest peer that was measured / ours at both paces, in pairs: above 1 ours is faster'
 $(shape_axes "$work/paces" "$work/shapes")
 plot 1 with lines lc rgb '#888888' lw 1.5 notitle, \
     '$work/paces' using (\$1 - 0.1):2 with points ls 1 ps 0.8 title 'sustained: back to back', \
-    '' using (\$1 - 0.1):3:(0):(\$4 - \$3) with vectors nohead lw 3 lc rgb '#0072b2' notitle, \
-    '' using (\$1 + 0.1):5 with points ls 2 ps 0.8 title 'rested: after a pause, L2 cold', \
-    '' using (\$1 + 0.1):6:(0):(\$7 - \$6) with vectors nohead lw 3 lc rgb '#d55e00' notitle
+    '' using (\$1 + 0.1):5 with points ls 2 ps 0.8 title 'rested: after a pause, L2 cold'$intervals
 END
 }
 

@@ -41,10 +41,10 @@ ladder_table() {
     jqf report/ladder -r --arg folder "$folder" "$file"
 }
 
-# The first kernel of peers.json in a few lines.
+# versus.json in a few lines.
 summary_table() {
     local file
-    need_evidence peers.json "scripts/peers.sh" || return 0
+    need_evidence versus.json "scripts/evidence.sh versus" || return 0
     measured_at "$file"
     jqf report/summary -r --arg folder "$(basename "$(dirname "$file")")" "$file"
 }
