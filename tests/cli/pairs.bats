@@ -9,7 +9,8 @@ make_pairs() {
     echo 'lib 16 4 99' >>"$STUB/times"
     printf '%s\n' '# a comment' '--seq 128' '' '--seq  256 ' '--seq 512' >"$work/problems"
 }
-pairs() { scripts/pairs.sh --problems "$work/problems" --jobs 1 --out "$work/p.jsonl" "$@"; }
+# --vs: a library of FlashAttention 3 that is built here would be a peer, too
+pairs() { scripts/pairs.sh --problems "$work/problems" --vs lib --jobs 1 --out "$work/p.jsonl" "$@"; }
 
 @test "both paces of each problem, a record each as it ends; what is there is not run again" {
     make_pairs
@@ -72,9 +73,9 @@ pairs() { scripts/pairs.sh --problems "$work/problems" --jobs 1 --out "$work/p.j
 
 @test "drawn problems: the same from the same seed, all within the space; bad arguments are refused" {
     make_pairs
-    scripts/pairs.sh --random 300 --seed 5 --dry-run >"$work/a"
-    scripts/pairs.sh --random 300 --seed 5 --dry-run | cmp - "$work/a"
-    scripts/pairs.sh --random 300 --seed 6 --dry-run | head -n 1 | grep -vqxFf "$work/a"
+    scripts/pairs.sh --random 300 --seed 5 --vs lib --dry-run >"$work/a"
+    scripts/pairs.sh --random 300 --seed 5 --vs lib --dry-run | cmp - "$work/a"
+    scripts/pairs.sh --random 300 --seed 6 --vs lib --dry-run | head -n 1 | grep -vqxFf "$work/a"
     sed -E 's/--(batch|heads|kv-heads|seq|seq-kv|dim) ([0-9]+)/\2,/g; s/.*two //; s/,( --causal)? --vs.*/,"\1"]/
         s/^/[/' "$work/a" | jq -es '
         length == 300 and all(.[]; .[0] <= 64 and .[1] <= 64 and
@@ -87,5 +88,5 @@ pairs() { scripts/pairs.sh --problems "$work/problems" --jobs 1 --out "$work/p.j
     refused 2 "no kernel 'three'" pairs --kernel three
     refused 2 "no problem in lane 9/9" pairs --lane 9/9
     refused 2 "--out takes a FILE.jsonl" pairs --out "$work/x.json"
-    [[ $(scripts/pairs.sh --dry-run | wc -l) -eq 56 ]]
+    [[ $(scripts/pairs.sh --vs lib --dry-run | wc -l) -eq 56 ]]
 }
