@@ -28,8 +28,8 @@ def versus_rows: .[] | [name, .pace, .variant // .kernel, (.solo_us | figure), (
 def fastest_peer: group_by(.problem) | map(min_by(.ratio) | .best = true);
 def pace_rows: map(select(.ratio)) | group_by([.kernel, .pace])[] |
     (group_by(.vs)[], (select(map(.vs) | unique | length > 1) | fastest_peer)) |
-    [.[0].kernel, .[0].pace, (if .[0].best then "the fastest measured" else .[0] | .vs_version // .vs end), (length | whole),
-    (map(.ratio) | (mean, min, max) | decimals(2)), (count(.ratio > 1) | whole)];
+    [.[0].kernel, .[0].pace, (if .[0].best then "the fastest measured" else .[0] | .vs_version // .vs end),
+    (length | whole), (map(.ratio) | (mean, min, max) | decimals(2)), (count(.ratio > 1) | whole)];
 def parity_rows: group_by(.kernel)[] | [.[0].kernel, (count(.verdict == "PASS") | whole),
     (count(.verdict == "FAIL") | whole), (count(.verdict == "NOT-RUN") | whole),
     (map(.max_abs_difference_to_torch // 0) | max | figure), (map(.max_abs_err // 0) | max | figure)];
