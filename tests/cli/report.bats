@@ -104,7 +104,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     made
     has '<section id="paces"><h2>Peers at both paces</h2>' 'From <a href="versus.json">versus.json</a>' \
         '<td>wgmma</td><td>rested</td><td>cudnn 9.28</td><td class="n" data-v="41">41</td>' \
-        '<td>sustained</td><td>the fastest</td><td class="n" data-v="41">41</td><td class="n" data-v="1.125' \
+        '<td>sustained</td><td>the fastest measured</td><td class="n" data-v="41">41</td><td class="n" data-v="1.125' \
         '<td>1,32/16,4096,128 causal</td><td>rested</td><td>wgmma</td>' '<td class="n" data-v="62.5">62.5</td>' \
         'Records: <a href="versus.json">versus.json</a>; commit 9e5.'
     grep -q '>rested: after a pause, L2 cold<' "$work/ev/plots/paces.svg"
