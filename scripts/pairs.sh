@@ -95,8 +95,8 @@ problems | awk -v lane="$lane" -v lanes="$lanes" '
 
 # How a pace is measured. Later pairs of a problem are checked against attention in FP64 alone.
 declare -A protocol=(
-    [sustained]="--timing graph --warmup-ms 150 --max-time 0.2"
-    [rested]="--rest-ms ${opt[rest-ms]} --l2 cold --warmup-ms 0 --max-time 1") # six blocks at least, for an interval
+    [sustained]="--timing graph --warmup-ms 150 --max-time 1" # long ones, too, get six blocks, for an interval
+    [rested]="--rest-ms ${opt[rest-ms]} --l2 cold --warmup-ms 0 --max-time 1")
 check="--check cpu,cublas"
 for pace in ${opt[pace]//,/ }; do
     for peer in "${peers[@]}"; do
