@@ -32,6 +32,7 @@ static_assert(FA_STAGES >= 1 && FA_STAGES <= 4, "stages: 1 to 4");
 static_assert(FA_SPLITS <= 1, "wgmma_small does not split keys over blocks");
 static_assert(PART_BYTES <= SLOT_BYTES, "a part of O fits where a tile of K and V was");
 
+/* O is stored 16 bytes at a time, without its map: with a map an O off 16 bytes is refused before the launch. */
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES, .tma_q_rows = 64,
                .tma_k_rows = FA_N, .tma_v_rows = FA_N, .tma_o_rows = 64, .tma_cols = 64, .writes_lse = FA_LSE,
                .serves_bf16 = 1);
