@@ -1,6 +1,7 @@
 #include "compile/paths.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,18 @@ static bool any_breaks(const char *path)
     return *path != '\0';
 }
 
+/* NVRTC puts the working folder before a relative path: where that folder breaks it, the path from the root; malloc'd. */
+static char *whole(const char *path)
+{
+    char folder[PATH_MAX];
+    if (path[0] == '/' || getcwd(folder, sizeof folder) == NULL || !any_breaks(folder))
+        return fa_format("%s", path);
+    return fa_format("%s/%s", folder, path);
+}
+
 char *fa_path_to_show(const char *path)
 {
-    char *shown = fa_format("%s", path);
+    char *shown = whole(path);
     for (char *at = shown; *at != '\0'; at++)
         if (breaks(*at))
             *at = '_';
@@ -34,22 +44,27 @@ typedef struct alias {
 const char *fa_path_to_open(const char *path)
 {
     static alias *aliases;
-    if (!any_breaks(path))
-        return path;
     for (const alias *a = aliases; a != NULL; a = a->next)
         if (strcmp(a->path, path) == 0)
             return a->other;
     const char *option = strncmp(path, "-I", 2) == 0 ? "-I" : "";
-    const char *slash = strrchr(path, '/'), *first = path + strlen(option);
+    char *from_root = whole(path + strlen(option));
+    const char *slash = strrchr(from_root, '/');
     const bool by_folder = slash != NULL && !any_breaks(slash); /* the file keeps its name */
-    char *opened = by_folder ? fa_format("%.*s", (int)(slash - first) + 1, first) : fa_format("%s", first);
-    const int file = open(opened, O_PATH | O_CLOEXEC);
-    free(opened);
-    if (file < 0)
-        return path; /* the compiler says what is wrong with it */
-    alias *a = fa_alloc(sizeof *a);
-    *a = (alias){fa_format("%s", path), NULL, aliases};
-    a->other = fa_format("%s/proc/%d/fd/%d%s", option, (int)getpid(), file, by_folder ? slash : "");
-    aliases = a;
-    return a->other;
+    int file = -1;
+    if (any_breaks(from_root)) {
+        char *opened =
+            by_folder ? fa_format("%.*s", (int)(slash - from_root) + 1, from_root) : fa_format("%s", from_root);
+        file = open(opened, O_PATH | O_CLOEXEC);
+        free(opened);
+    }
+    const char *other = path; /* one that cannot be opened, too: the compiler says what is wrong with it */
+    if (file >= 0) {
+        alias *a = fa_alloc(sizeof *a);
+        *a = (alias){fa_format("%s", path), NULL, aliases};
+        other = a->other = fa_format("%s/proc/%d/fd/%d%s", option, (int)getpid(), file, by_folder ? slash : "");
+        aliases = a;
+    }
+    free(from_root);
+    return other;
 }
