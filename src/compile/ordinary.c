@@ -330,7 +330,7 @@ static char *with_folder(const char *text, const char *folder)
     static const char mark[] = "#include \"FA_FOLDER/";
     for (const char *at; (at = strstr(text, mark)) != NULL; text = at + strlen(mark)) {
         fwrite(text, 1, (size_t)(at - text), out);
-        fprintf(out, "#include \"%s/", folder);
+        fprintf(out, "#include \"%s/", fa_path_to_open(folder));
     }
     fputs(text, out);
     fclose(out);
