@@ -78,7 +78,7 @@ lines() { # FILE COUNT: it has as many, or more
 child_runs() { # PID WORDS
     local child object
     child=$(pgrep -P "$1" | head -n 1)
-    object=$(grep -oE '/[^ ]*/module\.so$' "/proc/$child/maps" | tail -n 1)
+    object=$(sed -n 's|^[^/]*\(/.*/module\.so\)$|\1|p' "/proc/$child/maps" | tail -n 1)
     grep -qF -- "$2" "${object%/*}/source.cu"
 }
 
