@@ -38,6 +38,7 @@ static_assert(FA_M == 64 * CONSUMERS, "m must be 16 * warps: 64 rows per warpgro
 static_assert(FA_STAGES >= 1, "stages: at least 1");
 static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
 
+/* O has a map where it is stored without one, too: an O off 16 bytes is then refused before the launch. */
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
                .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = 64, .tma_k_rows = FA_N,

@@ -52,13 +52,9 @@ const char *fa_path_to_open(const char *path)
     char *from_root = whole(path + strlen(option));
     const char *slash = strrchr(from_root, '/');
     const bool by_folder = slash != NULL && !any_breaks(slash); /* the file keeps its name */
-    int file = -1;
-    if (any_breaks(from_root)) {
-        char *opened =
-            by_folder ? fa_format("%.*s", (int)(slash - from_root) + 1, from_root) : fa_format("%s", from_root);
-        file = open(opened, O_PATH | O_CLOEXEC);
-        free(opened);
-    }
+    char *opened = fa_format("%.*s", by_folder ? (int)(slash - from_root) + 1 : (int)strlen(from_root), from_root);
+    const int file = any_breaks(from_root) ? open(opened, O_PATH | O_CLOEXEC) : -1;
+    free(opened);
     const char *other = path; /* one that cannot be opened, too: the compiler says what is wrong with it */
     if (file >= 0) {
         alias *a = fa_alloc(sizeof *a);

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "emu/async.h"
 #include "emu/cluster_barrier.h"
 #include "emu/fibre.h"
 #include "emu/flight_state.h"
-#include "base/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 #include "emu/schedule.h"

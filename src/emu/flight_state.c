@@ -1,7 +1,7 @@
 #include "emu/flight_state.h"
 
-#include "base/status.h"
 #include "base/random.h"
+#include "base/status.h"
 
 uint32_t fa_emu_draw(fa_emu_worker *worker, uint32_t count)
 {

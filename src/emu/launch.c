@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "emu/cluster.h"
 #include "emu/cluster_barrier.h"
 #include "emu/core.h"
@@ -14,7 +15,6 @@
 #include "emu/mma.h"
 #include "emu/race.h"
 #include "emu/race_report.h"
-#include "base/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 #include "emu/schedule.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "emu/fragments.h"
 #include "base/random.h"
+#include "emu/fragments.h"
 #include "emu/wgmma_operand.h"
 
 #if defined(__x86_64__)

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/random.h"
 #include "emu/async.h"
 #include "emu/cluster_barrier.h"
 #include "emu/fibre.h"
@@ -13,7 +14,6 @@
 #include "emu/race.h"
 #include "emu/race_cluster.h"
 #include "emu/race_memory.h"
-#include "base/random.h"
 #include "emu/report.h"
 #include "emu/sanitize.h"
 #include "emu/wake.h"

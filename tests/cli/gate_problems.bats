@@ -100,7 +100,8 @@ agrees() { # KERNEL ARCH SM-COUNT [PROBLEMS]
     [ "$(problems list --device cuda --mode sanitize --draws 4 | wc -l)" -eq 5 ]
     [ "$(problems list --mode memory | wc -l)" -eq 3 ]
     [ "$(problems list --mode undefined | grep -c -e 'strides far' -e 'strides odd')" -eq 4 ]
-    for word in '--lse' '--heads 22 --kv-heads 2' '--seq 66000' '--batch 5' '--dist cliff' '--seed 43'; do
+    for word in '--lse' '--heads 22 --kv-heads 2' '--seq 66000' '--batch 5' '--dist cliff' '--seed 43' \
+        '--strides odd --seeds 1 --seed 4'; do
         grep -q -- "$word" "$work/emu"
     done
 }
