@@ -71,10 +71,6 @@ __device__ __forceinline__ void store_lse(const fa_params &p, int batch, int hea
 }
 #endif
 
-/* What a row's exponents are taken relative to: its maximum m. A row without keys so far has m == -INF, and -INF - -INF
- * would be NaN. */
-__device__ __forceinline__ float finite_max(float m) { return m == -INF ? 0.0f : m; }
-
 /* The factor that normalises a row; a row that saw no key gives 0. */
 __device__ __forceinline__ float inverse_of_sum(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
 

@@ -135,19 +135,18 @@ __device__ __forceinline__ void online_softmax(float (&m_r)[ROWS], float (&l_r)[
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int keys = keys_of_row(p, first_row + r) - key0;
-        float m_tile = -INF;
+        float m_tile = NO_MAX;
 #pragma unroll
         for (int j = 0; j < LANE_KEYS; j++) {
             s_r[r][j] = masked && lane + j * WARP_SIZE >= keys ? -INF : s_r[r][j] * scale;
             m_tile = fmaxf(m_tile, s_r[r][j]);
         }
-        const float m_new = fmaxf(m_r[r], warp_max(m_tile)), m_ref = finite_max(m_new);
-        const float alpha = exp2_approx(m_r[r] - m_ref);
+        const float m_new = fmaxf(m_r[r], warp_max(m_tile)), alpha = exp2_approx(m_r[r] - m_new);
         m_r[r] = m_new;
         l_r[r] *= alpha;
 #pragma unroll
         for (int j = 0; j < LANE_KEYS; j++) {
-            const float weight = exp2_approx(s_r[r][j] - m_ref);
+            const float weight = exp2_approx(s_r[r][j] - m_new);
             l_r[r] += weight;
             p_s[r * FA_N + lane + j * WARP_SIZE] = weight;
         }
@@ -207,7 +206,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     float m_r[ROWS], l_r[ROWS], o_r[ROWS][CHUNKS][4] = {};
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        m_r[r] = -INF;
+        m_r[r] = NO_MAX;
         l_r[r] = 0.0f;
     }
     for (int key0 = 0; key0 < tile.keys; key0 += FA_N) {

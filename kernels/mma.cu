@@ -107,7 +107,7 @@ __device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, c
     float row_max[BANDS][2];
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
-        row_max[b][0] = row_max[b][1] = -INF;
+        row_max[b][0] = row_max[b][1] = NO_MAX;
     constexpr int KEYS = S_TILES8 * 8;
 #pragma unroll 1
     for (int round = block.begin; round < block.end; ++round) {
@@ -184,7 +184,7 @@ __device__ __forceinline__ void first_keys(warp_state &w, const lane_fragments &
         float row_max[BANDS][2];
 #pragma unroll
         for (int i = 0; i < BANDS * 2; ++i)
-            row_max[i / 2][i % 2] = -INF;
+            row_max[i / 2][i % 2] = NO_MAX;
         raise_row_max(row_max, w);
         set_row_refs(w, row_max);
     }

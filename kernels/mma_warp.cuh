@@ -162,14 +162,14 @@ __device__ __forceinline__ void raise_row_max(float (&row_max)[BANDS][2], const 
 }
 
 /* Row references from row maxima. A row sees the first keys up to some key: where it sees none of the warp's first
- * keys, it sees none of the later ones. Its maximum is then -INF, and any reference will do. */
+ * keys, it sees none of the later ones. Its maximum is then NO_MAX: any reference will do. */
 __device__ __forceinline__ void set_row_refs(warp_state &w, const float (&row_max)[BANDS][2])
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            w.minus_row_ref[b][h] = row_max[b][h] == -INF ? 0.0f : -row_max[b][h] * w.scale_log2 - HEADROOM;
+            w.minus_row_ref[b][h] = -fmaxf(row_max[b][h] * w.scale_log2, NO_MAX) - HEADROOM;
 }
 
 /* Rows whose sum is large but finite continue with a reference that brings the sum to 1 .. 2. The factor is a power of

@@ -46,7 +46,7 @@ __device__ __forceinline__ void attend_row(const fa_params &p, const query_tile 
     float q_r[CHUNKS][FA_VEC], k_r[CHUNKS][FA_VEC], v_r[CHUNKS][FA_VEC], o_r[CHUNKS][FA_VEC] = {};
     read_row<ALIGNED>(q_r, tile.q_g + row * p.q_stride_s, lane);
     const float scale = p.scale * LOG2_E;
-    float m = -INF, l = 0.0f;
+    float m = NO_MAX, l = 0.0f;
 
     const int keys = keys_of_row(p, tile.row0 + row);
     for (int key = 0; key < keys; key++) {

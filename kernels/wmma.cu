@@ -48,7 +48,7 @@ __device__ __forceinline__ void start_rows(warp_rows &rows, const fa_element *q_
 #pragma unroll
     for (int i = 0; i < WARP_ROW_GROUPS; i++) {
         rows.row_block[i] = min(row_unit + i * ROW_UNITS, ROW_GROUPS - 1);
-        rows.state[i] = {-INF, 0.0f};
+        rows.state[i] = {NO_MAX, 0.0f};
 #pragma unroll
         for (int d = 0; d < DIM_BLOCKS; d++) {
             wmma::fill_fragment(rows.o_r[i][d], static_cast<acc_t>(0.0f));
@@ -124,8 +124,8 @@ __device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], row_
     const float m_tile = mask_scores(s_r, scale, masked, keys, lane);
     __syncwarp(); /* scores are in registers */
     if (__any_sync(ALL_LANES, m_tile > state.m + RESCALE_AT)) {
-        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - finite_max(m_new));
-        if (__any_sync(ALL_LANES, state.m > -INF))
+        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - m_new);
+        if (__any_sync(ALL_LANES, state.m > NO_MAX))
             rescale(o_r, factor, scratch_s, lane);
         state.l *= factor;
         state.m = m_new;

@@ -107,7 +107,7 @@ __device__ __forceinline__ void online_softmax(float (&s_r)[LANE_QUADS][4], warp
 {
     row_state &state = rows.state;
     if (__any_sync(ALL_LANES, m_tile > state.m + RESCALE_AT)) {
-        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - finite_max(m_new));
+        const float m_new = fmaxf(state.m, m_tile), factor = exp2_approx(state.m - m_new);
 #pragma unroll
         for (int r = 0; r < LANE_ROWS; r++) {
             const float row_factor = __shfl_sync(ALL_LANES, factor, lane_row(r, lane) * 2);
@@ -208,7 +208,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     warp_rows rows[WARP_ROW_GROUPS] = {};
 #pragma unroll
     for (int i = 0; i < WARP_ROW_GROUPS; i++)
-        rows[i].state.m = -INF;
+        rows[i].state.m = NO_MAX;
     tiles.start_late_groups();
 
     for (int key0 = tiles.row0, stage = 0; key0 < tiles.end; key0 += FA_N, stage ^= FA_STAGES - 1) {

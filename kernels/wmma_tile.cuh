@@ -275,12 +275,11 @@ constexpr float RESCALE_AT = FA_ACC_FP16 ? 0.0f : 8.0f;
 /* Scores, not scaled, become probabilities relative to m; l grows by them. */
 __device__ __forceinline__ void exponentiate(float (&s_r)[LANE_QUADS][4], float scale, row_state &state)
 {
-    const float row_ref = finite_max(state.m);
 #pragma unroll
     for (int i = 0; i < LANE_QUADS; i++)
 #pragma unroll
         for (int x = 0; x < 4; x++) {
-            s_r[i][x] = exp2_approx(s_r[i][x] * scale - row_ref);
+            s_r[i][x] = exp2_approx(s_r[i][x] * scale - state.m);
             state.l += s_r[i][x];
         }
 }
@@ -322,13 +321,13 @@ __device__ __forceinline__ void write_output(const fa_params &p, const query_til
         const int row = piece / per_row, col = piece % per_row * 4;
         if (row >= tile.rows || col0 + col >= FA_DIM)
             continue;
-        float m = -INF, l = 0.0f, sum_r[4] = {};
+        float m = NO_MAX, l = 0.0f, sum_r[4] = {};
 #pragma unroll
         for (int g = 0; g < KEY_GROUPS; g++)
             m = fmaxf(m, stats.m_s[g * FA_M + row]);
 #pragma unroll
         for (int g = 0; g < KEY_GROUPS; g++) {
-            const float factor = exp2_approx(stats.m_s[g * FA_M + row] - finite_max(m));
+            const float factor = exp2_approx(stats.m_s[g * FA_M + row] - m);
             float part_r[4];
             read_floats(part_r, part_s + (g * FA_M + row) * STRIDE + col);
             l += stats.l_s[g * FA_M + row] * factor;
