@@ -14,11 +14,15 @@
 
 enum { BYTES_ALIGN = 16, BOX_ALIGN = 128, MAP_ALIGN = 64, LINE = 256, POISON = 0xff };
 
-/* The addresses of the 16-byte chunks of a row in shared memory. */
+/* The addresses of the 16-byte chunks of a row in shared memory: as the block sees them, and where they are now. */
+static unsigned char *place_of(const fa_emu_bulk *bulk, uint32_t row, uint32_t offset)
+{
+    const uintptr_t at = (uintptr_t)bulk->shared + row * fa_emu_map_pitch(&bulk->map) + offset;
+    return (unsigned char *)fa_emu_swizzled(at, bulk->map.swizzle);
+}
 static unsigned char *chunk(const fa_emu_bulk *bulk, uint32_t row, uint32_t offset)
 {
-    const uintptr_t at = (uintptr_t)bulk->shared + row * fa_emu_map_row_bytes(&bulk->map) + offset;
-    return fa_emu_window_now(bulk->owner, (unsigned char *)fa_emu_swizzled(at, bulk->map.swizzle));
+    return fa_emu_window_now(bulk->owner, place_of(bulk, row, offset));
 }
 
 static void combine(const fa_emu_bulk *bulk, unsigned char *to, const unsigned char *from, uint32_t bytes)
@@ -119,7 +123,7 @@ static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
 {
     const bool load = bulk->kind == FA_EMU_LOAD;
     fa_emu_worker *worker = fa_emu_self;
-    const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map), all = bulk->rows * bytes;
+    const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map), all = bulk->rows * fa_emu_map_pitch(&bulk->map);
     fa_emu_ptx_check(run, fa_emu_window_now(bulk->owner, bulk->shared), all, load);
     const fa_race_actor in = load ? fa_race_actor_of_phase(worker, bulk->owner, bulk->barrier->race, run->pc)
                                   : fa_race_actor_of_group(worker, bulk->group, FA_RACE_STORE_READS);
@@ -129,8 +133,13 @@ static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
     const int generic = bulk->sent ? FA_RACE_GENERIC : 0;
     if (bulk->map_at != NULL)
         fa_race_actor_reads_map(worker, &in, bulk->map_at, run->pc);
-    fa_race_actor_touch(worker, &in, bulk->owner, bulk->shared, all, load ? FA_RACE_WRITE | reduces | generic : 0,
-                        run->pc);
+    const int shared_kind = load ? FA_RACE_WRITE | reduces | generic : 0;
+    if (all == bulk->rows * bytes)
+        fa_race_actor_touch(worker, &in, bulk->owner, bulk->shared, all, shared_kind, run->pc);
+    else
+        for (uint32_t at = 0; at < bulk->rows * bytes; at += FA_EMU_CHUNK)
+            fa_race_actor_touch(worker, &in, bulk->owner, place_of(bulk, at / bytes, at % bytes), FA_EMU_CHUNK,
+                                shared_kind, run->pc);
     for (uint32_t row = 0; !bulk->sent && row < bulk->rows; row++) {
         const fa_emu_row global = fa_emu_map_row(&bulk->map, bulk->at, row);
         if (global.from >= global.to)
@@ -151,12 +160,22 @@ static void check_inside(const fa_emu_ptx_run *run, const fa_emu_worker *owner, 
         fa_emu_ptx_fail(run, FA_EMU_SMEM_OVERFLOW, "its %u bytes do not lie in the block's shared memory", bytes);
 }
 
+/* Until a load ends its bytes are not there. */
+static void poison(const fa_emu_bulk *bulk)
+{
+    const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map);
+    if (bytes == fa_emu_map_pitch(&bulk->map))
+        memset(fa_emu_window_now(bulk->owner, bulk->shared), POISON, bulk->rows * bytes);
+    else
+        for (uint32_t at = 0; at < bulk->rows * bytes; at += FA_EMU_CHUNK)
+            memset(chunk(bulk, at / bytes, at % bytes), POISON, FA_EMU_CHUNK);
+}
+
 static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
 {
     fa_emu_worker *worker = bulk->issuer = fa_emu_self;
     fa_emu_flight *flight = fa_emu_flight_of(bulk->owner);
-    const uint32_t bytes = bulk->rows * fa_emu_map_row_bytes(&bulk->map);
-    check_inside(run, bulk->owner, bulk->shared, bytes);
+    check_inside(run, bulk->owner, bulk->shared, bulk->rows * fa_emu_map_pitch(&bulk->map));
     bulk->operation = (uint8_t)fa_ptx_reduction(run->instr);
     if (run->instr->types > 0)
         bulk->type = run->instr->type[0];
@@ -172,7 +191,7 @@ static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
     }
     declare(run, bulk);
     if (bulk->kind == FA_EMU_LOAD && bulk->operation == FA_PTX_WORDS)
-        memset(fa_emu_window_now(bulk->owner, bulk->shared), POISON, bytes);
+        poison(bulk);
     flight->bulks[flight->bulk_count++] = *bulk;
     flight->busy++;
     if (worker->launch->grid->schedule == FA_SCHEDULE_ASCENDING && bulk->kind == FA_EMU_LOAD)
@@ -226,6 +245,9 @@ static void plain(const fa_emu_ptx_run *run, bool in)
                         .from_shared = in && !fa_ptx_has(run->instr, FA_PTX_W_GLOBAL)};
     bulk.shared = in ? fa_emu_ptx_cluster_place(run, shared, &bulk.owner) : fa_emu_ptx_window_place(run, shared);
     unsigned char *from = bulk.from_shared ? fa_emu_ptx_window_place(run, other) : fa_emu_ptx_generic_place(run, other);
+    /* Not in the PTX ISA: an H200 ends such a launch with "illegal instruction". */
+    if (bulk.from_shared && fa_emu_self->launch->cluster == 1)
+        fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK, "out of shared memory into shared memory needs a launch of clusters");
     if (size % BYTES_ALIGN)
         fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the size of %u bytes is no multiple of 16", size);
     check_aligned(run, bulk.shared, BYTES_ALIGN, "shared");

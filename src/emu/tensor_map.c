@@ -140,6 +140,12 @@ uint64_t fa_emu_map_fill(const fa_emu_map *map)
 
 uint32_t fa_emu_map_row_bytes(const fa_emu_map *map) { return map->box[0] * (uint32_t)map->strides[0]; }
 
+uint32_t fa_emu_map_pitch(const fa_emu_map *map)
+{
+    const uint32_t bytes = fa_emu_map_row_bytes(map);
+    return bytes > map->swizzle ? bytes : map->swizzle;
+}
+
 /* Rows of the box in dimension `i`: every so many elements one. */
 static uint32_t steps(const fa_emu_map *map, int i)
 {

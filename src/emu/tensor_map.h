@@ -66,6 +66,9 @@ typedef enum {
 const char *fa_emu_map_replace(void *bytes, fa_emu_map_field field, uint64_t which, uint64_t value);
 
 uint32_t fa_emu_map_row_bytes(const fa_emu_map *map);
+/* Bytes from row to row in shared memory: a row that is shorter than the swizzle is as far from the next as a whole one
+ * would be. Not in the PTX ISA; seen on an H200. */
+uint32_t fa_emu_map_pitch(const fa_emu_map *map);
 uint32_t fa_emu_map_rows(const fa_emu_map *map);
 /* A NaN of the type, where the map asks for them; else 0. */
 uint64_t fa_emu_map_fill(const fa_emu_map *map);

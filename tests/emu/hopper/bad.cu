@@ -441,31 +441,6 @@ CASE(other_rank)
     }
 }
 
-CASE(reduction_read_before_the_wait)
-{
-    make_barriers(b, t, 1);
-    fill(s_b, 2048, t);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        ADD_UP(s + 1024, s, 1024, b); /* HERE data race */
-    }
-    USE(AT(256 + t)); /* HERE data race */
-    WAIT(b, 0);
-}
-
-CASE(reduction_over_what_threads_wrote)
-{
-    make_barriers(b, t, 1);
-    fill(s_b, 1024, t);
-    reinterpret_cast<unsigned *>(s_b + 1024)[t] = t; /* HERE missing proxy fence */
-    __syncthreads();
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        ADD_UP(s + 1024, s, 1024, b); /* HERE missing proxy fence */
-    }
-    WAIT(b, 0);
-}
-
 CASE(copies_that_count_no_arrival)
 {
     make_barriers(b, t, THREADS);
@@ -513,6 +488,19 @@ CASE(stage_filled_by_threads_before)
     WAIT(b, 0);
 }
 
+/* Out of shared memory into shared memory without clusters: an H200 ends the launch with "illegal instruction". */
+CASE(copy_within_a_block)
+{
+    make_barriers(b, t, 1);
+    FENCE_ASYNC();
+    __syncthreads();
+    if (t == 0) {
+        EXPECT_BYTES(b, 512);
+        ADD_UP(s + 1024, s, 512, b); /* HERE absent block */
+    }
+    WAIT(b, 0);
+}
+
 /* clang-format off */
 #define CASES(X)                                                                                                    \
     X(no_barrier_there) X(initialised_twice) X(used_after_its_end) X(count_of_none) X(not_aligned)                  \
@@ -525,8 +513,8 @@ CASE(stage_filled_by_threads_before)
     X(written_while_it_copies) X(two_copies_to_one_place) X(refilled_before_it_is_read)                             \
     X(freed_by_one_of_two_readers) X(source_is_written) X(shared_address_of_a_copy) X(global_address_of_a_copy)     \
     X(size_of_a_copy) X(box_not_aligned) X(box_begins_off_16_bytes) X(no_tensor_map) X(other_rank)                  \
-    X(reduction_read_before_the_wait) X(reduction_over_what_threads_wrote) X(copies_that_count_no_arrival)          \
+    X(copies_that_count_no_arrival)          \
     X(copies_of_threads_not_waited_for) X(beyond_shared_memory) X(block_ends_while_it_copies)                       \
-    X(stage_filled_by_threads_before)
+    X(stage_filled_by_threads_before) X(copy_within_a_block)
 /* clang-format on */
 HOPPER_KERNEL

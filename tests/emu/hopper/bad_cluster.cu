@@ -477,6 +477,35 @@ CASE(filled_by_threads_there)
     CLUSTER_SYNC();
 }
 
+/* Of the own block's memory */
+
+CASE(reduction_read_before_the_wait)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    fill(s_b, 512, t);
+    if (t == 0) {
+        EXPECT_BYTES(b, 256);
+        ADD_UP(s + 256, s, 256, b); /* HERE data race */
+    }
+    USE(AT(64 + t)); /* HERE data race */
+    WAIT(b, 0);
+    CLUSTER_SYNC();
+}
+
+CASE(reduction_over_what_threads_wrote)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    fill(s_b, 256, t);
+    reinterpret_cast<unsigned *>(s_b + 256)[t] = t; /* HERE missing proxy fence */
+    __syncthreads();
+    if (t == 0) {
+        EXPECT_BYTES(b, 256);
+        ADD_UP(s + 256, s, 256, b); /* HERE missing proxy fence */
+    }
+    WAIT(b, 0);
+    CLUSTER_SYNC();
+}
+
 /* clang-format off */
 #define CASES(X)                                                                                                  \
     X(read_before_it_has_begun) X(written_before_it_has_begun) X(reached_by_pointer_before_it_has_begun)          \
@@ -492,6 +521,7 @@ CASE(filled_by_threads_there)
     X(words_read_before_they_are_received) X(fewer_words_sent_than_expected) X(word_with_a_barrier_of_the_sender) \
     X(read_before_it_is_received) X(source_written_before_it_is_sent) X(ends_before_it_is_sent)                   \
     X(mask_of_three_blocks) X(one_block_expects_too_little) X(copied_to_all_before_they_have_begun)               \
-    X(copied_to_all_but_one_does_not_wait) X(stage_freed_by_one_block_alone) X(filled_by_threads_there)
+    X(copied_to_all_but_one_does_not_wait) X(stage_freed_by_one_block_alone) X(filled_by_threads_there)    \
+    X(reduction_read_before_the_wait) X(reduction_over_what_threads_wrote)
 /* clang-format on */
 HOPPER_KERNEL

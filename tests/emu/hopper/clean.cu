@@ -130,22 +130,6 @@ CASE(reductions)
     }
 }
 
-/* Out of shared memory into shared memory: of the own block here. */
-CASE(reductions_in_shared_memory)
-{
-    make_barriers(b, t, 1);
-    reinterpret_cast<unsigned *>(s_b)[t] = t;
-    reinterpret_cast<unsigned *>(s_b + 1024)[t] = 1000;
-    FENCE_ASYNC();
-    __syncthreads();
-    if (t < 2)
-        ADD_UP(s + 1024, s + 512 * t, 512, b);
-    if (t == 0)
-        EXPECT_BYTES(b, 1024);
-    WAIT(b, 0);
-    EXPECT(AT(256 + t) == (t < 128 ? 1000 + t + 128 + t : 1000));
-}
-
 /* cp.async that a barrier awaits: an arrival of each thread, or beside one of its own. */
 CASE(copies_of_threads_arrive)
 {
@@ -427,7 +411,7 @@ CASE(registers_change_hands)
 #define CASES(X)                                                                                                    \
     X(full_and_empty) X(phases_by_their_state) X(bytes_first) X(polls_until_the_bytes_have_come)                    \
     X(many_accumulators_under_way) X(registers_of_a_smaller_launch) X(fence_of_the_async_proxy_for_a_barrier)       \
-    X(stores_in_groups) X(reductions) X(reductions_in_shared_memory) X(copies_of_threads_arrive)                    \
+    X(stores_in_groups) X(reductions) X(copies_of_threads_arrive)                    \
     X(matrices_by_generic_addresses) X(reductions_of_a_box) X(prefetches_and_hints) X(half_of_the_threads_drop_out) \
     X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way)                 \
     X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread) X(warps_come_apart)             \

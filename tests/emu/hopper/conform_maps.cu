@@ -81,19 +81,24 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     load_words(p, s_b, s, b, t, 0, 4, BOX_BYTES, 0);
     EXPECT(swizzled_half(s_b, 128 * r + 2 * c, 128) == half_of_q(p, 4 + r, c));
 
+    if (t == 0) /* rows shorter than the swizzle lie as far apart as whole ones */
+        REPLACE_OF(box_dim, shared::cta, MAP, 0, 16);
+    load_words(p, s_b, s, b, t, 0, 4, BOX_BYTES / 4, 1);
+    EXPECT(c >= 16 || swizzled_half(s_b, 128 * r + 2 * c, 128) == half_of_q(p, 4 + r, c));
+
     if (t == 0) { /* 64-byte swizzle, from another row on */
         REPLACE_NUMBER(swizzle_mode, shared::cta, MAP, 2);
         REPLACE_OF(box_dim, shared::cta, MAP, 0, 32);
         REPLACE_ADDRESS(shared::cta, MAP, static_cast<const char *>(p.q) + 384);
     }
-    load_words(p, s_b, s, b, t, 16, 0, BOX_BYTES / 2, 1);
+    load_words(p, s_b, s, b, t, 16, 0, BOX_BYTES / 2, 2);
     EXPECT(swizzled_half(s_b, 64 * r + 2 * c, 64) == half_of_q(p, 3 + r, 16 + c));
 
     if (t == 0) { /* 32-byte swizzle */
         REPLACE_NUMBER(swizzle_mode, shared::cta, MAP, 1);
         REPLACE_OF(box_dim, shared::cta, MAP, 0, 16);
     }
-    load_words(p, s_b, s, b, t, 8, 1, BOX_BYTES / 4, 2);
+    load_words(p, s_b, s, b, t, 8, 1, BOX_BYTES / 4, 3);
     EXPECT(c >= 16 || swizzled_half(s_b, 32 * r + 2 * c, 32) == half_of_q(p, 4 + r, 8 + c));
 
     if (t == 0) { /* no swizzle, a smaller tensor, NaN out of bounds */
@@ -104,7 +109,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         REPLACE_NUMBER(fill_mode, shared::cta, MAP, 1);
         REPLACE_ADDRESS(shared::cta, MAP, p.q);
     }
-    load_words(p, s_b, s, b, t, 0, 2, BOX_BYTES / 2, 3);
+    load_words(p, s_b, s, b, t, 0, 2, BOX_BYTES / 2, 4);
     const int half = reinterpret_cast<const unsigned short *>(s_b)[32 * r + c];
     EXPECT(c < 20 && r < 4 ? half == half_of_q(p, 2 + r, c) : is_nan(half));
 
@@ -114,7 +119,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         REPLACE_OF(global_dim, shared::cta, MAP, 1, 16);
         REPLACE_STRIDE(shared::cta, MAP, 0, 256);
     }
-    load_words(p, s_b, s, b, t, 32, 10, BOX_BYTES / 2, 4);
+    load_words(p, s_b, s, b, t, 32, 10, BOX_BYTES / 2, 5);
     EXPECT(reinterpret_cast<const unsigned short *>(s_b)[32 * r + c] ==
            (10 + r < 16 ? half_of_q(p, 2 * (10 + r), 32 + c) : 0));
 
@@ -123,7 +128,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         REPLACE_OF(global_dim, shared::cta, MAP, 1, 32);
         REPLACE_OF(element_stride, shared::cta, MAP, 1, 2);
     }
-    load_words(p, s_b, s, b, t, 0, 5, BOX_BYTES / 4, 5);
+    load_words(p, s_b, s, b, t, 0, 5, BOX_BYTES / 4, 6);
     EXPECT(r >= 4 || reinterpret_cast<const unsigned short *>(s_b)[32 * r + c] == half_of_q(p, 5 + 2 * r, c));
 
     if (t == 0) { /* elements of 4 bytes */
@@ -132,7 +137,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         REPLACE_OF(global_dim, shared::cta, MAP, 0, 32);
         REPLACE_OF(box_dim, shared::cta, MAP, 0, 8);
     }
-    load_words(p, s_b, s, b, t, 4, 24, BOX_BYTES / 4, 6);
+    load_words(p, s_b, s, b, t, 4, 24, BOX_BYTES / 4, 7);
     EXPECT(c >= 16 || reinterpret_cast<const unsigned short *>(s_b)[16 * r + c] == half_of_q(p, 24 + r, 8 + c));
 
     if (t == 0) { /* one dimension */
@@ -141,7 +146,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         REPLACE_OF(global_dim, shared::cta, MAP, 0, 2048);
         REPLACE_OF(box_dim, shared::cta, MAP, 0, 256);
     }
-    load_words<1>(p, s_b, s, b, t, 1864, 0, 512, 7);
+    load_words<1>(p, s_b, s, b, t, 1864, 0, 512, 8);
     EXPECT(reinterpret_cast<const unsigned short *>(s_b)[t] == (1864 + t < 2048 ? half_of_q(p, 0, 1864 + t) : 0));
 
     if (t == 0) { /* three: 4 planes of 8 rows */
@@ -156,7 +161,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         REPLACE_OF(box_dim, shared::cta, MAP, 1, 4);
         REPLACE_OF(box_dim, shared::cta, MAP, 2, 2);
     }
-    load_words<3>(p, s_b, s, b, t, 8, 3, 512, 8);
+    load_words<3>(p, s_b, s, b, t, 8, 3, 512, 9);
     EXPECT(reinterpret_cast<const unsigned short *>(s_b)[t] ==
            (r < 4 ? half_of_q(p, 24 + 3 + r % 4, 8 + c) : 0)); /* the second plane is the fifth */
 
@@ -171,18 +176,18 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         REPLACE_OF(element_stride, shared::cta, MAP, 4, 1);
         REPLACE_OF(box_dim, shared::cta, MAP, 0, 8);
     }
-    load_words<5>(p, s_b, s, b, t, 0, 2, 256, 9);
+    load_words<5>(p, s_b, s, b, t, 0, 2, 256, 10);
     const int row_5 = t / 8,
               at_5 = 8 * (2 + row_5 % 2) + 32 * (2 + row_5 / 2 % 2) + 128 * (2 + row_5 / 4 % 2) + 512 * (2 + row_5 / 8);
     EXPECT(t >= 128 || reinterpret_cast<const unsigned short *>(s_b)[t] == half_of_q(p, 0, at_5 + t % 8));
 
     if (t == 0)
         MAP_OF_Q(MAP);
-    load_words(p, s_b, s, b, t, 0, 30, BOX_BYTES, 10);
+    load_words(p, s_b, s, b, t, 0, 30, BOX_BYTES, 11);
 
     /* reductions of BF16, by a map that is changed where it lies */
     __syncthreads();
-    for (int i = t; i < 32; i += THREADS)
+    for (int i = t; i < 4 * 32; i += THREADS)
         reinterpret_cast<unsigned *>(s_b)[i] = 0x3f803f80u;
     FENCE_ASYNC();
     __syncthreads();
