@@ -90,10 +90,10 @@ list_memory() { # KERNEL M
         echo "$1|undefined|$typed--sanitize undefined $options"
     done
 }
-# Of a file of one's own, on the emulator: BF16 where it serves that, and more blocks than a kernel of the registry
-# would finish there.
+# Of a file of one's own: BF16 where it serves that, and more blocks than a kernel of the registry would finish on the
+# emulator.
 list_own() { # KERNEL M
-    [[ -n $source && $device == emu && $race -eq 0 && $quick -eq 0 && -z $typed ]] || return 0
+    [[ -n $source && $race -eq 0 && $quick -eq 0 && -z $typed ]] || return 0
     python3 scripts/lib/gate/problems.py list --mode own --m "$2" "${serves[@]}" | sed "s/^/$1||/"
 }
 value_of_m() { # the row tile among the options of --source, or the bench's default

@@ -251,7 +251,7 @@ def classes(device, mode, m):
 
 
 def own_classes(rows):
-    """On the emulator, of a file of one's own alone: kernels of the registry have gates on a GPU and with --dtype bf16.
+    """Of a file of one's own alone: kernels of the registry have gates on a GPU and with --dtype bf16.
     Grids beyond 65536 blocks take some seconds with small blocks, and with large ones more than there is time for."""
     bf16 = [problem(batch=2, heads=6, kv_heads=2, seq=rows + 1, seq_kv=2 * rows + 3, dim=40, causal=True,
                     strides="padded", seeds=3),
