@@ -513,7 +513,7 @@ CASE(copy_within_a_block)
     X(written_while_it_copies) X(two_copies_to_one_place) X(refilled_before_it_is_read)                             \
     X(freed_by_one_of_two_readers) X(source_is_written) X(shared_address_of_a_copy) X(global_address_of_a_copy)     \
     X(size_of_a_copy) X(box_not_aligned) X(box_begins_off_16_bytes) X(no_tensor_map) X(other_rank)                  \
-    X(copies_that_count_no_arrival)          \
+    X(copies_that_count_no_arrival)                                                                                 \
     X(copies_of_threads_not_waited_for) X(beyond_shared_memory) X(block_ends_while_it_copies)                       \
     X(stage_filled_by_threads_before) X(copy_within_a_block)
 /* clang-format on */

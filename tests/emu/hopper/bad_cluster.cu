@@ -521,7 +521,7 @@ CASE(reduction_over_what_threads_wrote)
     X(words_read_before_they_are_received) X(fewer_words_sent_than_expected) X(word_with_a_barrier_of_the_sender) \
     X(read_before_it_is_received) X(source_written_before_it_is_sent) X(ends_before_it_is_sent)                   \
     X(mask_of_three_blocks) X(one_block_expects_too_little) X(copied_to_all_before_they_have_begun)               \
-    X(copied_to_all_but_one_does_not_wait) X(stage_freed_by_one_block_alone) X(filled_by_threads_there)    \
+    X(copied_to_all_but_one_does_not_wait) X(stage_freed_by_one_block_alone) X(filled_by_threads_there)           \
     X(reduction_read_before_the_wait) X(reduction_over_what_threads_wrote)
 /* clang-format on */
 HOPPER_KERNEL
