@@ -123,7 +123,8 @@ static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
 {
     const bool load = bulk->kind == FA_EMU_LOAD;
     fa_emu_worker *worker = fa_emu_self;
-    const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map), all = bulk->rows * fa_emu_map_pitch(&bulk->map);
+    const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map), pitch = fa_emu_map_pitch(&bulk->map);
+    const uint32_t all = bulk->rows * pitch;
     fa_emu_ptx_check(run, fa_emu_window_now(bulk->owner, bulk->shared), all, load);
     const fa_race_actor in = load ? fa_race_actor_of_phase(worker, bulk->owner, bulk->barrier->race, run->pc)
                                   : fa_race_actor_of_group(worker, bulk->group, FA_RACE_STORE_READS);
@@ -134,7 +135,7 @@ static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
     if (bulk->map_at != NULL)
         fa_race_actor_reads_map(worker, &in, bulk->map_at, run->pc);
     const int shared_kind = load ? FA_RACE_WRITE | reduces | generic : 0;
-    if (all == bulk->rows * bytes)
+    if (bytes == pitch)
         fa_race_actor_touch(worker, &in, bulk->owner, bulk->shared, all, shared_kind, run->pc);
     else
         for (uint32_t at = 0; at < bulk->rows * bytes; at += FA_EMU_CHUNK)
