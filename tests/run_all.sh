@@ -14,7 +14,7 @@ usage: tests/run_all.sh [--check | --rest | --all] [SUITE...]
   --all          both; the default is `make test`: neither slow tests, nor fuzzers, nor mutants
 Mutants and wrong kernels are drawn by SEED (default: drawn, and printed), SAMPLE of each (default 8; 0: all, hours).
 A line per program: its tests, its CPU seconds and its wall seconds. JOBS: how many at once (default: cores).
-Logs: build/test.
+Logs: build/test. TEST_TIMEOUT: seconds until a program that hangs is ended and counted as failed (default 1200).
 Compiled kernels are kept in build/test-cache from one run to the next; `make clean` empties it.
 EOT
 }
@@ -81,12 +81,20 @@ tally() { # NAME PASSED FAILED SKIPPED [NOTE]
     echo "${*:2}" >"$out/$1.counts"
 }
 
+# What hangs ends, and says so in its log: the others run, and the sum is written.
+limited() { # COMMAND...
+    local code=0
+    timeout -k 30 "${TEST_TIMEOUT:-1200}" "$@" || code=$?
+    [[ $code -ne 124 && $code -ne 137 ]] || echo "ended after ${TEST_TIMEOUT:-1200} s: $*"
+    return $code
+}
+
 # One check that is a command: passes when it exits 0, is skipped when it exits 4, with the last line it said as the
 # reason.
 check() { # NAME COMMAND...
     local name=$1 code=0
     shift
-    "$@" >"$out/$name.log" 2>&1 || code=$?
+    limited "$@" >"$out/$name.log" 2>&1 || code=$?
     case $code in
         0) tally "$name" 1 0 0 ;;
         4) tally "$name" 0 0 1 "$(tail -n 1 "$out/$name.log")" ;;
@@ -119,7 +127,7 @@ suite_house() {
 run_cmocka() { # NAME BINARY ARGUMENTS...
     local name=$1 log=$out/$1.log ok bad skip code=0
     shift
-    timeout "${TEST_TIMEOUT:-1200}" "$@" >"$log" 2>&1 || code=$?
+    limited "$@" >"$log" 2>&1 || code=$?
     ok=$(grep -c '^\[       OK \]' "$log" || true)
     # Named where they fail and once more at the end.
     bad=$(grep '^\[  FAILED  \] [A-Za-z_0-9]*$' "$log" | sort -u | wc -l || true)
@@ -174,13 +182,13 @@ run_bats() { # FILE
     esac
     name=$(basename "$1")
     log=$out/$name.log
-    bats --tap "${filter[@]}" "$1" >"$log" 2>&1 || code=$?
+    limited bats --tap "${filter[@]}" "$1" >"$log" 2>&1 || code=$?
     skip=$(grep -c '^ok .* # skip' "$log" || true)
     ok=$(($(grep -c '^ok ' "$log" || true) - skip))
-    bad=$(grep -c '^not ok ' "$log" || true)
+    bad=$(grep -c -e '^not ok ' -e '^ended after ' "$log" || true)
     [[ $code -ne 0 && $bad -eq 0 ]] && bad=1
     tally "$name" "$ok" "$bad" "$skip"
-    [[ $bad -eq 0 ]] || grep -A12 '^not ok ' "$log" | sed 's/^/    /'
+    [[ $bad -eq 0 ]] || { grep -A12 -e '^not ok ' -e '^ended after ' "$log" || tail -n 12 "$log"; } | sed 's/^/    /'
 }
 
 suite_cli() {
