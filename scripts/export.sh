@@ -10,9 +10,9 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format t4                   results in the T4 schema of autotuners (Kernel Tuner, BAT)
   --format kernel-tuner-cache   a cache file, which Kernel Tuner's simulation mode replays without a GPU
   --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads,
-                                solutions (kernels without tensor maps) and traces
+                                solutions (kernels without tensor maps and CUTLASS) and traces
   --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
-                                each kernel without tensor maps as a PyTorch extension; FP16 alone
+                                each kernel without tensor maps and CUTLASS as a PyTorch extension; FP16 alone
   --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
   --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json:
                                 SDPA, the ladder, the best tile, criteria of success

@@ -9,9 +9,9 @@ def macros: (.knobs | {FA_M: .m, FA_N: .n, FA_WARPS: .warps, FA_VEC: .vec, FA_ST
     (.problem | {FA_DIM: .dim, FA_CAUSAL: (if .causal then 1 else 0 end), FA_EXPORT_SCALE: "\(.scale)f"}) |
     to_entries | map("#define \(.key) \(.value // 0)\n") | add;
 
-# Right, ours, and without tensor maps, which need a host that encodes them.
-def exportable($files): ($files["\(.kernel).cu"] // "") as $kernel |
-    .status == "pass" and .knobs != null and $kernel != "" and ($kernel | test("\\.tma_") | not);
+# Right, ours, without tensor maps, which need a host that encodes them, and without CUTLASS's headers.
+def exportable($files): ($files["\(.kernel).cu"] // "") as $kernel | .status == "pass" and .knobs != null and
+    $kernel != "" and ($kernel | test("\\.tma_|(?m:^#include <cut(e|lass)/)") | not);
 
 # The files that a source includes, and those that these include.
 def includes($files; $seen): ([scan("(?m)^#include \"([^\"]+)\"")[0]] - $seen) as $new |
