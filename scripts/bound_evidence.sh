@@ -9,10 +9,12 @@ usage: scripts/bound_evidence.sh [options] [FILE...]
   --sample N       at most N points of each file, spread evenly (default 0: all)
   --jobs N         at once (default: the cores)
   --judge          compile nothing: count the points beside --out again
-FILE: evidence of an H200, .json, .jsonl or .gz (default: every file there with times of kernels of ours).
-Each configuration is compiled once with --bound; fa_bench's cache keeps modules and listings. A point is held against
-its bound at the clock that it was measured with, or the highest where the row has none. Only a row whose machine code
-is what compiles today proves something; how many are not is counted.
+FILE: evidence of an H200, .json, .jsonl or .gz (default: every file there with times of kernels of ours, as it is and
+as it was at every earlier commit; a time that stands in several counts once).
+Each configuration is compiled once with --bound, from kernels/ of the commit that it was measured at, or from today's
+where that commit is not in the history; fa_bench's cache keeps modules and listings. A point is held against its bound
+at the clock that it was measured with, or the highest where the row has none. Only a point whose machine code is what
+was timed proves something; how many are not is counted.
 Exit: 0, 1 when a point lies below its bound, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
 EOF
 }
@@ -25,12 +27,10 @@ arguments=words
 parse_options "$@"
 need_number 0 sample
 need_number 1 jobs
-files=("${words[@]}")
 folder=evidence/h200
+timed="$folder/((bf16_over_fp16|bound_timed|leaderboard|lse|new_over_old|peers(_mma|_bf16)?|serving|versus)[.]jsonl?"
+timed+="([.]gz)?|(ladder|versus|first)/.*[.]json)\$"
 points=${opt[out]}.points.jsonl.gz
-[[ ${#files[@]} -gt 0 ]] || files=("$folder"/{leaderboard.json,leaderboard.jsonl.gz,lse.jsonl.gz,new_over_old.json} \
-    "$folder"/{peers.json,peers_mma.json,serving.jsonl,versus.jsonl.gz} "$folder"/ladder/*/*.json)
-[[ ${#words[@]} -gt 0 || ! -e $folder/bound_timed.jsonl.gz ]] || files+=("$folder/bound_timed.jsonl.gz")
 make_work
 export work bench lib
 
@@ -40,28 +40,76 @@ bound_share() { # FILE: what compiled.jq takes of the record of each line
 }
 export -f bound_share jqf
 
+compile_bounds() { # a line per option list on standard input to an object by option list: its bound
+    rm -f "$work"/share.*
+    sort -u | shuf --random-source=<(yes) | split -a 4 -d -l 8 - "$work/share."
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    find "$work" -name 'share.*' | sort |
+        xargs -r -P "${opt[jobs]}" -I{} bash -c 'bound_share "$1" >"$1.bounds"' _ {}
+    find "$work" -name 'share.*.bounds' -exec cat {} + | jq -s from_entries
+}
+
+judge() { # the points with the bounds on standard input
+    jq -s 'add // {}' >"$work/compiled"
+    jqf bound/judged -c --slurpfile compiled "$work/compiled" --rawfile folders "$work/folders" "$work/points" \
+        >"$work/judged"
+}
+
+# The kernels of a commit with the headers of today, which make the same machine code, below build/was by their tree.
+kernels_of() { # COMMIT
+    local tree folder
+    tree=$(git rev-parse -q --verify "$1:kernels") || return 0 # no commit of this history
+    folder=build/was/$tree
+    if ! [[ -d $folder/kernels ]]; then
+        mkdir -p "$folder"
+        ln -sfn ../../../include "$folder/include"
+        git archive "$1" kernels | tar xC "$folder"
+    fi
+    printf '%s\t%s\n' "$1" "$folder"
+}
+
+evidence() { # a line per file: where its contents are, and its name
+    local blob path
+    find "$folder" -type f | grep -E "^$timed" | LC_ALL=C sort | sed 's/.*/&\t&/'
+    mkdir "$work/earlier"
+    git log --raw --no-abbrev --format= --diff-filter=AM -- "$folder" 2>/dev/null | awk '{print $4 "\t" $6}' |
+        grep -E $'\t'"$timed" | while IFS=$'\t' read -r blob path; do
+        git cat-file blob "$blob" >"$work/earlier/$blob" && printf '%s\t%s\n' "$work/earlier/$blob" "$path"
+    done
+}
+
 read_points() { # into $work/judged, with their bounds
-    local file kinds start=$EPOCHREALTIME
+    local file name kinds start=$EPOCHREALTIME
     kinds=$(kinds)
-    for file in "${files[@]}"; do
-        is_input "$file" || die 2 "cannot read $file"
-        zcat -f "$file" | jqf bound/points -nc --arg file "$file" --argjson kinds "$kinds" >"$work/points.one"
+    if [[ ${#words[@]} -gt 0 ]]; then
+        for file in "${words[@]}"; do
+            is_input "$file" || die 2 "cannot read $file"
+            printf '%s\t%s\n' "$file" "$file"
+        done
+    else
+        evidence
+    fi >"$work/files"
+    while IFS=$'\t' read -r file name; do
+        zcat -f "$file" | jqf bound/points -nc --arg file "$name" --argjson kinds "$kinds" >"$work/points.one"
         if ((opt[sample] > 0)); then
             awk -v n="${opt[sample]}" -v all="$(wc -l <"$work/points.one")" \
                 'all <= n || int(NR * n / all) != int((NR - 1) * n / all)' "$work/points.one"
         else
             cat "$work/points.one"
         fi
-    done >"$work/points"
-    [[ -s $work/points ]] || die 2 "no timed row of a kernel in ${files[*]}"
-    jq -r .options "$work/points" | sort -u | shuf --random-source=<(yes) >"$work/options"
-    split -a 4 -d -l 8 "$work/options" "$work/share."
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    find "$work" -name 'share.*' | sort |
-        xargs -r -P "${opt[jobs]}" -I{} bash -c 'bound_share "$1" >"$1.bounds"' _ {}
-    find "$work" -name 'share.*.bounds' -exec cat {} + | jq -s from_entries >"$work/compiled"
-    git=$(jq '[.[].git] | unique | .[0] // null' "$work/compiled")
-    jqf bound/judged -c --slurpfile compiled "$work/compiled" "$work/points" >"$work/judged"
+    done <"$work/files" >"$work/all"
+    for file in 'select(.mhz)' 'select(.mhz | not)'; do # of the same time the row that has the clock
+        jq -r "$file"' | "\(.kernel) \(.problem) \(.us)\t\(tojson)"' "$work/all"
+    done | awk -F '\t' '!seen[$1]++ {print $2}' >"$work/points"
+    [[ -s $work/points ]] || die 2 "no timed row of a kernel in ${words[*]:-$folder}"
+    jq -r '.measured_at | select(. != "")' "$work/points" | sort -u |
+        while read -r commit; do kernels_of "$commit"; done >"$work/folders"
+    judge </dev/null
+    jq -r '.options_was // empty' "$work/judged" | compile_bounds >"$work/was"
+    judge <"$work/was"
+    jq -r 'select(.code_of == null) | .options' "$work/judged" | compile_bounds >"$work/today"
+    git=$(jq -s 'add | [.[].git] | unique | .[0] // null' "$work/was" "$work/today")
+    cat "$work/was" "$work/today" | judge
     seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.0f", b - a}')
 }
 
@@ -75,7 +123,7 @@ else
 fi
 mkdir -p "$(dirname "${opt[out]}")"
 jqf bound/summary -s --argjson seconds "$seconds" --argjson git "$git" "$work/judged" >"$work/summary"
-[[ ${flag[judge]} -eq 1 ]] || gzip -9nc "$work/judged" >"$points"
+[[ ${flag[judge]} -eq 1 ]] || jq -c 'del(.options_was)' "$work/judged" | gzip -9n >"$points"
 replace_file "${opt[out]}" <"$work/summary"
 jqf bound/said -r "$work/summary"
-jq -e '.current > 0 and (.below_bound | length) == 0' "$work/summary" >/dev/null
+jq -e '.same_code > 0 and (.below_bound | length) == 0' "$work/summary" >/dev/null

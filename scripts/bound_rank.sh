@@ -10,7 +10,7 @@ usage: scripts/bound_rank.sh [options]
   --fit          write the coefficients to src/timing/estimate.def, too; build again afterwards
   --table        print the table of DIR/bound_rank.json and do nothing else
 The estimate is fitted to half of the configurations, chosen by a hash of their options, and judged on the others. Only
-points whose machine code is what compiled when they were made count. For each swept space of 12 tiles or more:
+points with the bound of the machine code that was timed count. For each swept space of 12 tiles or more:
 Spearman's rank correlation with the measured time; how much slower the best of the first eight is than the best of
 all; what a search would have skipped (evo_sweep.sh --prune), in the order of the record, and how much slower its winner
 would be.

@@ -6,29 +6,19 @@
 
 #define FITTED_TENSOR_FLOP 4096.0 /* of the part that was measured, sm_90, per multiprocessor and clock */
 
-/* Fitted by scripts/bound_rank.sh --fit: a weight per term, then for each kernel a factor and a band. */
-static const double weights[FA_TERM_COUNT] = {
-#define FA_WEIGHT(term, weight) [term] = weight,
-#define FA_FACTOR(kernel, factor, low, high)
-#include "timing/estimate.def"
-#undef FA_WEIGHT
-#undef FA_FACTOR
-};
-
+/* Fitted by scripts/bound_rank.sh --fit. low, high: 10 % and 90 % of the judged times, of the estimate. */
 static const struct {
-    const char *kernel; /* "": every other */
-    double factor, low, high;
-} factors[] = {
-#define FA_WEIGHT(term, weight)
-#define FA_FACTOR(kernel, factor, low, high) {kernel, factor, low, high},
+    const char *kernel; /* "", the last: every other */
+    double low, high, weights[FA_TERM_COUNT];
+} fitted[] = {
+#define FA_ESTIMATE(kernel, low, high, ...) {kernel, low, high, {__VA_ARGS__}},
 #include "timing/estimate.def"
-#undef FA_WEIGHT
-#undef FA_FACTOR
+#undef FA_ESTIMATE
 };
 
 const char *fa_term_name(fa_term term, char name[32])
 {
-    static const char *const others[] = {"l2", "copy", "steps", "dram"};
+    static const char *const others[] = {"l2", "copy", "steps", "blocks", "parts", "dram"};
     if (term == FA_TERM_LAUNCH)
         return "launch";
     if (term >= FA_TERM_L2)
@@ -59,6 +49,9 @@ static void fill_terms(const fa_estimate_input *in, double *terms)
     clocks[FA_TERM_L2] = read_bytes / (64 * sms) * uneven;
     clocks[FA_TERM_COPY] = read_bytes / (64.0 * fmax(1, in->info->vec)) / sms * uneven;
     clocks[FA_TERM_STEPS] = 1000 * rounds * keys / fmax(1, in->info->n) / splits;
+    clocks[FA_TERM_BLOCKS] = 1000 * fmax(1, ceil(in->launch->grid / sms / fmax(1, in->blocks_per_sm)));
+    if (splits > 1)
+        clocks[FA_TERM_PARTS] = 8 * splits * p->batch * p->heads * (double)p->seq_q * p->dim / (64 * sms);
     for (int term = 0; term < FA_TERM_COUNT; term++)
         terms[term] = clocks[term] / in->clock_mhz;
     terms[FA_TERM_LAUNCH] = 1;
@@ -69,13 +62,13 @@ fa_estimate fa_estimate_of(const fa_estimate_input *input, const char *kernel)
 {
     fa_estimate estimate = {.known = true};
     size_t i = 0;
+    while (fitted[i].kernel[0] != '\0' && strcmp(fitted[i].kernel, kernel) != 0)
+        i++; /* the last is "" */
     fill_terms(input, estimate.terms_us);
     for (int term = 0; term < FA_TERM_COUNT; term++)
-        estimate.us += weights[term] * estimate.terms_us[term];
-    while (factors[i].kernel[0] != '\0' && strcmp(factors[i].kernel, kernel) != 0)
-        i++; /* the last is "" */
-    estimate.us = fmax(input->bound_us, estimate.us * factors[i].factor);
-    estimate.us_low = fmax(input->bound_us, estimate.us * factors[i].low);
-    estimate.us_high = estimate.us * factors[i].high;
+        estimate.us += fitted[i].weights[term] * estimate.terms_us[term];
+    estimate.us = fmax(input->bound_us, estimate.us);
+    estimate.us_low = fmax(input->bound_us, estimate.us * fitted[i].low);
+    estimate.us_high = estimate.us * fitted[i].high;
     return estimate;
 }

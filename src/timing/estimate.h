@@ -16,6 +16,8 @@ typedef enum fa_term {
     FA_TERM_L2 = FA_TERM_CHAIN + FA_PIPE_COUNT, /* keys and values that every tile reads, at 64 bytes a clock */
     FA_TERM_COPY,                               /* the load instructions for them, one a clock */
     FA_TERM_STEPS,                              /* steps over the keys of one block, 1000 clocks each */
+    FA_TERM_BLOCKS,                             /* rounds of blocks, 1000 clocks each: their start and end */
+    FA_TERM_PARTS, /* the parts of O that splits write and read, FP32, at 64 bytes a clock and multiprocessor */
     FA_TERM_DRAM,
     FA_TERM_COUNT,
 } fa_term;
@@ -36,7 +38,7 @@ typedef struct fa_estimate_input {
     double clock_mhz, dram_us, bound_us;          /* the estimate is never below the bound */
 } fa_estimate_input;
 
-/* kernel: the name of the variant, for its own factor; another name has none, and the widest band. */
+/* kernel: the name of the variant, for its own weights; another name has those of all, and the widest band. */
 fa_estimate fa_estimate_of(const fa_estimate_input *input, const char *kernel);
 const char *fa_term_name(fa_term term, char name[32]);
 

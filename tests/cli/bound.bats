@@ -65,24 +65,24 @@ points() { # FILE JQ...: the committed points, changed
 @test "no measured time of the evidence lies below its bound; one that does fails" {
     points "$work/all.json" .
     scripts/bound_evidence.sh --judge --out "$work/all.json"
-    jq -e '.points > 600 and .current > 300 and .below_bound == []' "$work/all.json"
-    jq -e '{points, current, with_bound}' "$work/all.json" >"$work/counted"
-    jq '{points, current, with_bound}' evidence/h200/bound.json | diff - "$work/counted"
-    points "$work/bad.json" 'if input_line_number == 9 then .percent_of_bound = 101 | .current = true else . end'
+    jq -e '.points > 1000 and .same_code > 1000 and .below_bound == []' "$work/all.json"
+    jq -e '{points, same_code, with_bound}' "$work/all.json" >"$work/counted"
+    jq '{points, same_code, with_bound}' evidence/h200/bound.json | diff - "$work/counted"
+    points "$work/bad.json" 'if input_line_number == 9 then .percent_of_bound = 101 | .code_of = "today" else . end'
     run scripts/bound_evidence.sh --judge --out "$work/bad.json"
     [ "$status" -eq 1 ]
     [[ $output == *"BELOW: "* ]]
-    points "$work/old.json" '.percent_of_bound = 101 | .current = false' # of other machine code: proves nothing
+    points "$work/old.json" '.percent_of_bound = 101 | .code_of = null' # of other machine code: proves nothing
     run scripts/bound_evidence.sh --judge --out "$work/old.json"
     [ "$status" -eq 1 ]
-    jq -e '.below_bound == [] and .not_current_below_bound > 600' "$work/old.json"
+    jq -e '.below_bound == [] and .other_code_below_bound > 1000' "$work/old.json"
 }
 
 @test "the estimate is what the script fitted, and the record says of what it is made" {
     need_nvdisasm
     bound --kernel light --arch sm_90a >"$work/light"
     jq -es '.[0] as $b | .[1] as $rank |
-        ([$rank.weights | to_entries[] | .value * $b.estimate_terms_us[.key]] | add) * $rank.factors.light |
+        ([$rank.weights.light | to_entries[] | .value * $b.estimate_terms_us[.key]] | add) |
         . / $b.estimate_us - 1 | fabs < 0.01' "$work/light" evidence/h200/bound_rank.json
     jq -e '.estimate_us_low < .estimate_us and .estimate_us < .estimate_us_high and .us < .estimate_us' "$work/light"
 }

@@ -224,7 +224,12 @@ static void test_estimate(void **state)
     assert_float_equal(one.terms_us[FA_TERM_L2], 0.512, 1e-12);   /* 2 times 16 KiB at 64 bytes a clock */
     assert_float_equal(one.terms_us[FA_TERM_COPY], 0.064, 1e-12); /* 512 bytes an instruction */
     assert_float_equal(one.terms_us[FA_TERM_STEPS], 4, 1e-12);    /* two rounds of two steps */
+    assert_float_equal(one.terms_us[FA_TERM_BLOCKS], 2, 1e-12);   /* two rounds */
+    assert_float_equal(one.terms_us[FA_TERM_PARTS], 0, 0);
     assert_true(one.us_low < one.us && one.us < one.us_high);
+    const fa_kernel_info split = {.m = 32, .n = 32, .vec = 8, .splits = 2, .grid = FA_GRID_TILES};
+    input.info = &split;
+    assert_float_equal(fa_estimate_of(&input, "light").terms_us[FA_TERM_PARTS], 0.768, 1e-12); /* 2 times 96 KiB */
     input.bound_us = 1000; /* the bound is the truth */
     assert_float_equal(fa_estimate_of(&input, "light").us, 1000, 0);
     assert_float_equal(fa_estimate_of(&input, "light").us_low, 1000, 0);

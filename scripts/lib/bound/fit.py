@@ -7,11 +7,13 @@ the same.
 """
 import hashlib
 import json
+import math
 import sys
 
-LEAST_POINTS = 5  # of a kernel, for a factor of its own; of its judged half, for a band of its own
+LEAST_POINTS = 5  # of a kernel, for weights of its own; of its judged half, for a band of its own
 TILES = 12  # in a space that is ranked
-
+PULL = 0.03  # of a kernel's own weights to those of all, as a share of what its times say of them
+FAR = 0.05  # an error from which a time counts by its size alone, not by its square
 
 def odd(point):
     return int(hashlib.sha256(point["options"].encode()).hexdigest(), 16) % 2
@@ -57,25 +59,57 @@ def weighted(weights, point):
     return sum(weights[name] * us for name, us in terms(point).items())
 
 
-def fit(points):
-    """Weights and a factor per kernel in turns. Relative errors count, and every kernel the same."""
+def relative(points, weights, factor, share):
+    """Rows and what each should sum to, for least squares: a point's terms over its time, times factor and share. What
+    is far off by the weights so far counts less, so that the sum of errors falls and not that of their squares."""
+    rows, wanted = [], []
+    for point in points:
+        off = abs(math.log(max(1e-9, factor * weighted(weights, point) / point["us"]))) if weights else FAR
+        much = share / max(off, FAR) ** 0.5
+        rows.append([us * factor * much / point["us"] for us in terms(point).values()])
+        wanted.append(much)
+    return rows, wanted
+
+
+def fit_all(points):
+    """Weights for all kernels and a factor per kernel in turns. Relative errors count, and every kernel the same."""
     names = list(points[0]["estimate_terms_us"])
     groups = by_kernel(points)
     factors = {kernel: 1.0 for kernel in groups}
     weights = {}
-    for _ in range(8):
+    for _ in range(20):
         rows, wanted = [], []
         for kernel, group in groups.items():
-            share = 1 / max(len(group), LEAST_POINTS) ** 0.5
-            for point in group:
-                scale = share * factors[kernel] / point["us"]
-                rows.append([terms(point)[name] * scale for name in names])
-                wanted.append(share)
+            more = relative(group, weights, factors[kernel], 1 / max(len(group), LEAST_POINTS) ** 0.5)
+            rows += more[0]
+            wanted += more[1]
         weights = dict(zip(names, nonnegative_least_squares(rows, wanted)))
         for kernel, group in groups.items():
             if len(group) >= LEAST_POINTS:
                 factors[kernel] = quantile([point["us"] / weighted(weights, point) for point in group], 0.5)
     return weights, {k: f for k, f in factors.items() if len(groups[k]) >= LEAST_POINTS}
+
+
+def fit_own(points, first):
+    """Weights of one kernel, drawn to the first ones: few points say little of most terms."""
+    weights = first
+    for _ in range(12):
+        rows, wanted = relative(points, weights, 1, 1)
+        for i, weight in enumerate(first.values()):
+            strength = (PULL * sum(row[i] ** 2 for row in rows[:len(points)])) ** 0.5
+            rows.append([strength if j == i else 0 for j in range(len(first))])
+            wanted.append(strength * weight)
+        weights = dict(zip(first, nonnegative_least_squares(rows, wanted)))
+    return weights
+
+
+def fit(points):
+    """Weights by kernel; "": for every other."""
+    of_all, factors = fit_all(points)
+    groups = by_kernel(points)
+    found = {kernel: fit_own(groups[kernel], {name: weight * factor for name, weight in of_all.items()})
+             for kernel, factor in factors.items()}
+    return {**found, "": of_all}
 
 
 def ranks(values):
@@ -145,19 +179,19 @@ def error_of(points):
     return {"points": len(points), "median": round(quantile(errors, 0.5), 3), "p90": round(quantile(errors, 0.9), 3)}
 
 
-def write_coefficients(path, weights, factors, bands):
-    lines = ["/* Written by scripts/bound_rank.sh --fit from bound.json.points.jsonl.gz: the weight of each term; for",
-             " * each kernel its factor, and what 10 % and 90 % of its judged times are of the estimate. */"]
-    enum = {"launch": "FA_TERM_LAUNCH", "l2": "FA_TERM_L2", "copy": "FA_TERM_COPY", "steps": "FA_TERM_STEPS",
-            "dram": "FA_TERM_DRAM"}
-    for name, weight in weights.items():
-        pipe = name.removesuffix("_chain").upper()
-        first = "FA_TERM_CHAIN" if name.endswith("_chain") else "FA_TERM_PIPE"
-        if weight > 0:
-            lines.append(f"FA_WEIGHT({enum.get(name, f'{first} + FA_PIPE_{pipe}')}, {weight:.4g})")
-    for kernel in sorted(factors) + [""]:
+def write_coefficients(path, weights, bands):
+    enum = {name: f"FA_TERM_{name.upper()}" for name in ("launch", "l2", "copy", "steps", "blocks", "parts", "dram")}
+    lines = ["/* Written by scripts/bound_rank.sh --fit from bound.json.points.jsonl.gz: of each kernel what 10 % and",
+             " * 90 % of its judged times are of the estimate, and the weight of each term. */"]
+    for kernel in sorted(weights, reverse=True):  # "" is last
         low, high = bands.get(kernel, bands[""])
-        lines.append(f'FA_FACTOR("{kernel}", {factors.get(kernel, 1):.4g}, {low:.4g}, {high:.4g})')
+        lines.append(f'FA_ESTIMATE("{kernel}", {low:.4g}, {high:.4g},')
+        for name, weight in weights[kernel].items():
+            first = "FA_TERM_CHAIN" if name.endswith("_chain") else "FA_TERM_PIPE"
+            term = enum.get(name, f"{first} + FA_PIPE_{name.removesuffix('_chain').upper()}")
+            if weight >= 0.0005:
+                lines.append(f"            [{term}] = {weight:.4g},")
+        lines[-1] = lines[-1].rstrip(",") + ")"
     with open(path, "w", encoding="ascii") as out:
         out.write("\n".join(lines) + "\n")
 
@@ -165,14 +199,15 @@ def write_coefficients(path, weights, factors, bands):
 def main():
     path, summary = sys.argv[1:]
     points = [json.loads(line) for line in sys.stdin]
-    points = [point for point in points if point["current"] and point.get("estimate_terms_us")]
+    points = [point for point in points if point["code_of"] and point.get("estimate_terms_us")]
     fitted = {}
     for point in points:  # a configuration counts once, by its first time
         if not odd(point):
             fitted.setdefault(point["options"], point)
-    weights, factors = fit(list(fitted.values()))
+    weights = fit(list(fitted.values()))
     for point in points:
-        point["estimate_us"] = max(point["bound_us"], weighted(weights, point) * factors.get(point["kernel"], 1))
+        own = weights.get(point["kernel"], weights[""])
+        point["estimate_us"] = max(point["bound_us"], weighted(own, point))
     judged = {}
     for point in points:
         if odd(point):
@@ -186,13 +221,13 @@ def main():
     for point in points:
         low = bands.get(point["kernel"], bands[""])[0]
         point["estimate_us_low"] = max(point["bound_us"], point["estimate_us"] * low)
-    write_coefficients(path, weights, factors, bands)
+    write_coefficients(path, weights, bands)
     with open(summary, "w", encoding="ascii") as out:
         json.dump({"points": len(points), "fitted": len(fitted), "judged": len(judged),
                    "error": error_of(judged),
                    "kernels": [{"kernel": kernel, **error_of(group)} for kernel, group in by_kernel(judged).items()],
-                   "factors": {kernel: round(factor, 4) for kernel, factor in factors.items()},
-                   "weights": {name: round(weight, 4) for name, weight in weights.items() if weight > 0},
+                   "weights": {kernel: {name: round(weight, 4) for name, weight in own.items() if weight >= 0.0005}
+                               for kernel, own in weights.items()},
                    "spaces": rank_spaces(points)}, out, indent=1)
         out.write("\n")
 

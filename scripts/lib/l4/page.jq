@@ -1,4 +1,4 @@
-# The page of the L4, from rows of l4/row.jq (with -s). $rank: bound_rank.json, which has the estimate's factors.
+# The page of the L4, from rows of l4/row.jq (with -s). $rank: bound_rank.json, which has the estimate's weights.
 # The clock under the power limit of 72 W: cuBLAS reaches 53 to 71 TFLOP/s there; 58 multiprocessors of 1024 FLOP a
 # clock need 892 to 1195 MHz for that. A kernel that keeps the tensor cores less busy draws less and clocks higher.
 include "l4/words";
@@ -54,7 +54,7 @@ def rule_table:
             occupancy[]] + [length] | "| " + (map(tostring) | join(" | ")) + " |");
 
 map(select(is_canonical)) as $canonical | map(select(.rule)) as $grid | power_mhz as $p |
-([$grid[].variant] | unique - ($rank[0].factors | keys)) as $unfitted |
+([$grid[].variant] | unique - ($rank[0].weights | keys)) as $unfitted |
 head($p; $unfitted), "", "## The canonical shape", "", canonical_words, "", ($canonical | unique | sort_by(
     [(.rule | not), (.kernel | rung)]) | canonical_table), "",
 story_words, "",

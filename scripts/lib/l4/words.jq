@@ -5,9 +5,9 @@ def head($p; $unfitted):
     "",
     "- **bound**: the launch cannot be faster. It leaves out latency, bank conflicts and cache misses.",
     "- **estimate**: fitted to times of an H200, so it is a guess here; the band holds 80 % of the H200's times. An",
-    "  L4 has a quarter of the tensor rate per multiprocessor: the band is less sure than there. No time was fitted",
-    "  for " + ($unfitted | map("`\(.)`") | join(", ")) + ": their estimates lack a factor of their own, which is 0.8",
-    "  to 3.7 for the others, so do not rank them against each other.",
+    "  L4 has a quarter of the tensor rate per multiprocessor: the band is less sure than there." +
+        if $unfitted == [] then "" else "\n  No time was fitted for " + ($unfitted | map("`\(.)`") | join(", ")) +
+            ": their estimates have the weights of all\n  kernels, so do not rank them against each other." end,
     "- **clocks**: 795 MHz is the base, 2040 MHz the boost. cuBLAS reaches 53 to 71 TFLOP/s within the 72 W, which",
     "  takes \($p.low | round) to \($p.high | round) MHz with busy tensor cores: the power-limited clock here. A",
     "  kernel that keeps them less busy draws less and clocks higher.";
