@@ -79,7 +79,7 @@ evidence() { # a line per file: where its contents are, and its name
 }
 
 read_points() { # into $work/judged, with their bounds
-    local file name kinds start=$EPOCHREALTIME
+    local file name kinds rows start=$EPOCHREALTIME
     kinds=$(kinds)
     if [[ ${#words[@]} -gt 0 ]]; then
         for file in "${words[@]}"; do
@@ -98,8 +98,8 @@ read_points() { # into $work/judged, with their bounds
             cat "$work/points.one"
         fi
     done <"$work/files" >"$work/all"
-    for file in 'select(.mhz)' 'select(.mhz | not)'; do # of the same time the row that has the clock
-        jq -r "$file"' | "\(.kernel) \(.problem) \(.us)\t\(tojson)"' "$work/all"
+    for rows in .mhz '.mhz | not'; do # of the same time the row that has the clock
+        jq -r "select($rows)"' | "\(.kernel) \(.problem) \(.us)\t\(tojson)"' "$work/all"
     done | awk -F '\t' '!seen[$1]++ {print $2}' >"$work/points"
     [[ -s $work/points ]] || die 2 "no timed row of a kernel in ${words[*]:-$folder}"
     jq -r '.measured_at | select(. != "")' "$work/points" | sort -u |

@@ -87,6 +87,22 @@ points() { # FILE JQ...: the committed points, changed
     jq -e '.estimate_us_low < .estimate_us and .estimate_us < .estimate_us_high and .us < .estimate_us' "$work/light"
 }
 
+@test "a time is held against the machine code of its commit, else today's; of other code it proves nothing" {
+    need_nvdisasm
+    git rev-parse -q --verify HEAD >/dev/null || skip "no clone"
+    ./fa_bench --compile-only --kernel light --arch sm_90a --quiet --json "$work/light.json"
+    jq -c --arg git "$(git rev-parse --short=12 HEAD)" '.timing = {p50_us: 1000, sm_clock_mhz: {p50: 1500}} |
+        (.provenance.git = $git), (.provenance.git = "no" | .timing.p50_us = 2000),
+        (.provenance.code_sha256 = "other" | .timing.p50_us = 1), (.timing.p50_us = 0.5 | .provenance.git = $git)' \
+        "$work/light.json" >"$work/rows.jsonl"
+    run scripts/bound_evidence.sh --out "$work/some.json" "$work/rows.jsonl"
+    [ "$status" -eq 1 ]
+    zcat "$work/some.json.points.jsonl.gz" | jq -es 'sort_by(-.us) | map(.code_of) |
+        .[0] == "today" and .[1] != null and .[2] == null and .[3] != null'
+    jq -e '.points == 4 and .same_code == 3 and (.below_bound | map(.us)) == [0.5] and .other_code_below_bound == 1' \
+        "$work/some.json"
+}
+
 @test "bound_rank.sh: fitted on one half, judged on the other, the same each time" {
     mkdir "$work/dir"
     cp evidence/h200/bound.json.points.jsonl.gz "$work/dir"
