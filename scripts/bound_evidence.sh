@@ -19,7 +19,7 @@ Exit: 0, 1 when a point lies below its bound, 2 usage, 4 not run. FA_BENCH names
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 opt=([out]=evidence/h200/bound.json [sample]=0 [jobs]=$(nproc))
 flag=([judge]=0)

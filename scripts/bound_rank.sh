@@ -18,7 +18,7 @@ Exit: 0, 2 usage, 4 not run (no jq, no python3).
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 opt=([dir]=evidence/h200)
 flag=([fit]=0 [table]=0)

@@ -17,7 +17,7 @@ Exit: 0, 1 when a time lies below its bound or a run fails, 2 usage, 4 not run (
 EOU
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/points.sh
 opt=([sample]=100 [jobs]=$(nproc) [seconds]=0 [out]=evidence/h200/bound_timed.jsonl.gz)

@@ -8,7 +8,7 @@ if [[ ${1:-} == --help ]]; then
                                      4 where it is not installed"
     exit 0
 fi
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for tool in "clang-format-$version" clang-format ''; do
     [[ -n $tool ]] || { echo "check_format.sh: NOT-RUN: no clang-format $version" >&2; exit 4; }

@@ -8,7 +8,7 @@ if [[ ${1:-} == --help ]]; then
                                        and per source file whose own header is not first or lacks a function"
     exit 0
 fi
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 rooms=(base input ptx compile device cuda emu run check timing report child main) # the last two are files
 pure='^src/(base|input|ptx|check|timing|report)/' # these rooms know nothing of CUDA

@@ -7,7 +7,7 @@ if [[ ${1:-} == --help ]]; then
     echo "usage: scripts/check_size.sh    exit 1 and a line per file, function or line over its budget"
     exit 0
 fi
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bad=0
 budget() { # FILE LINES

@@ -11,7 +11,7 @@ Exit: 0, 1 a finding, 4 NOT-RUN: no actionlint.
 USAGE
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 flag=([which]=0)
 parse_options "$@"

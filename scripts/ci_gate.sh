@@ -37,7 +37,7 @@ build/tests/emu/emu_case).
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 . scripts/lib/gate/subjects.sh

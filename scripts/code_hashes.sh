@@ -15,7 +15,7 @@ Exit: 0, 1 when a configuration does not compile, 2 usage, 4 not run. FA_BENCH n
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/points.sh
 opt=([arch]='sm_80,sm_89,sm_90a' [jobs]=$(nproc))

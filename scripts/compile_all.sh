@@ -31,7 +31,7 @@ Exit: 0, 1 when a point neither compiles (with --run: passes) nor is infeasible 
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/points.sh
 default_problem='--batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --check cpu'

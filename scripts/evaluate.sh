@@ -25,7 +25,7 @@ that was written meanwhile), 6 the score cannot be written to --out.
 USAGE
 }
 
-here=$(dirname "$(realpath "${BASH_SOURCE[0]}")") # paths are below the caller's folder, so that one stays
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 fail_with_error

@@ -18,7 +18,7 @@ Exit: 0 whatever is current, 2 usage, 4 not run. FA_BENCH names the binary (defa
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 opt=([sample]=0 [jobs]=$(nproc))
 flag=([rows]=0)

@@ -16,7 +16,7 @@ Exit: 0, 1 out of step or a file without an entry, 2 usage, 4 not run. FA_BENCH 
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 opt=([sample]=50)
 flag=([check]=0 [no-compile]=0)

@@ -35,7 +35,7 @@ USAGE
 }
 
 caller=$PWD
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 export FA_BENCH=${FA_BENCH:-./fa_bench}

@@ -12,7 +12,7 @@ FA_BENCH names the binary (default ./fa_bench). Exit codes are fa_bench's.
 EOF
 }
 
-here=$(dirname "$(realpath "${BASH_SOURCE[0]}")") # FILE is below the caller's folder, so that one stays
+here=$(dirname "${BASH_SOURCE[0]}") # FILE is below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 fail_with_error

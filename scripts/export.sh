@@ -27,7 +27,7 @@ Exit: 0, 2 usage or nothing to export, 4 not run (no jq).
 USAGE
 }
 
-here=$(dirname "$(realpath "${BASH_SOURCE[0]}")") # paths are below the caller's folder, so that one stays
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 opt=([format]='' [group]='' [status]='' [out]='')

@@ -20,7 +20,7 @@ Exit: 0 done, 1 a step failed, 2 usage, 4 not run (no GPU). FA_BENCH names the b
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([out]=build/ladder [problems]='2,8,512,64 4,16,1024,64 4,16,4096,128' [kernels]='' [board]='' [max-time]=1

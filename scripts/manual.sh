@@ -14,7 +14,7 @@ FA_BENCH names the binary (default ./fa_bench). Exit: 0, 1 a page is not current
 USAGE
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 flag=([check]=0 [man]=0 [completion]=0)
 parse_options "$@"

@@ -16,7 +16,7 @@ binary (default ./fa_bench). Exit: 0 every gate passed, 1 a gate failed or the k
 USAGE
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 opt=([out]=build/ncu [thresholds]=$lib/ncu/thresholds.json [import]='' [record]='')
 flag=([dry-run]=0)

@@ -17,7 +17,7 @@ Exit: 0, 1 when the mean is below 0.995 or a shape below 0.98, 2 usage, 4 not ru
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 opt=([old]='' [grid]=$lib/peers/grid.json [out]=build/new_over_old.json [max-time]=0.4)
 flag=([dry-run]=0)

@@ -29,7 +29,7 @@ Exit: 0, 1 a kernel failed, 2 usage, 4 not run. FA_BENCH names the binary (defau
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([random]=0 [seed]=1 [problems]='' [kernel]='' [pace]=sustained [rest-ms]=12 [lane]=1/1 [jobs]="$(nproc)"

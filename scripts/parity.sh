@@ -19,7 +19,7 @@ Exit: 0 all agree, 1 one does not, 2 usage, 4 NOT-RUN (no fa_bench, no PyTorch, 
 USAGE
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([kernel]='' [dtype]=fp16 [out]='' [jobs]=$((($(nproc) + 1) / 2)))

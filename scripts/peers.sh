@@ -32,7 +32,7 @@ scripts/lib/peers/peers_torch.py). Exit: 0, 1 a kernel failed, 2 usage, 4 NOT-RU
 USAGE
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([kernel]='' [grid]=$lib/peers/grid.json [only]='' [dtype]=fp16

@@ -18,7 +18,7 @@ Exit: 0, 1 pip failed, 2 usage, 4 not run (no pip).
 EOF
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 opt=([out]=build/peers [python]=3.12 [cudnn]='' [fa4]='' [only]='fa4,cudnn')
 flag=([parts]=0 [dry-run]=0)

@@ -19,7 +19,7 @@ Exit: 0, 2 usage, 4 not run (no jq, no Python package optuna).
 USAGE
 }
 
-here=$(dirname "$(realpath "${BASH_SOURCE[0]}")") # paths are below the caller's folder, so that one stays
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 opt=([strategies]="grid,random,evo,tpe" [seeds]=8 [budget]=64 [batch]=6 [json]='' [table]='')

@@ -22,7 +22,7 @@ Exit: 0, 1 --check saw a difference, 2 usage, 4 NOT-RUN (no gnuplot, no jq, no e
 USAGE
 }
 
-cd "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/report/tables.sh
 . scripts/lib/report/plots.sh

@@ -23,7 +23,7 @@ all_packages=(debootstrap)
 
 what="test"
 dry_run=0
-tools=$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../build/tools/py
+tools=$(dirname "${BASH_SOURCE[0]}")/../build/tools/py
 for argument in "$@"; do
     case $argument in
         run | check | test | all | cutlass) what=$argument ;;

@@ -16,7 +16,7 @@ Exit: 0, 2 usage, 4 not run (no fa_bench, jq or GPU, or fewer GPUs), otherwise e
 USAGE
 }
 
-here=$(dirname "$(realpath "${BASH_SOURCE[0]}")") # paths are below the caller's folder, so that one stays
+here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 opt=([gpus]="1,2" [kernel]=wmma [json]='' [table]='')

@@ -321,14 +321,3 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     run env ASAN_OPTIONS=$asan ./fa_bench --source "$work/k.cu" "${small[@]}" --sanitize address --quiet
     [ "$status" -eq 1 ]
 }
-
-@test "scripts run through a link" {
-    mkdir "$work/bin"
-    local each
-    for each in scripts/*.sh; do
-        ln -s "$PWD/$each" "$work/bin"
-        "$work/bin/${each##*/}" --help >"$work/help"
-        diff "$work/help" <("$each" --help)
-    done
-    (cd "$work" && bin/export.sh --format csv "$OLDPWD/evidence/h200/ladder/2x8x512x64/mma.json") | grep -q '^"mma"'
-}
