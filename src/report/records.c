@@ -10,14 +10,25 @@
 #include "base/file.h"
 #include "report/json.h"
 
-static fa_status writable(const fa_options *options, fa_reason *why)
+/* A file is replaced by one made beside it; a device or a pipe, /dev/stdout say, is written as it is. */
+static bool can_write(const char *path)
 {
     struct stat facts;
-    const char *slash = strrchr(options->json, '/');
-    char *folder = slash == NULL ? fa_format(".") : fa_format("%.*s", (int)(slash - options->json) + 1, options->json);
-    const bool good = access(folder, W_OK) == 0 && !(stat(options->json, &facts) == 0 && S_ISDIR(facts.st_mode));
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode))
+        return !S_ISDIR(facts.st_mode) && access(path, W_OK) == 0;
+    char *real = realpath(path, NULL); /* a link's folder is its target's */
+    const char *file = real == NULL ? path : real;
+    const char *slash = strrchr(file, '/');
+    char *folder = slash == NULL ? fa_format(".") : fa_format("%.*s", (int)(slash - file) + 1, file);
+    const bool good = access(folder, W_OK) == 0;
     free(folder);
-    if (good)
+    free(real);
+    return good;
+}
+
+static fa_status writable(const fa_options *options, fa_reason *why)
+{
+    if (can_write(options->json))
         return FA_PASS;
     return fa_refuse(why, FA_USAGE, "--json takes - or a file in a folder that can be written, not '%s'",
                      options->json);
