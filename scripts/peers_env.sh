@@ -35,7 +35,8 @@ done
 pip+=(--platform manylinux2014_x86_64)
 version=${opt[fa4]:+==${opt[fa4]}} # a bound with a beta in it: there are only betas
 fa4=("flash-attn-4${version:->=4.0.0b1}" nvidia-cutlass-dsl nvidia-cutlass-dsl-libs-base
-    nvidia-cutlass-dsl-libs-cu13 quack-kernels apache-tvm-ffi einops torch-c-dlpack-ext typing_extensions)
+    nvidia-cutlass-dsl-libs-core nvidia-cutlass-dsl-libs-cu13 quack-kernels apache-tvm-ffi einops torch-c-dlpack-ext
+    typing_extensions)
 cudnn=("nvidia-cudnn-cu13${opt[cudnn]:+==${opt[cudnn]}}")
 
 get() { # FOLDER PACKAGE...
@@ -45,7 +46,13 @@ get() { # FOLDER PACKAGE...
 }
 
 [[ ${flag[dry-run]} -eq 1 ]] || python3 -m pip --version >/dev/null 2>&1 || die 4 "NOT-RUN: no pip for python3"
-[[ ${opt[only]} != *fa4* ]] || get "$out/python" "${fa4[@]}"
+if [[ ${opt[only]} == *fa4* ]]; then
+    get "$out/python" "${fa4[@]}"
+    if [[ ${flag[dry-run]} -eq 0 ]]; then # pip is told of each package by name: a new version may need another
+        missing=$(python3 "$lib/peers/needs.py" "$out/python" "${opt[python]}")
+        [[ -z $missing ]] || die 1 "missing in $out/python: ${missing//$'\n'/; }"
+    fi
+fi
 if [[ ${opt[only]} == *cudnn* ]]; then
     make_work
     get "$work" "${cudnn[@]}"

@@ -452,3 +452,17 @@ END
     run scripts/peers_env.sh --dry-run --only cudnn
     [[ $output == "pip install --target /"*" nvidia-cudnn-cu13" ]]
 }
+
+@test "peers from PyPI: a package that another needs and that was not brought is named" {
+    package() { # NAME NEED...
+        local info=$work/env/${1//-/_}-1.0.dist-info
+        mkdir -p "$info"
+        printf '%s\n' "Metadata-Version: 2.1" "Name: $1" "Version: 1.0" "${@:2}" >"$info/METADATA"
+    }
+    needs() { python3 scripts/lib/peers/needs.py "$work/env" 3.12; }
+    package one "Requires-Dist: Two_Parts>=1" "Requires-Dist: torch" "Requires-Dist: three; python_version < '3.11'" \
+        "Requires-Dist: four; extra == 'more'"
+    [ "$(needs)" = "one needs Two_Parts>=1" ]
+    package two-parts
+    [ -z "$(needs)" ]
+}
