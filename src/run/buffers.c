@@ -73,12 +73,24 @@ static void set_guards(const fa_buffers *buffers, bool closed)
             }
 }
 
+static size_t bytes_with_guards(const fa_buffers *buffers, int tensor)
+{
+    return (offset_of(buffers, tensor) + buffers->room[tensor] + FA_GUARD_COUNT) * sizeof(uint16_t);
+}
+
 static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 {
     fa_device *device = buffers->device;
+    const size_t to_v = (bytes_with_guards(buffers, FA_K) + 255) / 256 * 256; /* aligned as an allocation is */
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
-        const size_t count = offset_of(buffers, tensor) + buffers->room[tensor] + FA_GUARD_COUNT;
-        FA_TRY(device->alloc(device, count * sizeof(uint16_t), &buffers->base[tensor], why));
+        size_t bytes = bytes_with_guards(buffers, tensor);
+        if (buffers->v_after_k && tensor == FA_V) {
+            buffers->base[FA_V] = buffers->base[FA_K] + to_v;
+            continue;
+        }
+        if (buffers->v_after_k && tensor == FA_K)
+            bytes = to_v + bytes_with_guards(buffers, FA_V);
+        FA_TRY(device->alloc(device, bytes, &buffers->base[tensor], why));
     }
     if (buffers->workspace_bytes == 0)
         return FA_PASS;
@@ -95,6 +107,7 @@ fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t 
                             .tensors = lse ? FA_TENSORS : FA_L,
                             .count = {q, kv, kv, q, lse ? 2 * (q / (size_t)problem->dim) : 0},
                             .offset = FA_GUARD_COUNT + (size_t)options->misalign,
+                            .v_after_k = options->l2_persist == FA_L2_PERSIST_KV,
                             .workspace_bytes = workspace_bytes};
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         buffers->layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
@@ -126,7 +139,7 @@ void fa_buffers_free(fa_buffers *buffers)
     if (buffers->base[FA_O])
         set_guards(buffers, false);
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        if (buffers->base[tensor])
+        if (buffers->base[tensor] && !(buffers->v_after_k && tensor == FA_V))
             device->free(device, buffers->base[tensor]);
     if (buffers->workspace)
         device->free(device, buffers->workspace);

@@ -11,7 +11,8 @@ typedef struct fa_buffers {
     fa_device *device;
     int tensors;                  /* FA_TENSORS, or FA_L without the log-sum-exp */
     fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse; all in halves */
-    fa_ptr base[FA_TENSORS];      /* guard, tensor, guard; each an allocation of its own */
+    fa_ptr base[FA_TENSORS];      /* guard, tensor, guard; each an allocation of its own, but for: */
+    bool v_after_k;               /* --l2-persist kv: V follows K, as one window of the L2 must hold both */
     size_t room[FA_TENSORS];      /* elements between the guards: the layout's span, or more */
     size_t count[FA_TENSORS];     /* elements of the tensor alone, without gaps */
     size_t offset;                /* halves from base to a tensor of halves: the guard and --misalign */

@@ -834,6 +834,22 @@ static void parameters_of_a_launch(void **state)
     discard(s);
 }
 
+/* One window of the L2 holds K and V when V lies right behind K's guard; the check of the guards works as before. */
+static void k_and_v_lie_together_where_the_l2_keeps_them(void **state)
+{
+    (void)state;
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    s->options.l2_persist = FA_L2_PERSIST_KV;
+    assert_int_equal(check(s), FA_PASS);
+    const fa_buffers *b = &s->candidate.buffers;
+    const size_t apart = fa_buffers_at(b, FA_V) - fa_buffers_at(b, FA_K);
+    assert_int_equal(apart % 256, 0);
+    assert_in_range(apart, fa_buffers_bytes(b, FA_K) + 4 * FA_GUARD_COUNT,
+                    2 * b->room[FA_K] + 4 * FA_GUARD_COUNT + 255);
+    assert_int_equal(s->fake.allocated, 4); /* Q, K with V, O and the workspace */
+    discard(s);
+}
+
 static void too_large_is_refused_before_allocation(void **state)
 {
     (void)state;
@@ -988,6 +1004,7 @@ int main(void)
         cmocka_unit_test(drawn_seeds_cost_next_to_nothing),
         cmocka_unit_test(seeds_beyond_the_record_are_as_asked_for),
         cmocka_unit_test(parameters_of_a_launch),
+        cmocka_unit_test(k_and_v_lie_together_where_the_l2_keeps_them),
         cmocka_unit_test(too_large_is_refused_before_allocation),
         cmocka_unit_test(dump_and_load),
     };
