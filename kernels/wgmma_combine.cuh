@@ -25,9 +25,9 @@ struct warp_parts {
     fa_i64 stride;  /* to the next split's, in float4 */
 };
 
-__device__ __forceinline__ warp_parts parts_of_warp(const fa_params &p, const int4 &tile, int warp, int lane)
+/* unit: of the query tile, of [0, tiles). */
+__device__ __forceinline__ warp_parts parts_of_warp(const fa_params &p, int unit, int warp, int lane)
 {
-    const int unit = (tile.w * p.heads + tile.z) * p.tiles_m + tile.x / FA_M;
     char *workspace_g = static_cast<char *>(p.workspace) + 16;
     warp_parts parts;
     parts.counter_g = reinterpret_cast<int *>(workspace_g) + unit * FA_WARPS + warp;
@@ -60,7 +60,8 @@ __device__ __forceinline__ bool write_part(const warp_parts &parts, const float 
     return true;
 }
 
-/* Combines all parts into o_r and rows. */
+/* Combines all parts into o_r and rows. AT_ONCE: parts that are read together, for latency; they take registers. */
+template <int AT_ONCE = 1>
 __device__ __forceinline__ void read_parts(const warp_parts &parts, float (&o_r)[O_REGS], row_sums &rows)
 {
     row_sums all = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
@@ -73,7 +74,7 @@ __device__ __forceinline__ void read_parts(const warp_parts &parts, float (&o_r)
 #pragma unroll
     for (int i = 0; i < PART_REGS; ++i)
         o_r[i] = 0.0f;
-#pragma unroll 1
+#pragma unroll AT_ONCE
     for (int split = 0; split < FA_SPLITS; ++split) {
         const float4 *from_g = parts.lane_g + split * parts.stride;
         const float4 sums = from_g[8 * PART_REGS];

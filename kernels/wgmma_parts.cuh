@@ -116,15 +116,22 @@ __device__ __forceinline__ uint4 quad_transpose(const unsigned (&w)[4], int lane
 /* 1 / sum, or 0 for a row that sees no key. One instruction; its error of an ulp is far below what 16 bits keep. */
 __device__ __forceinline__ float inverse_or_zero(float sum) { return sum > 0.0f ? reciprocal_approx(sum) : 0.0f; }
 
-/* Stores O = o_r * scale of a warp's 16 rows from `row` on, straight from the registers, 16 bytes per lane. */
-__device__ __forceinline__ void store_o_direct(const fa_params &p, const float (&o_r)[O_REGS], const float (&scale)[2],
-                                               int batch, int head, int row, int lane)
+/* Where a row of O goes; nullptr for one that does not exist. */
+__device__ __forceinline__ fa_element *place_of_row(const fa_params &p, int batch, int head, int query)
 {
     fa_element *o_g = static_cast<fa_element *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h;
+    return query < p.seq_q ? o_g + query * p.o_stride_s : nullptr;
+}
+
+/* Stores O = o_r * scale of a thread's two rows, straight from the registers, 16 bytes per lane. place(h): where row h
+ * goes (place_of_row). */
+template <class PLACE>
+__device__ __forceinline__ void store_o_direct(const fa_params &p, const float (&o_r)[O_REGS], const float (&scale)[2],
+                                               const PLACE &place, int lane)
+{
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        const int query = row + lane / 4 + 8 * h;
-        fa_element *row_g = o_g + query * p.o_stride_s;
+        fa_element *row_g = place(h);
 #pragma unroll
         for (int group = 0; group < (O_DIM + 31) / 32; ++group) {
             unsigned w[4];
@@ -135,7 +142,7 @@ __device__ __forceinline__ void store_o_direct(const fa_params &p, const float (
             }
             const uint4 out = quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;
-            if (query < p.seq_q && column < FA_DIM)
+            if (row_g != nullptr && column < FA_DIM)
                 *reinterpret_cast<uint4 *>(row_g + column) = out;
         }
     }

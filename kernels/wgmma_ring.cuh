@@ -3,6 +3,8 @@
 #ifndef FA_WGMMA_RING_CUH
 #define FA_WGMMA_RING_CUH
 
+#include "wgmma_pipeline.cuh"
+
 constexpr int TILES_KNOWN = 4; /* a power of two */
 
 struct barriers {
@@ -23,64 +25,6 @@ struct shared_layout {
     unsigned q_s, k_s, v_s, ones_s, o_s;
     unsigned q_full, q_empty, k_full, k_empty, v_full, v_empty;
 };
-
-/* Where a producer or consumer is in a pipeline. */
-struct pipeline_state {
-    int stage;
-    unsigned phase;
-};
-
-template <int STAGES>
-__device__ __forceinline__ void advance(pipeline_state &at)
-{
-    if (++at.stage == STAGES) {
-        at.stage = 0;
-        at.phase ^= 1;
-    }
-}
-
-/* The same for a whole warp. The state stays in uniform registers, and so do the descriptors made from it. */
-template <int STAGES>
-__device__ __forceinline__ void advance_warp(pipeline_state &at)
-{
-    advance<STAGES>(at);
-    at.stage = warp_uniform(at.stage);
-    at.phase = warp_uniform(at.phase);
-}
-
-__device__ __forceinline__ void consumer_wait(unsigned full, const pipeline_state &at)
-{
-    mbarrier_wait(full + 8 * at.stage, at.phase);
-}
-
-/* The warp has read its buffer for the last time: the producer may fill it again. */
-template <int STAGES>
-__device__ __forceinline__ void consumer_release(unsigned empty, pipeline_state &at, int lane)
-{
-    if (lane == 0)
-        mbarrier_arrive(empty + 8 * at.stage);
-    advance_warp<STAGES>(at);
-}
-
-/* Frees a buffer without reading it. All lanes have seen it full by then: one that comes later would wait for another
- * phase. */
-template <int STAGES>
-__device__ __forceinline__ void consumer_pass(unsigned full, unsigned empty, pipeline_state &at, int lane)
-{
-    consumer_wait(full, at);
-    __syncwarp();
-    consumer_release<STAGES>(empty, at, lane);
-}
-
-/* Loads a tile of K or V into its next stage, as soon as all consumers have released it. */
-__device__ __forceinline__ void load_kv(const fa_tensor_map *map, unsigned ring_s, unsigned full, unsigned empty,
-                                        pipeline_state &to, int row, int head, int batch)
-{
-    const unsigned bar = full + 8 * to.stage;
-    mbarrier_wait(empty + 8 * to.stage, to.phase ^ 1);
-    load_tile<FA_N>(ring_s, to.stage, bar, map, row, 0, head, batch);
-    advance<FA_STAGES>(to);
-}
 
 /* Loads Q of query tile number `count` for every warpgroup, and tells each what the tile is. */
 __device__ __forceinline__ void load_q(const fa_params &p, const shared_layout &at, int4 *tiles_s, pipeline_state &to,

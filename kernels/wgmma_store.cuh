@@ -110,7 +110,8 @@ __device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[
 #pragma unroll
     for (int h = 0; h < 2; ++h)
         rows.sum[h] = SUM_BY_MMA ? o_r[O_REGS - 4 + 2 * h] : scale.of[h];
-    const warp_parts parts = parts_of_warp(p, tile, warp, lane);
+    const int unit = (tile.w * p.heads + tile.z) * p.tiles_m + tile.x / FA_M;
+    const warp_parts parts = parts_of_warp(p, unit, warp, lane);
     if (!write_part(parts, o_r, rows, tile.y, lane))
         return false;
     read_parts(parts, o_r, rows);
@@ -155,7 +156,9 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
     if constexpr (O_BUFFER_COLS > 0)
         store_o_by_tma(p, o_r, scale, tile, buffers_s + (4 * warpgroup + warp) * O_WARP_BYTES, row, thread % 32);
     else
-        store_o_direct(p, o_r, scale.of, tile.w, tile.z, row, thread % 32);
+        store_o_direct(
+            p, o_r, scale.of, [&](int h) { return place_of_row(p, tile.w, tile.z, row + thread % 32 / 4 + 8 * h); },
+            thread % 32);
 }
 
 #endif

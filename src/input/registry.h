@@ -42,6 +42,8 @@ typedef struct fa_rule {
     int32_t causal;           /* 0, 1, or -1 for both */
     int32_t max_fill_percent; /* matches fill <= this, or -1 for any */
     int32_t max_rows;         /* matches seq_q * heads / kv_heads <= this; 0 for any */
+    int32_t max_seq;          /* matches seq_q <= this; 0 for any */
+    int32_t min_group;        /* matches heads / kv_heads >= this */
     int32_t min_keys;         /* matches seq_kv >= this */
     int32_t min_arch;         /* matches targets from this one on (70, 80, 90); 0 for any */
     int32_t max_arch;         /* matches targets up to this one; 0 for any */

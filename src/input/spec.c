@@ -108,7 +108,9 @@ static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *
     return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
-           (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) && problem->seq_kv >= rule->min_keys &&
+           (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) &&
+           (rule->max_seq == 0 || problem->seq_q <= rule->max_seq) &&
+           problem->heads / problem->kv_heads >= rule->min_group && problem->seq_kv >= rule->min_keys &&
            fa_arch_cc(spec->arch) >= rule->min_arch &&
            (rule->max_arch == 0 || fa_arch_cc(spec->arch) <= rule->max_arch);
 }

@@ -27,6 +27,33 @@ static int32_t choose_packed_splits(const fa_knobs *knobs, const fa_problem *pro
     return best;
 }
 
+/* Splits for packed tiles of wgmma, from a model of the time in keys that a block takes one by one, measured on an H200
+ * (studies/serving_steps.md). Memory brings K and V as fast as half the multiprocessors take them; the longest chain of
+ * blocks; each block begins and ends; the one that combines reads the parts in turn. Two blocks of one warpgroup share
+ * a multiprocessor: each is slower, and memory is read at more places. */
+static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count,
+                                          int32_t most)
+{
+    const double begin_end = 750, part = 50;
+    const int64_t heads = (int64_t)problem->kv_heads * problem->batch;
+    const int64_t tiles = (fa_packed_rows(problem) + knobs->m - 1) / knobs->m * heads;
+    int32_t best = 1;
+    double least = INFINITY;
+    for (int32_t splits = 1; splits <= most || splits == 1; splits++) {
+        const double waves = (double)((tiles * splits + sm_count - 1) / sm_count);
+        const bool paired = knobs->warps <= 4 && waves > 1;
+        const double memory = (paired ? 2.16 : 2.0) * (double)heads * problem->seq_kv / sm_count;
+        const double chain = (paired ? 0.62 : 1.0) * waves * problem->seq_kv / splits;
+        const double time = pow(pow(memory, 4) + pow(chain, 4), 0.25) + (paired ? 0.5 : 1.0) * waves * begin_end +
+                            (splits > 1 ? splits * part : 0);
+        if (time < least) {
+            least = time;
+            best = splits;
+        }
+    }
+    return best;
+}
+
 static int64_t query_tiles(const fa_knobs *knobs, const fa_problem *problem)
 {
     return (int64_t)problem->batch * problem->heads * ((problem->seq_q + knobs->m - 1) / knobs->m);
@@ -63,6 +90,8 @@ int32_t fa_splits_choose(const fa_kernel_row *row, const fa_knobs *knobs, const 
                          : row->traits.wgmma    ? BALANCED_SPLIT_KEYS
                                                 : SPLIT_KEYS;
     const int32_t most = problem->seq_kv / keys < SPLITS_MAX ? problem->seq_kv / keys : SPLITS_MAX;
+    if (row->traits.pack_heads && row->traits.wgmma)
+        return choose_wgmma_packed_splits(knobs, problem, sm_count, most);
     if (row->traits.pack_heads)
         return choose_packed_splits(knobs, problem, sm_count, most);
     if (row->traits.wgmma)

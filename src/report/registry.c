@@ -89,6 +89,8 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
                               rule->max_fill_percent < 0 ? cJSON_CreateNull()
                                                          : cJSON_CreateNumber(rule->max_fill_percent));
         put_condition(one, "max_rows", rule->max_rows);
+        put_condition(one, "max_seq", rule->max_seq);
+        put_condition(one, "min_group", rule->min_group);
         put_condition(one, "min_keys", rule->min_keys);
         put_condition(one, "min_arch", rule->min_arch);
         put_condition(one, "max_arch", rule->max_arch);

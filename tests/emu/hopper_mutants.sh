@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Mutation proof of the emulator's Hopper: runs wgmma and wgmma_small, each wrong in one way, until something objects.
+# Mutation proof of the emulator's Hopper: runs the wgmma kernels, each wrong in one way, until something objects.
 set -euo pipefail
 
 usage() {
@@ -39,7 +39,8 @@ export FA_HOME=$PWD
 shape=(--device emu --arch sm_90a --seeds 1 --check cpu --timeout 120 --dim 64)
 declare -A tile=(
     [wgmma]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 6 --seq 300 --seq-kv 520"
-    [wgmma_small]="--m 64 --n 64 --warps 8 --stages 1 --batch 1 --heads 2 --seq 70 --seq-kv 520")
+    [wgmma_small]="--m 64 --n 64 --warps 8 --stages 1 --batch 1 --heads 2 --seq 70 --seq-kv 520"
+    [wgmma_decode]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 6 --kv-heads 2 --seq 62 --seq-kv 520")
 variants=("--race --schedule random" "--race --schedule ascending" "--race --schedule descending"
     "--race --schedule greedy" "--race --schedule random --causal" "--race --schedule random --seq-kv 60"
     "--race --schedule random --seq-kv 60 --m 64 --warps 4" "--schedule random" "--schedule descending")

@@ -64,6 +64,7 @@ tile_of() { # BASE [OPTIONS]
         kernels/mma) echo "--m 64 --n 64 --warps 4 --stages 2 --swizzle 1" ;;
         kernels/mma_decode) echo "--m 16 --n 16 --warps 4 --stages 2" ;;
         kernels/wgmma) echo "--arch sm_90a --m 128 --n 128 --warps 8 --stages 2 --swizzle 1" ;;
+        kernels/wgmma_decode) echo "--arch sm_90a --m 64 --n 64 --warps 4 --stages 2 --swizzle 1" ;;
         kernels/wgmma_small) echo "--arch sm_90a --m 64 --n 64 --warps 8 --stages 2 --swizzle 1" ;;
     esac
     [[ $1 != *' '* ]] || echo "${1#* }"

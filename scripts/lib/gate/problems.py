@@ -83,6 +83,8 @@ def matches(rule, p, sm_count, arch):
     return (p["dim"] <= rule["max_dim"] and rule["causal"] in (None, p["causal"])
             and (rule["max_fill_percent"] is None or fill <= rule["max_fill_percent"])
             and (not rule.get("max_rows") or rows <= rule["max_rows"])
+            and (not rule.get("max_seq") or p["seq"] <= rule["max_seq"])
+            and p["heads"] // p["kv_heads"] >= (rule.get("min_group") or 0)
             and p["seq_kv"] >= (rule.get("min_keys") or 0) and serves_arch(rule, arch))
 
 

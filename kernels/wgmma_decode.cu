@@ -1,0 +1,289 @@
+/* wgmma_decode: some query rows over many keys, bound by the reading of K and V.
+ *
+ * Idea: the query heads that share a K/V head are packed into the rows of one tile, so K and V are read from memory
+ *   once for all of them, and from shared memory once for 64 rows. One thread streams K and V by TMA; each of the other
+ *   warpgroups multiplies its 64 rows with all keys of the block. The keys are split over blocks; the last to arrive
+ *   combines.
+ * Softmax: as wgmma.   Builds on: wgmma, mma_decode.
+ * Knobs: m = 16 * warps packed rows; n keys per tile; warps 4, 8 compute (4 more load); stages of K and of V; splits.
+ * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers.
+ * Limits: as wgmma. */
+#include "wgmma_combine.cuh"
+#include "wgmma_pipeline.cuh"
+#include "wgmma_softmax.cuh"
+
+constexpr int CONSUMERS = FA_WARPS / 4;
+constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
+constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
+constexpr int RING_BYTES = FA_STAGES * KV_TILE_BYTES;
+constexpr int BARS_OFFSET = Q_BYTES + 2 * RING_BYTES + ONES_BYTES;
+constexpr int SMEM_BYTES = BARS_OFFSET + 4 * FA_STAGES * 8;
+constexpr int BLOCKS_PER_SM = CONSUMERS == 1 && FA_DIM <= 192 && SMEM_BYTES <= 112 * 1024 + 512 ? 2 : 1;
+
+static_assert(FA_MAXREG == 0, "wgmma_decode: MAXREG must be 0 (the block's size fixes its registers)");
+static_assert(FA_WARPS == 4 || FA_WARPS == 8, "warps: 4 or 8 (warpgroups that compute)");
+static_assert(FA_M == 16 * FA_WARPS, "m must be 16 * warps: 64 rows per warpgroup");
+static_assert(FA_STAGES >= 1, "stages: at least 1");
+static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
+
+/* Q and O are read and written 16 bytes at a time, without maps: with maps those off 16 bytes are refused before the
+ * launch. */
+FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_TILES,
+               .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
+               .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 0, .tma_q_rows = 64, .tma_k_rows = FA_N,
+               .tma_v_rows = FA_N, .tma_o_rows = 64, .tma_cols = 64, .pack_heads = 1, .writes_lse = FA_LSE,
+               .serves_bf16 = 1);
+
+/* Per thread after setmaxnreg; the block's total stays what it had at launch. */
+constexpr int PRODUCER_REGISTERS = CONSUMERS == 1 ? 40 : 24;
+constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2 ? 216 : 240;
+
+/* Addresses in shared memory: of Q, of the first stage of each buffer, and of its first barrier. */
+struct shared_layout {
+    unsigned q_s, k_s, v_s, ones_s;
+    unsigned k_full, k_empty, v_full, v_empty;
+};
+
+/* What a block works on: FA_M packed rows of one K/V head from row0 on, and a range of their key tiles. Packed row =
+ * query * group + head within the group. */
+struct packed_tile {
+    int unit, split, batch, kv_head;
+    int group, row0, rows; /* query heads per K/V head; packed rows of the K/V head */
+    key_range keys;
+};
+
+/* Blocks with neighbouring numbers read the same keys, for different rows. */
+__device__ __forceinline__ packed_tile find_tile(const fa_params &p, unsigned block)
+{
+    packed_tile tile;
+    const unsigned tiles_m = p.tiles_m, part = block / tiles_m, tile_m = block - part * tiles_m;
+    const unsigned head_index = part / FA_SPLITS, kv_heads = p.kv_heads;
+    tile.split = part - head_index * FA_SPLITS;
+    tile.unit = head_index * tiles_m + tile_m;
+    tile.batch = head_index / kv_heads;
+    tile.kv_head = head_index - tile.batch * kv_heads;
+    tile.group = static_cast<unsigned>(p.heads) / kv_heads;
+    tile.row0 = tile_m * FA_M;
+    tile.rows = p.seq_q * tile.group;
+    const unsigned last_query = static_cast<unsigned>(min(tile.row0 + FA_M, tile.rows) - 1) / tile.group;
+    tile.keys = key_range_of(count_key_tiles(p, last_query, 1), tile.split);
+    return tile;
+}
+
+/* A packed row, split up. A row past the last one has the query of the last. */
+struct packed_row {
+    int query, head;
+    bool exists;
+};
+
+__device__ __forceinline__ packed_row find_row(const packed_tile &tile, int row)
+{
+    const unsigned last = min(row, tile.rows - 1), query = last / tile.group;
+    return {static_cast<int>(query), static_cast<int>(tile.kv_head * tile.group + last - query * tile.group),
+            row < tile.rows};
+}
+
+/* A full barrier waits for the producer and its bytes, an empty one for a lane of every warp that reads. */
+__device__ __forceinline__ void init_barriers(const shared_layout &at, int readers)
+{
+    for (int i = 0; i < FA_STAGES; ++i) {
+        mbarrier_init(at.k_full + 8 * i, 1);
+        mbarrier_init(at.v_full + 8 * i, 1);
+        mbarrier_init(at.k_empty + 8 * i, readers);
+        mbarrier_init(at.v_empty + 8 * i, readers);
+    }
+    mbarrier_init_fence();
+}
+
+/* The producer, one thread: loads key tiles [first, end). */
+__device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile, int first,
+                                        int end, pipeline_state &k_to, pipeline_state &v_to)
+{
+    for (int n = first; n < end; ++n) {
+        load_kv(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N, tile.kv_head, tile.batch);
+        load_kv(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N, tile.kv_head, tile.batch);
+    }
+}
+
+/* The rows of Q of a warpgroup to q_s, as TMA would lay them; zero past the last row and past dim. */
+__device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &tile, unsigned q_s, int row0, int thread)
+{
+    const fa_element *q_g = static_cast<const fa_element *>(p.q) + tile.batch * p.q_stride_b;
+#pragma unroll 2
+    for (int item = thread; item < 64 * DIM_PAD / 8; item += 128) {
+        const int at = item / (DIM_PAD / 8), chunk = item % (DIM_PAD / 8);
+        const packed_row row = find_row(tile, row0 + at);
+        uint4 words = make_uint4(0, 0, 0, 0);
+        if (row.exists && chunk * 8 < FA_DIM)
+            words =
+                *reinterpret_cast<const uint4 *>(q_g + row.head * p.q_stride_h + row.query * p.q_stride_s + chunk * 8);
+        st_shared_16_at(q_s + (chunk / 8 * 64 + at) * BOX_ROW_BYTES + ((chunk ^ at) % 8) * 16, words);
+    }
+}
+
+/* The ones that sum the rows of P (SUM_BY_MMA), after V. */
+__device__ __forceinline__ void fill_ones(unsigned ones_s, int thread)
+{
+    for (int i = thread * 16; i < ONES_BYTES; i += 128 * CONSUMERS * 16)
+        st_shared_16_at(ones_s + i, make_uint4(TWO_ONES, TWO_ONES, TWO_ONES, TWO_ONES));
+}
+
+/* Attention of a warpgroup's 64 rows from row0 on to the block's keys: o_r, and rows without SUM_BY_MMA the sums of
+ * this thread's columns. The softmax of a key tile runs under P V of the one before. */
+__device__ __forceinline__ void attend(const fa_params &p, const shared_layout &at, const packed_tile &tile,
+                                       float (&o_r)[O_REGS], softmax_rows &rows, unsigned q_s, int row0, int thread)
+{
+    const int lane = thread % 32;
+    const unsigned q_word = warp_uniform(descriptor_start(q_s));
+    const float scale_log2 = p.scale * LOG2_E;
+    const int seen_by_all = unmasked_keys(p, find_row(tile, row0).query);
+    int limit[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        limit[h] = unmasked_keys(p, find_row(tile, row0 + thread / 32 * 16 + lane / 4 + 8 * h).query);
+    auto mask = [&](float(&s_r)[FA_N / 2], int n) {
+        const int key0 = n * FA_N, limit_here[2] = {limit[0] - key0, limit[1] - key0};
+        if (key0 + FA_N > seen_by_all)
+            mask_columns(s_r, limit_here, lane);
+    };
+    float s_r[FA_N / 2], rescale_r[2];
+    unsigned p_r[FA_N / 4];
+    pipeline_state k = {0, 0}, v = {0, 0};
+    auto k_address = [&] { return warp_uniform(at.k_s + k.stage * KV_TILE_BYTES); };
+    auto v_word = [&] { return warp_uniform(v_descriptor(at.v_s + v.stage * KV_TILE_BYTES, at.ones_s)); };
+
+    consumer_wait(at.k_full, k);
+    fence_operand(s_r);
+    wgmma_fence();
+    issue_qk(s_r, q_word, descriptor_start(k_address())); /* S = Q K^T of the first key tile */
+    wgmma_commit();
+    wgmma_wait<0>();
+    fence_operand(s_r);
+    consumer_release<FA_STAGES>(at.k_empty, k, lane);
+    mask(s_r, tile.keys.first);
+    first_softmax(s_r, rows, scale_log2);
+    pack_p(s_r, p_r);
+#pragma unroll 1
+    for (int n = tile.keys.first + 1; n < tile.keys.end; ++n) {
+        const unsigned k_s = k_address();
+        consumer_wait(at.k_full, k);
+        fence_operand(s_r);
+        fence_operand(o_r);
+        wgmma_fence();
+        issue_qk(s_r, q_word, descriptor_start(k_s)); /* S = Q K^T */
+        wgmma_commit();
+        consumer_wait(at.v_full, v);
+        wgmma_fence();
+        issue_pv(o_r, p_r, v_word(), n - 1 != tile.keys.first); /* O += P V of the tile before */
+        wgmma_commit();
+        wgmma_wait<1>(); /* S is complete; its softmax runs under P V */
+        fence_operand(s_r);
+        mask(s_r, n);
+        const bool raised = online_softmax(s_r, rows, rescale_r, scale_log2, [&](float(&again)[FA_N / 2]) {
+            recompute_s(again, q_s, k_s, thread);
+            mask(again, n);
+        });
+        fence_operand(s_r);
+        if (!SUM_BY_MMA)
+            compute_before(__float_as_int(rows.sum[0] + rows.sum[1]));
+        wgmma_wait<0>();
+        fence_operand(o_r);
+        consumer_release<FA_STAGES>(at.k_empty, k, lane);
+        consumer_release<FA_STAGES>(at.v_empty, v, lane);
+        if (raised)
+            rescale_o(o_r, rescale_r);
+        pack_p(s_r, p_r);
+    }
+    consumer_wait(at.v_full, v);
+    fence_operand(o_r);
+    wgmma_fence();
+    issue_pv(o_r, p_r, v_word(), tile.keys.end - 1 != tile.keys.first); /* O += P V of the last */
+    wgmma_commit();
+    wgmma_wait<0>();
+    fence_operand(o_r);
+}
+
+/* A value once more: kept, what follows from it would hold registers. */
+__device__ __forceinline__ unsigned again(unsigned value)
+{
+    make_opaque(value);
+    return value;
+}
+
+/* Stores O = o_r / sums of a thread's two rows. */
+__device__ __forceinline__ void store_output(const fa_params &p, const float (&o_r)[O_REGS], const row_sums &sums)
+{
+    const packed_tile tile = find_tile(p, again(blockIdx.x));
+    const int thread = again(threadIdx.x) - 128, lane = thread % 32;
+    const int row0 = tile.row0 + thread / 32 * 16 + lane / 4;
+    const packed_row row[2] = {find_row(tile, row0), find_row(tile, row0 + 8)};
+#if FA_LSE
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+        if (row[h].exists && lane % 4 == 0)
+            store_lse(p, tile.batch, row[h].head, row[h].query, log_sum_exp(sums.ref[h], sums.sum[h]));
+#endif
+    const float scale[2] = {inverse_or_zero(sums.sum[0]), inverse_or_zero(sums.sum[1])};
+    auto place = [&](int h) {
+        return row[h].exists ? place_of_row(p, tile.batch, row[h].head, row[h].query) : nullptr;
+    };
+    store_o_direct(p, o_r, scale, place, lane);
+}
+
+/* Of a warp's 16 rows: stores O, or with splits this block's part. The last split to arrive combines them. */
+__device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS], const softmax_rows &rows)
+{
+    row_sums sums;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        sums.ref[h] = rows.ref[h];
+        sums.sum[h] = SUM_BY_MMA ? o_r[O_REGS - 4 + 2 * h] : quad_sum(rows.sum[h]);
+    }
+#if FA_SPLITS > 1
+    const packed_tile tile = find_tile(p, again(blockIdx.x));
+    const int thread = threadIdx.x - 128, warp = warp_uniform(thread / 32), lane = thread % 32;
+    const warp_parts parts = parts_of_warp(p, tile.unit, warp, lane);
+    if (tile.row0 + 16 * warp >= tile.rows || !write_part(parts, o_r, sums, tile.split, lane))
+        return;
+    read_parts<FA_DIM <= 64 ? 4 : FA_DIM <= 128 ? 2 : 1>(parts, o_r, sums);
+#endif
+    store_output(p, o_r, sums);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
+    fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED_ALIGNED(unsigned char, base_s, 1024);
+    const unsigned q_s = warp_uniform(smem_address(base_s)), bars = q_s + BARS_OFFSET;
+    const shared_layout at = {q_s,  q_s + Q_BYTES,        q_s + Q_BYTES + RING_BYTES, q_s + Q_BYTES + 2 * RING_BYTES,
+                              bars, bars + 8 * FA_STAGES, bars + 16 * FA_STAGES,      bars + 24 * FA_STAGES};
+    const packed_tile tile = find_tile(p, blockIdx.x);
+    const int warp = warp_uniform(threadIdx.x / 32), warpgroup = warp / 4 - 1, thread = threadIdx.x % 128;
+    const int row0 = tile.row0 + 64 * warpgroup;
+    const bool producer = warp == 0 && elect_one();
+    pipeline_state k_to = {0, 0}, v_to = {0, 0};
+    const int filled = min(tile.keys.first + FA_STAGES, tile.keys.end);
+    if (producer) { /* the first loads are on their way while Q is loaded */
+        init_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS);
+        produce(p, at, tile, tile.keys.first, filled, k_to, v_to);
+    }
+    if (warpgroup >= 0) {
+        load_q(p, tile, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
+        fill_ones(at.ones_s, threadIdx.x - 128);
+        fence_async_proxy();
+    }
+    __syncthreads();
+    if (warpgroup < 0) {
+        setmaxnreg_dec<PRODUCER_REGISTERS>();
+        if (producer)
+            produce(p, at, tile, filled, tile.keys.end, k_to, v_to);
+        return;
+    }
+    setmaxnreg_inc<CONSUMER_REGISTERS>();
+    if (row0 >= tile.rows)
+        return;
+    float o_r[O_REGS];
+    softmax_rows rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
+    attend(p, at, tile, o_r, rows, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
+    finish(p, o_r, rows);
+}
