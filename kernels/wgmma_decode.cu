@@ -1,11 +1,12 @@
-/* wgmma_decode: some query rows over many keys, bound by the reading of K and V.
+/* wgmma_decode: few query rows over many keys, bound by the reading of K and V.
  *
  * Idea: the query heads that share a K/V head are packed into the rows of one tile, so K and V are read from memory
  *   once for all of them, and from shared memory once for 64 rows. One thread streams K and V by TMA; each of the other
  *   warpgroups multiplies its 64 rows with all keys of the block. The keys are split over blocks; the last to arrive
  *   combines.
  * Softmax: as wgmma.   Builds on: wgmma, mma_decode.
- * Knobs: m = 16 * warps packed rows; n keys per tile; warps 4, 8 compute (4 more load); stages of K and of V; splits.
+ * Knobs: m = 16 * warps, packed rows; n, keys per tile; warps, 4 or 8 that compute (beside 4 for loads); stages of K
+ *   and of V; splits.
  * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers.
  * Limits: as wgmma. */
 #include "wgmma_combine.cuh"
@@ -128,8 +129,8 @@ __device__ __forceinline__ void fill_ones(unsigned ones_s, int thread)
         st_shared_16_at(ones_s + i, make_uint4(TWO_ONES, TWO_ONES, TWO_ONES, TWO_ONES));
 }
 
-/* Attention of a warpgroup's 64 rows from row0 on to the block's keys: o_r, and rows without SUM_BY_MMA the sums of
- * this thread's columns. The softmax of a key tile runs under P V of the one before. */
+/* Attention of a warpgroup's 64 rows from row0 on to the block's keys. Sets o_r and rows; sums as in softmax_rows. The
+ * softmax of a key tile runs under P V of the one before. */
 __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &at, const packed_tile &tile,
                                        float (&o_r)[O_REGS], softmax_rows &rows, unsigned q_s, int row0, int thread)
 {
@@ -227,7 +228,7 @@ __device__ __forceinline__ void store_output(const fa_params &p, const float (&o
     auto place = [&](int h) {
         return row[h].exists ? place_of_row(p, tile.batch, row[h].head, row[h].query) : nullptr;
     };
-    store_o_direct(p, o_r, scale, place, lane);
+    store_o_direct(o_r, scale, place, lane);
 }
 
 /* Of a warp's 16 rows: stores O, or with splits this block's part. The last split to arrive combines them. */

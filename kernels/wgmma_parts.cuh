@@ -126,8 +126,8 @@ __device__ __forceinline__ fa_element *place_of_row(const fa_params &p, int batc
 /* Stores O = o_r * scale of a thread's two rows, straight from the registers, 16 bytes per lane. place(h): where row h
  * goes (place_of_row). */
 template <class PLACE>
-__device__ __forceinline__ void store_o_direct(const fa_params &p, const float (&o_r)[O_REGS], const float (&scale)[2],
-                                               const PLACE &place, int lane)
+__device__ __forceinline__ void store_o_direct(const float (&o_r)[O_REGS], const float (&scale)[2], const PLACE &place,
+                                               int lane)
 {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {

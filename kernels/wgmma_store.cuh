@@ -157,7 +157,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
         store_o_by_tma(p, o_r, scale, tile, buffers_s + (4 * warpgroup + warp) * O_WARP_BYTES, row, thread % 32);
     else
         store_o_direct(
-            p, o_r, scale.of, [&](int h) { return place_of_row(p, tile.w, tile.z, row + thread % 32 / 4 + 8 * h); },
+            o_r, scale.of, [&](int h) { return place_of_row(p, tile.w, tile.z, row + thread % 32 / 4 + 8 * h); },
             thread % 32);
 }
 

@@ -7,13 +7,17 @@ int64_t fa_packed_rows(const fa_problem *problem)
     return (int64_t)problem->seq_q * (problem->heads / problem->kv_heads);
 }
 
+static int64_t packed_tiles(const fa_knobs *knobs, const fa_problem *problem)
+{
+    return (fa_packed_rows(problem) + knobs->m - 1) / knobs->m * problem->kv_heads * problem->batch;
+}
+
 /* Splits for packed tiles, which are few and bound by memory: the least number that fills whole waves of blocks to 95
  * %, or the one that fills them best. Small blocks share a multiprocessor in pairs. */
 static int32_t choose_packed_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count, int32_t most)
 {
     const int64_t slots = (int64_t)sm_count * (knobs->warps <= 4 ? 2 : 1);
-    const int64_t tiles_m = (fa_packed_rows(problem) + knobs->m - 1) / knobs->m;
-    const int64_t tiles = tiles_m * problem->kv_heads * problem->batch;
+    const int64_t tiles = packed_tiles(knobs, problem);
     int32_t best = 1;
     double best_filled = 0;
     for (int32_t splits = 1; splits <= most && best_filled < 0.95; splits++) {
@@ -27,16 +31,17 @@ static int32_t choose_packed_splits(const fa_knobs *knobs, const fa_problem *pro
     return best;
 }
 
-/* Splits for packed tiles of wgmma, from a model of the time in keys that a block takes one by one, measured on an H200
- * (studies/serving_steps.md). Memory brings K and V as fast as half the multiprocessors take them; the longest chain of
- * blocks; each block begins and ends; the one that combines reads the parts in turn. Two blocks of one warpgroup share
- * a multiprocessor: each is slower, and memory is read at more places. */
+/* Splits for packed tiles of wgmma: those of the least time by a model measured on an H200 (studies/serving_steps.md).
+ * Its unit is the time that a block takes for a key. `memory`: K and V, which half the multiprocessors can take as fast
+ * as they come. `chain`: the keys that a multiprocessor takes one after the other. The larger of the two counts most. A
+ * block begins and ends, and the parts are read one by one. Two blocks of one warpgroup share a multiprocessor: each
+ * is slower, and memory is read at more places. */
 static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count,
                                           int32_t most)
 {
     const double begin_end = 750, part = 50;
     const int64_t heads = (int64_t)problem->kv_heads * problem->batch;
-    const int64_t tiles = (fa_packed_rows(problem) + knobs->m - 1) / knobs->m * heads;
+    const int64_t tiles = packed_tiles(knobs, problem);
     int32_t best = 1;
     double least = INFINITY;
     for (int32_t splits = 1; splits <= most || splits == 1; splits++) {
