@@ -10,6 +10,10 @@
  * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, O [warps][boxes or
  *   fewer][16][64], with --lse a float per row, barriers.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, of the products padded to a multiple of 16. */
+
+/* The order of columns in shared memory (wgmma_parts.cuh). It needs Q in registers (Q_IN_REGISTERS). */
+#define TAIL_FIRST (FA_DIM % 16 != 0 && FA_DIM > 64 && FA_WARPS <= 8 && FA_DIM + 8 + FA_N <= 256)
+
 #include "wgmma_combine.cuh"
 #include "wgmma_softmax.cuh"
 
@@ -50,6 +54,7 @@ constexpr int CONSUMER_REGISTERS = CONSUMERS == 1 ? 216 : CONSUMERS == 2 ? 232 :
 
 /* Q is read from shared memory once per tile, not with every product, where S, O, P and it fit the registers. */
 constexpr bool Q_IN_REGISTERS = CONSUMERS <= 2 && FA_N / 2 + O_REGS + FA_N / 4 + Q_REGS <= 192;
+static_assert(!TAIL_FIRST || Q_IN_REGISTERS, "the order of columns needs the zeros that Q has in registers");
 
 /* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
 constexpr bool PV_FIRST = Q_STAGES == 1;

@@ -13,6 +13,35 @@ constexpr int DIM_PAD = (FA_DIM + 63) / 64 * 64;
 constexpr int DIM_K = (FA_DIM + 15) / 16 * 16; /* of Q K^T */
 constexpr int BOXES = DIM_PAD / 64;
 constexpr int BOX_ROW_BYTES = 128;
+
+/* Where FA_DIM is an odd multiple of 8, every other row begins within a sector of 32 bytes, and a box that begins there
+ * and that the row's end cuts loads at half the pace (studies/tma_rows.txt). With TAIL_FIRST no box is cut: the first is
+ * the last 64 columns, the others are columns 0 and up. Eight columns are then in two boxes: Q has zeros in place of the
+ * second ones (load_q_operand), and O has them twice. A kernel that wants this says so before it includes this file. */
+#ifndef TAIL_FIRST
+#define TAIL_FIRST 0
+#endif
+
+/* The first column of a box. */
+__device__ __forceinline__ constexpr int column_of_box(int box)
+{
+    return !TAIL_FIRST ? box * 64 : box == 0 ? FA_DIM - 64 : (box - 1) * 64;
+}
+
+/* The column at a place in shared memory and in O. */
+__device__ __forceinline__ constexpr int column_of_place(int place)
+{
+    return TAIL_FIRST ? column_of_box(place / 64) + place % 64 : place;
+}
+
+/* The place of a column, the first of two; of what is no column, any. */
+__device__ __forceinline__ constexpr int place_of_column(int column)
+{
+    if (!TAIL_FIRST)
+        return column;
+    return column >= FA_DIM ? 0 : column >= FA_DIM - 64 ? column - (FA_DIM - 64) : column + 64;
+}
+
 constexpr int KV_TILE_BYTES = FA_N * DIM_PAD * 2;
 constexpr int Q_TILE_BYTES = 64 * DIM_PAD * 2; /* the rows of one warpgroup */
 
@@ -40,7 +69,7 @@ __device__ __forceinline__ void load_tile(unsigned buffer_s, int stage, unsigned
     const int row = row0 + index * ROWS;
 #pragma unroll
     for (int box = 0; box < BOXES; ++box)
-        tma_load(to_s + box * ROWS * BOX_ROW_BYTES, map, bar, box * 64, row, head, batch);
+        tma_load(to_s + box * ROWS * BOX_ROW_BYTES, map, bar, column_of_box(box), row, head, batch);
 }
 
 /* S = Q K^T of one tile, issued but not committed. q, k: descriptor words (descriptor_start). */
@@ -72,6 +101,8 @@ __device__ __forceinline__ void load_q_operand(unsigned (&q_r)[Q_REGS], unsigned
     for (int step = 0; step < DIM_K / 16; ++step)
         ldmatrix_x4_at(reinterpret_cast<unsigned(&)[4]>(q_r[4 * step]),
                        q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
+    if (TAIL_FIRST)
+        q_r[Q_REGS - 2] = q_r[Q_REGS - 1] = 0;
 }
 
 /* O += P V of one tile, or O = P V when accumulate is 0; issued but not committed. v: descriptor word (v_descriptor).
@@ -137,8 +168,8 @@ __device__ __forceinline__ void store_o_direct(const float (&o_r)[O_REGS], const
             unsigned w[4];
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
-                const int i = 16 * group + 4 * j + 2 * h;
-                w[j] = i < O_DIM / 2 ? pack_elements(o_r[i] * scale[h], o_r[i + 1] * scale[h]) : 0;
+                const int column = 32 * group + 8 * j, i = place_of_column(column) / 2 + 2 * h;
+                w[j] = column < O_DIM ? pack_elements(o_r[i] * scale[h], o_r[i + 1] * scale[h]) : 0;
             }
             const uint4 out = quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;

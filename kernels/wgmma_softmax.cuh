@@ -147,7 +147,7 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
     for (int step = 0; step < DIM_K / 16; ++step) {
         unsigned a[4];
         ldmatrix_x4_at(a, q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
-        const fa_element *from_g = k_g + 16 * step;
+        const fa_element *from_g = k_g + column_of_place(16 * step);
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {
             unsigned b[2] = {0, 0};

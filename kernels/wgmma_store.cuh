@@ -82,7 +82,7 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
             unsigned w[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const int at = 8 * step + 4 * (i / 2) + 2 * (i % 2);
+                const int at = place_of_column(16 * step + 8 * (i / 2)) / 2 + 2 * (i % 2);
                 w[i] = pack_elements(o_r[at] * scale.of[i % 2], o_r[at + 1] * scale.of[i % 2]);
             }
             stmatrix_x4_at((to_s ^ (step % 4 * 32)) + (step / 4 - first) * O_BOX_BYTES, w);

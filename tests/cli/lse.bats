@@ -26,6 +26,19 @@ passes() { # OPTIONS...
     [ -n "$kernel" ]
 }
 
+# bats test_tags=slow
+@test "wgmma where rows end within a sector: columns in another order, Q in registers and not" {
+    local dim
+    for dim in 72 88 104 120; do
+        passes --kernel wgmma --m 128 --n 128 --warps 8 --splits 1 --dim $dim --dist rising --seq-kv 300
+    done
+    for dim in 136 152 168 184 200 248; do
+        passes --kernel wgmma --m 128 --n 64 --warps 8 --splits 1 --dim $dim --dist outlier --seq-kv 300 --causal
+    done
+    passes --kernel wgmma --m 64 --n 96 --warps 4 --splits 2 --dim 88 --causal
+    passes --kernel wgmma --m 192 --n 96 --warps 12 --splits 1 --dim 72
+}
+
 @test "the examples write it" {
     passes --source examples/plain.cu --m 32 --causal
     passes --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 --causal --misalign 3

@@ -43,7 +43,8 @@ declare -A tile=(
     [wgmma_decode]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 6 --kv-heads 2 --seq 62 --seq-kv 520")
 variants=("--race --schedule random" "--race --schedule ascending" "--race --schedule descending"
     "--race --schedule greedy" "--race --schedule random --causal" "--race --schedule random --seq-kv 60"
-    "--race --schedule random --seq-kv 60 --m 64 --warps 4" "--schedule random" "--schedule descending")
+    "--race --schedule random --seq-kv 60 --m 64 --warps 4" "--schedule random" "--schedule descending"
+    "--schedule random --dim 72")
 
 verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
     local options
