@@ -14,10 +14,10 @@ constexpr int DIM_K = (FA_DIM + 15) / 16 * 16; /* of Q K^T */
 constexpr int BOXES = DIM_PAD / 64;
 constexpr int BOX_ROW_BYTES = 128;
 
-/* Where FA_DIM is an odd multiple of 8, every other row begins within a sector of 32 bytes, and a box that begins there
- * and that the row's end cuts loads at half the pace (studies/tma_rows.txt). With TAIL_FIRST no box is cut: the first is
- * the last 64 columns, the others are columns 0 and up. Eight columns are then in two boxes: Q has zeros in place of the
- * second ones (load_q_operand), and O has them twice. A kernel that wants this says so before it includes this file. */
+/* Where FA_DIM is an odd multiple of 8, every other row begins within a sector of 32 bytes. A box that begins there and
+ * that the row's end cuts loads at half the pace (studies/tma_rows.txt). With TAIL_FIRST no box is cut: the first is
+ * the last 64 columns, the others are columns 0 and up. Eight columns are then in two boxes: Q has zeros in place of
+ * the second ones (load_q_operand), O has them twice. A kernel that wants this says so before it includes this file. */
 #ifndef TAIL_FIRST
 #define TAIL_FIRST 0
 #endif
