@@ -146,6 +146,13 @@ __device__ __forceinline__ float exp2_approx(float x)
     return y;
 }
 
+__device__ __forceinline__ float log2_approx(float x)
+{
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* Two floats as two halves, round to nearest, lo in the low bits. [cvt.rn.f16x2.f32] */
 __device__ __forceinline__ unsigned pack_half2(float lo, float hi)
 {
