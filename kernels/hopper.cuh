@@ -166,6 +166,13 @@ __device__ __forceinline__ void ld_shared_16_at(uint4 &x, unsigned from_s)
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from_s));
 }
 
+__device__ __forceinline__ float ld_shared_at(unsigned from_s)
+{
+    float x;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from_s) : "memory");
+    return x;
+}
+
 /* Two floats that lie 32 bytes apart in shared space. */
 __device__ __forceinline__ void st_shared_pair_at(unsigned to_s, float x, float y)
 {
@@ -227,12 +234,15 @@ __device__ __forceinline__ void fence_operand(float (&r)[COUNT])
         asm volatile("" : "+f"(r[i])::"memory");
 }
 
-/* Shared-memory descriptor of a 128-byte-swizzled tile whose 8-row groups are 1024 bytes apart. Its low word is a sum:
- * descriptor_start(address) + bytes / 16 to move on + descriptor_leading(bytes between 64-column groups), the last for
- * N-major tiles only. */
+/* Shared-memory descriptor of a tile whose rows are as long as its swizzle, 128 or 64 bytes. Its low word is a sum:
+ * descriptor_start(address) + bytes / 16 to move on + descriptor_leading(bytes between column groups of a row's
+ * length), the last for N-major tiles only. */
+template <int ROW_BYTES = 128>
 __device__ __forceinline__ u64 wgmma_descriptor(unsigned low)
 {
-    return (static_cast<u64>((1u << 30) | (1024 >> 4)) << 32) | low;
+    static_assert(ROW_BYTES == 128 || ROW_BYTES == 64, "rows of 128 or 64 bytes");
+    constexpr unsigned LAYOUT = ROW_BYTES == 128 ? 1 : 2, GROUP_BYTES = 8 * ROW_BYTES;
+    return (static_cast<u64>(LAYOUT << 30 | GROUP_BYTES >> 4) << 32) | low;
 }
 
 __device__ __forceinline__ constexpr unsigned descriptor_start(unsigned address_s) { return address_s >> 4; }
@@ -256,12 +266,14 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 #define T8_13 T8_12 ",%104,%105,%106,%107,%108,%109,%110,%111"
 #define T8_14 T8_13 ",%112,%113,%114,%115,%116,%117,%118,%119"
 #define T8_15 T8_14 ",%120,%121,%122,%123,%124,%125,%126,%127"
+#define T8_1H T8_1 ",%16,%17,%18,%19"
 #define T8_3H T8_3 ",%32,%33,%34,%35"
 #define R8(i)                                                                                                   \
     "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
         "+f"(d[i + 7])
 #define R8_0 R8(0)
 #define R8_1 R8_0, R8(8)
+#define R8_1H R8_1, "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
 #define R8_2 R8_1, R8(16)
 #define R8_3 R8_2, R8(24)
 #define R8_3H R8_3, "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
@@ -310,6 +322,7 @@ struct wgmma;
         WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1)                                                            \
     };
 
+WGMMA(40, 1H, "%20", "%21", "%22", "%23", "%24", "%25")
 WGMMA(64, 3, "%32", "%33", "%34", "%35", "%36", "%37")
 WGMMA(72, 3H, "%36", "%37", "%38", "%39", "%40", "%41")
 WGMMA(80, 4, "%40", "%41", "%42", "%43", "%44", "%45")

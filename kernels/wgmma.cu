@@ -7,12 +7,17 @@
  * Softmax: the reference is the exact maximum of a row's first key tile; it is raised when some P exceeds 2^8.
  * Builds on: mma.
  * Knobs: m = 16 * warps; n keys per tile; warps 4, 8, 12, 16 compute (4 more load); stages of K and of V.
- * Shared memory: Q [1 or 2][warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, O [warps][boxes or
- *   fewer][16][64], with --lse a float per row, barriers.
+ * Shared memory: Q [1 or 2][warps / 4][boxes][64][cols], K [stages][boxes][n][cols], V likewise, ones, O [warps][boxes
+ *   or fewer][16][cols], with --lse a float per row, barriers; cols 64 or 32.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, of the products padded to a multiple of 16. */
 
 /* The order of columns in shared memory (wgmma_parts.cuh). It needs Q in registers (Q_IN_REGISTERS). */
 #define TAIL_FIRST (FA_DIM % 16 != 0 && FA_DIM > 64 && FA_WARPS <= 8 && FA_DIM + 8 + FA_N <= 256)
+
+/* Boxes of 32 columns where those of 64 are cut by the row's end (studies/tma_rows.txt). */
+#if FA_DIM <= 32 || FA_DIM == 80 || FA_DIM == 96
+#define BOX_COLS 32
+#endif
 
 #include "wgmma_combine.cuh"
 #include "wgmma_softmax.cuh"
@@ -28,10 +33,10 @@ constexpr int RING_BYTES = FA_STAGES * KV_TILE_BYTES;
 constexpr int REFERENCE_BYTES = KEEP_REFERENCES ? CONSUMERS * 64 * 4 : 0;
 constexpr int FIXED_BYTES = 1024 + 2 * RING_BYTES + ONES_BYTES + REFERENCE_BYTES;
 /* A block may have 227 KiB, some of it is static. The next tile's Q is loaded early where there is room for two; O is
- * stored through shared memory where there is room for its columns, 64 at least. */
+ * stored through shared memory where there is room for the columns of a box at least. */
 constexpr int ROOM = 226 * 1024 / BLOCKS_PER_SM - FIXED_BYTES;
 constexpr int Q_STAGES = 2 * Q_BYTES <= ROOM ? 2 : 1;
-constexpr int O_ROOM = (ROOM - Q_STAGES * Q_BYTES) / (CONSUMERS * 64 * 2) / 64 * 64;
+constexpr int O_ROOM = (ROOM - Q_STAGES * Q_BYTES) / (CONSUMERS * 64 * 2) / BOX_COLS * BOX_COLS;
 constexpr int O_BUFFER_COLS = O_ROOM < 0 ? 0 : O_ROOM < DIM_PAD ? O_ROOM : DIM_PAD;
 constexpr int O_BUFFER_BYTES = CONSUMERS * 64 * 2 * O_BUFFER_COLS;
 constexpr int SMEM_BYTES = FIXED_BYTES + Q_STAGES * Q_BYTES + O_BUFFER_BYTES;
@@ -46,7 +51,7 @@ static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, no
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
                .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
-               .tma_v_rows = FA_N, .tma_o_rows = 16, .tma_cols = 64, .writes_lse = FA_LSE, .serves_bf16 = 1);
+               .tma_v_rows = FA_N, .tma_o_rows = 16, .tma_cols = BOX_COLS, .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int PRODUCER_REGISTERS = CONSUMERS <= 2 ? 40 : 32;

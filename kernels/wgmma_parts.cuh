@@ -2,17 +2,26 @@
  *
  * A warpgroup owns 64 query rows. Its accumulators s_r (64 x FA_N) and o_r (64 x dim) have the layout of hopper.cuh:
  * a thread holds two rows, lane / 4 and lane / 4 + 8 of its warp's 16; element i belongs to row (i / 2) % 2 of these.
- * In shared memory dim is padded to a multiple of 64 by TMA's zero fill; a box is 64 columns, 128-byte swizzled. The
- * products know dim up to the next multiple of 16. */
+ * In shared memory dim is padded to a multiple of BOX_COLS by TMA's zero fill; a box is BOX_COLS columns, swizzled by a
+ * row's length. The products know dim up to the next multiple of 16. */
 #ifndef FA_WGMMA_PARTS_CUH
 #define FA_WGMMA_PARTS_CUH
 
 #include "wgmma_schedule.cuh"
 
-constexpr int DIM_PAD = (FA_DIM + 63) / 64 * 64;
+/* Columns of a box, 64 or 32. A kernel that wants 32 says so before it includes this file. */
+#ifndef BOX_COLS
+#define BOX_COLS 64
+#endif
+
+constexpr int DIM_PAD = (FA_DIM + BOX_COLS - 1) / BOX_COLS * BOX_COLS;
 constexpr int DIM_K = (FA_DIM + 15) / 16 * 16; /* of Q K^T */
-constexpr int BOXES = DIM_PAD / 64;
-constexpr int BOX_ROW_BYTES = 128;
+constexpr int BOXES = DIM_PAD / BOX_COLS;
+constexpr int BOX_ROW_BYTES = 2 * BOX_COLS;
+constexpr int BOX_STEPS = BOX_COLS / 16; /* of Q K^T */
+
+/* Where a swizzled row has its 16-byte chunks: chunk c at place c ^ swizzle_of_row(row). */
+__device__ __forceinline__ constexpr int swizzle_of_row(int row) { return BOX_COLS == 64 ? row % 8 : row / 2 % 4; }
 
 /* Where FA_DIM is an odd multiple of 8, every other row begins within a sector of 32 bytes. A box that begins there and
  * that the row's end cuts loads at half the pace (studies/tma_rows.txt). With TAIL_FIRST no box is cut: the first is
@@ -25,7 +34,7 @@ constexpr int BOX_ROW_BYTES = 128;
 /* The first column of a box. */
 __device__ __forceinline__ constexpr int column_of_box(int box)
 {
-    return !TAIL_FIRST ? box * 64 : box == 0 ? FA_DIM - 64 : (box - 1) * 64;
+    return !TAIL_FIRST ? box * BOX_COLS : box == 0 ? FA_DIM - 64 : (box - 1) * 64;
 }
 
 /* The column at a place in shared memory and in O. */
@@ -77,8 +86,10 @@ __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], unsigned q, uns
 {
 #pragma unroll
     for (int step = 0; step < DIM_K / 16; ++step) {
-        const u64 a = wgmma_descriptor(q + ((step / 4) * 64 * BOX_ROW_BYTES + (step % 4) * 32) / 16);
-        const u64 b = wgmma_descriptor(k + ((step / 4) * FA_N * BOX_ROW_BYTES + (step % 4) * 32) / 16);
+        const u64 a = wgmma_descriptor<BOX_ROW_BYTES>(
+            q + ((step / BOX_STEPS) * 64 * BOX_ROW_BYTES + (step % BOX_STEPS) * 32) / 16);
+        const u64 b = wgmma_descriptor<BOX_ROW_BYTES>(
+            k + ((step / BOX_STEPS) * FA_N * BOX_ROW_BYTES + (step % BOX_STEPS) * 32) / 16);
         wgmma<FA_N>::ss(s_r, a, b, step > 0);
     }
 }
@@ -88,7 +99,8 @@ __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], const unsigned 
 {
 #pragma unroll
     for (int step = 0; step < DIM_K / 16; ++step) {
-        const u64 b = wgmma_descriptor(k + ((step / 4) * FA_N * BOX_ROW_BYTES + (step % 4) * 32) / 16);
+        const u64 b = wgmma_descriptor<BOX_ROW_BYTES>(
+            k + ((step / BOX_STEPS) * FA_N * BOX_ROW_BYTES + (step % BOX_STEPS) * 32) / 16);
         wgmma<FA_N>::rs(s_r, &q_r[4 * step], b, step > 0);
     }
 }
@@ -100,7 +112,8 @@ __device__ __forceinline__ void load_q_operand(unsigned (&q_r)[Q_REGS], unsigned
 #pragma unroll
     for (int step = 0; step < DIM_K / 16; ++step)
         ldmatrix_x4_at(reinterpret_cast<unsigned(&)[4]>(q_r[4 * step]),
-                       q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
+                       q_s + (step / BOX_STEPS * 64 + row) * BOX_ROW_BYTES +
+                           ((step % BOX_STEPS * 2 + lane / 16) ^ swizzle_of_row(row)) * 16);
     if (TAIL_FIRST)
         q_r[Q_REGS - 2] = q_r[Q_REGS - 1] = 0;
 }
@@ -114,7 +127,8 @@ __device__ __forceinline__ void issue_pv(float (&o_r)[O_REGS], const unsigned (&
     constexpr unsigned ADVANCE = STEP_BYTES / 16 - (SUM_BY_MMA ? descriptor_leading(STEP_BYTES) : 0);
 #pragma unroll
     for (int step = 0; step < FA_N / 16; ++step)
-        wgmma<O_COLS>::rs_n(o_r, &p_r[4 * step], wgmma_descriptor(v + step * ADVANCE), step == 0 ? accumulate : 1);
+        wgmma<O_COLS>::rs_n(o_r, &p_r[4 * step], wgmma_descriptor<BOX_ROW_BYTES>(v + step * ADVANCE),
+                            step == 0 ? accumulate : 1);
 }
 
 /* Descriptor word of a V tile's first step. ones_s: address of the ones, which lie after V. */

@@ -58,7 +58,7 @@ __device__ __forceinline__ void prefetch_q(const fa_params &p, const block_tile 
     for (int box = 0; box < BOXES; ++box)
 #pragma unroll
         for (int w = 0; w < CONSUMERS; ++w)
-            tma_prefetch_l2(&p.q_map, box * 64, tile.row0 + 64 * w, tile.head, tile.batch);
+            tma_prefetch_l2(&p.q_map, box * BOX_COLS, tile.row0 + 64 * w, tile.head, tile.batch);
 }
 
 /* The next ticket is drawn this many key tiles before a query tile ends. Drawn earlier, a block with a long tile would

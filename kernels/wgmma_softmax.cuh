@@ -55,12 +55,14 @@ __device__ __forceinline__ void mask_tile(const fa_params &p, float (&s_r)[FA_N 
 __device__ __forceinline__ void store_lse_of_rows(const fa_params &p, const float (&lse)[2], int batch, int head,
                                                   int row, int lane)
 {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const int query = row + lane / 4 + 8 * h;
-        if (lane % 4 == 0 && query < p.seq_q)
-            store_lse(p, batch, head, query, lse[h]);
-    }
+    const int query = row + lane / 4;
+    if (lane % 4 != 0 || p.lse == nullptr)
+        return;
+    float *to_g = p.lse + batch * p.lse_stride_b + head * p.lse_stride_h + query * p.lse_stride_s;
+    if (query < p.seq_q)
+        to_g[0] = lse[0];
+    if (query + 8 < p.seq_q)
+        to_g[8 * p.lse_stride_s] = lse[1];
 }
 #endif
 
@@ -118,14 +120,14 @@ __device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s
         s_r[i] = 0.0f;
 #pragma unroll 1
     for (int step = 0; step < DIM_K / 16; ++step) {
-        const int box = step / 4, chunk = step % 4 * 2;
+        const int box = step / BOX_STEPS, chunk = step % BOX_STEPS * 2;
         unsigned a[4];
-        ldmatrix_x4_at(a, q_s + (box * 64 + row) * BOX_ROW_BYTES + ((chunk + lane / 16) ^ (row % 8)) * 16);
+        ldmatrix_x4_at(a, q_s + (box * 64 + row) * BOX_ROW_BYTES + ((chunk + lane / 16) ^ swizzle_of_row(row)) * 16);
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {
             unsigned b[2];
             ldmatrix_x2_at(b, k_s + (box * FA_N + 8 * j + lane % 8) * BOX_ROW_BYTES +
-                                  ((chunk + lane / 8 % 2) ^ (lane % 8)) * 16);
+                                  ((chunk + lane / 8 % 2) ^ swizzle_of_row(lane % 8)) * 16);
             mma_m16n8k16(reinterpret_cast<float(&)[4]>(s_r[4 * j]), a, b);
         }
     }
@@ -146,7 +148,8 @@ __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, floa
 #pragma unroll 1
     for (int step = 0; step < DIM_K / 16; ++step) {
         unsigned a[4];
-        ldmatrix_x4_at(a, q_s + (step / 4 * 64 + row) * BOX_ROW_BYTES + ((step % 4 * 2 + lane / 16) ^ (row % 8)) * 16);
+        ldmatrix_x4_at(a, q_s + (step / BOX_STEPS * 64 + row) * BOX_ROW_BYTES +
+                              ((step % BOX_STEPS * 2 + lane / 16) ^ swizzle_of_row(row)) * 16);
         const fa_element *from_g = k_g + column_of_place(16 * step);
 #pragma unroll
         for (int j = 0; j < FA_N / 8; ++j) {

@@ -5,7 +5,7 @@
 #define FA_WGMMA_STORE_CUH
 
 constexpr int O_BOX_BYTES = 16 * BOX_ROW_BYTES;
-constexpr int O_WARP_BYTES = O_BUFFER_COLS / 64 * O_BOX_BYTES;
+constexpr int O_WARP_BYTES = O_BUFFER_COLS / BOX_COLS * O_BOX_BYTES;
 
 /* Waits until TMA has read the warp's buffer: before it is written again, or the block ends. */
 __device__ __forceinline__ void wait_for_store(int lane)
@@ -72,27 +72,27 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
                                                const int4 &tile, unsigned buffer_s, int row, unsigned lane)
 {
     /* stmatrix: lanes 8 i to 8 i + 7 name the rows of matrix i; i % 2: rows 8 to 15, i / 2: columns 8 to 15. */
-    const unsigned to_s = buffer_s + lane % 16 * BOX_ROW_BYTES + ((lane / 16) ^ (lane % 8)) * 16;
-    constexpr int PER_ROUND = O_BUFFER_COLS / 64;
+    const unsigned to_s = buffer_s + lane % 16 * BOX_ROW_BYTES + ((lane / 16) ^ swizzle_of_row(lane % 16)) * 16;
+    constexpr int PER_ROUND = O_BUFFER_COLS / BOX_COLS;
 #pragma unroll
     for (int first = 0; first < BOXES; first += PER_ROUND) {
         wait_for_store(lane);
 #pragma unroll
-        for (int step = 4 * first; step < 4 * first + 4 * PER_ROUND && step < O_DIM / 16; ++step) {
+        for (int step = BOX_STEPS * first; step < BOX_STEPS * (first + PER_ROUND) && step < O_DIM / 16; ++step) {
             unsigned w[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const int at = place_of_column(16 * step + 8 * (i / 2)) / 2 + 2 * (i % 2);
                 w[i] = pack_elements(o_r[at] * scale.of[i % 2], o_r[at + 1] * scale.of[i % 2]);
             }
-            stmatrix_x4_at((to_s ^ (step % 4 * 32)) + (step / 4 - first) * O_BOX_BYTES, w);
+            stmatrix_x4_at((to_s ^ (step % BOX_STEPS * 32)) + (step / BOX_STEPS - first) * O_BOX_BYTES, w);
         }
         fence_async_proxy();
         __syncwarp();
         if (lane == 0) {
 #pragma unroll
             for (int box = first; box < first + PER_ROUND && box < BOXES; ++box)
-                tma_store(&p.o_map, buffer_s + (box - first) * O_BOX_BYTES, box * 64, row, tile.z, tile.w);
+                tma_store(&p.o_map, buffer_s + (box - first) * O_BOX_BYTES, box * BOX_COLS, row, tile.z, tile.w);
             tma_store_commit();
         }
     }
@@ -143,8 +143,16 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
     if (!combine_splits(p, o_r, scale, tile, row, reference_address(buffers_s, warpgroup, thread), 4 * warpgroup + warp,
                         thread % 32))
         return;
-#elif FA_LSE && KEEP_REFERENCES
-    if (thread % 4 == 0) { /* the thread of each quad that kept them */
+#endif
+    if constexpr (O_BUFFER_COLS > 0)
+        store_o_by_tma(p, o_r, scale, tile, buffers_s + (4 * warpgroup + warp) * O_WARP_BYTES, row, thread % 32);
+    else
+        store_o_direct(
+            o_r, scale.of, [&](int h) { return place_of_row(p, tile.w, tile.z, row + thread % 32 / 4 + 8 * h); },
+            thread % 32);
+#if FA_LSE && FA_SPLITS == 1 && KEEP_REFERENCES
+    /* After O: the fence before its store would wait for this one. The thread of each quad that kept the references. */
+    if (thread % 4 == 0) {
         float lse[2];
         ld_shared_pair_at(lse, reference_address(buffers_s, warpgroup, thread));
 #pragma unroll
@@ -153,12 +161,6 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
         store_lse_of_rows(p, lse, tile.w, tile.z, row, thread % 32);
     }
 #endif
-    if constexpr (O_BUFFER_COLS > 0)
-        store_o_by_tma(p, o_r, scale, tile, buffers_s + (4 * warpgroup + warp) * O_WARP_BYTES, row, thread % 32);
-    else
-        store_o_direct(
-            o_r, scale.of, [&](int h) { return place_of_row(p, tile.w, tile.z, row + thread % 32 / 4 + 8 * h); },
-            thread % 32);
 }
 
 #endif

@@ -9,13 +9,13 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-enum { STAGES = 4, TILE_ROWS = 128, BOX_COLS = 64, BOX_BYTES = TILE_ROWS * BOX_COLS * 2, MOST_BOXES = 2 };
-enum { STAGE_BYTES = MOST_BOXES * BOX_BYTES, SHARED = STAGES * STAGE_BYTES + 1024, TILES = 400, MOST_BLOCKS = 1024 };
+enum { STAGES = 4, TILE_ROWS = 128, MOST_COLS = 128, MOST_BOXES = 8, TILES = 400, MOST_BLOCKS = 1024 };
+enum { STAGE_BYTES = TILE_ROWS * MOST_COLS * 2, SHARED = STAGES * STAGE_BYTES + 1024 };
 enum { ROWS = 1024, HEADS = 8 };
 
 struct tile_loads {
     CUtensorMap map;
-    int boxes, columns[MOST_BOXES]; /* the first column of each box */
+    int boxes, box_bytes, columns[MOST_BOXES]; /* the first column of each box */
 };
 
 __device__ __forceinline__ unsigned address_of(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -41,11 +41,12 @@ __global__ void __launch_bounds__(32) load_tiles(const __grid_constant__ tile_lo
                          : "memory");
         if (t >= TILES)
             continue;
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(loads.boxes * BOX_BYTES)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
+                     "r"(loads.boxes * loads.box_bytes)
                      : "memory");
         for (int i = 0; i < loads.boxes; ++i)
             asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
-                         "[%1, {%3, %4, %5}], [%2];" ::"r"(buffer_s + stage * STAGE_BYTES + i * BOX_BYTES),
+                         "[%1, {%3, %4, %5}], [%2];" ::"r"(buffer_s + stage * STAGE_BYTES + i * loads.box_bytes),
                          "l"(&loads.map), "r"(bar), "r"(loads.columns[i]), "r"(t * TILE_ROWS % ROWS),
                          "r"(blockIdx.x / 16 % HEADS)
                          : "memory");
@@ -72,19 +73,30 @@ static decltype(&cuTensorMapEncodeTiled) find_encode(void)
 
 enum kind { ALL_COLUMNS, TAIL_FIRST, FIRST_BOX };
 
+struct variant {
+    const char *name;
+    kind boxes;
+    int cols; /* of a box: 64, 32 or 16, swizzled by 128, 64 or 32 bytes */
+    CUtensorMapL2promotion promotion;
+};
+
 /* Prints the median multiprocessor's clocks per tile, the least of three runs. */
-static void measure(int dim, kind boxes, CUtensorMapL2promotion promotion, char *data_g, long long *clocks_g)
+static void measure(int dim, const variant &of, char *data_g, long long *clocks_g)
 {
     const cuuint64_t dims[3] = {(cuuint64_t)dim, ROWS, HEADS};
     const cuuint64_t strides[2] = {2ull * dim, 2ull * dim * ROWS};
-    const cuuint32_t box[3] = {BOX_COLS, TILE_ROWS, 1}, steps[3] = {1, 1, 1};
+    const cuuint32_t box[3] = {(cuuint32_t)of.cols, TILE_ROWS, 1}, steps[3] = {1, 1, 1};
     tile_loads loads = {};
-    loads.boxes = boxes == FIRST_BOX ? 1 : (dim + BOX_COLS - 1) / BOX_COLS;
+    loads.boxes = of.boxes == FIRST_BOX ? 1 : (dim + of.cols - 1) / of.cols;
+    loads.box_bytes = TILE_ROWS * of.cols * 2;
     for (int i = 0; i < loads.boxes; ++i)
-        loads.columns[i] = boxes != TAIL_FIRST ? i * BOX_COLS : i == 0 ? dim - BOX_COLS : (i - 1) * BOX_COLS;
+        loads.columns[i] = of.boxes != TAIL_FIRST ? i * of.cols : i == 0 ? dim - of.cols : (i - 1) * of.cols;
     check(find_encode()(&loads.map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, data_g, dims, strides, box, steps,
-                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion,
-                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS,
+                        CU_TENSOR_MAP_INTERLEAVE_NONE,
+                        of.cols == 64   ? CU_TENSOR_MAP_SWIZZLE_128B
+                        : of.cols == 32 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                        : CU_TENSOR_MAP_SWIZZLE_32B,
+                        of.promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS,
           "the map");
     int blocks = 0;
     cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, 0);
@@ -112,18 +124,21 @@ int main()
     check(cudaMalloc(&clocks_g, MOST_BLOCKS * sizeof *clocks_g) == cudaSuccess, "memory");
     cudaMemset(data_g, 0, 2 * 128 * ROWS * HEADS);
     cudaFuncSetAttribute(load_tiles, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED);
-    const struct {
-        const char *name;
-        kind boxes;
-        CUtensorMapL2promotion promotion;
-    } variants[] = {
-        {"all columns, promotion to 256", ALL_COLUMNS, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
-        {"all columns, to 128", ALL_COLUMNS, CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
-        {"all columns, none", ALL_COLUMNS, CU_TENSOR_MAP_L2_PROMOTION_NONE},
-        {"the last 64 first, to 256", TAIL_FIRST, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
-        {"the last 64 first, none", TAIL_FIRST, CU_TENSOR_MAP_L2_PROMOTION_NONE},
-        {"the first box alone, to 256", FIRST_BOX, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
-        {"the first box alone, none", FIRST_BOX, CU_TENSOR_MAP_L2_PROMOTION_NONE},
+    const variant variants[] = {
+        {"all columns, promotion to 256", ALL_COLUMNS, 64, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
+        {"all columns, to 128", ALL_COLUMNS, 64, CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
+        {"all columns, none", ALL_COLUMNS, 64, CU_TENSOR_MAP_L2_PROMOTION_NONE},
+        {"the last 64 first, to 256", TAIL_FIRST, 64, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
+        {"the last 64 first, none", TAIL_FIRST, 64, CU_TENSOR_MAP_L2_PROMOTION_NONE},
+        {"the first box alone, to 256", FIRST_BOX, 64, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
+        {"the first box alone, none", FIRST_BOX, 64, CU_TENSOR_MAP_L2_PROMOTION_NONE},
+        {"boxes of 32 columns, to 256", ALL_COLUMNS, 32, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
+        {"boxes of 32 columns, none", ALL_COLUMNS, 32, CU_TENSOR_MAP_L2_PROMOTION_NONE},
+        {"the first of them alone, to 256", FIRST_BOX, 32, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
+        {"the last 32 first, none", TAIL_FIRST, 32, CU_TENSOR_MAP_L2_PROMOTION_NONE},
+        {"boxes of 16 columns, to 256", ALL_COLUMNS, 16, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
+        {"boxes of 16 columns, none", ALL_COLUMNS, 16, CU_TENSOR_MAP_L2_PROMOTION_NONE},
+        {"the first of them alone, to 256", FIRST_BOX, 16, CU_TENSOR_MAP_L2_PROMOTION_L2_256B},
     };
     printf("# %s, studies/tma_rows.cu: clocks of a multiprocessor to load 128 rows\n%-32s", device.name, "dim");
     for (int dim = 32; dim <= 128; dim += 8)
@@ -131,10 +146,10 @@ int main()
     for (const auto &variant : variants) {
         printf("\n%-32s", variant.name);
         for (int dim = 32; dim <= 128; dim += 8)
-            if (variant.boxes == TAIL_FIRST && dim < BOX_COLS)
+            if (variant.boxes == TAIL_FIRST && dim < variant.cols)
                 printf(" %6s", "-");
             else
-                measure(dim, variant.boxes, variant.promotion, data_g, clocks_g);
+                measure(dim, variant, data_g, clocks_g);
     }
     printf("\n");
 }
