@@ -53,11 +53,19 @@ __device__ __forceinline__ float quad_sum(float x)
 __device__ __forceinline__ float log_sum_exp(float ref, float sum)
 {
     constexpr float LN_2 = 0.693147180559945f;
-    return (ref + log2_approx(sum)) * LN_2; /* log2 of 0 is -infinity */
+    return sum > 0.0f ? (ref + __log2f(sum)) * LN_2 : -INF;
+}
+
+/* The same in fewer instructions, where a row without keys has a number as its reference, too: the logarithm of its
+ * sum, 0, is -infinity. */
+__device__ __forceinline__ float fast_log_sum_exp(float ref, float sum)
+{
+    constexpr float LN_2 = 0.693147180559945f;
+    return (ref + log2_approx(sum)) * LN_2;
 }
 
 /* The same from 1 / sum, 0 for a row that saw no key. */
-__device__ __forceinline__ float log_sum_exp_of_inverse(float ref, float inverse)
+__device__ __forceinline__ float fast_log_sum_exp_of_inverse(float ref, float inverse)
 {
     constexpr float LN_2 = 0.693147180559945f;
     return inverse > 0.0f ? (ref - log2_approx(inverse)) * LN_2 : -INF;

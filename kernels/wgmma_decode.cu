@@ -222,7 +222,7 @@ __device__ __forceinline__ void store_output(const fa_params &p, const float (&o
 #pragma unroll
     for (int h = 0; h < 2; ++h)
         if (row[h].exists && lane % 4 == 0)
-            store_lse(p, tile.batch, row[h].head, row[h].query, log_sum_exp(sums.ref[h], sums.sum[h]));
+            store_lse(p, tile.batch, row[h].head, row[h].query, fast_log_sum_exp(sums.ref[h], sums.sum[h]));
 #endif
     const float scale[2] = {inverse_or_zero(sums.sum[0]), inverse_or_zero(sums.sum[1])};
     auto place = [&](int h) {

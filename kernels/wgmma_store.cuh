@@ -62,7 +62,7 @@ __device__ __forceinline__ void store_lse_before_o(const fa_params &p, const sof
     float lse[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-        lse[h] = log_sum_exp_of_inverse(rows.ref[h], scale.of[h]);
+        lse[h] = fast_log_sum_exp_of_inverse(rows.ref[h], scale.of[h]);
     store_lse_of_rows(p, lse, tile.w, tile.z, tile.x + 64 * warpgroup + thread / 32 * 16, thread % 32);
 }
 #endif
@@ -116,7 +116,7 @@ __device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[
         return false;
     read_parts(parts, o_r, rows);
 #if FA_LSE
-    const float lse[2] = {log_sum_exp(rows.ref[0], rows.sum[0]), log_sum_exp(rows.ref[1], rows.sum[1])};
+    const float lse[2] = {fast_log_sum_exp(rows.ref[0], rows.sum[0]), fast_log_sum_exp(rows.ref[1], rows.sum[1])};
     store_lse_of_rows(p, lse, tile.w, tile.z, row, lane);
 #endif
 #pragma unroll
@@ -157,7 +157,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
         ld_shared_pair_at(lse, reference_address(buffers_s, warpgroup, thread));
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            lse[h] = log_sum_exp(lse[h], o_r[O_REGS - 4 + 2 * h]);
+            lse[h] = fast_log_sum_exp(lse[h], o_r[O_REGS - 4 + 2 * h]);
         store_lse_of_rows(p, lse, tile.w, tile.z, row, thread % 32);
     }
 #endif
