@@ -18,7 +18,7 @@ typedef struct fa_library_question {
     fa_i32 arch;              /* of the GPU: 90 for sm_90; without a GPU that of --arch */
     fa_i32 alignment_bytes;   /* every tensor starts on a multiple of this: 256, or 2, 4, 8 with --misalign */
     fa_i32 lse;               /* 1: the log-sum-exp is asked for (--lse): fa_params.lse of a launch is not NULL */
-    const fa_params *problem; /* shapes, strides, element type, mask, scale; pointers are NULL */
+    const fa_params *problem; /* shapes, strides, element type, mask, scale, sm_count (0: no GPU); pointers are NULL */
 } fa_library_question;
 
 /* What the library answers. Comes zeroed. Texts are ASCII and end with 0. */

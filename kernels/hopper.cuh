@@ -173,6 +173,11 @@ __device__ __forceinline__ float ld_shared_at(unsigned from_s)
     return x;
 }
 
+__device__ __forceinline__ void st_shared_at(unsigned to_s, float x)
+{
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to_s), "f"(x) : "memory");
+}
+
 /* Two floats that lie 32 bytes apart in shared space. */
 __device__ __forceinline__ void st_shared_pair_at(unsigned to_s, float x, float y)
 {

@@ -7,7 +7,7 @@
  * Softmax: as wgmma.   Builds on: wgmma, mma_decode.
  * Knobs: m = 16 * warps, packed rows; n, keys per tile; warps, 4 or 8 that compute (beside 4 for loads); stages of K
  *   and of V; splits.
- * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers.
+ * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers, a flag.
  * Limits: as wgmma. */
 #include "wgmma_combine.cuh"
 #include "wgmma_pipeline.cuh"
@@ -18,7 +18,8 @@ constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
 constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
 constexpr int RING_BYTES = FA_STAGES * KV_TILE_BYTES;
 constexpr int BARS_OFFSET = Q_BYTES + 2 * RING_BYTES + ONES_BYTES;
-constexpr int SMEM_BYTES = BARS_OFFSET + 4 * FA_STAGES * 8;
+constexpr int LAST_OFFSET = BARS_OFFSET + 4 * FA_STAGES * 8; /* is this block the last of its tile to end? */
+constexpr int SMEM_BYTES = LAST_OFFSET + 16;
 constexpr int BLOCKS_PER_SM = CONSUMERS == 1 && FA_DIM <= 192 && SMEM_BYTES <= 112 * 1024 + 512 ? 2 : 1;
 
 static_assert(FA_MAXREG == 0, "wgmma_decode: MAXREG must be 0 (the block's size fixes its registers)");
@@ -231,8 +232,111 @@ __device__ __forceinline__ void store_output(const fa_params &p, const float (&o
     store_o_direct(o_r, scale, place, lane);
 }
 
+#if FA_SPLITS > 1
+/* Where a tile has 16 rows at most, one warp's, the four warps of the warpgroup combine the parts together, each a
+ * quarter of the columns. */
+constexpr int QUARTER = (PART_REGS / 4 + 3) / 4; /* of a lane, in 16 bytes */
+constexpr int QUARTERS_MOST = FA_DIM <= 128 ? 8 : 4;
+constexpr int QUARTERS_AT_ONCE = FA_SPLITS < QUARTERS_MOST ? FA_SPLITS : QUARTERS_MOST;
+
+/* All parts' columns of quarter `quarter`, in the order of the splits, and the sums of the rows. */
+__device__ __forceinline__ void read_quarters(const warp_parts &parts, float (&o_r)[4 * QUARTER], row_sums &rows,
+                                              int quarter)
+{
+#pragma unroll
+    for (int i = 0; i < 4 * QUARTER; ++i)
+        o_r[i] = 0.0f;
+    rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
+#pragma unroll 1
+    for (int first = 0; first < FA_SPLITS; first += QUARTERS_AT_ONCE) {
+        float4 sums[QUARTERS_AT_ONCE], part[QUARTERS_AT_ONCE][QUARTER];
+        float ref[2] = {rows.ref[0], rows.ref[1]};
+#pragma unroll
+        for (int j = 0; j < QUARTERS_AT_ONCE; ++j) { /* past the last one the last again, with no weight */
+            const float4 *from_g = parts.lane_g + min(first + j, FA_SPLITS - 1) * parts.stride;
+            sums[j] = from_g[8 * PART_REGS];
+#pragma unroll
+            for (int i = 0; i < QUARTER; ++i)
+                part[j][i] = from_g[32 * min(quarter * QUARTER + i, PART_REGS / 4 - 1)];
+        }
+#pragma unroll
+        for (int j = 0; j < QUARTERS_AT_ONCE; ++j) {
+            ref[0] = fmaxf(ref[0], sums[j].x);
+            ref[1] = fmaxf(ref[1], sums[j].y);
+        }
+        const float before[2] = {exp2_approx(rows.ref[0] - ref[0]), exp2_approx(rows.ref[1] - ref[1])};
+#pragma unroll
+        for (int i = 0; i < 4 * QUARTER; ++i)
+            o_r[i] *= before[i / 2 % 2];
+        rows = {{ref[0], ref[1]}, {rows.sum[0] * before[0], rows.sum[1] * before[1]}};
+#pragma unroll
+        for (int j = 0; j < QUARTERS_AT_ONCE; ++j) {
+            const bool exists = first + j < FA_SPLITS;
+            const float weight[2] = {exists ? exp2_approx(sums[j].x - ref[0]) : 0.0f,
+                                     exists ? exp2_approx(sums[j].y - ref[1]) : 0.0f};
+            rows.sum[0] = fmaf(weight[0], sums[j].z, rows.sum[0]);
+            rows.sum[1] = fmaf(weight[1], sums[j].w, rows.sum[1]);
+#pragma unroll
+            for (int i = 0; i < QUARTER; ++i) {
+                o_r[4 * i] = fmaf(weight[0], part[j][i].x, o_r[4 * i]);
+                o_r[4 * i + 1] = fmaf(weight[0], part[j][i].y, o_r[4 * i + 1]);
+                o_r[4 * i + 2] = fmaf(weight[1], part[j][i].z, o_r[4 * i + 2]);
+                o_r[4 * i + 3] = fmaf(weight[1], part[j][i].w, o_r[4 * i + 3]);
+            }
+        }
+    }
+}
+
+/* Stores a quarter of the columns of O, and by the first warp the log-sum-exp. */
+__device__ __forceinline__ void store_quarter(const fa_params &p, const packed_tile &tile,
+                                              const float (&o_r)[4 * QUARTER], const row_sums &sums, int quarter,
+                                              int lane)
+{
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const packed_row row = find_row(tile, tile.row0 + lane / 4 + 8 * h);
+        if (!row.exists)
+            continue;
+#if FA_LSE
+        if (quarter == 0 && lane % 4 == 0)
+            store_lse(p, tile.batch, row.head, row.query, fast_log_sum_exp(sums.ref[h], sums.sum[h]));
+#endif
+        const float scale = inverse_or_zero(sums.sum[h]);
+        fa_element *row_g = place_of_row(p, tile.batch, row.head, row.query);
+#pragma unroll
+        for (int i = 0; i < QUARTER; ++i) {
+            const int place = 8 * (quarter * QUARTER + i);
+            if (place < FA_DIM)
+                *reinterpret_cast<unsigned *>(row_g + place + lane % 4 * 2) =
+                    pack_elements(o_r[4 * i + 2 * h] * scale, o_r[4 * i + 2 * h + 1] * scale);
+        }
+    }
+}
+
+/* Writes the block's part of the only 16 rows; the last to arrive combines all parts. */
+__device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const float (&o_r)[O_REGS],
+                                                    const row_sums &sums, const packed_tile &tile, unsigned last_s,
+                                                    int warp, int lane)
+{
+    const warp_parts parts = parts_of_warp(p, tile.unit, 0, lane);
+    if (warp == 0) {
+        const bool last = write_part(parts, o_r, sums, tile.split, lane);
+        if (lane == 0)
+            st_shared_at(last_s, last ? 1.0f : 0.0f);
+    }
+    bar_sync(1, 128);
+    if (ld_shared_at(last_s) == 0.0f)
+        return;
+    float all_r[4 * QUARTER];
+    row_sums all;
+    read_quarters(parts, all_r, all, warp);
+    store_quarter(p, tile, all_r, all, warp, lane);
+}
+#endif
+
 /* Of a warp's 16 rows: stores O, or with splits this block's part. The last split to arrive combines them. */
-__device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS], const softmax_rows &rows)
+__device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS], const softmax_rows &rows,
+                                       unsigned base_s)
 {
     row_sums sums;
 #pragma unroll
@@ -243,6 +347,10 @@ __device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS],
 #if FA_SPLITS > 1
     const packed_tile tile = find_tile(p, again(blockIdx.x));
     const int thread = threadIdx.x - 128, warp = warp_uniform(thread / 32), lane = thread % 32;
+    if (tile.rows - tile.row0 <= 16) {
+        finish_by_warpgroup(p, o_r, sums, tile, base_s + LAST_OFFSET, warp, lane);
+        return;
+    }
     const warp_parts parts = parts_of_warp(p, tile.unit, warp, lane);
     if (tile.row0 + 16 * warp >= tile.rows || !write_part(parts, o_r, sums, tile.split, lane))
         return;
@@ -286,5 +394,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     float o_r[O_REGS];
     softmax_rows rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
     attend(p, at, tile, o_r, rows, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
-    finish(p, o_r, rows);
+    finish(p, o_r, rows, q_s);
 }

@@ -33,8 +33,11 @@ __device__ __forceinline__ void keep_references(const softmax_rows &rows, unsign
                                                 unsigned thread)
 {
     make_opaque(buffers_s, thread); /* the compiler would keep the address in a register through the main loop */
-    if (thread % 4 == 0)
+    if (FA_SPLITS > 1 && thread % 4 == 0)
         st_shared_pair_at(reference_address(buffers_s, warpgroup, thread), rows.ref[0], rows.ref[1]);
+    if (FA_SPLITS == 1 && thread % 4 < 2) /* the lane that needs it */
+        st_shared_at(reference_address(buffers_s, warpgroup, thread) + thread % 2 * 32,
+                     thread % 2 ? rows.ref[1] : rows.ref[0]);
 }
 #endif
 
@@ -126,6 +129,21 @@ __device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[
 }
 #endif
 
+#if FA_LSE && FA_SPLITS == 1 && KEEP_REFERENCES
+/* After O: the fence before its store would wait for this one. The two lanes of a quad that kept the references have a
+ * row each. sum: of the lane's row. */
+__device__ __forceinline__ void store_lse_after_o(const fa_params &p, float sum, const int4 &tile, unsigned buffers_s,
+                                                  int warpgroup, unsigned thread)
+{
+    make_opaque(buffers_s, thread);
+    const int query = tile.x + 64 * warpgroup + thread / 32 * 16 + thread % 32 / 4 + thread % 2 * 8;
+    if (thread % 4 < 2 && query < p.seq_q && p.lse != nullptr) {
+        const float ref = ld_shared_at(reference_address(buffers_s, warpgroup, thread) + thread % 2 * 32);
+        p.lse[tile.w * p.lse_stride_b + tile.z * p.lse_stride_h + query * p.lse_stride_s] = fast_log_sum_exp(ref, sum);
+    }
+}
+#endif
+
 /* Stores O of a warpgroup's rows. tile: as the producer told it. buffers_s: the first warp's buffer. */
 __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS], row_scale scale, const int4 &tile,
                                         unsigned buffers_s, int warpgroup, unsigned thread)
@@ -151,15 +169,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
             o_r, scale.of, [&](int h) { return place_of_row(p, tile.w, tile.z, row + thread % 32 / 4 + 8 * h); },
             thread % 32);
 #if FA_LSE && FA_SPLITS == 1 && KEEP_REFERENCES
-    /* After O: the fence before its store would wait for this one. The thread of each quad that kept the references. */
-    if (thread % 4 == 0) {
-        float lse[2];
-        ld_shared_pair_at(lse, reference_address(buffers_s, warpgroup, thread));
-#pragma unroll
-        for (int h = 0; h < 2; ++h)
-            lse[h] = fast_log_sum_exp(lse[h], o_r[O_REGS - 4 + 2 * h]);
-        store_lse_of_rows(p, lse, tile.w, tile.z, row, thread % 32);
-    }
+    store_lse_after_o(p, thread % 2 ? o_r[O_REGS - 2] : o_r[O_REGS - 4], tile, buffers_s, warpgroup, thread);
 #endif
 }
 

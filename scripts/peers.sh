@@ -12,9 +12,10 @@ usage: scripts/peers.sh [options]
   --peers LIST      backends of PyTorch's; fa3 and fa4, FlashAttention 3 and 4 by their own packages
                     flash_attn_interface and flash-attn-4
                     (default: flash,cudnn,fa3,efficient,math; without the last two a grid takes two thirds of the time)
-  --library FILE    another peer: a shared object (include/fa_library.h), timed and paired by fa_bench itself;
-                    repeatable (default: built, which is fa2, fa3 and cutlass_* of examples/library/build, those
-                    that are there; none adds none). A library that has a time stands for the peer of its name
+  --library FILE    another peer: a shared object (include/fa_library.h), or a library of the registry by its name,
+                    timed and paired by fa_bench itself; repeatable (default: built, which is fa2, fa3, cutlass_* and
+                    flashinfer_* of examples/library/build, those that are there; none adds none). A library that has
+                    a time stands for the peer of its name
   --env DIR         peers that scripts/peers_env.sh brought: flash-attn-4, cuDNN
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        solo only: no peer is timed a second time against the kernel
@@ -49,17 +50,15 @@ peer='(flash|cudnn|fa3|fa4|efficient|math)'
 [[ $backends =~ ^$peer(,$peer)*$ ]] || die 2 "--peers takes flash, cudnn, fa3, fa4, efficient, math, not '$backends'"
 libraries=() asked_peers=$backends
 built() {
-    find examples/library/build \( -name 'fa[23].so' -o -name 'cutlass_*.so' \) 2>/dev/null | sort
+    find examples/library/build \( -name 'fa[23].so' -o -name 'cutlass_*.so' -o -name 'flashinfer_*.so' \) 2>/dev/null |
+        sort
 }
 [[ -n ${many[library]} ]] || many[library]=built$'\n'
 while read -r file; do
     case $file in
         none) ;;
         built) mapfile -t -O "${#libraries[@]}" libraries < <(built) ;;
-        *)
-            is_input "$file" || die 2 "--library takes a file that can be read, built or none, not '$file'"
-            libraries+=("$file")
-            ;;
+        *) libraries+=("$file") ;;
     esac
 done < <(values_of library)
 for file in "${libraries[@]}"; do asked_peers+=,$(basename "$file" .so); done
@@ -71,6 +70,13 @@ use_peers "${opt[env]}"
 need_bench
 
 registry=$("$bench" --list-kernels --json -)
+is_kind() { # NAME KIND: a kernel of ours, hand, with a cubin; or a library
+    jq -e --arg name "$1" --arg kind "$2" 'any(.[]; .name == $name and .kind == $kind)' <<<"$registry" >/dev/null
+}
+for file in "${libraries[@]}"; do
+    is_kind "$file" library || is_input "$file" ||
+        die 2 "--library takes a file that can be read, a library's name, built or none, not '$file'"
+done
 if [[ -n $kernels ]]; then
     need_kernels "$kernels"
     ladder=("${names[@]}")
@@ -145,27 +151,26 @@ measure() {
     local name candidates=() keep
     for name in "${ladder[@]}"; do
         keep=()
-        [[ $pairs -eq 0 ]] || ! is_hand "$name" || keep=(--cubin "$work/$name.cubin")
+        [[ $pairs -eq 0 ]] || ! is_kind "$name" hand || keep=(--cubin "$work/$name.cubin")
         run_kernel "$name" "${keep[@]}" --seeds 1 --check cpu --timing graph --warmup-ms 200 --max-time "$max_time"
         candidates+=("$work/$name.json")
         [[ -n $kernels ]] || jq -e '.status | IN("infeasible", "not_run")' "$work/$name.json" >/dev/null || break
     done
     jqf peers/best -sc "${candidates[@]}"
 }
-is_hand() { # NAME: a kernel of ours, with a cubin
-    jq -e --arg k "$1" 'any(.[]; .name == $k and .kind == "hand")' <<<"$registry" >/dev/null
-}
 
 # The libraries as peers, each alone and, beside a kernel that passed, in one process with it.
 library_peers() { # KERNEL, or empty
-    local file pair how=(--device cuda "${problem[@]}" --seeds 1 --check cpu --timing graph --warmup-ms 200
+    local file alone beside pair how=(--device cuda "${problem[@]}" --seeds 1 --check cpu --timing graph --warmup-ms 200
         --max-time "$max_time" --quiet)
     for file in "${libraries[@]}"; do
         rm -f "$work/library.json" "$work/pair.json"
-        "$bench" --library "$file" "${how[@]}" --json "$work/library.json" 2>/dev/null || true
+        alone=(--library "$file") beside=(--vs "library:$file")
+        ! is_kind "$file" library || alone=(--kernel "$file") beside=(--vs "$file")
+        "$bench" "${alone[@]}" "${how[@]}" --json "$work/library.json" 2>/dev/null || true
         [[ -s $work/library.json ]] || die 6 "$bench wrote no record for $file"
         if [[ $pairs -eq 1 && -n $1 && $(jq -r .status "$work/library.json") == pass ]]; then
-            "$bench" --kernel "$1" --vs "library:$file" "${how[@]}" --json "$work/pair.json" 2>/dev/null || true
+            "$bench" --kernel "$1" "${beside[@]}" "${how[@]}" --json "$work/pair.json" 2>/dev/null || true
         fi
         pair=$(cat "$work/pair.json" 2>/dev/null || echo null)
         jqf peers/library -c --arg name "$(basename "$file" .so)" --argjson pairs "$pairs" --argjson pair "$pair" \

@@ -6,11 +6,13 @@ usage() {
     cat <<'EOF'
 usage: scripts/peers_env.sh [options]
   --out DIR        default build/peers: DIR/python has FlashAttention 4 (flash-attn-4 and what it needs but PyTorch),
-                   DIR/cudnn the three libraries of cuDNN (nvidia-cudnn-cu13) that its attention loads
+                   DIR/cudnn the three libraries of cuDNN (nvidia-cudnn-cu13) that its attention loads;
+                   with --only flashinfer DIR/flashinfer has FlashInfer's headers, which examples/library builds from
   --python X.Y     Python of the machine that will use them (default 3.12)
   --cudnn VERSION  default: the newest
   --fa4 VERSION    of flash-attn-4; default: the newest
-  --only LIST      fa4, cudnn or both (default: fa4,cudnn)
+  --flashinfer VERSION    default: the newest
+  --only LIST      of fa4, cudnn, flashinfer (default: fa4,cudnn)
   --parts          DIR as a compressed archive, too, in parts of at most 60 MiB: DIR.tar.xz.aa and so on
   --dry-run        print what pip would be asked for
 For x86_64 Linux and CUDA 13. scripts/peers.sh and scripts/pairs.sh take the folder: --env DIR.
@@ -20,12 +22,13 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
-opt=([out]=build/peers [python]=3.12 [cudnn]='' [fa4]='' [only]='fa4,cudnn')
+opt=([out]=build/peers [python]=3.12 [cudnn]='' [fa4]='' [flashinfer]='' [only]='fa4,cudnn')
 flag=([parts]=0 [dry-run]=0)
 parse_options "$@"
 out=${opt[out]%/}
 [[ ${opt[python]} =~ ^3[.][0-9]+$ ]] || die 2 "--python takes a version such as 3.12, not '${opt[python]}'"
-[[ ${opt[only]} =~ ^(fa4|cudnn)(,(fa4|cudnn))?$ ]] || die 2 "--only takes fa4, cudnn or both, not '${opt[only]}'"
+peer='(fa4|cudnn|flashinfer)'
+[[ ${opt[only]} =~ ^$peer(,$peer)*$ ]] || die 2 "--only takes fa4, cudnn, flashinfer, not '${opt[only]}'"
 
 pip=(python3 -m pip install --quiet --root-user-action ignore --no-compile --no-deps --upgrade
     --only-binary=:all: --implementation cp --python-version "${opt[python]}")
@@ -38,6 +41,7 @@ fa4=("flash-attn-4${version:->=4.0.0b1}" nvidia-cutlass-dsl nvidia-cutlass-dsl-l
     nvidia-cutlass-dsl-libs-core nvidia-cutlass-dsl-libs-cu13 quack-kernels apache-tvm-ffi einops torch-c-dlpack-ext
     typing_extensions)
 cudnn=("nvidia-cudnn-cu13${opt[cudnn]:+==${opt[cudnn]}}")
+flashinfer=("flashinfer-python${opt[flashinfer]:+==${opt[flashinfer]}}")
 
 get() { # FOLDER PACKAGE...
     echo "pip install --target $1 ${*:2}"
@@ -53,8 +57,19 @@ if [[ ${opt[only]} == *fa4* ]]; then
         [[ -z $missing ]] || die 1 "missing in $out/python: ${missing//$'\n'/; }"
     fi
 fi
+make_work
+if [[ ${opt[only]} == *flashinfer* ]]; then
+    get "$work/wheel" "${flashinfer[@]}"
+    if [[ ${flag[dry-run]} -eq 0 ]]; then
+        rm -rf "$out/flashinfer"
+        mkdir -p "$out/flashinfer/cutlass" "$out/flashinfer/cccl"
+        mv "$work/wheel/flashinfer/data/include" "$out/flashinfer/"
+        mv "$work/wheel/flashinfer/data/cutlass/include" "$out/flashinfer/cutlass/"
+        mv "$work/wheel/flashinfer/data/cccl"/{libcudacxx,cub,thrust} "$out/flashinfer/cccl/"
+        sed -n '/^Version: /{s///p;q}' "$work/wheel"/flashinfer_python-*.dist-info/METADATA >"$out/flashinfer/version"
+    fi
+fi
 if [[ ${opt[only]} == *cudnn* ]]; then
-    make_work
     get "$work" "${cudnn[@]}"
     if [[ ${flag[dry-run]} -eq 0 ]]; then
         mkdir -p "$out/cudnn"
@@ -67,7 +82,7 @@ fi
 du -sh "$out"/*
 if [[ ${flag[parts]} -eq 1 ]]; then
     rm -f "$out".tar.xz.*
-    tar -C "$out" -c . | xz -T0 -6 | split -b 60M - "$out.tar.xz."
+    tar -C "$out" --exclude ./flashinfer -c . | xz -T0 -6 | split -b 60M - "$out.tar.xz."
     ls -sh "$out".tar.xz.*
     echo "there: mkdir -p $out && cat $out.tar.xz.* | tar -C $out -xJ"
 fi

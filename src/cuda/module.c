@@ -23,7 +23,7 @@ static CUtensorMapSwizzle swizzle_of(uint32_t bytes)
                          : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-static fa_status encode(fa_cuda *cuda, const fa_tensor_box *of, fa_reason *why)
+static fa_status encode(fa_cuda *cuda, const fa_tensor_box *of, bool read_once, fa_reason *why)
 {
     if (!cuda->api.cuTensorMapEncodeTiled)
         return fa_refuse(why, FA_NOT_RUN, "tensor maps need a newer CUDA driver (cuTensorMapEncodeTiled)");
@@ -35,9 +35,9 @@ static fa_status encode(fa_cuda *cuda, const fa_tensor_box *of, fa_reason *why)
         strides_bytes[i] = of->strides_bytes[i];
     const CUtensorMapDataType type =
         of->dtype == FA_DTYPE_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    /* Rows that begin within a sector of 32 bytes, and short boxes, load faster without the promotion to 256
-     * (studies/tma_rows.txt). */
-    bool promote = 2 * of->box[0] >= 128;
+    /* Rows that begin within a sector of 32 bytes, short boxes (studies/tma_rows.txt) and keys that one block alone
+     * reads (studies/serving_steps.md) load faster without the promotion to 256 bytes. */
+    bool promote = 2 * of->box[0] >= 128 && !read_once;
     for (int i = 0; i < FA_TENSOR_RANK - 1; ++i)
         promote = promote && strides_bytes[i] % 32 == 0;
     CUtensorMap map;
@@ -59,7 +59,7 @@ static fa_status encode_maps(fa_cuda *cuda, const fa_kernel_info *info, fa_param
     int count = 0;
     FA_TRY(fa_tensor_boxes(info, params, boxes, &count, why));
     for (int i = 0; i < count; i++)
-        FA_TRY(encode(cuda, &boxes[i], why));
+        FA_TRY(encode(cuda, &boxes[i], info->pack_heads && params->tiles_m == 1, why));
     return FA_PASS;
 }
 

@@ -34,12 +34,12 @@ static int32_t choose_packed_splits(const fa_knobs *knobs, const fa_problem *pro
 /* Splits for packed tiles of wgmma: those of the least time by a model measured on an H200 (studies/serving_steps.md).
  * Its unit is the time that a block takes for a key. `memory`: K and V, which half the multiprocessors can take as fast
  * as they come. `chain`: the keys that a multiprocessor takes one after the other. The larger of the two counts most. A
- * block begins and ends, and the parts are read one by one. Two blocks of one warpgroup share a multiprocessor: each
- * is slower, and memory is read at more places. */
+ * block begins and ends, and the parts are read one by one, or by four warps together where a tile has 16 rows at most.
+ * Two blocks of one warpgroup share a multiprocessor: each is slower, and memory is read at more places. */
 static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count,
                                           int32_t most)
 {
-    const double begin_end = 750, part = 50;
+    const double begin_end = 750, part = fa_packed_rows(problem) <= 16 ? 10 : 50;
     const int64_t heads = (int64_t)problem->kv_heads * problem->batch;
     const int64_t tiles = packed_tiles(knobs, problem);
     int32_t best = 1;

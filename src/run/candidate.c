@@ -66,7 +66,8 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
     for (int tensor = 0; tensor < (spec->lse ? FA_TENSORS : FA_L); tensor++)
         none.layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
     const fa_launch no_launch = {.grid = 0};
-    const fa_params params = fa_buffers_params(&none, problem, &no_launch);
+    fa_params params = fa_buffers_params(&none, problem, &no_launch);
+    params.sm_count = gpu ? device->info.sm_count : 0;
     const int32_t offset_bytes = 2 * options->misalign;
     const fa_library_question question = {
         .abi = FA_LIBRARY_ABI,

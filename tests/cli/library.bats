@@ -75,6 +75,8 @@ library_setup() {
     record_holds "$work/r.json" '.status == "infeasible"' '.library.name == "stub"'
     refused 3 "sm_75 is older than sm_80" ./fa_bench "${stub[@]}" --arch sm_75 --compile-only --quiet
     refused 3 "tensors aligned to 4 bytes" "${on_gpu[@]}" --misalign 6
+    FA_STUB=many_sms refused 3 "4 multiprocessors are too few" "${on_gpu[@]}"
+    FA_STUB=many_sms refused 3 "0 multiprocessors are too few" ./fa_bench "${stub[@]}" --compile-only --quiet
     FA_STUB=packed_only "${on_gpu[@]}" --lse
     FA_STUB=packed_only refused 3 "rows of K are 32 elements apart" "${on_gpu[@]}" --strides bshd --kv-heads 2 --heads 2
 }

@@ -387,7 +387,23 @@ END
     [ "$(grep -c -- '--library' "$STUB/library_commands")" -eq 2 ]
     peers --kernel one --library "$work/fa3.so" --no-pairs --only 128
     [ "$(grep -c -- '--vs library:' "$STUB/library_commands")" -eq 1 ]
-    refused 2 "--library takes a file that can be read, built or none" peers --library "$work/none.so"
+    refused 2 "--library takes a file that can be read, a library's name" peers --library "$work/none.so"
+}
+
+@test "a library of the registry is a peer; a shape may have fewer K/V heads, other keys, heads side by side, a kind" {
+    make_stub
+    make_peers
+    jq -n '{shapes: [{kind: "decode", batch: 2, heads: 8, kv_heads: 2, seq: 1, seq_kv: 512, dim: 64, causal: false,
+        strides: "bshd"}, {batch: 2, heads: 8, seq: 1, dim: 64, causal: false}]}' >"$work/grid.json"
+    echo 'lib 16 4 50' >>"$STUB/times"
+    printf '%064d' 3 >"$STUB/source.lib"
+    run peers --kernel one --library lib
+    [ "$status" -eq 0 ]
+    [[ ${lines[0]} == "2,8/2,1:512,64  one 50 us"* ]]
+    grep -q -- '--kernel lib .*--kv-heads 2 --seq-kv 512 --strides bshd' "$STUB/commands"
+    grep -q -- '--kernel one --vs lib .*--kv-heads 2 --seq-kv 512 --strides bshd' "$STUB/commands"
+    jq -e 'length == 2 and (.[0] | .kind == "decode" and .kv_heads == 2 and .seq_kv == 512 and .strides == "bshd" and
+        .peers.lib == 50) and (.[1] | has("kind") or has("strides") | not)' "$work/p/peers.json"
 }
 
 # Everything is real but the GPU: a library that computes on the CPU stands for fa3, and a copy of it for the kernel.
@@ -448,7 +464,7 @@ END
     peers --kernel one --env "$work/there"
     [[ $(cat "$STUB/env") == "$work/there/python $work/there/cudnn:"* ]]
     refused 2 "--env takes a folder of scripts/peers_env.sh, not '$work/bin'" peers --env "$work/bin"
-    refused 2 "--only takes fa4, cudnn or both" scripts/peers_env.sh --only fa3
+    refused 2 "--only takes fa4, cudnn, flashinfer, not 'fa3'" scripts/peers_env.sh --only fa3
     run scripts/peers_env.sh --dry-run --only cudnn
     [[ $output == "pip install --target /"*" nvidia-cudnn-cu13" ]]
 }

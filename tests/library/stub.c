@@ -33,6 +33,8 @@ void fa_library_info(const fa_library_question *question, fa_library_answer *ans
     if (is("packed_only") && (p->k_stride_s != p->dim || p->k_stride_h != p->seq_kv * p->dim ||
                               p->k_stride_b != p->kv_heads * p->k_stride_h || p->o_stride_s != p->dim))
         snprintf(answer->refusal, sizeof answer->refusal, "rows of K are %lld elements apart", p->k_stride_s);
+    if (is("many_sms") && p->sm_count < 8)
+        snprintf(answer->refusal, sizeof answer->refusal, "%d multiprocessors are too few", p->sm_count);
     if (p->dim % 16 != 0)
         snprintf(answer->refusal, sizeof answer->refusal, "head dimension %d: multiples of 16 only", p->dim);
     if (question->arch < 80)

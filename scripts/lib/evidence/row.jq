@@ -4,7 +4,7 @@
 def shape:
     if (.problem | type) == "object" then .problem
     elif .problem == null or (.problem | startswith("--")) then
-        {batch, heads, seq_q: .seq, dim, causal: (.causal // false), dtype}
+        {batch, heads, kv_heads, seq_q: .seq, seq_kv, dim, causal: (.causal // false), dtype}
     else (.problem | split(" ")) as $words |
         ($words[0] | split(",") | map(tonumber)) as [$batch, $heads, $seq, $dim] |
         {batch: $batch, heads: $heads, seq_q: $seq, dim: $dim, causal: ($words | index("causal") != null),

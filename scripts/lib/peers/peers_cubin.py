@@ -11,7 +11,8 @@ GRID_PERSISTENT = 1
 DTYPE = {"fp16": 0, "bf16": 1}  # FA_DTYPE_*
 # Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
 # CUtensorMapL2promotion.
-MAX_DYNAMIC_SHARED_SIZE_BYTES, MAP_TYPE, SWIZZLE, L2_256B = 8, {"fp16": 6, "bf16": 9}, {32: 1, 64: 2, 128: 3}, 3
+MAX_DYNAMIC_SHARED_SIZE_BYTES, MAP_TYPE, SWIZZLE = 8, {"fp16": 6, "bf16": 9}, {32: 1, 64: 2, 128: 3}
+L2_NONE, L2_256B = 0, 3
 
 
 def fields(ctype, names):
@@ -122,12 +123,15 @@ class Kernel:
         """The tensor map of rank 4, innermost first; as `encode` of src/cuda/module.c."""
         stride_b, stride_h, stride_s, _ = tensor.stride()
         rows, cols = getattr(self.info, f"tma_{name}_rows"), self.info.tma_cols
+        strides_bytes = (2 * stride_s, 2 * stride_h, 2 * stride_b)
+        read_once = self.info.pack_heads and self.params.tiles_m == 1
+        promote = 2 * cols >= 128 and not read_once and all(bytes % 32 == 0 for bytes in strides_bytes)
         place = ctypes.addressof(self.params) + getattr(Params, f"{name}_map").offset
         self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), map_type, 4, ctypes.c_void_p(tensor.data_ptr()),
                   (ctypes.c_uint64 * 4)(*reversed(tensor.shape)),
-                  (ctypes.c_uint64 * 3)(2 * stride_s, 2 * stride_h, 2 * stride_b),
+                  (ctypes.c_uint64 * 3)(*strides_bytes),
                   (ctypes.c_uint32 * 4)(cols, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0,
-                  SWIZZLE.get(2 * cols, 0), L2_256B, 0)
+                  SWIZZLE.get(2 * cols, 0), L2_256B if promote else L2_NONE, 0)
 
     def __call__(self):
         stream = ctypes.c_void_p(self.torch.cuda.current_stream().cuda_stream)

@@ -92,8 +92,17 @@ def save_array(path, tensor):
     numpy.save(path, array)
 
 
+def draw_tensor(size, generator, dtype, heads_inside):
+    """Random-normal [batch, heads, seq, dim], in memory [batch, seq, heads, dim] where `heads_inside`."""
+    batch, heads, seq, dim = size
+    place = (batch, seq, heads, dim) if heads_inside else size
+    drawn = torch.randn(place, generator=generator, device=generator.device, dtype=dtype)
+    return drawn.transpose(1, 2) if heads_inside else drawn
+
+
 class Inputs:
-    """Q, K, V [batch, heads, seq, dim] on the device; keys repeated for grouped heads."""
+    """Q [batch, heads, seq, dim], K, V [batch, kv_heads, seq_kv, dim] on the device. A shape whose strides are "bshd"
+    has the heads of a row side by side, as fa_bench --strides bshd."""
 
     def __init__(self, shape, arguments, device):
         self.causal, self.dtype = bool(shape["causal"]), shape["dtype"]
@@ -104,14 +113,13 @@ class Inputs:
             self.q, self.k, self.v = load("q"), load("k"), load("v")
         else:
             generator = torch.Generator(device=device).manual_seed(arguments.seed)
-            size = (shape["batch"], shape["heads"], shape["seq"], shape["dim"])
             of = {"fp16": torch.float16, "bf16": torch.bfloat16}[self.dtype]
-            draw = lambda: torch.randn(size, generator=generator, device=device, dtype=of)
-            self.q, self.k, self.v = draw(), draw(), draw()
+            draw = lambda heads, seq: draw_tensor((shape["batch"], heads, seq, shape["dim"]), generator, of,
+                                                  shape.get("strides") == "bshd")
+            kv_size = (shape.get("kv_heads", shape["heads"]), shape.get("seq_kv", shape["seq"]))
+            self.q, self.k, self.v = draw(shape["heads"], shape["seq"]), draw(*kv_size), draw(*kv_size)
         self.kv_heads = self.k.shape[1]
-        group = self.q.shape[1] // self.kv_heads
-        if group > 1:
-            self.k, self.v = (x.repeat_interleave(group, dim=1) for x in (self.k, self.v))
+        self.group = self.q.shape[1] // self.kv_heads
         self.scale = 1 / math.sqrt(self.q.shape[3])
 
     def problem(self):
@@ -127,7 +135,8 @@ class Inputs:
 
     def exact(self, batch, head, rows):
         """FP64 attention of some rows of one head; causal is aligned to the bottom right, a row without keys is 0."""
-        q, k, v = self.q[batch, head, rows].double(), self.k[batch, head].double(), self.v[batch, head].double()
+        kv_head = head // self.group
+        q, k, v = self.q[batch, head, rows].double(), self.k[batch, kv_head].double(), self.v[batch, kv_head].double()
         scores = q @ k.T * self.scale
         if self.causal:
             last = rows[:, None] + self.k.shape[2] - self.q.shape[2]
@@ -159,7 +168,7 @@ class Inputs:
 def attention(inputs):
     """What is timed: PyTorch's own causal mask, which is aligned to the top left."""
     sdpa = torch.nn.functional.scaled_dot_product_attention
-    return sdpa(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale)
+    return sdpa(inputs.q, inputs.k, inputs.v, is_causal=inputs.causal, scale=inputs.scale, enable_gqa=inputs.group > 1)
 
 
 def flash_attention(backend, inputs):
@@ -359,7 +368,7 @@ def same_attention(inputs):
     keys = torch.arange(seq_kv, device=inputs.q.device)[None, :]
     mask = keys <= rows + seq_kv - seq_q
     sdpa = torch.nn.functional.scaled_dot_product_attention
-    output = sdpa(inputs.q, inputs.k, inputs.v, attn_mask=mask, scale=inputs.scale)
+    output = sdpa(inputs.q, inputs.k, inputs.v, attn_mask=mask, scale=inputs.scale, enable_gqa=inputs.group > 1)
     return output.masked_fill(~mask.any(dim=1)[:, None], 0)
 
 

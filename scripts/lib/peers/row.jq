@@ -17,8 +17,7 @@ def is_timed: .status == "pass" and .timing.p50_us != null;
 ($us | if .fa3 then del(.fa3_scaled) else . end | to_entries | min_by(.value)) as $best |
 ([$peers[] | select(.paired.status == "pass")] |
     by_name(.paired | {ratio, ci95: .ratio_ci95, us: .p50_us, kernel_us: .kernel_p50_us})) as $paired |
-{batch: $shape.batch, heads: $shape.heads, seq: $shape.seq, dim: $shape.dim, causal: $shape.causal, dtype: $shape.dtype,
-    kernel: $r.kernel, variant: $r.variant, arch: $r.ptxas.arch, config: $r.config, us: $ours,
+($shape | del(.table)) + {kernel: $r.kernel, variant: $r.variant, arch: $r.ptxas.arch, config: $r.config, us: $ours,
     peers: $us, best_peer: $best.key,
     ratio: (if $ours and $best then $best.value / $ours else null end), tflops: $r.throughput.tflops,
     status: $r.status, reason: $r.reason, method: $r.timing.method, sm_clock_mhz: $r.timing.sm_clock_mhz.p50,
