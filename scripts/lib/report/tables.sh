@@ -20,8 +20,17 @@ need_evidence() { # FILE COMMAND
 measured_at() { # FILE
     local commits said
     commits=$(jqf report/commits -r "$1")
-    said=$(grep -hF -e "Measured at commit $commits." -e "Measured at commit $commits;" "${pages[@]}" | sort -u || true)
-    if [[ ${flag[check]} -eq 1 && -n $said && $said != *$'\n'* ]] &&
+    said=$(awk -v begin="Measured at commit $commits" '
+        $0 == begin "." || $0 == begin ";" {
+            text = $0
+            while ((getline line) > 0 && line != "") text = text "\n" line
+            seen[text] = 1
+        }
+        END {
+            for (text in seen) count++
+            if (count == 1) print text
+        }' "${pages[@]}")
+    if [[ ${flag[check]} -eq 1 && -n $said ]] &&
         { [[ $said != "Measured at commit $commits." || ${flag[no-compile]} -eq 1 ]] || are_current "$1"; }; then
         printf '%s\n\n' "$said"
         return
@@ -41,12 +50,19 @@ ladder_table() {
     jqf report/ladder -r --arg folder "$folder" "$file"
 }
 
-# versus.json in a few lines.
+# versus.json in a few lines, and what is beside it.
 summary_table() {
-    local file
+    local file folder beside=() name
     need_evidence versus.json "scripts/evidence.sh versus" || return 0
+    folder=$(dirname "$file")
+    for name in fa4 serving; do
+        beside+=(--slurpfile "$name" "$(existing "$folder/peers_$name.json")")
+    done
     measured_at "$file"
-    jqf report/summary -r --arg folder "$(basename "$(dirname "$file")")" "$file"
+    jqf report/summary -r --arg folder "$(basename "$folder")" "${beside[@]}" "$file"
+}
+existing() { # FILE: it, or nothing to read
+    [[ -s $1 ]] && echo "$1" || echo /dev/null
 }
 
 # peers.json, and peers_KERNEL.json beside it.
