@@ -212,7 +212,8 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     grep -qxF '| 128 | causal | 7 | 1.25 | 1.5 | 1.13 | - |' "$work/tree/README.md"
     grep -qF '| `wmma` (leads) | m=32 n=64 | 12.35 | 100 | 2048 | 40 | 3.5 |' "$work/tree/evidence/README.md"
     changed='machine code changed since, so to be measured again'
-    grep -A1 -xF 'Measured at commit `fed`;' "$work/tree/evidence/README.md" | grep -qxF "$changed: \`wmma\` (1 of 1 rows)."
+    grep -A1 -xF 'Measured at commit `fed`;' "$work/tree/evidence/README.md" |
+        grep -qxF "$changed: \`wmma\` (1 of 1 rows)."
     grep -qxF 'Measured at commit `abc`.' "$work/tree/evidence/README.md" # the very machine code of light
     grep -A1 -xF 'Measured at commit `def`;' "$work/tree/evidence/README.md" |
         grep -qxF "$changed: \`wgmma\` (41 of 41 rows)."

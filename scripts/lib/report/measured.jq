@@ -1,4 +1,4 @@
-# Lines of evidence_current.sh --rows as the sentence above a table, of one line or two. $commits: those that were measured.
+# Lines of evidence_current.sh --rows as the sentence above a table, of one line or two. $commits: those measured.
 def stale: map(select(.current | not));
 (group_by(.kernel) | map(select(stale != []) | "`\(.[0].kernel)` (\(stale | length) of \(length) rows)") | join(", "))
     as $changed |
