@@ -123,6 +123,10 @@ library_setup() {
     run make -s -C examples/library fa2 FA2_DIR=/none
     [ "$status" -eq 2 ]
     [[ $output == *"fa2: no /none/csrc/flash_attn/src: README.md says what to set"* ]]
+    for backend in fa2 fa3; do
+        run make -s -C examples/library flashinfer_$backend FLASHINFER_DIR=/none
+        [[ $output == *"flashinfer_$backend: no /none/include/flashinfer: README.md says what to set"* ]]
+    done
 }
 
 @test "a path that cannot be read, and options that do not go together, are usage" {

@@ -448,6 +448,9 @@ echo "$*" >>"$STUB/pip"
 [[ $* == *"-m pip install"* ]] || exit 0
 while [[ $1 != --target ]]; do shift; done
 mkdir -p "$2/nvidia/cudnn/lib"
+data=$2/flashinfer/data info=$2/flashinfer_python-1.2.dist-info
+mkdir -p "$info" "$data/include/flashinfer" "$data"/cutlass/{include,test} "$data"/cccl/{libcudacxx,cub,thrust}
+printf '%s\n' 'Name: flashinfer-python' 'Version: 1.2' '' 'Version: of something else' >"$info/METADATA"
 for name in libcudnn libcudnn_graph libcudnn_engines_runtime_compiled libcudnn_ops; do
     echo "$name" >"$2/nvidia/cudnn/lib/$name.so.9"
 done
@@ -467,6 +470,15 @@ END
     refused 2 "--only takes fa4, cudnn, flashinfer, not 'fa3'" scripts/peers_env.sh --only fa3
     run scripts/peers_env.sh --dry-run --only cudnn
     [[ $output == "pip install --target /"*" nvidia-cudnn-cu13" ]]
+    # FlashInfer's headers, which stay where libraries are built.
+    PATH=$work/bin:$PATH scripts/peers_env.sh --out "$work/env" --only cudnn,flashinfer --flashinfer 1.2 --parts
+    grep -q ' flashinfer-python==1.2$' "$STUB/pip"
+    [ "$(cat "$work/env/flashinfer/version")" = 1.2 ]
+    [ "$(cd "$work/env/flashinfer" && echo include/* cutlass/* cccl/*)" = \
+        "include/flashinfer cutlass/include cccl/cub cccl/libcudacxx cccl/thrust" ]
+    [ -z "$(cat "$work/env.tar.xz."* | tar -tJ | sed -n '/^[.]\/flashinfer/p')" ]
+    make -n -C examples/library flashinfer_fa3 FLASHINFER_DIR="$work/env/flashinfer" |
+        grep -q 'FLASHINFER_VERSION="1.2"'
 }
 
 @test "peers from PyPI: a package that another needs and that was not brought is named" {
