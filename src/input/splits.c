@@ -39,7 +39,7 @@ static int32_t choose_packed_splits(const fa_knobs *knobs, const fa_problem *pro
 static int32_t choose_wgmma_packed_splits(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count,
                                           int32_t most)
 {
-    const double begin_end = 750, part = fa_packed_rows(problem) <= 16 ? 10 : 50;
+    const double begin_end = 750, part = fa_packed_rows(problem) <= 16 ? 20 : 50;
     const int64_t heads = (int64_t)problem->kv_heads * problem->batch;
     const int64_t tiles = packed_tiles(knobs, problem);
     int32_t best = 1;

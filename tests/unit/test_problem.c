@@ -136,13 +136,12 @@ static void splits_fill_the_gpu(void **state)
             continue;
         }
         can++;
-        /* 8 tiles on 132 multiprocessors: 16 fill them. wgmma's model finds one part fewer no slower. */
-        const bool wgmma = row->traits.wgmma;
-        assert_int_equal(knobs_of(row->name, "0", few_rows).splits, wgmma ? 15 : 16);
-        assert_int_equal(knobs_of(row->name, NULL, few_rows).splits, wgmma ? 15 : 16);
+        /* 8 tiles on 132 multiprocessors: 16 fill them. */
+        assert_int_equal(knobs_of(row->name, "0", few_rows).splits, 16);
+        assert_int_equal(knobs_of(row->name, NULL, few_rows).splits, 16);
         assert_int_equal(knobs_of(row->name, "3", few_rows).splits, 3);
-        assert_int_equal(knobs_of(row->name, "0", "--batch 1 --heads 8 --seq 1 --seq-kv 2048").splits,
-                         wgmma ? 6 : 8); /* 256 keys at least */
+        /* 256 keys at least */
+        assert_int_equal(knobs_of(row->name, "0", "--batch 1 --heads 8 --seq 1 --seq-kv 2048").splits, 8);
         assert_int_equal(knobs_of(row->name, "0", "--batch 1 --heads 1 --seq 1 --seq-kv 1048576").splits, 64);
         assert_int_equal(knobs_of(row->name, "0", "").splits, 1);
         assert_int_equal(knobs_of(row->name, NULL, "--batch 4 --heads 32 --seq 4096").splits, 1);
