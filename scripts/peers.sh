@@ -70,11 +70,8 @@ use_peers "${opt[env]}"
 need_bench
 
 registry=$("$bench" --list-kernels --json -)
-is_kind() { # NAME KIND: a kernel of ours, hand, with a cubin; or a library
-    jq -e --arg name "$1" --arg kind "$2" 'any(.[]; .name == $name and .kind == $kind)' <<<"$registry" >/dev/null
-}
 for file in "${libraries[@]}"; do
-    is_kind "$file" library || is_input "$file" ||
+    kernel_exists "$file" library || is_input "$file" ||
         die 2 "--library takes a file that can be read, a library's name, built or none, not '$file'"
 done
 if [[ -n $kernels ]]; then
@@ -151,7 +148,7 @@ measure() {
     local name candidates=() keep
     for name in "${ladder[@]}"; do
         keep=()
-        [[ $pairs -eq 0 ]] || ! is_kind "$name" hand || keep=(--cubin "$work/$name.cubin")
+        [[ $pairs -eq 0 ]] || ! kernel_exists "$name" hand || keep=(--cubin "$work/$name.cubin")
         run_kernel "$name" "${keep[@]}" --seeds 1 --check cpu --timing graph --warmup-ms 200 --max-time "$max_time"
         candidates+=("$work/$name.json")
         [[ -n $kernels ]] || jq -e '.status | IN("infeasible", "not_run")' "$work/$name.json" >/dev/null || break
@@ -166,7 +163,7 @@ library_peers() { # KERNEL, or empty
     for file in "${libraries[@]}"; do
         rm -f "$work/library.json" "$work/pair.json"
         alone=(--library "$file") beside=(--vs "library:$file")
-        ! is_kind "$file" library || alone=(--kernel "$file") beside=(--vs "$file")
+        ! kernel_exists "$file" library || alone=(--kernel "$file") beside=(--vs "$file")
         "$bench" "${alone[@]}" "${how[@]}" --json "$work/library.json" 2>/dev/null || true
         [[ -s $work/library.json ]] || die 6 "$bench wrote no record for $file"
         if [[ $pairs -eq 1 && -n $1 && $(jq -r .status "$work/library.json") == pass ]]; then

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <cuda_fp16.h>
+#include <flashinfer/attention/mask.cuh>
 
 #include "dims.cuh"
 #include "fa_library.h"
@@ -97,6 +98,20 @@ static ragged_plan<INFO> *plan_of(const fa_params &p, cudaStream_t stream, const
     return made ? &plans.emplace(key, plan).first->second : nullptr;
 }
 
-static const char *words_of(cudaError_t code) { return code == cudaSuccess ? nullptr : cudaGetErrorString(code); }
+/* fa_forward of a ragged batch: plans with `make` where no plan is there (plan_of), and calls
+ * run.operator()<DIM, MASK>(ragged_plan &), which gives a cudaError_t. */
+template <class INFO, class PLAN, class RUN>
+static const char *forward_ragged(const fa_params &p, cudaStream_t stream, const PLAN &make, const RUN &run)
+{
+    using flashinfer::MaskMode;
+    ragged_plan<INFO> *plan = plan_of<INFO>(p, stream, make);
+    if (!plan)
+        return "the plan failed";
+    return by_dim(p, [&]<int DIM>() -> const char * {
+        const cudaError_t code = p.causal ? run.template operator()<DIM, MaskMode::kCausal>(*plan)
+                                          : run.template operator()<DIM, MaskMode::kNone>(*plan);
+        return code == cudaSuccess ? nullptr : cudaGetErrorString(code);
+    });
+}
 
 #endif

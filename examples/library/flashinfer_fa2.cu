@@ -58,14 +58,11 @@ const char *fa_forward(const fa_params *params, void *stream)
 {
     const fa_params &p = *params;
     const cudaStream_t on = (cudaStream_t)stream;
-    plan *by = plan_of<PrefillPlanInfo>(p, on, [&](plan &made) {
+    const auto make = [&](plan &made) {
         return PrefillPlan<int>(made.parts, PARTS_BYTES, made.lists, made.lists_host, LISTS_BYTES, made.info,
                                 made.q_host.data(), made.kv_host.data(), p.batch * p.seq_q, p.batch, p.heads,
                                 p.kv_heads, p.dim, p.dim, 1, false, 2, -1, -1, false, 0, 0, on);
-    });
-    if (!by)
-        return "the plan failed";
-    return by_dim(p, [&]<int DIM>() {
-        return words_of(p.causal ? run<DIM, MaskMode::kCausal>(p, *by, on) : run<DIM, MaskMode::kNone>(p, *by, on));
-    });
+    };
+    return forward_ragged<PrefillPlanInfo>(p, on, make,
+                                           [&]<int DIM, MaskMode MASK>(plan &by) { return run<DIM, MASK>(p, by, on); });
 }

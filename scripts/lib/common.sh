@@ -131,8 +131,9 @@ knob_options() { # "m=64,n=128" as options
 kernel_flag() { # KERNEL: the option that takes it
     [[ $1 == source:* ]] && echo --source || echo --kernel
 }
-kernel_exists() { # NAME: in $registry
-    jq -e --arg k "$1" 'any(.[]; .name == $k)' <<<"$registry" >/dev/null
+kernel_exists() { # NAME [KIND]: in $registry; KIND: hand, ours, or library
+    jq -e --arg name "$1" --arg kind "${2:-}" 'any(.[]; .name == $name and ($kind == "" or .kind == $kind))' \
+        <<<"$registry" >/dev/null
 }
 need_kernels() { # LIST: names of $registry, separated by commas, become the array `names`
     local name

@@ -120,11 +120,11 @@ library_setup() {
 }
 
 @test "examples/library: a project that is not there is named" {
-    run make -s -C examples/library fa2 FA2_DIR=/none
+    run make -s -B -C examples/library fa2 FA2_DIR=/none
     [ "$status" -eq 2 ]
     [[ $output == *"fa2: no /none/csrc/flash_attn/src: README.md says what to set"* ]]
     for backend in fa2 fa3; do
-        run make -s -C examples/library flashinfer_$backend FLASHINFER_DIR=/none
+        run make -s -B -C examples/library flashinfer_$backend FLASHINFER_DIR=/none
         [[ $output == *"flashinfer_$backend: no /none/include/flashinfer: README.md says what to set"* ]]
     done
 }

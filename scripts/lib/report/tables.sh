@@ -52,17 +52,16 @@ ladder_table() {
 
 # versus.json in a few lines, and what is beside it.
 summary_table() {
-    local file folder beside=() name
+    local file folder beside=() name other
     need_evidence versus.json "scripts/evidence.sh versus" || return 0
     folder=$(dirname "$file")
     for name in fa4 serving; do
-        beside+=(--slurpfile "$name" "$(existing "$folder/peers_$name.json")")
+        other=$folder/peers_$name.json
+        [[ -s $other ]] || other=/dev/null
+        beside+=(--slurpfile "$name" "$other")
     done
     measured_at "$file"
     jqf report/summary -r --arg folder "$(basename "$folder")" "${beside[@]}" "$file"
-}
-existing() { # FILE: it, or nothing to read
-    [[ -s $1 ]] && echo "$1" || echo /dev/null
 }
 
 # peers.json, and peers_KERNEL.json beside it.
