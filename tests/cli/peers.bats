@@ -477,7 +477,7 @@ END
     [ "$(cd "$work/env/flashinfer" && echo include/* cutlass/* cccl/*)" = \
         "include/flashinfer cutlass/include cccl/cub cccl/libcudacxx cccl/thrust" ]
     [ -z "$(cat "$work/env.tar.xz."* | tar -tJ | sed -n '/^[.]\/flashinfer/p')" ]
-    make -n -C examples/library flashinfer_fa3 FLASHINFER_DIR="$work/env/flashinfer" |
+    make -n -B -C examples/library flashinfer_fa3 FLASHINFER_DIR="$work/env/flashinfer" |
         grep -q 'FLASHINFER_VERSION="1.2"'
 }
 
