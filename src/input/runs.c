@@ -177,11 +177,13 @@ void fa_runs_append(fa_runs *runs, const char *line, size_t size, int32_t number
     FA_ASSERT(status == FA_PASS, "%s", why.text);
 }
 
-/* A file or a pipe: no folder, no device that never ends. A pipe that nobody writes to is empty. */
-static FILE *open_lines(const char *path)
+/* A file or a pipe: no folder, no device that never ends. A pipe that nobody writes to is empty; where the list may
+ * grow, its writer is waited for. */
+static FILE *open_lines(const char *path, bool grows)
 {
     struct stat facts;
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const bool waits = grows && stat(path, &facts) == 0 && S_ISFIFO(facts.st_mode);
+    const int file = open(path, waits ? O_RDONLY | O_CLOEXEC : O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return NULL;
     if (fstat(file, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISFIFO(facts.st_mode)) && fcntl(file, F_SETFL, 0) == 0)
@@ -207,7 +209,7 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
         return fa_refuse(why, FA_USAGE, "%s with --runs belongs on a line: all runs would write the same files",
                          options->dump != NULL ? "--dump" : "--cubin");
     const bool standard = strcmp(options->runs, "-") == 0;
-    FILE *in = standard ? stdin : open_lines(options->runs);
+    FILE *in = standard ? stdin : open_lines(options->runs, options->stream);
     if (in == NULL)
         return fa_refuse(why, FA_USAGE, "--runs takes - or a file that can be read, not '%s': %s", options->runs,
                          strerror(errno));

@@ -140,6 +140,22 @@ records_hold() { # FILE COUNT EXPRESSION...
     refused 2 "--stream goes with --runs" ./fa_bench --stream "${one[@]}"
 }
 
+# It waits, for its list here, or has ended.
+waits() { # PID
+    is_gone "$1" || [[ $(cut -d' ' -f2,3 "/proc/$1/stat") == "(fa_bench) S" ]]
+}
+
+@test "a list that grows: the pipe's writer is waited for" {
+    mkfifo "$work/feed"
+    ./fa_bench --runs "$work/feed" --stream "${one[@]}" --quiet --json "$work/r.jsonl" 2>"$work/err" 3>&- &
+    bench=$!
+    eventually waits "$bench"
+    ! is_gone "$bench" || { cat "$work/err"; return 1; }
+    printf '%s\n' '--kernel light' '--kernel scalar' >"$work/feed"
+    wait "$bench"
+    records_hold "$work/r.jsonl" 2 'map(.kernel) == ["light", "scalar"]'
+}
+
 @test "exit code: of the first run that did not pass" {
     bad_kernel
     code=0
