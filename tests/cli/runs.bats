@@ -121,15 +121,14 @@ records_hold() { # FILE COUNT EXPRESSION...
 
 @test "a list that grows: a run begins when its line has come, and the next line may depend on its record" {
     mkfifo "$work/feed" "$work/records"
-    exec {records}<>"$work/records"
+    exec {records}<>"$work/records" {feed}<>"$work/feed" # both ends: if it fails, nothing here waits for ever
     ./fa_bench --runs "$work/feed" --stream "${one[@]}" --quiet --json - <&- >"$work/records" 2>"$work/err" 3>&- &
     bench=$!
-    exec {feed}>"$work/feed"
     echo '--kernel light' >&"$feed"
-    read -r first <&"$records"
+    read -r -t 300 first <&"$records"
     jq -e '.kernel == "light" and .status == "pass"' <<<"$first"
     echo "--source examples/plain.cu --define WORD=1 --seed $(jq .check.seeds <<<"$first")" >&"$feed"
-    read -r second <&"$records"
+    read -r -t 300 second <&"$records"
     jq -e '.kernel == "plain" and (.provenance.command | test("--define WORD=1 --seed 1"))' <<<"$second"
     jq -e '.provenance.command | test("--stream|--runs") | not' <<<"$second"
     echo '--m 0' >&"$feed"
