@@ -111,7 +111,7 @@ static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *
            (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) &&
            (rule->max_seq == 0 || problem->seq_q <= rule->max_seq) &&
            problem->heads / problem->kv_heads >= rule->min_group && problem->seq_kv >= rule->min_keys &&
-           fa_arch_cc(spec->arch) >= rule->min_arch &&
+           problem->seq_kv / problem->seq_q >= rule->min_past && fa_arch_cc(spec->arch) >= rule->min_arch &&
            (rule->max_arch == 0 || fa_arch_cc(spec->arch) <= rule->max_arch);
 }
 

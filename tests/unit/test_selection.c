@@ -48,6 +48,8 @@ static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, in
         return false;
     if (p->heads < r->min_group * p->kv_heads)
         return false;
+    if (p->seq_kv < (int64_t)r->min_past * p->seq_q)
+        return false;
     return p->seq_kv >= r->min_keys && arch >= r->min_arch && (r->max_arch == 0 || arch <= r->max_arch);
 }
 

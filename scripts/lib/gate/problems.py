@@ -85,7 +85,8 @@ def matches(rule, p, sm_count, arch):
             and (not rule.get("max_rows") or rows <= rule["max_rows"])
             and (not rule.get("max_seq") or p["seq"] <= rule["max_seq"])
             and p["heads"] // p["kv_heads"] >= (rule.get("min_group") or 0)
-            and p["seq_kv"] >= (rule.get("min_keys") or 0) and serves_arch(rule, arch))
+            and p["seq_kv"] >= (rule.get("min_keys") or 0)
+            and p["seq_kv"] >= (rule.get("min_past") or 0) * p["seq"] and serves_arch(rule, arch))
 
 
 def serves_arch(rule, arch):
