@@ -45,7 +45,7 @@ typedef struct fa_rule {
     int32_t max_seq;          /* matches seq_q <= this; 0 for any */
     int32_t min_group;        /* matches heads / kv_heads >= this */
     int32_t min_keys;         /* matches seq_kv >= this */
-    int32_t min_past;         /* matches seq_kv >= this * seq_q: most keys come before the first query; 0 for any */
+    int32_t min_past;         /* matches seq_kv >= this * seq_q */
     int32_t min_arch;         /* matches targets from this one on (70, 80, 90); 0 for any */
     int32_t max_arch;         /* matches targets up to this one; 0 for any */
     int32_t wave_cost;        /* 0: decides. Otherwise what a wave of these tiles costs beside other such rules */

@@ -177,8 +177,8 @@ void fa_runs_append(fa_runs *runs, const char *line, size_t size, int32_t number
     FA_ASSERT(status == FA_PASS, "%s", why.text);
 }
 
-/* A file or a pipe: no folder, no device that never ends. A pipe that nobody writes to is empty; where the list may
- * grow, its writer is waited for. */
+/* A file or a pipe: no folder, no device that never ends. A list that grows waits for the pipe's writer. Without one,
+ * any other list is empty. */
 static FILE *open_lines(const char *path, bool grows)
 {
     struct stat facts;

@@ -139,7 +139,7 @@ records_hold() { # FILE COUNT EXPRESSION...
     refused 2 "--stream goes with --runs" ./fa_bench --stream "${one[@]}"
 }
 
-# It waits, for its list here, or has ended.
+# The bench sleeps, here until its list can be read, or has ended.
 waits() { # PID
     is_gone "$1" || [[ $(cut -d' ' -f2,3 "/proc/$1/stat") == "(fa_bench) S" ]]
 }
