@@ -33,9 +33,9 @@ typedef struct fa_kernel_row {
 } fa_kernel_row;
 
 /* The tile of a run without tile options, by problem: FA_RULE rows of kernels.def; the first that matches decides. If
- * it has a wave_cost, it competes with the matching rules right after it that have one: the least waves * wave_cost
- * wins. `name` is the kernel asked for. fill: tiles of 64 query rows, over all heads and batches, per multiprocessor,
- * in percent. */
+ * it has a key_cost, it competes with the matching rules right after it that have one: the least key_cost times
+ * fa_busiest_keys (input/schedule.h) wins. `name` is the kernel asked for. fill: tiles of 64 query rows, over all heads
+ * and batches, per multiprocessor, in percent. */
 typedef struct fa_rule {
     const char *name;         /* NULL ends the list */
     int32_t max_dim;          /* matches dim <= max_dim */
@@ -45,10 +45,9 @@ typedef struct fa_rule {
     int32_t max_seq;          /* matches seq_q <= this; 0 for any */
     int32_t min_group;        /* matches heads / kv_heads >= this */
     int32_t min_keys;         /* matches seq_kv >= this */
-    int32_t min_past;         /* matches seq_kv >= this * seq_q */
     int32_t min_arch;         /* matches targets from this one on (70, 80, 90); 0 for any */
     int32_t max_arch;         /* matches targets up to this one; 0 for any */
-    int32_t wave_cost;        /* 0: decides. Otherwise what a wave of these tiles costs beside other such rules */
+    int32_t key_cost;         /* 0: decides. Otherwise what a key costs this tile, beside other such rules */
     fa_knobs knobs;
     const char *variant; /* the row that serves the problem: `name` or a variant of it */
 } fa_rule;

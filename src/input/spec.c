@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "input/schedule.h"
 #include "input/space.h"
 #include "input/splits.h"
 
@@ -111,16 +112,13 @@ static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *
            (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) &&
            (rule->max_seq == 0 || problem->seq_q <= rule->max_seq) &&
            problem->heads / problem->kv_heads >= rule->min_group && problem->seq_kv >= rule->min_keys &&
-           problem->seq_kv / problem->seq_q >= rule->min_past && fa_arch_cc(spec->arch) >= rule->min_arch &&
+           fa_arch_cc(spec->arch) >= rule->min_arch &&
            (rule->max_arch == 0 || fa_arch_cc(spec->arch) <= rule->max_arch);
 }
 
-/* Time of the waves in which multiprocessors take a problem's tiles, in the units of wave_cost. */
-static int64_t cost_of_waves(const fa_rule *rule, const fa_problem *problem, int32_t sm_count)
+static int64_t cost(const fa_rule *rule, const fa_problem *problem, int32_t sm_count)
 {
-    const int64_t tiles_m = ((int64_t)problem->seq_q + rule->knobs.m - 1) / rule->knobs.m;
-    const int64_t tiles = tiles_m * problem->heads * problem->batch;
-    return (tiles + sm_count - 1) / sm_count * rule->wave_cost;
+    return rule->key_cost * fa_busiest_keys(&rule->knobs, problem, sm_count);
 }
 
 static const fa_rule *matching_rule(const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
@@ -131,9 +129,14 @@ static const fa_rule *matching_rule(const fa_spec *spec, const fa_problem *probl
     if (rule->name == NULL)
         return NULL;
     const fa_rule *best = rule;
-    while (rule->wave_cost > 0 && matches(rule + 1, spec, problem, sm_count) && rule[1].wave_cost > 0)
-        if (cost_of_waves(++rule, problem, sm_count) < cost_of_waves(best, problem, sm_count))
+    int64_t least = rule->key_cost > 0 ? cost(rule, problem, sm_count) : 0;
+    while (rule->key_cost > 0 && matches(rule + 1, spec, problem, sm_count) && rule[1].key_cost > 0) {
+        const int64_t next = cost(++rule, problem, sm_count);
+        if (next < least) {
+            least = next;
             best = rule;
+        }
+    }
     return best;
 }
 

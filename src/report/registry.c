@@ -92,10 +92,9 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
         put_condition(one, "max_seq", rule->max_seq);
         put_condition(one, "min_group", rule->min_group);
         put_condition(one, "min_keys", rule->min_keys);
-        put_condition(one, "min_past", rule->min_past);
         put_condition(one, "min_arch", rule->min_arch);
         put_condition(one, "max_arch", rule->max_arch);
-        put_condition(one, "wave_cost", rule->wave_cost);
+        put_condition(one, "key_cost", rule->key_cost);
         put_tile(cJSON_AddObjectToObject(one, "config"), &rule->knobs);
         cJSON_AddItemToArray(all, one);
     }

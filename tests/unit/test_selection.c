@@ -1,6 +1,7 @@
 /* Which kernel and tile serve a problem: the rules of the registry applied by hand, here, and by the driver. And what a
  * spec takes from the command line. */
 #include "golden.h"
+#include "input/schedule.h"
 #include "input/spec.h"
 #include "input/splits.h"
 
@@ -48,14 +49,31 @@ static bool serves(const fa_rule *r, const char *kernel, const fa_problem *p, in
         return false;
     if (p->heads < r->min_group * p->kv_heads)
         return false;
-    if (p->seq_kv < (int64_t)r->min_past * p->seq_q)
-        return false;
     return p->seq_kv >= r->min_keys && arch >= r->min_arch && (r->max_arch == 0 || arch <= r->max_arch);
 }
 
+/* The busiest of `sms` queues, each tile in the shortest one, the longest tiles first. */
 static int64_t cost(const fa_rule *r, const fa_problem *p, int64_t sms)
 {
-    return up(up(p->seq_q, r->knobs.m) * p->heads * p->batch, sms) * r->wave_cost;
+    const int64_t rows = r->knobs.m, keys = r->knobs.n, heads = (int64_t)p->batch * p->heads;
+    const int64_t tiles = up(p->seq_q, rows);
+    int64_t queues[256] = {0}, total = 0, most = 0;
+    assert_true(sms <= 256);
+    for (int64_t tile = tiles * heads - 1; tile >= 0; tile--) {
+        int64_t seen = p->seq_kv, shortest = 0;
+        if (p->causal) {
+            const int64_t last = (tile / heads + 1) * rows - 1;
+            seen = (last < p->seq_q ? last : p->seq_q - 1) + 1 + p->seq_kv - p->seq_q;
+            seen = seen < 1 ? 1 : seen;
+        }
+        const int64_t takes = up(seen, keys) * keys + 256;
+        total += takes;
+        for (int64_t q = 1; q < sms && tiles * heads <= 64 * sms; q++)
+            shortest = queues[q] < queues[shortest] ? q : shortest;
+        queues[shortest] += takes;
+        most = queues[shortest] > most ? queues[shortest] : most;
+    }
+    return r->key_cost * (tiles * heads <= 64 * sms ? most : total / sms);
 }
 
 static const fa_rule *expected_rule(const char *kernel, const fa_problem *p, int arch, int64_t sms)
@@ -66,8 +84,8 @@ static const fa_rule *expected_rule(const char *kernel, const fa_problem *p, int
         const bool matches = serves(r, kernel, p, arch, sms);
         if (best == NULL && matches) {
             best = r;
-            competing = r->wave_cost > 0;
-        } else if (best != NULL && competing && matches && r->wave_cost > 0) {
+            competing = r->key_cost > 0;
+        } else if (best != NULL && competing && matches && r->key_cost > 0) {
             if (cost(r, p, sms) < cost(best, p, sms))
                 best = r;
         } else if (best != NULL) {
@@ -168,7 +186,7 @@ static void the_first_matching_rule_decides(void **state)
 }
 
 /* Rules of two tiles: which one serves. */
-static void tiles_compete_by_their_waves(void **state)
+static void tiles_compete_by_their_keys(void **state)
 {
     (void)state;
     static const struct {
@@ -176,9 +194,9 @@ static void tiles_compete_by_their_waves(void **state)
     } cases[] = {
         {1, 64, 200, 0, 0, 0, 256, 64},                                   /* no full percent */
         {2, 64, 200, 0, 0, 0, 256, 128},                                  /* one */
-        {2, 64, 200, 1, 0, 0, 256, 64},  {1, 128, 1, -1, 1, 1, 256, 128}, /* two waves or one */
-        {1, 192, 2, -1, 2, 3, 256, 128},                                  /* two waves and one: 4 and 3 */
-        {1, 192, 2, -1, 2, 4, 256, 64},                                   /* 4 and 4: the first */
+        {2, 64, 200, 1, 0, 0, 256, 64},  {1, 128, 1, -1, 1, 1, 256, 128}, /* two tiles or one */
+        {1, 192, 2, -1, 2, 3, 256, 128},                                  /* a queue of two and one tile: 4 to 3 */
+        {1, 192, 2, -1, 2, 4, 256, 64},                                   /* 4 to 4: the first */
         {1, 128, 1, -1, 0, 1, 256, 64},                                   /* the first decides */
         {1, 128, 1, -1, 1, 0, 256, 64},                                   /* the second does not compete */
         {1, 128, 1, -1, 1, 1, 63, 64},                                    /* nor does one that does not match */
@@ -188,14 +206,14 @@ static void tiles_compete_by_their_waves(void **state)
                                   .max_dim = 256,
                                   .causal = -1,
                                   .max_fill_percent = cases[i].fill,
-                                  .wave_cost = cases[i].cost,
+                                  .key_cost = cases[i].cost,
                                   .knobs = {.m = 64, .n = 64, .splits = 1},
                                   .variant = "light"},
                                  {.name = "light",
                                   .max_dim = cases[i].second_max_dim,
                                   .causal = -1,
                                   .max_fill_percent = -1,
-                                  .wave_cost = cases[i].second_cost,
+                                  .key_cost = cases[i].second_cost,
                                   .knobs = {.m = 128, .n = 64, .splits = 1},
                                   .variant = "light"},
                                  {.name = NULL}};
@@ -210,6 +228,30 @@ static void tiles_compete_by_their_waves(void **state)
         assert_true(status == FA_PASS && on_device == FA_PASS);
         if (spec.knobs.m != cases[i].m)
             fail_msg("case %zu: m=%d, expected m=%d", i, spec.knobs.m, cases[i].m);
+    }
+}
+
+/* m, n: the tile. Lengths by hand: a tile of 64 keys counts 320, one of 128 keys 384. */
+static void busiest_multiprocessor(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t m, n, heads, seq_q, seq_kv, causal, sms, keys;
+    } cases[] = {
+        {64, 64, 1, 64, 64, 0, 132, 320},      {64, 64, 3, 64, 64, 0, 2, 640}, /* two and one */
+        {64, 128, 1, 64, 129, 0, 1, 512},                                      /* whole tiles of keys */
+        {64, 64, 1, 128, 128, 1, 1, 704},      {64, 64, 1, 128, 128, 1, 2, 384},
+        {64, 64, 1, 192, 192, 1, 2, 704}, /* 448; 384 and 320 */
+        {64, 64, 1, 128, 64, 1, 2, 320},  /* rows without a key take one tile */
+        {128, 64, 1, 64, 128, 1, 1, 384}, /* the past of a short tile */
+        {64, 64, 2 * 64, 64, 64, 0, 2, 20480}, {64, 64, 2 * 64 + 1, 64, 64, 0, 2, 20640}, /* from here on the mean */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const fa_knobs knobs = {.m = cases[i].m, .n = cases[i].n};
+        const fa_problem p = {1, cases[i].heads, 1, cases[i].seq_q, cases[i].seq_kv, 64, cases[i].causal, 1};
+        const int64_t keys = fa_busiest_keys(&knobs, &p, cases[i].sms);
+        if (keys != cases[i].keys)
+            fail_msg("case %zu: %lld keys, expected %d", i, (long long)keys, cases[i].keys);
     }
 }
 
@@ -482,7 +524,8 @@ int main(void)
         cmocka_unit_test(a_wave_of_95_percent_is_full),
         cmocka_unit_test(a_kernel_names_its_architecture),
         cmocka_unit_test(the_first_matching_rule_decides),
-        cmocka_unit_test(tiles_compete_by_their_waves),
+        cmocka_unit_test(tiles_compete_by_their_keys),
+        cmocka_unit_test(busiest_multiprocessor),
         cmocka_unit_test(rules_begin_and_end_where_they_say),
         cmocka_unit_test(limits_are_those_of_the_guide),
         cmocka_unit_test(a_spec_is_what_the_options_say),

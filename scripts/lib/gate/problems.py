@@ -11,6 +11,7 @@ problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which
 problems.py pairs --draws N [--seed S]            problems of the sizes that are served, to be timed (scripts/pairs.sh)
 """
 import argparse
+import heapq
 import itertools
 import json
 import random
@@ -85,17 +86,28 @@ def matches(rule, p, sm_count, arch):
             and (not rule.get("max_rows") or rows <= rule["max_rows"])
             and (not rule.get("max_seq") or p["seq"] <= rule["max_seq"])
             and p["heads"] // p["kv_heads"] >= (rule.get("min_group") or 0)
-            and p["seq_kv"] >= (rule.get("min_keys") or 0)
-            and p["seq_kv"] >= (rule.get("min_past") or 0) * p["seq"] and serves_arch(rule, arch))
+            and p["seq_kv"] >= (rule.get("min_keys") or 0) and serves_arch(rule, arch))
 
 
 def serves_arch(rule, arch):
     return (rule.get("min_arch") or 0) <= arch <= (rule.get("max_arch") or arch)
 
 
-def wave_cost(rule, p, sm_count):
-    tiles = -(-p["seq"] // rule["config"]["m"]) * p["heads"] * p["batch"]
-    return -(-tiles // sm_count) * (rule.get("wave_cost") or 0)
+def cost(rule, p, sm_count):
+    """fa_busiest_keys of src/input/schedule.c, times what a key costs."""
+    m, n = rule["config"]["m"], rule["config"]["n"]
+    heads, tiles = p["batch"] * p["heads"], -(-p["seq"] // m)
+    loads, total = [0] * sm_count, 0
+    one_by_one = tiles * heads <= 64 * sm_count
+    for index in reversed(range(tiles)):
+        keys = p["seq_kv"]
+        if p["causal"]:
+            keys = max(1, min((index + 1) * m, p["seq"]) + p["seq_kv"] - p["seq"])
+        keys = -(-keys // n) * n + 256
+        total += keys * heads
+        for _ in range(heads if one_by_one else 0):
+            heapq.heapreplace(loads, loads[0] + keys)
+    return rule["key_cost"] * (max(loads) if one_by_one else total // sm_count)
 
 
 def selected(rules, p, sm_count, arch):
@@ -103,13 +115,11 @@ def selected(rules, p, sm_count, arch):
     first = next((i for i, rule in enumerate(rules) if matches(rule, p, sm_count, arch)), None)
     if first is None:
         return None
-    best = at = first
-    while (rules[at].get("wave_cost") and at + 1 < len(rules) and rules[at + 1].get("wave_cost")
-           and matches(rules[at + 1], p, sm_count, arch)):
-        at += 1
-        if wave_cost(rules[at], p, sm_count) < wave_cost(rules[best], p, sm_count):
-            best = at
-    return best
+    last = first
+    while (rules[last].get("key_cost") and last + 1 < len(rules) and rules[last + 1].get("key_cost")
+           and matches(rules[last + 1], p, sm_count, arch)):
+        last += 1
+    return first if last == first else min(range(first, last + 1), key=lambda at: cost(rules[at], p, sm_count))
 
 
 def rule_candidates(rules, sm_count, causal):
@@ -118,7 +128,7 @@ def rule_candidates(rules, sm_count, causal):
     dims = sorted(set(dims) | {d + 8 for d in dims if d + 8 <= 256})
     fills = {rule["max_fill_percent"] or 0 for rule in rules} | {0}
     tiles = {max(1, f * sm_count // 100 + extra) for f in fills for extra in (0, 1)}
-    if any(rule.get("wave_cost") for rule in rules):
+    if any(rule.get("key_cost") for rule in rules):
         tiles |= {sm_count * w + extra for w in range(1, 13) for extra in (-1, 0, 1)}
     lengths = sorted({rule["config"]["m"] + 1 for rule in rules} | {1, 9, 257})
     keys = sorted({rule.get("min_keys") or 0 for rule in rules} - {0}) + [0]

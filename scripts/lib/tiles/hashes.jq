@@ -16,7 +16,7 @@ def matches($arch): (.min_arch == null or ($arch | number) >= .min_arch) and
     (.max_arch == null or ($arch | number) <= .max_arch);
 
 def is_for_all($dim): .max_dim >= $dim and .causal == null and .max_fill_percent == null and .max_rows == null and
-    .max_seq == null and .min_group == null and .min_keys == null and .min_past == null;
+    .max_seq == null and .min_group == null and .min_keys == null;
 
 # With the rules' places in the registry; the defaults follow.
 def rules_and_defaults($arch):

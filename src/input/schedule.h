@@ -1,0 +1,12 @@
+/* How long a problem's query tiles keep a GPU busy, counted in keys. */
+#ifndef FA_SCHEDULE_H
+#define FA_SCHEDULE_H
+
+#include "input/problem.h"
+
+/* The keys of the busiest multiprocessor when each takes one tile of knobs->m query rows at a time, the longest first.
+ * A tile counts the keys that some row of it sees, in whole tiles of knobs->n, and 256 more: it begins and ends. Above
+ * 64 tiles a multiprocessor: their mean. sm_count >= 1. */
+int64_t fa_busiest_keys(const fa_knobs *knobs, const fa_problem *problem, int32_t sm_count);
+
+#endif
