@@ -13,7 +13,6 @@ import argparse
 import collections
 import gzip
 import json
-import math
 import os
 import pathlib
 import statistics
@@ -89,16 +88,12 @@ def main():
     for (name, mask), rows in sorted(groups.items()):
         known = [row for row in rows if row[0]]
         gains = [row[1] for row in known if row[1]]
-        print(f"{name}\t{mask}\t{len(rows)}\t{len(known)}\t{mean(r[0] for r in known):.4f}\t"
-              f"{max(row[0] for row in known):.3f}\t{mean(gains):.4f}")
+        print(f"{name}\t{mask}\t{len(rows)}\t{len(known)}\t{statistics.geometric_mean(r[0] for r in known):.4f}\t"
+              f"{max(row[0] for row in known):.3f}\t{statistics.geometric_mean(gains):.4f}")
     print(f"the {options.worst} worst: batch, heads, K/V heads, queries, keys, dim, causal; choice; fastest")
     worst = sorted((row for rows in groups.values() for row in rows if row[0]), key=lambda row: -row[0])
     for over, _, key, choice, fastest in worst[:options.worst]:
         print(f"{over:.3f}\t{key}\t{choice}\t{fastest}")
-
-
-def mean(values):
-    return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
 if __name__ == "__main__":

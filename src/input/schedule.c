@@ -17,13 +17,12 @@ static int64_t add_to_least(int64_t *heap, int32_t count, int64_t keys)
     return load;
 }
 
-/* Tile `index` of the query rows. */
+/* Of tile `index` of the query rows: its last row sees the most keys. */
 static int64_t keys_of_tile(const fa_knobs *knobs, const fa_problem *problem, int64_t index)
 {
     enum { BEGIN_END = 256 };
     const int64_t rows = (index + 1) * knobs->m, end = rows < problem->seq_q ? rows : problem->seq_q;
-    int64_t keys = problem->causal ? end + problem->seq_kv - problem->seq_q : problem->seq_kv;
-    keys = keys > 1 ? keys : 1;
+    const int64_t seen = fa_problem_row_keys(problem, (int32_t)(end - 1)), keys = seen > 1 ? seen : 1;
     return (keys + knobs->n - 1) / knobs->n * knobs->n + BEGIN_END;
 }
 
