@@ -69,7 +69,7 @@ $(BUILD)/src/report/provenance.o: CPPFLAGS += -I$(BUILD)
 
 # The machine code of every configuration that the rules select, as hashes; no GPU. Compare two outputs with diff.
 code-hashes: all
-	@scripts/code_hashes.sh
+	@scripts/house/code_hashes.sh
 
 setup:
 	@scripts/setup.sh
@@ -81,8 +81,8 @@ run:
 
 # Pages, pictures and tables from what lies in evidence/; measures nothing.
 report: all
-	@scripts/report.sh
-	@scripts/evidence_index.sh
+	@scripts/evidence/report.sh
+	@scripts/evidence/evidence_index.sh
 
 include tests/tests.mk
 include packages.mk

@@ -12,7 +12,8 @@ HOME_FILES = $(wildcard kernels/* examples/*.cu examples/library/*.cu* examples/
 install: all
 	@set -e; for file in $(HOME_FILES); do install -Dm644 $$file $(SHARE)/fa_bench/$$file; done
 	@install -Dm755 fa_bench $(DESTDIR)$(PREFIX)/bin/fa_bench
-	@set -e; mkdir -p $(BUILD); for page in man completion; do scripts/manual.sh --$$page >$(BUILD)/fa_bench.$$page; done
+	@set -e; mkdir -p $(BUILD); for page in man completion; do \
+		scripts/house/manual.sh --$$page >$(BUILD)/fa_bench.$$page; done
 	@install -Dm644 $(BUILD)/fa_bench.man $(SHARE)/man/man1/fa_bench.1
 	@install -Dm644 $(BUILD)/fa_bench.completion $(SHARE)/bash-completion/completions/fa_bench
 	@set -e; for file in README.md CHANGELOG.md docs/*; do install -Dm644 $$file $(SHARE)/doc/fa_bench/$$file; done

@@ -16,7 +16,7 @@ usage: scripts/peers.sh [options]
                     timed and paired by fa_bench itself; repeatable (default: built, which is fa2, fa3, cutlass_* and
                     flashinfer_* of examples/library/build, those that are there; none adds none). A library that has
                     a time stands for the peer of its name
-  --env DIR         peers that scripts/peers_env.sh brought: flash-attn-4, cuDNN
+  --env DIR         peers that scripts/evidence/peers_env.sh brought: flash-attn-4, cuDNN
   --max-time SEC    sampling per kernel, per peer and per pair of them (default: 0.15)
   --no-pairs        solo only: no peer is timed a second time against the kernel
   --out FILE        default evidence/<gpu>/peers.json, of BF16 peers_bf16.json

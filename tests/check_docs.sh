@@ -11,7 +11,9 @@ say() {
     bad=1
 }
 docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md)
-known=$(./fa_bench --help && for script in scripts/*.sh tests/run_all.sh tests/run_docs.py; do "$script" --help; done)
+known=$(./fa_bench --help && for script in scripts/{,house/,evidence/}*.sh tests/run_all.sh tests/run_docs.py; do
+    "$script" --help
+done)
 # Of every script; of sbatch, openevolve-run, shinka_run and robust-kbench. Before a "_" a name is cut.
 known+=" --help --array --config --config-fname --task-dir --results --num --op "
 while read -r option; do
@@ -48,6 +50,6 @@ while read -r file; do
 done <<<"$named"
 words=$(wc -w <README.md)
 ((words <= 900)) || say "README.md: $words words, the budget is 900"
-scripts/report.sh --check "$@" || bad=1
-scripts/manual.sh --check || bad=1
+scripts/evidence/report.sh --check "$@" || bad=1
+scripts/house/manual.sh --check || bad=1
 exit $bad

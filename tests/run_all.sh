@@ -109,18 +109,18 @@ suite_house() {
     local scripts
     if [[ $which == rest || $which == all ]]; then # compiles what the evidence calls current
         member house-docs-compiled check house-docs-compiled tests/check_docs.sh
-        member house-evidence-compiled check house-evidence-compiled scripts/evidence_index.sh --check
+        member house-evidence-compiled check house-evidence-compiled scripts/evidence/evidence_index.sh --check
     fi
     [[ $which != rest ]] || return 0
-    member house-format check house-format scripts/check_format.sh
-    member house-size check house-size scripts/check_size.sh
-    member house-includes check house-includes scripts/check_includes.sh
+    member house-format check house-format scripts/house/check_format.sh
+    member house-size check house-size scripts/house/check_size.sh
+    member house-includes check house-includes scripts/house/check_includes.sh
     [[ $which != check ]] || return 0
     mapfile -t scripts < <(git ls-files '*.sh' .ci/run 2>/dev/null || find scripts tests .ci -name '*.sh')
     member house-shellcheck check house-shellcheck shellcheck "${scripts[@]}"
-    member house-workflows check house-workflows scripts/check_workflows.sh
+    member house-workflows check house-workflows scripts/house/check_workflows.sh
     member house-docs check house-docs tests/check_docs.sh --no-compile
-    member house-evidence check house-evidence scripts/evidence_index.sh --check --no-compile
+    member house-evidence check house-evidence scripts/evidence/evidence_index.sh --check --no-compile
 }
 
 # A cmocka binary says how many of its tests passed, failed and were skipped.

@@ -93,9 +93,9 @@ need_bench() {
     [[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
     need_jq
 }
-use_peers() { # DIR: peers that scripts/peers_env.sh brought; nothing for an empty name
+use_peers() { # DIR: peers that scripts/evidence/peers_env.sh brought; nothing for an empty name
     [[ -n $1 ]] || return 0
-    [[ -d $1/python || -d $1/cudnn ]] || die 2 "--env takes a folder of scripts/peers_env.sh, not '$1'"
+    [[ -d $1/python || -d $1/cudnn ]] || die 2 "--env takes a folder of scripts/evidence/peers_env.sh, not '$1'"
     local dir
     dir=$(cd "$1" && pwd)
     export PEERS_SITE=$dir/python # lib/peers/peers_torch.py

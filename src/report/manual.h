@@ -1,4 +1,4 @@
-/* --help: the options as text, or with --json as a JSON array, from which scripts/manual.sh makes pages. */
+/* --help: the options as text, or with --json as a JSON array, from which scripts/house/manual.sh makes pages. */
 #ifndef FA_REPORT_MANUAL_H
 #define FA_REPORT_MANUAL_H
 

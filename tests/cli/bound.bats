@@ -64,16 +64,16 @@ points() { # FILE JQ...: the committed points, changed
 
 @test "no measured time of the evidence lies below its bound; one that does fails" {
     points "$work/all.json" .
-    scripts/bound_evidence.sh --judge --out "$work/all.json"
+    scripts/evidence/bound_evidence.sh --judge --out "$work/all.json"
     jq -e '.points > 1000 and .same_code > 1000 and .below_bound == []' "$work/all.json"
     jq -e '{points, same_code, with_bound}' "$work/all.json" >"$work/counted"
     jq '{points, same_code, with_bound}' evidence/h200/bound.json | diff - "$work/counted"
     points "$work/bad.json" 'if input_line_number == 9 then .percent_of_bound = 101 | .code_of = "today" else . end'
-    run scripts/bound_evidence.sh --judge --out "$work/bad.json"
+    run scripts/evidence/bound_evidence.sh --judge --out "$work/bad.json"
     [ "$status" -eq 1 ]
     [[ $output == *"BELOW: "* ]]
     points "$work/old.json" '.percent_of_bound = 101 | .code_of = null' # of other machine code: proves nothing
-    run scripts/bound_evidence.sh --judge --out "$work/old.json"
+    run scripts/evidence/bound_evidence.sh --judge --out "$work/old.json"
     [ "$status" -eq 1 ]
     jq -e '.below_bound == [] and .other_code_below_bound > 1000' "$work/old.json"
 }
@@ -95,7 +95,7 @@ points() { # FILE JQ...: the committed points, changed
         (.provenance.git = $git), (.provenance.git = "no" | .timing.p50_us = 2000),
         (.provenance.code_sha256 = "other" | .timing.p50_us = 1), (.timing.p50_us = 0.5 | .provenance.git = $git)' \
         "$work/light.json" >"$work/rows.jsonl"
-    run scripts/bound_evidence.sh --out "$work/some.json" "$work/rows.jsonl"
+    run scripts/evidence/bound_evidence.sh --out "$work/some.json" "$work/rows.jsonl"
     [ "$status" -eq 1 ]
     zcat "$work/some.json.points.jsonl.gz" | jq -es 'sort_by(-.us) | map(.code_of) |
         .[0] == "today" and .[1] != null and .[2] == null and .[3] != null'
@@ -106,7 +106,7 @@ points() { # FILE JQ...: the committed points, changed
 @test "bound_rank.sh: fitted on one half, judged on the other, the same each time" {
     mkdir "$work/dir"
     cp evidence/h200/bound.json.points.jsonl.gz "$work/dir"
-    scripts/bound_rank.sh --dir "$work/dir" >"$work/table"
+    scripts/evidence/bound_rank.sh --dir "$work/dir" >"$work/table"
     diff "$work/dir/bound_rank.json" evidence/h200/bound_rank.json
     grep -q '| `light` |' "$work/table"
     jq -e '.fitted + .judged > 300 and .error.median < 0.25 and (.spaces | length) == 3' "$work/dir/bound_rank.json"
@@ -115,7 +115,7 @@ points() { # FILE JQ...: the committed points, changed
 @test "the page of the L4 is what its records give, and no estimate lies below its bound" {
     mkdir "$work/l4"
     cp evidence/l4/bound.jsonl "$work/l4"
-    scripts/l4.sh --page --dir "$work/l4"
+    scripts/evidence/l4.sh --page --dir "$work/l4"
     diff evidence/l4/README.md "$work/l4/README.md"
     jq -es 'length > 200 and all(.[]; .bound.us > 0.3 and .bound.estimate_us_low >= .bound.us) and
         (map(select(.rule)) | group_by(.problem) | all(.[]; length >= 5))' evidence/l4/bound.jsonl

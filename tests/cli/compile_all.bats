@@ -5,13 +5,13 @@ load helper
 # bats test_tags=slow
 @test "defaults compile for sm_80, sm_89 and sm_90a without spills or warnings" {
     ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
-    scripts/compile_all.sh --defaults --dims 40,64,128,256 --out "$work/points.jsonl"
+    scripts/house/compile_all.sh --defaults --dims 40,64,128,256 --out "$work/points.jsonl"
 }
 
 # bats test_tags=slow
 @test "a sample of every tile space compiles, or is infeasible in words" {
     ./fa_bench --kernel light --compile-only --quiet || skip "no CUDA compiler"
-    scripts/compile_all.sh --sample 16 --arch sm_89,sm_90a --dims 64,128,256 --out "$work/points.jsonl"
+    scripts/house/compile_all.sh --sample 16 --arch sm_89,sm_90a --dims 64,128,256 --out "$work/points.jsonl"
     jq -es 'length >= 100 and any(.[]; .status == "pass")' "$work/points.jsonl"
 }
 
@@ -30,7 +30,7 @@ END
 
 @test "a default that spills, or that WMMA puts into local memory, fails by name" {
     make_compiler
-    all=(env FA_BENCH="$work/bench" scripts/compile_all.sh --defaults --kernel wmma --arch sm_89 --dims 64
+    all=(env FA_BENCH="$work/bench" scripts/house/compile_all.sh --defaults --kernel wmma --arch sm_89 --dims 64
         --out "$work/points.jsonl")
     PTXAS='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings": []}' run "${all[@]}"
     [ "$status" -eq 0 ]

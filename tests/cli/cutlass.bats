@@ -26,7 +26,7 @@ scripts/setup.sh cutlass brings them" ./fa_bench --kernel "$kernel" --compile-on
         .headers == "cutlass" and (.missing | test("scripts/setup.sh cutlass"))'
     ./fa_bench --list-kernels --json - | jq -e 'all(.[] | select(.headers == null); .missing == null)'
     # Scripts over the whole registry say it, and go on.
-    run scripts/code_hashes.sh --kernel "$kernel" --dry-run
+    run scripts/house/code_hashes.sh --kernel "$kernel" --dry-run
     [[ $output == *"NOT-RUN: $kernel needs the headers"* && $output == *"0 of 0 points"* ]]
     mkdir -p "$CUTLASS_DIR/include" # a folder without them
     refused 4 "include has none" ./fa_bench --kernel "$kernel" --compile-only --quiet

@@ -6,15 +6,15 @@ load stub_bench
 # A tree whose parts' scripts are made up: each says how it was called in $work/calls.
 make_tree() {
     make_stub
-    mkdir -p "$work/tree/scripts"
-    cp -r scripts/evidence.sh scripts/pairs.sh scripts/lib "$work/tree/scripts/"
-    for name in ci_gate evo_sweep ncu_profile peers parity compile_all; do
-        printf '#!/usr/bin/env bash\necho "%s $*" >>"%s/calls"\n' "$name" "$work" >"$work/tree/scripts/$name.sh"
+    mkdir -p "$work/tree"
+    cp -r scripts "$work/tree/"
+    for name in ci_gate evo_sweep ncu_profile peers evidence/parity house/compile_all; do
+        printf '#!/usr/bin/env bash\necho "%s $*" >>"%s/calls"\n' "${name##*/}" "$work" >"$work/tree/scripts/$name.sh"
         chmod +x "$work/tree/scripts/$name.sh"
     done
 }
 
-evidence() { "$work/tree/scripts/evidence.sh" --out "$work/ev" "$@"; }
+evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
 
 @test "each part is made by its own script, and goes to one folder" {
     make_tree
@@ -79,7 +79,7 @@ END
     mkdir "$work/ev"
     echo '{"point": "p"}' | gzip >"$work/ev/tile_grid_sm_89.json.points.jsonl.gz"
     sed -i 's|^echo|while [[ $1 != --out ]]; do shift; done; cat "$2".points.jsonl 2>/dev/null >>"'"$work"'/seen"; \
-        echo "{}" >>"$2.points.jsonl"\n&|' "$work/tree/scripts/compile_all.sh"
+        echo "{}" >>"$2.points.jsonl"\n&|' "$work/tree/scripts/house/compile_all.sh"
     GRID_OPTIONS="--seconds 9" evidence grid
     grep -qx "compile_all --out $work/ev/tile_grid.json --run --resume --seconds 9" "$work/calls"
     grep -qx "compile_all --out $work/ev/tile_grid_sm_89.json --run --resume --arch sm_89 --seconds 9" "$work/calls"
@@ -89,7 +89,7 @@ END
 
 @test "a part that fails is said, and the others are made" {
     make_tree
-    printf '#!/usr/bin/env bash\nexit 1\n' >"$work/tree/scripts/parity.sh"
+    printf '#!/usr/bin/env bash\nexit 1\n' >"$work/tree/scripts/evidence/parity.sh"
     run evidence parity gate peers
     [ "$status" -eq 1 ]
     [[ $output == *"evidence.sh: failed: parity gate" ]] # the made-up gate leaves no summary
@@ -103,7 +103,7 @@ END
     echo 'lib 16 4 90' >>"$STUB/times"
     jq '.shapes |= .[:2]' scripts/lib/peers/grid.json >"$work/tree/scripts/lib/peers/grid.json"
     : >"$work/tree/scripts/lib/pairs/more.txt"
-    setsid "$work/tree/scripts/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
+    setsid "$work/tree/scripts/evidence/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!
     eventually test -s "$work/calls"
     kill -9 -- "-$victim"

@@ -21,7 +21,7 @@ make_rows() {
         "$work/row.json" | gzip >"$work/rows.jsonl.gz"
 }
 
-current() { scripts/evidence_current.sh "$@"; }
+current() { scripts/evidence/evidence_current.sh "$@"; }
 
 @test "a comment and another layout of the lines leave every row current, another instruction none" {
     make_rows
@@ -41,7 +41,7 @@ current() { scripts/evidence_current.sh "$@"; }
     current --rows "$work/rows.jsonl.gz" | jq -es 'map([.kernel, .git, .current]) ==
         [["scalar", "abc", true], ["scalar", "abc", false], ["scalar", "abc", false], ["cudnn", null, true]]'
     [ "$(current --sample 1 "$work/rows.jsonl.gz")" = "$work/rows.jsonl.gz: 1 of 1 current" ]
-    # A pair with --vs library:FILE.so, as scripts/pairs.sh has it in its table.
+    # A pair with --vs library:FILE.so, as scripts/evidence/pairs.sh has it in its table.
     jq '. + {problem: {batch: 2, heads: 8, seq_q: 512, seq_kv: 512, dim: 40, causal: true}, vs: "fa3"}' \
         "$work/row.json" >"$work/pair.json"
     [ "$(current "$work/pair.json")" = "$work/pair.json: 1 of 1 current" ]
@@ -56,13 +56,13 @@ current() { scripts/evidence_current.sh "$@"; }
 }
 
 @test "bad arguments are refused; no binary is not run" {
-    refused 2 "no FILE" scripts/evidence_current.sh
-    refused 2 "cannot read" scripts/evidence_current.sh "$work/none"
-    refused 2 "--sample takes a whole number" scripts/evidence_current.sh --sample x
-    refused 2 "unknown option" scripts/evidence_current.sh --fast
+    refused 2 "no FILE" scripts/evidence/evidence_current.sh
+    refused 2 "cannot read" scripts/evidence/evidence_current.sh "$work/none"
+    refused 2 "--sample takes a whole number" scripts/evidence/evidence_current.sh --sample x
+    refused 2 "unknown option" scripts/evidence/evidence_current.sh --fast
     echo '{' >"$work/torn.json"
-    refused 2 "is no JSON" scripts/evidence_current.sh "$work/torn.json"
-    FA_BENCH=$work/none refused 4 "no $work/none" scripts/evidence_current.sh README.md
+    refused 2 "is no JSON" scripts/evidence/evidence_current.sh "$work/torn.json"
+    FA_BENCH=$work/none refused 4 "no $work/none" scripts/evidence/evidence_current.sh README.md
 }
 
 # bats test_tags=slow
@@ -72,11 +72,11 @@ current() { scripts/evidence_current.sh "$@"; }
     jq -s . "$work/row.json" >"$work/gpu/ladder.json"
     cp "$work/record.json" "$work/gpu/ncu/a.record.json"
     cp "$work/rows.jsonl.gz" "$work/gpu/versus.jsonl.gz"
-    index() { scripts/evidence_index.sh --dir "$work/gpu" "$@"; }
-    refused 1 "run scripts/evidence_index.sh" index --check
+    index() { scripts/evidence/evidence_index.sh --dir "$work/gpu" "$@"; }
+    refused 1 "run scripts/evidence/evidence_index.sh" index --check
     index
     index --check
-    grep -qE '^\| `ladder.json` \| every rung .* \| `scripts/evidence.sh ladder` \| `abc` \| 1 of 1 \|$' \
+    grep -qE '^\| `ladder.json` \| every rung .* \| `scripts/evidence/evidence.sh ladder` \| `abc` \| 1 of 1 \|$' \
         "$work/gpu/README.md"
     grep -qE '^\| `versus.jsonl.gz` .* \| `abc` \| 2 of 4 \|$' "$work/gpu/README.md"
     grep -qE '^\| `ncu/\*.record.json` .* \| 1 of 1 \|$' "$work/gpu/README.md"

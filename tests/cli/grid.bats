@@ -31,14 +31,14 @@ wmma_kernels() {
 # bats test_tags=slow
 @test "a sample of the grid has no holes" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    scripts/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
+    scripts/house/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
     jq -e 'all(.[]; .holes == 0 and .points == .pass + .infeasible) and (map(.pass) | add) > 0' "$work/grid.json"
 }
 
 # bats test_tags=slow
 @test "another problem is run for every point, and what stands there of one is not taken for the other" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    local grid=(scripts/compile_all.sh --run --device emu --sample 1 --dims 64 --out "$work/grid.json")
+    local grid=(scripts/house/compile_all.sh --run --device emu --sample 1 --dims 64 --out "$work/grid.json")
     "${grid[@]}" --problem "--causal --seq 70 --heads 1 --batch 1 --check cpu"
     jq -es 'length > 0 and all(.problem == "--causal --seq 70 --heads 1 --batch 1 --check cpu")' \
         "$work/grid.json.points.jsonl"
@@ -57,7 +57,7 @@ while [[ $# -gt 0 && $1 != --runs ]]; do all+=("$1"); shift; done
 exec ./fa_bench "${all[@]}" "$@"
 END
     chmod +x "$work/dies"
-    FA_BENCH=$work/dies run scripts/compile_all.sh --run --device emu --sample 6 --jobs 1 --out "$work/grid.json"
+    FA_BENCH=$work/dies run scripts/house/compile_all.sh --run --device emu --sample 6 --jobs 1 --out "$work/grid.json"
     [ "$status" -eq 1 ]
     [[ $output == *"HOLE "*"no record"* ]]
     jq -e '(map(.points) | add == 12) and all(.[]; .holes == if .dim == 128 then .points else 0 end)' "$work/grid.json"
@@ -66,7 +66,7 @@ END
 # bats test_tags=slow
 @test "what is cut off goes on where it was: every point once" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    local grid=(scripts/compile_all.sh --run --device emu --sample 10 --jobs 2 --out "$work/grid.json")
+    local grid=(scripts/house/compile_all.sh --run --device emu --sample 10 --jobs 2 --out "$work/grid.json")
     setsid "${grid[@]}" >/dev/null 2>&1 3>&- &
     victim=$!
     eventually lines "$work/grid.json.points.jsonl" 3
@@ -84,16 +84,16 @@ END
 # bats test_tags=slow
 @test "--resume runs what is missing and what another source has made, and keeps the rest" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
-    scripts/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
+    scripts/house/compile_all.sh --run --device emu --sample 2 --out "$work/grid.json"
     points=$work/grid.json.points.jsonl
     jq -c 'if input_line_number == 1 then .source_sha256 = "old" | .status = "error" elif input_line_number == 2
         then empty else .git = "kept" end' "$points" >"$work/p"
     mv "$work/p" "$points"
-    scripts/compile_all.sh --run --device emu --sample 2 --resume --out "$work/grid.json"
+    scripts/house/compile_all.sh --run --device emu --sample 2 --resume --out "$work/grid.json"
     jq -es 'length == 4 and (map(select(.git == "kept")) | length) == 2 and all(.[]; .status != "error") and
         (map(.point) | unique | length) == 4' "$points"
     # A limit that is over leaves the rest for the next time.
-    FA_BENCH=$PWD/fa_bench scripts/compile_all.sh --run --device emu --sample 3 --resume --seconds 1 \
+    FA_BENCH=$PWD/fa_bench scripts/house/compile_all.sh --run --device emu --sample 3 --resume --seconds 1 \
         --out "$work/grid.json"
     jq -es 'length >= 4 and length <= 10 and all(.[]; .status == "pass" or .status == "infeasible")' "$points"
 }

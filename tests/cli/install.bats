@@ -38,8 +38,8 @@ load helper
 
 @test "every option is in the man page, in the completion and on the page of options; -h is --help" {
     ./fa_bench --help --json "$work/options.json"
-    scripts/manual.sh --man >"$work/man"
-    scripts/manual.sh --completion >"$work/completion"
+    scripts/house/manual.sh --man >"$work/man"
+    scripts/house/manual.sh --completion >"$work/completion"
     jq -e 'length > 40' "$work/options.json"
     while read -r name; do
         grep -qF -- "\\-\\-${name//-/\\-}\\fR" "$work/man"
@@ -50,7 +50,7 @@ load helper
 }
 
 @test "completion offers options, words, kernels" {
-    scripts/manual.sh --completion >"$work/completion"
+    scripts/house/manual.sh --completion >"$work/completion"
     . "$work/completion"
     offer() { # WORDS...
         COMP_WORDS=("$@")
@@ -75,14 +75,14 @@ load helper
     cp src/base/version.h "$work/tree/src/base/"
     cp tests/fa_bench.result.schema.json "$work/tree/tests/"
     export FA_BENCH=$PWD/fa_bench
-    "$work/tree/scripts/manual.sh" --check
+    "$work/tree/scripts/house/manual.sh" --check
     sed -i 's/Batches/Bunches/' "$work/tree/docs/options.md"
-    run "$work/tree/scripts/manual.sh" --check
+    run "$work/tree/scripts/house/manual.sh" --check
     [ "$status" -eq 1 ]
     [[ $output == *"docs/options.md is not current"* ]]
     jq '.properties.timing.anyOf[1].properties.gait = {type: "number"}' tests/fa_bench.result.schema.json \
         >"$work/tree/tests/fa_bench.result.schema.json"
-    run "$work/tree/scripts/manual.sh"
+    run "$work/tree/scripts/house/manual.sh"
     [ "$status" -ne 0 ]
     [[ $output == *"no words for timing.gait"* ]]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# scripts/ladder.sh on a made-up bench: each rung at the sweep's best tile against the one below, and what a cut leaves.
+# ladder.sh on a made-up bench: each rung at the sweep's best tile against the one below, and what a cut leaves.
 load helper
 load stub_bench
 
@@ -13,7 +13,7 @@ climb() { # [WRONG]
         kernels: {one: {knobs: "m=16,warps=8"}, two: {knobs: "m=32,warps=4"}}},
         {group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,causal|fp32", leader: "one",
         kernels: {one: {knobs: "m=32,warps=8"}}}]' >"$work/ev/leaderboard.json"
-    run scripts/ladder.sh --out "$work/ev" --problems "${PROBLEM:-2,8,512,64}"
+    run scripts/evidence/ladder.sh --out "$work/ev" --problems "${PROBLEM:-2,8,512,64}"
 }
 
 @test "every rung is at the tile that leads its sweep, and measured over the rung below at its own" {
@@ -30,7 +30,7 @@ climb() { # [WRONG]
     [ "$status" -eq 0 ]
     jq -e 'map({(.kernel): .config.warps}) | add | .one == 4 and .two == 4' "$work/ev/ladder.json"
     jq 'map(.group |= sub("512,512"; "1024,1024"))' "$work/ev/leaderboard.json" >"$work/board"
-    scripts/ladder.sh --out "$work/ev" --problems 2,8,1024,64 --board "$work/board"
+    scripts/evidence/ladder.sh --out "$work/ev" --problems 2,8,1024,64 --board "$work/board"
     jq -e 'map({(.kernel): .config.warps}) | add | .one == 8 and .two == 4' "$work/ev/ladder.json"
 }
 
@@ -45,7 +45,7 @@ climb() { # [WRONG]
 @test "without a GPU the ladder is not run" {
     make_stub
     touch "$STUB/no_gpu"
-    run scripts/ladder.sh --out "$work/ev"
+    run scripts/evidence/ladder.sh --out "$work/ev"
     [ "$status" -eq 4 ]
     [[ $output == *NOT-RUN* ]]
 }
@@ -55,13 +55,13 @@ climb() { # [WRONG]
     before=$(jq -S 'map(select(.kernel == "one"))' "$work/ev/ladder.json")
     ran=$(grep -c '^one 16 8 seed' "$STUB/runs")
     sed -i 's/^two 32 4 .*/two 32 4 35/' "$STUB/times"
-    run scripts/ladder.sh --out "$work/ev" --problems 2,8,512,64 --kernels two
+    run scripts/evidence/ladder.sh --out "$work/ev" --problems 2,8,512,64 --kernels two
     [ "$status" -eq 0 ]
     [ "$(jq -S 'map(select(.kernel == "one"))' "$work/ev/ladder.json")" = "$before" ]
     [ "$(grep -c '^one 16 8 seed' "$STUB/runs")" -eq "$ran" ]
     jq -e 'map({(.kernel): .}) | add | .two.p50_us == 35 and .two.vs == "one" and
         (.two.ratio * 35 - 40 | fabs) < 0.001 and .lib.p50_us == 30' "$work/ev/ladder.json"
-    run scripts/ladder.sh --out "$work/ev" --kernels three
+    run scripts/evidence/ladder.sh --out "$work/ev" --kernels three
     [ "$status" -eq 2 ]
     [[ $output == *"no rung or library 'three'"* ]]
 }

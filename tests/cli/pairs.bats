@@ -10,7 +10,7 @@ make_pairs() {
     printf '%s\n' '# a comment' '--seq 128' '' '--seq  256 ' '--seq 512' >"$work/problems"
 }
 # --vs: a library of FlashAttention 3 that is built here would be a peer, too
-pairs() { scripts/pairs.sh --problems "$work/problems" --vs lib --jobs 1 --out "$work/p.jsonl" "$@"; }
+pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 1 --out "$work/p.jsonl" "$@"; }
 
 @test "both paces of each problem, a record each as it ends; what is there is not run again" {
     make_pairs
@@ -39,21 +39,22 @@ pairs() { scripts/pairs.sh --problems "$work/problems" --vs lib --jobs 1 --out "
 @test "two lanes share the problems; their records join without a GPU" {
     make_pairs
     pairs --lane 1/2
-    scripts/pairs.sh --problems "$work/problems" --lane 2/2 --out "$work/q.jsonl"
+    scripts/evidence/pairs.sh --problems "$work/problems" --lane 2/2 --out "$work/q.jsonl"
     jq -es 'map(.problem.seq_q) == [128, 512]' "$work/p.jsonl"
     jq -es 'map(.problem.seq_q) == [256]' "$work/q.jsonl"
     touch "$STUB/no_gpu"
     gzip "$work/q.jsonl"
-    run scripts/pairs.sh "$work/p.jsonl" "$work/q.jsonl.gz" --out "$work/all.jsonl"
+    run scripts/evidence/pairs.sh "$work/p.jsonl" "$work/q.jsonl.gz" --out "$work/all.jsonl"
     [[ $output == *"geometric mean 1.1, least 1.1, 0 below 1, 3 pairs" ]]
     jq -es 'length == 3' "$work/all.jsonl"
     jq -e 'length == 3' "$work/all.json"
-    refused 4 "NOT-RUN: no GPU in the stub" scripts/pairs.sh --problems "$work/problems" --out "$work/none.jsonl"
+    refused 4 "NOT-RUN: no GPU in the stub" scripts/evidence/pairs.sh --problems "$work/problems" \
+        --out "$work/none.jsonl"
     [ ! -e "$work/none.json" ]
     # A peer that cannot be opened ends it before any pair.
     rm "$STUB/no_gpu"
     touch "$STUB/no_lib"
-    refused 4 "NOT-RUN: lib: no library in the stub" scripts/pairs.sh --problems "$work/problems" \
+    refused 4 "NOT-RUN: lib: no library in the stub" scripts/evidence/pairs.sh --problems "$work/problems" \
         --out "$work/none.jsonl"
     [ ! -e "$work/none.jsonl" ]
 }
@@ -73,9 +74,9 @@ pairs() { scripts/pairs.sh --problems "$work/problems" --vs lib --jobs 1 --out "
 
 @test "drawn problems: the same from the same seed, all within the space; bad arguments are refused" {
     make_pairs
-    scripts/pairs.sh --random 300 --seed 5 --vs lib --dry-run >"$work/a"
-    scripts/pairs.sh --random 300 --seed 5 --vs lib --dry-run | cmp - "$work/a"
-    scripts/pairs.sh --random 300 --seed 6 --vs lib --dry-run | head -n 1 | grep -vqxFf "$work/a"
+    scripts/evidence/pairs.sh --random 300 --seed 5 --vs lib --dry-run >"$work/a"
+    scripts/evidence/pairs.sh --random 300 --seed 5 --vs lib --dry-run | cmp - "$work/a"
+    scripts/evidence/pairs.sh --random 300 --seed 6 --vs lib --dry-run | head -n 1 | grep -vqxFf "$work/a"
     sed -E 's/--(batch|heads|kv-heads|seq|seq-kv|dim) ([0-9]+)/\2,/g; s/.*two //; s/,( --causal)? --vs.*/,"\1"]/
         s/^/[/' "$work/a" | jq -es '
         length == 300 and all(.[]; .[0] <= 64 and .[1] <= 64 and
@@ -88,5 +89,5 @@ pairs() { scripts/pairs.sh --problems "$work/problems" --vs lib --jobs 1 --out "
     refused 2 "no kernel 'three'" pairs --kernel three
     refused 2 "no problem in lane 9/9" pairs --lane 9/9
     refused 2 "--out takes a FILE.jsonl" pairs --out "$work/x.json"
-    [ "$(scripts/pairs.sh --dry-run | grep -c -- '--vs lib ')" -eq 56 ] # the fused library, where nobody names a peer
+    [ "$(scripts/evidence/pairs.sh --dry-run | grep -c -- '--vs lib ')" -eq 56 ] # the fused library
 }

@@ -32,7 +32,7 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
 @test "kernels on inputs of either side: a row each, and what agrees passes" {
     no_gpu
     make_other_side
-    run scripts/parity.sh --kernel light --out "$work/p.json"
+    run scripts/evidence/parity.sh --kernel light --out "$work/p.json"
     [ "$status" -eq 0 ]
     [[ $output == *"light: 5 agree, 0 do not, 0 NOT-RUN"* ]]
     jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .status == "pass") and (map(select(.inputs == "torch")) |
@@ -44,7 +44,7 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
     no_gpu
     make_other_side
     cd "$work" && ln -s "$OLDPWD"/{fa_bench,kernels,include,scripts} . # the file has a name of its own
-    scripts/parity.sh --dtype bf16 --kernel scalar
+    scripts/evidence/parity.sh --dtype bf16 --kernel scalar
     [ ! -e build/parity.json ]
     jq -e 'length == 5 and all(.[]; .verdict == "PASS" and .problem.dtype == "bf16") and any(.[]; .inputs == "torch")' \
         build/parity_bf16.json
@@ -54,7 +54,7 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
 @test "one that disagrees fails by name; a kernel that cannot run here is NOT-RUN" {
     no_gpu
     make_other_side
-    DISAGREE=/light.1 run scripts/parity.sh --kernel light,cublas --out "$work/p.json"
+    DISAGREE=/light.1 run scripts/evidence/parity.sh --kernel light,cublas --out "$work/p.json"
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL light "*'"seq_q":113'* ]]
     [[ $output == *"cublas: 0 agree, 0 do not, 5 NOT-RUN"* ]]
@@ -62,14 +62,14 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
 }
 
 @test "no PyTorch, no binary: NOT-RUN, exit 4; bad arguments are refused" {
-    FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" scripts/parity.sh
-    refused 2 "no kernel 'nosuch'" scripts/parity.sh --kernel nosuch
-    refused 2 "--jobs takes a whole number" scripts/parity.sh --jobs some
-    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/parity.sh --dtype half
-    ! scripts/parity.sh --kernel scalar --dtype bf16 --dry-run | grep -v '^scalar|--dtype bf16 '
-    [ "$(scripts/parity.sh --kernel scalar --dry-run | wc -l)" -ge 5 ]
+    FA_BENCH=$work/none refused 4 "NOT-RUN: no $work/none" scripts/evidence/parity.sh
+    refused 2 "no kernel 'nosuch'" scripts/evidence/parity.sh --kernel nosuch
+    refused 2 "--jobs takes a whole number" scripts/evidence/parity.sh --jobs some
+    refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/evidence/parity.sh --dtype half
+    ! scripts/evidence/parity.sh --kernel scalar --dtype bf16 --dry-run | grep -v '^scalar|--dtype bf16 '
+    [ "$(scripts/evidence/parity.sh --kernel scalar --dry-run | wc -l)" -ge 5 ]
     python3 -c 'import torch, numpy' 2>/dev/null && skip "PyTorch is here"
-    run scripts/parity.sh --kernel scalar --out "$work/p.json"
+    run scripts/evidence/parity.sh --kernel scalar --out "$work/p.json"
     [ "$status" -eq 4 ]
     [[ $output == "parity.sh: NOT-RUN: no PyTorch here"* ]]
     [ ! -e "$work/p.json" ]

@@ -456,7 +456,7 @@ for name in libcudnn libcudnn_graph libcudnn_engines_runtime_compiled libcudnn_o
 done
 END
     chmod +x "$work/bin/python3"
-    PATH=$work/bin:$PATH scripts/peers_env.sh --out "$work/env" --cudnn 9.28.1.4 --python 3.13 --parts
+    PATH=$work/bin:$PATH scripts/evidence/peers_env.sh --out "$work/env" --cudnn 9.28.1.4 --python 3.13 --parts
     grep -q -- '--python-version 3.13 .*--platform manylinux_2_28_x86_64.* flash-attn-4>=4.0.0b1 ' "$STUB/pip"
     grep -q ' nvidia-cudnn-cu13==9.28.1.4$' "$STUB/pip"
     [ "$(ls "$work/env/cudnn")" = $'libcudnn.so.9\nlibcudnn_engines_runtime_compiled.so.9\nlibcudnn_graph.so.9' ]
@@ -466,12 +466,13 @@ END
     sed -i '2i echo "$PEERS_SITE $LD_LIBRARY_PATH" >"$STUB/env"' "$work/peers"
     peers --kernel one --env "$work/there"
     [[ $(cat "$STUB/env") == "$work/there/python $work/there/cudnn:"* ]]
-    refused 2 "--env takes a folder of scripts/peers_env.sh, not '$work/bin'" peers --env "$work/bin"
-    refused 2 "--only takes fa4, cudnn, flashinfer, not 'fa3'" scripts/peers_env.sh --only fa3
-    run scripts/peers_env.sh --dry-run --only cudnn
+    refused 2 "--env takes a folder of scripts/evidence/peers_env.sh, not '$work/bin'" peers --env "$work/bin"
+    refused 2 "--only takes fa4, cudnn, flashinfer, not 'fa3'" scripts/evidence/peers_env.sh --only fa3
+    run scripts/evidence/peers_env.sh --dry-run --only cudnn
     [[ $output == "pip install --target /"*" nvidia-cudnn-cu13" ]]
     # FlashInfer's headers, which stay where libraries are built.
-    PATH=$work/bin:$PATH scripts/peers_env.sh --out "$work/env" --only cudnn,flashinfer --flashinfer 1.2 --parts
+    PATH=$work/bin:$PATH scripts/evidence/peers_env.sh --out "$work/env" --only cudnn,flashinfer --flashinfer 1.2 \
+        --parts
     grep -q ' flashinfer-python==1.2$' "$STUB/pip"
     [ "$(cat "$work/env/flashinfer/version")" = 1.2 ]
     [ "$(cd "$work/env/flashinfer" && echo include/* cutlass/* cccl/*)" = \

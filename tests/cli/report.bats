@@ -49,7 +49,7 @@ setup_file() {
     cd "$BATS_TEST_DIRNAME/../.." || return 1
     export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$PWD/build/test-cache}
     make_evidence "$BATS_FILE_TMPDIR/ev"
-    ! command -v gnuplot >/dev/null || scripts/report.sh --dir "$BATS_FILE_TMPDIR/ev" >"$BATS_FILE_TMPDIR/said"
+    ! command -v gnuplot >/dev/null || scripts/evidence/report.sh --dir "$BATS_FILE_TMPDIR/ev" >"$BATS_FILE_TMPDIR/said"
 }
 made() {
     cp -r "$BATS_FILE_TMPDIR/ev" "$work"
@@ -90,11 +90,11 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     make_evidence "$work/ev"
     cp "$work/ev/peers.json" "$work/scaled"
     jq 'map(.peers.fa3 = .us)' "$work/scaled" >"$work/ev/peers.json"
-    scripts/report.sh --dir "$work/ev"
+    scripts/evidence/report.sh --dir "$work/ev"
     grep -q 'FlashAttention 3<' "$work/ev/plots/peers.svg"
     jq '.[0].peers.fa3 = 1' "$work/scaled" >"$work/ev/peers.json"
     jq '.[:1] | map(.kernel = "light" | .variant = "light" | .us = 77.25)' "$work/scaled" >"$work/ev/peers_light.json"
-    scripts/report.sh --dir "$work/ev"
+    scripts/evidence/report.sh --dir "$work/ev"
     grep -q 'FlashAttention 3 (scaled)<' "$work/ev/plots/peers.svg"
     has '<td class="n" data-v="77.25">77.3</td>'
 }
@@ -111,8 +111,9 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ -z "$(grep 'measured rested yet' "$work/ev/report.html")" ]
     jq 'map(select(.pace != "rested"))' "$work/ev/versus.json" >"$work/x"
     mv "$work/x" "$work/ev/versus.json"
-    scripts/report.sh --dir "$work/ev"
-    has 'No pair was measured rested yet: <code>scripts/evidence.sh versus</code> on a GPU' 'src="plots/paces.svg"'
+    scripts/evidence/report.sh --dir "$work/ev"
+    has 'No pair was measured rested yet:' '<code>scripts/evidence/evidence.sh versus</code> on a GPU' \
+        'src="plots/paces.svg"'
 }
 
 @test "the same page from the same evidence; what is torn is left out" {
@@ -120,7 +121,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     made
     (cd "$work/ev" && sha256sum report.html plots/*) >"$work/sums"
     printf '{"key": "to' >>"$work/ev/leaderboard.jsonl"
-    scripts/report.sh --dir "$work/ev"
+    scripts/evidence/report.sh --dir "$work/ev"
     (cd "$work/ev" && sha256sum --quiet -c "$work/sums")
     [ -z "$(grep NOT-RUN "$work/ev/report.html" | grep missing)" ]
 }
@@ -128,7 +129,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 @test "what is missing is NOT-RUN on the page" {
     needs_gnuplot
     mkdir "$work/ev"
-    run scripts/report.sh --dir "$work/ev"
+    run scripts/evidence/report.sh --dir "$work/ev"
     [ "$status" -eq 0 ]
     [ "$(grep -c 'class="missing">NOT-RUN' "$work/ev/report.html")" -eq 6 ]
 }
@@ -136,12 +137,12 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 @test "no gnuplot is NOT-RUN; bad arguments are refused; --dry-run writes nothing" {
     mkdir -p "$work/bin" "$work/ev"
     for tool in bash dirname jq env; do ln -s "$(command -v "$tool")" "$work/bin/"; done
-    run env PATH="$work/bin" scripts/report.sh --dir "$work/ev"
+    run env PATH="$work/bin" scripts/evidence/report.sh --dir "$work/ev"
     [ "$status" -eq 4 ]
     [[ $output == *"NOT-RUN: no gnuplot"* ]]
-    refused 2 "no folder" scripts/report.sh --dir "$work/none"
-    refused 2 "unknown option" scripts/report.sh --fast
-    scripts/report.sh --dir "$work/ev" --dry-run | grep -q 'peers.json: missing'
+    refused 2 "no folder" scripts/evidence/report.sh --dir "$work/none"
+    refused 2 "unknown option" scripts/evidence/report.sh --fast
+    scripts/evidence/report.sh --dir "$work/ev" --dry-run | grep -q 'peers.json: missing'
     [ -z "$(ls "$work/ev")" ]
 }
 
@@ -153,7 +154,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         percent_of_bound: 60, binds: "tensor", file: "ladder/2x8x512x64/x.json", mhz: 1000, pipe_clocks: {tensor: 6000,
         mufu: 1, fma: 2, alu: 3, shared: 4, issue: 5, l2: 6}}' | gzip >"$work/ev/bound.json.points.jsonl.gz"
     mkdir "$work/other"
-    run scripts/report.sh --dir "$work/ev" --dir "$work/other/"
+    run scripts/evidence/report.sh --dir "$work/ev" --dir "$work/other/"
     [ "$status" -eq 0 ]
     has 'src="plots/bound.svg"' 'src="plots/pipes.svg"' '<td>m=32 n=64</td>' '<td>tensor 1</td>' '<b>60 %</b>'
     grep -q '>tensor us<' "$work/ev/report.html"
@@ -168,7 +169,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     cp -r evidence/h200 "$work/h200"
     cp -r evidence/h200 "$work/other"
     rm -r "$work/other/peers.json" "$work/other/ncu"
-    scripts/report.sh --dir "$work/h200" --dir "$work/other"
+    scripts/evidence/report.sh --dir "$work/h200" --dir "$work/other"
     run tests/browse.py "$work/h200/report.html" "$work/other/report.html" "$work/index.html"
     echo "$output"
     [ "$status" -eq 0 ]
@@ -183,26 +184,26 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
 
 # bats test_tags=slow
 @test "README tables come from evidence, say so while there is none, and --check sees an edit" {
-    mkdir -p "$work/tree/evidence" "$work/tree/scripts" "$work/tree/docs"
+    mkdir -p "$work/tree/evidence" "$work/tree/docs"
     cp README.md "$work/tree/"
     cp docs/kernels.md "$work/tree/docs/"
     cp evidence/README.md "$work/tree/evidence/"
-    cp -r scripts/report.sh scripts/evidence_current.sh scripts/lib "$work/tree/scripts/"
+    cp -r scripts "$work/tree/"
     export FA_BENCH=$PWD/fa_bench
-    "$work/tree/scripts/report.sh" --readme
+    "$work/tree/scripts/evidence/report.sh" --readme
     grep -q 'No ladder.json under evidence/ yet' "$work/tree/evidence/README.md"
     grep -q 'No versus.json under evidence/ yet' "$work/tree/README.md"
-    "$work/tree/scripts/report.sh" --check
+    "$work/tree/scripts/evidence/report.sh" --check
     make_evidence "$work/tree/evidence/stub"
-    run "$work/tree/scripts/report.sh" --check
+    run "$work/tree/scripts/evidence/report.sh" --check
     [ "$status" -eq 1 ]
-    "$work/tree/scripts/report.sh" --readme
-    "$work/tree/scripts/report.sh" --check
+    "$work/tree/scripts/evidence/report.sh" --readme
+    "$work/tree/scripts/evidence/report.sh" --check
     # A row that is not current any more, of a table that says that all are.
     cp "$work/tree/evidence/stub/ladder.json" "$work/ladder.json"
     jq 'map(if .kernel == "light" then .code_sha256 = "other" else . end)' "$work/ladder.json" \
         >"$work/tree/evidence/stub/ladder.json"
-    run "$work/tree/scripts/report.sh" --check
+    run "$work/tree/scripts/evidence/report.sh" --check
     [ "$status" -eq 1 ]
     cp "$work/ladder.json" "$work/tree/evidence/stub/ladder.json"
     grep -qF '| `light` |  | 37 (27) | 37 (54) |' "$work/tree/evidence/README.md"
@@ -225,7 +226,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         {problem: ($p + {batch: 16}), ratio: 2, vs: "cudnn"}, {problem: ($p + {causal: true}), status: "not_run"}] |
         map({kernel: "light", variant: "light", pace: "sustained", status: "pass", git: "abc"} + . +
         if .vs then {vs_version: "\(.vs) 9.9.9"} else {} end)' >"$work/tree/evidence/stub/versus.json"
-    "$work/tree/scripts/report.sh" --readme
+    "$work/tree/scripts/evidence/report.sh" --readme
     grep -qF '`light`: best peer / ours (above 1: ours is faster), geometric mean 0.5 over 4 shapes' \
         "$work/tree/evidence/README.md"
     # least and best: the nearest of the two
@@ -236,12 +237,12 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     # FlashAttention 3 measured for one shape, then for all.
     jq '.[0].peers.fa3 = 1' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
         mv "$work/x" "$work/tree/evidence/stub/peers.json"
-    "$work/tree/scripts/report.sh" --readme
+    "$work/tree/scripts/evidence/report.sh" --readme
     tables=$work/tree/evidence/README.md
     [ "$(grep -cF '| over cuDNN | over FlashAttention 3 (scaled) | over the best |' "$tables")" -eq 2 ]
     jq 'map(.peers.fa3 = 4 * .us)' "$work/tree/evidence/stub/peers.json" >"$work/x" &&
         mv "$work/x" "$work/tree/evidence/stub/peers.json"
-    "$work/tree/scripts/report.sh" --readme
+    "$work/tree/scripts/evidence/report.sh" --readme
     [ "$(grep -cF '| over cuDNN | over FlashAttention 3 | over the best |' "$work/tree/evidence/README.md")" -eq 1 ]
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \|$' "$work/tree/evidence/README.md"
     # Pairs: a column and a sentence more, in the table that has them alone.
@@ -249,7 +250,7 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ "$output" -eq 0 ]
     jq 'map(.paired = {} | .paired_ratio = if .dim == 128 and .causal then 2 elif .dim == 64 then 0.5 else null end)' \
         "$work/tree/evidence/stub/peers.json" >"$work/x" && mv "$work/x" "$work/tree/evidence/stub/peers.json"
-    "$work/tree/scripts/report.sh" --readme
+    "$work/tree/scripts/evidence/report.sh" --readme
     [ "$(grep -cF '| over FlashAttention 3 | over the best | over the best, paired |' "$tables")" -eq 1 ]
     [ "$(grep -cxF '|---|---|---|---|---|---|---|---|' "$tables")" -eq 1 ]
     grep -qE '^\| 128 \| causal \| 7 \| [0-9.]+ \| 1 \| 4 \| 1.25 \| 2 \|$' "$work/tree/evidence/README.md"
@@ -257,12 +258,12 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
     [ "$(grep -c 'paired: ABBA in one process, geometric mean of the least ratio 0.76 over 23 shapes' \
         "$work/tree/evidence/README.md")" -eq 1 ]
     sed -i 's/geometric mean 1.25/geometric mean 2.5/' "$work/tree/evidence/README.md"
-    run "$work/tree/scripts/report.sh" --check
+    run "$work/tree/scripts/evidence/report.sh" --check
     [ "$status" -eq 1 ]
-    "$work/tree/scripts/report.sh" --readme
-    "$work/tree/scripts/report.sh" --check
+    "$work/tree/scripts/evidence/report.sh" --readme
+    "$work/tree/scripts/evidence/report.sh" --check
     sed -i 's/^| 64 | full | 2 | .*/| 64 | full | 2 | 9 | 9 | 9 |/' "$work/tree/README.md"
-    run "$work/tree/scripts/report.sh" --check
+    run "$work/tree/scripts/evidence/report.sh" --check
     [ "$status" -eq 1 ]
     [[ $output == *"README.md: tables are not current"* ]]
 }

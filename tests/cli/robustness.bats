@@ -3,17 +3,17 @@
 load helper
 
 @test "every part is a script of the tree, and bad arguments are refused" {
-    run scripts/evidence.sh robustness --dry-run
+    run scripts/evidence/evidence.sh robustness --dry-run
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 11 ]
     for line in "${lines[@]}"; do [ -x "${line%% *}" ]; done
-    refused 2 "unknown argument nosuch" scripts/evidence.sh nosuch
-    FA_BENCH=$work/none refused 4 "run make" scripts/evidence.sh controls
+    refused 2 "unknown argument nosuch" scripts/evidence/evidence.sh nosuch
+    FA_BENCH=$work/none refused 4 "run make" scripts/evidence/evidence.sh controls
 }
 
 @test "the table counts what was caught, and names each mutant that survives" {
-    mkdir -p "$work/tree/scripts" "$work/tree/evidence/robustness" "$work/tree/evidence/gpu"
-    cp -r scripts/report.sh scripts/lib "$work/tree/scripts/"
+    mkdir -p "$work/tree/evidence/robustness" "$work/tree/evidence/gpu"
+    cp -r scripts "$work/tree/"
     local e=$work/tree/evidence
     echo '{"what": "controls", "caught": 3, "missed": 1, "runs": 9}' >"$e/robustness/controls.json"
     echo '{"what": "mutants", "caught": 5, "missed": 1, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
@@ -44,7 +44,7 @@ load helper
         {"kernel": "lib", "tool": "racecheck", "verdict": "skipped", "code": 9, "why": "in the library"},
         {"kernel": "lib", "tool": "memcheck", "verdict": "skipped", "code": 3, "why": "infeasible: too wide"}]}' \
         >"$e/gpu/sanitize.json"
-    run "$work/tree/scripts/report.sh" --table robustness
+    run "$work/tree/scripts/evidence/report.sh" --table robustness
     [ "$status" -eq 0 ]
     [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* &&
         $output == *"| 6 of 7 caught | \`two\` 6 of 7, a sample of 60;"* &&
@@ -56,7 +56,7 @@ load helper
         $output == *"| \`lib\` | racecheck | 1, not counted | in the library |"* && $output != *"too wide"* ]]
     mkdir -p "$work/tree/tests"
     printf 'one\tmemcheck\tthe reason\n' >"$work/tree/tests/sanitize_explained.tsv"
-    "$work/tree/scripts/report.sh" --table robustness | grep -qF '| `one` | memcheck | 1 | the reason |'
+    "$work/tree/scripts/evidence/report.sh" --table robustness | grep -qF '| `one` | memcheck | 1 | the reason |'
     [[ $output == *"on the emulator: one fault each | 8 of 9 caught by the gate | 4 by an"* &&
         $output == *"on NVIDIA X: one fault each | 10 of 10 caught"*"run.sh --gpu\`"* &&
         $output == *"| 96 of 100 killed by unit tests | seed 7; besides 3 "* ]]
@@ -64,7 +64,7 @@ load helper
     mkdir -p "$work/tree/tests/wrong" "$work/tree/tests/cheats"
     printf 'a\tb\tc\td%s\n' '' '' '' $'\tgpu' >"$work/tree/tests/wrong/wrong.tsv"
     printf '    "%s any keeps checked"\n' a b >"$work/tree/tests/cheats/run.sh"
-    run "$work/tree/scripts/report.sh" --table robustness
+    run "$work/tree/scripts/evidence/report.sh" --table robustness
     [[ $output == *"| 4 by an ordinary run; today's set has 3; "* &&
         $output == *"| 5 by an ordinary run; today's set has 4; "* &&
         $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]

@@ -9,14 +9,14 @@ load stub_bench
     mkdir "$work/bin"
     printf '#!/bin/sh\nprintf "GPU 0: a\\nGPU 1: b\\n"\n' >"$work/bin/nvidia-smi"
     chmod +x "$work/bin/nvidia-smi"
-    PATH=$work/bin:$PATH scripts/sweep_scaling.sh --gpus 1,2 --kernel one --json "$work/rates" -- --seq 64
+    PATH=$work/bin:$PATH scripts/evidence/sweep_scaling.sh --gpus 1,2 --kernel one --json "$work/rates" -- --seq 64
     jq -es 'map(.gpus) == [1, 2] and all(.[]; .machine.gpus == 2 and .measured == 4 and .per_second > 0) and
         .[0].tried == .[1].tried' "$work/rates"
     jq -c '.seconds = 40 / .gpus / (if .gpus > 1 then 0.95 else 1 end) | .per_second = .candidates / .seconds' \
         "$work/rates" >"$work/made_up"
-    scripts/sweep_scaling.sh --table "$work/made_up" | tail -n 1 | grep -q '| 0.95 |$'
+    scripts/evidence/sweep_scaling.sh --table "$work/made_up" | tail -n 1 | grep -q '| 0.95 |$'
     touch "$STUB/no_gpu"
-    refused 4 "no GPU here" scripts/sweep_scaling.sh
-    refused 2 "--gpus takes a list of numbers, not 'two'" scripts/sweep_scaling.sh --gpus two
-    refused 2 "no file" scripts/sweep_scaling.sh --table nowhere
+    refused 4 "no GPU here" scripts/evidence/sweep_scaling.sh
+    refused 2 "--gpus takes a list of numbers, not 'two'" scripts/evidence/sweep_scaling.sh --gpus two
+    refused 2 "no file" scripts/evidence/sweep_scaling.sh --table nowhere
 }

@@ -181,7 +181,7 @@ def error_of(points):
 
 def write_coefficients(path, weights, bands):
     enum = {name: f"FA_TERM_{name.upper()}" for name in ("launch", "l2", "copy", "steps", "blocks", "parts", "dram")}
-    lines = ["/* Written by scripts/bound_rank.sh --fit from bound.json.points.jsonl.gz: of each kernel what 10 % and",
+    lines = ["/* Written by bound_rank.sh --fit from bound.json.points.jsonl.gz: of each kernel what 10 % and",
              " * 90 % of its judged times are of the estimate, and the weight of each term. */"]
     for kernel in sorted(weights, reverse=True):  # "" is last
         low, high = bands.get(kernel, bands[""])

@@ -8,8 +8,8 @@ def current: .rows as $rows | (.files | map($by_file[.] // {looked_at: 0, curren
     if $rows == 0 then "-" elif $looked_at == $rows then "\($current) of \($rows)"
     else "\($current) of \($looked_at) looked at, \($rows) in all" end;
 "# Evidence of \($dir)", "",
-"Written by `scripts/evidence_index.sh` (`make report`). A row is current while the machine code of its kernel and",
-"configuration is what compiles today (`scripts/evidence_current.sh`). A row that was made with other machine code, or",
+"Written by `evidence_index.sh` (`make report`). A row is current while the machine code of its kernel and",
+"configuration is what compiles today (`evidence_current.sh`). A row that was made with other machine code, or",
 "does not say with which, is not current. A row of a library counts by the name of the library. Of a long file only",
 "some rows are looked at, evenly spread.", "",
 "| file | shows | made by | commit | current rows |", "|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-# Lines of scripts/sweep_scaling.sh (jq -s) as a table. A row is compared with one GPU of the same machine and commit,
+# Lines of sweep_scaling.sh (jq -s) as a table. A row is compared with one GPU of the same machine and commit,
 # on the same candidates.
 include "report/numbers";
 . as $all |

@@ -8,7 +8,7 @@ problems.py list --device cuda|emu --sm-count N --arch N [--kernel NAME --regist
 problems.py rules (same options)                  a JSON line per registry rule that the device can select: the problems
                                                   that select it; exit 1 when a rule has none on any architecture
 problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which COMMAND OPTIONS ends as it does now
-problems.py pairs --draws N [--seed S]            problems of the sizes that are served, to be timed (scripts/pairs.sh)
+problems.py pairs --draws N [--seed S]            problems of the sizes that are served, to be timed (pairs.sh)
 """
 import argparse
 import heapq

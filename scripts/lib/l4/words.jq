@@ -1,7 +1,7 @@
 # What the page of the L4 says around its tables.
 def head($p; $unfitted):
     "# L4: what the machine code says without one", "",
-    "Written by `scripts/l4.sh`; needs no GPU. Nothing on this page was measured on an L4. FP16, compiled for sm_89.",
+    "Written by `scripts/evidence/l4.sh`; no GPU needed. Nothing here was measured on an L4. FP16, compiled for sm_89.",
     "",
     "- **bound**: the launch cannot be faster. It leaves out latency, bank conflicts and cache misses.",
     "- **estimate**: fitted to times of an H200, so it is a guess here; the band holds 80 % of the H200's times. An",

@@ -1,6 +1,6 @@
 # The options (--help --json) as bash completion. Names of kernels are asked of the program itself.
 def words: "\(.name | @sh)) COMPREPLY=($(compgen -W \(.value | gsub("\\|"; " ") | @sh) -- \"$word\")) ;;";
-"# bash completion for fa_bench; made by scripts/manual.sh --completion",
+"# bash completion for fa_bench; made by scripts/house/manual.sh --completion",
 "_fa_bench() {",
 "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}",
 "    COMPREPLY=()",

@@ -8,7 +8,7 @@ def fallback: if .default then "`\(.default)`" else "-" end;
 "# Every option", "",
 "Options are long and take a value as `--seq 1024` or `--seq=1024`. `-h` is `--help`. A value is checked whole: its",
 "range stands here, and a value outside it is refused with exit code 2.", "",
-"This page is made by `scripts/manual.sh` from `src/input/options.def`.",
+"This page is made by `scripts/house/manual.sh` from `src/input/options.def`.",
 (groups[] |
     "", "## \(.[0].group | sentence)", "", "| option | what it does | default |", "|---|---|---|",
     (.[] | "| \(usage) | \(.help | cell | sentence).\(range) | \(fallback) |")),

@@ -10,7 +10,7 @@ def shown: map("| \(.[0] | code) | \(.[1]) | \($says[.[0]]) |");
 "`--json FILE` writes one JSON object per run. `--json -` prints it alone on stdout.",
 "Its JSON Schema is `tests/fa_bench.result.schema.json`. Keys may be added, never renamed.",
 "Times are in microseconds where the name ends in `_us`. A field without a value is `null`.", "",
-"This page is made by `scripts/manual.sh` from the schema.",
+"This page is made by `scripts/house/manual.sh` from the schema.",
 (group_by(.[0] | split(".")[0]) as $groups |
     (map(.[0] | split(".")[0]) | reduce .[] as $k ([]; if index([$k]) then . else . + [$k] end)) as $order |
     ($groups | map({(.[0][0] | split(".")[0]): .}) | add) as $by |

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch's scaled_dot_product_attention on fa_bench's problems: CUDA-graph times and parity, as fa_bench records.
 "fa3" and "fa4" are FlashAttention 3 and 4 by their own packages, not_run where those cannot be imported. PEERS_SITE is
-a folder of packages (scripts/peers_env.sh).
+a folder of packages (scripts/evidence/peers_env.sh).
 
 Times are medians over replays of one graph of many calls, queued back to back, so that no launch gap is in a sample.
 A problem of --serve that names a "cubin" (fa_bench --cubin, made for it) has each backend timed a second time, against

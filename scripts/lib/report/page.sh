@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # $dir, $work and $sweep_log are the caller's
 # A page of one evidence folder, $dir, in HTML, its style and script inside: it needs no network. Sourced by
-# scripts/report.sh.
+# scripts/evidence/report.sh.
 
 section() { # ID TITLE: begins a section, which the table of contents lists
     [[ ! -s $work/contents ]] || echo "</section>"
@@ -112,8 +112,8 @@ paces() {
     echo '<p>Both take turns in one process; above 1 ours is faster. <b>Sustained</b>: launches back to back, as under
 load. <b>Rested</b>: each launch after a pause, with a cold L2, as NVIDIA publishes its times.</p>'
     if ! jq -e 'any(.[]; .pace == "rested" and .ratio)' "$dir/versus.json" >/dev/null 2>&1; then
-        echo '<p class="missing">No pair was measured rested yet: <code>scripts/evidence.sh versus</code> on a GPU' \
-            'measures both paces.</p>'
+        echo '<p class="missing">No pair was measured rested yet:' \
+            '<code>scripts/evidence/evidence.sh versus</code> on a GPU measures both paces.</p>'
     fi
     table versus.json 'kernel|pace|peer|#shapes|#ratio, geometric mean|#least|#most|#ahead' pace_rows
     picture paces versus.json "Every shape at both paces, over the fastest of its peers; lines are 95 % intervals."
@@ -223,7 +223,7 @@ page() {
     of_files report/cards -r
     echo '<p class="hint">Times are p50 of a launch; how they are taken is in docs/timing.md, what a verdict means in
 docs/correctness.md. Which rows are of today'"'"'s machine code is in <a href="README.md">README.md</a>. A click on a
-heading sorts its table. Made by <code>scripts/report.sh</code> from the records in this folder.</p>'
+heading sorts its table. Made by <code>scripts/evidence/report.sh</code> from the records in this folder.</p>'
     echo '<nav aria-label="Contents"><ul>'
     while read -r id title; do
         echo "<li><a href=\"#$id\">$title</a></li>"

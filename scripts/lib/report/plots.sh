@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154 # $dir, $work and $png are the caller's
-# The pictures of a page, by gnuplot. Sourced by scripts/report.sh. Each plot_NAME fails where it has nothing to draw.
+# The pictures of a page, by gnuplot. Sourced by report.sh. Each plot_NAME fails where it has nothing to draw.
 # An SVG follows the reader's light or dark scheme: what gnuplot draws in black or light grey changes with it.
 
 # Colours that survive colour blindness; shapes and dashes that survive a black-and-white printer.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154 # $bench and flag are of common.sh
-# The documents' tables in Markdown, from the registry and evidence/. Sourced by scripts/report.sh; a function per
+# The documents' tables in Markdown, from the registry and evidence/. Sourced by report.sh; a function per
 # table.
 pages=(README.md docs/kernels.md evidence/README.md) # that have tables
 
@@ -15,7 +15,7 @@ need_evidence() { # FILE COMMAND
     [[ -n $file ]] || { echo "No $1 under evidence/ yet: \`$2\` on a GPU makes it."; return 1; }
 }
 
-# Which commits were measured, and of which kernels the machine code is another by now (scripts/evidence_current.sh).
+# Which commits were measured, and of which kernels the machine code is another by now (evidence_current.sh).
 # --check compiles two rows of a table that its page calls current, and none of another; with --no-compile none at all.
 measured_at() { # FILE
     local commits said
@@ -35,16 +35,16 @@ measured_at() { # FILE
         printf '%s\n\n' "$said"
         return
     fi
-    scripts/evidence_current.sh --rows "$1" | jqf report/measured -rs --arg commits "$commits"
+    scripts/evidence/evidence_current.sh --rows "$1" | jqf report/measured -rs --arg commits "$commits"
 }
 
 are_current() { # FILE: two of its rows
-    scripts/evidence_current.sh --sample 2 --rows "$1" | jq -es 'all(.[]; .current)' >/dev/null
+    scripts/evidence/evidence_current.sh --sample 2 --rows "$1" | jq -es 'all(.[]; .current)' >/dev/null
 }
 
 ladder_table() {
     local file folder
-    need_evidence ladder.json "scripts/evidence.sh ladder" || return 0
+    need_evidence ladder.json "scripts/evidence/evidence.sh ladder" || return 0
     folder=$(dirname "$file")
     measured_at "$file"
     jqf report/ladder -r --arg folder "$folder" "$file"
@@ -53,7 +53,7 @@ ladder_table() {
 # versus.json in a few lines, and what is beside it.
 summary_table() {
     local file folder beside=() name other
-    need_evidence versus.json "scripts/evidence.sh versus" || return 0
+    need_evidence versus.json "scripts/evidence/evidence.sh versus" || return 0
     folder=$(dirname "$file")
     for name in fa4 serving; do
         other=$folder/peers_$name.json
@@ -79,7 +79,7 @@ peers_table() {
 
 versus_table() {
     local file
-    need_evidence versus.json "scripts/evidence.sh versus" || return 0
+    need_evidence versus.json "scripts/evidence/evidence.sh versus" || return 0
     measured_at "$file"
     jqf report/versus -r --arg file "$file" "$file"
 }
@@ -87,7 +87,7 @@ versus_table() {
 # The tiles that lead on the canonical problem, and how the sweeps that found them went.
 sweep_table() {
     local file folder sweeps
-    need_evidence leaderboard.json "scripts/evidence.sh sweep" || return 0
+    need_evidence leaderboard.json "scripts/evidence/evidence.sh sweep" || return 0
     folder=$(dirname "$file")
     sweeps=$folder/sweeps.jsonl
     [[ -s $sweeps ]] || sweeps=/dev/null

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/new_over_old.sh --old DIR [options]
+usage: scripts/evidence/new_over_old.sh --old DIR [options]
   --old DIR        a tree with the earlier kernels/ and include/ (git worktree add DIR COMMIT)
   --kernel NAME    kernel (repeatable; default wgmma)
   --grid FILE      shapes (default scripts/lib/peers/grid.json)
@@ -17,7 +17,7 @@ Exit: 0, 1 when the mean is below 0.995 or a shape below 0.98, 2 usage, 4 not ru
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([old]='' [grid]=$lib/peers/grid.json [out]=build/new_over_old.json [max-time]=0.4)
 flag=([dry-run]=0)

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/code_hashes.sh [options]
+usage: scripts/house/code_hashes.sh [options]
   --kernel NAME    only this kernel and its variants (repeatable)
   --arch LIST      comma-separated (default sm_80,sm_89,sm_90a)
   --jobs N         at once (default: the cores)
@@ -15,7 +15,7 @@ Exit: 0, 1 when a configuration does not compile, 2 usage, 4 not run. FA_BENCH n
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/points.sh
 opt=([arch]='sm_80,sm_89,sm_90a' [jobs]=$(nproc))

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/manual.sh [option]
+usage: scripts/house/manual.sh [option]
 Without options: writes docs/options.md from the program's options and docs/record.md from the record's schema.
   --check        write nothing; exit 1, with the difference, when a page is not current
   --man          print the man page
@@ -14,7 +14,7 @@ FA_BENCH names the binary (default ./fa_bench). Exit: 0, 1 a page is not current
 USAGE
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 flag=([check]=0 [man]=0 [completion]=0)
 parse_options "$@"
@@ -43,5 +43,5 @@ for page in options record; do
         replace_file "docs/$page.md" <"$work/$page.md"
         continue
     fi
-    diff "$work/$page.md" "docs/$page.md" || die 1 "docs/$page.md is not current: run scripts/manual.sh"
+    diff "$work/$page.md" "docs/$page.md" || die 1 "docs/$page.md is not current: run scripts/house/manual.sh"
 done

@@ -4,8 +4,8 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/bound_rank.sh [options]
-  --dir DIR      evidence with bound.json.points.jsonl.gz, by scripts/bound_evidence.sh (default evidence/h200);
+usage: scripts/evidence/bound_rank.sh [options]
+  --dir DIR      evidence with bound.json.points.jsonl.gz, by bound_evidence.sh (default evidence/h200);
                  bound_rank.json is written there
   --fit          write the coefficients to src/timing/estimate.def, too; build again afterwards
   --table        print the table of DIR/bound_rank.json and do nothing else
@@ -18,7 +18,7 @@ Exit: 0, 2 usage, 4 not run (no jq, no python3).
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([dir]=evidence/h200)
 flag=([fit]=0 [table]=0)
@@ -29,7 +29,7 @@ done
 points=${opt[dir]}/bound.json.points.jsonl.gz
 rank=${opt[dir]}/bound_rank.json
 if [[ ${flag[table]} -eq 0 ]]; then
-    is_input "$points" || die 2 "cannot read $points: run scripts/bound_evidence.sh"
+    is_input "$points" || die 2 "cannot read $points: run scripts/evidence/bound_evidence.sh"
     make_work
     zcat "$points" | python3 scripts/lib/bound/fit.py "$work/estimate.def" "$work/rank.json"
     replace_file "$rank" <"$work/rank.json"

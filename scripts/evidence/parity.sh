@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/parity.sh [options]
+usage: scripts/evidence/parity.sh [options]
   --kernel LIST     comma-separated (default: every kernel that runs here)
   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides
   --out FILE        the table as JSON (default: build/parity.json, of BF16 build/parity_bf16.json)
@@ -19,7 +19,7 @@ Exit: 0 all agree, 1 one does not, 2 usage, 4 NOT-RUN (no fa_bench, no PyTorch, 
 USAGE
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([kernel]='' [dtype]=fp16 [out]='' [jobs]=$((($(nproc) + 1) / 2)))

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOT'
-usage: scripts/l4.sh [options]
+usage: scripts/evidence/l4.sh [options]
   --dir DIR      where README.md and bound.jsonl go (default evidence/l4)
   --jobs N       compile so many at once (default: the cores)
   --page         the page alone, from DIR/bound.jsonl; compiles nothing
@@ -15,7 +15,7 @@ Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no nvdisasm). FA_BENCH names th
 EOT
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([dir]=evidence/l4 [jobs]=$(nproc))
 flag=([page]=0)

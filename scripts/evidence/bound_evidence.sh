@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/bound_evidence.sh [options] [FILE...]
+usage: scripts/evidence/bound_evidence.sh [options] [FILE...]
   --out FILE       summary (default evidence/h200/bound.json); its points beside it as FILE.points.jsonl.gz
   --sample N       at most N points of each file, spread evenly (default 0: all)
   --jobs N         at once (default: the cores)
@@ -19,7 +19,7 @@ Exit: 0, 1 when a point lies below its bound, 2 usage, 4 not run. FA_BENCH names
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([out]=evidence/h200/bound.json [sample]=0 [jobs]=$(nproc))
 flag=([judge]=0)

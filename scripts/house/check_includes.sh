@@ -4,11 +4,12 @@ set -euo pipefail
 export LC_ALL=C
 
 if [[ ${1:-} == --help ]]; then
-    echo "usage: scripts/check_includes.sh    exit 1 and a line per include that points to a later room, or a circle,
-                                       and per source file whose own header is not first or lacks a function"
+    echo "usage: scripts/house/check_includes.sh
+  exit 1 and a line per include that points to a later room, or a circle,
+  and per source file whose own header is not first or lacks a function"
     exit 0
 fi
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 rooms=(base input ptx compile device cuda emu run check timing report child main) # the last two are files
 pure='^src/(base|input|ptx|check|timing|report)/' # these rooms know nothing of CUDA
@@ -32,7 +33,7 @@ for line in "${includes[@]}"; do
     from=$(rank_of "${file#src/}")
     to=$(rank_of "$included")
     if ((from < 0)); then
-        say "$file lies in no room (scripts/check_includes.sh lists them)"
+        say "$file lies in no room (scripts/house/check_includes.sh lists them)"
     elif [[ ! -e src/$included ]]; then
         say "$file includes $included: headers are named from src/ on, room first"
     elif ((to > from)); then

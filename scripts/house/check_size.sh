@@ -4,10 +4,10 @@ set -euo pipefail
 export LC_ALL=C.UTF-8
 
 if [[ ${1:-} == --help ]]; then
-    echo "usage: scripts/check_size.sh    exit 1 and a line per file, function or line over its budget"
+    echo "usage: scripts/house/check_size.sh    exit 1 and a line per file, function or line over its budget"
     exit 0
 fi
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 bad=0
 budget() { # FILE LINES

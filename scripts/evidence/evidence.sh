@@ -4,18 +4,18 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/evidence.sh PART... [options]
+usage: scripts/evidence/evidence.sh PART... [options]
 Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faults:
   gate       every kernel over the problem matrix of correctness (scripts/ci_gate.sh)
   sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize; goes on from sanitize.cases.jsonl.gz)
-  parity     every kernel beside PyTorch on the same inputs, both ways (scripts/parity.sh)
+  parity     every kernel beside PyTorch on the same inputs, both ways (scripts/evidence/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
              (at most --budget candidates and --minutes each; an interrupted sweep goes on)
   grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX
-             on a newer GPU (scripts/compile_all.sh --run; goes on from the points in <gpu>/)
-  ladder     every rung against the one below it, and the libraries, on three problems (scripts/ladder.sh)
+             on a newer GPU (scripts/house/compile_all.sh --run; goes on from the points in <gpu>/)
+  ladder     every rung against the one below it, and the libraries, on three problems (scripts/evidence/ladder.sh)
   versus     the last rung against the fused library, and FlashAttention 3 where its library is built, in one process
-             over the peers' shapes, at both paces; the default kernel for three dims (scripts/pairs.sh)
+             over the peers' shapes, at both paces; the default kernel for three dims (scripts/evidence/pairs.sh)
   serving    decode, chunked prefill and parts of a wave, a record each (scripts/lib/evidence/serving.txt)
   l2         --l2-persist kv: its effect on every rung, warm and after a flush, on the canonical problem and where K and
              V are half the L2
@@ -50,7 +50,7 @@ ladder.sh, compile_all.sh --run and ci_gate.sh.
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 on_gpu=(gate sanitize parity sweep grid ladder versus serving l2 lse profile peers)
@@ -86,7 +86,7 @@ if [[ ${#parts[@]} -gt 1 ]]; then
     failed=() exit_code=4
     for part in "${parts[@]}"; do
         code=0
-        scripts/evidence.sh "$part" "${options[@]}" || code=$?
+        scripts/evidence/evidence.sh "$part" "${options[@]}" || code=$?
         [[ $code -eq 0 ]] || failed+=("$part")
         [[ $code -eq 0 || $code -eq 4 ]] || exit_code=1
     done
@@ -125,7 +125,7 @@ part_ladder() {
     read -ra options <<<"--out $out ${LADDER_OPTIONS:-}"
     [[ $dry_run -eq 0 ]] || options+=(--dry-run)
     echo "ladder.sh ${options[*]}"
-    scripts/ladder.sh "${options[@]}" || true # a step that failed is not in the table
+    scripts/evidence/ladder.sh "${options[@]}" || true # a step that failed is not in the table
     [[ ! -s $out/ladder.json || $dry_run -eq 1 ]] || gate_baseline
 }
 
@@ -201,7 +201,7 @@ summarise_l2() {
 }
 
 part_parity() {
-    try scripts/parity.sh --out "$out/parity.json"
+    try scripts/evidence/parity.sh --out "$out/parity.json"
 }
 
 part_sweep() {
@@ -248,10 +248,10 @@ part_versus() {
     [[ $dry_run -eq 1 ]] || rm -f "$out/versus.jsonl"
     trap '[[ ! -e $out/versus.jsonl ]] || gzip -9fn "$out/versus.jsonl"' EXIT # also when it is cut off
     # Runs that fail are said by the table.
-    try scripts/pairs.sh --pace sustained,rested --out "$out/versus.jsonl" || true
+    try scripts/evidence/pairs.sh --pace sustained,rested --out "$out/versus.jsonl" || true
     for dim in 64 128 256; do
         for mask in '' --causal; do echo "--batch 4 --heads 16 --seq 1024 --dim $dim $mask"; done
-    done | try scripts/pairs.sh --kernel "$base" --problems /dev/stdin --out "$out/versus.jsonl" || true
+    done | try scripts/evidence/pairs.sh --kernel "$base" --problems /dev/stdin --out "$out/versus.jsonl" || true
 }
 
 part_peers() {
@@ -266,7 +266,7 @@ part_grid() {
         echo "compile_all.sh ${options[*]}"
         [[ $dry_run -eq 1 ]] && continue
         [[ ! -e $file.points.jsonl.gz ]] || gunzip -f "$file.points.jsonl.gz"
-        scripts/compile_all.sh "${options[@]}" || true # a hole stands in the table
+        scripts/house/compile_all.sh "${options[@]}" || true # a hole stands in the table
         gzip -9fn "$file.points.jsonl"
     done
 }

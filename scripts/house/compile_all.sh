@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/compile_all.sh [--run] [options]
+usage: scripts/house/compile_all.sh [--run] [options]
   --kernel NAME    only this kernel (repeatable; default: every kernel; with --run those with a wmma tile grid)
   --arch LIST      comma-separated (default sm_80,sm_89,sm_90a); with --run one, the target and the limits (default: the
                    device's; sm_89 on the emulator)
@@ -31,7 +31,7 @@ Exit: 0, 1 when a point neither compiles (with --run: passes) nor is infeasible 
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/points.sh
 default_problem='--batch 1 --heads 2 --kv-heads 1 --seq 129 --seq-kv 150 --check cpu'

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOU'
-usage: scripts/bound_time.sh [options]
+usage: scripts/evidence/bound_time.sh [options]
   --kernel NAME   only this kernel (repeatable; default: every kernel of ours)
   --sample N      tiles and shapes drawn per kernel, with a fixed seed (default 100; 0: all)
   --jobs N        processes that compile at once; timed alone, one after the other (default: the cores)
@@ -12,12 +12,12 @@ usage: scripts/bound_time.sh [options]
   --out FILE      default evidence/h200/bound_timed.jsonl.gz, a JSON line per timed point
   --dry-run       print how many points, do nothing
 Each tile and shape (scripts/lib/bound/shapes.txt) is timed at three batches, a twentieth of a second each; one seed is
-checked. A time below its bound is an error: of the bound, or of the time. scripts/bound_evidence.sh reads FILE.
+checked. A time below its bound is an error: of the bound, or of the time. bound_evidence.sh reads FILE.
 Exit: 0, 1 when a time lies below its bound or a run fails, 2 usage, 4 not run (no GPU). FA_BENCH names the binary.
 EOU
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/points.sh
 opt=([sample]=100 [jobs]=$(nproc) [seconds]=0 [out]=evidence/h200/bound_timed.jsonl.gz)

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/peers_env.sh [options]
+usage: scripts/evidence/peers_env.sh [options]
   --out DIR        default build/peers: DIR/python has FlashAttention 4 (flash-attn-4 and what it needs but PyTorch),
                    DIR/cudnn the three libraries of cuDNN (nvidia-cudnn-cu13) that its attention loads;
                    with --only flashinfer DIR/flashinfer has FlashInfer's headers, which examples/library builds from
@@ -15,12 +15,12 @@ usage: scripts/peers_env.sh [options]
   --only LIST      of fa4, cudnn, flashinfer (default: fa4,cudnn)
   --parts          DIR as a compressed archive, too, in parts of at most 60 MiB: DIR.tar.xz.aa and so on
   --dry-run        print what pip would be asked for
-For x86_64 Linux and CUDA 13. scripts/peers.sh and scripts/pairs.sh take the folder: --env DIR.
+For x86_64 Linux and CUDA 13. scripts/peers.sh and scripts/evidence/pairs.sh take the folder: --env DIR.
 Exit: 0, 1 pip failed, 2 usage, 4 not run (no pip).
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([out]=build/peers [python]=3.12 [cudnn]='' [fa4]='' [flashinfer]='' [only]='fa4,cudnn')
 flag=([parts]=0 [dry-run]=0)

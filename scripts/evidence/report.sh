@@ -4,13 +4,13 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/report.sh [options]
+usage: scripts/evidence/report.sh [options]
 Without options: the page of every folder of evidence/ that holds something to draw, and the tables of README.md,
 docs/kernels.md and evidence/README.md.
   --dir DIR      the page of this evidence folder alone (repeatable)
   --readme       the tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
   --check        exit 1, with the difference, when a table is not current; writes nothing. Of a table whose rows all
-                 are of today's machine code it compiles two, of another none (scripts/evidence_current.sh)
+                 are of today's machine code it compiles two, of another none (scripts/evidence/evidence_current.sh)
   --no-compile   with --check: takes the page's word for what is of today's machine code
   --table NAME   print one of the tables: summary, kernels, ladder, peers, versus, sweep or robustness
   --png          PNG beside each SVG
@@ -22,7 +22,7 @@ Exit: 0, 1 --check saw a difference, 2 usage, 4 NOT-RUN (no gnuplot, no jq, no e
 USAGE
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/report/tables.sh
 . scripts/lib/report/plots.sh
@@ -60,7 +60,7 @@ with_tables() { # PAGE
 if [[ ${flag[check]} -eq 1 ]]; then
     for page in "${pages[@]}"; do
         text=$(with_tables "$page")
-        diff <(printf '%s\n' "$text") "$page" || die 1 "$page: tables are not current: run scripts/report.sh --readme"
+        diff <(printf '%s\n' "$text") "$page" || die 1 "$page: tables are not current: run $0 --readme"
     done
     exit 0
 fi
@@ -86,7 +86,7 @@ if [[ ${#dirs[@]} -eq 0 ]]; then
     mapfile -t dirs < <(find evidence -mindepth 2 -maxdepth 2 \
         \( -name ladder.json -o -name 'leaderboard.jsonl*' -o -name peers.json \) -printf '%h\n' | sort -u)
 fi
-[[ ${#dirs[@]} -gt 0 ]] || die 4 "NOT-RUN: nothing to draw in evidence/ (scripts/evidence.sh on a GPU makes it)"
+[[ ${#dirs[@]} -gt 0 ]] || die 4 "NOT-RUN: nothing to draw in evidence/ (evidence.sh on a GPU makes it)"
 make_work
 dirs=("${dirs[@]%/}")
 for dir in "${dirs[@]}"; do

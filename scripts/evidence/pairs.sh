@@ -4,8 +4,8 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/pairs.sh [options]            measures the pairs that --out does not hold yet
-       scripts/pairs.sh FILE... [--out FILE] measures nothing: joins records, of lanes, and says what they come to
+usage: scripts/evidence/pairs.sh [options]            measures the pairs that --out does not hold yet
+       scripts/evidence/pairs.sh FILE... [--out FILE]    measures nothing: joins records, of lanes, and sums them up
   --random N       N problems drawn from --seed: batch and heads 1 to 64, groups of 1 to 8 heads, 64 to 16384 queries,
                    another number of keys in a third, dims 32 to 256, both masks, up to 2^34 pairs of query and key
   --seed S         default 1
@@ -19,7 +19,7 @@ usage: scripts/pairs.sh [options]            measures the pairs that --out does 
   --rest-ms MS     default 12
   --lane I/N       every N-th problem from the I-th on: N processes, each with a GPU (CUDA_VISIBLE_DEVICES) and an --out
   --jobs N         compilers at once, before the first pair (default: one a processor)
-  --env DIR        peers that scripts/peers_env.sh brought: their cuDNN
+  --env DIR        peers that scripts/evidence/peers_env.sh brought: their cuDNN
   --out FILE       the records, a line each as it ends (default build/pairs.jsonl); FILE.json, without "l": a table
   --dry-run        print the runs
 Every result is checked, in the first pair of a problem against cuBLAS too. A record that --out holds is kept, whatever
@@ -29,7 +29,7 @@ Exit: 0, 1 a kernel failed, 2 usage, 4 not run. FA_BENCH names the binary (defau
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([random]=0 [seed]=1 [problems]='' [kernel]='' [pace]=sustained [rest-ms]=12 [lane]=1/1 [jobs]="$(nproc)"

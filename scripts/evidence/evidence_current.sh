@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/evidence_current.sh [options] FILE...
+usage: scripts/evidence/evidence_current.sh [options] FILE...
   --sample N    only N rows of each file, evenly spread over it (default 0: all)
   --jobs N      at once (default: the cores)
   --rows        a JSON line for each row instead of a line for each file: file, kernel, git, current
@@ -18,7 +18,7 @@ Exit: 0 whatever is current, 2 usage, 4 not run. FA_BENCH names the binary (defa
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([sample]=0 [jobs]=$(nproc))
 flag=([rows]=0)

@@ -4,7 +4,7 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/ladder.sh [options]
+usage: scripts/evidence/ladder.sh [options]
   --out DIR         DIR/ladder/PROBLEM/KERNEL.json, DIR/ladder.json (default build/ladder)
   --problems LIST   B,H,S,D separated by spaces (default "2,8,512,64 4,16,1024,64 4,16,4096,128")
   --kernels LIST    measure only these rungs and libraries, separated by commas; the records of the others stay
@@ -20,7 +20,7 @@ Exit: 0 done, 1 a step failed, 2 usage, 4 not run (no GPU). FA_BENCH names the b
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
 opt=([out]=build/ladder [problems]='2,8,512,64 4,16,1024,64 4,16,4096,128' [kernels]='' [board]='' [max-time]=1

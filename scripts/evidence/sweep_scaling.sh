@@ -4,8 +4,8 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: scripts/sweep_scaling.sh [options] [-- fa_bench options, which may pin knobs]
-       scripts/sweep_scaling.sh --table FILE
+usage: scripts/evidence/sweep_scaling.sh [options] [-- fa_bench options, which may pin knobs]
+       scripts/evidence/sweep_scaling.sh --table FILE
   --gpus LIST      how many GPUs, one sweep each (default 1,2)
   --kernel NAME    default wmma
   --json FILE      a line of JSON per sweep, appended (default: stdout)
@@ -16,7 +16,7 @@ Exit: 0, 2 usage, 4 not run (no fa_bench, jq or GPU, or fewer GPUs), otherwise e
 USAGE
 }
 
-here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
+here=$(dirname "${BASH_SOURCE[0]}")/.. # scripts/; FILE paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
 opt=([gpus]="1,2" [kernel]=wmma [json]='' [table]='')

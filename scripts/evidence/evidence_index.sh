@@ -4,19 +4,19 @@ set -euo pipefail
 
 usage() {
     cat <<'EOF'
-usage: scripts/evidence_index.sh [options]
+usage: scripts/evidence/evidence_index.sh [options]
   --dir DIR     the folder (default: every folder of evidence/ with a ladder.json or peers.json)
   --check       write nothing; exit 1 when README.md is out of step
   --no-compile  with --check: takes README.md's word for what is current
   --sample N    files of more rows than N: look at N of them, evenly spread (default 50)
-What is current is decided by scripts/evidence_current.sh. --check compares all columns but that one without
+What is current is decided by scripts/evidence/evidence_current.sh. --check compares all columns but that one without
 compiling, and looks at two rows of each file that README.md calls wholly current.
 scripts/lib/evidence/files.json says what each file shows: a file without an entry is an error.
 Exit: 0, 1 out of step or a file without an entry, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
 EOF
 }
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([sample]=50)
 flag=([check]=0 [no-compile]=0)
@@ -63,7 +63,7 @@ currency() { # SAMPLE FILE...
     local rows=$1
     shift
     [[ $# -gt 0 ]] || { echo '[]'; return; }
-    scripts/evidence_current.sh --sample "$rows" --rows "$@" |
+    scripts/evidence/evidence_current.sh --sample "$rows" --rows "$@" |
         jqf evidence/currency -s
 }
 
@@ -84,11 +84,11 @@ for dir in "${dirs[@]}"; do
         echo "$dir/README.md"
         continue
     fi
-    [[ -e $dir/README.md ]] || die 1 "no $dir/README.md: run scripts/evidence_index.sh"
+    [[ -e $dir/README.md ]] || die 1 "no $dir/README.md: run $0"
     echo '[]' >"$work/currency"
     without_last() { sed 's/ *[^|]*|$//' "$1"; }
     diff <(index "$dir" "$work/currency" | without_last /dev/stdin) <(without_last "$dir/README.md") ||
-        die 1 "$dir/README.md is out of step: run scripts/evidence_index.sh"
+        die 1 "$dir/README.md is out of step: run $0"
     [[ ${flag[no-compile]} -eq 0 ]] || continue
     mapfile -t files < <(awk -F' *[|] *' 'NF > 4 {gsub(/`/, "", $2); n = split($(NF - 1), k, " ")
         if (n >= 3 && k[2] == "of" && k[1] == k[3]) print $2}' "$dir/README.md")
@@ -97,5 +97,5 @@ for dir in "${dirs[@]}"; do
         mapfile -t -O "${#paths[@]}" paths < <(compgen -G "$dir/$file" | head -n 1)
     done
     currency 2 "${paths[@]}" | jq -r '.[] | select(.current < .looked_at).file' >"$work/stale"
-    [[ ! -s $work/stale ]] || die 1 "not all current: $(paste -sd' ' "$work/stale"): run scripts/evidence_index.sh"
+    [[ ! -s $work/stale ]] || die 1 "not all current: $(paste -sd' ' "$work/stale"): run $0"
 done
