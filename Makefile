@@ -21,9 +21,8 @@ endif
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1) $@")
 
-SOURCES := $(wildcard src/*.c src/*/*.c)
-ASSEMBLY := $(wildcard src/*/*.S)
-OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(ASSEMBLY:%.S=$(BUILD)/%.o)
+SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 LIB_OBJECTS := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 
 all: fa_bench
@@ -52,11 +51,6 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC  )
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
-
-$(BUILD)/%.o: %.S
-	@mkdir -p $(@D)
-	$(call say,AS  )
-	$(Q)$(CC) $(CPPFLAGS) -c -o $@ $<
 
 # The commit a record was made from; rewritten only when it changes.
 $(BUILD)/git_version.h: FORCE

@@ -8,7 +8,7 @@ VERSION := $(shell sed -n 's/^\#define FA_VERSION "\(.*\)"/\1/p' src/base/versio
 SHARE := $(DESTDIR)$(PREFIX)/share
 HOME_FILES = $(wildcard kernels/* examples/*.cu examples/library/*.cu* examples/library/[MR]*) \
 	$(shell find examples/library/fa2 -type f) \
-	$(wildcard src/cuda/*.cu src/emu/*.h) $(shell find include src/emu/include -type f)
+	$(wildcard src/cuda/*.cu src/emu/core/abi.h) $(shell find include src/emu/include -type f)
 install: all
 	@set -e; for file in $(HOME_FILES); do install -Dm644 $$file $(SHARE)/fa_bench/$$file; done
 	@install -Dm755 fa_bench $(DESTDIR)$(PREFIX)/bin/fa_bench

@@ -16,7 +16,7 @@
 
 #include "base/process.h"
 #include "compile/cache.h"
-#include "emu/preload.h"
+#include "emu/core/preload.h"
 #include "report/progress.h"
 
 static volatile sig_atomic_t child_group;

@@ -1,7 +1,7 @@
 /* fa_bench: options -> runs -> device -> compile -> load -> check -> timing -> report. */
 #include "base/process.h"
 #include "child.h"
-#include "emu/preload.h"
+#include "emu/core/preload.h"
 #include "report/records.h"
 #include "report/text.h"
 #include "run/devices.h"

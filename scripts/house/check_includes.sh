@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The rooms of src/ point one way (docs/architecture.md): a file includes headers of its own room or of earlier ones.
+# The rooms of src/emu/ do, too; what lies beside them is after them.
 set -euo pipefail
 export LC_ALL=C
 
@@ -11,10 +12,12 @@ if [[ ${1:-} == --help ]]; then
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-rooms=(base input ptx compile device cuda emu run check timing report child main) # the last two are files
+rooms=(base input ptx compile device cuda emu/core emu/race emu/ptx emu/hopper emu run check timing report
+    child main) # the last two are files
 pure='^src/(base|input|ptx|check|timing|report)/' # these rooms know nothing of CUDA
 rank_of() { # PATH below src/
-    local room=${1%%[/.]*} i
+    local room=${1%/*} i
+    [[ $1 == */* ]] || room=${1%.*}
     for i in "${!rooms[@]}"; do
         [[ ${rooms[i]} != "$room" ]] || { echo "$i"; return; }
     done
@@ -26,8 +29,9 @@ say() {
     echo "$*"
     bad=1
 }
-mapfile -t includes < <(grep -HoE '^#include "[^"]+"' src/*.[ch] src/*/*.[ch] | sed -E 's/#include "([^"]+)"/\1/' |
-    grep -vE ':((fa_params|fa_library)\.h|kernels/.*|git_version\.h|.*\.def)$')
+mapfile -t includes < <(grep -HoE '^#include "[^"]+"' src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] |
+    sed -E 's/#include "([^"]+)"/\1/' |
+    grep -vE '^src/emu/include/|:((fa_params|fa_library)\.h|kernels/.*|git_version\.h|.*\.def)$')
 for line in "${includes[@]}"; do
     file=${line%%:*} included=${line#*:}
     from=$(rank_of "${file#src/}")
@@ -59,7 +63,7 @@ own=$(awk '
     /^[A-Za-z]/ && !/^(_Noreturn )?static / && !/;$/ && match($0, /fa_[a-z0-9_]+\(/) {
         if (!index(text, substr($0, RSTART, RLENGTH)))
             print FILENAME " defines " substr($0, RSTART, RLENGTH - 1) ", which " header " does not declare"
-    }' src/*/*.c)
+    }' src/*/*.c src/*/*/*.c)
 [[ -z $own ]] || say "$own"
 
 # A unit is a source file with its header; a cycle between units is refused wherever it lies.

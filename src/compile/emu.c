@@ -49,7 +49,7 @@ static fa_status need_runtime(fa_sanitize sanitize, fa_reason *why)
                      sanitize == FA_SANITIZE_ADDRESS ? "ASAN_OPTIONS" : "UBSAN_OPTIONS");
 }
 
-/* The race detector stands in for the compiler's runtime (src/emu/race_hooks.c): the object is linked without it. */
+/* The race detector stands in for the compiler's runtime (src/emu/race/hooks.c): the object is linked without it. */
 static const char *const race_links[] = {
     "-nodefaultlibs",     "-lstdc++",          "-lm", "-lgcc_s", "-lgcc", "-lc", "-Wl,--wrap=memcpy",
     "-Wl,--wrap=memmove", "-Wl,--wrap=memset", NULL};

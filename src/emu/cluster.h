@@ -2,7 +2,7 @@
 #ifndef FA_EMU_CLUSTER_H
 #define FA_EMU_CLUSTER_H
 
-#include "emu/core.h"
+#include "emu/core/state.h"
 
 /* Begins the cluster that consists of the blocks from `first` on. */
 void fa_emu_cluster_begin(fa_emu_cluster *cluster, uint64_t first);

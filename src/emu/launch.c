@@ -8,15 +8,16 @@
 
 #include "base/random.h"
 #include "emu/cluster.h"
-#include "emu/cluster_barrier.h"
-#include "emu/core.h"
-#include "emu/fibre.h"
-#include "emu/flight.h"
+#include "emu/ptx/cluster_barrier.h"
+#include "emu/core/state.h"
+#include "emu/core/fibre.h"
+#include "emu/hopper/progress.h"
 #include "emu/mma.h"
-#include "emu/race.h"
-#include "emu/race_report.h"
-#include "emu/report.h"
-#include "emu/sanitize.h"
+#include "emu/hopper/registers.h"
+#include "emu/race/detector.h"
+#include "emu/race/report.h"
+#include "emu/core/report.h"
+#include "emu/core/sanitize.h"
 #include "emu/schedule.h"
 
 enum {
@@ -66,7 +67,7 @@ static void worker_free(fa_emu_worker *worker)
 {
     if (!worker)
         return;
-    fa_emu_flight_free(worker);
+    fa_emu_pending_free(worker);
     fa_race_team_free(worker);
     fa_emu_fibres_free(worker);
     free(worker->static_copy);
@@ -288,6 +289,8 @@ fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const f
     fa_emu_sanitizer_find(image->build);
     fa_emu_wmma_maps(&launch);
     launch.race = image->build->tsan ? fa_race_begin(&launch) : NULL;
+    launch.mark_calls = fa_race_mark_calls;
+    launch.registers_touched = fa_emu_registers_touched;
     if (launch.race)
         work_in_seats(&launch);
     else

@@ -2,8 +2,8 @@
 #ifndef FA_EMU_LAUNCH_H
 #define FA_EMU_LAUNCH_H
 
-#include "emu/grid.h"
-#include "emu/image.h"
+#include "emu/core/grid.h"
+#include "emu/core/image.h"
 #include "fa_params.h"
 
 /* Runs the grid to its end. FA_ERROR: `error` has the report of the first failure; FA_WRONG: of a data race. */

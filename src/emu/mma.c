@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "emu/fragments.h"
-#include "emu/wgmma_operand.h"
+#include "emu/core/fragments.h"
+#include "emu/hopper/wgmma_operand.h"
 
 #if defined(__x86_64__)
 /* F16C and FMA where the CPU has them */

@@ -2,7 +2,7 @@
 #ifndef FA_EMU_MMA_H
 #define FA_EMU_MMA_H
 
-#include "emu/core.h"
+#include "emu/core/state.h"
 
 void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP]);
 void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP]);

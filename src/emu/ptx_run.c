@@ -5,14 +5,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "emu/ptx_async.h"
-#include "emu/ptx_group.h"
-#include "emu/ptx_memory.h"
-#include "emu/race_state.h"
-#include "emu/ptx_state.h"
-#include "emu/race_memory.h"
-#include "emu/report.h"
-#include "emu/sanitize.h"
+#include "emu/hopper/instructions.h"
+#include "emu/ptx/group.h"
+#include "emu/ptx/memory.h"
+#include "emu/race/state.h"
+#include "emu/ptx/state.h"
+#include "emu/race/memory.h"
+#include "emu/core/report.h"
+#include "emu/core/sanitize.h"
 #include "ptx/parse.h"
 #include "ptx/scalar.h"
 

@@ -2,7 +2,7 @@
 #ifndef FA_EMU_PTX_RUN_H
 #define FA_EMU_PTX_RUN_H
 
-#include "emu/abi.h"
+#include "emu/core/abi.h"
 
 /* The api's entry. values: in and out, as many as the site has operands. pc, frame: of the kernel, for
  * the sanitizers' reports; may be NULL without one. */

@@ -6,20 +6,20 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "emu/async.h"
-#include "emu/cluster_barrier.h"
-#include "emu/fibre.h"
-#include "emu/flight.h"
+#include "emu/ptx/cp_async.h"
+#include "emu/ptx/cluster_barrier.h"
+#include "emu/core/fibre.h"
+#include "emu/hopper/progress.h"
 #include "emu/ptx_run.h"
-#include "emu/race.h"
-#include "emu/race_cluster.h"
-#include "emu/race_memory.h"
-#include "emu/report.h"
-#include "emu/sanitize.h"
-#include "emu/wake.h"
+#include "emu/race/detector.h"
+#include "emu/race/cluster.h"
+#include "emu/race/memory.h"
+#include "emu/core/report.h"
+#include "emu/core/sanitize.h"
+#include "emu/core/wake.h"
 #include "emu/warp.h"
-#include "emu/wgmma.h"
-#include "emu/window.h"
+#include "emu/hopper/wgmma.h"
+#include "emu/core/window.h"
 
 static uint32_t random_bit(uint64_t *state, uint32_t mask)
 {
@@ -205,7 +205,7 @@ static bool leaves(fa_emu_worker *worker)
 static bool force(fa_emu_worker *worker)
 {
     const bool alone = worker->cluster->count == 1;
-    if ((alone || worker->forced) && fa_emu_flight_force(worker)) {
+    if ((alone || worker->forced) && fa_emu_pending_force(worker)) {
         worker->forced = false;
         return true;
     }
@@ -222,12 +222,12 @@ static fa_emu_fibre *next(fa_emu_worker *worker)
     const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
     if (greedy && !worker->warp[worker->greedy_warp].ready && !only_yields(worker, (uint32_t)worker->greedy_warp))
         release_warp(worker, (uint32_t)worker->greedy_warp);
-    if (worker->flight != NULL)
-        fa_emu_flight_turn(worker);
+    if (worker->pending != NULL)
+        fa_emu_pending_turn(worker);
     while (!worker->ready_warps && worker->alive && !worker->stopped) {
         if (leaves(worker))
             return NULL;
-        if (fa_emu_flight_polled(worker) || (!release(worker) && !worker->stopped && !force(worker)))
+        if (fa_emu_pending_polled(worker) || (!release(worker) && !worker->stopped && !force(worker)))
             return NULL;
     }
     return worker->stopped || !worker->alive ? NULL : pick(worker);
@@ -293,8 +293,8 @@ static void thread_main(void)
                       "issued, never waited for, and the thread exits");
         worker->stopped = true;
     }
-    if (worker->flight != NULL)
-        fa_emu_flight_thread_ends(worker);
+    if (worker->pending != NULL)
+        fa_emu_pending_thread_ends(worker);
     if (worker->race) {
         fa_race_settle(worker);
         fa_race_thread_ends(worker);
@@ -349,8 +349,8 @@ static void go_on(fa_emu_worker *worker, fa_emu_fibre *fibre)
         fa_emu_switch(worker, fibre, false);
     }
     worker->over = !worker->stopped && !worker->paused && worker->alive == 0;
-    if (worker->over && worker->flight != NULL)
-        fa_emu_flight_block_ends(worker);
+    if (worker->over && worker->pending != NULL)
+        fa_emu_pending_block_ends(worker);
     if (worker->over && worker->race != NULL && worker->cluster->count > 1 && !worker->stopped)
         fa_race_block_ends(worker);
     for (uint32_t i = 0; worker->stopped && i < worker->threads; i++)
@@ -373,7 +373,7 @@ void fa_emu_begin_block(fa_emu_worker *worker, uint64_t index)
     memset(worker->warp, 0, sizeof worker->warp);
     memset(worker->barrier, 0, sizeof worker->barrier);
     memset(worker->waiting_cluster, 0, sizeof worker->waiting_cluster);
-    fa_emu_flight_reset(worker);
+    fa_emu_pending_reset(worker);
     for (uint32_t i = 0; i < launch->threads; i++) {
         identify(worker, i);
         fa_emu_fibre_reset(&worker->fibres[i], thread_main);

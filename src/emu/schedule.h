@@ -2,7 +2,7 @@
 #ifndef FA_EMU_SCHEDULE_H
 #define FA_EMU_SCHEDULE_H
 
-#include "emu/core.h"
+#include "emu/core/state.h"
 
 /* Makes it block number `index` of the launch, of which no thread has run. */
 void fa_emu_begin_block(fa_emu_worker *worker, uint64_t index);

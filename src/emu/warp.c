@@ -2,10 +2,10 @@
 #include "emu/warp.h"
 
 #include "emu/mma.h"
-#include "emu/ptx_group.h"
-#include "emu/wgmma.h"
+#include "emu/ptx/group.h"
+#include "emu/hopper/wgmma.h"
 #include "emu/wmma.h"
-#include "emu/report.h"
+#include "emu/core/report.h"
 
 typedef fa_emu_op *const fa_emu_ops[FA_EMU_WARP];
 

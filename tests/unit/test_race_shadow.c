@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "emu/race_shadow.h"
+#include "emu/race/shadow.h"
 
 static fa_race_order all_ordered(const void *context, const fa_race_access *access)
 {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "emu/tensor_map.h"
+#include "emu/core/tensor_map.h"
 
 enum { ELEMENT = 2, COLUMNS = 16 };
 static const uint64_t DIMS[] = {COLUMNS, 5, 3, 4, 2};

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "emu/where.h"
+#include "emu/core/where.h"
 
 /* Two batches, three heads (one of K and V), four rows of 16; rows of Q 20 apart, O as [B, S, H, D]. */
 static fa_params launch(void)

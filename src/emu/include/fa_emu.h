@@ -7,7 +7,7 @@
 #define _GLIBCXX_BITS_SPECFUN_H 1
 
 #include "../../../include/fa_params.h"
-#include "../abi.h"
+#include "../core/abi.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* ldmatrix, stmatrix and mma.m16n8k16 against the lane maps of src/emu/fragments.h. */
+/* ldmatrix, stmatrix and mma.m16n8k16 against the lane maps of src/emu/core/fragments.h. */
 #include "conform.cuh"
-#include "../../../src/emu/fragments.h"
+#include "../../../src/emu/core/fragments.h"
 
 FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 4096);
 

@@ -1,6 +1,6 @@
 /* ldmatrix, stmatrix and movmatrix, of one, two and four tiles, transposed or not. */
 #include "ptx.cuh"
-#include "../../../src/emu/fragments.h"
+#include "../../../src/emu/core/fragments.h"
 
 FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 4096);
 

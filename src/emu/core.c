@@ -1,3 +1,0 @@
-#include "emu/core.h"
-
-_Thread_local fa_emu_worker *fa_emu_self;

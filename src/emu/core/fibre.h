@@ -1,0 +1,16 @@
+/* Fibres: a stack each, and the switch from one to another. */
+#ifndef FA_EMU_CORE_FIBRE_H
+#define FA_EMU_CORE_FIBRE_H
+
+#include "emu/core/state.h"
+
+bool fa_emu_fibres_make(fa_emu_worker *worker, uint32_t count);
+void fa_emu_fibres_free(fa_emu_worker *worker);
+void fa_emu_fibre_reset(fa_emu_fibre *fibre, void (*entry)(void)); /* the next switch to it calls `entry` */
+/* Leaves the running stack for `to`; NULL: the worker's own. `dying`: nothing returns to the stack that is left. */
+void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying);
+
+/* From a thread that waits for another block: returns when the block is resumed. */
+void fa_emu_pause_block(fa_emu_worker *worker);
+
+#endif

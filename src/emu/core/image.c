@@ -1,0 +1,36 @@
+#include "emu/core/image.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+bool fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error_size)
+{
+    *image = (fa_emu_image){.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
+    if (!image->handle) {
+        snprintf(error, error_size, "%s", dlerror());
+        return false;
+    }
+    const bool entry = dlsym(image->handle, "fa_kernel") != NULL;
+    *(void **)&image->call = dlsym(image->handle, "fa_emu_call");
+    *(void **)&image->slot = dlsym(image->handle, "fa_emu_slot");
+    image->hopper = dlsym(image->handle, "fa_emu_hopper") != NULL;
+    image->cluster_dims = dlsym(image->handle, "fa_emu_cluster_dims");
+    image->build = dlsym(image->handle, "fa_emu_build");
+    const bool shim = image->call && image->slot && image->build && image->build->abi == FA_EMU_ABI;
+    const char *missing = !entry  ? "fa_kernel (extern \"C\" __global__ void)"
+                          : !shim ? "the emulator's shim of this version"
+                                  : NULL;
+    if (missing) {
+        snprintf(error, error_size, "the module has no %s", missing);
+        fa_emu_close(image);
+        return false;
+    }
+    return true;
+}
+
+void fa_emu_close(fa_emu_image *image)
+{
+    if (image->handle)
+        dlclose(image->handle);
+    *image = (fa_emu_image){0};
+}

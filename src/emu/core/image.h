@@ -1,0 +1,22 @@
+/* A kernel compiled for the emulator: the shared object and its entry points. */
+#ifndef FA_EMU_CORE_IMAGE_H
+#define FA_EMU_CORE_IMAGE_H
+
+#include "base/status.h"
+#include "emu/core/abi.h"
+
+typedef struct fa_emu_image {
+    void *handle;         /* dlopen */
+    fa_emu_call_fn *call; /* fa_kernel */
+    fa_emu_slot_fn *slot;
+    const fa_emu_build_info *build;
+    const int32_t *cluster_dims; /* __cluster_dims__ of the kernel; NULL: it has none */
+    bool hopper;                 /* its inline PTX has barrier objects, bulk copies or products of warpgroups */
+} fa_emu_image;
+
+/* Opens the object and finds its symbols. False: `error` says what is missing. A sanitized object needs the sanitizer's
+ * runtime in this process. */
+bool fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error_size);
+void fa_emu_close(fa_emu_image *image);
+
+#endif

@@ -1,0 +1,133 @@
+#include "emu/core/preload.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "emu/core/frame.h"
+
+static bool find_runtime(const char *name, char path[512])
+{
+    char *output = NULL, *option = fa_format("-print-file-name=%s", name);
+    const char *const command[] = {"g++", option, NULL};
+    const bool found = fa_run(command, &output) == 0 && output[0] == '/';
+    if (found)
+        snprintf(path, 512, "%.*s", (int)strcspn(output, "\n"), output);
+    free(output);
+    free(option);
+    return found;
+}
+
+/* The sanitizer's own variable: what the user asked for, then what we need. Later words win, so the user's can add,
+ * and cannot switch off what finds and reports. */
+static void set_options(const char *name, const char *ours, const char *log)
+{
+    const char *theirs = getenv(name);
+    char *all = fa_format("%s%slog_path=\"%s\":exitcode=%d:halt_on_error=1:suppressions=\"\":log_to_syslog=0:%s",
+                          theirs != NULL ? theirs : "", theirs != NULL ? ":" : "", log, FA_EMU_SANITIZER_EXIT, ours);
+    setenv(name, all, 1);
+    free(all);
+}
+
+/* Whether a program starts in the environment as it is now: options that the runtime refuses, or a limit on memory,
+ * end it before main. */
+static bool starts(void)
+{
+    static const char *const command[] = {"true", NULL};
+    return fa_run(command, NULL) == 0;
+}
+
+void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
+{
+    static const char *const runtime[] = {
+        [FA_SANITIZE_ADDRESS] = "libasan.so", [FA_SANITIZE_UNDEFINED] = "libubsan.so"};
+    char path[512];
+    if (sanitize != FA_SANITIZE_ADDRESS && sanitize != FA_SANITIZE_UNDEFINED)
+        return;
+    if (getenv(FA_EMU_SANITIZER_LOG) != NULL) {
+        unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
+        return;
+    }
+    /* A binary built with AddressSanitizer cannot load another runtime; fa_compile_emu refuses the run. */
+    if (sanitize != FA_SANITIZE_ADDRESS && dlsym(RTLD_DEFAULT, "__asan_init") != NULL)
+        return;
+    if (!find_runtime(runtime[sanitize], path))
+        return;
+    const char *folder = getenv("TMPDIR");
+    if (folder == NULL || folder[strcspn(folder, "\"\n")] != '\0') /* the runtime could not read a quote */
+        folder = "/tmp";
+    char *log = fa_format("%s/fa_bench-sanitizer-%d", folder, (int)getpid());
+    setenv(FA_EMU_SANITIZER_LOG, log, 1);
+    setenv("LD_PRELOAD", path, 1);
+    set_options("ASAN_OPTIONS",
+                "detect_leaks=0:detect_stack_use_after_return=0:poison_heap=1:allow_user_poisoning=1:report_globals=1:"
+                "handle_segv=1:handle_sigbus=1:replace_intrin=1:redzone=64",
+                log);
+    set_options("UBSAN_OPTIONS", "print_stacktrace=1", log);
+    free(log);
+    if (starts())
+        execv("/proc/self/exe", argv);
+    unsetenv("LD_PRELOAD"); /* fa_compile_emu says that the runtime is missing */
+}
+
+/* How much of a line is worth keeping: no addresses, which differ from run to run. */
+static int kept_length(const char *line)
+{
+    static const char *const cut[] = {" (pid=", " on address 0x", " on unknown address 0x", " at 0x", " (BuildId"};
+    size_t length = strlen(line);
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        const char *at = strstr(line, cut[i]);
+        if (at != NULL && (size_t)(at - line) < length)
+            length = (size_t)(at - line);
+    }
+    return (int)length;
+}
+
+/* Keeps the lines that say what and where: the headline, and the frames in the kernel's files. */
+static void pick_lines(const char *report, char *text, size_t size)
+{
+    size_t used = 0;
+    bool headline = false;
+    text[0] = '\0';
+    for (const char *line = report; line != NULL && *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        char copy[512];
+        snprintf(copy, sizeof copy, "%.*s", (int)length, line);
+        const char *start = copy + strspn(copy, " =0123456789");
+        const bool what = strstr(copy, "ERROR: ") || strstr(copy, "WARNING: ") || strstr(copy, "runtime error: ");
+        const bool kind = strncasecmp(start, "read of size", 12) == 0 || strncasecmp(start, "write of size", 13) == 0 ||
+                          strncmp(start, "EMULATOR: ", 10) == 0;
+        const bool frame = *start == '#' && fa_emu_frame_in_kernel(copy) && !fa_emu_frame_is_instruction(copy);
+        if ((what && !headline) || kind || frame) {
+            if (frame && strstr(start, " in ") != NULL)
+                start = strstr(start, " in ") + 1; /* "#0 0x7f... in function file:line" */
+            const int wrote =
+                snprintf(text + used, size - used, "%s%.*s", used > 0 ? "\n  " : "", kept_length(start), start);
+            used = used + (size_t)wrote < size ? used + (size_t)wrote : size - 1;
+            headline |= what;
+        }
+        line = line[length] == '\n' ? line + length + 1 : NULL;
+    }
+}
+
+char *fa_emu_sanitizer_report(int pid, char *text, size_t size)
+{
+    const char *log = getenv(FA_EMU_SANITIZER_LOG);
+    char *report = NULL;
+    size_t bytes = 0;
+    fa_reason ignored;
+    if (log == NULL)
+        return NULL;
+    char *path = fa_format("%s.%d", log, pid);
+    if (fa_read_file(path, &report, &bytes, &ignored) == FA_PASS) {
+        pick_lines(report, text, size);
+        unlink(path);
+    }
+    free(path);
+    return report;
+}

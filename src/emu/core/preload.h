@@ -1,0 +1,22 @@
+/* A sanitizer's runtime must be in the process from its first instruction on, so fa_bench starts itself again with
+ * it. */
+#ifndef FA_EMU_CORE_PRELOAD_H
+#define FA_EMU_CORE_PRELOAD_H
+
+#include "input/options.h"
+
+#define FA_EMU_SANITIZER_EXIT 66 /* exit code of a process that a sanitizer ended */
+
+/* Environment variable, set for the second start: reports go to the file "<its value>.<pid>". */
+#define FA_EMU_SANITIZER_LOG "FA_BENCH_SANITIZER_LOG"
+
+/* Starts this binary again with the runtime of the sanitizer and the same arguments. Call it in main before any
+ * thread or fork. Returns when there is nothing to do: no sanitizer, the runtime is here already, or g++ has no such
+ * runtime. */
+void fa_emu_preload(fa_sanitize sanitize, char *const argv[]);
+
+/* The sanitizer's report on the process `pid`, which ended with FA_EMU_SANITIZER_EXIT. `text`: what happened, and where
+ * in the kernel. The result is the whole report, to be freed; NULL when there is none. */
+char *fa_emu_sanitizer_report(int pid, char *text, size_t size);
+
+#endif

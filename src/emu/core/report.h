@@ -1,0 +1,40 @@
+/* A failure of a kernel in words. The first one of a launch is kept. */
+#ifndef FA_EMU_CORE_REPORT_H
+#define FA_EMU_CORE_REPORT_H
+
+#include "emu/core/state.h"
+
+/* Classes of failure, as they begin a report. */
+#define FA_EMU_DIVERGENT_BARRIER "divergent barrier"
+#define FA_EMU_DEADLOCK "deadlock"
+#define FA_EMU_PARTIAL_WARP "partial warp"
+#define FA_EMU_LANE_ABSENT "absent lane"
+#define FA_EMU_ABSENT_BLOCK "absent block"
+#define FA_EMU_BAD_MASK "bad mask"
+#define FA_EMU_BAD_BARRIER "bad barrier"
+#define FA_EMU_MISALIGNED "misaligned"
+#define FA_EMU_ASYNC_LEFT "cp.async left"
+#define FA_EMU_SMEM_OVERFLOW "shared memory overflow"
+#define FA_EMU_FAULT "fault"
+#define FA_EMU_FRAGMENT "fragment"
+#define FA_EMU_BAD_MBARRIER "bad mbarrier"
+#define FA_EMU_PHASE_OVERRUN "phase overrun"
+#define FA_EMU_TX_COUNT "transaction count"
+#define FA_EMU_BAD_MAP "bad tensor map"
+#define FA_EMU_BULK_LEFT "bulk copy left"
+#define FA_EMU_WGMMA "bad wgmma"
+#define FA_EMU_WGMMA_FENCE "missing wgmma.fence"
+#define FA_EMU_WGMMA_LEFT "wgmma left"
+#define FA_EMU_BAD_REGISTERS "bad setmaxnreg"
+
+/* Says what happened and where; the block goes on. fibre or file NULL: not known. */
+void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *fibre, const char *file, int32_t line,
+                   const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* No thread can run: says where each of them waits. */
+void fa_emu_report_stuck(fa_emu_worker *worker);
+/* From a running fibre: reports, and ends the block there. */
+void fa_emu_fail(const char *kind, const char *what, const char *file, int32_t line);
+/* While on, a fault of the kernel is reported and ends the block. */
+void fa_emu_catch_faults(fa_emu_worker *worker, bool on);
+
+#endif

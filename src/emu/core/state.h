@@ -1,0 +1,139 @@
+/* The state of a launch: its workers, their blocks, and the fibres that are CUDA threads. Definitions alone; the
+ * functions are declared by the file that does the work. */
+#ifndef FA_EMU_CORE_STATE_H
+#define FA_EMU_CORE_STATE_H
+
+#include "emu/core/grid.h"
+#include "emu/core/image.h"
+#include "fa_params.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define FA_EMU_MAX_THREADS 1024
+#define FA_EMU_MAX_WARPS 32
+#define FA_EMU_BARRIERS 16
+#define FA_EMU_MAX_CLUSTER 16 /* blocks */
+#define FA_EMU_CANARY 0xa5    /* the bytes on both sides of a block's shared memory */
+
+struct fa_emu_worker;
+struct fa_race;
+struct fa_race_team;
+struct fa_emu_pending;
+struct fa_race_known;
+
+typedef struct fa_emu_copy {
+    unsigned char *dst;
+    const unsigned char *src;
+    int32_t size, bytes;
+    uint32_t group;
+    const char *file;
+    int32_t line;
+    const void *pc; /* where it was issued, for the race detector */
+} fa_emu_copy;
+
+/* The cp.async copies of one thread that no wait has covered yet, oldest first. */
+typedef struct fa_emu_async {
+    fa_emu_copy *copies;
+    uint32_t count, capacity, group; /* group: number of the one being filled */
+} fa_emu_async;
+
+typedef struct fa_emu_fibre {
+    fa_emu_thread thread; /* first: what the kernel sees */
+    void *sp;
+    unsigned char *stack;
+    size_t stack_size;
+    fa_emu_op *op; /* the operation it waits in, or NULL */
+    fa_emu_async async;
+    void *asan_fake_stack;
+    uint64_t cluster_phase; /* of the cluster's barrier, in which it arrived last */
+    bool cluster_arrived;   /* and has not waited since */
+} fa_emu_fibre;
+
+/* A bit for each lane. ready: it can run; waiting_warp: it waits in an operation of the warp; waiting_block: at a
+ * barrier; suspended: FA_EMU_PHASE. */
+typedef struct fa_emu_warp_state {
+    uint32_t alive, ready, waiting_warp, waiting_block, suspended;
+} fa_emu_warp_state;
+
+typedef struct fa_emu_barrier {
+    uint32_t arrived, waiting, threads; /* threads: as the first to arrive declared; 0: all that are left */
+    int32_t line;
+    const char *file;
+} fa_emu_barrier;
+
+/* Everything shared by the workers of one launch. */
+typedef struct fa_emu_launch {
+    const fa_emu_image *image;
+    const fa_emu_grid *grid;
+    const fa_params *params;
+    uint64_t blocks;
+    uint32_t threads, cluster; /* of a block; blocks of a cluster */
+    bool explicit_cluster;     /* the launch or the kernel asks for clusters */
+    uint16_t wmma_map[FA_EMU_FRAG_TYPES][FA_EMU_WARP * FA_EMU_FRAG_AB_LEN];
+    atomic_ullong next_cluster;
+    atomic_int failed;
+    pthread_mutex_t lock;
+    char *error;
+    size_t error_size;
+    struct fa_race
+        *race; /* NULL: nobody looks for races; else the functions of race/ and hopper/ that this room calls: */
+    size_t (*mark_calls)(const struct fa_emu_worker *worker, const fa_emu_fibre *fibre, const char *file, int line,
+                         char *text, size_t size);
+    void (*registers_touched)(struct fa_emu_worker *worker, uint64_t address, size_t size, bool write, const void *pc);
+} fa_emu_launch;
+
+/* The blocks that run at the same time on one OS thread: a cluster, or one block alone. */
+typedef struct fa_emu_cluster {
+    struct fa_emu_worker *block[FA_EMU_MAX_CLUSTER];
+    uint32_t count;
+    bool paused, stopped;                     /* as of a block, below */
+    uint64_t phase;                           /* of its barrier (barrier.cluster), the one that is not complete */
+    uint32_t arrived;                         /* threads that live */
+    struct fa_race_known *released, *reached; /* by the phase before: handed over; come to pass */
+    uint64_t random;
+    uint32_t idle; /* rounds in which threads only polled */
+} fa_emu_cluster;
+
+/* A block and its threads. */
+typedef struct fa_emu_worker {
+    fa_emu_launch *launch;
+    fa_emu_fibre *fibres;
+    uint32_t fibre_count; /* of those that have a stack */
+    fa_emu_fibre *current;
+    fa_emu_slots slot;
+    void *main_sp;
+    void *main_asan_fake_stack;
+    const void *main_stack;
+    size_t main_stack_size;
+    bool annotated; /* a sanitizer is told of every switch */
+    bool stopped;   /* the block failed: the worker goes back to its own stack */
+    bool paused;    /* the block waits for another one, in the thread `resume` */
+    fa_emu_fibre *resume;
+    bool over;                  /* all its threads have ended */
+    bool begun;                 /* some thread has run */
+    bool stuck, forced;         /* nobody can go on; a copy under way may be ended for that */
+    unsigned char *static_copy; /* its __shared__ variables while another block runs */
+    fa_emu_cluster *cluster;
+    uint32_t rank, rounds; /* rank: in its cluster; rounds: until another block of it has a turn */
+    uint32_t turns;        /* that its threads have given the others of the block */
+
+    fa_emu_uint3 block;
+    uint32_t block_number, seat; /* seat: which of the blocks that have begun it is */
+    struct fa_race_team *race;
+    struct fa_emu_pending *pending; /* NULL: nothing is under way */
+    uint32_t threads, warps, alive;
+    uint32_t ready_warps; /* warps with a ready lane */
+    int32_t greedy_warp;
+    uint64_t random;
+    unsigned char *smem_base, *smem;
+    size_t smem_pad;
+    fa_emu_warp_state warp[FA_EMU_MAX_WARPS];
+    uint32_t waiting_cluster[FA_EMU_MAX_WARPS]; /* lanes that wait in barrier.cluster */
+    fa_emu_barrier barrier[FA_EMU_BARRIERS];
+} fa_emu_worker;
+
+/* The worker of the calling OS thread; a fibre never moves to another. */
+extern _Thread_local fa_emu_worker *fa_emu_self;
+
+#endif

@@ -1,0 +1,90 @@
+/* Tensor maps of the emulator: what cuTensorMapEncodeTiled makes for the hardware, in an encoding of our own, and how a
+ * box lies in memory. Pure. */
+#ifndef FA_EMU_CORE_TENSOR_MAP_H
+#define FA_EMU_CORE_TENSOR_MAP_H
+
+#include "fa_params.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FA_EMU_MAP_RANK = 5, FA_EMU_CHUNK = 16 };
+
+/* Types of elements: the numbers of tensormap.replace, which are not those of the driver. */
+typedef enum {
+    FA_EMU_MAP_U8,
+    FA_EMU_MAP_U16,
+    FA_EMU_MAP_U32,
+    FA_EMU_MAP_S32,
+    FA_EMU_MAP_U64,
+    FA_EMU_MAP_S64,
+    FA_EMU_MAP_F16,
+    FA_EMU_MAP_F32,
+    FA_EMU_MAP_F32_FTZ,
+    FA_EMU_MAP_F64,
+    FA_EMU_MAP_BF16,
+    FA_EMU_MAP_TF32,
+    FA_EMU_MAP_TF32_FTZ,
+    FA_EMU_MAP_TYPES
+} fa_emu_map_type;
+
+typedef struct fa_emu_map {
+    uint64_t magic, address;
+    uint64_t strides
+        [FA_EMU_MAP_RANK]; /* bytes from one element to the next of each dimension; the first is the element's size */
+    uint32_t dims[FA_EMU_MAP_RANK];
+    uint16_t box[FA_EMU_MAP_RANK];
+    uint8_t rank, swizzle;                    /* bytes; 0: none */
+    uint8_t type, interleaved, nans;          /* nans: what is out of bounds is filled with NaN, not 0 */
+    uint8_t element_strides[FA_EMU_MAP_RANK]; /* in elements; the first is ignored */
+} fa_emu_map;
+
+/* dims, box: `rank` of them, innermost first; strides: rank - 1, in bytes. NULL: done; or what is wrong with them. */
+const char *fa_emu_map_encode(fa_tensor_map *to, const void *address, int rank, fa_emu_map_type type,
+                              const uint64_t *dims, const uint64_t *strides, const uint32_t *box, int swizzle);
+/* False: these bytes are no tensor map. */
+bool fa_emu_map_decode(const void *bytes, fa_emu_map *map);
+/* NULL: a copy may use it; or what is wrong with its fields together. */
+const char *fa_emu_map_wrong(const fa_emu_map *map);
+
+/* PTX ISA, "tensormap.replace": one field of the map in these 128 bytes; `which` dimension, from 0. Zeros are a map,
+ * too, of which no field is set. NULL: done; or what is wrong with the value. */
+typedef enum {
+    FA_EMU_MAP_ADDRESS,
+    FA_EMU_MAP_RANK_LESS_1,
+    FA_EMU_MAP_BOX,
+    FA_EMU_MAP_DIM,
+    FA_EMU_MAP_STRIDE,
+    FA_EMU_MAP_ELEMENT_STRIDE,
+    FA_EMU_MAP_TYPE,
+    FA_EMU_MAP_INTERLEAVE,
+    FA_EMU_MAP_SWIZZLE,
+    FA_EMU_MAP_FILL,
+    FA_EMU_MAP_FIELDS
+} fa_emu_map_field;
+const char *fa_emu_map_replace(void *bytes, fa_emu_map_field field, uint64_t which, uint64_t value);
+
+uint32_t fa_emu_map_row_bytes(const fa_emu_map *map);
+/* Bytes from row to row in shared memory: a row that is shorter than the swizzle is as far from the next as a whole one
+ * would be. Not in the PTX ISA; seen on an H200. */
+uint32_t fa_emu_map_pitch(const fa_emu_map *map);
+uint32_t fa_emu_map_rows(const fa_emu_map *map);
+/* A NaN of the type, where the map asks for them; else 0. */
+uint64_t fa_emu_map_fill(const fa_emu_map *map);
+
+/* Row `row` of the box at `at` in global memory: its bytes [from, to) exist; `global` is where byte 0 would be. */
+typedef struct fa_emu_row {
+    unsigned char *global;
+    uint32_t from, to;
+} fa_emu_row;
+fa_emu_row fa_emu_map_row(const fa_emu_map *map, const int32_t at[FA_EMU_MAP_RANK], uint32_t row);
+
+/* PTX ISA, "Swizzling modes": bits 4 and up of an address in shared memory, XORed with bits 7 and up. */
+static inline uintptr_t fa_emu_swizzled(uintptr_t address, uint32_t swizzle)
+{
+    const uintptr_t mask = swizzle == 128 ? 7 : swizzle == 64 ? 3 : swizzle == 32 ? 1 : 0;
+    return address ^ (address >> 7 & mask) << 4;
+}
+
+#endif

@@ -1,0 +1,94 @@
+#include "emu/core/where.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define NEAR_BYTES (1 << 20)
+
+typedef struct tensor {
+    const char *name;
+    const void *first;
+    int64_t bytes, stride[3], count[3], columns; /* bytes: of an element; batch, head, row; strides in elements */
+} tensor;
+
+/* Elements from the first to behind the last, with gaps. */
+static int64_t span_of(const tensor *t)
+{
+    int64_t span = t->columns;
+    for (int i = 0; i < 3; i++)
+        span += (t->count[i] - 1) * t->stride[i];
+    return span;
+}
+
+/* Elements from `at` to the tensor: 0 inside, below 0 before it. */
+static int64_t distance_of(const tensor *t, int64_t at)
+{
+    const int64_t span = span_of(t);
+    return at < 0 ? at : at < span ? 0 : at - span + 1;
+}
+
+static int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+/* Which element it would be: by the largest stride first. Beyond the last row it stays in the last head. */
+static void index_of(const tensor *t, int64_t at, int64_t index[3], int64_t *column)
+{
+    bool done[3] = {false};
+    for (int left = 3; left > 0; left--) {
+        int next = -1;
+        for (int i = 0; i < 3; i++)
+            if (!done[i] && (next < 0 || t->stride[i] > t->stride[next]))
+                next = i;
+        const int64_t last = t->count[next] - 1;
+        index[next] = t->stride[next] > 0 ? floor_divide(at, t->stride[next]) : 0;
+        if (left > 1)
+            index[next] = index[next] < 0 ? 0 : index[next] > last ? last : index[next];
+        at -= index[next] * t->stride[next];
+        done[next] = true;
+    }
+    *column = at;
+}
+
+static void describe(const tensor *t, int64_t at, char *text, size_t size)
+{
+    const int64_t far = distance_of(t, at);
+    int64_t index[3], column;
+    char side[64] = "between its rows";
+    index_of(t, at, index, &column);
+    if (far != 0)
+        snprintf(side, sizeof side, "%" PRId64 " element%s %s", far < 0 ? -far : far, far == 1 || far == -1 ? "" : "s",
+                 far < 0 ? "before its start" : "past its end");
+    else if (column < t->columns)
+        snprintf(side, sizeof side, "inside");
+    snprintf(text, size,
+             "%s, %s: batch %" PRId64 ", head %" PRId64 ", row %" PRId64 " (rows 0 to %" PRId64 "), column %" PRId64,
+             t->name, side, index[0], index[1], index[2], t->count[2] - 1, column);
+}
+
+bool fa_emu_where(const fa_params *params, const void *address, char *text, size_t size)
+{
+    const fa_params *p = params;
+    const tensor tensors[] = {
+        {"Q", p->q, 2, {p->q_stride_b, p->q_stride_h, p->q_stride_s}, {p->batch, p->heads, p->seq_q}, p->dim},
+        {"K", p->k, 2, {p->k_stride_b, p->k_stride_h, p->k_stride_s}, {p->batch, p->kv_heads, p->seq_kv}, p->dim},
+        {"V", p->v, 2, {p->v_stride_b, p->v_stride_h, p->v_stride_s}, {p->batch, p->kv_heads, p->seq_kv}, p->dim},
+        {"O", p->o, 2, {p->o_stride_b, p->o_stride_h, p->o_stride_s}, {p->batch, p->heads, p->seq_q}, p->dim},
+        {"LSE", p->lse, 4, {p->lse_stride_b, p->lse_stride_h, p->lse_stride_s}, {p->batch, p->heads, p->seq_q}, 1},
+    };
+    const tensor *nearest = NULL;
+    int64_t nearest_at = 0, least = NEAR_BYTES + 1;
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const tensor *t = &tensors[i];
+        const int64_t at = floor_divide((int64_t)((intptr_t)address - (intptr_t)t->first), t->bytes);
+        const int64_t far = distance_of(t, at) * t->bytes, size_of_gap = far < 0 ? -far : far;
+        if (t->first == NULL || size_of_gap >= least)
+            continue;
+        nearest = t;
+        nearest_at = at;
+        least = size_of_gap;
+    }
+    if (nearest == NULL)
+        return false;
+    describe(nearest, nearest_at, text, size);
+    return true;
+}

@@ -1,0 +1,103 @@
+#include "emu/hopper/pool.h"
+
+#include "emu/core/report.h"
+#include "emu/core/wake.h"
+
+enum { ALL_REGISTERS = 65536, STEP = 8, LEAST = 24, MOST = 256, MOST_AT_LAUNCH = 248 };
+
+/* A kernel that sets its registers is compiled for the most that its launch bounds leave a thread. */
+static fa_emu_pending *filled(const fa_emu_worker *worker)
+{
+    fa_emu_pending *pending = fa_emu_pending_now();
+    if (pending->pool_filled)
+        return pending;
+    const uint32_t blocks = worker->launch->grid->blocks_per_sm > 1 ? (uint32_t)worker->launch->grid->blocks_per_sm : 1;
+    uint32_t each = ALL_REGISTERS / blocks / (worker->warps * FA_EMU_WARP) / STEP * STEP;
+    each = each > MOST_AT_LAUNCH ? MOST_AT_LAUNCH : each;
+    for (uint32_t warp = 0; warp < worker->warps; warp++)
+        pending->registers[warp] = each;
+    pending->pool = 0;
+    pending->pool_filled = true;
+    return pending;
+}
+
+/* ptxas gives a kernel no more registers at its launch than its largest inc asks for. */
+static void lower(const fa_emu_worker *worker, fa_emu_pending *pending, uint32_t held, uint32_t count)
+{
+    for (uint32_t warp = 0; warp < worker->warps; warp++) {
+        if (pending->changes[warp] == 0)
+            pending->registers[warp] = count;
+        else
+            pending->pool -= (held - count) * FA_EMU_WARP;
+    }
+}
+
+static void serve(fa_emu_worker *worker)
+{
+    fa_emu_pending *pending = worker->pending;
+    for (uint32_t warp = 0; warp < worker->warps; warp++) {
+        if (pending->waiting_for_registers[warp] != 0)
+            fa_emu_wake(worker, warp, pending->waiting_for_registers[warp]);
+        pending->waiting_for_registers[warp] = 0;
+    }
+}
+
+/* Until the pool can give the warp `more` registers. Lane 0 takes them. */
+static void take(const fa_emu_ptx_run *run, uint32_t warp, uint32_t lane, uint32_t count)
+{
+    fa_emu_pending *pending = fa_emu_self->pending;
+    while (pending->registers[warp] < count && (pending->registers[warp] + pending->pool / FA_EMU_WARP < count)) {
+        fa_emu_op op = {
+            .kind = FA_EMU_PHASE, .name = run->instr->text, .file = run->at->file, .line = run->at->line, .mask = ~0u};
+        pending->waiting_for_registers[warp] |= 1u << lane;
+        fa_emu_ptx_wait(&op);
+    }
+    if (pending->registers[warp] < count) {
+        pending->pool -= (count - pending->registers[warp]) * FA_EMU_WARP;
+        pending->registers[warp] = count;
+        pending->changes[warp]++;
+    }
+}
+
+void fa_emu_ptx_setmaxnreg(fa_emu_ptx_run *run)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    fa_emu_pending *pending = filled(worker);
+    const fa_emu_thread *t = &worker->current->thread;
+    const uint32_t count = (uint32_t)fa_ptx_in(run->instr, 0, run->r), held = pending->registers[t->warp];
+    fa_emu_op together = {
+        .kind = FA_EMU_CONVERGE, .name = run->instr->text, .file = run->at->file, .line = run->at->line, .mask = ~0u};
+    if (count < LEAST || count > MOST || count % STEP)
+        fa_emu_ptx_fail(run, FA_EMU_BAD_REGISTERS, "%u registers: a multiple of 8 from 24 to 256 is possible", count);
+    if (fa_ptx_has(run->instr, FA_PTX_W_INC)) {
+        fa_emu_ptx_wait(&together);
+        if (count < pending->registers[t->warp] && pending->changes[t->warp] == 0)
+            lower(worker, pending, held, count);
+        else if (count < held && pending->registers[t->warp] == held)
+            fa_emu_ptx_fail(run, FA_EMU_BAD_REGISTERS, "inc to %u, but a thread holds %u", count, held);
+        pending->changes[t->warp] += pending->changes[t->warp] == 0;
+        take(run, t->warp, t->lane, count);
+        return;
+    }
+    fa_emu_ptx_wait(&together);
+    if (pending->registers[t->warp] == count && held > count) /* another lane was first */
+        return;
+    if (count > pending->registers[t->warp])
+        fa_emu_ptx_fail(run, FA_EMU_BAD_REGISTERS, "dec to %u, but a thread holds %u", count, held);
+    pending->pool += (pending->registers[t->warp] - count) * FA_EMU_WARP;
+    pending->registers[t->warp] = count;
+    pending->changes[t->warp]++;
+    serve(worker);
+}
+
+void fa_emu_pool_block_ends(fa_emu_worker *worker)
+{
+    const fa_emu_pending *pending = worker->pending;
+    for (uint32_t warp = 0; pending->pool_filled && warp < worker->warps && !worker->stopped; warp++)
+        if (pending->registers[warp] != pending->registers[warp & ~3u]) {
+            fa_emu_report(worker, FA_EMU_BAD_REGISTERS, &worker->fibres[warp * FA_EMU_WARP], NULL, 0,
+                          "setmaxnreg: warp %u ends with %u registers, warp %u of the same warpgroup with %u", warp,
+                          pending->registers[warp], warp & ~3u, pending->registers[warp & ~3u]);
+            worker->stopped = true;
+        }
+}

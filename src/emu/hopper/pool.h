@@ -1,0 +1,12 @@
+/* Registers of a block: PTX ISA, "setmaxnreg". */
+#ifndef FA_EMU_HOPPER_POOL_H
+#define FA_EMU_HOPPER_POOL_H
+
+#include "emu/core/pending.h"
+#include "emu/ptx/state.h"
+
+void fa_emu_ptx_setmaxnreg(fa_emu_ptx_run *run);
+/* At the end of a block: whether all warps of each warpgroup changed their registers equally often. */
+void fa_emu_pool_block_ends(fa_emu_worker *worker);
+
+#endif

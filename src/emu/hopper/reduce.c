@@ -1,0 +1,61 @@
+#include "emu/hopper/reduce.h"
+
+#include <string.h>
+
+#include "ptx/formats.h"
+
+static double real(double a, double b, fa_ptx_word operation)
+{
+    if (operation == FA_PTX_W_ADD_)
+        return a + b;
+    return (operation == FA_PTX_W_MIN_) == (b < a) ? b : a;
+}
+
+static uint64_t whole(uint64_t a, uint64_t b, bool negative_counts, fa_ptx_word operation)
+{
+    const bool less = negative_counts ? (int64_t)b < (int64_t)a : b < a;
+    switch (operation) {
+    case FA_PTX_W_ADD_:
+        return a + b;
+    case FA_PTX_W_MIN_:
+        return less ? b : a;
+    case FA_PTX_W_MAX_:
+        return less ? a : b;
+    case FA_PTX_W_INC:
+        return a >= b ? 0 : a + 1;
+    case FA_PTX_W_DEC:
+        return a == 0 || a > b ? b : a - 1;
+    case FA_PTX_W_AND_:
+        return a & b;
+    case FA_PTX_W_OR_:
+        return a | b;
+    default:
+        return a ^ b;
+    }
+}
+
+static uint64_t combine(uint64_t a, uint64_t b, fa_ptx_type type, fa_ptx_word operation)
+{
+    const fa_ptx_type_info *info = &fa_ptx_types[type];
+    const unsigned spare = 64u - info->bits;
+    if (info->kind == FA_PTX_F)
+        return fa_ptx_from_double(real(fa_ptx_to_double(a, type), fa_ptx_to_double(b, type), operation), type,
+                                  FA_PTX_NEAREST, false);
+    if (info->kind == FA_PTX_S)
+        return whole((uint64_t)((int64_t)(a << spare) >> spare), (uint64_t)((int64_t)(b << spare) >> spare), true,
+                     operation);
+    return whole(a, b, false, operation);
+}
+
+void fa_emu_reduce_bytes(unsigned char *to, const unsigned char *from, uint32_t size, fa_ptx_type type,
+                         fa_ptx_word operation)
+{
+    const uint32_t bytes = fa_ptx_types[type].bits / 8u;
+    for (uint32_t at = 0; at + bytes <= size; at += bytes) {
+        uint64_t a = 0, b = 0;
+        memcpy(&a, to + at, bytes);
+        memcpy(&b, from + at, bytes);
+        a = combine(a, b, type, operation);
+        memcpy(to + at, &a, bytes);
+    }
+}

@@ -1,0 +1,25 @@
+/* What one run of one asm statement knows, and how it fails. */
+#ifndef FA_EMU_PTX_STATE_H
+#define FA_EMU_PTX_STATE_H
+
+#include "emu/core/state.h"
+#include "ptx/program.h"
+
+/* One run of one statement by one CUDA thread. */
+typedef struct fa_emu_ptx_run {
+    const fa_emu_place *at; /* what reports name */
+    const fa_ptx_instr *instr;
+    uint64_t *r;
+    int operands; /* of the statement */
+    unsigned carry;
+    void *const *places;    /* of the operands, for a statement whose results come later; or NULL */
+    const void *pc, *frame; /* of the kernel, for the sanitizers' reports */
+} fa_emu_ptx_run;
+
+/* Waits in the operation as the kernel's own primitives do. */
+static inline void fa_emu_ptx_wait(fa_emu_op *op) { fa_emu_self->current->thread.api->wait(op); }
+
+_Noreturn void fa_emu_ptx_fail(const fa_emu_ptx_run *run, const char *kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

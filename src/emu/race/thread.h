@@ -1,0 +1,58 @@
+/* One thread, as the race detector sees it. */
+#ifndef FA_EMU_RACE_THREAD_H
+#define FA_EMU_RACE_THREAD_H
+
+#include "emu/race/state.h"
+
+static inline fa_race *fa_race_of(const fa_emu_worker *worker) { return worker->launch->race; }
+
+static inline uint32_t fa_race_index(const fa_emu_worker *worker)
+{
+    return (uint32_t)(worker->current - worker->fibres);
+}
+
+static inline fa_race_thread *fa_race_current(const fa_emu_worker *worker)
+{
+    return &worker->race->thread[fa_race_index(worker)];
+}
+
+static inline bool fa_race_in_static_memory(const fa_emu_worker *worker, uint64_t address)
+{
+    const fa_emu_build_info *build = worker->launch->image->build;
+    return address - (uint64_t)(uintptr_t)build->static_smem_begin <
+           (uint64_t)(build->static_smem_end - build->static_smem_begin);
+}
+
+/* __shared__ variables have one address in all blocks that have begun: each block has a shadow of its own of them. */
+enum { FA_RACE_SEAT_SHIFT = 48 };
+uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint64_t address);
+/* The block of that number, in the worker's cluster; NULL: it is in another one. */
+static inline fa_emu_worker *fa_race_peer(const fa_emu_worker *worker, uint32_t block)
+{
+    const uint32_t rank = block - worker->cluster->block[0]->block_number;
+    return rank < worker->cluster->count ? worker->cluster->block[rank] : NULL;
+}
+
+/* Who touches memory: a thread, or an actor that a thread has issued; index: its place in the clocks of `block`. */
+typedef struct fa_race_actor {
+    uint32_t index, issuer, epoch, block;
+} fa_race_actor;
+
+/* Offset in the module of the instruction before `pc`. */
+static inline uint32_t fa_race_place_of(const fa_race *race, const void *pc)
+{
+    return (uint32_t)((uint64_t)(uintptr_t)pc - 1 - race->module);
+}
+
+/* What the running thread does now, for a report. */
+fa_race_access fa_race_access_now(const fa_emu_worker *worker, int kind, const void *pc);
+/* Drops what *known holds: NULL. */
+void fa_race_forget(fa_race_known **known);
+/* What has been handed to the thread happened before what it does next. */
+void fa_race_learn(const fa_emu_worker *worker, fa_race_thread *thread, fa_race_known *known);
+/* What the thread has read through atomics of this scope happened before what it does next. */
+void fa_race_learn_observed(const fa_emu_worker *worker, fa_race_thread *thread, int scope);
+/* All that the running thread has done and knows of; what it does next is not in it. */
+fa_race_known *fa_race_snapshot(const fa_emu_worker *worker, fa_race_thread *thread);
+
+#endif
