@@ -15,7 +15,7 @@ usage: scripts/evaluate.sh CANDIDATE.cu [options] [-- fa_bench options for every
   --arch sm_XX       compile target (default: the GPU's, sm_89 without one)
   --out FILE         write the score to FILE, not to stdout
   --fresh            do not take the score from the cache
-Prints one line of JSON, schema fa_bench.score/1 (tests/fa_bench.score.schema.json). Stages are gates: the first run
+Prints one line of JSON, schema fa_bench.score/1 (tests/schemas/). Stages are gates: the first run
 that fails ends the evaluation. `combined_score` is 0 when anything is wrong, null when its stage did not run. What a
 model may read is all but `private`, the results of the hidden problems. A candidate sets its tile in a line of its own:
   // fa_bench: --m 64 --warps 4        knobs of fa_bench and nothing else

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Validates the JSON values in files, or - for stdin, against the schema beside this file that each one names; prints
-what is wrong."""
+"""Validates the JSON values in files, or - for stdin, against the schema of tests/schemas that each one names; prints
+what is wrong. A key of a record that its schema does not describe is wrong too: a new field needs both."""
 import functools
 import json
 import pathlib
@@ -8,6 +8,7 @@ import sys
 
 import jsonschema
 
+SCHEMAS = pathlib.Path(__file__).parent / "schemas"
 
 
 def values(text):
@@ -22,16 +23,25 @@ def values(text):
         yield value
 
 
+def closed(rules):
+    """The schema without keys beside those that it describes."""
+    rules = dict(rules)
+    for part in {"properties", "$defs"} & rules.keys():
+        rules[part] = {key: closed(value) for key, value in rules[part].items()}
+    if "items" in rules:
+        rules["items"] = closed(rules["items"])
+    return rules | {"additionalProperties": False} if "properties" in rules else rules
+
+
 @functools.cache
 def validator(schema):
-    rules = json.loads((pathlib.Path(__file__).parent / f"{schema}.schema.json").read_text())
-    return jsonschema.Draft202012Validator(rules)
+    return jsonschema.Draft202012Validator(closed(json.loads((SCHEMAS / f"{schema}.schema.json").read_text())))
 
 
 def errors(name):
     for record in values(sys.stdin.read() if name == "-" else pathlib.Path(name).read_text()):
         schema = str(record.get("schema", "")).split("/")[0]
-        if schema not in ("fa_bench.result", "fa_bench.score", "fa_bench.rbk_report"):
+        if schema not in [path.name.removesuffix(".schema.json") for path in SCHEMAS.iterdir()]:
             sys.exit(f"{name}: no schema named '{schema}'")
         yield from validator(schema).iter_errors(record)
 

@@ -9,7 +9,7 @@ Without options: writes docs/options.md from the program's options and docs/reco
   --check        write nothing; exit 1, with the difference, when a page is not current
   --man          print the man page
   --completion   print the bash completion
-A field of the schema without words in scripts/lib/manual/record.tsv is an error.
+A field of tests/schemas/fa_bench.result.schema.json without a description is an error.
 FA_BENCH names the binary (default ./fa_bench). Exit: 0, 1 a page is not current, 2 usage, 4 NOT-RUN, 5 no words.
 USAGE
 }
@@ -20,13 +20,9 @@ flag=([check]=0 [man]=0 [completion]=0)
 parse_options "$@"
 need_bench
 
-options() { # PROGRAM: of scripts/lib/manual
+options() { # PROGRAM: of scripts/lib/manual.jq
     "$bench" --help --json - | jqf "manual/$1" -r --arg version "$(sed -n 's/^#define FA_VERSION "\(.*\)"/\1/p' \
         src/base/version.h)"
-}
-record() {
-    jqf manual/fields -r tests/fa_bench.result.schema.json |
-        jqf manual/record -rRs --rawfile words scripts/lib/manual/record.tsv
 }
 
 for page in man completion; do
@@ -37,7 +33,7 @@ for page in man completion; do
 done
 make_work
 options options >"$work/options.md"
-record >"$work/record.md"
+jqf manual/record -r tests/schemas/fa_bench.result.schema.json >"$work/record.md"
 for page in options record; do
     if [[ ${flag[check]} -eq 0 ]]; then
         replace_file "docs/$page.md" <"$work/$page.md"
