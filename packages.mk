@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 VERSION := $(shell sed -n 's/^\#define FA_VERSION "\(.*\)"/\1/p' src/base/version.h)
 SHARE := $(DESTDIR)$(PREFIX)/share
-HOME_FILES = $(wildcard kernels/* examples/*.cu examples/library/*.cu* examples/library/[MR]*) \
+HOME_FILES = $(wildcard kernels/*.* kernels/*/* examples/*.cu examples/library/*.cu* examples/library/[MR]*) \
 	$(shell find examples/library/fa2 -type f) \
 	$(wildcard src/cuda/*.cu src/emu/core/abi.h) $(shell find include src/emu/include -type f)
 install: all

@@ -11,7 +11,7 @@
  * Limits: N a multiple of 16, dim a multiple of 8 from 16 to 256. Rows that do not start at a multiple of 16 bytes are
  *   copied one by one. Try it:
  *       ./fa_bench --source examples/mma_plain.cu --m 64 --n 32 --warps 4 --stages 2 --vec 8 */
-#include "../kernels/schedule.cuh"
+#include "../kernels/shared/schedule.cuh"
 
 static_assert(FA_M == 16 * FA_WARPS, "mma_plain: M must be 16 * WARPS (a warp takes 16 rows)");
 static_assert(FA_N % 16 == 0, "mma_plain: N must be a multiple of 16 (an mma of P V takes 16 keys)");

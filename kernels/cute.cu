@@ -13,7 +13,7 @@
 #include <cute/atom/mma_traits_sm80.hpp>
 #include <cute/swizzle_layout.hpp>
 
-#include "schedule.cuh"
+#include "shared/schedule.cuh"
 
 using element = cute::conditional_t<FA_BF16, cute::bfloat16_t, cute::half_t>;
 using multiply = cute::MMA_Traits<

@@ -8,8 +8,8 @@
  * Shared memory: Q [M][DIM] (floats up to DIM 128), K [N][DIM + padding] (lanes on neighbouring keys read different
  *   banks), V [N][DIM], P [M][N] floats (each row is written and read by one warp).
  * Limits: M a multiple of WARPS, N of 32; scores and outputs of M / WARPS rows fit a thread's registers. */
-#include "load.cuh"
-#include "schedule.cuh"
+#include "shared/load.cuh"
+#include "shared/schedule.cuh"
 
 static_assert(FA_STAGES == 1, "light: STAGES must be 1 (one K/V tile in shared memory)");
 static_assert(FA_SWIZZLE == 0, "light: SWIZZLE must be 0 (rows of K are padded)");

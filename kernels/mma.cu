@@ -13,7 +13,7 @@
  * Shared memory: Q [M] rows, then STAGES slots of V and of K some keys ahead, [GROUPS * N] rows each; partial results
  *   reuse all of it.
  * Limits: M and N multiples of 16; dim a multiple of 8 from 16 to 256. */
-#include "mma_tile.cuh"
+#include "mma/tile.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
 static_assert(M % 16 == 0, "m must be a multiple of 16: one mma takes 16 query rows");
@@ -61,9 +61,9 @@ constexpr int WORKSPACE_FLOATS = M * (DIM16 + 2);
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
                .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .writes_lse = FA_LSE,
                .serves_bf16 = 1);
-#include "mma_block.cuh"
-#include "mma_warp.cuh"
-#include "mma_store.cuh"
+#include "mma/block.cuh"
+#include "mma/warp.cuh"
+#include "mma/store.cuh"
 
 /* The keys that the warp's rows see, and the rounds of the block that have them. */
 struct warp_keys {

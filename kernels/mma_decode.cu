@@ -8,7 +8,7 @@
  * Builds on: mma.   Knobs: m (packed rows), n (keys of a tile), warps, stages, splits.
  * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 4].
  * Limits: dim up to 256, multiples of 8. */
-#include "schedule.cuh"
+#include "shared/schedule.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
 constexpr int DIM16 = (FA_DIM + 15) / 16 * 16, CHUNKS = FA_DIM / 8; /* a chunk is 8 elements, 16 bytes */

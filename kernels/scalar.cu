@@ -5,8 +5,8 @@
  * Builds on: nothing.   Knobs: M rows per block, WARPS, VEC (dimensions a lane reads at once), maxreg.
  * Shared memory: none; K and V come from the caches each time.
  * Limits: M a multiple of WARPS (a warp takes M / WARPS rows, one after another). */
-#include "load.cuh"
-#include "schedule.cuh"
+#include "shared/load.cuh"
+#include "shared/schedule.cuh"
 
 static_assert(FA_M % FA_WARPS == 0, "scalar: M must be a multiple of WARPS");
 static_assert(FA_N == 1, "scalar: N must be 1 (one key at a time)");

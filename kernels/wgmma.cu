@@ -11,7 +11,7 @@
  *   or fewer][16][cols], with --lse a float per row, barriers; cols 64 or 32.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, of the products padded to a multiple of 16. */
 
-/* The order of columns in shared memory (wgmma_parts.cuh). It needs Q in registers (Q_IN_REGISTERS). */
+/* The order of columns in shared memory (wgmma/parts.cuh). It needs Q in registers (Q_IN_REGISTERS). */
 #define TAIL_FIRST (FA_DIM % 16 != 0 && FA_DIM > 64 && FA_WARPS <= 8 && FA_DIM + 8 + FA_N <= 256)
 
 /* Boxes of 32 columns where those of 64 are cut by the row's end (studies/tma_rows.txt). */
@@ -19,8 +19,8 @@
 #define BOX_COLS 32
 #endif
 
-#include "wgmma_combine.cuh"
-#include "wgmma_softmax.cuh"
+#include "wgmma/combine.cuh"
+#include "wgmma/softmax.cuh"
 
 /* The references of rows are asked for again when O is stored. As a macro: code that needs them is left out. */
 #define KEEP_REFERENCES (FA_SPLITS > 1 || (FA_LSE && FA_DIM <= 64))
@@ -64,7 +64,7 @@ static_assert(!TAIL_FIRST || Q_IN_REGISTERS, "the order of columns needs the zer
 /* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
 constexpr bool PV_FIRST = Q_STAGES == 1;
 
-#include "wgmma_consumer.cuh"
+#include "wgmma/consumer.cuh"
 
 /* The ones that sum the rows of P (SUM_BY_MMA), after V. */
 __device__ __forceinline__ void fill_ones(unsigned char *ones_s, int thread)

@@ -9,9 +9,9 @@
  *   and of V; splits.
  * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers, a flag.
  * Limits: as wgmma. */
-#include "wgmma_combine.cuh"
-#include "wgmma_pipeline.cuh"
-#include "wgmma_softmax.cuh"
+#include "wgmma/combine.cuh"
+#include "wgmma/pipeline.cuh"
+#include "wgmma/softmax.cuh"
 
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);

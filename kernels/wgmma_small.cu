@@ -10,7 +10,7 @@
  * Shared memory: Q [boxes][64][64], later O; slots [stages * warpgroups] of K [boxes][n][64] and V likewise, ones;
  *   parts of O; maximum and sum of their rows.
  * Limits: as wgmma. */
-#include "wgmma_softmax.cuh"
+#include "wgmma/softmax.cuh"
 
 constexpr int GROUPS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = FA_WARPS * 32;

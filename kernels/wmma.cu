@@ -12,7 +12,7 @@
 /* The scores of one chunk of keys are computed beside the softmax of the chunk before. With several groups of warps
  * there is less memory for scores, so their chunks are smaller. */
 #define MAX_CHUNK_KEYS (KEY_GROUPS > 1 ? 32 : 64)
-#include "wmma_tile.cuh"
+#include "wmma/tile.cuh"
 
 WMMA_LIMITS("wmma");
 constexpr int OUTPUT_REGISTERS = WARP_ROW_GROUPS * DIM_BLOCKS * (FA_ACC_FP16 ? 4 : 8);

@@ -9,7 +9,7 @@
  * Shared memory: Q [M][DIM]; STAGES tiles of K [N][DIM], then of V [N][DIM] without padding; scores of every warp
  *   [16][N / KEY_GROUPS], replaced by their probabilities. The partial outputs reuse all of it.
  * Limits: M and N multiples of 16; no more warps than 16x16 blocks of scores; outputs fit a thread's registers. */
-#include "wmma_tile.cuh"
+#include "wmma/tile.cuh"
 
 WMMA_LIMITS("wmma_qk");
 

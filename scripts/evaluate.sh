@@ -70,7 +70,8 @@ content_key() {
     shopt -s nullglob
     {
         files=("$candidate" "${included[@]}" "${opt[problems]}" "$0" "$bench" "$lib"/score/*
-            "$root"/{include,kernels,src/{cuda,emu/{core,include}}}/* /proc/driver/nvidia/{version,gpus/*/information})
+            "$root"/{include,kernels{,/*},src/{cuda,emu/{core,include}}}/*
+            /proc/driver/nvidia/{version,gpus/*/information})
         # Without names, and the size of each, so that no two lists of files read the same.
         { stat -Lc %s "${files[@]}"; cat "${files[@]}"; } 2>/dev/null || true
         echo "${opt[incumbent]}|${opt[score]}|${opt[stages]}|${opt[arch]}|${more[*]}|${CUDA_VISIBLE_DEVICES-all}"

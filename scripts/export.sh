@@ -71,9 +71,9 @@ fi
 sources=/dev/null
 if [[ $many_files -eq 1 && ${opt[format]} != rbk-report ]]; then
     sources=$work/sources
-    jq -Rn 'reduce (inputs | gsub("\"[.][.]/include/"; "\"")) as $line ({};
-        .[input_filename | split("/") | last] += $line + "\n")' \
-        "$here"/../{include/*.h,kernels/*.cu,kernels/*.cuh} "$lib"/export/*.cu* >"$sources"
+    # By the name that an #include has: its place below kernels/, or the file's own name.
+    jq -Rn 'reduce inputs as $line ({}; .[input_filename | sub(".*/(kernels|include|export)/"; "")] += $line + "\n")' \
+        "$here"/../{include/*.h,kernels/*.cu,kernels/*/*.cuh} "$lib"/export/*.cu* >"$sources"
 fi
 jqf "export/${opt[format]//-/_}" -r --slurp --slurpfile sources "$sources" \
     --slurpfile lines "$work/lines" "$work/rows" >"$work/done"

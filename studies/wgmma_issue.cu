@@ -1,13 +1,13 @@
 /* Clocks of a multiprocessor per wgmma m64nNk16, with A from registers and from shared memory, and what else issues
  * beside it: other instructions in the same warps between a wgmma and its wait, or in another warpgroup.
- *     nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a studies/wgmma_issue.cu -o build/wgmma_issue &&
- *         build/wgmma_issue */
+ *     nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -Iinclude -Ikernels studies/wgmma_issue.cu \
+ *         -o build/wgmma_issue && build/wgmma_issue */
 #include "clocks.cuh"
 #include "instructions.cuh"
 
 #define FA_M 64
 #define FA_MAXREG 0
-#include "../kernels/hopper.cuh"
+#include "../kernels/shared/hopper.cuh"
 
 enum place { ALONE, SAME_WARPS, OTHER_WARPS };
 

@@ -18,7 +18,7 @@ budget() { # FILE LINES
         bad=1
     fi
 }
-for file in src/*.c src/*/*.c src/*/*/*.c src/*/*.cu kernels/*.cu kernels/*.cuh; do
+for file in src/*.c src/*/*.c src/*/*/*.c src/*/*.cu kernels/*.cu kernels/*/*.cuh; do
     [[ -e $file ]] || continue
     case $file in
         src/main.c) budget "$file" 120 ;;
@@ -36,7 +36,7 @@ long_functions() { # LINES FILE...
         }' "${@:2}"
 }
 long=$(long_functions 60 src/*.c src/*/*.c src/*/*/*.c &&
-    long_functions 80 src/*/*.cu kernels/*.cu kernels/*.cuh examples/*.cu)
+    long_functions 80 src/*/*.cu kernels/*.cu kernels/*/*.cuh examples/*.cu)
 if [[ -n $long ]]; then
     echo "$long"
     bad=1

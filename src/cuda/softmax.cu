@@ -4,7 +4,7 @@
  * tile knobs:  none; the launch picks the team: 512 keys per warp, 1 warp (8 rows per block) to 8 (one row per block).
  * layout:      no dynamic shared memory. A row of scores is `ld` floats; its weights take their first 2*ld bytes.
  * limits:      ld a multiple of 4, >= seq_kv; scores 16-byte aligned. Beyond 4,096 keys a row is read twice. */
-#include "../../kernels/prims.cuh"
+#include "../../kernels/shared/prims.cuh"
 
 #include <cuda_bf16.h>
 #include <math_constants.h>

@@ -85,6 +85,15 @@ score_holds() { # EXPRESSION...
     again -- --m 32
     score_holds '.cache == false'
     [ "$(wc -l <"$STUB/commands")" -eq 4 ]
+    mkdir "$work/tree" # a header of kernels/ changes in a tree of its own
+    cp -r kernels include scripts "$work/tree"
+    score_of() { "$work/tree/scripts/evaluate.sh" "$work/k.cu" --problems "$work/p" --stages gpu >"$work/score"; }
+    score_of
+    score_of
+    score_holds '.cache == true'
+    echo '// changed' >>"$work/tree/kernels/shared/prims.cuh"
+    score_of
+    score_holds '.cache == false'
 }
 
 @test "wrong: the first wrong element and its pattern; nothing is compiled or timed after that" {

@@ -162,7 +162,7 @@ for d in definitions:
 Solution = importlib.import_module("flashinfer_bench.data.solution").Solution
 solutions = [Solution.model_validate_json(f.read_text()) for f in root.glob("solutions/*/*/*/*.json")]
 assert [(s.definition, s.spec.binding.value) for s in solutions] == [("attention_fp16_h8_kv8_d64_full", "tvm-ffi")]
-assert {"main.cu", "kernel.cuh", "fa_params.h"} <= {s.path for s in solutions[0].sources}
+assert [s.path for s in solutions[0].sources] == ["main.cu", "kernel.cuh", "launch.cuh"]
 lines = lambda pattern: [Trace.model_validate_json(t) for f in root.glob(pattern) for t in f.read_text().splitlines()]
 workloads = lines("workloads/*/*.jsonl")
 assert len(workloads) == 2 and all(w.is_workload_trace() for w in workloads)

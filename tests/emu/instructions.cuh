@@ -1,6 +1,6 @@
 /* Instructions that the emulator knows and no kernel of kernels/ uses: for its own tests. */
 #pragma once
-#include "prims.cuh"
+#include "shared/prims.cuh"
 
 /* ldmatrix of fewer tiles: x2 reads the addresses of lanes 0..15, x1 those of lanes 0..7. */
 __device__ __forceinline__ void ldmatrix_x1(unsigned (&r)[1], const void *row_s FA_CALLER)

@@ -75,11 +75,11 @@ files_of() { # FILE.cu: it and the headers with barriers that it includes, direc
     local seen=" $1 " files=("$1") i=0 next
     while [[ $i -lt ${#files[@]} ]]; do
         while read -r next; do
-            if [[ -e $work/original/$next && $seen != *" $next "* && $next != prims.cuh ]]; then
+            if [[ -e $work/original/$next && $seen != *" $next "* && $next != shared/prims.cuh ]]; then
                 seen+="$next "
                 files+=("$next")
             fi
-        done < <(sed -n 's/^#include "\([a-z_0-9]*\.cuh\)"/\1/p' "$work/original/${files[i]}")
+        done < <(sed -n 's/^#include "\([a-z_0-9/]*\.cuh\)"/\1/p' "$work/original/${files[i]}")
         i=$((i + 1))
     done
     printf '%s\n' "${files[@]}"

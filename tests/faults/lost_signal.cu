@@ -1,7 +1,7 @@
 /* A fault on purpose: a tile comes by TMA and its mbarrier says so once; the second wait is for a phase that nobody
  * completes. */
 #include "../cheats/honest.cuh"
-#include "hopper.cuh"
+#include "shared/hopper.cuh"
 static_assert(FA_DIM == 64 && FA_M == 32, "one box of 32 rows of 64");
 FA_KERNEL_INFO(.threads = FA_M, .smem_dynamic_bytes = 1024 + FA_M * FA_DIM * 2, .tma_q_rows = FA_M, .tma_cols = FA_DIM);
 extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)

@@ -51,15 +51,16 @@ def evaluation: $statuses[.status] as $status | {status: $status,
     performance: (if .status == "pass" then {latency_ms: (.p50_us / 1000),
         reference_latency_ms: ((.vs_p50_us // 0) / 1000), speedup_factor: (.ratio // 0)} else null end)};
 
-# A kernel with its includes, its tile as macros and the launcher. One that uses tensor maps has no solution.
+# A kernel with its includes in their places, its tile as macros and the launcher. One that uses tensor maps has no
+# solution.
 def solution_file: . as $row | $sources[0]["\(.kernel).cu"] as $kernel | select(exportable($sources[0])) |
     {name: solution, definition: (.problem | name), author: "fa_bench",
      description: "fa_bench \(.git // ""), measured on \(.gpu)",
      spec: {language: "cuda", target_hardware: [.gpu], entry_point: "main.cu::run", dependencies: [],
         destination_passing_style: true, binding: "tvm-ffi"},
      sources: ([{path: "main.cu", content: (($row | macros) + $sources[0]["flashinfer_main.cu"])},
-        {path: "kernel.cuh", content: $kernel}] +
-        [($kernel | includes($sources[0]; []))[], "launch.cuh" | {path: ., content: $sources[0][.]}])};
+        {path: "kernel.cuh", content: ($kernel | inlined($sources[0]; []).text)},
+        {path: "launch.cuh", content: $sources[0]["launch.cuh"]}])};
 
 map(select(.problem and .errors and .problem.dtype)) |
 (map(.problem | .path = "attention/\(name)") | unique_by(.path)[] |

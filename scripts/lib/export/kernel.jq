@@ -13,11 +13,6 @@ def macros: (.knobs | {FA_M: .m, FA_N: .n, FA_WARPS: .warps, FA_VEC: .vec, FA_ST
 def exportable($files): ($files["\(.kernel).cu"] // "") as $kernel | .status == "pass" and .knobs != null and
     $kernel != "" and ($kernel | test("\\.tma_|(?m:^#include <cut(e|lass)/)") | not);
 
-# The files that a source includes, and those that these include.
-def includes($files; $seen): ([scan("(?m)^#include \"([^\"]+)\"")[0]] - $seen) as $new |
-    reduce $new[] as $name ($seen; if index([$name]) or ($files[$name] == null) then .
-        else . + [$name] | . as $s | $files[$name] | includes($files; $s) end);
-
 # A source with what it includes in its place: {seen, text}.
 def inlined($files; $seen): reduce split("\n")[] as $line ({seen: $seen, text: []};
     ($line | capture("^#include \"(?<name>[^\"]+)\"").name // null) as $name |

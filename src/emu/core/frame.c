@@ -12,6 +12,5 @@ bool fa_emu_frame_in_kernel(const char *frame)
 
 bool fa_emu_frame_is_instruction(const char *frame)
 {
-    return strstr(frame, "/kernels/") != NULL &&
-           (strstr(frame, "/prims.cuh:") != NULL || strstr(frame, "/hopper.cuh:") != NULL);
+    return strstr(frame, "/kernels/shared/prims.cuh:") != NULL || strstr(frame, "/kernels/shared/hopper.cuh:") != NULL;
 }

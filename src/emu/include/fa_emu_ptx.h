@@ -6,7 +6,7 @@
 #include <type_traits>
 
 /* The last parameter of a function that is one instruction: reports then name the line that calls it
- * (kernels/prims.cuh). In other functions the name below means the asm statement's own line. */
+ * (kernels/shared/prims.cuh). In other functions the name below means the asm statement's own line. */
 #define FA_CALLER , fa_emu_place fa_emu_caller = {__builtin_FILE(), __builtin_LINE()}
 static constexpr fa_emu_place fa_emu_caller = {nullptr, 0};
 

@@ -47,7 +47,7 @@ static const char *name_of(const char *frame)
 }
 
 /* The lines of the kernel's files that are among the frames, innermost first. The line of an instruction
- * (kernels/prims.cuh) stands behind that of its caller. */
+ * (kernels/shared/prims.cuh) stands behind that of its caller. */
 static void put_lines(writer *w, const char *frames)
 {
     char previous[FRAME] = "", instruction[FRAME] = "", frame[FRAME];

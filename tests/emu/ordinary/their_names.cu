@@ -1,4 +1,4 @@
-// Functions that have the names of kernels/prims.cuh.
+// Functions that have the names of kernels/shared/prims.cuh.
 #include "ordinary.cuh"
 
 #define WARP_SIZE 32

@@ -5,8 +5,8 @@
 #ifndef FA_WGMMA_CONSUMER_CUH
 #define FA_WGMMA_CONSUMER_CUH
 
-#include "wgmma_ring.cuh"
-#include "wgmma_store.cuh"
+#include "wgmma/ring.cuh"
+#include "wgmma/store.cuh"
 
 /* State of one consumer thread. Every function that takes it is inlined, so all of it stays in registers. What is a
  * reference here is a variable of consume(): as members the arrays would delay how the compiler splits the state up. */

@@ -7,8 +7,8 @@
 #ifndef FA_WMMA_TILE_CUH
 #define FA_WMMA_TILE_CUH
 
-#include "load.cuh"
-#include "schedule.cuh"
+#include "shared/load.cuh"
+#include "shared/schedule.cuh"
 
 #include <mma.h>
 

@@ -7,7 +7,7 @@
 #ifndef FA_WGMMA_PARTS_CUH
 #define FA_WGMMA_PARTS_CUH
 
-#include "wgmma_schedule.cuh"
+#include "wgmma/schedule.cuh"
 
 /* Columns of a box, 64 or 32. A kernel that wants 32 says so before it includes this file. */
 #ifndef BOX_COLS

@@ -1,5 +1,5 @@
 /* How results of `mma` are stored: a warp's rows through shared memory; or the parts that groups of warps and split
- * blocks have of a tile, combined. Included by mma.cu after mma_warp.cuh. */
+ * blocks have of a tile, combined. Included by mma.cu after mma/warp.cuh. */
 #ifndef FA_MMA_STORE_CUH
 #define FA_MMA_STORE_CUH
 

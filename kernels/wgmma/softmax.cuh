@@ -6,8 +6,8 @@
 #ifndef FA_WGMMA_SOFTMAX_CUH
 #define FA_WGMMA_SOFTMAX_CUH
 
-#include "common.cuh"
-#include "wgmma_parts.cuh"
+#include "shared/common.cuh"
+#include "wgmma/parts.cuh"
 
 /* 2^8 is far inside both types. In FP32 a P up to 2^100 is finite and can be scaled; above, S is computed again. */
 constexpr int RESCALE_LOG2 = 8, OVERFLOW_LOG2 = 100;

@@ -3,7 +3,7 @@
 #ifndef FA_WGMMA_RING_CUH
 #define FA_WGMMA_RING_CUH
 
-#include "wgmma_pipeline.cuh"
+#include "wgmma/pipeline.cuh"
 
 constexpr int TILES_KNOWN = 4; /* a power of two */
 

@@ -4,7 +4,7 @@
 #ifndef FA_PRIMS_CUH
 #define FA_PRIMS_CUH
 
-#include "../include/fa_params.h"
+#include "fa_params.h"
 
 #include <cuda_fp16.h>
 #if FA_BF16

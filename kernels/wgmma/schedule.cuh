@@ -3,7 +3,7 @@
 #ifndef FA_WGMMA_SCHEDULE_CUH
 #define FA_WGMMA_SCHEDULE_CUH
 
-#include "hopper.cuh"
+#include "shared/hopper.cuh"
 
 /* A block's work: its query rows of one (batch, head), and the tiles of FA_N keys that they see, at least one. Where
  * keys are split over blocks, those of one split: [first_key_tile, key_tiles). */

@@ -2,12 +2,12 @@
  * registers and takes any alignment, copy_pieces is cp.async. Both take an ORDER, which thread takes which piece of the
  * tile, and a function place(row, col), where the piece goes in shared memory.
  * Three kernels have loaders of their own, because their copies are part of a schedule: mma spreads those of a tile
- * over the products of another (mma_tile.cuh), mma_decode loads beside few registers, in a short loop, and the wgmma
- * kernels load by TMA (wgmma_parts.cuh). */
+ * over the products of another (mma/tile.cuh), mma_decode loads beside few registers, in a short loop, and the wgmma
+ * kernels load by TMA (wgmma/parts.cuh). */
 #ifndef FA_LOAD_CUH
 #define FA_LOAD_CUH
 
-#include "common.cuh"
+#include "shared/common.cuh"
 
 constexpr int THREADS = FA_WARPS * WARP_SIZE; /* of a block */
 

@@ -2,7 +2,7 @@
 #ifndef FA_SCHEDULE_CUH
 #define FA_SCHEDULE_CUH
 
-#include "common.cuh"
+#include "shared/common.cuh"
 
 /* `rows` query rows from `row0` of one (batch, head), and their keys [0, keys). */
 struct query_tile {

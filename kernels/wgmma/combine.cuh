@@ -5,8 +5,8 @@
 #ifndef FA_WGMMA_COMBINE_CUH
 #define FA_WGMMA_COMBINE_CUH
 
-#include "common.cuh"
-#include "wgmma_parts.cuh"
+#include "shared/common.cuh"
+#include "wgmma/parts.cuh"
 
 constexpr int PART_REGS = FA_DIM / 2; /* of a thread; the columns of O past dim and the sums are left out */
 constexpr int PART_FLOATS = 32 * (PART_REGS + 4);

@@ -1,5 +1,5 @@
 /* What one warp of `mma` computes: scores, softmax and output of its query rows over one tile of keys, in registers.
- * Included by mma.cu after its constants; K, V and Q lie in shared memory as mma_tile.cuh says. */
+ * Included by mma.cu after its constants; K, V and Q lie in shared memory as mma/tile.cuh says. */
 #ifndef FA_MMA_WARP_CUH
 #define FA_MMA_WARP_CUH
 

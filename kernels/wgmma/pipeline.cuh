@@ -3,7 +3,7 @@
 #ifndef FA_WGMMA_PIPELINE_CUH
 #define FA_WGMMA_PIPELINE_CUH
 
-#include "wgmma_parts.cuh"
+#include "wgmma/parts.cuh"
 
 /* Where a producer or consumer is in a pipeline. */
 struct pipeline_state {

@@ -7,8 +7,8 @@
 #ifndef FA_MMA_TILE_CUH
 #define FA_MMA_TILE_CUH
 
-#include "load.cuh"
-#include "schedule.cuh"
+#include "shared/load.cuh"
+#include "shared/schedule.cuh"
 
 constexpr int DIM16 = (FA_DIM + 15) / 16 * 16;
 constexpr int CHUNKS = DIM16 / 8; /* 16-byte chunks of a row that hold data; even */

@@ -5,7 +5,7 @@
 #ifndef FA_HOPPER_CUH
 #define FA_HOPPER_CUH
 
-#include "prims.cuh"
+#include "shared/prims.cuh"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 static_assert(FA_M < 0, "wgmma needs sm_90a; on the emulator: --arch sm_90a");

@@ -2,7 +2,7 @@
 #ifndef FA_COMMON_CUH
 #define FA_COMMON_CUH
 
-#include "prims.cuh"
+#include "shared/prims.cuh"
 
 constexpr float LOG2_E = 1.4426950408889634f; /* e^x = 2^(x LOG2_E) */
 
