@@ -117,7 +117,7 @@ try() { # COMMAND...: said, and run unless --dry-run
 
 # The tile that the ladder had for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
 ladder_tile() { # KERNEL B,H,S,D
-    jqf evidence/ladder_tile -r --arg kernel "$1" --arg problem "$2" "$out/ladder.json" 2>/dev/null || true
+    jqf ladder/tile_of -r --arg kernel "$1" --arg problem "$2" "$out/ladder.json" 2>/dev/null || true
 }
 
 part_ladder() {
@@ -136,7 +136,7 @@ gate_baseline() {
         jq -n --arg k "$kernel" --arg t "$(ladder_tile "$kernel" 2,8,512,64)" '{($k): $t}'
     done | jq -sc add)
     names=$(printf '%s\n' "${rungs[@]}" | jq -Rnc '[inputs]')
-    jqf evidence/gate_baseline --argjson tiles "$tiles" --argjson rungs "$names" "$out/ladder.json" \
+    jqf ladder/gate_baseline --argjson tiles "$tiles" --argjson rungs "$names" "$out/ladder.json" \
         >"$out/gate_baseline.json"
 }
 

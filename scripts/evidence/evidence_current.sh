@@ -37,7 +37,7 @@ make_work
 export bench work lib
 kinds=$(kinds)
 for file in "${files[@]}"; do
-    zcat -f "$file" | jqf evidence/rows -nc --arg file "$file" --argjson kinds "$kinds" 2>/dev/null ||
+    zcat -f "$file" | jqf evidence/candidates -nc --arg file "$file" --argjson kinds "$kinds" 2>/dev/null ||
         die 2 "$file is no JSON"
 done | jqf evidence/sampled -cs --argjson sample "${opt[sample]}" >"$work/rows"
 jq -r '.made_of[].options | values' "$work/rows" | sort -u >"$work/options"

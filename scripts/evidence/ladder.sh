@@ -46,7 +46,7 @@ best_tile() { # KERNEL
 }
 
 summarise() {
-    find "$out/ladder" -name '*.json' -print0 | sort -z | xargs -0 jq -L "$lib" -sf "$lib/ladder/table.jq" |
+    find "$out/ladder" -name '*.json' -print0 | sort -z | xargs -0 jq -L "$lib" -s 'import "ladder" as m; m::table' |
         replace_file "$out/ladder.json"
 }
 

@@ -128,7 +128,7 @@ passes() { # OPTIONS...
         ./fa_bench --kernel scalar "${small[@]}" --dtype $type --quiet --json "$work/$type.json"
         jq -L scripts/lib -rsf scripts/lib/evo/group.jq --arg gpu G --arg arch sm_90a --arg conditions '' \
             --argjson space '{}' "$work/$type.json" | head -n 1 >"$work/$type.group"
-        jq -L scripts/lib -f scripts/lib/report/records.jq -n --arg dir "$work" "$work/$type.json" >"$work/$type.key"
+        jq -L scripts/lib 'import "report" as m; m::records' -n --arg dir "$work" "$work/$type.json" >"$work/$type.key"
     done
     [ "$(cat "$work/fp16.group")" = "G|sm_90a|1,2,2,33,33,16,full|fp32" ]
     [ "$(cat "$work/bf16.group")" = "G|sm_90a|1,2,2,33,33,16,full bf16|fp32" ]

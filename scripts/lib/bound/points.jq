@@ -1,7 +1,7 @@
 # Measured points of an evidence file, each with the options that give its bound (run with -n). $kinds: {name: kind}.
 # $file: its path. A point is a timed row of a kernel of ours: p50 in us, the clock where the row has it, and the hash
 # of the machine code that was timed. Of a pair the time alone, which is the one that the clock was measured in.
-include "evidence/row";
+include "evidence";
 include "typed";
 
 # "m=64,n=128" as an object; the sweeps' rows have it instead of a config.

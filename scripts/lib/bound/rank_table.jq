@@ -1,5 +1,5 @@
 # bound_rank.json as Markdown.
-include "report/numbers";
+include "numbers";
 def percent: . * 100 | round | tostring + " %";
 "The estimate, fitted to \(.fitted) configurations and judged on \(.judged) others: " +
     "off by \(.error.median | percent) (median), \(.error.p90 | percent) (nine in ten).", "",

@@ -1,6 +1,6 @@
 # Lines of sweep_scaling.sh (jq -s) as a table. A row is compared with one GPU of the same machine and commit,
 # on the same candidates.
-include "report/numbers";
+include "numbers";
 . as $all |
 "| GPUs | of a machine with | kernel | candidates | seconds | candidates per second | of N times one GPU |",
 "|---|---|---|---|---|---|---|",

@@ -1,5 +1,5 @@
 # The curves of scripts/replay.sh (with jq -s) as a table: the median of the best time over the best recorded.
-include "report/numbers";
+include "numbers";
 .[0].after as $after |
 "| recorded | strategy | seeds | \($after | map("after \(.)") | join(" | ")) | found the best |",
 "|---|---|---|\($after | map("---|") | add)---|",

@@ -1,5 +1,5 @@
 # The rows for people: a line per shape, the geometric mean and the least.
-include "report/numbers";
+include "numbers";
 include "typed";
 def name: "\(.batch),\(.heads),\(.seq_q),\(.dim)\(if .causal then " causal" else "" end)\(typed)";
 (.[] | [.kernel, (.problem | name), .status, (.new_over_old // 0 | thousandths)] | @tsv),

@@ -1,6 +1,6 @@
 # The geometric means of the rows of $shapes. $pairs: 0 with --no-pairs.
 include "peers/name";
-include "report/numbers";
+include "numbers";
 ($shapes[0] | map(key)) as $keys | map(select(key as $k | any($keys[]; . == $k))) | map(select(.ratio != null)) |
 if . == [] then "no ratio" else
     length as $all | map(.paired_ratio | values) as $paired |

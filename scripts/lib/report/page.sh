@@ -32,14 +32,14 @@ picture() { # NAME SOURCE CAPTION: drawn and shown, or why not
     fi
 }
 
-# Rows that a function of lib/report/rows.jq makes of a file; nothing without the file.
+# Rows that a function of report.jq makes of a file; nothing without the file.
 table() { # SOURCE HEADINGS ROWS
     [[ -s $dir/$1 ]] || return 0
     table_of "$2" "$3" "$dir/$1"
 }
 table_of() { # HEADINGS ROWS FILE
     jq -L "$lib" -r --slurpfile records "$work/records" --arg headings "$1" \
-        "include \"report/html\"; include \"report/rows\"; html_table(\$headings; $2)" "$3"
+        "include \"html\"; include \"report\"; html_table(\$headings; $2)" "$3"
 }
 
 # What the summary and the page of all GPUs are made from: PROGRAM on the files that are there.
@@ -214,7 +214,7 @@ page() {
     find "$dir" -path "$dir/ladder/*.json" | sort >"$work/files"
     echo '{}' >"$work/records"
     [[ ! -s $work/files ]] ||
-        xargs jq -L "$lib" -n --arg dir "$dir" -f "$lib/report/records.jq" <"$work/files" >"$work/records"
+        xargs jq -L "$lib" -n --arg dir "$dir" 'import "report" as m; m::records' <"$work/files" >"$work/records"
     : >"$work/contents"
     sections >"$work/sections"
     head_of_page "fa_bench on $(basename "$dir")"

@@ -39,10 +39,10 @@ draw() { # NAME WIDTH HEIGHT: gnuplot commands on stdin -> plots/NAME.svg
 # The ladder on every problem it was climbed on: TFLOP/s, log scale, the number on the bar, p50's interval.
 plot_ladder() {
     local problems=() i=0 plot='' problem fill place at
-    mapfile -t problems < <(jqf report/ladder_problems -r "$dir/ladder.json")
+    mapfile -t problems < <(jqf plots/ladder_problems -r "$dir/ladder.json")
     [[ ${#problems[@]} -gt 0 ]] || return 1
     for problem in "${problems[@]}"; do
-        jqf report/ladder_bars -r --arg problem "$problem" --slurpfile records "$work/records" "$dir/ladder.json" \
+        jqf plots/ladder_bars -r --arg problem "$problem" --slurpfile records "$work/records" "$dir/ladder.json" \
             >"$work/ladder.$i"
         fill=$((100 - i * 75 / (${#problems[@]} > 1 ? ${#problems[@]} - 1 : 1)))
         fill="$((fill / 100)).$(printf '%02d' $((fill % 100)))"
@@ -64,7 +64,7 @@ set yrange [1:*]
 set xrange [-0.6:*]
 set key top left
 set offsets 0, 0.6, 0, 0
-set xtics ($(jqf report/ladder_tics -r "$dir/ladder.json"))
+set xtics ($(jqf plots/ladder_tics -r "$dir/ladder.json"))
 plot $plot
 END
 }
@@ -72,16 +72,16 @@ END
 # Best p50 over the other knobs, for each (m, warps), of the canonical problem where it was swept.
 plot_sweep() {
     local kernels=() kernel name plot='' width
-    zcat -f "$dir/$sweep_log" | jqf report/sweep_cells -cnR >"$work/sweep"
+    zcat -f "$dir/$sweep_log" | jqf plots/sweep_cells -cnR >"$work/sweep"
     mapfile -t kernels < <(jq -r '.[].kernel' "$work/sweep")
     [[ ${#kernels[@]} -gt 0 ]] || return 1
     for kernel in "${kernels[@]}"; do
-        jqf report/sweep_labels -r --arg kernel "$kernel" "$work/sweep" >"$work/sweep.$kernel"
+        jqf plots/sweep_labels -r --arg kernel "$kernel" "$work/sweep" >"$work/sweep.$kernel"
         plot+="
 set title '${kernel//_/\\_}'"
         for name in x:m y:warps; do
             plot+="
-$(jqf report/sweep_axis -r --arg kernel "$kernel" --arg axis "${name%:*}" --arg knob "${name#*:}" "$work/sweep")"
+$(jqf plots/sweep_axis -r --arg kernel "$kernel" --arg axis "${name%:*}" --arg knob "${name#*:}" "$work/sweep")"
         done
         plot+="
 plot '$work/sweep.$kernel' using 1:2:(0.48):(0.48):3 with boxxyerror fs solid noborder lc palette notitle"
@@ -108,10 +108,10 @@ plot_roofline() {
     device=$(find "$dir/ladder" -name '*.json' -exec cat {} + 2>/dev/null | jqf report/roofs -sc)
     [[ -n $device ]] || return 1
     peak=$(jq .peak <<<"$device") bandwidth=$(jq '.gbytes / 1000' <<<"$device")
-    mapfile -t kernels < <(jqf report/roof_kernels -r "$dir/ladder.json")
+    mapfile -t kernels < <(jqf plots/roof_kernels -r "$dir/ladder.json")
     for kernel in "${kernels[@]}"; do
         i=$((i + 1))
-        jqf report/roof_points -r --arg kernel "$kernel" "$dir/ladder.json" | sort -n >"$work/roof.$i"
+        jqf plots/roof_points -r --arg kernel "$kernel" "$dir/ladder.json" | sort -n >"$work/roof.$i"
         plot+=", '$work/roof.$i' using 1:2 with linespoints ls $i ps 1.1 title '${kernel//_/\\_}'"
     done
     draw roofline 900 460 <<END
@@ -123,7 +123,7 @@ set key outside right
 set xrange [32:8192]
 set xtics (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 set yrange [0.5:$peak * 2]
-$(jqf report/roof_marks -r "$dir/ladder.json")
+$(jqf plots/roof_marks -r "$dir/ladder.json")
 set label 101 sprintf('tensor peak at boost clock, %.0f TFLOP/s', $peak) at 40, $peak * 1.3 font ',10'
 set label 102 sprintf('DRAM, %.2f TB/s', $bandwidth) at 36, $bandwidth * 36 * 0.62 font ',10'
 plot (x * $bandwidth < $peak ? x * $bandwidth : $peak) with lines lc rgb '#000000' lw 1.5 notitle$plot
@@ -145,7 +145,7 @@ plot_peers() {
         mask=$([[ $causal == true ]] && echo causal || echo full)
         for dim in 64 128 256; do
             file=$work/peers.$dim.$causal
-            jqf report/peers_points -r --argjson dim "$dim" --argjson causal "$causal" --arg fa3 "$fa3" \
+            jqf plots/peers_points -r --argjson dim "$dim" --argjson causal "$causal" --arg fa3 "$fa3" \
                 "$dir/peers.json" >"$file"
             [[ -s $file ]] || continue
             panels=$((panels + 1))
@@ -186,12 +186,12 @@ set offsets 0, 0, 0.15, 0.05
 set format x ''
 set key below
 END
-    jqf report/peers_groups -r "$2"
+    jqf plots/peers_groups -r "$2"
 }
 
 # Every shape of peers.json: the best library's time over ours, each timed alone and in pairs.
 plot_paired() {
-    jqf report/peers_paired -r "$dir/peers.json" >"$work/paired"
+    jqf plots/peers_paired -r "$dir/peers.json" >"$work/paired"
     has_column "$work/paired" 2 || return 1
     draw paired 1100 400 <<END
 set title 'Best library / ours: above 1 ours is faster'
@@ -204,8 +204,8 @@ END
 
 # Every shape of versus.json: the best peer's time over ours at both paces, in pairs.
 plot_paces() {
-    jqf report/paces_shapes "$dir/versus.json" >"$work/shapes"
-    jqf report/paces_points -r "$work/shapes" >"$work/paces"
+    jqf plots/paces_shapes "$dir/versus.json" >"$work/shapes"
+    jqf plots/paces_points -r "$work/shapes" >"$work/paces"
     [[ -s $work/paces ]] || return 1
     local intervals='' # of few pairs there are none
     ! has_column "$work/paces" 3 ||
@@ -248,7 +248,7 @@ plot_pipes() {
         group_by(.problem) | sort_by(map(.us) | min) | .[][0].problem' "$work/bounds")
     [[ ${#problems[@]} -gt 0 ]] || return 1
     for problem in "${problems[@]}"; do
-        jqf report/pipe_bars -r --arg problem "$problem" "$work/bounds" >"$work/pipes.$n"
+        jqf plots/pipe_bars -r --arg problem "$problem" "$work/bounds" >"$work/pipes.$n"
         panels+="
 set title 'B,H,S,D = $problem'
 plot 100 with lines lc rgb '#000000' lw 1.5 dt 1 title 'the measured time'"

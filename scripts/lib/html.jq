@@ -1,6 +1,6 @@
 # Tables of the page. A cell is a text; a number as {v, t}: its value, and what is shown; a link as {t, href}; null for
 # nothing. A class goes with each of the objects. A heading that starts with "#" is over numbers.
-include "report/numbers";
+include "numbers";
 
 def pad($width): tostring | "0" * ($width - length) + .;
 def fixed($digits): pow(10; $digits) as $p | (. * $p | round) as $i |

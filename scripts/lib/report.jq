@@ -1,0 +1,397 @@
+# Tables of the documents and of the pages of scripts/evidence/report.sh.
+include "numbers";
+include "html";
+include "pairs";
+include "typed";
+
+# The rows of the page's tables, cells as report/html takes them.
+def count(f): map(select(f)) | length;
+def knobs: if . == null then null else to_entries | map("\(.key)=\(.value)") | join(" ") end;
+def tile: if . == null then null else "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)" end;
+def shape: "\(.batch),\(.heads),\(.seq_q // .seq),\(.dim)";
+def median: sort | if length == 0 then null elif length % 2 == 1 then .[length / 2 | floor]
+    else (.[length / 2 - 1] + .[length / 2]) / 2 end;
+
+# $records: of lib/report/records.jq, which says the interval of each p50 and where the record lies.
+def ladder_rows($records): sort_by([(.problem | work), -(.p50_us // 0)]) | .[] |
+    ($records[.problem + "|" + .kernel] // {}) as $r |
+    [.problem, (.kernel | link($r.file)), (.config | tile), (.p50_us | figure), ($r.ci95 | between), (.p90_us | figure),
+        (.tflops | figure), .vs, (.ratio | decimals(2)), (.ci95 | ratio_between)];
+def best_rows: .[] | [(.p50_us | figure), (.p90_us | figure), .kernel, (.knobs | gsub(","; " ")), (.registers | whole),
+    (.smem_bytes | whole)];
+def paired_best: (.paired // {}) | to_entries | min_by(.value.ratio);
+def peer_rows: .[] | paired_best as $p | [shape, mask, .variant // .kernel, (.us | figure),
+    (.tflops | figure), .best_peer, (.peers[.best_peer // ""] | figure),
+    (if .ratio then .ratio | decimals(2) else .status end),
+    $p.key, ($p.value.ratio | decimals(2)), ($p.value.ci95 | ratio_between)];
+def versus_rows: .[] | [name, .pace, .variant // .kernel, (.solo_us | figure), (.tflops | figure),
+    (.sm_clock_mhz | whole), (.percent_of_peak | decimals(1)), (.p50_us | figure), .vs_version // .vs,
+    (.vs_p50_us | figure), (if .ratio then .ratio | decimals(2) else .status end), (.ci95 | ratio_between)];
+# Per kernel, pace and peer; of several peers also over the fastest on each shape.
+def fastest_peer: group_by(.problem) | map(min_by(.ratio) | .best = true);
+def pace_rows: map(select(.ratio)) | group_by([.kernel, .pace])[] |
+    (group_by(.vs)[], (select(map(.vs) | unique | length > 1) | fastest_peer)) |
+    [.[0].kernel, .[0].pace, (if .[0].best then "the fastest measured" else .[0] | .vs_version // .vs end),
+    (length | whole), (map(.ratio) | (mean, min, max) | decimals(2)), (count(.ratio > 1) | whole)];
+def parity_rows: group_by(.kernel)[] | [.[0].kernel, (count(.verdict == "PASS") | whole),
+    (count(.verdict == "FAIL") | whole), (count(.verdict == "NOT-RUN") | whole),
+    (map(.max_abs_difference_to_torch // 0) | max | figure), (map(.max_abs_err // 0) | max | figure)];
+def rate_rows: .[] | [.kernel, (.group | split("|")[2]), .strategy, (.candidates | whole),
+    (.status | to_entries | map("\(.key) \(.value)") | join(", ")), (.measured | whole), (.compiled_cold | whole),
+    (.seconds | figure), (.per_second | figure), (.per_second * 60 | whole)];
+def stage_rows: .[] | [.kernel, (.compile | decimals(3)),
+    (.stages | (.start, .check, .timing, .recheck, .turn) | decimals(3))];
+def serving_rows: .[] | [(.problem | shape), (.problem.kv_heads | whole), (.problem.seq_kv | whole), (.problem | mask),
+    .variant // .kernel, (.config | tile), (.timing.p50_us | figure), (.timing.p50_ci95_us | between),
+    (.throughput.tflops | figure), (.throughput.gbytes_per_s | figure)];
+def bound_kernel_rows: group_by(.kernel)[] | [.[0].kernel, (length | whole),
+    (map(.percent_of_bound | values) | (min, median, max) | figure), (count(.us < .bound_us) | whole),
+    (group_by(.binds) | sort_by(-length) | map("\(.[0].binds) \(length)") | join(", "))];
+def pipe_rows: map(select((.file // "" | startswith("ladder/")) and .pipe_clocks)) |
+    sort_by((.problem | work), .us) | .[] | (.mhz // .clock_mhz_max) as $mhz |
+    [.kernel, .problem, (.us | figure), (.bound_us | figure),
+        (.pipe_clocks | (.tensor, .mufu, .fma, .alu, .shared, .issue, .l2) / $mhz | figure), .binds];
+def bound_rows: group_by([.kernel, .problem]) | map(min_by(.us)) | sort_by(-.percent_of_bound) | .[] |
+    [.kernel, .problem, (.options | [scan("--(m|n|warps|stages) ([0-9]+)") | join("=")] | join(" ")),
+        (.us | figure), (.bound_us | figure), (.percent_of_bound | figure), .binds];
+def counted_rows: .kernels[] | [.kernel, (.passed | whole),
+    (.failed | whole | if .v > 0 then .class = "FAIL" else . end), (.skipped | whole), (.not_run | whole)];
+
+# ladder.json: its kernels with a time, the slowest first.
+def climbed: map(select(.tflops != null)) | group_by(.kernel) | sort_by(map(.tflops) | min) | map(.[0].kernel);
+
+# Of leaderboard.json, the group of the canonical problem; the first group where it was not swept.
+def canonical: map(select(.group | endswith("|2,8,8,512,512,64,full|fp32")))[0] // .[0];
+
+# A file of evidence: the commits that its rows name.
+def commits:
+    [.. | objects | select(has("code_sha256")).git | values] | unique | map("`\(.)`") | join(", ");
+
+# Lines of evidence_current.sh --rows as the sentence above a table, of one line or two. $commits: those measured.
+def measured:
+    def stale: map(select(.current | not));
+    (group_by(.kernel) | map(select(stale != []) | "`\(.[0].kernel)` (\(stale | length) of \(length) rows)") |
+        join(", "))
+        as $changed |
+    "Measured at commit \($commits)" + if $changed == "" then "." else ";" end,
+    (if $changed == "" then empty else "machine code changed since, so to be measured again: \($changed)." end), "";
+
+# The registry as the rows of the table of kernels.
+def kernels:
+    def tile: "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)";
+    .[] | select(.variant_of == null) |
+    (if .defaults then .defaults | tile else "library" end) as $tile |
+    (if .kind == "library" then "library" elif .arch_specific then "sm_\(.min_arch)a"
+        else "sm_\(.min_arch) and later" end) as $arch |
+    "| `\(.name)`\(if .default then " (default)" else "" end) | \(.idea) | \($tile) | \(.tensor_cores) | \($arch) | " +
+    "\(if .emulated then "yes" else "no" end) |";
+
+# ladder.json as a table of the documents. $folder: where it lies.
+def ladder:
+    map(select(.p50_us != null)) |
+    (map(.problem) | unique_by(work)) as $problems | (map(.kernel) | unique) as $kernels |
+    . as $all |
+    "p50 in us, TFLOP/s, and times as fast as the kernel named under \"over\" (by `--vs`), each kernel at its own best",
+    "tile; full attention, B,H,S,D (-: not measured); records in `\($folder)/ladder/`.", "",
+    (["kernel", "over"] + $problems | row), "|---|---|\($problems | map("---") | join("|"))|",
+    ([$kernels[] as $k | {k: $k, cells: [$problems[] as $p | [$all[] | select(.kernel == $k and .problem == $p)][0]]}] |
+        sort_by(-(.cells | map(.p50_us // 0) | first)) | .[] |
+        [(.k | code), (.cells | map(.vs // empty) | names)] + (.cells | map(
+            if . then "\(.p50_us | short) (\(.tflops | short))" + if .ratio then ", \(.ratio | short)x" else "" end
+            else "-" end)) | row);
+
+# peers.json as a table of the documents. $file: its name. Shapes of a kind (decode, prefill) are groups of their own.
+def peers:
+    def usual($fa3): [["fa2", "FlashAttention 2"], ["cudnn", "cuDNN"],
+        [$fa3, "FlashAttention 3" + if $fa3 == "fa3" then "" else " (scaled)" end]];
+    def others: [["fa4", "FlashAttention 4"], ["flashinfer_fa2", "FlashInfer fa2"],
+        ["flashinfer_fa3", "FlashInfer fa3"]];
+
+    map(select(.ratio != null)) | (if all(.[]; .peers.fa3) then "fa3" else "fa3_scaled" end) as $fa3 |
+    [.[].peers | keys[]] as $there | def is_there: .[0] as $name | any($there[]; . == $name);
+    (others | map(select(is_there))) as $others |
+    (usual($fa3) | if $others == [] then . else map(select(is_there)) + $others end) as $columns |
+    map(.paired_ratio | values) as $paired | ($paired != []) as $is_paired |
+    "\(map(.kernel) | names)\(.[0] | typed | ascii_upcase): best peer / ours (above 1: ours is faster), " +
+    "geometric mean \(map(.ratio) | mean | hundredths) over \(length) shapes; every shape in `\($file)`.",
+    (if $is_paired then "solo: each timed alone, power-limited; paired: ABBA in one process, " +
+        "geometric mean of the least ratio \($paired | mean | hundredths) over \($paired | length) shapes."
+        else empty end),
+    "",
+    (["head dim", "mask", "shapes"] + ($columns | map("over \(.[1])")) + ["over the best"] +
+        if $is_paired then ["over the best, paired"] else [] end | row),
+    "|" + "---|" * (4 + ($columns | length)) + if $is_paired then "---|" else "" end,
+    (group_by([.dim, .kind, .causal]) | .[] | . as $rows |
+        [(.[0] | "\(.dim)" + if .kind then ", \(.kind)" else "" end), (.[0] | mask), length] +
+        ($columns | map(.[0] as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean | hundredths)) +
+        [map(.ratio) | mean | hundredths] +
+        if $is_paired then [map(.paired_ratio | values) | mean | hundredths] else [] end | map(tostring) | row);
+
+# versus.json as the README's table, of the kernel that has most of its rows: head dims and masks of two shapes and
+# more. $folder: where it lies, named for the GPU. $fa4, $serving: peers_fa4.json and peers_serving.json beside it, or
+# nothing.
+def summary:
+    def peer: .vs_version // .vs;
+    def shapes: map(.problem) | unique | length;
+    def fa4: if $fa4 == [] then [] else
+        .[0].problem as {$dim, $causal} | [[$fa4[0][] | select(.dim == $dim and .causal == $causal).paired.fa4.ratio |
+            values] | mean | hundredths] end;
+    def at($pace): map(select(.pace == $pace)) | map(.ratio) | mean | hundredths;
+    map(select(.ratio)) | group_by(.kernel) | max_by(length) // [] |
+    (group_by(peer) | sort_by(-length) | map(.[0] | peer)) as $peers |
+    "\([.[0].kernel | values] | names) on an \($folder | ascii_upcase), times as fast in pairs (`--vs`), " +
+        "geometric means: above 1 ours is faster.",
+    "Rested: each launch after a pause, the L2 cold.", "",
+    (["head dim", "mask", "shapes"] + ($peers | map(sub(" [0-9a-f]{8}$"; ""), "rested")) +
+        if $fa4 == [] then [] else ["FlashAttention 4"] end | row),
+    "|" + "---|" * (3 + 2 * ($peers | length) + ($fa4 | length)),
+    (group_by([.problem.dim, .problem.causal])[] | select(shapes > 1) |
+        [.[0].problem.dim, (.[0].problem | mask), shapes] +
+        [$peers[] as $peer | map(select(peer == $peer)) | at("sustained", "rested")] + fa4 | map(tostring) | row),
+    ($serving[0] // [] | map(select(.paired_ratio)) | if . == [] then empty else
+        "", "Serving, over the fastest of FlashAttention 3 and 4 and FlashInfer: " +
+        (group_by(.kind) | map("\(.[0].kind) \(map(.paired_ratio) | mean | hundredths)") | join(", ")) +
+        " (least \(map(.paired_ratio) | min | hundredths))." end);
+
+# versus.json as a table of the documents. $file: its name.
+def versus:
+    def cell: if . == [] then "-" else "\(mean | hundredths) (\(min | hundredths))" end;
+    map(select(.ratio)) as $timed | ($timed | map(.vs) | unique) as $peers |
+    "By `--vs`, ABBA in one process: times as fast, geometric mean and in brackets the least. sustained: back to back;",
+    "rested: each launch after a pause, the L2 cold. Peers: " +
+        ($timed | map(.vs_version // .vs) | unique | join(", ")) + ".",
+    "Every shape in `\($file)`.", "",
+    (["kernel", "pace", "head dim", "mask", "shapes"] + ($peers | map("over \(code)")) +
+        ["over the best", "ahead"] | row),
+    "|\("---|" * (7 + ($peers | length)))",
+    ($timed | group_by([.kernel, .pace, .problem.dim, .problem.causal]) | .[] |
+        (group_by(.problem) | map(map(.ratio) | min)) as $best |
+        [(.[0].kernel | code), .[0].pace, .[0].problem.dim, (.[0].problem | mask), ($best | length)] +
+        [$peers[] as $peer | map(select(.vs == $peer).ratio) | cell] +
+        [($best | cell), ($best | map(select(. >= 1)) | length)] | map(tostring) | row),
+    (map(select(.ratio == null)) | .[] | "| `\(.kernel)` | \(.pace) | " +
+        "\(.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim) \(mask)"): \(.status) |" + " |" * (4 + ($peers | length)));
+
+# leaderboard.json as a table of the documents. $sweeps: the lines of sweeps.jsonl; $folder: where they lie.
+def sweep:
+    canonical as $g | ($g.group | split("|")) as [$gpu, $arch, $problem] |
+    "Best tiles of (\($problem | gsub(",(?=[a-z])"; ") ")) on \($gpu), each found by `scripts/evo_sweep.sh`;",
+    "log and leaderboard in `\($folder)/`.", "",
+    "| kernel | tile | p50 us | registers | shared bytes | candidates | a second |", "|---|---|---|---|---|---|---|",
+    ($g.kernels | to_entries | sort_by(-(.value.p50_us // 0)) | .[] | .key as $k | .value as $v |
+        ([$sweeps[] | select(.kernel == $k and .group == $g.group and .measured > 0)] | last) as $s |
+        [($k | code) + if $g.leader == $k then " (leads)" else "" end, ($v.knobs | gsub(","; " ")),
+            ($v.p50_us | hundredths), $v.registers // "-", $v.smem_bytes // "-", $s.candidates // "-",
+            $s.per_second // "-"] | map(tostring) | row);
+
+# Summaries of what was tried against the bench, as tables of the documents. $explained: tests/sanitize_explained.tsv.
+# $there: how many wrong kernels (cuda, emu) and cheats there are today, where that is known.
+def robustness:
+    def of($what): map(select(.what == $what));
+    def word($v): map(.verdict) | if index($v.bad) then "bad" elif index($v.good) then "good" else "not run" end;
+    def tally($v): group_by(.name) | map({name: .[0].name, is: word($v),
+        count: (map(select(.verdict == $v.good) | .count // 1) | max // 0)});
+    def not_run: map(select(.is == "not run").name) | if length > 0 then "; not run: " + join(", ") else "" end;
+    def share: "\(map(select(.is == "good")) | length) of \(map(select(.is != "not run")) | length)";
+    def row_of($what; f): of($what) | if length == 0 then empty else f | row end;
+    def total(f): map(f) | add // 0;
+    def of_kernels(f): total(.kernels | map(f) | add);
+    def caught: "\(total(.caught)) of \(total(.caught + .missed)) caught";
+    def clean: "\(of_kernels(.passed)) of \(of_kernels(.passed + .failed))";
+    def gpus: map(.gpu) | unique | join(", ");
+    def since($tried; $now): if ($now // $tried) != $tried then "; today's set has \($now)" else "" end;
+    def killed: map(select(.name | startswith("kill_")).count) | add // 0;
+    def explained: $explained | split("\n") | map(select(length > 0 and (startswith("#") | not)) | split("\t") |
+        {("\(.[0]) \(.[1])"): .[2]}) | add // {};
+
+    "| what | result | how |", "|---|---|---|",
+    row_of("controls"; ["negative controls (`tests/emu/controls`): kernels wrong in one way", caught,
+        "\(total(.runs)) runs, each with its class and line; `tests/emu/controls.sh`"]),
+    row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caught,
+        "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", ")); `tests/emu/mutants.sh`"]),
+    row_of("hopper_mutants"; ["mutants of the Hopper kernels: wrong in one way, on the emulator", caught,
+        "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", "))" +
+        (if total(.known) > total(.caught + .missed) then ", a sample of \(total(.known))" else "" end) +
+        "; `tests/emu/hopper_mutants.sh`"]),
+    (of("wrong")[] | ["wrong kernels on \(.gpu // "the emulator"): one fault each",
+        "\(.gate) of \(.kernels) caught by the gate",
+        (if .ordinary == null then "the gate alone" else "\(.ordinary) by an ordinary run" end) +
+            "\(since(.kernels; $there[.device])); " +
+            "`tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`"] | row),
+    row_of("judge_mutants"; ["mutants of the judge: a token changed in a pure module",
+        "\(total(.killed)) of \(total(.killed + .survived)) killed by unit tests",
+        "seed \(map(.seed) | join(", ")); besides \(total(.equivalent)) that change nothing, each with its reason; " +
+        "`tests/mutate.py`"]),
+    row_of("race_controls"; ["controls of the race detector (`tests/emu/race`): kernels with a race, and without",
+        "\(total(.missed | length)) of \(total(.racy)) missed, \(total(.accused | length)) of \(total(.clean)) accused",
+        "\(total(.runs)) runs, under every schedule; `tests/emu/race.sh`"]),
+    row_of("race"; ["problem matrix under the race detector", "\(clean) clean",
+        "\(map(.kernels[].kernel) | unique | length) kernels; `scripts/ci_gate.sh --race`"]),
+    row_of("conform"; ["primitives, emulator beside \(gpus)",
+        "\(total(.passed)) of \(total(.passed + .failed)) files give the same words",
+        "`tests/emu/conform`; `scripts/ci_gate.sh`"]),
+    row_of("sanitize"; ["compute-sanitizer on \(gpus)", "\(clean) runs clean",
+        (map(.tools[] | "\(.tool) \(.passed) of \(.passed + .failed)") | join(", ")) +
+        (of_kernels(.not_run // 0) | if . > 0 then "; \(.) not run" else "" end) +
+        "; `scripts/ci_gate.sh --sanitize`"]),
+    row_of("cheats"; (map(.device) | unique | join(", ")) as $devices | [.[].cheats[]] |
+        tally({good: "CAUGHT", bad: "MISSED"}) |
+        ["cheats (`tests/cheats`)", "\(share) caught",
+            "`tests/cheats/run.sh` on \($devices)\(not_run)\(since(length; $there.cheats))"]),
+    row_of("faults"; [.[].faults[]] | tally({good: "SURVIVED", bad: "FAILED"}) |
+        ["faults", "\(map(.count) | add) survived, \(share) kinds",
+            "`tests/faults/run.sh`, \(killed) of them `kill -9`\(not_run)"]),
+    row_of("asan"; ["the driver under ASan, UBSan, LeakSanitizer",
+        "\(total(.passed)) tests passed, \(total(.failed)) failed",
+        "suites \(map(.suites) | join(", ")); `tests/asan.sh`"]),
+    row_of("fuzz"; [.[].targets[] | select(.verdict != "NOT-RUN")] | ["fuzz executions",
+        "\(map(.executions) | add), \(map(select(.verdict == "FAIL")) | length) findings",
+        "\(map("\(.name) \(.executions)") | join(", ")); `make fuzz`"]),
+
+    # What a tool found (exit 9); not what cannot run there.
+    (of("sanitize") | map(.not_passed[]? | select(.verdict == "failed" or (.code // 9) == 9)) |
+        if length == 0 then empty else
+            "", "What compute-sanitizer reports, and how far that is ours:", "",
+            "| kernel | tool | runs | |", "|---|---|---|---|",
+            (group_by([.kernel, .tool, .verdict])[] | (.[0].verdict == "skipped") as $skipped |
+                [(.[0].kernel | code), .[0].tool, "\(length)\(if $skipped then ", not counted" else "" end)",
+                (explained["\(.[0].kernel) \(.[0].tool)"] // if $skipped then .[0].why else "not explained" end)] | row)
+        end),
+    (of("mutants") | map(.survivors[]) |
+        if length == 0 then empty else
+            "", "Mutants that survive, and why they may:", "",
+            "| kernel | what is taken out | why nothing is wrong, or nothing sees it |", "|---|---|---|",
+            (group_by([.file, .function, .statement, .number])[] |
+                [(map(.kernel) | names), "`\(.[0].statement)` in `\(.[0].function)` (\(.[0].file))", .[0].why] | row)
+        end);
+
+# Records of the ladder: {"PROBLEM|KERNEL": {file, ci95}}. $dir: the folder that the files are named from.
+def records:
+    [inputs | select(.problem.batch) | {
+        key: ((.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)" + if .causal then " causal" else "" end + typed) +
+            "|\(.kernel)"),
+        value: {file: (input_filename | ltrimstr($dir + "/")),
+            ci95: (.timing.p50_ci95_us | if .[0] == null then null else . end)}}] | from_entries;
+
+# Values of the folder's files, slurped: where, with what and when they were measured, as a list of facts.
+def environment:
+    def all_of(f): [.. | objects | f // empty | strings] | unique;
+    def fact($name; $values): $values | map(select(. != "")) |
+        if . == [] then empty else "<dt>\($name)</dt><dd>\(map(@html) | join("; "))</dd>" end;
+    # Of texts, those that do not begin a longer one.
+    def longest: . as $all | map(select(. as $t | any($all[]; . != $t and startswith($t)) | not));
+    def gigabytes: . / 1e9 | round;
+    ([.. | objects | select(has("sm_count") and has("name"))] | unique_by(.name)) as $devices |
+    ([.. | objects | select(has("git") and has("time")) | select((.git | type) == "string") | {git, time}] |
+        group_by(.git) | map({git: .[0].git, time: (map(.time) | max)}) | sort_by(.time) | reverse | map(.git))
+        as $commits |
+    all_of(.time) as $times |
+    (all_of(.torch) | map(if test("^[0-9]") then "torch \(.)" else . end)) as $torch |
+    "<dl class=\"facts\">",
+    fact("GPU"; $devices | map("\(.name), \(.arch), \(.sm_count) SMs, up to \(.clock_mhz_max // "?") MHz" +
+        "\(if .memory_bytes then ", \(.memory_bytes | gigabytes) GB" else "" end)" +
+        "\(if .memory_gbytes_per_s then " at \(.memory_gbytes_per_s | round) GB/s" else "" end)")),
+    fact("Driver"; all_of(.driver)),
+    fact("Compilers"; all_of(.compiler)),
+    fact("Libraries"; $torch + all_of(.vs_compiler) | longest),
+    fact("Commit"; if $commits == [] then [] else
+        [$commits[0] + if $commits[1] then " (the newest; also \($commits[1:] | join(", ")))" else "" end] end),
+    fact("Measured"; if $times == [] then [] else
+        [$times | map(.[:10]) | if .[0] == .[-1] then .[0] else "\(.[0]) to \(.[-1])" end] end),
+    "</dl>";
+
+# Of records: the roofs of the fastest device, {peak, gbytes}; nothing without one.
+def roofs:
+    map(select(.throughput.peak_boost_tflops != null) |
+        {peak: .throughput.peak_boost_tflops, gbytes: .device.memory_gbytes_per_s}) | max_by(.peak) // empty;
+
+# The summary: a card per finding. Each variable is a list with one file's contents, or empty: $ladder, $records,
+# $peers, $gate, $sanitize, $parity, $bound, $sweeps; $peak: the tensor peak in TFLOP/s or null.
+def cards:
+    def card($id; $number; $says): "<a class=\"card\" href=\"#\($id)\"><b>\($number | @html)</b>\($says | @html)</a>";
+    def total(f): map(f // 0) | add // 0;
+    def passed: total(.passed) as $p | "\($p) of \($p + total(.failed))";
+
+    "<div class=\"cards\">",
+    ($ladder[0] // [] | map(select(.tflops != null and .config != null)) | max_by(.tflops) | select(.) |
+        card("ladder"; "\(.tflops | rounded) TFLOP/s";
+            "the fastest kernel, \(.kernel), on \(.problem)" +
+                if $peak then ": \(100 * .tflops / $peak | round) % of the tensor cores' peak" else "" end)),
+    ($peers[0] // [] | map(.ratio | values) | select(. != []) |
+        card("peers"; "\(mean | fixed(2))x"; "as fast as the best library, the geometric mean of \(length) shapes; " +
+            "ahead on \(count(. > 1)), least \(min | fixed(2))x (each timed alone)")),
+    ($peers[0] // [] | map(.paired_ratio | values) | select(. != []) |
+        card("peers"; "\(mean | fixed(2))x"; "the same in pairs, taking turns in one process: ahead on " +
+            "\(count(. > 1)) of \(length), least \(min | fixed(2))x")),
+    ($gate[0].kernels // [] | select(. != []) | card("correct"; passed;
+        "cases right: the problem matrix against attention in FP64; " +
+            "\(total(.skipped)) skipped, which a kernel does not offer")),
+    ($sanitize[0].kernels // [] | select(. != []) |
+        card("correct"; passed; "runs clean under compute-sanitizer's four tools")),
+    ($parity[0] // [] | select(. != []) | count(.verdict == "PASS") as $p | count(.verdict == "FAIL") as $f |
+        card("parity"; "\($p) of \($p + $f)"; "results agree with PyTorch's on the same inputs")),
+    ($bound[0] // empty | card("bounds"; "\(.percent_of_bound.median | round) %";
+        "of the machine code's bound at the median of \(.points) runs; " +
+            "\(.below_bound | length) ran faster than the bound allows")),
+    ($sweeps | map(.per_second | values) | select(. != []) |
+        card("sweep"; "\(max | rounded) a second"; "candidates compiled, checked and timed, in the fastest sweep")),
+    "</div>";
+
+# Results of scripts/ncu_profile.sh, a list of {file, of}, as one table: a row per run, a column per gate.
+def gates:
+    def gate_cell: if . == null or .measured == null or .applies == false then null else
+        (.measured | if . == floor then tostring else rounded end) as $t |
+        {v: .measured, t: (if .verdict == "FAIL" then "\u2717 " + $t else $t end), class: .verdict} end;
+    def unit: if (.unit // "") == "" then "" else " (\(.unit))" end;
+    def gate_rows($names): .[] | .file as $file | .of |
+        [(.variant // .kernel | link($file)),
+            (.problem | if . then "\(shape)\(if .causal then " causal" else "" end)" else null end),
+            (.config | tile)] +
+        [$names[] as $name | first(.gates[] | select(.gate == $name)) // null | gate_cell] +
+        [{t: .verdict, class: .verdict}];
+
+    (map(.of.gates[]) | unique_by(.gate) | map(.gate)) as $known |
+    (.[0].of.gates | map(.gate)) as $first | ($first + ($known - $first)) as $names |
+    (map(.of.gates[]) | map({(.gate): unit}) | add) as $units |
+    html_table("kernel|B,H,S,D|tile|" + ($names | map("#\(.)\($units[.])") | join("|")) + "|verdict";
+        gate_rows($names));
+
+# leaderboard.jsonl: the mean seconds of each stage, by kernel.
+def stages:
+    def mean(f): map(f) | add / length;
+    [inputs | fromjson? | select(.status == "pass" and .stage_s != null and .p50_us != null)] | group_by(.kernel) |
+    map({kernel: .[0].kernel, n: length, compile: mean(.compile_s),
+        stages: {start: mean(.stage_s.start), check: mean(.stage_s.check), timing: mean(.stage_s.timing),
+            recheck: mean(.stage_s.recheck), turn: mean(.stage_s.turn)}});
+
+# peers.json in a sentence.
+def peers_said:
+    map(.ratio | values) | if . == [] then "" else
+        "<p>Best peer / ours: geometric mean \(mean | . * 1000 | round / 1000) over \(length) shapes; " +
+        "above 1 in \(map(select(. > 1)) | length).</p>" end;
+
+# A folder's facts for the page of all GPUs, from the same variables as report/cards; $folder: its name.
+def index:
+    def counted: if . == null then null else (map(.passed) | add) as $p | (map(.failed) | add) as $f |
+        {v: $p, t: "\($p) of \($p + $f)"} end;
+    def best: map(select(.tflops != null and .config != null)) | max_by(.tflops);
+    {folder: $folder, peak: $peak, best: ($ladder[0] // [] | best),
+        climbed: ($ladder[0] // [] | map(select(.tflops != null) | {problem, kernel, tflops})),
+        alone: ($peers[0] // [] | map(.ratio | values) | mean),
+        paired: ($peers[0] // [] | map(.paired_ratio | values) | mean),
+        gate: ($gate[0].kernels | counted), sanitize: ($sanitize[0].kernels | counted),
+        bound: $bound[0].percent_of_bound.median, per_second: ($sweeps | map(.per_second | values) | max)};
+
+# Lines of report/index as the two tables of the page of all GPUs.
+def index_tables:
+    def overview: .[] | [(.folder | link("\(.)/report.html")), .best.kernel, .best.problem, (.best.tflops | figure),
+        (if .peak and .best then 100 * .best.tflops / .peak | figure else null end), (.alone | decimals(2)),
+        (.paired | decimals(2)), .gate, .sanitize, (.bound | figure), (.per_second | figure)];
+    . as $all |
+    html_table("GPU|fastest kernel|B,H,S,D|#TFLOP/s|#% of peak|#over the best library, alone|#in pairs|#right|#clean" +
+        "|#median % of the bound|#candidates a second"; overview),
+    "<h2>The ladder, TFLOP/s</h2>",
+    html_table("B,H,S,D|kernel|" + (map("#\(.folder)") | join("|"));
+        [.[].climbed[] | [.problem, .kernel]] | unique | sort_by(.[0] | work)[] | . as [$problem, $kernel] |
+        [$problem, $kernel] +
+        [$all[] | first(.climbed[] | select(.problem == $problem and .kernel == $kernel) | .tflops) // null | figure]);
