@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The documents are true: every option, file and link they name exists; tables and generated pages are current;
-# README.md is short. tests/cli/docs.bats runs their commands.
+# The documents are true: every option, file and link they name exists; pictures are XML that a browser can show; tables
+# and generated pages are current; README.md is short. tests/cli/docs.bats runs their commands.
 # --no-compile: what a table calls current is not compiled again.
 set -euo pipefail
+shopt -s nullglob
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bad=0
@@ -35,7 +36,21 @@ for doc in "${docs[@]}"; do
             say "$doc: no $link"
     done < <(grep -oE '\]\([^)]+\)' "$doc" | sed -E 's/^\]\((.*)\)$/\1/')
 done
-# Of "`name` in `file`" the file has the name.
+# Pictures are well-formed XML: a browser shows nothing of one that is not.
+python3 - docs/*.svg evidence/*/plots/*.svg <<'PYTHON' || bad=1
+import sys
+import xml.etree.ElementTree as xml
+
+bad = 0
+for name in sys.argv[1:]:
+    try:
+        xml.parse(name)
+    except xml.ParseError as error:
+        print(f"{name}: {error}")
+        bad = 1
+sys.exit(bad)
+PYTHON
+# Where a page says "`name` in `file`" the file has the name.
 # shellcheck disable=SC2016 # Markdown's backticks
 while IFS='|' read -r name file; do
     grep -qw -- "$name" "$file" || say "docs/architecture.md: no $name in $file"

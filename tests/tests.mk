@@ -22,17 +22,4 @@ test-all:
 test-asan: setup
 	@tests/asan.sh
 
-UNIT_TESTS :=
 -include $(wildcard tests/unit/*.mk tests/emu/*.mk tests/fuzz/*.mk)
-
-# A unit test tests/unit/test_X.c is linked with everything but main.
-UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
-UNIT_BINARIES := $(UNIT_SOURCES:%.c=$(BUILD)/%)
-.PHONY: check-binaries test-binaries
-check-binaries: $(UNIT_BINARIES)
-test-binaries: check-binaries
-
-$(BUILD)/tests/unit/%: tests/unit/%.c $(LIB_OBJECTS)
-	@mkdir -p $(@D)
-	$(call say,LINK)
-	$(Q)$(CC) $(CPPFLAGS) -Isrc -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)

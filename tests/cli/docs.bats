@@ -55,7 +55,7 @@ page() { # [--slow] PAGE...
 }
 
 # bats test_tags=slow
-@test "an edit of an option, a file, a link or a table is seen" {
+@test "an edit of an option, a file, a link, a picture or a table is seen" {
     mkdir -p "$work/tree"
     cp -r README.md AGENTS.md CHANGELOG.md docs scripts tests "$work/tree/"
     for name in fa_bench src kernels include examples studies; do ln -s "$PWD/$name" "$work/tree/$name"; done
@@ -66,12 +66,14 @@ page() { # [--slow] PAGE...
     printf '%s\n' 'use --no-such-thing' 'see scripts/none.sh' '[here](none.md)' \
         '[there](timing.md#none)' >>"$work/tree/docs/sweeps.md"
     sed -i 's/`try_sample` in/`try_none` in/' "$work/tree/docs/architecture.md"
+    sed -i '0,/<\/text>/s//\/text>/' "$work/tree/docs/rooms.svg"
     run check
     [ "$status" -eq 1 ]
+    [[ $output == *"docs/rooms.svg: mismatched tag: line "* ]]
     [[ $output == *"no option --no-such-thing"* && $output == *"no file scripts/none.sh"* ]]
     [[ $output == *"docs/sweeps.md: no none.md"* && $output == *"docs/sweeps.md: no timing.md#none"* ]]
     [[ $output == *"docs/architecture.md: no try_none in "* ]]
-    cp docs/sweeps.md docs/architecture.md "$work/tree/docs/"
+    cp docs/sweeps.md docs/architecture.md docs/rooms.svg "$work/tree/docs/"
     sed -i 's/^| `scalar` |/| `scalars` |/' "$work/tree/docs/kernels.md"
     run check
     [ "$status" -eq 1 ]

@@ -1,0 +1,28 @@
+# A unit test tests/unit/test_X.c is linked with everything but main.
+UNIT := $(BUILD)/tests/unit
+UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
+UNIT_BINARIES := $(UNIT_SOURCES:%.c=$(BUILD)/%)
+.PHONY: check-binaries test-binaries
+check-binaries: $(UNIT_BINARIES)
+test-binaries: check-binaries
+
+$(UNIT)/test_%: tests/unit/test_%.c $(LIB_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CPPFLAGS) -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+# What several tests share: a comparison with tests/golden, a GPU of made-up samples, a simulated kernel.
+$(addprefix $(UNIT)/test_,diagnose invariance reference spec measure_golden measure paired): $(UNIT)/golden.o
+$(addprefix $(UNIT)/test_,measure paired measure_golden): $(UNIT)/fake_gpu.o
+$(addprefix $(UNIT)/test_,rules check): $(UNIT)/simulate.o
+# The simulated kernel and the reference are loops worth vectorising.
+$(UNIT)/simulate.o $(BUILD)/src/check/reference.o: CFLAGS += -O3
+# Functions that a test replaces with its own.
+$(addprefix $(UNIT)/test_,measure paired measure_golden invariance): LDFLAGS += -Wl,--wrap=fa_now_s
+$(UNIT)/test_spec: LDFLAGS += -Wl,--wrap=fa_registry_rules
+$(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_gpu_lock -Wl,--wrap=fa_reference_make
+# Our declarations against the vendors' headers, where there are any. Ours and cuda.h cannot be read by one file.
+$(UNIT)/test_cuda_abi: $(UNIT)/cuda_abi_theirs.o
+$(UNIT)/cuda_abi_theirs.o $(UNIT)/test_lib_abi: \
+	CPPFLAGS += $(addprefix -isystem ,$(firstword $(wildcard /usr/local/cuda/include)))
+-include $(addprefix $(UNIT)/,$(addsuffix .d,golden fake_gpu simulate cuda_abi_theirs))
