@@ -10,61 +10,13 @@
  * Shared memory: Q [1 or 2][warps / 4][boxes][64][cols], K [stages][boxes][n][cols], V likewise, ones, O [warps][boxes
  *   or fewer][16][cols], with --lse a float per row, barriers; cols 64 or 32.
  * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, of the products padded to a multiple of 16. */
-
-/* The order of columns in shared memory (wgmma/parts.cuh). It needs Q in registers (Q_IN_REGISTERS). */
-#define TAIL_FIRST (FA_DIM % 16 != 0 && FA_DIM > 64 && FA_WARPS <= 8 && FA_DIM + 8 + FA_N <= 256)
-
-/* Boxes of 32 columns where those of 64 are cut by the row's end (studies/tma_rows.txt). */
-#if FA_DIM <= 32 || FA_DIM == 80 || FA_DIM == 96
-#define BOX_COLS 32
-#endif
-
-#include "wgmma/combine.cuh"
-#include "wgmma/softmax.cuh"
-
-/* The references of rows are asked for again when O is stored. As a macro: code that needs them is left out. */
-#define KEEP_REFERENCES (FA_SPLITS > 1 || (FA_LSE && FA_DIM <= 64))
-
-constexpr int CONSUMERS = FA_WARPS / 4;
-constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
-constexpr int BLOCKS_PER_SM = CONSUMERS == 1 ? 2 : 1;
-constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
-constexpr int RING_BYTES = FA_STAGES * KV_TILE_BYTES;
-constexpr int REFERENCE_BYTES = KEEP_REFERENCES ? CONSUMERS * 64 * 4 : 0;
-constexpr int FIXED_BYTES = 1024 + 2 * RING_BYTES + ONES_BYTES + REFERENCE_BYTES;
-/* A block may have 227 KiB, some of it is static. The next tile's Q is loaded early where there is room for two; O is
- * stored through shared memory where there is room for the columns of a box at least. */
-constexpr int ROOM = 226 * 1024 / BLOCKS_PER_SM - FIXED_BYTES;
-constexpr int Q_STAGES = 2 * Q_BYTES <= ROOM ? 2 : 1;
-constexpr int O_ROOM = (ROOM - Q_STAGES * Q_BYTES) / (CONSUMERS * 64 * 2) / BOX_COLS * BOX_COLS;
-constexpr int O_BUFFER_COLS = O_ROOM < 0 ? 0 : O_ROOM < DIM_PAD ? O_ROOM : DIM_PAD;
-constexpr int O_BUFFER_BYTES = CONSUMERS * 64 * 2 * O_BUFFER_COLS;
-constexpr int SMEM_BYTES = FIXED_BYTES + Q_STAGES * Q_BYTES + O_BUFFER_BYTES;
-
-static_assert(FA_MAXREG == 0, "wgmma: MAXREG must be 0 (the block's size fixes its registers)");
-static_assert(FA_WARPS % 4 == 0 && CONSUMERS >= 1 && CONSUMERS <= 4, "warps: 4, 8, 12 or 16 (warpgroups that compute)");
-static_assert(FA_M == 64 * CONSUMERS, "m must be 16 * warps: 64 rows per warpgroup");
-static_assert(FA_STAGES >= 1, "stages: at least 1");
-static_assert(FA_SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
+#include "wgmma/consumer.cuh"
 
 /* O has a map where it is stored without one, too: an O off 16 bytes is then refused before the launch. */
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
                .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
                .tma_v_rows = FA_N, .tma_o_rows = 16, .tma_cols = BOX_COLS, .writes_lse = FA_LSE, .serves_bf16 = 1);
-
-/* Per thread after setmaxnreg; the block's total stays what it had at launch. */
-constexpr int PRODUCER_REGISTERS = CONSUMERS <= 2 ? 40 : 32;
-constexpr int CONSUMER_REGISTERS = CONSUMERS == 1 ? 216 : CONSUMERS == 2 ? 232 : CONSUMERS == 3 ? 160 : 112;
-
-/* Q is read from shared memory once per tile, not with every product, where S, O, P and it fit the registers. */
-constexpr bool Q_IN_REGISTERS = CONSUMERS <= 2 && FA_N / 2 + O_REGS + FA_N / 4 + Q_REGS <= 192;
-static_assert(!TAIL_FIRST || Q_IN_REGISTERS, "the order of columns needs the zeros that Q has in registers");
-
-/* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
-constexpr bool PV_FIRST = Q_STAGES == 1;
-
-#include "wgmma/consumer.cuh"
 
 /* The ones that sum the rows of P (SUM_BY_MMA), after V. */
 __device__ __forceinline__ void fill_ones(unsigned char *ones_s, int thread)

@@ -1,7 +1,9 @@
 /* What a block of `mma` works on, and how its tiles of Q, K and V travel: the plan, and loads of whole and partial
- * rounds. A round covers GROUPS tiles of N keys, one per group of warps. Included by mma.cu after its constants. */
+ * rounds. A round covers GROUPS tiles of N keys, one per group of warps. */
 #ifndef FA_MMA_BLOCK_CUH
 #define FA_MMA_BLOCK_CUH
+
+#include "mma/config.cuh"
 
 __device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s,
                                              int batch, int head)

@@ -1,7 +1,10 @@
 /* How results of `mma` are stored: a warp's rows through shared memory; or the parts that groups of warps and split
- * blocks have of a tile, combined. Included by mma.cu after mma/warp.cuh. */
+ * blocks have of a tile, combined. */
 #ifndef FA_MMA_STORE_CUH
 #define FA_MMA_STORE_CUH
+
+#include "mma/block.cuh"
+#include "mma/warp.cuh"
 
 /* Where a block's results go. */
 struct output {

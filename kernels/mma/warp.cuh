@@ -1,7 +1,9 @@
 /* What one warp of `mma` computes: scores, softmax and output of its query rows over one tile of keys, in registers.
- * Included by mma.cu after its constants; K, V and Q lie in shared memory as mma/tile.cuh says. */
+ * K, V and Q lie in shared memory as mma/tile.cuh says. */
 #ifndef FA_MMA_WARP_CUH
 #define FA_MMA_WARP_CUH
+
+#include "mma/config.cuh"
 
 /* A row's reference row_ref is the largest score of the warp's first keys, plus HEADROOM as an exponent. Later scores
  * may be 2^(16 + HEADROOM) times as probable before FP16 overflows; probabilities down to 2^-10 of the largest keep

@@ -1,5 +1,5 @@
 /* The steps of wgmma's consumers, warpgroups that compute: the first key tile, a steady one, one that is masked or
- * lies beyond the border of two query tiles, and the end. Included by wgmma.cu after its constants.
+ * lies beyond the border of two query tiles, and the end.
  *
  * Key tiles come last to first. Between two steps p_r holds P of key tile `tile.key_tile`, whose V is not read yet. */
 #ifndef FA_WGMMA_CONSUMER_CUH

@@ -1,8 +1,9 @@
 /* The pipelines of wgmma: buffers and barriers in shared memory, and the producer, one thread that fills the buffers by
- * TMA with tiles of Q, K and V. Included by wgmma.cu after its constants. */
+ * TMA with tiles of Q, K and V. */
 #ifndef FA_WGMMA_RING_CUH
 #define FA_WGMMA_RING_CUH
 
+#include "wgmma/config.cuh"
 #include "wgmma/pipeline.cuh"
 
 constexpr int TILES_KNOWN = 4; /* a power of two */

@@ -1,8 +1,10 @@
 /* How wgmma stores O: a warp's 16 rows go through shared memory, by stmatrix and TMA, so that no register moves between
- * lanes. Where the pipelines leave no room for that, straight from the registers (store_o_direct).
- * Included by wgmma.cu after its constants. */
+ * lanes. Where the pipelines leave no room for that, straight from the registers (store_o_direct). */
 #ifndef FA_WGMMA_STORE_CUH
 #define FA_WGMMA_STORE_CUH
+
+#include "wgmma/config.cuh"
+#include "wgmma/softmax.cuh"
 
 constexpr int O_BOX_BYTES = 16 * BOX_ROW_BYTES;
 constexpr int O_WARP_BYTES = O_BUFFER_COLS / BOX_COLS * O_BOX_BYTES;

@@ -170,3 +170,13 @@ EOF
         ./fa_bench --kernel light ${small[*]} --json '$work/r.json' --quiet"
     record_holds "$work/r.json" '.status == "pass"' '.ptxas == null' '.ptxas_reason | test("NVRTC")'
 }
+
+@test "every header of the kernels compiles alone" {
+    local header
+    for header in kernels/*/*.cuh; do
+        printf '#include "%s"\nFA_KERNEL_INFO(.threads = 32);\nextern "C" __global__ void fa_kernel(fa_params p) {}\n' \
+            "${header#kernels/}" >"$work/k.cu"
+        ./fa_bench --source "$work/k.cu" --compile-only --arch sm_90a --m 128 --n 64 --warps 8 --stages 2 --splits 2 \
+            --quiet || { echo "$header"; false; }
+    done
+}
