@@ -1,5 +1,6 @@
 /* Keeps a GPU busy for some seconds, as another user's process would: nvcc -o hog tests/faults/hog.cu; ./hog 20
- * With a second number it takes all of its memory but so many MiB instead, says so and sleeps: ./hog 20 64 */
+ * With a second number it takes all of its memory but so many MiB instead, and sleeps: ./hog 20 64
+ * Prints a line once the GPU is busy or its memory taken. */
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -32,11 +33,17 @@ int main(int argc, char **argv)
     if (argc > 2)
         return take_memory(seconds, size_t(atoi(argv[2])) << 20);
     const time_t end = time(nullptr) + seconds;
+    bool said = false;
     while (time(nullptr) < end) {
         for (int i = 0; i < 20; i++)
             spin<<<1024, 256>>>(300000);
         if (cudaDeviceSynchronize() != cudaSuccess)
             return 1;
+        if (!said) {
+            puts("busy");
+            fflush(stdout);
+            said = true;
+        }
     }
     return 0;
 }

@@ -355,16 +355,20 @@ has_hog() { # NAME: another process that keeps the GPU or its memory
         return 1
     fi
 }
+start_hog() { # ARGUMENTS...: in the background, until it says that it has what it takes
+    "$hog" "$@" >"$work/taken" &
+    pid=$!
+    for _ in {1..300}; do
+        [[ ! -s $work/taken ]] || break
+        sleep 0.1
+    done
+    hold "the hog" test -s "$work/taken"
+}
 # Another process leaves 1000 MiB, the tensors alone take more: words, no crash, and a pass when it has gone.
 memory_taken() {
     local pid code=0
     has_hog memory_taken || return 0
-    "$hog" 30 1000 >"$work/taken" &
-    pid=$!
-    for _ in {1..100}; do
-        [[ ! -s $work/taken ]] || break
-        sleep 0.1
-    done
+    start_hog 60 1000
     rm -f "$work/g.json"
     "$bench" --kernel "$tiled" --device cuda --batch 16 --heads 32 --seq 4096 --check cpu --seeds 1 --timing none \
         --quiet --json "$work/g.json" >"$work/said" 2>&1 || code=$?
@@ -386,9 +390,7 @@ busy_gpu() {
     local alone
     alone=$(times)
     hold "alone is not noisy" jq -e '.timing.noisy == false' "$work/p.json"
-    "$hog" 12 &
-    pid=$!
-    sleep 1.5
+    start_hog 12
     hold "beside the hog" passes "$bench" "${line[@]}"
     hold "marked noisy" jq -e '.timing.noisy and (.timing.noisy_reason | length > 0)' "$work/p.json"
     kill "$pid" 2>/dev/null || true
