@@ -11,7 +11,7 @@ say() {
     echo "$1"
     bad=1
 }
-docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md)
+docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md tests/README.md)
 known=$(./fa_bench --help && for script in scripts/{,house/,evidence/}*.sh tests/run_all.sh tests/run_docs.py; do
     "$script" --help
 done)
@@ -67,4 +67,5 @@ words=$(wc -w <README.md)
 ((words <= 900)) || say "README.md: $words words, the budget is 900"
 scripts/evidence/report.sh --check "$@" || bad=1
 scripts/house/manual.sh --check || bad=1
+scripts/house/test_map.py --check || bad=1
 exit $bad

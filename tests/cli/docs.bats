@@ -79,3 +79,15 @@ page() { # [--slow] PAGE...
     [ "$status" -eq 1 ]
     [[ $output == *"docs/kernels.md: tables are not current"* ]]
 }
+
+@test "a test that the map of tests/README.md does not have is seen" {
+    mkdir -p "$work/tree/scripts/house" "$work/tree/tests"
+    cp scripts/house/test_map.py "$work/tree/scripts/house/"
+    cp -r tests/README.md tests/unit tests/fuzz "$work/tree/tests/"
+    ln -s "$PWD/src" "$work/tree/src"
+    "$work/tree/scripts/house/test_map.py" --check
+    printf '%s\n' 'int main(void) { return fa_shell_word(0); }' >"$work/tree/tests/unit/test_words.c"
+    run "$work/tree/scripts/house/test_map.py" --check
+    [ "$status" -eq 1 ]
+    [[ $output == *"| \`src/base/text.c\` | test_text, test_words |"* ]]
+}
