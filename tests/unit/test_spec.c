@@ -180,7 +180,9 @@ static void the_first_matching_rule_decides(void **state)
             h200 = unknown;
             assert_int_equal(fa_spec_for_device(&p, "sm_90", 0, &unknown, &why), FA_PASS);
             assert_int_equal(fa_spec_for_device(&p, "sm_90", 132, &h200, &why), FA_PASS);
-            assert_true(unknown.row == h200.row && memcmp(&unknown.knobs, &h200.knobs, sizeof h200.knobs) == 0);
+            if (unknown.row != h200.row || memcmp(&unknown.knobs, &h200.knobs, sizeof h200.knobs) != 0)
+                fail_msg("%s, batch %d seq 64/4096 on sm_90: %s m=%d without a device, %s m=%d on 132 multiprocessors",
+                         asked->name, batch, unknown.row->name, unknown.knobs.m, h200.row->name, h200.knobs.m);
         }
     }
 }
@@ -227,7 +229,11 @@ static void tiles_compete_by_their_keys(void **state)
         made_up = NULL;
         assert_true(status == FA_PASS && on_device == FA_PASS);
         if (spec.knobs.m != cases[i].m)
-            fail_msg("case %zu: m=%d, expected m=%d", i, spec.knobs.m, cases[i].m);
+            fail_msg(
+                "case %zu, heads %d seq %d on %d multiprocessors, rules m=64 (fill %d %%, cost %d) and m=128 (cost "
+                "%d, dim to %d): m=%d, expected m=%d",
+                i, cases[i].heads, cases[i].seq, cases[i].sms, cases[i].fill, cases[i].cost, cases[i].second_cost,
+                cases[i].second_max_dim, spec.knobs.m, cases[i].m);
     }
 }
 
@@ -251,7 +257,9 @@ static void busiest_multiprocessor(void **state)
         const fa_problem p = {1, cases[i].heads, 1, cases[i].seq_q, cases[i].seq_kv, 64, cases[i].causal, 1};
         const int64_t keys = fa_busiest_keys(&knobs, &p, cases[i].sms);
         if (keys != cases[i].keys)
-            fail_msg("case %zu: %lld keys, expected %d", i, (long long)keys, cases[i].keys);
+            fail_msg("tile %dx%d, heads %d seq %d/%d %s on %d multiprocessors: %lld keys, expected %d", cases[i].m,
+                     cases[i].n, cases[i].heads, cases[i].seq_q, cases[i].seq_kv, cases[i].causal ? "causal" : "full",
+                     cases[i].sms, (long long)keys, cases[i].keys);
     }
 }
 
@@ -415,6 +423,18 @@ static void splits_are_chosen(void **state)
     golden_compare(&g, "splits.txt");
 }
 
+static void expect_splits(const fa_kernel_row *row, const fa_knobs *knobs, const fa_problem *p, int32_t sms,
+                          int32_t least, int32_t most)
+{
+    const int32_t splits = fa_splits_choose(row, knobs, p, sms);
+    if (splits < least || splits > most)
+        fail_msg(
+            "%s m=%d warps=%d, batch %d heads %d/%d seq %d/%d dim %d %s on %d multiprocessors: splits %d, expected "
+            "%d to %d",
+            row->name, knobs->m, knobs->warps, p->batch, p->heads, p->kv_heads, p->seq_q, p->seq_kv, p->dim,
+            p->causal ? "causal" : "full", sms, splits, least, most);
+}
+
 /* A part has 1024 keys at least, 512 of wgmma's, 256 of packed heads: one key fewer than two parts make one. */
 static void a_part_has_enough_keys(void **state)
 {
@@ -427,7 +447,7 @@ static void a_part_has_enough_keys(void **state)
         const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
         for (int32_t parts = 1; parts <= 2; parts++) {
             const fa_problem p = {1, 1, 1, 1, keys * 2 - (parts == 1), 64, false, 0.125f};
-            assert_int_equal(fa_splits_choose(row, &knobs, &p, 132), parts);
+            expect_splits(row, &knobs, &p, 132, parts, parts);
         }
     }
 }
@@ -458,9 +478,7 @@ static void packed_splits_of_wgmma_are_as_measured(void **state)
         packed++;
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
             const fa_knobs knobs = {.m = cases[c].m, .n = 64, .warps = cases[c].m / 16};
-            const int32_t splits = fa_splits_choose(row, &knobs, &cases[c].problem, 132);
-            if (splits < cases[c].least || splits > cases[c].most)
-                fail_msg("case %zu: %d splits", c, splits);
+            expect_splits(row, &knobs, &cases[c].problem, 132, cases[c].least, cases[c].most);
         }
     }
     assert_true(packed > 0);
@@ -478,11 +496,11 @@ static void a_wave_of_95_percent_is_full(void **state)
         if (!row->traits.pack_heads || row->traits.wgmma || row->space.splits == NULL)
             continue;
         packed++;
-        assert_int_equal(fa_splits_choose(row, &knobs, &p, 10), 1); /* two blocks a multiprocessor */
-        assert_true(fa_splits_choose(row, &knobs, &p, 11) > 1);
+        expect_splits(row, &knobs, &p, 10, 1, 1); /* two blocks a multiprocessor */
+        expect_splits(row, &knobs, &p, 11, 2, 64);
         const fa_knobs five_warps = {.m = 64, .n = 64, .warps = 5}; /* one block a multiprocessor */
-        assert_int_equal(fa_splits_choose(row, &five_warps, &p, 19), 1);
-        assert_true(fa_splits_choose(row, &knobs, &p, 19) > 1);
+        expect_splits(row, &five_warps, &p, 19, 1, 1);
+        expect_splits(row, &knobs, &p, 19, 2, 64);
     }
     assert_true(packed > 0);
 }
@@ -507,7 +525,8 @@ static void a_kernel_names_its_architecture(void **state)
             char line[128];
             snprintf(line, sizeof line, "--kernel %s %s", row->name, cases[k].more);
             assert_int_equal(parse(line, &options), FA_PASS);
-            assert_string_equal(fa_spec_arch(&options), cases[k].arch);
+            if (strcmp(fa_spec_arch(&options), cases[k].arch) != 0)
+                fail_msg("%s: %s, expected %s", line, fa_spec_arch(&options), cases[k].arch);
         }
         specific += own;
     }
