@@ -20,7 +20,8 @@ static fa_problem make(const char *line)
     strcpy(text, line);
     for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
         argv[argc++] = word;
-    assert_int_equal(fa_options_parse(argc, argv, &options, &why), FA_PASS);
+    if (fa_options_parse(argc, argv, &options, &why) != FA_PASS)
+        fail_msg("%s: %s", line, why.text);
     const fa_status status = fa_problem_make(&options, &problem, &why);
     problem.batch = status == FA_PASS ? problem.batch : 0;
     return problem;
@@ -54,11 +55,12 @@ static void causal_pairs_match_a_count(void **state)
                                  "--causal --seq 1", "--seq 3 --seq-kv 4",          "--causal --seq 33 --seq-kv 1"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         const fa_problem p = make(lines[i]);
-        assert_int_equal(fa_problem_pairs(&p), count_pairs(&p));
         int64_t by_rows = 0;
         for (int32_t row = 0; row < p.seq_q; row++)
-            by_rows += fa_problem_row_keys(&p, row);
-        assert_int_equal(by_rows * p.batch * p.heads, count_pairs(&p));
+            by_rows += fa_problem_row_keys(&p, row) * (int64_t)p.batch * p.heads;
+        if (fa_problem_pairs(&p) != count_pairs(&p) || by_rows != count_pairs(&p))
+            fail_msg("%s: %lld pairs, %lld by rows, expected %lld", lines[i], (long long)fa_problem_pairs(&p),
+                     (long long)by_rows, (long long)count_pairs(&p));
     }
 }
 
@@ -81,7 +83,8 @@ static void architectures(void **state)
     assert_int_equal(limits.smem_block_bytes, 232448);
     const char *const bad[] = {"", "sm_", "sm_1", "89", "sm_89a", "sm_90ab", "compute_89", "sm_89 "};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(fa_arch_limits_of(bad[i], &limits, &why), FA_USAGE);
+        if (fa_arch_limits_of(bad[i], &limits, &why) != FA_USAGE)
+            fail_msg("architecture '%s' is not refused", bad[i]);
 }
 
 static void near_names_are_offered(void **state)
@@ -102,9 +105,11 @@ static void rules_are_whole(void **state)
     const fa_kernel_row *row = NULL;
     (void)state;
     for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
-        assert_int_equal(fa_registry_find(rule->name, &row, &why), FA_PASS);
-        assert_int_equal(fa_registry_find(rule->variant, &row, &why), FA_PASS);
-        assert_true(rule->max_dim >= 16 && rule->knobs.m > 0 && rule->knobs.warps > 0);
+        const bool named = fa_registry_find(rule->name, &row, &why) == FA_PASS &&
+                           fa_registry_find(rule->variant, &row, &why) == FA_PASS;
+        if (!named || rule->max_dim < 16 || rule->knobs.m <= 0 || rule->knobs.warps <= 0)
+            fail_msg("rule of %s for %s, dim to %d: m=%d warps=%d%s%s", rule->name, rule->variant, rule->max_dim,
+                     rule->knobs.m, rule->knobs.warps, named ? "" : "; ", named ? "" : why.text);
     }
 }
 
@@ -174,8 +179,7 @@ static void splits_end_together(void **state)
         const fa_knobs knobs = knobs_of("wgmma", NULL, text);
         assert_int_equal(knobs.m, 128);
         if (knobs.splits != cases[i].splits)
-            print_error("%s: %d splits\n", text, knobs.splits);
-        assert_int_equal(knobs.splits, cases[i].splits);
+            fail_msg("wgmma %s: splits %d, expected %d", text, knobs.splits, cases[i].splits);
     }
 }
 
