@@ -32,7 +32,8 @@ typedef struct fa_kernel_row {
     fa_traits traits;
 } fa_kernel_row;
 
-/* The tile of a run without tile options, by problem: FA_RULE rows of kernels.def; the first that matches decides. If
+/* The tile of a run without tile options, by problem: FA_RULE rows of kernels.def; the first that matches decides. With
+ * tile options rules of other rows do not match, and the options replace knobs of the tile that is left. If
  * it has a key_cost, it competes with the matching rules right after it that have one: the least key_cost times
  * fa_busiest_keys (input/schedule.h) wins. `name` is the kernel asked for. fill: tiles of 64 query rows, over all heads
  * and batches, per multiprocessor, in percent. */

@@ -73,6 +73,15 @@ static void overlay(fa_knobs *knobs, const fa_knobs *set)
             to[i] = from[i];
 }
 
+static bool any_set(const fa_knobs *knobs)
+{
+    const int32_t *value = (const int32_t *)knobs;
+    for (size_t i = 0; i < sizeof *knobs / sizeof *value; i++)
+        if (value[i] != FA_UNSET)
+            return true;
+    return false;
+}
+
 /* Tiles of 64 query rows per multiprocessor, in percent. */
 static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
 {
@@ -104,9 +113,11 @@ static fa_status check_lists(const fa_spec *spec, fa_reason *why)
     return FA_PASS;
 }
 
+/* A tile that the user asks for runs in the kernel that he asks for: its knobs rule out the rules of variants. */
 static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
     return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
+           (strcmp(rule->variant, rule->name) == 0 || !any_set(&spec->set)) &&
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
            (rule->max_rows == 0 || fa_packed_rows(problem) <= rule->max_rows) &&
@@ -168,13 +179,20 @@ static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
 static fa_status use_library(const char *path, fa_spec *spec, fa_reason *why)
 {
     FA_TRY(use_file("--library", path, spec, why));
-    const int32_t *set = (const int32_t *)&spec->set;
-    for (size_t i = 0; i < sizeof spec->set / sizeof *set; i++)
-        if (set[i] != FA_UNSET)
-            return fa_refuse(why, FA_USAGE, "tile options are for kernels that are compiled here: %s is a library",
-                             spec->name);
+    if (any_set(&spec->set))
+        return fa_refuse(why, FA_USAGE, "tile options are for kernels that are compiled here: %s is a library",
+                         spec->name);
     spec->kind = FA_KIND_LIBRARY;
     return FA_PASS;
+}
+
+/* The number of a rule among those of its kernel, from 1; 0: none. */
+static int32_t rule_number(const fa_rule *rule)
+{
+    int32_t number = 0;
+    for (const fa_rule *at = fa_registry_rules(); rule != NULL && at <= rule; at++)
+        number += strcmp(at->name, rule->name) == 0;
+    return number;
 }
 
 /* Row, source and knobs for this target; of a registry kernel the first rule that matches the problem decides. */
@@ -187,6 +205,7 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
     if (spec->asked != NULL) {
         const fa_rule *rule = matching_rule(spec, problem, sm_count);
         spec->row = spec->asked;
+        spec->rule = rule_number(rule);
         if (rule != NULL)
             FA_TRY(fa_registry_find(rule->variant, &spec->row, why));
         spec->kind = spec->row->kind;

@@ -217,6 +217,7 @@ static void put_paired(cJSON *record, const fa_result *result)
     if (vs == NULL)
         return;
     cJSON_AddStringToObject(vs, "kernel", result->other.spec.name);
+    put_text(vs, "variant", result->other.spec.row != NULL ? result->other.spec.row->name : "");
     put_config(vs, "config", &result->other);
     put_word(vs, "dtype", FA_DTYPE_WORDS, result->vs_problem.dtype);
     fa_report_check(vs, &result->other_check, &result->vs_problem);

@@ -47,11 +47,12 @@ static fa_status compile_for_emu(const fa_options *options, bool cuda_took_it, f
 static fa_status check_serves(const fa_spec *spec, bool bf16, bool lse, fa_reason *why)
 {
     const bool hand = spec->kind == FA_KIND_HAND;
+    const char *name = spec->row != NULL ? spec->row->name : spec->name;
     if (spec->dtype == FA_DTYPE_BF16 && !bf16)
-        return fa_refuse(why, FA_INFEASIBLE, "%s does not serve the BF16 tensors that --dtype asks for%s", spec->name,
+        return fa_refuse(why, FA_INFEASIBLE, "%s does not serve the BF16 tensors that --dtype asks for%s", name,
                          hand ? ": its FA_KERNEL_INFO has no .serves_bf16" : "");
     if (spec->lse && !lse)
-        return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for%s", spec->name,
+        return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for%s", name,
                          hand ? ": its FA_KERNEL_INFO has no .writes_lse" : "");
     return FA_PASS;
 }
@@ -100,20 +101,12 @@ static fa_status check_arch(const fa_spec *spec, fa_reason *why)
                      traits->arch_specific ? "a" : " or later");
 }
 
-fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
-                               fa_candidate_record *record, fa_reason *why)
+/* The cubin with its figures, and what the device runs in its place: the emulator's code, PTX. */
+static fa_status compile_hand(const fa_options *options, const fa_device *device, fa_candidate_record *record,
+                              fa_reason *why)
 {
     const bool emu = fa_device_is_emu(device);
     fa_module *module = &record->module;
-    if (record->spec.kind == FA_KIND_LIBRARY)
-        return ask_library(options, problem, device, record, why);
-    if (emu && record->spec.row != NULL && record->spec.row->traits.emu_not_run)
-        return fa_refuse(why, FA_NOT_RUN, "%s is not emulated: it needs a GPU", record->spec.name);
-    if (!emu && options->sanitize != FA_SANITIZE_NONE)
-        return fa_refuse(why, FA_USAGE, "--sanitize is for --device emu; on a GPU use compute-sanitizer");
-    FA_TRY(check_arch(&record->spec, why));
-    if (record->spec.dtype == FA_DTYPE_BF16 && record->spec.knobs.acc == 1)
-        return fa_refuse(why, FA_INFEASIBLE, "--acc fp16 needs --dtype fp16: products of BF16 are summed in FP32 only");
     const fa_status status = fa_compile_cuda(&record->spec, module, why);
     if (status == FA_NOT_RUN && emu) {
         *module = (fa_module){.ptxas.known = false};
@@ -123,11 +116,37 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
         FA_TRY(status);
     }
     if (emu)
-        FA_TRY(compile_for_emu(options, status == FA_PASS, record, why));
-    else if (device != NULL && fa_needs_ptx(record->spec.arch, device->info.arch))
-        FA_TRY(fa_compile_ptx(&record->spec, module, why));
+        return compile_for_emu(options, status == FA_PASS, record, why);
+    const bool ptx = device != NULL && fa_needs_ptx(record->spec.arch, device->info.arch);
+    return ptx ? fa_compile_ptx(&record->spec, module, why) : FA_PASS;
+}
+
+/* A kernel that a rule chose is named when it refuses: the user asked for another. */
+static fa_status add_name(const fa_spec *spec, fa_status status, fa_reason *why)
+{
+    const fa_reason bare = *why;
+    if ((status != FA_INFEASIBLE && status != FA_COMPILE_ERROR) || spec->row == spec->asked)
+        return status;
+    return fa_refuse(why, status, "%s, which serves this problem: %.4000s", spec->row->name, bare.text);
+}
+
+fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
+                               fa_candidate_record *record, fa_reason *why)
+{
+    const bool emu = fa_device_is_emu(device);
+    if (record->spec.kind == FA_KIND_LIBRARY)
+        return ask_library(options, problem, device, record, why);
+    if (emu && record->spec.row != NULL && record->spec.row->traits.emu_not_run)
+        return fa_refuse(why, FA_NOT_RUN, "%s is not emulated: it needs a GPU", record->spec.name);
+    if (!emu && options->sanitize != FA_SANITIZE_NONE)
+        return fa_refuse(why, FA_USAGE, "--sanitize is for --device emu; on a GPU use compute-sanitizer");
+    FA_TRY(check_arch(&record->spec, why));
+    if (record->spec.dtype == FA_DTYPE_BF16 && record->spec.knobs.acc == 1)
+        return fa_refuse(why, FA_INFEASIBLE, "--acc fp16 needs --dtype fp16: products of BF16 are summed in FP32 only");
+    FA_TRY(add_name(&record->spec, compile_hand(options, device, record, why), why));
     record->module_known = true;
-    return check_serves(&record->spec, module->info.serves_bf16 != 0, module->info.writes_lse != 0, why);
+    const fa_kernel_info *info = &record->module.info;
+    return check_serves(&record->spec, info->serves_bf16 != 0, info->writes_lse != 0, why);
 }
 
 fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_candidate_record *record,

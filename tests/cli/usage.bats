@@ -89,6 +89,18 @@ load helper
     jq -e '.ptxas.arch == "sm_75"' "$work/r.json"
 }
 
+@test "a tile that is asked for runs in the kernel that is asked for, beside --vs too" {
+    ./fa_bench --kernel wgmma --arch sm_90a --compile-only --quiet --json "$work/r.json" || [ $? -eq 4 ]
+    jq -e '.variant == "wgmma_small"' "$work/r.json" # no tile option: a rule chooses
+    for knob in m=64 n=64 warps=8 vec=8 stages=2 swizzle=1 acc=fp32 splits=1 maxreg=0; do
+        ./fa_bench --kernel wgmma "--$knob" --arch sm_90a --compile-only --quiet --json "$work/r.json" 2>"$work/err" ||
+            [[ $? -eq 4 || $(cat "$work/err") != *"which serves"* ]]
+        jq -e '.variant == "wgmma"' "$work/r.json" || { echo "$knob"; return 1; }
+    done
+    refused 3 "wgmma_small, which serves this problem: " ./fa_bench --kernel wgmma --compile-only --arch sm_100a --quiet
+    refused 3 "infeasible: wgmma needs sm_90a" ./fa_bench --kernel wgmma --m 128 --compile-only --arch sm_100a --quiet
+}
+
 # Every rule names a kernel that exists and a whole tile; a kernel with variants has the rules that select them.
 @test "the rules of a kernel are in the JSON of the registry" {
     ./fa_bench --list-kernels --json "$work/kernels.json"

@@ -76,12 +76,13 @@ static int64_t cost(const fa_rule *r, const fa_problem *p, int64_t sms)
     return r->key_cost * (tiles * heads <= 64 * sms ? most : total / sms);
 }
 
-static const fa_rule *expected_rule(const char *kernel, const fa_problem *p, int arch, int64_t sms)
+/* own: only rules that keep the kernel. */
+static const fa_rule *expected_rule(const char *kernel, bool own, const fa_problem *p, int arch, int64_t sms)
 {
     const fa_rule *best = NULL;
     bool competing = false;
     for (const fa_rule *r = fa_registry_rules(); r->name != NULL; r++) {
-        const bool matches = serves(r, kernel, p, arch, sms);
+        const bool matches = serves(r, kernel, p, arch, sms) && (!own || strcmp(r->variant, kernel) == 0);
         if (best == NULL && matches) {
             best = r;
             competing = r->key_cost > 0;
@@ -118,17 +119,19 @@ static int32_t expected_splits(const fa_kernel_row *row, const fa_knobs *knobs, 
     return chosen;
 }
 
-static void check_selection(const fa_kernel_row *asked, const fa_problem *p, const char *arch, int64_t sms)
+/* stages: a tile option; 0: none. */
+static void check_tile(const fa_kernel_row *asked, int32_t stages, const fa_problem *p, const char *arch, int64_t sms)
 {
     fa_options options;
     fa_spec spec;
     char line[64];
-    snprintf(line, sizeof line, "--kernel %s", asked->name);
+    snprintf(line, sizeof line, stages == 0 ? "--kernel %s" : "--kernel %s --stages %d", asked->name, stages);
     assert_int_equal(parse(line, &options), FA_PASS);
     assert_int_equal(fa_spec_make(&options, p, &spec, &why), FA_PASS);
     assert_int_equal(fa_spec_for_device(p, arch, (int32_t)sms, &spec, &why), FA_PASS);
-    const fa_rule *rule = expected_rule(asked->name, p, atoi(arch + 3), sms);
+    const fa_rule *rule = expected_rule(asked->name, stages != 0, p, atoi(arch + 3), sms);
     fa_knobs want = rule != NULL ? rule->knobs : asked->knobs;
+    want.stages = stages != 0 ? stages : want.stages;
     if (want.splits == 0)
         want.splits = expected_splits(spec.row, &want, p, sms);
     /* wgmma's are chosen by models of waves: here only that a block keeps 512 keys at least (packed heads: 256). */
@@ -141,9 +144,20 @@ static void check_selection(const fa_kernel_row *asked, const fa_problem *p, con
     if (strcmp(spec.row->name, rule != NULL ? rule->variant : asked->name) != 0 ||
         memcmp(&want, &spec.knobs, sizeof want) != 0)
         fail_msg("%s, batch %d heads %d/%d seq %d/%d dim %d %s on %s: %s m=%d splits=%d, expected %s m=%d splits=%d",
-                 asked->name, p->batch, p->heads, p->kv_heads, p->seq_q, p->seq_kv, p->dim,
-                 p->causal ? "causal" : "full", arch, spec.row->name, spec.knobs.m, spec.knobs.splits,
-                 rule != NULL ? rule->variant : asked->name, want.m, want.splits);
+                 line, p->batch, p->heads, p->kv_heads, p->seq_q, p->seq_kv, p->dim, p->causal ? "causal" : "full",
+                 arch, spec.row->name, spec.knobs.m, spec.knobs.splits, rule != NULL ? rule->variant : asked->name,
+                 want.m, want.splits);
+    int32_t number = 0;
+    for (const fa_rule *r = fa_registry_rules(); rule != NULL && r <= rule; r++)
+        number += strcmp(r->name, asked->name) == 0;
+    assert_int_equal(spec.rule, number);
+}
+
+/* Without a tile option, and with one: then in the kernel that is asked for. */
+static void check_selection(const fa_kernel_row *asked, const fa_problem *p, const char *arch, int64_t sms)
+{
+    check_tile(asked, 0, p, arch, sms);
+    check_tile(asked, 1 + p->seq_q % 4, p, arch, sms);
 }
 
 static void the_first_matching_rule_decides(void **state)

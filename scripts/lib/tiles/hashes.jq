@@ -1,10 +1,10 @@
 # The registry (fa_bench --list-kernels --json -) as the configurations that its rules select, a line of options each.
-# $archs: comma-separated. Per rule two head dims: the largest that it serves and one that is no multiple of 64.
-# A rule counts on the architectures that it matches. Where a kernel has no rule for every problem of a dim, its default
-# tile counts as one.
+# $archs: comma-separated. Per rule the largest head dim that it serves and, where that is 64, 128 or 256, one that is
+# no multiple of 64. A rule counts on the architectures that it matches. Where a kernel has no rule for every problem of
+# a dim, its default tile counts as one.
 # splits 0 (as many as fill the GPU) becomes 1 and 3.
 
-def odd_dim: {"64": 40, "128": 72, "256": 136}[tostring];
+def odd_dim: {"64": 40, "128": 72, "256": 136}[tostring] // empty;
 
 def tile_options: to_entries | map("--\(.key) \(.value)") | join(" ");
 
@@ -38,6 +38,4 @@ rules_and_defaults($arch) | .key as $index | .value |
 (if .causal == null then "", " --causal" elif .causal then " --causal" else "" end) as $mask |
 ($max_dim, ($max_dim | odd_dim)) as $dim |
 (.config | with_splits | tile_options) as $tile |
-(if .max_fill_percent == null or (.min_keys != null and $serves == $name) then " --batch 64 --seq 8192" else "" end)
-    as $large | # or a variant would serve it
-"--kernel \($serves) --arch \($arch) --dim \($dim)\($mask)\($large) \($tile) #\($name):\($index + 1)"
+"--kernel \($serves) --arch \($arch) --dim \($dim)\($mask) \($tile) #\($name):\($index + 1)"
