@@ -63,9 +63,9 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     fa_job_add_folder(work, "%s/kernels", fa_home());
     fa_job_add_folder(work, "%s", headers);
     fa_job_add_folder(work, "%s/cccl", headers); /* <cuda/std/...>, which <cooperative_groups.h> includes */
-    if (compiler == FA_COMPILER_NVRTC)
-        fa_job_add_folder(work, "%s/include/nvrtc", fa_home()); /* <cstdint>, <cmath>, ...: NVRTC has none */
-    fa_job_make_key(work, "");
+    if (nvrtc)
+        fa_job_add_folder(work, "%s/include/nvrtc", fa_home()); /* what <cstdint>, <cmath>, ... of forward.h include */
+    fa_job_make_key(work, nvrtc ? fa_forwards_digest(FA_FORWARD_NVRTC).hex : "");
     return FA_PASS;
 }
 
@@ -98,12 +98,14 @@ static fa_status build_nvrtc(const fa_job *work, const char *text, const char *f
     fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &source, why);
     if (status == FA_PASS && work->ordinary.count > 0)
         status = fa_read_file(source, &rewritten, &size, why);
+    fa_forwards headers = fa_forwards_make(FA_FORWARD_NVRTC, work->own_headers != NULL ? work->own_headers : "");
     if (status == FA_PASS)
-        status = fa_nvrtc_compile(rewritten != NULL ? rewritten : text, work->source, options, work->count, &cubin,
-                                  &size, log, why);
+        status = fa_nvrtc_compile(rewritten != NULL ? rewritten : text, work->source, &headers, options, work->count,
+                                  &cubin, &size, log, why);
     if (status == FA_PASS)
         status = fa_write_file(object, cubin, size, why);
     fa_ordinary_unlink(&work->ordinary, folder);
+    fa_forwards_free(&headers);
     free(rewritten);
     free(source);
     free(cubin);

@@ -10,12 +10,14 @@
 #include "base/process.h"
 #include "compile/asm.h"
 #include "compile/cache.h"
+#include "compile/forward.h"
 #include "compile/job.h"
 #include "compile/log.h"
 #include "compile/shared_memory.h"
 #include "compile/source_digest.h"
 
 #define COMPILER "g++"
+#define FORWARD "FA_FORWARD" /* stands for the folder of the headers of forward.h, which a build knows */
 
 static fa_status name_compiler(fa_job *work, fa_reason *why)
 {
@@ -108,7 +110,7 @@ static fa_status make_key(fa_job *work, fa_reason *why)
                                        "cuda/atomic",
                                        "cuda/barrier",
                                        "cuda/pipeline"};
-    char *digests = fa_format("emu text 5");
+    char *digests = fa_format("emu text 5\n%s", fa_forwards_digest(FA_FORWARD_EMULATOR).hex);
     fa_status status = fa_job_read_source(work, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;
@@ -157,6 +159,7 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     fa_job_add_defines(work, spec);
     fa_job_add_source_folder(work);
     fa_job_add_folder(work, "%s/src/emu/include", fa_home());
+    fa_job_add_folder(work, FORWARD);
     fa_job_add_includes(work, spec);
     fa_job_add_folder(work, "%s/include", fa_home());
     fa_job_add_folder(work, "%s/kernels", fa_home());
@@ -167,7 +170,7 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
  * result is compiled. */
 typedef struct steps {
     const fa_job *job;
-    char *source, *object, *preprocessed, *rewritten, **log;
+    char *source, *object, *preprocessed, *rewritten, *forward, **log;
     fa_asm_result asms;
 } steps;
 
@@ -177,7 +180,9 @@ static fa_status run_compiler(const steps *s, const char *const *more, fa_reason
     const char *command[FA_JOB_OPTIONS_MAX + 24] = {COMPILER};
     int count = 1;
     fa_job_options(s->job, command + count);
-    count += s->job->count;
+    for (const int end = count + s->job->count; count < end; count++)
+        if (strcmp(command[count], "-I" FORWARD) == 0)
+            command[count] = s->forward;
     while (*more != NULL)
         command[count++] = *more++;
     for (const char *const *link = s->job->links; link != NULL && *link != NULL; link++)
@@ -232,6 +237,15 @@ static fa_status compile(const steps *s, fa_reason *why)
     return status == FA_PASS ? need_asms(s, why) : name_lack(s, *s->log, status, why);
 }
 
+/* Below the cache's folder for all builds; below the build's own where no cache can be written. */
+static char *forward_option(const char *folder)
+{
+    const char *slash = strrchr(folder, '/');
+    const bool cached = strncmp(slash, "/building.", strlen("/building.")) == 0;
+    return fa_format("-I%.*s/headers/%.16s", cached ? (int)(slash - folder) : (int)strlen(folder), folder,
+                     fa_forwards_digest(FA_FORWARD_EMULATOR).hex);
+}
+
 static fa_status build(const fa_job *work, const char *text, const char *folder, char **log, fa_reason *why)
 {
     (void)text;
@@ -239,8 +253,11 @@ static fa_status build(const fa_job *work, const char *text, const char *folder,
                .log = log,
                .object = fa_format("%s/module.so", folder),
                .preprocessed = fa_format("%s/source.ii", folder),
-               .rewritten = fa_format("%s/kernel.ii", folder)};
-    fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &s.source, why);
+               .rewritten = fa_format("%s/kernel.ii", folder),
+               .forward = forward_option(folder)};
+    fa_status status = fa_forward_write(s.forward + strlen("-I"), why);
+    if (status == FA_PASS)
+        status = fa_ordinary_write(&work->ordinary, work->source, folder, &s.source, why);
     if (status == FA_PASS)
         status = preprocess(&s, why);
     if (status == FA_PASS)
@@ -253,6 +270,7 @@ static fa_status build(const fa_job *work, const char *text, const char *folder,
     free(s.object);
     free(s.preprocessed);
     free(s.rewritten);
+    free(s.forward);
     return status;
 }
 

@@ -11,6 +11,7 @@
 void fa_job_free(fa_job *job)
 {
     fa_ordinary_free(&job->ordinary);
+    free(job->own_headers);
     free(job);
 }
 
@@ -20,6 +21,8 @@ fa_status fa_job_read_source(fa_job *job, fa_reason *why)
     const fa_status status = fa_source_files_read(job->source, &job->folders, &files, why);
     job->source_digest = files.digest;
     job->source_stamp = files.stamp;
+    job->own_headers = files.own;
+    files.own = NULL;
     fa_source_files_free(&files);
     return status;
 }

@@ -22,6 +22,7 @@ typedef struct fa_job {
     fa_headers headers;       /* those that the kernel needs */
     fa_list folders;          /* where its includes are found, to be hashed with it: --include, and those headers */
     fa_digest source_digest, source_stamp, key;
+    char *own_headers;    /* fa_source_files.own */
     fa_ordinary ordinary; /* what of the source is rewritten */
 } fa_job;
 

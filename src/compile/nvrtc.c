@@ -105,14 +105,16 @@ static int compile(program_handle program, const char *const options[], int coun
     return code;
 }
 
-fa_status fa_nvrtc_compile(const char *source, const char *name, const char *const options[], int count, char **cubin,
-                           size_t *cubin_size, char **log, fa_reason *why)
+fa_status fa_nvrtc_compile(const char *source, const char *name, const fa_forwards *headers,
+                           const char *const options[], int count, char **cubin, size_t *cubin_size, char **log,
+                           fa_reason *why)
 {
     program_handle program = NULL;
     size_t log_size = 0;
     FA_TRY(open_library(why));
     char *safe_name = fa_path_to_show(name); /* NVRTC writes it between quotes, as it is */
-    int code = nvrtc.create(&program, source, safe_name, 0, NULL, NULL);
+    int code = nvrtc.create(&program, source, safe_name, headers->count, (const char *const *)headers->texts,
+                            (const char *const *)headers->names);
     free(safe_name);
     FA_ASSERT(code == 0, "nvrtcCreateProgram: %s", nvrtc.error_text(code));
     code = compile(program, options, count);

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/process.h"
+#include "compile/forward.h"
 
 typedef struct reading {
     fa_source_files *files;
@@ -46,13 +47,23 @@ bool fa_source_resolve(const char *source, const fa_list *folders, const char *i
         if (access(path, R_OK) == 0)
             return true;
     }
-    return false;
+    return fa_forward_target(name, path);
 }
 
 bool fa_source_include(const char *line, char name[FA_INCLUDE_NAME], bool *quoted)
 {
     *quoted = sscanf(line, "# include \"%255[^\"\n]\"", name) == 1;
     return *quoted || sscanf(line, "# include <%255[^>\n]>", name) == 1;
+}
+
+static void note_own(fa_source_files *files, const char *name, const char *found)
+{
+    char ours[PATH_MAX];
+    if (!fa_forward_target(name, ours) || strcmp(found, ours) == 0)
+        return;
+    if (files->own == NULL)
+        files->own = fa_format("%s", "");
+    fa_extend(&files->own, "%s ", name);
 }
 
 static fa_status add_file(const char *path, reading *r, fa_reason *why);
@@ -67,8 +78,10 @@ static fa_status add_includes(const char *text, const char *real, reading *r, fa
         char name[FA_INCLUDE_NAME] = "", found[PATH_MAX];
         bool quoted = false;
         if (fa_source_include(line, name, &quoted)) {
-            if (fa_source_resolve(r->files->paths[0], r->folders, real, name, found))
-                FA_TRY(add_file(found, r, why));
+            if (!fa_source_resolve(r->files->paths[0], r->folders, real, name, found))
+                continue;
+            note_own(r->files, name, found);
+            FA_TRY(add_file(found, r, why));
         } else if (sscanf(line, "# include %255[A-Za-z_]", name) == 1 && strcmp(name, TOOLKIT_HEADER) != 0) {
             return fa_refuse(why, FA_COMPILE_ERROR,
                              "%s: #include %s: name the file: the cache could not see an edit of it", real, name);
@@ -120,6 +133,7 @@ void fa_source_files_free(fa_source_files *files)
     for (size_t i = 0; i < files->count; i++)
         free(files->paths[i]);
     free(files->paths);
+    free(files->own);
     *files = (fa_source_files){.count = 0};
 }
 

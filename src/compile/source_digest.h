@@ -10,12 +10,14 @@
 
 /* A source file and, recursively, every file it includes, each once, the source first; real paths. A file is looked for
  * beside the includer, beside the kernel, in `folders` (--include; NULL: none), and in include/, kernels/ and
- * src/emu/include/ of the home folder; what lies elsewhere belongs to the compiler, whose version is in the key. */
+ * src/emu/include/ of the home folder; a header of forward.h counts as the file that it includes. What lies elsewhere
+ * belongs to the compiler, whose version is in the key. */
 typedef struct fa_source_files {
     char **paths;
     size_t count;
     fa_digest digest; /* SHA-256 over all of them */
     fa_digest stamp;  /* over when each was written, as of just before it was read: another after any edit */
+    char *own;        /* includes that are one of our headers by name (forward.h) and a file of the source; or NULL */
 } fa_source_files;
 
 /* FA_COMPILE_ERROR: an include without a file name (a macro). `files` is the caller's to free either way. */

@@ -49,6 +49,28 @@ load helper
     record_holds "$work/r.json" '.status == "pass"'
 }
 
+@test "NVRTC takes a header of the source before ours of its name" {
+    mkdir -p "$work"/{inc,near/sub}
+    echo '#define OWN 1' | tee "$work/inc/limits.h" "$work/near/math.h" >"$work/near/sub/span"
+    { echo '#include <limits.h>' && cat examples/plain.cu && echo 'static_assert(OWN, "");'; } >"$work/k.cu"
+    { echo '#include "math.h"' && tail -n +2 "$work/k.cu"; } >"$work/near/beside.cu"
+    echo '#include "span"' >"$work/near/sub/includer.h"
+    { echo '#include "sub/includer.h"' && tail -n +2 "$work/k.cu"; } >"$work/near/includer.cu"
+    printf '%s\n' "--source $work/k.cu --include $work/inc" "--source $work/near/beside.cu" \
+        "--source $work/near/includer.cu" >"$work/list"
+    ./fa_bench --runs "$work/list" --compile-only --arch sm_89 --quiet
+}
+
+@test "a damaged header of the emulator is written again" {
+    export XDG_CACHE_HOME=$work/cache
+    sed '1i #include <cuda/std/array>' examples/plain.cu >"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+    echo '#error damaged' | tee "$work"/cache/fa_bench/headers/*/cuda/std/{array,limits} >/dev/null
+    echo '// another key' >>"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+    XDG_CACHE_HOME=/dev/null/none ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+}
+
 @test "a header that NVRTC cannot find: the error says what to do" {
     sed '1i #include <forward_list>' examples/plain.cu >"$work/k.cu"
     run ./fa_bench --source "$work/k.cu" --compile-only

@@ -1,1 +1,0 @@
-#include "fa_std.h"

@@ -1,1 +1,0 @@
-#include "fa_emu.h" /* built in here */
