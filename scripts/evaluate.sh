@@ -69,7 +69,8 @@ content_key() {
     [[ -z $incumbent_file ]] || { included+=("$incumbent_file") && included_files "$incumbent_file"; }
     shopt -s nullglob
     {
-        files=("$candidate" "${included[@]}" "${opt[problems]}" "$0" "$bench" "$lib"/score/*
+        files=("$candidate" "${included[@]}" "${opt[problems]}" "$0" "$bench"
+            "$lib"/{score,is_record}.jq
             "$root"/{include,kernels{,/*},src/{cuda,emu/{core,include}}}/*
             /proc/driver/nvidia/{version,gpus/*/information})
         # Without names, and the size of each, so that no two lists of files read the same.
@@ -156,8 +157,7 @@ run_stage() { # NAME COMMON-OPTIONS...
     exec {records}<&-
     wait "$pid" 2>/dev/null || code=$?
     lines=$(wc -l <"$work/$name.runs")
-    if ! jq -L "$lib" -es 'include "is_record"; length <= $lines and all(.[]; is_record)' --argjson lines "$lines" \
-        "$work/$name.jsonl" >/dev/null 2>&1; then
+    if ! jqf score/are_records -es --argjson lines "$lines" "$work/$name.jsonl" >/dev/null 2>&1; then
         jq -nc "$broken" --arg why "the kernel wrote among the records of fa_bench" >"$work/$name.jsonl"
     elif [[ ! -s $work/$name.jsonl && $code -ne 2 ]]; then
         jq -nc "$broken" --arg why "fa_bench ended with code $code before its first record" >"$work/$name.jsonl"

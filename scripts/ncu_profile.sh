@@ -43,7 +43,7 @@ judge() { # CSV RECORD RESULT
     fi
     jqf ncu/gates -Rs --slurpfile maps "$lib/ncu/metrics.json" --slurpfile gate_files "$thresholds" \
         --slurpfile records "${record:-/dev/null}" --argjson tensor_cores "$tensor" "$csv" >"$result"
-    jqf ncu/said -r "$result" |
+    jqf ncu/text -r "$result" |
         awk -F'\t' 'NR == 1 {print; next} {printf "%-8s %-33s %14s  %-18s %s\n", $1, $2, $3, $4, $5}'
     case $(jq -r .verdict "$result") in
         PASS) return 0 ;;

@@ -81,7 +81,7 @@ else
     mapfile -t ladder < <(rungs | tac)
 fi
 if [[ ${flag[dry-run]} -eq 1 ]]; then
-    printf '%s\n' "${shapes[@]}" | jqf peers/said_shape -r --arg kernel "${kernels:-last rung that serves it}"
+    printf '%s\n' "${shapes[@]}" | jqf peers/shape_text -r --arg kernel "${kernels:-last rung that serves it}"
     exit 0
 fi
 
@@ -200,10 +200,10 @@ for shape in "${shapes[@]}"; do
         --argjson peers "$peers" --arg asked "$kernels" --argjson pairs "$pairs")
     jqf peers/with_row --argjson row "$row" "$out" >"$work/out"
     replace_file "$out" <"$work/out"
-    jqf peers/said_row -r <<<"$row"
+    jqf peers/row_text -r <<<"$row"
     [[ $(jq -r .status <<<"$row") == pass ]] || failed=1
 done
 
 printf '%s\n' "${shapes[@]}" | jq -sc . >"$work/shapes"
-jqf peers/said -r --argjson pairs "$pairs" --slurpfile shapes "$work/shapes" "$out"
+jqf peers/means_text -r --argjson pairs "$pairs" --slurpfile shapes "$work/shapes" "$out"
 exit "$failed"

@@ -125,5 +125,5 @@ mkdir -p "$(dirname "${opt[out]}")"
 jqf bound/summary -s --argjson seconds "$seconds" --argjson git "$git" "$work/judged" >"$work/summary"
 [[ ${flag[judge]} -eq 1 ]] || jq -c 'del(.options_was)' "$work/judged" | gzip -9n >"$points"
 replace_file "${opt[out]}" <"$work/summary"
-jqf bound/said -r "$work/summary"
+jqf bound/text -r "$work/summary"
 jq -e '.same_code > 0 and (.below_bound | length) == 0' "$work/summary" >/dev/null

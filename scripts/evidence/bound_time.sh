@@ -41,5 +41,5 @@ run_points "$work/timed"
 jq -c 'select(.p50_us)' "$work/timed" >"$work/kept"
 [[ -s $work/kept ]] || die 4 "NOT-RUN: no point was timed: $(jq -r '.reason // empty' "$work/timed" | head -n 1)"
 gzip -9nc "$work/kept" | replace_file "${opt[out]}"
-jqf bound/timed_said -rs "$work/timed"
+jqf bound/timed_text -rs "$work/timed"
 jq -es 'all(.[]; .status != "error" and (.percent_of_bound // 0) <= 100)' "$work/timed" >/dev/null

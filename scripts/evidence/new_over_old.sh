@@ -46,5 +46,5 @@ code=0
 [[ $code -ne 4 ]] || exit 4
 jqf over/rows -s "$out.records.jsonl" >"$work/rows"
 replace_file "$out" <"$work/rows"
-jqf over/said -r "$out"
+jqf over/text -r "$out"
 jqf over/as_fast -e "$out" >/dev/null

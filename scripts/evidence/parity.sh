@@ -103,5 +103,5 @@ while IFS='|' read -r _ folder _; do
     jqf parity/row -c --arg folder "$folder" --slurpfile parity "$work/parity.json" "$folder/record.json"
 done <"$work/runs" | jq -s . >"$work/table"
 replace_file "$out" <"$work/table"
-jqf parity/said -r "$out"
+jqf parity/text -r "$out"
 jq -e 'all(.[]; .verdict != "FAIL")' "$out" >/dev/null

@@ -34,5 +34,5 @@ choose_points >"$work/count"
 
 export run_options='--compile-only' line=tiles/line_hash
 run_points "$work/out"
-jqf tiles/said_hashes -rs --rawfile rules "$work/rules" "$work/out"
+jqf tiles/hashes_text -rs --rawfile rules "$work/rules" "$work/out"
 ! jq -e 'select(.status != "pass")' "$work/out" >/dev/null

@@ -94,7 +94,7 @@ run_all_points() {
     run_points "$out.points.jsonl"
     jqf tiles/counts -nR "$work/points" >"$work/counts"
     jqf tiles/table_run -s --slurpfile all "$work/counts" "$out.points.jsonl" >"$out"
-    jqf tiles/said_run -r "$out"
+    jqf tiles/run_text -r "$out"
     jqf tiles/bad_run -r "$out.points.jsonl" >"$work/bad"
 }
 

@@ -25,7 +25,7 @@ is_input() { [[ (-f $1 || $1 == /dev/fd/* || $1 == /dev/stdin) && -r $1 ]]; }
 
 # A jq program of scripts/lib: the function NAME of the module TOOL.jq, or the file TOOL/NAME.jq.
 jqf() { # TOOL/NAME OPTIONS-AND-FILES...
-    if [[ -e $lib/$1.jq ]]; then
+    if [[ $1 == */* && -e $lib/$1.jq ]]; then
         jq -L "$lib" -f "$lib/$1.jq" "${@:2}"
     else
         jq -L "$lib" "import \"${1%%/*}\" as m; m::${1#*/}" "${@:2}"

@@ -34,7 +34,7 @@ choose_points() {
 }
 
 # Runs every point with $run_options, --jobs processes at once, each with a share of them by fa_bench --runs. What the
-# jq program $line makes of a record goes to FILE as the run ends. The caller exports both. With --resume the points
+# jq function $line makes of a record goes to FILE as the run ends. The caller exports both. With --resume the points
 # that FILE has already are not run again; with --seconds those left by then are not run.
 run_points() { # FILE
     local command=() share
@@ -76,6 +76,6 @@ run_listed() { # FILE
     wc -l <"$1.records"
 }
 say_points() { # FILE: records from standard input
-    jq -c --unbuffered -f "$lib/$line.jq" --rawfile points "$1"
+    jqf "$line" -c --unbuffered --rawfile points "$1"
 }
-export -f run_share run_listed say_points
+export -f run_share run_listed say_points jqf

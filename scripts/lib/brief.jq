@@ -1,5 +1,4 @@
 # The page of scripts/brief.sh. Sections are lists of lines; where the page is too long, the longest list is cut.
-# What was scored twice, from the cache say, counts once.
 # $log: lines of leaderboard.jsonl; $board, $ladder: [the file]; $profiles: ncu gates; $scores: of evaluate.sh.
 
 def digits($n): . * pow(10; $n) | round / pow(10; $n);
@@ -9,8 +8,9 @@ def tile: . // {} | to_entries | map(select(.value != 0) | "\(.key)=\(.value)") 
 def first_line: . // "" | split("\n")[0] | .[:220];
 def where: .group | split("|") | "\(.[0]), \(.[1]), problem \(.[2])";
 
-($scores | unique_by(.key // tojson)) as $scores |
-([$scores[] | select(.combined_score // 0 > 0)] | sort_by(-.combined_score)[:5]) as $winners |
+# What was scored twice, from the cache say, counts once.
+def tried: $scores | unique_by(.key // tojson);
+def winners: [tried[] | select(.combined_score // 0 > 0)] | sort_by(-.combined_score)[:5];
 
 def task: ["# Task", "",
     "Write `fa_kernel`: O = softmax(scale * Q K^T + mask) V. FP16 in and out, sums and exponentials in FP32.",
@@ -35,7 +35,7 @@ def abi: ["", "# ABI (`include/fa_params.h`)", "",
     "Blocks: tiles_m * heads * batch * splits, in grid.x. A row that sees no key gives 0.", "", "```c"] +
     ($abi | split("\n")) + ["```"];
 
-# Paired ratios: of the leaderboard over what it beat, of the ladder over the rung below.
+# Paired ratios: the leaderboard over what it beat, the ladder over the rung below.
 def times: "\(digits(3)) times as fast as";
 def over: if .ratio then ", \(.ratio | times) \(.kernel) \(.config | tile)\(.ratio_ci95 | interval)" else "" end;
 def best: ["", "# Best so far", ""] +
@@ -43,7 +43,7 @@ def best: ["", "# Best so far", ""] +
         (.kernels | to_entries | sort_by(.value.p50_us)[] | .value |
             "- `\(.kernel)` \(.knobs): \(.p50_us | us), \(.registers) registers, \(.smem_bytes) bytes shared" +
             (if $g.leader == .kernel then " (the leader)" else "" end) + (.over // {} | over))] +
-    ($winners | map(
+    (winners | map(
         "- \(.candidate) `\(.knobs)`: score \(.combined_score | digits(4)) by \(.score_by) against `\(.incumbent)`" +
         "\(.ratio_ci95 | interval)\(if .improved == false then ", within the noise" else "" end)"));
 def rungs: [$ladder[0][]? | select(.ratio and .vs)] | if length == 0 then [] else
@@ -53,7 +53,7 @@ def rungs: [$ladder[0][]? | select(.ratio and .vs)] | if length == 0 then [] els
     end;
 
 def failed: ([$log[] | select(.status != "pass") | "\(.status): \(.reason | first_line)"] +
-    [$scores[] | select(.combined_score == 0) | .text_feedback | split("\n") | .[:2] | join(" ") | .[:300]]) |
+    [tried[] | select(.combined_score == 0) | .text_feedback | split("\n") | .[:2] | join(" ") | .[:300]]) |
     if length == 0 then [] else ["", "# What was tried and failed", ""] +
     (group_by(.) | sort_by(-length) | map("- \(.[0])\(if length > 1 then " (\(length) times)" else "" end)")) end;
 
@@ -71,7 +71,7 @@ def advice: ([$profiles[] | . as $p | .gates[] | select(.verdict == "FAIL" and .
     [$log[] | select((.spill_bytes // 0) > 0) | .kernel] as $spilled |
     [$spilled | group_by(.)[] |
         "- `\(.[0])`: \(length) tiles spill registers to local memory: fewer rows a thread, or more warps"] +
-    [$winners[] | . as $score | .text_feedback | split("\n")[] |
+    [winners[] | . as $score | .text_feedback | split("\n")[] |
         select(test("SPILLS|warns|cannot be faster|stack")) | "- \($score.candidate): \(first_line)"]) | unique |
     if length == 0 then [] else ["", "# What the profile and the compiler say", ""] + . end;
 
@@ -80,6 +80,7 @@ def bytes: map(map(utf8bytelength + 1) | add // 0) | add // 0;
 def shorter: (to_entries | map(select(.value | length > 4)) | max_by([.value] | bytes).key) as $longest |
     .[$longest] |= (if .[-1] == "- ..." then .[:-2] else .[:-1] end + ["- ..."]);
 
-[task, limits, abi] as $fixed | ($chars - ($fixed | bytes)) as $room |
-[best, rungs, failed, advice, tiles] | until(bytes <= $room or all(.[]; length <= 4); shorter) |
-$fixed + . | add | until([.] | bytes <= $chars; .[:-1]) | join("\n")
+def brief:
+    [task, limits, abi] as $fixed | ($chars - ($fixed | bytes)) as $room |
+    [best, rungs, failed, advice, tiles] | until(bytes <= $room or all(.[]; length <= 4); shorter) |
+    $fixed + . | add | until([.] | bytes <= $chars; .[:-1]) | join("\n");

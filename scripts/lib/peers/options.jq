@@ -1,3 +1,0 @@
-# A shape as options of fa_bench.
-include "peers/name";
-options

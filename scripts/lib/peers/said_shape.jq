@@ -1,3 +1,0 @@
-# A shape for people. $kernel: what would run it.
-include "peers/name";
-"\(words): \($kernel), peers"

@@ -1,0 +1,131 @@
+# Lists of tiles to compile or run, and the tables of scripts/house/compile_all.sh and code_hashes.sh.
+# The registry is the input of a list; $only: kernels, or []; $archs, $dims: comma-separated. A line's record has its
+# options in $points, by line.
+
+def count(f): map(select(f)) | length;
+def number: ltrimstr("sm_") | rtrimstr("a") | tonumber;
+def serves_arch($arch): ($arch | number) >= .min_arch and (.arch_specific != true or ($arch | endswith("a")));
+# Every combination of the values of these knobs, as options.
+def combined: [to_entries[] | .key as $knob | [.value[] | " --\($knob) \(.)"]] | [combinations][] | add;
+def point: ($points | split("\n"))[.provenance.line - 1];
+
+# A line of options per point to compile. $defaults: 1 for each kernel's default tile alone.
+def points_compiled:
+    .[] | select(.kind == "hand") | select(($only | length) == 0 or (.name as $n | $only | index($n))) | . as $row |
+    ($archs | split(",")[]) as $arch | select(serves_arch($arch)) |
+    ($dims | split(",")[]) as $dim | ("", " --causal") as $causal |
+    "--kernel \(.name) --arch \($arch) --dim \($dim)\($causal)" as $base |
+    if $defaults == 1 then $base + " --seq 512", $base + " --seq 8192"
+    elif $causal != "" then empty
+    else $base + (.values | combined) end;
+
+# A record of --compile-only as a line of compile_all.jsonl.
+def line_compiled:
+    point as $point |
+    ($point | capture("--kernel (?<kernel>[^ ]+) --arch (?<arch>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+    {point: $point, kernel: $at.kernel, arch: (.ptxas.arch // $at.arch), status, reason, config,
+        dim: ($at.dim | tonumber), registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes,
+        spill_bytes: ((.ptxas.spill_store_bytes // 0) + (.ptxas.spill_load_bytes // 0)),
+        warnings: (.ptxas.warnings // []), blocks_per_sm: .occupancy.blocks_per_sm,
+        code_sha256: .provenance.code_sha256};
+
+# All lines (with -s) as text: one per kernel and architecture.
+def table_compiled:
+    group_by([.kernel, .arch])[] |
+    "\(.[0].kernel) \(.[0].arch): \(count(.status == "pass")) compile, " +
+    "\(count(.status == "infeasible")) infeasible, " +
+    "\(count(.status != "pass" and .status != "infeasible")) failed, " +
+    "\(count(.status == "pass" and .spill_bytes > 0)) spill, \(count(.warnings | length > 0)) warn";
+
+# What makes the script fail about a line, or nothing. $defaults: 1 when spills and warnings count.
+def bad_compiled:
+    select((.status != "pass" and .status != "infeasible") or (.status == "infeasible" and (.reason // "") == "") or
+        ($defaults == 1 and (.status != "pass" or .spill_bytes > 0 or (.warnings | length) > 0))) |
+    "FAIL \(.point): \(.status) \(.reason // "") spills \(.spill_bytes) \(.warnings | join("; "))";
+
+# A line of options per point to run, without the knobs that only vary the layout (swizzle) or the class (acc). $only:
+# kernels, or [] for those with a wmma tile grid.
+def points_run:
+    .[] | select(.kind == "hand") |
+    select(if ($only | length) > 0 then .name as $n | $only | index($n) else .tensor_cores == "wmma" end) |
+    .name as $k | ($dims | split(",")[]) as $dim |
+    "--kernel \($k) --dim \($dim)" + (.values | {m, n, warps, vec, stages} | combined) + " ";
+
+# The lines of today's source ($now, by kernel), $arch and $problem. An old line names no problem: $default.
+def kept: select(.arch == $arch and .source_sha256 == $now[.kernel] and (.problem // $default) == $problem);
+
+# A record of a run as a line of FILE.points.jsonl.
+def line_run:
+    point as $point | ($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+    def where: if .backend == "cuda" then .arch else .backend end;
+    {point: $point, problem: $ENV.problem, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber),
+        arch: $ENV.arch, ran: (if .device and .status != "infeasible" then .device | where else null end),
+        status, reason, registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes,
+        spill_bytes: .ptxas.spill_store_bytes, config, code_sha256: .provenance.code_sha256,
+        source_sha256: ($ENV.sources | fromjson)[$at.kernel], git: .provenance.git};
+
+# How many lines of options there are (with -nR), by "KERNEL DIM".
+def counts:
+    def at: capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)") | "\(.kernel) \(.dim)";
+    reduce inputs as $point ({}; .[$point | at] += 1);
+
+# All lines (with -s) as the table: an object per kernel and dim. $all: [the counts of all points].
+def table_run:
+    group_by([.kernel, .dim]) | map({kernel: .[0].kernel, dim: .[0].dim, arch: .[0].arch,
+        ran: (map(select(.status == "pass") | .ran) | group_by(.) | map({(.[0]): length}) | add // {}),
+        git: (map(.git) | unique | join(" ")), of: ($all[0][.[0].kernel + " " + (.[0].dim | tostring)]),
+        points: length, pass: count(.status == "pass"), infeasible: count(.status == "infeasible"),
+        holes: count(.status != "pass" and (.status != "infeasible" or (.reason // "") == "")),
+        m64_pass: count(.status == "pass" and .m == 64), spill: count(.status == "pass" and .spill_bytes > 0),
+        reasons: (map(select(.status == "infeasible") | .reason | gsub("[0-9]+ bytes of"; "N bytes of")) |
+            group_by(.) | map({reason: .[0], points: length}) | sort_by(-.points))});
+
+# The table as text: a line per kernel and dim.
+def run_text:
+    .[] | (.ran | to_entries | map("\(.value) on \(.key)") | join(", ")) as $where |
+    "\(.kernel) dim \(.dim) for \(.arch): \(.points) of \(.of) points, \(.pass) pass (\($where)), " +
+    "\(.infeasible) infeasible, \(.holes) holes; M=64: \(.m64_pass) pass";
+
+# A line that is a hole, as text, or nothing.
+def bad_run:
+    select(.status != "pass" and (.status != "infeasible" or (.reason // "") == "")) |
+    "HOLE \(.point): \(.status) \(.reason // "")";
+
+# The configurations that the registry's rules select, a line of options each. Per rule the largest head dim that it
+# serves and, where that is 64, 128 or 256, one that is no multiple of 64. A rule counts on the architectures that it
+# matches. Where a kernel has no rule for every problem of a dim, its default tile counts as one. splits 0 (as many as
+# fill the GPU) becomes 1 and 3.
+def hashes:
+    def odd_dim: {"64": 40, "128": 72, "256": 136}[tostring] // empty;
+    def tile_options: to_entries | map("--\(.key) \(.value)") | join(" ");
+    def with_splits: if .splits == 0 then (.splits = 1), (.splits = 3) else . end;
+    def matches($arch): (.min_arch == null or ($arch | number) >= .min_arch) and
+        (.max_arch == null or ($arch | number) <= .max_arch);
+    def is_for_all($dim): .max_dim >= $dim and .causal == null and .max_fill_percent == null and .max_rows == null and
+        .max_seq == null and .min_group == null and .min_keys == null;
+    # With the rules' places in the registry; the defaults follow.
+    def rules_and_defaults($arch):
+        . as $row | [.rules | to_entries[] | select(.value | matches($arch))] as $rules |
+        $rules[],
+        ([64, 128, 256] | to_entries[] | select(.value as $dim | any($rules[]; .value | is_for_all($dim)) | not) |
+            {key: (.key + ($row.rules | length)),
+            value: {serves: $row.name, max_dim: .value, causal: null, config: $row.defaults}});
+
+    . as $rows | ($archs | split(",")[]) as $arch |
+    $rows[] | select(.kind == "hand" and .variant_of == null and serves_arch($arch)) |
+    .name as $name | select(($only | length) == 0 or ($only | index($name))) |
+    rules_and_defaults($arch) | .key as $index | .value |
+    .serves as $serves | .max_dim as $max_dim |
+    (if .causal == null then "", " --causal" elif .causal then " --causal" else "" end) as $mask |
+    ($max_dim, ($max_dim | odd_dim)) as $dim |
+    (.config | with_splits | tile_options) as $tile |
+    "--kernel \($serves) --arch \($arch) --dim \($dim)\($mask) \($tile) #\($name):\($index + 1)";
+
+# A record of --compile-only as a line: its options, whether it compiled, the hash of its machine code.
+def line_hash: {point: point, status, reason, code_sha256: .provenance.code_sha256};
+
+# All these lines (with -s) as text, one per rule: rule, options, hash. $rules: lines "OPTIONS #RULE".
+def hashes_text:
+    (map({key: .point, value: .}) | from_entries) as $by_point |
+    $rules | split("\n")[] | select(. != "") | split(" #") as [$point, $rule] | $by_point[$point] |
+    "\($rule) \($point) \(.code_sha256 // "\(.status): \(.reason)")";
