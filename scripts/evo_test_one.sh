@@ -8,7 +8,7 @@ usage: scripts/evo_test_one.sh M WARPS VEC [--kernel NAME | --source FILE.cu] [-
                                [-- more fa_bench options]
 The kernel is --source, else --kernel, else FA_KERNEL, else the bench's default. The record goes to FILE
 (default: nowhere); with "-" to standard output, and the line to standard error.
-FA_BENCH names the binary (default ./fa_bench). Exit codes are fa_bench's.
+FA_BENCH names the binary (default: the repository's). Exit codes are fa_bench's.
 EOF
 }
 
@@ -23,7 +23,7 @@ parse_options "$@"
 [[ ${#words[@]} -eq 3 ]] || die 2 "takes M WARPS VEC (see --help)"
 kernel=${opt[source]:+source:${opt[source]}}
 kernel=${kernel:-${opt[kernel]}}
-bench=${FA_BENCH:-$here/../fa_bench}
+bench=${FA_BENCH:-$(realpath "$here/..")/fa_bench}
 need_bench
 command=("$bench" ${kernel:+"$(kernel_flag "$kernel")" "${kernel#source:}"} --m "${words[0]}"
     --warps "${words[1]}" --vec "${words[2]}" "${more[@]}")

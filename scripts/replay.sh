@@ -7,39 +7,41 @@ usage() {
 usage: scripts/replay.sh LEADERBOARD [options]
        scripts/replay.sh --table FILE
   LEADERBOARD      leaderboard.jsonl or its .gz (default: evidence/h200/leaderboard.jsonl.gz)
-  --strategies A,B default grid,random,evo,tpe
+  --strategy NAME[,NAME...]   default grid,random,evo,tpe
   --seeds N        searches of each but grid (default 8)
   --budget N       candidates of a search (default 64)
   --batch N        asked for at once, twice as many at first (default 6)
-  --json FILE      the curves, a line per kernel and strategy (default: stdout)
+  --out FILE       the curves, a line per kernel and strategy (default: stdout)
   --table FILE     such curves as Markdown
 A search is offered the recorded candidates alone, and learns their recorded times. A curve is the best time found
 after N candidates over the best recorded, as the median and the worst of the seeds.
-Exit: 0, 2 usage, 4 not run (no jq, no Python package optuna).
+Exit: 0, 2 usage, 4 not run (no python3, jq or Python package optuna), 6 FILE cannot be written.
 USAGE
 }
 
 here=$(dirname "${BASH_SOURCE[0]}") # paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
-opt=([strategies]="grid,random,evo,tpe" [seeds]=8 [budget]=64 [batch]=6 [json]='' [table]='')
+opt=([strategy]="grid,random,evo,tpe" [seeds]=8 [budget]=64 [batch]=6 [out]='' [table]='')
 arguments=words
 parse_options "$@"
 need_number 1 seeds budget batch
-need_jq
+[[ ${opt[strategy]} =~ ^(grid|random|evo|tpe)(,(grid|random|evo|tpe))*$ ]] ||
+    die 2 "--strategy takes a list of grid, random, evo and tpe, not '${opt[strategy]}'"
 file=${opt[table]:-${words[0]:-$here/../evidence/h200/leaderboard.jsonl.gz}}
 is_input "$file" || die 2 "no file '$file'"
 if [[ -n ${opt[table]} ]]; then
+    need_jq
     jqf evo/strategies -rs "$file"
     exit 0
 fi
-[[ ${opt[strategies]} =~ ^(grid|random|evo|tpe)(,(grid|random|evo|tpe))*$ ]] ||
-    die 2 "--strategies takes a list of grid, random, evo and tpe, not '${opt[strategies]}'"
-export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$here/../build/tools/optuna
-[[ ${opt[strategies]} != *tpe* ]] || python3 -c 'import optuna' 2>/dev/null ||
-    die 4 "NOT-RUN: no Python package optuna: run scripts/setup.sh"
-replay() {
-    python3 "$lib/evo/replay.py" "$file" --strategies "${opt[strategies]}" --seeds "${opt[seeds]}" \
-        --budget "${opt[budget]}" --batch "${opt[batch]}"
-}
-if [[ -n ${opt[json]} ]]; then replay >"${opt[json]}"; else replay; fi
+command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
+command=(python3 "$lib/evo/replay.py" "$file" --strategies "${opt[strategy]}" --seeds "${opt[seeds]}"
+    --budget "${opt[budget]}" --batch "${opt[batch]}")
+if [[ -n ${opt[out]} ]]; then
+    make_work
+    "${command[@]}" >"$work/curves"
+    replace_file "${opt[out]}" <"$work/curves"
+else
+    exec "${command[@]}"
+fi

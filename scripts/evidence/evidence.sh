@@ -10,7 +10,7 @@ Parts that need a GPU, into evidence/<gpu>/; "all" is these with cheats and faul
   sanitize   compute-sanitizer over every kernel (scripts/ci_gate.sh --sanitize; goes on from sanitize.cases.jsonl.gz)
   parity     every kernel beside PyTorch on the same inputs, both ways (scripts/evidence/parity.sh)
   sweep      the tile spaces of the rungs up to WMMA on the canonical problem: leaderboard, variants per second
-             (at most --budget candidates and --minutes each; an interrupted sweep goes on)
+             (at most --budget candidates and --seconds each; an interrupted sweep goes on)
   grid       every point of the WMMA tile grids passes or is infeasible, for this GPU's arch and for sm_89, run as PTX
              on a newer GPU (scripts/house/compile_all.sh --run; goes on from the points in <gpu>/)
   ladder     every rung against the one below it, and the libraries, on three problems (scripts/evidence/ladder.sh)
@@ -39,7 +39,7 @@ Parts on whatever device there is, into evidence/robustness/; "robustness" is al
 Options:
   --out DIR            instead of evidence/<gpu>/; DIR/robustness instead of evidence/robustness/
   --budget N           candidates of a sweep at most (default 150)
-  --minutes M          minutes of a sweep at most (default 2)
+  --seconds SEC        of a sweep at most (default 120)
   --kills N            of the faults without a GPU (default 200)
   --fuzz-seconds N     default 600
   --dry-run            print the commands, do nothing
@@ -55,7 +55,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/gpu.sh
 on_gpu=(gate sanitize parity sweep grid ladder versus serving l2 lse profile peers)
 robustness=(controls mutants hopper wrong judge race race_controls asan fuzz cheats faults)
-opt=([out]='' [budget]=150 [minutes]=2 [kills]=200 [fuzz-seconds]=600)
+opt=([out]='' [budget]=150 [seconds]=120 [kills]=200 [fuzz-seconds]=600)
 flag=([dry-run]=0)
 arguments=words
 parse_options "$@"
@@ -72,7 +72,7 @@ for word in "${words[@]}"; do
 done
 [[ ${#parts[@]} -gt 0 ]] || { usage >&2; exit 2; }
 need_number 1 budget kills fuzz-seconds
-[[ ${opt[minutes]} =~ ^[0-9]+([.][0-9]+)?$ ]] || die 2 "--minutes takes a number, not '${opt[minutes]}'"
+[[ ${opt[seconds]} =~ ^[0-9]+([.][0-9]+)?$ ]] || die 2 "--seconds takes a number, not '${opt[seconds]}'"
 dry_run=${flag[dry-run]}
 need_bench
 
@@ -211,7 +211,7 @@ part_sweep() {
         [[ $kernel == "$baseline" ]] && continue
         echo "evo_sweep.sh --kernel $kernel"
         [[ $dry_run -eq 1 ]] && continue
-        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "${opt[budget]}" --minutes "${opt[minutes]}" \
+        scripts/evo_sweep.sh --kernel "$kernel" --strategy evo --budget "${opt[budget]}" --seconds "${opt[seconds]}" \
             --out "$out" || echo "evidence.sh: the sweep of $kernel failed"
     done
     [[ ! -s $out/leaderboard.jsonl ]] || gzip -9fn "$out/leaderboard.jsonl"

@@ -7,29 +7,30 @@ usage() {
 usage: scripts/evidence/sweep_scaling.sh [options] [-- fa_bench options, which may pin knobs]
        scripts/evidence/sweep_scaling.sh --table FILE
   --gpus LIST      how many GPUs, one sweep each (default 1,2)
-  --kernel NAME    default wmma
-  --json FILE      a line of JSON per sweep, appended (default: stdout)
+  --kernel NAME[,NAME...]   default wmma
+  --out FILE       a line of JSON per sweep, appended (default: stdout)
   --table FILE     such lines as Markdown
 Each sweep tries the whole tile space that the pinned knobs leave, in a drawn order, with a compile cache and a
 leaderboard of its own. Without fa_bench options --vec is pinned to 8.
-Exit: 0, 2 usage, 4 not run (no fa_bench, jq or GPU, or fewer GPUs), otherwise evo_sweep.sh's.
+Exit: 0, 2 usage, 4 not run (no fa_bench, jq, python3 or GPU, or fewer GPUs), otherwise evo_sweep.sh's.
 USAGE
 }
 
 here=$(dirname "${BASH_SOURCE[0]}")/.. # scripts/; FILE paths are below the caller's folder, so that one stays
 # shellcheck source=scripts/lib/common.sh
 . "$here/lib/common.sh"
-opt=([gpus]="1,2" [kernel]=wmma [json]='' [table]='')
+opt=([gpus]="1,2" [kernel]=wmma [out]='' [table]='')
 arguments=words
 parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
 [[ ${opt[gpus]} =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || die 2 "--gpus takes a list of numbers, not '${opt[gpus]}'"
 if [[ -n ${opt[table]} ]]; then
     is_input "${opt[table]}" || die 2 "no file '${opt[table]}'"
-    jqf evo/scaling_table -rs "${opt[table]}"
+    need_jq
+    jqf evo/rates -rs "${opt[table]}"
     exit 0
 fi
-export FA_BENCH=${FA_BENCH:-$here/../fa_bench}
+export FA_BENCH=${FA_BENCH:-$(realpath "$here/..")/fa_bench}
 bench=$FA_BENCH
 need_bench
 # shellcheck source=scripts/lib/gpu.sh
@@ -38,14 +39,16 @@ gpu=$(gpu_name "$bench")
 [[ -n $gpu ]] || die 4 "NOT-RUN: no GPU here"
 [[ ${#more[@]} -gt 0 ]] || more=(--vec 8)
 
-if [[ -n ${opt[json]} ]]; then exec {rates}>>"${opt[json]}"; else exec {rates}>&1; fi
+if [[ -n ${opt[out]} ]]; then exec {rates}>>"${opt[out]}"; else exec {rates}>&1; fi
 make_work
-for gpus in ${opt[gpus]//,/ }; do
-    XDG_CACHE_HOME=$work/cache.$gpus "$here/evo_sweep.sh" --kernel "${opt[kernel]}" --strategy random --budget 9999999 \
-        --jobs "$gpus" --out "$work/$gpus" -- "${more[@]}" >&2
-    jqf evo/scaling -cs --argjson gpus "$gpus" --arg gpu "$gpu" --argjson cores "$(nproc)" \
-        --argjson present "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)" \
-        --arg tried "$(jq -r .knobs "$work/$gpus/leaderboard.jsonl" | sort | sha256sum | cut -c1-16)" \
-        --slurpfile sweep "$work/$gpus/sweeps.jsonl" "$work/$gpus/leaderboard.jsonl" >&"$rates"
-    rm -rf "$work/cache.$gpus"
+for kernel in ${opt[kernel]//,/ }; do
+    for gpus in ${opt[gpus]//,/ }; do
+        XDG_CACHE_HOME=$work/cache "$here/evo_sweep.sh" --kernel "$kernel" --strategy random --budget 999999999 \
+            --jobs "$gpus" --out "$work/board" -- "${more[@]}" >&2
+        jqf evo/rate -cs --argjson gpus "$gpus" --arg gpu "$gpu" --argjson cores "$(nproc)" \
+            --argjson present "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)" \
+            --arg tried "$(jq -r .knobs "$work/board/leaderboard.jsonl" | sort | sha256sum | cut -c1-16)" \
+            --slurpfile sweep "$work/board/sweeps.jsonl" "$work/board/leaderboard.jsonl" >&"$rates"
+        rm -rf "$work/cache" "$work/board"
+    done
 done

@@ -126,8 +126,8 @@ passes() { # OPTIONS...
     local type
     for type in fp16 bf16; do
         ./fa_bench --kernel scalar "${small[@]}" --dtype $type --quiet --json "$work/$type.json"
-        jq -L scripts/lib -rsf scripts/lib/evo/group.jq --arg gpu G --arg arch sm_90a --arg conditions '' \
-            --argjson space '{}' "$work/$type.json" | head -n 1 >"$work/$type.group"
+        PYTHONPATH=scripts/lib/evo python3 -c 'import json, sys; from subject import group_of
+print(group_of(json.load(sys.stdin), "G", "sm_90a"))' <"$work/$type.json" >"$work/$type.group"
         jq -L scripts/lib 'import "report" as m; m::records' -n --arg dir "$work" "$work/$type.json" >"$work/$type.key"
     done
     [ "$(cat "$work/fp16.group")" = "G|sm_90a|1,2,2,33,33,16,full|fp32" ]

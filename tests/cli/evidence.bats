@@ -21,8 +21,8 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
     mkdir "$work/ev"
     jq -n '[{group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,full|fp32", leader: "two",
         kernels: {two: {knobs: "m=32,warps=4"}}}]' >"$work/ev/leaderboard.json"
-    evidence sweep parity profile peers --budget 7 --minutes 0.5
-    grep -qx "evo_sweep --kernel two --strategy evo --budget 7 --minutes 0.5 --out $work/ev" "$work/calls"
+    evidence sweep parity profile peers --budget 7 --seconds 30
+    grep -qx "evo_sweep --kernel two --strategy evo --budget 7 --seconds 30 --out $work/ev" "$work/calls"
     [ "$(grep -c 'evo_sweep --kernel one' "$work/calls")" -eq 0 ] # the baseline has no sweep
     grep -qx "parity --out $work/ev/parity.json" "$work/calls"
     grep -q "ncu_profile --out .* --kernel two --m 32 --warps 4" "$work/calls"

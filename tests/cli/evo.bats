@@ -23,7 +23,7 @@ swept() {
     refused 2 "no kernel 'cublas'" sweep --kernel cublas
     refused 2 "--budget takes a whole number from 1, not '0'" sweep --budget 0
     refused 2 "--budget takes a whole number from 1, not ''" sweep --budget ''
-    refused 2 "--minutes takes a number above 0" sweep --minutes 0
+    refused 2 "--seconds takes a number above 0" sweep --seconds 0
     refused 2 "--strategy takes grid, random, evo or tpe" sweep --strategy best
     refused 2 "--prune takes none, bound or estimate" sweep --prune all
     refused 2 "unknown option --fast" sweep --fast
@@ -254,16 +254,17 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
     [ "$(board .leader)" = one ]
 }
 
-@test "a sweep whose script alone is killed ends, too" {
+@test "kill -9 of the script alone leaves no worker behind" {
     make_stub
     echo 3 >"$STUB/hold"
     scripts/evo_sweep.sh --kernel one --strategy grid --pool 2 --out "$work/lb" >/dev/null 2>&1 3>&- &
     eventually lines "$work/lb/leaderboard.jsonl" 1
-    pgrep -f "sweep.py search .*$work/lb"
+    pgrep -f "$FA_BENCH"
     kill -9 $!
-    eventually is_over "$work/lb"
+    rm "$STUB/hold" # what a worker is at ends; it finds no further line
+    eventually no_worker
 }
-is_over() { ! pgrep -f "sweep.py search .*$1"; }
+no_worker() { ! pgrep -f "$FA_BENCH"; }
 
 # bats test_tags=slow
 @test "two sweeps at once share one leaderboard" {
@@ -445,7 +446,7 @@ count_starts() { # COMMAND...: prints how many
 @test "strategies replayed over recorded times: curves that only fall, the optimum in the end" {
     PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
     zcat evidence/h200/leaderboard.jsonl.gz | jq -c 'select(.kernel == "light")' | tail -n 40 >"$work/recorded.jsonl"
-    scripts/replay.sh "$work/recorded.jsonl" --seeds 2 --budget 48 --json "$work/r.jsonl"
+    scripts/replay.sh "$work/recorded.jsonl" --seeds 2 --budget 48 --out "$work/r.jsonl"
     jq -es 'map(.strategy) == ["grid", "random", "evo", "tpe"] and all(.[];
         (.points <= 40) and .median_over_best == (.median_over_best | sort | reverse) and last(.median_over_best[]) == 1
         and last(.found_best[]) == .seeds)' "$work/r.jsonl"
@@ -455,9 +456,9 @@ count_starts() { # COMMAND...: prints how many
 
 @test "a replay of what has no time is refused; its curves go on where standard output is" {
     printf '%s\n' '{}' '{"torn' '{"kernel":"a","group":"g","knobs":"m=1","status":"wrong","p50_us":null}' >"$work/r"
-    refused 2 "no recorded time in $work/r" scripts/replay.sh "$work/r" --strategies random
+    refused 2 "no recorded time in $work/r" scripts/replay.sh "$work/r" --strategy random
     echo '{"kernel":"a","group":"g","knobs":"m=2","status":"pass","p50_us":2}' >>"$work/r"
-    { echo first; scripts/replay.sh "$work/r" --strategies random --seeds 1; echo last; } >"$work/out"
+    { echo first; scripts/replay.sh "$work/r" --strategy random --seeds 1; echo last; } >"$work/out"
     [ "$(sed -n 1p "$work/out") $(sed -n 2p "$work/out" | jq .best_us) $(sed -n 3p "$work/out")" = "first 2 last" ]
 }
 
@@ -485,10 +486,12 @@ count_starts() { # COMMAND...: prints how many
 }
 
 @test "--strategy tpe without Optuna is not run" {
-    mkdir "$work/bin"
-    printf '#!/bin/sh\nexit 1\n' >"$work/bin/python3"
-    chmod +x "$work/bin/python3"
-    PATH=$work/bin:$PATH refused 4 "no Python package optuna: run scripts/setup.sh" sweep --kernel light --strategy tpe
+    echo 'raise ImportError' >"$work/optuna.py"
+    PYTHONPATH=$work refused 4 "no Python package optuna: run scripts/setup.sh" sweep --kernel light --strategy tpe
+    echo kept >"$work/curves"
+    echo '{"kernel":"a","group":"g","knobs":"m=2","status":"pass","p50_us":2}' >"$work/r"
+    PYTHONPATH=$work refused 4 "no Python package optuna" scripts/replay.sh "$work/r" --out "$work/curves"
+    [ "$(cat "$work/curves")" = kept ]
 }
 
 @test "evo_test_one: one line, one record, the bench's exit code" {
@@ -510,8 +513,11 @@ count_starts() { # COMMAND...: prints how many
 }
 
 @test "a cluster's array: a kernel per task, or a seed per task" {
-    refused 4 "no array task" scripts/evo_slurm.sh
     make_stub
+    refused 4 "no array task" scripts/evo_slurm.sh
+    refused 2 "unknown option --fast" scripts/evo_slurm.sh --fast
+    refused 2 "--seed is the task's number" scripts/evo_slurm.sh --seed 3
+    scripts/evo_slurm.sh -h | grep -q '^usage: sbatch'
     export SLURM_ARRAY_TASK_ID=1
     [ "$(scripts/evo_slurm.sh --dry-run --budget 3)" = "scripts/evo_sweep.sh --kernel two --budget 3" ]
     [ "$(scripts/evo_slurm.sh --dry-run --kernel one)" = "scripts/evo_sweep.sh --seed 1 --kernel one" ]
@@ -581,9 +587,9 @@ count_starts() { # COMMAND...: prints how many
     [ "$(board .kernels.one.knobs)" = m=32,warps=8 ]
 }
 
-@test "--minutes ends a sweep between candidates" {
+@test "--seconds ends a sweep between candidates" {
     make_stub
-    sweep --kernel one --strategy grid --pool 1 --minutes 0.00001 # less than any candidate takes
+    sweep --kernel one --strategy grid --pool 1 --seconds 0.0001 # less than any candidate takes
     jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
     [ "$(board .leader)" = one ]
 }

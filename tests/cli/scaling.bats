@@ -9,7 +9,8 @@ load stub_bench
     mkdir "$work/bin"
     printf '#!/bin/sh\nprintf "GPU 0: a\\nGPU 1: b\\n"\n' >"$work/bin/nvidia-smi"
     chmod +x "$work/bin/nvidia-smi"
-    PATH=$work/bin:$PATH scripts/evidence/sweep_scaling.sh --gpus 1,2 --kernel one --json "$work/rates" -- --seq 64
+    local script=$PWD/scripts/evidence/sweep_scaling.sh # from any folder
+    (cd "$work" && PATH=$work/bin:$PATH "$script" --gpus 1,2 --kernel one --out rates -- --seq 64)
     jq -es 'map(.gpus) == [1, 2] and all(.[]; .machine.gpus == 2 and .measured == 4 and .per_second > 0) and
         .[0].tried == .[1].tried' "$work/rates"
     jq -c '.seconds = 40 / .gpus / (if .gpus > 1 then 0.95 else 1 end) | .per_second = .candidates / .seconds' \
@@ -19,4 +20,15 @@ load stub_bench
     refused 4 "no GPU here" scripts/evidence/sweep_scaling.sh
     refused 2 "--gpus takes a list of numbers, not 'two'" scripts/evidence/sweep_scaling.sh --gpus two
     refused 2 "no file" scripts/evidence/sweep_scaling.sh --table nowhere
+    refused 2 "unknown option --gpu" scripts/evidence/sweep_scaling.sh --gpu 1
+}
+
+@test "the scripts around sweeps take the repository's fa_bench, from any folder" {
+    local scripts=$PWD/scripts
+    cd "$work"
+    "$scripts/evo_sweep.sh" --kernel light --strategy grid --budget 1 --out lb -- "${small[@]}"
+    jq -es 'length == 1 and .[0].status == "pass"' lb/leaderboard.jsonl
+    "$scripts/evo_test_one.sh" 16 4 8 --kernel light -- "${small[@]}" | grep PASS
+    ! ls /dev/nvidia[0-9]* 2>/dev/null || skip "there is a GPU"
+    refused 4 "no GPU here" "$scripts/evidence/sweep_scaling.sh"
 }

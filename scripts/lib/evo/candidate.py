@@ -1,5 +1,6 @@
 """What a sweep asks of fa_bench for a candidate, what it takes from the records, and the log it keeps them in."""
 
+import collections
 import contextlib
 import fcntl
 import hashlib
@@ -7,17 +8,23 @@ import json
 import os
 import re
 import subprocess
+import sys
 import threading
 
 PROTOCOL = "fa_bench.sweep/4"
 CODES = {"pass": 0, "wrong": 1, "infeasible": 3, "not_run": 4, "timeout": 5}
 RECORD_TYPES = [  # of what is read of a record, where it is there
-    ({str}, "kernel reason device.name ptxas.arch config.acc provenance.source_sha256 provenance.compiler"),
-    ({bool}, "check.loosened timing.impossible provenance.cache_hit"),
-    ({int, float}, "timing.p50_us timing.p90_us ptxas.registers ptxas.smem_total_bytes ptxas.spill_store_bytes"),
+    ({str}, "kernel reason device.backend device.name device.arch ptxas.arch config.acc"),
+    ({str}, "provenance.source_sha256 provenance.compiler provenance.driver provenance.git"),
+    ({bool}, "check.loosened timing.impossible provenance.cache_hit vs.accepted"),
+    ({int, float}, "timing.p50_us timing.p90_us timing.sm_clock_mhz.p50"),
+    ({int, float}, "ptxas.registers ptxas.smem_total_bytes ptxas.spill_store_bytes"),
     ({dict}, "config problem bound"),
 ]
 LINE_TYPES = [({str}, "group kernel status source_sha256"), ({int, float}, "p50_us p90_us")]
+
+# What times are compared on; a worker on a host has it in its environment.
+Place = collections.namedtuple("Place", "gpu driver arch group")
 
 
 class Refusal(Exception):
@@ -26,6 +33,11 @@ class Refusal(Exception):
 
 class Lost(Exception):
     """A candidate has no answer: why."""
+
+
+def say(text):
+    """Below the progress line of a terminal."""
+    print("\n" * sys.stderr.isatty() + f"evo_sweep.sh: {text}", file=sys.stderr, flush=True)
 
 
 def dig(value, path):
@@ -47,6 +59,38 @@ def parse(text, types, needs):
 def parse_record(text):
     record = parse(text, RECORD_TYPES, "schema status")
     return record if record and record["schema"] == "fa_bench.result/1" else None
+
+
+def microseconds(time):
+    return "-" if time is None else f"{round(time, 2):.10g} us"
+
+
+def kernel_words(kernel):
+    """The options that name a kernel of the registry, or source:FILE."""
+    return ["--source", kernel.removeprefix("source:")] if kernel.startswith("source:") else ["--kernel", kernel]
+
+
+def knob_words(knobs):
+    return [word for knob in knobs.split(",") for word in f"--{knob}".split("=")]
+
+
+def run_bench(words):
+    """One run of fa_bench: its exit code, its record (None where there is no whole one), what it said on stderr."""
+    command = [os.environ["FA_BENCH"], *words, "--quiet", "--json", "-"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
+    return done.returncode, parse_record(done.stdout), done.stderr.decode(errors="replace").strip()
+
+
+def replace(path, text):
+    """The file is the new one, or nothing changes and the sweep ends."""
+    try:
+        with open(f"{path}.tmp", "wb") as file:
+            file.write(text)
+        os.replace(f"{path}.tmp", path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(f"{path}.tmp")
+        raise Refusal(6, f"cannot write {path}: it is as it was") from None
 
 
 def is_pruned(bound, by, gpu, best_us):
@@ -71,7 +115,7 @@ class Bench:
         self.nice, self.environment, self.process = nice, {**os.environ, **environment}, None
 
     def start(self):
-        if Bench.closing:
+        if self.closing:
             raise SystemExit  # of this thread
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=null, env=self.environment)
@@ -94,7 +138,7 @@ class Bench:
         return None
 
     def ask_twice(self, line):
-        """The same, and once more when it died: its death may have been no fault of the candidate."""
+        """Asks once more when the process died: its death may have been no fault of the candidate."""
         return self.ask(line) or self.ask(line)
 
     def end(self):
@@ -130,8 +174,8 @@ class Log:
                     why = "(disk full?): this result is lost, none before it"
                     raise Refusal(6, f"cannot append to {self.path} {why}: {line}")
 
-    def find(self, key):
-        """The last result with this key. Reads what has come since the last time."""
+    def read(self):
+        """Takes in what has come since the last time: the last line of each key, in the order of the log."""
         with self.reader, open(self.path, "rb") as file:
             facts = os.fstat(file.fileno())
             if self.file != facts.st_ino or facts.st_size < self.at:
@@ -141,8 +185,19 @@ class Log:
                 if line.endswith(b"\n"):
                     self.at += len(line)
                     found = re.search(rb'"key":"(\w+)"', line)
-                    self.lines[found and found[1].decode()] = line
+                    key = found and found[1].decode()
+                    self.lines.pop(key, None)
+                    self.lines[key] = line
+
+    def find(self, key):
+        """The last result with this key."""
+        self.read()
+        with self.reader:
             return json.loads(self.lines[key]) if key in self.lines else None
+
+    def results(self):
+        self.read()
+        return [line for line in (parse(text, LINE_TYPES, "key knobs") for text in self.lines.values()) if line]
 
     def mend(self):
         """A line that is no result (a torn write, an edit) is set aside; says how many."""
@@ -151,32 +206,22 @@ class Log:
         good, bad = [], []
         for line in text.removesuffix(b"\n").split(b"\n") if text else []:
             (good if parse(line, LINE_TYPES, "key knobs") else bad).append(line + b"\n")
-        try:
-            if bad:
-                with open(f"{self.path}.corrupt", "ab") as file:
-                    file.writelines(bad)
-            if b"".join(good) != text:
-                with open(f"{self.path}.tmp", "wb") as file:
-                    file.writelines(good)
-                os.replace(f"{self.path}.tmp", self.path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(f"{self.path}.tmp")
-            raise Refusal(6, f"cannot write {error.filename}: {self.path} is as it was") from None
+        if bad:
+            with open(f"{self.path}.corrupt", "ab") as file:
+                file.writelines(bad)
+        if b"".join(good) != text:
+            replace(self.path, b"".join(good))
         return len(bad)
 
 
 class Candidates:
     """Compiles and runs candidates of a kernel; the answers are lines of the log."""
 
-    def __init__(self, kernel, options, log, prune="none", gpu_facts=None):
+    def __init__(self, kernel, options, log, place, prune="none", gpu_facts=None):
         self.kernel, self.options, self.log, self.prune, self.gpu_facts = kernel, options, log, prune, gpu_facts
-        self.gpu, self.driver, self.arch, self.group = (
-            os.environ[f"SWEEP_{name}"] for name in ("GPU", "DRIVER", "ARCH", "GROUP")
-        )
-        self.best_us = None
-        flag = "--source" if kernel.startswith("source:") else "--kernel"
-        self.command = [os.environ["FA_BENCH"], flag, kernel.removeprefix("source:"), *options]
+        self.place, self.best_us = place, None
+        self.gpu, self.driver, self.arch, self.group = place
+        self.command = [os.environ["FA_BENCH"], *kernel_words(kernel), *options]
 
     def compiler(self):
         bound = "--no-bound" if self.prune == "none" else "--bound"
@@ -186,7 +231,7 @@ class Candidates:
         return Bench([*self.command, "--no-bound"], **environment)
 
     def ask(self, bench, knobs):
-        text = bench.ask_twice(" ".join(f"--{knob.replace('=', ' ')}" for knob in knobs.split(",")))
+        text = bench.ask_twice(" ".join(knob_words(knobs)))
         if text is None:
             raise Lost(f"the worker of {knobs} died twice")
         record = parse_record(text)
@@ -214,6 +259,16 @@ class Candidates:
 
     def run(self, bench, knobs, key, compiled):
         return self.line(self.ask(bench, knobs), knobs, key, compiled)
+
+    def measure(self, knobs):
+        """The answer of one candidate, in processes of its own."""
+        compiler, runner = self.compiler(), self.runner()
+        try:
+            outcome = self.compile(compiler, knobs)
+            return self.run(runner, *outcome) if isinstance(outcome, tuple) else outcome
+        finally:
+            compiler.end()
+            runner.end()
 
     def line(self, record, knobs, key, compiled):
         """A time below the roofline is no result, and one from another kind of GPU is not ours."""

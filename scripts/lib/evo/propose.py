@@ -1,6 +1,10 @@
 """The next points of a tile space by grid, random or evo: drawn from a seed, none proposed before. tpe: tpe.py."""
 
 import itertools
+import os
+import sys
+
+from candidate import Refusal
 
 
 def step(state):
@@ -100,7 +104,10 @@ class Proposer:
 def proposer_of(strategy, space, seed):
     """What proposes by a strategy: propose(count) gives points, tell(result) says what became of one."""
     if strategy == "tpe":
-        import tpe  # needs Optuna
-
+        sys.path.append(os.path.join(os.path.dirname(__file__), "../../../build/tools/optuna"))
+        try:
+            import tpe
+        except ImportError:
+            raise Refusal(4, "NOT-RUN: no Python package optuna: run scripts/setup.sh") from None
         return tpe.Proposer(space, seed)
     return Proposer(space, strategy, seed)

@@ -7,13 +7,8 @@ import json
 import statistics
 import sys
 
-from candidate import parse
+from candidate import Refusal, parse
 from propose import every, proposer_of
-
-
-def refuse(text):
-    print(f"replay.sh: {text}", file=sys.stderr)
-    sys.exit(2)
 
 
 def recorded(path):
@@ -28,7 +23,9 @@ def recorded(path):
                 "knobs": row["knobs"], "status": row["status"], "p50_us": row.get("p50_us"),
             }  # fmt: skip
     timed = {name: points for name, points in spaces.items() if any(point["p50_us"] for point in points.values())}
-    return timed or refuse(f"no recorded time in {path}")
+    if not timed:
+        raise Refusal(2, f"no recorded time in {path}")
+    return timed
 
 
 def space_of(points):
@@ -88,4 +85,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Refusal as refusal:
+        print(f"replay.sh: {refusal.args[1]}", file=sys.stderr)
+        sys.exit(refusal.args[0])

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The search of scripts/evo_sweep.sh. One process proposes candidates, feeds all workers and writes the log.
+"""The engine of scripts/evo_sweep.sh. One process proposes candidates, feeds all workers, and writes the log and the
+leaderboard.
 
 Compilers take candidates in turn, answer what is known or does not compile, and hand the rest to the runners of the
 GPUs. Each is a thread here and a fa_bench that lives as long as the sweep: a process, and on a GPU a context, for
 every candidate would cost more than its measurement. On hosts GNU parallel starts such workers for a few candidates at
 a time.
 
-    sweep.py search OPTIONS -- FA_BENCH-OPTIONS      sweep.py measure KERNEL "KNOBS..." LOG FA_BENCH-OPTIONS
-    sweep.py propose OPTIONS                         sweep.py append LOG <LINES
+    sweep.py search OPTIONS -- FA_BENCH-OPTIONS      sweep.py measure TASK "KNOBS..."
 """
 
 import argparse
@@ -17,22 +17,22 @@ import json
 import os
 import queue
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
-from candidate import Bench, Candidates, Log, Refusal, parse_record
+from board import Board, print_best
+from candidate import Candidates, Log, Place, Refusal, microseconds, parse_record, say
 from propose import proposer_of
+from subject import EMULATOR, ROOT, Gpu, Subject, kernel_rows
 
+SCRIPT = os.path.join(ROOT, "scripts/evo_sweep.sh")
 RUNNERS_PER_GPU = 4  # one is timed while the others load and check
-
-
-def say(text):
-    """Below the progress line of a terminal."""
-    print("\n" * sys.stderr.isatty() + f"evo_sweep.sh: {text}", file=sys.stderr, flush=True)
 
 
 def lost(knobs):
@@ -45,7 +45,7 @@ class Here:
     def __init__(self, pool, candidates, answers, gpus=(None,), probe=None):
         self.candidates, self.answers, self.probe = candidates, answers, probe
         self.todo, self.ready, self.benches, each = queue.SimpleQueue(), queue.SimpleQueue(), [], pool
-        if candidates.gpu != "CPU emulator":
+        if candidates.gpu != EMULATOR:
             each = min(-(-pool // len(gpus)), RUNNERS_PER_GPU)
         # Each check gets its share of the cores: threads of several checks that spin for one another only take turns.
         os.environ.setdefault("OMP_NUM_THREADS", str(-(-len(os.sched_getaffinity(0)) // (each * len(gpus)))))
@@ -61,7 +61,7 @@ class Here:
         threading.Thread(target=self.serve, args=what, daemon=True).start()
 
     def serve(self, bench, jobs, ask, gpu=None):
-        if jobs is self.ready and self.probe and self.candidates.gpu != "CPU emulator":
+        if jobs is self.ready and self.probe and self.candidates.gpu != EMULATOR:
             self.warm_up(bench, gpu)
         while True:
             job = jobs.get()
@@ -90,7 +90,8 @@ class Here:
         pass
 
     def end(self, kill):
-        Bench.closing = True
+        for bench in self.benches:
+            bench.closing = True
         living = [bench.process for bench in self.benches if bench.process is not None]
         for process in living:
             process.terminate() if kill else process.stdin.close()
@@ -98,22 +99,49 @@ class Here:
             process.wait()
 
 
+def hosts_of(path):
+    """The lines of --sshloginfile as words: "HOST", "CORES/HOST", a whole ssh command, or ":" for this machine. They
+    are asked before a sweep begins."""
+    with open(path, errors="replace") as file:
+        hosts = [words for words in (line.split("#")[0].split() for line in file) if words]
+    if not hosts:
+        raise Refusal(2, f"--sshloginfile: no host in {path}")
+    for tool in "parallel", "ssh", "rsync":
+        if not shutil.which(tool) and (tool == "parallel" or hosts != [[":"]]):
+            raise Refusal(4, f"NOT-RUN: no {tool}, which --sshloginfile needs here and on the hosts")
+    for first, *more in hosts:
+        ssh = [re.sub("^[0-9]+/", "", first), *more]
+        if ssh == [":"]:
+            continue
+        name = ssh[-1]
+        ssh = ssh if more else ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", name]
+        for command, fault in [
+            ("true", f"does not answer: {' '.join(ssh)} true"), ("command -v rsync", "has no rsync"),
+            (f"test -x {shlex.quote(SCRIPT)}", f"has no {SCRIPT}"),
+        ]:  # fmt: skip
+            if subprocess.run(["env", *ssh, command], stdin=subprocess.DEVNULL, capture_output=True).returncode:
+                raise Refusal(4, f"NOT-RUN: host {name} {fault}")
+    return hosts
+
+
 class Hosts:
-    """The same on hosts, by GNU parallel, which starts `evo_sweep.sh --measure` for a few candidates at a time."""
+    """Workers on hosts, by GNU parallel, which starts `evo_sweep.sh --measure` for a few candidates at a time."""
 
     def __init__(self, options, candidates, answers):
-        known, self.joblog = os.path.join(options.work, "known"), os.path.join(options.out, "joblog")
+        self.work, self.joblog = tempfile.TemporaryDirectory(), os.path.join(options.out, "joblog")
+        known, task = (os.path.join(self.work.name, name) for name in ("known", "task"))
         shutil.copy(candidates.log.path, known)
+        with open(task, "w") as file:
+            json.dump([candidates.kernel, candidates.options, known, candidates.place], file)
         self.each, self.answers, self.log = options.each, answers, open(self.joblog, "a+")
         self.log.seek(0, os.SEEK_END)
-        names = "FA_BENCH SWEEP_GPU SWEEP_DRIVER SWEEP_ARCH SWEEP_GROUP".split()
         self.process = subprocess.Popen(
             ["parallel", "--will-cite", "--line-buffer", "--retries", "2", "--jobs", str(options.jobs),
-             "--sshloginfile", options.hosts, "--workdir", os.getcwd(), "--basefile", known,
-             *(word for name in names for word in ("--env", name)), "--joblog", f"+{self.joblog}",
-             "CUDA_VISIBLE_DEVICES=$(({%} - 1))", "scripts/evo_sweep.sh", "--measure", options.kernel, "{}", known,
-             *options.options],
+             "--sshloginfile", options.sshloginfile, "--workdir", ROOT, "--basefile", known, "--basefile", task,
+             "--env", "FA_BENCH", "--joblog", f"+{self.joblog}",
+             "CUDA_VISIBLE_DEVICES=$(({%} - 1))", shlex.quote(SCRIPT), "--measure", task, "{}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "FA_BENCH": os.path.abspath(os.environ["FA_BENCH"])},
         )  # fmt: skip
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -145,29 +173,27 @@ class Hosts:
         if kill:
             self.process.terminate()
         self.process.wait()
+        self.work.cleanup()
 
 
 class Sweep:
-    def __init__(self, options):
-        self.options, self.log = options, Log(os.path.join(options.out, "leaderboard.jsonl"))
-        self.candidates = Candidates(options.kernel, options.options, self.log, options.prune, options.gpu_facts)
-        self.proposer, self.answers = proposer_of(options.strategy, options.space, options.seed), queue.SimpleQueue()
+    def __init__(self, options, subject, gpu, proposer, log):
+        self.options, self.subject, self.gpu, self.proposer, self.log = options, subject, gpu, proposer, log
+        self.candidates = Candidates(subject.kernel, subject.explore, log, subject.place, options.prune, gpu.facts)
+        self.answers, self.budget = queue.SimpleQueue(), min(options.budget, subject.points)
         self.waiting, self.results, self.lost, self.best = set(), [], [], None
         self.handed = self.measured = self.cold = 0
-        self.more, self.parent = True, os.getppid()
+        self.more = True
 
     def run(self):
         killed = True
-        with self.log.locked():
-            open(self.log.path, "ab").close()
-            bad = self.log.mend()
-        if bad:
-            say(f"{bad} corrupt line(s) of {self.log.path} set aside in {self.log.path}.corrupt")
-        if self.options.hosts:
+        if self.options.sshloginfile:
             self.workers = Hosts(self.options, self.candidates, self.answers)
         else:
-            gpus = self.options.gpus.split(",") if self.options.gpus else [None]
-            self.workers = Here(self.options.pool, self.candidates, self.answers, gpus, self.options.probe)
+            # A runner's first line, for its context. A file of one's own takes no --kernel beside it.
+            named = [] if self.subject.kernel.startswith("source:") else ["--kernel", self.gpu.kernel]
+            probe = " ".join([*named, *self.gpu.probe])
+            self.workers = Here(self.options.pool, self.candidates, self.answers, self.options.gpus, probe)
         self.began = self.ended = time.time()
         try:
             self.search()
@@ -175,8 +201,6 @@ class Sweep:
         finally:
             self.tell()
             self.workers.end(killed)
-        with open(os.path.join(self.options.work, "tried"), "w") as file:
-            json.dump(self.results, file)
 
     def search(self):
         self.hand_out(self.options.pool * 2)
@@ -191,8 +215,6 @@ class Sweep:
 
     def next_answers(self):
         """Those that have come, so that their lines are written at once; waits a second for the first."""
-        if os.getppid() != self.parent:
-            sys.exit(1)  # the script is gone
         for _ in range(max(1, self.answers.qsize())):
             try:
                 answer = self.answers.get(timeout=1)
@@ -206,18 +228,17 @@ class Sweep:
             yield from [answer] if answer else map(lost, sorted(self.waiting))
 
     def hand_out(self, count):
-        options = self.options
-        count = min(count, options.budget - self.handed)
+        count = min(count, self.budget - self.handed)
         batch = self.proposer.propose(count)
         # A search starts beside the tile that the registry would take.
-        if self.handed == 0 and options.strategy in ("evo", "tpe") and options.default_tile:
-            batch = list(dict.fromkeys([options.default_tile, *batch]))[:count]
+        if self.handed == 0 and self.options.strategy in ("evo", "tpe") and self.subject.default_tile:
+            batch = list(dict.fromkeys([self.subject.default_tile, *batch]))[:count]
         for knobs in batch:
             self.proposer.tell({"knobs": knobs, "status": "pending"})
             self.waiting.add(knobs)
         self.workers.feed(batch)
         self.handed += len(batch)
-        if len(batch) < count or self.handed == options.budget:
+        if len(batch) < count or self.handed == self.budget:
             self.stop()
 
     def stop(self):
@@ -226,7 +247,7 @@ class Sweep:
 
     def take(self, answer):
         """What a worker answered; gives the line for the log, if it is one."""
-        knobs, lines, pool, minutes = answer["knobs"], [], self.options.pool, self.options.minutes
+        knobs, lines, pool = answer["knobs"], [], self.options.pool
         if knobs not in self.waiting:
             return []  # its first worker had answered before it was killed
         self.waiting.remove(knobs)
@@ -247,21 +268,19 @@ class Sweep:
         self.ended = time.time()
         if sys.stderr.isatty() or len(self.results) % pool == 0 or not self.waiting:
             self.show()
-        if self.more and minutes and self.ended - self.began >= minutes * 60:
+        if self.more and self.ended >= self.options.end:
             self.stop()
         elif self.more and len(self.waiting) <= pool + pool // 2:
             self.hand_out((pool + 1) // 2)
         return lines
 
     def show(self):
-        done, budget, elapsed = len(self.results), self.options.budget, int(time.time() - self.began) + 1
-        best = f"best {round(self.best['p50_us'], 2):.8g} us {self.best['knobs']}" if self.best else "no time yet"
+        done, budget, elapsed = len(self.results), self.budget, int(time.time() - self.began) + 1
+        best = f"best {microseconds(self.best['p50_us'])} {self.best['knobs']}" if self.best else "no time yet"
         if not sys.stderr.isatty():
             print(f"{done}/{budget} candidates, {self.measured} measured, {best}, {elapsed} s", file=sys.stderr)
             return
-        left = (budget - done) * elapsed // done
-        if self.options.minutes:
-            left = int(max(0, min(left, self.options.minutes * 60 - elapsed)))
+        left = int(max(0, min((budget - done) * elapsed // done, self.options.end - time.time())))
         text = f"\r\033[K[{'#' * (done * 30 // budget):30}] {done}/{budget}  {self.measured} measured  {best}"
         print(f"{text}  ETA {left // 60}:{left % 60:02}", end="", file=sys.stderr, flush=True)
 
@@ -269,15 +288,15 @@ class Sweep:
         """What the sweep did, once, however it ends: first candidate to last result."""
         if not self.results:
             return
-        options, seconds = self.options, self.ended - self.began
+        options, candidates, seconds = self.options, self.candidates, self.ended - self.began
         status = dict(sorted(collections.Counter(result["status"] for result in self.results).items()))
         told = {
-            "kernel": options.kernel, "group": self.candidates.group, "strategy": options.strategy,
-            "seed": options.seed, "pool": options.pool, "options": " ".join(options.options),
-            "budget": options.budget, "candidates": len(self.results), "measured": self.measured,
+            "kernel": candidates.kernel, "group": candidates.group, "strategy": options.strategy,
+            "seed": options.seed, "pool": options.pool, "options": " ".join(candidates.options),
+            "budget": self.budget, "candidates": len(self.results), "measured": self.measured,
             "compiled_cold": self.cold, "status": status, "seconds": round(seconds, 2),
-            "per_second": round(len(self.results) / max(seconds, 0.01), 2), "lost": self.lost, "git": options.git,
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "per_second": round(len(self.results) / max(seconds, 0.01), 2), "lost": self.lost,
+            "git": self.subject.git, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }  # fmt: skip
         try:
             with open(os.path.join(options.out, "sweeps.jsonl"), "a") as file:
@@ -286,17 +305,77 @@ class Sweep:
             say(f"cannot append to {options.out}/sweeps.jsonl")
         if sys.stderr.isatty():
             print(file=sys.stderr)
-        if self.candidates.gpu == "CPU emulator":
+        if self.gpu.emulated:
             print(f"NOT-RUN: times (no GPU here); {self.measured} candidates compiled and checked on the emulator")
         counts = ", ".join(f"{name} {count}" for name, count in status.items())
         rate = f"{told['seconds']} s, {told['per_second']} candidates per second, {self.cold} compiled anew"
         print(f"{counts}; {self.measured} measured in {rate}", flush=True)
 
 
-def measure(kernel, batch, log, *options):
+def settle(options):
+    """The numbers that were not given. --pool: candidates on their way, by the hosts or the cores of this machine."""
+    hosts = hosts_of(options.sshloginfile) if options.sshloginfile else []
+    gpus = options.jobs * (len(hosts) or 1)
+    wanted = 12 * gpus if hosts else len(os.sched_getaffinity(0)) * 3 // 4
+    options.pool = options.pool or min(max(wanted, 2 * gpus), 12 * gpus)
+    options.each = max(1, options.pool // (2 * gpus))  # candidates that a host takes at once, for each GPU
+    options.budget = options.budget or (sys.maxsize if options.seconds else 64)
+    options.end = time.time() + (options.seconds or float("inf"))
+
+
+def search(options):
+    """A sweep of each kernel, one after the other; the leaderboard is up to date after each."""
+    settle(options)
+    rows = kernel_rows()
+    if options.source:
+        kernels = [f"source:{os.path.realpath(options.source)}"]
+    else:
+        kernels = options.kernel.split(",") if options.kernel else [row["name"] for row in rows if row.get("default")]
+    subjects = [Subject(kernel, options.options, rows) for kernel in kernels]
+    proposers = [proposer_of(options.strategy, subject.space, options.seed) for subject in subjects]
+    if options.dry_run:
+        for subject, proposer in zip(subjects, proposers):
+            print(*proposer.propose(min(options.budget, subject.points)), sep="\n")
+        return
+    gpu = Gpu(next(row["name"] for row in rows if row["kind"] == "hand"), options.options)
+    options.gpus = [None] if options.sshloginfile else gpu.numbers(options.jobs)
+    for subject in subjects:
+        subject.locate(gpu)
+    log = open_log(options, gpu)
+    for subject, proposer in zip(subjects, proposers):
+        sweep = Sweep(options, subject, gpu, proposer, log)
+        sweep.run()
+        if not gpu.emulated:
+            Board(subject, sweep.candidates, sweep.results, sweep.began, options.out).update()
+        if time.time() >= options.end:
+            break
+    print_best(options.out)
+
+
+def open_log(options, gpu):
+    options.out = options.out or os.path.join(ROOT, "evidence", gpu.folder)
+    try:
+        os.makedirs(options.out, exist_ok=True)
+    except OSError:
+        raise Refusal(6, f"cannot make {options.out}") from None
+    log = Log(os.path.join(options.out, "leaderboard.jsonl"))
+    with log.locked():
+        if not os.path.exists(log.path) and os.path.exists(f"{log.path}.gz"):
+            if subprocess.run(["gunzip", f"{log.path}.gz"], stderr=subprocess.DEVNULL).returncode:
+                raise Refusal(6, f"cannot unpack {log.path}.gz")
+        open(log.path, "ab").close()
+        bad = log.mend()
+    if bad:
+        say(f"{bad} corrupt line(s) of {log.path} set aside in {log.path}.corrupt")
+    return log
+
+
+def measure(task, batch):
     """A few candidates, on a host of GNU parallel."""
+    with open(task) as file:
+        kernel, options, log, place = json.load(file)
     batch, answers = batch.split(), queue.SimpleQueue()
-    workers = Here(len(batch), Candidates(kernel, options, Log(log)), answers)
+    workers = Here(len(batch), Candidates(kernel, options, Log(log), Place(*place)), answers)
     workers.feed(batch)
     for _ in batch:
         print(json.dumps(answers.get(), separators=(",", ":")), flush=True)
@@ -305,13 +384,14 @@ def measure(kernel, batch, log, *options):
 
 def parse_arguments(words):
     parser = argparse.ArgumentParser()
-    for name in "kernel strategy gpus hosts prune default-tile probe git out work".split():
+    for name in "kernel source sshloginfile out".split():
         parser.add_argument(f"--{name}")
-    for name in "seed budget pool jobs each".split():
-        parser.add_argument(f"--{name}", type=int)
-    for name in "space gpu-facts".split():
-        parser.add_argument(f"--{name}", type=json.loads)
-    parser.add_argument("--minutes", type=float)
+    for name, default in ("strategy", "evo"), ("prune", "none"):
+        parser.add_argument(f"--{name}", default=default)
+    for name, default in ("seed", 1), ("budget", None), ("pool", None), ("jobs", 1):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("options", nargs="*")
     return parser.parse_args(words)
 
@@ -323,17 +403,13 @@ def stop(number, _):
 
 
 def main(action, *words):
-    if action == "measure":
-        measure(*words)
-    elif action == "append":
-        Log(*words).append(sys.stdin.read().splitlines())
-    elif action == "propose":
-        options = parse_arguments(words)
-        print("\n".join(proposer_of(options.strategy, options.space, options.seed).propose(options.budget)))
-    else:
+    sys.stdout.reconfigure(errors="backslashreplace")
+    if action == "search":
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
-        Sweep(parse_arguments(words)).run()
+        search(parse_arguments(words))
+    else:
+        measure(*words)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,38 @@
+# What the scripts around sweeps print: evo_test_one.sh, replay.sh, sweep_scaling.sh.
+include "numbers";
+
+# A record as one line for people. $knobs: "M=32 W=8 V=4".
+def one_line:
+    def us: if . == null then "-" else "\(hundredths) us" end;
+    "\($knobs)  \(.status | ascii_upcase)  p50 \(.timing.p50_us | us)  p90 \(.timing.p90_us | us)  " +
+    "regs \(.ptxas.registers // "-")  smem \(.ptxas.smem_total_bytes // "-")" +
+    if .reason then "  \(.reason | split("\n")[0])" else "" end;
+
+# The curves of replay.sh (with jq -s) as a table: the median of the best time over the best recorded.
+def strategies:
+    .[0].after as $after |
+    "| recorded | strategy | seeds | \($after | map("after \(.)") | join(" | ")) | found the best |",
+    "|---|---|---|\($after | map("---|") | add)---|",
+    (.[] | "| \(.swept), \(.points) points | \(.strategy) | \(.seeds) | " +
+        "\(.median_over_best | map(thousandths | tostring) | join(" | ")) | \(.found_best[-1]) of \(.seeds) |");
+
+# A leaderboard's lines (jq -s) and its sweep as a line of sweep_scaling.sh. `tried` is a digest of the candidates;
+# `median_s` the stages of those that ran.
+def rate:
+    def median: sort | if length == 0 then null else .[length / 2 | floor] end;
+    (map(.stage_s // {} | to_entries[]) | group_by(.key) | map({(.[0].key): (map(.value) | median)}) | add) as $stages |
+    (map(select(.cache_hit == false).compile_s) | median) as $cold |
+    {gpu: $gpu, gpus: $gpus, machine: {gpus: $present, cores: $cores}} + $sweep[-1] +
+    {tried: $tried, median_s: (($stages // {}) + {compile_cold: $cold})};
+
+# Lines of sweep_scaling.sh (jq -s) as a table. A row is compared with one GPU of the same machine and commit, on the
+# same candidates.
+def rates:
+    def like: [.tried, .machine, .git];
+    . as $all |
+    "| GPUs | of a machine with | kernel | candidates | seconds | candidates per second | of N times one GPU |",
+    "|---|---|---|---|---|---|---|",
+    (.[] | . as $row | ([$all[] | select(.gpus == 1 and like == ($row | like))][0]) as $one |
+        "| \(.gpus) | \(.machine.gpus) x \(.gpu), \(.machine.cores) cores | \(.kernel) | \(.candidates) |" +
+        " \(.seconds) | \(.per_second) |" +
+        " \(if $one then .per_second / $one.per_second / .gpus else null end | hundredths) |");

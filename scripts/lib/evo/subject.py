@@ -1,0 +1,130 @@
+"""What a sweep is about: a kernel with its tile space, the problem, and the GPU that candidates are timed on."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+from candidate import Place, Refusal, dig, kernel_words, run_bench
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
+EMULATOR = "CPU emulator"
+# What changes a time without being part of the problem names a leaderboard of its own.
+CONDITIONS = ("--l2", "--dist", "--misalign", "--timing", "--compiler")
+EXPLORE = {"--seeds": "1", "--check": "cpu", "--warmup-ms": "60", "--max-time": "0.1"}
+
+
+def gpu_sh(function, word):
+    """What a function of scripts/lib/gpu.sh prints."""
+    command = ["bash", "-c", f'. "$1"; {function} "$2"', "-", os.path.join(ROOT, "scripts/lib/gpu.sh"), word]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def kernel_rows(*words):
+    done = subprocess.run([os.environ["FA_BENCH"], "--list-kernels", *words, "--json", "-"], stdout=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(done.returncode)  # fa_bench has said why
+    return json.loads(done.stdout)
+
+
+def values_of(words, names):
+    """Of fa_bench's options the pairs with one of these names."""
+    return [pair for pair in zip(words, words[1:]) if pair[0] in names]
+
+
+def pin(space, words):
+    """The space with the knobs among the options at their values, and the other options."""
+    space, words, others = dict(space), list(words), []
+    while words:
+        name = words.pop(0)
+        if name.removeprefix("--") not in space or not words:
+            others.append(name)
+        elif re.fullmatch("[0-9]+", words[0]):
+            space[name.removeprefix("--")] = [int(words.pop(0))]
+        else:
+            raise Refusal(2, f"{name} takes a number, not '{words[0]}'")
+    return space, others
+
+
+class Gpu:
+    """The device of a run that any device does at once."""
+
+    def __init__(self, kernel, words):
+        device = [word for pair in values_of(words, ("--device", "--gpu")) for word in pair]
+        self.probe = ["--batch", "1", "--heads", "1", "--kv-heads", "1", "--seq", "16", "--seq-kv", "16", "--dim", "64"]
+        self.probe += ["--seeds", "1", "--check", "cpu", "--timing", "none"]
+        self.kernel, self.is_chosen = kernel, "--gpu" in device
+        _, record, text = run_bench(["--kernel", kernel, *device, *self.probe])
+        if record and record["status"] == "not_run":
+            raise Refusal(4, f"not run: {record.get('reason')}")
+        found = (record or {}).get("device") or {}
+        self.name = found.get("name") if found.get("backend") == "cuda" else EMULATOR
+        self.driver, self.arch = dig(record, "provenance.driver") or "none", found.get("arch")
+        if not all(word and word.isprintable() for word in (self.name, self.driver, self.arch)):
+            raise Refusal(4, f"no whole record of a first run: {text}")
+        self.folder, self.target = gpu_sh("gpu_folder", self.name), gpu_sh("gpu_target", self.arch)
+        self.facts = {name: found.get(name) for name in ("sm_count", "clock_mhz_max")}
+        self.emulated = self.name == EMULATOR
+        self.is_emulator_wanted = ("--device", "emu") in values_of(words, ("--device",))
+
+    def numbers(self, jobs):
+        """The GPUs of --jobs; each runner sees for itself that its GPU is the same kind as the first."""
+        if jobs == 1 or self.emulated:
+            return [None]
+        if self.is_chosen:
+            raise Refusal(2, f"--gpu names one GPU, --jobs {jobs} takes more: one of the two")
+        numbers = (os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(jobs)))).split(",")
+        if len(numbers) < jobs:
+            raise Refusal(2, f"--jobs {jobs}, but CUDA_VISIBLE_DEVICES names {len(numbers)}")
+        return numbers[:jobs]
+
+
+class Subject:
+    def __init__(self, kernel, words, rows):
+        self.kernel, row = kernel, None
+        if kernel.startswith("source:"):
+            row = kernel_rows(*kernel_words(kernel))[0]
+            if not any(len(values) > 1 for values in row["values"].values()):
+                text = "states no knobs: // FA_SPACE: m=16,32 warps=4,8"
+                raise Refusal(2, f"{kernel.removeprefix('source:')} {text}")
+        row = row or next((row for row in rows if row["name"] == kernel and row["kind"] == "hand"), None)
+        if row is None:
+            raise Refusal(2, f"no kernel '{kernel}' with a tile space (fa_bench --list-kernels)")
+        space = {name: values for name, values in row["values"].items() if name not in ("acc", "maxreg")}
+        self.space, self.problem = pin({name: values for name, values in space.items() if len(values) > 1}, words)
+        self.points = math.prod(map(len, self.space.values()))
+        self.explore = [*self.problem]
+        for name, value in EXPLORE.items():
+            self.explore += [name, value] if name not in self.problem else []
+
+    def compiled(self, kernel, arch):
+        """The record of the problem with the tile that the kernel's rules choose."""
+        return run_bench([*kernel_words(kernel), *self.problem, "--compile-only", "--arch", arch])
+
+    def locate(self, gpu):
+        """What its results are compared with, its commit, and the tile that the registry would take."""
+        code, record, text = self.compiled(self.kernel, gpu.target)
+        if code == 2:
+            raise Refusal(2, text)
+        if gpu.emulated and not gpu.is_emulator_wanted:
+            text = "NOT-RUN: no GPU here, and a sweep needs times"
+            raise Refusal(4, f"{text} (-- --device emu compiles and checks the candidates alone)")
+        if record is None or not record.get("problem"):
+            raise Refusal(6, f"no whole record of the problem: {text}")
+        conditions = "".join(f"|{name} {value}" for name, value in values_of(self.problem, CONDITIONS))
+        group = group_of(record, gpu.name, gpu.target, conditions)
+        self.place = Place(gpu.name, gpu.driver, gpu.target, group)
+        self.git, config = dig(record, "provenance.git") or "none", record.get("config") or {}
+        tile = [f"{name}={config[name]}" for name, values in self.space.items() if config.get(name) in values]
+        self.default_tile = ",".join(tile) if len(tile) == len(self.space) else ""
+
+
+def group_of(record, gpu, target, conditions=""):
+    """GPU, target, problem, class, conditions. The kernel comes on top for its own best tile."""
+    problem = record["problem"]
+    shape = ",".join(str(problem.get(name)) for name in ("batch", "heads", "kv_heads", "seq_q", "seq_kv", "dim"))
+    mask, dtype = "causal" if problem.get("causal") else "full", problem.get("dtype") or "fp16"
+    typed = "" if dtype == "fp16" else f" {dtype}"
+    return f"{gpu}|{target}|{shape},{mask}{typed}|{dig(record, 'config.acc') or 'fp32'}{conditions}"
