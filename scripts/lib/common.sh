@@ -46,7 +46,7 @@ parse_options() {
     while [[ $# -gt 0 ]]; do
         name=none
         [[ ! $1 =~ ^--[a-z][a-z0-9-]*$ ]] || name=${1#--}
-        if [[ $name == help ]]; then
+        if [[ $name == help || $1 == -h ]]; then
             usage
             exit 0
         elif [[ -v flag[$name] ]]; then

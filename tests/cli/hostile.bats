@@ -33,18 +33,18 @@ bench=(timeout 120 ./fa_bench)
 ci_gate.sh --dry-run --source
 ci_gate.sh --sanitize --resume
 ci_gate.sh --library
-bound_evidence.sh
+evidence/bound_evidence.sh
 brief.sh --problems
 evaluate.sh
-evidence_current.sh
+evidence/evidence_current.sh
 export.sh --format csv
 replay.sh
 ncu_profile.sh --import
-sweep_scaling.sh --table
+evidence/sweep_scaling.sh --table
 evo_sweep.sh --kernel light --sshloginfile
 peers.sh --library
-pairs.sh --problems
-pairs.sh
+evidence/pairs.sh --problems
+evidence/pairs.sh
 END
 }
 
