@@ -125,6 +125,14 @@ static fa_knobs knobs_of(const char *kernel, const char *splits, const char *pro
     return spec.knobs;
 }
 
+static void expect_splits(const char *kernel, const char *splits, const char *problem, int32_t want)
+{
+    const fa_knobs got = knobs_of(kernel, splits, problem);
+    if (got.splits != want)
+        fail_msg("--kernel %s%s%s %s on 132 multiprocessors: splits %d with m=%d, expected %d", kernel,
+                 splits != NULL ? " --splits " : "", splits != NULL ? splits : "", problem, got.splits, got.m, want);
+}
+
 /* For every kernel that can split: splits for few rows and many keys, and none where the grid fills the GPU. */
 static void splits_fill_the_gpu(void **state)
 {
@@ -135,23 +143,23 @@ static void splits_fill_the_gpu(void **state)
         if (row->kind != FA_KIND_HAND || row->traits.variant_of != NULL)
             continue;
         const char *const few_rows = "--batch 1 --heads 8 --seq 1 --seq-kv 65536";
+        const char *const few_keys = "--batch 1 --heads 8 --seq 1 --seq-kv 2048";
         /* --splits is a tile option: the kernel itself, not the variant that serves few rows without one. */
         if (row->space.splits == NULL) {
-            assert_int_equal(knobs_of(row->name, "0", few_rows).splits, 1);
+            expect_splits(row->name, "0", few_rows, 1);
             continue;
         }
         can++;
         /* 8 tiles on 132 multiprocessors: 16 fill them. */
-        assert_int_equal(knobs_of(row->name, NULL, few_rows).splits, 16);
-        assert_int_equal(knobs_of(row->name, "0", few_rows).splits, 16);
-        assert_int_equal(knobs_of(row->name, "3", few_rows).splits, 3);
+        expect_splits(row->name, NULL, few_rows, 16);
+        expect_splits(row->name, "0", few_rows, 16);
+        expect_splits(row->name, "3", few_rows, 3);
         /* 256 keys at least; of the kernel itself 512 or 1024 */
-        assert_int_equal(knobs_of(row->name, NULL, "--batch 1 --heads 8 --seq 1 --seq-kv 2048").splits, 8);
-        assert_int_equal(knobs_of(row->name, "0", "--batch 1 --heads 8 --seq 1 --seq-kv 2048").splits,
-                         row->traits.wgmma ? 4 : 2);
-        assert_int_equal(knobs_of(row->name, NULL, "--batch 1 --heads 1 --seq 1 --seq-kv 1048576").splits, 64);
-        assert_int_equal(knobs_of(row->name, "0", "").splits, 1);
-        assert_int_equal(knobs_of(row->name, NULL, "--batch 4 --heads 32 --seq 4096").splits, 1);
+        expect_splits(row->name, NULL, few_keys, 8);
+        expect_splits(row->name, "0", few_keys, row->traits.wgmma ? 4 : 2);
+        expect_splits(row->name, NULL, "--batch 1 --heads 1 --seq 1 --seq-kv 1048576", 64);
+        expect_splits(row->name, "0", "", 1);
+        expect_splits(row->name, NULL, "--batch 4 --heads 32 --seq 4096", 1);
     }
     assert_true(can > 0);
 }

@@ -141,16 +141,16 @@ static void check_tile(const fa_kernel_row *asked, int32_t stages, const fa_prob
         want.splits = spec.knobs.splits;
     assert_int_equal(spec.kind, spec.row->kind);
     assert_int_equal(spec.kind == FA_KIND_HAND, spec.source[0] != '\0');
-    if (strcmp(spec.row->name, rule != NULL ? rule->variant : asked->name) != 0 ||
-        memcmp(&want, &spec.knobs, sizeof want) != 0)
-        fail_msg("%s, batch %d heads %d/%d seq %d/%d dim %d %s on %s: %s m=%d splits=%d, expected %s m=%d splits=%d",
-                 line, p->batch, p->heads, p->kv_heads, p->seq_q, p->seq_kv, p->dim, p->causal ? "causal" : "full",
-                 arch, spec.row->name, spec.knobs.m, spec.knobs.splits, rule != NULL ? rule->variant : asked->name,
-                 want.m, want.splits);
+    const char *variant = rule != NULL ? rule->variant : asked->name;
     int32_t number = 0;
     for (const fa_rule *r = fa_registry_rules(); rule != NULL && r <= rule; r++)
         number += strcmp(r->name, asked->name) == 0;
-    assert_int_equal(spec.rule, number);
+    if (spec.rule != number || strcmp(spec.row->name, variant) != 0 || memcmp(&want, &spec.knobs, sizeof want) != 0)
+        fail_msg("%s, batch %d heads %d/%d seq %d/%d dim %d %s on %s: rule %d (0: none), %s m=%d splits=%d, expected "
+                 "rule %d, %s m=%d splits=%d",
+                 line, p->batch, p->heads, p->kv_heads, p->seq_q, p->seq_kv, p->dim, p->causal ? "causal" : "full",
+                 arch, spec.rule, spec.row->name, spec.knobs.m, spec.knobs.splits, number, variant, want.m,
+                 want.splits);
 }
 
 /* Without a tile option, and with one: then in the kernel that is asked for. */
