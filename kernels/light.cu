@@ -41,7 +41,7 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_B
                .serves_bf16 = 1);
 
 /* Q to shared memory; rows past the last become zero. */
-__device__ __forceinline__ void load_queries(const fa_params &p, const query_tile &tile, q_smem *q_s)
+__device__ __forceinline__ void load_q(const fa_params &p, const query_tile &tile, q_smem *q_s)
 {
     const bool aligned = rows_aligned<FA_VEC>(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s);
     for (int piece = threadIdx.x; piece < FA_M * FA_DIM / FA_VEC; piece += THREADS) {
@@ -95,7 +95,7 @@ __device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], co
     }
 }
 
-/* O += P V. Lanes with equal dimensions and different keys hold parts of a sum; store_rows adds them. */
+/* O += P V. Lanes with equal dimensions and different keys hold parts of a sum; store_output adds them. */
 __device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const float *p_s, const fa_element *v_s,
                                            int lane)
 {
@@ -159,9 +159,9 @@ __device__ __forceinline__ void online_softmax(float (&m_r)[ROWS], float (&l_r)[
 }
 
 /* Adds the lanes' parts of each row, normalises and stores. */
-__device__ __forceinline__ void store_rows(const float (&m_r)[ROWS], const float (&l_r)[ROWS],
-                                           const float (&o_r)[ROWS][CHUNKS][4], const fa_params &p,
-                                           const query_tile &tile, int row0, int lane)
+__device__ __forceinline__ void store_output(const float (&m_r)[ROWS], const float (&l_r)[ROWS],
+                                             const float (&o_r)[ROWS][CHUNKS][4], const fa_params &p,
+                                             const query_tile &tile, int row0, int lane)
 {
     const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
 #pragma unroll
@@ -201,7 +201,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const bool k_aligned = rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
     const bool v_aligned = rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
     const float scale = p.scale * LOG2_E;
-    load_queries(p, tile, q_s);
+    load_q(p, tile, q_s);
 
     float m_r[ROWS], l_r[ROWS], o_r[ROWS][CHUNKS][4] = {};
 #pragma unroll
@@ -223,5 +223,5 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         __syncwarp();
         add_values(o_r, p_s, v_s, lane);
     }
-    store_rows(m_r, l_r, o_r, p, tile, row0, lane);
+    store_output(m_r, l_r, o_r, p, tile, row0, lane);
 }

@@ -31,7 +31,7 @@ __device__ __forceinline__ warp_keys keys_of_warp(const block_state &block, int 
     warp_keys keys;
     keys.first_row = block.first_row + warp_row, keys.first_key = group * N;
     const int some_keys = min(keys.first_row + ROWS + block.ahead, p.seq_kv) - keys.first_key;
-    keys.whole_keys = to_uniform(min(keys.first_row + 1 + block.ahead, p.seq_kv));
+    keys.whole_keys = uniform_by_reduction(min(keys.first_row + 1 + block.ahead, p.seq_kv));
     keys.end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
     return keys;
 }
@@ -88,9 +88,10 @@ __device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments
 {
     constexpr int AT_ONCE = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
     const int scored_ahead = BY_CHUNKS ? 16 : N;
-    const int end = to_uniform(STAGES == 1 ? 0
-                                           : min(min(keys.end - 1, block.whole_end - (STAGES - 1)),
-                                                 (keys.whole_keys - keys.first_key - scored_ahead) / ROUND_KEYS));
+    const int end =
+        uniform_by_reduction(STAGES == 1 ? 0
+                                         : min(min(keys.end - 1, block.whole_end - (STAGES - 1)),
+                                               (keys.whole_keys - keys.first_key - scored_ahead) / ROUND_KEYS));
     int round = block.begin;
 #pragma unroll 1
     for (; round + AT_ONCE <= end; round += AT_ONCE) {
@@ -169,20 +170,20 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     FA_SHARED_ALIGNED(unsigned char, smem, SMEM_ALIGN);
     const smem_addr q_at = smem_address(smem), slots_at = q_at + Q_BYTES;
     const unsigned thread = reload_thread_index(), lane = thread % 32;
-    const int warp = to_uniform(thread / 32);
+    const int warp = uniform_by_reduction(thread / 32);
     const int group = warp / (WARPS / GROUPS), warp_row = warp % (WARPS / GROUPS) * ROWS;
 
     block_state block = plan_block(p);
     const head_rows q = head_of(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s, block.batch, block.head);
     /* Whether the first loads, of Q and of STAGES - 1 rounds, are of whole tiles. */
     const bool whole = block.begin + (STAGES > 1 ? STAGES - 1 : 1) <= block.whole_end && block.first_row + M <= p.seq_q;
-    load_queries(q_at, q, block, whole, thread, p);
+    load_q(q_at, q, block, whole, thread, p);
 
     const warp_keys keys = keys_of_warp(block, warp_row, group, p);
     warp_state w;
-    w.scale_log2 = __int_as_float(to_uniform(__float_as_int(p.scale * LOG2_E)));
+    w.scale_log2 = __int_as_float(uniform_by_reduction(__float_as_int(p.scale * LOG2_E)));
     w.v_lane = find_fragments(slots_at + keys.first_key * ROW_BYTES + v_lane_offset(lane));
-    w.q_offset = to_uniform((warp_row - keys.first_key) * ROW_BYTES - Q_BYTES);
+    w.q_offset = uniform_by_reduction((warp_row - keys.first_key) * ROW_BYTES - Q_BYTES);
     const lane_fragments k_lane =
         find_fragments(slots_at + TILE_BYTES + keys.first_key * ROW_BYTES + k_lane_offset(lane));
     const auto mask = [&](int key, int first, int end) { mask_keys(w, keys, block, key, first, end, p); };
@@ -193,7 +194,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         thread_share share = start_loads(slots_at, block, whole, p); /* cp.async: Q, the first keys, then slots ahead */
 #pragma unroll
         for (int step = 0; step < Q_STEPS; ++step)
-            load_q(w.q[step], w, step);
+            load_q_fragments(w.q[step], w, step);
         if (block.begin < keys.end) /* S = Q K^T, P = exp2(S - row_ref) of the first keys */
             first_keys(w, k_lane, block.begin * ROUND_KEYS + keys.first_key, known, mask);
 

@@ -75,7 +75,7 @@ __device__ __forceinline__ work find_work(const fa_params &p)
 }
 
 /* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
-__device__ __forceinline__ void load_rows(fa_element *tile_s, const fa_element *head_g, fa_i64 stride, int row,
+__device__ __forceinline__ void load_tile(fa_element *tile_s, const fa_element *head_g, fa_i64 stride, int row,
                                           int seq_kv, bool aligned, int thread)
 {
 #pragma unroll 4
@@ -94,13 +94,13 @@ __device__ __forceinline__ void load_rows(fa_element *tile_s, const fa_element *
 }
 
 /* One commit each, also when no tile is left to load. */
-__device__ __forceinline__ void load_tile(fa_element *ring_s, const work &w, int tile, int slot, int thread,
+__device__ __forceinline__ void load_keys(fa_element *ring_s, const work &w, int tile, int slot, int thread,
                                           const fa_params &p)
 {
     if (tile < w.end) {
         fa_element *k_s = ring_s + slot * 2 * TILE_HALVES;
-        load_rows(k_s, w.k_g, p.k_stride_s, tile * N, p.seq_kv, w.aligned, thread);
-        load_rows(k_s + TILE_HALVES, w.v_g, p.v_stride_s, tile * N, p.seq_kv, w.aligned, thread);
+        load_tile(k_s, w.k_g, p.k_stride_s, tile * N, p.seq_kv, w.aligned, thread);
+        load_tile(k_s + TILE_HALVES, w.v_g, p.v_stride_s, tile * N, p.seq_kv, w.aligned, thread);
     }
     cp_async_commit();
 }
@@ -271,7 +271,7 @@ __device__ __forceinline__ void keep_band(float *part_s, const band &mine, int r
 }
 
 /* A row that saw no key gives 0. */
-__device__ __forceinline__ void store_output(const fa_params &p, const work &w, int row, int chunk, const part &value)
+__device__ __forceinline__ void store_partial(const fa_params &p, const work &w, int row, int chunk, const part &value)
 {
     const int packed = w.first_row + row;
     const float factor = fast_inverse_of_sum(value.sum);
@@ -308,7 +308,7 @@ __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s
         const int row = item / CHUNKS, chunk = item % CHUNKS;
         const part all = combine(parts_s, GROUPS, M * PART_PITCH, row, chunk);
         if (SPLITS == 1) {
-            store_output(p, w, row, chunk, all);
+            store_partial(p, w, row, chunk, all);
             continue;
         }
         float *to_g = part_g + row * PART_PITCH;
@@ -331,8 +331,8 @@ __device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s
     __threadfence(); /* ... and the others' arrivals before their parts */
     parts_g += static_cast<fa_i64>(unit) * SPLITS * WORKSPACE_FLOATS;
     for (int item = threadIdx.x; item < items; item += BLOCK_THREADS)
-        store_output(p, w, item / CHUNKS, item % CHUNKS,
-                     combine(parts_g, SPLITS, WORKSPACE_FLOATS, item / CHUNKS, item % CHUNKS));
+        store_partial(p, w, item / CHUNKS, item % CHUNKS,
+                      combine(parts_g, SPLITS, WORKSPACE_FLOATS, item / CHUNKS, item % CHUNKS));
     if (threadIdx.x == 0)
         *counter_g = 0;
 }
@@ -352,14 +352,14 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
 
     /* Load: the ring holds the group's next STAGES - 1 tiles. */
     for (int i = 0; i < STAGES - 1; ++i)
-        load_tile(ring_s, w, w.begin + group + i * GROUPS, i, group_thread, p);
+        load_keys(ring_s, w, w.begin + group + i * GROUPS, i, group_thread, p);
     band mine;
     begin_band(mine, p, w, w.first_row + warp_row + lane / 4, lane);
     int slot = 0;
     for (int tile = w.begin + group; tile < w.end; tile += GROUPS) {
         cp_async_wait<STAGES - 2>();
         sync_group(group); /* the tile has arrived for all, and all are done with the slot before it */
-        load_tile(ring_s, w, tile + (STAGES - 1) * GROUPS, slot == 0 ? STAGES - 1 : slot - 1, group_thread, p);
+        load_keys(ring_s, w, tile + (STAGES - 1) * GROUPS, slot == 0 ? STAGES - 1 : slot - 1, group_thread, p);
         const fa_element *k_s = ring_s + slot * 2 * TILE_HALVES;
         float s[N / 8][4];
         multiply_qk(s, mine, k_s, lane);

@@ -49,20 +49,14 @@ __device__ __forceinline__ void consume(const fa_params &p, const shared_layout 
     wait_for_store(c.lane);
 }
 
-/* A full barrier waits for the producer and its bytes, an empty one for a lane of every consumer warp; that of Q for
- * every lane. */
+/* An empty barrier of Q waits for every lane. */
 __device__ __forceinline__ void init_barriers(const shared_layout &at)
 {
     for (int i = 0; i < CONSUMERS * Q_STAGES; ++i) {
         mbarrier_init(at.q_full + 8 * i, 1);
         mbarrier_init(at.q_empty + 8 * i, 128);
     }
-    for (int i = 0; i < FA_STAGES; ++i) {
-        mbarrier_init(at.k_full + 8 * i, 1);
-        mbarrier_init(at.v_full + 8 * i, 1);
-        mbarrier_init(at.k_empty + 8 * i, 4 * CONSUMERS);
-        mbarrier_init(at.v_empty + 8 * i, 4 * CONSUMERS);
-    }
+    init_kv_barriers(at, 4 * CONSUMERS);
     mbarrier_init_fence();
 }
 
@@ -72,12 +66,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     FA_SHARED(unsigned char, dynamic_s);
     __shared__ barriers bars;
     /* One base address, made uniform once: ptxas would ask a special register for every address. */
-    const unsigned bars_s = warp_uniform(smem_address(&bars));
+    const unsigned bars_s = uniform_by_shuffle(smem_address(&bars));
     auto address_of = [&](const void *member) {
         return bars_s + static_cast<unsigned>(static_cast<const unsigned char *>(member) -
                                               reinterpret_cast<const unsigned char *>(&bars));
     };
-    const unsigned q_s = warp_uniform((smem_address(dynamic_s) + 1023) & ~1023u);
+    const unsigned q_s = uniform_by_shuffle((smem_address(dynamic_s) + 1023) & ~1023u);
     const shared_layout at = {q_s,
                               q_s + Q_STAGES * Q_BYTES,
                               q_s + Q_STAGES * Q_BYTES + RING_BYTES,
@@ -98,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         init_barriers(at);
     }
     __syncthreads();
-    const int warp = warp_uniform(threadIdx.x / 32), warpgroup = warp / 4;
+    const int warp = uniform_by_shuffle(threadIdx.x / 32), warpgroup = warp / 4;
     if (warpgroup == 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one())

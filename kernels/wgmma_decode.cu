@@ -9,6 +9,7 @@
  *   and of V; splits.
  * Shared memory: Q [warps / 4][boxes][64][64], K [stages][boxes][n][64], V likewise, ones, barriers, a flag.
  * Limits: as wgmma. */
+#include "shared/packed.cuh"
 #include "wgmma/combine.cuh"
 #include "wgmma/pipeline.cuh"
 #include "wgmma/softmax.cuh"
@@ -40,62 +41,11 @@ FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid
 constexpr int PRODUCER_REGISTERS = CONSUMERS == 1 ? 40 : 24;
 constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2 ? 216 : 240;
 
-/* Addresses in shared memory: of Q, of the first stage of each buffer, and of its first barrier. */
+/* Addresses in shared memory: of the first stage of each buffer, and of its first barrier. */
 struct shared_layout {
-    unsigned q_s, k_s, v_s, ones_s;
+    unsigned k_s, v_s, ones_s;
     unsigned k_full, k_empty, v_full, v_empty;
 };
-
-/* What a block works on: FA_M packed rows of one K/V head from row0 on, and a range of their key tiles. Packed row =
- * query * group + head within the group. */
-struct packed_tile {
-    int unit, split, batch, kv_head;
-    int group, row0, rows; /* query heads per K/V head; packed rows of the K/V head */
-    key_range keys;
-};
-
-/* Blocks with neighbouring numbers read the same keys, for different rows. */
-__device__ __forceinline__ packed_tile find_tile(const fa_params &p, unsigned block)
-{
-    packed_tile tile;
-    const unsigned tiles_m = p.tiles_m, part = block / tiles_m, tile_m = block - part * tiles_m;
-    const unsigned head_index = part / FA_SPLITS, kv_heads = p.kv_heads;
-    tile.split = part - head_index * FA_SPLITS;
-    tile.unit = head_index * tiles_m + tile_m;
-    tile.batch = head_index / kv_heads;
-    tile.kv_head = head_index - tile.batch * kv_heads;
-    tile.group = static_cast<unsigned>(p.heads) / kv_heads;
-    tile.row0 = tile_m * FA_M;
-    tile.rows = p.seq_q * tile.group;
-    const unsigned last_query = static_cast<unsigned>(min(tile.row0 + FA_M, tile.rows) - 1) / tile.group;
-    tile.keys = key_range_of(count_key_tiles(p, last_query, 1), tile.split);
-    return tile;
-}
-
-/* A packed row, split up. A row past the last one has the query of the last. */
-struct packed_row {
-    int query, head;
-    bool exists;
-};
-
-__device__ __forceinline__ packed_row find_row(const packed_tile &tile, int row)
-{
-    const unsigned last = min(row, tile.rows - 1), query = last / tile.group;
-    return {static_cast<int>(query), static_cast<int>(tile.kv_head * tile.group + last - query * tile.group),
-            row < tile.rows};
-}
-
-/* A full barrier waits for the producer and its bytes, an empty one for a lane of every warp that reads. */
-__device__ __forceinline__ void init_barriers(const shared_layout &at, int readers)
-{
-    for (int i = 0; i < FA_STAGES; ++i) {
-        mbarrier_init(at.k_full + 8 * i, 1);
-        mbarrier_init(at.v_full + 8 * i, 1);
-        mbarrier_init(at.k_empty + 8 * i, readers);
-        mbarrier_init(at.v_empty + 8 * i, readers);
-    }
-    mbarrier_init_fence();
-}
 
 /* The producer, one thread: loads key tiles [first, end). */
 __device__ __forceinline__ void produce(const fa_params &p, const shared_layout &at, const packed_tile &tile, int first,
@@ -114,7 +64,7 @@ __device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &ti
 #pragma unroll 2
     for (int item = thread; item < 64 * DIM_PAD / 8; item += 128) {
         const int at = item / (DIM_PAD / 8), chunk = item % (DIM_PAD / 8);
-        const packed_row row = find_row(tile, row0 + at);
+        const packed_row row = find_packed_row(tile, row0 + at);
         uint4 words = make_uint4(0, 0, 0, 0);
         if (row.exists && chunk * 8 < FA_DIM)
             words =
@@ -123,26 +73,20 @@ __device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &ti
     }
 }
 
-/* The ones that sum the rows of P (SUM_BY_MMA), after V. */
-__device__ __forceinline__ void fill_ones(unsigned ones_s, int thread)
-{
-    for (int i = thread * 16; i < ONES_BYTES; i += 128 * CONSUMERS * 16)
-        st_shared_16_at(ones_s + i, make_uint4(TWO_ONES, TWO_ONES, TWO_ONES, TWO_ONES));
-}
-
 /* Attention of a warpgroup's 64 rows from row0 on to the block's keys. Sets o_r and rows; sums as in softmax_rows. The
  * softmax of a key tile runs under P V of the one before. */
 __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &at, const packed_tile &tile,
-                                       float (&o_r)[O_REGS], softmax_rows &rows, unsigned q_s, int row0, int thread)
+                                       const key_range &keys, float (&o_r)[O_REGS], softmax_rows &rows, unsigned q_s,
+                                       int row0, int thread)
 {
     const int lane = thread % 32;
-    const unsigned q_word = warp_uniform(descriptor_start(q_s));
+    const unsigned q_word = uniform_by_shuffle(descriptor_start(q_s));
     const float scale_log2 = p.scale * LOG2_E;
-    const int seen_by_all = unmasked_keys(p, find_row(tile, row0).query);
+    const int seen_by_all = unmasked_keys(p, find_packed_row(tile, row0).query);
     int limit[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-        limit[h] = unmasked_keys(p, find_row(tile, row0 + thread / 32 * 16 + lane / 4 + 8 * h).query);
+        limit[h] = unmasked_keys(p, find_packed_row(tile, row0 + thread / 32 * 16 + lane / 4 + 8 * h).query);
     auto mask = [&](float(&s_r)[FA_N / 2], int n) {
         const int key0 = n * FA_N, limit_here[2] = {limit[0] - key0, limit[1] - key0};
         if (key0 + FA_N > seen_by_all)
@@ -151,8 +95,8 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     float s_r[FA_N / 2], rescale_r[2];
     unsigned p_r[FA_N / 4];
     pipeline_state k = {0, 0}, v = {0, 0};
-    auto k_address = [&] { return warp_uniform(at.k_s + k.stage * KV_TILE_BYTES); };
-    auto v_word = [&] { return warp_uniform(v_descriptor(at.v_s + v.stage * KV_TILE_BYTES, at.ones_s)); };
+    auto k_address = [&] { return uniform_by_shuffle(at.k_s + k.stage * KV_TILE_BYTES); };
+    auto v_word = [&] { return uniform_by_shuffle(v_descriptor(at.v_s + v.stage * KV_TILE_BYTES, at.ones_s)); };
 
     consumer_wait(at.k_full, k);
     fence_operand(s_r);
@@ -162,11 +106,11 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     wgmma_wait<0>();
     fence_operand(s_r);
     consumer_release<FA_STAGES>(at.k_empty, k, lane);
-    mask(s_r, tile.keys.first);
+    mask(s_r, keys.first);
     first_softmax(s_r, rows, scale_log2);
     pack_p(s_r, p_r);
 #pragma unroll 1
-    for (int n = tile.keys.first + 1; n < tile.keys.end; ++n) {
+    for (int n = keys.first + 1; n < keys.end; ++n) {
         const unsigned k_s = k_address();
         consumer_wait(at.k_full, k);
         fence_operand(s_r);
@@ -176,7 +120,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
         wgmma_commit();
         consumer_wait(at.v_full, v);
         wgmma_fence();
-        issue_pv(o_r, p_r, v_word(), n - 1 != tile.keys.first); /* O += P V of the tile before */
+        issue_pv(o_r, p_r, v_word(), n - 1 != keys.first); /* O += P V of the tile before */
         wgmma_commit();
         wgmma_wait<1>(); /* S is complete; its softmax runs under P V */
         fence_operand(s_r);
@@ -199,7 +143,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     consumer_wait(at.v_full, v);
     fence_operand(o_r);
     wgmma_fence();
-    issue_pv(o_r, p_r, v_word(), tile.keys.end - 1 != tile.keys.first); /* O += P V of the last */
+    issue_pv(o_r, p_r, v_word(), keys.end - 1 != keys.first); /* O += P V of the last */
     wgmma_commit();
     wgmma_wait<0>();
     fence_operand(o_r);
@@ -215,10 +159,10 @@ __device__ __forceinline__ unsigned again(unsigned value)
 /* Stores O = o_r / sums of a thread's two rows. */
 __device__ __forceinline__ void store_output(const fa_params &p, const float (&o_r)[O_REGS], const row_sums &sums)
 {
-    const packed_tile tile = find_tile(p, again(blockIdx.x));
+    const packed_tile tile = find_packed_tile(p, again(blockIdx.x));
     const int thread = again(threadIdx.x) - 128, lane = thread % 32;
     const int row0 = tile.row0 + thread / 32 * 16 + lane / 4;
-    const packed_row row[2] = {find_row(tile, row0), find_row(tile, row0 + 8)};
+    const packed_row row[2] = {find_packed_row(tile, row0), find_packed_row(tile, row0 + 8)};
 #if FA_LSE
 #pragma unroll
     for (int h = 0; h < 2; ++h)
@@ -294,7 +238,7 @@ __device__ __forceinline__ void store_quarter(const fa_params &p, const packed_t
 {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        const packed_row row = find_row(tile, tile.row0 + lane / 4 + 8 * h);
+        const packed_row row = find_packed_row(tile, tile.row0 + lane / 4 + 8 * h);
         if (!row.exists)
             continue;
 #if FA_LSE
@@ -345,8 +289,8 @@ __device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS],
         sums.sum[h] = SUM_BY_MMA ? o_r[O_REGS - 4 + 2 * h] : quad_sum(rows.sum[h]);
     }
 #if FA_SPLITS > 1
-    const packed_tile tile = find_tile(p, again(blockIdx.x));
-    const int thread = threadIdx.x - 128, warp = warp_uniform(thread / 32), lane = thread % 32;
+    const packed_tile tile = find_packed_tile(p, again(blockIdx.x));
+    const int thread = threadIdx.x - 128, warp = uniform_by_shuffle(thread / 32), lane = thread % 32;
     if (tile.rows - tile.row0 <= 16) {
         finish_by_warpgroup(p, o_r, sums, tile, base_s + LAST_OFFSET, warp, lane);
         return;
@@ -363,29 +307,32 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED_ALIGNED(unsigned char, base_s, 1024);
-    const unsigned q_s = warp_uniform(smem_address(base_s)), bars = q_s + BARS_OFFSET;
-    const shared_layout at = {q_s,  q_s + Q_BYTES,        q_s + Q_BYTES + RING_BYTES, q_s + Q_BYTES + 2 * RING_BYTES,
-                              bars, bars + 8 * FA_STAGES, bars + 16 * FA_STAGES,      bars + 24 * FA_STAGES};
-    const packed_tile tile = find_tile(p, blockIdx.x);
-    const int warp = warp_uniform(threadIdx.x / 32), warpgroup = warp / 4 - 1, thread = threadIdx.x % 128;
+    const unsigned q_s = uniform_by_shuffle(smem_address(base_s)), bars = q_s + BARS_OFFSET;
+    const unsigned k_s = q_s + Q_BYTES, v_s = k_s + RING_BYTES;
+    const shared_layout at = {
+        k_s, v_s, v_s + RING_BYTES, bars, bars + 8 * FA_STAGES, bars + 16 * FA_STAGES, bars + 24 * FA_STAGES};
+    const packed_tile tile = find_packed_tile(p, blockIdx.x);
+    const key_range keys = key_range_of(count_key_tiles(p, last_query(tile), 1), tile.split);
+    const int warp = uniform_by_shuffle(threadIdx.x / 32), warpgroup = warp / 4 - 1, thread = threadIdx.x % 128;
     const int row0 = tile.row0 + 64 * warpgroup;
     const bool producer = warp == 0 && elect_one();
     pipeline_state k_to = {0, 0}, v_to = {0, 0};
-    const int filled = min(tile.keys.first + FA_STAGES, tile.keys.end);
+    const int filled = min(keys.first + FA_STAGES, keys.end);
     if (producer) { /* the first loads are on their way while Q is loaded */
-        init_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS);
-        produce(p, at, tile, tile.keys.first, filled, k_to, v_to);
+        init_kv_barriers(at, CONSUMERS > 1 && tile.row0 + 64 >= tile.rows ? 4 : FA_WARPS);
+        mbarrier_init_fence();
+        produce(p, at, tile, keys.first, filled, k_to, v_to);
     }
     if (warpgroup >= 0) {
         load_q(p, tile, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
-        fill_ones(at.ones_s, threadIdx.x - 128);
+        fill_ones<128 * CONSUMERS>(at.ones_s, threadIdx.x - 128);
         fence_async_proxy();
     }
     __syncthreads();
     if (warpgroup < 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (producer)
-            produce(p, at, tile, filled, tile.keys.end, k_to, v_to);
+            produce(p, at, tile, filled, keys.end, k_to, v_to);
         return;
     }
     setmaxnreg_inc<CONSUMER_REGISTERS>();
@@ -393,6 +340,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
         return;
     float o_r[O_REGS];
     softmax_rows rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
-    attend(p, at, tile, o_r, rows, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
+    attend(p, at, tile, keys, o_r, rows, q_s + warpgroup * Q_TILE_BYTES, row0, thread);
     finish(p, o_r, rows, q_s);
 }

@@ -204,8 +204,8 @@ __device__ __forceinline__ void add_part(float (&all)[DIM_PAD / 2], unsigned par
 }
 
 /* A warp's 16 rows through shared memory, where Q was, so that each store writes whole lines. */
-__device__ __forceinline__ void store_rows(fa_element *o_g, const float (&o)[DIM_PAD / 2], const fa_params &p, int row,
-                                           int column, unsigned q_s, int thread)
+__device__ __forceinline__ void store_o_by_lines(fa_element *o_g, const float (&o)[DIM_PAD / 2], const fa_params &p,
+                                                 int row, int column, unsigned q_s, int thread)
 {
     const int lane = thread % 32;
     const unsigned rows_s = q_s + thread / 32 * 16 * BOX_ROW_BYTES;
@@ -246,10 +246,7 @@ __device__ __forceinline__ block_tile start_loads(const fa_params &p, const shar
         load_tiles(&p.k_map, at, tile, 0, GROUPS, 0);
     }
     if (SUM_BY_MMA && loads == 3) {
-        const uint4 ones = make_uint4(TWO_ONES, TWO_ONES, TWO_ONES, TWO_ONES);
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            st_shared_16_at(at.ones_s + thread % 32 * 16 + i * 512, ones);
+        fill_ones<32>(at.ones_s, thread % 32);
         fence_async_proxy();
     }
     __syncwarp();
@@ -358,7 +355,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
 {
     FA_SHARED_ALIGNED(unsigned char, base_s, 1024);
     __shared__ u64 bars_s[2 * SLOTS + 1];
-    const int warp = warp_uniform(threadIdx.x / 32), group = warp / 4, thread = threadIdx.x % 128;
+    const int warp = uniform_by_shuffle(threadIdx.x / 32), group = warp / 4, thread = threadIdx.x % 128;
     constexpr int ONES_OFFSET = Q_TILE_BYTES + SLOTS * SLOT_BYTES;
     const unsigned q_s = smem_address(base_s), bars = smem_address(bars_s);
     const shared_layout at = {q_s, q_s + Q_TILE_BYTES, q_s + ONES_OFFSET, bars, bars + 16 * SLOTS};
@@ -396,5 +393,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
     }
     float all[DIM_PAD / 2];
     merge(all, o_r, rows, part_s, row_s, p, tile, thread);
-    store_rows(o_g, all, p, out_row, out_column, at.q_s, thread);
+    store_o_by_lines(o_g, all, p, out_row, out_column, at.q_s, thread);
 }

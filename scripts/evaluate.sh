@@ -49,24 +49,24 @@ incumbent_file=${opt[incumbent]%%:*}
 bench=${FA_BENCH:-$here/../fa_bench}
 need_bench
 
-# Every file that the candidate includes by name, beside itself or from the root, and what those include.
-included_files() { # FILE
-    local name path folder=.
-    [[ $1 != */* ]] || folder=${1%/*}
+# Every file that FILE includes by name: beside itself, beside SOURCE, or from the root; and what those include.
+included_files() { # FILE SOURCE
+    local name path
     while IFS= read -r name; do
-        path=$folder/$name
+        path=$(dirname "$1")/$name
+        [[ -f $path ]] || path=$(dirname "$2")/$name
         [[ $name != /* ]] || path=$name
         [[ -f $path && -z ${seen[$path]:-} ]] || continue
         seen[$path]=1
         included+=("$path")
-        included_files "$path"
+        included_files "$path" "$2"
     done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]([^">]+)[">].*/\1/p' "$1")
 }
 content_key() {
     local root=$here/.. included=() files
     declare -A seen=()
-    included_files "$candidate"
-    [[ -z $incumbent_file ]] || { included+=("$incumbent_file") && included_files "$incumbent_file"; }
+    included_files "$candidate" "$candidate"
+    [[ -z $incumbent_file ]] || { included+=("$incumbent_file") && included_files "$incumbent_file" "$incumbent_file"; }
     shopt -s nullglob
     {
         files=("$candidate" "${included[@]}" "${opt[problems]}" "$0" "$bench"

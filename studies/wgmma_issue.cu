@@ -27,7 +27,7 @@ struct beside {
             d[i] = 0;
         for (int i = 0; i < 4; ++i)
             a[i] = seed_g[i * 32 + threadIdx.x];
-        a_s = wgmma_descriptor(descriptor_start(shared) + warp_uniform(threadIdx.x / 128) * 8192 / 16);
+        a_s = wgmma_descriptor(descriptor_start(shared) + uniform_by_shuffle(threadIdx.x / 128) * 8192 / 16);
         b_s = wgmma_descriptor(descriptor_start(shared + 32768));
         x.setup(seed_g);
         asm volatile("fence.proxy.async;" ::: "memory");

@@ -68,7 +68,8 @@ __device__ __forceinline__ block_state plan_block(const fa_params &p)
     block.whole_end = block.packed && rest >= 0
                           ? min(block.end, (rest % copy_layout<ROUND_KEYS>::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS)
                           : 0;
-    block.k_limit = to_uniform(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
+    block.k_limit =
+        uniform_by_reduction(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
     return block;
 }
 
@@ -111,8 +112,8 @@ __device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_s
     }
 }
 
-__device__ __forceinline__ void load_queries(smem_addr q_at, const head_rows &q, const block_state &block, bool whole,
-                                             unsigned thread, const fa_params &p)
+__device__ __forceinline__ void load_q(smem_addr q_at, const head_rows &q, const block_state &block, bool whole,
+                                       unsigned thread, const fa_params &p)
 {
     if (whole) [[likely]]
         load_whole_tile<M>(q_at, q, block.first_row, thread);

@@ -53,7 +53,7 @@ __device__ __forceinline__ void clear_output(warp_state &w)
     }
 }
 
-__device__ __forceinline__ void load_q(unsigned (&q)[BANDS][4], const warp_state &w, int step)
+__device__ __forceinline__ void load_q_fragments(unsigned (&q)[BANDS][4], const warp_state &w, int step)
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
@@ -115,7 +115,7 @@ __device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &
         if (i >= STEPS * CHUNKS16)
             return;
         if (chunk == 0 && step >= Q_STEPS)
-            load_q(q[step % 2], w, step);
+            load_q_fragments(q[step % 2], w, step);
         ldmatrix_x4_at(k[i % 2], fragment_at(k_lane, offset, step, chunk));
     };
     load(0);

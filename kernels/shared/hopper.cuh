@@ -13,10 +13,6 @@ static_assert(FA_M < 0, "wgmma needs sm_90a; on the emulator: --arch sm_90a");
 
 typedef unsigned long long u64;
 
-/* A value that is the same in all lanes. Tells the compiler so: it may keep what follows from it in uniform registers.
- * to_uniform of prims.cuh puts the value itself there, which costs a reduction. */
-__device__ __forceinline__ unsigned warp_uniform(unsigned value) { return __shfl_sync(ALL_LANES, value, 0); }
-
 /* True in one lane of a whole warp. ptxas knows that it is one: it would loop over all lanes for a lane picked by
  * number. */
 __device__ __forceinline__ bool elect_one()

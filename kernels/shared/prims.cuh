@@ -236,9 +236,12 @@ __device__ __forceinline__ unsigned reload_block_index()
     return block;
 }
 
-/* The same value, known to be equal in all lanes: it lies in a uniform register, and a branch on it needs no
- * reconvergence. All lanes of the warp hold the same value already. Before sm_80 it is only the same value. */
-__device__ __forceinline__ int to_uniform(int value)
+/* A value that all lanes of the warp hold. The first tells the compiler so: it may keep what follows from the value in
+ * uniform registers. The second puts the value itself there, which costs a reduction; a branch on it needs no
+ * reconvergence. Before sm_80 it changes nothing. */
+__device__ __forceinline__ unsigned uniform_by_shuffle(unsigned value) { return __shfl_sync(ALL_LANES, value, 0); }
+
+__device__ __forceinline__ int uniform_by_reduction(int value)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return value;

@@ -56,7 +56,7 @@ __device__ __forceinline__ unsigned divide(unsigned a, unsigned b)
 {
     if ((b & (b - 1)) == 0) [[likely]]
         return a >> (31 - __clz(b));
-    return to_uniform(static_cast<int>(a / b));
+    return uniform_by_reduction(static_cast<int>(a / b));
 }
 
 /* Unit `unit`, of [0, tiles): which tile, and which (batch, head): index = head + batch * heads. DIM: halves of a row.

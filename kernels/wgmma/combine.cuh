@@ -52,7 +52,7 @@ __device__ __forceinline__ bool write_part(const warp_parts &parts, const float 
     int arrived = 0;
     if (lane == 0)
         arrived = atomicAdd(parts.counter_g, 1);
-    if (warp_uniform(arrived) != FA_SPLITS - 1)
+    if (uniform_by_shuffle(arrived) != FA_SPLITS - 1)
         return false;
     __threadfence(); /* ... and the arrivals before the parts */
     if (lane == 0)

@@ -103,26 +103,26 @@ __device__ __forceinline__ work_tile take_tile(consumer &c)
 __device__ __forceinline__ int4 reload_tile(const consumer &c, int count)
 {
     const int4 tile = c.tiles_s[tile_slot(c.warpgroup, count)];
-    return make_int4(warp_uniform(tile.x), FA_SPLITS > 1 ? warp_uniform(tile.y) : 0, warp_uniform(tile.z),
-                     warp_uniform(tile.w));
+    return make_int4(uniform_by_shuffle(tile.x), FA_SPLITS > 1 ? uniform_by_shuffle(tile.y) : 0,
+                     uniform_by_shuffle(tile.z), uniform_by_shuffle(tile.w));
 }
 
 __device__ __forceinline__ unsigned q_address(const consumer &c) { return c.q_s + c.q.stage * Q_TILE_BYTES; }
 
 __device__ __forceinline__ unsigned k_word(const consumer &c)
 {
-    return warp_uniform(descriptor_start(c.at.k_s + c.k.stage * KV_TILE_BYTES));
+    return uniform_by_shuffle(descriptor_start(c.at.k_s + c.k.stage * KV_TILE_BYTES));
 }
 
 __device__ __forceinline__ unsigned v_word(const consumer &c)
 {
-    return warp_uniform(v_descriptor(c.at.v_s + c.v.stage * KV_TILE_BYTES, c.at.ones_s));
+    return uniform_by_shuffle(v_descriptor(c.at.v_s + c.v.stage * KV_TILE_BYTES, c.at.ones_s));
 }
 
 /* Issues S = Q K^T. */
 __device__ __forceinline__ void start_scores(consumer &c, unsigned q_s, unsigned k)
 {
-    const unsigned q = warp_uniform(descriptor_start(q_s));
+    const unsigned q = uniform_by_shuffle(descriptor_start(q_s));
     fence_operand(c.s_r);
     wgmma_fence();
     if constexpr (Q_IN_REGISTERS)

@@ -81,6 +81,15 @@ __device__ __forceinline__ void load_tile(unsigned buffer_s, int stage, unsigned
         tma_load(to_s + box * ROWS * BOX_ROW_BYTES, map, bar, column_of_box(box), row, head, batch);
 }
 
+/* The ones that sum the rows of P (SUM_BY_MMA), after V; by THREADS threads. */
+template <int THREADS>
+__device__ __forceinline__ void fill_ones(unsigned ones_s, int thread)
+{
+#pragma unroll
+    for (int i = thread * 16; i < ONES_BYTES; i += THREADS * 16)
+        st_shared_16_at(ones_s + i, make_uint4(TWO_ONES, TWO_ONES, TWO_ONES, TWO_ONES));
+}
+
 /* S = Q K^T of one tile, issued but not committed. q, k: descriptor words (descriptor_start). */
 __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], unsigned q, unsigned k)
 {

@@ -5,6 +5,19 @@
 
 #include "wgmma/parts.cuh"
 
+/* A full barrier waits for the producer and its bytes, an empty one for a lane of every warp that reads. LAYOUT has the
+ * address of each first barrier: k_full, k_empty, v_full, v_empty. */
+template <class LAYOUT>
+__device__ __forceinline__ void init_kv_barriers(const LAYOUT &at, int readers)
+{
+    for (int i = 0; i < FA_STAGES; ++i) {
+        mbarrier_init(at.k_full + 8 * i, 1);
+        mbarrier_init(at.v_full + 8 * i, 1);
+        mbarrier_init(at.k_empty + 8 * i, readers);
+        mbarrier_init(at.v_empty + 8 * i, readers);
+    }
+}
+
 /* Where a producer or consumer is in a pipeline. */
 struct pipeline_state {
     int stage;
@@ -25,8 +38,8 @@ template <int STAGES>
 __device__ __forceinline__ void advance_warp(pipeline_state &at)
 {
     advance<STAGES>(at);
-    at.stage = warp_uniform(at.stage);
-    at.phase = warp_uniform(at.phase);
+    at.stage = uniform_by_shuffle(at.stage);
+    at.phase = uniform_by_shuffle(at.phase);
 }
 
 __device__ __forceinline__ void consumer_wait(unsigned full, const pipeline_state &at)

@@ -156,7 +156,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
         for (int h = 0; h < 2; ++h)
             scale.of[h] = inverse_or_zero(o_r[O_REGS - 4 + 2 * h]);
     }
-    const int warp = warp_uniform(thread / 32), row = tile.x + 64 * warpgroup + 16 * warp;
+    const int warp = uniform_by_shuffle(thread / 32), row = tile.x + 64 * warpgroup + 16 * warp;
     if (row >= p.seq_q)
         return;
 #if FA_SPLITS > 1

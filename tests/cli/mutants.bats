@@ -55,3 +55,10 @@ two_barriers() {
     refused 2 "unknown option --fast" tests/asan.sh --fast
     BUILD=$work refused 4 "make test-binaries" tests/emu/controls.sh
 }
+
+@test "every mutant of the Hopper kernels changes its file" {
+    local kernel file what command
+    while IFS=$'\t' read -r kernel file what command; do
+        ! sed "$command" "kernels/$file" | cmp -s - "kernels/$file" || { echo "$kernel, $file: $what"; false; }
+    done < <(grep -v '^#' tests/emu/hopper_mutants.tsv)
+}

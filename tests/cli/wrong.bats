@@ -38,3 +38,8 @@ END
     [[ $output == "gqa_modulo "*"3 wrong kernels: 3 caught"* ]]
     refused 2 "--resume takes a summary" tests/wrong/run.sh --resume "$work/none.json"
 }
+
+@test "every wrong kernel is still made from its kernel's text" {
+    python3 tests/wrong/make.py "$work/all" >"$work/list"
+    [ "$(wc -l <"$work/list")" -eq "$(wc -l <tests/wrong/wrong.tsv)" ]
+}

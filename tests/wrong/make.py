@@ -16,6 +16,8 @@ def flat(path, seen):
     """The text of a file with its own includes in their place, once each; fa_params.h is the bench's."""
     def included(line):
         header = (path.parent / line.group(1)).resolve()
+        if not header.exists():
+            header = root / "kernels" / line.group(1)
         if header.name == "fa_params.h":
             header = header.name
         if header in seen:
