@@ -15,7 +15,7 @@ docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md tests/README
 known=$(./fa_bench --help && for script in scripts/{,house/,evidence/}*.sh tests/run_all.sh tests/run_docs.py; do
     "$script" --help
 done)
-# Of every script; of sbatch, openevolve-run, shinka_run and robust-kbench. Before a "_" a name is cut.
+# Options of every script, and of sbatch, openevolve-run, shinka_run, robust-kbench. A name is cut before a "_".
 known+=" --help --array --config --config-fname --task-dir --results --num --op "
 while read -r option; do
     grep -qE -- "(^|[^a-z-])--$option([^a-z0-9-]|\$)" <<<"$known" || say "no option --$option"

@@ -1,4 +1,4 @@
-/* The same in a __device__ variable: no workspace, and nothing in the launch shows it. */
+/* Keeps the output in a __device__ variable: no workspace, and nothing in the launch shows it. */
 #include "honest.cuh"
 FA_KERNEL_INFO(.threads = FA_M);
 __device__ kept_rows kept;

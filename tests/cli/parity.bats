@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The same attention as PyTorch's: real kernels on the emulator, real arrays, and a stand-in for PyTorch where there is
+# Attention equal to PyTorch's: real kernels on the emulator, real arrays, and a stand-in for PyTorch where there is
 # none.
 load helper
 

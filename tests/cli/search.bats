@@ -25,7 +25,7 @@ teardown() {
     rm -rf "$work"
 }
 
-# Of every program the score, the tile and what the next prompt says of it: the best is the best, the bad ones have 0.
+# The score, the tile and the feedback of every program: the best is the best, the bad ones have 0.
 right_end() { # JSON-LINES of {tile, score, words}
     jq -es 'max_by(.score) | .tile == "--m 64 --warps 4" and (.score - 5 | fabs) < 1e-9' "$1"
     jq -es '[.[] | select(.tile == "--m 16 --warps 1").score][0] == 1' "$1"

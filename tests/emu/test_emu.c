@@ -159,7 +159,7 @@ static void reported(void **state)
     free(output);
 }
 
-/* The same failure every time: schedules and fragment maps come from the seed. */
+/* A failure repeats exactly: schedules and fragment maps come from the seed. */
 static void repeats(void **state)
 {
     (void)state;

@@ -143,7 +143,7 @@ static void add_tiles(tests *t, const char *kernel)
                 rule_is_right, rule, sizeof *rule);
 }
 
-/* Of a point that is not common, the first kernel's run is in make test, those of the others are in the rest. */
+/* A point that is not common: `make test` runs it with the first kernel, `make test-all` with the others. */
 static void add_point(tests *t, const char *kernel, bool first, const point *at, bool test, bool rest)
 {
     const combination c = {.kernel = kernel, .at = at};

@@ -29,7 +29,7 @@ static const char LOOP[] = "\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
                            ".L_x_1:\n"
                            "        /*0070*/                   BRA `(.L_x_1);\n";
 
-/* The same with a way round the exponentials that has a dearer product: two half-size instructions. */
+/* A second path avoids the exponentials and has a dearer product: two half-size instructions. */
 static const char TWO_WAYS[] = "\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
                                ".L_x_0:\n"
                                "        /*0010*/              @!P1 BRA `(.L_x_2) ;\n"
@@ -171,7 +171,7 @@ static void test_loop(void **state)
     fa_sass_free(&sass);
 }
 
-/* Of each product either 6 clocks of exponentials, or twice 8 of shared memory. Mixed so that both are equally busy,
+/* Each product costs 6 clocks of exponentials, or twice 8 of shared memory. Mixed so that both are equally busy,
  * x = 16 (1 - x) / 6: the share 8/11 of the first, 48/11 clocks a product. */
 static void test_mixed_ways(void **state)
 {

@@ -742,7 +742,7 @@ static void other_layouts(void **state)
     }
 }
 
-/* Of five seeds the first and the last are as asked for; the others find what the asked ones cannot. */
+/* The first and the last of five seeds are as asked for; the others find what those cannot. */
 static void seeds_draw_more_than_numbers(void **state)
 {
     (void)state;

@@ -95,7 +95,7 @@ static void good_kernels_pass(void **state)
             }
 }
 
-/* The same in BF16: every rule follows the type's unit roundoff, 2^-8. */
+/* BF16: every rule follows the type's unit roundoff, 2^-8. */
 static void good_kernels_pass_in_bf16(void **state)
 {
     (void)state;

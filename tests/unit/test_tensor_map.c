@@ -170,7 +170,7 @@ static void what_no_copy_may_use(void **state)
     assert_non_null(fa_emu_map_wrong(&other));
 }
 
-/* Of a box of 3 rows every second one: 2 rows, 2 apart. */
+/* Every second row of a box of 3: 2 rows, 2 apart. */
 static void element_strides(void **state)
 {
     (void)state;

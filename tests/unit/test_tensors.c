@@ -345,7 +345,7 @@ static void v_is_constant_or_coded(void **state)
     fa_tensors_free(&t);
 }
 
-/* The same numbers as in FP16, to 8 bits; codes are exact. */
+/* BF16 inputs are those of FP16 rounded to 8 bits; codes are exact. */
 static void draws_in_bf16(void **state)
 {
     (void)state;

@@ -477,7 +477,7 @@ CASE(filled_by_threads_there)
     CLUSTER_SYNC();
 }
 
-/* Of the own block's memory */
+/* On the block's own memory */
 
 CASE(reduction_read_before_the_wait)
 {

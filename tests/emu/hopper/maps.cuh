@@ -15,7 +15,7 @@ __device__ device_map maps_g[8];
 __device__ int flag_g;
 #define g (&maps_g[blockIdx.x].map)
 
-/* Of the map at an address of the space: shared::cta or global */
+/* Changes the map at an address of the space: shared::cta or global */
 #define REPLACE(field, space, map, value)                                                                         \
     asm volatile("tensormap.replace.tile." #field "." #space ".b1024.b32 [%0], %1;" ::"l"((u64)(map)), "r"(value) \
                  : "memory")
@@ -60,7 +60,7 @@ __device__ int flag_g;
         REPLACE_NUMBER(fill_mode, shared::cta, map, 0);         \
     } while (0)
 
-/* Of a map of rank 2 */
+/* Loads by a map of rank 2 */
 #define LOAD_2D(to, map, bar, column, row)                                                           \
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes " \
                  "[%0], [%1, {%3, %4}], [%2];" ::"r"(to),                                            \
