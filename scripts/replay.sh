@@ -36,8 +36,7 @@ if [[ -n ${opt[table]} ]]; then
     exit 0
 fi
 command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
-command=(python3 "$lib/evo/replay.py" "$file" --strategies "${opt[strategy]}" --seeds "${opt[seeds]}"
-    --budget "${opt[budget]}" --batch "${opt[batch]}")
+command=(python3 "$lib/evo/replay.py" "$file" "${opt[strategy]}" "${opt[seeds]}" "${opt[budget]}" "${opt[batch]}")
 if [[ -n ${opt[out]} ]]; then
     make_work
     "${command[@]}" >"$work/curves"

@@ -59,6 +59,8 @@ swept() {
     [[ $output == *"NOT-RUN: times"*"2 candidates"* ]]
     jq -es 'length == 2 and all(.[]; .p50_us == null and .problem.seq_q == 17 and (.knobs | endswith("vec=8")) and
         (.status == "pass" or .status == "infeasible"))' "$work/lb/leaderboard.jsonl"
+    sweep --kernel wgmma --budget 1 --out "$work/sm_90" -- --device emu --batch 1 --heads 1 --seq 64 --dim 64
+    jq -e '.variant == "wgmma" and .arch == "sm_90a" and .status == "pass"' "$work/sm_90/leaderboard.jsonl"
     [ ! -e "$work/lb/leaderboard.json" ]
 }
 
@@ -439,7 +441,7 @@ count_starts() { # COMMAND...: prints how many
 # bats test_tags=slow
 @test "the table of docs/scaling.md is what the simulation says" {
     diff <(sed -n '/scaling:begin/,/scaling:end/p' docs/scaling.md | grep '^|') \
-        <(scripts/lib/evo/scaling.py scripts/lib/evo/stages.json)
+        <(scripts/lib/evo/scaling.py)
 }
 
 # bats test_tags=slow
@@ -592,4 +594,18 @@ count_starts() { # COMMAND...: prints how many
     sweep --kernel one --strategy grid --pool 1 --seconds 0.0001 # less than any candidate takes
     jq -es 'length >= 1 and length < 4' "$work/lb/leaderboard.jsonl"
     [ "$(board .leader)" = one ]
+}
+
+# Without a tile a variant with a source of its own serves the problem, as wgmma_small serves one of wgmma's.
+@test "a sweep of a kernel whose variant serves the problem is over the kernel's own tiles and source" {
+    make_stub
+    sed -i 's/"defaults":{"m":16}/"defaults":{"m":16,"warps":4}/
+        s/^provenance+=.*source_sha256/[[ $given == *"--m "* ]] || { sha=${sha\/0\/7}; variant=small m=32; }\n&/
+        s/"variant":"'"'\\\$kernel'"'"/"variant":"'"'\${variant:-\$kernel}'"'"/' "$FA_BENCH"
+    sweep --kernel one --strategy evo --budget 1
+    jq -es '.[0] | .knobs == "m=16,warps=4" and .variant == "one"' "$work/lb/leaderboard.jsonl" # its default tile
+    sweep --kernel one,two --strategy grid
+    jq -e 'map("\(.kernel) \(.knobs)") | length == 8 and .[0] == "one m=16,warps=8"' "$work/lb/micro_best.json"
+    [ "$(board '.kernels | keys | join(" ")')" = "one two" ]
+    refused 2 "no kernel 'nosuch'" sweep --kernel one,nosuch
 }

@@ -30,10 +30,13 @@ def is_board(rows):
     )  # fmt: skip
 
 
+def is_timed(result):
+    """It passed with the rule's tolerances and has a time."""
+    return result.get("status") == "pass" and result.get("p50_us") is not None and not result.get("loosened")
+
+
 def fastest_first(results):
-    """Of the results those that passed with the rule's tolerances and have a time."""
-    timed = [r for r in results if r.get("status") == "pass" and r.get("p50_us") is not None and not r.get("loosened")]
-    return sorted(timed, key=lambda result: result["p50_us"])
+    return sorted(filter(is_timed, results), key=lambda result: result["p50_us"])
 
 
 class Board:
@@ -154,14 +157,17 @@ class Board:
 
     def top(self):
         """The eight fastest results of the group, of the sources that are compiled today: an older time is stale."""
-        lines = [line for line in self.log.results() if line.get("group") == self.group and line.get("source_sha256")]
-        sources = {}
-        for kernel in filter(is_name, {line.get("kernel") for line in lines}):
-            _, record, _ = self.subject.compiled(kernel, self.subject.place.arch)
-            sources[kernel] = dig(record, "provenance.source_sha256")
+        lines = [line for line in self.log.results() if line.get("group") == self.group and is_timed(line)]
+        sources = {self.kernel: next((r["source_sha256"] for r in self.results if r["source_sha256"]), None)}
+        for line in reversed(lines):
+            kernel, knobs = line.get("kernel"), line["knobs"]
+            if kernel not in sources and is_name(kernel) and is_name(knobs):
+                # With a tile: without one a variant, which has a source of its own, may serve the problem.
+                _, record, _ = self.subject.compiled(kernel, self.subject.place.arch, *knob_words(knobs))
+                sources[kernel] = dig(record, "provenance.source_sha256")
         # The last result of a tile counts: it may have another driver or compiler than an earlier one.
-        today = [line for line in lines if line["source_sha256"] == sources.get(line.get("kernel"))]
-        tiles = {(line["kernel"], line["knobs"]): line for line in today if fastest_first([line])}
+        today = [line for line in lines if line.get("source_sha256") in {sources.get(line.get("kernel"))} - {None}]
+        tiles = {(line["kernel"], line["knobs"]): line for line in today}
         return [{name: line.get(name) for name in TOP} for line in fastest_first(tiles.values())[:8]]
 
 

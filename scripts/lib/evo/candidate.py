@@ -13,7 +13,7 @@ import threading
 
 PROTOCOL = "fa_bench.sweep/4"
 CODES = {"pass": 0, "wrong": 1, "infeasible": 3, "not_run": 4, "timeout": 5}
-RECORD_TYPES = [  # of what is read of a record, where it is there
+RECORD_TYPES = [  # what is read of a record has its type, where it is there
     ({str}, "kernel reason device.backend device.name device.arch ptxas.arch config.acc"),
     ({str}, "provenance.source_sha256 provenance.compiler provenance.driver provenance.git"),
     ({bool}, "check.loosened timing.impossible provenance.cache_hit vs.accepted"),

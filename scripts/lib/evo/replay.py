@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Replays a sweep's strategies over candidates that were measured before: the best found after N evaluations."""
+"""Replays a sweep's strategies over candidates that were measured before: the best found after N evaluations.
 
-import argparse
+replay.py LEADERBOARD STRATEGY,... SEEDS BUDGET BATCH, as scripts/replay.sh takes them."""
+
 import gzip
 import json
 import statistics
@@ -61,23 +62,18 @@ def after(order, marks):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", help="leaderboard.jsonl, plain or .gz")
-    parser.add_argument("--strategies", default="grid,random,evo,tpe")
-    parser.add_argument("--seeds", type=int, default=12)
-    parser.add_argument("--budget", type=int, default=96)
-    parser.add_argument("--batch", type=int, default=6, help="candidates asked for at once; twice as many at first")
-    options = parser.parse_args()
-    marks = [n for n in (8, 16, 24, 32, 48, 64, 96) if n <= options.budget]
-    for (kernel, group), points in sorted(recorded(options.file).items()):
+    path, strategies, *numbers = sys.argv[1:]
+    seeds_each, budget, batch = map(int, numbers)
+    marks = [n for n in (8, 16, 24, 32, 48, 64, 96) if n <= budget]
+    for (kernel, group), points in sorted(recorded(path).items()):
         best = min(point["p50_us"] for point in points.values() if point["p50_us"])
-        for strategy in options.strategies.split(","):
-            seeds = range(1, 2 if strategy == "grid" else options.seeds + 1)
-            curves = [after(run(strategy, seed, points, options.budget, options.batch), marks) for seed in seeds]
+        for strategy in strategies.split(","):
+            seeds = range(1, 2 if strategy == "grid" else seeds_each + 1)
+            curves = [after(run(strategy, seed, points, budget, batch), marks) for seed in seeds]
             over = [[time / best for time in column if time] for column in zip(*curves)]
             print(json.dumps({
                 "swept": kernel, "group": group, "points": len(points), "best_us": best, "strategy": strategy,
-                "seeds": len(seeds), "batch": options.batch, "after": marks,
+                "seeds": len(seeds), "batch": batch, "after": marks,
                 "median_over_best": [round(statistics.median(v), 4) if v else None for v in over],
                 "worst_over_best": [round(max(v), 4) if v else None for v in over],
                 "found_best": [sum(x == 1 for x in v) for v in over],

@@ -6,10 +6,19 @@ line in the leaderboard. Each stage serves as many candidates at once as it has 
 """
 
 import heapq
-import json
-import pathlib
 import random
-import sys
+
+# Seconds of a candidate at each stage of a sweep with evo.
+TIMES = {
+    "cores_per_gpu": 16,
+    "compile_cold_s": 1.1,  # H200, cold sweeps of wmma_qk and wmma
+    "compile_warm_s": 0.01,
+    "check_s": 0.1,  # as compile_cold_s
+    "lock_s": 0.1,  # H200: at most 0.105, because 96 cold candidates were 9.5 per second
+    "propose_s": 0.002,  # 6 points of a space of 3,840, two cores of 2026-11
+    "driver_s": 0.0012,  # CPU time with a made-up fa_bench on the same machine: 0.0012 at 1 GPU, 0.0005 at 8
+    "append_s": 0.001,  # assumed for a network file system; 0.00003 on a local disk
+}
 
 
 class Stage:
@@ -17,9 +26,9 @@ class Stage:
         self.free, self.seconds, self.queue = servers, seconds, []
 
 
-def simulate(times, machines, gpus, cold, shared, seconds=12.0):
+def simulate(machines, gpus, cold, shared, seconds=12.0):
     """Candidates per second of `machines` sweeps, each with `gpus` GPUs; their leaderboard is one or one each."""
-    spread = random.Random(1)
+    spread, times = random.Random(1), TIMES
     cores = times["cores_per_gpu"] * gpus
     pool = min(12 * gpus, cores * 3 // 4)
     batch = (pool + 1) // 2
@@ -61,14 +70,13 @@ def simulate(times, machines, gpus, cold, shared, seconds=12.0):
 
 
 def main():
-    times = json.loads(pathlib.Path(sys.argv[1]).read_text())["seconds"]
     print("| GPUs | machines | one leaderboard, cold | one each, cold | of N times one GPU | one each, warm |")
     print("|---|---|---|---|---|---|")
     one = None
     for machines, gpus in (1, 1), (1, 2), (1, 4), (1, 8), (4, 8), (16, 8), (64, 8), (125, 8):
-        shared = simulate(times, machines, gpus, True, True)
-        each = simulate(times, machines, gpus, True, False)
-        warm = simulate(times, machines, gpus, False, False)
+        shared = simulate(machines, gpus, True, True)
+        each = simulate(machines, gpus, True, False)
+        warm = simulate(machines, gpus, False, False)
         one = one or each
         share = each / one / (machines * gpus)
         print(f"| {machines * gpus} | {machines} | {shared:.0f}/s | {each:.0f}/s | {share:.2f} | {warm:.0f}/s |")

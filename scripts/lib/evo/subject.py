@@ -30,7 +30,7 @@ def kernel_rows(*words):
 
 
 def values_of(words, names):
-    """Of fa_bench's options the pairs with one of these names."""
+    """The pairs NAME VALUE with one of these names."""
     return [pair for pair in zip(words, words[1:]) if pair[0] in names]
 
 
@@ -92,6 +92,7 @@ class Subject:
         row = row or next((row for row in rows if row["name"] == kernel and row["kind"] == "hand"), None)
         if row is None:
             raise Refusal(2, f"no kernel '{kernel}' with a tile space (fa_bench --list-kernels)")
+        self.row = row
         space = {name: values for name, values in row["values"].items() if name not in ("acc", "maxreg")}
         self.space, self.problem = pin({name: values for name, values in space.items() if len(values) > 1}, words)
         self.points = math.prod(map(len, self.space.values()))
@@ -99,13 +100,16 @@ class Subject:
         for name, value in EXPLORE.items():
             self.explore += [name, value] if name not in self.problem else []
 
-    def compiled(self, kernel, arch):
-        """The record of the problem with the tile that the kernel's rules choose."""
-        return run_bench([*kernel_words(kernel), *self.problem, "--compile-only", "--arch", arch])
+    def compiled(self, kernel, arch, *tile):
+        """The record of the problem with this tile, else with what the kernel's rules choose."""
+        return run_bench([*kernel_words(kernel), *tile, *self.problem, "--compile-only", "--arch", arch])
 
     def locate(self, gpu):
         """What its results are compared with, its commit, and the tile that the registry would take."""
-        code, record, text = self.compiled(self.kernel, gpu.target)
+        target = gpu.target
+        if gpu.emulated and self.row.get("min_arch", 0) > int(re.sub("[^0-9]", "", target)):  # it is any GPU
+            target = gpu_sh("gpu_target", f"sm_{self.row['min_arch']}")
+        code, record, text = self.compiled(self.kernel, target)
         if code == 2:
             raise Refusal(2, text)
         if gpu.emulated and not gpu.is_emulator_wanted:
@@ -114,9 +118,10 @@ class Subject:
         if record is None or not record.get("problem"):
             raise Refusal(6, f"no whole record of the problem: {text}")
         conditions = "".join(f"|{name} {value}" for name, value in values_of(self.problem, CONDITIONS))
-        group = group_of(record, gpu.name, gpu.target, conditions)
-        self.place = Place(gpu.name, gpu.driver, gpu.target, group)
+        self.place = Place(gpu.name, gpu.driver, target, group_of(record, gpu.name, target, conditions))
         self.git, config = dig(record, "provenance.git") or "none", record.get("config") or {}
+        if record.get("variant") not in (None, self.kernel):  # a variant serves the problem, with a tile of its own
+            config = self.row["defaults"]
         tile = [f"{name}={config[name]}" for name, values in self.space.items() if config.get(name) in values]
         self.default_tile = ",".join(tile) if len(tile) == len(self.space) else ""
 
