@@ -93,7 +93,7 @@ __device__ __forceinline__ void load_tile(fa_element *tile_s, const fa_element *
     }
 }
 
-/* One commit each, also when no tile is left to load. */
+/* K and V of a tile into a slot. Commits once, also when no tile is left to load. */
 __device__ __forceinline__ void load_keys(fa_element *ring_s, const work &w, int tile, int slot, int thread,
                                           const fa_params &p)
 {

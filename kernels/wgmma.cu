@@ -1,8 +1,8 @@
 /* wgmma: Hopper attention, one producer warpgroup that feeds TMA loads to warpgroups that compute.
  *
  * Idea: K and V stream through pipelines of mbarrier-guarded stages. A consumer warpgroup keeps S, P and O of its 64
- *   rows in registers. It issues the next Q K^T together with the P V of before, over the border of two query tiles
- *   too, and computes a softmax while both run. Warpgroups take turns at issuing, so that one's exponentials run
+ *   rows in registers. It issues the next Q K^T together with the previous P V, also across the border of two query
+ *   tiles, and computes a softmax while both run. Warpgroups take turns at issuing, so that one's exponentials run
  *   under another's products. Blocks are persistent and take query tiles from a counter, longest first when causal.
  * Softmax: the reference is the exact maximum of a row's first key tile; it is raised when some P exceeds 2^8.
  * Builds on: mma.

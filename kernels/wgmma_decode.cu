@@ -149,7 +149,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     fence_operand(o_r);
 }
 
-/* A value once more: kept, what follows from it would hold registers. */
+/* Makes the compiler compute again what follows from a value. Kept, it would occupy registers. */
 __device__ __forceinline__ unsigned again(unsigned value)
 {
     make_opaque(value);
@@ -278,7 +278,7 @@ __device__ __forceinline__ void finish_by_warpgroup(const fa_params &p, const fl
 }
 #endif
 
-/* Of a warp's 16 rows: stores O, or with splits this block's part. The last split to arrive combines them. */
+/* Stores O of a warp's 16 rows, or with splits this block's part. The last split to arrive combines them. */
 __device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS], const softmax_rows &rows,
                                        unsigned base_s)
 {

@@ -118,7 +118,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     fence_operand(s_r);
     if (in_sequence && group < GROUPS - 1)
         bar_arrive(BAR_SEQUENCE + group + 1, 256);
-    if (GROUPS == 1) /* the warp of LOAD_Q_K has met nobody so far who saw V's barriers initialised */
+    if (GROUPS == 1) /* the warp of LOAD_Q_K has not synchronised with the one that initialised V's barriers */
         bar_sync(BAR_GROUP + group, 128);
     mask_tile(p, s_r, group, tile.row0, thread);
     first_softmax(s_r, rows, scale_log2);
@@ -291,7 +291,7 @@ __device__ __forceinline__ void hand_over(float (&o_r)[O_REGS], const softmax_ro
     bar_arrive(BAR_PARTS + group, 256);
 }
 
-/* Of the thread's two rows, while the last product runs: row_max, the largest maximum of all warpgroups, and
+/* For the thread's two rows, while the last product runs: row_max, the largest maximum of all warpgroups, and
  * weight[w] = exp2(maximum of warpgroup w - row_max). */
 __device__ __forceinline__ void weigh_parts(float (&weight)[GROUPS][2], float (&row_max)[2], const softmax_rows &rows,
                                             unsigned row_s)

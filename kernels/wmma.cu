@@ -2,7 +2,7 @@
  *
  * Idea: the probabilities go back to shared memory as halves and are multiplied by V from there. The output stays in
  *   fragments for the whole loop. To rescale its rows, a warp writes a factor along each row of a 16x16 block and loads
- *   that as a fragment: fragments of one type have one layout, whichever it is.
+ *   that as a fragment: all fragments of a type have the same layout.
  * Softmax: online, a chunk of keys at a time. The output is rescaled only when a maximum grows by more than 2^8.
  * Builds on: wmma_qk.   Knobs: M, N, WARPS, VEC (halves per load), STAGES, SWIZZLE, ACC (of both products), maxreg.
  * Shared memory: STAGES tiles of K [N][DIM], then of V; Q [M][DIM]; scores of every warp and row group

@@ -11,7 +11,7 @@ __device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, 
     return {static_cast<fa_element *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
 }
 
-/* Every row at a multiple of 16 bytes: what 16-byte copies need. Of what is read, of what is written. */
+/* Whether every row that is read, or written, starts at a multiple of 16 bytes, as 16-byte copies need. */
 __device__ __forceinline__ bool reads_are_aligned(const fa_params &p)
 {
     const fa_i64 pointers =
@@ -86,8 +86,8 @@ __device__ __forceinline__ void load_round(smem_addr slot_s, int round, const bl
     cp_async_commit();
 }
 
-/* The same for a round before whole_end, from share.global_offset on. Called at each of `points` points of the round's
- * work; by chunks, the loads are spread over the first of them. */
+/* load_round for a round before whole_end, from share.global_offset on. Called at each of `points` points of the
+ * round's work; by chunks, the loads are spread over the first of them. */
 __device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_state &block, thread_share &share,
                                                  int point, int points)
 {

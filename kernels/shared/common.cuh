@@ -49,14 +49,14 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(ALL_LANES, x, 2);
 }
 
-/* --lse, of a row whose scores in log2 units were reduced by `ref` and whose exponentials add up to `sum`. */
+/* The log-sum-exp of a row: its scores in log2 units were reduced by `ref`, its exponentials add up to `sum`. */
 __device__ __forceinline__ float log_sum_exp(float ref, float sum)
 {
     constexpr float LN_2 = 0.693147180559945f;
     return sum > 0.0f ? (ref + __log2f(sum)) * LN_2 : -INF;
 }
 
-/* The same in fewer instructions, where a row without keys has a number as its reference, too: the logarithm of its
+/* log_sum_exp in fewer instructions, where the reference of a row without keys is finite, too: the logarithm of its
  * sum, 0, is -infinity. */
 __device__ __forceinline__ float fast_log_sum_exp(float ref, float sum)
 {
@@ -64,7 +64,7 @@ __device__ __forceinline__ float fast_log_sum_exp(float ref, float sum)
     return (ref + log2_approx(sum)) * LN_2;
 }
 
-/* The same from 1 / sum, 0 for a row that saw no key. */
+/* fast_log_sum_exp from 1 / sum, which is 0 for a row that saw no key. */
 __device__ __forceinline__ float fast_log_sum_exp_of_inverse(float ref, float inverse)
 {
     constexpr float LN_2 = 0.693147180559945f;
@@ -82,7 +82,7 @@ __device__ __forceinline__ void store_lse(const fa_params &p, int batch, int hea
 /* The factor that normalises a row; a row that saw no key gives 0. */
 __device__ __forceinline__ float inverse_of_sum(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
 
-/* The same in fewer instructions, 2 ulp: far below what 16 bits keep. */
+/* inverse_of_sum in fewer instructions. Its error, 2 ulp, is far below what 16 bits keep. */
 __device__ __forceinline__ float fast_inverse_of_sum(float sum) { return sum > 0.0f ? __fdividef(1.0f, sum) : 0.0f; }
 
 #endif

@@ -36,7 +36,7 @@
     extern __shared__ __align__(16) unsigned char fa_smem[]; \
     type *name = reinterpret_cast<type *>(fa_smem)
 
-/* The same from a multiple of `align` bytes on: the address is a constant to the compiler. */
+/* FA_SHARED aligned to `align` bytes: the address is a constant to the compiler. */
 #define FA_SHARED_ALIGNED(type, name, align) \
     extern __shared__ __align__(align)       \
     unsigned char fa_smem_##align[];         \
@@ -57,7 +57,7 @@ __device__ __forceinline__ void cp_async_16(void *dst_s, const void *src_g, int 
                  : "memory");
 }
 
-/* The same to an address already in shared space. */
+/* cp_async_16 to an address that is already in shared space. */
 __device__ __forceinline__ void cp_async_16_at(unsigned dst_s, const void *src_g, int src_bytes FA_CALLER)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(dst_s), "l"(src_g), "r"(src_bytes) : "memory");
@@ -94,7 +94,7 @@ __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const void *row_s 
                  : "memory");
 }
 
-/* The same at an address already in shared space: for loops that work it out once. */
+/* ldmatrix_x4 at an address that is already in shared space: for loops that compute it once. */
 __device__ __forceinline__ void ldmatrix_x4_at(unsigned (&r)[4], unsigned row_s FA_CALLER)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -161,7 +161,7 @@ __device__ __forceinline__ unsigned pack_half2(float lo, float hi)
     return packed;
 }
 
-/* The same as two of fa_element. [cvt.rn.f16x2.f32, cvt.rn.bf16x2.f32] */
+/* Two floats as two fa_elements, round to nearest, lo in the low bits. [cvt.rn.f16x2.f32, cvt.rn.bf16x2.f32] */
 __device__ __forceinline__ unsigned pack_elements(float lo, float hi)
 {
     unsigned packed;
@@ -175,7 +175,7 @@ __device__ __forceinline__ void bar_sync(int id, int threads FA_CALLER)
     asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* The same for warps that wait at different places in the code, say in two copies of an unrolled loop. bar.sync
+/* bar_sync for warps that wait at different places in the code, such as two copies of an unrolled loop: bar.sync
  * promises the compiler, and compute-sanitizer, that all threads wait at one place. The machine code is the same.
  * [barrier.sync] */
 __device__ __forceinline__ void bar_sync_apart(int id, int threads FA_CALLER)

@@ -12,7 +12,7 @@ constexpr int PART_REGS = FA_DIM / 2; /* of a thread; the columns of O past dim 
 constexpr int PART_FLOATS = 32 * (PART_REGS + 4);
 constexpr int UNIT_BYTES = (4 + PART_FLOATS * 4) * FA_WARPS; /* of the workspace, per unit of work */
 
-/* Of a thread's two rows: what the exponents were reduced by, and the sums of the exponentials. */
+/* A thread's two rows: the references of the exponents, and the sums of the exponentials. */
 struct row_sums {
     float ref[2], sum[2];
 };

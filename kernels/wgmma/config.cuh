@@ -6,14 +6,14 @@
 /* The order of columns in shared memory (wgmma/parts.cuh). It needs Q in registers (Q_IN_REGISTERS). */
 #define TAIL_FIRST (FA_DIM % 16 != 0 && FA_DIM > 64 && FA_WARPS <= 8 && FA_DIM + 8 + FA_N <= 256)
 
-/* Boxes of 32 columns where those of 64 are cut by the row's end (studies/tma_rows.txt). */
+/* Boxes of 32 columns where the row's end would cut a box of 64 (studies/tma_rows.txt). */
 #if FA_DIM <= 32 || FA_DIM == 80 || FA_DIM == 96
 #define BOX_COLS 32
 #endif
 
 #include "wgmma/combine.cuh"
 
-/* The references of rows are asked for again when O is stored. As a macro: code that needs them is left out. */
+/* References of rows are needed again when O is stored. A macro, so that code without a use is left out. */
 #define KEEP_REFERENCES (FA_SPLITS > 1 || (FA_LSE && FA_DIM <= 64))
 
 constexpr int CONSUMERS = FA_WARPS / 4;

@@ -8,12 +8,13 @@
 #include "wgmma/ring.cuh"
 #include "wgmma/store.cuh"
 
-/* State of one consumer thread. Every function that takes it is inlined, so all of it stays in registers. What is a
- * reference here is a variable of consume(): as members the arrays would delay how the compiler splits the state up. */
+/* State of one consumer thread. Every function that takes it is inlined, so all of it stays in registers. Arrays are
+ * references to variables of consume(): as members they would delay how the compiler splits the state into
+ * registers. */
 struct consumer {
     const fa_params &p;
     const shared_layout &at;
-    const int4 *tiles_s; /* what the producer said of the query tiles */
+    const int4 *tiles_s; /* the query tiles that the producer announced */
     int warpgroup, thread, lane;
     float scale_log2;
     unsigned q_s, q_empty; /* of this warpgroup */
@@ -95,11 +96,11 @@ __device__ __forceinline__ work_tile take_tile(consumer &c)
 {
     const int slot = c.warpgroup * Q_STAGES + c.q.stage;
     mbarrier_wait(c.at.q_full + 8 * slot, c.q.phase);
-    const int4 told = c.tiles_s[tile_slot(c.warpgroup, c.count++)];
-    return work_tile_of(c.p, told, c.warpgroup);
+    const int4 announced = c.tiles_s[tile_slot(c.warpgroup, c.count++)];
+    return work_tile_of(c.p, announced, c.warpgroup);
 }
 
-/* The tile with this number once more: kept, its coordinates would hold registers through the loop. */
+/* Reads the tile with this number again. Kept, its coordinates would occupy registers through the loop. */
 __device__ __forceinline__ int4 reload_tile(const consumer &c, int count)
 {
     const int4 tile = c.tiles_s[tile_slot(c.warpgroup, count)];
@@ -197,7 +198,7 @@ __device__ __forceinline__ void store_done_tile(consumer &c)
     store_o(c.p, c.o_r, c.done_scale, c.done_tile, c.at.o_s, c.warpgroup, c.thread);
 }
 
-/* Of `tile`, whose rows' sums are complete but for those that are columns of O. */
+/* The factors of `tile`. The sums of its rows are complete, unless they are columns of O. */
 __device__ __forceinline__ row_scale scale_of_rows(const consumer &c)
 {
     return row_scale_of(c.rows, c.at.o_s, c.warpgroup, c.thread);

@@ -9,7 +9,7 @@
 
 #include "wgmma/schedule.cuh"
 
-/* Columns of a box, 64 or 32. A kernel that wants 32 says so before it includes this file. */
+/* Columns of a box: 64, or 32 where a kernel defines it so before it includes this file. */
 #ifndef BOX_COLS
 #define BOX_COLS 64
 #endif
@@ -26,7 +26,7 @@ __device__ __forceinline__ constexpr int swizzle_of_row(int row) { return BOX_CO
 /* Where FA_DIM is an odd multiple of 8, every other row begins within a sector of 32 bytes. A box that begins there and
  * that the row's end cuts loads at half the pace (studies/tma_rows.txt). With TAIL_FIRST no box is cut: the first is
  * the last 64 columns, the others are columns 0 and up. Eight columns are then in two boxes: Q has zeros in place of
- * the second ones (load_q_operand), O has them twice. A kernel that wants this says so before it includes this file. */
+ * the second ones (load_q_operand), O has them twice. A kernel defines it before it includes this file. */
 #ifndef TAIL_FIRST
 #define TAIL_FIRST 0
 #endif
@@ -43,7 +43,7 @@ __device__ __forceinline__ constexpr int column_of_place(int place)
     return TAIL_FIRST ? column_of_box(place / 64) + place % 64 : place;
 }
 
-/* The place of a column, the first of two; of what is no column, any. */
+/* The place of a column, the first where it has two; 0 for columns past dim. */
 __device__ __forceinline__ constexpr int place_of_column(int column)
 {
     if (!TAIL_FIRST)
@@ -103,7 +103,7 @@ __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], unsigned q, uns
     }
 }
 
-/* The same with Q in registers. */
+/* issue_qk with Q in registers. */
 __device__ __forceinline__ void issue_qk(float (&s_r)[FA_N / 2], const unsigned (&q_r)[Q_REGS], unsigned k)
 {
 #pragma unroll

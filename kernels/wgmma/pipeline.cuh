@@ -33,7 +33,7 @@ __device__ __forceinline__ void advance(pipeline_state &at)
     }
 }
 
-/* The same for a whole warp. The state stays in uniform registers, and so do the descriptors made from it. */
+/* advance for a whole warp. The state stays in uniform registers, and so do the descriptors made from it. */
 template <int STAGES>
 __device__ __forceinline__ void advance_warp(pipeline_state &at)
 {

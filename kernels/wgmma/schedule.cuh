@@ -46,14 +46,15 @@ struct work_tile {
 #endif
 };
 
-/* Of a query tile as the producer told it: row0 (negative: there are no more), key tiles or which split of them. */
-__device__ __forceinline__ work_tile work_tile_of(const fa_params &p, const int4 &told, int warpgroup)
+/* The warpgroup's part of a query tile. announced.x: the tile's first row, negative where there are no more tiles; .y:
+ * its key tiles, or which split of them. */
+__device__ __forceinline__ work_tile work_tile_of(const fa_params &p, const int4 &announced, int warpgroup)
 {
-    work_tile tile = {static_cast<int>(uniform_by_shuffle(told.x)), 0, 0};
+    work_tile tile = {static_cast<int>(uniform_by_shuffle(announced.x)), 0, 0};
     if (tile.row >= 0) {
         tile.row += 64 * warpgroup;
         tile.key_tile = count_key_tiles(p, tile.row, 64) - 1;
-        int end = uniform_by_shuffle(told.y);
+        int end = uniform_by_shuffle(announced.y);
 #if FA_SPLITS > 1
         const key_range keys = key_range_of(count_key_tiles(p, tile.row - 64 * warpgroup, FA_M), end);
         tile.first_key_tile = keys.first;

@@ -51,7 +51,7 @@ __device__ __forceinline__ void mask_tile(const fa_params &p, float (&s_r)[FA_N 
 }
 
 #if FA_LSE
-/* --lse of a warp's 16 rows from `row` on; every thread of a quad has its two rows' values. */
+/* Stores the log-sum-exp of a warp's 16 rows from `row` on; every thread of a quad has its two rows' values. */
 __device__ __forceinline__ void store_lse_of_rows(const fa_params &p, const float (&lse)[2], int batch, int head,
                                                   int row, int lane)
 {
@@ -133,7 +133,7 @@ __device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s
     }
 }
 
-/* The same when the buffer of K holds another tile already: K comes from memory. tile.z, tile.w: its head and batch. */
+/* recompute_s where the buffer of K holds another tile already: reads K from memory. tile.z, tile.w: head and batch. */
 __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, float (&s_r)[FA_N / 2], unsigned q_s,
                                                         const int4 &tile, int key0, int thread)
 {

@@ -132,8 +132,8 @@ __device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[
 #endif
 
 #if FA_LSE && FA_SPLITS == 1 && KEEP_REFERENCES
-/* After O: the fence before its store would wait for this one. The two lanes of a quad that kept the references have a
- * row each. sum: of the lane's row. */
+/* Runs after the store of O, whose fence would wait for this store. The two lanes of a quad that kept the references
+ * have a row each. sum: of the lane's row. */
 __device__ __forceinline__ void store_lse_after_o(const fa_params &p, float sum, const int4 &tile, unsigned buffers_s,
                                                   int warpgroup, unsigned thread)
 {
@@ -146,7 +146,7 @@ __device__ __forceinline__ void store_lse_after_o(const fa_params &p, float sum,
 }
 #endif
 
-/* Stores O of a warpgroup's rows. tile: as the producer told it. buffers_s: the first warp's buffer. */
+/* Stores O of a warpgroup's rows. tile: as the producer announced it. buffers_s: the first warp's buffer. */
 __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS], row_scale scale, const int4 &tile,
                                         unsigned buffers_s, int warpgroup, unsigned thread)
 {
