@@ -9,8 +9,7 @@
 #include "wgmma/store.cuh"
 
 /* State of one consumer thread. Every function that takes it is inlined, so all of it stays in registers. Arrays are
- * references to variables of consume(): as members they would delay how the compiler splits the state into
- * registers. */
+ * references to variables of consume(): as members they would delay the compiler's split into registers. */
 struct consumer {
     const fa_params &p;
     const shared_layout &at;
