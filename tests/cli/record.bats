@@ -93,3 +93,19 @@ load helper
     ./fa_bench --kernel light "${small[@]}" --atol 0.1 --json "$work/r.json" --quiet
     record_holds "$work/r.json" '.check.loosened' '.check.atol == 0.1'
 }
+
+@test "the schema takes a record, and refuses a key that it does not describe and one that is missing" {
+    ./fa_bench --kernel light "${small[@]}" --json "$work/r.json" --quiet
+    tests/validate_record.py "$work/r.json"
+    invalid() { # JQ-PROGRAM WORDS
+        jq "$1" "$work/r.json" >"$work/bad.json"
+        run tests/validate_record.py "$work/bad.json"
+        [ "$status" -eq 1 ]
+        [[ $output == *"$2"* ]]
+    }
+    invalid '.colour = 1' "('colour' was unexpected)"
+    invalid '.check.references[0].colour = 1' "check/references/0: Additional properties"
+    invalid '.config.colour = 1' "config: Additional properties"
+    invalid 'del(.provenance.seed)' "provenance: 'seed' is a required property"
+    invalid '.timing = {}' "timing: "
+}
