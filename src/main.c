@@ -12,7 +12,6 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
     fa_reason *why = &result->reason;
     fa_device *device = first->device;
     const uint64_t seed = (uint64_t)options->seed + (uint64_t)options->seeds; /* of the check after timing */
-    FA_TRY(fa_spec_for_device(&result->vs_problem, device->info.arch, device->info.sm_count, &result->other.spec, why));
     result->other_begun = true;
     fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, &result->vs_problem, device, &result->other, why));
@@ -48,17 +47,19 @@ static fa_status open_device(const fa_options *options, fa_result *result, fa_de
 {
     fa_reason *why = &result->reason;
     FA_TRY(fa_device_open(options, device, why));
-    fa_result_on(result, device);
+    FA_TRY(fa_result_on(result, device));
     if (options->vs.name[0] != '\0' && (device->sample == NULL || options->timing == FA_TIMING_NONE))
         return fa_refuse(why, FA_NOT_RUN, "--vs needs times: a GPU, and no --timing none");
-    return fa_spec_for_device(&result->problem, device->info.arch, device->info.sm_count, &result->main.spec, why);
+    return FA_PASS;
 }
 
 static fa_status run_on(const fa_options *options, fa_result *result, fa_device *device, fa_candidate on[2])
 {
     fa_reason *why = &result->reason;
-    if (!options->compile_only)
+    if (options->select ? options->device != FA_DEVICE_AUTO : !options->compile_only)
         FA_TRY(open_device(options, result, device));
+    if (options->select)
+        return FA_PASS;
     const fa_device *target = options->compile_only ? NULL : device;
     fa_stage_enter(result, FA_AT_COMPILE);
     FA_TRY(fa_candidate_compile(options, &result->problem, target, &result->main, why));

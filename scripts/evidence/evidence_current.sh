@@ -40,7 +40,7 @@ for file in "${files[@]}"; do
     zcat -f "$file" | jqf evidence/candidates -nc --arg file "$file" --argjson kinds "$kinds" 2>/dev/null ||
         die 2 "$file is no JSON"
 done | jqf evidence/sampled -cs --argjson sample "${opt[sample]}" >"$work/rows"
-jq -r '.made_of[].options | values' "$work/rows" | sort -u >"$work/options"
+jq -r '.made_of[].options[]?' "$work/rows" | sort -u >"$work/options"
 
 compile_share() { # FILE: the options of each line, and the hash of the machine code, for those that compile
     "$bench" --compile-only --runs "$1" --quiet --json - 2>/dev/null |

@@ -30,11 +30,11 @@ def candidates:
     # Was it compiled to write the log-sum-exp? A record says so in its options; of the other candidate its check does.
     def lse: ((.provenance.options? // []) | index(["-DFA_LSE=1"])) != null or .check.lse? != null;
 
-    # What compiles the shape again. The name of what served it needs its tile alone; a name that a rule may have served
-    # by a variant needs the row's problem in its place.
+    # What compiles the shape again: the tile. A name that a rule may have served by a variant needs the row's problem in
+    # its place: then both are tried.
     def options($name; $served; $arch; $config):
-        (if $served then $config
-         else {batch, heads, "kv-heads": .kv_heads, seq: .seq_q, "seq-kv": .seq_kv} end) as $rest |
+        ($config, if $served then empty
+            else {batch, heads, "kv-heads": .kv_heads, seq: .seq_q, "seq-kv": .seq_kv} end) as $rest |
         ["--kernel \($name) --arch \($arch) --dim \(.dim)", (select(.causal) | "--causal"),
             (select(.lse) | "--lse"), typed_options,
             ($rest | to_entries | sort_by(.key)[] | select(.value != null) | "--\(.key) \(.value)")] | join(" ");
@@ -44,17 +44,15 @@ def candidates:
     def made_of($name; $served; $arch; $config; $code):
         if $kinds[$name] == "library" or [$kinds[$name], $config, $code] == [null, null, null] then {library: $name}
         elif $kinds[$name] == null or ([$code, $config, $arch, .dim] | any(. == null)) then {unknown: $name}
-        else {options: options($name; $served; $arch; $config), code: $code}
+        else {options: [options($name; $served; $arch; $config)], code: $code}
         end;
 
     def row: . as $row | shape as $shape | (.arch // .ptxas.arch // (.device.arch? | target) // null) as $arch |
         (.variant // .kernel) as $name |
-        "[:,](m|n|warps|vec|stages|swizzle|acc|splits|maxreg)=" as $knob |
-        (if (.vs | type) == "object" then ((.provenance.command? // "") | test("--vs [^ ]*" + $knob)) as $set |
-            .vs | {name: (.variant // .kernel), served: (.variant != null or $set), arch: $arch, config,
-                code: .code_sha256, dtype, lse: lse}
-         elif .vs then {name: (.vs | split(":")[0]), served: (.vs | test($knob)), arch: $arch, config: .vs_config,
-            code: .vs_code_sha256}
+        (if (.vs | type) == "object" then
+            .vs | {name: (.variant // .kernel), served: (.variant != null), arch: $arch, config, code: .code_sha256,
+                dtype, lse: lse}
+         elif .vs then {name: (.vs | split(":")[0]), arch: $arch, config: .vs_config, code: .vs_code_sha256}
          else null end) as $other |
         {file: $file, kernel: $name, git: (.git // .provenance.git), made_of: (
             [$shape + {lse: ($row | lse)} |
@@ -77,7 +75,7 @@ def code:
 
 # A line of rows.jq: is it current? $codes: the hashes of today, by options.
 def current:
-    .current = all(.made_of[]; if .options then $codes[0][.options] == .code else has("library") end) | del(.made_of);
+    .current = all(.made_of[]; if .options then any($codes[0][.options[]] == .code; .) else has("library") end) | del(.made_of);
 
 # Lines of current.jq (with jq -s) as a line about $file.
 def said_current:

@@ -200,6 +200,7 @@ static fa_status select_tile(const fa_problem *problem, int32_t sm_count, fa_spe
 {
     static const fa_knobs of_source = {.m = 64, .n = 64, .warps = 4, .vec = 8, .stages = 1, .splits = 1};
     spec->knobs = of_source;
+    spec->sm_count = sm_count;
     if (spec->asked == NULL)
         overlay(&spec->knobs, &spec->stated);
     if (spec->asked != NULL) {

@@ -10,6 +10,7 @@ typedef struct fa_spec {
     const fa_kernel_row *asked; /* the registry row that was asked for; NULL for --source and --library */
     const fa_kernel_row *row;   /* the row that serves it: `asked`, or without tile options a variant, by a rule */
     int32_t rule;               /* that gave row and knobs: its number among those of `asked`, from 1; 0: none did */
+    int32_t sm_count;           /* the multiprocessors that the rules counted with */
     fa_kind kind;
     fa_knobs stated; /* of --source: the first value of each knob in its FA_SPACE, the others FA_UNSET */
     fa_knobs set;    /* the knobs that the user set, the others FA_UNSET */

@@ -44,6 +44,20 @@ static inline void put_text(cJSON *object, const char *key, const char *text)
         cJSON_AddNullToObject(object, key);
 }
 
+/* A tile: knob -> value; acc is the word that --acc takes. */
+static inline void put_tile(cJSON *object, const fa_knobs *tile)
+{
+    put(object, "m", tile->m);
+    put(object, "n", tile->n);
+    put(object, "warps", tile->warps);
+    put(object, "vec", tile->vec);
+    put(object, "stages", tile->stages);
+    put(object, "swizzle", tile->swizzle);
+    cJSON_AddStringToObject(object, "acc", tile->acc ? "fp16" : "fp32");
+    put(object, "maxreg", tile->maxreg);
+    put(object, "splits", tile->splits);
+}
+
 /* Word number `index` of a '|'-separated list. */
 static inline void put_word(cJSON *object, const char *key, const char *words, int index)
 {

@@ -15,21 +15,14 @@
 /* What the module says it was compiled with; what was asked for until there is one. */
 static void put_config(cJSON *record, const char *key, const fa_candidate_record *candidate)
 {
-    const fa_knobs *asked = &candidate->spec.knobs;
     const fa_kernel_info *real = &candidate->module.info;
-    const bool known = candidate->module_known && real->abi == FA_ABI;
+    fa_knobs tile = candidate->spec.knobs;
+    if (candidate->module_known && real->abi == FA_ABI)
+        tile = (fa_knobs){real->m,       real->n,        real->warps,  real->vec,   real->stages,
+                          real->swizzle, real->acc_fp16, real->splits, real->maxreg};
     cJSON *config = object_if(candidate->spec.kind == FA_KIND_HAND, record, key);
-    if (config == NULL)
-        return;
-    put(config, "m", known ? real->m : asked->m);
-    put(config, "n", known ? real->n : asked->n);
-    put(config, "warps", known ? real->warps : asked->warps);
-    put(config, "vec", known ? real->vec : asked->vec);
-    put(config, "stages", known ? real->stages : asked->stages);
-    put(config, "swizzle", known ? real->swizzle : asked->swizzle);
-    cJSON_AddStringToObject(config, "acc", (known ? real->acc_fp16 : asked->acc) ? "fp16" : "fp32");
-    put(config, "maxreg", known ? real->maxreg : asked->maxreg);
-    put(config, "splits", known ? real->splits : asked->splits);
+    if (config != NULL)
+        put_tile(config, &tile);
 }
 
 static void put_problem(cJSON *record, const fa_result *result, const fa_options *options)
@@ -245,12 +238,34 @@ static void put_paired(cJSON *record, const fa_result *result)
     cJSON_AddBoolToObject(vs, "same_code", same);
 }
 
-char *fa_report_json(const fa_result *result, const fa_command *run)
+/* Who serves, by which rule. */
+static void put_selection(cJSON *record, const fa_candidate_record *candidate)
 {
-    cJSON *record = cJSON_CreateObject();
-    cJSON_AddStringToObject(record, "schema", "fa_bench.result/1");
-    cJSON_AddStringToObject(record, "status", fa_status_name(result->status));
-    put_text(record, "reason", result->status == FA_PASS ? "" : result->reason.text);
+    const fa_spec *spec = &candidate->spec;
+    cJSON_AddStringToObject(record, "kernel", spec->name);
+    put_text(record, "variant", spec->row != NULL ? spec->row->name : "");
+    put(record, "rule", spec->rule > 0 ? spec->rule : NAN);
+    put_config(record, "config", candidate);
+}
+
+static void put_selections(cJSON *record, const fa_result *result, const fa_command *run)
+{
+    put_selection(record, &result->main);
+    cJSON_AddStringToObject(record, "arch", result->main.spec.arch);
+    put(record, "sm_count", result->main.spec.sm_count);
+    cJSON *vs = object_if(run->options.vs.name[0] != '\0', record, "vs");
+    if (vs != NULL)
+        put_selection(vs, &result->other);
+    cJSON *provenance = object_in(record, "provenance");
+    if (run->options.line > 0)
+        put(provenance, "line", run->options.line);
+    char *command = fa_command_text(run);
+    cJSON_AddStringToObject(provenance, "command", command);
+    free(command);
+}
+
+static void put_run(cJSON *record, const fa_result *result, const fa_command *run)
+{
     cJSON_AddStringToObject(record, "kernel", result->main.spec.name);
     put_text(record, "variant", result->main.spec.row != NULL ? result->main.spec.row->name : "");
     put_config(record, "config", &result->main);
@@ -265,6 +280,16 @@ char *fa_report_json(const fa_result *result, const fa_command *run)
     put_race(record, result, &run->options);
     put_paired(record, result);
     fa_report_provenance(record, result, run);
+}
+
+char *fa_report_json(const fa_result *result, const fa_command *run)
+{
+    const bool select = run->options.select;
+    cJSON *record = cJSON_CreateObject();
+    cJSON_AddStringToObject(record, "schema", select ? "fa_bench.selection/1" : "fa_bench.result/1");
+    cJSON_AddStringToObject(record, "status", fa_status_name(result->status));
+    put_text(record, "reason", result->status == FA_PASS ? "" : result->reason.text);
+    (select ? put_selections : put_run)(record, result, run);
     char *text = run->options.line > 0 ? cJSON_PrintUnformatted(record) : cJSON_Print(record);
     FA_ASSERT(text != NULL);
     cJSON_Delete(record);

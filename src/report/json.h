@@ -1,4 +1,4 @@
-/* The record: schema fa_bench.result/1 (tests/schemas/fa_bench.result.schema.json). */
+/* The record: schema fa_bench.result/1, with --select fa_bench.selection/1 (tests/schemas/). */
 #ifndef FA_REPORT_JSON_H
 #define FA_REPORT_JSON_H
 

@@ -47,14 +47,6 @@ static void put_values(cJSON *values, const struct knob *knob, const fa_kernel_r
     }
 }
 
-/* A tile as an object: knob -> value; acc is the word that --acc takes. */
-static void put_tile(cJSON *object, const fa_knobs *tile)
-{
-    for (size_t i = 0; i < KNOBS; i++)
-        cJSON_AddNumberToObject(object, knobs[i].name, value_of(&knobs[i], tile));
-    cJSON_AddStringToObject(object, "acc", tile->acc ? "fp16" : "fp32");
-}
-
 /* defaults: the tile without tile options where no rule matches; values: what a sweep tries. */
 static void put_space(cJSON *kernel, const fa_kernel_row *row)
 {

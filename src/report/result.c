@@ -34,11 +34,17 @@ void fa_result_lend(fa_result *result, const fa_command *run)
     result->other.spec.define = run->other.define;
 }
 
-void fa_result_on(fa_result *result, const fa_device *device)
+fa_status fa_result_on(fa_result *result, const fa_device *device)
 {
+    const fa_device_info *info = &device->info;
+    fa_spec *other = &result->other.spec;
     memcpy(result->device_choice, device->choice, sizeof result->device_choice);
     result->device = device->info;
     result->device_known = true;
+    FA_TRY(fa_spec_for_device(&result->problem, info->arch, info->sm_count, &result->main.spec, &result->reason));
+    if (other->name[0] == '\0')
+        return FA_PASS;
+    return fa_spec_for_device(&result->vs_problem, info->arch, info->sm_count, other, &result->reason);
 }
 
 void fa_stage_enter(fa_result *result, fa_stage stage)

@@ -40,7 +40,8 @@ const char *fa_stage_name(fa_stage stage); /* "compiling", ... */
 fa_result fa_result_of(const fa_command *run);
 /* The words of --include and --define become those of this process: parent and child may have read the line apart. */
 void fa_result_lend(fa_result *result, const fa_command *run);
-void fa_result_on(fa_result *result, const fa_device *device); /* the run is on this device */
+/* The run is on this device: the rules choose for it. */
+fa_status fa_result_on(fa_result *result, const fa_device *device);
 /* Notes that a stage begins and how long the one before took, and takes the GPU lock as the stage needs it. */
 void fa_stage_enter(fa_result *result, fa_stage stage);
 

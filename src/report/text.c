@@ -145,15 +145,27 @@ static void print_timing(FILE *out, const fa_result *result)
                 c->accepted ? "accepted" : "not accepted");
 }
 
+/* Who chose kernel and tile. */
+static void print_rule(FILE *out, const fa_spec *spec)
+{
+    if (spec->rule > 0)
+        fprintf(out, "rule      %d of %s", spec->rule, spec->name);
+    else
+        fprintf(out, "rule      none%s", spec->kind == FA_KIND_HAND ? ": the kernel's defaults" : "");
+    fprintf(out, "; %s with %d multiprocessors\n", spec->arch, spec->sm_count);
+}
+
 static void print_run(FILE *out, const fa_result *result, const fa_options *options)
 {
     print_head(out, result, options->small);
+    if (options->select)
+        print_rule(out, &result->main.spec);
     print_compile(out, &result->main);
     print_bound(out, &result->bound, options->bound);
     print_check(out, &result->check, "");
     print_check(out, &result->other_check, "other: ");
     print_timing(out, result);
-    if (result->status == FA_PASS && !options->compile_only && !result->timing.done)
+    if (result->status == FA_PASS && !options->compile_only && !options->select && !result->timing.done)
         fputs(options->timing == FA_TIMING_NONE ? "time      none was asked for\n"
                                                 : "time      none: only a GPU has times\n",
               out);

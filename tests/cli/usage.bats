@@ -101,6 +101,35 @@ load helper
     refused 3 "infeasible: wgmma needs sm_90a" ./fa_bench --kernel wgmma --m 128 --compile-only --arch sm_100a --quiet
 }
 
+@test "--select: what a run takes, and the rule of the registry that it is from; nothing is compiled" {
+    ./fa_bench --list-kernels --json "$work/kernels.json"
+    printf '%s\n' '--kernel wgmma --arch sm_90a' '--kernel wgmma --arch sm_90a --seq 1 --seq-kv 4096 --dim 128' \
+        '--kernel wgmma --arch sm_90a --m 128' '--kernel mma --seq 1 --seq-kv 4096' '--kernel mma' '--kernel scalar' \
+        '--source examples/plain.cu --m 16' '--kernel light --arch sm_80' >"$work/list"
+    XDG_CACHE_HOME=$work/cache ./fa_bench --select --runs "$work/list" --json "$work/got" >"$work/text"
+    [ ! -e "$work/cache" ]
+    keep_for_schema "$work/got"
+    grep -qx 'rule      6 of wgmma; sm_90a with 132 multiprocessors' "$work/text"
+    grep -qx "rule      none: the kernel's defaults; sm_89 with 58 multiprocessors" "$work/text"
+    jq -es --slurpfile all "$work/kernels.json" 'map(select(.rule)) | length == 5 and all(.[]; . as $got |
+        ($all[0][] | select(.name == $got.kernel).rules[$got.rule - 1]) as $rule | $rule.serves == $got.variant and
+        $rule.config.n == $got.config.n and $rule.config.warps == $got.config.warps)' "$work/got"
+    ./fa_bench --compile-only --runs "$work/list" --quiet --json "$work/want" || [ $? -eq 4 ]
+    diff <(jq -c '[.variant, .config, .provenance.line]' "$work/want") \
+        <(jq -c '[.variant, .config, .provenance.line]' "$work/got")
+}
+
+@test "--select on a device counts its multiprocessors; --vs has a rule of its own" {
+    ./fa_bench --select --device emu --kernel wgmma --quiet --json "$work/r.json"
+    jq -e '.sm_count == 4 and .variant == "wgmma" and .rule != 6 and .vs == null' "$work/r.json"
+    ./fa_bench --select --kernel wgmma --vs mma:m=16 --seq 1 --seq-kv 4096 --quiet --json "$work/r.json"
+    keep_for_schema "$work/r.json"
+    jq -e '.variant == "wgmma_decode" and .vs.variant == "mma" and .vs.config.m == 16' "$work/r.json"
+    ! ./fa_bench --version | grep -q '^gpu 0' || skip "there is a GPU"
+    refused 4 "no CUDA driver" ./fa_bench --select --device cuda --quiet --json "$work/r.json"
+    keep_for_schema "$work/r.json"
+}
+
 # Every rule names a kernel that exists and a whole tile; a kernel with variants has the rules that select them.
 @test "the rules of a kernel are in the JSON of the registry" {
     ./fa_bench --list-kernels --json "$work/kernels.json"
