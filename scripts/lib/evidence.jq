@@ -30,8 +30,8 @@ def candidates:
     # Was it compiled to write the log-sum-exp? A record says so in its options; of the other candidate its check does.
     def lse: ((.provenance.options? // []) | index(["-DFA_LSE=1"])) != null or .check.lse? != null;
 
-    # What compiles the shape again: the tile. A name that a rule may have served by a variant needs the row's problem in
-    # its place: then both are tried.
+    # What compiles the shape again: the tile. A name that a rule may have served by a variant needs the row's problem
+    # in its place: then both are tried.
     def options($name; $served; $arch; $config):
         ($config, if $served then empty
             else {batch, heads, "kv-heads": .kv_heads, seq: .seq_q, "seq-kv": .seq_kv} end) as $rest |
@@ -75,7 +75,8 @@ def code:
 
 # A line of rows.jq: is it current? $codes: the hashes of today, by options.
 def current:
-    .current = all(.made_of[]; if .options then any($codes[0][.options[]] == .code; .) else has("library") end) | del(.made_of);
+    .current = all(.made_of[]; if .options then any($codes[0][.options[]] == .code; .) else has("library") end) |
+    del(.made_of);
 
 # Lines of current.jq (with jq -s) as a line about $file.
 def said_current:
