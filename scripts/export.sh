@@ -16,7 +16,7 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
   --format rbk-report           rbk_report.json and rbk_report.md (--out FOLDER) of records and rows of peers.json:
                                 SDPA, the ladder, the best tile, criteria of success
-  --kernel NAME                 these alone (repeatable)
+  --kernel NAME[,NAME...]       these alone; repeatable
   --group TEXT                  of a leaderboard: groups that contain TEXT alone, e.g. "2,8,8,512,512,64,full"
   --status STATUS               these alone, e.g. pass
   --out FILE                    write to FILE, not to stdout

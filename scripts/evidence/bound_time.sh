@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
     cat <<'EOU'
 usage: scripts/evidence/bound_time.sh [options]
-  --kernel NAME   only this kernel (repeatable; default: every kernel of ours)
+  --kernel NAME[,NAME...]    only these; repeatable (default: every kernel of ours)
   --sample N      tiles and shapes drawn per kernel, with a fixed seed (default 100; 0: all)
   --jobs N        processes that compile at once; timed alone, one after the other (default: the cores)
   --seconds SEC   for all of them: points left by then are missing (default 0: no limit)

@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
     cat <<'USAGE'
 usage: scripts/evidence/parity.sh [options]
-  --kernel LIST     comma-separated (default: every kernel that runs here)
+  --kernel NAME[,NAME...]    repeatable (default: every kernel that runs here)
   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides
   --out FILE        the table as JSON (default: build/parity.json, of BF16 build/parity_bf16.json)
   --jobs N          kernels at once (default: half the cores)
@@ -22,10 +22,11 @@ USAGE
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([kernel]='' [dtype]=fp16 [out]='' [jobs]=$((($(nproc) + 1) / 2)))
+opt=([dtype]=fp16 [out]='' [jobs]=$((($(nproc) + 1) / 2)))
 flag=([dry-run]=0)
+many=([kernel]='')
 parse_options "$@"
-kernels=${opt[kernel]} typed='' out=build/parity.json
+typed='' out=build/parity.json
 case ${opt[dtype]} in
     fp16) ;;
     bf16) typed='--dtype bf16 ' out=build/parity_bf16.json ;;
@@ -35,11 +36,8 @@ out=${opt[out]:-$out}
 need_number 1 jobs
 need_bench
 registry=$("$bench" --list-kernels --json -)
-if [[ -n $kernels ]]; then
-    need_kernels "$kernels"
-else
-    mapfile -t names < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
-fi
+need_kernels
+[[ ${#names[@]} -gt 0 ]] || mapfile -t names < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
 
 make_work
 device=emu

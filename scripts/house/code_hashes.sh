@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
     cat <<'EOF'
 usage: scripts/house/code_hashes.sh [options]
-  --kernel NAME    only this kernel and its variants (repeatable)
+  --kernel NAME[,NAME...]    only these kernels and their variants; repeatable
   --arch LIST      comma-separated (default sm_80,sm_89,sm_90a)
   --jobs N         at once (default: the cores)
   --dry-run        print how many configurations, compile nothing

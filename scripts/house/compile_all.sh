@@ -5,7 +5,7 @@ set -euo pipefail
 usage() {
     cat <<'EOF'
 usage: scripts/house/compile_all.sh [--run] [options]
-  --kernel NAME    only this kernel (repeatable; default: every kernel; with --run those with a wmma tile grid)
+  --kernel NAME[,NAME...]    only these; repeatable (default: every kernel; with --run those with a wmma tile grid)
   --arch LIST      comma-separated (default sm_80,sm_89,sm_90a); with --run one, the target and the limits (default: the
                    device's; sm_89 on the emulator)
   --dims LIST      comma-separated head dimensions (default 64,128)

@@ -35,14 +35,14 @@ jqf() { # TOOL/NAME OPTIONS-AND-FILES...
 # The options of a script are tables, which it fills before it calls parse_options:
 #   opt[NAME]=DEFAULT    --NAME VALUE, the last one counts
 #   flag[NAME]=0         --NAME makes it 1
-#   many[NAME]=''        --NAME VALUE, repeatable: a line per value
+#   many[NAME]=''        --NAME VALUE, repeatable: a line per value; --kernel takes NAME[,NAME...]
 # $arguments says what happens to anything else: "none" refuses it, "words" collects what is no option in the array
-# `words`, "all" collects unknown options there too. These two also take "--": the options of fa_bench
+# `words`, "all" collects the options of fa_bench there too. These two also take "--": the options of fa_bench
 # that follow are in the array `more`.
 declare -A opt flag many
 words=() more=() arguments=none
 parse_options() {
-    local name
+    local name value
     while [[ $# -gt 0 ]]; do
         name=none
         [[ ! $1 =~ ^--[a-z][a-z0-9-]*$ ]] || name=${1#--}
@@ -53,20 +53,25 @@ parse_options() {
             flag[$name]=1
         elif [[ -v opt[$name] || -v many[$name] ]]; then
             [[ $# -ge 2 ]] || die 2 "$1 needs a value"
-            if [[ -v opt[$name] ]]; then opt[$name]=$2; else many[$name]+=$2$'\n'; fi
+            value=$2
+            [[ $name != kernel || -v opt[kernel] ]] || value=${value//,/$'\n'}
+            if [[ -v opt[$name] ]]; then opt[$name]=$value; else many[$name]+=$value$'\n'; fi
             shift
         elif [[ $1 == -- && $arguments != none ]]; then
             for name in "${@:2}"; do # --seq=64 as --seq 64
                 if [[ $name =~ ^(--[a-z0-9-]+)=(.*)$ ]]; then more+=("${BASH_REMATCH[@]:1}"); else more+=("$name"); fi
             done
             break
-        elif [[ $arguments == all || ($arguments == words && $1 != -*) ]]; then
+        elif [[ $arguments != none && $1 != -* ]] || { [[ $arguments == all ]] && is_of_bench "$1"; }; then
             words+=("$1")
         else
             die 2 "unknown option $1 (see --help)"
         fi
         shift
     done
+}
+is_of_bench() { # --NAME[=VALUE]
+    grep -qF "(\"$(sed -E 's/^--|=.*//g' <<<"$1")\"," "$lib/../../src/input/options.def"
 }
 values_of() { # NAME: the values of a repeatable option, a line each
     printf '%s' "${many[$1]}"
@@ -139,9 +144,9 @@ kernel_exists() { # NAME [KIND]: in $registry; KIND: hand, ours, or library
     jq -e --arg name "$1" --arg kind "${2:-}" 'any(.[]; .name == $name and ($kind == "" or .kind == $kind))' \
         <<<"$registry" >/dev/null
 }
-need_kernels() { # LIST: names of $registry, separated by commas, become the array `names`
+need_kernels() { # [LIST]: names of $registry, separated by commas (default: --kernel), become the array `names`
     local name
-    IFS=, read -ra names <<<"$1"
+    mapfile -t names < <(tr -s , '\n' <<<"${1-$(values_of kernel)}" | sed '/^$/d')
     for name in "${names[@]}"; do
         kernel_exists "$name" || die 2 "no kernel '$name' (fa_bench --list-kernels)"
     done
