@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# fa_bench beside PyTorch's attention over a grid of shapes, one shape at a time; ratio per shape and geometric mean.
+# fa_bench beside PyTorch's attention, one problem at a time; ratio per problem and geometric mean.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: scripts/peers.sh [options]
-  --kernel LIST     kernels, comma-separated; the fastest counts (default: the last rung that serves the shape)
-  --grid FILE       shapes and a table of times (default: scripts/lib/peers/grid.json)
+  --kernel NAME[,NAME...]    repeatable; the fastest counts (default: the last rung that serves the problem)
+  --problems FILE   a line of problem options each (default: scripts/lib/peers/grid.txt)
+  --times FILE      PROBLEM, a tab, cuDNN's us, a tab, FlashAttention 3's (default: scripts/lib/peers/h200.tsv)
   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides. A file holds rows of one type
-  --only TEXT       only shapes whose "B,H,S,D,full|causal" contains TEXT
+  --only TEXT       only problems whose "B,H,S,D,full|causal" contains TEXT
   --peers LIST      backends of PyTorch's; fa3 and fa4, FlashAttention 3 and 4 by their own packages
                     flash_attn_interface and flash-attn-4
-                    (default: flash,cudnn,fa3,efficient,math; without the last two a grid takes two thirds of the time)
+                    (default: flash,cudnn,fa3,efficient,math; without the last two it takes two thirds of the time)
   --library FILE    another peer: a shared object (include/fa_library.h), or a library of the registry by its name,
                     timed and paired by fa_bench itself; repeatable (default: built, which is fa2, fa3, cutlass_* and
                     flashinfer_* of examples/library/build, those that are there; none adds none). A library that has
@@ -21,12 +22,12 @@ usage: scripts/peers.sh [options]
   --no-pairs        solo only: no peer is timed a second time against the kernel
   --out FILE        default evidence/<gpu>/peers.json, of BF16 peers_bf16.json
   --again           measure also what the file holds for this very machine code
-  --dry-run         print the shapes, run nothing
-The file is rewritten after every shape, so a run that was stopped goes on where it was.
+  --dry-run         print the problems, run nothing
+The file is rewritten after every problem, so a run that was stopped goes on where it was.
 solo: each timed alone, power-limited; paired: ABBA in one process (fa_bench --cubin, scripts/lib/peers/peers_cubin.py).
 "ratio" is best peer's solo time / ours (above 1: ours is faster); "paired_ratio" is the least of the paired ratios.
-A kernel that is wrong in a pair is wrong. Where fa3 has no time, "fa3_scaled" is FlashAttention 3's time in the table x
-cuDNN now / cuDNN in the table; where it has one, fa3_scaled stands in the row and does not count.
+A kernel that is wrong in a pair is wrong. Where fa3 has no time, "fa3_scaled" is FlashAttention 3's time in --times
+x cuDNN now / cuDNN there; where it has one, fa3_scaled stands in the row and does not count.
 A row that says why a peer has no time, or no pair, is kept: use --again when that has changed.
 FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the peers' server (default: python3
 scripts/lib/peers/peers_torch.py). Exit: 0, 1 a kernel failed, 2 usage, 4 NOT-RUN (no GPU, no PyTorch).
@@ -36,12 +37,12 @@ USAGE
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([kernel]='' [grid]=$lib/peers/grid.json [only]='' [dtype]=fp16
+opt=([problems]=$lib/peers/grid.txt [times]=$lib/peers/h200.tsv [only]='' [dtype]=fp16
     [peers]='flash,cudnn,fa3,efficient,math' [max-time]=0.15 [env]='' [out]='')
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
-many=([library]='')
+many=([kernel]='' [library]='')
 parse_options "$@"
-kernels=${opt[kernel]} backends=${opt[peers]} grid=${opt[grid]} only=${opt[only]} out=${opt[out]} dtype=${opt[dtype]}
+kernels=$(values_of kernel | paste -sd,) backends=${opt[peers]} problems=${opt[problems]} only=${opt[only]} out=${opt[out]} dtype=${opt[dtype]}
 max_time=${opt[max-time]}
 pairs=$((1 - flag[no-pairs])) again=${flag[again]}
 [[ $max_time =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '$max_time'"
@@ -62,10 +63,16 @@ while read -r file; do
     esac
 done < <(values_of library)
 for file in "${libraries[@]}"; do asked_peers+=,$(basename "$file" .so); done
+for name in problems times; do
+    is_input "${opt[$name]}" || die 2 "--$name takes a file that can be read, not '${opt[$name]}'"
+done
+of_problem='( *(--causal|--(batch|heads|kv-heads|seq|seq-kv|dim) +[1-9][0-9]*|--strides +[a-z]+))+ *'
+bad=$(grep -anvE "^( *|#.*|$of_problem)\$" "$problems" | head -n 1) || true
+[[ -z $bad ]] || die 2 "--problems takes lines of problem options, not line $bad"
 need_jq
-jqf peers/is_grid -e "$grid" >/dev/null 2>&1 || die 2 "--grid takes a file with shapes, not '$grid'"
-mapfile -t shapes < <(jqf peers/shapes -c --arg only "$only" --arg dtype "$dtype" "$grid")
-[[ ${#shapes[@]} -gt 0 ]] || die 2 "no shape of $grid contains '$only'"
+mapfile -t shapes < <(jqf peers/shapes -cnR --arg only "$only" --arg dtype "$dtype" \
+    --rawfile times "${opt[times]}" "$problems")
+[[ ${#shapes[@]} -gt 0 ]] || die 2 "no problem of $problems contains '$only'"
 use_peers "${opt[env]}"
 need_bench
 
@@ -74,12 +81,9 @@ for file in "${libraries[@]}"; do
     kernel_exists "$file" library || is_input "$file" ||
         die 2 "--library takes a file that can be read, a library's name, built or none, not '$file'"
 done
-if [[ -n $kernels ]]; then
-    need_kernels "$kernels"
-    ladder=("${names[@]}")
-else
-    mapfile -t ladder < <(rungs | tac)
-fi
+need_kernels
+ladder=("${names[@]}")
+[[ ${#ladder[@]} -gt 0 ]] || mapfile -t ladder < <(rungs | tac)
 if [[ ${flag[dry-run]} -eq 1 ]]; then
     printf '%s\n' "${shapes[@]}" | jqf peers/shape_text -r --arg kernel "${kernels:-last rung that serves it}"
     exit 0

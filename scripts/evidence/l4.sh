@@ -10,7 +10,7 @@ usage: scripts/evidence/l4.sh [options]
   --page         the page alone, from DIR/bound.jsonl; compiles nothing
 Compiles each kernel of the ladder with the tile that its rules select on an L4, with --bound for sm_89: at batch 2,
 heads 8, length 512, head dim 64, beside other tiles (scripts/lib/l4/tiles.txt), and at the shapes of the peers' grid
-(scripts/lib/peers/grid.json).
+(scripts/lib/peers/grid.txt).
 Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no nvdisasm). FA_BENCH names the binary (default ./fa_bench).
 EOT
 }
@@ -37,7 +37,7 @@ compile() {
         jq -c 'map(select(.kind == "hand" and .variant_of == null and .arch_specific != true) | .name)')
     {
         grep -v '^#' scripts/lib/l4/tiles.txt | sed 's/$/ --batch 2 --heads 8 --seq 512 --dim 64/'
-        jqf l4/grid -r --argjson kernels "$kernels" scripts/lib/peers/grid.json
+        jqf l4/grid -nrR --argjson kernels "$kernels" scripts/lib/peers/grid.txt
     } >"$work/runs"
     split -a 4 -d -l 8 "$work/runs" "$work/share."
     # shellcheck disable=SC2016 # expanded by the inner shell

@@ -6,31 +6,32 @@ usage() {
     cat <<'EOF'
 usage: scripts/evidence/new_over_old.sh --old DIR [options]
   --old DIR        a tree with the earlier kernels/ and include/ (git worktree add DIR COMMIT)
-  --kernel NAME    kernel (repeatable; default wgmma)
-  --grid FILE      shapes (default scripts/lib/peers/grid.json)
+  --kernel NAME[,NAME...]    repeatable (default wgmma)
+  --problems FILE  a line of options each (default scripts/lib/peers/grid.txt)
   --out FILE       rows as JSON, the records beside it as FILE.records.jsonl (default build/new_over_old.json)
-  --max-time SEC   sampling per shape (default 0.4)
-  --dry-run        print the command of each shape
+  --max-time SEC   sampling per problem (default 0.4)
+  --dry-run        print the command of each problem
 The earlier file runs with the tile that the kernel's rules select today. Needs a GPU.
-Prints a line per shape: times as fast as before, with its interval; last the geometric mean and the least.
-Exit: 0, 1 when the mean is below 0.995 or a shape below 0.98, 2 usage, 4 not run. FA_BENCH names the binary.
+Prints a line per problem: times as fast as before, with its interval; last the geometric mean and the least.
+Exit: 0, 1 when the mean is below 0.995 or a problem below 0.98, 2 usage, 4 not run. FA_BENCH names the binary.
 EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
-opt=([old]='' [grid]=$lib/peers/grid.json [out]=build/new_over_old.json [max-time]=0.4)
+opt=([old]='' [problems]=$lib/peers/grid.txt [out]=build/new_over_old.json [max-time]=0.4)
 flag=([dry-run]=0)
 many=([kernel]='')
 parse_options "$@"
 old=${opt[old]} out=${opt[out]}
 [[ -d $old/kernels ]] || die 2 "--old takes a tree with kernels/, not '$old'"
+is_input "${opt[problems]}" || die 2 "--problems takes a file that can be read, not '${opt[problems]}'"
 need_bench
 mapfile -t kernels < <(values_of kernel)
 [[ ${#kernels[@]} -gt 0 ]] || kernels=(wgmma)
 
 make_work
-jqf over/problems -r "${opt[grid]}" >"$work/problems"
+grep -E '^ *-' "${opt[problems]}" >"$work/problems"
 for kernel in "${kernels[@]}"; do
     sed "s/\$/ --kernel $kernel/" "$work/problems" >"$work/today"
     # What the rules select today, and the earlier file with that tile against it.

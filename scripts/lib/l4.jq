@@ -1,10 +1,7 @@
 # The page of the L4, by scripts/evidence/l4.sh.
 
 # The runs of the grid: each kernel of the ladder, with the tile of its rules, on each shape. $kernels: its names.
-def grid:
-    .shapes[] | . as $p | $kernels[] |
-    "--kernel \(.) --batch \($p.batch) --heads \($p.heads) --seq \($p.seq) --dim \($p.dim)" +
-        (if $p.causal then " --causal" else "" end);
+def grid: inputs | select(startswith("--")) | . as $p | $kernels[] | "--kernel \(.) \($p)";
 
 # A record of --compile-only --bound --runs as a row of the page: what the tile needs and what bounds it. $lines: the
 # options of the runs; a line without a tile took that of the rules.

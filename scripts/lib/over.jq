@@ -1,13 +1,9 @@
 # New machine code over old: the rows of scripts/evidence/new_over_old.sh.
 include "numbers";
-import "peers" as peers;
 include "typed";
 
 # True when every shape was timed, none is below 0.98 times as fast, and the geometric mean is 0.995 or more.
 def as_fast: map(.new_over_old) | all(.[]; type == "number") and min >= 0.98 and mean >= 0.995;
-
-# A grid's shapes as options of fa_bench, a line each.
-def problems: .shapes[] | peers::options;
 
 # The records of old --vs new as rows (with jq -s): how many times as fast the new one is.
 def rows:

@@ -1,4 +1,4 @@
-# Shapes of a grid and rows of peers.json. $pairs is 0 with --no-pairs.
+# Problems of scripts/peers.sh, as shapes, and rows of peers.json. $pairs is 0 with --no-pairs.
 include "typed";
 include "numbers";
 
@@ -23,14 +23,23 @@ def best:
     map(select(.status | IN("infeasible", "not_run", "pass") | not)) as $bad |
     if $bad != [] then $bad[0] elif $good != [] then $good | min_by(.timing.p50_us) else .[0] end;
 
-# Is it a file of shapes? kv_heads, seq_kv, strides (--strides) and kind, of a table, may be absent.
-def is_grid:
-    .shapes | length > 0 and all(.[]; has("batch") and has("heads") and has("seq") and has("dim") and has("causal"));
+# A line of options as a shape. Its kind: what a server does with a cache of keys.
+def shape:
+    def value($name): (capture("--\($name) +(?<value>[^ ]+)").value) // null;
+    def number($name; $default): value($name) | if . then tonumber else $default end;
+    {batch: number("batch"; 2), heads: number("heads"; 8), kv_heads: number("kv-heads"; null),
+        seq: number("seq"; 512), seq_kv: number("seq-kv"; null), dim: number("dim"; 64), causal: test("--causal"),
+        strides: value("strides")} |
+    .kind = (if .seq_kv == null then null elif .seq <= 8 then "decode" else "prefill" end) |
+    with_entries(select(.value != null));
 
-# The shapes whose name contains $only, in the element type $dtype. The grid's table of times is FP16's.
+# The shapes (with -nR) whose name contains $only, in the element type $dtype. $times: h200.tsv, which is of FP16.
 def shapes:
-    .shapes[] | select("\(name),\(if .causal then "causal" else "full" end)" | contains($only)) |
-    . + {dtype: $dtype} | if $dtype == "fp16" then . else del(.table) end;
+    ($times | split("\n") | map(select(startswith("--")) / "\t" |
+        {(.[0] | shape | key | tojson): {cudnn: (.[1] | tonumber), fa3: (.[2] | tonumber)}}) | add) as $table |
+    inputs | select(test("^ *(#|$)") | not) | shape |
+    select("\(name),\(if .causal then "causal" else "full" end)" | contains($only)) |
+    .dtype = $dtype | if $dtype == "fp16" then .table = $table[key | tojson] else . end;
 
 # The table's row that already answers $shape for the kernels $asked, the peers $backends and $pairs.
 def known:

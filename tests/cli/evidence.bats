@@ -36,7 +36,7 @@ evidence() { "$work/tree/scripts/evidence/evidence.sh" --out "$work/ev" "$@"; }
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
     echo 'two 16 4' >"$STUB/wrong"
-    jq '.shapes |= .[:3]' scripts/lib/peers/grid.json >"$work/tree/scripts/lib/peers/grid.json"
+    head -n 4 scripts/lib/peers/grid.txt >"$work/tree/scripts/lib/peers/grid.txt"
     echo '--seq 99' >"$work/tree/scripts/lib/pairs/more.txt"
     run evidence versus
     [ "$status" -eq 0 ]
@@ -101,7 +101,7 @@ END
     printf '#!/usr/bin/env bash\necho peers >"%s/calls"\nsleep 600\n' "$work" >"$work/tree/scripts/peers.sh"
     touch "$STUB/source.lib"
     echo 'lib 16 4 90' >>"$STUB/times"
-    jq '.shapes |= .[:2]' scripts/lib/peers/grid.json >"$work/tree/scripts/lib/peers/grid.json"
+    head -n 3 scripts/lib/peers/grid.txt >"$work/tree/scripts/lib/peers/grid.txt"
     : >"$work/tree/scripts/lib/pairs/more.txt"
     setsid "$work/tree/scripts/evidence/evidence.sh" versus peers --out "$work/ev" >/dev/null 2>&1 3>&- &
     victim=$!

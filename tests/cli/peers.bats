@@ -33,11 +33,11 @@ done
 END
     chmod +x "$work/peers"
     export PEERS_TORCH=$work/peers
-    jq -n '{shapes: [{batch: 2, heads: 8, seq: 512, dim: 64, causal: false, table: {fa2: 13, cudnn: 10, fa3: 8}},
-        {batch: 1, heads: 8, seq: 128, dim: 64, causal: true, table: null}]}' >"$work/grid.json"
+    printf '%s\n' '# two problems' '--seq 512' '' '--batch 1 --seq 128 --causal' >"$work/problems"
+    printf '%s\t10\t8\n' '--dim 64 --heads 8' >"$work/times"
 }
 
-peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" --library none "$@"; }
+peers() { scripts/peers.sh --problems "$work/problems" --times "$work/times" --out "$work/p/peers.json" --library none "$@"; }
 
 @test "row, best peer, ratio, geometric mean" {
     make_stub
@@ -241,8 +241,9 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" -
     [[ $output == *"NOT-RUN: no PyTorch here"* ]]
 }
 
-@test "the committed grid is whole, and --dry-run shows it" {
-    jq -e '.shapes | length == 41 and all(.[]; .table.cudnn > 0 and .table.fa3 > 0)' scripts/lib/peers/grid.json
+@test "each committed problem has its times, and --dry-run shows them all" {
+    diff <(grep -- '^--' scripts/lib/peers/grid.txt) <(awk -F '\t' '/^--/ && $2 > 0 && $3 > 0 {print $1}' scripts/lib/peers/h200.tsv)
+    [ "$(scripts/peers.sh --dry-run | wc -l)" -eq 41 ]
     run scripts/peers.sh --dry-run --only causal
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 20 ]
@@ -255,8 +256,10 @@ peers() { scripts/peers.sh --grid "$work/grid.json" --out "$work/p/peers.json" -
 
 @test "bad arguments are refused" {
     refused 2 "no kernel 'nosuch'" scripts/peers.sh --kernel nosuch
-    refused 2 "--grid takes a file with shapes" scripts/peers.sh --grid tests/golden/ncu_query.txt
-    refused 2 "no shape of" scripts/peers.sh --only 77777
+    refused 2 "--problems takes lines of problem options, not line 1:gh100" \
+        scripts/peers.sh --problems tests/golden/ncu_query.txt
+    refused 2 "--problems takes a file that can be read" scripts/peers.sh --problems "$work"
+    refused 2 "no problem of" scripts/peers.sh --only 77777
     refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/peers.sh --dtype half
     refused 2 "--peers takes flash" scripts/peers.sh --peers torch
     refused 2 "--peers takes flash" scripts/peers.sh --peers fa2
@@ -393,8 +396,7 @@ END
 @test "a library of the registry is a peer; a shape may have fewer K/V heads, other keys, heads side by side, a kind" {
     make_stub
     make_peers
-    jq -n '{shapes: [{kind: "decode", batch: 2, heads: 8, kv_heads: 2, seq: 1, seq_kv: 512, dim: 64, causal: false,
-        strides: "bshd"}, {batch: 2, heads: 8, seq: 1, dim: 64, causal: false}]}' >"$work/grid.json"
+    printf '%s\n' '--kv-heads 2 --seq 1 --seq-kv 512 --strides bshd' '--seq 1' >"$work/problems"
     echo 'lib 16 4 50' >>"$STUB/times"
     printf '%064d' 3 >"$STUB/source.lib"
     run peers --kernel one --library lib
@@ -432,8 +434,8 @@ done
 LD_LIBRARY_PATH=${0%/*} exec "$REAL_BENCH" "${options[@]}"
 END
     export REAL_BENCH=$PWD/fa_bench ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_segv=0
-    jq -n '{shapes: [{batch: 1, heads: 2, seq: 32, dim: 16, causal: true}]}' >"$work/grid.json"
-    "$tree/scripts/peers.sh" --grid "$work/grid.json" --kernel scalar --max-time 0.02 --out "$work/p.json"
+    echo '--batch 1 --heads 2 --seq 32 --dim 16 --causal' >"$work/problems"
+    "$tree/scripts/peers.sh" --problems "$work/problems" --kernel scalar --max-time 0.02 --out "$work/p.json"
     jq -e '.[0] | .status == "pass" and .kernel == "ours" and .peers.fa3 > 0 and .paired.fa3.ratio == 1 and
         .peers.cudnn == 15 and .libraries.fa3.name == "stub" and (.libraries.fa3.sha256 | length == 64)' "$work/p.json"
 }

@@ -31,15 +31,17 @@ make_evidence() { # DIR
         measured: 40, compiled_cold: 38, status: {pass: 40}, seconds: 11.4, per_second: 3.5}' >"$1/sweeps.jsonl"
     jq -n '[{p50_us: 12.345, p90_us: 13, kernel: "wmma", knobs: "m=32", registers: 100, smem_bytes: 2048}]' \
         >"$1/micro_best.json"
-    jq '[.shapes[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: .table.fa2,
+    jq -nR -L scripts/lib 'import "peers" as peers; [peers::shapes]' --arg only '' --arg dtype fp16 \
+        --rawfile times scripts/lib/peers/h200.tsv scripts/lib/peers/grid.txt >"$1/shapes"
+    jq '[.[] | . + {kernel: "wgmma", variant: "wgmma", us: .table.cudnn, tflops: 1, peers: {fa2: (1.5 * .table.cudnn),
         cudnn: .table.cudnn, fa3_scaled: .table.fa3}, best_peer: "cudnn", ratio: 1.25, git: "def",
-        code_sha256: null}]' scripts/lib/peers/grid.json >"$1/peers.json"
-    jq '[.shapes[] | {batch, heads, kv_heads: (.heads / 2), seq_q: .seq, seq_kv: .seq, dim, causal} as $problem |
+        code_sha256: null}]' "$1/shapes" >"$1/peers.json"
+    jq '[.[] | {batch, heads, kv_heads: (.heads / 2), seq_q: .seq, seq_kv: .seq, dim, causal} as $problem |
         ({sustained: {cudnn: 1.25, fa3: 1.125}, rested: {cudnn: 1.5}} | to_entries[]) as $pace |
         ($pace.value | to_entries[]) | {kernel: "wgmma", variant: "wgmma", $problem, pace: $pace.key, vs: .key,
         vs_version: "\(.key) 9.28", status: "pass", ratio: .value, ci95: [.value, .value], p50_us: 4, solo_us: 4.5,
         vs_p50_us: 5, tflops: 600, sm_clock_mhz: 1755, percent_of_peak: 62.5, git: "9e5", code_sha256: null}]' \
-        scripts/lib/peers/grid.json >"$1/versus.json"
+        "$1/shapes" >"$1/versus.json"
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \
         --out "$1/ncu" >/dev/null || true
 }
