@@ -42,7 +42,7 @@ opt=([problems]=$lib/peers/grid.txt [times]=$lib/peers/h200.tsv [only]='' [dtype
 flag=([no-pairs]=0 [again]=0 [dry-run]=0)
 many=([kernel]='' [library]='')
 parse_options "$@"
-kernels=$(values_of kernel | paste -sd,) backends=${opt[peers]} problems=${opt[problems]} only=${opt[only]} out=${opt[out]} dtype=${opt[dtype]}
+kernels=$(values_of kernel | paste -sd,) backends=${opt[peers]} only=${opt[only]} out=${opt[out]} dtype=${opt[dtype]}
 max_time=${opt[max-time]}
 pairs=$((1 - flag[no-pairs])) again=${flag[again]}
 [[ $max_time =~ ^[0-9]*[.]?[0-9]+$ ]] || die 2 "--max-time takes seconds, not '$max_time'"
@@ -67,12 +67,13 @@ for name in problems times; do
     is_input "${opt[$name]}" || die 2 "--$name takes a file that can be read, not '${opt[$name]}'"
 done
 of_problem='( *(--causal|--(batch|heads|kv-heads|seq|seq-kv|dim) +[1-9][0-9]*|--strides +[a-z]+))+ *'
-bad=$(grep -anvE "^( *|#.*|$of_problem)\$" "$problems" | head -n 1) || true
+problems=$(cat "${opt[problems]}")
+bad=$(grep -anvE "^( *|#.*|$of_problem)\$" <<<"$problems" | head -n 1) || true
 [[ -z $bad ]] || die 2 "--problems takes lines of problem options, not line $bad"
 need_jq
 mapfile -t shapes < <(jqf peers/shapes -cnR --arg only "$only" --arg dtype "$dtype" \
-    --rawfile times "${opt[times]}" "$problems")
-[[ ${#shapes[@]} -gt 0 ]] || die 2 "no problem of $problems contains '$only'"
+    --rawfile times "${opt[times]}" <<<"$problems")
+[[ ${#shapes[@]} -gt 0 ]] || die 2 "no problem of ${opt[problems]} contains '$only'"
 use_peers "${opt[env]}"
 need_bench
 
