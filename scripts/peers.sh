@@ -82,7 +82,7 @@ for file in "${libraries[@]}"; do
     kernel_exists "$file" library || is_input "$file" ||
         die 2 "--library takes a file that can be read, a library's name, built or none, not '$file'"
 done
-need_kernels
+need_kernels "$(values_of kernel)"
 ladder=("${names[@]}")
 [[ ${#ladder[@]} -gt 0 ]] || mapfile -t ladder < <(rungs | tac)
 if [[ ${flag[dry-run]} -eq 1 ]]; then

@@ -36,7 +36,7 @@ out=${opt[out]:-$out}
 need_number 1 jobs
 need_bench
 registry=$("$bench" --list-kernels --json -)
-need_kernels
+need_kernels "$(values_of kernel)"
 [[ ${#names[@]} -gt 0 ]] || mapfile -t names < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
 
 make_work

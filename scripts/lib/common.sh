@@ -144,9 +144,9 @@ kernel_exists() { # NAME [KIND]: in $registry; KIND: hand, ours, or library
     jq -e --arg name "$1" --arg kind "${2:-}" 'any(.[]; .name == $name and ($kind == "" or .kind == $kind))' \
         <<<"$registry" >/dev/null
 }
-need_kernels() { # [LIST]: names of $registry, separated by commas (default: --kernel), become the array `names`
+need_kernels() { # LIST: names of $registry, separated by commas or in lines, become the array `names`
     local name
-    mapfile -t names < <(tr -s , '\n' <<<"${1-$(values_of kernel)}" | sed '/^$/d')
+    mapfile -t names < <(tr -s , '\n' <<<"$1" | sed '/^$/d')
     for name in "${names[@]}"; do
         kernel_exists "$name" || die 2 "no kernel '$name' (fa_bench --list-kernels)"
     done

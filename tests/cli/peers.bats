@@ -37,7 +37,9 @@ END
     printf '%s\t10\t8\n' '--dim 64 --heads 8' >"$work/times"
 }
 
-peers() { scripts/peers.sh --problems "$work/problems" --times "$work/times" --out "$work/p/peers.json" --library none "$@"; }
+peers() {
+    scripts/peers.sh --problems "$work/problems" --times "$work/times" --out "$work/p/peers.json" --library none "$@"
+}
 
 @test "row, best peer, ratio, geometric mean" {
     make_stub
@@ -242,7 +244,8 @@ peers() { scripts/peers.sh --problems "$work/problems" --times "$work/times" --o
 }
 
 @test "each committed problem has its times, and --dry-run shows them all" {
-    diff <(grep -- '^--' scripts/lib/peers/grid.txt) <(awk -F '\t' '/^--/ && $2 > 0 && $3 > 0 {print $1}' scripts/lib/peers/h200.tsv)
+    diff <(grep -- '^--' scripts/lib/peers/grid.txt) \
+        <(awk -F '\t' '/^--/ && $2 > 0 && $3 > 0 {print $1}' scripts/lib/peers/h200.tsv)
     [ "$(scripts/peers.sh --dry-run | wc -l)" -eq 41 ]
     run scripts/peers.sh --dry-run --only causal
     [ "$status" -eq 0 ]
