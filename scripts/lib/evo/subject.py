@@ -61,10 +61,11 @@ class Gpu:
             raise Refusal(4, f"not run: {record.get('reason')}")
         found = (record or {}).get("device") or {}
         self.name = found.get("name") if found.get("backend") == "cuda" else EMULATOR
-        self.driver, self.arch = dig(record, "provenance.driver") or "none", found.get("arch")
-        if not all(word and word.isprintable() for word in (self.name, self.driver, self.arch)):
+        self.driver, arch = dig(record, "provenance.driver") or "none", found.get("arch") or ""
+        named = all(word and word.isprintable() for word in (self.name, self.driver))
+        if not named or not re.fullmatch("sm_[0-9]+", arch):
             raise Refusal(4, f"no whole record of a first run: {text}")
-        self.folder, self.target = gpu_sh("gpu_folder", self.name), gpu_sh("gpu_target", self.arch)
+        self.folder, self.target = gpu_sh("gpu_folder", self.name), gpu_sh("gpu_target", arch)
         self.facts = {name: found.get(name) for name in ("sm_count", "clock_mhz_max")}
         self.emulated = self.name == EMULATOR
         self.is_emulator_wanted = ("--device", "emu") in values_of(words, ("--device",))
@@ -83,17 +84,15 @@ class Gpu:
 
 class Subject:
     def __init__(self, kernel, words, rows):
-        self.kernel, row = kernel, None
-        if kernel.startswith("source:"):
-            row = kernel_rows(*kernel_words(kernel))[0]
-            if not any(len(values) > 1 for values in row["values"].values()):
-                text = "states no knobs: // FA_SPACE: m=16,32 warps=4,8"
-                raise Refusal(2, f"{kernel.removeprefix('source:')} {text}")
-        row = row or next((row for row in rows if row["name"] == kernel and row["kind"] == "hand"), None)
-        if row is None:
+        self.kernel, own = kernel, kernel.startswith("source:")
+        rows = kernel_rows(*kernel_words(kernel)) if own else rows
+        self.row = next((row for row in rows if own or (row["name"] == kernel and row["kind"] == "hand")), None)
+        if self.row is None:
             raise Refusal(2, f"no kernel '{kernel}' with a tile space (fa_bench --list-kernels)")
-        self.row = row
-        space = {name: values for name, values in row["values"].items() if name not in ("acc", "maxreg")}
+        if own and not any(len(values) > 1 for values in self.row["values"].values()):
+            text = "states no knobs: // FA_SPACE: m=16,32 warps=4,8"
+            raise Refusal(2, f"{kernel.removeprefix('source:')} {text}")
+        space = {name: values for name, values in self.row["values"].items() if name not in ("acc", "maxreg")}
         self.space, self.problem = pin({name: values for name, values in space.items() if len(values) > 1}, words)
         self.points = math.prod(map(len, self.space.values()))
         self.explore = [*self.problem]
