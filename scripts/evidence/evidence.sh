@@ -291,7 +291,7 @@ was_cut_off() { jq -e '.not_reached // [] | length > 0' "$1" >/dev/null 2>&1; } 
 part_wrong() {
     local options=() file=$out/wrong_$device.json
     ! was_cut_off "$file" || options+=(--resume "$file")
-    [[ $device == emu ]] || options+=(--gpu --limit 90)
+    [[ $device == emu ]] || options+=(--gpu --seconds 90)
     try tests/wrong/run.sh "${options[@]}" --json "$file"
 }
 part_cheats() {

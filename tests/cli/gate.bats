@@ -8,7 +8,9 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
 @test "bad arguments are refused" {
     refused 2 "unknown option --fast" gate --fast
     refused 2 "--jobs takes a whole number from 1" gate --jobs 0
-    refused 2 "no kernel nosuch" gate --kernel nosuch
+    refused 2 "no kernel 'nosuch'" gate --kernel light,nosuch
+    refused 2 "one of --sanitize, --race, --conform" gate --race --sanitize
+    refused 2 "--conform is about the emulator alone" gate --conform --kernel light
     FA_BENCH=$work/none refused 4 "run make" gate
 }
 
@@ -244,6 +246,16 @@ END
     jq -e '(.note | test("^unfinished: [1-9][0-9]* of [0-9]+ cases$")) and (.kernels | map(.passed) | add) > 0 and
         all(.kernels[]; .failed == 0)' "$work/gate/summary.json"
     jq -es 'length > 0 and all(.[]; .verdict == "passed")' "$work/gate/cases.jsonl"
+}
+
+# bats test_tags=slow
+@test "a case that the time limit ends is NOT-RUN, as those that it leaves" {
+    make_stub
+    touch "$STUB/no_gpu"
+    echo 1 >"$STUB/hold"
+    run gate --kernel one --quick --draws 0 --jobs 1 --seconds 1
+    [ "$status" -eq 4 ]
+    [[ $output == *"one: 1 passed, 0 failed, 0 skipped, "*" NOT-RUN (the time limit)"* ]]
 }
 
 @test "a library is gated over the matrix alone, and on a GPU" {

@@ -118,7 +118,7 @@ END
     shape="--batch 3 --heads 12 --kv-heads 4 --seq 65 --seq-kv 799 --dim 72 --causal"
     run problems shrink --problem "$shape --dist needle --strides padded --scale 0.5 --seed 9 --fast" -- "$work/bad"
     [ "$status" -eq 0 ]
-    [ "$output" = "--batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 101 --dim 32 --causal --seeds 1 --seed 9" ]
+    [ "$output" = "--fast --batch 1 --heads 1 --kv-heads 1 --seq 1 --seq-kv 101 --dim 32 --causal --seeds 1 --seed 9" ]
     run problems shrink --problem "--seq 5" -- "$work/bad"
     [ "$status" -eq 1 ]
 }

@@ -13,7 +13,7 @@ usage: tests/wrong/run.sh [options]
   --control       the kernels that the wrong ones are made from, instead: the gate must let each pass
   --draws N       of the gate (default: 6)
   --seed S        of the gate's draws (default: the gate's own)
-  --limit SECONDS a kernel, for the gate (default: 0, none)
+  --seconds SEC   a kernel, for the gate (default: 0, none)
   --jobs N        kernels at once (default: the cores)
   --json FILE     write the summary to FILE, after each kernel: a run that is cut off leaves what it had
   --resume FILE   such a summary, which may be that of --json: kernels that it has, on this device and with the same
@@ -29,11 +29,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 # shellcheck source=scripts/lib/gpu.sh
 . scripts/lib/gpu.sh
-opt=([draws]=6 [seed]='' [limit]=0 [jobs]=$(nproc) [json]='' [resume]='')
+opt=([draws]=6 [seed]='' [seconds]=0 [jobs]=$(nproc) [json]='' [resume]='')
 flag=([gpu]=0 [ordinary]=0 [no-ordinary]=0 [control]=0)
 many=([only]='')
 parse_options "$@"
-need_number 0 draws limit
+need_number 0 draws seconds
 need_number 1 jobs
 [[ -z ${opt[resume]} ]] || is_input "${opt[resume]}" || die 2 "--resume takes a summary of --json, not '${opt[resume]}'"
 need_bench
@@ -85,7 +85,7 @@ gate() { # FILE TILE DTYPE OUT
     [[ $device == emu ]] || more+=(--require-gpu)
     [[ -z ${opt[seed]} ]] || more+=(--seed "${opt[seed]}")
     scripts/ci_gate.sh --source "$1" --dtype "$3" --draws "${opt[draws]}" --fail-fast --shrink 0 --jobs 1 \
-        --limit "${opt[limit]}" "${more[@]}" --out "$4" -- "${tile[@]}" >"$4.txt" 2>&1 || code=$?
+        --seconds "${opt[seconds]}" "${more[@]}" --out "$4" -- "${tile[@]}" >"$4.txt" 2>&1 || code=$?
     [[ $code -eq 1 ]] && jq -es 'any(.[]; .verdict == "failed" and (.text | startswith("compile_error") | not))' \
         "$4/cases.jsonl" >/dev/null
 }

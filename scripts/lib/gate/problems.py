@@ -291,7 +291,7 @@ class Deck:
         return self.left.pop()
 
 
-def draws(count, seed, device, mode, m):
+def drawn(count, seed, device, mode, m):
     rng = random.Random(seed)
     long = device == "cuda" and mode == "plain"
     lengths = [1, 2, 7, 8, 16, 31, 33, 64, 65, 100, max(1, m - 1), m, m + 1, 2 * m, 2 * m + 5] + (
@@ -404,18 +404,14 @@ def served(p, dims, mask):
     return p | {"dim": dim, "causal": {"both": p["causal"], "causal": True, "full": False}[mask]}
 
 
-def listed(args):
-    rules = rules_of(args)
-    made = classes(args.device, args.mode, args.m)
-    if args.mode == "sanitize":
-        made = []
-    dims = sorted(int(dim) for dim in args.dims.split(",")) if args.dims else []
-    if args.mode in ("memory", "undefined", "own"):
-        return list(dict.fromkeys(options(served(p, dims, args.mask)) for p in made))
-    for problems in rule_problems(rules, args.sm_count, args.arch, args.mode != "plain").values():
-        made += problems
-    made += draws(args.draws, args.seed, args.device, args.mode, args.m)
-    return list(dict.fromkeys(options(served(p, dims, args.mask)) for p in made))
+def listed(rules, device="emu", mode="plain", sm_count=4, arch=89, m=64, draws=0, seed=1, dims=(), mask="both"):
+    """One problem a line, as options of fa_bench."""
+    made = [] if mode == "sanitize" else classes(device, mode, m)
+    if mode not in ("memory", "undefined", "own"):
+        for problems in rule_problems(rules, sm_count, arch, mode != "plain").values():
+            made += problems
+        made += drawn(draws, seed, device, mode, m)
+    return list(dict.fromkeys(options(served(p, dims, mask)) for p in made))
 
 
 def say_rules(args):
@@ -433,18 +429,19 @@ def say_rules(args):
     return 1 if bad else 0
 
 
-def run_shrink(args):
-    p, rest = parse(args.problem)
+def shrunk(text, command, seconds):
+    """The smallest problem for which the command ends as it does for this line of options, with what else the line asks
+    for; and the code."""
+    p, rest = parse(text)
+
+    def words(of):
+        return rest + options(of).split()
 
     def code(of):
-        return subprocess.run(args.command + rest + shlex.split(options(of)), stdin=subprocess.DEVNULL, check=False,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+        return subprocess.run(command + words(of), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False).returncode
     want = code(p)
-    if want == 0:
-        print(options(p))
-        return 1
-    print(options(shrink(p, lambda candidate: code(candidate) == want, args.seconds)))
-    return 0
+    return shlex.join(words(shrink(p, lambda candidate: code(candidate) == want, seconds) if want else p)), want
 
 
 def main():
@@ -466,16 +463,21 @@ def main():
         command = argv[argv.index("--") + 1:]
         argv = argv[:argv.index("--")]
     args = parser.parse_args(argv)
-    args.command = command
     if args.what == "list":
-        for line in listed(args):
+        dims = sorted(int(dim) for dim in args.dims.split(",")) if args.dims else []
+        for line in listed(rules_of(args), args.device, args.mode, args.sm_count, args.arch, args.m, args.draws,
+                           args.seed, dims, args.mask):
             print(line)
         return 0
     if args.what == "pairs":
         for p in timed_draws(args.draws, args.seed):
             print(options(p))
         return 0
-    return say_rules(args) if args.what == "rules" else run_shrink(args)
+    if args.what == "shrink":
+        line, code = shrunk(args.problem, command, args.seconds)
+        print(line)
+        return 1 if code == 0 else 0
+    return say_rules(args)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,265 @@
+"""What the gate is asked for, the device that is here, the kernels to test, and the list of their cases."""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import problems
+
+EMULATOR_TOOLS = ("race", "address", "undefined")  # what a result does not show, the emulator looks for
+SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
+Case = collections.namedtuple("Case", "kernel tool args")
+QUIET = ["--timing", "none", "--quiet"]
+
+
+def die(code, text):
+    print(f"ci_gate.sh: {text}", file=sys.stderr)
+    sys.exit(code)
+
+
+def options_of(words):
+    """The options of scripts/ci_gate.sh, NAME=VALUE each; `tile`: what follows its "--"."""
+    end = words.index("--")
+    given = dict(word.split("=", 1) for word in words[:end])
+    lists = {name: given.pop(name).splitlines() for name in ("kernel", "library")}
+    return SimpleNamespace(tile=words[end + 1:], **lists, **{
+        name: text if name in ("bench", "out", "resume", "source", "dtype") else int(text)
+        for name, text in given.items()})
+
+
+def parsed(text):
+    """A record; {} where there is none or it is cut off."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
+
+
+def records_of(command, lines=()):
+    """The records that a fa_bench prints; lines: of options, for its --runs."""
+    command = [*command, *(["--runs", "-"] if lines else []), "--json", "-"]
+    text = subprocess.run(command, input="".join(f"{line}\n" for line in lines), stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    return [record for record in map(parsed, text.splitlines() if lines else [text]) if record]
+
+
+def read(path):
+    return Path(path).read_text(encoding="utf-8", errors="replace") if os.path.exists(path) else ""
+
+
+def compact(record):
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def write(path, text):
+    Path(path).write_text(text, encoding="utf-8", errors="replace")
+
+
+def write_json(path, made):
+    write(path, json.dumps(made, ensure_ascii=False, indent=2) + "\n")
+
+
+def seconds_of(record):
+    stages = (record.get("provenance") or {}).get("stage_s")
+    return sum(stages.values()) if stages else None
+
+
+class Subjects:
+    """The kernels that are tested, and the device they are tested on."""
+
+    def __init__(self, options):
+        self.options = options
+        self.typed = "" if options.dtype == "fp16" else f"--dtype {options.dtype} "  # before the options of each case
+        rows = records_of([options.bench, "--list-kernels"])[0]
+        self.rows = {row["name"]: row for row in rows}
+        self.choose_kernels()
+        self.choose_device()
+        self.choose_served()
+
+    def choose_kernels(self):
+        options = self.options
+        for name in options.kernel:
+            if name not in self.rows:
+                die(2, f"no kernel '{name}' (fa_bench --list-kernels)")
+        # Without names every kernel of the registry is tested, and the emulator's own conformance with them.
+        self.only = options.kernel + [f"library:{file}" for file in options.library]
+        if options.source:
+            self.only = [os.path.basename(options.source).removesuffix(".cu")]
+        self.kernels = self.only or [name for name, row in self.rows.items() if row["variant_of"] is None]
+        if options.conform:
+            self.kernels = []
+        if self.typed:
+            self.kernels = [name for name in self.kernels if self.serves_type(name)]
+
+    def serves_type(self, name):
+        """False for a kernel that does not compile for the element type; one that was asked for by name is NOT-RUN."""
+        command = [*self.command(name), *self.typed.split(), "--compile-only", "--arch", "sm_90a", "--quiet"]
+        ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        if ended.returncode == 3 and self.only:
+            die(4, f"NOT-RUN: {ended.stderr.rstrip()}")
+        return ended.returncode != 3
+
+    def choose_device(self):
+        """The GPU; the emulator where there is none or the race detector is asked for. And how much is drawn there."""
+        options, probe = self.options, self.probe()
+        device = probe.get("device") or {} if probe.get("status") != "not_run" else {}
+        self.device_name = device.get("name") or ""
+        self.target = (probe.get("ptxas") or {}).get("arch") or device.get("arch")  # sm_90a of an sm_90
+        self.gpu = bool(self.device_name) and not options.race
+        self.device, self.sm_count, self.arch, draws = "emu", 4, 89, 12  # of src/emu/device.c
+        if self.gpu:
+            self.device, self.sm_count, draws = "cuda", device.get("sm_count") or 132, 60
+            self.arch = int((device.get("arch") or "sm_90").removeprefix("sm_"))
+        self.mode = "sanitize" if options.sanitize else "race" if options.race else "plain"
+        self.draws, self.seed = options.draws, options.seed
+        if self.draws < 0:
+            self.draws = {"plain": draws, "race": 6, "sanitize": 4}[self.mode]
+        if self.seed < 0:
+            self.seed = int(time.time()) if self.mode == "plain" else 1
+        # What did not run.
+        self.notes = [] if self.gpu or options.race else ["NOT-RUN on a GPU: none here; emulator matrix only"]
+
+    def probe(self, *more):
+        """The record of a small run on the GPU."""
+        words = "--device cuda --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --check cpu".split()
+        return (records_of([self.options.bench, *words, *QUIET, *more]) or [{}])[0]
+
+    def choose_served(self):
+        """The dims and masks that a file of one's own serves, where these are not all. Problems are made for them; else
+        only those would run that happen to fit. Asks the compiler: a kernel refuses by a static_assert, its shared
+        memory or its registers."""
+        self.served, few = {}, [16, 40, 104, 256]
+        if not self.options.source or all(self.compiled(few, mask) == few for mask in ("", "--causal")):
+            return
+        dims = [16, 24, 32, 40, 48, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256]
+        full = self.compiled(dims, "")
+        causal = [] if full else self.compiled(dims, "--causal")
+        if full or causal:
+            mask = "causal" if causal else "both" if self.compiled(full[:1], "--causal") else "full"
+            self.served = {"dims": full or causal, "mask": mask}
+
+    def compiled(self, dims, mask):
+        """Which of these dims are not infeasible for the file."""
+        records = records_of([*self.command(""), *self.typed.split(), "--compile-only", "--quiet"],
+                             [f"--dim {dim} {mask}" for dim in dims])
+        return [dim for dim, record in zip(dims, records) if record["status"] != "infeasible"]
+
+    def command(self, kernel):
+        """The bench with what selects the kernel, without a problem."""
+        if self.options.source:
+            return [self.options.bench, "--source", self.options.source, *self.options.tile]
+        if kernel.startswith("library:"):
+            return [self.options.bench, "--library", kernel.removeprefix("library:")]
+        return [self.options.bench, "--kernel", kernel]
+
+    def run_of(self, kernel, tool):
+        device = "emu" if tool in EMULATOR_TOOLS else self.device
+        return [*self.command(kernel), "--device", device]
+
+    def row(self, kernel):
+        return {} if self.options.source else self.rows.get(kernel, {})
+
+    def is_library(self, kernel):
+        return self.row(kernel).get("kind") == "library"
+
+    def is_own(self, kernel):
+        return bool(self.options.source) or kernel.startswith("library:")
+
+    # The cases: each rule of the registry that can match here with both masks, each class of fault, then draws.
+
+    def derived(self, kernel, m):
+        return problems.listed(self.row(kernel).get("rules") or [], device=self.device, mode=self.mode, m=m,
+                               sm_count=self.sm_count, arch=self.arch, draws=self.draws, seed=self.seed, **self.served)
+
+    def plain(self, kernel, m):
+        options = self.options
+        start = self.typed + ("--race --schedule random --seeds 1 " if options.race else "")
+        lines = self.derived(kernel, m) + (listed_problems(m, self.is_library(kernel)) if self.gpu else [])
+        cases = [Case(kernel, "", start + line) for line in lines[::5 if options.quick else 1]]
+        if options.race or options.quick:
+            return cases
+        if options.source or self.row(kernel).get("emulated") and not self.is_library(kernel):
+            cases += self.memory(kernel, m)
+        if options.source and not self.typed: # BF16 where it serves that, and more blocks than the emulator's time
+            cases += [Case(kernel, "", line) for line in problems.listed([], mode="own", m=m, **self.served)]
+        return cases
+
+    def memory(self, kernel, m):
+        """What a result need not show, on the emulator, which says where: races, reads outside the tensors, reads of
+        several elements at an address that is a multiple of one, and offsets that overflow."""
+        undefined = "--sanitize undefined "
+        tools = [("race", "--race --schedule random "), ("address", "--sanitize address "),
+                 ("undefined", undefined + "--misalign 1 ")]
+        lines = [(tool, options + line) for line in problems.listed([], mode="memory", m=m, **self.served)
+                 for tool, options in tools]
+        lines += [("undefined", undefined + line) for line in problems.listed([], mode="undefined", **self.served)]
+        return [Case(kernel, tool, self.typed + line) for tool, line in lines]
+
+    def sanitized(self, kernel, m):
+        """(number, case): each problem under each tool."""
+        lines = sanitizer_problems(m, self.row(kernel), self.is_library(kernel))
+        if not self.is_library(kernel):
+            lines += self.derived(kernel, m)
+        return [(number, Case(kernel, tool, f"{self.typed}--seeds 1 --timeout 500 {line}"))
+                for number, line in enumerate(lines) if number % 5 == 0 or not self.options.quick
+                for tool in SANITIZERS]
+
+    def cases(self):
+        made = []
+        for kernel in self.kernels:
+            m = (self.row(kernel).get("defaults") or {}).get("m", 64)
+            asked = re.findall(r"--m (\d+)", " ".join(self.options.tile))
+            m = int(asked[-1]) if asked else m
+            if self.options.source or self.gpu or self.row(kernel).get("emulated"):
+                made += (self.sanitized if self.options.sanitize else self.plain)(kernel, m)
+        if self.options.sanitize:  # problem by problem, so that a run that is cut off has tried every kernel
+            made = [case for _, case in sorted(made, key=lambda numbered: numbered[0])]
+        return made
+
+
+def listed_problems(m, library):
+    """Problems that every kernel serves on a GPU; m is the kernel's own row tile."""
+    made = []
+    for mask in ("", "--causal"):
+        made += [f"--batch 2 --heads 4 --kv-heads 2 --seq {seq} {mask}"
+                 for seq in (1, m - 1, m, m + 1, 113, 129, 799, 1023, 1024) if seq > 0]
+        made += [f"--batch 1 --heads 8 --kv-heads 1 --seq 129 --seq-kv 799 --dim 128 {mask}",
+                 f"--batch 1 --heads 3 --seq 799 --seq-kv 129 {mask}",
+                 f"--batch 1 --heads 2 --seq 1 --seq-kv 1024 --dim 128 {mask}",
+                 f"--batch 2 --heads 3 --seq 1024 --dim 128 {mask}", f"--batch 1 --heads 3 --seq 1023 --dim 256 {mask}"]
+    if library:  # longer than the scores that a library keeps at once: in pieces, of several heads and of a part of one
+        made += ["--batch 1 --heads 3 --seq 16384 --seeds 1",
+                 "--batch 1 --heads 8 --kv-heads 1 --seq 16384 --causal --seeds 1"]
+    made += [f"--batch 1 --heads 2 --seq 129 --dim {dim} --causal"
+             for dim in (16, 24, 40, 72, 80, 96, 120, 128, 160, 192, 248, 256)]
+    for dist in ("uniform", "outlier", "sharp", "rising", "falling", "needle", "constant-v", "coded"):
+        made += [f"--batch 2 --heads 2 --seq 513 --dist {dist}",
+                 f"--batch 2 --heads 2 --seq 513 --dim 128 --causal --dist {dist}"]
+    return made + ["--batch 1 --heads 2 --seq 129 --misalign 1",
+                   "--batch 1 --heads 2 --seq 129 --dim 72 --misalign 4 --causal"]
+
+
+def sanitizer_problems(m, row, library):
+    """The edges of the matrix in sequences of a few tiles, and other code than the default tile's."""
+    made = [f"--batch 2 --heads 3 --seq 129 --dim 64 {mask}" for mask in ("", "--causal")]
+    made += [f"--batch 1 --heads 2 --kv-heads 1 --seq 113 --seq-kv 257 --dim 128 {mask}" for mask in ("", "--causal")]
+    made += ["--batch 1 --heads 3 --seq 199 --seq-kv 65 --dim 72 --causal"]  # rows without keys
+    if library:  # one kernel of a library is ours, the softmax between its products
+        return made
+    made += [f"--batch 1 --heads 2 --seq {m + 1} --dim 40", "--batch 1 --heads 2 --seq 65 --dim 256 --causal",
+             # more blocks than multiprocessors: the tiles for a full device
+             "--batch 1 --heads 150 --seq 65 --dim 64 --causal",
+             "--batch 1 --heads 150 --kv-heads 50 --seq 33 --dim 256",
+             "--batch 1 --heads 2 --seq 1 --seq-kv 71 --dim 128",
+             "--batch 1 --heads 2 --kv-heads 1 --seq 33 --dim 16 --misalign 1",
+             f"--batch 1 --heads 2 --seq {max(1, m - 1)} --dim 248 --dist rising --misalign 4 --causal"]
+    for knob in ("stages", "swizzle", "splits", "acc"):
+        values = (row.get("values") or {}).get(knob) or []
+        made += [f"--batch 1 --heads 2 --seq 113 --seq-kv 300 --dim 64 --causal --{knob} {value}"
+                 for value in values if len(values) > 1 and value != row["defaults"][knob]]
+    return made
