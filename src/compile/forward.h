@@ -8,7 +8,7 @@
 #include "base/digest.h"
 
 enum { FA_FORWARDS_MAX = 64 }; /* for one compiler */
-typedef enum { FA_FORWARD_NVRTC, FA_FORWARD_EMULATOR, FA_FORWARD_COMPILERS } fa_forward_compiler;
+typedef enum { FA_FORWARD_NVRTC, FA_FORWARD_EMULATOR } fa_forward_compiler;
 
 typedef struct fa_forwards {
     int count;

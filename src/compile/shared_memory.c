@@ -29,7 +29,14 @@ static size_t find_name(const fa_cxx_tokens *t, size_t first, size_t last)
     return 0;
 }
 
-bool fa_shared_array_read(const fa_cxx_tokens *t, size_t first, size_t last, fa_shared_array *array)
+/* extern __shared__ T name[]: the block's dynamic memory. */
+typedef struct shared_array {
+    char name[64];
+    char *declaration; /* of a pointer to that memory, which stands for it in a function */
+} shared_array;
+
+/* The statement of tokens first to last, a ';'. False: another one. */
+static bool read_array(const fa_cxx_tokens *t, size_t first, size_t last, shared_array *array)
 {
     const size_t name = find_name(t, first, last);
     if (name == 0 || t->at[name].length >= sizeof array->name || !fa_cxx_has(t, first, last, "extern") ||
@@ -84,7 +91,7 @@ static void put_variable(FILE *out, const fa_cxx_tokens *t, size_t first, size_t
 /* The arrays of namespace scope, and the declarations there. */
 typedef struct scope {
     fa_cuda_file file;
-    fa_shared_array *arrays;
+    shared_array *arrays;
     size_t count, next; /* next: the declaration that is being read */
     size_t until;       /* in the body of a function of a type that has them, up to this token */
 } scope;
@@ -95,8 +102,8 @@ static void read_scope(scope *s, const char *text)
     const bool whole = fa_host_code_split(&s->file);
     for (size_t i = 0; i < s->file.count; i++) {
         const fa_declaration *d = &s->file.declarations[i];
-        fa_shared_array array;
-        if (!whole || d->body > 0 || d->type || !fa_shared_array_read(&s->file.tokens, d->first, d->last, &array))
+        shared_array array;
+        if (!whole || d->body > 0 || d->type || !read_array(&s->file.tokens, d->first, d->last, &array))
             continue;
         s->arrays = fa_resize(s->arrays, (s->count + 1) * sizeof *s->arrays);
         s->arrays[s->count++] = array;
@@ -161,8 +168,8 @@ static bool is_of_scope(scope *s, size_t i)
 static const char *put_statement(FILE *out, scope *s, size_t start, size_t last, int *number)
 {
     const fa_cxx_tokens *t = &s->file.tokens;
-    fa_shared_array array;
-    if (!fa_shared_array_read(t, start, last, &array)) {
+    shared_array array;
+    if (!read_array(t, start, last, &array)) {
         put_variable(out, t, start, last, (*number)++);
         return t->at[last].at;
     }

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "emu/ptx/cp_async.h"
-#include "emu/ptx/cluster_barrier.h"
 #include "emu/core/fibre.h"
 #include "emu/core/pending.h"
 #include "emu/core/report.h"
 #include "emu/core/sanitize.h"
+#include "emu/ptx/cluster_barrier.h"
+#include "emu/ptx/cp_async.h"
 #include "emu/schedule.h"
 
 enum {

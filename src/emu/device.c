@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "device/tensor_boxes.h"
-#include "emu/launch.h"
 #include "emu/core/tensor_map.h"
+#include "emu/launch.h"
 
 #define EMULATED_SM_COUNT 4 /* for persistent grids: the same on every machine */
 #define LAZY_BYTES ((size_t)1 << 30)

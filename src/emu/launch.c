@@ -8,16 +8,16 @@
 
 #include "base/random.h"
 #include "emu/cluster.h"
-#include "emu/ptx/cluster_barrier.h"
-#include "emu/core/state.h"
 #include "emu/core/fibre.h"
-#include "emu/hopper/progress.h"
-#include "emu/mma.h"
-#include "emu/hopper/registers.h"
-#include "emu/race/detector.h"
-#include "emu/race/report.h"
 #include "emu/core/report.h"
 #include "emu/core/sanitize.h"
+#include "emu/core/state.h"
+#include "emu/hopper/progress.h"
+#include "emu/hopper/registers.h"
+#include "emu/mma.h"
+#include "emu/ptx/cluster_barrier.h"
+#include "emu/race/detector.h"
+#include "emu/race/report.h"
 #include "emu/schedule.h"
 
 enum {

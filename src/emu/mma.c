@@ -1,4 +1,4 @@
-/* Tensor-core operations: ldmatrix, stmatrix, mma.sync.m16n8k16, WMMA m16n16k16. Products are exact, a sum of 16 is
+/* Tensor-core operations: ldmatrix, stmatrix, WMMA m16n16k16. Products are exact, a sum of 16 is
  * taken in double and rounded once. The hardware's order of summation and its truncation are not specified. */
 #include "emu/mma.h"
 
@@ -61,40 +61,15 @@ void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP])
 }
 
 /* sum[i][j] = sum over k of a[i][k] * b[k][j] */
-static inline void multiply(int rows, int cols, const double a[16][16], const double b[16][16], double sum[16][16])
+static inline void multiply(const double a[16][16], const double b[16][16], double sum[16][16])
 {
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < 16; i++) {
         double row[16] = {0};
         for (int k = 0; k < 16; k++)
-            for (int j = 0; j < cols; j++)
+            for (int j = 0; j < 16; j++)
                 row[j] += a[i][k] * b[k][j];
         memcpy(sum[i], row, sizeof row);
     }
-}
-
-FA_EMU_CLONES void fa_emu_mma(fa_emu_op *const op[FA_EMU_WARP])
-{
-    double a[16][16], b[16][16], sum[16][16];
-    for (int lane = 0; lane < FA_EMU_WARP; lane++) {
-        const uint16_t *from_a = op[lane]->a, *from_b = op[lane]->b;
-        for (int r = 0; r < 4; r++)
-            for (int h = 0; h < 2; h++)
-                a[fa_mma_a_row(lane, r)][fa_mma_a_col(lane, r, h)] = widen(from_a[r * 2 + h]);
-        for (int r = 0; r < 2; r++)
-            for (int h = 0; h < 2; h++)
-                b[fa_mma_b_row(lane, r, h)][fa_mma_b_col(lane)] = widen(from_b[r * 2 + h]);
-    }
-    multiply(16, 8, a, b, sum);
-    for (int lane = 0; lane < FA_EMU_WARP; lane++)
-        for (int i = 0; i < 4; i++) {
-            const double value = sum[fa_mma_c_row(lane, i)][fa_mma_c_col(lane, i)];
-            float *d = op[lane]->d;
-            uint16_t *d_half = op[lane]->d;
-            if (op[lane]->mode == FA_EMU_MMA_F32)
-                d[i] = (float)(value + (double)d[i]);
-            else
-                d_half[i] = narrow(value + widen(d_half[i]));
-        }
 }
 
 /* The fragment of all lanes as a matrix, through the map of its type. False: the two copies of an element differ. */
@@ -124,7 +99,7 @@ FA_EMU_CLONES bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[
     double a[16][16], b[16][16], sum[16][16];
     bool same = gather(worker, op, false, a);
     same &= gather(worker, op, true, b);
-    multiply(16, 16, a, b, sum);
+    multiply(a, b, sum);
     const bool c_half = op[0]->width & FA_EMU_WMMA_C_F16, d_half = op[0]->width & FA_EMU_WMMA_D_F16;
     const uint16_t *c_map = worker->launch->wmma_map[c_half ? FA_EMU_FRAG_ACC_F16 : FA_EMU_FRAG_ACC_F32];
     const uint16_t *d_map = worker->launch->wmma_map[d_half ? FA_EMU_FRAG_ACC_F16 : FA_EMU_FRAG_ACC_F32];

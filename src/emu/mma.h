@@ -6,7 +6,6 @@
 
 void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP]);
 void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP]);
-void fa_emu_mma(fa_emu_op *const op[FA_EMU_WARP]);
 /* False: an element of A or B is held by two lanes, and they disagree. */
 bool fa_emu_wmma(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP]);
 

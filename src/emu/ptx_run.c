@@ -5,14 +5,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "emu/core/report.h"
+#include "emu/core/sanitize.h"
 #include "emu/hopper/instructions.h"
 #include "emu/ptx/group.h"
 #include "emu/ptx/memory.h"
-#include "emu/race/state.h"
 #include "emu/ptx/state.h"
 #include "emu/race/memory.h"
-#include "emu/core/report.h"
-#include "emu/core/sanitize.h"
+#include "emu/race/state.h"
 #include "ptx/parse.h"
 #include "ptx/scalar.h"
 

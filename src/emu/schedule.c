@@ -6,20 +6,20 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "emu/ptx/cp_async.h"
-#include "emu/ptx/cluster_barrier.h"
 #include "emu/core/fibre.h"
-#include "emu/hopper/progress.h"
-#include "emu/ptx_run.h"
-#include "emu/race/detector.h"
-#include "emu/race/cluster.h"
-#include "emu/race/memory.h"
 #include "emu/core/report.h"
 #include "emu/core/sanitize.h"
 #include "emu/core/wake.h"
-#include "emu/warp.h"
-#include "emu/hopper/wgmma.h"
 #include "emu/core/window.h"
+#include "emu/hopper/progress.h"
+#include "emu/hopper/wgmma.h"
+#include "emu/ptx/cluster_barrier.h"
+#include "emu/ptx/cp_async.h"
+#include "emu/ptx_run.h"
+#include "emu/race/cluster.h"
+#include "emu/race/detector.h"
+#include "emu/race/memory.h"
+#include "emu/warp.h"
 
 static uint32_t random_bit(uint64_t *state, uint32_t mask)
 {

@@ -1,11 +1,11 @@
 /* Warp collectives: shuffles, votes, matches, reductions. Semantics: Programming Guide, "Warp ... Functions". */
 #include "emu/warp.h"
 
+#include "emu/core/report.h"
+#include "emu/hopper/wgmma.h"
 #include "emu/mma.h"
 #include "emu/ptx/group.h"
-#include "emu/hopper/wgmma.h"
 #include "emu/wmma.h"
-#include "emu/core/report.h"
 
 typedef fa_emu_op *const fa_emu_ops[FA_EMU_WARP];
 
@@ -141,9 +141,6 @@ bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group)
         return true;
     case FA_EMU_STMATRIX:
         fa_emu_stmatrix(op);
-        return true;
-    case FA_EMU_MMA:
-        fa_emu_mma(op);
         return true;
     case FA_EMU_WMMA:
         if (op[first]->mode > 0) {

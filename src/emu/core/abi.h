@@ -22,7 +22,6 @@ typedef enum fa_emu_kind {
     FA_EMU_PHASE, /* suspended: a phase of a barrier object, registers of the pool. Lanes alone, not a rendezvous */
     FA_EMU_LDMATRIX,
     FA_EMU_STMATRIX,
-    FA_EMU_MMA,
     FA_EMU_WMMA,
     FA_EMU_CONVERGE, /* nothing to exchange, but all 32 lanes must be here: WMMA load, store, fill */
     FA_EMU_PTX,      /* inline mma, movmatrix and wgmma */
@@ -42,7 +41,6 @@ typedef enum {
     FA_EMU_REDUCE_OR,
     FA_EMU_REDUCE_XOR,
 } fa_emu_reduce_mode;
-typedef enum { FA_EMU_MMA_F32, FA_EMU_MMA_F16 } fa_emu_mma_mode; /* m16n8k16, accumulator type */
 /* WMMA m16n16k16 of halves and bfloats; which of its fragment types a map belongs to, and bits of a multiplication. */
 typedef enum { FA_EMU_FRAG_A, FA_EMU_FRAG_B, FA_EMU_FRAG_ACC_F32, FA_EMU_FRAG_ACC_F16, FA_EMU_FRAG_TYPES } fa_emu_frag;
 #define FA_EMU_WMMA_C_F16 1

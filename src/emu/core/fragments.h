@@ -25,10 +25,7 @@ FA_EMU_LAYOUT int fa_mma_b_col(int lane) { return lane / 4; }
 FA_EMU_LAYOUT int fa_mma_c_row(int lane, int i) { return i / 2 * 8 + lane / 4; }
 FA_EMU_LAYOUT int fa_mma_c_col(int lane, int i) { return lane % 4 * 2 + i % 2; }
 
-/* ldmatrix: `lane` gives the address of row fa_ldmatrix_row of matrix fa_ldmatrix_matrix, and receives from every 8 x 8
- * matrix the element (fa_ldmatrix_to_row, fa_ldmatrix_to_col), row and column exchanged with .trans. */
-FA_EMU_LAYOUT int fa_ldmatrix_matrix(int lane) { return lane / 8; }
-FA_EMU_LAYOUT int fa_ldmatrix_row(int lane) { return lane % 8; }
+/* ldmatrix: the element of every 8 x 8 matrix that a lane receives; .trans exchanges row and column. */
 FA_EMU_LAYOUT int fa_ldmatrix_to_row(int lane) { return lane / 4; }
 FA_EMU_LAYOUT int fa_ldmatrix_to_col(int lane, int h) { return lane % 4 * 2 + h; }
 

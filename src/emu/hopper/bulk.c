@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "emu/hopper/mbarrier.h"
-#include "emu/ptx/memory.h"
-#include "emu/race/async.h"
-#include "emu/hopper/reduce.h"
 #include "emu/core/report.h"
 #include "emu/core/window.h"
+#include "emu/hopper/mbarrier.h"
+#include "emu/hopper/reduce.h"
+#include "emu/ptx/memory.h"
+#include "emu/race/async.h"
 #include "ptx/hopper.h"
 
 enum { BYTES_ALIGN = 16, BOX_ALIGN = 128, MAP_ALIGN = 64, LINE = 256, POISON = 0xff };
@@ -108,7 +108,8 @@ void fa_emu_bulk_move(fa_emu_worker *worker, uint32_t index, uint32_t rows)
         fa_emu_mbarrier_bytes_came(barrier, bytes);
 }
 
-void fa_emu_bulk_finish(fa_emu_worker *worker, uint32_t thread, uint32_t last)
+/* Ends a thread's stores up to group `last`. */
+static void finish_stores(fa_emu_worker *worker, uint32_t thread, uint32_t last)
 {
     fa_emu_pending *pending = worker->pending;
     for (uint32_t i = 0; i < pending->bulk_count;)
@@ -353,7 +354,7 @@ static void wait_for_groups(const fa_emu_ptx_run *run)
     const uint32_t left = (uint32_t)fa_ptx_in(run->instr, 0, run->r);
     if (left >= groups)
         return;
-    fa_emu_bulk_finish(worker, thread, groups - left - 1);
+    finish_stores(worker, thread, groups - left - 1);
     fa_race_group_waited(worker, groups - left - 1, FA_RACE_STORE_READS);
     if (!fa_ptx_has(run->instr, FA_PTX_W_READ_))
         fa_race_group_waited(worker, groups - left - 1, FA_RACE_STORE_WRITES);

@@ -11,7 +11,5 @@ void fa_emu_ptx_send(const fa_emu_ptx_run *run); /* st.async, red.async */
 
 /* Moves rows of copy number `index`, all that are left when `rows` is 0; a complete copy is forgotten. */
 void fa_emu_bulk_move(fa_emu_worker *worker, uint32_t index, uint32_t rows);
-/* Ends the running thread's stores up to group `last`. */
-void fa_emu_bulk_finish(fa_emu_worker *worker, uint32_t thread, uint32_t last);
 
 #endif

@@ -4,8 +4,8 @@
 #include "emu/hopper/map_proxy.h"
 #include "emu/hopper/mbarrier.h"
 #include "emu/hopper/pool.h"
-#include "emu/race/fence.h"
 #include "emu/hopper/wgmma.h"
+#include "emu/race/fence.h"
 
 void fa_emu_ptx_async(fa_emu_ptx_run *run)
 {

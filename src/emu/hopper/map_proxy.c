@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-#include "emu/ptx/memory.h"
-#include "emu/race/map.h"
-#include "emu/race/memory.h"
 #include "emu/core/report.h"
 #include "emu/core/tensor_map.h"
 #include "emu/core/window.h"
+#include "emu/ptx/memory.h"
+#include "emu/race/map.h"
+#include "emu/race/memory.h"
 #include "ptx/hopper.h"
 
 enum { MAP_BYTES = 128, LANE_BYTES = MAP_BYTES / FA_EMU_WARP };

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "emu/ptx/cp_async.h"
-#include "emu/ptx/memory.h"
-#include "emu/race/async.h"
 #include "emu/core/report.h"
 #include "emu/core/wake.h"
 #include "emu/core/window.h"
+#include "emu/ptx/cp_async.h"
+#include "emu/ptx/memory.h"
+#include "emu/race/async.h"
 
 enum { COUNT_MAX = (1 << 20) - 1 };
 static const uint64_t MARK = 0x6d6261727269657au; /* what an object's bytes hold here */

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/core/report.h"
 #include "emu/hopper/bulk.h"
 #include "emu/hopper/pool.h"
-#include "emu/race/async.h"
-#include "emu/core/report.h"
 #include "emu/hopper/wgmma.h"
+#include "emu/race/async.h"
 
 /* Under the random schedule something under way goes on at one in so many turns, by so many rows. */
 enum { TURNS = 8, ROWS = 16 };

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "emu/race/async.h"
-#include "emu/hopper/registers.h"
 #include "emu/core/report.h"
+#include "emu/hopper/registers.h"
 #include "emu/hopper/wgmma_operand.h"
+#include "emu/race/async.h"
 #include "ptx/hopper.h"
 
 /* One lane's part; lives on its stack while its warp gathers. */

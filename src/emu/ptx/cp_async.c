@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emu/race/memory.h"
-#include "emu/race/shadow.h"
 #include "emu/core/report.h"
 #include "emu/core/sanitize.h"
+#include "emu/race/memory.h"
+#include "emu/race/shadow.h"
 
 enum { SHADOW_BYTES = 8 }; /* ASan poisons whole groups of 8 bytes */
 

@@ -4,11 +4,11 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "emu/ptx/cp_async.h"
-#include "emu/ptx/atomic.h"
-#include "emu/race/cluster.h"
 #include "emu/core/report.h"
 #include "emu/core/window.h"
+#include "emu/ptx/atomic.h"
+#include "emu/ptx/cp_async.h"
+#include "emu/race/cluster.h"
 
 /* The sanitizers' interface for accesses that the compiler did not see, with the place in the kernel. */
 static struct {
@@ -84,11 +84,6 @@ unsigned char *fa_emu_ptx_generic_place(const fa_emu_ptx_run *run, int arg)
     return (unsigned char *)(uintptr_t)address_of(run, arg);
 }
 
-unsigned char *fa_emu_ptx_shared_place(const fa_emu_ptx_run *run, int arg)
-{
-    return is_shared(run->instr) ? fa_emu_ptx_window_place(run, arg) : fa_emu_ptx_generic_place(run, arg);
-}
-
 void fa_emu_ptx_reach(const fa_emu_ptx_run *run, const fa_emu_worker *block)
 {
     const fa_emu_worker *self = fa_emu_self;
@@ -108,7 +103,7 @@ unsigned char *fa_emu_ptx_cluster_place(const fa_emu_ptx_run *run, int arg, fa_e
 {
     if (!fa_ptx_has(run->instr, FA_PTX_W_SHARED_CLUSTER)) {
         *owner = fa_emu_self;
-        return fa_emu_ptx_shared_place(run, arg);
+        return is_shared(run->instr) ? fa_emu_ptx_window_place(run, arg) : fa_emu_ptx_generic_place(run, arg);
     }
     const uint32_t address = (uint32_t)address_of(run, arg);
     unsigned char *place = fa_emu_window_place(fa_emu_self, address, owner);

@@ -10,8 +10,6 @@ void fa_emu_ptx_memory(fa_emu_ptx_run *run);
 /* Where operand `arg` points: an address of shared memory, or a generic one. */
 unsigned char *fa_emu_ptx_window_place(const fa_emu_ptx_run *run, int arg);
 unsigned char *fa_emu_ptx_generic_place(const fa_emu_ptx_run *run, int arg);
-/* Either, by the words of the instruction. */
-unsigned char *fa_emu_ptx_shared_place(const fa_emu_ptx_run *run, int arg);
 /* The place of operand `arg` in the shared memory of a block of the cluster, `owner`, as that one has it. */
 unsigned char *fa_emu_ptx_cluster_place(const fa_emu_ptx_run *run, int arg, fa_emu_worker **owner);
 /* Ends the running block unless the other one has begun, and lives. */

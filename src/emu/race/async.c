@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "emu/race/detector.h"
 #include "emu/race/cluster.h"
+#include "emu/race/detector.h"
 #include "emu/race/fence.h"
 #include "emu/race/found.h"
 #include "emu/race/memory.h"

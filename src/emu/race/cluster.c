@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "emu/core/report.h"
 #include "emu/race/detector.h"
 #include "emu/race/found.h"
-#include "emu/core/report.h"
 
 void fa_race_cluster_arrive(fa_emu_worker *worker, bool relaxed)
 {

@@ -5,13 +5,13 @@
 
 #include "emu/core/fibre.h"
 #include "emu/core/pending.h"
+#include "emu/core/report.h"
+#include "emu/core/window.h"
 #include "emu/race/cluster.h"
 #include "emu/race/fence.h"
 #include "emu/race/found.h"
 #include "emu/race/map.h"
 #include "emu/race/thread.h"
-#include "emu/core/report.h"
-#include "emu/core/window.h"
 
 /* After so many atomic or volatile loads in a row the block's others get a turn, after so many turns other blocks. */
 enum { SPINS = 32, BLOCK_TURNS = 256 };

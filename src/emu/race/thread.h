@@ -16,13 +16,6 @@ static inline fa_race_thread *fa_race_current(const fa_emu_worker *worker)
     return &worker->race->thread[fa_race_index(worker)];
 }
 
-static inline bool fa_race_in_static_memory(const fa_emu_worker *worker, uint64_t address)
-{
-    const fa_emu_build_info *build = worker->launch->image->build;
-    return address - (uint64_t)(uintptr_t)build->static_smem_begin <
-           (uint64_t)(build->static_smem_end - build->static_smem_begin);
-}
-
 /* __shared__ variables have one address in all blocks that have begun: each block has a shadow of its own of them. */
 enum { FA_RACE_SEAT_SHIFT = 48 };
 uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint64_t address);
