@@ -1,4 +1,4 @@
-/* Names that nvcc knows without an include, for a file of one's own under NVRTC: read before it. */
+/* Names that nvcc knows without an include, for a user's file under NVRTC: included before it. */
 #ifndef FA_NVRTC_NAMES_H
 #define FA_NVRTC_NAMES_H
 
@@ -7,12 +7,12 @@
 #include <cuda_device_runtime_api.h> // cudaGridDependencySynchronize and its like
 #endif
 
-/* Of the C library's <sys/types.h>. */
+/* From the C library's <sys/types.h>. */
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
 
-/* What "using namespace std" of a file is for; fa_std.h adds to it. */
+/* "using namespace std" of a file names this namespace instead; fa_std.h adds to it. */
 namespace fa_std_names
 {
 }

@@ -21,7 +21,7 @@
 #include <cuda/std/type_traits>
 #include <cuda/std/utility>
 
-/* Macros of the toolkit's <cmath> that CUTLASS has an enum of, for NVRTC. */
+/* Macros of the toolkit's <cmath>: CUTLASS has enumerators of these names. */
 #undef FP_NAN
 #undef FP_INFINITE
 #undef FP_ZERO
@@ -50,7 +50,7 @@ namespace std
 using namespace cuda::std;
 }
 
-/* What a file may mean after "using namespace std": names that are not NVRTC's own, too. */
+/* The names that a file may use after "using namespace std", without those that NVRTC has built in. */
 namespace fa_std_names
 {
 using cuda::std::conditional_t;

@@ -9,11 +9,11 @@
 
 /* On the emulator: each other schedule, and two seeds more. */
 enum { REPEATS = 10, EMULATED_REPEATS = 5 };
-#define EMULATED_WORK (1ll << 24) /* multiply-adds of all repeats: some seconds */
+#define EMULATED_WORK (1ll << 24) /* multiply-adds of all repeats: a few seconds */
 
 /* One check: its subject, and what is made once for all seeds. */
 typedef struct session {
-    const fa_candidate *candidate; /* with the problem and the layout of the seed's draw */
+    const fa_candidate *candidate; /* with the problem and layout of the seed's draw */
     const fa_problem *problem;
     const fa_draw *draw;
     const fa_options *options;
@@ -24,14 +24,14 @@ typedef struct session {
     bool acc_fp16;
     size_t count; /* elements of the output */
     uint16_t *output;
-    float *lse; /* NULL when not asked for */
+    float *lse; /* NULL without --lse */
     size_t lse_count;
 } session;
 
-/* Release the GPU lock during the CPU reference: other processes may time meanwhile. */
+/* Release the GPU lock during the CPU reference, so that other processes can time. */
 static void gpu_lock(const session *s, fa_gpu_lock_mode mode) { fa_gpu_lock(s->candidate->device->info.bus_id, mode); }
 
-/* What launch `number` writes differs: how much of it, and where first. */
+/* Launch `number` writes something else: how much, and where first. */
 static fa_status differs(int32_t number, const char *schedule, const char *what, size_t differing, size_t count,
                          const char *first, fa_reason *why)
 {
@@ -41,7 +41,7 @@ static fa_status differs(int32_t number, const char *schedule, const char *what,
                      number + 1, schedule[0] != '\0' ? ", schedule " : "", schedule, differing, count, what, first);
 }
 
-/* The output and the log-sum-exp of one more launch have the bits of the first. */
+/* Compares output and log-sum-exp of one more launch with the first, bit by bit. */
 static fa_status compare_bits(const session *s, const uint16_t *again, const float *lse_again, int32_t number,
                               const char *schedule, fa_reason *why)
 {
@@ -64,7 +64,7 @@ static fa_status compare_bits(const session *s, const uint16_t *again, const flo
     return differs(number, schedule, " of the log-sum-exp", differing, s->lse_count, place, why);
 }
 
-/* The emulator's schedule for what is launched next; "" on a GPU. */
+/* The name of the emulator's present schedule; "" on a GPU. */
 static const char *vary(session *s, int32_t variation, char word[32])
 {
     fa_device *device = s->candidate->device;
@@ -75,7 +75,7 @@ static const char *vary(session *s, int32_t variation, char word[32])
     return fa_word(FA_SCHEDULE_WORDS, schedule, word);
 }
 
-/* What one more launch on the same inputs writes, against what the first wrote. */
+/* Launches once more on the same inputs and compares with the first launch. */
 static fa_status repeat(session *s, int32_t number, uint16_t *again, float *lse_again, fa_reason *why)
 {
     const fa_buffers *buffers = &s->candidate->buffers;
@@ -127,7 +127,7 @@ static void merge(fa_check_result *result, const fa_verdict *verdict)
     result->verdicts[result->verdict_count++] = *verdict;
 }
 
-/* Errors of a drawn seed stand with the draw: they say nothing of the inputs that were asked for. */
+/* Errors of a drawn seed are reported with the draw, not with the requested inputs. */
 static void record(session *s, const fa_verdict *verdict)
 {
     fa_check_result *result = s->result;
@@ -205,7 +205,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     const fa_status intact = fa_buffers_read(buffers, tensors, s->output, why);
     if (intact != FA_PASS && intact != FA_WRONG)
         return intact;
-    FA_TRY(fa_buffers_read_lse(buffers, s->lse, why)); /* says why only when it fails */
+    FA_TRY(fa_buffers_read_lse(buffers, s->lse, why)); /* sets `why` only when it fails */
     if (first && s->options->dump)
         FA_TRY(dump(s, tensors, why)); /* a wrong output is worth looking at too */
     FA_TRY(intact);
@@ -217,7 +217,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     return fa_buffers_read(buffers, tensors, s->output, why);
 }
 
-/* Inputs are drawn for the scale as asked for; the launch and the reference take that of the draw. */
+/* Inputs are drawn for the requested scale; the launch and the reference use that of the draw. */
 static fa_status check_inputs(session *s, const fa_problem *asked, const fa_draw *draw, bool first, fa_reason *why)
 {
     fa_tensors tensors = {0};
@@ -253,8 +253,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
     return fa_refuse(why, status, "%s: %s", name, inner.text);
 }
 
-/* A draw that this candidate can take: a library's plans are for one layout, and without the reference on the CPU all
- * hangs on a library. */
+/* A draw that this candidate supports: a library's plans are for one layout, also as the only reference. */
 static fa_draw draw_for(const session *s, int32_t index)
 {
     fa_draw draw = fa_draw_of(s->options, s->candidate->problem, index);
@@ -324,7 +323,7 @@ static fa_status check_seeds(session *s, fa_reason *why)
     return FA_PASS;
 }
 
-/* A result with the type's tolerances, or those that were asked for instead. */
+/* A result with the type's tolerances, or the requested ones. */
 static fa_check_result with_tolerances(fa_dtype dtype, const fa_options *options)
 {
     const double rule = fa_rule_tolerance(dtype);
@@ -341,7 +340,7 @@ fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_
     return close_session(&s, check_seeds(&s, why), why);
 }
 
-/* Against the CPU where --check has it: opening the library again costs more than all five seeds on the CPU. */
+/* Uses the CPU where --check has it: opening the library again costs more than five seeds on the CPU. */
 fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,
                          fa_check_result *result, fa_reason *why)
 {

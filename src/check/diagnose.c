@@ -9,11 +9,11 @@
 #include "run/buffers.h"
 
 enum {
-    LOOKED_AT = 48, /* wrong rows whose values are looked at, spread over all of them */
+    LOOKED_AT = 48, /* wrong rows whose values are examined, spread over all wrong rows */
     NAMED = 6,      /* heads and tiles named before "..." */
 };
 
-/* What is diagnosed, and the rows that are wrong. */
+/* The output under diagnosis, and its wrong rows. */
 typedef struct scene {
     const fa_problem *problem;
     const fa_expected *expected;
@@ -67,7 +67,7 @@ static double square(double x) { return x * x; }
 
 /* Which heads and row tiles hold wrong rows; checked[] and wrong[] count rows. */
 typedef struct tally {
-    int64_t count, full; /* entries with a wrong row; with nothing but wrong rows */
+    int64_t count, full; /* entries with a wrong row; with only wrong rows */
     int64_t named[NAMED];
 } tally;
 
@@ -109,7 +109,7 @@ static void describe_place(const scene *s, const tally *heads, const tally *tile
     append(text, size, "%s)", tiles->count > NAMED ? " ..." : "");
 }
 
-/* Every element of the rows looked at satisfies `is`. */
+/* Every element of the examined rows satisfies `is`. */
 static bool all_elements(const scene *s, bool (*is)(const scene *s, uint16_t element))
 {
     for (int32_t n = 0; n < s->looked_count; n++)
@@ -153,7 +153,7 @@ static bool guess_scaled(const scene *s, char *text, size_t size)
     return true;
 }
 
-/* The wrong rows hold what belongs to other rows that were checked. */
+/* The wrong rows hold values of other checked rows. */
 static bool guess_moved(const scene *s, char *text, size_t size)
 {
     const int32_t dim = s->problem->dim;
@@ -184,7 +184,7 @@ static bool guess_moved(const scene *s, char *text, size_t size)
     return true;
 }
 
-/* Wrong rows of one head that are all alike, though they should differ. */
+/* Wrong rows of one head are equal, though they should differ. */
 static bool guess_alike(const scene *s, char *text, size_t size)
 {
     int32_t pairs = 0;

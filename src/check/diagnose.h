@@ -1,10 +1,10 @@
-/* Where an output is wrong, and what kind of mistake looks like that. */
+/* Where an output is wrong, and the likely mistake. */
 #ifndef FA_DIAGNOSE_H
 #define FA_DIAGNOSE_H
 
 #include "check/reference.h"
 
-/* What an output is compared with: rows in ascending order (NULL: all of them), values [row_count, dim] in one of two
+/* The expected output: rows in ascending order (NULL: all of them), values [row_count, dim] in one of two
  * types. */
 typedef struct fa_expected {
     int64_t row_count;
@@ -23,8 +23,8 @@ static inline double fa_expected_value(const fa_expected *expected, int64_t at)
     return expected->exact ? expected->exact[at] : (double)expected->other[at];
 }
 
-/* bad: one flag per row of `expected`. Appends to text[0..size): which rows, row tiles and heads are wrong, and what
- * mistake looks like that. */
+/* bad: one flag per row of `expected`. Appends to text[0..size): which rows, row tiles and heads are wrong, and the
+ * likely mistake. */
 void fa_diagnose(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad, const uint16_t *output,
                  int32_t tile_m, char *text, size_t size);
 

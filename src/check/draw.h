@@ -1,4 +1,4 @@
-/* What the seeds of a check draw besides numbers: some take another distribution, scale and layout than asked for. */
+/* Seeds of a check also draw a distribution, scale and layout other than the requested ones. */
 #ifndef FA_DRAW_H
 #define FA_DRAW_H
 
@@ -9,11 +9,11 @@ typedef struct fa_draw {
     bool as_asked;
     int32_t dist;    /* fa_dist */
     int32_t strides; /* fa_strides */
-    float factor;    /* of the problem's scale. The inputs are drawn for the scale as asked for */
+    float factor;    /* of the problem's scale; inputs are drawn for the requested scale */
     double max_abs_err;
 } fa_draw;
 
-/* Of seed number `index`. The first and the last are as asked for. Between them, in turn:
+/* The draw of seed number `index`. The first and the last use the requested inputs. Between them, in turn:
  *   needle or rising, scale x 16, padded: a softmax whose maximum is missing, or of the first keys, overflows;
  *   low, bshd: every logit is near -128, so a maximum that starts at 0 or -10 leaves nothing;
  *   other values, scale x 1/4 or x 3, padded or bshd: a scale or stride that is not the launch's own. */

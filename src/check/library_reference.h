@@ -1,5 +1,5 @@
 /* The library as a reference: a kernel of its own, writing into an output of its own. A missing reference is not an
- * error of a run: `missing` says why it is missing. */
+ * error of a run: `missing` has the reason. */
 #ifndef FA_LIBRARY_REFERENCE_H
 #define FA_LIBRARY_REFERENCE_H
 
@@ -21,8 +21,8 @@ typedef struct fa_library_reference {
 void fa_library_reference_open(const fa_candidate *candidate, fa_library_reference *library,
                                char missing[FA_MISSING_SIZE]);
 void fa_library_reference_close(fa_device *device, fa_library_reference *library);
-/* Runs the library on the candidate's inputs, into `full`. Its output must itself pass against R, or it is closed. A
- * layout that it has no plan for is not answered where it was drawn; where it was asked for, the library is closed. */
+/* Runs the library on the candidate's inputs, into `full`. Its output must itself pass against R, or it is closed.
+ * Without a plan for a drawn layout it gives no answer; without one for the requested layout it is closed. */
 fa_status fa_library_reference_run(const fa_candidate *candidate, const fa_draw *draw, const fa_reference *reference,
                                    fa_library_reference *library, char missing[FA_MISSING_SIZE], fa_reason *why);
 

@@ -19,7 +19,7 @@ static int64_t count_nonfinite(const fa_problem *problem, const float *lse, int6
     return wrong;
 }
 
-/* The sentence of a failure: `row` is the worst one, or the first that is not finite. */
+/* The failure message: `row` is the worst one, or the first that is not finite. */
 static void explain(const fa_problem *problem, double atol, int64_t row, float got, double want, fa_lse_verdict *v)
 {
     v->worst = fa_place_of(problem, row, 0);

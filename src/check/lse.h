@@ -5,11 +5,11 @@
 #include "check/rules.h"
 
 /* |L - R| <= atol + rtol |R|. FP16 probabilities may add up wrong by 2^-11, which is 5e-4 in the logarithm, and twice
- * that is allowed; those of BF16 by 2^-8. The scores themselves are products of 16-bit numbers summed in FP32. Neither
- * atol (1e-3; of BF16 8 times as much) nor rtol grows with --atol or --rtol. */
+ * that is allowed; BF16 ones by 2^-8. The scores themselves are products of 16-bit numbers summed in FP32. Neither
+ * atol (1e-3; for BF16 8 times as much) nor rtol grows with --atol or --rtol. */
 #define FA_LSE_RTOL 1e-4
 
-/* Errors are of the rows that were sampled and see a key; `nonfinite` counts NaN and wrong infinities of all rows. */
+/* Errors cover sampled rows that see a key; `nonfinite` counts NaN and wrong infinities of all rows. */
 typedef struct fa_lse_verdict {
     bool done, passed;
     int64_t rows_checked, mismatches, nonfinite;
@@ -19,7 +19,7 @@ typedef struct fa_lse_verdict {
 } fa_lse_verdict;
 
 /* lse: natural logarithm, [batch, heads, seq_q]. acc_fp16, the lower class: twice the baseline's error is allowed
- * where that is more. */
+ * if that is more. */
 fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, bool acc_fp16);
 
 /* Merges the verdicts of two seeds: the worse one, with the counts of both. */

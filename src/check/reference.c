@@ -10,7 +10,7 @@
 
 enum {
     TILE_KEYS = 64,
-    BLOCK_ROWS = 32,        /* query rows that share one conversion of K and V */
+    BLOCK_ROWS = 32,        /* query rows that share a conversion of K and V */
     BLOCK_LOGITS = 1 << 20, /* rows * seq_kv of a block: 16 MiB of scratch per thread at most */
     MIN_SAMPLE_ROWS = 16,
 };
@@ -72,7 +72,7 @@ typedef struct block {
     const fa_problem *problem;
     const int64_t *rows;
     int32_t count;
-    int32_t keys[BLOCK_ROWS]; /* each row sees */
+    int32_t keys[BLOCK_ROWS]; /* keys that each row sees */
     int32_t max_keys;
     bool acc_fp16;
     fa_dtype dtype;
@@ -121,7 +121,7 @@ static void half_dot_tile(const float *restrict q, const float *restrict tile, i
     memcpy(logits, sum, sizeof sum);
 }
 
-/* The lower class, of FP16 alone: rounded after every addition. */
+/* --acc fp16: rounded after every addition. */
 static void half_dot_tile_acc16(const float *restrict q, const float *restrict tile, int32_t dim,
                                 float *restrict logits)
 {
@@ -168,8 +168,8 @@ static double softmax(double *restrict x, int32_t keys, double scale)
     return max + log(sum); /* -inf without keys */
 }
 
-/* As a chain of tensors of the type would do it: S in the type, softmax in FP32 (its sum in FP16 in the lower class), P
- * in the type. */
+/* Like separate operations on tensors of the type: S in the type, softmax in FP32 (its sum in FP16 in the lower class),
+ * P in the type. */
 static double half_softmax(fa_dtype dtype, float *restrict x, int32_t keys, float scale, bool acc_fp16)
 {
     float max = -INFINITY;

@@ -1,5 +1,4 @@
-/* What the output should be: FP64 attention on the CPU, and what plain attention in the type of the tensors makes of
- * the same input. */
+/* The expected output: FP64 attention on the CPU, and plain attention in the tensors' type on the same input. */
 #ifndef FA_REFERENCE_H
 #define FA_REFERENCE_H
 
@@ -8,7 +7,7 @@
 typedef struct fa_place {
     int32_t batch, head, row, col;
 } fa_place;
-/* Of the flat row (batch*heads + head)*seq_q + row. */
+/* Values for the flat row (batch*heads + head)*seq_q + row. */
 fa_place fa_place_of(const fa_problem *problem, int64_t flat, int32_t col);
 
 /* Both from the rounded inputs, for `row_count` query rows out of batch*heads*seq_q.
@@ -27,10 +26,10 @@ typedef struct fa_reference {
  * rows of tiles of tile_m rows. Threads: all cores. */
 fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
                                uint64_t seed);
-/* Of these rows: malloc'd, ascending; the reference owns them. */
+/* Makes it for these rows: malloc'd, ascending; the reference owns them. */
 fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *tensors, int64_t *rows,
                                   int64_t row_count, bool acc_fp16);
-/* Which rows fa_reference_make takes: all of them, or a sample where that is too much work. The caller frees them. */
+/* The rows that fa_reference_make uses: all, or a sample where all are too much work. The caller frees them. */
 int64_t *fa_reference_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count);
 void fa_reference_free(fa_reference *reference);
 

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the type itself costs: an error below this many units in the last place of R is never wrong. Where the baseline
- * happens to be exact (S = 1, constant V) two units are allowed; otherwise a correctly rounded result always passes. */
+/* The rounding of the type itself: an error below this many units in the last place of R is never wrong. Where the
+ * baseline happens to be exact (S = 1, constant V) two units are allowed; otherwise a correctly rounded result always
+ * passes. */
 #define FLOOR_ULPS_EXACT 2.0
 #define FLOOR_ULPS 1.0
-/* What the largest error may exceed twice the baseline's by, in FP16. */
+/* By how much the largest error may exceed twice the baseline's, in FP16. */
 #define SLACK 1e-5
 /* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of
  * the P that made it. Units in the last place are then those of the largest |R| of the row. */
@@ -25,7 +26,7 @@ typedef struct row_errors {
     double base_max, base_squares;         /* |B-R| */
     double reference_squares, ulp_squares; /* R, and the type's spacing at R */
     double over_floor;                     /* largest |O-R| among columns where it exceeds the floor of `max` */
-    int32_t mismatches, col;               /* of atol/rtol; column of `max` */
+    int32_t mismatches, col;               /* mismatches of atol/rtol; column of `max` */
     bool base_mismatch, nonfinite;
 } row_errors;
 
@@ -77,7 +78,7 @@ static row_errors measure_row(const fa_problem *problem, const fa_expected *expe
     return row;
 }
 
-/* |error|_2 / |R|_2. A row that sees no key has R = 0: only 0 is right there. */
+/* |error|_2 / |R|_2. A row that sees no key has R = 0: only 0 is right. */
 static double relative(double squares, double reference_squares)
 {
     return squares == 0.0 ? 0.0 : sqrt(squares / reference_squares);
@@ -157,7 +158,7 @@ static void explain(judgement *j, const fa_problem *problem, const uint16_t *out
     fa_diagnose(problem, &j->expected, bad, output, tile_m, text, size);
 }
 
-/* Rule 3; marks the rows that break it and says how. Where only the mean is off, the rows above the allowed mean are
+/* Rule 3; marks and describes the rows that break it. Where only the mean is off, the rows above the allowed mean are
  * marked. */
 static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad)
 {

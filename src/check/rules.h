@@ -11,7 +11,7 @@ typedef struct fa_verdict {
     int64_t rows_checked, mismatches, nonfinite;
     double max_abs_err, rmse, worst_row_rel_l2;
     double baseline_max_abs_err, baseline_rmse, baseline_worst_row_rel_l2;
-    bool baseline_fails; /* the baseline itself is outside atol/rtol: only the relative rules decide */
+    bool baseline_fails; /* the baseline itself violates atol/rtol: only the relative rules decide */
     fa_place worst;
     char failure[768]; /* rule, amount, place, row tiles and heads, a guess of the pattern; empty when passed */
 } fa_verdict;
@@ -24,10 +24,10 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
                     double atol, double rtol);
 
 /* Against the full output of a library, other: FP32 [batch, heads, seq_q, dim]. Unfused attention rounds S, P and its
- * output to the type, so its error is that of the baseline. `exact`, the verdict against R on this input, says
- * how large that is. The fixed rule then allows atol plus twice the baseline's largest error (four times where R was
- * sampled: the largest of a sample is not the largest of all), and rmse(O-C) <= 4 rmse(B-R): twice for each side.
- * Baseline figures are copied from `exact`. */
+ * output to the type, so its error is that of the baseline. `exact`, the verdict against R on this input, has that
+ * error. The fixed rule then allows atol plus twice the baseline's largest error (four times where R was sampled: the
+ * largest of a sample is not the largest of all), and rmse(O-C) <= 4 rmse(B-R): twice for each side. Baseline figures
+ * are copied from `exact`. */
 fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
                             double atol, double rtol, const fa_verdict *exact);
 

@@ -12,13 +12,13 @@
 typedef struct pass {
     fa_asm_result result;
     FILE *out;
-    char file[1024]; /* of the present line, from the line markers */
+    char file[1024]; /* of the current line, from the line markers */
     int line;
     bool foreign;               /* a system header, or the core of the emulator's own */
-    bool hopper;                /* some statement has instructions of sm_90a */
-    char dims[64], pending[64]; /* what __cluster_dims__ of fa_kernel was given; of the declaration that is read */
-    char before;                /* last character that is no blank */
-    char word[8];               /* last identifier, when nothing but blanks came after it */
+    bool hopper;                /* a statement has instructions of sm_90a */
+    char dims[64], pending[64]; /* arguments of __cluster_dims__: of fa_kernel; of the declaration being read */
+    char before;                /* last character that is not a blank */
+    char word[8];               /* last identifier, if only blanks follow it */
 } pass;
 
 /* # 12 "file" flags; flag 3: a system header. The file's name stays as a C string writes it: \" is in it. */
@@ -53,7 +53,7 @@ static int breaks(const char *text, size_t length)
     return count;
 }
 
-/* The call that stands for the statement; as many line breaks as it had. */
+/* The call that replaces the statement, with as many line breaks. */
 static void replace(pass *p, const fa_asm_statement *s)
 {
     FILE *out = p->out;
@@ -88,8 +88,8 @@ static void replace(pass *p, const fa_asm_statement *s)
         fputc('\n', out);
 }
 
-/* What stands before an asm statement: the end of another, a label, or the condition of an if. A label of a
- * declaration, `int f() asm("g")`, stands after its declarator. */
+/* Whether an asm statement may start here: after a statement, a label or the condition of an if. The asm label of a
+ * declaration, `int f() asm("g")`, follows a declarator. */
 static bool may_begin(const pass *p)
 {
     return p->before == '\0' || strchr(";{}:)", p->before) != NULL || strcmp(p->word, "else") == 0 ||
@@ -102,7 +102,7 @@ static bool names_asm(const char *at, size_t length)
            (length == 7 && strncmp(at, "__asm__", 7) == 0);
 }
 
-/* The shim made the attribute __cluster_dims__(...) the word FA_ASM_CLUSTER(...): it is taken out. NULL: not that. */
+/* The shim made the attribute __cluster_dims__(...) the word FA_ASM_CLUSTER(...): it is removed. NULL: another word. */
 static const char *cluster_dims(pass *p, const char *at, size_t length)
 {
     if (length != strlen(FA_ASM_CLUSTER) || strncmp(at, FA_ASM_CLUSTER, length) != 0)
@@ -120,7 +120,7 @@ static const char *cluster_dims(pass *p, const char *at, size_t length)
     return open + size + 1;
 }
 
-/* An identifier, and the statement when it is asm. */
+/* An identifier, or the whole statement if it is asm. */
 static const char *identifier(pass *p, const char *at)
 {
     size_t length = 0;
@@ -153,7 +153,7 @@ static const char *identifier(pass *p, const char *at)
 static const char *other(pass *p, const char *at)
 {
     const char *end = fa_cxx_skip_literal(at);
-    if (end == at && isdigit((unsigned char)*at)) /* 1'000 has no literal in it */
+    if (end == at && isdigit((unsigned char)*at)) /* 1'000 has no character literal */
         while (isalnum((unsigned char)*end) || *end == '_' || *end == '.' ||
                (*end == '\'' && isalnum((unsigned char)end[1])))
             end++;
@@ -171,7 +171,7 @@ static const char *other(pass *p, const char *at)
     return end;
 }
 
-/* Behind a "#pragma unroll 4" that a macro left inside a line, as CUTLASS's do: nvcc takes it there, g++ does not. */
+/* The text after a "#pragma unroll 4" inside a line (macros of CUTLASS leave it there): nvcc takes it, g++ does not. */
 static const char *skip_pragma(const char *at)
 {
     static const char pragma[] = "#pragma unroll";

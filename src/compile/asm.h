@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 /* Asm statements the emulator cannot run, in order. Each calls an undefined function, FA_ASM_LACKS and its number: a
- * module that still wants it uses the statement. */
+ * module that needs it uses the statement. */
 #define FA_ASM_LACKS "fa_emu_ptx_lacks_"
 /* What the shim makes of __cluster_dims__. Its arguments become the object's fa_emu_cluster_dims. */
 #define FA_ASM_CLUSTER "fa_emu_cluster_dims_of"

@@ -201,7 +201,7 @@ static bool clobbers(reader *r)
     return true;
 }
 
-/* Reads the text as the interpreter will. */
+/* Parses the text with the interpreter's parser. */
 static void check(reader *r)
 {
     fa_asm_statement *s = r->s;

@@ -16,12 +16,12 @@ typedef struct fa_asm_operand {
 } fa_asm_operand;
 
 typedef struct fa_asm_statement {
-    char *strings; /* the literals as they stand */
+    char *strings; /* the literals as written */
     fa_asm_operand operand[FA_ASM_OPERANDS_MAX];
     int count, lines;  /* lines: from its first to its last */
-    bool empty;        /* no instruction */
-    bool hopper, late; /* has instructions of sm_90a; its results come with a later statement */
-    bool lacks;        /* the emulator cannot run it: */
+    bool empty;        /* the text has no instruction */
+    bool hopper, late; /* has instructions of sm_90a; a later statement delivers its results */
+    bool lacks;        /* why the emulator cannot run it: */
     char lack_statement[200], lack_why[120];
     int lack_line; /* from the statement's first line on */
 } fa_asm_statement;

@@ -25,7 +25,7 @@ static bool cache_root(char root[640])
     return false;
 }
 
-/* With what lies in it, folders, too. */
+/* Recursively. */
 static void remove_folder(const char *folder)
 {
     DIR *entries = opendir(folder);

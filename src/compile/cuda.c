@@ -47,14 +47,14 @@ static fa_status make_job(const char *source, const char *arch, fa_compiler comp
     }
     const bool nvrtc = compiler == FA_COMPILER_NVRTC, own = spec != NULL && spec->asked == NULL;
     if (spec != NULL)
-        FA_TRY(fa_ordinary_read(spec, nvrtc ? FA_FOR_NVRTC : FA_FOR_NVCC, &work->ordinary, why));
+        FA_TRY(fa_device_source_read(spec, nvrtc ? FA_FOR_NVRTC : FA_FOR_NVCC, &work->device_source, why));
     if (own && nvrtc)
         fa_job_add(work, "-include=fa_names.h"); /* include/nvrtc/ */
     if (!nvrtc)
         fa_job_add(work, "--expt-relaxed-constexpr"); /* as NVRTC has it */
     if (own && !nvrtc)
         fa_job_add(work, "--extended-lambda");
-    if (nvrtc && (work->ordinary.plain_functions || work->folders.count > 0))
+    if (nvrtc && (work->device_source.plain_functions || work->folders.count > 0))
         fa_job_add(work, "-default-device"); /* headers of others: their functions may be plain */
     fa_job_add_source_folder(work);
     if (spec != NULL)
@@ -95,8 +95,8 @@ static fa_status build_nvrtc(const fa_job *work, const char *text, const char *f
     char *object = fa_format("%s/module.cubin", folder), *cubin = NULL, *source = NULL, *rewritten = NULL;
     size_t size = 0;
     options_of(work, options);
-    fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &source, why);
-    if (status == FA_PASS && work->ordinary.count > 0)
+    fa_status status = fa_device_source_write(&work->device_source, work->source, folder, &source, why);
+    if (status == FA_PASS && work->device_source.count > 0)
         status = fa_read_file(source, &rewritten, &size, why);
     fa_forwards headers = fa_forwards_make(FA_FORWARD_NVRTC, work->own_headers != NULL ? work->own_headers : "");
     if (status == FA_PASS)
@@ -104,7 +104,7 @@ static fa_status build_nvrtc(const fa_job *work, const char *text, const char *f
                                   &cubin, &size, log, why);
     if (status == FA_PASS)
         status = fa_write_file(object, cubin, size, why);
-    fa_ordinary_unlink(&work->ordinary, folder);
+    fa_device_source_unlink(&work->device_source, folder);
     fa_forwards_free(&headers);
     free(rewritten);
     free(source);
@@ -119,10 +119,10 @@ static fa_status build_nvcc(const fa_job *work, const char *text, const char *fo
     const char *options[FA_JOB_OPTIONS_MAX];
     char *object = fa_format("%s/module.cubin", folder), *source = NULL;
     options_of(work, options);
-    fa_status status = fa_ordinary_write(&work->ordinary, work->source, folder, &source, why);
+    fa_status status = fa_device_source_write(&work->device_source, work->source, folder, &source, why);
     if (status == FA_PASS)
         status = fa_nvcc_compile(source, options, work->count, object, log, why);
-    fa_ordinary_unlink(&work->ordinary, folder);
+    fa_device_source_unlink(&work->device_source, folder);
     free(source);
     free(object);
     return status == FA_COMPILE_ERROR ? fa_log_explain(*log, why) : status;

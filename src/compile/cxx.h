@@ -1,4 +1,4 @@
-/* The words of C++ text: enough of the language to tell where a declaration begins and ends. Pure text. */
+/* Tokens of C++ text: enough to find where declarations begin and end. Pure text. */
 #ifndef FA_COMPILE_CXX_H
 #define FA_COMPILE_CXX_H
 

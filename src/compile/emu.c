@@ -17,7 +17,7 @@
 #include "compile/source_digest.h"
 
 #define COMPILER "g++"
-#define FORWARD "FA_FORWARD" /* stands for the folder of the headers of forward.h, which a build knows */
+#define FORWARD "FA_FORWARD" /* placeholder for the folder of forward.h's headers: only a build knows it */
 
 static fa_status name_compiler(fa_job *work, fa_reason *why)
 {
@@ -68,7 +68,7 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
     if (sanitize == FA_SANITIZE_ADDRESS)
         fa_job_add(work, "-fsanitize=address");
     if (sanitize == FA_SANITIZE_ADDRESS)
-        fa_job_add(work, "-fsanitize-sections=fa_shared*"); /* red zones between __shared__ variables, too */
+        fa_job_add(work, "-fsanitize-sections=fa_shared*"); /* red zones between __shared__ variables */
     if (sanitize == FA_SANITIZE_UNDEFINED)
         fa_job_add(work, "-fsanitize=undefined");
     if (sanitize == FA_SANITIZE_UNDEFINED)
@@ -80,7 +80,7 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
     }
 }
 
-/* FP16 conversions by the CPU where it has them; the results are the same. */
+/* FP16 conversions by the CPU where it has them; the results do not differ. */
 static void add_cpu(fa_job *work)
 {
 #if defined(__x86_64__)
@@ -140,14 +140,14 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
         "-fstack-reuse=none", /* registers of a product may outlive their scope */
         "-fvisibility=hidden",
         "-ffunction-sections",
-        "-Wl,--gc-sections", /* functions nobody calls: what they lack does not matter */
+        "-Wl,--gc-sections", /* functions that are not called need no definitions of theirs */
         "-fdiagnostics-color=never",
         "-DFA_EMU"};
     *work = (fa_job){.source = spec->source};
     fa_arch_limits limits;
     FA_TRY(name_compiler(work, why));
     FA_TRY(fa_job_find_headers(work, spec, why));
-    FA_TRY(fa_ordinary_read(spec, FA_FOR_EMULATOR, &work->ordinary, why));
+    FA_TRY(fa_device_source_read(spec, FA_FOR_EMULATOR, &work->device_source, why));
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         fa_job_add(work, "%s", fixed[i]);
@@ -166,15 +166,14 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     return make_key(work, why);
 }
 
-/* One build: the source, host code left out, goes through the preprocessor, its asm statements are rewritten, the
- * result is compiled. */
+/* One build: leave out host code, preprocess, rewrite asm statements, compile. */
 typedef struct steps {
     const fa_job *job;
     char *source, *object, *preprocessed, *rewritten, *forward, **log;
     fa_asm_result asms;
 } steps;
 
-/* g++ with the job's options and the words of `more`. */
+/* Runs g++ with the job's options and those of `more`. */
 static fa_status run_compiler(const steps *s, const char *const *more, fa_reason *why)
 {
     const char *command[FA_JOB_OPTIONS_MAX + 24] = {COMPILER};
@@ -196,7 +195,7 @@ static fa_status run_compiler(const steps *s, const char *const *more, fa_reason
     return code == 0 ? FA_PASS : fa_log_explain(*s->log, why);
 }
 
-/* FA_NOT_RUN, naming the asm statement that the emulator lacks, when the text asks for one; else `status`. */
+/* FA_NOT_RUN with the unsupported asm statement if the text needs one; else `status`. */
 static fa_status name_lack(const steps *s, const char *text, fa_status status, fa_reason *why)
 {
     const char *number = text != NULL ? strstr(text, FA_ASM_LACKS) : NULL;
@@ -205,7 +204,7 @@ static fa_status name_lack(const steps *s, const char *text, fa_status status, f
                                                     : fa_refuse(why, FA_NOT_RUN, "%s", s->asms.lacks[which].text);
 }
 
-/* The module may call one: the object cannot be opened then. Whatever else is wrong with it, read_info says. */
+/* If the module calls an unsupported asm statement, it cannot be opened. read_info reports other errors. */
 static fa_status need_asms(const steps *s, fa_reason *why)
 {
     void *handle = s->asms.lack_count > 0 ? dlopen(s->object, RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -237,7 +236,7 @@ static fa_status compile(const steps *s, fa_reason *why)
     return status == FA_PASS ? need_asms(s, why) : name_lack(s, *s->log, status, why);
 }
 
-/* Below the cache's folder for all builds; below the build's own where no cache can be written. */
+/* In the cache's folder, for all builds; in the build's own folder where no cache can be written. */
 static char *forward_option(const char *folder)
 {
     const char *slash = strrchr(folder, '/');
@@ -257,12 +256,12 @@ static fa_status build(const fa_job *work, const char *text, const char *folder,
                .forward = forward_option(folder)};
     fa_status status = fa_forward_write(s.forward + strlen("-I"), why);
     if (status == FA_PASS)
-        status = fa_ordinary_write(&work->ordinary, work->source, folder, &s.source, why);
+        status = fa_device_source_write(&work->device_source, work->source, folder, &s.source, why);
     if (status == FA_PASS)
         status = preprocess(&s, why);
     if (status == FA_PASS)
         status = compile(&s, why);
-    fa_ordinary_unlink(&work->ordinary, folder);
+    fa_device_source_unlink(&work->device_source, folder);
     unlink(s.preprocessed);
     unlink(s.rewritten);
     fa_asm_free(&s.asms);

@@ -7,7 +7,7 @@
 #include "input/options.h"
 #include "input/spec.h"
 
-/* The same spec, cache and refusals as fa_compile_cuda. FA_NOT_RUN also when the kernel has PTX that the emulator does
+/* Spec, cache and refusals as of fa_compile_cuda. FA_NOT_RUN also when the kernel has PTX that the emulator does
  * not run, or when the sanitizer's runtime is not in this process. */
 fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *module, fa_reason *why);
 

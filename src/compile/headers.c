@@ -28,7 +28,7 @@ static int defined_as(const char *text, const char *name, const char *what)
     return value;
 }
 
-/* Of <folder>/cutlass/version.h. */
+/* Reads <folder>/cutlass/version.h. */
 static fa_status read_version(const char *name, const char *upper, fa_headers *headers, fa_reason *why)
 {
     char *path = fa_format("%s/%s/version.h", headers->folder, name), *text = NULL;

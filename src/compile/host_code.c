@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-/* Words, and first letters of words, that only host code has. */
+/* Words and prefixes of words that only host code has. */
 static const char *const host_words[] = {
     "main",     "cout",          "cerr",          "clog",   "endl",    "ifstream",     "ofstream",
     "fopen",    "fclose",        "fread",         "fwrite", "stderr",  "stdout",       "getenv",
@@ -35,7 +35,7 @@ static bool is_one_of(const fa_cxx_token *token, const char *const *list, size_t
     return false;
 }
 
-/* Names that were found to be of the host or of the device, for the words that follow. */
+/* Names known to belong to the host or to the device. */
 typedef struct names {
     char (*at)[64];
     size_t count;
@@ -132,7 +132,7 @@ static bool begins_function(const fa_cxx_tokens *t, size_t first, size_t brace)
     return parameters;
 }
 
-/* Words that name nothing of a file's own. */
+/* Keywords: not names of the file's own. */
 static bool is_name(const fa_cxx_token *token)
 {
     static const char *const words[] = {"operator", "decltype", "const",  "volatile", "void",  "bool",
@@ -178,7 +178,7 @@ bool fa_host_code_split(fa_cuda_file *file)
 {
     const fa_cxx_tokens *t = &file->tokens;
     file->tokens = fa_cxx_read(file->text);
-    size_t first = t->count; /* none begun */
+    size_t first = t->count; /* no declaration started */
     for (size_t i = 0; i < t->count; i++) {
         if (t->at[i].kind == FA_CXX_DIRECTIVE || (first == t->count && (mark_is(t, i, '}') || mark_is(t, i, ';'))))
             continue;
@@ -201,7 +201,7 @@ bool fa_host_code_split(fa_cuda_file *file)
         add_declaration(file, first, i, body);
         first = t->count;
     }
-    return true; /* what is left without a semicolon is a macro */
+    return true; /* a rest without a semicolon is a macro */
 }
 
 static bool any_device_word(const fa_cxx_tokens *t, size_t first, size_t end, const names *device)
@@ -212,14 +212,14 @@ static bool any_device_word(const fa_cxx_tokens *t, size_t first, size_t end, co
     return false;
 }
 
-/* A struct of arguments that also has a stream is for the device all the same. */
+/* A struct of arguments belongs to the device even if it has a stream member. */
 static bool is_handle(const fa_cxx_token *token)
 {
     static const char *const handles[] = {"cudaStream_t", "cudaEvent_t", "cudaError_t"};
     return IN(token, handles);
 }
 
-/* type: the words are of a type's declaration. */
+/* type: the words declare a type. */
 static bool any_host_word(const fa_cxx_tokens *t, size_t first, size_t end, const names *host, bool type)
 {
     for (size_t i = first; i < end; i++)
@@ -249,14 +249,14 @@ static void sort_macros(const fa_cuda_file *file, names *host, names *device)
     }
 }
 
-/* One round over a file: host declarations that earlier rounds did not know. */
+/* One pass over a file: finds host declarations that earlier passes missed. */
 static bool mark(fa_cuda_file *file, names *host)
 {
     bool more = false;
     for (size_t i = 0; i < file->count; i++) {
         fa_declaration *d = &file->declarations[i];
         const fa_cxx_tokens *t = &file->tokens;
-        const bool asked = fa_cxx_has(t, d->first, d->body, "__host__"); /* in the head of a function */
+        const bool asked = fa_cxx_has(t, d->first, d->body, "__host__"); /* before the body of a function */
         if (d->host || d->device || !(asked || any_host_word(t, d->first, d->last, host, d->type)))
             continue;
         d->host = more = true;

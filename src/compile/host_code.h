@@ -1,5 +1,5 @@
-/* Which declarations of a CUDA file are for the host: a launcher, main, whatever speaks of streams, of <iostream> or of
- * a library's tensors. Files as people have them hold both kinds; NVRTC and the emulator compile the device's. */
+/* Finds the host declarations of a CUDA file: a launcher, main, uses of streams, <iostream> or a library's tensors. A
+ * .cu file usually holds host and device code; NVRTC and the emulator compile the device code. */
 #ifndef FA_COMPILE_HOST_CODE_H
 #define FA_COMPILE_HOST_CODE_H
 
@@ -11,8 +11,8 @@ typedef struct fa_declaration {
     size_t body;   /* of a function: its opening brace; else 0 */
     bool type;     /* struct, class, union, enum */
     bool device;   /* __device__, __global__, ... in its head, or in a type */
-    bool host;     /* for the host alone */
-    char name[64]; /* what it declares; empty when that is not plain */
+    bool host;     /* for the host only */
+    char name[64]; /* name declared; empty when unclear */
 } fa_declaration;
 
 typedef struct fa_cuda_file {
@@ -22,14 +22,14 @@ typedef struct fa_cuda_file {
     size_t count;
 } fa_cuda_file;
 
-/* Marks the declarations of the files of one kernel; what uses a host declaration, and is not for the device, is for
- * the host, too. False when braces do not match: nothing is known then. */
+/* Marks the declarations of the files of one kernel; a declaration that uses a host declaration and is not for the
+ * device is a host declaration. False when braces do not match: nothing is marked. */
 bool fa_host_code_find(fa_cuda_file *files, size_t count);
-/* Its tokens and declarations alone, unmarked. False when braces do not match. */
+/* Tokens and declarations without marks. False when braces do not match. */
 bool fa_host_code_split(fa_cuda_file *file);
 /* A function that is neither for the host nor marked for the device: NVRTC must be told to take it. */
 bool fa_host_code_plain_functions(const fa_cuda_file *file);
-/* A header of the host alone: <iostream>, <torch/extension.h>, ... */
+/* A host-only header: <iostream>, <torch/extension.h>, ... */
 bool fa_host_code_header(const char *name);
 void fa_host_code_free(fa_cuda_file *file);
 

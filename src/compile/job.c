@@ -10,7 +10,7 @@
 
 void fa_job_free(fa_job *job)
 {
-    fa_ordinary_free(&job->ordinary);
+    fa_device_source_free(&job->device_source);
     free(job->own_headers);
     free(job);
 }
@@ -95,8 +95,8 @@ void fa_job_make_key(fa_job *job, const char *more)
     char *text = NULL;
     size_t size = 0;
     FILE *out = fa_open_text(&text, &size);
-    if (job->ordinary.count > 0)
-        fprintf(out, "ordinary 1\n");
+    if (job->device_source.count > 0)
+        fprintf(out, "device source 1\n");
     fprintf(out, "abi %d %zu %zu\n%s\n%s\n%s\n", FA_ABI, sizeof(fa_params), sizeof(fa_kernel_info),
             job->source_digest.hex, job->compiler_name, more);
     for (int i = 0; i < job->count; i++)

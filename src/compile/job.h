@@ -5,7 +5,7 @@
 #include "compile/cache.h"
 #include "compile/headers.h"
 #include "compile/module.h"
-#include "compile/ordinary.h"
+#include "compile/device_source.h"
 #include "input/spec.h"
 
 #define FA_JOB_OPTIONS_MAX 112
@@ -18,12 +18,12 @@ typedef struct fa_job {
     char options[FA_JOB_OPTIONS_MAX][FA_JOB_OPTION_LENGTH];
     bool is_folder[FA_JOB_OPTIONS_MAX]; /* where our own or the toolkit's headers lie: no part of the key */
     int count;
-    const char *const *links; /* words behind the source on the command line, ending with NULL; NULL: none */
+    const char *const *links; /* arguments after the source, ending with NULL; NULL: none */
     fa_headers headers;       /* those that the kernel needs */
     fa_list folders;          /* where its includes are found, to be hashed with it: --include, and those headers */
     fa_digest source_digest, source_stamp, key;
-    char *own_headers;    /* fa_source_files.own */
-    fa_ordinary ordinary; /* what of the source is rewritten */
+    char *own_headers;              /* fa_source_files.own */
+    fa_device_source device_source; /* the source with host code left out */
 } fa_job;
 
 void fa_job_free(fa_job *job);
@@ -47,7 +47,7 @@ void fa_job_make_key(fa_job *job, const char *more);
 /* Compiles the job's source (`text` is its content) into `folder`. *log: the compiler's output, malloc'd. */
 typedef fa_status fa_job_build(const fa_job *job, const char *text, const char *folder, char **log, fa_reason *why);
 /* The job's cache entry; built and published, with its log and source, when the cache does not have it. FA_ERROR when a
- * file of the source was written meanwhile: what the compiler read may not be what the key stands for. */
+ * file of the source was written during the build: the compiler may not have read what the key covers. */
 fa_status fa_job_obtain(const fa_job *job, fa_job_build *build, fa_cache_entry *entry, fa_reason *why);
 
 /* Compiler, options (without folders) and source digest, as the record has them. */

@@ -1,4 +1,4 @@
-/* A compiled kernel: where its object lies, the constants it exports, and what the compiler said of it. */
+/* A compiled kernel: its object file, the constants it exports, and the compiler's report. */
 #ifndef FA_MODULE_H
 #define FA_MODULE_H
 
@@ -10,12 +10,12 @@
 /* What ptxas reported (-v). Spills and stack are bytes per thread, shared memory is bytes per block. */
 typedef struct fa_ptxas {
     bool known;
-    char unknown_reason[256]; /* why not, when !known */
+    char unknown_reason[256]; /* reason, when !known */
     char arch[16];
     int32_t registers, smem_static_bytes, smem_dynamic_bytes, smem_total_bytes;
     int32_t spill_store_bytes, spill_load_bytes, stack_bytes, barriers;
     int32_t warning_count;
-    char warnings[FA_WARNINGS_MAX][240]; /* all of ptxas's warnings, and its remarks about what costs speed */
+    char warnings[FA_WARNINGS_MAX][240]; /* ptxas's warnings, and its remarks on performance */
 } fa_ptxas;
 
 typedef struct fa_occupancy {

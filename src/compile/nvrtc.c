@@ -112,7 +112,7 @@ fa_status fa_nvrtc_compile(const char *source, const char *name, const fa_forwar
     program_handle program = NULL;
     size_t log_size = 0;
     FA_TRY(open_library(why));
-    char *safe_name = fa_path_to_show(name); /* NVRTC writes it between quotes, as it is */
+    char *safe_name = fa_path_to_show(name); /* NVRTC writes it between quotes without escapes */
     int code = nvrtc.create(&program, source, safe_name, headers->count, (const char *const *)headers->texts,
                             (const char *const *)headers->names);
     free(safe_name);

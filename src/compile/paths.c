@@ -55,7 +55,7 @@ const char *fa_path_to_open(const char *path)
     char *opened = fa_format("%.*s", by_folder ? (int)(slash - from_root) + 1 : (int)strlen(from_root), from_root);
     const int file = any_breaks(from_root) ? open(opened, O_PATH | O_CLOEXEC) : -1;
     free(opened);
-    const char *other = path; /* one that cannot be opened, too: the compiler says what is wrong with it */
+    const char *other = path; /* a path that cannot be opened stays: the compiler reports the error */
     if (file >= 0) {
         alias *a = fa_alloc(sizeof *a);
         *a = (alias){fa_format("%s", path), NULL, aliases};

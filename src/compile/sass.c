@@ -10,10 +10,10 @@
 #include "base/process.h"
 #include "compile/cache.h"
 
-/* While the listing is read: labels, and what each instruction does to the flow. */
+/* State while the listing is read: labels, and the control flow of each instruction. */
 typedef struct label {
     const char *name;
-    int32_t at; /* the instruction that follows */
+    int32_t at; /* the next instruction */
 } label;
 
 typedef struct parser {
@@ -247,7 +247,7 @@ static fa_status disassemble(const char *cubin_path, char **listing, fa_reason *
     return fa_refuse(why, FA_NOT_RUN, "no nvdisasm (CUDA Toolkit, or scripts/setup.sh)");
 }
 
-/* nvdisasm takes half a second, so the cache keeps what it said of a cubin. */
+/* nvdisasm takes half a second, so the cache keeps its listing of a cubin. */
 fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why)
 {
     char *cubin = NULL, *listing = NULL;

@@ -7,7 +7,7 @@
 /* One instruction. The texts point into the listing. */
 typedef struct fa_instruction {
     const char *opcode;   /* "FFMA", "HMMA.16816.F32", "LDS.128": name and modifiers, without the predicate */
-    const char *operands; /* the rest of the line */
+    const char *operands; /* operands: the rest of the line */
     bool predicated;      /* by a predicate that is not constantly true: threads may skip it */
 } fa_instruction;
 
@@ -32,7 +32,7 @@ bool fa_opcode_is(const char *opcode, const char *name);
 /* Runs nvdisasm (in PATH, beside the toolkit or in build/tools) on a cubin, or takes its listing from the cache.
  * FA_NOT_RUN when there is none. */
 fa_status fa_sass_read(const char *cubin_path, fa_sass *sass, fa_reason *why);
-/* The same from a listing (`nvdisasm -c`), which it takes over. FA_NOT_RUN, with the instruction, where a jump has no
+/* The graph of a listing (`nvdisasm -c`), which it takes over. FA_NOT_RUN, with the instruction, where a jump has no
  * known targets. */
 fa_status fa_sass_parse(char *listing, fa_sass *sass, fa_reason *why);
 void fa_sass_free(fa_sass *sass);

@@ -32,7 +32,7 @@ static size_t find_name(const fa_cxx_tokens *t, size_t first, size_t last)
 /* extern __shared__ T name[]: the block's dynamic memory. */
 typedef struct shared_array {
     char name[64];
-    char *declaration; /* of a pointer to that memory, which stands for it in a function */
+    char *declaration; /* the pointer to that memory that replaces it in a function */
 } shared_array;
 
 /* The statement of tokens first to last, a ';'. False: another one. */
@@ -67,7 +67,7 @@ static bool read_array(const fa_cxx_tokens *t, size_t first, size_t last, shared
     return true;
 }
 
-/* A variable of the block: every alignas in front, which g++ takes there alone, then the section. g++ refuses variables
+/* A variable of the block: alignas first, as g++ needs it, then the section. g++ refuses variables
  * of templates and others in one section; fa_shared.ld joins them. */
 static void put_variable(FILE *out, const fa_cxx_tokens *t, size_t first, size_t last, int number)
 {
@@ -143,7 +143,7 @@ static bool opens_function(const scope *s, const fa_declaration *d, size_t i, si
     return true;
 }
 
-/* Behind the brace of a function: the arrays that it uses and has no parameter of that name for. */
+/* After the opening brace of a function: the arrays that it uses and that no parameter hides. */
 static void put_arrays(FILE *out, scope *s, size_t i)
 {
     const fa_cxx_tokens *t = &s->file.tokens;
@@ -157,7 +157,7 @@ static void put_arrays(FILE *out, scope *s, size_t i)
             fprintf(out, " %s", s->arrays[k].declaration);
 }
 
-/* Of namespace scope: nothing stays, as functions declare it. */
+/* At namespace scope it is removed: the functions declare it. */
 static bool is_of_scope(scope *s, size_t i)
 {
     const fa_declaration *d = s->count > 0 ? declaration_of(s, i) : NULL;

@@ -20,7 +20,7 @@ typedef struct reading {
 
 enum { FILES_MAX = 4096 };
 
-/* #include CUDA_STD_HEADER(limits): how CUTLASS names headers of the toolkit, which are no part of the digest. */
+/* #include CUDA_STD_HEADER(limits): how CUTLASS names headers of the toolkit, which the digest does not cover. */
 #define TOOLKIT_HEADER "CUDA_STD_HEADER"
 
 static bool beside(const char *file, const char *name, char path[PATH_MAX])

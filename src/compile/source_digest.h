@@ -16,7 +16,7 @@ typedef struct fa_source_files {
     char **paths;
     size_t count;
     fa_digest digest; /* SHA-256 over all of them */
-    fa_digest stamp;  /* over when each was written, as of just before it was read: another after any edit */
+    fa_digest stamp;  /* over each file's modification time before it was read: changes with any edit */
     char *own;        /* includes that are one of our headers by name (forward.h) and a file of the source; or NULL */
 } fa_source_files;
 

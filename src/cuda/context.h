@@ -12,15 +12,15 @@ typedef struct fa_cuda {
     CUcontext context;
     CUstream stream; /* non-blocking; all work is put on it */
     fa_nvml nvml;
-    bool lines_persist; /* in the L2: of persist.c */
-    bool lost;          /* a fault destroyed the context: nothing more can run in this process */
+    bool lines_persist; /* persistent L2 window: persist.c */
+    bool lost;          /* a fault destroyed the context: this process cannot launch again */
     fa_device_info info;
-    struct fa_sampler *sampler; /* of sample.c, or NULL */
-    void *staging;              /* of copy.c: pinned host memory, or NULL */
-    bool no_staging;            /* none could be had */
+    struct fa_sampler *sampler; /* owned by sample.c, or NULL */
+    void *staging;              /* pinned host memory, owned by copy.c; or NULL */
+    bool no_staging;            /* none is available */
 } fa_cuda;
 
-/* FA_ERROR with the driver's name and text for an error; the text says so when the context is lost with it. */
+/* FA_ERROR with the driver's name and text for an error; the text also says when the context is lost. */
 fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reason *why);
 
 /* `return` with the driver's words unless the entry point succeeds: FA_CUDA_TRY(cuda, cuMemFree, (pointer)). */
@@ -33,7 +33,7 @@ fa_status fa_cuda_refuse(fa_cuda *cuda, CUresult code, const char *call, fa_reas
 
 int fa_cuda_attribute(const fa_cuda *cuda, CUdevice_attribute which); /* 0: the driver does not know it */
 
-/* FA_NOT_RUN, "WHOSE: no room ...", when the GPU has not so much memory. */
+/* FA_NOT_RUN, "WHOSE: no room ...", when the GPU has less memory. */
 fa_status fa_cuda_reserve(fa_cuda *cuda, const char *whose, CUdeviceptr *pointer, size_t bytes, fa_reason *why);
 
 /* Creates the context and the stream unless they exist. Call it before the first call that needs them. */

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* The driver copies ordinary host memory on one thread. For large tensors that takes longer than all the measuring, so
- * they go through two pinned buffers: all threads fill or empty one while the GPU copies the other. */
+/* The driver copies ordinary host memory on one thread. For large tensors that takes longer than the measurement. They
+ * go through two pinned buffers: all threads fill or empty one while the GPU copies the other. */
 enum { HALF = FA_CUDA_STAGING_BYTES / 2, PIECE = 1 << 18 };
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
@@ -15,7 +15,7 @@ static void copy_by_all_threads(char *to, const char *from, size_t bytes)
         memcpy(to + at, from + at, least(PIECE, bytes - at));
 }
 
-/* False for small copies, and where no pinned memory can be had: the driver does those alone. */
+/* False for small copies and without pinned memory: the driver then copies alone. */
 static bool is_staged(fa_cuda *cuda, size_t bytes)
 {
     if (bytes < FA_CUDA_STAGING_BYTES / 8 || cuda->no_staging)

@@ -66,7 +66,7 @@ static void *tensor(fa_cudnn_graph *graph, int64_t uid, int type, residence wher
     return made;
 }
 
-/* [batch, heads, rows, cols], row-major; of K^T: cols and rows change places, the memory stays. */
+/* [batch, heads, rows, cols], row-major; K^T: cols and rows exchanged, in unchanged memory. */
 static void *packed(fa_cudnn_graph *graph, int64_t uid, int type, residence where, const int64_t dims[4])
 {
     const int64_t strides[4] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};

@@ -64,7 +64,7 @@ static void cuda_unload(fa_device *device, fa_kernel *kernel)
     fa_cuda_kernel_free(kernel);
 }
 
-/* Drops what sampling keeps: events, flush buffer, answers of NVML. The graphs went with their kernels. */
+/* Frees what sampling keeps: events, flush buffer, NVML. Graphs are freed with their kernels. */
 static void cuda_reset(fa_device *device)
 {
     fa_cuda *cuda = device->self;
@@ -177,7 +177,8 @@ fa_status fa_device_open_cuda(int32_t gpu, fa_device *device, fa_reason *why)
         return status;
     }
     device->info = cuda->info;
-    /* Copies of the tensors come and go. In fresh pages one of 67 MB takes 43 ms, in pages of the last one 7. */
+    /* Copies of the tensors are allocated and freed often. In fresh pages one of 67 MB takes 43 ms, in pages of the
+     * last one 7. */
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, -1);
     return FA_PASS;

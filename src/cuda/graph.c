@@ -56,7 +56,7 @@ static bool same_graph(const fa_graph *entry, const fa_kernel *kernel, const fa_
 fa_status fa_graphs_find(fa_cuda *cuda, fa_graphs *all, CUevent start, CUevent stop, fa_kernel *kernel,
                          const fa_sample_request *request, CUgraphExec *exec, fa_reason *why)
 {
-    fa_graph *entry = &all->graphs[0]; /* becomes the one that has not been used for longest */
+    fa_graph *entry = &all->graphs[0]; /* becomes the least recently used one */
     for (int i = 0; i < FA_GRAPHS; i++) {
         if (same_graph(&all->graphs[i], kernel, request)) {
             all->graphs[i].used = ++all->uses;

@@ -10,20 +10,20 @@ typedef fa_status fa_cuda_enqueuer(fa_kernel *kernel, const fa_launch *launch, c
 
 struct fa_kernel {
     fa_cuda_enqueuer *enqueue;
-    void (*destroy)(fa_kernel *kernel); /* gives back what `self` holds; NULL: nothing */
+    void (*destroy)(fa_kernel *kernel); /* frees what `self` holds; NULL: nothing */
     fa_cuda *cuda;
     void *self;
-    bool launched; /* at least once: lazy loading is done, so it can be queued behind the blocking kernel */
+    bool launched; /* launched before: lazy loading is done, so it can be queued behind the blocking kernel */
 };
 
 /* `self` is `self_bytes` zeroed bytes. */
 fa_kernel *fa_cuda_kernel_new(fa_cuda *cuda, size_t self_bytes, fa_cuda_enqueuer *enqueue,
                               void (*destroy)(fa_kernel *));
 void fa_cuda_kernel_free(fa_kernel *kernel);
-/* Returns the status: FA_PASS hands `made` over in *kernel, any other frees it. */
+/* FA_PASS stores `made` in *kernel; any other status frees it. */
 fa_status fa_cuda_kernel_made(fa_kernel *made, fa_status status, fa_kernel **kernel);
 
-/* Puts `count` launches of what is asked for on the stream. */
+/* Puts `count` launches on the stream. */
 fa_status fa_cuda_enqueue(fa_kernel *kernel, const fa_sample_request *request, int32_t count, fa_reason *why);
 /* Launches once and waits for the whole context. */
 fa_status fa_cuda_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,

@@ -9,7 +9,7 @@
 const fa_library *fa_library_of(const fa_spec *spec)
 {
     static const struct {
-        const char *name; /* of the row in kernels.def */
+        const char *name; /* name of the row in kernels.def */
         const fa_library *library;
     } rows[] = {{"cublas", &fa_cublas_library}, {"cudnn", &fa_cudnn_library}};
     FA_ASSERT(spec->kind == FA_KIND_LIBRARY, "%s is no library", spec->name);

@@ -4,7 +4,7 @@
 
 #include "cuda/library.h"
 
-/* Of a spec of FA_KIND_LIBRARY: the file of --library, or the library that the registry row is named for. */
+/* The library of a spec of FA_KIND_LIBRARY: the file of --library, or the one that the registry row names. */
 const fa_library *fa_library_of(const fa_spec *spec);
 
 #endif

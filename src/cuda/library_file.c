@@ -33,8 +33,7 @@ static void copy_text(char *to, size_t room, const char *from, size_t size)
 #define OWN_MACHINE EM_AARCH64
 #endif
 
-/* The loader says of a file for another processor that it cannot open it, and maps one that is cut off: it dies of
- * SIGBUS. */
+/* The loader cannot name a file for another processor, and maps a truncated one, which ends in SIGBUS. */
 static fa_status check_elf(const char *path, fa_digest *sha256, fa_reason *why)
 {
     char *bytes = NULL;
@@ -54,8 +53,8 @@ static fa_status check_elf(const char *path, fa_digest *sha256, fa_reason *why)
     return FA_PASS;
 }
 
-/* A path with a slash: dlopen looks for other names in the loader's folders. The loader says the same of a file that
- * lacks a library and of a file that is missing; ours has just been read. */
+/* A path with a slash: dlopen looks for other names in the loader's folders. The loader's message is the same for a
+ * missing file and for one that lacks a library; this file has just been read. */
 static fa_status open_file(const char *path, library_file *file, fa_reason *why)
 {
     char real[PATH_MAX];

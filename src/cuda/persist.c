@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-/* One window from the first byte of K and V to the last. Of a window larger than what may persist, a share does. */
+/* One window from the first byte of K and V to the last. Of a larger window only a share persists. */
 static fa_status window_of(const fa_cuda *cuda, const fa_params *p, CUaccessPolicyWindow *window, fa_reason *why)
 {
     const int largest = fa_cuda_attribute(cuda, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);

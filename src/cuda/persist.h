@@ -7,11 +7,11 @@
 /* Puts the window on the stream; lines may persist from now on. FA_NOT_RUN where the GPU or its driver has none,
  * FA_INFEASIBLE when K and V do not fit one window. */
 fa_status fa_cuda_persist_begin(fa_cuda *cuda, const fa_params *params, fa_reason *why);
-/* The same window on every kernel of a graph, which does not ask the stream that it is launched on. */
+/* Puts the window on every kernel of a graph: a graph ignores its stream's attributes. */
 fa_status fa_cuda_persist_graph(fa_cuda *cuda, const fa_params *params, CUgraph graph, fa_reason *why);
 /* Takes the window off the stream. Lines that persist stay until fa_cuda_reset_l2. */
 void fa_cuda_persist_end(fa_cuda *cuda);
-/* Takes back the L2 lines that an earlier kernel made persistent; they would be missing to the next. */
+/* Resets persistent L2 lines: the next kernel would have that much less L2. */
 void fa_cuda_reset_l2(fa_cuda *cuda);
 
 #endif

@@ -20,7 +20,7 @@ enum { CLOCK_SLOTS = 1024, ATTEMPTS = 3, MAX_LAUNCHES = 4096 };
 
 static const uint64_t BLOCKING_TIMEOUT_NS = 200000000, PROBE_TIMEOUT_NS = 20000000;
 static const double OTHERS_PERIOD_S = 0.5;
-static const double NVML_PERIOD_S = 0.025; /* between questions to NVML: one takes longer than a short sample */
+static const double NVML_PERIOD_S = 0.025; /* between NVML queries: one takes longer than a short sample */
 
 typedef struct clock_pair {
     uint64_t clock, ns;
@@ -216,7 +216,7 @@ static fa_status try_sample(fa_cuda *cuda, fa_sampler *self, fa_kernel *kernel, 
         atomic_store(&self->page->released, self->ticket);
     memset(self->page->clocks, 0, sizeof self->page->clocks);
     const fa_status put = put_sample(cuda, self, kernel, request, exec, why);
-    atomic_store(&self->page->released, self->ticket); /* whatever happened: nothing stays blocked */
+    atomic_store(&self->page->released, self->ticket); /* in any case: nothing stays blocked */
     const double released_s = fa_now_s();
     FA_TRY(put);
     FA_CUDA_TRY(cuda, cuStreamSynchronize, (cuda->stream));

@@ -1,4 +1,4 @@
-/* One timing sample on the GPU. What it keeps from sample to sample ends with the kernel, or with the device. */
+/* One timing sample on the GPU. What it keeps between samples is freed with the kernel or with the device. */
 #ifndef FA_CUDA_SAMPLE_H
 #define FA_CUDA_SAMPLE_H
 

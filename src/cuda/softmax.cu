@@ -81,7 +81,7 @@ __device__ static running merge(running a, running b)
     return {high, a.sum * exp2f(a.high - origin) + b.sum * exp2f(b.high - origin)};
 }
 
-/* The same result in every thread of the team. On return every thread has read what it read before. */
+/* Every thread of the team gets the result. On return every thread has read what it read before. */
 __device__ static running reduce(row_team team, running mine)
 {
     __shared__ running partial_s[MAX_WARPS];

@@ -10,7 +10,7 @@
 typedef struct fa_device_info {
     char backend[8]; /* "cuda", "emu" */
     char name[96];
-    char arch[16];   /* "sm_90"; for emu the arch that figures are given for */
+    char arch[16];   /* "sm_90"; for emu the arch of the reported figures */
     char bus_id[32]; /* PCI address, names the lock of the GPU; empty for emu */
     char driver[32]; /* "580.159 (CUDA 13.0)", empty for emu */
     int32_t sm_count, clock_mhz_max, smem_block_bytes;
@@ -33,9 +33,9 @@ typedef struct fa_sample_request {
     fa_l2 l2;
     int32_t launches;
     int32_t warmup_launches; /* untimed launches of the same kernel just before, so that the L2 holds its own data */
-    bool persist_kv;         /* the L2 is asked to keep K and V */
+    bool persist_kv;         /* the L2 keeps K and V */
     double rest_ms;          /* the GPU idles this long before */
-    bool reset_l2; /* first sample of a measurement: take back L2 lines that earlier kernels made persistent */
+    bool reset_l2;           /* first sample of a measurement: reset L2 lines that earlier kernels made persistent */
 } fa_sample_request;
 
 typedef struct fa_sample {
@@ -64,10 +64,10 @@ struct fa_device {
     /* Launches once and waits for the whole context. A fault is FA_ERROR with the driver's message. */
     fa_status (*launch)(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
                         fa_reason *why);
-    /* NULL where time means nothing (the emulator). */
+    /* NULL on the emulator, which has no meaningful times. */
     fa_status (*sample)(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
-    /* What the next launches have in a different order than the first: the emulator's schedule. 0: as the run asks
-     * for. Returns the schedule (fa_schedule). NULL: a GPU, where no two launches are alike. */
+    /* Chooses the emulator's schedule of the next launches; 0: the run's own. Returns the schedule (fa_schedule). NULL:
+     * a GPU. */
     int32_t (*vary)(fa_device *device, int32_t variation);
     /* Between the runs of --runs, when all is unloaded and freed: back to the state after opening. NULL: close and open
      * again instead. */
@@ -75,7 +75,7 @@ struct fa_device {
     void (*close)(fa_device *device);
 };
 
-/* False of NULL, which stands for no device. */
+/* False for NULL: no device. */
 static inline bool fa_device_is_emu(const fa_device *device)
 {
     return device != NULL && strcmp(device->info.backend, "emu") == 0;

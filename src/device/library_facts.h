@@ -1,13 +1,13 @@
-/* What a library candidate says of itself: cuBLAS, cuDNN, or a file of --library. */
+/* Facts that a library candidate reports: cuBLAS, cuDNN, or a file of --library. */
 #ifndef FA_LIBRARY_FACTS_H
 #define FA_LIBRARY_FACTS_H
 
 #include "base/digest.h"
 
 typedef struct fa_library_facts {
-    char name[64], version[64]; /* "cuBLAS", "13.1.0"; an empty name: not asked yet */
+    char name[64], version[64]; /* "cuBLAS", "13.1.0"; an empty name: not queried yet */
     bool nondeterministic;      /* repeats may differ in the last bits */
-    bool writes_lse;            /* where it is asked for */
+    bool writes_lse;            /* on request */
     bool serves_bf16;
     int64_t workspace_bytes; /* that the bench allocates and passes in fa_params */
     fa_digest sha256;        /* of the file; empty for cuBLAS and cuDNN */

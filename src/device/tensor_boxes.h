@@ -20,7 +20,7 @@ typedef struct fa_tensor_box {
     uint32_t swizzle_bytes; /* 0, 32, 64 or 128: the width of the box */
 } fa_tensor_box;
 
-/* Fills `boxes` with those asked for; *count of them. FA_INFEASIBLE: a tensor is not aligned as TMA needs. */
+/* Fills `boxes` with the *count requested ones. FA_INFEASIBLE: a tensor is not aligned as TMA needs. */
 fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *params, fa_tensor_box boxes[FA_TENSOR_BOXES],
                           int *count, fa_reason *why);
 

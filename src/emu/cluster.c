@@ -15,12 +15,12 @@
 enum {
     NAN_BYTE = 0xff,
     LARGE_BYTE = 0x5a,    /* as FP16 203, as FP32 1.5e16 */
-    NEGATIVE_BYTE = 0xda, /* the same below 0 */
+    NEGATIVE_BYTE = 0xda, /* as FP16 -219, as FP32 -3.1e16 */
     ROUNDS = 64
 };
 
-/* What shared memory holds before a kernel writes to it: NaN; in launches that repeat another, large numbers. What a
- * comparison with NaN hides does not repeat then. */
+/* What shared memory holds before a kernel writes to it: NaN; in launches that repeat another, large numbers. A result
+ * that depends on it then differs between the repeats, where NaN would hide it. */
 static int stale_byte(const fa_emu_launch *launch)
 {
     const uint64_t variation = launch->grid->order_seed - launch->grid->seed;
@@ -73,7 +73,7 @@ static void smem_check(fa_emu_worker *worker)
         }
 }
 
-/* Its shared memory is gone: who reads it now gets NaN. */
+/* Its shared memory is gone: a read now gives NaN. */
 static void end(fa_emu_worker *worker)
 {
     smem_check(worker);
@@ -112,7 +112,7 @@ static uint32_t in_order(fa_emu_cluster *cluster, uint32_t i)
     }
 }
 
-/* Nobody can go on: ends a copy under way in some block. */
+/* No thread can run: completes a pending copy of some block. */
 static bool force(fa_emu_cluster *cluster)
 {
     for (uint32_t i = 0; i < cluster->count; i++) {

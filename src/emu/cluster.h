@@ -4,10 +4,10 @@
 
 #include "emu/core/state.h"
 
-/* Begins the cluster that consists of the blocks from `first` on. */
+/* Starts the cluster whose first block is number `first`. */
 void fa_emu_cluster_begin(fa_emu_cluster *cluster, uint64_t first);
-/* Runs them to their end, or until cluster->paused: those that can go on wait for other clusters; cluster->stopped: one
- * of them failed, and the failure is reported. */
+/* Runs its blocks to their end. cluster->paused: they wait for other clusters. cluster->stopped: a block failed, and
+ * that is reported. */
 void fa_emu_cluster_run(fa_emu_cluster *cluster);
 
 #endif

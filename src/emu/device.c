@@ -49,8 +49,8 @@ static void emu_unload(fa_device *device, fa_kernel *kernel)
     free(kernel);
 }
 
-/* Exactly the bytes asked for, so that ASan sees one too many; NaN until written. What is larger than LAZY_BYTES is
- * left untouched: of tensors that lie far apart (--strides far) only the parts take memory. */
+/* Exactly the requested bytes, so that ASan sees an access behind them; NaN until written. More than LAZY_BYTES are not
+ * filled: tensors that lie far apart (--strides far) only take memory where they are used. */
 static fa_status emu_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
 {
     (void)device;

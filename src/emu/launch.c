@@ -21,7 +21,7 @@
 #include "emu/schedule.h"
 
 enum {
-    SMEM_ALIGN = 1024, /* what a swizzle of TMA repeats after */
+    SMEM_ALIGN = 1024, /* the period of TMA swizzles */
     CANARY_BYTES = 1024,
     MAX_WORKERS = 64,
     MAX_SEATS = 64,
@@ -136,7 +136,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Which cluster is the i-th to begin. Under the race detector the schedule decides this, too. */
+/* Which cluster starts as the i-th. Under the race detector the schedule decides this, too. */
 static uint64_t cluster_at(const fa_emu_launch *launch, uint64_t i)
 {
     const uint64_t count = launch->blocks / launch->cluster;
@@ -152,7 +152,7 @@ static uint64_t cluster_at(const fa_emu_launch *launch, uint64_t i)
     return (uint64_t)(((unsigned __int128)i * step + first) % count);
 }
 
-/* Runs the next cluster, or goes on with the one that was paused. False: there was none. */
+/* Runs the next cluster, or continues the paused one. False: there is none. */
 static bool run_next(fa_emu_launch *launch, fa_emu_cluster *cluster)
 {
     if (!cluster->paused) {
@@ -238,7 +238,7 @@ static void work_on_threads(fa_emu_launch *launch)
         pthread_join(others[i], NULL);
 }
 
-/* How many blocks make a cluster, as the launch and the kernel say. */
+/* The cluster size that the launch and the kernel ask for. */
 static fa_status find_clusters(fa_emu_launch *launch)
 {
     const int32_t *dims = launch->image->cluster_dims;

@@ -45,7 +45,7 @@ void fa_emu_ldmatrix(fa_emu_op *const op[FA_EMU_WARP])
     }
 }
 
-/* The reverse: op->d of lane l receives the 16 bytes of its row, which the lane then stores. */
+/* stmatrix: op->d of lane l receives the 16 bytes of its row, which the lane then stores. */
 void fa_emu_stmatrix(fa_emu_op *const op[FA_EMU_WARP])
 {
     const int count = op[0]->arg < 0 ? -op[0]->arg : op[0]->arg;

@@ -50,7 +50,7 @@ static const fa_ptx_program *program_of(fa_emu_ptx_site *site)
     if (k == NULL)
         k = learn(site->text, site->operands);
     pthread_mutex_unlock(&programs_lock);
-    if (k == NULL) /* the compiler's pass has parsed it before */
+    if (k == NULL) /* it was parsed when the kernel was compiled */
         fa_emu_fail("not run", "this PTX cannot be read", site->at.file, site->at.line);
     __atomic_store_n(&site->program, k->program, __ATOMIC_RELEASE);
     return k->program;
@@ -182,7 +182,7 @@ static void step(fa_emu_ptx_run *run)
     const char *why = "";
     const bool orders = i->family == FA_PTX_FENCES || i->family == FA_PTX_GROUP || i->family == FA_PTX_ASYNC;
     if (orders && fa_emu_self->race != NULL)
-        fa_race_settle(fa_emu_self); /* what was read before came before */
+        fa_race_settle(fa_emu_self); /* reads before the fence are recorded before it */
     switch ((fa_ptx_family)i->family) {
     case FA_PTX_READ_SPECIAL:
         fa_ptx_out(i, run->r, special((fa_ptx_special)i->special));
@@ -234,7 +234,7 @@ static void execute(fa_emu_ptx_run *run, const fa_ptx_program *program)
     }
 }
 
-/* The core is not instrumented: of its frames AddressSanitizer knows what the kernel's, deeper once, left behind. */
+/* The core is not instrumented: its frames may lie where earlier, deeper frames of the kernel left poisoned bytes. */
 static void forget_deeper_frames(void)
 {
     enum { REACH = 24 << 10 };
@@ -244,7 +244,7 @@ static void forget_deeper_frames(void)
     fa_emu_san.unpoison(frame - size, size);
 }
 
-/* For the report of a thread that the statement stops. */
+/* For the report if the statement stops the thread. */
 static void note_place(const void *pc, const fa_emu_place *at)
 {
     if (fa_emu_self->race == NULL)

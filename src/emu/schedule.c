@@ -1,5 +1,5 @@
-/* The scheduler of a block. The schedule picks a ready thread. When none is ready, the operations that all their lanes
- * have reached are completed. When none is complete and threads are left, they wait for ever: a divergence or a
+/* The scheduler of a block. The schedule picks a ready thread. When none is ready, it completes the operations that all
+ * their lanes have reached. When there is none of those either, the remaining threads wait for ever: a divergence or a
  * deadlock, which is reported. */
 #include "emu/schedule.h"
 
@@ -195,13 +195,13 @@ static bool only_yields(const fa_emu_worker *worker, uint32_t warp)
     return only;
 }
 
-/* In a cluster another block has its turn: before anything is released, or because nothing can be. */
+/* Lets another block of the cluster run: before anything is released, or because nothing can be. */
 static bool leaves(fa_emu_worker *worker)
 {
     return worker->cluster->count > 1 && !worker->forced && worker->rounds-- == 0;
 }
 
-/* Nobody can go on. True: a copy under way was ended for that. */
+/* No thread can run. True: a pending copy was completed for that. */
 static bool force(fa_emu_worker *worker)
 {
     const bool alone = worker->cluster->count == 1;
@@ -216,7 +216,7 @@ static bool force(fa_emu_worker *worker)
     return false;
 }
 
-/* The next thread to run; NULL: the block is over, failed, or has had its turn. */
+/* The next thread to run; NULL: the block is over, has failed, or another block runs now. */
 static fa_emu_fibre *next(fa_emu_worker *worker)
 {
     const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
@@ -341,7 +341,7 @@ static void identify(fa_emu_worker *worker, uint32_t i)
         thread->wmma_map[type] = launch->wmma_map[type];
 }
 
-/* From the worker's own stack, until the block is over, paused, stuck, or has had its turn. */
+/* From the worker's own stack, until the block is over, paused, stuck, or another block runs. */
 static void go_on(fa_emu_worker *worker, fa_emu_fibre *fibre)
 {
     if (fibre != NULL) {

@@ -1,10 +1,10 @@
-/* Operations of a warp: computed for all lanes of a group when the last of them has arrived. */
+/* Operations of a warp, computed for a group of lanes when the last lane has arrived. */
 #ifndef FA_EMU_WARP_H
 #define FA_EMU_WARP_H
 
 #include "emu/core/state.h"
 
-/* Computes the operation that the lanes `group` of a warp wait in. False: it is invalid, and that is reported. */
+/* Computes the operation that the lanes in `group` wait in. False: it is invalid, and that is reported. */
 bool fa_emu_compute(fa_emu_worker *worker, uint32_t warp, uint32_t group);
 
 #endif

@@ -24,7 +24,7 @@ static double element(const void *from, uint32_t at, fa_emu_wmma_type type)
     }
 }
 
-/* The fragments of all lanes as a matrix of so many elements, row by row. */
+/* The fragments of all lanes as a row-major matrix of `elements` elements. */
 static void gather(const fa_emu_worker *worker, fa_emu_op *const op[FA_EMU_WARP], bool is_b, uint32_t elements,
                    double *matrix)
 {

@@ -1,4 +1,4 @@
-/* WMMA of the shapes and types (op.mode) that mma.h has not; each element is held by one lane. */
+/* WMMA of the other shapes and types (op.mode); one lane holds each element. */
 #ifndef FA_EMU_WMMA_H
 #define FA_EMU_WMMA_H
 

@@ -1,10 +1,10 @@
-/* Whether an instruction's words, types and operands go together: what the table's rows cannot say. Pure. */
+/* Checks combinations of an instruction's words, types and operands that the table cannot express. Pure. */
 #ifndef FA_PTX_CHECK_H
 #define FA_PTX_CHECK_H
 
 #include "ptx/program.h"
 
-/* NULL: they do, and `mma` has its tile. Otherwise why not. */
+/* NULL: valid, and `mma` has its tile. Otherwise the reason. */
 const char *fa_ptx_check(fa_ptx_instr *i);
 
 #endif

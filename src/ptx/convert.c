@@ -31,7 +31,7 @@ static double whole(const fa_ptx_instr *i, double x)
     }
 }
 
-/* Out of range: the nearest number there is. NaN: 0, but for 64 bits the top bit. */
+/* Out of range: the nearest representable number. NaN: 0; 64 bits: the top bit. */
 static uint64_t float_to_integer(const fa_ptx_instr *i, double x, const fa_ptx_type_info *to)
 {
     const double top = ldexp(1.0, to->bits - (to->kind == FA_PTX_S));
@@ -43,8 +43,8 @@ static uint64_t float_to_integer(const fa_ptx_instr *i, double x, const fa_ptx_t
     return x >= top ? fa_ptx_mask(to->bits) : x <= 0 ? 0 : (uint64_t)x;
 }
 
-/* 64-bit integers exceed a double: the last bit kept is set where bits are lost below it, which rounds as the whole
- * would. */
+/* 64-bit integers exceed a double: the last kept bit is set where lower bits are lost, so that the final rounding is
+ * right. */
 static double integer_to_double(uint64_t x, bool is_signed)
 {
     const bool negative = is_signed && (int64_t)x < 0;
@@ -113,7 +113,7 @@ static uint64_t convert_one(const fa_ptx_instr *i, uint64_t a, fa_ptx_type from,
         return to_float(i, integer_to_double(a, in->kind == FA_PTX_S), from, to);
     }
     if (from == to && isnan(fa_ptx_to_double(a & fa_ptx_mask(in->bits), from)))
-        return a & fa_ptx_mask(in->bits); /* a NaN as it is */
+        return a & fa_ptx_mask(in->bits); /* a NaN stays */
     double x = fa_ptx_to_double(a & fa_ptx_mask(in->bits), from);
     if (out->kind == FA_PTX_F)
         return to_float(i, x, from, to);

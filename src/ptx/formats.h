@@ -12,7 +12,7 @@ double fa_ptx_to_double(uint64_t bits, fa_ptx_type type);
 uint64_t fa_ptx_from_double(double value, fa_ptx_type type, fa_ptx_rounding rounding, bool finite);
 
 /* x + y with the last bit set when the sum is inexact ("round to odd"): rounding it again, to a format with two bits
- * less, is as rounding the exact sum. */
+ * less, gives the rounding of the exact sum. */
 double fa_ptx_add_odd(double x, double y);
 
 /* The type of one element: F16 of F16X2. */

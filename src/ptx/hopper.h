@@ -1,10 +1,10 @@
-/* What sm_90 adds: forms of mbarrier, cp.async.bulk, tensormap, wgmma, setmaxnreg and fence. Pure. */
+/* Instructions of sm_90: forms of mbarrier, cp.async.bulk, tensormap, wgmma, setmaxnreg and fence. Pure. */
 #ifndef FA_PTX_HOPPER_H
 #define FA_PTX_HOPPER_H
 
 #include "ptx/program.h"
 
-/* NULL: the instruction is well formed. What is one of `cp`, `st` or `red` becomes of the family FA_PTX_ASYNC. */
+/* NULL: the instruction is well formed. A `cp`, `st` or `red` of this kind moves to the family FA_PTX_ASYNC. */
 const char *fa_ptx_check_bulk(fa_ptx_instr *i);
 const char *fa_ptx_check_copies_arrive(fa_ptx_instr *i);
 const char *fa_ptx_check_send(fa_ptx_instr *i, bool whole); /* whole: the values are those of the vector */
@@ -13,14 +13,14 @@ const char *fa_ptx_check_fence(const fa_ptx_instr *i);
 
 /* cp.async.bulk.tensor: 1 to 5; 0: a copy of bytes. */
 int fa_ptx_tensor_rank(const fa_ptx_instr *i);
-/* What a bulk copy combines with: a word, FA_PTX_WORDS for none. */
+/* The reduction of a bulk copy: a word, FA_PTX_WORDS for none. */
 fa_ptx_word fa_ptx_reduction(const fa_ptx_instr *i);
 /* tensormap.replace: which field, from 0 in the order of words.def; -1: none. */
 int fa_ptx_map_field(const fa_ptx_instr *i);
 /* Registers of a lane that hold the accumulator of a wgmma, and whether A comes from registers. */
 int fa_ptx_wgmma_accumulators(const fa_ptx_instr *i);
 bool fa_ptx_wgmma_a_in_registers(const fa_ptx_instr *i);
-/* Whether it has an instruction of the family FA_PTX_ASYNC. */
+/* Whether the program has an instruction of the family FA_PTX_ASYNC. */
 bool fa_ptx_is_hopper(const fa_ptx_program *program);
 /* Whether a statement's results arrive later, at the wait of another statement. */
 bool fa_ptx_is_late(const fa_ptx_program *program);

@@ -125,7 +125,7 @@ static bool declaration(parser *p)
     return fa_ptx_lex_take(&p->lex, ';') || fail(p, "';' is wanted");
 }
 
-/* A special register is read into an ordinary one by an instruction of its own, before the one that names it. */
+/* An instruction that names a special register gets one before it that reads it into a new register. */
 static int special_register(parser *p, const fa_ptx_token *t, fa_ptx_instr *self)
 {
     const size_t skip = *t->text == '%' ? 1 : 0;

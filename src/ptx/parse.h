@@ -4,7 +4,7 @@
 
 #include "ptx/program.h"
 
-/* What the emulator does not have, or cannot read: the statement as written, why, and where it begins in the text. */
+/* An error: the statement as written, the reason, and where it begins in the text. */
 typedef struct fa_ptx_error {
     char statement[200], why[120];
     size_t offset;

@@ -1,4 +1,4 @@
-/* A PTX text after parsing: what the interpreter runs. Registers are numbered; the operands %0, %1, ... come first. */
+/* A parsed PTX text, for the interpreter. Registers are numbered; the operands %0, %1, ... come first. */
 #ifndef FA_PTX_PROGRAM_H
 #define FA_PTX_PROGRAM_H
 

@@ -30,7 +30,7 @@ typedef enum {
 #define FA_PTX(id, ...) FA_PTX_OP_##id,
 #include "ptx/instructions.def"
     FA_PTX_OPS,
-    FA_PTX_OP_SPECIAL = FA_PTX_OPS /* made by the parser: a special register into an ordinary one */
+    FA_PTX_OP_SPECIAL = FA_PTX_OPS /* made by the parser: reads a special register */
 } fa_ptx_op;
 
 /* Who runs an instruction. ARITHMETIC becomes INTEGER or REAL by its type. */

@@ -62,7 +62,7 @@ static inline double widen(uint64_t bits, fa_ptx_type type)
         return (double)(float)half;
     case FA_PTX_BF16:
         return (double)fa_ptx_float(bits << 16);
-    case FA_PTX_TF32: /* the low bits are not looked at */
+    case FA_PTX_TF32: /* the low bits are ignored */
         return (double)fa_ptx_float(bits & ~(uint64_t)0x1fff);
     case FA_PTX_S8:
         return (double)(int8_t)bits;

@@ -151,23 +151,23 @@ static void what_no_copy_may_use(void **state)
     (void)state;
     fa_tensor_map bytes = {.bytes = {0}};
     fa_emu_map map = map_of(2), other;
-    assert_null(fa_emu_map_wrong(&map));
+    assert_null(fa_emu_map_check(&map));
     other = map;
     other.nans = 1;
-    assert_null(fa_emu_map_wrong(&other));
+    assert_null(fa_emu_map_check(&other));
     assert_int_equal(fa_emu_map_fill(&other), 0x7ff7);
     other.type = FA_EMU_MAP_U16;
-    assert_non_null(fa_emu_map_wrong(&other));
+    assert_non_null(fa_emu_map_check(&other));
     other = map;
     other.interleaved = 1;
-    assert_non_null(fa_emu_map_wrong(&other));
+    assert_non_null(fa_emu_map_check(&other));
     other = map;
     other.rank = 3;
     other.box[2] = 0;
-    assert_non_null(fa_emu_map_wrong(&other));
+    assert_non_null(fa_emu_map_check(&other));
     assert_null(fa_emu_map_replace(&bytes, FA_EMU_MAP_BOX, 0, 16));
     assert_true(fa_emu_map_decode(&bytes, &other));
-    assert_non_null(fa_emu_map_wrong(&other));
+    assert_non_null(fa_emu_map_check(&other));
 }
 
 /* Every second row of a box of 3: 2 rows, 2 apart. */

@@ -1,11 +1,11 @@
-/* What the emulator core (C, in fa_bench) and the kernel's shared object (C++, through include/fa_emu.h) say to each
- * other: the identity of a CUDA thread, and the operation it waits in. Read by both compilers. */
+/* The interface between the emulator (C, in fa_bench) and the kernel's shared object (C++, through include/fa_emu.h):
+ * the identity of a CUDA thread, and the operation it waits in. Read by both compilers. */
 #ifndef FA_EMU_CORE_ABI_H
 #define FA_EMU_CORE_ABI_H
 
 #include <stdint.h>
 
-#define FA_EMU_ABI 5
+#define FA_EMU_ABI 6
 #define FA_EMU_WARP 32
 
 /* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line
@@ -19,11 +19,11 @@ typedef enum fa_emu_kind {
     FA_EMU_VOTE,
     FA_EMU_MATCH,
     FA_EMU_REDUCE,
-    FA_EMU_PHASE, /* suspended: a phase of a barrier object, registers of the pool. Lanes alone, not a rendezvous */
+    FA_EMU_PHASE, /* waits for a phase of a barrier object or for registers; each lane alone */
     FA_EMU_LDMATRIX,
     FA_EMU_STMATRIX,
     FA_EMU_WMMA,
-    FA_EMU_CONVERGE, /* nothing to exchange, but all 32 lanes must be here: WMMA load, store, fill */
+    FA_EMU_CONVERGE, /* all 32 lanes must be here, with nothing to exchange: WMMA load, store, fill */
     FA_EMU_PTX,      /* inline mma, movmatrix and wgmma */
 } fa_emu_kind;
 #define FA_EMU_FIRST_ALIGNED FA_EMU_LDMATRIX
@@ -48,7 +48,7 @@ typedef enum { FA_EMU_FRAG_A, FA_EMU_FRAG_B, FA_EMU_FRAG_ACC_F32, FA_EMU_FRAG_AC
 #define FA_EMU_WMMA_BF16 4    /* the inputs */
 #define FA_EMU_FRAG_AB_LEN 16 /* halves a lane holds of A or B: every element is held twice, as on the hardware */
 #define FA_EMU_FRAG_ACC_LEN 8
-/* Every other WMMA: op.mode is the type of the inputs plus 1, op.arg the shape. */
+/* Other WMMA shapes and types: op.mode is the type of the inputs plus 1, op.arg the shape. */
 typedef enum { FA_EMU_WMMA_F16, FA_EMU_WMMA_BF, FA_EMU_WMMA_TF32, FA_EMU_WMMA_S8, FA_EMU_WMMA_U8 } fa_emu_wmma_type;
 #define FA_EMU_WMMA_SATURATE 8
 #define FA_EMU_WMMA_INTEGER(type) ((type) >= FA_EMU_WMMA_S8)
@@ -64,11 +64,11 @@ typedef enum { FA_EMU_BAR_NONE, FA_EMU_BAR_COUNT, FA_EMU_BAR_AND, FA_EMU_BAR_OR 
 /* One lane's part of an operation; lives on the waiting thread's stack. */
 typedef struct fa_emu_op {
     int32_t kind, mode;
-    const char *name, *file; /* as the kernel's author knows it, and where */
+    const char *name, *file; /* the name in the kernel, and its line */
     int32_t line;
     uint32_t mask;   /* lanes named; ~0 for aligned operations */
     int32_t arg;     /* shuffle: lane or delta; barrier: id; ldmatrix: matrices, negative when transposed */
-    int32_t width;   /* shuffle: width; barrier: threads, 0: all that live; wmma: layout bits */
+    int32_t width;   /* shuffle: width; barrier: threads, 0: all running ones; wmma: layout bits */
     uint64_t value;  /* in: shuffle, vote, match, reduce; predicate of a barrier */
     uint64_t result; /* out */
     const void *a, *b, *c;
@@ -104,18 +104,18 @@ typedef struct fa_emu_api {
     void (*cp_async_commit)(void);
     void (*cp_async_wait)(int32_t groups_left, int32_t everything);
     void (*fail)(const char *kind, const char *what, const char *file, int32_t line); /* never returns */
-    /* at: what a report names; the site itself unless its function is told its caller. places: of the operands that a
-     * later statement may write (wgmma), or NULL. pc, frame: of the kernel. */
+    /* at: the place that a report names: the site, or its caller where that is known. places: where the operands lie
+     * that a later statement may write (wgmma), or NULL. pc, frame: the kernel's. */
     void (*ptx)(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
                 const void *frame);
-    /* Shared memory of the cluster's blocks. The place of `p`, of any of them, in block `rank`; which block's `p` is,
-     * -1: no block's; its address (FA_EMU_CLUSTER_SHIFT), 0: no block's. */
+    /* Shared memory of the cluster's blocks: the place in block `rank` that corresponds to `p`; the rank of the block
+     * that `p` belongs to, or -1; the address of `p` (FA_EMU_CLUSTER_SHIFT), or 0. */
     void *(*map_rank)(const void *p, uint32_t rank);
     int32_t (*rank_of)(const void *p);
     uint32_t (*cluster_address)(const void *p);
 } fa_emu_api;
 
-/* What a running CUDA thread is. The core points the object's slot `now` at it before every switch. */
+/* A running CUDA thread. The core points the object's slot `now` at it before every switch. */
 typedef struct fa_emu_thread {
     fa_emu_uint3 thread, block, block_dim, grid_dim;
     unsigned char *smem; /* dynamic shared memory of the block, exactly smem_bytes */

@@ -1,4 +1,4 @@
-/* Fibres: a stack each, and the switch from one to another. */
+/* Fibres: each has a stack; a switch goes from one to another. */
 #ifndef FA_EMU_CORE_FIBRE_H
 #define FA_EMU_CORE_FIBRE_H
 
@@ -10,7 +10,7 @@ void fa_emu_fibre_reset(fa_emu_fibre *fibre, void (*entry)(void)); /* the next s
 /* Leaves the running stack for `to`; NULL: the worker's own. `dying`: nothing returns to the stack that is left. */
 void fa_emu_switch(fa_emu_worker *worker, fa_emu_fibre *to, bool dying);
 
-/* From a thread that waits for another block: returns when the block is resumed. */
+/* Pauses the block from a thread that waits for another block; returns when the block is resumed. */
 void fa_emu_pause_block(fa_emu_worker *worker);
 
 #endif

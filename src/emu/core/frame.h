@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Whether it is in one of the kernels' files: .cu, .cuh, headers of other names that are not ours or the system's. */
+/* Whether it is in a file of the kernel: .cu, .cuh, or a header that is neither ours nor the system's. */
 bool fa_emu_frame_in_kernel(const char *frame);
-/* Whether it is in a file whose functions are one instruction each: a report names their caller. */
+/* Whether it is in a file of one-instruction functions (prims.cuh, hopper.cuh): a report names their caller. */
 bool fa_emu_frame_is_instruction(const char *frame);
 
 #endif

@@ -1,5 +1,5 @@
-/* What is under way in a block besides its threads: barrier objects, bulk copies, products of warpgroups, registers of
- * the pool. Nothing of it exists in a block that has no such instruction. */
+/* The asynchronous work of a block: barrier objects, bulk copies, products of warpgroups, the register pool. Allocated
+ * on first use. */
 #ifndef FA_EMU_CORE_PENDING_H
 #define FA_EMU_CORE_PENDING_H
 
@@ -14,19 +14,19 @@ struct fa_emu_registers;
 
 /* PTX ISA, "mbarrier": an object of 8 bytes in shared memory; its state is kept here. */
 typedef struct fa_emu_mbarrier {
-    unsigned char *at; /* as its block has it */
+    unsigned char *at; /* address in the block's own window */
     fa_emu_worker *owner;
     bool alive;
     uint32_t expected, pending;
-    int64_t tx;     /* bytes still expected; below 0: more have come than were expected */
-    uint64_t phase; /* the one that is not complete */
+    int64_t tx;     /* bytes still expected; negative: more have arrived than were expected */
+    uint64_t phase; /* the current phase */
     const char *file;
-    int32_t line; /* of its init */
+    int32_t line; /* line of its init */
     uint32_t waiting[FA_EMU_MAX_WARPS];
     struct fa_race_phase *race;
 } fa_emu_mbarrier;
 
-/* A thread's wait that has failed so far. */
+/* A thread's unfinished wait. */
 typedef struct fa_emu_patience {
     const fa_emu_mbarrier *barrier;
     uint64_t phase, operand; /* operand: a parity, or a phase */
@@ -42,13 +42,13 @@ typedef struct fa_emu_bulk {
     const unsigned char *map_at; /* NULL: a copy of bytes */
     int32_t at[FA_EMU_MAP_RANK];
     unsigned char *shared;
-    bool from_shared;        /* of a load: out of the issuer's shared memory */
-    uint8_t operation, type; /* of one that reduces: a word of PTX and a type; else FA_PTX_WORDS */
-    bool sent;               /* values, of registers */
+    bool from_shared;        /* a load from the issuer's shared memory */
+    uint8_t operation, type; /* of a reduction: a PTX word and a type; else FA_PTX_WORDS */
+    bool sent;               /* copies `values`, from registers */
     unsigned char values[16];
     uint32_t rows, done;      /* done: rows moved */
-    fa_emu_mbarrier *barrier; /* of a load */
-    uint32_t thread, group;   /* of a store: whose, and in which of the thread's groups */
+    fa_emu_mbarrier *barrier; /* a load's */
+    uint32_t thread, group;   /* of a store: its thread, and the group of that thread */
     const char *name, *file;
     int32_t line;
 } fa_emu_bulk;
@@ -64,21 +64,21 @@ typedef struct fa_emu_tile {
     int32_t line;
 } fa_emu_tile;
 
-/* Where the kernel's threads keep A, by descriptor or in registers, and B: PTX ISA, "wgmma.mma_async". */
+/* A (by descriptor or in registers) and B (by descriptor) of one product: PTX ISA, "wgmma.mma_async". */
 typedef struct fa_emu_product {
     fa_emu_tile *tile;
     uint64_t a, b; /* descriptors */
     bool a_in_registers, a_transposed, b_transposed, accumulate, bf16;
     float a_sign, b_sign;
     float a_values[16][16];
-    uint64_t trace; /* the same in all warps of a warpgroup */
+    uint64_t trace; /* equal in all warps of a warpgroup */
     const char *name, *file;
     int32_t line;
 } fa_emu_product;
 
-/* Of one warp. */
+/* The products of one warp. */
 typedef struct fa_emu_products {
-    fa_emu_product queue[FA_EMU_PRODUCTS_MAX]; /* a ring: `issued` - `done` of them are under way */
+    fa_emu_product queue[FA_EMU_PRODUCTS_MAX]; /* a ring: `issued` - `done` of them are pending */
     uint32_t issued, done;
     uint32_t group_ends[FA_EMU_PRODUCTS_MAX]; /* a ring: products issued when each group was committed */
     uint32_t groups;
@@ -89,26 +89,26 @@ typedef struct fa_emu_products {
 typedef struct fa_emu_pending {
     fa_emu_mbarrier **barriers;
     uint32_t barrier_count, barrier_capacity;
-    uint64_t barrier_low, barrier_high; /* their addresses lie in here */
+    uint64_t barrier_low, barrier_high; /* range of their addresses */
     fa_emu_bulk *bulks;                 /* in order of issue */
     uint32_t bulk_count, bulk_capacity;
     fa_emu_patience patience[FA_EMU_MAX_THREADS];
     uint32_t group[FA_EMU_MAX_THREADS]; /* number of the bulk group being filled */
     fa_emu_products *products[FA_EMU_MAX_WARPS];
-    uint32_t awaited_warp[FA_EMU_MAX_WARPS]; /* whose product a warp waits for; itself: none */
+    uint32_t awaited_warp[FA_EMU_MAX_WARPS]; /* the warp whose product a warp waits for; itself: none */
     bool pool_filled;
     uint32_t pool;                                                    /* registers that no warp holds */
     uint32_t registers[FA_EMU_MAX_WARPS];                             /* per thread of a warp */
     uint32_t changes[FA_EMU_MAX_WARPS];                               /* how often setmaxnreg changed them */
     uint32_t waiting_for_registers[FA_EMU_MAX_WARPS];                 /* lanes */
     struct fa_emu_registers *registers_of_thread[FA_EMU_MAX_THREADS]; /* under the race detector */
-    uint32_t busy;                                                    /* copies and products under way */
+    uint32_t busy;                                                    /* pending copies and products */
 } fa_emu_pending;
 
-/* A block's, and the running one's, made when it is first asked for. */
+/* The state of a block, and of the running one; allocated on first use. */
 fa_emu_pending *fa_emu_pending_of(fa_emu_worker *worker);
 fa_emu_pending *fa_emu_pending_now(void);
-/* The live barrier object that lies in these bytes; NULL: none. */
+/* The live barrier object that overlaps these bytes; NULL: none. */
 const fa_emu_mbarrier *fa_emu_pending_barrier(const fa_emu_pending *pending, uint64_t address, size_t size);
 /* A number below `count`, drawn from the schedule's seed. */
 uint32_t fa_emu_draw(fa_emu_worker *worker, uint32_t count);

@@ -23,8 +23,8 @@ static bool find_runtime(const char *name, char path[512])
     return found;
 }
 
-/* The sanitizer's own variable: what the user asked for, then what we need. Later words win, so the user's can add,
- * and cannot switch off what finds and reports. */
+/* The sanitizer's environment variable: the user's options, then ours. Later ones win: a user can add options, but not
+ * switch off what reports need. */
 static void set_options(const char *name, const char *ours, const char *log)
 {
     const char *theirs = getenv(name);
@@ -50,7 +50,7 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
     if (sanitize != FA_SANITIZE_ADDRESS && sanitize != FA_SANITIZE_UNDEFINED)
         return;
     if (getenv(FA_EMU_SANITIZER_LOG) != NULL) {
-        unsetenv("LD_PRELOAD"); /* not for the compilers this process starts */
+        unsetenv("LD_PRELOAD"); /* the compilers that this process starts must not load it */
         return;
     }
     /* A binary built with AddressSanitizer cannot load another runtime; fa_compile_emu refuses the run. */
@@ -75,7 +75,7 @@ void fa_emu_preload(fa_sanitize sanitize, char *const argv[])
     unsetenv("LD_PRELOAD"); /* fa_compile_emu says that the runtime is missing */
 }
 
-/* How much of a line is worth keeping: no addresses, which differ from run to run. */
+/* How much of a line to keep: addresses are left out, they differ from run to run. */
 static int kept_length(const char *line)
 {
     static const char *const cut[] = {" (pid=", " on address 0x", " on unknown address 0x", " at 0x", " (BuildId"};
@@ -88,7 +88,7 @@ static int kept_length(const char *line)
     return (int)length;
 }
 
-/* Keeps the lines that say what and where: the headline, and the frames in the kernel's files. */
+/* Keeps the headline and the frames in the kernel's files. */
 static void pick_lines(const char *report, char *text, size_t size)
 {
     size_t used = 0;

@@ -160,7 +160,7 @@ void fa_emu_report_stuck(fa_emu_worker *worker)
 {
     const fa_emu_cluster *cluster = worker->cluster;
     writer w = {.used = 0};
-    put(&w, "%s: block (%u,%u,%u): %u of %u threads have exited, nobody can go on", class_of_stuck(worker),
+    put(&w, "%s: block (%u,%u,%u): %u of %u threads have exited, no thread can run", class_of_stuck(worker),
         worker->block.x, worker->block.y, worker->block.z, worker->threads - worker->alive, worker->threads);
     put_block(&w, worker);
     if (worker->stuck)
@@ -198,7 +198,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     fa_emu_worker *worker = fa_emu_self;
     if (!worker || !worker->current) {
         signal(number, SIG_DFL);
-        return; /* not in a kernel: the instruction faults again, now for good */
+        return; /* not in a kernel: the instruction faults again, with the default action */
     }
     const fa_emu_fibre *fibre = worker->current;
     const unsigned char *address = info->si_addr;

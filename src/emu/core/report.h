@@ -1,10 +1,10 @@
-/* A failure of a kernel in words. The first one of a launch is kept. */
+/* Failures of a kernel as text. A launch keeps the first. */
 #ifndef FA_EMU_CORE_REPORT_H
 #define FA_EMU_CORE_REPORT_H
 
 #include "emu/core/state.h"
 
-/* Classes of failure, as they begin a report. */
+/* Classes of failure: the first words of a report. */
 #define FA_EMU_DIVERGENT_BARRIER "divergent barrier"
 #define FA_EMU_DEADLOCK "deadlock"
 #define FA_EMU_PARTIAL_WARP "partial warp"
@@ -27,14 +27,14 @@
 #define FA_EMU_WGMMA_LEFT "wgmma left"
 #define FA_EMU_BAD_REGISTERS "bad setmaxnreg"
 
-/* Says what happened and where; the block goes on. fibre or file NULL: not known. */
+/* Reports a failure; the block goes on. fibre or file NULL: not known. */
 void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *fibre, const char *file, int32_t line,
                    const char *format, ...) __attribute__((format(printf, 6, 7)));
-/* No thread can run: says where each of them waits. */
+/* Reports that no thread can run, and where each of them waits. */
 void fa_emu_report_stuck(fa_emu_worker *worker);
-/* From a running fibre: reports, and ends the block there. */
+/* Reports a failure of the running fibre and ends the block. */
 void fa_emu_fail(const char *kind, const char *what, const char *file, int32_t line);
-/* While on, a fault of the kernel is reported and ends the block. */
+/* On: a fault of the kernel is reported and ends the block. */
 void fa_emu_catch_faults(fa_emu_worker *worker, bool on);
 
 #endif

@@ -1,5 +1,5 @@
-/* The state of a launch: its workers, their blocks, and the fibres that are CUDA threads. Definitions alone; the
- * functions are declared by the file that does the work. */
+/* The state of a launch: its workers, their blocks, and the fibres that are CUDA threads. Only definitions; functions
+ * are declared where they are defined. */
 #ifndef FA_EMU_CORE_STATE_H
 #define FA_EMU_CORE_STATE_H
 
@@ -32,7 +32,7 @@ typedef struct fa_emu_copy {
     const void *pc; /* where it was issued, for the race detector */
 } fa_emu_copy;
 
-/* The cp.async copies of one thread that no wait has covered yet, oldest first. */
+/* The cp.async copies of one thread that it has not waited for yet, oldest first. */
 typedef struct fa_emu_async {
     fa_emu_copy *copies;
     uint32_t count, capacity, group; /* group: number of the one being filled */
@@ -46,7 +46,7 @@ typedef struct fa_emu_fibre {
     fa_emu_op *op; /* the operation it waits in, or NULL */
     fa_emu_async async;
     void *asan_fake_stack;
-    uint64_t cluster_phase; /* of the cluster's barrier, in which it arrived last */
+    uint64_t cluster_phase; /* phase of the cluster's barrier in which it arrived last */
     bool cluster_arrived;   /* and has not waited since */
 } fa_emu_fibre;
 
@@ -57,7 +57,7 @@ typedef struct fa_emu_warp_state {
 } fa_emu_warp_state;
 
 typedef struct fa_emu_barrier {
-    uint32_t arrived, waiting, threads; /* threads: as the first to arrive declared; 0: all that are left */
+    uint32_t arrived, waiting, threads; /* threads: as the first thread to arrive declared; 0: all running ones */
     int32_t line;
     const char *file;
 } fa_emu_barrier;
@@ -76,8 +76,7 @@ typedef struct fa_emu_launch {
     pthread_mutex_t lock;
     char *error;
     size_t error_size;
-    struct fa_race
-        *race; /* NULL: nobody looks for races; else the functions of race/ and hopper/ that this room calls: */
+    struct fa_race *race; /* NULL: no race detector; else it also has what core/ and race/ call in later rooms: */
     size_t (*mark_calls)(const struct fa_emu_worker *worker, const fa_emu_fibre *fibre, const char *file, int line,
                          char *text, size_t size);
     void (*registers_touched)(struct fa_emu_worker *worker, uint64_t address, size_t size, bool write, const void *pc);
@@ -87,10 +86,10 @@ typedef struct fa_emu_launch {
 typedef struct fa_emu_cluster {
     struct fa_emu_worker *block[FA_EMU_MAX_CLUSTER];
     uint32_t count;
-    bool paused, stopped;                     /* as of a block, below */
-    uint64_t phase;                           /* of its barrier (barrier.cluster), the one that is not complete */
-    uint32_t arrived;                         /* threads that live */
-    struct fa_race_known *released, *reached; /* by the phase before: handed over; come to pass */
+    bool paused, stopped;                     /* see fa_emu_worker */
+    uint64_t phase;                           /* current phase of its barrier (barrier.cluster) */
+    uint32_t arrived;                         /* threads */
+    struct fa_race_known *released, *reached; /* by the previous phase: released; reached */
     uint64_t random;
     uint32_t idle; /* rounds in which threads only polled */
 } fa_emu_cluster;
@@ -99,29 +98,29 @@ typedef struct fa_emu_cluster {
 typedef struct fa_emu_worker {
     fa_emu_launch *launch;
     fa_emu_fibre *fibres;
-    uint32_t fibre_count; /* of those that have a stack */
+    uint32_t fibre_count; /* fibres with a stack */
     fa_emu_fibre *current;
     fa_emu_slots slot;
     void *main_sp;
     void *main_asan_fake_stack;
     const void *main_stack;
     size_t main_stack_size;
-    bool annotated; /* a sanitizer is told of every switch */
-    bool stopped;   /* the block failed: the worker goes back to its own stack */
+    bool annotated; /* every switch is announced to a sanitizer */
+    bool stopped;   /* the block failed: the worker returns to its own stack */
     bool paused;    /* the block waits for another one, in the thread `resume` */
     fa_emu_fibre *resume;
     bool over;                  /* all its threads have ended */
     bool begun;                 /* some thread has run */
-    bool stuck, forced;         /* nobody can go on; a copy under way may be ended for that */
+    bool stuck, forced;         /* no thread can run; a pending copy may be completed for that */
     unsigned char *static_copy; /* its __shared__ variables while another block runs */
     fa_emu_cluster *cluster;
-    uint32_t rank, rounds; /* rank: in its cluster; rounds: until another block of it has a turn */
-    uint32_t turns;        /* that its threads have given the others of the block */
+    uint32_t rank, rounds; /* rank: in its cluster; rounds: until another block of it runs */
+    uint32_t turns;        /* how often its threads let others of the block run */
 
     fa_emu_uint3 block;
-    uint32_t block_number, seat; /* seat: which of the blocks that have begun it is */
+    uint32_t block_number, seat; /* seat: its number among the blocks that have started */
     struct fa_race_team *race;
-    struct fa_emu_pending *pending; /* NULL: nothing is under way */
+    struct fa_emu_pending *pending; /* NULL: none */
     uint32_t threads, warps, alive;
     uint32_t ready_warps; /* warps with a ready lane */
     int32_t greedy_warp;

@@ -81,7 +81,7 @@ const char *fa_emu_map_replace(void *bytes, fa_emu_map_field field, uint64_t whi
     return wrong;
 }
 
-const char *fa_emu_map_wrong(const fa_emu_map *map)
+const char *fa_emu_map_check(const fa_emu_map *map)
 {
     if (map->address == 0)
         return "it has no address";
@@ -119,7 +119,7 @@ const char *fa_emu_map_encode(fa_tensor_map *to, const void *address, int rank, 
             wrong = set_dimension(&map, FA_EMU_MAP_STRIDE, (uint64_t)i, strides[i]);
     }
     if (wrong == NULL)
-        wrong = fa_emu_map_wrong(&map);
+        wrong = fa_emu_map_check(&map);
     if (wrong != NULL)
         return wrong;
     memset(to, 0, sizeof *to);
@@ -138,7 +138,7 @@ uint64_t fa_emu_map_fill(const fa_emu_map *map)
     if (!map->nans)
         return 0;
     if (map->type == FA_EMU_MAP_F16)
-        return 0x7ff7; /* by an H200; of the other types it was not read */
+        return 0x7ff7; /* as on an H200; other types were not measured */
     return map->strides[0] == 2 ? 0x7fff : map->strides[0] == 4 ? 0x7fffffff : 0x7fffffffffffffffu;
 }
 
@@ -150,7 +150,7 @@ uint32_t fa_emu_map_pitch(const fa_emu_map *map)
     return bytes > map->swizzle ? bytes : map->swizzle;
 }
 
-/* Rows of the box in dimension `i`: every so many elements one. */
+/* Rows of the box in dimension `i`, by the element stride. */
 static uint32_t steps(const fa_emu_map *map, int i)
 {
     return (map->box[i] + map->element_strides[i] - 1u) / map->element_strides[i];

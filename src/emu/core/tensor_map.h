@@ -1,4 +1,4 @@
-/* Tensor maps of the emulator: what cuTensorMapEncodeTiled makes for the hardware, in an encoding of our own, and how a
+/* Tensor maps of the emulator, as cuTensorMapEncodeTiled makes them for the hardware but in our own encoding, and how a
  * box lies in memory. Pure. */
 #ifndef FA_EMU_CORE_TENSOR_MAP_H
 #define FA_EMU_CORE_TENSOR_MAP_H
@@ -31,25 +31,24 @@ typedef enum {
 
 typedef struct fa_emu_map {
     uint64_t magic, address;
-    uint64_t strides
-        [FA_EMU_MAP_RANK]; /* bytes from one element to the next of each dimension; the first is the element's size */
+    uint64_t strides[FA_EMU_MAP_RANK]; /* bytes between elements of each dimension; the first: an element's size */
     uint32_t dims[FA_EMU_MAP_RANK];
     uint16_t box[FA_EMU_MAP_RANK];
     uint8_t rank, swizzle;                    /* bytes; 0: none */
-    uint8_t type, interleaved, nans;          /* nans: what is out of bounds is filled with NaN, not 0 */
+    uint8_t type, interleaved, nans;          /* nans: out of bounds is filled with NaN, not 0 */
     uint8_t element_strides[FA_EMU_MAP_RANK]; /* in elements; the first is ignored */
 } fa_emu_map;
 
-/* dims, box: `rank` of them, innermost first; strides: rank - 1, in bytes. NULL: done; or what is wrong with them. */
+/* dims, box: `rank` of them, innermost first; strides: rank - 1, in bytes. Returns NULL, or what is wrong with them. */
 const char *fa_emu_map_encode(fa_tensor_map *to, const void *address, int rank, fa_emu_map_type type,
                               const uint64_t *dims, const uint64_t *strides, const uint32_t *box, int swizzle);
-/* False: these bytes are no tensor map. */
+/* False: these bytes are not a tensor map. */
 bool fa_emu_map_decode(const void *bytes, fa_emu_map *map);
-/* NULL: a copy may use it; or what is wrong with its fields together. */
-const char *fa_emu_map_wrong(const fa_emu_map *map);
+/* NULL when a copy may use the map, or what is wrong with its fields together. */
+const char *fa_emu_map_check(const fa_emu_map *map);
 
-/* PTX ISA, "tensormap.replace": one field of the map in these 128 bytes; `which` dimension, from 0. Zeros are a map,
- * too, of which no field is set. NULL: done; or what is wrong with the value. */
+/* PTX ISA, "tensormap.replace": one field of the map in these 128 bytes; `which` dimension, from 0. All zeros are a map
+ * with no field set. Returns NULL, or what is wrong with the value. */
 typedef enum {
     FA_EMU_MAP_ADDRESS,
     FA_EMU_MAP_RANK_LESS_1,
@@ -66,11 +65,11 @@ typedef enum {
 const char *fa_emu_map_replace(void *bytes, fa_emu_map_field field, uint64_t which, uint64_t value);
 
 uint32_t fa_emu_map_row_bytes(const fa_emu_map *map);
-/* Bytes from row to row in shared memory: a row that is shorter than the swizzle is as far from the next as a whole one
- * would be. Not in the PTX ISA; seen on an H200. */
+/* Bytes from row to row in shared memory: a row shorter than the swizzle takes as much room as a whole one. Not in the
+ * PTX ISA; measured on an H200. */
 uint32_t fa_emu_map_pitch(const fa_emu_map *map);
 uint32_t fa_emu_map_rows(const fa_emu_map *map);
-/* A NaN of the type, where the map asks for them; else 0. */
+/* The fill value out of bounds: a NaN of the type where the map asks for it, else 0. */
 uint64_t fa_emu_map_fill(const fa_emu_map *map);
 
 /* Row `row` of the box at `at` in global memory: its bytes [from, to) exist; `global` is where byte 0 would be. */

@@ -12,7 +12,7 @@ typedef struct tensor {
     int64_t bytes, stride[3], count[3], columns; /* bytes: of an element; batch, head, row; strides in elements */
 } tensor;
 
-/* Elements from the first to behind the last, with gaps. */
+/* Elements from the first to one past the last, with gaps. */
 static int64_t span_of(const tensor *t)
 {
     int64_t span = t->columns;
@@ -21,7 +21,7 @@ static int64_t span_of(const tensor *t)
     return span;
 }
 
-/* Elements from `at` to the tensor: 0 inside, below 0 before it. */
+/* Distance of `at` from the tensor in elements: 0 inside, negative before it. */
 static int64_t distance_of(const tensor *t, int64_t at)
 {
     const int64_t span = span_of(t);
@@ -30,7 +30,7 @@ static int64_t distance_of(const tensor *t, int64_t at)
 
 static int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-/* Which element it would be: by the largest stride first. Beyond the last row it stays in the last head. */
+/* The element that the address would be, by the largest stride first; past the last row it stays in the last head. */
 static void index_of(const tensor *t, int64_t at, int64_t index[3], int64_t *column)
 {
     bool done[3] = {false};

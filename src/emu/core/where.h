@@ -1,4 +1,4 @@
-/* Which tensor an address that a kernel should not touch lies in or beside. */
+/* Names the tensor that an invalid address lies in or near. */
 #ifndef FA_EMU_CORE_WHERE_H
 #define FA_EMU_CORE_WHERE_H
 

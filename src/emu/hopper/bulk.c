@@ -14,7 +14,7 @@
 
 enum { BYTES_ALIGN = 16, BOX_ALIGN = 128, MAP_ALIGN = 64, LINE = 256, POISON = 0xff };
 
-/* The addresses of the 16-byte chunks of a row in shared memory: as the block sees them, and where they are now. */
+/* The addresses of the 16-byte chunks of a row in shared memory: in the block's window, and where they are now. */
 static unsigned char *place_of(const fa_emu_bulk *bulk, uint32_t row, uint32_t offset)
 {
     const uintptr_t at = (uintptr_t)bulk->shared + row * fa_emu_map_pitch(&bulk->map) + offset;
@@ -30,7 +30,7 @@ static void combine(const fa_emu_bulk *bulk, unsigned char *to, const unsigned c
     fa_emu_reduce_bytes(to, from, bytes, (fa_ptx_type)bulk->type, (fa_ptx_word)bulk->operation);
 }
 
-/* What 8 bytes out of bounds become. */
+/* The fill value of 8 bytes out of bounds. */
 static uint64_t fill_of(const fa_emu_map *map)
 {
     uint64_t fill = fa_emu_map_fill(map);
@@ -120,7 +120,7 @@ static void finish_stores(fa_emu_worker *worker, uint32_t thread, uint32_t last)
             i++;
 }
 
-/* What the race detector and AddressSanitizer are told: every byte of the box, at the time of issue, by the copy. */
+/* Reports every byte of the box to the race detector and AddressSanitizer at the time of issue. */
 static void declare(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
 {
     const bool load = bulk->kind == FA_EMU_LOAD;
@@ -163,7 +163,7 @@ static void check_inside(const fa_emu_ptx_run *run, const fa_emu_worker *owner, 
         fa_emu_ptx_fail(run, FA_EMU_SMEM_OVERFLOW, "its %u bytes do not lie in the block's shared memory", bytes);
 }
 
-/* Until a load ends its bytes are not there. */
+/* The destination of a load is NaN until the load is complete. */
 static void poison(const fa_emu_bulk *bulk)
 {
     const uint32_t bytes = fa_emu_map_row_bytes(&bulk->map);
@@ -207,7 +207,7 @@ static unsigned char *same_place(const fa_emu_worker *from, unsigned char *place
     return offset < from->launch->grid->smem_bytes ? to->smem + offset : place;
 }
 
-/* A load: once, or with .multicast::cluster to the same place in every block of the mask, with its barrier there. */
+/* A load: once, or with .multicast::cluster to that offset in every block of the mask, each with its own barrier. */
 static void load(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
 {
     if (!fa_ptx_has(run->instr, FA_PTX_W_MULTICAST)) {
@@ -238,7 +238,7 @@ static void check_aligned(const fa_emu_ptx_run *run, const void *at, uintptr_t a
         fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the %s address is no multiple of %u bytes", what, (unsigned)align);
 }
 
-/* A copy of bytes is a box of lines, the last of which is shorter. */
+/* A copy of bytes is a box of lines; the last line may be shorter. */
 static void plain(const fa_emu_ptx_run *run, bool in)
 {
     const int shared = in ? 0 : 1, other = 1 - shared;
@@ -259,7 +259,7 @@ static void plain(const fa_emu_ptx_run *run, bool in)
         check_inside(run, fa_emu_self, from, size);
     if (in)
         bulk.barrier = fa_emu_mbarrier_named(run, 3);
-    for (uint32_t at = 0; at < size;) { /* whole lines, then what is left of them */
+    for (uint32_t at = 0; at < size;) { /* whole lines, then the rest */
         const uint32_t left = size - at, row = left < LINE ? left : LINE, rows = left / row;
         fa_emu_bulk part = bulk;
         part.shared = bulk.shared + at;
@@ -278,7 +278,7 @@ static void plain(const fa_emu_ptx_run *run, bool in)
     }
 }
 
-/* The type in which a copy with this map reduces; FA_PTX_TYPES: none. */
+/* The type of a reduction with this map; FA_PTX_TYPES: none. */
 static fa_ptx_type element_type(const fa_emu_map *map)
 {
     static const fa_ptx_type types[FA_EMU_MAP_TYPES] = {FA_PTX_TYPES, FA_PTX_TYPES, FA_PTX_U32,  FA_PTX_S32, FA_PTX_U64,
@@ -297,7 +297,7 @@ static void read_map(const fa_emu_ptx_run *run, fa_emu_bulk *bulk, unsigned char
         fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "there is no tensor map at this address");
     if (bulk->map.rank != rank)
         fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "the tensor map has %d dimensions", bulk->map.rank);
-    const char *wrong = fa_emu_map_wrong(&bulk->map);
+    const char *wrong = fa_emu_map_check(&bulk->map);
     if (wrong != NULL)
         fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "no copy may use this tensor map: %s", wrong);
     if (fa_ptx_reduction(run->instr) != FA_PTX_WORDS && element_type(&bulk->map) == FA_PTX_TYPES)

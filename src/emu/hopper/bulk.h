@@ -1,5 +1,5 @@
 /* Bulk copies: PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy", cp.async.bulk and its tensor
- * forms; st.async and red.async, which go the same way but through the generic proxy. */
+ * forms; st.async and red.async, which use the generic proxy. */
 #ifndef FA_EMU_HOPPER_BULK_H
 #define FA_EMU_HOPPER_BULK_H
 
@@ -9,7 +9,7 @@
 void fa_emu_ptx_bulk(fa_emu_ptx_run *run);
 void fa_emu_ptx_send(const fa_emu_ptx_run *run); /* st.async, red.async */
 
-/* Moves rows of copy number `index`, all that are left when `rows` is 0; a complete copy is forgotten. */
+/* Moves `rows` rows of copy number `index` (0: all that are left). A complete copy is removed. */
 void fa_emu_bulk_move(fa_emu_worker *worker, uint32_t index, uint32_t rows);
 
 #endif

@@ -45,7 +45,7 @@ void fa_emu_ptx_proxy_fence(const fa_emu_ptx_run *run)
     }
     if (fa_ptx_has(i, FA_PTX_W_TENSORMAP_GENERIC))
         fa_emu_ptx_map_fence(run);
-    /* One thread's release; an acquire says nothing of what other threads have fenced. */
+    /* A release of one thread; an acquire does not cover fences of other threads. */
     if (fa_ptx_has(i, FA_PTX_W_ASYNC_GENERIC) && fa_ptx_has(i, FA_PTX_W_RELEASE))
         fa_race_note_fence(FA_RACE_PROXY_SHARED);
     if (!fa_ptx_has(i, FA_PTX_W_ASYNC))

@@ -5,7 +5,7 @@
 #include "emu/ptx/state.h"
 
 void fa_emu_ptx_async(fa_emu_ptx_run *run);
-/* A fence of the family FA_PTX_FENCES that is for a proxy or for barrier objects. */
+/* A fence of the family FA_PTX_FENCES for a proxy or for barrier objects. */
 void fa_emu_ptx_proxy_fence(const fa_emu_ptx_run *run);
 
 #endif

@@ -98,7 +98,7 @@ void fa_emu_ptx_tensormap(const fa_emu_ptx_run *run)
         replace(run);
 }
 
-/* What is handed over to copies is handed over to threads, too. */
+/* A release to copies is a release to threads, too. */
 void fa_emu_ptx_map_fence(const fa_emu_ptx_run *run)
 {
     const fa_race_map_scope scope = scope_of(run->instr);

@@ -12,7 +12,7 @@
 #include "emu/race/async.h"
 
 enum { COUNT_MAX = (1 << 20) - 1 };
-static const uint64_t MARK = 0x6d6261727269657au; /* what an object's bytes hold here */
+static const uint64_t MARK = 0x6d6261727269657au; /* content of a live object's bytes */
 
 static fa_emu_mbarrier *find(const fa_emu_pending *pending, const unsigned char *at)
 {
@@ -37,7 +37,7 @@ static fa_emu_mbarrier *add(fa_emu_pending *pending, unsigned char *at)
     return pending->barriers[pending->barrier_count++] = fa_alloc(sizeof(fa_emu_mbarrier));
 }
 
-/* Objects are shared memory: an instruction on one is no ordinary access to its bytes. */
+/* mbarrier instructions do not count as accesses to the object's bytes. */
 static unsigned char *object_place(const fa_emu_ptx_run *run, int arg, fa_emu_worker **owner)
 {
     unsigned char *at = fa_emu_ptx_cluster_place(run, arg, owner);
@@ -54,7 +54,7 @@ fa_emu_mbarrier *fa_emu_mbarrier_at(const fa_emu_ptx_run *run, fa_emu_worker *ow
     uint64_t mark;
     memcpy(&mark, fa_emu_window_now(owner, at), sizeof mark);
     if (barrier == NULL || !barrier->alive)
-        fa_emu_ptx_fail(run, FA_EMU_BAD_MBARRIER, "there is no barrier: nobody has initialised it%s",
+        fa_emu_ptx_fail(run, FA_EMU_BAD_MBARRIER, "there is no barrier: it was not initialised%s",
                         barrier != NULL ? " since it was invalidated" : "");
     if (mark != (MARK ^ (uintptr_t)at))
         fa_emu_ptx_fail(run, FA_EMU_BAD_MBARRIER, "the barrier's bytes were written by an ordinary store");
@@ -148,7 +148,7 @@ void fa_emu_mbarrier_bytes_came(fa_emu_mbarrier *barrier, uint32_t bytes)
     settle(barrier);
 }
 
-/* Without a scope an arrival at another block's barrier is one of the cluster. */
+/* Without a scope an arrival at another block's barrier has cluster scope. */
 static fa_race_arrival arrival_of(const fa_ptx_instr *i)
 {
     return fa_ptx_has(i, FA_PTX_W_RELAXED) ? FA_RACE_ARRIVES_RELAXED
@@ -191,7 +191,7 @@ static void arrive(const fa_emu_ptx_run *run)
     settle(barrier);
 }
 
-/* Without .noinc the phase awaits one arrival more, which is this one. */
+/* Without .noinc the phase expects this arrival in addition. */
 void fa_emu_mbarrier_copies_arrive(const fa_emu_ptx_run *run)
 {
     fa_emu_mbarrier *barrier = fa_emu_mbarrier_named(run, 0);
@@ -213,7 +213,7 @@ static void change_tx(const fa_emu_ptx_run *run)
         settle(barrier);
 }
 
-/* Whether a try_wait fails though nothing kept it from waiting. */
+/* Whether try_wait fails spuriously. */
 static bool fails_spuriously(fa_emu_worker *worker, const fa_emu_patience *patience)
 {
     switch (worker->launch->grid->schedule) {
@@ -226,7 +226,7 @@ static bool fails_spuriously(fa_emu_worker *worker, const fa_emu_patience *patie
     }
 }
 
-/* The barrier must not complete a second phase while a thread waits for the first: by parity it would not notice. */
+/* The barrier must not complete a second phase while a thread waits for the first: the parity would hide it. */
 static void check_overrun(const fa_emu_ptx_run *run, const fa_emu_patience *patience, const fa_emu_mbarrier *barrier,
                           bool parity)
 {

@@ -5,7 +5,7 @@
 
 enum { ALL_REGISTERS = 65536, STEP = 8, LEAST = 24, MOST = 256, MOST_AT_LAUNCH = 248 };
 
-/* A kernel that sets its registers is compiled for the most that its launch bounds leave a thread. */
+/* A kernel with setmaxnreg is compiled for the maximum that its launch bounds leave a thread. */
 static fa_emu_pending *filled(const fa_emu_worker *worker)
 {
     fa_emu_pending *pending = fa_emu_pending_now();
@@ -42,7 +42,7 @@ static void serve(fa_emu_worker *worker)
     }
 }
 
-/* Until the pool can give the warp `more` registers. Lane 0 takes them. */
+/* Waits until the pool has `more` registers for the warp. Lane 0 takes them. */
 static void take(const fa_emu_ptx_run *run, uint32_t warp, uint32_t lane, uint32_t count)
 {
     fa_emu_pending *pending = fa_emu_self->pending;

@@ -9,7 +9,7 @@
 #include "emu/hopper/wgmma.h"
 #include "emu/race/async.h"
 
-/* Under the random schedule something under way goes on at one in so many turns, by so many rows. */
+/* Under the random schedule pending work advances in one of so many turns, by so many rows. */
 enum { TURNS = 8, ROWS = 16 };
 
 static void forget_products(fa_emu_pending *pending)
@@ -78,7 +78,7 @@ void fa_emu_pending_turn(fa_emu_worker *worker)
         fa_emu_wgmma_step(worker, warp);
 }
 
-/* Which of the loads under way ends: as the schedule has it. */
+/* The pending load that the schedule completes next. */
 bool fa_emu_pending_force(fa_emu_worker *worker)
 {
     const fa_emu_pending *pending = worker->pending;
@@ -97,7 +97,7 @@ bool fa_emu_pending_force(fa_emu_worker *worker)
     return loads > 0;
 }
 
-/* Every thread that gives others a turn does so because of a phase that it has not seen. */
+/* Whether every waiting thread polls a phase. */
 static bool all_poll(const fa_emu_worker *worker)
 {
     bool all = true;
@@ -140,7 +140,7 @@ void fa_emu_pending_thread_ends(fa_emu_worker *worker)
             report_left(worker, &pending->bulks[i], "issued, never waited for, and the thread exits");
 }
 
-/* Copies out of the block's shared memory to another one's. */
+/* Pending copies from the block's shared memory to another block's. */
 static void check_sources(fa_emu_worker *worker)
 {
     for (uint32_t rank = 0; rank < worker->cluster->count; rank++) {

@@ -6,18 +6,18 @@
 
 enum { TOUCHES = 512, TAKEN = 2 * FA_EMU_PRODUCTS_MAX, WORD = 4 };
 
-/* An access of the thread to its stack since its last fence. */
+/* An access of the thread to its stack since its last wgmma.fence. */
 typedef struct touch {
     uint64_t address;
     uint32_t size, place, stack;
     bool write;
 } touch;
 
-/* Registers that a product has: from `low` to `high` - 1. */
+/* Registers of a pending product: from `low` to `high` - 1. */
 typedef struct range {
     uint64_t low, high;
     bool written; /* an accumulator, not A */
-    uint32_t end; /* number of the last product that has them, plus 1 */
+    uint32_t end; /* number of the last product that uses them, plus 1 */
     uint32_t place, stack;
 } range;
 
@@ -25,7 +25,7 @@ struct fa_emu_registers {
     touch touches[TOUCHES]; /* a ring */
     uint32_t touch_count, taken_count;
     range taken[TAKEN];
-    uint64_t low, high; /* all of them lie in here */
+    uint64_t low, high; /* range of all of them */
 };
 
 static fa_emu_registers *registers_of(fa_emu_worker *worker, uint32_t thread)
@@ -88,7 +88,7 @@ static uint64_t place_of(const fa_emu_ptx_run *run, const fa_ptx_instr *i, int a
     return site ? (uint64_t)(uintptr_t)run->places[v->reg] : 0;
 }
 
-/* Accumulators that another product of the chain has are the chain's; the fence is for those who come from outside. */
+/* A product may reuse accumulators of its own chain without a fence. */
 static bool is_taken(const fa_emu_registers *all, uint64_t address)
 {
     for (uint32_t i = 0; i < all->taken_count; i++)
@@ -173,7 +173,7 @@ void fa_emu_registers_taken(fa_emu_worker *worker, uint32_t warp, const fa_emu_p
     }
 }
 
-void fa_emu_registers_given_back(fa_emu_worker *worker, uint32_t warp, uint32_t end)
+void fa_emu_registers_released(fa_emu_worker *worker, uint32_t warp, uint32_t end)
 {
     for (uint32_t l = 0; l < FA_EMU_WARP; l++) {
         fa_emu_registers *all = registers_of(worker, warp * FA_EMU_WARP + l);

@@ -1,6 +1,6 @@
-/* Registers of products under the race detector: accumulators and A are not the thread's between a product and the wait
- * for it, and what the thread does to them comes before a product by wgmma.fence. Registers are variables of the kernel
- * here, on the threads' stacks. */
+/* Registers of wgmma under the race detector: a thread must not access accumulators and A between a product and the
+ * wait for it, and needs wgmma.fence between its own accesses and a product. Registers are the kernel's variables here,
+ * on the threads' stacks. */
 #ifndef FA_EMU_HOPPER_REGISTERS_H
 #define FA_EMU_HOPPER_REGISTERS_H
 
@@ -13,14 +13,14 @@ typedef struct fa_emu_registers fa_emu_registers;
 void fa_emu_registers_touched(fa_emu_worker *worker, uint64_t address, size_t size, bool write, const void *pc);
 /* The running thread had a wgmma.fence. */
 void fa_emu_registers_fenced(void);
-/* Every lane of the warp is about to issue the product: false when one has touched its registers since its last fence,
- * and that is reported. */
+/* Before all lanes of a warp issue a product. False: a lane has accessed its registers since its last fence, and that
+ * is reported. */
 bool fa_emu_registers_ready(fa_emu_worker *worker, uint32_t warp, const fa_emu_ptx_run *const lane[FA_EMU_WARP],
                             const fa_ptx_instr *product);
 /* The product has begun, with these registers of A; its chain ends. */
 void fa_emu_registers_taken(fa_emu_worker *worker, uint32_t warp, const fa_emu_ptx_run *const lane[FA_EMU_WARP],
                             const fa_ptx_instr *product, uint32_t number);
 /* Products up to number `end` are complete. */
-void fa_emu_registers_given_back(fa_emu_worker *worker, uint32_t warp, uint32_t end);
+void fa_emu_registers_released(fa_emu_worker *worker, uint32_t warp, uint32_t end);
 
 #endif

@@ -10,7 +10,7 @@
 #include "emu/race/async.h"
 #include "ptx/hopper.h"
 
-/* One lane's part; lives on its stack while its warp gathers. */
+/* One lane's part; lives on its stack until all lanes have arrived. */
 typedef struct lane_part {
     const fa_emu_ptx_run *run;
 } lane_part;
@@ -82,7 +82,7 @@ static void load_tile(fa_emu_tile *tile, const warp_part *w)
         }
 }
 
-/* The kernel's variables hold NaN until the products are waited for. */
+/* The kernel's variables are NaN until it waits for the products. */
 static void hide(const fa_emu_tile *tile)
 {
     for (int i = 0; i < FA_EMU_WARP * tile->registers; i++)
@@ -196,7 +196,7 @@ static bool check_operand(const warp_part *w, const fa_emu_operand *operand)
     return !w->worker->stopped;
 }
 
-/* What every lane must agree on, and every warp of the warpgroup. */
+/* Must be equal in every lane, and in every warp of the warpgroup. */
 static bool check_uniform(const warp_part *w, const fa_emu_product *p)
 {
     const fa_ptx_instr *i = w->instr;
@@ -357,7 +357,7 @@ static bool wait_for_groups(const warp_part *w, uint32_t left)
     if (w->worker->race == NULL)
         return true;
     fa_race_products_waited(w->worker, w->warp, all->groups - left - 1);
-    fa_emu_registers_given_back(w->worker, w->warp, end);
+    fa_emu_registers_released(w->worker, w->warp, end);
     return true;
 }
 

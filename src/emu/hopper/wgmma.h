@@ -6,18 +6,18 @@
 #include "emu/core/pending.h"
 #include "emu/ptx/state.h"
 
-/* wgmma.* as a thread comes to it: waits for its warp. */
+/* A thread reaches a wgmma instruction: waits for its warp. */
 void fa_emu_ptx_wgmma(fa_emu_ptx_run *run);
-/* All lanes of a warp have come. False: it is invalid, and that is reported. */
+/* All lanes of a warp have arrived. False: the instruction is invalid, and that is reported. */
 bool fa_emu_wgmma_compute(fa_emu_worker *worker, uint32_t warp, fa_emu_op *const op[FA_EMU_WARP]);
 
-/* A warp has come to `op`. False: it waits for products, and a warp of its warpgroup has yet to issue one of them:
+/* A warp has reached `op`. False: it waits for products, and a warp of its warpgroup has not issued one of them yet:
  * fa_emu_pending.awaited_warp. */
 bool fa_emu_wgmma_can_go_on(const fa_emu_worker *worker, uint32_t warp, const fa_emu_op *op);
 
-/* Computes the oldest product of a warp that is under way. */
+/* Computes the oldest pending product of a warp. */
 void fa_emu_wgmma_step(fa_emu_worker *worker, uint32_t warp);
-/* At the end of a block: what no wait covered, or not all warps of a warpgroup did. */
+/* At the end of a block: reports products without a wait, or not issued by all warps of a warpgroup. */
 void fa_emu_wgmma_block_ends(fa_emu_worker *worker);
 
 #endif

@@ -41,7 +41,7 @@ static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 static inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
-/* Members of structs that a launcher fills; nobody uses them here. */
+/* Members of structs that a launcher fills; unused here. */
 typedef struct CUstream_st *cudaStream_t, *CUstream;
 typedef struct CUevent_st *cudaEvent_t, *CUevent;
 typedef enum cudaError { cudaSuccess } cudaError_t;

@@ -1,4 +1,4 @@
-/* Barriers, warp collectives and atomics: each packs its operands and waits in the core until the others have come. */
+/* Barriers, warp collectives and atomics: each packs its operands and waits until the others have arrived. */
 #ifndef FA_EMU_WARP_H
 #define FA_EMU_WARP_H
 

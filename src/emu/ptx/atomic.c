@@ -75,7 +75,7 @@ static void find_tsan(void)
     *(void **)&tsan_leave = dlsym(RTLD_DEFAULT, "__tsan_func_exit");
 }
 
-/* tsan: the kernel is under the race detector, which then hears where in the kernel the access is; leave() afterwards
+/* tsan: the race detector runs and gets the place of the access in the kernel; call leave() afterwards
  * */
 static functions enter(const fa_emu_ptx_run *run, uint32_t size, bool *tsan)
 {

@@ -1,4 +1,4 @@
-/* cp.async, as the kernel's object calls it; and what a block does with copies that no wait covered. */
+/* cp.async as the kernel's object calls it, and the copies that were never waited for. */
 #ifndef FA_EMU_PTX_CP_ASYNC_H
 #define FA_EMU_PTX_CP_ASYNC_H
 

@@ -16,7 +16,7 @@ static fa_emu_op make_op(const fa_emu_ptx_run *run, fa_emu_kind kind, int mode, 
                        .mask = mask};
 }
 
-/* The word given, as the mode that stands beside it. */
+/* The mode beside the word that the instruction has. */
 typedef struct choice {
     fa_ptx_word word;
     int mode;
@@ -61,7 +61,7 @@ static void barrier(const fa_emu_ptx_run *run)
         fa_ptx_out(i, run->r, op.result);
 }
 
-/* The lane it reads, and whether that is one of its segment: PTX ISA "shfl.sync". */
+/* The lane it reads, and whether that lies in its segment: PTX ISA, "shfl.sync". */
 static bool shuffle_source(const fa_ptx_instr *i, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
 {
     const uint32_t segment = c >> 8 & 31, clamp = c & 31;
@@ -148,7 +148,7 @@ static int matrices(const fa_ptx_instr *i)
     return fa_ptx_has(i, FA_PTX_W_X4) ? 4 : fa_ptx_has(i, FA_PTX_W_X2) ? 2 : 1;
 }
 
-/* Every lane reads the row it names and hands it in; the core deals the elements out. */
+/* Every lane reads the row that it names; the core distributes the elements. */
 static void ldmatrix(const fa_emu_ptx_run *run, uint32_t lane)
 {
     const fa_ptx_instr *i = run->instr;

@@ -1,4 +1,4 @@
-/* PTX that a warp or a block runs together: barriers, shuffles, votes, matrices. */
+/* PTX of a whole warp or block: barriers, shuffles, votes, matrices. */
 #ifndef FA_EMU_PTX_GROUP_H
 #define FA_EMU_PTX_GROUP_H
 

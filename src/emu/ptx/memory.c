@@ -172,7 +172,7 @@ static unsigned char *strong_place(const fa_emu_ptx_run *run, int arg, uint32_t 
 }
 
 /* A thread that reads in a loop may wait for another block of its cluster, which runs on the same OS thread. The race
- * detector does the like for any loop. */
+ * detector does this for any loop. */
 static void let_blocks_run(const fa_emu_ptx_run *run)
 {
     enum { READS = 32 };

@@ -1,4 +1,4 @@
-/* What one run of one asm statement knows, and how it fails. */
+/* The state of one run of an asm statement, and its failures. */
 #ifndef FA_EMU_PTX_STATE_H
 #define FA_EMU_PTX_STATE_H
 
@@ -7,13 +7,13 @@
 
 /* One run of one statement by one CUDA thread. */
 typedef struct fa_emu_ptx_run {
-    const fa_emu_place *at; /* what reports name */
+    const fa_emu_place *at; /* the place that reports name */
     const fa_ptx_instr *instr;
     uint64_t *r;
-    int operands; /* of the statement */
+    int operands; /* operands of the statement */
     unsigned carry;
-    void *const *places;    /* of the operands, for a statement whose results come later; or NULL */
-    const void *pc, *frame; /* of the kernel, for the sanitizers' reports */
+    void *const *places;    /* of the operands, for a statement with late results; or NULL */
+    const void *pc, *frame; /* the kernel's, for the sanitizers' reports */
 } fa_emu_ptx_run;
 
 /* Waits in the operation as the kernel's own primitives do. */

@@ -36,15 +36,15 @@ void fa_race_phase_free(fa_race_phase *phase)
     free(phase);
 }
 
-/* A fence of the barrier's initialisation hands it over to whoever sees that the thread has come that far. */
+/* A fence of the barrier's initialisation releases it to every thread that knows of the fence. */
 static bool is_visible(const fa_emu_worker *worker, const fa_race_access *init)
 {
     const fa_race_thread *self = fa_race_current(worker);
     const fa_emu_worker *block = fa_race_peer(worker, init->block);
-    const uint32_t told =
+    const uint32_t known =
         block == worker ? self->clock[init->thread] : fa_race_known_epoch(self->others, init->block, init->thread);
     const fa_race_fences *fences = &block->race->thread[init->thread].fences[FA_RACE_BARRIER_INIT];
-    return init->epoch <= told ||
+    return init->epoch <= known ||
            fa_race_fence_after(fences, init->epoch, fa_race_reached(worker, init->block, init->thread));
 }
 

@@ -1,6 +1,5 @@
-/* What a thread knows of other threads: for each block, how far each of its threads has come (vector clocks). A thread
- * of the launch is known up to an epoch: all that it did in that epoch and before happened before whoever knows of it.
- * */
+/* Vector clocks: what a thread knows of others, by block. A thread that is known up to an epoch: all that it did until
+ * the end of that epoch happened before what the knowing thread does next. */
 #ifndef FA_EMU_RACE_CLOCK_H
 #define FA_EMU_RACE_CLOCK_H
 
@@ -29,9 +28,9 @@ uint32_t fa_race_known_epoch(const fa_race_known *known, uint32_t block, uint32_
 /* NULL: nothing is known of the block. */
 const fa_race_epochs *fa_race_known_block(const fa_race_known *known, uint32_t block);
 fa_race_known *fa_race_known_of_block(uint32_t block, const uint32_t *epochs, uint32_t threads);
-fa_race_known *fa_race_known_hold(fa_race_known *known); /* one reference more */
+fa_race_known *fa_race_known_hold(fa_race_known *known); /* adds a reference */
 void fa_race_known_drop(fa_race_known *known);
-/* *known = what either knows. */
+/* *known becomes the union of both. */
 void fa_race_known_add(fa_race_known **known, fa_race_known *more, uint32_t threads);
 
 #endif

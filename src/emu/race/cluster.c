@@ -30,7 +30,7 @@ void fa_race_cluster_arrive(fa_emu_worker *worker, bool relaxed)
 static void gather(fa_race_known **all, fa_emu_worker *worker, fa_race_meeting *meeting)
 {
     const uint32_t width = fa_race_of(worker)->width;
-    const fa_race_meeting *ended = &worker->race->ended; /* who has exited has arrived */
+    const fa_race_meeting *ended = &worker->race->ended; /* exited threads count as arrived */
     fa_race_epochs_join(meeting->clock, ended->clock, width);
     fa_race_known *own = fa_race_known_of_block(worker->block_number, meeting->clock, width);
     fa_race_known_add(all, own, width);
@@ -77,10 +77,10 @@ bool fa_race_has_begun(const fa_emu_worker *worker, const fa_emu_worker *block)
 uint32_t fa_race_reached(const fa_emu_worker *worker, uint32_t block, uint32_t thread)
 {
     const fa_race_thread *self = fa_race_current(worker);
-    const uint32_t told = block == worker->block_number ? self->clock[thread]
-                                                        : fa_race_known_epoch(self->others, block, thread),
+    const uint32_t known = block == worker->block_number ? self->clock[thread]
+                                                         : fa_race_known_epoch(self->others, block, thread),
                    seen = fa_race_known_epoch(self->reached, block, thread);
-    return told > seen ? told : seen;
+    return known > seen ? known : seen;
 }
 
 static bool unknown(const void *context, const fa_race_access *access)
@@ -106,7 +106,7 @@ void fa_race_visit(const fa_emu_worker *worker, fa_emu_worker *block, const void
     team->visit_count += at == team->visit_count;
 }
 
-/* Something that another block did, and of which no thread of this one knows. */
+/* An access by another block that no thread of this block knows of. */
 static bool find_unknown(fa_emu_worker *worker, fa_race_access *access)
 {
     const fa_emu_build_info *build = worker->launch->image->build;

@@ -1,23 +1,25 @@
-/* Clusters under the race detector. The cluster's barrier hands over what its threads did before they arrived; a
- * relaxed arrival, what they did before their last fence. It says besides that the blocks have begun. */
+/* Clusters under the race detector. The cluster's barrier releases what its threads did before they arrived; a relaxed
+ * arrival, what they did before their last fence. Passing it also proves that all blocks have started. */
 #ifndef FA_EMU_RACE_CLUSTER_H
 #define FA_EMU_RACE_CLUSTER_H
 
 #include "emu/race/thread.h"
 
-/* Without a race detector they do nothing. The running thread arrives; all have; the running thread has waited. */
+/* Without a race detector these do nothing. The running thread arrives; all have arrived; the running thread has
+ * waited. */
 void fa_race_cluster_arrive(fa_emu_worker *worker, bool relaxed);
 void fa_race_cluster_complete(fa_emu_cluster *cluster);
 void fa_race_cluster_observed(fa_emu_worker *worker);
 void fa_race_cluster_forget(fa_emu_cluster *cluster);
 
-/* Whether the running thread knows that a block has begun. */
+/* Whether the running thread knows that a block has started. */
 bool fa_race_has_begun(const fa_emu_worker *worker, const fa_emu_worker *block);
-/* How far the running thread knows that another one has come: handed over or not. */
+/* The last epoch of another thread that the running thread knows of, released or not. */
 uint32_t fa_race_reached(const fa_emu_worker *worker, uint32_t block, uint32_t thread);
-/* The running thread comes to a barrier of another block. */
+/* The running thread accesses a barrier of another block. */
 void fa_race_visit(const fa_emu_worker *worker, fa_emu_worker *block, const void *pc);
-/* The block ends. Reports what other blocks did in its shared memory, if nothing says that it came before: stopped. */
+/* The block ends. Reports accesses of other blocks to its shared memory that are not ordered before that:
+ * worker->stopped. */
 void fa_race_block_ends(fa_emu_worker *worker);
 
 #endif

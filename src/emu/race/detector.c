@@ -122,7 +122,7 @@ void fa_race_block_begins(fa_emu_worker *worker)
     new_memory(worker, build->static_smem_begin, (size_t)(build->static_smem_end - build->static_smem_begin));
 }
 
-/* A fence of one thread before a barrier serves those who hand over after it. */
+/* A fence of one thread before a barrier also covers threads that release after it. */
 void fa_race_meet(const fa_emu_worker *worker, fa_race_meeting *meeting, const fa_race_thread *thread)
 {
     const uint32_t threads = fa_race_of(worker)->width;
@@ -154,7 +154,7 @@ void fa_race_barrier_arrive(fa_emu_worker *worker, int32_t id)
 void fa_race_barrier_release(fa_emu_worker *worker, int32_t id)
 {
     fa_race_meeting *meeting = &worker->race->barrier[id];
-    if (!worker->barrier[id].threads) { /* who has exited has arrived */
+    if (!worker->barrier[id].threads) { /* exited threads count as arrived */
         fa_race_epochs_join(meeting->clock, worker->race->ended.clock, fa_race_of(worker)->width);
         fa_race_known_add(&meeting->others, worker->race->ended.others, fa_race_of(worker)->width);
     }

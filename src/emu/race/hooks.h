@@ -1,5 +1,5 @@
-/* The functions that g++ -fsanitize=thread calls in a kernel: the place of ThreadSanitizer's runtime, in fa_bench
- * itself. The kernel's object finds them in the process. Their names and arguments are the compiler's. */
+/* The functions that g++ -fsanitize=thread calls in a kernel. They replace ThreadSanitizer's runtime; the kernel's
+ * object finds them in this process. The compiler decides their names and arguments. */
 #ifndef FA_EMU_RACE_HOOKS_H
 #define FA_EMU_RACE_HOOKS_H
 
@@ -23,7 +23,7 @@ void *__wrap_memcpy(void *to, const void *from, size_t size);
 void *__wrap_memmove(void *to, const void *from, size_t size);
 void *__wrap_memset(void *to, int byte, size_t size);
 
-/* Of the shim: fences and atomics of the block alone. */
+/* Called by the shim: fences and atomics of block scope. */
 void fa_emu_race_fence_block(void);
 void fa_emu_race_scope_block(int on);
 

@@ -7,7 +7,7 @@
 
 #include "emu/race/thread.h"
 
-/* By the running thread. */
+/* For the running thread. */
 void fa_race_map_release(fa_race_map_scope scope);
 void fa_race_map_acquire(const void *map, fa_race_map_scope scope);
 /* What is missing between a write to the map and its use by a copy that thread `knower` issues; NULL: nothing. */

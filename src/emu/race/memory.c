@@ -13,7 +13,7 @@
 #include "emu/race/map.h"
 #include "emu/race/thread.h"
 
-/* After so many atomic or volatile loads in a row the block's others get a turn, after so many turns other blocks. */
+/* Atomic or volatile loads in a row until other threads of the block run, and such switches until other blocks do. */
 enum { SPINS = 32, BLOCK_TURNS = 256 };
 
 /* The worker whose thread runs, or NULL: not in a kernel under the race detector. */
@@ -63,7 +63,7 @@ static bool knows(const context *now, uint32_t block, uint32_t thread, uint32_t 
     return epoch <= fa_race_known_epoch(self->others, block, thread);
 }
 
-/* An ordinary access follows an atomic one, too, when it follows a reader of what that left. */
+/* A plain access also follows an atomic one when it follows a thread that read the atomic's value. */
 static bool was_read(const context *now, const fa_race_access *access)
 {
     const fa_race *race = fa_race_of(now->worker);
@@ -97,8 +97,7 @@ static fa_race_order is_ordered(const void *argument, const fa_race_access *acce
                                                                                              : FA_RACE_ORDERED;
 }
 
-/* Memory that no other thread sees or that nobody writes: the thread's stack, what the emulator says to it, its
- * functions, and the parameters, which every thread copies. */
+/* Memory that is private or never written: the thread's stack, what the emulator passes to it, and the parameters. */
 static bool is_private(const fa_emu_worker *worker, uint64_t address)
 {
     const fa_emu_fibre *fibre = worker->current;

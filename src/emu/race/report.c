@@ -29,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
 
 enum { FRAME = 512 };
 
-/* The first of addr2line's lines, FILE:LINE. Returns the lines behind it; NULL: there are none. */
+/* The first of addr2line's lines, FILE:LINE. Returns the following lines; NULL: none. */
 static const char *read_frame(const char *lines, char frame[FRAME])
 {
     const size_t length = strcspn(lines, "\n");
@@ -99,13 +99,13 @@ size_t fa_race_mark_calls(const fa_emu_worker *worker, const fa_emu_fibre *fibre
 {
     const fa_race_thread *thread = worker->race != NULL ? &worker->race->thread[fibre - worker->fibres] : NULL;
     if (thread == NULL || thread->asm_pc == NULL || size < 32 || thread->asm_at->line != line ||
-        strcmp(thread->asm_at->file, file) != 0) /* what it says is of an earlier statement */
+        strcmp(thread->asm_at->file, file) != 0) /* asm_at belongs to an earlier statement */
         return 0;
     const uint32_t place = fa_race_place_of(worker->launch->race, thread->asm_pc);
     return (size_t)snprintf(text, size, "%c%" PRIx32 ",%" PRIx32 "%c", MARK, place, thread->stack, MARK);
 }
 
-/* " (called at FILE:LINE, ...)" without the lines that the text has said last. */
+/* " (called at FILE:LINE, ...)" without repeating the text's last line. */
 static void put_calls(writer *w, const char *frames)
 {
     char previous[FRAME] = "", frame[FRAME];
@@ -114,8 +114,8 @@ static void put_calls(writer *w, const char *frames)
         rest = read_frame(rest, frame);
         const char *name = name_of(frame);
         const size_t length = strlen(name);
-        const bool said = w->used >= length && memcmp(w->text + w->used - length, name, length) == 0;
-        if (!fa_emu_frame_in_kernel(frame) || fa_emu_frame_is_instruction(frame) || said ||
+        const bool repeated = w->used >= length && memcmp(w->text + w->used - length, name, length) == 0;
+        if (!fa_emu_frame_in_kernel(frame) || fa_emu_frame_is_instruction(frame) || repeated ||
             strcmp(frame, previous) == 0)
             continue;
         memcpy(previous, frame, sizeof frame);
@@ -138,7 +138,7 @@ void fa_race_name_calls(const fa_race *race, char *text, size_t size)
             put_calls(&w, frames);
         free(frames);
         if (strchr(mark + 1, MARK) == NULL) {
-            rest = mark + strlen(mark); /* the text was cut here */
+            rest = mark + strlen(mark); /* the text is truncated here */
             break;
         }
     }

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-/* FOREIGN_READS: of the reads by blocks that are over, so many are kept for 8 bytes. This bounds the memory of large
+/* FOREIGN_READS: the number of reads by finished blocks that are kept for 8 bytes. This bounds the memory of large
  * grids: any one of them that is not ordered before a write is the race. */
 enum { PAGE_BYTES = 4096, CELLS = PAGE_BYTES / 8, FOREIGN_READS = 8 };
 
@@ -60,13 +60,13 @@ static fa_race_page *page_of(fa_race_shadow *shadow, uint64_t address, bool make
 
 static bool same_thread(const fa_race_access *a, const fa_race_access *b)
 {
-    /* what an actor does in two epochs has no order of its own */
+    /* accesses of an actor in two epochs are not ordered */
     return a->block == b->block && a->thread == b->thread && (!(a->kind & FA_RACE_ASYNC) || a->epoch == b->epoch);
 }
 
 /* Strong accesses do not race with one another: atomics in each other's scope, and volatile accesses where the writer
- * had a fence before it. A volatile write without one hands nothing over: it is taken for an ordinary write. So is one
- * that a lane of the same warp reads: lanes do not run in step. */
+ * had a fence before it. A volatile write without one is no release: it counts as a plain write. So does one that a
+ * lane of the same warp reads: lanes do not run in step. */
 static bool strong_pair(const fa_race_access *a, const fa_race_access *b)
 {
     const int strong = FA_RACE_ATOMIC | FA_RACE_VOLATILE;
@@ -86,7 +86,7 @@ static bool conflict(const fa_race_access *a, const fa_race_access *b)
     return (a->bytes & b->bytes) && ((a->kind | b->kind) & FA_RACE_WRITE) && !strong_pair(a, b);
 }
 
-/* Whoever races with `old`, which happened before `now`, races with `now`, too: `old` can be forgotten. */
+/* `old` happened before `now`: what races with `old` also races with `now`, so `old` can be dropped. */
 static bool stands_for(const fa_race_access *now, const fa_race_access *old)
 {
     const bool as_wide = (old->bytes & ~now->bytes) == 0;
@@ -95,7 +95,7 @@ static bool stands_for(const fa_race_access *now, const fa_race_access *old)
     return as_wide && as_strict && (!(now->kind & plain) || now->kind == old->kind);
 }
 
-/* More bytes of what the thread did there already, by the same instruction. */
+/* Merges bytes of one thread's access by one instruction. */
 static bool continues(const fa_race_access *now, const fa_race_access *old)
 {
     return same_thread(now, old) && now->epoch == old->epoch && now->kind == old->kind && now->place == old->place &&

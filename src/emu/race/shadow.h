@@ -10,17 +10,17 @@ enum {
     FA_RACE_WRITE = 1,
     FA_RACE_ATOMIC = 2,
     FA_RACE_VOLATILE = 4,
-    FA_RACE_FENCED = 8,       /* of a volatile write: the thread had a fence before it, as a flag needs */
-    FA_RACE_ASYNC = 32,       /* by an actor, through the async proxy */
-    FA_RACE_GENERIC = 128,    /* of an actor: through the generic proxy, as a thread's */
-    FA_RACE_MAP = 64,         /* of an actor: it reads its tensor map */
-    FA_RACE_SCOPE_BLOCK = 16, /* of an atomic: it is atomic among the threads of its block only */
+    FA_RACE_FENCED = 8,       /* a volatile write after a fence: a release */
+    FA_RACE_ASYNC = 32,       /* an actor's, through the async proxy */
+    FA_RACE_GENERIC = 128,    /* an actor's, through the generic proxy like a thread's */
+    FA_RACE_MAP = 64,         /* an actor reads its tensor map */
+    FA_RACE_SCOPE_BLOCK = 16, /* an atomic of block scope */
 };
 
 typedef struct fa_race_access {
     uint32_t epoch, block;
     uint32_t place, stack; /* offset of the instruction in the module; the calls it is in (fa_race_stack) */
-    uint32_t time;         /* of an atomic or volatile access: when, among those of the launch */
+    uint32_t time;         /* number of an atomic or volatile access in the launch */
     uint16_t thread;
     uint8_t bytes, kind; /* bytes: a bit for each of the 8 */
 } fa_race_access;
@@ -31,7 +31,7 @@ typedef struct fa_race_shadow {
     struct fa_race_page *last;
 } fa_race_shadow;
 
-/* Whether the access happened before what is done now; FENCE_MISSING: it did, but through another proxy. */
+/* Whether the access happened before the present one; FENCE_MISSING: yes, but through another proxy. */
 typedef enum { FA_RACE_UNORDERED, FA_RACE_ORDERED, FA_RACE_FENCE_MISSING } fa_race_order;
 typedef fa_race_order fa_race_ordered(const void *context, const fa_race_access *access);
 
@@ -43,7 +43,7 @@ bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_rac
 typedef bool fa_race_wanted(const void *context, const fa_race_access *access);
 bool fa_race_shadow_find(fa_race_shadow *shadow, uint64_t address, size_t size, fa_race_wanted *wanted,
                          const void *context, fa_race_access *found);
-/* Forgets the accesses to a range: it is other memory from now on. */
+/* Forgets the accesses to a range: it becomes other memory. */
 void fa_race_shadow_clear(fa_race_shadow *shadow, uint64_t address, size_t size);
 void fa_race_shadow_free(fa_race_shadow *shadow);
 

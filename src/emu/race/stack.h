@@ -1,11 +1,11 @@
-/* The calls that an access to memory is in. A stack is a number; equal stacks have equal numbers. */
+/* Call stacks of memory accesses, as numbers: equal stacks have equal numbers. */
 #ifndef FA_EMU_RACE_STACK_H
 #define FA_EMU_RACE_STACK_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A call at `place` (offset in the module) within the calls of `outer`; 0 is the empty stack. */
+/* The stack of a call at `place` (offset in the module) inside stack `outer`; 0 is the empty stack. */
 typedef struct fa_race_call {
     uint32_t outer, place;
 } fa_race_call;

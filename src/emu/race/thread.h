@@ -1,4 +1,4 @@
-/* One thread, as the race detector sees it. */
+/* A thread of the race detector. */
 #ifndef FA_EMU_RACE_THREAD_H
 #define FA_EMU_RACE_THREAD_H
 
@@ -16,17 +16,17 @@ static inline fa_race_thread *fa_race_current(const fa_emu_worker *worker)
     return &worker->race->thread[fa_race_index(worker)];
 }
 
-/* __shared__ variables have one address in all blocks that have begun: each block has a shadow of its own of them. */
+/* __shared__ variables have one address in all blocks: each block has its own shadow of them. */
 enum { FA_RACE_SEAT_SHIFT = 48 };
 uint64_t fa_race_shadow_address(const fa_emu_worker *worker, uint64_t address);
-/* The block of that number, in the worker's cluster; NULL: it is in another one. */
+/* Block number `block` of the worker's cluster; NULL: it is in another cluster. */
 static inline fa_emu_worker *fa_race_peer(const fa_emu_worker *worker, uint32_t block)
 {
     const uint32_t rank = block - worker->cluster->block[0]->block_number;
     return rank < worker->cluster->count ? worker->cluster->block[rank] : NULL;
 }
 
-/* Who touches memory: a thread, or an actor that a thread has issued; index: its place in the clocks of `block`. */
+/* What accesses memory: a thread, or an actor that a thread has issued. index: its slot in the clocks of `block`. */
 typedef struct fa_race_actor {
     uint32_t index, issuer, epoch, block;
 } fa_race_actor;
@@ -37,15 +37,15 @@ static inline uint32_t fa_race_place_of(const fa_race *race, const void *pc)
     return (uint32_t)((uint64_t)(uintptr_t)pc - 1 - race->module);
 }
 
-/* What the running thread does now, for a report. */
+/* The running thread's present access, for a report. */
 fa_race_access fa_race_access_now(const fa_emu_worker *worker, int kind, const void *pc);
-/* Drops what *known holds: NULL. */
+/* Drops a reference and sets *known to NULL. */
 void fa_race_forget(fa_race_known **known);
-/* What has been handed to the thread happened before what it does next. */
+/* What was released to the thread happened before what it does next. */
 void fa_race_learn(const fa_emu_worker *worker, fa_race_thread *thread, fa_race_known *known);
 /* What the thread has read through atomics of this scope happened before what it does next. */
 void fa_race_learn_observed(const fa_emu_worker *worker, fa_race_thread *thread, int scope);
-/* All that the running thread has done and knows of; what it does next is not in it. */
+/* All that the running thread has done and knows, to be released. */
 fa_race_known *fa_race_snapshot(const fa_emu_worker *worker, fa_race_thread *thread);
 
 #endif

@@ -1,4 +1,4 @@
-#include "compile/ordinary.h"
+#include "compile/device_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "compile/paths.h"
 #include "compile/source_digest.h"
 
-/* A stretch of a file that another text stands for. */
+/* A range of a file and its replacement. */
 typedef struct edit {
     const char *from, *to;
     char *text;
@@ -19,14 +19,14 @@ typedef struct edit {
 
 typedef struct rewriting {
     const fa_spec *spec;
-    fa_ordinary_for whom;
-    fa_source_files paths; /* of the user's files alone are taken: user[i] */
+    fa_device_compiler whom;
+    fa_source_files paths; /* only the user's files are rewritten: user[i] */
     bool *user;
     char **texts; /* as they are on disk */
     fa_cuda_file *files;
-    edit *edits; /* of the present file, in order */
+    edit *edits; /* of the current file, in order */
     size_t edit_count;
-    bool uses_std; /* what is left for the device has the word std */
+    bool uses_std; /* device code uses std */
     bool changed;
 } rewriting;
 
@@ -36,7 +36,7 @@ static bool is_below(const char *path, const char *folder)
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* The files below a folder stay as they are. word: if one of them has it; NULL: in any case. */
+/* Leaves the files below a folder unchanged. word: only if one of them contains it; NULL: always. */
 static void leave_folder(rewriting *r, const char *folder, const char *word)
 {
     char *real = realpath(folder, NULL); /* as `paths` are */
@@ -49,7 +49,7 @@ static void leave_folder(rewriting *r, const char *folder, const char *word)
     free(real);
 }
 
-/* Our own headers are for every compiler already. */
+/* Our own headers suit every compiler. */
 static void leave_ours(rewriting *r)
 {
     static const char *const folders[] = {"include", "kernels", "src/emu/include"};
@@ -60,7 +60,7 @@ static void leave_ours(rewriting *r)
     }
 }
 
-/* So are those of a library that asks for NVRTC's macro, as CUTLASS does. */
+/* So do those of a library that tests NVRTC's macro, like CUTLASS. */
 static void leave_libraries(rewriting *r)
 {
     for (int i = 0; i < r->spec->include.count; i++)
@@ -69,7 +69,7 @@ static void leave_libraries(rewriting *r)
 
 static void add_edit(rewriting *r, const char *from, const char *to, char *text)
 {
-    if (r->edit_count > 0 && from < r->edits[r->edit_count - 1].to) { /* inside what is replaced already */
+    if (r->edit_count > 0 && from < r->edits[r->edit_count - 1].to) { /* inside a range that is already replaced */
         free(text);
         return;
     }
@@ -89,7 +89,7 @@ static void rewrite_lambdas(rewriting *r, const fa_cxx_tokens *t, const fa_decla
             }
 }
 
-/* NVRTC takes no __host__ functions. Those of a class that the device needs too stay, as functions of both. */
+/* NVRTC takes no __host__ functions. Members of a class that the device needs become __host__ __device__. */
 static void rewrite_host_members(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
 {
     for (size_t i = d->first + 1; i + 1 < d->last; i++)
@@ -98,7 +98,7 @@ static void rewrite_host_members(rewriting *r, const fa_cxx_tokens *t, const fa_
             add_edit(r, t->at[i].at, fa_cxx_end(&t->at[i]), fa_format("__host__ __device__"));
 }
 
-/* The place of the next "using namespace std" from `i` on; `last`: none. */
+/* The next "using namespace std" from `i` on; `last`: none. */
 static size_t find_using_std(const fa_cxx_tokens *t, size_t i, size_t last)
 {
     while (i + 2 < last &&
@@ -107,7 +107,7 @@ static size_t find_using_std(const fa_cxx_tokens *t, size_t i, size_t last)
     return i + 2 < last ? i : last;
 }
 
-/* NVRTC has the functions of <cmath> twice, its own and those of cuda::std: fa_names.h has a namespace without them. */
+/* NVRTC has the functions of <cmath> twice, built in and in cuda::std: the namespace of fa_names.h leaves them out. */
 static void rewrite_using_std(rewriting *r, const fa_cxx_tokens *t, const fa_declaration *d)
 {
     for (size_t i = d->first; (i = find_using_std(t, i, d->last)) < d->last; i += 3)
@@ -165,7 +165,7 @@ static bool rewrite_wrapping(rewriting *r, size_t f, const fa_cxx_token *line)
     return true;
 }
 
-/* Headers of the C++ library bring much of each other: std::numeric_limits may come with <string>. */
+/* Standard headers include each other: std::numeric_limits may come with <string>. */
 static char *stand_in(const rewriting *r, const char *name)
 {
     const bool library = strpbrk(name, "./") == NULL || strcmp(name, "bits/stdc++.h") == 0;
@@ -174,7 +174,7 @@ static char *stand_in(const rewriting *r, const char *name)
                                                         : "#include <limits>");
 }
 
-/* An include of another of the user's files names its copy; a header of the host alone goes. */
+/* An include of another user file names its copy; a host-only header is removed. */
 static void rewrite_include(rewriting *r, size_t f, const fa_cxx_token *line)
 {
     char name[FA_INCLUDE_NAME], found[PATH_MAX], real[PATH_MAX];
@@ -219,7 +219,7 @@ static void find_edits(rewriting *r, size_t f)
     }
 }
 
-/* The text with its edits; each as many lines as what it stands for. */
+/* Applies the edits; they keep the number of lines. */
 static char *apply_edits(rewriting *r, size_t f)
 {
     char *text = NULL;
@@ -251,7 +251,7 @@ static fa_status read_texts(rewriting *r, fa_reason *why)
     return FA_PASS;
 }
 
-/* Whether what is left for the device has the word std, other than in "using namespace std" alone. */
+/* Whether device code uses std other than in "using namespace std". */
 static bool any_std(const rewriting *r)
 {
     for (size_t f = 0; f < r->paths.count; f++)
@@ -264,7 +264,7 @@ static bool any_std(const rewriting *r)
     return false;
 }
 
-static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
+static fa_status rewrite(rewriting *r, fa_device_source *made, fa_reason *why)
 {
     const size_t count = r->paths.count;
     r->user = fa_alloc(count * sizeof *r->user);
@@ -278,7 +278,7 @@ static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
     for (size_t f = 0; f < count; f++)
         r->files[f].text = r->user[f] ? r->texts[f] : "";
     if (!fa_host_code_find(r->files, count))
-        return FA_PASS; /* the compiler says what is wrong with it */
+        return FA_PASS; /* the compiler reports the error */
     if (r->whom == FA_FOR_NVCC && !any_wrapping(r))
         return FA_PASS;
     r->uses_std = any_std(r);
@@ -289,15 +289,15 @@ static fa_status rewrite(rewriting *r, fa_ordinary *made, fa_reason *why)
         if (!r->user[f])
             continue;
         find_edits(r, f);
-        made->files[f] = (fa_ordinary_file){.path = fa_format("%s", r->paths.paths[f]), .text = apply_edits(r, f)};
+        made->files[f] = (fa_device_file){.path = fa_format("%s", r->paths.paths[f]), .text = apply_edits(r, f)};
     }
     return FA_PASS;
 }
 
-fa_status fa_ordinary_read(const fa_spec *spec, fa_ordinary_for whom, fa_ordinary *made, fa_reason *why)
+fa_status fa_device_source_read(const fa_spec *spec, fa_device_compiler whom, fa_device_source *made, fa_reason *why)
 {
     rewriting r = {.spec = spec, .whom = whom};
-    *made = (fa_ordinary){.count = 0};
+    *made = (fa_device_source){.count = 0};
     if (spec->asked != NULL)
         return FA_PASS;
     fa_status status = fa_source_files_read(spec->source, &spec->include, &r.paths, why);
@@ -305,7 +305,7 @@ fa_status fa_ordinary_read(const fa_spec *spec, fa_ordinary_for whom, fa_ordinar
         status = rewrite(&r, made, why);
     if (status != FA_PASS || !r.changed) {
         const bool plain_functions = made->plain_functions;
-        fa_ordinary_free(made);
+        fa_device_source_free(made);
         made->plain_functions = plain_functions;
     }
     for (size_t f = 0; r.files != NULL && f < r.paths.count; f++) {
@@ -322,7 +322,7 @@ fa_status fa_ordinary_read(const fa_spec *spec, fa_ordinary_for whom, fa_ordinar
 
 static char *copy_path(const char *folder, size_t number) { return fa_format("%s/user%zu.cu", folder, number); }
 
-/* The folder's name where an include says FA_FOLDER. */
+/* Replaces FA_FOLDER in includes by the folder's name. */
 static char *with_folder(const char *text, const char *folder)
 {
     char *out_text = NULL;
@@ -337,8 +337,8 @@ static char *with_folder(const char *text, const char *folder)
     return out_text;
 }
 
-fa_status fa_ordinary_write(const fa_ordinary *made, const char *own_source, const char *folder, char **source,
-                            fa_reason *why)
+fa_status fa_device_source_write(const fa_device_source *made, const char *own_source, const char *folder,
+                                 char **source, fa_reason *why)
 {
     fa_status status = FA_PASS;
     for (size_t i = 0; i < made->count && status == FA_PASS; i++) {
@@ -353,7 +353,7 @@ fa_status fa_ordinary_write(const fa_ordinary *made, const char *own_source, con
     return status;
 }
 
-void fa_ordinary_unlink(const fa_ordinary *made, const char *folder)
+void fa_device_source_unlink(const fa_device_source *made, const char *folder)
 {
     for (size_t i = 0; i < made->count; i++) {
         char *path = copy_path(folder, i);
@@ -363,12 +363,12 @@ void fa_ordinary_unlink(const fa_ordinary *made, const char *folder)
     }
 }
 
-void fa_ordinary_free(fa_ordinary *made)
+void fa_device_source_free(fa_device_source *made)
 {
     for (size_t i = 0; i < made->count; i++) {
         free(made->files[i].path);
         free(made->files[i].text);
     }
     free(made->files);
-    *made = (fa_ordinary){.count = 0};
+    *made = (fa_device_source){.count = 0};
 }
