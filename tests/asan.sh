@@ -16,22 +16,16 @@ EOT
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-json=build/asan.json
-suites=()
-while [[ $# -gt 0 ]]; do
-    case $1 in
-        --json) [[ $# -ge 2 ]] || { echo "asan.sh: --json needs a file" >&2; exit 2; }; json=$2; shift ;;
-        --help) usage; exit 0 ;;
-        -*) echo "asan.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
-        *) suites+=("$1") ;;
-    esac
-    shift
-done
+. scripts/lib/common.sh
+opt=([json]=build/asan.json)
+arguments=words
+parse_options "$@"
+need_jq
+suites=("${words[@]}")
 [[ ${#suites[@]} -gt 0 ]] || suites=(unit emu cli)
-mkdir -p "$(dirname "$json")" build
-json=$(realpath "$json")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+mkdir -p "$(dirname "${opt[json]}")" build
+json=$(realpath "${opt[json]}")
+make_work
 
 # A program that leaks must be told.
 cat >"$work/leak.c" <<'END'
@@ -41,8 +35,7 @@ END
 if ! "${CC:-cc}" -fsanitize=address,undefined -o "$work/leak" "$work/leak.c" 2>"$work/said" ||
     "$work/leak" >"$work/said" 2>&1 ||
     ! grep -q 'LeakSanitizer: detected memory leaks' "$work/said"; then
-    echo "asan.sh: NOT-RUN: no AddressSanitizer, or its LeakSanitizer finds nothing here: $(head -n 1 "$work/said")" >&2
-    exit 4
+    die 4 "NOT-RUN: no AddressSanitizer, or its LeakSanitizer finds nothing here: $(head -n 1 "$work/said")"
 fi
 
 # A copy: the binary lies in the root of the tree, and the plain one stays what it is. Objects are kept from run to run.

@@ -1,18 +1,28 @@
 #!/usr/bin/env bash
 # The documents are true: every option, file and link they name exists; pictures are XML that a browser can show; tables
 # and generated pages are current; README.md is short. tests/cli/docs.bats runs their commands.
-# --no-compile: what a table calls current is not compiled again.
 set -euo pipefail
-shopt -s nullglob
+
+usage() {
+    echo "usage: tests/check_docs.sh [--no-compile]
+  --no-compile   what a table calls current is not compiled again
+Exit: 0, 1 and a line per thing that is not true, 2 usage, 4 not run (no fa_bench, no jq)."
+}
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+flag=([no-compile]=0)
+parse_options "$@"
+need_bench
+shopt -s nullglob
 
 bad=0
 say() {
     echo "$1"
     bad=1
 }
-docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md tests/README.md)
-known=$(./fa_bench --help && for script in scripts/{,house/,evidence/}*.sh tests/run_all.sh tests/run_docs.py; do
+docs=(README.md AGENTS.md CHANGELOG.md docs/*.md evidence/README.md tests/README.md scripts/README.md)
+known=$("$bench" --help && for script in scripts/{,house/,evidence/}*.sh tests/run_all.sh tests/run_docs.py; do
     "$script" --help
 done)
 # Options of every script, and of sbatch, openevolve-run, shinka_run, robust-kbench. A name is cut before a "_".
@@ -63,8 +73,8 @@ done
 while read -r file; do
     [[ -e studies/$file ]] || say "studies/README.md: no file studies/$file"
 done <<<"$named"
-words=$(wc -w <README.md)
-((words <= 900)) || say "README.md: $words words, the budget is 900"
+length=$(wc -w <README.md)
+((length <= 900)) || say "README.md: $length words, the budget is 900"
 scripts/evidence/report.sh --check "$@" || bad=1
 scripts/house/manual.sh --check || bad=1
 scripts/house/test_map.py --check || bad=1

@@ -2,27 +2,31 @@
 # What launches of CUTLASS's Sm80 GEMM answer on this GPU (docs/cutlass.md). PASS or FAIL per case.
 set -euo pipefail
 
-if [[ ${1:-} == --help ]]; then
-    echo "usage: tests/cutlass_gpu.sh [--build]    builds two programs with nvcc (NVCC names it) in build/library, for
-sm_80 with sm_90 and for sm_75 alone, where they are not there; then runs them, but not with --build
-Exit: 0 all passed, 1 one failed, 4 NOT-RUN (no GPU, no nvcc, no headers: scripts/setup.sh cutlass)."
-    exit 0
-fi
+usage() {
+    echo "usage: tests/cutlass_gpu.sh [--build]
+Builds two programs with nvcc (NVCC names it) in build/library, for sm_80 with sm_90 and for sm_75 alone, where they are
+not there; then runs them, but not with --build.
+Exit: 0 all passed, 1 one failed, 2 usage, 4 NOT-RUN (no GPU, no nvcc, no headers: scripts/setup.sh cutlass)."
+}
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+flag=([build]=0)
+parse_options "$@"
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 cutlass=${CUTLASS_DIR:-build/cutlass}/include
 out=build/library
 build() { # NAME -gencode...
     [[ ! -e $out/$1 || tests/library/cutlass_errors.cu -nt $out/$1 ]] || return 0
-    command -v "$nvcc" >/dev/null || { echo "cutlass_gpu.sh: NOT-RUN: no nvcc" >&2; exit 4; }
-    [[ -e $cutlass ]] || { echo "cutlass_gpu.sh: NOT-RUN: no headers: scripts/setup.sh cutlass" >&2; exit 4; }
+    command -v "$nvcc" >/dev/null || die 4 "NOT-RUN: no nvcc"
+    [[ -e $cutlass ]] || die 4 "NOT-RUN: no headers: scripts/setup.sh cutlass"
     mkdir -p "$out"
     "$nvcc" -O1 -std=c++17 -w -I"$cutlass" "${@:2}" -o "$out/$1" tests/library/cutlass_errors.cu
 }
 build cutlass_errors -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
 build cutlass_no_image -gencode arch=compute_75,code=sm_75
-[[ ${1:-} != --build ]] || exit 0
-./fa_bench --version | grep -q '^gpu 0 ' || { echo "cutlass_gpu.sh: NOT-RUN: no GPU" >&2; exit 4; }
+[[ ${flag[build]} -eq 0 ]] || exit 0
+./fa_bench --version | grep -q '^gpu 0 ' || die 4 "NOT-RUN: no GPU"
 
 failed=0
 says() { # LINE

@@ -2,16 +2,19 @@
 # --library on a GPU: runtime-API and driver-API code, graphs, pairs, and libraries that fail. PASS or FAIL per case.
 set -euo pipefail
 
-if [[ ${1:-} == --help ]]; then
-    echo "usage: tests/library_gpu.sh    builds the libraries with nvcc (NVCC names it) in build/library, then runs them
-Exit: 0 all passed, 1 one failed, 4 NOT-RUN (no GPU, no nvcc)."
-    exit 0
-fi
+usage() {
+    echo "usage: tests/library_gpu.sh
+Builds the libraries with nvcc (NVCC names it) in build/library, then runs them.
+Exit: 0 all passed, 1 one failed, 2 usage, 4 NOT-RUN (no GPU, no nvcc)."
+}
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/lib/common.sh
+parse_options "$@"
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 out=build/library
-command -v "$nvcc" >/dev/null || { echo "library_gpu.sh: NOT-RUN: no nvcc" >&2; exit 4; }
-./fa_bench --version | grep -q '^gpu 0 ' || { echo "library_gpu.sh: NOT-RUN: no GPU" >&2; exit 4; }
+command -v "$nvcc" >/dev/null || die 4 "NOT-RUN: no nvcc"
+./fa_bench --version | grep -q '^gpu 0 ' || die 4 "NOT-RUN: no GPU"
 mkdir -p "$out"
 make -s -C examples/library plain cublaslt NVCC="$nvcc" ARCH="${ARCH:-80 90a}"
 cp examples/library/build/{plain,cublaslt}.so "$out"
@@ -23,16 +26,16 @@ gcc -O2 -shared -fPIC -Iinclude -Isrc -DFATBIN="\"$out/plain.fatbin\"" -o "$out/
 
 failed=0
 holds() { # NAME CODE WORDS JQ COMMAND...: exit code, words on stderr, true of the record
-    local name=$1 code=$2 words=$3 expression=$4 got=0
+    local name=$1 code=$2 text=$3 expression=$4 got=0
     shift 4
     rm -f "$out/r.json"
     "$@" --json "$out/r.json" --quiet 2>"$out/err" >/dev/null || got=$?
-    if [[ $got =~ ^($code)$ && (-z $words || $(<"$out/err") =~ $words) ]] &&
+    if [[ $got =~ ^($code)$ && (-z $text || $(<"$out/err") =~ $text) ]] &&
         jq -e "$expression" "$out/r.json" >/dev/null; then
         echo "PASS $name"
     else
         failed=1
-        echo "FAIL $name: exit $got, not $code, or no '$words', or not: $expression"
+        echo "FAIL $name: exit $got, not $code, or no '$text', or not: $expression"
         sed 's/^/    /' "$out/err"
         jq -c '{status, reason, library, timing, vs, check}' "$out/r.json" 2>/dev/null | cut -c1-2000
     fi

@@ -28,7 +28,7 @@ while [[ $# -gt 0 ]]; do
     case $1 in
         --check | --rest | --all) which=${1#--} ;;
         --kernel) [[ $# -ge 2 ]] || { echo "run_all.sh: --kernel needs a name" >&2; exit 2; }; kernel=$2; shift ;;
-        --help) usage; exit 0 ;;
+        -h | --help) usage; exit 0 ;;
         house | unit | emu | cli | fuzz | mutants) suites+=("$1") ;;
         *)
             if [[ ${suites[*]} != emu || -n $kernel || $1 == -* ]]; then

@@ -2,15 +2,16 @@
 # The rooms of src/ point one way (docs/architecture.md): a file includes headers of its own room or of earlier ones.
 # The rooms of src/emu/ do, too; what lies beside them is after them.
 set -euo pipefail
-export LC_ALL=C
 
-if [[ ${1:-} == --help ]]; then
+usage() {
     echo "usage: scripts/house/check_includes.sh
-  exit 1 and a line per include that points to a later room, or a circle,
-  and per source file whose own header is not first or lacks a function"
-    exit 0
-fi
+Exit: 0, 2 usage, 1 and a line per include that points to a later room, or a circle, and per source file whose own
+header is not first or lacks a function."
+}
+
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. scripts/lib/common.sh
+parse_options "$@"
 
 rooms=(base input ptx compile device cuda emu/core emu/race emu/ptx emu/hopper emu run check timing report
     child main) # the last two are files

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Size budget: main.c 120 lines, other .c 400, kernels 400, functions 60 in the driver, 80 in kernels; 120 columns.
 set -euo pipefail
-export LC_ALL=C.UTF-8
 
-if [[ ${1:-} == --help ]]; then
-    echo "usage: scripts/house/check_size.sh    exit 1 and a line per file, function or line over its budget"
-    exit 0
-fi
+usage() {
+    echo "usage: scripts/house/check_size.sh
+Exit: 0, 1 and a line per file, function or line over its budget, 2 usage."
+}
+
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. scripts/lib/common.sh
+parse_options "$@"
+export LC_ALL=C.UTF-8
 
 bad=0
 budget() { # FILE LINES

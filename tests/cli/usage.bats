@@ -154,3 +154,21 @@ load helper
             | .config == $run[0].config and .serves == $run[0].variant' "$work/kernels.json"
     done
 }
+
+# No jq, no compiler, no nvidia-smi, no fa_bench: nothing is asked of them before the options are read.
+@test "every script has -h and --help, and refuses a misspelt option before anything else" {
+    local tool script option
+    mkdir "$work/bin"
+    for tool in bash basename cat dirname env grep mkdir mktemp nproc readlink realpath rm sed; do
+        ln -s "$(command -v "$tool")" "$work/bin/$tool"
+    done
+    for script in scripts/*.sh scripts/{house,evidence}/*.sh tests/*.sh tests/*/*.sh; do
+        for option in -h --help --nosuch; do
+            PATH=$work/bin FA_BENCH=$work/none run "$script" "$option"
+            case $option in
+                --nosuch) [[ $status -eq 2 && $output == *--nosuch* ]] ;;
+                *) [[ $status -eq 0 && $output == *"usage: "* ]] ;;
+            esac || { echo "$script $option: exit $status: $output"; return 1; }
+        done
+    done
+}
