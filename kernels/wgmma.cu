@@ -18,7 +18,7 @@ FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid
                .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
                .tma_v_rows = FA_N, .tma_o_rows = 16, .tma_cols = BOX_COLS, .writes_lse = FA_LSE, .serves_bf16 = 1);
 
-/* The ones that sum the rows of P (SUM_BY_MMA), after V. */
+/* The ones that sum the rows of P, after V. With the fill_ones of wgmma/parts.cuh tiles of 192 rows would spill. */
 __device__ __forceinline__ void fill_ones(unsigned char *ones_s, int thread)
 {
     for (int i = thread; i < ONES_BYTES / 4; i += BLOCK_THREADS)

@@ -7,6 +7,7 @@
 #ifndef FA_WGMMA_PARTS_CUH
 #define FA_WGMMA_PARTS_CUH
 
+#include "shared/common.cuh"
 #include "wgmma/schedule.cuh"
 
 /* Columns of a box: 64, or 32 where a kernel defines it so before it includes this file. */
