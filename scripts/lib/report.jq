@@ -205,7 +205,7 @@ def robustness:
         {("\(.[0]) \(.[1])"): .[2]}) | add // {};
 
     "| what | result | how |", "|---|---|---|",
-    row_of("controls"; ["negative controls (`tests/emu/controls`): kernels wrong in one way", caught,
+    row_of("controls"; ["negative controls (`tests/emu/controls.cu`): kernels wrong in one way", caught,
         "\(total(.runs)) runs, each with its class and line; `tests/emu/controls.sh`"]),
     row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caught,
         "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", ")); `tests/emu/mutants.sh`"]),

@@ -72,7 +72,7 @@ gate() {
 
 # The summary, after every cheat: a run that is cut off leaves what it had.
 summarise() {
-    jq -f tests/cheats/summary.jq -s --arg device "$device" --arg ways "$ways" --rawfile asked "$work/asked" \
+    lib=tests jqf summaries/cheats -s --arg device "$device" --arg ways "$ways" --rawfile asked "$work/asked" \
         --arg sha256 "$sha256" "$work/lines" | replace_file "$json"
 }
 say_summary() { jq -r '"\(.caught) caught, \(.missed) missed, \(.not_run) not run on \(.device)"' "$json"; }
@@ -408,8 +408,8 @@ for row in "${all[@]}"; do
 done
 printf '%s\n' "${rows[@]}" >"$work/asked"
 sha256=$(cat tests/cheats/* | sha256sum | cut -d' ' -f1)
-[[ -z ${opt[resume]} ]] || jq -c --arg device "$device" --arg sha256 "$sha256" --rawfile asked "$work/asked" \
-    -f tests/cheats/settled.jq "${opt[resume]}" >"$work/lines"
+[[ -z ${opt[resume]} ]] || lib=tests jqf summaries/cheats_settled -c --arg device "$device" --arg sha256 "$sha256" \
+    --rawfile asked "$work/asked" "${opt[resume]}" >"$work/lines"
 settled=" $(jq -r .name "$work/lines" | xargs) "
 summarise
 trap 'summarise; say_summary; exit 143' TERM # once the command that runs has ended

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Counts the negative controls of the emulator: each kernel of tests/emu/controls is wrong in one way, and test_emu says
+# Counts the negative controls of the emulator: each part of tests/emu/controls.cu is wrong in one way, and test_emu says
 # whether it was reported.
 set -euo pipefail
 
@@ -27,15 +27,14 @@ trap 'rm -f "$log"' EXIT
 "$build/tests/emu/test_emu" >"$log" 2>&1 || true
 mkdir -p "$(dirname "$json")"
 # Runs are named control_NAME_SA: schedule and sanitizer.
-for file in tests/emu/controls/*.cu; do
-    name=$(basename "$file" .cu)
+sed -n 's/^#if defined(CONTROL_\(.*\))$/\1/p' tests/emu/controls.cu | while read -r name; do
     ok=$(grep -cE "^\[       OK \] control_${name}_[a-z]{2}$" "$log" || true)
     bad=$(grep -cE "^\[  FAILED  \] control_${name}_[a-z]{2}$" "$log" || true)
     verdict=$([[ $ok -gt 0 && $bad -eq 0 ]] && echo CAUGHT || echo MISSED)
     printf '%-7s %-26s %d runs\n' "$verdict" "$name" "$((ok + bad))" >&2
     jq -nc --arg name "$name" --arg verdict "$verdict" --argjson runs "$((ok + bad))" \
-        --arg is "$(sed '/\*\//q' "$file" | tr -s '\n' ' ' | sed -E 's/^\/\* *//; s/ *\*\/ *$//; s/ +\* / /g')" \
+        --arg is "$(sed -n "/CONTROL_$name)/,/\*\//p" tests/emu/controls.cu | sed 1d | tr -s '\n' ' ' | sed -E 's/^\/\* *//; s/ *\*\/ *$//; s/ +\* / /g')" \
         '$ARGS.named'
-done | jq -sf tests/emu/controls.jq >"$json"
+done | lib=tests jqf summaries/controls -s >"$json"
 jq -r '"\(.caught) of \(.caught + .missed) controls caught, in \(.runs) runs"' "$json"
 jq -e '.missed == 0' "$json" >/dev/null

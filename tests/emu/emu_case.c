@@ -1,5 +1,5 @@
 /* Runs one conformance or control kernel in a child process, on the emulator or on a GPU, and prints one line:
- *     emu_case FILE.cu [--device emu|cuda] [--schedule N] [--sanitize N] [--seed N] [--case N] [--out FILE]
+ *     emu_case FILE.cu [--device emu|cuda] [--schedule N] [--sanitize N] [--seed N] [--case N] [--out FILE] [--define NAME]
  * "pass", "wrong N LINE" (the kernel counted N failures, one at LINE), or "<status> <reason>". */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ typedef struct result {
 } result;
 
 typedef struct arguments {
-    const char *file, *out;
+    const char *file, *out, *define;
     bool cuda;
     int schedule, sanitize, seed, number;
 } arguments;
@@ -42,6 +42,8 @@ static fa_status run(const arguments *a, result *r)
     uint16_t halves[HALVES];
     snprintf(spec.name, sizeof spec.name, "case");
     snprintf(spec.source, sizeof spec.source, "%s", a->file);
+    if (a->define != NULL)
+        spec.define = (fa_list){.count = 1, .at = {a->define}};
     if (a->cuda)
         FA_TRY(fa_device_open_cuda(0, &device, &r->why));
     else
@@ -99,6 +101,8 @@ static int parse(int argc, char **argv, arguments *a)
             a->number = atoi(argv[i + 1]);
         else if (strcmp(argv[i], "--out") == 0)
             a->out = argv[i + 1];
+        else if (strcmp(argv[i], "--define") == 0)
+            a->define = argv[i + 1];
         else
             return 0;
     }

@@ -74,6 +74,6 @@ while IFS=$'\t' read -r kernel file what command; do
         '$ARGS.named' >>"$work/lines"
 done < <(table)
 known=$(grep -vc '^#' tests/emu/hopper_mutants.tsv)
-jq -sf tests/emu/hopper_mutants.jq --argjson known "$known" "$work/lines" >"$json"
+lib=tests jqf summaries/hopper_mutants -s --argjson known "$known" "$work/lines" >"$json"
 jq -r '"\(.caught) of \(.caught + .missed) caught, of \(.known) in the table"' "$json"
 jq -e '.missed == 0 and .caught > 0' "$json" >/dev/null

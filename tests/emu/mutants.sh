@@ -189,7 +189,7 @@ done
 
 # A statement of a header is one mutant per kernel: explained where it survives, stale where no kernel lets it.
 mkdir -p "$(dirname "$json")"
-jq -sf tests/emu/mutants.jq --rawfile explained <(cat "$explained" 2>/dev/null || true) --argjson all $all \
+lib=tests jqf summaries/mutants -s --rawfile explained <(cat "$explained" 2>/dev/null || true) --argjson all $all \
     "$work/lines" >"$json"
-jq -rf tests/emu/mutants_said.jq "$json"
+lib=tests jqf summaries/mutants_text -r "$json"
 jq -e '.unexplained == 0 and .stale == []' "$json" >/dev/null

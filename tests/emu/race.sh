@@ -26,7 +26,7 @@ mkdir -p "$(dirname "$json")"
 { "$build/tests/emu/test_emu_race" 2>&1 || true; } | sed -nE \
     -e 's/^\[       OK \] (racy|clean)_(.*)_[adrg]$/{"is":"\1","name":"\2","good":true}/p' \
     -e 's/^\[  FAILED  \] (racy|clean)_(.*)_[adrg]$/{"is":"\1","name":"\2","good":false}/p' |
-    jq -sf tests/emu/race.jq >"$json"
+    lib=tests jqf summaries/race_controls -s >"$json"
 jq -r '"\(.racy) racy kernels, \(.missed | length) missed; \(.clean) clean kernels, \(.accused | length) accused; " +
     "\(.runs) runs", (.missed[] | "missed: \(.)"), (.accused[] | "accused: \(.)")' "$json"
 jq -e '.racy >= 30 and .clean >= 20 and .missed == [] and .accused == []' "$json" >/dev/null

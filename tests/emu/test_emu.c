@@ -10,32 +10,12 @@
 
 #include <libgen.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/process.h"
-#include "base/status.h"
-#include "input/options.h"
+#include "tests/emu/run_case.h"
 
 #define SCHEDULES 4
-
-/* The last line group of emu_case's output: after whatever the sanitizer printed. */
-static char *run_case(const char *folder, const char *name, int schedule, int sanitize)
-{
-    char *file = fa_format("tests/emu/%s/%s.cu", folder, name), *output = NULL;
-    char *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER"));
-    char schedule_text[8], sanitize_text[8];
-    snprintf(schedule_text, sizeof schedule_text, "%d", schedule);
-    snprintf(sanitize_text, sizeof sanitize_text, "%d", sanitize);
-    const char *const command[] = {binary, file, "--schedule", schedule_text, "--sanitize", sanitize_text, NULL};
-    const int code = fa_run(command, &output);
-    assert_int_not_equal(code, -1);
-    free(binary);
-    free(file);
-    return output;
-}
+#define CONTROL_FILE "tests/emu/controls.cu"
 
 /* A build of the tests under AddressSanitizer runs no kernel under another sanitizer. */
 static bool possible(int sanitize)
@@ -47,27 +27,12 @@ static bool possible(int sanitize)
 #endif
 }
 
-static int line_marked(const char *name)
-{
-    char *file = fa_format("tests/emu/controls/%s.cu", name), *text = NULL;
-    fa_reason why;
-    size_t size;
-    assert_int_equal(fa_read_file(file, &text, &size, &why), FA_PASS);
-    const char *mark = strstr(text, "/* HERE */");
-    assert_non_null(mark);
-    int line = 1;
-    for (const char *c = text; c < mark; c++)
-        line += *c == '\n';
-    free(text);
-    free(file);
-    return line;
-}
-
 static void conforms_under(const char *name, int schedule, int sanitize)
 {
-    char *output = run_case("conform", name, schedule, sanitize);
+    char *file = fa_format("tests/emu/conform/%s.cu", name), *output = run_case(file, NULL, schedule, sanitize);
     if (strcmp(output, "pass\n") != 0)
         fail_msg("%s, schedule %d, sanitizer %d: %s", name, schedule, sanitize, output);
+    free(file);
     free(output);
 }
 
@@ -147,12 +112,12 @@ static void reported(void **state)
     const control *c = *state;
     if (!possible(c->sanitize))
         skip();
-    char *output = run_case("controls", c->name, c->schedule, c->sanitize);
+    char *output = run_control(CONTROL_FILE, c->name, c->schedule, c->sanitize);
     char place[128] = "";
     if (c->line && strncmp(c->words, "wrong", 5) == 0)
-        snprintf(place, sizeof place, " %d\n", line_marked(c->name));
+        snprintf(place, sizeof place, " %d\n", line_marked(CONTROL_FILE, c->name));
     else if (c->line)
-        snprintf(place, sizeof place, "%s.cu:%d", c->name, line_marked(c->name));
+        snprintf(place, sizeof place, "controls.cu:%d", line_marked(CONTROL_FILE, c->name));
     if (strstr(output, c->words) == NULL || strstr(output, c->more) == NULL || strstr(output, place) == NULL)
         fail_msg("%s, schedule %d, sanitizer %d: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->schedule,
                  c->sanitize, c->words, c->more, place, output);
@@ -163,9 +128,9 @@ static void reported(void **state)
 static void repeats(void **state)
 {
     (void)state;
-    char *first = run_case("controls", "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
+    char *first = run_control(CONTROL_FILE, "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
     for (int i = 0; i < 3; i++) {
-        char *again = run_case("controls", "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
+        char *again = run_control(CONTROL_FILE, "missing_barrier", FA_SCHEDULE_RANDOM, FA_SANITIZE_NONE);
         assert_string_equal(first, again);
         free(again);
     }

@@ -9,27 +9,10 @@
 
 #include <libgen.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/file.h"
-#include "base/process.h"
-#include "base/status.h"
-#include "input/options.h"
+#include "tests/emu/run_case.h"
 
-static char *run_case(const char *name, int schedule, int sanitize)
-{
-    char *file = fa_format("tests/emu/ptx/%s.cu", name), *output = NULL;
-    char *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER"));
-    char schedule_text[8], sanitize_text[8];
-    snprintf(schedule_text, sizeof schedule_text, "%d", schedule);
-    snprintf(sanitize_text, sizeof sanitize_text, "%d", sanitize);
-    const char *const command[] = {binary, file, "--schedule", schedule_text, "--sanitize", sanitize_text, NULL};
-    assert_int_not_equal(fa_run(command, &output), -1);
-    free(binary);
-    free(file);
-    return output;
-}
+#define CONTROL_FILE "tests/emu/ptx/controls.cu"
 
 /* A build of the tests under AddressSanitizer runs no kernel under another sanitizer. */
 static bool possible(int sanitize)
@@ -54,7 +37,9 @@ static void conforms(void **state)
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
         if (!(i == 0 ? with_test : with_rest) || !possible(points[i][1]))
             continue;
-        char *output = run_case(name, points[i][0], points[i][1]);
+        char *file = fa_format("tests/emu/ptx/%s.cu", name);
+        char *output = run_case(file, NULL, points[i][0], points[i][1]);
+        free(file);
         if (strcmp(output, "pass\n") != 0)
             fail_msg("%s, schedule %d, sanitizer %d: %s", name, points[i][0], points[i][1], output);
         free(output);
@@ -78,34 +63,17 @@ static const control controls[] = {
     {"unknown", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "not_run", "pmevent 7 (no such instruction)"},
 };
 
-static int line_marked(const char *name)
-{
-    char *file = fa_format("tests/emu/ptx/controls/%s.cu", name), *text = NULL;
-    fa_reason why;
-    size_t size;
-    assert_int_equal(fa_read_file(file, &text, &size, &why), FA_PASS);
-    const char *mark = strstr(text, "/* HERE */");
-    assert_non_null(mark);
-    int line = 1;
-    for (const char *c = text; c < mark; c++)
-        line += *c == '\n';
-    free(text);
-    free(file);
-    return line;
-}
-
 static void reported(void **state)
 {
     const control *c = *state;
     if (!possible(c->sanitize))
         skip();
-    char *name = fa_format("controls/%s", c->name), *place = fa_format("%s.cu:%d", c->name, line_marked(c->name));
-    char *output = run_case(name, c->schedule, c->sanitize);
+    char *place = fa_format("controls.cu:%d", line_marked(CONTROL_FILE, c->name));
+    char *output = run_control(CONTROL_FILE, c->name, c->schedule, c->sanitize);
     if (strstr(output, c->words) == NULL || strstr(output, c->more) == NULL || strstr(output, place) == NULL)
         fail_msg("%s: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->words, c->more, place, output);
     free(output);
     free(place);
-    free(name);
 }
 
 int main(int argc, char **argv)

@@ -42,7 +42,7 @@ compile=("$bench" --kernel "$tiled" --compile-only --arch sm_89 --dim 16 --quiet
 # The summary, after every group: a run that is cut off leaves what it had.
 mkdir -p "$(dirname "$json")"
 summarise() {
-    jq -f tests/faults/summary.jq -s "$work/lines" >"$json"
+    lib=tests jqf summaries/faults -s "$work/lines" >"$json"
 }
 tally() { # VERDICT NAME COUNT NOTE
     printf '%-9s %-16s %4d  %s\n' "$1" "$2" "$3" "$4"

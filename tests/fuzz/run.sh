@@ -43,10 +43,16 @@ for name in "${only[@]}"; do
         say NOT-RUN "$name" 0 0 "no $build/fuzz/fuzz_$name: make fuzz-binaries (clang with libFuzzer)"
         continue
     else
+        seeds=tests/fuzz/corpus/$name
         mkdir -p "$build/fuzz/corpus/$name"
+        if [[ -e $seeds.txt ]]; then # "==== NAME" before each seed
+            rm -rf "$build/fuzz/seeds/$name" && mkdir -p "$build/fuzz/seeds/$name"
+            awk -v to="$build/fuzz/seeds/$name/" '/^==== / {file = to $2; next} {print >file}' "$seeds.txt"
+            seeds=$build/fuzz/seeds/$name
+        fi
         "$build/fuzz/fuzz_$name" -dict="tests/fuzz/dict/$name.dict" -max_total_time="$seconds" -timeout=10 \
             -max_len=8192 -print_final_stats=1 \
-            -artifact_prefix="$build/fuzz/crash-$name-" "$build/fuzz/corpus/$name" "tests/fuzz/corpus/$name" >"$log" \
+            -artifact_prefix="$build/fuzz/crash-$name-" "$build/fuzz/corpus/$name" "$seeds" >"$log" \
             2>&1 || code=$?
     fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -n 1)
@@ -57,6 +63,6 @@ for name in "${only[@]}"; do
         tail -n 20 "$log" >&2
     fi
 done
-jq -sf tests/fuzz/summary.jq "$lines" >"$json"
+lib=tests jqf summaries/fuzz -s "$lines" >"$json"
 jq -e 'all(.targets[]; .verdict == "NOT-RUN")' "$json" >/dev/null && exit 4
 jq -e '.failed == 0' "$json" >/dev/null

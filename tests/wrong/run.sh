@@ -104,9 +104,9 @@ try() { # NAME FILE WHERE TILE SHA256
     printf '%-40s ordinary run %-5s gate %-5s %s\n' "$1" "$by_run" "$by_gate" "${first# }"
 }
 summarise() {
-    find "$work" -maxdepth 1 -name '*.case' -exec cat {} + | jq -s --arg device "$device" --arg gpu "$device_name" \
-        --argjson gate "$((1 - flag[ordinary]))" --argjson seconds "$SECONDS" --rawfile names "$work/names" \
-        -f tests/wrong/summary.jq >"$work/summary.json"
+    find "$work" -maxdepth 1 -name '*.case' -exec cat {} + | lib=tests jqf summaries/wrong -s \
+        --arg device "$device" --arg gpu "$device_name" --argjson gate "$((1 - flag[ordinary]))" \
+        --argjson seconds "$SECONDS" --rawfile names "$work/names" >"$work/summary.json"
     [[ -z ${opt[json]} ]] || replace_file "${opt[json]}" <"$work/summary.json"
 }
 
@@ -118,9 +118,8 @@ cut -d' ' -f1 "$work/list" >"$work/names"
 declare -A settled
 if [[ -n ${opt[resume]} ]]; then
     earlier=$(cat "${opt[resume]}")
-    while IFS=$'\t' read -r what case; do settled[$what]=$case; done < <(jq -r --arg gpu "$device_name" \
-        --argjson run "$((1 - flag[no-ordinary]))" --argjson gate "$((1 - flag[ordinary]))" \
-        -f tests/wrong/settled.jq <<<"$earlier")
+    while IFS=$'\t' read -r what case; do settled[$what]=$case; done < <(lib=tests jqf summaries/wrong_settled -r \
+        --arg gpu "$device_name" --argjson run "$((1 - flag[no-ordinary]))" --argjson gate "$((1 - flag[ordinary]))" <<<"$earlier")
     [[ ${#settled[@]} -eq 0 ]] || SECONDS=$(jq '.seconds' <<<"$earlier")
 fi
 while read -r name file where base; do

@@ -1,0 +1,117 @@
+/* Inline PTX that is wrong in one way: the emulator must report it and name the line marked HERE. emu_case takes one of
+ * them: --define CONTROL_name. */
+#include "ptx.cuh"
+
+#if defined(CONTROL_divergent)
+/* Half of a warp at one inline barrier, half at another. */
+FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    if (threadIdx.x % 32 < 16)
+        asm volatile("bar.sync 0;" ::: "memory"); /* HERE */
+    else
+        asm volatile("bar.sync 0;" ::: "memory");
+    put(p, threadIdx.x, 1);
+}
+#endif
+
+#if defined(CONTROL_misaligned)
+/* A 16-byte inline load from an address that is a multiple of 8. */
+FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 1024);
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED(unsigned, s);
+    unsigned a, b, c, d;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4+8];" /* HERE */
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+                 : "r"(shared_of(s + 4 * threadIdx.x)));
+    put(p, threadIdx.x, a + b + c + d);
+}
+#endif
+
+#if defined(CONTROL_not_shared)
+/* The low half of a generic pointer taken for a shared address. */
+FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 1024);
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    unsigned v;
+    const unsigned at = static_cast<unsigned>(reinterpret_cast<unsigned long long>(p.q) | 0x40000000u);
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(at & ~3u)); /* HERE */
+    put(p, threadIdx.x, v);
+}
+#endif
+
+#if defined(CONTROL_overflow_global)
+/* Inline ld.global behind the end of q. */
+FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    unsigned v;
+    const unsigned *q_g = static_cast<const unsigned *>(p.q) + FA_TEST_HALVES / 2 - 31;
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(q_g + threadIdx.x)); /* HERE */
+    put(p, threadIdx.x, v);
+}
+#endif
+
+#if defined(CONTROL_overflow_shared)
+/* Inline st.shared four bytes behind the block's shared memory. */
+FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 124);
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED(unsigned, s);
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared_of(s + threadIdx.x)), "r"(threadIdx.x) : "memory"); /* HERE */
+    put(p, threadIdx.x, s[0]);
+}
+#endif
+
+#if defined(CONTROL_race)
+/* Inline st.shared and ld.shared with no barrier between them. */
+FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 256);
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED(unsigned, s);
+    const unsigned t = threadIdx.x;
+    unsigned v;
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared_of(s + t)), "r"(t) : "memory");
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(shared_of(s + (t + 33) % 64)) : "memory"); /* HERE */
+    put(p, blockIdx.x * 64 + t, v);
+}
+#endif
+
+#if defined(CONTROL_race_atomic)
+/* A plain inline load of what other threads change by red. */
+FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 256);
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    FA_SHARED(unsigned, s);
+    unsigned v;
+    s[threadIdx.x] = 0;
+    asm volatile("bar.sync 0;" ::: "memory");
+    asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(shared_of(s)) : "memory");
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(shared_of(s)) : "memory"); /* HERE */
+    put(p, blockIdx.x * 64 + threadIdx.x, v);
+}
+#endif
+
+#if defined(CONTROL_unknown)
+/* An instruction the emulator does not have, in the second line of its statement. */
+FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
+
+__device__ void nobody_calls_this() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+{
+    unsigned v = threadIdx.x;
+    asm volatile("add.u32 %0, %0, 1;\n\t"
+                 "pmevent 7;" /* HERE */
+                 : "+r"(v));
+    put(p, threadIdx.x, v);
+}
+#endif
