@@ -69,7 +69,7 @@ def faults:
 
 # The lines of the fuzzers (with jq -s) as their summary.
 def fuzz:
-    {what: "fuzz", executions: (map(.executions) | add), failed: (map(select(.verdict == "FAIL")) | length), targets: .};
+    {what: "fuzz", executions: (map(.executions) | add), failed: count("FAIL"), targets: .};
 
 # The cases of an earlier summary that need no second try: those of the same device, tried by what is asked for now.
 def wrong_settled:

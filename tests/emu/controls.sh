@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Counts the negative controls of the emulator: each part of tests/emu/controls.cu is wrong in one way, and test_emu says
-# whether it was reported.
+# Counts the negative controls of the emulator: each part of tests/emu/controls.cu is wrong in one way, and test_emu
+# says whether it was reported.
 set -euo pipefail
 
 usage() {
@@ -33,7 +33,8 @@ sed -n 's/^#if defined(CONTROL_\(.*\))$/\1/p' tests/emu/controls.cu | while read
     verdict=$([[ $ok -gt 0 && $bad -eq 0 ]] && echo CAUGHT || echo MISSED)
     printf '%-7s %-26s %d runs\n' "$verdict" "$name" "$((ok + bad))" >&2
     jq -nc --arg name "$name" --arg verdict "$verdict" --argjson runs "$((ok + bad))" \
-        --arg is "$(sed -n "/CONTROL_$name)/,/\*\//p" tests/emu/controls.cu | sed 1d | tr -s '\n' ' ' | sed -E 's/^\/\* *//; s/ *\*\/ *$//; s/ +\* / /g')" \
+        --arg is "$(sed -n "/CONTROL_$name)/,/\*\//p" tests/emu/controls.cu | sed 1d | tr -s "\n" " " |
+            sed -E 's/^\/\* *//; s/ *\*\/ *$//; s/ +\* / /g')" \
         '$ARGS.named'
 done | lib=tests jqf summaries/controls -s >"$json"
 jq -r '"\(.caught) of \(.caught + .missed) controls caught, in \(.runs) runs"' "$json"

@@ -1,5 +1,6 @@
 /* Runs one conformance or control kernel in a child process, on the emulator or on a GPU, and prints one line:
- *     emu_case FILE.cu [--device emu|cuda] [--schedule N] [--sanitize N] [--seed N] [--case N] [--out FILE] [--define NAME]
+ *     emu_case FILE.cu [--device emu|cuda] [--schedule N] [--sanitize N] [--seed N] [--case N] [--define NAME]
+ *              [--out FILE]
  * "pass", "wrong N LINE" (the kernel counted N failures, one at LINE), or "<status> <reason>". */
 #include <stdio.h>
 #include <stdlib.h>

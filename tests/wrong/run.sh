@@ -119,7 +119,8 @@ declare -A settled
 if [[ -n ${opt[resume]} ]]; then
     earlier=$(cat "${opt[resume]}")
     while IFS=$'\t' read -r what case; do settled[$what]=$case; done < <(lib=tests jqf summaries/wrong_settled -r \
-        --arg gpu "$device_name" --argjson run "$((1 - flag[no-ordinary]))" --argjson gate "$((1 - flag[ordinary]))" <<<"$earlier")
+        --arg gpu "$device_name" --argjson run "$((1 - flag[no-ordinary]))" --argjson gate "$((1 - flag[ordinary]))" \
+        <<<"$earlier")
     [[ ${#settled[@]} -eq 0 ]] || SECONDS=$(jq '.seconds' <<<"$earlier")
 fi
 while read -r name file where base; do
