@@ -12,7 +12,7 @@
 
 #include "tests/emu/run_case.h"
 
-#define CONTROL_FILE "tests/emu/ptx/controls.cu"
+#define CONTROL_FILE "tests/emu/ptx_controls.cu"
 
 /* A build of the tests under AddressSanitizer runs no kernel under another sanitizer. */
 static bool possible(int sanitize)
@@ -68,7 +68,7 @@ static void reported(void **state)
     const control *c = *state;
     if (!possible(c->sanitize))
         skip();
-    char *place = fa_format("controls.cu:%d", line_marked(CONTROL_FILE, c->name));
+    char *place = fa_format("ptx_controls.cu:%d", line_marked(CONTROL_FILE, c->name));
     char *output = run_control(CONTROL_FILE, c->name, c->schedule, c->sanitize);
     if (strstr(output, c->words) == NULL || strstr(output, c->more) == NULL || strstr(output, place) == NULL)
         fail_msg("%s: no \"%s\" with \"%s\" and \"%s\" in:\n%s", c->name, c->words, c->more, place, output);

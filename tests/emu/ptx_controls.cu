@@ -1,6 +1,6 @@
 /* Inline PTX that is wrong in one way: the emulator must report it and name the line marked HERE. emu_case takes one of
  * them: --define CONTROL_name. */
-#include "ptx.cuh"
+#include "ptx/ptx.cuh"
 
 #if defined(CONTROL_divergent)
 /* Half of a warp at one inline barrier, half at another. */
