@@ -14,7 +14,7 @@
 static inline char *run_case(const char *file, const char *define, int schedule, int sanitize)
 {
     char *output = NULL, *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER"));
-    char schedule_text[8], sanitize_text[8];
+    char schedule_text[12], sanitize_text[12];
     snprintf(schedule_text, sizeof schedule_text, "%d", schedule);
     snprintf(sanitize_text, sizeof sanitize_text, "%d", sanitize);
     const char *const command[] = {
