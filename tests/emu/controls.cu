@@ -3,13 +3,16 @@
  * emu_case takes one of them: --define CONTROL_name. */
 #include "conform/conform.cuh"
 
+/* The kernel, of so many threads and bytes of dynamic shared memory. */
+#define KERNEL(n, bytes)                                       \
+    FA_KERNEL_INFO(.threads = n, .smem_dynamic_bytes = bytes); \
+    extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+
 #include <mma.h>
 
 #if defined(CONTROL_absent_lane)
 /* A shuffle reads a lane that takes no part in it. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 0)
 {
     if (threadIdx.x < 16)
         put(p, threadIdx.x, __shfl_xor_sync(0xffffu, threadIdx.x, 16)); /* HERE */
@@ -18,9 +21,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_async_early)
 /* A cp.async is read before it is waited for. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 512);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 512)
 {
     FA_SHARED(__half, s);
     const int t = threadIdx.x;
@@ -33,9 +34,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_async_left)
 /* A group is never waited for. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 512);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 512)
 {
     FA_SHARED(__half, s);
     cp_async_16(s + threadIdx.x * 8, static_cast<const __half *>(p.q) + threadIdx.x * 8, 16); /* HERE */
@@ -46,9 +45,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_async_misaligned)
 /* A 16-byte copy from an address that is no multiple of 16. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 512);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 512)
 {
     FA_SHARED(__half, s);
     cp_async_16(s + threadIdx.x * 8, static_cast<const __half *>(p.q) + threadIdx.x * 8 + 1, 16); /* HERE */
@@ -60,9 +57,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_async_no_barrier)
 /* Each thread waits for its own copies and then reads another's: the __syncthreads after the wait is missing. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 1024);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(64, 1024)
 {
     FA_SHARED(__half, s);
     const __half *q_g = static_cast<const __half *>(p.q);
@@ -76,9 +71,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_bad_barrier)
 /* Two counts for one barrier. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(64, 0)
 {
     bar_sync(3, threadIdx.x < 32 ? 64 : 96); /* HERE */
     put(p, threadIdx.x, 1);
@@ -87,19 +80,12 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_bad_mask)
 /* The mask does not name the lane that calls. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
-{
-    put(p, threadIdx.x, __shfl_sync(0xffffu, threadIdx.x, 0)); /* HERE */
-}
+KERNEL(32, 0) { put(p, threadIdx.x, __shfl_sync(0xffffu, threadIdx.x, 0)); /* HERE */ }
 #endif
 
 #if defined(CONTROL_barrier_against_shuffle)
 /* Some lanes wait at a barrier, the others in a shuffle that names all lanes. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(64, 0)
 {
     if (threadIdx.x == 40)
         __syncthreads();
@@ -109,9 +95,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_buffer_overwritten)
 /* One buffer, refilled while slower threads still read it: the second barrier is missing. */
-FA_KERNEL_INFO(.threads = 128, .smem_dynamic_bytes = 512);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(128, 512)
 {
     FA_SHARED(int, s);
     const int t = threadIdx.x;
@@ -125,9 +109,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_divergent_barrier)
 /* Half of a warp waits at one __syncthreads, half at another. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(64, 0)
 {
     if (threadIdx.x % 32 < 16)
         __syncthreads(); /* HERE */
@@ -139,9 +121,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_missing_barrier)
 /* The neighbour's value is read without a __syncthreads. */
-FA_KERNEL_INFO(.threads = 128, .smem_dynamic_bytes = 512);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(128, 512)
 {
     FA_SHARED(int, s);
     const int t = threadIdx.x;
@@ -152,9 +132,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_missing_syncwarp)
 /* Lanes exchange values through shared memory without a __syncwarp. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 128);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 128)
 {
     FA_SHARED(int, s);
     const int lane = threadIdx.x;
@@ -165,9 +143,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_named_barrier_short)
 /* A named barrier that counts 96 threads, to which 64 come. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(64, 0)
 {
     bar_sync(3, 96); /* HERE */
     put(p, threadIdx.x, 1);
@@ -176,9 +152,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_null_pointer)
 /* A store through a null pointer. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 0)
 {
     if (threadIdx.x == 7)
         static_cast<volatile int *>(p.workspace)[1] = 1; /* HERE */
@@ -188,9 +162,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_partial_warp)
 /* An aligned operation that only half of the warp executes. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 512);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 512)
 {
     FA_SHARED(__half, s);
     unsigned r[2];
@@ -203,9 +175,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_shuffle_as_barrier)
 /* A shuffle brings the lanes together but orders no memory. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 128);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 128)
 {
     FA_SHARED(int, s);
     const int lane = threadIdx.x;
@@ -217,9 +187,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_tail_async)
 /* A cp.async whose last bytes lie past the end of an input. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 512);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 512)
 {
     FA_SHARED(__half, s);
     const __half *q_g = static_cast<const __half *>(p.q) + FA_TEST_HALVES - 31 * 8;
@@ -232,9 +200,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_tail_global)
 /* One element past the end of an input. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 0)
 {
     const __half *q_g = static_cast<const __half *>(p.q);
     put(p, threadIdx.x, half_bits(q_g[FA_TEST_HALVES - 31 + threadIdx.x])); /* HERE */
@@ -243,9 +209,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_tail_ldmatrix)
 /* ldmatrix of a row that lies past the end of shared memory. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 512);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 512)
 {
     FA_SHARED(__half, s);
     unsigned r[4];
@@ -256,9 +220,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_tail_shared)
 /* One word past the end of dynamic shared memory. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 128);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 128)
 {
     FA_SHARED(int, s);
     s[threadIdx.x + 1] = threadIdx.x; /* HERE */
@@ -269,9 +231,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_tail_static_shared)
 /* One word past the end of a __shared__ array. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 0)
 {
     __shared__ int first_s[32];
     __shared__ int second_s[32];
@@ -284,9 +244,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_trap)
 /* __trap ends the launch. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 0)
 {
     if (threadIdx.x == 7)
         __trap(); /* HERE */
@@ -296,19 +254,12 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_undefined_shift)
 /* A shift by more bits than there are. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
-{
-    put(p, threadIdx.x, 1 << threadIdx.x); /* HERE */
-}
+KERNEL(64, 0) { put(p, threadIdx.x, 1 << threadIdx.x); /* HERE */ }
 #endif
 
 #if defined(CONTROL_unwritten_shared)
 /* A sum over shared memory of which the last word was never written. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 132);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 132)
 {
     FA_SHARED(float, s);
     s[threadIdx.x] = 1.0f;
@@ -325,9 +276,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
  * GPUs. */
 using namespace nvcuda;
 
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 1024);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 1024)
 {
     FA_SHARED(float, s);
     const int lane = threadIdx.x;
@@ -345,9 +294,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 /* What store_matrix_sync wrote is read without a __syncwarp. */
 using namespace nvcuda;
 
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 1024);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 1024)
 {
     FA_SHARED(float, s);
     wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;

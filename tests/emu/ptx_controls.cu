@@ -2,11 +2,14 @@
  * them: --define CONTROL_name. */
 #include "ptx/ptx.cuh"
 
+/* The kernel, of so many threads and bytes of dynamic shared memory. */
+#define KERNEL(n, bytes)                                       \
+    FA_KERNEL_INFO(.threads = n, .smem_dynamic_bytes = bytes); \
+    extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+
 #if defined(CONTROL_divergent)
 /* Half of a warp at one inline barrier, half at another. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(64, 0)
 {
     if (threadIdx.x % 32 < 16)
         asm volatile("bar.sync 0;" ::: "memory"); /* HERE */
@@ -18,9 +21,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_misaligned)
 /* A 16-byte inline load from an address that is a multiple of 8. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 1024);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 1024)
 {
     FA_SHARED(unsigned, s);
     unsigned a, b, c, d;
@@ -33,9 +34,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_not_shared)
 /* The low half of a generic pointer taken for a shared address. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 1024);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 1024)
 {
     unsigned v;
     const unsigned at = static_cast<unsigned>(reinterpret_cast<unsigned long long>(p.q) | 0x40000000u);
@@ -46,9 +45,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_overflow_global)
 /* Inline ld.global behind the end of q. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 0);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 0)
 {
     unsigned v;
     const unsigned *q_g = static_cast<const unsigned *>(p.q) + FA_TEST_HALVES / 2 - 31;
@@ -59,9 +56,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_overflow_shared)
 /* Inline st.shared four bytes behind the block's shared memory. */
-FA_KERNEL_INFO(.threads = 32, .smem_dynamic_bytes = 124);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(32, 124)
 {
     FA_SHARED(unsigned, s);
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared_of(s + threadIdx.x)), "r"(threadIdx.x) : "memory"); /* HERE */
@@ -71,9 +66,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_race)
 /* Inline st.shared and ld.shared with no barrier between them. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 256);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(64, 256)
 {
     FA_SHARED(unsigned, s);
     const unsigned t = threadIdx.x;
@@ -86,9 +79,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
 
 #if defined(CONTROL_race_atomic)
 /* A plain inline load of what other threads change by red. */
-FA_KERNEL_INFO(.threads = 64, .smem_dynamic_bytes = 256);
-
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+KERNEL(64, 256)
 {
     FA_SHARED(unsigned, s);
     unsigned v;
