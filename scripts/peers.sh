@@ -106,13 +106,9 @@ gpu=$(jq -r '.device.name // empty' "$work/probe.json")
 [[ -n $gpu && $(jq -r .status "$work/probe.json") != not_run ]] || die 4 "NOT-RUN: $(jq -r .reason "$work/probe.json")"
 [[ $dtype == fp16 ]] && name=peers.json || name=peers_$dtype.json
 out=${out:-evidence/$(gpu_folder "$gpu")/$name}
-mkdir -p "$(dirname "$out")"
-if [[ -e $out ]] && ! jq -e 'type == "array"' "$out" >/dev/null 2>&1; then
-    mv "$out" "$out.corrupt"
-    echo "peers.sh: $out is no table: set aside as $out.corrupt" >&2
-fi
-[[ -e $out ]] || echo '[]' >"$out"
-jq -e --arg dtype "$dtype" 'all(.[]; (.dtype // "fp16") == $dtype)' "$out" >/dev/null ||
+# The table so far; the file is first written with the first row.
+jq -e 'arrays' "$out" >"$work/table" 2>/dev/null || echo '[]' >"$work/table"
+jq -e --arg dtype "$dtype" 'all(.[]; (.dtype // "fp16") == $dtype)' "$work/table" >/dev/null ||
     die 2 "$out holds rows of another --dtype: --out takes one file per type"
 
 read -ra server_command <<<"${PEERS_TORCH:-python3 scripts/lib/peers/peers_torch.py}"
@@ -140,7 +136,7 @@ is_known() { # SHAPE
     local row kernel
     [[ $again -eq 0 ]] || return 1
     row=$(jqf peers/known -c --argjson shape "$1" --arg asked "$kernels" --argjson pairs "$pairs" \
-        --arg backends "$asked_peers" "$out")
+        --arg backends "$asked_peers" "$work/table")
     [[ -n $row ]] || return 1
     kernel=$(jq -r .kernel <<<"$row")
     run_kernel "$kernel" --compile-only
@@ -203,12 +199,17 @@ for shape in "${shapes[@]}"; do
     wall=$(awk -v a="$started" -v b="$between" -v c="$EPOCHREALTIME" 'BEGIN {printf "[%.2f, %.2f]", b - a, c - b}')
     row=$(jqf peers/row -nc --argjson wall "$wall" --argjson shape "$shape" --argjson record "$record" \
         --argjson peers "$peers" --arg asked "$kernels" --argjson pairs "$pairs")
-    jqf peers/with_row --argjson row "$row" "$out" >"$work/out"
-    replace_file "$out" <"$work/out"
+    if [[ -e $out ]] && ! jq -e arrays "$out" >/dev/null 2>&1; then
+        mv "$out" "$out.corrupt"
+        echo "peers.sh: $out is no table: set aside as $out.corrupt" >&2
+    fi
+    jqf peers/with_row --argjson row "$row" "$work/table" >"$work/out"
+    mv "$work/out" "$work/table"
+    replace_file "$out" <"$work/table"
     jqf peers/row_text -r <<<"$row"
     [[ $(jq -r .status <<<"$row") == pass ]] || failed=1
 done
 
 printf '%s\n' "${shapes[@]}" | jq -sc . >"$work/shapes"
-jqf peers/means_text -r --argjson pairs "$pairs" --slurpfile shapes "$work/shapes" "$out"
+jqf peers/means_text -r --argjson pairs "$pairs" --slurpfile shapes "$work/shapes" "$work/table"
 exit "$failed"

@@ -237,6 +237,7 @@ peers() {
     PEERS_TORCH=false run peers
     [ "$status" -eq 4 ]
     [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
+    [ ! -e "$work/p" ]
     python3 -c 'import torch' 2>/dev/null && skip "PyTorch is here"
     run scripts/lib/peers/peers_torch.py
     [ "$status" -eq 4 ]
