@@ -41,7 +41,7 @@ void fa_library_reference_open(const fa_candidate *candidate, fa_library_referen
         return;
     }
     if (candidate->spec->row == row) {
-        drop(device, library, "is what is checked, so no reference for it", missing);
+        drop(device, library, "is the kernel under test, so it is no reference", missing);
         return;
     }
     fa_spec spec = *candidate->spec;

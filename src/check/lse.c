@@ -27,8 +27,8 @@ static void explain(const fa_problem *problem, double atol, int64_t row, float g
     const bool sees_a_key = fa_problem_row_keys(problem, at->row) > 0;
     if (v->nonfinite > 0)
         snprintf(v->failure, sizeof v->failure,
-                 "log-sum-exp: %lld rows are not what they must be; the first at batch %d head %d row %d: %g, expected "
-                 "%s",
+                 "log-sum-exp: %lld rows should be finite, or -inf without keys; the first at batch %d head %d row %d: "
+                 "%g, expected %s",
                  (long long)v->nonfinite, at->batch, at->head, at->row, isnan(got) ? NAN : (double)got,
                  sees_a_key ? "a finite number" : "-inf, as the row sees no key");
     else

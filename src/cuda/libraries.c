@@ -18,5 +18,5 @@ const fa_library *fa_library_of(const fa_spec *spec)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].name, spec->row->name) == 0)
             return rows[i].library;
-    fa_die_at(__FILE__, __LINE__, spec->row->name, "the registry names a library that src/cuda/ has not");
+    fa_die_at(__FILE__, __LINE__, spec->row->name, "the registry names a library that src/cuda/ lacks");
 }

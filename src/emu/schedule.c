@@ -9,7 +9,6 @@
 #include "emu/core/fibre.h"
 #include "emu/core/report.h"
 #include "emu/core/sanitize.h"
-#include "emu/core/wake.h"
 #include "emu/core/window.h"
 #include "emu/hopper/progress.h"
 #include "emu/hopper/wgmma.h"
@@ -240,7 +239,7 @@ static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
                     op->line);
     fa_emu_barrier *barrier = &worker->barrier[op->arg];
     if (barrier->arrived && barrier->threads != (uint32_t)op->width)
-        fa_emu_fail(FA_EMU_BAD_BARRIER, "threads come to one barrier with different counts", op->file, op->line);
+        fa_emu_fail(FA_EMU_BAD_BARRIER, "threads reach one barrier with different counts", op->file, op->line);
     if (worker->race) {
         fa_race_settle(worker);
         fa_race_barrier_arrive(worker, op->arg);
@@ -249,7 +248,7 @@ static void join_barrier(fa_emu_worker *worker, const fa_emu_op *op, bool waits)
     barrier->arrived++;
     barrier->waiting += waits;
     if (barrier->threads && barrier->arrived > barrier->threads)
-        fa_emu_fail(FA_EMU_BAD_BARRIER, "more threads came than the barrier counts", op->file, op->line);
+        fa_emu_fail(FA_EMU_BAD_BARRIER, "more threads arrived than the barrier counts", op->file, op->line);
 }
 
 static void arrive(fa_emu_op *op) { join_barrier(fa_emu_self, op, false); }

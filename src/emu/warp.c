@@ -5,7 +5,6 @@
 #include "emu/hopper/wgmma.h"
 #include "emu/mma.h"
 #include "emu/ptx/group.h"
-#include "emu/wmma.h"
 
 typedef fa_emu_op *const fa_emu_ops[FA_EMU_WARP];
 
@@ -36,14 +35,14 @@ static bool shuffle(fa_emu_worker *worker, uint32_t warp, uint32_t group, fa_emu
         const int32_t width = op[lane]->width;
         if (width < 1 || width > FA_EMU_WARP || (width & (width - 1))) {
             fa_emu_report(worker, FA_EMU_BAD_MASK, &worker->fibres[warp * FA_EMU_WARP + lane], op[lane]->file,
-                          op[lane]->line, "%s: width %d is no power of two up to 32", op[lane]->name, width);
+                          op[lane]->line, "%s: width %d is not a power of two up to 32", op[lane]->name, width);
             return false;
         }
         const uint32_t from = shuffle_source(op[lane], lane);
         if (!(group >> from & 1)) {
             fa_emu_report(worker, FA_EMU_LANE_ABSENT, &worker->fibres[warp * FA_EMU_WARP + lane], op[lane]->file,
-                          op[lane]->line, "%s reads lane %u, which takes no part (lanes 0x%08x do)", op[lane]->name,
-                          from, group);
+                          op[lane]->line, "%s reads lane %u, which does not take part (lanes 0x%08x do)",
+                          op[lane]->name, from, group);
             return false;
         }
         op[lane]->result = op[from]->value;

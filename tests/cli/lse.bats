@@ -113,7 +113,7 @@ wrong() { # SCRIPT WORDS OPTIONS...
     wrong 's/= m + logf(l)/= (m + logf(l)) * 1.442695f/' 'log-sum-exp: |L-R| > 0.001 + 0.0001 |R| in'
     wrong 's/= m + logf(l)/= m/' 'log-sum-exp: |L-R| >'
     wrong 's/if (p.lse)/if (p.lse \&\& row != 7)/' \
-        'log-sum-exp: 2 rows are not what they must be; the first at batch 0 head 0 row 7: nan'
+        'log-sum-exp: 2 rows should be finite, or -inf without keys; the first at batch 0 head 0 row 7: nan'
     wrong 's/= m + logf(l)/= l > 0.0f ? m + logf(l) : 0.0f/' \
         'row 0: 0, expected -inf, as the row sees no key' --causal --seq-kv 20
     wrong 's/head \* p.lse_stride_h/(p.heads - 1 - head) * p.lse_stride_h/' 'log-sum-exp: |L-R| >'

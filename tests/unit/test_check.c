@@ -406,7 +406,8 @@ static void the_log_sum_exp_is_checked_too(void **state)
         way way;
         const char *words;
     } cases[] = {
-        {WAY_NO_LSE, "seed 42: log-sum-exp: 160 rows are not what they must be; the first at batch 0 head 0 row 0: "},
+        {WAY_NO_LSE,
+         "seed 42: log-sum-exp: 160 rows should be finite, or -inf without keys; the first at batch 0 head 0 row 0: "},
         {WAY_LSE_LOG2, "seed 42: log-sum-exp: |L-R| > 0.001"},
         {WAY_LSE_PAST, "guard band after lse was overwritten: 1 elements, the nearest 1 past the last element"},
         {WAY_LSE_BEFORE, "guard band before lse was overwritten: 1 elements, the nearest 1 before the first element"},
@@ -557,7 +558,7 @@ static void a_missing_library_is_said(void **state)
     fa_reason why;
     assert_int_equal(fa_registry_find("cublas", &s->spec.row, &why), FA_PASS);
     assert_int_equal(check(s), FA_PASS);
-    assert_true(strstr(s->result.missing, "is what is checked") != NULL);
+    assert_true(strstr(s->result.missing, "is the kernel under test") != NULL);
     assert_int_equal(s->fake.library_loads, 0);
     discard(s);
 }

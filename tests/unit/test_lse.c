@@ -93,7 +93,9 @@ static void wrong_ones_fail(void **state)
         float value;
         const char *words;
     } cases[] = {
-        {5, NAN, "1 rows are not what they must be; the first at batch 0 head 0 row 5: nan, expected a finite number"},
+        {5, NAN,
+         "1 rows should be finite, or -inf without keys; the first at batch 0 head 0 row 5: nan, expected a finite "
+         "number"},
         {41, INFINITY, "batch 1 head 2 row 6: inf, expected a finite number"}, /* not sampled */
         {12, -INFINITY, "row 5: -inf, expected a finite number"},
         {0, 0.0f, "row 0: 0, expected -inf, as the row sees no key"},
@@ -114,7 +116,8 @@ static void wrong_ones_fail(void **state)
     memcpy(right, b->lse, sizeof right);
     b->lse[5] = b->lse[12] = b->lse[41] = NAN;
     fa_lse_verdict v = judge(b);
-    assert_non_null(strstr(v.failure, "3 rows are not what they must be; the first at batch 0 head 0 row 5: nan"));
+    assert_non_null(
+        strstr(v.failure, "3 rows should be finite, or -inf without keys; the first at batch 0 head 0 row 5: nan"));
     memcpy(b->lse, right, sizeof right);
     b->lse[20] += 2e-3f;
     b->lse[40] -= 3e-3f;

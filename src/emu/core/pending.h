@@ -112,5 +112,7 @@ fa_emu_pending *fa_emu_pending_now(void);
 const fa_emu_mbarrier *fa_emu_pending_barrier(const fa_emu_pending *pending, uint64_t address, size_t size);
 /* A number below `count`, drawn from the schedule's seed. */
 uint32_t fa_emu_draw(fa_emu_worker *worker, uint32_t count);
+/* The state of the barriers and of the register pool as text, for the report of a deadlock. Returns the length. */
+size_t fa_emu_pending_explain(const fa_emu_worker *worker, char *text, size_t size);
 
 #endif

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "emu/core/fibre.h"
-#include "emu/core/pending_report.h"
-#include "emu/core/wake.h"
+#include "emu/core/pending.h"
 #include "emu/core/where.h"
 
 static const char *base_name(const char *path)

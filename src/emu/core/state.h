@@ -1,5 +1,4 @@
-/* The state of a launch: its workers, their blocks, and the fibres that are CUDA threads. Only definitions; functions
- * are declared where they are defined. */
+/* The state of a launch: its workers, their blocks, and the fibres that are CUDA threads. */
 #ifndef FA_EMU_CORE_STATE_H
 #define FA_EMU_CORE_STATE_H
 
@@ -134,5 +133,12 @@ typedef struct fa_emu_worker {
 
 /* The worker of the calling OS thread; a fibre never moves to another. */
 extern _Thread_local fa_emu_worker *fa_emu_self;
+
+/* Makes lanes of a warp ready to run. */
+void fa_emu_make_ready(fa_emu_worker *worker, uint32_t warp, uint32_t lanes);
+/* These lanes were suspended (FA_EMU_PHASE) and can go on. */
+void fa_emu_wake(fa_emu_worker *worker, uint32_t warp, uint32_t lanes);
+/* How many threads of a cluster have not exited. */
+uint32_t fa_emu_cluster_living(const fa_emu_cluster *cluster);
 
 #endif

@@ -33,7 +33,7 @@ static const char *set(fa_emu_map *map, fa_emu_map_field field, uint64_t which, 
     switch (field) {
     case FA_EMU_MAP_ADDRESS:
         map->address = value;
-        return value % 16 == 0 ? NULL : "the address is no multiple of 16 bytes";
+        return value % 16 == 0 ? NULL : "the address is not a multiple of 16 bytes";
     case FA_EMU_MAP_RANK_LESS_1:
         map->rank = (uint8_t)(value + 1);
         return value < FA_EMU_MAP_RANK ? NULL : "the rank is 1 to 5: as a field 0 to 4";
@@ -93,7 +93,7 @@ const char *fa_emu_map_check(const fa_emu_map *map)
     if (map->nans && !is_float(map->type))
         return "NaN fills floating-point elements alone";
     if (fa_emu_map_row_bytes(map) % FA_EMU_CHUNK)
-        return "a row of the box is no multiple of 16 bytes";
+        return "a row of the box is not a multiple of 16 bytes";
     if (map->swizzle > 0 && fa_emu_map_row_bytes(map) > map->swizzle)
         return "a row of the box is longer than the swizzle";
     return NULL;

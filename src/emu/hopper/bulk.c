@@ -235,7 +235,7 @@ static void load(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
 static void check_aligned(const fa_emu_ptx_run *run, const void *at, uintptr_t align, const char *what)
 {
     if ((uintptr_t)at % align != 0)
-        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the %s address is no multiple of %u bytes", what, (unsigned)align);
+        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the %s address is not a multiple of %u bytes", what, (unsigned)align);
 }
 
 /* A copy of bytes is a box of lines; the last line may be shorter. */
@@ -252,7 +252,7 @@ static void plain(const fa_emu_ptx_run *run, bool in)
     if (bulk.from_shared && fa_emu_self->launch->cluster == 1)
         fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK, "out of shared memory into shared memory needs a launch of clusters");
     if (size % BYTES_ALIGN)
-        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the size of %u bytes is no multiple of 16", size);
+        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the size of %u bytes is not a multiple of 16", size);
     check_aligned(run, bulk.shared, BYTES_ALIGN, "shared");
     check_aligned(run, from, BYTES_ALIGN, bulk.from_shared ? "source's shared" : "global");
     if (bulk.from_shared)

@@ -15,7 +15,7 @@ enum { MAP_BYTES = 128, LANE_BYTES = MAP_BYTES / FA_EMU_WARP };
 static void check_aligned(const fa_emu_ptx_run *run, const unsigned char *map)
 {
     if ((uintptr_t)map % MAP_BYTES != 0)
-        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the tensor map's address is no multiple of 128 bytes");
+        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the tensor map's address is not a multiple of 128 bytes");
 }
 
 /* Parameters and a thread's own variables lie on its stack. */

@@ -5,7 +5,6 @@
 
 #include "base/status.h"
 #include "emu/core/report.h"
-#include "emu/core/wake.h"
 #include "emu/core/window.h"
 #include "emu/ptx/cp_async.h"
 #include "emu/ptx/memory.h"
@@ -120,7 +119,7 @@ static void settle(fa_emu_mbarrier *barrier)
             continue;
         fa_emu_report(bulk->issuer, FA_EMU_TX_COUNT, &bulk->issuer->fibres[bulk->thread], bulk->file, bulk->line,
                       "%.100s: still under way, and phase %llu of its barrier (line %d) is complete: fewer bytes were "
-                      "expected than come",
+                      "expected than arrive",
                       bulk->name, (unsigned long long)barrier->phase, barrier->line);
         fa_emu_self->stopped = worker->stopped = true;
     }

@@ -1,7 +1,6 @@
 #include "emu/hopper/pool.h"
 
 #include "emu/core/report.h"
-#include "emu/core/wake.h"
 
 enum { ALL_REGISTERS = 65536, STEP = 8, LEAST = 24, MOST = 256, MOST_AT_LAUNCH = 248 };
 

@@ -28,10 +28,9 @@ struct fa_emu_registers {
     uint64_t low, high; /* range of all of them */
 };
 
-static fa_emu_registers *registers_of(fa_emu_worker *worker, uint32_t thread)
+static fa_emu_registers *registers_of(uint32_t thread)
 {
     fa_emu_registers **all = &fa_emu_pending_now()->registers_of_thread[thread];
-    (void)worker;
     if (*all == NULL)
         *all = fa_alloc(sizeof **all);
     return *all;
@@ -65,7 +64,7 @@ void fa_emu_registers_touched(fa_emu_worker *worker, uint64_t address, size_t si
     const uint32_t thread = fa_race_index(worker);
     fa_emu_registers *all = worker->pending->registers_of_thread[thread];
     if (all == NULL)
-        all = registers_of(worker, thread);
+        all = registers_of(thread);
     const touch t = {address, (uint32_t)size, fa_race_place_of(fa_race_of(worker), pc),
                      worker->race->thread[thread].stack, write};
     if (address < all->high && address + size > all->low)
@@ -113,7 +112,7 @@ bool fa_emu_registers_ready(fa_emu_worker *worker, uint32_t warp, const fa_emu_p
 {
     for (uint32_t l = 0; l < FA_EMU_WARP; l++) {
         const uint32_t thread = warp * FA_EMU_WARP + l;
-        const fa_emu_registers *all = registers_of(worker, thread);
+        const fa_emu_registers *all = registers_of(thread);
         for (int arg = 0; arg < 2 && all->touch_count > 0; arg++)
             for (int k = 0; product->arg[arg].shape == FA_PTX_VECTOR && k < product->arg[arg].count; k++) {
                 const uint64_t place = place_of(lane[l], product, arg, k);
@@ -152,7 +151,7 @@ void fa_emu_registers_taken(fa_emu_worker *worker, uint32_t warp, const fa_emu_p
 {
     for (uint32_t l = 0; l < FA_EMU_WARP; l++) {
         const uint32_t thread = warp * FA_EMU_WARP + l;
-        fa_emu_registers *all = registers_of(worker, thread);
+        fa_emu_registers *all = registers_of(thread);
         for (int arg = 0; arg < 2; arg++)
             for (int k = 0; product->arg[arg].shape == FA_PTX_VECTOR && k < product->arg[arg].count;) {
                 const uint64_t first = place_of(lane[l], product, arg, k);
@@ -173,10 +172,10 @@ void fa_emu_registers_taken(fa_emu_worker *worker, uint32_t warp, const fa_emu_p
     }
 }
 
-void fa_emu_registers_released(fa_emu_worker *worker, uint32_t warp, uint32_t end)
+void fa_emu_registers_released(uint32_t warp, uint32_t end)
 {
     for (uint32_t l = 0; l < FA_EMU_WARP; l++) {
-        fa_emu_registers *all = registers_of(worker, warp * FA_EMU_WARP + l);
+        fa_emu_registers *all = registers_of(warp * FA_EMU_WARP + l);
         uint32_t kept = 0;
         for (uint32_t i = 0; i < all->taken_count; i++)
             if ((int32_t)(end - all->taken[i].end) < 0)

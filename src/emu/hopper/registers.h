@@ -21,6 +21,6 @@ bool fa_emu_registers_ready(fa_emu_worker *worker, uint32_t warp, const fa_emu_p
 void fa_emu_registers_taken(fa_emu_worker *worker, uint32_t warp, const fa_emu_ptx_run *const lane[FA_EMU_WARP],
                             const fa_ptx_instr *product, uint32_t number);
 /* Products up to number `end` are complete. */
-void fa_emu_registers_released(fa_emu_worker *worker, uint32_t warp, uint32_t end);
+void fa_emu_registers_released(uint32_t warp, uint32_t end);
 
 #endif

@@ -357,7 +357,7 @@ static bool wait_for_groups(const warp_part *w, uint32_t left)
     if (w->worker->race == NULL)
         return true;
     fa_race_products_waited(w->worker, w->warp, all->groups - left - 1);
-    fa_emu_registers_released(w->worker, w->warp, end);
+    fa_emu_registers_released(w->warp, end);
     return true;
 }
 

@@ -1,7 +1,6 @@
 #include "emu/ptx/cluster_barrier.h"
 
 #include "emu/core/report.h"
-#include "emu/core/wake.h"
 #include "emu/race/cluster.h"
 
 void fa_emu_cluster_barrier_reset(fa_emu_cluster *cluster)

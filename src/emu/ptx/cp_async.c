@@ -15,7 +15,7 @@ enum { SHADOW_BYTES = 8 }; /* ASan poisons whole groups of 8 bytes */
 void fa_emu_cp_async(void *dst, const void *src, int32_t size, int32_t bytes, const char *file, int32_t line)
 {
     if ((uintptr_t)dst % (uintptr_t)size || (bytes > 0 && (uintptr_t)src % (uintptr_t)size))
-        fa_emu_fail(FA_EMU_MISALIGNED, "cp.async: address is no multiple of the size", file, line);
+        fa_emu_fail(FA_EMU_MISALIGNED, "cp.async: address is not a multiple of the size", file, line);
     if (bytes < 0 || bytes > size)
         fa_emu_fail(FA_EMU_MISALIGNED, "cp.async: source bytes outside 0..size", file, line);
     fa_emu_async *async = &fa_emu_self->current->async;

@@ -90,13 +90,14 @@ void fa_emu_ptx_reach(const fa_emu_ptx_run *run, const fa_emu_worker *block)
     if (block == self)
         return;
     if (block->over)
-        fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK, "block (%u,%u,%u), whose shared memory that is, has ended",
+        fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK, "block (%u,%u,%u), which owns that shared memory, has ended",
                         block->block.x, block->block.y, block->block.z);
     if (self->race != NULL ? !fa_race_has_begun(self, block) : !block->begun)
-        fa_emu_ptx_fail(run, FA_EMU_ABSENT_BLOCK,
-                        "block (%u,%u,%u), whose shared memory that is, may not have begun: a cluster barrier comes "
-                        "before the first access",
-                        block->block.x, block->block.y, block->block.z);
+        fa_emu_ptx_fail(
+            run, FA_EMU_ABSENT_BLOCK,
+            "block (%u,%u,%u), which owns that shared memory, may not have started: a cluster barrier comes "
+            "before the first access",
+            block->block.x, block->block.y, block->block.z);
 }
 
 unsigned char *fa_emu_ptx_cluster_place(const fa_emu_ptx_run *run, int arg, fa_emu_worker **owner)
@@ -141,7 +142,7 @@ unsigned char *fa_emu_ptx_access(const fa_emu_ptx_run *run, int arg, uint32_t si
 {
     unsigned char *place = place_of(run, arg);
     if ((uintptr_t)place % align != 0)
-        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the address is no multiple of %u bytes", align);
+        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the address is not a multiple of %u bytes", align);
     if ((uintptr_t)place < 4096)
         fa_emu_ptx_fail(run, FA_EMU_FAULT, "the address is %p", (void *)place);
     fa_emu_ptx_touch(run, place, size, write);
@@ -167,7 +168,7 @@ static unsigned char *strong_place(const fa_emu_ptx_run *run, int arg, uint32_t 
 {
     unsigned char *place = place_of(run, arg);
     if ((uintptr_t)place % size != 0)
-        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the address is no multiple of %u bytes", size);
+        fa_emu_ptx_fail(run, FA_EMU_MISALIGNED, "the address is not a multiple of %u bytes", size);
     return place;
 }
 

@@ -56,7 +56,7 @@ void fa_race_phase_used(const fa_race_phase *phase, const void *pc)
     if (is_visible(worker, &phase->init))
         return;
     const fa_race_access now = fa_race_access_now(worker, FA_RACE_ATOMIC, pc);
-    fa_race_found(worker, "barrier not visible", "its initialisation has not been handed over:", &now, &phase->init);
+    fa_race_found(worker, "barrier not visible", "no synchronisation with its initialisation:", &now, &phase->init);
 }
 
 static bool knows_phase(const fa_emu_worker *worker, const fa_race_phase *phase)

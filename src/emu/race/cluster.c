@@ -135,7 +135,7 @@ void fa_race_block_ends(fa_emu_worker *worker)
     if (!find_unknown(worker, &access))
         return;
     fa_race_note(worker, &access,
-                 "block (%u,%u,%u), in whose shared memory that is, may have ended before: a cluster barrier comes "
+                 "block (%u,%u,%u), which owns that shared memory, may have ended before: a cluster barrier comes "
                  "before its end",
                  worker->block.x, worker->block.y, worker->block.z);
     worker->stopped = true;

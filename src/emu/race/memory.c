@@ -168,8 +168,7 @@ static void check_barrier(fa_emu_worker *worker, const fa_emu_pending *pending, 
     if (barrier == NULL)
         return;
     const fa_race_access now = fa_race_access_now(worker, kind, pc);
-    fa_race_found(worker, "ordinary access to a barrier", "which lives since its initialisation:", &now,
-                  &barrier->race->init);
+    fa_race_found(worker, "ordinary access to a barrier", "live since its initialisation:", &now, &barrier->race->init);
 }
 
 /* Shared memory of other blocks of the cluster: it is there from their beginning to their end. */
@@ -182,8 +181,8 @@ static void check_peer(fa_emu_worker *worker, uint64_t address, size_t size, int
     if (peer->over || !fa_race_has_begun(worker, peer)) {
         const fa_race_access now = fa_race_access_now(worker, kind, pc);
         fa_race_note(worker, &now,
-                     peer->over ? "block (%u,%u,%u), in whose shared memory that is, has ended"
-                                : "block (%u,%u,%u), in whose shared memory that is, may not have begun: a cluster "
+                     peer->over ? "block (%u,%u,%u), which owns that shared memory, has ended"
+                                : "block (%u,%u,%u), which owns that shared memory, may not have started: a cluster "
                                   "barrier comes before the first access",
                      peer->block.x, peer->block.y, peer->block.z);
         fa_emu_fail(FA_EMU_ABSENT_BLOCK, "", NULL, 0);
