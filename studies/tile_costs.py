@@ -5,7 +5,7 @@ usage: studies/tile_costs.py [--worst N] [RECORDS...]
 
 RECORDS: fa_bench's JSON lines, also .gz (default: tile_costs.jsonl.gz and serving_records.jsonl.gz here). A problem
 counts when two tiles or more of wgmma were timed for it with all keys in one part, or one paired with another, and
-the rule that matches first has a key_cost. Prints by dim and mask: problems, how many have a time of today's choice,
+the rule that is chosen has a key_cost. Prints by dim and mask: problems, how many have a time of today's choice,
 its time over that of the fastest tile timed (geometric mean and most), the time of the tile that was the choice when
 the record was made over today's; then the N worst. The rules are of ./fa_bench (FA_BENCH names another binary).
 """
@@ -23,7 +23,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "scripts/lib/gate"))
 import problems  # noqa: E402
 
-SM_COUNT, ARCH = 132, 90
 DIM_GROUPS = (("32 to 64", 64), ("72, 80", 80), ("88 to 112", 112))
 
 
@@ -73,12 +72,14 @@ def main():
     paths = options.records or [HERE / "tile_costs.jsonl.gz", HERE / "serving_records.jsonl.gz"]
     times, chosen = times_of(paths)
     groups = collections.defaultdict(list)
-    for key, by_tile in times.items():
-        p = dict(zip(("batch", "heads", "kv_heads", "seq", "seq_kv", "dim", "causal"), key))
-        first = next((i for i, rule in enumerate(rules) if problems.matches(rule, p, SM_COUNT, ARCH)), None)
-        if len(by_tile) < 2 or first is None or not rules[first].get("key_cost"):
+    shapes = [dict(zip(("batch", "heads", "kv_heads", "seq", "seq_kv", "dim", "causal"), key)) for key in times]
+    selections = problems.selections([bench, "--kernel", "wgmma", "--arch", "sm_90a"],
+                                     [problems.problem(**p) for p in shapes])
+    for key, p, selection in zip(times, shapes, selections):
+        by_tile, rule = times[key], selection["rule"]
+        if len(by_tile) < 2 or not rule or not rules[rule - 1].get("key_cost"):
             continue
-        choice = tile(rules[problems.selected(rules, p, SM_COUNT, ARCH)]["config"])
+        choice = tile(selection["config"])
         us = {each: statistics.median(values) for each, values in by_tile.items()}
         name = next(name for name, most in DIM_GROUPS if p["dim"] <= most)
         over = us[choice] / min(us.values()) if choice in us else None

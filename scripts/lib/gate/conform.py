@@ -13,10 +13,10 @@ def conformance_list(arch):
     """(name, file, number): the number is that of the case in a file of right kernels, else None."""
     made = []
     for folder, start, prefix in (("conform", "", ""), ("ptx", "", "ptx_"), ("hopper", "conform_", "hopper_")):
-        if folder != "hopper" or arch == 90:
+        if folder != "hopper" or arch == "sm_90":
             for file in sorted(glob.glob(f"tests/emu/{folder}/{start}*.cu")):
                 made.append((prefix + os.path.basename(file)[len(start):-3], file, None))
-    for file in sorted(glob.glob("tests/emu/hopper/clean*.cu")) if arch == 90 else []:
+    for file in sorted(glob.glob("tests/emu/hopper/clean*.cu")) if arch == "sm_90" else []:
         cases = re.search(r"^#define CASES\(X\)((?:.*\\\n)*.*)", read(file), re.M)
         for number, case in enumerate(re.findall(r"X\(([a-z_0-9]+)\)", cases[1])):
             made.append((f"hopper_{os.path.basename(file)[:-3]}_{case}", file, number))

@@ -2,16 +2,14 @@
 """The gate's problems, derived from the registry's rules and drawn from the whole contract. Pure: it runs nothing but,
 to shrink a failing problem, the command it is given.
 
-problems.py list --device cuda|emu --sm-count N --arch N [--kernel NAME --registry FILE] [--m M] [--draws N] [--seed S]
-                 [--mode plain|sanitize|race|memory|undefined|own]  one problem a line, as options of fa_bench
-                 [--dims 64,128] [--mask both|causal|full]      of these dims and masks alone
-problems.py rules (same options)                  a JSON line per registry rule that the device can select: the problems
-                                                  that select it; exit 1 when a rule has none on any architecture
+problems.py list --device cuda|emu [--m M] [--draws N] [--seed S] [--mode plain|sanitize|race|memory|undefined|own]
+                 [--dims 64,128] [--mask both|causal|full]      one problem a line, as options of fa_bench; of these
+                 dims and masks alone
+problems.py rules --kernel NAME -- COMMAND        a JSON line per registry rule that fa_bench selects, and mask
 problems.py shrink --problem OPTIONS -- COMMAND   the smallest problem for which COMMAND OPTIONS ends as it does now
 problems.py pairs --draws N [--seed S]            problems of the sizes that are served, to be timed (pairs.sh)
 """
 import argparse
-import heapq
 import itertools
 import json
 import random
@@ -76,53 +74,18 @@ def work(p):
     return p["batch"] * p["heads"] * p["seq"] * p["seq_kv"] * p["dim"]
 
 
-# The registry's rules, as src/input/spec.c applies them.
+# Problems for the registry's rules. Which rule a problem selects, the program says.
 
-def matches(rule, p, sm_count, arch):
-    fill = p["batch"] * p["heads"] * ((p["seq"] + 63) // 64) * 100 // sm_count
-    rows = p["seq"] * (p["heads"] // p["kv_heads"])
-    return (p["dim"] <= rule["max_dim"] and rule["causal"] in (None, p["causal"])
-            and (rule["max_fill_percent"] is None or fill <= rule["max_fill_percent"])
-            and (not rule.get("max_rows") or rows <= rule["max_rows"])
-            and (not rule.get("max_seq") or p["seq"] <= rule["max_seq"])
-            and p["heads"] // p["kv_heads"] >= (rule.get("min_group") or 0)
-            and p["seq_kv"] >= (rule.get("min_keys") or 0) and serves_arch(rule, arch))
+def selections(command, made):
+    """What fa_bench takes for each problem (--select): records with `rule`, from 1, `config` and `sm_count`."""
+    text = subprocess.run([*command, "--select", "--quiet", "--runs", "-", "--json", "-"], stdout=subprocess.PIPE,
+                          input="".join(options(p) + "\n" for p in made), text=True, check=False).stdout
+    records = [json.loads(line) for line in text.splitlines()]
+    assert len(records) == len(made), f"{shlex.join(command)}: {len(records)} selections of {len(made)} problems"
+    return records
 
 
-def serves_arch(rule, arch):
-    return (rule.get("min_arch") or 0) <= arch <= (rule.get("max_arch") or arch)
-
-
-def cost(rule, p, sm_count):
-    """fa_busiest_keys of src/input/schedule.c, times what a key costs."""
-    m, n = rule["config"]["m"], rule["config"]["n"]
-    heads, tiles = p["batch"] * p["heads"], -(-p["seq"] // m)
-    loads, total = [0] * sm_count, 0
-    one_by_one = tiles * heads <= 64 * sm_count
-    for index in reversed(range(tiles)):
-        keys = p["seq_kv"]
-        if p["causal"]:
-            keys = max(1, min((index + 1) * m, p["seq"]) + p["seq_kv"] - p["seq"])
-        keys = -(-keys // n) * n + 256
-        total += keys * heads
-        for _ in range(heads if one_by_one else 0):
-            heapq.heapreplace(loads, loads[0] + keys)
-    return rule["key_cost"] * (max(loads) if one_by_one else total // sm_count)
-
-
-def selected(rules, p, sm_count, arch):
-    """The index of the rule that decides, or None."""
-    first = next((i for i, rule in enumerate(rules) if matches(rule, p, sm_count, arch)), None)
-    if first is None:
-        return None
-    last = first
-    while (rules[last].get("key_cost") and last + 1 < len(rules) and rules[last + 1].get("key_cost")
-           and matches(rules[last + 1], p, sm_count, arch)):
-        last += 1
-    return first if last == first else min(range(first, last + 1), key=lambda at: cost(rules[at], p, sm_count))
-
-
-def rule_candidates(rules, sm_count, causal):
+def rule_candidates(rules, sm_count):
     """Problems at the edges of the rules' conditions, the cheapest first."""
     dims = sorted({rule["max_dim"] for rule in rules})
     dims = sorted(set(dims) | {d + 8 for d in dims if d + 8 <= 256})
@@ -133,7 +96,7 @@ def rule_candidates(rules, sm_count, causal):
     lengths = sorted({rule["config"]["m"] + 1 for rule in rules} | {1, 9, 257})
     keys = sorted({rule.get("min_keys") or 0 for rule in rules} - {0}) + [0]
     found = []
-    for dim, count, seq, group, least in itertools.product(dims, tiles, lengths, (1, 5), keys):
+    for causal, dim, count, seq, group, least in itertools.product((False, True), dims, tiles, lengths, (1, 5), keys):
         heads = -(-count // -(-seq // 64))
         heads = -(-heads // group) * group
         found.append(problem(heads=heads, kv_heads=heads // group, seq=seq, seq_kv=max(least, seq), dim=dim,
@@ -141,49 +104,26 @@ def rule_candidates(rules, sm_count, causal):
     return sorted(found, key=work)
 
 
-def with_more_keys(rules, index, p, sm_count, arch):
-    """The same problem with a second tile of keys, which begins but does not end, where that selects the same rule."""
-    longer = p | {"seq_kv": max(p["seq_kv"] + 19, rules[index]["config"]["n"] + 3)}
-    return longer if selected(rules, longer, sm_count, arch) == index else p
-
-
-def can_match(rule, sm_count, arch):
-    fill = rule["max_fill_percent"]
-    return serves_arch(rule, arch) and (fill is None or fill * sm_count >= 100)
-
-
-def rule_problems(rules, sm_count, arch, cheapest=False):
-    """Per index of the rules that can match here: the cheapest problem of each mask that selects it, with more rows
-    than a tile has where there is one (cheapest: without that wish)."""
-    chosen = {i: [] for i, rule in enumerate(rules) if can_match(rule, sm_count, arch)}
-    for causal in (False, True):
-        best = {}
-        for p in rule_candidates(rules, sm_count, causal):
-            index = selected(rules, p, sm_count, arch)
-            if index is None:
-                continue
-            short = not cheapest and p["seq"] <= rules[index]["config"]["m"]
-            if index not in best or (best[index][0] and not short):
-                best[index] = (short, p)
-        for index, (_, p) in sorted(best.items()):
-            chosen[index].append(with_more_keys(rules, index, p, sm_count, arch) | {"seeds": 1})
-    return chosen
-
-
-def missing(rules, chosen):
-    """Indices of rules without a problem for a mask that they serve."""
-    return [i for i, problems in chosen.items()
-            if len(problems) < (2 if rules[i]["causal"] is None else 1)]
-
-
-def dead(rules, missed, sm_count):
-    """Of those the ones that no architecture selects: a rule for one architecture may take all of a later rule's
-    problems there, and only there."""
-    edges = {rule[limit] + step for rule in rules for limit, step in (("min_arch", 0), ("max_arch", 1)) if rule[limit]}
-    for arch in sorted(edges | {75}) if missed else []:
-        chosen = rule_problems(rules, sm_count, arch)
-        missed = [i for i in missed if i not in chosen or i in missing(rules, chosen)]
-    return missed
+def rule_problems(rules, command, cheapest=False):
+    """For each rule that the command can select and each mask: the cheapest problem that selects it, with more rows
+    than a tile has where there is one (cheapest: without that wish). {(index of the rule, causal): problem}"""
+    if not rules:
+        return {}
+    best = {}
+    candidates = rule_candidates(rules, selections(command, [problem()])[0]["sm_count"])
+    for p, record in zip(candidates, selections(command, candidates)):
+        if record["rule"]:
+            key = record["rule"] - 1, p["causal"]
+            short = not cheapest and p["seq"] <= record["config"]["m"]
+            if key not in best or best[key][0] and not short:
+                best[key] = short, p
+    found = {key: best[key][1] | {"seeds": 1} for key in sorted(best)}
+    # With a second tile of keys, which begins but does not end, where that selects the same rule.
+    longer = [p | {"seq_kv": max(p["seq_kv"] + 19, rules[index]["config"]["n"] + 3)} for (index, _), p in found.items()]
+    for key, more, record in zip(list(found), longer, longer and selections(command, longer)):
+        if record["rule"] == key[0] + 1:
+            found[key] = more
+    return found
 
 
 # Problems that each show one class of fault, at the smallest size that shows it.
@@ -387,14 +327,6 @@ def shrink(p, fails, seconds):
     return at
 
 
-def rules_of(args):
-    if not args.registry or not args.kernel:
-        return []
-    with open(args.registry, encoding="utf-8") as file:
-        row = next(row for row in json.load(file) if row["name"] == args.kernel)
-    return row.get("rules") or []
-
-
 def served(p, dims, mask):
     """The same problem in a dim that the kernel serves, the next above where there is one; with its only mask. A
     problem that asks for a dim of its own kind (far from a multiple of 32, say) is another then, but still runs."""
@@ -404,29 +336,20 @@ def served(p, dims, mask):
     return p | {"dim": dim, "causal": {"both": p["causal"], "causal": True, "full": False}[mask]}
 
 
-def listed(rules, device="emu", mode="plain", sm_count=4, arch=89, m=64, draws=0, seed=1, dims=(), mask="both"):
+def listed(device="emu", mode="plain", m=64, draws=0, seed=1, dims=(), mask="both", of_rules=()):
     """One problem a line, as options of fa_bench."""
     made = [] if mode == "sanitize" else classes(device, mode, m)
     if mode not in ("memory", "undefined", "own"):
-        for problems in rule_problems(rules, sm_count, arch, mode != "plain").values():
-            made += problems
-        made += drawn(draws, seed, device, mode, m)
+        made += [*of_rules, *drawn(draws, seed, device, mode, m)]
     return list(dict.fromkeys(options(served(p, dims, mask)) for p in made))
 
 
-def say_rules(args):
-    rules = rules_of(args)
-    chosen = rule_problems(rules, args.sm_count, args.arch)
-    bad = dead(rules, missing(rules, chosen), args.sm_count)
-    for index, problems in chosen.items():
-        if not problems:
-            continue
-        print(json.dumps({"kernel": args.kernel, "rule": index, "serves": rules[index]["serves"],
-                          "config": rules[index]["config"], "problems": [options(p) for p in problems]}))
-    for index in bad:
-        print(f"problems.py: no problem selects rule {index} of {args.kernel} with each mask it serves, on "
-              f"{args.sm_count} multiprocessors of any architecture", file=sys.stderr)
-    return 1 if bad else 0
+def say_rules(kernel, command):
+    rows = json.loads(subprocess.run([command[0], "--list-kernels", "--json", "-"], stdout=subprocess.PIPE, text=True,
+                                     check=True).stdout)
+    rules = next(row for row in rows if row["name"] == kernel).get("rules") or []
+    for (index, causal), p in rule_problems(rules, [*command, "--kernel", kernel]).items():
+        print(json.dumps({"rule": index, "causal": causal, "problem": options(p)}))
 
 
 def shrunk(text, command, seconds):
@@ -449,35 +372,29 @@ def main():
     parser.add_argument("what", choices=["list", "rules", "shrink", "pairs"])
     parser.add_argument("--device", choices=["cuda", "emu"], default="emu")
     parser.add_argument("--mode", choices=["plain", "sanitize", "race", "memory", "undefined", "own"], default="plain")
-    for name, default in (("sm-count", 4), ("arch", 89), ("m", 64), ("draws", 0), ("seed", 1)):
+    for name, default in (("m", 64), ("draws", 0), ("seed", 1)):
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--dims", help="the only ones that a file of one's own serves, comma-separated")
     parser.add_argument("--mask", choices=["both", "causal", "full"], default="both")
     parser.add_argument("--kernel")
-    parser.add_argument("--registry")
     parser.add_argument("--problem")
     parser.add_argument("--seconds", type=float, default=60)
-    argv = sys.argv[1:]
-    command = []
-    if "--" in argv:
-        command = argv[argv.index("--") + 1:]
-        argv = argv[:argv.index("--")]
-    args = parser.parse_args(argv)
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args, command, lines = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:], []
     if args.what == "list":
         dims = sorted(int(dim) for dim in args.dims.split(",")) if args.dims else []
-        for line in listed(rules_of(args), args.device, args.mode, args.sm_count, args.arch, args.m, args.draws,
-                           args.seed, dims, args.mask):
-            print(line)
-        return 0
-    if args.what == "pairs":
-        for p in timed_draws(args.draws, args.seed):
-            print(options(p))
-        return 0
-    if args.what == "shrink":
+        lines = listed(args.device, args.mode, args.m, args.draws, args.seed, dims, args.mask)
+    elif args.what == "pairs":
+        lines = map(options, timed_draws(args.draws, args.seed))
+    elif args.what == "rules":
+        say_rules(args.kernel, command)
+    else:
         line, code = shrunk(args.problem, command, args.seconds)
         print(line)
         return 1 if code == 0 else 0
-    return say_rules(args)
+    for line in lines:
+        print(line)
+    return 0
 
 
 if __name__ == "__main__":

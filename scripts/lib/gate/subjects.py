@@ -109,16 +109,14 @@ class Subjects:
         options, probe = self.options, self.probe()
         device = probe.get("device") or {} if probe.get("status") != "not_run" else {}
         self.device_name = device.get("name") or ""
-        self.target = (probe.get("ptxas") or {}).get("arch") or device.get("arch")  # sm_90a of an sm_90
+        self.arch = device.get("arch")
+        self.target = (probe.get("ptxas") or {}).get("arch") or self.arch  # sm_90a of an sm_90
         self.gpu = bool(self.device_name) and not options.race
-        self.device, self.sm_count, self.arch, draws = "emu", 4, 89, 12  # of src/emu/device.c
-        if self.gpu:
-            self.device, self.sm_count, draws = "cuda", device.get("sm_count") or 132, 60
-            self.arch = int((device.get("arch") or "sm_90").removeprefix("sm_"))
+        self.device = "cuda" if self.gpu else "emu"
         self.mode = "sanitize" if options.sanitize else "race" if options.race else "plain"
         self.draws, self.seed = options.draws, options.seed
         if self.draws < 0:
-            self.draws = {"plain": draws, "race": 6, "sanitize": 4}[self.mode]
+            self.draws = {"plain": 60 if self.gpu else 12, "race": 6, "sanitize": 4}[self.mode]
         if self.seed < 0:
             self.seed = int(time.time()) if self.mode == "plain" else 1
         # What did not run.
@@ -173,8 +171,9 @@ class Subjects:
     # The cases: each rule of the registry that can match here with both masks, each class of fault, then draws.
 
     def derived(self, kernel, m):
-        return problems.listed(self.row(kernel).get("rules") or [], device=self.device, mode=self.mode, m=m,
-                               sm_count=self.sm_count, arch=self.arch, draws=self.draws, seed=self.seed, **self.served)
+        rules = self.row(kernel).get("rules")
+        found = problems.rule_problems(rules, self.run_of(kernel, ""), self.mode != "plain").values()
+        return problems.listed(self.device, self.mode, m, self.draws, self.seed, of_rules=found, **self.served)
 
     def plain(self, kernel, m):
         options = self.options
@@ -186,7 +185,7 @@ class Subjects:
         if options.source or self.row(kernel).get("emulated") and not self.is_library(kernel):
             cases += self.memory(kernel, m)
         if options.source and not self.typed: # BF16 where it serves that, and more blocks than the emulator's time
-            cases += [Case(kernel, "", line) for line in problems.listed([], mode="own", m=m, **self.served)]
+            cases += [Case(kernel, "", line) for line in problems.listed(mode="own", m=m, **self.served)]
         return cases
 
     def memory(self, kernel, m):
@@ -195,9 +194,9 @@ class Subjects:
         undefined = "--sanitize undefined "
         tools = [("race", "--race --schedule random "), ("address", "--sanitize address "),
                  ("undefined", undefined + "--misalign 1 ")]
-        lines = [(tool, options + line) for line in problems.listed([], mode="memory", m=m, **self.served)
+        lines = [(tool, options + line) for line in problems.listed(mode="memory", m=m, **self.served)
                  for tool, options in tools]
-        lines += [("undefined", undefined + line) for line in problems.listed([], mode="undefined", **self.served)]
+        lines += [("undefined", undefined + line) for line in problems.listed(mode="undefined", **self.served)]
         return [Case(kernel, tool, self.typed + line) for tool, line in lines]
 
     def sanitized(self, kernel, m):
