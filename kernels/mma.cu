@@ -15,9 +15,8 @@
  * Limits: M and N multiples of 16; dim a multiple of 8 from 16 to 256. */
 #include "mma/store.cuh"
 
-FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES,
-               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .writes_lse = FA_LSE,
-               .serves_bf16 = 1);
+FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
+               .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 /* The keys that the warp's rows see, and the rounds of the block that have them. */
 struct warp_keys {

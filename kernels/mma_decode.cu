@@ -6,8 +6,9 @@
  *   combines.
  * Softmax: online, with the exact maximum of the keys seen so far.
  * Builds on: mma.   Knobs: m (packed rows), n (keys of a tile), warps, stages, splits.
- * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 4].
+ * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 8].
  * Limits: dim up to 256, multiples of 8. */
+#include "mma/combine.cuh"
 #include "shared/schedule.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
@@ -27,8 +28,7 @@ static_assert(!FA_ACC_FP16, "mma_decode accumulates in FP32 only");
 constexpr int PITCH = DIM16 + 8; /* elements of a row in shared memory: ldmatrix reads without bank conflicts */
 constexpr int TILE_HALVES = N * PITCH;
 constexpr int RING_BYTES = GROUPS * STAGES * 2 * TILE_HALVES * 2;
-constexpr int PART_PITCH = DIM16 + 4; /* floats of a row of a part: outputs, then maximum and sum */
-constexpr int PARTS_BYTES = GROUPS * M * PART_PITCH * 4;
+constexpr int PARTS_BYTES = GROUPS * PART_FLOATS * 4;
 /* Small blocks share a multiprocessor of sm_90 in pairs, those of 64 rows in threes: the choice of splits counts on it.
  * With a third block beside a pair a grid that fills two waves of pairs would leave the second wave half empty. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -38,12 +38,9 @@ constexpr int PAIR_BYTES = WARPS <= 4 && BLOCKS_PER_SM == 1 ? 77 * 1024 : 0;
 constexpr int BLOCKS_PER_SM = 1, PAIR_BYTES = 0;
 #endif
 constexpr int SMEM_BYTES = larger(larger(RING_BYTES, PARTS_BYTES), PAIR_BYTES);
-constexpr int MAX_AT = DIM16, SUM_AT = DIM16 + 1;
-constexpr int WORKSPACE_FLOATS = M * PART_PITCH;
 
-FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES,
-               .workspace_bytes_per_block = SPLITS > 1 ? 16 + WORKSPACE_FLOATS * 4 : 0, .pack_heads = 1,
-               .writes_lse = FA_LSE, .serves_bf16 = 1);
+FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
+               .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1);
 
 /* What a block works on: M packed rows of one K/V head, and a range of its key tiles. */
 struct work {
@@ -225,53 +222,16 @@ __device__ __forceinline__ void multiply_pv(band &mine, const float (&s)[N / 8][
     }
 }
 
-/* One packed row's 8 columns, its maximum and its sum. */
-struct part {
-    float o[8], max, sum;
-};
-
-/* Combines `count` parts of a row; each part is M rows of PART_PITCH floats, the next one `distance` floats on. */
-__device__ __forceinline__ part combine(const float *parts, int count, fa_i64 distance, int row, int chunk)
-{
-    part all = {{0, 0, 0, 0, 0, 0, 0, 0}, NO_MAX, 0};
-    parts += row * PART_PITCH;
-#pragma unroll 8
-    for (int i = 0; i < count; ++i)
-        all.max = fmaxf(all.max, parts[i * distance + MAX_AT]);
-#pragma unroll 4
-    for (int i = 0; i < count; ++i) {
-        const float *from = parts + i * distance;
-        const float4 lo = *reinterpret_cast<const float4 *>(from + chunk * 8);
-        const float4 hi = *reinterpret_cast<const float4 *>(from + chunk * 8 + 4);
-        const float values[8] = {lo.x, lo.y, lo.z, lo.w, hi.x, hi.y, hi.z, hi.w};
-        const float weight = exp2_approx(from[MAX_AT] - all.max);
-        all.sum += weight * from[SUM_AT];
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-            all.o[e] += weight * values[e];
-    }
-    return all;
-}
-
 __device__ __forceinline__ void keep_band(float *part_s, const band &mine, int row, int lane)
 {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const float sum = quad_sum(mine.sum[h]);
-        float *to_s = part_s + (row + 8 * h) * PART_PITCH;
-        if (lane % 4 == 0) {
-            to_s[MAX_AT] = mine.max[h];
-            to_s[SUM_AT] = sum;
-        }
-#pragma unroll
-        for (int t = 0; t < DIM16 / 8; ++t)
-            *reinterpret_cast<float2 *>(to_s + t * 8 + lane % 4 * 2) =
-                make_float2(mine.o[t][2 * h], mine.o[t][2 * h + 1]);
-    }
+    for (int h = 0; h < 2; ++h)
+        put_part_row(part_s + (row + 8 * h) * PART_PITCH, mine.o, h, mine.max[h], quad_sum(mine.sum[h]), lane);
 }
 
 /* A row that saw no key gives 0. */
-__device__ __forceinline__ void store_partial(const fa_params &p, const work &w, int row, int chunk, const part &value)
+__device__ __forceinline__ void store_partial(const fa_params &p, const work &w, int row, int chunk,
+                                              const partial &value)
 {
     const int packed = w.first_row + row;
     const float factor = fast_inverse_of_sum(value.sum);
@@ -296,51 +256,9 @@ __device__ __forceinline__ void store_partial(const fa_params &p, const work &w,
         to_g[e] = fa_element(value.o[e] * factor);
 }
 
-/* The parts of the groups, in shared memory, become the output, or a part in the workspace that the last block to
- * arrive combines with the others. Workspace: [blocks] counters of 16 bytes, then a part per block. */
-__device__ __forceinline__ void store_block(const float *parts_s, int *arrived_s, const work &w, const fa_params &p)
-{
-    const int unit = blockIdx.x / SPLITS, items = min(M, w.rows - w.first_row) * CHUNKS;
-    int *counter_g = static_cast<int *>(p.workspace) + unit * 4;
-    float *parts_g = reinterpret_cast<float *>(static_cast<char *>(p.workspace) + gridDim.x * 16ll);
-    float *part_g = parts_g + static_cast<fa_i64>(blockIdx.x) * WORKSPACE_FLOATS;
-    for (int item = threadIdx.x; item < items; item += BLOCK_THREADS) {
-        const int row = item / CHUNKS, chunk = item % CHUNKS;
-        const part all = combine(parts_s, GROUPS, M * PART_PITCH, row, chunk);
-        if (SPLITS == 1) {
-            store_partial(p, w, row, chunk, all);
-            continue;
-        }
-        float *to_g = part_g + row * PART_PITCH;
-        *reinterpret_cast<float4 *>(to_g + chunk * 8) = make_float4(all.o[0], all.o[1], all.o[2], all.o[3]);
-        *reinterpret_cast<float4 *>(to_g + chunk * 8 + 4) = make_float4(all.o[4], all.o[5], all.o[6], all.o[7]);
-        if (chunk == 0) {
-            to_g[MAX_AT] = all.max;
-            to_g[SUM_AT] = all.sum;
-        }
-    }
-    if (SPLITS == 1)
-        return;
-    __threadfence(); /* this block's part before its arrival ... */
-    __syncthreads();
-    if (threadIdx.x == 0)
-        *arrived_s = atomicAdd(counter_g, 1);
-    __syncthreads();
-    if (*arrived_s != SPLITS - 1)
-        return;
-    __threadfence(); /* ... and the others' arrivals before their parts */
-    parts_g += static_cast<fa_i64>(unit) * SPLITS * WORKSPACE_FLOATS;
-    for (int item = threadIdx.x; item < items; item += BLOCK_THREADS)
-        store_partial(p, w, item / CHUNKS, item % CHUNKS,
-                      combine(parts_g, SPLITS, WORKSPACE_FLOATS, item / CHUNKS, item % CHUNKS));
-    if (threadIdx.x == 0)
-        *counter_g = 0;
-}
-
 extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_kernel(const __grid_constant__ fa_params p)
 {
     FA_SHARED(unsigned char, smem);
-    __shared__ int arrived_s;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / BANDS, warp_row = warp % BANDS * 16;
     const int group_thread = threadIdx.x % GROUP_THREADS;
     const float scale_log2 = p.scale * LOG2_E;
@@ -370,7 +288,9 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
     cp_async_wait<0>();
     __syncthreads(); /* the ring is used up: the parts take its place */
     float *parts_s = reinterpret_cast<float *>(smem);
-    keep_band(parts_s + group * M * PART_PITCH, mine, warp_row + lane / 4, lane);
+    keep_band(parts_s + group * PART_FLOATS, mine, warp_row + lane / 4, lane);
     __syncthreads();
-    store_block(parts_s, &arrived_s, w, p);
+    combine_parts<GROUPS, BLOCK_THREADS>(
+        p, parts_s, blockIdx.x / SPLITS, blockIdx.x % SPLITS, min(M, w.rows - w.first_row),
+        [&](int row, int chunk, const partial &value) { store_partial(p, w, row, chunk, value); });
 }

@@ -2,6 +2,7 @@
 #ifndef FA_MMA_CONFIG_CUH
 #define FA_MMA_CONFIG_CUH
 
+#include "mma/combine.cuh"
 #include "mma/tile.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
@@ -39,12 +40,8 @@ constexpr int ROUND_BYTES = ROUND_KEYS * FA_DIM * 2; /* of global memory; TILE_B
 constexpr int CENTRE = 2048;
 constexpr int PIPELINE_BYTES = Q_BYTES + STAGES * SLOT_BYTES;
 constexpr bool PARTIAL = GROUPS > 1 || SPLITS > 1;
-constexpr int PARTIAL_STRIDE = DIM16 + 8; /* floats; 4 rows of a store's half warp fall in different banks */
-constexpr int PARTIAL_BYTES = PARTIAL ? GROUPS * M * (PARTIAL_STRIDE + 2) * 4 : 0;
-constexpr int MAIN_BYTES = PIPELINE_BYTES > PARTIAL_BYTES ? PIPELINE_BYTES : PARTIAL_BYTES;
+constexpr int PARTS_BYTES = PARTIAL ? GROUPS * PART_FLOATS * 4 : 0;
+constexpr int MAIN_BYTES = larger(PIPELINE_BYTES, PARTS_BYTES);
 constexpr int SMEM_BYTES = MAIN_BYTES + SMEM_ALIGN - 16;
-
-/* Workspace of a split block: a counter, then M rows of output, and their maxima and sums. */
-constexpr int WORKSPACE_FLOATS = M * (DIM16 + 2);
 
 #endif
