@@ -9,6 +9,7 @@
  * Shared memory: K and V [groups][stages][2][n][dim + 8]; after the loop the parts of the groups [groups][m][dim + 8].
  * Limits: dim up to 256, multiples of 8. */
 #include "mma/combine.cuh"
+#include "shared/packed.cuh"
 #include "shared/schedule.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
@@ -42,33 +43,24 @@ constexpr int SMEM_BYTES = larger(larger(RING_BYTES, PARTS_BYTES), PAIR_BYTES);
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
                .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1);
 
-/* What a block works on: M packed rows of one K/V head, and a range of its key tiles. */
-struct work {
+/* The keys that a block works on: tiles [begin, end) of a K/V head. */
+struct key_tiles {
     const fa_element *k_g, *v_g;
-    int batch, kv_head, group; /* query heads per K/V head */
-    int first_row, rows;       /* packed row = query * group + head within the group */
-    int begin, end;            /* key tiles */
-    bool aligned;              /* 16-byte copies */
+    int begin, end;
+    bool aligned; /* 16-byte copies */
 };
 
-__device__ __forceinline__ work find_work(const fa_params &p)
+__device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_tile &tile)
 {
-    const int unit = blockIdx.x / SPLITS, split = blockIdx.x % SPLITS;
-    work w;
-    w.group = p.heads / p.kv_heads;
-    w.batch = unit / p.tiles_m / p.kv_heads;
-    w.kv_head = unit / p.tiles_m % p.kv_heads;
-    w.first_row = unit % p.tiles_m * M;
-    w.rows = p.seq_q * w.group;
-    const int last_query = (min(w.first_row + M, w.rows) - 1) / w.group;
-    const fa_i64 tiles = (keys_of_row(p, last_query) + N - 1) / N;
-    w.begin = static_cast<int>(tiles * split / SPLITS);
-    w.end = static_cast<int>(tiles * (split + 1) / SPLITS);
-    w.k_g = static_cast<const fa_element *>(p.k) + w.batch * p.k_stride_b + w.kv_head * p.k_stride_h;
-    w.v_g = static_cast<const fa_element *>(p.v) + w.batch * p.v_stride_b + w.kv_head * p.v_stride_h;
-    const fa_i64 addresses = reinterpret_cast<fa_i64>(w.k_g) | reinterpret_cast<fa_i64>(w.v_g);
-    w.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
-    return w;
+    key_tiles keys;
+    const fa_i64 tiles = (keys_of_row(p, last_query(tile)) + N - 1) / N;
+    keys.begin = static_cast<int>(tiles * tile.split / SPLITS);
+    keys.end = static_cast<int>(tiles * (tile.split + 1) / SPLITS);
+    keys.k_g = static_cast<const fa_element *>(p.k) + tile.batch * p.k_stride_b + tile.kv_head * p.k_stride_h;
+    keys.v_g = static_cast<const fa_element *>(p.v) + tile.batch * p.v_stride_b + tile.kv_head * p.v_stride_h;
+    const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k_g) | reinterpret_cast<fa_i64>(keys.v_g);
+    keys.aligned = (addresses | (p.k_stride_s | p.v_stride_s) * 2) % 16 == 0;
+    return keys;
 }
 
 /* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
@@ -91,13 +83,13 @@ __device__ __forceinline__ void load_tile(fa_element *tile_s, const fa_element *
 }
 
 /* K and V of a tile into a slot. Commits once, also when no tile is left to load. */
-__device__ __forceinline__ void load_keys(fa_element *ring_s, const work &w, int tile, int slot, int thread,
+__device__ __forceinline__ void load_keys(fa_element *ring_s, const key_tiles &keys, int tile, int slot, int thread,
                                           const fa_params &p)
 {
-    if (tile < w.end) {
+    if (tile < keys.end) {
         fa_element *k_s = ring_s + slot * 2 * TILE_HALVES;
-        load_tile(k_s, w.k_g, p.k_stride_s, tile * N, p.seq_kv, w.aligned, thread);
-        load_tile(k_s + TILE_HALVES, w.v_g, p.v_stride_s, tile * N, p.seq_kv, w.aligned, thread);
+        load_tile(k_s, keys.k_g, p.k_stride_s, tile * N, p.seq_kv, keys.aligned, thread);
+        load_tile(k_s + TILE_HALVES, keys.v_g, p.v_stride_s, tile * N, p.seq_kv, keys.aligned, thread);
     }
     cp_async_commit();
 }
@@ -118,28 +110,29 @@ struct band {
 };
 
 /* Two neighbouring elements of a packed row of Q; zero past the last row and past dim. */
-__device__ __forceinline__ unsigned load_q_pair(const fa_params &p, const work &w, int row, int column)
+__device__ __forceinline__ unsigned load_q_pair(const fa_params &p, const packed_tile &tile, const packed_row &row,
+                                                int column)
 {
-    if (row >= w.rows || column >= FA_DIM)
+    if (!row.exists || column >= FA_DIM)
         return 0;
-    const int query = row / w.group, head = w.kv_head * w.group + row % w.group;
-    const unsigned short *from_g = static_cast<const unsigned short *>(p.q) + w.batch * p.q_stride_b +
-                                   head * p.q_stride_h + query * p.q_stride_s + column;
+    const unsigned short *from_g = static_cast<const unsigned short *>(p.q) + tile.batch * p.q_stride_b +
+                                   row.head * p.q_stride_h + row.query * p.q_stride_s + column;
     return from_g[0] | static_cast<unsigned>(from_g[1]) << 16;
 }
 
-__device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const work &w, int row, int lane)
+__device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const packed_tile &tile, int row, int lane)
 {
+    const packed_row rows[2] = {find_packed_row(tile, row), find_packed_row(tile, row + 8)};
 #pragma unroll
     for (int step = 0; step < DIM16 / 16; ++step)
 #pragma unroll
         for (int i = 0; i < 4; ++i) /* fragment layout of A: rows i % 2, columns i / 2 */
-            mine.q[step][i] = load_q_pair(p, w, row + i % 2 * 8, step * 16 + i / 2 * 8 + lane % 4 * 2);
+            mine.q[step][i] = load_q_pair(p, tile, rows[i % 2], step * 16 + i / 2 * 8 + lane % 4 * 2);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         mine.max[h] = NO_MAX;
         mine.sum[h] = 0.0f;
-        mine.limit[h] = keys_of_row(p, min(row + 8 * h, w.rows - 1) / w.group);
+        mine.limit[h] = keys_of_row(p, rows[h].query);
     }
 #pragma unroll
     for (int t = 0; t < DIM16 / 8; ++t)
@@ -230,18 +223,17 @@ __device__ __forceinline__ void keep_band(float *part_s, const band &mine, int r
 }
 
 /* A row that saw no key gives 0. */
-__device__ __forceinline__ void store_partial(const fa_params &p, const work &w, int row, int chunk,
+__device__ __forceinline__ void store_partial(const fa_params &p, const packed_tile &tile, int row, int chunk,
                                               const partial &value)
 {
-    const int packed = w.first_row + row;
+    const packed_row to = find_packed_row(tile, tile.row0 + row);
     const float factor = fast_inverse_of_sum(value.sum);
-    const int query = packed / w.group, head = w.kv_head * w.group + packed % w.group;
 #if FA_LSE
     if (chunk == 0)
-        store_lse(p, w.batch, head, query, log_sum_exp(value.max, value.sum));
+        store_lse(p, tile.batch, to.head, to.query, log_sum_exp(value.max, value.sum));
 #endif
-    fa_element *to_g = static_cast<fa_element *>(p.o) + w.batch * p.o_stride_b + head * p.o_stride_h +
-                       query * p.o_stride_s + chunk * 8;
+    fa_element *to_g = static_cast<fa_element *>(p.o) + tile.batch * p.o_stride_b + to.head * p.o_stride_h +
+                       to.query * p.o_stride_s + chunk * 8;
     uint4 words;
     words.x = pack_elements(value.o[0] * factor, value.o[1] * factor);
     words.y = pack_elements(value.o[2] * factor, value.o[3] * factor);
@@ -262,7 +254,8 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / BANDS, warp_row = warp % BANDS * 16;
     const int group_thread = threadIdx.x % GROUP_THREADS;
     const float scale_log2 = p.scale * LOG2_E;
-    const work w = find_work(p);
+    const packed_tile tile = find_packed_tile(p, blockIdx.x);
+    const key_tiles keys = find_keys(p, tile);
     fa_element *ring_s = reinterpret_cast<fa_element *>(smem) + group * STAGES * 2 * TILE_HALVES;
     if (DIM16 != FA_DIM) /* columns past dim are never loaded, but multiplied */
         for (int row = group_thread; row < STAGES * 2 * N; row += GROUP_THREADS)
@@ -270,18 +263,18 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
 
     /* Load: the ring holds the group's next STAGES - 1 tiles. */
     for (int i = 0; i < STAGES - 1; ++i)
-        load_keys(ring_s, w, w.begin + group + i * GROUPS, i, group_thread, p);
+        load_keys(ring_s, keys, keys.begin + group + i * GROUPS, i, group_thread, p);
     band mine;
-    begin_band(mine, p, w, w.first_row + warp_row + lane / 4, lane);
+    begin_band(mine, p, tile, tile.row0 + warp_row + lane / 4, lane);
     int slot = 0;
-    for (int tile = w.begin + group; tile < w.end; tile += GROUPS) {
+    for (int n = keys.begin + group; n < keys.end; n += GROUPS) {
         cp_async_wait<STAGES - 2>();
         sync_group(group); /* the tile has arrived for all, and all are done with the slot before it */
-        load_keys(ring_s, w, tile + (STAGES - 1) * GROUPS, slot == 0 ? STAGES - 1 : slot - 1, group_thread, p);
+        load_keys(ring_s, keys, n + (STAGES - 1) * GROUPS, slot == 0 ? STAGES - 1 : slot - 1, group_thread, p);
         const fa_element *k_s = ring_s + slot * 2 * TILE_HALVES;
         float s[N / 8][4];
         multiply_qk(s, mine, k_s, lane);
-        online_softmax(s, mine, tile * N, scale_log2, lane);
+        online_softmax(s, mine, n * N, scale_log2, lane);
         multiply_pv(mine, s, k_s + TILE_HALVES, lane);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
@@ -290,7 +283,9 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
     float *parts_s = reinterpret_cast<float *>(smem);
     keep_band(parts_s + group * PART_FLOATS, mine, warp_row + lane / 4, lane);
     __syncthreads();
+    /* Without the mask the tile, kept through the loop, would make it spill; with the mask, found again. */
+    const packed_tile done = FA_CAUSAL ? tile : find_packed_tile(p, reload_block_index());
     combine_parts<GROUPS, BLOCK_THREADS>(
-        p, parts_s, blockIdx.x / SPLITS, blockIdx.x % SPLITS, min(M, w.rows - w.first_row),
-        [&](int row, int chunk, const partial &value) { store_partial(p, w, row, chunk, value); });
+        p, parts_s, done.unit, done.split, min(M, done.rows - done.row0),
+        [&](int row, int chunk, const partial &value) { store_partial(p, done, row, chunk, value); });
 }
