@@ -227,7 +227,7 @@ __device__ __forceinline__ void store_partial(const fa_params &p, const packed_t
                                               const partial &value)
 {
     const packed_row to = find_packed_row(tile, tile.row0 + row);
-    const float factor = fast_inverse_of_sum(value.sum);
+    const float factor = inverse_of_sum(value.sum);
 #if FA_LSE
     if (chunk == 0)
         store_lse(p, tile.batch, to.head, to.query, log_sum_exp(value.max, value.sum));

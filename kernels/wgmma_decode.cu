@@ -167,9 +167,9 @@ __device__ __forceinline__ void store_output(const fa_params &p, const float (&o
 #pragma unroll
     for (int h = 0; h < 2; ++h)
         if (row[h].exists && lane % 4 == 0)
-            store_lse(p, tile.batch, row[h].head, row[h].query, fast_log_sum_exp(sums.ref[h], sums.sum[h]));
+            store_lse(p, tile.batch, row[h].head, row[h].query, log_sum_exp(sums.ref[h], sums.sum[h]));
 #endif
-    const float scale[2] = {inverse_or_zero(sums.sum[0]), inverse_or_zero(sums.sum[1])};
+    const float scale[2] = {inverse_of_sum(sums.sum[0]), inverse_of_sum(sums.sum[1])};
     auto place = [&](int h) {
         return row[h].exists ? place_of_row(p, tile.batch, row[h].head, row[h].query) : nullptr;
     };
@@ -243,9 +243,9 @@ __device__ __forceinline__ void store_quarter(const fa_params &p, const packed_t
             continue;
 #if FA_LSE
         if (quarter == 0 && lane % 4 == 0)
-            store_lse(p, tile.batch, row.head, row.query, fast_log_sum_exp(sums.ref[h], sums.sum[h]));
+            store_lse(p, tile.batch, row.head, row.query, log_sum_exp(sums.ref[h], sums.sum[h]));
 #endif
-        const float scale = inverse_or_zero(sums.sum[h]);
+        const float scale = inverse_of_sum(sums.sum[h]);
         fa_element *row_g = place_of_row(p, tile.batch, row.head, row.query);
 #pragma unroll
         for (int i = 0; i < QUARTER; ++i) {

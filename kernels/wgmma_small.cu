@@ -342,10 +342,10 @@ __device__ __forceinline__ void merge(float (&all)[DIM_PAD / 2], float (&o_r)[O_
         sum[1] = fmaf(of_part[1], weight[w][1], sum[1]);
     }
 #if FA_LSE
-    const float lse[2] = {fast_log_sum_exp(row_max[0], sum[0]), fast_log_sum_exp(row_max[1], sum[1])};
+    const float lse[2] = {log_sum_exp(row_max[0], sum[0]), log_sum_exp(row_max[1], sum[1])};
     store_lse_of_rows(p, lse, tile.batch, tile.head, tile.row0 + thread / 32 * 16, thread % 32);
 #endif
-    const float inverse[2] = {inverse_or_zero(sum[0]), inverse_or_zero(sum[1])};
+    const float inverse[2] = {inverse_of_sum(sum[0]), inverse_of_sum(sum[1])};
 #pragma unroll
     for (int i = 0; i < DIM_PAD / 2; ++i)
         all[i] *= inverse[i / 2 % 2];

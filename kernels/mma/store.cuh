@@ -20,7 +20,7 @@ __device__ __forceinline__ void store_partial(const output &out, const block_sta
     if (chunk == 0)
         store_lse(p, block.batch, block.head, out.first_row + row, log_sum_exp(value.max, value.sum));
 #endif
-    const float factor = fast_inverse_of_sum(value.sum);
+    const float factor = inverse_of_sum(value.sum);
     unsigned words[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -41,8 +41,9 @@ __device__ __forceinline__ void store_lse_of_rows(const warp_state &w, const blo
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const int row = block.first_row + warp_row + b * 16 + h * 8 + lane / 4;
+            const float sum = w.sum[b][2 * h], ref = sum > 0.0f ? -w.minus_row_ref[b][h] : NO_MAX;
             if (row < p.seq_q)
-                store_lse(p, block.batch, block.head, row, log_sum_exp(-w.minus_row_ref[b][h], w.sum[b][2 * h]));
+                store_lse(p, block.batch, block.head, row, log_sum_exp(ref, sum));
         }
 }
 #endif
@@ -56,7 +57,7 @@ __device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *r
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const float factor = fast_inverse_of_sum(w.sum[b][2 * h]);
+            const float factor = inverse_of_sum(w.sum[b][2 * h]);
 #pragma unroll
             for (int t = 0; t < STEPS * 2; ++t)
                 *reinterpret_cast<unsigned *>(rows_s + (b * 16 + h * 8) * ROW_BYTES + t / XORS * XORS * 16 +

@@ -49,23 +49,16 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(ALL_LANES, x, 2);
 }
 
-/* The log-sum-exp of a row: its scores in log2 units were reduced by `ref`, its exponentials add up to `sum`. */
+/* The log-sum-exp of a row: its scores in log2 units were reduced by `ref`, its exponentials add up to `sum`. A row that
+ * saw no key has a finite reference, and a sum of 0, whose logarithm is -infinity. */
 __device__ __forceinline__ float log_sum_exp(float ref, float sum)
-{
-    constexpr float LN_2 = 0.693147180559945f;
-    return sum > 0.0f ? (ref + __log2f(sum)) * LN_2 : -INF;
-}
-
-/* log_sum_exp in fewer instructions, where the reference of a row without keys is finite, too: the logarithm of its
- * sum, 0, is -infinity. */
-__device__ __forceinline__ float fast_log_sum_exp(float ref, float sum)
 {
     constexpr float LN_2 = 0.693147180559945f;
     return (ref + log2_approx(sum)) * LN_2;
 }
 
-/* fast_log_sum_exp from 1 / sum, which is 0 for a row that saw no key. */
-__device__ __forceinline__ float fast_log_sum_exp_of_inverse(float ref, float inverse)
+/* log_sum_exp from 1 / sum, which is 0 for a row that saw no key. */
+__device__ __forceinline__ float log_sum_exp_of_inverse(float ref, float inverse)
 {
     constexpr float LN_2 = 0.693147180559945f;
     return inverse > 0.0f ? (ref - log2_approx(inverse)) * LN_2 : -INF;
@@ -79,10 +72,7 @@ __device__ __forceinline__ void store_lse(const fa_params &p, int batch, int hea
 }
 #endif
 
-/* The factor that normalises a row; a row that saw no key gives 0. */
-__device__ __forceinline__ float inverse_of_sum(float sum) { return sum > 0.0f ? 1.0f / sum : 0.0f; }
-
-/* inverse_of_sum in fewer instructions. Its error, 2 ulp, is far below what 16 bits keep. */
-__device__ __forceinline__ float fast_inverse_of_sum(float sum) { return sum > 0.0f ? __fdividef(1.0f, sum) : 0.0f; }
+/* The factor that normalises a row; a row that saw no key gives 0. Its error, 1 ulp, is far below what 16 bits keep. */
+__device__ __forceinline__ float inverse_of_sum(float sum) { return sum > 0.0f ? reciprocal_approx(sum) : 0.0f; }
 
 #endif

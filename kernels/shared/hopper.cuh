@@ -22,14 +22,6 @@ __device__ __forceinline__ bool elect_one()
     return elected != 0;
 }
 
-/* 1 / x, 1 ulp. [rcp.approx.ftz] */
-__device__ __forceinline__ float reciprocal_approx(float x)
-{
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
 /* make_opaque of prims.cuh for a pointer and for several values. The compiler would compute addresses early and keep
  * them in registers. */
 template <class T>

@@ -153,6 +153,14 @@ __device__ __forceinline__ float log2_approx(float x)
     return y;
 }
 
+/* 1 / x, 1 ulp. [rcp.approx.ftz] */
+__device__ __forceinline__ float reciprocal_approx(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* Two floats as two halves, round to nearest, lo in the low bits. [cvt.rn.f16x2.f32] */
 __device__ __forceinline__ unsigned pack_half2(float lo, float hi)
 {

@@ -168,9 +168,6 @@ __device__ __forceinline__ uint4 quad_transpose(const unsigned (&w)[4], int lane
     return high ? make_uint4(u, v, b0, b1) : make_uint4(a0, a1, u, v);
 }
 
-/* 1 / sum, or 0 for a row that sees no key. One instruction; its error of an ulp is far below what 16 bits keep. */
-__device__ __forceinline__ float inverse_or_zero(float sum) { return sum > 0.0f ? reciprocal_approx(sum) : 0.0f; }
-
 /* Where a row of O goes; nullptr for one that does not exist. */
 __device__ __forceinline__ fa_element *place_of_row(const fa_params &p, int batch, int head, int query)
 {

@@ -54,7 +54,7 @@ __device__ __forceinline__ row_scale row_scale_of(const softmax_rows &rows, unsi
     if (!SUM_BY_MMA) {
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            scale.of[h] = FA_SPLITS > 1 ? quad_sum(rows.sum[h]) : inverse_or_zero(quad_sum(rows.sum[h]));
+            scale.of[h] = FA_SPLITS > 1 ? quad_sum(rows.sum[h]) : inverse_of_sum(quad_sum(rows.sum[h]));
     }
     return scale;
 }
@@ -67,7 +67,7 @@ __device__ __forceinline__ void store_lse_before_o(const fa_params &p, const sof
     float lse[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-        lse[h] = fast_log_sum_exp_of_inverse(rows.ref[h], scale.of[h]);
+        lse[h] = log_sum_exp_of_inverse(rows.ref[h], scale.of[h]);
     store_lse_of_rows(p, lse, tile.w, tile.z, tile.x + 64 * warpgroup + thread / 32 * 16, thread % 32);
 }
 #endif
@@ -121,12 +121,12 @@ __device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[
         return false;
     read_parts(parts, o_r, rows);
 #if FA_LSE
-    const float lse[2] = {fast_log_sum_exp(rows.ref[0], rows.sum[0]), fast_log_sum_exp(rows.ref[1], rows.sum[1])};
+    const float lse[2] = {log_sum_exp(rows.ref[0], rows.sum[0]), log_sum_exp(rows.ref[1], rows.sum[1])};
     store_lse_of_rows(p, lse, tile.w, tile.z, row, lane);
 #endif
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-        scale.of[h] = inverse_or_zero(rows.sum[h]);
+        scale.of[h] = inverse_of_sum(rows.sum[h]);
     return true;
 }
 #endif
@@ -141,7 +141,7 @@ __device__ __forceinline__ void store_lse_after_o(const fa_params &p, float sum,
     const int query = tile.x + 64 * warpgroup + thread / 32 * 16 + thread % 32 / 4 + thread % 2 * 8;
     if (thread % 4 < 2 && query < p.seq_q && p.lse != nullptr) {
         const float ref = ld_shared_at(reference_address(buffers_s, warpgroup, thread) + thread % 2 * 32);
-        p.lse[tile.w * p.lse_stride_b + tile.z * p.lse_stride_h + query * p.lse_stride_s] = fast_log_sum_exp(ref, sum);
+        p.lse[tile.w * p.lse_stride_b + tile.z * p.lse_stride_h + query * p.lse_stride_s] = log_sum_exp(ref, sum);
     }
 }
 #endif
@@ -154,7 +154,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
     if (SUM_BY_MMA && FA_SPLITS == 1) {
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            scale.of[h] = inverse_or_zero(o_r[O_REGS - 4 + 2 * h]);
+            scale.of[h] = inverse_of_sum(o_r[O_REGS - 4 + 2 * h]);
     }
     const int warp = uniform_by_shuffle(thread / 32), row = tile.x + 64 * warpgroup + 16 * warp;
     if (row >= p.seq_q)
