@@ -149,18 +149,11 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     fence_operand(o_r);
 }
 
-/* Makes the compiler compute again what follows from a value. Kept, it would occupy registers. */
-__device__ __forceinline__ unsigned again(unsigned value)
-{
-    make_opaque(value);
-    return value;
-}
-
 /* Stores O = o_r / sums of a thread's two rows. */
 __device__ __forceinline__ void store_output(const fa_params &p, const float (&o_r)[O_REGS], const row_sums &sums)
 {
-    const packed_tile tile = find_packed_tile(p, again(blockIdx.x));
-    const int thread = again(threadIdx.x) - 128, lane = thread % 32;
+    const packed_tile tile = find_packed_tile(p, reload_block_index());
+    const int thread = reload_thread_index() - 128, lane = thread % 32;
     const int row0 = tile.row0 + thread / 32 * 16 + lane / 4;
     const packed_row row[2] = {find_packed_row(tile, row0), find_packed_row(tile, row0 + 8)};
 #if FA_LSE
@@ -289,7 +282,7 @@ __device__ __forceinline__ void finish(const fa_params &p, float (&o_r)[O_REGS],
         sums.sum[h] = SUM_BY_MMA ? o_r[O_REGS - 4 + 2 * h] : quad_sum(rows.sum[h]);
     }
 #if FA_SPLITS > 1
-    const packed_tile tile = find_packed_tile(p, again(blockIdx.x));
+    const packed_tile tile = find_packed_tile(p, reload_block_index());
     const int thread = threadIdx.x - 128, warp = uniform_by_shuffle(thread / 32), lane = thread % 32;
     if (tile.rows - tile.row0 <= 16) {
         finish_by_warpgroup(p, o_r, sums, tile, base_s + LAST_OFFSET, warp, lane);

@@ -139,9 +139,9 @@ __device__ __forceinline__ void store_lse_after_o(const fa_params &p, float sum,
 {
     make_opaque(buffers_s, thread);
     const int query = tile.x + 64 * warpgroup + thread / 32 * 16 + thread % 32 / 4 + thread % 2 * 8;
-    if (thread % 4 < 2 && query < p.seq_q && p.lse != nullptr) {
+    if (thread % 4 < 2 && query < p.seq_q) {
         const float ref = ld_shared_at(reference_address(buffers_s, warpgroup, thread) + thread % 2 * 32);
-        p.lse[tile.w * p.lse_stride_b + tile.z * p.lse_stride_h + query * p.lse_stride_s] = log_sum_exp(ref, sum);
+        store_lse(p, tile.w, tile.z, query, log_sum_exp(ref, sum));
     }
 }
 #endif
