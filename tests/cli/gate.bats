@@ -45,6 +45,8 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     [[ $output == *"one: $few passed, 0 failed"*"two: 0 passed, $few failed"* ]]
     run gate --quick --draws 0 --jobs 1 --kernel two --fail-fast --shrink 0 --out "$work/fast"
     [[ $output == *"two: 0 passed, 1 failed"* ]]
+    run gate --race --quick --draws 0 --kernel two --shrink 20 --out "$work/race"
+    [[ $output == *"smallest that fails: "*"--kernel two --device emu --race --schedule random --batch 1 --heads 1 "* ]]
     python3 - "$work/gate/junit.xml" "$few" <<'END'
 import sys, xml.etree.ElementTree as tree
 suite = tree.parse(sys.argv[1]).getroot()

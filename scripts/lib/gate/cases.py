@@ -21,8 +21,8 @@ from pathlib import Path
 
 import conform
 import problems
-from subjects import (EMULATOR_TOOLS, QUIET, Subjects, compact, die, options_of, parsed, read, records_of, seconds_of,
-                      write, write_json)
+from problems import parsed, records_of
+from subjects import EMULATOR_TOOLS, QUIET, Subjects, compact, die, options_of, read, seconds_of, write, write_json
 
 CODES = {"pass": 0, "wrong": 1, "usage": 2, "infeasible": 3, "not_run": 4, "timeout": 5, "error": 6}
 FOUND, KILLED = 9, 137  # a sanitizer found something; a process ended before it could say
@@ -308,13 +308,14 @@ def earlier_cases(path):
 
 def main(words):
     sys.stdout.reconfigure(line_buffering=True)
+    for number in (signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)  # as the shell that started this
     options = options_of(words)
     subjects = Subjects(options)
     if options.require_gpu and not subjects.gpu:  # before any work
         print("FAIL no GPU, and --require-gpu")
         return 1
     if options.dry_run:
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         print("".join("|".join(case) + "\n" for case in subjects.cases()), end="")
         return 0
     if options.sanitize and not subjects.gpu:

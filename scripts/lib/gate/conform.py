@@ -5,8 +5,10 @@ import json
 import os
 import re
 import subprocess
+from pathlib import Path
 
-from subjects import parsed, read, seconds_of, write_json
+from problems import parsed
+from subjects import read, seconds_of, write_json
 
 
 def conformance_list(arch):
@@ -28,14 +30,11 @@ def words_of(emu_case, to, file, number, device):
     right kernels of tests/emu/hopper only that they pass: what they leave behind may depend on the order."""
     command = [emu_case, file, "--device", device, "--schedule", "2"]  # 2: the random schedule
     command += ["--out", to] if number is None else ["--case", str(number)]
-    with open(f"{to}.txt", "wb") as text:
-        code = subprocess.run(command, env={"FA_HOME": os.getcwd()} | os.environ, stdin=subprocess.DEVNULL, stdout=text,
-                              stderr=subprocess.STDOUT, check=False).returncode
-    sha256, words = "", to if number is None else f"{to}.txt"
-    if code == 0 and os.path.exists(words):
-        with open(words, "rb") as file:
-            sha256 = hashlib.sha256(file.read()).hexdigest()
-    return sha256, read(f"{to}.txt")[:400].rstrip("\n")
+    ended = subprocess.run(command, env={"FA_HOME": os.getcwd()} | os.environ, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    words = ended.stdout if number is not None else Path(to).read_bytes() if os.path.exists(to) else b""
+    sha256 = hashlib.sha256(words).hexdigest() if ended.returncode == 0 and words else ""
+    return sha256, ended.stdout.decode(errors="replace")[:400].rstrip("\n")
 
 
 def compare_words(gate):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The gate's problems, derived from the registry's rules and drawn from the whole contract. Pure: it runs nothing but,
-to shrink a failing problem, the command it is given.
+"""The gate's problems, derived from the registry's rules and drawn from the whole contract. It runs nothing but the
+command it is given: fa_bench, whose --select says which rule a problem is for, or what fails, to shrink its problem.
 
 problems.py list --device cuda|emu [--m M] [--draws N] [--seed S] [--mode plain|sanitize|race|memory|undefined|own]
                  [--dims 64,128] [--mask both|causal|full]      one problem a line, as options of fa_bench; of these
@@ -76,11 +76,25 @@ def work(p):
 
 # Problems for the registry's rules. Which rule a problem selects, the program says.
 
+def parsed(text):
+    """A record; {} where there is none or it is cut off."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
+
+
+def records_of(command, lines=()):
+    """The records that a fa_bench prints; lines: of options, for its --runs."""
+    command = [*command, *(["--runs", "-"] if lines else []), "--json", "-"]
+    text = subprocess.run(command, input="".join(f"{line}\n" for line in lines), stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    return [record for record in map(parsed, text.splitlines() if lines else [text]) if record]
+
+
 def selections(command, made):
     """What fa_bench takes for each problem (--select): records with `rule`, from 1, `config` and `sm_count`."""
-    text = subprocess.run([*command, "--select", "--quiet", "--runs", "-", "--json", "-"], stdout=subprocess.PIPE,
-                          input="".join(options(p) + "\n" for p in made), text=True, check=False).stdout
-    records = [json.loads(line) for line in text.splitlines()]
+    records = records_of([*command, "--select", "--quiet"], [options(p) for p in made]) if made else []
     assert len(records) == len(made), f"{shlex.join(command)}: {len(records)} selections of {len(made)} problems"
     return records
 
@@ -120,7 +134,7 @@ def rule_problems(rules, command, cheapest=False):
     found = {key: best[key][1] | {"seeds": 1} for key in sorted(best)}
     # With a second tile of keys, which begins but does not end, where that selects the same rule.
     longer = [p | {"seq_kv": max(p["seq_kv"] + 19, rules[index]["config"]["n"] + 3)} for (index, _), p in found.items()]
-    for key, more, record in zip(list(found), longer, longer and selections(command, longer)):
+    for key, more, record in zip(list(found), longer, selections(command, longer)):
         if record["rule"] == key[0] + 1:
             found[key] = more
     return found
@@ -345,9 +359,8 @@ def listed(device="emu", mode="plain", m=64, draws=0, seed=1, dims=(), mask="bot
 
 
 def say_rules(kernel, command):
-    rows = json.loads(subprocess.run([command[0], "--list-kernels", "--json", "-"], stdout=subprocess.PIPE, text=True,
-                                     check=True).stdout)
-    rules = next(row for row in rows if row["name"] == kernel).get("rules") or []
+    rows = records_of([command[0], "--list-kernels"])[0]
+    rules = next(row for row in rows if row["name"] == kernel).get("rules")
     for (index, causal), p in rule_problems(rules, [*command, "--kernel", kernel]).items():
         print(json.dumps({"rule": index, "causal": causal, "problem": options(p)}))
 

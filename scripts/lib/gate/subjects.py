@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import problems
+from problems import records_of
 
 EMULATOR_TOOLS = ("race", "address", "undefined")  # what a result does not show, the emulator looks for
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
@@ -30,22 +31,6 @@ def options_of(words):
     return SimpleNamespace(tile=words[end + 1:], **lists, **{
         name: text if name in ("bench", "out", "resume", "source", "dtype") else int(text)
         for name, text in given.items()})
-
-
-def parsed(text):
-    """A record; {} where there is none or it is cut off."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {}
-
-
-def records_of(command, lines=()):
-    """The records that a fa_bench prints; lines: of options, for its --runs."""
-    command = [*command, *(["--runs", "-"] if lines else []), "--json", "-"]
-    text = subprocess.run(command, input="".join(f"{line}\n" for line in lines), stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, check=False).stdout
-    return [record for record in map(parsed, text.splitlines() if lines else [text]) if record]
 
 
 def read(path):
