@@ -49,8 +49,8 @@ __device__ __forceinline__ float quad_sum(float x)
     return x + __shfl_xor_sync(ALL_LANES, x, 2);
 }
 
-/* The log-sum-exp of a row: its scores in log2 units were reduced by `ref`, its exponentials add up to `sum`. A row that
- * saw no key has a finite reference, and a sum of 0, whose logarithm is -infinity. */
+/* The log-sum-exp of a row: its scores in log2 units were reduced by `ref`, its exponentials add up to `sum`. A row
+ * that saw no key has a finite reference, and a sum of 0, whose logarithm is -infinity. */
 __device__ __forceinline__ float log_sum_exp(float ref, float sum)
 {
     constexpr float LN_2 = 0.693147180559945f;
