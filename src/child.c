@@ -1,8 +1,6 @@
 #include "child.h"
 
 #include <errno.h>
-#include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <stdio.h>
@@ -17,16 +15,15 @@
 #include "base/process.h"
 #include "compile/cache.h"
 #include "emu/core/preload.h"
-#include "report/progress.h"
 
-static volatile sig_atomic_t child_group;
+/* The groups of the children, for a signal's handler; 0: none. */
+static volatile sig_atomic_t groups[FA_CHILDREN_MAX];
 
-/* Asks the processes of the group to end and tidy up; those that do not are killed. Safe in a signal's handler. */
-static void end_group(pid_t group, int *how)
+/* Waits for a group that was asked to end; what does not is killed. Safe in a signal's handler. */
+static void await_group(pid_t group, int *how)
 {
     const struct timespec nap = {.tv_nsec = 10 * 1000 * 1000};
     bool gone = false;
-    kill(-group, SIGTERM);
     for (int i = 0; i < 100 && !gone; i++) {
         gone = waitpid(group, how, WNOHANG) != 0;
         if (!gone)
@@ -39,32 +36,45 @@ static void end_group(pid_t group, int *how)
 
 static void forward_and_die(int signal_number)
 {
-    if (child_group > 0)
-        end_group(child_group, NULL);
+    for (int i = 0; i < FA_CHILDREN_MAX; i++)
+        if (groups[i] > 0)
+            kill(-groups[i], SIGTERM);
+    for (int i = 0; i < FA_CHILDREN_MAX; i++)
+        if (groups[i] > 0)
+            await_group(groups[i], NULL);
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
 
-/* Asks for another run: what the parent sends for one, after the run's line when lines come one by one. */
+static void replace_group(pid_t from, pid_t to)
+{
+    int at = 0;
+    while (at < FA_CHILDREN_MAX - 1 && groups[at] != from)
+        at++;
+    groups[at] = to;
+}
+
+/* What the parent sends for a run. */
 typedef struct order {
-    int32_t number;
-    uint32_t size; /* of the text that follows; 0: the run is in the list that the child was born with */
+    size_t index; /* in the list that the child was born with */
+    int32_t number, threads;
+    uint32_t size; /* of the line that follows, which the child adds to its list; 0: the run is in the list */
 } order;
 
-/* True when the parent wants another run, which is then in the list. */
-static bool hand_over(int line, fa_runs *runs)
+/* Says that a run is done and waits for the next one; false when there is none. */
+static bool next_order(int line, fa_runs *runs, order *next)
 {
     const char byte = 'd';
-    order next;
-    if (send(line, &byte, 1, MSG_NOSIGNAL) != 1 || recv(line, &next, sizeof next, MSG_WAITALL) != sizeof next)
+    if (send(line, &byte, 1, MSG_NOSIGNAL) != 1 || recv(line, next, sizeof *next, MSG_WAITALL) != sizeof *next)
         return false;
-    if (next.size == 0)
+    if (next->size == 0)
         return true;
-    char *text = fa_alloc(next.size + 1);
-    const bool whole = recv(line, text, next.size, MSG_WAITALL) == (ssize_t)next.size;
+    char *text = fa_alloc(next->size + 1);
+    const bool whole = recv(line, text, next->size, MSG_WAITALL) == (ssize_t)next->size;
     if (whole)
-        fa_runs_append(runs, text, next.size, next.number);
+        fa_runs_append(runs, text, next->size, next->number);
     free(text);
+    next->index = runs->count - 1;
     return whole;
 }
 
@@ -80,7 +90,7 @@ static void tidy_and_die(int signal_number)
     _exit(128 + signal_number);
 }
 
-_Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, size_t first, fa_result *result)
+_Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, order next, fa_result *result)
 {
     fa_device device = {.self = NULL};
     setpgid(0, 0); /* so that a kill reaches the compilers it starts, too */
@@ -89,52 +99,23 @@ _Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, size_t f
     signal(SIGTERM, tidy_and_die);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(STDERR_FILENO, STDOUT_FILENO); /* only the report writes to stdout */
-    for (size_t i = first;; i++) {
-        work(&runs->at[i], result, &device);
-        if (result->status == FA_ERROR || (i + 1 == runs->count && runs->in == NULL))
+    for (;;) {
+        fa_result_lend(result, &runs->at[next.index]);
+        fa_use_threads(next.threads);
+        work(&runs->at[next.index], result, &device);
+        if (result->status == FA_ERROR || (next.index + 1 == runs->count && runs->in == NULL))
             break;
         fa_cache_tidy();
         fa_stage_enter(result, FA_AT_END);
         fflush(NULL);
-        if (!hand_over(line, runs))
+        if (!next_order(line, runs, &next))
             exit(0);
-        fa_result_lend(result, &runs->at[i + 1]);
     }
     if (device.close != NULL)
         device.close(&device);
     fa_stage_enter(result, FA_AT_END);
     fflush(NULL);
     exit(0);
-}
-
-typedef enum { RUN_DONE, CHILD_ENDED, TIME_OVER } outcome;
-
-static struct timespec span(double seconds)
-{
-    const double whole = seconds > 0 ? floor(seconds) : 0;
-    return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = seconds > 0 ? (long)((seconds - whole) * 1e9) : 0};
-}
-
-/* A byte on the line says that the run is done. When the process ends first, its end of the line closes. */
-static outcome wait_for(const fa_child *child, const fa_runs *runs, size_t index, int *how)
-{
-    const double start = fa_now_s(), end = start + runs->at[index].options.timeout, look_s = 0.5;
-    for (;;) {
-        struct pollfd at = {.fd = child->line, .events = POLLIN};
-        const double left_s = end - fa_now_s();
-        const struct timespec left = span(left_s < look_s ? left_s : look_s), nap = span(0.001);
-        char byte;
-        const int ready = ppoll(&at, 1, &left, NULL);
-        if (ready > 0 && recv(child->line, &byte, 1, MSG_DONTWAIT) == 1)
-            return RUN_DONE;
-        if (waitpid(child->pid, how, WNOHANG) == child->pid)
-            return CHILD_ENDED;
-        if (fa_now_s() >= end)
-            return TIME_OVER;
-        fa_progress_show(child->result, runs, index, fa_now_s() - start);
-        if (ready > 0)
-            nanosleep(&nap, NULL); /* closed, not yet ended */
-    }
 }
 
 /* With a command that does less, where a smaller problem helps. */
@@ -178,7 +159,7 @@ static void explain_end(bool ended, int how, pid_t pid, const fa_command *run, f
         result->status = fa_refuse(&result->reason, FA_ERROR, "ended early while %s", stage);
 }
 
-static void start(fa_child *child, fa_work *work, fa_runs *runs, size_t first)
+static void start(fa_child *child, fa_work *work, fa_runs *runs, order first)
 {
     int ends[2];
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit is an error that is reported */
@@ -194,55 +175,75 @@ static void start(fa_child *child, fa_work *work, fa_runs *runs, size_t first)
     setpgid(pid, pid);
     child->pid = pid;
     child->line = ends[0];
-    child_group = pid;
+    replace_group(0, pid);
     if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* not under nohup */
         signal(SIGHUP, forward_and_die);
     signal(SIGINT, forward_and_die);
     signal(SIGTERM, forward_and_die);
 }
 
-void fa_child_end(fa_child *child)
+void fa_children_end(fa_child *children, int count)
 {
-    free(child->dump);
-    child->dump = NULL;
-    if (child->pid == 0)
-        return;
-    child_group = 0;
-    end_group(child->pid, NULL); /* also the processes that it started */
-    close(child->line);
-    child->pid = 0;
+    for (int i = 0; i < count; i++)
+        if (children[i].busy)
+            kill(-children[i].pid, SIGTERM);
+        else if (children[i].pid != 0)
+            shutdown(children[i].line, SHUT_RDWR); /* no further order: it ends */
+    for (int i = 0; i < count; i++) {
+        if (children[i].pid == 0)
+            continue;
+        replace_group(children[i].pid, 0);
+        await_group(children[i].pid, NULL); /* also the processes that it started */
+        close(children[i].line);
+        children[i].pid = 0;
+        children[i].busy = false;
+    }
 }
 
 /* False when the child is gone: it died while it waited. */
-static bool pass_on(const fa_child *child, const fa_runs *runs, const fa_command *run)
+static bool send_order(const fa_child *child, const order *next, const char *line)
 {
-    const size_t size = runs->in != NULL ? strlen(run->line) : 0;
-    const order next = {.number = run->options.line, .size = (uint32_t)size};
     return child->pid != 0 && waitpid(child->pid, NULL, WNOHANG) == 0 &&
-           send(child->line, &next, sizeof next, MSG_NOSIGNAL) == sizeof next &&
-           (size == 0 || send(child->line, run->line, size, MSG_NOSIGNAL) == (ssize_t)size);
+           send(child->line, next, sizeof *next, MSG_NOSIGNAL) == sizeof *next &&
+           (next->size == 0 || send(child->line, line, next->size, MSG_NOSIGNAL) == (ssize_t)next->size);
 }
 
-const fa_result *fa_child_run(fa_child *child, fa_work *work, fa_runs *runs, size_t index)
+void fa_child_begin(fa_child *child, fa_work *work, fa_runs *runs, size_t index, int threads)
 {
+    const fa_command *run = &runs->at[index];
     if (child->result == NULL)
         child->result = mmap(NULL, sizeof *child->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     FA_ASSERT(child->result != MAP_FAILED, "%s", strerror(errno));
-    *child->result = fa_result_of(&runs->at[index]);
-    free(child->dump);
-    child->dump = NULL;
-    if (!pass_on(child, runs, &runs->at[index])) {
-        fa_child_end(child);
-        start(child, work, runs, index);
+    *child->result = fa_result_of(run);
+    const order next = {.index = index,
+                        .number = run->options.line,
+                        .threads = threads,
+                        .size = (uint32_t)(runs->in != NULL ? strlen(run->line) : 0)};
+    if (!send_order(child, &next, run->line)) {
+        fa_children_end(child, 1);
+        start(child, work, runs, next);
     }
-    int how = 0;
-    const outcome came = wait_for(child, runs, index, &how);
-    fa_progress_clear();
-    fa_result_lend(child->result, &runs->at[index]);
-    if (came == RUN_DONE)
-        return child->result;
+    child->run = index;
+    child->start_s = fa_now_s();
+    child->dump = NULL;
+    child->busy = true;
+}
+
+/* A byte on the line says that the run is done. When the process ends first, its end of the line closes. */
+bool fa_child_is_done(fa_child *child, const fa_runs *runs)
+{
+    const fa_command *run = &runs->at[child->run];
     const pid_t pid = child->pid;
-    fa_child_end(child);
-    explain_end(came == CHILD_ENDED, how, pid, &runs->at[index], child);
-    return child->result;
+    int how = 0;
+    char byte;
+    if (recv(child->line, &byte, 1, MSG_DONTWAIT) != 1) {
+        const bool ended = waitpid(pid, &how, WNOHANG) == pid;
+        if (!ended && fa_now_s() < child->start_s + run->options.timeout)
+            return false;
+        fa_children_end(child, 1);
+        explain_end(ended, how, pid, run, child);
+    }
+    fa_result_lend(child->result, run);
+    child->busy = false;
+    return true;
 }

@@ -6,21 +6,29 @@
 
 #include "report/result.h"
 
+#define FA_CHILDREN_MAX 256
+
 /* Does one run. `device` may be open from the run before and stays open; nothing else is left on it. */
 typedef void fa_work(const fa_command *run, fa_result *result, fa_device *device);
 
-/* The working process, and the memory it shares with this one. Zeroed: none. */
+/* A working process, and the memory it shares with this one. Zeroed: none. */
 typedef struct fa_child {
     pid_t pid;
     int line; /* to the child: a byte each way per run; with --stream the line of the run, too */
+    bool busy;
+    size_t run; /* that it does */
+    double start_s;
     fa_result *result;
     char *dump; /* what a sanitizer said of the last run; NULL: nothing */
 } fa_child;
 
-/* Lets the child do run `index` (starts one when there is none) and waits at most the run's timeout. A hang is killed:
- * FA_TIMEOUT. A crash is FA_ERROR with the signal and the stage. The child is kept for the next run, except after the
- * last one and after FA_ERROR, which may have broken the device. The result is valid until the next call. */
-const fa_result *fa_child_run(fa_child *child, fa_work *work, fa_runs *runs, size_t index);
-void fa_child_end(fa_child *child);
+/* Lets the child begin run `index` on `threads` threads; starts a process when there is none. */
+void fa_child_begin(fa_child *child, fa_work *work, fa_runs *runs, size_t index, int threads);
+/* True when its run is over: `result` and `dump` are valid until the next one begins. A run longer than its timeout is
+ * killed: FA_TIMEOUT. A crash is FA_ERROR with the signal and the stage. The process is kept for another run, except
+ * after the last one of the list and after FA_ERROR, which may have broken the device. */
+bool fa_child_is_done(fa_child *child, const fa_runs *runs);
+/* Ends the processes of `count` children, and all that they started. */
+void fa_children_end(fa_child *children, int count);
 
 #endif

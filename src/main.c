@@ -1,7 +1,7 @@
 /* fa_bench: options -> runs -> device -> compile -> load -> check -> timing -> report. */
 #include "base/process.h"
-#include "child.h"
 #include "emu/core/preload.h"
+#include "pool.h"
 #include "report/records.h"
 #include "report/text.h"
 #include "run/devices.h"
@@ -90,7 +90,7 @@ int main(int argc, char *argv[])
     fa_options options;
     fa_runs runs = {.count = 0};
     fa_records records = {.file = -1};
-    fa_child child = {.pid = 0};
+    fa_pool pool = {.runs = NULL};
     fa_reason why;
     int code = 0;
     fa_hold_standard_files();
@@ -103,16 +103,18 @@ int main(int argc, char *argv[])
         status = fa_runs_make(argc, argv, &options, &runs, &why);
     if (status == FA_PASS)
         status = fa_records_begin(&options, &runs, &records, &why);
-    for (size_t i = 0; !records.lost && fa_runs_reach(&runs, i, &status, &why); i++) {
-        const fa_result *result = fa_child_run(&child, work, &runs, i);
-        int ended = fa_report_run(result, &runs.at[i].options, child.dump);
+    if (status == FA_PASS)
+        fa_pool_begin(&pool, work, &runs);
+    const fa_result *result;
+    for (size_t i = 0; !records.lost && (result = fa_pool_next(&pool, i, &status, &why)) != NULL; i++) {
+        int ended = fa_report_run(result, &runs.at[i].options, pool.dump);
         if (fa_records_write(result, &runs.at[i], &records, &why) != FA_PASS)
             ended = fa_report_refusal(FA_ERROR, &why);
         code = code != 0 ? code : ended;
     }
     if (status != FA_PASS)
         code = fa_report_refusal(status, &why);
-    fa_child_end(&child);
+    fa_pool_end(&pool);
     fa_runs_free(&runs);
     return code;
 }

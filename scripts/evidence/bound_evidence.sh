@@ -35,7 +35,7 @@ make_work
 export work bench lib
 
 bound_share() { # FILE: what compiled.jq takes of the record of each line
-    "$bench" --compile-only --bound --runs "$1" --quiet --json - 2>/dev/null |
+    "$bench" --compile-only --bound --runs "$1" --jobs 1 --quiet --json - 2>/dev/null |
         jqf bound/compiled -c --rawfile options "$1" || true
 }
 export -f bound_share jqf

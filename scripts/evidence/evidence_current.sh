@@ -43,7 +43,7 @@ done | jqf evidence/sampled -cs --argjson sample "${opt[sample]}" >"$work/rows"
 jq -r '.made_of[].options[]?' "$work/rows" | sort -u >"$work/options"
 
 compile_share() { # FILE: the options of each line, and the hash of the machine code, for those that compile
-    "$bench" --compile-only --runs "$1" --quiet --json - 2>/dev/null |
+    "$bench" --compile-only --runs "$1" --jobs 1 --quiet --json - 2>/dev/null |
         jqf evidence/code -c --rawfile options "$1" || true
 }
 export -f compile_share jqf

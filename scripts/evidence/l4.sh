@@ -24,7 +24,7 @@ need_number 1 jobs
 records=${opt[dir]}/bound.jsonl
 
 rows_of() { # FILE: the row of each line of options
-    "$bench" --compile-only --arch sm_89 --bound --runs "$1" --quiet --json - 2>/dev/null |
+    "$bench" --compile-only --arch sm_89 --bound --runs "$1" --jobs 1 --quiet --json - 2>/dev/null |
         jqf l4/row -c --rawfile lines "$1"
 }
 export -f rows_of jqf

@@ -116,7 +116,7 @@ compile_ahead() { # ARCH
     sed -E 's/ --vs .*//; s/.*--dim ([0-9]+)( --causal)?.*/\1\2\t&/' "$work/left" | sort -u | cut -f2 >"$work/points"
     split -n "l/${opt[jobs]}" "$work/points" "$work/share."
     find "$work" -name 'share.*' -size +0 -print0 | xargs -0 -P "${opt[jobs]}" -I{} \
-        "$bench" --compile-only --arch "$1" --runs {} --quiet --json {}.records >/dev/null 2>&1 || true
+        "$bench" --compile-only --arch "$1" --runs {} --jobs 1 --quiet --json {}.records >/dev/null 2>&1 || true
 }
 # shellcheck disable=SC2317 # by the trap
 finish() {

@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 parse_options "$@"
 
 rooms=(base input ptx compile device cuda emu/core emu/race emu/ptx emu/hopper emu run check timing report
-    child main) # the last two are files
+    child pool main) # the last three are files
 pure='^src/(base|input|ptx|check|timing|report)/' # these rooms know nothing of CUDA
 rank_of() { # PATH below src/
     local room=${1%/*} i

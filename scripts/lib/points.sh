@@ -72,7 +72,8 @@ run_share() { # FILE
 # Prints how many records there were; their lines go where the caller's output goes.
 run_listed() { # FILE
     # shellcheck disable=SC2086 # words
-    "$bench" $run_options --runs "$1" --quiet --json - 2>/dev/null | tee "$1.records" | say_points "$1" >&3 || true
+    "$bench" $run_options --runs "$1" --jobs 1 --quiet --json - 2>/dev/null | tee "$1.records" |
+        say_points "$1" >&3 || true
     wc -l <"$1.records"
 }
 say_points() { # FILE: records from standard input

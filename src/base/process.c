@@ -3,12 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 double fa_now_s(void)
 {
@@ -23,6 +27,27 @@ void fa_rest(double seconds)
     left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
         ;
+}
+
+static int threads; /* 0: not told */
+
+int fa_threads(void)
+{
+    cpu_set_t cores;
+    if (threads > 0)
+        return threads;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void fa_use_threads(int count)
+{
+    if (count == fa_threads())
+        return;
+    threads = count;
+#ifdef _OPENMP
+    if (getenv("OMP_NUM_THREADS") == NULL)
+        omp_set_num_threads(count);
+#endif
 }
 
 void fa_hold_standard_files(void)

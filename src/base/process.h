@@ -7,6 +7,10 @@
 double fa_now_s(void); /* monotonic seconds */
 void fa_rest(double seconds);
 
+/* How many threads this process may use: the cores that it may run on, or what it was told. */
+int fa_threads(void);
+void fa_use_threads(int count);
+
 /* What a caller closed of the standard files, so that no other file takes its number: using it still fails. */
 void fa_hold_standard_files(void);
 

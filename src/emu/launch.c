@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/random.h"
 #include "emu/cluster.h"
 #include "emu/core/fibre.h"
@@ -220,7 +221,7 @@ static int worker_count(const fa_emu_launch *launch)
     const fa_emu_build_info *build = launch->image->build;
     if (build->static_smem_begin != build->static_smem_end)
         return 1;
-    long count = launch->grid->workers > 0 ? launch->grid->workers : sysconf(_SC_NPROCESSORS_ONLN);
+    long count = launch->grid->workers > 0 ? launch->grid->workers : fa_threads();
     count = count < 1 ? 1 : count > MAX_WORKERS ? MAX_WORKERS : count;
     const uint64_t clusters = launch->blocks / launch->cluster;
     return clusters < (uint64_t)count ? (int)clusters : (int)count;

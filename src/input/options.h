@@ -89,7 +89,7 @@ typedef struct fa_options {
     int32_t check; /* FA_REFERENCE_* */
     fa_vs vs;
     double atol, rtol, warmup_ms, rest_ms, max_time, timeout;
-    int32_t seeds, seed, dist, timing, l2, l2_persist, min_samples;
+    int32_t jobs, seeds, seed, dist, timing, l2, l2_persist, min_samples;
     bool list_kernels, race, causal, lse, compile_only, select, bound, no_bound, quiet, verbose, stream, version, help;
     bool sized;     /* an option of the problem's size was given */
     bool seeds_set; /* --seeds was */

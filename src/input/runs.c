@@ -13,6 +13,7 @@
 
 static const fa_ban banned[] = {
     {"runs", "on a line: a list has no lists in it"},
+    {"jobs", "on a line: it is about the whole list; name it on the command line"},
     {"stream", "on a line: it is about the whole list; name it on the command line"},
     {"json", "on a line: one file takes the records of all lines; name it on the command line"},
     {"device", "on a line: the device is opened once for all lines; name it on the command line"},
@@ -76,7 +77,8 @@ static void join_command(fa_command *run, int argc, char *const argv[], int coun
     run->argv = fa_alloc(((size_t)argc + (size_t)count + 1) * sizeof *run->argv);
     for (int i = 0; i < argc; i++) {
         bool value_follows = false;
-        if (i > 0 && (is_option(argv[i], "runs", &value_follows) || is_option(argv[i], "json", &value_follows)))
+        if (i > 0 && (is_option(argv[i], "runs", &value_follows) || is_option(argv[i], "json", &value_follows) ||
+                      is_option(argv[i], "jobs", &value_follows)))
             i += value_follows;
         else if (strcmp(argv[i], "--stream") == 0)
             continue;
@@ -196,8 +198,9 @@ static FILE *open_lines(const char *path, bool grows)
 fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why)
 {
     *runs = (fa_runs){.from = options->runs, .argc = argc, .argv = argv, .options = options};
-    if (options->stream && options->runs == NULL)
-        return fa_refuse(why, FA_USAGE, "--stream goes with --runs: it is about the lines of a list");
+    if ((options->stream || options->jobs > 0) && options->runs == NULL)
+        return fa_refuse(why, FA_USAGE, "--%s goes with --runs: it is about the lines of a list",
+                         options->stream ? "stream" : "jobs");
     if (options->runs == NULL) {
         runs->at = fa_alloc(sizeof *runs->at);
         runs->count = 1;

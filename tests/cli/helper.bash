@@ -74,12 +74,16 @@ lines() { # FILE COUNT: it has as many, or more
     [[ $(wc -l <"$1") -ge $2 ]]
 }
 
+# The source of the kernel that a process has loaded last.
+loaded_source() { # PID
+    local object
+    object=$(sed -n 's|^[^/]*\(/.*/module\.so\)$|\1|p' "/proc/$1/maps" | tail -n 1)
+    echo "${object%/*}/source.cu"
+}
+
 # The child of a fa_bench, once it has loaded a kernel whose source contains WORDS.
 child_runs() { # PID WORDS
-    local child object
-    child=$(pgrep -P "$1" | head -n 1)
-    object=$(sed -n 's|^[^/]*\(/.*/module\.so\)$|\1|p' "/proc/$child/maps" | tail -n 1)
-    grep -qF -- "$2" "${object%/*}/source.cu"
+    grep -qF -- "$2" "$(loaded_source "$(pgrep -P "$1" | head -n 1)")"
 }
 
 is_gone() { # PID: ended, or a zombie that nobody has reaped yet

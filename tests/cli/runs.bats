@@ -18,6 +18,19 @@ bad_kernel() {
     dead="--source $work/bad.cu --scale 30"
 }
 
+# The child that has loaded a kernel of bad_kernel.
+hanging_child() { # PID
+    local child
+    for child in $(pgrep -P "$1"); do
+        grep -qF 'bad of runs.bats' "$(loaded_source "$child")" && echo "$child" && return
+    done
+    return 1
+}
+
+has_children() { # PID COUNT
+    [[ $(pgrep -c -P "$1") -eq $2 ]]
+}
+
 # Every line a record that the schema takes, and the jq expression true of all of them.
 records_hold() { # FILE COUNT EXPRESSION...
     local file=$1 count=$2 line
@@ -72,10 +85,10 @@ records_hold() { # FILE COUNT EXPRESSION...
 @test "a child that is killed costs the run in flight alone" {
     bad_kernel
     printf '%s\n' '--kernel light' "$hang --timeout 600" '--kernel scalar' >"$work/list"
-    ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>"$work/err" 3>&- &
+    ./fa_bench --runs "$work/list" --jobs 3 "${one[@]}" --json "$work/r.jsonl" --quiet 2>"$work/err" 3>&- &
     parent=$!
-    eventually child_runs $parent 'bad of runs.bats'
-    kill -9 "$(pgrep -P $parent | head -n 1)"
+    eventually hanging_child $parent
+    kill -9 "$(hanging_child $parent)"
     code=0
     wait $parent || code=$?
     [ "$code" -eq 6 ]
@@ -85,11 +98,75 @@ records_hold() { # FILE COUNT EXPRESSION...
 @test "kill -9 of all of it loses the run in flight, and leaves whole lines" {
     bad_kernel
     printf '%s\n' '--kernel light' '--kernel scalar' "$hang --timeout 600" '--kernel light' >"$work/list"
-    ./fa_bench --runs "$work/list" "${one[@]}" --json "$work/r.jsonl" --quiet 2>/dev/null 3>&- &
+    ./fa_bench --runs "$work/list" --jobs 1 "${one[@]}" --json "$work/r.jsonl" --quiet 2>/dev/null 3>&- &
     parent=$!
-    eventually child_runs $parent 'bad of runs.bats'
+    eventually hanging_child $parent
     child_dies_with "$parent"
     records_hold "$work/r.jsonl" 2 'map(.kernel) == ["light", "scalar"]'
+}
+
+# Several at a time: nothing of a record but its times, and what was in the cache, depends on --jobs.
+@test "--jobs: records and text in the order of the list, the same as one by one" {
+    bad_kernel
+    printf '%s\n' "--source $work/bad.cu --seq 200" '--kernel light' "$crash" '--kernel light --stages 7' \
+        "$hang --timeout 5" '--kernel scalar --causal' '--kernel wmma --compile-only' '--kernel light --select' \
+        '--kernel scalar --seed 7' >"$work/list"
+    local times='del(.provenance | .time, .stage_s, .compile_s, .cache_hit)'
+    for jobs in 1 4; do
+        code=0
+        ./fa_bench --runs "$work/list" --jobs $jobs "${one[@]}" --json "$work/$jobs.jsonl" >"$work/$jobs.out" \
+            2>"$work/$jobs.err" || code=$?
+        [ "$code" -eq 6 ] # of the first that did not pass
+        jq -c "$times" "$work/$jobs.jsonl" >"$work/$jobs.bare"
+        sed -i 's/, [0-9.]* s\( (cached)\)*;/;/' "$work/$jobs.out"
+    done
+    keep_for_schema "$work/4.jsonl"
+    diff "$work/1.bare" "$work/4.bare"
+    diff "$work/1.out" "$work/4.out"
+    diff "$work/1.err" "$work/4.err"
+    jq -es 'map(.status) == ["pass", "pass", "error", "infeasible", "timeout", "pass", "pass", "pass", "pass"]' \
+        "$work/4.jsonl"
+    refused 2 "--jobs goes with --runs" ./fa_bench --jobs 2 "${one[@]}"
+    refused 2 "--jobs on a line: it is about the whole list" ./fa_bench --runs - <<<'--jobs 2'
+}
+
+@test "--jobs: without it as many as there are cores; Ctrl-C, a signal and kill -9 leave no process" {
+    bad_kernel
+    ./fa_bench --source "$work/bad.cu" "${one[@]}" --quiet
+    for ((i = 0; i < 8; i++)); do echo "$hang --timeout 600 --seed $i"; done >"$work/list"
+    for signal in INT TERM KILL; do
+        # bash starts what runs in the background with SIGINT ignored
+        python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' ./fa_bench --runs "$work/list" "${one[@]}" --quiet 2>/dev/null 3>&- &
+        parent=$!
+        cores=$(nproc)
+        eventually has_children $parent $((cores < 8 ? cores : 8))
+        mapfile -t children < <(pgrep -P $parent)
+        kill -$signal $parent
+        wait $parent || true
+        for child in "${children[@]}"; do eventually is_gone "$child"; done
+    done
+}
+
+@test "--stream --jobs: a line that comes is begun beside the others, its record waits for theirs" {
+    bad_kernel
+    ./fa_bench --source "$work/bad.cu" "${one[@]}" --quiet
+    mkfifo "$work/feed"
+    exec {feed}<>"$work/feed"
+    ./fa_bench --runs "$work/feed" --stream --jobs 2 "${one[@]}" --quiet --json "$work/r.jsonl" 2>"$work/err" 3>&- &
+    parent=$!
+    echo "$hang --timeout 600" >&"$feed"
+    eventually hanging_child $parent
+    printf '%s\n' '--kernel light' '--kernel scalar' '--m 0' >&"$feed"
+    eventually has_children $parent 2
+    [ ! -s "$work/r.jsonl" ]
+    kill -9 "$(hanging_child $parent)"
+    code=0
+    wait $parent || code=$?
+    [ "$code" -eq 2 ] # the refused line ends the list
+    grep -q "feed line 4: --m takes a whole number" "$work/err"
+    records_hold "$work/r.jsonl" 3 'map(.status) == ["error", "pass", "pass"]' 'map(.provenance.line) == [1, 2, 3]'
 }
 
 @test "a bad line is refused with its number before anything runs or is written" {
@@ -217,7 +294,7 @@ END
     : >"$work/cache"
     printf '%s\n' '--kernel light' '--kernel scalar' "--source $work/hang.cu --timeout 600" >"$work/list"
     XDG_CACHE_HOME=$work/cache TMPDIR=$work/tmp ./fa_bench --runs "$work/list" "${one[@]}" \
-        --quiet --json "$work/r.jsonl" 2>/dev/null 3>&- &
+        --jobs 1 --quiet --json "$work/r.jsonl" 2>/dev/null 3>&- &
     parent=$!
     eventually child_runs $parent 'hang of runs.bats'
     lines "$work/r.jsonl" 2
