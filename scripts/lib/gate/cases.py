@@ -129,7 +129,7 @@ class Gate:
             command += ["--json", f"{at}.json", *first.args.split()]
         else:
             write(f"{at}.runs", "".join(self.list[number - 1].args + "\n" for number in numbers))
-            command += ["--runs", f"{at}.runs", "--json", f"{at}.jsonl"]
+            command += ["--runs", f"{at}.runs", "--jobs", "1", "--json", f"{at}.jsonl"]
         with open(f"{at}.txt", "wb") as file:
             code = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
                                   check=False).returncode
