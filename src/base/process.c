@@ -93,18 +93,18 @@ const char *fa_home(void)
 
 static char *read_pipe(int from)
 {
-    size_t size = 0, room = 4096;
-    char *text = fa_alloc(room);
+    size_t size = 0, capacity = 4096;
+    char *text = fa_alloc(capacity);
     for (;;) {
-        const ssize_t got = read(from, text + size, room - size - 1);
+        const ssize_t got = read(from, text + size, capacity - size - 1);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             break;
         size += (size_t)got;
-        if (room - size < 2048) {
-            room *= 2;
-            text = fa_resize(text, room);
+        if (capacity - size < 2048) {
+            capacity *= 2;
+            text = fa_resize(text, capacity);
         }
     }
     text[size] = '\0';

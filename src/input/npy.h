@@ -15,7 +15,7 @@ void fa_npy_size(const char *folder, fa_options *options);
 /* Writes `name`.npy; shape: [batch, heads, seq, dim]. */
 fa_status fa_npy_write(const char *folder, const char *name, fa_dtype dtype, const uint16_t *data,
                        const int32_t shape[4], fa_reason *why);
-/* The same for FP32; shape: [batch, heads, seq]. */
+/* Writes `name`.npy in FP32; shape: [batch, heads, seq]. */
 fa_status fa_npy_write_fp32(const char *folder, const char *name, const float *data, const int32_t shape[3],
                             fa_reason *why);
 

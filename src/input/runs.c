@@ -153,10 +153,10 @@ static fa_status add_line(const char *line, size_t size, int32_t number, fa_runs
 static fa_status add_lines(FILE *in, size_t count, fa_runs *runs, fa_reason *why)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     fa_status status = FA_PASS;
     ssize_t size = 0;
-    while (status == FA_PASS && runs->count < count && (size = getline(&line, &room, in)) >= 0)
+    while (status == FA_PASS && runs->count < count && (size = getline(&line, &capacity, in)) >= 0)
         status = add_line(line, (size_t)size, ++runs->lines, runs, why);
     free(line);
     FA_TRY(status);

@@ -17,7 +17,7 @@ static int64_t add_to_least(int64_t *heap, int32_t count, int64_t keys)
     return load;
 }
 
-/* Of tile `index` of the query rows: its last row sees the most keys. */
+/* What tile `index` of the query rows counts: its last row sees the most keys. */
 static int64_t keys_of_tile(const fa_knobs *knobs, const fa_problem *problem, int64_t index)
 {
     enum { BEGIN_END = 256 };

@@ -8,14 +8,14 @@
 static bool shown;
 
 /* Seeds that are left, at the pace of those that are done. */
-static void add_seeds(char *text, size_t room, const fa_result *result, const fa_options *options)
+static void add_seeds(char *text, size_t size, const fa_result *result, const fa_options *options)
 {
     const int32_t begun = result->check.seeds, all = options->load != NULL ? 1 : options->seeds;
     if (result->stage != FA_AT_CHECK || begun < 1)
         return;
-    int used = snprintf(text, room, ", seed %d of %d", begun, all);
-    if (begun > 1 && used > 0 && (size_t)used < room)
-        snprintf(text + used, room - (size_t)used, ", about %.0f s left",
+    int used = snprintf(text, size, ", seed %d of %d", begun, all);
+    if (begun > 1 && used > 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ", about %.0f s left",
                  (fa_now_s() - result->since_s) / (begun - 1) * (all - begun + 1));
 }
 

@@ -36,7 +36,7 @@ typedef struct fa_result {
 
 const char *fa_stage_name(fa_stage stage); /* "compiling", ... */
 
-/* Of a run that has not begun: an error, until its end says otherwise. */
+/* The result of a run that has not begun: an error, until its end says otherwise. */
 fa_result fa_result_of(const fa_command *run);
 /* The words of --include and --define become those of this process: parent and child may have read the line apart. */
 void fa_result_lend(fa_result *result, const fa_command *run);

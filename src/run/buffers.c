@@ -50,7 +50,7 @@ static range guard_at(const fa_buffers *buffers, int tensor, int64_t block, bool
         return (range){inside.at - FA_FAR_GUARD_COUNT * sizeof(uint16_t), FA_FAR_GUARD_COUNT};
     if (block + 1 < layout->blocks)
         return (range){end, FA_FAR_GUARD_COUNT};
-    return (range){end, buffers->room[tensor] - fa_layout_span(layout) + FA_GUARD_COUNT};
+    return (range){end, buffers->capacity[tensor] - fa_layout_span(layout) + FA_GUARD_COUNT};
 }
 
 /* With AddressSanitizer on the emulator: whether a kernel may touch the guards. They open as a whole, whatever the
@@ -61,7 +61,7 @@ static void set_guards(const fa_buffers *buffers, bool closed)
         return;
     for (int tensor = 0; tensor < buffers->tensors && !closed; tensor++)
         __asan_unpoison_memory_region((const void *)(uintptr_t)buffers->base[tensor],
-                                      (offset_of(buffers, tensor) + buffers->room[tensor] + FA_GUARD_COUNT) * 2);
+                                      (offset_of(buffers, tensor) + buffers->capacity[tensor] + FA_GUARD_COUNT) * 2);
     if (!closed)
         return;
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
@@ -75,7 +75,7 @@ static void set_guards(const fa_buffers *buffers, bool closed)
 
 static size_t bytes_with_guards(const fa_buffers *buffers, int tensor)
 {
-    return (offset_of(buffers, tensor) + buffers->room[tensor] + FA_GUARD_COUNT) * sizeof(uint16_t);
+    return (offset_of(buffers, tensor) + buffers->capacity[tensor] + FA_GUARD_COUNT) * sizeof(uint16_t);
 }
 
 static fa_status allocate(fa_buffers *buffers, fa_reason *why)
@@ -111,9 +111,10 @@ fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t 
                             .workspace_bytes = workspace_bytes};
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         buffers->layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
-        buffers->room[tensor] = fa_room_of(problem, &buffers->layout[tensor], tensor);
+        buffers->capacity[tensor] = fa_capacity_of(problem, &buffers->layout[tensor], tensor);
     }
-    fa_status status = fa_room_check(device, buffers->tensors, buffers->layout, buffers->room, workspace_bytes, why);
+    fa_status status =
+        fa_capacity_check(device, buffers->tensors, buffers->layout, buffers->capacity, workspace_bytes, why);
     if (status == FA_PASS)
         status = allocate(buffers, why);
     if (status != FA_PASS)
@@ -126,7 +127,7 @@ bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides s
     fa_layout layout[FA_TENSORS];
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         layout[tensor] = fa_layout_of(problem, strides, seed, tensor);
-        if (fa_layout_span(&layout[tensor]) > buffers->room[tensor])
+        if (fa_layout_span(&layout[tensor]) > buffers->capacity[tensor])
             return false;
     }
     memcpy(buffers->layout, layout, sizeof layout);
@@ -206,26 +207,26 @@ static bool is_dense(const fa_layout *layout)
     return layout->strides == FA_STRIDES_PACKED || layout->strides == FA_STRIDES_FAR;
 }
 
-/* One block of a tensor as it should lie in memory: part of `dense`, or an image that is made in `room`. */
-static const uint16_t *image_of(const fa_layout *layout, int64_t block, const uint16_t *dense, uint16_t *room)
+/* One block of a tensor as it should lie in memory: part of `dense`, or an image that is made in `scratch`. */
+static const uint16_t *image_of(const fa_layout *layout, int64_t block, const uint16_t *dense, uint16_t *scratch)
 {
     if (is_dense(layout))
         return dense + (size_t)block * fa_layout_dense(layout);
-    fa_layout_scatter(layout, block, dense, FA_POISON, room);
-    return room;
+    fa_layout_scatter(layout, block, dense, FA_POISON, scratch);
+    return scratch;
 }
 
 static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t *dense, fa_reason *why)
 {
     const fa_layout *layout = &buffers->layout[tensor];
-    uint16_t *room = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *room);
+    uint16_t *scratch = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
     fa_status status = FA_PASS;
     for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
         const range to = block_at(buffers, tensor, block);
-        status =
-            buffers->device->copy_in(buffers->device, to.at, image_of(layout, block, dense, room), to.count * 2, why);
+        status = buffers->device->copy_in(buffers->device, to.at, image_of(layout, block, dense, scratch), to.count * 2,
+                                          why);
     }
-    free(room);
+    free(scratch);
     return status;
 }
 
@@ -252,15 +253,15 @@ static fa_status check_guard(const fa_buffers *buffers, int tensor, int64_t bloc
 {
     const range guard = guard_at(buffers, tensor, block, after);
     size_t changed = 0, nearest = 0;
-    uint16_t *room = fa_alloc(guard.count * sizeof *room);
+    uint16_t *scratch = fa_alloc(guard.count * sizeof *scratch);
     const fa_status status =
-        buffers->device->copy_out(buffers->device, room, guard.at, guard.count * sizeof *room, why);
+        buffers->device->copy_out(buffers->device, scratch, guard.at, guard.count * sizeof *scratch, why);
     for (size_t i = 0; i < guard.count && status == FA_PASS; i++) {
         const size_t distance = after ? i : guard.count - 1 - i;
-        if (room[i] != FA_POISON && (changed++ == 0 || distance < nearest))
+        if (scratch[i] != FA_POISON && (changed++ == 0 || distance < nearest))
             nearest = distance;
     }
-    free(room);
+    free(scratch);
     FA_TRY(status);
     if (changed == 0)
         return FA_PASS;
@@ -296,12 +297,12 @@ static fa_status check_gaps(const fa_layout *layout, int64_t block, const uint16
 }
 
 static fa_status compare_input(const fa_buffers *buffers, int tensor, int64_t block, const uint16_t *dense,
-                               uint16_t *got, uint16_t *room, fa_reason *why)
+                               uint16_t *got, uint16_t *scratch, fa_reason *why)
 {
     const fa_layout *layout = &buffers->layout[tensor];
     const range from = block_at(buffers, tensor, block);
     FA_TRY(buffers->device->copy_out(buffers->device, got, from.at, from.count * 2, why));
-    const uint16_t *want = image_of(layout, block, dense, room);
+    const uint16_t *want = image_of(layout, block, dense, scratch);
     if (memcmp(got, want, from.count * 2) == 0)
         return FA_PASS;
     FA_TRY(check_gaps(layout, block, got, tensor, why));
@@ -324,12 +325,12 @@ static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tenso
     for (int tensor = 0; tensor < FA_O; tensor++) {
         const fa_layout *layout = &buffers->layout[tensor];
         uint16_t *got = fa_alloc(layout->block_count * sizeof *got);
-        uint16_t *room = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *room);
+        uint16_t *scratch = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
         fa_status status = FA_PASS;
         for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++)
-            status = compare_input(buffers, tensor, block, want[tensor], got, room, why);
+            status = compare_input(buffers, tensor, block, want[tensor], got, scratch, why);
         free(got);
-        free(room);
+        free(scratch);
         FA_TRY(status);
     }
     return FA_PASS;
@@ -340,19 +341,19 @@ static fa_status copy_output(const fa_buffers *buffers, int tensor, bool look, u
 {
     fa_device *device = buffers->device;
     const fa_layout *layout = &buffers->layout[tensor];
-    uint16_t *room = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *room);
+    uint16_t *scratch = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);
     fa_status status = FA_PASS, gaps = FA_PASS;
     for (int64_t block = 0; block < layout->blocks && status == FA_PASS; block++) {
         const range from = block_at(buffers, tensor, block);
-        uint16_t *to = room != NULL ? room : output + (size_t)block * fa_layout_dense(layout);
+        uint16_t *to = scratch != NULL ? scratch : output + (size_t)block * fa_layout_dense(layout);
         status = device->copy_out(device, to, from.at, from.count * 2, why);
-        if (room == NULL || status != FA_PASS)
+        if (scratch == NULL || status != FA_PASS)
             continue;
-        fa_layout_gather(layout, block, room, output);
+        fa_layout_gather(layout, block, scratch, output);
         if (look && gaps == FA_PASS)
-            gaps = check_gaps(layout, block, room, tensor, why);
+            gaps = check_gaps(layout, block, scratch, tensor, why);
     }
-    free(room);
+    free(scratch);
     return status != FA_PASS ? status : gaps;
 }
 

@@ -5,7 +5,7 @@
 
 #include "device/device.h"
 #include "input/tensors.h"
-#include "run/room.h"
+#include "run/capacity.h"
 
 typedef struct fa_buffers {
     fa_device *device;
@@ -13,14 +13,14 @@ typedef struct fa_buffers {
     fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse; all in halves */
     fa_ptr base[FA_TENSORS];      /* guard, tensor, guard; each an allocation of its own, but for: */
     bool v_after_k;               /* --l2-persist kv: V follows K, as one window of the L2 must hold both */
-    size_t room[FA_TENSORS];      /* elements between the guards: the layout's span, or more */
+    size_t capacity[FA_TENSORS];  /* elements between the guards: the layout's span, or more */
     size_t count[FA_TENSORS];     /* elements of the tensor alone, without gaps */
     size_t offset;                /* halves from base to a tensor of halves: the guard and --misalign */
     fa_ptr workspace;
     int64_t workspace_bytes;
 } fa_buffers;
 
-/* The same before and after a part of a tensor that lies far from the others (FA_STRIDES_FAR). */
+/* A guard band before and after a part of a tensor that lies far from the others (FA_STRIDES_FAR). */
 #define FA_FAR_GUARD_COUNT 4096
 /* What the guards, and the output before a launch, are filled with: a NaN of both types that no arithmetic produces. */
 #define FA_POISON 0xFFFFu

@@ -10,8 +10,8 @@
 typedef enum fa_term {
     FA_TERM_LAUNCH, /* 1 us */
     FA_TERM_PIPE,   /* a pipe of the busiest multiprocessor each, in the order of fa_pipe */
-    /* The same of one warp alone, times the rounds of blocks: a stand-in for latency, which is much the same on every
-     * part. So its tensor clocks are counted at the rate of the H200, where the weights were fitted. */
+    /* Those pipes of one warp alone, times the rounds of blocks: a stand-in for latency, which hardly differs between
+     * parts. So its tensor clocks are counted at the rate of the H200, where the weights were fitted. */
     FA_TERM_CHAIN = FA_TERM_PIPE + FA_PIPE_COUNT,
     FA_TERM_L2 = FA_TERM_CHAIN + FA_PIPE_COUNT, /* keys and values that every tile reads, at 64 bytes a clock */
     FA_TERM_COPY,                               /* the load instructions for them, one a clock */

@@ -95,8 +95,8 @@ static size_t first_wrong(const trial *t, float sign)
     return first;
 }
 
-/* The same copies and launches before each sample, so that caches and clocks are alike in all three cases. */
-static fa_status take(trial *t, int which, double *us, fa_reason *why)
+/* Before each sample come equal copies and launches, so that caches and clocks are alike in all three cases. */
+static fa_status take_sample(trial *t, int which, double *us, fa_reason *why)
 {
     fa_device *device = t->candidate->device;
     fa_sample sample;
@@ -126,7 +126,7 @@ static fa_status take_all(trial *t, double medians_us[CASES], fa_reason *why)
     size_t rounds = 0;
     while (rounds < ROUNDS && (rounds < ROUNDS_LEAST || fa_now_s() - start_s < BUDGET_S)) {
         for (int which = 0; which < CASES; which++)
-            FA_TRY(take(t, which, &us[which][rounds], why));
+            FA_TRY(take_sample(t, which, &us[which][rounds], why));
         rounds++;
     }
     for (int which = 0; which < CASES; which++)

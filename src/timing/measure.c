@@ -88,68 +88,69 @@ static void summarise(series *all, fa_timing *timing)
 }
 
 /* What the launches must write, and which samples are checked for it. */
-typedef struct witness {
+typedef struct output_check {
     const fa_candidate *candidate;
     uint16_t *expected, *found; /* the output, then the log-sum-exp where there is one */
     size_t bytes, all_bytes;    /* of the output; of both */
     uint64_t random;
     size_t next; /* the sample that is poisoned next */
     int32_t left, done;
-} witness;
+} output_check;
 
-static fa_status read_output(const witness *w, uint16_t *to, fa_reason *why)
+static fa_status read_output(const output_check *check, uint16_t *to, fa_reason *why)
 {
-    FA_TRY(fa_buffers_output(&w->candidate->buffers, to, why));
-    return fa_buffers_read_lse(&w->candidate->buffers, (float *)(void *)((char *)to + w->bytes), why);
+    FA_TRY(fa_buffers_output(&check->candidate->buffers, to, why));
+    return fa_buffers_read_lse(&check->candidate->buffers, (float *)(void *)((char *)to + check->bytes), why);
 }
 
-/* Somewhere in the next `span` samples. */
-static size_t soon(witness *w, size_t span) { return (size_t)(fa_random_next(&w->random) % span); }
+/* A number below `span`. */
+static size_t draw_below(output_check *check, size_t span) { return (size_t)(fa_random_next(&check->random) % span); }
 
-static bool output_agrees(const witness *w)
+static bool output_agrees(const output_check *check)
 {
-    if (!w->candidate->nondeterministic)
-        return memcmp(w->expected, w->found, w->all_bytes) == 0;
-    const fa_dtype dtype = w->candidate->problem->dtype;
+    if (!check->candidate->nondeterministic)
+        return memcmp(check->expected, check->found, check->all_bytes) == 0;
+    const fa_dtype dtype = check->candidate->problem->dtype;
     const float rule = (float)fa_rule_tolerance(dtype);
-    for (size_t i = 0; i < w->bytes / 2; i++) {
-        const float expected = fa_element_to_float(dtype, w->expected[i]);
-        const float found = fa_element_to_float(dtype, w->found[i]);
+    for (size_t i = 0; i < check->bytes / 2; i++) {
+        const float expected = fa_element_to_float(dtype, check->expected[i]);
+        const float found = fa_element_to_float(dtype, check->found[i]);
         if (!(fabsf(found - expected) <= rule + rule * fabsf(expected)))
             return false;
     }
     return true;
 }
 
-static fa_status witness_make(const fa_candidate *candidate, const fa_options *options, witness *w, fa_reason *why)
+static fa_status output_check_make(const fa_candidate *candidate, const fa_options *options, output_check *check,
+                                   fa_reason *why)
 {
-    *w = (witness){.candidate = candidate,
-                   .bytes = candidate->buffers.count[FA_O] * sizeof(uint16_t),
-                   .random = (uint64_t)options->seed};
-    w->left = w->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
-    w->next = soon(w, (size_t)options->min_samples / POISONED_SAMPLES + 1);
-    w->all_bytes = w->bytes + candidate->buffers.count[FA_L] * sizeof(uint16_t);
-    w->expected = fa_alloc(w->all_bytes);
-    w->found = fa_alloc(w->all_bytes);
+    *check = (output_check){.candidate = candidate,
+                            .bytes = candidate->buffers.count[FA_O] * sizeof(uint16_t),
+                            .random = (uint64_t)options->seed};
+    check->left = check->bytes > FEW_BYTES ? 0 : POISONED_SAMPLES;
+    check->next = draw_below(check, (size_t)options->min_samples / POISONED_SAMPLES + 1);
+    check->all_bytes = check->bytes + candidate->buffers.count[FA_L] * sizeof(uint16_t);
+    check->expected = fa_alloc(check->all_bytes);
+    check->found = fa_alloc(check->all_bytes);
     FA_TRY(fa_candidate_launch(candidate, why));
-    return read_output(w, w->expected, why);
+    return read_output(check, check->expected, why);
 }
 
-static void witness_free(witness *w)
+static void output_check_free(output_check *check)
 {
-    free(w->expected);
-    free(w->found);
+    free(check->expected);
+    free(check->found);
 }
 
-static fa_status look(witness *w, size_t sample, fa_reason *why)
+static fa_status check_output(output_check *check, size_t sample, fa_reason *why)
 {
-    FA_TRY(read_output(w, w->found, why));
-    if (!output_agrees(w))
+    FA_TRY(read_output(check, check->found, why));
+    if (!output_agrees(check))
         return fa_refuse(why, FA_WRONG,
                          "sample %zu of the timing did not write the output that the checked launch wrote", sample);
-    w->done++;
-    w->left--;
-    w->next = sample + 1 + soon(w, 30);
+    check->done++;
+    check->left--;
+    check->next = sample + 1 + draw_below(check, 30);
     return FA_PASS;
 }
 
@@ -158,29 +159,29 @@ static bool time_is_up(double start_s, double last_s, const fa_options *options)
     return fa_now_s() - start_s + 2 * last_s > options->max_time; /* the next one, and the last */
 }
 
-static fa_status take(fa_device *device, const fa_sample_request *request, witness *w, bool poisoned, series *all,
-                      fa_reason *why)
+static fa_status take_sample(fa_device *device, const fa_sample_request *request, output_check *check, bool poisoned,
+                             series *all, fa_reason *why)
 {
     if (poisoned)
-        FA_TRY(fa_buffers_poison_output(&w->candidate->buffers, why));
+        FA_TRY(fa_buffers_poison_output(&check->candidate->buffers, why));
     FA_TRY(device->sample(device, request, &all->samples[all->count], why));
     if (poisoned)
-        FA_TRY(look(w, all->count, why));
+        FA_TRY(check_output(check, all->count, why));
     all->count++;
     return FA_PASS;
 }
 
 /* Samples until the interval of the median is narrow, or time or samples are used up. One more follows, and its output
  * is always filled with NaN before: a kernel cannot know which sample that is, because it depends on the times. */
-static fa_status sample_all(fa_device *device, fa_sample_request *request, const fa_options *options, witness *w,
-                            series *all, fa_timing *timing, fa_reason *why)
+static fa_status sample_all(fa_device *device, fa_sample_request *request, const fa_options *options,
+                            output_check *check, series *all, fa_timing *timing, fa_reason *why)
 {
     const double start_s = fa_now_s();
     double last_s;
     size_t look_at = (size_t)options->min_samples;
     do {
         const double begun_s = fa_now_s();
-        FA_TRY(take(device, request, w, w->left > 0 && all->count >= w->next, all, why));
+        FA_TRY(take_sample(device, request, check, check->left > 0 && all->count >= check->next, all, why));
         last_s = fa_now_s() - begun_s;
         if (all->count < look_at)
             continue;
@@ -188,9 +189,9 @@ static fa_status sample_all(fa_device *device, fa_sample_request *request, const
         summarise(all, timing);
         timing->settled = fa_stats_settled(&timing->us, FA_SETTLED);
     } while (!timing->settled && all->count + 1 < FA_SAMPLES_MAX && !time_is_up(start_s, last_s, options));
-    FA_TRY(take(device, request, w, true, all, why));
+    FA_TRY(take_sample(device, request, check, true, all, why));
     summarise(all, timing);
-    timing->poisoned = w->done;
+    timing->poisoned = check->done;
     return FA_PASS;
 }
 
@@ -211,7 +212,7 @@ static fa_status measure_floor(fa_device *device, const fa_sample_request *reque
 }
 
 static fa_status measure(const fa_candidate *candidate, const fa_options *options, fa_sample_request *request,
-                         witness *w, series *all, fa_timing *timing, fa_reason *why)
+                         output_check *check, series *all, fa_timing *timing, fa_reason *why)
 {
     fa_device *device = candidate->device;
     FA_TRY(fa_calibrate(device, &request, 1, options, &timing->warmup_ms, why));
@@ -221,7 +222,7 @@ static fa_status measure(const fa_candidate *candidate, const fa_options *option
     timing->l2 = request->l2;
     timing->persist_kv = request->persist_kv;
     timing->launches_per_sample = request->launches;
-    FA_TRY(sample_all(device, request, options, w, all, timing, why));
+    FA_TRY(sample_all(device, request, options, check, all, timing, why));
     return measure_floor(device, request, &timing->floor_us, why);
 }
 
@@ -253,11 +254,11 @@ fa_status fa_time(const fa_candidate *candidate, const fa_options *options, fa_t
         return fa_refuse(why, FA_NOT_RUN, "the %s device has no clock worth reading", device->info.backend);
     fa_sample_request request = fa_calibrate_request(candidate, options);
     series *all = fa_alloc(sizeof *all);
-    witness w;
-    fa_status status = witness_make(candidate, options, &w, why);
+    output_check check;
+    fa_status status = output_check_make(candidate, options, &check, why);
     if (status == FA_PASS)
-        status = measure(candidate, options, &request, &w, all, timing, why);
-    witness_free(&w);
+        status = measure(candidate, options, &request, &check, all, timing, why);
+    output_check_free(&check);
     if (status == FA_PASS)
         judge_noise(all, timing);
     free(all);

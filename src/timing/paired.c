@@ -42,7 +42,7 @@ static fa_status add(contender *of, double *sum_us, quad *block, fa_reason *why)
     return FA_PASS;
 }
 
-static fa_status take(contender *x, contender *y, quad *block, fa_reason *why)
+static fa_status take_quad(contender *x, contender *y, quad *block, fa_reason *why)
 {
     *block = (quad){0};
     FA_TRY(add(x, &block->x_us, block, why));
@@ -56,8 +56,8 @@ static fa_status take_round(contender *a, contender *b, blocks *all, fa_reason *
 {
     quad pair, self;
     const bool swapped = all->seen % 2 == 1;
-    FA_TRY(swapped ? take(b, a, &pair, why) : take(a, b, &pair, why));
-    FA_TRY(take(a, a, &self, why));
+    FA_TRY(swapped ? take_quad(b, a, &pair, why) : take_quad(a, b, &pair, why));
+    FA_TRY(take_quad(a, a, &self, why));
     all->seen++;
     if (pair.throttled || self.throttled)
         return FA_PASS;

@@ -19,7 +19,7 @@ double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, f
 /* FA_ERROR, "impossible", when a median is below that; *roofline_us: what it was held against. */
 fa_status fa_roofline_judge(double p50_us, const fa_problem *problem, const fa_device_info *device,
                             const fa_sample_request *request, double *roofline_us, fa_reason *why);
-/* Of a launch that takes `us` at `clock_mhz` (0: unknown, then the maximum clock counts). All 0 unless us > 0. */
+/* For a launch that takes `us` at `clock_mhz` (0: unknown, then the maximum clock counts). All 0 unless us > 0. */
 fa_throughput fa_throughput_of(double us, double clock_mhz, const fa_problem *problem, const fa_device_info *device);
 
 #endif

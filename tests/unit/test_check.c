@@ -846,7 +846,7 @@ static void k_and_v_lie_together_where_the_l2_keeps_them(void **state)
     const size_t apart = fa_buffers_at(b, FA_V) - fa_buffers_at(b, FA_K);
     assert_int_equal(apart % 256, 0);
     assert_in_range(apart, fa_buffers_bytes(b, FA_K) + 4 * FA_GUARD_COUNT,
-                    2 * b->room[FA_K] + 4 * FA_GUARD_COUNT + 255);
+                    2 * b->capacity[FA_K] + 4 * FA_GUARD_COUNT + 255);
     assert_int_equal(s->fake.allocated, 4); /* Q, K with V, O and the workspace */
     discard(s);
 }

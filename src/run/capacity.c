@@ -1,4 +1,4 @@
-#include "run/room.h"
+#include "run/capacity.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@ static double gib(double bytes) { return bytes / (double)(1 << 30); }
 
 static double at_least(double a, double b) { return a > b ? a : b; }
 
-size_t fa_room_of(const fa_problem *problem, const fa_layout *layout, int tensor)
+size_t fa_capacity_of(const fa_problem *problem, const fa_layout *layout, int tensor)
 {
     size_t most = fa_layout_span(layout);
     const bool large = (size_t)layout->blocks * fa_layout_dense(layout) > FA_LAYOUTS_MOST;
@@ -21,16 +21,16 @@ size_t fa_room_of(const fa_problem *problem, const fa_layout *layout, int tensor
 
 /* Host copies a check makes: the inputs, three outputs, one of them again in FP32, and the largest tensor read back. On
  * the emulator the tensors themselves too: of FA_STRIDES_FAR only what is touched. */
-fa_status fa_room_check(const fa_device *device, int tensors, const fa_layout layouts[FA_TENSORS],
-                        const size_t rooms[FA_TENSORS], int64_t workspace_bytes, fa_reason *why)
+fa_status fa_capacity_check(const fa_device *device, int tensors, const fa_layout layouts[FA_TENSORS],
+                            const size_t capacity[FA_TENSORS], int64_t workspace_bytes, fa_reason *why)
 {
     double on_device = (double)workspace_bytes, touched = on_device, largest = 0, dense[FA_TENSORS] = {0};
     for (int tensor = 0; tensor < tensors; tensor++) {
         const fa_layout *layout = &layouts[tensor];
         const double blocks = (double)layout->blocks * (double)layout->block_count * 2.0;
-        const double room = (double)rooms[tensor] * 2.0;
-        on_device += room + 4.0 * FA_GUARD_COUNT;
-        touched += (layout->blocks > 1 ? blocks : room) + 4.0 * FA_GUARD_COUNT;
+        const double reserved = (double)capacity[tensor] * 2.0;
+        on_device += reserved + 4.0 * FA_GUARD_COUNT;
+        touched += (layout->blocks > 1 ? blocks : reserved) + 4.0 * FA_GUARD_COUNT;
         largest = at_least(largest, blocks);
         dense[tensor] = 2.0 * (double)layout->blocks * (double)fa_layout_dense(layout);
     }
