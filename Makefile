@@ -55,7 +55,8 @@ $(BUILD)/%.o: %.c
 # The commit a record was made from; rewritten only when it changes.
 $(BUILD)/git_version.h: FORCE
 	@mkdir -p $(@D)
-	@v=$$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown); \
+	@v=$$(git describe --always --abbrev=12 2>/dev/null || echo unknown); \
+	 git diff --quiet HEAD -- kernels include src scripts Makefile 2>/dev/null || [ $$v = unknown ] || v=$$v-dirty; \
 	 printf '#define FA_GIT "%s"\n' "$$v" | cmp -s - $@ || printf '#define FA_GIT "%s"\n' "$$v" >$@
 FORCE:
 $(BUILD)/src/report/provenance.o: $(BUILD)/git_version.h

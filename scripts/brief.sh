@@ -5,7 +5,8 @@ set -euo pipefail
 usage() {
     cat <<'USAGE'
 usage: scripts/brief.sh [options]
-  --from DIR         a sweep's folder or evidence/<gpu> (default: the GPU's own, else the first that has a leaderboard)
+  --from DIR         a sweep's folder or evidence/<gpu> (default: the GPU's own, else the first that has a
+                     leaderboard or a ladder)
   --scores FILE      scores of evaluate.sh, JSON Lines or a list: what a search has tried (repeatable)
   --problems FILE    the task, as evaluate.sh takes it (default scripts/lib/score/problems.txt), without hidden lines
   --arch sm_XX       compile target (default: the leaderboard's, else sm_89)
@@ -34,7 +35,7 @@ if [[ -z $from ]]; then
     . "$here/lib/gpu.sh"
     gpu=$(gpu_name "$bench")
     for from in ${gpu:+"$here/../evidence/$(gpu_folder "$gpu")"} "$here"/../evidence/*; do
-        [[ ! -e $from/leaderboard.json ]] || break
+        [[ ! -e $from/leaderboard.json && ! -e $from/ladder.jsonl ]] || break
     done
 fi
 
@@ -48,9 +49,8 @@ whole() { # FILE: its JSON, or an empty list
 }
 all_of "$from/leaderboard.jsonl" >"$work/log"
 whole "$from/leaderboard.json" >"$work/board"
-whole "$from/ladder.json" >"$work/ladder"
-find "$from/ncu" -name '*.json' ! -name '*.record.json' -exec jq -c 'select(.gates)' {} + \
-    >"$work/profiles" 2>/dev/null || true
+all_of "$from/ladder.jsonl" | jqf ladder/table -s >"$work/ladder"
+all_of "$from/ncu.jsonl" | jq -c 'select(.gates)' >"$work/profiles"
 : >"$work/scores"
 while read -r file; do
     is_input "$file" || die 2 "no file '$file'"

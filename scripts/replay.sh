@@ -6,7 +6,7 @@ usage() {
     cat <<'USAGE'
 usage: scripts/replay.sh LEADERBOARD [options]
        scripts/replay.sh --table FILE
-  LEADERBOARD      leaderboard.jsonl or its .gz (default: evidence/h200/leaderboard.jsonl.gz)
+  LEADERBOARD      leaderboard.jsonl or its .gz (default: studies/sweep_candidates.jsonl.gz)
   --strategy NAME[,NAME...]   default grid,random,evo,tpe
   --seeds N        searches of each but grid (default 8)
   --budget N       candidates of a search (default 64)
@@ -28,7 +28,7 @@ parse_options "$@"
 need_number 1 seeds budget batch
 [[ ${opt[strategy]} =~ ^(grid|random|evo|tpe)(,(grid|random|evo|tpe))*$ ]] ||
     die 2 "--strategy takes a list of grid, random, evo and tpe, not '${opt[strategy]}'"
-file=${opt[table]:-${words[0]:-$here/../evidence/h200/leaderboard.jsonl.gz}}
+file=${opt[table]:-${words[0]:-$here/../studies/sweep_candidates.jsonl.gz}}
 is_input "$file" || die 2 "no file '$file'"
 if [[ -n ${opt[table]} ]]; then
     need_jq

@@ -66,13 +66,17 @@ while IFS='|' read -r name file; do
     grep -qw -- "$name" "$file" || say "docs/architecture.md: no $name in $file"
 done < <(grep -oE '`[a-z_A-Z]+` in `[A-Za-z0-9_./]+`' docs/architecture.md | sed -E 's/`(.*)` in `(.*)`/\1|\2/')
 # Every file of studies/ is named there, and what is named is there.
-named=$(grep -oE '[^/a-z0-9_.][a-z0-9_]+\.(cuh?|txt|md|py|jsonl?\.gz)\b' studies/README.md | cut -c2-)
+named=$(grep -oE '[^/a-z0-9_.][a-z0-9_]+\.(cuh?|txt|md|py|jsonl?(\.gz)?)\b' studies/README.md | cut -c2-)
 for file in studies/*; do
     grep -qxF "${file##*/}" <<<"README.md"$'\n'"$named" || say "studies/README.md does not name ${file##*/}"
 done
 while read -r file; do
     [[ -e studies/$file ]] || say "studies/README.md: no file studies/$file"
 done <<<"$named"
+# A record is of a commit.
+while read -r file; do
+    ! zcat -f "$file" | grep -qE '[0-9a-f]{12}-dirty' || say "$file: a record of a changed tree (-dirty)"
+done < <(find evidence -type f ! -name '*.md' ! -name '*.html' ! -name '*.svg')
 length=$(wc -w <README.md)
 ((length <= 900)) || say "README.md: $length words, the budget is 900"
 scripts/evidence/report.sh --check "$@" || bad=1

@@ -28,8 +28,8 @@ parse_options "$@"
 need_number 0 sample
 need_number 1 jobs
 folder=evidence/h200
-timed="$folder/((bf16_over_fp16|bound_timed|leaderboard|lse|new_over_old|peers(_mma|_bf16)?|serving|versus)[.]jsonl?"
-timed+="([.]gz)?|(ladder|versus|first)/.*[.]json)\$"
+timed="$folder/((bf16_over_fp16|bound_timed|leaderboard|ladder|lse|new_over_old|peers(_mma|_bf16)?|serving|versus)"
+timed+="[.]jsonl?([.]gz)?|(ladder|versus|first)/.*[.]json)\$"
 points=${opt[out]}.points.jsonl.gz
 make_work
 export work bench lib

@@ -44,6 +44,7 @@ Options:
   --fuzz-seconds N     default 600
   --dry-run            print the commands, do nothing
 Several parts run one after the other, also after one that failed. A part that is cut off leaves what it had finished.
+What goes below evidence/ is of a commit: kernels, driver and scripts must be those of HEAD, and the build too.
 Exit: 0, 1 a part failed, 2 usage, 4 NOT-RUN (no fa_bench; no GPU for a part that needs one).
 FA_BENCH names the binary (default ./fa_bench). LADDER_OPTIONS, GRID_OPTIONS and GATE_OPTIONS are passed on to
 ladder.sh, compile_all.sh --run and ci_gate.sh.
@@ -103,7 +104,10 @@ else
     [[ -n $gpu || $dry_run -eq 1 ]] || die 4 "NOT-RUN: no GPU here"
     out=${opt[out]:-evidence/$(gpu_folder "${gpu:-gpu}")}
 fi
-[[ $dry_run -eq 1 ]] || mkdir -p "$out"
+if [[ $dry_run -eq 0 ]]; then
+    need_clean "$out"
+    mkdir -p "$out"
+fi
 
 # The hand-written kernels, in the order of the registry.
 registry=$("$bench" --list-kernels --json -)
@@ -115,29 +119,20 @@ try() { # COMMAND...: said, and run unless --dry-run
     [[ $dry_run -eq 1 ]] || "$@"
 }
 
-# The tile that the ladder had for a kernel on a problem, "m=64,n=128,..."; nothing where there was none.
-ladder_tile() { # KERNEL B,H,S,D
-    jqf ladder/tile_of -r --arg kernel "$1" --arg problem "$2" "$out/ladder.json" 2>/dev/null || true
-}
-
 part_ladder() {
     local options=()
-    read -ra options <<<"--out $out ${LADDER_OPTIONS:-}"
+    read -ra options <<<"--out $out/ladder.jsonl ${LADDER_OPTIONS:-}"
     [[ $dry_run -eq 0 ]] || options+=(--dry-run)
     echo "ladder.sh ${options[*]}"
     scripts/evidence/ladder.sh "${options[@]}" || true # a step that failed is not in the table
-    [[ ! -s $out/ladder.json || $dry_run -eq 1 ]] || gate_baseline
+    [[ ! -s $out/ladder.jsonl || $dry_run -eq 1 ]] || gate_baseline
 }
 
 # What scripts/ci_gate.sh holds the rungs to: the ratio over the lowest rung, the product of the ladder's steps so far.
 gate_baseline() {
-    local kernel tiles names
-    tiles=$(for kernel in "${rungs[@]}"; do
-        jq -n --arg k "$kernel" --arg t "$(ladder_tile "$kernel" 2,8,512,64)" '{($k): $t}'
-    done | jq -sc add)
-    names=$(printf '%s\n' "${rungs[@]}" | jq -Rnc '[inputs]')
-    jqf ladder/gate_baseline --argjson tiles "$tiles" --argjson rungs "$names" "$out/ladder.json" \
-        >"$out/gate_baseline.json"
+    jqf ladder/table -s "$out/ladder.jsonl" |
+        jqf ladder/gate_baseline --argjson rungs "$(printf '%s\n' "${rungs[@]}" | jq -Rnc '[inputs]')" \
+            >"$out/gate_baseline.json"
 }
 
 # The gate writes into the evidence itself, so that a run that was cut off leaves its cases; the records go at the end.
@@ -191,13 +186,9 @@ part_l2() {
     done)
     echo "fa_bench --runs - ${options[*]} # $(wc -l <<<"$list") of them, keys 512 and $((l2_bytes / 8192))"
     [[ $dry_run -eq 0 ]] || return 0
-    trap 'summarise_l2; gzip -9fn "$out/l2_persist.jsonl"' EXIT # also when it is cut off
+    trap 'gzip -9fn "$out/l2_persist.jsonl"' EXIT # also when it is cut off
     "$bench" --device cuda --runs - "${options[@]}" --quiet --json "$out/l2_persist.jsonl" <<<"$list" >/dev/null || true
-}
-summarise_l2() {
-    jqf evidence/l2_persist -nR "$out/l2_persist.jsonl" >"$out/l2_persist.json"
-    jq -r '.[] | [.kernel, .problem.seq_kv, .l2, .none_us, .kv_us, .ratio // .reason] | map(. // "-") | @tsv' \
-        "$out/l2_persist.json"
+    jqf evidence/l2_persist -rnR "$out/l2_persist.jsonl"
 }
 
 part_parity() {
@@ -231,7 +222,6 @@ part_profile() {
             echo "ncu_profile.sh ${options[*]}"
             [[ $dry_run -eq 1 ]] && continue
             scripts/ncu_profile.sh --out "$out/ncu" "${options[@]}" || true # a gate that fails stands in the table
-            rm -f "$out"/ncu/*.ncu-rep "$out"/ncu/*.csv
         done
     done < <(
         [[ -z $board ]] || echo "$board"
@@ -239,6 +229,10 @@ part_profile() {
             [[ $kernel == "$baseline" ]] || cut -f1 <<<"$board" | grep -qx "$kernel" || printf '%s\t\n' "$kernel"
         done
     )
+    [[ -d $out/ncu && $dry_run -eq 0 ]] || return 0
+    find "$out/ncu" -name '*.json' ! -name '*.record.json' -print0 | sort -z |
+        xargs -0 cat | jq -c . >"$out/ncu.jsonl"
+    rm -rf "$out/ncu"
 }
 
 # Against the peers in one process: the last rung at both paces, and the default kernel for three dims.

@@ -7,21 +7,26 @@ usage() {
 usage: scripts/evidence/evidence_current.sh [options] FILE...
   --sample N    only N rows of each file, evenly spread over it (default 0: all)
   --jobs N      at once (default: the cores)
-  --rows        a JSON line for each row instead of a line for each file: file, kernel, git, current
+  --rows        a JSON line for each row instead of a line for each file: file, kernel, git, current; all: how many
+                rows the file has
+  --values      with --rows: each row itself, too, also rows that were infeasible or not run (claims: false)
+  --no-compile  with --rows: look at no row
 FILE: JSON or JSON lines, also compressed. Compiles the kernel of every row again with the row's own architecture, head
 dim, mask and configuration, and compares the SHA-256 of the machine code with the row's code_sha256. A comment, a
 rename or a moved file leaves every row current. A row with --vs is current when both sides are.
-  - A row whose hash is null is not current; an infeasible one has no machine code and does not count.
+  - A row whose hash is null is not current; one that was infeasible or not run has no machine code and does not count.
   - A library has no machine code here: it is current while the registry has its name.
+  - A row that could not be compiled is not looked at: current is null.
   - Rows with the same configuration are compiled once; fa_bench's own cache keeps what was compiled.
-Exit: 0 whatever is current, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
+Exit: 0 whatever is current, 2 usage, 4 NOT-RUN: no fa_bench, no jq, no NVRTC, or no headers that a kernel needs.
+FA_BENCH names the binary (default ./fa_bench).
 EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([sample]=0 [jobs]=$(nproc))
-flag=([rows]=0)
+flag=([rows]=0 [values]=0 [no-compile]=0)
 arguments=words
 parse_options "$@"
 files=("${words[@]}")
@@ -34,26 +39,26 @@ done
 need_bench
 
 make_work
-export bench work lib
-kinds=$(kinds)
+kinds=$(kinds) values=false
+[[ ${flag[values]} -eq 0 ]] || values=true
 for file in "${files[@]}"; do
-    zcat -f "$file" | jqf evidence/candidates -nc --arg file "$file" --argjson kinds "$kinds" 2>/dev/null ||
-        die 2 "$file is no JSON"
+    zcat -f "$file" | jqf evidence/candidates -nc --arg file "$file" --argjson kinds "$kinds" \
+        --argjson values "$values" 2>/dev/null || die 2 "$file is no JSON"
 done | jqf evidence/sampled -cs --argjson sample "${opt[sample]}" >"$work/rows"
-jq -r '.made_of[].options[]?' "$work/rows" | sort -u >"$work/options"
+: >"$work/options"
+[[ ${flag[no-compile]} -eq 1 ]] || jq -r '.made_of[].options[]?' "$work/rows" | sort -u >"$work/options"
 
-compile_share() { # FILE: the options of each line, and the hash of the machine code, for those that compile
-    "$bench" --compile-only --runs "$1" --jobs 1 --quiet --json - 2>/dev/null |
-        jqf evidence/code -c --rawfile options "$1" || true
-}
-export -f compile_share jqf
-[[ ! -s $work/options ]] || split -a 4 -d -n "r/${opt[jobs]}" "$work/options" "$work/share."
-# shellcheck disable=SC2016 # expanded by the inner shell
-find "$work" -name 'share.*' | sort |
-    xargs -r -P "${opt[jobs]}" -I{} bash -c 'compile_share "$1" >"$1.codes"' _ {}
-find "$work" -name 'share.*.codes' -exec cat {} + | jq -s from_entries >"$work/codes"
+: >"$work/compiled"
+code=0
+[[ ! -s $work/options ]] ||
+    "$bench" --compile-only --runs "$work/options" --jobs "${opt[jobs]}" --quiet --json - 2>"$work/err" |
+    jqf evidence/compiled -c --rawfile options "$work/options" >"$work/compiled" || code=$?
+[[ $code -ne 2 ]] || cat "$work/err" >&2 # options that fa_bench has no more: no row is looked at
+missing=$(jq -rn 'first(inputs | select(.status == "not_run").reason) // empty' "$work/compiled")
+[[ -z $missing ]] || die 4 "NOT-RUN: $missing"
+jq -r 'select(.code == null) | "not looked at: \(.options): \(.reason)"' "$work/compiled" >&2
 
-jqf evidence/current -c --slurpfile codes "$work/codes" "$work/rows" >"$work/current"
+jqf evidence/current -nc --slurpfile compiled "$work/compiled" "$work/rows" >"$work/current"
 if [[ ${flag[rows]} -eq 1 ]]; then
     cat "$work/current"
 else

@@ -5,17 +5,17 @@ set -euo pipefail
 usage() {
     cat <<'EOF'
 usage: scripts/evidence/ladder.sh [options]
-  --out DIR         DIR/ladder/PROBLEM/KERNEL.json, DIR/ladder.json (default build/ladder)
-  --problems LIST   B,H,S,D separated by spaces (default "2,8,512,64 4,16,1024,64 4,16,4096,128")
-  --kernels LIST    measure only these rungs and libraries, separated by commas; the records of the others stay
-                    (default: all)
-  --board FILE      the sweeps' leaderboard (default DIR/leaderboard.json)
+  --kernel NAMES    measure only these rungs and libraries, separated by commas (repeatable); the records of the others
+                    stay (default: all)
+  --problems FILE   a line of fa_bench options each (default scripts/lib/ladder/problems.txt)
+  --out FILE        the records, a line each (default build/ladder.jsonl)
+  --board FILE      the sweeps' leaderboard (default leaderboard.json beside --out)
   --max-time SEC    of sampling per step (default 1)
   --seconds SEC     start no step after so long (default 0: no limit)
   --dry-run         print the steps, do nothing
 A rung's tile is the best that scripts/evo_sweep.sh found for it on the problem, else the one that its rules give.
-A step that fails is said and left out; the next rung is measured over the one below it. DIR/ladder.json is made anew
-after every step, so it holds what a run got to. The highest rungs are measured first.
+A step that fails is said and left out; the next rung is measured over the one below it. FILE is written again after
+every step, so it holds what a run got to. The highest rungs are measured first.
 Exit: 0 done, 1 a step failed, 2 usage, 4 not run (no GPU). FA_BENCH names the binary (default ./fa_bench).
 EOF
 }
@@ -23,13 +23,15 @@ EOF
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([out]=build/ladder [problems]='2,8,512,64 4,16,1024,64 4,16,4096,128' [kernels]='' [board]='' [max-time]=1
-    [seconds]=0)
+opt=([out]=build/ladder.jsonl [problems]=scripts/lib/ladder/problems.txt [board]='' [max-time]=1 [seconds]=0)
 flag=([dry-run]=0)
+many=([kernel]='')
 parse_options "$@"
-out=${opt[out]} only=${opt[kernels]} seconds=${opt[seconds]} dry_run=${flag[dry-run]}
-board=${opt[board]:-$out/leaderboard.json}
+out=${opt[out]} seconds=${opt[seconds]} dry_run=${flag[dry-run]}
+only=$(values_of kernel | paste -sd,)
+board=${opt[board]:-$(dirname "$out")/leaderboard.json}
 need_number 0 seconds
+is_input "${opt[problems]}" || die 2 "--problems: cannot read '${opt[problems]}'"
 need_bench
 
 registry=$("$bench" --list-kernels --json -)
@@ -39,33 +41,31 @@ for name in ${only//,/ }; do
     [[ " ${rungs[*]} ${libraries[*]} " == *" $name "* ]] || die 2 "no rung or library '$name'"
 done
 [[ $dry_run -eq 1 || -n $(gpu_name "$bench") ]] || die 4 "NOT-RUN: no GPU here"
+[[ $dry_run -eq 1 ]] || need_clean "$out"
 
 # The tile of a kernel on $problem that leads its sweep, "m=64,n=128"; nothing where there was none.
 best_tile() { # KERNEL
     jqf ladder/tile -r --arg kernel "$1" --arg problem "$problem" "$board" 2>/dev/null || true
 }
 
-summarise() {
-    find "$out/ladder" -name '*.json' -print0 | sort -z | xargs -0 jq -L "$lib" -s 'import "ladder" as m; m::table' |
-        replace_file "$out/ladder.json"
+# The records but those of $kernel on $problem, with those on standard input at the end.
+keep_others() {
+    touch "$out"
+    { jqf ladder/others -c --arg kernel "$kernel" --arg problem "$problem" "$out"; cat; } >"$work/records"
+    replace_file "$out" <"$work/records"
 }
 
-# $kernel at its tile against OTHER at its own, or alone: a record in $folder.
+# $kernel at its tile against OTHER at its own, or alone: a record.
 step() { # [OTHER]
-    local options=()
-    read -ra options <<<"$problem_options $(knob_options "${tiles[$kernel]}")"
-    options=(--kernel "$kernel" "${options[@]}" --seeds 1 --timing graph --warmup-ms 200 --min-samples 6
-        --max-time "${opt[max-time]}")
-    [[ $# -eq 0 ]] || options+=(--vs "$1${tiles[$1]:+:${tiles[$1]}}")
-    echo "fa_bench ${options[*]}"
+    local options
+    options="--kernel $kernel $problem_options$(knob_options "${tiles[$kernel]}") --seeds 1"
+    options+=" --timing graph --warmup-ms 200 --min-samples 6 --max-time ${opt[max-time]}"
+    [[ $# -eq 0 ]] || options+=" --vs $1${tiles[$1]:+:${tiles[$1]}}"
+    echo "fa_bench $options"
     [[ $dry_run -eq 0 ]] || return 0
-    if ! "$bench" "${options[@]}" --quiet --json "$folder/$kernel.new" >/dev/null; then
-        rm -f "$folder/$kernel.new"
-        return 1
-    fi
-    mv "$folder/$kernel.new" "$folder/$kernel.json"
-    jqf ladder/said -r "$folder/$kernel.json"
-    summarise
+    "$bench" --runs - --quiet --json - <<<"$options" >"$work/step" || return 1
+    keep_others <"$work/step"
+    jqf ladder/said -r "$work/step"
 }
 
 # The step of $kernel over the nearest of the rungs below it, highest first, that runs.
@@ -91,24 +91,23 @@ runs() { # KERNEL
     local options=()
     read -ra options <<<"$problem_options $(knob_options "${tiles[$1]}")"
     [[ $dry_run -eq 1 ]] ||
-        "$bench" --kernel "$1" "${options[@]}" --seeds 1 --check cublas --timing none --quiet >/dev/null
+        "$bench" --kernel "$1" "${options[@]}" --seeds 1 --check cublas --timing none --quiet >/dev/null </dev/null
 }
 
 failed=0
-for problem in ${opt[problems]}; do
-    IFS=, read -r b h s d <<<"$problem"
-    problem_options="--batch $b --heads $h --seq $s --dim $d"
-    folder=$out/ladder/${b}x${h}x${s}x${d}
+make_work
+[[ $dry_run -eq 1 ]] || mkdir -p "$(dirname "$out")"
+while read -r problem_options; do
+    problem=$(jqf ladder/named -rn --arg options "$problem_options")
     declare -A tiles=()
     downwards=()
-    [[ $dry_run -eq 1 ]] || mkdir -p "$folder"
     for kernel in "${libraries[@]}"; do
         tiles[$kernel]=''
-        [[ $dry_run -eq 1 ]] || ! asked "$kernel" || rm -f "$folder/$kernel.json"
+        [[ $dry_run -eq 1 ]] || ! asked "$kernel" || keep_others </dev/null
     done
     for kernel in "${rungs[@]}"; do
         tiles[$kernel]=$(best_tile "$kernel")
-        [[ $dry_run -eq 1 ]] || ! asked "$kernel" || rm -f "$folder/$kernel.json"
+        [[ $dry_run -eq 1 ]] || ! asked "$kernel" || keep_others </dev/null
         if ! asked "$kernel" || ! in_time || runs "$kernel"; then
             downwards=("$kernel" "${downwards[@]}")
         else
@@ -123,6 +122,6 @@ for problem in ${opt[problems]}; do
         kernel=${downwards[i]}
         ! asked "$kernel" || ! in_time || climb "${downwards[@]:i+1}" || failed=1
     done
-done
+done < <(grep -vE '^ *(#|$)' "${opt[problems]}")
 in_time || { echo "ladder.sh: $seconds s were not enough for every step"; failed=1; }
 exit "$failed"

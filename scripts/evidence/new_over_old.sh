@@ -19,6 +19,7 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
+. scripts/lib/gpu.sh
 opt=([old]='' [problems]=$lib/peers/grid.txt [out]=build/new_over_old.json [max-time]=0.4)
 flag=([dry-run]=0)
 many=([kernel]='')
@@ -40,6 +41,7 @@ for kernel in "${kernels[@]}"; do
         '{print $1, "--source", old "/kernels/" $2 ".cu", $3, "--vs", kernel}'
 done >"$work/runs"
 [[ ${flag[dry-run]} -eq 0 ]] || { cat "$work/runs"; exit 0; }
+need_clean "$out"
 mkdir -p "$(dirname "$out")"
 code=0
 "$bench" --runs "$work/runs" --seeds 1 --max-time "${opt[max-time]}" --warmup-ms 500 --quiet \

@@ -20,7 +20,7 @@ usage: scripts/evidence/pairs.sh [options]            measures the pairs that --
   --lane I/N       every N-th problem from the I-th on: N processes, each with a GPU (CUDA_VISIBLE_DEVICES) and an --out
   --jobs N         compilers at once, before the first pair (default: one a processor)
   --env DIR        peers that scripts/evidence/peers_env.sh brought: their cuDNN
-  --out FILE       the records, a line each as it ends (default build/pairs.jsonl); FILE.json, without "l": a table
+  --out FILE       the records, a line each as it ends (default build/pairs.jsonl)
   --dry-run        print the runs
 Every result is checked, in the first pair of a problem against cuBLAS too. A record that --out holds is kept, whatever
 machine code it is of: a new kernel takes a new file.
@@ -52,11 +52,8 @@ for file in "${words[@]}"; do
     is_input "$file" || die 2 "cannot read '$file'"
 done
 
-# The table beside the records, and what they come to.
-summarise() {
-    jqf pairs/rows -nR "$out" >"$work/rows"
-    replace_file "${out%l}" <"$work/rows"
-    jqf pairs/said -r "${out%l}"
+summarise() { # what the records come to
+    jqf pairs/rows -nR "$out" | jqf pairs/said -r
 }
 if [[ ${#words[@]} -gt 0 ]]; then
     need_jq
@@ -105,18 +102,16 @@ for pace in ${opt[pace]//,/ }; do
 done >"$work/runs"
 [[ ${flag[dry-run]} -eq 0 ]] || { cat "$work/runs"; exit 0; }
 
+need_clean "$out"
 mkdir -p "$(dirname "$out")"
 [[ ! -e $out ]] || sed -i '/}$/!d' "$out" # a line that was cut off
 jq -r '.provenance.command // empty' "$out" >"$work/commands" 2>/dev/null || true
 jqf pairs/left -nRr --rawfile commands "$work/commands" "$work/runs" >"$work/left"
 
 # A kernel is compiled for each dim, mask and tile: by one compiler that takes as long as the pairs themselves.
-# Neighbours in the sorted list often share their machine code, which is then compiled once.
 compile_ahead() { # ARCH
     sed -E 's/ --vs .*//; s/.*--dim ([0-9]+)( --causal)?.*/\1\2\t&/' "$work/left" | sort -u | cut -f2 >"$work/points"
-    split -n "l/${opt[jobs]}" "$work/points" "$work/share."
-    find "$work" -name 'share.*' -size +0 -print0 | xargs -0 -P "${opt[jobs]}" -I{} \
-        "$bench" --compile-only --arch "$1" --runs {} --jobs 1 --quiet --json {}.records >/dev/null 2>&1 || true
+    "$bench" --compile-only --arch "$1" --runs "$work/points" --jobs "${opt[jobs]}" --quiet >/dev/null 2>&1 || true
 }
 # shellcheck disable=SC2317 # by the trap
 finish() {

@@ -39,6 +39,7 @@ registry=$("$bench" --list-kernels --json -)
 need_kernels "$(values_of kernel)"
 [[ ${#names[@]} -gt 0 ]] || mapfile -t names < <(jq -r '.[] | select(.variant_of == null) | .name' <<<"$registry")
 
+need_clean "$out"
 make_work
 device=emu
 [[ -z $(gpu_name "$bench") ]] || device=cuda

@@ -9,16 +9,20 @@ Without options: the page of every folder of evidence/ that holds something to d
 docs/kernels.md and evidence/README.md.
   --dir DIR      the page of this evidence folder alone (repeatable)
   --readme       the tables alone, between "<!-- NAME:begin" and "<!-- NAME:end -->"
-  --check        exit 1, with the difference, when a table is not current; writes nothing. Of a table whose rows all
-                 are of today's machine code it compiles two, of another none (scripts/evidence/evidence_current.sh)
-  --no-compile   with --check: takes the page's word for what is of today's machine code
+  --check        exit 1, with the difference, when a table is not current; writes nothing. Two rows are compiled of a
+                 file that the tables call wholly current, of others all (scripts/evidence/evidence_current.sh)
+  --no-compile   with --check: takes the tables' word for what is wholly of today's machine code; with --dir: counts
+                 every row, whatever machine code it is of
   --table NAME   print one of the tables: summary, kernels, ladder, peers, versus, sweep or robustness
   --png          PNG beside each SVG
   --dry-run      say what would be drawn from what
-A page is DIR/report.html with DIR/plots/*.svg, from the records of that folder, which it links; what is
-missing is NOT-RUN there. Of two folders and more that lie side by side, index.html beside them shows the GPUs side by
-side. FA_BENCH names the binary (default ./fa_bench), which knows the registry.
-Exit: 0, 1 --check saw a difference, 2 usage, 4 NOT-RUN (no gnuplot, no jq, no evidence), 6 a failure.
+Rows whose machine code is not what compiles today are left out of tables, cards and pictures, and counted.
+A page is DIR/report.html with DIR/plots/*.svg, from the records of that folder, which it links; what is missing is
+NOT-RUN there. git ignores them, but for plots/peers.svg, which README.md shows. Of two folders and more that lie side
+by side, index.html beside them shows the GPUs side by side.
+Exit: 0, 1 --check saw a difference, 2 usage, 4 NOT-RUN, 6 a failure. NOT-RUN: no fa_bench, jq or gnuplot, no compiler,
+no headers that a kernel needs, a row that could not be compiled. Then no document is changed. FA_BENCH names the binary
+(default ./fa_bench), which knows the registry.
 USAGE
 }
 
@@ -31,11 +35,23 @@ opt=([table]='')
 flag=([readme]=0 [check]=0 [no-compile]=0 [png]=0 [dry-run]=0)
 many=([dir]='')
 parse_options "$@"
+shopt -s inherit_errexit
 png=${flag[png]}
 tables=(summary kernels ladder peers versus sweep robustness)
+mapfile -t dirs < <(values_of dir)
+for dir in "${dirs[@]}"; do
+    [[ -d $dir ]] || die 2 "no folder $dir"
+done
+[[ -z ${opt[table]} || " ${tables[*]} " == *" ${opt[table]} "* ]] ||
+    die 2 "--table takes one of ${tables[*]}, not '${opt[table]}'"
+[[ ${flag[no-compile]} -eq 0 || ${flag[check]} -eq 1 || ${#dirs[@]} -gt 0 ]] ||
+    die 2 "--no-compile goes with --check or --dir"
+need_bench
+[[ -n ${opt[table]} || ${flag[readme]} -eq 1 || ${flag[check]} -eq 1 ]] || command -v gnuplot >/dev/null ||
+    die 4 "NOT-RUN: no gnuplot: run scripts/setup.sh"
+make_work
 
 if [[ -n ${opt[table]} ]]; then
-    [[ " ${tables[*]} " == *" ${opt[table]} "* ]] || die 2 "--table takes one of ${tables[*]}, not '${opt[table]}'"
     "${opt[table]}_table"
     exit 0
 fi
@@ -57,45 +73,43 @@ with_tables() { # PAGE
     done
     printf '%s\n' "$text"
 }
-if [[ ${flag[check]} -eq 1 ]]; then
+make_documents() { # all of them, before any is written
+    local page
     for page in "${pages[@]}"; do
-        text=$(with_tables "$page")
-        diff <(printf '%s\n' "$text") "$page" || die 1 "$page: tables are not current: run $0 --readme"
+        mkdir -p "$work/$(dirname "$page")"
+        with_tables "$page" >"$work/$page"
+    done
+}
+write_documents() {
+    local page
+    make_documents
+    for page in "${pages[@]}"; do
+        replace_file "$page" <"$work/$page"
+    done
+}
+if [[ ${flag[check]} -eq 1 ]]; then
+    make_documents
+    for page in "${pages[@]}"; do
+        diff "$work/$page" "$page" || die 1 "$page: tables are not current: run $0 --readme"
     done
     exit 0
 fi
-write_tables() {
-    local page text
-    for page in "${pages[@]}"; do
-        text=$(with_tables "$page")
-        replace_file "$page" <<<"$text"
-    done
-}
 if [[ ${flag[readme]} -eq 1 ]]; then
-    write_tables
+    write_documents
     exit 0
 fi
 
-for tool in jq gnuplot; do
-    command -v "$tool" >/dev/null || die 4 "NOT-RUN: no $tool: run scripts/setup.sh"
-done
-mapfile -t dirs < <(values_of dir)
 all=0
 if [[ ${#dirs[@]} -eq 0 ]]; then
     all=1
-    mapfile -t dirs < <(find evidence -mindepth 2 -maxdepth 2 \
-        \( -name ladder.json -o -name 'leaderboard.jsonl*' -o -name peers.json \) -printf '%h\n' | sort -u)
+    mapfile -t dirs < <(folders)
 fi
 [[ ${#dirs[@]} -gt 0 ]] || die 4 "NOT-RUN: nothing to draw in evidence/ (evidence.sh on a GPU makes it)"
-make_work
 dirs=("${dirs[@]%/}")
 for dir in "${dirs[@]}"; do
-    [[ -d $dir ]] || die 2 "no folder $dir"
-    sweep_log=leaderboard.jsonl
-    [[ -s $dir/$sweep_log || ! -s $dir/$sweep_log.gz ]] || sweep_log+=.gz
     if [[ ${flag[dry-run]} -eq 1 ]]; then
-        for source in ladder.json "$sweep_log" peers.json; do
-            echo "$dir/$source: $([[ -s $dir/$source ]] && echo "drawn" || echo "missing")"
+        for source in ladder.jsonl versus.jsonl leaderboard.jsonl ncu.jsonl; do
+            echo "$dir/$source: $([[ -n $(there $source) ]] && echo "drawn" || echo "missing")"
         done
         continue
     fi
@@ -103,10 +117,11 @@ for dir in "${dirs[@]}"; do
     replace_file "$dir/report.html" <"$work/report.html"
     echo "$dir/report.html"
 done
-if [[ ${#dirs[@]} -gt 1 && ${flag[dry-run]} -eq 0 && $(dirname "${dirs[@]}" | sort -u | wc -l) -eq 1 ]]; then
+[[ ${flag[dry-run]} -eq 0 ]] || exit 0
+if [[ ${#dirs[@]} -gt 1 && $(dirname "${dirs[@]}" | sort -u | wc -l) -eq 1 ]]; then
     index=$(dirname "${dirs[0]}")/index.html
     page_of_all "${dirs[@]}" >"$work/index.html"
     replace_file "$index" <"$work/index.html"
     echo "$index"
 fi
-[[ $all -eq 0 || ${flag[dry-run]} -eq 1 ]] || write_tables
+[[ $all -eq 0 ]] || write_documents

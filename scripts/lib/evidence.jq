@@ -1,7 +1,6 @@
 # How evidence files are read, which of their rows are current, and the index of a folder.
 include "typed";
 
-# How evidence files are read: their rows, at any depth, and the problem and target of a row.
 # The problem of a row: an object, or "B,H,S,D[ causal][ bf16]", or fields of the row itself.
 def shape:
     if (.problem | type) == "object" then .problem
@@ -20,12 +19,13 @@ def target: if type == "string" and test("^sm_(9|1[0-9])[0-9]$") then . + "a" el
 # A whole record, or an object about a kernel.
 def is_row: type == "object" and has("kernel") and (has("code_sha256") or has("schema"));
 def rows: if is_row then . elif type == "array" or type == "object" then .[] | rows else empty end;
-# A row about a kernel of $kinds. One that was infeasible has no machine code and is left out.
-def is_about($kinds): $kinds[.variant // .kernel] and (.status != "infeasible" or .code_sha256);
+# Has it machine code that can be another one today? What is infeasible or was not run has none.
+def claims: (.status | IN("infeasible", "not_run") | not) or (.code_sha256 // .provenance.code_sha256?);
 
 # The rows of an evidence file about a kernel, each with the options that compile it again and its machine code's hash.
 # A row is a whole record, or an object with "kernel" and "code_sha256", at any depth of the file.
-# $file: its path. $kinds: {name: "hand" or "library"}. Run with -n: the file may hold one value or many.
+# $file: its path. $kinds: {name: "hand" or "library"}. $values: each row, too, also one without machine code.
+# Run with -n: the file may hold one value or many.
 def candidates:
     # Was it compiled to write the log-sum-exp? A record says so in its options; of the other candidate its check does.
     def lse: ((.provenance.options? // []) | index(["-DFA_LSE=1"])) != null or .check.lse? != null;
@@ -60,74 +60,64 @@ def candidates:
             [$other | values | . as $o | $shape + {lse: $o.lse, dtype: ($o.dtype // $shape.dtype)} |
                 made_of($o.name; $o.served; $o.arch; $o.config; $o.code)])};
 
-    inputs | rows | select(is_about($kinds)) | row;
+    inputs | rows | select($kinds[.variant // .kernel]) | . as $row |
+    if claims then row elif $values then {file: $file, kernel: .kernel, made_of: []} else empty end |
+    if $values then .row = $row else . end;
 
-# Lines of rows.jq (with jq -s): $sample of each file, evenly spread over it; 0: all.
+# Lines of candidates (with jq -s): $sample of each file, evenly spread over it; 0: all. `all`: how many it has.
 def sampled:
     def spread: if $sample == 0 or length <= $sample then .
         else . as $all | [range($sample) | $all[. * ($all | length) / $sample | floor]] end;
-    group_by(.file) | map(spread) | add // [] | .[];
+    group_by(.file) | map((map(select(.made_of != [])) | length) as $n | map(.all = $n) | spread) | add // [] | .[];
 
-# A record of --compile-only --runs: the options of its line of $options, and the hash of the machine code.
-def code:
-    {key: ($options | split("\n"))[.provenance.line - 1],
-        value: (select(.status == "pass").provenance.code_sha256 // "none")};
+# A record of --compile-only --runs: the options of its line of $options, its status, the hash of the machine code.
+def compiled:
+    {options: ($options | split("\n"))[.provenance.line - 1], status, reason,
+        code: (if .status == "pass" then .provenance.code_sha256 elif .status == "infeasible" then "none"
+            else null end)};
 
-# A line of rows.jq: is it current? $codes: the hashes of today, by options.
+# A line of candidates: is its machine code what compiles today? null: that was not compiled. $compiled: lines of
+# compiled.
 def current:
-    .current = all(.made_of[]; if .options then any($codes[0][.options[]] == .code; .) else has("library") end) |
-    del(.made_of);
+    ($compiled | map({(.options): .code}) | add // {}) as $codes | inputs |
+    .current = ([.made_of[] | if .options == null then has("library") else
+        [$codes[.options[]]] as $today | if any($today[] == .code; .) then true
+            elif any($today[] == null; .) then null else false end end] |
+        if any(. == false) then false elif any(. == null) then null else true end) |
+    .claims = (.made_of != []) | del(.made_of);
 
-# Lines of current.jq (with jq -s) as a line about $file.
+# Lines of current (with jq -s) as a line about $file.
 def said_current:
-    map(select(.file == $file)) | "\($file): \(map(select(.current)) | length) of \(length) current";
+    map(select(.file == $file and .claims)) | map(select(.current == null)) as $unknown |
+    "\($file): \(map(select(.current)) | length) of \(length) current" +
+        if $unknown == [] then "" else ", \($unknown | length) not looked at" end;
 
-# Lines of evidence_current.sh --rows (with jq -s), counted by file.
-def currency:
-    group_by(.file) | map({file: .[0].file, looked_at: length, current: map(select(.current)) | length});
-
-# What the index says of an entry's files, whose values are the input (jq -s): every commit that they name, and how many
-# rows they have about a kernel. $kinds: {name: "hand" or "library"}. $files: a line each.
-def facts:
-    {entry: $entry, files: ($files | split("\n")),
-        commits: ([.. | objects | .git | if type == "array" then .[] else . end | values | split(" ")[]] | unique),
-        rows: ([.[] | rows | select(is_about($kinds))] | length)};
-
-# README.md of an evidence folder ($dir), from a line for each entry (-s): {entry, files, commits, rows}.
-# $entries: files.json. $currency: [{file, looked_at, current}].
+# README.md of an evidence folder ($dir), whose files are lines of $files. $entries: files.json. Input (-s): lines of
+# evidence_current.sh --rows.
 def index:
-    def commits: .commits |
-        if . == [] then "-" elif length > 4 then "\(length) commits" else map("`\(.)`") | join(" ") end;
-    ($currency[0] | map({(.file): .}) | add // {}) as $by_file |
-    def current: .rows as $rows | (.files | map($by_file[.] // {looked_at: 0, current: 0})) as $seen |
-        ($seen | map(.looked_at) | add) as $looked_at | ($seen | map(.current) | add) as $current |
-        if $rows == 0 then "-" elif $looked_at == $rows then "\($current) of \($rows)"
-        else "\($current) of \($looked_at) looked at, \($rows) in all" end;
-    "# Evidence of \($dir)", "",
+    (group_by(.file) | map({(.[0].file): .}) | add // {}) as $rows_of |
+    def current: if . == null then "-" else length as $seen | (map(select(.current)) | length) as $n |
+        "\($n) of \($seen)" + if $seen < .[0].all then " looked at, \(.[0].all) in all" else "" end end;
+    "# Evidence of \($dir | split("/")[-1])", "",
     "Written by `evidence_index.sh` (`make report`). A row is current while the machine code of its kernel and",
     "configuration is what compiles today (`evidence_current.sh`). A row that was made with other machine code, or",
     "does not say with which, is not current. A row of a library counts by the name of the library. Of a long",
     "file only some rows are looked at, evenly spread.", "",
-    "| file | shows | made by | commit | current rows |", "|---|---|---|---|---|",
-    (.[] | $entries[0][.entry] as $entry |
-        "| `\($entry.file)` | \($entry.shows)" +
-        "\(if (.files | length) > 1 then "; \(.files | length) files" else "" end) | " +
-        "\(if $entry.makes == "by hand" then "by hand" else "`\($entry.makes)`" end) | \(commits) | \(current) |");
+    "| file | shows | made by | current rows |", "|---|---|---|---|",
+    (($files | split("\n")) as $there | $entries[0][] | .file as $file | select(any($there[]; . == $file)) |
+        "| `\(.file)` | \(.shows) | `\(.makes)` | \($rows_of["\($dir)/\(.file)"] | current) |");
 
-# Records with and without --l2-persist kv as rows: kernel, problem, state of the L2, both times, how many times as fast
-# with it.
+# Records with and without --l2-persist kv, a line per kernel, keys and state of the L2: both times, how many times as
+# fast with it, or why there is none.
 def l2_persist:
     def l2: .timing.l2 // (.provenance.command | capture("--l2 (?<l2>[a-z]+)").l2);
     def persist: .timing.l2_persist // (.provenance.command | capture("--l2-persist (?<p>[a-z]+)").p);
-    [inputs | fromjson? | select(.problem)] | group_by([(.problem | [.seq_q, .seq_kv]), .kernel, l2]) | map(
-        . as $both | def of($p): $both | map(select(persist == $p))[0]; of("none") as $none | of("kv") as $kv |
-        .[0] | {kernel, variant, arch: .ptxas.arch, config,
-        problem: (.problem | {batch, heads, kv_heads, seq_q, seq_kv, dim, causal, dtype}), l2: l2,
-        none_us: $none.timing.p50_us, none_ci95: $none.timing.p50_ci95_us, kv_us: $kv.timing.p50_us,
-        kv_ci95: $kv.timing.p50_ci95_us,
-        ratio: (if $none.timing and $kv.timing then $none.timing.p50_us / $kv.timing.p50_us else null end),
-        reason: ($none.reason // $kv.reason), gpu: .device.name, driver: .provenance.driver, git: .provenance.git,
-        code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256});
+    [inputs | fromjson? | select(.problem)] | group_by([.problem.seq_kv, .kernel, l2])[] |
+    . as $both | def of($p): $both | map(select(persist == $p))[0]; of("none") as $none | of("kv") as $kv |
+    [.[0].kernel, .[0].problem.seq_kv, (.[0] | l2), $none.timing.p50_us, $kv.timing.p50_us,
+        (if $none.timing and $kv.timing then $none.timing.p50_us / $kv.timing.p50_us
+            else $none.reason // $kv.reason end)] |
+    map(. // "-") | @tsv;
 
 # leaderboard.json: kernel and tile of each kernel's best on the canonical problem, by tabs.
 def winners:

@@ -24,3 +24,15 @@ gpu_name() { # BENCH
 gpu_target() { # sm_90: sm_90a
     [[ $1 =~ ^sm_(9|1[0-9])[0-9]$ ]] && echo "$1a" || echo "$1"
 }
+
+# Evidence is of a commit: what is written below evidence/ is made by kernels, a driver and scripts as HEAD has them.
+# Where there is no history, the build says whether it is of a commit.
+need_clean() { # PATH
+    local changed git kernel
+    [[ $(realpath -m -- "$1")/ == "$(realpath .)/evidence/"* ]] || return 0
+    changed=$(git status --porcelain -- kernels include src scripts Makefile 2>/dev/null | head -n 1 | cut -c4- || true)
+    [[ -z $changed ]] || die 2 "$changed differs from HEAD: commit it first, or take another --out"
+    kernel=$("$bench" --list-kernels --json - | jq -r '.[0].name')
+    git=$(gpu_probe "$bench" --kernel "$kernel" | jq -r '.provenance.git // ""')
+    [[ $git != *-dirty ]] || die 2 "$bench was built from a changed tree ($git): run make, or take another --out"
+}

@@ -1,7 +1,10 @@
 # The page of the L4, by scripts/evidence/l4.sh.
 
-# The runs of the grid: each kernel of the ladder, with the tile of its rules, on each shape. $kernels: its names.
-def grid: inputs | select(startswith("--")) | . as $p | $kernels[] | "--kernel \(.) \($p)";
+# The registry's kernels that run on an L4, the lowest rung first.
+def rungs: .[] | select(.kind == "hand" and .variant_of == null and .arch_specific != true).name;
+
+# The runs of the grid: each of those with the tile of its rules on each shape. $registry: of --list-kernels.
+def grid: inputs | select(startswith("--")) | "--kernel \($registry | rungs) \(.)";
 
 # A record of --compile-only --bound --runs as a row of the page: what the tile needs and what bounds it. $lines: the
 # options of the runs; a line without a tile took that of the rules.
@@ -32,17 +35,18 @@ def canonical_words:
     "- **needs**: at a lower clock 25 us is impossible: that is sure. **estimate says**: the clocks between which",
     "  the estimate reaches 25 us, from the low to the high end of its band; \"-\" where both are above 2040.";
 def story_words:
-    "The story is what was measured or hoped for on an L4 before this project: 2870 us for a scalar kernel, 839 us",
+    "Measured on an L4 before this project, by others: 2870 us for a scalar kernel, 839 us",
     "for the best hand kernel, 47 us for PyTorch's attention (22 us in another harness).";
 def rules_words:
     "The tile that each kernel's rules select on an L4, by head dim, with the number of shapes of the grid that it",
     "serves. A multiprocessor of an L4 has 100 KiB of shared memory and a block at most 99; of an H200 228 and 227.",
     "So a tile that leaves an H200 room for two blocks may leave an L4 one warp per scheduler, and 58 multiprocessors",
     "run other waves than 132. The rules for sm_89 alone were chosen by these tables, among tiles of equal bound by",
-    "estimate and warps per multiprocessor: of `light` and `mma` at few tiles and of `wmma_qk` and `wmma` up to head",
-    "dim 128, of `mma` at head dim 128. No time of an L4 confirms them.";
+    "estimate and warps per multiprocessor: of " + ([$registry[] | select(any(.rules[]?;
+        .min_arch == 89 and .max_arch == 89)) | "`\(.name)`"] | join(", ")) + ".",
+    "No time of an L4 confirms them.";
 def grid_words:
-    "Bound in us at 2040 MHz, what binds, and after the slash the estimate. Full rows: `bound.jsonl`.";
+    "Bound in us at 2040 MHz, what binds, and after the slash the estimate. Full rows: `bound.jsonl.gz`.";
 
 # The page of the L4, from rows of l4/row.jq (with -s). $rank: bound_rank.json, which has the estimate's weights.
 # The clock under the power limit of 72 W: cuBLAS reaches 53 to 71 TFLOP/s there; 58 multiprocessors of 1024 FLOP a
@@ -53,11 +57,9 @@ def page:
     # The estimate at another clock: all but the launch and DRAM scales with it.
     def at($us; $b; $mhz): $us * $b.clock_mhz_max / $mhz;
     def bound_at($mhz): [.bound.clocks / $mhz, .bound.dram_us] | max;
-    def rung: {scalar: 0, light: 1, wmma_qk: 2, wmma: 3, cute: 4, mma: 5}[.] // 9; # a kernel's place on the ladder
+    def rung: . as $name | [$registry | rungs] | index($name) // length; # a kernel's place on the ladder
     def tile: .config | "m=\(.m) n=\(.n) warps=\(.warps) vec=\(.vec) stages=\(.stages)" +
         (if .splits > 1 then " splits=\(.splits)" else "" end);
-    def story: {"scalar": "2870", "light": "839", "wmma_qk": "400 to 600, hoped for",
-        "wmma": "under 25, hoped for"}[.kernel] // "-";
     def least_mhz: if .bound.dram_us >= 25 then null else .bound.clocks / 25 end; # 25 us is impossible below
     def guessed_mhz($us): $us * .bound.clock_mhz_max / 25; # where the estimate is 25 us
     def verdict: power_mhz as $p |
@@ -72,14 +74,14 @@ def page:
     def canonical_table: power_mhz as $p |
         "| kernel | tile | bound, us at 2040 MHz | power-limited | 795 MHz | binds, then " +
         "| estimate, us at 2040 MHz (band) | power-limited | registers | shared memory, KiB | blocks per SM " +
-        "| warps per SM | the story, us | under 25 us | needs, MHz | estimate says, MHz |",
-        "|" + "---|" * 16,
+        "| warps per SM | under 25 us | needs, MHz | estimate says, MHz |",
+        "|" + "---|" * 15,
         (.[] | ["`\(.kernel)`", tile + (if .rule then ", by the rules" else "" end), (.bound.us | digits),
             "\(bound_at($p.high) | digits) to \(bound_at($p.low) | digits)", (bound_at(795) | digits),
             "\(.bound.binds), \(.bound.second)",
             (.bound | "\(.estimate_us | digits) (\(.estimate_us_low | digits) to \(.estimate_us_high | digits))"),
             (.bound as $b | [$p.high, $p.low] | map(at($b.estimate_us; $b; .) | digits) | join(" to ")),
-            occupancy[], story, verdict, (least_mhz | digits),
+            occupancy[], verdict, (least_mhz | digits),
             (if .bound.us > 25 or guessed_mhz(.bound.estimate_us_low) > 2040 then "-"
              else [.bound | .estimate_us_low, .estimate_us_high] as [$low, $high] |
                 "\(guessed_mhz($low) | round) to \(guessed_mhz($high) | round)" end)] |

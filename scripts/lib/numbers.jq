@@ -4,6 +4,8 @@ def thousandths: if . == null then "-" else . * 1000 | round / 1000 end;
 # Three figures or so: 1234, 123, 12.3, 1.23.
 def short: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
 def mean: if . == [] then null else (map(log) | add / length | exp) end; # the geometric one
+# The mean of the ratios of some of $n shapes, with how many where they are fewer.
+def mean_of($n): "\(mean | hundredths)\(if length == 0 or length == $n then "" else " (\(length))" end)";
 def code: "`\(.)`";
 def names: unique | map(code) | join(", ");
 def row: "| \(join(" | ")) |";

@@ -7,6 +7,9 @@ def name: .problem | "\(.batch),\(.heads)\(if (.kv_heads // .heads) == .heads th
     "\(.seq_q)\(if (.seq_kv // .seq_q) == .seq_q then "" else ":\(.seq_kv)" end),\(.dim)" +
     "\(if .causal then " causal" else "" end)\(typed)";
 
+# The rows with a ratio of the kernel that has most of them.
+def main_kernel: map(select(.ratio)) | group_by(.kernel) | max_by(length) // [];
+
 # Records of pairs as rows; of two records of one command the later one. A torn line is left out.
 def rows:
     def pace: .provenance.command // "" | if test("--rest-ms [1-9]") then "rested" else "sustained" end;

@@ -1,15 +1,16 @@
 # What the pictures of scripts/evidence/report.sh are drawn from.
 include "numbers";
 include "report";
+include "pairs";
 
-# The problems of ladder.json, the smallest first.
+# The problems of rows of the ladder, the smallest first.
 def ladder_problems:
     map(select(.tflops != null)) | map(.problem) | unique_by(work) | .[];
 
-# The bars of $problem: place, TFLOP/s, kernel, p50, and TFLOP/s at the ends of p50's interval. $records: of records.jq.
+# The bars of $problem: place, TFLOP/s, kernel, p50, and TFLOP/s at the ends of p50's interval.
 def ladder_bars:
     climbed as $order | .[] | select(.problem == $problem and .tflops != null) | .kernel as $k |
-    ($records[0]["\(.problem)|\(.kernel)"].ci95 // [.p50_us, .p50_us]) as $ci |
+    (if .p50_ci95[0]? then .p50_ci95 else [.p50_us, .p50_us] end) as $ci |
     [($order | index($k)), .tflops, .kernel, (.p50_us | . * 10 | round / 10),
         (.tflops * .p50_us / ($ci[1], $ci[0]))] | @tsv;
 
@@ -51,54 +52,54 @@ def sweep_axis:
     "set \($axis)tics (\(to_entries | map("\"\(.value)\" \(.key)") | join(", ")))",
     "set \($axis)range [-0.5:\(length - 0.5)]";
 
-# ladder.json: its eight fastest kernels.
+# Rows of the ladder: its eight fastest kernels.
 def roof_kernels:
     map(select(.tflops != null)) | group_by(.kernel) | sort_by(map(.tflops) | max) | reverse | .[:8] | .[][0].kernel;
 
-# ladder.json: FLOP per byte and TFLOP/s of $kernel.
+# Rows of the ladder: FLOP per byte and TFLOP/s of $kernel.
 def roof_points:
     .[] | select(.kernel == $kernel and .tflops != null) |
     [(.problem | split(",") | (.[2] | tonumber) / 2), .tflops] | @tsv;
 
-# ladder.json: an arrow and a label at the FLOP per byte of each problem.
+# Rows of the ladder: an arrow and a label at the FLOP per byte of each problem.
 def roof_marks:
     map(select(.tflops != null) | .problem) | unique | group_by(split(",")[2])[] |
     (.[0] | split(",") | (.[2] | tonumber) / 2) as $x |
     "set arrow from \($x), graph 0 to \($x), graph 1 nohead lc rgb \"#bbbbbb\" dt 3 back",
     "set label \"\(join("\\n"))\" at \($x), graph 0.06 center font \",9\" tc rgb \"#808080\" front";
 
-# peers.json: of $dim and $causal, at constant work: sequence length, TFLOP/s of ours and of each peer.
-def peers_points:
-    map(select(.dim == $dim and .causal == $causal and .us != null and .batch * .seq == 16384 and
-        .heads * .dim == 2048)) |
-    sort_by(.seq) | .[] |
-    (if .causal then .seq * (.seq + 1) / 2 else .seq * .seq end) as $pairs |
-    (4 * .batch * .heads * .dim * $pairs / 1e6) as $mflop |
-    [.seq, $mflop / .us, (.peers | [.fa2, .cudnn, .[$fa3]] | .[] | if . then $mflop / . else "nan" end)] | @tsv;
+# Rows of pairs: the pace at which most shapes of the main kernel were measured, and its peers, [{vs, name}].
+def peers_columns:
+    main_kernel | group_by(.pace) | max_by(length) // [] | {pace: .[0].pace,
+        peers: (map({vs, name: (.vs_version // .vs)}) | unique_by(.vs))};
 
-# peers.json: a label and a line at the end of each group of shapes, in the order of lib/report/peers_paired.jq.
-def peers_groups:
+# Rows of pairs, of $dim and $causal at constant work: sequence length, TFLOP/s of ours (the mean over its pairs) and of
+# each peer. $columns: of peers_columns.
+def peers_points:
+    def per($us): if $us == null then "nan" else (if .causal then .seq_q * (.seq_q + 1) / 2 else .seq_q * .seq_q end) *
+        4 * .batch * .heads * .dim / 1e6 / $us end;
+    main_kernel | map(select(.pace == $columns.pace and (.problem | .dim == $dim and .causal == $causal and
+        .batch * .seq_q == 16384 and .heads * .dim == 2048 and .seq_q == .seq_kv and .heads == .kv_heads))) |
+    group_by(.problem.seq_q)[] | . as $pairs | .[0].problem |
+    [.seq_q, per($pairs | map(.p50_us) | mean),
+        per($columns.peers[].vs as $vs | [$pairs[] | select(.vs == $vs).vs_p50_us][0])] | @tsv;
+
+# Shapes: a label and a line at the end of each group of them, in the order of paces_points.
+def shape_groups:
     map(select(.ratio != null)) | sort_by([.dim, .causal, .seq, .batch]) | to_entries |
     group_by([.value.dim, .value.causal]) | to_entries[] | .key as $group | .value |
     "set arrow from \(.[-1].key + 0.5), graph 0 to \(.[-1].key + 0.5), graph 1 nohead lc rgb '#bbbbbb' dt 3 back",
     "set label 'D=\(.[0].value.dim) \(.[0].value | mask)' at \((.[0].key + .[-1].key) / 2), " +
         "graph \(if length > 3 then 0.96 elif $group % 2 == 0 then 0.9 else 0.84 end) center font ',10'";
 
-# peers.json: of each shape, by head dimension, mask and length: place, ratio alone, ratio in pairs with its interval.
-def peers_paired:
-    map(select(.ratio != null)) | sort_by([.dim, .causal, .seq, .batch]) | to_entries[] | .key as $i | .value |
-    (paired_best.value // {}) as $p |
-    [$i, .ratio, ($p.ratio // "nan"), ($p.ci95 // ["nan", "nan"] | .[0], .[1])] | @tsv;
-
-# versus.json: the shapes of the kernel that has most of its rows, each with its least ratio at each pace; "ratio" for
-# lib/report/peers_groups.jq.
+# Rows of pairs: the shapes of the main kernel, each with its least ratio at each pace.
 def paces_shapes:
-    map(select(.ratio)) | group_by(.kernel) | max_by(length) // [] | group_by(.problem) |
+    main_kernel | group_by(.problem) |
     map((group_by(.pace) | map({(.[0].pace): min_by(.ratio)}) | add) as $paces | .[0].problem |
-        {batch, heads, seq: .seq_q,
-        dim, causal, paces: ($paces | map_values({ratio, ci95})), ratio: ($paces.sustained // $paces.rested).ratio});
+        {batch, heads, seq: .seq_q, dim, causal, paces: ($paces | map_values({ratio, ci95})),
+        ratio: ($paces.sustained // $paces.rested).ratio});
 
-# The shapes of lib/report/paces_shapes.jq, in its order of plots: place, sustained ratio with its interval, rested.
+# Of paces_shapes, in the order of the plot: place, sustained ratio with its interval, rested.
 def paces_points:
     sort_by([.dim, .causal, .seq, .batch]) | to_entries[] | .key as $i | .value.paces |
     [$i, (.sustained, .rested | .ratio, (.ci95 // [null, null])[])] | map(. // "nan") | @tsv;
@@ -106,7 +107,7 @@ def paces_points:
 # The points of the ladder on $problem, a line per kernel: its name, the measured time, then the percent of that
 # time that the code keeps each pipe busy at least, by tensor, mufu, fma, alu, shared, issue and l2.
 def pipe_bars:
-    map(select((.file | startswith("ladder/")) and .problem == $problem and .pipe_clocks)) | sort_by(-.us) | .[] |
+    map(select((.file | startswith("ladder")) and .problem == $problem and .pipe_clocks)) | sort_by(-.us) | .[] |
     (.us * (.mhz // .clock_mhz_max) / 100) as $percent |
     [(.kernel | gsub("_"; "\\_")), "\(.us | if . >= 100 then round else . * 10 | round / 10 end) us",
         (.pipe_clocks | (.tensor, .mufu, .fma, .alu, .shared, .issue, .l2) / $percent)] | @tsv;

@@ -12,10 +12,8 @@ def shape: "\(.batch),\(.heads),\(.seq_q // .seq),\(.dim)";
 def median: sort | if length == 0 then null elif length % 2 == 1 then .[length / 2 | floor]
     else (.[length / 2 - 1] + .[length / 2]) / 2 end;
 
-# $records: of lib/report/records.jq, which says the interval of each p50 and where the record lies.
-def ladder_rows($records): sort_by([(.problem | work), -(.p50_us // 0)]) | .[] |
-    ($records[.problem + "|" + .kernel] // {}) as $r |
-    [.problem, (.kernel | link($r.file)), (.config | tile), (.p50_us | figure), ($r.ci95 | between), (.p90_us | figure),
+def ladder_rows: sort_by([(.problem | work), -(.p50_us // 0)]) | .[] |
+    [.problem, .kernel, (.config | tile), (.p50_us | figure), (.p50_ci95 | between), (.p90_us | figure),
         (.tflops | figure), .vs, (.ratio | decimals(2)), (.ci95 | ratio_between)];
 def best_rows: .[] | [(.p50_us | figure), (.p90_us | figure), .kernel, (.knobs | gsub(","; " ")), (.registers | whole),
     (.smem_bytes | whole)];
@@ -47,7 +45,7 @@ def serving_rows: .[] | [(.problem | shape), (.problem.kv_heads | whole), (.prob
 def bound_kernel_rows: group_by(.kernel)[] | [.[0].kernel, (length | whole),
     (map(.percent_of_bound | values) | (min, median, max) | figure), (count(.us < .bound_us) | whole),
     (group_by(.binds) | sort_by(-length) | map("\(.[0].binds) \(length)") | join(", "))];
-def pipe_rows: map(select((.file // "" | startswith("ladder/")) and .pipe_clocks)) |
+def pipe_rows: map(select((.file // "" | startswith("ladder")) and .pipe_clocks)) |
     sort_by((.problem | work), .us) | .[] | (.mhz // .clock_mhz_max) as $mhz |
     [.kernel, .problem, (.us | figure), (.bound_us | figure),
         (.pipe_clocks | (.tensor, .mufu, .fma, .alu, .shared, .issue, .l2) / $mhz | figure), .binds];
@@ -57,24 +55,19 @@ def bound_rows: group_by([.kernel, .problem]) | map(min_by(.us)) | sort_by(-.per
 def counted_rows: .kernels[] | [.kernel, (.passed | whole),
     (.failed | whole | if .v > 0 then .class = "FAIL" else . end), (.skipped | whole), (.not_run | whole)];
 
-# ladder.json: its kernels with a time, the slowest first.
+# Rows of the ladder: the kernels with a time, the slowest first.
 def climbed: map(select(.tflops != null)) | group_by(.kernel) | sort_by(map(.tflops) | min) | map(.[0].kernel);
 
 # Of leaderboard.json, the group of the canonical problem; the first group where it was not swept.
 def canonical: map(select(.group | endswith("|2,8,8,512,512,64,full|fp32")))[0] // .[0];
 
-# A file of evidence: the commits that its rows name.
-def commits:
-    [.. | objects | select(has("code_sha256")).git | values] | unique | map("`\(.)`") | join(", ");
-
-# Lines of evidence_current.sh --rows as the sentence above a table, of one line or two. $commits: those measured.
-def measured:
-    def stale: map(select(.current | not));
-    (group_by(.kernel) | map(select(stale != []) | "`\(.[0].kernel)` (\(stale | length) of \(length) rows)") |
-        join(", "))
-        as $changed |
-    "Measured at commit \($commits)" + if $changed == "" then "." else ";" end,
-    (if $changed == "" then empty else "machine code changed since, so to be measured again: \($changed)." end), "";
+# Lines of evidence_current.sh --rows of $file as the sentence above a table.
+def currency:
+    map(select(.claims)) | map(select(.current | not)) as $stale |
+    "Machine code equals today's: \(length - ($stale | length)) of \(length) rows (`\($file)`)" +
+    if $stale == [] then "." else "; left out: " + ([group_by(.kernel)[] |
+        map(select(.current | not)) as $old | select($old != []) |
+        "`\(.[0].kernel)` \($old | length) of \(length)"] | join(", ")) + "." end;
 
 # The registry as the rows of the table of kernels.
 def kernels:
@@ -86,13 +79,13 @@ def kernels:
     "| `\(.name)`\(if .default then " (default)" else "" end) | \(.idea) | \($tile) | \(.tensor_cores) | \($arch) | " +
     "\(if .emulated then "yes" else "no" end) |";
 
-# ladder.json as a table of the documents. $folder: where it lies.
+# Rows of ladder/table as a table of the documents. $file: where their records are.
 def ladder:
     map(select(.p50_us != null)) |
     (map(.problem) | unique_by(work)) as $problems | (map(.kernel) | unique) as $kernels |
     . as $all |
     "p50 in us, TFLOP/s, and times as fast as the kernel named under \"over\" (by `--vs`), each kernel at its own best",
-    "tile; full attention, B,H,S,D (-: not measured); records in `\($folder)/ladder/`.", "",
+    "tile; full attention, B,H,S,D (-: not measured); records in `\($file)`.", "",
     (["kernel", "over"] + $problems | row), "|---|---|\($problems | map("---") | join("|"))|",
     ([$kernels[] as $k | {k: $k, cells: [$problems[] as $p | [$all[] | select(.kernel == $k and .problem == $p)][0]]}] |
         sort_by(-(.cells | map(.p50_us // 0) | first)) | .[] |
@@ -100,17 +93,25 @@ def ladder:
             if . then "\(.p50_us | short) (\(.tflops | short))" + if .ratio then ", \(.ratio | short)x" else "" end
             else "-" end)) | row);
 
-# peers.json as a table of the documents. $file: its name. Shapes of a kind (decode, prefill) are groups of their own.
-def peers:
-    def usual($fa3): [["fa2", "FlashAttention 2"], ["cudnn", "cuDNN"],
-        [$fa3, "FlashAttention 3" + if $fa3 == "fa3" then "" else " (scaled)" end]];
-    def others: [["fa4", "FlashAttention 4"], ["flashinfer_fa2", "FlashInfer fa2"],
-        ["flashinfer_fa3", "FlashInfer fa3"]];
+# The peers of rows of peers.json, [[key, name]]; a name has the version where a row has it.
+def peers_there:
+    def torch($of): [.[].torch | strings | capture("\($of) (?<v>[0-9][^ ,]*)").v] | unique;
+    def cudnn: tonumber | "\(. / 10000 | floor).\(. / 100 % 100).\(. % 100)";
+    . as $rows | [["fa2", "FlashAttention 2", []], ["cudnn", "cuDNN", (torch("cudnn") | map(cudnn))],
+        ["fa3", "FlashAttention 3", []], ["fa3_scaled", "FlashAttention 3 (scaled)", []],
+        ["fa4", "FlashAttention 4", torch("flash_attn_4")],
+        ["flashinfer_fa2", "FlashInfer fa2", []], ["flashinfer_fa3", "FlashInfer fa3", []]] |
+    map(.[0] as $key | select(any($rows[]; .peers[$key])) |
+        ([$rows[].libraries[$key]?.version | values] | unique) as $library |
+        [$key, ([.[1]] + if $library == [] then .[2] else $library end | join(" "))]);
 
-    map(select(.ratio != null)) | (if all(.[]; .peers.fa3) then "fa3" else "fa3_scaled" end) as $fa3 |
-    [.[].peers | keys[]] as $there | def is_there: .[0] as $name | any($there[]; . == $name);
-    (others | map(select(is_there))) as $others |
-    (usual($fa3) | if $others == [] then . else map(select(is_there)) + $others end) as $columns |
+# Rows of peers.json as a table of the documents. $file: its name. Shapes of a kind (decode, prefill) are groups of
+# their own. A mean over fewer shapes than its row has says over how many.
+def peers:
+    map(select(.ratio != null)) |
+    (if all(.[]; .peers.fa3) then "fa3_scaled" else "fa3" end) as $other | # measured everywhere, or scaled
+    (peers_there | if map(.[0]) | index("fa3") and index("fa3_scaled") then map(select(.[0] != $other)) else . end)
+        as $columns |
     map(.paired_ratio | values) as $paired | ($paired != []) as $is_paired |
     "\(map(.kernel) | names)\(.[0] | typed | ascii_upcase): best peer / ours (above 1: ours is faster), " +
     "geometric mean \(map(.ratio) | mean | hundredths) over \(length) shapes; every shape in `\($file)`.",
@@ -121,41 +122,45 @@ def peers:
     (["head dim", "mask", "shapes"] + ($columns | map("over \(.[1])")) + ["over the best"] +
         if $is_paired then ["over the best, paired"] else [] end | row),
     "|" + "---|" * (4 + ($columns | length)) + if $is_paired then "---|" else "" end,
-    (group_by([.dim, .kind, .causal]) | .[] | . as $rows |
-        [(.[0] | "\(.dim)" + if .kind then ", \(.kind)" else "" end), (.[0] | mask), length] +
-        ($columns | map(.[0] as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean | hundredths)) +
-        [map(.ratio) | mean | hundredths] +
-        if $is_paired then [map(.paired_ratio | values) | mean | hundredths] else [] end | map(tostring) | row);
+    (group_by([.dim, .kind, .causal]) | .[] | . as $rows | length as $n |
+        [(.[0] | "\(.dim)" + if .kind then ", \(.kind)" else "" end), (.[0] | mask), $n] +
+        ($columns | map(.[0] as $p | [$rows[] | select(.peers[$p] != null) | .peers[$p] / .us] | mean_of($n))) +
+        [map(.ratio) | mean_of($n)] +
+        if $is_paired then [map(.paired_ratio | values) | mean_of($n)] else [] end | map(tostring) | row);
 
-# versus.json as the README's table, of the kernel that has most of its rows: head dims and masks of two shapes and
-# more. $folder: where it lies, named for the GPU. $fa4, $serving: peers_fa4.json and peers_serving.json beside it, or
-# nothing.
+# Rows of pairs as the README's table, of the kernel that has most of them: head dims and masks of two shapes and
+# more. A mean over fewer shapes than its row has says over how many. $folder: where they lie, named for the GPU.
+# $fa4, $serving: rows of peers_fa4.json and peers_serving.json beside them.
 def summary:
     def peer: .vs_version // .vs;
-    def shapes: map(.problem) | unique | length;
-    def fa4: if $fa4 == [] then [] else
-        .[0].problem as {$dim, $causal} | [[$fa4[0][] | select(.dim == $dim and .causal == $causal).paired.fa4.ratio |
-            values] | mean | hundredths] end;
-    def at($pace): map(select(.pace == $pace)) | map(.ratio) | mean | hundredths;
-    map(select(.ratio)) | group_by(.kernel) | max_by(length) // [] |
-    (group_by(peer) | sort_by(-length) | map(.[0] | peer)) as $peers |
+    def fa4: if $fa4 == [] then [] else (map(.problem | {batch, heads, seq: .seq_q}) | unique) as $shapes |
+        .[0].problem as {$dim, $causal} | [[$fa4[] | select(.dim == $dim and .causal == $causal and
+            ({batch, heads, seq} as $s | $shapes | index([$s]))).paired.fa4.ratio | values] |
+            mean_of($shapes | length)] end;
+    main_kernel | . as $all |
+    (group_by(peer) | sort_by(-length) | [.[][0] | peer as $p | ("sustained", "rested") as $pace |
+        select(any($all[]; peer == $p and .pace == $pace)) | {peer: $p, $pace}]) as $columns |
     "\([.[0].kernel | values] | names) on an \($folder | ascii_upcase), times as fast in pairs (`--vs`), " +
         "geometric means: above 1 ours is faster.",
-    "Rested: each launch after a pause, the L2 cold.", "",
-    (["head dim", "mask", "shapes"] + ($peers | map(sub(" [0-9a-f]{8}$"; ""), "rested")) +
-        if $fa4 == [] then [] else ["FlashAttention 4"] end | row),
-    "|" + "---|" * (3 + 2 * ($peers | length) + ($fa4 | length)),
-    (group_by([.problem.dim, .problem.causal])[] | select(shapes > 1) |
-        [.[0].problem.dim, (.[0].problem | mask), shapes] +
-        [$peers[] as $peer | map(select(peer == $peer)) | at("sustained", "rested")] + fa4 | map(tostring) | row),
-    ($serving[0] // [] | map(select(.paired_ratio)) | if . == [] then empty else
-        "", "Serving, over the fastest of FlashAttention 3 and 4 and FlashInfer: " +
-        (group_by(.kind) | map("\(.[0].kind) \(map(.paired_ratio) | mean | hundredths)") | join(", ")) +
-        " (least \(map(.paired_ratio) | min | hundredths))." end);
+    "Rested: each launch after a pause, the L2 cold. In brackets: over so many of the shapes.", "",
+    (["head dim", "mask", "shapes"] + ($columns | map(.peer + if .pace == "rested" then ", rested" else "" end)) +
+        ($fa4 | if . == [] then [] else [peers_there[] | select(.[0] == "fa4")[1]] end) | row),
+    "|" + "---|" * (3 + ($columns | length) + if $fa4 == [] then 0 else 1 end),
+    (group_by([.problem.dim, .problem.causal])[] | . as $rows | (map(.problem) | unique | length) as $n |
+        select($n > 1) |
+        [.[0].problem.dim, (.[0].problem | mask), $n] +
+        [$columns[] as $c | [$rows[] | select(peer == $c.peer and .pace == $c.pace).ratio] | mean_of($n)] + fa4 |
+        map(tostring) | row),
+    ($serving | map(select(.paired_ratio)) | if . == [] then empty else
+        "", "Serving, over the fastest of \(peers_there | map(.[1]) | join(", ")):",
+        (group_by(.kind) | map("\(.[0].kind) \(map(.paired_ratio) | mean | hundredths) over \(length) shapes") |
+            join(", ")) + " (least \(map(.paired_ratio) | min | hundredths))." end);
 
-# versus.json as a table of the documents. $file: its name.
+# Rows of pairs as a table of the documents. $file: where their records are. "over the best" counts the shapes that
+# every peer was measured on; a cell over fewer shapes than the row has says over how many.
 def versus:
-    def cell: if . == [] then "-" else "\(mean | hundredths) (\(min | hundredths))" end;
+    def cell($n): if . == [] then "-" else "\(mean | hundredths) (\(min | hundredths))" +
+        if length == $n then "" else ", \(length) shapes" end end;
     map(select(.ratio)) as $timed | ($timed | map(.vs) | unique) as $peers |
     "By `--vs`, ABBA in one process: times as fast, geometric mean and in brackets the least. sustained: back to back;",
     "rested: each launch after a pause, the L2 cold. Peers: " +
@@ -165,20 +170,24 @@ def versus:
         ["over the best", "ahead"] | row),
     "|\("---|" * (7 + ($peers | length)))",
     ($timed | group_by([.kernel, .pace, .problem.dim, .problem.causal]) | .[] |
-        (group_by(.problem) | map(map(.ratio) | min)) as $best |
-        [(.[0].kernel | code), .[0].pace, .[0].problem.dim, (.[0].problem | mask), ($best | length)] +
-        [$peers[] as $peer | map(select(.vs == $peer).ratio) | cell] +
-        [($best | cell), ($best | map(select(. >= 1)) | length)] | map(tostring) | row),
+        group_by(.problem) as $shapes | ($shapes | length) as $n |
+        ($shapes | map(select(length == ($peers | length)) | map(.ratio) | min)) as $best |
+        [(.[0].kernel | code), .[0].pace, .[0].problem.dim, (.[0].problem | mask), $n] +
+        [$peers[] as $peer | map(select(.vs == $peer).ratio) | cell($n)] +
+        [($best | cell($n), if . == [] then "-" else "\(map(select(. >= 1)) | length) of \(length)" end)] |
+        map(tostring) | row),
     (map(select(.ratio == null)) | .[] | "| `\(.kernel)` | \(.pace) | " +
         "\(.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim) \(mask)"): \(.status) |" + " |" * (4 + ($peers | length)));
 
-# leaderboard.json as a table of the documents. $sweeps: the lines of sweeps.jsonl; $folder: where they lie.
+# leaderboard.json as a table of the documents. $today: its rows that are of today's machine code. $sweeps: the lines of
+# sweeps.jsonl; $folder: where they lie.
 def sweep:
     canonical as $g | ($g.group | split("|")) as [$gpu, $arch, $problem] |
     "Best tiles of (\($problem | gsub(",(?=[a-z])"; ") ")) on \($gpu), each found by `scripts/evo_sweep.sh`;",
     "log and leaderboard in `\($folder)/`.", "",
     "| kernel | tile | p50 us | registers | shared bytes | candidates | a second |", "|---|---|---|---|---|---|---|",
     ($g.kernels | to_entries | sort_by(-(.value.p50_us // 0)) | .[] | .key as $k | .value as $v |
+        select(any($today[]; . == $v)) |
         ([$sweeps[] | select(.kernel == $k and .group == $g.group and .measured > 0)] | last) as $s |
         [($k | code) + if $g.leader == $k then " (leads)" else "" end, ($v.knobs | gsub(","; " ")),
             ($v.p50_us | hundredths), $v.registers // "-", $v.smem_bytes // "-", $s.candidates // "-",
@@ -265,14 +274,6 @@ def robustness:
                 [(map(.kernel) | names), "`\(.[0].statement)` in `\(.[0].function)` (\(.[0].file))", .[0].why] | row)
         end);
 
-# Records of the ladder: {"PROBLEM|KERNEL": {file, ci95}}. $dir: the folder that the files are named from.
-def records:
-    [inputs | select(.problem.batch) | {
-        key: ((.problem | "\(.batch),\(.heads),\(.seq_q),\(.dim)" + if .causal then " causal" else "" end + typed) +
-            "|\(.kernel)"),
-        value: {file: (input_filename | ltrimstr($dir + "/")),
-            ci95: (.timing.p50_ci95_us | if .[0] == null then null else . end)}}] | from_entries;
-
 # Values of the folder's files, slurped: where, with what and when they were measured, as a list of facts.
 def environment:
     def all_of(f): [.. | objects | f // empty | strings] | unique;
@@ -305,8 +306,11 @@ def roofs:
     map(select(.throughput.peak_boost_tflops != null) |
         {peak: .throughput.peak_boost_tflops, gbytes: .device.memory_gbytes_per_s}) | max_by(.peak) // empty;
 
-# The summary: a card per finding. Each variable is a list with one file's contents, or empty: $ladder, $records,
-# $peers, $gate, $sanitize, $parity, $bound, $sweeps; $peak: the tensor peak in TFLOP/s or null.
+# Of rows of pairs, the ratio over the fastest peer on each shape of the main kernel.
+def over_the_best($pace): main_kernel | map(select(.pace == $pace)) | group_by(.problem) | map(map(.ratio) | min);
+
+# The summary: a card per finding. Each variable is a list with one file's contents, or empty: $ladder, $versus, $gate,
+# $sanitize, $parity, $bound, $sweeps; $peak: the tensor peak in TFLOP/s or null.
 def cards:
     def card($id; $number; $says): "<a class=\"card\" href=\"#\($id)\"><b>\($number | @html)</b>\($says | @html)</a>";
     def total(f): map(f // 0) | add // 0;
@@ -317,12 +321,10 @@ def cards:
         card("ladder"; "\(.tflops | rounded) TFLOP/s";
             "the fastest kernel, \(.kernel), on \(.problem)" +
                 if $peak then ": \(100 * .tflops / $peak | round) % of the tensor cores' peak" else "" end)),
-    ($peers[0] // [] | map(.ratio | values) | select(. != []) |
-        card("peers"; "\(mean | fixed(2))x"; "as fast as the best library, the geometric mean of \(length) shapes; " +
-            "ahead on \(count(. > 1)), least \(min | fixed(2))x (each timed alone)")),
-    ($peers[0] // [] | map(.paired_ratio | values) | select(. != []) |
-        card("peers"; "\(mean | fixed(2))x"; "the same in pairs, taking turns in one process: ahead on " +
-            "\(count(. > 1)) of \(length), least \(min | fixed(2))x")),
+    (["sustained", "back to back"], ["rested", "each launch after a pause"] | . as [$pace, $words] |
+        $versus[0] // [] | over_the_best($pace) | select(. != []) |
+        card("peers"; "\(mean | fixed(2))x"; "as fast as the fastest library, \($words), in pairs: the geometric " +
+            "mean of \(length) shapes; ahead on \(count(. > 1)), least \(min | fixed(2))x")),
     ($gate[0].kernels // [] | select(. != []) | card("correct"; passed;
         "cases right: the problem matrix against attention in FP64; " +
             "\(total(.skipped)) skipped, which a kernel does not offer")),
@@ -337,22 +339,22 @@ def cards:
         card("sweep"; "\(max | rounded) a second"; "candidates compiled, checked and timed, in the fastest sweep")),
     "</div>";
 
-# Results of scripts/ncu_profile.sh, a list of {file, of}, as one table: a row per run, a column per gate.
+# A list of results of scripts/ncu_profile.sh as one table: a row per run, a column per gate.
 def gates:
     def gate_cell: if . == null or .measured == null or .applies == false then null else
         (.measured | if . == floor then tostring else rounded end) as $t |
         {v: .measured, t: (if .verdict == "FAIL" then "\u2717 " + $t else $t end), class: .verdict} end;
     def unit: if (.unit // "") == "" then "" else " (\(.unit))" end;
-    def gate_rows($names): .[] | .file as $file | .of |
-        [(.variant // .kernel | link($file)),
+    def gate_rows($names): .[] |
+        [.variant // .kernel,
             (.problem | if . then "\(shape)\(if .causal then " causal" else "" end)" else null end),
             (.config | tile)] +
         [$names[] as $name | first(.gates[] | select(.gate == $name)) // null | gate_cell] +
         [{t: .verdict, class: .verdict}];
 
-    (map(.of.gates[]) | unique_by(.gate) | map(.gate)) as $known |
-    (.[0].of.gates | map(.gate)) as $first | ($first + ($known - $first)) as $names |
-    (map(.of.gates[]) | map({(.gate): unit}) | add) as $units |
+    (map(.gates[]) | unique_by(.gate) | map(.gate)) as $known |
+    (.[0].gates | map(.gate)) as $first | ($first + ($known - $first)) as $names |
+    (map(.gates[]) | map({(.gate): unit}) | add) as $units |
     html_table("kernel|B,H,S,D|tile|" + ($names | map("#\(.)\($units[.])") | join("|")) + "|verdict";
         gate_rows($names));
 
@@ -364,12 +366,6 @@ def stages:
         stages: {start: mean(.stage_s.start), check: mean(.stage_s.check), timing: mean(.stage_s.timing),
             recheck: mean(.stage_s.recheck), turn: mean(.stage_s.turn)}});
 
-# peers.json in a sentence.
-def peers_said:
-    map(.ratio | values) | if . == [] then "" else
-        "<p>Best peer / ours: geometric mean \(mean | . * 1000 | round / 1000) over \(length) shapes; " +
-        "above 1 in \(map(select(. > 1)) | length).</p>" end;
-
 # A folder's facts for the page of all GPUs, from the same variables as report/cards; $folder: its name.
 def index:
     def counted: if . == null then null else (map(.passed) | add) as $p | (map(.failed) | add) as $f |
@@ -377,19 +373,19 @@ def index:
     def best: map(select(.tflops != null and .config != null)) | max_by(.tflops);
     {folder: $folder, peak: $peak, best: ($ladder[0] // [] | best),
         climbed: ($ladder[0] // [] | map(select(.tflops != null) | {problem, kernel, tflops})),
-        alone: ($peers[0] // [] | map(.ratio | values) | mean),
-        paired: ($peers[0] // [] | map(.paired_ratio | values) | mean),
+        sustained: ($versus[0] // [] | over_the_best("sustained") | mean),
+        rested: ($versus[0] // [] | over_the_best("rested") | mean),
         gate: ($gate[0].kernels | counted), sanitize: ($sanitize[0].kernels | counted),
         bound: $bound[0].percent_of_bound.median, per_second: ($sweeps | map(.per_second | values) | max)};
 
 # Lines of report/index as the two tables of the page of all GPUs.
 def index_tables:
     def overview: .[] | [(.folder | link("\(.)/report.html")), .best.kernel, .best.problem, (.best.tflops | figure),
-        (if .peak and .best then 100 * .best.tflops / .peak | figure else null end), (.alone | decimals(2)),
-        (.paired | decimals(2)), .gate, .sanitize, (.bound | figure), (.per_second | figure)];
+        (if .peak and .best then 100 * .best.tflops / .peak | figure else null end), (.sustained | decimals(2)),
+        (.rested | decimals(2)), .gate, .sanitize, (.bound | figure), (.per_second | figure)];
     . as $all |
-    html_table("GPU|fastest kernel|B,H,S,D|#TFLOP/s|#% of peak|#over the best library, alone|#in pairs|#right|#clean" +
-        "|#median % of the bound|#candidates a second"; overview),
+    html_table("GPU|fastest kernel|B,H,S,D|#TFLOP/s|#% of peak|#over the best library, back to back|#rested" +
+        "|#right|#clean|#median % of the bound|#candidates a second"; overview),
     "<h2>The ladder, TFLOP/s</h2>",
     html_table("B,H,S,D|kernel|" + (map("#\(.folder)") | join("|"));
         [.[].climbed[] | [.problem, .kernel]] | unique | sort_by(.[0] | work)[] | . as [$problem, $kernel] |

@@ -68,24 +68,26 @@ current() { scripts/evidence/evidence_current.sh "$@"; }
 # bats test_tags=slow
 @test "the index of a folder: what each file shows, commits, rows that are current; --check sees what is out of step" {
     make_rows
-    mkdir -p "$work/gpu/ncu"
-    jq -s . "$work/row.json" >"$work/gpu/ladder.json"
-    cp "$work/record.json" "$work/gpu/ncu/a.record.json"
+    mkdir -p "$work/gpu/plots"
+    jq -s . "$work/row.json" >"$work/gpu/new_over_old.json"
+    cp "$work/record.json" "$work/gpu/ncu.jsonl"
+    touch "$work/gpu/report.html" "$work/gpu/plots/peers.svg" # drawn by make report
     cp "$work/rows.jsonl.gz" "$work/gpu/versus.jsonl.gz"
     index() { scripts/evidence/evidence_index.sh --dir "$work/gpu" "$@"; }
     refused 1 "run scripts/evidence/evidence_index.sh" index --check
     index
     index --check
-    grep -qE '^\| `ladder.json` \| every rung .* \| `scripts/evidence/evidence.sh ladder` \| `abc` \| 1 of 1 \|$' \
+    grep -qE '^\| `new_over_old.json` \| restructured .* \| `scripts/evidence/new_over_old.sh .* \| 1 of 1 \|$' \
         "$work/gpu/README.md"
-    grep -qE '^\| `versus.jsonl.gz` .* \| `abc` \| 2 of 4 \|$' "$work/gpu/README.md"
-    grep -qE '^\| `ncu/\*.record.json` .* \| 1 of 1 \|$' "$work/gpu/README.md"
-    jq 'map(.code_sha256 = "other")' "$work/gpu/ladder.json" >"$work/x" && cp "$work/x" "$work/gpu/ladder.json"
-    refused 1 "not all current: $work/gpu/ladder.json" index --check
+    grep -qE '^\| `versus.jsonl.gz` .* \| 2 of 4 \|$' "$work/gpu/README.md"
+    grep -qE '^\| `ncu.jsonl` .* \| 1 of 1 \|$' "$work/gpu/README.md"
+    jq 'map(.code_sha256 = "other")' "$work/gpu/new_over_old.json" >"$work/x"
+    cp "$work/x" "$work/gpu/new_over_old.json"
+    refused 1 "not all current: $work/gpu/new_over_old.json" index --check
     index
     index --check
-    grep -qE '^\| `ladder.json` .* \| 0 of 1 \|$' "$work/gpu/README.md"
-    jq '. + .' "$work/gpu/ladder.json" >"$work/x" && cp "$work/x" "$work/gpu/ladder.json"
+    grep -qE '^\| `new_over_old.json` .* \| 0 of 1 \|$' "$work/gpu/README.md"
+    jq '. + .' "$work/gpu/new_over_old.json" >"$work/x" && cp "$work/x" "$work/gpu/new_over_old.json"
     index --check # rows are counted in the last column alone
     cp "$work/row.json" "$work/gpu/peers.json"
     run index --check

@@ -447,7 +447,7 @@ count_starts() { # COMMAND...: prints how many
 # bats test_tags=slow
 @test "strategies replayed over recorded times: curves that only fall, the optimum in the end" {
     PYTHONPATH=build/tools/optuna python3 -c 'import optuna' 2>/dev/null || skip "no Python package optuna"
-    zcat evidence/h200/leaderboard.jsonl.gz | jq -c 'select(.kernel == "light")' | tail -n 40 >"$work/recorded.jsonl"
+    zcat studies/sweep_candidates.jsonl.gz | jq -c 'select(.kernel == "light")' | tail -n 40 >"$work/recorded.jsonl"
     scripts/replay.sh "$work/recorded.jsonl" --seeds 2 --budget 48 --out "$work/r.jsonl"
     jq -es 'map(.strategy) == ["grid", "random", "evo", "tpe"] and all(.[];
         (.points <= 40) and .median_over_best == (.median_over_best | sort | reverse) and last(.median_over_best[]) == 1
@@ -466,7 +466,7 @@ count_starts() { # COMMAND...: prints how many
 
 @test "the table of strategies in docs/sweeps.md is that of the evidence" {
     diff <(sed -n '/strategies:begin/,/strategies:end/p' docs/sweeps.md | grep '^|') \
-        <(scripts/replay.sh --table evidence/h200/strategies.jsonl)
+        <(scripts/replay.sh --table studies/strategies.jsonl)
 }
 
 @test "a host that is dead, or lacks rsync or the repository, is not run and named" {

@@ -4,6 +4,16 @@ load helper
 load stub_bench
 load ../search/packages
 
+# The folder of the ladder's records on the canonical problem, a file per kernel.
+ladder() {
+    if [[ ! -d $work/ladder ]]; then
+        mkdir "$work/ladder"
+        jq -r 'select(.problem.seq_q == 512) | [.kernel, tojson] | join("\t")' evidence/h200/ladder.jsonl |
+            while IFS=$'\t' read -r kernel record; do echo "$record" >"$work/ladder/$kernel.json"; done
+    fi
+    echo "$work/ladder"
+}
+
 # A whole sweep of kernel `one` on the stub, once for the file: best m=16,warps=8 at 40 us; m=32,warps=4 is wrong.
 setup_file() {
     local work=$BATS_FILE_TMPDIR
@@ -126,8 +136,8 @@ END
 }
 
 @test "FlashInfer: a folder of definitions, workloads and traces" {
-    refused 2 "needs --out FOLDER" scripts/export.sh --format flashinfer evidence/h200/ladder/2x8x512x64/mma.json
-    scripts/export.sh --format flashinfer --out "$work/t" evidence/h200/ladder/2x8x512x64/{mma,cublas}.json
+    refused 2 "needs --out FOLDER" scripts/export.sh --format flashinfer "$(ladder)/mma.json"
+    scripts/export.sh --format flashinfer --out "$work/t" "$(ladder)"/{mma,cublas}.json
     local name=attention_fp16_h8_kv8_d64_full
     jq -e '.axes.heads == {type: "const", value: 8} and (.reference | test("0.125"))' \
         "$work/t/definitions/attention/$name.json"
@@ -140,7 +150,8 @@ END
 # bats test_tags=slow
 @test "FlashInfer-Bench's own data classes take the folder, failures too" {
     needs_packages
-    local record=evidence/h200/ladder/2x8x512x64/mma.json status
+    local record status
+    record=$(ladder)/mma.json
     for status in wrong infeasible compile_error timeout error not_run; do
         jq -c --arg s "$status" '.status = $s | .reason = "made up" | .problem.causal = ($s == "error")
             | if $s == "wrong" then . else .timing = null | .check = null end' "$record"
@@ -178,7 +189,7 @@ END
     needs_packages
     nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
     [[ -x $nvcc ]] || skip "no nvcc"
-    scripts/export.sh --format flashinfer --out "$work/t" evidence/h200/ladder/2x8x512x64/light.json
+    scripts/export.sh --format flashinfer --out "$work/t" "$(ladder)/light.json"
     "$python" - "$work"/t/solutions/*/*/*/light_*.json "$work" <<'END'
 import json, pathlib, sys
 for source in json.load(open(sys.argv[1]))["sources"]:
@@ -191,11 +202,9 @@ END
     nm -D "$work/main.so" | grep -q ' T __tvm_ffi_run$'
 }
 
-ladder=evidence/h200/ladder/2x8x512x64
-
 @test "robust-kbench: a task folder whose parts fit each other, as its loader reads them" {
-    refused 2 "needs --out FOLDER" scripts/export.sh --format robust-kbench "$ladder/mma.json"
-    scripts/export.sh --format robust-kbench --out "$work/t" "$ladder"/*.json
+    refused 2 "needs --out FOLDER" scripts/export.sh --format robust-kbench "$(ladder)/mma.json"
+    scripts/export.sh --format robust-kbench --out "$work/t" "$(ladder)"/*.json
     local folder=$work/t/attention_b2_h8_kv8_q512_kv512_d64_full
     # The fastest without tensor maps, which wgmma has, and without CUTLASS, which cute needs.
     cmp "$folder/forward.cu" "$folder/kernels/mma.cu"
@@ -230,8 +239,8 @@ END
 }
 
 @test "KernelBench: a reference and a model that holds its kernel" {
-    jq -c '.problem |= (.causal = true | .kv_heads = 2 | .seq_kv = 700)' "$ladder/light.json" >"$work/r.json"
-    scripts/export.sh --format kernelbench --out "$work/t" "$ladder/light.json" "$work/r.json"
+    jq -c '.problem |= (.causal = true | .kv_heads = 2 | .seq_kv = 700)' "$(ladder)/light.json" >"$work/r.json"
+    scripts/export.sh --format kernelbench --out "$work/t" "$(ladder)/light.json" "$work/r.json"
     python3 - "$work/t" <<'END'
 import ast, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
@@ -252,7 +261,7 @@ END
 
 # bats test_tags=slow
 @test "the one file that torch builds is right on the emulator, without the launcher" {
-    scripts/export.sh --format robust-kbench --out "$work/t" "$ladder/light.json"
+    scripts/export.sh --format robust-kbench --out "$work/t" "$(ladder)/light.json"
     sed '/^.. Starts the kernel/,$d' "$work"/t/*/forward.cu >"$work/light_alone.cu"
     ! grep -q '^#include "' "$work/light_alone.cu"
     ./fa_bench --source "$work/light_alone.cu" --device emu --batch 1 --heads 1 --seq 40 --dim 64 --m 32 --n 128 \
@@ -264,7 +273,7 @@ END
 @test "nvcc builds the extensions with the flags of torch and robust-kbench" {
     nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
     [[ -x $nvcc ]] || skip "no nvcc"
-    scripts/export.sh --format robust-kbench --out "$work/t" "$ladder"/{scalar,light,wmma_qk,wmma,mma}.json
+    scripts/export.sh --format robust-kbench --out "$work/t" "$(ladder)"/{scalar,light,wmma_qk,wmma,mma}.json
     local kernel flags=(-D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_HALF2_OPERATORS__)
     for kernel in "$work"/t/*/kernels/*.cu; do
         "$nvcc" -std=c++17 -O3 --use_fast_math "${flags[@]}" -arch=sm_90 -shared -Xcompiler -fPIC \
@@ -274,20 +283,20 @@ END
 }
 
 @test "rbk_report: SDPA, ladder, best tile and criteria, met and not met" {
-    scripts/export.sh --format rbk-report --out "$work/t" evidence/h200/ladder/*/*.json evidence/h200/peers.json
+    scripts/export.sh --format rbk-report --out "$work/t" evidence/h200/ladder.jsonl evidence/h200/peers_fa4.json
     jq -e '(.problems | length == 3) and (.problems[0] | .problem == "2,8,8,512,512,64,full"
         and (.ladder | length == 9) and .best == (.ladder | map(select(.library | not)) | min_by(.p50_us))
-        and ([.sdpa[].name] | index("fa2") != null and index("cudnn") != null)
+        and ([.sdpa[].name] | index("fa4") != null)
         and all(.criteria[]; .met and .compared > 0))' "$work/t/rbk_report.json"
     grep -qE '^\| mma \| m=32,n=32,.* \| pass \| [.0-9]+ \| [.0-9]+ \| [.0-9]+ \| cute \| 1[.][.0-9]+ \(' \
         "$work/t/rbk_report.md"
-    jq -c '.status = "wrong" | .timing = null | .throughput = null' "$ladder/wmma.json" >"$work/wrong"
-    jq -c '.vs.ratio = 1.02 | .vs.ratio_ci95 = [1.01, 1.03]' "$ladder/mma.json" >"$work/noise"
-    jq -c '.timing.p50_us = 1' "$ladder/cudnn.json" >"$work/cudnn"
+    jq -c '.status = "wrong" | .timing = null | .throughput = null' "$(ladder)/wmma.json" >"$work/wrong"
+    jq -c '.vs.ratio = 1.02 | .vs.ratio_ci95 = [1.01, 1.03]' "$(ladder)/mma.json" >"$work/noise"
+    jq -c '.timing.p50_us = 1' "$(ladder)/cudnn.json" >"$work/cudnn"
     scripts/export.sh --format rbk-report --out "$work/u" "$work"/{wrong,noise,cudnn}
     jq -e '.problems[0] | [.criteria[] | .met] == [false, false, false] and .best.kernel == "mma"
         and .ladder[-1].status == "wrong"' "$work/u/rbk_report.json"
-    scripts/export.sh --format rbk-report --out "$work/v" "$ladder/scalar.json"
+    scripts/export.sh --format rbk-report --out "$work/v" "$(ladder)/scalar.json"
     jq -e '.problems[0] | [.criteria[] | .met] == [true, null, null]' "$work/v/rbk_report.json"
     tests/validate_record.py "$work"/{t,u,v}/rbk_report.json
 }
@@ -295,18 +304,19 @@ END
 @test "--out: a device or a pipe is written in place, a link stays a link, after a full disk no part is left" {
     mkfifo "$work/pipe"
     cat "$work/pipe" >"$work/came" &
-    scripts/export.sh --format csv evidence/h200 --out "$work/pipe"
+    scripts/export.sh --format csv studies/sweep_candidates.jsonl.gz --out "$work/pipe"
     wait $!
     [ -p "$work/pipe" ] && [ -s "$work/came" ]
-    scripts/export.sh --format csv evidence/h200 --out /dev/stdout >"$work/seen"
+    scripts/export.sh --format csv studies/sweep_candidates.jsonl.gz --out /dev/stdout >"$work/seen"
     cmp "$work/came" "$work/seen"
     echo old >"$work/file"
     ln -s file "$work/link"
-    scripts/export.sh --format csv evidence/h200 --out "$work/link"
+    scripts/export.sh --format csv studies/sweep_candidates.jsonl.gz --out "$work/link"
     [ -L "$work/link" ]
     cmp "$work/came" "$work/file"
     code=0
-    bash -c "ulimit -f 1; trap '' XFSZ; scripts/export.sh --format csv evidence/h200 --out '$work/new'" || code=$?
+    bash -c "ulimit -f 1; trap '' XFSZ
+        scripts/export.sh --format csv studies/sweep_candidates.jsonl.gz --out '$work/new'" || code=$?
     [ "$code" -ne 0 ]
     [ -z "$(find "$work" -name 'new*')" ]
 }

@@ -13,25 +13,30 @@ climb() { # [WRONG]
         kernels: {one: {knobs: "m=16,warps=8"}, two: {knobs: "m=32,warps=4"}}},
         {group: "NVIDIA Stub|sm_90a|2,8,8,512,512,64,causal|fp32", leader: "one",
         kernels: {one: {knobs: "m=32,warps=8"}}}]' >"$work/ev/leaderboard.json"
-    run scripts/evidence/ladder.sh --out "$work/ev" --problems "${PROBLEM:-2,8,512,64}"
+    echo "--batch 2 --heads 8 --seq ${SEQ:-512} --dim 64" >"$work/problems"
+    run scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl" --problems "$work/problems"
+}
+
+rows() { # JQ: true of the rows of the ladder
+    jq -L scripts/lib -s 'import "ladder" as m; m::table' "$work/ev/ladder.jsonl" | jq -e "$1"
 }
 
 @test "every rung is at the tile that leads its sweep, and measured over the rung below at its own" {
     climb
     [ "$status" -eq 0 ]
-    jq -e 'map({(.kernel): .}) | add | .one.config.m == 16 and .one.config.warps == 8 and .one.vs == null and
+    rows 'map({(.kernel): .}) | add | .one.config.m == 16 and .one.config.warps == 8 and .one.vs == null and
         .two.config.m == 32 and .two.config.warps == 4 and .two.vs == "one" and
         (.two.ratio * 70 - 40 | fabs) < 0.001 and
-        .lib.vs == "two" and (.lib.ratio * 30 - 70 | fabs) < 0.001' "$work/ev/ladder.json"
+        .lib.vs == "two" and (.lib.ratio * 30 - 70 | fabs) < 0.001'
 }
 
 @test "without a leaderboard of the problem the rules give the tile; another board can be named" {
-    PROBLEM=2,8,1024,64 climb
+    SEQ=1024 climb
     [ "$status" -eq 0 ]
-    jq -e 'map({(.kernel): .config.warps}) | add | .one == 4 and .two == 4' "$work/ev/ladder.json"
+    rows 'map({(.kernel): .config.warps}) | add | .one == 4 and .two == 4'
     jq 'map(.group |= sub("512,512"; "1024,1024"))' "$work/ev/leaderboard.json" >"$work/board"
-    scripts/evidence/ladder.sh --out "$work/ev" --problems 2,8,1024,64 --board "$work/board"
-    jq -e 'map({(.kernel): .config.warps}) | add | .one == 8 and .two == 4' "$work/ev/ladder.json"
+    scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl" --problems "$work/problems" --board "$work/board"
+    rows 'map({(.kernel): .config.warps}) | add | .one == 8 and .two == 4'
 }
 
 @test "a rung that fails is said and left out; the next stands on the one below it" {
@@ -39,29 +44,28 @@ climb() { # [WRONG]
 "
     [ "$status" -eq 1 ]
     [[ $output == *"two failed"* ]]
-    jq -e 'map(.kernel) == ["lib", "one"] and all(.[]; .kernel != "lib" or .vs == "one")' "$work/ev/ladder.json"
+    rows 'map(.kernel) == ["lib", "one"] and all(.[]; .kernel != "lib" or .vs == "one")'
 }
 
 @test "without a GPU the ladder is not run" {
     make_stub
     touch "$STUB/no_gpu"
-    run scripts/evidence/ladder.sh --out "$work/ev"
-    [ "$status" -eq 4 ]
-    [[ $output == *NOT-RUN* ]]
+    refused 4 "NOT-RUN: no GPU here" scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl"
+    refused 2 "unknown option --kernels" scripts/evidence/ladder.sh --kernels one
+    refused 2 "--problems: cannot read '2,8,512,64'" scripts/evidence/ladder.sh --problems 2,8,512,64
 }
 
-@test "--kernels measures these alone, each over the rung below, and leaves the others' records" {
+@test "--kernel measures these alone, each over the rung below, and leaves the others' records" {
     climb
-    before=$(jq -S 'map(select(.kernel == "one"))' "$work/ev/ladder.json")
+    before=$(jq -S 'select(.kernel == "one")' "$work/ev/ladder.jsonl")
     ran=$(grep -c '^one 16 8 seed' "$STUB/runs")
     sed -i 's/^two 32 4 .*/two 32 4 35/' "$STUB/times"
-    run scripts/evidence/ladder.sh --out "$work/ev" --problems 2,8,512,64 --kernels two
+    run scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl" --problems "$work/problems" --kernel two
     [ "$status" -eq 0 ]
-    [ "$(jq -S 'map(select(.kernel == "one"))' "$work/ev/ladder.json")" = "$before" ]
+    [ "$(jq -S 'select(.kernel == "one")' "$work/ev/ladder.jsonl")" = "$before" ]
     [ "$(grep -c '^one 16 8 seed' "$STUB/runs")" -eq "$ran" ]
-    jq -e 'map({(.kernel): .}) | add | .two.p50_us == 35 and .two.vs == "one" and
-        (.two.ratio * 35 - 40 | fabs) < 0.001 and .lib.p50_us == 30' "$work/ev/ladder.json"
-    run scripts/evidence/ladder.sh --out "$work/ev" --kernels three
-    [ "$status" -eq 2 ]
-    [[ $output == *"no rung or library 'three'"* ]]
+    [ "$(wc -l <"$work/ev/ladder.jsonl")" -eq 3 ]
+    rows 'map({(.kernel): .}) | add | .two.p50_us == 35 and .two.vs == "one" and
+        (.two.ratio * 35 - 40 | fabs) < 0.001 and .lib.p50_us == 30'
+    refused 2 "no rung or library 'three'" scripts/evidence/ladder.sh --out "$work/ev/ladder.jsonl" --kernel one,three
 }

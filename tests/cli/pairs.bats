@@ -19,9 +19,10 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
     [[ $output == *"two over made up 1.2, rested: geometric mean 1.1, least 1.1, 0 below 1, 3 pairs"* ]]
     jq -es 'length == 6 and (map(select(.timing.pace.rest_ms == 12 and .timing.l2 == "cold")) | length) == 3' \
         "$work/p.jsonl"
-    jq -e 'length == 6 and (group_by(.pace) | map([.[0].pace, length])) == [["rested", 3], ["sustained", 3]] and
+    jq -nR -L scripts/lib 'import "pairs" as m; m::rows' "$work/p.jsonl" |
+        jq -e 'length == 6 and (group_by(.pace) | map([.[0].pace, length])) == [["rested", 3], ["sustained", 3]] and
         all(.[]; .kernel == "two" and .vs == "lib" and .vs_version == "made up 1.2" and .ratio == 1.1 and
-        .percent_of_peak == 50 and .sm_clock_mhz == 1)' "$work/p.json"
+        .percent_of_peak == 50 and .sm_clock_mhz == 1)'
     [ "$(grep -c ' vs lib' "$STUB/runs")" -eq 6 ]
     # Cut off: a record less, and half of one.
     head -n 3 "$work/p.jsonl" >"$work/cut"
@@ -47,10 +48,9 @@ pairs() { scripts/evidence/pairs.sh --problems "$work/problems" --vs lib --jobs 
     run scripts/evidence/pairs.sh "$work/p.jsonl" "$work/q.jsonl.gz" --out "$work/all.jsonl"
     [[ $output == *"geometric mean 1.1, least 1.1, 0 below 1, 3 pairs" ]]
     jq -es 'length == 3' "$work/all.jsonl"
-    jq -e 'length == 3' "$work/all.json"
     refused 4 "NOT-RUN: no GPU in the stub" scripts/evidence/pairs.sh --problems "$work/problems" \
         --out "$work/none.jsonl"
-    [ ! -e "$work/none.json" ]
+    [ ! -e "$work/none.jsonl" ]
     # A peer that cannot be opened ends it before any pair.
     rm "$STUB/no_gpu"
     touch "$STUB/no_lib"

@@ -204,7 +204,8 @@ peers() {
     jq -e 'length == 2 and all(.[]; .dtype == "bf16" and (.peers | has("fa3_scaled") | not))' "$work/p/peers.json"
     [ "$(grep -c -- '--causal --dtype bf16 ' "$STUB/commands")" -ge 1 ]
     [ "$(jq -r .dtype "$STUB/shapes" | sort -u)" = bf16 ]
-    jq -n -L scripts/lib --arg file f --argjson kinds '{"one": "hand"}' 'import "evidence" as m; m::candidates' \
+    jq -n -L scripts/lib --arg file f --argjson kinds '{"one": "hand"}' --argjson values false \
+        'import "evidence" as m; m::candidates' \
         "$work/p/peers.json" | jq -se 'length == 2 and all(.[]; .made_of[0].options | all(contains("--dtype bf16")))'
     run peers --kernel one --dtype bf16
     [ "${#lines[@]}" -eq 1 ] # known

@@ -44,6 +44,7 @@ load helper
         {"kernel": "lib", "tool": "racecheck", "verdict": "skipped", "code": 9, "why": "in the library"},
         {"kernel": "lib", "tool": "memcheck", "verdict": "skipped", "code": 3, "why": "infeasible: too wide"}]}' \
         >"$e/gpu/sanitize.json"
+    export FA_BENCH=$PWD/fa_bench
     run "$work/tree/scripts/evidence/report.sh" --table robustness
     [ "$status" -eq 0 ]
     [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* &&

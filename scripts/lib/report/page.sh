@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $dir, $work and $sweep_log are the caller's
+# shellcheck shell=bash disable=SC2154 # $dir and $work are the caller's
 # A page of one evidence folder, $dir, in HTML, its style and script inside: it needs no network. Sourced by
 # scripts/evidence/report.sh.
 
@@ -8,117 +8,138 @@ section() { # ID TITLE: begins a section, which the table of contents lists
     echo "<section id=\"$1\"><h2>$2</h2>"
 }
 
-# Where the numbers come from: a link to each file that is there, and the commits that they name.
-records() { # FILE...
-    local file links='' commits
-    for file; do
-        [[ -e $dir/$file ]] || continue
+there() { # NAME: the file of $dir, compressed or not; nothing where it is missing
+    local name
+    for name in "$1" "$1.gz"; do
+        [[ ! -s $dir/$name ]] || { echo "$name"; return 0; }
+    done
+}
+
+# Where the numbers come from: a link to each file that is there, and what is known of its machine code.
+records() { # NAME...
+    local name file links='' said=''
+    for name; do
+        file=$(there "$name")
+        [[ -n $file ]] || continue
         links+="${links:+, }<a href=\"$file\">$file</a>"
-        [[ $file != *.json || ! -f $dir/$file ]] || echo "$dir/$file"
-    done >"$work/sources"
-    [[ -n $links ]] || return 0
-    commits=$(xargs -r cat <"$work/sources" | jq -rs '[.. | objects | .git | strings] | unique | join(", ")')
-    echo "<p class=\"records\">Records: $links${commits:+; commit $commits}.</p>"
+        [[ ! -s $work/said.$name ]] || said+=" $(sed 's/ (`.*`)//' "$work/said.$name")"
+    done
+    [[ -z $links ]] || echo "<p class=\"records\">Records: $links.$said</p>"
 }
 
 picture() { # NAME SOURCE CAPTION: drawn and shown, or why not
-    local name=$1 source=$2 caption=$3
-    if [[ -s $dir/$source ]] && "plot_$name"; then
+    local name=$1 source caption=$3
+    source=$(there "$2")
+    if [[ -n $source ]] && "plot_$name"; then
         echo "<figure><div class=\"scroll\" tabindex=\"0\"><img src=\"plots/$name.svg\" alt=\"$caption\"></div>"
         echo "<figcaption>$caption From <a href=\"$source\">$source</a>;" \
             "<a href=\"plots/$name.svg\">the picture alone</a>.</figcaption></figure>"
     else
-        echo "<p class=\"missing\">NOT-RUN: $name: no usable $source</p>"
+        echo "<p class=\"missing\">NOT-RUN: $name: no usable $2</p>"
     fi
 }
 
-# Rows that a function of report.jq makes of a file; nothing without the file.
-table() { # SOURCE HEADINGS ROWS
-    [[ -s $dir/$1 ]] || return 0
-    table_of "$2" "$3" "$dir/$1"
+# The rows of a file that are of today's machine code, as the jq COMMAND makes them, become the list $work/NAME.
+load() { # NAME COMMAND...
+    local file rows currency
+    file=$(there "$1")
+    echo '[]' >"$work/$1"
+    [[ -n $file ]] || return 0
+    today "$dir/$file"
+    echo "$currency" >"$work/said.$1"
+    "${@:2}" "$rows" >"$work/$1"
 }
-table_of() { # HEADINGS ROWS FILE
-    jq -L "$lib" -r --slurpfile records "$work/records" --arg headings "$1" \
+
+# Rows that a function of report.jq makes of a list; nothing of an empty one.
+table() { # HEADINGS ROWS FILE
+    [[ ! -s $3 ]] || jq -L "$lib" -r --arg headings "$1" \
         "include \"html\"; include \"report\"; html_table(\$headings; $2)" "$3"
 }
 
 # What the summary and the page of all GPUs are made from: PROGRAM on the files that are there.
 of_files() { # PROGRAM OPTIONS...
     local name files=() file
-    for name in ladder peers gate sanitize parity bound; do
+    for name in gate sanitize parity bound; do
         file=$dir/$name.json
         [[ -s $file ]] || file=/dev/null
         files+=(--slurpfile "$name" "$file")
     done
     file=$dir/sweeps.jsonl
     [[ -s $file ]] || file=/dev/null
-    jqf "$1" -n "${@:2}" "${files[@]}" --slurpfile sweeps "$file" --argjson peak "$(peak_of_device)"
+    jqf "$1" -n "${@:2}" "${files[@]}" --slurpfile ladder "$work/ladder.jsonl" \
+        --slurpfile versus "$work/versus.jsonl" --slurpfile sweeps "$file" --argjson peak "$(roofs | jq -s '.[0].peak')"
 }
-peak_of_device() {
-    find "$dir/ladder" -name '*.json' -exec cat {} + 2>/dev/null | jqf report/roofs -sc | jq -s '.[0].peak'
+roofs() { # {peak, gbytes} of the device that the ladder ran on; nothing without one
+    local file
+    file=$(there ladder.jsonl)
+    [[ -z $file ]] || zcat -f "$dir/$file" | jqf report/roofs -sc
 }
 
 environment() {
-    find "$dir" -name '*.json' | sort | xargs -r cat | jqf report/environment -rs
+    local file
+    {
+        find "$dir" -maxdepth 1 -name '*.json' | sort | xargs -r cat
+        for file in "$dir"/*.jsonl "$dir"/*.jsonl.gz; do
+            [[ ! -e $file ]] || { zcat -f "$file" && echo; }
+        done | jq -cR 'fromjson?' # a line that was cut off is none
+    } | jqf report/environment -rs
 }
 
 ladder() {
-    picture ladder ladder.json "Each kernel on the problems that all were measured on. A bar's label is TFLOP/s; the
+    picture ladder ladder.jsonl "Each kernel on the problems that all were measured on. A bar's label is TFLOP/s; the
 orange mark is the 95 % interval of its p50."
-    table ladder.json "B,H,S,D|kernel|tile|#p50 us|95 % interval|#p90 us|#TFLOP/s|over|#ratio|95 % interval" \
-        "ladder_rows(\$records[0])"
-    records ladder.json ladder
+    table "B,H,S,D|kernel|tile|#p50 us|95 % interval|#p90 us|#TFLOP/s|over|#ratio|95 % interval" ladder_rows \
+        "$work/ladder.jsonl"
+    records ladder.jsonl
 }
 
 # How fast the sweeps were: the last eight; and where a candidate's wall time went, on average over those timed.
 sweep() {
-    local headings='sweep of|B,H,Hkv,S,Skv,D|strategy|#candidates|with result|#measured now|#compiled anew|#seconds'
-    picture sweep "$sweep_log" \
+    local headings='sweep of|B,H,Hkv,S,Skv,D|strategy|#candidates|with result|#measured now|#compiled anew|#seconds' log
+    log=$(there leaderboard.jsonl)
+    [[ -z $log ]] || picture sweep leaderboard.jsonl \
         "Best time of each tile height and warp count; pale is fast; x: infeasible or wrong, -: not tried."
     if [[ -s $dir/sweeps.jsonl ]]; then
-        jq -cnR '[inputs | fromjson? | select(.per_second)] | .[-8:]' "$dir/sweeps.jsonl" >"$work/sweeps.json"
-        table_of "$headings|#per second|#per minute" rate_rows "$work/sweeps.json"
+        jq -cnR '[inputs | fromjson? | select(.per_second)] | .[-8:]' "$dir/sweeps.jsonl" >"$work/sweeps"
+        table "$headings|#per second|#per minute" rate_rows "$work/sweeps"
     fi
     headings='mean seconds of a candidate of|#compile|#start (driver)|#check|#timing|#check again'
-    if [[ -s $dir/$sweep_log ]]; then
-        zcat -f "$dir/$sweep_log" | jqf report/stages -cnR >"$work/stages.json"
-        table_of "$headings|#of these, waiting for the GPU" stage_rows "$work/stages.json"
+    if [[ -n $log ]]; then
+        zcat -f "$dir/$log" | jqf report/stages -cnR >"$work/stages"
+        table "$headings|#of these, waiting for the GPU" stage_rows "$work/stages"
         echo '<p class="hint">Several candidates are compiled and checked while one is timed.</p>'
     fi
-    table micro_best.json '#p50 us|#p90 us|kernel|tile|#registers|#shared bytes' best_rows
-    records leaderboard.json "$sweep_log" sweeps.jsonl micro_best.json
+    table '#p50 us|#p90 us|kernel|tile|#registers|#shared bytes' best_rows "$dir/micro_best.json"
+    records leaderboard.json leaderboard.jsonl sweeps.jsonl micro_best.json
 }
 
-peers() {
-    local file headings='B,H,S,D|mask|kernel|#ours us|#TFLOP/s|best library|#its us|#ratio, alone'
-    echo '<p>A ratio is the library'"'"'s time over ours: above 1 ours is faster. <b>Alone</b>: each is timed by itself,
-at the clock that its power allows. <b>In pairs</b>: the two take turns in one process, at one clock.</p>'
-    picture peers peers.json \
-        "fa_bench's kernels beside FlashAttention 2 and cuDNN through PyTorch, and FlashAttention 3."
-    [[ ! -s $dir/peers.json ]] || jqf report/peers_said -r "$dir/peers.json"
-    [[ ! -s $dir/peers.json ]] || picture paired peers.json "Every shape, alone and in pairs."
-    for file in "$dir"/peers.json "$dir"/peers_*.json; do
-        [[ -s $file ]] || continue
-        echo "<h3>$(jq -L "$lib" -r 'include "typed"; (map(.kernel | values) | unique | join(", ")) + (.[0] | typed) |
-            @html' "$file") beside libraries</h3>"
-        table "${file##*/}" "$headings|in pairs with|#ratio, in pairs|95 % interval" peer_rows
-        records "${file##*/}"
-    done
-}
-
-# From pairs alone: each ratio was measured in one process.
+# From pairs: each ratio was measured in one process.
 paces() {
     local headings='B,H/Hkv,S,D|pace|kernel|#alone, us|#TFLOP/s|#clock, MHz|#% of the tensor peak'
     echo '<p>Both take turns in one process; above 1 ours is faster. <b>Sustained</b>: launches back to back, as under
 load. <b>Rested</b>: each launch after a pause, with a cold L2, as NVIDIA publishes its times.</p>'
-    if ! jq -e 'any(.[]; .pace == "rested" and .ratio)' "$dir/versus.json" >/dev/null 2>&1; then
+    if ! jq -e 'any(.[]; .pace == "rested" and .ratio)' "$work/versus.jsonl" >/dev/null 2>&1; then
         echo '<p class="missing">No pair was measured rested yet:' \
             '<code>scripts/evidence/evidence.sh versus</code> on a GPU measures both paces.</p>'
     fi
-    table versus.json 'kernel|pace|peer|#shapes|#ratio, geometric mean|#least|#most|#ahead' pace_rows
-    picture paces versus.json "Every shape at both paces, over the fastest of its peers; lines are 95 % intervals."
-    table versus.json "$headings|#in pairs, us|peer|#its us|#ratio|95 % interval" versus_rows
-    records versus.json versus.jsonl.gz
+    picture peers versus.jsonl "TFLOP/s by sequence length, each peer in pairs with ours."
+    table 'kernel|pace|peer|#shapes|#ratio, geometric mean|#least|#most|#ahead' pace_rows "$work/versus.jsonl"
+    picture paces versus.jsonl "Every shape at both paces, over the fastest of its peers; lines are 95 % intervals."
+    table "$headings|#in pairs, us|peer|#its us|#ratio|95 % interval" versus_rows "$work/versus.jsonl"
+    records versus.jsonl
+}
+
+# Beside PyTorch's attention and libraries, each timed alone; most also in pairs.
+peers() {
+    local file name headings='B,H,S,D|mask|kernel|#ours us|#TFLOP/s|best library|#its us|#ratio, alone'
+    for file in "$dir"/peers.json "$dir"/peers_*.json; do
+        name=${file##*/}
+        [[ -s $work/said.$name ]] || continue
+        echo "<h3>$(jq -L "$lib" -r 'include "typed"; (map(.kernel | values) | unique | join(", ")) + (.[0] | typed) |
+            @html' "$work/$name") beside libraries (${name%.json})</h3>"
+        table "$headings|in pairs with|#ratio, in pairs|95 % interval" peer_rows "$work/$name"
+        records "$name"
+    done
 }
 
 bounds() {
@@ -126,16 +147,16 @@ bounds() {
     echo '<p>The bound is the time below which this machine code cannot run: the busiest of its units, counted from the
 instructions. 100 % is at the bound; a run above 100 % would be an error of the bound.</p>'
     zcat -f "$dir/bound.json.points.jsonl.gz" | jq -s 'map(select(.us and .bound_us))' >"$work/bounds"
-    picture bound bound.json.points.jsonl.gz "Measured times over their bounds; on the line is at the bound."
-    picture pipes bound.json.points.jsonl.gz "The rungs of the ladder by pipe: the tallest bar is the bound, the line
+    picture bound bound.json.points.jsonl "Measured times over their bounds; on the line is at the bound."
+    picture pipes bound.json.points.jsonl "The rungs of the ladder by pipe: the tallest bar is the bound, the line
 at 100 % the measured time."
     headings='#tensor us|#mufu us|#fma us|#alu us|#shared us|#issue us|#l2 us'
-    table_of "kernel|B,H,S,D|#p50 us|#bound us|$headings|what binds" pipe_rows "$work/bounds"
+    table "kernel|B,H,S,D|#p50 us|#bound us|$headings|what binds" pipe_rows "$work/bounds"
     headings='#points|#least %|#median %|#most %|#below the bound'
-    table_of "kernel|$headings|what binds" bound_kernel_rows "$work/bounds"
+    table "kernel|$headings|what binds" bound_kernel_rows "$work/bounds"
     echo '<p>The fastest tile of each kernel and problem; all points are in the records.</p>'
-    table_of 'kernel|B,H,S,D|tile|#p50 us|#bound us|#% of the bound|what binds' bound_rows "$work/bounds"
-    records bound.json bound.json.points.jsonl.gz
+    table 'kernel|B,H,S,D|tile|#p50 us|#bound us|#% of the bound|what binds' bound_rows "$work/bounds"
+    records bound.json bound.json.points.jsonl
 }
 
 correct() {
@@ -143,56 +164,54 @@ correct() {
     for name in gate:'The problem matrix against attention in FP64' sanitize:"compute-sanitizer's four tools"; do
         [[ -s $dir/${name%%:*}.json ]] || continue
         echo "<h3>${name#*:}</h3>"
-        table "${name%%:*}.json" 'kernel|#passed|#failed|#skipped|#not run' counted_rows
-        records "${name%%:*}.json" "${name%%:*}.cases.jsonl.gz"
+        table 'kernel|#passed|#failed|#skipped|#not run' counted_rows "$dir/${name%%:*}.json"
+        records "${name%%:*}.json" "${name%%:*}.cases.jsonl"
     done
 }
 
 profiles() {
-    local runs
-    mapfile -t runs < <(find "$dir/ncu" -name '*.json' ! -name '*.record.json' 2>/dev/null | sort)
-    if [[ ${#runs[@]} -eq 0 ]]; then
-        echo '<p class="missing">NOT-RUN: no profile in ncu/</p>'
-        return
-    fi
     cat "$lib/report/gates.html"
-    jq -n --arg dir "$dir/" '[inputs | {file: (input_filename | ltrimstr($dir)), of: .}]' "${runs[@]}" >"$work/runs"
+    jq -s . "$dir/ncu.jsonl" >"$work/runs"
     jqf report/gates -r "$work/runs"
-    records ncu
+    records ncu.jsonl
 }
 
 sections() {
     section ladder "The ladder"
     ladder
     section roofline "Roofline"
-    picture roofline ladder.json "Where the kernels lie under the device's roofs: tensor peak and DRAM."
-    section sweep "Sweeps"
-    sweep
-    section peers "Peers"
-    peers
+    picture roofline ladder.jsonl "Where the kernels lie under the device's roofs: tensor peak and DRAM."
     section paces "Peers at both paces"
     paces
-    if [[ -s $dir/serving.jsonl ]]; then
+    if compgen -G "$dir/peers*.json" >/dev/null; then
+        section peers "Peers, each timed alone"
+        peers
+    fi
+    if [[ $(jq length "$work/serving.jsonl") -gt 0 ]]; then
         section serving "Serving: decode, chunked prefill"
-        jq -s . "$dir/serving.jsonl" >"$work/serving"
-        table_of 'B,H,S,D|#key heads|#keys|mask|kernel|tile|#p50 us|95 % interval|#TFLOP/s|#GB/s' serving_rows \
-            "$work/serving"
+        table 'B,H,S,D|#key heads|#keys|mask|kernel|tile|#p50 us|95 % interval|#TFLOP/s|#GB/s' serving_rows \
+            "$work/serving.jsonl"
         records serving.jsonl
+    fi
+    if [[ -n $(there leaderboard.jsonl)$(there sweeps.jsonl) ]]; then
+        section sweep "Sweeps"
+        sweep
     fi
     if [[ -s $dir/bound.json.points.jsonl.gz ]]; then
         section bounds "Bounds"
         bounds
     fi
-    section profiles "Profile: Nsight Compute's gates"
-    profiles
+    if [[ -s $dir/ncu.jsonl ]]; then
+        section profiles "Profile: Nsight Compute's gates"
+        profiles
+    fi
     if [[ -s $dir/gate.json || -s $dir/sanitize.json ]]; then
         section correct "Right results"
         correct
     fi
     if [[ -s $dir/parity.json ]]; then
         section parity "The same result as PyTorch's"
-        table parity.json \
-            'kernel|#agree|#do not|#not run|#largest difference to PyTorch|#to FP64' parity_rows
+        table 'kernel|#agree|#do not|#not run|#largest difference to PyTorch|#to FP64' parity_rows "$dir/parity.json"
         records parity.json
     fi
     echo "</section>"
@@ -209,12 +228,20 @@ end_of_page() {
     printf '<script>\n%s\n</script>\n</body></html>\n' "$(<"$lib/report/page.js")"
 }
 
+load_all() {
+    local file
+    rm -f "$work"/said.*
+    load ladder.jsonl jqf ladder/table -s
+    load versus.jsonl jqf pairs/rows -nR
+    load serving.jsonl jq -s .
+    for file in "$dir"/peers.json "$dir"/peers_*.json; do
+        [[ ! -s $file ]] || load "${file##*/}" jq -s .
+    done
+}
+
 page() {
     local id title
-    find "$dir" -path "$dir/ladder/*.json" | sort >"$work/files"
-    echo '{}' >"$work/records"
-    [[ ! -s $work/files ]] ||
-        xargs jq -L "$lib" -n --arg dir "$dir" 'import "report" as m; m::records' <"$work/files" >"$work/records"
+    load_all
     : >"$work/contents"
     sections >"$work/sections"
     head_of_page "fa_bench on $(basename "$dir")"
@@ -222,8 +249,9 @@ page() {
     echo '<section id="summary"><h2>Summary</h2>'
     of_files report/cards -r
     echo '<p class="hint">Times are p50 of a launch; how they are taken is in docs/timing.md, what a verdict means in
-docs/correctness.md. Which rows are of today'"'"'s machine code is in <a href="README.md">README.md</a>. A click on a
-heading sorts its table. Made by <code>scripts/evidence/report.sh</code> from the records in this folder.</p>'
+docs/correctness.md. Rows that were made with other machine code than today'"'"'s are left out; which files have any is
+in <a href="README.md">README.md</a>. A click on a heading sorts its table. Made by
+<code>scripts/evidence/report.sh</code> from the records in this folder.</p>'
     echo '<nav aria-label="Contents"><ul>'
     while read -r id title; do
         echo "<li><a href=\"#$id\">$title</a></li>"
@@ -236,11 +264,12 @@ heading sorts its table. Made by <code>scripts/evidence/report.sh</code> from th
 # The page of all GPUs, side by side, from their folders, which lie side by side too.
 page_of_all() { # DIR...
     for dir; do
+        load_all
         of_files report/index -c --arg folder "${dir##*/}"
     done >"$work/index"
     head_of_page "fa_bench on $# GPUs"
     echo '<p>One row a GPU; its name leads to its report. Above 1 a kernel of fa_bench is faster than the best library;
-<b>alone</b>: each timed by itself, <b>in pairs</b>: taking turns in one process. <b>Right</b>: cases of the problem
+in pairs, <b>back to back</b> or <b>rested</b>: each launch after a pause. <b>Right</b>: cases of the problem
 matrix; <b>clean</b>: runs of compute-sanitizer.</p>'
     jqf report/index_tables -rs "$work/index"
     end_of_page

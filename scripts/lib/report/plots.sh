@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # $dir, $work and $png are the caller's
+# shellcheck shell=bash disable=SC2154 # $dir, $work and $png are the caller's; load of page.sh has read the rows
 # The pictures of a page, by gnuplot. Sourced by report.sh. Each plot_NAME fails where it has nothing to draw.
 # An SVG follows the reader's light or dark scheme: what gnuplot draws in black or light grey changes with it.
 
@@ -39,11 +39,10 @@ draw() { # NAME WIDTH HEIGHT: gnuplot commands on stdin -> plots/NAME.svg
 # The ladder on every problem it was climbed on: TFLOP/s, log scale, the number on the bar, p50's interval.
 plot_ladder() {
     local problems=() i=0 plot='' problem fill place at
-    mapfile -t problems < <(jqf plots/ladder_problems -r "$dir/ladder.json")
+    mapfile -t problems < <(jqf plots/ladder_problems -r "$work/ladder.jsonl")
     [[ ${#problems[@]} -gt 0 ]] || return 1
     for problem in "${problems[@]}"; do
-        jqf plots/ladder_bars -r --arg problem "$problem" --slurpfile records "$work/records" "$dir/ladder.json" \
-            >"$work/ladder.$i"
+        jqf plots/ladder_bars -r --arg problem "$problem" "$work/ladder.jsonl" >"$work/ladder.$i"
         fill=$((100 - i * 75 / (${#problems[@]} > 1 ? ${#problems[@]} - 1 : 1)))
         fill="$((fill / 100)).$(printf '%02d' $((fill % 100)))"
         place="(\$1 + ($i - ${#problems[@]} / 2.0 + 0.5) * 0.27)"
@@ -64,7 +63,7 @@ set yrange [1:*]
 set xrange [-0.6:*]
 set key top left
 set offsets 0, 0.6, 0, 0
-set xtics ($(jqf plots/ladder_tics -r "$dir/ladder.json"))
+set xtics ($(jqf plots/ladder_tics -r "$work/ladder.jsonl"))
 plot $plot
 END
 }
@@ -72,7 +71,7 @@ END
 # Best p50 over the other knobs, for each (m, warps), of the canonical problem where it was swept.
 plot_sweep() {
     local kernels=() kernel name plot='' width
-    zcat -f "$dir/$sweep_log" | jqf plots/sweep_cells -cnR >"$work/sweep"
+    zcat -f "$dir/$(there leaderboard.jsonl)" | jqf plots/sweep_cells -cnR >"$work/sweep"
     mapfile -t kernels < <(jq -r '.[].kernel' "$work/sweep")
     [[ ${#kernels[@]} -gt 0 ]] || return 1
     for kernel in "${kernels[@]}"; do
@@ -105,13 +104,13 @@ END
 # Where each rung lies under the roofs of the device that ran it. FLOP and bytes are the problem's own.
 plot_roofline() {
     local device peak bandwidth kernels=() kernel plot='' i=0
-    device=$(find "$dir/ladder" -name '*.json' -exec cat {} + 2>/dev/null | jqf report/roofs -sc)
+    device=$(roofs)
     [[ -n $device ]] || return 1
     peak=$(jq .peak <<<"$device") bandwidth=$(jq '.gbytes / 1000' <<<"$device")
-    mapfile -t kernels < <(jqf plots/roof_kernels -r "$dir/ladder.json")
+    mapfile -t kernels < <(jqf plots/roof_kernels -r "$work/ladder.jsonl")
     for kernel in "${kernels[@]}"; do
         i=$((i + 1))
-        jqf plots/roof_points -r --arg kernel "$kernel" "$dir/ladder.json" | sort -n >"$work/roof.$i"
+        jqf plots/roof_points -r --arg kernel "$kernel" "$work/ladder.jsonl" | sort -n >"$work/roof.$i"
         plot+=", '$work/roof.$i' using 1:2 with linespoints ls $i ps 1.1 title '${kernel//_/\\_}'"
     done
     draw roofline 900 460 <<END
@@ -123,7 +122,7 @@ set key outside right
 set xrange [32:8192]
 set xtics (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 set yrange [0.5:$peak * 2]
-$(jqf plots/roof_marks -r "$dir/ladder.json")
+$(jqf plots/roof_marks -r "$work/ladder.jsonl")
 set label 101 sprintf('tensor peak at boost clock, %.0f TFLOP/s', $peak) at 40, $peak * 1.3 font ',10'
 set label 102 sprintf('DRAM, %.2f TB/s', $bandwidth) at 36, $bandwidth * 36 * 0.62 font ',10'
 plot (x * $bandwidth < $peak ? x * $bandwidth : $peak) with lines lc rgb '#000000' lw 1.5 notitle$plot
@@ -135,24 +134,25 @@ has_column() { # FILE COLUMN: any number there
 }
 
 # Six panels, head dimension by mask: TFLOP/s over sequence length at constant work (batch x seq = 16384, heads x dim =
-# 2048).
+# 2048), in pairs, at the pace that most shapes were measured at.
 plot_peers() {
-    local dim causal mask plot='' file panels=0 lines fa3=fa3_scaled scaled=' (scaled)'
-    if jq -e 'map(select(.ratio != null)) | all(.[]; .peers.fa3)' "$dir/peers.json" >/dev/null; then
-        fa3=fa3 scaled='' # measured on every shape
-    fi
+    local dim causal mask plot='' file panels=0 lines names i columns pace='launches back to back'
+    columns=$(jqf plots/peers_columns -c "$work/versus.jsonl")
+    mapfile -t names < <(jq -r '.peers[].name' <<<"$columns")
+    [[ $(jq -r .pace <<<"$columns") != rested ]] || pace='each launch after a pause, with a cold L2'
     for causal in false true; do
         mask=$([[ $causal == true ]] && echo causal || echo full)
         for dim in 64 128 256; do
             file=$work/peers.$dim.$causal
-            jqf plots/peers_points -r --argjson dim "$dim" --argjson causal "$causal" --arg fa3 "$fa3" \
-                "$dir/peers.json" >"$file"
+            jqf plots/peers_points -r --argjson dim "$dim" --argjson causal "$causal" --argjson columns "$columns" \
+                "$work/versus.jsonl" >"$file"
             [[ -s $file ]] || continue
             panels=$((panels + 1))
             lines="'$file' using 1:2 with linespoints ls 1 lw 3 title 'fa\\_bench'"
-            has_column "$file" 3 && lines+=", '' using 1:3 with linespoints ls 8 title 'FlashAttention 2'"
-            has_column "$file" 4 && lines+=", '' using 1:4 with linespoints ls 2 title 'cuDNN'"
-            has_column "$file" 5 && lines+=", '' using 1:5 with linespoints ls 3 title 'FlashAttention 3$scaled'"
+            for i in "${!names[@]}"; do
+                ! has_column "$file" $((i + 3)) ||
+                    lines+=", '' using 1:$((i + 3)) with linespoints ls $((i + 2)) title '${names[i]//_/\\_}'"
+            done
             plot+="
 set title 'D=$dim $mask'
 plot $lines
@@ -162,7 +162,7 @@ unset key"
     [[ $panels -gt 0 ]] || return 1
     draw peers $((panels < 3 ? 330 * panels + 60 : 1100)) $((panels > 3 ? 700 : 400)) <<END
 set multiplot layout $(((panels + 2) / 3)),$((panels < 3 ? panels : 3)) \
-    title 'Peers by sequence length: TFLOP/s (higher is better)'
+    title 'In pairs by sequence length, $pace: TFLOP/s (higher is better)'
 set logscale x 2
 set xtics (512, '1k' 1024, '2k' 2048, '4k' 4096, '8k' 8192, '16k' 16384)
 set xrange [430:19500]
@@ -186,25 +186,12 @@ set offsets 0, 0, 0.15, 0.05
 set format x ''
 set key below
 END
-    jqf plots/peers_groups -r "$2"
+    jqf plots/shape_groups -r "$2"
 }
 
-# Every shape of peers.json: the best library's time over ours, each timed alone and in pairs.
-plot_paired() {
-    jqf plots/peers_paired -r "$dir/peers.json" >"$work/paired"
-    has_column "$work/paired" 2 || return 1
-    draw paired 1100 400 <<END
-set title 'Best library / ours: above 1 ours is faster'
-$(shape_axes "$work/paired" "$dir/peers.json")
-plot 1 with lines lc rgb '#888888' lw 1.5 notitle, '$work/paired' using 1:2 with points ls 7 title 'each timed alone', \
-    '' using 1:3 with points ls 2 pt 7 ps 0.7 title 'in pairs, with its 95 % interval', \\
-    '' using 1:4:(0):(\$5 - \$4) with vectors nohead lw 3 lc rgb '#d55e00' notitle
-END
-}
-
-# Every shape of versus.json: the best peer's time over ours at both paces, in pairs.
+# Every shape of the pairs: the best peer's time over ours at both paces, in pairs.
 plot_paces() {
-    jqf plots/paces_shapes "$dir/versus.json" >"$work/shapes"
+    jqf plots/paces_shapes "$work/versus.jsonl" >"$work/shapes"
     jqf plots/paces_points -r "$work/shapes" >"$work/paces"
     [[ -s $work/paces ]] || return 1
     local intervals='' # of few pairs there are none
@@ -244,7 +231,7 @@ END
 # The rungs of the ladder: how much of the measured time each pipe is busy at least, a panel per problem.
 plot_pipes() {
     local problems=() names=(tensor mufu fma alu shared issue l2) problem panels='' i n=0
-    mapfile -t problems < <(jq -r 'map(select((.file // "" | startswith("ladder/")) and .pipe_clocks)) |
+    mapfile -t problems < <(jq -r 'map(select((.file // "" | startswith("ladder")) and .pipe_clocks)) |
         group_by(.problem) | sort_by(map(.us) | min) | .[][0].problem' "$work/bounds")
     [[ ${#problems[@]} -gt 0 ]] || return 1
     for problem in "${problems[@]}"; do

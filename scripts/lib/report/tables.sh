@@ -1,7 +1,11 @@
-# shellcheck shell=bash disable=SC2154 # $bench and flag are of common.sh
-# The documents' tables in Markdown, from the registry and evidence/. Sourced by report.sh; a function per
-# table.
+# shellcheck shell=bash disable=SC2154 # $bench, $work and flag are the caller's
+# The documents' tables in Markdown, from the registry and evidence/. Sourced by report.sh; a function per table.
 pages=(README.md docs/kernels.md evidence/README.md) # that have tables
+
+folders() { # of evidence/ with records of a GPU
+    find evidence -mindepth 2 -maxdepth 2 \( -name 'ladder.jsonl*' -o -name 'leaderboard.jsonl*' \
+        -o -name 'peers*.json' -o -name 'versus.jsonl*' \) -printf '%h\n' | sort -u
+}
 
 kernels_table() {
     echo "| kernel | idea | default tile | tensor cores | architecture | emulated |"
@@ -11,88 +15,107 @@ kernels_table() {
 
 # The file of the first folder of evidence/ that has it becomes $file; fails while none has, saying what makes it.
 need_evidence() { # FILE COMMAND
-    file=$(find evidence -mindepth 2 -maxdepth 2 -name "$1" -size +2c 2>/dev/null | sort | head -n 1)
+    file=$(find evidence -mindepth 2 -maxdepth 2 \( -name "$1" -o -name "$1.gz" \) -size +2c 2>/dev/null |
+        sort | head -n 1)
     [[ -n $file ]] || { echo "No $1 under evidence/ yet: \`$2\` on a GPU makes it."; return 1; }
 }
 
-# Which commits were measured, and of which kernels the machine code is another by now (evidence_current.sh).
-# --check compiles two rows of a table that its page calls current, and none of another; with --no-compile none at all.
-measured_at() { # FILE
-    local commits said
-    commits=$(jqf report/commits -r "$1")
-    said=$(awk -v begin="Measured at commit $commits" '
-        $0 == begin "." || $0 == begin ";" {
-            text = $0
-            while ((getline line) > 0 && line != "") text = text "\n" line
-            seen[text] = 1
-        }
-        END {
-            for (text in seen) count++
-            if (count == 1) print text
-        }' "${pages[@]}")
-    if [[ ${flag[check]} -eq 1 && -n $said ]] &&
-        { [[ $said != "Measured at commit $commits." || ${flag[no-compile]} -eq 1 ]] || are_current "$1"; }; then
-        printf '%s\n\n' "$said"
-        return
+# The rows of FILE that are of today's machine code, and those that were infeasible or not run, become the file $rows, a
+# line each; $currency says how many they are. With --no-compile every row counts. So does, with --check, every row of a
+# file that the pages call current, once two of its rows are (with --no-compile none is looked at).
+today() { # FILE
+    local how=() taken
+    rows=$work/today.${1//\//_} # once a file, also for the functions that run in shells of their own
+    if [[ ! -e $rows.said ]]; then
+        if [[ ${flag[check]} -eq 1 ]]; then
+            ! are_current "$1" || how=(--no-compile)
+        elif [[ ${flag[no-compile]} -eq 1 ]]; then
+            how=(--no-compile)
+        fi
+        taken=${#how[@]}
+        scripts/evidence/evidence_current.sh --rows --values "${how[@]}" "$1" >"$rows.lines" || exit $?
+        [[ $taken -eq 0 ]] || sed -i 's/"current":null/"current":true/' "$rows.lines"
+        jq -es 'all(.[]; .current != null)' "$rows.lines" >/dev/null ||
+            die 4 "NOT-RUN: a row of $1 could not be compiled"
+        jq -c 'select(.current or (.claims | not)).row' "$rows.lines" >"$rows"
+        jqf report/currency -rs --arg file "$1" "$rows.lines" >"$rows.said"
     fi
-    scripts/evidence/evidence_current.sh --rows "$1" | jqf report/measured -rs --arg commits "$commits"
+    currency=$(<"$rows.said")
 }
-
-are_current() { # FILE: two of its rows
-    scripts/evidence/evidence_current.sh --sample 2 --rows "$1" | jq -es 'all(.[]; .current)' >/dev/null
+# What stands above the table of FILE; fails while no row is of today's machine code, so that there is none.
+head_of() { # FILE COMMAND
+    today "$1"
+    printf '%s\n\n' "$currency"
+    [[ ! -s $rows ]] || return 0
+    echo "No table: \`$2\` on a GPU measures them again."
+    return 1
+}
+are_current() { # FILE: so the pages say, and so are two of its rows
+    local said
+    said=$(grep -ohE "^Machine code equals today's: ([0-9]+) of \1 rows \(\`$1\`\)" "${pages[@]}" | sort -u)
+    [[ $(grep -c . <<<"$said") -eq 1 ]] || return 1
+    [[ ${flag[no-compile]} -eq 0 ]] || return 0
+    scripts/evidence/evidence_current.sh --sample 2 --rows "$1" >"$work/two" || exit $?
+    jq -es 'all(.[]; .current)' "$work/two" >/dev/null
 }
 
 ladder_table() {
-    local file folder
-    need_evidence ladder.json "scripts/evidence/evidence.sh ladder" || return 0
-    folder=$(dirname "$file")
-    measured_at "$file"
-    jqf report/ladder -r --arg folder "$folder" "$file"
+    local file rows currency
+    need_evidence ladder.jsonl "scripts/evidence/evidence.sh ladder" || return 0
+    head_of "$file" "scripts/evidence/evidence.sh ladder" || return 0
+    jqf ladder/table -s "$rows" | jqf report/ladder -r --arg file "$file"
 }
 
-# versus.json in a few lines, and what is beside it.
+# The pairs in a few lines, and what is beside them.
 summary_table() {
-    local file folder beside=() name other
-    need_evidence versus.json "scripts/evidence/evidence.sh versus" || return 0
+    local file rows currency folder beside=() name said
+    need_evidence versus.jsonl "scripts/evidence/evidence.sh versus" || return 0
     folder=$(dirname "$file")
+    today "$file"
+    said=$currency
+    jqf pairs/rows -nR "$rows" >"$work/versus"
     for name in fa4 serving; do
-        other=$folder/peers_$name.json
-        [[ -s $other ]] || other=/dev/null
-        beside+=(--slurpfile "$name" "$other")
+        rows=/dev/null
+        if [[ -s $folder/peers_$name.json ]]; then
+            today "$folder/peers_$name.json"
+            [[ ! -s $rows || $currency != *"left out"* ]] || said+=$'\n'$currency
+        fi
+        beside+=(--slurpfile "$name" "$rows")
     done
-    measured_at "$file"
-    jqf report/summary -r --arg folder "$(basename "$folder")" "${beside[@]}" "$file"
+    printf '%s\n\n' "$said"
+    [[ $(jq length "$work/versus") -gt 0 ]] ||
+        { echo "No table: \`scripts/evidence/evidence.sh versus\` on a GPU measures them again." && return 0; }
+    jqf report/summary -r --arg folder "$(basename "$folder")" "${beside[@]}" "$work/versus"
 }
 
 # peers.json, and peers_KERNEL.json beside it.
 peers_table() {
-    local file main
-    need_evidence peers.json "scripts/peers.sh" || return 0
-    main=$file
+    local file main rows currency
+    need_evidence 'peers*.json' "scripts/peers.sh" || return 0
+    main=$(dirname "$file")/peers.json
     for file in "$main" "${main%.json}"_*.json; do
         [[ -s $file ]] || continue
-        [[ $file == "$main" ]] || echo
-        measured_at "$file"
-        jqf report/peers -r --arg file "$file" "$file"
-    done
+        ! head_of "$file" scripts/peers.sh || jqf report/peers -rs --arg file "$file" "$rows"
+        echo
+    done | sed '$ {/^$/d}'
 }
 
 versus_table() {
-    local file
-    need_evidence versus.json "scripts/evidence/evidence.sh versus" || return 0
-    measured_at "$file"
-    jqf report/versus -r --arg file "$file" "$file"
+    local file rows currency
+    need_evidence versus.jsonl "scripts/evidence/evidence.sh versus" || return 0
+    head_of "$file" "scripts/evidence/evidence.sh versus" || return 0
+    jqf pairs/rows -nR "$rows" | jqf report/versus -r --arg file "$file"
 }
 
 # The tiles that lead on the canonical problem, and how the sweeps that found them went.
 sweep_table() {
-    local file folder sweeps
+    local file folder sweeps rows currency
     need_evidence leaderboard.json "scripts/evidence/evidence.sh sweep" || return 0
     folder=$(dirname "$file")
     sweeps=$folder/sweeps.jsonl
     [[ -s $sweeps ]] || sweeps=/dev/null
-    measured_at "$file"
-    jqf report/sweep -r --slurpfile sweeps "$sweeps" --arg folder "$folder" "$file"
+    head_of "$file" "scripts/evidence/evidence.sh sweep" || return 0
+    jqf report/sweep -r --slurpfile sweeps "$sweeps" --slurpfile today "$rows" --arg folder "$folder" "$file"
 }
 
 # What was tried against the bench: one summary with "what" per file, from the tools that the table names. A cheat or
