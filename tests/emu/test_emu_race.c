@@ -1,5 +1,5 @@
-/* The race detector on kernels with a race (tests/emu/race/racy.cu) and without one (clean.cu): none missed, none
- * invented. Each run is a process of its own (emu_case). --test: one schedule; --rest: the others; neither: all. */
+/* The race detector on kernels with a race (tests/emu/race/racy.cu, results_racy.cu) and without one (clean.cu,
+ * results_clean.cu): none missed, none invented. Each run is a process of its own (emu_case). --test: one schedule; --rest: the others; neither: all. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,6 +20,7 @@ enum { CASES_MAX = 200 };
 typedef struct kernel {
     char name[64];
     const char *file;
+    char line[80]; /* a report names it */
     int number, schedule;
     bool racy;
 } kernel;
@@ -33,7 +34,7 @@ static void judged(void **state)
     const char *const command[] = {binary, k->file, "--sanitize", "3", "--case", number, "--schedule", schedule, NULL};
     assert_int_not_equal(fa_run(command, &output), -1);
     const bool good = k->racy ? strncmp(output, "wrong ", 6) == 0 && strstr(output, "data race") != NULL &&
-                                    strstr(output, "racy.cu:") != NULL
+                                    strstr(output, k->line) != NULL
                               : strcmp(output, "pass\n") == 0;
     if (!good)
         fail_msg("%s of %s under schedule %d: %s", k->name, k->file, k->schedule, output);
@@ -41,19 +42,32 @@ static void judged(void **state)
     free(binary);
 }
 
-/* The names in the list of a file, X(name), in their order. */
-static size_t kernels_of(const char *file, bool racy, int schedule, kernel *kernels)
+/* "results.cuh:LINE" of a form there, "racy.cu:" of a case. */
+static void name_line(kernel *k, const char *list, const char *text)
+{
+    char *form = fa_format("\nFORM(%s,", k->name);
+    const char *at = strstr(text, form);
+    int line = 1;
+    for (const char *c = text; at != NULL && c <= at; c++)
+        line += *c == '\n';
+    snprintf(k->line, sizeof k->line, at != NULL ? "%s:%d\n" : "%s:", strrchr(list, '/') + 1, line);
+    free(form);
+}
+
+/* The names in the list, X(name), in their order. */
+static size_t kernels_of(const char *file, const char *list, int schedule, kernel *kernels)
 {
     char *text = NULL;
     size_t size = 0, count = 0;
     fa_reason why;
-    if (fa_read_file(file, &text, &size, &why) != FA_PASS)
+    if (fa_read_file(list, &text, &size, &why) != FA_PASS)
         return 0;
     const char *at = strstr(text, "#define CASES(X)");
     for (at = at != NULL ? strchr(at + 15, ')') : NULL; at != NULL && (at = strstr(at, "X(")) != NULL; at += 2) {
         kernel *k = &kernels[count];
-        *k = (kernel){.file = file, .number = (int)count++, .schedule = schedule, .racy = racy};
+        *k = (kernel){.file = file, .number = (int)count++, .schedule = schedule, .racy = strstr(file, "racy") != NULL};
         snprintf(k->name, sizeof k->name, "%.*s", (int)strcspn(at + 2, ")"), at + 2);
+        name_line(k, list, text);
     }
     free(text);
     return count;
@@ -62,6 +76,10 @@ static size_t kernels_of(const char *file, bool racy, int schedule, kernel *kern
 int main(int argc, char **argv)
 {
     const bool test = argc < 2 || strcmp(argv[1], "--rest") != 0, rest = argc < 2 || strcmp(argv[1], "--test") != 0;
+    static const char *const files[][2] = {{"tests/emu/race/racy.cu", "tests/emu/race/racy.cu"},
+                                           {"tests/emu/race/clean.cu", "tests/emu/race/clean.cu"},
+                                           {"tests/emu/race/results_racy.cu", "tests/emu/race/results.cuh"},
+                                           {"tests/emu/race/results_clean.cu", "tests/emu/race/results.cuh"}};
     static kernel kernels[4 * CASES_MAX];
     struct CMUnitTest tests[4 * CASES_MAX] = {{0}};
     size_t count = 0;
@@ -71,8 +89,8 @@ int main(int argc, char **argv)
     for (int schedule = FA_SCHEDULE_ASCENDING; schedule <= FA_SCHEDULE_GREEDY; schedule++) {
         if (schedule == FA_SCHEDULE_RANDOM ? !test : !rest)
             continue;
-        count += kernels_of("tests/emu/race/racy.cu", true, schedule, kernels + count);
-        count += kernels_of("tests/emu/race/clean.cu", false, schedule, kernels + count);
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+            count += kernels_of(files[i][0], files[i][1], schedule, kernels + count);
     }
     for (size_t i = 0; i < count; i++)
         tests[i] = (struct CMUnitTest){.name = fa_format("%s_%s_%c", kernels[i].racy ? "racy" : "clean",

@@ -29,6 +29,27 @@ static inline __attribute__((always_inline)) void fa_emu_touch(const void *addre
 #endif
 }
 
+#if FA_EMU_TSAN
+/* g++ puts neither a call nor a hook where it copies or sets a constant size in line, unless one register holds it. */
+static inline __attribute__((always_inline)) void fa_emu_touch_block(const void *address, size_t size, bool write)
+{
+    if (!__builtin_constant_p(size) || size > 16 || (size & (size - 1)))
+        fa_emu_touch(address, size, write);
+}
+extern "C" inline __attribute__((always_inline, gnu_inline)) void *memcpy(void *to, const void *from,
+                                                                          size_t size) noexcept
+{
+    fa_emu_touch_block(from, size, false);
+    fa_emu_touch_block(to, size, true);
+    return __builtin_memcpy(to, from, size);
+}
+extern "C" inline __attribute__((always_inline, gnu_inline)) void *memset(void *to, int byte, size_t size) noexcept
+{
+    fa_emu_touch_block(to, size, true);
+    return __builtin_memset(to, byte, size);
+}
+#endif
+
 static inline void fa_emu_aligned(const void *address, size_t align, const char *what, const char *file, int line)
 {
     if ((uintptr_t)address % align)

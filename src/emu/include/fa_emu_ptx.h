@@ -84,7 +84,7 @@ static inline __attribute__((always_inline)) fa_emu_ptx_value fa_emu_ptx_in(T x)
 /* Under a sanitizer the call is a function of its own, which is not instrumented: the operands' copies would cost more
  * than the instruction. Operands that do not lie on the thread's stack are declared by hand. */
 #if FA_EMU_TSAN || FA_EMU_ASAN
-#define FA_EMU_PTX_CALL __attribute__((noinline, no_sanitize("address", "thread")))
+#define FA_EMU_PTX_CALL __attribute__((noipa, no_sanitize("address", "thread")))
 #else
 #define FA_EMU_PTX_CALL inline __attribute__((always_inline))
 #endif

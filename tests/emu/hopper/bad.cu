@@ -488,6 +488,21 @@ CASE(stage_filled_by_threads_before)
     WAIT(b, 0);
 }
 
+CASE(stage_filled_by_a_result)
+{
+    make_barriers(b, t, 1);
+    reinterpret_cast<half2 *>(s_b)[t] = __float2half2_rn(1.0f);
+    FENCE_ASYNC();
+    const half2 old = reinterpret_cast<half2 *>(s_b)[t];
+    reinterpret_cast<half2 *>(s_b)[t] = __hmul2(old, old); /* HERE missing proxy fence */
+    __syncthreads();
+    if (t == 0) {
+        COPY_OUT(static_cast<unsigned *>(p.o) + 64 + 1024 * blockIdx.x, s, 1024); /* HERE missing proxy fence */
+        COMMIT();
+        WAIT_GROUP(0);
+    }
+}
+
 /* Out of shared memory into shared memory without clusters: an H200 ends the launch with "illegal instruction". */
 CASE(copy_within_a_block)
 {
@@ -515,6 +530,6 @@ CASE(copy_within_a_block)
     X(size_of_a_copy) X(box_not_aligned) X(box_begins_off_16_bytes) X(no_tensor_map) X(other_rank)                  \
     X(copies_that_count_no_arrival)                                                                                 \
     X(copies_of_threads_not_waited_for) X(beyond_shared_memory) X(block_ends_while_it_copies)                       \
-    X(stage_filled_by_threads_before) X(copy_within_a_block)
+    X(stage_filled_by_threads_before) X(stage_filled_by_a_result) X(copy_within_a_block)
 /* clang-format on */
 HOPPER_KERNEL
