@@ -56,8 +56,8 @@ static const char *const race_links[] = {
     "-nodefaultlibs",     "-lstdc++",          "-lm", "-lgcc_s", "-lgcc", "-lc", "-Wl,--wrap=memcpy",
     "-Wl,--wrap=memmove", "-Wl,--wrap=memset", NULL};
 
-/* g++ leaves out of its hooks what a call reads as a struct passed by value, and where it stores one that it returns: as
- * few calls as possible remain. */
+/* g++ makes no hook for a struct that a call takes by value from memory, nor for one whose result it stores there: as few
+ * calls as possible remain. */
 static const char *const race_options[] = {"-fsanitize=thread",
                                            "--param=tsan-distinguish-volatile=1",
                                            "-finline-functions",

@@ -1,5 +1,6 @@
 /* The race detector on kernels with a race (tests/emu/race/racy.cu, results_racy.cu) and without one (clean.cu,
- * results_clean.cu): none missed, none invented. Each run is a process of its own (emu_case). --test: one schedule; --rest: the others; neither: all. */
+ * results_clean.cu): none missed, none invented. Each run is a process of its own (emu_case). --test: one schedule;
+ * --rest: the others; neither: all. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
