@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "emu/cluster.h"
 #include "emu/core/fibre.h"
+#include "emu/core/preempt.h"
 #include "emu/core/report.h"
 #include "emu/core/sanitize.h"
 #include "emu/core/state.h"
@@ -174,8 +175,10 @@ static void *work(void *argument)
     if (!cluster)
         return NULL;
     fa_emu_catch_faults(cluster->block[0], true);
+    fa_emu_preempt_begin(cluster->block[0]);
     while (run_next(launch, cluster))
         ;
+    fa_emu_preempt_end();
     fa_emu_catch_faults(cluster->block[0], false);
     fa_emu_self = NULL;
     cluster_free(cluster);

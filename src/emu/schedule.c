@@ -55,17 +55,18 @@ static bool complete(const fa_emu_worker *worker, uint32_t warp, uint32_t group)
     return (group & need) == need && fa_emu_wgmma_can_go_on(worker, warp, op);
 }
 
-/* Completes the operations of a warp that all their lanes have reached. Returns whether there was one. */
-static bool release_warp(fa_emu_worker *worker, uint32_t warp)
+/* Completes the operations of a warp that all their lanes have reached; pollers: also threads that only let others run.
+ * Returns whether there was one. */
+static bool release_warp(fa_emu_worker *worker, uint32_t warp, bool pollers)
 {
     fa_emu_warp_state *state = &worker->warp[warp];
     bool released = false;
     for (uint32_t todo = state->waiting_warp; todo && !worker->stopped;) {
         const uint32_t group = group_of(worker, warp, todo);
         todo &= ~group;
-        if (!complete(worker, warp, group))
-            continue;
         const int32_t kind = worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(group)].op->kind;
+        if (!complete(worker, warp, group) || (kind == FA_EMU_YIELD && !pollers))
+            continue;
         if (kind != FA_EMU_YIELD)
             worker->cluster->idle = 0;
         if (!fa_emu_compute(worker, warp, group))
@@ -147,12 +148,12 @@ static bool release(fa_emu_worker *worker)
         const uint64_t held = fa_random_next(&worker->random);
         for (uint32_t warp = 0; warp < worker->warps; warp++)
             if (!(held >> warp & 1))
-                released |= release_warp(worker, warp);
+                released |= release_warp(worker, warp, true);
         if (released)
             return true;
     }
     for (uint32_t warp = 0; warp < worker->warps; warp++)
-        released |= release_warp(worker, warp);
+        released |= release_warp(worker, warp, true);
     for (int32_t id = 0; id < FA_EMU_BARRIERS && !worker->stopped; id++)
         released |= release_barrier(worker, id);
     return released;
@@ -185,15 +186,6 @@ static fa_emu_fibre *pick(fa_emu_worker *worker)
     return &worker->fibres[warp * FA_EMU_WARP + lane];
 }
 
-/* All lanes of the warp that wait in it only give others a turn. */
-static bool only_yields(const fa_emu_worker *worker, uint32_t warp)
-{
-    bool only = true;
-    for (uint32_t rest = worker->warp[warp].waiting_warp; rest; rest &= rest - 1)
-        only &= worker->fibres[warp * FA_EMU_WARP + (uint32_t)__builtin_ctz(rest)].op->kind == FA_EMU_YIELD;
-    return only;
-}
-
 /* Lets another block of the cluster run: before anything is released, or because nothing can be. */
 static bool leaves(fa_emu_worker *worker)
 {
@@ -219,8 +211,9 @@ static bool force(fa_emu_worker *worker)
 static fa_emu_fibre *next(fa_emu_worker *worker)
 {
     const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
-    if (greedy && !worker->warp[worker->greedy_warp].ready && !only_yields(worker, (uint32_t)worker->greedy_warp))
-        release_warp(worker, (uint32_t)worker->greedy_warp);
+    worker->waits++;
+    if (greedy && !worker->warp[worker->greedy_warp].ready)
+        release_warp(worker, (uint32_t)worker->greedy_warp, false);
     if (worker->pending != NULL)
         fa_emu_pending_turn(worker);
     while (!worker->ready_warps && worker->alive && !worker->stopped) {

@@ -5,8 +5,9 @@
 
 #include <stdint.h>
 
-#define FA_EMU_ABI 6
+#define FA_EMU_ABI 7
 #define FA_EMU_WARP 32
+#define FA_EMU_POLLS 32
 
 /* Rendezvous kinds. BARRIER: the block. The others: lanes of one warp; from LDMATRIX on all 32 at one source line
  * (.aligned). */
@@ -121,6 +122,7 @@ typedef struct fa_emu_thread {
     unsigned char *smem; /* dynamic shared memory of the block, exactly smem_bytes */
     uint32_t smem_bytes, lane, warp;
     uint32_t cluster_rank, cluster_size;
+    uint32_t polls; /* atomic accesses; every FA_EMU_POLLS-th lets other threads run */
     const fa_emu_api *api;
     /* Element (row * 16 + col) that lane l holds at index i of a fragment: map[type][l * len + i]. */
     const uint16_t *wmma_map[FA_EMU_FRAG_TYPES];

@@ -115,6 +115,7 @@ typedef struct fa_emu_worker {
     fa_emu_cluster *cluster;
     uint32_t rank, rounds; /* rank: in its cluster; rounds: until another block of it runs */
     uint32_t turns;        /* how often its threads let others of the block run */
+    uint64_t waits;        /* how often the next thread was chosen */
 
     fa_emu_uint3 block;
     uint32_t block_number, seat; /* seat: its number among the blocks that have started */

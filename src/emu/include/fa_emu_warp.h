@@ -172,10 +172,17 @@ FA_EMU_REDUCE_FN(__reduce_xor_sync, unsigned, FA_EMU_REDUCE_XOR)
 #undef FA_EMU_REDUCE_FN
 
 /* Others get a turn: for loops that wait for memory. */
-static inline void __nanosleep(unsigned, FA_EMU_HERE)
+static inline void fa_emu_yield(const char *name, const char *file, int line)
 {
-    fa_emu_op op = fa_emu_op_make(FA_EMU_YIELD, 0, "__nanosleep", ~0u, FA_EMU_THERE);
+    fa_emu_op op = fa_emu_op_make(FA_EMU_YIELD, 0, name, ~0u, file, line);
     fa_emu_wait(op);
+}
+static inline void __nanosleep(unsigned, FA_EMU_HERE) { fa_emu_yield("__nanosleep", FA_EMU_THERE); }
+static inline void fa_emu_polled(const char *name, const char *file, int line)
+{
+    fa_emu_thread *self = fa_emu_slot_value;
+    if (!FA_EMU_TSAN && ++self->polls % FA_EMU_POLLS == 0) /* the race detector does this itself */
+        fa_emu_yield(name, file, line);
 }
 
 /* Fences order memory between threads. Blocks of one launch run on several OS threads. */
@@ -209,22 +216,23 @@ template <typename T>
 using fa_emu_as = typename fa_emu_same<T>::type;
 #define FA_EMU_ATOMIC_FN(name, expression)                                     \
     template <typename T>                                                      \
-    static inline T name(T *address, fa_emu_as<T> value)                       \
+    static inline T name(T *address, fa_emu_as<T> value, FA_EMU_HERE)          \
     {                                                                          \
+        fa_emu_polled(#name, FA_EMU_THERE);                                    \
         return fa_emu_atomic(address, [=](T old) -> T { return expression; }); \
     }                                                                          \
     template <typename T>                                                      \
-    static inline T name##_block(T *address, fa_emu_as<T> value)               \
+    static inline T name##_block(T *address, fa_emu_as<T> value, FA_EMU_HERE)  \
     {                                                                          \
         fa_emu_race_scope_block(1);                                            \
-        const T old = name(address, value);                                    \
+        const T old = name(address, value, FA_EMU_THERE);                      \
         fa_emu_race_scope_block(0);                                            \
         return old;                                                            \
     }                                                                          \
     template <typename T>                                                      \
-    static inline T name##_system(T *address, fa_emu_as<T> value)              \
+    static inline T name##_system(T *address, fa_emu_as<T> value, FA_EMU_HERE) \
     {                                                                          \
-        return name(address, value);                                           \
+        return name(address, value, FA_EMU_THERE);                             \
     }
 FA_EMU_ATOMIC_FN(atomicAdd, old + value)
 FA_EMU_ATOMIC_FN(atomicSub, old - value)
@@ -248,21 +256,22 @@ static inline float4 atomicAdd(float4 *address, float4 value)
             atomicAdd(&address->w, value.w)};
 }
 template <typename T>
-static inline T atomicCAS(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
+static inline T atomicCAS(T *address, fa_emu_as<T> compare, fa_emu_as<T> value, FA_EMU_HERE)
 {
+    fa_emu_polled("atomicCAS", FA_EMU_THERE);
     T old = compare;
     __atomic_compare_exchange(address, &old, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return old;
 }
 template <typename T>
-static inline T atomicCAS_block(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
+static inline T atomicCAS_block(T *address, fa_emu_as<T> compare, fa_emu_as<T> value, FA_EMU_HERE)
 {
-    return atomicCAS(address, compare, value);
+    return atomicCAS(address, compare, value, FA_EMU_THERE);
 }
 template <typename T>
-static inline T atomicCAS_system(T *address, fa_emu_as<T> compare, fa_emu_as<T> value)
+static inline T atomicCAS_system(T *address, fa_emu_as<T> compare, fa_emu_as<T> value, FA_EMU_HERE)
 {
-    return atomicCAS(address, compare, value);
+    return atomicCAS(address, compare, value, FA_EMU_THERE);
 }
 
 #endif

@@ -172,13 +172,11 @@ static unsigned char *strong_place(const fa_emu_ptx_run *run, int arg, uint32_t 
     return place;
 }
 
-/* A thread that reads in a loop may wait for another block of its cluster, which runs on the same OS thread. The race
- * detector does this for any loop. */
-static void let_blocks_run(const fa_emu_ptx_run *run)
+/* A thread that reads in a loop may wait for another one. The race detector does this for any loop. */
+static void let_others_run(const fa_emu_ptx_run *run)
 {
-    enum { READS = 32 };
     fa_emu_worker *worker = fa_emu_self;
-    if (worker->cluster->count == 1 || worker->race != NULL || ++worker->turns % READS != 0)
+    if (worker->race != NULL || ++worker->turns % FA_EMU_POLLS != 0)
         return;
     fa_emu_op op = {
         .kind = FA_EMU_YIELD, .name = run->instr->name, .file = run->at->file, .line = run->at->line, .mask = ~0u};
@@ -192,8 +190,7 @@ static void load(const fa_emu_ptx_run *run)
     const fa_ptx_arg to = i->arg[0];
     const uint32_t size = fa_ptx_type_of(i, 0)->bits / 8u, whole = size * to.count;
     const bool strong = is_strong(i);
-    if (strong)
-        let_blocks_run(run);
+    let_others_run(run);
     const unsigned char *from = strong ? strong_place(run, 1, whole) : fa_emu_ptx_access(run, 1, whole, whole, false);
     unsigned char bytes[64];
     memcpy(bytes, from, strong ? 0 : whole);
@@ -229,6 +226,7 @@ static void atomic(const fa_emu_ptx_run *run)
     const fa_ptx_instr *i = run->instr;
     const int at = i->op == FA_PTX_OP_ATOM ? 1 : 0;
     const uint32_t size = fa_ptx_type_of(i, 0)->bits / 8u;
+    let_others_run(run);
     unsigned char *place = strong_place(run, at, size);
     const uint64_t b = fa_ptx_in(i, at + 1, run->r), c = fa_ptx_has(i, FA_PTX_W_CAS) ? fa_ptx_in(i, at + 2, run->r) : 0;
     const uint64_t old = fa_emu_ptx_atomic(run, place, size, b, c, order_of(i));
