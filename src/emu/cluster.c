@@ -112,21 +112,23 @@ static uint32_t in_order(fa_emu_cluster *cluster, uint32_t i)
     }
 }
 
-/* No thread can run: completes a pending copy of some block. */
+/* No thread can run: completes a pending copy of some block. False: there is none, and no block went on. */
 static bool force(fa_emu_cluster *cluster)
 {
     for (uint32_t i = 0; i < cluster->count; i++) {
         fa_emu_worker *worker = cluster->block[i];
         if (worker->over)
             continue;
+        const uint64_t waits = worker->waits + 1; /* it looks for a thread once, and finds none */
         worker->forced = true;
         take_turn(worker);
-        cluster->stopped |= worker->stopped;
-        if (!worker->forced)
-            return true;
+        const bool completed = !worker->forced;
         worker->forced = false;
+        cluster->stopped |= worker->stopped;
+        if (completed || worker->over || worker->waits > waits)
+            return true;
     }
-    return false;
+    return cluster->stopped;
 }
 
 static void forget(fa_emu_cluster *cluster)

@@ -151,6 +151,7 @@ int main(int argc, char **argv)
         count += kernels_of("tests/emu/hopper/clean.cu", false, schedule, only, kernels + count);
         count += kernels_of("tests/emu/hopper/clean_maps.cu", false, schedule, only, kernels + count);
         count += kernels_of("tests/emu/hopper/clean_cluster.cu", false, schedule, only, kernels + count);
+        count += kernels_of("tests/emu/hopper/clean_cluster4.cu", false, schedule, only, kernels + count);
         for (size_t i = 0; only == NULL && i < sizeof conform / sizeof conform[0]; i++)
             kernels[count++] = (kernel){.name = "conforms", .file = conform[i], .schedule = schedule, .race = "0"};
     }

@@ -162,10 +162,10 @@ void fa_emu_report_stuck(fa_emu_worker *worker)
     put(&w, "%s: block (%u,%u,%u): %u of %u threads have exited, no thread can run", class_of_stuck(worker),
         worker->block.x, worker->block.y, worker->block.z, worker->threads - worker->alive, worker->threads);
     put_block(&w, worker);
-    if (worker->stuck)
+    if (cluster->count > 1)
         put(&w, "\n  barrier of the cluster: %u of %u threads have arrived", cluster->arrived,
             fa_emu_cluster_living(cluster));
-    for (uint32_t rank = 0; rank < cluster->count && worker->stuck; rank++) {
+    for (uint32_t rank = 0; rank < cluster->count; rank++) {
         const fa_emu_worker *other = cluster->block[rank];
         if (other == worker || other->over)
             continue;

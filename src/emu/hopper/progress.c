@@ -97,13 +97,17 @@ bool fa_emu_pending_force(fa_emu_worker *worker)
     return loads > 0;
 }
 
-/* Whether every waiting thread polls a phase. */
-static bool all_poll(const fa_emu_worker *worker)
+/* Whether every waiting thread of the cluster waits in it or polls a phase: nothing from outside can help. */
+static bool all_poll(const fa_emu_cluster *cluster)
 {
     bool all = true;
-    for (uint32_t i = 0; i < worker->threads && all; i++) {
-        const fa_emu_op *op = worker->fibres[i].op;
-        all = op == NULL || op->kind != FA_EMU_YIELD || worker->pending->patience[i].barrier != NULL;
+    for (uint32_t rank = 0; rank < cluster->count; rank++) {
+        const fa_emu_worker *worker = cluster->block[rank];
+        for (uint32_t i = 0; i < worker->threads && all; i++) {
+            const fa_emu_op *op = worker->fibres[i].op;
+            all = op == NULL || op->kind != FA_EMU_YIELD ||
+                  (worker->pending != NULL && worker->pending->patience[i].barrier != NULL);
+        }
     }
     return all;
 }
@@ -117,7 +121,7 @@ bool fa_emu_pending_polled(fa_emu_worker *worker)
         worker->cluster->idle = 0;
         return false;
     }
-    if (worker->cluster->idle < NEVER * worker->cluster->count || !all_poll(worker))
+    if (worker->cluster->idle < NEVER * worker->cluster->count || !all_poll(worker->cluster))
         return false;
     fa_emu_report_stuck(worker);
     worker->stopped = true;

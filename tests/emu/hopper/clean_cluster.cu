@@ -169,6 +169,23 @@ CASE(released_to_the_async_proxy)
     CLUSTER_SYNC();
 }
 
+CASE(pieces_to_the_other_block)
+{
+    make_cluster_barriers(b, t, 1, 1);
+    for (int i = 0; i < 4; i++)
+        reinterpret_cast<int *>(s_b)[i * 64 + t] = i + t + 100 * mine;
+    FENCE_ASYNC();
+    if (t == 0)
+        EXPECT_BYTES(b, 1024);
+    CLUSTER_SYNC();
+    if (t == 0)
+        for (int i = 0; i < 4; i++)
+            COPY_THERE(PEER(s + 1024 + 256 * i), s + 256 * i, 256, PEER(b));
+    WAIT_ALL(b, 0);
+    EXPECT(AT(256 + 128 + (t ^ 5)) == 2 + (t ^ 5) + 100 * (int)other);
+    CLUSTER_SYNC();
+}
+
 /* Every thread's word to the other block, one by one and four together; st.async needs no proxy fence. */
 CASE(words_sent)
 {
@@ -229,10 +246,10 @@ CASE(dependent_launches)
 }
 
 /* clang-format off */
-#define CASES(X)                                                                                       \
-    X(exchange) X(exchange_by_pointer) X(histogram) X(fence_before_a_relaxed_arrival)                  \
-    X(work_between_arrival_and_wait) X(a_block_ends_before) X(arrivals_at_each_other) X(a_flag)        \
-    X(sent_and_acknowledged) X(ring_for_all) X(released_to_the_async_proxy) X(words_sent) X(sums_sent) \
-    X(sent_to_itself) X(dependent_launches)
+#define CASES(X)                                                                                      \
+    X(exchange) X(exchange_by_pointer) X(histogram) X(fence_before_a_relaxed_arrival)                 \
+    X(work_between_arrival_and_wait) X(a_block_ends_before) X(arrivals_at_each_other) X(a_flag)       \
+    X(pieces_to_the_other_block) X(sent_and_acknowledged) X(ring_for_all)                             \
+    X(released_to_the_async_proxy) X(words_sent) X(sums_sent) X(sent_to_itself) X(dependent_launches)
 /* clang-format on */
 HOPPER_KERNEL

@@ -1,6 +1,8 @@
-/* Instructions of clusters, two blocks each. mine: the block's rank, other: that of the other one. An address of the
- * block's own becomes one of another block by PEER. */
+/* Instructions of clusters of two blocks, or of CLUSTER. mine: the block's rank, other: that of the other one. An
+ * address of the block's own becomes one of another block by PEER. */
+#ifndef CLUSTER
 #define CLUSTER 2
+#endif
 #include "hopper.cuh"
 
 #include <cooperative_groups.h>
