@@ -46,16 +46,16 @@ double __wrap_fa_now_s(void) { return now_s += 1e-6; }
 void fake_gpu_end_trace(fake_gpu *gpu)
 {
     if (gpu->trace != NULL && gpu->asked_times > 0)
-        golden_say(gpu->trace, "    %ld x %s\n", gpu->asked_times, gpu->asked);
+        golden_say(gpu->trace, "; %ld x %s", gpu->asked_times, gpu->asked);
     gpu->asked_times = 0;
 }
 
 static void trace(fake_gpu *gpu, const fa_sample_request *request)
 {
     char asked[sizeof gpu->asked];
-    snprintf(asked, sizeof asked, "kernel %d, method %d, l2 %d, %d launches after %d%s", kernel_number(request->kernel),
+    snprintf(asked, sizeof asked, "kernel %d method %d l2 %d %d launches after %d%s", kernel_number(request->kernel),
              request->method, request->l2, request->launches, request->warmup_launches,
-             request->reset_l2 ? ", reset" : "");
+             request->reset_l2 ? " reset" : "");
     if (gpu->trace != NULL && strcmp(asked, gpu->asked) != 0) {
         fake_gpu_end_trace(gpu);
         memcpy(gpu->asked, asked, sizeof asked);

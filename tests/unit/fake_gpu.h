@@ -28,7 +28,7 @@ struct fake_gpu {
     long samples, launches, resets, rests;
     int log[FAKE_LOG]; /* kernel of each sample */
     fa_sample_request last[2];
-    struct golden *trace; /* a line for each run of samples that are asked for alike; NULL: none */
+    struct golden *trace; /* each run of samples that are asked for alike; NULL: none */
     char asked[120];
     long asked_times;
     fa_device device;

@@ -64,7 +64,6 @@ static bool goes_to(const fa_sass *sass, int32_t from, int32_t to)
 
 static void test_blocks(void **state)
 {
-    (void)state;
     fa_sass sass = parse(LOOP);
     assert_int_equal(sass.instructions, 8);
     assert_int_equal(sass.blocks, 4);
@@ -79,7 +78,6 @@ static void test_blocks(void **state)
 
 static void test_reconvergence_and_calls(void **state)
 {
-    (void)state;
     fa_sass sass = parse("\t.section\t.text.fa_kernel,\"ax\",@progbits\n"
                          "        /*0000*/                   BSSY B0, `(.L_x_0) ;\n"
                          "        /*0010*/               @P0 BRA `(.L_x_1) ;\n"
@@ -102,7 +100,6 @@ static void test_reconvergence_and_calls(void **state)
 
 static void test_unknown_jump(void **state)
 {
-    (void)state;
     fa_sass sass;
     fa_reason why;
     assert_int_equal(fa_sass_parse(fa_format("\t.section\t.text.k,\n        /*0000*/   BRX R2 -0x10 ;\n"), &sass, &why),
@@ -113,7 +110,6 @@ static void test_unknown_jump(void **state)
 
 static void test_costs(void **state)
 {
-    (void)state;
     const fa_cost mufu = fa_cost_of(&(fa_instruction){"MUFU.EX2", "", false}, 90, 4096);
     assert_float_equal(mufu.clocks[FA_PIPE_MUFU], 2, 1e-12);
     const fa_cost wgmma = fa_cost_of(&(fa_instruction){"HGMMA.64x128x16.F32", "", false}, 90, 4096);
@@ -135,7 +131,6 @@ static void test_costs(void **state)
 /* min 2a + 3b with a + b = 4, a + c = 1: a = 1, b = 3. */
 static void test_linear(void **state)
 {
-    (void)state;
     static fa_linear program = {.rows = 2, .columns = 3, .right = {4, 1}, .cost = {2, 3, 0}};
     static double x[FA_LINEAR_COLUMNS], price[FA_LINEAR_ROWS];
     program.row[0][0] = program.row[0][1] = program.row[1][0] = program.row[1][2] = 1;
@@ -152,7 +147,6 @@ static const fa_work_need NEED = {
 
 static void test_loop(void **state)
 {
-    (void)state;
     fa_sass sass = parse(LOOP);
     fa_bound bound = fa_bound_of(&sass, &NEED);
     assert_true(bound.known);
@@ -175,7 +169,6 @@ static void test_loop(void **state)
  * x = 16 (1 - x) / 6: the share 8/11 of the first, 48/11 clocks a product. */
 static void test_mixed_ways(void **state)
 {
-    (void)state;
     fa_sass sass = parse(TWO_WAYS);
     const fa_bound bound = fa_bound_of(&sass, &NEED);
     assert_true(bound.known);
@@ -186,7 +179,6 @@ static void test_mixed_ways(void **state)
 
 static void test_no_products(void **state)
 {
-    (void)state;
     fa_sass sass = parse("\t.section\t.text.k,\n.L:\n        /*0000*/   IADD3 R2, R2, R3, RZ ;\n"
                          "        /*0010*/   @P0 BRA `(.L) ;\n        /*0020*/   EXIT ;\n");
     const fa_bound bound = fa_bound_of(&sass, &NEED);
@@ -198,7 +190,6 @@ static void test_no_products(void **state)
 /* 6 blocks of 4 warps on 4 multiprocessors, one at a time: two of them do two. Head dim 64, 64 keys in steps of 32. */
 static void test_estimate(void **state)
 {
-    (void)state;
     double clocks[FA_PIPE_COUNT] = {[FA_PIPE_FMA] = 600, [FA_PIPE_TENSOR] = 1200};
     const fa_kernel_info info = {.m = 32, .n = 32, .vec = 8, .splits = 1, .grid = FA_GRID_TILES};
     const fa_launch launch = {.grid = 6, .tiles = 6, .threads = 128};
@@ -249,7 +240,6 @@ static void put(const char *folder, const char *name, const char *text)
 /* A tool in its place that notes each call. */
 static void test_listing_is_kept(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/fa_test_bound.XXXXXX", *path = getenv("PATH"), *calls = NULL;
     size_t size = 0;
     fa_sass sass;

@@ -19,7 +19,6 @@ static char root[] = "/tmp/fa_test_cache.XXXXXX";
 
 static int fresh_root(void **state)
 {
-    (void)state;
     strcpy(root, "/tmp/fa_test_cache.XXXXXX");
     if (mkdtemp(root) == NULL)
         return 1;
@@ -28,7 +27,6 @@ static int fresh_root(void **state)
 
 static int drop_root(void **state)
 {
-    (void)state;
     chmod(root, 0755);
     const char *const command[] = {"rm", "-rf", root, NULL};
     return fa_run(command, NULL);
@@ -54,7 +52,6 @@ static fa_cache_entry publish(const fa_digest *key)
 
 static void published_entries_are_found(void **state)
 {
-    (void)state;
     const fa_digest key = fa_sha256("key", 3);
     const fa_cache_entry made = publish(&key);
     fa_cache_entry found;
@@ -66,7 +63,6 @@ static void published_entries_are_found(void **state)
 /* Every file of the entry, truncated or with one bit flipped, makes it a miss; publishing again mends it. */
 static void damaged_entries_are_rebuilt(void **state)
 {
-    (void)state;
     const fa_digest key = fa_sha256("key", 3);
     const char *const names[] = {"module.cubin", "log", "sums"};
     for (size_t i = 0; i < 6; i++) {
@@ -87,7 +83,6 @@ static void damaged_entries_are_rebuilt(void **state)
 
 static void losing_a_race_is_fine(void **state)
 {
-    (void)state;
     const fa_digest key = fa_sha256("key", 3);
     fa_cache_entry slow;
     assert_int_equal(fa_cache_open(&key, &slow, &why), FA_PASS);
@@ -103,7 +98,6 @@ static void losing_a_race_is_fine(void **state)
 /* A cache that cannot be made (here: its parent is a file) still gives a folder to build in. */
 static void unusable_cache_falls_back(void **state)
 {
-    (void)state;
     const fa_digest key = fa_sha256("key", 3);
     put(root, "file", "");
     char *parent = fa_format("%s/file", root);
@@ -120,7 +114,6 @@ static void unusable_cache_falls_back(void **state)
 
 static void discarded_builds_leave_nothing(void **state)
 {
-    (void)state;
     const fa_digest key = fa_sha256("key", 3);
     fa_cache_entry entry;
     assert_int_equal(fa_cache_open(&key, &entry, &why), FA_PASS);
@@ -134,7 +127,6 @@ static void discarded_builds_leave_nothing(void **state)
 
 static void source_digest_follows_includes(void **state)
 {
-    (void)state;
     fa_digest before, after, again;
     char *path = fa_format("%s/a.cu", root);
     put(root, "a.cu", "#include \"b.h\"\nint a;\n");
@@ -151,7 +143,6 @@ static void source_digest_follows_includes(void **state)
 
 static void known_digest(void **state)
 {
-    (void)state;
     /* FIPS 180-2, appendix B.1 */
     assert_string_equal(fa_sha256("abc", 3).hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }

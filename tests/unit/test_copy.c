@@ -33,19 +33,16 @@ static CUresult put(void *to, const void *from, size_t bytes)
 
 static CUresult fake_in(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-    (void)stream;
     return put((void *)(uintptr_t)to, from, bytes);
 }
 
 static CUresult fake_out(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    (void)stream;
     return put(to, (const void *)(uintptr_t)from, bytes);
 }
 
 static CUresult fake_wait(CUstream stream)
 {
-    (void)stream;
     for (int i = 0; i < driver.queued; i++)
         memcpy(driver.queue[i].to, driver.queue[i].from, driver.queue[i].bytes);
     driver.queued = 0;
@@ -54,7 +51,6 @@ static CUresult fake_wait(CUstream stream)
 
 static CUresult fake_pinned(void **pointer, size_t bytes, unsigned int flags)
 {
-    (void)flags;
     if (driver.no_pinned)
         return CUDA_ERROR_OUT_OF_MEMORY;
     driver.pinned++;
@@ -71,7 +67,6 @@ static CUresult fake_unpin(void *pointer)
 
 static CUresult fake_words(CUresult code, const char **text)
 {
-    (void)code;
     *text = "made up";
     return CUDA_SUCCESS;
 }
@@ -115,7 +110,6 @@ static void there_and_back(fa_cuda *cuda, size_t bytes)
 
 static void every_byte_arrives(void **state)
 {
-    (void)state;
     const size_t half = FA_CUDA_STAGING_BYTES / 2;
     const size_t sizes[] = {1,
                             1000,
@@ -137,7 +131,6 @@ static void every_byte_arrives(void **state)
 
 static void small_copies_pin_nothing(void **state)
 {
-    (void)state;
     fa_cuda cuda = cuda_make();
     there_and_back(&cuda, 4096);
     assert_int_equal(driver.pinned, 0);
@@ -147,7 +140,6 @@ static void small_copies_pin_nothing(void **state)
 
 static void without_pinned_memory_the_driver_does_it(void **state)
 {
-    (void)state;
     fa_cuda cuda = cuda_make();
     driver.no_pinned = true;
     there_and_back(&cuda, 3 * FA_CUDA_STAGING_BYTES);
@@ -157,7 +149,6 @@ static void without_pinned_memory_the_driver_does_it(void **state)
 
 static void a_fault_is_said(void **state)
 {
-    (void)state;
     fa_cuda cuda = cuda_make();
     fa_device device = {.self = &cuda};
     fa_reason why = {""};

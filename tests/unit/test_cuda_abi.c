@@ -17,7 +17,6 @@ static const abi_value ours[] = {
 
 static void same_numbers_as_cuda_h(void **state)
 {
-    (void)state;
     if (cuda_abi_theirs_count == 0)
         skip();
     assert_int_equal(cuda_abi_theirs_count, sizeof ours / sizeof *ours);
@@ -30,7 +29,6 @@ static void same_numbers_as_cuda_h(void **state)
 
 static void tensor_map_fits_the_kernel_parameters(void **state)
 {
-    (void)state;
     assert_int_equal(sizeof(CUtensorMap), sizeof(fa_tensor_map));
     assert_int_equal(offsetof(fa_params, q_map) % 64, 0);
     assert_int_equal(offsetof(fa_params, o_map) % 64, 0);
@@ -39,7 +37,6 @@ static void tensor_map_fits_the_kernel_parameters(void **state)
 
 static void a_machine_without_a_driver_is_told_so(void **state)
 {
-    (void)state;
     fa_cuda_api api;
     fa_reason why = {""};
     const fa_status status = fa_cuda_api_open(&api, &why);
@@ -52,7 +49,6 @@ static void a_machine_without_a_driver_is_told_so(void **state)
 
 static void nvml_that_is_not_there_knows_nothing(void **state)
 {
-    (void)state;
     fa_nvml nvml;
     fa_nvml_open(&nvml, "ffff:ff:1f.7");
     uint64_t reasons;

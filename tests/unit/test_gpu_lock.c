@@ -83,7 +83,6 @@ static void forget(const char *bus)
 
 static void one_times_alone(void **state)
 {
-    (void)state;
     const char *bus = bus_of_this_test("");
     other timing = start(bus, FA_GPU_LOCK_EXCLUSIVE);
     assert_true(has_the_lock(&timing, AT_LAST_MS));
@@ -102,7 +101,6 @@ static void one_times_alone(void **state)
 
 static void any_number_check_at_once(void **state)
 {
-    (void)state;
     const char *bus = bus_of_this_test("");
     other a = start(bus, FA_GPU_LOCK_SHARED), b = start(bus, FA_GPU_LOCK_SHARED);
     assert_true(has_the_lock(&a, AT_LAST_MS));
@@ -118,7 +116,6 @@ static void any_number_check_at_once(void **state)
 
 static void another_gpu_is_another_lock(void **state)
 {
-    (void)state;
     char first[32];
     snprintf(first, sizeof first, "%s", bus_of_this_test("a"));
     const char *second = bus_of_this_test("b");
@@ -134,7 +131,6 @@ static void another_gpu_is_another_lock(void **state)
 /* The lock of a process that dies is free. */
 static void a_killed_process_keeps_nothing(void **state)
 {
-    (void)state;
     const char *bus = bus_of_this_test("");
     other killed = start(bus, FA_GPU_LOCK_EXCLUSIVE);
     assert_true(has_the_lock(&killed, AT_LAST_MS));

@@ -27,7 +27,6 @@ static const char *host_of(const char *text)
 
 static void a_launcher_main_and_what_uses_them(void **state)
 {
-    (void)state;
     assert_string_equal(host_of("__global__ void k(int *x) { x[0] = 1; }\n"
                                 "void launch(int *x) { k<<<1, 32>>>(x); }\n"
                                 "namespace n { void twice(int *x) { launch(x); launch(x); } }\n"
@@ -41,7 +40,6 @@ static void a_launcher_main_and_what_uses_them(void **state)
 
 static void device_code_stays(void **state)
 {
-    (void)state;
     assert_string_equal(
         host_of("template <typename T, int N = 4>\n"
                 "__global__ void __launch_bounds__(128) k(const T *x) { auto f = [&] { return x[0]; }; }\n"
@@ -55,7 +53,6 @@ static void device_code_stays(void **state)
 
 static void macros_with_host_code_mark_who_uses_them(void **state)
 {
-    (void)state;
     assert_string_equal(host_of("#define CHECK(call) do { if ((call) != cudaSuccess) abort(); } \\\n    while (0)\n"
                                 "void prepare() { CHECK(0); }\nint other() { return 1; }\n"),
                         "prepare");
@@ -63,7 +60,6 @@ static void macros_with_host_code_mark_who_uses_them(void **state)
 
 static void types_and_their_users(void **state)
 {
-    (void)state;
     assert_string_equal(host_of("struct names { std::vector<int> all; };\nfloat count_of(names &n);\n"
                                 "float count_of(names &n) { return 0; }\nstruct plain { int x; };\n"),
                         "names count_of count_of");
@@ -76,7 +72,6 @@ static void types_and_their_users(void **state)
 /* Words of the language, and the types that a template is specialised for, are nobody's names. */
 static void names_of_specialisations(void **state)
 {
-    (void)state;
     assert_string_equal(host_of("template <class T> struct info { int x; };\n"
                                 "template <> struct info<const float> { std::vector<int> all; };\n"
                                 "std::ostream &operator<<(std::ostream &out, float x) { return out; }\n"
@@ -87,7 +82,6 @@ static void names_of_specialisations(void **state)
 
 static void brackets_that_do_not_match(void **state)
 {
-    (void)state;
     assert_string_equal(host_of("void f() { if (1) {\n#ifdef A\n }\n#else\n g();\n"), "?");
     assert_string_equal(host_of("const char *s = R\"(} \" {)\"; int main() { return '}'; }\n"), "main");
 }
@@ -105,7 +99,6 @@ static void plain_functions(void **state)
         {"struct s { int x; };\nconst int a[] = {1};\n", false},
         {"__device__ int f() { return [](auto x) { return x; }(1); }\n", true},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fa_cuda_file file = {.text = cases[i].text};
         assert_true(fa_host_code_find(&file, 1));

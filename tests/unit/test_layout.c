@@ -14,7 +14,6 @@ static const fa_problem problem = {2, 6, 3, 5, 7, 16, false, 0.25f};
 
 static void strides_of_each_word(void **state)
 {
-    (void)state;
     const fa_layout packed = fa_layout_of(&problem, FA_STRIDES_PACKED, 0, FA_K);
     assert_true(packed.stride_s == 16 && packed.stride_h == 7 * 16 && packed.stride_b == 3 * 7 * 16);
     assert_int_equal(fa_layout_span(&packed), 2 * 3 * 7 * 16);
@@ -33,7 +32,6 @@ static void strides_of_each_word(void **state)
 /* Rows of an odd length leave room for all of them. */
 static void odd_strides_hold_what_is_inside(void **state)
 {
-    (void)state;
     for (int32_t seq = 1; seq <= 9; seq++)
         for (uint64_t seed = 0; seed < 90; seed++)
             for (int tensor = FA_Q; tensor < FA_L; tensor++) {
@@ -47,7 +45,6 @@ static void odd_strides_hold_what_is_inside(void **state)
 /* Every element keeps its place by the strides; gaps hold the filler; nothing is lost. */
 static void scatter_and_gather(void **state)
 {
-    (void)state;
     const fa_problem shapes[] = {problem,
                                  {1, 6, 3, 5, 7, 16, false, 0.25f},
                                  {1, 1, 1, 5, 7, 24, false, 0.25f},
@@ -82,7 +79,6 @@ static void scatter_and_gather(void **state)
 
 static void an_element_lies_where_the_strides_say(void **state)
 {
-    (void)state;
     const fa_layout l = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_V);
     uint16_t *dense = fa_alloc(2 * 3 * 7 * 16 * 2), *image = fa_alloc(l.block_count * 2);
     dense[((1 * 3 + 2) * 7 + 4) * 16 + 9] = 0x1234;
@@ -100,7 +96,6 @@ static void an_element_lies_where_the_strides_say(void **state)
 /* The last part of a far tensor begins beyond what 32 bits count, whichever dimension is stretched. */
 static void far_is_beyond_32_bits(void **state)
 {
-    (void)state;
     const fa_problem shapes[] = {problem,
                                  {1, 6, 3, 5, 7, 16, false, 0.25f},
                                  {1, 4, 2, 5, 7, 16, false, 0.25f},
@@ -119,7 +114,6 @@ static void far_is_beyond_32_bits(void **state)
 /* 15 seeds in a row: one dimension of one tensor, or of all four, has a remainder, and each such pattern comes once. */
 static void odd_strides_take_turns(void **state)
 {
-    (void)state;
     const fa_problem heads_of_5 = {2, 5, 1, 3, 7, 24, false, 0.25f};
     for (uint64_t first = 41; first < 44; first++) {
         int seen[3][16] = {{0}}, most = 0;
@@ -149,7 +143,6 @@ static void odd_strides_take_turns(void **state)
 /* The log-sum-exp has strides of its own, of whole floats. */
 static void the_log_sum_exp_is_laid_too(void **state)
 {
-    (void)state;
     const fa_layout padded = fa_layout_of(&problem, FA_STRIDES_PADDED, 0, FA_L);
     assert_true(padded.stride_s == 4 && padded.stride_h > 5 * 4 && padded.stride_b > 6 * padded.stride_h);
     assert_true(padded.stride_h % 2 == 0 && padded.stride_b % 2 == 0);

@@ -172,7 +172,6 @@ HAS_SIGNATURE(cudnnBackendExecute, cudnnStatus_t(cudnnHandle_t, cudnnBackendDesc
 
 static void cublas_declarations_match(void **state)
 {
-    (void)state;
 #ifndef HAVE_CUBLAS
     skip();
 #endif
@@ -180,7 +179,6 @@ static void cublas_declarations_match(void **state)
 
 static void cudnn_declarations_match(void **state)
 {
-    (void)state;
 #ifndef HAVE_CUDNN
     skip();
 #endif

@@ -65,22 +65,16 @@ static void found_below_a_folder_of_the_path(const char *below)
     remove_root(root);
 }
 
-static void found_in_the_folder_itself(void **state)
-{
-    (void)state;
-    found_below_a_folder_of_the_path(".");
-}
+static void found_in_the_folder_itself(void **state) { found_below_a_folder_of_the_path("."); }
 
 static void found_in_a_wheel(void **state)
 {
-    (void)state;
     found_below_a_folder_of_the_path("nvidia/cudnn/lib");
     found_below_a_folder_of_the_path("nvidia/cu13/lib");
 }
 
 static void refused_with_the_loaders_words(void **state)
 {
-    (void)state;
     void *library = NULL;
     fa_reason why = {""};
     setenv("FA_LIBRARY_PATH", "/nonexistent", 1);

@@ -30,7 +30,6 @@ static const char nvrtc_log[] =
 static void figures_of_the_entry(void **state)
 {
     fa_ptxas x = {.known = false};
-    (void)state;
     assert_true(fa_log_ptxas(nvrtc_log, "fa_kernel", &x));
     assert_string_equal(x.arch, "sm_90a");
     assert_int_equal(x.registers, 168);
@@ -46,7 +45,6 @@ static void figures_of_the_entry(void **state)
 static void no_figures_without_the_entry(void **state)
 {
     fa_ptxas x = {.known = false};
-    (void)state;
     assert_false(fa_log_ptxas(nvrtc_log, "nope", &x));
     assert_false(fa_log_ptxas("", "fa_kernel", &x));
     assert_false(fa_log_ptxas("garbage\n\n\n", "fa_kernel", &x));
@@ -55,7 +53,6 @@ static void no_figures_without_the_entry(void **state)
 static void sentences_of_static_asserts(void **state)
 {
     char text[128];
-    (void)state;
     assert_true(fa_log_static_assert("k.cu(1): error: static assertion failed with \"light: say \"so\" here\"\n  x\n",
                                      text, sizeof text));
     assert_string_equal(text, "light: say \"so\" here");
@@ -66,7 +63,6 @@ static void sentences_of_static_asserts(void **state)
 
 static void static_shared_memory_over_the_limit(void **state)
 {
-    (void)state;
     assert_int_equal(
         fa_log_static_smem_overflow(
             "ptxas error   : Entry function 'fa_kernel' uses too much shared data (0x13880 bytes, 0xc000 max)\n"),
@@ -79,7 +75,6 @@ static void static_shared_memory_over_the_limit(void **state)
 static void error_lines_are_kept(void **state)
 {
     char text[256];
-    (void)state;
     fa_log_errors("k.cu(1): warning: w\n  line\nk.cu(7): error: bad\n  int x = y;\n          ^\n\nnoise\n", text,
                   sizeof text);
     assert_non_null(strstr(text, "k.cu(7): error: bad"));
@@ -99,7 +94,6 @@ static void occupancy_by_hand(void **state)
 {
     fa_reason why;
     fa_arch_limits limits;
-    (void)state;
     assert_int_equal(fa_arch_limits_of("sm_90", &limits, &why), FA_PASS);
     assert_int_equal(fa_occupancy_of(&limits, 256, 32, 0).blocks_per_sm, 8);      /* 64 warps of 8 */
     assert_int_equal(fa_occupancy_of(&limits, 256, 128, 0).blocks_per_sm, 2);     /* 65536 / (256*128) */
@@ -109,7 +103,6 @@ static void occupancy_by_hand(void **state)
 
 static void launches(void **state)
 {
-    (void)state;
     const fa_problem p = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 513, .seq_kv = 512, .dim = 64};
     fa_kernel_info info = {
         .m = 64, .threads = 128, .splits = 2, .workspace_bytes_per_block = 16, .workspace_bytes_fixed = 4};
@@ -134,7 +127,6 @@ static void launches(void **state)
 
 static void older_targets_run_as_ptx(void **state)
 {
-    (void)state;
     assert_true(fa_needs_ptx("sm_89", "sm_90"));
     assert_true(fa_needs_ptx("sm_80", "sm_120"));
     assert_false(fa_needs_ptx("sm_80", "sm_89"));   /* the same generation takes the cubin */

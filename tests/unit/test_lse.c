@@ -50,7 +50,6 @@ static fa_lse_verdict judge(const bench *b) { return fa_judge_lse(&problem, &b->
 /* By hand: the scores of the row's keys, each a dot product. */
 static void the_reference_is_the_logarithm_of_the_sum(void **state)
 {
-    (void)state;
     bench *b = open_bench(1, false);
     for (int64_t i = 0; i < ROWS; i++) {
         const int32_t keys = fa_problem_row_keys(&problem, (int32_t)(i % 7));
@@ -72,7 +71,6 @@ static void the_reference_is_the_logarithm_of_the_sum(void **state)
 
 static void right_ones_pass(void **state)
 {
-    (void)state;
     bench *b = open_bench(5, false);
     fa_lse_verdict v = judge(b);
     assert_true(v.done && v.passed && v.mismatches == 0 && v.nonfinite == 0);
@@ -87,7 +85,6 @@ static void right_ones_pass(void **state)
 
 static void wrong_ones_fail(void **state)
 {
-    (void)state;
     const struct {
         int row;
         float value;
@@ -130,7 +127,6 @@ static void wrong_ones_fail(void **state)
 /* The first row and the last, of the result and of the baseline. */
 static void every_row_counts(void **state)
 {
-    (void)state;
     const fa_problem full = {1, 1, 1, 3, 4, 16, false, 0.25f};
     for (int row = 0; row < 3; row++) {
         double exact[] = {1, 2, 3}, baseline[] = {1, 2, 3};
@@ -148,7 +144,6 @@ static void every_row_counts(void **state)
 /* The mistakes that are easily made: log2, the sum without the maximum, the maximum without the sum. */
 static void other_quantities_fail(void **state)
 {
-    (void)state;
     bench *b = open_bench(1, false);
     for (int i = 0; i < ROWS; i++)
         b->lse[i] *= 1.442695f;
@@ -164,7 +159,6 @@ static void other_quantities_fail(void **state)
 /* FP16 accumulation may be off by twice what its baseline is off by; FP32 accumulation may not. */
 static void the_lower_class_has_more_room(void **state)
 {
-    (void)state;
     bench *b = open_bench(1, true);
     const double baseline = judge(b).baseline_max_abs_err;
     assert_true(baseline > 6e-4 && baseline < 0.1);
@@ -181,7 +175,6 @@ static void the_lower_class_has_more_room(void **state)
 /* BF16 probabilities may add up wrong by 2^-8. */
 static void bf16_has_eight_times_the_room(void **state)
 {
-    (void)state;
     bench *b = open_bench(1, false);
     fa_problem bf16 = problem;
     bf16.dtype = FA_DTYPE_BF16;
@@ -198,7 +191,6 @@ static void bf16_has_eight_times_the_room(void **state)
 
 static void merging_keeps_the_worse(void **state)
 {
-    (void)state;
     fa_lse_verdict all = {.done = false};
     const fa_lse_verdict good = {.done = true, .passed = true, .rows_checked = 10, .max_abs_err = 0.1},
                          bad = {.done = true, .rows_checked = 20, .mismatches = 3, .nonfinite = 1, .failure = "bad"},

@@ -35,7 +35,6 @@ static void near(double value, double wanted, double relative)
 
 static void a_steady_kernel_needs_the_least_samples(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.002;
     const fa_options options = fake_options();
@@ -60,7 +59,6 @@ static void a_steady_kernel_needs_the_least_samples(void **state)
 
 static void noise_asks_for_more_samples(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.05;
     const fa_options options = fake_options();
@@ -70,15 +68,10 @@ static void noise_asks_for_more_samples(void **state)
     assert_true(0.5 * (t.us.ci95[1] - t.us.ci95[0]) < 0.006 * t.us.p50); /* one sample came after the verdict */
 }
 
-static double two_values(fake_gpu *g, int kernel, long n)
-{
-    (void)g, (void)kernel;
-    return n % 2 ? 100.0 : 120.0;
-}
+static double two_values(fake_gpu *g, int kernel, long n) { return n % 2 ? 100.0 : 120.0; }
 
 static void never_more_than_ten_thousand_samples(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_values; /* the median's interval is [100, 120] for ever */
     fa_options options = fake_options();
@@ -90,7 +83,6 @@ static void never_more_than_ten_thousand_samples(void **state)
 
 static void never_more_than_max_time(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 5000.0, 0);
     gpu.wall_s = 0.005;
     fa_options options = fake_options();
@@ -102,7 +94,6 @@ static void never_more_than_max_time(void **state)
 
 static void max_time_ends_a_noisy_run(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_values;
     gpu.wall_s = 0.0001;
@@ -115,27 +106,14 @@ static void max_time_ends_a_noisy_run(void **state)
     assert_true(fa_now_s() - start_s < 1.0);
 }
 
-static bool every_tenth(fake_gpu *g, long n)
-{
-    (void)g;
-    return n % 10 == 3;
-}
+static bool every_tenth(fake_gpu *g, long n) { return n % 10 == 3; }
 
-static bool every_third(fake_gpu *g, long n)
-{
-    (void)g;
-    return n % 3 == 1;
-}
+static bool every_third(fake_gpu *g, long n) { return n % 3 == 1; }
 
-static double slow_when_throttled(fake_gpu *g, int kernel, long n)
-{
-    (void)kernel;
-    return g->throttled(g, n) ? 200.0 : 100.0;
-}
+static double slow_when_throttled(fake_gpu *g, int kernel, long n) { return g->throttled(g, n) ? 200.0 : 100.0; }
 
 static void throttled_samples_are_dropped(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = every_tenth;
     gpu.us = slow_when_throttled;
@@ -149,7 +127,6 @@ static void throttled_samples_are_dropped(void **state)
 
 static void too_many_throttled_samples_are_said(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = every_third;
     gpu.us = slow_when_throttled;
@@ -160,18 +137,13 @@ static void too_many_throttled_samples_are_said(void **state)
     assert_true(t.us.mean > 120.0);
 }
 
-static bool every_fifth(fake_gpu *g, long n)
-{
-    (void)g;
-    return n % 5 == 2;
-}
+static bool every_fifth(fake_gpu *g, long n) { return n % 5 == 2; }
 
 static bool more_than_a_fifth(fake_gpu *g, long n) { return every_fifth(g, n) || n % 100 == 6; } /* the first timed */
 
 /* A fifth of the samples may be dropped, and a fifth may wait; one more may not. */
 static void a_fifth_is_allowed(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.min_samples = 99; /* the poisoned one makes a hundred */
     fake_gpu_make(&gpu, 0, 0);
@@ -199,15 +171,10 @@ static void a_fifth_is_allowed(void **state)
     assert_non_null(strstr(t.noisy_reason, "21 of 100 samples waited"));
 }
 
-static double sliced(fake_gpu *g, int kernel, long n)
-{
-    (void)g, (void)kernel;
-    return n % 8 == 5 ? 400.0 : 100.0;
-}
+static double sliced(fake_gpu *g, int kernel, long n) { return n % 8 == 5 ? 400.0 : 100.0; }
 
 static void someone_elses_work_is_noise(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     fa_timing t = time_ok(&options);
@@ -234,13 +201,11 @@ static long slow_period;
 static double slow_by;
 static double slow_at_times(fake_gpu *g, int kernel, long n)
 {
-    (void)g, (void)kernel;
     return n % slow_period == 0 ? 100.0 * (1 + slow_by) : 100.0;
 }
 
 static void noise_has_its_bounds(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.min_samples = 99; /* one more makes a hundred */
     const struct {
@@ -263,7 +228,6 @@ static void noise_has_its_bounds(void **state)
 /* Two samples say nothing of noise, three do. */
 static void three_samples_can_be_noisy(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     for (int32_t count = 2; count <= 3; count++) {
         fake_gpu_make(&gpu, 0, 0);
@@ -281,7 +245,6 @@ static void three_samples_can_be_noisy(void **state)
 /* The first and the last sample count too: six samples of calibration come before. */
 static void processes_are_seen_in_any_sample(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     for (long at = 6; at <= 106; at += 50) {
         fake_gpu_make(&gpu, 100.0, 0);
@@ -302,7 +265,6 @@ static double falls_to_95_percent(fake_gpu *g, long n) { return every_tenth(g, n
 
 static void a_power_cap_counts_only_when_the_clock_falls(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.capped = every_third;
@@ -331,7 +293,6 @@ static void a_power_cap_counts_only_when_the_clock_falls(void **state)
 
 static void the_method_follows_length_and_options(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     fa_timing t = time_ok(&options);
@@ -355,14 +316,12 @@ static void the_method_follows_length_and_options(void **state)
 static double pilot_us;
 static double of_a_pilot_and_later(fake_gpu *g, int kernel, long n)
 {
-    (void)n;
     return kernel == 0 && g->last[0].method == FA_TIMING_EVENT ? pilot_us : g->base_us[0];
 }
 
 /* 200 to 300 us, or one launch of any length above: at most four samples find it, before and after the warm-up. */
 static void a_graph_lasts_as_long_as_a_sample_should(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.timing = FA_TIMING_GRAPH;
     const struct {
@@ -384,7 +343,6 @@ static void a_graph_lasts_as_long_as_a_sample_should(void **state)
 
 static void cold_is_one_launch_at_a_time(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.l2 = FA_L2_COLD;
     fake_gpu_make(&gpu, 5.0, 0);
@@ -401,7 +359,6 @@ static void cold_is_one_launch_at_a_time(void **state)
 
 static void each_measurement_starts_fresh(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     time_ok(&options);
@@ -410,7 +367,6 @@ static void each_measurement_starts_fresh(void **state)
 
 static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.idle_in_samples = true;
@@ -423,7 +379,6 @@ static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
 /* Outputs of more than 4 MiB are read back after the last sample alone. */
 static void a_large_output_is_looked_at_in_the_end(void **state)
 {
-    (void)state;
     static uint16_t large[(2 << 20) + 1];
     const fa_options options = fake_options();
     for (int32_t more = 0; more < 2; more++) {
@@ -444,7 +399,6 @@ static void a_large_output_is_looked_at_in_the_end(void **state)
 /* A kernel that writes its output, but not the log-sum-exp, when it is timed. */
 static void the_log_sum_exp_is_looked_at_too(void **state)
 {
-    (void)state;
     static float lse[8];
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
@@ -466,7 +420,6 @@ static void the_log_sum_exp_is_looked_at_too(void **state)
 
 static void last_bits_may_differ_only_where_it_is_declared(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wobbles = 2; /* of 0.00098; 1e-3 + 1e-3 times 1 to 1.06 is allowed */
@@ -485,25 +438,18 @@ static void last_bits_may_differ_only_where_it_is_declared(void **state)
 
 static double ramp(fake_gpu *g, long n)
 {
-    (void)g;
     return n < 150 ? 300 + 10.0 * (double)n : 1980; /* with 2 ms a sample: 300 ms of rising clock */
 }
 
 static double creep(fake_gpu *g, long n)
 {
-    (void)g;
     return n < 150 ? 1980 * (0.94 + 0.0004 * (double)n) : 1980; /* 2 % in 100 ms */
 }
 
-static double restless(fake_gpu *g, long n)
-{
-    (void)g;
-    return n % 40 < 20 ? 1000 : 1900;
-}
+static double restless(fake_gpu *g, long n) { return n % 40 < 20 ? 1000 : 1900; }
 
 static void warm_up_lasts_until_the_clock_is_steady(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.warmup_ms = 3000;
     options.min_samples = 5;
@@ -540,16 +486,11 @@ static void warm_up_lasts_until_the_clock_is_steady(void **state)
 }
 
 enum { PILOTS = 3, HALF_A_BIN = 128 };
-static double middle_of_256(fake_gpu *g, long n)
-{
-    (void)g;
-    return n < PILOTS + HALF_A_BIN ? 1000 : n < 900 ? 2000 : 1500;
-}
+static double middle_of_256(fake_gpu *g, long n) { return n < PILOTS + HALF_A_BIN ? 1000 : n < 900 ? 2000 : 1500; }
 
 /* A bin's clock is the median of its first 256 samples: here all six bins are alike, and so six are enough. */
 static void a_bin_has_256_samples(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.warmup_ms = 1000;
     fake_gpu_make(&gpu, 100.0, 0);
@@ -558,15 +499,10 @@ static void a_bin_has_256_samples(void **state)
     near(time_ok(&options).warmup_ms, 120, 0.02);
 }
 
-static double slow_while_cold(fake_gpu *g, int kernel, long n)
-{
-    (void)g, (void)kernel;
-    return n < 20 ? 60.0 : 8.0;
-}
+static double slow_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 60.0 : 8.0; }
 
 static void the_method_is_chosen_again_at_the_warm_clock(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.warmup_ms = 1000;
     fake_gpu_make(&gpu, 0, 0);
@@ -578,16 +514,11 @@ static void the_method_is_chosen_again_at_the_warm_clock(void **state)
     assert_true(t.launches_per_sample * 8.0 >= 200.0);
 }
 
-static double fast_while_cold(fake_gpu *g, int kernel, long n)
-{
-    (void)g, (void)kernel;
-    return n < 20 ? 8.0 : 60.0;
-}
+static double fast_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 8.0 : 60.0; }
 
 /* What the first choice left does not stay. */
 static void a_graph_becomes_single_launches_again(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.warmup_ms = 1000;
     options.min_samples = 5;
@@ -604,7 +535,6 @@ static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq
 
 static void faster_than_the_hardware_is_impossible(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fa_timing t;
     fake_gpu_make(&gpu, 0.9, 0);
@@ -619,15 +549,10 @@ static void faster_than_the_hardware_is_impossible(void **state)
     assert_false(t.impossible);
 }
 
-static double slow_clock(fake_gpu *g, long n)
-{
-    (void)g, (void)n;
-    return 990;
-}
+static double slow_clock(fake_gpu *g, long n) { return 990; }
 
 static void faster_than_the_measured_clock_is_impossible(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fa_timing t;
     fake_gpu_make(&gpu, 1.996, 0);
@@ -642,16 +567,11 @@ static void faster_than_the_measured_clock_is_impossible(void **state)
     near(time_ok(&options).percent_of_peak, 99.5, 0.0001);
 }
 
-static double unknown_clock(fake_gpu *g, long n)
-{
-    (void)g, (void)n;
-    return 0;
-}
+static double unknown_clock(fake_gpu *g, long n) { return 0; }
 
 /* Without a measured clock, or on a GPU whose peak is not known, there is no share of the peak. */
 static void an_unknown_peak_has_no_share(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 1.1, 0);
     gpu.candidate[0].problem = &canonical;
@@ -665,7 +585,6 @@ static void an_unknown_peak_has_no_share(void **state)
 
 static void only_timed_samples_are_rested(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.002;
     fa_options options = fake_options();
@@ -679,7 +598,6 @@ static void only_timed_samples_are_rested(void **state)
 
 static void what_persists_need_not_come_from_memory(void **state)
 {
-    (void)state;
     static const fa_problem decode = {
         .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
     fa_timing t;
@@ -696,14 +614,12 @@ static void what_persists_need_not_come_from_memory(void **state)
 
 static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why_not)
 {
-    (void)device, (void)bytes, (void)pointer;
     return fa_refuse(why_not, FA_ERROR, "no memory for a copy of the inputs");
 }
 
 /* After the samples, on inputs that an earlier launch has seen (test_invariance.c): here it ends at once. */
 static void the_time_is_tried_on_seen_inputs(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fa_timing t;
     fake_gpu_make(&gpu, 100.0, 0);
@@ -716,7 +632,6 @@ static void the_time_is_tried_on_seen_inputs(void **state)
 
 static void no_clock_no_time(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.device.sample = NULL;
     const fa_options options = fake_options();

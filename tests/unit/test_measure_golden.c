@@ -17,14 +17,14 @@
 static fake_gpu gpu;
 static fa_reason why;
 
-static bool each_5th(fake_gpu *g, long n) { return (void)g, n % 5 == 2; }
-static bool each_4th(fake_gpu *g, long n) { return (void)g, n % 4 == 2; }
-static bool always(fake_gpu *g, long n) { return (void)g, n >= 0; }
-static double falling(fake_gpu *g, long n) { return (void)g, n % 10 == 7 ? 1880 : n % 10 == 8 ? 1882 : 1980; }
-static double jump(fake_gpu *g, long n) { return (void)g, n < 26 ? 1400 : 1800; }
-static double ramp(fake_gpu *g, long n) { return (void)g, n < 400 ? 1400 + (double)n : 1800; }
-static double waves(fake_gpu *g, long n) { return (void)g, 1800 + 10 * (double)(n / 20 % 2); }
-static double unknown(fake_gpu *g, long n) { return (void)g, (double)n * 0; }
+static bool each_5th(fake_gpu *g, long n) { return n % 5 == 2; }
+static bool each_4th(fake_gpu *g, long n) { return n % 4 == 2; }
+static bool always(fake_gpu *g, long n) { return n >= 0; }
+static double falling(fake_gpu *g, long n) { return n % 10 == 7 ? 1880 : n % 10 == 8 ? 1882 : 1980; }
+static double jump(fake_gpu *g, long n) { return n < 26 ? 1400 : 1800; }
+static double ramp(fake_gpu *g, long n) { return n < 400 ? 1400 + (double)n : 1800; }
+static double waves(fake_gpu *g, long n) { return 1800 + 10 * (double)(n / 20 % 2); }
+static double unknown(fake_gpu *g, long n) { return (double)n * 0; }
 static double times_of(fake_gpu *g, int kernel, long n) /* steady, with every eighth far longer */
 {
     return kernel < 0 ? 1.5 : g->base_us[kernel] * (n % 8 == 3 ? 1.95 : 1.0 + 1e-4 * (double)(n % 7));
@@ -35,7 +35,6 @@ static double wide(fake_gpu *g, int kernel, long n)
 }
 static double faster_when_many(fake_gpu *g, int kernel, long n)
 {
-    (void)n;
     return kernel < 0 ? 1.0 : g->base_us[kernel] / (g->last[kernel].launches > 20 ? 1.7 : 1.0);
 }
 static double uneven(fake_gpu *g, int kernel, long n)
@@ -139,23 +138,21 @@ static void say_time(golden *g, const scenario *s)
     const fa_options options = prepare(s);
     fa_timing t;
     gpu.trace = g;
-    golden_say(g, "%s\n", s->name);
+    golden_say(g, "%s", s->name);
     const fa_status status = fa_time(&gpu.candidate[0], &options, &t, &why);
     fake_gpu_end_trace(&gpu);
     if (status != FA_PASS)
-        golden_say(g, "    %d %s\n", status, why.text);
+        golden_say(g, "; %d %s", status, why.text);
     golden_say(
         g,
-        "    %zu samples: min %.6g p10 %.6g p50 %.6g p90 %.6g mean %.6g ci %.6g %.6g; method %d l2 %d %d launches, "
+        "\n    %zu samples: min %.6g p10 %.6g p50 %.6g p90 %.6g mean %.6g ci %.6g %.6g; method %d l2 %d %d launches, "
         "%d discarded, %.6g MHz%s%s%s%s%s%s; floor %.6g roof %.6g warm-up %.4g ms, capped %.4g, %d poisoned, %d "
-        "others; %ld launches, %ld resets\n",
+        "others; %ld launches, %ld resets%s%s\n",
         t.us.count, t.us.min, t.us.p10, t.us.p50, t.us.p90, t.us.mean, t.us.ci95[0], t.us.ci95[1], t.method, t.l2,
         t.launches_per_sample, t.discarded, t.sm_clock_mhz_p50, t.done ? " done" : "", t.throttled ? " throttled" : "",
         t.settled ? " settled" : "", t.impossible ? " impossible" : "", t.gated ? " gated" : "",
-        t.noisy ? " noisy: " : "", t.floor_us, t.roofline_us, t.warmup_ms, t.power_capped, t.poisoned,
-        t.other_processes, gpu.launches, gpu.resets);
-    if (t.noisy)
-        golden_say(g, "    %s\n", t.noisy_reason);
+        t.noisy ? " noisy" : "", t.floor_us, t.roofline_us, t.warmup_ms, t.power_capped, t.poisoned, t.other_processes,
+        gpu.launches, gpu.resets, t.noisy ? "; " : "", t.noisy ? t.noisy_reason : "");
 }
 
 static void say_paired(golden *g, const scenario *s)
@@ -176,7 +173,6 @@ static void say_paired(golden *g, const scenario *s)
 
 static void a_measurement_is_what_its_samples_say(void **state)
 {
-    (void)state;
     golden g = {0};
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
         say_time(&g, &scenarios[i]);
@@ -185,7 +181,6 @@ static void a_measurement_is_what_its_samples_say(void **state)
 
 static void a_comparison_is_what_its_blocks_say(void **state)
 {
-    (void)state;
     golden g = {0};
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
         if (!scenarios[i].idle)
@@ -200,7 +195,6 @@ static const fa_problem problems[] = {
 
 static void roofs_are_those_of_the_data_sheets(void **state)
 {
-    (void)state;
     golden g = {0};
     const char *const archs[] = {"sm_70",  "sm_72",  "sm_75",  "sm_80",  "sm_86",  "sm_87", "sm_89", "sm_90",
                                  "sm_90a", "sm_100", "sm_103", "sm_120", "sm_121", "sm_35", ""};
@@ -216,14 +210,14 @@ static void roofs_are_those_of_the_data_sheets(void **state)
             fa_device_info slow = info, unknown = info;
             slow.memory_gbytes_per_s = 40;
             unknown.memory_gbytes_per_s = 0;
-            golden_say(&g, "    from slow memory %.6g, unknown %.6g\n", fa_roofline_us(p, &slow, FA_L2_COLD),
-                       fa_roofline_us(p, &unknown, FA_L2_COLD));
             golden_say(&g,
-                       "    %.9g bytes, at least %.6g us warm, %.6g cold; %.6g of %.6g TFLOPS (%.6g), %.6g GB/s, boost "
+                       "    from slow memory %.6g, unknown %.6g; %.9g bytes, at least %.6g us warm, %.6g cold; %.6g of "
+                       "%.6g TFLOPS (%.6g), %.6g GB/s, boost "
                        "%.6g; %.6g of %.6g; %g; in a quarter of a microsecond %.6g\n",
-                       fa_input_bytes(p), fa_roofline_us(p, &info, FA_L2_WARM), fa_roofline_us(p, &info, FA_L2_COLD),
-                       one.tflops, one.peak_tflops, one.fraction_of_peak, one.gbytes_per_s, one.peak_boost_tflops,
-                       two.tflops, two.peak_tflops, none.tflops + none.peak_tflops + none.gbytes_per_s, brief.tflops);
+                       fa_roofline_us(p, &slow, FA_L2_COLD), fa_roofline_us(p, &unknown, FA_L2_COLD), fa_input_bytes(p),
+                       fa_roofline_us(p, &info, FA_L2_WARM), fa_roofline_us(p, &info, FA_L2_COLD), one.tflops,
+                       one.peak_tflops, one.fraction_of_peak, one.gbytes_per_s, one.peak_boost_tflops, two.tflops,
+                       two.peak_tflops, none.tflops + none.peak_tflops + none.gbytes_per_s, brief.tflops);
         }
     }
     golden_compare(&g, "roofs.txt");
@@ -231,7 +225,6 @@ static void roofs_are_those_of_the_data_sheets(void **state)
 
 static void problems_are_counted(void **state)
 {
-    (void)state;
     golden g = {0};
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
         const fa_problem *p = &problems[k];

@@ -34,7 +34,6 @@ static void refused(const char *words, const char *option, const char *range)
 
 static void defaults_are_the_contract(void **state)
 {
-    (void)state;
     assert_int_equal(parse(""), FA_PASS);
     assert_int_equal(options.batch, 2);
     assert_int_equal(options.heads, 8);
@@ -52,7 +51,6 @@ static void defaults_are_the_contract(void **state)
 
 static void values_land_in_their_fields(void **state)
 {
-    (void)state;
     assert_int_equal(
         parse("--m 32 --warps=8 --vec 4 --acc fp16 --causal --scale 0.5 --dist needle --json - --splits 0"), FA_PASS);
     assert_int_equal(options.knob.m, 32);
@@ -68,7 +66,6 @@ static void values_land_in_their_fields(void **state)
 
 static void bad_input_names_option_and_range(void **state)
 {
-    (void)state;
     refused("--m 0", "--m", "1 to 1024");
     refused("--m abc", "--m", "1 to 1024");
     refused("--m 32x", "--m", "1 to 1024");
@@ -98,7 +95,6 @@ static void bad_input_names_option_and_range(void **state)
 
 static void sets_of_references(void **state)
 {
-    (void)state;
     static const struct {
         const char *words;
         int32_t set;
@@ -121,7 +117,6 @@ static void sets_of_references(void **state)
 
 static void spec_of_vs(void **state)
 {
-    (void)state;
     assert_int_equal(parse("--vs light"), FA_PASS);
     assert_string_equal(options.vs.name, "light");
     assert_int_equal(options.vs.knobs.m, FA_UNSET);
@@ -159,7 +154,6 @@ static void spec_of_vs(void **state)
 
 static void help_names_every_option(void **state)
 {
-    (void)state;
     char *help = fa_options_help();
     const char *const names[] = {"--kernel",  "--vs SPEC",    "--seq 1..", "--dist",
                                  "--timeout", "(cpu,cublas)", "exit codes"};
@@ -189,7 +183,6 @@ static void see_option(void *to, const fa_option_facts *facts)
 
 static void each_option_is_told_with_its_range_and_default(void **state)
 {
-    (void)state;
     int seen[2] = {0, 0};
     fa_options_each(see_option, seen);
     assert_true(seen[0] > 40);
@@ -199,7 +192,6 @@ static void each_option_is_told_with_its_range_and_default(void **state)
 static void words(void **state)
 {
     char out[32];
-    (void)state;
     assert_string_equal(fa_word("auto|cuda|emu", 0, out), "auto");
     assert_string_equal(fa_word("auto|cuda|emu", 2, out), "emu");
     assert_string_equal(fa_word("auto|cuda|emu", 3, out), "");

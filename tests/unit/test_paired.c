@@ -33,7 +33,6 @@ static void near(double value, double wanted, double relative)
 
 static void a_known_gain_is_found_and_accepted(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.noise = 0.01;
     const fa_options options = fake_options();
@@ -50,7 +49,6 @@ static void a_known_gain_is_found_and_accepted(void **state)
 /* One of FP16 and one of BF16: the ratio is told, but neither replaces the other. */
 static void another_type_is_not_accepted(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 110.0);
     fa_problem other = *gpu.candidate[1].problem;
@@ -63,7 +61,6 @@ static void another_type_is_not_accepted(void **state)
 
 static void equals_are_equal(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 100.0);
     gpu.noise = 0.01;
     const fa_options options = fake_options();
@@ -75,7 +72,6 @@ static void equals_are_equal(void **state)
 
 static void small_gains_and_losses_are_not_accepted(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 102.0); /* below 3 % */
     fa_paired c = paired_ok(&options);
@@ -92,7 +88,6 @@ static void small_gains_and_losses_are_not_accepted(void **state)
 
 static void a_gain_inside_the_noise_is_not_accepted(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.noise = 0.5;
     gpu.wall_s = 0.0005;
@@ -106,7 +101,6 @@ static void a_gain_inside_the_noise_is_not_accepted(void **state)
 
 static void drift_meets_both_sides_alike(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 120.0);
     gpu.drift = 0.001; /* nearly doubles the times over the run */
     const fa_options options = fake_options();
@@ -117,7 +111,6 @@ static void drift_meets_both_sides_alike(void **state)
 
 static void the_order_is_abba_and_then_baab(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 110.0);
     const fa_options options = fake_options();
     paired_ok(&options);
@@ -133,7 +126,6 @@ static void the_order_is_abba_and_then_baab(void **state)
 
 static void one_method_for_both(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 5.0, 300.0);
     fa_paired c = paired_ok(&options);
@@ -151,7 +143,6 @@ static void one_method_for_both(void **state)
 
 static void few_blocks_prove_nothing(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 200.0);
     gpu.wall_s = 0.002;
     fa_options options = fake_options();
@@ -172,7 +163,6 @@ static double two_minded(fake_gpu *g, int kernel, long n)
 
 static void an_interval_that_holds_1_is_not_accepted(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_minded;
     gpu.wall_s = 0.0005;
@@ -185,27 +175,14 @@ static void an_interval_that_holds_1_is_not_accepted(void **state)
     assert_false(c.accepted);
 }
 
-static bool now_and_then(fake_gpu *g, long n)
-{
-    (void)g;
-    return n % 100 == 57;
-}
+static bool now_and_then(fake_gpu *g, long n) { return n % 100 == 57; }
 
-static bool often(fake_gpu *g, long n)
-{
-    (void)g;
-    return n % 16 == 5;
-}
+static bool often(fake_gpu *g, long n) { return n % 16 == 5; }
 
-static bool always(fake_gpu *g, long n)
-{
-    (void)g, (void)n;
-    return true;
-}
+static bool always(fake_gpu *g, long n) { return true; }
 
 static void throttled_blocks_are_dropped(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = now_and_then;
@@ -246,7 +223,6 @@ static bool more_than_a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, tru
 
 static void a_fifth_of_the_blocks_may_be_dropped(void **state)
 {
-    (void)state;
     fa_options options = fake_options();
     options.min_samples = 96; /* 48 blocks */
     fake_gpu_make(&gpu, 100.0, 110.0);
@@ -273,7 +249,6 @@ static double a_gain_of_a_tenth(fake_gpu *g, int kernel, long n)
 /* A gain must be more than twice the noise of A beside itself. */
 static void twice_the_noise_is_the_bound(void **state)
 {
-    (void)state;
     const fa_options options = fake_options();
     for (int over = 0; over < 2; over++) {
         fake_gpu_make(&gpu, 0, 0);
@@ -294,7 +269,6 @@ static double undecided(fake_gpu *g, int kernel, long n)
 
 static void never_more_than_ten_thousand_blocks(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = undecided; /* the interval is [1, 1.2] for ever */
     fa_options options = fake_options();
@@ -307,7 +281,6 @@ static void never_more_than_ten_thousand_blocks(void **state)
 /* The L2 is reset before the calibration and before the first sample of each, and never between samples. */
 static void samples_follow_without_a_reset(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 110.0);
     const fa_options options = fake_options();
     paired_ok(&options);
@@ -317,7 +290,6 @@ static void samples_follow_without_a_reset(void **state)
 /* Eight samples a block; those of the calibration do not rest. */
 static void samples_that_are_compared_are_rested(void **state)
 {
-    (void)state;
     for (int rest_ms = 0; rest_ms <= 20; rest_ms += 20) {
         fake_gpu_make(&gpu, 100.0, 110.0);
         fa_options options = fake_options();
@@ -329,14 +301,12 @@ static void samples_that_are_compared_are_rested(void **state)
 
 static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why_not)
 {
-    (void)device, (void)bytes, (void)pointer;
     return fa_refuse(why_not, FA_ERROR, "no memory for a copy of the inputs");
 }
 
 /* The other candidate's time is tried on seen inputs (test_invariance.c): here that ends at once. */
 static void the_other_is_tried_on_seen_inputs(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.device.alloc = no_memory;
     gpu.candidate[1].buffers.layout[FA_Q] = (fa_layout){.blocks = 1, .block_count = 8};
@@ -350,7 +320,6 @@ static void the_other_is_tried_on_seen_inputs(void **state)
 /* With a cold L2 the bytes must come from memory, unless they persist. */
 static void a_cold_l2_bounds_both(void **state)
 {
-    (void)state;
     static const fa_problem decode = {
         .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
     fa_options options = fake_options();
@@ -367,7 +336,6 @@ static void a_cold_l2_bounds_both(void **state)
 
 static void no_clock_no_comparison(void **state)
 {
-    (void)state;
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.device.sample = NULL;
     const fa_options options = fake_options();
@@ -378,7 +346,6 @@ static void no_clock_no_comparison(void **state)
 
 static void an_impossible_side_is_refused(void **state)
 {
-    (void)state;
     const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
     const fa_options options = fake_options();
     for (int other = 0; other < 2; other++) {

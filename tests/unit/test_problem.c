@@ -29,7 +29,6 @@ static fa_problem make(const char *line)
 
 static void canonical_numbers(void **state)
 {
-    (void)state;
     const fa_problem p = make("");
     assert_true(fa_problem_flop(&p) == 1073741824.0);
     assert_true(p.scale == 0.125f);
@@ -50,7 +49,6 @@ static int64_t count_pairs(const fa_problem *p)
 
 static void causal_pairs_match_a_count(void **state)
 {
-    (void)state;
     const char *const lines[] = {"--causal --seq 7", "--causal --seq 5 --seq-kv 9", "--causal --seq 9 --seq-kv 5",
                                  "--causal --seq 1", "--seq 3 --seq-kv 4",          "--causal --seq 33 --seq-kv 1"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -66,7 +64,6 @@ static void causal_pairs_match_a_count(void **state)
 
 static void impossible_shapes_are_refused(void **state)
 {
-    (void)state;
     assert_int_equal(make("--heads 8 --kv-heads 3").batch, 0);
     assert_non_null(strstr(why.text, "--kv-heads"));
     assert_int_equal(make("--dim 20").batch, 0);
@@ -76,7 +73,6 @@ static void impossible_shapes_are_refused(void **state)
 static void architectures(void **state)
 {
     fa_arch_limits limits;
-    (void)state;
     assert_int_equal(fa_arch_limits_of("sm_89", &limits, &why), FA_PASS);
     assert_int_equal(limits.smem_block_bytes, 101376);
     assert_int_equal(fa_arch_limits_of("sm_90a", &limits, &why), FA_PASS);
@@ -90,7 +86,6 @@ static void architectures(void **state)
 static void near_names_are_offered(void **state)
 {
     const fa_kernel_row *row = NULL;
-    (void)state;
     assert_int_equal(fa_registry_find("lihgt", &row, &why), FA_USAGE);
     assert_non_null(strstr(why.text, "light"));
     for (size_t i = 0; i < fa_registry_count(); i++) {
@@ -103,7 +98,6 @@ static void near_names_are_offered(void **state)
 static void rules_are_whole(void **state)
 {
     const fa_kernel_row *row = NULL;
-    (void)state;
     for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++) {
         const bool named = fa_registry_find(rule->name, &row, &why) == FA_PASS &&
                            fa_registry_find(rule->variant, &row, &why) == FA_PASS;
@@ -136,7 +130,6 @@ static void expect_splits(const char *kernel, const char *splits, const char *pr
 /* For every kernel that can split: splits for few rows and many keys, and none where the grid fills the GPU. */
 static void splits_fill_the_gpu(void **state)
 {
-    (void)state;
     int can = 0;
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
@@ -167,7 +160,6 @@ static void splits_fill_the_gpu(void **state)
 /* wgmma: blocks that end together, by the numbers that were measured as the best on an H200. */
 static void splits_end_together(void **state)
 {
-    (void)state;
     static const struct {
         const char *problem;
         int32_t splits;
@@ -197,7 +189,6 @@ static void spec_takes_knobs_and_arch(void **state)
 {
     fa_options options;
     fa_spec spec;
-    (void)state;
     const fa_problem p = make("");
     char *argv[] = {"fa_bench", "--kernel", "light", "--m", "16", "--maxreg", "64"};
     assert_int_equal(fa_options_parse(7, argv, &options, &why), FA_PASS);

@@ -104,7 +104,6 @@ static void scalars(void **state)
         {"{ .reg.u32 x; mov.u32 x, WARP_SZ; add.u32 %0, x, %1; }", 1, 0, 0, 33},
         {"{ .reg .u32 c; add.cc.u32 c, %1, %2; addc.u32 %0, 0, 0; }", 0xffffffff, 1, 0, 1},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const uint64_t got = run3(rows[i].text, rows[i].a, rows[i].b, rows[i].c);
         if (got != rows[i].want)
@@ -155,7 +154,6 @@ static void floats(void **state)
         {"{ .reg .pred p; testp.infinite.f32 p, %1; selp.u32 %0, 1, 0, p; }", 0x7f800000, 0, 0, 1},
         {"copysign.f32 %0, %1, %2;", 0xbf800000, 0x40000000, 0, 0xc0000000},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const uint64_t got = run3(rows[i].text, rows[i].a, rows[i].b, rows[i].c);
         if (got != rows[i].want)
@@ -171,7 +169,6 @@ static void formats_come_back(void **state)
         fa_ptx_type type;
         uint32_t count;
     } types[] = {{FA_PTX_F16, 1 << 16}, {FA_PTX_BF16, 1 << 16}, {FA_PTX_E4M3, 256}, {FA_PTX_E5M2, 256}};
-    (void)state;
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (uint32_t bits = 0; bits < types[t].count; bits++) {
             const double value = fa_ptx_to_double(bits, types[t].type);
@@ -183,7 +180,6 @@ static void formats_come_back(void **state)
 /* Rounding to half agrees with the compiler's own, at every boundary between two halves. */
 static void halves_round_right(void **state)
 {
-    (void)state;
     for (uint32_t bits = 0; bits < 0x7c00; bits++) {
         const double low = fa_ptx_to_double(bits, FA_PTX_F16), high = fa_ptx_to_double(bits + 1, FA_PTX_F16);
         const double middle = bits + 1 < 0x7c00 ? (low + high) / 2 : 65520;
@@ -254,7 +250,6 @@ static void refusals(void **state)
         {"cvt.rn.f16x2.f32 %0, %1;", NULL, "cvt to two elements takes two operands"},
         {"vote.ballot.b32 %0, %1, %2;", NULL, "only with .sync"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fa_ptx_error error;
         assert_null(fa_ptx_parse(rows[i].text, 4, &error));
@@ -270,7 +265,6 @@ static void division_by_zero_is_said(void **state)
     uint64_t r[3] = {0, 1, 0};
     unsigned carry = 0;
     const char *why = "";
-    (void)state;
     fa_ptx_program *p = fa_ptx_parse("div.u32 %0, %1, %2;", 3, &error);
     assert_non_null(p);
     assert_false(fa_ptx_scalar(&p->instr[0], r, &carry, &why));
@@ -281,7 +275,6 @@ static void division_by_zero_is_said(void **state)
 /* Every name in the table can be looked up, and every word of it is one. */
 static void table_is_whole(void **state)
 {
-    (void)state;
     for (int i = 0; i < FA_PTX_OPS; i++) {
         const fa_ptx_row *op = &fa_ptx_rows[i];
         assert_int_equal(fa_ptx_find_op(op->name, strlen(op->name)), i);
@@ -324,7 +317,6 @@ static void statements_are_found(void **state)
                                  "  asm volatile(\"mov.u32 %0, 1;\\n\"\n"
                                  "               \"tcgen05.fence;\" :: \"r\"(x));\n"
                                  "}\n";
-    (void)state;
     fa_asm_result r = fa_asm_rewrite(source);
     assert_int_equal(r.sites, 5);
     assert_int_equal(r.lack_count, 1);
@@ -352,7 +344,6 @@ static void statements_are_found(void **state)
 /* NAN of <math.h> leaves line markers inside an operand: what follows keeps its line. */
 static void markers_in_an_operand_keep_the_line(void **state)
 {
-    (void)state;
     fa_asm_result r = fa_asm_rewrite("# 1 \"k.cu\"\n"
                                      "void k(float f) {\n"
                                      "  asm(\"max.f32 %0, %0, %1;\" : \"+f\"(f) : \"f\"(\n"
@@ -370,7 +361,6 @@ static void markers_in_an_operand_keep_the_line(void **state)
 /* As a macro leaves them, which nvcc takes; a directive of a line of its own stays. */
 static void pragmas_inside_a_line_go(void **state)
 {
-    (void)state;
     fa_asm_result r = fa_asm_rewrite("#pragma unroll 2\n  f(\"#pragma unroll\"); #pragma unroll 4 for (;;) g();\n"
                                      "  #pragma unroll\n  for (;;) h(); #pragma once\n");
     assert_string_equal(r.text, "#pragma unroll 2\n  f(\"#pragma unroll\");  for (;;) g();\n"

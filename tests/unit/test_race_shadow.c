@@ -8,23 +8,12 @@
 
 #include "emu/race/shadow.h"
 
-static fa_race_order all_ordered(const void *context, const fa_race_access *access)
-{
-    (void)context;
-    (void)access;
-    return FA_RACE_ORDERED;
-}
+static fa_race_order all_ordered(const void *context, const fa_race_access *access) { return FA_RACE_ORDERED; }
 
-static fa_race_order none_ordered(const void *context, const fa_race_access *access)
-{
-    (void)context;
-    (void)access;
-    return FA_RACE_UNORDERED;
-}
+static fa_race_order none_ordered(const void *context, const fa_race_access *access) { return FA_RACE_UNORDERED; }
 
 static bool counted(const void *context, const fa_race_access *access)
 {
-    (void)access;
     ++**(int *const *)context;
     return false;
 }
@@ -40,7 +29,6 @@ static int kept(fa_race_shadow *shadow)
 /* Four threads read 8 bytes 2 by 2, again and again, with a barrier between. */
 static void reads_in_parts_are_forgotten(void **state)
 {
-    (void)state;
     fa_race_shadow shadow = {0};
     fa_race_access other;
     for (uint32_t epoch = 1; epoch <= 50; epoch++)
@@ -56,7 +44,6 @@ static void reads_in_parts_are_forgotten(void **state)
 /* What was read in parts is still there as a whole: a write to any byte of it races. */
 static void every_part_still_races(void **state)
 {
-    (void)state;
     for (int byte = 0; byte < 8; byte++) {
         fa_race_shadow shadow = {0};
         fa_race_access other;

@@ -21,7 +21,6 @@ static void near(double value, double wanted, double relative)
 
 static void rooflines(void **state)
 {
-    (void)state;
     near(fa_roofline_us(&canonical, &h200, FA_L2_WARM), 1.0030, 1e-4);
     fa_problem decode = {.batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 8192, .dim = 128};
     near(fa_roofline_us(&decode, &h200, FA_L2_COLD), (2.0 * 8 * 8192 + 8) * 128 * 2 / 4800e9 * 1e6, 1e-9);
@@ -37,7 +36,6 @@ static void rooflines(void **state)
 
 static void peaks(void **state)
 {
-    (void)state;
     static const struct {
         const char *arch;
         double flop; /* of one SM in one clock */
@@ -61,7 +59,6 @@ static void peaks(void **state)
 
 static void without_a_time_there_is_no_rate(void **state)
 {
-    (void)state;
     assert_true(fa_throughput_of(0, 990, &canonical, &h200).tflops == 0);
     assert_true(fa_throughput_of(NAN, 990, &canonical, &h200).tflops == 0);
 }

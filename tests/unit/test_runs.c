@@ -17,14 +17,12 @@ static char path[64];
 
 static int make_file(void **state)
 {
-    (void)state;
     snprintf(path, sizeof path, "/tmp/fa_test_runs.%d", (int)getpid());
     return 0;
 }
 
 static int remove_file(void **state)
 {
-    (void)state;
     unlink(path);
     return 0;
 }
@@ -61,7 +59,6 @@ static void split_is(const char *line, int count, const char *const expected[])
 
 static void words_are_parted_by_blanks_and_held_by_quotes(void **state)
 {
-    (void)state;
     split_is("", 0, NULL);
     split_is(" \t\r", 0, NULL);
     split_is("--m 32\t --n  64\r", 4, (const char *const[]){"--m", "32", "--n", "64"});
@@ -71,7 +68,6 @@ static void words_are_parted_by_blanks_and_held_by_quotes(void **state)
 
 static void open_quotes_and_too_many_words_are_refused(void **state)
 {
-    (void)state;
     char *words[FA_RUN_WORDS_MAX], open[] = "--source 'a b", many[2 * FA_RUN_WORDS_MAX + 3];
     int count = 0;
     assert_int_equal(fa_runs_split(open, words, &count, &why), FA_USAGE);
@@ -86,7 +82,6 @@ static void open_quotes_and_too_many_words_are_refused(void **state)
 
 static void a_run_for_each_line_on_top_of_the_command_line(void **state)
 {
-    (void)state;
     static const char text[] = "# what\n\n--n 128\n  # not this\n--m 64 --seeds 1 --causal";
     fa_runs runs;
     assert_int_equal(read_lines(text, sizeof text - 1, &runs), FA_PASS);
@@ -107,7 +102,6 @@ static void a_run_for_each_line_on_top_of_the_command_line(void **state)
 
 static void the_command_is_that_of_a_single_run(void **state)
 {
-    (void)state;
     static const char *const expected[] = {"./fa_bench", "--seeds", "3", "--m", "16", "--n", "128"};
     fa_runs runs;
     assert_int_equal(read_lines("--n 128\n", 8, &runs), FA_PASS);
@@ -120,7 +114,6 @@ static void the_command_is_that_of_a_single_run(void **state)
 
 static void without_a_list_the_command_line_is_the_run(void **state)
 {
-    (void)state;
     char *argv[] = {"./fa_bench", "--m", "16", "--json", "-", NULL};
     fa_options options;
     fa_runs runs;
@@ -135,7 +128,6 @@ static void without_a_list_the_command_line_is_the_run(void **state)
 
 static void a_bad_line_is_named(void **state)
 {
-    (void)state;
     refused("--m 32\n--m 0\n", 13, " line 2: ", "--m takes a whole number from 1 to 1024");
     refused("--m 32\n\n\n--nope 0\n", 18, " line 4: ", "unknown option --nope");
     refused("light\n", 6, " line 1: ", "is not an option");
@@ -147,7 +139,6 @@ static void a_bad_line_is_named(void **state)
 
 static void what_belongs_to_the_whole_command_is_refused_with_its_reason(void **state)
 {
-    (void)state;
     static const char *const lines[][2] = {
         {"--runs more", "a list has no lists in it"},
         {"--json x", "one file takes the records"},
@@ -177,14 +168,12 @@ static void one_file_cannot_take_every(const char *option)
 
 static void dumps_and_cubins_belong_on_lines(void **state)
 {
-    (void)state;
     one_file_cannot_take_every("--dump");
     one_file_cannot_take_every("--cubin");
 }
 
 static void an_append_is_whole_or_not_there(void **state)
 {
-    (void)state;
     char text[64] = "";
     FILE *file = fopen(path, "w+");
     assert_non_null(file);

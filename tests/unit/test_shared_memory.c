@@ -32,7 +32,6 @@ static void becomes(const char *text, const char *const *parts)
 
 static void variables_go_to_sections_of_their_own(void **state)
 {
-    (void)state;
     BECOMES("void k() { __shared__ float a[4]; static __shared__ int b; }",
             "{ static __attribute__((section(\"fa_shared0\")))", "float a[4];",
             "static __attribute__((section(\"fa_shared1\")))", "int b; }");
@@ -44,7 +43,6 @@ static void variables_go_to_sections_of_their_own(void **state)
 
 static void extern_arrays_become_pointers(void **state)
 {
-    (void)state;
     BECOMES("void k() { extern __shared__ __attribute__((aligned(16))) unsigned char raw[]; raw[0] = 1; }",
             "unsigned char (*const raw) = reinterpret_cast<unsigned char (*)>(fa_emu_now()->smem);", "raw[0] = 1; }");
     BECOMES("void k() { extern __shared__ half rows[][8] __attribute__((aligned(16)));\n }",
@@ -54,7 +52,6 @@ static void extern_arrays_become_pointers(void **state)
 /* Preprocessed text: what macros stand for is there. */
 static void arrays_of_namespace_scope_are_declared_where_they_are_used(void **state)
 {
-    (void)state;
     BECOMES("extern __shared__ float pool[];\nvoid f() { pool[0] = 1; }\nvoid g(float *pool) { pool[0] = 1; }\n",
             "\nvoid f() { float (*const pool) = reinterpret_cast<float (*)>(fa_emu_now()->smem); pool[0] = 1; }\n",
             "void g(float *pool) { pool[0] = 1; }");
@@ -65,7 +62,6 @@ static void arrays_of_namespace_scope_are_declared_where_they_are_used(void **st
 
 static void other_text_stays(void **state)
 {
-    (void)state;
     static const char text[] = "const char *s = \"__shared__ int a;\"; // __shared__ int b;\nextern float pool[];\n";
     char *made = fa_shared_rewrite(text);
     assert_string_equal(made, text);
@@ -75,7 +71,6 @@ static void other_text_stays(void **state)
 /* A directive that goes on over line breaks of CR LF is one token. */
 static void directives_of_cr_lf(void **state)
 {
-    (void)state;
     fa_cxx_tokens tokens = fa_cxx_read("#define BRACE \\\r\n  { \\\r\n  {\r\nint a;\r\n");
     assert_int_equal(tokens.count, 4);
     assert_int_equal(tokens.at[0].kind, FA_CXX_DIRECTIVE);

@@ -162,7 +162,6 @@ static void check_selection(const fa_kernel_row *asked, const fa_problem *p, con
 
 static void the_first_matching_rule_decides(void **state)
 {
-    (void)state;
     static const int32_t seqs[] = {1, 3, 64, 65, 100, 257, 1024, 4096}, keys[] = {0, 300, 2560, 8192, 70000},
                          dims[] = {16, 64, 72, 128, 136, 256}, heads[] = {1, 8, 9, 24, 70}, groups[] = {1, 4, 8};
     static const char *const archs[] = {"sm_90", "sm_89", "sm_80", "sm_120"};
@@ -204,7 +203,6 @@ static void the_first_matching_rule_decides(void **state)
 /* Rules of two tiles: which one serves. */
 static void tiles_compete_by_their_keys(void **state)
 {
-    (void)state;
     static const struct {
         int32_t heads, seq, sms, fill, cost, second_cost, second_max_dim, m;
     } cases[] = {
@@ -254,7 +252,6 @@ static void tiles_compete_by_their_keys(void **state)
 /* m, n: the tile. Lengths by hand: a tile of 64 keys counts 320, one of 128 keys 384. */
 static void busiest_multiprocessor(void **state)
 {
-    (void)state;
     static const struct {
         int32_t m, n, heads, seq_q, seq_kv, causal, sms, keys;
     } cases[] = {
@@ -280,7 +277,6 @@ static void busiest_multiprocessor(void **state)
 /* The tiles on each side of every fill and length that a rule names. */
 static void rules_begin_and_end_where_they_say(void **state)
 {
-    (void)state;
     for (const fa_rule *r = fa_registry_rules(); r->name != NULL; r++) {
         const fa_kernel_row *asked = NULL;
         assert_int_equal(fa_registry_find(r->name, &asked, &why), FA_PASS);
@@ -303,7 +299,6 @@ static void rules_begin_and_end_where_they_say(void **state)
 
 static void limits_are_those_of_the_guide(void **state)
 {
-    (void)state;
     golden g = {0};
     const char *const archs[] = {"sm_75",  "sm_80",  "sm_86",  "sm_87",   "sm_89",   "sm_89a", "sm_90",
                                  "sm_90a", "sm_90f", "sm_90b", "sm_100",  "sm_103",  "sm_120", "sm_121",
@@ -347,7 +342,6 @@ static void say_spec(golden *g, const char *line, bool vs)
 
 static void a_spec_is_what_the_options_say(void **state)
 {
-    (void)state;
     golden g = {0};
     char longer[1200] = "--source ./";
     for (size_t i = strlen(longer); i < sizeof longer - 21; i += 2)
@@ -412,7 +406,6 @@ static void a_spec_is_what_the_options_say(void **state)
 /* The splits that a kernel chooses, for those that have a choice. */
 static void splits_are_chosen(void **state)
 {
-    (void)state;
     golden g = {0};
     const int32_t shapes[][5] = {{1, 8, 8, 64, 4096},     {1, 8, 2, 1, 8192},    {4, 8, 1, 3, 32768},
                                  {1, 16, 16, 128, 65536}, {2, 12, 4, 700, 700},  {1, 32, 8, 257, 16384},
@@ -452,7 +445,6 @@ static void expect_splits(const fa_kernel_row *row, const fa_knobs *knobs, const
 /* A part has 1024 keys at least, 512 of wgmma's, 256 of packed heads: one key fewer than two parts make one. */
 static void a_part_has_enough_keys(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);
         if (row->space.splits == NULL)
@@ -469,7 +461,6 @@ static void a_part_has_enough_keys(void **state)
 /* Packed tiles of wgmma: splits near those that were fastest on an H200, 132 multiprocessors. */
 static void packed_splits_of_wgmma_are_as_measured(void **state)
 {
-    (void)state;
     const struct {
         fa_problem problem;
         int32_t m, least, most;
@@ -501,7 +492,6 @@ static void packed_splits_of_wgmma_are_as_measured(void **state)
 /* Packed tiles of the others that fill 19 of 20 places are not split. */
 static void a_wave_of_95_percent_is_full(void **state)
 {
-    (void)state;
     const fa_problem p = {1, 19, 19, 1, 16384, 64, false, 0.125f};
     const fa_knobs knobs = {.m = 64, .n = 64, .warps = 4};
     int packed = 0;
@@ -522,7 +512,6 @@ static void a_wave_of_95_percent_is_full(void **state)
 /* Without --arch: sm_90a for a kernel that is for nothing else, as long as it is what runs. */
 static void a_kernel_names_its_architecture(void **state)
 {
-    (void)state;
     int specific = 0;
     for (size_t i = 0; i < fa_registry_count(); i++) {
         const fa_kernel_row *row = fa_registry_at(i);

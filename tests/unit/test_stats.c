@@ -10,7 +10,6 @@
 
 static void quantiles_of_a_line(void **state)
 {
-    (void)state;
     const double sorted[] = {10, 20, 30, 40, 50};
     assert_float_equal(fa_quantile(sorted, 5, 0.0), 10, 0);
     assert_float_equal(fa_quantile(sorted, 5, 0.5), 30, 0);
@@ -23,7 +22,6 @@ static void quantiles_of_a_line(void **state)
 
 static void any_order(void **state)
 {
-    (void)state;
     const double samples[] = {5, 1, 4, 2, 3, 9, 7, 8, 6, 10};
     const fa_stats stats = fa_stats_of(samples, 10);
     assert_int_equal(stats.count, 10);
@@ -41,7 +39,6 @@ static void any_order(void **state)
 /* Ranks from published tables of the sign test: lower ranks for n = 6, 20, 50, 100. */
 static void interval_ranks(void **state)
 {
-    (void)state;
     const struct {
         size_t count;
         double low;
@@ -58,7 +55,6 @@ static void interval_ranks(void **state)
 
 static void five_samples_bound_nothing(void **state)
 {
-    (void)state;
     const double samples[] = {1, 1, 1, 1, 1};
     const fa_stats stats = fa_stats_of(samples, 5);
     assert_true(isinf(stats.ci95[0]) && isinf(stats.ci95[1]));
@@ -68,7 +64,6 @@ static void five_samples_bound_nothing(void **state)
 /* The interval must hold the true median about 95 % of the time, and never much less, for a skewed distribution. */
 static void coverage(void **state)
 {
-    (void)state;
     uint64_t random = 88172645463325252u;
     int32_t covered = 0;
     const int32_t trials = 2000;
@@ -88,7 +83,6 @@ static void coverage(void **state)
 
 static void ten_thousand_do_not_underflow(void **state)
 {
-    (void)state;
     double *samples = malloc(10000 * sizeof *samples);
     for (int32_t k = 0; k < 10000; k++)
         samples[k] = k;
@@ -101,7 +95,6 @@ static void ten_thousand_do_not_underflow(void **state)
 
 static void settled_is_a_strict_bound(void **state)
 {
-    (void)state;
     const fa_stats narrow = {.p50 = 100, .ci95 = {99.6, 100.4}}, wide = {.p50 = 100, .ci95 = {99.5, 100.5}};
     assert_true(fa_stats_settled(&narrow, 0.005));
     assert_false(fa_stats_settled(&wide, 0.005));
@@ -111,7 +104,6 @@ static void settled_is_a_strict_bound(void **state)
 
 static void looks_grow_by_five_per_cent(void **state)
 {
-    (void)state;
     const size_t looks[][2] = {{0, 10},    {1, 11},    {199, 209}, {200, 210},    {219, 229},
                                {220, 231}, {380, 399}, {400, 420}, {10000, 10500}};
     for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)

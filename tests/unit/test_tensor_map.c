@@ -28,7 +28,6 @@ static fa_emu_map map_of(int rank)
 
 static void rows_of_every_rank(void **state)
 {
-    (void)state;
     static const int32_t at[FA_EMU_MAP_RANK] = {4, 3, -1, 3, 1};
     for (int rank = 1; rank <= FA_EMU_MAP_RANK; rank++) {
         const fa_emu_map map = map_of(rank);
@@ -59,7 +58,6 @@ static void rows_of_every_rank(void **state)
 
 static void columns_over_the_edges(void **state)
 {
-    (void)state;
     static const struct {
         int32_t at;
         uint32_t from, to;
@@ -77,7 +75,6 @@ static void columns_over_the_edges(void **state)
 
 static void what_is_no_map(void **state)
 {
-    (void)state;
     static const uint64_t none[] = {16, 0}, odd[] = {40}, fine[] = {64};
     static const uint32_t long_box[] = {8, 257}, narrow[] = {4, 1}, wide[] = {32, 1};
     fa_tensor_map bytes = {.bytes = {0}};
@@ -98,7 +95,6 @@ static void what_is_no_map(void **state)
 /* From zeros, field by field, the map that the host would make. */
 static void replaced_fields(void **state)
 {
-    (void)state;
     static const uint64_t strides[] = {64, 320};
     fa_tensor_map made = {.bytes = {0}}, wanted;
     assert_null(fa_emu_map_encode(&wanted, memory, 3, FA_EMU_MAP_BF16, DIMS, strides, BOX, 32));
@@ -120,7 +116,6 @@ static void replaced_fields(void **state)
 
 static void fields_out_of_range(void **state)
 {
-    (void)state;
     static const struct {
         fa_emu_map_field field;
         uint64_t which, value;
@@ -148,7 +143,6 @@ static void fields_out_of_range(void **state)
 /* Single fields that are right, but not together. */
 static void what_no_copy_may_use(void **state)
 {
-    (void)state;
     fa_tensor_map bytes = {.bytes = {0}};
     fa_emu_map map = map_of(2), other;
     assert_null(fa_emu_map_check(&map));
@@ -173,7 +167,6 @@ static void what_no_copy_may_use(void **state)
 /* Every second row of a box of 3: 2 rows, 2 apart. */
 static void element_strides(void **state)
 {
-    (void)state;
     static const int32_t at[FA_EMU_MAP_RANK] = {0, 1};
     fa_emu_map map = map_of(2);
     map.element_strides[1] = 2;
@@ -183,7 +176,6 @@ static void element_strides(void **state)
 
 static void swizzles(void **state)
 {
-    (void)state;
     for (uintptr_t at = 0; at < 4096; at += 16) {
         assert_int_equal(fa_emu_swizzled(at, 0), at);
         assert_int_equal(fa_emu_swizzled(at, 128), at ^ (at / 128 % 8) * 16);

@@ -17,7 +17,6 @@ static void becomes(char *made, const char *want)
 
 static void text_stays(void **state)
 {
-    (void)state;
     becomes(fa_utf8(""), "");
     becomes(fa_utf8("plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf"),
             "plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xed\x9f\xbf \xf4\x8f\xbf\xbf");
@@ -26,7 +25,6 @@ static void text_stays(void **state)
 #define NO "\xef\xbf\xbd"
 static void other_bytes_are_replaced(void **state)
 {
-    (void)state;
     becomes(fa_utf8("a\xff"), "a" NO);
     becomes(fa_utf8("\xc3"), NO);
     becomes(fa_utf8("\xe2\x82"), NO NO);
@@ -39,7 +37,6 @@ static void other_bytes_are_replaced(void **state)
 
 static void words_for_a_shell(void **state)
 {
-    (void)state;
     becomes(fa_shell_word("light:m=32,warps=4"), "light:m=32,warps=4");
     becomes(fa_shell_word(""), "''");
     becomes(fa_shell_word("a b"), "'a b'");

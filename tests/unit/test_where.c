@@ -44,7 +44,6 @@ static void says(const fa_params *p, const void *tensor, int64_t bytes, const ch
 
 static void beside_a_tensor(void **state)
 {
-    (void)state;
     const fa_params p = launch();
     says(&p, p.k, 2 * 160, "K, 1 element past its end: batch 1, head 0, row 5 (rows 0 to 4), column 0");
     says(&p, p.k, 2 * 180 + 1, "K, 21 elements past its end: batch 1, head 0, row 6 (rows 0 to 4), column 4");
@@ -55,14 +54,12 @@ static void beside_a_tensor(void **state)
 
 static void by_the_largest_stride_first(void **state)
 {
-    (void)state;
     const fa_params p = launch();
     says(&p, p.o, 2 * (192 + 3 * 48 + 2 * 16 + 5), "O, inside: batch 1, head 2, row 3 (rows 0 to 3), column 5");
 }
 
 static void the_log_sums_have_wider_elements(void **state)
 {
-    (void)state;
     fa_params p = launch();
     p.lse = (fa_f32 *)(uintptr_t)((1u << 28) + 400000);
     p.lse_stride_b = 12;
@@ -73,7 +70,6 @@ static void the_log_sums_have_wider_elements(void **state)
 
 static void far_from_all(void **state)
 {
-    (void)state;
     const fa_params p = launch();
     char text[256];
     assert_false(fa_emu_where(&p, NULL, text, sizeof text));

@@ -1,4 +1,5 @@
-# A unit test tests/unit/test_X.c is linked with everything but main.
+# A unit test tests/unit/test_X.c is linked with everything but main. Its functions have the parameters that cmocka or
+# an interface passes, used or not.
 UNIT := $(BUILD)/tests/unit
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 UNIT_BINARIES := $(UNIT_SOURCES:%.c=$(BUILD)/%)
@@ -9,7 +10,7 @@ test-binaries: check-binaries
 $(UNIT)/test_%: tests/unit/test_%.c $(LIB_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(CPPFLAGS) -Wno-missing-prototypes $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) -Wno-missing-prototypes $(CFLAGS) -Wno-unused-parameter $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 # What several tests share: a comparison with tests/golden, a GPU of made-up samples, a simulated kernel.
 $(addprefix $(UNIT)/test_,diagnose invariance reference spec measure_golden measure paired): $(UNIT)/golden.o
