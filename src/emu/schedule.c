@@ -279,12 +279,7 @@ static void thread_main(void)
     if (fa_emu_san.finish_switch)
         fa_emu_san.finish_switch(NULL, NULL, NULL);
     worker->launch->image->call(worker->launch->params);
-    const fa_emu_copy *left = fa_emu_async_drop(&self->async);
-    if (left) {
-        fa_emu_report(worker, FA_EMU_ASYNC_LEFT, self, left->file, left->line,
-                      "issued, never waited for, and the thread exits");
-        worker->stopped = true;
-    }
+    fa_emu_cp_async_leave();
     if (worker->pending != NULL)
         fa_emu_pending_thread_ends(worker);
     if (worker->race) {
@@ -345,7 +340,7 @@ static void go_on(fa_emu_worker *worker, fa_emu_fibre *fibre)
         fa_emu_pending_block_ends(worker);
     if (worker->over && worker->race != NULL && worker->cluster->count > 1 && !worker->stopped)
         fa_race_block_ends(worker);
-    for (uint32_t i = 0; worker->stopped && i < worker->threads; i++)
+    for (uint32_t i = 0; (worker->stopped || worker->over) && i < worker->threads; i++)
         fa_emu_async_drop(&worker->fibres[i].async);
 }
 

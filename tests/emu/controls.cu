@@ -33,13 +33,40 @@ KERNEL(32, 512)
 #endif
 
 #if defined(CONTROL_async_left)
-/* A group is never waited for. */
-KERNEL(32, 512)
+/* Its threads end without a wait for their copies, which is legal; others read what these may write. */
+KERNEL(64, 512)
 {
     FA_SHARED(__half, s);
-    cp_async_16(s + threadIdx.x * 8, static_cast<const __half *>(p.q) + threadIdx.x * 8, 16); /* HERE */
-    cp_async_commit();
-    put(p, threadIdx.x, 1);
+    const int t = threadIdx.x;
+    const __half *q_g = static_cast<const __half *>(p.q);
+    if (t < 32) {
+        cp_async_16(s + t * 8, q_g + t * 8, 16);
+        cp_async_commit();
+    }
+    __syncthreads();
+    if (t >= 32)
+        EXPECT(half_bits(s[t * 4]) == half_bits(q_g[t * 4])); /* HERE */
+}
+#endif
+
+#if defined(CONTROL_async_left_over)
+/* The last group is not waited for, and its destination is used for something else. */
+KERNEL(64, 512)
+{
+    FA_SHARED(__half, s);
+    const int t = threadIdx.x;
+    if (t < 32) {
+        cp_async_16(s + t * 8, static_cast<const __half *>(p.q) + t * 8, 16);
+        cp_async_commit();
+    }
+    __syncthreads();
+    if (t < 32)
+        s[t * 8] = __float2half(1.0f);
+    __syncthreads();
+    for (int i = 0; t >= 32 && i < 1000; i++)
+        __nanosleep(10);
+    if (t >= 32)
+        EXPECT(half_bits(s[(t - 32) * 8]) == half_bits(__float2half(1.0f))); /* HERE */
 }
 #endif
 

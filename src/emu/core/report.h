@@ -13,7 +13,6 @@
 #define FA_EMU_BAD_MASK "bad mask"
 #define FA_EMU_BAD_BARRIER "bad barrier"
 #define FA_EMU_MISALIGNED "misaligned"
-#define FA_EMU_ASYNC_LEFT "cp.async left"
 #define FA_EMU_SMEM_OVERFLOW "shared memory overflow"
 #define FA_EMU_FAULT "fault"
 #define FA_EMU_FRAGMENT "fragment"

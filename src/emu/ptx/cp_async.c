@@ -55,13 +55,24 @@ void fa_emu_cp_async_wait(int32_t groups_left, int32_t everything)
     memmove(async->copies, async->copies + done, async->count * sizeof *async->copies);
 }
 
-const fa_emu_copy *fa_emu_async_drop(fa_emu_async *async)
+void fa_emu_cp_async_leave(void)
 {
-    const fa_emu_copy *first = async->count ? async->copies : NULL;
+    const fa_emu_async *async = &fa_emu_self->current->async;
+    for (uint32_t i = 0; i < async->count; i++) {
+        const fa_emu_copy *copy = &async->copies[i];
+        if (copy->bytes > 0)
+            fa_race_touch(copy->src, (size_t)copy->bytes, 0, copy->pc);
+        fa_race_touch(copy->dst, (size_t)copy->size, FA_RACE_WRITE, copy->pc);
+        if (!fa_emu_san.poison || copy->size < SHADOW_BYTES)
+            memset(copy->dst, 0xff, (size_t)copy->size);
+    }
+}
+
+void fa_emu_async_drop(fa_emu_async *async)
+{
     for (uint32_t i = 0; i < async->count; i++)
         if (fa_emu_san.unpoison && async->copies[i].size >= SHADOW_BYTES)
             fa_emu_san.unpoison(async->copies[i].dst, (size_t)async->copies[i].size);
     async->count = 0;
     async->group = 0;
-    return first;
 }

@@ -49,4 +49,9 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         __syncthreads();
     }
     cp_async_wait<0>();
+
+    /* a thread may end before its copies are complete */
+    cp_async_16(s + 4096 + t * 16, q_g + t * 8, 16);
+    cp_async_commit();
+    cp_async_16(s + 5120 + t * 16, q_g + t * 8, 16);
 }
