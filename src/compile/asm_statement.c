@@ -183,8 +183,7 @@ static bool operands(reader *r, bool outputs)
         r->at = end;
         if (!parenthesised(r, o))
             return false;
-        if (!take(r, ','))
-            return true;
+        take(r, ','); /* nvcc does without */
     }
 }
 

@@ -69,12 +69,16 @@ static void leave_libraries(rewriting *r)
 
 static void add_edit(rewriting *r, const char *from, const char *to, char *text)
 {
-    if (r->edit_count > 0 && from < r->edits[r->edit_count - 1].to) { /* inside a range that is already replaced */
+    size_t at = r->edit_count;
+    while (at > 0 && from < r->edits[at - 1].from)
+        at--;
+    if (at > 0 && from < r->edits[at - 1].to) { /* inside a range that is already replaced */
         free(text);
         return;
     }
     r->edits = fa_resize(r->edits, (r->edit_count + 1) * sizeof *r->edits);
-    r->edits[r->edit_count++] = (edit){.from = from, .to = to, .text = text};
+    memmove(r->edits + at + 1, r->edits + at, (r->edit_count++ - at) * sizeof *r->edits);
+    r->edits[at] = (edit){.from = from, .to = to, .text = text};
     r->changed = true;
 }
 
@@ -181,7 +185,7 @@ static void rewrite_include(rewriting *r, size_t f, const fa_cxx_token *line)
     bool quoted = false;
     if (!fa_source_include(line->at, name, &quoted))
         return;
-    if (!fa_source_resolve(r->paths.paths[0], &r->spec->include, r->paths.paths[f], name, found) ||
+    if (!fa_source_resolve(r->paths.paths[0], &r->spec->include, r->paths.paths[f], name, quoted, found) ||
         realpath(found, real) == NULL) {
         if (r->whom != FA_FOR_NVCC && fa_host_code_header(name))
             add_edit(r, line->at, fa_cxx_end(line), stand_in(r, name));
@@ -198,15 +202,8 @@ static void find_edits(rewriting *r, size_t f)
 {
     const fa_cuda_file *file = &r->files[f];
     const fa_cxx_tokens *t = &file->tokens;
-    size_t line = 0;
-    for (size_t i = 0; i <= file->count; i++) {
-        const fa_declaration *d = i < file->count ? &file->declarations[i] : NULL;
-        for (; line < (d != NULL ? d->first : t->count); line++)
-            if (t->at[line].kind == FA_CXX_DIRECTIVE && !rewrite_wrapping(r, f, &t->at[line]))
-                rewrite_include(r, f, &t->at[line]);
-        if (d == NULL)
-            continue;
-        line = d->last;
+    for (size_t i = 0; i < file->count; i++) {
+        const fa_declaration *d = &file->declarations[i];
         if (d->host) {
             add_edit(r, t->at[d->first].at, fa_cxx_end(&t->at[d->last]), fa_format("%s", ""));
         } else if (r->whom == FA_FOR_NVRTC) {
@@ -217,6 +214,9 @@ static void find_edits(rewriting *r, size_t f)
                 rewrite_lambdas(r, t, d);
         }
     }
+    for (size_t line = 0; line < t->count; line++)
+        if (t->at[line].kind == FA_CXX_DIRECTIVE && !rewrite_wrapping(r, f, &t->at[line]))
+            rewrite_include(r, f, &t->at[line]);
 }
 
 /* Applies the edits; they keep the number of lines. */

@@ -15,7 +15,7 @@ static const struct family {
 } families[] = {
     {FA_FORWARD_NVRTC, "include/nvrtc", "fa_std.h", "",
      "algorithm assert.h cassert cfloat climits cmath cstddef cstdint cstdio cstdlib cstring float.h functional limits "
-     "limits.h math.h new stddef.h stdint.h stdio.h stdlib.h string.h tuple type_traits utility",
+     "limits.h math.h new stdalign.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h tuple type_traits utility",
      NULL},
     {FA_FORWARD_NVRTC, "include/nvrtc", "fa_std.h", "",
      "array bit bitset complex concepts initializer_list iterator numbers optional span variant", "cuda/std/"},

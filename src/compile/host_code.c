@@ -109,9 +109,9 @@ static bool opens_scope(const fa_cxx_tokens *t, size_t first, size_t brace)
 
 static bool begins_type(const fa_cxx_tokens *t, size_t first, size_t end)
 {
-    static const char *const words[] = {"struct", "class", "union", "enum"};
+    static const char *const words[] = {"struct", "class", "union", "enum", "typedef"};
     const size_t i = skip_template(t, first, end);
-    return i < end && (IN(&t->at[i], words) || fa_cxx_is(&t->at[i], "typedef"));
+    return i < end && (IN(&t->at[i], words) || (mark_is(t, i + 2, '=') && fa_cxx_is(&t->at[i], "using")));
 }
 
 /* A parameter list and no initialiser before the brace. */

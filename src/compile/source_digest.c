@@ -31,10 +31,10 @@ static bool beside(const char *file, const char *name, char path[PATH_MAX])
     return access(path, R_OK) == 0;
 }
 
-bool fa_source_resolve(const char *source, const fa_list *folders, const char *includer, const char *name,
+bool fa_source_resolve(const char *source, const fa_list *folders, const char *includer, const char *name, bool quoted,
                        char path[PATH_MAX])
 {
-    if (beside(includer, name, path) || beside(source, name, path))
+    if ((quoted && beside(includer, name, path)) || beside(source, name, path))
         return true;
     for (int i = 0; folders != NULL && i < folders->count; i++) {
         snprintf(path, PATH_MAX, "%s/%s", folders->at[i], name);
@@ -78,7 +78,7 @@ static fa_status add_includes(const char *text, const char *real, reading *r, fa
         char name[FA_INCLUDE_NAME] = "", found[PATH_MAX];
         bool quoted = false;
         if (fa_source_include(line, name, &quoted)) {
-            if (!fa_source_resolve(r->files->paths[0], r->folders, real, name, found))
+            if (!fa_source_resolve(r->files->paths[0], r->folders, real, name, quoted, found))
                 continue;
             note_own(r->files, name, found);
             FA_TRY(add_file(found, r, why));

@@ -8,10 +8,10 @@
 
 #include "input/options.h"
 
-/* A source file and, recursively, every file it includes, each once, the source first; real paths. A file is looked for
- * beside the includer, beside the kernel, in `folders` (--include; NULL: none), and in include/, kernels/ and
- * src/emu/include/ of the home folder; a header of forward.h counts as the file that it includes. What lies elsewhere
- * belongs to the compiler, whose version is in the key. */
+/* A source file and, recursively, every file it includes, each once, the source first; real paths. A file is looked
+ * for beside the includer (not <name>), beside the kernel, in `folders` (--include; NULL: none), and in include/,
+ * kernels/ and src/emu/include/ of the home folder; a header of forward.h counts as the file that it includes. What lies
+ * elsewhere belongs to the compiler, whose version is in the key. */
 typedef struct fa_source_files {
     char **paths;
     size_t count;
@@ -30,7 +30,7 @@ fa_status fa_source_digest(const char *path, const fa_list *folders, fa_digest *
 #define FA_INCLUDE_NAME 256
 bool fa_source_include(const char *line, char name[FA_INCLUDE_NAME], bool *quoted);
 /* Where that file lies, by the rules above. False: nowhere there. */
-bool fa_source_resolve(const char *source, const fa_list *folders, const char *includer, const char *name,
+bool fa_source_resolve(const char *source, const fa_list *folders, const char *includer, const char *name, bool quoted,
                        char path[PATH_MAX]);
 
 #endif

@@ -81,6 +81,32 @@ load helper
     ./fa_bench --source tests/emu/ordinary/wrapped.cu --compile-only --compiler nvcc --quiet # its launcher is left out
 }
 
+@test "<name> is not looked for beside the file; a header inside a struct, <stdbool.h>, an alias, asm without a comma" {
+    mkdir "$work/vendors"
+    printf '%s\n' '#include <cuda_fp16.h>' 'typedef half their_half;' >"$work/vendors/cuda_fp16.h"
+    echo '__device__ static float one() { return 1.0f; }' >"$work/inside.cuh"
+    cat - examples/plain.cu >"$work/k.cu" <<'END'
+#include "vendors/cuda_fp16.h"
+#include <cuda_runtime.h>
+#include <stdbool.h>
+template <int N> struct group {
+#include "inside.cuh"
+};
+template <typename T> using convert_t = void (*)(const void *x, T *y, cudaStream_t stream);
+typedef convert_t<their_half> convert_half_t;
+__device__ float six(unsigned a, unsigned b)
+{
+    unsigned d;
+    asm("{ .reg .u32 t; add.u32 t, %1, %2; add.u32 %0, t, %3; }" : "=r"(d) : "r"(a) "r"(b), "r"(3u));
+    const bool yes = true;
+    return yes ? d * group<2>::one() : 0.0f;
+}
+int main() { return 0; }
+END
+    sed -i 's|s \*= p.scale;|s *= p.scale * six(1, 2) / 6;|' "$work/k.cu"
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+}
+
 # The files of tests/emu/ordinary, one construct each: NVRTC takes it and the emulator's result is right.
 ordinary_runs() { # NAME...
     local name
