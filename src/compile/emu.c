@@ -56,8 +56,8 @@ static const char *const race_links[] = {
     "-nodefaultlibs",     "-lstdc++",          "-lm", "-lgcc_s", "-lgcc", "-lc", "-Wl,--wrap=memcpy",
     "-Wl,--wrap=memmove", "-Wl,--wrap=memset", NULL};
 
-/* g++ makes no hook for a struct that a call takes by value from memory, nor for one whose result it stores there: as few
- * calls as possible remain. */
+/* g++ makes no hook for a struct that a call takes by value from memory, nor for one whose result it stores there: as
+ * few calls as possible remain. */
 static const char *const race_options[] = {"-fsanitize=thread",
                                            "--param=tsan-distinguish-volatile=1",
                                            "-finline-functions",
@@ -124,7 +124,7 @@ static fa_status make_key(fa_job *work, fa_reason *why)
                                        "cuda/atomic",
                                        "cuda/barrier",
                                        "cuda/pipeline"};
-    char *digests = fa_format("emu text 5\n%s", fa_forwards_digest(FA_FORWARD_EMULATOR).hex);
+    char *digests = fa_format("emu text 6\n%s", fa_forwards_digest(FA_FORWARD_EMULATOR).hex);
     fa_status status = fa_job_read_source(work, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;
@@ -154,6 +154,7 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
         "-fstack-reuse=none", /* registers of a product may outlive their scope */
         "-fvisibility=hidden",
         "-ffunction-sections",
+        "-fdata-sections",   /* fa_shared.ld takes variables by their names */
         "-Wl,--gc-sections", /* functions that are not called need no definitions of theirs */
         "-fdiagnostics-color=never",
         "-DFA_EMU"};

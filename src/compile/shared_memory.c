@@ -69,13 +69,14 @@ static bool read_array(const fa_cxx_tokens *t, size_t first, size_t last, shared
 
 /* A variable of the block: alignas first, as g++ needs it, then the section. g++ refuses variables
  * of templates and others in one section; fa_shared.ld joins them. */
-static void put_variable(FILE *out, const fa_cxx_tokens *t, size_t first, size_t last, int number)
+static void put_variable(FILE *out, const fa_cxx_tokens *t, size_t first, size_t last, int number, bool of_function)
 {
     const char *at = t->at[first].at;
     for (size_t i = first; i < last; i++)
         if (fa_cxx_is(&t->at[i], "alignas"))
             fprintf(out, "%.*s ", (int)(fa_cxx_end(&t->at[fa_cxx_close(t, i + 1)]) - t->at[i].at), t->at[i].at);
-    fprintf(out, "static __attribute__((section(\"fa_shared%d\"))) ", number);
+    fprintf(out, "static __attribute__((used, section(\"fa_shared%d\")%s)) ", number,
+            of_function ? ", abi_tag(\"fa_shared\")" : "");
     for (size_t i = first; i < last; i++) {
         const bool aligned = fa_cxx_is(&t->at[i], "alignas");
         if (!aligned && !fa_cxx_is(&t->at[i], "static") && !fa_cxx_is(&t->at[i], "__shared__"))
@@ -160,7 +161,7 @@ static void put_arrays(FILE *out, scope *s, size_t i)
 /* At namespace scope it is removed: the functions declare it. */
 static bool is_of_scope(scope *s, size_t i)
 {
-    const fa_declaration *d = s->count > 0 ? declaration_of(s, i) : NULL;
+    const fa_declaration *d = declaration_of(s, i);
     return d != NULL && d->body == 0 && !d->type;
 }
 
@@ -170,7 +171,7 @@ static const char *put_statement(FILE *out, scope *s, size_t start, size_t last,
     const fa_cxx_tokens *t = &s->file.tokens;
     shared_array array;
     if (!read_array(t, start, last, &array)) {
-        put_variable(out, t, start, last, (*number)++);
+        put_variable(out, t, start, last, (*number)++, !is_of_scope(s, start));
         return t->at[last].at;
     }
     if (!is_of_scope(s, start))

@@ -33,8 +33,9 @@ static void becomes(const char *text, const char *const *parts)
 static void variables_go_to_sections_of_their_own(void **state)
 {
     BECOMES("void k() { __shared__ float a[4]; static __shared__ int b; }",
-            "{ static __attribute__((section(\"fa_shared0\")))", "float a[4];",
-            "static __attribute__((section(\"fa_shared1\")))", "int b; }");
+            "{ static __attribute__((used, section(\"fa_shared0\"), abi_tag(\"fa_shared\")))", "float a[4];",
+            "static __attribute__((used, section(\"fa_shared1\"), abi_tag(\"fa_shared\")))", "int b; }");
+    BECOMES("extern \"C\" { __shared__ int c; }", "static __attribute__((used, section(\"fa_shared0\")))", "int c; }");
     BECOMES("void k() {\n  __shared__\n  alignas(16) float\n  a[4]; }", "alignas(16) static __attribute__", "float",
             "a[4]; }");
     BECOMES("void k() { __shared__ float alignas(float4) a = {}; }", "alignas(float4) static", "float", "a = {}; }");
