@@ -8,19 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/choose_rows.h"
+
 enum {
     TILE_KEYS = 64,
     BLOCK_ROWS = 32,        /* query rows that share a conversion of K and V */
     BLOCK_LOGITS = 1 << 20, /* rows * seq_kv of a block: 16 MiB of scratch per thread at most */
-    MIN_SAMPLE_ROWS = 16,
 };
-/* Multiply-adds of Q K^T. The canonical shape is 2^28 and takes about 0.15 s on two cores; all rows up to four times
- * that (five seeds stay within 3 s), beyond it as many rows as make twice the canonical shape's work. */
-#define FULL_WORK (1ll << 30)
-#define SAMPLE_WORK (1ll << 29)
-/* Elements of R at most, so that many short rows do not take gigabytes. */
-#define MAX_ELEMENTS (1ll << 25)
-
 /* One thread's working memory for a block of rows. Logits become probabilities in place. */
 typedef struct scratch {
     double *logits;     /* [rows][seq_kv_padded] */
@@ -168,20 +162,60 @@ static double softmax(double *restrict x, int32_t keys, double scale)
     return max + log(sum); /* -inf without keys */
 }
 
-/* Like separate operations on tensors of the type: S in the type, softmax in FP32 (its sum in FP16 in the lower class),
- * P in the type. */
-static double half_softmax(fa_dtype dtype, float *restrict x, int32_t keys, float scale, bool acc_fp16)
+static float largest_of(const float *restrict x, int32_t keys)
 {
     float max = -INFINITY;
-    double sum = 0.0;
-    for (int32_t j = 0; j < keys; j++) {
-        x[j] = fa_element_round(dtype, x[j] * scale);
+    for (int32_t j = 0; j < keys; j++)
         max = x[j] > max ? x[j] : max;
+    return max;
+}
+
+/* Scaled scores in the type; FP32 where one is beyond the type's largest number, which returns false. */
+static bool round_scores(fa_dtype dtype, float *restrict x, int32_t keys, float scale, float *largest)
+{
+    float most = 0.0f;
+    for (int32_t j = 0; j < keys; j++) {
+        x[j] *= scale;
+        most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
     }
+    *largest = most;
+    if (most > fa_element_largest(dtype))
+        return false;
+    for (int32_t j = 0; j < keys; j++)
+        x[j] = fa_element_round(dtype, x[j]);
+    return true;
+}
+
+/* Like separate operations on tensors of the type: S in the type, softmax in FP32 (its sum in FP16 in the lower class),
+ * P in the type. Scores beyond the type stay FP32. The row's largest is then too small by what FP32 sums may lose: a
+ * right kernel may be as wrong. *sway: see fa_reference. */
+static double half_softmax(fa_dtype dtype, float *restrict x, int32_t keys, float scale, bool acc_fp16, double *sway)
+{
+    float largest;
+    const bool fits = round_scores(dtype, x, keys, scale, &largest);
+    const double roundoff = ldexp(1.0, -fa_dtype_bits(dtype));
+    const double off = (fits || acc_fp16 ? 2.0 * roundoff : 0x1p-18) * (double)largest;
+    const float top_score = largest_of(x, keys);
+    int32_t top = 0;
+    *sway = 0.0;
+    if (keys == 0)
+        return -INFINITY;
+    while (top + 1 < keys && x[top] < top_score)
+        top++;
+    x[top] = -INFINITY;
+    const float second = largest_of(x, keys);
+    x[top] = fits ? top_score : (float)((double)top_score - off);
+    const float max = x[top] > second ? x[top] : second;
+    double sum = 0.0;
     for (int32_t j = 0; j < keys; j++) {
         x[j] = expf(x[j] - max);
         sum = acc_fp16 ? (double)fa_round_half((float)sum + x[j]) : sum + (double)x[j];
     }
+    /* The weight of the others over the top key's, as a logarithm: small ones are the second's alone. */
+    const double others = log(fmax(sum - (double)x[top], 0.0)) + (double)max;
+    const double odds = fmax(others, (double)second) - (double)top_score;
+    const double weight = 1.0 / (1.0 + exp(odds));
+    *sway = acc_fp16 ? INFINITY : weight - 1.0 / (1.0 + exp(odds + off)) + roundoff * (1.0 - weight);
     const float total = (float)sum;
     for (int32_t j = 0; j < keys; j++)
         x[j] = fa_element_round(dtype, x[j] / total);
@@ -267,68 +301,14 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
     for (int32_t r = 0; r < count; r++) {
         const size_t at = (size_t)r * s->stride;
         reference->lse[first + r] = softmax(s->logits + at, b.keys[r], (double)problem->scale);
-        reference->baseline_lse[first + r] =
-            half_softmax(b.dtype, s->half_logits + at, b.keys[r], problem->scale, acc_fp16);
+        reference->baseline_lse[first + r] = half_softmax(b.dtype, s->half_logits + at, b.keys[r], problem->scale,
+                                                          acc_fp16, reference->sway + first + r);
     }
     outputs_of(&b, tensors->v + kv_at, s);
     memcpy(reference->exact + (size_t)first * size, s->out, (size_t)count * size * sizeof *s->out);
     for (size_t i = 0; i < (size_t)count * size; i++)
         reference->baseline[(size_t)first * size + i] =
             fa_element_of_float(b.dtype, fa_element_round(b.dtype, s->half_out[i]));
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    /* xorshift64* (Vigna 2016) */
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545F4914F6CDD1Du;
-}
-
-static int compare_rows(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-/* Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of the sequence
- * is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top. */
-int64_t *fa_reference_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count)
-{
-    const int64_t all = (int64_t)problem->batch * problem->heads * problem->seq_q;
-    const int64_t row_work = (int64_t)problem->seq_kv * problem->dim;
-    const int64_t most = MAX_ELEMENTS / problem->dim;
-    if (all <= MIN_SAMPLE_ROWS || (all <= FULL_WORK / row_work && all <= most)) {
-        int64_t *every = fa_alloc((size_t)all * sizeof *every);
-        for (int64_t i = 0; i < all; i++)
-            every[i] = i;
-        *row_count = all;
-        return every;
-    }
-    int64_t budget = SAMPLE_WORK / row_work;
-    budget = budget < MIN_SAMPLE_ROWS ? MIN_SAMPLE_ROWS : budget;
-    budget = budget > most ? most : budget; /* fewer than all: they would be within one of the limits above */
-    const int64_t strata = budget / 2 - 1;
-    int64_t *rows = fa_alloc((size_t)budget * sizeof *rows), count = 0;
-    uint64_t state = seed * 0x9E3779B97F4A7C15u | 1;
-    rows[count++] = 0;
-    rows[count++] = all - 1;
-    for (int64_t i = 0; i < strata; i++) {
-        const int64_t from = all * i / strata, size = all * (i + 1) / strata - from;
-        rows[count++] = from + (int64_t)(next_random(&state) % (uint64_t)size);
-        const int64_t flat = from + (int64_t)(next_random(&state) % (uint64_t)size);
-        const int64_t row = flat % problem->seq_q, tile = row - row % tile_m;
-        const int64_t last = tile + tile_m < problem->seq_q ? tile + tile_m - 1 : problem->seq_q - 1;
-        rows[count++] = flat - row + (next_random(&state) & 1 << 20 ? tile : last);
-    }
-    qsort(rows, (size_t)count, sizeof *rows, compare_rows);
-    int64_t unique = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (i == 0 || rows[i] != rows[i - 1])
-            rows[unique++] = rows[i];
-    *row_count = unique;
-    return rows;
 }
 
 fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *tensors, int64_t *rows,
@@ -340,7 +320,8 @@ fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *t
                                     .exact = fa_alloc(count * sizeof *reference.exact),
                                     .baseline = fa_alloc(count * sizeof *reference.baseline),
                                     .lse = fa_alloc((size_t)row_count * sizeof *reference.lse),
-                                    .baseline_lse = fa_alloc((size_t)row_count * sizeof *reference.baseline_lse)};
+                                    .baseline_lse = fa_alloc((size_t)row_count * sizeof *reference.baseline_lse),
+                                    .sway = fa_alloc((size_t)row_count * sizeof *reference.sway)};
 
     /* Blocks: runs of rows of one head. */
     const int32_t fitting = BLOCK_LOGITS / problem->seq_kv;
@@ -372,7 +353,7 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
                                uint64_t seed)
 {
     FA_ASSERT(tile_m >= 1, "tile of %d rows", tile_m);
-    int64_t row_count, *rows = fa_reference_choose_rows(problem, tile_m, seed, &row_count);
+    int64_t row_count, *rows = fa_choose_rows(problem, tile_m, seed, &row_count);
     return fa_reference_of_rows(problem, tensors, rows, row_count, acc_fp16);
 }
 
@@ -383,5 +364,6 @@ void fa_reference_free(fa_reference *reference)
     free(reference->baseline);
     free(reference->lse);
     free(reference->baseline_lse);
+    free(reference->sway);
     *reference = (fa_reference){0};
 }

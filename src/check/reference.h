@@ -12,7 +12,8 @@ fa_place fa_place_of(const fa_problem *problem, int64_t flat, int32_t col);
 
 /* Both from the rounded inputs, for `row_count` query rows out of batch*heads*seq_q.
  * baseline: FP32 dot, S and normalised P rounded to the type, FP32 accumulate, output in the type; with acc fp16 (the
- * lower class, of FP16 alone) the accumulations are FP16 too. */
+ * lower class, of FP16 alone) the accumulations are FP16 too. A row with scores beyond the type's largest number has
+ * FP32 scores. */
 typedef struct fa_reference {
     int64_t row_count;
     int64_t *rows;      /* flat, ascending */
@@ -20,6 +21,8 @@ typedef struct fa_reference {
     uint16_t *baseline; /* [row_count, dim], of the problem's type */
     double *lse;        /* [row_count]: log-sum-exp, natural; -inf for a row that sees no key */
     double *baseline_lse;
+    double *sway; /* [row_count]: the part of the weights that moves when the largest score and P are rounded otherwise;
+                     infinite with acc fp16 */
 } fa_reference;
 
 /* All rows while batch*heads*seq_q*seq_kv*dim is small; otherwise a seeded random sample that includes first and last
@@ -29,8 +32,6 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
 /* Makes it for these rows: malloc'd, ascending; the reference owns them. */
 fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *tensors, int64_t *rows,
                                   int64_t row_count, bool acc_fp16);
-/* The rows that fa_reference_make uses: all, or a sample where all are too much work. The caller frees them. */
-int64_t *fa_reference_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count);
 void fa_reference_free(fa_reference *reference);
 
 #endif

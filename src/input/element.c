@@ -78,6 +78,8 @@ uint16_t fa_element_of_float(fa_dtype dtype, float value)
     return dtype == FA_DTYPE_BF16 ? float_to_bf16(value) : fa_float_to_half(value);
 }
 
+float fa_element_largest(fa_dtype dtype) { return dtype == FA_DTYPE_BF16 ? 0x1.FEp127f : 65504.0f; }
+
 bool fa_element_is_finite(fa_dtype dtype, uint16_t element)
 {
     const uint16_t exponent = dtype == FA_DTYPE_BF16 ? 0x7F80 : 0x7C00;

@@ -23,6 +23,7 @@ double fa_dtype_coarseness(fa_dtype dtype);
 
 float fa_element_to_float(fa_dtype dtype, uint16_t element);
 uint16_t fa_element_of_float(fa_dtype dtype, float value); /* as fa_float_to_half */
+float fa_element_largest(fa_dtype dtype);                  /* finite number */
 bool fa_element_is_finite(fa_dtype dtype, uint16_t element);
 /* Spacing of the type's numbers at |x|. */
 double fa_element_ulp(fa_dtype dtype, double x);

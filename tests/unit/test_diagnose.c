@@ -48,6 +48,7 @@ static scene open_scene_of(fa_problem problem, int32_t tile_m, int64_t step, dou
     r->rows = fa_alloc((size_t)r->row_count * sizeof *r->rows);
     r->exact = fa_alloc(count * sizeof *r->exact);
     r->baseline = fa_alloc(count * sizeof *r->baseline);
+    r->sway = fa_alloc((size_t)r->row_count * sizeof *r->sway);
     r->lse = fa_alloc((size_t)r->row_count * sizeof *r->lse);
     r->baseline_lse = fa_alloc((size_t)r->row_count * sizeof *r->baseline_lse);
     for (int64_t i = 0; i < r->row_count; i++) {

@@ -1,4 +1,5 @@
 /* The FP64 reference against the plainest possible attention, its sampling, and its baseline. */
+#include "check/choose_rows.h"
 #include "check/reference.h"
 #include "golden.h"
 
@@ -171,6 +172,55 @@ static void baseline_stays_finite(void **state)
     fa_tensors_free(&t);
 }
 
+/* One row, two keys: V is 1 for the first, 0 for the second, so that the output is the first one's weight. */
+static fa_reference of_two_keys(fa_dtype dtype, float scale, float first, float second, bool acc_fp16)
+{
+    uint16_t q[16] = {0}, k[32] = {0}, v[32] = {0};
+    const fa_problem p = {1, 1, 1, 1, 2, 16, false, scale, dtype};
+    q[0] = v[0] = fa_element_of_float(dtype, 1.0f);
+    k[0] = fa_element_of_float(dtype, first);
+    k[16] = fa_element_of_float(dtype, second);
+    const fa_tensors t = {.q = q, .k = k, .v = v, .q_count = 16, .kv_count = 32};
+    return fa_reference_make(&p, &t, 16, acc_fp16, 1);
+}
+
+static double weight_at(double gap) { return 1.0 / (1.0 + exp(-gap)); }
+
+/* How much of the weights moves when the larger score is a step lower, and with P's rounding. Scores that FP16 cannot
+ * hold are FP32's, and the larger one is then lower by what FP32 sums may lose; they are not cut off. */
+static void scores_beyond_the_type_stay_fp32(void **state)
+{
+    (void)state;
+    const struct {
+        fa_dtype dtype;
+        float scale, first, second;
+        double off, lowered, roundoff;
+    } cases[] = {{FA_DTYPE_FP16, 1.0f, 4.0f, 3.0f, 0x1p-8, 0, 0x1p-11},
+                 {FA_DTYPE_FP16, 1.0f, 3.0f, 4.0f, 0x1p-8, 0, 0x1p-11},
+                 {FA_DTYPE_FP16, 1.0f, 3.0f, -4.0f, 0x1p-8, 0, 0x1p-11}, /* of the larger size */
+                 {FA_DTYPE_BF16, 1.0f, 4.0f, 3.0f, 0x1p-5, 0, 0x1p-8},
+                 {FA_DTYPE_FP16, 1.0f, 65504.0f, 65472.0f, 65504.0 / 1024, 0, 0x1p-11},
+                 {FA_DTYPE_FP16, 32.0f, 4096.0f, 4094.0f, 0.5, 0.5, 0x1p-11},
+                 {FA_DTYPE_FP16, 2097152.0f, 0.5f, 0.5f, 4.0, 4.0, 0x1p-11},
+                 {FA_DTYPE_BF16, 2097152.0f, 1.0f, 0.5f, 16384.0, 0, 0x1p-8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const double one =
+            (double)fa_element_to_float(cases[i].dtype, fa_element_of_float(cases[i].dtype, cases[i].first));
+        const double two =
+            (double)fa_element_to_float(cases[i].dtype, fa_element_of_float(cases[i].dtype, cases[i].second));
+        const double gap = fabs(one - two) * (double)cases[i].scale, top = weight_at(gap - cases[i].lowered);
+        fa_reference r = of_two_keys(cases[i].dtype, cases[i].scale, cases[i].first, cases[i].second, false);
+        const double want = weight_at(gap) - weight_at(gap - cases[i].off) + cases[i].roundoff * (1.0 - weight_at(gap));
+        const double got = (double)fa_element_to_float(cases[i].dtype, r.baseline[0]);
+        if (fabs(r.sway[0] - want) > 1e-4 * want || fabs(got - (one >= two ? top : 1.0 - top)) > cases[i].roundoff)
+            fail_msg("case %zu: sway %g, not %g; weight %g", i, r.sway[0], want, got);
+        fa_reference_free(&r);
+    }
+    fa_reference r = of_two_keys(FA_DTYPE_FP16, 1.0f, 4.0f, 3.0f, true);
+    assert_true(isinf(r.sway[0]));
+    fa_reference_free(&r);
+}
+
 static void threads_do_not_matter(void **state)
 {
     (void)state;
@@ -195,7 +245,7 @@ static void sixteen_rows_are_taken_of_any_length(void **state)
     (void)state;
     for (int32_t seq_q = 15; seq_q <= 18; seq_q++) {
         const fa_problem p = shape(1, 1, 1, seq_q, 1 << 24, 256, false);
-        int64_t count = 0, *rows = fa_reference_choose_rows(&p, 64, 1, &count);
+        int64_t count = 0, *rows = fa_choose_rows(&p, 64, 1, &count);
         assert_true(seq_q <= 16 ? count == seq_q : count <= 16);
         assert_true(rows[0] == 0 && rows[count - 1] == seq_q - 1);
         free(rows);
@@ -220,7 +270,7 @@ static void long_sequences_are_sampled(void **state)
                (long long)other.row_count,
                (unsigned long long)golden_digest(0, other.rows, (size_t)other.row_count * sizeof *other.rows));
     for (uint64_t seed = 0; seed < 3; seed++) { /* without the values */
-        int64_t count = 0, *rows = fa_reference_choose_rows(&p, 64, seed, &count);
+        int64_t count = 0, *rows = fa_choose_rows(&p, 64, seed, &count);
         golden_say(&g, "seed %d: %lld rows %016llx\n", (int)seed, (long long)count,
                    (unsigned long long)golden_digest(0, rows, (size_t)count * sizeof *rows));
         free(rows);
@@ -257,18 +307,18 @@ static void sixteen_rows_whatever_they_cost(void **state)
     (void)state;
     for (int32_t rows = 1; rows <= 16; rows++) {
         const fa_problem few = shape(1, 1, 1, rows, 1 << 24, 16, false);
-        int64_t count = 0, *chosen = fa_reference_choose_rows(&few, 8, 5, &count);
+        int64_t count = 0, *chosen = fa_choose_rows(&few, 8, 5, &count);
         assert_int_equal(count, rows);
         for (int64_t i = 0; i < count; i++)
             assert_int_equal(chosen[i], i);
         free(chosen);
     }
     const fa_problem many = shape(2, 3, 1, 100000, 1 << 24, 16, false);
-    int64_t count = 0, *chosen = fa_reference_choose_rows(&many, 8, 5, &count);
+    int64_t count = 0, *chosen = fa_choose_rows(&many, 8, 5, &count);
     assert_int_equal(count, 16);
     assert_true(chosen[0] == 0 && chosen[15] == 599999);
     free(chosen);
-    chosen = fa_reference_choose_rows(&many, 8, 0, &count); /* seed 0 draws, too: not the first row of each stratum */
+    chosen = fa_choose_rows(&many, 8, 0, &count); /* seed 0 draws, too: not the first row of each stratum */
     for (int64_t i = 1, stratum = 1; i < count; i++)
         if (chosen[i] == 600000 * stratum / 7)
             assert_true(++stratum < 7);
@@ -307,7 +357,7 @@ static void all_rows_up_to_the_budget(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int32_t more = 0; more < 2; more++) {
             const fa_problem p = shape(1, 1, 1, cases[i].rows + more, cases[i].keys, cases[i].dim, false);
-            int64_t count = 0, *rows = fa_reference_choose_rows(&p, 64, 5, &count);
+            int64_t count = 0, *rows = fa_choose_rows(&p, 64, 5, &count);
             if (more == 0)
                 assert_int_equal(count, cases[i].rows);
             else
@@ -424,6 +474,7 @@ int main(void)
         cmocka_unit_test(baseline_stays_finite),
         cmocka_unit_test(logits_are_rounded_to_the_nearest_even),
         cmocka_unit_test(the_baseline_is_a_chain_of_halves),
+        cmocka_unit_test(scores_beyond_the_type_stay_fp32),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(sixteen_rows_are_taken_of_any_length),

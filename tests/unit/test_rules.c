@@ -135,6 +135,30 @@ static void wrong_kernels_fail_in_bf16(void **state)
     assert_true(fa_rule_tolerance(FA_DTYPE_FP16) == 1e-3 && fa_rule_tolerance(FA_DTYPE_BF16) == 8e-3);
 }
 
+/* Whatever the scale makes of the scores, up to far beyond FP16. */
+static void a_constant_fails_everywhere_and_good_kernels_do_not(void **state)
+{
+    (void)state;
+    const float values[] = {0.0f, 1.0f, -0.25f};
+    for (int dtype = FA_DTYPE_FP16; dtype <= FA_DTYPE_BF16; dtype++)
+        for (int dist = 0; dist <= FA_DIST_CLIFF; dist++)
+            for (int power = -6; power <= 6; power++) {
+                fa_problem problem = shape(1, 2, 1, 63, 63, 16, power % 2 != 0);
+                problem.scale = powf(10.0f, (float)power);
+                problem.dtype = dtype;
+                bench b = open_bench(problem, (fa_dist)dist, 7, false);
+                for (int kind = SIM_GOOD - 3; kind <= SIM_GOOD_SUM_P16; kind++) {
+                    for (size_t i = 0; kind < 0 && i < b.count; i++)
+                        b.output[i] = fa_element_of_float(dtype, values[kind + 3]);
+                    const fa_verdict v = kind < 0 ? judge(&b) : judge_fault(&b, (sim_fault)kind);
+                    if (v.passed != (kind >= 0))
+                        fail_msg("type %d dist %d scale 1e%d kind %d: %s rmse %g %g\n", dtype, dist, power, kind,
+                                 v.passed ? "passes" : v.failure, v.rmse, v.baseline_rmse);
+                }
+                close_bench(&b);
+            }
+}
+
 static void good_at_8192_passes_and_mean_of_v_does_not(void **state)
 {
     (void)state;
@@ -487,6 +511,46 @@ static void a_tolerance_is_allowed(void **state)
     close_bench(&b);
 }
 
+/* Where the baseline is outside the tolerance, rows that it gets right whatever the rounding must be within, and the
+ * worst element is one of theirs. */
+static void the_fixed_rule_goes_row_by_row(void **state)
+{
+    (void)state;
+    bench b = open_flat(4, ONE);
+    const uint16_t one_and_three_quarters = 0x3F00;
+    b.reference.baseline[3] = b.output[3] = one_and_three_quarters;
+    fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.25, 0.0);
+    assert_true(v.passed && v.baseline_fails && v.mismatches == 1);
+    b.output[2 * 16 + 7] = ONE_AND_A_HALF;
+    b.output[3] = b.reference.baseline[4] = ONE_AND_A_HALF;
+    for (int step = 0; step <= 2; step++) {
+        b.reference.sway[2] = 0.0625 * (double)step; /* 0.25 and 2 x 0.125 are equal */
+        v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.25, 0.0);
+        expect_words(&v, "largest error 0.5; worst at batch 0 head 0 row 2 col 7: 1.5, expected 1; 2 mismatches");
+        expect_words(&v, "a single row");
+    }
+    b.reference.sway[2] = 0.126;
+    assert_true(fa_judge(&b.problem, &b.reference, b.output, 64, 0.25, 0.0).passed);
+    close_bench(&b);
+}
+
+/* A larger error that the type itself makes elsewhere is not the worst. */
+static void the_worst_element_breaks_the_rule(void **state)
+{
+    (void)state;
+    bench b = open_flat(512, ONE);
+    b.reference.exact[5] = 1024.0;
+    b.reference.baseline[5] = 0x6400;
+    b.output[5] = 0x6401;
+    b.output[9 * 16 + 2] = ONE + 3;
+    fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 1, 1);
+    expect_words(&v, "max|O-R| 0.00293 > 1e-05");
+    expect_words(&v, "worst at batch 0 head 0 row 9 col 2: 1.00293, expected 1;");
+    v = judge(&b);
+    expect_words(&v, "largest error 0.00293; worst at batch 0 head 0 row 9 col 2");
+    close_bench(&b);
+}
+
 /* Among fewer than 8192 elements the largest of a row, wherever it stands, says how exact its others must be. */
 static void few_elements_may_be_as_coarse_as_their_row(void **state)
 {
@@ -570,6 +634,7 @@ int main(void)
         cmocka_unit_test(good_kernels_pass),
         cmocka_unit_test(good_kernels_pass_in_bf16),
         cmocka_unit_test(wrong_kernels_fail_in_bf16),
+        cmocka_unit_test(a_constant_fails_everywhere_and_good_kernels_do_not),
         cmocka_unit_test(good_at_8192_passes_and_mean_of_v_does_not),
         cmocka_unit_test(wrong_kernels_fail),
         cmocka_unit_test(damage_is_found_and_named),
@@ -584,6 +649,8 @@ int main(void)
         cmocka_unit_test(merging_keeps_the_worse),
         cmocka_unit_test(six_places_are_named),
         cmocka_unit_test(a_tolerance_is_allowed),
+        cmocka_unit_test(the_fixed_rule_goes_row_by_row),
+        cmocka_unit_test(the_worst_element_breaks_the_rule),
         cmocka_unit_test(few_elements_may_be_as_coarse_as_their_row),
         cmocka_unit_test(a_row_of_zeros_does_not_widen_the_others),
         cmocka_unit_test(a_row_at_its_limit_is_not_accused),

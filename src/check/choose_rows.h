@@ -1,0 +1,11 @@
+/* Which query rows a reference on the CPU is computed for. */
+#ifndef FA_CHOOSE_ROWS_H
+#define FA_CHOOSE_ROWS_H
+
+#include "input/problem.h"
+
+/* Flat rows (batch*heads + head)*seq_q + row, ascending: all of them, or a seeded sample where that is too much work.
+ * The caller frees them. */
+int64_t *fa_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count);
+
+#endif
