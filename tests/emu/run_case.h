@@ -2,6 +2,14 @@
 #ifndef FA_RUN_CASE_H
 #define FA_RUN_CASE_H
 
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +18,44 @@
 #include "base/status.h"
 #include "input/options.h"
 
-/* What emu_case prints of FILE.cu; define: NULL, or a macro that chooses a part of the file. malloc'd */
-static inline char *run_case(const char *file, const char *define, int schedule, int sanitize)
+/* --test or --rest alone leaves the other part out. */
+static inline bool takes(int argc, char **argv, const char *part)
 {
-    char *output = NULL, *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER"));
-    char schedule_text[12], sanitize_text[12];
-    snprintf(schedule_text, sizeof schedule_text, "%d", schedule);
-    snprintf(sanitize_text, sizeof sanitize_text, "%d", sanitize);
-    const char *const command[] = {
-        binary, file, "--schedule", schedule_text, "--sanitize", sanitize_text, define != NULL ? "--define" : NULL,
-        define, NULL};
+    return argc < 2 || strcmp(argv[1], strcmp(part, "--test") == 0 ? "--rest" : "--test") != 0;
+}
+
+static inline void add_test(struct CMUnitTest *tests, size_t *count, char *name, CMUnitTestFunction judged,
+                            const void *state)
+{
+    tests[(*count)++] =
+        (struct CMUnitTest){.name = name, .test_func = judged, .initial_state = (void *)(uintptr_t)state};
+}
+
+/* Runs the tests of a program and frees their names. */
+static inline int run_all(const char *program, const char *group, const struct CMUnitTest *tests, size_t count)
+{
+    char *folder = fa_format("%s", program);
+    setenv("EMU_CASE_FOLDER", dirname(folder), 1);
+    setenv("FA_HOME", ".", 0);
+    const int failed = count > 0 ? _cmocka_run_group_tests(group, tests, count, NULL, NULL) : 2;
+    for (size_t i = 0; i < count; i++)
+        free((char *)(uintptr_t)tests[i].name);
+    free(folder);
+    return failed;
+}
+
+/* What emu_case prints of FILE.cu; define: NULL, or a macro that chooses a part of the file; number: the case, where it
+ * has several. malloc'd */
+static inline char *run_case(const char *file, const char *define, int number, int schedule, int sanitize)
+{
+    char *output = NULL, *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER")), text[3][12];
+    const int numbers[] = {number, schedule, sanitize};
+    for (int i = 0; i < 3; i++)
+        snprintf(text[i], sizeof text[i], "%d", numbers[i]);
+    const char *const command[] = {binary,       file,         "--case",
+                                   text[0],      "--schedule", text[1],
+                                   "--sanitize", text[2],      define != NULL ? "--define" : NULL,
+                                   define,       NULL};
     assert_int_not_equal(fa_run(command, &output), -1);
     free(binary);
     return output;
@@ -28,7 +64,7 @@ static inline char *run_case(const char *file, const char *define, int schedule,
 /* A control is a part of FILE.cu, between #if defined(CONTROL_name) and #endif. */
 static inline char *run_control(const char *file, const char *name, int schedule, int sanitize)
 {
-    char *define = fa_format("CONTROL_%s", name), *output = run_case(file, define, schedule, sanitize);
+    char *define = fa_format("CONTROL_%s", name), *output = run_case(file, define, 0, schedule, sanitize);
     free(define);
     return output;
 }
@@ -50,6 +86,24 @@ static inline int line_marked(const char *file, const char *name)
     free(text);
     free(begin);
     return line;
+}
+
+/* The next case of a file of several, from `at` on, the beginning of a line: a line that begins with CASE(name or
+ * FORM(name, or a longer word that ends so. NULL: none is left. line: where `at` is, then where the case is. */
+static inline const char *next_case(const char *at, char *name, size_t size, int *line)
+{
+    while (at != NULL) {
+        const size_t word = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+        const char *begin = at + word + 1 + strspn(at + word + (at[word] != 0), "(\n ");
+        if (word >= 4 && at[word] == '(' && (strncmp(at + word - 4, "CASE", 4) == 0 || !strncmp(at, "FORM", 4))) {
+            snprintf(name, size, "%.*s", (int)strcspn(begin, ",)"), begin);
+            return at;
+        }
+        at = strchr(at, '\n');
+        at += at != NULL;
+        ++*line;
+    }
+    return NULL;
 }
 
 #endif

@@ -2,16 +2,6 @@
  * class and the line of the kernel that is marked HERE. Every run is a process of its own (emu_case).
  * --test: primitives under one schedule, and a control of each class; --rest: primitives under the other schedules and
  * the sanitizers, and the other controls; neither: both. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <libgen.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include "tests/emu/run_case.h"
 
 #define SCHEDULES 4
@@ -29,7 +19,7 @@ static bool possible(int sanitize)
 
 static void conforms_under(const char *name, int schedule, int sanitize)
 {
-    char *file = fa_format("tests/emu/conform/%s.cu", name), *output = run_case(file, NULL, schedule, sanitize);
+    char *file = fa_format("tests/emu/conform/%s.cu", name), *output = run_case(file, NULL, 0, schedule, sanitize);
     if (strcmp(output, "pass\n") != 0)
         fail_msg("%s, schedule %d, sanitizer %d: %s", name, schedule, sanitize, output);
     free(file);
@@ -148,32 +138,18 @@ int main(int argc, char **argv)
     enum { CONFORM = sizeof conform / sizeof conform[0], CONTROLS = sizeof controls / sizeof controls[0] };
     struct CMUnitTest tests[2 * CONFORM + CONTROLS + 1] = {{0}};
     size_t count = 0;
-    const bool test = argc < 2 || strcmp(argv[1], "--rest") != 0, rest = argc < 2 || strcmp(argv[1], "--test") != 0;
-    char *folder = fa_format("%s", argv[0]);
-    setenv("EMU_CASE_FOLDER", dirname(folder), 1);
-    setenv("FA_HOME", ".", 0);
-    for (size_t i = 0; i < CONFORM && rest; i++)
-        tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_everywhere_%s", conform[i]),
-                                             .test_func = conforms_everywhere,
-                                             .initial_state = (void *)(uintptr_t)conform[i]};
-    for (size_t i = 0; i < CONFORM && test; i++)
-        tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_%s", conform[i]),
-                                             .test_func = conforms,
-                                             .initial_state = (void *)(uintptr_t)conform[i]};
-    for (size_t i = 0; i < CONTROLS; i++) {
-        if (controls[i].rest ? !rest : !test)
-            continue;
-        tests[count++] =
-            (struct CMUnitTest){.name = fa_format("control_%s_%c%c", controls[i].name, "adrg"[controls[i].schedule],
-                                                  "naut"[controls[i].sanitize]),
-                                .test_func = reported,
-                                .initial_state = (void *)(uintptr_t)&controls[i]};
+    const bool test = takes(argc, argv, "--test"), rest = takes(argc, argv, "--rest");
+    for (size_t i = 0; i < CONFORM; i++) {
+        if (rest)
+            add_test(tests, &count, fa_format("conforms_everywhere_%s", conform[i]), conforms_everywhere, conform[i]);
+        if (test)
+            add_test(tests, &count, fa_format("conforms_%s", conform[i]), conforms, conform[i]);
     }
+    for (const control *c = controls; c < controls + CONTROLS; c++)
+        if (c->rest ? rest : test)
+            add_test(tests, &count, fa_format("control_%s_%c%c", c->name, "adrg"[c->schedule], "naut"[c->sanitize]),
+                     reported, c);
     if (test)
-        tests[count++] = (struct CMUnitTest){.name = fa_format("repeats"), .test_func = repeats};
-    const int failed = _cmocka_run_group_tests("emulator", tests, count, NULL, NULL);
-    for (size_t i = 0; i < count; i++)
-        free((char *)(uintptr_t)tests[i].name);
-    free(folder);
-    return failed;
+        add_test(tests, &count, fa_format("repeats"), repeats, NULL);
+    return run_all(argv[0], "emulator", tests, count);
 }

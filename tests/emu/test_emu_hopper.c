@@ -1,20 +1,7 @@
 /* Instructions of sm_90a on the emulator, under the race detector: each kernel of tests/emu/hopper/bad*.cu, wrong in
  * one way, is reported with a class and line that its source marks; none of clean.cu is. The conformance kernels pass.
  * --test: one schedule; --rest: the others; neither: all. --case NAME: the kernels of that name alone. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <libgen.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/file.h"
-#include "base/process.h"
-#include "input/options.h"
+#include "tests/emu/run_case.h"
 
 enum { CASES_MAX = 1200, MARKS_MAX = 8, WORD = 64 };
 
@@ -25,24 +12,11 @@ typedef struct mark {
 } mark;
 
 typedef struct kernel {
-    char name[WORD], place[WORD];
-    const char *file, *race; /* race: emu_case's number of the sanitizer */
-    int number, schedule, mark_count;
+    char name[WORD], place[WORD], file[WORD];
+    int number, schedule, sanitize, mark_count;
     mark marks[MARKS_MAX];
     bool bad;
 } kernel;
-
-static char *run(const kernel *k)
-{
-    char *binary = fa_format("%s/emu_case", getenv("EMU_CASE_FOLDER")), *output = NULL, number[8], schedule[8];
-    snprintf(number, sizeof number, "%d", k->number);
-    snprintf(schedule, sizeof schedule, "%d", k->schedule);
-    const char *const command[] = {binary, k->file,      "--sanitize", k->race, "--case",
-                                   number, "--schedule", schedule,     NULL};
-    assert_int_not_equal(fa_run(command, &output), -1);
-    free(binary);
-    return output;
-}
 
 static bool says(const kernel *k, const mark *m, const char *output)
 {
@@ -58,7 +32,7 @@ static bool says(const kernel *k, const mark *m, const char *output)
 static void judged(void **state)
 {
     const kernel *k = *state;
-    char *output = run(k);
+    char *output = run_case(k->file, NULL, k->number, k->schedule, k->sanitize);
     bool good = !k->bad && strcmp(output, "pass\n") == 0;
     for (int i = 0; k->bad && i < k->mark_count; i++)
         good |= says(k, &k->marks[i], output);
@@ -88,81 +62,67 @@ static void read_marks(kernel *k, const char *text, size_t length, int line, cha
     }
 }
 
-/* False: this schedule does not show it. */
-static bool find_marks(kernel *k, const char *text)
+/* The marks of the case that begins at `at`: those of its line, or up to the line of its "}". False: this schedule does
+ * not show it. */
+static bool find_marks(kernel *k, const char *at, int line)
 {
-    char *begin = fa_format("CASE(%s)\n", k->name), only[8] = "adrg";
-    const char *at = strstr(text, begin);
-    int line = 1;
-    for (const char *c = text; at != NULL && c < at; c++)
-        line += *c == '\n';
-    while (at != NULL && *at != '}') {
-        const char *end = strchr(at, '\n');
-        if (end == NULL)
-            break;
+    char only[8] = "adrg";
+    const char *end = strchr(at, '\n');
+    const bool lines = end[1] == '{';
+    do {
         read_marks(k, at, (size_t)(end - at), line++, only);
         at = end + 1;
-    }
-    free(begin);
+        end = strchr(at, '\n');
+    } while (lines && *at != '}' && end != NULL);
     return strchr(only, "adrg"[k->schedule]) != NULL;
 }
 
-/* The names in the list of a file, X(name), in their order. */
+/* The cases of a file, in their order; only: that one alone. */
 static size_t kernels_of(const char *file, bool bad, int schedule, const char *only, kernel *kernels)
 {
-    char *text = NULL;
+    char *text = NULL, *path = fa_format("tests/emu/hopper/%s", file);
     size_t size = 0, count = 0;
-    int number = 0;
+    int number = 0, line = 1;
     fa_reason why;
-    if (fa_read_file(file, &text, &size, &why) != FA_PASS)
-        return 0;
-    const char *at = strstr(text, "#define CASES(X)");
-    for (at = at != NULL ? strchr(at + 15, ')') : NULL; at != NULL && (at = strstr(at, "X(")) != NULL; at += 2) {
+    assert_int_equal(fa_read_file(path, &text, &size, &why), FA_PASS);
+    for (const char *at = text, *next;; at = strchr(at, '\n') + 1, line++) {
         kernel *k = &kernels[count];
-        *k = (kernel){.file = file, .number = number++, .schedule = schedule, .bad = bad, .race = "3"};
-        snprintf(k->name, sizeof k->name, "%.*s", (int)strcspn(at + 2, ")"), at + 2);
-        snprintf(k->place, sizeof k->place, "%s", strrchr(file, '/') + 1);
-        const bool shown = find_marks(k, text);
+        *k = (kernel){.number = number++, .schedule = schedule, .bad = bad, .sanitize = FA_SANITIZE_THREAD};
+        if ((next = next_case(at, k->name, sizeof k->name, &line)) == NULL)
+            break;
+        at = next;
+        snprintf(k->file, sizeof k->file, "%s", path);
+        snprintf(k->place, sizeof k->place, "%s", file);
+        const bool shown = find_marks(k, at, line);
         count += shown && (only == NULL || strcmp(only, k->name) == 0);
     }
+    free(path);
     free(text);
     return count;
 }
 
 int main(int argc, char **argv)
 {
-    const bool test = argc < 2 || strcmp(argv[1], "--rest") != 0, rest = argc < 2 || strcmp(argv[1], "--test") != 0;
     const char *only = argc > 2 && strcmp(argv[argc - 2], "--case") == 0 ? argv[argc - 1] : NULL;
-    static const char *const conform[] = {"tests/emu/hopper/conform_copies.cu", "tests/emu/hopper/conform_products.cu",
-                                          "tests/emu/hopper/conform_cluster.cu", "tests/emu/hopper/conform_maps.cu"};
+    static const char *const files[] = {"bad.cu",   "bad_products.cu", "bad_maps.cu",      "bad_cluster.cu",
+                                        "clean.cu", "clean_maps.cu",   "clean_cluster.cu", "clean_cluster4.cu"};
+    static const char *const conform[] = {"copies", "products", "cluster", "maps"};
     static kernel kernels[CASES_MAX];
     static struct CMUnitTest tests[CASES_MAX];
-    size_t count = 0;
-    char *folder = fa_format("%s", argv[0]);
-    setenv("EMU_CASE_FOLDER", dirname(folder), 1);
-    setenv("FA_HOME", ".", 0);
+    size_t found = 0, count = 0;
     for (int schedule = FA_SCHEDULE_ASCENDING; schedule <= FA_SCHEDULE_GREEDY; schedule++) {
-        if (schedule == FA_SCHEDULE_RANDOM ? !test : !rest)
+        if (!takes(argc, argv, schedule == FA_SCHEDULE_RANDOM ? "--test" : "--rest"))
             continue;
-        count += kernels_of("tests/emu/hopper/bad.cu", true, schedule, only, kernels + count);
-        count += kernels_of("tests/emu/hopper/bad_products.cu", true, schedule, only, kernels + count);
-        count += kernels_of("tests/emu/hopper/bad_maps.cu", true, schedule, only, kernels + count);
-        count += kernels_of("tests/emu/hopper/bad_cluster.cu", true, schedule, only, kernels + count);
-        count += kernels_of("tests/emu/hopper/clean.cu", false, schedule, only, kernels + count);
-        count += kernels_of("tests/emu/hopper/clean_maps.cu", false, schedule, only, kernels + count);
-        count += kernels_of("tests/emu/hopper/clean_cluster.cu", false, schedule, only, kernels + count);
-        count += kernels_of("tests/emu/hopper/clean_cluster4.cu", false, schedule, only, kernels + count);
-        for (size_t i = 0; only == NULL && i < sizeof conform / sizeof conform[0]; i++)
-            kernels[count++] = (kernel){.name = "conforms", .file = conform[i], .schedule = schedule, .race = "0"};
+        for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+            found += kernels_of(files[i], *files[i] == 'b', schedule, only, kernels + found);
+        for (size_t i = 0; only == NULL && i < sizeof conform / sizeof conform[0]; i++) {
+            kernel *k = &kernels[found++];
+            *k = (kernel){.name = "conforms", .schedule = schedule};
+            snprintf(k->file, sizeof k->file, "tests/emu/hopper/conform_%s.cu", conform[i]);
+        }
     }
-    for (size_t i = 0; i < count; i++)
-        tests[i] = (struct CMUnitTest){.name = fa_format("%s_%s_%c", kernels[i].bad ? "bad" : "clean", kernels[i].name,
-                                                         "adrg"[kernels[i].schedule]),
-                                       .test_func = judged,
-                                       .initial_state = &kernels[i]};
-    const int failed = count > 0 ? _cmocka_run_group_tests("sm_90a", tests, count, NULL, NULL) : 2;
-    for (size_t i = 0; i < count; i++)
-        free((char *)(uintptr_t)tests[i].name);
-    free(folder);
-    return failed;
+    for (const kernel *k = kernels; k < kernels + found; k++)
+        add_test(tests, &count, fa_format("%s_%s_%c", k->bad ? "bad" : "clean", k->name, "adrg"[k->schedule]), judged,
+                 k);
+    return run_all(argv[0], "sm_90a", tests, count);
 }

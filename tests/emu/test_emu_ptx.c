@@ -1,15 +1,6 @@
 /* Inline PTX on the emulator: every conformance kernel of tests/emu/ptx passes under every schedule and sanitizer, and
  * each kernel of its controls, wrong in one way, is reported with its class and the line marked HERE.
  * --test: one schedule, and the controls; --rest: the other schedules and the sanitizers; neither: both. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <libgen.h>
-#include <stdio.h>
-
 #include "tests/emu/run_case.h"
 
 #define CONTROL_FILE "tests/emu/ptx_controls.cu"
@@ -38,7 +29,7 @@ static void conforms(void **state)
         if (!(i == 0 ? with_test : with_rest) || !possible(points[i][1]))
             continue;
         char *file = fa_format("tests/emu/ptx/%s.cu", name);
-        char *output = run_case(file, NULL, points[i][0], points[i][1]);
+        char *output = run_case(file, NULL, 0, points[i][0], points[i][1]);
         free(file);
         if (strcmp(output, "pass\n") != 0)
             fail_msg("%s, schedule %d, sanitizer %d: %s", name, points[i][0], points[i][1], output);
@@ -83,22 +74,11 @@ int main(int argc, char **argv)
     enum { KERNELS = sizeof kernels / sizeof kernels[0], CONTROLS = sizeof controls / sizeof controls[0] };
     struct CMUnitTest tests[KERNELS + CONTROLS] = {{0}};
     size_t count = 0;
-    with_test = argc < 2 || strcmp(argv[1], "--rest") != 0;
-    with_rest = argc < 2 || strcmp(argv[1], "--test") != 0;
-    char *folder = fa_format("%s", argv[0]);
-    setenv("EMU_CASE_FOLDER", dirname(folder), 1);
-    setenv("FA_HOME", ".", 0);
+    with_test = takes(argc, argv, "--test");
+    with_rest = takes(argc, argv, "--rest");
     for (size_t i = 0; i < KERNELS; i++)
-        tests[count++] = (struct CMUnitTest){.name = fa_format("conforms_%s", kernels[i]),
-                                             .test_func = conforms,
-                                             .initial_state = (void *)(uintptr_t)kernels[i]};
-    for (size_t i = 0; i < CONTROLS && with_test; i++)
-        tests[count++] = (struct CMUnitTest){.name = fa_format("control_%s", controls[i].name),
-                                             .test_func = reported,
-                                             .initial_state = (void *)(uintptr_t)&controls[i]};
-    const int failed = _cmocka_run_group_tests("inline PTX", tests, count, NULL, NULL);
-    for (size_t i = 0; i < count; i++)
-        free((char *)(uintptr_t)tests[i].name);
-    free(folder);
-    return failed;
+        add_test(tests, &count, fa_format("conforms_%s", kernels[i]), conforms, kernels[i]);
+    for (const control *c = controls; c < controls + CONTROLS && with_test; c++)
+        add_test(tests, &count, fa_format("control_%s", c->name), reported, c);
+    return run_all(argv[0], "inline PTX", tests, count);
 }

@@ -516,20 +516,4 @@ CASE(copy_within_a_block)
     WAIT(b, 0);
 }
 
-/* clang-format off */
-#define CASES(X)                                                                                                    \
-    X(no_barrier_there) X(initialised_twice) X(used_after_its_end) X(count_of_none) X(not_aligned)                  \
-    X(barrier_outside) X(stored_over) X(read_as_memory) X(not_made_visible) X(made_visible_by_a_shuffle)            \
-    X(one_arrival_too_many) X(phases_run_ahead) X(arrives_in_a_phase_it_has_not_seen) X(promise_not_to_complete)    \
-    X(parity_that_is_none) X(polls_in_vain) X(nobody_arrives_for_a_function) X(no_barrier_for_a_function)           \
-    X(bytes_out_of_range) X(nobody_arrives) X(one_arrival_short) X(wrong_barrier) X(phase_off_by_one) X(tries_once) \
-    X(wait_by_one_lane) X(initialisation_without_a_fence) X(fewer_bytes_expected) X(only_the_first_copy_expected)   \
-    X(more_bytes_expected) X(no_bytes_expected) X(read_before_the_wait) X(barrier_of_threads_for_a_wait)            \
-    X(written_while_it_copies) X(two_copies_to_one_place) X(refilled_before_it_is_read)                             \
-    X(freed_by_one_of_two_readers) X(source_is_written) X(shared_address_of_a_copy) X(global_address_of_a_copy)     \
-    X(size_of_a_copy) X(box_not_aligned) X(box_begins_off_16_bytes) X(no_tensor_map) X(other_rank)                  \
-    X(copies_that_count_no_arrival)                                                                                 \
-    X(copies_of_threads_not_waited_for) X(beyond_shared_memory) X(block_ends_while_it_copies)                       \
-    X(stage_filled_by_threads_before) X(stage_filled_by_a_result) X(copy_within_a_block)
-/* clang-format on */
 HOPPER_KERNEL

@@ -521,23 +521,4 @@ CASE(reduction_over_what_threads_wrote)
     CLUSTER_SYNC();
 }
 
-/* clang-format off */
-#define CASES(X)                                                                                                 \
-    X(read_before_it_has_begun) X(written_before_it_has_begun) X(reached_by_pointer_before_it_has_begun)         \
-    X(barrier_of_the_block_before_it_has_begun) X(read_after_its_end) X(written_after_its_end)                   \
-    X(reached_by_pointer_after_its_end) X(arrives_but_does_not_wait_before_its_end) X(copied_to_after_its_end)   \
-    X(no_such_block) X(no_such_block_by_pointer) X(address_of_another_block_as_its_own)                          \
-    X(written_there_and_read_here) X(read_there_and_written_here) X(by_pointer_there_and_here)                   \
-    X(variable_there_and_here) X(relaxed_arrival) X(written_after_the_arrival) X(read_before_the_wait)           \
-    X(atomic_there_and_read_here) X(arrives_twice) X(waits_without_an_arrival) X(one_block_does_not_come)        \
-    X(lanes_that_come_alone) X(initialised_without_a_fence) X(initialised_later) X(one_arrival_too_many)         \
-    X(one_arrival_short) X(arrival_in_the_scope_of_the_block) X(last_arrival_after_its_end) X(stored_over_there) \
-    X(barrier_of_the_sender) X(sent_without_a_proxy_fence) X(acquired_instead_of_released)                       \
-    X(words_read_before_they_are_received) X(fewer_pieces_than_expected) X(fewer_words_sent_than_expected)       \
-    X(word_with_a_barrier_of_the_sender) X(read_before_it_is_received) X(source_written_before_it_is_sent)       \
-    X(ends_before_it_is_sent) X(mask_of_three_blocks) X(one_block_expects_too_little)                            \
-    X(copied_to_all_before_they_have_begun) X(copied_to_all_but_one_does_not_wait)                               \
-    X(stage_freed_by_one_block_alone) X(filled_by_threads_there) X(reduction_read_before_the_wait)               \
-    X(reduction_over_what_threads_wrote)
-/* clang-format on */
 HOPPER_KERNEL

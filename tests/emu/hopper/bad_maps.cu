@@ -404,20 +404,4 @@ CASE(reduction_of_bytes)
     }
 }
 
-/* clang-format off */
-#define CASES(X)                                                                                                      \
-    X(changed_without_a_release) X(changed_without_an_acquire) X(changed_and_used_by_one_thread)                      \
-    X(released_and_used_by_one_thread) X(released_before_the_change) X(acquired_before_the_change)                    \
-    X(another_map_acquired) X(acquired_by_a_thread_that_nobody_waits_for) X(fence_of_the_async_proxy_instead)         \
-    X(store_with_a_map_not_acquired) X(released_in_the_block_for_another) X(no_barrier_after_the_release)             \
-    X(copied_before_the_lanes_have_met) X(changed_while_a_load_reads_it) X(changed_while_a_store_reads_it)            \
-    X(map_in_shared_memory) X(map_not_aligned) X(replaced_map_not_aligned) X(copied_map_not_aligned)                  \
-    X(acquired_map_not_aligned) X(acquired_in_shared_memory) X(acquired_among_the_parameters)                         \
-    X(replaced_among_the_parameters) X(shared_map_named_global) X(copied_to_shared_memory) X(copied_by_half_a_warp)   \
-    X(replaced_where_no_map_is) X(size_of_an_acquire) X(size_of_a_copy) X(address_off_16_bytes) X(rank_6)             \
-    X(box_of_257) X(tensor_of_nothing) X(sixth_dimension) X(stride_of_24_bytes) X(fifth_stride)                       \
-    X(element_stride_of_9) X(type_13) X(swizzle_of_96_bytes) X(interleave_3) X(fill_2) X(row_longer_than_the_swizzle) \
-    X(row_off_16_bytes) X(integers_filled_with_nan) X(fields_not_set) X(rank_of_the_map_changed)                      \
-    X(reduction_of_bytes)
-/* clang-format on */
 HOPPER_KERNEL

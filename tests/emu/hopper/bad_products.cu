@@ -482,20 +482,4 @@ CASE(two_counts_of_a_named_barrier)
         NAMED_SYNC(1, 256); /* HERE bad barrier */
 }
 
-/* clang-format off */
-#define CASES(X)                                                                                               \
-    X(store_left) X(store_not_committed) X(store_waited_for_by_another) X(one_group_too_few) X(tile_reused)    \
-    X(tile_reused_by_another) X(read_back_before_it_is_written) X(two_blocks_store_to_one_place)               \
-    X(store_without_a_fence) X(fence_by_the_wrong_thread) X(fence_before_the_store)                            \
-    X(memory_fence_for_a_proxy_fence) X(fence_of_another_space) X(product_of_memory_without_a_fence)           \
-    X(copied_by_threads_without_a_fence) X(no_fence_at_all) X(accumulator_written_after_the_fence)             \
-    X(accumulator_scaled_between_products) X(a_packed_after_the_fence) X(accumulator_read_before_the_wait)     \
-    X(accumulator_written_before_the_wait) X(wait_leaves_the_group) X(wait_without_a_commit)                   \
-    X(a_packed_before_the_wait) X(product_left) X(matrix_written_before_the_wait)                              \
-    X(matrix_freed_with_a_group_under_way) X(warps_differ) X(lanes_differ) X(half_a_warp) X(a_warp_is_missing) \
-    X(matrix_outside) X(two_shapes_on_one_accumulator) X(product_before_its_matrix_has_come)                   \
-    X(stage_freed_before_the_wait) X(warps_commit_different_groups) X(wait_for_a_warp_that_waits)              \
-    X(pool_cannot_serve) X(dec_that_is_more) X(inc_that_is_less) X(odd_number_of_registers)                    \
-    X(one_warp_of_a_warpgroup) X(one_lane_at_a_named_barrier) X(two_counts_of_a_named_barrier)
-/* clang-format on */
 HOPPER_KERNEL

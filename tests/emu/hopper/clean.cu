@@ -407,14 +407,4 @@ CASE(registers_change_hands)
     USE(t);
 }
 
-/* clang-format off */
-#define CASES(X)                                                                                                    \
-    X(full_and_empty) X(phases_by_their_state) X(bytes_first) X(polls_until_the_bytes_have_come)                    \
-    X(many_accumulators_under_way) X(registers_of_a_smaller_launch) X(fence_of_the_async_proxy_for_a_barrier)       \
-    X(stores_in_groups) X(reductions) X(copies_of_threads_arrive)                                                   \
-    X(matrices_by_generic_addresses) X(reductions_of_a_box) X(prefetches_and_hints) X(half_of_the_threads_drop_out) \
-    X(load_then_store) X(generic_writes_then_a_copy) X(products_in_a_chain) X(two_groups_under_way)                 \
-    X(product_of_a_in_registers) X(stage_of_a_product) X(stage_freed_by_one_thread) X(warps_come_apart)             \
-    X(registers_change_hands)
-/* clang-format on */
 HOPPER_KERNEL

@@ -245,11 +245,4 @@ CASE(dependent_launches)
     EXPECT(AT(t) == t);
 }
 
-/* clang-format off */
-#define CASES(X)                                                                                      \
-    X(exchange) X(exchange_by_pointer) X(histogram) X(fence_before_a_relaxed_arrival)                 \
-    X(work_between_arrival_and_wait) X(a_block_ends_before) X(arrivals_at_each_other) X(a_flag)       \
-    X(pieces_to_the_other_block) X(sent_and_acknowledged) X(ring_for_all)                             \
-    X(released_to_the_async_proxy) X(words_sent) X(sums_sent) X(sent_to_itself) X(dependent_launches)
-/* clang-format on */
 HOPPER_KERNEL

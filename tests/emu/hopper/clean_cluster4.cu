@@ -75,5 +75,4 @@ CASE(one_lane_polls_another_block)
     CLUSTER_SYNC();
 }
 
-#define CASES(X) X(around_the_ring) X(one_block_collects) X(one_lane_polls_for_its_warp) X(one_lane_polls_another_block)
 HOPPER_KERNEL

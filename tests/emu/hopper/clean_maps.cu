@@ -155,10 +155,4 @@ CASE(handed_to_another_block)
     }
 }
 
-/* clang-format off */
-#define CASES(X)                                                                                                     \
-    X(map_from_shared_memory) X(map_from_zeros) X(map_changed_in_global_memory) X(released_by_one_for_the_warp)      \
-    X(acquired_for_the_block) X(changed_for_every_tile) X(stores_with_a_changing_map) X(many_changes_of_another_map) \
-    X(handed_to_another_block)
-/* clang-format on */
 HOPPER_KERNEL

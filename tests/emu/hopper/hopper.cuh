@@ -1,6 +1,6 @@
 /* Instructions of sm_90a for the kernels of this folder. Macros, so that a report names the kernel's line.
- * A launch names a case by its number (p.seq_q), in the order of CASES; 3 blocks of 256 threads, or with CLUSTER 2
- * clusters of so many blocks of 64. k_map: 32 rows of 64 halves, the numbers of q; v_map: as much of o, from byte 4096
+ * A launch names a case by its number (p.seq_q); 3 blocks of 256 threads, or with CLUSTER 2 clusters of so many blocks
+ * of 64. k_map: 32 rows of 64 halves, the numbers of q; v_map: as much of o, from byte 4096
  * on; boxes of 8 rows, 128-byte swizzle. */
 #include "../conform/conform.cuh"
 
@@ -15,23 +15,20 @@ typedef unsigned long long u64;
 
 /* s: the block's shared memory, b: two barrier objects in it, as addresses; s_b: s as a pointer; t: the thread */
 #define CASE(name) \
-    __device__ __noinline__ void name(const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t)
+    NUMBERED_CASE(name, (const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t), p, s, b, s_b, t)
 
-#define RUN(name)            \
-    if (p.seq_q == number++) \
-        name(p, s, s + 32512, s_b, threadIdx.x);
 /* What every case of a file begins with. */
 #ifndef SET_UP
 #define SET_UP(s_b, b, t)
 #endif
-#define HOPPER_KERNEL                                                         \
-    extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p) \
-    {                                                                         \
-        FA_SHARED_ALIGNED(unsigned char, s_b, 1024);                          \
-        const unsigned s = (unsigned)__cvta_generic_to_shared(s_b);           \
-        int number = 0;                                                       \
-        SET_UP(s_b, s + 32512, threadIdx.x);                                  \
-        CASES(RUN)                                                            \
+#define HOPPER_KERNEL                                                              \
+    extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)      \
+    {                                                                              \
+        FA_SHARED_ALIGNED(unsigned char, s_b, 1024);                               \
+        const unsigned s = (unsigned)__cvta_generic_to_shared(s_b), b = s + 32512; \
+        const int t = threadIdx.x;                                                 \
+        SET_UP(s_b, b, t);                                                         \
+        run_case<__COUNTER__>(p.seq_q, p, s, b, s_b, t);                           \
     }
 
 /* What a thread reads must not be thought away. */

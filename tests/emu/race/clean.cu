@@ -382,36 +382,4 @@ CASE(clocks)
     USE((int)clock());
 }
 
-#define CASES(X)                         \
-    X(barrier)                           \
-    X(half_warps_in_themselves)          \
-    X(half_warp_nested_in_a_branch)      \
-    X(quarters_then_halves)              \
-    X(tree_sum)                          \
-    X(named_barriers)                    \
-    X(producer_and_consumer)             \
-    X(two_stages)                        \
-    X(atomics_alone)                     \
-    X(volatile_flag_with_fences)         \
-    X(atomic_flag_with_fences)           \
-    X(flag_read_before_a_barrier)        \
-    X(neighbouring_bytes)                \
-    X(many_readers_then_a_writer)        \
-    X(async_then_barrier)                \
-    X(ldmatrix_after_syncwarp)           \
-    X(sum_of_warps)                      \
-    X(half_of_the_threads_leave)         \
-    X(vote_of_the_block)                 \
-    X(atomics_of_a_block)                \
-    X(own_rows)                          \
-    X(last_block_with_fences)            \
-    X(last_block_of_the_guide)           \
-    X(lock_with_fences)                  \
-    X(tickets)                           \
-    X(sums_by_atomics)                   \
-    X(sums_by_atomic_cas)                \
-    X(wait_for_the_block_before)         \
-    X(barrier_of_the_grid)               \
-    X(blocks_wait_with_shared_variables) \
-    X(clocks)
 RACE_KERNEL

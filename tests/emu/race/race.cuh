@@ -1,24 +1,22 @@
-/* Kernels for the race detector, several to a file: the launch names one by its number (p.seq_q), in the order of
- * CASES. Each runs with 3 blocks of 128 threads. o: counters at words 0 to 15, zero before; later words are free. */
+/* Kernels for the race detector, several to a file: the launch names one by its number (p.seq_q). Each runs with 3
+ * blocks of 128 threads. o: counters at words 0 to 15, zero before; later words are free. */
 #include "../conform/conform.cuh"
 
 constexpr int THREADS = 128;
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
 
-#define CASE(name) __device__ __noinline__ void name(const fa_params &p, int *s, unsigned *o_g, int t)
+#define CASE(name) NUMBERED_CASE(name, (const fa_params &p, int *s, unsigned *o_g, int t), p, s, o_g, t)
 
 /* What a thread reads must not be thought away. */
 #define USE(value) EXPECT((value) != 0x7fffffff)
 
-#define RUN(name)            \
-    if (p.seq_q == number++) \
-        name(p, s, static_cast<unsigned *>(p.o), threadIdx.x);
 #define RACE_KERNEL                                                           \
     extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p) \
     {                                                                         \
         FA_SHARED_ALIGNED(int, s, 16);                                        \
-        int number = 0;                                                       \
-        CASES(RUN)                                                            \
+        unsigned *o_g = static_cast<unsigned *>(p.o);                         \
+        const int t = threadIdx.x;                                            \
+        run_case<__COUNTER__>(p.seq_q, p, s, o_g, t);                         \
     }
 
 __device__ __forceinline__ unsigned load_volatile(const unsigned *at)

@@ -407,47 +407,4 @@ CASE(volatile_data_between_blocks)
     }
 }
 
-#define CASES(X)                         \
-    X(no_barrier)                        \
-    X(barrier_too_early)                 \
-    X(shuffle_for_barrier)               \
-    X(vote_for_barrier)                  \
-    X(syncwarp_for_block)                \
-    X(half_warps_apart)                  \
-    X(pairs_apart)                       \
-    X(nested_mask_too_narrow)            \
-    X(tile_reused)                       \
-    X(two_stages_every_other_barrier)    \
-    X(named_barriers_apart)              \
-    X(reader_only_arrives)               \
-    X(writer_after_arrive)               \
-    X(plain_read_before_another_cas)     \
-    X(atomic_and_plain_read)             \
-    X(plain_counter)                     \
-    X(same_value_by_all)                 \
-    X(flag_without_fences)               \
-    X(flag_without_readers_fence)        \
-    X(volatile_flag_without_fence)       \
-    X(warp_synchronous_sum)              \
-    X(plain_flag)                        \
-    X(many_readers_one_writer)           \
-    X(one_warp_of_readers_forgotten)     \
-    X(bytes_overlap)                     \
-    X(large_struct_copied)               \
-    X(async_seen_by_others)              \
-    X(async_into_a_tile_in_use)          \
-    X(ldmatrix_too_early)                \
-    X(own_rows_of_global_memory)         \
-    X(blocks_write_one_word)             \
-    X(blocks_read_a_neighbour)           \
-    X(blocks_add_in_place)               \
-    X(last_block_without_fence)          \
-    X(last_block_with_a_block_fence)     \
-    X(fence_before_the_data)             \
-    X(one_fence_before_the_barrier)      \
-    X(atomics_of_a_block_between_blocks) \
-    X(every_block_resets_the_counter)    \
-    X(lock_without_fences)               \
-    X(two_locks_for_one_word)            \
-    X(volatile_data_between_blocks)
 RACE_KERNEL

@@ -65,28 +65,4 @@ FORM(copied_in_a_constant_size, memcpy(OF(many) + t, p.q, sizeof(many)), s[5 * (
 FORM(copied_from_a_constant_size, s[5 * t + 4] = 0, last_copied(OF(many) + (t ^ 64)))
 FORM(half_changed_in_place, OF(half)[t] += half(p.scale), BITS(half))
 
-#define CASES(X)                   \
-    X(half_of_a_float)             \
-    X(half_converted)              \
-    X(half2_of_floats)             \
-    X(half2_of_a_float2)           \
-    X(half_sum)                    \
-    X(half_of_a_shuffle)           \
-    X(bf16_of_a_float)             \
-    X(bf162_of_floats)             \
-    X(fp8_of_a_float)              \
-    X(half_as_an_argument)         \
-    X(halves_as_arguments)         \
-    X(bf16_as_an_argument)         \
-    X(pair_of_a_function)          \
-    X(pair_as_an_argument)         \
-    X(large_result)                \
-    X(large_argument)              \
-    X(pair_of_a_recursion)         \
-    X(pair_into_a_recursion)       \
-    X(pair_of_a_lambda)            \
-    X(set_to_a_constant_size)      \
-    X(copied_in_a_constant_size)   \
-    X(copied_from_a_constant_size) \
-    X(half_changed_in_place)
 RACE_KERNEL
