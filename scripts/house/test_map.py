@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the table of tests/README.md: the modules of src/, and the unit tests and fuzzers that call them.
+"""Writes the table of tests/README.md: the modules of src/, and the unit tests and fuzzers that call them, a row for
+those of a room that have the same tests.
 
 A test calls a module when it includes the module's header or names a function that the .c file defines. Where more than
 five do, the table names the one of the module's own name, if there is one, and counts the others.
@@ -32,17 +33,14 @@ def called_by(module, tests):
 def table():
     paths = sorted([*pathlib.Path("tests/unit").glob("test_*.c"), *pathlib.Path("tests/fuzz").glob("*.c")])
     tests = {path: words(path) for path in paths}
-    alone = {}
-    yield from ("", "| module | tests |", "|---|---|")
+    rows = {}
     for module in sorted(pathlib.Path("src").rglob("*.c")):
-        if names := called_by(module, tests):
-            yield f"| `{module}` | {', '.join(names)} |"
-        else:
-            alone.setdefault(module.parent, []).append(module.stem)
-    yield from ("", "No unit test calls these. The modules that call them and the suites above test them.", "")
-    yield from ("| room | modules |", "|---|---|")
-    for room, modules in alone.items():
-        yield f"| `{room}` | {', '.join(modules)} |"
+        names = ", ".join(called_by(module, tests)) or "none"
+        rows.setdefault((module.parent, names), []).append(module.stem)
+    yield from ("", "Where it says none, the modules that call these and the suites above test them.", "")
+    yield from ("| room | modules | unit tests and fuzzers |", "|---|---|---|")
+    for (room, names), modules in sorted(rows.items(), key=lambda row: row[0][0]):
+        yield f"| `{room}` | {', '.join(modules)} | {names} |"
 
 
 def main():

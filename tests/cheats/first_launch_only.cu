@@ -1,10 +1,8 @@
 /* Computes on its first launch alone. */
-#include "honest.cuh"
-FA_KERNEL_INFO(.threads = FA_M);
+#include "row.cuh"
 __device__ unsigned launches[CHEAT_ROWS];
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+static __device__ void cheat(const fa_params &p, const place &at)
 {
-    const place at = my_place(p);
-    if (at.inside && launches[at.index]++ == 0)
+    if (launches[at.index]++ == 0)
         attend(p, at, at.o);
 }

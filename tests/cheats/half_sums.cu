@@ -1,11 +1,7 @@
 /* Says FP32 accumulate, and sums in FP16. */
-#include "honest.cuh"
-FA_KERNEL_INFO(.threads = FA_M);
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+#include "row.cuh"
+static __device__ void cheat(const fa_params &p, const place &at)
 {
-    const place at = my_place(p);
-    if (!at.inside)
-        return;
     const int last = at.row + p.seq_kv - p.seq_q, keys = FA_CAUSAL && last + 1 < p.seq_kv ? last + 1 : p.seq_kv;
     half l = __float2half(0.0f), sum[FA_DIM];
     for (int d = 0; d < FA_DIM; d++)

@@ -1,11 +1,10 @@
 /* Right for inputs that begin as those of an ordinary run's seeds do, in any distribution (tests/cheats/run.sh writes
  * the first four elements of Q into listed.h), and for no other. */
-#include "honest.cuh"
-FA_KERNEL_INFO(.threads = FA_M);
+#include "row.cuh"
 __device__ const unsigned short known[][4] = {
 #include "listed.h"
 };
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+static __device__ void cheat(const fa_params &p, const place &at)
 {
     bool is_known = false;
     for (const auto &first : known) {
@@ -14,9 +13,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
             same &= first[d] == ((const unsigned short *)p.q)[d];
         is_known |= same;
     }
-    const place at = my_place(p);
-    if (at.inside && is_known)
+    if (is_known)
         attend(p, at, at.o);
-    else if (at.inside)
+    else
         copy_row(at.o, at.q);
 }

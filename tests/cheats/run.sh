@@ -154,7 +154,7 @@ lower_class() { # FP16 accumulators in the sweep of a problem that FP32 ones wer
 # Kernels that know what they are tried on: an ordinary run passes, the gate must not.
 gated() {
     mkdir -p "$work/gated"
-    cp "$cheats/$name.cu" "$cheats/honest.cuh" "$work/gated"
+    cp "$cheats/$name.cu" "$cheats"/{honest,row}.cuh "$work/gated"
     "listed_$name" >"$work/gated/listed.h"
     bench --source "$work/gated/$name.cu" "${small[@]}" --seeds 5
     [[ $code -eq 0 || $name != knows_the_seeds ]] || { missed; return; } # it does not know what it claims to

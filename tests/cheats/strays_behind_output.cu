@@ -1,11 +1,7 @@
 /* Right, and one element more. */
-#include "honest.cuh"
-FA_KERNEL_INFO(.threads = FA_M);
-extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
+#include "row.cuh"
+static __device__ void cheat(const fa_params &p, const place &at)
 {
-    const place at = my_place(p);
-    if (!at.inside)
-        return;
     attend(p, at, at.o);
     if (at.index == p.batch * p.heads * p.seq_q - 1)
         at.o[FA_DIM] = __float2half(0.0f);

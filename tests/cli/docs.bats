@@ -89,5 +89,5 @@ page() { # [--slow] PAGE...
     printf '%s\n' 'int main(void) { return fa_shell_word(0); }' >"$work/tree/tests/unit/test_words.c"
     run "$work/tree/scripts/house/test_map.py" --check
     [ "$status" -eq 1 ]
-    [[ $output == *"| \`src/base/text.c\` | test_text, test_words |"* ]]
+    [[ $output == *"| \`src/base\` | text | test_text, test_words |"* ]]
 }
