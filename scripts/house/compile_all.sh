@@ -26,8 +26,8 @@ With --run:
   --resume         keep what FILE.points.jsonl has of the same kernel source, arch and problem, and run the rest
 Compiling prints a table per kernel and architecture: points that compile, infeasible, failed, spilling, with warnings.
 --run prints per kernel and dim how many points passed, were infeasible, and are holes: neither of the two.
-Exit: 0, 1 when a point neither compiles (with --run: passes) nor is infeasible in words, or a default spills or warns,
-2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
+Exit: 0, 1 when a point neither compiles (with --run: passes) nor is infeasible in its kernel's own words, when ptxas
+serializes its wgmma, or a default spills or warns, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
 EOF
 }
 

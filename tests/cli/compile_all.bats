@@ -15,15 +15,18 @@ load helper
     jq -es 'length >= 100 and any(.[]; .status == "pass")' "$work/points.jsonl"
 }
 
-# A bench whose ptxas says what $PTXAS says of every line of --runs; nothing else of the records matters here.
+# A bench whose ptxas says what $PTXAS says of every line of --runs, or which refuses every line for $REASON; nothing
+# else of the records matters here.
 make_compiler() {
     cat >"$work/bench" <<'END'
 #!/usr/bin/env bash
 [[ $* != *--list-kernels* ]] || exec ./fa_bench "$@"
 while [[ $1 != --runs ]]; do shift; done
-jq -nRc --argjson ptxas "$PTXAS" 'inputs | {status: "pass", reason: null, config: {}, ptxas: ($ptxas + {arch: "sm_89",
-    registers: 64, smem_total_bytes: 1000}),
-    provenance: {code_sha256: "x", line: input_line_number}}' "$2"
+jq -nRc --argjson ptxas "${PTXAS:-null}" --arg reason "${REASON-}" 'inputs |
+    {config: {}, provenance: {code_sha256: "x", line: input_line_number}} +
+    if $ptxas == null then {status: "infeasible", $reason}
+    else {status: "pass", reason: null, ptxas: ($ptxas + {arch: "sm_89", registers: 64, smem_total_bytes: 1000})} end
+' "$2"
 END
     chmod +x "$work/bench"
 }
@@ -41,4 +44,22 @@ END
         "${all[@]}"
     [ "$status" -eq 1 ]
     [[ $output == *"Local memory used"* ]]
+}
+
+@test "a tile whose wgmma is serialized, or that another kernel refuses, fails by name" {
+    make_compiler
+    all=(env FA_BENCH="$work/bench" scripts/house/compile_all.sh --sample 1 --kernel wgmma --arch sm_90a --dims 64
+        --out "$work/points.jsonl")
+    warned='{"spill_store_bytes": 0, "spill_load_bytes": 0, "warnings":
+        ["Potential Performance Loss: wgmma.mma_async instructions are serialized due to ..."]}'
+    PTXAS=$warned run "${all[@]}"
+    [ "$status" -eq 1 ]
+    [[ $output == *"FAIL --kernel wgmma --arch sm_90a --dim 64 "*"are serialized"* ]]
+    REASON="m must be 16 * warps" run "${all[@]}"
+    [ "$status" -eq 0 ]
+    for reason in "" "wgmma_small, which serves this problem: m must be 64"; do
+        REASON=$reason run "${all[@]}"
+        [ "$status" -eq 1 ]
+        [[ $output == *"FAIL --kernel wgmma --arch sm_90a --dim 64 "*": infeasible $reason"* ]]
+    done
 }
