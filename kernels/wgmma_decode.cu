@@ -40,6 +40,8 @@ FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid
 /* Per thread after setmaxnreg; the block's total stays what it had at launch. */
 constexpr int PRODUCER_REGISTERS = CONSUMERS == 1 ? 40 : 24;
 constexpr int CONSUMER_REGISTERS = BLOCKS_PER_SM == 2 ? 216 : 240;
+static_assert(PRODUCT_REGISTERS + SPARE_REGISTERS <= CONSUMER_REGISTERS,
+              "n: S, O and P of this n and dim do not fit the registers of a thread");
 
 /* Addresses in shared memory: of the first stage of each buffer, and of its first barrier. */
 struct shared_layout {

@@ -26,7 +26,10 @@ constexpr int SMEM_BYTES = ROW_OFFSET + (GROUPS - 1) * 64 * 8;
 
 static_assert(FA_MAXREG == 0, "wgmma_small: MAXREG must be 0 (the block's size fixes its registers)");
 static_assert(FA_WARPS % 4 == 0 && GROUPS >= 1 && GROUPS <= 4, "warps: 4, 8, 12 or 16 (warpgroups that share keys)");
-static_assert(GROUPS < 4 || FA_DIM <= 192, "warps: 16 leave a thread 128 registers, too few for O of over 192 columns");
+static_assert(PRODUCT_REGISTERS + SPARE_REGISTERS <= (GROUPS == 4   ? 128
+                                                      : GROUPS == 3 ? 168
+                                                                    : 255),
+              "n: S, O and P of this n and dim do not fit the registers that so many warps leave a thread");
 static_assert(FA_M == 64, "m must be 64");
 static_assert(FA_STAGES >= 1 && FA_STAGES <= 4, "stages: 1 to 4");
 static_assert(FA_SPLITS <= 1, "wgmma_small does not split keys over blocks");

@@ -45,6 +45,12 @@ constexpr int CONSUMER_REGISTERS = CONSUMERS == 1 ? 216 : CONSUMERS == 2 ? 232 :
 /* Q is read from shared memory once per tile, not with every product, where S, O, P and it fit the registers. */
 constexpr bool Q_IN_REGISTERS = CONSUMERS <= 2 && FA_N / 2 + O_REGS + FA_N / 4 + Q_REGS <= 192;
 static_assert(!TAIL_FIRST || Q_IN_REGISTERS, "the order of columns needs the zeros that Q has in registers");
+static_assert(PRODUCT_REGISTERS + (Q_IN_REGISTERS ? Q_REGS : 0) + SPARE_REGISTERS <= CONSUMER_REGISTERS,
+              "n: S, O and P of this n and dim do not fit the registers that so many warps leave a thread");
+/* ptxas allocates the accumulators of a product within the registers at launch. */
+constexpr int LAUNCH_REGISTERS = 65536 / (BLOCK_THREADS * BLOCKS_PER_SM) / 8 * 8;
+static_assert(FA_N / 2 + 32 <= LAUNCH_REGISTERS && O_REGS + 32 <= LAUNCH_REGISTERS,
+              "warps: S or O of this n and dim does not fit the registers of a thread at launch");
 
 /* With one buffer of Q the next Q comes late: then a tile's last P V goes before it, on its own. */
 constexpr bool PV_FIRST = Q_STAGES == 1;

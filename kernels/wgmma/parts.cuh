@@ -68,6 +68,10 @@ constexpr int O_REGS = O_COLS / 2;
 constexpr int Q_REGS = DIM_K / 4;
 constexpr int ONES_BYTES = SUM_BY_MMA ? 16 * BOX_ROW_BYTES : 0;
 
+/* S, O and P of a thread, and what ptxas needs beside them: with less it serializes the products or spills a lot. True
+ * of 320 tiles of the three kernels, NVRTC 13.0. */
+constexpr int PRODUCT_REGISTERS = FA_N / 2 + O_REGS + FA_N / 4, SPARE_REGISTERS = 28;
+
 /* The tile loader: ROWS rows of Q, K or V, those of tile number `index` from row0 on, to stage `stage` of a buffer.
  * `bar` expects their bytes. For one thread. */
 template <int ROWS>

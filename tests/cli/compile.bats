@@ -180,3 +180,23 @@ EOF
             --quiet || { echo "$header"; false; }
     done
 }
+
+# Tiles beside the limit: those whose products ptxas would serialize are refused, the last before them are not.
+# bats test_tags=slow
+@test "wgmma refuses a tile whose registers are too few, in words, and takes the last before it" {
+    compile() { ./fa_bench --arch sm_90a --compile-only --quiet --json "$work/r.json" --kernel "$@"; }
+    compile wgmma_small || skip "no CUDA compiler"
+    for tile in 'wgmma --m 64 --n 64 --warps 4 --dim 256' 'wgmma --m 64 --n 128 --warps 4 --dim 128' \
+        'wgmma --m 128 --n 160 --warps 8 --dim 192' 'wgmma --m 192 --n 96 --warps 12 --dim 128' \
+        'wgmma --m 256 --n 80 --warps 16' 'wgmma_small --n 64 --warps 12 --dim 192' \
+        'wgmma_decode --n 128 --dim 256'; do
+        # shellcheck disable=SC2086 # words
+        refused 3 "fit the registers" compile $tile
+    done
+    for tile in 'wgmma --m 64 --n 160 --warps 4 --dim 128' 'wgmma --m 192 --n 80 --warps 12 --dim 128' \
+        'wgmma --m 256 --n 64 --warps 16' 'wgmma_small --n 128 --warps 12' 'wgmma_decode --n 96 --dim 256'; do
+        # shellcheck disable=SC2086 # words
+        compile $tile --stages 1
+        jq -e '.ptxas.warnings == []' "$work/r.json" || { echo "$tile"; return 1; }
+    done
+}
