@@ -15,7 +15,8 @@ Each configuration is compiled once with --bound, from kernels/ of the commit th
 where that commit is not in the history; fa_bench's cache keeps modules and listings. A point is held against its bound
 at the clock that it was measured with, or the highest where the row has none. Only a point whose machine code is what
 was timed proves something; how many are not is counted.
-Exit: 0, 1 when a point lies below its bound, 2 usage, 4 not run. FA_BENCH names the binary (default ./fa_bench).
+Exit: 0, 1 when a point lies below its bound, 2 usage, 4 not run: no jq, NVRTC, nvdisasm or headers that a kernel needs;
+then nothing is written. FA_BENCH names the binary (default ./fa_bench).
 EOF
 }
 
@@ -32,21 +33,20 @@ timed="$folder/((bf16_over_fp16|bound_timed|leaderboard|ladder|lse|new_over_old|
 timed+="[.]jsonl?([.]gz)?|(ladder|versus|first)/.*[.]json)\$"
 points=${opt[out]}.points.jsonl.gz
 make_work
-export work bench lib
-
-bound_share() { # FILE: what compiled.jq takes of the record of each line
-    "$bench" --compile-only --bound --runs "$1" --jobs 1 --quiet --json - 2>/dev/null |
-        jqf bound/compiled -c --rawfile options "$1" || true
-}
-export -f bound_share jqf
 
 compile_bounds() { # a line per option list on standard input to an object by option list: its bound
-    rm -f "$work"/share.*
-    sort -u | shuf --random-source=<(yes) | split -a 4 -d -l 8 - "$work/share."
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    find "$work" -name 'share.*' | sort |
-        xargs -r -P "${opt[jobs]}" -I{} bash -c 'bound_share "$1" >"$1.bounds"' _ {}
-    find "$work" -name 'share.*.bounds' -exec cat {} + | jq -s from_entries
+    local missing
+    sort -u >"$work/options"
+    : >"$work/records"
+    while [[ -s $work/options ]] && ! "$bench" --compile-only --bound --runs "$work/options" --jobs "${opt[jobs]}" \
+        --quiet --json "$work/records" 2>"$work/err"; do
+        # A line that fa_bench takes no more, with a kernel that was not there yet, say, has no bound.
+        [[ $(<"$work/err") =~ "$work/options line "([0-9]+): ]] || break
+        sed -i "${BASH_REMATCH[1]}d" "$work/options"
+    done
+    missing=$(jqf bound/missing -rn "$work/records")
+    [[ -z $missing ]] || die 4 "NOT-RUN: $missing"
+    jqf bound/compiled -s --rawfile options "$work/options" "$work/records"
 }
 
 judge() { # the points with the bounds on standard input

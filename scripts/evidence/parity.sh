@@ -8,21 +8,21 @@ usage: scripts/evidence/parity.sh [options]
   --kernel NAME[,NAME...]    repeatable (default: every kernel that runs here)
   --dtype TYPE      fp16 (default) or bf16: tensors of that type on both sides
   --out FILE        the table as JSON (default: build/parity.json, of BF16 build/parity_bf16.json)
-  --jobs N          kernels at once (default: half the cores)
+  --jobs N          runs at once; on a GPU one (default: the cores)
   --dry-run         print the runs, do nothing
 Each kernel runs on inputs drawn by fa_bench and on inputs drawn by PyTorch. Its O must be FP64 attention to t + t |R|
 on every row, t = 1e-3 (BF16: 8e-3), and PyTorch's result to twice that. Without a GPU the emulator and PyTorch on the
 CPU do it.
 FA_BENCH names the binary (default ./fa_bench), PEERS_TORCH the other side (default: python3
 scripts/lib/peers/peers_torch.py).
-Exit: 0 all agree, 1 one does not, 2 usage, 4 NOT-RUN (no fa_bench, no PyTorch, nothing that could run).
+Exit: 0 all agree, 1 one does not, 2 usage, 4 NOT-RUN (no fa_bench, no PyTorch, nothing that could run), 6 an error.
 USAGE
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 . scripts/lib/gpu.sh
-opt=([dtype]=fp16 [out]='' [jobs]=$((($(nproc) + 1) / 2)))
+opt=([dtype]=fp16 [out]='' [jobs]=$(nproc))
 flag=([dry-run]=0)
 many=([kernel]='')
 parse_options "$@"
@@ -57,12 +57,12 @@ if [[ $device == cuda ]]; then
 fi
 for name in "${names[@]}"; do
     for i in "${!problems[@]}"; do
-        echo "$name|$work/$name.$i|$typed${problems[i]}"
+        echo "--kernel $name $typed${problems[i]} --dump $work/$name.$i"
     done
-    echo "$name|$work/$name.torch|$typed$drawn --load $work/drawn"
+    echo "--kernel $name $typed$drawn --load $work/drawn --dump $work/$name.torch"
 done >"$work/runs"
 if [[ ${flag[dry-run]} -eq 1 ]]; then
-    cut -d'|' -f1,3 "$work/runs"
+    sed 's/ *--dump .*//' "$work/runs"
     exit 0
 fi
 
@@ -74,33 +74,22 @@ read -ra torch <<<"${PEERS_TORCH:-python3 scripts/lib/peers/peers_torch.py}"
 # shellcheck disable=SC2086
 "${torch[@]}" $typed$drawn --dump "$work/drawn" 2>"$work/err" || die 4 "$(not_run)"
 
-one() { # KERNEL|FOLDER|PROBLEM: inputs, output and record in the folder
-    local kernel folder problem
-    IFS='|' read -r kernel folder problem <<<"$1"
-    mkdir "$folder"
-    # shellcheck disable=SC2086
-    "$bench" --kernel "$kernel" --device "$device" $problem --seeds 1 --check cpu --timing none --dump "$folder" \
-        --quiet --json "$folder/record.json" 2>"$folder/err" || true
-}
-export -f one
-export bench device
-# shellcheck disable=SC2016 # expanded by the inner shell
-xargs -d '\n' -P "${opt[jobs]}" -I{} bash -c 'one "$1"' _ {} <"$work/runs"
+mapfile -t folders < <(sed 's/.* --dump //' "$work/runs")
+mkdir "${folders[@]}"
+"$bench" --device "$device" --seeds 1 --check cpu --timing none --runs "$work/runs" --jobs "${opt[jobs]}" --quiet \
+    --json "$work/records" 2>"$work/err" || true
+[[ $(wc -l <"$work/records") -eq ${#folders[@]} ]] || die 6 "a run has left no record: $(tail -n 1 "$work/err")"
 
 # A wrong O is still compared: the other side should say so too. What did not run has none.
-folders=()
-while IFS='|' read -r name folder _; do
-    [[ -s $folder/record.json ]] || die 6 "no record of $name: $(head -n 1 "$folder/err")"
-    [[ ! -s $folder/o.npy ]] || folders+=("$folder")
-done <"$work/runs"
-[[ ${#folders[@]} -gt 0 ]] || die 4 "NOT-RUN: no kernel ran: $(jq -r .reason "$work"/*/record.json | head -n 1)"
+for i in "${!folders[@]}"; do
+    [[ -s ${folders[i]}/o.npy ]] || unset "folders[$i]"
+done
+[[ ${#folders[@]} -gt 0 ]] || die 4 "NOT-RUN: no kernel ran: $(jq -r .reason "$work/records" | head -n 1)"
 code=0
 "${torch[@]}" --parity "${folders[@]}" >"$work/parity.json" 2>"$work/err" || code=$?
 [[ $code -le 1 && -s $work/parity.json ]] || die 4 "$(not_run)"
 
-while IFS='|' read -r _ folder _; do
-    jqf parity/row -c --arg folder "$folder" --slurpfile parity "$work/parity.json" "$folder/record.json"
-done <"$work/runs" | jq -s . >"$work/table"
+jqf parity/rows -s --rawfile runs "$work/runs" --slurpfile parity "$work/parity.json" "$work/records" >"$work/table"
 replace_file "$out" <"$work/table"
 jqf parity/text -r "$out"
 jq -e 'all(.[]; .verdict != "FAIL")' "$out" >/dev/null

@@ -24,15 +24,15 @@ many=([kernel]='')
 parse_options "$@"
 start_points
 
-registry_here |
-    jqf tiles/hashes -r --argjson only "$only" --arg archs "${opt[arch]}" >"$work/rules"
+jqf tiles/hashes -r --argjson only "$only" --arg archs "${opt[arch]}" <<<"$registry" >"$work/rules"
 sed 's/ #.*//' "$work/rules" | sort -u >"$work/all" # two rules may select one configuration
 if [[ ${flag[dry-run]} -eq 1 ]]; then
     choose_points
 fi
 choose_points >"$work/count"
 
-export run_options='--compile-only' line=tiles/line_hash
-run_points "$work/out"
+line=(tiles/line_hash)
+run_points "$work/out" --compile-only
+refuse_not_run "$work/out"
 jqf tiles/hashes_text -rs --rawfile rules "$work/rules" "$work/out"
 ! jq -e 'select(.status != "pass")' "$work/out" >/dev/null

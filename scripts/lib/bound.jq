@@ -3,9 +3,13 @@ include "evidence";
 include "typed";
 include "numbers";
 
-# A record of --compile-only --bound --runs: what a point needs of it, by the options of its line of $options.
-def compiled: {key: ($options | split("\n"))[.provenance.line - 1],
-    value: {bound, code: .provenance.code_sha256, blocks_per_sm: .occupancy.blocks_per_sm, git: .provenance.git}};
+# Records of --compile-only --bound --runs (with -s): what a point needs of each, by the options of its line of $options.
+def compiled: ($options | split("\n")) as $lines | map({($lines[.provenance.line - 1]):
+    {bound, code: .provenance.code_sha256, blocks_per_sm: .occupancy.blocks_per_sm, git: .provenance.git}}) | add // {};
+
+# The first tool that these records (with -n) lacked.
+def missing: first(inputs | if .status == "not_run" then .reason
+    else .bound.unknown // empty | select(startswith("no nvdisasm")) end);
 
 # The registry as one line of options per tile and shape to time, of the GPU's architecture. $only: kernels, or [].
 # $shapes: bound/shapes.txt. Knobs that change the layout or the class alone vary too, but not to FP16 sums.
@@ -16,9 +20,9 @@ def drawn:
     [.values | {m, n, warps, vec, stages, swizzle, splits} | to_entries[] | .key as $n | [.value[] | " --\($n) \(.)"]] |
     [combinations | add] | .[] as $tile | $shapes[] | "--kernel \($k) \(.)\($tile)";
 
-# A measured point with its bound at the clock it was measured with, or at the highest. $compiled: [{options: what
-# compiled.jq took}]. $folders: lines of a commit and, after a tab, a folder with its kernels. code_of: the commit of
-# which the kernel has the machine code that was timed, or "today"; null: the bound is of other machine code.
+# A measured point with its bound at the clock it was measured with, or at the highest. $compiled: [the object of
+# `compiled`]. $folders: lines of a commit and, after a tab, a folder with its kernels. code_of: the commit whose kernel
+# has the machine code that was timed, or "today"; null: the bound is of other machine code.
 def judged:
     ($folders | split("\n") | map(select(. != "") / "\t" | {(.[0]): .[1]}) | add // {}) as $folder_of |
     $folder_of[.measured_at] as $folder |

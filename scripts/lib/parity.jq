@@ -1,8 +1,9 @@
 # The tables of scripts/evidence/parity.sh.
 
-# A record as a row. $parity: the peers' verdicts on every folder (peers_torch.py --parity); $folder: this record's.
-def row:
-    ([$parity[0][] | select(.dir == $folder)][0]) as $p |
+# The records (with -s) as rows. $runs: the options of each, with its --dump FOLDER; $parity: the peers' verdicts on every
+# folder (peers_torch.py --parity).
+def rows: ($runs | split("\n") | map(sub(".* --dump "; ""))) as $folders | map(
+    $folders[.provenance.line - 1] as $folder | ([$parity[0][] | select(.dir == $folder)][0]) as $p |
     (.provenance.dist == "loaded" or (.provenance.command | contains("--load"))) as $loaded |
     {kernel, variant, arch: .ptxas.arch, config, code_sha256: .provenance.code_sha256,
         problem: (.problem | {batch, heads, kv_heads, seq_q, seq_kv, dim, causal, dtype}),
@@ -10,7 +11,7 @@ def row:
         verdict: (if $p == null then "NOT-RUN" elif $p.passed and .status == "pass" then "PASS" else "FAIL" end),
         max_abs_err: $p.exact.max_abs_err, rows_checked: $p.exact.rows_checked,
         max_abs_difference_to_torch: $p.torch.max_abs_difference,
-        device: .device.name, torch: $p.torch_version, torch_device: $p.device, git: .provenance.git};
+        device: .device.name, torch: $p.torch_version, torch_device: $p.device, git: .provenance.git});
 
 # The table as text: a line per failure, then one per kernel.
 def text:

@@ -2,23 +2,21 @@
 # What the scripts that run many points of the registry have in common. Sourced after common.sh. A point is one line of
 # options that starts with "--kernel NAME". The caller has the options --jobs, --kernel and --dry-run, and where it
 # wants them --sample, --seconds and --resume.
-export bench lib
 
+# The registry in $registry, the kernels asked for in $only. Kernels whose headers are not here are left out and named.
 start_points() {
+    local missing
     need_number 1 jobs
     [[ ! -v opt[sample] ]] || need_number 0 sample
     need_bench
-    only=$(values_of kernel | jq -Rnc '[inputs]')
     make_work
-    export work
-}
-
-# The registry, without kernels whose headers are not here; those are said.
-registry_here() {
-    local registry
     registry=$("$bench" --list-kernels --json -)
+    need_kernels "$(values_of kernel)"
+    only=$(values_of kernel | jq -Rnc '[inputs]')
+    missing=$(jq -r --argjson only "$only" '.[] | select(.missing and (.name | IN($only[]))).missing' <<<"$registry")
+    [[ -z $missing ]] || die 4 "NOT-RUN: $missing"
     jq -r '.[] | .missing // empty | "NOT-RUN: " + .' <<<"$registry" >&2
-    jq 'map(select(.missing == null))' <<<"$registry"
+    registry=$(jq -c 'map(select(.missing == null))' <<<"$registry")
 }
 
 # Points of $work/all into $work/points: all, or --sample of each kernel. With --dry-run that is the end.
@@ -33,50 +31,27 @@ choose_points() {
     [[ ${flag[dry-run]} -eq 0 ]] || exit 0
 }
 
-# Runs every point with $run_options, --jobs processes at once, each with a share of them by fa_bench --runs. What the
-# jq function $line makes of a record goes to FILE as the run ends. The caller exports both. With --resume the points
-# that FILE has already are not run again; with --seconds those left by then are not run.
-run_points() { # FILE
-    local command=() share
-    [[ ${opt[seconds]:-0} -eq 0 ]] || command=(timeout "${opt[seconds]}")
+# Runs every point of $work/points with these options. What the jq call $line makes of a record goes to FILE as the run
+# ends. With --resume the points that FILE has already are not run again; with --seconds those left by then are not run.
+run_points() { # FILE OPTIONS...
+    local bench_command=("$bench")
+    [[ ${opt[seconds]:-0} -eq 0 ]] || bench_command=(timeout "${opt[seconds]}" "$bench")
     mkdir -p "$(dirname "$1")"
     [[ ${flag[resume]:-0} -eq 1 && -e $1 ]] || : >"$1"
-    grep -vxFf <(jq -r .point "$1") "$work/points" >"$work/left" || true
-    # Small shares: a process that ends early takes another one.
-    share=$(($(wc -l <"$work/left") / (4 * opt[jobs]) + 1))
-    split -a 6 -d -l $((share < 40 ? share : 40)) "$work/left" "$work/share."
-    # A point that is left out is counted below.
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    find "$work" -name 'share.*' | sort |
-        "${command[@]}" xargs -r -d '\n' -P "${opt[jobs]}" -I{} bash -c 'exec 3>&1; run_share "$1"' _ {} >>"$1" || true
+    grep -vxFf <(jq -r .point "$1") "$work/points" >"$work/left" || return 0 # none is left
+    "${bench_command[@]}" "${@:2}" --runs "$work/left" --jobs "${opt[jobs]}" --quiet --json - 2>"$work/err" |
+        jqf "${line[@]}" -c --unbuffered --rawfile points "$work/left" >>"$1" || true
     sed -i '/}$/!d' "$1" # a line that was cut off
-    [[ ${#command[@]} -gt 0 || $(grep -cxFf <(jq -r .point "$1") "$work/points") -eq $(wc -l <"$work/points") ]] ||
-        die 1 "a point has left no line"
+    [[ ${opt[seconds]:-0} -gt 0 || $(grep -cxFf <(jq -r .point "$1") "$work/points") -eq $(wc -l <"$work/points") ]] ||
+        die 6 "a point has left no line: $(tail -n 1 "$work/err")"
 }
-
-# The points of a file, in one process; on to the next one with those that a process left when it ended early.
-run_share() { # FILE
-    local ended
-    while [[ -s $1 ]]; do
-        ended=$(run_listed "$1")
-        if [[ $ended -eq 0 ]]; then # on its own: does this one leave no record, or another one of the file?
-            head -n 1 "$1" >"$1.first"
-            ended=$(run_listed "$1.first")
-            [[ $ended -gt 0 ]] ||
-                say_points "$1.first" <<<'{"status": "error", "reason": "no record", "provenance": {"line": 1}}'
-            ended=1
-        fi
-        sed -i "1,${ended}d" "$1"
-    done
+# On a GPU runs follow one another; what they need is compiled before, at once.
+compile_ahead() { # OPTIONS...
+    "$bench" "$@" --compile-only --runs "$work/points" --jobs "${opt[jobs]}" --quiet >/dev/null 2>&1 || true
 }
-# Prints how many records there were; their lines go where the caller's output goes.
-run_listed() { # FILE
-    # shellcheck disable=SC2086 # words
-    "$bench" $run_options --runs "$1" --jobs 1 --quiet --json - 2>/dev/null | tee "$1.records" |
-        say_points "$1" >&3 || true
-    wc -l <"$1.records"
+# A point that was not compiled or run for want of a tool says nothing of the kernel.
+refuse_not_run() { # FILE
+    local reason
+    reason=$(jq -rn 'first(inputs | select(.status == "not_run").reason) // empty' "$1")
+    [[ -z $reason ]] || die 4 "NOT-RUN: $reason"
 }
-say_points() { # FILE: records from standard input
-    jqf "$line" -c --unbuffered --rawfile points "$1"
-}
-export -f run_share run_listed say_points jqf

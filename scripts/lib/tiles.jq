@@ -56,18 +56,19 @@ def points_run:
     .name as $k | ($dims | split(",")[]) as $dim |
     "--kernel \($k) --dim \($dim)" + (.values | {m, n, warps, vec, stages} | combined) + " ";
 
-# The lines of today's source ($now, by kernel), $arch and $problem. An old line names no problem: $default.
-def kept: select(.arch == $arch and .source_sha256 == $now[.kernel] and (.problem // $default) == $problem);
+# The lines (with -n) of today's source ($now, by kernel), $arch and $points.
+def kept: ($points | split("\n") | map({(.): true}) | add) as $asked |
+    inputs | select(.arch == $arch and .source_sha256 == $now[.kernel] and $asked[.point]);
 
-# A record of a run as a line of FILE.points.jsonl.
+# A record of a run for $arch as a line of FILE.points.jsonl. $sources: hashes by kernel.
 def line_run:
     point as $point | ($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
     def where: if .backend == "cuda" then .arch else .backend end;
-    {point: $point, problem: $ENV.problem, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber),
-        arch: $ENV.arch, ran: (if .device and .status != "infeasible" then .device | where else null end),
+    {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), $arch,
+        ran: (if .device and .status != "infeasible" then .device | where else null end),
         status, reason, registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes,
         spill_bytes: .ptxas.spill_store_bytes, config, code_sha256: .provenance.code_sha256,
-        source_sha256: ($ENV.sources | fromjson)[$at.kernel], git: .provenance.git};
+        source_sha256: $sources[$at.kernel], git: .provenance.git};
 
 # How many lines of options there are (with -nR), by "KERNEL DIM".
 def counts:

@@ -31,6 +31,23 @@ END
     chmod +x "$work/bench"
 }
 
+@test "without headers that a kernel asked for needs, or a compiler, nothing is written" {
+    export CUTLASS_DIR=$work/none
+    local needs all=(scripts/house/compile_all.sh --defaults --arch sm_89 --dims 64 --out "$work/points.jsonl")
+    needs=$(./fa_bench --list-kernels --json - | jq -r 'first(.[] | select(.headers).name)')
+    run "${all[@]}" --kernel "$needs,light"
+    [ "$status" -eq 4 ]
+    [[ $output == *"NOT-RUN: $needs needs the headers of "* ]]
+    run scripts/house/code_hashes.sh --kernel "$needs" --arch sm_89
+    [ "$status" -eq 4 ]
+    make_compiler
+    sed -i 's/{status: "pass", reason: null/{status: "not_run", reason: "no NVRTC: made up"/' "$work/bench"
+    echo before >"$work/points.jsonl"
+    PTXAS='{}' FA_BENCH=$work/bench run "${all[@]}" --kernel light
+    [ "$status" -eq 4 ]
+    [[ $output == *"NOT-RUN: no NVRTC: made up" && $(<"$work/points.jsonl") == before ]]
+}
+
 @test "a default that spills, or that WMMA puts into local memory, fails by name" {
     make_compiler
     all=(env FA_BENCH="$work/bench" scripts/house/compile_all.sh --defaults --kernel wmma --arch sm_89 --dims 64

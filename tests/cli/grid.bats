@@ -36,31 +36,35 @@ wmma_kernels() {
 }
 
 # bats test_tags=slow
-@test "another problem is run for every point, and what stands there of one is not taken for the other" {
+@test "every point runs on each of the problems; what stands there of one is not taken for another" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     local grid=(scripts/house/compile_all.sh --run --device emu --sample 1 --dims 64 --out "$work/grid.json")
-    "${grid[@]}" --problem "--causal --seq 70 --heads 1 --batch 1 --check cpu"
-    jq -es 'length > 0 and all(.problem == "--causal --seq 70 --heads 1 --batch 1 --check cpu")' \
-        "$work/grid.json.points.jsonl"
+    printf '%s\n' '# a comment' '--causal --seq 70 --heads 1 --batch 1 --check cpu' \
+        '--seq 9 --heads 1 --batch 1 --check cpu' >"$work/problems"
+    "${grid[@]}" --problems "$work/problems" --sample 2
+    jq -es 'length > 0 and all(.[].point; endswith(" --causal --seq 70 --heads 1 --batch 1 --check cpu") or
+        endswith(" --seq 9 --heads 1 --batch 1 --check cpu"))' "$work/grid.json.points.jsonl"
     "${grid[@]}" --resume
-    jq -es 'length > 0 and all(.problem | test("--seq-kv 150"))' "$work/grid.json.points.jsonl"
+    jq -es 'length > 0 and all(.[].point; contains("--seq-kv 150"))' "$work/grid.json.points.jsonl"
+    refused 2 "--problems takes a file that can be read, not '$work'" "${grid[@]}" --problems "$work"
 }
 
 # bats test_tags=slow
-@test "a run that leaves no record is a hole, not a point less; those that share its process are run" {
+@test "a run that ends in an error is a hole; one that leaves no record is an error of its own" {
     ./fa_bench --compile-only --quiet || skip "no CUDA compiler"
     cat >"$work/dies" <<'END'
 #!/usr/bin/env bash
-while [[ $# -gt 0 && $1 != --runs ]]; do all+=("$1"); shift; done
-[[ $# -gt 0 ]] || exec ./fa_bench "${all[@]}"
-! grep -q -- "--dim 128" "$2" || exit 139
-exec ./fa_bench "${all[@]}" "$@"
+./fa_bench "$@" | jq -c "if type == \"object\" and .problem.dim == 128 then $HOLE else . end"
 END
     chmod +x "$work/dies"
-    FA_BENCH=$work/dies run scripts/house/compile_all.sh --run --device emu --sample 6 --jobs 1 --out "$work/grid.json"
+    local grid=(scripts/house/compile_all.sh --run --device emu --sample 6 --out "$work/grid.json")
+    HOLE='.status = "error" | .reason = "ended by signal 11"' FA_BENCH=$work/dies run "${grid[@]}"
     [ "$status" -eq 1 ]
-    [[ $output == *"HOLE "*"no record"* ]]
+    [[ $output == *"HOLE "*"ended by signal 11"* ]]
     jq -e '(map(.points) | add == 12) and all(.[]; .holes == if .dim == 128 then .points else 0 end)' "$work/grid.json"
+    HOLE=empty FA_BENCH=$work/dies run "${grid[@]}"
+    [ "$status" -eq 6 ]
+    [[ $output == *"a point has left no line"* ]]
 }
 
 # bats test_tags=slow

@@ -66,7 +66,8 @@ no_gpu() { command -v nvidia-smi >/dev/null && skip "there is a GPU"; return 0; 
     refused 2 "no kernel 'nosuch'" scripts/evidence/parity.sh --kernel nosuch
     refused 2 "--jobs takes a whole number" scripts/evidence/parity.sh --jobs some
     refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/evidence/parity.sh --dtype half
-    ! scripts/evidence/parity.sh --kernel scalar --dtype bf16 --dry-run | grep -v '^scalar|--dtype bf16 '
+    [ -z "$(scripts/evidence/parity.sh --kernel scalar --dtype bf16 --dry-run |
+        grep -v -- '^--kernel scalar --dtype bf16 ')" ]
     [ "$(scripts/evidence/parity.sh --kernel scalar --dry-run | wc -l)" -ge 5 ]
     python3 -c 'import torch, numpy' 2>/dev/null && skip "PyTorch is here"
     run scripts/evidence/parity.sh --kernel scalar --out "$work/p.json"
