@@ -1,9 +1,9 @@
 # The static bound against measured times: points, and what is known of each.
 include "evidence";
-include "typed";
+include "record";
 include "numbers";
 
-# Records of --compile-only --bound --runs (with -s): what a point needs of each, by the options of its line of $options.
+# Records of --compile-only --bound --runs (with -s): what a point needs of each, by its options, a line of $options.
 def compiled: ($options | split("\n")) as $lines | map({($lines[.provenance.line - 1]):
     {bound, code: .provenance.code_sha256, blocks_per_sm: .occupancy.blocks_per_sm, git: .provenance.git}}) | add // {};
 

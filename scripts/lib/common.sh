@@ -23,13 +23,9 @@ end_unforeseen() { # CODE
 # Something to read to its end: a file, or a pipe that the shell made; no folder, no device, no pipe without a writer.
 is_input() { [[ (-f $1 || $1 == /dev/fd/* || $1 == /dev/stdin) && -r $1 ]]; }
 
-# A jq program of scripts/lib: the function NAME of the module TOOL.jq, or the file TOOL/NAME.jq.
+# A jq program of scripts/lib: the function NAME of the module TOOL.jq.
 jqf() { # TOOL/NAME OPTIONS-AND-FILES...
-    if [[ $1 == */* && -e $lib/$1.jq ]]; then
-        jq -L "$lib" -f "$lib/$1.jq" "${@:2}"
-    else
-        jq -L "$lib" "import \"${1%%/*}\" as m; m::${1#*/}" "${@:2}"
-    fi
+    jq -L "$lib" "import \"${1%/*}\" as m; m::${1#*/}" "${@:2}"
 }
 
 # The options of a script are tables, which it fills before it calls parse_options:

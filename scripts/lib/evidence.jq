@@ -1,5 +1,5 @@
 # How evidence files are read, which of their rows are current, and the index of a folder.
-include "typed";
+include "record";
 
 # The problem of a row: an object, or "B,H,S,D[ causal][ bf16]", or fields of the row itself.
 def shape:

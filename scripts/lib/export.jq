@@ -1,7 +1,7 @@
 # Records in the formats of other tools. Every format but `rows` takes the lines of `rows` (with jq -s). Formats of
 # several files print a line a file: its path, a tab, its contents as JSON, text as a string.
 # $sources: [the files of kernels/, include/ and the launchers, by name].
-include "typed";
+include "record";
 
 def mask: if .causal then "causal" else "full" end;
 def ms: if . then . / 1000 else null end;

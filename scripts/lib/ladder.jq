@@ -1,6 +1,6 @@
 # Records of the ladder, as scripts/evidence/ladder.sh makes them.
 include "evidence";
-include "typed";
+include "record";
 
 # The records of the ladder (with -s) as rows. tile: the configuration is the kernel's own, not a variant's.
 def table:

@@ -1,5 +1,5 @@
 # Nsight Compute's raw CSV as metrics and gates.
-include "typed";
+include "record";
 
 def cells: [scan("\"((?:[^\"]|\"\")*)\"")[0] | gsub("\"\""; "\"")];
 

@@ -1,6 +1,6 @@
 # New machine code over old: the rows of scripts/evidence/new_over_old.sh.
 include "numbers";
-include "typed";
+include "record";
 
 # True when every shape was timed, none is below 0.98 times as fast, and the geometric mean is 0.995 or more.
 def as_fast: map(.new_over_old) | all(.[]; type == "number") and min >= 0.98 and mean >= 0.995;

@@ -1,6 +1,6 @@
 # Records of pairs, as scripts/evidence/pairs.sh makes them: rows, and what they come to.
 include "numbers";
-include "typed";
+include "record";
 
 # The name of a row's problem: B,H[/Hkv],Sq[:Skv],D, the mask, the element type where it is not FP16.
 def name: .problem | "\(.batch),\(.heads)\(if (.kv_heads // .heads) == .heads then "" else "/\(.kv_heads)" end)," +

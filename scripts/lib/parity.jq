@@ -1,7 +1,7 @@
 # The tables of scripts/evidence/parity.sh.
 
-# The records (with -s) as rows. $runs: the options of each, with its --dump FOLDER; $parity: the peers' verdicts on every
-# folder (peers_torch.py --parity).
+# The records (with -s) as rows. $runs: the options of each, with its --dump FOLDER; $parity: the peers' verdicts on
+# every folder (peers_torch.py --parity).
 def rows: ($runs | split("\n") | map(sub(".* --dump "; ""))) as $folders | map(
     $folders[.provenance.line - 1] as $folder | ([$parity[0][] | select(.dir == $folder)][0]) as $p |
     (.provenance.dist == "loaded" or (.provenance.command | contains("--load"))) as $loaded |

@@ -1,5 +1,5 @@
 # Problems of scripts/peers.sh, as shapes, and rows of peers.json. $pairs is 0 with --no-pairs.
-include "typed";
+include "record";
 include "numbers";
 
 # The name of a shape, its words for people, and what tells two shapes of one file apart.

@@ -2,7 +2,7 @@
 include "numbers";
 include "html";
 include "pairs";
-include "typed";
+include "record";
 
 # The rows of the page's tables, cells as report/html takes them.
 def count(f): map(select(f)) | length;

@@ -135,7 +135,7 @@ peers() {
     for file in "$dir"/peers.json "$dir"/peers_*.json; do
         name=${file##*/}
         [[ -s $work/said.$name ]] || continue
-        echo "<h3>$(jq -L "$lib" -r 'include "typed"; (map(.kernel | values) | unique | join(", ")) + (.[0] | typed) |
+        echo "<h3>$(jq -L "$lib" -r 'include "record"; (map(.kernel | values) | unique | join(", ")) + (.[0] | typed) |
             @html' "$work/$name") beside libraries (${name%.json})</h3>"
         table "$headings|in pairs with|#ratio, in pairs|95 % interval" peer_rows "$work/$name"
         records "$name"
