@@ -75,7 +75,7 @@ run_all_points() {
     refuse_not_run "$work/records"
     sources=$(jq -cs 'map({(.kernel): .provenance.source_sha256}) | add' "$work/records")
     if [[ ${flag[resume]} -eq 1 && -e $out.points.jsonl ]]; then
-        jqf tiles/kept -nc --argjson now "$sources" --arg arch "$arch" --rawfile points "$work/points" \
+        jqf tiles/kept -nc --argjson now "$sources" --arg arch "$arch" --rawfile points "$work/all" \
             "$out.points.jsonl" >"$work/kept"
         cp "$work/kept" "$out.points.jsonl"
     fi

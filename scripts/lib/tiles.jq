@@ -56,7 +56,7 @@ def points_run:
     .name as $k | ($dims | split(",")[]) as $dim |
     "--kernel \($k) --dim \($dim)" + (.values | {m, n, warps, vec, stages} | combined) + " ";
 
-# The lines (with -n) of today's source ($now, by kernel), $arch and $points.
+# The lines (with -n) of $points that are of today's source ($now, by kernel) and $arch.
 def kept: ($points | split("\n") | map({(.): true}) | add) as $asked |
     inputs | select(.arch == $arch and .source_sha256 == $now[.kernel] and $asked[.point]);
 
