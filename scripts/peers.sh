@@ -106,6 +106,7 @@ gpu=$(jq -r '.device.name // empty' "$work/probe.json")
 [[ -n $gpu && $(jq -r .status "$work/probe.json") != not_run ]] || die 4 "NOT-RUN: $(jq -r .reason "$work/probe.json")"
 [[ $dtype == fp16 ]] && name=peers.json || name=peers_$dtype.json
 out=${out:-evidence/$(gpu_folder "$gpu")/$name}
+need_clean "$out"
 # The table so far; the file is first written with the first row.
 jq -e 'arrays' "$out" >"$work/table" 2>/dev/null || echo '[]' >"$work/table"
 jq -e --arg dtype "$dtype" 'all(.[]; (.dtype // "fp16") == $dtype)' "$work/table" >/dev/null ||

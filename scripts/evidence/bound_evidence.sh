@@ -22,6 +22,7 @@ EOF
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
+. scripts/lib/gpu.sh
 opt=([out]=evidence/h200/bound.json [sample]=0 [jobs]=$(nproc))
 flag=([judge]=0)
 arguments=words
@@ -113,12 +114,13 @@ read_points() { # into $work/judged, with their bounds
     seconds=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN {printf "%.0f", b - a}')
 }
 
+need_bench
+need_clean "${opt[out]}"
 if [[ ${flag[judge]} -eq 1 ]]; then
     is_input "$points" || die 2 "cannot read $points"
     zcat "$points" >"$work/judged"
     seconds=$(jq '.seconds // null' "${opt[out]}") git=$(jq '.git // null' "${opt[out]}")
 else
-    need_bench
     read_points
 fi
 mkdir -p "$(dirname "${opt[out]}")"

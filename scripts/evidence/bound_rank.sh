@@ -14,22 +14,23 @@ points with the bound of the machine code that was timed count. For each swept s
 Spearman's rank correlation with the measured time; how much slower the best of the first eight is than the best of
 all; what a search would have skipped (evo_sweep.sh --prune), in the order of the record, and how much slower its winner
 would be.
-Exit: 0, 2 usage, 4 not run (no jq, no python3).
+Exit: 0, 2 usage, 4 not run (no fa_bench, no jq, no python3).
 EOF
 }
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
+. scripts/lib/gpu.sh
 opt=([dir]=evidence/h200)
 flag=([fit]=0 [table]=0)
 parse_options "$@"
-for tool in jq python3; do
-    command -v "$tool" >/dev/null || die 4 "NOT-RUN: no $tool: run scripts/setup.sh"
-done
+need_bench
+command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
 points=${opt[dir]}/bound.json.points.jsonl.gz
 rank=${opt[dir]}/bound_rank.json
 if [[ ${flag[table]} -eq 0 ]]; then
     is_input "$points" || die 2 "cannot read $points: run scripts/evidence/bound_evidence.sh"
+    need_clean "$rank"
     make_work
     zcat "$points" | python3 scripts/lib/bound/fit.py "$work/estimate.def" "$work/rank.json"
     replace_file "$rank" <"$work/rank.json"

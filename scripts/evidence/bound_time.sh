@@ -19,6 +19,7 @@ EOU
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
+. scripts/lib/gpu.sh
 . scripts/lib/points.sh
 opt=([sample]=100 [jobs]=$(nproc) [seconds]=0 [out]=evidence/h200/bound_timed.jsonl.gz)
 flag=([dry-run]=0)
@@ -28,6 +29,7 @@ need_number 0 seconds
 start_points
 jqf bound/drawn -r --argjson only "$only" --rawfile shapes scripts/lib/bound/shapes.txt <<<"$registry" >"$work/all"
 choose_points
+need_clean "${opt[out]}"
 # In no order, but the batches of a tile follow one another.
 shuf --random-source=<(yes fa_bench) "$work/points" | while read -r tile; do
     printf '%s\n' "$tile --batch 1 --heads 8" "$tile --batch 4 --heads 16" "$tile --batch 2 --heads 32 --kv-heads 8"

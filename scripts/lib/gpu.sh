@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # the caller has common.sh's $bench
 # Which GPU a script runs on, and the folder of its evidence. Sourced.
 
 # The folder of evidence/ for a GPU: its whole name without the maker ("NVIDIA L4" -> l4), so an H200 NVL is no H200.
