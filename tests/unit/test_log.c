@@ -11,6 +11,7 @@
 #include "compile/cuda.h"
 #include "compile/launch.h"
 #include "compile/log.h"
+#include "shared.h"
 
 /* As NVRTC 13.0 prints it. */
 static const char nvrtc_log[] =
@@ -137,8 +138,7 @@ static void older_targets_run_as_ptx(void **state)
     fa_problem problem;
     fa_spec spec;
     setenv("FA_HOME", ".", 0); /* the tests run in the root of the tree */
-    char *argv[] = {"fa_bench", "--kernel", "scalar", "--arch", "sm_89"};
-    assert_int_equal(fa_options_parse(5, argv, &options, &why), FA_PASS);
+    assert_int_equal(parse_words("--kernel scalar --arch sm_89", &options, &why), FA_PASS);
     assert_int_equal(fa_problem_make(&options, &problem, &why), FA_PASS);
     assert_int_equal(fa_spec_make(&options, &problem, &spec, &why), FA_PASS);
     fa_module module = {.cache_hit = false};

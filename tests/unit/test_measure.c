@@ -1,6 +1,7 @@
 /* fa_time on synthetic samples: stopping, dropping, floor, warm-up, impossible times, launches that do nothing. */
 #include "base/process.h"
 #include "fake_gpu.h"
+#include "shared.h"
 
 #include "timing/measure.h"
 
@@ -13,12 +14,15 @@
 #include <cmocka.h>
 
 static fake_gpu gpu;
+static fa_options options;
 static fa_reason why;
 
-static fa_timing time_ok(const fa_options *options)
+static int ordinary_options(void **state) { return options = fake_options(), 0; }
+
+static fa_timing time_ok(void)
 {
     fa_timing timing;
-    const fa_status status = fa_time(&gpu.candidate[0], options, &timing, &why);
+    const fa_status status = fa_time(&gpu.candidate[0], &options, &timing, &why);
     if (status != FA_PASS)
         print_error("%s\n", why.text);
     assert_int_equal(status, FA_PASS);
@@ -26,19 +30,11 @@ static fa_timing time_ok(const fa_options *options)
     return timing;
 }
 
-static void near(double value, double wanted, double relative)
-{
-    if (!(fabs(value - wanted) <= relative * fabs(wanted)))
-        print_error("%g is not within %g of %g\n", value, relative, wanted);
-    assert_true(fabs(value - wanted) <= relative * fabs(wanted));
-}
-
 static void a_steady_kernel_needs_the_least_samples(void **state)
 {
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.002;
-    const fa_options options = fake_options();
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_int_equal(t.us.count, 101); /* the last one is poisoned */
     assert_true(t.settled);
     assert_false(t.throttled);
@@ -54,15 +50,14 @@ static void a_steady_kernel_needs_the_least_samples(void **state)
     assert_true(t.gated);
     gpu.samples = 0;
     gpu.ungated = 51;
-    assert_false(time_ok(&options).gated);
+    assert_false(time_ok().gated);
 }
 
 static void noise_asks_for_more_samples(void **state)
 {
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.05;
-    const fa_options options = fake_options();
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_true(t.settled);
     assert_true(t.us.count > 150 && t.us.count < FAKE_LOG);
     assert_true(0.5 * (t.us.ci95[1] - t.us.ci95[0]) < 0.006 * t.us.p50); /* one sample came after the verdict */
@@ -74,9 +69,8 @@ static void never_more_than_ten_thousand_samples(void **state)
 {
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_values; /* the median's interval is [100, 120] for ever */
-    fa_options options = fake_options();
     options.max_time = 100;
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_int_equal(t.us.count, 10000);
     assert_false(t.settled);
 }
@@ -85,9 +79,8 @@ static void never_more_than_max_time(void **state)
 {
     fake_gpu_make(&gpu, 5000.0, 0);
     gpu.wall_s = 0.005;
-    fa_options options = fake_options();
     options.max_time = 0.05;
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_false(t.settled); /* the interval may be narrow, but min-samples were not reached */
     assert_true(t.us.count >= 1 && t.us.count <= 10);
 }
@@ -97,10 +90,9 @@ static void max_time_ends_a_noisy_run(void **state)
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_values;
     gpu.wall_s = 0.0001;
-    fa_options options = fake_options();
     options.max_time = 0.05;
     const double start_s = fa_now_s();
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_false(t.settled);
     assert_true(t.us.count >= 100 && t.us.count <= 500);
     assert_true(fa_now_s() - start_s < 1.0);
@@ -117,8 +109,7 @@ static void throttled_samples_are_dropped(void **state)
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = every_tenth;
     gpu.us = slow_when_throttled;
-    const fa_options options = fake_options();
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_int_equal(t.discarded, 10);
     assert_int_equal(t.us.count + 10, 101);
     assert_false(t.throttled);
@@ -130,8 +121,7 @@ static void too_many_throttled_samples_are_said(void **state)
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = every_third;
     gpu.us = slow_when_throttled;
-    const fa_options options = fake_options();
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_true(t.throttled);
     assert_int_equal(t.discarded, 0);
     assert_true(t.us.mean > 120.0);
@@ -144,29 +134,28 @@ static bool more_than_a_fifth(fake_gpu *g, long n) { return every_fifth(g, n) ||
 /* A fifth of the samples may be dropped, and a fifth may wait; one more may not. */
 static void a_fifth_is_allowed(void **state)
 {
-    fa_options options = fake_options();
     options.min_samples = 99; /* the poisoned one makes a hundred */
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = every_fifth;
     gpu.us = slow_when_throttled;
-    fa_timing t = time_ok(&options);
+    fa_timing t = time_ok();
     assert_int_equal(t.us.count, 80);
     assert_int_equal(t.discarded, 20);
     assert_false(t.throttled);
     fake_gpu_make(&gpu, 0, 0);
     gpu.throttled = more_than_a_fifth;
     gpu.us = slow_when_throttled;
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.us.count, 100);
     assert_true(t.throttled);
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.waited = every_fifth;
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.us.count, 100);
     assert_false(t.noisy);
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.waited = more_than_a_fifth;
-    t = time_ok(&options);
+    t = time_ok();
     assert_true(t.noisy);
     assert_non_null(strstr(t.noisy_reason, "21 of 100 samples waited"));
 }
@@ -175,25 +164,24 @@ static double sliced(fake_gpu *g, int kernel, long n) { return n % 8 == 5 ? 400.
 
 static void someone_elses_work_is_noise(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
-    fa_timing t = time_ok(&options);
+    fa_timing t = time_ok();
     assert_false(t.noisy);
     assert_string_equal(t.noisy_reason, "");
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = sliced;
-    t = time_ok(&options);
+    t = time_ok();
     assert_true(t.noisy);
     assert_non_null(strstr(t.noisy_reason, "mean"));
     near(t.us.p50, 100.0, 1e-12);
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.waited = every_third;
-    t = time_ok(&options);
+    t = time_ok();
     assert_true(t.noisy);
     assert_non_null(strstr(t.noisy_reason, "waited for the GPU"));
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.waited = every_tenth;
-    assert_false(time_ok(&options).noisy);
+    assert_false(time_ok().noisy);
 }
 
 /* One sample in so many takes longer by a share: few of them move the mean alone, more of them p90 too. */
@@ -206,7 +194,6 @@ static double slow_at_times(fake_gpu *g, int kernel, long n)
 
 static void noise_has_its_bounds(void **state)
 {
-    fa_options options = fake_options();
     options.min_samples = 99; /* one more makes a hundred */
     const struct {
         int others;
@@ -221,14 +208,13 @@ static void noise_has_its_bounds(void **state)
         gpu.others = cases[i].others;
         slow_period = cases[i].period;
         slow_by = cases[i].by;
-        assert_int_equal(time_ok(&options).noisy, cases[i].noisy);
+        assert_int_equal(time_ok().noisy, cases[i].noisy);
     }
 }
 
 /* Two samples say nothing of noise, three do. */
 static void three_samples_can_be_noisy(void **state)
 {
-    fa_options options = fake_options();
     for (int32_t count = 2; count <= 3; count++) {
         fake_gpu_make(&gpu, 0, 0);
         gpu.us = slow_at_times;
@@ -236,7 +222,7 @@ static void three_samples_can_be_noisy(void **state)
         slow_by = 9;
         gpu.wall_s = 1e-3;
         options.max_time = 1e-3 * (count + 0.5);
-        const fa_timing t = time_ok(&options);
+        const fa_timing t = time_ok();
         assert_int_equal(t.us.count, count);
         assert_int_equal(t.noisy, count == 3);
     }
@@ -245,18 +231,17 @@ static void three_samples_can_be_noisy(void **state)
 /* The first and the last sample count too: six samples of calibration come before. */
 static void processes_are_seen_in_any_sample(void **state)
 {
-    const fa_options options = fake_options();
     for (long at = 6; at <= 106; at += 50) {
         fake_gpu_make(&gpu, 100.0, 0);
         gpu.others = 3;
         gpu.others_at = 1 + at;
-        assert_int_equal(time_ok(&options).other_processes, 3);
+        assert_int_equal(time_ok().other_processes, 3);
     }
     for (long at = 5; at <= 107; at += 102) { /* of the calibration, of the floor */
         fake_gpu_make(&gpu, 100.0, 0);
         gpu.others = 3;
         gpu.others_at = 1 + at;
-        assert_int_equal(time_ok(&options).other_processes, 0);
+        assert_int_equal(time_ok().other_processes, 0);
     }
 }
 
@@ -265,10 +250,9 @@ static double falls_to_95_percent(fake_gpu *g, long n) { return every_tenth(g, n
 
 static void a_power_cap_counts_only_when_the_clock_falls(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.capped = every_third;
-    fa_timing t = time_ok(&options);
+    fa_timing t = time_ok();
     assert_int_equal(t.discarded, 0);
     assert_false(t.throttled);
     near(t.power_capped, 1.0 / 3.0, 0.1);
@@ -276,40 +260,39 @@ static void a_power_cap_counts_only_when_the_clock_falls(void **state)
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.capped = every_tenth;
     gpu.mhz = falls_when_capped;
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.discarded, 10);
 
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.mhz = falls_when_capped; /* a low clock alone is a clock, not a reason */
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.discarded, 0);
 
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.capped = every_tenth;
     gpu.mhz = falls_to_95_percent; /* that has not fallen yet */
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.discarded, 0);
 }
 
 static void the_method_follows_length_and_options(void **state)
 {
-    fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
-    fa_timing t = time_ok(&options);
+    fa_timing t = time_ok();
     assert_int_equal(t.method, FA_TIMING_EVENT);
     assert_int_equal(t.launches_per_sample, 1);
     options.timing = FA_TIMING_GRAPH;
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.method, FA_TIMING_GRAPH);
     assert_true(t.launches_per_sample >= 2);
     fake_gpu_make(&gpu, 5.0, 0);
     options.timing = FA_TIMING_EVENT;
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.method, FA_TIMING_EVENT);
     assert_int_equal(t.launches_per_sample, 1);
     fake_gpu_make(&gpu, 0.001, 0);
     options.timing = FA_TIMING_GRAPH;
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.launches_per_sample, 1024);
 }
 
@@ -322,7 +305,6 @@ static double of_a_pilot_and_later(fake_gpu *g, int kernel, long n)
 /* 200 to 300 us, or one launch of any length above: at most four samples find it, before and after the warm-up. */
 static void a_graph_lasts_as_long_as_a_sample_should(void **state)
 {
-    fa_options options = fake_options();
     options.timing = FA_TIMING_GRAPH;
     const struct {
         double pilot_us, later_us;
@@ -333,7 +315,7 @@ static void a_graph_lasts_as_long_as_a_sample_should(void **state)
         fake_gpu_make(&gpu, cases[i].later_us, 0);
         gpu.us = of_a_pilot_and_later;
         pilot_us = cases[i].pilot_us;
-        assert_int_equal(time_ok(&options).launches_per_sample, cases[i].launches);
+        assert_int_equal(time_ok().launches_per_sample, cases[i].launches);
         int of_kernel = 0;
         for (long n = 0; n < gpu.samples; n++)
             of_kernel += gpu.log[n] == 0;
@@ -343,31 +325,28 @@ static void a_graph_lasts_as_long_as_a_sample_should(void **state)
 
 static void cold_is_one_launch_at_a_time(void **state)
 {
-    fa_options options = fake_options();
     options.l2 = FA_L2_COLD;
     fake_gpu_make(&gpu, 5.0, 0);
-    fa_timing t = time_ok(&options);
+    fa_timing t = time_ok();
     assert_int_equal(t.method, FA_TIMING_EVENT);
     assert_int_equal(t.l2, FA_L2_COLD);
     assert_int_equal(gpu.last[0].l2, FA_L2_COLD);
     assert_int_equal(gpu.last[0].launches, 1);
     options.timing = FA_TIMING_GRAPH;
-    t = time_ok(&options);
+    t = time_ok();
     assert_int_equal(t.method, FA_TIMING_GRAPH);
     assert_int_equal(gpu.last[0].launches, 1);
 }
 
 static void each_measurement_starts_fresh(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
-    time_ok(&options);
+    time_ok();
     assert_true(gpu.resets >= 1 && gpu.resets <= 2);
 }
 
 static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.idle_in_samples = true;
     fa_timing t;
@@ -380,7 +359,6 @@ static void a_timed_launch_that_writes_nothing_is_wrong(void **state)
 static void a_large_output_is_looked_at_in_the_end(void **state)
 {
     static uint16_t large[(2 << 20) + 1];
-    const fa_options options = fake_options();
     for (int32_t more = 0; more < 2; more++) {
         const int32_t count = (2 << 20) + more;
         fake_gpu_make(&gpu, 100.0, 0);
@@ -400,7 +378,6 @@ static void a_large_output_is_looked_at_in_the_end(void **state)
 static void the_log_sum_exp_is_looked_at_too(void **state)
 {
     static float lse[8];
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     fa_buffers *buffers = &gpu.candidate[0].buffers;
     buffers->tensors = FA_TENSORS;
@@ -420,11 +397,10 @@ static void the_log_sum_exp_is_looked_at_too(void **state)
 
 static void last_bits_may_differ_only_where_it_is_declared(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wobbles = 2; /* of 0.00098; 1e-3 + 1e-3 times 1 to 1.06 is allowed */
     gpu.candidate[0].nondeterministic = true;
-    time_ok(&options);
+    time_ok();
     fa_timing t;
     gpu.wobbles = 3;
     for (int element = 0; element < 64; element += 63) { /* the first and the last */
@@ -450,38 +426,37 @@ static double restless(fake_gpu *g, long n) { return n % 40 < 20 ? 1000 : 1900; 
 
 static void warm_up_lasts_until_the_clock_is_steady(void **state)
 {
-    fa_options options = fake_options();
     options.warmup_ms = 3000;
     options.min_samples = 5;
     options.max_time = 0.05;
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wall_s = 0.002;
-    fa_timing t = time_ok(&options);
+    fa_timing t = time_ok();
     assert_true(t.warmup_ms >= 100 && t.warmup_ms < 250);
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wall_s = 0.002;
     gpu.mhz = ramp;
-    t = time_ok(&options);
+    t = time_ok();
     assert_true(t.warmup_ms >= 350 && t.warmup_ms < 900);
     near(t.sm_clock_mhz_p50, 1980, 1e-9);
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wall_s = 0.002;
     gpu.mhz = creep;
-    t = time_ok(&options);
+    t = time_ok();
     assert_true(t.warmup_ms >= 300 && t.warmup_ms < 900);
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wall_s = 0.002;
     gpu.mhz = restless;
     options.warmup_ms = 200;
-    t = time_ok(&options);
+    t = time_ok();
     assert_true(t.warmup_ms >= 200 && t.warmup_ms < 260);
     options.warmup_ms = 0;
-    t = time_ok(&options);
+    t = time_ok();
     assert_true(t.warmup_ms < 1);
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wall_s = 0.030; /* a sample a bin */
     options.warmup_ms = 1000;
-    t = time_ok(&options);
+    t = time_ok();
     assert_true(t.warmup_ms >= 180 && t.warmup_ms < 190);
 }
 
@@ -491,25 +466,23 @@ static double middle_of_256(fake_gpu *g, long n) { return n < PILOTS + HALF_A_BI
 /* A bin's clock is the median of its first 256 samples: here all six bins are alike, and so six are enough. */
 static void a_bin_has_256_samples(void **state)
 {
-    fa_options options = fake_options();
     options.warmup_ms = 1000;
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.wall_s = 20e-6;
     gpu.mhz = middle_of_256;
-    near(time_ok(&options).warmup_ms, 120, 0.02);
+    near(time_ok().warmup_ms, 120, 0.02);
 }
 
 static double slow_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ? 60.0 : 8.0; }
 
 static void the_method_is_chosen_again_at_the_warm_clock(void **state)
 {
-    fa_options options = fake_options();
     options.warmup_ms = 1000;
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = slow_while_cold;
     gpu.wall_s = 0.002;
     options.min_samples = 5;
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_int_equal(t.method, FA_TIMING_GRAPH);
     assert_true(t.launches_per_sample * 8.0 >= 200.0);
 }
@@ -519,13 +492,12 @@ static double fast_while_cold(fake_gpu *g, int kernel, long n) { return n < 20 ?
 /* What the first choice left does not stay. */
 static void a_graph_becomes_single_launches_again(void **state)
 {
-    fa_options options = fake_options();
     options.warmup_ms = 1000;
     options.min_samples = 5;
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = fast_while_cold;
     gpu.wall_s = 0.002;
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_int_equal(t.method, FA_TIMING_EVENT);
     assert_int_equal(t.launches_per_sample, 1);
     assert_int_equal(gpu.last[0].launches, 1);
@@ -535,7 +507,6 @@ static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq
 
 static void faster_than_the_hardware_is_impossible(void **state)
 {
-    const fa_options options = fake_options();
     fa_timing t;
     fake_gpu_make(&gpu, 0.9, 0);
     gpu.candidate[0].problem = &canonical; /* 1.07e9 FLOP at 1070 TFLOP/s take 1.003 us */
@@ -553,7 +524,6 @@ static double slow_clock(fake_gpu *g, long n) { return 990; }
 
 static void faster_than_the_measured_clock_is_impossible(void **state)
 {
-    const fa_options options = fake_options();
     fa_timing t;
     fake_gpu_make(&gpu, 1.996, 0);
     gpu.candidate[0].problem = &canonical; /* 2.006 us at 990 MHz */
@@ -564,7 +534,7 @@ static void faster_than_the_measured_clock_is_impossible(void **state)
     fake_gpu_make(&gpu, 2.016, 0);
     gpu.candidate[0].problem = &canonical;
     gpu.mhz = slow_clock;
-    near(time_ok(&options).percent_of_peak, 99.5, 0.0001);
+    near(time_ok().percent_of_peak, 99.5, 0.0001);
 }
 
 static double unknown_clock(fake_gpu *g, long n) { return 0; }
@@ -572,26 +542,24 @@ static double unknown_clock(fake_gpu *g, long n) { return 0; }
 /* Without a measured clock, or on a GPU whose peak is not known, there is no share of the peak. */
 static void an_unknown_peak_has_no_share(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 1.1, 0);
     gpu.candidate[0].problem = &canonical;
     gpu.mhz = unknown_clock;
-    assert_true(isnan(time_ok(&options).percent_of_peak));
+    assert_true(isnan(time_ok().percent_of_peak));
     fake_gpu_make(&gpu, 1e-3, 0);
     gpu.candidate[0].problem = &canonical;
     snprintf(gpu.device.info.arch, sizeof gpu.device.info.arch, "sm_35");
-    assert_true(isnan(time_ok(&options).percent_of_peak));
+    assert_true(isnan(time_ok().percent_of_peak));
 }
 
 static void only_timed_samples_are_rested(void **state)
 {
     fake_gpu_make(&gpu, 5.0, 5.0);
     gpu.noise = 0.002;
-    fa_options options = fake_options();
-    near(time_ok(&options).rest_ms + 1, 1, 1e-9);
+    near(time_ok().rest_ms + 1, 1, 1e-9);
     assert_int_equal(gpu.rests, 0);
     options.rest_ms = 20;
-    const fa_timing t = time_ok(&options);
+    const fa_timing t = time_ok();
     assert_int_equal(gpu.rests, t.us.count);
     near(t.rest_ms, 20, 1e-9);
 }
@@ -603,12 +571,11 @@ static void what_persists_need_not_come_from_memory(void **state)
     fa_timing t;
     fake_gpu_make(&gpu, 1.5, 0); /* 8.4 MB at 4.8 TB/s take 1.75 us */
     gpu.candidate[0].problem = &decode;
-    fa_options options = fake_options();
     options.l2 = FA_L2_COLD;
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_ERROR);
     assert_false(gpu.last[0].persist_kv);
     options.l2_persist = FA_L2_PERSIST_KV;
-    assert_true(time_ok(&options).persist_kv);
+    assert_true(time_ok().persist_kv);
     assert_true(gpu.last[0].persist_kv);
 }
 
@@ -620,7 +587,6 @@ static fa_status no_memory(fa_device *device, size_t bytes, fa_ptr *pointer, fa_
 /* After the samples, on inputs that an earlier launch has seen (test_invariance.c): here it ends at once. */
 static void the_time_is_tried_on_seen_inputs(void **state)
 {
-    const fa_options options = fake_options();
     fa_timing t;
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.device.alloc = no_memory;
@@ -634,47 +600,47 @@ static void no_clock_no_time(void **state)
 {
     fake_gpu_make(&gpu, 100.0, 0);
     gpu.device.sample = NULL;
-    const fa_options options = fake_options();
     fa_timing t;
     assert_int_equal(fa_time(&gpu.candidate[0], &options, &t, &why), FA_NOT_RUN);
     assert_false(t.done);
 }
 
+#define FRESH(test) cmocka_unit_test_setup(test, ordinary_options)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_steady_kernel_needs_the_least_samples),
-        cmocka_unit_test(noise_asks_for_more_samples),
-        cmocka_unit_test(never_more_than_ten_thousand_samples),
-        cmocka_unit_test(never_more_than_max_time),
-        cmocka_unit_test(max_time_ends_a_noisy_run),
-        cmocka_unit_test(throttled_samples_are_dropped),
-        cmocka_unit_test(too_many_throttled_samples_are_said),
-        cmocka_unit_test(a_fifth_is_allowed),
-        cmocka_unit_test(someone_elses_work_is_noise),
-        cmocka_unit_test(noise_has_its_bounds),
-        cmocka_unit_test(three_samples_can_be_noisy),
-        cmocka_unit_test(processes_are_seen_in_any_sample),
-        cmocka_unit_test(a_power_cap_counts_only_when_the_clock_falls),
-        cmocka_unit_test(the_method_follows_length_and_options),
-        cmocka_unit_test(a_graph_lasts_as_long_as_a_sample_should),
-        cmocka_unit_test(cold_is_one_launch_at_a_time),
-        cmocka_unit_test(each_measurement_starts_fresh),
-        cmocka_unit_test(a_timed_launch_that_writes_nothing_is_wrong),
-        cmocka_unit_test(a_large_output_is_looked_at_in_the_end),
-        cmocka_unit_test(the_log_sum_exp_is_looked_at_too),
-        cmocka_unit_test(last_bits_may_differ_only_where_it_is_declared),
-        cmocka_unit_test(warm_up_lasts_until_the_clock_is_steady),
-        cmocka_unit_test(a_bin_has_256_samples),
-        cmocka_unit_test(the_method_is_chosen_again_at_the_warm_clock),
-        cmocka_unit_test(a_graph_becomes_single_launches_again),
-        cmocka_unit_test(faster_than_the_hardware_is_impossible),
-        cmocka_unit_test(faster_than_the_measured_clock_is_impossible),
-        cmocka_unit_test(an_unknown_peak_has_no_share),
-        cmocka_unit_test(only_timed_samples_are_rested),
-        cmocka_unit_test(what_persists_need_not_come_from_memory),
-        cmocka_unit_test(the_time_is_tried_on_seen_inputs),
-        cmocka_unit_test(no_clock_no_time),
+        FRESH(a_steady_kernel_needs_the_least_samples),
+        FRESH(noise_asks_for_more_samples),
+        FRESH(never_more_than_ten_thousand_samples),
+        FRESH(never_more_than_max_time),
+        FRESH(max_time_ends_a_noisy_run),
+        FRESH(throttled_samples_are_dropped),
+        FRESH(too_many_throttled_samples_are_said),
+        FRESH(a_fifth_is_allowed),
+        FRESH(someone_elses_work_is_noise),
+        FRESH(noise_has_its_bounds),
+        FRESH(three_samples_can_be_noisy),
+        FRESH(processes_are_seen_in_any_sample),
+        FRESH(a_power_cap_counts_only_when_the_clock_falls),
+        FRESH(the_method_follows_length_and_options),
+        FRESH(a_graph_lasts_as_long_as_a_sample_should),
+        FRESH(cold_is_one_launch_at_a_time),
+        FRESH(each_measurement_starts_fresh),
+        FRESH(a_timed_launch_that_writes_nothing_is_wrong),
+        FRESH(a_large_output_is_looked_at_in_the_end),
+        FRESH(the_log_sum_exp_is_looked_at_too),
+        FRESH(last_bits_may_differ_only_where_it_is_declared),
+        FRESH(warm_up_lasts_until_the_clock_is_steady),
+        FRESH(a_bin_has_256_samples),
+        FRESH(the_method_is_chosen_again_at_the_warm_clock),
+        FRESH(a_graph_becomes_single_launches_again),
+        FRESH(faster_than_the_hardware_is_impossible),
+        FRESH(faster_than_the_measured_clock_is_impossible),
+        FRESH(an_unknown_peak_has_no_share),
+        FRESH(only_timed_samples_are_rested),
+        FRESH(what_persists_need_not_come_from_memory),
+        FRESH(the_time_is_tried_on_seen_inputs),
+        FRESH(no_clock_no_time),
     };
     return cmocka_run_group_tests_name("timing", tests, NULL, NULL);
 }

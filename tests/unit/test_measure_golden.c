@@ -2,6 +2,7 @@
  * numbers. tests/golden has the lines. */
 #include "fake_gpu.h"
 #include "golden.h"
+#include "shared.h"
 #include "timing/measure.h"
 #include "timing/paired.h"
 #include "timing/roofline.h"
@@ -256,14 +257,9 @@ static void problems_are_counted(void **state)
                                  "--dtype bf16",
                                  "--heads 1024 --kv-heads 1"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        char text[128], *argv[16] = {"fa_bench"};
-        int argc = 1;
         fa_options options;
         fa_problem p = {0};
-        snprintf(text, sizeof text, "%s", lines[i]);
-        for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
-            argv[argc++] = word;
-        fa_status status = fa_options_parse(argc, argv, &options, &why);
+        fa_status status = parse_words(lines[i], &options, &why);
         if (status == FA_PASS)
             status = fa_problem_make(&options, &p, &why);
         golden_say(&g, "%s: %d %s; %d %d/%d %d/%d %d %d %g\n", lines[i], status, status == FA_PASS ? "" : why.text,

@@ -9,21 +9,12 @@
 
 #include "input/options.h"
 #include "input/options_help.h"
+#include "shared.h"
 
 static fa_options options;
 static fa_reason why;
 
-/* Parses the words after the program's name. */
-static fa_status parse(const char *words)
-{
-    static char text[512];
-    char *argv[32] = {"fa_bench"};
-    int argc = 1;
-    snprintf(text, sizeof text, "%s", words);
-    for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
-        argv[argc++] = word;
-    return fa_options_parse(argc, argv, &options, &why);
-}
+static fa_status parse(const char *words) { return parse_words(words, &options, &why); }
 
 static void refused(const char *words, const char *option, const char *range)
 {

@@ -1,5 +1,6 @@
 /* fa_time_paired on synthetic sample streams: known ratios, order, drift, noise, the rule of acceptance. */
 #include "fake_gpu.h"
+#include "shared.h"
 
 #include "timing/paired.h"
 
@@ -11,12 +12,15 @@
 #include <cmocka.h>
 
 static fake_gpu gpu;
+static fa_options options;
 static fa_reason why;
 
-static fa_paired paired_ok(const fa_options *options)
+static int ordinary_options(void **state) { return options = fake_options(), 0; }
+
+static fa_paired paired_ok(void)
 {
     fa_paired c;
-    const fa_status status = fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], options, &c, &why);
+    const fa_status status = fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why);
     if (status != FA_PASS)
         print_error("%s\n", why.text);
     assert_int_equal(status, FA_PASS);
@@ -24,19 +28,11 @@ static fa_paired paired_ok(const fa_options *options)
     return c;
 }
 
-static void near(double value, double wanted, double relative)
-{
-    if (!(fabs(value - wanted) <= relative * fabs(wanted)))
-        print_error("%g is not within %g of %g\n", value, relative, wanted);
-    assert_true(fabs(value - wanted) <= relative * fabs(wanted));
-}
-
 static void a_known_gain_is_found_and_accepted(void **state)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.noise = 0.01;
-    const fa_options options = fake_options();
-    const fa_paired c = paired_ok(&options);
+    const fa_paired c = paired_ok();
     near(c.ratio, 1.1, 0.005);
     assert_true(c.ratio_ci95[0] < 1.1 + 0.005 && c.ratio_ci95[1] > 1.1 - 0.005 && c.ratio_ci95[0] < c.ratio_ci95[1]);
     assert_true(c.aa_noise < 0.01);
@@ -49,12 +45,11 @@ static void a_known_gain_is_found_and_accepted(void **state)
 /* One of FP16 and one of BF16: the ratio is told, but neither replaces the other. */
 static void another_type_is_not_accepted(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 110.0);
     fa_problem other = *gpu.candidate[1].problem;
     other.dtype = FA_DTYPE_BF16;
     gpu.candidate[1].problem = &other;
-    const fa_paired c = paired_ok(&options);
+    const fa_paired c = paired_ok();
     near(c.ratio, 1.1, 1e-9);
     assert_false(c.accepted);
 }
@@ -63,8 +58,7 @@ static void equals_are_equal(void **state)
 {
     fake_gpu_make(&gpu, 100.0, 100.0);
     gpu.noise = 0.01;
-    const fa_options options = fake_options();
-    const fa_paired c = paired_ok(&options);
+    const fa_paired c = paired_ok();
     near(c.ratio, 1.0, 0.005);
     assert_true(c.aa_noise < 0.01);
     assert_false(c.accepted);
@@ -72,17 +66,16 @@ static void equals_are_equal(void **state)
 
 static void small_gains_and_losses_are_not_accepted(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 102.0); /* below 3 % */
-    fa_paired c = paired_ok(&options);
+    fa_paired c = paired_ok();
     near(c.ratio, 1.02, 1e-9);
     assert_false(c.accepted);
     fake_gpu_make(&gpu, 100.0, 50.0);
-    c = paired_ok(&options);
+    c = paired_ok();
     near(c.ratio, 0.5, 1e-9);
     assert_false(c.accepted);
     fake_gpu_make(&gpu, 100.0, 104.0);
-    c = paired_ok(&options);
+    c = paired_ok();
     assert_true(c.accepted);
 }
 
@@ -91,9 +84,8 @@ static void a_gain_inside_the_noise_is_not_accepted(void **state)
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.noise = 0.5;
     gpu.wall_s = 0.0005;
-    fa_options options = fake_options();
     options.max_time = 0.06; /* about fifteen blocks */
-    const fa_paired c = paired_ok(&options);
+    const fa_paired c = paired_ok();
     assert_true(c.aa_noise > 0.05);
     assert_false(c.settled);
     assert_false(c.accepted);
@@ -103,8 +95,7 @@ static void drift_meets_both_sides_alike(void **state)
 {
     fake_gpu_make(&gpu, 100.0, 120.0);
     gpu.drift = 0.001; /* nearly doubles the times over the run */
-    const fa_options options = fake_options();
-    const fa_paired c = paired_ok(&options);
+    const fa_paired c = paired_ok();
     near(c.ratio, 1.2, 1e-3);
     assert_true(c.aa_noise < 1e-4);
 }
@@ -112,8 +103,7 @@ static void drift_meets_both_sides_alike(void **state)
 static void the_order_is_abba_and_then_baab(void **state)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
-    const fa_options options = fake_options();
-    paired_ok(&options);
+    paired_ok();
     const int wanted[16] = {0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0};
     bool found = false;
     for (int start = 0; start < 32 && !found; start++) {
@@ -126,9 +116,8 @@ static void the_order_is_abba_and_then_baab(void **state)
 
 static void one_method_for_both(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 5.0, 300.0);
-    fa_paired c = paired_ok(&options);
+    fa_paired c = paired_ok();
     assert_int_equal(c.method, FA_TIMING_GRAPH);
     assert_int_equal(gpu.last[0].method, FA_TIMING_GRAPH);
     assert_int_equal(gpu.last[1].method, FA_TIMING_GRAPH);
@@ -137,7 +126,7 @@ static void one_method_for_both(void **state)
     assert_int_equal(gpu.last[0].warmup_launches, 1);
     near(c.ratio, 60.0, 1e-9);
     fake_gpu_make(&gpu, 50.0, 300.0);
-    c = paired_ok(&options);
+    c = paired_ok();
     assert_int_equal(c.method, FA_TIMING_EVENT);
 }
 
@@ -145,9 +134,8 @@ static void few_blocks_prove_nothing(void **state)
 {
     fake_gpu_make(&gpu, 100.0, 200.0);
     gpu.wall_s = 0.002;
-    fa_options options = fake_options();
     options.max_time = 0.04; /* two blocks of eight samples */
-    const fa_paired c = paired_ok(&options);
+    const fa_paired c = paired_ok();
     assert_true(c.blocks >= 1 && c.blocks <= 2);
     assert_false(c.settled);
     assert_false(c.accepted);
@@ -166,9 +154,8 @@ static void an_interval_that_holds_1_is_not_accepted(void **state)
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = two_minded;
     gpu.wall_s = 0.0005;
-    fa_options options = fake_options();
     options.max_time = 0.15; /* less than forty blocks */
-    const fa_paired c = paired_ok(&options);
+    const fa_paired c = paired_ok();
     assert_true(c.blocks >= 6);
     assert_true(c.ratio > 1.03 && c.aa_noise < 1e-9);
     assert_true(c.ratio_ci95[0] <= 1.0);
@@ -183,15 +170,14 @@ static bool always(fake_gpu *g, long n) { return true; }
 
 static void throttled_blocks_are_dropped(void **state)
 {
-    const fa_options options = fake_options();
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = now_and_then;
-    fa_paired c = paired_ok(&options);
+    fa_paired c = paired_ok();
     assert_true(c.discarded >= 2 && c.discarded <= 10);
     assert_true(c.accepted && !c.throttled);
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = often;
-    c = paired_ok(&options);
+    c = paired_ok();
     assert_true(c.throttled);
     assert_false(c.accepted);
     fake_gpu_make(&gpu, 100.0, 110.0);
@@ -223,16 +209,15 @@ static bool more_than_a_fifth(fake_gpu *g, long n) { return in_a_fifth(g, n, tru
 
 static void a_fifth_of_the_blocks_may_be_dropped(void **state)
 {
-    fa_options options = fake_options();
     options.min_samples = 96; /* 48 blocks */
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = a_fifth;
-    fa_paired c = paired_ok(&options);
+    fa_paired c = paired_ok();
     assert_true(c.blocks == 48 && c.discarded == 12);
     assert_true(c.accepted && !c.throttled);
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.throttled = more_than_a_fifth;
-    c = paired_ok(&options);
+    c = paired_ok();
     assert_true(c.blocks == 48 && c.discarded == 13);
     assert_true(!c.accepted && c.throttled);
 }
@@ -249,12 +234,11 @@ static double a_gain_of_a_tenth(fake_gpu *g, int kernel, long n)
 /* A gain must be more than twice the noise of A beside itself. */
 static void twice_the_noise_is_the_bound(void **state)
 {
-    const fa_options options = fake_options();
     for (int over = 0; over < 2; over++) {
         fake_gpu_make(&gpu, 0, 0);
         gpu.us = a_gain_of_a_tenth;
         aa_slow_by = over ? 0.051 : 0.049;
-        const fa_paired c = paired_ok(&options);
+        const fa_paired c = paired_ok();
         near(c.ratio, 1.1, 1e-9);
         near(c.aa_noise, aa_slow_by, 1e-9);
         assert_int_equal(c.accepted, !over);
@@ -271,9 +255,8 @@ static void never_more_than_ten_thousand_blocks(void **state)
 {
     fake_gpu_make(&gpu, 0, 0);
     gpu.us = undecided; /* the interval is [1, 1.2] for ever */
-    fa_options options = fake_options();
     options.max_time = 1000;
-    const fa_paired c = paired_ok(&options);
+    const fa_paired c = paired_ok();
     assert_int_equal(c.blocks, 10000);
     assert_false(c.settled);
 }
@@ -282,8 +265,7 @@ static void never_more_than_ten_thousand_blocks(void **state)
 static void samples_follow_without_a_reset(void **state)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
-    const fa_options options = fake_options();
-    paired_ok(&options);
+    paired_ok();
     assert_int_equal(gpu.resets, 2 * 2 + 2);
 }
 
@@ -292,9 +274,8 @@ static void samples_that_are_compared_are_rested(void **state)
 {
     for (int rest_ms = 0; rest_ms <= 20; rest_ms += 20) {
         fake_gpu_make(&gpu, 100.0, 110.0);
-        fa_options options = fake_options();
         options.rest_ms = rest_ms;
-        const fa_paired c = paired_ok(&options);
+        const fa_paired c = paired_ok();
         assert_int_equal(gpu.rests, rest_ms > 0 ? 8 * c.blocks : 0);
     }
 }
@@ -310,7 +291,6 @@ static void the_other_is_tried_on_seen_inputs(void **state)
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.device.alloc = no_memory;
     gpu.candidate[1].buffers.layout[FA_Q] = (fa_layout){.blocks = 1, .block_count = 8};
-    const fa_options options = fake_options();
     fa_paired c;
     assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_ERROR);
     assert_non_null(strstr(why.text, "a copy of the inputs"));
@@ -322,23 +302,21 @@ static void a_cold_l2_bounds_both(void **state)
 {
     static const fa_problem decode = {
         .batch = 1, .heads = 8, .kv_heads = 8, .seq_q = 1, .seq_kv = 4096, .dim = 64, .scale = 0.125f};
-    fa_options options = fake_options();
     fa_paired c;
     fake_gpu_make(&gpu, 1.5, 1.6); /* 8.4 MB at 4.8 TB/s take 1.75 us */
     gpu.candidate[0].problem = gpu.candidate[1].problem = &decode;
-    paired_ok(&options);
+    paired_ok();
     options.l2 = FA_L2_COLD;
     assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_ERROR);
     assert_non_null(strstr(why.text, "impossible"));
     options.l2_persist = FA_L2_PERSIST_KV;
-    paired_ok(&options);
+    paired_ok();
 }
 
 static void no_clock_no_comparison(void **state)
 {
     fake_gpu_make(&gpu, 100.0, 110.0);
     gpu.device.sample = NULL;
-    const fa_options options = fake_options();
     fa_paired c;
     assert_int_equal(fa_time_paired(&gpu.candidate[0], &gpu.candidate[1], &options, &c, &why), FA_NOT_RUN);
     assert_false(c.done);
@@ -347,7 +325,6 @@ static void no_clock_no_comparison(void **state)
 static void an_impossible_side_is_refused(void **state)
 {
     const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
-    const fa_options options = fake_options();
     for (int other = 0; other < 2; other++) {
         fake_gpu_make(&gpu, other ? 110.0 : 0.5, other ? 0.5 : 110.0);
         gpu.candidate[0].problem = gpu.candidate[1].problem = &canonical;
@@ -358,29 +335,30 @@ static void an_impossible_side_is_refused(void **state)
     }
 }
 
+#define FRESH(test) cmocka_unit_test_setup(test, ordinary_options)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_known_gain_is_found_and_accepted),
-        cmocka_unit_test(another_type_is_not_accepted),
-        cmocka_unit_test(equals_are_equal),
-        cmocka_unit_test(small_gains_and_losses_are_not_accepted),
-        cmocka_unit_test(a_gain_inside_the_noise_is_not_accepted),
-        cmocka_unit_test(drift_meets_both_sides_alike),
-        cmocka_unit_test(the_order_is_abba_and_then_baab),
-        cmocka_unit_test(one_method_for_both),
-        cmocka_unit_test(few_blocks_prove_nothing),
-        cmocka_unit_test(an_interval_that_holds_1_is_not_accepted),
-        cmocka_unit_test(throttled_blocks_are_dropped),
-        cmocka_unit_test(a_fifth_of_the_blocks_may_be_dropped),
-        cmocka_unit_test(twice_the_noise_is_the_bound),
-        cmocka_unit_test(never_more_than_ten_thousand_blocks),
-        cmocka_unit_test(samples_follow_without_a_reset),
-        cmocka_unit_test(samples_that_are_compared_are_rested),
-        cmocka_unit_test(the_other_is_tried_on_seen_inputs),
-        cmocka_unit_test(a_cold_l2_bounds_both),
-        cmocka_unit_test(no_clock_no_comparison),
-        cmocka_unit_test(an_impossible_side_is_refused),
+        FRESH(a_known_gain_is_found_and_accepted),
+        FRESH(another_type_is_not_accepted),
+        FRESH(equals_are_equal),
+        FRESH(small_gains_and_losses_are_not_accepted),
+        FRESH(a_gain_inside_the_noise_is_not_accepted),
+        FRESH(drift_meets_both_sides_alike),
+        FRESH(the_order_is_abba_and_then_baab),
+        FRESH(one_method_for_both),
+        FRESH(few_blocks_prove_nothing),
+        FRESH(an_interval_that_holds_1_is_not_accepted),
+        FRESH(throttled_blocks_are_dropped),
+        FRESH(a_fifth_of_the_blocks_may_be_dropped),
+        FRESH(twice_the_noise_is_the_bound),
+        FRESH(never_more_than_ten_thousand_blocks),
+        FRESH(samples_follow_without_a_reset),
+        FRESH(samples_that_are_compared_are_rested),
+        FRESH(the_other_is_tried_on_seen_inputs),
+        FRESH(a_cold_l2_bounds_both),
+        FRESH(no_clock_no_comparison),
+        FRESH(an_impossible_side_is_refused),
     };
     return cmocka_run_group_tests_name("paired", tests, NULL, NULL);
 }

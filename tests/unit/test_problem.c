@@ -8,19 +8,15 @@
 
 #include "input/problem.h"
 #include "input/spec.h"
+#include "shared.h"
 
 static fa_reason why;
 
 static fa_problem make(const char *line)
 {
-    char text[256], *argv[32] = {"fa_bench"};
-    int argc = 1;
     fa_options options;
     fa_problem problem;
-    strcpy(text, line);
-    for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
-        argv[argc++] = word;
-    if (fa_options_parse(argc, argv, &options, &why) != FA_PASS)
+    if (parse_words(line, &options, &why) != FA_PASS)
         fail_msg("%s: %s", line, why.text);
     const fa_status status = fa_problem_make(&options, &problem, &why);
     problem.batch = status == FA_PASS ? problem.batch : 0;

@@ -14,16 +14,16 @@
 #include "ptx/scalar.h"
 
 /* %0 after running the text on the operands. Only scalar instructions and branches. */
-static uint64_t run(const char *text, int count, uint64_t *values)
+static uint64_t run(const char *text, const uint64_t values[4])
 {
     fa_ptx_error error;
-    fa_ptx_program *p = fa_ptx_parse(text, count, &error);
+    fa_ptx_program *p = fa_ptx_parse(text, 4, &error);
     if (p == NULL)
         fail_msg("%s: %s (%s)", text, error.why, error.statement);
     uint64_t *r = calloc((size_t)p->registers + 1, sizeof *r);
     unsigned carry = 0;
     const char *why = "";
-    memcpy(r, values, (size_t)count * sizeof *r);
+    memcpy(r, values, 4 * sizeof *r);
     for (int at = 0; at < p->count;) {
         const fa_ptx_instr *i = &p->instr[at++];
         if (i->guard >= 0 && (r[i->guard] != 0) == i->guard_negated)
@@ -33,23 +33,25 @@ static uint64_t run(const char *text, int count, uint64_t *values)
         else
             assert_true(fa_ptx_scalar(i, r, &carry, &why));
     }
-    memcpy(values, r, (size_t)count * sizeof *r);
     const uint64_t first = r[0];
     free(r);
     fa_ptx_free(p);
     return first;
 }
 
-static uint64_t run3(const char *text, uint64_t a, uint64_t b, uint64_t c)
-{
-    uint64_t values[4] = {0, a, b, c};
-    return run(text, 4, values);
-}
-
 typedef struct row {
     const char *text;
     uint64_t a, b, c, want;
 } row;
+
+static void check_rows(const row *rows, size_t count)
+{
+    for (const row *r = rows; r < rows + count; r++) {
+        const uint64_t got = run(r->text, (uint64_t[]){0, r->a, r->b, r->c});
+        if (got != r->want)
+            fail_msg("%s: got 0x%llx, want 0x%llx", r->text, (unsigned long long)got, (unsigned long long)r->want);
+    }
+}
 
 static void scalars(void **state)
 {
@@ -104,12 +106,7 @@ static void scalars(void **state)
         {"{ .reg.u32 x; mov.u32 x, WARP_SZ; add.u32 %0, x, %1; }", 1, 0, 0, 33},
         {"{ .reg .u32 c; add.cc.u32 c, %1, %2; addc.u32 %0, 0, 0; }", 0xffffffff, 1, 0, 1},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const uint64_t got = run3(rows[i].text, rows[i].a, rows[i].b, rows[i].c);
-        if (got != rows[i].want)
-            fail_msg("%s: got 0x%llx, want 0x%llx", rows[i].text, (unsigned long long)got,
-                     (unsigned long long)rows[i].want);
-    }
+    check_rows(rows, sizeof rows / sizeof *rows);
 }
 
 static void floats(void **state)
@@ -154,12 +151,7 @@ static void floats(void **state)
         {"{ .reg .pred p; testp.infinite.f32 p, %1; selp.u32 %0, 1, 0, p; }", 0x7f800000, 0, 0, 1},
         {"copysign.f32 %0, %1, %2;", 0xbf800000, 0x40000000, 0, 0xc0000000},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const uint64_t got = run3(rows[i].text, rows[i].a, rows[i].b, rows[i].c);
-        if (got != rows[i].want)
-            fail_msg("%s: got 0x%llx, want 0x%llx", rows[i].text, (unsigned long long)got,
-                     (unsigned long long)rows[i].want);
-    }
+    check_rows(rows, sizeof rows / sizeof *rows);
 }
 
 /* Every half, bfloat and 8-bit float comes back from double as it was. */
@@ -272,24 +264,24 @@ static void division_by_zero_is_said(void **state)
     fa_ptx_free(p);
 }
 
+static void each_is_known(const fa_ptx_row *op, const char *list, const char *what, int (*find)(const char *, size_t))
+{
+    for (const char *at = list; *at != '\0';) {
+        const size_t length = strcspn(at, " ");
+        if (length > 0 && find(at, length) < 0)
+            fail_msg("%s: %.*s is no %s", op->name, (int)length, at, what);
+        at += length + strspn(at + length, " ");
+    }
+}
+
 /* Every name in the table can be looked up, and every word of it is one. */
 static void table_is_whole(void **state)
 {
     for (int i = 0; i < FA_PTX_OPS; i++) {
         const fa_ptx_row *op = &fa_ptx_rows[i];
         assert_int_equal(fa_ptx_find_op(op->name, strlen(op->name)), i);
-        for (const char *at = op->types; *at != '\0';) {
-            const size_t length = strcspn(at, " ");
-            if (length > 0 && fa_ptx_find_type(at, length) < 0)
-                fail_msg("%s: %.*s is no type", op->name, (int)length, at);
-            at += length + strspn(at + length, " ");
-        }
-        for (const char *at = op->words; *at != '\0';) {
-            const size_t length = strcspn(at, " ");
-            if (length > 0 && fa_ptx_find_word(at, length) < 0)
-                fail_msg("%s: %.*s is no word", op->name, (int)length, at);
-            at += length + strspn(at + length, " ");
-        }
+        each_is_known(op, op->types, "type", fa_ptx_find_type);
+        each_is_known(op, op->words, "word", fa_ptx_find_word);
     }
 }
 

@@ -1,4 +1,5 @@
 /* Rooflines and peaks of known problems on a known GPU. Pure. */
+#include "shared.h"
 #include "timing/roofline.h"
 
 #include <math.h>
@@ -11,13 +12,6 @@
 static const fa_problem canonical = {.batch = 2, .heads = 8, .kv_heads = 8, .seq_q = 512, .seq_kv = 512, .dim = 64};
 static const fa_device_info h200 = {
     .name = "H200", .arch = "sm_90", .sm_count = 132, .clock_mhz_max = 1980, .memory_gbytes_per_s = 4800};
-
-static void near(double value, double wanted, double relative)
-{
-    if (!(fabs(value - wanted) <= relative * fabs(wanted)))
-        print_error("%g is not within %g of %g\n", value, relative, wanted);
-    assert_true(fabs(value - wanted) <= relative * fabs(wanted));
-}
 
 static void rooflines(void **state)
 {

@@ -4,6 +4,7 @@
 #include "input/schedule.h"
 #include "input/spec.h"
 #include "input/splits.h"
+#include "shared.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,16 +22,7 @@ const fa_rule *__real_fa_registry_rules(void);
 const fa_rule *__wrap_fa_registry_rules(void);
 const fa_rule *__wrap_fa_registry_rules(void) { return made_up != NULL ? made_up : __real_fa_registry_rules(); }
 
-static fa_status parse(const char *line, fa_options *options)
-{
-    static char text[2048];
-    char *argv[32] = {"fa_bench"};
-    int argc = 1;
-    snprintf(text, sizeof text, "%s", line);
-    for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " "))
-        argv[argc++] = word;
-    return fa_options_parse(argc, argv, options, &why);
-}
+static fa_status parse(const char *line, fa_options *options) { return parse_words(line, options, &why); }
 
 static int64_t up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 

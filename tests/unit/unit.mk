@@ -12,10 +12,11 @@ $(UNIT)/test_%: tests/unit/test_%.c $(LIB_OBJECTS)
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) -Wno-missing-prototypes $(CFLAGS) -Wno-unused-parameter $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
-# What several tests share: a comparison with tests/golden, a GPU of made-up samples, a simulated kernel.
+# What several tests share: words, numbers, a comparison with tests/golden, a GPU of made-up samples, a simulated kernel.
 $(addprefix $(UNIT)/test_,diagnose invariance reference spec measure_golden measure paired): $(UNIT)/golden.o
 $(addprefix $(UNIT)/test_,measure paired measure_golden): $(UNIT)/fake_gpu.o
 $(addprefix $(UNIT)/test_,rules check): $(UNIT)/simulate.o
+$(addprefix $(UNIT)/test_,measure paired measure_golden roofline spec options problem log): $(UNIT)/shared.o
 # The simulated kernel and the reference are loops worth vectorising.
 $(UNIT)/simulate.o $(BUILD)/src/check/reference.o: CFLAGS += -O3
 # Functions that a test replaces with its own.
@@ -26,4 +27,4 @@ $(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_gpu_lock -Wl,--wrap=fa_reference_ma
 $(UNIT)/test_cuda_abi: $(UNIT)/cuda_abi_theirs.o
 $(UNIT)/cuda_abi_theirs.o $(UNIT)/test_lib_abi: \
 	CPPFLAGS += $(addprefix -isystem ,$(firstword $(wildcard /usr/local/cuda/include)))
--include $(addprefix $(UNIT)/,$(addsuffix .d,golden fake_gpu simulate cuda_abi_theirs))
+-include $(addprefix $(UNIT)/,$(addsuffix .d,golden fake_gpu shared simulate cuda_abi_theirs))
