@@ -298,7 +298,7 @@ __device__ __forceinline__ bool border_with_one_q(consumer &c)
     store_lse_before_o(c.p, c.rows, c.done_scale, c.done_tile, c.warpgroup, c.thread);
 #endif
     c.next_tile = take_tile(c);
-    if ((FA_SPLITS > 1 && !SUM_BY_MMA) || c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q || c.next_tile.masked_tiles > FA_STAGES)
+    if (!ACROSS_TILES || c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q || c.next_tile.masked_tiles > FA_STAGES)
         return false;
     enter_next_tile(c);
     const unsigned q_s = q_address(c), k = k_word(c);
@@ -330,7 +330,7 @@ __device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
     if (border) {
         release_q(c);
         c.next_tile = take_tile(c);
-        if ((FA_SPLITS > 1 && !SUM_BY_MMA) || c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q ||
+        if (!ACROSS_TILES || c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q ||
             c.next_tile.masked_tiles > FA_STAGES)
             return false;
         enter_next_tile(c);
@@ -342,7 +342,7 @@ __device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
     warpgroup_sync(c.warpgroup);
     fence_operand(c.o_r);
     start_scores(c, q_s, k);
-    const bool store_pending = (FA_SPLITS == 1 || SUM_BY_MMA) && !PV_FIRST && !c.accumulate;
+    const bool store_pending = ACROSS_TILES && !PV_FIRST && !c.accumulate;
     if (store_pending) {
         warpgroup_arrive(c.warpgroup);
         store_done_tile(c);
@@ -383,7 +383,7 @@ __device__ __forceinline__ void drain(consumer &c)
 {
     if (!PV_FIRST) { /* else the border has issued it */
         const unsigned v = v_word(c);
-        if ((FA_SPLITS == 1 || SUM_BY_MMA) && !c.accumulate)
+        if (ACROSS_TILES && !c.accumulate)
             store_done_tile(c);
         consumer_wait(c.at.v_full, c.v);
         fence_operand(c.o_r);

@@ -62,6 +62,9 @@ static_assert(!FA_ACC_FP16, "wgmma accumulates in fp32 only");
 /* Up to dim 64 the products sum the rows of P: a block of ones follows V, and O has 8 more columns. This costs an
  * eighth of P V and saves an addition per element of P. */
 constexpr bool SUM_BY_MMA = FA_DIM <= 64;
+/* A query tile's last products run beside the next tile's first. Split keys need it up to dim 64: ptxas serializes the
+ * products there otherwise. */
+constexpr bool ACROSS_TILES = FA_SPLITS == 1 || SUM_BY_MMA;
 constexpr int O_DIM = SUM_BY_MMA ? DIM_PAD : DIM_K;
 constexpr int O_COLS = O_DIM + (SUM_BY_MMA ? 8 : 0);
 constexpr int O_REGS = O_COLS / 2;

@@ -39,9 +39,7 @@ def table_compiled:
 
 # What makes the script fail about a line, or nothing. $defaults: 1 when spills and all warnings count.
 def bad_compiled:
-    # Up to dim 64 wgmma is serialized wherever keys are split (NVRTC 13.0), in the rules' own tile too: not refused.
-    def is_known: .kernel == "wgmma" and .dim <= 64 and (.config.splits // 1) > 1;
-    def serialized: any(.warnings[]; test("serialized")) and (is_known | not);
+    def serialized: any(.warnings[]; test("serialized"));
     def of_another_kernel: (.reason // "") | . == "" or test("^[a-z0-9_]+, which serves this problem: ");
     select((.status != "pass" and .status != "infeasible") or serialized or
         (.status == "infeasible" and of_another_kernel) or
