@@ -10,8 +10,8 @@
 
 /* A source file and, recursively, every file it includes, each once, the source first; real paths. A file is looked
  * for beside the includer (not <name>), beside the kernel, in `folders` (--include; NULL: none), and in include/,
- * kernels/ and src/emu/include/ of the home folder; a header of forward.h counts as the file that it includes. What lies
- * elsewhere belongs to the compiler, whose version is in the key. */
+ * kernels/ and src/emu/include/ of the home folder; a header of forward.h counts as the file that it includes. What
+ * lies elsewhere belongs to the compiler, whose version is in the key. */
 typedef struct fa_source_files {
     char **paths;
     size_t count;
