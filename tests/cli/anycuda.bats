@@ -31,6 +31,13 @@ load helper
     [ "$(jq -r .status "$work/r.jsonl" | tr '\n' ' ')" = "pass wrong " ]
 }
 
+@test "a macro of one letter does not reach the emulator's headers" {
+    printf '#include <%s>\n' mma.h cooperative_groups.h cuda/barrier cuda_fp8.h | cat - examples/plain.cu >"$work/k.cu"
+    local letters=()
+    for letter in A B C D E F G H I K M N O P Q R S U V W X Y Z; do letters+=(--define "$letter=1"); done
+    ./fa_bench --source "$work/k.cu" "${small[@]}" "${letters[@]}" --quiet
+}
+
 @test "a macro or folder that cannot be is refused" {
     refused 2 "--define takes NAME or NAME=VALUE" ./fa_bench --define 3x=1
     refused 2 "--define FA_M" ./fa_bench --define FA_M=16

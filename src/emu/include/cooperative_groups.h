@@ -17,14 +17,14 @@ static inline unsigned fa_emu_block_rank()
 static inline unsigned fa_emu_block_size() { return blockDim.x * blockDim.y * blockDim.z; }
 
 /* A value of any size moves in words of 4 bytes; the call that moves one word is `move`. */
-template <typename T, typename F>
-static inline T fa_emu_by_words(const T &value, F move)
+template <typename fa_T, typename fa_F>
+static inline fa_T fa_emu_by_words(const fa_T &value, fa_F move)
 {
-    unsigned words[(sizeof(T) + 3) / 4] = {};
+    unsigned words[(sizeof(fa_T) + 3) / 4] = {};
     memcpy(words, &value, sizeof value);
     for (unsigned &word : words)
         word = move(word);
-    T moved;
+    fa_T moved;
     memcpy((void *)&moved, words, sizeof moved);
     return moved;
 }
@@ -82,12 +82,12 @@ class thread_block : public thread_group
 };
 static inline thread_block this_thread_block() { return {}; }
 /* What tiles of more than a warp would need. */
-template <unsigned Threads = 1024>
+template <unsigned fa_Threads = 1024>
 struct block_tile_memory {
     char unused[4];
 };
-template <unsigned Threads>
-static inline thread_block this_thread_block(block_tile_memory<Threads> &)
+template <unsigned fa_Threads>
+static inline thread_block this_thread_block(block_tile_memory<fa_Threads> &)
 {
     return {};
 }
@@ -145,10 +145,10 @@ class cluster_group
     static dim3 thread_index() { return {block_rank() * blockDim.x + threadIdx.x, threadIdx.y, threadIdx.z}; }
     static dim3 dim_blocks() { return __clusterDim(); }
     static dim3 dim_threads() { return {num_blocks() * blockDim.x, blockDim.y, blockDim.z}; }
-    template <typename T>
-    static T *map_shared_rank(T *place, int rank, FA_EMU_HERE)
+    template <typename fa_T>
+    static fa_T *map_shared_rank(fa_T *place, int rank, FA_EMU_HERE)
     {
-        return (T *)__cluster_map_shared_rank((const void *)place, (unsigned)rank, FA_EMU_THERE);
+        return (fa_T *)__cluster_map_shared_rank((const void *)place, (unsigned)rank, FA_EMU_THERE);
     }
     static unsigned query_shared_rank(const void *p) { return __cluster_query_shared_rank(p); }
 };
@@ -181,20 +181,20 @@ class fa_emu_lanes : public thread_group
   public:
     unsigned meta_group_rank() const { return meta_rank_; }
     unsigned meta_group_size() const { return meta_size_; }
-    template <typename T>
-    T shfl(const T &value, int rank, FA_EMU_HERE) const
+    template <typename fa_T>
+    fa_T shfl(const fa_T &value, int rank, FA_EMU_HERE) const
     {
         const int lane = (int)lane_of((unsigned)rank % (unsigned)size());
         return fa_emu_by_words(value, [&](unsigned w) { return __shfl_sync(lanes_, w, lane, 32, FA_EMU_THERE); });
     }
-    template <typename T>
-    T shfl_down(const T &value, unsigned delta, FA_EMU_HERE) const
+    template <typename fa_T>
+    fa_T shfl_down(const fa_T &value, unsigned delta, FA_EMU_HERE) const
     {
         const unsigned rank = (unsigned)thread_rank(), from = rank + delta < size() ? rank + delta : rank;
         return shfl(value, (int)from, FA_EMU_THERE);
     }
-    template <typename T>
-    T shfl_up(const T &value, unsigned delta, FA_EMU_HERE) const
+    template <typename fa_T>
+    fa_T shfl_up(const fa_T &value, unsigned delta, FA_EMU_HERE) const
     {
         const unsigned rank = (unsigned)thread_rank();
         return shfl(value, (int)(rank >= delta ? rank - delta : rank), FA_EMU_THERE);
@@ -202,43 +202,47 @@ class fa_emu_lanes : public thread_group
     int any(int p, FA_EMU_HERE) const { return __any_sync(lanes_, p, FA_EMU_THERE); }
     int all(int p, FA_EMU_HERE) const { return __all_sync(lanes_, p, FA_EMU_THERE); }
     unsigned ballot(int p, FA_EMU_HERE) const { return ranks_of(__ballot_sync(lanes_, p, FA_EMU_THERE)); }
-    template <typename T>
-    unsigned match_any(T value, FA_EMU_HERE) const
+    template <typename fa_T>
+    unsigned match_any(fa_T value, FA_EMU_HERE) const
     {
         return ranks_of(__match_any_sync(lanes_, value, FA_EMU_THERE));
     }
-    template <typename T>
-    unsigned match_all(T value, int &same, FA_EMU_HERE) const
+    template <typename fa_T>
+    unsigned match_all(fa_T value, int &same, FA_EMU_HERE) const
     {
         return ranks_of(__match_all_sync(lanes_, value, &same, FA_EMU_THERE));
     }
 };
 
-template <unsigned N, typename Parent = void>
+template <unsigned fa_N, typename fa_Parent = void>
 class thread_block_tile : public fa_emu_lanes
 {
-    static_assert(N >= 1 && N <= 32 && (N & (N - 1)) == 0, "the emulator has tiles of 1, 2, 4, 8, 16 and 32 threads");
-    static unsigned own_lanes() { return (N == 32 ? ~0u : (1u << N % 32) - 1) << fa_emu_now()->lane / N * N; }
+    static_assert(fa_N >= 1 && fa_N <= 32 && (fa_N & (fa_N - 1)) == 0,
+                  "the emulator has tiles of 1, 2, 4, 8, 16 and 32 threads");
+    static unsigned own_lanes()
+    {
+        return (fa_N == 32 ? ~0u : (1u << fa_N % 32) - 1) << fa_emu_now()->lane / fa_N * fa_N;
+    }
 
   public:
-    thread_block_tile(unsigned meta_rank = fa_emu_block_rank() / N,
-                      unsigned meta_size = (fa_emu_block_size() + N - 1) / N)
+    thread_block_tile(unsigned meta_rank = fa_emu_block_rank() / fa_N,
+                      unsigned meta_size = (fa_emu_block_size() + fa_N - 1) / fa_N)
         : fa_emu_lanes(own_lanes(), meta_rank, meta_size)
     {
     }
-    template <typename Other>
-    thread_block_tile(const thread_block_tile<N, Other> &tile)
+    template <typename fa_Other>
+    thread_block_tile(const thread_block_tile<fa_N, fa_Other> &tile)
         : fa_emu_lanes(own_lanes(), tile.meta_group_rank(), tile.meta_group_size())
     {
     }
-    static constexpr unsigned size() { return N; }
-    static constexpr unsigned num_threads() { return N; }
-    unsigned thread_rank() const { return fa_emu_now()->lane % N; }
-    template <typename T>
-    T shfl_xor(const T &value, unsigned mask, FA_EMU_HERE) const
+    static constexpr unsigned size() { return fa_N; }
+    static constexpr unsigned num_threads() { return fa_N; }
+    unsigned thread_rank() const { return fa_emu_now()->lane % fa_N; }
+    template <typename fa_T>
+    fa_T shfl_xor(const fa_T &value, unsigned mask, FA_EMU_HERE) const
     {
         return fa_emu_by_words(value,
-                               [&](unsigned w) { return __shfl_xor_sync(lanes_, w, (int)mask, N, FA_EMU_THERE); });
+                               [&](unsigned w) { return __shfl_xor_sync(lanes_, w, (int)mask, fa_N, FA_EMU_THERE); });
     }
 };
 
@@ -255,19 +259,20 @@ class coalesced_group : public fa_emu_lanes
 };
 static inline coalesced_group coalesced_threads(FA_EMU_HERE) { return coalesced_group(__activemask(FA_EMU_THERE)); }
 
-template <unsigned N>
-static inline thread_block_tile<N, thread_block> tiled_partition(const thread_block &)
+template <unsigned fa_N>
+static inline thread_block_tile<fa_N, thread_block> tiled_partition(const thread_block &)
 {
     return {};
 }
-template <unsigned N, unsigned M, typename Parent>
-static inline thread_block_tile<N, thread_block_tile<M, Parent>> tiled_partition(const thread_block_tile<M, Parent> &)
+template <unsigned fa_N, unsigned fa_M, typename fa_Parent>
+static inline thread_block_tile<fa_N, thread_block_tile<fa_M, fa_Parent>> tiled_partition(
+    const thread_block_tile<fa_M, fa_Parent> &)
 {
-    static_assert(N <= M, "a tile is no larger than what it is part of");
-    return {fa_emu_now()->lane % M / N, M / N};
+    static_assert(fa_N <= fa_M, "a tile is no larger than what it is part of");
+    return {fa_emu_now()->lane % fa_M / fa_N, fa_M / fa_N};
 }
-template <unsigned N, typename Parent>
-static inline thread_block_tile<N, Parent> tiled_partition(const Parent &)
+template <unsigned fa_N, typename fa_Parent>
+static inline thread_block_tile<fa_N, fa_Parent> tiled_partition(const fa_Parent &)
 {
     return {};
 }
@@ -282,14 +287,14 @@ static inline coalesced_group tiled_partition(const thread_group &group, unsigne
         lanes |= at / n == rank ? rest & -rest : 0;
     return coalesced_group(lanes, rank, size);
 }
-template <typename G>
-static inline coalesced_group binary_partition(const G &group, bool side, FA_EMU_HERE)
+template <typename fa_G>
+static inline coalesced_group binary_partition(const fa_G &group, bool side, FA_EMU_HERE)
 {
     const unsigned all = group.fa_emu_mask(), yes = __ballot_sync(all, side, FA_EMU_THERE);
     return yes == all || yes == 0 ? coalesced_group(all) : coalesced_group(side ? yes : all & ~yes, side, 2);
 }
-template <typename G, typename T>
-static inline coalesced_group labeled_partition(const G &group, T label, FA_EMU_HERE)
+template <typename fa_G, typename fa_T>
+static inline coalesced_group labeled_partition(const fa_G &group, fa_T label, FA_EMU_HERE)
 {
     const unsigned all = group.fa_emu_mask(), lanes = __match_any_sync(all, label, FA_EMU_THERE);
     const unsigned first = lanes & -lanes, own = 1u << fa_emu_now()->lane;
@@ -297,29 +302,29 @@ static inline coalesced_group labeled_partition(const G &group, T label, FA_EMU_
     return coalesced_group(lanes, (unsigned)__popc(firsts & (first - 1)), (unsigned)__popc(firsts));
 }
 
-template <typename G>
-static inline void sync(const G &group, FA_EMU_HERE)
+template <typename fa_G>
+static inline void sync(const fa_G &group, FA_EMU_HERE)
 {
     group.sync(FA_EMU_THERE);
 }
-template <typename G>
-static inline unsigned thread_rank(const G &group)
+template <typename fa_G>
+static inline unsigned thread_rank(const fa_G &group)
 {
     return (unsigned)group.thread_rank();
 }
-template <typename G>
-static inline unsigned group_size(const G &group)
+template <typename fa_G>
+static inline unsigned group_size(const fa_G &group)
 {
     return (unsigned)group.size();
 }
-template <typename G, typename F>
-static inline void invoke_one(const G &group, F f)
+template <typename fa_G, typename fa_F>
+static inline void invoke_one(const fa_G &group, fa_F f)
 {
     if (group.thread_rank() == 0)
         f();
 }
-template <typename G, typename F>
-static inline auto invoke_one_broadcast(const G &group, F f, FA_EMU_HERE)
+template <typename fa_G, typename fa_F>
+static inline auto invoke_one_broadcast(const fa_G &group, fa_F f, FA_EMU_HERE)
 {
     decltype(f()) value = {};
     if (group.thread_rank() == 0)

@@ -17,8 +17,8 @@ struct __half2_raw {
 
 /* Rounded to nearest. Every NaN becomes the device's: one that a kernel computes is never taken for the pattern that an
  * output holds before it is written. */
-template <typename T>
-static inline _Float16 fa_emu_fp16(T f)
+template <typename fa_T>
+static inline _Float16 fa_emu_fp16(fa_T f)
 {
     const unsigned short nan = 0x7fff;
     _Float16 h = (_Float16)f;

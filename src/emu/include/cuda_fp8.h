@@ -105,14 +105,14 @@ static inline __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(__nv_bfloat162
         name() = default;                                                                       \
         explicit name(float f) : __x(fa_emu_fp8_of(f, __NV_SATFINITE, kind)) {}                 \
         explicit name(double f) : __x(fa_emu_fp8_of(f, __NV_SATFINITE, kind)) {}                \
-        template <typename I, std::enable_if_t<std::is_integral_v<I>, int> = 0>                 \
-        explicit name(I i) : __x(fa_emu_fp8_of((double)i, __NV_SATFINITE, kind))                \
+        template <typename fa_I, std::enable_if_t<std::is_integral_v<fa_I>, int> = 0>           \
+        explicit name(fa_I i) : __x(fa_emu_fp8_of((double)i, __NV_SATFINITE, kind))             \
         {                                                                                       \
         }                                                                                       \
-        template <typename I, std::enable_if_t<std::is_integral_v<I>, int> = 0>                 \
-        explicit operator I() const                                                             \
+        template <typename fa_I, std::enable_if_t<std::is_integral_v<fa_I>, int> = 0>           \
+        explicit operator fa_I() const                                                          \
         {                                                                                       \
-            return fa_emu_integer_of<I>(trunc(fa_emu_fp8_value(__x, kind)));                    \
+            return fa_emu_integer_of<fa_I>(trunc(fa_emu_fp8_value(__x, kind)));                 \
         }                                                                                       \
         explicit operator bool() const { return (__x & 0x7f) != 0; }                            \
         explicit name(__half h) : __x(fa_emu_fp8_of((float)h, __NV_SATFINITE, kind)) {}         \

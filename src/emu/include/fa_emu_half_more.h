@@ -107,24 +107,24 @@ FA_EMU_FLOAT_OF(_rz)
 FA_EMU_FLOAT_OF(_rd)
 FA_EMU_FLOAT_OF(_ru)
 #undef FA_EMU_FLOAT_OF
-template <typename T>
-static inline T fa_emu_integer_of(double x)
+template <typename fa_T>
+static inline fa_T fa_emu_integer_of(double x)
 {
-    constexpr unsigned bits = 8 * sizeof(T);
-    constexpr T least = (T)-1 < (T)0 ? (T)(1ull << (bits - 1)) : (T)0, largest = (T)~least;
+    constexpr unsigned bits = 8 * sizeof(fa_T);
+    constexpr fa_T least = (fa_T)-1 < (fa_T)0 ? (fa_T)(1ull << (bits - 1)) : (fa_T)0, largest = (fa_T)~least;
     if (x != x)
-        return bits < 64 ? (T)0 : (T)(1ull << 63);
-    return x <= (double)least ? least : x >= (double)largest ? largest : (T)x;
+        return bits < 64 ? (fa_T)0 : (fa_T)(1ull << 63);
+    return x <= (double)least ? least : x >= (double)largest ? largest : (fa_T)x;
 }
-#define FA_EMU_HALF_INTEGER(H, name, T, word)                                                       \
-    static inline T __##name##2##word##_rn(H h) { return fa_emu_integer_of<T>(rintf((float)h)); }   \
-    static inline T __##name##2##word##_rz(H h) { return fa_emu_integer_of<T>(truncf((float)h)); }  \
-    static inline T __##name##2##word##_rd(H h) { return fa_emu_integer_of<T>(floorf((float)h)); }  \
-    static inline T __##name##2##word##_ru(H h) { return fa_emu_integer_of<T>(ceilf((float)h)); }   \
-    static inline H __##word##2##name##_rn(T i) { return H((double)i); }                            \
-    static inline H __##word##2##name##_rz(T i) { return __float2##name##_rz(fa_emu_float_rz(i)); } \
-    static inline H __##word##2##name##_rd(T i) { return __float2##name##_rd(fa_emu_float_rd(i)); } \
-    static inline H __##word##2##name##_ru(T i) { return __float2##name##_ru(fa_emu_float_ru(i)); }
+#define FA_EMU_HALF_INTEGER(H, name, fa_T, word)                                                         \
+    static inline fa_T __##name##2##word##_rn(H h) { return fa_emu_integer_of<fa_T>(rintf((float)h)); }  \
+    static inline fa_T __##name##2##word##_rz(H h) { return fa_emu_integer_of<fa_T>(truncf((float)h)); } \
+    static inline fa_T __##name##2##word##_rd(H h) { return fa_emu_integer_of<fa_T>(floorf((float)h)); } \
+    static inline fa_T __##name##2##word##_ru(H h) { return fa_emu_integer_of<fa_T>(ceilf((float)h)); }  \
+    static inline H __##word##2##name##_rn(fa_T i) { return H((double)i); }                              \
+    static inline H __##word##2##name##_rz(fa_T i) { return __float2##name##_rz(fa_emu_float_rz(i)); }   \
+    static inline H __##word##2##name##_rd(fa_T i) { return __float2##name##_rd(fa_emu_float_rd(i)); }   \
+    static inline H __##word##2##name##_ru(fa_T i) { return __float2##name##_ru(fa_emu_float_ru(i)); }
 #define FA_EMU_HALF_INTEGERS(H, name)                                                                              \
     FA_EMU_HALF_INTEGER(H, name, int, int)                                                                         \
     FA_EMU_HALF_INTEGER(H, name, unsigned, uint)                                                                   \

@@ -3,17 +3,17 @@
 #define FA_EMU_INTEGER_H
 
 /* from a number to an integer, in the four roundings, and back to the nearest */
-#define FA_EMU_CONVERT(F, f, I, i)                                                             \
-    static inline I __##f##2##i##_rn(F x) { return fa_emu_integer_of<I>(::rint((double)x)); }  \
-    static inline I __##f##2##i##_rz(F x) { return fa_emu_integer_of<I>(::trunc((double)x)); } \
-    static inline I __##f##2##i##_rd(F x) { return fa_emu_integer_of<I>(::floor((double)x)); } \
-    static inline I __##f##2##i##_ru(F x) { return fa_emu_integer_of<I>(::ceil((double)x)); }  \
-    static inline F __##i##2##f##_rn(I x) { return (F)x; }
-#define FA_EMU_CONVERTS(F, f)            \
-    FA_EMU_CONVERT(F, f, int, int)       \
-    FA_EMU_CONVERT(F, f, unsigned, uint) \
-    FA_EMU_CONVERT(F, f, long long, ll)  \
-    FA_EMU_CONVERT(F, f, unsigned long long, ull)
+#define FA_EMU_CONVERT(fa_F, f, fa_I, i)                                                                \
+    static inline fa_I __##f##2##i##_rn(fa_F x) { return fa_emu_integer_of<fa_I>(::rint((double)x)); }  \
+    static inline fa_I __##f##2##i##_rz(fa_F x) { return fa_emu_integer_of<fa_I>(::trunc((double)x)); } \
+    static inline fa_I __##f##2##i##_rd(fa_F x) { return fa_emu_integer_of<fa_I>(::floor((double)x)); } \
+    static inline fa_I __##f##2##i##_ru(fa_F x) { return fa_emu_integer_of<fa_I>(::ceil((double)x)); }  \
+    static inline fa_F __##i##2##f##_rn(fa_I x) { return (fa_F)x; }
+#define FA_EMU_CONVERTS(fa_F, f)            \
+    FA_EMU_CONVERT(fa_F, f, int, int)       \
+    FA_EMU_CONVERT(fa_F, f, unsigned, uint) \
+    FA_EMU_CONVERT(fa_F, f, long long, ll)  \
+    FA_EMU_CONVERT(fa_F, f, unsigned long long, ull)
 FA_EMU_CONVERTS(float, float)
 FA_EMU_CONVERTS(double, double)
 #undef FA_EMU_CONVERTS

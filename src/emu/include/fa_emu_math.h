@@ -3,9 +3,9 @@
 #ifndef FA_EMU_MATH_H
 #define FA_EMU_MATH_H
 
-#define FA_EMU_MINMAX(T)                                    \
-    static inline T min(T a, T b) { return b < a ? b : a; } \
-    static inline T max(T a, T b) { return b > a ? b : a; }
+#define FA_EMU_MINMAX(fa_T)                                          \
+    static inline fa_T min(fa_T a, fa_T b) { return b < a ? b : a; } \
+    static inline fa_T max(fa_T a, fa_T b) { return b > a ? b : a; }
 FA_EMU_MINMAX(int)
 FA_EMU_MINMAX(unsigned)
 FA_EMU_MINMAX(long)
@@ -92,11 +92,11 @@ static inline double sinpi(double x) { return sin(3.14159265358979323846 * x); }
 static inline double cospi(double x) { return cos(3.14159265358979323846 * x); }
 static inline float __saturatef(float x) { return fminf(fmaxf(x, 0.0f), 1.0f); }
 
-template <typename To, typename From>
-static inline To fa_emu_bits(From from)
+template <typename fa_To, typename fa_From>
+static inline fa_To fa_emu_bits(fa_From from)
 {
-    static_assert(sizeof(To) == sizeof(From), "");
-    To to;
+    static_assert(sizeof(fa_To) == sizeof(fa_From), "");
+    fa_To to;
     memcpy((void *)&to, &from, sizeof to);
     return to;
 }
@@ -173,54 +173,54 @@ static inline unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned shift
 }
 
 /* Cached loads and streaming stores are plain ones here. */
-template <typename T>
-static inline T __ldg(const T *p)
+template <typename fa_T>
+static inline fa_T __ldg(const fa_T *p)
 {
     return *p;
 }
-template <typename T>
-static inline T __ldcg(const T *p)
+template <typename fa_T>
+static inline fa_T __ldcg(const fa_T *p)
 {
     return *p;
 }
-template <typename T>
-static inline T __ldca(const T *p)
+template <typename fa_T>
+static inline fa_T __ldca(const fa_T *p)
 {
     return *p;
 }
-template <typename T>
-static inline T __ldcs(const T *p)
+template <typename fa_T>
+static inline fa_T __ldcs(const fa_T *p)
 {
     return *p;
 }
-template <typename T>
-static inline T __ldlu(const T *p)
+template <typename fa_T>
+static inline fa_T __ldlu(const fa_T *p)
 {
     return *p;
 }
-template <typename T>
-static inline T __ldcv(const T *p)
+template <typename fa_T>
+static inline fa_T __ldcv(const fa_T *p)
 {
     __asm__ volatile("" ::: "memory"); /* read again each time */
     return *p;
 }
-template <typename T>
-static inline void __stcg(T *p, fa_emu_as<T> v)
+template <typename fa_T>
+static inline void __stcg(fa_T *p, fa_emu_as<fa_T> v)
 {
     *p = v;
 }
-template <typename T>
-static inline void __stcs(T *p, fa_emu_as<T> v)
+template <typename fa_T>
+static inline void __stcs(fa_T *p, fa_emu_as<fa_T> v)
 {
     *p = v;
 }
-template <typename T>
-static inline void __stwb(T *p, fa_emu_as<T> v)
+template <typename fa_T>
+static inline void __stwb(fa_T *p, fa_emu_as<fa_T> v)
 {
     *p = v;
 }
-template <typename T>
-static inline void __stwt(T *p, fa_emu_as<T> v)
+template <typename fa_T>
+static inline void __stwt(fa_T *p, fa_emu_as<fa_T> v)
 {
     *p = v;
 }

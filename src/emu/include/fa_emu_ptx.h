@@ -20,43 +20,43 @@ extern "C" void __asan_report_error(void *pc, void *bp, void *sp, void *address,
 #endif
 
 /* The bits of an operand, by its constraint: r 32, l 64, h 16 bits, f float, d double, n a constant. */
-template <char C, typename T>
-static inline __attribute__((always_inline)) uint64_t fa_emu_ptx_bits(T x)
+template <char fa_C, typename fa_T>
+static inline __attribute__((always_inline)) uint64_t fa_emu_ptx_bits(fa_T x)
 {
-    static_assert(C != 'r' || sizeof(T) <= 4, "an operand of constraint r has 32 bits");
-    static_assert((C != 'l' && C != 'd') || sizeof(T) == 8, "an operand of constraint l or d has 64 bits");
+    static_assert(fa_C != 'r' || sizeof(fa_T) <= 4, "an operand of constraint r has 32 bits");
+    static_assert((fa_C != 'l' && fa_C != 'd') || sizeof(fa_T) == 8, "an operand of constraint l or d has 64 bits");
     /* No variable whose address is taken: inlined into a function that is not instrumented, AddressSanitizer's marks of
      * its scope would stay behind on the stack. */
-    if constexpr (C == 'f')
+    if constexpr (fa_C == 'f')
         return __builtin_bit_cast(uint32_t, (float)x);
-    else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
-        return C == 'r' ? (uint32_t)x : C == 'h' ? (uint16_t)x : (uint64_t)x;
-    else if constexpr (sizeof(T) == 8)
+    else if constexpr (std::is_integral_v<fa_T> || std::is_enum_v<fa_T>)
+        return fa_C == 'r' ? (uint32_t)x : fa_C == 'h' ? (uint16_t)x : (uint64_t)x;
+    else if constexpr (sizeof(fa_T) == 8)
         return __builtin_bit_cast(uint64_t, x);
-    else if constexpr (sizeof(T) == 4)
+    else if constexpr (sizeof(fa_T) == 4)
         return __builtin_bit_cast(uint32_t, x);
-    else if constexpr (sizeof(T) == 2)
+    else if constexpr (sizeof(fa_T) == 2)
         return __builtin_bit_cast(uint16_t, x);
     else
         return __builtin_bit_cast(uint8_t, x);
 }
 
 /* An output; with In its value before, too. */
-template <char C, bool In, typename T>
+template <char fa_C, bool fa_In, typename fa_T>
 struct fa_emu_ptx_place {
-    T *to;
+    fa_T *to;
     inline __attribute__((always_inline)) uint64_t load() const
     {
-        if constexpr (In)
-            return fa_emu_ptx_bits<C, std::remove_cv_t<T>>(*to);
+        if constexpr (fa_In)
+            return fa_emu_ptx_bits<fa_C, std::remove_cv_t<fa_T>>(*to);
         return 0;
     }
     inline __attribute__((always_inline)) void store(uint64_t bits) const
     {
-        if constexpr (std::is_integral_v<T>)
-            *to = (T)bits;
+        if constexpr (std::is_integral_v<fa_T>)
+            *to = (fa_T)bits;
         else
-            memcpy((void *)to, &bits, sizeof(T) < 8 ? sizeof(T) : 8);
+            memcpy((void *)to, &bits, sizeof(fa_T) < 8 ? sizeof(fa_T) : 8);
     }
 };
 struct fa_emu_ptx_value {
@@ -65,20 +65,20 @@ struct fa_emu_ptx_value {
     inline __attribute__((always_inline)) void store(uint64_t) const {}
 };
 
-template <char C, typename T>
-static inline __attribute__((always_inline)) fa_emu_ptx_place<C, false, T> fa_emu_ptx_out(T &x)
+template <char fa_C, typename fa_T>
+static inline __attribute__((always_inline)) fa_emu_ptx_place<fa_C, false, fa_T> fa_emu_ptx_out(fa_T &x)
 {
     return {&x};
 }
-template <char C, typename T>
-static inline __attribute__((always_inline)) fa_emu_ptx_place<C, true, T> fa_emu_ptx_inout(T &x)
+template <char fa_C, typename fa_T>
+static inline __attribute__((always_inline)) fa_emu_ptx_place<fa_C, true, fa_T> fa_emu_ptx_inout(fa_T &x)
 {
     return {&x};
 }
-template <char C, typename T>
-static inline __attribute__((always_inline)) fa_emu_ptx_value fa_emu_ptx_in(T x)
+template <char fa_C, typename fa_T>
+static inline __attribute__((always_inline)) fa_emu_ptx_value fa_emu_ptx_in(fa_T x)
 {
-    return {fa_emu_ptx_bits<C, T>(x)};
+    return {fa_emu_ptx_bits<fa_C, fa_T>(x)};
 }
 
 /* Under a sanitizer the call is a function of its own, which is not instrumented: the operands' copies would cost more
@@ -89,30 +89,30 @@ static inline __attribute__((always_inline)) fa_emu_ptx_value fa_emu_ptx_in(T x)
 #define FA_EMU_PTX_CALL inline __attribute__((always_inline))
 #endif
 static inline __attribute__((always_inline)) void fa_emu_ptx_declare(const fa_emu_ptx_value &, const void *, void *) {}
-template <char C, bool In, typename T>
-static inline __attribute__((always_inline)) void fa_emu_ptx_declare(fa_emu_ptx_place<C, In, T> place,
+template <char fa_C, bool fa_In, typename fa_T>
+static inline __attribute__((always_inline)) void fa_emu_ptx_declare(fa_emu_ptx_place<fa_C, fa_In, fa_T> place,
                                                                      const void *frame, void *pc)
 {
     (void)place, (void)frame, (void)pc;
 #if FA_EMU_TSAN || FA_EMU_ASAN
-    enum { NEAR = 1 << 14 };
-    if ((uintptr_t)place.to - (uintptr_t)frame + NEAR < 2 * NEAR)
+    enum { fa_NEAR = 1 << 14 };
+    if ((uintptr_t)place.to - (uintptr_t)frame + fa_NEAR < 2 * fa_NEAR)
         return;
 #if FA_EMU_TSAN
-    if (In)
-        __tsan_read_range_pc((void *)place.to, sizeof(T), pc);
-    __tsan_write_range_pc((void *)place.to, sizeof(T), pc);
+    if (fa_In)
+        __tsan_read_range_pc((void *)place.to, sizeof(fa_T), pc);
+    __tsan_write_range_pc((void *)place.to, sizeof(fa_T), pc);
 #else
-    if (void *bad = __asan_region_is_poisoned((void *)place.to, sizeof(T)))
-        __asan_report_error(pc, (void *)frame, (void *)frame, bad, 1, sizeof(T), 0);
+    if (void *bad = __asan_region_is_poisoned((void *)place.to, sizeof(fa_T)))
+        __asan_report_error(pc, (void *)frame, (void *)frame, bad, 1, sizeof(fa_T), 0);
 #endif
 #endif
 }
-template <typename... Operands>
-static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, const fa_emu_place &caller, Operands... operands)
+template <typename... fa_Operands>
+static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, const fa_emu_place &caller, fa_Operands... operands)
 {
     const fa_emu_place *place = caller.file == nullptr ? &site.at : &caller;
-    uint64_t values[sizeof...(Operands) + 1] = {operands.load()...};
+    uint64_t values[sizeof...(fa_Operands) + 1] = {operands.load()...};
     int at = 0;
 #if FA_EMU_TSAN || FA_EMU_ASAN
     void *pc = __builtin_return_address(0);
@@ -124,8 +124,8 @@ static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, const fa_emu_place
     (operands.store(values[at++]), ...);
 }
 /* A statement whose results a later one delivers (wgmma): the core keeps the operands' places and writes there. */
-template <char C, bool In, typename T>
-static inline __attribute__((always_inline)) void *fa_emu_ptx_place_of(const fa_emu_ptx_place<C, In, T> &place)
+template <char fa_C, bool fa_In, typename fa_T>
+static inline __attribute__((always_inline)) void *fa_emu_ptx_place_of(const fa_emu_ptx_place<fa_C, fa_In, fa_T> &place)
 {
     return (void *)place.to;
 }
@@ -135,25 +135,25 @@ struct fa_emu_ptx_late_value {
     void *place;
     inline __attribute__((always_inline)) uint64_t load() const { return bits; }
 };
-template <char C, typename T>
-static inline __attribute__((always_inline)) fa_emu_ptx_late_value fa_emu_ptx_late(T &&x)
+template <char fa_C, typename fa_T>
+static inline __attribute__((always_inline)) fa_emu_ptx_late_value fa_emu_ptx_late(fa_T &&x)
 {
 #if FA_EMU_TSAN
-    if constexpr (std::is_lvalue_reference_v<T> && C == 'r')
-        return {fa_emu_ptx_bits<C, std::remove_cvref_t<T>>(x), (void *)&x};
+    if constexpr (std::is_lvalue_reference_v<fa_T> && fa_C == 'r')
+        return {fa_emu_ptx_bits<fa_C, std::remove_cvref_t<fa_T>>(x), (void *)&x};
 #endif
-    return {fa_emu_ptx_bits<C, std::remove_cvref_t<T>>(x), nullptr};
+    return {fa_emu_ptx_bits<fa_C, std::remove_cvref_t<fa_T>>(x), nullptr};
 }
 static inline __attribute__((always_inline)) void *fa_emu_ptx_place_of(const fa_emu_ptx_late_value &value)
 {
     return value.place;
 }
-template <typename... Operands>
-static FA_EMU_PTX_CALL void fa_emu_ptx_start(fa_emu_ptx_site &site, const fa_emu_place &caller, Operands... operands)
+template <typename... fa_Operands>
+static FA_EMU_PTX_CALL void fa_emu_ptx_start(fa_emu_ptx_site &site, const fa_emu_place &caller, fa_Operands... operands)
 {
     const fa_emu_place *place = caller.file == nullptr ? &site.at : &caller;
-    uint64_t values[sizeof...(Operands)] = {operands.load()...};
-    void *places[sizeof...(Operands)] = {fa_emu_ptx_place_of(operands)...};
+    uint64_t values[sizeof...(fa_Operands)] = {operands.load()...};
+    void *places[sizeof...(fa_Operands)] = {fa_emu_ptx_place_of(operands)...};
 #if FA_EMU_TSAN || FA_EMU_ASAN
     fa_emu_now()->api->ptx(&site, place, values, places, __builtin_return_address(0), __builtin_frame_address(0));
 #else
@@ -161,8 +161,8 @@ static FA_EMU_PTX_CALL void fa_emu_ptx_start(fa_emu_ptx_site &site, const fa_emu
 #endif
 }
 /* asm volatile("" : "+r"(x)): nothing but a word to the optimizer */
-template <typename... Operands>
-static inline __attribute__((always_inline)) void fa_emu_ptx_nothing(const Operands &...)
+template <typename... fa_Operands>
+static inline __attribute__((always_inline)) void fa_emu_ptx_nothing(const fa_Operands &...)
 {
 }
 

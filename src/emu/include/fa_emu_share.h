@@ -24,9 +24,9 @@ static inline void fa_emu_share(size_t rank, size_t threads, void *dst_s, const 
 namespace cuda
 {
 /* A size that is a multiple of the alignment. */
-template <size_t Alignment>
+template <size_t fa_Alignment>
 struct aligned_size_t {
-    static constexpr size_t align = Alignment;
+    static constexpr size_t align = fa_Alignment;
     size_t value;
     explicit constexpr aligned_size_t(size_t size) : value(size) {}
     constexpr operator size_t() const { return value; }

@@ -4,19 +4,19 @@
 
 static inline int fa_emu_clamp(int x, int least, int largest) { return max(least, min(x, largest)); }
 /* n parts of a word, read as T, written as U. The expression may use the least and the largest number of T. */
-#define FA_EMU_SIMD(name, n, U, T, expression)                            \
-    static inline unsigned name##n(unsigned a, unsigned b)                \
-    {                                                                     \
-        constexpr int bits = 32 / n, is_signed = (T)-1 < 0;               \
-        constexpr int least = is_signed ? -(1 << (bits - 1)) : 0;         \
-        constexpr int largest = (1 << (bits - is_signed)) - 1;            \
-        (void)least, (void)largest;                                       \
-        unsigned r = 0;                                                   \
-        for (int i = 0; i < n; i++) {                                     \
-            const int x = (T)(a >> 32 / n * i), y = (T)(b >> 32 / n * i); \
-            r |= (unsigned)(U)(expression) << 32 / n * i;                 \
-        }                                                                 \
-        return r;                                                         \
+#define FA_EMU_SIMD(name, n, fa_U, fa_T, expression)                            \
+    static inline unsigned name##n(unsigned a, unsigned b)                      \
+    {                                                                           \
+        constexpr int bits = 32 / n, is_signed = (fa_T)-1 < 0;                  \
+        constexpr int least = is_signed ? -(1 << (bits - 1)) : 0;               \
+        constexpr int largest = (1 << (bits - is_signed)) - 1;                  \
+        (void)least, (void)largest;                                             \
+        unsigned r = 0;                                                         \
+        for (int i = 0; i < n; i++) {                                           \
+            const int x = (fa_T)(a >> 32 / n * i), y = (fa_T)(b >> 32 / n * i); \
+            r |= (unsigned)(fa_U)(expression) << 32 / n * i;                    \
+        }                                                                       \
+        return r;                                                               \
     }
 #define FA_EMU_SIMD_BOTH(name, two, four, expression)     \
     FA_EMU_SIMD(name, 2, unsigned short, two, expression) \
@@ -75,19 +75,19 @@ static inline unsigned __vsads4(unsigned a, unsigned b) { return fa_emu_sum4(__v
 static inline unsigned __vsadu4(unsigned a, unsigned b) { return fa_emu_sum4(__vabsdiffu4(a, b)); }
 
 /* DPX: the larger or smaller of numbers and sums, also not below 0. */
-#define FA_EMU_DPX(T, word, which, pick, sum)                                            \
-    static inline T __vi##which##3_##word(T a, T b, T c) { return pick(pick(a, b), c); } \
-    static inline T __viadd##which##_##word(T a, T b, T c) { return pick((T)sum(a, b), c); }
-#define FA_EMU_DPX_RELU(T, word, which, pick, sum, larger)                                     \
-    FA_EMU_DPX(T, word, which, pick, sum)                                                      \
-    static inline T __vi##which##_##word##_relu(T a, T b) { return larger(pick(a, b), (T)0); } \
-    static inline T __vi##which##3_##word##_relu(T a, T b, T c)                                \
-    {                                                                                          \
-        return larger(__vi##which##3_##word(a, b, c), (T)0);                                   \
-    }                                                                                          \
-    static inline T __viadd##which##_##word##_relu(T a, T b, T c)                              \
-    {                                                                                          \
-        return larger(__viadd##which##_##word(a, b, c), (T)0);                                 \
+#define FA_EMU_DPX(fa_T, word, which, pick, sum)                                                     \
+    static inline fa_T __vi##which##3_##word(fa_T a, fa_T b, fa_T c) { return pick(pick(a, b), c); } \
+    static inline fa_T __viadd##which##_##word(fa_T a, fa_T b, fa_T c) { return pick((fa_T)sum(a, b), c); }
+#define FA_EMU_DPX_RELU(fa_T, word, which, pick, sum, larger)                                              \
+    FA_EMU_DPX(fa_T, word, which, pick, sum)                                                               \
+    static inline fa_T __vi##which##_##word##_relu(fa_T a, fa_T b) { return larger(pick(a, b), (fa_T)0); } \
+    static inline fa_T __vi##which##3_##word##_relu(fa_T a, fa_T b, fa_T c)                                \
+    {                                                                                                      \
+        return larger(__vi##which##3_##word(a, b, c), (fa_T)0);                                            \
+    }                                                                                                      \
+    static inline fa_T __viadd##which##_##word##_relu(fa_T a, fa_T b, fa_T c)                              \
+    {                                                                                                      \
+        return larger(__viadd##which##_##word(a, b, c), (fa_T)0);                                          \
     }
 static inline unsigned fa_emu_sum(unsigned a, unsigned b) { return a + b; }
 FA_EMU_DPX_RELU(int, s32, max, max, fa_emu_sum, max)
@@ -101,8 +101,8 @@ FA_EMU_DPX(unsigned, u16x2, min, __vminu2, __vadd2)
 #undef FA_EMU_DPX_RELU
 #undef FA_EMU_DPX
 /* ... and whether it is the first one. */
-#define FA_EMU_DPX_WHICH(T, letter, which, op, compare)                                                 \
-    static inline T __vib##which##_##letter##32(T a, T b, bool *first)                                  \
+#define FA_EMU_DPX_WHICH(fa_T, letter, which, op, compare)                                              \
+    static inline fa_T __vib##which##_##letter##32(fa_T a, fa_T b, bool *first)                         \
     {                                                                                                   \
         *first = a op b;                                                                                \
         return which(a, b);                                                                             \

@@ -2,15 +2,15 @@
 #ifndef FA_EMU_TYPES_H
 #define FA_EMU_TYPES_H
 
-#define FA_EMU_VECTORS(T, name, align2, align4)                               \
-    struct name##1 { T x; };                                                  \
-    struct alignas(align2) name##2 { T x, y; };                               \
-    struct name##3 { T x, y, z; };                                            \
-    struct alignas(align4) name##4 { T x, y, z, w; };                         \
-    static inline name##1 make_##name##1(T x) { return {x}; }                 \
-    static inline name##2 make_##name##2(T x, T y) { return {x, y}; }         \
-    static inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; } \
-    static inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+#define FA_EMU_VECTORS(fa_T, name, align2, align4)                                     \
+    struct name##1 { fa_T x; };                                                        \
+    struct alignas(align2) name##2 { fa_T x, y; };                                     \
+    struct name##3 { fa_T x, y, z; };                                                  \
+    struct alignas(align4) name##4 { fa_T x, y, z, w; };                               \
+    static inline name##1 make_##name##1(fa_T x) { return {x}; }                       \
+    static inline name##2 make_##name##2(fa_T x, fa_T y) { return {x, y}; }            \
+    static inline name##3 make_##name##3(fa_T x, fa_T y, fa_T z) { return {x, y, z}; } \
+    static inline name##4 make_##name##4(fa_T x, fa_T y, fa_T z, fa_T w) { return {x, y, z, w}; }
 
 FA_EMU_VECTORS(signed char, char, 2, 4)
 FA_EMU_VECTORS(unsigned char, uchar, 2, 4)

@@ -93,11 +93,11 @@ static inline int __uni_sync(unsigned mask, int p, FA_EMU_HERE)
     return (int)fa_emu_vote("__uni_sync", FA_EMU_VOTE_UNI, mask, p, FA_EMU_THERE);
 }
 
-template <typename T>
-static inline T fa_emu_shuffle(const char *name, int mode, unsigned mask, T value, int arg, int width, const char *file,
-                               int line)
+template <typename fa_T>
+static inline fa_T fa_emu_shuffle(const char *name, int mode, unsigned mask, fa_T value, int arg, int width,
+                                  const char *file, int line)
 {
-    static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
+    static_assert(sizeof(fa_T) == 1 || sizeof(fa_T) == 2 || sizeof(fa_T) == 4 || sizeof(fa_T) == 8,
                   "a shuffle moves 1, 2, 4 or 8 bytes");
     fa_emu_op op = fa_emu_op_make(FA_EMU_SHUFFLE, mode, name, mask, file, line);
     op.arg = arg;
@@ -107,41 +107,41 @@ static inline T fa_emu_shuffle(const char *name, int mode, unsigned mask, T valu
     memcpy((void *)&value, &op.result, sizeof value);
     return value;
 }
-template <typename T>
-static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32, FA_EMU_HERE)
+template <typename fa_T>
+static inline fa_T __shfl_sync(unsigned mask, fa_T value, int lane, int width = 32, FA_EMU_HERE)
 {
     return fa_emu_shuffle("__shfl_sync", FA_EMU_SHFL_IDX, mask, value, lane, width, FA_EMU_THERE);
 }
-template <typename T>
-static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, FA_EMU_HERE)
+template <typename fa_T>
+static inline fa_T __shfl_up_sync(unsigned mask, fa_T value, unsigned delta, int width = 32, FA_EMU_HERE)
 {
     return fa_emu_shuffle("__shfl_up_sync", FA_EMU_SHFL_UP, mask, value, (int)delta, width, FA_EMU_THERE);
 }
-template <typename T>
-static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, FA_EMU_HERE)
+template <typename fa_T>
+static inline fa_T __shfl_down_sync(unsigned mask, fa_T value, unsigned delta, int width = 32, FA_EMU_HERE)
 {
     return fa_emu_shuffle("__shfl_down_sync", FA_EMU_SHFL_DOWN, mask, value, (int)delta, width, FA_EMU_THERE);
 }
-template <typename T>
-static inline T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32, FA_EMU_HERE)
+template <typename fa_T>
+static inline fa_T __shfl_xor_sync(unsigned mask, fa_T value, int lanes, int width = 32, FA_EMU_HERE)
 {
     return fa_emu_shuffle("__shfl_xor_sync", FA_EMU_SHFL_XOR, mask, value, lanes, width, FA_EMU_THERE);
 }
 
-template <typename T>
-static inline unsigned fa_emu_match(const char *name, int mode, unsigned mask, T value, const char *file, int line)
+template <typename fa_T>
+static inline unsigned fa_emu_match(const char *name, int mode, unsigned mask, fa_T value, const char *file, int line)
 {
     fa_emu_op op = fa_emu_op_make(FA_EMU_MATCH, mode, name, mask, file, line);
     memcpy(&op.value, &value, sizeof value);
     return (unsigned)fa_emu_wait(op);
 }
-template <typename T>
-static inline unsigned __match_any_sync(unsigned mask, T value, FA_EMU_HERE)
+template <typename fa_T>
+static inline unsigned __match_any_sync(unsigned mask, fa_T value, FA_EMU_HERE)
 {
     return fa_emu_match("__match_any_sync", FA_EMU_MATCH_ANY, mask, value, FA_EMU_THERE);
 }
-template <typename T>
-static inline unsigned __match_all_sync(unsigned mask, T value, int *same, FA_EMU_HERE)
+template <typename fa_T>
+static inline unsigned __match_all_sync(unsigned mask, fa_T value, int *same, FA_EMU_HERE)
 {
     const unsigned lanes = fa_emu_match("__match_all_sync", FA_EMU_MATCH_ALL, mask, value, FA_EMU_THERE);
     *same = lanes != 0;
@@ -155,10 +155,10 @@ static inline unsigned fa_emu_reduce(const char *name, int mode, unsigned mask, 
     op.value = value;
     return (unsigned)fa_emu_wait(op);
 }
-#define FA_EMU_REDUCE_FN(name, T, mode)                                            \
-    static inline T name(unsigned mask, T value, FA_EMU_HERE)                      \
-    {                                                                              \
-        return (T)fa_emu_reduce(#name, mode, mask, (unsigned)value, FA_EMU_THERE); \
+#define FA_EMU_REDUCE_FN(name, fa_T, mode)                                            \
+    static inline fa_T name(unsigned mask, fa_T value, FA_EMU_HERE)                   \
+    {                                                                                 \
+        return (fa_T)fa_emu_reduce(#name, mode, mask, (unsigned)value, FA_EMU_THERE); \
     }
 FA_EMU_REDUCE_FN(__reduce_add_sync, int, FA_EMU_REDUCE_ADD)
 FA_EMU_REDUCE_FN(__reduce_add_sync, unsigned, FA_EMU_REDUCE_ADD)
@@ -198,41 +198,41 @@ static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CS
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 /* Atomics are relaxed, as on the device. */
-template <typename T, typename F>
-static inline T fa_emu_atomic(T *address, F next)
+template <typename fa_T, typename fa_F>
+static inline fa_T fa_emu_atomic(fa_T *address, fa_F next)
 {
-    T old, wanted;
+    fa_T old, wanted;
     __atomic_load(address, &old, __ATOMIC_RELAXED);
     do {
         wanted = next(old);
     } while (!__atomic_compare_exchange(address, &old, &wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return old;
 }
-template <typename T>
+template <typename fa_T>
 struct fa_emu_same {
-    typedef T type;
+    typedef fa_T type;
 };
-template <typename T>
-using fa_emu_as = typename fa_emu_same<T>::type;
-#define FA_EMU_ATOMIC_FN(name, expression)                                     \
-    template <typename T>                                                      \
-    static inline T name(T *address, fa_emu_as<T> value, FA_EMU_HERE)          \
-    {                                                                          \
-        fa_emu_polled(#name, FA_EMU_THERE);                                    \
-        return fa_emu_atomic(address, [=](T old) -> T { return expression; }); \
-    }                                                                          \
-    template <typename T>                                                      \
-    static inline T name##_block(T *address, fa_emu_as<T> value, FA_EMU_HERE)  \
-    {                                                                          \
-        fa_emu_race_scope_block(1);                                            \
-        const T old = name(address, value, FA_EMU_THERE);                      \
-        fa_emu_race_scope_block(0);                                            \
-        return old;                                                            \
-    }                                                                          \
-    template <typename T>                                                      \
-    static inline T name##_system(T *address, fa_emu_as<T> value, FA_EMU_HERE) \
-    {                                                                          \
-        return name(address, value, FA_EMU_THERE);                             \
+template <typename fa_T>
+using fa_emu_as = typename fa_emu_same<fa_T>::type;
+#define FA_EMU_ATOMIC_FN(name, expression)                                              \
+    template <typename fa_T>                                                            \
+    static inline fa_T name(fa_T *address, fa_emu_as<fa_T> value, FA_EMU_HERE)          \
+    {                                                                                   \
+        fa_emu_polled(#name, FA_EMU_THERE);                                             \
+        return fa_emu_atomic(address, [=](fa_T old) -> fa_T { return expression; });    \
+    }                                                                                   \
+    template <typename fa_T>                                                            \
+    static inline fa_T name##_block(fa_T *address, fa_emu_as<fa_T> value, FA_EMU_HERE)  \
+    {                                                                                   \
+        fa_emu_race_scope_block(1);                                                     \
+        const fa_T old = name(address, value, FA_EMU_THERE);                            \
+        fa_emu_race_scope_block(0);                                                     \
+        return old;                                                                     \
+    }                                                                                   \
+    template <typename fa_T>                                                            \
+    static inline fa_T name##_system(fa_T *address, fa_emu_as<fa_T> value, FA_EMU_HERE) \
+    {                                                                                   \
+        return name(address, value, FA_EMU_THERE);                                      \
     }
 FA_EMU_ATOMIC_FN(atomicAdd, old + value)
 FA_EMU_ATOMIC_FN(atomicSub, old - value)
@@ -255,21 +255,21 @@ static inline float4 atomicAdd(float4 *address, float4 value)
     return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y), atomicAdd(&address->z, value.z),
             atomicAdd(&address->w, value.w)};
 }
-template <typename T>
-static inline T atomicCAS(T *address, fa_emu_as<T> compare, fa_emu_as<T> value, FA_EMU_HERE)
+template <typename fa_T>
+static inline fa_T atomicCAS(fa_T *address, fa_emu_as<fa_T> compare, fa_emu_as<fa_T> value, FA_EMU_HERE)
 {
     fa_emu_polled("atomicCAS", FA_EMU_THERE);
-    T old = compare;
+    fa_T old = compare;
     __atomic_compare_exchange(address, &old, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return old;
 }
-template <typename T>
-static inline T atomicCAS_block(T *address, fa_emu_as<T> compare, fa_emu_as<T> value, FA_EMU_HERE)
+template <typename fa_T>
+static inline fa_T atomicCAS_block(fa_T *address, fa_emu_as<fa_T> compare, fa_emu_as<fa_T> value, FA_EMU_HERE)
 {
     return atomicCAS(address, compare, value, FA_EMU_THERE);
 }
-template <typename T>
-static inline T atomicCAS_system(T *address, fa_emu_as<T> compare, fa_emu_as<T> value, FA_EMU_HERE)
+template <typename fa_T>
+static inline fa_T atomicCAS_system(fa_T *address, fa_emu_as<fa_T> compare, fa_emu_as<fa_T> value, FA_EMU_HERE)
 {
     return atomicCAS(address, compare, value, FA_EMU_THERE);
 }
