@@ -26,15 +26,19 @@ __device__ __forceinline__ void put(const fa_params &p, int i, unsigned word)
 __device__ __forceinline__ int small(int i) { return i * 37 % 13 - 6; }
 
 /* Several cases to a file: a line that begins with CASE(name begins one, and run_case<__COUNTER__>() after the last
- * runs the one of a number; the first has 0. */
+ * runs the one of a number, after the statement `first`; the first case has 0. */
 template <int number>
 struct numbered_case;
-#define NUMBERED_CASE(name, parameters, ...)                         \
-    __device__ __noinline__ void name parameters;                    \
-    template <>                                                      \
-    struct numbered_case<__COUNTER__> {                              \
-        static __device__ void run parameters { name(__VA_ARGS__); } \
-    };                                                               \
+#define NUMBERED_CASE(name, parameters, first, ...) \
+    __device__ __noinline__ void name parameters;   \
+    template <>                                     \
+    struct numbered_case<__COUNTER__> {             \
+        static __device__ void run parameters       \
+        {                                           \
+            first;                                  \
+            name(__VA_ARGS__);                      \
+        }                                           \
+    };                                              \
     __device__ __noinline__ void name parameters
 template <int count, typename... T>
 __device__ __forceinline__ void run_case(int number, T &...arguments)

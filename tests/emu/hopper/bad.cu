@@ -4,11 +4,7 @@
 
 /* Barrier objects: PTX ISA, "mbarrier" */
 
-CASE(no_barrier_there)
-{
-    if (t == 0)
-        ARRIVE(b); /* HERE bad mbarrier */
-}
+ONE_CASE(no_barrier_there, ARRIVE(b)) /* HERE bad mbarrier */
 
 CASE(initialised_twice)
 {
@@ -18,32 +14,17 @@ CASE(initialised_twice)
     }
 }
 
-CASE(used_after_its_end)
+READY_CASE(used_after_its_end)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         INVAL(b);
         ARRIVE(b); /* HERE bad mbarrier */
     }
 }
 
-CASE(count_of_none)
-{
-    if (t == 0)
-        INIT(b, 0); /* HERE bad mbarrier */
-}
-
-CASE(not_aligned)
-{
-    if (t == 0)
-        INIT(b + 4, 1); /* HERE misaligned */
-}
-
-CASE(barrier_outside)
-{
-    if (t == 0)
-        INIT(s + 32768, 1); /* HERE fault */
-}
+ONE_CASE(count_of_none, INIT(b, 0))           /* HERE bad mbarrier */
+ONE_CASE(not_aligned, INIT(b + 4, 1))         /* HERE misaligned */
+ONE_CASE(barrier_outside, INIT(s + 32768, 1)) /* HERE fault */
 
 CASE(stored_over)
 {
@@ -78,18 +59,16 @@ CASE(made_visible_by_a_shuffle)
     }
 }
 
-CASE(one_arrival_too_many)
+READY_CASE(one_arrival_too_many)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         EXPECT_BYTES(b, 1024);
         ARRIVE(b); /* HERE phase overrun */
     }
 }
 
-CASE(phases_run_ahead)
+READY_CASE(phases_run_ahead)
 {
-    make_barriers(b, t, 1);
     if (t == 0)
         for (int i = 0; i < 9; i++)
             ARRIVE(b);
@@ -98,9 +77,8 @@ CASE(phases_run_ahead)
             WAIT(b, i % 2); /* HERE phase overrun; HERE deadlock */
 }
 
-CASE(arrives_in_a_phase_it_has_not_seen)
+READY_CASE(arrives_in_a_phase_it_has_not_seen)
 {
-    make_barriers(b, t, 1);
     if (t == 0)
         ARRIVE(b);
     if (t == 64)
@@ -114,35 +92,24 @@ CASE(arrives_in_a_phase_it_has_not_seen)
     }
 }
 
-CASE(promise_not_to_complete)
-{
-    make_barriers(b, t, 1);
-    if (t == 0)
-        ARRIVE_NO_COMPLETE(b); /* HERE bad mbarrier */
-}
+READY_ONE_CASE(promise_not_to_complete, ARRIVE_NO_COMPLETE(b)) /* HERE bad mbarrier */
 
-CASE(parity_that_is_none)
+READY_CASE(parity_that_is_none)
 {
-    make_barriers(b, t, 1);
     unsigned done;
     TRY(done, b, 2); /* HERE bad mbarrier */
     USE(done);
 }
 
-CASE(bytes_out_of_range)
+READY_CASE(bytes_out_of_range)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         ADD_BYTES(b, (1 << 20) - 1);
         ADD_BYTES(b, 16); /* HERE transaction count */
     }
 }
 
-CASE(nobody_arrives)
-{
-    make_barriers(b, t, 1);
-    WAIT(b, 0); /* HERE deadlock */
-}
+READY_CASE(nobody_arrives) { WAIT(b, 0); /* HERE deadlock */ }
 
 CASE(polls_in_vain)
 {
@@ -157,17 +124,9 @@ CASE(polls_in_vain)
 __device__ __noinline__ void wait_for_it(unsigned b) { WAIT(b, 0); }
 __device__ __forceinline__ void arrive_there(unsigned b) { ARRIVE(b); }
 
-CASE(nobody_arrives_for_a_function)
-{
-    make_barriers(b, t, 1);
-    wait_for_it(b); /* HERE deadlock */
-}
+READY_CASE(nobody_arrives_for_a_function) { wait_for_it(b); /* HERE deadlock */ }
 
-CASE(no_barrier_for_a_function)
-{
-    if (t == 0)
-        arrive_there(b); /* HERE bad mbarrier */
-}
+ONE_CASE(no_barrier_for_a_function, arrive_there(b)) /* HERE bad mbarrier */
 
 CASE(one_arrival_short)
 {
@@ -177,9 +136,8 @@ CASE(one_arrival_short)
     WAIT(b, 0); /* HERE deadlock */
 }
 
-CASE(wrong_barrier)
+READY_CASE(wrong_barrier)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         EXPECT_BYTES(b + 8, 1024);
         COPY(s, p.q, 1024, b); /* HERE bulk copy left; HERE transaction count */
@@ -187,37 +145,28 @@ CASE(wrong_barrier)
     WAIT(b + 8, 0); /* HERE deadlock */
 }
 
-CASE(phase_off_by_one)
+READY_CASE(phase_off_by_one)
 {
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
-    }
+    if (t == 0)
+        FETCH(s, p.q, 1024, b);
     WAIT(b, 1); /* HERE deadlock */
     USE(AT(t)); /* HERE data race */
 }
 
-CASE(tries_once)
+READY_CASE(tries_once)
 {
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
-    }
+    if (t == 0)
+        FETCH(s, p.q, 1024, b);
     unsigned done;
     TRY(done, b, 0);
     USE(done);
     USE(AT(t)); /* HERE data race ONLY dr */
 }
 
-CASE(wait_by_one_lane)
+READY_CASE(wait_by_one_lane)
 {
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
-    }
+    if (t == 0)
+        FETCH(s, p.q, 1024, b);
     if (t % 32 == 0)
         WAIT(b, 0);
     USE(__shfl_sync(~0u, t, 0));
@@ -231,16 +180,13 @@ CASE(initialisation_without_a_fence)
     if (t == 0)
         INIT(b, 1);
     __syncthreads();
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b); /* HERE missing fence.mbarrier_init */
-    }
+    if (t == 0)
+        FETCH(s, p.q, 1024, b); /* HERE missing fence.mbarrier_init */
     WAIT(b, 0);
 }
 
-CASE(fewer_bytes_expected)
+READY_CASE(fewer_bytes_expected)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         EXPECT_BYTES(b, 1008);
         COPY(s, p.q, 1024, b); /* HERE deadlock; HERE transaction count */
@@ -248,21 +194,18 @@ CASE(fewer_bytes_expected)
     WAIT(b, 0); /* HERE deadlock */
 }
 
-CASE(only_the_first_copy_expected)
+READY_CASE(only_the_first_copy_expected)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);        /* HERE transaction count */
+        FETCH(s, p.q, 1024, b);       /* HERE transaction count */
         COPY(s + 1024, p.q, 1024, b); /* HERE transaction count */
     }
     WAIT(b, 0);
     USE(t); /* NO LINE transaction count */
 }
 
-CASE(more_bytes_expected)
+READY_CASE(more_bytes_expected)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         EXPECT_BYTES(b, 1040);
         COPY(s, p.q, 1024, b);
@@ -270,9 +213,8 @@ CASE(more_bytes_expected)
     WAIT(b, 0); /* HERE deadlock */
 }
 
-CASE(no_bytes_expected)
+READY_CASE(no_bytes_expected)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         ARRIVE(b);
         COPY(s, p.q, 1024, b);
@@ -281,73 +223,57 @@ CASE(no_bytes_expected)
     USE(AT(t)); /* HERE data race */
 }
 
-CASE(read_before_the_wait)
+READY_CASE(read_before_the_wait)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
+        FETCH(s, p.q, 1024, b);
         USE(AT(0)); /* HERE data race */
     }
     WAIT(b, 0);
 }
 
-CASE(barrier_of_threads_for_a_wait)
+READY_CASE(barrier_of_threads_for_a_wait)
 {
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
-    }
+    if (t == 0)
+        FETCH(s, p.q, 1024, b);
     __syncthreads();
     USE(AT(t)); /* HERE data race */
     WAIT(b, 0);
 }
 
-CASE(written_while_it_copies)
+READY_CASE(written_while_it_copies)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
+        FETCH(s, p.q, 1024, b);
         s_b[1023] = 1; /* HERE data race */
     }
     WAIT(b, 0);
 }
 
-CASE(two_copies_to_one_place)
+READY_CASE(two_copies_to_one_place)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
-        EXPECT_BYTES(b + 8, 1024);
-        COPY(s + 512, p.q, 1024, b + 8); /* HERE data race */
+        FETCH(s, p.q, 1024, b);
+        FETCH(s + 512, p.q, 1024, b + 8); /* HERE data race */
     }
     WAIT(b, 0);
     WAIT(b + 8, 0);
 }
 
-CASE(refilled_before_it_is_read)
+READY_CASE(refilled_before_it_is_read)
 {
-    make_barriers(b, t, 1);
     for (int i = 0; i < 2; i++) {
-        if (t == 0) {
-            EXPECT_BYTES(b, BOX_BYTES);
-            LOAD(s, &p.k_map, b, 8 * i); /* HERE data race */
-        }
-        WAIT(b, i); /* HERE phase overrun; HERE deadlock */
-        USE(AT(t)); /* HERE data race */
+        if (t == 0)
+            FETCH_BOX(s, &p.k_map, b, 8 * i); /* HERE data race */
+        WAIT(b, i);                           /* HERE phase overrun; HERE deadlock */
+        USE(AT(t));                           /* HERE data race */
     }
 }
 
-CASE(freed_by_one_of_two_readers)
+READY_CASE(freed_by_one_of_two_readers)
 {
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
-    }
+    if (t == 0)
+        FETCH(s, p.q, 1024, b);
     if (t < 64) {
         WAIT(b, 0); /* HERE phase overrun; HERE deadlock */
         USE(AT(t)); /* HERE data race */
@@ -356,8 +282,7 @@ CASE(freed_by_one_of_two_readers)
     }
     if (t == 64) {
         WAIT(b + 8, 0);
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b); /* HERE data race */
+        FETCH(s, p.q, 1024, b); /* HERE data race */
         WAIT(b, 1);
     }
 }
@@ -367,70 +292,29 @@ CASE(source_is_written)
     unsigned *o_g = static_cast<unsigned *>(p.o);
     make_barriers(b, t, 1);
     if (t == 0 && blockIdx.x == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, o_g + 64, 1024, b);
+        FETCH(s, o_g + 64, 1024, b);
         o_g[80] = 1; /* HERE data race */
         WAIT(b, 0);
     }
 }
 
-CASE(shared_address_of_a_copy)
-{
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s + 8, p.q, 1024, b); /* HERE misaligned */
-    }
-}
+READY_ONE_CASE(shared_address_of_a_copy, FETCH(s + 8, p.q, 1024, b))                            /* HERE misaligned */
+READY_ONE_CASE(global_address_of_a_copy, FETCH(s, static_cast<const char *>(p.q) + 8, 1024, b)) /* HERE misaligned */
+READY_ONE_CASE(size_of_a_copy, FETCH(s, p.q, 1000, b))                                          /* HERE misaligned */
+READY_ONE_CASE(box_not_aligned, FETCH_BOX(s + 64, &p.k_map, b, 0))                              /* HERE misaligned */
 
-CASE(global_address_of_a_copy)
+READY_CASE(box_begins_off_16_bytes)
 {
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, static_cast<const char *>(p.q) + 8, 1024, b); /* HERE misaligned */
-    }
-}
-
-CASE(size_of_a_copy)
-{
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1000);
-        COPY(s, p.q, 1000, b); /* HERE misaligned */
-    }
-}
-
-CASE(box_not_aligned)
-{
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, BOX_BYTES);
-        LOAD(s + 64, &p.k_map, b, 0); /* HERE misaligned */
-    }
-}
-
-CASE(box_begins_off_16_bytes)
-{
-    make_barriers(b, t, 1);
     if (t == 0) {
         EXPECT_BYTES(b, BOX_BYTES);
         LOAD_AT(s, &p.k_map, b, 36, 0); /* HERE misaligned */
     }
 }
 
-CASE(no_tensor_map)
-{
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, BOX_BYTES);
-        LOAD(s, &p.q_map, b, 0); /* HERE bad tensor map */
-    }
-}
+READY_ONE_CASE(no_tensor_map, FETCH_BOX(s, &p.q_map, b, 0)) /* HERE bad tensor map */
 
-CASE(other_rank)
+READY_CASE(other_rank)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         EXPECT_BYTES(b, BOX_BYTES);
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global" /* HERE bad tensor map */
@@ -458,55 +342,33 @@ CASE(copies_of_threads_not_waited_for)
     WAIT(b, 0);
 }
 
-CASE(beyond_shared_memory)
-{
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s + 32768 - 512, p.q, 1024, b); /* HERE shared memory overflow */
-    }
-}
+READY_ONE_CASE(beyond_shared_memory, FETCH(s + 32768 - 512, p.q, 1024, b)) /* HERE shared memory overflow */
+READY_ONE_CASE(block_ends_while_it_copies, FETCH(s, p.q, 1024, b))         /* HERE bulk copy left ONLY dg */
 
-CASE(block_ends_while_it_copies)
+READY_CASE(stage_filled_by_threads_before)
 {
-    make_barriers(b, t, 1);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b); /* HERE bulk copy left ONLY dg */
-    }
-}
-
-CASE(stage_filled_by_threads_before)
-{
-    make_barriers(b, t, 1);
     s_b[t] = 1; /* HERE missing proxy fence */
     __syncthreads();
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b); /* HERE missing proxy fence */
-    }
+    if (t == 0)
+        FETCH(s, p.q, 1024, b); /* HERE missing proxy fence */
     WAIT(b, 0);
 }
 
-CASE(stage_filled_by_a_result)
+READY_CASE(stage_filled_by_a_result)
 {
-    make_barriers(b, t, 1);
     reinterpret_cast<half2 *>(s_b)[t] = __float2half2_rn(1.0f);
     FENCE_ASYNC();
     const half2 old = reinterpret_cast<half2 *>(s_b)[t];
     reinterpret_cast<half2 *>(s_b)[t] = __hmul2(old, old); /* HERE missing proxy fence */
     __syncthreads();
-    if (t == 0) {
-        COPY_OUT(static_cast<unsigned *>(p.o) + 64 + 1024 * blockIdx.x, s, 1024); /* HERE missing proxy fence */
-        COMMIT();
-        WAIT_GROUP(0);
-    }
+    if (t == 0)
+        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64 + 1024 * blockIdx.x, s,
+                          1024); /* HERE missing proxy fence */
 }
 
 /* Out of shared memory into shared memory without clusters: an H200 ends the launch with "illegal instruction". */
-CASE(copy_within_a_block)
+READY_CASE(copy_within_a_block)
 {
-    make_barriers(b, t, 1);
     FENCE_ASYNC();
     __syncthreads();
     if (t == 0) {

@@ -68,9 +68,8 @@ CASE(arrives_but_does_not_wait_before_its_end)
     }
 }
 
-CASE(copied_to_after_its_end)
+READY_CASE(copied_to_after_its_end)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0 && mine == 0)
         COPY_TO_ALL(s, p.q, 1024, b, 2); /* HERE absent block; HERE bulk copy left */
 }
@@ -198,9 +197,8 @@ CASE(waits_without_an_arrival)
     USE(t);
 }
 
-CASE(one_block_does_not_come)
+READY_CASE(one_block_does_not_come)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (mine == 0)
         CLUSTER_SYNC(); /* HERE deadlock */
     else
@@ -237,21 +235,17 @@ CASE(initialised_later)
         FENCE_INIT();
         ARRIVE_THERE(PEER(b)); /* HERE barrier not visible; HERE bad mbarrier */
     }
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
 }
 
-CASE(one_arrival_too_many)
+READY_CASE(one_arrival_too_many)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0 && mine == 0)
         EXPECT_BYTES(b, 16);
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
     if (t == 0 && mine == 1)
         ARRIVE_THERE(PEER(b)); /* HERE phase overrun */
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
 }
 
 CASE(one_arrival_short)
@@ -274,37 +268,31 @@ CASE(arrival_in_the_scope_of_the_block)
     CLUSTER_SYNC();
 }
 
-CASE(last_arrival_after_its_end)
+READY_CASE(last_arrival_after_its_end)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0 && mine == 0)
         ARRIVE_THERE(PEER(b)); /* HERE absent block */
 }
 
-CASE(stored_over_there)
+READY_CASE(stored_over_there)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0)
         PUT(PEER(b), 0); /* HERE ordinary access to a barrier */
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
 }
 
 /* Copies to another block: PTX ISA, "cp.async.bulk" */
 
-CASE(barrier_of_the_sender)
+READY_CASE(barrier_of_the_sender)
 {
-    make_cluster_barriers(b, t, 1, 1);
     fill(s_b, 1024, t);
     if (t == 0)
         COPY_THERE(PEER(s + 1024), s, 1024, b); /* HERE bad mbarrier */
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
 }
 
-CASE(sent_without_a_proxy_fence)
+READY_CASE(sent_without_a_proxy_fence)
 {
-    make_cluster_barriers(b, t, 1, 1);
     PUT(s + 4 * t, t); /* HERE missing proxy fence */
     __syncthreads();
     if (t == 0) {
@@ -315,9 +303,8 @@ CASE(sent_without_a_proxy_fence)
     CLUSTER_SYNC();
 }
 
-CASE(acquired_instead_of_released)
+READY_CASE(acquired_instead_of_released)
 {
-    make_cluster_barriers(b, t, 1, 1);
     PUT(s + 4 * t, t); /* HERE missing proxy fence */
     asm volatile("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
     __syncthreads();
@@ -329,9 +316,8 @@ CASE(acquired_instead_of_released)
     CLUSTER_SYNC();
 }
 
-CASE(words_read_before_they_are_received)
+READY_CASE(words_read_before_they_are_received)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0)
         EXPECT_BYTES(b, 4 * THREADS);
     SEND(PEER(s + 4 * t), t, PEER(b)); /* HERE data race */
@@ -340,9 +326,8 @@ CASE(words_read_before_they_are_received)
     CLUSTER_SYNC();
 }
 
-CASE(fewer_pieces_than_expected)
+READY_CASE(fewer_pieces_than_expected)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0) {
         EXPECT_BYTES(b, 4 * 64);
         for (int i = 0; i < 3; i++)
@@ -355,9 +340,8 @@ CASE(fewer_pieces_than_expected)
     CLUSTER_SYNC();
 }
 
-CASE(fewer_words_sent_than_expected)
+READY_CASE(fewer_words_sent_than_expected)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0)
         EXPECT_BYTES(b, 4 * THREADS);
     if (t > 0)
@@ -366,9 +350,8 @@ CASE(fewer_words_sent_than_expected)
     CLUSTER_SYNC();
 }
 
-CASE(word_with_a_barrier_of_the_sender)
+READY_CASE(word_with_a_barrier_of_the_sender)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0) {
         EXPECT_BYTES(b, 4);
         SEND(PEER(s), t, b); /* HERE bad mbarrier */
@@ -376,9 +359,8 @@ CASE(word_with_a_barrier_of_the_sender)
     CLUSTER_SYNC();
 }
 
-CASE(read_before_it_is_received)
+READY_CASE(read_before_it_is_received)
 {
-    make_cluster_barriers(b, t, 1, 1);
     fill(s_b, 1024, t);
     if (t == 0) {
         EXPECT_BYTES(b, 256);
@@ -390,9 +372,8 @@ CASE(read_before_it_is_received)
     CLUSTER_SYNC();
 }
 
-CASE(source_written_before_it_is_sent)
+READY_CASE(source_written_before_it_is_sent)
 {
-    make_cluster_barriers(b, t, 1, 1);
     fill(s_b, 1024, t);
     if (t == 0) {
         EXPECT_BYTES(b, 256);
@@ -403,9 +384,8 @@ CASE(source_written_before_it_is_sent)
     CLUSTER_SYNC();
 }
 
-CASE(ends_before_it_is_sent)
+READY_CASE(ends_before_it_is_sent)
 {
-    make_cluster_barriers(b, t, 1, 1);
     fill(s_b, 1024, t);
     if (t == 0 && mine == 0)
         COPY_THERE(PEER(s + 1024), s, 256, PEER(b)); /* HERE absent block; HERE bulk copy left */
@@ -415,22 +395,18 @@ CASE(ends_before_it_is_sent)
         WAIT(b, 0);
 }
 
-CASE(mask_of_three_blocks)
+READY_CASE(mask_of_three_blocks)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0 && mine == 0)
         LOAD_TO_ALL(s, &p.k_map, b, 0, 7); /* HERE absent block */
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
 }
 
-CASE(one_block_expects_too_little)
+READY_CASE(one_block_expects_too_little)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0)
         EXPECT_BYTES(b, BOX_BYTES - 16 * mine);
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
     if (t == 0 && mine == 0)
         LOAD_TO_ALL(s, &p.k_map, b, 0, 3); /* HERE transaction count; HERE deadlock */
     WAIT(b, 0);                            /* HERE deadlock */
@@ -448,9 +424,8 @@ CASE(copied_to_all_before_they_have_begun)
     CLUSTER_SYNC();
 }
 
-CASE(copied_to_all_but_one_does_not_wait)
+READY_CASE(copied_to_all_but_one_does_not_wait)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0)
         EXPECT_BYTES(b, BOX_BYTES);
     if (t == 0 && mine == 0)
@@ -479,9 +454,8 @@ CASE(stage_freed_by_one_block_alone)
     CLUSTER_SYNC();
 }
 
-CASE(filled_by_threads_there)
+READY_CASE(filled_by_threads_there)
 {
-    make_cluster_barriers(b, t, 1, 1);
     PUT(s + 4 * t, t); /* HERE missing proxy fence */
     CLUSTER_SYNC();
     if (t == 0)
@@ -494,9 +468,8 @@ CASE(filled_by_threads_there)
 
 /* On the block's own memory */
 
-CASE(reduction_read_before_the_wait)
+READY_CASE(reduction_read_before_the_wait)
 {
-    make_cluster_barriers(b, t, 1, 1);
     fill(s_b, 512, t);
     if (t == 0) {
         EXPECT_BYTES(b, 256);
@@ -507,9 +480,8 @@ CASE(reduction_read_before_the_wait)
     CLUSTER_SYNC();
 }
 
-CASE(reduction_over_what_threads_wrote)
+READY_CASE(reduction_over_what_threads_wrote)
 {
-    make_cluster_barriers(b, t, 1, 1);
     fill(s_b, 256, t);
     reinterpret_cast<unsigned *>(s_b + 256)[t] = t; /* HERE missing proxy fence */
     __syncthreads();

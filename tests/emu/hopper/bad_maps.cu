@@ -9,27 +9,22 @@ CASE(changed_without_a_release)
     if (t < 32)
         reinterpret_cast<unsigned *>(g)[t] = reinterpret_cast<unsigned *>(s_b + MAP_PLACE)[t];
     __syncthreads();
-    if (t == 64) {
-        ACQUIRE(gpu, g);
-        load_box(p, s, b, g); /* HERE missing proxy fence */
-    }
+    if (t == 64)
+        acquire_and_load(p, s, b, g); /* HERE missing proxy fence */
 }
 
 CASE(changed_without_an_acquire)
 {
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 64)
         load_box(p, s, b, g); /* HERE missing proxy fence */
 }
 
 CASE(changed_and_used_by_one_thread)
 {
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 0) {
-        ACQUIRE(gpu, g);
-        load_box(p, s, b, g);
+        acquire_and_load(p, s, b, g);
         WAIT(b, 0);
         REPLACE_ADDRESS(global, g, p.q);
         load_box(p, s, b, g); /* HERE missing proxy fence */
@@ -38,11 +33,9 @@ CASE(changed_and_used_by_one_thread)
 
 CASE(released_and_used_by_one_thread)
 {
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 0) {
-        ACQUIRE(gpu, g);
-        load_box(p, s, b, g);
+        acquire_and_load(p, s, b, g);
         WAIT(b, 0);
         REPLACE_ADDRESS(global, g, p.q);
         RELEASE(cta);
@@ -52,13 +45,11 @@ CASE(released_and_used_by_one_thread)
 
 CASE(released_before_the_change)
 {
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 0) {
         RELEASE(gpu);
         REPLACE_ADDRESS(global, g, p.q); /* HERE missing proxy fence */
-        ACQUIRE(gpu, g);
-        load_box(p, s, b, g);
+        acquire_and_load(p, s, b, g);
     }
 }
 
@@ -67,16 +58,14 @@ CASE(acquired_before_the_change)
     if (t == 64)
         ACQUIRE(gpu, g);
     __syncthreads();
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 64)
         load_box(p, s, b, g); /* HERE missing proxy fence */
 }
 
 CASE(another_map_acquired)
 {
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 64) {
         ACQUIRE(gpu, &maps_g[4 + blockIdx.x].map);
         load_box(p, s, b, g); /* HERE missing proxy fence */
@@ -85,8 +74,7 @@ CASE(another_map_acquired)
 
 CASE(acquired_by_a_thread_that_nobody_waits_for)
 {
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 32)
         ACQUIRE(gpu, g);
     if (t == 64)
@@ -107,11 +95,8 @@ CASE(store_with_a_map_not_acquired)
 {
     copy_map(s_b, s, t);
     fill(s_b, BOX_BYTES, t);
-    if (t == 64) {
-        STORE(g, s, 0); /* HERE missing proxy fence */
-        COMMIT();
-        WAIT_GROUP(0);
-    }
+    if (t == 64)
+        STORE_AND_WAIT(g, s, 0); /* HERE missing proxy fence */
 }
 
 CASE(released_in_the_block_for_another)
@@ -129,18 +114,15 @@ CASE(released_in_the_block_for_another)
         while (atomicAdd(&flag_g, 0) == 0)
             ;
         __threadfence();
-        ACQUIRE(gpu, &maps_g[0].map);
-        load_box(p, s, b, &maps_g[0].map); /* HERE missing proxy fence */
+        acquire_and_load(p, s, b, &maps_g[0].map); /* HERE missing proxy fence */
     }
 }
 
 CASE(no_barrier_after_the_release)
 {
     copy_map(s_b, s, t);
-    if (t == 64) {
-        ACQUIRE(gpu, g);
-        load_box(p, s, b, g); /* HERE data race; HERE bad tensor map */
-    }
+    if (t == 64)
+        acquire_and_load(p, s, b, g); /* HERE data race; HERE bad tensor map */
 }
 
 CASE(copied_before_the_lanes_have_met)
@@ -153,12 +135,9 @@ CASE(copied_before_the_lanes_have_met)
 
 CASE(changed_while_a_load_reads_it)
 {
-    copy_map(s_b, s, t);
-    __syncthreads();
-    if (t == 64) {
-        ACQUIRE(gpu, g);
-        load_box(p, s, b, g);
-    }
+    copy_map_for_all(s_b, s, t);
+    if (t == 64)
+        acquire_and_load(p, s, b, g);
     __syncthreads();
     if (t == 0)
         REPLACE_ADDRESS(global, g, p.q); /* HERE data race */
@@ -185,35 +164,11 @@ CASE(map_in_shared_memory)
         load_box(p, s, b, reinterpret_cast<fa_tensor_map *>(s_b + MAP_PLACE)); /* HERE bad tensor map */
 }
 
-CASE(map_not_aligned)
-{
-    if (t == 0)
-        load_box(p, s, b, reinterpret_cast<const char *>(&p.k_map) + 32); /* HERE misaligned */
-}
-
-CASE(replaced_map_not_aligned)
-{
-    if (t == 0)
-        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE + 64, p.q); /* HERE misaligned */
-}
-
-CASE(copied_map_not_aligned)
-{
-    if (t < 32)
-        COPY_MAP(g, s + MAP_PLACE + 64, gpu); /* HERE misaligned */
-}
-
-CASE(acquired_map_not_aligned)
-{
-    if (t == 0)
-        ACQUIRE(gpu, reinterpret_cast<const char *>(g) + 64); /* HERE misaligned */
-}
-
-CASE(acquired_in_shared_memory)
-{
-    if (t == 0)
-        ACQUIRE(gpu, s_b + MAP_PLACE); /* HERE bad tensor map */
-}
+ONE_CASE(map_not_aligned, load_box(p, s, b, reinterpret_cast<const char *>(&p.k_map) + 32)) /* HERE misaligned */
+ONE_CASE(replaced_map_not_aligned, REPLACE_ADDRESS(shared::cta, s + MAP_PLACE + 64, p.q))   /* HERE misaligned */
+WARP_CASE(copied_map_not_aligned, COPY_MAP(g, s + MAP_PLACE + 64, gpu))                     /* HERE misaligned */
+ONE_CASE(acquired_map_not_aligned, ACQUIRE(gpu, reinterpret_cast<const char *>(g) + 64))    /* HERE misaligned */
+ONE_CASE(acquired_in_shared_memory, ACQUIRE(gpu, s_b + MAP_PLACE))                          /* HERE bad tensor map */
 
 CASE(acquired_among_the_parameters)
 {
@@ -229,17 +184,8 @@ CASE(replaced_among_the_parameters)
         REPLACE_ADDRESS(global, map + (reinterpret_cast<u64>(map) & 64), p.q); /* HERE bad tensor map */
 }
 
-CASE(shared_map_named_global)
-{
-    if (t == 0)
-        REPLACE_ADDRESS(global, s_b + MAP_PLACE, p.q); /* HERE bad tensor map */
-}
-
-CASE(copied_to_shared_memory)
-{
-    if (t < 32)
-        COPY_MAP(s_b + MAP_PLACE + 128, s + MAP_PLACE, gpu); /* HERE bad tensor map */
-}
+ONE_CASE(shared_map_named_global, REPLACE_ADDRESS(global, s_b + MAP_PLACE, p.q))        /* HERE bad tensor map */
+WARP_CASE(copied_to_shared_memory, COPY_MAP(s_b + MAP_PLACE + 128, s + MAP_PLACE, gpu)) /* HERE bad tensor map */
 
 CASE(copied_by_half_a_warp)
 {
@@ -247,11 +193,7 @@ CASE(copied_by_half_a_warp)
         COPY_MAP(g, s + MAP_PLACE, gpu); /* HERE partial warp */
 }
 
-CASE(replaced_where_no_map_is)
-{
-    if (t == 0)
-        REPLACE_ADDRESS(shared::cta, s + MAP_PLACE + 128, p.q); /* HERE bad tensor map */
-}
+ONE_CASE(replaced_where_no_map_is, REPLACE_ADDRESS(shared::cta, s + MAP_PLACE + 128, p.q)) /* HERE bad tensor map */
 
 CASE(size_of_an_acquire)
 {
@@ -275,71 +217,17 @@ CASE(address_off_16_bytes)
         REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, static_cast<const char *>(p.q) + 8); /* HERE bad tensor map */
 }
 
-CASE(rank_6)
-{
-    if (t == 0)
-        REPLACE(rank, shared::cta, s + MAP_PLACE, 5); /* HERE bad tensor map */
-}
-
-CASE(box_of_257)
-{
-    if (t == 0)
-        REPLACE_OF(box_dim, shared::cta, s + MAP_PLACE, 1, 257); /* HERE bad tensor map */
-}
-
-CASE(tensor_of_nothing)
-{
-    if (t == 0)
-        REPLACE_OF(global_dim, shared::cta, s + MAP_PLACE, 1, 0); /* HERE bad tensor map */
-}
-
-CASE(sixth_dimension)
-{
-    if (t == 0)
-        REPLACE_OF(global_dim, shared::cta, s + MAP_PLACE, 5, 1); /* HERE bad tensor map */
-}
-
-CASE(stride_of_24_bytes)
-{
-    if (t == 0)
-        REPLACE_STRIDE(shared::cta, s + MAP_PLACE, 0, 24); /* HERE bad tensor map */
-}
-
-CASE(fifth_stride)
-{
-    if (t == 0)
-        REPLACE_STRIDE(shared::cta, s + MAP_PLACE, 4, 64); /* HERE bad tensor map */
-}
-
-CASE(element_stride_of_9)
-{
-    if (t == 0)
-        REPLACE_OF(element_stride, shared::cta, s + MAP_PLACE, 1, 9); /* HERE bad tensor map */
-}
-
-CASE(type_13)
-{
-    if (t == 0)
-        REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 13); /* HERE bad tensor map */
-}
-
-CASE(swizzle_of_96_bytes)
-{
-    if (t == 0)
-        REPLACE_NUMBER(swizzle_mode, shared::cta, s + MAP_PLACE, 4); /* HERE bad tensor map */
-}
-
-CASE(interleave_3)
-{
-    if (t == 0)
-        REPLACE_NUMBER(interleave_layout, shared::cta, s + MAP_PLACE, 3); /* HERE bad tensor map */
-}
-
-CASE(fill_2)
-{
-    if (t == 0)
-        REPLACE_NUMBER(fill_mode, shared::cta, s + MAP_PLACE, 2); /* HERE bad tensor map */
-}
+ONE_CASE(rank_6, REPLACE(rank, shared::cta, s + MAP_PLACE, 5))                              /* HERE bad tensor map */
+ONE_CASE(box_of_257, REPLACE_OF(box_dim, shared::cta, s + MAP_PLACE, 1, 257))               /* HERE bad tensor map */
+ONE_CASE(tensor_of_nothing, REPLACE_OF(global_dim, shared::cta, s + MAP_PLACE, 1, 0))       /* HERE bad tensor map */
+ONE_CASE(sixth_dimension, REPLACE_OF(global_dim, shared::cta, s + MAP_PLACE, 5, 1))         /* HERE bad tensor map */
+ONE_CASE(stride_of_24_bytes, REPLACE_STRIDE(shared::cta, s + MAP_PLACE, 0, 24))             /* HERE bad tensor map */
+ONE_CASE(fifth_stride, REPLACE_STRIDE(shared::cta, s + MAP_PLACE, 4, 64))                   /* HERE bad tensor map */
+ONE_CASE(element_stride_of_9, REPLACE_OF(element_stride, shared::cta, s + MAP_PLACE, 1, 9)) /* HERE bad tensor map */
+ONE_CASE(type_13, REPLACE_NUMBER(elemtype, shared::cta, s + MAP_PLACE, 13))                 /* HERE bad tensor map */
+ONE_CASE(swizzle_of_96_bytes, REPLACE_NUMBER(swizzle_mode, shared::cta, s + MAP_PLACE, 4))  /* HERE bad tensor map */
+ONE_CASE(interleave_3, REPLACE_NUMBER(interleave_layout, shared::cta, s + MAP_PLACE, 3))    /* HERE bad tensor map */
+ONE_CASE(fill_2, REPLACE_NUMBER(fill_mode, shared::cta, s + MAP_PLACE, 2))                  /* HERE bad tensor map */
 
 /* Fields that are right alone, but not together. */
 

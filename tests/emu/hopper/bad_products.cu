@@ -81,11 +81,8 @@ CASE(read_back_before_it_is_written)
 
 CASE(two_blocks_store_to_one_place)
 {
-    if (t == 0) {
-        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE data race */
-        COMMIT();
-        WAIT_GROUP(0);
-    }
+    if (t == 0)
+        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE data race */
 }
 
 /* Proxies: PTX ISA, "Memory Consistency Model: Proxies" */
@@ -94,11 +91,8 @@ CASE(store_without_a_fence)
 {
     s_b[t] = 1; /* HERE missing proxy fence */
     __syncthreads();
-    if (t == 0) {
-        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
-        COMMIT();
-        WAIT_GROUP(0);
-    }
+    if (t == 0)
+        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
 }
 
 CASE(fence_by_the_wrong_thread)
@@ -107,9 +101,7 @@ CASE(fence_by_the_wrong_thread)
     __syncthreads();
     if (t == 0) {
         FENCE_ASYNC();
-        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
-        COMMIT();
-        WAIT_GROUP(0);
+        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
     }
 }
 
@@ -118,11 +110,8 @@ CASE(fence_before_the_store)
     FENCE_ASYNC();
     s_b[t] = 1; /* HERE missing proxy fence */
     __syncthreads();
-    if (t == 0) {
-        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
-        COMMIT();
-        WAIT_GROUP(0);
-    }
+    if (t == 0)
+        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
 }
 
 CASE(memory_fence_for_a_proxy_fence)
@@ -130,11 +119,8 @@ CASE(memory_fence_for_a_proxy_fence)
     s_b[t] = 1; /* HERE missing proxy fence */
     __threadfence();
     __syncthreads();
-    if (t == 0) {
-        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
-        COMMIT();
-        WAIT_GROUP(0);
-    }
+    if (t == 0)
+        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
 }
 
 CASE(fence_of_another_space)
@@ -142,11 +128,8 @@ CASE(fence_of_another_space)
     s_b[t] = 1; /* HERE missing proxy fence */
     asm volatile("fence.proxy.async.global;" ::: "memory");
     __syncthreads();
-    if (t == 0) {
-        COPY_OUT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
-        COMMIT();
-        WAIT_GROUP(0);
-    }
+    if (t == 0)
+        COPY_OUT_AND_WAIT(static_cast<unsigned *>(p.o) + 64, s, 1024); /* HERE missing proxy fence */
 }
 
 CASE(product_of_memory_without_a_fence)
@@ -154,12 +137,8 @@ CASE(product_of_memory_without_a_fence)
     float d[4] = {0, 0, 0, 0};
     s_b[A_BYTES + t] = 0; /* HERE missing proxy fence */
     __syncthreads();
-    if (t < 128) {
-        WG_FENCE();
-        PRODUCT(d, s, s + A_BYTES); /* HERE missing proxy fence */
-        WG_COMMIT();
-        WG_WAIT(0);
-    }
+    if (t < 128)
+        MULTIPLY_AND_WAIT(d, s, s + A_BYTES); /* HERE missing proxy fence */
 }
 
 CASE(copied_by_threads_without_a_fence)
@@ -170,12 +149,8 @@ CASE(copied_by_threads_without_a_fence)
                  "l"(p.q)
                  : "memory");
     __syncthreads();
-    if (t < 128) {
-        WG_FENCE();
-        PRODUCT(d, s, s + A_BYTES); /* HERE missing proxy fence */
-        WG_COMMIT();
-        WG_WAIT(0);
-    }
+    if (t < 128)
+        MULTIPLY_AND_WAIT(d, s, s + A_BYTES); /* HERE missing proxy fence */
 }
 
 /* Products: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" */
@@ -212,10 +187,7 @@ PRODUCT_CASE(accumulator_written_after_the_fence)
 
 PRODUCT_CASE(accumulator_scaled_between_products)
 {
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES);
-    WG_COMMIT();
-    WG_WAIT(0);
+    MULTIPLY_AND_WAIT(d, s, s + A_BYTES);
     d[2] *= 0.5f;               /* HERE missing wgmma.fence */
     PRODUCT(d, s, s + A_BYTES); /* HERE missing wgmma.fence */
     WG_COMMIT();
@@ -233,27 +205,21 @@ PRODUCT_CASE(a_packed_after_the_fence)
 
 PRODUCT_CASE(accumulator_read_before_the_wait)
 {
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES);
-    WG_COMMIT();
+    MULTIPLY(d, s, s + A_BYTES);
     USE(d[0]); /* HERE register of a product under way */
     WG_WAIT(0);
 }
 
 PRODUCT_CASE(accumulator_written_before_the_wait)
 {
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES);
-    WG_COMMIT();
+    MULTIPLY(d, s, s + A_BYTES);
     d[0] = 0; /* HERE register of a product under way */
     WG_WAIT(0);
 }
 
 PRODUCT_CASE(wait_leaves_the_group)
 {
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES);
-    WG_COMMIT();
+    MULTIPLY(d, s, s + A_BYTES);
     WG_WAIT(1);
     USE(d[0]); /* HERE register of a product under way */
     WG_WAIT(0);
@@ -277,18 +243,11 @@ PRODUCT_CASE(a_packed_before_the_wait)
     USE(a[2]);
 }
 
-PRODUCT_CASE(product_left)
-{
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES); /* HERE wgmma left */
-    WG_COMMIT();
-}
+PRODUCT_CASE(product_left) { MULTIPLY(d, s, s + A_BYTES); /* HERE wgmma left */ }
 
 PRODUCT_CASE(matrix_written_before_the_wait)
 {
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES); /* HERE data race */
-    WG_COMMIT();
+    MULTIPLY(d, s, s + A_BYTES); /* HERE data race */
     if (t == 5)
         s_b[A_BYTES + 3] = 0; /* HERE data race */
     WG_WAIT(0);
@@ -297,9 +256,7 @@ PRODUCT_CASE(matrix_written_before_the_wait)
 PRODUCT_CASE(matrix_freed_with_a_group_under_way)
 {
     float e[4] = {0, 0, 0, 0};
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES);
-    WG_COMMIT();
+    MULTIPLY(d, s, s + A_BYTES);
     PRODUCT(e, s, s + A_BYTES);
     WG_COMMIT();
     WG_WAIT(1);
@@ -309,19 +266,10 @@ PRODUCT_CASE(matrix_freed_with_a_group_under_way)
 
 PRODUCT_CASE(warps_differ)
 {
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES + (t == 64 || t / 32 == 2 ? 0 : 32)); /* HERE bad wgmma */
-    WG_COMMIT();
-    WG_WAIT(0);
+    MULTIPLY_AND_WAIT(d, s, s + A_BYTES + (t == 64 || t / 32 == 2 ? 0 : 32)); /* HERE bad wgmma */
 }
 
-PRODUCT_CASE(lanes_differ)
-{
-    WG_FENCE();
-    PRODUCT(d, s, s + A_BYTES + t % 2 * 32); /* HERE bad wgmma */
-    WG_COMMIT();
-    WG_WAIT(0);
-}
+PRODUCT_CASE(lanes_differ) { MULTIPLY_AND_WAIT(d, s, s + A_BYTES + t % 2 * 32); /* HERE bad wgmma */ }
 
 PRODUCT_CASE(half_a_warp)
 {
@@ -336,20 +284,12 @@ CASE(a_warp_is_missing)
 {
     float d[4] = {0, 0, 0, 0};
     if (t < 96) {
-        WG_FENCE();
-        PRODUCT(d, s, s + A_BYTES);
-        WG_COMMIT();
+        MULTIPLY(d, s, s + A_BYTES);
         WG_WAIT(0); /* HERE deadlock */
     }
 }
 
-PRODUCT_CASE(matrix_outside)
-{
-    WG_FENCE();
-    PRODUCT(d, s, s + 32768); /* HERE fault */
-    WG_COMMIT();
-    WG_WAIT(0);
-}
+PRODUCT_CASE(matrix_outside) { MULTIPLY_AND_WAIT(d, s, s + 32768); /* HERE fault */ }
 
 PRODUCT_CASE(two_shapes_on_one_accumulator)
 {
@@ -369,34 +309,25 @@ CASE(product_before_its_matrix_has_come)
 {
     float d[4] = {0, 0, 0, 0};
     if (t == 128) {
-        EXPECT_BYTES(b, BOX_BYTES);
-        LOAD(s + A_BYTES, &p.k_map, b, 0); /* HERE data race */
+        FETCH_BOX(s + A_BYTES, &p.k_map, b, 0); /* HERE data race */
         WAIT(b, 0);
     }
-    if (t < 128) {
-        WG_FENCE();
-        PRODUCT(d, s, s + A_BYTES); /* HERE data race */
-        WG_COMMIT();
-        WG_WAIT(0);
-    }
+    if (t < 128)
+        MULTIPLY_AND_WAIT(d, s, s + A_BYTES); /* HERE data race */
 }
 
 CASE(stage_freed_before_the_wait)
 {
     float d[4] = {0, 0, 0, 0};
     if (t == 128) {
-        EXPECT_BYTES(b, BOX_BYTES);
-        LOAD(s + A_BYTES, &p.k_map, b, 0);
+        FETCH_BOX(s + A_BYTES, &p.k_map, b, 0);
         WAIT(b + 8, 0);
-        EXPECT_BYTES(b, BOX_BYTES);
-        LOAD(s + A_BYTES, &p.k_map, b, 8); /* HERE data race */
+        FETCH_BOX(s + A_BYTES, &p.k_map, b, 8); /* HERE data race */
         WAIT(b, 1);
     }
     if (t < 128) {
         WAIT(b, 0);
-        WG_FENCE();
-        PRODUCT(d, s, s + A_BYTES); /* HERE data race */
-        WG_COMMIT();
+        MULTIPLY(d, s, s + A_BYTES); /* HERE data race */
         if (t == 0)
             ARRIVE(b + 8);
         WG_WAIT(0);
@@ -420,9 +351,7 @@ CASE(wait_for_a_warp_that_waits)
     if (t >= 96 && t < 128)
         WAIT(b, 0); /* HERE deadlock */
     if (t < 128) {
-        WG_FENCE();
-        PRODUCT(d, s, s + A_BYTES);
-        WG_COMMIT();
+        MULTIPLY(d, s, s + A_BYTES);
         WG_WAIT(0); /* HERE deadlock */
         if (t == 0)
             ARRIVE(b);

@@ -44,13 +44,11 @@ CASE(phases_by_their_state)
     }
 }
 
-CASE(polls_until_the_bytes_have_come)
+READY_CASE(polls_until_the_bytes_have_come)
 {
-    make_barriers(b, t, 1);
     if (t == 64)
         for (int i = 0; i < 2; i++) {
-            EXPECT_BYTES(b + 8 * i, 1024);
-            COPY(s + 1024 * i, p.q, 1024, b + 8 * i);
+            FETCH(s + 1024 * i, p.q, 1024, b + 8 * i);
         }
     for (unsigned i = 0, done = 0; i < 2; i += done, done = 0) {
         TEST(done, b + 8 * i, 0);
@@ -60,9 +58,8 @@ CASE(polls_until_the_bytes_have_come)
     USE(AT(t) + AT(256 + t));
 }
 
-CASE(bytes_first)
+READY_CASE(bytes_first)
 {
-    make_barriers(b, t, 1);
     if (t == 0) {
         COPY(s, p.q, 1024, b);
         EXPECT_BYTES(b, 1024);
@@ -78,10 +75,8 @@ CASE(fence_of_the_async_proxy_for_a_barrier)
         FENCE_ASYNC();
     }
     __syncthreads();
-    if (t == 32) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
-    }
+    if (t == 32)
+        FETCH(s, p.q, 1024, b);
     WAIT(b, 0);
     USE(AT(t));
 }
@@ -158,24 +153,19 @@ CASE(matrices_by_generic_addresses)
     }
 }
 
-CASE(load_then_store)
+READY_CASE(load_then_store)
 {
-    make_barriers(b, t, 1);
     if (t == 0 && blockIdx.x == 0) {
-        EXPECT_BYTES(b, BOX_BYTES);
-        LOAD(s, &p.k_map, b, 8);
+        FETCH_BOX(s, &p.k_map, b, 8);
         WAIT(b, 0);
-        STORE(&p.v_map, s, 24);
-        COMMIT();
-        WAIT_GROUP(0);
+        STORE_AND_WAIT(&p.v_map, s, 24);
         const unsigned short *o_g = static_cast<const unsigned short *>(p.o) + 2048;
         EXPECT(o_g[24 * 64 + 5] == static_cast<const unsigned short *>(p.q)[8 * 64 + 5]);
     }
 }
 
-CASE(reductions_of_a_box)
+READY_CASE(reductions_of_a_box)
 {
-    make_barriers(b, t, 1);
     fill(s_b, BOX_BYTES, t);
     if (t == 0 && blockIdx.x == 0) {
         for (int i = 0; i < 2; i++) {
@@ -220,14 +210,11 @@ CASE(half_of_the_threads_drop_out)
     }
 }
 
-CASE(generic_writes_then_a_copy)
+READY_CASE(generic_writes_then_a_copy)
 {
-    make_barriers(b, t, 1);
     fill(s_b, 1024, t);
-    if (t == 0) {
-        EXPECT_BYTES(b, 1024);
-        COPY(s, p.q, 1024, b);
-    }
+    if (t == 0)
+        FETCH(s, p.q, 1024, b);
     WAIT(b, 0);
     __syncthreads();
     s_b[t] = 1;
@@ -256,9 +243,7 @@ CASE(two_groups_under_way)
     float d[4] = {0, 0, 0, 0}, e[4] = {0, 0, 0, 0};
     fill(s_b, A_BYTES + 2 * B_BYTES, t);
     if (t < 128) {
-        WG_FENCE();
-        PRODUCT(d, s, s + A_BYTES);
-        WG_COMMIT();
+        MULTIPLY(d, s, s + A_BYTES);
         PRODUCT(e, s, s + A_BYTES + B_BYTES);
         WG_COMMIT();
         WG_WAIT(1);
@@ -294,8 +279,7 @@ __device__ __forceinline__ void load_four_boxes(const fa_params &p, unsigned s, 
     if (t == 128)
         for (int i = 0; i < 4; i++) {
             WAIT(b + 8, (i + 1) % 2);
-            EXPECT_BYTES(b, BOX_BYTES);
-            LOAD(s + A_BYTES, &p.k_map, b, 8 * i);
+            FETCH_BOX(s + A_BYTES, &p.k_map, b, 8 * i);
         }
 }
 
@@ -312,10 +296,7 @@ CASE(stage_of_a_product)
     if (t < 128)
         for (int i = 0; i < 4; i++) {
             WAIT(b, i % 2);
-            WG_FENCE();
-            PRODUCT(d, s, s + A_BYTES);
-            WG_COMMIT();
-            WG_WAIT(0);
+            MULTIPLY_AND_WAIT(d, s, s + A_BYTES);
             if (t % 32 == 0)
                 ARRIVE(b + 8);
         }
@@ -331,10 +312,7 @@ CASE(stage_freed_by_one_thread)
     if (t < 128) {
         for (int i = 0; i < 4; i++) {
             WAIT(b, i % 2);
-            WG_FENCE();
-            PRODUCT(d, s, s + A_BYTES);
-            WG_COMMIT();
-            WG_WAIT(0);
+            MULTIPLY_AND_WAIT(d, s, s + A_BYTES);
             if (t == 32 * i)
                 ARRIVE(b + 8);
         }
@@ -351,14 +329,10 @@ CASE(warps_come_apart)
     float d[4] = {0, 0, 0, 0}, e[4] = {0, 0, 0, 0};
     fill(s_b, A_BYTES + 2 * B_BYTES, t);
     if (t < 128) {
-        WG_FENCE();
-        PRODUCT(d, s, s + A_BYTES);
-        WG_COMMIT();
+        MULTIPLY(d, s, s + A_BYTES);
         if (t < 64)
             WG_WAIT(0);
-        WG_FENCE();
-        PRODUCT(e, s, s + A_BYTES + B_BYTES);
-        WG_COMMIT();
+        MULTIPLY(e, s, s + A_BYTES + B_BYTES);
         if (t >= 64)
             WG_WAIT(1);
         EXPECT(d[0] == 16.0f);

@@ -103,8 +103,7 @@ CASE(a_flag)
             asm volatile("ld.acquire.cluster.shared::cta.u32 %0, [%1];" : "=r"(seen) : "r"(s) : "memory");
         EXPECT(AT(16) == 77);
     }
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
 }
 
 CASE(sent_and_acknowledged)
@@ -148,14 +147,12 @@ CASE(ring_for_all)
             if (t < 2)
                 ARRIVE_THERE(peer(b + 8, t));
         }
-    __syncwarp();
-    CLUSTER_SYNC();
+    REJOIN();
 }
 
 /* A release is half a fence of the proxy: what its thread wrote reaches copies out of its shared memory. */
-CASE(released_to_the_async_proxy)
+READY_CASE(released_to_the_async_proxy)
 {
-    make_cluster_barriers(b, t, 1, 1);
     reinterpret_cast<int *>(s_b)[t] = t + 7 * mine;
     asm volatile("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;" ::: "memory");
     __syncthreads();
@@ -169,9 +166,8 @@ CASE(released_to_the_async_proxy)
     CLUSTER_SYNC();
 }
 
-CASE(pieces_to_the_other_block)
+READY_CASE(pieces_to_the_other_block)
 {
-    make_cluster_barriers(b, t, 1, 1);
     for (int i = 0; i < 4; i++)
         reinterpret_cast<int *>(s_b)[i * 64 + t] = i + t + 100 * mine;
     FENCE_ASYNC();
@@ -187,9 +183,8 @@ CASE(pieces_to_the_other_block)
 }
 
 /* Every thread's word to the other block, one by one and four together; st.async needs no proxy fence. */
-CASE(words_sent)
+READY_CASE(words_sent)
 {
-    make_cluster_barriers(b, t, 1, 1);
     reinterpret_cast<unsigned *>(s_b)[t] = 0;
     CLUSTER_SYNC();
     if (t == 0)
@@ -205,9 +200,8 @@ CASE(words_sent)
     CLUSTER_SYNC();
 }
 
-CASE(sums_sent)
+READY_CASE(sums_sent)
 {
-    make_cluster_barriers(b, t, 1, 1);
     reinterpret_cast<unsigned *>(s_b)[t] = t;
     reinterpret_cast<unsigned *>(s_b + 256)[t] = t + 100 * mine;
     FENCE_ASYNC();
@@ -222,9 +216,8 @@ CASE(sums_sent)
     CLUSTER_SYNC();
 }
 
-CASE(sent_to_itself)
+READY_CASE(sent_to_itself)
 {
-    make_cluster_barriers(b, t, 1, 1);
     if (t == 0) {
         EXPECT_BYTES(b, 1024);
         COPY_TO_ALL(s, p.q, 1024, b, 1 << mine);

@@ -13,12 +13,9 @@ CASE(map_from_shared_memory)
 {
     if (t == 0)
         REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, static_cast<const char *>(p.q) + 128);
-    copy_map(s_b, s, t);
-    __syncthreads();
-    if (t == 64) {
-        ACQUIRE(gpu, g);
-        load_box(p, s, b, g);
-    }
+    copy_map_for_all(s_b, s, t);
+    if (t == 64)
+        acquire_and_load(p, s, b, g);
     WAIT(b, 0);
     EXPECT(box_half(s_b, 0, 5) == half_of_q(p, 9, 5));
 }
@@ -30,8 +27,7 @@ CASE(map_from_zeros)
     __syncwarp();
     if (t == 0)
         MAP_OF_Q(s + MAP_PLACE);
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 64) {
         ACQUIRE(sys, g);
         EXPECT_BYTES(b, BOX_BYTES);
@@ -71,8 +67,7 @@ CASE(released_by_one_for_the_warp)
 
 CASE(acquired_for_the_block)
 {
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     for (int i = 0; i < 3; i++) {
         if (t >= 32 && t < 64)
             ACQUIRE(cluster, g);
@@ -90,10 +85,8 @@ CASE(changed_for_every_tile)
         if (t == 0)
             REPLACE_ADDRESS(shared::cta, s + MAP_PLACE, static_cast<const char *>(p.q) + 128 * i);
         copy_map(s_b, s, t);
-        if (t == 0) {
-            ACQUIRE(gpu, g);
-            load_box(p, s, b, g);
-        }
+        if (t == 0)
+            acquire_and_load(p, s, b, g);
         WAIT(b, i % 2);
         EXPECT(box_half(s_b, 0, t % 64) == half_of_q(p, 8 + i, t % 64));
         __syncthreads();
@@ -148,8 +141,7 @@ CASE(handed_to_another_block)
     if (blockIdx.x == 1 && t == 0) {
         while (atomicAdd(&flag_g, 0) == 0)
             ;
-        ACQUIRE(gpu, &maps_g[0].map);
-        load_box(p, s, b, &maps_g[0].map);
+        acquire_and_load(p, s, b, &maps_g[0].map);
         WAIT(b, 0);
         EXPECT(box_half(s_b, 0, 3) == half_of_q(p, 8, 3));
     }

@@ -3,6 +3,7 @@
 #ifndef CLUSTER
 #define CLUSTER 2
 #endif
+#define READY make_cluster_barriers(b, t, 1, 1)
 #include "hopper.cuh"
 
 #include <cooperative_groups.h>
@@ -15,6 +16,13 @@ namespace cg = cooperative_groups;
     do {                  \
         CLUSTER_ARRIVE(); \
         CLUSTER_WAIT();   \
+    } while (0)
+
+/* Where lanes have gone apart */
+#define REJOIN()        \
+    do {                \
+        __syncwarp();   \
+        CLUSTER_SYNC(); \
     } while (0)
 
 __device__ __forceinline__ unsigned block_rank()

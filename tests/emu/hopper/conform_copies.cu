@@ -92,9 +92,7 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
     __syncthreads();
     if (t == 0 && blockIdx.x == 0) {
         STORE(&p.v_map, s, 28); /* of 8 rows 4 exist */
-        COPY_OUT(static_cast<unsigned char *>(p.o) + 4096 + 8192, s, 64);
-        COMMIT();
-        WAIT_GROUP(0);
+        COPY_OUT_AND_WAIT(static_cast<unsigned char *>(p.o) + 4096 + 8192, s, 64);
         asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%0], [%1], 64;\n\t"
                      "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s32 [%0 + 64], [%1], 64;" ::"l"(
                          static_cast<unsigned char *>(p.o) + 4096 + 8192),

@@ -26,8 +26,7 @@ __device__ __forceinline__ void load_words(const fa_params &p, unsigned char *s_
     for (int i = t; i < BOX_BYTES / 4; i += THREADS)
         reinterpret_cast<unsigned *>(s_b)[i] = 0xabababab;
     FENCE_ASYNC();
-    copy_map(s_b, s, t);
-    __syncthreads();
+    copy_map_for_all(s_b, s, t);
     if (t == 0) {
         ACQUIRE(gpu, g);
         EXPECT_BYTES(b, bytes);

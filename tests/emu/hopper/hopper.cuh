@@ -14,8 +14,24 @@ FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 32768, .cluster = CLUST
 typedef unsigned long long u64;
 
 /* s: the block's shared memory, b: two barrier objects in it, as addresses; s_b: s as a pointer; t: the thread */
-#define CASE(name) \
-    NUMBERED_CASE(name, (const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t), p, s, b, s_b, t)
+#define CASE_AFTER(name, first) \
+    NUMBERED_CASE(name, (const fa_params &p, unsigned s, unsigned b, unsigned char *s_b, int t), first, p, s, b, s_b, t)
+#define CASE(name) CASE_AFTER(name, (void)0)
+/* The barriers are ready, of one arrival each. */
+#ifndef READY
+#define READY make_barriers(b, t, 1)
+#endif
+#define READY_CASE(name) CASE_AFTER(name, READY)
+/* A statement of thread 0, or of warp 0, is all of the case. */
+#define SHORT_CASE(kind, name, threads, statement) \
+    kind(name)                                     \
+    {                                              \
+        if (t < threads)                           \
+            statement;                             \
+    }
+#define ONE_CASE(name, statement) SHORT_CASE(CASE, name, 1, statement)
+#define READY_ONE_CASE(name, statement) SHORT_CASE(READY_CASE, name, 1, statement)
+#define WARP_CASE(name, statement) SHORT_CASE(CASE, name, 32, statement)
 
 /* What every case of a file begins with. */
 #ifndef SET_UP
@@ -77,6 +93,17 @@ typedef unsigned long long u64;
                  "l"(map), "r"(bar), "r"(0), "r"(column), "r"(row)                                   \
                  : "memory")
 #define LOAD(to, map, bar, row) LOAD_AT(to, map, bar, 0, row)
+/* Copies that their barrier expects */
+#define FETCH(to, from_g, bytes, bar) \
+    do {                              \
+        EXPECT_BYTES(bar, bytes);     \
+        COPY(to, from_g, bytes, bar); \
+    } while (0)
+#define FETCH_BOX(to, map, bar, row)  \
+    do {                              \
+        EXPECT_BYTES(bar, BOX_BYTES); \
+        LOAD(to, map, bar, row);      \
+    } while (0)
 #define COPY_OUT(to_g, from, bytes)                                                                               \
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to_g), "r"(from), "r"(bytes) \
                  : "memory")
@@ -95,6 +122,18 @@ typedef unsigned long long u64;
 #define COMMIT() asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define WAIT_GROUP(n) asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory")
 #define WAIT_READ(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
+#define COPY_OUT_AND_WAIT(to_g, from, bytes) \
+    do {                                     \
+        COPY_OUT(to_g, from, bytes);         \
+        COMMIT();                            \
+        WAIT_GROUP(0);                       \
+    } while (0)
+#define STORE_AND_WAIT(map, from, row) \
+    do {                               \
+        STORE(map, from, row);         \
+        COMMIT();                      \
+        WAIT_GROUP(0);                 \
+    } while (0)
 
 /* Products m64n8k16 of 128-byte swizzled tiles */
 #define WG_FENCE() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
@@ -110,6 +149,18 @@ typedef unsigned long long u64;
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0;}"                                    \
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                          \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor(b)), "r"(1))
+/* A group of one product */
+#define MULTIPLY(d, a, b) \
+    do {                  \
+        WG_FENCE();       \
+        PRODUCT(d, a, b); \
+        WG_COMMIT();      \
+    } while (0)
+#define MULTIPLY_AND_WAIT(d, a, b) \
+    do {                           \
+        MULTIPLY(d, a, b);         \
+        WG_WAIT(0);                \
+    } while (0)
 #define REGISTERS(how, n) asm volatile("setmaxnreg." #how ".sync.aligned.u32 %0;" ::"n"(n))
 #define NAMED_SYNC(id, n) asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(n) : "memory")
 

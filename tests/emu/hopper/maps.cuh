@@ -81,21 +81,26 @@ __device__ __forceinline__ void copy_map(unsigned char *s_b, unsigned s, int t)
         COPY_MAP(g, s + MAP_PLACE, gpu);
 }
 
+__device__ __forceinline__ void copy_map_for_all(unsigned char *s_b, unsigned s, int t)
+{
+    copy_map(s_b, s, t);
+    __syncthreads();
+}
+
 /* Rows 8 and on of its tensor come to s, and complete on barrier b. A macro, so that a report names the case's line. */
-#define load_box(p, s, b, map)      \
-    do {                            \
-        EXPECT_BYTES(b, BOX_BYTES); \
-        LOAD(s, map, b, 8);         \
+#define load_box(p, s, b, map) FETCH_BOX(s, map, b, 8)
+#define acquire_and_load(p, s, b, map) \
+    do {                               \
+        ACQUIRE(gpu, map);             \
+        load_box(p, s, b, map);        \
     } while (0)
 
 /* All that it takes to load with the map in shared memory. */
-#define use_map(p, s_b, s, b, t)  \
-    do {                          \
-        copy_map(s_b, s, t);      \
-        __syncthreads();          \
-        if (t == 0) {             \
-            ACQUIRE(gpu, g);      \
-            load_box(p, s, b, g); \
-            WAIT(b, 0);           \
-        }                         \
+#define use_map(p, s_b, s, b, t)          \
+    do {                                  \
+        copy_map_for_all(s_b, s, t);      \
+        if (t == 0) {                     \
+            acquire_and_load(p, s, b, g); \
+            WAIT(b, 0);                   \
+        }                                 \
     } while (0)

@@ -95,9 +95,7 @@ CASE(two_stages)
 
 CASE(atomics_alone)
 {
-    if (t == 0)
-        s[0] = 0;
-    __syncthreads();
+    set_first(s, t, 0);
     atomicAdd(&s[0], 1);
     __syncthreads();
     EXPECT(s[0] == 128);
@@ -106,9 +104,7 @@ CASE(atomics_alone)
 CASE(volatile_flag_with_fences)
 {
     unsigned *flag = reinterpret_cast<unsigned *>(s);
-    if (t == 0)
-        flag[0] = 0;
-    __syncthreads();
+    set_first(s, t, 0);
     if (t == 127) {
         s[1] = 7;
         __threadfence_block();
@@ -123,9 +119,7 @@ CASE(volatile_flag_with_fences)
 
 CASE(atomic_flag_with_fences)
 {
-    if (t == 0)
-        s[0] = 0;
-    __syncthreads();
+    set_first(s, t, 0);
     if (t == 0) {
         s[1] = 7;
         __threadfence();
@@ -140,9 +134,7 @@ CASE(atomic_flag_with_fences)
 
 CASE(flag_read_before_a_barrier)
 {
-    if (t == 0)
-        s[0] = 0;
-    __syncthreads();
+    set_first(s, t, 0);
     if (t == 0) {
         s[1] = 7;
         __threadfence_block();
@@ -166,9 +158,7 @@ CASE(neighbouring_bytes)
 
 CASE(many_readers_then_a_writer)
 {
-    if (t == 0)
-        s[0] = 1;
-    __syncthreads();
+    set_first(s, t, 1);
     EXPECT(s[0] == 1);
     __syncthreads();
     if (t == 127)

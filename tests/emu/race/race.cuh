@@ -5,7 +5,7 @@
 constexpr int THREADS = 128;
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = 4096);
 
-#define CASE(name) NUMBERED_CASE(name, (const fa_params &p, int *s, unsigned *o_g, int t), p, s, o_g, t)
+#define CASE(name) NUMBERED_CASE(name, (const fa_params &p, int *s, unsigned *o_g, int t), (void)0, p, s, o_g, t)
 
 /* What a thread reads must not be thought away. */
 #define USE(value) EXPECT((value) != 0x7fffffff)
@@ -26,4 +26,11 @@ __device__ __forceinline__ unsigned load_volatile(const unsigned *at)
 __device__ __forceinline__ void store_volatile(unsigned *at, unsigned value)
 {
     *static_cast<volatile unsigned *>(at) = value;
+}
+/* Word 0 of s, for all of the block. */
+__device__ __forceinline__ void set_first(int *s, int t, int value)
+{
+    if (t == 0)
+        s[0] = value;
+    __syncthreads();
 }

@@ -111,9 +111,7 @@ CASE(writer_after_arrive)
 
 CASE(atomic_and_plain_read)
 {
-    if (t == 0)
-        s[0] = 0;
-    __syncthreads();
+    set_first(s, t, 0);
     atomicAdd(&s[0], 1);
     USE(s[0]);
 }
@@ -129,9 +127,7 @@ CASE(plain_read_before_another_cas)
 
 CASE(plain_counter)
 {
-    if (t == 0)
-        s[0] = 0;
-    __syncthreads();
+    set_first(s, t, 0);
     s[0]++;
 }
 
@@ -156,9 +152,7 @@ CASE(flag_without_fences)
 CASE(flag_without_readers_fence)
 {
     unsigned *flag = reinterpret_cast<unsigned *>(s);
-    if (t == 0)
-        flag[0] = 0;
-    __syncthreads();
+    set_first(s, t, 0);
     if (t == 0) {
         s[1] = 7;
         __threadfence_block();
@@ -173,9 +167,7 @@ CASE(flag_without_readers_fence)
 CASE(volatile_flag_without_fence)
 {
     unsigned *flag = reinterpret_cast<unsigned *>(s);
-    if (t == 0)
-        flag[0] = 0;
-    __syncthreads();
+    set_first(s, t, 0);
     if (t == 64) {
         s[1] = 7;
         store_volatile(flag, 1);
@@ -209,9 +201,7 @@ CASE(plain_flag)
 
 CASE(many_readers_one_writer)
 {
-    if (t == 0)
-        s[0] = 1;
-    __syncthreads();
+    set_first(s, t, 1);
     USE(s[0]);
     if (t == 127)
         s[0] = 2;
@@ -220,9 +210,7 @@ CASE(many_readers_one_writer)
 /* The writer waits for all readers but those of warp 1. */
 CASE(one_warp_of_readers_forgotten)
 {
-    if (t == 0)
-        s[0] = 1;
-    __syncthreads();
+    set_first(s, t, 1);
     USE(s[0]);
     if (t / 32 != 1)
         bar_sync(1, 96);
