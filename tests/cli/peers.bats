@@ -8,6 +8,7 @@ load stub_bench
 # that file is not installed. Dies at the shape of $STUB/die. A problem with a cubin, whose contents go to $STUB/cubins,
 # has its peers paired: 60 us beside our 50 us but for cudnn's 45; $STUB/pairs says otherwise.
 make_peers() {
+    make_stub
     cat >"$work/peers" <<'END'
 #!/usr/bin/env bash
 set -eu
@@ -42,7 +43,6 @@ peers() {
 }
 
 @test "row, best peer, ratio, geometric mean" {
-    make_stub
     make_peers
     run peers --kernel one
     [ "$status" -eq 0 ]
@@ -57,7 +57,6 @@ peers() {
 }
 
 @test "every measured peer is paired with the kernel that counts; the row has the ratios and the least of them" {
-    make_stub
     make_peers
     peers --kernel two,one
     [ "$(cat "$STUB/cubins")" = "$(printf 'one 16 4\none 16 4')" ]
@@ -82,7 +81,6 @@ peers() {
 }
 
 @test "--no-pairs: no cubin, nothing of it in row and line" {
-    make_stub
     make_peers
     run peers --kernel one --no-pairs
     [ "$status" -eq 0 ]
@@ -96,7 +94,6 @@ peers() {
 
 # bats test_tags=slow
 @test "a pairing that is refused, or wrong, or of a library, has a reason and no ratio; a wrong one fails the run" {
-    make_stub
     make_peers
     echo '{"status": "not_run", "reason": "ABI 9"}' >"$STUB/pairs"
     run peers --kernel one
@@ -129,7 +126,6 @@ peers() {
 
 # bats test_tags=slow
 @test "FlashAttention 3 measured counts in place of its scaled time, which counts where it is not measured" {
-    make_stub
     make_peers
     echo 14 >"$STUB/fa3"
     peers --kernel one
@@ -153,7 +149,6 @@ peers() {
 
 # bats test_tags=slow
 @test "without --kernel the last rung that serves the shape; with several the fastest" {
-    make_stub
     make_peers
     peers
     jq -e 'all(.[]; .kernel == "two" and .us == 90)' "$work/p/peers.json"
@@ -163,7 +158,6 @@ peers() {
 
 # bats test_tags=slow
 @test "a stopped run goes on; an edited source and --again are measured anew" {
-    make_stub
     make_peers
     echo 128 >"$STUB/die"
     run peers --kernel one
@@ -195,7 +189,6 @@ peers() {
 
 # bats test_tags=slow
 @test "--dtype bf16: kernel, peers and rows are of that type; its file is its own, and no FP16 time is scaled" {
-    make_stub
     make_peers
     run peers --kernel one --dtype bf16
     [ "$status" -eq 0 ]
@@ -215,7 +208,6 @@ peers() {
 }
 
 @test "a wrong kernel has no ratio and fails the run" {
-    make_stub
     make_peers
     echo 'one 16 4' >"$STUB/wrong"
     run peers --kernel one
@@ -229,12 +221,11 @@ peers() {
 @test "no GPU, no PyTorch: NOT-RUN, exit 4" {
     make_peers
     if ! command -v nvidia-smi >/dev/null; then
-        run peers
+        FA_BENCH=$PWD/fa_bench run peers
         [ "$status" -eq 4 ]
         [[ $output == *"NOT-RUN: "*libcuda* ]]
         [ ! -e "$work/p" ]
     fi
-    make_stub
     PEERS_TORCH=false run peers
     [ "$status" -eq 4 ]
     [[ $output == *"NOT-RUN: the peers gave no answer"* ]]
@@ -363,7 +354,6 @@ END
 }
 
 @test "a library is a peer, alone and paired by fa_bench itself; fa3 stands for the package" {
-    make_stub
     make_peers
     mv "$FA_BENCH" "$work/plain_stub"
     cat >"$FA_BENCH" <<'END'
@@ -399,7 +389,6 @@ END
 }
 
 @test "a library of the registry is a peer; a shape may have fewer K/V heads, other keys, heads side by side, a kind" {
-    make_stub
     make_peers
     printf '%s\n' '--kv-heads 2 --seq 1 --seq-kv 512 --strides bshd' '--seq 1' >"$work/problems"
     echo 'lib 16 4 50' >>"$STUB/times"
@@ -415,7 +404,6 @@ END
 
 # Everything is real but the GPU: a library that computes on the CPU stands for fa3, and a copy of it for the kernel.
 @test "a library that is built is taken without being asked for, and timed and paired by fa_bench" {
-    make_stub # for the peers' server
     make_peers
     local tree=$work/tree
     mkdir -p "$tree/examples/library/build"
@@ -446,7 +434,6 @@ END
 }
 
 @test "peers from PyPI: what pip is asked for, the folder, its parts, and who takes it" {
-    make_stub
     make_peers
     mkdir "$work/bin"
     cat >"$work/bin/python3" <<'END'

@@ -12,7 +12,7 @@ $(UNIT)/test_%: tests/unit/test_%.c $(LIB_OBJECTS)
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) -Wno-missing-prototypes $(CFLAGS) -Wno-unused-parameter $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
-# What several tests share: words, numbers, a comparison with tests/golden, a GPU of made-up samples, a simulated kernel.
+# What several tests share: words, numbers, tests/golden, a GPU of made-up samples, a simulated kernel.
 $(addprefix $(UNIT)/test_,diagnose invariance reference spec measure_golden measure paired): $(UNIT)/golden.o
 $(addprefix $(UNIT)/test_,measure paired measure_golden): $(UNIT)/fake_gpu.o
 $(addprefix $(UNIT)/test_,rules check): $(UNIT)/simulate.o
