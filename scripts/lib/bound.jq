@@ -106,10 +106,10 @@ def text:
     (.unknown[] | "no bound for \(.points) points: \(.reason)"),
     (.below_bound[] | "BELOW: \(.us) us, bound \(.bound_us) us: \(.options)");
 
-# A record of --runs as a point of bound_time.sh, with what is known of its bound. $points: the options, by line.
-def timed:
+# Records of --runs (with -n) as points of bound_time.sh, with what is known of the bound. $points: options, by line.
+def timed: ($points | split("\n")) as $lines | inputs |
     {kernel, variant, status, reason, config, problem, arch: .ptxas.arch,
-        point: ($points | split("\n"))[.provenance.line - 1],
+        point: $lines[.provenance.line - 1],
         p50_us: .timing.p50_us, sm_clock_mhz: .timing.sm_clock_mhz.p50, percent_of_bound: .bound.percent_of_bound,
         bound_unknown: .bound.unknown, binds: .bound.binds, code_sha256: .provenance.code_sha256, git: .provenance.git};
 

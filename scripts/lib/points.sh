@@ -31,8 +31,8 @@ choose_points() {
     [[ ${flag[dry-run]} -eq 0 ]] || exit 0
 }
 
-# Runs every point of $work/points with these options. What the jq call $line makes of a record goes to FILE as the run
-# ends. With --resume the points that FILE has already are not run again; with --seconds those left by then are not run.
+# Runs every point of $work/points with these options. What the jq call $line makes of the records goes to FILE as runs
+# end. With --resume the points that FILE has already are not run again; with --seconds those left by then are not run.
 run_points() { # FILE OPTIONS...
     local bench_command=("$bench")
     [[ ${opt[seconds]:-0} -eq 0 ]] || bench_command=(timeout "${opt[seconds]}" "$bench")
@@ -40,7 +40,7 @@ run_points() { # FILE OPTIONS...
     [[ ${flag[resume]:-0} -eq 1 && -e $1 ]] || : >"$1"
     grep -vxFf <(jq -r .point "$1") "$work/points" >"$work/left" || return 0 # none is left
     "${bench_command[@]}" "${@:2}" --runs "$work/left" --jobs "${opt[jobs]}" --quiet --json - 2>"$work/err" |
-        jqf "${line[@]}" -c --unbuffered --rawfile points "$work/left" >>"$1" || true
+        jqf "${line[@]}" -nc --unbuffered --rawfile points "$work/left" >>"$1" || true
     sed -i '/}$/!d' "$1" # a line that was cut off
     [[ ${opt[seconds]:-0} -gt 0 || $(grep -cxFf <(jq -r .point "$1") "$work/points") -eq $(wc -l <"$work/points") ]] ||
         die 6 "a point has left no line: $(tail -n 1 "$work/err")"

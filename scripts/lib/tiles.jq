@@ -1,13 +1,13 @@
 # Lists of tiles to compile or run, and the tables of scripts/house/compile_all.sh and code_hashes.sh.
-# The registry is the input of a list; $only: kernels, or []; $archs, $dims: comma-separated. A line's record has its
-# options in $points, by line.
+# The registry is the input of a list; $only: kernels, or []; $archs, $dims: comma-separated.
 
 def count(f): map(select(f)) | length;
 def number: ltrimstr("sm_") | rtrimstr("a") | tonumber;
 def serves_arch($arch): ($arch | number) >= .min_arch and (.arch_specific != true or ($arch | endswith("a")));
 # Every combination of the values of these knobs, as options.
 def combined: [to_entries[] | .key as $knob | [.value[] | " --\($knob) \(.)"]] | [combinations][] | add;
-def point: ($points | split("\n"))[.provenance.line - 1];
+# Records (with -n), each with its point, a line of $points.
+def with_points: ($points | split("\n")) as $lines | inputs | .point = $lines[.provenance.line - 1];
 
 # A line of options per point to compile. $defaults: 1 for each kernel's default tile alone.
 def points_compiled:
@@ -19,11 +19,10 @@ def points_compiled:
     elif $causal != "" then empty
     else $base + (.values | combined) end;
 
-# A record of --compile-only as a line of compile_all.jsonl.
-def line_compiled:
-    point as $point |
-    ($point | capture("--kernel (?<kernel>[^ ]+) --arch (?<arch>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
-    {point: $point, kernel: $at.kernel, arch: (.ptxas.arch // $at.arch), status, reason, config,
+# Records of --compile-only (with -n) as lines of compile_all.jsonl.
+def line_compiled: with_points |
+    (.point | capture("--kernel (?<kernel>[^ ]+) --arch (?<arch>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+    {point, kernel: $at.kernel, arch: (.ptxas.arch // $at.arch), status, reason, config,
         dim: ($at.dim | tonumber), registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes,
         spill_bytes: ((.ptxas.spill_store_bytes // 0) + (.ptxas.spill_load_bytes // 0)),
         warnings: (.ptxas.warnings // []), blocks_per_sm: .occupancy.blocks_per_sm,
@@ -58,11 +57,10 @@ def points_run:
 def kept: ($points | split("\n") | map({(.): true}) | add) as $asked |
     inputs | select(.arch == $arch and .source_sha256 == $now[.kernel] and $asked[.point]);
 
-# A record of a run for $arch as a line of FILE.points.jsonl. $sources: hashes by kernel.
-def line_run:
-    point as $point | ($point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
+# Records of runs for $arch (with -n) as lines of FILE.points.jsonl. $sources: hashes by kernel.
+def line_run: with_points | (.point | capture("--kernel (?<kernel>[^ ]+) --dim (?<dim>[0-9]+)")) as $at |
     def where: if .backend == "cuda" then .arch else .backend end;
-    {point: $point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), $arch,
+    {point, kernel: $at.kernel, m: .config.m, dim: ($at.dim | tonumber), $arch,
         ran: (if .device and .status != "infeasible" then .device | where else null end),
         status, reason, registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes,
         spill_bytes: .ptxas.spill_store_bytes, config, code_sha256: .provenance.code_sha256,
@@ -105,8 +103,8 @@ def hashes:
     def with_splits: if .splits == 0 then (.splits = 1), (.splits = 3) else . end;
     def matches($arch): (.min_arch == null or ($arch | number) >= .min_arch) and
         (.max_arch == null or ($arch | number) <= .max_arch);
-    def is_for_all($dim): .max_dim >= $dim and .causal == null and .max_fill_percent == null and .max_rows == null and
-        .max_seq == null and .min_group == null and .min_keys == null;
+    def is_for_all($dim): .max_dim >= $dim and
+        (del(.serves, .config, .max_dim, .min_arch, .max_arch) | all(. == null)); # no other condition
     # With the rules' places in the registry; the defaults follow.
     def rules_and_defaults($arch):
         . as $row | [.rules | to_entries[] | select(.value | matches($arch))] as $rules |
@@ -125,8 +123,8 @@ def hashes:
     (.config | with_splits | tile_options) as $tile |
     "--kernel \($serves) --arch \($arch) --dim \($dim)\($mask) \($tile) #\($name):\($index + 1)";
 
-# A record of --compile-only as a line: its options, whether it compiled, the hash of its machine code.
-def line_hash: {point: point, status, reason, code_sha256: .provenance.code_sha256};
+# Records of --compile-only (with -n) as lines: options, whether it compiled, the hash of the machine code.
+def line_hash: with_points | {point, status, reason, code_sha256: .provenance.code_sha256};
 
 # All these lines (with -s) as text, one per rule: rule, options, hash. $rules: lines "OPTIONS #RULE".
 def hashes_text:
