@@ -166,7 +166,12 @@ part_serving() {
 }
 
 part_lse() {
-    try "$bench" --device cuda --runs scripts/lib/evidence/lse.txt --seeds 1 --quiet --json "$out/lse.jsonl"
+    local runs
+    runs=$(awk '/^#/ {next} /--dim/ {print; next} {
+        n = split("40 64 72 128 136 256", dim)
+        for (i = 1; i <= n; i++) print $0, "--dim", dim[i] "\n" $0, "--dim", dim[i], "--causal"
+    }' "$lib/evidence/lse.txt")
+    try "$bench" --device cuda --runs - --seeds 1 --quiet --json "$out/lse.jsonl" <<<"$runs"
     [[ ! -s $out/lse.jsonl ]] || gzip -9fn "$out/lse.jsonl"
 }
 

@@ -10,7 +10,6 @@ usage: scripts/evidence/evidence_current.sh [options] FILE...
   --rows        a JSON line for each row instead of a line for each file: file, kernel, git, current; all: how many
                 rows the file has
   --values      with --rows: each row itself, too, also rows that were infeasible or not run (claims: false)
-  --no-compile  with --rows: look at no row
 FILE: JSON or JSON lines, also compressed. Compiles the kernel of every row again with the row's own architecture, head
 dim, mask and configuration, and compares the SHA-256 of the machine code with the row's code_sha256. A comment, a
 rename or a moved file leaves every row current. A row with --vs is current when both sides are.
@@ -26,7 +25,7 @@ EOF
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/common.sh
 opt=([sample]=0 [jobs]=$(nproc))
-flag=([rows]=0 [values]=0 [no-compile]=0)
+flag=([rows]=0 [values]=0)
 arguments=words
 parse_options "$@"
 files=("${words[@]}")
@@ -45,8 +44,7 @@ for file in "${files[@]}"; do
     zcat -f "$file" | jqf evidence/candidates -nc --arg file "$file" --argjson kinds "$kinds" \
         --argjson values "$values" 2>/dev/null || die 2 "$file is no JSON"
 done | jqf evidence/sampled -cs --argjson sample "${opt[sample]}" >"$work/rows"
-: >"$work/options"
-[[ ${flag[no-compile]} -eq 1 ]] || jq -r '.made_of[].options[]?' "$work/rows" | sort -u >"$work/options"
+jq -r '.made_of[].options[]?' "$work/rows" | sort -u >"$work/options"
 
 : >"$work/compiled"
 code=0

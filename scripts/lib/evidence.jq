@@ -64,6 +64,10 @@ def candidates:
     if claims then row elif $values then {file: $file, kernel: .kernel, made_of: []} else empty end |
     if $values then .row = $row else . end;
 
+# Rows about a kernel of $kinds (with -n), and how many of those rows have machine code.
+def all_rows: inputs | rows | select($kinds[.variant // .kernel]);
+def claiming: [inputs | select(claims)] | length;
+
 # Lines of candidates (with jq -s): $sample of each file, evenly spread over it; 0: all. `all`: how many it has.
 def sampled:
     def spread: if $sample == 0 or length <= $sample then .
