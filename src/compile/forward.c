@@ -32,6 +32,9 @@ static const struct family {
      "device_launch_parameters.h driver_types.h host_defines.h vector_functions.h vector_types.h",
      NULL},
     {FA_FORWARD_EMULATOR, "src/emu/include", "cuda_pipeline.h", "", "cuda_pipeline_primitives.h", NULL},
+    {FA_FORWARD_EMULATOR, "src/emu/include", "cuda_fp16.h", "", "cuda_fp16.hpp", NULL},
+    {FA_FORWARD_EMULATOR, "src/emu/include", "cuda_bf16.h", "", "cuda_bf16.hpp", NULL},
+    {FA_FORWARD_EMULATOR, "src/emu/include", "cuda_fp8.h", "", "cuda_fp8.hpp", NULL},
 };
 
 /* Whether `word` stands in a list of words between spaces. */

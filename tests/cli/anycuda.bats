@@ -52,6 +52,13 @@ load helper
         span variant complex bitset numbers; do
         echo "#include <$header>"
     done | cat - examples/plain.cu >"$work/k.cu"
+    cat >>"$work/k.cu" <<'END'
+#ifdef FA_EMU // names of CUDA 13 and a header in today's CUTLASS
+#include <cuda_bf16.hpp>
+static_assert(sizeof(long4_16a) == 32 && alignof(double4_16a) == 16 && alignof(ulonglong4_32a) == 32, "");
+template <typename T> int version(T &v) { return cudaDriverGetVersion(&v); }
+#endif
+END
     ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json" --quiet
     record_holds "$work/r.json" '.status == "pass"'
 }

@@ -24,6 +24,17 @@ FA_EMU_VECTORS(long long, longlong, 16, 16)
 FA_EMU_VECTORS(unsigned long long, ulonglong, 16, 16)
 FA_EMU_VECTORS(double, double, 16, 16)
 #undef FA_EMU_VECTORS
+#define FA_EMU_VECTORS(fa_T, name)                                                                        \
+    struct alignas(16) name##4_16a { fa_T x, y, z, w; };                                                  \
+    struct alignas(32) name##4_32a { fa_T x, y, z, w; };                                                  \
+    static inline name##4_16a make_##name##4_16a(fa_T x, fa_T y, fa_T z, fa_T w) { return {x, y, z, w}; } \
+    static inline name##4_32a make_##name##4_32a(fa_T x, fa_T y, fa_T z, fa_T w) { return {x, y, z, w}; }
+FA_EMU_VECTORS(long, long)
+FA_EMU_VECTORS(unsigned long, ulong)
+FA_EMU_VECTORS(long long, longlong)
+FA_EMU_VECTORS(unsigned long long, ulonglong)
+FA_EMU_VECTORS(double, double)
+#undef FA_EMU_VECTORS
 
 /* uint3 is what threadIdx is. */
 typedef fa_emu_uint3 uint3;
@@ -45,6 +56,7 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 typedef struct CUstream_st *cudaStream_t, *CUstream;
 typedef struct CUevent_st *cudaEvent_t, *CUevent;
 typedef enum cudaError { cudaSuccess } cudaError_t;
+cudaError_t cudaDriverGetVersion(int *version); /* of templates for the host in CuTe */
 
 struct dim3 {
     unsigned x, y, z;
