@@ -90,6 +90,7 @@ END
     run ./fa_bench --source "$work/k.cu" --compile-only
     [ "$status" -eq 6 ]
     [[ $output == *forward_list*"--include DIR"*"--compiler nvcc"* ]]
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --compiler nvcc --quiet
     type nvcc || skip "no nvcc"
     ./fa_bench --source "$work/k.cu" --compile-only --compiler nvcc --quiet
     ./fa_bench --source tests/emu/ordinary/wrapped.cu --compile-only --compiler nvcc --quiet # its launcher is left out
