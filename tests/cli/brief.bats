@@ -7,7 +7,7 @@ load stub_bench
 known() {
     make_stub
     local from=$work/from group='NVIDIA Stub|sm_89|2,8,8,512,512,64,full|fp32'
-    mkdir -p "$from/ncu"
+    mkdir "$from"
     jq -nc --arg g "$group" '[{group: $g, leader: "two", kernels: {
         one: {kernel: "one", knobs: "m=16,warps=8", p50_us: 40, registers: 64, smem_bytes: 10, over: null},
         two: {kernel: "two", knobs: "m=32,warps=4", p50_us: 30, registers: 64, smem_bytes: 10,
@@ -20,7 +20,7 @@ known() {
     jq -n '{kernel: "one", problem: {batch: 2, heads: 8, seq_q: 512, dim: 64}, gates: [
         {gate: "bank conflicts", measured: 12.5, unit: "%", rule: "<= 5", applies: true, verdict: "FAIL"},
         {gate: "tensor pipe active", measured: 50, unit: "%", rule: ">= 40", applies: true, verdict: "PASS"}]}' \
-        >"$from/ncu/one.json"
+        >"$from/ncu.jsonl"
     jq -nc '{schema: "fa_bench.score/1", candidate: "new.cu", knobs: "--m 64", incumbent: "two", score_by: "speed",
         private: {results: [{options: "--seq 999"}]}, ratio_ci95: [1.1, 1.2], improved: true} + (
         {combined_score: 1.15, text_feedback: "Right."},
