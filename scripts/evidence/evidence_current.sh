@@ -61,6 +61,6 @@ if [[ ${flag[rows]} -eq 1 ]]; then
     cat "$work/current"
 else
     for file in "${files[@]}"; do
-        jqf evidence/said_current -rs --arg file "$file" "$work/current"
+        jqf evidence/current_text -rs --arg file "$file" "$work/current"
     done
 fi

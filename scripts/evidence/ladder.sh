@@ -65,7 +65,7 @@ step() { # [OTHER]
     [[ $dry_run -eq 0 ]] || return 0
     "$bench" --runs - --quiet --json - <<<"$options" >"$work/step" || return 1
     keep_others <"$work/step"
-    jqf ladder/said -r "$work/step"
+    jqf ladder/text -r "$work/step"
 }
 
 # The step of $kernel over the nearest of the rungs below it, highest first, that runs.

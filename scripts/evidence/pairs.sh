@@ -53,7 +53,7 @@ for file in "${words[@]}"; do
 done
 
 summarise() { # what the records come to
-    jqf pairs/rows -nR "$out" | jqf pairs/said -r
+    jqf pairs/rows -nR "$out" | jqf pairs/text -r
 }
 if [[ ${#words[@]} -gt 0 ]]; then
     need_jq

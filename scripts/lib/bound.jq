@@ -1,7 +1,6 @@
 # The static bound against measured times: points, and what is known of each.
 include "evidence";
 include "record";
-include "numbers";
 
 # Records of --compile-only --bound --runs (with -s): what a point needs of each, by its options, a line of $options.
 def compiled: ($options | split("\n")) as $lines | map({($lines[.provenance.line - 1]):

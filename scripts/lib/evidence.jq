@@ -91,7 +91,7 @@ def current:
     .claims = (.made_of != []) | del(.made_of);
 
 # Lines of current (with jq -s) as a line about $file.
-def said_current:
+def current_text:
     map(select(.file == $file and .claims)) | map(select(.current == null)) as $unknown |
     "\($file): \(map(select(.current)) | length) of \(length) current" +
         if $unknown == [] then "" else ", \($unknown | length) not looked at" end;

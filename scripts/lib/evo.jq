@@ -1,5 +1,5 @@
 # What the scripts around sweeps print: evo_test_one.sh, replay.sh, sweep_scaling.sh.
-include "numbers";
+include "record";
 
 # A record as one line for people. $knobs: "M=32 W=8 V=4".
 def one_line:

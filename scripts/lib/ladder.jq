@@ -12,7 +12,7 @@ def table:
         code_sha256: .provenance.code_sha256, git: .provenance.git});
 
 # A step for people.
-def said:
+def text:
     "    \(.timing.p50_us * 10 | round / 10) us" +
     if .vs then ", \(.vs.ratio * 1000 | round / 1000) over \(.vs.kernel)" else "" end;
 

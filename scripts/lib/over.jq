@@ -1,5 +1,4 @@
 # New machine code over old: the rows of scripts/evidence/new_over_old.sh.
-include "numbers";
 include "record";
 
 # True when every shape was timed, none is below 0.98 times as fast, and the geometric mean is 0.995 or more.

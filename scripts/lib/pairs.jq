@@ -1,5 +1,4 @@
 # Records of pairs, as scripts/evidence/pairs.sh makes them: rows, and what they come to.
-include "numbers";
 include "record";
 
 # The name of a row's problem: B,H[/Hkv],Sq[:Skv],D, the mask, the element type where it is not FP16.
@@ -26,7 +25,7 @@ def rows:
         git: .provenance.git, code_sha256: .provenance.code_sha256, source_sha256: .provenance.source_sha256});
 
 # The rows of pairs for people: per kernel, pace and peer the mean and the least, pairs below 1, and what has no ratio.
-def said:
+def text:
     group_by([.kernel, .pace, .vs])[] | map(select(.ratio)) as $timed | map(select(.ratio == null)) as $rest |
     ($timed | map(.ratio)) as $ratios |
     "\(.[0].kernel) over \([.[].vs_version | values][0] // .[0].vs), \(.[0].pace): " + (if $ratios == [] then "no pair"

@@ -1,6 +1,5 @@
 # Problems of scripts/peers.sh, as shapes, and rows of peers.json. $pairs is 0 with --no-pairs.
 include "record";
-include "numbers";
 
 # The name of a shape, its words for people, and what tells two shapes of one file apart.
 def name: "\(.batch),\(.heads)\(if .kv_heads then "/\(.kv_heads)" else "" end)," +

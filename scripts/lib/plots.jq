@@ -1,5 +1,5 @@
 # What the pictures of scripts/evidence/report.sh are drawn from.
-include "numbers";
+include "record";
 include "report";
 include "pairs";
 

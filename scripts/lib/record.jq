@@ -22,3 +22,17 @@ def is_record: try (
 ) catch false;
 # Is the input (with jq -s) one whole record?
 def record: length == 1 and (.[0] | is_record);
+
+# What tables, pages and summaries share.
+def hundredths: if . == null then "-" else . * 100 | round / 100 end;
+def thousandths: if . == null then "-" else . * 1000 | round / 1000 end;
+# Three figures or so: 1234, 123, 12.3, 1.23.
+def short: if . >= 100 then round elif . >= 10 then . * 10 | round / 10 else . * 100 | round / 100 end;
+def mean: if . == [] then null else (map(log) | add / length | exp) end; # the geometric one
+# The mean of the ratios of some of $n shapes, with how many where they are fewer.
+def mean_of($n): "\(mean | hundredths)\(if length == 0 or length == $n then "" else " (\(length))" end)";
+def code: "`\(.)`";
+def names: unique | map(code) | join(", ");
+def row: "| \(join(" | ")) |";
+def work: split(",") | map(tonumber) | .[0] * .[1] * .[2] * .[2] * .[3]; # of a problem "B,H,S,D"
+def mask: if .causal then "causal" else "full" end;

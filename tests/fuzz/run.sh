@@ -50,7 +50,7 @@ for name in "${only[@]}"; do
             awk -v to="$build/fuzz/seeds/$name/" '/^==== / {file = to $2; next} {print >file}' "$seeds.txt"
             seeds=$build/fuzz/seeds/$name
         fi
-        "$build/fuzz/fuzz_$name" -dict="tests/fuzz/dict/$name.dict" -max_total_time="$seconds" -timeout=10 \
+        "$build/fuzz/fuzz_$name" -dict=tests/fuzz/words.dict -max_total_time="$seconds" -timeout=10 \
             -max_len=8192 -print_final_stats=1 \
             -artifact_prefix="$build/fuzz/crash-$name-" "$build/fuzz/corpus/$name" "$seeds" >"$log" \
             2>&1 || code=$?
