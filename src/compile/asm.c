@@ -9,16 +9,20 @@
 #include "compile/asm_statement.h"
 #include "compile/cxx.h"
 
+enum { ATTRIBUTES = 2 };
+static const char *const attributes[ATTRIBUTES] = {FA_ASM_CLUSTER, FA_ASM_BOUNDS};
+
 typedef struct pass {
     fa_asm_result result;
     FILE *out;
     char file[1024]; /* of the current line, from the line markers */
     int line;
-    bool foreign;               /* a system header, or the core of the emulator's own */
-    bool hopper;                /* a statement has instructions of sm_90a */
-    char dims[64], pending[64]; /* arguments of __cluster_dims__: of fa_kernel; of the declaration being read */
-    char before;                /* last character that is not a blank */
-    char word[8];               /* last identifier, if only blanks follow it */
+    bool foreign; /* a system header, or the core of the emulator's own */
+    bool hopper;  /* a statement has instructions of sm_90a */
+    /* arguments of the attributes: of fa_kernel; of the declaration being read */
+    char numbers[ATTRIBUTES][200], pending[ATTRIBUTES][200];
+    char before;  /* last character that is not a blank */
+    char word[8]; /* last identifier, if only blanks follow it */
 } pass;
 
 /* # 12 "file" flags; flag 3: a system header. The file's name stays as a C string writes it: \" is in it. */
@@ -102,10 +106,16 @@ static bool names_asm(const char *at, size_t length)
            (length == 7 && strncmp(at, "__asm__", 7) == 0);
 }
 
-/* The shim made the attribute __cluster_dims__(...) the word FA_ASM_CLUSTER(...): it is removed. NULL: another word. */
-static const char *cluster_dims(pass *p, const char *at, size_t length)
+/* The shim made an attribute a word (...): it is removed. NULL: another word. */
+static const char *attribute(pass *p, const char *at, size_t length)
 {
-    if (length != strlen(FA_ASM_CLUSTER) || strncmp(at, FA_ASM_CLUSTER, length) != 0)
+    const size_t stem = length - strlen(FA_ASM_OF);
+    int which = 0;
+    while (which < ATTRIBUTES &&
+           (length <= strlen(FA_ASM_OF) || strlen(attributes[which]) != stem ||
+            strncmp(at, attributes[which], stem) != 0 || strncmp(at + stem, FA_ASM_OF, strlen(FA_ASM_OF)) != 0))
+        which++;
+    if (which == ATTRIBUTES)
         return NULL;
     const char *open = at + length + strspn(at + length, " ");
     size_t size = 0;
@@ -114,9 +124,10 @@ static const char *cluster_dims(pass *p, const char *at, size_t length)
         if (depth == 0)
             break;
     }
-    if (*open != '(' || open[size] != ')' || memchr(open, '\n', size) != NULL || size >= sizeof p->pending)
+    if (*open != '(' || open[size] != ')' || memchr(open, '\n', size) != NULL)
         return NULL;
-    snprintf(p->pending, sizeof p->pending, "%.*s", (int)size - 1, open + 1);
+    if (size < sizeof p->pending[which])
+        snprintf(p->pending[which], sizeof p->pending[which], "%.*s", (int)size - 1, open + 1);
     return open + size + 1;
 }
 
@@ -127,7 +138,7 @@ static const char *identifier(pass *p, const char *at)
     while (isalnum((unsigned char)at[length]) || at[length] == '_' || at[length] == '$')
         length++;
     fa_asm_statement *s = NULL;
-    const char *end = cluster_dims(p, at, length);
+    const char *end = attribute(p, at, length);
     if (end != NULL)
         return end;
     end = at + length;
@@ -141,8 +152,9 @@ static const char *identifier(pass *p, const char *at)
         p->word[0] = '\0';
         return end;
     }
-    if (length == strlen("fa_kernel") && strncmp(at, "fa_kernel", length) == 0 && p->pending[0] != '\0')
-        snprintf(p->dims, sizeof p->dims, "%s", p->pending);
+    for (int i = 0; i < ATTRIBUTES && length == strlen("fa_kernel") && strncmp(at, "fa_kernel", length) == 0; i++)
+        if (p->pending[i][0] != '\0')
+            memcpy(p->numbers[i], p->pending[i], sizeof p->numbers[i]);
     fwrite(at, 1, length, p->out);
     snprintf(p->word, sizeof p->word, "%.*s", (int)(length < sizeof p->word ? length : 0), at);
     p->before = 'a';
@@ -163,7 +175,7 @@ static const char *other(pass *p, const char *at)
         p->line += *c == '\n';
     fwrite(at, 1, (size_t)(end - at), p->out);
     if (strchr(";{}", *at) != NULL)
-        p->pending[0] = '\0';
+        p->pending[0][0] = p->pending[1][0] = '\0';
     if (!isspace((unsigned char)*at)) {
         p->before = *at;
         p->word[0] = '\0';
@@ -207,11 +219,12 @@ fa_asm_result fa_asm_rewrite(const char *preprocessed)
     if (p.hopper)
         fputs("extern \"C\" __attribute__((visibility(\"default\"))) int fa_emu_hopper = 1;\n", out);
     fputs(body, out);
-    if (p.dims[0] != '\0')
-        fprintf(out,
-                "\nextern \"C\" __attribute__((visibility(\"default\"))) const int fa_emu_cluster_dims[3];\n"
-                "const int fa_emu_cluster_dims[3] = {%s};\n",
-                p.dims);
+    for (int i = 0; i < ATTRIBUTES; i++)
+        if (p.numbers[i][0] != '\0' && (p.hopper || i == 0))
+            fprintf(out,
+                    "\nextern \"C\" __attribute__((visibility(\"default\"))) const int %s[3];\n"
+                    "const int %s[3] = {%s};\n",
+                    attributes[i], attributes[i], p.numbers[i]);
     fclose(out);
     free(body);
     p.result.text = head;

@@ -124,7 +124,7 @@ static fa_status make_key(fa_job *work, fa_reason *why)
                                        "cuda/atomic",
                                        "cuda/barrier",
                                        "cuda/pipeline"};
-    char *digests = fa_format("emu text 6\n%s", fa_forwards_digest(FA_FORWARD_EMULATOR).hex);
+    char *digests = fa_format("emu text 7\n%s", fa_forwards_digest(FA_FORWARD_EMULATOR).hex);
     fa_status status = fa_job_read_source(work, why);
     for (size_t i = 0; i < sizeof shim / sizeof shim[0] && status == FA_PASS; i++) {
         fa_digest digest;

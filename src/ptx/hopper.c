@@ -208,8 +208,11 @@ bool fa_ptx_is_hopper(const fa_ptx_program *program)
 
 bool fa_ptx_is_late(const fa_ptx_program *program)
 {
-    for (int i = 0; i < program->count; i++)
-        if (program->instr[i].op == FA_PTX_OP_WGMMA && fa_ptx_has(&program->instr[i], FA_PTX_W_MMA_ASYNC))
+    int others = program->count; /* but fences, commits and waits */
+    for (const fa_ptx_instr *i = program->instr; i < program->instr + program->count; i++) {
+        if (i->op == FA_PTX_OP_WGMMA && fa_ptx_has(i, FA_PTX_W_MMA_ASYNC))
             return true;
-    return false;
+        others -= i->op == FA_PTX_OP_WGMMA;
+    }
+    return program->count > 0 && others == 0;
 }

@@ -22,7 +22,8 @@ int fa_ptx_wgmma_accumulators(const fa_ptx_instr *i);
 bool fa_ptx_wgmma_a_in_registers(const fa_ptx_instr *i);
 /* Whether the program has an instruction of the family FA_PTX_ASYNC. */
 bool fa_ptx_is_hopper(const fa_ptx_program *program);
-/* Whether a statement's results arrive later, at the wait of another statement. */
+/* Whether the statement gives its operands no value: the results of a product arrive later, at the wait of another
+ * statement, and a fence, commit or wait has none. */
 bool fa_ptx_is_late(const fa_ptx_program *program);
 
 #endif

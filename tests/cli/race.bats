@@ -78,3 +78,20 @@ neighbours() {
     [ "$status" -eq 1 ]
     record_holds "$work/r.json" '.reason | test("not deterministic: launch 2 .*schedule descending")'
 }
+
+@test "setmaxnreg.inc waits for ever when the launch bounds leave the block too few registers" {
+    cp tests/cheats/honest.cuh "$work/"
+    sed -e 's|void fa_kernel|void BOUNDS fa_kernel|' \
+        -e 's|^    const place at|    asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");\n&|' \
+        tests/cheats/honest.cu >"$work/k.cu"
+    local bounds bound=__launch_bounds__
+    for bounds in "$bound(FA_M, 1)" "$bound(64 * 2, 3)" "$bound(FA_M)" '__maxnreg__(168)'; do
+        ./fa_bench --source "$work/k.cu" --m 128 --arch sm_90a "${small[@]}" --quiet --define "BOUNDS=$bounds"
+    done
+    for bounds in "$bound(FA_M, 4)" "$bound(512, 1)" '__maxnreg__(128)'; do
+        run ./fa_bench --source "$work/k.cu" --m 128 --arch sm_90a "${small[@]}" --quiet --define "BOUNDS=$bounds"
+        [ "$status" -ne 0 ]
+        grep -q 'deadlock' <<<"$output"
+        grep -q 'setmaxnreg.inc.* at k.cu:6' <<<"$output"
+    done
+}

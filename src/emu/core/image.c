@@ -15,6 +15,7 @@ bool fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t erro
     *(void **)&image->slot = dlsym(image->handle, "fa_emu_slot");
     image->hopper = dlsym(image->handle, "fa_emu_hopper") != NULL;
     image->cluster_dims = dlsym(image->handle, "fa_emu_cluster_dims");
+    image->bounds = dlsym(image->handle, "fa_emu_launch_bounds");
     image->build = dlsym(image->handle, "fa_emu_build");
     const bool shim = image->call && image->slot && image->build && image->build->abi == FA_EMU_ABI;
     const char *missing = !entry  ? "fa_kernel (extern \"C\" __global__ void)"

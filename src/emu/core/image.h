@@ -11,6 +11,7 @@ typedef struct fa_emu_image {
     fa_emu_slot_fn *slot;
     const fa_emu_build_info *build;
     const int32_t *cluster_dims; /* __cluster_dims__ of the kernel; NULL: it has none */
+    const int32_t *bounds;       /* threads, blocks of __launch_bounds__, or 0, 0 and __maxnreg__; NULL: none */
     bool hopper;                 /* its inline PTX has barrier objects, bulk copies or products of warpgroups */
 } fa_emu_image;
 

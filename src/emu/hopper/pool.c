@@ -4,15 +4,28 @@
 
 enum { ALL_REGISTERS = 65536, STEP = 8, LEAST = 24, MOST = 256, MOST_AT_LAUNCH = 248 };
 
-/* A kernel with setmaxnreg is compiled for the maximum that its launch bounds leave a thread. */
+/* A kernel with setmaxnreg is compiled for the maximum that its launch bounds leave a thread. bounds: fa_emu_image's;
+ * where they say nothing about blocks ptxas ignores setmaxnreg. */
+static uint32_t at_launch(const int32_t *bounds, uint32_t blocks, uint32_t threads)
+{
+    uint32_t each = ALL_REGISTERS / blocks / threads / STEP * STEP, bound = each;
+    if (bounds != NULL && bounds[0] > 0 && bounds[1] > 0) {
+        const uint32_t warps = ((uint32_t)bounds[0] + FA_EMU_WARP - 1) / FA_EMU_WARP;
+        bound = ALL_REGISTERS / (uint32_t)bounds[1] / (warps * FA_EMU_WARP) / STEP * STEP;
+    } else if (bounds != NULL && bounds[2] > 0) {
+        bound = (uint32_t)bounds[2];
+    }
+    each = bound < each ? bound : each;
+    return each > MOST_AT_LAUNCH ? MOST_AT_LAUNCH : each;
+}
+
 static fa_emu_pending *filled(const fa_emu_worker *worker)
 {
     fa_emu_pending *pending = fa_emu_pending_now();
     if (pending->pool_filled)
         return pending;
     const uint32_t blocks = worker->launch->grid->blocks_per_sm > 1 ? (uint32_t)worker->launch->grid->blocks_per_sm : 1;
-    uint32_t each = ALL_REGISTERS / blocks / (worker->warps * FA_EMU_WARP) / STEP * STEP;
-    each = each > MOST_AT_LAUNCH ? MOST_AT_LAUNCH : each;
+    const uint32_t each = at_launch(worker->launch->image->bounds, blocks, worker->warps * FA_EMU_WARP);
     for (uint32_t warp = 0; warp < worker->warps; warp++)
         pending->registers[warp] = each;
     pending->pool = 0;

@@ -72,6 +72,23 @@ void fa_emu_registers_touched(fa_emu_worker *worker, uint64_t address, size_t si
     all->touches[all->touch_count++ % TOUCHES] = t;
 }
 
+static bool names(const fa_ptx_program *program, int number)
+{
+    for (const fa_ptx_instr *i = program->instr; i < program->instr + program->count; i++)
+        for (int arg = 0; arg < i->args; arg++)
+            for (int k = i->arg[arg].first; k < i->arg[arg].first + i->arg[arg].count; k++)
+                if (i->value[k].kind == FA_PTX_REG && i->value[k].reg == number)
+                    return true;
+    return false;
+}
+
+void fa_emu_race_operand(const fa_emu_ptx_site *site, int number, void *to, unsigned long size, void *pc)
+{
+    fa_emu_worker *worker = fa_emu_self;
+    if (worker->race != NULL && worker->pending != NULL && names(site->program, number))
+        fa_emu_registers_touched(worker, (uint64_t)(uintptr_t)to, size, true, pc);
+}
+
 void fa_emu_registers_fenced(void)
 {
     fa_emu_registers *all = fa_emu_self->pending->registers_of_thread[fa_race_index(fa_emu_self)];

@@ -11,6 +11,8 @@ typedef struct fa_emu_registers fa_emu_registers;
 
 /* The running thread reads or writes its stack. */
 void fa_emu_registers_touched(fa_emu_worker *worker, uint64_t address, size_t size, bool write, const void *pc);
+/* An asm statement has an output on the stack (src/emu/include/fa_emu_ptx.h); its instructions may not write it. */
+void fa_emu_race_operand(const fa_emu_ptx_site *site, int number, void *to, unsigned long size, void *pc);
 /* The running thread had a wgmma.fence. */
 void fa_emu_registers_fenced(void);
 /* Before all lanes of a warp issue a product. False: a lane has accessed its registers since its last fence, and that

@@ -25,9 +25,9 @@
 #define noinline unused
 #endif
 #define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...)
-#define __maxnreg__(...)
-#define __cluster_dims__(...) fa_emu_cluster_dims_of(__VA_ARGS__) /* src/compile/asm.c takes it out */
+#define __launch_bounds__(...) fa_emu_launch_bounds_of(__VA_ARGS__) /* src/compile/asm.c takes these out */
+#define __maxnreg__(registers) fa_emu_launch_bounds_of(0, 0, registers)
+#define __cluster_dims__(...) fa_emu_cluster_dims_of(__VA_ARGS__)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))

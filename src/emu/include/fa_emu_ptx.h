@@ -13,6 +13,7 @@ static constexpr fa_emu_place fa_emu_caller = {nullptr, 0};
 #if FA_EMU_TSAN
 extern "C" void __tsan_read_range_pc(void *address, unsigned long size, void *pc);
 extern "C" void __tsan_write_range_pc(void *address, unsigned long size, void *pc);
+extern "C" void fa_emu_race_operand(const fa_emu_ptx_site *site, int number, void *to, unsigned long size, void *pc);
 #endif
 #if FA_EMU_ASAN
 extern "C" void *__asan_region_is_poisoned(void *begin, size_t size);
@@ -82,28 +83,34 @@ static inline __attribute__((always_inline)) fa_emu_ptx_value fa_emu_ptx_in(fa_T
 }
 
 /* Under a sanitizer the call is a function of its own, which is not instrumented: the operands' copies would cost more
- * than the instruction. Operands that do not lie on the thread's stack are declared by hand. */
+ * than the instruction. Outputs are declared by hand: memory, and on the thread's stack what may be a register of a
+ * wgmma. */
 #if FA_EMU_TSAN || FA_EMU_ASAN
 #define FA_EMU_PTX_CALL __attribute__((noipa, no_sanitize("address", "thread")))
 #else
 #define FA_EMU_PTX_CALL inline __attribute__((always_inline))
 #endif
-static inline __attribute__((always_inline)) void fa_emu_ptx_declare(const fa_emu_ptx_value &, const void *, void *) {}
+static inline __attribute__((always_inline)) void fa_emu_ptx_declare(const fa_emu_ptx_site &, int,
+                                                                     const fa_emu_ptx_value &, const void *, void *)
+{
+}
 template <char fa_C, bool fa_In, typename fa_T>
-static inline __attribute__((always_inline)) void fa_emu_ptx_declare(fa_emu_ptx_place<fa_C, fa_In, fa_T> place,
+static inline __attribute__((always_inline)) void fa_emu_ptx_declare(const fa_emu_ptx_site &site, int number,
+                                                                     fa_emu_ptx_place<fa_C, fa_In, fa_T> place,
                                                                      const void *frame, void *pc)
 {
-    (void)place, (void)frame, (void)pc;
+    (void)site, (void)number, (void)place, (void)frame, (void)pc;
 #if FA_EMU_TSAN || FA_EMU_ASAN
     enum { fa_NEAR = 1 << 14 };
-    if ((uintptr_t)place.to - (uintptr_t)frame + fa_NEAR < 2 * fa_NEAR)
-        return;
+    const bool fa_near = (uintptr_t)place.to - (uintptr_t)frame + fa_NEAR < 2 * fa_NEAR;
 #if FA_EMU_TSAN
+    if (fa_near)
+        return fa_emu_race_operand(&site, number, (void *)place.to, sizeof(fa_T), pc);
     if (fa_In)
         __tsan_read_range_pc((void *)place.to, sizeof(fa_T), pc);
     __tsan_write_range_pc((void *)place.to, sizeof(fa_T), pc);
 #else
-    if (void *bad = __asan_region_is_poisoned((void *)place.to, sizeof(fa_T)))
+    if (void *bad = fa_near ? nullptr : __asan_region_is_poisoned((void *)place.to, sizeof(fa_T)))
         __asan_report_error(pc, (void *)frame, (void *)frame, bad, 1, sizeof(fa_T), 0);
 #endif
 #endif
@@ -117,7 +124,8 @@ static FA_EMU_PTX_CALL void fa_emu_ptx(fa_emu_ptx_site &site, const fa_emu_place
 #if FA_EMU_TSAN || FA_EMU_ASAN
     void *pc = __builtin_return_address(0);
     fa_emu_now()->api->ptx(&site, place, values, nullptr, pc, __builtin_frame_address(0));
-    (fa_emu_ptx_declare(operands, __builtin_frame_address(0), pc), ...);
+    (fa_emu_ptx_declare(site, at++, operands, __builtin_frame_address(0), pc), ...);
+    at = 0;
 #else
     fa_emu_now()->api->ptx(&site, place, values, nullptr, nullptr, nullptr);
 #endif

@@ -243,6 +243,31 @@ PRODUCT_CASE(a_packed_before_the_wait)
     USE(a[2]);
 }
 
+PRODUCT_CASE(accumulator_written_by_asm)
+{
+    MULTIPLY(d, s, s + A_BYTES);
+    asm volatile("mov.f32 %0, 0f3f800000;" : "=f"(d[0])); /* HERE register of a product under way */
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(a_packed_by_asm)
+{
+    WG_FENCE();
+    PRODUCT_RS(d, a, s + A_BYTES);
+    WG_COMMIT();
+    asm volatile("mov.b32 %0, %1;" : "=r"(a[2]) : "r"(t)); /* HERE register of a product under way */
+    WG_WAIT(0);
+}
+
+PRODUCT_CASE(accumulator_scaled_by_asm)
+{
+    WG_FENCE();
+    asm volatile("mul.f32 %0, %0, 0f3f000000;" : "+f"(d[2])); /* HERE missing wgmma.fence */
+    PRODUCT(d, s, s + A_BYTES);                               /* HERE missing wgmma.fence */
+    WG_COMMIT();
+    WG_WAIT(0);
+}
+
 PRODUCT_CASE(product_left) { MULTIPLY(d, s, s + A_BYTES); /* HERE wgmma left */ }
 
 PRODUCT_CASE(matrix_written_before_the_wait)

@@ -273,6 +273,22 @@ CASE(product_of_a_in_registers)
     }
 }
 
+/* Statements that name a product's registers and leave them alone; one that changes them after the wait. */
+CASE(registers_in_other_statements)
+{
+    float d[4] = {0, 0, 0, 0};
+    fill(s_b, A_BYTES + B_BYTES, t);
+    if (t >= 128) {
+        asm volatile("mul.f32 %0, %0, 0f3f000000;" : "+f"(d[2]));
+        asm volatile("wgmma.fence.sync.aligned;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
+        PRODUCT(d, s, s + A_BYTES);
+        asm volatile("wgmma.commit_group.sync.aligned;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])::"memory");
+        asm volatile("mul.f32 %0, %0, 0f3f000000;" : "+f"(d[2]));
+        EXPECT(d[0] == d[0] && d[2] == d[2]);
+    }
+}
+
 /* Thread 128 fills the stage behind A whenever barrier b + 8 has freed it; it completes on b. */
 __device__ __forceinline__ void load_four_boxes(const fa_params &p, unsigned s, unsigned b, int t)
 {
