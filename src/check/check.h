@@ -33,7 +33,7 @@ int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
  * FP64. For the first seed also launch fa_check_repeats times more and compare bit by bit, on the emulator under each
  * schedule in turn; not for kernels that declare themselves nondeterministic. A library is a reference only where its
  * own result passes the rules on this input; `missing` says why it does not. FA_NOT_RUN when no reference is left,
- * FA_WRONG with the failure, FA_ERROR when a launch faults. The last seed's tensors stay in the buffers. */
+ * FA_WRONG with the failure, FA_ERROR when a launch faults. The tensors of a seed as asked stay in the buffers. */
 fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why);
 /* Rule 6: one more check after timing, on the same buffers, with inputs from `seed`. A failure is added to `result`. */
 fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/random.h"
 
@@ -10,6 +11,8 @@ static fa_draw other_values(fa_draw draw, const fa_problem *problem, uint64_t ra
     static const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_UNIFORM, FA_DIST_OUTLIER, FA_DIST_CODED};
     draw.dist = (int32_t)dists[random % 4];
     draw.strides = random >> 8 & 1 ? FA_STRIDES_PADDED : FA_STRIDES_BSHD;
+    draw.v_power = problem->dtype == FA_DTYPE_BF16 ? -30 : -10;
+    draw.flat = true;
     /* A scale that is large already would take the FP16 baseline's scores beyond FP16. */
     const bool large = (double)problem->scale * sqrt(problem->dim) > 2.0;
     draw.factor = large || (random >> 16 & 1) ? 0.25f : 3.0f;
@@ -20,6 +23,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
 {
     fa_draw draw = {
         .seed = (uint64_t)options->seed + (uint64_t)index,
+        .q_seed = (uint64_t)options->seed + (uint64_t)index,
         .as_asked = true,
         .dist = options->dist,
         .strides = options->strides,
@@ -34,6 +38,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
         draw.dist = random & 1 ? FA_DIST_NEEDLE : FA_DIST_RISING;
         draw.factor = 16.0f;
         draw.strides = FA_STRIDES_PADDED;
+        draw.v_power = problem->dtype == FA_DTYPE_BF16 ? 20 : 10;
         return draw;
     case 2:
         draw.dist = FA_DIST_LOW;
@@ -44,13 +49,45 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
     }
 }
 
+/* Every fifth query is zero, and in every third K/V head all keys are the first. */
+static void flatten(const fa_draw *draw, const fa_problem *asked, fa_tensors *tensors)
+{
+    const size_t dim = (size_t)asked->dim, head = (size_t)asked->seq_kv * dim;
+    for (size_t i = 0; i < tensors->q_count; i++)
+        tensors->q[i] = i / dim % 5 == 2 ? 0 : tensors->q[i];
+    for (size_t i = 0; i < tensors->kv_count; i++)
+        if ((i / head + draw->seed) % 3 == 1)
+            tensors->k[i] = tensors->k[i - i % head + i % dim];
+}
+
+fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
+{
+    const bool of_keys = draw->dist == FA_DIST_NEEDLE || draw->dist == FA_DIST_CLIFF;
+    fa_tensors tensors = fa_tensors_make(asked, (fa_dist)draw->dist, draw->seed);
+    if (draw->q_seed != draw->seed && !of_keys) {
+        fa_tensors other = fa_tensors_make(asked, (fa_dist)draw->dist, draw->q_seed);
+        memcpy(tensors.q, other.q, tensors.q_count * sizeof *tensors.q);
+        fa_tensors_free(&other);
+    }
+    if (draw->flat)
+        flatten(draw, asked, &tensors);
+    for (size_t i = 0; draw->v_power != 0 && i < tensors.kv_count; i++)
+        tensors.v[i] =
+            fa_element_of_float(asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors.v[i]), draw->v_power));
+    return tensors;
+}
+
 void fa_draw_describe(const fa_draw *draw, char text[FA_DRAW_TEXT])
 {
-    char dist[32], strides[32];
+    char dist[32], strides[32], values[32] = "";
     const unsigned long long seed = draw->seed;
+    if (draw->v_power != 0)
+        snprintf(values, sizeof values, ", V x 2^%d", draw->v_power);
     if (draw->as_asked)
         snprintf(text, FA_DRAW_TEXT, "seed %llu", seed);
     else
-        snprintf(text, FA_DRAW_TEXT, "seed %llu (%s, scale x %g, %s)", seed, fa_word(FA_DIST_WORDS, draw->dist, dist),
-                 (double)draw->factor, fa_word(FA_STRIDES_WORDS, draw->strides, strides));
+        snprintf(text, FA_DRAW_TEXT, "seed %llu (%s, scale x %g, %s%s%s)", seed,
+                 fa_word(FA_DIST_WORDS, draw->dist, dist), (double)draw->factor,
+                 fa_word(FA_STRIDES_WORDS, draw->strides, strides), values,
+                 draw->flat ? ", with zero queries and equal keys" : "");
 }

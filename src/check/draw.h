@@ -2,23 +2,29 @@
 #ifndef FA_DRAW_H
 #define FA_DRAW_H
 
-#include "input/problem.h"
+#include "input/tensors.h"
 
 typedef struct fa_draw {
-    uint64_t seed;
+    uint64_t seed, q_seed; /* q_seed: of Q alone */
     bool as_asked;
     int32_t dist;    /* fa_dist */
     int32_t strides; /* fa_strides */
     float factor;    /* of the problem's scale; inputs are drawn for the requested scale */
+    int32_t v_power; /* V times 2^v_power */
+    bool flat;       /* some queries are zero, and the keys of some heads equal: every weight is the same */
     double max_abs_err;
 } fa_draw;
 
 /* The draw of seed number `index`. The first and the last use the requested inputs. Between them, in turn:
- *   needle or rising, scale x 16, padded: a softmax whose maximum is missing, or of the first keys, overflows;
+ *   needle or rising, scale x 16, padded: a softmax whose maximum is missing, or of the first keys, overflows; V is
+ *   2^10 times as large, with BF16 2^20 times: sums in FP16 overflow;
  *   low, bshd: every logit is near -128, so a maximum that starts at 0 or -10 leaves nothing;
- *   other values, scale x 1/4 or x 3, padded or bshd: a scale or stride that is not the launch's own. */
+ *   other values, scale x 1/4 or x 3, padded or bshd: a scale or stride that is not the launch's own; V is 2^10 times
+ *   smaller, with BF16 2^30 times: what is added to an output, or taken for zero, shows; some weights are all alike. */
 fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t index);
-#define FA_DRAW_TEXT 96
+/* The draw's inputs. Where Q is made for the keys (needle, cliff), q_seed is that of the keys. */
+fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked);
+#define FA_DRAW_TEXT 128
 /* "seed 43", or "seed 43 (needle, scale x 16, padded)". */
 void fa_draw_describe(const fa_draw *draw, char text[FA_DRAW_TEXT]);
 

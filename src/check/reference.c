@@ -315,7 +315,8 @@ fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *t
                                   int64_t row_count, bool acc_fp16)
 {
     const size_t count = (size_t)row_count * (size_t)problem->dim;
-    const fa_reference reference = {.row_count = row_count,
+    const fa_reference reference = {.unit = 1.0,
+                                    .row_count = row_count,
                                     .rows = rows,
                                     .exact = fa_alloc(count * sizeof *reference.exact),
                                     .baseline = fa_alloc(count * sizeof *reference.baseline),

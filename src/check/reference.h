@@ -15,6 +15,7 @@ fa_place fa_place_of(const fa_problem *problem, int64_t flat, int32_t col);
  * lower class, of FP16 alone) the accumulations are FP16 too. A row with scores beyond the type's largest number has
  * FP32 scores. */
 typedef struct fa_reference {
+    double unit; /* what V is a multiple of: 1, or the factor of a draw. The absolute limits of the rules are too */
     int64_t row_count;
     int64_t *rows;      /* flat, ascending */
     double *exact;      /* [row_count, dim] */

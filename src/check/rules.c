@@ -119,6 +119,7 @@ typedef struct judgement {
     fa_expected expected;
     int64_t worst_index; /* the verdict's worst element: of the largest error, or of the rule that is broken */
     measure_by by;       /* of the broken rule */
+    double unit;
     double ulp_rms;
 } judgement;
 
@@ -242,7 +243,7 @@ static void explain(judgement *j, const fa_problem *problem, const uint16_t *out
  * marked. */
 static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad)
 {
-    const double slack = SLACK * fa_dtype_coarseness(problem->dtype);
+    const double slack = SLACK * fa_dtype_coarseness(problem->dtype) * j->unit;
     const char *type = fa_dtype_name(problem->dtype);
     fa_verdict *v = &j->verdict;
     const double max_limit = 2.0 * v->baseline_max_abs_err + slack;
@@ -265,8 +266,8 @@ static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad
     }
     j->by = !max_ok ? BY_FLOOR : !rmse_ok ? BY_SQUARES : BY_RELATIVE;
     if (!max_ok)
-        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the %s baseline's %.4g + %.0fe-5)",
-                 max_over, max_limit, type, v->baseline_max_abs_err, slack * 1e5);
+        snprintf(v->failure, sizeof v->failure, "max|O-R| %.4g > %.4g (twice the %s baseline's %.4g + %.3g)", max_over,
+                 max_limit, type, v->baseline_max_abs_err, slack);
     else if (!rmse_ok)
         snprintf(v->failure, sizeof v->failure, "rmse %.4g > %.4g (the %s baseline's is %.4g)", v->rmse, rmse_limit,
                  type, v->baseline_rmse);
@@ -315,7 +316,9 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
 {
     const fa_expected expected = {
         .row_count = reference->row_count, .rows = reference->rows, .exact = reference->exact};
+    atol *= reference->unit;
     judgement j = measure(problem, &expected, reference, output, atol, rtol);
+    j.unit = reference->unit;
     uint8_t *bad = fa_alloc((size_t)expected.row_count);
     snprintf(j.verdict.name, sizeof j.verdict.name, "cpu");
     const bool relative_ok = relative_rules(&j, problem, bad);

@@ -19,7 +19,8 @@ typedef struct fa_verdict {
 /* atol and rtol of the fixed rule: 1e-3 for FP16, twice its unit roundoff; times 8 for BF16, like the unit roundoff. */
 double fa_rule_tolerance(fa_dtype dtype);
 
-/* Against the FP64 reference. output: [batch, heads, seq_q, dim]; every element must be finite, sampled or not. */
+/* Against the FP64 reference. output: [batch, heads, seq_q, dim]; every element must be finite, sampled or not. atol
+ * is for V as it is drawn: reference->unit multiplies it. */
 fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output, int32_t tile_m,
                     double atol, double rtol);
 

@@ -59,6 +59,8 @@ static void put_draws(cJSON *check, const fa_check_result *c, double scale)
         cJSON_AddBoolToObject(draw, "as_asked", d->as_asked);
         put_word(draw, "dist", FA_DIST_WORDS, d->dist);
         put(draw, "scale", scale * (double)d->factor);
+        put(draw, "v_scale", ldexp(1.0, d->v_power));
+        cJSON_AddBoolToObject(draw, "flat", d->flat);
         put_word(draw, "strides", FA_STRIDES_WORDS, d->strides);
         put(draw, "max_abs_err", d->max_abs_err);
         cJSON_AddItemToArray(draws, draw);

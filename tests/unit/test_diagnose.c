@@ -43,6 +43,7 @@ static scene open_scene_of(fa_problem problem, int32_t tile_m, int64_t step, dou
         s.output[i] =
             fa_float_to_half((float)(size * (own * noise(i) + (1.0 - own) * noise(i % (size_t)problem.dim + 31))));
     fa_reference *r = &s.reference;
+    r->unit = 1.0;
     r->row_count = (rows + step - 1) / step;
     const size_t count = (size_t)r->row_count * (size_t)problem.dim;
     r->rows = fa_alloc((size_t)r->row_count * sizeof *r->rows);
@@ -338,7 +339,7 @@ static void the_slack_is_that_of_the_type(void **state)
         s.output[7] = fa_element_of_float(dtype, (float)s.reference.exact[7] + 0.5f);
         const fa_verdict v = fa_judge(&s.problem, &s.reference, s.output, s.tile_m, 10, 10);
         assert_non_null(
-            strstr(v.failure, dtype == FA_DTYPE_BF16 ? "BF16 baseline's 0 + 8e-5)" : "FP16 baseline's 0 + 1e-5)"));
+            strstr(v.failure, dtype == FA_DTYPE_BF16 ? "BF16 baseline's 0 + 8e-05)" : "FP16 baseline's 0 + 1e-05)"));
         close_scene(&s);
     }
 }
