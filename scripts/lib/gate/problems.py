@@ -173,6 +173,8 @@ def classes(device, mode, m):
              problem(heads=2, seq=33, seq_kv=97, dim=256, misalign=1, causal=True),
              problem(heads=2, seq=33, seq_kv=97, dim=24, misalign=4, strides="padded"),
              problem(seq=1, dim=16), problem(seq=1, seq_kv=65, dim=8 * 13, causal=True)]
+    made += both(batch=3, heads=2, kv_heads=1, seq=rows + 1, seq_kv=13, dim=32)      # all keys of a batch in one tile
+    made += [problem(heads=2, seq=17, seq_kv=70, dim=64, scale=10000)]               # scores beyond FP16
     # Off 16 bytes in one stride of one tensor or of all: 15 seeds try each (src/input/layout.h).
     made += [problem(batch=2, heads=4, kv_heads=2, seq=19, seq_kv=37, dim=40, strides="odd", seeds=15, causal=True),
              problem(batch=2, heads=2, seq=rows + 1 if mode == "plain" else 9, seq_kv=35, dim=64, strides="odd",
