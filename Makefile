@@ -25,7 +25,11 @@ SOURCES := $(wildcard src/*.c src/*/*.c src/*/*/*.c)
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 LIB_OBJECTS := $(filter-out $(BUILD)/src/main.o,$(OBJECTS))
 
-all: fa_bench
+# --race loads a plugin into g++, where g++ has the headers for it (Debian: gcc-12-plugin-dev).
+GCC_PLUGIN ?= $(shell g++ -print-file-name=plugin)/include
+RACE_CALLS := $(if $(wildcard $(GCC_PLUGIN)/gcc-plugin.h),build/race_calls-$(shell g++ -dumpfullversion).so)
+
+all: fa_bench $(RACE_CALLS)
 
 help:
 	@echo "make              build ./fa_bench"
@@ -51,6 +55,11 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC  )
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+build/race_calls-%.so: src/emu/race/calls.cc
+	@mkdir -p $(@D)
+	$(call say,CXX )
+	$(Q)g++ -O2 -shared -fPIC -fno-rtti -isystem $(GCC_PLUGIN) -o $@ $< || echo "--race does without it: docs/emulator.md"
 
 # The commit a record was made from; rewritten only when it changes.
 $(BUILD)/git_version.h: FORCE

@@ -12,6 +12,7 @@ HOME_FILES = $(wildcard kernels/*.* kernels/*/* examples/*.cu examples/library/*
 install: all
 	@set -e; for file in $(HOME_FILES); do install -Dm644 $$file $(SHARE)/fa_bench/$$file; done
 	@install -Dm755 fa_bench $(DESTDIR)$(PREFIX)/bin/fa_bench
+	@set -e; for file in $(RACE_CALLS); do install -Dm755 $$file $(SHARE)/fa_bench/$$file; done
 	@set -e; mkdir -p $(BUILD); for page in man completion; do \
 		scripts/house/manual.sh --$$page >$(BUILD)/fa_bench.$$page; done
 	@install -Dm644 $(BUILD)/fa_bench.man $(SHARE)/man/man1/fa_bench.1

@@ -40,6 +40,9 @@ fi
 [[ $what == run || $what == cutlass ]] || packages+=("${check_packages[@]}")
 [[ $what != test && $what != all ]] || packages+=("${test_packages[@]}")
 [[ $what != all ]] || packages+=("${all_packages[@]}")
+# The race detector's plugin of g++ (Makefile, race_calls).
+plugin=gcc-$(g++ -dumpversion 2>/dev/null || true)-plugin-dev
+[[ $what == cutlass ]] || ! apt-cache show "$plugin" >/dev/null 2>&1 || packages+=("$plugin")
 
 missing=()
 for package in "${packages[@]}"; do

@@ -71,6 +71,21 @@ static const char *const race_options[] = {"-fsanitize=thread",
                                            "--param=large-function-growth=1000000",
                                            "--param=large-stack-frame-growth=1000000"};
 
+/* The plugin for calls that stay (src/emu/race/calls.cc), where the Makefile could build it for this g++. */
+static void add_plugin(fa_job *work)
+{
+    char *path = fa_format("%s/build/race_calls-%s.so", fa_home(), work->compiler_name + sizeof COMPILER), *text = NULL;
+    size_t size = 0;
+    fa_reason why;
+    if (fa_read_file(path, &text, &size, &why) == FA_PASS) {
+        fa_job_add(work, FA_EMU_ALL_CALLS "%.16s", fa_sha256(text, size).hex);
+        work->is_folder[work->count] = true;
+        fa_job_add(work, "-fplugin=%s", path);
+    }
+    free(text);
+    free(path);
+}
+
 static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
 {
     if (sanitize == FA_SANITIZE_NONE) {
@@ -90,8 +105,10 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
         fa_job_add(work, "-fno-sanitize-recover=all");
     for (size_t i = 0; sanitize == FA_SANITIZE_THREAD && i < sizeof race_options / sizeof *race_options; i++)
         fa_job_add(work, "%s", race_options[i]);
-    if (sanitize == FA_SANITIZE_THREAD)
+    if (sanitize == FA_SANITIZE_THREAD) {
+        add_plugin(work);
         work->links = race_links;
+    }
 }
 
 /* FP16 conversions by the CPU where it has them; the results do not differ. */

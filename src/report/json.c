@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "compile/emu.h"
 #include "report/check.h"
 #include "report/fields.h"
 #include "report/library.h"
@@ -195,6 +196,8 @@ static void put_race(cJSON *record, const fa_result *result, const fa_options *o
     const bool looked_for = options->sanitize == FA_SANITIZE_THREAD && launched != 0;
     cJSON *race = object_in(record, "race");
     cJSON_AddBoolToObject(race, "looked_for", looked_for);
+    cJSON_AddBoolToObject(race, "all_calls",
+                          looked_for && strstr(result->main.module.options, FA_EMU_ALL_CALLS) != NULL);
     cJSON *schedules = cJSON_AddArrayToObject(race, "schedules");
     for (int schedule = 0; looked_for && schedule < FA_SCHEDULES; schedule++) {
         char word[32];

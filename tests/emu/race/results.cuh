@@ -65,4 +65,28 @@ FORM(copied_in_a_constant_size, memcpy(OF(many) + t, p.q, sizeof(many)), s[5 * (
 FORM(copied_from_a_constant_size, s[5 * t + 4] = 0, last_copied(OF(many) + (t ^ 64)))
 FORM(half_changed_in_place, OF(half)[t] += half(p.scale), BITS(half))
 
+/* Calls that stay calls: through a table of functions, a virtual function; in place, too. */
+#define FORM_OF_A_CALL FORM
+__device__ pair (*const volatile makers[])(float) = {pair_of, [](float x) { return pair{x, 0}; }};
+__device__ float (*const volatile users[])(pair) = {sum_of, [](pair x) { return x.b; }};
+struct maker {
+    __device__ virtual pair make(float x) const { return {x, x}; }
+    __device__ virtual float use(pair x) const { return x.a; }
+};
+struct other_maker : maker {
+    __device__ pair make(float x) const override { return {x, -x}; }
+    __device__ float use(pair x) const override { return x.b; }
+};
+__device__ __noinline__ const maker &some_maker(int blocks)
+{
+    static const maker one;
+    static const other_maker other;
+    return blocks > 1 ? one : other;
+}
+FORM_OF_A_CALL(pair_of_a_table, OF(pair)[t] = makers[t % 2](p.scale), s[2 * (t ^ 64)])
+FORM_OF_A_CALL(pair_into_a_table, (s[2 * t] = s[2 * t + 1] = 0), users[t % 2](OF(pair)[t ^ 64]))
+FORM_OF_A_CALL(pair_in_place, const pair old = OF(pair)[t]; OF(pair)[t] = makers[t % 2](old.a), s[2 * (t ^ 64)])
+FORM_OF_A_CALL(pair_of_a_virtual, OF(pair)[t] = some_maker(gridDim.x).make(p.scale), s[2 * (t ^ 64)])
+FORM_OF_A_CALL(pair_into_a_virtual, (s[2 * t] = s[2 * t + 1] = 0), some_maker(gridDim.x).use(OF(pair)[t ^ 64]))
+
 RACE_KERNEL
