@@ -397,7 +397,6 @@ static void expect(way candidate, way library, fa_status status, const char *wor
 
 static void a_good_kernel_passes(void **state)
 {
-    (void)state;
     setup *s = make(WAY_GOOD, WAY_LIBRARY);
     assert_int_equal(check(s), FA_PASS);
     assert_true(s->result.done && s->result.passed && !s->result.loosened);
@@ -422,7 +421,6 @@ static void a_good_kernel_passes(void **state)
 
 static void wrong_kernels_fail(void **state)
 {
-    (void)state;
     expect(WAY_NOTHING, WAY_LIBRARY, FA_WRONG, "never written");
     expect(WAY_HALF, WAY_LIBRARY, FA_WRONG, "32 outputs are not finite");
     expect(WAY_PAST_OUTPUT, WAY_LIBRARY, FA_WRONG,
@@ -443,7 +441,6 @@ static void wrong_kernels_fail(void **state)
 
 static void the_log_sum_exp_is_checked_too(void **state)
 {
-    (void)state;
     const struct {
         way way;
         const char *words;
@@ -489,7 +486,6 @@ static void the_log_sum_exp_is_checked_too(void **state)
 
 static void every_fault_fails_against_every_reference(void **state)
 {
-    (void)state;
     const int32_t sets[] = {FA_REFERENCE_CPU, FA_REFERENCE_CUBLAS, FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS};
     for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_CAUSAL_TOP_LEFT; fault++)
         for (size_t i = 0; i < 3; i++) {
@@ -510,7 +506,6 @@ static void every_fault_fails_against_every_reference(void **state)
 /* A kernel that says it is not deterministic is not held to it. */
 static void jitter_may_be_declared(void **state)
 {
-    (void)state;
     setup *s = make(WAY_JITTER, WAY_LIBRARY);
     s->candidate.nondeterministic = true;
     assert_int_equal(check(s), FA_PASS);
@@ -521,7 +516,6 @@ static void jitter_may_be_declared(void **state)
 /* Repeats on the emulator: each under another schedule, back to the first one after them, and before each seed. */
 static void schedules_take_turns(void **state)
 {
-    (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->device.vary = fake_vary;
     s->device.sample = NULL;
@@ -547,7 +541,6 @@ static void schedules_take_turns(void **state)
 /* What the emulator repeats depends on the problem alone. */
 static void repeats_follow_from_the_problem(void **state)
 {
-    (void)state;
     const struct {
         fa_problem problem;
         int32_t emulated;
@@ -568,7 +561,6 @@ static void repeats_follow_from_the_problem(void **state)
 
 static void a_missing_library_is_said(void **state)
 {
-    (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     assert_int_equal(check(s), FA_PASS);
     assert_string_equal(s->result.missing, "cublas: libcublas.so is not here");
@@ -608,7 +600,6 @@ static void a_missing_library_is_said(void **state)
 /* A library that fails while it runs is an error, unless the kernel is wrong anyway. */
 static void a_failing_library_is_said(void **state)
 {
-    (void)state;
     expect(WAY_GOOD, WAY_FAULTS, FA_ERROR, "seed 42: the cublas reference: an illegal memory access");
     setup *s = make(WAY_FAULT, WAY_FAULTS);
     s->kernel.fault = SIM_SCALE_OFF;
@@ -620,7 +611,6 @@ static void a_failing_library_is_said(void **state)
 /* The rows of a failure are told in tiles of the kernel's own; a library's are not known. */
 static void failures_are_told_in_the_kernels_tiles(void **state)
 {
-    (void)state;
     const struct {
         fa_kind kind;
         int32_t m;
@@ -643,7 +633,6 @@ static void failures_are_told_in_the_kernels_tiles(void **state)
 /* Accumulators in FP16 are judged against a baseline that has them too. */
 static void a_baseline_is_of_the_kernels_class(void **state)
 {
-    (void)state;
     double baseline[2];
     for (int32_t acc = 0; acc < 2; acc++) {
         setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
@@ -657,7 +646,6 @@ static void a_baseline_is_of_the_kernels_class(void **state)
 
 static void tolerances_are_echoed_and_do_not_help(void **state)
 {
-    (void)state;
     setup *s = make(WAY_FAULT, WAY_LIBRARY);
     s->kernel.fault = SIM_SCALE_OFF;
     s->options.atol = 1.5;
@@ -684,7 +672,6 @@ static void tolerances_are_echoed_and_do_not_help(void **state)
 /* The recheck after timing finds what only then goes wrong, with contents of its own. */
 static void the_recheck_checks(void **state)
 {
-    (void)state;
     const way ways[] = {WAY_NOTHING, WAY_CACHED, WAY_PAST_OUTPUT, WAY_FAULTS};
     for (size_t i = 0; i < 4; i++) {
         setup *s = make(WAY_GOOD, WAY_LIBRARY);
@@ -705,7 +692,6 @@ static void the_recheck_checks(void **state)
 /* The recheck asks the references of the check; the library is opened again only where it is the only one. */
 static void the_recheck_asks_the_same_references(void **state)
 {
-    (void)state;
     const int32_t sets[] = {FA_REFERENCE_CUBLAS, FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS, FA_REFERENCE_CPU};
     const int32_t loads[] = {1, 1, 0}, loads_again[] = {2, 1, 0};
     for (int i = 0; i < 3; i++) {
@@ -731,7 +717,6 @@ static void the_recheck_asks_the_same_references(void **state)
 
 static void misaligned_tensors(void **state)
 {
-    (void)state;
     for (int32_t misalign = 0; misalign < 8; misalign++) {
         setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
         s->options.misalign = misalign;
@@ -748,7 +733,6 @@ static void misaligned_tensors(void **state)
 /* Every layout, with and without a start off 16 bytes; offsets beyond 32 bits too. */
 static void other_layouts(void **state)
 {
-    (void)state;
     for (fa_strides strides = FA_STRIDES_PADDED; strides <= FA_STRIDES_ODD; strides++) {
         setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
         s->spec.lse = true;
@@ -788,7 +772,6 @@ static void other_layouts(void **state)
 /* The first and the last of five seeds are as asked for and come first; the others find what those cannot. */
 static void seeds_draw_more_than_numbers(void **state)
 {
-    (void)state;
     setup *s = make(WAY_GOOD, WAY_GROUPS_PACKED);
     s->options.seeds = 5;
     assert_int_equal(check(s), FA_PASS);
@@ -826,7 +809,6 @@ static void seeds_draw_more_than_numbers(void **state)
 /* What the drawn seeds cost: not one launch, and hardly a byte, beside seeds that are all as asked for. */
 static void drawn_seeds_cost_next_to_nothing(void **state)
 {
-    (void)state;
     size_t bytes[2];
     for (int asked = 0; asked < 2; asked++) {
         setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
@@ -847,7 +829,6 @@ static void drawn_seeds_cost_next_to_nothing(void **state)
 /* More seeds than the record has room for are as asked for: what is not recorded is not drawn. */
 static void seeds_beyond_the_record_are_as_asked_for(void **state)
 {
-    (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->options.seeds = FA_DRAWS_MAX + 9;
     assert_int_equal(check(s), FA_PASS);
@@ -864,7 +845,6 @@ static void seeds_beyond_the_record_are_as_asked_for(void **state)
 
 static void parameters_of_a_launch(void **state)
 {
-    (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, &s->options, false, &s->candidate.buffers, &s->why),
                      FA_PASS);
@@ -884,7 +864,6 @@ static void parameters_of_a_launch(void **state)
 /* One window of the L2 holds K and V when V lies right behind K's guard; the check of the guards works as before. */
 static void k_and_v_lie_together_where_the_l2_keeps_them(void **state)
 {
-    (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->options.l2_persist = FA_L2_PERSIST_KV;
     assert_int_equal(check(s), FA_PASS);
@@ -899,7 +878,6 @@ static void k_and_v_lie_together_where_the_l2_keeps_them(void **state)
 
 static void too_large_is_refused_before_allocation(void **state)
 {
-    (void)state;
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     s->problem = (fa_problem){1000000, 8, 8, 512, 512, 64, false, 0.125f};
     const fa_status status =
@@ -956,7 +934,6 @@ static void types_of_npy(setup *s, const char *folder)
 
 static void dump_and_load(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/fa_check_XXXXXX";
     assert_non_null(mkdtemp(folder));
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);

@@ -238,7 +238,6 @@ static void spoil_and_say(golden *g, scene *s, const uint16_t *right, int fault,
 
 static void faults_are_described(void **state)
 {
-    (void)state;
     golden g = {0};
     const struct {
         fa_problem problem;
@@ -278,7 +277,6 @@ static void faults_are_described(void **state)
 /* "zeros" and the like are said of rows that are so in every column. */
 static void a_pattern_holds_for_whole_rows(void **state)
 {
-    (void)state;
     const struct {
         uint16_t value;
         const char *words;
@@ -298,7 +296,6 @@ static void a_pattern_holds_for_whole_rows(void **state)
 /* Two wrong rows with the same values are alike in one head; those of two heads are not compared. */
 static void rows_of_one_head_are_alike(void **state)
 {
-    (void)state;
     for (int other_head = 0; other_head < 2; other_head++) {
         scene s = open_scene((fa_problem){1, 2, 2, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
         const int rows[] = {2, other_head ? 11 : 5};
@@ -314,7 +311,6 @@ static void rows_of_one_head_are_alike(void **state)
 /* Where the right rows are much alike, wrong ones must be so far more: here they are not. */
 static void rows_that_should_be_alike_are_not_accused(void **state)
 {
-    (void)state;
     scene s = open_scene_of((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3, 0.01);
     for (int row = 2; row < 5; row++)
         for (int d = 0; d < 16; d++)
@@ -328,7 +324,6 @@ static void rows_that_should_be_alike_are_not_accused(void **state)
 /* BF16 is eight times as coarse, and so is the slack of its largest error. */
 static void the_slack_is_that_of_the_type(void **state)
 {
-    (void)state;
     for (fa_dtype dtype = FA_DTYPE_FP16; dtype <= FA_DTYPE_BF16; dtype++) {
         scene s = open_scene((fa_problem){1, 1, 1, 8, 9, 16, false, 0.25f}, 8, 1, 1.0, 1e-3);
         s.problem.dtype = dtype;
@@ -347,7 +342,6 @@ static void the_slack_is_that_of_the_type(void **state)
 /* Row r is off by r steps in every element, up or down: only the mean is too large, and the rows above it are named. */
 static void rows_above_the_mean_are_marked(void **state)
 {
-    (void)state;
     golden g = {0};
     const fa_problem problem = {2, 2, 1, 13, 40, 16, false, 0.25f};
     const double steps[] = {1.5e-5, 2e-5, 3e-5};
@@ -416,7 +410,6 @@ static double limit_of(scene *s, int way, bool library)
 
 static void limits_are_where_they_were_set(void **state)
 {
-    (void)state;
     golden g = {0};
     const fa_problem few = {1, 2, 2, 9, 40, 16, false, 0.25f}, many = {1, 2, 1, 200, 40, 32, false, 0.25f};
     const double errors[] = {0.0, 1e-6, 2e-4, 8e-3}, sizes[] = {1.0, 0.01, 1e-6};
@@ -444,7 +437,6 @@ static void say_lse(golden *g, const scene *s, const float *lse, bool acc_fp16)
 
 static void log_sums_are_judged(void **state)
 {
-    (void)state;
     golden g = {0};
     for (int64_t step = 1; step <= 3; step += 2) {
         scene s = open_scene((fa_problem){2, 3, 1, 9, 5, 16, true, 0.25f}, 8, step, 1.0, 1e-3);
@@ -484,7 +476,6 @@ static void log_sums_are_judged(void **state)
 
 static void merging_keeps_the_worse_and_adds_up(void **state)
 {
-    (void)state;
     golden g = {0};
     for (int i = 0; i < 64; i++) {
         const double errors[] = {0.1, 0.2, NAN, 0.05};
@@ -527,7 +518,6 @@ static void merging_keeps_the_worse_and_adds_up(void **state)
 
 static void draws_and_inputs_are_those_of_the_seed(void **state)
 {
-    (void)state;
     golden g = {0};
     const fa_problem problems[] = {{2, 4, 2, 5, 70, 24, true, 0.2f},    {1, 3, 3, 40, 33, 128, false, 2.0f},
                                    {1, 2, 2, 3, 300, 16, false, 1e-5f}, {1, 1, 1, 3, 9, 16, true, 0.02f},
@@ -588,7 +578,6 @@ static void say_layout(golden *g, const fa_layout *l)
 
 static void layouts_are_those_of_the_word(void **state)
 {
-    (void)state;
     golden g = {0};
     const fa_problem problems[] = {{3, 4, 2, 5, 7, 16, false, 0.25f},
                                    {1, 6, 3, 5, 7, 24, false, 0.25f},

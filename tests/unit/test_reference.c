@@ -52,7 +52,6 @@ static fa_problem bf16(fa_problem problem)
 
 static void equals_the_definition(void **state)
 {
-    (void)state;
     const fa_problem shapes[] = {
         shape(1, 1, 1, 1, 1, 16, false),   shape(2, 4, 2, 37, 65, 24, false),       shape(1, 6, 3, 70, 129, 64, true),
         shape(2, 2, 1, 90, 33, 40, true),  shape(1, 3, 1, 1, 300, 128, true),       shape(1, 1, 1, 63, 64, 256, true),
@@ -79,7 +78,6 @@ static void equals_the_definition(void **state)
 
 static void rows_without_a_key_are_zero(void **state)
 {
-    (void)state;
     const fa_problem p = shape(1, 2, 1, 50, 20, 32, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
@@ -108,7 +106,6 @@ static double baseline_rmse(const fa_problem *p, const fa_tensors *t, bool acc_f
 /* The baseline is off by what FP16 is off by; the lower class by clearly more. */
 static void baseline_is_naive_fp16(void **state)
 {
-    (void)state;
     const fa_problem p = shape(1, 4, 4, 256, 512, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     const double fp32 = baseline_rmse(&p, &t, false), fp16 = baseline_rmse(&p, &t, true);
@@ -120,7 +117,6 @@ static void baseline_is_naive_fp16(void **state)
 /* BF16 has 3 bits less: the baseline is off by about 8 times as much. */
 static void baseline_in_bf16(void **state)
 {
-    (void)state;
     fa_problem p = shape(1, 4, 4, 64, 512, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     const double fp16 = baseline_rmse(&p, &t, false);
@@ -136,7 +132,6 @@ static void baseline_in_bf16(void **state)
  * midway and beside it, of all sizes. */
 static void logits_are_rounded_to_the_nearest_even(void **state)
 {
-    (void)state;
     fa_problem p = shape(1, 1, 1, 1, 1, 16, false);
     p.scale = 1.0f;
     for (int exponent = -24; exponent <= 14; exponent++)
@@ -159,7 +154,6 @@ static void logits_are_rounded_to_the_nearest_even(void **state)
 /* A logit beyond FP16 must not turn the baseline, and with it the limits, into infinity. */
 static void baseline_stays_finite(void **state)
 {
-    (void)state;
     fa_problem p = shape(1, 1, 1, 32, 64, 64, false);
     p.scale = 1e5f;
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
@@ -190,7 +184,6 @@ static double weight_at(double gap) { return 1.0 / (1.0 + exp(-gap)); }
  * hold are FP32's, and the larger one is then lower by what FP32 sums may lose; they are not cut off. */
 static void scores_beyond_the_type_stay_fp32(void **state)
 {
-    (void)state;
     const struct {
         fa_dtype dtype;
         float scale, first, second;
@@ -223,7 +216,6 @@ static void scores_beyond_the_type_stay_fp32(void **state)
 
 static void threads_do_not_matter(void **state)
 {
-    (void)state;
     const fa_problem p = shape(2, 3, 1, 70, 200, 40, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_OUTLIER, 3);
     const int threads = omp_get_max_threads();
@@ -242,7 +234,6 @@ static void threads_do_not_matter(void **state)
 /* However much work a row is, sixteen are taken. */
 static void sixteen_rows_are_taken_of_any_length(void **state)
 {
-    (void)state;
     for (int32_t seq_q = 15; seq_q <= 18; seq_q++) {
         const fa_problem p = shape(1, 1, 1, seq_q, 1 << 24, 256, false);
         int64_t count = 0, *rows = fa_choose_rows(&p, 64, 1, &count);
@@ -255,7 +246,6 @@ static void sixteen_rows_are_taken_of_any_length(void **state)
 /* Too much work for all rows: ascending, without repeats, every head seen, ends of tiles among them, values right. */
 static void long_sequences_are_sampled(void **state)
 {
-    (void)state;
     const fa_problem p = shape(1, 4, 2, 5000, 5000, 16, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3);
     const clock_t before = clock(); /* of the processors: how busy the machine is does not matter */
@@ -304,7 +294,6 @@ static void long_sequences_are_sampled(void **state)
 /* Sixteen rows at least, whatever a row costs: all where there are no more. */
 static void sixteen_rows_whatever_they_cost(void **state)
 {
-    (void)state;
     for (int32_t rows = 1; rows <= 16; rows++) {
         const fa_problem few = shape(1, 1, 1, rows, 1 << 24, 16, false);
         int64_t count = 0, *chosen = fa_choose_rows(&few, 8, 5, &count);
@@ -328,7 +317,6 @@ static void sixteen_rows_whatever_they_cost(void **state)
 /* So many keys that a block has one row: the mean of V, and the logarithm of their number. */
 static void more_keys_than_a_block_holds(void **state)
 {
-    (void)state;
     const int32_t keys = (1 << 20) + 1;
     const fa_problem p = shape(1, 1, 1, 3, keys, 16, false);
     const size_t bytes = fa_problem_kv_count(&p) * sizeof(uint16_t);
@@ -349,7 +337,6 @@ static void more_keys_than_a_block_holds(void **state)
  * fit the budget. */
 static void all_rows_up_to_the_budget(void **state)
 {
-    (void)state;
     const struct {
         int32_t rows, keys, dim;
         int64_t budget;
@@ -415,7 +402,6 @@ static double plain_baseline(const fa_problem *p, const fa_tensors *t, int64_t f
 
 static void the_baseline_is_a_chain_of_halves(void **state)
 {
-    (void)state;
     const fa_problem shapes[] = {shape(2, 4, 2, 5, 67, 24, true), shape(1, 3, 1, 7, 150, 40, true),
                                  shape(1, 2, 2, 3, 1, 16, false)};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -445,7 +431,6 @@ static uint16_t *at_the_edge(const uint16_t *tensor, size_t count)
 
 static void nothing_is_read_past_the_end(void **state)
 {
-    (void)state;
     for (int causal = 0; causal < 2; causal++)
         for (int32_t keys = 64; keys < 330; keys += 133) {
             const fa_problem p = shape(1, 2, 1, 70, keys, 24, causal);

@@ -74,7 +74,6 @@ static void expect_words(const fa_verdict *verdict, const char *words)
 
 static void good_kernels_pass(void **state)
 {
-    (void)state;
     const fa_problem shapes[] = {
         shape(1, 1, 1, 1, 1, 16, false),   shape(1, 1, 1, 1, 2, 16, false),     shape(1, 2, 1, 1, 5, 16, false),
         shape(1, 1, 1, 2, 3, 64, true),    shape(1, 1, 1, 15, 17, 16, true),    shape(2, 2, 1, 63, 64, 32, true),
@@ -98,7 +97,6 @@ static void good_kernels_pass(void **state)
 /* BF16: every rule follows the type's unit roundoff, 2^-8. */
 static void good_kernels_pass_in_bf16(void **state)
 {
-    (void)state;
     fa_problem shapes[] = {shape(1, 1, 1, 1, 1, 16, false),  shape(1, 2, 1, 1, 5, 16, false),
                            shape(1, 1, 1, 15, 17, 16, true), shape(2, 2, 1, 63, 64, 32, true),
                            shape(1, 2, 2, 65, 33, 80, true), shape(1, 2, 1, 17, 129, 128, false),
@@ -119,7 +117,6 @@ static void good_kernels_pass_in_bf16(void **state)
 
 static void wrong_kernels_fail_in_bf16(void **state)
 {
-    (void)state;
     fa_problem plain = shape(1, 2, 2, 20, 200, 32, false), causal = shape(1, 4, 2, 66, 80, 32, true);
     plain.dtype = causal.dtype = FA_DTYPE_BF16;
     for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_WRONG_KV_HEAD; fault++) {
@@ -138,7 +135,6 @@ static void wrong_kernels_fail_in_bf16(void **state)
 /* Whatever the scale makes of the scores, up to far beyond FP16. */
 static void a_constant_fails_everywhere_and_good_kernels_do_not(void **state)
 {
-    (void)state;
     const float values[] = {0.0f, 1.0f, -0.25f};
     for (int dtype = FA_DTYPE_FP16; dtype <= FA_DTYPE_BF16; dtype++)
         for (int dist = 0; dist <= FA_DIST_CLIFF; dist++)
@@ -161,7 +157,6 @@ static void a_constant_fails_everywhere_and_good_kernels_do_not(void **state)
 
 static void good_at_8192_passes_and_mean_of_v_does_not(void **state)
 {
-    (void)state;
     const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_SHARP};
     for (size_t i = 0; i < 2; i++) {
         bench b = open_sampled(shape(1, 2, 2, 24, 8192, 16, false), dists[i], 42, false, 8);
@@ -194,7 +189,6 @@ typedef struct wrong_case {
 
 static void wrong_kernels_fail(void **state)
 {
-    (void)state;
     const fa_problem plain = shape(1, 2, 2, 20, 200, 32, false), causal = shape(1, 4, 2, 66, 66, 32, true),
                      wide = shape(2, 4, 2, 9, 129, 32, false);
     const fa_problem corner = shape(1, 2, 1, 40, 150, 32, true), longer = shape(1, 1, 1, 2, 8192, 16, false);
@@ -240,7 +234,6 @@ static uint16_t *row_of(bench *b, int32_t head, int32_t row)
 /* Damage done to a good output; the words that must name it. */
 static void damage_is_found_and_named(void **state)
 {
-    (void)state;
     bench b = open_bench(shape(1, 3, 3, 200, 150, 64, false), FA_DIST_NORMAL, 9, false);
     uint16_t *const good = fa_alloc(b.count * sizeof *good);
     const size_t row_bytes = 64 * sizeof(uint16_t);
@@ -332,7 +325,6 @@ static void damage_is_found_and_named(void **state)
 /* Tolerances cannot buy a pass: rule 3 stays. */
 static void loose_tolerances_do_not_help(void **state)
 {
-    (void)state;
     bench b = open_bench(shape(1, 2, 2, 64, 256, 64, false), FA_DIST_NORMAL, 1, false);
     for (sim_fault fault = SIM_MEAN_OF_V; fault <= SIM_SWAP_KV; fault++) {
         sim_flash(&b.problem, &b.tensors, &b.reference, 64, fault, b.output);
@@ -346,7 +338,6 @@ static void loose_tolerances_do_not_help(void **state)
 /* Tight ones do reject: the baseline breaks them too, unless it does not. */
 static void sharp_inputs_are_left_to_the_relative_rules(void **state)
 {
-    (void)state;
     bench b = open_bench(shape(1, 1, 1, 64, 512, 64, false), FA_DIST_SHARP, 1, false);
     fa_verdict v = judge_fault(&b, SIM_GOOD);
     assert_true(v.passed && v.baseline_fails);
@@ -362,7 +353,6 @@ static void sharp_inputs_are_left_to_the_relative_rules(void **state)
 
 static void exact_baseline_leaves_two_ulp(void **state)
 {
-    (void)state;
     bench b = open_bench(shape(4, 4, 4, 16, 1, 64, false), FA_DIST_NORMAL, 1, false);
     for (int ulps = 0; ulps <= 3; ulps++) {
         memcpy(b.output, b.reference.baseline, b.count * sizeof *b.output);
@@ -378,7 +368,6 @@ static void exact_baseline_leaves_two_ulp(void **state)
 /* A row that sees no key must be 0, not nearly 0. */
 static void empty_rows_are_exactly_zero(void **state)
 {
-    (void)state;
     bench b = open_bench(shape(1, 1, 1, 300, 100, 64, true), FA_DIST_NORMAL, 1, false);
     assert_true(judge_fault(&b, SIM_GOOD).passed);
     b.output[150 * 64 + 3] = 0x0001;
@@ -391,7 +380,6 @@ static void empty_rows_are_exactly_zero(void **state)
 
 static void a_reference_of_nan_passes_nothing(void **state)
 {
-    (void)state;
     bench b = open_bench(shape(1, 1, 1, 32, 32, 16, false), FA_DIST_NORMAL, 1, false);
     sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
     b.reference.exact[77] = NAN;
@@ -404,7 +392,6 @@ static void a_reference_of_nan_passes_nothing(void **state)
 /* Another class of accuracy is not smuggled in: an FP16-accumulating result passes in its class alone. */
 static void classes_do_not_mix(void **state)
 {
-    (void)state;
     const fa_problem p = shape(1, 1, 1, 32, 512, 64, false);
     bench fp32 = open_bench(p, FA_DIST_NORMAL, 1, false), fp16 = open_bench(p, FA_DIST_NORMAL, 1, true);
     memcpy(fp32.output, fp16.reference.baseline, fp32.count * sizeof *fp32.output);
@@ -418,7 +405,6 @@ static void classes_do_not_mix(void **state)
 /* The whole output is looked at for NaN, also between the sampled rows. */
 static void nan_between_samples_is_found(void **state)
 {
-    (void)state;
     bench b = open_sampled(shape(1, 1, 1, 600, 56, 16, false), FA_DIST_UNIFORM, 1, false, 3);
     sim_flash(&b.problem, &b.tensors, &b.reference, 64, SIM_GOOD, b.output);
     assert_true(judge(&b).passed);
@@ -431,7 +417,6 @@ static void nan_between_samples_is_found(void **state)
 /* Against a library: naive FP16 attention stands in for it. */
 static void library_comparison(void **state)
 {
-    (void)state;
     for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
         const fa_problem few = shape(1, 2, 1, 33, 80, 32, true), tiles = shape(1, 4, 2, 129, 160, 32, true);
         bench b = open_bench(dist == FA_DIST_NORMAL ? tiles : few, (fa_dist)dist, 3, false);
@@ -465,7 +450,6 @@ static void library_comparison(void **state)
 
 static void merging_keeps_the_worse(void **state)
 {
-    (void)state;
     fa_verdict sum = {0};
     const fa_verdict good = {
         .name = "cpu", .passed = true, .rows_checked = 10, .max_abs_err = 2e-4, .baseline_max_abs_err = 4e-4};
@@ -501,7 +485,6 @@ enum { ONE = 0x3C00, ONE_AND_A_HALF = 0x3E00, TINY = 0x0010 }; /* FP16: 1, 1.5, 
 /* A distance that equals the tolerance is within it. */
 static void a_tolerance_is_allowed(void **state)
 {
-    (void)state;
     bench b = open_flat(4, ONE);
     b.output[7] = b.reference.baseline[9] = ONE_AND_A_HALF;
     fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.5, 0);
@@ -515,7 +498,6 @@ static void a_tolerance_is_allowed(void **state)
  * worst element is one of theirs. */
 static void the_fixed_rule_goes_row_by_row(void **state)
 {
-    (void)state;
     bench b = open_flat(4, ONE);
     const uint16_t one_and_three_quarters = 0x3F00;
     b.reference.baseline[3] = b.output[3] = one_and_three_quarters;
@@ -537,7 +519,6 @@ static void the_fixed_rule_goes_row_by_row(void **state)
 /* A larger error that the type itself makes elsewhere is not the worst. */
 static void the_worst_element_breaks_the_rule(void **state)
 {
-    (void)state;
     bench b = open_flat(512, ONE);
     b.reference.exact[5] = 1024.0;
     b.reference.baseline[5] = 0x6400;
@@ -554,7 +535,6 @@ static void the_worst_element_breaks_the_rule(void **state)
 /* Among fewer than 8192 elements the largest of a row, wherever it stands, says how exact its others must be. */
 static void few_elements_may_be_as_coarse_as_their_row(void **state)
 {
-    (void)state;
     for (int32_t rows = 511; rows <= 512; rows++)
         for (int largest = 0; largest < 16; largest += 15) {
             bench b = open_flat(rows, TINY);
@@ -570,7 +550,6 @@ static void few_elements_may_be_as_coarse_as_their_row(void **state)
 /* A baseline that is not 0 in a row of zeros has no relative error there. */
 static void a_row_of_zeros_does_not_widen_the_others(void **state)
 {
-    (void)state;
     bench b = open_flat(4, ONE);
     for (int d = 0; d < 16; d++)
         b.reference.exact[16 + d] = b.output[16 + d] = b.reference.baseline[16 + d] = 0;
@@ -590,7 +569,6 @@ static void step_row(bench *b, int32_t row, int steps)
  * may be one step off. */
 static void a_row_at_its_limit_is_not_accused(void **state)
 {
-    (void)state;
     bench b = open_flat(2, ONE);
     step_row(&b, 0, 2);
     step_row(&b, 1, 3);
@@ -613,7 +591,6 @@ static void a_row_at_its_limit_is_not_accused(void **state)
 /* Six heads and tiles are named, and that there are more. */
 static void six_places_are_named(void **state)
 {
-    (void)state;
     static const char *const words[] = {
         "6 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5), 6 of 8 tiles of 1 rows (0 1 2 3 4 5)",
         "7 of 8 heads (batch.head 0.0 0.1 0.2 0.3 0.4 0.5 ...), 7 of 8 tiles of 1 rows (0 1 2 3 4 5 ...)"};

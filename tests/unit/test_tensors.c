@@ -18,7 +18,6 @@ static fa_problem shape(int32_t batch, int32_t heads, int32_t kv_heads, int32_t 
 
 static void halves_round_trip(void **state)
 {
-    (void)state;
     for (uint32_t half = 0; half < 65536; half++) {
         const float value = fa_half_to_float((uint16_t)half);
         if ((half & 0x7C00) == 0x7C00 && (half & 0x3FF)) {
@@ -35,7 +34,6 @@ static void halves_round_trip(void **state)
 /* Between any two neighbours: the middle goes to the even one, a hair to either side to the nearer. */
 static void halves_round_to_nearest_even(void **state)
 {
-    (void)state;
     for (uint32_t half = 0; half < 0x7BFF; half++) {
         const float low = fa_half_to_float((uint16_t)half), high = fa_half_to_float((uint16_t)(half + 1));
         const float middle = 0.5f * (low + high);
@@ -54,7 +52,6 @@ static void halves_round_to_nearest_even(void **state)
 
 static void bf16_is_the_upper_half_of_a_float(void **state)
 {
-    (void)state;
     for (uint32_t element = 0; element < 65536; element++) {
         const float value = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)element);
         const uint32_t bits = element << 16;
@@ -70,7 +67,6 @@ static void bf16_is_the_upper_half_of_a_float(void **state)
 
 static void bf16_rounds_to_nearest_even(void **state)
 {
-    (void)state;
     for (uint32_t element = 1; element < 0x7F7F; element++) {
         const float low = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)element);
         const float high = fa_element_to_float(FA_DTYPE_BF16, (uint16_t)(element + 1));
@@ -92,7 +88,6 @@ static void bf16_rounds_to_nearest_even(void **state)
 /* Spacing, and the unit roundoff that tolerances follow: 2^-11 and 2^-8. */
 static void types_have_their_precision(void **state)
 {
-    (void)state;
     for (uint32_t half = 1; half < 0x7BFF; half++) {
         const float low = fa_half_to_float((uint16_t)half), high = fa_half_to_float((uint16_t)(half + 1));
         assert_true(fa_element_ulp(FA_DTYPE_FP16, (double)low) == (double)high - (double)low);
@@ -106,7 +101,6 @@ static void types_have_their_precision(void **state)
 /* Every logit is far below 0, and they differ as normal ones do. */
 static void low_logits_are_low(void **state)
 {
-    (void)state;
     const fa_problem p = shape(1, 2, 1, 9, 33, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_LOW, 7);
     float highest = -INFINITY, lowest = INFINITY;
@@ -127,7 +121,6 @@ static void low_logits_are_low(void **state)
  * 0, and of some the mask hides a logit that is far above all that they see. */
 static void cliffs_are_far_apart(void **state)
 {
-    (void)state;
     const fa_problem p = shape(1, 4, 2, 30, 41, 32, true);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_CLIFF, 7);
     int above = 0, below = 0, hidden_above = 0;
@@ -157,7 +150,6 @@ static void cliffs_are_far_apart(void **state)
 
 static void same_seed_same_tensors(void **state)
 {
-    (void)state;
     const fa_problem p = shape(2, 4, 2, 400, 801, 24, true);
     const int threads = omp_get_max_threads();
     for (int dist = 0; dist <= FA_DIST_CLIFF; dist++) {
@@ -180,7 +172,6 @@ static void same_seed_same_tensors(void **state)
 
 static void q_k_v_are_independent(void **state)
 {
-    (void)state;
     const fa_problem p = shape(1, 4, 4, 256, 256, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 42);
     const uint16_t *pairs[3][2] = {{t.q, t.k}, {t.k, t.v}, {t.q, t.v}};
@@ -213,7 +204,6 @@ static void moments(const uint16_t *data, size_t count, double variance, double 
 
 static void distributions_have_their_moments(void **state)
 {
-    (void)state;
     const fa_problem p = shape(2, 4, 4, 512, 512, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 1);
     moments(t.q, t.q_count, 1.0, 3.0, 0.02);
@@ -251,7 +241,6 @@ static fa_problem in_type(fa_problem problem, fa_dtype dtype)
 /* Every key above all before it: a new maximum in every tile, whatever its size. Up to a million keys. */
 static void ramps_are_strict(void **state)
 {
-    (void)state;
     const fa_problem shapes[] = {shape(1, 1, 1, 3, 2, 16, false),
                                  shape(1, 2, 1, 2, 129, 16, true),
                                  shape(1, 1, 1, 2, 1000, 64, false),
@@ -279,7 +268,6 @@ static void ramps_are_strict(void **state)
 /* One key holds nearly all of the weight, V says which, and it is not the same one for every row. */
 static void needles_dominate(void **state)
 {
-    (void)state;
     const fa_problem shapes[] = {shape(1, 4, 2, 60, 50, 16, true), shape(2, 2, 1, 40, 3000, 64, false),
                                  shape(1, 1, 1, 20, 30000, 24, false),
                                  in_type(shape(1, 4, 2, 60, 50, 16, true), FA_DTYPE_BF16),
@@ -321,7 +309,6 @@ static void needles_dominate(void **state)
 
 static void v_is_constant_or_coded(void **state)
 {
-    (void)state;
     const fa_problem p = shape(2, 4, 2, 8, 100, 40, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_CONSTANT_V, 5);
     for (int32_t head = 0; head < 4; head++) {
@@ -348,7 +335,6 @@ static void v_is_constant_or_coded(void **state)
 /* BF16 inputs are those of FP16 rounded to 8 bits; codes are exact. */
 static void draws_in_bf16(void **state)
 {
-    (void)state;
     const fa_problem half = shape(2, 4, 2, 8, 100, 40, false), p = in_type(half, FA_DTYPE_BF16);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 5), same = fa_tensors_make(&half, FA_DIST_NORMAL, 5);
     for (size_t i = 0; i < t.q_count; i++) {
