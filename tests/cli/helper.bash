@@ -22,7 +22,7 @@ teardown() {
 }
 
 # Code, for sed, that waits for ever in an emulated kernel and leaves the processor to others.
-hangs='\n#ifdef FA_EMU\n    timespec day[]{{86400, 0}};\n    nanosleep(day, nullptr);\n#endif\n'
+hangs='\n#ifdef FA_EMU\n    timespec day[]{{86400, 0}};\n    while (nanosleep(day, nullptr) != 0);\n#endif\n'
 
 # A small problem that takes a moment on the emulator.
 small=(--device emu --batch 1 --heads 2 --seq 33 --dim 16 --seeds 1)

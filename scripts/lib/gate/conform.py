@@ -19,8 +19,7 @@ def conformance_list(arch):
             for file in sorted(glob.glob(f"tests/emu/{folder}/{start}*.cu")):
                 made.append((prefix + os.path.basename(file)[len(start):-3], file, None))
     for file in sorted(glob.glob("tests/emu/hopper/clean*.cu")) if arch == "sm_90" else []:
-        cases = re.search(r"^#define CASES\(X\)((?:.*\\\n)*.*)", read(file), re.M)
-        for number, case in enumerate(re.findall(r"X\(([a-z_0-9]+)\)", cases[1])):
+        for number, case in enumerate(re.findall(r"^[A-Z_]*CASE\(\s*([a-z_0-9]+)", read(file), re.M)):
             made.append((f"hopper_{os.path.basename(file)[:-3]}_{case}", file, number))
     return made
 

@@ -22,6 +22,7 @@ records() { # NAME...
         file=$(there "$name")
         [[ -n $file ]] || continue
         links+="${links:+, }<a href=\"$file\">$file</a>"
+        # shellcheck disable=SC2016 # Markdown's backticks
         [[ ! -s $work/said.$name ]] || said+=" $(sed 's/ (`.*`)//' "$work/said.$name")"
     done
     [[ -z $links ]] || echo "<p class=\"records\">Records: $links.$said</p>"

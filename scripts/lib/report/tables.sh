@@ -92,12 +92,11 @@ summary_table() {
 
 # peers.json, and peers_KERNEL.json beside it.
 peers_table() {
-    local file main rows currency
+    local file each rows currency
     need_evidence 'peers*.json' "scripts/peers.sh" || return 0
-    main=$(dirname "$file")/peers.json
-    for file in "$main" "${main%.json}"_*.json; do
-        [[ -s $file ]] || continue
-        ! head_of "$file" scripts/peers.sh || jqf report/peers -rs --arg file "$file" "$rows"
+    for each in "${file%/*}/peers.json" "${file%/*}"/peers_*.json; do
+        [[ -s $each ]] || continue
+        ! head_of "$each" scripts/peers.sh || jqf report/peers -rs --arg file "$each" "$rows"
         echo
     done | sed '$ {/^$/d}'
 }
