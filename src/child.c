@@ -165,8 +165,7 @@ static void start(fa_child *child, fa_work *work, fa_runs *runs, order first)
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit is an error that is reported */
     FA_ASSERT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "%s", strerror(errno));
     fflush(NULL);
-    const pid_t pid = fork();
-    FA_ASSERT(pid >= 0, "%s", strerror(errno));
+    const pid_t pid = fa_fork();
     if (pid == 0) {
         close(ends[0]);
         run_child(ends[1], work, runs, first, child->result);

@@ -93,7 +93,7 @@ int main(int argc, char *argv[])
     fa_pool pool = {.runs = NULL};
     fa_reason why;
     int code = 0;
-    fa_hold_standard_files();
+    fa_process_begin();
     fa_status status = fa_options_parse(argc, argv, &options, &why);
     if (status == FA_PASS && (options.help || options.version || options.list_kernels))
         return fa_report_facts(&options);

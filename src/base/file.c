@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *why)
+fa_status fa_open_file(const char *path, FILE **opened_file, fa_reason *why)
 {
     const int opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe without a writer does not block */
     FILE *file = opened >= 0 ? fdopen(opened, "rb") : NULL;
@@ -20,6 +20,16 @@ fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *w
         fclose(file);
         return fa_refuse(why, FA_ERROR, "cannot read %s: not a regular file", path);
     }
+    *opened_file = file;
+    return FA_PASS;
+}
+
+fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *why)
+{
+    FILE *file;
+    struct stat facts = {.st_size = 0};
+    FA_TRY(fa_open_file(path, &file, why));
+    fstat(fileno(file), &facts);
     *data = fa_alloc((size_t)facts.st_size + 1);
     *size = fread(*data, 1, (size_t)facts.st_size, file);
     const bool whole = *size == (size_t)facts.st_size;

@@ -2,8 +2,12 @@
 #ifndef FA_FILE_H
 #define FA_FILE_H
 
+#include <stdio.h>
+
 #include "base/status.h"
 
+/* A regular file alone: a pipe without a writer would block. The caller closes it. */
+fa_status fa_open_file(const char *path, FILE **file, fa_reason *why);
 /* Reads a whole file and adds a terminating 0 that `size` does not count. The caller frees *data. */
 fa_status fa_read_file(const char *path, char **data, size_t *size, fa_reason *why);
 /* FA_ERROR when writing there would follow a link that leads nowhere or that another user made. */

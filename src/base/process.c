@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,8 +51,27 @@ void fa_use_threads(int count)
 #endif
 }
 
-void fa_hold_standard_files(void)
+static void need_limits(void)
 {
+    const struct {
+        int resource;
+        rlim_t least;
+        const char *what;
+    } limits[] = {{RLIMIT_STACK, 1 << 20, "bytes of stack (ulimit -s 1024)"},
+                  {RLIMIT_NOFILE, 64, "open files (ulimit -n 64)"}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct rlimit limit;
+        if (getrlimit(limits[i].resource, &limit) != 0 || limit.rlim_cur >= limits[i].least)
+            continue;
+        fprintf(stderr, "fa_bench: not_run: needs %llu %s, and %llu are allowed\n", (unsigned long long)limits[i].least,
+                limits[i].what, (unsigned long long)limit.rlim_cur);
+        exit(4);
+    }
+}
+
+void fa_process_begin(void)
+{
+    need_limits();
     for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
         if (fcntl(file, F_GETFD) < 0 && open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
             return;
@@ -111,12 +131,20 @@ static char *read_pipe(int from)
     return text;
 }
 
+pid_t fa_fork(void)
+{
+    const pid_t child = fork();
+    if (child >= 0)
+        return child;
+    fprintf(stderr, "fa_bench: error: no process can be started: %s (ulimit -u)\n", strerror(errno));
+    exit(6);
+}
+
 int fa_run(const char *const argv[], char **output)
 {
     int ends[2];
     FA_ASSERT(pipe2(ends, O_CLOEXEC) == 0, "%s", strerror(errno));
-    const pid_t child = fork();
-    FA_ASSERT(child >= 0, "%s", strerror(errno));
+    const pid_t child = fa_fork();
     if (child == 0) {
         dup2(ends[1], STDOUT_FILENO);
         dup2(ends[1], STDERR_FILENO);

@@ -2,17 +2,23 @@
 #ifndef FA_PROCESS_H
 #define FA_PROCESS_H
 
+#include <sys/types.h>
+
 #include "base/status.h"
 
 double fa_now_s(void); /* monotonic seconds */
 void fa_rest(double seconds);
 
+/* fork; ends the program with a line and code 6 where no process can be started. */
+pid_t fa_fork(void);
+
 /* How many threads this process may use: the cores that it may run on, or what it was told. */
 int fa_threads(void);
 void fa_use_threads(int count);
 
-/* What a caller closed of the standard files, so that no other file takes its number: using it still fails. */
-void fa_hold_standard_files(void);
+/* Opens what a caller closed of the standard files, so that no other file takes its number: using it still fails. Ends
+ * the program with a line and code 4 where `ulimit` leaves too little stack or too few open files. */
+void fa_process_begin(void);
 
 /* The folder that holds kernels/, include/ and src/: FA_HOME, else the folder of the running binary, else
  * ../share/fa_bench beside an installed binary. */

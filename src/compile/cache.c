@@ -29,8 +29,10 @@ static bool cache_root(char root[640])
 static void remove_folder(const char *folder)
 {
     DIR *entries = opendir(folder);
-    if (entries == NULL)
+    if (entries == NULL) {
+        unlink(folder); /* a file in a folder's place */
         return;
+    }
     for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;

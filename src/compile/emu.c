@@ -168,7 +168,8 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
         "-Wno-psabi",
         "-ffp-contract=off",
         "-fno-strict-aliasing",
-        "-fstack-reuse=none", /* registers of a product may outlive their scope */
+        "-fstack-clash-protection", /* large frames hit the guard page, not the next stack */
+        "-fstack-reuse=none",       /* registers of a product may outlive their scope */
         "-fvisibility=hidden",
         "-ffunction-sections",
         "-fdata-sections",   /* fa_shared.ld takes variables by their names */

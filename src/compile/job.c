@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "compile/source_digest.h"
@@ -215,11 +216,17 @@ static fa_status build_entry(const fa_job *job, fa_job_build *build, fa_cache_en
 
 fa_status fa_job_obtain(const fa_job *job, fa_job_build *build, fa_cache_entry *entry, fa_reason *why)
 {
-    FA_TRY(fa_cache_open(&job->key, entry, why));
-    if (entry->hit)
-        return FA_PASS;
-    const fa_status status = build_entry(job, build, entry, why);
-    if (status != FA_PASS)
-        fa_cache_discard(entry);
-    return status;
+    bool gone = true; /* the cache, which somebody removed meanwhile: once more */
+    fa_status status = FA_ERROR;
+    for (int attempt = 0; attempt < 2 && gone; attempt++) {
+        FA_TRY(fa_cache_open(&job->key, entry, why));
+        if (entry->hit)
+            return FA_PASS;
+        status = build_entry(job, build, entry, why);
+        gone = status != FA_PASS && access(entry->folder, F_OK) != 0;
+        if (status != FA_PASS)
+            fa_cache_discard(entry);
+    }
+    return gone ? fa_refuse(why, FA_ERROR, "the cache was removed while %s was compiled: run again", job->source)
+                : status;
 }

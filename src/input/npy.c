@@ -106,6 +106,8 @@ static fa_status check_file(const char *path, const char *file, size_t size, fa_
     if (size < 12 || memcmp(file, magic, sizeof magic) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is no .npy file", path);
     const unsigned char *bytes = (const unsigned char *)file;
+    if (bytes[6] < 1 || bytes[6] > 3)
+        return fa_refuse(why, FA_USAGE, "--load: %s is of version %d of the format, want 1 to 3", path, bytes[6]);
     const size_t start = bytes[6] == 1 ? 10 : 12;
     size_t length = (size_t)bytes[8] | (size_t)bytes[9] << 8;
     if (bytes[6] > 1)
@@ -128,39 +130,50 @@ static fa_status check_file(const char *path, const char *file, size_t size, fa_
     return FA_PASS;
 }
 
-/* The shape that a file's header states; false where it states none of four parts. */
-static bool read_shape(const char *folder, const char *name, int32_t shape[4])
+/* The shape that a file's header states. */
+static fa_status read_shape(const char *folder, const char *name, int32_t shape[4], fa_reason *why)
 {
     char *path = fa_format("%s/%s.npy", folder, name), header[1024] = "";
-    FILE *file = fopen(path, "rb");
-    free(path);
-    if (file == NULL)
-        return false;
-    const size_t size = fread(header, 1, sizeof header - 1, file);
-    fclose(file);
-    header[size] = '\0';
+    FILE *file = NULL;
+    fa_reason inner;
+    int used = 0;
+    fa_status status = fa_open_file(path, &file, &inner);
+    const size_t size = status == FA_PASS ? fread(header, 1, sizeof header - 1, file) : 0;
     const char *at = size > 12 && memcmp(header, magic, sizeof magic) == 0 ? value_of(header + 12, "'shape'") : NULL;
-    return at != NULL && sscanf(at, "(%9d, %9d, %9d, %9d", &shape[0], &shape[1], &shape[2], &shape[3]) == 4;
+    if (status != FA_PASS)
+        status = fa_refuse(why, FA_USAGE, "--load: %s", inner.text);
+    else if (at == NULL)
+        status = fa_refuse(why, FA_USAGE, "--load: %s is no .npy file", path);
+    else if (sscanf(at, "(%9d, %9d, %9d, %9d%n", &shape[0], &shape[1], &shape[2], &shape[3], &used) != 4 ||
+             at[used + (int)strspn(at + used, ", ")] != ')')
+        status = fa_refuse(why, FA_USAGE, "--load: %s has shape %.*s, want (batch, heads, seq, dim)", path,
+                           (int)strcspn(at, ")") + 1, at);
+    if (file != NULL)
+        fclose(file);
+    free(path);
+    return status;
 }
 
-void fa_npy_size(const char *folder, fa_options *options)
+fa_status fa_npy_size(const char *folder, fa_options *options, fa_reason *why)
 {
     int32_t q[4], k[4];
-    if (!read_shape(folder, "q", q))
-        return;
-    if (!read_shape(folder, "k", k)) /* what is wrong with k.npy is said when it is loaded */
-        memcpy(k, q, sizeof k);
+    FA_TRY(read_shape(folder, "q", q, why));
+    FA_TRY(read_shape(folder, "k", k, why));
+    bool fits = q[3] >= 16 && q[3] <= 256 && q[1] <= 1 << 16 && k[1] <= 1 << 16;
     for (int i = 0; i < 4; i++)
-        if (q[i] < 1 || k[i] < 1 || q[i] > 1 << 20 || k[i] > 1 << 20)
-            return;
-    if (q[3] < 16 || q[3] > 256 || q[1] > 1 << 16 || k[1] > 1 << 16)
-        return;
+        fits &= q[i] >= 1 && k[i] >= 1 && q[i] <= 1 << 20 && k[i] <= 1 << 20;
+    if (!fits)
+        return fa_refuse(why, FA_USAGE,
+                         "--load: q.npy has shape (%d, %d, %d, %d) and k.npy (%d, %d, %d, %d): beyond "
+                         "what --batch, --heads, --seq and --dim take",
+                         q[0], q[1], q[2], q[3], k[0], k[1], k[2], k[3]);
     options->batch = q[0];
     options->heads = q[1];
     options->seq = q[2];
     options->dim = q[3];
     options->kv_heads = k[1];
     options->seq_kv = k[2];
+    return FA_PASS;
 }
 
 static fa_status load_one(const char *folder, const char *name, fa_dtype dtype, const int32_t shape[4], uint16_t **data,

@@ -9,9 +9,9 @@
 /* Reads q.npy, k.npy and v.npy of `folder`. FA_USAGE when a file is missing, has another type or shape than the
  * problem's, holds a value that is not finite, or when two of them hold the same values. */
 fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why);
-/* The size of the problem becomes what the headers of q.npy and k.npy state. Leaves it as it is where they state none
- * within the options' limits: fa_npy_load then names the file. */
-void fa_npy_size(const char *folder, fa_options *options);
+/* The size of the problem becomes what the headers of q.npy and k.npy state. FA_USAGE where they state none within the
+ * options' limits. */
+fa_status fa_npy_size(const char *folder, fa_options *options, fa_reason *why);
 /* Writes `name`.npy; shape: [batch, heads, seq, dim]. */
 fa_status fa_npy_write(const char *folder, const char *name, fa_dtype dtype, const uint16_t *data,
                        const int32_t shape[4], fa_reason *why);

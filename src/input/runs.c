@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LINES_MAX = 100000, LINE_BYTES_MAX = 1 << 16 };
+
 static const fa_ban banned[] = {
     {"runs", "on a line: a list has no lists in it"},
     {"jobs", "on a line: it is about the whole list; name it on the command line"},
@@ -106,7 +108,7 @@ static fa_status plan(fa_command *run, fa_reason *why)
     if (options->sanitize != FA_SANITIZE_NONE && !options->sized && options->load == NULL)
         make_small(&run->options);
     if (options->load != NULL && !options->sized)
-        fa_npy_size(options->load, &run->options);
+        FA_TRY(fa_npy_size(options->load, &run->options, why));
     FA_TRY(fa_problem_make(options, &run->problem, why));
     FA_TRY(fa_spec_make(options, &run->problem, &run->spec, why));
     if (options->cubin != NULL && run->spec.kind != FA_KIND_HAND)
@@ -149,15 +151,32 @@ static fa_status add_line(const char *line, size_t size, int32_t number, fa_runs
     return add_location(runs, run, status, why);
 }
 
-/* Reads until there are `count` runs, or the list ends. */
+/* The bytes of the next line with its newline, LINE_BYTES_MAX of a longer one; 0 at the end. */
+static size_t read_line(FILE *in, char *line)
+{
+    size_t size = 0;
+    for (int c = 0; c != '\n' && size < LINE_BYTES_MAX && (c = getc(in)) != EOF;)
+        line[size++] = (char)c;
+    line[size] = '\0';
+    return size;
+}
+
+/* Reads until there are `count` runs, or the list ends. A list that is not a stream may be endless: `yes | ...`. */
 static fa_status add_lines(FILE *in, size_t count, fa_runs *runs, fa_reason *why)
 {
-    char *line = NULL;
-    size_t capacity = 0;
+    char *line = fa_alloc(LINE_BYTES_MAX + 1);
     fa_status status = FA_PASS;
-    ssize_t size = 0;
-    while (status == FA_PASS && runs->count < count && (size = getline(&line, &capacity, in)) >= 0)
-        status = add_line(line, (size_t)size, ++runs->lines, runs, why);
+    for (size_t size; status == FA_PASS && runs->count < count && (size = read_line(in, line)) > 0;) {
+        runs->lines++;
+        if (size == LINE_BYTES_MAX)
+            status = fa_refuse(why, FA_USAGE, "--runs: line %d of %s is longer than %d bytes", runs->lines, runs->from,
+                               LINE_BYTES_MAX);
+        else if (runs->lines > LINES_MAX && runs->in == NULL)
+            status = fa_refuse(why, FA_USAGE, "--runs: more than %d lines in %s: split the list, or add --stream",
+                               LINES_MAX, runs->from);
+        else
+            status = add_line(line, size, runs->lines, runs, why);
+    }
     free(line);
     FA_TRY(status);
     if (ferror(in))

@@ -61,6 +61,20 @@ static fa_status add_line(const char *at, fa_source_space *space, fa_reason *why
     }
 }
 
+/* What a compiler would answer with a page of errors. */
+static fa_status check_text(const char *path, const char *text, size_t size, fa_reason *why)
+{
+    const size_t length = strlen(text);
+    int line = 1;
+    for (size_t i = 0; i < length; i++)
+        line += text[i] == '\n';
+    if (strncmp(text, "\xFF\xFE", 2) == 0 || strncmp(text, "\xFE\xFF", 2) == 0)
+        return fa_refuse(why, FA_USAGE, "--source: %s is UTF-16: save it as UTF-8", path);
+    if (strncmp(text, "\xEF\xBB\xBF", 3) == 0)
+        return fa_refuse(why, FA_USAGE, "--source: %s starts with a byte order mark: save it without", path);
+    return length == size ? FA_PASS : fa_refuse(why, FA_USAGE, "--source: %s:%d: a zero byte in the line", path, line);
+}
+
 fa_status fa_source_space_read(const char *path, fa_source_space *space, fa_reason *why)
 {
     char *text = NULL;
@@ -69,7 +83,7 @@ fa_status fa_source_space_read(const char *path, fa_source_space *space, fa_reas
     for (size_t i = 0; i < KNOBS; i++)
         ((int32_t *)&space->first)[i] = FA_UNSET;
     FA_TRY(fa_read_file(path, &text, &size, why));
-    fa_status status = FA_PASS;
+    fa_status status = check_text(path, text, size, why);
     for (const char *at = text; status == FA_PASS && (at = strstr(at, "FA_SPACE")) != NULL;) {
         const bool word_starts = at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
         const bool defined = at - text >= 8 && strncmp(at - 8, "#define ", 8) == 0;

@@ -16,6 +16,8 @@ static fa_status explain_emu_failure(fa_status status, bool cuda_took_it, fa_rea
     const fa_reason bare = *why;
     if (strstr(bare.text, "No space left on device") != NULL || strstr(bare.text, "File too large") != NULL)
         return fa_refuse(why, FA_ERROR, "%.4000s", bare.text); /* the disk's fault, not the kernel's */
+    if (strstr(bare.text, "Resource temporarily unavailable") != NULL)
+        return fa_refuse(why, FA_ERROR, "the compiler could not start its parts (ulimit -u): %.3900s", bare.text);
     const bool refused = status == FA_COMPILE_ERROR || status == FA_INFEASIBLE ||
                          (status == FA_ERROR && strstr(bare.text, "undefined symbol") != NULL);
     if (refused && cuda_took_it)

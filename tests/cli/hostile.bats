@@ -21,6 +21,59 @@ bench=(timeout 120 ./fa_bench)
     run "${bench[@]}" --kernel light "${small[@]}" --load "$work/npy" --json "$work/r.json" --quiet
     [ "$status" -eq 2 ]
     record_holds "$work/r.json" '.status == "usage"' '.reason | test("not a regular file")'
+    refused 2 "q.npy: not a regular file" "${bench[@]}" --kernel light --load "$work/npy"
+}
+
+@test ".npy files of another version or rank are refused by what they are, not by a size that nobody gave" {
+    ./fa_bench --kernel light "${small[@]}" --quiet --dump "$work/npy"
+    loads() { # PATTERN WITH
+        cp -r "$work/npy" "$work/odd"
+        LC_ALL=C sed -i "1s/$1/$2/" "$work/odd/q.npy"
+        ! cmp -s "$work/npy/q.npy" "$work/odd/q.npy"
+        refused 2 "$3" "${bench[@]}" --kernel light --load "$work/odd" --quiet
+        rm -r "$work/odd"
+    }
+    loads $'NUMPY\x01' $'NUMPY\x09' "of version 9 of the format"
+    loads '(1, 2, 33, 16), }   ' '(1, 2, 33, 16, 1), }' "has shape (1, 2, 33, 16, 1), want (batch, heads, seq, dim)"
+    loads '(1, 2, 33, 16), }' '(2, 33, 16), }   ' "has shape (2, 33, 16), want (batch, heads, seq, dim)"
+    loads '(1, 2, 33, 16), }' '(1, 2, 66, 8), } ' "beyond what --batch"
+}
+
+@test "a list of runs without an end is refused, and so is a line" {
+    local code=0
+    yes -- '--kernel light' | timeout 60 ./fa_bench --runs - "${small[@]}" 2>"$work/err" || code=$?
+    [ "$code" -eq 2 ]
+    grep -q "more than 100000 lines in standard input" "$work/err"
+    refused 2 "longer than 65536 bytes" timeout 60 ./fa_bench --runs - </dev/zero
+}
+
+@test "a source in UTF-16, with a byte order mark or a zero byte is refused in one line" {
+    local plain=examples/plain.cu
+    iconv -f UTF-8 -t UTF-16 $plain >"$work/wide.cu"
+    { printf '\xef\xbb\xbf'; cat $plain; } >"$work/mark.cu"
+    { head -n 2 $plain; printf '\0\n'; tail -n +3 $plain; } >"$work/zero.cu"
+    refused 2 "is UTF-16: save it as UTF-8" "${bench[@]}" --source "$work/wide.cu" "${small[@]}"
+    refused 2 "starts with a byte order mark" "${bench[@]}" --source "$work/mark.cu" "${small[@]}"
+    refused 2 "zero.cu:3: a zero byte in the line" "${bench[@]}" --source "$work/zero.cu" "${small[@]}"
+}
+
+@test "limits of the shell that leave too little are said in a line" {
+    refused 4 "needs 1048576 bytes of stack" bash -c "ulimit -s 128; exec ./fa_bench --kernel light ${small[*]}"
+    refused 4 "needs 64 open files" bash -c "ulimit -n 12; exec ./fa_bench --kernel light ${small[*]}"
+    [ "$(id -u)" -eq 0 ] && type setpriv || skip "only root can run a process as another user here"
+    cp fa_bench "$work/fa_bench"
+    chmod 755 "$work" "$work/fa_bench"
+    refused 6 "no process can be started" setpriv --reuid=65534 --regid=65534 --clear-groups bash -c \
+        "ulimit -u 1; FA_HOME=$PWD XDG_CACHE_HOME=$work/none exec $work/fa_bench --kernel light ${small[*]}"
+}
+
+@test "local variables beyond the emulator's stack are named, not another thread's memory" {
+    for bytes in '200 << 10' '30 << 20'; do
+        sed "s|^    float m = |    volatile char big[$bytes]; big[threadIdx.x * 4096 % ($bytes)] = 1;\n&|" \
+            examples/plain.cu >"$work/k.cu"
+        refused 6 "stack overflow of a thread: more than 64 KiB" \
+            "${bench[@]}" --source "$work/k.cu" "${small[@]}" --quiet
+    done
 }
 
 # bats test_tags=slow
@@ -103,6 +156,31 @@ runs() { # HIT: it passes, with the module of the cache or with one that it comp
     [ "$(id -u)" -eq 0 ] || return 0
     chown -R 12345 "$work/cache/fa_bench"
     runs false
+}
+
+@test "a file in the place of an entry, or a cache that is removed while a kernel is compiled, is no lasting error" {
+    export XDG_CACHE_HOME=$work/cache
+    runs false
+    entry=$(dirname "$(find "$work/cache" -name module.so)")
+    rm -r "$entry"
+    echo >"$entry"
+    runs false
+    runs true
+    mkdir "$work/bin"
+    cat >"$work/bin/g++" <<EOT
+#!/bin/sh
+case " \$* " in *" -shared "*) [ ! -e "$work/once" ] || rm -r "$work/cache" "$work/once" ;; esac
+exec $(command -v g++) "\$@"
+EOT
+    chmod +x "$work/bin/g++"
+    rm -r "$work/cache"
+    : >"$work/once"
+    PATH="$work/bin:$PATH" runs false
+    [ ! -e "$work/once" ]
+    sed -i 's/ "[^"]*once" ;;/ ;;/; s/\[ ! -e [^|]*|| //' "$work/bin/g++" # each time
+    rm -r "$work/cache"
+    refused 6 "the cache was removed while examples/plain.cu was compiled: run again" env PATH="$work/bin:$PATH" \
+        ./fa_bench --source examples/plain.cu "${small[@]}" --quiet
 }
 
 # bats test_tags=slow

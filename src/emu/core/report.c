@@ -207,7 +207,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     const bool known = memory && fa_emu_where(worker->launch->params, address, where, sizeof where);
     fa_emu_report(worker, FA_EMU_FAULT, fibre, NULL, 0,
                   "%s (signal %d, address %p)%s%s; --sanitize address names the line",
-                  overflow           ? "stack overflow of a thread"
+                  overflow           ? "stack overflow of a thread: more than 64 KiB of local variables"
                   : number == SIGFPE ? "integer division by zero"
                   : number == SIGILL ? "trap"
                                      : "illegal or misaligned address",
