@@ -42,7 +42,8 @@ fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *refer
 {
     fa_lse_verdict v = {.done = true, .rows_checked = reference->row_count, .atol = atol_of(problem->dtype)};
     int64_t first_nonfinite = 0, worst = -1;
-    double worst_want = 0;
+    double worst_want = 0, worst_error = 0;
+    bool worst_outside = false;
     v.nonfinite = count_nonfinite(problem, lse, &first_nonfinite);
     for (int64_t i = 0; i < reference->row_count; i++)
         if (isfinite(reference->lse[i]))
@@ -52,10 +53,13 @@ fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *refer
         const double want = reference->lse[i], error = fabs((double)lse[reference->rows[i]] - want);
         if (!isfinite(want) || !isfinite(error))
             continue; /* counted above */
-        v.mismatches += error > atol + FA_LSE_RTOL * fabs(want);
-        if (worst >= 0 && error <= v.max_abs_err)
+        const bool outside = error > atol + FA_LSE_RTOL * fabs(want);
+        v.mismatches += outside;
+        v.max_abs_err = fmax(v.max_abs_err, error);
+        if (worst >= 0 && (outside == worst_outside ? error <= worst_error : worst_outside))
             continue;
-        v.max_abs_err = error;
+        worst_outside = outside;
+        worst_error = error;
         worst = reference->rows[i];
         worst_want = want;
     }

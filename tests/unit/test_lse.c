@@ -124,6 +124,24 @@ static void wrong_ones_fail(void **state)
     close_bench(b);
 }
 
+/* A larger error of a large value that allows it is not the worst, before or after the one that is wrong. */
+static void the_worst_row_breaks_the_rule(void **state)
+{
+    (void)state;
+    const fa_problem full = {1, 1, 1, 3, 4, 16, false, 0.25f};
+    for (int allowed = 0; allowed < 3; allowed += 2) {
+        double exact[] = {1, 1, 1};
+        float lse[] = {1, 1.25f, 1};
+        int64_t rows[] = {0, 1, 2};
+        const fa_reference reference = {.row_count = 3, .rows = rows, .lse = exact, .baseline_lse = exact};
+        exact[allowed] = 1 << 14;
+        lse[allowed] = (1 << 14) + 1;
+        const fa_lse_verdict v = fa_judge_lse(&full, &reference, lse, false);
+        assert_true(v.mismatches == 1 && v.worst.row == 1 && v.max_abs_err == 1.0);
+        assert_non_null(strstr(v.failure, "row 1: 1.25, expected 1"));
+    }
+}
+
 /* The first row and the last, of the result and of the baseline. */
 static void every_row_counts(void **state)
 {
@@ -215,6 +233,7 @@ int main(void)
         cmocka_unit_test(the_reference_is_the_logarithm_of_the_sum),
         cmocka_unit_test(right_ones_pass),
         cmocka_unit_test(wrong_ones_fail),
+        cmocka_unit_test(the_worst_row_breaks_the_rule),
         cmocka_unit_test(every_row_counts),
         cmocka_unit_test(other_quantities_fail),
         cmocka_unit_test(the_lower_class_has_more_room),
