@@ -15,6 +15,7 @@
 #include "base/process.h"
 #include "compile/cache.h"
 #include "emu/core/preload.h"
+#include "emu/launch.h"
 
 /* The groups of the children, for a signal's handler; 0: none. */
 static volatile sig_atomic_t groups[FA_CHILDREN_MAX];
@@ -78,10 +79,16 @@ static bool next_order(int line, fa_runs *runs, order *next)
     return whole;
 }
 
-/* In the child, when it is asked to end or its parent is gone: its compilers end, and nothing half built is left. */
+/* In the child, when it is asked to end or its parent is gone: its compilers end, and nothing half built is left. A
+ * launch of the emulator first says where its threads are. */
 static void tidy_and_die(int signal_number)
 {
     const struct timespec nap = {.tv_nsec = 50 * 1000 * 1000};
+    if (fa_emu_expire()) {
+        signal(SIGALRM, tidy_and_die);
+        alarm(1);
+        return;
+    }
     signal(SIGTERM, SIG_IGN);
     kill(0, SIGTERM);
     nanosleep(&nap, NULL);
@@ -126,10 +133,13 @@ static void explain_timeout(const fa_command *run, fa_result *result)
     const bool large = (int64_t)p->batch * p->heads * p->seq_q * p->seq_kv > 2 * 128 * 128 || run->options.seeds > 1;
     const bool works = result->stage >= FA_AT_LOAD && run->options.load == NULL;
     char *command = fa_command_text(run);
-    result->status = fa_refuse(&result->reason, FA_TIMEOUT, "killed after %g s while %s; %s: %.2000s%s",
+    const fa_reason said = result->reason;
+    const char *where = result->status == FA_ERROR ? strstr(said.text, "time-out: ") : NULL;
+    result->status = fa_refuse(&result->reason, FA_TIMEOUT, "killed after %g s while %s; %s: %.1000s%s%s%.2500s",
                                run->options.timeout, stage, works && large ? "smaller" : "with more time", command,
                                works && large ? " --batch 1 --heads 1 --kv-heads 1 --seq 128 --seq-kv 128 --seeds 1"
-                                              : " --timeout 1200");
+                                              : " --timeout 1200",
+                               where != NULL ? "\n" : "", where != NULL ? where + strlen("time-out: ") : "");
     free(command);
 }
 
@@ -239,7 +249,10 @@ bool fa_child_is_done(fa_child *child, const fa_runs *runs)
         const bool ended = waitpid(pid, &how, WNOHANG) == pid;
         if (!ended && fa_now_s() < child->start_s + run->options.timeout)
             return false;
+        const fa_stage stage = child->result->stage;
         fa_children_end(child, 1);
+        if (!ended) /* it may tidy up by now */
+            child->result->stage = stage;
         explain_end(ended, how, pid, run, child);
     }
     fa_result_lend(child->result, run);

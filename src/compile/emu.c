@@ -90,6 +90,8 @@ static void add_sanitizer(fa_job *work, fa_sanitize sanitize)
 {
     if (sanitize == FA_SANITIZE_NONE) {
         fa_job_add(work, "-O1"); /* most kernels compile longer than they run */
+        fa_job_add(work, "-gdwarf-4");
+        fa_job_add(work, "-g1");
         return;
     }
     fa_job_add(work, "-Og");

@@ -120,7 +120,7 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
                             fa_reason *why)
 {
     const fa_emu *emu = device->self;
-    char error[2048] = "";
+    char error[4096] = "";
     if (launch->smem_dynamic_bytes > (uint32_t)emu->smem_block_bytes)
         return fa_refuse(why, FA_ERROR, "%u bytes of shared memory per block against the limit of %d on %s",
                          launch->smem_dynamic_bytes, emu->smem_block_bytes, device->info.arch);

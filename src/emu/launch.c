@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "emu/cluster.h"
+#include "emu/core/calls.h"
 #include "emu/core/fibre.h"
 #include "emu/core/preempt.h"
 #include "emu/core/report.h"
@@ -269,6 +270,16 @@ static fa_status find_clusters(fa_emu_launch *launch)
     return FA_PASS;
 }
 
+static atomic_bool running;
+
+bool fa_emu_expire(void)
+{
+    const bool was = atomic_exchange(&running, false);
+    if (was)
+        fa_emu_interrupt();
+    return was;
+}
+
 fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
                      size_t error_size)
 {
@@ -293,17 +304,18 @@ fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const f
     fa_emu_sanitizer_find(image->build);
     fa_emu_wmma_maps(&launch);
     launch.race = image->build->tsan ? fa_race_begin(&launch) : NULL;
-    launch.mark_calls = fa_race_mark_calls;
     launch.registers_touched = fa_emu_registers_touched;
+    atomic_store(&running, true);
     if (launch.race)
         work_in_seats(&launch);
     else
         work_on_threads(&launch);
+    atomic_store(&running, false);
     const bool race = launch.race != NULL && launch.race->found;
     if (race)
         fa_race_explain(launch.race, error, error_size);
-    else if (launch.race != NULL && atomic_load(&launch.failed))
-        fa_race_name_calls(launch.race, error, error_size);
+    else if (atomic_load(&launch.failed))
+        fa_emu_calls_name(image, error, error_size);
     fa_race_end(launch.race);
     return race ? FA_WRONG : atomic_load(&launch.failed) ? FA_ERROR : FA_PASS;
 }

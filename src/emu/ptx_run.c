@@ -244,16 +244,6 @@ static void forget_deeper_frames(void)
     fa_emu_san.unpoison(frame - size, size);
 }
 
-/* For the report if the statement stops the thread. */
-static void note_place(const void *pc, const fa_emu_place *at)
-{
-    if (fa_emu_self->race == NULL)
-        return;
-    fa_race_thread *thread = &fa_emu_self->race->thread[fa_emu_self->current - fa_emu_self->fibres];
-    thread->asm_pc = pc;
-    thread->asm_at = at;
-}
-
 void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values, void *const *places, const void *pc,
                 const void *frame)
 {
@@ -262,10 +252,8 @@ void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values,
     const fa_ptx_program *program = program_of(site);
     fa_emu_ptx_run run = {
         .at = at, .operands = site->operands, .r = values, .places = places, .pc = pc, .frame = frame};
-    note_place(pc, at);
     if (program->registers == site->operands) {
         execute(&run, program);
-        note_place(NULL, NULL);
         return;
     }
     uint64_t r[program->registers];
@@ -273,6 +261,5 @@ void fa_emu_ptx(fa_emu_ptx_site *site, const fa_emu_place *at, uint64_t *values,
     memset(r + site->operands, 0, (size_t)(program->registers - site->operands) * sizeof *r);
     run.r = r;
     execute(&run, program);
-    note_place(NULL, NULL);
     memcpy(values, r, (size_t)site->operands * sizeof *r);
 }

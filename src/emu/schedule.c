@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "emu/core/calls.h"
 #include "emu/core/fibre.h"
 #include "emu/core/report.h"
 #include "emu/core/sanitize.h"
@@ -207,9 +208,18 @@ static bool force(fa_emu_worker *worker)
     return false;
 }
 
+static atomic_bool interrupted;
+
+void fa_emu_interrupt(void) { atomic_store(&interrupted, true); }
+
 /* The next thread to run; NULL: the block is over, has failed, or another block runs now. */
 static fa_emu_fibre *next(fa_emu_worker *worker)
 {
+    if (atomic_load_explicit(&interrupted, memory_order_relaxed) && !worker->stopped) {
+        fa_emu_report_timeout(worker);
+        worker->stopped = true;
+        return NULL;
+    }
     const bool greedy = worker->launch->grid->schedule == FA_SCHEDULE_GREEDY;
     worker->waits++;
     if (greedy && !worker->warp[worker->greedy_warp].ready)
@@ -266,8 +276,10 @@ static void wait_for(fa_emu_op *op)
         warp->waiting_warp |= bit;
     }
     fa_emu_fibre *to = next(worker);
-    if (to != self)
+    if (to != self) {
         fa_emu_switch(worker, to, false);
+        fa_emu_calls_answer(worker);
+    }
     self->op = NULL;
 }
 

@@ -12,4 +12,8 @@ void fa_emu_run_block(fa_emu_worker *worker);
 /* Continues a paused block. */
 void fa_emu_resume_block(fa_emu_worker *worker);
 
+/* Time is over: every block of the process fails at its next wait, with a report of where its threads are. Safe in a
+ * signal's handler. */
+void fa_emu_interrupt(void);
+
 #endif

@@ -262,6 +262,20 @@ slow_kernel() {
     [[ $output == *"smaller: fa_bench --source $work/k.cu"*"'WORDS=a b' --batch 1"*"--seq 128"* ]]
 }
 
+@test "a time-out names the lines where threads wait, and their callers" {
+    printf '%s\n' '__device__ void spin(volatile int *at)' '{' '    while (*at == 0)' '        ;' '}' >"$work/spin.h"
+    sed '/^FA_KERNEL_INFO/i #include "spin.h"\n__device__ int flag;
+        /^    const int tile = /i if (threadIdx.x % 32 == 0)\n spin(\&flag); // CALL\n__syncwarp(); // WAIT' \
+        examples/plain.cu >"$work/k.cu"
+    line() { echo "k.cu:$(sed -n "/$1/=" "$work/k.cu")"; }
+    for race in '' --race; do
+        run ./fa_bench --source "$work/k.cu" "${small[@]}" $race --timeout 5 --quiet
+        [ "$status" -eq 5 ]
+        [[ $output == *"killed after 5 s while checking"*" at spin.h:"[34]" (called at $(line CALL))"* ]]
+        [[ $output == *"lanes 1-31 "*"__syncwarp (mask 0xffffffff) at $(line WAIT)"* ]]
+    done
+}
+
 @test "long work shows its progress on a terminal, and nowhere else" {
     type script || skip "no script"
     slow_kernel

@@ -96,6 +96,19 @@ KERNEL(64, 1024)
 }
 #endif
 
+#if defined(CONTROL_awaited_in_a_function)
+/* A function waits for lanes that do not come: the report names its caller, too. */
+__device__ __noinline__ int all_lanes(int value) { return __shfl_sync(~0u, value, 0); }
+KERNEL(32, 0)
+{
+    int got = 1;
+    if (threadIdx.x < 16)
+        got = all_lanes(threadIdx.x); /* HERE */
+    __syncthreads();
+    put(p, threadIdx.x, got);
+}
+#endif
+
 #if defined(CONTROL_bad_barrier)
 /* Two counts for one barrier. */
 KERNEL(64, 0)

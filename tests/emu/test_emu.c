@@ -50,6 +50,7 @@ typedef struct control {
 #define ASCENDING FA_SCHEDULE_ASCENDING
 #define DESCENDING FA_SCHEDULE_DESCENDING
 #define RANDOM FA_SCHEDULE_RANDOM
+#define GREEDY FA_SCHEDULE_GREEDY
 #define NONE FA_SANITIZE_NONE
 #define ADDRESS FA_SANITIZE_ADDRESS
 #define UNDEFINED FA_SANITIZE_UNDEFINED
@@ -70,6 +71,9 @@ static const control controls[] = {
     {"divergent_barrier", RANDOM, NONE, "divergent barrier", "lanes 0-15", true},
     {"barrier_against_shuffle", ASCENDING, NONE, "divergent barrier", "lanes 8 (thread (40,0,0) on): __syncthreads",
      true},
+    {"awaited_in_a_function", ASCENDING, NONE, "divergent barrier",
+     "__shfl_sync (mask 0xffffffff) at controls.cu:", true},
+    {"awaited_in_a_function", GREEDY, ADDRESS, "divergent barrier", "(called at controls.cu:", true, true},
     {"named_barrier_short", ASCENDING, NONE, "deadlock", "bar.sync (barrier 3)", true},
     {"bad_barrier", ASCENDING, NONE, "bad barrier", "warp.lane 1.0", true},
     {"partial_warp", ASCENDING, NONE, "partial warp", "lanes 16-31: exited", true},

@@ -1,6 +1,7 @@
 #include "emu/core/pending.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "base/status.h"
@@ -44,8 +45,9 @@ size_t fa_emu_pending_explain(const fa_emu_worker *worker, char *text, size_t si
     const fa_emu_pending *pending = worker->pending;
     size_t used = 0;
     bool pool = false;
-    for (uint32_t i = 0; pending != NULL && i < pending->barrier_count && used + 160 < size; i++) {
+    for (uint32_t i = 0; pending != NULL && i < pending->barrier_count && used + 256 < size; i++) {
         const fa_emu_mbarrier *b = pending->barriers[i];
+        const char *slash = strrchr(b->file, '/');
         uint32_t waiters = 0;
         for (uint32_t t = 0; t < worker->threads; t++) {
             const fa_emu_op *op = worker->fibres[t].op;
@@ -55,10 +57,11 @@ size_t fa_emu_pending_explain(const fa_emu_worker *worker, char *text, size_t si
         if (!b->alive || (waiters == 0 && b->tx == 0 && b->pending == b->expected))
             continue;
         used += (size_t)snprintf(text + used, size - used,
-                                 "\n  barrier at shared address 0x%x, initialised at line %d: phase %llu, %u of %u "
+                                 "\n  barrier at shared address 0x%x, initialised at %s:%d: phase %llu, %u of %u "
                                  "arrivals and %lld bytes to come, %u threads wait",
-                                 fa_emu_shared_address(b->at, worker->smem, worker->launch->image->build), b->line,
-                                 (unsigned long long)b->phase, b->pending, b->expected, (long long)b->tx, waiters);
+                                 fa_emu_shared_address(b->at, worker->smem, worker->launch->image->build),
+                                 slash != NULL ? slash + 1 : b->file, b->line, (unsigned long long)b->phase, b->pending,
+                                 b->expected, (long long)b->tx, waiters);
     }
     for (uint32_t warp = 0; pending != NULL && warp < worker->warps && used + 100 < size; warp++)
         if (pending->awaited_warp[warp] != warp)

@@ -7,7 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { TICK_MS = 2, PATIENCE = 20, SIGNAL = SIGURG }; /* PATIENCE: ticks, the first time */
+enum { TICK_MS = 2, PATIENCE = 10, SIGNAL = SIGURG }; /* PATIENCE: ticks, the first time */
 
 static _Thread_local struct {
     timer_t timer;
@@ -60,7 +60,7 @@ void fa_emu_preempt_begin(const fa_emu_worker *worker)
     event._sigev_un._tid = gettid();
     sigemptyset(&action.sa_mask);
     if (worker->race != NULL || sigaction(SIGNAL, &action, NULL) != 0 ||
-        timer_create(CLOCK_MONOTONIC, &event, &self.timer) != 0)
+        timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &self.timer) != 0)
         return;
     self.on = true;
     self.module = module_of((const void *)(uintptr_t)worker->launch->image->call);

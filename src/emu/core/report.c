@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emu/core/calls.h"
 #include "emu/core/fibre.h"
 #include "emu/core/pending.h"
 #include "emu/core/where.h"
@@ -44,8 +45,8 @@ void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *
     }
     if (file)
         used += (size_t)snprintf(text + used, sizeof text - used, ", %s:%d", base_name(file), line);
-    if (file && fibre && worker->launch->race)
-        used += worker->launch->mark_calls(worker, fibre, file, line, text + used, sizeof text - used);
+    if (file && fibre)
+        used += fa_emu_calls_mark(worker, fibre, text + used, sizeof text - used);
     snprintf(text + used, sizeof text - used, ": %s", what);
     publish(worker->launch, text);
 }
@@ -106,7 +107,7 @@ static const char *class_of_stuck(const fa_emu_worker *worker)
 }
 
 typedef struct writer {
-    char text[2048];
+    char text[4096];
     size_t used;
 } writer;
 
@@ -120,13 +121,16 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
 }
 
 /* A line for each group of lanes of a warp that wait at one place, and one for those that have exited. */
-static void put_warp(writer *w, const fa_emu_worker *worker, uint32_t warp)
+static void put_warp(writer *w, fa_emu_worker *worker, uint32_t warp)
 {
     const fa_emu_warp_state *state = &worker->warp[warp];
     char lanes[96], mask[40];
-    for (uint32_t todo = state->waiting_block | state->waiting_warp | state->suspended; todo != 0;) {
+    uint32_t todo = 0;
+    for (uint32_t i = warp * FA_EMU_WARP; i < worker->threads && i < (warp + 1) * FA_EMU_WARP; i++)
+        todo |= (uint32_t)(worker->fibres[i].op != NULL) << i % FA_EMU_WARP;
+    while (todo != 0) {
         const uint32_t first = (uint32_t)__builtin_ctz(todo), group = same_place(worker, warp, first);
-        const fa_emu_fibre *fibre = &worker->fibres[warp * FA_EMU_WARP + first];
+        fa_emu_fibre *fibre = &worker->fibres[warp * FA_EMU_WARP + first];
         const fa_emu_op *op = fibre->op;
         todo &= ~group;
         lanes_text(group, lanes, sizeof lanes);
@@ -135,11 +139,11 @@ static void put_warp(writer *w, const fa_emu_worker *worker, uint32_t warp)
                  : op->kind == FA_EMU_BARRIER                         ? " (barrier %d)"
                                                                       : " (mask 0x%08x)",
                  op->kind == FA_EMU_BARRIER ? (uint32_t)op->arg : op->mask);
-        put(w, "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at %s:%d", warp, lanes, fibre->thread.thread.x,
-            fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask, base_name(op->file), op->line);
-        if (worker->launch->race)
-            w->used += worker->launch->mark_calls(worker, fibre, op->file, op->line, w->text + w->used,
-                                                  sizeof w->text - w->used);
+        put(w, "\n  warp %u, lanes %s (thread (%u,%u,%u) on): %s%s at ", warp, lanes, fibre->thread.thread.x,
+            fibre->thread.thread.y, fibre->thread.thread.z, op->name, mask);
+        if (op->file[0] != '\0')
+            put(w, "%s:%d", base_name(op->file), op->line);
+        w->used += fa_emu_calls_mark(worker, fibre, w->text + w->used, sizeof w->text - w->used);
     }
     const uint32_t threads = worker->threads - warp * FA_EMU_WARP;
     const uint32_t exited = ~state->alive & (threads >= FA_EMU_WARP ? ~0u : (1u << threads) - 1);
@@ -148,25 +152,25 @@ static void put_warp(writer *w, const fa_emu_worker *worker, uint32_t warp)
         put(w, "\n  warp %u, lanes %s: exited", warp, lanes);
 }
 
-static void put_block(writer *w, const fa_emu_worker *worker)
+static void put_block(writer *w, fa_emu_worker *worker)
 {
     for (uint32_t warp = 0; warp < worker->warps; warp++)
         put_warp(w, worker, warp);
     w->used += fa_emu_pending_explain(worker, w->text + w->used, sizeof w->text - w->used);
 }
 
-void fa_emu_report_stuck(fa_emu_worker *worker)
+static void report_all(fa_emu_worker *worker, const char *class, const char *why)
 {
     const fa_emu_cluster *cluster = worker->cluster;
     writer w = {.used = 0};
-    put(&w, "%s: block (%u,%u,%u): %u of %u threads have exited, no thread can run", class_of_stuck(worker),
-        worker->block.x, worker->block.y, worker->block.z, worker->threads - worker->alive, worker->threads);
+    put(&w, "%s: block (%u,%u,%u): %u of %u threads have exited, %s", class, worker->block.x, worker->block.y,
+        worker->block.z, worker->threads - worker->alive, worker->threads, why);
     put_block(&w, worker);
     if (cluster->count > 1)
         put(&w, "\n  barrier of the cluster: %u of %u threads have arrived", cluster->arrived,
             fa_emu_cluster_living(cluster));
     for (uint32_t rank = 0; rank < cluster->count; rank++) {
-        const fa_emu_worker *other = cluster->block[rank];
+        fa_emu_worker *other = cluster->block[rank];
         if (other == worker || other->over)
             continue;
         put(&w, "\n  block (%u,%u,%u):", other->block.x, other->block.y, other->block.z);
@@ -174,6 +178,10 @@ void fa_emu_report_stuck(fa_emu_worker *worker)
     }
     publish(worker->launch, w.text);
 }
+
+void fa_emu_report_stuck(fa_emu_worker *worker) { report_all(worker, class_of_stuck(worker), "no thread can run"); }
+
+void fa_emu_report_timeout(fa_emu_worker *worker) { report_all(worker, FA_EMU_TIMEOUT, "the others are here"); }
 
 /* From a fibre, after a report: the block ends here. */
 _Noreturn static void stop(fa_emu_worker *worker)

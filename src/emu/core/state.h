@@ -20,6 +20,7 @@ struct fa_race;
 struct fa_race_team;
 struct fa_emu_pending;
 struct fa_race_known;
+struct fa_emu_calls;
 
 typedef struct fa_emu_copy {
     unsigned char *dst;
@@ -75,9 +76,7 @@ typedef struct fa_emu_launch {
     pthread_mutex_t lock;
     char *error;
     size_t error_size;
-    struct fa_race *race; /* NULL: no race detector; else it also has what core/ and race/ call in later rooms: */
-    size_t (*mark_calls)(const struct fa_emu_worker *worker, const fa_emu_fibre *fibre, const char *file, int line,
-                         char *text, size_t size);
+    struct fa_race *race; /* NULL: no race detector; else it also has what race/ calls in a later room: */
     void (*registers_touched)(struct fa_emu_worker *worker, uint64_t address, size_t size, bool write, const void *pc);
 } fa_emu_launch;
 
@@ -113,9 +112,10 @@ typedef struct fa_emu_worker {
     bool stuck, forced;         /* no thread can run; a pending copy may be completed for that */
     unsigned char *static_copy; /* its __shared__ variables while another block runs */
     fa_emu_cluster *cluster;
-    uint32_t rank, rounds; /* rank: in its cluster; rounds: until another block of it runs */
-    uint32_t turns;        /* how often its threads let others of the block run */
-    uint64_t waits;        /* how often the next thread was chosen */
+    uint32_t rank, rounds;      /* rank: in its cluster; rounds: until another block of it runs */
+    uint32_t turns;             /* how often its threads let others of the block run */
+    uint64_t waits;             /* how often the next thread was chosen */
+    struct fa_emu_calls *asked; /* the running thread says where it waits (calls.h) */
 
     fa_emu_uint3 block;
     uint32_t block_number, seat; /* seat: its number among the blocks that have started */

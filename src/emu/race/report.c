@@ -27,39 +27,20 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
 }
 
-enum { FRAME = 512 };
-
-/* The first of addr2line's lines, FILE:LINE. Returns the following lines; NULL: none. */
-static const char *read_frame(const char *lines, char frame[FRAME])
-{
-    const size_t length = strcspn(lines, "\n");
-    snprintf(frame, FRAME, "%.*s", (int)length, lines);
-    char *more = strstr(frame, " (discriminator ");
-    if (more != NULL)
-        *more = '\0';
-    return lines[length] == '\n' && lines[length + 1] != '\0' ? lines + length + 1 : NULL;
-}
-
-static const char *name_of(const char *frame)
-{
-    const char *slash = strrchr(frame, '/');
-    return slash != NULL ? slash + 1 : frame;
-}
-
 /* The lines of the kernel's files that are among the frames, innermost first. The line of an instruction
  * (kernels/shared/prims.cuh) stands behind that of its caller. */
 static void put_lines(writer *w, const char *frames)
 {
-    char previous[FRAME] = "", instruction[FRAME] = "", frame[FRAME];
+    char previous[FA_EMU_FRAME] = "", instruction[FA_EMU_FRAME] = "", frame[FA_EMU_FRAME];
     for (const char *rest = frames; rest != NULL;) {
-        rest = read_frame(rest, frame);
+        rest = fa_emu_frame_read(rest, frame);
         if (!fa_emu_frame_in_kernel(frame) || strcmp(frame, previous) == 0)
             continue;
         memcpy(previous, frame, sizeof frame);
         if (fa_emu_frame_is_instruction(frame)) {
-            snprintf(instruction, sizeof instruction, " (%.500s)", name_of(frame));
+            snprintf(instruction, sizeof instruction, " (%.500s)", fa_emu_frame_name(frame));
         } else {
-            put(w, "\n    at %s%s", name_of(frame), instruction);
+            put(w, "\n    at %s%s", fa_emu_frame_name(frame), instruction);
             instruction[0] = '\0';
         }
     }
@@ -90,60 +71,6 @@ static void put_frames(writer *w, const fa_race *race, const fa_race_access *acc
     else
         put(w, "\n    at byte 0x%" PRIx32 " of the object (addr2line of binutils names the line)", access->place);
     free(frames);
-}
-
-static const char MARK = '\x1b';
-
-size_t fa_race_mark_calls(const fa_emu_worker *worker, const fa_emu_fibre *fibre, const char *file, int line,
-                          char *text, size_t size)
-{
-    const fa_race_thread *thread = worker->race != NULL ? &worker->race->thread[fibre - worker->fibres] : NULL;
-    if (thread == NULL || thread->asm_pc == NULL || size < 32 || thread->asm_at->line != line ||
-        strcmp(thread->asm_at->file, file) != 0) /* asm_at belongs to an earlier statement */
-        return 0;
-    const uint32_t place = fa_race_place_of(worker->launch->race, thread->asm_pc);
-    return (size_t)snprintf(text, size, "%c%" PRIx32 ",%" PRIx32 "%c", MARK, place, thread->stack, MARK);
-}
-
-/* " (called at FILE:LINE, ...)" without repeating the text's last line. */
-static void put_calls(writer *w, const char *frames)
-{
-    char previous[FRAME] = "", frame[FRAME];
-    const char *before = " (called at ";
-    for (const char *rest = frames; rest != NULL;) {
-        rest = read_frame(rest, frame);
-        const char *name = name_of(frame);
-        const size_t length = strlen(name);
-        const bool repeated = w->used >= length && memcmp(w->text + w->used - length, name, length) == 0;
-        if (!fa_emu_frame_in_kernel(frame) || fa_emu_frame_is_instruction(frame) || repeated ||
-            strcmp(frame, previous) == 0)
-            continue;
-        memcpy(previous, frame, sizeof frame);
-        put(w, "%s%s", before, name);
-        before = ", ";
-    }
-    if (previous[0] != '\0')
-        put(w, ")");
-}
-
-void fa_race_name_calls(const fa_race *race, char *text, size_t size)
-{
-    char *from = fa_format("%s", text), *rest = from, *mark;
-    writer w = {.text = text, .size = size};
-    for (uint32_t place, stack; (mark = strchr(rest, MARK)) != NULL; rest = mark + strcspn(mark + 1, "\x1b") + 2) {
-        put(&w, "%.*s", (int)(mark - rest), rest);
-        char *frames =
-            sscanf(mark + 1, "%" SCNx32 ",%" SCNx32, &place, &stack) == 2 ? read_frames(race, place, stack) : NULL;
-        if (frames != NULL)
-            put_calls(&w, frames);
-        free(frames);
-        if (strchr(mark + 1, MARK) == NULL) {
-            rest = mark + strlen(mark); /* the text is truncated here */
-            break;
-        }
-    }
-    put(&w, "%s", rest);
-    free(from);
 }
 
 static void put_access(writer *w, const fa_race *race, const fa_race_access *access)

@@ -95,8 +95,6 @@ typedef struct fa_race_thread {
     const void *pc;                          /* pc of its last access */
     fa_race_fences fences[FA_RACE_FENCE_KINDS];
     fa_race_guess guess;
-    const void *asm_pc; /* the asm statement that it is in; NULL: none */
-    const fa_emu_place *asm_at;
     uint32_t stack, spins;
     bool fenced, block_scope;
 } fa_race_thread;
