@@ -45,9 +45,10 @@ for name in "${only[@]}"; do
     else
         seeds=tests/fuzz/corpus/$name
         mkdir -p "$build/fuzz/corpus/$name"
-        if [[ -e $seeds.txt ]]; then # "==== NAME" before each seed
+        if [[ ! -d $seeds ]]; then # text: "==== FUZZER NAME" before each seed
             rm -rf "$build/fuzz/seeds/$name" && mkdir -p "$build/fuzz/seeds/$name"
-            awk -v to="$build/fuzz/seeds/$name/" '/^==== / {file = to $2; next} {print >file}' "$seeds.txt"
+            awk -v name="$name" -v to="$build/fuzz/seeds/$name/" '/^==== / {file = $2 == name ? to $3 : ""; next}
+                file {print >file}' tests/fuzz/corpus/seeds.txt
             seeds=$build/fuzz/seeds/$name
         fi
         "$build/fuzz/fuzz_$name" -dict=tests/fuzz/words.dict -max_total_time="$seconds" -timeout=10 \
