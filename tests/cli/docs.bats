@@ -59,8 +59,7 @@ page() { # [--slow] PAGE...
     mkdir -p "$work/tree"
     cp -r README.md AGENTS.md CHANGELOG.md docs scripts tests "$work/tree/"
     for name in fa_bench src kernels include examples studies; do ln -s "$PWD/$name" "$work/tree/$name"; done
-    mkdir "$work/tree/evidence"
-    cp -r evidence/README.md evidence/h200 evidence/l4 evidence/robustness "$work/tree/evidence/"
+    cp -r evidence "$work/tree/"
     check() { "$work/tree/tests/check_docs.sh"; }
     check
     printf '%s\n' 'use --no-such-thing' 'see scripts/none.sh' '[here](none.md)' \
