@@ -117,6 +117,18 @@ passes() { # OPTIONS...
     refused 2 "want <V2, |V2 or <u2 for --dtype bf16" "${run[@]}" --load "$work/h"
 }
 
+@test "sums in FP16 that overflow are wrong: V near 900, and every key counts alike" {
+    local run=(./fa_bench "${small[@]}" --batch 1 --heads 1 --seq 160 --dim 64 --kernel wmma --m 32 --n 64 --warps 2)
+    "${run[@]}" --dump "$work/d" --quiet
+    for name in q v; do head -c 128 "$work/d/$name.npy" >"$work/$name"; done
+    { cat "$work/q"; head -c 20480 /dev/zero; } >"$work/d/q.npy"
+    { cat "$work/v"; printf '\x08\x63%.0s' {1..10240}; } >"$work/d/v.npy"
+    "${run[@]}" --load "$work/d" --quiet
+    run "${run[@]}" --load "$work/d" --quiet --acc fp16
+    [ "$status" -eq 1 ]
+    [[ $output == *"outputs are not finite"* ]]
+}
+
 @test "--vs takes dtype= for its candidate alone" {
     refused 2 "dtype in --vs takes one of fp16|bf16" ./fa_bench "${small[@]}" --vs light:dtype=half
     refused 4 "--vs needs times" ./fa_bench "${small[@]}" --kernel light --dtype bf16 --vs light:dtype=fp16 --quiet

@@ -191,6 +191,7 @@ static void scores_beyond_the_type_stay_fp32(void **state)
     } cases[] = {{FA_DTYPE_FP16, 1.0f, 4.0f, 3.0f, 0x1p-8, 0, 0x1p-11},
                  {FA_DTYPE_FP16, 1.0f, 3.0f, 4.0f, 0x1p-8, 0, 0x1p-11},
                  {FA_DTYPE_FP16, 1.0f, 3.0f, -4.0f, 0x1p-8, 0, 0x1p-11}, /* of the larger size */
+                 {FA_DTYPE_FP16, 1.0f, 0.5f, -0.25f, 0x1p-11, 0, 0x1p-11},
                  {FA_DTYPE_BF16, 1.0f, 4.0f, 3.0f, 0x1p-5, 0, 0x1p-8},
                  {FA_DTYPE_FP16, 1.0f, 65504.0f, 65472.0f, 65504.0 / 1024, 0, 0x1p-11},
                  {FA_DTYPE_FP16, 32.0f, 4096.0f, 4094.0f, 0.5, 0.5, 0x1p-11},

@@ -482,15 +482,18 @@ static bench open_flat(int32_t rows, uint16_t value)
 
 enum { ONE = 0x3C00, ONE_AND_A_HALF = 0x3E00, TINY = 0x0010 }; /* FP16: 1, 1.5, 2^-20 */
 
-/* A distance that equals the tolerance is within it. */
+/* A distance that equals the tolerance is within it, in units of the inputs' scale. */
 static void a_tolerance_is_allowed(void **state)
 {
     bench b = open_flat(4, ONE);
     b.output[7] = b.reference.baseline[9] = ONE_AND_A_HALF;
-    fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.5, 0);
-    assert_true(v.mismatches == 0 && !v.baseline_fails);
-    v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.499, 0);
-    assert_true(v.mismatches == 1 && v.baseline_fails);
+    for (double unit = 0.5; unit <= 2; unit *= 2) {
+        b.reference.unit = unit;
+        fa_verdict v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.5 / unit, 0);
+        assert_true(v.mismatches == 0 && !v.baseline_fails);
+        v = fa_judge(&b.problem, &b.reference, b.output, 64, 0.499 / unit, 0);
+        assert_true(v.mismatches == 1 && v.baseline_fails);
+    }
     close_bench(&b);
 }
 
