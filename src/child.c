@@ -15,6 +15,7 @@
 #include "base/process.h"
 #include "compile/cache.h"
 #include "emu/core/preload.h"
+#include "emu/core/report.h"
 #include "emu/launch.h"
 
 /* The groups of the children, for a signal's handler; 0: none. */
@@ -110,7 +111,9 @@ _Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, order ne
         fa_result_lend(result, &runs->at[next.index]);
         fa_use_threads(next.threads);
         work(&runs->at[next.index], result, &device);
-        if (result->status == FA_ERROR || (next.index + 1 == runs->count && runs->in == NULL))
+        /* it may have written anywhere */
+        const bool faulted = result->status == FA_TIMEOUT || result->check.found.count > 0;
+        if (result->status == FA_ERROR || faulted || (next.index + 1 == runs->count && runs->in == NULL))
             break;
         fa_cache_tidy();
         fa_stage_enter(result, FA_AT_END);
@@ -134,21 +137,27 @@ static void explain_timeout(const fa_command *run, fa_result *result)
     const bool works = result->stage >= FA_AT_LOAD && run->options.load == NULL;
     char *command = fa_command_text(run);
     const fa_reason said = result->reason;
-    const char *where = result->status == FA_ERROR ? strstr(said.text, "time-out: ") : NULL;
+    if (result->status == FA_WRONG && result->check.found.count > 0)
+        return; /* what it found says more */
+    const char *where = result->status == FA_TIMEOUT ? strstr(said.text, FA_EMU_TIMEOUT ": ") : NULL;
     result->status = fa_refuse(&result->reason, FA_TIMEOUT, "killed after %g s while %s; %s: %.1000s%s%s%.2500s",
                                run->options.timeout, stage, works && large ? "smaller" : "with more time", command,
                                works && large ? " --batch 1 --heads 1 --kv-heads 1 --seq 128 --seq-kv 128 --seeds 1"
                                               : " --timeout 1200",
-                               where != NULL ? "\n" : "", where != NULL ? where + strlen("time-out: ") : "");
+                               where != NULL ? "\n" : "", where != NULL ? where + strlen(FA_EMU_TIMEOUT ": ") : "");
     free(command);
 }
 
 /* A sanitizer ended it: says what it found. */
 static bool explain_finding(fa_child *child, pid_t pid)
 {
-    fa_reason *why = &child->result->reason;
-    child->dump = fa_emu_sanitizer_report((int)pid, why->text, sizeof why->text);
-    return child->dump != NULL;
+    fa_finding found;
+    child->dump = fa_emu_sanitizer_report((int)pid, &found);
+    if (child->dump == NULL)
+        return false;
+    child->result->status = fa_refuse(&child->result->reason, FA_WRONG, "%s", found.text);
+    fa_findings_add(&child->result->check.found, &found);
+    return true;
 }
 
 /* How the child ended, where it could not report that itself. */
@@ -156,13 +165,18 @@ static void explain_end(bool ended, int how, pid_t pid, const fa_command *run, f
 {
     fa_result *result = child->result;
     const char *stage = fa_stage_name(result->stage);
+    const bool emulated = result->stage == FA_AT_CHECK && strcmp(result->device.backend, "emu") == 0 &&
+                          run->options.sanitize != FA_SANITIZE_ADDRESS;
     if (!ended)
         explain_timeout(run, result);
     else if (WIFSIGNALED(how))
-        result->status = fa_refuse(&result->reason, FA_ERROR, "died of signal %d (%s) while %s", WTERMSIG(how),
-                                   strsignal(WTERMSIG(how)), stage);
+        result->status = fa_refuse(&result->reason, FA_ERROR, "died of signal %d (%s) while %s%s", WTERMSIG(how),
+                                   strsignal(WTERMSIG(how)), stage,
+                                   emulated ? "; a kernel that writes outside its memory may do that: --sanitize "
+                                              "address names the line"
+                                            : "");
     else if (WEXITSTATUS(how) == FA_EMU_SANITIZER_EXIT && explain_finding(child, pid))
-        result->status = FA_WRONG;
+        return;
     else if (WEXITSTATUS(how) != 0)
         result->status = fa_refuse(&result->reason, FA_ERROR, "ended with code %d while %s", WEXITSTATUS(how), stage);
     else if (result->stage != FA_AT_END)

@@ -10,7 +10,9 @@
 
 /* On the emulator: each other schedule, and two seeds more. */
 enum { REPEATS = 10, EMULATED_REPEATS = 5 };
-#define EMULATED_WORK (1ll << 24) /* multiply-adds of all repeats: a few seconds */
+/* Multiply-adds of all repeats: a few seconds; of a launch that is repeated nevertheless, once. */
+#define EMULATED_WORK (1ll << 24)
+#define EMULATED_ONCE (1ll << 32)
 
 /* One check: its subject, and what is made once for all seeds. */
 typedef struct session {
@@ -96,6 +98,8 @@ int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
     const int64_t fit = EMULATED_WORK / problem->seq_kv / problem->dim / rows;
     if (!emulated)
         return REPEATS;
+    if (fit == 0)
+        return EMULATED_ONCE / problem->seq_kv / problem->dim / rows > 0;
     return fit > EMULATED_REPEATS ? EMULATED_REPEATS : (int32_t)fit;
 }
 
@@ -103,8 +107,12 @@ int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
 static fa_status check_repeats(session *s, fa_reason *why)
 {
     const int32_t repeats = fa_check_repeats(s->problem, s->candidate->device->sample == NULL);
-    if (s->candidate->nondeterministic)
+    if (s->candidate->nondeterministic || repeats == 0) {
+        snprintf(s->result->unrepeated, sizeof s->result->unrepeated, "%s",
+                 repeats == 0 ? "more than 2^32 multiply-adds are launched once a seed on the emulator"
+                              : "the kernel says that its results may differ");
         return FA_PASS;
+    }
     uint16_t *again = fa_alloc(s->count * sizeof *again);
     float *lse_again = fa_alloc((s->lse_count + 1) * sizeof *lse_again);
     char word[32];
@@ -298,6 +306,8 @@ static fa_status close_session(session *s, fa_status status, const fa_reason *wh
     fa_library_reference_close(s->candidate->device, &s->cublas);
     free(s->output);
     free(s->lse);
+    if (s->candidate->device->found != NULL)
+        s->result->found = *s->candidate->device->found;
     s->result->done = status == FA_PASS || status == FA_WRONG;
     s->result->passed = status == FA_PASS;
     if (status != FA_PASS)

@@ -22,18 +22,21 @@ typedef struct fa_check_result {
     int32_t verdict_count; /* over seeds with the requested inputs, and a failed draw */
     fa_verdict verdicts[2];
     fa_lse_verdict lse;            /* done with --lse only */
+    char unrepeated[96];           /* why there was no repeated launch */
+    fa_findings found;             /* by the emulator */
     char missing[FA_MISSING_SIZE]; /* requested references that could not run, and why */
     char failure[1024];
 } fa_check_result;
 
-/* Ten; on the emulator five, or fewer for large problems, none beyond 2^24 multiply-adds. */
+/* Ten; on the emulator five, or fewer for large problems: one from 2^24 multiply-adds on, none beyond 2^32. */
 int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
 /* For every seed: draw inputs (check/draw.h; for a library the requested ones), launch on a NaN-filled output, compare
  * guards, gaps and inputs, judge the output against each reference of --check, and with --lse the log-sum-exp against
  * FP64. For the first seed also launch fa_check_repeats times more and compare bit by bit, on the emulator under each
- * schedule in turn; not for kernels that declare themselves nondeterministic. A library is a reference only where its
- * own result passes the rules on this input; `missing` says why it does not. FA_NOT_RUN when no reference is left,
- * FA_WRONG with the failure, FA_ERROR when a launch faults. The tensors of a seed as asked stay in the buffers. */
+ * schedule in turn, greedy first; not for kernels that declare themselves nondeterministic. A library is a reference
+ * only where its own result passes the rules on this input; `missing` says why it does not. FA_NOT_RUN when there is no
+ * reference left or the emulator does not model the kernel, FA_WRONG with the failure, FA_ERROR when a launch on a GPU
+ * faults. The tensors of a seed as asked stay in the buffers. */
 fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why);
 /* Rule 6: one more check after timing, on the same buffers, with inputs from `seed`. A failure is added to `result`. */
 fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compile/launch.h"
+#include "device/findings.h"
 
 typedef struct fa_device_info {
     char backend[8]; /* "cuda", "emu" */
@@ -61,13 +62,16 @@ struct fa_device {
     fa_status (*copy_out)(fa_device *device, void *to, fa_ptr from, size_t bytes, fa_reason *why);
     fa_status (*copy)(fa_device *device, fa_ptr to, fa_ptr from, size_t bytes, fa_reason *why); /* within its memory */
     fa_status (*fill16)(fa_device *device, fa_ptr to, uint16_t value, size_t count, fa_reason *why);
-    /* Launches once and waits for the whole context. A fault is FA_ERROR with the driver's message. */
+    /* Launches once and waits for the whole context. On a GPU a fault is FA_ERROR with the driver's message; on the
+     * emulator FA_WRONG, and in `found`; what it does not model is FA_NOT_RUN. */
     fa_status (*launch)(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
                         fa_reason *why);
     /* NULL on the emulator, which has no meaningful times. */
     fa_status (*sample)(fa_device *device, const fa_sample_request *request, fa_sample *sample, fa_reason *why);
-    /* Chooses the emulator's schedule of the next launches; 0: the run's own. Returns the schedule (fa_schedule). NULL:
-     * a GPU. */
+    /* What the emulator's launches have found so far. NULL: a GPU. */
+    const fa_findings *found;
+    /* Chooses the emulator's schedule of the next launches; 0: the run's own, 1: greedy, if that is not the run's own.
+     * Returns the schedule (fa_schedule). NULL: a GPU. */
     int32_t (*vary)(fa_device *device, int32_t variation);
     /* Between the runs of --runs, when all is unloaded and freed: back to the state after opening. NULL: close and open
      * again instead. */

@@ -17,6 +17,7 @@ typedef struct fa_emu {
     fa_schedule schedule, own; /* own: of the run */
     uint64_t seed, order_seed;
     int32_t smem_block_bytes;
+    fa_findings found;
 } fa_emu;
 
 struct fa_kernel {
@@ -119,10 +120,10 @@ static fa_status encode_maps(const fa_kernel_info *info, fa_params *params, fa_r
 static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
                             fa_reason *why)
 {
-    const fa_emu *emu = device->self;
+    fa_emu *emu = device->self;
     char error[4096] = "";
     if (launch->smem_dynamic_bytes > (uint32_t)emu->smem_block_bytes)
-        return fa_refuse(why, FA_ERROR, "%u bytes of shared memory per block against the limit of %d on %s",
+        return fa_refuse(why, FA_INFEASIBLE, "%u bytes of shared memory per block against the limit of %d on %s",
                          launch->smem_dynamic_bytes, emu->smem_block_bytes, device->info.arch);
     const fa_emu_grid grid = {
         .grid = {launch->grid, 1, 1},
@@ -136,14 +137,20 @@ static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launc
     };
     fa_params copy = *params;
     FA_TRY(encode_maps(&kernel->info, &copy, why));
-    const fa_status status = fa_emu_run(&kernel->image, &grid, &copy, error, sizeof error);
+    const fa_status status = fa_emu_run(&kernel->image, &grid, &copy, &emu->found, error, sizeof error);
     return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "emulator: %s", error);
 }
 
 static int32_t emu_vary(fa_device *device, int32_t variation)
 {
     fa_emu *emu = device->self;
-    emu->schedule = (fa_schedule)(((int32_t)emu->own + variation) % FA_SCHEDULES);
+    static const fa_schedule order[] = {FA_SCHEDULE_GREEDY, FA_SCHEDULE_DESCENDING, FA_SCHEDULE_RANDOM,
+                                        FA_SCHEDULE_ASCENDING};
+    int32_t left = (variation - 1) % FA_SCHEDULES; /* the run's own is the last of four */
+    emu->schedule = emu->own;
+    for (int32_t i = 0; variation > 0 && i < FA_SCHEDULES; i++)
+        if (order[i] != emu->own && left-- == 0)
+            emu->schedule = order[i];
     emu->order_seed = emu->seed + (uint64_t)variation;
     return (int32_t)emu->schedule;
 }
@@ -176,6 +183,7 @@ fa_status fa_device_open_emu(fa_schedule schedule, uint64_t seed, const char *ar
         .fill16 = emu_fill16,
         .launch = emu_launch,
         .vary = emu_vary,
+        .found = &emu->found,
         .close = emu_close,
     };
     emu_vary(device, 0);

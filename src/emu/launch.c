@@ -58,14 +58,6 @@ static void find_own_stack(fa_emu_worker *worker)
     worker->main_stack = stack;
 }
 
-static void out_of_memory(fa_emu_launch *launch)
-{
-    pthread_mutex_lock(&launch->lock);
-    if (!atomic_exchange(&launch->failed, 1))
-        snprintf(launch->error, launch->error_size, "no memory for the threads of a block");
-    pthread_mutex_unlock(&launch->lock);
-}
-
 static void worker_free(fa_emu_worker *worker)
 {
     if (!worker)
@@ -125,7 +117,7 @@ static fa_emu_cluster *cluster_make(fa_emu_launch *launch, uint32_t seat)
         }
     }
     if (!cluster)
-        out_of_memory(launch);
+        fa_emu_publish(launch, FA_EMU_NO_MEMORY, "no memory for the threads of a block");
     return cluster;
 }
 
@@ -252,20 +244,20 @@ static fa_status find_clusters(fa_emu_launch *launch)
     if (dims != NULL && (dims[1] > 1 || dims[2] > 1)) {
         snprintf(launch->error, launch->error_size, "__cluster_dims__(%d, %d, %d): the grid lies along x", dims[0],
                  dims[1], dims[2]);
-        return FA_ERROR;
+        return FA_INFEASIBLE;
     }
     launch->explicit_cluster = dims != NULL || asked > 1;
     launch->cluster = dims != NULL ? (uint32_t)x : asked;
     if (dims != NULL && asked > 1 && x != asked) {
         snprintf(launch->error, launch->error_size, "__cluster_dims__(%d), but the launch asks for clusters of %u",
                  dims[0], asked);
-        return FA_ERROR;
+        return FA_INFEASIBLE;
     }
     if (launch->cluster > FA_EMU_MAX_CLUSTER || launch->blocks % launch->cluster != 0) {
         snprintf(launch->error, launch->error_size,
                  "a grid of %llu blocks in clusters of %u: at most %d, and whole ones",
                  (unsigned long long)launch->blocks, launch->cluster, FA_EMU_MAX_CLUSTER);
-        return FA_ERROR;
+        return FA_INFEASIBLE;
     }
     return FA_PASS;
 }
@@ -280,8 +272,28 @@ bool fa_emu_expire(void)
     return was;
 }
 
-fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, char *error,
-                     size_t error_size)
+/* The verdict: races come before what ended the launch. */
+static fa_status conclude(fa_emu_launch *launch, fa_findings *found)
+{
+    fa_status status = atomic_load(&launch->failed) ? fa_emu_status_of(launch->fault) : FA_PASS;
+    const bool race = launch->race != NULL && launch->race->found;
+    if (status != FA_PASS)
+        fa_emu_calls_name(launch->image, launch->error, launch->error_size);
+    if (race)
+        fa_race_explain(launch->race, found);
+    if (status == FA_WRONG && strcmp(launch->fault, FA_EMU_RACE) != 0) {
+        fa_finding one = {.text = ""};
+        snprintf(one.fault, sizeof one.fault, "%s", launch->fault);
+        snprintf(one.text, sizeof one.text, "%s", launch->error);
+        fa_findings_add(found, &one);
+    }
+    if (race)
+        fa_findings_text(found, launch->error, launch->error_size);
+    return race ? FA_WRONG : status;
+}
+
+fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const fa_params *params, fa_findings *found,
+                     char *error, size_t error_size)
 {
     fa_emu_launch launch = {
         .image = image,
@@ -297,7 +309,7 @@ fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const f
         snprintf(error, error_size,
                  "a launch of %llu blocks of %llu threads: 1 to 1024 threads and at least one block are possible",
                  (unsigned long long)launch.blocks, (unsigned long long)threads);
-        return FA_ERROR;
+        return FA_INFEASIBLE;
     }
     launch.threads = (uint32_t)threads;
     FA_TRY(find_clusters(&launch));
@@ -311,11 +323,7 @@ fa_status fa_emu_run(const fa_emu_image *image, const fa_emu_grid *grid, const f
     else
         work_on_threads(&launch);
     atomic_store(&running, false);
-    const bool race = launch.race != NULL && launch.race->found;
-    if (race)
-        fa_race_explain(launch.race, error, error_size);
-    else if (atomic_load(&launch.failed))
-        fa_emu_calls_name(image, error, error_size);
+    const fa_status status = conclude(&launch, found);
     fa_race_end(launch.race);
-    return race ? FA_WRONG : atomic_load(&launch.failed) ? FA_ERROR : FA_PASS;
+    return status;
 }

@@ -51,7 +51,7 @@ static const fa_ptx_program *program_of(fa_emu_ptx_site *site)
         k = learn(site->text, site->operands);
     pthread_mutex_unlock(&programs_lock);
     if (k == NULL) /* it was parsed when the kernel was compiled */
-        fa_emu_fail("not run", "this PTX cannot be read", site->at.file, site->at.line);
+        fa_emu_fail(FA_EMU_NOT_MODELLED, "this PTX cannot be read", site->at.file, site->at.line);
     __atomic_store_n(&site->program, k->program, __ATOMIC_RELEASE);
     return k->program;
 }
@@ -172,7 +172,7 @@ static void yield(const fa_emu_ptx_run *run)
 static void flow(const fa_emu_ptx_run *run)
 {
     if (run->instr->op == FA_PTX_OP_TRAP || run->instr->op == FA_PTX_OP_BRKPT)
-        fa_emu_ptx_fail(run, "trap", "the kernel gives up");
+        fa_emu_ptx_fail(run, FA_EMU_TRAP, "the kernel gives up");
     yield(run); /* nanosleep */
 }
 
@@ -214,7 +214,7 @@ static void step(fa_emu_ptx_run *run)
         break;
     default:
         if (!fa_ptx_scalar(i, run->r, &run->carry, &why))
-            fa_emu_ptx_fail(run, FA_EMU_FAULT, "%s", why);
+            fa_emu_ptx_fail(run, FA_EMU_DIVISION, "%s", why);
     }
 }
 

@@ -78,6 +78,7 @@ void fa_report_check(cJSON *record, const fa_check_result *c, const fa_problem *
     put(check, "rtol", c->rtol);
     cJSON_AddBoolToObject(check, "loosened", c->loosened);
     put(check, "repeats", c->repeats);
+    put_text(check, "unrepeated", c->unrepeated);
     cJSON *references = cJSON_AddArrayToObject(check, "references");
     for (int32_t i = 0; i < c->verdict_count; i++)
         cJSON_AddItemToArray(references, verdict_json(&c->verdicts[i]));

@@ -206,6 +206,27 @@ static void put_race(cJSON *record, const fa_result *result, const fa_options *o
     }
 }
 
+/* What the emulator found; the first one's class by itself. */
+static void put_findings(cJSON *record, const fa_findings *found)
+{
+    put_text(record, "fault", found->listed > 0 ? found->list[0].fault : "");
+    cJSON *findings = object_in(record, "findings");
+    put(findings, "count", found->count);
+    cJSON_AddBoolToObject(findings, "more", found->more);
+    cJSON *list = cJSON_AddArrayToObject(findings, "list");
+    for (int32_t i = 0; i < found->listed; i++) {
+        const fa_finding *f = &found->list[i];
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "class", f->fault);
+        put_text(one, "memory", f->memory);
+        cJSON *at = cJSON_AddArrayToObject(one, "at");
+        for (int k = 0; k < 2 && f->at[k][0] != '\0'; k++)
+            cJSON_AddItemToArray(at, cJSON_CreateString(f->at[k]));
+        cJSON_AddStringToObject(one, "text", f->text);
+        cJSON_AddItemToArray(list, one);
+    }
+}
+
 static void put_paired(cJSON *record, const fa_result *result)
 {
     const fa_paired *c = &result->paired;
@@ -281,6 +302,7 @@ static void put_run(cJSON *record, const fa_result *result, const fa_command *ru
     put_timing(record, result);
     fa_report_check(record, &result->check, &result->problem);
     put_race(record, result, &run->options);
+    put_findings(record, &result->check.found);
     put_paired(record, result);
     fa_report_provenance(record, result, run);
 }

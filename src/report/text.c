@@ -102,6 +102,7 @@ static void print_compile(FILE *out, const fa_candidate_record *record)
 
 static void print_check(FILE *out, const fa_check_result *c, const char *whose)
 {
+    char word[32];
     if (!c->done)
         return;
     fprintf(out, "check     %s%s, %d seed%s", whose, c->passed ? "PASS" : "FAIL", c->seeds, c->seeds == 1 ? "" : "s");
@@ -112,6 +113,13 @@ static void print_check(FILE *out, const fa_check_result *c, const char *whose)
     }
     if (c->lse.done)
         fprintf(out, "; log-sum-exp: max error %.2e", c->lse.max_abs_err);
+    if (c->repeats > 0)
+        fprintf(out, "; %d repeated launch%s", c->repeats, c->repeats == 1 ? "" : "es");
+    for (int i = 0; c->repeats > 0 && i < FA_SCHEDULES; i++)
+        if (c->schedules >> i & 1)
+            fprintf(out, "%s%s", c->schedules & ((1 << i) - 1) ? ", " : " under ", fa_word(FA_SCHEDULE_WORDS, i, word));
+    if (c->unrepeated[0] != '\0')
+        fprintf(out, "; no repeated launch: %s", c->unrepeated);
     if (c->loosened)
         fprintf(out, "; atol %g rtol %g are not the rule", c->atol, c->rtol);
     fputc('\n', out);

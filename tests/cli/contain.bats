@@ -15,18 +15,53 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
     record_holds "$work/r.json" '.status == "timeout"' '.reason | test("4 s while checking")' '.kernel == "k"'
 }
 
-@test "a crash is an error with the signal, exit 6" {
+@test "an access to no memory is a verdict about the kernel, with its class" {
     body '*(volatile int *)8 = 1;'
     run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    [ "$status" -eq 6 ]
-    record_holds "$work/r.json" '.status == "error"' '.reason | test("signal 11|address")'
+    [ "$status" -eq 1 ]
+    record_holds "$work/r.json" '.status == "wrong"' '.reason | test("address")' '.fault == "illegal address"'
 }
 
 @test "a deadlock at a barrier is reported with its place" {
     body 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
     run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
-    [ "$status" -eq 6 ]
-    record_holds "$work/r.json" '.status == "error"' '.reason | test("k.cu:[0-9]+")'
+    [ "$status" -eq 1 ]
+    record_holds "$work/r.json" '.status == "wrong"' '.reason | test("k.cu:[0-9]+")' '.fault == "divergent barrier"' \
+        '.findings.count == 1 and .findings.list[0].class == .fault' '.check.passed == false'
+}
+
+@test "each class of fault is a verdict that a search can tell from the others" {
+    local class code
+    while IFS='|' read -r class code; do
+        body "$code"
+        run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
+        [ "$status" -eq 1 ] || { echo "$class: exit $status: $output"; return 1; }
+        record_holds "$work/r.json" '.status == "wrong"' ".fault == \"$class\"" '.check.references == []' \
+            '.findings | .count == 1 and (.list[0].text | test("block [(]"))'
+    done <<'END'
+bad barrier|asm volatile("bar.sync 0, %0;" :: "r"(p.batch * 48));
+deadlock|asm volatile("bar.sync 1, 256;");
+bad mask|__shfl_sync(1u << (threadIdx.x + 1) % 32, 1.0f, 0);
+absent lane|if (threadIdx.x == 5) return; __shfl_sync(~0u, 1.0f, 5);
+partial warp|if (threadIdx.x % 2) asm volatile("{ .reg .b32 a; movmatrix.sync.aligned.m8n8.trans.b16 a, a; }");
+misaligned|asm volatile("{ .reg .b32 a; ld.global.b32 a, [%0]; }" :: "l"((const char *)p.q + 1));
+division by zero|asm volatile("{ .reg .s32 a; div.s32 a, 1, %0; }" :: "r"(p.batch - 1));
+trap|__trap();
+END
+}
+
+@test "the numbers alone are wrong: no class" {
+    sed 's/float m = /float m = 1 + /; s/s \*= p.scale/s *= -p.scale/' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
+    [ "$status" -eq 1 ]
+    record_holds "$work/r.json" '.status == "wrong"' '.fault == null' '.findings.list == []'
+}
+
+@test "a launch that no GPU makes is infeasible" {
+    sed 's/^FA_KERNEL_INFO(.threads = [^,]*,/FA_KERNEL_INFO(.threads = 2048,/' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet --json "$work/r.json"
+    echo "$output"
+    [ "$status" -eq 3 ]
 }
 
 @test "killing the parent leaves no child behind and no half record" {

@@ -76,7 +76,7 @@ neighbours() {
         -e 's|at.o);|at.o), ((unsigned short *)at.o)[0] ^= mine == 0;|' tests/cheats/honest.cu >"$work/k.cu"
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"
     [ "$status" -eq 1 ]
-    record_holds "$work/r.json" '.reason | test("not deterministic: launch 2 .*schedule descending")'
+    record_holds "$work/r.json" '.reason | test("not deterministic: launch 3 .*schedule descending")'
 }
 
 @test "setmaxnreg.inc waits for ever when the launch bounds leave the block too few registers" {

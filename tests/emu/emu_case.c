@@ -125,7 +125,9 @@ static void say(const arguments *a, const result *r)
 
 static bool found(int child, fa_reason *why)
 {
-    char *report = fa_emu_sanitizer_report(child, why->text, sizeof why->text);
+    fa_finding one = {.text = ""};
+    char *report = fa_emu_sanitizer_report(child, &one);
+    fa_refuse(why, FA_WRONG, "%s", one.text);
     free(report);
     return report != NULL;
 }

@@ -99,15 +99,18 @@ statements_of() { # FILE
 }
 run() { # SOURCE OPTIONS...: the status in the record
     "$work/fa_bench" "${shape[@]}" --source "$@" --json - --quiet 2>/dev/null |
-        jq -r '.status + ": " + ((.reason // "") | split("\n")[0])' || true
+        jq -r '.status + (if .fault then " fault \(.fault)" else "" end) + ": " + ((.reason // "") | split("\n")[0])' ||
+        true
 }
 what_caught() { # STATUS VARIANT: nothing when it passed
+    local by
     case $1 in
-        wrong*"data race"*) echo "race ($2)" ;;
+        "wrong fault data race"* | "wrong fault equal-value stores"*) echo "race ($2)" ;;
         wrong*Sanitizer*) echo "sanitizer ($2)" ;;
+        "wrong fault"*) by=${1#wrong fault } && echo "${by%%:*} ($2)" ;;
         wrong*) echo "wrong result ($2)" ;;
         error*"was written while it was compiled"*) ;; # a header of the tree: the next try says more
-        error*) echo "$1 ($2)" | sed -E 's/^error: (seed [0-9]+: )?(emulator: )?//; s/: block \(.*: / : /' ;;
+        error*) echo "$1 ($2)" ;;
         timeout*) echo "hang ($2)" ;;
     esac
 }

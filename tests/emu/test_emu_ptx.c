@@ -49,7 +49,7 @@ static const control controls[] = {
     {"overflow_shared", FA_SCHEDULE_ASCENDING, FA_SANITIZE_ADDRESS, "heap-buffer-overflow", "WRITE of size 4"},
     {"overflow_global", FA_SCHEDULE_ASCENDING, FA_SANITIZE_ADDRESS, "heap-buffer-overflow", "READ of size 4"},
     {"misaligned", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "misaligned", "not a multiple of 16 bytes"},
-    {"not_shared", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "fault", "is no address of shared memory"},
+    {"not_shared", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "illegal address", "is no address of shared memory"},
     {"divergent", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "divergent barrier", "bar.sync (barrier 0)"},
     {"unknown", FA_SCHEDULE_ASCENDING, FA_SANITIZE_NONE, "not_run", "pmevent 7 (no such instruction)"},
 };

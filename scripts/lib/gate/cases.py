@@ -35,6 +35,12 @@ def last_line(text):
     return next((line for line in reversed(text.split("\n")) if line), "")
 
 
+def shown(case):
+    """Why a case failed: every line of a record's reason, the last one of a tool's output."""
+    whole = case["tool"] in ("", *EMULATOR_TOOLS)
+    return case["text"].strip("\n").replace("\n", "\n     ") if whole else last_line(case["text"])
+
+
 def findings(text):
     """What a sanitizer found; None where it did not say. That the bench ended with another code than 0 counts as an
     error there; its record says why."""
@@ -78,7 +84,7 @@ def judged(case, record, code, text, subjects, key):
             said += ": ".join(["\n\nthe tool finds something in the library, not in our kernels", *where])
     made = record.get("provenance") or {}
     return {**case._asdict(), "verdict": verdict, "code": code, "seconds": seconds_of(record), "text": said,
-            "gpu": subjects.device_name, "variant": record.get("variant"),
+            "gpu": subjects.device_name, "variant": record.get("variant"), "fault": record.get("fault"),
             "arch": (record.get("ptxas") or {}).get("arch"), "problem": record.get("problem"),
             "config": record.get("config"), "code_sha256": key if "." in key else made.get("code_sha256"),
             "source_sha256": made.get("source_sha256"), "git": made.get("git")}
@@ -345,7 +351,7 @@ def main(words):
     for case in cases:
         if case["verdict"] == "failed":
             print(f"FAIL {case['kernel']} {case['tool']} {case['args']}  (exit {case['code']})\n"
-                  f"     {last_line(case['text'])}")
+                  f"     {shown(case)}")
     if options.shrink and not gate.stopped.is_set():
         gate.say_smallest()
     say(cases, subjects)

@@ -115,7 +115,20 @@ static void pick_lines(const char *report, char *text, size_t size)
     }
 }
 
-char *fa_emu_sanitizer_report(int pid, char *text, size_t size)
+/* "ERROR: AddressSanitizer: heap-buffer-overflow": the word; else what the arithmetic's sanitizer finds. */
+static void name_class(fa_finding *found)
+{
+    static const char name[] = "AddressSanitizer: ";
+    const char *word = strstr(found->text, name);
+    if (word != NULL)
+        word += strlen(name);
+    snprintf(found->fault, sizeof found->fault, "%.*s", word != NULL ? (int)strcspn(word, " :\n") : 32,
+             word != NULL                                        ? word
+             : strstr(found->text, "misaligned address") != NULL ? "misaligned"
+                                                                 : "undefined behaviour");
+}
+
+char *fa_emu_sanitizer_report(int pid, fa_finding *found)
 {
     const char *log = getenv(FA_EMU_SANITIZER_LOG);
     char *report = NULL;
@@ -125,7 +138,9 @@ char *fa_emu_sanitizer_report(int pid, char *text, size_t size)
         return NULL;
     char *path = fa_format("%s.%d", log, pid);
     if (fa_read_file(path, &report, &bytes, &ignored) == FA_PASS) {
-        pick_lines(report, text, size);
+        *found = (fa_finding){.text = ""};
+        pick_lines(report, found->text, sizeof found->text);
+        name_class(found);
         unlink(path);
     }
     free(path);

@@ -3,6 +3,7 @@
 #ifndef FA_EMU_CORE_PRELOAD_H
 #define FA_EMU_CORE_PRELOAD_H
 
+#include "device/findings.h"
 #include "input/options.h"
 
 #define FA_EMU_SANITIZER_EXIT 66 /* exit code of a process that a sanitizer ended */
@@ -15,8 +16,8 @@
  * runtime. */
 void fa_emu_preload(fa_sanitize sanitize, char *const argv[]);
 
-/* The sanitizer's report on the process `pid`, which ended with FA_EMU_SANITIZER_EXIT. `text`: what happened, and where
- * in the kernel. The result is the whole report, to be freed; NULL when there is none. */
-char *fa_emu_sanitizer_report(int pid, char *text, size_t size);
+/* The sanitizer's report on the process `pid`, which ended with FA_EMU_SANITIZER_EXIT: what happened, and where in
+ * the kernel. The result is the whole report, to be freed; NULL when there is none. */
+char *fa_emu_sanitizer_report(int pid, fa_finding *found);
 
 #endif

@@ -18,12 +18,19 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path ? path : "?";
 }
 
-/* Keeps the text unless an earlier failure of the launch is kept already. */
-static void publish(fa_emu_launch *launch, const char *text)
+fa_status fa_emu_status_of(const char *kind)
+{
+    const bool ours = strcmp(kind, FA_EMU_NOT_MODELLED) == 0 || strcmp(kind, FA_EMU_NO_MEMORY) == 0;
+    return ours ? FA_NOT_RUN : strcmp(kind, FA_EMU_TIMEOUT) == 0 ? FA_TIMEOUT : FA_WRONG;
+}
+
+void fa_emu_publish(fa_emu_launch *launch, const char *kind, const char *text)
 {
     pthread_mutex_lock(&launch->lock);
-    if (!atomic_load(&launch->failed))
+    if (!atomic_load(&launch->failed)) {
+        snprintf(launch->fault, sizeof launch->fault, "%s", kind);
         snprintf(launch->error, launch->error_size, "%s", text);
+    }
     atomic_store(&launch->failed, 1);
     pthread_mutex_unlock(&launch->lock);
 }
@@ -48,7 +55,7 @@ void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *
     if (file && fibre)
         used += fa_emu_calls_mark(worker, fibre, text + used, sizeof text - used);
     snprintf(text + used, sizeof text - used, ": %s", what);
-    publish(worker->launch, text);
+    fa_emu_publish(worker->launch, kind, text);
 }
 
 /* "0-15,20" */
@@ -176,7 +183,7 @@ static void report_all(fa_emu_worker *worker, const char *class, const char *why
         put(&w, "\n  block (%u,%u,%u):", other->block.x, other->block.y, other->block.z);
         put_block(&w, other);
     }
-    publish(worker->launch, w.text);
+    fa_emu_publish(worker->launch, class, w.text);
 }
 
 void fa_emu_report_stuck(fa_emu_worker *worker) { report_all(worker, class_of_stuck(worker), "no thread can run"); }
@@ -213,8 +220,11 @@ static void on_fault(int number, siginfo_t *info, void *context)
     const bool memory = !overflow && (number == SIGSEGV || number == SIGBUS);
     char where[256];
     const bool known = memory && fa_emu_where(worker->launch->params, address, where, sizeof where);
-    fa_emu_report(worker, FA_EMU_FAULT, fibre, NULL, 0,
-                  "%s (signal %d, address %p)%s%s; --sanitize address names the line",
+    const char *kind = overflow           ? FA_EMU_NOT_MODELLED
+                       : number == SIGFPE ? FA_EMU_DIVISION
+                       : number == SIGILL ? FA_EMU_TRAP
+                                          : FA_EMU_FAULT;
+    fa_emu_report(worker, kind, fibre, NULL, 0, "%s (signal %d, address %p)%s%s; --sanitize address names the line",
                   overflow           ? "stack overflow of a thread: more than 64 KiB of local variables"
                   : number == SIGFPE ? "integer division by zero"
                   : number == SIGILL ? "trap"

@@ -2,12 +2,12 @@
 #ifndef FA_EMU_CORE_REPORT_H
 #define FA_EMU_CORE_REPORT_H
 
+#include "base/status.h"
 #include "emu/core/state.h"
 
-/* Classes of failure: the first words of a report. */
+/* Classes of failure, the first words of a report: the kernel is wrong, but in the last three. */
 #define FA_EMU_DIVERGENT_BARRIER "divergent barrier"
 #define FA_EMU_DEADLOCK "deadlock"
-#define FA_EMU_TIMEOUT "time-out"
 #define FA_EMU_PARTIAL_WARP "partial warp"
 #define FA_EMU_LANE_ABSENT "absent lane"
 #define FA_EMU_ABSENT_BLOCK "absent block"
@@ -15,7 +15,10 @@
 #define FA_EMU_BAD_BARRIER "bad barrier"
 #define FA_EMU_MISALIGNED "misaligned"
 #define FA_EMU_SMEM_OVERFLOW "shared memory overflow"
-#define FA_EMU_FAULT "fault"
+#define FA_EMU_FAULT "illegal address"
+#define FA_EMU_DIVISION "division by zero"
+#define FA_EMU_TRAP "trap"
+#define FA_EMU_RACE "data race" /* its report is the race detector's */
 #define FA_EMU_FRAGMENT "fragment"
 #define FA_EMU_BAD_MBARRIER "bad mbarrier"
 #define FA_EMU_PHASE_OVERRUN "phase overrun"
@@ -26,7 +29,14 @@
 #define FA_EMU_WGMMA_FENCE "missing wgmma.fence"
 #define FA_EMU_WGMMA_LEFT "wgmma left"
 #define FA_EMU_BAD_REGISTERS "bad setmaxnreg"
+#define FA_EMU_TIMEOUT "time-out"
+#define FA_EMU_NOT_MODELLED "not modelled" /* a GPU may run it */
+#define FA_EMU_NO_MEMORY "no memory"
 
+/* FA_WRONG, FA_TIMEOUT, or FA_NOT_RUN: the kernel is not to blame. */
+fa_status fa_emu_status_of(const char *kind);
+/* Keeps the failure unless the launch has an earlier one. */
+void fa_emu_publish(fa_emu_launch *launch, const char *kind, const char *text);
 /* Reports a failure; the block goes on. fibre or file NULL: not known. */
 void fa_emu_report(fa_emu_worker *worker, const char *kind, const fa_emu_fibre *fibre, const char *file, int32_t line,
                    const char *format, ...) __attribute__((format(printf, 6, 7)));

@@ -2,6 +2,7 @@
 #ifndef FA_EMU_CORE_STATE_H
 #define FA_EMU_CORE_STATE_H
 
+#include "device/findings.h"
 #include "emu/core/grid.h"
 #include "emu/core/image.h"
 #include "fa_params.h"
@@ -74,6 +75,7 @@ typedef struct fa_emu_launch {
     atomic_ullong next_cluster;
     atomic_int failed;
     pthread_mutex_t lock;
+    char fault[FA_FAULT_SIZE]; /* class of the failure */
     char *error;
     size_t error_size;
     struct fa_race *race; /* NULL: no race detector; else it also has what race/ calls in a later room: */

@@ -299,7 +299,8 @@ static void read_map(const fa_emu_ptx_run *run, fa_emu_bulk *bulk, unsigned char
         fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "the tensor map has %d dimensions", bulk->map.rank);
     const char *wrong = fa_emu_map_check(&bulk->map);
     if (wrong != NULL)
-        fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "no copy may use this tensor map: %s", wrong);
+        fa_emu_ptx_fail(run, bulk->map.interleaved ? FA_EMU_NOT_MODELLED : FA_EMU_BAD_MAP,
+                        "no copy may use this tensor map: %s", wrong);
     if (fa_ptx_reduction(run->instr) != FA_PTX_WORDS && element_type(&bulk->map) == FA_PTX_TYPES)
         fa_emu_ptx_fail(run, FA_EMU_BAD_MAP, "elements of the tensor map's type cannot be reduced");
     bulk->map_at = bytes;

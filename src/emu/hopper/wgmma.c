@@ -119,7 +119,7 @@ static fa_emu_tile *new_tile(const warp_part *w, const fa_ptx_instr *i)
         if (!w->products->tiles[t].used)
             tile = &w->products->tiles[t];
     if (tile == NULL) {
-        refuse(w, FA_EMU_WGMMA, 0, "more than 64 accumulators of this warp are under way");
+        refuse(w, FA_EMU_NOT_MODELLED, 0, "more than 64 accumulators of this warp are under way");
         return NULL;
     }
     tile->used = true;
@@ -132,7 +132,7 @@ static fa_emu_tile *new_tile(const warp_part *w, const fa_ptx_instr *i)
     for (int lane = 0; lane < FA_EMU_WARP; lane++)
         for (int k = 0; k < tile->registers; k++)
             if ((tile->places[lane * tile->registers + k] = place_of(w, lane, k)) == NULL) {
-                refuse(w, FA_EMU_WGMMA, lane, "its accumulators are no operands of the asm statement");
+                refuse(w, FA_EMU_NOT_MODELLED, lane, "its accumulators are no operands of the asm statement");
                 return NULL;
             }
     load_tile(tile, w);
@@ -186,7 +186,7 @@ static bool check_operand(const warp_part *w, const fa_emu_operand *operand)
     if (!fa_emu_operand_inside(w->worker, operand))
         return refuse(w, FA_EMU_FAULT, 0, "a matrix does not lie in the block's shared memory");
     if (operand->base_offset != 0)
-        return refuse(w, FA_EMU_WGMMA, 0, "a descriptor has a base offset: matrices begin on multiples of the swizzle");
+        return refuse(w, FA_EMU_NOT_MODELLED, 0, "a base offset: matrices begin on multiples of the swizzle");
     if (w->worker->race == NULL)
         return true;
     const fa_race_actor actor = fa_race_actor_of_products(w->worker, w->warp, w->products->groups);

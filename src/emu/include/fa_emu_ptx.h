@@ -225,7 +225,7 @@ static inline void *__cluster_map_shared_rank(const void *p, unsigned rank, FA_E
 {
     void *to = fa_emu_now()->api->map_rank(p, rank);
     if (to == nullptr)
-        fa_emu_now()->api->fail(rank < fa_emu_now()->cluster_size ? "fault" : "absent block",
+        fa_emu_now()->api->fail(rank < fa_emu_now()->cluster_size ? "illegal address" : "absent block",
                                 rank < fa_emu_now()->cluster_size ? "map_shared_rank of a pointer that is not shared"
                                                                   : "map_shared_rank: the cluster has no such block",
                                 FA_EMU_THERE);

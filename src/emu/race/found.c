@@ -59,7 +59,7 @@ void fa_race_found_at(fa_emu_worker *worker, const fa_race_access *now, uint64_t
         race->memory = "a tensor map";
         race->offset = 0;
     }
-    fa_emu_fail("data race", "", NULL, 0);
+    fa_emu_fail(FA_EMU_RACE, "", NULL, 0);
 }
 
 void fa_race_found(fa_emu_worker *worker, const char *class, const char *between, const fa_race_access *now,

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/status.h"
 #include "emu/core/frame.h"
+#include "emu/core/report.h"
 #include "emu/race/thread.h"
 
 enum { DEPTH = 16 };
@@ -95,7 +96,7 @@ static void put_access(writer *w, const fa_race *race, const fa_race_access *acc
     put_frames(w, race, access);
 }
 
-void fa_race_explain(const fa_race *race, char *text, size_t size)
+static void explain(const fa_race *race, char *text, size_t size)
 {
     writer w = {.text = text, .size = size};
     if (race->class != NULL)
@@ -114,4 +115,12 @@ void fa_race_explain(const fa_race *race, char *text, size_t size)
     }
     put(&w, "\n  %s ", race->between != NULL ? race->between : "not ordered after:");
     put_access(&w, race, &race->before);
+}
+
+void fa_race_explain(const fa_race *race, fa_findings *found)
+{
+    fa_finding one = {.text = ""};
+    snprintf(one.fault, sizeof one.fault, "%s", race->class != NULL ? race->class : FA_EMU_RACE);
+    explain(race, one.text, sizeof one.text);
+    fa_findings_add(found, &one);
 }

@@ -5,6 +5,6 @@
 #include "emu/race/state.h"
 
 /* Call it outside the kernel's threads: it starts a program that reads the object's line table. */
-void fa_race_explain(const fa_race *race, char *text, size_t size);
+void fa_race_explain(const fa_race *race, fa_findings *found);
 
 #endif

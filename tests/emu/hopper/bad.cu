@@ -24,7 +24,7 @@ READY_CASE(used_after_its_end)
 
 ONE_CASE(count_of_none, INIT(b, 0))           /* HERE bad mbarrier */
 ONE_CASE(not_aligned, INIT(b + 4, 1))         /* HERE misaligned */
-ONE_CASE(barrier_outside, INIT(s + 32768, 1)) /* HERE fault */
+ONE_CASE(barrier_outside, INIT(s + 32768, 1)) /* HERE illegal address */
 
 CASE(stored_over)
 {

@@ -89,7 +89,7 @@ CASE(address_of_another_block_as_its_own)
 {
     unsigned value;
     CLUSTER_SYNC();
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(PEER(s)) : "memory"); /* HERE fault */
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(PEER(s)) : "memory"); /* HERE illegal address */
     USE(value);
     CLUSTER_SYNC();
 }

@@ -314,7 +314,7 @@ CASE(a_warp_is_missing)
     }
 }
 
-PRODUCT_CASE(matrix_outside) { MULTIPLY_AND_WAIT(d, s, s + 32768); /* HERE fault */ }
+PRODUCT_CASE(matrix_outside) { MULTIPLY_AND_WAIT(d, s, s + 32768); /* HERE illegal address */ }
 
 PRODUCT_CASE(two_shapes_on_one_accumulator)
 {
