@@ -127,7 +127,7 @@ __device__ void store_output(const fa_params &p, const query_tile &tile, int war
         }
 #if FA_LSE
         if (row < tile.rows && lane % 4 == 0)
-            store_lse(p, tile.batch, tile.head, tile.row0 + row, log_sum_exp(rows.m[h], l));
+            store_lse(p, tile, row, log_sum_exp(rows.m[h], l));
 #endif
     }
 }

@@ -244,7 +244,7 @@ __device__ __forceinline__ void normalise(element *o_s, const accumulators<DIM> 
                 o_r(row % 2 * 2, row / 2, block) * inverse, o_r(row % 2 * 2 + 1, row / 2, block) * inverse);
 #if FA_LSE
         if (at < tile.rows && threadIdx.x % 4 == 0)
-            store_lse(p, tile.batch, tile.head, tile.row0 + at, log_sum_exp(rows.m[row] * (p.scale * LOG2_E), l));
+            store_lse(p, tile, at, log_sum_exp(rows.m[row] * (p.scale * LOG2_E), l));
 #endif
     }
 }

@@ -4,12 +4,15 @@
  *   own, so a score needs no reduction; for P V the lanes share the head dimension. Two barriers per tile.
  * Softmax: online, a tile of keys at a time. The maximum takes five shuffles per row and tile; the sum is reduced once,
  *   at the end.
+ * Features: all of forward attention with 16 bits, but pages. What a row sees is in shared/sequence.cuh, what changes
+ *   its scores in shared/score.cuh; feature_scores and store_output use them.
  * Builds on: scalar.   Knobs: M, N, WARPS, VEC (elements per global load), maxreg.
  * Shared memory: Q [M][DIM] (floats up to DIM 128), K [N][DIM + padding] (lanes on neighbouring keys read different
- *   banks), V [N][DIM], P [M][N] floats (each row is written and read by one warp).
+ *   banks), V [N][DIM_V], P [M][N] floats (each row is written and read by one warp).
  * Limits: M a multiple of WARPS, N of 32; scores and outputs of M / WARPS rows fit a thread's registers. */
 #include "shared/load.cuh"
 #include "shared/schedule.cuh"
+#include "shared/score.cuh"
 
 static_assert(FA_STAGES == 1, "light: STAGES must be 1 (one K/V tile in shared memory)");
 static_assert(FA_SWIZZLE == 0, "light: SWIZZLE must be 0 (rows of K are padded)");
@@ -19,11 +22,11 @@ static_assert(FA_M % FA_WARPS == 0, "light: M must be a multiple of WARPS");
 static_assert(FA_N % WARP_SIZE == 0, "light: N must be a multiple of 32 (one key per lane)");
 static_assert(FA_VEC == 1 || FA_VEC == 2 || FA_VEC == 4 || FA_VEC == 8, "light: VEC must be 1, 2, 4 or 8");
 
-constexpr int ROWS = FA_M / FA_WARPS;                                                   /* per warp */
-constexpr int LANE_KEYS = FA_N / WARP_SIZE;                                             /* lane + 32 * j */
-constexpr int DIM_LANES = FA_DIM <= 16 ? 4 : FA_DIM <= 32 ? 8 : FA_DIM <= 64 ? 16 : 32; /* of 4 dimensions, for P V */
+constexpr int ROWS = FA_M / FA_WARPS;                                                         /* per warp */
+constexpr int LANE_KEYS = FA_N / WARP_SIZE;                                                   /* lane + 32 * j */
+constexpr int DIM_LANES = FA_DIM_V <= 16 ? 4 : FA_DIM_V <= 32 ? 8 : FA_DIM_V <= 64 ? 16 : 32; /* of 4 dims, P V */
 constexpr int KEY_GROUPS = WARP_SIZE / DIM_LANES; /* lanes left over share the keys */
-constexpr int CHUNKS = ceil_div(FA_DIM, 4 * DIM_LANES);
+constexpr int CHUNKS = ceil_div(FA_DIM_V, 4 * DIM_LANES);
 static_assert(
     ROWS * (LANE_KEYS + 4 * CHUNKS) <= 160,
     "light: scores and outputs of M/WARPS rows do not fit a thread's registers (raise WARPS, or lower M or N)");
@@ -34,11 +37,13 @@ using q_smem = float;
 using q_smem = fa_element;
 #endif
 constexpr int K_STRIDE = (FA_DIM / 8 | 1) * 8; /* an odd number of 16-byte units */
-constexpr int Q_BYTES = FA_M * FA_DIM * sizeof(q_smem), K_BYTES = FA_N * K_STRIDE * 2, V_BYTES = FA_N * FA_DIM * 2;
+constexpr int Q_BYTES = FA_M * FA_DIM * sizeof(q_smem), K_BYTES = FA_N * K_STRIDE * 2, V_BYTES = FA_N * FA_DIM_V * 2;
 constexpr int P_BYTES = FA_M * FA_N * 4;
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = Q_BYTES + K_BYTES + V_BYTES + P_BYTES, .writes_lse = FA_LSE,
-               .serves_bf16 = 1);
+               .serves_bf16 = 1,
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
+                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK | FA_FEATURE_DIM_V);
 
 /* Q to shared memory; rows past the last become zero. */
 __device__ __forceinline__ void load_q(const fa_params &p, const query_tile &tile, q_smem *q_s)
@@ -67,9 +72,9 @@ __device__ __forceinline__ void read_queries(float (&f)[8], const float *src_s)
 
 __device__ __forceinline__ void read_queries(float (&f)[8], const fa_element *src_s) { read_floats(f, src_s); }
 
-/* S = Q K^T: lane l computes the scores of keys l, l + 32, ... */
-__device__ __forceinline__ void scores_of_tile(float (&s_r)[ROWS][LANE_KEYS], const q_smem *q_s, const fa_element *k_s,
-                                               int lane)
+/* S = Q K^T: lane l computes the products of keys l, l + 32, ... */
+__device__ __forceinline__ void products_of_tile(float (&s_r)[ROWS][LANE_KEYS], const q_smem *q_s,
+                                                 const fa_element *k_s, int lane)
 {
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -108,7 +113,7 @@ __device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const 
 #pragma unroll
             for (int c = 0; c < CHUNKS; c++) {
                 const int col = (c * DIM_LANES + lane % DIM_LANES) * 4;
-                read_floats(v_r[i][c], v_s + (key + i) * FA_DIM + min(col, FA_DIM - 4));
+                read_floats(v_r[i][c], v_s + (key + i) * FA_DIM_V + min(col, FA_DIM_V - 4));
             }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -125,12 +130,22 @@ __device__ __forceinline__ void add_values(float (&o_r)[ROWS][CHUNKS][4], const 
     }
 }
 
-/* Scores become probabilities, in shared memory; the maximum m, the sum l and the output o of each row follow. A lane
- * holds parts of l and o. `scale` includes log2 e. */
-__device__ __forceinline__ void online_softmax(float (&m_r)[ROWS], float (&l_r)[ROWS], float (&o_r)[ROWS][CHUNKS][4],
-                                               float (&s_r)[ROWS][LANE_KEYS], float *p_s, float scale,
-                                               const fa_params &p, int first_row, int key0, int lane)
+/* The score, in units of log2, of a row and key whose q.k is `product`; -inf where the row does not see the key. */
+__device__ __forceinline__ float feature_score(const fa_params &p, const query_tile &tile, const head_scores &scores,
+                                               float product, int row, int key)
 {
+    const key_range seen = keys_seen(p, tile.seq, row);
+    const bool sees = row < tile.seq.seq_q && seen.first <= key && key < seen.end;
+    return sees ? modified_score(p, tile.seq, scores, product, row, key) * scores.scale_log2 : -INF;
+}
+
+/* Scores become probabilities, in shared memory; the maximum m, the sum l and the output o of each row follow. A lane
+ * holds parts of l and o. */
+__device__ __forceinline__ void online_softmax(float (&m_r)[ROWS], float (&l_r)[ROWS], float (&o_r)[ROWS][CHUNKS][4],
+                                               float (&s_r)[ROWS][LANE_KEYS], float *p_s, const head_scores &scores,
+                                               const fa_params &p, const query_tile &tile, int row0, int key0, int lane)
+{
+    const int first_row = tile.row0 + row0;
     const bool masked = keys_of_row(p, first_row) < key0 + FA_N;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -138,7 +153,11 @@ __device__ __forceinline__ void online_softmax(float (&m_r)[ROWS], float (&l_r)[
         float m_tile = NO_MAX;
 #pragma unroll
         for (int j = 0; j < LANE_KEYS; j++) {
-            s_r[r][j] = masked && lane + j * WARP_SIZE >= keys ? -INF : s_r[r][j] * scale;
+#if FA_FEATURES
+            s_r[r][j] = feature_score(p, tile, scores, s_r[r][j], first_row + r, key0 + lane + j * WARP_SIZE);
+#else
+            s_r[r][j] = masked && lane + j * WARP_SIZE >= keys ? -INF : s_r[r][j] * scores.scale_log2;
+#endif
             m_tile = fmaxf(m_tile, s_r[r][j]);
         }
         const float m_new = fmaxf(m_r[r], warp_max(m_tile)), alpha = exp2_approx(m_r[r] - m_new);
@@ -166,10 +185,11 @@ __device__ __forceinline__ void store_output(const float (&m_r)[ROWS], const flo
     const bool aligned = rows_aligned<4>(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const float sum = warp_sum(l_r[r]), inverse = inverse_of_sum(sum);
+        float sum = warp_sum(l_r[r]), m = m_r[r];
+        const float weight = add_sink(p, tile.head, m, sum), inverse = inverse_of_sum(sum) * weight;
 #if FA_LSE
         if (lane == 0 && row0 + r < tile.rows)
-            store_lse(p, tile.batch, tile.head, tile.row0 + row0 + r, log_sum_exp(m_r[r], sum));
+            store_lse(p, tile, row0 + r, log_sum_exp(m, sum));
 #endif
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
@@ -183,7 +203,7 @@ __device__ __forceinline__ void store_output(const float (&m_r)[ROWS], const flo
                     out += __shfl_xor_sync(ALL_LANES, out, mask);
                 out_r[x] = out * inverse;
             }
-            if (lane < DIM_LANES && col < FA_DIM && row0 + r < tile.rows)
+            if (lane < DIM_LANES && col < FA_DIM_V && row0 + r < tile.rows)
                 write_elements(tile.o_g + (row0 + r) * p.o_stride_s + col, out_r, aligned);
         }
     }
@@ -198,9 +218,11 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     float *p_s = reinterpret_cast<float *>(smem + Q_BYTES + K_BYTES + V_BYTES) + row0 * FA_N;
 
     const query_tile tile = tile_of_block<FA_M>(p);
+    if (HAS_VARLEN && tile.rows == 0)
+        return;
     const bool k_aligned = rows_aligned<FA_VEC>(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s);
     const bool v_aligned = rows_aligned<FA_VEC>(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s);
-    const float scale = p.scale * LOG2_E;
+    const head_scores scores = scores_of_head(p, tile.seq, tile.head);
     load_q(p, tile, q_s);
 
     float m_r[ROWS], l_r[ROWS], o_r[ROWS][CHUNKS][4] = {};
@@ -209,17 +231,17 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
         m_r[r] = NO_MAX;
         l_r[r] = 0.0f;
     }
-    for (int key0 = 0; key0 < tile.keys; key0 += FA_N) {
+    for (int key0 = tile.first_key; key0 < tile.keys; key0 += FA_N) {
         __syncthreads(); /* the previous tile has been used */
         load_rows<FA_N, FA_DIM>(tile.k_g + key0 * p.k_stride_s, p.k_stride_s, tile.keys - key0, k_aligned,
                                 [=](int row, int col) { return k_s + row * K_STRIDE + col; });
-        load_rows<FA_N, FA_DIM>(tile.v_g + key0 * p.v_stride_s, p.v_stride_s, tile.keys - key0, v_aligned,
-                                [=](int row, int col) { return v_s + row * FA_DIM + col; });
+        load_rows<FA_N, FA_DIM_V>(tile.v_g + key0 * p.v_stride_s, p.v_stride_s, tile.keys - key0, v_aligned,
+                                  [=](int row, int col) { return v_s + row * FA_DIM_V + col; });
         __syncthreads();
 
         float s_r[ROWS][LANE_KEYS];
-        scores_of_tile(s_r, q_s + row0 * FA_DIM, k_s, lane);
-        online_softmax(m_r, l_r, o_r, s_r, p_s, scale, p, tile.row0 + row0, key0, lane);
+        products_of_tile(s_r, q_s + row0 * FA_DIM, k_s, lane);
+        online_softmax(m_r, l_r, o_r, s_r, p_s, scores, p, tile, row0, key0, lane);
         __syncwarp();
         add_values(o_r, p_s, v_s, lane);
     }

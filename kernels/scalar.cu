@@ -71,7 +71,7 @@ __device__ __forceinline__ void attend_row(const fa_params &p, const query_tile 
 
 #if FA_LSE
     if (lane == 0)
-        store_lse(p, tile.batch, tile.head, tile.row0 + row, log_sum_exp(m, l));
+        store_lse(p, tile, row, log_sum_exp(m, l));
 #endif
     const float inverse = inverse_of_sum(l);
     fa_element *o_g = tile.o_g + row * p.o_stride_s;

@@ -2,16 +2,15 @@
 #ifndef FA_SCHEDULE_CUH
 #define FA_SCHEDULE_CUH
 
-#include "shared/common.cuh"
+#include "shared/sequence.cuh"
 
-/* `rows` query rows from `row0` of one (batch, head), and their keys [0, keys). */
+/* `rows` query rows from `row0` of one (batch, head), and their keys [first_key, keys). With lengths, rows is 0 where a
+ * block has no work. */
 struct query_tile {
     const fa_element *q_g, *k_g, *v_g; /* first row of the tile; first row of the K/V head */
     fa_element *o_g;
-    int row0, rows, keys;
-#if FA_LSE
-    int batch, head;
-#endif
+    int row0, rows, first_key, keys, head;
+    sequence seq;
 };
 
 /* Keys that query row `row` sees: [0, result). */
@@ -25,6 +24,29 @@ __device__ __forceinline__ int keys_of_row(const fa_params &p, int row)
 #endif
 }
 
+#if FA_FEATURES
+/* tile_of_block with features. With lengths, batch is 0 and index counts the tiles of all sequences. */
+template <int TILE_M>
+__device__ __forceinline__ query_tile tile_of_sequences(const fa_params &p, int batch, int head, int kv_head, int index)
+{
+    query_tile tile = {};
+    if constexpr (!HAS_VARLEN)
+        tile.seq = sequence_of(p, batch);
+    else if (!find_sequence<TILE_M>(tile.seq, index, p))
+        return tile;
+    tile.head = head;
+    tile.row0 = index * TILE_M;
+    tile.rows = min(TILE_M, tile.seq.seq_q - tile.row0);
+    const key_range keys = keys_seen_by_any(p, tile.seq, tile.row0, tile.row0 + tile.rows - 1);
+    tile.first_key = keys.first, tile.keys = keys.end;
+    tile.q_g = query_rows(p.q, tile.seq, p.q_stride_b, p.q_stride_h, p.q_stride_s, head) + tile.row0 * p.q_stride_s;
+    tile.k_g = key_rows(p.k, tile.seq, p.k_stride_b, p.k_stride_h, p.k_stride_s, kv_head);
+    tile.v_g = key_rows(p.v, tile.seq, p.v_stride_b, p.v_stride_h, p.v_stride_s, kv_head);
+    tile.o_g = query_rows(p.o, tile.seq, p.o_stride_b, p.o_stride_h, p.o_stride_s, head) + tile.row0 * p.o_stride_s;
+    return tile;
+}
+#endif
+
 /* Tiles of one head are neighbours (they share K and V in L2); causal runs the longest tile of a head first. */
 template <int TILE_M>
 __device__ __forceinline__ query_tile tile_of_block(const fa_params &p)
@@ -37,9 +59,11 @@ __device__ __forceinline__ query_tile tile_of_block(const fa_params &p)
     const int batch = batch_head / heads, head = batch_head - batch * heads;
     const int kv_head = static_cast<unsigned>(head) / (heads / static_cast<unsigned>(p.kv_heads));
     query_tile tile;
-#if FA_LSE
-    tile.batch = batch, tile.head = head;
+#if FA_FEATURES
+    return tile_of_sequences<TILE_M>(p, batch, head, kv_head, index);
 #endif
+    tile.seq = sequence_of(p, batch);
+    tile.head = head, tile.first_key = 0;
     tile.row0 = index * TILE_M;
     tile.rows = min(TILE_M, p.seq_q - tile.row0);
     tile.keys = keys_of_row(p, tile.row0 + tile.rows - 1);
@@ -50,6 +74,14 @@ __device__ __forceinline__ query_tile tile_of_block(const fa_params &p)
     tile.o_g = static_cast<fa_element *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h + tile.row0 * p.o_stride_s;
     return tile;
 }
+
+#if FA_LSE
+/* The log-sum-exp of row `row` of the tile. */
+__device__ __forceinline__ void store_lse(const fa_params &p, const query_tile &tile, int row, float value)
+{
+    store_lse(p, tile.seq, tile.head, tile.row0 + row, value);
+}
+#endif
 
 /* Most problems come in powers of two, which need no division. The quotient is equal in all lanes. */
 __device__ __forceinline__ unsigned divide(unsigned a, unsigned b)

@@ -337,7 +337,7 @@ __device__ __forceinline__ void write_output(const fa_params &p, const query_til
         }
 #if FA_LSE
         if (col0 + col == 0)
-            store_lse(p, tile.batch, tile.head, tile.row0 + row, log_sum_exp(m, l));
+            store_lse(p, tile, row, log_sum_exp(m, l));
 #endif
         const float inverse = inverse_of_sum(l);
 #pragma unroll

@@ -1,0 +1,93 @@
+/* What becomes of a score beside its scale (FA_FEATURE_SOFTCAP, ALIBI, BIAS, MASK), and the sink of a row's sum.
+ *
+ *     s = q.k;  s = modified_score(scores, s, row, key);  probability = exp2(s * scores.scale_log2 - reference)
+ *
+ * One factor after the changes keeps an exponent a single FFMA: what is added to a score is divided by it before. */
+#ifndef FA_SCORE_CUH
+#define FA_SCORE_CUH
+
+#include "shared/sequence.cuh"
+
+constexpr bool HAS_SOFTCAP = (FA_FEATURES & FA_FEATURE_SOFTCAP) != 0;
+constexpr bool HAS_ALIBI = (FA_FEATURES & FA_FEATURE_ALIBI) != 0;
+constexpr bool HAS_BIAS = (FA_FEATURES & FA_FEATURE_BIAS) != 0;
+constexpr bool HAS_MASK = (FA_FEATURES & FA_FEATURE_MASK) != 0;
+constexpr bool HAS_SINK = (FA_FEATURES & FA_FEATURE_SINK) != 0;
+constexpr bool CHANGES_SCORES = HAS_SOFTCAP || HAS_ALIBI || HAS_BIAS || HAS_MASK;
+
+/* The scores of one sequence and query head. */
+struct head_scores {
+    float scale_log2;         /* a changed score times this is an exponent of two */
+    float to_cap;             /* softcap: q.k times this is the argument of tanh */
+    float slope;              /* ALiBi, for a key's distance */
+    float of_bias;            /* a bias times this is added */
+    const fa_element *bias_g; /* of query row 0 */
+    const unsigned char *mask_g;
+    int mask_first, mask_keys; /* bits are for mask_keys keys from this one on */
+};
+
+__device__ __forceinline__ head_scores scores_of_head(const fa_params &p, const sequence &seq, int head)
+{
+    head_scores scores = {};
+    scores.scale_log2 = (HAS_SOFTCAP ? p.softcap : p.scale) * LOG2_E;
+    const float of_natural = 1.0f / (HAS_SOFTCAP ? p.softcap : p.scale);
+    if constexpr (HAS_SOFTCAP)
+        scores.to_cap = p.scale / p.softcap;
+    if constexpr (HAS_ALIBI)
+        scores.slope = p.slopes[seq.batch * p.slopes_stride_b + head] * of_natural;
+    if constexpr (HAS_BIAS) {
+        scores.of_bias = of_natural;
+        scores.bias_g = static_cast<const fa_element *>(p.bias) + seq.batch * p.bias_stride_b + head * p.bias_stride_h;
+    }
+    if constexpr (HAS_MASK) {
+        scores.mask_g = p.mask + p.mask_start[seq.batch];
+        scores.mask_keys = p.mask_keys == 0 ? seq.seq_kv : min(p.mask_keys, seq.seq_kv);
+        scores.mask_first = seq.seq_kv - scores.mask_keys;
+    }
+    return scores;
+}
+
+/* tanh with a relative error of 2e-7, as exact as a score in FP32 is. tanh.approx is 2^-11 off: at a softcap of 50
+ * that changes a probability by 2 percent. Near 0, where the quotient would cancel, a polynomial. */
+__device__ __forceinline__ float accurate_tanh(float x)
+{
+    const float square = x * x, magnitude = fabsf(x);
+    float small = fmaf(square, 0.0172957517f, -0.0531467460f);
+    small = fmaf(square, small, 0.1332846433f);
+    small = fmaf(square, small, -0.3333328664f);
+    small = fmaf(square * x, small, x);
+    const float large = fmaf(-2.0f, reciprocal_approx(1.0f + exp2_approx(2.0f * LOG2_E * magnitude)), 1.0f);
+    return magnitude < 0.55f ? small : copysignf(large, x);
+}
+
+/* The score of a key that the row sees by its range; the bits of a mask may still hide it. */
+__device__ __forceinline__ float modified_score(const fa_params &p, const sequence &seq, const head_scores &scores,
+                                                float score, int row, int key)
+{
+    if constexpr (HAS_SOFTCAP)
+        score = accurate_tanh(score * scores.to_cap);
+    if constexpr (HAS_ALIBI)
+        score = fmaf(-scores.slope, fabsf(static_cast<float>(position_of(seq, row) - key)), score);
+    if constexpr (HAS_BIAS)
+        score = fmaf(static_cast<float>(scores.bias_g[row * p.bias_stride_q + key]), scores.of_bias, score);
+    if constexpr (HAS_MASK) {
+        const fa_i64 bit = static_cast<fa_i64>(row) * scores.mask_keys + (key - scores.mask_first);
+        if (key >= scores.mask_first && (scores.mask_g[bit / 8] >> bit % 8 & 1) == 0)
+            score = -INF;
+    }
+    return score;
+}
+
+/* Adds a head's sink to a row's sum, whose exponentials were reduced by `ref` (in log2 units): once a row, where all
+ * parts of the sum are together. The larger of the two is the new reference. Returns the factor for the output. */
+__device__ __forceinline__ float add_sink(const fa_params &p, int head, float &ref, float &sum)
+{
+    if constexpr (!HAS_SINK)
+        return 1.0f;
+    const float sink = p.sinks[head] * LOG2_E, new_ref = fmaxf(ref, sink), factor = exp2_approx(ref - new_ref);
+    sum = fmaf(sum, factor, exp2_approx(sink - new_ref));
+    ref = new_ref;
+    return factor;
+}
+
+#endif

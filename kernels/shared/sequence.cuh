@@ -1,0 +1,132 @@
+/* What a query row sees: the sequence that it belongs to, and the keys of it that lengths, the causal mask, windows and
+ * chunks leave (FA_FEATURE_VARLEN, WINDOW, CHUNK). Keys that a row sees lie in one range [first, end), and neither end
+ * moves back from a row to the next: the ranges of a tile's first and last row say what the tile needs.
+ *
+ *     sequence seq;
+ *     if (!find_sequence<M>(seq, tile, p))      tile: of [0, tiles_m), all sequences of a head; then of its sequence
+ *         return;
+ *     for (key tiles of keys_seen_by_any(p, seq, first_row, last_row))
+ *         those in keys_seen_by_all(p, seq, first_row, last_row) need no mask; for others: keys_seen(p, seq, row) */
+#ifndef FA_SEQUENCE_CUH
+#define FA_SEQUENCE_CUH
+
+#include "shared/common.cuh"
+
+constexpr bool HAS_VARLEN = (FA_FEATURES & FA_FEATURE_VARLEN) != 0;
+constexpr bool HAS_WINDOW = (FA_FEATURES & FA_FEATURE_WINDOW) != 0;
+constexpr bool HAS_CHUNK = (FA_FEATURES & FA_FEATURE_CHUNK) != 0;
+constexpr bool HAS_FIRST_KEY = HAS_WINDOW || HAS_CHUNK; /* a row may see nothing of the first keys */
+
+struct sequence {
+    int batch, seq_q, seq_kv; /* its number; rows and keys that count */
+    int first_q, first_kv;    /* where its rows lie in the tensors of a head; with equal lengths 0 */
+};
+
+__device__ __forceinline__ int length_of(const fa_i32 *start, const fa_i32 *used, int batch)
+{
+    return used != nullptr ? used[batch] : start[batch + 1] - start[batch];
+}
+
+__device__ __forceinline__ sequence sequence_of(const fa_params &p, int batch)
+{
+    if constexpr (HAS_VARLEN)
+        return {batch, length_of(p.start_q, p.used_q, batch), length_of(p.start_kv, p.used_kv, batch), p.start_q[batch],
+                p.start_kv[batch]};
+    return {batch, p.seq_q, p.seq_kv, 0, 0};
+}
+
+/* The sequence of tile `tile` of a head, and `tile` counted from the first of that sequence. The tiles of the sequences
+ * follow each other, ceil(seq_q * heads_packed / TILE_M) of each. False: the sequences end before this tile. A whole
+ * warp calls: each lane looks at one sequence. */
+template <int TILE_M>
+__device__ __forceinline__ bool find_sequence(sequence &seq, int &tile, const fa_params &p, int heads_packed = 1)
+{
+    const int lane = threadIdx.x % WARP_SIZE;
+    for (int first = 0; first < p.batch; first += WARP_SIZE) {
+        const int batch = first + lane;
+        const int rows = batch < p.batch ? length_of(p.start_q, p.used_q, batch) * heads_packed : 0;
+        const int tiles = (rows + TILE_M - 1) / TILE_M;
+        int end = tiles; /* of this lane's sequence */
+#pragma unroll
+        for (int step = 1; step < WARP_SIZE; step *= 2) {
+            const int before = __shfl_up_sync(ALL_LANES, end, step);
+            end += lane >= step ? before : 0;
+        }
+        const unsigned later = __ballot_sync(ALL_LANES, end > tile);
+        if (later != 0) {
+            const int found = __ffs(static_cast<int>(later)) - 1;
+            tile -= __shfl_sync(ALL_LANES, end - tiles, found);
+            seq = sequence_of(p, first + found);
+            return true;
+        }
+        tile -= __shfl_sync(ALL_LANES, end, WARP_SIZE - 1);
+    }
+    return false;
+}
+
+/* Where a sequence's rows of a head start in a tensor: of q and o; of k and v. */
+__device__ __forceinline__ fa_element *query_rows(const void *tensor, const sequence &seq, fa_i64 stride_b,
+                                                  fa_i64 stride_h, fa_i64 stride_s, int head)
+{
+    fa_element *start = static_cast<fa_element *>(const_cast<void *>(tensor));
+    return start + (HAS_VARLEN ? seq.first_q * stride_s : seq.batch * stride_b) + head * stride_h;
+}
+
+__device__ __forceinline__ fa_element *key_rows(const void *tensor, const sequence &seq, fa_i64 stride_b,
+                                                fa_i64 stride_h, fa_i64 stride_s, int kv_head)
+{
+    fa_element *start = static_cast<fa_element *>(const_cast<void *>(tensor));
+    return start + (HAS_VARLEN ? seq.first_kv * stride_s : seq.batch * stride_b) + kv_head * stride_h;
+}
+
+#if FA_LSE
+__device__ __forceinline__ void store_lse(const fa_params &p, const sequence &seq, int head, int row, float value)
+{
+    store_lse(p, HAS_VARLEN ? 0 : seq.batch, head, seq.first_q + row, value);
+}
+#endif
+
+/* Keys [first, end); none where first >= end. */
+struct key_range {
+    int first, end;
+};
+
+/* The row's place among the keys: with the causal mask, the last key that it sees. May be negative. */
+__device__ __forceinline__ int position_of(const sequence &seq, int row) { return row + seq.seq_kv - seq.seq_q; }
+
+__device__ __forceinline__ key_range keys_seen(const fa_params &p, const sequence &seq, int row)
+{
+    const int pos = position_of(seq, row);
+    key_range keys = {0, seq.seq_kv};
+    if constexpr (FA_CAUSAL)
+        keys.end = min(keys.end, pos + 1);
+    if constexpr (HAS_WINDOW) { /* differences first: a bound may be as large as an int */
+        if (p.window_left >= 0 && pos > p.window_left)
+            keys.first = pos - p.window_left;
+        if (p.window_right >= 0 && keys.end - pos > p.window_right)
+            keys.end = pos + p.window_right + 1;
+    }
+    if constexpr (HAS_CHUNK) {
+        const int into = pos % p.chunk, start = pos - (into < 0 ? into + p.chunk : into); /* rounded down */
+        keys.first = max(keys.first, start);
+        if (keys.end - start > p.chunk)
+            keys.end = start + p.chunk;
+    }
+    keys.end = max(keys.end, 0);
+    return keys;
+}
+
+/* The keys that some of the rows first_row .. last_row see, and those that all of them see. */
+__device__ __forceinline__ key_range keys_seen_by_any(const fa_params &p, const sequence &seq, int first_row,
+                                                      int last_row)
+{
+    return {HAS_FIRST_KEY ? keys_seen(p, seq, first_row).first : 0, keys_seen(p, seq, last_row).end};
+}
+
+__device__ __forceinline__ key_range keys_seen_by_all(const fa_params &p, const sequence &seq, int first_row,
+                                                      int last_row)
+{
+    return {HAS_FIRST_KEY ? keys_seen(p, seq, last_row).first : 0, keys_seen(p, seq, first_row).end};
+}
+
+#endif
