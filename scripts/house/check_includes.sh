@@ -32,7 +32,7 @@ say() {
 }
 mapfile -t includes < <(grep -HoE '^#include "[^"]+"' src/*.[ch] src/*/*.[ch] src/*/*/*.[ch] |
     sed -E 's/#include "([^"]+)"/\1/' |
-    grep -vE '^src/emu/include/|:((fa_params|fa_library)\.h|kernels/.*|git_version\.h|.*\.def)$')
+    grep -vE '^src/emu/include/|:((fa_params|fa_launch|fa_library)\.h|kernels/.*|git_version\.h|.*\.def)$')
 for line in "${includes[@]}"; do
     file=${line%%:*} included=${line#*:}
     from=$(rank_of "${file#src/}")

@@ -167,6 +167,7 @@ static fa_status check_limits(const fa_spec *spec, fa_module *module, fa_reason 
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     const fa_ptxas *ptxas = &module->ptxas;
     const int32_t threads = module->info.threads;
+    FA_TRY(fa_job_check_plan(spec, &limits, &module->plan, why));
     FA_TRY(fa_job_check_block(spec, &limits, threads, ptxas->smem_total_bytes, why));
     module->occupancy = fa_occupancy_of(&limits, threads, ptxas->registers, ptxas->smem_total_bytes);
     if (module->occupancy.blocks_per_sm < 1)
@@ -186,7 +187,11 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     module->code_sha256 = fa_cubin_code_digest(cubin, size);
     const bool has_entry = fa_cubin_function(cubin, size, "fa_kernel");
     const bool has_info = fa_cubin_object(cubin, size, "fa_info", &module->info, sizeof module->info);
+    const bool has_plan =
+        spec->launches && fa_cubin_object(cubin, size, "fa_launch_plan", &module->plan, sizeof module->plan);
     free(cubin);
+    if (!has_plan)
+        module->plan.count = 0;
     FA_TRY(fa_job_need_symbols(spec, has_entry, has_info && module->info.abi == FA_ABI, why));
     FA_TRY(fa_job_check_info(spec, &module->info, why));
     char *path = fa_format("%s/log", entry->folder);

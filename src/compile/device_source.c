@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "compile/host_code.h"
+#include "compile/launch_source.h"
 #include "compile/paths.h"
 #include "compile/source_digest.h"
 
@@ -26,7 +27,8 @@ typedef struct rewriting {
     fa_cuda_file *files;
     edit *edits; /* of the current file, in order */
     size_t edit_count;
-    bool uses_std; /* device code uses std */
+    fa_launch_lines lines; /* of the source */
+    bool uses_std;         /* device code uses std */
     bool changed;
 } rewriting;
 
@@ -145,27 +147,17 @@ static bool any_wrapping(const rewriting *r)
     return false;
 }
 
-/* The usual way to wrap a kernel: #define __global__ __device__, an include, and #undef (or pop_macro). Then __global__
- * means what it meant, and a device function may have __launch_bounds__ and parameters that are __grid_constant__. */
+/* The usual way to wrap a kernel: #define __global__ __device__, an include, and #undef (or pop_macro). */
 static bool rewrite_wrapping(rewriting *r, size_t f, const fa_cxx_token *line)
 {
-    const bool cuda = r->whom != FA_FOR_EMULATOR, wraps = defines_wrapping(line);
     char name[32] = "", how[8] = "";
     const bool defines = sscanf(line->at, "# %7[a-z] %31[_a-z]", how, name) == 2 &&
                          (strcmp(how, "define") == 0 || strcmp(how, "undef") == 0);
     if ((!defines && sscanf(line->at, "# pragma pop_macro(\"%31[_a-z]", name) != 1) || strcmp(name, "__global__") != 0)
         return false;
     const int32_t next = line_of(r->texts[f], fa_cxx_end(line)) + 1;
-    add_edit(r, line->at, fa_cxx_end(line),
-             fa_format("%s\n#undef __global__\n#undef __launch_bounds__\n#define __global__ %s\n"
-                       "#define __launch_bounds__(...) %s\n#line %d",
-                       wraps ? "#pragma push_macro(\"__grid_constant__\")\n#undef __grid_constant__\n"
-                               "#define __grid_constant__"
-                             : "#pragma pop_macro(\"__grid_constant__\")",
-                       wraps  ? "__device__"
-                       : cuda ? "__attribute__((global))"
-                              : "",
-                       cuda && !wraps ? "__attribute__((launch_bounds(__VA_ARGS__)))" : "", next));
+    const char *macros = fa_launch_source_wrap(r->whom == FA_FOR_EMULATOR, defines_wrapping(line));
+    add_edit(r, line->at, fa_cxx_end(line), fa_format("%s\n#line %d", macros, next));
     return true;
 }
 
@@ -226,8 +218,10 @@ static char *apply_edits(rewriting *r, size_t f)
     const char *at = r->texts[f];
     FILE *out = fa_open_text(&text, NULL);
     char *shown = fa_path_to_show(r->paths.paths[f]);
+    const bool launches = f == 0 && r->lines.launch_count > 0, emulator = r->whom == FA_FOR_EMULATOR;
+    if (launches)
+        fprintf(out, "#include \"fa_launch.h\"\n%s\n", fa_launch_source_wrap(emulator, true));
     fprintf(out, "#line 1 \"%s\"\n", shown);
-    free(shown);
     for (size_t i = 0; i < r->edit_count; i++) {
         fwrite(at, 1, (size_t)(r->edits[i].from - at), out);
         fputs(r->edits[i].text, out);
@@ -236,7 +230,12 @@ static char *apply_edits(rewriting *r, size_t f)
         free(r->edits[i].text);
     }
     fputs(at, out);
+    if (launches) {
+        fprintf(out, "\n%s\n", fa_launch_source_wrap(emulator, false));
+        fa_launch_source_put(out, &r->lines, shown, r->files, r->paths.count);
+    }
     fclose(out);
+    free(shown);
     r->edit_count = 0;
     return text;
 }
@@ -264,6 +263,18 @@ static bool any_std(const rewriting *r)
     return false;
 }
 
+/* The source's digest says nothing of what our own code made of its lines. */
+static fa_status digest_launches(fa_device_source *made, fa_reason *why)
+{
+    char *header = fa_format("%s/include/fa_launch.h", fa_home());
+    const fa_status status = fa_source_digest(header, NULL, &made->launch_digest, why);
+    char *all = fa_format("%s%s", made->files[0].text, made->launch_digest.hex);
+    made->launch_digest = fa_sha256(all, strlen(all));
+    free(all);
+    free(header);
+    return status;
+}
+
 static fa_status rewrite(rewriting *r, fa_device_source *made, fa_reason *why)
 {
     const size_t count = r->paths.count;
@@ -274,12 +285,14 @@ static fa_status rewrite(rewriting *r, fa_device_source *made, fa_reason *why)
         r->user[f] = true;
     leave_ours(r);
     FA_TRY(read_texts(r, why));
+    FA_TRY(fa_launch_lines_read(r->spec->source, r->texts[0], &r->lines, why));
     leave_libraries(r);
     for (size_t f = 0; f < count; f++)
         r->files[f].text = r->user[f] ? r->texts[f] : "";
     if (!fa_host_code_find(r->files, count))
         return FA_PASS; /* the compiler reports the error */
-    if (r->whom == FA_FOR_NVCC && !any_wrapping(r))
+    made->launches = r->changed = r->lines.launch_count > 0;
+    if (r->whom == FA_FOR_NVCC && !any_wrapping(r) && !made->launches)
         return FA_PASS;
     r->uses_std = any_std(r);
     made->files = fa_alloc(count * sizeof *made->files);
@@ -291,7 +304,7 @@ static fa_status rewrite(rewriting *r, fa_device_source *made, fa_reason *why)
         find_edits(r, f);
         made->files[f] = (fa_device_file){.path = fa_format("%s", r->paths.paths[f]), .text = apply_edits(r, f)};
     }
-    return FA_PASS;
+    return made->launches ? digest_launches(made, why) : FA_PASS;
 }
 
 fa_status fa_device_source_read(const fa_spec *spec, fa_device_compiler whom, fa_device_source *made, fa_reason *why)
@@ -316,6 +329,7 @@ fa_status fa_device_source_read(const fa_spec *spec, fa_device_compiler whom, fa
     free(r.files);
     free(r.texts);
     free(r.user);
+    fa_launch_lines_free(&r.lines);
     fa_source_files_free(&r.paths);
     return status;
 }

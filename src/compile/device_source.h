@@ -3,6 +3,7 @@
 #ifndef FA_COMPILE_DEVICE_SOURCE_H
 #define FA_COMPILE_DEVICE_SOURCE_H
 
+#include "base/digest.h"
 #include "input/spec.h"
 
 typedef enum { FA_FOR_NVRTC, FA_FOR_NVCC, FA_FOR_EMULATOR } fa_device_compiler;
@@ -14,7 +15,9 @@ typedef struct fa_device_file {
 typedef struct fa_device_source {
     fa_device_file *files; /* the source first, then the user's files that it includes; none: nothing to rewrite */
     size_t count;
-    bool plain_functions; /* it has functions without __device__ that device code may call */
+    bool launches;           /* by lines of the file (input/launch_lines.h): it has a plan (include/fa_launch.h) */
+    fa_digest launch_digest; /* of what was made of the lines, and of what that includes */
+    bool plain_functions;    /* it has functions without __device__ that device code may call */
 } fa_device_source;
 
 /* A kernel of the registry is not rewritten. */

@@ -319,16 +319,21 @@ static fa_status read_info(const fa_spec *spec, fa_module *module, fa_reason *wh
         fa_job_need_symbols(spec, dlsym(handle, "fa_kernel") != NULL, info != NULL && info->abi == FA_ABI, why);
     if (status == FA_PASS)
         status = fa_job_check_info(spec, info, why);
+    const fa_plan *plan = dlsym(handle, "fa_launch_plan");
     if (status == FA_PASS)
         module->info = *info;
+    if (status == FA_PASS && spec->launches && plan != NULL)
+        module->plan = *plan;
     dlclose(handle);
     return status;
 }
 
-static fa_status check_limits(const fa_spec *spec, const fa_kernel_info *info, fa_reason *why)
+static fa_status check_limits(const fa_spec *spec, const fa_module *module, fa_reason *why)
 {
+    const fa_kernel_info *info = &module->info;
     fa_arch_limits limits;
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
+    FA_TRY(fa_job_check_plan(spec, &limits, &module->plan, why));
     return fa_job_check_block(spec, &limits, info->threads, info->smem_dynamic_bytes, why);
 }
 
@@ -348,7 +353,7 @@ static fa_status describe(const fa_spec *spec, const fa_job *work, const fa_cach
     free(object);
     FA_TRY(read_info(spec, module, why));
     module->ptxas.smem_dynamic_bytes = module->ptxas.smem_total_bytes = module->info.smem_dynamic_bytes;
-    return check_limits(spec, &module->info, why);
+    return check_limits(spec, module, why);
 }
 
 fa_status fa_compile_emu(const fa_spec *spec, fa_sanitize sanitize, fa_module *module, fa_reason *why)

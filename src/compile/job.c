@@ -98,6 +98,8 @@ void fa_job_make_key(fa_job *job, const char *more)
     FILE *out = fa_open_text(&text, &size);
     if (job->device_source.count > 0)
         fprintf(out, "device source 1\n");
+    if (job->device_source.launches)
+        fprintf(out, "%s\n", job->device_source.launch_digest.hex);
     fprintf(out, "abi %d %zu %zu\n%s\n%s\n%s\n", FA_ABI, sizeof(fa_params), sizeof(fa_kernel_info),
             job->source_digest.hex, job->compiler_name, more);
     for (int i = 0; i < job->count; i++)
@@ -172,6 +174,35 @@ fa_status fa_job_check_block(const fa_spec *spec, const fa_arch_limits *limits, 
     if (smem_bytes > limits->smem_block_bytes)
         return fa_refuse(why, FA_INFEASIBLE, "%d bytes of shared memory per block against the limit of %d on %s",
                          smem_bytes, limits->smem_block_bytes, spec->arch);
+    return FA_PASS;
+}
+
+fa_status fa_job_check_plan(const fa_spec *spec, const fa_arch_limits *limits, const fa_plan *plan, fa_reason *why)
+{
+    if (!spec->launches)
+        return FA_PASS;
+    if (plan->count < 1 || plan->count > FA_STEPS_MAX)
+        return fa_refuse(why, FA_ERROR, "%s exports no plan of its launches", spec->source);
+    for (int i = 0; i < plan->count; i++) {
+        const fa_step *s = &plan->steps[i];
+        fa_reason bare;
+        const int64_t threads = (int64_t)s->block[0] * s->block[1] * s->block[2];
+        const bool grid =
+            s->grid[0] > 0 && s->grid[1] > 0 && s->grid[2] > 0 && s->grid[1] < 65536 && s->grid[2] < 65536;
+        const bool block = s->block[0] > 0 && s->block[1] > 0 && s->block[2] > 0 && s->block[2] <= 64;
+        if (!grid)
+            return fa_refuse(why, FA_INFEASIBLE,
+                             "%s:%d: a grid of %d x %d x %d blocks: at least 1, and 65535 along y, z", spec->source,
+                             s->line, s->grid[0], s->grid[1], s->grid[2]);
+        if (!block || threads > limits->threads_block)
+            return fa_refuse(why, FA_INFEASIBLE, "%s:%d: a block of %d x %d x %d threads: 1 to %d, and 64 along z",
+                             spec->source, s->line, s->block[0], s->block[1], s->block[2], limits->threads_block);
+        if (fa_job_check_block(spec, limits, (int32_t)threads, s->shared_bytes, &bare) != FA_PASS ||
+            s->shared_bytes < 0)
+            return fa_refuse(why, FA_INFEASIBLE, "%s:%d: %.3900s", spec->source, s->line,
+                             s->shared_bytes < 0 ? "shared memory of less than no bytes, or of 2^31 and more"
+                                                 : bare.text);
+    }
     return FA_PASS;
 }
 

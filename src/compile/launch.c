@@ -21,8 +21,43 @@ fa_occupancy fa_occupancy_of(const fa_arch_limits *limits, int32_t threads, int3
                           .fraction = (double)(blocks * warps) / limits->warps_sm};
 }
 
-fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, int32_t sm_count)
+/* By the lines of the file. */
+static fa_launch planned(const fa_module *module, int32_t tiles_m, int32_t tiles)
 {
+    const fa_step *s = module->plan.steps;
+    while (s->entry != 0)
+        s++;
+    const int64_t blocks = (int64_t)s->grid[0] * s->grid[1] * s->grid[2];
+    return (fa_launch){
+        .grid = blocks > INT32_MAX ? 0 : (uint32_t)blocks,
+        .threads = (uint32_t)(s->block[0] * s->block[1] * s->block[2]),
+        .smem_dynamic_bytes = (uint32_t)s->shared_bytes,
+        .cluster = 1,
+        .tiles_m = tiles_m,
+        .tiles = tiles,
+        .workspace_bytes = module->plan.workspace_bytes,
+        .plan = module->plan,
+    };
+}
+
+int32_t fa_launch_steps(const fa_launch *launch) { return launch->plan.count > 0 ? launch->plan.count : 1; }
+
+bool fa_launch_step_of(const fa_launch *launch, const fa_params *params, int32_t i, fa_step *step)
+{
+    *step = (fa_step){.grid = {(fa_i32)launch->grid, 1, 1},
+                      .block = {(fa_i32)launch->threads, 1, 1},
+                      .shared_bytes = (fa_i32)launch->smem_dynamic_bytes};
+    if (launch->plan.count == 0)
+        return true;
+    *step = launch->plan.steps[i];
+    if (step->tensor == FA_OF_LSE && params->lse == NULL)
+        return false;
+    return step->tensor == FA_OF_NONE || !step->as_is || !fa_lies_so(params, step->tensor, step->order);
+}
+
+fa_launch fa_launch_of(const fa_module *module, const fa_problem *problem, int32_t sm_count)
+{
+    const fa_kernel_info *info = &module->info;
     const int64_t heads = info->pack_heads ? problem->kv_heads : problem->heads;
     const int64_t rows = (int64_t)problem->seq_q * (problem->heads / heads);
     const int64_t tiles_m = (rows + info->m - 1) / info->m;
@@ -30,6 +65,8 @@ fa_launch fa_launch_of(const fa_kernel_info *info, const fa_problem *problem, in
     const int64_t cluster = info->cluster > 1 ? info->cluster : 1; /* a grid is whole clusters */
     const int64_t blocks =
         (tiles_m + cluster - 1) / cluster * cluster * heads * problem->batch * (info->splits > 1 ? info->splits : 1);
+    if (module->plan.count > 0)
+        return planned(module, (int32_t)tiles_m, (int32_t)tiles);
     if (blocks > INT32_MAX)
         return (fa_launch){.grid = 0};
     const int64_t resident =

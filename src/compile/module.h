@@ -3,7 +3,7 @@
 #define FA_MODULE_H
 
 #include "base/digest.h"
-#include "fa_params.h"
+#include "fa_launch.h"
 
 #define FA_WARNINGS_MAX 8
 
@@ -25,6 +25,7 @@ typedef struct fa_occupancy {
 
 typedef struct fa_module {
     fa_kernel_info info; /* read back from the object */
+    fa_plan plan;        /* likewise, of a file with lines that launch; count 0: one launch of fa_kernel */
     fa_ptxas ptxas;
     fa_occupancy occupancy;
     char path[1024];   /* in the cache: the cubin, the PTX, or the emulator's shared object */

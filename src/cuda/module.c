@@ -1,5 +1,6 @@
 #include "cuda/module.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 typedef struct module_kernel {
     CUmodule module;
-    CUfunction function;
+    CUfunction entries[FA_STEPS_MAX + 1]; /* fa_kernel, and by number those of a plan */
     fa_kernel_info info;
 } module_kernel;
 
@@ -63,6 +64,36 @@ static fa_status encode_maps(fa_cuda *cuda, const fa_kernel_info *info, fa_param
     return FA_PASS;
 }
 
+static fa_status enqueue_step(fa_cuda *cuda, CUfunction function, const fa_step *step, uint32_t cluster,
+                              void *arguments[], CUstream stream, fa_reason *why)
+{
+    const uint32_t x = (uint32_t)step->grid[0], y = (uint32_t)step->grid[1], z = (uint32_t)step->grid[2];
+    const uint32_t block_x = (uint32_t)step->block[0], block_y = (uint32_t)step->block[1],
+                   block_z = (uint32_t)step->block[2], shared_bytes = (uint32_t)step->shared_bytes;
+    if (cluster <= 1) {
+        FA_CUDA_TRY(cuda, cuLaunchKernel,
+                    (function, x, y, z, block_x, block_y, block_z, shared_bytes, stream, arguments, NULL));
+        return FA_PASS;
+    }
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute.value.clusterDim.x = cluster;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    const CUlaunchConfig config = {
+        .gridDimX = x,
+        .gridDimY = y,
+        .gridDimZ = z,
+        .blockDimX = block_x,
+        .blockDimY = block_y,
+        .blockDimZ = block_z,
+        .sharedMemBytes = shared_bytes,
+        .hStream = stream,
+        .attrs = &attribute,
+        .numAttrs = 1,
+    };
+    FA_CUDA_TRY(cuda, cuLaunchKernelEx, (&config, function, arguments, NULL));
+    return FA_PASS;
+}
+
 static fa_status enqueue_module(fa_kernel *kernel, const fa_launch *launch, const fa_params *params, CUstream stream,
                                 fa_reason *why)
 {
@@ -71,28 +102,11 @@ static fa_status enqueue_module(fa_kernel *kernel, const fa_launch *launch, cons
     fa_params copy = *params;
     FA_TRY(encode_maps(cuda, &self->info, &copy, why));
     void *arguments[] = {&copy};
-    if (launch->cluster <= 1) {
-        FA_CUDA_TRY(cuda, cuLaunchKernel,
-                    (self->function, launch->grid, 1, 1, launch->threads, 1, 1, launch->smem_dynamic_bytes, stream,
-                     arguments, NULL));
-        return FA_PASS;
+    for (int32_t i = 0; i < fa_launch_steps(launch); i++) {
+        fa_step step;
+        if (fa_launch_step_of(launch, params, i, &step))
+            FA_TRY(enqueue_step(cuda, self->entries[step.entry], &step, launch->cluster, arguments, stream, why));
     }
-    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
-    attribute.value.clusterDim.x = launch->cluster;
-    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
-    const CUlaunchConfig config = {
-        .gridDimX = launch->grid,
-        .gridDimY = 1,
-        .gridDimZ = 1,
-        .blockDimX = launch->threads,
-        .blockDimY = 1,
-        .blockDimZ = 1,
-        .sharedMemBytes = launch->smem_dynamic_bytes,
-        .hStream = stream,
-        .attrs = &attribute,
-        .numAttrs = 1,
-    };
-    FA_CUDA_TRY(cuda, cuLaunchKernelEx, (&config, self->function, arguments, NULL));
     return FA_PASS;
 }
 
@@ -105,24 +119,39 @@ static void destroy_module(fa_kernel *kernel)
 
 /* Asks for more than the portable limits: 48 KiB of shared memory, clusters of 8 blocks (CUDA C++ Programming
  * Guide). */
-static fa_status opt_in(fa_cuda *cuda, CUfunction function, const fa_kernel_info *info, fa_reason *why)
+static fa_status opt_in(fa_cuda *cuda, CUfunction function, int32_t shared_bytes, int32_t cluster, fa_reason *why)
 {
-    if (info->smem_dynamic_bytes > 0) {
+    if (shared_bytes > 0) {
         int static_bytes = 0;
         FA_CUDA_TRY(cuda, cuFuncGetAttribute, (&static_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function));
-        if (static_bytes + info->smem_dynamic_bytes > cuda->info.smem_block_bytes)
-            return fa_refuse(why, FA_INFEASIBLE,
-                             "%d bytes of shared memory per block (%d static, %d dynamic), %s allows %d",
-                             static_bytes + info->smem_dynamic_bytes, static_bytes, info->smem_dynamic_bytes,
-                             cuda->info.name, cuda->info.smem_block_bytes);
+        if (static_bytes + shared_bytes > cuda->info.smem_block_bytes)
+            return fa_refuse(
+                why, FA_INFEASIBLE, "%d bytes of shared memory per block (%d static, %d dynamic), %s allows %d",
+                static_bytes + shared_bytes, static_bytes, shared_bytes, cuda->info.name, cuda->info.smem_block_bytes);
         FA_CUDA_TRY(cuda, cuFuncSetAttribute,
-                    (function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, info->smem_dynamic_bytes));
+                    (function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes));
     }
-    if (info->cluster > 1 && !cuda->api.cuLaunchKernelEx)
+    if (cluster > 1 && !cuda->api.cuLaunchKernelEx)
         return fa_refuse(why, FA_NOT_RUN, "clusters need a newer CUDA driver (cuLaunchKernelEx)");
-    if (info->cluster > 8)
+    if (cluster > 8)
         FA_CUDA_TRY(cuda, cuFuncSetAttribute, (function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
     return FA_PASS;
+}
+
+/* Finds an entry point, "fa_kernel" or a step of a plan. */
+static fa_status load_entry(fa_cuda *cuda, module_kernel *self, int32_t entry, int32_t shared_bytes, int32_t cluster,
+                            fa_reason *why)
+{
+    char name[32] = "fa_kernel";
+    if (entry > 0)
+        snprintf(name, sizeof name, "fa_step_%d", entry);
+    const CUresult found = cuda->api.cuModuleGetFunction(&self->entries[entry], self->module, name);
+    if (found == CUDA_ERROR_NOT_FOUND)
+        return fa_refuse(why, FA_COMPILE_ERROR, "the module has no entry point: extern \"C\" __global__ void %s(...)",
+                         name);
+    if (found != CUDA_SUCCESS)
+        return fa_cuda_refuse(cuda, found, "cuModuleGetFunction", why);
+    return opt_in(cuda, self->entries[entry], shared_bytes, cluster, why);
 }
 
 static fa_status load_cubin(fa_cuda *cuda, const fa_module *module, module_kernel *self, fa_reason *why)
@@ -138,14 +167,15 @@ static fa_status load_cubin(fa_cuda *cuda, const fa_module *module, module_kerne
     if (code != CUDA_SUCCESS)
         return fa_cuda_refuse(cuda, code, module->ptx_arch[0] != '\0' ? "cuModuleLoadData(PTX)" : "cuModuleLoadData",
                               why);
-    const CUresult found = cuda->api.cuModuleGetFunction(&self->function, self->module, "fa_kernel");
-    if (found == CUDA_ERROR_NOT_FOUND)
-        return fa_refuse(why, FA_COMPILE_ERROR,
-                         "the module has no entry point: extern \"C\" __global__ void fa_kernel(...)");
-    if (found != CUDA_SUCCESS)
-        return fa_cuda_refuse(cuda, found, "cuModuleGetFunction", why);
     self->info = module->info;
-    return opt_in(cuda, self->function, &module->info, why);
+    for (int32_t i = 0; i < module->plan.count; i++) {
+        const fa_step *step = &module->plan.steps[i];
+        FA_ASSERT(step->entry >= 0 && step->entry <= FA_STEPS_MAX, "entry %d", step->entry);
+        FA_TRY(load_entry(cuda, self, step->entry, step->shared_bytes, 1, why));
+    }
+    if (module->plan.count > 0)
+        return FA_PASS;
+    return load_entry(cuda, self, 0, module->info.smem_dynamic_bytes, module->info.cluster, why);
 }
 
 fa_status fa_cuda_load_own(fa_cuda *cuda, const char *name, CUmodule *module, fa_reason *why)

@@ -117,28 +117,40 @@ static fa_status encode_maps(const fa_kernel_info *info, fa_params *params, fa_r
     return FA_PASS;
 }
 
-static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
-                            fa_reason *why)
+static fa_status run_step(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_step *step,
+                          const fa_params *params, fa_reason *why)
 {
     fa_emu *emu = device->self;
     char error[4096] = "";
-    if (launch->smem_dynamic_bytes > (uint32_t)emu->smem_block_bytes)
-        return fa_refuse(why, FA_INFEASIBLE, "%u bytes of shared memory per block against the limit of %d on %s",
-                         launch->smem_dynamic_bytes, emu->smem_block_bytes, device->info.arch);
+    if (step->shared_bytes > emu->smem_block_bytes)
+        return fa_refuse(why, FA_INFEASIBLE, "%d bytes of shared memory per block against the limit of %d on %s",
+                         step->shared_bytes, emu->smem_block_bytes, device->info.arch);
     const fa_emu_grid grid = {
-        .grid = {launch->grid, 1, 1},
-        .block = {launch->threads, 1, 1},
-        .smem_bytes = launch->smem_dynamic_bytes,
+        .grid = {(uint32_t)step->grid[0], (uint32_t)step->grid[1], (uint32_t)step->grid[2]},
+        .block = {(uint32_t)step->block[0], (uint32_t)step->block[1], (uint32_t)step->block[2]},
+        .smem_bytes = (uint32_t)step->shared_bytes,
         .cluster = launch->cluster,
         .schedule = emu->schedule,
         .seed = emu->seed,
         .order_seed = emu->order_seed,
         .blocks_per_sm = kernel->info.blocks_per_sm,
     };
+    const fa_emu_image image = fa_emu_entry(&kernel->image, step->entry);
+    const fa_status status = fa_emu_run(&image, &grid, params, &emu->found, error, sizeof error);
+    return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "emulator: %s", error);
+}
+
+static fa_status emu_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *params,
+                            fa_reason *why)
+{
     fa_params copy = *params;
     FA_TRY(encode_maps(&kernel->info, &copy, why));
-    const fa_status status = fa_emu_run(&kernel->image, &grid, &copy, &emu->found, error, sizeof error);
-    return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "emulator: %s", error);
+    for (int32_t i = 0; i < fa_launch_steps(launch); i++) {
+        fa_step step;
+        if (fa_launch_step_of(launch, params, i, &step))
+            FA_TRY(run_step(device, kernel, launch, &step, &copy, why));
+    }
+    return FA_PASS;
 }
 
 static int32_t emu_vary(fa_device *device, int32_t variation)

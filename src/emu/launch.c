@@ -253,10 +253,10 @@ static fa_status find_clusters(fa_emu_launch *launch)
                  dims[0], asked);
         return FA_INFEASIBLE;
     }
-    if (launch->cluster > FA_EMU_MAX_CLUSTER || launch->blocks % launch->cluster != 0) {
+    if (launch->cluster > FA_EMU_MAX_CLUSTER || launch->grid->grid.x % launch->cluster != 0) {
         snprintf(launch->error, launch->error_size,
-                 "a grid of %llu blocks in clusters of %u: at most %d, and whole ones",
-                 (unsigned long long)launch->blocks, launch->cluster, FA_EMU_MAX_CLUSTER);
+                 "a grid of %u blocks along x in clusters of %u: at most %d, and whole ones", launch->grid->grid.x,
+                 launch->cluster, FA_EMU_MAX_CLUSTER);
         return FA_INFEASIBLE;
     }
     return FA_PASS;

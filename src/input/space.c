@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "input/launch_lines.h"
 
 static const char *const knob_names[] = {"m", "n", "warps", "vec", "stages", "swizzle", "acc", "splits", "maxreg"};
 enum { KNOBS = sizeof knob_names / sizeof knob_names[0] };
@@ -101,6 +102,11 @@ fa_status fa_source_space_read(const char *path, fa_source_space *space, fa_reas
             status = fa_refuse(why, status, "%.1000s:%d: %.3000s", path, line, bare.text);
         }
     }
+    fa_launch_lines lines = {.launch_count = 0};
+    if (status == FA_PASS)
+        status = fa_launch_lines_read(path, text, &lines, why);
+    space->launches = lines.launch_count > 0;
+    fa_launch_lines_free(&lines);
     free(text);
     return status;
 }

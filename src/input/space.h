@@ -10,9 +10,10 @@ typedef struct fa_source_space {
     fa_knobs first;    /* the first value of each knob: its default; FA_UNSET where none is stated */
     fa_space values;   /* points into `text` */
     char text[9][128]; /* a knob's values, in the order of fa_space */
+    bool launches;     /* the file says how its kernels are launched (launch_lines.h) */
 } fa_source_space;
 
-/* FA_USAGE: an unknown knob or a value out of its range, with the file and its line. */
+/* FA_USAGE: an unknown knob, a value out of its range or a launch that cannot be read, with the file and its line. */
 fa_status fa_source_space_read(const char *path, fa_source_space *space, fa_reason *why);
 
 #endif

@@ -93,7 +93,7 @@ static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
 static fa_status check_lists(const fa_spec *spec, fa_reason *why)
 {
     fa_spec every = *spec; /* with all macros that a run may define */
-    every.lse = true;
+    every.lse = every.launches = true;
     every.dtype = FA_DTYPE_BF16;
     for (int i = 0; i < spec->include.count; i++)
         if (access(spec->include.at[i], R_OK | X_OK) != 0)
@@ -173,6 +173,7 @@ static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
     spec->kind = FA_KIND_HAND;
     FA_TRY(fa_source_space_read(path, &space, why));
     spec->stated = space.first;
+    spec->launches = space.launches;
     return FA_PASS;
 }
 
@@ -236,7 +237,12 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
                       const char *library, const fa_knobs *set, fa_spec *spec, fa_reason *why)
 {
     fa_arch_limits limits;
-    *spec = (fa_spec){.dim = problem->dim,
+    *spec = (fa_spec){.batch = problem->batch,
+                      .heads = problem->heads,
+                      .kv_heads = problem->kv_heads,
+                      .seq_q = problem->seq_q,
+                      .seq_kv = problem->seq_kv,
+                      .dim = problem->dim,
                       .causal = problem->causal,
                       .lse = options->lse,
                       .dtype = problem->dtype,
@@ -315,6 +321,11 @@ size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MA
         /* left out where they are not asked for, so that the key of such code says nothing of them */
         {"FA_LSE", spec->lse ? 1 : FA_UNSET},
         {"FA_BF16", spec->dtype == FA_DTYPE_BF16 ? 1 : FA_UNSET},
+        {"FA_BATCH", spec->launches ? spec->batch : FA_UNSET},
+        {"FA_HEADS", spec->launches ? spec->heads : FA_UNSET},
+        {"FA_KV_HEADS", spec->launches ? spec->kv_heads : FA_UNSET},
+        {"FA_SEQ_Q", spec->launches ? spec->seq_q : FA_UNSET},
+        {"FA_SEQ_KV", spec->launches ? spec->seq_kv : FA_UNSET},
     };
     size_t count = 0;
     _Static_assert(sizeof values / sizeof values[0] <= FA_SPEC_DEFINES_MAX, "room for every define");

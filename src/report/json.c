@@ -131,6 +131,23 @@ static void put_bound(cJSON *record, const fa_machine_bound *b)
         put(terms, fa_term_name((fa_term)term, name), b->estimate.terms_us[term]);
 }
 
+/* What is launched, in order. Copies that a launch leaves out, because the tensor lies right, are there too. */
+static void put_steps(cJSON *launch, const fa_plan *plan)
+{
+    static const char *const tensors[] = {"", "q", "k", "v", "o", "lse", "kv", "qkv"};
+    cJSON *steps = cJSON_AddArrayToObject(launch, "steps");
+    for (int i = 0; i < plan->count; i++) {
+        const fa_step *s = &plan->steps[i];
+        cJSON *step = cJSON_CreateObject();
+        cJSON_AddItemToArray(steps, step);
+        put(step, "line", s->line > 0 ? s->line : NAN);
+        put_text(step, "copies", tensors[s->tensor]);
+        cJSON_AddItemToObject(step, "grid", cJSON_CreateIntArray(s->grid, 3));
+        cJSON_AddItemToObject(step, "block", cJSON_CreateIntArray(s->block, 3));
+        put(step, "smem_dynamic_bytes", s->shared_bytes);
+    }
+}
+
 static void put_launch(cJSON *record, const fa_candidate_record *candidate)
 {
     cJSON *launch = object_if(candidate->launch.grid != 0, record, "launch");
@@ -141,6 +158,8 @@ static void put_launch(cJSON *record, const fa_candidate_record *candidate)
     put(launch, "smem_dynamic_bytes", candidate->launch.smem_dynamic_bytes);
     put(launch, "cluster", candidate->launch.cluster);
     put(launch, "workspace_bytes", (double)candidate->launch.workspace_bytes);
+    if (candidate->launch.plan.count > 0)
+        put_steps(launch, &candidate->launch.plan);
 }
 
 static void put_timing(cJSON *record, const fa_result *result)

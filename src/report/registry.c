@@ -92,6 +92,16 @@ static void put_rules(cJSON *kernel, const fa_kernel_row *row)
     }
 }
 
+/* A user's file: its path, and the knobs that it states, with one value or more. */
+static void put_stated(cJSON *kernel, const fa_kernel_row *row, const char *source)
+{
+    cJSON_AddStringToObject(kernel, "source", source);
+    cJSON *stated = cJSON_AddArrayToObject(kernel, "stated");
+    for (size_t i = 0; i < KNOBS; i++)
+        if (list_of(&knobs[i], &row->space) != NULL)
+            cJSON_AddItemToArray(stated, cJSON_CreateString(knobs[i].name));
+}
+
 /* One kernel; `source`: of a user's file, else NULL. */
 static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
 {
@@ -114,7 +124,7 @@ static cJSON *kernel_json(const fa_kernel_row *row, const char *source)
     cJSON_AddItemToObject(kernel, "variant_of",
                           t->variant_of != NULL ? cJSON_CreateString(t->variant_of) : cJSON_CreateNull());
     if (source != NULL)
-        cJSON_AddStringToObject(kernel, "source", source);
+        put_stated(kernel, row, source);
     if (row->kind == FA_KIND_HAND)
         put_space(kernel, row);
     put_rules(kernel, row);

@@ -160,6 +160,8 @@ fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, 
         return FA_PASS;
     if (fa_device_is_emu(device))
         return fa_refuse(why, FA_NOT_RUN, "--cubin needs a GPU, or --compile-only: the emulator runs no cubin");
+    if (record->module.plan.count > 0)
+        return fa_refuse(why, FA_INFEASIBLE, "--cubin: %s launches by lines of its own (FA_LAUNCH)", record->spec.name);
     FA_TRY(fa_read_file(record->module.path, &object, &size, why));
     const fa_status status = fa_write_file(options->cubin, object, size, why);
     free(object);
@@ -172,7 +174,7 @@ fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem
     const fa_spec *spec = &record->spec;
     *candidate = (fa_candidate){.device = device, .problem = problem, .spec = spec};
     if (spec->kind == FA_KIND_HAND) {
-        record->launch = fa_launch_of(&record->module.info, problem, device->info.sm_count);
+        record->launch = fa_launch_of(&record->module, problem, device->info.sm_count);
         if (record->launch.grid == 0)
             return fa_refuse(why, FA_INFEASIBLE, "more than 2147483647 blocks in a launch");
     }

@@ -110,11 +110,13 @@ fa_machine_bound fa_machine_bound_of(const fa_options *options, const fa_candida
         part++;
     if (part == sizeof parts / sizeof *parts)
         return unknown("no rates of this architecture are known");
+    if (record->module.plan.count > 0)
+        return unknown("the file launches by lines of its own (FA_LAUNCH)");
     if (read_code(record, &sass, &why) != FA_PASS)
         return unknown(why.text);
     const double inputs = fa_input_bytes(problem);
     fill_part(&result, &limits, part, device != NULL ? &device->info : NULL, inputs, options->l2 == FA_L2_COLD);
-    const fa_launch launch = fa_launch_of(&record->module.info, problem, result.sm_count);
+    const fa_launch launch = fa_launch_of(&record->module, problem, result.sm_count);
     result.grid = launch.grid;
     result.threads = launch.threads;
     const fa_work_need need = {.flop = fa_problem_flop(problem),

@@ -296,6 +296,9 @@ slow_kernel() {
     [ "$status" -eq 0 ]
     jq -es 'map(.knobs) | sort == ["m=32", "m=64"]' "$work/sweep/leaderboard.jsonl"
     jq -es 'all(.[]; .status == "pass" and (.kernel | startswith("source:/")))' "$work/sweep/leaderboard.jsonl"
+    sed '1i // FA_SPACE: m=16' examples/plain.cu >"$work/one.cu" # a space of one point
+    scripts/evo_sweep.sh --source "$work/one.cu" --strategy grid --out "$work/one" -- "${small[@]}"
+    jq -es 'map(.knobs) == ["m=16"]' "$work/one/leaderboard.jsonl"
     run scripts/evo_sweep.sh --source examples/plain.cu --out "$work/sweep" -- "${small[@]}"
     [ "$status" -eq 2 ]
     [[ $output == *"states no knobs"*FA_SPACE* ]]

@@ -29,6 +29,20 @@ bool fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t erro
     return true;
 }
 
+fa_emu_image fa_emu_entry(const fa_emu_image *image, int32_t entry)
+{
+    fa_emu_image other = *image;
+    char name[32];
+    if (entry == 0)
+        return other;
+    snprintf(name, sizeof name, "fa_emu_call_%d", entry);
+    *(void **)&other.call = dlsym(image->handle, name);
+    FA_ASSERT(other.call != NULL, "no %s", name);
+    other.entry = entry;
+    other.cluster_dims = other.bounds = NULL; /* fa_kernel's */
+    return other;
+}
+
 void fa_emu_close(fa_emu_image *image)
 {
     if (image->handle)

@@ -7,7 +7,8 @@
 
 typedef struct fa_emu_image {
     void *handle;         /* dlopen */
-    fa_emu_call_fn *call; /* fa_kernel */
+    fa_emu_call_fn *call; /* fa_kernel, or another entry point that the launch asks for */
+    int32_t entry;        /* 0: call is fa_kernel */
     fa_emu_slot_fn *slot;
     const fa_emu_build_info *build;
     const int32_t *cluster_dims; /* __cluster_dims__ of the kernel; NULL: it has none */
@@ -18,6 +19,8 @@ typedef struct fa_emu_image {
 /* Opens the object and finds its symbols. False: `error` says what is missing. A sanitized object needs the sanitizer's
  * runtime in this process. */
 bool fa_emu_open(const char *path, fa_emu_image *image, char *error, size_t error_size);
+/* The image with entry point `entry` of a plan (include/fa_launch.h); 0: fa_kernel. The image stays the caller's. */
+fa_emu_image fa_emu_entry(const fa_emu_image *image, int32_t entry);
 void fa_emu_close(fa_emu_image *image);
 
 #endif

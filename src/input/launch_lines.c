@@ -1,0 +1,309 @@
+#include "input/launch_lines.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Names that the lines have from us. */
+static const char own_names[] = " p q k v o lse batch heads kv_heads seq seq_q seq_kv dim causal scale i ";
+
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+static char *cut(const char *from, const char *to)
+{
+    while (from < to && isspace((unsigned char)*from))
+        from++;
+    while (to > from && isspace((unsigned char)to[-1]))
+        to--;
+    return fa_format("%.*s", (int)(to - from), from);
+}
+
+/* The first character of `marks` outside brackets from `at` on; the end of the text: none. A closing bracket that has
+ * no opening one is one, too. */
+static const char *find(const char *at, const char *marks)
+{
+    for (int depth = 0; *at != '\0'; at++) {
+        if (depth == 0 && strchr(marks, *at) != NULL)
+            return at;
+        depth += strchr("([{", *at) != NULL;
+        depth -= strchr(")]}", *at) != NULL;
+    }
+    return at;
+}
+
+static fa_status refuse_form(const char *word, const char *text, fa_reason *why)
+{
+    const char *form = strcmp(word, "FA_LAUNCH") == 0
+                           ? "KERNEL<<<GRID, BLOCK, SHARED BYTES>>>(ARGUMENTS)"
+                           : "TYPE NAME[COUNT], TYPE NAME[COUNT] = VALUE or TYPE NAME = TENSOR.ORDER";
+    return fa_refuse(why, FA_USAGE, "%s takes %s, not '%.200s'", word, form, text);
+}
+
+/* GRID, BLOCK, SHARED, STREAM: up to four parts. False: more. */
+static bool read_parts(const char *at, const char *end, char *parts[4])
+{
+    char *inside = cut(at, end);
+    at = inside;
+    for (int count = 0; count < 4 && *at != '\0'; count++) {
+        const char *comma = find(at, ",");
+        parts[count] = cut(at, comma);
+        at = *comma == ',' ? comma + 1 : comma;
+    }
+    const bool whole = *at == '\0';
+    free(inside);
+    return whole;
+}
+
+/* KERNEL<<<GRID, BLOCK, SHARED, STREAM>>>(ARGUMENTS); */
+static fa_status read_launch(const char *text, fa_launch_line *launch, fa_reason *why)
+{
+    char *parts[4] = {NULL};
+    const char *open = strstr(text, "<<<"), *close = open != NULL ? strstr(open, ">>>") : NULL;
+    if (close == NULL)
+        return refuse_form("FA_LAUNCH", text, why);
+    bool good = read_parts(open + 3, close, parts);
+    const char *from = close + 3 + strspn(close + 3, " \t"), *to = *from == '(' ? find(from + 1, ")") : from;
+    good = good && *to == ')' && to[1 + strspn(to + 1, " \t;")] == '\0';
+    free(parts[3]); /* the stream is ours */
+    launch->kernel = cut(text, open);
+    launch->grid = parts[0];
+    launch->block = parts[1];
+    launch->shared = parts[2] != NULL ? parts[2] : fa_format("0");
+    launch->arguments = good ? cut(from + 1, to) : fa_format("%s", "");
+    good = good && launch->block != NULL && launch->kernel[0] != '\0' && launch->grid[0] != '\0' &&
+           launch->block[0] != '\0' && launch->shared[0] != '\0';
+    return good ? FA_PASS : refuse_form("FA_LAUNCH", text, why);
+}
+
+/* Each axis once; those that a tensor always has, and no other tensor's. */
+static fa_status check_order(const fa_buffer_line *b, fa_reason *why)
+{
+    static const struct {
+        const char *tensor, *must, *may;
+    } axes[] = {{"q", "sd", "bh"},    {"k", "sd", "bhH"},    {"v", "sd", "bhH"}, {"o", "sd", "bh"},
+                {"kv", "2sd", "bhH"}, {"qkv", "3sd", "bhH"}, {"lse", "s", "bh"}};
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        if (strcmp(axes[i].tensor, b->tensor) != 0)
+            continue;
+        bool good = strchr(b->order, 'h') == NULL || strchr(b->order, 'H') == NULL;
+        for (const char *c = b->order; *c != '\0'; c++)
+            good = good && strchr(c + 1, *c) == NULL && (strchr(axes[i].must, *c) || strchr(axes[i].may, *c));
+        for (const char *c = axes[i].must; *c != '\0'; c++)
+            good = good && strchr(b->order, *c) != NULL;
+        return good ? FA_PASS
+                    : fa_refuse(why, FA_USAGE, "FA_BUFFER: %s has the axes %s and may have %s, each once, not '%s'",
+                                b->tensor, axes[i].must, axes[i].may, b->order);
+    }
+    return fa_refuse(why, FA_USAGE, "FA_BUFFER: TENSOR is one of q, k, v, kv, qkv, o, lse, not '%s'", b->tensor);
+}
+
+/* [COUNT] or several dimensions; NULL: not well formed. `*at` moves behind them. */
+static char *read_count(const char **at)
+{
+    char *count = fa_format("%s", "");
+    while (**at == '[') {
+        const char *close = find(*at + 1, "]");
+        char *one = cut(*at + 1, close);
+        const bool good = *close == ']' && one[0] != '\0';
+        fa_extend(&count, "%s(%s)", count[0] != '\0' ? " * " : "", one);
+        free(one);
+        if (!good) {
+            free(count);
+            return NULL;
+        }
+        *at = close + 1 + strspn(close + 1, " \t");
+    }
+    return count;
+}
+
+/* TYPE NAME[COUNT] = FIRST, TYPE NAME = TENSOR.ORDER = FIRST; */
+static fa_status read_buffer(const char *text, fa_buffer_line *b, fa_reason *why)
+{
+    const char *at = find(text, "[="), *name = at;
+    while (name > text && isspace((unsigned char)name[-1]))
+        name--;
+    const char *name_end = name;
+    while (name > text && in_word(name[-1]))
+        name--;
+    b->type = cut(text, name);
+    b->name = cut(name, name_end);
+    if (*at == '\0' || b->type[0] == '\0' || b->name[0] == '\0' || isdigit((unsigned char)b->name[0]))
+        return refuse_form("FA_BUFFER", text, why);
+    char *spaced = fa_format(" %s ", b->name);
+    const bool ours = strstr(own_names, spaced) != NULL;
+    free(spaced);
+    if (ours)
+        return fa_refuse(why, FA_USAGE, "FA_BUFFER: %s is a name that the lines have already", b->name);
+    if (*at == '[') {
+        b->count = read_count(&at);
+        if (b->count == NULL)
+            return refuse_form("FA_BUFFER", text, why);
+    } else {
+        int used = 0;
+        if (sscanf(at, "= %3[a-z] . %7[a-zA-Z0-9] %n", b->tensor, b->order, &used) != 2 || used == 0)
+            return refuse_form("FA_BUFFER", text, why);
+        FA_TRY(check_order(b, why));
+        at += used;
+    }
+    if (*at == '=') {
+        b->first = cut(at + 1, at + strcspn(at, ";"));
+        at += strcspn(at, ";");
+    }
+    if (b->first != NULL && b->count == NULL && strchr("ol", b->tensor[0]) == NULL)
+        return fa_refuse(why, FA_USAGE, "FA_BUFFER: %s is a copy of %s: it takes no value", b->name, b->tensor);
+    const bool good = at[strspn(at, " \t;")] == '\0' && (b->first == NULL || b->first[0] != '\0');
+    return good ? FA_PASS : refuse_form("FA_BUFFER", text, why);
+}
+
+static fa_status add_statement(const char *text, bool launch, int32_t line, fa_launch_lines *lines, fa_reason *why)
+{
+    if (launch) {
+        if (lines->launch_count == FA_LAUNCH_LINES_MAX)
+            return fa_refuse(why, FA_USAGE, "more than %d lines of FA_LAUNCH", FA_LAUNCH_LINES_MAX);
+        fa_launch_line *to = &lines->launches[lines->launch_count++];
+        *to = (fa_launch_line){.line = line};
+        return read_launch(text, to, why);
+    }
+    if (lines->buffer_count == FA_BUFFER_LINES_MAX)
+        return fa_refuse(why, FA_USAGE, "more than %d lines of FA_BUFFER", FA_BUFFER_LINES_MAX);
+    fa_buffer_line *to = &lines->buffers[lines->buffer_count++];
+    *to = (fa_buffer_line){.line = line};
+    return read_buffer(text, to, why);
+}
+
+/* The text of a comment from `at` on, with the comments that continue it. `*at` moves behind it. */
+static char *read_comment(const char **at)
+{
+    char *text = fa_alloc(strlen(*at) + 1);
+    for (bool more = true; more;) {
+        const char *end = *at + strcspn(*at, "\r\n"), *last = end;
+        while (last > *at && isspace((unsigned char)last[-1]))
+            last--;
+        more = last > *at && last[-1] == '\\';
+        strncat(text, *at, (size_t)(last - *at - more));
+        *at = end + strspn(end, "\r");
+        more = more && **at == '\n';
+        if (!more)
+            break;
+        *at += 1 + strspn(*at + 1, " \t");
+        *at += strncmp(*at, "//", 2) == 0 ? 2 : 0;
+        *at += strspn(*at, " \t");
+    }
+    return text;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = text; at != NULL && (at = strstr(at, word)) != NULL; at += length) {
+        const char *before = at;
+        while (before > text && isspace((unsigned char)before[-1]))
+            before--;
+        const bool member =
+            before > text && (before[-1] == '.' || (before[-1] == '>' && before - text > 1 && before[-2] == '-'));
+        if (!member && (at == text || !in_word(at[-1])) && !in_word(at[length]))
+            return true;
+    }
+    return false;
+}
+
+bool fa_launch_lines_have(const fa_launch_lines *lines, const char *word)
+{
+    bool found = false;
+    for (int i = 0; i < lines->launch_count; i++) {
+        const fa_launch_line *l = &lines->launches[i];
+        found = found || has_word(l->kernel, word) || has_word(l->grid, word) || has_word(l->block, word) ||
+                has_word(l->shared, word) || has_word(l->arguments, word);
+    }
+    for (int i = 0; i < lines->buffer_count; i++) {
+        const fa_buffer_line *b = &lines->buffers[i];
+        found =
+            found || (b->line > 0 && has_word(b->type, word)) || has_word(b->count, word) || has_word(b->first, word);
+    }
+    return found;
+}
+
+/* A bare q is a packed tensor that starts on 16 bytes: a buffer without a line. */
+static void add_bare_names(fa_launch_lines *lines)
+{
+    static const char *const names[] = {"q", "k", "v", "o", "lse"};
+    for (int t = 0; t < 5; t++) {
+        bool used = false;
+        for (int i = 0; i < lines->launch_count; i++)
+            used = used || has_word(lines->launches[i].arguments, names[t]);
+        if (!used)
+            continue;
+        fa_buffer_line *b = &lines->buffers[lines->buffer_count++];
+        *b = (fa_buffer_line){.type = fa_format(t < 4 ? "fa_element" : "float"), .name = fa_format("%s", names[t])};
+        snprintf(b->tensor, sizeof b->tensor, "%s", names[t]);
+        snprintf(b->order, sizeof b->order, t < 4 ? "bhsd" : "bhs");
+    }
+}
+
+static fa_status check_whole(const fa_launch_lines *lines, const char *text, fa_reason *why)
+{
+    bool output = false;
+    for (int i = 0; i < lines->launch_count; i++)
+        output = output || has_word(lines->launches[i].arguments, "p");
+    for (int i = 0; i < lines->buffer_count; i++)
+        output = output || strcmp(lines->buffers[i].tensor, "o") == 0;
+    if (lines->launch_count == 0)
+        return fa_refuse(why, FA_USAGE, "FA_BUFFER without FA_LAUNCH: no line launches a kernel");
+    if (!output)
+        return fa_refuse(why, FA_USAGE,
+                         "FA_LAUNCH: no argument is o, nor a FA_BUFFER of it: nothing writes the output");
+    for (const char *at = text; (at = strstr(at, "FA_KERNEL_INFO")) != NULL; at++)
+        if (at == text || at[-1] == '\n')
+            return fa_refuse(why, FA_USAGE, "FA_LAUNCH: the lines say what FA_KERNEL_INFO says: take one of the two");
+    return FA_PASS;
+}
+
+fa_status fa_launch_lines_read(const char *path, const char *text, fa_launch_lines *lines, fa_reason *why)
+{
+    fa_reason bare = {""};
+    int32_t line = 1, first = 0;
+    *lines = (fa_launch_lines){.launch_count = 0};
+    fa_status status = FA_PASS;
+    for (const char *at = text; *at != '\0' && status == FA_PASS;) {
+        const int32_t here = line;
+        const char *from = at, *word = at + strspn(at, " \t");
+        word += strncmp(word, "//", 2) == 0 ? 2 + strspn(word + 2, "/ \t") : 0;
+        const bool launch = strncmp(word, "FA_LAUNCH:", 10) == 0;
+        at += strcspn(at, "\n");
+        if (word > from + strspn(from, " \t") && (launch || strncmp(word, "FA_BUFFER:", 10) == 0)) {
+            at = word + 10 + strspn(word + 10, " \t");
+            char *statement = read_comment(&at);
+            first = first > 0 ? first : here;
+            status = add_statement(statement, launch, here, lines, &bare);
+            free(statement);
+            first = status != FA_PASS ? here : first;
+        }
+        for (const char *c = from; c < at; c++)
+            line += *c == '\n';
+        line += *at == '\n';
+        at += *at == '\n';
+    }
+    if (status == FA_PASS && first > 0) {
+        add_bare_names(lines);
+        status = check_whole(lines, text, &bare);
+    }
+    return status == FA_PASS ? FA_PASS : fa_refuse(why, status, "%.1000s:%d: %.3000s", path, first, bare.text);
+}
+
+void fa_launch_lines_free(fa_launch_lines *lines)
+{
+    for (int i = 0; i < lines->launch_count; i++) {
+        fa_launch_line *l = &lines->launches[i];
+        char *const texts[] = {l->kernel, l->grid, l->block, l->shared, l->arguments};
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+            free(texts[k]);
+    }
+    for (int i = 0; i < lines->buffer_count; i++) {
+        fa_buffer_line *b = &lines->buffers[i];
+        char *const texts[] = {b->type, b->name, b->count, b->first};
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+            free(texts[k]);
+    }
+    *lines = (fa_launch_lines){.launch_count = 0};
+}

@@ -1,0 +1,42 @@
+/* How a user's file says that its kernels are launched, in comments of the file, a statement each:
+ *     // FA_BUFFER: float scores[batch * heads * seq_q * seq_kv] = 0
+ *     // FA_BUFFER: float K = k.bhds
+ *     // FA_LAUNCH: attention<dim><<<dim3(heads, batch), 128, 4 * dim * seq_kv>>>(q, K, v, o, scores, seq_q)
+ * A line that ends with a backslash goes on in the next comment. docs/ordinary.md explains the forms. */
+#ifndef FA_INPUT_LAUNCH_LINES_H
+#define FA_INPUT_LAUNCH_LINES_H
+
+#include "base/status.h"
+
+enum { FA_LAUNCH_LINES_MAX = 8, FA_BUFFER_LINES_MAX = 16 };
+
+/* A kernel that is launched. Texts are C++ and malloc'd. */
+typedef struct fa_launch_line {
+    int32_t line;
+    char *kernel, *grid, *block, *shared, *arguments;
+} fa_launch_line;
+
+/* Memory for the launches. Of a tensor, it holds a copy: of q, k, v, kv, qkv before the launches; o and lse are made of
+ * it after them. */
+typedef struct fa_buffer_line {
+    int32_t line; /* 0: no line: the bare name of a tensor in an argument */
+    char *type, *name;
+    char *count;    /* elements; NULL: a tensor's */
+    char tensor[4]; /* "q", "k", "v", "kv", "qkv", "o", "lse" */
+    char order[8];  /* of its axes, the last one innermost: b s d, h heads, H a K/V head once per query head, 2, 3 */
+    char *first;    /* the value of every element before the launches, an expression in `i`; NULL: none */
+} fa_buffer_line;
+
+typedef struct fa_launch_lines {
+    fa_launch_line launches[FA_LAUNCH_LINES_MAX];
+    fa_buffer_line buffers[FA_BUFFER_LINES_MAX + 5]; /* those of bare names last */
+    int launch_count, buffer_count;                  /* 0 launches: the file has none and is an ordinary one */
+} fa_launch_lines;
+
+/* FA_USAGE: a line that cannot be read, as "FILE:LINE: ...". Free the lines either way. */
+fa_status fa_launch_lines_read(const char *path, const char *text, fa_launch_lines *lines, fa_reason *why);
+void fa_launch_lines_free(fa_launch_lines *lines);
+/* Whether one of the texts of the lines has that word, as a name of its own (not a member's). */
+bool fa_launch_lines_have(const fa_launch_lines *lines, const char *word);
+
+#endif

@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# Kernels of any name and parameters: the lines FA_LAUNCH and FA_BUFFER of a file say how they are launched.
+load helper
+
+at=tests/emu/launches
+problem=(--device emu --batch 2 --heads 4 --kv-heads 2 --seq 19 --dim 16)
+
+@test "three kernels with a score matrix between, a grid and a block of more dimensions, V transposed" {
+    ./fa_bench --source $at/scores.cu "${problem[@]}" --seq-kv 33 --causal --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.status == "pass"' '.config.m == 8' '.launch.grid == 3 * 3 * 8' \
+        '.launch.threads == 128' '.launch.workspace_bytes >= 4 * 2 * 4 * 19 * 33' \
+        '.launch.steps | map(select(.line)) | map(.grid) == [[3, 3, 8], [19, 4, 2], [1, 19, 8]]' \
+        '.launch.steps | map(select(.line)) | map(.block) == [[16, 8, 1], [32, 1, 1], [32, 1, 1]]' \
+        '.launch.steps | map(select(.line)) | map(.smem_dynamic_bytes) == [512, 136, 0]' \
+        '.launch.steps | map(.copies) == ["v", "q", "k", null, null, null, "o"]'
+    ./fa_bench --source $at/scores.cu "${problem[@]}" --m 16 --strides bshd --misalign 1 --quiet
+}
+
+# bats test_tags=slow
+@test "the same without a race, with every access within bounds, and through nvcc" {
+    ./fa_bench --source $at/scores.cu "${problem[@]}" --seeds 1 --race --quiet
+    ./fa_bench --source $at/scores.cu "${problem[@]}" --seeds 1 --sanitize address --quiet
+    sed 's/__syncthreads();//' $at/scores.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${problem[@]}" --seeds 1 --race
+    [ "$status" -eq 1 ]
+    [[ $output == *"data race in dynamic shared memory"*"at k.cu:18"*"at k.cu:24"* ]]
+    type nvcc || skip "no nvcc"
+    ./fa_bench --source $at/scores.cu --compile-only --compiler nvcc --quiet
+}
+
+@test "split-KV and combine in FP32, heads and K/V heads apart, a buffer's first values, the log-sum-exp" {
+    for more in "--lse --splits 3" "--causal --dtype bf16"; do
+        # shellcheck disable=SC2086
+        ./fa_bench --source $at/splits.cu "${problem[@]}" --seq-kv 33 $more --quiet --json "$work/r.json"
+        record_holds "$work/r.json" '.status == "pass"' '.launch.steps | map(.copies) | index("lse") != null'
+    done
+}
+
+@test "q, k and v in one tensor, strides as arguments, a structure of arguments, an output that adds up" {
+    ./fa_bench --source $at/packed_qkv.cu "${problem[@]}" --causal --quiet
+    ./fa_bench --source $at/packed_qkv.cu "${problem[@]}" --dtype bf16 --strides padded --quiet
+    refused 3 "as many queries as keys" ./fa_bench --source $at/packed_qkv.cu "${problem[@]}" --seq-kv 20 --quiet
+}
+
+# A kernel that fills the output with zeros, and a line above it.
+zeros() { # LINE...
+    printf '// %s\n' "$@" >"$work/k.cu"
+    cat >>"$work/k.cu" <<'END'
+#include <cuda_fp16.h>
+__global__ void zeros(half *o, int count)
+{
+    const int i = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < count)
+        o[i] = 0.0f;
+}
+END
+}
+good='FA_LAUNCH: zeros<<<fa_ceil(batch * heads * seq_q * dim, 128), 128>>>(o, batch * heads * seq_q * dim)'
+
+@test "a wrong kernel is wrong, whatever launches it; a launch that no device takes is refused with its line" {
+    zeros "$good"
+    run ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    [ "$status" -eq 1 ]
+    for case in "0, 128: a grid of 0 x 1 x 1 blocks" "1, 2048: a block of 2048 x 1 x 1 threads" \
+        "dim3(1, 65536), 1: a grid of 1 x 65536 x 1" "1, dim3(1, 1, 65): a block of 1 x 1 x 65" \
+        "1, 1, 1 << 20: 1048576 bytes of shared memory" "1, 1, -4: shared memory of less"; do
+        zeros '' "FA_LAUNCH: zeros<<<${case%%: *}>>>(o, 4)"
+        refused 3 "k.cu:2: ${case#*: }" ./fa_bench --source "$work/k.cu" "${problem[@]}" --quiet
+    done
+    zeros 'FA_BUFFER: half O = o.bsd' 'FA_LAUNCH: zeros<<<1, 1>>>(O, 4)'
+    refused 3 "no axis h: one head" ./fa_bench --source "$work/k.cu" "${problem[@]}" --quiet
+    zeros 'FA_LAUNCH: zeros<<<seq, 1>>>(o, 4)'
+    refused 3 "FA_LAUNCH says seq" ./fa_bench --source "$work/k.cu" "${problem[@]}" --seq-kv 20 --quiet
+    refused 3 "the lines take FP16" ./fa_bench --source "$work/k.cu" "${problem[@]}" --dtype bf16 --quiet
+    refused 3 "--cubin: k launches by lines" ./fa_bench --source "$work/k.cu" --compile-only --cubin "$work/c" --quiet
+}
+
+@test "a line that cannot be read is named with its number and what it takes" {
+    local case
+    for case in "zeros<<<1>>>(o)" "zeros<<1, 1>>(o)" "<<<1, 1>>>(o)" "zeros<<<1, 1>>>" "zeros<<<1, 1>>>(o" \
+        "zeros<<<1, 1>>>(o) more" "zeros<<<1, , 4>>>(o)" "zeros<<<1, 1, 0, 0, 0>>>(o)"; do
+        zeros '' '' "FA_LAUNCH: $case"
+        refused 2 "k.cu:3: FA_LAUNCH takes KERNEL<<<GRID, BLOCK" ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    done
+    for case in "float x" "float [4]" "x[4]" "float x[]" "float x[4" "float x[4] =" "float x[4] more" "float x = q"; do
+        zeros "$good" "FA_BUFFER: $case"
+        refused 2 "k.cu:2: FA_BUFFER takes TYPE NAME[COUNT]" ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    done
+    for case in "x = w.bhsd: TENSOR is one of" "x = q.bhs: q has the axes" "x = q.bhHsd: q has the axes" \
+        "x = qkv.bshd: qkv has the axes" "x = q.bbsd: q has the axes" "q[4]: q is a name" \
+        "x = q.bhsd = 0: x is a copy"; do
+        zeros "$good" "FA_BUFFER: float ${case%%: *}"
+        refused 2 "k.cu:2: FA_BUFFER: ${case#*: }" ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    done
+    zeros 'FA_LAUNCH: zeros<<<1, 1>>>(q, 4)'
+    refused 2 "nothing writes the output" ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    zeros 'FA_BUFFER: float x[4]'
+    refused 2 "no line launches a kernel" ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    { zeros "$good" && echo 'FA_KERNEL_INFO(.threads = 1);' >>"$work/k.cu"; }
+    refused 2 "take one of the two" ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    # shellcheck disable=SC2046
+    zeros $(printf "%s\n" 1 2 3 4 5 6 7 8 9 | sed 's/.*/FA_LAUNCH:zeros<<<1,1>>>(o,&)/')
+    refused 2 "more than 8 lines" ./fa_bench --source "$work/k.cu" "${problem[@]}"
+}
+
+@test "a mistake within a line is the compiler's, with the file and its line" {
+    zeros '' 'FA_LAUNCH: zeros<<<1, seq_p>>>(o, 4)'
+    run ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    [ "$status" -eq 6 ]
+    [[ $output == *"k.cu"*2*seq_p* ]]
+    zeros '' '' 'FA_LAUNCH: none<<<1, 1>>>(o, 4)'
+    run ./fa_bench --source "$work/k.cu" "${problem[@]}"
+    [ "$status" -eq 6 ]
+    [[ $output == *"k.cu"*3*none* ]]
+}
