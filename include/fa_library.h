@@ -19,6 +19,10 @@ typedef struct fa_library_question {
     fa_i32 alignment_bytes;   /* every tensor starts on a multiple of this: 256, or 2, 4, 8 with --misalign */
     fa_i32 lse;               /* 1: the log-sum-exp is asked for (--lse): fa_params.lse of a launch is not NULL */
     const fa_params *problem; /* shapes, strides, element type, mask, scale, sm_count (0: no GPU); pointers are NULL */
+    fa_i32 features;          /* FA_FEATURE_*: what the problem asks for beyond dense forward */
+    fa_i32 reserved;
+    /* With FA_FEATURE_VARLEN, on the host: rows that count of each sequence, [problem->batch]. Else NULL. */
+    const fa_i32 *lengths_q, *lengths_kv;
 } fa_library_question;
 
 /* What the library answers. Comes zeroed. Texts are ASCII and end with 0. */
@@ -31,6 +35,9 @@ typedef struct fa_library_answer {
     char name[64];           /* "FlashAttention 3"; empty: the name of the file */
     char version[64];        /* "2.8.3"; empty: not known */
     char refusal[512];       /* why the problem cannot be served; empty: it can */
+    /* ABI 3 */
+    fa_i32 serves; /* FA_FEATURE_* */
+    fa_i32 needs;  /* FA_NEEDS_* */
 } fa_library_answer;
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
 #include "run/devices.h"
 
 /* The other candidate of --vs passes the same checks; then it is timed against the first. */
-static fa_status compare(const fa_options *options, fa_result *result, const fa_candidate *first, fa_candidate *other)
+static fa_status compare(const fa_options *options, fa_result *result, fa_candidate *first, fa_candidate *other)
 {
     fa_reason *why = &result->reason;
     fa_device *device = first->device;
@@ -26,7 +26,7 @@ static fa_status compare(const fa_options *options, fa_result *result, const fa_
     return fa_check_again(first, options, seed + 1, &result->check, why);
 }
 
-static fa_status measure(const fa_options *options, fa_result *result, const fa_candidate *first, fa_candidate *other)
+static fa_status measure(const fa_options *options, fa_result *result, fa_candidate *first, fa_candidate *other)
 {
     fa_reason *why = &result->reason;
     fa_stage_enter(result, FA_AT_CHECK);

@@ -16,7 +16,7 @@ enum { REPEATS = 10, EMULATED_REPEATS = 5 };
 
 /* One check: its subject, and what is made once for all seeds. */
 typedef struct session {
-    const fa_candidate *candidate; /* with the problem and layout of the seed's draw */
+    fa_candidate *candidate; /* with the problem and layout of the seed's draw */
     const fa_problem *problem;
     const fa_draw *draw;
     const fa_options *options;
@@ -94,8 +94,8 @@ static fa_status repeat(session *s, int32_t number, uint16_t *again, float *lse_
 
 int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
 {
-    const int64_t rows = (int64_t)problem->batch * problem->heads * problem->seq_q;
-    const int64_t fit = EMULATED_WORK / problem->seq_kv / problem->dim / rows;
+    const int64_t keys = problem->seq_kv > 0 ? problem->seq_kv : 1;
+    const int64_t fit = EMULATED_WORK / keys / problem->dim / fa_problem_rows(problem);
     if (!emulated)
         return REPEATS;
     if (fit == 0)
@@ -195,18 +195,20 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
 static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *why)
 {
     const fa_problem *p = s->problem;
-    const int32_t q_shape[4] = {p->batch, p->heads, p->seq_q, p->dim},
-                  kv_shape[4] = {p->batch, p->kv_heads, p->seq_kv, p->dim};
+    const int32_t batch = fa_problem_stored_batch(p), q = fa_problem_stored_q(p), kv = fa_problem_stored_kv(p);
+    const int32_t q_shape[4] = {batch, p->heads, q, p->dim}, o_shape[4] = {batch, p->heads, q, fa_problem_dim_v(p)};
+    const int32_t k_shape[4] = {batch, p->kv_heads, kv, p->dim},
+                  v_shape[4] = {batch, p->kv_heads, kv, fa_problem_dim_v(p)};
     FA_TRY(fa_npy_write(s->options->dump, "q", p->dtype, tensors->q, q_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "k", p->dtype, tensors->k, kv_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "v", p->dtype, tensors->v, kv_shape, why));
-    FA_TRY(fa_npy_write(s->options->dump, "o", p->dtype, s->output, q_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "k", p->dtype, tensors->k, k_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "v", p->dtype, tensors->v, v_shape, why));
+    FA_TRY(fa_npy_write(s->options->dump, "o", p->dtype, s->output, o_shape, why));
     return s->lse != NULL ? fa_npy_write_fp32(s->options->dump, "lse", s->lse, q_shape, why) : FA_PASS;
 }
 
 static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t seed, bool first, fa_reason *why)
 {
-    const fa_buffers *buffers = &s->candidate->buffers;
+    fa_buffers *buffers = &s->candidate->buffers;
     gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(fa_buffers_fill(buffers, tensors, why));
     char word[32];
@@ -242,9 +244,10 @@ static fa_status check_inputs(session *s, const fa_problem *asked, const fa_draw
 
 static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reason *why)
 {
-    const fa_candidate *asked = s->candidate;
+    fa_candidate *asked = s->candidate;
     fa_candidate candidate = *asked;
-    fa_problem problem = *asked->problem;
+    fa_lengths lengths;
+    fa_problem drawn = fa_draw_problem(draw, asked->problem, &lengths), problem = drawn;
     fa_reason inner = {""};
     char name[FA_DRAW_TEXT];
     problem.scale *= draw->factor;
@@ -252,7 +255,8 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
     FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides, draw->seed));
     s->candidate = &candidate;
     s->draw = draw;
-    const fa_status status = check_inputs(s, asked->problem, draw, first, &inner);
+    const fa_status status = check_inputs(s, &drawn, draw, first, &inner);
+    asked->buffers.tables = candidate.buffers.tables; /* strides as they were left */
     s->candidate = asked;
     s->problem = asked->problem;
     if (status == FA_PASS)
@@ -273,6 +277,7 @@ static fa_draw draw_for(const session *s, int32_t index)
         draw.dist = s->options->dist;
         draw.factor = 1.0f;
         draw.flat = false;
+        draw.lengths = 0;
     }
     if (draw.as_asked || s->acc_fp16) /* sums in FP16 hold no large V: that is their class */
         draw.v_power = 0;
@@ -282,7 +287,7 @@ static fa_draw draw_for(const session *s, int32_t index)
     return draw;
 }
 
-static session open_session(const fa_candidate *candidate, const fa_options *options, fa_check_result *result)
+static session open_session(fa_candidate *candidate, const fa_options *options, fa_check_result *result)
 {
     const fa_spec *spec = candidate->spec;
     session s = {
@@ -293,10 +298,10 @@ static session open_session(const fa_candidate *candidate, const fa_options *opt
         .cpu = (options->check & FA_REFERENCE_CPU) != 0,
         .tile_m = spec->kind == FA_KIND_HAND && spec->knobs.m > 0 ? spec->knobs.m : FA_LIBRARY_TILE,
         .acc_fp16 = spec->knobs.acc == 1,
-        .count = fa_problem_q_count(candidate->problem),
+        .count = fa_problem_o_count(candidate->problem),
     };
     s.output = fa_alloc(s.count * sizeof *s.output);
-    s.lse_count = spec->lse ? s.count / (size_t)candidate->problem->dim : 0;
+    s.lse_count = spec->lse ? (size_t)fa_problem_rows(candidate->problem) : 0;
     s.lse = spec->lse ? fa_alloc(s.lse_count * sizeof *s.lse) : NULL;
     return s;
 }
@@ -362,7 +367,7 @@ static fa_check_result with_tolerances(fa_dtype dtype, const fa_options *options
     return result;
 }
 
-fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why)
+fa_status fa_check(fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why)
 {
     *result = with_tolerances(candidate->problem->dtype, options);
     session s = open_session(candidate, options, result);
@@ -370,8 +375,8 @@ fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_
 }
 
 /* Uses the CPU where --check has it: opening the library again costs more than five seeds on the CPU. */
-fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,
-                         fa_check_result *result, fa_reason *why)
+fa_status fa_check_again(fa_candidate *candidate, const fa_options *options, uint64_t seed, fa_check_result *result,
+                         fa_reason *why)
 {
     fa_check_result second = with_tolerances(candidate->problem->dtype, options);
     const fa_draw draw = {.seed = seed,

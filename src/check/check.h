@@ -37,9 +37,9 @@ int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
  * only where its own result passes the rules on this input; `missing` says why it does not. FA_NOT_RUN when there is no
  * reference left or the emulator does not model the kernel, FA_WRONG with the failure, FA_ERROR when a launch on a GPU
  * faults. The tensors of a seed as asked stay in the buffers. */
-fa_status fa_check(const fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why);
+fa_status fa_check(fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why);
 /* Rule 6: one more check after timing, on the same buffers, with inputs from `seed`. A failure is added to `result`. */
-fa_status fa_check_again(const fa_candidate *candidate, const fa_options *options, uint64_t seed,
-                         fa_check_result *result, fa_reason *why);
+fa_status fa_check_again(fa_candidate *candidate, const fa_options *options, uint64_t seed, fa_check_result *result,
+                         fa_reason *why);
 
 #endif

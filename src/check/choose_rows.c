@@ -25,25 +25,46 @@ static int compare_rows(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Keys that a row of the problem has to do with, on average where not all sequences and rows are alike. */
+static int64_t keys_of_a_row(const fa_problem *problem, int64_t rows)
+{
+    if (fa_problem_features(problem) == 0)
+        return problem->seq_kv;
+    const int64_t keys = fa_problem_pairs(problem) / rows;
+    return keys > 1 ? keys : 1;
+}
+
+/* Drops rows in gaps between sequences and repeated ones. */
+static int64_t tidy(const fa_problem *problem, int64_t *rows, int64_t count)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++)
+        if ((kept == 0 || rows[i] != rows[kept - 1]) && fa_problem_row(problem, rows[i]).used)
+            rows[kept++] = rows[i];
+    return kept;
+}
+
 /* Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of the sequence
- * is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top. */
+ * is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top; with lengths those of
+ * every sequence, of one head each. */
 int64_t *fa_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count)
 {
-    const int64_t all = (int64_t)problem->batch * problem->heads * problem->seq_q;
-    const int64_t row_work = (int64_t)problem->seq_kv * problem->dim;
-    const int64_t most = MAX_ELEMENTS / problem->dim;
+    const int64_t all = fa_problem_rows(problem),
+                  dim = problem->dim > fa_problem_dim_v(problem) ? problem->dim : fa_problem_dim_v(problem);
+    const int64_t row_work = keys_of_a_row(problem, all) * dim;
+    const int64_t most = MAX_ELEMENTS / dim;
     if (all <= MIN_SAMPLE_ROWS || (all <= FULL_WORK / row_work && all <= most)) {
         int64_t *every = fa_alloc((size_t)all * sizeof *every);
         for (int64_t i = 0; i < all; i++)
             every[i] = i;
-        *row_count = all;
+        *row_count = tidy(problem, every, all);
         return every;
     }
     int64_t budget = SAMPLE_WORK / row_work;
     budget = budget < MIN_SAMPLE_ROWS ? MIN_SAMPLE_ROWS : budget;
     budget = budget > most ? most : budget; /* fewer than all: they would be within one of the limits above */
-    const int64_t strata = budget / 2 - 1;
-    int64_t *rows = fa_alloc((size_t)budget * sizeof *rows), count = 0;
+    const int64_t strata = budget / 2 - 1, sequences = problem->lengths != NULL ? problem->batch : 0;
+    int64_t *rows = fa_alloc((size_t)(budget + 2 * sequences) * sizeof *rows), count = 0;
     uint64_t state = seed * 0x9E3779B97F4A7C15u | 1;
     rows[count++] = 0;
     rows[count++] = all - 1;
@@ -51,15 +72,17 @@ int64_t *fa_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed
         const int64_t from = all * i / strata, size = all * (i + 1) / strata - from;
         rows[count++] = from + (int64_t)(next_random(&state) % (uint64_t)size);
         const int64_t flat = from + (int64_t)(next_random(&state) % (uint64_t)size);
-        const int64_t row = flat % problem->seq_q, tile = row - row % tile_m;
-        const int64_t last = tile + tile_m < problem->seq_q ? tile + tile_m - 1 : problem->seq_q - 1;
-        rows[count++] = flat - row + (next_random(&state) & 1 << 20 ? tile : last);
+        const fa_row at = fa_problem_row(problem, flat);
+        const int64_t row = at.row, tile = row - row % tile_m;
+        const int64_t last = tile + tile_m < at.seq_q ? tile + tile_m - 1 : at.seq_q - 1;
+        rows[count++] = flat - row + (next_random(&state) & 1 << 20 || !at.used ? tile : last);
     }
+    for (int32_t b = 0; b < sequences; b++)
+        for (int32_t end = 0; end < 2; end++)
+            if (problem->lengths->q[b] > 0)
+                rows[count++] =
+                    fa_problem_flat(problem, b, b % problem->heads, end == 0 ? 0 : problem->lengths->q[b] - 1);
     qsort(rows, (size_t)count, sizeof *rows, compare_rows);
-    int64_t unique = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (i == 0 || rows[i] != rows[i - 1])
-            rows[unique++] = rows[i];
-    *row_count = unique;
+    *row_count = tidy(problem, rows, count);
     return rows;
 }

@@ -50,12 +50,12 @@ static void look(scene *s)
 
 static const uint16_t *output_row(const scene *s, int64_t i)
 {
-    return s->output + fa_expected_row(s->expected, i) * s->problem->dim;
+    return s->output + fa_expected_row(s->expected, i) * fa_problem_dim_v(s->problem);
 }
 
 static double expected_at(const scene *s, int64_t i, int32_t d)
 {
-    return fa_expected_value(s->expected, i * s->problem->dim + d);
+    return fa_expected_value(s->expected, i * fa_problem_dim_v(s->problem) + d);
 }
 
 static double value_of(const scene *s, uint16_t element)
@@ -75,8 +75,10 @@ static tally tally_of(const scene *s, int64_t entries, bool by_head)
 {
     int64_t *checked = fa_alloc((size_t)entries * sizeof *checked), *wrong = fa_alloc((size_t)entries * sizeof *wrong);
     for (int64_t i = 0; i < s->expected->row_count; i++) {
-        const int64_t flat = fa_expected_row(s->expected, i);
-        const int64_t entry = by_head ? flat / s->problem->seq_q : flat % s->problem->seq_q / s->tile_m;
+        const fa_row at = fa_problem_row(s->problem, fa_expected_row(s->expected, i));
+        const int64_t entry = by_head ? (int64_t)at.batch * s->problem->heads + at.head : at.row / s->tile_m;
+        if (!at.used)
+            continue;
         checked[entry]++;
         wrong[entry] += s->bad[i] != 0;
     }
@@ -113,7 +115,7 @@ static void describe_place(const scene *s, const tally *heads, const tally *tile
 static bool all_elements(const scene *s, bool (*is)(const scene *s, uint16_t element))
 {
     for (int32_t n = 0; n < s->looked_count; n++)
-        for (int32_t d = 0; d < s->problem->dim; d++)
+        for (int32_t d = 0; d < fa_problem_dim_v(s->problem); d++)
             if (!is(s, output_row(s, s->looked[n])[d]))
                 return false;
     return true;
@@ -130,14 +132,14 @@ static bool guess_scaled(const scene *s, char *text, size_t size)
     for (int32_t n = 0; n < s->looked_count; n++) {
         const uint16_t *row = output_row(s, s->looked[n]);
         double with = 0.0, own = 0.0, error = 0.0, rest = 0.0;
-        for (int32_t d = 0; d < s->problem->dim; d++) {
+        for (int32_t d = 0; d < fa_problem_dim_v(s->problem); d++) {
             const double r = expected_at(s, s->looked[n], d), o = value_of(s, row[d]);
             with += o * r;
             own += r * r;
             error += square(o - r);
         }
         const double factor = with / own;
-        for (int32_t d = 0; d < s->problem->dim; d++)
+        for (int32_t d = 0; d < fa_problem_dim_v(s->problem); d++)
             rest += square(value_of(s, row[d]) - factor * expected_at(s, s->looked[n], d));
         if (!(rest <= 0.04 * error)) /* NaN ends the guess too */
             return false;
@@ -156,7 +158,7 @@ static bool guess_scaled(const scene *s, char *text, size_t size)
 /* The wrong rows hold values of other checked rows. */
 static bool guess_moved(const scene *s, char *text, size_t size)
 {
-    const int32_t dim = s->problem->dim;
+    const int32_t dim = fa_problem_dim_v(s->problem);
     const int32_t tried = s->looked_count < 4 ? s->looked_count : 4;
     int64_t source[4] = {0};
     for (int32_t n = 0; n < tried; n++) {
@@ -190,11 +192,12 @@ static bool guess_alike(const scene *s, char *text, size_t size)
     int32_t pairs = 0;
     for (int32_t n = 1; n < s->looked_count; n++) {
         const int64_t i = s->looked[n], before = s->looked[n - 1];
-        if (fa_expected_row(s->expected, i) / s->problem->seq_q !=
-            fa_expected_row(s->expected, before) / s->problem->seq_q)
+        const fa_place here = fa_place_of(s->problem, fa_expected_row(s->expected, i), 0);
+        const fa_place there = fa_place_of(s->problem, fa_expected_row(s->expected, before), 0);
+        if (here.batch != there.batch || here.head != there.head)
             continue;
         double between = 0.0, should = 0.0;
-        for (int32_t d = 0; d < s->problem->dim; d++) {
+        for (int32_t d = 0; d < fa_problem_dim_v(s->problem); d++) {
             between += square(value_of(s, output_row(s, i)[d]) - value_of(s, output_row(s, before)[d]));
             should += square(expected_at(s, i, d) - expected_at(s, before, d));
         }
@@ -222,11 +225,11 @@ static void guess_values(const scene *s, char *text, size_t size)
 
 static void guess_columns(const scene *s, char *text, size_t size)
 {
-    int32_t first = s->problem->dim, last = -1;
+    int32_t first = fa_problem_dim_v(s->problem), last = -1;
     for (int32_t n = 0; n < s->looked_count; n++) {
         double worst = 0.0;
         for (int pass = 0; pass < 2; pass++) /* columns with at least a tenth of the row's largest error */
-            for (int32_t d = 0; d < s->problem->dim; d++) {
+            for (int32_t d = 0; d < fa_problem_dim_v(s->problem); d++) {
                 const double error =
                     fabs(value_of(s, output_row(s, s->looked[n])[d]) - expected_at(s, s->looked[n], d));
                 const double weight = isfinite(error) ? error : HUGE_VAL;
@@ -238,7 +241,7 @@ static void guess_columns(const scene *s, char *text, size_t size)
                 }
             }
     }
-    if (last - first + 1 <= s->problem->dim * 3 / 4)
+    if (last - first + 1 <= fa_problem_dim_v(s->problem) * 3 / 4)
         append(text, size, "; only columns %d..%d", first, last);
 }
 

@@ -4,7 +4,7 @@
 
 #include "check/reference.h"
 
-/* The expected output: rows in ascending order (NULL: all of them), values [row_count, dim] in one of two
+/* The expected output: rows in ascending order (NULL: all of them), values [row_count, dim_v] in one of two
  * types. */
 typedef struct fa_expected {
     int64_t row_count;

@@ -33,6 +33,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
         return draw;
     const uint64_t random = fa_random_mix(draw.seed + FA_RANDOM_STEP);
     draw.as_asked = false;
+    draw.lengths = problem->lengths != NULL ? index : 0;
     switch (index % 3) {
     case 1:
         draw.dist = random & 1 ? FA_DIST_NEEDLE : FA_DIST_RISING;
@@ -49,15 +50,29 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
     }
 }
 
-/* Every fifth query is zero, and in every third K/V head all keys are the first. */
+/* Every fifth query is zero, and in every third K/V head all keys are the first. Gaps keep their poison. */
 static void flatten(const fa_draw *draw, const fa_problem *asked, fa_tensors *tensors)
 {
-    const size_t dim = (size_t)asked->dim, head = (size_t)asked->seq_kv * dim;
+    const size_t dim = (size_t)asked->dim, head = (size_t)fa_problem_stored_kv(asked) * dim;
     for (size_t i = 0; i < tensors->q_count; i++)
-        tensors->q[i] = i / dim % 5 == 2 ? 0 : tensors->q[i];
-    for (size_t i = 0; i < tensors->kv_count; i++)
-        if ((i / head + draw->seed) % 3 == 1)
-            tensors->k[i] = tensors->k[i - i % head + i % dim];
+        tensors->q[i] = i / dim % 5 == 2 && tensors->q[i] != FA_POISON ? 0 : tensors->q[i];
+    for (size_t i = 0; i < tensors->k_count; i++) {
+        const uint16_t first = tensors->k[i - i % head + i % dim];
+        if ((i / head + draw->seed) % 3 == 1 && tensors->k[i] != FA_POISON && first != FA_POISON)
+            tensors->k[i] = first;
+    }
+}
+
+fa_problem fa_draw_problem(const fa_draw *draw, const fa_problem *asked, fa_lengths *room)
+{
+    fa_problem problem = *asked;
+    if (draw->lengths == 0 || asked->lengths == NULL)
+        return problem;
+    fa_lengths_vary(asked->lengths, draw->lengths, room);
+    problem.lengths = room;
+    problem.seq_q = fa_lengths_largest(room->q, room->count);
+    problem.seq_kv = fa_lengths_largest(room->kv, room->count);
+    return problem;
 }
 
 fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
@@ -71,9 +86,11 @@ fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
     }
     if (draw->flat)
         flatten(draw, asked, &tensors);
-    for (size_t i = 0; draw->v_power != 0 && i < tensors.kv_count; i++)
-        tensors.v[i] =
-            fa_element_of_float(asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors.v[i]), draw->v_power));
+    for (size_t i = 0; draw->v_power != 0 && i < tensors.v_count; i++)
+        tensors.v[i] = tensors.v[i] == FA_POISON
+                           ? FA_POISON
+                           : fa_element_of_float(
+                                 asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors.v[i]), draw->v_power));
     return tensors;
 }
 
@@ -86,8 +103,11 @@ void fa_draw_describe(const fa_draw *draw, char text[FA_DRAW_TEXT])
     if (draw->as_asked)
         snprintf(text, FA_DRAW_TEXT, "seed %llu", seed);
     else
-        snprintf(text, FA_DRAW_TEXT, "seed %llu (%s, scale x %g, %s%s%s)", seed,
+        snprintf(text, FA_DRAW_TEXT, "seed %llu (%s, scale x %g, %s%s%s%s)", seed,
                  fa_word(FA_DIST_WORDS, draw->dist, dist), (double)draw->factor,
                  fa_word(FA_STRIDES_WORDS, draw->strides, strides), values,
-                 draw->flat ? ", with zero queries and equal keys" : "");
+                 draw->flat ? ", with zero queries and equal keys" : "",
+                 draw->lengths == 0       ? ""
+                 : draw->lengths % 2 == 1 ? ", shorter sequences"
+                                          : ", lengths in reverse order");
 }

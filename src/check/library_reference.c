@@ -44,6 +44,13 @@ void fa_library_reference_open(const fa_candidate *candidate, fa_library_referen
         drop(device, library, "is the kernel under test, so it is no reference", missing);
         return;
     }
+    const int32_t features = fa_problem_features(candidate->problem);
+    if (features != 0) {
+        char asked[FA_FEATURES_TEXT];
+        snprintf(why.text, sizeof why.text, "does not serve %s", fa_features_text(features, asked));
+        drop(device, library, why.text, missing);
+        return;
+    }
     fa_spec spec = *candidate->spec;
     spec.row = row;
     spec.kind = row->kind;
@@ -51,7 +58,7 @@ void fa_library_reference_open(const fa_candidate *candidate, fa_library_referen
     spec.source[0] = '\0';
     spec.lse = false;
     snprintf(spec.name, sizeof spec.name, "%s", row->name);
-    const size_t count = library->count = fa_problem_q_count(candidate->problem);
+    const size_t count = library->count = fa_problem_o_count(candidate->problem);
     fa_status status = device->load(device, &spec, NULL, candidate->problem, &library->kernel, &why);
     if (status == FA_PASS)
         status = device->alloc(device, count * sizeof *library->half, &library->out, &why);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check/choose_rows.h"
+#include "check/scores.h"
 
 enum {
     TILE_KEYS = 64,
@@ -19,33 +20,32 @@ enum {
 typedef struct scratch {
     double *logits;     /* [rows][seq_kv_padded] */
     float *half_logits; /* the baseline's, same shape */
-    double *q, *out;    /* [rows][dim] */
+    double *q, *out;    /* [rows][dim], [rows][dim_v] */
     float *half_q, *half_out;
-    double *tile; /* [dim][TILE_KEYS] of K or [TILE_KEYS][dim] of V */
+    double *tile; /* [dim][TILE_KEYS] of K or [TILE_KEYS][dim_v] of V */
     float *half_tile;
     size_t stride; /* seq_kv rounded up to TILE_KEYS */
 } scratch;
 
 fa_place fa_place_of(const fa_problem *problem, int64_t flat, int32_t col)
 {
-    return (fa_place){.batch = (int32_t)(flat / problem->seq_q / problem->heads),
-                      .head = (int32_t)(flat / problem->seq_q % problem->heads),
-                      .row = (int32_t)(flat % problem->seq_q),
-                      .col = col};
+    const fa_row at = fa_problem_row(problem, flat);
+    return (fa_place){.batch = at.batch, .head = at.head, .row = at.row, .col = col};
 }
 
 static scratch scratch_make(const fa_problem *problem, int32_t block_rows)
 {
-    const size_t dim = (size_t)problem->dim, rows = (size_t)block_rows;
+    const size_t dim = (size_t)problem->dim, dim_v = (size_t)fa_problem_dim_v(problem), rows = (size_t)block_rows;
+    const size_t tile = TILE_KEYS * (dim > dim_v ? dim : dim_v);
     scratch s = {.stride = ((size_t)problem->seq_kv + TILE_KEYS - 1) / TILE_KEYS * TILE_KEYS};
     s.logits = fa_alloc(rows * s.stride * sizeof *s.logits);
     s.half_logits = fa_alloc(rows * s.stride * sizeof *s.half_logits);
     s.q = fa_alloc(rows * dim * sizeof *s.q);
-    s.out = fa_alloc(rows * dim * sizeof *s.out);
+    s.out = fa_alloc(rows * dim_v * sizeof *s.out);
     s.half_q = fa_alloc(rows * dim * sizeof *s.half_q);
-    s.half_out = fa_alloc(rows * dim * sizeof *s.half_out);
-    s.tile = fa_alloc(TILE_KEYS * dim * sizeof *s.tile);
-    s.half_tile = fa_alloc(TILE_KEYS * dim * sizeof *s.half_tile);
+    s.half_out = fa_alloc(rows * dim_v * sizeof *s.half_out);
+    s.tile = fa_alloc(tile * sizeof *s.tile);
+    s.half_tile = fa_alloc(tile * sizeof *s.half_tile);
     return s;
 }
 
@@ -61,13 +61,12 @@ static void scratch_free(scratch *s)
     free(s->half_tile);
 }
 
-/* Rows of one (batch, head) that are worked on together: rows[0..count) of the reference. */
+/* Rows of one (batch, head) that are worked on together. */
 typedef struct block {
     const fa_problem *problem;
-    const int64_t *rows;
-    int32_t count;
-    int32_t keys[BLOCK_ROWS]; /* keys that each row sees */
-    int32_t max_keys;
+    int32_t count, seq_kv;
+    fa_keys keys[BLOCK_ROWS]; /* what each row sees */
+    fa_keys all;              /* from the first key of any row to the last, from a tile's beginning */
     bool acc_fp16;
     fa_dtype dtype;
 } block;
@@ -129,11 +128,11 @@ static void half_dot_tile_acc16(const float *restrict q, const float *restrict t
 static void logits_of(const block *b, const uint16_t *k, scratch *s)
 {
     const int32_t dim = b->problem->dim;
-    for (int32_t first = 0; first < b->max_keys; first += TILE_KEYS) {
-        const int32_t left = b->problem->seq_kv - first;
+    for (int32_t first = b->all.first; first < b->all.end; first += TILE_KEYS) {
+        const int32_t left = b->seq_kv - first;
         convert_keys(b->dtype, k + (size_t)first * (size_t)dim, left < TILE_KEYS ? left : TILE_KEYS, dim, s);
         for (int32_t r = 0; r < b->count; r++) {
-            if (first >= b->keys[r])
+            if (first >= b->keys[r].end || first + TILE_KEYS <= b->keys[r].first)
                 continue;
             const size_t at = (size_t)r * s->stride + (size_t)first;
             dot_tile(s->q + r * dim, s->tile, dim, s->logits + at);
@@ -143,83 +142,6 @@ static void logits_of(const block *b, const uint16_t *k, scratch *s)
                 half_dot_tile(s->half_q + r * dim, s->half_tile, dim, s->half_logits + at);
         }
     }
-}
-
-/* Returns the log-sum-exp. */
-static double softmax(double *restrict x, int32_t keys, double scale)
-{
-    double max = -INFINITY, sum = 0.0;
-    for (int32_t j = 0; j < keys; j++) {
-        x[j] *= scale;
-        max = x[j] > max ? x[j] : max;
-    }
-    for (int32_t j = 0; j < keys; j++) {
-        x[j] = exp(x[j] - max);
-        sum += x[j];
-    }
-    for (int32_t j = 0; j < keys; j++)
-        x[j] /= sum;
-    return max + log(sum); /* -inf without keys */
-}
-
-static float largest_of(const float *restrict x, int32_t keys)
-{
-    float max = -INFINITY;
-    for (int32_t j = 0; j < keys; j++)
-        max = x[j] > max ? x[j] : max;
-    return max;
-}
-
-/* Scaled scores in the type; FP32 where one is beyond the type's largest number, which returns false. */
-static bool round_scores(fa_dtype dtype, float *restrict x, int32_t keys, float scale, float *largest)
-{
-    float most = 0.0f;
-    for (int32_t j = 0; j < keys; j++) {
-        x[j] *= scale;
-        most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
-    }
-    *largest = most;
-    if (most > fa_element_largest(dtype))
-        return false;
-    for (int32_t j = 0; j < keys; j++)
-        x[j] = fa_element_round(dtype, x[j]);
-    return true;
-}
-
-/* Like separate operations on tensors of the type: S in the type, softmax in FP32 (its sum in FP16 in the lower class),
- * P in the type. Scores beyond the type stay FP32. The row's largest is then too small by what FP32 sums may lose: a
- * right kernel may be as wrong. *sway: see fa_reference. */
-static double half_softmax(fa_dtype dtype, float *restrict x, int32_t keys, float scale, bool acc_fp16, double *sway)
-{
-    float largest;
-    const bool fits = round_scores(dtype, x, keys, scale, &largest);
-    const double roundoff = ldexp(1.0, -fa_dtype_bits(dtype));
-    const double off = (fits || acc_fp16 ? 2.0 * roundoff : 0x1p-18) * (double)largest;
-    const float top_score = largest_of(x, keys);
-    int32_t top = 0;
-    *sway = 0.0;
-    if (keys == 0)
-        return -INFINITY;
-    while (top + 1 < keys && x[top] < top_score)
-        top++;
-    x[top] = -INFINITY;
-    const float second = largest_of(x, keys);
-    x[top] = fits ? top_score : (float)((double)top_score - off);
-    const float max = x[top] > second ? x[top] : second;
-    double sum = 0.0;
-    for (int32_t j = 0; j < keys; j++) {
-        x[j] = expf(x[j] - max);
-        sum = acc_fp16 ? (double)fa_round_half((float)sum + x[j]) : sum + (double)x[j];
-    }
-    /* The weight of the others over the top key's, as a logarithm: small ones are the second's alone. */
-    const double others = log(fmax(sum - (double)x[top], 0.0)) + (double)max;
-    const double odds = fmax(others, (double)second) - (double)top_score;
-    const double weight = 1.0 / (1.0 + exp(odds));
-    *sway = acc_fp16 ? INFINITY : weight - 1.0 / (1.0 + exp(odds + off)) + roundoff * (1.0 - weight);
-    const float total = (float)sum;
-    for (int32_t j = 0; j < keys; j++)
-        x[j] = fa_element_round(dtype, x[j] / total);
-    return (double)max + log(sum);
 }
 
 static void add_values(const double *restrict p, const double *restrict v, int32_t keys, int32_t dim,
@@ -257,21 +179,25 @@ static void half_add_values(const float *restrict p, const float *restrict v, in
     }
 }
 
+static int32_t largest(int32_t a, int32_t b) { return a > b ? a : b; }
+static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+
 static void outputs_of(const block *b, const uint16_t *v, scratch *s)
 {
-    const int32_t dim = b->problem->dim;
+    const int32_t dim = fa_problem_dim_v(b->problem);
     memset(s->out, 0, (size_t)b->count * (size_t)dim * sizeof *s->out);
     memset(s->half_out, 0, (size_t)b->count * (size_t)dim * sizeof *s->half_out);
-    for (int32_t first = 0; first < b->max_keys; first += TILE_KEYS) {
-        const int32_t left = b->max_keys - first, tile_keys = left < TILE_KEYS ? left : TILE_KEYS;
+    for (int32_t first = b->all.first; first < b->all.end; first += TILE_KEYS) {
+        const int32_t tile_keys = least(b->all.end - first, TILE_KEYS);
         convert_rows(b->dtype, v + (size_t)first * (size_t)dim, (size_t)tile_keys * (size_t)dim, s->half_tile, s->tile);
         for (int32_t r = 0; r < b->count; r++) {
-            const int32_t keys = b->keys[r] - first < tile_keys ? b->keys[r] - first : tile_keys;
-            if (keys <= 0)
+            const int32_t begin = largest(b->keys[r].first - first, 0), end = least(b->keys[r].end - first, tile_keys);
+            if (end <= begin)
                 continue;
-            const size_t at = (size_t)r * s->stride + (size_t)first;
-            add_values(s->logits + at, s->tile, keys, dim, s->out + r * dim);
-            half_add_values(s->half_logits + at, s->half_tile, keys, dim, b->acc_fp16, s->half_out + r * dim);
+            const size_t at = (size_t)r * s->stride + (size_t)(first + begin);
+            add_values(s->logits + at, s->tile + begin * dim, end - begin, dim, s->out + r * dim);
+            half_add_values(s->half_logits + at, s->half_tile + begin * dim, end - begin, dim, b->acc_fp16,
+                            s->half_out + r * dim);
         }
     }
 }
@@ -281,40 +207,57 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
                             int64_t first, int32_t count, bool acc_fp16, scratch *s)
 {
     const int32_t dim = problem->dim;
-    const size_t size = (size_t)dim;
-    block b = {.problem = problem,
-               .rows = reference->rows + first,
-               .count = count,
-               .acc_fp16 = acc_fp16,
-               .dtype = problem->dtype};
+    const size_t size = (size_t)dim, size_v = (size_t)fa_problem_dim_v(problem);
+    const int64_t *rows = reference->rows + first;
+    fa_row at = fa_problem_row(problem, rows[0]);
+    block b = {.problem = problem, .count = count, .seq_kv = at.seq_kv, .acc_fp16 = acc_fp16, .dtype = problem->dtype};
+    b.all.first = at.seq_kv;
     for (int32_t r = 0; r < count; r++) {
-        b.keys[r] = fa_problem_row_keys(problem, (int32_t)(b.rows[r] % problem->seq_q));
-        b.max_keys = b.keys[r] > b.max_keys ? b.keys[r] : b.max_keys;
-        convert_rows(b.dtype, tensors->q + (size_t)b.rows[r] * size, size, s->half_q + r * dim, s->q + r * dim);
+        const fa_keys keys = b.keys[r] = fa_problem_keys(problem, at.batch, fa_problem_row(problem, rows[r]).row);
+        b.all.end = largest(b.all.end, keys.end);
+        b.all.first = keys.end > keys.first ? least(b.all.first, keys.first) : b.all.first;
+        convert_rows(b.dtype, tensors->q + (size_t)rows[r] * size, size, s->half_q + r * dim, s->q + r * dim);
     }
-    const int64_t head_row = b.rows[0] / problem->seq_q;
-    const int64_t batch = head_row / problem->heads, head = head_row % problem->heads;
-    const int64_t kv_head = batch * problem->kv_heads + head / (problem->heads / problem->kv_heads);
-    const size_t kv_at = (size_t)kv_head * (size_t)problem->seq_kv * size;
+    b.all.first -= b.all.first % TILE_KEYS;
+    const int64_t kv_head = at.head / (problem->heads / problem->kv_heads), stored = fa_problem_stored_kv(problem);
+    const bool one_behind_other = problem->lengths != NULL;
+    const size_t kv_at = (size_t)(one_behind_other ? kv_head * stored + problem->lengths->kv_start[at.batch]
+                                                   : (at.batch * (int64_t)problem->kv_heads + kv_head) * stored);
 
-    logits_of(&b, tensors->k + kv_at, s);
+    logits_of(&b, tensors->k + kv_at * size, s);
     for (int32_t r = 0; r < count; r++) {
-        const size_t at = (size_t)r * s->stride;
-        reference->lse[first + r] = softmax(s->logits + at, b.keys[r], (double)problem->scale);
-        reference->baseline_lse[first + r] = half_softmax(b.dtype, s->half_logits + at, b.keys[r], problem->scale,
-                                                          acc_fp16, reference->sway + first + r);
+        const size_t row = (size_t)r * s->stride;
+        at.row = fa_problem_row(problem, rows[r]).row;
+        reference->lse[first + r] = fa_scores_softmax(problem, tensors, &at, b.keys[r], s->logits + row);
+        reference->baseline_lse[first + r] = fa_scores_baseline(problem, tensors, &at, b.keys[r], acc_fp16,
+                                                                s->half_logits + row, reference->sway + first + r);
     }
-    outputs_of(&b, tensors->v + kv_at, s);
-    memcpy(reference->exact + (size_t)first * size, s->out, (size_t)count * size * sizeof *s->out);
-    for (size_t i = 0; i < (size_t)count * size; i++)
-        reference->baseline[(size_t)first * size + i] =
+    outputs_of(&b, tensors->v + kv_at * size_v, s);
+    memcpy(reference->exact + (size_t)first * size_v, s->out, (size_t)count * size_v * sizeof *s->out);
+    for (size_t i = 0; i < (size_t)count * size_v; i++)
+        reference->baseline[(size_t)first * size_v + i] =
             fa_element_of_float(b.dtype, fa_element_round(b.dtype, s->half_out[i]));
+}
+
+/* Cuts the rows into blocks: runs of at most block_rows rows of one head of a sequence. Returns how many. */
+static int64_t cut_blocks(const fa_problem *problem, const fa_reference *reference, int32_t block_rows, int64_t *starts)
+{
+    int64_t blocks = 0;
+    fa_row before = {.batch = -1};
+    for (int64_t i = 0; i < reference->row_count; i++) {
+        const fa_row at = fa_problem_row(problem, reference->rows[i]);
+        if (at.batch != before.batch || at.head != before.head || i - starts[blocks - 1] == block_rows)
+            starts[blocks++] = i;
+        before = at;
+    }
+    starts[blocks] = reference->row_count;
+    return blocks;
 }
 
 fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *tensors, int64_t *rows,
                                   int64_t row_count, bool acc_fp16)
 {
-    const size_t count = (size_t)row_count * (size_t)problem->dim;
+    const size_t count = (size_t)row_count * (size_t)fa_problem_dim_v(problem);
     const fa_reference reference = {.unit = 1.0,
                                     .row_count = row_count,
                                     .rows = rows,
@@ -323,19 +266,10 @@ fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *t
                                     .lse = fa_alloc((size_t)row_count * sizeof *reference.lse),
                                     .baseline_lse = fa_alloc((size_t)row_count * sizeof *reference.baseline_lse),
                                     .sway = fa_alloc((size_t)row_count * sizeof *reference.sway)};
-
-    /* Blocks: runs of rows of one head. */
-    const int32_t fitting = BLOCK_LOGITS / problem->seq_kv;
+    const int32_t fitting = BLOCK_LOGITS / largest(problem->seq_kv, 1);
     const int32_t block_rows = fitting < 1 ? 1 : fitting < BLOCK_ROWS ? fitting : BLOCK_ROWS;
-    int64_t *starts = fa_alloc((size_t)(row_count + 1) * sizeof *starts), blocks = 0, head_before = -1;
-    for (int64_t i = 0; i < row_count; i++) {
-        const int64_t head = rows[i] / problem->seq_q;
-        if (head != head_before || i - starts[blocks - 1] == block_rows)
-            starts[blocks++] = i;
-        head_before = head;
-    }
-    starts[blocks] = row_count;
-
+    int64_t *starts = fa_alloc((size_t)(row_count + 1) * sizeof *starts);
+    const int64_t blocks = cut_blocks(problem, &reference, block_rows, starts);
     const bool worth_threads = row_count * problem->seq_kv * problem->dim > 1 << 20;
 #pragma omp parallel if (worth_threads)
     {

@@ -7,10 +7,10 @@
 typedef struct fa_place {
     int32_t batch, head, row, col;
 } fa_place;
-/* Values for the flat row (batch*heads + head)*seq_q + row. */
+/* Of a flat row: fa_problem_row. */
 fa_place fa_place_of(const fa_problem *problem, int64_t flat, int32_t col);
 
-/* Both from the rounded inputs, for `row_count` query rows out of batch*heads*seq_q.
+/* Both from the rounded inputs, for `row_count` query rows out of fa_problem_rows.
  * baseline: FP32 dot, S and normalised P rounded to the type, FP32 accumulate, output in the type; with acc fp16 (the
  * lower class, of FP16 alone) the accumulations are FP16 too. A row with scores beyond the type's largest number has
  * FP32 scores. */
@@ -18,15 +18,15 @@ typedef struct fa_reference {
     double unit; /* what V is a multiple of: 1, or the factor of a draw. The absolute limits of the rules are too */
     int64_t row_count;
     int64_t *rows;      /* flat, ascending */
-    double *exact;      /* [row_count, dim] */
-    uint16_t *baseline; /* [row_count, dim], of the problem's type */
-    double *lse;        /* [row_count]: log-sum-exp, natural; -inf for a row that sees no key */
+    double *exact;      /* [row_count, dim_v] */
+    uint16_t *baseline; /* [row_count, dim_v], of the problem's type */
+    double *lse;        /* [row_count]: log-sum-exp, natural; a sink is part of it; -inf for a row with neither */
     double *baseline_lse;
     double *sway; /* [row_count]: the part of the weights that moves when the largest score and P are rounded otherwise;
                      infinite with acc fp16 */
 } fa_reference;
 
-/* All rows while batch*heads*seq_q*seq_kv*dim is small; otherwise a seeded random sample that includes first and last
+/* All rows while the work is small; otherwise a seeded random sample that includes first and last
  * rows of tiles of tile_m rows. Threads: all cores. */
 fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m, bool acc_fp16,
                                uint64_t seed);

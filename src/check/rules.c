@@ -35,12 +35,18 @@ typedef struct row_errors {
 
 double fa_rule_tolerance(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
 
-static int64_t count_nonfinite(fa_dtype dtype, const uint16_t *output, int64_t count)
+/* In rows of sequences: what lies between them keeps its poison. */
+static int64_t count_nonfinite(const fa_problem *problem, const uint16_t *output)
 {
+    const int64_t rows = fa_problem_rows(problem), dim = fa_problem_dim_v(problem);
     int64_t nonfinite = 0;
-#pragma omp parallel for reduction(+ : nonfinite) schedule(static) if (count > PARALLEL_ELEMENTS)
-    for (int64_t i = 0; i < count; i++)
-        nonfinite += !fa_element_is_finite(dtype, output[i]);
+#pragma omp parallel for reduction(+ : nonfinite) schedule(static) if (rows * dim > PARALLEL_ELEMENTS)
+    for (int64_t row = 0; row < rows; row++) {
+        if (problem->lengths != NULL && !fa_problem_row(problem, row).used)
+            continue;
+        for (int64_t i = row * dim; i < (row + 1) * dim; i++)
+            nonfinite += !fa_element_is_finite(problem->dtype, output[i]);
+    }
     return nonfinite;
 }
 
@@ -64,9 +70,11 @@ static void keep_larger(double error, int32_t d, double *largest, int32_t *col)
 static row_errors measure_row(const fa_problem *problem, const fa_expected *expected, int64_t i,
                               const fa_reference *reference, const uint16_t *output, double atol, double rtol)
 {
-    const int32_t dim = problem->dim;
+    const int32_t dim = fa_problem_dim_v(problem);
     const fa_dtype dtype = problem->dtype;
     row_errors row = {0};
+    if (problem->lengths != NULL && !fa_problem_row(problem, fa_expected_row(expected, i)).used)
+        return row;
     const bool few = expected->row_count * dim < FEW_ELEMENTS;
     const double largest = largest_expected(expected, i, dim);
     const double sway = reference ? 2.0 * reference->sway[i] * largest : 0.0;
@@ -132,7 +140,7 @@ static void set_worst(judgement *j, const fa_problem *problem, int64_t i, int32_
 static judgement measure(const fa_problem *problem, const fa_expected *expected, const fa_reference *reference,
                          const uint16_t *output, double atol, double rtol)
 {
-    const int32_t dim = problem->dim;
+    const int32_t dim = fa_problem_dim_v(problem);
     judgement j = {.expected = *expected};
     fa_verdict *v = &j.verdict;
     j.rows = fa_alloc((size_t)expected->row_count * sizeof *j.rows);
@@ -141,7 +149,7 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
         j.rows[i] = measure_row(problem, expected, i, reference, output, atol, rtol);
 
     v->rows_checked = expected->row_count;
-    v->nonfinite = count_nonfinite(problem->dtype, output, (int64_t)fa_problem_q_count(problem));
+    v->nonfinite = count_nonfinite(problem, output);
     double squares = 0.0, base_squares = 0.0, ulp_squares = 0.0;
     for (int64_t i = 0; i < expected->row_count; i++) {
         const row_errors *row = &j.rows[i];
@@ -207,23 +215,23 @@ static void add_worst(const judgement *j, const fa_problem *problem, const uint1
                       size_t size)
 {
     const fa_place *at = &j->verdict.worst;
-    const int64_t flat = ((int64_t)at->batch * problem->heads + at->head) * problem->seq_q + at->row;
+    const int64_t flat = fa_problem_flat(problem, at->batch, at->head, at->row), dim = fa_problem_dim_v(problem);
     const size_t used = strlen(text);
     char want[32] = "not sampled";
-    const double got = (double)fa_element_to_float(problem->dtype, output[flat * problem->dim + at->col]);
+    const double got = (double)fa_element_to_float(problem->dtype, output[flat * dim + at->col]);
     if (expected)
-        snprintf(want, sizeof want, "expected %.6g",
-                 fa_expected_value(&j->expected, j->worst_index * problem->dim + at->col));
+        snprintf(want, sizeof want, "expected %.6g", fa_expected_value(&j->expected, j->worst_index * dim + at->col));
     snprintf(text + used, size - used, "; worst at batch %d head %d row %d col %d: %.6g, %s; %lld mismatches",
              at->batch, at->head, at->row, at->col, isnan(got) ? NAN : got, want, (long long)j->verdict.mismatches);
 }
 
 static fa_place first_nonfinite(const fa_problem *problem, const uint16_t *output)
 {
+    const int32_t dim = fa_problem_dim_v(problem);
     int64_t i = 0;
-    while (fa_element_is_finite(problem->dtype, output[i]))
+    while (fa_element_is_finite(problem->dtype, output[i]) || !fa_problem_row(problem, i / dim).used)
         i++;
-    return fa_place_of(problem, i / problem->dim, (int32_t)(i % problem->dim));
+    return fa_place_of(problem, i / dim, (int32_t)(i % dim));
 }
 
 /* Completes a failed verdict: `bad` marks the rows that broke the rule. Without any, a row beside the sample is not
@@ -262,7 +270,8 @@ static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad
         max_over = fmax(max_over, row->over_floor);
         max_ok &= row_max_ok;
         row_ok &= row_l2_ok;
-        bad[i] = !(row_max_ok && row_l2_ok && (rmse_ok || row->squares <= rmse_limit * rmse_limit * problem->dim));
+        bad[i] = !(row_max_ok && row_l2_ok &&
+                   (rmse_ok || row->squares <= rmse_limit * rmse_limit * fa_problem_dim_v(problem)));
     }
     j->by = !max_ok ? BY_FLOOR : !rmse_ok ? BY_SQUARES : BY_RELATIVE;
     if (!max_ok)
@@ -334,8 +343,7 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
 fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
                             double atol, double rtol, const fa_verdict *exact)
 {
-    const fa_expected expected = {.row_count = (int64_t)problem->batch * problem->heads * problem->seq_q,
-                                  .other = other};
+    const fa_expected expected = {.row_count = fa_problem_rows(problem), .other = other};
     const bool sampled = exact->rows_checked < expected.row_count;
     const double own_error = (sampled ? 4.0 : 2.0) * exact->baseline_max_abs_err;
     judgement j = measure(problem, &expected, NULL, output, atol + own_error, rtol);
@@ -347,7 +355,7 @@ fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const
     v->passed = fixed_ok && rmse_ok;
     if (fixed_ok && !rmse_ok) {
         for (int64_t i = 0; i < v->rows_checked; i++)
-            bad[i] = !(j.rows[i].squares <= limit * limit * problem->dim);
+            bad[i] = !(j.rows[i].squares <= limit * limit * fa_problem_dim_v(problem));
         j.by = BY_SQUARES;
         snprintf(v->failure, sizeof v->failure, "rmse against the library %.4g > %.4g", v->rmse, limit);
     }

@@ -19,12 +19,12 @@ typedef struct fa_verdict {
 /* atol and rtol of the fixed rule: 1e-3 for FP16, twice its unit roundoff; times 8 for BF16, like the unit roundoff. */
 double fa_rule_tolerance(fa_dtype dtype);
 
-/* Against the FP64 reference. output: [batch, heads, seq_q, dim]; every element must be finite, sampled or not. atol
+/* Against the FP64 reference. output: [batch, heads, seq_q, dim_v]; every element must be finite, sampled or not. atol
  * is for V as it is drawn: reference->unit multiplies it. */
 fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output, int32_t tile_m,
                     double atol, double rtol);
 
-/* Against the full output of a library, other: FP32 [batch, heads, seq_q, dim]. Unfused attention rounds S, P and its
+/* Against the full output of a library, other: FP32 [batch, heads, seq_q, dim_v]. Unfused attention rounds S, P and its
  * output to the type, so its error is that of the baseline. `exact`, the verdict against R on this input, has that
  * error. The fixed rule then allows atol plus twice the baseline's largest error (four times where R was sampled: the
  * largest of a sample is not the largest of all), and rmse(O-C) <= 4 rmse(B-R): twice for each side. Baseline figures

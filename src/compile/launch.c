@@ -59,12 +59,16 @@ fa_launch fa_launch_of(const fa_module *module, const fa_problem *problem, int32
 {
     const fa_kernel_info *info = &module->info;
     const int64_t heads = info->pack_heads ? problem->kv_heads : problem->heads;
-    const int64_t rows = (int64_t)problem->seq_q * (problem->heads / heads);
-    const int64_t tiles_m = (rows + info->m - 1) / info->m;
-    const int64_t tiles = tiles_m * heads * problem->batch;
+    /* With lengths every sequence may end in a partial tile: tiles of all of them, counted from above. */
+    const bool unlike = problem->lengths != NULL;
+    const int64_t batch = fa_problem_stored_batch(problem);
+    const int64_t rows = (int64_t)fa_problem_stored_q(problem) * (problem->heads / heads) +
+                         (unlike ? problem->batch * ((int64_t)info->m - 1) : 0);
+    const int64_t tiles_m = unlike ? rows / info->m : (rows + info->m - 1) / info->m;
+    const int64_t tiles = tiles_m * heads * batch;
     const int64_t cluster = info->cluster > 1 ? info->cluster : 1; /* a grid is whole clusters */
     const int64_t blocks =
-        (tiles_m + cluster - 1) / cluster * cluster * heads * problem->batch * (info->splits > 1 ? info->splits : 1);
+        (tiles_m + cluster - 1) / cluster * cluster * heads * batch * (info->splits > 1 ? info->splits : 1);
     if (module->plan.count > 0)
         return planned(module, (int32_t)tiles_m, (int32_t)tiles);
     if (blocks > INT32_MAX)

@@ -86,8 +86,8 @@ static fa_status describe(const fa_spec *spec, const fa_library_question *questi
     FA_TRY(check_elf(spec->source, &facts->sha256, why));
     FA_TRY(open_file(spec->source, &file, why));
     file.info(question, &answer);
-    if (answer.abi != FA_LIBRARY_ABI)
-        return fa_refuse(why, FA_ERROR, "%s was built for ABI %d of include/fa_library.h, this fa_bench has %d",
+    if (answer.abi < 2 || answer.abi > FA_LIBRARY_ABI) /* ABI 3 appends to 2 */
+        return fa_refuse(why, FA_ERROR, "%s was built for ABI %d of include/fa_library.h, this fa_bench takes 2 to %d",
                          spec->source, answer.abi, FA_LIBRARY_ABI);
     copy_text(facts->name, sizeof facts->name, answer.name, sizeof answer.name - 1);
     copy_text(facts->version, sizeof facts->version, answer.version, sizeof answer.version - 1);
@@ -101,6 +101,8 @@ static fa_status describe(const fa_spec *spec, const fa_library_question *questi
     facts->nondeterministic = answer.nondeterministic != 0;
     facts->writes_lse = answer.writes_lse != 0;
     facts->serves_bf16 = answer.serves_bf16 != 0;
+    facts->serves = answer.abi >= 3 ? answer.serves : 0;
+    facts->needs = answer.abi >= 3 ? answer.needs : 0;
     facts->workspace_bytes = answer.workspace_bytes;
     return FA_PASS;
 }

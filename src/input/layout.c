@@ -50,10 +50,12 @@ fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t s
         strides = FA_STRIDES_PACKED;
     fa_layout l = {
         .strides = strides,
-        .batch = problem->batch,
+        .batch = fa_problem_stored_batch(problem),
         .heads = query ? problem->heads : problem->kv_heads,
-        .seq = query ? problem->seq_q : problem->seq_kv,
-        .dim = tensor == FA_L ? 2 : problem->dim,
+        .seq = query ? fa_problem_stored_q(problem) : fa_problem_stored_kv(problem),
+        .dim = tensor == FA_L                     ? 2
+               : tensor == FA_Q || tensor == FA_K ? problem->dim
+                                                  : fa_problem_dim_v(problem),
         .blocks = 1,
     };
     if (strides == FA_STRIDES_PADDED)

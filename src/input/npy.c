@@ -101,7 +101,7 @@ static fa_status check_header(const char *path, const char *header, fa_dtype dty
 }
 
 static fa_status check_file(const char *path, const char *file, size_t size, fa_dtype dtype, const int32_t shape[4],
-                            uint16_t **data, fa_reason *why)
+                            uint16_t **data, bool gaps, fa_reason *why)
 {
     if (size < 12 || memcmp(file, magic, sizeof magic) != 0)
         return fa_refuse(why, FA_USAGE, "--load: %s is no .npy file", path);
@@ -125,7 +125,7 @@ static fa_status check_file(const char *path, const char *file, size_t size, fa_
     *data = fa_alloc(count * sizeof **data);
     memcpy(*data, file + start + length, count * sizeof **data);
     for (size_t i = 0; i < count; i++)
-        if (!fa_element_is_finite(dtype, (*data)[i]))
+        if (!fa_element_is_finite(dtype, (*data)[i]) && !(gaps && (*data)[i] == FA_POISON))
             return fa_refuse(why, FA_USAGE, "--load: %s: element %zu is not finite", path, i);
     return FA_PASS;
 }
@@ -177,14 +177,14 @@ fa_status fa_npy_size(const char *folder, fa_options *options, fa_reason *why)
 }
 
 static fa_status load_one(const char *folder, const char *name, fa_dtype dtype, const int32_t shape[4], uint16_t **data,
-                          fa_reason *why)
+                          bool gaps, fa_reason *why)
 {
     char *path = fa_format("%s/%s.npy", folder, name), *file = NULL;
     size_t size = 0;
     fa_status status = FA_USAGE;
     fa_reason inner;
     if (fa_read_file(path, &file, &size, &inner) == FA_PASS)
-        status = check_file(path, file, size, dtype, shape, data, why);
+        status = check_file(path, file, size, dtype, shape, data, gaps, why);
     else
         fa_refuse(why, FA_USAGE, "--load: %s", inner.text);
     free(file);
@@ -193,15 +193,14 @@ static fa_status load_one(const char *folder, const char *name, fa_dtype dtype, 
 }
 
 /* Equal tensors would hide a kernel that takes one for the other. */
-static fa_status check_distinct(const fa_tensors *t, const int32_t q_shape[4], const int32_t kv_shape[4],
-                                fa_reason *why)
+static fa_status check_distinct(const fa_tensors *t, fa_reason *why)
 {
-    const bool same_shape = memcmp(q_shape, kv_shape, 4 * sizeof *q_shape) == 0;
-    const size_t bytes = t->kv_count * sizeof *t->k;
-    const char *pair = memcmp(t->k, t->v, bytes) == 0                 ? "k.npy and v.npy"
-                       : same_shape && memcmp(t->q, t->k, bytes) == 0 ? "q.npy and k.npy"
-                       : same_shape && memcmp(t->q, t->v, bytes) == 0 ? "q.npy and v.npy"
-                                                                      : NULL;
+    const size_t bytes = t->k_count * sizeof *t->k;
+    const bool kv = t->k_count == t->v_count, qk = t->q_count == t->k_count, qv = t->q_count == t->v_count;
+    const char *pair = kv && memcmp(t->k, t->v, bytes) == 0   ? "k.npy and v.npy"
+                       : qk && memcmp(t->q, t->k, bytes) == 0 ? "q.npy and k.npy"
+                       : qv && memcmp(t->q, t->v, bytes) == 0 ? "q.npy and v.npy"
+                                                              : NULL;
     if (pair == NULL)
         return FA_PASS;
     return fa_refuse(why, FA_USAGE, "--load: %s hold the same values: a kernel that confuses them would pass", pair);
@@ -209,19 +208,25 @@ static fa_status check_distinct(const fa_tensors *t, const int32_t q_shape[4], c
 
 fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why)
 {
-    const int32_t q_shape[4] = {problem->batch, problem->heads, problem->seq_q, problem->dim};
-    const int32_t kv_shape[4] = {problem->batch, problem->kv_heads, problem->seq_kv, problem->dim};
-    fa_tensors loaded = {.q_count = fa_problem_q_count(problem), .kv_count = fa_problem_kv_count(problem)};
-    fa_status status = load_one(folder, "q", problem->dtype, q_shape, &loaded.q, why);
+    const int32_t batch = fa_problem_stored_batch(problem), rows_kv = fa_problem_stored_kv(problem);
+    const int32_t q_shape[4] = {batch, problem->heads, fa_problem_stored_q(problem), problem->dim};
+    const int32_t k_shape[4] = {batch, problem->kv_heads, rows_kv, problem->dim};
+    const int32_t v_shape[4] = {batch, problem->kv_heads, rows_kv, fa_problem_dim_v(problem)};
+    fa_tensors loaded = {.q_count = fa_problem_q_count(problem),
+                         .k_count = fa_problem_k_count(problem),
+                         .v_count = fa_problem_v_count(problem)};
+    fa_status status = load_one(folder, "q", problem->dtype, q_shape, &loaded.q, problem->lengths != NULL, why);
     if (status == FA_PASS)
-        status = load_one(folder, "k", problem->dtype, kv_shape, &loaded.k, why);
+        status = load_one(folder, "k", problem->dtype, k_shape, &loaded.k, problem->lengths != NULL, why);
     if (status == FA_PASS)
-        status = load_one(folder, "v", problem->dtype, kv_shape, &loaded.v, why);
+        status = load_one(folder, "v", problem->dtype, v_shape, &loaded.v, problem->lengths != NULL, why);
     if (status == FA_PASS)
-        status = check_distinct(&loaded, q_shape, kv_shape, why);
-    if (status == FA_PASS)
+        status = check_distinct(&loaded, why);
+    if (status == FA_PASS) {
+        fa_tensors_complete(problem, 42, &loaded);
         *tensors = loaded;
-    else
+    } else {
         fa_tensors_free(&loaded);
+    }
     return status;
 }

@@ -315,7 +315,7 @@ fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, f
             return fa_refuse(why, FA_USAGE, "%s needs a value: %s", what, range);
         }
         FA_TRY(parse_value(row, what, value, field(options, row), why));
-        options->sized = options->sized || (row->offset >= AT(batch) && row->offset <= AT(dim));
+        options->sized = options->sized || (row->offset >= AT(batch) && row->offset <= AT(lengths));
         options->seeds_set = options->seeds_set || row->offset == AT(seeds);
     }
     if (options->race)

@@ -50,6 +50,10 @@ typedef enum {
     FA_STRIDES_ODD,    /* one stride is no multiple of 8 elements: which, and of which tensors, the seed says */
 } fa_strides;
 
+/* --mask */
+#define FA_MASK_WORDS "none|tree"
+enum { FA_MASK_NONE, FA_MASK_TREE };
+
 /* --check: which results an output is compared with; a set. */
 #define FA_REFERENCE_WORDS "cpu|cublas"
 enum { FA_REFERENCE_CPU = 1 << 0, FA_REFERENCE_CUBLAS = 1 << 1 };
@@ -82,15 +86,19 @@ typedef struct fa_options {
     const char *kernel, *source, *library;
     fa_list include, define;
     fa_knobs knob;
-    int32_t batch, heads, kv_heads, seq, seq_kv, dim, misalign, strides, dtype;
-    double scale;
+    int32_t batch, heads, kv_heads, seq, seq_kv, dim, dim_v;
+    const char *lengths; /* among the sizes: see `sized` */
+    int32_t misalign, strides, dtype, chunk, mask;
+    const char *window;
+    double scale, softcap;
     int32_t device, gpu, compiler, schedule, sanitize;
     const char *arch, *load, *dump, *json, *cubin, *runs;
     int32_t check; /* FA_REFERENCE_* */
     fa_vs vs;
     double atol, rtol, warmup_ms, rest_ms, max_time, timeout;
     int32_t jobs, seeds, seed, dist, timing, l2, l2_persist, min_samples;
-    bool list_kernels, race, causal, lse, compile_only, select, bound, no_bound, quiet, verbose, stream, version, help;
+    bool list_kernels, race, causal, lse, sinks, alibi, bias, compile_only, select, bound, no_bound, quiet, verbose,
+        stream, version, help;
     bool sized;     /* an option of the problem's size was given */
     bool seeds_set; /* --seeds was */
     bool small;     /* none was, and a sanitizer runs: see fa_runs_make */

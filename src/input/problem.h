@@ -1,27 +1,78 @@
-/* The attention problem: shapes, mask, scale; validated, with its FLOP count. */
+/* The attention problem: shapes, what each row sees, what happens to its scores; validated, with its FLOP count. */
 #ifndef FA_PROBLEM_H
 #define FA_PROBLEM_H
 
+#include "input/lengths.h"
 #include "input/options.h"
 
-/* Shapes in elements. q, o: [batch, heads, seq_q, dim]; k, v: [batch, kv_heads, seq_kv, dim]; contiguous, all of
- * one type. */
+/* Shapes in elements. q: [batch, heads, seq_q, dim]; k: [batch, kv_heads, seq_kv, dim]; v: [batch, kv_heads, seq_kv,
+ * dim_v]; o: [batch, heads, seq_q, dim_v]; all of one type. With lengths the batches are sequences that lie one behind
+ * the other: tensors are [1, heads, rows, dim], and seq_q and seq_kv are the largest lengths. The features that a
+ * zeroed problem has are those of dense forward. */
 typedef struct fa_problem {
     int32_t batch, heads, kv_heads, seq_q, seq_kv, dim;
-    bool causal; /* bottom-right aligned: row i sees key j iff j <= i + seq_kv - seq_q */
+    bool causal; /* bottom-right aligned: row i sees key j iff j <= pos, pos = i + seq_kv - seq_q of its sequence */
     float scale; /* multiplies Q K^T; default 1/sqrt(dim) */
     fa_dtype dtype;
+    int32_t dim_v; /* fa_problem_dim_v reads it; 0: dim */
+    bool windowed; /* keys pos - window_left .. pos + window_right, both ends included; -1: open */
+    int32_t window_left, window_right;
+    int32_t chunk; /* only keys of floor(pos / chunk); 0: off */
+    float softcap; /* score = softcap * tanh(score / softcap); 0: off */
+    bool sinks, alibi, bias;
+    bool tree;                 /* --mask tree: of the last seq_q keys a row sees its own and its ancestors' */
+    const fa_lengths *lengths; /* NULL: all sequences are seq_q and seq_kv long */
 } fa_problem;
 
-/* FA_USAGE when kv_heads does not divide heads, dim is no multiple of 8, ... */
+/* FA_USAGE when kv_heads does not divide heads, dim is no multiple of 8, ... The caller frees problem->lengths. */
 fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_reason *why);
 
-size_t fa_problem_q_count(const fa_problem *problem);  /* elements of Q, and of O */
-size_t fa_problem_kv_count(const fa_problem *problem); /* elements of K, and of V */
-int64_t fa_problem_pairs(const fa_problem *problem);   /* unmasked (query, key) pairs, over all batches and heads */
-double fa_problem_flop(const fa_problem *problem);     /* 4 * dim * pairs */
-double fa_problem_bytes(const fa_problem *problem);    /* Q, K, V read once, O written once */
-/* Keys that query row `row` sees: 0..seq_kv. */
+static inline int32_t fa_problem_dim_v(const fa_problem *problem)
+{
+    return problem->dim_v != 0 ? problem->dim_v : problem->dim;
+}
+int32_t fa_problem_features(const fa_problem *problem); /* FA_FEATURE_*: the features that it asks for */
+#define FA_FEATURES_TEXT 160
+/* The options that ask for these features: "--window, --sinks". */
+const char *fa_features_text(int32_t features, char text[FA_FEATURES_TEXT]);
+
+/* Batches, and rows of a head, as they are stored: with lengths one batch of all rows, gaps included. */
+int32_t fa_problem_stored_batch(const fa_problem *problem);
+int32_t fa_problem_stored_q(const fa_problem *problem);
+int32_t fa_problem_stored_kv(const fa_problem *problem);
+int64_t fa_problem_rows(const fa_problem *problem);   /* stored query rows over all heads and batches */
+size_t fa_problem_q_count(const fa_problem *problem); /* stored elements of Q */
+size_t fa_problem_o_count(const fa_problem *problem); /* of O */
+size_t fa_problem_k_count(const fa_problem *problem); /* of K */
+size_t fa_problem_v_count(const fa_problem *problem); /* of V */
+
+/* A stored query row, and the lengths of its sequence. */
+typedef struct fa_row {
+    int32_t batch, head, row;
+    int32_t seq_q, seq_kv;
+    bool used; /* false: in a gap between sequences, where nothing may be read or written */
+} fa_row;
+/* flat: (batch * heads + head) * stored rows + stored row. */
+fa_row fa_problem_row(const fa_problem *problem, int64_t flat);
+int64_t fa_problem_flat(const fa_problem *problem, int32_t batch, int32_t head, int32_t row); /* the way back */
+int32_t fa_problem_seq_q(const fa_problem *problem, int32_t batch);
+int32_t fa_problem_seq_kv(const fa_problem *problem, int32_t batch);
+
+/* Keys [first, end) of a sequence; empty where end == first. */
+typedef struct fa_keys {
+    int32_t first, end;
+} fa_keys;
+/* What row `row` of sequence `batch` sees: causal, window and chunk. With a tree some of these keys are hidden. */
+fa_keys fa_problem_keys(const fa_problem *problem, int32_t batch, int32_t row);
+/* Whether a key of that range is seen: the tree's part. */
+bool fa_problem_sees(const fa_problem *problem, int32_t batch, int32_t row, int32_t key);
+/* One key that the row sees, drawn with `random`; -1: it sees none. */
+int32_t fa_problem_some_key(const fa_problem *problem, int32_t batch, int32_t row, uint64_t random);
+bool fa_problem_row_is_empty(const fa_problem *problem, int32_t batch, int32_t row); /* sees no key */
+/* Keys of a row where all sequences are alike and it sees [0, result): dense forward, causal or not. */
 int32_t fa_problem_row_keys(const fa_problem *problem, int32_t row);
+int64_t fa_problem_pairs(const fa_problem *problem); /* visible (query, key) pairs, over all batches and heads */
+double fa_problem_flop(const fa_problem *problem);   /* 2 * (dim + dim_v) * pairs */
+double fa_problem_bytes(const fa_problem *problem);  /* Q, K, V read once, O written once; gaps are not read */
 
 #endif

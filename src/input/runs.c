@@ -271,6 +271,7 @@ char *fa_command_text(const fa_command *run)
 void fa_runs_free(fa_runs *runs)
 {
     for (size_t i = 0; i < runs->count; i++) {
+        free((void *)(uintptr_t)runs->at[i].problem.lengths);
         free(runs->at[i].argv);
         free(runs->at[i].line);
         free(runs->at[i].text);

@@ -117,6 +117,7 @@ static fa_status check_lists(const fa_spec *spec, fa_reason *why)
 static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *problem, int32_t sm_count)
 {
     return rule->name != NULL && strcmp(rule->name, spec->name) == 0 && problem->dim <= rule->max_dim &&
+           (spec->features & ~rule->features) == 0 &&
            (strcmp(rule->variant, rule->name) == 0 || !any_set(&spec->set)) &&
            (rule->causal < 0 || rule->causal == (problem->causal ? 1 : 0)) &&
            (rule->max_fill_percent < 0 || fill_percent(problem, sm_count) <= rule->max_fill_percent) &&
@@ -243,6 +244,8 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
                       .seq_q = problem->seq_q,
                       .seq_kv = problem->seq_kv,
                       .dim = problem->dim,
+                      .dim_v = fa_problem_dim_v(problem),
+                      .features = fa_problem_features(problem),
                       .causal = problem->causal,
                       .lse = options->lse,
                       .dtype = problem->dtype,
@@ -326,6 +329,8 @@ size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MA
         {"FA_KV_HEADS", spec->launches ? spec->kv_heads : FA_UNSET},
         {"FA_SEQ_Q", spec->launches ? spec->seq_q : FA_UNSET},
         {"FA_SEQ_KV", spec->launches ? spec->seq_kv : FA_UNSET},
+        {"FA_FEATURES", spec->features != 0 ? spec->features : FA_UNSET},
+        {"FA_DIM_V", spec->dim_v != spec->dim ? spec->dim_v : FA_UNSET},
     };
     size_t count = 0;
     _Static_assert(sizeof values / sizeof values[0] <= FA_SPEC_DEFINES_MAX, "room for every define");

@@ -17,7 +17,8 @@ typedef struct fa_spec {
     fa_knobs knobs;  /* all set: the user's, else those of the matching rule, else the row's */
     bool launches;   /* of --source: its lines say how its kernels are launched; it is compiled for one shape: */
     int32_t batch, heads, kv_heads, seq_q, seq_kv;
-    int32_t dim;
+    int32_t dim, dim_v;
+    int32_t features; /* FA_FEATURE_*: what the problem asks for */
     bool causal;
     bool lse;       /* the kernel is asked for the log-sum-exp */
     fa_dtype dtype; /* of the tensors */
@@ -40,7 +41,7 @@ fa_status fa_spec_for_device(const fa_problem *problem, const char *device_arch,
 
 /* -DFA_M=32 -DFA_N=64 ... : the knobs as the compiler sees them, the same for NVRTC, nvcc and g++. Returns the count.
  */
-#define FA_SPEC_DEFINES_MAX 24
+#define FA_SPEC_DEFINES_MAX 26
 typedef struct fa_define {
     char text[40];
 } fa_define;

@@ -9,7 +9,9 @@
 
 #include "base/random.h"
 
-enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE };
+enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE, TENSOR_SINKS, TENSOR_BIAS };
+/* A bias for each batch and head up to this many elements; beyond it they share one. */
+#define BIAS_MOST ((size_t)1 << 26)
 
 /* The 65536 quantiles (k + 1/2) / 65536 of N(0,1): 16 random bits pick one. Ends at +-4.3, as 10^5 draws would. */
 static float normal_quantiles[65536];
@@ -46,7 +48,8 @@ typedef struct place {
     fa_dist dist;
     int tensor;
     uint64_t seed, stream;
-    int64_t flat; /* row of the tensor: (batch * heads + head) * seq + row */
+    int64_t flat; /* stored row of the tensor: (batch * heads + head) * rows + row */
+    int32_t dim;  /* of the tensor */
     int32_t batch, head, row;
 } place;
 
@@ -54,7 +57,7 @@ static uint16_t element_of(const place *at, float value) { return fa_element_of_
 
 static void normal_row(const place *at, float scale, uint16_t *out)
 {
-    const int32_t dim = at->problem->dim;
+    const int32_t dim = at->dim;
     for (int32_t d = 0; d < dim; d += 4) {
         const uint64_t bits = draw(at->stream, (uint64_t)(at->flat * dim + d));
         for (int32_t i = 0; i < 4; i++)
@@ -64,7 +67,7 @@ static void normal_row(const place *at, float scale, uint16_t *out)
 
 static void uniform_row(const place *at, uint16_t *out)
 {
-    const int32_t dim = at->problem->dim;
+    const int32_t dim = at->dim;
     for (int32_t d = 0; d < dim; d += 4) {
         const uint64_t bits = draw(at->stream, (uint64_t)(at->flat * dim + d));
         for (int32_t i = 0; i < 4; i++)
@@ -76,8 +79,8 @@ static void outlier_row(const place *at, uint16_t *out)
 {
     normal_row(at, 1.0f, out);
     const uint64_t side = stream_of(at->stream, TENSOR_SIDE);
-    for (int32_t d = 0; d < at->problem->dim; d++)
-        if (draw(side, (uint64_t)(at->flat * at->problem->dim + d)) % 1000 == 0)
+    for (int32_t d = 0; d < at->dim; d++)
+        if (draw(side, (uint64_t)(at->flat * at->dim + d)) % 1000 == 0)
             out[d] = element_of(at, 10.0f * fa_element_to_float(at->problem->dtype, out[d]));
 }
 
@@ -88,7 +91,7 @@ static void outlier_row(const place *at, uint16_t *out)
 static void ramp_row(const place *at, bool falling, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
-    memset(out, 0, (size_t)problem->dim * sizeof *out);
+    memset(out, 0, (size_t)at->dim * sizeof *out);
     if (at->tensor == TENSOR_K) {
         for (int32_t digit = 0; digit < 3; digit++)
             out[digit] = element_of(at, (float)(at->row >> (7 * digit) & 127));
@@ -117,7 +120,7 @@ static float needle_sign(uint64_t seed, uint64_t key_row, int32_t key, int32_t d
 /* V holds the key's index in digits of base 32: column d has digit d % 4, as (digit - 16) / 16. */
 static void index_row(const place *at, uint16_t *out)
 {
-    for (int32_t d = 0; d < at->problem->dim; d++)
+    for (int32_t d = 0; d < at->dim; d++)
         out[d] = element_of(at, (float)((at->row >> (5 * (d % 4)) & 31) - 16) / 16.0f);
 }
 
@@ -126,7 +129,7 @@ static void index_row(const place *at, uint16_t *out)
 static void needle_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
-    const int32_t dim = problem->dim, group = problem->heads / problem->kv_heads;
+    const int32_t dim = at->dim, group = problem->heads / problem->kv_heads;
     int32_t key = at->row;
     int32_t kv_head = at->head;
     float length = 1.0f;
@@ -135,8 +138,8 @@ static void needle_row(const place *at, uint16_t *out)
         return;
     }
     if (at->tensor == TENSOR_Q) {
-        const int32_t keys = fa_problem_row_keys(problem, at->row);
-        key = keys > 0 ? (int32_t)(draw(at->stream, (uint64_t)at->flat) % (uint64_t)keys) : 0;
+        key = fa_problem_some_key(problem, at->batch, at->row, draw(at->stream, (uint64_t)at->flat));
+        key = key < 0 ? 0 : key;
         kv_head = at->head / group;
         length = fminf(96.0f / ((float)dim * problem->scale), 16384.0f);
     }
@@ -154,7 +157,7 @@ static void needle_row(const place *at, uint16_t *out)
 static void cliff_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
-    const int32_t last = problem->dim - 1, group = problem->heads / problem->kv_heads;
+    const int32_t last = at->dim - 1, group = problem->heads / problem->kv_heads;
     const int32_t half = (problem->seq_kv + 1) / 2;
     const float unit = (float)fa_dtype_coarseness(problem->dtype) / problem->scale;
     int32_t key = at->row, kv_head = at->head;
@@ -165,10 +168,10 @@ static void cliff_row(const place *at, uint16_t *out)
     }
     if (at->tensor == TENSOR_Q) {
         kv_head = at->head / group;
-        const int32_t keys = fa_problem_row_keys(problem, at->row);
+        const fa_keys seen = fa_problem_keys(problem, at->batch, at->row);
         const bool upwards = at->row % 2 == 1, split = kv_head % 2 == 0;
-        const int32_t begin = split && upwards && keys > half ? half : 0;
-        const int32_t end = split && !upwards && keys > half ? half : keys;
+        const int32_t begin = split && upwards && seen.end > half && seen.first < half ? half : seen.first;
+        const int32_t end = split && !upwards && seen.end > half && seen.first < half ? half : seen.end;
         key = end > begin ? begin + (int32_t)(draw(at->stream, (uint64_t)at->flat) % (uint64_t)(end - begin)) : 0;
         length = fminf(48.0f * unit, 16384.0f);
         height = upwards ? height : -height;
@@ -198,7 +201,7 @@ static void coded_row(const place *at, uint16_t *out)
 {
     const fa_problem *problem = at->problem;
     const int32_t half = problem->dtype == FA_DTYPE_BF16 ? 256 : 512, count = 2 * half;
-    for (int32_t d = 0; d < problem->dim; d++) {
+    for (int32_t d = 0; d < at->dim; d++) {
         const int32_t codes[4] = {at->batch % count, at->head % count, d,
                                   (int32_t)((int64_t)at->row * count / problem->seq_kv)};
         out[d] = element_of(at, (float)(codes[d % 4] - half) / (float)half);
@@ -208,7 +211,7 @@ static void coded_row(const place *at, uint16_t *out)
 /* The last column of Q times that of K takes 128 off every logit. */
 static void low_row(const place *at, uint16_t *out)
 {
-    const int32_t last = at->problem->dim - 1;
+    const int32_t last = at->dim - 1;
     const float length = fminf(sqrtf(128.0f / at->problem->scale), 32768.0f);
     normal_row(at, 1.0f, out);
     if (at->tensor != TENSOR_V)
@@ -263,41 +266,143 @@ static void fill_row(const place *at, uint16_t *out)
     FA_ASSERT(false, "distribution %d", (int)at->dist);
 }
 
+/* Where a stored row lies; false in a gap between sequences. */
+static bool find_place(const fa_problem *problem, bool query, int64_t flat, place *at)
+{
+    const int64_t rows = query ? fa_problem_stored_q(problem) : fa_problem_stored_kv(problem);
+    const int64_t heads = query ? problem->heads : problem->kv_heads;
+    const fa_lengths *lengths = problem->lengths;
+    at->flat = flat;
+    at->batch = (int32_t)(flat / rows / heads);
+    at->head = (int32_t)(flat / rows % heads);
+    at->row = (int32_t)(flat % rows);
+    if (lengths == NULL)
+        return true;
+    const int32_t *start = query ? lengths->q_start : lengths->kv_start;
+    at->batch = fa_lengths_sequence(start, lengths->count, at->row);
+    at->row -= start[at->batch];
+    return at->row < (query ? lengths->q : lengths->kv)[at->batch];
+}
+
 static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t seed, int tensor)
 {
-    const int32_t heads = tensor == TENSOR_Q ? problem->heads : problem->kv_heads;
-    const int32_t seq = tensor == TENSOR_Q ? problem->seq_q : problem->seq_kv;
-    const int64_t rows = (int64_t)problem->batch * heads * seq;
+    const bool query = tensor == TENSOR_Q;
+    const int64_t rows =
+        query ? fa_problem_rows(problem)
+              : (int64_t)fa_problem_stored_batch(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
+    const int32_t dim = tensor == TENSOR_V ? fa_problem_dim_v(problem) : problem->dim;
     const uint64_t stream = stream_of(seed, tensor);
-    uint16_t *data = fa_alloc((size_t)rows * (size_t)problem->dim * sizeof *data);
-#pragma omp parallel for schedule(static) if (rows * problem->dim > 1 << 16) /* less is not worth waking threads */
+    uint16_t *data = fa_alloc((size_t)rows * (size_t)dim * sizeof *data);
+#pragma omp parallel for schedule(static) if (rows * dim > 1 << 16) /* less is not worth waking threads */
     for (int64_t flat = 0; flat < rows; flat++) {
-        const place at = {
-            .problem = problem,
-            .dist = dist,
-            .tensor = tensor,
-            .seed = seed,
-            .stream = stream,
-            .flat = flat,
-            .batch = (int32_t)(flat / seq / heads),
-            .head = (int32_t)(flat / seq % heads),
-            .row = (int32_t)(flat % seq),
-        };
-        fill_row(&at, data + flat * problem->dim);
+        place at = {.problem = problem, .dist = dist, .tensor = tensor, .seed = seed, .stream = stream, .dim = dim};
+        if (find_place(problem, query, flat, &at))
+            fill_row(&at, data + flat * dim);
     }
     return data;
+}
+
+/* Natural units, about as large as the log-sum-exp of a row: half of its weight or so, and far from alike. */
+static float *make_sinks(const fa_problem *problem, uint64_t seed)
+{
+    const uint64_t stream = stream_of(seed, TENSOR_SINKS);
+    const double rows = fmax((double)fa_problem_pairs(problem), 1.0) /
+                        fmax((double)problem->heads * problem->batch * problem->seq_q, 1.0);
+    float *sinks = fa_alloc((size_t)problem->heads * sizeof *sinks);
+    for (int32_t head = 0; head < problem->heads; head++)
+        sinks[head] = (float)log(fmax(rows, 1.0)) + 2.0f * normal_quantiles[draw(stream, (uint64_t)head) & 0xFFFF];
+    return sinks;
+}
+
+/* 2^(-8k/n) for k = 1..n where n is a power of two; otherwise those of the power below, then every second one of the
+ * power above (Press, Smith, Lewis 2022, and the authors' code). */
+static float *make_slopes(int32_t heads)
+{
+    float *slopes = fa_alloc((size_t)heads * sizeof *slopes);
+    int32_t below = 1;
+    while (2 * below <= heads)
+        below *= 2;
+    for (int32_t head = 0; head < heads; head++)
+        slopes[head] = (float)(head < below ? exp2(-8.0 * (head + 1) / below)
+                                            : exp2(-8.0 * (2 * (head - below) + 1) / (2 * below)));
+    return slopes;
+}
+
+size_t fa_tensors_bias_count(const fa_tensors *t, const fa_problem *problem)
+{
+    return t->bias == NULL
+               ? 0
+               : (size_t)t->bias_batch * (size_t)t->bias_heads * (size_t)problem->seq_q * (size_t)problem->seq_kv;
+}
+
+size_t fa_tensors_bias_most(const fa_problem *problem)
+{
+    const size_t plane = (size_t)problem->seq_q * (size_t)problem->seq_kv;
+    const size_t heads = plane * (size_t)problem->heads, all = heads * (size_t)problem->batch;
+    return all <= BIAS_MOST ? all : heads <= BIAS_MOST ? heads : plane;
+}
+
+/* N(0,1). The seed says what is broadcast: nothing, batches, or batches and heads. */
+static void make_bias(const fa_problem *problem, uint64_t seed, fa_tensors *tensors)
+{
+    const size_t most = fa_tensors_bias_most(problem), plane = (size_t)problem->seq_q * (size_t)problem->seq_kv;
+    const size_t planes = most / (plane > 0 ? plane : 1);
+    const uint64_t stream = stream_of(seed, TENSOR_BIAS);
+    tensors->bias_heads = planes >= (size_t)problem->heads && seed % 3 != 1 ? problem->heads : 1;
+    tensors->bias_batch =
+        planes >= (size_t)problem->heads * (size_t)problem->batch && seed % 3 == 0 ? problem->batch : 1;
+    const int64_t rows = (int64_t)tensors->bias_batch * tensors->bias_heads * problem->seq_q;
+    tensors->bias = fa_alloc(((size_t)rows * (size_t)problem->seq_kv + 1) * sizeof *tensors->bias);
+#pragma omp parallel for schedule(static) if (rows * problem->seq_kv > 1 << 16)
+    for (int64_t flat = 0; flat < rows; flat++) {
+        const int32_t batch = (int32_t)(flat / problem->seq_q / tensors->bias_heads);
+        const bool shared = tensors->bias_batch == 1;
+        const bool used = shared || flat % problem->seq_q < fa_problem_seq_q(problem, batch);
+        const int32_t keys = shared ? problem->seq_kv : used ? fa_problem_seq_kv(problem, batch) : 0;
+        uint16_t *row = tensors->bias + flat * problem->seq_kv;
+        for (int32_t j = 0; j < problem->seq_kv; j++)
+            row[j] = j >= keys ? FA_POISON
+                               : fa_element_of_float(
+                                     problem->dtype,
+                                     normal_quantiles[draw(stream, (uint64_t)(flat * problem->seq_kv + j)) & 0xFFFF]);
+    }
+}
+
+/* Rows between sequences become poison. */
+static void poison_gaps(const fa_problem *problem, bool query, int32_t dim, uint16_t *data)
+{
+    const int64_t rows = query ? fa_problem_rows(problem) : (int64_t)problem->kv_heads * fa_problem_stored_kv(problem);
+    place at = {.problem = problem};
+    for (int64_t flat = 0; problem->lengths != NULL && flat < rows; flat++)
+        if (!find_place(problem, query, flat, &at))
+            memset(data + flat * dim, 0xFF, (size_t)dim * sizeof *data);
+}
+
+void fa_tensors_complete(const fa_problem *problem, uint64_t seed, fa_tensors *tensors)
+{
+    pthread_once(&normal_once, make_normal_quantiles);
+    poison_gaps(problem, true, problem->dim, tensors->q);
+    poison_gaps(problem, false, problem->dim, tensors->k);
+    poison_gaps(problem, false, fa_problem_dim_v(problem), tensors->v);
+    tensors->sinks = problem->sinks ? make_sinks(problem, seed) : NULL;
+    tensors->slopes = problem->alibi ? make_slopes(problem->heads) : NULL;
+    if (problem->bias)
+        make_bias(problem, seed, tensors);
 }
 
 fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed)
 {
     pthread_once(&normal_once, make_normal_quantiles);
-    return (fa_tensors){
+    fa_tensors tensors = {
         .q = make_tensor(problem, dist, seed, TENSOR_Q),
         .k = make_tensor(problem, dist, seed, TENSOR_K),
         .v = make_tensor(problem, dist, seed, TENSOR_V),
         .q_count = fa_problem_q_count(problem),
-        .kv_count = fa_problem_kv_count(problem),
+        .k_count = fa_problem_k_count(problem),
+        .v_count = fa_problem_v_count(problem),
     };
+    fa_tensors_complete(problem, seed, &tensors);
+    return tensors;
 }
 
 void fa_tensors_free(fa_tensors *tensors)
@@ -305,5 +410,8 @@ void fa_tensors_free(fa_tensors *tensors)
     free(tensors->q);
     free(tensors->k);
     free(tensors->v);
+    free(tensors->sinks);
+    free(tensors->slopes);
+    free(tensors->bias);
     *tensors = (fa_tensors){0};
 }

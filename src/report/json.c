@@ -26,6 +26,33 @@ static void put_config(cJSON *record, const char *key, const fa_candidate_record
         put_tile(config, &tile);
 }
 
+/* A number that is null where it is off. */
+static void put_if(cJSON *object, const char *key, double number) { put(object, key, number > 0 ? number : NAN); }
+
+static void put_features(cJSON *problem, const fa_problem *p)
+{
+    put(problem, "dim_v", fa_problem_dim_v(p));
+    const int window[2] = {p->window_left, p->causal ? 0 : p->window_right};
+    if (p->windowed)
+        cJSON_AddItemToObject(problem, "window", cJSON_CreateIntArray(window, 2));
+    else
+        cJSON_AddNullToObject(problem, "window");
+    put_if(problem, "chunk", p->chunk);
+    put_if(problem, "softcap", (double)p->softcap);
+    cJSON_AddBoolToObject(problem, "sinks", p->sinks);
+    cJSON_AddBoolToObject(problem, "alibi", p->alibi);
+    cJSON_AddBoolToObject(problem, "bias", p->bias);
+    put_word(problem, "mask", FA_MASK_WORDS, p->tree ? FA_MASK_TREE : FA_MASK_NONE);
+    if (p->lengths == NULL) {
+        cJSON_AddNullToObject(problem, "lengths");
+    } else {
+        cJSON *lengths = object_in(problem, "lengths");
+        cJSON_AddItemToObject(lengths, "q", cJSON_CreateIntArray(p->lengths->q, p->lengths->count));
+        cJSON_AddItemToObject(lengths, "kv", cJSON_CreateIntArray(p->lengths->kv, p->lengths->count));
+    }
+    put(problem, "pairs", (double)fa_problem_pairs(p));
+}
+
 static void put_problem(cJSON *record, const fa_result *result, const fa_options *options)
 {
     const fa_problem *p = &result->problem;
@@ -41,6 +68,7 @@ static void put_problem(cJSON *record, const fa_result *result, const fa_options
     put(problem, "scale", (double)p->scale);
     put_word(problem, "strides", FA_STRIDES_WORDS, options->strides);
     put(problem, "misalign", options->misalign);
+    put_features(problem, p);
     put(problem, "flop", fa_problem_flop(p));
     put(problem, "bytes", fa_problem_bytes(p));
 }

@@ -13,6 +13,24 @@
 #include "report/registry.h"
 #include "run/devices.h"
 
+/* What goes beyond dense forward, and how many pairs of a query and a key are left. */
+static void print_features(FILE *out, const fa_problem *p)
+{
+    const double pairs = (double)p->batch * p->heads * (double)p->seq_q * (double)p->seq_kv;
+    if (p->windowed)
+        fprintf(out, ", window %d,%d", p->window_left, p->causal ? 0 : p->window_right);
+    if (p->chunk > 0)
+        fprintf(out, ", chunk %d", p->chunk);
+    if (p->softcap > 0)
+        fprintf(out, ", softcap %g", (double)p->softcap);
+    fprintf(out, "%s%s%s%s", p->sinks ? ", sinks" : "", p->alibi ? ", alibi" : "", p->bias ? ", bias" : "",
+            p->tree ? ", tree" : "");
+    if (p->lengths != NULL)
+        fprintf(out, ", lengths: %d and %d rows in all", fa_problem_stored_q(p), fa_problem_stored_kv(p));
+    if (p->windowed || p->chunk > 0 || p->lengths != NULL || p->tree)
+        fprintf(out, "; %.3g %% of all pairs", 100.0 * (double)fa_problem_pairs(p) / (pairs > 0 ? pairs : 1));
+}
+
 static void print_head(FILE *out, const fa_result *result, bool small)
 {
     const fa_problem *p = &result->problem;
@@ -29,8 +47,12 @@ static void print_head(FILE *out, const fa_result *result, bool small)
     fprintf(out, " S=%d", p->seq_q);
     if (p->seq_kv != p->seq_q)
         fprintf(out, " (K/V %d)", p->seq_kv);
-    fprintf(out, " D=%d %s %s%s\n", p->dim, fa_dtype_name(p->dtype), p->causal ? "causal" : "full",
-            small ? " (small, for the sanitizer; --batch, --heads, --seq or --dim chooses another)" : "");
+    fprintf(out, " D=%d", p->dim);
+    if (fa_problem_dim_v(p) != p->dim)
+        fprintf(out, "/%d", fa_problem_dim_v(p));
+    fprintf(out, " %s %s", fa_dtype_name(p->dtype), p->causal ? "causal" : "full");
+    print_features(out, p);
+    fprintf(out, "%s\n", small ? " (small, for the sanitizer; --batch, --heads, --seq or --dim chooses another)" : "");
     if (result->device_choice[0] != '\0')
         fprintf(out, "device    auto took the %s\n", result->device_choice);
     else if (result->device_known)

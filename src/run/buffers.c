@@ -92,6 +92,7 @@ static fa_status allocate(fa_buffers *buffers, fa_reason *why)
             bytes = to_v + bytes_with_guards(buffers, FA_V);
         FA_TRY(device->alloc(device, bytes, &buffers->base[tensor], why));
     }
+    FA_TRY(fa_tables_make(device, buffers->problem, &buffers->tables, why));
     if (buffers->workspace_bytes == 0)
         return FA_PASS;
     const size_t halves = ((size_t)buffers->workspace_bytes + 1) / 2;
@@ -102,19 +103,21 @@ static fa_status allocate(fa_buffers *buffers, fa_reason *why)
 fa_status fa_buffers_make(fa_device *device, const fa_problem *problem, int64_t workspace_bytes,
                           const fa_options *options, bool lse, fa_buffers *buffers, fa_reason *why)
 {
-    const size_t q = fa_problem_q_count(problem), kv = fa_problem_kv_count(problem);
-    *buffers = (fa_buffers){.device = device,
-                            .tensors = lse ? FA_TENSORS : FA_L,
-                            .count = {q, kv, kv, q, lse ? 2 * (q / (size_t)problem->dim) : 0},
-                            .offset = FA_GUARD_COUNT + (size_t)options->misalign,
-                            .v_after_k = options->l2_persist == FA_L2_PERSIST_KV,
-                            .workspace_bytes = workspace_bytes};
+    *buffers =
+        (fa_buffers){.device = device,
+                     .problem = problem,
+                     .tensors = lse ? FA_TENSORS : FA_L,
+                     .count = {fa_problem_q_count(problem), fa_problem_k_count(problem), fa_problem_v_count(problem),
+                               fa_problem_o_count(problem), lse ? 2 * (size_t)fa_problem_rows(problem) : 0},
+                     .offset = FA_GUARD_COUNT + (size_t)options->misalign,
+                     .v_after_k = options->l2_persist == FA_L2_PERSIST_KV,
+                     .workspace_bytes = workspace_bytes};
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         buffers->layout[tensor] = fa_layout_of(problem, (fa_strides)options->strides, (uint64_t)options->seed, tensor);
         buffers->capacity[tensor] = fa_capacity_of(problem, &buffers->layout[tensor], tensor);
     }
-    fa_status status =
-        fa_capacity_check(device, buffers->tensors, buffers->layout, buffers->capacity, workspace_bytes, why);
+    fa_status status = fa_capacity_check(device, buffers->tensors, buffers->layout, buffers->capacity,
+                                         workspace_bytes + fa_tables_bytes(problem), why);
     if (status == FA_PASS)
         status = allocate(buffers, why);
     if (status != FA_PASS)
@@ -131,6 +134,7 @@ bool fa_buffers_lay(fa_buffers *buffers, const fa_problem *problem, fa_strides s
             return false;
     }
     memcpy(buffers->layout, layout, sizeof layout);
+    buffers->problem = problem;
     return true;
 }
 
@@ -142,6 +146,7 @@ void fa_buffers_free(fa_buffers *buffers)
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
         if (buffers->base[tensor] && !(buffers->v_after_k && tensor == FA_V))
             device->free(device, buffers->base[tensor]);
+    fa_tables_free(device, &buffers->tables);
     if (buffers->workspace)
         device->free(device, buffers->workspace);
     *buffers = (fa_buffers){.device = NULL};
@@ -153,7 +158,7 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
     const fa_layout *v = &buffers->layout[FA_V], *o = &buffers->layout[FA_O];
     const fa_layout *l = &buffers->layout[FA_L]; /* two halves are a float */
     const bool lse = buffers->tensors > FA_L;
-    return (fa_params){
+    fa_params params = {
         .q = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_Q),
         .k = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_K),
         .v = (const void *)(uintptr_t)fa_buffers_at(buffers, FA_V),
@@ -189,6 +194,8 @@ fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem
         .lse_stride_s = l->stride_s / 2,
         .dtype = problem->dtype,
     };
+    fa_tables_params(&buffers->tables, problem, &params);
+    return params;
 }
 
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why)
@@ -230,7 +237,7 @@ static fa_status put_input(const fa_buffers *buffers, int tensor, const uint16_t
     return status;
 }
 
-fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
+fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
 {
     fa_device *device = buffers->device;
     const uint16_t *const from[FA_O] = {tensors->q, tensors->k, tensors->v};
@@ -244,6 +251,7 @@ fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, 
         if (tensor < FA_O)
             FA_TRY(put_input(buffers, tensor, from[tensor], why));
     }
+    FA_TRY(fa_tables_fill(device, buffers->problem, tensors, buffers->layout[FA_Q].strides, &buffers->tables, why));
     FA_TRY(fa_buffers_poison_output(buffers, why));
     set_guards(buffers, true);
     return FA_PASS;
@@ -333,6 +341,24 @@ static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tenso
         free(scratch);
         FA_TRY(status);
     }
+    return fa_tables_check(buffers->device, buffers->problem, tensors, buffers->layout[FA_Q].strides, &buffers->tables,
+                           why);
+}
+
+/* What lies between sequences, or past their used rows, keeps its poison. */
+static fa_status check_unused(const fa_buffers *buffers, int tensor, const uint16_t *output, fa_reason *why)
+{
+    const fa_problem *problem = buffers->problem;
+    const int64_t rows = fa_problem_rows(problem), dim = buffers->layout[tensor].dim;
+    for (int64_t row = 0; problem->lengths != NULL && row < rows; row++) {
+        const fa_row at = fa_problem_row(problem, row);
+        for (int64_t i = row * dim; !at.used && i < (row + 1) * dim; i++)
+            if (output[i] != FA_POISON)
+                return fa_refuse(why, FA_WRONG,
+                                 "out of bounds: %s was written past the end of sequence %d, which has %d queries: "
+                                 "head %d row %d",
+                                 names[tensor], at.batch, at.seq_q, at.head, at.row);
+    }
     return FA_PASS;
 }
 
@@ -354,6 +380,8 @@ static fa_status copy_output(const fa_buffers *buffers, int tensor, bool look, u
             gaps = check_gaps(layout, block, scratch, tensor, why);
     }
     free(scratch);
+    if (status == FA_PASS && look && gaps == FA_PASS)
+        gaps = check_unused(buffers, tensor, output, why);
     return status != FA_PASS ? status : gaps;
 }
 

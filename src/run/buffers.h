@@ -6,9 +6,11 @@
 #include "device/device.h"
 #include "input/tensors.h"
 #include "run/capacity.h"
+#include "run/tables.h"
 
 typedef struct fa_buffers {
     fa_device *device;
+    const fa_problem *problem;    /* whose layout it is */
     int tensors;                  /* FA_TENSORS, or FA_L without the log-sum-exp */
     fa_layout layout[FA_TENSORS]; /* of q, k, v, o, lse; all in halves */
     fa_ptr base[FA_TENSORS];      /* guard, tensor, guard; each an allocation of its own, but for: */
@@ -16,14 +18,13 @@ typedef struct fa_buffers {
     size_t capacity[FA_TENSORS];  /* elements between the guards: the layout's span, or more */
     size_t count[FA_TENSORS];     /* elements of the tensor alone, without gaps */
     size_t offset;                /* halves from base to a tensor of halves: the guard and --misalign */
+    fa_tables tables;             /* of the features */
     fa_ptr workspace;
     int64_t workspace_bytes;
 } fa_buffers;
 
 /* A guard band before and after a part of a tensor that lies far from the others (FA_STRIDES_FAR). */
 #define FA_FAR_GUARD_COUNT 4096
-/* What the guards, and the output before a launch, are filled with: a NaN of both types that no arithmetic produces. */
-#define FA_POISON 0xFFFFu
 
 /* As --strides, --seed and --misalign say. FA_INFEASIBLE, before anything is allocated, when the tensors do not fit in
  * the device's memory, or the copies that a check makes do not fit in the host's. */
@@ -39,13 +40,15 @@ size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor); /* from the firs
 fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch);
 
 /* Copies the inputs in, rewrites the guards, fills the output and the log-sum-exp with NaN. */
-fa_status fa_buffers_fill(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
+fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why);
-/* Copies the output to the host: [batch, heads, seq_q, dim] without gaps. */
+/* Copies the output to the host: [batch, heads, seq_q, dim_v] as stored, without gaps between its rows. */
 fa_status fa_buffers_output(const fa_buffers *buffers, uint16_t *output, fa_reason *why);
-/* The same. FA_WRONG when a guard band, a gap or an input has changed: the reason says which and where. */
+/* The same. FA_WRONG when a guard band, a gap, a row between sequences or an input has changed: the reason says which
+ * and where. */
 fa_status fa_buffers_read(const fa_buffers *buffers, const fa_tensors *tensors, uint16_t *output, fa_reason *why);
-/* Copies the log-sum-exp to the host ([batch, heads, seq_q]), where there is one. FA_WRONG when a gap has changed. */
+/* Copies the log-sum-exp to the host ([batch, heads, seq_q]), where there is one. FA_WRONG when a gap or a row
+ * between sequences has changed. */
 fa_status fa_buffers_read_lse(const fa_buffers *buffers, float *lse, fa_reason *why);
 
 #endif

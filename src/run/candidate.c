@@ -46,7 +46,7 @@ static fa_status compile_for_emu(const fa_options *options, bool cuda_took_it, f
 }
 
 /* What the run asks for, and the candidate says of itself. */
-static fa_status check_serves(const fa_spec *spec, bool bf16, bool lse, fa_reason *why)
+static fa_status check_serves(const fa_spec *spec, bool bf16, bool lse, int32_t serves, fa_reason *why)
 {
     const bool hand = spec->kind == FA_KIND_HAND;
     const char *name = spec->row != NULL ? spec->row->name : spec->name;
@@ -56,6 +56,10 @@ static fa_status check_serves(const fa_spec *spec, bool bf16, bool lse, fa_reaso
     if (spec->lse && !lse)
         return fa_refuse(why, FA_INFEASIBLE, "%s does not write the log-sum-exp that --lse asks for%s", name,
                          hand ? ": its FA_KERNEL_INFO has no .writes_lse" : "");
+    char options[FA_FEATURES_TEXT];
+    if ((spec->features & ~serves) != 0)
+        return fa_refuse(why, FA_INFEASIBLE, "%s does not serve %s", name,
+                         fa_features_text(spec->features & ~serves, options));
     return FA_PASS;
 }
 
@@ -78,6 +82,9 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
         .alignment_bytes = offset_bytes == 0 ? 256 : offset_bytes & -offset_bytes,
         .lse = spec->lse,
         .problem = &params,
+        .features = spec->features,
+        .lengths_q = problem->lengths != NULL ? problem->lengths->q : NULL,
+        .lengths_kv = problem->lengths != NULL ? problem->lengths->kv : NULL,
     };
     if (asked) {
         fa_library_facts *facts = &record->library;
@@ -87,7 +94,8 @@ static fa_status ask_library(const fa_options *options, const fa_problem *proble
         record->module.object_sha256 = facts->sha256;
         FA_TRY(status);
     }
-    FA_TRY(check_serves(spec, !asked || record->library.serves_bf16, record->library.writes_lse, why));
+    FA_TRY(check_serves(spec, !asked || record->library.serves_bf16, record->library.writes_lse, record->library.serves,
+                        why));
     if (options->compile_only)
         return fa_refuse(why, FA_NOT_RUN, "%s is a library: nothing to compile", spec->name);
     return gpu ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "%s is a GPU library: not on the emulator", spec->name);
@@ -148,7 +156,7 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
     FA_TRY(add_name(&record->spec, compile_hand(options, device, record, why), why));
     record->module_known = true;
     const fa_kernel_info *info = &record->module.info;
-    return check_serves(&record->spec, info->serves_bf16 != 0, info->writes_lse != 0, why);
+    return check_serves(&record->spec, info->serves_bf16 != 0, info->writes_lse != 0, info->serves, why);
 }
 
 fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_candidate_record *record,

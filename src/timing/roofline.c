@@ -37,11 +37,32 @@ static double peak_tflops(const fa_device_info *device, double clock_mhz)
     return (double)fa_tensor_flop_per_clock(device->arch) * device->sm_count * clock_mhz * 1e6 / 1e12;
 }
 
+/* Query rows of a sequence that see a key, and its keys from the first that a row sees to the last. */
+static void needed(const fa_problem *problem, int32_t batch, double *rows, double *keys)
+{
+    int32_t first = problem->seq_kv, end = 0;
+    *rows = 0;
+    for (int32_t row = 0; row < fa_problem_seq_q(problem, batch); row++) {
+        const fa_keys seen = fa_problem_keys(problem, batch, row);
+        if (seen.first == seen.end)
+            continue;
+        *rows += 1;
+        first = seen.first < first ? seen.first : first;
+        end = seen.end > end ? seen.end : end;
+    }
+    *keys = end > first ? end - first : 0;
+}
+
 double fa_input_bytes(const fa_problem *problem)
 {
-    const double rows = problem->causal ? fmin(problem->seq_q, problem->seq_kv) : problem->seq_q;
-    const double q = (double)problem->batch * problem->heads * rows * problem->dim;
-    return 2.0 * (q + 2.0 * (double)fa_problem_kv_count(problem));
+    const double dims = problem->dim + fa_problem_dim_v(problem);
+    double bytes = 0, rows = 0, keys = 0;
+    for (int32_t batch = 0; batch < problem->batch; batch++) {
+        if (batch == 0 || problem->lengths != NULL)
+            needed(problem, batch, &rows, &keys);
+        bytes += 2.0 * (problem->heads * rows * problem->dim + problem->kv_heads * keys * dims);
+    }
+    return bytes;
 }
 
 double fa_roofline_us(const fa_problem *problem, const fa_device_info *device, fa_l2 l2)

@@ -11,10 +11,10 @@ load helper
     refused 2 "--m needs a value" ./fa_bench --m
 }
 
-@test "dim is a multiple of 8 from 16 to 256" {
-    refused 2 "--dim takes a multiple of 8 from 16 to 256" ./fa_bench --dim 20
-    refused 2 "--dim takes a whole number from 16 to 256" ./fa_bench --dim 7
-    refused 2 "--dim takes a whole number from 16 to 256" ./fa_bench --dim 264
+@test "dim is a multiple of 8 from 16 to 576" {
+    refused 2 "--dim takes a multiple of 8 from 16 to 576" ./fa_bench --dim 20
+    refused 2 "--dim takes a whole number from 16 to 576" ./fa_bench --dim 7
+    refused 2 "--dim takes a whole number from 16 to 576" ./fa_bench --dim 584
 }
 
 @test "kv-heads divides heads" {

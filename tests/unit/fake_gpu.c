@@ -145,6 +145,7 @@ void fake_gpu_make(fake_gpu *gpu, double first_us, double second_us)
             .kernel = (fa_kernel *)&kernels[i],
             .launch = {.grid = 1, .threads = 32},
             .buffers = {.device = &gpu->device,
+                        .problem = &fake_problem,
                         .tensors = FA_L,
                         .base[FA_O] = (fa_ptr)(uintptr_t)gpu->output[i],
                         .layout[FA_O] = {.batch = 1, .heads = 1, .seq = 1, .dim = 64, .blocks = 1, .block_count = 64},

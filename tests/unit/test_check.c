@@ -254,7 +254,7 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     if (kernel->way == WAY_NO_STRIDES)
         p = &packed;
     const size_t count = fa_problem_q_count(&kernel->problem), bytes = count * sizeof(uint16_t);
-    const size_t kv_count = fa_problem_kv_count(&kernel->problem);
+    const size_t kv_count = fa_problem_k_count(&kernel->problem);
     uint16_t *o = p->o, *k = (uint16_t *)(uintptr_t)p->k, *v = (uint16_t *)(uintptr_t)p->v;
     const int32_t before = kernel->launches++;
     ((fake *)device->self)->scale[before % 32] = p->scale;
@@ -946,8 +946,8 @@ static void dump_and_load(void **state)
     fa_tensors want = fa_tensors_make(&s->problem, FA_DIST_NORMAL, 42), got = {0};
     assert_int_equal(fa_npy_load(&s->problem, folder, &got, &s->why), FA_PASS);
     assert_memory_equal(want.q, got.q, want.q_count * 2);
-    assert_memory_equal(want.k, got.k, want.kv_count * 2);
-    assert_memory_equal(want.v, got.v, want.kv_count * 2);
+    assert_memory_equal(want.k, got.k, want.k_count * 2);
+    assert_memory_equal(want.v, got.v, want.v_count * 2);
     char *path = fa_format("%s/o.npy", folder), *file;
     size_t size;
     assert_int_equal(fa_read_file(path, &file, &size, &s->why), FA_PASS);

@@ -539,7 +539,7 @@ static void draws_and_inputs_are_those_of_the_seed(void **state)
         for (int dist = 0; dist <= FA_DIST_CLIFF; dist++)
             for (uint64_t seed = 1; seed < 3; seed++) {
                 fa_tensors t = fa_tensors_make(&problems[i], (fa_dist)dist, seed);
-                const size_t q = fa_problem_q_count(&problems[i]) * 2, kv = fa_problem_kv_count(&problems[i]) * 2;
+                const size_t q = fa_problem_q_count(&problems[i]) * 2, kv = fa_problem_k_count(&problems[i]) * 2;
                 golden_say(
                     &g, seed == 1 ? "%d dist %d: %016llx %016llx %016llx" : "; %d dist %d: %016llx %016llx %016llx\n",
                     i, dist, (unsigned long long)golden_digest(0, t.q, q),

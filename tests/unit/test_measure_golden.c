@@ -230,7 +230,7 @@ static void problems_are_counted(void **state)
     for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
         const fa_problem *p = &problems[k];
         golden_say(&g, "%zu q %zu kv, %lld pairs, %.9g FLOP, %.9g bytes; keys of rows", fa_problem_q_count(p),
-                   fa_problem_kv_count(p), (long long)fa_problem_pairs(p), fa_problem_flop(p), fa_problem_bytes(p));
+                   fa_problem_k_count(p), (long long)fa_problem_pairs(p), fa_problem_flop(p), fa_problem_bytes(p));
         for (int32_t row = 0; row < p->seq_q; row += p->seq_q / 7 + 1)
             golden_say(&g, " %d", fa_problem_row_keys(p, row));
         golden_say(&g, " %d\n", fa_problem_row_keys(p, p->seq_q - 1));

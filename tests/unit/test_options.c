@@ -70,7 +70,7 @@ static void bad_input_names_option_and_range(void **state)
     refused("--vs light:m=0000000000000000000000000000064garbage", "m in --vs", "1 to 1024");
     refused("--warps 64", "--warps", "1 to 32");
     refused("--seq -1", "--seq", "1 to");
-    refused("--dim 264", "--dim", "16 to 256");
+    refused("--dim 584", "--dim", "16 to 576");
     refused("--atol nan", "--atol", "0 to");
     refused("--scale inf", "--scale", "to");
     refused("--swizzle 2", "--swizzle", "0 to 1");

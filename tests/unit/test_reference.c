@@ -174,7 +174,7 @@ static fa_reference of_two_keys(fa_dtype dtype, float scale, float first, float 
     q[0] = v[0] = fa_element_of_float(dtype, 1.0f);
     k[0] = fa_element_of_float(dtype, first);
     k[16] = fa_element_of_float(dtype, second);
-    const fa_tensors t = {.q = q, .k = k, .v = v, .q_count = 16, .kv_count = 32};
+    const fa_tensors t = {.q = q, .k = k, .v = v, .q_count = 16, .k_count = 32, .v_count = 32};
     return fa_reference_make(&p, &t, 16, acc_fp16, 1);
 }
 
@@ -320,9 +320,9 @@ static void more_keys_than_a_block_holds(void **state)
 {
     const int32_t keys = (1 << 20) + 1;
     const fa_problem p = shape(1, 1, 1, 3, keys, 16, false);
-    const size_t bytes = fa_problem_kv_count(&p) * sizeof(uint16_t);
+    const size_t bytes = fa_problem_k_count(&p) * sizeof(uint16_t);
     fa_tensors t = {.q = fa_alloc(3 * 16 * sizeof(uint16_t)), .k = fa_alloc(bytes), .v = fa_alloc(bytes)};
-    for (size_t i = 0; i < fa_problem_kv_count(&p); i++)
+    for (size_t i = 0; i < fa_problem_k_count(&p); i++)
         t.v[i] = fa_float_to_half(0.5f);
     fa_reference r = fa_reference_make(&p, &t, 64, false, 3);
     assert_int_equal(r.row_count, 3);
@@ -437,8 +437,8 @@ static void nothing_is_read_past_the_end(void **state)
             const fa_problem p = shape(1, 2, 1, 70, keys, 24, causal);
             fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3), edge = t;
             edge.q = at_the_edge(t.q, t.q_count);
-            edge.k = at_the_edge(t.k, t.kv_count);
-            edge.v = at_the_edge(t.v, t.kv_count);
+            edge.k = at_the_edge(t.k, t.k_count);
+            edge.v = at_the_edge(t.v, t.v_count);
             for (int acc = 0; acc < 2; acc++) {
                 fa_reference a = fa_reference_make(&p, &t, 16, acc, 3), b = fa_reference_make(&p, &edge, 16, acc, 3);
                 assert_memory_equal(a.exact, b.exact, (size_t)a.row_count * 24 * sizeof *a.exact);

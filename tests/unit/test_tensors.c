@@ -159,10 +159,10 @@ static void same_seed_same_tensors(void **state)
         fa_tensors b = fa_tensors_make(&p, (fa_dist)dist, 7), c = fa_tensors_make(&p, (fa_dist)dist, 8);
         omp_set_num_threads(threads);
         assert_int_equal(a.q_count, fa_problem_q_count(&p));
-        assert_int_equal(a.kv_count, fa_problem_kv_count(&p));
+        assert_int_equal(a.k_count, fa_problem_k_count(&p));
         assert_memory_equal(a.q, b.q, a.q_count * 2);
-        assert_memory_equal(a.k, b.k, a.kv_count * 2);
-        assert_memory_equal(a.v, b.v, a.kv_count * 2);
+        assert_memory_equal(a.k, b.k, a.k_count * 2);
+        assert_memory_equal(a.v, b.v, a.k_count * 2);
         assert_true(memcmp(a.q, c.q, a.q_count * 2) != 0);
         fa_tensors_free(&a);
         fa_tensors_free(&b);
@@ -207,19 +207,19 @@ static void distributions_have_their_moments(void **state)
     const fa_problem p = shape(2, 4, 4, 512, 512, 64, false);
     fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 1);
     moments(t.q, t.q_count, 1.0, 3.0, 0.02);
-    moments(t.k, t.kv_count, 1.0, 3.0, 0.02);
-    moments(t.v, t.kv_count, 1.0, 3.0, 0.02);
+    moments(t.k, t.k_count, 1.0, 3.0, 0.02);
+    moments(t.v, t.k_count, 1.0, 3.0, 0.02);
     fa_tensors_free(&t);
     t = fa_tensors_make(&p, FA_DIST_UNIFORM, 1);
     moments(t.q, t.q_count, 1.0 / 3.0, 1.8, 0.02);
-    moments(t.v, t.kv_count, 1.0 / 3.0, 1.8, 0.02);
+    moments(t.v, t.k_count, 1.0 / 3.0, 1.8, 0.02);
     fa_tensors_free(&t);
     t = fa_tensors_make(&p, FA_DIST_SHARP, 1);
     moments(t.q, t.q_count, 16.0, 3.0, 0.02);
-    moments(t.k, t.kv_count, 1.0, 3.0, 0.02);
+    moments(t.k, t.k_count, 1.0, 3.0, 0.02);
     fa_tensors_free(&t);
     t = fa_tensors_make(&p, FA_DIST_OUTLIER, 1);
-    moments(t.k, t.kv_count, 1.099, 3.0 * (0.999 + 10.0) / (1.099 * 1.099), 0.1);
+    moments(t.k, t.k_count, 1.099, 3.0 * (0.999 + 10.0) / (1.099 * 1.099), 0.1);
     fa_tensors_free(&t);
 }
 

@@ -1,0 +1,209 @@
+#include "run/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD_BYTES = 4096 };
+
+static const char *const names[FA_TABLES] = {"start_q", "start_kv", "used_q", "used_kv",   "sinks",
+                                             "slopes",  "bias",     "mask",   "mask_start"};
+
+static size_t bias_pitch(const fa_problem *problem, fa_strides strides)
+{
+    const size_t keys = (size_t)problem->seq_kv;
+    return strides == FA_STRIDES_PADDED ? (keys + 7) / 8 * 8 + 8 : keys;
+}
+
+/* Bits of a sequence's tree: its rows times the last keys, as fa_params.mask_keys says. */
+static int32_t mask_keys(const fa_problem *problem, int32_t batch)
+{
+    const int32_t keys = fa_problem_seq_kv(problem, batch);
+    return problem->seq_q < keys ? problem->seq_q : keys;
+}
+
+static size_t mask_bytes(const fa_problem *problem, int32_t batch)
+{
+    return ((size_t)fa_problem_seq_q(problem, batch) * (size_t)mask_keys(problem, batch) + 7) / 8;
+}
+
+static size_t room_of(const fa_problem *problem, int table)
+{
+    const size_t batch = (size_t)problem->batch, heads = (size_t)problem->heads;
+    const size_t pitch = bias_pitch(problem, FA_STRIDES_PADDED),
+                 plane = (size_t)problem->seq_q * (size_t)problem->seq_kv;
+    size_t mask = 0;
+    switch (table) {
+    case FA_START_Q:
+    case FA_START_KV:
+        return problem->lengths != NULL ? (batch + 1) * sizeof(fa_i32) : 0;
+    case FA_USED_Q:
+    case FA_USED_KV:
+        return problem->lengths != NULL ? batch * sizeof(fa_i32) : 0;
+    case FA_SINKS:
+        return problem->sinks ? heads * sizeof(fa_f32) : 0;
+    case FA_SLOPES:
+        return problem->alibi ? heads * sizeof(fa_f32) : 0;
+    case FA_BIAS: /* at least one element, where there is not one key */
+        return problem->bias ? (plane > 0 ? fa_tensors_bias_most(problem) / plane : 1) * (size_t)problem->seq_q *
+                                   pitch * sizeof(uint16_t)
+                             : 0;
+    case FA_MASK:
+        for (int32_t b = 0; problem->tree && b < problem->batch; b++)
+            mask += mask_bytes(problem, b) + 1;
+        return mask;
+    default:
+        return problem->tree ? batch * sizeof(fa_i64) : 0;
+    }
+}
+
+int64_t fa_tables_bytes(const fa_problem *problem)
+{
+    size_t bytes = 0;
+    for (int table = 0; table < FA_TABLES; table++)
+        bytes += room_of(problem, table);
+    return (int64_t)bytes;
+}
+
+fa_status fa_tables_make(fa_device *device, const fa_problem *problem, fa_tables *tables, fa_reason *why)
+{
+    *tables = (fa_tables){.base = {0}};
+    for (int table = 0; table < FA_TABLES; table++) {
+        const size_t room = tables->room[table] = (room_of(problem, table) + 1) / 2 * 2;
+        if (room > 0)
+            FA_TRY(device->alloc(device, room + 2 * GUARD_BYTES, &tables->base[table], why));
+    }
+    return FA_PASS;
+}
+
+void fa_tables_free(fa_device *device, fa_tables *tables)
+{
+    for (int table = 0; table < FA_TABLES; table++)
+        if (tables->base[table])
+            device->free(device, tables->base[table]);
+    *tables = (fa_tables){.base = {0}};
+}
+
+static void put_bias(const fa_problem *problem, const fa_tensors *tensors, fa_strides strides, uint16_t *to)
+{
+    const size_t pitch = bias_pitch(problem, strides), keys = (size_t)problem->seq_kv;
+    const size_t rows = (size_t)tensors->bias_batch * (size_t)tensors->bias_heads * (size_t)problem->seq_q;
+    for (size_t row = 0; row < rows; row++)
+        memcpy(to + row * pitch, tensors->bias + row * keys, keys * sizeof *to);
+}
+
+static void put_mask(const fa_problem *problem, int table, uint8_t *to)
+{
+    fa_i64 at = 0;
+    for (int32_t b = 0; b < problem->batch; b++) {
+        const int32_t rows = fa_problem_seq_q(problem, b), keys = mask_keys(problem, b);
+        const int32_t first = fa_problem_seq_kv(problem, b) - keys;
+        uint8_t *bits = to + at;
+        if (table == FA_MASK_START)
+            memcpy(to + (size_t)b * sizeof at, &at, sizeof at);
+        else
+            memset(bits, 0, mask_bytes(problem, b));
+        for (int32_t row = 0; table == FA_MASK && row < rows; row++)
+            for (int32_t j = 0; j < keys; j++) {
+                const int64_t bit = (int64_t)row * keys + j;
+                bits[bit / 8] |= (uint8_t)(fa_problem_sees(problem, b, row, first + j) << bit % 8);
+            }
+        at += (fa_i64)mask_bytes(problem, b) + 1; /* so that they begin at any byte */
+    }
+}
+
+/* Guard, table, guard as they lie in memory; malloc'd. What a draw leaves over is poison. */
+static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, const fa_tensors *tensors,
+                         fa_strides strides, int table)
+{
+    const fa_lengths *lengths = problem->lengths;
+    const size_t batch = (size_t)problem->batch, heads = (size_t)problem->heads;
+    uint8_t *image = fa_alloc(tables->room[table] + 2 * GUARD_BYTES), *to = image + GUARD_BYTES;
+    memset(image, 0xFF, tables->room[table] + 2 * GUARD_BYTES);
+    const void *const from[] = {
+        [FA_START_Q] = lengths ? lengths->q_start : NULL,
+        [FA_START_KV] = lengths ? lengths->kv_start : NULL,
+        [FA_USED_Q] = lengths ? lengths->q : NULL,
+        [FA_USED_KV] = lengths ? lengths->kv : NULL,
+        [FA_SINKS] = tensors->sinks,
+        [FA_SLOPES] = tensors->slopes,
+    };
+    const size_t count[] = {batch + 1, batch + 1, batch, batch, heads, heads};
+    if (table == FA_BIAS)
+        put_bias(problem, tensors, strides, (uint16_t *)(void *)to);
+    else if (table == FA_MASK || table == FA_MASK_START)
+        put_mask(problem, table, to);
+    else
+        memcpy(to, from[table], count[table] * 4);
+    return image;
+}
+
+fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_tensors *tensors, fa_strides strides,
+                         fa_tables *tables, fa_reason *why)
+{
+    for (int table = 0; table < FA_TABLES; table++) {
+        if (!tables->base[table])
+            continue;
+        uint8_t *image = image_of(tables, problem, tensors, strides, table);
+        const fa_status status =
+            device->copy_in(device, tables->base[table], image, tables->room[table] + 2 * GUARD_BYTES, why);
+        free(image);
+        FA_TRY(status);
+    }
+    const fa_i64 row = (fa_i64)bias_pitch(problem, strides), head = row * problem->seq_q;
+    tables->bias_stride[0] = tensors->bias_batch > 1 ? head * tensors->bias_heads : 0;
+    tables->bias_stride[1] = tensors->bias_heads > 1 ? head : 0;
+    tables->bias_stride[2] = row;
+    return FA_PASS;
+}
+
+fa_status fa_tables_check(fa_device *device, const fa_problem *problem, const fa_tensors *tensors, fa_strides strides,
+                          const fa_tables *tables, fa_reason *why)
+{
+    for (int table = 0; table < FA_TABLES; table++) {
+        if (!tables->base[table])
+            continue;
+        const size_t bytes = tables->room[table] + 2 * GUARD_BYTES;
+        uint8_t *want = image_of(tables, problem, tensors, strides, table), *got = fa_alloc(bytes);
+        fa_status status = device->copy_out(device, got, tables->base[table], bytes, why);
+        size_t i = 0;
+        while (status == FA_PASS && i < bytes && got[i] == want[i])
+            i++;
+        if (status == FA_PASS && i < bytes)
+            status = fa_refuse(why, FA_WRONG, "input %s was overwritten: byte %lld of %zu was 0x%02x and is 0x%02x",
+                               names[table], (long long)i - GUARD_BYTES, tables->room[table], want[i], got[i]);
+        free(want);
+        free(got);
+        FA_TRY(status);
+    }
+    return FA_PASS;
+}
+
+static const void *at(const fa_tables *tables, int table)
+{
+    return tables->base[table] ? (const void *)(uintptr_t)(tables->base[table] + GUARD_BYTES) : NULL;
+}
+
+void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_params *params)
+{
+    params->dim_v = fa_problem_dim_v(problem);
+    params->dtype_kv = params->dtype_o = problem->dtype;
+    params->window_left = problem->windowed ? problem->window_left : -1;
+    params->window_right = problem->causal ? 0 : problem->windowed ? problem->window_right : -1;
+    params->chunk = problem->chunk;
+    params->start_q = at(tables, FA_START_Q);
+    params->start_kv = at(tables, FA_START_KV);
+    params->used_q = at(tables, FA_USED_Q);
+    params->used_kv = at(tables, FA_USED_KV);
+    params->total_q = fa_problem_stored_q(problem);
+    params->total_kv = fa_problem_stored_kv(problem);
+    params->softcap = problem->softcap;
+    params->sinks = at(tables, FA_SINKS);
+    params->slopes = at(tables, FA_SLOPES);
+    params->bias = at(tables, FA_BIAS);
+    params->bias_stride_b = tables->bias_stride[0];
+    params->bias_stride_h = tables->bias_stride[1];
+    params->bias_stride_q = tables->bias_stride[2];
+    params->mask = at(tables, FA_MASK);
+    params->mask_start = at(tables, FA_MASK_START);
+    params->mask_keys = problem->tree ? problem->seq_q : 0;
+}
