@@ -4,7 +4,8 @@
 
 #include "input/problem.h"
 
-/* Flat rows (fa_problem_row), ascending, none in a gap between sequences: all of them, or a seeded sample where that is too much work.
+/* Flat rows (fa_problem_row), ascending, none in a gap between sequences: all of them, or a
+ * seeded sample where that is too much work.
  * The caller frees them. */
 int64_t *fa_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "check/rules.h"
+#include "run/params.h"
 
 void fa_library_reference_close(fa_device *device, fa_library_reference *library)
 {

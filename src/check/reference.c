@@ -228,8 +228,8 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
     for (int32_t r = 0; r < count; r++) {
         const size_t row = (size_t)r * s->stride;
         at.row = fa_problem_row(problem, rows[r]).row;
-        reference->lse[first + r] = fa_scores_softmax(problem, tensors, &at, b.keys[r], s->logits + row);
-        reference->baseline_lse[first + r] = fa_scores_baseline(problem, tensors, &at, b.keys[r], acc_fp16,
+        reference->lse[first + r] = fa_scores_softmax(problem, &tensors->scores, &at, b.keys[r], s->logits + row);
+        reference->baseline_lse[first + r] = fa_scores_baseline(problem, &tensors->scores, &at, b.keys[r], acc_fp16,
                                                                 s->half_logits + row, reference->sway + first + r);
     }
     outputs_of(&b, tensors->v + kv_at * size_v, s);

@@ -3,13 +3,13 @@
 #include <math.h>
 
 /* What is added to the score of a key after softcap; -inf: a tree hides it. */
-static double added(const fa_problem *problem, const fa_tensors *tensors, const fa_row *at, int32_t key)
+static double added(const fa_problem *problem, const fa_score_tensors *tensors, const fa_row *at, int32_t key)
 {
     double sum = 0.0;
     if (problem->tree && !fa_problem_sees(problem, at->batch, at->row, key))
         return -INFINITY;
     if (problem->bias)
-        sum += (double)fa_element_to_float(problem->dtype, fa_tensors_bias(tensors, problem, at, key));
+        sum += (double)fa_element_to_float(problem->dtype, fa_score_tensors_bias(tensors, problem, at, key));
     if (problem->alibi)
         sum -= (double)tensors->slopes[at->head] * fabs((double)at->row + at->seq_kv - at->seq_q - key);
     return sum;
@@ -18,12 +18,12 @@ static double added(const fa_problem *problem, const fa_tensors *tensors, const 
 static bool adds(const fa_problem *problem) { return problem->tree || problem->bias || problem->alibi; }
 
 /* The logit of a row that belongs to no key. */
-static double sink_of(const fa_problem *problem, const fa_tensors *tensors, const fa_row *at)
+static double sink_of(const fa_problem *problem, const fa_score_tensors *tensors, const fa_row *at)
 {
     return problem->sinks ? (double)tensors->sinks[at->head] : -INFINITY;
 }
 
-double fa_scores_softmax(const fa_problem *problem, const fa_tensors *tensors, const fa_row *at, fa_keys keys,
+double fa_scores_softmax(const fa_problem *problem, const fa_score_tensors *tensors, const fa_row *at, fa_keys keys,
                          double *restrict x)
 {
     const double scale = (double)problem->scale, cap = (double)problem->softcap;
@@ -74,8 +74,8 @@ static bool round_scores(fa_dtype dtype, float *restrict x, int32_t keys, float 
 
 /* The features' part of a score, each step rounded to the type where `fits`. *largest: what a score's rounding is a
  * part of; a softcap shrinks what was rounded before it by its slope. */
-static void modify(const fa_problem *problem, const fa_tensors *tensors, const fa_row *at, fa_keys keys, bool fits,
-                   float *x, float *largest)
+static void modify(const fa_problem *problem, const fa_score_tensors *tensors, const fa_row *at, fa_keys keys,
+                   bool fits, float *x, float *largest)
 {
     const float cap = problem->softcap;
     float most = cap > 0.0f ? 0.0f : *largest;
@@ -100,7 +100,7 @@ static void modify(const fa_problem *problem, const fa_tensors *tensors, const f
 /* Like separate operations on tensors of the type: S in the type, softmax in FP32 (its sum in FP16 in the lower class),
  * P in the type. Scores beyond the type stay FP32. The row's largest is then too small by what FP32 sums may lose: a
  * right kernel may be as wrong. */
-double fa_scores_baseline(const fa_problem *problem, const fa_tensors *tensors, const fa_row *at, fa_keys seen,
+double fa_scores_baseline(const fa_problem *problem, const fa_score_tensors *tensors, const fa_row *at, fa_keys seen,
                           bool acc_fp16, float *restrict all, double *sway)
 {
     float largest, *x = all + seen.first;

@@ -12,6 +12,9 @@
 #define FA_DTYPE_WORDS "fp16|bf16"
 typedef int32_t fa_dtype; /* FA_DTYPE_FP16, FA_DTYPE_BF16 */
 
+/* What gaps, guards and outputs before a launch are filled with: a NaN of all types that no arithmetic produces. */
+#define FA_POISON 0xFFFFu
+
 float fa_half_to_float(uint16_t half);
 uint16_t fa_float_to_half(float value); /* round to nearest even; overflow to infinity */
 

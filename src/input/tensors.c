@@ -3,44 +3,14 @@
 #include "input/tensors.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
+#include "input/draws.h"
+#include "input/score_tensors.h"
 
-enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE, TENSOR_SINKS, TENSOR_BIAS };
-/* A bias for each batch and head up to this many elements; beyond it they share one. */
-#define BIAS_MOST ((size_t)1 << 26)
-
-/* The 65536 quantiles (k + 1/2) / 65536 of N(0,1): 16 random bits pick one. Ends at +-4.3, as 10^5 draws would. */
-static float normal_quantiles[65536];
-static pthread_once_t normal_once = PTHREAD_ONCE_INIT;
-
-static void make_normal_quantiles(void)
-{
-    double x = 0.0;
-    for (int k = 32768; k < 65536; k++) {
-        const double upper_tail = 1.0 - (k + 0.5) / 65536.0;
-        /* Newton on the tail from the quantile before, which is never far. */
-        for (int step = 0; step < 4; step++) {
-            const double density = exp(-0.5 * x * x) * 0.3989422804014327;
-            x += (0.5 * erfc(x * 0.7071067811865476) - upper_tail) / density;
-        }
-        normal_quantiles[k] = (float)x;
-        normal_quantiles[65535 - k] = (float)-x;
-    }
-}
-
-static uint64_t stream_of(uint64_t seed, int tensor)
-{
-    return fa_random_mix(fa_random_mix(seed + FA_RANDOM_STEP) + (uint64_t)(tensor + 1) * 0xD1342543DE82EF95u);
-}
-
-static uint64_t draw(uint64_t stream, uint64_t counter)
-{
-    return fa_random_mix(stream + (counter + 1) * FA_RANDOM_STEP);
-}
+enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_SIDE };
 
 /* What a row needs to know of its place. */
 typedef struct place {
@@ -59,9 +29,9 @@ static void normal_row(const place *at, float scale, uint16_t *out)
 {
     const int32_t dim = at->dim;
     for (int32_t d = 0; d < dim; d += 4) {
-        const uint64_t bits = draw(at->stream, (uint64_t)(at->flat * dim + d));
+        const uint64_t bits = fa_draw_bits(at->stream, (uint64_t)(at->flat * dim + d));
         for (int32_t i = 0; i < 4; i++)
-            out[d + i] = element_of(at, scale * normal_quantiles[bits >> (16 * i) & 0xFFFF]);
+            out[d + i] = element_of(at, scale * fa_draw_normal(bits >> (16 * i)));
     }
 }
 
@@ -69,7 +39,7 @@ static void uniform_row(const place *at, uint16_t *out)
 {
     const int32_t dim = at->dim;
     for (int32_t d = 0; d < dim; d += 4) {
-        const uint64_t bits = draw(at->stream, (uint64_t)(at->flat * dim + d));
+        const uint64_t bits = fa_draw_bits(at->stream, (uint64_t)(at->flat * dim + d));
         for (int32_t i = 0; i < 4; i++)
             out[d + i] = element_of(at, ((float)(bits >> (16 * i) & 0xFFFF) - 32767.5f) / 32768.0f);
     }
@@ -78,9 +48,9 @@ static void uniform_row(const place *at, uint16_t *out)
 static void outlier_row(const place *at, uint16_t *out)
 {
     normal_row(at, 1.0f, out);
-    const uint64_t side = stream_of(at->stream, TENSOR_SIDE);
+    const uint64_t side = fa_draw_stream(at->stream, TENSOR_SIDE);
     for (int32_t d = 0; d < at->dim; d++)
-        if (draw(side, (uint64_t)(at->flat * at->dim + d)) % 1000 == 0)
+        if (fa_draw_bits(side, (uint64_t)(at->flat * at->dim + d)) % 1000 == 0)
             out[d] = element_of(at, 10.0f * fa_element_to_float(at->problem->dtype, out[d]));
 }
 
@@ -102,7 +72,7 @@ static void ramp_row(const place *at, bool falling, uint16_t *out)
     /* FP16 sets the limits: 11 bits above 2^-24 below, 16384 slope within it above. */
     exponent = exponent - 1 < -14 ? -14 : exponent - 1 > 1 ? 1 : exponent - 1;
     const uint64_t steps = (uint64_t)1 << (fa_dtype_bits(problem->dtype) - 1);
-    const double mantissa = 1.0 + (double)(draw(at->stream, (uint64_t)at->flat) % steps) / (double)steps;
+    const double mantissa = 1.0 + (double)(fa_draw_bits(at->stream, (uint64_t)at->flat) % steps) / (double)steps;
     const double slope = ldexp(falling ? -mantissa : mantissa, exponent);
     for (int32_t digit = 0; digit < 3; digit++)
         out[digit] = element_of(at, (float)ldexp(slope, 7 * digit));
@@ -112,8 +82,8 @@ static void ramp_row(const place *at, bool falling, uint16_t *out)
  * hashed bits in the others. */
 static float needle_sign(uint64_t seed, uint64_t key_row, int32_t key, int32_t d)
 {
-    const uint64_t bits =
-        d < 16 ? (uint64_t)key ^ 0x5A5A : draw(stream_of(seed, TENSOR_SIDE), key_row * 4 + (uint64_t)(d / 64));
+    const uint64_t bits = d < 16 ? (uint64_t)key ^ 0x5A5A
+                                 : fa_draw_bits(fa_draw_stream(seed, TENSOR_SIDE), key_row * 4 + (uint64_t)(d / 64));
     return bits >> (d % 64) & 1 ? 1.0f : -1.0f;
 }
 
@@ -138,7 +108,7 @@ static void needle_row(const place *at, uint16_t *out)
         return;
     }
     if (at->tensor == TENSOR_Q) {
-        key = fa_problem_some_key(problem, at->batch, at->row, draw(at->stream, (uint64_t)at->flat));
+        key = fa_problem_some_key(problem, at->batch, at->row, fa_draw_bits(at->stream, (uint64_t)at->flat));
         key = key < 0 ? 0 : key;
         kv_head = at->head / group;
         length = fminf(96.0f / ((float)dim * problem->scale), 16384.0f);
@@ -172,7 +142,8 @@ static void cliff_row(const place *at, uint16_t *out)
         const bool upwards = at->row % 2 == 1, split = kv_head % 2 == 0;
         const int32_t begin = split && upwards && seen.end > half && seen.first < half ? half : seen.first;
         const int32_t end = split && !upwards && seen.end > half && seen.first < half ? half : seen.end;
-        key = end > begin ? begin + (int32_t)(draw(at->stream, (uint64_t)at->flat) % (uint64_t)(end - begin)) : 0;
+        key =
+            end > begin ? begin + (int32_t)(fa_draw_bits(at->stream, (uint64_t)at->flat) % (uint64_t)(end - begin)) : 0;
         length = fminf(48.0f * unit, 16384.0f);
         height = upwards ? height : -height;
     } else if (kv_head % 2 == 0 && key < half) {
@@ -291,7 +262,7 @@ static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t s
         query ? fa_problem_rows(problem)
               : (int64_t)fa_problem_stored_batch(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
     const int32_t dim = tensor == TENSOR_V ? fa_problem_dim_v(problem) : problem->dim;
-    const uint64_t stream = stream_of(seed, tensor);
+    const uint64_t stream = fa_draw_stream(seed, tensor);
     uint16_t *data = fa_alloc((size_t)rows * (size_t)dim * sizeof *data);
 #pragma omp parallel for schedule(static) if (rows * dim > 1 << 16) /* less is not worth waking threads */
     for (int64_t flat = 0; flat < rows; flat++) {
@@ -300,72 +271,6 @@ static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t s
             fill_row(&at, data + flat * dim);
     }
     return data;
-}
-
-/* Natural units, about as large as the log-sum-exp of a row: half of its weight or so, and far from alike. */
-static float *make_sinks(const fa_problem *problem, uint64_t seed)
-{
-    const uint64_t stream = stream_of(seed, TENSOR_SINKS);
-    const double rows = fmax((double)fa_problem_pairs(problem), 1.0) /
-                        fmax((double)problem->heads * problem->batch * problem->seq_q, 1.0);
-    float *sinks = fa_alloc((size_t)problem->heads * sizeof *sinks);
-    for (int32_t head = 0; head < problem->heads; head++)
-        sinks[head] = (float)log(fmax(rows, 1.0)) + 2.0f * normal_quantiles[draw(stream, (uint64_t)head) & 0xFFFF];
-    return sinks;
-}
-
-/* 2^(-8k/n) for k = 1..n where n is a power of two; otherwise those of the power below, then every second one of the
- * power above (Press, Smith, Lewis 2022, and the authors' code). */
-static float *make_slopes(int32_t heads)
-{
-    float *slopes = fa_alloc((size_t)heads * sizeof *slopes);
-    int32_t below = 1;
-    while (2 * below <= heads)
-        below *= 2;
-    for (int32_t head = 0; head < heads; head++)
-        slopes[head] = (float)(head < below ? exp2(-8.0 * (head + 1) / below)
-                                            : exp2(-8.0 * (2 * (head - below) + 1) / (2 * below)));
-    return slopes;
-}
-
-size_t fa_tensors_bias_count(const fa_tensors *t, const fa_problem *problem)
-{
-    return t->bias == NULL
-               ? 0
-               : (size_t)t->bias_batch * (size_t)t->bias_heads * (size_t)problem->seq_q * (size_t)problem->seq_kv;
-}
-
-size_t fa_tensors_bias_most(const fa_problem *problem)
-{
-    const size_t plane = (size_t)problem->seq_q * (size_t)problem->seq_kv;
-    const size_t heads = plane * (size_t)problem->heads, all = heads * (size_t)problem->batch;
-    return all <= BIAS_MOST ? all : heads <= BIAS_MOST ? heads : plane;
-}
-
-/* N(0,1). The seed says what is broadcast: nothing, batches, or batches and heads. */
-static void make_bias(const fa_problem *problem, uint64_t seed, fa_tensors *tensors)
-{
-    const size_t most = fa_tensors_bias_most(problem), plane = (size_t)problem->seq_q * (size_t)problem->seq_kv;
-    const size_t planes = most / (plane > 0 ? plane : 1);
-    const uint64_t stream = stream_of(seed, TENSOR_BIAS);
-    tensors->bias_heads = planes >= (size_t)problem->heads && seed % 3 != 1 ? problem->heads : 1;
-    tensors->bias_batch =
-        planes >= (size_t)problem->heads * (size_t)problem->batch && seed % 3 == 0 ? problem->batch : 1;
-    const int64_t rows = (int64_t)tensors->bias_batch * tensors->bias_heads * problem->seq_q;
-    tensors->bias = fa_alloc(((size_t)rows * (size_t)problem->seq_kv + 1) * sizeof *tensors->bias);
-#pragma omp parallel for schedule(static) if (rows * problem->seq_kv > 1 << 16)
-    for (int64_t flat = 0; flat < rows; flat++) {
-        const int32_t batch = (int32_t)(flat / problem->seq_q / tensors->bias_heads);
-        const bool shared = tensors->bias_batch == 1;
-        const bool used = shared || flat % problem->seq_q < fa_problem_seq_q(problem, batch);
-        const int32_t keys = shared ? problem->seq_kv : used ? fa_problem_seq_kv(problem, batch) : 0;
-        uint16_t *row = tensors->bias + flat * problem->seq_kv;
-        for (int32_t j = 0; j < problem->seq_kv; j++)
-            row[j] = j >= keys ? FA_POISON
-                               : fa_element_of_float(
-                                     problem->dtype,
-                                     normal_quantiles[draw(stream, (uint64_t)(flat * problem->seq_kv + j)) & 0xFFFF]);
-    }
 }
 
 /* Rows between sequences become poison. */
@@ -380,19 +285,14 @@ static void poison_gaps(const fa_problem *problem, bool query, int32_t dim, uint
 
 void fa_tensors_complete(const fa_problem *problem, uint64_t seed, fa_tensors *tensors)
 {
-    pthread_once(&normal_once, make_normal_quantiles);
     poison_gaps(problem, true, problem->dim, tensors->q);
     poison_gaps(problem, false, problem->dim, tensors->k);
     poison_gaps(problem, false, fa_problem_dim_v(problem), tensors->v);
-    tensors->sinks = problem->sinks ? make_sinks(problem, seed) : NULL;
-    tensors->slopes = problem->alibi ? make_slopes(problem->heads) : NULL;
-    if (problem->bias)
-        make_bias(problem, seed, tensors);
+    tensors->scores = fa_score_tensors_make(problem, seed);
 }
 
 fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed)
 {
-    pthread_once(&normal_once, make_normal_quantiles);
     fa_tensors tensors = {
         .q = make_tensor(problem, dist, seed, TENSOR_Q),
         .k = make_tensor(problem, dist, seed, TENSOR_K),
@@ -410,8 +310,6 @@ void fa_tensors_free(fa_tensors *tensors)
     free(tensors->q);
     free(tensors->k);
     free(tensors->v);
-    free(tensors->sinks);
-    free(tensors->slopes);
-    free(tensors->bias);
+    fa_score_tensors_free(&tensors->scores);
     *tensors = (fa_tensors){0};
 }

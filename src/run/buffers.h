@@ -36,9 +36,6 @@ void fa_buffers_free(fa_buffers *buffers);
 
 fa_ptr fa_buffers_at(const fa_buffers *buffers, int tensor);    /* the first element of FA_Q, ... */
 size_t fa_buffers_bytes(const fa_buffers *buffers, int tensor); /* from the first element to the last, with gaps */
-/* The parameters of a launch over these tensors; zeroed buffers give NULL pointers. */
-fa_params fa_buffers_params(const fa_buffers *buffers, const fa_problem *problem, const fa_launch *launch);
-
 /* Copies the inputs in, rewrites the guards, fills the output and the log-sum-exp with NaN. */
 fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why);
 fa_status fa_buffers_poison_output(const fa_buffers *buffers, fa_reason *why);

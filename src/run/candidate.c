@@ -8,6 +8,7 @@
 #include "compile/cuda.h"
 #include "compile/emu.h"
 #include "cuda/libraries.h"
+#include "run/params.h"
 
 /* A kernel that the CUDA compiler takes and the emulator's g++ does not is no broken kernel: it is not run, and the
  * reason names the construct with its file and line. Without a CUDA compiler nobody can tell. */

@@ -44,7 +44,7 @@ static size_t room_of(const fa_problem *problem, int table)
     case FA_SLOPES:
         return problem->alibi ? heads * sizeof(fa_f32) : 0;
     case FA_BIAS: /* at least one element, where there is not one key */
-        return problem->bias ? (plane > 0 ? fa_tensors_bias_most(problem) / plane : 1) * (size_t)problem->seq_q *
+        return problem->bias ? (plane > 0 ? fa_score_tensors_bias_most(problem) / plane : 1) * (size_t)problem->seq_q *
                                    pitch * sizeof(uint16_t)
                              : 0;
     case FA_MASK:
@@ -83,7 +83,7 @@ void fa_tables_free(fa_device *device, fa_tables *tables)
     *tables = (fa_tables){.base = {0}};
 }
 
-static void put_bias(const fa_problem *problem, const fa_tensors *tensors, fa_strides strides, uint16_t *to)
+static void put_bias(const fa_problem *problem, const fa_score_tensors *tensors, fa_strides strides, uint16_t *to)
 {
     const size_t pitch = bias_pitch(problem, strides), keys = (size_t)problem->seq_kv;
     const size_t rows = (size_t)tensors->bias_batch * (size_t)tensors->bias_heads * (size_t)problem->seq_q;
@@ -112,7 +112,7 @@ static void put_mask(const fa_problem *problem, int table, uint8_t *to)
 }
 
 /* Guard, table, guard as they lie in memory; malloc'd. What a draw leaves over is poison. */
-static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, const fa_tensors *tensors,
+static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, const fa_score_tensors *tensors,
                          fa_strides strides, int table)
 {
     const fa_lengths *lengths = problem->lengths;
@@ -137,8 +137,8 @@ static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, con
     return image;
 }
 
-fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_tensors *tensors, fa_strides strides,
-                         fa_tables *tables, fa_reason *why)
+fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_score_tensors *tensors,
+                         fa_strides strides, fa_tables *tables, fa_reason *why)
 {
     for (int table = 0; table < FA_TABLES; table++) {
         if (!tables->base[table])
@@ -156,8 +156,8 @@ fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_
     return FA_PASS;
 }
 
-fa_status fa_tables_check(fa_device *device, const fa_problem *problem, const fa_tensors *tensors, fa_strides strides,
-                          const fa_tables *tables, fa_reason *why)
+fa_status fa_tables_check(fa_device *device, const fa_problem *problem, const fa_score_tensors *tensors,
+                          fa_strides strides, const fa_tables *tables, fa_reason *why)
 {
     for (int table = 0; table < FA_TABLES; table++) {
         if (!tables->base[table])

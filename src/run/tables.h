@@ -1,11 +1,11 @@
-/* What a launch reads beside Q, K and V: the starts and lengths of sequences, sinks, slopes, a bias, a tree's bits. Each
+/* What a launch reads beside Q, K and V: starts and lengths of sequences, sinks, slopes, a bias, a tree's bits. Each
  * lies in device memory between guards. */
 #ifndef FA_TABLES_H
 #define FA_TABLES_H
 
 #include "device/device.h"
 #include "input/layout.h"
-#include "input/tensors.h"
+#include "input/score_tensors.h"
 
 enum {
     FA_START_Q,
@@ -31,11 +31,11 @@ fa_status fa_tables_make(fa_device *device, const fa_problem *problem, fa_tables
 void fa_tables_free(fa_device *device, fa_tables *tables);
 int64_t fa_tables_bytes(const fa_problem *problem); /* that fa_tables_make takes, without guards */
 /* Copies the tables in. With padded strides the rows of the bias have gaps. */
-fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_tensors *tensors, fa_strides strides,
-                         fa_tables *tables, fa_reason *why);
+fa_status fa_tables_fill(fa_device *device, const fa_problem *problem, const fa_score_tensors *tensors,
+                         fa_strides strides, fa_tables *tables, fa_reason *why);
 /* FA_WRONG when a table or the memory around it has changed since. */
-fa_status fa_tables_check(fa_device *device, const fa_problem *problem, const fa_tensors *tensors, fa_strides strides,
-                          const fa_tables *tables, fa_reason *why);
+fa_status fa_tables_check(fa_device *device, const fa_problem *problem, const fa_score_tensors *tensors,
+                          fa_strides strides, const fa_tables *tables, fa_reason *why);
 /* Everything of a launch's parameters from dim_v on. */
 void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_params *params);
 

@@ -4,6 +4,7 @@
 
 #include "base/process.h"
 #include "timing/stats.h"
+#include "run/params.h"
 
 enum { LAUNCHES_MAX = 1024, FIT_ROUNDS = 4 };
 

@@ -5,6 +5,7 @@
 #include "device/gpu_lock.h"
 #include "input/npy.h"
 #include "simulate.h"
+#include "run/params.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,0 +1,29 @@
+/* The tensors that the features add to scores: sinks, ALiBi's slopes, a bias. */
+#ifndef FA_SCORE_TENSORS_H
+#define FA_SCORE_TENSORS_H
+
+#include "input/problem.h"
+
+/* NULL where the problem does not ask for them. */
+typedef struct fa_score_tensors {
+    float *sinks, *slopes; /* [heads] */
+    /* Of the problem's type, [bias_batch, bias_heads, seq_q, seq_kv]: bias_batch is 1 or batch, bias_heads 1 or heads.
+     * Rows and keys beyond a sequence's lengths hold FA_POISON. */
+    uint16_t *bias;
+    int32_t bias_batch, bias_heads;
+} fa_score_tensors;
+
+fa_score_tensors fa_score_tensors_make(const fa_problem *problem, uint64_t seed);
+void fa_score_tensors_free(fa_score_tensors *tensors);
+
+/* Most elements that a drawn bias has. */
+size_t fa_score_tensors_bias_most(const fa_problem *problem);
+static inline uint16_t fa_score_tensors_bias(const fa_score_tensors *t, const fa_problem *p, const fa_row *at,
+                                             int32_t key)
+{
+    const size_t batch = t->bias_batch > 1 ? (size_t)at->batch : 0, head = t->bias_heads > 1 ? (size_t)at->head : 0;
+    const size_t row = (batch * (size_t)t->bias_heads + head) * (size_t)p->seq_q + (size_t)at->row;
+    return t->bias[row * (size_t)p->seq_kv + (size_t)key];
+}
+
+#endif
