@@ -95,11 +95,11 @@ static fa_status repeat(session *s, int32_t number, uint16_t *again, float *lse_
 int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
 {
     const int64_t keys = problem->seq_kv > 0 ? problem->seq_kv : 1;
-    const int64_t fit = EMULATED_WORK / keys / problem->dim / fa_problem_rows(problem);
+    const int64_t work = keys * problem->dim * fa_problem_rows(problem), fit = EMULATED_WORK / work;
     if (!emulated)
         return REPEATS;
     if (fit == 0)
-        return EMULATED_ONCE / problem->seq_kv / problem->dim / rows > 0;
+        return EMULATED_ONCE / work > 0;
     return fit > EMULATED_REPEATS ? EMULATED_REPEATS : (int32_t)fit;
 }
 
