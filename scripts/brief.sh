@@ -40,21 +40,21 @@ if [[ -z $from ]]; then
 fi
 
 make_work
-all_of() { # FILE: its objects, if it is there; .gz too
-    if [[ -r $1.gz && ! -e $1 ]]; then zcat "$1.gz"; elif [[ -r $1 ]]; then cat "$1"; fi >"$work/all"
-    json_objects "$work/all"
+all_of() { # KIND FILE: its values, if it is there; .gz too
+    local file
+    file=$(either "$2")
+    [[ -z $file ]] || read_json "$1" "$file"
 }
-whole() { # FILE: its JSON, or an empty list
-    jq -ce . "$1" 2>/dev/null || echo '[]'
-}
-all_of "$from/leaderboard.jsonl" >"$work/log"
-whole "$from/leaderboard.json" >"$work/board"
-all_of "$from/ladder.jsonl" | jqf ladder/table -s >"$work/ladder"
-all_of "$from/ncu.jsonl" | jq -c 'select(.gates)' >"$work/profiles"
+all_of line "$from/leaderboard.jsonl" >"$work/log"
+all_of board "$from/leaderboard.json" >"$work/boards"
+jq -sc . "$work/boards" >"$work/board"
+all_of record "$from/ladder.jsonl" >"$work/records"
+jqf ladder/table -s "$work/records" >"$work/ladder"
+all_of profile "$from/ncu.jsonl" >"$work/profiles"
 : >"$work/scores"
 while read -r file; do
-    is_input "$file" || die 2 "no file '$file'"
-    all_of "$file" | jq -c 'select(.schema == "fa_bench.score/1") | del(.private)' >>"$work/scores"
+    read_json score "$file" >"$work/score"
+    jq -c 'del(.private)' "$work/score" >>"$work/scores"
 done < <(values_of scores)
 
 # The limits of the target, from a run of a moment on the emulator.

@@ -68,10 +68,16 @@ done
 [[ -z ${opt[resume]} ]] || { [[ ${flag[sanitize]} -eq 1 ]] && is_input "${opt[resume]}"; } ||
     die 2 "--resume takes cases.jsonl of an earlier --sanitize, not '${opt[resume]}'"
 [[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
+if [[ -n ${opt[resume]} ]]; then
+    need_jq
+    make_work
+    read_json case "${opt[resume]}" >/dev/null
+fi
 command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
 
 asked=("bench=$bench")
 for name in "${!opt[@]}"; do asked+=("$name=${opt[$name]}"); done
 for name in "${!flag[@]}"; do asked+=("${name/-/_}=${flag[$name]}"); done
 for name in "${!many[@]}"; do asked+=("$name=${many[$name]}"); done
+[[ -z ${work:-} ]] || rm -rf "$work"
 exec python3 scripts/lib/gate/cases.py "${asked[@]}" -- "${more[@]}"

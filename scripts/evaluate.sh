@@ -70,7 +70,7 @@ content_key() {
     shopt -s nullglob
     {
         files=("$candidate" "${included[@]}" "${opt[problems]}" "$0" "$bench"
-            "$lib"/{score,record}.jq
+            "$lib"/{score,kinds,record}.jq
             "$root"/{include,kernels{,/*},src/{cuda,emu/{core,include}}}/*
             /proc/driver/nvidia/{version,gpus/*/information})
         # Without names, and the size of each, so that no two lists of files read the same.

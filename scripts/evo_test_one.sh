@@ -41,7 +41,7 @@ if [[ $code -eq 2 ]]; then
     cat "$work/err" >&2
     exit 2
 fi
-jqf record -es "$record" >/dev/null 2>&1 ||
+jqf kinds/record -es "$record" >/dev/null 2>&1 ||
     die 6 "fa_bench (exit $code) left no whole record in $record: $(head -c 300 "$work/err" | head -n 1)"
 line=$(jqf evo/one_line -r --arg knobs "M=${words[0]} W=${words[1]} V=${words[2]}" "$record")
 if [[ ${opt[json]} == - ]]; then

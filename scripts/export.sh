@@ -49,17 +49,13 @@ lines_of() { # FILE or FOLDER
         file=$file/leaderboard.jsonl
         [[ -e $file ]] || file+=.gz
     fi
-    is_input "$file" || die 2 "no file '$file'"
-    if [[ $file == *.gz ]]; then zcat "$file"; else cat "$file"; fi
+    read_json result "$file"
 }
 
 make_work
-count=0 files=()
 for file in "${words[@]}"; do
-    files+=("$work/file.$((++count))")
-    lines_of "$file" >"${files[-1]}"
-done
-json_objects "${files[@]}" >"$work/lines"
+    lines_of "$file"
+done >"$work/lines"
 jqf export/rows -c --slurp --arg group "${opt[group]}" --arg status "${opt[status]}" \
     --argjson kernels "$(values_of kernel | jq -Rnc '[inputs]')" "$work/lines" >"$work/rows"
 [[ -s $work/rows ]] || die 2 "nothing to export: no record of these in ${words[*]}"

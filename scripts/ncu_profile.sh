@@ -30,8 +30,11 @@ for word in "${options[@]}"; do
     esac
 done
 need_jq
-is_gates='type == "array" and all(.[]; has("gate") and has("value") and (has("at_least") or has("at_most")))'
-jq -e "$is_gates" "$thresholds" >/dev/null 2>&1 || die 2 "--thresholds takes a file of gates, not '$thresholds'"
+make_work
+is_input "$thresholds" || die 2 "--thresholds takes a file of gates, not '$thresholds'"
+read_json gate "$thresholds" >"$work/gates"
+jq -es 'all(.[]; has("at_least") or has("at_most"))' "$work/gates" >/dev/null ||
+    die 2 "--thresholds takes a file of gates, each with at_least or at_most, not '$thresholds'"
 
 # Prints the table and leaves the code; RECORD may be missing.
 judge() { # CSV RECORD RESULT
@@ -56,8 +59,8 @@ judge() { # CSV RECORD RESULT
 if [[ -n $import ]]; then
     is_input "$import" || die 2 "--import takes a file that can be read, not '$import'"
     [[ -z $record ]] || is_input "$record" || die 2 "--record takes a file that can be read, not '$record'"
-    result=$(mktemp)
-    trap 'rm -f "$result"' EXIT
+    [[ -z $record ]] || read_json record "$record" >/dev/null
+    result=$work/result
     code=0
     judge "$import" "$record" "$result" || code=$?
     [[ $out == build/ncu ]] || { mkdir -p "$out" && cp "$result" "$out/$(basename "$import" .csv).json"; }
@@ -75,7 +78,6 @@ need_bench
 command -v ncu >/dev/null || die 4 "NOT-RUN: no ncu in PATH (it comes with the CUDA Toolkit: cuda-nsight-compute)"
 
 mkdir -p "$out"
-make_work
 code=0
 "${profile[@]}" "$work/report" "${command[@]}" "$work/record.json" >"$work/log" 2>&1 || code=$?
 if [[ ! -s $work/record.json ]]; then

@@ -107,8 +107,10 @@ gpu=$(jq -r '.device.name // empty' "$work/probe.json")
 [[ $dtype == fp16 ]] && name=peers.json || name=peers_$dtype.json
 out=${out:-evidence/$(gpu_folder "$gpu")/$name}
 need_clean "$out"
+: >"$work/rows"
 # The table so far; the file is first written with the first row.
-jq -e 'arrays' "$out" >"$work/table" 2>/dev/null || echo '[]' >"$work/table"
+[[ ! -s $out ]] || read_json peer "$out" >"$work/rows"
+jq -s . "$work/rows" >"$work/table"
 jq -e --arg dtype "$dtype" 'all(.[]; (.dtype // "fp16") == $dtype)' "$work/table" >/dev/null ||
     die 2 "$out holds rows of another --dtype: --out takes one file per type"
 
@@ -200,10 +202,6 @@ for shape in "${shapes[@]}"; do
     wall=$(awk -v a="$started" -v b="$between" -v c="$EPOCHREALTIME" 'BEGIN {printf "[%.2f, %.2f]", b - a, c - b}')
     row=$(jqf peers/row -nc --argjson wall "$wall" --argjson shape "$shape" --argjson record "$record" \
         --argjson peers "$peers" --arg asked "$kernels" --argjson pairs "$pairs")
-    if [[ -e $out ]] && ! jq -e arrays "$out" >/dev/null 2>&1; then
-        mv "$out" "$out.corrupt"
-        echo "peers.sh: $out is no table: set aside as $out.corrupt" >&2
-    fi
     jqf peers/with_row --argjson row "$row" "$work/table" >"$work/out"
     mv "$work/out" "$work/table"
     replace_file "$out" <"$work/table"

@@ -29,18 +29,20 @@ need_number 1 seeds budget batch
 [[ ${opt[strategy]} =~ ^(grid|random|evo|tpe)(,(grid|random|evo|tpe))*$ ]] ||
     die 2 "--strategy takes a list of grid, random, evo and tpe, not '${opt[strategy]}'"
 file=${opt[table]:-${words[0]:-$here/../studies/sweep_candidates.jsonl.gz}}
-is_input "$file" || die 2 "no file '$file'"
+need_jq
+make_work
 if [[ -n ${opt[table]} ]]; then
-    need_jq
-    jqf evo/strategies -rs "$file"
+    read_json curve "$file" >"$work/read"
+    jqf evo/strategies -rs "$work/read"
     exit 0
 fi
 command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
-command=(python3 "$lib/evo/replay.py" "$file" "${opt[strategy]}" "${opt[seeds]}" "${opt[budget]}" "${opt[batch]}")
+read_json line "$file" >"$work/read"
+command=(python3 "$lib/evo/replay.py" "$work/read" "${opt[strategy]}" "${opt[seeds]}" "${opt[budget]}" "${opt[batch]}")
+jq -es 'any(.p50_us)' "$work/read" >/dev/null || die 2 "no recorded time in $file"
 if [[ -n ${opt[out]} ]]; then
-    make_work
     "${command[@]}" >"$work/curves"
     replace_file "${opt[out]}" <"$work/curves"
 else
-    exec "${command[@]}"
+    "${command[@]}"
 fi

@@ -91,7 +91,8 @@ read_points() { # into $work/judged, with their bounds
         evidence
     fi >"$work/files"
     while IFS=$'\t' read -r file name; do
-        zcat -f "$file" | jqf bound/points -nc --arg file "$name" --argjson kinds "$kinds" >"$work/points.one"
+        read_json row "$file" >"$work/read"
+        jqf bound/points -nc --arg file "$name" --argjson kinds "$kinds" "$work/read" >"$work/points.one"
         if ((opt[sample] > 0)); then
             awk -v n="${opt[sample]}" -v all="$(wc -l <"$work/points.one")" \
                 'all <= n || int(NR * n / all) != int((NR - 1) * n / all)' "$work/points.one"
@@ -117,15 +118,15 @@ read_points() { # into $work/judged, with their bounds
 need_bench
 need_clean "${opt[out]}"
 if [[ ${flag[judge]} -eq 1 ]]; then
-    is_input "$points" || die 2 "cannot read $points"
-    zcat "$points" >"$work/judged"
-    seconds=$(jq '.seconds // null' "${opt[out]}") git=$(jq '.git // null' "${opt[out]}")
+    read_json point "$points" >"$work/judged"
+    read_json any "${opt[out]}" >"$work/before"
+    seconds=$(jq '.seconds // null' "$work/before") git=$(jq '.git // null' "$work/before")
 else
     read_points
 fi
 mkdir -p "$(dirname "${opt[out]}")"
 jqf bound/summary -s --argjson seconds "$seconds" --argjson git "$git" "$work/judged" >"$work/summary"
-[[ ${flag[judge]} -eq 1 ]] || jq -c 'del(.options_was)' "$work/judged" | gzip -9n >"$points"
+[[ ${flag[judge]} -eq 1 ]] || jq -c 'del(.options_was)' "$work/judged" | gzip -9n | replace_file "$points"
 replace_file "${opt[out]}" <"$work/summary"
 jqf bound/text -r "$work/summary"
 jq -e '.same_code > 0 and (.below_bound | length) == 0' "$work/summary" >/dev/null

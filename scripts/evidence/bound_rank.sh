@@ -26,15 +26,16 @@ flag=([fit]=0 [table]=0)
 parse_options "$@"
 need_bench
 command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
+make_work
 points=${opt[dir]}/bound.json.points.jsonl.gz
 rank=${opt[dir]}/bound_rank.json
 if [[ ${flag[table]} -eq 0 ]]; then
     is_input "$points" || die 2 "cannot read $points: run scripts/evidence/bound_evidence.sh"
     need_clean "$rank"
-    make_work
-    zcat "$points" | python3 scripts/lib/bound/fit.py "$work/estimate.def" "$work/rank.json"
+    read_json point "$points" >"$work/points"
+    python3 scripts/lib/bound/fit.py "$work/estimate.def" "$work/rank.json" <"$work/points"
     replace_file "$rank" <"$work/rank.json"
     [[ ${flag[fit]} -eq 0 ]] || replace_file src/timing/estimate.def <"$work/estimate.def"
 fi
-is_input "$rank" || die 2 "cannot read $rank"
-jqf bound/rank_table -r "$rank"
+read_json rank "$rank" >"$work/rank"
+jqf bound/rank_table -r "$work/rank"

@@ -76,6 +76,7 @@ need_number 1 budget kills fuzz-seconds
 [[ ${opt[seconds]} =~ ^[0-9]+([.][0-9]+)?$ ]] || die 2 "--seconds takes a number, not '${opt[seconds]}'"
 dry_run=${flag[dry-run]}
 need_bench
+[[ " ${words[*]} " != *" all "* || $dry_run -eq 1 || -n $(gpu_name "$bench") ]] || die 4 "NOT-RUN: no GPU here"
 
 # Each of several parts is a run of its own, so that one that fails takes no other with it.
 if [[ ${#parts[@]} -gt 1 ]]; then
@@ -95,6 +96,7 @@ if [[ ${#parts[@]} -gt 1 ]]; then
     exit 0
 fi
 
+make_work
 part=${parts[0]}
 gpu=''
 [[ $dry_run -eq 1 ]] || gpu=$(gpu_name "$bench")
@@ -132,7 +134,8 @@ part_ladder() {
 gate_baseline() {
     jqf ladder/table -s "$out/ladder.jsonl" |
         jqf ladder/gate_baseline --argjson rungs "$(printf '%s\n' "${rungs[@]}" | jq -Rnc '[inputs]')" \
-            >"$out/gate_baseline.json"
+            >"$work/baseline"
+    replace_file "$out/gate_baseline.json" <"$work/baseline"
 }
 
 # The gate writes into the evidence itself, so that a run that was cut off leaves its cases; the records go at the end.
@@ -146,7 +149,8 @@ gate_run() { # NAME OPTIONS...
     cp "$out/$name.run/summary.json" "$out/$name.json"
     # The text of a case that passed is not worth keeping.
     jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" | gzip -9n \
-        >"$out/$name.cases.jsonl.gz"
+        >"$work/cases"
+    replace_file "$out/$name.cases.jsonl.gz" <"$work/cases"
     [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
     rm -rf "$out/$name.run"
 }
@@ -191,7 +195,7 @@ part_l2() {
     done)
     echo "fa_bench --runs - ${options[*]} # $(wc -l <<<"$list") of them, keys 512 and $((l2_bytes / 8192))"
     [[ $dry_run -eq 0 ]] || return 0
-    trap 'gzip -9fn "$out/l2_persist.jsonl"' EXIT # also when it is cut off
+    trap 'gzip -9fn "$out/l2_persist.jsonl"; rm -rf "$work"' EXIT # also when it is cut off
     "$bench" --device cuda --runs - "${options[@]}" --quiet --json "$out/l2_persist.jsonl" <<<"$list" >/dev/null || true
     jqf evidence/l2_persist -rnR "$out/l2_persist.jsonl"
 }
@@ -236,7 +240,8 @@ part_profile() {
     )
     [[ -d $out/ncu && $dry_run -eq 0 ]] || return 0
     find "$out/ncu" -name '*.json' ! -name '*.record.json' -print0 | sort -z |
-        xargs -0 cat | jq -c . >"$out/ncu.jsonl"
+        xargs -0 cat | jq -c . >"$work/ncu"
+    replace_file "$out/ncu.jsonl" <"$work/ncu"
     rm -rf "$out/ncu"
 }
 
@@ -245,7 +250,7 @@ part_versus() {
     local base dim mask
     base=$(jq -r '.[] | select(.default).name' <<<"$registry")
     [[ $dry_run -eq 1 ]] || rm -f "$out/versus.jsonl"
-    trap '[[ ! -e $out/versus.jsonl ]] || gzip -9fn "$out/versus.jsonl"' EXIT # also when it is cut off
+    trap '[[ ! -e $out/versus.jsonl ]] || gzip -9fn "$out/versus.jsonl"; rm -rf "$work"' EXIT # also when it is cut off
     # Runs that fail are said by the table.
     try scripts/evidence/pairs.sh --pace sustained,rested --out "$out/versus.jsonl" || true
     for dim in 64 128 256; do

@@ -41,8 +41,8 @@ make_work
 kinds=$(kinds) values=false
 [[ ${flag[values]} -eq 0 ]] || values=true
 for file in "${files[@]}"; do
-    zcat -f "$file" | jqf evidence/candidates -nc --arg file "$file" --argjson kinds "$kinds" \
-        --argjson values "$values" 2>/dev/null || die 2 "$file is no JSON"
+    read_json row "$file" >"$work/read"
+    jqf evidence/candidates -nc --arg file "$file" --argjson kinds "$kinds" --argjson values "$values" "$work/read"
 done | jqf evidence/sampled -cs --argjson sample "${opt[sample]}" >"$work/rows"
 jq -r '.made_of[].options[]?' "$work/rows" | sort -u >"$work/options"
 

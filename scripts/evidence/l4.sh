@@ -41,8 +41,8 @@ need_bench
 make_work
 registry=$("$bench" --list-kernels --json -)
 [[ ${flag[page]} -eq 1 ]] || compile
-is_input "$records" || die 2 "cannot read $records"
-zcat "$records" | jqf l4/page -rs --slurpfile rank evidence/h200/bound_rank.json --argjson registry "$registry" \
-    >"$work/page"
+read_json bounded "$records" >"$work/records"
+read_json rank evidence/h200/bound_rank.json >"$work/rank"
+jqf l4/page -rs --slurpfile rank "$work/rank" --argjson registry "$registry" "$work/records" >"$work/page"
 replace_file "${opt[dir]}/README.md" <"$work/page"
 echo "${opt[dir]}/README.md"

@@ -45,14 +45,14 @@ done
 
 # The tile of a kernel on $problem that leads its sweep, "m=64,n=128"; nothing where there was none.
 best_tile() { # KERNEL
-    jqf ladder/tile -r --arg kernel "$1" --arg problem "$problem" "$board" 2>/dev/null || true
+    jqf ladder/tile -rs --arg kernel "$1" --arg problem "$problem" "$work/board"
 }
 
 # The records but those of $kernel on $problem, with those on standard input at the end.
 keep_others() {
-    touch "$out"
-    { jqf ladder/others -c --arg kernel "$kernel" --arg problem "$problem" "$out"; cat; } >"$work/records"
+    { jqf ladder/others -c --arg kernel "$kernel" --arg problem "$problem" "$work/kept"; cat; } >"$work/records"
     replace_file "$out" <"$work/records"
+    mv "$work/records" "$work/kept"
 }
 
 # $kernel at its tile against OTHER at its own, or alone: a record.
@@ -96,6 +96,9 @@ runs() { # KERNEL
 
 failed=0
 make_work
+: | tee "$work/board" >"$work/kept"
+[[ ! -e $board ]] || read_json board "$board" >"$work/board"
+[[ ! -s $out ]] || read_json record "$out" >"$work/kept" # before a step is begun
 [[ $dry_run -eq 1 ]] || mkdir -p "$(dirname "$out")"
 while read -r problem_options; do
     problem=$(jqf ladder/named -rn --arg options "$problem_options")

@@ -58,7 +58,9 @@ summarise() { # what the records come to
 if [[ ${#words[@]} -gt 0 ]]; then
     need_jq
     make_work
-    zcat -f "${words[@]}" | jq -cR 'fromjson?' >"$work/joined"
+    for file in "${words[@]}"; do
+        read_json record "$file"
+    done >"$work/joined"
     replace_file "$out" <"$work/joined"
     summarise
     exit 0
@@ -104,8 +106,9 @@ done >"$work/runs"
 
 need_clean "$out"
 mkdir -p "$(dirname "$out")"
-[[ ! -e $out ]] || sed -i '/}$/!d' "$out" # a line that was cut off
-jq -r '.provenance.command // empty' "$out" >"$work/commands" 2>/dev/null || true
+go_on_with record "$out"
+: >"$work/commands"
+[[ ! -s $out ]] || jq -r '.provenance.command // empty' "$out" >"$work/commands"
 jqf pairs/left -nRr --rawfile commands "$work/commands" "$work/runs" >"$work/left"
 
 # A kernel is compiled for each dim, mask and tile: by one compiler that takes as long as the pairs themselves.

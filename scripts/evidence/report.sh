@@ -74,9 +74,11 @@ with_tables() { # PAGE
     for name in "${tables[@]}"; do
         [[ $text == *"<!-- $name:begin"* ]] || continue
         ! unchecked "$name" <<<"$text" || continue
+        progress "the table $name of $1"
         table=$("${name}_table") # on its own line: a table that cannot be made ends the script
         text=$(with_table "$name" "$table" <<<"$text")
     done
+    progress
     printf '%s\n' "$text"
 }
 make_documents() { # all of them, before any is written
@@ -112,6 +114,9 @@ if [[ ${#dirs[@]} -eq 0 ]]; then
 fi
 [[ ${#dirs[@]} -gt 0 ]] || die 4 "NOT-RUN: nothing to draw in evidence/ (evidence.sh on a GPU makes it)"
 dirs=("${dirs[@]%/}")
+for dir in "${dirs[@]}"; do # all of them, before any is drawn
+    check_folder "$dir"
+done
 for dir in "${dirs[@]}"; do
     if [[ ${flag[dry-run]} -eq 1 ]]; then
         for source in ladder.jsonl versus.jsonl leaderboard.jsonl ncu.jsonl; do
@@ -119,7 +124,9 @@ for dir in "${dirs[@]}"; do
         done
         continue
     fi
+    progress "drawing $dir/report.html"
     page >"$work/report.html"
+    progress
     replace_file "$dir/report.html" <"$work/report.html"
     echo "$dir/report.html"
 done

@@ -25,9 +25,10 @@ parse_options "$@"
 [[ ${#words[@]} -eq 0 ]] || die 2 "unknown argument ${words[0]} (see --help)"
 [[ ${opt[gpus]} =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || die 2 "--gpus takes a list of numbers, not '${opt[gpus]}'"
 if [[ -n ${opt[table]} ]]; then
-    is_input "${opt[table]}" || die 2 "no file '${opt[table]}'"
     need_jq
-    jqf evo/rates -rs "${opt[table]}"
+    make_work
+    read_json rate "${opt[table]}" >"$work/read"
+    jqf evo/rates -rs "$work/read"
     exit 0
 fi
 export FA_BENCH=${FA_BENCH:-$(realpath "$here/..")/fa_bench}

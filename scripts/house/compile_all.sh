@@ -61,6 +61,7 @@ compile_points() {
 
 run_all_points() {
     local out=${opt[out]:-build/tile_grid.json} arch=${opt[arch]} device sources
+    [[ ${flag[resume]} -eq 0 || ${flag[dry-run]} -eq 1 ]] || go_on_with tile "$out.points.jsonl"
     jqf tiles/points_run -r --argjson only "$only" --arg dims "${opt[dims]}" <<<"$registry" |
         { grep -vE -- "${opt[skip]:-^$}" || true; } |
         awk 'FNR == NR {if ($0 !~ /^ *(#|$)/) problem[++n] = $0; next} {for (i = 1; i <= n; i++) print $0 problem[i]}' \
@@ -84,7 +85,8 @@ run_all_points() {
     run_points "$out.points.jsonl" --arch "$arch" --device "${opt[device]}" --seeds 1 --timing none \
         --timeout "${opt[timeout]}"
     jqf tiles/counts -nR "$work/points" >"$work/counts"
-    jqf tiles/table_run -s --slurpfile all "$work/counts" "$out.points.jsonl" >"$out"
+    jqf tiles/table_run -s --slurpfile all "$work/counts" "$out.points.jsonl" >"$work/table"
+    replace_file "$out" <"$work/table"
     jqf tiles/run_text -r "$out"
     jqf tiles/bad_run -r "$out.points.jsonl" >"$work/bad"
 }

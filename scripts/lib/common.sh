@@ -5,14 +5,17 @@ script=${0##*/}
 lib=${BASH_SOURCE[0]%/*} # scripts/lib
 bench=${FA_BENCH:-./fa_bench}
 
+trap '' XFSZ # a limit on the size of files is a write that fails, not a signal
+
 die() { # CODE TEXT
-    echo "$script: $2" >&2
+    echo "$script: $2" >&2 || true # a standard error that cannot be written is no other code
     exit "$1"
 }
 
 # For scripts with fa_bench's exit codes: a command that fails unforeseen ends them with 6 (error), since 1 would say
 # that the kernel is wrong. The code of "die" in a subshell stays.
 fail_with_error() {
+    unreadable=6
     set -E
     trap '((BASH_SUBSHELL)) || end_unforeseen $?' ERR
 }
@@ -20,12 +23,24 @@ end_unforeseen() { # CODE
     exit $(($1 == 1 || $1 > 6 ? 6 : $1))
 }
 
+{ (exec 63</dev/null); } 2>/dev/null || die 4 "NOT-RUN: needs 64 open files (ulimit -n 64)"
+
 # Something to read to its end: a file, or a pipe that the shell made; no folder, no device, no pipe without a writer.
 is_input() { [[ (-f $1 || $1 == /dev/fd/* || $1 == /dev/stdin) && -r $1 ]]; }
 
-# A jq program of scripts/lib: the function NAME of the module TOOL.jq.
+# A jq program of scripts/lib: the function NAME of the module TOOL.jq. What it cannot read is said in one line.
 jqf() { # TOOL/NAME OPTIONS-AND-FILES...
-    jq -L "$lib" "import \"${1%/*}\" as m; m::${1#*/}" "${@:2}"
+    local code=0 said
+    {
+        said=$(jq -L "$lib" "import \"${1%/*}\" as m; m::${1#*/}" "${@:2}" 2>&1 >&3 3>&-) || code=$?
+    } 3>&1
+    [[ -n $said ]] || return "$code"
+    if [[ $code -gt 1 && $said != *"compile error"* ]]; then
+        said="$script: $1: $(sed -E '1!d; s/^(jq: )?(parse )?error( \([^)]*\))?: //' <<<"$said")"
+        code=${unreadable:-2}
+    fi
+    echo "$said" >&2
+    return "$code"
 }
 
 # The options of a script are tables, which it fills before it calls parse_options:
@@ -102,6 +117,10 @@ use_peers() { # DIR: peers that scripts/evidence/peers_env.sh brought; nothing f
     export PEERS_SITE=$dir/python # lib/peers/peers_torch.py
     export LD_LIBRARY_PATH=$dir/cudnn:${LD_LIBRARY_PATH:-} FA_LIBRARY_PATH=$dir/cudnn:${FA_LIBRARY_PATH:-}
 }
+# On a terminal, one line that the next one replaces: what a script that says nothing for a while is at.
+progress() { # TEXT, or nothing: takes it away
+    [[ ! -t 2 ]] || printf '\r\033[K%s' "${1:+$script: $1 }" >&2
+}
 make_work() { # a folder that goes when the script ends
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
@@ -119,14 +138,59 @@ replace_file() { # FILE: standard input becomes the file, whole or not at all, w
     return 6
 }
 
-# The objects of files with JSON, lists or JSON Lines, a line each. A line that a kill has cut off is none.
-json_objects() { # FILE...: needs make_work
-    local file each='if type == "array" then .[] else . end | objects'
-    jq -c "$each" "$@" >"$work/objects" 2>/dev/null || for file in "$@"; do
-        jq -c "$each" "$file" >"$work/object" 2>/dev/null || jq -Rc 'fromjson? | objects' "$file" >"$work/object"
-        cat "$work/object"
-    done >"$work/objects"
-    cat "$work/objects"
+# The reader of all scripts: the values of a file with JSON, lists or JSON Lines, plain or .gz, a line each. A damaged
+# file ends the script with 2 and one line, which names the file and its line or record; then nothing is printed.
+read_json() { # KIND FILE: a kind of kinds.jq; needs make_work
+    local at said
+    is_input "$2" || die 2 "no file '$2'"
+    at=$(mktemp "$work/read.XXXXXX")
+    if ! gzip -cdf <"$2" >"$at" 2>"$at.said"; then
+        said=$(sed -E '/./!d; s/^gzip: //' "$at.said" | head -n 1)
+        [[ $said != stdout:* ]] || die 6 "cannot write to $work: ${said#*: }"
+        die 2 "$2: damaged .gz: ${said#stdin: }"
+    fi
+    grep -qa '[^[:space:]]' "$at" || die 2 "$2 is empty"
+    if ! jq -L "$lib" -nc "import \"kinds\" as m; m::read(\"$1\")" "$at" >"$at.read" 2>"$at.said"; then
+        said=$(head -n 1 "$at.said")
+        [[ $said != record\ * ]] || die 2 "$2: $said"
+        [[ $said != *"writing output failed"* ]] || die 6 "cannot write to $work: ${said##*: }"
+        die 2 "$2:$(broken_line "$at" "$said")"
+    fi
+    cat "$at.read" || die 6 "cannot write what $2 holds"
+    rm -f "$at" "$at.read" "$at.said"
+}
+broken_line() { # FILE WORDS-OF-JQ: "LINE: what is wrong"
+    local said=$2 line each
+    # shellcheck disable=SC2016 # jq's
+    each='first(foreach inputs as $text (0; . + 1; . as $line | $text | select(test("[^ \t\r]")) |
+        try (fromjson | empty) catch "\($line) \(.)"))'
+    if [[ $(head -n 1 "$1" | tr -d '\0' | jq -c type 2>/dev/null) =~ ^\"(object|array)\"$ ]]; then # of JSON Lines
+        said=$(jq -Rnr "$each" "$1" 2>/dev/null)
+        line=${said%% *}
+    elif [[ $said =~ at\ line\ ([0-9]+),\ column\ ([0-9]+) ]]; then
+        line=$((BASH_REMATCH[1] - (BASH_REMATCH[1] > 1 && BASH_REMATCH[2] == 0)))
+    fi
+    if [[ $said == *Unfinished* ]]; then said="cut off"; else said="not JSON"; fi
+    echo "${line:-1}: $said"
+}
+# A file that a script goes on with: the end of its last line may be lost by a kill, and is taken off. Other damage ends
+# the script as in read_json.
+go_on_with() { # KIND FILE
+    local said
+    [[ -s $2 ]] || return 0
+    if [[ -n $(tail -c 1 "$2" | tr -d '\0') ]]; then sed '$d' "$2"; else cat "$2"; fi >"$work/whole"
+    if [[ -s $work/whole ]] && ! said=$(read_json "$1" "$work/whole" 2>&1 >/dev/null); then
+        said=${said#"$script: "}
+        die 2 "${said/"$work/whole"/"$2"}"
+    fi
+    cmp -s "$work/whole" "$2" || replace_file "$2" <"$work/whole"
+}
+# Is a file that a script can do without there, plain or as .gz? Prints its path.
+either() { # FILE
+    local file
+    for file in "$1" "$1.gz"; do
+        [[ ! -e $file ]] || { echo "$file"; return 0; }
+    done
 }
 
 knob_options() { # "m=64,n=128" as options

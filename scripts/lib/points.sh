@@ -37,7 +37,7 @@ run_points() { # FILE OPTIONS...
     local bench_command=("$bench")
     [[ ${opt[seconds]:-0} -eq 0 ]] || bench_command=(timeout "${opt[seconds]}" "$bench")
     mkdir -p "$(dirname "$1")"
-    [[ ${flag[resume]:-0} -eq 1 && -e $1 ]] || : >"$1"
+    if [[ ${flag[resume]:-0} -eq 1 && -e $1 ]]; then go_on_with tile "$1"; else : >"$1"; fi
     grep -vxFf <(jq -r .point "$1") "$work/points" >"$work/left" || return 0 # none is left
     "${bench_command[@]}" "${@:2}" --runs "$work/left" --jobs "${opt[jobs]}" --quiet --json - 2>"$work/err" |
         jqf "${line[@]}" -nc --unbuffered --rawfile points "$work/left" >>"$1" || true

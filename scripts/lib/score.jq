@@ -2,6 +2,7 @@
 # $emulator, $compile, $gpu: records in the order of $emulator_list and so on, lines "public|hidden OPTIONS" with a line
 # for each run that was asked for. $problems: the list they come from. $incumbents: the incumbent's records of the
 # compile stage, for its bound.
+include "kinds";
 include "record";
 
 def digits($n): . * pow(10; $n) | round / pow(10; $n);

@@ -162,3 +162,12 @@ END
     [ -z "$(gpu_name "$FA_BENCH")" ]
     [ -z "$(gpu_name ./fa_bench)" ] || command -v nvidia-smi
 }
+
+@test "all without a GPU is not run and changes nothing, robustness either" {
+    make_tree
+    touch "$STUB/no_gpu"
+    refused 4 "NOT-RUN: no GPU here" evidence all
+    refused 4 "NOT-RUN: no GPU here" evidence robustness all
+    [ ! -e "$work/ev" ]
+    [ ! -e "$work/calls" ]
+}

@@ -457,7 +457,7 @@ count_starts() { # COMMAND...: prints how many
 }
 
 @test "a replay of what has no time is refused; its curves go on where standard output is" {
-    printf '%s\n' '{}' '{"torn' '{"kernel":"a","group":"g","knobs":"m=1","status":"wrong","p50_us":null}' >"$work/r"
+    printf '%s\n' '{"kernel":"a","group":"g","knobs":"m=1","status":"wrong","p50_us":null}' >"$work/r"
     refused 2 "no recorded time in $work/r" scripts/replay.sh "$work/r" --strategy random
     echo '{"kernel":"a","group":"g","knobs":"m=2","status":"pass","p50_us":2}' >>"$work/r"
     { echo first; scripts/replay.sh "$work/r" --strategy random --seeds 1; echo last; } >"$work/out"

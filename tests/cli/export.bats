@@ -75,13 +75,18 @@ END
     [ "$(awk -F'|' '{print NF}' "$work/x.md" | sort -u)" -eq 14 ]
 }
 
-@test "the last line of a key counts; a torn line and other JSON are none; .gz and stdin are read" {
+@test "the last line of a key counts; a torn line and other JSON are refused; .gz and stdin are read" {
     swept
     tail -n 1 "$work/lb/leaderboard.jsonl" | jq -c '.p50_us = 7' >>"$work/lb/leaderboard.jsonl"
-    { echo '{"what": "else"}'; echo '{"key": "torn", "kn'; } >>"$work/lb/leaderboard.jsonl"
     gzip -c "$work/lb/leaderboard.jsonl" >"$work/x.jsonl.gz"
     [ "$(scripts/export.sh --format csv "$work/x.jsonl.gz" | wc -l)" -eq 5 ]
     [ "$(scripts/export.sh --format csv /dev/stdin <"$work/lb/leaderboard.jsonl" | grep -c ',7,')" -eq 1 ]
+    cp "$work/lb/leaderboard.jsonl" "$work/other"
+    echo '{"what": "else"}' >>"$work/other"
+    refused 2 "other: record 6: it is neither a record of fa_bench nor a line" \
+        scripts/export.sh --format csv "$work/other"
+    echo '{"key": "torn", "kn' >>"$work/lb/leaderboard.jsonl"
+    refused 2 "leaderboard.jsonl:6: " scripts/export.sh --format csv "$work/lb"
 }
 
 @test "usage: a format, something to export, one space for a cache file" {

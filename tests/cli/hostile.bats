@@ -60,6 +60,11 @@ bench=(timeout 120 ./fa_bench)
 @test "limits of the shell that leave too little are said in a line" {
     refused 4 "needs 1048576 bytes of stack" bash -c "ulimit -s 128; exec ./fa_bench --kernel light ${small[*]}"
     refused 4 "needs 64 open files" bash -c "ulimit -n 12; exec ./fa_bench --kernel light ${small[*]}"
+    local script
+    for script in "ci_gate.sh --dry-run" brief.sh "export.sh --format csv x" "evidence/report.sh --check"; do
+        refused 4 "needs 64 open files" bash -c "ulimit -n 12; exec scripts/$script"
+    done
+    refused 6 "cannot write" bash -c "ulimit -f 1; exec scripts/export.sh --format csv evidence/h200/ladder.jsonl"
     [ "$(id -u)" -eq 0 ] && type setpriv || skip "only root can run a process as another user here"
     cp fa_bench "$work/fa_bench"
     chmod 755 "$work" "$work/fa_bench"

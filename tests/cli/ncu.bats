@@ -152,6 +152,6 @@ END
 
 @test "bad arguments are refused" {
     refused 2 "--import takes a file" profile --import "$work/none.csv"
-    refused 2 "--thresholds takes a file of gates" profile --thresholds tests/golden/ncu_query.txt
+    refused 2 "tests/golden/ncu_query.txt:1: not JSON" profile --thresholds tests/golden/ncu_query.txt
     refused 2 "--timing is this script's own" profile --timing graph
 }

@@ -130,11 +130,13 @@ needs_gnuplot() { command -v gnuplot >/dev/null || skip "no gnuplot"; }
         'src="plots/paces.svg"'
 }
 
-@test "the same page from the same evidence; what is torn is left out" {
+@test "the same page from the same evidence; what is torn is refused" {
     needs_gnuplot
     made
     (cd "$work/ev" && sha256sum report.html plots/*) >"$work/sums"
     printf '{"key": "to' >>"$work/ev/leaderboard.jsonl"
+    refused 2 "leaderboard.jsonl:14: cut off" page --dir "$work/ev"
+    sed -i '$d' "$work/ev/leaderboard.jsonl"
     page --dir "$work/ev"
     (cd "$work/ev" && sha256sum --quiet -c "$work/sums")
     [ -z "$(grep NOT-RUN "$work/ev/report.html" | grep missing)" ]

@@ -3,7 +3,6 @@
 
 replay.py LEADERBOARD STRATEGY,... SEEDS BUDGET BATCH, as scripts/replay.sh takes them."""
 
-import gzip
 import json
 import statistics
 import sys
@@ -15,7 +14,7 @@ from propose import every, proposer_of
 def recorded(path):
     """{(kernel, group): {knobs: result}}; of lines with the same tile the last counts."""
     spaces = {}
-    with (gzip.open if path.endswith(".gz") else open)(path, "rt") as file:
+    with open(path) as file:
         for line in file:
             row = parse(line, [({str}, "group kernel"), ({int, float}, "p50_us")], "group kernel knobs status")
             if row is None:  # torn, or no result

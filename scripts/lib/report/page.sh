@@ -8,6 +8,26 @@ section() { # ID TITLE: begins a section, which the table of contents lists
     echo "<section id=\"$1\"><h2>$2</h2>"
 }
 
+check_folder() { # DIR: every file that its page is made of is whole
+    local file kind
+    for file in "$1"/*.json "$1"/*.jsonl "$1"/*.jsonl.gz; do
+        [[ -e $file ]] || continue
+        case ${file##*/} in
+            ladder.jsonl* | versus.jsonl*) kind=record ;;
+            serving.jsonl*) kind=row ;;
+            peers*.json) kind=peer ;;
+            leaderboard.jsonl*) kind=line ;;
+            leaderboard.json) kind=board ;;
+            sweeps.jsonl*) kind=sweep ;;
+            micro_best.json) kind=best ;;
+            ncu.jsonl*) kind=profile ;;
+            bound.json.points.jsonl*) kind=point ;;
+            *) kind=any ;;
+        esac
+        read_json "$kind" "$file" >/dev/null
+    done
+}
+
 there() { # NAME: the file of $dir, compressed or not; nothing where it is missing
     local name
     for name in "$1" "$1.gz"; do
@@ -82,7 +102,7 @@ environment() {
         find "$dir" -maxdepth 1 -name '*.json' | sort | xargs -r cat
         for file in "$dir"/*.jsonl "$dir"/*.jsonl.gz; do
             [[ ! -e $file ]] || { zcat -f "$file" && echo; }
-        done | jq -cR 'fromjson?' # a line that was cut off is none
+        done
     } | jqf report/environment -rs
 }
 

@@ -31,7 +31,8 @@ today() { # FILE
         return
     fi
     if [[ ${flag[check]} -eq 1 ]] && are_current "$1" || [[ ${flag[check]} -lt ${flag[no-compile]} ]]; then
-        zcat -f "$1" | jqf evidence/all_rows -nc --argjson kinds "$(kinds)" >"$rows"
+        read_json row "$1" >"$rows.read"
+        jqf evidence/all_rows -nc --argjson kinds "$(kinds)" "$rows.read" >"$rows"
         n=$(jqf evidence/claiming -n "$rows")
         currency="Machine code equals today's: $n of $n rows (\`$1\`)."
         [[ ${flag[check]} -eq 1 ]] || currency="No row was looked at: its machine code may be another one today."
@@ -114,7 +115,8 @@ sweep_table() {
     need_evidence leaderboard.json "scripts/evidence/evidence.sh sweep" || return 0
     folder=$(dirname "$file")
     sweeps=$folder/sweeps.jsonl
-    [[ -s $sweeps ]] || sweeps=/dev/null
+    if [[ -s $sweeps ]]; then read_json sweep "$sweeps" >/dev/null; else sweeps=/dev/null; fi
+    read_json board "$file" >/dev/null
     head_of "$file" "scripts/evidence/evidence.sh sweep" || return 0
     jqf report/sweep -r --slurpfile sweeps "$sweeps" --slurpfile today "$rows" --arg folder "$folder" "$file"
 }
@@ -135,6 +137,10 @@ robustness_table() {
         echo "No summaries under evidence/robustness/ yet."
         return
     fi
+    local file
+    for file in "${files[@]}"; do
+        read_json any "$file" >/dev/null
+    done
     jqf report/robustness -rs --argjson there "$there" \
         --rawfile explained <(cat tests/sanitize_explained.tsv 2>/dev/null || true) "${files[@]}"
 }
