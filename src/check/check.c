@@ -281,7 +281,10 @@ static fa_draw draw_for(const session *s, int32_t index)
     }
     if (draw.as_asked || s->acc_fp16) /* sums in FP16 hold no large V: that is their class */
         draw.v_power = 0;
-    if (draw.as_asked || !s->cpu || s->options->strides >= FA_STRIDES_FAR ||
+    const int32_t needs = s->candidate->needs;
+    if (draw.lengths > 0 && needs & (FA_NEEDS_SELF | FA_NEEDS_WHOLE_M | FA_NEEDS_WHOLE_N))
+        draw.lengths = 2; /* the lengths asked for, in another order */
+    if (draw.as_asked || !s->cpu || needs & FA_NEEDS_PACKED || s->options->strides >= FA_STRIDES_FAR ||
         !fa_buffers_lay(&buffers, s->candidate->problem, (fa_strides)draw.strides, draw.seed))
         draw.strides = s->options->strides;
     return draw;

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "input/launch_lines.h"
+#include "input/needs.h"
 
 static const char *const knob_names[] = {"m", "n", "warps", "vec", "stages", "swizzle", "acc", "splits", "maxreg"};
 enum { KNOBS = sizeof knob_names / sizeof knob_names[0] };
@@ -76,6 +77,36 @@ static fa_status check_text(const char *path, const char *text, size_t size, fa_
     return length == size ? FA_PASS : fa_refuse(why, FA_USAGE, "--source: %s:%d: a zero byte in the line", path, line);
 }
 
+static fa_status add_needs(const char *at, fa_source_space *space, fa_reason *why)
+{
+    return fa_needs_read(at, &space->needs, why);
+}
+
+/* Every "MARK: words" or "MARK(words)" of the text that is not a definition. */
+static fa_status read_marked(const char *path, const char *text, const char *mark,
+                             fa_status (*add)(const char *at, fa_source_space *space, fa_reason *why),
+                             fa_source_space *space, fa_reason *why)
+{
+    for (const char *at = text; (at = strstr(at, mark)) != NULL;) {
+        const bool word_starts = at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
+        const bool defined = at - text >= 8 && strncmp(at - 8, "#define ", 8) == 0;
+        const char *from = at;
+        at += strlen(mark);
+        at += strspn(at, " \t");
+        if (!word_starts || defined || (*at != ':' && *at != '('))
+            continue;
+        const fa_status status = add(at + 1, space, why);
+        if (status != FA_PASS) {
+            const fa_reason bare = *why;
+            int line = 1;
+            for (const char *c = text; c < from; c++)
+                line += *c == '\n';
+            return fa_refuse(why, status, "%.1000s:%d: %.3000s", path, line, bare.text);
+        }
+    }
+    return FA_PASS;
+}
+
 fa_status fa_source_space_read(const char *path, fa_source_space *space, fa_reason *why)
 {
     char *text = NULL;
@@ -85,23 +116,10 @@ fa_status fa_source_space_read(const char *path, fa_source_space *space, fa_reas
         ((int32_t *)&space->first)[i] = FA_UNSET;
     FA_TRY(fa_read_file(path, &text, &size, why));
     fa_status status = check_text(path, text, size, why);
-    for (const char *at = text; status == FA_PASS && (at = strstr(at, "FA_SPACE")) != NULL;) {
-        const bool word_starts = at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_');
-        const bool defined = at - text >= 8 && strncmp(at - 8, "#define ", 8) == 0;
-        const char *from = at;
-        at += strlen("FA_SPACE");
-        at += strspn(at, " \t");
-        if (!word_starts || defined || (*at != ':' && *at != '('))
-            continue;
-        status = add_line(at + 1, space, why);
-        if (status != FA_PASS) {
-            const fa_reason bare = *why;
-            int line = 1;
-            for (const char *c = text; c < from; c++)
-                line += *c == '\n';
-            status = fa_refuse(why, status, "%.1000s:%d: %.3000s", path, line, bare.text);
-        }
-    }
+    if (status == FA_PASS)
+        status = read_marked(path, text, "FA_SPACE", add_line, space, why);
+    if (status == FA_PASS)
+        status = read_marked(path, text, "FA_NEEDS", add_needs, space, why);
     fa_launch_lines lines = {.launch_count = 0};
     if (status == FA_PASS)
         status = fa_launch_lines_read(path, text, &lines, why);

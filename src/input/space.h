@@ -1,6 +1,7 @@
 /* The knobs of a user's file and the values that a sweep tries, stated in the file:
  *     // FA_SPACE: m=16,32 n=32,64 warps=4,8
- * or, as a macro that expands to nothing, FA_SPACE(m=16,32 n=32,64). Several add up. */
+ * or, as a macro that expands to nothing, FA_SPACE(m=16,32 n=32,64). Several add up.
+ * What it cannot do without: // FA_NEEDS: packed mha self (fa_params.h has the words). */
 #ifndef FA_INPUT_SPACE_H
 #define FA_INPUT_SPACE_H
 
@@ -10,6 +11,7 @@ typedef struct fa_source_space {
     fa_knobs first;    /* the first value of each knob: its default; FA_UNSET where none is stated */
     fa_space values;   /* points into `text` */
     char text[9][128]; /* a knob's values, in the order of fa_space */
+    int32_t needs;     /* FA_NEEDS_*, of a line such as FA_NEEDS: packed mha */
     bool launches;     /* the file says how its kernels are launched (launch_lines.h) */
 } fa_source_space;
 

@@ -174,6 +174,7 @@ static fa_status use_source(const char *path, fa_spec *spec, fa_reason *why)
     spec->kind = FA_KIND_HAND;
     FA_TRY(fa_source_space_read(path, &space, why));
     spec->stated = space.first;
+    spec->needs = space.needs;
     spec->launches = space.launches;
     return FA_PASS;
 }

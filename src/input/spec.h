@@ -13,6 +13,7 @@ typedef struct fa_spec {
     int32_t sm_count;           /* the multiprocessors that the rules counted with */
     fa_kind kind;
     fa_knobs stated; /* of --source: the first value of each knob in its FA_SPACE, the others FA_UNSET */
+    int32_t needs;   /* of --source: FA_NEEDS_*, by a line of the file */
     fa_knobs set;    /* the knobs that the user set, the others FA_UNSET */
     fa_knobs knobs;  /* all set: the user's, else those of the matching rule, else the row's */
     bool launches;   /* of --source: its lines say how its kernels are launched; it is compiled for one shape: */

@@ -11,6 +11,7 @@
 #include "report/check.h"
 #include "report/fields.h"
 #include "report/library.h"
+#include "report/problem.h"
 #include "report/provenance.h"
 
 /* What the module says it was compiled with; what was asked for until there is one. */
@@ -24,53 +25,6 @@ static void put_config(cJSON *record, const char *key, const fa_candidate_record
     cJSON *config = object_if(candidate->spec.kind == FA_KIND_HAND, record, key);
     if (config != NULL)
         put_tile(config, &tile);
-}
-
-/* A number that is null where it is off. */
-static void put_if(cJSON *object, const char *key, double number) { put(object, key, number > 0 ? number : NAN); }
-
-static void put_features(cJSON *problem, const fa_problem *p)
-{
-    put(problem, "dim_v", fa_problem_dim_v(p));
-    const int window[2] = {p->window_left, p->causal ? 0 : p->window_right};
-    if (p->windowed)
-        cJSON_AddItemToObject(problem, "window", cJSON_CreateIntArray(window, 2));
-    else
-        cJSON_AddNullToObject(problem, "window");
-    put_if(problem, "chunk", p->chunk);
-    put_if(problem, "softcap", (double)p->softcap);
-    cJSON_AddBoolToObject(problem, "sinks", p->sinks);
-    cJSON_AddBoolToObject(problem, "alibi", p->alibi);
-    cJSON_AddBoolToObject(problem, "bias", p->bias);
-    put_word(problem, "mask", FA_MASK_WORDS, p->tree ? FA_MASK_TREE : FA_MASK_NONE);
-    if (p->lengths == NULL) {
-        cJSON_AddNullToObject(problem, "lengths");
-    } else {
-        cJSON *lengths = object_in(problem, "lengths");
-        cJSON_AddItemToObject(lengths, "q", cJSON_CreateIntArray(p->lengths->q, p->lengths->count));
-        cJSON_AddItemToObject(lengths, "kv", cJSON_CreateIntArray(p->lengths->kv, p->lengths->count));
-    }
-    put(problem, "pairs", (double)fa_problem_pairs(p));
-}
-
-static void put_problem(cJSON *record, const fa_result *result, const fa_options *options)
-{
-    const fa_problem *p = &result->problem;
-    cJSON *problem = object_in(record, "problem");
-    put(problem, "batch", p->batch);
-    put(problem, "heads", p->heads);
-    put(problem, "kv_heads", p->kv_heads);
-    put(problem, "seq_q", p->seq_q);
-    put(problem, "seq_kv", p->seq_kv);
-    put(problem, "dim", p->dim);
-    cJSON_AddBoolToObject(problem, "causal", p->causal);
-    put_word(problem, "dtype", FA_DTYPE_WORDS, p->dtype);
-    put(problem, "scale", (double)p->scale);
-    put_word(problem, "strides", FA_STRIDES_WORDS, options->strides);
-    put(problem, "misalign", options->misalign);
-    put_features(problem, p);
-    put(problem, "flop", fa_problem_flop(p));
-    put(problem, "bytes", fa_problem_bytes(p));
 }
 
 static void put_device(cJSON *record, const fa_result *result)
@@ -283,6 +237,7 @@ static void put_paired(cJSON *record, const fa_result *result)
     cJSON_AddStringToObject(vs, "kernel", result->other.spec.name);
     put_text(vs, "variant", result->other.spec.row != NULL ? result->other.spec.row->name : "");
     put_config(vs, "config", &result->other);
+    fa_report_contract(vs, &result->other);
     put_word(vs, "dtype", FA_DTYPE_WORDS, result->vs_problem.dtype);
     fa_report_check(vs, &result->other_check, &result->vs_problem);
     put_text(vs, "cubin_sha256", result->other.module.object_sha256.hex);
@@ -340,7 +295,8 @@ static void put_run(cJSON *record, const fa_result *result, const fa_command *ru
     cJSON_AddStringToObject(record, "kernel", result->main.spec.name);
     put_text(record, "variant", result->main.spec.row != NULL ? result->main.spec.row->name : "");
     put_config(record, "config", &result->main);
-    put_problem(record, result, &run->options);
+    fa_report_contract(record, &result->main);
+    fa_report_problem(record, &result->problem, &run->options);
     put_device(record, result);
     put_ptxas(record, &result->main);
     put_bound(record, &result->bound);

@@ -8,6 +8,7 @@
 #include "compile/cuda.h"
 #include "compile/emu.h"
 #include "cuda/libraries.h"
+#include "input/needs.h"
 #include "run/params.h"
 
 /* A kernel that the CUDA compiler takes and the emulator's g++ does not is no broken kernel: it is not run, and the
@@ -141,6 +142,19 @@ static fa_status add_name(const fa_spec *spec, fa_status status, fa_reason *why)
     return fa_refuse(why, status, "%s, which serves this problem: %.4000s", spec->row->name, bare.text);
 }
 
+int32_t fa_candidate_needs(const fa_candidate_record *record)
+{
+    return record->spec.needs | record->module.info.needs | record->library.needs;
+}
+
+static fa_status check_needs(const fa_options *options, const fa_problem *problem, const fa_candidate_record *record,
+                             fa_reason *why)
+{
+    const fa_spec *spec = &record->spec;
+    return fa_needs_check(fa_candidate_needs(record), spec->row != NULL ? spec->row->name : spec->name, options,
+                          problem, &spec->knobs, why);
+}
+
 fa_status fa_candidate_compile(const fa_options *options, const fa_problem *problem, const fa_device *device,
                                fa_candidate_record *record, fa_reason *why)
 {
@@ -157,7 +171,8 @@ fa_status fa_candidate_compile(const fa_options *options, const fa_problem *prob
     FA_TRY(add_name(&record->spec, compile_hand(options, device, record, why), why));
     record->module_known = true;
     const fa_kernel_info *info = &record->module.info;
-    return check_serves(&record->spec, info->serves_bf16 != 0, info->writes_lse != 0, info->serves, why);
+    FA_TRY(check_serves(&record->spec, info->serves_bf16 != 0, info->writes_lse != 0, info->serves, why));
+    return check_needs(options, problem, record, why);
 }
 
 fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, const fa_candidate_record *record,
@@ -191,6 +206,7 @@ fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem
         record->launch.workspace_bytes = record->library.workspace_bytes;
     candidate->nondeterministic = record->module.info.nondeterministic != 0 || record->library.nondeterministic ||
                                   (spec->row != NULL && spec->row->traits.nondeterministic);
+    candidate->needs = fa_candidate_needs(record);
     candidate->launch = record->launch;
     FA_TRY(
         fa_buffers_make(device, problem, record->launch.workspace_bytes, options, spec->lse, &candidate->buffers, why));

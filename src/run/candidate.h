@@ -22,6 +22,7 @@ typedef struct fa_candidate {
     fa_kernel *kernel;
     fa_launch launch;
     bool nondeterministic; /* repeats may differ in the last bits */
+    int32_t needs;         /* FA_NEEDS_*: draws offer it */
     fa_buffers buffers;
 } fa_candidate;
 
@@ -37,6 +38,8 @@ fa_status fa_candidate_keep(const fa_options *options, const fa_device *device, 
  * and `record`; unload it in every case. */
 fa_status fa_candidate_load(const fa_options *options, const fa_problem *problem, fa_device *device,
                             fa_candidate_record *record, fa_candidate *candidate, fa_reason *why);
+/* FA_NEEDS_* of the file's line, of the module and of the library. */
+int32_t fa_candidate_needs(const fa_candidate_record *record);
 void fa_candidate_unload(fa_candidate *candidate);
 
 /* Launches once and waits. */

@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# Features beyond dense forward: options, what a kernel serves and needs, the record; every kernel on what it serves.
+load helper
+
+small=(--device emu --batch 2 --heads 4 --kv-heads 2 --seq 45 --seq-kv 70 --dim 32 --seeds 3 --check cpu --lse --quiet)
+
+# What each feature's word asks for; lengths with an empty sequence, rows that see nothing, a window beyond the keys.
+options_of() { # WORD
+    case $1 in
+    varlen) echo "--lengths 17,0,33:5,5:33,1,0:7,3:0" ;;
+    window) echo "--window 9,3" ;;
+    chunk) echo "--chunk 20" ;;
+    softcap) echo "--softcap 2" ;;
+    sink) echo "--sinks" ;;
+    alibi) echo "--alibi" ;;
+    bias) echo "--bias" ;;
+    mask) echo "--mask tree" ;;
+    dim_v) echo "--dim-v 24" ;;
+    *) return 1 ;;
+    esac
+}
+
+passes() { # OPTIONS...
+    local code=0
+    ./fa_bench "${small[@]}" "$@" --json "$work/r.json" || code=$?
+    [ $code -eq 0 ] || { echo "exit $code: $*"; return 1; }
+}
+
+@test "a plain kernel with every feature passes, each alone and all together" {
+    local word all=""
+    for word in varlen window chunk softcap sink alibi bias mask dim_v; do
+        # shellcheck disable=SC2046 # words
+        passes --source tests/features/plain.cu $(options_of $word)
+        all="$all $(options_of $word)"
+    done
+    # shellcheck disable=SC2086
+    passes --source tests/features/plain.cu $all --dtype bf16 --strides padded
+    record_holds "$work/r.json" '.problem | .lengths.q == [17,0,33,5,1,0,3] and .window == [9,3] and .chunk == 20 and
+        .softcap == 2 and .sinks and .alibi and .bias and .mask == "tree" and .dim_v == 24' \
+        '.serves | length == 9' '.needs == []'
+    python3 tests/validate_record.py "$work/r.json"
+}
+
+# bats test_tags=slow
+@test "every kernel passes on each feature that it serves, and refuses the others by name" {
+    local kernel kernels word served=0 options
+    kernels=$(./fa_bench --list-kernels --json - |
+        jq -r '.[] | select(.kind == "hand" and .emulated and .missing == null) | .name')
+    for kernel in $kernels; do
+        for word in varlen window chunk softcap sink alibi bias mask dim_v; do
+            options=$(options_of $word)
+            # shellcheck disable=SC2086
+            run ./fa_bench "${small[@]}" --kernel "$kernel" $options --json "$work/r.json"
+            if [ "$status" -eq 3 ]; then
+                [[ $output == *"does not serve ${options%% *}"* ]] || { echo "$kernel $word: $output"; return 1; }
+                continue
+            fi
+            [ "$status" -eq 0 ] || { echo "$kernel $word: $output"; return 1; }
+            served=$((served + 1))
+            # shellcheck disable=SC2086
+            passes --kernel "$kernel" $options --causal --dtype bf16
+        done
+    done
+    [ $served -ge 9 ]
+}
+
+@test "what a file needs is refused elsewhere by name, and draws offer it" {
+    sed 's|^FA_SPACE|// FA_NEEDS: packed mha\n&|' tests/features/plain.cu >"$work/needy.cu"
+    refused 3 "needs a K/V head for each query head: not 2 for 4" ./fa_bench "${small[@]}" --source "$work/needy.cu"
+    refused 3 "needs packed tensors: not --strides bshd" \
+        ./fa_bench "${small[@]}" --source "$work/needy.cu" --kv-heads 4 --strides bshd
+    passes --source "$work/needy.cu" --kv-heads 4
+    record_holds "$work/r.json" '.needs == ["packed", "mha"]' '[.check.draws[].strides] | unique == ["packed"]'
+    sed -i 's/packed mha/pakced/' "$work/needy.cu"
+    refused 2 "FA_NEEDS takes words of packed|mha|self|aligned|whole_m|whole_n, not 'pakced'" \
+        ./fa_bench "${small[@]}" --source "$work/needy.cu"
+}
+
+@test "bad lengths, windows and dimensions are one line" {
+    refused 2 "--window takes LEFT,RIGHT" ./fa_bench --window 3
+    refused 2 "--window takes LEFT,RIGHT" ./fa_bench --window -2,0
+    refused 2 "--lengths takes lengths from 0" ./fa_bench --lengths 5,,6
+    refused 2 "--lengths takes lengths from 0" ./fa_bench --lengths 5:
+    refused 2 "--lengths takes lengths from 0" ./fa_bench --lengths 1048577
+    refused 2 "no sequence has a query" ./fa_bench --lengths 0:9
+    refused 2 "cannot read" ./fa_bench --lengths @/none
+    refused 2 "--dim-v takes a multiple of 8" ./fa_bench --dim-v 20
+    refused 2 "at most 4096 query rows" ./fa_bench --mask tree --seq 5000
+    refused 2 "at most 4096 sequences" ./fa_bench --lengths "$(seq -s, 5000)"
+    printf '# queries:keys\n\n 5:9 \r\n7\n' >"$work/lengths"
+    ./fa_bench "${small[@]}" --source tests/features/plain.cu --lengths "@$work/lengths" --json "$work/r.json"
+    record_holds "$work/r.json" '.problem.lengths == {q: [5, 7], kv: [9, 7]}'
+}

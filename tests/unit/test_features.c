@@ -1,0 +1,282 @@
+/* Features beyond dense forward: what a row sees, how lengths lie, and FP64 attention by a loop of its own. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check/draw.h"
+#include "check/reference.h"
+#include "input/needs.h"
+#include "shared.h"
+
+static fa_reason why;
+
+static fa_problem make(const char *line)
+{
+    fa_options options;
+    fa_problem problem;
+    if (parse_words(line, &options, &why) != FA_PASS || fa_problem_make(&options, &problem, &why) != FA_PASS)
+        fail_msg("%s: %s", line, why.text);
+    return problem;
+}
+
+static void drop(fa_problem *problem) { free((void *)(uintptr_t)problem->lengths); }
+
+/* From the words of DESIGN.md section 13, one pair at a time. */
+static bool sees(const fa_problem *p, int32_t batch, int64_t i, int64_t j)
+{
+    const int64_t pos = i + fa_problem_seq_kv(p, batch) - fa_problem_seq_q(p, batch);
+    if (p->causal && j > pos)
+        return false;
+    if (p->windowed &&
+        ((p->window_left >= 0 && j < pos - p->window_left) || (p->window_right >= 0 && j > pos + p->window_right)))
+        return false;
+    if (p->chunk > 0 && (int64_t)floor((double)j / p->chunk) != (int64_t)floor((double)pos / p->chunk))
+        return false;
+    return !p->tree || (j <= pos && fa_problem_sees(p, batch, (int32_t)i, (int32_t)j));
+}
+
+static const char *const lines[] = {
+    "--seq 9 --seq-kv 5 --window 3,1",
+    "--seq 5 --seq-kv 30 --window 0,0 --causal",
+    "--seq 20 --window 100,100",
+    "--seq 20 --seq-kv 7 --window -1,2",
+    "--seq 20 --seq-kv 33 --window 4,-1",
+    "--seq 20 --window 4,9 --causal",
+    "--seq 40 --seq-kv 9 --chunk 4",
+    "--seq 9 --seq-kv 40 --chunk 7 --causal",
+    "--seq 30 --chunk 7 --window 4,2",
+    "--seq 16 --seq-kv 50 --mask tree",
+    "--seq 16 --seq-kv 5 --mask tree --window 3,0",
+    "--lengths 17,0,3:40,40:3,5:0,0:5,1 --causal --window 9,0",
+    "--lengths 17,0,3:40,40:3,5:0,1 --mask tree",
+    "--lengths draw --batch 11 --seq 30 --seq-kv 50 --chunk 8 --strides padded",
+};
+
+static void keys_and_pairs_match_a_count(void **state)
+{
+    for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
+        fa_problem p = make(lines[l]);
+        int64_t pairs = 0;
+        for (int32_t b = 0; b < p.batch; b++)
+            for (int32_t i = 0; i < fa_problem_seq_q(&p, b); i++) {
+                const fa_keys keys = fa_problem_keys(&p, b, i);
+                int64_t seen = 0;
+                for (int32_t j = 0; j < fa_problem_seq_kv(&p, b); j++) {
+                    const bool within = j >= keys.first && j < keys.end && fa_problem_sees(&p, b, i, j);
+                    if (within != sees(&p, b, i, j))
+                        fail_msg("%s: sequence %d row %d key %d", lines[l], b, i, j);
+                    seen += within;
+                }
+                pairs += seen;
+                assert_int_equal(fa_problem_row_is_empty(&p, b, i), seen == 0);
+                const int32_t some = fa_problem_some_key(&p, b, i, 12345);
+                assert_true(seen == 0 ? some == -1 : sees(&p, b, i, some));
+            }
+        if (fa_problem_pairs(&p) != pairs * p.heads)
+            fail_msg("%s: %lld pairs, counted %lld", lines[l], (long long)fa_problem_pairs(&p),
+                     (long long)(pairs * p.heads));
+        drop(&p);
+    }
+}
+
+/* A tree: a row sees itself and what its parent sees, one parent among the few rows before it. */
+static void a_tree_is_a_tree(void **state)
+{
+    fa_problem p = make("--seq 40 --seq-kv 50 --mask tree --batch 3");
+    bool branches = false;
+    for (int32_t b = 0; b < p.batch; b++)
+        for (int32_t i = 0; i < 40; i++) {
+            int32_t parent = i - 1;
+            assert_true(fa_problem_sees(&p, b, i, i + 10));
+            while (parent >= 0 && !fa_problem_sees(&p, b, i, parent + 10))
+                parent--;
+            branches |= parent != i - 1;
+            for (int32_t j = 0; j < 10 + i; j++)
+                assert_int_equal(fa_problem_sees(&p, b, i, j),
+                                 j < 10 || (parent >= 0 && fa_problem_sees(&p, b, parent, j)));
+        }
+    assert_true(branches);
+}
+
+static void rows_are_found_and_found_again(void **state)
+{
+    fa_problem p = make("--lengths 3,0,5:2,1 --heads 2 --strides padded");
+    int64_t used = 0;
+    for (int64_t flat = 0; flat < fa_problem_rows(&p); flat++) {
+        const fa_row at = fa_problem_row(&p, flat);
+        assert_int_equal(fa_problem_flat(&p, at.batch, at.head, at.row), flat);
+        assert_int_equal(at.seq_q, p.lengths->q[at.batch]);
+        used += at.used;
+    }
+    assert_int_equal(used, 2 * 9);
+    assert_true(fa_problem_rows(&p) > used);
+    drop(&p);
+}
+
+static void draws_have_every_kind_of_length(void **state)
+{
+    for (int seed = 0; seed < 20; seed++) {
+        char line[80];
+        snprintf(line, sizeof line, "--lengths draw --batch 8 --seq 100 --seq-kv 70 --seed %d", seed);
+        fa_problem p = make(line);
+        int zero = 0, one = 0, most = 0;
+        for (int32_t b = 0; b < 8; b++) {
+            zero += p.lengths->q[b] == 0;
+            one += p.lengths->q[b] == 1;
+            most += p.lengths->q[b] == 100;
+            assert_in_range(p.lengths->kv[b], 0, 70);
+        }
+        assert_true(zero >= 1 && one >= 1 && most >= 1);
+        for (int32_t variant = 1; variant <= 2; variant++) {
+            fa_lengths other;
+            fa_lengths_vary(p.lengths, variant, &other);
+            assert_int_equal(other.q_start[8], p.lengths->q_start[8]);
+            assert_int_equal(other.kv_start[8], p.lengths->kv_start[8]);
+            assert_true(memcmp(other.q, p.lengths->q, 8 * sizeof *other.q) != 0);
+            for (int32_t b = 0; b < 8; b++)
+                assert_true(other.q_start[b] + other.q[b] <= other.q_start[b + 1] &&
+                            other.kv_start[b] + other.kv[b] <= other.kv_start[b + 1]);
+        }
+        drop(&p);
+    }
+}
+
+static float element(const fa_problem *p, uint16_t bits) { return fa_element_to_float(p->dtype, bits); }
+
+/* O and the log-sum-exp of a row in long double. */
+static long double plain_row(const fa_problem *p, const fa_tensors *t, const fa_row *at, int64_t flat, long double *o)
+{
+    const int32_t dim_v = fa_problem_dim_v(p), kv_head = at->head / (p->heads / p->kv_heads);
+    const int64_t stored = fa_problem_stored_kv(p);
+    const int64_t kv = p->lengths != NULL ? kv_head * stored + p->lengths->kv_start[at->batch]
+                                          : (at->batch * (int64_t)p->kv_heads + kv_head) * stored;
+    long double sum = p->sinks ? expl((long double)t->scores.sinks[at->head]) : 0;
+    memset(o, 0, (size_t)dim_v * sizeof *o);
+    for (int32_t j = 0; j < at->seq_kv; j++) {
+        long double s = 0;
+        if (!sees(p, at->batch, at->row, j))
+            continue;
+        for (int32_t d = 0; d < p->dim; d++)
+            s +=
+                (long double)element(p, t->q[flat * p->dim + d]) * (long double)element(p, t->k[(kv + j) * p->dim + d]);
+        s *= (long double)p->scale;
+        s = p->softcap > 0 ? (long double)p->softcap * tanhl(s / (long double)p->softcap) : s;
+        s += p->bias ? (long double)element(p, fa_score_tensors_bias(&t->scores, p, at, j)) : 0;
+        s -= p->alibi
+                 ? (long double)t->scores.slopes[at->head] * fabsl((long double)at->row + at->seq_kv - at->seq_q - j)
+                 : 0;
+        const long double weight = expl(s);
+        sum += weight;
+        for (int32_t d = 0; d < dim_v; d++)
+            o[d] += weight * (long double)element(p, t->v[(kv + j) * dim_v + d]);
+    }
+    bool empty = true;
+    for (int32_t j = 0; j < at->seq_kv; j++)
+        empty = empty && !sees(p, at->batch, at->row, j);
+    for (int32_t d = 0; d < dim_v; d++)
+        o[d] = empty ? 0 : o[d] / sum;
+    return logl(sum);
+}
+
+static void the_reference_is_attention(void **state)
+{
+    static const char *const more[] = {"",
+                                       " --softcap 2",
+                                       " --sinks",
+                                       " --alibi",
+                                       " --bias",
+                                       " --dim-v 24",
+                                       " --softcap 3 --sinks --alibi --bias --dtype bf16 --dim-v 40"};
+    for (size_t l = 0; l < sizeof lines / sizeof *lines; l++)
+        for (size_t m = 0; m < sizeof more / sizeof *more; m++) {
+            char line[300];
+            snprintf(line, sizeof line, "--batch 2 --heads 4 --kv-heads 2 --dim 32 %s%s", lines[l], more[m]);
+            fa_problem p = make(line);
+            fa_tensors t = fa_tensors_make(&p, FA_DIST_NORMAL, 3 + m);
+            fa_reference r = fa_reference_make(&p, &t, 16, false, 3);
+            for (int64_t i = 0; i < r.row_count; i++) {
+                long double want[512];
+                const fa_row at = fa_problem_row(&p, r.rows[i]);
+                const long double lse = plain_row(&p, &t, &at, r.rows[i], want);
+                const int32_t dim_v = fa_problem_dim_v(&p);
+                assert_true(at.used);
+                if (!(fabsl(lse - (long double)r.lse[i]) <= 1e-12L || lse == (long double)r.lse[i]))
+                    fail_msg("%s: row %lld: log-sum-exp %.17g", line, (long long)r.rows[i], r.lse[i]);
+                for (int32_t d = 0; d < dim_v; d++)
+                    if (!(fabsl((long double)r.exact[i * dim_v + d] - want[d]) <= 1e-12L * (1 + fabsl(want[d]))))
+                        fail_msg("%s: row %lld col %d: %.17g, expected %.17Lg", line, (long long)r.rows[i], d,
+                                 r.exact[i * dim_v + d], want[d]);
+            }
+            fa_reference_free(&r);
+            fa_tensors_free(&t);
+            drop(&p);
+        }
+}
+
+/* Slopes of the paper for 8 heads, and of the authors' code for 12. */
+static void slopes_are_those_of_the_paper(void **state)
+{
+    const fa_problem eight = make("--heads 8 --alibi"), twelve = make("--heads 12 --alibi");
+    fa_score_tensors t = fa_score_tensors_make(&eight, 1);
+    for (int h = 0; h < 8; h++)
+        assert_true(t.slopes[h] == ldexpf(1, -1 - h));
+    fa_score_tensors_free(&t);
+    t = fa_score_tensors_make(&twelve, 1);
+    assert_true(t.slopes[7] == ldexpf(1, -8));
+    for (int h = 8; h < 12; h++)
+        assert_true(fabs((double)t.slopes[h] - exp2(-0.5 - (h - 8))) < 1e-7);
+    fa_score_tensors_free(&t);
+}
+
+static void needs_are_read_and_checked(void **state)
+{
+    static const struct {
+        const char *needs, *line, *says; /* NULL: it serves it */
+    } cases[] = {
+        {"packed", "", NULL},
+        {"packed", "--strides bshd", "packed tensors: not --strides bshd"},
+        {"mha", "--kv-heads 2", "not 2 for 8"},
+        {"self", "--seq-kv 100", "not 100 and 512"},
+        {"self", "--lengths 5,7:8", "not 8 and 7"},
+        {"aligned", "--strides padded", NULL},
+        {"aligned", "--strides odd", "not --strides odd"},
+        {"aligned", "--misalign 3", "not --misalign"},
+        {"whole_m, whole_n", "--seq 128", NULL},
+        {"whole_m", "--seq 130", "multiples of m (64): not 130"},
+        {"whole_n", "--lengths 64:32,64:33", "multiples of n (32): not 33"},
+    };
+    const fa_knobs knobs = {.m = 64, .n = 32};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fa_options options;
+        fa_problem problem;
+        int32_t needs = 0;
+        assert_int_equal(fa_needs_read(cases[i].needs, &needs, &why), FA_PASS);
+        assert_int_equal(parse_words(cases[i].line, &options, &why), FA_PASS);
+        assert_int_equal(fa_problem_make(&options, &problem, &why), FA_PASS);
+        const fa_status status = fa_needs_check(needs, "mine", &options, &problem, &knobs, &why);
+        if (status != (cases[i].says == NULL ? FA_PASS : FA_INFEASIBLE) ||
+            (cases[i].says != NULL && strstr(why.text, cases[i].says) == NULL))
+            fail_msg("%s, %s: %s", cases[i].needs, cases[i].line, why.text);
+        drop(&problem);
+    }
+    int32_t needs = 0;
+    assert_int_equal(fa_needs_read("packed heaps", &needs, &why), FA_USAGE);
+    assert_non_null(strstr(why.text, "not 'heaps'"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_and_pairs_match_a_count),   cmocka_unit_test(a_tree_is_a_tree),
+        cmocka_unit_test(rows_are_found_and_found_again), cmocka_unit_test(draws_have_every_kind_of_length),
+        cmocka_unit_test(the_reference_is_attention),     cmocka_unit_test(slopes_are_those_of_the_paper),
+        cmocka_unit_test(needs_are_read_and_checked),
+    };
+    return cmocka_run_group_tests_name("features", tests, NULL, NULL);
+}
