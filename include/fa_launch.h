@@ -203,15 +203,17 @@ __device__ inline fa_i64 fa_place(const fa_params &p, int tensor, const char *or
 __device__ inline fa_i64 fa_first_element() { return (fa_i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline fa_i64 fa_element_step() { return (fa_i64)gridDim.x * blockDim.x; }
 
-/* q, k, v, kv or qkv into a buffer. */
+/* q, k, v, kv or qkv into a buffer; factor: of q. */
 template <class T>
-__device__ inline void fa_copy_in(const fa_params &p, int tensor, const char *order, T *to, fa_i64 count)
+__device__ inline void fa_copy_in(const fa_params &p, int tensor, const char *order, T *to, fa_i64 count,
+                                  float factor = 1.0f)
 {
     const void *const tensors[3] = {p.q, p.k, p.v};
     for (fa_i64 i = fa_first_element(); i < count; i += fa_element_step()) {
         int part;
         const fa_i64 at = fa_place(p, tensor, order, i, &part);
-        to[i] = fa_from_float<T>(fa_to_float(((const fa_element *)tensors[part - FA_OF_Q])[at]));
+        const float value = fa_to_float(((const fa_element *)tensors[part - FA_OF_Q])[at]);
+        to[i] = fa_from_float<T>(part == FA_OF_Q ? value * factor : value);
     }
 }
 

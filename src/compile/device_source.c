@@ -246,6 +246,8 @@ static fa_status read_texts(rewriting *r, fa_reason *why)
         size_t size = 0;
         if (r->user[f])
             FA_TRY(fa_read_file(r->paths.paths[f], &r->texts[f], &size, why));
+        if (r->user[f] && strncmp(r->texts[f], "\xEF\xBB\xBF", 3) == 0)
+            memset(r->texts[f], ' ', 3); /* a byte order mark, which compilers take at the start of a file alone */
     }
     return FA_PASS;
 }

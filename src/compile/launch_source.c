@@ -27,7 +27,7 @@ static int tensor_of(const fa_buffer_line *b)
 static bool is_output(const fa_buffer_line *b) { return strcmp(b->tensor, "o") == 0 || strcmp(b->tensor, "lse") == 0; }
 
 /* The tensor may take the buffer's place, if the types are the same. */
-static bool can_stand(const fa_buffer_line *b) { return strpbrk(b->order, "23H") == NULL; }
+static bool can_stand(const fa_buffer_line *b) { return strpbrk(b->order, "23H") == NULL && b->factor == NULL; }
 
 /* Between both texts a kernel is a device function: it may have __launch_bounds__, __cluster_dims__ and parameters that
  * are __grid_constant__. */
@@ -218,9 +218,11 @@ static int put_transfers(const writing *w, transfer what, int step, int first, c
                              "#line %d \"%s\"\n        %s[i] = (fa_type_%d)(%s);\n",
                              names, i, b->line, w->shown, b->name, i, b->first);
         else
-            body = fa_format("    fa_copy_%s(p, %d, \"%s\", (fa_type_%d *)((char *)p.workspace + fa_at<%d>), "
-                             "fa_count<%d>);\n",
-                             what == COPY_IN ? "in" : "out", tensor_of(b), b->order, i, i, i);
+            body = fa_format("%s    fa_copy_%s(p, %d, \"%s\", (fa_type_%d *)((char *)p.workspace + fa_at<%d>), "
+                             "fa_count<%d>%s%s%s);\n",
+                             b->factor != NULL ? names : "", what == COPY_IN ? "in" : "out", tensor_of(b), b->order, i,
+                             i, i, b->factor != NULL ? ", (float)(" : "", b->factor != NULL ? b->factor : "",
+                             b->factor != NULL ? ")" : "");
         put_entry(w, step++, first, "__launch_bounds__(FA_COPY_THREADS) ", body);
         free(body);
     }

@@ -117,7 +117,7 @@ static char *read_count(const char **at)
     return count;
 }
 
-/* TYPE NAME[COUNT] = FIRST, TYPE NAME = TENSOR.ORDER = FIRST; */
+/* TYPE NAME[COUNT] = FIRST, TYPE NAME = TENSOR.ORDER = FIRST, TYPE NAME = TENSOR.ORDER * FACTOR; */
 static fa_status read_buffer(const char *text, fa_buffer_line *b, fa_reason *why)
 {
     const char *at = find(text, "[="), *name = at;
@@ -145,6 +145,10 @@ static fa_status read_buffer(const char *text, fa_buffer_line *b, fa_reason *why
             return refuse_form("FA_BUFFER", text, why);
         FA_TRY(check_order(b, why));
         at += used;
+        if (*at == '*') {
+            b->factor = cut(at + 1, at + strcspn(at, ";"));
+            at += strcspn(at, ";");
+        }
     }
     if (*at == '=') {
         b->first = cut(at + 1, at + strcspn(at, ";"));
@@ -152,7 +156,10 @@ static fa_status read_buffer(const char *text, fa_buffer_line *b, fa_reason *why
     }
     if (b->first != NULL && b->count == NULL && strchr("ol", b->tensor[0]) == NULL)
         return fa_refuse(why, FA_USAGE, "FA_BUFFER: %s is a copy of %s: it takes no value", b->name, b->tensor);
-    const bool good = at[strspn(at, " \t;")] == '\0' && (b->first == NULL || b->first[0] != '\0');
+    if (b->factor != NULL && strchr(b->tensor, 'q') == NULL)
+        return fa_refuse(why, FA_USAGE, "FA_BUFFER: a factor is for q and qkv, not for %s", b->tensor);
+    const bool good = (b->factor == NULL || b->factor[0] != '\0') && at[strspn(at, " \t;")] == '\0' &&
+                      (b->first == NULL || b->first[0] != '\0');
     return good ? FA_PASS : refuse_form("FA_BUFFER", text, why);
 }
 
@@ -232,6 +239,8 @@ static void add_bare_names(fa_launch_lines *lines)
         bool used = false;
         for (int i = 0; i < lines->launch_count; i++)
             used = used || has_word(lines->launches[i].arguments, names[t]);
+        for (int i = 0; i < lines->buffer_count && t < 3; i++)
+            used = used || (lines->buffers[i].line > 0 && has_word(lines->buffers[i].first, names[t]));
         if (!used)
             continue;
         fa_buffer_line *b = &lines->buffers[lines->buffer_count++];
@@ -301,7 +310,7 @@ void fa_launch_lines_free(fa_launch_lines *lines)
     }
     for (int i = 0; i < lines->buffer_count; i++) {
         fa_buffer_line *b = &lines->buffers[i];
-        char *const texts[] = {b->type, b->name, b->count, b->first};
+        char *const texts[] = {b->type, b->name, b->count, b->first, b->factor};
         for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
             free(texts[k]);
     }

@@ -25,6 +25,7 @@ typedef struct fa_buffer_line {
     char tensor[4]; /* "q", "k", "v", "kv", "qkv", "o", "lse" */
     char order[8];  /* of its axes, the last one innermost: b s d, h heads, H a K/V head once per query head, 2, 3 */
     char *first;    /* the value of every element before the launches, an expression in `i`; NULL: none */
+    char *factor;   /* of q in a copy of q or qkv; NULL: 1 */
 } fa_buffer_line;
 
 typedef struct fa_launch_lines {

@@ -75,6 +75,41 @@ good='FA_LAUNCH: zeros<<<fa_ceil(batch * heads * seq_q * dim, 128), 128>>>(o, ba
     refused 3 "--cubin: k launches by lines" ./fa_bench --source "$work/k.cu" --compile-only --cubin "$work/c" --quiet
 }
 
+@test "q with a factor, values that are computed from the tensors, a header with a byte order mark" {
+    printf '\xEF\xBB\xBF__device__ inline float exponential(float x) { return expf(x); }\n' >"$work/mark.cuh"
+    cat >"$work/k.cu" <<'END'
+// FA_BUFFER: float Q = q.bhsd * scale * 2
+// FA_BUFFER: float K[batch * heads][seq_kv * dim] = (float)k[i] / 2
+// FA_LAUNCH: attend<<<dim3(seq_q, heads, batch), 1>>>(Q, K, v, o, seq_kv, dim)
+#include "mark.cuh"
+#include <cuda_fp16.h>
+static_assert(FA_HEADS == FA_KV_HEADS && !FA_CAUSAL, "no mask, a K/V head for every head");
+__global__ void attend(const float *q, const float *k, const half *v, half *o, int keys, int dim)
+{
+    const int head = blockIdx.z * gridDim.y + blockIdx.y, row = head * gridDim.x + blockIdx.x;
+    float sum = 0.0f, top = -INFINITY, s[64];
+    for (int j = 0; j < keys; j++) {
+        s[j] = 0.0f;
+        for (int d = 0; d < dim; d++)
+            s[j] += q[row * dim + d] * k[(head * keys + j) * dim + d];
+        top = fmaxf(top, s[j]);
+    }
+    for (int j = 0; j < keys; j++)
+        sum += s[j] = exponential(s[j] - top);
+    for (int d = 0; d < dim; d++) {
+        float all = 0.0f;
+        for (int j = 0; j < keys; j++)
+            all += s[j] * __half2float(v[(head * keys + j) * dim + d]);
+        o[row * dim + d] = __float2half(all / sum);
+    }
+}
+END
+    ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --seq-kv 40 --quiet
+    sed -i 's/scale \* 2/scale/' "$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --quiet
+    [ "$status" -eq 1 ]
+}
+
 @test "a line that cannot be read is named with its number and what it takes" {
     local case
     for case in "zeros<<<1>>>(o)" "zeros<<1, 1>>(o)" "<<<1, 1>>>(o)" "zeros<<<1, 1>>>" "zeros<<<1, 1>>>(o" \
@@ -82,13 +117,14 @@ good='FA_LAUNCH: zeros<<<fa_ceil(batch * heads * seq_q * dim, 128), 128>>>(o, ba
         zeros '' '' "FA_LAUNCH: $case"
         refused 2 "k.cu:3: FA_LAUNCH takes KERNEL<<<GRID, BLOCK" ./fa_bench --source "$work/k.cu" "${problem[@]}"
     done
-    for case in "float x" "float [4]" "x[4]" "float x[]" "float x[4" "float x[4] =" "float x[4] more" "float x = q"; do
+    for case in "float x" "float [4]" "x[4]" "float x[]" "float x[4" "float x[4] =" "float x[4] more" "float x = q" \
+        "float x = q.bhsd *"; do
         zeros "$good" "FA_BUFFER: $case"
         refused 2 "k.cu:2: FA_BUFFER takes TYPE NAME[COUNT]" ./fa_bench --source "$work/k.cu" "${problem[@]}"
     done
     for case in "x = w.bhsd: TENSOR is one of" "x = q.bhs: q has the axes" "x = q.bhHsd: q has the axes" \
         "x = qkv.bshd: qkv has the axes" "x = q.bbsd: q has the axes" "q[4]: q is a name" \
-        "x = q.bhsd = 0: x is a copy"; do
+        "x = q.bhsd = 0: x is a copy" "x = k.bhsd * 2: a factor is for q"; do
         zeros "$good" "FA_BUFFER: float ${case%%: *}"
         refused 2 "k.cu:2: FA_BUFFER: ${case#*: }" ./fa_bench --source "$work/k.cu" "${problem[@]}"
     done
