@@ -10,9 +10,8 @@
 
 /* On the emulator: each other schedule, and two seeds more. */
 enum { REPEATS = 10, EMULATED_REPEATS = 5 };
-/* Multiply-adds of all repeats: a few seconds; of a launch that is repeated nevertheless, once. */
-#define EMULATED_WORK (1ll << 24)
-#define EMULATED_ONCE (1ll << 32)
+#define EMULATED_WORK (1ll << 24) /* multiply-adds of all repeats: a few seconds */
+#define EMULATED_ONCE (1ll << 32) /* of a launch that is nevertheless repeated, once */
 
 /* One check: its subject, and what is made once for all seeds. */
 typedef struct session {
@@ -107,12 +106,12 @@ int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
 static fa_status check_repeats(session *s, fa_reason *why)
 {
     const int32_t repeats = fa_check_repeats(s->problem, s->candidate->device->sample == NULL);
-    if (s->candidate->nondeterministic || repeats == 0) {
-        snprintf(s->result->unrepeated, sizeof s->result->unrepeated, "%s",
-                 repeats == 0 ? "more than 2^32 multiply-adds are launched once a seed on the emulator"
-                              : "the kernel says that its results may differ");
+    const char *unrepeated = repeats == 0                     ? "more than 2^32 multiply-adds on the emulator"
+                             : s->candidate->nondeterministic ? "the kernel says that its results may differ"
+                                                              : "";
+    snprintf(s->result->unrepeated, sizeof s->result->unrepeated, "%s", unrepeated);
+    if (unrepeated[0] != '\0')
         return FA_PASS;
-    }
     uint16_t *again = fa_alloc(s->count * sizeof *again);
     float *lse_again = fa_alloc((s->lse_count + 1) * sizeof *lse_again);
     char word[32];
@@ -374,7 +373,8 @@ fa_status fa_check(fa_candidate *candidate, const fa_options *options, fa_check_
 {
     *result = with_tolerances(candidate->problem->dtype, options);
     session s = open_session(candidate, options, result);
-    return close_session(&s, check_seeds(&s, why), why);
+    const fa_status status = check_seeds(&s, why);
+    return close_session(&s, status == FA_PASS ? fa_findings_verdict(candidate->device->found, why) : status, why);
 }
 
 /* Uses the CPU where --check has it: opening the library again costs more than five seeds on the CPU. */

@@ -56,6 +56,17 @@ void fa_findings_text(const fa_findings *all, char *text, size_t size)
             put(&w, "\nand %s%s%s: %s and %s", f->fault, f->memory[0] != '\0' ? " in " : "", f->memory, f->at[0],
                 f->at[1]);
     }
-    if (all->count > all->listed || all->more)
-        put(&w, "\nand %d more%s", (int)(all->count - all->listed), all->more ? ", at least" : "");
+    if (all->count > all->listed)
+        put(&w, "\nand %d more", (int)(all->count - all->listed));
+    if (all->more)
+        put(&w, "\nthere may be others");
+}
+
+fa_status fa_findings_verdict(const fa_findings *all, fa_reason *why)
+{
+    if (all == NULL || all->count == 0)
+        return FA_PASS;
+    const int used = snprintf(why->text, sizeof why->text, "emulator: ");
+    fa_findings_text(all, why->text + used, sizeof why->text - (size_t)used);
+    return FA_WRONG;
 }

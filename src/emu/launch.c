@@ -276,18 +276,16 @@ bool fa_emu_expire(void)
 static fa_status conclude(fa_emu_launch *launch, fa_findings *found)
 {
     fa_status status = atomic_load(&launch->failed) ? fa_emu_status_of(launch->fault) : FA_PASS;
-    const bool race = launch->race != NULL && launch->race->found;
     if (status != FA_PASS)
         fa_emu_calls_name(launch->image, launch->error, launch->error_size);
-    if (race)
-        fa_race_explain(launch->race, found);
+    const bool race = launch->race != NULL && fa_race_explain(launch->race, found);
     if (status == FA_WRONG && strcmp(launch->fault, FA_EMU_RACE) != 0) {
         fa_finding one = {.text = ""};
         snprintf(one.fault, sizeof one.fault, "%s", launch->fault);
         snprintf(one.text, sizeof one.text, "%s", launch->error);
         fa_findings_add(found, &one);
     }
-    if (race)
+    if (launch->race != NULL && found->count > 0)
         fa_findings_text(found, launch->error, launch->error_size);
     return race ? FA_WRONG : status;
 }

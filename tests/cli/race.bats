@@ -60,6 +60,52 @@ neighbours() {
     record_holds "$work/r.json" '.race == {looked_for: false, all_calls: false, schedules: []}'
 }
 
+# plain.cu with CODE where the loop over keys begins, under --race.
+raced() { # STATUS CODE OPTIONS...
+    sed "s|^    float m = |    $2\n&|" examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --race --json "$work/r.json" --quiet "${@:3}"
+    [ "$status" -eq "$1" ] || { echo "exit $status: $output"; return 1; }
+}
+
+@test "all races are found, and stores of one value told apart: they hide none, and fail by themselves" {
+    local declare='__shared__ int flag_s, id_s; __shared__ float x_s[64];'
+    local read='if (x_s[63 - threadIdx.x] == 3)\n return;'
+    raced 1 "$declare flag_s = 1;\n id_s = threadIdx.x;\n x_s[threadIdx.x] = 2;\n $read"
+    record_holds "$work/r.json" '.fault == "data race"' '.findings.count == 3 and (.findings.more | not)' \
+        '.findings.list | map(.class) == ["data race", "data race", "equal-value stores"]' \
+        '.findings.list | map(.at | map(sub(".*:"; "") | tonumber - 28)) == [[1, 1], [2, 3], [0, 0]]'
+    [[ $output == *"data race in static shared memory"*"and data race in static shared memory: k.cu:30 and k.cu:31"* ]]
+    [[ $output == *"and equal-value stores in static shared memory: k.cu:28 and k.cu:28" ]]
+    raced 1 "$declare flag_s = 1;"
+    record_holds "$work/r.json" '.fault == "equal-value stores"' '.findings.count == 1' \
+        '.check.references[0].passed' '.race.schedules | length == 4'
+    # The last value of the first thread is not the first of the second.
+    raced 1 "$declare id_s = 0; id_s = threadIdx.x + 1;"
+    record_holds "$work/r.json" '.fault == "data race"'
+    # A struct is announced as written before it is read.
+    raced 1 "__shared__ float4 all_s[64], one_s; all_s[threadIdx.x].x = threadIdx.x;\n one_s = all_s[threadIdx.x];"
+    record_holds "$work/r.json" '.findings.list | map(.class) == ["data race"]'
+    raced 0 "$declare if (threadIdx.x == 0)\n flag_s = 1;"
+}
+
+@test "more than twenty races: the first twenty, and how many there are" {
+    local i code='__shared__ int many_s[32];'
+    for i in {0..29}; do code+="\n many_s[$i] = threadIdx.x;"; done
+    raced 1 "$code"
+    record_holds "$work/r.json" '.findings | .count == 30 and (.list | length) == 20 and (.more | not)'
+    [[ $output == *"and 10 more" ]]
+}
+
+@test "a race before a deadlock or a loop without an end is reported" {
+    local declare='__shared__ int id_s; id_s = threadIdx.x;'
+    raced 1 "$declare if (threadIdx.x % 2) __syncthreads(); else __syncwarp();"
+    record_holds "$work/r.json" '.findings.list | map(.class) == ["data race", "divergent barrier"]'
+    raced 1 "$declare while (atomicAdd(\\&id_s, 0) >= 0);" --timeout 60
+    record_holds "$work/r.json" '.fault == "data race"' '.findings.more'
+    raced 1 "$declare while (true) { asm volatile(\"nanosleep.u32 100;\"); }" --timeout 4
+    record_holds "$work/r.json" '.fault == "data race"'
+}
+
 @test "options of a sanitizer from the environment turn no race into a pass" {
     neighbours "// no barrier"
     echo 'race:*' >"$work/suppressions"

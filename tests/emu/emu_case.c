@@ -83,6 +83,7 @@ static fa_status run(const arguments *a, result *r)
                               .dim = MAP_COLS,
                               .seq_q = a->number};
     FA_TRY(device.launch(&device, kernel, &launch, &params, &r->why));
+    FA_TRY(fa_findings_verdict(device.found, &r->why));
     return device.copy_out(&device, r->o, o, sizeof r->o, &r->why);
 }
 

@@ -1,11 +1,14 @@
-/* Findings of the race detector; a finding ends the block. */
+/* Findings of the race detector. The block goes on. */
 #ifndef FA_EMU_RACE_FOUND_H
 #define FA_EMU_RACE_FOUND_H
 
 #include "emu/race/thread.h"
 
-/* `now` (`size` bytes at `address`) races with race->before. */
-void fa_race_found_at(fa_emu_worker *worker, const fa_race_access *now, uint64_t address, size_t size);
+/* what: without its place in memory, which is that of `address`. Where it does not differ, it is the running thread's
+ * store, race->storing. */
+void fa_race_found_at(fa_emu_worker *worker, const fa_race_finding *what, uint64_t address);
+/* Before the next write, or when the thread stops: the last store that raced is done. */
+void fa_race_store_settle(fa_race *race);
 /* `now` is undefined because of `before`; `class` and `between` say why. */
 void fa_race_found(fa_emu_worker *worker, const char *class, const char *between, const fa_race_access *now,
                    const fa_race_access *before);

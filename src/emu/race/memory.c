@@ -13,8 +13,9 @@
 #include "emu/race/map.h"
 #include "emu/race/thread.h"
 
-/* Atomic or volatile loads in a row until other threads of the block run, and such switches until other blocks do. */
-enum { SPINS = 32, BLOCK_TURNS = 256 };
+/* SPINS: atomic or volatile loads in a row until other threads of the block run; BLOCK_TURNS: such switches until other
+ * blocks do. TOUCHES_MOST: accesses after a race until the launch ends: what follows may have no end. */
+enum { SPINS = 32, BLOCK_TURNS = 256, TOUCHES_MOST = 1 << 22 };
 
 /* The worker whose thread runs, or NULL: not in a kernel under the race detector. */
 static fa_emu_worker *running(void)
@@ -49,10 +50,12 @@ static fa_race_place *place_of(fa_race *race, uint64_t address)
 }
 
 typedef struct context {
-    const fa_emu_worker *worker;
+    fa_emu_worker *worker;
     uint64_t address;
+    size_t size;
     int kind;
     uint32_t knower; /* the thread that acts, or that issued the actor */
+    fa_race_access now;
 } context;
 
 static bool knows(const context *now, uint32_t block, uint32_t thread, uint32_t epoch)
@@ -108,17 +111,37 @@ static bool is_private(const fa_emu_worker *worker, uint64_t address)
            address == (uint64_t)(uintptr_t)worker->slot.now;
 }
 
+static void report(const void *argument, const fa_race_access *before, fa_race_order order)
+{
+    const context *c = argument;
+    const bool fence = order == FA_RACE_FENCE_MISSING;
+    const bool stores =
+        !fence && c->kind == FA_RACE_WRITE && before->kind == FA_RACE_WRITE && fa_race_of(c->worker)->storing != NULL;
+    const fa_race_finding what = {.class = fence ? "missing proxy fence" : NULL,
+                                  .between = !fence ? NULL
+                                             : c->kind & FA_RACE_MAP
+                                                 ? fa_race_map_missing(c->worker, before, c->knower, c->address)
+                                                 : "no fence.proxy.async of that thread after its",
+                                  .now = c->now,
+                                  .before = *before,
+                                  .size = (uint32_t)c->size,
+                                  .differs = !stores};
+    fa_race_found_at(c->worker, &what, c->address);
+}
+
+static void settle_guess(fa_emu_worker *worker);
+
 void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t begin, size_t size, int kind,
                       const void *pc)
 {
     fa_race *race = fa_race_of(worker);
-    fa_race_settle(worker);
+    settle_guess(worker);
     const uint64_t end = begin + size;
-    const context here = {worker, begin, kind, by->issuer};
+    context here = {worker, begin, size, kind, by->issuer, {.epoch = 0}};
     race->time += (kind & (FA_RACE_ATOMIC | FA_RACE_VOLATILE)) != 0;
     for (uint64_t at = begin & ~7ull; at < end; at += 8) {
         const unsigned from = at < begin ? (unsigned)(begin - at) : 0, to = end - at < 8 ? (unsigned)(end - at) : 8;
-        const fa_race_access now = {.epoch = by->epoch,
+        here.now = (fa_race_access){.epoch = by->epoch,
                                     .block = by->block,
                                     .place = fa_race_place_of(race, pc),
                                     .stack = worker->race->thread[by->issuer].stack,
@@ -126,18 +149,11 @@ void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t b
                                     .thread = (uint16_t)by->index,
                                     .bytes = (uint8_t)((0xffu >> (8 - to)) & (0xffu << from)),
                                     .kind = (uint8_t)kind};
-        if (!fa_race_shadow_touch(&race->shadow, at, &now, is_ordered, &here, &race->before))
-            continue;
-        const bool fence = is_ordered(&here, &race->before) == FA_RACE_FENCE_MISSING;
-        race->class = fence ? "missing proxy fence" : NULL;
-        race->between = !fence               ? NULL
-                        : kind & FA_RACE_MAP ? fa_race_map_missing(worker, &race->before, by->issuer, begin)
-                                             : "no fence.proxy.async of that thread after its";
-        fa_race_found_at(worker, &now, begin, size);
+        fa_race_shadow_touch(&race->shadow, at, &here.now, is_ordered, report, &here);
     }
 }
 
-void fa_race_settle(fa_emu_worker *worker)
+static void settle_guess(fa_emu_worker *worker)
 {
     fa_race_thread *thread = worker->current != NULL ? fa_race_current(worker) : NULL;
     if (thread == NULL || thread->guess.size == 0)
@@ -149,6 +165,12 @@ void fa_race_settle(fa_emu_worker *worker)
     thread->stack = guess.stack;
     fa_race_touch_by(worker, &self, fa_race_shadow_address(worker, guess.address), guess.size, 0, guess.pc);
     thread->stack = stack;
+}
+
+void fa_race_settle(fa_emu_worker *worker)
+{
+    fa_race_store_settle(fa_race_of(worker));
+    settle_guess(worker);
 }
 
 void fa_race_checks_guess(const volatile void *address, const void *expected, size_t size)
@@ -202,20 +224,30 @@ void fa_race_touch(const volatile void *memory, size_t size, int kind, const voi
             worker->launch->registers_touched(worker, address, size, (kind & FA_RACE_WRITE) != 0, pc);
         return;
     }
+    fa_race *race = fa_race_of(worker);
     fa_race_thread *thread = fa_race_current(worker);
     const uint32_t index = fa_race_index(worker);
     const fa_race_actor self = {index, index, thread->clock[index], worker->block_number};
     thread->pc = pc;
+    if (kind != 0) /* g++ announces a store before what it reads */
+        fa_race_store_settle(race);
+    if (race->differs && ++race->touches > TOUCHES_MOST) {
+        race->found_more = true;
+        fa_emu_fail(FA_EMU_RACE, "", NULL, 0);
+    }
     if (worker->pending != NULL)
         check_barrier(worker, worker->pending, address, size, kind, pc);
     if (worker->cluster->count > 1)
         check_peer(worker, address, size, kind, pc);
-    fa_race_settle(worker);
+    settle_guess(worker);
     if (kind == 0 && size <= sizeof(uint64_t)) {
         thread->guess = (fa_race_guess){address, pc, (uint32_t)size, thread->stack, self.epoch};
         return;
     }
+    race->storing = kind == FA_RACE_WRITE && size <= FA_RACE_STORE_BYTES ? (const void *)address : NULL;
+    race->storing_size = size;
     fa_race_touch_by(worker, &self, fa_race_shadow_address(worker, address), size, kind, pc);
+    race->storing = NULL;
 }
 
 void fa_race_take_turns(void)

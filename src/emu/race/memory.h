@@ -7,8 +7,7 @@
 
 #include "emu/race/thread.h"
 
-/* kind: FA_RACE_WRITE and so on; pc: the return address in the kernel. A race ends the block: the call
- * does not return. */
+/* kind: FA_RACE_WRITE and so on; pc: the return address in the kernel. Before the access. */
 void fa_race_touch(const volatile void *address, size_t size, int kind, const void *pc);
 /* An access by an actor or by a thread; address: in the shadow. */
 void fa_race_touch_by(fa_emu_worker *worker, const fa_race_actor *by, uint64_t address, size_t size, int kind,

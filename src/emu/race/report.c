@@ -28,9 +28,9 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     w->used = w->used + (size_t)wrote < w->size ? w->used + (size_t)wrote : w->size - 1;
 }
 
-/* The lines of the kernel's files that are among the frames, innermost first. The line of an instruction
- * (kernels/shared/prims.cuh) stands behind that of its caller. */
-static void put_lines(writer *w, const char *frames)
+/* The lines of the kernel's files that are among the frames, innermost first; `at` is the first. The line of an
+ * instruction (kernels/shared/prims.cuh) stands behind that of its caller. */
+static void put_lines(writer *w, const char *frames, char at[FA_FINDING_AT])
 {
     char previous[FA_EMU_FRAME] = "", instruction[FA_EMU_FRAME] = "", frame[FA_EMU_FRAME];
     for (const char *rest = frames; rest != NULL;) {
@@ -41,40 +41,68 @@ static void put_lines(writer *w, const char *frames)
         if (fa_emu_frame_is_instruction(frame)) {
             snprintf(instruction, sizeof instruction, " (%.500s)", fa_emu_frame_name(frame));
         } else {
+            if (at[0] == '\0')
+                snprintf(at, FA_FINDING_AT, "%.*s", FA_FINDING_AT - 1, fa_emu_frame_name(frame));
             put(w, "\n    at %s%s", fa_emu_frame_name(frame), instruction);
             instruction[0] = '\0';
         }
     }
 }
 
-/* addr2line's output for a place and the calls that it is in; NULL: there is no addr2line. */
-static char *read_frames(const fa_race *race, uint32_t place, uint32_t stack)
+/* The findings' accesses, two each, with the places of the calls that they are in, and addr2line's lines of them. */
+typedef struct traces {
+    size_t count[2 * FA_RACE_FOUND];       /* places */
+    const char *frames[2 * FA_RACE_FOUND]; /* NULL: there is no addr2line */
+    char *output;
+} traces;
+
+/* One addr2line for all: it reads the object's line table each time. An address goes before its lines (-a). */
+static void read_traces(const fa_race *race, traces *t)
 {
-    uint32_t places[DEPTH] = {place};
-    char words[DEPTH][16], *output = NULL;
-    const char *command[DEPTH + 6] = {"addr2line", "-i", "-e", race->file};
-    const size_t count = 1 + fa_race_stack_places(&race->stacks, stack, places + 1, DEPTH - 1);
-    for (size_t i = 0; i < count; i++) {
-        snprintf(words[i], sizeof words[i], "0x%" PRIx32, places[i]);
-        command[4 + i] = words[i];
+    const size_t most = 2 * FA_RACE_FOUND * DEPTH;
+    const char **command = fa_alloc((most + 6) * sizeof *command);
+    char(*words)[16] = fa_alloc(most * sizeof *words);
+    size_t used = 0;
+    command[0] = "addr2line";
+    command[1] = "-a";
+    command[2] = "-i";
+    command[3] = "-e";
+    command[4] = race->file;
+    for (size_t k = 0; k < 2 * race->found_count; k++) {
+        const fa_race_finding *f = &race->found[k / 2];
+        const fa_race_access *access = k % 2 == 0 ? &f->now : &f->before;
+        uint32_t places[DEPTH] = {access->place};
+        t->count[k] = 1 + fa_race_stack_places(&race->stacks, access->stack, places + 1, DEPTH - 1);
+        for (size_t i = 0; i < t->count[k]; i++, used++) {
+            snprintf(words[used], sizeof words[used], "0x%" PRIx32, places[i]);
+            command[5 + used] = words[used];
+        }
     }
-    if (fa_run(command, &output) == 0)
-        return output;
-    free(output);
-    return NULL;
+    const bool ran = fa_run(command, &t->output) == 0;
+    char *at = ran ? t->output : NULL;
+    for (size_t k = 0; k < 2 * race->found_count && at != NULL; k++) {
+        t->frames[k] = at;
+        for (size_t i = 0; i < t->count[k] && at != NULL; i++)
+            at = (at = strstr(at, "\n0x")) != NULL ? at + 1 : NULL;
+        if (at != NULL)
+            at[-1] = '\0';
+    }
+    free(words);
+    free(command);
 }
 
-static void put_frames(writer *w, const fa_race *race, const fa_race_access *access)
+static void put_frames(writer *w, const fa_race_access *access, const char *frames, char at[FA_FINDING_AT])
 {
-    char *frames = read_frames(race, access->place, access->stack);
-    if (frames != NULL)
-        put_lines(w, frames);
-    else
-        put(w, "\n    at byte 0x%" PRIx32 " of the object (addr2line of binutils names the line)", access->place);
-    free(frames);
+    if (frames != NULL) {
+        put_lines(w, frames, at);
+        return;
+    }
+    snprintf(at, FA_FINDING_AT, "byte 0x%" PRIx32, access->place);
+    put(w, "\n    at byte 0x%" PRIx32 " of the object (addr2line of binutils names the line)", access->place);
 }
 
-static void put_access(writer *w, const fa_race *race, const fa_race_access *access)
+static void put_access(writer *w, const fa_race *race, const fa_race_access *access, const char *frames,
+                       char at[FA_FINDING_AT])
 {
     const fa_emu_uint3 grid = race->launch->grid->grid;
     const uint32_t block = access->block;
@@ -87,40 +115,57 @@ static void put_access(writer *w, const fa_race *race, const fa_race_access *acc
         put(w, "%s by a %s of block (%u,%u,%u)", access->kind & FA_RACE_WRITE ? "write" : "read",
             access->thread < race->launch->threads + FA_EMU_MAX_WARPS ? "product" : "bulk copy", block % grid.x,
             block / grid.x % grid.y, block / (grid.x * grid.y));
-        put_frames(w, race, access);
+        put_frames(w, access, frames, at);
         return;
     }
     put(w, "%s%s by block (%u,%u,%u), CUDA thread %u, warp.lane %u.%u", what,
         access->kind & FA_RACE_WRITE ? "write" : "read", block % grid.x, block / grid.x % grid.y,
         block / (grid.x * grid.y), access->thread, access->thread / FA_EMU_WARP, access->thread % FA_EMU_WARP);
-    put_frames(w, race, access);
+    put_frames(w, access, frames, at);
 }
 
-static void explain(const fa_race *race, char *text, size_t size)
-{
-    writer w = {.text = text, .size = size};
-    if (race->class != NULL)
-        put(&w, "%s%s%s:\n  ", race->class, race->size > 0 ? " of " : "",
-            race->size == 0        ? ""
-            : race->memory != NULL ? race->memory
-                                   : "global memory");
-    else if (race->memory != NULL)
-        put(&w, "data race in %s, byte %" PRIu64 " (%u bytes):\n  ", race->memory, race->offset, race->size);
-    else
-        put(&w, "data race in global memory (%u bytes):\n  ", race->size);
-    put_access(&w, race, &race->now);
-    if (race->note[0] != '\0') {
-        put(&w, "\n  %s", race->note);
-        return;
-    }
-    put(&w, "\n  %s ", race->between != NULL ? race->between : "not ordered after:");
-    put_access(&w, race, &race->before);
-}
-
-void fa_race_explain(const fa_race *race, fa_findings *found)
+static fa_finding explain(const fa_race *race, const fa_race_finding *f, const char *const frames[2])
 {
     fa_finding one = {.text = ""};
-    snprintf(one.fault, sizeof one.fault, "%s", race->class != NULL ? race->class : FA_EMU_RACE);
-    explain(race, one.text, sizeof one.text);
-    fa_findings_add(found, &one);
+    writer w = {.text = one.text, .size = sizeof one.text};
+    const char *memory = f->memory != NULL ? f->memory : "global memory", *fault = f->class != NULL ? f->class
+                                                                                   : f->differs     ? FA_EMU_RACE
+                                                                                                    : FA_EQUAL_STORES;
+    snprintf(one.fault, sizeof one.fault, "%s", fault);
+    put(&w, "%s", fault);
+    if (f->size > 0) {
+        snprintf(one.memory, sizeof one.memory, "%s", memory);
+        put(&w, "%s%s", f->class != NULL ? " of " : f->differs ? " in " : " to ", memory);
+    }
+    if (f->class == NULL && f->memory != NULL)
+        put(&w, ", byte %" PRIu64, f->offset);
+    if (f->class == NULL)
+        put(&w, " (%u bytes)", f->size);
+    put(&w, ":\n  ");
+    put_access(&w, race, &f->now, frames[0], one.at[0]);
+    if (f->note[0] != '\0') {
+        put(&w, "\n  %s", f->note);
+        return one;
+    }
+    put(&w, "\n  %s ", f->between != NULL ? f->between : "not ordered after:");
+    put_access(&w, race, &f->before, frames[1], one.at[1]);
+    return one;
+}
+
+bool fa_race_explain(fa_race *race, fa_findings *found)
+{
+    traces t = {.output = NULL};
+    bool wrong = false;
+    for (uint64_t rest = race->store.findings; rest != 0; rest &= rest - 1) /* it may not have been done */
+        race->found[__builtin_ctzll(rest)].differs = true;
+    if (race->found_count > 0)
+        read_traces(race, &t);
+    for (uint32_t i = 0; i < race->found_count; i++) {
+        const fa_finding one = explain(race, &race->found[i], &t.frames[2 * i]);
+        fa_findings_add(found, &one);
+        wrong |= race->found[i].differs;
+    }
+    found->more |= race->found_more;
+    free(t.output);
+    return wrong;
 }

@@ -4,7 +4,8 @@
 
 #include "emu/race/state.h"
 
-/* Call it outside the kernel's threads: it starts a program that reads the object's line table. */
-void fa_race_explain(const fa_race *race, fa_findings *found);
+/* Adds what was found; whether there is more than equal-value stores. Call it outside the kernel's threads: it starts a
+ * program that reads the object's line table. */
+bool fa_race_explain(fa_race *race, fa_findings *found);
 
 #endif

@@ -6,8 +6,9 @@
 #include "base/status.h"
 
 /* FOREIGN_READS: the number of reads by finished blocks that are kept for 8 bytes. This bounds the memory of large
- * grids: any one of them that is not ordered before a write is the race. */
-enum { PAGE_BYTES = 4096, CELLS = PAGE_BYTES / 8, FOREIGN_READS = 8 };
+ * grids: any one of them that is not ordered before a write is the race. RACING: beyond it, accesses that raced with a
+ * later one are dropped for it. */
+enum { PAGE_BYTES = 4096, CELLS = PAGE_BYTES / 8, FOREIGN_READS = 8, RACING = 128 };
 
 typedef struct cell {
     fa_race_access *at;
@@ -81,7 +82,7 @@ static bool strong_pair(const fa_race_access *a, const fa_race_access *b)
     return a_fine && b_fine;
 }
 
-static bool conflict(const fa_race_access *a, const fa_race_access *b)
+static bool in_conflict(const fa_race_access *a, const fa_race_access *b)
 {
     return (a->bytes & b->bytes) && ((a->kind | b->kind) & FA_RACE_WRITE) && !strong_pair(a, b);
 }
@@ -112,8 +113,8 @@ static void append(cell *c, const fa_race_access *access)
     c->at[c->count++] = *access;
 }
 
-bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_race_access *now, fa_race_ordered *ordered,
-                          const void *context, fa_race_access *other)
+void fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_race_access *now, fa_race_ordered *ordered,
+                          fa_race_conflict *conflict, const void *context)
 {
     cell *c = &page_of(shadow, address, true)->cells[address % PAGE_BYTES / 8];
     fa_race_access merged = *now;
@@ -121,8 +122,8 @@ bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_rac
     if (c->count > 0) {
         const fa_race_access *last = &c->at[c->count - 1];
         if (same_thread(last, now) && last->epoch == now->epoch && last->kind == now->kind &&
-            (now->bytes & ~last->bytes) == 0)
-            return false;
+            (now->bytes & ~last->bytes) == 0 && (now->place == last->place || !shadow->raced))
+            return;
     }
     for (uint32_t i = 0; i < c->count; i++)
         if (continues(now, &c->at[i]))
@@ -130,11 +131,11 @@ bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_rac
     for (uint32_t i = 0; i < c->count;) {
         const fa_race_access old = c->at[i];
         const fa_race_order order = same_thread(&old, now) ? FA_RACE_ORDERED : ordered(context, &old);
-        const bool before = order != FA_RACE_UNORDERED;
-        if (order != FA_RACE_ORDERED && conflict(&old, now)) {
-            *other = old;
-            return true;
-        }
+        const bool races = order != FA_RACE_ORDERED && in_conflict(&old, now);
+        const bool before = races ? c->count > RACING : order != FA_RACE_UNORDERED;
+        shadow->raced |= races;
+        if (races)
+            conflict(context, &old, order);
         foreign += old.block != now->block && !(old.kind & FA_RACE_WRITE);
         if (continues(now, &old) || (before && stands_for(&merged, &old)) ||
             (foreign > FOREIGN_READS && old.block != now->block && !(old.kind & FA_RACE_WRITE)))
@@ -143,7 +144,6 @@ bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_rac
             i++;
     }
     append(c, &merged);
-    return false;
 }
 
 static const fa_race_access *find_in(const cell *c, fa_race_wanted *wanted, const void *context)

@@ -29,16 +29,18 @@ typedef struct fa_race_shadow {
     struct fa_race_page **pages; /* a hash table */
     size_t used, capacity;
     struct fa_race_page *last;
+    bool raced; /* from now on each instruction of a thread is judged by itself */
 } fa_race_shadow;
 
 /* Whether the access happened before the present one; FENCE_MISSING: yes, but through another proxy. */
 typedef enum { FA_RACE_UNORDERED, FA_RACE_ORDERED, FA_RACE_FENCE_MISSING } fa_race_order;
 typedef fa_race_order fa_race_ordered(const void *context, const fa_race_access *access);
 
-/* Records an access to some of the 8 bytes at `address` (a multiple of 8). True when it races with an earlier one,
- * which is copied to `other`. */
-bool fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_race_access *now, fa_race_ordered *ordered,
-                          const void *context, fa_race_access *other);
+/* Records an access to some of the 8 bytes at `address` (a multiple of 8). `conflict` is called with each earlier one
+ * that it races with. */
+typedef void fa_race_conflict(const void *context, const fa_race_access *access, fa_race_order order);
+void fa_race_shadow_touch(fa_race_shadow *shadow, uint64_t address, const fa_race_access *now, fa_race_ordered *ordered,
+                          fa_race_conflict *conflict, const void *context);
 /* The first access to a range that `wanted` takes. False: there is none. */
 typedef bool fa_race_wanted(const void *context, const fa_race_access *access);
 bool fa_race_shadow_find(fa_race_shadow *shadow, uint64_t address, size_t size, fa_race_wanted *wanted,

@@ -45,6 +45,26 @@ typedef struct fa_race_maps {
     fa_race_known *forgotten; /* covered by releases that have left the ring; taken as released */
 } fa_race_maps;
 
+/* What was found: two accesses that nothing orders, or an undefined one. */
+enum { FA_RACE_FOUND = 64, FA_RACE_STORE_BYTES = 64 };
+typedef struct fa_race_finding {
+    const char *class, *between; /* its name and the missing order, if it is not a data race */
+    char note[200];              /* of a single access: what is wrong with it */
+    fa_race_access now, before;
+    uint64_t offset; /* in shared memory, or from the pointer in `memory` */
+    uint32_t size;
+    const char *memory;
+    bool differs; /* it was not always two plain stores of one value */
+} fa_race_finding;
+
+/* A plain store that raced with another one: whether it changed the bytes is seen before the next write. */
+typedef struct fa_race_raced_store {
+    const void *at;
+    size_t size;
+    unsigned char bytes[FA_RACE_STORE_BYTES];
+    uint64_t findings; /* a bit for each */
+} fa_race_raced_store;
+
 typedef struct fa_race {
     const fa_emu_launch *launch;
     uint64_t module; /* load address of the object */
@@ -56,13 +76,12 @@ typedef struct fa_race {
     size_t place_count, place_capacity;
     uint32_t time; /* atomic and volatile accesses so far */
     fa_race_maps maps;
-    bool found;
-    const char *class, *between; /* its name and the missing order, if it is not a data race */
-    char note[200];              /* of a single access: what is wrong with it */
-    fa_race_access now, before;  /* the race */
-    uint64_t address, offset;    /* offset: in shared memory, or from the pointer in `memory` */
-    uint32_t size;
-    const char *memory;
+    fa_race_finding found[FA_RACE_FOUND];
+    uint32_t found_count, touches; /* touches: accesses since the first finding that differs */
+    bool found_more, differs;
+    const void *storing; /* the running thread's plain store; size: of it */
+    size_t storing_size;
+    fa_race_raced_store store;
 } fa_race;
 
 /* Copies and products of a block are actors, with slots in the clocks after the threads: one for the products of each

@@ -132,6 +132,11 @@ CASE(plain_counter)
 }
 
 CASE(same_value_by_all) { s[t / 32] = 1; }
+CASE(first_value_is_not_the_last)
+{
+    s[0] = 1;
+    s[0] = t;
+}
 
 CASE(flag_without_fences)
 {
