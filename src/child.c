@@ -142,9 +142,8 @@ static void explain_timeout(const fa_command *run, fa_result *result)
     const char *where = result->status == FA_TIMEOUT ? strstr(said.text, FA_EMU_TIMEOUT ": ") : NULL;
     result->status = fa_refuse(&result->reason, FA_TIMEOUT, "killed after %g s while %s; %s: %.1000s%s%s%.2500s",
                                run->options.timeout, stage, works && large ? "smaller" : "with more time", command,
-                               works && large ? " --batch 1 --heads 1 --kv-heads 1 --seq 128 --seq-kv 128 --seeds 1"
-                                              : " --timeout 1200",
-                               where != NULL ? "\n" : "", where != NULL ? where + strlen(FA_EMU_TIMEOUT ": ") : "");
+                               works && large ? FA_SMALLER : " --timeout 1200", where != NULL ? "\n" : "",
+                               where != NULL ? where + strlen(FA_EMU_TIMEOUT ": ") : "");
     free(command);
 }
 

@@ -95,7 +95,7 @@ int main(int argc, char *argv[])
     int code = 0;
     fa_process_begin();
     fa_status status = fa_options_parse(argc, argv, &options, &why);
-    if (status == FA_PASS && (options.help || options.version || options.list_kernels))
+    if (status == FA_PASS && (options.help || options.version || options.list_kernels || options.doctor))
         return fa_report_facts(&options);
     if (status == FA_PASS)
         fa_emu_preload((fa_sanitize)options.sanitize, argv);

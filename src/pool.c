@@ -7,6 +7,7 @@
 
 #include "base/process.h"
 #include "report/progress.h"
+#include "report/text.h"
 
 void fa_pool_begin(fa_pool *pool, fa_work *work, fa_runs *runs)
 {
@@ -106,6 +107,8 @@ static void wait_for_some(fa_pool *pool, size_t index)
             keep_result(pool, child);
             moved = true;
         } else if (child->run == index) {
+            if (pool->runs->count == 1 && pool->runs->in == NULL)
+                fa_report_begin(child->result, &pool->runs->at[index]);
             fa_progress_show(child->result, pool->runs, index, fa_now_s() - child->start_s);
         }
     }

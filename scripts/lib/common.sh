@@ -104,7 +104,7 @@ need_number() { # LEAST NAME...: these options hold whole numbers from LEAST
     done
 }
 
-need_jq() { command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh"; }
+need_jq() { command -v jq >/dev/null || die 4 "NOT-RUN: no jq: run scripts/setup.sh (fa_bench --doctor: every tool)"; }
 need_bench() {
     [[ -x $bench ]] || die 4 "NOT-RUN: no $bench: run make"
     need_jq

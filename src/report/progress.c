@@ -1,6 +1,7 @@
 #include "report/progress.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/process.h"
@@ -28,6 +29,9 @@ void fa_progress_show(const fa_result *result, const fa_runs *runs, size_t run, 
     if (runs->count > 1)
         snprintf(row, sizeof row, "run %zu of %zu: ", run + 1, runs->count);
     add_seeds(seeds, sizeof seeds, result, options);
+    if (result->stage == FA_AT_COMPILE && options->device != FA_DEVICE_CUDA && !options->compile_only &&
+        !options->no_ptxas && strcmp(result->device.backend, "emu") == 0)
+        snprintf(seeds, sizeof seeds, " for the emulator, and by NVRTC for its figures (--no-ptxas: without)");
     fprintf(stderr, "\r\033[K%s%s%s; %.0f s of at most %g s", row, fa_stage_name(result->stage), seeds, elapsed_s,
             options->timeout);
     fflush(stderr);

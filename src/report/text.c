@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "compile/nvrtc.h"
+#include "report/doctor.h"
 #include "report/manual.h"
 #include "report/registry.h"
 #include "run/devices.h"
@@ -31,8 +33,12 @@ static void print_features(FILE *out, const fa_problem *p)
         fprintf(out, "; %.3g %% of all pairs", 100.0 * (double)fa_problem_pairs(p) / (pairs > 0 ? pairs : 1));
 }
 
+static bool head_shown; /* of the run that is on */
+
 static void print_head(FILE *out, const fa_result *result, bool small)
 {
+    if (head_shown)
+        return;
     const fa_problem *p = &result->problem;
     const fa_knobs *k = &result->main.spec.knobs;
     fprintf(out, "kernel    %s", result->main.spec.name);
@@ -207,12 +213,45 @@ static int refuse_output(fa_reason *why)
     return fa_report_refusal(fa_refuse(why, FA_ERROR, "cannot write to standard output: %s", strerror(errno)), why);
 }
 
+static FILE *stream_for_people(const fa_options *options)
+{
+    return options->json != NULL && strcmp(options->json, "-") == 0 ? stderr : stdout;
+}
+
+/* The emulator does at most so many products of scores a second on a core: what it needs at least is known at once. */
+static void say_long(const fa_result *result, const fa_command *run)
+{
+    const double rate = 25e6, long_s = 60;
+    const fa_options *options = &run->options;
+    const double work = (double)fa_problem_pairs(&result->problem) * result->problem.dim * options->seeds;
+    const double least_s = work / (rate * fa_threads());
+    if (strcmp(result->device.backend, "emu") != 0 || options->compile_only || options->select || least_s < long_s)
+        return;
+    char *command = fa_command_text(run);
+    fprintf(stderr,
+            "fa_bench: the emulator needs %.0f minutes or more for this, and --timeout is %g s; smaller: %s%s\n",
+            least_s / 60, options->timeout, command, options->load == NULL ? FA_SMALLER : " --seeds 1");
+    free(command);
+}
+
+void fa_report_begin(const fa_result *result, const fa_command *run)
+{
+    if (head_shown || run->options.quiet || !result->device_known || result->stage < FA_AT_COMPILE ||
+        result->stage == FA_AT_END)
+        return;
+    FILE *out = stream_for_people(&run->options);
+    print_head(out, result, run->options.small);
+    fflush(out);
+    head_shown = true;
+    say_long(result, run);
+}
+
 int fa_report_run(const fa_result *result, const fa_options *options, const char *dump)
 {
     fa_reason why;
-    const bool record_on_stdout = options->json != NULL && strcmp(options->json, "-") == 0;
     if (!options->quiet)
-        print_run(record_on_stdout ? stderr : stdout, result, options);
+        print_run(stream_for_people(options), result, options);
+    head_shown = false;
     if (result->status != FA_PASS) {
         char *line = fa_line(result->reason.text); /* what a user typed wrong; others may take several */
         fprintf(stderr, "fa_bench: %s: %s\n", fa_status_name(result->status),
@@ -248,6 +287,8 @@ int fa_report_facts(const fa_options *options)
         text = fa_report_manual(options);
     else if (options->version)
         print_version();
+    else if (options->doctor)
+        fa_report_doctor();
     else
         status = fa_report_registry(options, &text, &why);
     const bool to_file = options->json != NULL && strcmp(options->json, "-") != 0;

@@ -119,7 +119,10 @@ static fa_status compile_hand(const fa_options *options, const fa_device *device
 {
     const bool emu = fa_device_is_emu(device);
     fa_module *module = &record->module;
-    const fa_status status = fa_compile_cuda(&record->spec, module, why);
+    if (options->no_ptxas && !emu)
+        return fa_refuse(why, FA_USAGE, "--no-ptxas is for runs on the emulator");
+    const fa_status status =
+        options->no_ptxas ? fa_refuse(why, FA_NOT_RUN, "--no-ptxas") : fa_compile_cuda(&record->spec, module, why);
     if (status == FA_NOT_RUN && emu) {
         *module = (fa_module){.ptxas.known = false};
         snprintf(module->ptxas.unknown_reason, sizeof module->ptxas.unknown_reason, "%.255s", why->text);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda/device.h"
+#include "cuda/lib_open.h"
 #include "emu/device.h"
 #include "input/spec.h"
 
@@ -51,4 +52,11 @@ fa_status fa_device_first_gpu(fa_device_info *info, fa_reason *why)
     *info = device.info;
     device.close(&device);
     return FA_PASS;
+}
+
+bool fa_device_has_library(const char *const files[])
+{
+    void *library;
+    fa_reason why;
+    return fa_library_open(files, &library, &why) == FA_PASS;
 }

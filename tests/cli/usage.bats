@@ -174,3 +174,38 @@ load helper
         done
     done
 }
+
+@test "--doctor: what is needed for what, found or not, and the command that brings it" {
+    mkdir "$work/bin"
+    ln -s "$(command -v jq)" "$work/bin/"
+    PATH=$work/bin ./fa_bench --doctor >"$work/text"
+    grep -qE "^found +jq +the scripts +$work/bin/jq$" "$work/text"
+    grep -qE '^missing +g\+\+ +the CPU emulator +scripts/setup.sh run$' "$work/text"
+    grep -qE '^missing +optuna +evo_sweep.sh --strategy tpe +scripts/setup.sh test$' "$work/text"
+    [ -z "$(grep -vE '^(fa_bench |(found|missing) +[^ ].*[^ ]  +[^ ])' "$work/text")" ]
+    local name
+    for name in nvdisasm ncu gnuplot parallel torch cutlass NVRTC cuBLAS 'a GPU'; do
+        grep -q " $name  " "$work/text"
+    done
+}
+
+@test "what runs and where is printed first; on the emulator also that it takes minutes, and what to type instead" {
+    ./fa_bench --kernel light --device emu --seq 4096 --no-ptxas --timeout 100 >"$work/text" 2>"$work/err" 3>&- &
+    local pid=$!
+    eventually grep -q '^device    emu' "$work/text"
+    eventually grep -q 'minutes or more' "$work/err"
+    kill "$pid"
+    wait "$pid" || true
+    [ "$(cut -d' ' -f1 "$work/text" | paste -sd' ')" = "kernel problem device" ]
+    grep -qE 'needs [0-9]+ minutes or more for this, and --timeout is 100 s; smaller: fa_bench ' "$work/err"
+    eval "timeout 100 ./$(sed -n 's/.*; smaller: //p' "$work/err")" >"$work/text" # what to type instead
+    [ "$(grep -c '^device    emu' "$work/text")" -eq 1 ]
+    grep -q '^check     PASS, 1 seed' "$work/text"
+    grep -q 'no ptxas figures: --no-ptxas' "$work/text"
+}
+
+@test "--no-ptxas is for the emulator" {
+    refused 2 "--no-ptxas is for runs on the emulator" ./fa_bench --kernel light --compile-only --no-ptxas --quiet
+    PATH=/usr/bin:/bin ./fa_bench --source examples/plain.cu "${small[@]}" --no-ptxas --quiet --json "$work/r.json"
+    record_holds "$work/r.json" '.status == "pass"' '.ptxas == null'
+}

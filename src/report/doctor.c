@@ -1,0 +1,118 @@
+#include "report/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "base/version.h"
+#include "compile/headers.h"
+#include "compile/nvrtc.h"
+#include "run/devices.h"
+
+typedef enum { A_PROGRAM, A_CUDA_PROGRAM, A_MODULE } kind;
+
+#define SETUP_CHECK "scripts/setup.sh check"
+#define SETUP_TEST "scripts/setup.sh test"
+#define TOOLKIT "NVIDIA's repository: apt install cuda-toolkit"
+
+static const struct {
+    const char *name;
+    kind kind;
+    const char *use, *brings;
+} tools[] = {
+    {"g++", A_PROGRAM, "the CPU emulator", "scripts/setup.sh run"},
+    {"nvcc", A_PROGRAM, "--compiler nvcc, libraries of examples/library", TOOLKIT},
+    {"nvdisasm", A_CUDA_PROGRAM, "--bound, evo_sweep.sh --prune", SETUP_TEST},
+    {"jq", A_PROGRAM, "the scripts", SETUP_CHECK},
+    {"python3", A_PROGRAM, "ci_gate.sh, evo_sweep.sh, peers.sh", SETUP_CHECK},
+    {"optuna", A_MODULE, "evo_sweep.sh --strategy tpe", SETUP_TEST},
+    {"torch", A_MODULE, "peers.sh, parity.sh", "python3 -m pip install torch"},
+    {"parallel", A_PROGRAM, "evo_sweep.sh on other hosts", SETUP_TEST},
+    {"gnuplot", A_PROGRAM, "pictures of report.sh", SETUP_TEST},
+    {"ncu", A_PROGRAM, "ncu_profile.sh", TOOLKIT},
+    {"compute-sanitizer", A_PROGRAM, "ci_gate.sh --sanitize", TOOLKIT},
+    {"git", A_PROGRAM, "evidence of a commit", SETUP_CHECK},
+    {"bats", A_PROGRAM, "make test", SETUP_TEST},
+    {"clang", A_PROGRAM, "make fuzz", "apt install clang"},
+};
+
+static void say(bool found, const char *name, const char *use, const char *where)
+{
+    printf("%-8s %-18s %-46s %s\n", found ? "found" : "missing", name, use, where);
+}
+
+/* The path of a program, malloc'd; NULL where there is none. */
+static char *find_program(const char *name, bool of_cuda)
+{
+    const char *path = getenv("PATH");
+    char *folders = fa_format("%s%s%s%s", path != NULL ? path : "", of_cuda ? ":" : "", of_cuda ? fa_home() : "",
+                              of_cuda ? "/build/tools/py/nvidia/cu13/bin:/usr/local/cuda/bin" : "");
+    char *found = NULL, *rest = folders;
+    for (char *folder; found == NULL && (folder = strsep(&rest, ":")) != NULL;) {
+        found = fa_format("%s/%s", folder[0] != '\0' ? folder : ".", name);
+        if (access(found, X_OK) != 0) {
+            free(found);
+            found = NULL;
+        }
+    }
+    free(folders);
+    return found;
+}
+
+static bool has_module(const char *name)
+{
+    char *command =
+        fa_format("exec 2>/dev/null; cd '%s'; PYTHONPATH=build/tools/py:$PYTHONPATH python3 -c 'import importlib.util, "
+                  "sys; sys.exit(importlib.util.find_spec(\"%s\") is None)'",
+                  fa_home(), name);
+    const bool has = system(command) == 0;
+    free(command);
+    return has;
+}
+
+static void say_libraries(void)
+{
+    static const struct {
+        const char *name, *files[3], *use, *brings;
+    } libraries[] = {
+        {"cuBLAS", {"libcublas.so.13", "libcublas.so.12"}, "--check cublas, --kernel cublas on a GPU", TOOLKIT},
+        {"cuDNN", {"libcudnn.so.9"}, "--kernel cudnn on a GPU", "scripts/evidence/peers_env.sh"},
+    };
+    fa_reason why;
+    char version[32];
+    fa_device_info gpu;
+    const bool nvrtc = fa_nvrtc_version(version, &why) == FA_PASS;
+    say(nvrtc, "NVRTC", "machine code, registers, spills", nvrtc ? version : TOOLKIT);
+    const bool found = fa_device_first_gpu(&gpu, &why) == FA_PASS;
+    say(found, "a GPU", "times; without one kernels run on the emulator", found ? gpu.name : why.text);
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        const bool there = fa_device_has_library(libraries[i].files);
+        say(there, libraries[i].name, libraries[i].use, there ? libraries[i].files[0] : libraries[i].brings);
+    }
+    for (size_t i = 0; i < fa_registry_count(); i++) {
+        const fa_kernel_row *row = fa_registry_at(i);
+        fa_headers headers;
+        if (row->traits.headers == NULL)
+            continue;
+        const bool there = fa_headers_find(row, &headers, &why) == FA_PASS;
+        char *use = fa_format("--kernel %s", row->name);
+        char *brings = fa_format("scripts/setup.sh %s", row->traits.headers);
+        say(there, row->traits.headers, use, there ? headers.folder : brings);
+        free(brings);
+        free(use);
+    }
+}
+
+void fa_report_doctor(void)
+{
+    printf("fa_bench %s\n", FA_VERSION);
+    say_libraries();
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+        char *path = tools[i].kind == A_MODULE ? NULL : find_program(tools[i].name, tools[i].kind == A_CUDA_PROGRAM);
+        const bool found = path != NULL || (tools[i].kind == A_MODULE && has_module(tools[i].name));
+        say(found, tools[i].name, tools[i].use, path != NULL ? path : found ? "a module of python3" : tools[i].brings);
+        free(path);
+    }
+}
