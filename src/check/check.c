@@ -196,8 +196,9 @@ static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *wh
     const fa_problem *p = s->problem;
     const int32_t batch = fa_problem_stored_batch(p), q = fa_problem_stored_q(p), kv = fa_problem_stored_kv(p);
     const int32_t q_shape[4] = {batch, p->heads, q, p->dim}, o_shape[4] = {batch, p->heads, q, fa_problem_dim_v(p)};
-    const int32_t k_shape[4] = {batch, p->kv_heads, kv, p->dim},
-                  v_shape[4] = {batch, p->kv_heads, kv, fa_problem_dim_v(p)};
+    const int32_t kv_batch = fa_problem_stored_batch_kv(p);
+    const int32_t k_shape[4] = {kv_batch, p->kv_heads, kv, p->dim},
+                  v_shape[4] = {kv_batch, p->kv_heads, kv, fa_problem_dim_v(p)};
     FA_TRY(fa_npy_write(s->options->dump, "q", p->dtype, tensors->q, q_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "k", p->dtype, tensors->k, k_shape, why));
     FA_TRY(fa_npy_write(s->options->dump, "v", p->dtype, tensors->v, v_shape, why));
@@ -245,8 +246,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
 {
     fa_candidate *asked = s->candidate;
     fa_candidate candidate = *asked;
-    fa_lengths lengths;
-    fa_problem drawn = fa_draw_problem(draw, asked->problem, &lengths), problem = drawn;
+    fa_problem drawn = fa_draw_problem(draw, asked->problem), problem = drawn;
     fa_reason inner = {""};
     char name[FA_DRAW_TEXT];
     problem.scale *= draw->factor;
@@ -256,6 +256,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
     s->draw = draw;
     const fa_status status = check_inputs(s, &drawn, draw, first, &inner);
     asked->buffers.tables = candidate.buffers.tables; /* strides as they were left */
+    fa_draw_problem_free(asked->problem, &drawn);
     s->candidate = asked;
     s->problem = asked->problem;
     if (status == FA_PASS)

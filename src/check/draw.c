@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -33,7 +34,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
         return draw;
     const uint64_t random = fa_random_mix(draw.seed + FA_RANDOM_STEP);
     draw.as_asked = false;
-    draw.lengths = problem->lengths != NULL ? index : 0;
+    draw.lengths = problem->lengths != NULL || problem->pages != NULL ? index : 0;
     switch (index % 3) {
     case 1:
         draw.dist = random & 1 ? FA_DIST_NEEDLE : FA_DIST_RISING;
@@ -57,22 +58,41 @@ static void flatten(const fa_draw *draw, const fa_problem *asked, fa_tensors *te
     for (size_t i = 0; i < tensors->q_count; i++)
         tensors->q[i] = i / dim % 5 == 2 && tensors->q[i] != FA_POISON ? 0 : tensors->q[i];
     for (size_t i = 0; i < tensors->k_count; i++) {
-        const uint16_t first = tensors->k[i - i % head + i % dim];
+        const uint16_t first = tensors->k[i - i % head + i % dim]; /* of a page, where there are pages */
         if ((i / head + draw->seed) % 3 == 1 && tensors->k[i] != FA_POISON && first != FA_POISON)
             tensors->k[i] = first;
     }
 }
 
-fa_problem fa_draw_problem(const fa_draw *draw, const fa_problem *asked, fa_lengths *room)
+fa_problem fa_draw_problem(const fa_draw *draw, const fa_problem *asked)
 {
     fa_problem problem = *asked;
-    if (draw->lengths == 0 || asked->lengths == NULL)
+    if (draw->lengths == 0)
         return problem;
-    fa_lengths_vary(asked->lengths, draw->lengths, room);
-    problem.lengths = room;
-    problem.seq_q = fa_lengths_largest(room->q, room->count);
-    problem.seq_kv = fa_lengths_largest(room->kv, room->count);
+    if (asked->lengths != NULL) {
+        fa_lengths *lengths = fa_alloc(sizeof *lengths);
+        fa_lengths_vary(asked->lengths, draw->lengths, lengths);
+        problem.lengths = lengths;
+        problem.seq_q = fa_lengths_largest(lengths->q, lengths->count);
+        problem.seq_kv = fa_lengths_largest(lengths->kv, lengths->count);
+    }
+    if (asked->pages != NULL) {
+        int32_t *keys = fa_alloc((size_t)problem.batch * sizeof *keys);
+        for (int32_t b = 0; b < problem.batch; b++)
+            keys[b] = fa_problem_seq_kv(&problem, b);
+        problem.pages = fa_pages_make(asked->pages->size, asked->pages->nhd, problem.batch, keys, asked->pages->count,
+                                      draw->lengths % 2 == 1, draw->seed);
+        free(keys);
+    }
     return problem;
+}
+
+void fa_draw_problem_free(const fa_problem *asked, fa_problem *drawn)
+{
+    if (drawn->lengths != asked->lengths)
+        free((void *)(uintptr_t)drawn->lengths);
+    if (drawn->pages != asked->pages)
+        fa_pages_free((fa_pages *)(uintptr_t)drawn->pages);
 }
 
 fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)

@@ -11,7 +11,7 @@ typedef struct fa_draw {
     int32_t strides; /* fa_strides */
     float factor;    /* of the problem's scale; inputs are drawn for the requested scale */
     int32_t v_power; /* V times 2^v_power */
-    int32_t lengths; /* 0: as asked; else those of fa_lengths_vary, where there are any */
+    int32_t lengths; /* 0: as asked; else other lengths (fa_lengths_vary) and another page table */
     bool flat;       /* some queries are zero, and the keys of some heads equal: every weight is the same */
     double max_abs_err;
 } fa_draw;
@@ -24,8 +24,9 @@ typedef struct fa_draw {
  *   smaller, with BF16 2^30 times: what is added to an output, or taken for zero, shows; some weights are all alike.
  * Sequences have other lengths in each, in the same memory. */
 fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t index);
-/* The problem with the draw's lengths, which lie in `room`; all else as asked. */
-fa_problem fa_draw_problem(const fa_draw *draw, const fa_problem *asked, fa_lengths *room);
+/* The problem with the draw's lengths and pages; all else as asked. Free it by fa_draw_problem_free. */
+fa_problem fa_draw_problem(const fa_draw *draw, const fa_problem *asked);
+void fa_draw_problem_free(const fa_problem *asked, fa_problem *drawn);
 /* The draw's inputs. Where Q is made for the keys (needle, cliff), q_seed is that of the keys. */
 fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked);
 #define FA_DRAW_TEXT 128

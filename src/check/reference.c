@@ -65,21 +65,30 @@ static void scratch_free(scratch *s)
 typedef struct block {
     const fa_problem *problem;
     int32_t count, seq_kv;
+    int32_t batch, kv_head;
     fa_keys keys[BLOCK_ROWS]; /* what each row sees */
     fa_keys all;              /* from the first key of any row to the last, from a tile's beginning */
     bool acc_fp16;
     fa_dtype dtype;
 } block;
 
-/* K tile to FP64 and FP32, transposed to [dim][TILE_KEYS]; keys past the end are 0. */
-static void convert_keys(fa_dtype dtype, const uint16_t *k, int32_t keys, int32_t dim, scratch *s)
+/* The row of K or V that holds a key of the block. */
+static const uint16_t *row_of(const block *b, const uint16_t *tensor, int32_t dim, int32_t key)
 {
-    for (int32_t j = 0; j < TILE_KEYS; j++)
+    return tensor + fa_problem_key_row(b->problem, b->batch, b->kv_head, key) * dim;
+}
+
+/* K tile from key `first` to FP64 and FP32, transposed to [dim][TILE_KEYS]; keys past the end are 0. */
+static void convert_keys(const block *b, const uint16_t *k, int32_t first, int32_t dim, scratch *s)
+{
+    for (int32_t j = 0; j < TILE_KEYS; j++) {
+        const uint16_t *row = first + j < b->seq_kv ? row_of(b, k, dim, first + j) : NULL;
         for (int32_t d = 0; d < dim; d++) {
-            const float value = j < keys ? fa_element_to_float(dtype, k[(size_t)j * (size_t)dim + (size_t)d]) : 0.0f;
+            const float value = row != NULL ? fa_element_to_float(b->dtype, row[d]) : 0.0f;
             s->half_tile[d * TILE_KEYS + j] = value;
             s->tile[d * TILE_KEYS + j] = (double)value;
         }
+    }
 }
 
 static void convert_rows(fa_dtype dtype, const uint16_t *from, size_t count, float *half_to, double *to)
@@ -129,8 +138,7 @@ static void logits_of(const block *b, const uint16_t *k, scratch *s)
 {
     const int32_t dim = b->problem->dim;
     for (int32_t first = b->all.first; first < b->all.end; first += TILE_KEYS) {
-        const int32_t left = b->seq_kv - first;
-        convert_keys(b->dtype, k + (size_t)first * (size_t)dim, left < TILE_KEYS ? left : TILE_KEYS, dim, s);
+        convert_keys(b, k, first, dim, s);
         for (int32_t r = 0; r < b->count; r++) {
             if (first >= b->keys[r].end || first + TILE_KEYS <= b->keys[r].first)
                 continue;
@@ -189,7 +197,9 @@ static void outputs_of(const block *b, const uint16_t *v, scratch *s)
     memset(s->half_out, 0, (size_t)b->count * (size_t)dim * sizeof *s->half_out);
     for (int32_t first = b->all.first; first < b->all.end; first += TILE_KEYS) {
         const int32_t tile_keys = least(b->all.end - first, TILE_KEYS);
-        convert_rows(b->dtype, v + (size_t)first * (size_t)dim, (size_t)tile_keys * (size_t)dim, s->half_tile, s->tile);
+        for (int32_t j = 0; j < tile_keys; j++)
+            convert_rows(b->dtype, row_of(b, v, dim, first + j), (size_t)dim, s->half_tile + j * dim,
+                         s->tile + j * dim);
         for (int32_t r = 0; r < b->count; r++) {
             const int32_t begin = largest(b->keys[r].first - first, 0), end = least(b->keys[r].end - first, tile_keys);
             if (end <= begin)
@@ -210,7 +220,13 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
     const size_t size = (size_t)dim, size_v = (size_t)fa_problem_dim_v(problem);
     const int64_t *rows = reference->rows + first;
     fa_row at = fa_problem_row(problem, rows[0]);
-    block b = {.problem = problem, .count = count, .seq_kv = at.seq_kv, .acc_fp16 = acc_fp16, .dtype = problem->dtype};
+    block b = {.problem = problem,
+               .count = count,
+               .seq_kv = at.seq_kv,
+               .batch = at.batch,
+               .kv_head = at.head / (problem->heads / problem->kv_heads),
+               .acc_fp16 = acc_fp16,
+               .dtype = problem->dtype};
     b.all.first = at.seq_kv;
     for (int32_t r = 0; r < count; r++) {
         const fa_keys keys = b.keys[r] = fa_problem_keys(problem, at.batch, fa_problem_row(problem, rows[r]).row);
@@ -219,12 +235,7 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
         convert_rows(b.dtype, tensors->q + (size_t)rows[r] * size, size, s->half_q + r * dim, s->q + r * dim);
     }
     b.all.first -= b.all.first % TILE_KEYS;
-    const int64_t kv_head = at.head / (problem->heads / problem->kv_heads), stored = fa_problem_stored_kv(problem);
-    const bool one_behind_other = problem->lengths != NULL;
-    const size_t kv_at = (size_t)(one_behind_other ? kv_head * stored + problem->lengths->kv_start[at.batch]
-                                                   : (at.batch * (int64_t)problem->kv_heads + kv_head) * stored);
-
-    logits_of(&b, tensors->k + kv_at * size, s);
+    logits_of(&b, tensors->k, s);
     for (int32_t r = 0; r < count; r++) {
         const size_t row = (size_t)r * s->stride;
         at.row = fa_problem_row(problem, rows[r]).row;
@@ -232,7 +243,7 @@ static void reference_block(const fa_problem *problem, const fa_tensors *tensors
         reference->baseline_lse[first + r] = fa_scores_baseline(problem, &tensors->scores, &at, b.keys[r], acc_fp16,
                                                                 s->half_logits + row, reference->sway + first + r);
     }
-    outputs_of(&b, tensors->v + kv_at * size_v, s);
+    outputs_of(&b, tensors->v, s);
     memcpy(reference->exact + (size_t)first * size_v, s->out, (size_t)count * size_v * sizeof *s->out);
     for (size_t i = 0; i < (size_t)count * size_v; i++)
         reference->baseline[(size_t)first * size_v + i] =

@@ -45,12 +45,12 @@ static void stretch(fa_layout *l, int tensor)
 
 fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor)
 {
-    const bool query = tensor != FA_K && tensor != FA_V;
+    const bool query = tensor != FA_K && tensor != FA_V, paged = problem->pages != NULL && !query;
     if (tensor == FA_L && (strides == FA_STRIDES_FAR || strides == FA_STRIDES_ODD))
         strides = FA_STRIDES_PACKED;
     fa_layout l = {
         .strides = strides,
-        .batch = fa_problem_stored_batch(problem),
+        .batch = query ? fa_problem_stored_batch(problem) : fa_problem_stored_batch_kv(problem),
         .heads = query ? problem->heads : problem->kv_heads,
         .seq = query ? fa_problem_stored_q(problem) : fa_problem_stored_kv(problem),
         .dim = tensor == FA_L                     ? 2
@@ -64,9 +64,18 @@ fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t s
         pack(&l, 0, 0, 0);
     if (strides == FA_STRIDES_ODD)
         pack_odd(&l, seed, tensor);
-    if (strides == FA_STRIDES_BSHD) {
+    /* In pages the heads of a row lie together, or the rows of a head: a draw with BSHD takes the other one. */
+    const bool swapped = paged ? problem->pages->nhd != (strides == FA_STRIDES_BSHD) : strides == FA_STRIDES_BSHD;
+    if (swapped && (strides == FA_STRIDES_PACKED || strides == FA_STRIDES_BSHD)) {
+        l.strides = FA_STRIDES_BSHD;
         l.stride_h = l.dim;
         l.stride_s = (int64_t)l.heads * l.dim;
+    } else if (swapped && strides == FA_STRIDES_PADDED) {
+        l.stride_h = l.dim + 8 * (1 + tensor);
+        l.stride_s = l.heads * l.stride_h + 8 * (5 + 2 * tensor);
+        l.stride_b = l.seq * l.stride_s + 8 * (23 + 3 * tensor);
+    } else if (paged && strides == FA_STRIDES_BSHD) {
+        l.strides = FA_STRIDES_PACKED;
     }
     l.block_count =
         (size_t)((l.batch - 1) * l.stride_b + (l.heads - 1) * l.stride_h + (l.seq - 1) * l.stride_s + l.dim);

@@ -50,6 +50,10 @@ typedef enum {
     FA_STRIDES_ODD,    /* one stride is no multiple of 8 elements: which, and of which tensors, the seed says */
 } fa_strides;
 
+/* --page-layout */
+#define FA_PAGE_WORDS "nhd|hnd"
+enum { FA_PAGE_NHD, FA_PAGE_HND };
+
 /* --mask */
 #define FA_MASK_WORDS "none|tree"
 enum { FA_MASK_NONE, FA_MASK_TREE };
@@ -88,7 +92,7 @@ typedef struct fa_options {
     fa_knobs knob;
     int32_t batch, heads, kv_heads, seq, seq_kv, dim, dim_v;
     const char *lengths; /* among the sizes: see `sized` */
-    int32_t misalign, strides, dtype, chunk, mask;
+    int32_t misalign, strides, dtype, chunk, mask, page_size, page_layout;
     const char *window;
     double scale, softcap;
     int32_t device, gpu, compiler, schedule, sanitize;

@@ -43,6 +43,16 @@ static fa_status use_lengths(const fa_options *options, fa_problem *problem, fa_
     return FA_PASS;
 }
 
+static void use_pages(const fa_options *options, fa_problem *problem)
+{
+    int32_t *keys = fa_alloc((size_t)problem->batch * sizeof *keys);
+    for (int32_t b = 0; b < problem->batch; b++)
+        keys[b] = fa_problem_seq_kv(problem, b);
+    problem->pages = fa_pages_make(options->page_size, options->page_layout == FA_PAGE_NHD, problem->batch, keys, 0,
+                                   false, (uint64_t)options->seed);
+    free(keys);
+}
+
 static fa_status validate(const fa_options *options, const fa_problem *problem, fa_reason *why)
 {
     if (problem->dim % 8 != 0)
@@ -87,20 +97,29 @@ fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_rea
     if (options->lengths != NULL)
         FA_TRY(use_lengths(options, problem, why));
     const fa_status status = validate(options, problem, why);
-    if (status != FA_PASS) {
-        free((void *)(uintptr_t)problem->lengths);
-        problem->lengths = NULL;
-    }
+    if (status != FA_PASS)
+        fa_problem_free(problem);
+    else if (options->page_size > 0)
+        use_pages(options, problem);
     return status;
+}
+
+void fa_problem_free(fa_problem *problem)
+{
+    free((void *)(uintptr_t)problem->lengths);
+    fa_pages_free((fa_pages *)(uintptr_t)problem->pages);
+    problem->lengths = NULL;
+    problem->pages = NULL;
 }
 
 int32_t fa_problem_features(const fa_problem *p)
 {
     const bool window = p->windowed && (p->window_left >= 0 || (p->window_right >= 0 && !p->causal));
-    return (p->lengths != NULL ? FA_FEATURE_VARLEN : 0) | (window ? FA_FEATURE_WINDOW : 0) |
-           (p->chunk > 0 ? FA_FEATURE_CHUNK : 0) | (p->softcap > 0 ? FA_FEATURE_SOFTCAP : 0) |
-           (p->sinks ? FA_FEATURE_SINK : 0) | (p->alibi ? FA_FEATURE_ALIBI : 0) | (p->bias ? FA_FEATURE_BIAS : 0) |
-           (p->tree ? FA_FEATURE_MASK : 0) | (fa_problem_dim_v(p) != p->dim ? FA_FEATURE_DIM_V : 0);
+    return (p->lengths != NULL ? FA_FEATURE_VARLEN : 0) | (p->pages != NULL ? FA_FEATURE_PAGED : 0) |
+           (window ? FA_FEATURE_WINDOW : 0) | (p->chunk > 0 ? FA_FEATURE_CHUNK : 0) |
+           (p->softcap > 0 ? FA_FEATURE_SOFTCAP : 0) | (p->sinks ? FA_FEATURE_SINK : 0) |
+           (p->alibi ? FA_FEATURE_ALIBI : 0) | (p->bias ? FA_FEATURE_BIAS : 0) | (p->tree ? FA_FEATURE_MASK : 0) |
+           (fa_problem_dim_v(p) != p->dim ? FA_FEATURE_DIM_V : 0);
 }
 
 const char *fa_features_text(int32_t features, char text[FA_FEATURES_TEXT])
@@ -118,6 +137,11 @@ const char *fa_features_text(int32_t features, char text[FA_FEATURES_TEXT])
 
 int32_t fa_problem_stored_batch(const fa_problem *problem) { return problem->lengths != NULL ? 1 : problem->batch; }
 
+int32_t fa_problem_stored_batch_kv(const fa_problem *problem)
+{
+    return problem->pages != NULL ? problem->pages->count : fa_problem_stored_batch(problem);
+}
+
 int32_t fa_problem_stored_q(const fa_problem *problem)
 {
     return problem->lengths != NULL ? problem->lengths->q_start[problem->lengths->count] : problem->seq_q;
@@ -125,6 +149,8 @@ int32_t fa_problem_stored_q(const fa_problem *problem)
 
 int32_t fa_problem_stored_kv(const fa_problem *problem)
 {
+    if (problem->pages != NULL)
+        return problem->pages->size;
     return problem->lengths != NULL ? problem->lengths->kv_start[problem->lengths->count] : problem->seq_kv;
 }
 
@@ -135,7 +161,8 @@ int64_t fa_problem_rows(const fa_problem *problem)
 
 static size_t kv_rows(const fa_problem *problem)
 {
-    return (size_t)fa_problem_stored_batch(problem) * (size_t)problem->kv_heads * (size_t)fa_problem_stored_kv(problem);
+    return (size_t)fa_problem_stored_batch_kv(problem) * (size_t)problem->kv_heads *
+           (size_t)fa_problem_stored_kv(problem);
 }
 
 size_t fa_problem_q_count(const fa_problem *p) { return (size_t)fa_problem_rows(p) * (size_t)p->dim; }
@@ -176,6 +203,41 @@ int64_t fa_problem_flat(const fa_problem *problem, int32_t batch, int32_t head, 
     if (problem->lengths != NULL)
         return head * stored + problem->lengths->q_start[batch] + row;
     return ((int64_t)batch * problem->heads + head) * stored + row;
+}
+
+int64_t fa_problem_key_row(const fa_problem *problem, int32_t batch, int32_t kv_head, int32_t key)
+{
+    const int64_t stored = fa_problem_stored_kv(problem), kv_heads = problem->kv_heads;
+    const fa_pages *pages = problem->pages;
+    if (pages != NULL)
+        return (pages->table[pages->start[batch] + key / pages->size] * kv_heads + kv_head) * stored +
+               key % pages->size;
+    if (problem->lengths != NULL)
+        return kv_head * stored + problem->lengths->kv_start[batch] + key;
+    return (batch * kv_heads + kv_head) * stored + key;
+}
+
+fa_row fa_problem_key_at(const fa_problem *problem, int64_t flat)
+{
+    const int64_t stored = fa_problem_stored_kv(problem);
+    fa_row at = {.batch = (int32_t)(flat / stored / problem->kv_heads),
+                 .head = (int32_t)(flat / stored % problem->kv_heads),
+                 .row = (int32_t)(flat % stored)};
+    if (problem->pages != NULL) {
+        const int32_t entry = problem->pages->owner[at.batch];
+        if (entry < 0)
+            return at;
+        at.batch = fa_pages_sequence(problem->pages, entry);
+        at.row += (entry - problem->pages->start[at.batch]) * problem->pages->size;
+    } else if (problem->lengths != NULL) {
+        const fa_lengths *lengths = problem->lengths;
+        at.batch = fa_lengths_sequence(lengths->kv_start, lengths->count, at.row);
+        at.row -= lengths->kv_start[at.batch];
+    }
+    at.seq_q = fa_problem_seq_q(problem, at.batch);
+    at.seq_kv = fa_problem_seq_kv(problem, at.batch);
+    at.used = at.row < at.seq_kv;
+    return at;
 }
 
 static int64_t largest(int64_t a, int64_t b) { return a > b ? a : b; }

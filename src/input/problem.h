@@ -2,8 +2,8 @@
 #ifndef FA_PROBLEM_H
 #define FA_PROBLEM_H
 
-#include "input/lengths.h"
 #include "input/options.h"
+#include "input/pages.h"
 
 /* Shapes in elements. q: [batch, heads, seq_q, dim]; k: [batch, kv_heads, seq_kv, dim]; v: [batch, kv_heads, seq_kv,
  * dim_v]; o: [batch, heads, seq_q, dim_v]; all of one type. With lengths the batches are sequences that lie one behind
@@ -22,10 +22,13 @@ typedef struct fa_problem {
     bool sinks, alibi, bias;
     bool tree;                 /* --mask tree: of the last seq_q keys a row sees its own and its ancestors' */
     const fa_lengths *lengths; /* NULL: all sequences are seq_q and seq_kv long */
+    const fa_pages *pages;     /* NULL: K and V are not paged */
 } fa_problem;
 
-/* FA_USAGE when kv_heads does not divide heads, dim is no multiple of 8, ... The caller frees problem->lengths. */
+/* FA_USAGE when kv_heads does not divide heads, dim is no multiple of 8, ... The caller frees what it
+ * points to: fa_problem_free. */
 fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_reason *why);
+void fa_problem_free(fa_problem *problem);
 
 static inline int32_t fa_problem_dim_v(const fa_problem *problem)
 {
@@ -36,8 +39,10 @@ int32_t fa_problem_features(const fa_problem *problem); /* FA_FEATURE_*: the fea
 /* The options that ask for these features: "--window, --sinks". */
 const char *fa_features_text(int32_t features, char text[FA_FEATURES_TEXT]);
 
-/* Batches, and rows of a head, as they are stored: with lengths one batch of all rows, gaps included. */
+/* Batches, and rows of a head, as they are stored: with lengths one batch of all rows, gaps included; of K and V in
+ * pages a batch is a page. */
 int32_t fa_problem_stored_batch(const fa_problem *problem);
+int32_t fa_problem_stored_batch_kv(const fa_problem *problem);
 int32_t fa_problem_stored_q(const fa_problem *problem);
 int32_t fa_problem_stored_kv(const fa_problem *problem);
 int64_t fa_problem_rows(const fa_problem *problem);   /* stored query rows over all heads and batches */
@@ -55,6 +60,10 @@ typedef struct fa_row {
 /* flat: (batch * heads + head) * stored rows + stored row. */
 fa_row fa_problem_row(const fa_problem *problem, int64_t flat);
 int64_t fa_problem_flat(const fa_problem *problem, int32_t batch, int32_t head, int32_t row); /* the way back */
+/* The stored row, over all batches and heads, that holds a key. */
+int64_t fa_problem_key_row(const fa_problem *problem, int32_t batch, int32_t kv_head, int32_t key);
+/* The key that a stored row holds: batch, head (a K/V head), row and seq_kv; `used` is false where it holds none. */
+fa_row fa_problem_key_at(const fa_problem *problem, int64_t flat);
 int32_t fa_problem_seq_q(const fa_problem *problem, int32_t batch);
 int32_t fa_problem_seq_kv(const fa_problem *problem, int32_t batch);
 

@@ -271,7 +271,7 @@ char *fa_command_text(const fa_command *run)
 void fa_runs_free(fa_runs *runs)
 {
     for (size_t i = 0; i < runs->count; i++) {
-        free((void *)(uintptr_t)runs->at[i].problem.lengths);
+        fa_problem_free(&runs->at[i].problem);
         free(runs->at[i].argv);
         free(runs->at[i].line);
         free(runs->at[i].text);

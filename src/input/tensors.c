@@ -237,22 +237,15 @@ static void fill_row(const place *at, uint16_t *out)
     FA_ASSERT(false, "distribution %d", (int)at->dist);
 }
 
-/* Where a stored row lies; false in a gap between sequences. */
+/* Where a stored row lies; false where it belongs to no sequence. */
 static bool find_place(const fa_problem *problem, bool query, int64_t flat, place *at)
 {
-    const int64_t rows = query ? fa_problem_stored_q(problem) : fa_problem_stored_kv(problem);
-    const int64_t heads = query ? problem->heads : problem->kv_heads;
-    const fa_lengths *lengths = problem->lengths;
+    const fa_row row = query ? fa_problem_row(problem, flat) : fa_problem_key_at(problem, flat);
     at->flat = flat;
-    at->batch = (int32_t)(flat / rows / heads);
-    at->head = (int32_t)(flat / rows % heads);
-    at->row = (int32_t)(flat % rows);
-    if (lengths == NULL)
-        return true;
-    const int32_t *start = query ? lengths->q_start : lengths->kv_start;
-    at->batch = fa_lengths_sequence(start, lengths->count, at->row);
-    at->row -= start[at->batch];
-    return at->row < (query ? lengths->q : lengths->kv)[at->batch];
+    at->batch = row.batch;
+    at->head = row.head;
+    at->row = row.row;
+    return row.used;
 }
 
 static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t seed, int tensor)
@@ -260,7 +253,7 @@ static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t s
     const bool query = tensor == TENSOR_Q;
     const int64_t rows =
         query ? fa_problem_rows(problem)
-              : (int64_t)fa_problem_stored_batch(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
+              : (int64_t)fa_problem_stored_batch_kv(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
     const int32_t dim = tensor == TENSOR_V ? fa_problem_dim_v(problem) : problem->dim;
     const uint64_t stream = fa_draw_stream(seed, tensor);
     uint16_t *data = fa_alloc((size_t)rows * (size_t)dim * sizeof *data);
@@ -276,9 +269,12 @@ static uint16_t *make_tensor(const fa_problem *problem, fa_dist dist, uint64_t s
 /* Rows between sequences become poison. */
 static void poison_gaps(const fa_problem *problem, bool query, int32_t dim, uint16_t *data)
 {
-    const int64_t rows = query ? fa_problem_rows(problem) : (int64_t)problem->kv_heads * fa_problem_stored_kv(problem);
+    const int64_t rows =
+        query ? fa_problem_rows(problem)
+              : (int64_t)fa_problem_stored_batch_kv(problem) * problem->kv_heads * fa_problem_stored_kv(problem);
+    const bool gaps = problem->lengths != NULL || (problem->pages != NULL && !query);
     place at = {.problem = problem};
-    for (int64_t flat = 0; problem->lengths != NULL && flat < rows; flat++)
+    for (int64_t flat = 0; gaps && flat < rows; flat++)
         if (!find_place(problem, query, flat, &at))
             memset(data + flat * dim, 0xFF, (size_t)dim * sizeof *data);
 }

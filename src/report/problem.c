@@ -26,6 +26,8 @@ static void put_features(cJSON *problem, const fa_problem *p)
         cJSON_AddItemToObject(lengths, "q", cJSON_CreateIntArray(p->lengths->q, p->lengths->count));
         cJSON_AddItemToObject(lengths, "kv", cJSON_CreateIntArray(p->lengths->kv, p->lengths->count));
     }
+    put_if(problem, "page_size", p->pages != NULL ? p->pages->size : 0);
+    put_text(problem, "page_layout", p->pages == NULL ? "" : p->pages->nhd ? "nhd" : "hnd");
     put(problem, "pairs", (double)fa_problem_pairs(p));
 }
 

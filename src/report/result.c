@@ -29,6 +29,7 @@ fa_result fa_result_of(const fa_command *run)
 void fa_result_lend(fa_result *result, const fa_command *run)
 {
     result->problem.lengths = result->vs_problem.lengths = run->problem.lengths;
+    result->problem.pages = result->vs_problem.pages = run->problem.pages;
     result->main.spec.include = run->spec.include;
     result->main.spec.define = run->spec.define;
     result->other.spec.include = run->other.include;

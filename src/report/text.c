@@ -27,6 +27,8 @@ static void print_features(FILE *out, const fa_problem *p)
         fprintf(out, ", softcap %g", (double)p->softcap);
     fprintf(out, "%s%s%s%s", p->sinks ? ", sinks" : "", p->alibi ? ", alibi" : "", p->bias ? ", bias" : "",
             p->tree ? ", tree" : "");
+    if (p->pages != NULL)
+        fprintf(out, ", pages of %d %s", p->pages->size, p->pages->nhd ? "nhd" : "hnd");
     if (p->lengths != NULL)
         fprintf(out, ", lengths: %d and %d rows in all", fa_problem_stored_q(p), fa_problem_stored_kv(p));
     if (p->windowed || p->chunk > 0 || p->lengths != NULL || p->tree)

@@ -150,10 +150,24 @@ int32_t fa_candidate_needs(const fa_candidate_record *record)
     return record->spec.needs | record->module.info.needs | record->library.needs;
 }
 
+/* What only some problems with a feature are refused for. */
+static fa_status check_pages(const fa_options *options, const fa_problem *problem, const fa_kernel_info *info,
+                             const char *name, fa_reason *why)
+{
+    const int32_t rows = info->page_rows;
+    if (problem->pages != NULL && rows > 1 && problem->pages->size % rows != 0)
+        return fa_refuse(why, FA_INFEASIBLE, "%s takes pages of a multiple of %d rows: not --page-size %d", name, rows,
+                         problem->pages->size);
+    if (options->l2_persist != FA_L2_PERSIST_NONE && (problem->pages != NULL || problem->lengths != NULL))
+        return fa_refuse(why, FA_INFEASIBLE, "--l2-persist takes dense K and V: no --lengths, no --page-size");
+    return FA_PASS;
+}
+
 static fa_status check_needs(const fa_options *options, const fa_problem *problem, const fa_candidate_record *record,
                              fa_reason *why)
 {
     const fa_spec *spec = &record->spec;
+    FA_TRY(check_pages(options, problem, &record->module.info, spec->name, why));
     return fa_needs_check(fa_candidate_needs(record), spec->row != NULL ? spec->row->name : spec->name, options,
                           problem, &spec->knobs, why);
 }

@@ -5,8 +5,8 @@
 
 enum { GUARD_BYTES = 4096 };
 
-static const char *const names[FA_TABLES] = {"start_q", "start_kv", "used_q", "used_kv",   "sinks",
-                                             "slopes",  "bias",     "mask",   "mask_start"};
+static const char *const names[FA_TABLES] = {"start_q", "start_kv", "used_q",     "used_kv", "sinks",     "slopes",
+                                             "bias",    "mask",     "mask_start", "pages",   "page_start"};
 
 static size_t bias_pitch(const fa_problem *problem, fa_strides strides)
 {
@@ -31,14 +31,21 @@ static size_t room_of(const fa_problem *problem, int table)
     const size_t batch = (size_t)problem->batch, heads = (size_t)problem->heads;
     const size_t pitch = bias_pitch(problem, FA_STRIDES_PADDED),
                  plane = (size_t)problem->seq_q * (size_t)problem->seq_kv;
+    const bool paged = problem->pages != NULL;
     size_t mask = 0;
     switch (table) {
     case FA_START_Q:
-    case FA_START_KV:
         return problem->lengths != NULL ? (batch + 1) * sizeof(fa_i32) : 0;
+    case FA_START_KV:
+        return problem->lengths != NULL && !paged ? (batch + 1) * sizeof(fa_i32) : 0;
     case FA_USED_Q:
-    case FA_USED_KV:
         return problem->lengths != NULL ? batch * sizeof(fa_i32) : 0;
+    case FA_USED_KV:
+        return problem->lengths != NULL || paged ? batch * sizeof(fa_i32) : 0;
+    case FA_PAGES: /* of other lengths as well: a row for each sequence holds the most */
+        return paged ? ((size_t)problem->pages->row_entries + 1) * batch * sizeof(fa_i32) : 0;
+    case FA_PAGE_START:
+        return paged ? (batch + 1) * sizeof(fa_i32) : 0;
     case FA_SINKS:
         return problem->sinks ? heads * sizeof(fa_f32) : 0;
     case FA_SLOPES:
@@ -111,29 +118,66 @@ static void put_mask(const fa_problem *problem, int table, uint8_t *to)
     }
 }
 
+/* Entries that no sequence uses name a page that is not there. */
+static void put_pages(const fa_tables *tables, const fa_problem *problem, int32_t *to)
+{
+    const fa_pages *pages = problem->pages;
+    for (size_t i = 0; i < tables->room[FA_PAGES] / sizeof *to; i++)
+        to[i] = FA_PAGE_UNUSED;
+    for (int32_t b = 0; b < problem->batch; b++) {
+        const int32_t first = pages->start[b], entries = pages->start[b + 1] - first;
+        memcpy(to + (pages->compressed ? first : b * pages->row_entries), pages->table + first,
+               (size_t)entries * sizeof *to);
+    }
+}
+
+/* A table whose values are there already, and how many of 4 bytes they are. */
+static const void *values_of(const fa_problem *problem, const fa_score_tensors *tensors, int table, size_t *count)
+{
+    const fa_lengths *lengths = problem->lengths;
+    const size_t batch = (size_t)problem->batch;
+    *count = table == FA_SINKS || table == FA_SLOPES     ? (size_t)problem->heads
+             : table == FA_USED_Q || table == FA_USED_KV ? batch
+                                                         : batch + 1;
+    switch (table) {
+    case FA_START_Q:
+        return lengths->q_start;
+    case FA_START_KV:
+        return lengths->kv_start;
+    case FA_USED_Q:
+        return lengths->q;
+    case FA_USED_KV:
+        return lengths != NULL ? lengths->kv : NULL;
+    case FA_SINKS:
+        return tensors->sinks;
+    case FA_SLOPES:
+        return tensors->slopes;
+    default:
+        return problem->pages->start;
+    }
+}
+
 /* Guard, table, guard as they lie in memory; malloc'd. What a draw leaves over is poison. */
 static uint8_t *image_of(const fa_tables *tables, const fa_problem *problem, const fa_score_tensors *tensors,
                          fa_strides strides, int table)
 {
-    const fa_lengths *lengths = problem->lengths;
-    const size_t batch = (size_t)problem->batch, heads = (size_t)problem->heads;
     uint8_t *image = fa_alloc(tables->room[table] + 2 * GUARD_BYTES), *to = image + GUARD_BYTES;
     memset(image, 0xFF, tables->room[table] + 2 * GUARD_BYTES);
-    const void *const from[] = {
-        [FA_START_Q] = lengths ? lengths->q_start : NULL,
-        [FA_START_KV] = lengths ? lengths->kv_start : NULL,
-        [FA_USED_Q] = lengths ? lengths->q : NULL,
-        [FA_USED_KV] = lengths ? lengths->kv : NULL,
-        [FA_SINKS] = tensors->sinks,
-        [FA_SLOPES] = tensors->slopes,
-    };
-    const size_t count[] = {batch + 1, batch + 1, batch, batch, heads, heads};
-    if (table == FA_BIAS)
+    if (table == FA_BIAS) {
         put_bias(problem, tensors, strides, (uint16_t *)(void *)to);
-    else if (table == FA_MASK || table == FA_MASK_START)
+    } else if (table == FA_MASK || table == FA_MASK_START) {
         put_mask(problem, table, to);
-    else
-        memcpy(to, from[table], count[table] * 4);
+    } else if (table == FA_PAGES) {
+        put_pages(tables, problem, (int32_t *)(void *)to);
+    } else {
+        size_t count;
+        const void *values = values_of(problem, tensors, table, &count);
+        int32_t *words = (int32_t *)(void *)to;
+        for (size_t b = 0; values == NULL && b < count; b++) /* pages of sequences that are alike */
+            words[b] = problem->seq_kv;
+        if (values != NULL)
+            memcpy(to, values, count * 4);
+    }
     return image;
 }
 
@@ -185,6 +229,7 @@ static const void *at(const fa_tables *tables, int table)
 
 void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_params *params)
 {
+    const fa_pages *pages = problem->pages;
     params->dim_v = fa_problem_dim_v(problem);
     params->dtype_kv = params->dtype_o = problem->dtype;
     params->window_left = problem->windowed ? problem->window_left : -1;
@@ -195,7 +240,14 @@ void fa_tables_params(const fa_tables *tables, const fa_problem *problem, fa_par
     params->used_q = at(tables, FA_USED_Q);
     params->used_kv = at(tables, FA_USED_KV);
     params->total_q = fa_problem_stored_q(problem);
-    params->total_kv = fa_problem_stored_kv(problem);
+    params->total_kv = (fa_i64)fa_problem_stored_kv(problem) * (pages != NULL ? pages->count : 1);
+    if (pages != NULL) {
+        params->page_size = pages->size;
+        params->pages = at(tables, FA_PAGES);
+        params->page_start = pages->compressed ? at(tables, FA_PAGE_START) : NULL;
+        params->pages_stride = pages->compressed ? 0 : pages->row_entries;
+        params->num_pages = pages->count;
+    }
     params->softcap = problem->softcap;
     params->sinks = at(tables, FA_SINKS);
     params->slopes = at(tables, FA_SLOPES);

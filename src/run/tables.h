@@ -1,4 +1,4 @@
-/* What a launch reads beside Q, K and V: starts and lengths of sequences, sinks, slopes, a bias, a tree's bits. Each
+/* What a launch reads beside Q, K and V: starts and lengths of sequences, page tables, sinks, slopes, a bias, a tree's bits. Each
  * lies in device memory between guards. */
 #ifndef FA_TABLES_H
 #define FA_TABLES_H
@@ -17,6 +17,8 @@ enum {
     FA_BIAS,
     FA_MASK,
     FA_MASK_START,
+    FA_PAGES,
+    FA_PAGE_START,
     FA_TABLES
 };
 

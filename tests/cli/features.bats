@@ -16,6 +16,7 @@ options_of() { # WORD
     bias) echo "--bias" ;;
     mask) echo "--mask tree" ;;
     dim_v) echo "--dim-v 24" ;;
+    paged) echo "--page-size 8" ;;
     *) return 1 ;;
     esac
 }
@@ -28,7 +29,7 @@ passes() { # OPTIONS...
 
 @test "a plain kernel with every feature passes, each alone and all together" {
     local word all=""
-    for word in varlen window chunk softcap sink alibi bias mask dim_v; do
+    for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do
         # shellcheck disable=SC2046 # words
         passes --source tests/features/plain.cu $(options_of $word)
         all="$all $(options_of $word)"
@@ -37,7 +38,7 @@ passes() { # OPTIONS...
     passes --source tests/features/plain.cu $all --dtype bf16 --strides padded
     record_holds "$work/r.json" '.problem | .lengths.q == [17,0,33,5,1,0,3] and .window == [9,3] and .chunk == 20 and
         .softcap == 2 and .sinks and .alibi and .bias and .mask == "tree" and .dim_v == 24' \
-        '.serves | length == 9' '.needs == []'
+        '.serves | length == 10' '.problem | .page_size == 8 and .page_layout == "nhd"' '.needs == []'
     python3 tests/validate_record.py "$work/r.json"
 }
 
@@ -47,7 +48,7 @@ passes() { # OPTIONS...
     kernels=$(./fa_bench --list-kernels --json - |
         jq -r '.[] | select(.kind == "hand" and .emulated and .missing == null) | .name')
     for kernel in $kernels; do
-        for word in varlen window chunk softcap sink alibi bias mask dim_v; do
+        for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do
             options=$(options_of $word)
             # shellcheck disable=SC2086
             run ./fa_bench "${small[@]}" --kernel "$kernel" $options --json "$work/r.json"

@@ -5,7 +5,7 @@
 
 #include "fa_params.h"
 
-constexpr int ALL = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | FA_FEATURE_SINK |
+constexpr int ALL = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | FA_FEATURE_SINK |
                     FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK | FA_FEATURE_DIM_V;
 FA_SPACE(m=64 n=1 warps=2)
 FA_KERNEL_INFO(.threads = FA_M, .writes_lse = 1, .serves_bf16 = 1, .serves = ALL);
@@ -14,6 +14,7 @@ FA_KERNEL_INFO(.threads = FA_M, .writes_lse = 1, .serves_bf16 = 1, .serves = ALL
 struct place {
     int batch, head, row, seq_q, seq_kv;
     fa_i64 q, o, lse, k, v; /* offsets in elements: of the row, and of the first key */
+    const fa_i32 *pages;    /* of the sequence */
 };
 
 /* Row `index` of the tiles of a head: with sequences of unlike lengths every sequence begins a tile. */
@@ -32,18 +33,32 @@ __device__ bool find(const fa_params &p, int tile, int thread, place &at)
         }
         if (batch == p.batch)
             return false;
-        at.seq_q = p.used_q[batch], at.seq_kv = p.used_kv[batch];
-        q0 = p.start_q[batch], k0 = p.start_kv[batch];
+        at.seq_q = p.used_q[batch];
+        q0 = p.start_q[batch];
     }
+    if (p.start_kv != nullptr)
+        k0 = p.start_kv[batch];
+    if (p.used_kv != nullptr)
+        at.seq_kv = p.used_kv[batch];
     const int kv_head = at.head / (p.heads / p.kv_heads), b = p.start_q != nullptr ? 0 : batch;
+    const int b_kv = p.start_kv != nullptr || p.page_size > 0 ? 0 : batch;
+    at.pages = p.pages + (p.page_start != nullptr ? p.page_start[batch] : batch * p.pages_stride);
     at.batch = batch;
     at.row = index * FA_M + thread;
     at.q = b * p.q_stride_b + at.head * p.q_stride_h + (q0 + at.row) * p.q_stride_s;
     at.o = b * p.o_stride_b + at.head * p.o_stride_h + (q0 + at.row) * p.o_stride_s;
     at.lse = b * p.lse_stride_b + at.head * p.lse_stride_h + (q0 + at.row) * p.lse_stride_s;
-    at.k = b * p.k_stride_b + kv_head * p.k_stride_h + k0 * p.k_stride_s;
-    at.v = b * p.v_stride_b + kv_head * p.v_stride_h + k0 * p.v_stride_s;
+    at.k = b_kv * p.k_stride_b + kv_head * p.k_stride_h + k0 * p.k_stride_s;
+    at.v = b_kv * p.v_stride_b + kv_head * p.v_stride_h + k0 * p.v_stride_s;
     return at.row < at.seq_q;
+}
+
+/* Offset of a key's row from the first. */
+__device__ fa_i64 key_offset(const fa_params &p, const place &at, int key, fa_i64 stride_b, fa_i64 stride_s)
+{
+    if (p.page_size == 0)
+        return key * stride_s;
+    return at.pages[key / p.page_size] * stride_b + key % p.page_size * stride_s;
 }
 
 /* Keys [first, end) that a row may see. */
@@ -67,7 +82,7 @@ __device__ void visible(const fa_params &p, const place &at, int &first, int &en
 __device__ float score_of(const fa_params &p, const place &at, int key)
 {
     const fa_element *q = static_cast<const fa_element *>(p.q) + at.q;
-    const fa_element *k = static_cast<const fa_element *>(p.k) + at.k + key * p.k_stride_s;
+    const fa_element *k = static_cast<const fa_element *>(p.k) + at.k + key_offset(p, at, key, p.k_stride_b, p.k_stride_s);
     float s = 0.0f;
     for (int d = 0; d < p.dim; d++)
         s += static_cast<float>(q[d]) * static_cast<float>(k[d]);
@@ -108,7 +123,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         float sum[8] = {};
         for (int key = first; key < end; key++) {
             const float weight = expf(score_of(p, at, key) - reference);
-            const fa_element *v = static_cast<const fa_element *>(p.v) + at.v + key * p.v_stride_s + d0;
+            const fa_element *v = static_cast<const fa_element *>(p.v) + at.v +
+                                  key_offset(p, at, key, p.v_stride_b, p.v_stride_s) + d0;
             for (int d = 0; d < 8; d++)
                 sum[d] += weight * static_cast<float>(v[d]);
         }

@@ -25,7 +25,7 @@ static fa_problem make(const char *line)
     return problem;
 }
 
-static void drop(fa_problem *problem) { free((void *)(uintptr_t)problem->lengths); }
+static void drop(fa_problem *problem) { fa_problem_free(problem); }
 
 /* From the words of DESIGN.md section 13, one pair at a time. */
 static bool sees(const fa_problem *p, int32_t batch, int64_t i, int64_t j)
@@ -55,6 +55,8 @@ static const char *const lines[] = {
     "--seq 16 --seq-kv 5 --mask tree --window 3,0",
     "--lengths 17,0,3:40,40:3,5:0,0:5,1 --causal --window 9,0",
     "--lengths 17,0,3:40,40:3,5:0,1 --mask tree",
+    "--lengths 3:40,7:0,5:9 --page-size 4 --causal",
+    "--seq 5 --seq-kv 33 --page-size 16 --page-layout hnd --window 9,0",
     "--lengths draw --batch 11 --seq 30 --seq-kv 50 --chunk 8 --strides padded",
 };
 
@@ -119,6 +121,34 @@ static void rows_are_found_and_found_again(void **state)
     drop(&p);
 }
 
+/* Every key has a page of its own, in no order, and free pages lie between; a draw shares some. */
+static void pages_hold_every_key_once(void **state)
+{
+    fa_problem p = make("--lengths 3:40,7:0,5:33,1:4 --page-size 4 --kv-heads 2 --heads 4");
+    int ascending = 0, held = 0;
+    for (int32_t b = 0; b < p.batch; b++)
+        for (int32_t j = 0; j < p.lengths->kv[b]; j++)
+            for (int32_t h = 0; h < 2; h++) {
+                const fa_row at = fa_problem_key_at(&p, fa_problem_key_row(&p, b, h, j));
+                assert_true(at.used && at.batch == b && at.head == h && at.row == j);
+            }
+    for (int64_t flat = 0; flat < (int64_t)p.pages->count * 2 * 4; flat++)
+        held += fa_problem_key_at(&p, flat).used;
+    assert_int_equal(held, 2 * (40 + 33 + 4));
+    assert_int_equal(p.pages->start[4], 10 + 9 + 1);
+    assert_true(p.pages->count >= 3 * 20);
+    for (int32_t entry = 1; entry < 20; entry++)
+        ascending += p.pages->table[entry] == p.pages->table[entry - 1] + 1;
+    assert_true(ascending < 5);
+    const fa_draw draw = {.lengths = 1, .seed = 5};
+    fa_problem two = make("--seq-kv 40 --page-size 8 --batch 2"), drawn = fa_draw_problem(&draw, &two);
+    assert_int_equal(drawn.pages->table[0], drawn.pages->table[drawn.pages->start[1]]);
+    assert_int_equal(drawn.pages->count, two.pages->count);
+    fa_draw_problem_free(&two, &drawn);
+    drop(&two);
+    drop(&p);
+}
+
 static void draws_have_every_kind_of_length(void **state)
 {
     for (int seed = 0; seed < 20; seed++) {
@@ -153,9 +183,6 @@ static float element(const fa_problem *p, uint16_t bits) { return fa_element_to_
 static long double plain_row(const fa_problem *p, const fa_tensors *t, const fa_row *at, int64_t flat, long double *o)
 {
     const int32_t dim_v = fa_problem_dim_v(p), kv_head = at->head / (p->heads / p->kv_heads);
-    const int64_t stored = fa_problem_stored_kv(p);
-    const int64_t kv = p->lengths != NULL ? kv_head * stored + p->lengths->kv_start[at->batch]
-                                          : (at->batch * (int64_t)p->kv_heads + kv_head) * stored;
     long double sum = p->sinks ? expl((long double)t->scores.sinks[at->head]) : 0;
     memset(o, 0, (size_t)dim_v * sizeof *o);
     for (int32_t j = 0; j < at->seq_kv; j++) {
@@ -163,8 +190,8 @@ static long double plain_row(const fa_problem *p, const fa_tensors *t, const fa_
         if (!sees(p, at->batch, at->row, j))
             continue;
         for (int32_t d = 0; d < p->dim; d++)
-            s +=
-                (long double)element(p, t->q[flat * p->dim + d]) * (long double)element(p, t->k[(kv + j) * p->dim + d]);
+            s += (long double)element(p, t->q[flat * p->dim + d]) *
+                 (long double)element(p, t->k[fa_problem_key_row(p, at->batch, kv_head, j) * p->dim + d]);
         s *= (long double)p->scale;
         s = p->softcap > 0 ? (long double)p->softcap * tanhl(s / (long double)p->softcap) : s;
         s += p->bias ? (long double)element(p, fa_score_tensors_bias(&t->scores, p, at, j)) : 0;
@@ -174,7 +201,7 @@ static long double plain_row(const fa_problem *p, const fa_tensors *t, const fa_
         const long double weight = expl(s);
         sum += weight;
         for (int32_t d = 0; d < dim_v; d++)
-            o[d] += weight * (long double)element(p, t->v[(kv + j) * dim_v + d]);
+            o[d] += weight * (long double)element(p, t->v[fa_problem_key_row(p, at->batch, kv_head, j) * dim_v + d]);
     }
     bool empty = true;
     for (int32_t j = 0; j < at->seq_kv; j++)
