@@ -1,5 +1,5 @@
-/* What a launch reads beside Q, K and V: starts and lengths of sequences, page tables, sinks, slopes, a bias, a tree's bits. Each
- * lies in device memory between guards. */
+/* What a launch reads beside Q, K and V: starts and lengths of sequences, page tables, sinks, slopes, a bias, a
+ * tree's bits. Each lies in device memory between guards. */
 #ifndef FA_TABLES_H
 #define FA_TABLES_H
 

@@ -5,9 +5,9 @@
 
 #include "fa_params.h"
 
-constexpr int ALL = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | FA_FEATURE_SINK |
-                    FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK | FA_FEATURE_DIM_V;
-FA_SPACE(m=64 n=1 warps=2)
+constexpr int ALL = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
+                    FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK | FA_FEATURE_DIM_V;
+FA_SPACE(m = 64 n = 1 warps = 2)
 FA_KERNEL_INFO(.threads = FA_M, .writes_lse = 1, .serves_bf16 = 1, .serves = ALL);
 
 /* A query row, and where its sequence's rows begin. */
@@ -82,7 +82,8 @@ __device__ void visible(const fa_params &p, const place &at, int &first, int &en
 __device__ float score_of(const fa_params &p, const place &at, int key)
 {
     const fa_element *q = static_cast<const fa_element *>(p.q) + at.q;
-    const fa_element *k = static_cast<const fa_element *>(p.k) + at.k + key_offset(p, at, key, p.k_stride_b, p.k_stride_s);
+    const fa_element *k =
+        static_cast<const fa_element *>(p.k) + at.k + key_offset(p, at, key, p.k_stride_b, p.k_stride_s);
     float s = 0.0f;
     for (int d = 0; d < p.dim; d++)
         s += static_cast<float>(q[d]) * static_cast<float>(k[d]);
@@ -123,8 +124,8 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         float sum[8] = {};
         for (int key = first; key < end; key++) {
             const float weight = expf(score_of(p, at, key) - reference);
-            const fa_element *v = static_cast<const fa_element *>(p.v) + at.v +
-                                  key_offset(p, at, key, p.v_stride_b, p.v_stride_s) + d0;
+            const fa_element *v =
+                static_cast<const fa_element *>(p.v) + at.v + key_offset(p, at, key, p.v_stride_b, p.v_stride_s) + d0;
             for (int d = 0; d < 8; d++)
                 sum[d] += weight * static_cast<float>(v[d]);
         }

@@ -300,10 +300,10 @@ static void needs_are_read_and_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_and_pairs_match_a_count),   cmocka_unit_test(a_tree_is_a_tree),
-        cmocka_unit_test(rows_are_found_and_found_again), cmocka_unit_test(draws_have_every_kind_of_length),
-        cmocka_unit_test(the_reference_is_attention),     cmocka_unit_test(slopes_are_those_of_the_paper),
-        cmocka_unit_test(needs_are_read_and_checked),
+        cmocka_unit_test(keys_and_pairs_match_a_count),    cmocka_unit_test(a_tree_is_a_tree),
+        cmocka_unit_test(rows_are_found_and_found_again),  cmocka_unit_test(pages_hold_every_key_once),
+        cmocka_unit_test(draws_have_every_kind_of_length), cmocka_unit_test(the_reference_is_attention),
+        cmocka_unit_test(slopes_are_those_of_the_paper),   cmocka_unit_test(needs_are_read_and_checked),
     };
     return cmocka_run_group_tests_name("features", tests, NULL, NULL);
 }
