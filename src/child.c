@@ -164,8 +164,8 @@ static void explain_end(bool ended, int how, pid_t pid, const fa_command *run, f
 {
     fa_result *result = child->result;
     const char *stage = fa_stage_name(result->stage);
-    const bool emulated = result->stage == FA_AT_CHECK && strcmp(result->device.backend, "emu") == 0 &&
-                          run->options.sanitize != FA_SANITIZE_ADDRESS;
+    const bool emulated = (result->stage == FA_AT_CHECK || result->stage == FA_AT_END) &&
+                          strcmp(result->device.backend, "emu") == 0 && run->options.sanitize != FA_SANITIZE_ADDRESS;
     if (!ended)
         explain_timeout(run, result);
     else if (WIFSIGNALED(how))

@@ -93,6 +93,7 @@ def run($stage; $line; $bound_of_incumbent):
      status: (if .status == "pass" and .timing.impossible then "error" else .status end),
      reason: (if .timing.impossible then "timed below the least that the GPU needs for this problem"
          elif .reason then .reason | readable else null end),
+     fault,
      # The incumbent comes after the candidate has been proven and timed: what fails then is not the candidate's.
      incumbent_failed: (.status != "pass" and .timing != null and .vs != null and .vs.ratio == null and
          (.vs.check.passed != true)),
@@ -128,7 +129,7 @@ def combined_interval: (map(.ratio) | geometric_mean) as $mean |
     length as $n | map(((.ratio_ci95[1] / .ratio_ci95[0]) | log) / 2 | . * .) | add | sqrt / $n |
     [$mean * (-. | exp), $mean * exp] end;
 
-def results: {status, stage, options, reason, p50_us, incumbent_p50_us, ratio, ratio_ci95, aa_noise,
+def results: {status, stage, options, reason, fault, p50_us, incumbent_p50_us, ratio, ratio_ci95, aa_noise,
     bound_us: .bound.us, bound_ratio} | with_entries(select(.value != null));
 # A group of problems: their means and, for each run that did not merely pass, what it says.
 def group($runs): {

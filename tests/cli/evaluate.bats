@@ -103,7 +103,8 @@ score_holds() { # EXPRESSION...
     evaluate
     score_holds '.status == "wrong" and .correct == false and .combined_score == 0' '.stages.emulator.runs == 1' \
         '.stages.gpu == {status: "not_run", reason: "an earlier stage failed", runs: 0, asked: 0}' \
-        '.text_feedback | test("Wrong on the emulator with --batch 1") and test("batch 0 head") and test("looks like")'
+        '.text_feedback | test("Wrong on the emulator with --batch 1") and test("batch 0 head") and test("looks like")' \
+        '.public.results[0] | has("fault") | not'
     ! grep -q -- '--device cuda' "$STUB/commands"
 }
 
@@ -143,7 +144,7 @@ score_holds() { # EXPRESSION...
 
     edited 's|^    float m = |    *(volatile int *)8 = 1;\n&|'
     evaluate
-    score_holds '.status == "error" and .correct == false' '.text_feedback | test("Broken")'
+    score_holds '.status == "wrong" and .correct == false' '.public.results[0].fault == "illegal address"'
 
     edited "s|^    float m = |    $hangs\n&|"
     evaluate -- --timeout 3

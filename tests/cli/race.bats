@@ -38,7 +38,8 @@ neighbours() {
     sed 's|"../kernels/|"|; s|ldmatrix_x4(q_r, q_s|& + 40000|' examples/mma_plain.cu >"$work/k.cu"
     run ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --sanitize address --json "$work/r.json"
     [ "$status" -eq 1 ]
-    record_holds "$work/r.json" ".reason | test(\"k.cu:$read\")" '.reason | test("prims.cuh") | not'
+    record_holds "$work/r.json" ".reason | test(\"k.cu:$read\")" '.reason | test("prims.cuh") | not' \
+        '.fault == .findings.list[0].class' '.fault | IN("heap-buffer-overflow", "SEGV")'
     sed 's|"../kernels/|"|; s|^\( *\)ldmatrix_x4(q_r|\1if (threadIdx.x != 3) &|' examples/mma_plain.cu >"$work/k.cu"
     run ./fa_bench --source "$work/k.cu" --stages 2 "${small[@]}" --dim 64 --json "$work/r.json"
     record_holds "$work/r.json" ".reason | test(\"partial warp(.|\\\\n)*k.cu:$read\")"
@@ -123,6 +124,18 @@ raced() { # STATUS CODE OPTIONS...
     run ./fa_bench --source "$work/k.cu" --m 32 "${small[@]}" --quiet --json "$work/r.json"
     [ "$status" -eq 1 ]
     record_holds "$work/r.json" '.reason | test("not deterministic: launch 3 .*schedule descending")'
+}
+
+@test "the line says how often the emulator launched again, greedy first, or why it did not" {
+    run ./fa_bench --kernel light "${small[@]}" --heads 1 --seq 512 --dim 64 --json "$work/r.json"
+    [[ $output == *"; 1 repeated launch under ascending, greedy"* ]]
+    record_holds "$work/r.json" '.check.repeats == 1 and .check.unrepeated == null'
+    run ./fa_bench --kernel light "${small[@]}" --schedule greedy
+    [[ $output == *"; 5 repeated launches under ascending, descending, random, greedy"* ]]
+    sed 's/^\(FA_KERNEL_INFO(.threads = FA_M,\)/\1 .nondeterministic = 1,/' examples/plain.cu >"$work/k.cu"
+    run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"
+    [[ $output == *"; no repeated launch: the kernel says that its results may differ"* ]]
+    record_holds "$work/r.json" '.check.repeats == 0' '.check.unrepeated | test("may differ")'
 }
 
 @test "setmaxnreg.inc waits for ever when the launch bounds leave the block too few registers" {

@@ -32,9 +32,9 @@ static void judged(void **state)
         skip();
     char *output = run_case(k->file, NULL, k->number, k->schedule, FA_SANITIZE_THREAD);
     const char *class = strncmp(k->name, "same_value", 10) == 0 ? FA_EQUAL_STORES : "data race";
-    const bool good = k->racy ? strncmp(output, "wrong ", 6) == 0 && strstr(output, class) != NULL &&
-                                    strstr(output, k->line) != NULL
-                              : strcmp(output, "pass\n") == 0;
+    const bool good =
+        k->racy ? strncmp(output, "wrong ", 6) == 0 && strstr(output, class) != NULL && strstr(output, k->line) != NULL
+                : strcmp(output, "pass\n") == 0;
     if (!good)
         fail_msg("%s of %s under schedule %d: %s", k->name, k->file, k->schedule, output);
     free(output);
