@@ -25,6 +25,7 @@ import time
 # needs a GPU, and the static bound, which judges nothing.
 COVERED = {
     "check/check.c": ["check"], "check/choose_rows.c": ["reference"],
+    "check/compare_bits.c": ["check"],
     "check/diagnose.c": ["diagnose", "rules"], "check/draw.c": ["diagnose", "check"],
     "check/lse.c": ["diagnose", "lse"], "check/reference.c": ["rules", "reference"],
     "check/rules.c": ["diagnose", "rules"], "timing/calibrate.c": ["measure_golden", "measure"],

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/compare_bits.h"
 #include "device/gpu_lock.h"
 #include "input/npy.h"
 
@@ -33,39 +34,6 @@ typedef struct session {
 /* Release the GPU lock during the CPU reference, so that other processes can time. */
 static void gpu_lock(const session *s, fa_gpu_lock_mode mode) { fa_gpu_lock(s->candidate->device->info.bus_id, mode); }
 
-/* Launch `number` writes something else: how much, and where first. */
-static fa_status differs(int32_t number, const char *schedule, const char *what, size_t differing, size_t count,
-                         const char *first, fa_reason *why)
-{
-    return fa_refuse(why, FA_WRONG,
-                     "not deterministic: launch %d on the same inputs%s%s differs from the first in %zu of %zu "
-                     "elements%s, first at %s",
-                     number + 1, schedule[0] != '\0' ? ", schedule " : "", schedule, differing, count, what, first);
-}
-
-/* Compares output and log-sum-exp of one more launch with the first, bit by bit. */
-static fa_status compare_bits(const session *s, const uint16_t *again, const float *lse_again, int32_t number,
-                              const char *schedule, fa_reason *why)
-{
-    char place[64];
-    size_t differing = 0, first = 0;
-    if (memcmp(again, s->output, s->count * sizeof *again) != 0)
-        for (size_t k = 0; k < s->count; k++)
-            if (again[k] != s->output[k] && differing++ == 0)
-                first = k;
-    snprintf(place, sizeof place, "element %zu (0x%04x, then 0x%04x)", first, s->output[first], again[first]);
-    if (differing > 0)
-        return differs(number, schedule, "", differing, s->count, place, why);
-    for (size_t k = 0; k < s->lse_count; k++)
-        if (memcmp(&lse_again[k], &s->lse[k], sizeof *lse_again) != 0 && differing++ == 0)
-            first = k;
-    if (differing == 0)
-        return FA_PASS;
-    snprintf(place, sizeof place, "element %zu (%.9g, then %.9g)", first, (double)s->lse[first],
-             (double)lse_again[first]);
-    return differs(number, schedule, " of the log-sum-exp", differing, s->lse_count, place, why);
-}
-
 /* The name of the emulator's present schedule; "" on a GPU. */
 static const char *vary(session *s, int32_t variation, char word[32])
 {
@@ -88,7 +56,9 @@ static fa_status repeat(session *s, int32_t number, uint16_t *again, float *lse_
     FA_TRY(fa_buffers_output(buffers, again, why));
     FA_TRY(fa_buffers_read_lse(buffers, lse_again, why));
     s->result->repeats++;
-    return compare_bits(s, again, lse_again, number, schedule, why);
+    const fa_outputs first = {s->output, s->count, s->lse, s->lse_count},
+                     second = {again, s->count, lse_again, s->lse_count};
+    return fa_compare_bits(&first, &second, number, schedule, why);
 }
 
 int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
