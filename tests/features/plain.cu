@@ -7,7 +7,7 @@
 
 constexpr int ALL = FA_FEATURE_VARLEN | FA_FEATURE_PAGED | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
                     FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_BIAS | FA_FEATURE_MASK | FA_FEATURE_DIM_V;
-FA_SPACE(m = 64 n = 1 warps = 2)
+// FA_SPACE: m=64 n=1 warps=2
 FA_KERNEL_INFO(.threads = FA_M, .writes_lse = 1, .serves_bf16 = 1, .serves = ALL);
 
 /* A query row, and where its sequence's rows begin. */
