@@ -18,6 +18,8 @@ install: all
 	@install -Dm644 $(BUILD)/fa_bench.man $(SHARE)/man/man1/fa_bench.1
 	@install -Dm644 $(BUILD)/fa_bench.completion $(SHARE)/bash-completion/completions/fa_bench
 	@set -e; for file in README.md CHANGELOG.md docs/*; do install -Dm644 $$file $(SHARE)/doc/fa_bench/$$file; done
+	@sed -i '1a \\nInstalled without `scripts/`, `tests/` and `evidence/`: what names them needs the source tree.' \
+		$(SHARE)/doc/fa_bench/README.md $(SHARE)/doc/fa_bench/docs/*.md
 
 uninstall:
 	rm -rf $(SHARE)/fa_bench $(SHARE)/doc/fa_bench

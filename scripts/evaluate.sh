@@ -148,11 +148,14 @@ run_stage() { # NAME COMMON-OPTIONS...
     exec {records}< <(exec "${dies_with_us[@]}" "$bench" --runs "$work/$name.runs" "$@" --quiet --json - \
         2>"$work/$name.err")
     pid=$!
+    progress "$name: run 1 of $(wc -l <"$work/$name.runs")"
     while read -r -u "$records" record; do
         echo "$record" >>"$work/$name.jsonl"
+        progress "$name: $(wc -l <"$work/$name.jsonl") of $(wc -l <"$work/$name.runs") runs done"
         [[ $record != *'"status":"usage"'* ]] || die 2 "fa_bench refuses a run: $(jq -r .reason <<<"$record")"
         [[ $record == *'"status":"pass"'* ]] || break
     done
+    progress
     kill "$pid" 2>/dev/null || true
     exec {records}<&-
     wait "$pid" 2>/dev/null || code=$?

@@ -36,7 +36,9 @@ make_work
 record=${opt[json]:-$work/record.json}
 [[ $record != - ]] || record=$work/record.json
 code=0
+progress "compiling, checking and timing ${kernel:-the default kernel}"
 "${command[@]}" --quiet --json "$record" 2>"$work/err" || code=$?
+progress
 if [[ $code -eq 2 ]]; then
     cat "$work/err" >&2
     exit 2

@@ -13,7 +13,8 @@ docs/kernels.md and evidence/README.md.
                  file that the tables call wholly current, of others all (scripts/evidence/evidence_current.sh)
   --no-compile   with --check: takes the tables' word for what is wholly of today's machine code, and looks at no table
                  that leaves out rows; with --dir: counts every row, whatever machine code it is of
-  --table NAME   print one of the tables: summary, kernels, ladder, peers, versus, sweep or robustness
+  --table NAME   print one of the tables: summary, kernels, ladder, peers, versus, sweep or robustness. With --readme:
+                 write that one alone; "kernels" needs no evidence, so a new kernel is in it in seconds
   --png          PNG beside each SVG
   --dry-run      say what would be drawn from what
 Rows whose machine code is not what compiles today are left out of tables, cards and pictures, and counted.
@@ -51,7 +52,9 @@ need_bench
     die 4 "NOT-RUN: no gnuplot: run scripts/setup.sh"
 make_work
 
-if [[ -n ${opt[table]} ]]; then
+if [[ -n ${opt[table]} && ${flag[readme]} -eq 1 ]]; then
+    tables=("${opt[table]}")
+elif [[ -n ${opt[table]} ]]; then
     "${opt[table]}_table"
     exit 0
 fi

@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -143,4 +144,24 @@ fa_status fa_make_dirs(const char *path, fa_reason *why)
             return FA_PASS;
         *slash = end;
     }
+}
+
+void fa_remove_folder(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    if (entries == NULL) {
+        unlink(folder); /* a file in a folder's place */
+        return;
+    }
+    for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(entries), entry->d_name, 0) == 0 || errno != EISDIR)
+            continue;
+        char *inner = fa_format("%s/%s", folder, entry->d_name);
+        fa_remove_folder(inner);
+        free(inner);
+    }
+    closedir(entries);
+    rmdir(folder);
 }

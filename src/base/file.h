@@ -18,5 +18,6 @@ fa_status fa_write_file(const char *path, const void *data, size_t size, fa_reas
 /* Writes at the end of an open file. After a failure a regular file is cut back to the size it had. */
 fa_status fa_append(int file, const void *data, size_t size, fa_reason *why);
 fa_status fa_make_dirs(const char *path, fa_reason *why); /* mkdir -p */
+void fa_remove_folder(const char *folder);                /* rm -rf of a folder, or a file in its place */
 
 #endif

@@ -259,9 +259,6 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
     FA_TRY(fa_arch_limits_of(arch, &limits, why));
     snprintf(spec->arch, sizeof spec->arch, "%.15s", arch);
     FA_TRY(check_lists(spec, why));
-    const fa_kernel_row *named = NULL;
-    if (kernel != NULL && source != NULL && strcmp(kernel, "source") != 0) /* not used, but a mistake if unknown */
-        FA_TRY(fa_registry_find(kernel, &named, why));
     if (library != NULL) {
         FA_TRY(use_library(library, spec, why));
     } else if (source != NULL) {
@@ -280,6 +277,12 @@ fa_status fa_spec_make(const fa_options *options, const fa_problem *problem, fa_
     if (options->library != NULL && (options->kernel != NULL || options->source != NULL))
         return fa_refuse(why, FA_USAGE, "--library is a candidate like --%s: give one of them",
                          options->kernel != NULL ? "kernel" : "source");
+    const fa_kernel_row *named = NULL;
+    if (options->kernel != NULL && options->source != NULL && strcmp(options->kernel, "source") != 0) {
+        FA_TRY(fa_registry_find(options->kernel, &named, why));
+        return fa_refuse(why, FA_USAGE, "--kernel %s and --source are two candidates: give one of them, or --vs",
+                         options->kernel);
+    }
     return make(options, problem, options->kernel, options->source, options->library, &options->knob, spec, why);
 }
 

@@ -278,6 +278,7 @@ static void print_version(void)
         printf("gpu 0    %s (%s), driver %s\n", gpu.name, gpu.arch, gpu.driver);
     else
         printf("gpu      none: %s\n", why.text);
+    puts("tools    fa_bench --doctor lists all, and what brings them");
 }
 
 int fa_report_facts(const fa_options *options)

@@ -2,6 +2,13 @@
 # The commands of README.md and docs/ run as they are printed, and print what the page shows (tests/run_docs.py).
 load helper
 
+@test "every environment variable that the program reads is on its page" {
+    local name
+    for name in $(grep -ohE 'getenv\("[A-Z_]+"\)' -r src | sed 's/.*"\(.*\)".*/\1/' | sort -u); do
+        grep -q "^| .*\`$name\`" docs/environment.md || { echo "$name"; return 1; }
+    done
+}
+
 page() { # [--slow] PAGE...
     local slow=() name code not_run=0
     [[ $1 != --slow ]] || { slow=(--slow); shift; }

@@ -362,3 +362,12 @@ assert "emulator does not take this" in result.artifacts["feedback"]' "$work/k.c
     printf 'public emulator --dim 7\n' >"$work/p"
     refused 2 "--dim takes" scripts/evaluate.sh examples/plain.cu --problems "$work/p" --stages emulator
 }
+
+@test "progress is shown on a terminal alone, and taken away" {
+    local one=(scripts/evo_test_one.sh 16 4 8 --source examples/plain.cu -- "${small[@]}")
+    "${one[@]}" 2>"$work/err"
+    [ ! -s "$work/err" ]
+    script -qec "${one[*]}" /dev/null >"$work/seen"
+    grep -q $'\r\033\[Kevo_test_one.sh: compiling, checking and timing source:examples/plain.cu \r\033\[K' "$work/seen"
+    [ "$(tail -n 1 "$work/seen" | tr -d '\r' | sed 's/.*\x1b\[K//' | cut -d' ' -f1)" = M=16 ]
+}

@@ -188,6 +188,27 @@ EOT
         ./fa_bench --source examples/plain.cu "${small[@]}" --quiet
 }
 
+@test "a cache beyond its limit loses what was unused for longest, nothing that was used within an hour" {
+    export XDG_CACHE_HOME=$work/cache
+    runs false
+    local root=$work/cache/fa_bench name
+    for name in $(printf '%064d ' 1 2 3) building.old; do
+        mkdir "$root/$name"
+        head -c 8388608 /dev/zero >"$root/$name/module.so"
+    done
+    touch -d '3 days ago' "$root/$(printf '%064d' 1)" "$root/building.old"
+    touch -d '2 days ago' "$root/$(printf '%064d' 2)"
+    export FA_CACHE_MB=24 # three quarters: the first of the old ones goes
+    ./fa_bench --source examples/plain.cu "${small[@]}" --define "X=1" --quiet --no-ptxas
+    [ "$(cd "$root" && echo 00000* building.*)" = "$(printf '%064d %064d' 2 3) building.*" ]
+    FA_CACHE_MB=0 ./fa_bench --source examples/plain.cu "${small[@]}" --define "X=2" --quiet --no-ptxas
+    [ -d "$root/$(printf '%064d' 2)" ]
+    FA_CACHE_MB=0.5 ./fa_bench --source examples/plain.cu "${small[@]}" --define "X=3" --quiet --no-ptxas
+    [ ! -e "$root/$(printf '%064d' 2)" ]
+    [ -d "$root/$(printf '%064d' 3)" ]
+    runs true
+}
+
 # bats test_tags=slow
 @test "either alone, an entry that others can write or a folder in it, is compiled again" {
     export XDG_CACHE_HOME=$work/cache
@@ -338,8 +359,9 @@ no_folder_in_work() { [[ -z $(find "$work/cache" -name 'building.*') ]]; }
     done
 }
 
-@test "--source with a --kernel that does not exist is refused" {
+@test "--source beside --kernel is refused, whether that exists or not" {
     refused 2 "no_such_kernel" ./fa_bench --source examples/plain.cu --kernel no_such_kernel
+    refused 2 "--kernel light and --source are two candidates" ./fa_bench --source examples/plain.cu --kernel light
 }
 
 @test "a shape beyond 32 bits is not taken for a small one" {

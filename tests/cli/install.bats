@@ -8,7 +8,7 @@ load helper
     (cd "$work" && env -u FA_HOME "$at/bin/fa_bench" --kernel light "${small[@]}" --json "$work/r.json")
     record_holds "$work/r.json" '.status == "pass"' '.device.backend == "emu"'
     [ -s "$at/share/fa_bench/examples/plain.cu" ]
-    [ -s "$at/share/doc/fa_bench/docs/options.md" ]
+    sed -n 3p "$at/share/doc/fa_bench/docs/options.md" | grep -q '^Installed without `scripts/`'
     grep -q '^\.TH FA_BENCH 1' "$at/share/man/man1/fa_bench.1"
     bash -n "$at/share/bash-completion/completions/fa_bench"
     make uninstall DESTDIR="$work/root" PREFIX=/opt/fa >"$work/said"
@@ -61,6 +61,8 @@ load helper
     [ "$(offer ./fa_bench --sched)" = --schedule ]
     [ "$(offer ./fa_bench --device e)" = emu ]
     [ "$(offer ./fa_bench --kernel wmma_)" = wmma_qk ]
+    [ "$(offer ./fa_bench --kernel '' | tr ' ' '\n' | sort)" = "$(./fa_bench --list-kernels --json - |
+        jq -r '.[].name' | sort)" ]
 }
 
 @test "the version stands in one place" {

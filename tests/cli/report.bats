@@ -337,3 +337,18 @@ END
     done
     (cd "$tree" && sha256sum --quiet -c "$work/sums")
 }
+
+@test "--readme --table kernels writes that table alone, from the registry: no evidence, no compiler" {
+    mkdir -p "$work/tree/evidence/stub" "$work/tree/docs"
+    cp README.md "$work/tree/"
+    sed 's/^| `light` |.*/| `light` | old |/' docs/kernels.md >"$work/tree/docs/kernels.md"
+    cp evidence/README.md "$work/tree/evidence/"
+    cp -r scripts "$work/tree/"
+    echo damaged >"$work/tree/evidence/stub/ladder.jsonl"
+    FA_BENCH=$PWD/fa_bench "$work/tree/scripts/evidence/report.sh" --readme --table kernels
+    cmp docs/kernels.md "$work/tree/docs/kernels.md"
+    cmp README.md "$work/tree/README.md"
+    FA_BENCH=$PWD/fa_bench refused 2 "evidence/stub/ladder.jsonl:1: not JSON" \
+        "$work/tree/scripts/evidence/report.sh" --readme
+    cmp README.md "$work/tree/README.md"
+}
