@@ -115,6 +115,7 @@ suite_house() {
     member house-format check house-format scripts/house/check_format.sh
     member house-size check house-size scripts/house/check_size.sh
     member house-includes check house-includes scripts/house/check_includes.sh
+    member house-bats check house-bats scripts/house/check_bats.sh
     [[ $which != check ]] || return 0
     mapfile -t scripts < <(git ls-files '*.sh' .ci/run 2>/dev/null || find scripts tests .ci -name '*.sh')
     member house-shellcheck check house-shellcheck shellcheck "${scripts[@]}"

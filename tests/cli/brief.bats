@@ -46,7 +46,7 @@ known() {
     grep -q '^- `two` m=32,warps=4: 30 us.* (the leader), 1.333 times as fast as one m=16 (1.32 to 1.34)$' "$work/page"
     { jq -s . "$work/scores"; cat "$work/scores"; } >"$work/twice" # a list, and the same again
     scripts/brief.sh --from "$work/from" --scores "$work/scores" --scores "$work/twice" | cmp - "$work/page"
-    ! grep -qE 'seq 999|seed 1009|tensor pipe' "$work/page" # hidden, hidden, passed
+    run ! grep -qE 'seq 999|seed 1009|tensor pipe' "$work/page" # hidden, hidden, passed
 }
 
 # bats test_tags=slow
@@ -69,7 +69,7 @@ known() {
     mkdir "$work/empty"
     scripts/brief.sh --from "$work/empty" --arch sm_90a >"$work/page"
     grep -qxF '# Limits of sm_90a' "$work/page"
-    ! grep -q 'tried and failed' "$work/page"
+    run ! grep -q 'tried and failed' "$work/page"
     refused 2 "no folder '$work/none'" scripts/brief.sh --from "$work/none"
     refused 2 "--chars takes a whole number from 4000" scripts/brief.sh --chars 10
     refused 2 "no file '$work/none'" scripts/brief.sh --from "$work/empty" --scores "$work/none"

@@ -60,7 +60,7 @@ passes() { # OPTIONS...
             jq -r '.problem.dtype, .provenance.code_sha256' >"$work/$compiler"
     done
     cmp "$work/nvrtc" "$work/nvcc"
-    ! diff -q "$work/nvrtc" <(./fa_bench --source examples/plain.cu --m 32 --compile-only --quiet --json - |
+    run ! diff -q "$work/nvrtc" <(./fa_bench --source examples/plain.cu --m 32 --compile-only --quiet --json - |
         jq -r '.problem.dtype, .provenance.code_sha256')
 }
 
@@ -152,7 +152,7 @@ print(group_of(json.load(sys.stdin), "G", "sm_90a"))' <"$work/$type.json" >"$wor
     refused 2 "--dtype takes fp16 or bf16, not 'half'" scripts/ci_gate.sh --dtype half
     scripts/ci_gate.sh --dtype bf16 --kernel scalar --dry-run --draws 2 --quick >"$work/list"
     [ "$(wc -l <"$work/list")" -ge 4 ]
-    ! grep -v '^scalar|[a-z]*|--dtype bf16 ' "$work/list"
+    run ! grep -v '^scalar|[a-z]*|--dtype bf16 ' "$work/list"
     scripts/ci_gate.sh --kernel scalar --dry-run --draws 2 --quick | grep -q '^scalar||--batch'
     sed 's/, \.serves_bf16 = 1//' examples/plain.cu >"$work/old.cu"
     refused 4 "old does not serve the BF16 tensors" scripts/ci_gate.sh --dtype bf16 --source "$work/old.cu" -- --m 32

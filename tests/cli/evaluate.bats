@@ -14,7 +14,7 @@ END
 }
 edited() { # SED-PROGRAM: plain.cu, edited, in a folder of its own
     sed "$1" examples/plain.cu >"$work/k.cu"
-    ! cmp -s examples/plain.cu "$work/k.cu"
+    run ! cmp -s examples/plain.cu "$work/k.cu"
 }
 evaluate() { # OPTIONS...: the score in $work/score, valid
     scripts/evaluate.sh "$work/k.cu" --problems "$work/p" --fresh "$@" >"$work/score"
@@ -105,7 +105,7 @@ score_holds() { # EXPRESSION...
         '.stages.gpu == {status: "not_run", reason: "an earlier stage failed", runs: 0, asked: 0}' \
         '.text_feedback | test("Wrong on the emulator with --batch 1") and test("batch 0 head") and test("looks like")'
     score_holds '.public.results[0] | has("fault") | not'
-    ! grep -q -- '--device cuda' "$STUB/commands"
+    run ! grep -q -- '--device cuda' "$STUB/commands"
 }
 
 @test "wrong on a hidden problem: 0, and nothing of the problem is told" {
@@ -220,7 +220,7 @@ score_holds() { # EXPRESSION...
     evaluate
     score_holds '.status == "compile_error" and (.private.results == [])' \
         '.text_feedback | test("p.1.: error") and test("a line that names a hidden problem")'
-    ! grep -e '--seq 7' "$work/score"
+    run ! grep -e '--seq 7' "$work/score"
     { printf '#error \033[31m\342\200\256%05000d\n' 0; cat examples/plain.cu; } >"$work/k.cu"
     evaluate
     score_holds '.text_feedback | test("k.cu.1.*#error directive: .31m0000") and

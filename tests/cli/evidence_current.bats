@@ -29,7 +29,7 @@ current() { scripts/evidence/evidence_current.sh "$@"; }
     printf '%s: 1 of 1 current\n' "${files[@]}" >"$work/all"
     diff "$work/all" <(current "${files[@]}")
     sed -i 's|^__device__\|^static __device__\|^extern "C"|/* moved */\n\n&|' "$FA_HOME/kernels/scalar.cu"
-    ! cmp -s kernels/scalar.cu "$FA_HOME/kernels/scalar.cu"
+    run ! cmp -s kernels/scalar.cu "$FA_HOME/kernels/scalar.cu"
     diff "$work/all" <(current "${files[@]}")
     sed -i 's|weight = exp2_approx(|weight = exp2_approx(0.5f * |' "$FA_HOME/kernels/scalar.cu"
     [ "$(current "${files[@]}" | grep -c ': 0 of 1 current')" -eq 3 ]

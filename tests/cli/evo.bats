@@ -401,7 +401,7 @@ count_starts() { # COMMAND...: prints how many
     echo : >"$work/hosts"
     sweep --kernel one --strategy grid --pool 2 --jobs 2 --budget 10 --sshloginfile "$work/hosts" 3>&- &
     eventually lines "$work/lb/leaderboard.jsonl" 7
-    ! grep -q 'm=16,warps=2' "$work/lb/leaderboard.jsonl"
+    run ! grep -q 'm=16,warps=2' "$work/lb/leaderboard.jsonl"
     rm "$STUB/held"
     wait $!
     jq -es 'map(.knobs) | length == 10 and (unique | length == 10)' "$work/lb/leaderboard.jsonl"

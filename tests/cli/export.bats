@@ -268,7 +268,7 @@ END
 @test "the one file that torch builds is right on the emulator, without the launcher" {
     scripts/export.sh --format robust-kbench --out "$work/t" "$(ladder)/light.json"
     sed '/^.. Starts the kernel/,$d' "$work"/t/*/forward.cu >"$work/light_alone.cu"
-    ! grep -q '^#include "' "$work/light_alone.cu"
+    run ! grep -q '^#include "' "$work/light_alone.cu"
     ./fa_bench --source "$work/light_alone.cu" --device emu --batch 1 --heads 1 --seq 40 --dim 64 --m 32 --n 128 \
         --warps 4 --seeds 1 --quiet --json "$work/r.json"
     record_holds "$work/r.json" '.status == "pass"'

@@ -60,6 +60,26 @@ assert times == [0.75] * len(times) and float(suite.get("time")) == sum(times), 
 END
 }
 
+@test "a tile that is infeasible gives way to another with the same value; a value without one is skipped and named" {
+    make_stub
+    touch "$STUB/no_gpu"
+    tile_cases() { jq -c 'select(.knob == "'"$1"'") | [.verdict, (.args | split(" --batch")[0])]' \
+        "$work/gate/cases.jsonl" | sort | uniq -c | xargs; }
+    BAD_ARGS='--m 32 --warps 4' BAD_STATUS=infeasible run gate --kernel one --draws 0 --jobs 1
+    [ "$status" -eq 0 ]
+    [[ $output == *" passed, 0 failed, 0 skipped"*"of its tile space: 2 values, 1 pairs"* && $output != *infeasible* ]]
+    [ "$(tile_cases m=32)" = "4 [passed,--m 32 --warps 8]" ]
+    BAD_ARGS='--warps 8' BAD_STATUS=infeasible run gate --kernel one --draws 0 --jobs 1
+    [ "$status" -eq 0 ]
+    [[ $output == *" passed, 0 failed, 6 skipped"*"2 values, 1 pairs; infeasible: m=32 warps=8, warps=8"* ]]
+    [ "$(tile_cases warps=8)" = "4 [skipped,--m 32 --warps 8]" ]
+    jq -e '.kernels[0].knobs == {"values": 2, "pairs": 1, "infeasible": ["m=32 warps=8", "warps=8"]}' \
+        "$work/gate/summary.json"
+    BAD_ARGS='--m 32 --warps 4' BAD_STATUS=wrong run gate --kernel one --draws 0 --jobs 1 --shrink 0
+    [ "$status" -eq 1 ]
+    [[ $output == *" passed, 4 failed, 0 skipped"* ]]
+}
+
 @test "speed is a ratio to the committed baseline: 3 % below it fails" {
     make_stub
     # The baseline of the stub's GPU, in a copy of the tree: 90 us over 50 us is 1.8, which is 0.97 of 1.855.
@@ -166,7 +186,7 @@ END
     : >"$STUB/sanitized"
     run gate --sanitize --quick --resume "$work/earlier.jsonl"
     [ "$status" -eq 1 ]
-    ! grep -q -- '--kernel one ' "$STUB/sanitized" && ! grep -q 'initcheck .*--kernel lib ' "$STUB/sanitized"
+    run ! grep -e '--kernel one ' -e 'initcheck .*--kernel lib ' "$STUB/sanitized"
     grep -q 'racecheck .*--kernel two ' "$STUB/sanitized"
     diff <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/earlier.jsonl") \
         <(jq -r '"\(.kernel) \(.tool) \(.args) \(.verdict)"' "$work/gate/cases.jsonl")
@@ -175,7 +195,8 @@ END
     printf '%064d' 7 >"$STUB/source.one"
     : >"$STUB/sanitized"
     run gate --sanitize --quick --resume "$work/gate/cases.jsonl"
-    grep -q -- 'memcheck .*--kernel one ' "$STUB/sanitized" && ! grep -q 'memcheck .*--kernel two ' "$STUB/sanitized"
+    grep -q 'memcheck .*--kernel one ' "$STUB/sanitized"
+    run ! grep 'memcheck .*--kernel two ' "$STUB/sanitized"
     jq -es 'all(.[] | select(.kernel == "one"); .code_sha256 | endswith("7")) and all(.[] | select(.kernel == "two");
         .verdict == "passed")' "$work/gate/cases.jsonl"
     # Another GPU: everything.

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # The problems of the gate: every rule of the registry has some, draws cover the contract, a failing one is shrunk.
 load helper
-bats_require_minimum_version 1.5.0
 
 problems() { python3 scripts/lib/gate/problems.py "$@"; }
 
@@ -155,6 +154,81 @@ tiled_shift_in_whole_tiles|--m 32|--seq 64 --seq-kv 73
 keys_in_16_bits|--m 64|--seq-kv 66000
 batch_and_head_in_16_bits|--m 64|--timeout 60
 END
+}
+
+@test "a tile space: each value of each knob, one knob changed, then pairs of values; --quick: a value of each knob" {
+    tiles() { scripts/ci_gate.sh --source tests/wrong/knobs.cu --draws 0 --dry-run "$@" | cut -d'|' -f2- | grep -e '--vec'; }
+    tiles --seed 7 >"$work/tiles"
+    first="--m 32 --n 32 --vec 2 --stages 1 --swizzle 0 --splits 1"
+    for value in m=64 n=16 n=64 vec=4 vec=8 stages=2 stages=3 swizzle=1 splits=2 splits=3 splits=8; do
+        knob="--${value%=*} "
+        changed=$(sed "s/$knob[0-9]*/$knob${value#*=}/" <<<"$first")
+        [ "$(grep -c "^|$changed --batch" "$work/tiles")" -eq 4 ] # long and short, with a mask and without
+        grep -q "^|$changed .*--causal" "$work/tiles"
+        grep -q "^race|--race --schedule random $changed --batch" "$work/tiles"
+    done
+    run ! grep -e "^|$first" "$work/tiles"
+    [ "$(grep -c '^|' "$work/tiles")" -gt $((11 * 4 + 10)) ] # and pairs
+    tiles --seed 7 | diff - "$work/tiles"
+    tiles --seed 8 | run ! diff - "$work/tiles"
+    tiles --seed 8 --quick >"$work/quick"
+    [ "$(wc -l <"$work/quick")" -eq 6 ]
+    for knob in m n vec stages swizzle splits; do
+        changed=$(sed "s/--$knob [0-9]*/--$knob [0-9]*/" <<<"$first")
+        [ "$(grep -c "^|$changed --batch" "$work/quick")" -eq 1 ]
+    done
+    tiles --seed 7 -- --m 32 --stages 2 >"$work/pinned" # these two stay
+    run ! grep -e '--m 64' -e '--stages [13]' "$work/pinned"
+    # a row of the registry, with the variants that its rules take
+    scripts/ci_gate.sh --kernel mma --draws 0 --dry-run >"$work/mma"
+    grep -q '^mma||--m 128 --n 64 --warps 4 --stages 3 --swizzle 1 --splits 1 --batch' "$work/mma"
+    grep -q '^mma_decode||--m 16 --n 16 --warps 2 --stages 2 --splits 32 --batch' "$work/mma"
+}
+
+@test "--source: a kernel that is wrong in some tiles of its space alone passes an ordinary run and fails the gate" {
+    command -v nvidia-smi >/dev/null && skip "there is a GPU"
+    python3 tests/wrong/make.py "$work/wrong" >"$work/made"
+    while IFS='|' read -r name tool tile; do
+        file=$work/wrong/$name.cu
+        ./fa_bench --source "$file" --device emu --batch 2 --heads 2 --seq 128 --timing none --quiet
+        scripts/ci_gate.sh --source "$file" --draws 0 --seed 1 --dry-run >"$work/lines"
+        cases=0
+        while IFS='|' read -r _ _ args; do
+            cases=$((cases + 1))
+            # shellcheck disable=SC2086
+            run ./fa_bench --source "$file" --device emu --timing none --quiet $args
+            [ "$status" -eq 0 ] || break
+        done < <(grep -e "^$name|$tool|.*$tile" "$work/lines")
+        [[ $cases -gt 0 && $status -eq 1 && $output == *"wrong: "* ]] || { echo "$name: $output"; return 1; }
+    done <<'END'
+knobs_end_where_m_is_not_n||--m 64 --n 32 .*--splits 1 .*--causal
+knobs_mask_where_n_is_above_m||--m 32 --n 64 .*--stages 1 .*--causal
+knobs_step_of_32_keys||--n 16 .*--stages 1
+knobs_rows_of_32_a_tile||--m 64 --n 32
+knobs_stage_by_mask||--n 32 .*--stages 3 .*--splits 1
+knobs_third_stage_not_filled||--n 32 .*--stages 3 .*--splits 1
+knobs_load_before_the_barrier|race|--stages 2 .*--splits 1
+knobs_parts_of_four_splits||--n 32 .*--stages 1 .*--splits 8
+knobs_empty_parts_divide_by_0||--n 32 .*--stages 1 .*--splits 3
+knobs_lse_of_the_first_part||--n 32 .*--stages 1 .*--splits 2 .*--lse
+knobs_vec_pieces_in_pairs||--n 32 --vec 8 .*--lse
+knobs_aligned_to_four_bytes|undefined|--vec 4
+knobs_swizzle_of_k_alone||--n 32 --vec 2 --stages 1 --swizzle 1
+knobs_swizzle_of_eight_rows||--n 32 --vec 2 --stages 1 --swizzle 1 .*--lse
+knobs_rounds_of_m_and_vec||--m 64 .*--vec 8 .*--dim 40
+END
+    [ "$(grep -c '^knobs_' "$work/made")" -eq 15 ]
+}
+
+@test "house: a ! command that fails no bats test is refused, over several lines too" {
+    printf '%s\n' 'grep -q a b' '! grep -q c d' 'true && ! grep -q \' '    c d' 'for x in 1; do ! true; done' \
+        >"$work/bad.bats"
+    run scripts/house/check_bats.sh "$work/bad.bats"
+    [ "$status" -eq 1 ]
+    [ "$(sed 's/.*bats:\([0-9]*\): .*/\1/' <<<"$output" | xargs)" = "2 3 5" ]
+    printf '%s\n' 'run ! grep c d' '! type nvcc || skip' 'if ! true; then false; fi' '[[ ! -e b && ! -e c ]]' \
+        '! grep c d |' '    wc || false' 'is_over() { ! grep c d; }' >"$work/good.bats"
+    scripts/house/check_bats.sh "$work/good.bats"
 }
 
 @test "--source: problems are of the dims and the mask that the file serves" {

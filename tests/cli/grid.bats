@@ -82,7 +82,7 @@ END
     "${grid[@]}" --resume
     head -n "$first" "$work/grid.json.points.jsonl" | cmp - "$work/before"
     jq -es 'length == 20 and (map(.point) | unique | length == 20)' "$work/grid.json.points.jsonl"
-    ! pgrep -f "$work" || false
+    run ! pgrep -f "$work"
 }
 
 # bats test_tags=slow

@@ -1,4 +1,6 @@
 # Shared by the bats files: the cache of all tests, a folder of their own, what a record must be, how to wait.
+bats_require_minimum_version 1.5.0 # run ! COMMAND
+
 setup() {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$PWD/build/test-cache}

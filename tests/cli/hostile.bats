@@ -29,7 +29,7 @@ bench=(timeout 120 ./fa_bench)
     loads() { # PATTERN WITH
         cp -r "$work/npy" "$work/odd"
         LC_ALL=C sed -i "1s/$1/$2/" "$work/odd/q.npy"
-        ! cmp -s "$work/npy/q.npy" "$work/odd/q.npy"
+        run ! cmp -s "$work/npy/q.npy" "$work/odd/q.npy"
         refused 2 "$3" "${bench[@]}" --kernel light --load "$work/odd" --quiet
         rm -r "$work/odd"
     }

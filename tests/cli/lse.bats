@@ -101,7 +101,7 @@ passes() { # OPTIONS...
 # The log-sum-exp of examples/plain.cu changed by a sed script; the reason must have the words.
 wrong() { # SCRIPT WORDS OPTIONS...
     sed "$1" examples/plain.cu >"$work/wrong.cu"
-    ! cmp -s "$work/wrong.cu" examples/plain.cu
+    run ! cmp -s "$work/wrong.cu" examples/plain.cu
     run ./fa_bench --source "$work/wrong.cu" --m 32 "${small[@]}" --lse --quiet --json "$work/r.json" "${@:3}"
     [ "$status" -eq 1 ]
     jq -r .reason "$work/r.json" | grep -qF -- "$2" || { jq .reason "$work/r.json"; return 1; }

@@ -66,7 +66,7 @@ right_end() { # JSON-LINES of {tile, score, words}
     grep -q '^// fa_bench: --m 64 --warps 4$' "$work/out/best/main.cu"
     grep -q 'Right on the emulator' "$work/prompts"
     grep -q 'seq 64' "$work/prompts"
-    ! grep -q 'seq 37' "$work/prompts"
+    run ! grep -q 'seq 37' "$work/prompts"
 }
 
 @test "a search by rules: right edits score, bad ones have 0, each with its words; the curve never falls" {

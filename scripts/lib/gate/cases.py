@@ -42,15 +42,15 @@ def shown(case):
 
 
 def findings(text):
-    """What a sanitizer found; None where it did not say. That the bench ended with another code than 0 counts as an
-    error there; its record says why."""
-    found, said = 0, False
+    """How many errors a sanitizer counts; None without its summary. That the bench ended with another code than 0 is an
+    error to it; the bench's record has the reason."""
+    found, has_summary = 0, False
     for line in text.split("\n"):
         found += bool(re.search("ERROR SUMMARY:.*not printed", line)) - ("Target application returned an error" in line)
         if " SUMMARY: " in line:
-            said = True
+            has_summary = True
             found += int(re.match(r"\d*", line.rpartition(" SUMMARY: ")[2])[0] or 0)
-    return max(found, 0) if said else None
+    return max(found, 0) if has_summary else None
 
 
 def may_skip(case, code, library, own, gpu):
@@ -59,8 +59,8 @@ def may_skip(case, code, library, own, gpu):
         return library or gpu and case.tool in EMULATOR_TOOLS
     if code == 5:  # a problem with a time of its own is large for the emulator; a deadlock is found without a clock
         return own and "--timeout" in case.args
-    # A library's plans are for one layout; a file of one's own may serve less than the contract.
-    return code == 3 and (library or own or case.tool
+    # A library's plans are for one layout; a file of one's own may serve less than the contract; so may a tile.
+    return code == 3 and (library or own or case.tool or case.knob
                           or re.search("--misalign|--lse|--strides far|--strides odd", case.args))
 
 
@@ -76,14 +76,14 @@ def judged(case, record, code, text, subjects, key):
     if theirs or may_skip(case, code, library, subjects.is_own(case.kernel), subjects.gpu):
         verdict = "skipped"
     if status and (not case.tool or status != "pass" and code != FOUND):
-        said = f"{status}: {record.get('reason') or ''}"
+        reason = f"{status}: {record.get('reason') or ''}"
     else:
-        said = text[-1500:].rstrip("\n")
+        reason = text[-1500:].rstrip("\n")
         if theirs:
             where = re.findall("at ([A-Za-z_0-9]+)", text)[:1]
-            said += ": ".join(["\n\nthe tool finds something in the library, not in our kernels", *where])
+            reason += ": ".join(["\n\nthe tool finds something in the library, not in our kernels", *where])
     made = record.get("provenance") or {}
-    return {**case._asdict(), "verdict": verdict, "code": code, "seconds": seconds_of(record), "text": said,
+    return {**case._asdict(), "verdict": verdict, "code": code, "seconds": seconds_of(record), "text": reason,
             "gpu": subjects.device_name, "variant": record.get("variant"), "fault": record.get("fault"),
             "arch": (record.get("ptxas") or {}).get("arch"), "problem": record.get("problem"),
             "config": record.get("config"), "code_sha256": key if "." in key else made.get("code_sha256"),
@@ -153,8 +153,11 @@ class Gate:
         for number in numbers:
             if cut and (self.options.sanitize or not records[number]):
                 continue  # not reached: a tool says at the end what it found
-            if records[number] or alone:
-                case = self.list[number - 1]
+            case = self.list[number - 1]
+            if records[number].get("status") == "infeasible" and case in self.subjects.others:
+                self.list[number - 1] = self.subjects.others[case]
+                self.unit([number])
+            elif records[number] or alone:
                 self.done[number] = judged(case, records[number], code, text, self.subjects, self.keys.get(case, ""))
             else:
                 self.unit([number])
@@ -232,7 +235,7 @@ class Gate:
         for case in filter(None, map(parsed, earlier.splitlines())):
             if case["verdict"] in ("passed", "skipped") and case.get("gpu") == self.subjects.device_name:
                 settled[case["kernel"], case["tool"], case["args"], case.get("code_sha256")] = case
-        found = {number: settled.get((*case, self.keys[case])) for number, case in enumerate(self.list, 1)}
+        found = {number: settled.get((*case[:3], self.keys[case])) for number, case in enumerate(self.list, 1)}
         self.done = {number: case for number, case in found.items() if case}
         print(f"{len(self.done)} of {len(self.list)} cases are those of {self.options.resume}")
 
@@ -258,12 +261,24 @@ def counts(cases, key):
         yield {key: value} | {name: sum(case["verdict"] == name for case in its) for name in VERDICTS}, its
 
 
+def of_knobs(cases):
+    """Of the values of a kernel's knobs, and of pairs of them: how many, and those without a tile that is feasible."""
+    by_name = collections.defaultdict(set)
+    for case in cases:
+        by_name[case.get("knob")].add(case["verdict"] == "skipped")
+    names = sorted(filter(None, by_name))
+    return names and {"values": sum(" " not in name for name in names), "pairs": sum(" " in name for name in names),
+                      "infeasible": [name for name in names if by_name[name] == {True}]}
+
+
 def summary(cases, subjects, note):
     options = subjects.options
     made = {"what": "race"} if options.race else {}
     made |= {"device": subjects.device, "dtype": options.dtype, "note": note, "draws": subjects.draws,
              "seed": subjects.seed, "kernels": []}
     for counted, its in counts(cases, "kernel"):
+        knobs = of_knobs(its)
+        counted |= {"knobs": knobs} if knobs else {}
         if options.sanitize:
             counted |= {key: sorted({case.get(key) for case in its} - {None}) for key in ("git", "source_sha256")}
         made["kernels"].append(counted)
@@ -297,9 +312,13 @@ def write_junit(cases, path):
 
 
 def say(cases, subjects):
-    for counted, _ in counts(cases, "kernel"):
+    for counted, its in counts(cases, "kernel"):
         late = f", {counted['not_run']} NOT-RUN (the time limit)" if counted["not_run"] else ""
         print("{kernel}: {passed} passed, {failed} failed, {skipped} skipped".format(**counted) + late)
+        knobs = of_knobs(its)
+        if knobs:
+            none = "; infeasible: " * bool(knobs["infeasible"]) + ", ".join(knobs["infeasible"])
+            print("    of its tile space: {values} values, {pairs} pairs".format(**knobs) + none)
     if subjects.draws and not subjects.options.conform:
         print(f"{subjects.draws} draws of seed {subjects.seed}")
     if subjects.notes:
@@ -322,7 +341,7 @@ def main(words):
         print("FAIL no GPU, and --require-gpu")
         return 1
     if options.dry_run:
-        print("".join("|".join(case) + "\n" for case in subjects.cases()), end="")
+        print("".join("|".join(case[:3]) + "\n" for case in subjects.cases()), end="")
         return 0
     if options.sanitize and not subjects.gpu:
         die(4, "NOT-RUN: compute-sanitizer needs a GPU")

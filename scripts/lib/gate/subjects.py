@@ -9,12 +9,14 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import knobs
 import problems
 from problems import records_of
 
 EMULATOR_TOOLS = ("race", "address", "undefined")  # what a result does not show, the emulator looks for
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
-Case = collections.namedtuple("Case", "kernel tool args")
+# knob: the value ("m=32") or the pair of values that the case is for
+Case = collections.namedtuple("Case", "kernel tool args knob", defaults=("",))
 QUIET = ["--timing", "none", "--quiet"]
 
 
@@ -60,11 +62,13 @@ class Subjects:
     def __init__(self, options):
         self.options = options
         self.typed = "" if options.dtype == "fp16" else f"--dtype {options.dtype} "  # before the options of each case
+        self.start = self.typed + ("--race --schedule random --seeds 1 " if options.race else "")
         rows = records_of([options.bench, "--list-kernels"])[0]
         self.rows = {row["name"]: row for row in rows}
         self.choose_kernels()
         self.choose_device()
         self.choose_served()
+        self.others = {}  # of a case whose tile may be infeasible: the one to be tried instead
 
     def choose_kernels(self):
         options = self.options
@@ -76,6 +80,7 @@ class Subjects:
         if options.source:
             self.only = [os.path.basename(options.source).removesuffix(".cu")]
         self.kernels = self.only or [name for name, row in self.rows.items() if row["variant_of"] is None]
+        self.own = (records_of([*self.command(""), "--list-kernels"]) or [[{}]])[0][0] if options.source else {}
         if options.conform:
             self.kernels = []
         if self.typed:
@@ -153,6 +158,30 @@ class Subjects:
     def is_own(self, kernel):
         return bool(self.options.source) or kernel.startswith("library:")
 
+    # The tiles of the kernel's own space, and of the spaces of the variants that its rules may take.
+
+    def tiled(self, kernel):
+        options, row = self.options, self.own or self.row(kernel)
+        space, default = knobs.space_of(row, options.tile)
+        lse = not self.own or bool(space) and self.writes_lse()
+        runs = [("", self.start, name, tiles, shape) for name, tiles, shapes in
+                knobs.runs(space, default, self.device, self.seed, self.mode, options.quick) for shape in shapes]
+        if options.source and self.mode == "plain" and not options.quick:
+            runs += [(tool, self.typed + more, *run) for tool, more, *run in
+                     knobs.memory_runs(space, default, self.seed)]
+        return [self.first(kernel, tool, start, knobs.lines(space, tiles, shape, lse, **self.served), name)
+                for tool, start, name, tiles, shape in runs]
+
+    def first(self, kernel, tool, start, lines, knob):
+        """The case of the first line; each other is tried where the one before it is infeasible."""
+        chain = list(dict.fromkeys(Case(kernel, tool, start + line, knob) for line in lines))
+        self.others |= {case: chain[i + 1] for i, case in enumerate(chain[:-1])}
+        return chain[0]
+
+    def writes_lse(self):
+        dims = self.served.get("dims") or [64]
+        return bool(self.compiled(dims[:1], "--lse --causal" if self.served.get("mask") == "causal" else "--lse"))
+
     # The cases: each rule of the registry that can match here with both masks, each class of fault, then draws.
 
     def derived(self, kernel, m):
@@ -162,9 +191,8 @@ class Subjects:
 
     def plain(self, kernel, m):
         options = self.options
-        start = self.typed + ("--race --schedule random --seeds 1 " if options.race else "")
         lines = self.derived(kernel, m) + (listed_problems(m, self.is_library(kernel)) if self.gpu else [])
-        cases = [Case(kernel, "", start + line) for line in lines[::5 if options.quick else 1]]
+        cases = [Case(kernel, "", self.start + line) for line in lines[::5 if options.quick else 1]]
         if options.race or options.quick:
             return cases
         if options.source or self.row(kernel).get("emulated") and not self.is_library(kernel):
@@ -193,14 +221,19 @@ class Subjects:
                 for number, line in enumerate(lines) if number % 5 == 0 or not self.options.quick
                 for tool in SANITIZERS]
 
+    def runs_here(self, kernel):
+        return self.options.source or self.gpu or self.row(kernel).get("emulated")
+
     def cases(self):
         made = []
         for kernel in self.kernels:
-            m = (self.row(kernel).get("defaults") or {}).get("m", 64)
-            asked = re.findall(r"--m (\d+)", " ".join(self.options.tile))
-            m = int(asked[-1]) if asked else m
-            if self.options.source or self.gpu or self.row(kernel).get("emulated"):
-                made += (self.sanitized if self.options.sanitize else self.plain)(kernel, m)
+            if not self.runs_here(kernel):
+                continue
+            m = ((self.own or self.row(kernel)).get("defaults") or {}).get("m", 64)
+            made += (self.sanitized if self.options.sanitize else self.plain)(kernel, m)
+            variants = [name for name, row in self.rows.items() if row["variant_of"] == kernel and not self.own]
+            for name in [] if self.options.sanitize else [kernel, *variants]:
+                made += self.tiled(name) if self.runs_here(name) else []
         if self.options.sanitize:  # problem by problem, so that a run that is cut off has tried every kernel
             made = [case for _, case in sorted(made, key=lambda numbered: numbered[0])]
         return made
