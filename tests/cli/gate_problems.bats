@@ -157,7 +157,9 @@ END
 }
 
 @test "a tile space: each value of each knob, one knob changed, then pairs of values; --quick: a value of each knob" {
-    tiles() { scripts/ci_gate.sh --source tests/wrong/knobs.cu --draws 0 --dry-run "$@" | cut -d'|' -f2- | grep -e '--vec'; }
+    tiles() {
+        scripts/ci_gate.sh --source tests/wrong/knobs.cu --draws 0 --dry-run "$@" | cut -d'|' -f2- | grep -e '--vec'
+    }
     tiles --seed 7 >"$work/tiles"
     first="--m 32 --n 32 --vec 2 --stages 1 --swizzle 0 --splits 1"
     for value in m=64 n=16 n=64 vec=4 vec=8 stages=2 stages=3 swizzle=1 splits=2 splits=3 splits=8; do
@@ -221,7 +223,8 @@ END
 }
 
 @test "house: a ! command that fails no bats test is refused, over several lines too" {
-    printf '%s\n' 'grep -q a b' '! grep -q c d' 'true && ! grep -q \' '    c d' 'for x in 1; do ! true; done' \
+    not='!'
+    printf '%s\n' 'grep -q a b' "$not grep -q c d" "true && $not grep -q \\" '    c d' "for x in 1; do $not true; done" \
         >"$work/bad.bats"
     run scripts/house/check_bats.sh "$work/bad.bats"
     [ "$status" -eq 1 ]

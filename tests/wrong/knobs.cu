@@ -19,10 +19,7 @@ FA_KERNEL_INFO(.threads = FA_M, .workspace_bytes_per_block = (FA_DIM + 2) * FA_M
                .workspace_bytes_fixed = COUNTERS * 4, .writes_lse = 1, .serves_bf16 = 1);
 
 /* Where a piece of a key's row is. */
-__device__ int place(int key, int c)
-{
-    return FA_SWIZZLE && PIECES % 4 == 0 ? c ^ (key & 3) : c;
-}
+__device__ int place(int key, int c) { return FA_SWIZZLE && PIECES % 4 == 0 ? c ^ (key & 3) : c; }
 
 /* A tile of K or V from key0 on; zeros after the last key. */
 __device__ void load_tile(piece (*to_s)[PIECES], const fa_element *from_g, fa_i64 stride, int key0, int keys)

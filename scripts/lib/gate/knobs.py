@@ -108,7 +108,7 @@ SHAPES = (long_causal, short_full, short_causal, long_full)
 
 
 def lines(space, tiles, shape, lse, dims=(), mask="both"):
-    """The problem for each of these tiles, as options; lse: whether the kernel writes it; dims, mask: what it serves."""
+    """The problem for each of these tiles, as options. What the kernel serves: lse, dims, mask."""
     for tile in tiles:
         p = shape({"m": 64, "n": 64, "stages": 1, "splits": 1} | tile)
         words = "".join(f"--{knob} {tile[knob]} " for knob in space)
