@@ -28,7 +28,7 @@ current() { scripts/evidence/evidence_current.sh "$@"; }
     files=("$work/record.json" "$work/row.json" "$work/vs.json")
     printf '%s: 1 of 1 current\n' "${files[@]}" >"$work/all"
     diff "$work/all" <(current "${files[@]}")
-    sed -i 's|^__device__\|^static __device__\|^extern "C"|/* moved */\n\n&|' "$FA_HOME/kernels/scalar.cu"
+    sed -i 's,^__device__\|^static __device__\|^extern "C",/* moved */\n\n&,' "$FA_HOME/kernels/scalar.cu"
     run ! cmp -s kernels/scalar.cu "$FA_HOME/kernels/scalar.cu"
     diff "$work/all" <(current "${files[@]}")
     sed -i 's|weight = exp2_approx(|weight = exp2_approx(0.5f * |' "$FA_HOME/kernels/scalar.cu"

@@ -224,8 +224,8 @@ END
 
 @test "house: a ! command that fails no bats test is refused, over several lines too" {
     not='!'
-    printf '%s\n' 'grep -q a b' "$not grep -q c d" "true && $not grep -q \\" '    c d' "for x in 1; do $not true; done" \
-        >"$work/bad.bats"
+    printf '%s\n' 'grep -q a b' "$not grep -q c d" "true && $not grep -q \\" '    c d' \
+        "for x in 1; do $not true; done" >"$work/bad.bats"
     run scripts/house/check_bats.sh "$work/bad.bats"
     [ "$status" -eq 1 ]
     [ "$(sed 's/.*bats:\([0-9]*\): .*/\1/' <<<"$output" | xargs)" = "2 3 5" ]
