@@ -134,6 +134,8 @@ static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_
     gpu_lock(s, FA_GPU_LOCK_NONE);
     fa_reference reference = fa_reference_make(s->problem, tensors, s->tile_m, s->acc_fp16, seed);
     reference.unit = ldexp(1.0, s->draw->v_power);
+    reference.tensors = tensors;
+    reference.tile_n = s->candidate->spec->kind == FA_KIND_HAND ? s->candidate->spec->knobs.n : 0;
     const fa_verdict exact = fa_judge(s->problem, &reference, s->output, s->tile_m, atol, rtol);
     fa_status status = FA_PASS;
     if (s->cpu) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/hypotheses.h"
 #include "run/buffers.h"
 
 enum {
@@ -211,6 +212,18 @@ static bool guess_alike(const scene *s, char *text, size_t size)
     return true;
 }
 
+/* A usual mistake makes them what they are. */
+static bool guess_mistake(const scene *s, char *text, size_t size)
+{
+    if (s->expected->tensors == NULL)
+        return false;
+    const fa_suspect suspect = fa_suspect_of(s->problem, s->expected, s->output, s->tile_m, s->looked, s->looked_count);
+    if (suspect.mistake != NULL)
+        append(text, size, "%s (explains %d of %d wrong rows examined)", suspect.mistake, suspect.explained,
+               suspect.examined);
+    return suspect.mistake != NULL;
+}
+
 static void guess_values(const scene *s, char *text, size_t size)
 {
     if (all_elements(s, is_poison))
@@ -219,7 +232,8 @@ static void guess_values(const scene *s, char *text, size_t size)
         append(text, size, "NaN or infinity throughout the row");
     else if (all_elements(s, is_zero))
         append(text, size, "zeros");
-    else if (!guess_scaled(s, text, size) && !guess_moved(s, text, size) && !guess_alike(s, text, size))
+    else if (!guess_mistake(s, text, size) && !guess_scaled(s, text, size) && !guess_moved(s, text, size) &&
+             !guess_alike(s, text, size))
         append(text, size, "values follow no simple rule");
 }
 

@@ -24,6 +24,10 @@ typedef struct fa_reference {
     double *baseline_lse;
     double *sway; /* [row_count]: the part of the weights that moves when the largest score and P are rounded otherwise;
                      infinite with acc fp16 */
+    /* For a diagnosis, which recomputes wrong rows: what it was made from, and the keys of the kernel's tile. NULL:
+     * rows are not recomputed. */
+    const fa_tensors *tensors;
+    int32_t tile_n;
 } fa_reference;
 
 /* All rows while the work is small; otherwise a seeded random sample that includes first and last
@@ -34,5 +38,26 @@ fa_reference fa_reference_make(const fa_problem *problem, const fa_tensors *tens
 fa_reference fa_reference_of_rows(const fa_problem *problem, const fa_tensors *tensors, int64_t *rows,
                                   int64_t row_count, bool acc_fp16);
 void fa_reference_free(fa_reference *reference);
+
+/* The expected output: rows in ascending order (NULL: all of them), values [row_count, dim_v] in one of two
+ * types. */
+typedef struct fa_expected {
+    int64_t row_count;
+    const int64_t *rows;
+    const double *exact;
+    const float *other;
+    const fa_tensors *tensors; /* that it was made from; NULL: no row is recomputed */
+    int32_t tile_n;            /* keys of the kernel's tile; 0: not known */
+} fa_expected;
+
+static inline int64_t fa_expected_row(const fa_expected *expected, int64_t i)
+{
+    return expected->rows ? expected->rows[i] : i;
+}
+
+static inline double fa_expected_value(const fa_expected *expected, int64_t at)
+{
+    return expected->exact ? expected->exact[at] : (double)expected->other[at];
+}
 
 #endif

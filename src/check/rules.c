@@ -323,8 +323,11 @@ static bool fixed_rules(judgement *j, double atol, double rtol, uint8_t *bad)
 fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output, int32_t tile_m,
                     double atol, double rtol)
 {
-    const fa_expected expected = {
-        .row_count = reference->row_count, .rows = reference->rows, .exact = reference->exact};
+    const fa_expected expected = {.row_count = reference->row_count,
+                                  .rows = reference->rows,
+                                  .exact = reference->exact,
+                                  .tensors = reference->tensors,
+                                  .tile_n = reference->tile_n};
     atol *= reference->unit;
     judgement j = measure(problem, &expected, reference, output, atol, rtol);
     j.unit = reference->unit;

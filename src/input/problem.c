@@ -243,8 +243,7 @@ fa_row fa_problem_key_at(const fa_problem *problem, int64_t flat)
 static int64_t largest(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Keys that a row at `pos` sees of seq_kv. */
-static fa_keys keys_at(const fa_problem *p, int64_t pos, int32_t seq_kv)
+fa_keys fa_problem_keys_at(const fa_problem *p, int64_t pos, int32_t seq_kv)
 {
     int64_t first = 0, end = seq_kv;
     if (p->causal || p->tree)
@@ -264,7 +263,7 @@ static fa_keys keys_at(const fa_problem *p, int64_t pos, int32_t seq_kv)
 fa_keys fa_problem_keys(const fa_problem *problem, int32_t batch, int32_t row)
 {
     const int32_t seq_q = fa_problem_seq_q(problem, batch), seq_kv = fa_problem_seq_kv(problem, batch);
-    return keys_at(problem, (int64_t)row + seq_kv - seq_q, seq_kv);
+    return fa_problem_keys_at(problem, (int64_t)row + seq_kv - seq_q, seq_kv);
 }
 
 /* The row above `row` in the tree of a sequence; -1: what came before the tree. */
@@ -308,7 +307,7 @@ bool fa_problem_row_is_empty(const fa_problem *problem, int32_t batch, int32_t r
 
 int32_t fa_problem_row_keys(const fa_problem *problem, int32_t row)
 {
-    const fa_keys keys = keys_at(problem, (int64_t)row + problem->seq_kv - problem->seq_q, problem->seq_kv);
+    const fa_keys keys = fa_problem_keys_at(problem, (int64_t)row + problem->seq_kv - problem->seq_q, problem->seq_kv);
     return keys.end - keys.first;
 }
 

@@ -73,6 +73,8 @@ typedef struct fa_keys {
 } fa_keys;
 /* What row `row` of sequence `batch` sees: causal, window and chunk. With a tree some of these keys are hidden. */
 fa_keys fa_problem_keys(const fa_problem *problem, int32_t batch, int32_t row);
+/* The same of a row at `pos` of a sequence with seq_kv keys. */
+fa_keys fa_problem_keys_at(const fa_problem *problem, int64_t pos, int32_t seq_kv);
 /* Whether a key of that range is seen: the tree's part. */
 bool fa_problem_sees(const fa_problem *problem, int32_t batch, int32_t row, int32_t key);
 /* One key that the row sees, drawn with `random`; -1: it sees none. */

@@ -68,7 +68,8 @@ static void flash_row(const fa_problem *problem, const float *q, const float *k_
         const float new_max = fmaxf(max, tile_max * scale);
         const float factor = exp2f(max - new_max);
         max = new_max;
-        sum *= factor;
+        if (fault != SIM_SUM_NOT_RESCALED)
+            sum *= factor;
         if (fault != SIM_NO_RESCALE)
             for (int32_t d = 0; d < dim; d++)
                 acc[d] *= factor;

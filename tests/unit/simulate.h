@@ -22,6 +22,7 @@ typedef enum {
     SIM_WRONG_KV_HEAD,   /* head % kv_heads instead of head / group */
     SIM_ACC_ROUNDED,     /* accumulators rounded to the type of the tensors at every tile */
     SIM_LOGITS_BF16,     /* logits rounded to 8 bits */
+    SIM_SUM_NOT_RESCALED,
 } sim_fault;
 
 /* Fills output [batch, heads, seq_q, dim] for the rows of `reference`; other rows become 0. */

@@ -17,6 +17,7 @@ $(addprefix $(UNIT)/test_,diagnose invariance reference spec measure_golden meas
 $(addprefix $(UNIT)/test_,measure paired measure_golden): $(UNIT)/fake_gpu.o
 $(addprefix $(UNIT)/test_,rules check): $(UNIT)/simulate.o
 $(addprefix $(UNIT)/test_,measure paired measure_golden roofline spec options problem log features): $(UNIT)/shared.o
+$(UNIT)/test_hypotheses: $(UNIT)/simulate.o $(UNIT)/shared.o
 # The simulated kernel and the reference are loops worth vectorising.
 $(UNIT)/simulate.o $(BUILD)/src/check/reference.o $(BUILD)/src/check/scores.o: CFLAGS += -O3
 # Functions that a test replaces with its own.

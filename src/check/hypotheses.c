@@ -1,0 +1,142 @@
+#include "check/hypotheses.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "check/mistakes.h"
+
+enum {
+    WORK = 1 << 23,     /* products of the rows that are examined, for each mistake */
+    LEAST_ROWS = 2,     /* examined, however long a row is */
+    FIRST_COLUMNS = 16, /* that rule out most of the mistakes */
+    CARDS = 512,        /* more than all mistakes have ways */
+};
+/* A row fits where the squares of what is left are this part of its error, ... */
+#define LEFT (1.0 / 16.0)
+/* ... and what is left is this many unit roundoffs of the row. */
+#define ROUNDOFFS 16.0
+
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t fewest(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* A wrong row, as it should be and as it is. */
+typedef struct suspect_row {
+    fa_recipe right;
+    double *products, *weights, *out;
+    const uint16_t *output;
+    double error; /* sum of squares */
+} suspect_row;
+
+static double value_of(const suspect_row *row, int32_t d)
+{
+    return (double)fa_element_to_float(row->right.problem->dtype, row->output[d]);
+}
+
+/* What is left of the row's error where it was computed by `recipe`: a part of it; 1 where it does not fit. */
+static double left_by(const suspect_row *row, const fa_recipe *recipe)
+{
+    const fa_problem *p = recipe->problem;
+    const int32_t dim = fa_problem_dim_v(p), first = (int32_t)fewest(FIRST_COLUMNS, dim);
+    const double sum = fa_recipe_weigh(recipe, &row->right, row->products, row->weights);
+    const double limit = ROUNDOFFS * ldexp(1.0, -fa_dtype_bits(p->dtype));
+    double left = 0.0, size = 0.0;
+    for (int pass = 0; pass < 2; pass++) {
+        const int32_t from = pass == 0 ? 0 : first, to = pass == 0 ? first : dim;
+        fa_recipe_output(recipe, row->weights, sum, from, to, row->out);
+        for (int32_t d = from; d < to; d++) {
+            const double off = value_of(row, d) - row->out[d];
+            left += off * off;
+            size += row->out[d] * row->out[d];
+        }
+        if (!(left <= LEFT * row->error)) /* NaN does not fit either */
+            return 1.0;
+    }
+    return left <= limit * limit * size ? left / row->error : 1.0;
+}
+
+/* False: a hypothesis needs numbers. */
+static bool open_row(suspect_row *row, const fa_problem *problem, const fa_expected *expected, const uint16_t *output,
+                     int64_t i)
+{
+    const int32_t dim = fa_problem_dim_v(problem);
+    const int64_t flat = fa_expected_row(expected, i);
+    row->right = fa_recipe_of(problem, expected->tensors, flat);
+    row->output = output + flat * dim;
+    row->error = 0.0;
+    for (int32_t d = 0; d < dim; d++) {
+        const double off = value_of(row, d) - fa_expected_value(expected, i * dim + d);
+        row->error += off * off;
+    }
+    if (!row->right.at.used || !isfinite(row->error))
+        return false;
+    fa_recipe_products(&row->right, row->products);
+    return true;
+}
+
+/* Of a way to make a mistake: how many rows it explains, and what it leaves of their errors. */
+typedef struct score_card {
+    int32_t explained;
+    double left;
+} score_card;
+
+static void try_all(const suspect_row *row, score_card *card)
+{
+    const int32_t possible = fa_mistakes_possible(row->right.problem);
+    int32_t count;
+    const fa_mistake *mistakes = fa_mistakes(&count);
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t way = 0; way < mistakes[i].ways; way++, card++) {
+            fa_recipe recipe = row->right;
+            if ((mistakes[i].needs & ~possible) != 0)
+                continue;
+            mistakes[i].make(&recipe, mistakes[i].first + way);
+            const double left = left_by(row, &recipe);
+            card->explained += left < 1.0;
+            card->left += left;
+        }
+}
+
+/* The best card, where it explains most of the rows; of those that do as well the first. */
+static void choose(const score_card *card, fa_suspect *suspect)
+{
+    double least_left = INFINITY;
+    int32_t count;
+    const fa_mistake *mistakes = fa_mistakes(&count);
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t way = 0; way < mistakes[i].ways; way++, card++) {
+            if (2 * card->explained <= suspect->examined || card->explained < suspect->explained ||
+                (card->explained == suspect->explained && !(card->left < 0.25 * least_left)))
+                continue;
+            suspect->mistake = mistakes[i].text;
+            suspect->explained = card->explained;
+            least_left = card->left;
+        }
+}
+
+fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected, const uint16_t *output, int32_t tile_m,
+                         const int64_t *rows, int32_t count)
+{
+    const int64_t work = most((int64_t)problem->seq_kv * (problem->dim + fa_problem_dim_v(problem)), 1);
+    const int32_t tried = (int32_t)fewest(count, most(WORK / work, LEAST_ROWS));
+    const size_t room = (size_t)fa_recipe_room(problem);
+    suspect_row row = {.products = fa_alloc(room * sizeof(double)),
+                       .weights = fa_alloc(room * sizeof(double)),
+                       .out = fa_alloc((size_t)fa_problem_dim_v(problem) * sizeof(double))};
+    fa_suspect suspect = {.mistake = NULL};
+    score_card *cards = fa_alloc(CARDS * sizeof *cards);
+    for (int32_t i = 0; i < CARDS; i++)
+        cards[i] = (score_card){0, 0.0};
+    for (int32_t n = 0; n < tried; n++)
+        if (open_row(&row, problem, expected, output, rows[(int64_t)n * count / tried])) {
+            row.right.tile_m = tile_m;
+            row.right.tile_n = expected->tile_n > 0 ? expected->tile_n : row.right.tile_n;
+            try_all(&row, cards);
+            suspect.examined++;
+        }
+    choose(cards, &suspect);
+    free(cards);
+    free(row.products);
+    free(row.weights);
+    free(row.out);
+    return suspect;
+}

@@ -1,0 +1,17 @@
+/* The usual mistakes: a wrong row is recomputed as a kernel with each of them would, and the one that fits is named. */
+#ifndef FA_HYPOTHESES_H
+#define FA_HYPOTHESES_H
+
+#include "check/reference.h"
+
+typedef struct fa_suspect {
+    const char *mistake;         /* NULL: none explains most of the rows */
+    int32_t explained, examined; /* rows */
+} fa_suspect;
+
+/* rows: `count` wrong ones, as indices into `expected`, which has the tensors. Some of them are examined: the more, the
+ * less work a row is. */
+fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected, const uint16_t *output, int32_t tile_m,
+                         const int64_t *rows, int32_t count);
+
+#endif

@@ -1,0 +1,332 @@
+/* Kernels with one mistake are told by name, on several shapes; outputs with another fault are not. The mistakes are
+ * made apart from src/check/recompute.c: by the reference with another problem or other tensors, or by simulate.c. */
+#include "check/hypotheses.h"
+#include "check/recompute.h"
+#include "check/rules.h"
+#include "shared.h"
+#include "simulate.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TILE_M = 16, TILE_N = 32 };
+
+typedef struct bench {
+    fa_problem problem;
+    fa_tensors tensors;
+    fa_reference reference;
+    uint16_t *output;
+} bench;
+
+static bench open_bench(const char *line)
+{
+    fa_options options;
+    fa_reason why;
+    bench b = {.output = NULL};
+    if (parse_words(line, &options, &why) != FA_PASS || fa_problem_make(&options, &b.problem, &why) != FA_PASS)
+        fail_msg("%s: %s", line, why.text);
+    b.tensors = fa_tensors_make(&b.problem, FA_DIST_NORMAL, 42);
+    b.reference = fa_reference_make(&b.problem, &b.tensors, TILE_M, false, 1);
+    b.output = fa_alloc(fa_problem_o_count(&b.problem) * sizeof *b.output);
+    return b;
+}
+
+static void close_bench(bench *b)
+{
+    fa_reference_free(&b->reference);
+    fa_tensors_free(&b->tensors);
+    free((void *)(uintptr_t)b->problem.lengths);
+    free(b->output);
+}
+
+/* The output of a kernel that has another problem or other tensors. */
+static void compute(bench *b, const fa_problem *problem, const fa_tensors *tensors)
+{
+    fa_reference other = fa_reference_make(problem, tensors, TILE_M, false, 1);
+    assert_int_equal(other.row_count, fa_problem_rows(&b->problem)); /* all rows: the problems are small */
+    for (size_t i = 0; i < fa_problem_o_count(&b->problem); i++)
+        b->output[i] = fa_element_of_float(problem->dtype, (float)other.exact[i]);
+    fa_reference_free(&other);
+}
+
+static fa_verdict judge(const bench *b, double rule)
+{
+    fa_reference reference = b->reference;
+    reference.tensors = &b->tensors;
+    reference.tile_n = TILE_N;
+    return fa_judge(&b->problem, &reference, b->output, TILE_M, rule, rule);
+}
+
+static void named(const bench *b, const char *line, const char *mistake)
+{
+    char wanted[160];
+    const fa_verdict v = judge(b, fa_rule_tolerance(b->problem.dtype));
+    snprintf(wanted, sizeof wanted, "looks like: %s (explains ", mistake);
+    if (v.passed || strstr(v.failure, wanted) == NULL)
+        print_error("%s: not '%s' but '%s'", line, mistake, v.failure);
+}
+
+/* Every field of the right recipe is right. */
+static void the_right_recipe_gives_the_reference(void **state)
+{
+    const char *const lines[] = {
+        "--batch 2 --heads 4 --kv-heads 2 --seq 20 --seq-kv 33 --dim 24 --causal",
+        "--batch 2 --heads 2 --seq 20 --seq-kv 33 --window 7,3 --chunk 9 --dim 16 --dim-v 40",
+        "--heads 3 --seq 20 --seq-kv 9 --causal --sinks --alibi --bias --softcap 3 --dtype bf16",
+        "--heads 2 --lengths 9,0,17:40,30:5 --strides padded --mask tree --bias --sinks",
+        "--heads 4 --kv-heads 1 --lengths 9:0,17:40,30:5 --causal --alibi --window 5,0",
+    };
+    for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
+        bench b = open_bench(lines[l]);
+        const int32_t dim = fa_problem_dim_v(&b.problem);
+        const size_t room = (size_t)fa_recipe_room(&b.problem);
+        double *products = fa_alloc(room * sizeof *products), *weights = fa_alloc(room * sizeof *weights);
+        double *out = fa_alloc((size_t)dim * sizeof *out);
+        for (int64_t i = 0; i < b.reference.row_count; i++) {
+            const fa_recipe right = fa_recipe_of(&b.problem, &b.tensors, b.reference.rows[i]);
+            if (!right.at.used)
+                continue;
+            for (int32_t online = 0; online < 9; online += 4) { /* a softmax of tiles that is rescaled is right, too */
+                fa_recipe same = right;
+                same.online = online;
+                fa_recipe_products(&right, products);
+                fa_recipe_output(&same, weights, fa_recipe_weigh(&same, &right, products, weights), 0, dim, out);
+                for (int32_t d = 0; d < dim; d++)
+                    if (!(fabs(out[d] - b.reference.exact[i * dim + d]) < 1e-12))
+                        fail_msg("%s: row %lld: %g for %g", lines[l], (long long)i, out[d],
+                                 b.reference.exact[i * dim + d]);
+            }
+        }
+        free(products);
+        free(weights);
+        free(out);
+        close_bench(&b);
+    }
+}
+
+#define SHAPE "--batch 2 --heads 4 --kv-heads 2 --seq 40 "
+static void simulated_mistakes_are_named(void **state)
+{
+    static const struct {
+        sim_fault fault;
+        const char *line, *mistake;
+    } cases[] = {
+        {SIM_NO_RESCALE, SHAPE "--seq-kv 130", "the accumulator is not rescaled when the maximum rises"},
+        {SIM_NO_RESCALE, SHAPE "--causal --dtype bf16", "the accumulator is not rescaled when the maximum rises"},
+        {SIM_SUM_NOT_RESCALED, SHAPE "--dim 128 --seq-kv 96", "the row sum is not rescaled when the maximum rises"},
+        {SIM_SUM_NOT_RESCALED, SHAPE "--causal", "the row sum is not rescaled when the maximum rises"},
+        {SIM_SWAP_KV, SHAPE, "K and V are swapped"},
+        {SIM_SWAP_KV, SHAPE "--causal --dim 40", "K and V are swapped"},
+        {SIM_CAUSAL_EARLY, SHAPE "--causal", "the causal mask hides the last key that a row sees"},
+        {SIM_CAUSAL_EARLY, SHAPE "--causal --seq-kv 100", "the causal mask hides the last key that a row sees"},
+        {SIM_CAUSAL_LATE, SHAPE "--causal --seq-kv 100 --dtype bf16", "the causal mask shows one key too many"},
+        {SIM_CAUSAL_LATE, SHAPE "--causal --seq-kv 33", "the causal mask shows one key too many"},
+        {SIM_CAUSAL_TOP_LEFT, SHAPE "--causal --seq-kv 47", "the mask is aligned top-left, not bottom-right"},
+        {SIM_CAUSAL_TOP_LEFT, SHAPE "--causal --seq-kv 33", "the mask is aligned top-left, not bottom-right"},
+        {SIM_NO_TAIL_MASK, SHAPE "--seq-kv 33", "keys past the end count, with scores and values of 0"},
+        {SIM_NO_TAIL_MASK, SHAPE "--seq-kv 70 --dim 16", "keys past the end count, with scores and values of 0"},
+        {SIM_WRONG_KV_HEAD, SHAPE, "the K/V head is h % kv_heads, not h / (heads / kv_heads)"},
+        {SIM_DROP_LAST_TILE, SHAPE "--seq-kv 130", "the last tile of keys is left out"},
+        {SIM_DROP_LAST_TILE, SHAPE "--seq-kv 100 --causal", "the last tile of keys is left out"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench b = open_bench(cases[i].line);
+        sim_flash(&b.problem, &b.tensors, &b.reference, TILE_N, cases[i].fault, b.output);
+        named(&b, cases[i].line, cases[i].mistake);
+        close_bench(&b);
+    }
+}
+
+typedef void change(fa_problem *problem, fa_tensors *tensors);
+
+static void rotate(uint16_t *elements, size_t count, size_t by)
+{
+    uint16_t *all = fa_alloc(count * sizeof *all);
+    memcpy(all, elements, count * sizeof *all);
+    for (size_t i = 0; i < count; i++)
+        elements[i] = all[(i + by) % count];
+    free(all);
+}
+
+static void next_batch(fa_problem *p, fa_tensors *t)
+{
+    rotate(t->k, t->k_count, t->k_count / (size_t)p->batch);
+    rotate(t->v, t->v_count, t->v_count / (size_t)p->batch);
+}
+
+static void next_head(fa_problem *p, fa_tensors *t)
+{
+    rotate(t->k, t->k_count, t->k_count / (size_t)(p->batch * p->kv_heads));
+    rotate(t->v, t->v_count, t->v_count / (size_t)(p->batch * p->kv_heads));
+}
+
+static void k_for_v(fa_problem *p, fa_tensors *t) { memcpy(t->v, t->k, t->k_count * sizeof *t->k); }
+static void v_for_k(fa_problem *p, fa_tensors *t) { memcpy(t->k, t->v, t->k_count * sizeof *t->k); }
+static void no_scale(fa_problem *p, fa_tensors *t) { p->scale = 1.0f; }
+static void scale_twice(fa_problem *p, fa_tensors *t) { p->scale *= p->scale; }
+static void scale_of_dim_v(fa_problem *p, fa_tensors *t) { p->scale = 1.0f / sqrtf((float)p->dim_v); }
+static void own_scale(fa_problem *p, fa_tensors *t) { p->scale = 1.0f / sqrtf((float)p->dim); }
+static void base_2(fa_problem *p, fa_tensors *t) { p->scale *= 0.6931472f; }
+static void base_e(fa_problem *p, fa_tensors *t) { p->scale *= 1.442695f; }
+static void no_mask(fa_problem *p, fa_tensors *t) { p->causal = p->tree = false; }
+static void plain_causal(fa_problem *p, fa_tensors *t) { p->causal = true, p->tree = false; }
+static void wide_left(fa_problem *p, fa_tensors *t) { p->window_left++; }
+static void narrow_left(fa_problem *p, fa_tensors *t) { p->window_left--; }
+static void wide_right(fa_problem *p, fa_tensors *t) { p->window_right++; }
+static void narrow_right(fa_problem *p, fa_tensors *t) { p->window_right--; }
+static void no_window(fa_problem *p, fa_tensors *t) { p->windowed = false; }
+static void right_for_causal(fa_problem *p, fa_tensors *t) { p->causal = false; }
+static void left_of_row(fa_problem *p, fa_tensors *t) { p->window_left += p->seq_kv - p->seq_q; }
+static void no_chunk(fa_problem *p, fa_tensors *t) { p->chunk = 0; }
+static void no_softcap(fa_problem *p, fa_tensors *t) { p->softcap = 0.0f; }
+static void no_sink(fa_problem *p, fa_tensors *t) { p->sinks = false; }
+static void no_alibi(fa_problem *p, fa_tensors *t) { p->alibi = false; }
+static void no_bias(fa_problem *p, fa_tensors *t) { p->bias = false; }
+
+static void times(float *values, int32_t count, float factor, float more)
+{
+    for (int32_t i = 0; i < count; i++)
+        values[i] = values[i] * factor + more;
+}
+
+static void scaled_sink(fa_problem *p, fa_tensors *t) { times(t->scores.sinks, p->heads, p->scale, 0.0f); }
+static void sink_often(fa_problem *p, fa_tensors *t) { times(t->scores.sinks, p->heads, 1.0f, logf(4.0f)); }
+static void slope_base_2(fa_problem *p, fa_tensors *t) { times(t->scores.slopes, p->heads, 0.6931472f, 0.0f); }
+
+static void slope_of_kv_head(fa_problem *p, fa_tensors *t)
+{
+    for (int32_t head = p->heads - 1; head >= 0; head--)
+        t->scores.slopes[head] = t->scores.slopes[head / (p->heads / p->kv_heads)];
+}
+
+static void bias_of_head_0(fa_problem *p, fa_tensors *t)
+{
+    const size_t plane = (size_t)p->seq_q * (size_t)p->seq_kv;
+    for (int32_t i = 0; i < t->scores.bias_batch * t->scores.bias_heads; i++)
+        memmove(t->scores.bias + (size_t)i * plane,
+                t->scores.bias + (size_t)(i / t->scores.bias_heads * t->scores.bias_heads) * plane,
+                plane * sizeof(uint16_t));
+}
+
+static void other_problems_are_named(void **state)
+{
+    static const struct {
+        change *make;
+        const char *line, *mistake;
+    } cases[] = {
+        {k_for_v, SHAPE, "K is read for V"},
+        {v_for_k, SHAPE "--causal", "V is read for K"},
+        {no_scale, SHAPE, "the scale is missing"},
+        {no_scale, SHAPE "--causal --dim 128 --dtype bf16", "the scale is missing"},
+        {scale_twice, SHAPE "--dim 16", "the scale is applied twice, or doubled"},
+        {own_scale, SHAPE "--scale 0.5", "the scale is 1/sqrt of some dim, not the launch's"},
+        {scale_of_dim_v, SHAPE "--dim 96 --dim-v 32", "the scale is that of dim_v"},
+        {scale_of_dim_v, SHAPE "--dim 32 --dim-v 96 --causal", "the scale is that of dim_v"},
+        {base_2, SHAPE, "log2 e is missing: 2^x for e^x"},
+        {base_e, SHAPE "--causal", "log2 e is applied to scores that go to exp"},
+        {no_mask, SHAPE "--causal", "the causal mask is missing"},
+        {no_mask, SHAPE "--causal --seq-kv 20 --dim 16", "the causal mask is missing"},
+        {plain_causal, SHAPE "--mask tree --seq-kv 60", "the tree's mask is missing"},
+        {next_batch, SHAPE, "K and V are those of another batch"},
+        {next_batch, "--batch 5 --heads 1 --seq 40 --causal", "K and V are those of another batch"},
+        {next_head, "--batch 1 --heads 5 --seq 40", "K and V are those of another head"},
+        {wide_left, SHAPE "--window 8,0 --causal", "the window shows one key too many on the left"},
+        {wide_left, SHAPE "--seq-kv 90 --window 16,5", "the window shows one key too many on the left"},
+        {narrow_left, SHAPE "--window 8,0 --causal", "the window shows one key too few on the left"},
+        {narrow_left, SHAPE "--window 9,9 --seq-kv 33", "the window shows one key too few on the left"},
+        {wide_right, SHAPE "--window 8,3", "the window shows one key too many on the right"},
+        {narrow_right, SHAPE "--window 8,3", "the window shows one key too few on the right"},
+        {no_window, SHAPE "--window 8,0 --causal", "the window is missing, or its left bound"},
+        {no_window, SHAPE "--window 8,3", "the window is missing, or its left bound"},
+        {right_for_causal, SHAPE "--causal --window 8,3", "the window's right bound replaces the causal mask"},
+        {left_of_row, SHAPE "--seq-kv 60 --window 4,0", "the window is not shifted bottom-right"},
+        {no_chunk, SHAPE "--chunk 9 --causal", "chunks are missing"},
+        {no_softcap, SHAPE "--softcap 1", "the softcap is missing"},
+        {no_sink, SHAPE "--sinks", "the sink is missing"},
+        {no_sink, SHAPE "--sinks --window 8,0 --causal --dtype bf16", "the sink is missing"},
+        {scaled_sink, SHAPE "--sinks", "the sink is scaled, or in another unit (log2 e)"},
+        {sink_often, SHAPE "--sinks", "the sink counts more than once (in every split?)"},
+        {no_alibi, SHAPE "--alibi --causal", "ALiBi is missing"},
+        {slope_base_2, SHAPE "--alibi", "the slope is in another unit or sign (scale, log2 e)"},
+        {slope_of_kv_head, SHAPE "--alibi", "the slope is that of another head"},
+        {no_bias, SHAPE "--bias", "the bias is missing"},
+        {bias_of_head_0, SHAPE "--bias", "the bias is that of another batch, head or row"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench b = open_bench(cases[i].line), other = open_bench(cases[i].line);
+        cases[i].make(&other.problem, &other.tensors);
+        compute(&b, &other.problem, &other.tensors);
+        named(&b, cases[i].line, cases[i].mistake);
+        close_bench(&b);
+        close_bench(&other);
+    }
+}
+
+/* What is off in another way has no name: sums that are too coarse, an output that is scaled, noise; one row in three
+ * that has a mistake beside others that have none. */
+static void other_faults_are_not_named(void **state)
+{
+    const char *const lines[] = {SHAPE "--seq-kv 200", SHAPE "--causal", SHAPE "--dim 16 --kv-heads 1 --seq-kv 33",
+                                 SHAPE "--causal --dtype bf16 --seq-kv 100"};
+    const sim_fault faults[] = {SIM_ACC_ROUNDED, SIM_LOGITS_BF16, SIM_OUTPUT_SCALED, SIM_SCALE_OFF};
+    int failed = 0;
+    for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
+        bench b = open_bench(lines[l]);
+        const int32_t dim = fa_problem_dim_v(&b.problem);
+        for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
+            sim_flash(&b.problem, &b.tensors, &b.reference, TILE_N, faults[f], b.output);
+            const fa_verdict v = judge(&b, 1e-6);
+            failed += !v.passed;
+            if (strstr(v.failure, "(explains ") != NULL)
+                fail_msg("%s, fault %d: %s", lines[l], (int)faults[f], v.failure);
+        }
+        for (int noisy = 0; noisy < 2; noisy++) {
+            sim_flash(&b.problem, &b.tensors, &b.reference, TILE_N, SIM_GOOD, b.output);
+            for (int64_t row = 0; row < fa_problem_rows(&b.problem); row++)
+                for (int32_t d = 0; d < dim; d++) {
+                    const double sign = (row * 7919 + d * 104729) % 13 - 6.0, right = b.reference.exact[row * dim + d];
+                    b.output[row * dim + d] =
+                        fa_element_of_float(b.problem.dtype, (float)(right + (noisy ? 0.05 : 0.004) * sign));
+                }
+            const fa_verdict v = judge(&b, 1e-3);
+            assert_false(v.passed);
+            assert_null(strstr(v.failure, "(explains "));
+        }
+        close_bench(&b);
+    }
+    assert_true(failed >= 8); /* of 16: some are no worse than the baseline */
+}
+
+/* A mistake in a few of the rows, and noise in the others. */
+static void most_rows_must_be_explained(void **state)
+{
+    for (int every = 1; every < 8; every += 2) {
+        bench b = open_bench(SHAPE);
+        const int32_t dim = b.problem.dim;
+        sim_flash(&b.problem, &b.tensors, &b.reference, TILE_N, SIM_SWAP_KV, b.output);
+        for (int64_t row = 0; row < fa_problem_rows(&b.problem); row++)
+            for (int32_t d = 0; d < dim && row % every != 0; d++)
+                b.output[row * dim + d] = fa_element_of_float(FA_DTYPE_FP16, (float)((row + d * 31) % 11 - 5));
+        const fa_verdict v = judge(&b, 1e-3);
+        assert_int_equal(strstr(v.failure, "K and V are swapped (explains") != NULL, every == 1);
+        close_bench(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_right_recipe_gives_the_reference),
+        cmocka_unit_test(simulated_mistakes_are_named),
+        cmocka_unit_test(other_problems_are_named),
+        cmocka_unit_test(other_faults_are_not_named),
+        cmocka_unit_test(most_rows_must_be_explained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
