@@ -92,6 +92,12 @@ static
                                    seq_q = FA_SEQ_Q, seq_kv = FA_SEQ_KV, dim = FA_DIM;                         \
     [[maybe_unused]] constexpr bool causal = FA_CAUSAL
 
+/* The same, to count the elements of buffers, which can be more than 2^31. */
+#define FA_LAUNCH_COUNTS                                                                                          \
+    [[maybe_unused]] constexpr fa_i64 batch = FA_BATCH, heads = FA_HEADS, kv_heads = FA_KV_HEADS, seq = FA_SEQ_Q, \
+                                      seq_q = FA_SEQ_Q, seq_kv = FA_SEQ_KV, dim = FA_DIM;                         \
+    [[maybe_unused]] constexpr bool causal = FA_CAUSAL
+
 __host__ __device__ constexpr int fa_ceil(long long value, long long to) { return (int)((value + to - 1) / to); }
 
 enum { FA_COPY_THREADS = 256, FA_COPY_EACH = 8, FA_COPY_BLOCKS = 4096 };

@@ -66,8 +66,9 @@ static bool mark_is(const fa_cxx_tokens *t, size_t i, char mark)
 static bool is_host_token(const fa_cxx_tokens *t, size_t i)
 {
     const fa_cxx_token *token = &t->at[i];
-    if (mark_is(t, i, '<'))
-        return mark_is(t, i + 1, '<') && mark_is(t, i + 2, '<') && token[2].at == token->at + 2;
+    if (mark_is(t, i, '<')) /* << < too, as formatters write it; not operator<< <> */
+        return mark_is(t, i + 1, '<') && mark_is(t, i + 2, '<') && token[1].at == token->at + 1 &&
+               !(i > 0 && fa_cxx_is(&token[-1], "operator"));
     if (token->kind != FA_CXX_WORD)
         return false;
     if (token->length > 4 && strncmp(token->at, "cuda", 4) == 0 && isupper((unsigned char)token->at[4]))
@@ -144,7 +145,8 @@ static bool is_name(const fa_cxx_token *token)
 /* What is declared: the word before the parameters; of a type, the word after its keyword; else the last word. */
 static void find_name(const fa_cxx_tokens *t, fa_declaration *d)
 {
-    static const char *const qualifiers[] = {"__launch_bounds__", "__attribute__", "__align__", "alignas"};
+    static const char *const qualifiers[] = {"__launch_bounds__", "__cluster_dims__", "__maxnreg__",
+                                             "__attribute__",     "__align__",        "alignas"};
     const fa_cxx_token *name = NULL;
     const size_t from = skip_template(t, d->first, d->last);
     d->type = begins_type(t, d->first, d->last) && d->body == 0;

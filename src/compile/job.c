@@ -126,7 +126,7 @@ fa_status fa_job_need_symbols(const fa_spec *spec, bool has_entry, bool has_info
     if (!has_entry)
         return fa_refuse(why, FA_ERROR,
                          "%s has no entry point: extern \"C\" __global__ void fa_kernel(const "
-                         "__grid_constant__ fa_params p)",
+                         "__grid_constant__ fa_params p), or a line // FA_LAUNCH: (docs/ordinary.md)",
                          spec->source);
     if (!has_info)
         return fa_refuse(why, FA_ERROR,

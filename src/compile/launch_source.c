@@ -100,7 +100,7 @@ static void put_memory(const writing *w)
     fprintf(
         w->out,
         "struct fa_memory { fa_i64 at[%d], count[%d]; };\n"
-        "__host__ __device__ constexpr fa_memory fa_memory_make()\n{\n    FA_LAUNCH_SIZES;\n    fa_memory fa_m{};\n",
+        "__host__ __device__ constexpr fa_memory fa_memory_make()\n{\n    FA_LAUNCH_COUNTS;\n    fa_memory fa_m{};\n",
         count + 1, count + 1);
     for (int i = 0; i < count; i++) {
         const fa_buffer_line *b = &w->lines->buffers[i];

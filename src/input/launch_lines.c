@@ -179,7 +179,7 @@ static fa_status add_statement(const char *text, bool launch, int32_t line, fa_l
     return read_buffer(text, to, why);
 }
 
-/* The text of a comment from `at` on, with the comments that continue it. `*at` moves behind it. */
+/* The text of a comment from `at` on, with the lines that continue it. `*at` moves behind it. */
 static char *read_comment(const char **at)
 {
     char *text = fa_alloc(strlen(*at) + 1);
@@ -187,6 +187,7 @@ static char *read_comment(const char **at)
         const char *end = *at + strcspn(*at, "\r\n"), *last = end;
         while (last > *at && isspace((unsigned char)last[-1]))
             last--;
+        last -= last - *at >= 2 && strncmp(last - 2, "*/", 2) == 0 ? 2 : 0;
         more = last > *at && last[-1] == '\\';
         strncat(text, *at, (size_t)(last - *at - more));
         *at = end + strspn(end, "\r");
@@ -194,8 +195,7 @@ static char *read_comment(const char **at)
         if (!more)
             break;
         *at += 1 + strspn(*at + 1, " \t");
-        *at += strncmp(*at, "//", 2) == 0 ? 2 : 0;
-        *at += strspn(*at, " \t");
+        *at += strspn(*at, "/* \t");
     }
     return text;
 }
@@ -277,7 +277,7 @@ fa_status fa_launch_lines_read(const char *path, const char *text, fa_launch_lin
     for (const char *at = text; *at != '\0' && status == FA_PASS;) {
         const int32_t here = line;
         const char *from = at, *word = at + strspn(at, " \t");
-        word += strncmp(word, "//", 2) == 0 ? 2 + strspn(word + 2, "/ \t") : 0;
+        word += strspn(word, "/* \t"); /* a comment of either kind */
         const bool launch = strncmp(word, "FA_LAUNCH:", 10) == 0;
         at += strcspn(at, "\n");
         if (word > from + strspn(from, " \t") && (launch || strncmp(word, "FA_BUFFER:", 10) == 0)) {

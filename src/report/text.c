@@ -122,6 +122,12 @@ static void print_compile(FILE *out, const fa_candidate_record *record)
     fprintf(out, "; %d blocks/SM (%.0f %% of warps)\n", m->occupancy.blocks_per_sm, 100 * m->occupancy.fraction);
     for (int32_t i = 0; i < x->warning_count; i++)
         fprintf(out, "          %s\n", x->warnings[i]);
+    int32_t own = 0;
+    for (int32_t i = 0; i < m->plan.count; i++)
+        own += m->plan.steps[i].line > 0;
+    if (m->plan.count > 0)
+        fprintf(out, "          launches %d kernel%s of the file, and up to %d copies and fills around them\n", own,
+                own == 1 ? "" : "s", m->plan.count - own);
     if (m->ptx_arch[0] != '\0')
         fprintf(out,
                 "          run as PTX for %s, which the driver compiles: the figures above are of the cubin for %s\n",

@@ -110,6 +110,35 @@ END
     [ "$status" -eq 1 ]
 }
 
+@test "lines in a comment of the other kind; a launcher with spaces in it; attributes of the kernel; operator<<" {
+    cat >"$work/theirs.cu" <<'END'
+#include <cuda_fp16.h>
+struct printer { template <typename T> printer &operator<< (T x); };
+template <typename T> printer &printer::operator<< (T) { return *this; }
+extern "C" __global__ __cluster_dims__(2, 1, 1) void __launch_bounds__(64, 2) copy(const half *v, half *o, int dim)
+{
+    for (int d = threadIdx.x; d < dim; d += blockDim.x)
+        o[blockIdx.x / 2 * dim + d] = v[blockIdx.x / 2 * dim + d];
+}
+void launcher(half *x) { copy << <2, 64 >> > (x, x, 16); }
+END
+    cat >"$work/k.cu" <<'END'
+/* FA_LAUNCH: copy<<<2 * batch * heads * \
+ *     seq, 64>>>(v, o, dim) */
+#include "theirs.cu"
+static_assert(FA_SEQ_KV == 1 && FA_HEADS == FA_KV_HEADS, "one key");
+END
+    local one=("${problem[@]}" --kv-heads 4 --seq 1 --arch sm_90a)
+    ./fa_bench --source "$work/k.cu" "${one[@]}" --json "$work/r.json" --quiet
+    record_holds "$work/r.json" '.status == "pass"' '.launch.grid == 16'
+    sed 's/<<<2/<<<-1 + 3/' "$work/k.cu" >"$work/odd.cu"
+    run ./fa_bench --source "$work/odd.cu" "${one[@]}"
+    [ "$status" -eq 3 ]
+    [[ $output == *"a grid of 23 blocks along x in clusters of 2"* ]]
+    type nvcc || skip "no nvcc"
+    ./fa_bench --source "$work/k.cu" --seq 1 --compile-only --compiler nvcc --arch sm_90a --quiet
+}
+
 @test "a line that cannot be read is named with its number and what it takes" {
     local case
     for case in "zeros<<<1>>>(o)" "zeros<<1, 1>>(o)" "<<<1, 1>>>(o)" "zeros<<<1, 1>>>" "zeros<<<1, 1>>>(o" \
