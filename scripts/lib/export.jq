@@ -5,6 +5,8 @@ include "record";
 
 def mask: if .causal then "causal" else "full" end;
 def ms: if . then . / 1000 else null end;
+# A kernel that breaks a rule of CUDA gives no result that could be wrong.
+def ended: if .status == "wrong" and .fault then "error" else .status end;
 def file($path; $value): "\($path)\t\($value | tojson)";
 
 # The name of a row's kernel with its tile.
@@ -103,10 +105,10 @@ def flashinfer:
 
     {pass: "PASSED", wrong: "INCORRECT_NUMERICAL", infeasible: "COMPILE_ERROR", compile_error: "COMPILE_ERROR",
      timeout: "TIMEOUT", error: "RUNTIME_ERROR"} as $statuses |
-    def evaluation: $statuses[.status] as $status | {status: $status,
+    def evaluation: $statuses[ended] as $status | {status: $status,
         environment: {hardware: .gpu, libs: .libraries}, timestamp: (.time // "unknown"),
         log: (.reason // (if .vs then "reference: \(.vs)" else "no reference was timed" end)),
-        correctness: (if .status == "pass" or .status == "wrong" then
+        correctness: (if .status == "pass" or ended == "wrong" then
             {max_relative_error: (.errors.row_rel_l2 // 0), max_absolute_error: (.errors.max_abs // 0),
              extra: {max_relative_error: "largest relative L2 error of a row"}} else null end),
         performance: (if .status == "pass" then {latency_ms: (.p50_us / 1000),
@@ -346,7 +348,7 @@ def rows:
     def milliseconds: if . == null then null else . * 1000 end;
     def problem_text: "\(.batch),\(.heads),\(.kv_heads),\(.seq_q),\(.seq_kv),\(.dim),\(mask)\(typed)";
 
-    def row_of_record: {key: null, kernel: (.variant // .kernel), knobs: .config, problem, status, reason,
+    def row_of_record: {key: null, kernel: (.variant // .kernel), knobs: .config, problem, status, reason, fault,
         gpu: (if .device.backend == "emu" then "CPU emulator" else .device.name end),
         arch: (.ptxas.arch // .device.arch), p50_us: .timing.p50_us, p90_us: .timing.p90_us, tflops: .throughput.tflops,
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
@@ -357,7 +359,7 @@ def rows:
         stage_s: .provenance.stage_s, git: .provenance.git, code_sha256: .provenance.code_sha256,
         time: .provenance.time};
 
-    def row_of_line: {key, kernel, knobs: knobs_of(.knobs), problem, status, reason, gpu,
+    def row_of_line: {key, kernel, knobs: knobs_of(.knobs), problem, status, reason, fault, gpu,
         arch: (.group | split("|")[1]), group, p50_us, p90_us,
         tflops: (if .p50_us and .problem.flop then .problem.flop / .p50_us / 1e6 else null end),
         registers, smem_bytes, spill_bytes, vs: null, ratio: null, ratio_ci95: null, stage_s, git, code_sha256, time};
@@ -387,7 +389,7 @@ def t4:
         times: {compilation_time: (.times_ms.compile // 0), benchmark: (.times_ms.benchmark // 0), framework: 0,
             search_algorithm: 0, validation: (.times_ms.validation // 0),
             runtimes: (if .p50_us then [.p50_us | ms] else [] end)},
-        invalidity: $invalidity[.status], correctness: (if .status == "pass" then 1 else 0 end),
+        invalidity: $invalidity[ended], correctness: (if .status == "pass" then 1 else 0 end),
         measurements: [measurement("time"; .p50_us | ms; "ms"), measurement("time_p90"; .p90_us | ms; "ms"),
             measurement("throughput"; .tflops; "TFLOP/s"), measurement("registers"; .registers; ""),
             measurement("shared_memory"; .smem_bytes; "bytes"), measurement("spilled"; .spill_bytes; "bytes"),

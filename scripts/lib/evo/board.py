@@ -9,7 +9,7 @@ import os
 from candidate import Candidates, Lost, Refusal, dig, kernel_words, knob_words, microseconds, replace, run_bench, say
 
 TIMES = ("p50_us", "p90_us", "p50_ci95_us", "method")
-EXPLORED_ONLY = ("key", "code", "reason", "status", "loosened", "stage_s", "cache_hit", "compile_s")
+EXPLORED_ONLY = ("key", "code", "reason", "fault", "status", "loosened", "stage_s", "cache_hit", "compile_s")
 TOP = "kernel variant knobs p50_us p90_us registers smem_bytes group arch problem config code_sha256 git".split()
 
 

@@ -14,7 +14,7 @@ import threading
 PROTOCOL = "fa_bench.sweep/4"
 CODES = {"pass": 0, "wrong": 1, "infeasible": 3, "not_run": 4, "timeout": 5}
 RECORD_TYPES = [  # what is read of a record has its type, where it is there
-    ({str}, "kernel reason device.backend device.name device.arch ptxas.arch config.acc"),
+    ({str}, "kernel reason fault device.backend device.name device.arch ptxas.arch config.acc"),
     ({str}, "provenance.source_sha256 provenance.compiler provenance.driver provenance.git"),
     ({bool}, "check.loosened timing.impossible provenance.cache_hit vs.accepted"),
     ({int, float}, "timing.p50_us timing.p90_us timing.sm_clock_mhz.p50"),
@@ -281,8 +281,8 @@ class Candidates:
             "key": key, "group": self.group, "gpu": self.gpu, "kernel": self.kernel, "variant": record.get("variant"),
             "knobs": knobs, "arch": dig(record, "ptxas.arch"), "config": record.get("config"),
             "class": dig(record, "config.acc") or "fp32", "problem": record.get("problem"),
-            "status": record["status"], "reason": record.get("reason"), "code": CODES.get(record["status"], 6),
-            "p50_us": p50_us, "p90_us": dig(record, "timing.p90_us"),
+            "status": record["status"], "reason": record.get("reason"), "fault": record.get("fault"),
+            "code": CODES.get(record["status"], 6), "p50_us": p50_us, "p90_us": dig(record, "timing.p90_us"),
             "loosened": dig(record, "check.loosened") or False, "registers": dig(record, "ptxas.registers"),
             "smem_bytes": dig(record, "ptxas.smem_total_bytes"), "spill_bytes": dig(record, "ptxas.spill_store_bytes"),
             **{name: dig(record, f"provenance.{name}") for name in made}, **compiled,
