@@ -110,6 +110,11 @@ named() { # HOW KIND: what the line says beside the name of the file
     esac
 }
 
+all_files() {
+    (cd "$work/in" && find . -type f -exec sha256sum {} + | sort)
+    git status --porcelain
+}
+
 refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     local how from=$BATS_FILE_TMPDIR/$3 before words said code command=() word
     local hows=(binary cut torn number wrong_type no_key)
@@ -130,14 +135,14 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
             word=${word//OUT/$work/in/written}
             command+=("$word")
         done
-        before=$(cd "$work/in" && find . -type f -exec sha256sum {} + | sort)
+        before=$(all_files)
         code=0
         timeout 60 scripts/"$1" "${command[@]}" >"$work/out" 2>"$work/err" </dev/null || code=$?
         said="$1 ${*:5} with $how $3: exit $code: $(head -c 500 "$work/err")"
         words=$(named "$how" "$3")
         [[ $code -eq 2 && $(wc -l <"$work/err") -eq 1 && ! -s $work/out ]] || { echo "$said"; return 1; }
         { grep -qF -- "$2" "$work/err" && grep -qE -- "$words" "$work/err"; } || { echo "$said"; return 1; }
-        [[ $before == "$(cd "$work/in" && find . -type f -exec sha256sum {} + | sort)" ]] ||
+        [[ $before == "$(all_files)" ]] ||
             { echo "$said: a file has changed"; ls -R "$work/in"; return 1; }
     done
 }
@@ -177,4 +182,32 @@ refuses_each() { # SCRIPT NAME KIND NEED COMMAND...
     scripts/ncu_profile.sh --import tests/golden/ncu_h200_wmma.csv --record tests/golden/ncu_h200_wmma.record.json \
         --out "$work/ncu" || [ $? -eq 1 ]
     [ -s "$work/ncu/ncu_h200_wmma.json" ]
+}
+
+@test "without jq every script that needs it is not run, names it, and leaves all files as they are" {
+    local script name kind need words word before code
+    make_stub
+    mkdir "$work/bin" "$work/in"
+    ln -s /usr/bin/* "$work/bin/"
+    rm "$work/bin/jq"
+    printf '%s\n' '--seq 128' >"$work/problems"
+    {
+        table | grep -v -- ' -$'
+        printf '%s x x x %s\n' evaluate.sh examples/plain.cu evo_test_one.sh '16 4 8' evidence/evidence.sh all \
+            evidence/parity.sh '' evidence/bound_time.sh '' evidence/new_over_old.sh '--old .' house/code_hashes.sh '' \
+            house/manual.sh '' evidence/report.sh '--readme' evidence/report.sh '--readme --table kernels'
+    } >"$work/rows"
+    while read -r script name kind need words; do
+        words=${words//DIR/$work/in} words=${words//FILE/$work/in/$name} words=${words//OUT/$work/in/written}
+        words=${words//CSV/tests/golden/ncu_h200_wmma.csv} words=${words//PROBLEMS/$work/problems}
+        [[ $name == x ]] || gzip -c "$BATS_FILE_TMPDIR/$kind" >"$work/in/$name"
+        before=$(all_files)
+        code=0
+        # shellcheck disable=SC2086 # words
+        PATH=$work/bin timeout 60 scripts/$script $words >"$work/out" 2>"$work/err" </dev/null || code=$?
+        [[ $code -eq 4 && $(wc -l <"$work/err") -eq 1 && $(<"$work/err") == *"NOT-RUN: no jq"* && ! -s $work/out ]] ||
+            { echo "$script $words: exit $code: $(head -c 400 "$work/err")"; return 1; }
+        [[ $before == "$(all_files)" ]] ||
+            { echo "$script $words: a file has changed"; return 1; }
+    done <"$work/rows"
 }
