@@ -35,6 +35,46 @@ static void print_features(FILE *out, const fa_problem *p)
         fprintf(out, "; %.3g %% of all pairs", 100.0 * (double)fa_problem_pairs(p) / (pairs > 0 ? pairs : 1));
 }
 
+/* Whether a file reads a macro, or may: what it includes from beside itself is not looked at. */
+static bool may_read(const char *path, const char *macro)
+{
+    fa_reason ignored;
+    char *text = NULL;
+    size_t size = 0;
+    if (fa_read_file(path, &text, &size, &ignored) != FA_PASS)
+        return true;
+    const char *at = strstr(text, "#include \"");
+    while (at != NULL && strncmp(at + 10, "fa_", 3) == 0)
+        at = strstr(at + 1, "#include \"");
+    bool reads = at != NULL;
+    const size_t length = strlen(macro);
+    for (at = strstr(text, macro); !reads && at != NULL; at = strstr(at + 1, macro))
+        reads = strspn(at + length, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == 0;
+    free(text);
+    return reads;
+}
+
+/* The knobs that were asked for, that the kernel's row or FA_SPACE has values of, or that its file reads. */
+static void print_knobs(FILE *out, const fa_spec *spec)
+{
+    static const char *const names[] = {"m", "n", "warps", "vec", "stages", "swizzle", "acc", "splits", "maxreg"};
+    static const char *const macros[] = {"FA_M",       "FA_N",        "FA_WARPS",  "FA_VEC",   "FA_STAGES",
+                                         "FA_SWIZZLE", "FA_ACC_FP16", "FA_SPLITS", "FA_MAXREG"};
+    const int32_t *value = (const int32_t *)&spec->knobs, *set = (const int32_t *)&spec->set;
+    const int32_t *stated = (const int32_t *)&spec->stated;
+    fputc(' ', out);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const bool swept = spec->row != NULL && ((const char *const *)&spec->row->space)[i] != NULL;
+        const bool read = spec->row == NULL && (stated[i] != FA_UNSET || may_read(spec->source, macros[i]));
+        if (i > 0 && set[i] == FA_UNSET && !swept && !read) /* every kernel has a tile of M rows */
+            continue;
+        if (strcmp(names[i], "acc") == 0)
+            fprintf(out, " acc=%s", value[i] ? "fp16" : "fp32");
+        else if (strcmp(names[i], "maxreg") != 0 || value[i] > 0)
+            fprintf(out, " %s=%d", names[i], value[i]);
+    }
+}
+
 static bool head_shown; /* of the run that is on */
 
 static void print_head(FILE *out, const fa_result *result, bool small)
@@ -42,13 +82,11 @@ static void print_head(FILE *out, const fa_result *result, bool small)
     if (head_shown)
         return;
     const fa_problem *p = &result->problem;
-    const fa_knobs *k = &result->main.spec.knobs;
     fprintf(out, "kernel    %s", result->main.spec.name);
     if (result->main.spec.row != NULL && strcmp(result->main.spec.row->name, result->main.spec.name) != 0)
         fprintf(out, " (%s)", result->main.spec.row->name);
     if (result->main.spec.kind == FA_KIND_HAND)
-        fprintf(out, "  m=%d n=%d warps=%d vec=%d stages=%d swizzle=%d acc=%s splits=%d%s", k->m, k->n, k->warps,
-                k->vec, k->stages, k->swizzle, k->acc ? "fp16" : "fp32", k->splits, k->maxreg > 0 ? " (maxreg)" : "");
+        print_knobs(out, &result->main.spec);
     fprintf(out, "\nproblem   B=%d H=%d", p->batch, p->heads);
     if (p->kv_heads != p->heads)
         fprintf(out, " (K/V %d)", p->kv_heads);

@@ -209,3 +209,12 @@ load helper
     PATH=/usr/bin:/bin ./fa_bench --source examples/plain.cu "${small[@]}" --no-ptxas --quiet --json "$work/r.json"
     record_holds "$work/r.json" '.status == "pass"' '.ptxas == null'
 }
+
+@test "knobs that the kernel does not read are not printed as if they were used" {
+    head_of() { ./fa_bench "$@" --device emu --no-ptxas "${small[@]}" | head -n 1; }
+    [ "$(head_of --source examples/plain.cu --m 32)" = "kernel    plain  m=32" ]
+    [ "$(head_of --source examples/plain.cu --m 32 --vec 4)" = "kernel    plain  m=32 vec=4" ]
+    [ "$(head_of --kernel scalar --m 8 --vec 1)" = "kernel    scalar  m=8 warps=8 vec=1" ]
+    sed 's|^static_assert|static_assert(FA_N > 0 \&\& FA_WARPS > 0, "k");\n&|' examples/plain.cu >"$work/n.cu"
+    [ "$(head_of --source "$work/n.cu" --m 32)" = "kernel    n  m=32 n=64 warps=4" ]
+}
