@@ -192,6 +192,10 @@ typedef struct fa_kernel_info {
 #ifndef FA_DIM_V
 #define FA_DIM_V FA_DIM
 #endif
+/* 1 with --v-in-k: V is the first FA_DIM_V columns of K: v == k, with its strides. */
+#ifndef FA_V_IN_K
+#define FA_V_IN_K 0
+#endif
 /* 1 when the run asks for the log-sum-exp (--lse): a kernel may leave the code for it out otherwise. */
 #ifndef FA_LSE
 #define FA_LSE 0

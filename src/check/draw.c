@@ -12,7 +12,7 @@ static fa_draw other_values(fa_draw draw, const fa_problem *problem, uint64_t ra
     static const fa_dist dists[] = {FA_DIST_NORMAL, FA_DIST_UNIFORM, FA_DIST_OUTLIER, FA_DIST_CODED};
     draw.dist = (int32_t)dists[random % 4];
     draw.strides = random >> 8 & 1 ? FA_STRIDES_PADDED : FA_STRIDES_BSHD;
-    draw.v_power = problem->dtype == FA_DTYPE_BF16 ? -30 : -10;
+    draw.v_power = problem->v_in_k ? 0 : problem->dtype == FA_DTYPE_BF16 ? -30 : -10;
     draw.flat = true;
     /* A scale that is large already would take the FP16 baseline's scores beyond FP16. */
     const bool large = (double)problem->scale * sqrt(problem->dim) > 2.0;
@@ -40,7 +40,7 @@ fa_draw fa_draw_of(const fa_options *options, const fa_problem *problem, int32_t
         draw.dist = random & 1 ? FA_DIST_NEEDLE : FA_DIST_RISING;
         draw.factor = 16.0f;
         draw.strides = FA_STRIDES_PADDED;
-        draw.v_power = problem->dtype == FA_DTYPE_BF16 ? 20 : 10;
+        draw.v_power = problem->v_in_k ? 0 : problem->dtype == FA_DTYPE_BF16 ? 20 : 10;
         return draw;
     case 2:
         draw.dist = FA_DIST_LOW;
@@ -111,6 +111,7 @@ fa_tensors fa_draw_tensors(const fa_draw *draw, const fa_problem *asked)
                            ? FA_POISON
                            : fa_element_of_float(
                                  asked->dtype, ldexpf(fa_element_to_float(asked->dtype, tensors.v[i]), draw->v_power));
+    fa_tensors_take_v(asked, &tensors);
     return tensors;
 }
 

@@ -43,7 +43,7 @@ static void stretch(fa_layout *l, int tensor)
         l->stride_b = l->stride_h = l->seq * l->stride_s;
 }
 
-fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor)
+static fa_layout layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor)
 {
     const bool query = tensor != FA_K && tensor != FA_V, paged = problem->pages != NULL && !query;
     if (tensor == FA_L && (strides == FA_STRIDES_FAR || strides == FA_STRIDES_ODD))
@@ -81,6 +81,17 @@ fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t s
         (size_t)((l.batch - 1) * l.stride_b + (l.heads - 1) * l.stride_h + (l.seq - 1) * l.stride_s + l.dim);
     if (strides == FA_STRIDES_FAR)
         stretch(&l, tensor);
+    return l;
+}
+
+fa_layout fa_layout_of(const fa_problem *problem, fa_strides strides, uint64_t seed, int tensor)
+{
+    const bool inside = tensor == FA_V && problem->v_in_k;
+    fa_layout l = layout_of(problem, strides, seed, inside ? FA_K : tensor);
+    if (inside) { /* the rows of K, of which V is a part */
+        l.dim = fa_problem_dim_v(problem);
+        l.block_count -= (size_t)(problem->dim - l.dim);
+    }
     return l;
 }
 

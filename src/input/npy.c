@@ -208,8 +208,8 @@ static fa_status check_distinct(const fa_tensors *t, fa_reason *why)
 
 fa_status fa_npy_load(const fa_problem *problem, const char *folder, fa_tensors *tensors, fa_reason *why)
 {
-    if (problem->pages != NULL)
-        return fa_refuse(why, FA_USAGE, "--load reads dense K and V: not with --page-size");
+    if (problem->pages != NULL || problem->v_in_k)
+        return fa_refuse(why, FA_USAGE, "--load reads dense K and V: not with --page-size or --v-in-k");
     const int32_t batch = fa_problem_stored_batch(problem), rows_kv = fa_problem_stored_kv(problem);
     const int32_t q_shape[4] = {batch, problem->heads, fa_problem_stored_q(problem), problem->dim};
     const int32_t k_shape[4] = {batch, problem->kv_heads, rows_kv, problem->dim};

@@ -101,8 +101,8 @@ typedef struct fa_options {
     fa_vs vs;
     double atol, rtol, warmup_ms, rest_ms, max_time, timeout;
     int32_t jobs, seeds, seed, dist, timing, l2, l2_persist, min_samples;
-    bool list_kernels, race, causal, lse, sinks, alibi, bias, compile_only, select, bound, no_bound, quiet, verbose,
-        stream, version, help, doctor, no_ptxas;
+    bool list_kernels, race, causal, lse, sinks, v_in_k, alibi, bias, compile_only, select, bound, no_bound, quiet,
+        verbose, stream, version, help, doctor, no_ptxas;
     bool sized;     /* an option of the problem's size was given */
     bool seeds_set; /* --seeds was */
     bool small;     /* none was, and a sanitizer runs: see fa_runs_make */

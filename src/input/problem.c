@@ -59,6 +59,9 @@ static fa_status validate(const fa_options *options, const fa_problem *problem, 
         return fa_refuse(why, FA_USAGE, "--dim takes a multiple of 8 from 16 to 576, not '%d'", problem->dim);
     if (problem->dim_v % 8 != 0)
         return fa_refuse(why, FA_USAGE, "--dim-v takes a multiple of 8 from 16 to 512, not '%d'", problem->dim_v);
+    if (problem->v_in_k && problem->dim_v > problem->dim)
+        return fa_refuse(why, FA_USAGE, "--v-in-k takes a --dim-v of at most --dim (%d), not '%d'", problem->dim,
+                         problem->dim_v);
     if (problem->heads % problem->kv_heads != 0)
         return fa_refuse(why, FA_USAGE, "--kv-heads takes a divisor of --heads (%d), not '%d'", problem->heads,
                          problem->kv_heads);
@@ -82,6 +85,7 @@ fa_status fa_problem_make(const fa_options *options, fa_problem *problem, fa_rea
         .seq_kv = options->seq_kv == FA_UNSET ? options->seq : options->seq_kv,
         .dim = options->dim,
         .dim_v = options->dim_v == FA_UNSET ? options->dim : options->dim_v,
+        .v_in_k = options->v_in_k,
         .causal = options->causal,
         .dtype = options->dtype,
         .chunk = options->chunk,
@@ -354,6 +358,6 @@ double fa_problem_bytes(const fa_problem *problem)
         q_rows += fa_problem_seq_q(problem, batch);
         kv_rows_used += fa_problem_seq_kv(problem, batch);
     }
-    return 2.0 * (q_rows * problem->heads + kv_rows_used * problem->kv_heads) *
-           (problem->dim + fa_problem_dim_v(problem));
+    const double dims = problem->dim + fa_problem_dim_v(problem), kv_dims = problem->v_in_k ? problem->dim : dims;
+    return 2.0 * (q_rows * problem->heads * dims + kv_rows_used * problem->kv_heads * kv_dims);
 }

@@ -15,6 +15,7 @@ typedef struct fa_problem {
     float scale; /* multiplies Q K^T; default 1/sqrt(dim) */
     fa_dtype dtype;
     int32_t dim_v; /* fa_problem_dim_v reads it; 0: dim */
+    bool v_in_k;   /* V is the first dim_v columns of K, in the same memory */
     bool windowed; /* keys pos - window_left .. pos + window_right, both ends included; -1: open */
     int32_t window_left, window_right;
     int32_t chunk; /* only keys of floor(pos / chunk); 0: off */

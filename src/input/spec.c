@@ -247,6 +247,7 @@ static fa_status make(const fa_options *options, const fa_problem *problem, cons
                       .dim = problem->dim,
                       .dim_v = fa_problem_dim_v(problem),
                       .features = fa_problem_features(problem),
+                      .v_in_k = problem->v_in_k,
                       .causal = problem->causal,
                       .lse = options->lse,
                       .dtype = problem->dtype,
@@ -334,6 +335,7 @@ size_t fa_spec_defines(const fa_spec *spec, fa_define defines[FA_SPEC_DEFINES_MA
         {"FA_SEQ_Q", spec->launches ? spec->seq_q : FA_UNSET},
         {"FA_SEQ_KV", spec->launches ? spec->seq_kv : FA_UNSET},
         {"FA_FEATURES", spec->features != 0 ? spec->features : FA_UNSET},
+        {"FA_V_IN_K", spec->v_in_k ? 1 : FA_UNSET},
         {"FA_DIM_V", spec->dim_v != spec->dim ? spec->dim_v : FA_UNSET},
     };
     size_t count = 0;

@@ -20,6 +20,7 @@ typedef struct fa_spec {
     int32_t batch, heads, kv_heads, seq_q, seq_kv;
     int32_t dim, dim_v;
     int32_t features; /* FA_FEATURE_*: what the problem asks for */
+    bool v_in_k;
     bool causal;
     bool lse;       /* the kernel is asked for the log-sum-exp */
     fa_dtype dtype; /* of the tensors */

@@ -287,6 +287,17 @@ void fa_tensors_complete(const fa_problem *problem, uint64_t seed, fa_tensors *t
     tensors->scores = fa_score_tensors_make(problem, seed);
 }
 
+void fa_tensors_take_v(const fa_problem *problem, fa_tensors *tensors)
+{
+    const uint16_t *k = tensors->k;
+    if (!problem->v_in_k)
+        return;
+    const size_t dim = (size_t)problem->dim, dim_v = (size_t)fa_problem_dim_v(problem);
+    const size_t rows = fa_problem_k_count(problem) / dim;
+    for (size_t row = 0; row < rows; row++)
+        memcpy(tensors->v + row * dim_v, k + row * dim, dim_v * sizeof *k);
+}
+
 fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t seed)
 {
     fa_tensors tensors = {
@@ -298,6 +309,7 @@ fa_tensors fa_tensors_make(const fa_problem *problem, fa_dist dist, uint64_t see
         .v_count = fa_problem_v_count(problem),
     };
     fa_tensors_complete(problem, seed, &tensors);
+    fa_tensors_take_v(problem, &tensors);
     return tensors;
 }
 

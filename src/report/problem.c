@@ -8,6 +8,7 @@ static void put_if(cJSON *object, const char *key, double number) { put(object, 
 static void put_features(cJSON *problem, const fa_problem *p)
 {
     put(problem, "dim_v", fa_problem_dim_v(p));
+    cJSON_AddBoolToObject(problem, "v_in_k", p->v_in_k);
     const int window[2] = {p->window_left, p->causal ? 0 : p->window_right};
     if (p->windowed)
         cJSON_AddItemToObject(problem, "window", cJSON_CreateIntArray(window, 2));

@@ -25,6 +25,7 @@ static void print_features(FILE *out, const fa_problem *p)
         fprintf(out, ", chunk %d", p->chunk);
     if (p->softcap > 0)
         fprintf(out, ", softcap %g", (double)p->softcap);
+    fprintf(out, "%s", p->v_in_k ? ", V in K" : "");
     fprintf(out, "%s%s%s%s", p->sinks ? ", sinks" : "", p->alibi ? ", alibi" : "", p->bias ? ", bias" : "",
             p->tree ? ", tree" : "");
     if (p->pages != NULL)

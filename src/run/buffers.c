@@ -15,6 +15,12 @@ typedef struct range {
     size_t count;
 } range;
 
+/* V of --v-in-k: K's memory, guards and contents stand for it. */
+static bool is_inside_k(const fa_buffers *buffers, int tensor)
+{
+    return tensor == FA_V && buffers->problem != NULL && buffers->problem->v_in_k;
+}
+
 /* Halves from base to the tensor. --misalign counts elements: those of the log-sum-exp are two halves wide. */
 static size_t offset_of(const fa_buffers *buffers, int tensor)
 {
@@ -65,7 +71,7 @@ static void set_guards(const fa_buffers *buffers, bool closed)
     if (!closed)
         return;
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
+        for (int64_t block = 0; !is_inside_k(buffers, tensor) && block < buffers->layout[tensor].blocks; block++)
             for (int after = 0; after < 2; after++) {
                 const range guard = guard_at(buffers, tensor, block, after);
                 const void *at = (const void *)(uintptr_t)guard.at;
@@ -84,6 +90,10 @@ static fa_status allocate(fa_buffers *buffers, fa_reason *why)
     const size_t to_v = (bytes_with_guards(buffers, FA_K) + 255) / 256 * 256; /* aligned as an allocation is */
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
         size_t bytes = bytes_with_guards(buffers, tensor);
+        if (is_inside_k(buffers, tensor)) {
+            buffers->base[FA_V] = buffers->base[FA_K];
+            continue;
+        }
         if (buffers->v_after_k && tensor == FA_V) {
             buffers->base[FA_V] = buffers->base[FA_K] + to_v;
             continue;
@@ -144,7 +154,7 @@ void fa_buffers_free(fa_buffers *buffers)
     if (buffers->base[FA_O])
         set_guards(buffers, false);
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        if (buffers->base[tensor] && !(buffers->v_after_k && tensor == FA_V))
+        if (buffers->base[tensor] && !is_inside_k(buffers, tensor) && !(buffers->v_after_k && tensor == FA_V))
             device->free(device, buffers->base[tensor]);
     fa_tables_free(device, &buffers->tables);
     if (buffers->workspace)
@@ -197,6 +207,8 @@ fa_status fa_buffers_fill(fa_buffers *buffers, const fa_tensors *tensors, fa_rea
     const uint16_t *const from[FA_O] = {tensors->q, tensors->k, tensors->v};
     set_guards(buffers, false);
     for (int tensor = 0; tensor < buffers->tensors; tensor++) {
+        if (is_inside_k(buffers, tensor))
+            continue;
         for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
             for (int after = 0; after < 2; after++) {
                 const range guard = guard_at(buffers, tensor, block, after);
@@ -238,7 +250,7 @@ static fa_status check_guard(const fa_buffers *buffers, int tensor, int64_t bloc
 static fa_status check_guards(const fa_buffers *buffers, fa_reason *why)
 {
     for (int tensor = 0; tensor < buffers->tensors; tensor++)
-        for (int64_t block = 0; block < buffers->layout[tensor].blocks; block++)
+        for (int64_t block = 0; !is_inside_k(buffers, tensor) && block < buffers->layout[tensor].blocks; block++)
             for (int after = 0; after < 2; after++)
                 FA_TRY(check_guard(buffers, tensor, block, after, why));
     return FA_PASS;
@@ -285,7 +297,7 @@ static fa_status compare_input(const fa_buffers *buffers, int tensor, int64_t bl
 static fa_status check_inputs(const fa_buffers *buffers, const fa_tensors *tensors, fa_reason *why)
 {
     const uint16_t *const want[FA_O] = {tensors->q, tensors->k, tensors->v};
-    for (int tensor = 0; tensor < FA_O; tensor++) {
+    for (int tensor = 0; tensor < FA_O && !is_inside_k(buffers, tensor); tensor++) {
         const fa_layout *layout = &buffers->layout[tensor];
         uint16_t *got = fa_alloc(layout->block_count * sizeof *got);
         uint16_t *scratch = is_dense(layout) ? NULL : fa_alloc(layout->block_count * sizeof *scratch);

@@ -40,6 +40,8 @@ passes() { # OPTIONS...
         .softcap == 2 and .sinks and .alibi and .bias and .mask == "tree" and .dim_v == 24' \
         '.serves | length == 10' '.problem | .page_size == 8 and .page_layout == "nhd"' '.needs == []'
     python3 tests/validate_record.py "$work/r.json"
+    passes --source tests/features/plain.cu --v-in-k --dim-v 24 --page-size 8 --strides padded
+    record_holds "$work/r.json" '.problem.v_in_k'
 }
 
 # bats test_tags=slow
@@ -86,6 +88,7 @@ passes() { # OPTIONS...
     refused 2 "no sequence has a query" ./fa_bench --lengths 0:9
     refused 2 "cannot read" ./fa_bench --lengths @/none
     refused 2 "--dim-v takes a multiple of 8" ./fa_bench --dim-v 20
+    refused 2 "--v-in-k takes a --dim-v of at most --dim (64)" ./fa_bench --v-in-k --dim-v 72
     refused 2 "at most 4096 query rows" ./fa_bench --mask tree --seq 5000
     refused 2 "at most 4096 sequences" ./fa_bench --lengths "$(seq -s, 5000)"
     printf '# queries:keys\n\n 5:9 \r\n7\n' >"$work/lengths"
