@@ -112,7 +112,8 @@ _Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, order ne
         fa_use_threads(next.threads);
         work(&runs->at[next.index], result, &device);
         /* it may have written anywhere */
-        const bool faulted = result->status == FA_TIMEOUT || result->check.found.count > 0;
+        const bool faulted =
+            result->status == FA_TIMEOUT || (fa_device_is_emu(&device) && result->check.found.count > 0);
         if (result->status == FA_ERROR || faulted || (next.index + 1 == runs->count && runs->in == NULL))
             break;
         fa_cache_tidy();

@@ -29,6 +29,7 @@ typedef struct session {
     uint16_t *output;
     float *lse; /* NULL without --lse */
     size_t lse_count;
+    fa_finding damage; /* by a launch, beside its output */
 } session;
 
 /* Release the GPU lock during the CPU reference, so that other processes can time. */
@@ -178,6 +179,18 @@ static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *wh
     return s->lse != NULL ? fa_npy_write_fp32(s->options->dump, "lse", s->lse, q_shape, why) : FA_PASS;
 }
 
+/* The output; what else a launch wrote is a finding. */
+static fa_status read_output(session *s, const fa_tensors *tensors, fa_reason *why)
+{
+    const fa_status status = fa_buffers_read(&s->candidate->buffers, tensors, s->output, why);
+    if (status != FA_WRONG)
+        return status;
+    const bool outside = strncmp(why->text, FA_OUT_OF_BOUNDS, strlen(FA_OUT_OF_BOUNDS)) == 0;
+    snprintf(s->damage.fault, sizeof s->damage.fault, "%s", outside ? FA_OUT_OF_BOUNDS : "input overwritten");
+    snprintf(s->damage.text, sizeof s->damage.text, "%.1900s", why->text);
+    return status;
+}
+
 static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t seed, bool first, fa_reason *why)
 {
     fa_buffers *buffers = &s->candidate->buffers;
@@ -186,7 +199,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
     char word[32];
     vary(s, 0, word);
     FA_TRY(fa_candidate_launch(s->candidate, why));
-    const fa_status intact = fa_buffers_read(buffers, tensors, s->output, why);
+    const fa_status intact = read_output(s, tensors, why);
     if (intact != FA_PASS && intact != FA_WRONG)
         return intact;
     FA_TRY(fa_buffers_read_lse(buffers, s->lse, why)); /* sets `why` only when it fails */
@@ -198,7 +211,7 @@ static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t s
         return FA_PASS;
     gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(check_repeats(s, why));
-    return fa_buffers_read(buffers, tensors, s->output, why);
+    return read_output(s, tensors, why);
 }
 
 /* Inputs are drawn for the requested scale; the launch and the reference use that of the draw. */
@@ -288,6 +301,8 @@ static fa_status close_session(session *s, fa_status status, const fa_reason *wh
     free(s->lse);
     if (s->candidate->device->found != NULL)
         s->result->found = *s->candidate->device->found;
+    if (s->damage.fault[0] != '\0')
+        fa_findings_add(&s->result->found, &s->damage);
     s->result->done = status == FA_PASS || status == FA_WRONG;
     s->result->passed = status == FA_PASS;
     if (status != FA_PASS)
@@ -374,6 +389,8 @@ fa_status fa_check_again(fa_candidate *candidate, const fa_options *options, uin
     for (int32_t i = 0; i < second.verdict_count; i++)
         merge(result, &second.verdicts[i]);
     fa_lse_verdict_merge(&result->lse, &second.lse);
+    for (int32_t i = 0; i < second.found.listed; i++)
+        fa_findings_add(&result->found, &second.found.list[i]);
     result->passed = false;
     fa_refuse(why, status, "after timing: %s", inner.text);
     snprintf(result->failure, sizeof result->failure, "%.1023s", why->text);

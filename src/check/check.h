@@ -23,7 +23,7 @@ typedef struct fa_check_result {
     fa_verdict verdicts[2];
     fa_lse_verdict lse;            /* done with --lse only */
     char unrepeated[96];           /* why there was no repeated launch */
-    fa_findings found;             /* by the emulator */
+    fa_findings found;             /* by the emulator; memory that is not the output's was written */
     char missing[FA_MISSING_SIZE]; /* requested references that could not run, and why */
     char failure[1024];
 } fa_check_result;

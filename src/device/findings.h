@@ -1,4 +1,4 @@
-/* What the emulator found wrong with a kernel, over the launches of a run. */
+/* What was found wrong with a kernel beside its numbers, over the launches of a run. */
 #ifndef FA_FINDINGS_H
 #define FA_FINDINGS_H
 
@@ -8,6 +8,8 @@ enum { FA_FINDINGS_LISTED = 20, FA_FAULT_SIZE = 40, FA_FINDING_AT = 64 };
 
 /* Threads that store the same value to one place, and no order between them: a race of its own class. */
 #define FA_EQUAL_STORES "equal-value stores"
+/* Writes outside of the tensors, on a GPU too; reports of it begin so. */
+#define FA_OUT_OF_BOUNDS "out of bounds"
 
 typedef struct fa_finding {
     char fault[FA_FAULT_SIZE]; /* its class: "data race", "deadlock", ... (docs/emulator.md) */

@@ -393,6 +393,12 @@ static void expect(way candidate, way library, fa_status status, const char *wor
     assert_int_equal(s->result.done, status == FA_PASS || status == FA_WRONG);
     if (status != FA_PASS)
         assert_string_equal(s->result.failure, s->why.text);
+    const char *fault = words == NULL                       ? ""
+                        : strstr(words, "guard band")       ? "out of bounds"
+                        : strstr(words, " was overwritten") ? "input overwritten"
+                                                            : "";
+    assert_string_equal(s->result.found.list[0].fault, fault);
+    assert_int_equal(s->result.found.count, fault[0] != '\0');
     discard(s);
 }
 
