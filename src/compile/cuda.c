@@ -177,6 +177,15 @@ static fa_status check_limits(const fa_spec *spec, fa_module *module, fa_reason 
     return FA_PASS;
 }
 
+/* What the kernels do depends on their launches, too. */
+static void add_plan(fa_module *module)
+{
+    const fa_digest plan = fa_sha256(&module->plan, sizeof module->plan);
+    char *both = fa_format("%s %s", module->code_sha256.hex, plan.hex);
+    module->code_sha256 = fa_sha256(both, strlen(both));
+    free(both);
+}
+
 static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, fa_module *module, fa_reason *why)
 {
     char *cubin = NULL, *log = NULL;
@@ -192,6 +201,8 @@ static fa_status read_module(const fa_spec *spec, const fa_cache_entry *entry, f
     free(cubin);
     if (!has_plan)
         module->plan.count = 0;
+    else
+        add_plan(module);
     FA_TRY(fa_job_need_symbols(spec, has_entry, has_info && module->info.abi == FA_ABI, why));
     FA_TRY(fa_job_check_info(spec, &module->info, why));
     char *path = fa_format("%s/log", entry->folder);
