@@ -186,6 +186,8 @@ static fa_status make_job(const fa_spec *spec, fa_sanitize sanitize, fa_job *wor
     FA_TRY(fa_arch_limits_of(spec->arch, &limits, why));
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         fa_job_add(work, "%s", fixed[i]);
+    if (work->folders.count > 0)
+        fa_job_add(work, "-fpermissive"); /* CUTLASS has `using T = T;` in classes, which the CUDA compiler takes */
     fa_job_add(work, "-D__CUDA_ARCH__=%d", limits.cc * 10);
     if (strchr(spec->arch, 'a') != NULL)
         fa_job_add(work, "-D__CUDA_ARCH_FEAT_SM%d_ALL", limits.cc);

@@ -96,3 +96,10 @@ tile=(--dim 256 --m 128 --n 16 --warps 8 --stages 4 --compile-only --quiet)
     done
     "${run[@]}" "${small[@]}"
 }
+
+# bats test_tags=slow
+@test "the builder of collectives compiles for the emulator: host code that it names is declared" {
+    needs_headers
+    { echo '#include <cutlass/gemm/collective/collective_builder.hpp>' && cat examples/plain.cu; } >"$work/k.cu"
+    ./fa_bench --source "$work/k.cu" --include "$headers" --quiet "${small[@]}" --arch sm_90a
+}

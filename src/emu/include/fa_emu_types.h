@@ -55,8 +55,7 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 /* Members of structs that a launcher fills; unused here. */
 typedef struct CUstream_st *cudaStream_t, *CUstream;
 typedef struct CUevent_st *cudaEvent_t, *CUevent;
-typedef enum cudaError { cudaSuccess } cudaError_t;
-cudaError_t cudaDriverGetVersion(int *version); /* of templates for the host in CuTe */
+typedef enum cudaError { cudaSuccess, cudaErrorUnknown = 999 } cudaError_t;
 
 struct dim3 {
     unsigned x, y, z;
@@ -64,5 +63,52 @@ struct dim3 {
     constexpr dim3(uint3 u) : x(u.x), y(u.y), z(u.z) {}
     constexpr operator uint3() const { return {x, y, z}; }
 };
+
+/* What host code of CUTLASS's headers names; it is declared and never called. */
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributeNonPortableClusterSizeAllowed = 11,
+};
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+    cudaLaunchAttributePreferredClusterDimension = 11,
+};
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        dim3 clusterDim, preferredClusterDim;
+        int programmaticStreamSerializationAllowed;
+    } val;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+};
+struct cudaDeviceProp {
+    int major, minor, multiProcessorCount;
+};
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream = nullptr);
+template <typename T>
+cudaError_t cudaFuncSetAttribute(T function, cudaFuncAttribute attribute, int value);
+template <typename T>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *count, T function, int threads, size_t bytes);
+template <typename T>
+cudaError_t cudaOccupancyMaxActiveClusters(int *count, T function, const cudaLaunchConfig_t *launch);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *launch, const void *function, void **arguments);
 
 #endif

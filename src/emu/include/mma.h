@@ -32,6 +32,22 @@ namespace precision
 struct tf32 {
 };
 } // namespace precision
+namespace experimental /* named by CUTLASS; fragments of them are not emulated */
+{
+namespace precision
+{
+struct u4 {
+};
+struct s4 {
+};
+struct b1 {
+};
+} // namespace precision
+enum bmmaBitOp { bmmaBitOpXOR = 1, bmmaBitOpAND };
+enum bmmaAccumulateOp { bmmaAccumulateOpPOPC = 1 };
+} // namespace experimental
+template <typename... fa_T>
+void bmma_sync(fa_T &&...); /* of them */
 static inline float __float_to_tf32(float x)
 {
     const unsigned bits = __float_as_uint(x);
