@@ -64,6 +64,12 @@ export FA_BENCH=${FA_BENCH:-$(realpath "$here/..")/fa_bench}
 [[ -x $FA_BENCH ]] || die 4 "NOT-RUN: no $FA_BENCH: run make"
 command -v python3 >/dev/null || die 4 "NOT-RUN: no python3: run scripts/setup.sh"
 
+for name in leaderboard.jsonl leaderboard.jsonl.gz leaderboard.json micro_best.json sweeps.jsonl; do
+    file=${opt[out]}/$name
+    [[ -z ${opt[out]} || ! -e $file || -f $file ]] || die 2 "$file is not a file"
+    [[ -z ${opt[out]} || $name != *.gz || ! -e $file || -e ${file%.gz} ]] || gzip -tq "$file" 2>/dev/null ||
+        die 2 "$file: damaged .gz"
+done
 for name in "${!opt[@]}"; do
     [[ -z ${opt[$name]} || ${opt[$name]} == none ]] || words+=("--$name=${opt[$name]}")
 done

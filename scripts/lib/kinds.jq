@@ -1,7 +1,7 @@
 # What the files that scripts read must hold: the types of what is read, by kind. A key with "?" may be missing or null,
-# "*" is every key; a word is a type, types with "|", or "knobs", "m=64,n=128".
+# "*" is every key; a word is a type, types with "|", "interval" (two numbers) or "knobs" ("m=64,n=128").
 def problem: {"batch?": "number", "heads?": "number", "kv_heads?": "number", "seq_q?": "number", "seq_kv?": "number",
-    "dim?": "number", "causal?": "boolean", "dtype?": "string"};
+    "dim?": "number", "causal?": "boolean", "dtype?": "string", "scale?": "number", "flop?": "number"};
 def kinds: {
     any: "object",
     record: {schema: "string", status: "string", "kernel?": "string", "variant?": "string", "reason?": "string",
@@ -9,10 +9,10 @@ def kinds: {
         "device?": {"backend?": "string", "name?": "string", "arch?": "string"},
         "ptxas?": {"arch?": "string", "registers?": "number", "smem_total_bytes?": "number",
             "spill_store_bytes?": "number"},
-        "timing?": {"p50_us?": "number", "p90_us?": "number", "p50_ci95_us?": ["number|null"],
+        "timing?": {"p50_us?": "number", "p90_us?": "number", "p50_ci95_us?": "interval",
             "sm_clock_mhz?": {"p50?": "number"}, "impossible?": "boolean"},
         "throughput?": {"tflops?": "number"}, "check?": {"loosened?": "boolean", "references?": ["object"]},
-        "vs?": {"kernel?": "string", "variant?": "string", "ratio?": "number", "ratio_ci95?": ["number|null"],
+        "vs?": {"kernel?": "string", "variant?": "string", "ratio?": "number", "ratio_ci95?": "interval",
             "config?": "object", "accepted?": "boolean", "p50_us?": "number", "other_p50_us?": "number"},
         "provenance?": {"source_sha256?": "string", "code_sha256?": "string", "compiler?": "string",
             "driver?": "string", "git?": "string", "command?": "string", "options?": ["string"], "line?": "number",
@@ -22,18 +22,19 @@ def kinds: {
         "spill_bytes?": "number", "stage_s?": {"*": "number"}, "loosened?": "boolean", "git?": "string"},
     board: {group: "string", "leader?": "string", kernels: {"*": {knobs: "knobs", "kernel?": "string",
         "p50_us?": "number", "over?": {"kernel?": "string", "ratio?": "number", "config?": "object",
-            "ratio_ci95?": ["number|null"]}}}},
+            "ratio_ci95?": "interval"}}}},
     best: {kernel: "string", knobs: "knobs", p50_us: "number"},
     row: {"kernel?": "string", "variant?": "string", "arch?": "string", "config?": "object", "status?": "string",
         "problem?": "string|object", "code_sha256?": "string", "git?": "string", "vs?": "string|object",
         "p50_us?": "number", "us?": "number", "ratio?": "number"},
     peer: {batch: "number", heads: "number", seq: "number", dim: "number", "status?": "string", "kernel?": "string",
         "config?": "object", "arch?": "string", "code_sha256?": "string", "us?": "number", "ratio?": "number",
-        peers: {"*": "number|null"}, "paired?": {"*": "object"}, "paired_ratio?": "number"},
+        peers: {"*": "number|null"}, "paired?": {"*": {"ratio?": "number", "ci95?": "interval"}},
+        "paired_ratio?": "number"},
     profile: {kernel: "string", problem: problem, gates: [{gate: "string", "verdict?": "string",
         "measured?": "number"}]},
     score: {schema: "string", candidate: "string", "combined_score?": "number", "text_feedback?": "string",
-        "knobs?": "string", "ratio_ci95?": ["number|null"]},
+        "knobs?": "string", "ratio_ci95?": "interval"},
     point: {kernel: "string", problem: "string", us: "number", "mhz?": "number", "bound_us?": "number",
         "percent_of_bound?": "number", "file?": "string", "options?": "string", "pipe_clocks?": {"*": "number"},
         "estimate_terms_us?": {"*": "number"}},
@@ -62,6 +63,9 @@ def faults($want; $at):
         if $want == "knobs" then
             if type == "string" and test("^([a-z]+=[a-z0-9]+(,|$))*$") then empty
             else "\($at) is \(short_text), want a tile such as \"m=64,warps=4\"" end
+        elif $want == "interval" then
+            if type == "array" and length == 2 and all(.[]; type | IN("number", "null")) then empty
+            else "\($at) is \(short_text), want two numbers" end
         elif type as $t | $want | split("|") | any(. == $t) then empty
         else "\($at) is \(if type == "null" then "null" else "a \(type), \(short_text)" end), want \($want |
             split("|") | join(" or "))" end

@@ -48,6 +48,7 @@ evidence/report.sh            micro_best.json            best     optional  --no
 evidence/report.sh            peers.json                 peer     optional  --no-compile --dir DIR
 evidence/report.sh            sweeps.jsonl               sweep    optional  --no-compile --dir DIR
 evidence/sweep_scaling.sh     rates.jsonl                rate     needed    --table FILE
+house/check_bats.sh           -
 house/check_format.sh         -
 house/check_includes.sh       -
 house/check_size.sh           -

@@ -220,6 +220,21 @@ sys.exit(10 + is_pruned(json.loads(sys.argv[1]), sys.argv[2], json.loads(sys.arg
 }
 
 # bats test_tags=slow
+@test "a folder, a pipe or half a .gz in the place of a sweep's file is refused before anything runs" {
+    local name
+    make_stub
+    for name in leaderboard.jsonl leaderboard.json micro_best.json sweeps.jsonl; do
+        mkdir -p "$work/$name/$name" "$work/pipe.$name"
+        mkfifo "$work/pipe.$name/$name"
+        refused 2 "$name is not a file" timeout 60 scripts/evo_sweep.sh --kernel one --out "$work/$name"
+        refused 2 "$name is not a file" timeout 60 scripts/evo_sweep.sh --kernel one --out "$work/pipe.$name"
+    done
+    mkdir "$work/gz"
+    echo '{}' | gzip | head -c 15 >"$work/gz/leaderboard.jsonl.gz"
+    refused 2 "leaderboard.jsonl.gz: damaged .gz" scripts/evo_sweep.sh --kernel one --out "$work/gz"
+    [ ! -s "$STUB/runs" ]
+}
+
 @test "corrupt lines are set aside and said, the rest counts" {
     make_stub
     sweep --kernel one --strategy grid

@@ -73,8 +73,7 @@ load() { # NAME COMMAND...
 
 # Rows that a function of report.jq makes of a list; nothing of an empty one.
 table() { # HEADINGS ROWS FILE
-    [[ ! -s $3 ]] || jq -L "$lib" -r --arg headings "$1" \
-        "include \"report\"; html_table(\$headings; $2)" "$3"
+    [[ ! -s $3 ]] || jqf "report/html_table(\$headings; m::$2)" -r --arg headings "$1" "$3"
 }
 
 # What the summary and the page of all GPUs are made from: PROGRAM on the files that are there.
