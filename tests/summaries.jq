@@ -33,14 +33,14 @@ def hopper_mutants:
         mutants: .};
 
 # The lines of the mutants (with jq -s) as their summary. $explained: lines of FILE, FUNCTION, STATEMENT, NUMBER, WHY by
-# tabs; $all: 1 when every kernel was looked at, so that an explanation without a survivor is stale.
+# tabs; $all: 1 when every kernel was looked at, so that an explanation without a survivor is stale; $known: how many there are.
 def mutants:
     def place: {file, function, statement, number};
     def is_line: length > 0 and (startswith("#") | not);
     ($explained | split("\n") | map(select(is_line) | split("\t") |
         {file: .[0], function: .[1], statement: .[2], number: (.[3] | tonumber)})) as $keys |
     map(select(.verdict == "CAUGHT")) as $caught | map(select(.verdict != "CAUGHT")) as $survivors |
-    {what: "mutants", caught: ($caught | length), missed: ($survivors | length),
+    {what: "mutants", caught: ($caught | length), missed: ($survivors | length), known: $known,
         unexplained: (map(select(.verdict == "SURVIVED")) | length),
         kernels: (group_by(.kernel) |
             map({kernel: .[0].kernel, caught: map(select(.verdict == "CAUGHT")) | length, of: length})),

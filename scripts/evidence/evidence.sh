@@ -42,6 +42,7 @@ Options:
   --seconds SEC        of a sweep at most (default 120)
   --kills N            of the faults without a GPU (default 200)
   --fuzz-seconds N     default 600
+  --sample N           of mutants and of hopper: N of each, drawn by the date (default 0: all)
   --dry-run            print the commands, do nothing
 Several parts run one after the other, also after one that failed. A part that is cut off leaves what it had finished.
 What goes below evidence/ is of a commit: kernels, driver and scripts must be those of HEAD, and the build too.
@@ -56,7 +57,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . scripts/lib/gpu.sh
 on_gpu=(gate sanitize parity sweep grid ladder versus serving l2 lse profile peers)
 robustness=(controls mutants hopper wrong judge race race_controls asan fuzz cheats faults)
-opt=([out]='' [budget]=150 [seconds]=120 [kills]=200 [fuzz-seconds]=600)
+opt=([out]='' [budget]=150 [seconds]=120 [kills]=200 [fuzz-seconds]=600 [sample]=0)
 flag=([dry-run]=0)
 arguments=words
 parse_options "$@"
@@ -73,6 +74,7 @@ for word in "${words[@]}"; do
 done
 [[ ${#parts[@]} -gt 0 ]] || { usage >&2; exit 2; }
 need_number 1 budget kills fuzz-seconds
+need_number 0 sample
 [[ ${opt[seconds]} =~ ^[0-9]+([.][0-9]+)?$ ]] || die 2 "--seconds takes a number, not '${opt[seconds]}'"
 dry_run=${flag[dry-run]}
 need_bench
@@ -275,18 +277,37 @@ part_grid() {
     done
 }
 
-part_controls() { try tests/emu/controls.sh --json "$out/controls.json"; }
-part_mutants() { try tests/emu/mutants.sh --json "$out/mutants.json"; }
-part_hopper() { try tests/emu/hopper_mutants.sh --json "$out/hopper_mutants.json"; }
-part_race_controls() { try tests/emu/race.sh --json "$out/race_controls.json"; }
-part_judge() { try tests/mutate.py --seed "$(date +%Y%m%d)" --count 200 --json "$out/judge_mutants.json"; }
-part_asan() { try tests/asan.sh --json "$out/asan.json"; }
-part_fuzz() { try tests/fuzz/run.sh --seconds "${opt[fuzz-seconds]}" --json "$out/fuzz.json"; }
+# A summary of robustness has the date and the commit it was made at, and the size of a sample.
+stamp() { # FILE
+    [[ $dry_run -eq 0 && $1 -nt $work/begun ]] || return 0
+    jq --arg date "$(date +%F)" --arg git "$(git rev-parse --short HEAD 2>/dev/null || echo none)" \
+        '.made = $ARGS.named' "$1" >"$work/stamped"
+    replace_file "$1" <"$work/stamped"
+}
+summarise() { # FILE COMMAND...
+    local code=0
+    touch "$work/begun"
+    try "${@:2}" --json "$1" || code=$?
+    stamp "$1"
+    return $code
+}
+
+sample=()
+[[ ${opt[sample]} -eq 0 ]] || sample=(--sample "${opt[sample]}" --seed "$(date +%Y%m%d)")
+part_controls() { summarise "$out/controls.json" tests/emu/controls.sh; }
+part_mutants() { summarise "$out/mutants.json" tests/emu/mutants.sh "${sample[@]}"; }
+part_hopper() { summarise "$out/hopper_mutants.json" tests/emu/hopper_mutants.sh "${sample[@]}"; }
+part_race_controls() { summarise "$out/race_controls.json" tests/emu/race.sh; }
+part_judge() { summarise "$out/judge_mutants.json" tests/mutate.py --seed "$(date +%Y%m%d)" --count 200; }
+part_asan() { summarise "$out/asan.json" tests/asan.sh; }
+part_fuzz() { summarise "$out/fuzz.json" tests/fuzz/run.sh --seconds "${opt[fuzz-seconds]}"; }
 
 part_race() {
     local code=0
+    touch "$work/begun"
     try scripts/ci_gate.sh --race --out build/race || code=$?
     [[ $dry_run -eq 1 ]] || cp build/race/summary.json "$out/race.json"
+    stamp "$out/race.json"
     return $code
 }
 
@@ -296,17 +317,17 @@ part_wrong() {
     local options=() file=$out/wrong_$device.json
     ! was_cut_off "$file" || options+=(--resume "$file")
     [[ $device == emu ]] || options+=(--gpu --seconds 90)
-    try tests/wrong/run.sh "${options[@]}" --json "$file"
+    summarise "$file" tests/wrong/run.sh "${options[@]}"
 }
 part_cheats() {
     local options=() file=$out/cheats_$device.json
     ! was_cut_off "$file" || options+=(--resume "$file")
-    try tests/cheats/run.sh "${options[@]}" --device "$device" --json "$file"
+    summarise "$file" tests/cheats/run.sh "${options[@]}" --device "$device"
 }
 part_faults() {
     local options=(--kills "${opt[kills]}")
     [[ $device == emu ]] || options=(--only gpu)
-    try tests/faults/run.sh "${options[@]}" --json "$out/faults_$device.json"
+    summarise "$out/faults_$device.json" tests/faults/run.sh "${options[@]}"
 }
 
 "part_$part"

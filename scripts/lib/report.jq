@@ -235,7 +235,10 @@ def robustness:
         count: (map(select(.verdict == $v.good) | .count // 1) | max // 0)});
     def not_run: map(select(.is == "not run").name) | if length > 0 then "; not run: " + join(", ") else "" end;
     def share: "\(map(select(.is == "good")) | length) of \(map(select(.is != "not run")) | length)";
-    def row_of($what; f): of($what) | if length == 0 then empty else f | row end;
+    # The commits that a row's summaries are of; those of before dates were kept have none.
+    def made: map(.made | if . then "\(.date), \(.git)" else "not dated" end) | unique | join("; ");
+    def row_of($what; f): of($what) | if length == 0 then empty else made as $made | f | . + [$made] | row end;
+    def sampled($known; $tried): if ($known // 0) > $tried then ", a sample of \($known)" else "" end;
     def total(f): map(f) | add // 0;
     def of_kernels(f): total(.kernels | map(f) | add);
     def caught: "\(total(.caught)) of \(total(.caught + .missed)) caught";
@@ -246,20 +249,21 @@ def robustness:
     def explained: $explained | split("\n") | map(select(length > 0 and (startswith("#") | not)) | split("\t") |
         {("\(.[0]) \(.[1])"): .[2]}) | add // {};
 
-    "| what | result | how |", "|---|---|---|",
+    "| what | result | how | made |", "|---|---|---|---|",
     row_of("controls"; ["negative controls (`tests/emu/controls.cu`): kernels wrong in one way", caught,
         "\(total(.runs)) runs, each with its class and line; `tests/emu/controls.sh`"]),
     row_of("mutants"; ["mutants: a barrier or wait fewer in a built-in kernel", caught,
-        "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", ")); `tests/emu/mutants.sh`"]),
+        "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", "))" +
+        sampled(map(.known) | add; total(.caught + .missed)) + "; `tests/emu/mutants.sh`"]),
     row_of("hopper_mutants"; ["mutants of the Hopper kernels: wrong in one way, on the emulator", caught,
         "\(map(.kernels[] | "`\(.kernel)` \(.caught) of \(.of)") | join(", "))" +
-        (if total(.known) > total(.caught + .missed) then ", a sample of \(total(.known))" else "" end) +
+        sampled(map(.known) | add; total(.caught + .missed)) +
         "; `tests/emu/hopper_mutants.sh`"]),
     (of("wrong")[] | ["wrong kernels on \(.gpu // "the emulator"): one fault each",
         "\(.gate) of \(.kernels) caught by the gate",
         (if .ordinary == null then "the gate alone" else "\(.ordinary) by an ordinary run" end) +
             "\(since(.kernels; $there[.device])); " +
-            "`tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`"] | row),
+            "`tests/wrong/run.sh\(if .device == "cuda" then " --gpu" else "" end)`", ([.] | made)] | row),
     row_of("judge_mutants"; ["mutants of the judge: a token changed in a pure module",
         "\(total(.killed)) of \(total(.killed + .survived)) killed by unit tests",
         "seed \(map(.seed) | join(", ")); besides \(total(.equivalent)) that change nothing, each with its reason; " +

@@ -15,8 +15,9 @@ load helper
     mkdir -p "$work/tree/evidence/robustness" "$work/tree/evidence/gpu"
     cp -r scripts "$work/tree/"
     local e=$work/tree/evidence
-    echo '{"what": "controls", "caught": 3, "missed": 1, "runs": 9}' >"$e/robustness/controls.json"
-    echo '{"what": "mutants", "caught": 5, "missed": 1, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
+    echo '{"what": "controls", "caught": 3, "missed": 1, "runs": 9,
+        "made": {"date": "2026-11-25", "git": "abc1234"}}' >"$e/robustness/controls.json"
+    echo '{"what": "mutants", "caught": 5, "missed": 1, "known": 68, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
         "survivors": [{"kernel": "one", "file": "one.cu", "function": "add", "statement": "__syncwarp();", "number": 2,
         "why": "nobody reads after it"}]}' >"$e/robustness/mutants.json"
     echo '{"what": "hopper_mutants", "caught": 6, "missed": 1, "known": 60,
@@ -47,7 +48,8 @@ load helper
     export FA_BENCH=$PWD/fa_bench
     run "$work/tree/scripts/evidence/report.sh" --table robustness
     [ "$status" -eq 0 ]
-    [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"| 5 of 6 caught | \`one\` 5 of 6;"* &&
+    [[ $output == *"| 3 of 4 caught | 9 runs"* && $output == *"controls.sh\` | 2026-11-25, abc1234 |"* &&
+        $output == *"| 5 of 6 caught | \`one\` 5 of 6, a sample of 68; "*" | not dated |"* &&
         $output == *"| 6 of 7 caught | \`two\` 6 of 7, a sample of 60;"* &&
         $output == *"| 7 of 8 clean | 1 kernels"* &&
         $output == *"| 1 of 31 missed, 0 of 22 accused | 211 runs"* ]]
@@ -68,8 +70,8 @@ load helper
     run "$work/tree/scripts/evidence/report.sh" --table robustness
     [[ $output == *"| 4 by an ordinary run; today's set has 3; "* &&
         $output == *"| 5 by an ordinary run; today's set has 4; "* &&
-        $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]
+        $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu | not dated |"* ]]
     # a cheat that one device missed is missed
-    [[ $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu |"* ]]
+    [[ $output == *"| 1 of 2 caught | \`tests/cheats/run.sh\` on cuda, emu | not dated |"* ]]
     [[ $output == *"| \`one\` | \`__syncwarp();\` in \`add\` (one.cu) | nobody reads after it |"* ]]
 }

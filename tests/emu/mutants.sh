@@ -193,6 +193,6 @@ done
 # A statement of a header is one mutant per kernel: explained where it survives, stale where no kernel lets it.
 mkdir -p "$(dirname "$json")"
 lib=tests jqf summaries/mutants -s --rawfile explained <(cat "$explained" 2>/dev/null || true) --argjson all $all \
-    "$work/lines" >"$json"
+    --argjson known "$(wc -l <"$work/all")" "$work/lines" >"$json"
 lib=tests jqf summaries/mutants_text -r "$json"
 jq -e '.unexplained == 0 and .stale == []' "$json" >/dev/null
