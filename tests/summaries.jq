@@ -33,7 +33,8 @@ def hopper_mutants:
         mutants: .};
 
 # The lines of the mutants (with jq -s) as their summary. $explained: lines of FILE, FUNCTION, STATEMENT, NUMBER, WHY by
-# tabs; $all: 1 when every kernel was looked at, so that an explanation without a survivor is stale; $known: how many there are.
+# tabs; $all: 1 when every kernel was looked at, so that an explanation without a survivor is stale; $known: how
+# many mutants there are.
 def mutants:
     def place: {file, function, statement, number};
     def is_line: length > 0 and (startswith("#") | not);

@@ -17,7 +17,8 @@ load helper
     local e=$work/tree/evidence
     echo '{"what": "controls", "caught": 3, "missed": 1, "runs": 9,
         "made": {"date": "2026-11-25", "git": "abc1234"}}' >"$e/robustness/controls.json"
-    echo '{"what": "mutants", "caught": 5, "missed": 1, "known": 68, "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
+    echo '{"what": "mutants", "caught": 5, "missed": 1, "known": 68,
+        "kernels": [{"kernel": "one", "caught": 5, "of": 6}],
         "survivors": [{"kernel": "one", "file": "one.cu", "function": "add", "statement": "__syncwarp();", "number": 2,
         "why": "nobody reads after it"}]}' >"$e/robustness/mutants.json"
     echo '{"what": "hopper_mutants", "caught": 6, "missed": 1, "known": 60,
