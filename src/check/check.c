@@ -5,166 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/compare_bits.h"
-#include "device/gpu_lock.h"
+#include "check/judge.h"
+#include "check/repeats.h"
 #include "input/npy.h"
 
-/* On the emulator: each other schedule, and two seeds more. */
-enum { REPEATS = 10, EMULATED_REPEATS = 5 };
-#define EMULATED_WORK (1ll << 24) /* multiply-adds of all repeats: a few seconds */
-#define EMULATED_ONCE (1ll << 32) /* of a launch that is nevertheless repeated, once */
-
-/* One check: its subject, and what is made once for all seeds. */
-typedef struct session {
-    fa_candidate *candidate; /* with the problem and layout of the seed's draw */
-    const fa_problem *problem;
-    const fa_draw *draw;
-    const fa_options *options;
-    fa_check_result *result;
-    bool cpu; /* a reference */
-    fa_library_reference cublas;
-    int32_t tile_m;
-    bool acc_fp16;
-    size_t count; /* elements of the output */
-    uint16_t *output;
-    float *lse; /* NULL without --lse */
-    size_t lse_count;
-    fa_finding damage; /* by a launch, beside its output */
-} session;
-
-/* Release the GPU lock during the CPU reference, so that other processes can time. */
-static void gpu_lock(const session *s, fa_gpu_lock_mode mode) { fa_gpu_lock(s->candidate->device->info.bus_id, mode); }
-
-/* The name of the emulator's present schedule; "" on a GPU. */
-static const char *vary(session *s, int32_t variation, char word[32])
-{
-    fa_device *device = s->candidate->device;
-    if (!device->vary)
-        return "";
-    const int32_t schedule = device->vary(device, variation);
-    s->result->schedules |= 1 << schedule;
-    return fa_word(FA_SCHEDULE_WORDS, schedule, word);
-}
-
-/* Launches once more on the same inputs and compares with the first launch. */
-static fa_status repeat(session *s, int32_t number, uint16_t *again, float *lse_again, fa_reason *why)
-{
-    const fa_buffers *buffers = &s->candidate->buffers;
-    char word[32];
-    const char *schedule = vary(s, number, word);
-    FA_TRY(fa_buffers_poison_output(buffers, why));
-    FA_TRY(fa_candidate_launch(s->candidate, why));
-    FA_TRY(fa_buffers_output(buffers, again, why));
-    FA_TRY(fa_buffers_read_lse(buffers, lse_again, why));
-    s->result->repeats++;
-    const fa_outputs first = {s->output, s->count, s->lse, s->lse_count},
-                     second = {again, s->count, lse_again, s->lse_count};
-    return fa_compare_bits(&first, &second, number, schedule, why);
-}
-
-int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
-{
-    const int64_t keys = problem->seq_kv > 0 ? problem->seq_kv : 1;
-    const int64_t work = keys * problem->dim * fa_problem_rows(problem), fit = EMULATED_WORK / work;
-    if (!emulated)
-        return REPEATS;
-    if (fit == 0)
-        return EMULATED_ONCE / work > 0;
-    return fit > EMULATED_REPEATS ? EMULATED_REPEATS : (int32_t)fit;
-}
-
-/* More launches on the same inputs give the same bits; on the emulator in other orders of the threads. */
-static fa_status check_repeats(session *s, fa_reason *why)
-{
-    const int32_t repeats = fa_check_repeats(s->problem, s->candidate->device->sample == NULL);
-    const char *unrepeated = repeats == 0                     ? "more than 2^32 multiply-adds on the emulator"
-                             : s->candidate->nondeterministic ? "the kernel says that its results may differ"
-                                                              : "";
-    snprintf(s->result->unrepeated, sizeof s->result->unrepeated, "%s", unrepeated);
-    if (unrepeated[0] != '\0')
-        return FA_PASS;
-    uint16_t *again = fa_alloc(s->count * sizeof *again);
-    float *lse_again = fa_alloc((s->lse_count + 1) * sizeof *lse_again);
-    char word[32];
-    fa_status status = FA_PASS;
-    for (int32_t i = 1; i <= repeats && status == FA_PASS; i++)
-        status = repeat(s, i, again, lse_again, why);
-    vary(s, 0, word);
-    free(again);
-    free(lse_again);
-    return status;
-}
-
-static void merge(fa_check_result *result, const fa_verdict *verdict)
-{
-    for (int32_t i = 0; i < result->verdict_count; i++)
-        if (strcmp(result->verdicts[i].name, verdict->name) == 0) {
-            fa_verdict_merge(&result->verdicts[i], verdict);
-            return;
-        }
-    FA_ASSERT(result->verdict_count < 2, "a third reference");
-    result->verdicts[result->verdict_count++] = *verdict;
-}
-
-/* Errors of a drawn seed are reported with the draw, not with the requested inputs. */
-static void record(session *s, const fa_verdict *verdict)
-{
-    fa_check_result *result = s->result;
-    fa_draw *draw = result->draw_count > 0 ? &result->draws[result->draw_count - 1] : NULL;
-    if (draw != NULL && verdict->max_abs_err > draw->max_abs_err)
-        draw->max_abs_err = verdict->max_abs_err;
-    if (s->draw->as_asked || !verdict->passed)
-        merge(result, verdict);
-}
-
-/* The log-sum-exp against FP64. A failure of the output comes first. */
-static fa_status judge_lse(session *s, const fa_reference *reference, fa_status status, fa_reason *why)
-{
-    if (s->lse == NULL)
-        return status;
-    const fa_lse_verdict verdict = fa_judge_lse(s->problem, reference, s->lse, s->acc_fp16);
-    if (s->draw->as_asked || !verdict.passed)
-        fa_lse_verdict_merge(&s->result->lse, &verdict);
-    return verdict.passed || status != FA_PASS ? status : fa_refuse(why, FA_WRONG, "%s", verdict.failure);
-}
-
-/* The rules, against each reference; the first broken one is the reason. */
-static fa_status judge(session *s, const fa_tensors *tensors, uint64_t seed, fa_reason *why)
-{
-    const double atol = s->result->atol, rtol = s->result->rtol;
-    gpu_lock(s, FA_GPU_LOCK_NONE);
-    fa_reference reference = fa_reference_make(s->problem, tensors, s->tile_m, s->acc_fp16, seed);
-    reference.unit = ldexp(1.0, s->draw->v_power);
-    reference.tensors = tensors;
-    reference.tile_n = s->candidate->spec->kind == FA_KIND_HAND ? s->candidate->spec->knobs.n : 0;
-    const fa_verdict exact = fa_judge(s->problem, &reference, s->output, s->tile_m, atol, rtol);
-    fa_status status = FA_PASS;
-    if (s->cpu) {
-        record(s, &exact);
-        if (!exact.passed)
-            status = fa_refuse(why, FA_WRONG, "against cpu: %s", exact.failure);
-    }
-    status = judge_lse(s, &reference, status, why);
-    if (s->cublas.on) {
-        fa_reason inner = {""};
-        gpu_lock(s, FA_GPU_LOCK_SHARED);
-        const fa_status ran =
-            fa_library_reference_run(s->candidate, s->draw, &reference, &s->cublas, s->result->missing, &inner);
-        if (ran != FA_PASS && status == FA_PASS)
-            status = fa_refuse(why, ran, "%s", inner.text);
-        if (ran == FA_PASS && s->cublas.on && s->cublas.answered) {
-            const fa_verdict against =
-                fa_judge_library(s->problem, s->cublas.full, s->output, s->tile_m, atol * reference.unit, rtol, &exact);
-            record(s, &against);
-            if (!against.passed && status == FA_PASS)
-                status = fa_refuse(why, FA_WRONG, "against cublas: %s", against.failure);
-        }
-    }
-    fa_reference_free(&reference);
-    return status;
-}
-
-static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *why)
+static fa_status dump(const fa_session *s, const fa_tensors *tensors, fa_reason *why)
 {
     const fa_problem *p = s->problem;
     const int32_t batch = fa_problem_stored_batch(p), q = fa_problem_stored_q(p), kv = fa_problem_stored_kv(p);
@@ -180,9 +25,9 @@ static fa_status dump(const session *s, const fa_tensors *tensors, fa_reason *wh
 }
 
 /* The output; what else a launch wrote is a finding. */
-static fa_status read_output(session *s, const fa_tensors *tensors, fa_reason *why)
+static fa_status read_output(fa_session *s, fa_reason *why)
 {
-    const fa_status status = fa_buffers_read(&s->candidate->buffers, tensors, s->output, why);
+    const fa_status status = fa_buffers_read(&s->candidate->buffers, &s->kept->tensors, s->output, why);
     if (status != FA_WRONG)
         return status;
     const bool outside = strncmp(why->text, FA_OUT_OF_BOUNDS, strlen(FA_OUT_OF_BOUNDS)) == 0;
@@ -191,43 +36,65 @@ static fa_status read_output(session *s, const fa_tensors *tensors, fa_reason *w
     return status;
 }
 
-static fa_status check_tensors(session *s, const fa_tensors *tensors, uint64_t seed, bool first, fa_reason *why)
+static fa_status check_tensors(fa_session *s, bool first, fa_reason *why)
 {
     fa_buffers *buffers = &s->candidate->buffers;
-    gpu_lock(s, FA_GPU_LOCK_SHARED);
+    const fa_tensors *tensors = &s->kept->tensors;
+    fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
     FA_TRY(fa_buffers_fill(buffers, tensors, why));
     char word[32];
-    vary(s, 0, word);
+    fa_repeats_vary(s, 0, word);
     FA_TRY(fa_candidate_launch(s->candidate, why));
-    const fa_status intact = read_output(s, tensors, why);
+    const fa_status intact = read_output(s, why);
     if (intact != FA_PASS && intact != FA_WRONG)
         return intact;
     FA_TRY(fa_buffers_read_lse(buffers, s->lse, why)); /* sets `why` only when it fails */
     if (first && s->options->dump)
         FA_TRY(dump(s, tensors, why)); /* a wrong output is worth looking at too */
     FA_TRY(intact);
-    FA_TRY(judge(s, tensors, seed, why));
+    FA_TRY(fa_judge_all(s, why));
     if (!first)
         return FA_PASS;
-    gpu_lock(s, FA_GPU_LOCK_SHARED);
-    FA_TRY(check_repeats(s, why));
-    return read_output(s, tensors, why);
+    fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
+    FA_TRY(fa_repeats_check(s, why));
+    return read_output(s, why);
 }
 
-/* Inputs are drawn for the requested scale; the launch and the reference use that of the draw. */
-static fa_status check_inputs(session *s, const fa_problem *asked, const fa_draw *draw, bool first, fa_reason *why)
+/* The entry of the draw, with its inputs. They are drawn for the requested scale; the launch and the reference use that
+ * of the draw. Loaded ones are not kept. */
+static void open_kept(fa_session *s, const fa_problem *asked, const fa_draw *draw)
 {
-    fa_tensors tensors = {0};
-    if (s->options->load)
-        FA_TRY(fa_npy_load(asked, s->options->load, &tensors, why));
-    else
-        tensors = fa_draw_tensors(draw, asked);
-    const fa_status status = check_tensors(s, &tensors, draw->seed, first, why);
-    fa_tensors_free(&tensors);
+    const fa_digest key = fa_kept_key(asked, draw, s->tile_m, s->acc_fp16);
+    s->kept = fa_kept_open(&key, asked, fa_device_is_emu(s->candidate->device));
+    if (!s->kept->has_tensors)
+        s->kept->tensors = fa_draw_tensors(draw, asked);
+    s->kept->has_tensors = true;
+}
+
+static void close_kept(fa_session *s)
+{
+    fa_kept_close(s->kept, fa_kept_most(fa_device_is_emu(s->candidate->device)));
+    s->kept = NULL;
+}
+
+static fa_status check_inputs(fa_session *s, const fa_problem *asked, bool first, fa_reason *why)
+{
+    fa_kept loaded = {.has_tensors = true};
+    fa_status status;
+    if (s->options->load) {
+        FA_TRY(fa_npy_load(asked, s->options->load, &loaded.tensors, why));
+        s->kept = &loaded;
+        status = check_tensors(s, first, why);
+        fa_kept_free(&loaded);
+        return status;
+    }
+    open_kept(s, asked, s->draw);
+    status = check_tensors(s, first, why);
+    close_kept(s);
     return status;
 }
 
-static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reason *why)
+static fa_status check_seed(fa_session *s, const fa_draw *draw, bool first, fa_reason *why)
 {
     fa_candidate *asked = s->candidate;
     fa_candidate candidate = *asked;
@@ -239,7 +106,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
     FA_ASSERT(fa_buffers_lay(&candidate.buffers, &problem, (fa_strides)draw->strides, draw->seed));
     s->candidate = &candidate;
     s->draw = draw;
-    const fa_status status = check_inputs(s, &drawn, draw, first, &inner);
+    const fa_status status = check_inputs(s, &drawn, first, &inner);
     asked->buffers.tables = candidate.buffers.tables; /* strides as they were left */
     fa_draw_problem_free(asked->problem, &drawn);
     s->candidate = asked;
@@ -253,7 +120,7 @@ static fa_status check_seed(session *s, const fa_draw *draw, bool first, fa_reas
 }
 
 /* A draw that this candidate supports: a library's plans are for one layout, also as the only reference. */
-static fa_draw draw_for(const session *s, int32_t index)
+static fa_draw draw_for(const fa_session *s, int32_t index)
 {
     fa_draw draw = fa_draw_of(s->options, s->candidate->problem, index);
     fa_buffers buffers = s->candidate->buffers;
@@ -269,21 +136,24 @@ static fa_draw draw_for(const session *s, int32_t index)
     const int32_t needs = s->candidate->needs;
     if (draw.lengths > 0 && needs & (FA_NEEDS_SELF | FA_NEEDS_WHOLE_M | FA_NEEDS_WHOLE_N))
         draw.lengths = 2; /* the lengths asked for, in another order */
-    if (draw.as_asked || !s->cpu || needs & FA_NEEDS_PACKED || s->options->strides >= FA_STRIDES_FAR ||
+    if (draw.as_asked || (s->asked & FA_REFERENCE_CPU) == 0 || needs & FA_NEEDS_PACKED ||
+        s->options->strides >= FA_STRIDES_FAR ||
         !fa_buffers_lay(&buffers, s->candidate->problem, (fa_strides)draw.strides, draw.seed))
         draw.strides = s->options->strides;
     return draw;
 }
 
-static session open_session(fa_candidate *candidate, const fa_options *options, fa_check_result *result)
+/* again: after timing. */
+static fa_session open_session(fa_candidate *candidate, const fa_options *options, bool again, fa_check_result *result)
 {
     const fa_spec *spec = candidate->spec;
-    session s = {
+    fa_session s = {
         .candidate = candidate,
         .problem = candidate->problem,
         .options = options,
         .result = result,
-        .cpu = (options->check & FA_REFERENCE_CPU) != 0,
+        .asked = again && (options->check & FA_REFERENCE_CPU) != 0 ? FA_REFERENCE_CPU : options->check,
+        .plain = {.plain = true, .work_most = (options->check & FA_REFERENCE_PLAIN) != 0 ? 0 : FA_PLAIN_WORK_MOST},
         .tile_m = spec->kind == FA_KIND_HAND && spec->knobs.m > 0 ? spec->knobs.m : FA_LIBRARY_TILE,
         .acc_fp16 = spec->knobs.acc == 1,
         .count = fa_problem_o_count(candidate->problem),
@@ -294,9 +164,10 @@ static session open_session(fa_candidate *candidate, const fa_options *options, 
     return s;
 }
 
-static fa_status close_session(session *s, fa_status status, const fa_reason *why)
+static fa_status close_session(fa_session *s, fa_status status, const fa_reason *why)
 {
-    fa_library_reference_close(s->candidate->device, &s->cublas);
+    fa_device_reference_close(s->candidate->device, &s->cublas);
+    fa_device_reference_close(s->candidate->device, &s->plain);
     free(s->output);
     free(s->lse);
     if (s->candidate->device->found != NULL)
@@ -310,28 +181,20 @@ static fa_status close_session(session *s, fa_status status, const fa_reason *wh
     return status;
 }
 
-static fa_status need_reference(const session *s, fa_reason *why)
-{
-    return s->cpu || s->cublas.on ? FA_PASS
-                                  : fa_refuse(why, FA_NOT_RUN, "no reference could run: %s", s->result->missing);
-}
-
 /* The inputs of a seed as asked, for what comes after the check. */
-static fa_status put_back(const session *s, int32_t index, fa_reason *why)
+static fa_status put_back(fa_session *s, int32_t index, fa_reason *why)
 {
     const fa_draw draw = draw_for(s, index);
-    fa_tensors tensors = fa_draw_tensors(&draw, s->problem);
-    gpu_lock(s, FA_GPU_LOCK_SHARED);
-    const fa_status status = fa_buffers_fill(&s->candidate->buffers, &tensors, why);
-    fa_tensors_free(&tensors);
+    open_kept(s, s->problem, &draw);
+    fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
+    const fa_status status = fa_buffers_fill(&s->candidate->buffers, &s->kept->tensors, why);
+    close_kept(s);
     return status;
 }
 
-static fa_status check_seeds(session *s, fa_reason *why)
+static fa_status check_seeds(fa_session *s, fa_reason *why)
 {
-    if (s->options->check & FA_REFERENCE_CUBLAS)
-        fa_library_reference_open(s->candidate, &s->cublas, s->result->missing);
-    FA_TRY(need_reference(s, why));
+    FA_TRY(fa_judge_need_reference(s, why));
     const int32_t seeds = s->options->load ? 1 : s->options->seeds; /* loaded inputs are the same for every seed */
     for (int32_t i = 0; i < seeds; i++) {
         /* the last seed comes second, with the queries of the first: K and V alone are new */
@@ -342,7 +205,7 @@ static fa_status check_seeds(session *s, fa_reason *why)
         if (i < FA_DRAWS_MAX)
             s->result->draws[s->result->draw_count++] = draw;
         FA_TRY(check_seed(s, &draw, i == 0, why));
-        FA_TRY(need_reference(s, why)); /* the library is dropped where its own result is wrong */
+        FA_TRY(fa_judge_need_reference(s, why)); /* the library is dropped where its own result is wrong */
     }
     return seeds > 2 ? put_back(s, seeds - 1, why) : FA_PASS;
 }
@@ -360,12 +223,12 @@ static fa_check_result with_tolerances(fa_dtype dtype, const fa_options *options
 fa_status fa_check(fa_candidate *candidate, const fa_options *options, fa_check_result *result, fa_reason *why)
 {
     *result = with_tolerances(candidate->problem->dtype, options);
-    session s = open_session(candidate, options, result);
+    fa_session s = open_session(candidate, options, false, result);
     const fa_status status = check_seeds(&s, why);
     return close_session(&s, status == FA_PASS ? fa_findings_verdict(candidate->device->found, why) : status, why);
 }
 
-/* Uses the CPU where --check has it: opening the library again costs more than five seeds on the CPU. */
+/* Uses the CPU alone where --check has it: opening a library costs more than five seeds on the CPU. */
 fa_status fa_check_again(fa_candidate *candidate, const fa_options *options, uint64_t seed, fa_check_result *result,
                          fa_reason *why)
 {
@@ -376,18 +239,16 @@ fa_status fa_check_again(fa_candidate *candidate, const fa_options *options, uin
                           .dist = options->dist,
                           .strides = options->strides,
                           .factor = 1.0f};
-    session s = open_session(candidate, options, &second);
+    fa_session s = open_session(candidate, options, true, &second);
     fa_reason inner = {""};
-    if (!s.cpu)
-        fa_library_reference_open(s.candidate, &s.cublas, second.missing);
-    fa_status status = need_reference(&s, &inner);
+    fa_status status = fa_judge_need_reference(&s, &inner);
     if (status == FA_PASS)
         status = check_seed(&s, &draw, false, &inner);
     close_session(&s, status, &inner);
     if (status == FA_PASS)
         return FA_PASS;
     for (int32_t i = 0; i < second.verdict_count; i++)
-        merge(result, &second.verdicts[i]);
+        fa_judge_merge(result, &second.verdicts[i]);
     fa_lse_verdict_merge(&result->lse, &second.lse);
     for (int32_t i = 0; i < second.found.listed; i++)
         fa_findings_add(&result->found, &second.found.list[i]);

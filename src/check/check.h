@@ -2,34 +2,8 @@
 #ifndef FA_CHECK_H
 #define FA_CHECK_H
 
-#include "check/draw.h"
-#include "check/library_reference.h"
-#include "check/lse.h"
-#include "check/rules.h"
-#include "run/candidate.h"
+#include "check/session.h"
 
-#define FA_DRAWS_MAX 64 /* later seeds use the requested inputs */
-
-typedef struct fa_check_result {
-    bool done, passed;
-    int32_t seeds; /* that were checked */
-    double atol, rtol;
-    bool loosened;     /* atol or rtol other than fa_rule_tolerance */
-    int32_t repeats;   /* launches that were compared bit by bit */
-    int32_t schedules; /* emulator schedules with launches: a bit for each fa_schedule */
-    int32_t draw_count;
-    fa_draw draws[FA_DRAWS_MAX];
-    int32_t verdict_count; /* over seeds with the requested inputs, and a failed draw */
-    fa_verdict verdicts[2];
-    fa_lse_verdict lse;            /* done with --lse only */
-    char unrepeated[96];           /* why there was no repeated launch */
-    fa_findings found;             /* by the emulator; memory that is not the output's was written */
-    char missing[FA_MISSING_SIZE]; /* requested references that could not run, and why */
-    char failure[1024];
-} fa_check_result;
-
-/* Ten; on the emulator five, or fewer for large problems: one from 2^24 multiply-adds on, none beyond 2^32. */
-int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
 /* For every seed: draw inputs (check/draw.h; for a library the requested ones), launch on a NaN-filled output, compare
  * guards, gaps and inputs, judge the output against each reference of --check, and with --lse the log-sum-exp against
  * FP64. For the first seed also launch fa_check_repeats times more and compare bit by bit, on the emulator under each

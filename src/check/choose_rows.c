@@ -44,16 +44,26 @@ static int64_t tidy(const fa_problem *problem, int64_t *rows, int64_t count)
     return kept;
 }
 
+static int64_t dim_of(const fa_problem *problem)
+{
+    const int32_t dim_v = fa_problem_dim_v(problem);
+    return problem->dim > dim_v ? problem->dim : dim_v;
+}
+
+bool fa_chooses_all_rows(const fa_problem *problem)
+{
+    const int64_t all = fa_problem_rows(problem), row_work = keys_of_a_row(problem, all) * dim_of(problem);
+    return all <= MIN_SAMPLE_ROWS || (all <= FULL_WORK / row_work && all <= MAX_ELEMENTS / dim_of(problem));
+}
+
 /* Sampled: the row space is cut into equal strata and each gives two rows, so that every head and part of the sequence
  * is seen: one row anywhere, one first or last row of a tile. The sequence's ends come on top; with lengths those of
  * every sequence, of one head each. */
 int64_t *fa_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count)
 {
-    const int64_t all = fa_problem_rows(problem),
-                  dim = problem->dim > fa_problem_dim_v(problem) ? problem->dim : fa_problem_dim_v(problem);
-    const int64_t row_work = keys_of_a_row(problem, all) * dim;
-    const int64_t most = MAX_ELEMENTS / dim;
-    if (all <= MIN_SAMPLE_ROWS || (all <= FULL_WORK / row_work && all <= most)) {
+    const int64_t all = fa_problem_rows(problem), row_work = keys_of_a_row(problem, all) * dim_of(problem);
+    const int64_t most = MAX_ELEMENTS / dim_of(problem);
+    if (fa_chooses_all_rows(problem)) {
         int64_t *every = fa_alloc((size_t)all * sizeof *every);
         for (int64_t i = 0; i < all; i++)
             every[i] = i;

@@ -8,5 +8,6 @@
  * seeded sample where that is too much work.
  * The caller frees them. */
 int64_t *fa_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed, int64_t *row_count);
+bool fa_chooses_all_rows(const fa_problem *problem); /* all that are used: tile_m and seed do not matter */
 
 #endif

@@ -1,110 +1,17 @@
 #include "check/rules.h"
 
-#include "check/diagnose.h"
+#include "check/errors.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The rounding of the type itself: an error below this many units in the last place of R is never wrong. Where the
- * baseline happens to be exact (S = 1, constant V) two units are allowed; otherwise a correctly rounded result always
- * passes. */
-#define FLOOR_ULPS_EXACT 2.0
-#define FLOOR_ULPS 1.0
 /* By how much the largest error may exceed twice the baseline's, in FP16. */
 #define SLACK 1e-5
-/* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of
- * the P that made it. Units in the last place are then those of the largest |R| of the row. */
-#define FEW_ELEMENTS 8192
-/* Waking threads costs more than the work below this. */
-#define PARALLEL_ELEMENTS (1 << 16)
-
-/* One row against its expected values; sums over the row's columns. */
-typedef struct row_errors {
-    double max, squares;                   /* |O-R|: largest, sum of squares */
-    double base_max, base_squares;         /* |B-R| */
-    double reference_squares, ulp_squares; /* R, and the type's spacing at R */
-    double over_floor;                     /* largest |O-R| among columns where it exceeds the floor of `max` */
-    double outside;                        /* largest |O-R| among columns outside atol/rtol */
-    int32_t mismatches, nonfinite;         /* outside atol/rtol */
-    int32_t col, floor_col, outside_col;   /* columns of `max`, `over_floor`, `outside` */
-    bool base_mismatch;
-    bool unsettled; /* the baseline is outside atol/rtol, or would be with its scores and P rounded otherwise */
-} row_errors;
 
 double fa_rule_tolerance(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
-
-/* In rows of sequences: what lies between them keeps its poison. */
-static int64_t count_nonfinite(const fa_problem *problem, const uint16_t *output)
-{
-    const int64_t rows = fa_problem_rows(problem), dim = fa_problem_dim_v(problem);
-    int64_t nonfinite = 0;
-#pragma omp parallel for reduction(+ : nonfinite) schedule(static) if (rows * dim > PARALLEL_ELEMENTS)
-    for (int64_t row = 0; row < rows; row++) {
-        if (problem->lengths != NULL && !fa_problem_row(problem, row).used)
-            continue;
-        for (int64_t i = row * dim; i < (row + 1) * dim; i++)
-            nonfinite += !fa_element_is_finite(problem->dtype, output[i]);
-    }
-    return nonfinite;
-}
-
-static double largest_expected(const fa_expected *expected, int64_t i, int32_t dim)
-{
-    double largest = 0.0;
-    for (int32_t d = 0; d < dim; d++)
-        largest = fmax(largest, fabs(fa_expected_value(expected, i * dim + d)));
-    return largest;
-}
-
-/* The larger error and its column. NaN counts. */
-static void keep_larger(double error, int32_t d, double *largest, int32_t *col)
-{
-    if (error <= *largest)
-        return;
-    *largest = error;
-    *col = d;
-}
-
-static row_errors measure_row(const fa_problem *problem, const fa_expected *expected, int64_t i,
-                              const fa_reference *reference, const uint16_t *output, double atol, double rtol)
-{
-    const int32_t dim = fa_problem_dim_v(problem);
-    const fa_dtype dtype = problem->dtype;
-    row_errors row = {0};
-    if (problem->lengths != NULL && !fa_problem_row(problem, fa_expected_row(expected, i)).used)
-        return row;
-    const bool few = expected->row_count * dim < FEW_ELEMENTS;
-    const double largest = largest_expected(expected, i, dim);
-    const double sway = reference ? 2.0 * reference->sway[i] * largest : 0.0;
-    const uint16_t *o = output + fa_expected_row(expected, i) * dim;
-    for (int32_t d = 0; d < dim; d++) {
-        const double r = fa_expected_value(expected, i * dim + d);
-        const double limit = atol + rtol * fabs(r), ulp = fa_element_ulp(dtype, few ? largest : r);
-        const bool finite = fa_element_is_finite(dtype, o[d]);
-        const double error = finite ? fabs((double)fa_element_to_float(dtype, o[d]) - r) : INFINITY;
-        row.nonfinite += !finite;
-        keep_larger(error, d, &row.max, &row.col);
-        if (!(error <= limit)) {
-            row.mismatches++;
-            keep_larger(error, d, &row.outside, &row.outside_col);
-        }
-        if (!(error <= FLOOR_ULPS_EXACT * ulp))
-            keep_larger(error, d, &row.over_floor, &row.floor_col);
-        row.squares += error * error;
-        row.reference_squares += r * r;
-        row.ulp_squares += ulp * ulp;
-        if (reference) {
-            const double base_error = fabs((double)fa_element_to_float(dtype, reference->baseline[i * dim + d]) - r);
-            row.base_mismatch |= !(base_error <= limit);
-            row.unsettled |= !(base_error + sway <= limit);
-            row.base_max = fmax(row.base_max, base_error);
-            row.base_squares += base_error * base_error;
-        }
-    }
-    return row;
-}
 
 /* |error|_2 / |R|_2. A row that sees no key has R = 0: only 0 is right. */
 static double relative(double squares, double reference_squares)
@@ -115,7 +22,7 @@ static double relative(double squares, double reference_squares)
 /* The floor of the relative rules, in the unit of the error. R itself is rounded, to FP64. */
 static double floor_of(double baseline_error, double ulp)
 {
-    return (baseline_error <= 1e-9 * ulp ? FLOOR_ULPS_EXACT : FLOOR_ULPS) * ulp;
+    return (baseline_error <= 1e-9 * ulp ? FA_FLOOR_ULPS_EXACT : FA_FLOOR_ULPS) * ulp;
 }
 
 /* What a broken rule is about: the worst element is that with the largest. */
@@ -123,10 +30,11 @@ typedef enum { BY_ERROR, BY_OUTSIDE, BY_FLOOR, BY_SQUARES, BY_RELATIVE } measure
 
 typedef struct judgement {
     fa_verdict verdict;
-    row_errors *rows;
+    fa_row_errors *rows;
     fa_expected expected;
     int64_t worst_index; /* the verdict's worst element: of the largest error, or of the rule that is broken */
     measure_by by;       /* of the broken rule */
+    int64_t unused;      /* rows between sequences, which are not counted in the end */
     double unit;
     double ulp_rms;
 } judgement;
@@ -144,15 +52,15 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
     judgement j = {.expected = *expected};
     fa_verdict *v = &j.verdict;
     j.rows = fa_alloc((size_t)expected->row_count * sizeof *j.rows);
-#pragma omp parallel for schedule(static) if (expected->row_count * dim > PARALLEL_ELEMENTS)
+#pragma omp parallel for schedule(static) if (expected->row_count * dim > FA_PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < expected->row_count; i++)
-        j.rows[i] = measure_row(problem, expected, i, reference, output, atol, rtol);
+        j.rows[i] = fa_errors_of_row(problem, expected, i, reference, output, atol, rtol);
 
     v->rows_checked = expected->row_count;
-    v->nonfinite = count_nonfinite(problem, output);
+    v->nonfinite = fa_errors_nonfinite(problem, output);
     double squares = 0.0, base_squares = 0.0, ulp_squares = 0.0;
     for (int64_t i = 0; i < expected->row_count; i++) {
-        const row_errors *row = &j.rows[i];
+        const fa_row_errors *row = &j.rows[i];
         if (!(row->max <= v->max_abs_err)) {
             v->max_abs_err = row->max;
             j.worst_index = i;
@@ -167,8 +75,9 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
         squares += row->squares;
         base_squares += row->base_squares;
         ulp_squares += row->ulp_squares;
+        j.unused += row->unused;
     }
-    const double elements = (double)expected->row_count * (double)dim;
+    const double elements = (double)(expected->row_count - j.unused) * (double)dim;
     v->rmse = sqrt(squares / elements);
     v->baseline_rmse = sqrt(base_squares / elements);
     j.ulp_rms = sqrt(ulp_squares / elements);
@@ -176,7 +85,7 @@ static judgement measure(const fa_problem *problem, const fa_expected *expected,
     return j;
 }
 
-static double measure_of(const row_errors *row, measure_by by)
+static double measure_of(const fa_row_errors *row, measure_by by)
 {
     switch (by) {
     case BY_OUTSIDE:
@@ -198,7 +107,7 @@ static bool find_worst(judgement *j, const fa_problem *problem, const uint8_t *b
 {
     double largest = -1.0;
     for (int64_t i = 0; i < j->verdict.rows_checked; i++) {
-        const row_errors *row = &j->rows[i];
+        const fa_row_errors *row = &j->rows[i];
         const double measure = measure_of(row, j->by);
         if (!bad[i] || measure <= largest)
             continue;
@@ -261,7 +170,7 @@ static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad
     bool max_ok = true, row_ok = true;
     double max_over = 0.0;
     for (int64_t i = 0; i < v->rows_checked; i++) {
-        const row_errors *row = &j->rows[i];
+        const fa_row_errors *row = &j->rows[i];
         const double error = relative(row->squares, row->reference_squares);
         const double row_floor =
             floor_of(v->baseline_worst_row_rel_l2, relative(row->ulp_squares, row->reference_squares));
@@ -287,7 +196,7 @@ static bool relative_rules(judgement *j, const fa_problem *problem, uint8_t *bad
     return max_ok && rmse_ok && row_ok;
 }
 
-static bool breaks_fixed_rule(const fa_verdict *v, const row_errors *row)
+static bool breaks_fixed_rule(const fa_verdict *v, const fa_row_errors *row)
 {
     return row->mismatches != 0 && !(v->baseline_fails && row->unsettled);
 }
@@ -301,7 +210,7 @@ static bool fixed_rules(judgement *j, double atol, double rtol, uint8_t *bad)
     bool marked = false, within = true;
     double largest = 0.0;
     for (int64_t i = 0; i < v->rows_checked; i++) {
-        const row_errors *row = &j->rows[i];
+        const fa_row_errors *row = &j->rows[i];
         const bool far = breaks_fixed_rule(v, row);
         within &= !far;
         largest = far ? fmax(largest, row->outside) : largest;
@@ -320,6 +229,39 @@ static bool fixed_rules(judgement *j, double atol, double rtol, uint8_t *bad)
     return false;
 }
 
+static void copy_baseline(const fa_verdict *from, fa_verdict *to)
+{
+    to->baseline_max_abs_err = from->baseline_max_abs_err;
+    to->baseline_rmse = from->baseline_rmse;
+    to->baseline_worst_row_rel_l2 = from->baseline_worst_row_rel_l2;
+    to->baseline_fails = from->baseline_fails;
+}
+
+static void mark(const judgement *j, const uint8_t *bad, double *suspects)
+{
+    for (int64_t i = 0; suspects != NULL && i < j->verdict.rows_checked; i++)
+        suspects[i] = bad[i] ? fmax(j->rows[i].max, DBL_MIN) : suspects[i];
+}
+
+/* All rules. */
+static fa_verdict conclude(judgement *j, const fa_problem *problem, const uint16_t *output, int32_t tile_m, double atol,
+                           double rtol, double *suspects)
+{
+    uint8_t *bad = fa_alloc((size_t)j->verdict.rows_checked);
+    const bool relative_ok = relative_rules(j, problem, bad);
+    mark(j, bad, suspects);
+    const bool fixed_ok = fixed_rules(j, atol, rtol, bad);
+    j->verdict.passed = relative_ok && fixed_ok;
+    if (!j->verdict.passed) {
+        mark(j, bad, suspects);
+        explain(j, problem, output, tile_m, bad);
+    }
+    free(bad);
+    free(j->rows);
+    j->verdict.rows_checked -= j->unused;
+    return j->verdict;
+}
+
 fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, const uint16_t *output, int32_t tile_m,
                     double atol, double rtol)
 {
@@ -331,16 +273,23 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
     atol *= reference->unit;
     judgement j = measure(problem, &expected, reference, output, atol, rtol);
     j.unit = reference->unit;
-    uint8_t *bad = fa_alloc((size_t)expected.row_count);
     snprintf(j.verdict.name, sizeof j.verdict.name, "cpu");
-    const bool relative_ok = relative_rules(&j, problem, bad);
-    const bool fixed_ok = fixed_rules(&j, atol, rtol, bad);
-    j.verdict.passed = relative_ok && fixed_ok;
-    if (!j.verdict.passed)
-        explain(&j, problem, output, tile_m, bad);
-    free(bad);
-    free(j.rows);
-    return j.verdict;
+    return conclude(&j, problem, output, tile_m, atol, rtol, NULL);
+}
+
+fa_verdict fa_judge_plain(const fa_problem *problem, const double *every, const fa_reference *cpu,
+                          const uint16_t *output, int32_t tile_m, double atol, double rtol, const fa_verdict *exact,
+                          double *suspects)
+{
+    const fa_expected expected = {
+        .row_count = fa_problem_rows(problem), .exact = every, .tensors = cpu->tensors, .tile_n = cpu->tile_n};
+    atol *= cpu->unit;
+    judgement j = measure(problem, &expected, NULL, output, atol, rtol);
+    j.unit = cpu->unit;
+    copy_baseline(exact, &j.verdict);
+    snprintf(j.verdict.name, sizeof j.verdict.name, "plain");
+    memset(suspects, 0, (size_t)expected.row_count * sizeof *suspects);
+    return conclude(&j, problem, output, tile_m, atol, rtol, suspects);
 }
 
 fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
@@ -353,7 +302,7 @@ fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const
     fa_verdict *v = &j.verdict;
     uint8_t *bad = fa_alloc((size_t)expected.row_count);
     snprintf(v->name, sizeof v->name, "cublas");
-    const double limit = fmax(4.0 * exact->baseline_rmse, FLOOR_ULPS * j.ulp_rms);
+    const double limit = fmax(4.0 * exact->baseline_rmse, FA_FLOOR_ULPS * j.ulp_rms);
     const bool fixed_ok = fixed_rules(&j, atol + own_error, rtol, bad), rmse_ok = v->rmse <= limit;
     v->passed = fixed_ok && rmse_ok;
     if (fixed_ok && !rmse_ok) {
@@ -364,10 +313,7 @@ fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const
     }
     if (!v->passed)
         explain(&j, problem, output, tile_m, bad);
-    v->baseline_max_abs_err = exact->baseline_max_abs_err;
-    v->baseline_rmse = exact->baseline_rmse;
-    v->baseline_worst_row_rel_l2 = exact->baseline_worst_row_rel_l2;
-    v->baseline_fails = exact->baseline_fails;
+    copy_baseline(exact, v);
     free(bad);
     free(j.rows);
     return j.verdict;

@@ -6,7 +6,7 @@
 
 /* Errors are absolute unless the name says otherwise; worst_row_rel_l2 is |O-R|_2 / |R|_2 of the worst row. */
 typedef struct fa_verdict {
-    char name[16]; /* "cpu", "cublas" */
+    char name[16]; /* "cpu", "cublas", "plain" */
     bool passed;
     int64_t rows_checked, mismatches, nonfinite;
     double max_abs_err, rmse, worst_row_rel_l2;
@@ -31,6 +31,14 @@ fa_verdict fa_judge(const fa_problem *problem, const fa_reference *reference, co
  * are copied from `exact`. */
 fa_verdict fa_judge_library(const fa_problem *problem, const float *other, const uint16_t *output, int32_t tile_m,
                             double atol, double rtol, const fa_verdict *exact);
+
+/* Against R of every row, from the plain kernel: FP64 [batch, heads, seq_q, dim_v]. The limits of all rows are those
+ * of `exact`, the verdict against the rows of `cpu` with their baseline. Other rows may rightly be worse than these,
+ * so a row that is beyond a limit is a suspect, and passed is false: let the CPU look at it.
+ * suspects: [stored rows], 0 or the row's largest error. */
+fa_verdict fa_judge_plain(const fa_problem *problem, const double *every, const fa_reference *cpu,
+                          const uint16_t *output, int32_t tile_m, double atol, double rtol, const fa_verdict *exact,
+                          double *suspects);
 
 /* Merges the verdicts of two seeds against the same reference: the worse one, with the counts of both. */
 void fa_verdict_merge(fa_verdict *into, const fa_verdict *next);

@@ -59,8 +59,8 @@ enum { FA_PAGE_NHD, FA_PAGE_HND };
 enum { FA_MASK_NONE, FA_MASK_TREE };
 
 /* --check: which results an output is compared with; a set. */
-#define FA_REFERENCE_WORDS "cpu|cublas"
-enum { FA_REFERENCE_CPU = 1 << 0, FA_REFERENCE_CUBLAS = 1 << 1 };
+#define FA_REFERENCE_WORDS "cpu|cublas|plain"
+enum { FA_REFERENCE_CPU = 1 << 0, FA_REFERENCE_CUBLAS = 1 << 1, FA_REFERENCE_PLAIN = 1 << 2 };
 
 /* Tile knobs. FA_UNSET before the registry row has filled in its defaults. acc: 0 fp32, 1 fp16. */
 typedef struct fa_knobs {

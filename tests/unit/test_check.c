@@ -2,6 +2,8 @@
  */
 #include "base/file.h"
 #include "check/check.h"
+#include "check/choose_rows.h"
+#include "check/repeats.h"
 #include "device/gpu_lock.h"
 #include "input/npy.h"
 #include "simulate.h"
@@ -50,6 +52,11 @@ typedef enum {
     WAY_LSE_PACKED,    /* takes the log-sum-exp for packed */
     WAY_GAP_OF_LSE,    /* writes one element between its rows, where there is room */
     WAY_LSE_JITTER,    /* its launches differ in the last bit */
+    WAY_PLAIN,         /* the plain reference: FP64, into the workspace */
+    WAY_PLAIN_WRONG,   /* one element of it 1e-6 off */
+    WAY_PLAIN_WRONG_LSE,
+    WAY_PLAIN_NAN,
+    WAY_ROW_OFF, /* one row half as large again, which a sample may leave out */
 } way;
 
 struct fa_kernel {
@@ -63,8 +70,8 @@ struct fa_kernel {
 
 /* What the fake device does and has done. */
 typedef struct fake {
-    way library;
-    int32_t allocated, allocations, library_loads;
+    way library, plain;
+    int32_t allocated, allocations, library_loads, plain_loads;
     size_t bytes_put; /* into the device's memory */
     int32_t vary_count, variation[32];
     float scale[32]; /* of the launches */
@@ -79,8 +86,8 @@ void __wrap_fa_gpu_lock(const char *bus_id, fa_gpu_lock_mode mode)
     lock_mode = mode;
 }
 
-/* The reference on the CPU leaves the GPU to others. A kernel here takes its own result from it, too. */
-static bool in_a_kernel;
+/* The reference on the CPU leaves the GPU to others. */
+static int32_t references_made;
 fa_reference __real_fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m,
                                       bool acc_fp16, uint64_t seed);
 fa_reference __wrap_fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m,
@@ -88,8 +95,20 @@ fa_reference __wrap_fa_reference_make(const fa_problem *problem, const fa_tensor
 fa_reference __wrap_fa_reference_make(const fa_problem *problem, const fa_tensors *tensors, int32_t tile_m,
                                       bool acc_fp16, uint64_t seed)
 {
-    assert_true(in_a_kernel || lock_mode == FA_GPU_LOCK_NONE);
+    assert_int_equal(lock_mode, FA_GPU_LOCK_NONE);
+    references_made++;
     return __real_fa_reference_make(problem, tensors, tile_m, acc_fp16, seed);
+}
+
+/* Without a compiler there is no plain reference. */
+static bool plain_compiles;
+fa_status __wrap_fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why);
+fa_status __wrap_fa_compile_cuda(const fa_spec *spec, fa_module *module, fa_reason *why)
+{
+    const size_t length = strlen(spec->source), tail = strlen("/src/cuda/plain.cu");
+    (void)module;
+    assert_true(length > tail && strcmp(spec->source + length - tail, "/src/cuda/plain.cu") == 0);
+    return plain_compiles ? FA_PASS : fa_refuse(why, FA_NOT_RUN, "no compiler");
 }
 
 static fa_status fake_alloc(fa_device *device, size_t bytes, fa_ptr *pointer, fa_reason *why)
@@ -136,6 +155,13 @@ static fa_status fake_load(fa_device *device, const fa_spec *spec, const fa_modu
                            fa_kernel **kernel, fa_reason *why)
 {
     fake *f = device->self;
+    if (spec->kind == FA_KIND_HAND) {
+        assert_non_null(module);
+        f->plain_loads++;
+        *kernel = fa_alloc(sizeof **kernel);
+        **kernel = (fa_kernel){.way = f->plain, .problem = *problem};
+        return FA_PASS;
+    }
     assert_int_equal(spec->kind, FA_KIND_LIBRARY);
     assert_true(spec->row->traits.is_reference);
     assert_null(module);
@@ -173,18 +199,51 @@ static int64_t place_in_lse(const fa_params *p, int64_t i)
            i % p->seq_q * p->lse_stride_s;
 }
 
+/* What lies in device memory. */
+static fa_tensors tensors_of(const fa_params *p)
+{
+    return (fa_tensors){
+        .q = dense(p->q, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->batch, p->heads, p->seq_q, p->dim),
+        .k = dense(p->k, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->batch, p->kv_heads, p->seq_kv, p->dim),
+        .v = dense(p->v, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->batch, p->kv_heads, p->seq_kv, p->dim)};
+}
+
+static fa_reference reference_of_all(const fa_problem *problem, const fa_tensors *tensors)
+{
+    const int64_t rows = fa_problem_rows(problem);
+    int64_t *all = fa_alloc((size_t)rows * sizeof *all);
+    for (int64_t i = 0; i < rows; i++)
+        all[i] = i;
+    return fa_reference_of_rows(problem, tensors, all, rows, false);
+}
+
+/* The plain kernel: FP64 of all rows, and what each of these ways makes of it. */
+static void compute_plain(const fa_kernel *kernel, const fa_params *p)
+{
+    fa_problem problem = kernel->problem;
+    const int64_t count = (int64_t)fa_problem_o_count(&problem), rows = fa_problem_rows(&problem);
+    problem.scale = p->scale;
+    fa_tensors tensors = tensors_of(p);
+    fa_reference every = reference_of_all(&problem, &tensors);
+    double *o = p->workspace;
+    assert_null(p->o);
+    assert_int_equal(p->workspace_bytes, (count + rows) * (int64_t)sizeof *o);
+    memcpy(o, every.exact, (size_t)count * sizeof *o);
+    memcpy(o + count, every.lse, (size_t)rows * sizeof *o);
+    o[count - 1] += kernel->way == WAY_PLAIN_WRONG ? 1e-6 : 0.0;
+    o[count + 7] += kernel->way == WAY_PLAIN_WRONG_LSE ? 1e-6 : 0.0;
+    o[33] = kernel->way == WAY_PLAIN_NAN ? NAN : o[33];
+    fa_reference_free(&every);
+    fa_tensors_free(&tensors);
+}
+
 /* The reference of all rows of what lies in device memory, packed. */
 static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
 {
     fa_problem problem = kernel->problem;
     problem.scale = kernel->way == WAY_OWN_SCALE ? 1.0f / sqrtf((float)p->dim) : p->scale;
-    fa_tensors tensors = {
-        .q = dense(p->q, p->q_stride_b, p->q_stride_h, p->q_stride_s, p->batch, p->heads, p->seq_q, p->dim),
-        .k = dense(p->k, p->k_stride_b, p->k_stride_h, p->k_stride_s, p->batch, p->kv_heads, p->seq_kv, p->dim),
-        .v = dense(p->v, p->v_stride_b, p->v_stride_h, p->v_stride_s, p->batch, p->kv_heads, p->seq_kv, p->dim)};
-    in_a_kernel = true;
-    fa_reference all = fa_reference_make(&problem, &tensors, 64, false, 0);
-    in_a_kernel = false;
+    fa_tensors tensors = tensors_of(p);
+    fa_reference all = reference_of_all(&problem, &tensors);
     if (kernel->way == WAY_LIBRARY || kernel->way == WAY_WRONG_LIBRARY || kernel->way == WAY_GROUPS_PACKED)
         memcpy(out, all.baseline, fa_problem_q_count(&problem) * sizeof *out);
     else
@@ -197,6 +256,8 @@ static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
     fa_reference_free(&all);
     fa_tensors_free(&tensors);
 }
+
+#define ROW_OFF 23
 
 /* What each of these ways makes of a right output, packed. */
 static void spoil(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
@@ -212,6 +273,8 @@ static void spoil(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
         bool zero = true;
         for (size_t d = 0; d < dim; d++)
             zero &= q[d] == 0;
+        if (kernel->way == WAY_ROW_OFF && row == ROW_OFF)
+            out[i] = fa_float_to_half(1.5f * value);
         if (kernel->way == WAY_CLAMPS)
             out[i] = fa_float_to_half(fminf(fmaxf(value, -1000.0f), 1000.0f));
         if (kernel->way == WAY_ADDS)
@@ -242,7 +305,13 @@ static size_t place_in_o(const fa_params *p, size_t i)
 static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_launch *launch, const fa_params *p,
                              fa_reason *why)
 {
-    (void)launch;
+    assert_int_equal(lock_mode, FA_GPU_LOCK_SHARED);
+    if (kernel->way >= WAY_PLAIN && kernel->way <= WAY_PLAIN_NAN) {
+        assert_int_equal(launch->grid, (fa_problem_rows(&kernel->problem) + 7) / 8);
+        assert_int_equal(launch->threads, 256);
+        compute_plain(kernel, p);
+        return FA_PASS;
+    }
     fa_params packed = *p;
     packed.q_stride_s = packed.k_stride_s = packed.v_stride_s = packed.o_stride_s = p->dim;
     packed.q_stride_h = packed.o_stride_h = (fa_i64)p->dim * p->seq_q;
@@ -259,7 +328,6 @@ static fa_status fake_launch(fa_device *device, fa_kernel *kernel, const fa_laun
     uint16_t *o = p->o, *k = (uint16_t *)(uintptr_t)p->k, *v = (uint16_t *)(uintptr_t)p->v;
     const int32_t before = kernel->launches++;
     ((fake *)device->self)->scale[before % 32] = p->scale;
-    assert_int_equal(lock_mode, FA_GPU_LOCK_SHARED);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(o[place_in_o(p, i)], 0xFFFF); /* every launch finds its output NaN-filled */
     if (kernel->way == WAY_FAULTS)
@@ -338,6 +406,8 @@ typedef struct setup {
 
 static setup *make(way candidate, way library)
 {
+    fa_kept_clear(); /* another fake's results */
+    plain_compiles = false;
     setup *s = fa_alloc(sizeof *s);
     s->fake.library = library;
     s->device = (fa_device){.info = {.backend = "cuda", .name = "a fake", .sm_count = 4, .memory_bytes = 1 << 30},
@@ -573,7 +643,7 @@ static void a_missing_library_is_said(void **state)
 {
     setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
     assert_int_equal(check(s), FA_PASS);
-    assert_string_equal(s->result.missing, "cublas: libcublas.so is not here");
+    assert_string_equal(s->result.missing, "cublas: libcublas.so is not here; plain: no compiler");
     assert_int_equal(s->result.verdict_count, 1);
     assert_int_equal(s->fake.library_loads, 1);
     discard(s);
@@ -615,6 +685,142 @@ static void a_failing_library_is_said(void **state)
     s->kernel.fault = SIM_SCALE_OFF;
     assert_int_equal(check(s), FA_WRONG);
     assert_non_null(strstr(s->why.text, "seed 42: against cpu"));
+    discard(s);
+}
+
+/* The plain reference: asked for, it checks every row beside the others; otherwise it stands in for cuBLAS. */
+static void the_plain_reference_checks_every_row(void **state)
+{
+    setup *s = make(WAY_GOOD, WAY_LIBRARY);
+    plain_compiles = true;
+    s->fake.plain = WAY_PLAIN;
+    s->spec.lse = true;
+    s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS | FA_REFERENCE_PLAIN;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(s->result.verdict_count, 3);
+    assert_string_equal(s->result.verdicts[2].name, "plain");
+    assert_true(s->result.verdicts[2].passed && s->result.verdicts[2].rows_checked == 2 * 160);
+    assert_true(s->result.verdicts[2].max_abs_err == s->result.verdicts[0].max_abs_err);
+    assert_true(s->result.verdicts[2].baseline_rmse == s->result.verdicts[0].baseline_rmse);
+    assert_string_equal(s->result.missing, "");
+    discard(s);
+
+    const way library[] = {WAY_LIBRARY, WAY_NO_LIBRARY, WAY_WRONG_LIBRARY, WAY_GROUPS_PACKED};
+    for (int i = 0; i < 4; i++) {
+        s = make(WAY_GOOD, library[i]);
+        plain_compiles = true;
+        s->fake.plain = WAY_PLAIN;
+        assert_int_equal(check(s), FA_PASS);
+        assert_int_equal(s->fake.plain_loads, i > 0);
+        assert_int_equal(s->result.verdict_count, 2);
+        assert_string_equal(s->result.verdicts[1].name, i == 0 || i == 3 ? "cublas" : "plain");
+        discard(s);
+    }
+    s = make(WAY_LIBRARY, WAY_NO_LIBRARY); /* cuBLAS does not know features */
+    plain_compiles = true;
+    s->fake.plain = WAY_PLAIN;
+    s->options.check = FA_REFERENCE_CUBLAS;
+    s->problem.windowed = s->kernel.problem.windowed = true;
+    s->problem.window_left = s->kernel.problem.window_left = 9;
+    s->problem.window_right = s->kernel.problem.window_right = 0;
+    assert_int_equal(check(s), FA_PASS);
+    assert_string_equal(s->result.missing, "cublas: does not serve --window");
+    assert_int_equal(s->result.verdict_count, 1);
+    assert_string_equal(s->result.verdicts[0].name, "plain");
+    assert_int_equal(s->fake.library_loads, 0);
+    discard(s);
+}
+
+/* Whatever its own fault is, it is no reference then, and the reason says where. */
+static void a_wrong_plain_reference_is_dropped(void **state)
+{
+    const struct {
+        way way;
+        const char *words;
+    } cases[] = {
+        {WAY_PLAIN_WRONG, "plain: its own result is wrong here, so no reference: batch 1 head 1 row 39 col 31: "},
+        {WAY_PLAIN_WRONG_LSE, "plain: its own result is wrong here, so no reference: log-sum-exp of batch 0 head "
+                              "0 row 7: "},
+        {WAY_PLAIN_NAN, "plain: its own result is wrong here, so no reference: batch 0 head 0 row 1 col 1: "}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int cpu = 0; cpu < 2; cpu++) {
+            setup *s = make(WAY_GOOD, WAY_LIBRARY);
+            plain_compiles = true;
+            s->fake.plain = cases[i].way;
+            s->options.check = FA_REFERENCE_PLAIN | (cpu ? FA_REFERENCE_CPU : 0);
+            assert_int_equal(check(s), cpu ? FA_PASS : FA_NOT_RUN);
+            if (strstr(s->result.missing, cases[i].words) == NULL)
+                fail_msg("no \"%s\" in: %s", cases[i].words, s->result.missing);
+            assert_int_equal(s->fake.plain_loads, 1);
+            assert_int_equal(s->result.verdict_count, cpu);
+            discard(s);
+        }
+    setup *s = make(WAY_GOOD, WAY_LIBRARY);
+    plain_compiles = true;
+    s->fake.plain = WAY_PLAIN;
+    s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_PLAIN;
+    assert_int_equal(fa_buffers_make(&s->device, &s->problem, 100, &s->options, false, &s->candidate.buffers, &s->why),
+                     FA_PASS);
+    s->device.info.memory_bytes = 100000;
+    assert_int_equal(fa_check(&s->candidate, &s->options, &s->result, &s->why), FA_PASS);
+    assert_non_null(strstr(s->result.missing, "plain: its result takes "));
+    discard(s);
+}
+
+/* A problem of which the CPU takes a sample: a wrong row beside it is found, and by the CPU's own judgement. */
+static void a_row_beside_the_sample_is_found(void **state)
+{
+    for (int wrong = 0; wrong < 2; wrong++)
+        for (int plain = !wrong; plain < 2; plain++) {
+            setup *s = make(wrong ? WAY_ROW_OFF : WAY_LIBRARY, WAY_NO_LIBRARY);
+            plain_compiles = true;
+            s->fake.plain = WAY_PLAIN;
+            s->problem = (fa_problem){1, 1, 1, 4096, 4400, 64, true, 2.0f};
+            s->kernel.problem = s->problem;
+            s->spec.lse = false;
+            s->options.seeds = 1;
+            s->candidate.nondeterministic = true; /* one launch */
+            s->options.check = FA_REFERENCE_CPU | (plain ? FA_REFERENCE_PLAIN : 0);
+            assert_false(fa_chooses_all_rows(&s->problem));
+            assert_int_equal(check(s), wrong && plain ? FA_WRONG : FA_PASS);
+            if (wrong && plain)
+                assert_non_null(strstr(s->why.text, "against plain: "));
+            discard(s);
+        }
+}
+
+/* A second candidate of the same problem draws nothing and makes no reference again. */
+static void later_candidates_share_inputs_and_references(void **state)
+{
+    setup *s = make(WAY_GOOD, WAY_LIBRARY);
+    plain_compiles = true;
+    s->fake.plain = WAY_PLAIN;
+    s->options.seeds = 5;
+    s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS | FA_REFERENCE_PLAIN;
+    references_made = 0;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(references_made, 5);
+    const fa_check_result before = s->result;
+    for (int i = 0; i < 3; i++) {
+        fa_buffers_free(&s->candidate.buffers);
+        s->kernel.launches = 0;
+        assert_int_equal(check(s), FA_PASS);
+        assert_memory_equal(&before, &s->result, sizeof before);
+        assert_int_equal(references_made, 5);
+        assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 1);
+    }
+    fa_buffers_free(&s->candidate.buffers);
+    s->kernel.way = WAY_FAULT; /* and a wrong one is found by each of them */
+    s->kernel.fault = SIM_SCALE_OFF;
+    assert_int_equal(check(s), FA_WRONG);
+    assert_int_equal(s->result.verdict_count, 3);
+    for (int i = 0; i < 3; i++)
+        assert_false(s->result.verdicts[i].passed);
+    s->problem.scale *= 2; /* another problem */
+    fa_buffers_free(&s->candidate.buffers);
+    s->kernel.way = WAY_GOOD;
+    assert_int_equal(check(s), FA_PASS);
+    assert_int_equal(references_made, 10);
     discard(s);
 }
 
@@ -1027,6 +1233,10 @@ int main(void)
         cmocka_unit_test(repeats_follow_from_the_problem),
         cmocka_unit_test(a_missing_library_is_said),
         cmocka_unit_test(a_failing_library_is_said),
+        cmocka_unit_test(the_plain_reference_checks_every_row),
+        cmocka_unit_test(a_wrong_plain_reference_is_dropped),
+        cmocka_unit_test(a_row_beside_the_sample_is_found),
+        cmocka_unit_test(later_candidates_share_inputs_and_references),
         cmocka_unit_test(failures_are_told_in_the_kernels_tiles),
         cmocka_unit_test(a_baseline_is_of_the_kernels_class),
         cmocka_unit_test(tolerances_are_echoed_and_do_not_help),

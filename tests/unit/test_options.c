@@ -91,6 +91,7 @@ static void sets_of_references(void **state)
         int32_t set;
     } good[] = {{"--check cpu", FA_REFERENCE_CPU},
                 {"--check cublas", FA_REFERENCE_CUBLAS},
+                {"--check plain", FA_REFERENCE_PLAIN},
                 {"--check cublas,cpu", FA_REFERENCE_CPU | FA_REFERENCE_CUBLAS},
                 {"--check=cpu,cpu", FA_REFERENCE_CPU}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -101,7 +102,7 @@ static void sets_of_references(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char words[64];
         snprintf(words, sizeof words, "--check=%s", bad[i]);
-        refused(words, "--check takes a comma-separated list of cpu|cublas, not", bad[i]);
+        refused(words, "--check takes a comma-separated list of cpu|cublas|plain, not", bad[i]);
     }
     refused("--check", "--check needs a value", "LIST");
 }

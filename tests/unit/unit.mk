@@ -23,7 +23,7 @@ $(UNIT)/simulate.o $(BUILD)/src/check/reference.o $(BUILD)/src/check/scores.o: C
 # Functions that a test replaces with its own.
 $(addprefix $(UNIT)/test_,measure paired measure_golden invariance): LDFLAGS += -Wl,--wrap=fa_now_s
 $(UNIT)/test_spec: LDFLAGS += -Wl,--wrap=fa_registry_rules
-$(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_gpu_lock -Wl,--wrap=fa_reference_make
+$(UNIT)/test_check: LDFLAGS += -Wl,--wrap=fa_gpu_lock -Wl,--wrap=fa_reference_make -Wl,--wrap=fa_compile_cuda
 # Our declarations against the vendors' headers, where there are any. Ours and cuda.h cannot be read by one file.
 $(UNIT)/test_cuda_abi: $(UNIT)/cuda_abi_theirs.o
 $(UNIT)/cuda_abi_theirs.o $(UNIT)/test_lib_abi: \

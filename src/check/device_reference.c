@@ -1,0 +1,264 @@
+#include "check/device_reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "check/rules.h"
+#include "compile/cuda.h"
+#include "compile/emu.h"
+#include "run/params.h"
+
+enum { PLAIN_ROWS = 8 }; /* of a block of plain.cu */
+
+const char *fa_device_reference_name(const fa_device_reference *other) { return other->plain ? "plain" : "cublas"; }
+
+void fa_device_reference_close(fa_device *device, fa_device_reference *other)
+{
+    if (other->out)
+        device->free(device, other->out);
+    if (other->kernel)
+        device->unload(device, other->kernel);
+    other->out = 0;
+    other->kernel = NULL;
+    other->on = other->answered = false;
+}
+
+/* Adds the reason to those of other references. */
+static void drop(fa_device *device, fa_device_reference *other, const char *reason, char missing[FA_MISSING_SIZE])
+{
+    const size_t used = strlen(missing);
+    fa_device_reference_close(device, other);
+    snprintf(missing + used, FA_MISSING_SIZE - used, "%s%s: %.240s", used > 0 ? "; " : "",
+             fa_device_reference_name(other), reason);
+}
+
+static const fa_kernel_row *library_row(void)
+{
+    for (size_t i = 0; i < fa_registry_count(); i++)
+        if (fa_registry_at(i)->traits.is_reference)
+            return fa_registry_at(i);
+    return NULL;
+}
+
+static fa_status load_library(const fa_candidate *candidate, fa_device_reference *other, fa_reason *why)
+{
+    fa_device *device = candidate->device;
+    const fa_kernel_row *row = library_row();
+    const int32_t features = fa_problem_features(candidate->problem);
+    char asked[FA_FEATURES_TEXT];
+    if (!row)
+        return fa_refuse(why, FA_NOT_RUN, "not in the registry");
+    if (candidate->spec->row == row)
+        return fa_refuse(why, FA_NOT_RUN, "is the kernel under test, so it is no reference");
+    if (features != 0)
+        return fa_refuse(why, FA_NOT_RUN, "does not serve %s", fa_features_text(features, asked));
+    fa_spec spec = *candidate->spec;
+    spec.row = row;
+    spec.kind = row->kind;
+    spec.knobs = row->knobs;
+    spec.source[0] = '\0';
+    spec.lse = false;
+    snprintf(spec.name, sizeof spec.name, "%s", row->name);
+    other->bytes = other->count * sizeof(uint16_t);
+    return device->load(device, &spec, NULL, candidate->problem, &other->kernel, why);
+}
+
+/* Compiled alike for all candidates: its code depends on the dimensions and the type alone. */
+static fa_spec plain_spec(const fa_candidate *candidate)
+{
+    const fa_spec *spec = candidate->spec;
+    const fa_problem *problem = candidate->problem;
+    fa_spec plain = {.name = "plain",
+                     .kind = FA_KIND_HAND,
+                     .knobs = {.m = PLAIN_ROWS, .n = 32, .warps = PLAIN_ROWS, .vec = 8, .stages = 1, .splits = 1},
+                     .dim = problem->dim,
+                     .dim_v = fa_problem_dim_v(problem),
+                     .lse = true,
+                     .dtype = problem->dtype,
+                     .compiler = spec->compiler};
+    char *source = fa_format("%s/src/cuda/plain.cu", fa_home());
+    snprintf(plain.source, sizeof plain.source, "%s", source);
+    snprintf(plain.arch, sizeof plain.arch, "%s",
+             fa_device_is_emu(candidate->device) ? spec->arch : candidate->device->info.arch);
+    free(source);
+    return plain;
+}
+
+static fa_status check_work(const fa_candidate *candidate, const fa_device_reference *other, fa_reason *why)
+{
+    const fa_problem *problem = candidate->problem;
+    const double work = (double)fa_problem_pairs(problem) * (problem->dim + fa_problem_dim_v(problem));
+    const double host = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE);
+    if (other->work_most > 0 && work > (double)other->work_most)
+        return fa_refuse(why, FA_NOT_RUN, "%.3g multiply-adds in FP64; --check cpu,plain asks for it nevertheless",
+                         work);
+    if ((double)other->bytes > fmin((double)candidate->device->info.memory_bytes, host) / 4)
+        return fa_refuse(why, FA_NOT_RUN, "its result takes %.1f GiB", (double)other->bytes / 0x1p30);
+    return FA_PASS;
+}
+
+static fa_status load_plain(const fa_candidate *candidate, fa_device_reference *other, fa_reason *why)
+{
+    fa_device *device = candidate->device;
+    const fa_spec spec = plain_spec(candidate);
+    fa_module *module = fa_alloc(sizeof *module);
+    other->bytes = (other->count + other->rows) * sizeof(double);
+    fa_status status = check_work(candidate, other, why);
+    if (status == FA_PASS)
+        status = fa_device_is_emu(device) ? fa_compile_emu(&spec, FA_SANITIZE_NONE, module, why)
+                                          : fa_compile_cuda(&spec, module, why);
+    if (status == FA_PASS)
+        status = device->load(device, &spec, module, candidate->problem, &other->kernel, why);
+    free(module);
+    return status;
+}
+
+void fa_device_reference_open(const fa_candidate *candidate, fa_device_reference *other, char missing[FA_MISSING_SIZE])
+{
+    fa_device *device = candidate->device;
+    fa_reason why = {""};
+    if (other->opened)
+        return;
+    other->opened = true;
+    other->rows = (size_t)fa_problem_rows(candidate->problem);
+    other->count = fa_problem_o_count(candidate->problem);
+    fa_status status = other->plain ? load_plain(candidate, other, &why) : load_library(candidate, other, &why);
+    if (status == FA_PASS)
+        status = device->alloc(device, other->bytes, &other->out, &why);
+    if (status != FA_PASS)
+        drop(device, other, why.text, missing);
+    else
+        other->on = true;
+}
+
+/* The candidate's inputs, and an output of its own: the library's packed in o, the plain kernel's in the workspace. */
+static fa_params params_of(const fa_candidate *candidate, const fa_device_reference *other, const fa_launch *launch)
+{
+    const fa_layout packed = fa_layout_of(candidate->problem, FA_STRIDES_PACKED, 0, FA_O);
+    fa_params params = fa_buffers_params(&candidate->buffers, candidate->problem, launch);
+    params.o = (void *)(uintptr_t)(other->plain ? 0 : other->out);
+    params.o_stride_b = packed.stride_b;
+    params.o_stride_h = packed.stride_h;
+    params.o_stride_s = packed.stride_s;
+    params.lse = NULL;
+    if (other->plain) {
+        params.workspace = (void *)(uintptr_t)other->out;
+        params.workspace_bytes = (fa_i64)other->bytes;
+    }
+    return params;
+}
+
+/* Copies the library's output out. False: its own result is wrong, or the copy failed. */
+static fa_status take_library(const fa_candidate *candidate, const fa_device_reference *other, fa_kept *kept,
+                              fa_reason *wrong, fa_reason *why)
+{
+    fa_device *device = candidate->device;
+    const fa_dtype dtype = candidate->problem->dtype;
+    const double rule = fa_rule_tolerance(dtype);
+    uint16_t *half = fa_alloc(other->bytes);
+    const fa_status status = device->copy_out(device, half, other->out, other->bytes, why);
+    if (status == FA_PASS) {
+        const fa_verdict own = fa_judge(candidate->problem, &kept->reference, half, FA_LIBRARY_TILE, rule, rule);
+        snprintf(wrong->text, sizeof wrong->text, "%s", own.failure);
+    }
+    if (status == FA_PASS && wrong->text[0] == '\0') {
+        kept->library = fa_alloc(other->count * sizeof *kept->library);
+#pragma omp parallel for schedule(static)
+        for (size_t i = 0; i < other->count; i++)
+            kept->library[i] = fa_element_to_float(dtype, half[i]);
+    }
+    free(half);
+    return status;
+}
+
+static fa_status take_plain(const fa_candidate *candidate, const fa_device_reference *other, fa_kept *kept,
+                            fa_reason *wrong, fa_reason *why)
+{
+    fa_device *device = candidate->device;
+    double *plain = fa_alloc(other->bytes);
+    const fa_status status = device->copy_out(device, plain, other->out, other->bytes, why);
+    if (status == FA_PASS && fa_plain_agrees(candidate->problem, kept, plain, plain + other->count, wrong))
+        kept->plain = plain;
+    else
+        free(plain);
+    return status;
+}
+
+static fa_launch launch_of(const fa_device_reference *other)
+{
+    return other->plain ? (fa_launch){.grid = (uint32_t)((other->rows + PLAIN_ROWS - 1) / PLAIN_ROWS),
+                                      .threads = 32 * PLAIN_ROWS,
+                                      .cluster = 1}
+                        : (fa_launch){.grid = 1, .threads = 1};
+}
+
+fa_status fa_device_reference_run(const fa_candidate *candidate, bool as_asked, fa_device_reference *other,
+                                  fa_kept *kept, char missing[FA_MISSING_SIZE], fa_reason *why)
+{
+    fa_device *device = candidate->device;
+    const fa_launch launch = launch_of(other);
+    const fa_params params = params_of(candidate, other, &launch);
+    other->answered = false;
+    FA_TRY(device->fill16(device, other->out, FA_POISON, other->bytes / 2, why));
+    fa_reason inner = {""}, wrong = {""};
+    const fa_status status = device->launch(device, other->kernel, &launch, &params, &inner);
+    if (status == FA_INFEASIBLE && !as_asked)
+        return FA_PASS; /* this layout alone */
+    if (status == FA_NOT_RUN || status == FA_INFEASIBLE) {
+        drop(device, other, inner.text, missing);
+        return FA_PASS;
+    }
+    if (status != FA_PASS)
+        return fa_refuse(why, status, "the %s reference: %s", fa_device_reference_name(other), inner.text);
+    FA_TRY((other->plain ? take_plain : take_library)(candidate, other, kept, &wrong, why));
+    other->answered = wrong.text[0] == '\0';
+    if (other->answered)
+        return FA_PASS;
+    char *reason = fa_format("its own result is wrong here, so no reference: %s", wrong.text);
+    drop(device, other, reason, missing);
+    free(reason);
+    return FA_PASS;
+}
+
+/* The largest |V|; poison is NaN. */
+static double largest_v(const fa_problem *problem, const fa_tensors *tensors)
+{
+    float largest = 0.0f;
+#pragma omp parallel for reduction(max : largest) schedule(static) if (tensors->v_count > 1 << 16)
+    for (size_t i = 0; i < tensors->v_count; i++) {
+        const float value = fabsf(fa_element_to_float(problem->dtype, tensors->v[i]));
+        largest = value > largest ? value : largest;
+    }
+    return (double)largest;
+}
+
+bool fa_plain_agrees(const fa_problem *problem, const fa_kept *kept, const double *plain, const double *lse,
+                     fa_reason *why)
+{
+    const fa_reference *cpu = &kept->reference;
+    const int32_t dim = fa_problem_dim_v(problem);
+    const double largest = largest_v(problem, &kept->tensors);
+    for (int64_t i = 0; i < cpu->row_count; i++) {
+        const int64_t row = cpu->rows[i];
+        const fa_place at = fa_place_of(problem, row, 0);
+        for (int32_t d = 0; d < dim; d++) {
+            const double got = plain[row * dim + d], want = cpu->exact[i * dim + d];
+            if (!(fabs(got - want) <= FA_PLAIN_AGREES * (largest + fabs(want)))) {
+                fa_refuse(why, FA_WRONG, "batch %d head %d row %d col %d: %.12g, on the CPU %.12g", at.batch, at.head,
+                          at.row, d, got, want);
+                return false;
+            }
+        }
+        if (lse[row] != cpu->lse[i] && !(fabs(lse[row] - cpu->lse[i]) <= FA_PLAIN_AGREES * (1.0 + fabs(cpu->lse[i])))) {
+            fa_refuse(why, FA_WRONG, "log-sum-exp of batch %d head %d row %d: %.12g, on the CPU %.12g", at.batch,
+                      at.head, at.row, lse[row], cpu->lse[i]);
+            return false;
+        }
+    }
+    return true;
+}

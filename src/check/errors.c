@@ -1,0 +1,78 @@
+#include "check/errors.h"
+
+#include <math.h>
+
+/* Among fewer elements than this the baseline can be lucky: an element that cancels to almost 0 carries the rounding of
+ * the P that made it. Units in the last place are then those of the largest |R| of the row. */
+#define FEW_ELEMENTS 8192
+
+int64_t fa_errors_nonfinite(const fa_problem *problem, const uint16_t *output)
+{
+    const int64_t rows = fa_problem_rows(problem), dim = fa_problem_dim_v(problem);
+    int64_t nonfinite = 0;
+#pragma omp parallel for reduction(+ : nonfinite) schedule(static) if (rows * dim > FA_PARALLEL_ELEMENTS)
+    for (int64_t row = 0; row < rows; row++) {
+        if (problem->lengths != NULL && !fa_problem_row(problem, row).used)
+            continue;
+        for (int64_t i = row * dim; i < (row + 1) * dim; i++)
+            nonfinite += !fa_element_is_finite(problem->dtype, output[i]);
+    }
+    return nonfinite;
+}
+
+static double largest_expected(const fa_expected *expected, int64_t i, int32_t dim)
+{
+    double largest = 0.0;
+    for (int32_t d = 0; d < dim; d++)
+        largest = fmax(largest, fabs(fa_expected_value(expected, i * dim + d)));
+    return largest;
+}
+
+/* The larger error and its column. NaN counts. */
+static void keep_larger(double error, int32_t d, double *largest, int32_t *col)
+{
+    if (error <= *largest)
+        return;
+    *largest = error;
+    *col = d;
+}
+
+fa_row_errors fa_errors_of_row(const fa_problem *problem, const fa_expected *expected, int64_t i,
+                               const fa_reference *reference, const uint16_t *output, double atol, double rtol)
+{
+    const int32_t dim = fa_problem_dim_v(problem);
+    const fa_dtype dtype = problem->dtype;
+    fa_row_errors row = {.unused =
+                             problem->lengths != NULL && !fa_problem_row(problem, fa_expected_row(expected, i)).used};
+    if (row.unused)
+        return row;
+    const bool few = expected->row_count * dim < FEW_ELEMENTS;
+    const double largest = largest_expected(expected, i, dim);
+    const double sway = reference ? 2.0 * reference->sway[i] * largest : 0.0;
+    const uint16_t *o = output + fa_expected_row(expected, i) * dim;
+    for (int32_t d = 0; d < dim; d++) {
+        const double r = fa_expected_value(expected, i * dim + d);
+        const double limit = atol + rtol * fabs(r), ulp = fa_element_ulp(dtype, few ? largest : r);
+        const bool finite = fa_element_is_finite(dtype, o[d]);
+        const double error = finite ? fabs((double)fa_element_to_float(dtype, o[d]) - r) : INFINITY;
+        row.nonfinite += !finite;
+        keep_larger(error, d, &row.max, &row.col);
+        if (!(error <= limit)) {
+            row.mismatches++;
+            keep_larger(error, d, &row.outside, &row.outside_col);
+        }
+        if (!(error <= FA_FLOOR_ULPS_EXACT * ulp))
+            keep_larger(error, d, &row.over_floor, &row.floor_col);
+        row.squares += error * error;
+        row.reference_squares += r * r;
+        row.ulp_squares += ulp * ulp;
+        if (reference) {
+            const double base_error = fabs((double)fa_element_to_float(dtype, reference->baseline[i * dim + d]) - r);
+            row.base_mismatch |= !(base_error <= limit);
+            row.unsettled |= !(base_error + sway <= limit);
+            row.base_max = fmax(row.base_max, base_error);
+            row.base_squares += base_error * base_error;
+        }
+    }
+    return row;
+}

@@ -1,0 +1,247 @@
+#include "check/judge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/choose_rows.h"
+
+enum { SUSPECTS_MOST = 256 }; /* rows that the CPU looks at beside its sample */
+
+void fa_judge_merge(fa_check_result *result, const fa_verdict *verdict)
+{
+    for (int32_t i = 0; i < result->verdict_count; i++)
+        if (strcmp(result->verdicts[i].name, verdict->name) == 0) {
+            fa_verdict_merge(&result->verdicts[i], verdict);
+            return;
+        }
+    FA_ASSERT(result->verdict_count < FA_REFERENCES, "one reference too many");
+    result->verdicts[result->verdict_count++] = *verdict;
+}
+
+/* Errors of a drawn seed are reported with the draw, not with the requested inputs. */
+static void record(fa_session *s, const fa_verdict *verdict)
+{
+    fa_check_result *result = s->result;
+    fa_draw *draw = result->draw_count > 0 ? &result->draws[result->draw_count - 1] : NULL;
+    if (draw != NULL && verdict->max_abs_err > draw->max_abs_err)
+        draw->max_abs_err = verdict->max_abs_err;
+    if (s->draw->as_asked || !verdict->passed)
+        fa_judge_merge(result, verdict);
+}
+
+static bool asks(const fa_session *s, int32_t reference) { return (s->asked & reference) != 0; }
+
+/* The library's result, where it is there and is not that of the kernel under test. */
+static const float *library_of(const fa_session *s)
+{
+    const fa_kernel_row *row = s->candidate->spec->row;
+    const bool itself = row != NULL && row->traits.is_reference;
+    return asks(s, FA_REFERENCE_CUBLAS) && !itself ? s->kept->library : NULL;
+}
+
+/* Where the plain reference is asked for, or stands in for cuBLAS on a GPU. */
+static bool wants_plain(const fa_session *s)
+{
+    const bool gpu = !fa_device_is_emu(s->candidate->device);
+    return asks(s, FA_REFERENCE_PLAIN) || (asks(s, FA_REFERENCE_CUBLAS) && gpu && library_of(s) == NULL);
+}
+
+/* With every row's log-sum-exp of the plain kernel in place of the sampled ones. Rounding may be as in the sample. */
+static fa_lse_verdict judge_every_lse(const fa_session *s, double baseline_max)
+{
+    const int64_t all = fa_problem_rows(s->problem);
+    const double *lse = s->kept->plain + s->count;
+    fa_reference every = {.rows = fa_alloc((size_t)all * sizeof *every.rows),
+                          .lse = fa_alloc((size_t)all * sizeof *every.lse),
+                          .baseline_lse = fa_alloc((size_t)all * sizeof *every.baseline_lse)};
+    for (int64_t row = 0; row < all; row++) {
+        if (s->problem->lengths != NULL && !fa_problem_row(s->problem, row).used)
+            continue;
+        every.rows[every.row_count] = row;
+        every.lse[every.row_count] = lse[row];
+        every.baseline_lse[every.row_count++] = lse[row] + baseline_max;
+    }
+    const fa_lse_verdict verdict = fa_judge_lse(s->problem, &every, s->lse, s->acc_fp16);
+    fa_reference_free(&every);
+    return verdict;
+}
+
+/* The log-sum-exp against FP64. A failure of the output comes first. */
+static fa_status judge_lse(fa_session *s, fa_status status, fa_reason *why)
+{
+    if (s->lse == NULL)
+        return status;
+    fa_lse_verdict verdict = fa_judge_lse(s->problem, &s->kept->reference, s->lse, s->acc_fp16);
+    if (verdict.passed && wants_plain(s) && s->kept->plain != NULL)
+        verdict = judge_every_lse(s, verdict.baseline_max_abs_err);
+    if (s->draw->as_asked || !verdict.passed)
+        fa_lse_verdict_merge(&s->result->lse, &verdict);
+    return verdict.passed || status != FA_PASS ? status : fa_refuse(why, FA_WRONG, "%s", verdict.failure);
+}
+
+fa_status fa_judge_need_reference(fa_session *s, fa_reason *why)
+{
+    char *missing = s->result->missing;
+    const bool stands_in = asks(s, FA_REFERENCE_CUBLAS) && !fa_device_is_emu(s->candidate->device);
+    if (!asks(s, FA_REFERENCE_CPU) && asks(s, FA_REFERENCE_CUBLAS))
+        fa_device_reference_open(s->candidate, &s->cublas, missing);
+    if (!asks(s, FA_REFERENCE_CPU) && !s->cublas.on && (stands_in || asks(s, FA_REFERENCE_PLAIN)))
+        fa_device_reference_open(s->candidate, &s->plain, missing);
+    return asks(s, FA_REFERENCE_CPU) || s->cublas.on || s->plain.on
+               ? FA_PASS
+               : fa_refuse(why, FA_NOT_RUN, "no reference could run: %s", missing);
+}
+
+static fa_status ask(fa_session *s, fa_device_reference *other, char *missing, fa_reason *why)
+{
+    fa_session_gpu_lock(s, FA_GPU_LOCK_SHARED);
+    fa_device_reference_open(s->candidate, other, missing);
+    return other->on ? fa_device_reference_run(s->candidate, s->draw->as_asked, other, s->kept, missing, why) : FA_PASS;
+}
+
+/* Asks the library; where it cannot serve this input, later candidates need not ask again. */
+static fa_status ask_library(fa_session *s, fa_reason *why)
+{
+    fa_kept *kept = s->kept;
+    const fa_kernel_row *row = s->candidate->spec->row;
+    char *missing = s->result->missing;
+    if (kept->library_cannot && kept->plain != NULL) {
+        if (missing[0] == '\0')
+            snprintf(missing, FA_MISSING_SIZE, "%s", kept->missing);
+        return FA_PASS;
+    }
+    FA_TRY(ask(s, &s->cublas, missing, why));
+    kept->library_cannot = kept->library == NULL && (row == NULL || !row->traits.is_reference);
+    snprintf(kept->missing, sizeof kept->missing, "%.255s", s->cublas.on ? "" : missing);
+    return FA_PASS;
+}
+
+/* What the entry lacks. A plain reference that stands in for one layout alone is not missed. */
+static fa_status ask_device(fa_session *s, fa_reason *why)
+{
+    char unsaid[FA_MISSING_SIZE] = "";
+    if (asks(s, FA_REFERENCE_CUBLAS) && library_of(s) == NULL)
+        FA_TRY(ask_library(s, why));
+    if (!wants_plain(s) || s->kept->plain != NULL)
+        return FA_PASS;
+    return ask(s, &s->plain, s->cublas.on && !asks(s, FA_REFERENCE_PLAIN) ? unsaid : s->result->missing, why);
+}
+
+static int by_suspicion(const void *left, const void *right)
+{
+    const double a = **(const double *const *)left, b = **(const double *const *)right;
+    return (a < b) - (a > b);
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The sample and the worst suspects: malloc'd, ascending. */
+static int64_t *with_suspects(const fa_session *s, const double *suspects, int64_t *count)
+{
+    const fa_reference *sample = &s->kept->reference;
+    const int64_t all = fa_problem_rows(s->problem);
+    int64_t worst = 0, kept = 0;
+    const double **at = fa_alloc((size_t)all * sizeof *at);
+    for (int64_t row = 0; row < all; row++)
+        if (suspects[row] > 0.0)
+            at[worst++] = &suspects[row];
+    qsort(at, (size_t)worst, sizeof *at, by_suspicion);
+    worst = worst < SUSPECTS_MOST ? worst : SUSPECTS_MOST;
+    int64_t *rows = fa_alloc((size_t)(sample->row_count + worst) * sizeof *rows);
+    memcpy(rows, sample->rows, (size_t)sample->row_count * sizeof *rows);
+    for (int64_t i = 0; i < worst; i++)
+        rows[sample->row_count + i] = at[i] - suspects;
+    free(at);
+    qsort(rows, (size_t)(sample->row_count + worst), sizeof *rows, by_number);
+    for (int64_t i = 0; i < sample->row_count + worst; i++)
+        if (i == 0 || rows[i] != rows[kept - 1])
+            rows[kept++] = rows[i];
+    *count = kept;
+    return rows;
+}
+
+/* The suspects of the plain reference may be rows where the baseline is no better: by all rules, with their own
+ * baseline, the CPU decides. */
+static bool cpu_clears(fa_session *s, const double *suspects, const fa_verdict *exact)
+{
+    const fa_reference *sample = &s->kept->reference;
+    if (fa_chooses_all_rows(s->problem))
+        return exact->passed;
+    fa_session_gpu_lock(s, FA_GPU_LOCK_NONE);
+    int64_t count, *rows = with_suspects(s, suspects, &count);
+    fa_reference more = fa_reference_of_rows(s->problem, &s->kept->tensors, rows, count, s->acc_fp16);
+    more.unit = sample->unit;
+    const fa_verdict verdict = fa_judge(s->problem, &more, s->output, s->tile_m, s->result->atol, s->result->rtol);
+    fa_reference_free(&more);
+    return verdict.passed;
+}
+
+static fa_verdict judge_plain(fa_session *s, const fa_verdict *exact)
+{
+    const double atol = s->result->atol, rtol = s->result->rtol;
+    double *suspects = fa_alloc((size_t)fa_problem_rows(s->problem) * sizeof *suspects);
+    fa_verdict verdict = fa_judge_plain(s->problem, s->kept->plain, &s->kept->reference, s->output, s->tile_m, atol,
+                                        rtol, exact, suspects);
+    if (!verdict.passed && cpu_clears(s, suspects, exact)) {
+        verdict.passed = true;
+        verdict.failure[0] = '\0';
+    }
+    free(suspects);
+    return verdict;
+}
+
+/* Against one reference of the device, whose result is there. */
+static fa_status judge_against(fa_session *s, const fa_verdict *verdict, fa_status status, fa_reason *why)
+{
+    record(s, verdict);
+    return verdict->passed || status != FA_PASS
+               ? status
+               : fa_refuse(why, FA_WRONG, "against %s: %s", verdict->name, verdict->failure);
+}
+
+static fa_status judge_device(fa_session *s, const fa_verdict *exact, fa_status status, fa_reason *why)
+{
+    const fa_kept *kept = s->kept;
+    fa_reason inner = {""};
+    const fa_status ran = ask_device(s, &inner);
+    if (ran != FA_PASS)
+        return status != FA_PASS ? status : fa_refuse(why, ran, "%s", inner.text);
+    if (library_of(s) != NULL) {
+        const fa_verdict against = fa_judge_library(s->problem, kept->library, s->output, s->tile_m,
+                                                    s->result->atol * kept->reference.unit, s->result->rtol, exact);
+        status = judge_against(s, &against, status, why);
+    }
+    if (wants_plain(s) && kept->plain != NULL) {
+        const fa_verdict against = judge_plain(s, exact);
+        status = judge_against(s, &against, status, why);
+    }
+    return status;
+}
+
+fa_status fa_judge_all(fa_session *s, fa_reason *why)
+{
+    fa_kept *kept = s->kept;
+    fa_session_gpu_lock(s, FA_GPU_LOCK_NONE);
+    if (!kept->has_reference)
+        kept->reference = fa_reference_make(s->problem, &kept->tensors, s->tile_m, s->acc_fp16, s->draw->seed);
+    kept->has_reference = true;
+    kept->reference.unit = ldexp(1.0, s->draw->v_power);
+    kept->reference.tensors = &kept->tensors;
+    kept->reference.tile_n = s->candidate->spec->kind == FA_KIND_HAND ? s->candidate->spec->knobs.n : 0;
+    const fa_verdict exact =
+        fa_judge(s->problem, &kept->reference, s->output, s->tile_m, s->result->atol, s->result->rtol);
+    fa_status status = FA_PASS;
+    if (asks(s, FA_REFERENCE_CPU)) {
+        record(s, &exact);
+        if (!exact.passed)
+            status = fa_refuse(why, FA_WRONG, "against cpu: %s", exact.failure);
+    }
+    status = judge_device(s, &exact, status, why);
+    return judge_lse(s, status, why);
+}

@@ -1,0 +1,16 @@
+/* The rules, against each reference of a check. */
+#ifndef FA_JUDGE_H
+#define FA_JUDGE_H
+
+#include "check/session.h"
+
+/* FA_NOT_RUN when there is no reference to ask. Opens those of the device where the CPU is not asked; otherwise they
+ * are opened when an input comes whose result is not kept. */
+fa_status fa_judge_need_reference(fa_session *s, fa_reason *why);
+/* The first broken rule is the reason. References that s->kept lacks are made. Where cuBLAS is asked and cannot serve,
+ * on a GPU the plain reference takes its place. */
+fa_status fa_judge_all(fa_session *s, fa_reason *why);
+/* Merges a verdict into the result's of the same reference. */
+void fa_judge_merge(fa_check_result *result, const fa_verdict *verdict);
+
+#endif

@@ -1,0 +1,69 @@
+#include "check/repeats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check/compare_bits.h"
+
+/* On the emulator: each other schedule, and two seeds more. */
+enum { REPEATS = 10, EMULATED_REPEATS = 5 };
+#define EMULATED_WORK (1ll << 24) /* multiply-adds of all repeats: a few seconds */
+#define EMULATED_ONCE (1ll << 32) /* of a launch that is nevertheless repeated, once */
+
+const char *fa_repeats_vary(fa_session *s, int32_t variation, char word[32])
+{
+    fa_device *device = s->candidate->device;
+    if (!device->vary)
+        return "";
+    const int32_t schedule = device->vary(device, variation);
+    s->result->schedules |= 1 << schedule;
+    return fa_word(FA_SCHEDULE_WORDS, schedule, word);
+}
+
+/* Launches once more on the same inputs and compares with the first launch. */
+static fa_status repeat(fa_session *s, int32_t number, uint16_t *again, float *lse_again, fa_reason *why)
+{
+    const fa_buffers *buffers = &s->candidate->buffers;
+    char word[32];
+    const char *schedule = fa_repeats_vary(s, number, word);
+    FA_TRY(fa_buffers_poison_output(buffers, why));
+    FA_TRY(fa_candidate_launch(s->candidate, why));
+    FA_TRY(fa_buffers_output(buffers, again, why));
+    FA_TRY(fa_buffers_read_lse(buffers, lse_again, why));
+    s->result->repeats++;
+    const fa_outputs first = {s->output, s->count, s->lse, s->lse_count},
+                     second = {again, s->count, lse_again, s->lse_count};
+    return fa_compare_bits(&first, &second, number, schedule, why);
+}
+
+int32_t fa_check_repeats(const fa_problem *problem, bool emulated)
+{
+    const int64_t keys = problem->seq_kv > 0 ? problem->seq_kv : 1;
+    const int64_t work = keys * problem->dim * fa_problem_rows(problem), fit = EMULATED_WORK / work;
+    if (!emulated)
+        return REPEATS;
+    if (fit == 0)
+        return EMULATED_ONCE / work > 0;
+    return fit > EMULATED_REPEATS ? EMULATED_REPEATS : (int32_t)fit;
+}
+
+fa_status fa_repeats_check(fa_session *s, fa_reason *why)
+{
+    const int32_t repeats = fa_check_repeats(s->problem, s->candidate->device->sample == NULL);
+    const char *unrepeated = repeats == 0                     ? "more than 2^32 multiply-adds on the emulator"
+                             : s->candidate->nondeterministic ? "the kernel says that its results may differ"
+                                                              : "";
+    snprintf(s->result->unrepeated, sizeof s->result->unrepeated, "%s", unrepeated);
+    if (unrepeated[0] != '\0')
+        return FA_PASS;
+    uint16_t *again = fa_alloc(s->count * sizeof *again);
+    float *lse_again = fa_alloc((s->lse_count + 1) * sizeof *lse_again);
+    char word[32];
+    fa_status status = FA_PASS;
+    for (int32_t i = 1; i <= repeats && status == FA_PASS; i++)
+        status = repeat(s, i, again, lse_again, why);
+    fa_repeats_vary(s, 0, word);
+    free(again);
+    free(lse_again);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* Launches that are repeated: the same bits every time. */
+#ifndef FA_REPEATS_H
+#define FA_REPEATS_H
+
+#include "check/session.h"
+
+/* Ten; on the emulator five, or fewer for large problems: one from 2^24 multiply-adds on, none beyond 2^32. */
+int32_t fa_check_repeats(const fa_problem *problem, bool emulated);
+/* Chooses the emulator's schedule of the next launches. Returns its name; "" on a GPU. */
+const char *fa_repeats_vary(fa_session *s, int32_t variation, char word[32]);
+/* More launches on the same inputs give the same bits; on the emulator in other orders of the threads. */
+fa_status fa_repeats_check(fa_session *s, fa_reason *why);
+
+#endif
