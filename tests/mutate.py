@@ -21,8 +21,8 @@ import sys
 import tempfile
 import time
 
-# What is mutated, and the unit tests that cover it, the quickest first. Left out: check/kept.c, which
-# judges nothing, and the static bound, which judges nothing.
+# What is mutated, and the unit tests that cover it, the quickest first. Left out: check/kept.c
+# and the static bound, which judge nothing.
 COVERED = {
     "check/check.c": ["check"], "check/choose_rows.c": ["reference"], "check/compare_bits.c": ["check"],
     "check/device_reference.c": ["check"], "check/diagnose.c": ["diagnose", "rules"],
