@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "check/check.h"
 #include "check/choose_rows.h"
+#include "check/compare_bits.h"
 #include "check/repeats.h"
 #include "device/gpu_lock.h"
 #include "input/npy.h"
@@ -589,6 +590,20 @@ static void jitter_may_be_declared(void **state)
     assert_int_equal(s->result.repeats, 0);
     assert_string_equal(s->result.unrepeated, "the kernel says that its results may differ");
     discard(s);
+}
+
+static void the_first_element_is_compared(void **state)
+{
+    const uint16_t o[] = {1, 2}, other_o[] = {3, 2};
+    const float lse[] = {1, 2}, other_lse[] = {4, 2};
+    const fa_outputs first = {o, 2, lse, 2}, output = {other_o, 2, lse, 2}, sums = {o, 2, other_lse, 2};
+    fa_reason why;
+    assert_int_equal(fa_compare_bits(&first, &first, 1, "", &why), FA_PASS);
+    assert_int_equal(fa_compare_bits(&first, &output, 1, "", &why), FA_WRONG);
+    assert_non_null(strstr(why.text, "first in 1 of 2 elements, first at element 0 (0x0001, then 0x0003)"));
+    assert_int_equal(fa_compare_bits(&first, &sums, 1, "greedy", &why), FA_WRONG);
+    assert_non_null(strstr(why.text, "schedule greedy differs from the first in 1 of 2 elements of the log-sum-exp, "
+                                     "first at element 0 (1, then 4)"));
 }
 
 /* Repeats on the emulator: each under another schedule, back to the first one after them, and before each seed. */
@@ -1229,6 +1244,7 @@ int main(void)
         cmocka_unit_test(the_log_sum_exp_is_checked_too),
         cmocka_unit_test(every_fault_fails_against_every_reference),
         cmocka_unit_test(jitter_may_be_declared),
+        cmocka_unit_test(the_first_element_is_compared),
         cmocka_unit_test(schedules_take_turns),
         cmocka_unit_test(repeats_follow_from_the_problem),
         cmocka_unit_test(a_missing_library_is_said),
