@@ -147,13 +147,16 @@ gate_run() { # NAME OPTIONS...
     command=(scripts/ci_gate.sh "${@:2}" "${more[@]}" --out "$out/$name.run")
     echo "${command[*]}"
     [[ $dry_run -eq 1 ]] && return
+    touch "$work/begun"
     "${command[@]}" || true # a failure stands in the summary
     cp "$out/$name.run/summary.json" "$out/$name.json"
+    stamp "$out/$name.json"
     # The text of a case that passed is not worth keeping.
     jq -c 'if .verdict == "passed" then del(.text) else . end' "$out/$name.run/cases.jsonl" | gzip -9n \
         >"$work/cases"
     replace_file "$out/$name.cases.jsonl.gz" <"$work/cases"
     [[ ! -e $out/$name.run/conform.json ]] || cp "$out/$name.run/conform.json" "$out/conform.json"
+    [[ ! -e $out/conform.json ]] || stamp "$out/conform.json"
     rm -rf "$out/$name.run"
 }
 
@@ -277,7 +280,7 @@ part_grid() {
     done
 }
 
-# A summary of robustness has the date and the commit it was made at, and the size of a sample.
+# A summary that the table of robustness counts has the date and the commit it was made at.
 stamp() { # FILE
     [[ $dry_run -eq 0 && $1 -nt $work/begun ]] || return 0
     jq --arg date "$(date +%F)" --arg git "$(git rev-parse --short HEAD 2>/dev/null || echo none)" \

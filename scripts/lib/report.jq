@@ -235,8 +235,8 @@ def robustness:
         count: (map(select(.verdict == $v.good) | .count // 1) | max // 0)});
     def not_run: map(select(.is == "not run").name) | if length > 0 then "; not run: " + join(", ") else "" end;
     def share: "\(map(select(.is == "good")) | length) of \(map(select(.is != "not run")) | length)";
-    # The commits that a row's summaries are of; those of before dates were kept have none.
-    def made: map(.made | if . then "\(.date), \(.git)" else "not dated" end) | unique | join("; ");
+    # When a row's summaries were made, and at which commit; of the older ones the date alone is known.
+    def made: map(.made | if . then [.date, .git // empty] | join(", ") else "not dated" end) | unique | join("; ");
     def row_of($what; f): of($what) | if length == 0 then empty else made as $made | f | . + [$made] | row end;
     def sampled($known; $tried): if ($known // 0) > $tried then ", a sample of \($known)" else "" end;
     def total(f): map(f) | add // 0;
