@@ -10,7 +10,7 @@ python() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=scripts/lib/peers python3 "$@"; 
 import ctypes, sys
 import peers_cubin as p
 letters = {ctypes.c_void_p: "p", ctypes.c_int64: "l", ctypes.c_int32: "i", ctypes.c_float: "f",
-    ctypes.c_ubyte * 128: "m", ctypes.c_int32 * 7: "p"}
+    ctypes.c_ubyte * 128: "m", ctypes.c_int64 * 12: "p", ctypes.c_int64 * 3: "p"}
 constants = {"FA_ABI": p.ABI, "FA_GRID_PERSISTENT": p.GRID_PERSISTENT,
     "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": p.MAX_DYNAMIC_SHARED_SIZE_BYTES,
     "FA_DTYPE_FP16": p.DTYPE["fp16"], "FA_DTYPE_BF16": p.DTYPE["bf16"],
@@ -34,7 +34,7 @@ END
     python "$work/fields.py" >"$work/fields.c" 2>"$work/ours"
     gcc -std=c17 -Iinclude -Isrc -o "$work/fields" "$work/fields.c"
     "$work/fields" >"$work/theirs"
-    [ "$(wc -l <"$work/ours")" -gt 60 ]
+    [ "$(wc -l <"$work/ours")" -gt 120 ]
     diff "$work/ours" "$work/theirs"
 }
 
@@ -42,7 +42,7 @@ END
     cat >"$work/refuse.py" <<'END'
 import ctypes
 from peers_cubin import Info, check_info, launch_of
-good, size = dict(abi=2, dim=64, causal=1), ctypes.sizeof(Info)
+good, size = dict(abi=3, dim=64, causal=1), ctypes.sizeof(Info)
 def refused(words, bytes=size, dtype="fp16", **changed):
     try:
         check_info(Info(**{**good, **changed}), bytes, 64, True, dtype)
@@ -58,6 +58,7 @@ refused("made for dim 128, causal True, not for dim 64", dim=128)
 refused("causal False, not for dim 64, causal True", causal=0)
 refused("clusters of 2", cluster=2)
 refused("for FP16 alone", dtype="bf16")
+refused("made for features 0x2, not for 0x0", features=2)
 def launch(**fields):
     return launch_of(Info(m=64, workspace_bytes_per_block=16, workspace_bytes_fixed=8, **fields), 2, 3, 1, 65, 10)
 assert launch() == (12, 2, 12, 200), launch()

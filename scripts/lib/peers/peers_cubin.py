@@ -6,7 +6,7 @@ driver refuses. OSError: no such file, or no libcuda."""
 import ctypes
 import pathlib
 
-ABI = 2
+ABI = 3
 GRID_PERSISTENT = 1
 DTYPE = {"fp16": 0, "bf16": 1}  # FA_DTYPE_*
 # Driver API: CUfunction_attribute, CUtensorMapDataType, CUtensorMapSwizzle by the bytes of a row of the box,
@@ -29,20 +29,36 @@ class Params(ctypes.Structure):
                 fields(ctypes.c_void_p, ["workspace"]) + fields(ctypes.c_int64, ["workspace_bytes"]) +
                 fields(ctypes.c_ubyte * 128, [f"{tensor}_map" for tensor in "qkvo"]) +
                 fields(ctypes.c_void_p, ["lse"]) + fields(ctypes.c_int64, [f"lse_stride_{axis}" for axis in "bhs"]) +
-                fields(ctypes.c_int32, ["dtype"]) + fields(ctypes.c_int32 * 7, ["reserved2"]))
+                fields(ctypes.c_int32, ("dtype", "dim_v", "dtype_kv", "dtype_o", "window_left", "window_right", "chunk",
+                                        "page_size")) +
+                fields(ctypes.c_void_p, ("start_q", "start_kv", "used_q", "used_kv")) +
+                fields(ctypes.c_int64, ("total_q", "total_kv")) + fields(ctypes.c_void_p, ("pages", "page_start")) +
+                fields(ctypes.c_int64, ["pages_stride"]) + fields(ctypes.c_int32, ["num_pages"]) +
+                fields(ctypes.c_float, ["softcap"]) + fields(ctypes.c_void_p, ("sinks", "slopes")) +
+                fields(ctypes.c_int64, ["slopes_stride_b"]) + fields(ctypes.c_void_p, ["bias"]) +
+                fields(ctypes.c_int64, [f"bias_stride_{axis}" for axis in "bhq"]) +
+                fields(ctypes.c_void_p, ("mask", "mask_start")) + fields(ctypes.c_int32, ("mask_keys", "reserved3")) +
+                fields(ctypes.c_void_p, [f"{tensor}_descale" for tensor in "qkv"]) +
+                fields(ctypes.c_int64, [f"{tensor}_descale_stride_{axis}" for tensor in ("q", "kv") for axis in "bh"]) +
+                fields(ctypes.c_void_p, ("q2", "k2")) +
+                fields(ctypes.c_int64, [f"{tensor}_stride_{axis}" for tensor in ("q2", "k2") for axis in "bhs"]) +
+                fields(ctypes.c_int32, ("dim2", "deterministic")) +
+                fields(ctypes.c_void_p, ("dout", "dq", "dk", "dv", "dsinks")) +
+                fields(ctypes.c_int64 * 12, ["grad_stride"]) + fields(ctypes.c_int64 * 3, ["reserved4"]))
 
 
 class Info(ctypes.Structure):
     """fa_kernel_info: what the module says it is."""
     _fields_ = (fields(ctypes.c_int32, ("abi", "m", "n", "warps", "vec", "stages", "swizzle", "acc_fp16", "maxreg",
-                                        "splits", "dim", "causal", "threads", "smem_dynamic_bytes", "grid",
+                                        "splits", "dim", "causal", "features", "dim_v", "threads", "smem_dynamic_bytes", "grid",
                                         "blocks_per_sm", "cluster")) +
                 fields(ctypes.c_int64, ("workspace_bytes_per_block", "workspace_bytes_fixed")) +
                 fields(ctypes.c_int32, ("tma_q_rows", "tma_k_rows", "tma_v_rows", "tma_o_rows", "tma_cols",
-                                        "nondeterministic", "pack_heads", "writes_lse", "serves_bf16")))
+                                        "nondeterministic", "pack_heads", "writes_lse", "serves_bf16", "serves", "needs",
+                                        "page_rows", "pre_grid", "post_grid")))
 
 
-def check_info(info, size, dim, causal, dtype):
+def check_info(info, size, dim, causal, dtype, features=0):
     """Whether this host can launch it on this problem; `size`: bytes of fa_info in the module."""
     if info.abi != ABI or size != ctypes.sizeof(Info):
         raise ValueError(f"the module is of ABI {info.abi} with {size} bytes of fa_info, "
@@ -50,16 +66,20 @@ def check_info(info, size, dim, causal, dtype):
     if (info.dim, bool(info.causal)) != (dim, causal):
         raise ValueError(f"the module is made for dim {info.dim}, causal {bool(info.causal)}, "
                          f"not for dim {dim}, causal {causal}")
+    if info.features != features:
+        raise ValueError(f"the module is made for features {info.features:#x}, not for {features:#x}")
     if dtype == "bf16" and not info.serves_bf16:
         raise ValueError("the module is for FP16 alone")
     if info.cluster > 1:
         raise ValueError(f"a launch in clusters of {info.cluster} blocks is not done here")
 
 
-def launch_of(info, batch, heads, kv_heads, seq_q, sm_count):
-    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c) without clusters."""
+def launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences=0):
+    """Blocks, tiles_m, tiles, bytes of workspace: as fa_launch_of (src/compile/launch.c) without clusters. sequences:
+    of unlike lengths, seq_q rows in all; 0: none."""
     packed = kv_heads if info.pack_heads else heads
-    tiles_m = -(-(seq_q * (heads // packed)) // info.m)
+    rows = seq_q * (heads // packed)
+    tiles_m = (rows + sequences * (info.m - 1)) // info.m if sequences else -(-rows // info.m)
     tiles = tiles_m * packed * batch
     blocks = tiles * max(info.splits, 1)
     resident = sm_count * max(info.blocks_per_sm, 1)
@@ -67,15 +87,27 @@ def launch_of(info, batch, heads, kv_heads, seq_q, sm_count):
     return min(blocks, resident) if info.grid == GRID_PERSISTENT else blocks, tiles_m, tiles, workspace_bytes
 
 
+def output_like(torch, inputs):
+    """O: strided as Q where V has its dimension, else as its rows in BSHD."""
+    dim_v = inputs.v.shape[3]
+    if dim_v == inputs.q.shape[3]:
+        return torch.empty_like(inputs.q)
+    batch, heads, rows, _ = inputs.q.shape
+    return torch.empty((batch, rows, heads, dim_v), dtype=inputs.q.dtype, device=inputs.q.device).transpose(1, 2)
+
+
 class Kernel:
     """Called, it launches on PyTorch's current stream, so that a graph captures it.
-    inputs: q [batch, heads, seq_q, dim], k, v [batch, kv_heads, seq_kv, dim] on the GPU, innermost stride 1; dtype,
-    scale, causal. A module does not say for which type it was compiled, so the caller knows. self.output is like q. The
+    inputs: q [batch, heads, seq_q, dim], k [batch, kv_heads, seq_kv, dim], v [.., dim_v] on the GPU, innermost stride 1;
+    dtype, scale, causal. With lengths a batch of 1 holds all rows. Of a problem with features, `features` (the bits) and
+    `more`, a dict of fields of fa_params: numbers, or tensors for pointers. A module does not say for which type it was compiled, so the caller knows. self.output is like q. The
     module stays loaded: a graph may hold it."""
 
     def __init__(self, path, inputs):
         import torch
-        self.torch, self.driver, self.output = torch, ctypes.CDLL("libcuda.so.1"), torch.empty_like(inputs.q)
+        self.torch, self.driver = torch, ctypes.CDLL("libcuda.so.1")
+        self.features, self.more = getattr(inputs, "features", 0), getattr(inputs, "more", {})
+        self.output = output_like(torch, inputs)
         self.load(path, inputs)
         self.fill(inputs)
 
@@ -92,7 +124,7 @@ class Kernel:
         self.call("cuModuleGetGlobal_v2", ctypes.byref(address), ctypes.byref(size), module, b"fa_info")
         known = min(size.value, ctypes.sizeof(Info))
         self.call("cuMemcpyDtoH_v2", ctypes.byref(self.info), address, ctypes.c_size_t(known))
-        check_info(self.info, size.value, inputs.q.shape[3], inputs.causal, inputs.dtype)
+        check_info(self.info, size.value, inputs.q.shape[3], inputs.causal, inputs.dtype, self.features)
         if self.info.smem_dynamic_bytes > 0:
             self.call("cuFuncSetAttribute", self.function, MAX_DYNAMIC_SHARED_SIZE_BYTES, self.info.smem_dynamic_bytes)
 
@@ -101,19 +133,23 @@ class Kernel:
         info, tensors = self.info, (inputs.q, inputs.k, inputs.v, self.output)
         (batch, heads, seq_q, dim), (_, kv_heads, seq_kv, _) = tensors[0].shape, tensors[1].shape
         sm_count = self.torch.cuda.get_device_properties(tensors[0].device).multi_processor_count
-        self.blocks, tiles_m, tiles, workspace_bytes = launch_of(info, batch, heads, kv_heads, seq_q, sm_count)
+        sequences = self.more.get("batch", 0) if "start_q" in self.more else 0
+        self.blocks, tiles_m, tiles, workspace_bytes = launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences)
         self.workspace = self.torch.zeros(workspace_bytes, dtype=self.torch.uint8, device=tensors[0].device)
         self.memory = ctypes.create_string_buffer(ctypes.sizeof(Params) + 64)
         self.params = Params.from_address(-(-ctypes.addressof(self.memory) // 64) * 64)
         values = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "seq_q": seq_q, "seq_kv": seq_kv, "dim": dim,
                   "causal": inputs.causal, "scale": inputs.scale, "dtype": DTYPE[inputs.dtype],
                   "tiles_m": tiles_m, "tiles": tiles, "sm_count": sm_count,
-                  "workspace": self.workspace.data_ptr(), "workspace_bytes": workspace_bytes}
+                  "workspace": self.workspace.data_ptr(), "workspace_bytes": workspace_bytes,
+                  "dim_v": tensors[2].shape[3], "dtype_kv": DTYPE[inputs.dtype], "dtype_o": DTYPE[inputs.dtype],
+                  "window_left": -1, "window_right": 0 if inputs.causal else -1, "total_q": seq_q, "total_kv": seq_kv}
         for name, tensor in zip("qkvo", tensors):
             values[name] = tensor.data_ptr()
             values.update({f"{name}_stride_{axis}": stride for axis, stride in zip("bhs", tensor.stride())})
+        values.update(self.more)
         for name, value in values.items():
-            setattr(self.params, name, value)
+            setattr(self.params, name, value.data_ptr() if hasattr(value, "data_ptr") else value)
         for name, tensor in zip("qkvo", tensors):
             if getattr(info, f"tma_{name}_rows") > 0:
                 self.encode(name, tensor, MAP_TYPE[inputs.dtype])
