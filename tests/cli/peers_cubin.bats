@@ -254,3 +254,30 @@ assert said == {"status": "not_run", "reason": "k.cubin Q: made up"}, said
 END
     python "$work/pair.py"
 }
+
+@test "what a row sees beside peers is what the bench says; lengths, windows and bits of features" {
+    cat >"$work/visible.py" <<'END'
+import json, sys, types
+sys.modules["torch"] = types.ModuleType("torch")
+import peers_features as p
+base = dict(chunk=None, page_size=None, alibi=False, bias=False, mask="none", v_in_k=False, window=None, causal=False,
+            lengths=None, softcap=None, sinks=False, dim=64, dim_v=64)
+assert p.features_of(base) == 0
+assert p.features_of({**base, "window": [3, 0], "sinks": True, "dim_v": 32, "lengths": {}, "softcap": 2}) == 0x233
+assert p.features_of({**base, "window": [-1, 0], "causal": True}) == 0
+for name in ("alibi", "bias", "v_in_k"):
+    try:
+        p.features_of({**base, name: True})
+    except ValueError:
+        continue
+    raise AssertionError(name)
+assert p.bounds_of({**base, "window": [127, 5], "causal": True}) == (127, 0)
+assert p.bounds_of(base) == (-1, -1)
+assert p.starts_of([3, 0, 5]) == [0, 3, 3, 8]
+bits = {"varlen": 0x1, "window": 0x2, "softcap": 0x10, "sink": 0x20, "dim_v": 0x200}
+header = open("include/fa_params.h").read().split()
+for name, bit in bits.items():
+    assert int(header[header.index(f"FA_FEATURE_{name.upper()}") + 1], 0) == bit == p.FEATURES[name], name
+END
+    python "$work/visible.py"
+}
