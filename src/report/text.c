@@ -165,8 +165,8 @@ static void print_compile(FILE *out, const fa_candidate_record *record)
     for (int32_t i = 0; i < m->plan.count; i++)
         own += m->plan.steps[i].line > 0;
     if (m->plan.count > 0)
-        fprintf(out, "          launches %d kernel%s of the file, and up to %d copies and fills around them\n", own,
-                own == 1 ? "" : "s", m->plan.count - own);
+        fprintf(out, "          launches %d kernel%s of the file%s\n", own, own == 1 ? "" : "s",
+                m->plan.count > own ? ", with copies and fills for them, which are timed" : "");
     if (m->ptx_arch[0] != '\0')
         fprintf(out,
                 "          run as PTX for %s, which the driver compiles: the figures above are of the cubin for %s\n",
