@@ -161,12 +161,14 @@ static void print_compile(FILE *out, const fa_candidate_record *record)
     fprintf(out, "; %d blocks/SM (%.0f %% of warps)\n", m->occupancy.blocks_per_sm, 100 * m->occupancy.fraction);
     for (int32_t i = 0; i < x->warning_count; i++)
         fprintf(out, "          %s\n", x->warnings[i]);
-    int32_t own = 0;
-    for (int32_t i = 0; i < m->plan.count; i++)
+    int32_t own = 0, always = 0; /* copies and fills that are made wherever the tensors lie */
+    for (int32_t i = 0; i < m->plan.count; i++) {
         own += m->plan.steps[i].line > 0;
+        always += m->plan.steps[i].line == 0 && !m->plan.steps[i].as_is;
+    }
     if (m->plan.count > 0)
         fprintf(out, "          launches %d kernel%s of the file%s\n", own, own == 1 ? "" : "s",
-                m->plan.count > own ? ", with copies and fills for them, which are timed" : "");
+                always > 0 ? ", with copies and fills for them, which are timed" : "");
     if (m->ptx_arch[0] != '\0')
         fprintf(out,
                 "          run as PTX for %s, which the driver compiles: the figures above are of the cubin for %s\n",
