@@ -13,21 +13,29 @@ void fa_recipe_look(fa_recipe *recipe, int32_t seq_kv)
     recipe->keys.end = least(recipe->keys.end, recipe->readable);
 }
 
-bool fa_recipe_read(fa_recipe *recipe, int64_t batch, int64_t kv_head)
+bool fa_recipe_read(fa_recipe *recipe, int32_t batch, int32_t kv_head)
 {
     const fa_problem *p = recipe->problem;
-    const int64_t stored = fa_problem_stored_kv(p), heads = p->kv_heads;
-    const int64_t all = fa_problem_stored_batch(p) * heads * stored;
-    if (batch < 0 || batch >= p->batch || kv_head < 0)
+    const int64_t all = (int64_t)fa_problem_stored_batch_kv(p) * p->kv_heads * fa_problem_stored_kv(p);
+    if (batch < 0 || batch >= p->batch || kv_head < 0 || (p->pages != NULL && kv_head >= p->kv_heads))
         return false;
-    const int64_t first =
-        p->lengths != NULL ? kv_head * stored + p->lengths->kv_start[batch] : (batch * heads + kv_head) * stored;
+    const bool no_page = p->pages != NULL && fa_problem_seq_kv(p, batch) == 0;
+    const int64_t first = no_page ? 0 : fa_problem_key_row(p, batch, kv_head, 0);
     if (first >= all)
         return false;
-    recipe->k = recipe->tensors->k + first * p->dim;
-    recipe->v = recipe->tensors->v + first * fa_problem_dim_v(p);
-    recipe->readable = (int32_t)(all - first < INT32_MAX ? all - first : INT32_MAX);
+    recipe->batch = batch;
+    recipe->kv_head = kv_head;
+    recipe->first = first;
+    recipe->readable = p->pages != NULL          ? fa_problem_seq_kv(p, batch)
+                       : all - first < INT32_MAX ? (int32_t)(all - first)
+                                                 : INT32_MAX;
     return true;
+}
+
+/* Where the tensors hold a key. */
+static int64_t row_of(const fa_recipe *r, int32_t key)
+{
+    return r->problem->pages != NULL ? fa_problem_key_row(r->problem, r->batch, r->kv_head, key) : r->first + key;
 }
 
 void fa_recipe_bias(fa_recipe *recipe, int32_t batch, int32_t head)
@@ -49,6 +57,8 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
                    .see = *problem,
                    .pos = (int64_t)at.row + at.seq_kv - at.seq_q,
                    .q = tensors->q + flat * problem->dim,
+                   .k = tensors->k,
+                   .v = tensors->v,
                    .dims = problem->dim,
                    .columns = fa_problem_dim_v(problem),
                    .scale = (double)problem->scale,
@@ -70,7 +80,7 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
 static double dot(const fa_recipe *r, int32_t key)
 {
     const fa_dtype dtype = r->problem->dtype;
-    const uint16_t *k = r->k + (int64_t)key * r->problem->dim;
+    const uint16_t *k = r->k + row_of(r, key) * r->problem->dim;
     double sum = 0.0;
     for (int32_t d = 0; d < r->dims; d++)
         sum += (double)fa_element_to_float(dtype, r->q[d]) * (double)fa_element_to_float(dtype, k[d]);
@@ -145,7 +155,8 @@ static double weigh(const fa_recipe *r, int32_t count, double *x)
 double fa_recipe_weigh(const fa_recipe *recipe, const fa_recipe *right, const double *products, double *weights)
 {
     const int32_t first = recipe->keys.first, count = recipe->keys.end - first;
-    const bool known = recipe->k == right->k && recipe->q == right->q && recipe->dims == right->dims;
+    const bool known = recipe->k == right->k && recipe->batch == right->batch && recipe->kv_head == right->kv_head &&
+                       recipe->dims == right->dims;
     for (int32_t i = 0; i < count; i++) {
         const int32_t key = first + i;
         const bool shown =
@@ -165,7 +176,7 @@ void fa_recipe_output(const fa_recipe *recipe, const double *weights, double sum
         out[d] = 0.0;
     for (int32_t j = recipe->keys.first; j < recipe->keys.end && sum > 0.0; j++) {
         const double weight = weights[j - recipe->keys.first] / sum;
-        const uint16_t *v = recipe->v + (int64_t)j * dim_v;
+        const uint16_t *v = recipe->v + row_of(recipe, j) * dim_v;
         if (weight == 0.0)
             continue;
         for (int32_t d = from; d < end; d++)

@@ -18,8 +18,10 @@ typedef struct fa_recipe {
     double alibi_pos;
     fa_tree_reading tree;
     fa_keys keys;              /* that the sum is over */
-    const uint16_t *q, *k, *v; /* the row; key 0 of the sequence */
-    int32_t readable;          /* keys from k and v on, up to the tensors' end */
+    const uint16_t *q, *k, *v; /* the row; the tensors */
+    int32_t batch, kv_head;    /* of the keys */
+    int64_t first;             /* stored row of key 0 */
+    int32_t readable;          /* keys from there on, up to the tensors' end */
     int32_t dims, columns;     /* of q.k and of V that count */
     /* Scores: scale q.k, softcap, bias and ALiBi, exponent */
     double scale, softcap, slope, bias_times, exponent;
@@ -36,7 +38,7 @@ fa_recipe fa_recipe_of(const fa_problem *problem, const fa_tensors *tensors, int
 /* The keys that `see` shows at `pos`, of `seq_kv`. */
 void fa_recipe_look(fa_recipe *recipe, int32_t seq_kv);
 /* Keys are those of another K/V head and batch. False: there is none. */
-bool fa_recipe_read(fa_recipe *recipe, int64_t batch, int64_t kv_head);
+bool fa_recipe_read(fa_recipe *recipe, int32_t batch, int32_t kv_head);
 /* The bias of another batch, head and row. */
 void fa_recipe_bias(fa_recipe *recipe, int32_t batch, int32_t head);
 

@@ -41,7 +41,7 @@ static void close_bench(bench *b)
 {
     fa_reference_free(&b->reference);
     fa_tensors_free(&b->tensors);
-    free((void *)(uintptr_t)b->problem.lengths);
+    fa_problem_free(&b->problem);
     free(b->output);
 }
 
@@ -81,6 +81,7 @@ static void the_right_recipe_gives_the_reference(void **state)
         "--heads 3 --seq 20 --seq-kv 9 --causal --sinks --alibi --bias --softcap 3 --dtype bf16",
         "--heads 2 --lengths 9,0,17:40,30:5 --strides padded --mask tree --bias --sinks",
         "--heads 4 --kv-heads 1 --lengths 9:0,17:40,30:5 --causal --alibi --window 5,0",
+        "--heads 4 --kv-heads 2 --lengths 9:0,17:40,30:5 --page-size 8 --causal --dim-v 24",
     };
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
         bench b = open_bench(lines[l]);
