@@ -224,12 +224,30 @@ static bool guess_mistake(const scene *s, char *text, size_t size)
     return suspect.mistake != NULL;
 }
 
+/* What the examined rows have in common, where softmax can divide 0 by 0. */
+static const char *which_rows(const scene *s)
+{
+    const fa_problem *p = s->problem;
+    int32_t empty = 0, late = 0;
+    for (int32_t n = 0; n < s->looked_count; n++) {
+        const fa_row at = fa_problem_row(p, fa_expected_row(s->expected, s->looked[n]));
+        const fa_keys keys = fa_problem_keys(p, at.batch, at.row),
+                      first = fa_problem_keys(p, at.batch, at.row / s->tile_m * s->tile_m);
+        empty += fa_problem_row_is_empty(p, at.batch, at.row);
+        late += s->expected->tile_n > 0 && keys.first >= first.first + s->expected->tile_n;
+    }
+    return empty == s->looked_count ? ", in rows that see no key: their sum is 0"
+           : late + empty == s->looked_count
+               ? ", in rows that see nothing of their tile's first keys: the maximum is still -inf"
+               : "";
+}
+
 static void guess_values(const scene *s, char *text, size_t size)
 {
     if (all_elements(s, is_poison))
         append(text, size, "never written");
     else if (all_elements(s, is_nonfinite))
-        append(text, size, "NaN or infinity throughout the row");
+        append(text, size, "NaN or infinity throughout the row%s", which_rows(s));
     else if (all_elements(s, is_zero))
         append(text, size, "zeros");
     else if (!guess_mistake(s, text, size) && !guess_scaled(s, text, size) && !guess_moved(s, text, size) &&

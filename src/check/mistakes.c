@@ -19,7 +19,8 @@ enum {
     DIM_V = 4096,
     SAME_DIM = 8192,
     GROUPS = 16384,
-    HIDES = 32768
+    HIDES = 32768,
+    V_IN_K = 65536,
 };
 
 int32_t fa_mistakes_possible(const fa_problem *p)
@@ -29,8 +30,8 @@ int32_t fa_mistakes_possible(const fa_problem *p)
     return (p->causal ? CAUSAL : 0) | (p->tree ? TREE : 0) | (bounds ? BOUNDS : 0) | (p->lengths ? LENGTHS : 0) |
            (left ? LEFT : 0) | (right && !p->causal ? RIGHT : 0) | (p->windowed ? WINDOW : 0) |
            (p->chunk > 0 ? CHUNK : 0) | (p->softcap > 0.0f ? CAP : 0) | (p->sinks ? SINK : 0) | (p->alibi ? ALIBI : 0) |
-           (p->bias ? BIAS : 0) | (same ? SAME_DIM : DIM_V) | (p->kv_heads < p->heads ? GROUPS : 0) |
-           (bounds || p->tree ? HIDES : 0);
+           (p->bias ? BIAS : 0) | (same ? SAME_DIM : DIM_V) | (fa_problem_dim_v(p) <= p->dim ? V_IN_K : 0) |
+           (p->kv_heads < p->heads ? GROUPS : 0) | (bounds || p->tree ? HIDES : 0);
 }
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -81,7 +82,18 @@ static void mask(fa_recipe *r, int32_t way)
     clip(r, 0, end);
 }
 
-enum { LEFT_WIDE, LEFT_NARROW, RIGHT_WIDE, RIGHT_NARROW, NO_LEFT, NO_WINDOW, SHIFTED, LEFT_SHIFTED, RIGHT_FOR_CAUSAL };
+enum {
+    LEFT_WIDE,
+    LEFT_NARROW,
+    RIGHT_WIDE,
+    RIGHT_NARROW,
+    NO_LEFT,
+    NO_RIGHT,
+    NO_WINDOW,
+    SHIFTED,
+    LEFT_SHIFTED,
+    RIGHT_FOR_CAUSAL
+};
 static void window(fa_recipe *r, int32_t way)
 {
     const int32_t left = r->see.window_left, right = r->see.window_right;
@@ -92,6 +104,8 @@ static void window(fa_recipe *r, int32_t way)
     r->see.causal &= way != RIGHT_FOR_CAUSAL;
     if (way == NO_LEFT)
         r->see.window_left = -1;
+    if (way == NO_RIGHT)
+        r->see.window_right = -1;
     look(r);
     if (way == LEFT_NARROW)
         clip(r, r->pos - left + 1, INT32_MAX);
@@ -101,6 +115,16 @@ static void window(fa_recipe *r, int32_t way)
         clip(r, (int64_t)r->at.row - left, INT32_MAX);
     if (shifted && right >= 0)
         clip(r, 0, (way == SHIFTED ? r->at.row : r->pos) + (int64_t)right + 1);
+}
+
+/* The first tile that the row's tile visits, or the row's own first tile, is seen from its beginning. */
+static void left_of_tile(fa_recipe *r, int32_t way)
+{
+    const int32_t tile = tile_of(r, way), first = keys_of_tile(r, false).first;
+    if (way >= TILES)
+        r->keys.first -= r->keys.first % tile;
+    else if (r->keys.first < first + tile)
+        r->keys.first = (int32_t)fewest(first, r->keys.first);
 }
 
 enum { NO_CHUNK, CHUNK_TO_ZERO, CHUNK_OF_ROW };
@@ -113,15 +137,18 @@ static void chunk(fa_recipe *r, int32_t way)
         clip(r, begin, begin + size);
 }
 
+/* Bits that are read otherwise may also show keys behind the row's own. */
+enum { NO_TREE, NO_TREE_OR_CAUSAL, OTHER_BITS };
 static void tree(fa_recipe *r, int32_t way)
 {
-    const fa_tree_reading readings[] = {FA_TREE_IGNORED, FA_TREE_HIGH_BIT_FIRST, FA_TREE_ROWS_AT_BYTES};
-    r->tree = readings[way];
+    r->tree = way < OTHER_BITS ? FA_TREE_IGNORED : way == OTHER_BITS ? FA_TREE_HIGH_BIT_FIRST : FA_TREE_ROWS_AT_BYTES;
+    r->see.tree = way == NO_TREE;
+    look(r);
 }
 
 /* ---- which keys are read ---- */
 
-enum { NO_LAST_KEY, NO_FIRST_KEY, LARGEST, LARGEST_POS, OF_FIRST_ROW, OF_FIRST_ROW_EXACTLY };
+enum { NO_LAST_KEY, NO_FIRST_KEY, LARGEST, LARGEST_POS, OF_FIRST_ROW, OF_FIRST_ROW_EXACTLY, OF_FIRST_ROW_ZEROS };
 static void range(fa_recipe *r, int32_t way)
 {
     const fa_keys keys = r->keys;
@@ -132,7 +159,9 @@ static void range(fa_recipe *r, int32_t way)
         fa_recipe_look(r, r->problem->seq_kv);
     if (way == NO_LAST_KEY || way == NO_FIRST_KEY)
         clip(r, (int64_t)keys.first + (way == NO_FIRST_KEY), (int64_t)keys.end - (way == NO_LAST_KEY));
-    if (way == OF_FIRST_ROW || way == OF_FIRST_ROW_EXACTLY)
+    if (way == OF_FIRST_ROW_ZEROS) /* what its tile of keys has beyond is 0 */
+        r->zeros = (int32_t)most(0, fewest(keys.end, up(end, r->tile_n)) - end);
+    if (way >= OF_FIRST_ROW)
         clip(r, 0, way == OF_FIRST_ROW ? up(end, r->tile_n) : end);
 }
 
@@ -206,7 +235,7 @@ static void scale(fa_recipe *r, int32_t way)
 static void fewer_dims(fa_recipe *r, int32_t way)
 {
     const int32_t dim = r->dims, dims[] = {r->columns, dim / 64 * 64, dim / 32 * 32, dim / 16 * 16, dim - 1};
-    r->dims = (int32_t)fewest(dims[way], dim);
+    r->dims = dims[way] > 0 ? (int32_t)fewest(dims[way], dim) : dim;
 }
 
 /* Hidden keys of all keys, or of the tiles that the row's tile visits, have a score of -softcap. */
@@ -298,7 +327,7 @@ static void columns(fa_recipe *r, int32_t way)
 
 static const fa_mistake mistakes[] = {
     {"K and V are swapped", SAME_DIM, tensors, SWAPPED, 1},
-    {"K is read for V", SAME_DIM, tensors, K_FOR_V, 1},
+    {"K is read for V", V_IN_K, tensors, K_FOR_V, 1},
     {"V is read for K", SAME_DIM, tensors, V_FOR_K, 1},
     {"the scale is missing", 0, scale, NO_SCALE, 1},
     {"the scale is that of dim_v", DIM_V, scale, OF_DIM_V, 2},
@@ -310,15 +339,16 @@ static const fa_mistake mistakes[] = {
     {"the causal mask hides the last key that a row sees", CAUSAL, mask, ONE_LESS, 1},
     {"the window's right bound replaces the causal mask", CAUSAL | WINDOW, window, RIGHT_FOR_CAUSAL, 1},
     {"the causal mask is missing", CAUSAL, mask, NO_MASK, 1},
-    {"the tree's mask is missing", TREE, tree, 0, 1},
-    {"the tree's bits are read in another order, or from whole bytes", TREE, tree, 1, 2},
+    {"the tree's mask is missing", TREE, tree, NO_TREE, 2},
+    {"the tree's bits are read in another order, or from whole bytes", TREE, tree, OTHER_BITS, 2},
     {"the mask is aligned top-left, not bottom-right", BOUNDS, mask, TOP_LEFT, 1},
-    {"rows are aligned by the largest lengths, not by their sequence's", LENGTHS, mask, BY_LARGEST, 2},
+    {"rows are aligned by the largest lengths, not by their sequence's", LENGTHS, mask, BY_LARGEST, 1},
     {"the window shows one key too many on the left", LEFT, window, LEFT_WIDE, 1},
     {"the window shows one key too few on the left", LEFT, window, LEFT_NARROW, 1},
     {"the window shows one key too many on the right", RIGHT, window, RIGHT_WIDE, 1},
     {"the window shows one key too few on the right", RIGHT, window, RIGHT_NARROW, 1},
-    {"the window is missing, or its left bound", WINDOW, window, NO_LEFT, 2},
+    {"the window is missing, or one bound", WINDOW, window, NO_LEFT, 3},
+    {"the first tile of keys is not masked on the left", BOUNDS, left_of_tile, 0, 2 * TILES},
     {"the window is not shifted bottom-right", WINDOW, window, SHIFTED, 2},
     {"chunks are missing", CHUNK, chunk, NO_CHUNK, 1},
     {"chunks are rounded toward 0, or begin at the row's index", CHUNK, chunk, CHUNK_TO_ZERO, 2},
@@ -331,13 +361,14 @@ static const fa_mistake mistakes[] = {
     {"K and V are those of another head", 0, place, HEAD_0, 8},
     {"K and V are those of another batch", 0, place, NEXT_BATCH, 3},
     {"the largest length counts, not the sequence's own", LENGTHS, range, LARGEST, 2},
+    {"the largest length counts, not the sequence's own", LENGTHS, mask, BY_LARGEST_KEYS, 1},
     {"keys past the end count, with scores and values of 0", 0, zeros_past_the_end, 0, TILES},
     {"keys past the end count: the next head's or sequence's", 0, keys_past_the_end, 0, TILES + 1},
     {"the last key is left out", 0, range, NO_LAST_KEY, 1},
     {"the first key is left out", 0, range, NO_FIRST_KEY, 1},
     {"the last tile of keys is left out", 0, no_last_tile, 0, 2 * TILES},
     {"the first tile of keys is left out", 0, no_first_tile, 0, 2 * TILES},
-    {"keys end with those of the row tile's first row", BOUNDS, range, OF_FIRST_ROW, 2},
+    {"keys end with those of the row tile's first row", BOUNDS, range, OF_FIRST_ROW, 3},
     {"q.k leaves out the last columns", 0, fewer_dims, 0, 5},
     {"the softcap is missing", CAP, softcap, NO_CAP, 1},
     {"the softcap comes after the mask: hidden keys score -softcap", CAP | HIDES, softcap, AFTER_MASK, 2},

@@ -171,12 +171,13 @@ double fa_recipe_weigh(const fa_recipe *recipe, const fa_recipe *right, const do
 void fa_recipe_output(const fa_recipe *recipe, const double *weights, double sum, int32_t from, int32_t to, double *out)
 {
     const int32_t dim_v = fa_problem_dim_v(recipe->problem), end = largest(from, least(to, recipe->columns));
+    const int32_t pitch = recipe->v == recipe->tensors->k ? recipe->problem->dim : dim_v;
     const fa_dtype dtype = recipe->problem->dtype;
     for (int32_t d = from; d < to; d++)
         out[d] = 0.0;
     for (int32_t j = recipe->keys.first; j < recipe->keys.end && sum > 0.0; j++) {
         const double weight = weights[j - recipe->keys.first] / sum;
-        const uint16_t *v = recipe->v + row_of(recipe, j) * dim_v;
+        const uint16_t *v = recipe->v + row_of(recipe, j) * pitch;
         if (weight == 0.0)
             continue;
         for (int32_t d = from; d < end; d++)

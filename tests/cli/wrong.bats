@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The set of wrong kernels: what a run that is cut off leaves, and how the next one goes on.
+# The sets of wrong kernels: what a run that is cut off leaves, and how the next one goes on; mistakes by name.
 load helper
 
 # A bench for which every kernel is wrong. It waits at the second of three for as long as a file is there.
@@ -42,4 +42,26 @@ END
 @test "every wrong kernel is still made from its kernel's text" {
     python3 tests/wrong/make.py "$work/all" >"$work/list"
     [ "$(wc -l <"$work/list")" -eq "$(wc -l <tests/wrong/wrong.tsv)" ]
+    python3 tests/wrong/make.py "$work/named" --named >"$work/list"
+    [ "$(wc -l <"$work/list")" -eq "$(grep -vc '^# ' tests/wrong/named.tsv)" ]
+}
+
+@test "a wrong kernel's message names the mistake: of masks, sums, lengths, windows, scores, head dimensions" {
+    local name only=()
+    for name in causal_one_too_many_light tail_unmasked_mma lengths_1_aligned_by_largest lengths_3_nan_without_keys \
+        window_2_left_bound_not_shifted_light sink_2_scaled softcap_4_after_the_mask alibi_6_top_left \
+        dim_v_1_scale_light; do only+=(--only "$name"); done
+    run tests/wrong/named.sh "${only[@]}"
+    [ "$status" -eq 0 ]
+    [[ $output == *"9 kernels, 0 not as they should be"* ]]
+    # the kernels as they were pass
+    run tests/wrong/named.sh --control "${only[@]:0:4}"
+    [[ $status -eq 0 && $output == *"causal_one_too_many_light"*"passed"*"2 kernels, 0 not"* ]]
+    refused 2 "unknown option" tests/wrong/named.sh --onyl x
+}
+
+# bats test_tags=slow
+@test "every wrong kernel of named.tsv is named, and its kernel passes as it was" {
+    tests/wrong/named.sh
+    tests/wrong/named.sh --control
 }

@@ -3,7 +3,8 @@
 example, or a file of kernels/ or tests/wrong), with options of its own after it where the fault needs them; pairs of a
 text that is replaced and what replaces it (\\n is a line end); and gpu where only a GPU is large enough to show the
 fault, bf16 where tensors of that type do. A kernel and the headers that it includes are written as one file. Says NAME,
-FILE, where, the base's file and its options, a line each. With --bases instead of names: the kernels as they were."""
+FILE, where, the base's file and its options, a line each. With --bases instead of names: the kernels as they were. With
+--named before the names: those of named.tsv; says NAME, FILE, base, options and the words of its message."""
 import pathlib
 import re
 import sys
@@ -33,10 +34,17 @@ def text_of(base):
     return flat((root / (name if "/" in name else f"examples/{name}")).with_suffix(".cu"), set())
 
 
-rows = [line.split("\t") for line in (here / "wrong.tsv").read_text(encoding="utf-8").splitlines()]
+def rows_of(table):
+    lines = (here / table).read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("# ")]
+
+
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
 names = sys.argv[2:]
+named = names[:1] == ["--named"]
+names = names[named:]
+rows = rows_of("named.tsv" if named else "wrong.tsv")
 if names == ["--bases"]:
     bases = dict.fromkeys(row[1] for row in rows)
     rows = [[re.sub(r"\W+", "_", base.split("/")[-1]), base] for base in bases]
@@ -46,6 +54,8 @@ for name in names:
 for name, base, *changes in rows:
     if names and name not in names:
         continue
+    options, words = changes[:2] if named else ("", "")
+    changes = changes[2 * named:]
     where = changes.pop() if len(changes) % 2 else "any"
     text = text_of(base)
     for old, new in zip(changes[::2], changes[1::2]):
@@ -53,4 +63,7 @@ for name, base, *changes in rows:
         assert text.count(old) == 1, f"{name}: found {text.count(old)} times: {old!r}"
         text = text.replace(old, new)
     (folder / f"{name}.cu").write_text(text, encoding="utf-8")
-    print(name, folder / f"{name}.cu", where, base)
+    if named:
+        print(name, folder / f"{name}.cu", base, options, words, sep="\t")
+    else:
+        print(name, folder / f"{name}.cu", where, base)
