@@ -69,7 +69,7 @@ static void named(const bench *b, const char *line, const char *mistake)
     const fa_verdict v = judge(b, fa_rule_tolerance(b->problem.dtype));
     snprintf(wanted, sizeof wanted, "looks like: %s (explains ", mistake);
     if (v.passed || strstr(v.failure, wanted) == NULL)
-        print_error("%s: not '%s' but '%s'", line, mistake, v.failure);
+        fail_msg("%s: not '%s' but '%s'", line, mistake, v.failure);
 }
 
 /* Every field of the right recipe is right. */
