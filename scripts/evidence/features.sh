@@ -48,4 +48,5 @@ if [[ -n ${opt[env]} && -d ${opt[env]}/cudnn ]]; then
     preload=(env "LD_PRELOAD=$(find "$(realpath "${opt[env]}")/cudnn" -name '*.so*' | sort | paste -sd:)")
 fi
 "${preload[@]}" python3 "$lib/peers/peers_features.py" --bench "$bench" --kernel "${opt[kernel]}" \
-    --problems "${opt[problems]}" --only "${opt[only]}" --peers "${opt[peers]}" --max-time "${opt[max-time]}" --out "$out"
+    --problems "${opt[problems]}" --only "${opt[only]}" --peers "${opt[peers]}" --max-time "${opt[max-time]}" \
+    --out "$out"

@@ -50,12 +50,12 @@ class Params(ctypes.Structure):
 class Info(ctypes.Structure):
     """fa_kernel_info: what the module says it is."""
     _fields_ = (fields(ctypes.c_int32, ("abi", "m", "n", "warps", "vec", "stages", "swizzle", "acc_fp16", "maxreg",
-                                        "splits", "dim", "causal", "features", "dim_v", "threads", "smem_dynamic_bytes", "grid",
-                                        "blocks_per_sm", "cluster")) +
+                                        "splits", "dim", "causal", "features", "dim_v", "threads", "smem_dynamic_bytes",
+                                        "grid", "blocks_per_sm", "cluster")) +
                 fields(ctypes.c_int64, ("workspace_bytes_per_block", "workspace_bytes_fixed")) +
                 fields(ctypes.c_int32, ("tma_q_rows", "tma_k_rows", "tma_v_rows", "tma_o_rows", "tma_cols",
-                                        "nondeterministic", "pack_heads", "writes_lse", "serves_bf16", "serves", "needs",
-                                        "page_rows", "pre_grid", "post_grid")))
+                                        "nondeterministic", "pack_heads", "writes_lse", "serves_bf16", "serves",
+                                        "needs", "page_rows", "pre_grid", "post_grid")))
 
 
 def check_info(info, size, dim, causal, dtype, features=0):
@@ -98,9 +98,10 @@ def output_like(torch, inputs):
 
 class Kernel:
     """Called, it launches on PyTorch's current stream, so that a graph captures it.
-    inputs: q [batch, heads, seq_q, dim], k [batch, kv_heads, seq_kv, dim], v [.., dim_v] on the GPU, innermost stride 1;
-    dtype, scale, causal. With lengths a batch of 1 holds all rows. Of a problem with features, `features` (the bits) and
-    `more`, a dict of fields of fa_params: numbers, or tensors for pointers. A module does not say for which type it was compiled, so the caller knows. self.output is like q. The
+    inputs: q [batch, heads, seq_q, dim], k [batch, kv_heads, seq_kv, dim], v [.., dim_v] on the GPU, innermost stride
+    1; dtype, scale, causal. With lengths a batch of 1 holds all rows. Of a problem with features `features` (the bits)
+    and `more`, a dict of fields of fa_params: numbers, or tensors for pointers. A module does not say for which type it
+    was compiled, so the caller knows. self.output: O. The
     module stays loaded: a graph may hold it."""
 
     def __init__(self, path, inputs):
@@ -134,7 +135,8 @@ class Kernel:
         (batch, heads, seq_q, dim), (_, kv_heads, seq_kv, _) = tensors[0].shape, tensors[1].shape
         sm_count = self.torch.cuda.get_device_properties(tensors[0].device).multi_processor_count
         sequences = self.more.get("batch", 0) if "start_q" in self.more else 0
-        self.blocks, tiles_m, tiles, workspace_bytes = launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences)
+        launch = launch_of(info, batch, heads, kv_heads, seq_q, sm_count, sequences)
+        self.blocks, tiles_m, tiles, workspace_bytes = launch
         self.workspace = self.torch.zeros(workspace_bytes, dtype=self.torch.uint8, device=tensors[0].device)
         self.memory = ctypes.create_string_buffer(ctypes.sizeof(Params) + 64)
         self.params = Params.from_address(-(-ctypes.addressof(self.memory) // 64) * 64)

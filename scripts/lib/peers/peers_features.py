@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Peers on problems beyond dense forward: lengths, windows, softcap, sinks, another head dimension of V.
 
-For each line of fa_bench options the bench makes the kernel's cubin and its record; the peers and the kernel then run on
-the same tensors, are each compared with FP64 attention first, and are timed in blocks A B B A (peers_torch.py).
+For each line of fa_bench options the bench makes the kernel's cubin and its record; the peers and the kernel then run
+on the same tensors, are each compared with FP64 attention first, and are timed in blocks A B B A (peers_torch.py).
 A peer that is wrong, refuses or is not here says so in its row. Rows: one JSON object a line.
 Exit: 0, 1 our kernel failed, 2 usage, 4 not run (no PyTorch, no GPU)."""
 import argparse
@@ -26,7 +26,7 @@ ROWS, HEADS = 48, 4  # compared with FP64, of each of so many heads and of every
 
 
 def features_of(problem):
-    """The bits of FA_FEATURES that a record's problem asks for. ValueError: a feature that no peer here is asked for."""
+    """The bits of FA_FEATURES that a record's problem asks for. ValueError: one that no peer here is asked for."""
     for name in ("chunk", "page_size"):
         if problem[name] is not None:
             raise ValueError(f"{name} is not done here")
@@ -66,8 +66,8 @@ def visible(problem, rows, seq_q, seq_kv, arange):
 
 
 class Inputs:
-    """Tensors of a problem: [batch, rows, heads, dim] in memory, seen as [batch, heads, rows, dim]; with lengths a batch
-    of 1 holds all rows. What peers_torch.Ours asks of its inputs."""
+    """Tensors of a problem: [batch, rows, heads, dim] in memory, seen as [batch, heads, rows, dim]; with lengths a
+    batch of 1 holds all rows. What peers_torch.Ours asks of its inputs."""
 
     def __init__(self, problem, seed):
         self.problem, self.dtype, self.causal = problem, problem["dtype"], problem["causal"]
@@ -127,7 +127,7 @@ class Inputs:
         return torch.softmax(scores, dim=1).nan_to_num(0.0) @ v
 
     def parity(self, output, rows_per_head=None):
-        """|O - exact| within the type's tolerance, on ends and drawn rows of some heads of every sequence. NaN fails."""
+        """|O - exact| within the type's tolerance, on some rows of some heads of every sequence. NaN fails."""
         generator, worst, ok, checked = torch.Generator().manual_seed(1), 0.0, True, 0
         heads = torch.randperm(self.heads, generator=generator)[:HEADS].tolist()
         for sequence, count in enumerate(self.q_lengths):
@@ -161,7 +161,8 @@ def flash(package, inputs, sinks_name):
     left, right = bounds_of(problem)
     options = {"softmax_scale": inputs.scale, "causal": problem["causal"], "softcap": problem["softcap"] or 0.0}
     if problem["window"] is not None:  # their causal closes the right
-        options["window_size"] = (left if left >= 0 else None, right if right >= 0 else None) if sinks_name else (left, right)
+        opened = [bound if bound >= 0 else None for bound in (left, right)]
+        options["window_size"] = tuple(opened) if sinks_name else (left, right)
         options["causal"] = problem["causal"] and left < 0
     if inputs.sinks is not None:
         if not sinks_name:
@@ -242,7 +243,8 @@ def cudnn(inputs):
     o, _ = graph.sdpa(name="sdpa", q=q, k=k, v=v, **options)
     output = peers_cubin.output_like(torch, inputs)
     heads, dim = output.shape[1], output.shape[3]
-    o.set_output(True).set_dim([inputs.batch, heads, rows_q, dim]).set_stride([rows_q * heads * dim, dim, heads * dim, 1])
+    o.set_output(True).set_dim([inputs.batch, heads, rows_q, dim])
+    o.set_stride([rows_q * heads * dim, dim, heads * dim, 1])
     if lengths:
         offsets = graph.tensor(name="o_offsets", dim=[inputs.batch + 1, 1, 1, 1], stride=[1, 1, 1, 1],
                                data_type=frontend.data_type.INT64)
