@@ -49,7 +49,7 @@ with_plain() { # SED
     ln -s "$PWD"/{include,kernels,build} "$work/home/"
     ln -s "$PWD/src/emu" "$work/home/src/"
     sed "$1" src/cuda/plain.cu >"$work/home/src/cuda/plain.cu"
-    ! cmp -s src/cuda/plain.cu "$work/home/src/cuda/plain.cu"
+    run ! cmp -s src/cuda/plain.cu "$work/home/src/cuda/plain.cu"
     FA_HOME="$work/home" ./fa_bench "${problem[@]}" --seeds 1 --json "$work/r.json" --quiet "${@:2}"
 }
 
