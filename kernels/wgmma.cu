@@ -9,14 +9,17 @@
  * Knobs: m = 16 * warps; n keys per tile; warps 4, 8, 12, 16 compute (4 more load); stages of K and of V.
  * Shared memory: Q [1 or 2][warps / 4][boxes][64][cols], K [stages][boxes][n][cols], V likewise, ones, O [warps][boxes
  *   or fewer][16][cols], with --lse a float per row, barriers; cols 64 or 32.
- * Limits: sm_90a; bases 16-byte aligned (TMA); dim up to 256, of the products padded to a multiple of 16. */
-#include "wgmma/consumer.cuh"
+ * Features: lengths, windows, chunks (wgmma/tile.cuh: only key tiles that some row sees are loaded), softcap and ALiBi
+ *   (wgmma/score.cuh), sinks, a head dimension of V.
+ * Limits: sm_90a; bases 16-byte aligned (TMA); dim and dim_v up to 256, of the products padded to a multiple of 16. */
+#include "wgmma/steps.cuh"
 
 /* O has a map where it is stored without one, too: an O off 16 bytes is then refused before the launch. */
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .grid = FA_GRID_PERSISTENT,
                .blocks_per_sm = BLOCKS_PER_SM, .workspace_bytes_per_block = FA_SPLITS > 1 ? UNIT_BYTES : 0,
                .workspace_bytes_fixed = FA_SPLITS > 1 ? 16 : 8, .tma_q_rows = 64, .tma_k_rows = FA_N,
-               .tma_v_rows = FA_N, .tma_o_rows = 16, .tma_cols = BOX_COLS, .writes_lse = FA_LSE, .serves_bf16 = 1);
+               .tma_v_rows = FA_N, .tma_o_rows = 16, .tma_cols = BOX_COLS, .writes_lse = FA_LSE, .serves_bf16 = 1,
+               .serves = SERVES);
 
 /* The ones that sum the rows of P, after V. With the fill_ones of wgmma/parts.cuh tiles of 192 rows would spill. */
 __device__ __forceinline__ void fill_ones(unsigned char *ones_s, int thread)
@@ -26,14 +29,14 @@ __device__ __forceinline__ void fill_ones(unsigned char *ones_s, int thread)
 }
 
 /* A consumer warpgroup: for every query tile the first key tile, then the others, over borders too, then the end. */
-__device__ __forceinline__ void consume(const fa_params &p, const shared_layout &at, const int4 *tiles_s, int warpgroup,
-                                        int thread)
+__device__ __forceinline__ void consume(const fa_params &p, const shared_layout &at, const announced_tile *tiles_s,
+                                        int warpgroup, int thread)
 {
     float s_r[FA_N / 2], o_r[O_REGS], rescale_r[2];
     unsigned p_r[FA_N / 4], q_r[Q_REGS];
     softmax_rows rows;
     row_scale done_scale;
-    int4 done_tile;
+    announced_tile done_tile;
     consumer c(p, at, tiles_s, warpgroup, thread, s_r, o_r, rescale_r, p_r, q_r, rows, done_scale, done_tile);
     if (CONSUMERS > 1 && warpgroup == CONSUMERS - 1)
         bar_arrive(1, 256); /* the first turn is warpgroup 0's */
@@ -74,9 +77,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     const unsigned q_s = uniform_by_shuffle((smem_address(dynamic_s) + 1023) & ~1023u);
     const shared_layout at = {q_s,
                               q_s + Q_STAGES * Q_BYTES,
+                              q_s + Q_STAGES * Q_BYTES + K_RING_BYTES,
                               q_s + Q_STAGES * Q_BYTES + RING_BYTES,
-                              q_s + Q_STAGES * Q_BYTES + 2 * RING_BYTES,
-                              q_s + Q_STAGES * Q_BYTES + 2 * RING_BYTES + ONES_BYTES,
+                              q_s + Q_STAGES * Q_BYTES + RING_BYTES + ONES_BYTES,
                               address_of(bars.q_full),
                               address_of(bars.q_empty),
                               address_of(bars.k_full),
@@ -84,6 +87,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
                               address_of(bars.v_full),
                               address_of(bars.v_empty)};
     fill_ones(dynamic_s + (at.ones_s - smem_address(dynamic_s)), threadIdx.x);
+#if VARLEN
+    sort_sequences(p, bars.order, BLOCK_THREADS);
+#endif
     fence_async_proxy();
     if (threadIdx.x == 0) {
         tma_prefetch_map(&p.q_map);
@@ -96,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     if (warpgroup == 0) {
         setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (warp == 0 && elect_one())
-            produce(p, at, &bars.tile[0][0]);
+            produce(p, at, &bars.tile[0][0], scheduler_of(p, bars));
     } else {
         setmaxnreg_inc<CONSUMER_REGISTERS>();
         consume(p, at, &bars.tile[0][0], warpgroup - 1, threadIdx.x % 128);

@@ -17,7 +17,7 @@
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
 constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
-constexpr int RING_BYTES = FA_STAGES * KV_TILE_BYTES;
+constexpr int RING_BYTES = FA_STAGES * K_TILE_BYTES; /* of K, and of V */
 constexpr int BARS_OFFSET = Q_BYTES + 2 * RING_BYTES + ONES_BYTES;
 constexpr int LAST_OFFSET = BARS_OFFSET + 4 * FA_STAGES * 8; /* is this block the last of its tile to end? */
 constexpr int SMEM_BYTES = LAST_OFFSET + 16;
@@ -54,8 +54,8 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
                                         int end, pipeline_state &k_to, pipeline_state &v_to)
 {
     for (int n = first; n < end; ++n) {
-        load_kv(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N, tile.kv_head, tile.batch);
-        load_kv(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N, tile.kv_head, tile.batch);
+        load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, n * FA_N, tile.kv_head, tile.batch);
+        load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, n * FA_N, tile.kv_head, tile.batch);
     }
 }
 
@@ -78,7 +78,7 @@ __device__ __forceinline__ void load_q(const fa_params &p, const packed_tile &ti
 /* Attention of a warpgroup's 64 rows from row0 on to the block's keys. Sets o_r and rows; sums as in softmax_rows. The
  * softmax of a key tile runs under P V of the one before. */
 __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &at, const packed_tile &tile,
-                                       const key_range &keys, float (&o_r)[O_REGS], softmax_rows &rows, unsigned q_s,
+                                       const tile_range &keys, float (&o_r)[O_REGS], softmax_rows &rows, unsigned q_s,
                                        int row0, int thread)
 {
     const int lane = thread % 32;
@@ -97,8 +97,8 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     float s_r[FA_N / 2], rescale_r[2];
     unsigned p_r[FA_N / 4];
     pipeline_state k = {0, 0}, v = {0, 0};
-    auto k_address = [&] { return uniform_by_shuffle(at.k_s + k.stage * KV_TILE_BYTES); };
-    auto v_word = [&] { return uniform_by_shuffle(v_descriptor(at.v_s + v.stage * KV_TILE_BYTES, at.ones_s)); };
+    auto k_address = [&] { return uniform_by_shuffle(at.k_s + k.stage * K_TILE_BYTES); };
+    auto v_word = [&] { return uniform_by_shuffle(v_descriptor(at.v_s + v.stage * V_TILE_BYTES, at.ones_s)); };
 
     consumer_wait(at.k_full, k);
     fence_operand(s_r);
@@ -166,7 +166,7 @@ __device__ __forceinline__ void store_output(const fa_params &p, const float (&o
 #endif
     const float scale[2] = {inverse_of_sum(sums.sum[0]), inverse_of_sum(sums.sum[1])};
     auto place = [&](int h) {
-        return row[h].exists ? place_of_row(p, tile.batch, row[h].head, row[h].query) : nullptr;
+        return row[h].exists ? place_of_row(p, sequence_of(p, tile.batch), row[h].head, row[h].query) : nullptr;
     };
     store_o_direct(o_r, scale, place, lane);
 }
@@ -241,7 +241,7 @@ __device__ __forceinline__ void store_quarter(const fa_params &p, const packed_t
             store_lse(p, tile.batch, row.head, row.query, log_sum_exp(sums.ref[h], sums.sum[h]));
 #endif
         const float scale = inverse_of_sum(sums.sum[h]);
-        fa_element *row_g = place_of_row(p, tile.batch, row.head, row.query);
+        fa_element *row_g = place_of_row(p, sequence_of(p, tile.batch), row.head, row.query);
 #pragma unroll
         for (int i = 0; i < QUARTER; ++i) {
             const int place = 8 * (quarter * QUARTER + i);
@@ -307,7 +307,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)
     const shared_layout at = {
         k_s, v_s, v_s + RING_BYTES, bars, bars + 8 * FA_STAGES, bars + 16 * FA_STAGES, bars + 24 * FA_STAGES};
     const packed_tile tile = find_packed_tile(p, blockIdx.x);
-    const key_range keys = key_range_of(count_key_tiles(p, last_query(tile), 1), tile.split);
+    const tile_range keys = tile_range_of(count_key_tiles(p, last_query(tile), 1), tile.split);
     const int warp = uniform_by_shuffle(threadIdx.x / 32), warpgroup = warp / 4 - 1, thread = threadIdx.x % 128;
     const int row0 = tile.row0 + 64 * warpgroup;
     const bool producer = warp == 0 && elect_one();

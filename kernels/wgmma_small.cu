@@ -15,7 +15,7 @@
 constexpr int GROUPS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = FA_WARPS * 32;
 constexpr int SLOTS = GROUPS * FA_STAGES;
-constexpr int SLOT_BYTES = 2 * KV_TILE_BYTES;
+constexpr int SLOT_BYTES = K_TILE_BYTES + V_TILE_BYTES;
 constexpr int PART_BYTES = 64 * DIM_PAD * 4;
 constexpr int LOAD_BYTES = Q_TILE_BYTES + SLOTS * SLOT_BYTES + ONES_BYTES;
 /* Parts of O have their own memory if there is enough, else they replace the keys of their warpgroup. */
@@ -74,8 +74,8 @@ __device__ __forceinline__ void load_tiles(const fa_tensor_map *map, const share
     const int stop = min(end, tile.key_tiles);
 #pragma unroll 1
     for (int n = first; n < stop; ++n)
-        load_tile<FA_N>(at.ring_s + n * SLOT_BYTES + v * KV_TILE_BYTES, 0, at.bars + 16 * n + 8 * v, map, 0, n,
-                        tile.kv_head, tile.batch);
+        load_tile<FA_N>(at.ring_s + n * SLOT_BYTES + v * K_TILE_BYTES, 0, at.bars + 16 * n + 8 * v, map, 0, n,
+                        tile.kv_head, tile.seq.batch);
 }
 
 /* mbarrier_wait, without its counter of tries when the first one succeeds. */
@@ -93,7 +93,7 @@ __device__ __forceinline__ void refill(const fa_tensor_map *map, unsigned to, un
         return;
     bar_sync(BAR_GROUP + group, 128);
     if (thread == 0)
-        load_tile<FA_N>(to, 0, bar, map, 0, n + SLOTS, tile.kv_head, tile.batch);
+        load_tile<FA_N>(to, 0, bar, map, 0, n + SLOTS, tile.kv_head, tile.seq.batch);
 }
 
 /* Attention of the warpgroup's rows to its keys. The softmax of a tile runs under P V of the one before. Afterwards
@@ -129,7 +129,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     pack_p(s_r, p_r);
 #pragma unroll 1
     for (int n = group + GROUPS; n < tile.key_tiles; n += GROUPS) {
-        const unsigned v_s = k_s + KV_TILE_BYTES, v_bar = k_bar + 8, v_phase = phase;
+        const unsigned v_s = k_s + K_TILE_BYTES, v_bar = k_bar + 8, v_phase = phase;
         slot = slot + GROUPS < SLOTS ? slot + GROUPS : group;
         phase ^= slot == group;
         k_s = at.ring_s + slot * SLOT_BYTES;
@@ -167,7 +167,7 @@ __device__ __forceinline__ void attend(const fa_params &p, const shared_layout &
     await(k_bar + 8, phase);
     fence_operand(o_r);
     wgmma_fence();
-    issue_pv(o_r, p_r, v_descriptor(k_s + KV_TILE_BYTES, at.ones_s), group + GROUPS < tile.key_tiles); /* the last */
+    issue_pv(o_r, p_r, v_descriptor(k_s + K_TILE_BYTES, at.ones_s), group + GROUPS < tile.key_tiles); /* the last */
     wgmma_commit();
 }
 
@@ -245,7 +245,7 @@ __device__ __forceinline__ block_tile start_loads(const fa_params &p, const shar
         bar_arrive(BAR_READY, BLOCK_THREADS);
     const block_tile tile = tile_of_this_block(p);
     if (loads == LOAD_Q_K && elect_one()) {
-        load_tile<64>(at.q_s, 0, at.q_bar, &p.q_map, tile.row0, 0, tile.head, tile.batch);
+        load_tile<64>(at.q_s, 0, at.q_bar, &p.q_map, tile.row0, 0, tile.head, tile.seq.batch);
         load_tiles(&p.k_map, at, tile, 0, GROUPS, 0);
     }
     if (SUM_BY_MMA && loads == 3) {
@@ -346,7 +346,7 @@ __device__ __forceinline__ void merge(float (&all)[DIM_PAD / 2], float (&o_r)[O_
     }
 #if FA_LSE
     const float lse[2] = {log_sum_exp(row_max[0], sum[0]), log_sum_exp(row_max[1], sum[1])};
-    store_lse_of_rows(p, lse, tile.batch, tile.head, tile.row0 + thread / 32 * 16, thread % 32);
+    store_lse_of_rows(p, lse, tile.seq, tile.head, tile.row0 + thread / 32 * 16, thread % 32);
 #endif
     const float inverse[2] = {inverse_of_sum(sum[0]), inverse_of_sum(sum[1])};
 #pragma unroll
@@ -372,7 +372,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) fa_kernel(const _
     const bool last = group == GROUPS - 1;
     fa_element *o_g = nullptr;
     if (last) {
-        o_g = static_cast<fa_element *>(p.o) + tile.batch * p.o_stride_b + tile.head * p.o_stride_h +
+        o_g = static_cast<fa_element *>(p.o) + tile.seq.batch * p.o_stride_b + tile.head * p.o_stride_h +
               out_row * p.o_stride_s + out_column;
         make_opaque(o_g);
     }

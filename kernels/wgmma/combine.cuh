@@ -8,7 +8,7 @@
 #include "shared/common.cuh"
 #include "wgmma/parts.cuh"
 
-constexpr int PART_REGS = FA_DIM / 2; /* of a thread; the columns of O past dim and the sums are left out */
+constexpr int PART_REGS = FA_DIM_V / 2; /* of a thread; the columns of O past dim_v and the sums are left out */
 constexpr int PART_FLOATS = 32 * (PART_REGS + 4);
 constexpr int UNIT_BYTES = (4 + PART_FLOATS * 4) * FA_WARPS; /* of the workspace, per unit of work */
 

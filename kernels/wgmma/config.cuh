@@ -3,32 +3,40 @@
 #ifndef FA_WGMMA_CONFIG_CUH
 #define FA_WGMMA_CONFIG_CUH
 
+#include "fa_params.h"
+
 /* The order of columns in shared memory (wgmma/parts.cuh). It needs Q in registers (Q_IN_REGISTERS). */
-#define TAIL_FIRST (FA_DIM % 16 != 0 && FA_DIM > 64 && FA_WARPS <= 8 && FA_DIM + 8 + FA_N <= 256)
+#define TAIL_FIRST (FA_DIM_V == FA_DIM && FA_DIM % 16 != 0 && FA_DIM > 64 && FA_WARPS <= 8 && FA_DIM + 8 + FA_N <= 256)
 
 /* Boxes of 32 columns where the row's end would cut a box of 64 (studies/tma_rows.txt). */
-#if FA_DIM <= 32 || FA_DIM == 80 || FA_DIM == 96
+#if FA_DIM_V == FA_DIM && (FA_DIM <= 32 || FA_DIM == 80 || FA_DIM == 96)
 #define BOX_COLS 32
 #endif
 
 #include "wgmma/combine.cuh"
 
 /* References of rows are needed again when O is stored. A macro, so that code without a use is left out. */
-#define KEEP_REFERENCES (FA_SPLITS > 1 || (FA_LSE && FA_DIM <= 64))
+#define SINK ((FA_FEATURES & FA_FEATURE_SINK) != 0)
+#define KEEP_REFERENCES (FA_SPLITS > 1 || ((FA_LSE || SINK) && FA_DIM_V <= 64))
+
+/* Beyond dense forward */
+#define SERVES                                                                                         \
+    (FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP | FA_FEATURE_SINK | \
+     FA_FEATURE_ALIBI | FA_FEATURE_DIM_V)
 
 constexpr int CONSUMERS = FA_WARPS / 4;
 constexpr int BLOCK_THREADS = 128 * (CONSUMERS + 1);
 constexpr int BLOCKS_PER_SM = CONSUMERS == 1 ? 2 : 1;
 constexpr int Q_BYTES = CONSUMERS * Q_TILE_BYTES;
-constexpr int RING_BYTES = FA_STAGES * KV_TILE_BYTES;
+constexpr int K_RING_BYTES = FA_STAGES * K_TILE_BYTES, RING_BYTES = K_RING_BYTES + FA_STAGES * V_TILE_BYTES;
 constexpr int REFERENCE_BYTES = KEEP_REFERENCES ? CONSUMERS * 64 * 4 : 0;
-constexpr int FIXED_BYTES = 1024 + 2 * RING_BYTES + ONES_BYTES + REFERENCE_BYTES;
+constexpr int FIXED_BYTES = 1024 + RING_BYTES + ONES_BYTES + REFERENCE_BYTES;
 /* A block may have 227 KiB, some of it is static. The next tile's Q is loaded early where there is room for two; O is
  * stored through shared memory where there is room for the columns of a box at least. */
 constexpr int ROOM = 226 * 1024 / BLOCKS_PER_SM - FIXED_BYTES;
 constexpr int Q_STAGES = 2 * Q_BYTES <= ROOM ? 2 : 1;
 constexpr int O_ROOM = (ROOM - Q_STAGES * Q_BYTES) / (CONSUMERS * 64 * 2) / BOX_COLS * BOX_COLS;
-constexpr int O_BUFFER_COLS = O_ROOM < 0 ? 0 : O_ROOM < DIM_PAD ? O_ROOM : DIM_PAD;
+constexpr int O_BUFFER_COLS = O_ROOM < 0 ? 0 : O_ROOM < DIM_PAD_V ? O_ROOM : DIM_PAD_V;
 constexpr int O_BUFFER_BYTES = CONSUMERS * 64 * 2 * O_BUFFER_COLS;
 constexpr int SMEM_BYTES = FIXED_BYTES + Q_STAGES * Q_BYTES + O_BUFFER_BYTES;
 

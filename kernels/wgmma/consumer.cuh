@@ -1,11 +1,10 @@
-/* The steps of wgmma's consumers, warpgroups that compute: the first key tile, a steady one, one that is masked or
- * lies beyond the border of two query tiles, and the end.
- *
- * Key tiles come last to first. Between two steps p_r holds P of key tile `tile.key_tile`, whose V is not read yet. */
+/* The state of wgmma's consumers, warpgroups that compute, and what a step consists of: turns, waits, products and the
+ * softmax of a key tile. */
 #ifndef FA_WGMMA_CONSUMER_CUH
 #define FA_WGMMA_CONSUMER_CUH
 
 #include "wgmma/ring.cuh"
+#include "wgmma/score.cuh"
 #include "wgmma/store.cuh"
 
 /* State of one consumer thread. Every function that takes it is inlined, so all of it stays in registers. Arrays are
@@ -13,9 +12,9 @@
 struct consumer {
     const fa_params &p;
     const shared_layout &at;
-    const int4 *tiles_s; /* the query tiles that the producer announced */
+    const announced_tile *tiles_s; /* the query tiles that the producer announced */
     int warpgroup, thread, lane;
-    float scale_log2;
+    float scale_log2, to_cap;
     unsigned q_s, q_empty; /* of this warpgroup */
     float (&s_r)[FA_N / 2], (&o_r)[O_REGS], (&rescale_r)[2];
     unsigned (&p_r)[FA_N / 4], (&q_r)[Q_REGS];
@@ -25,16 +24,17 @@ struct consumer {
     work_tile tile, next_tile; /* of P; of the S that comes next */
     bool accumulate;       /* o_r is in use by `tile`. If not, P V starts it, and it may hold the output of done_tile */
     row_scale &done_scale; /* of the query tile whose output is complete and not stored */
-    int4 &done_tile;
+    announced_tile &done_tile;
 
-    __device__ __forceinline__ consumer(const fa_params &p, const shared_layout &at, const int4 *tiles_s, int warpgroup,
-                                        int thread, float (&s_r)[FA_N / 2], float (&o_r)[O_REGS], float (&rescale_r)[2],
-                                        unsigned (&p_r)[FA_N / 4], unsigned (&q_r)[Q_REGS], softmax_rows &rows,
-                                        row_scale &done_scale, int4 &done_tile)
+    __device__ __forceinline__ consumer(const fa_params &p, const shared_layout &at, const announced_tile *tiles_s,
+                                        int warpgroup, int thread, float (&s_r)[FA_N / 2], float (&o_r)[O_REGS],
+                                        float (&rescale_r)[2], unsigned (&p_r)[FA_N / 4], unsigned (&q_r)[Q_REGS],
+                                        softmax_rows &rows, row_scale &done_scale, announced_tile &done_tile)
         : p(p), at(at), tiles_s(tiles_s), warpgroup(warpgroup), thread(thread), lane(thread % 32),
-          scale_log2(p.scale * LOG2_E), q_s(at.q_s + warpgroup * Q_STAGES * Q_TILE_BYTES),
-          q_empty(at.q_empty + warpgroup * Q_STAGES * 8), s_r(s_r), o_r(o_r), rescale_r(rescale_r), p_r(p_r), q_r(q_r),
-          rows(rows), q{0, 0}, k{0, 0}, v{0, 0}, count(0), done_scale(done_scale), done_tile(done_tile)
+          scale_log2((HAS_SOFTCAP ? p.softcap : p.scale) * LOG2_E), to_cap(HAS_SOFTCAP ? p.scale / p.softcap : 0.0f),
+          q_s(at.q_s + warpgroup * Q_STAGES * Q_TILE_BYTES), q_empty(at.q_empty + warpgroup * Q_STAGES * 8), s_r(s_r),
+          o_r(o_r), rescale_r(rescale_r), p_r(p_r), q_r(q_r), rows(rows), q{0, 0}, k{0, 0}, v{0, 0}, count(0),
+          done_scale(done_scale), done_tile(done_tile)
     {
     }
 };
@@ -95,28 +95,29 @@ __device__ __forceinline__ work_tile take_tile(consumer &c)
 {
     const int slot = c.warpgroup * Q_STAGES + c.q.stage;
     mbarrier_wait(c.at.q_full + 8 * slot, c.q.phase);
-    const int4 announced = c.tiles_s[tile_slot(c.warpgroup, c.count++)];
+    const announced_tile announced = c.tiles_s[tile_slot(c.warpgroup, c.count++)];
     return work_tile_of(c.p, announced, c.warpgroup);
 }
 
 /* Reads the tile with this number again. Kept, its coordinates would occupy registers through the loop. */
-__device__ __forceinline__ int4 reload_tile(const consumer &c, int count)
+__device__ __forceinline__ announced_tile reload_tile(const consumer &c, int count)
 {
-    const int4 tile = c.tiles_s[tile_slot(c.warpgroup, count)];
-    return make_int4(uniform_by_shuffle(tile.x), FA_SPLITS > 1 ? uniform_by_shuffle(tile.y) : 0,
-                     uniform_by_shuffle(tile.z), uniform_by_shuffle(tile.w));
+    announced_tile tile = c.tiles_s[tile_slot(c.warpgroup, count)];
+    static_cast<int4 &>(tile) = make_int4(uniform_by_shuffle(tile.x), FA_SPLITS > 1 ? uniform_by_shuffle(tile.y) : 0,
+                                          uniform_by_shuffle(tile.z), uniform_by_shuffle(tile.w));
+    return tile;
 }
 
 __device__ __forceinline__ unsigned q_address(const consumer &c) { return c.q_s + c.q.stage * Q_TILE_BYTES; }
 
 __device__ __forceinline__ unsigned k_word(const consumer &c)
 {
-    return uniform_by_shuffle(descriptor_start(c.at.k_s + c.k.stage * KV_TILE_BYTES));
+    return uniform_by_shuffle(descriptor_start(c.at.k_s + c.k.stage * K_TILE_BYTES));
 }
 
 __device__ __forceinline__ unsigned v_word(const consumer &c)
 {
-    return uniform_by_shuffle(v_descriptor(c.at.v_s + c.v.stage * KV_TILE_BYTES, c.at.ones_s));
+    return uniform_by_shuffle(v_descriptor(c.at.v_s + c.v.stage * V_TILE_BYTES, c.at.ones_s));
 }
 
 /* Issues S = Q K^T. */
@@ -160,7 +161,8 @@ __device__ __forceinline__ void finish_output(consumer &c)
 __device__ __forceinline__ void first_tile_softmax(consumer &c, const work_tile &tile)
 {
     c.rows = {{NO_MAX, NO_MAX}, {0.0f, 0.0f}};
-    mask_tile(c.p, c.s_r, tile.key_tile, tile.row, c.thread);
+    change_scores(c.s_r, tile, c.to_cap, c.thread);
+    mask_tile(c.p, c.s_r, tile, c.thread);
     first_softmax(c.s_r, c.rows, c.scale_log2);
 }
 
@@ -170,14 +172,16 @@ template <bool MASKED>
 __device__ __forceinline__ bool later_tile_softmax(consumer &c, const unsigned &q_s)
 {
     auto mask = [&](float(&s_r)[FA_N / 2]) {
+        change_scores(s_r, c.next_tile, c.to_cap, c.thread);
         if (MASKED)
-            mask_tile(c.p, s_r, c.next_tile.key_tile, c.next_tile.row, c.thread);
+            mask_tile(c.p, s_r, c.next_tile, c.thread);
     };
     mask(c.s_r);
-    if (MASKED && FA_CAUSAL)
+    if (MASKED && (FA_CAUSAL || HAS_FIRST_KEY))
         first_ref_of_late_rows(c.s_r, c.rows, c.scale_log2);
     return online_softmax(c.s_r, c.rows, c.rescale_r, c.scale_log2, [&](float(&s_r)[FA_N / 2]) {
-        recompute_s_from_memory(c.p, s_r, q_s, reload_tile(c, c.count - 1), c.next_tile.key_tile * FA_N, c.thread);
+        recompute_s_from_memory(c.p, s_r, q_s, reload_tile(c, c.count - 1),
+                                c.next_tile.first_key + c.next_tile.key_tile * FA_N, c.thread);
         mask(s_r);
     });
 }
@@ -197,204 +201,11 @@ __device__ __forceinline__ void store_done_tile(consumer &c)
     store_o(c.p, c.o_r, c.done_scale, c.done_tile, c.at.o_s, c.warpgroup, c.thread);
 }
 
-/* The factors of `tile`. The sums of its rows are complete, unless they are columns of O. */
-__device__ __forceinline__ row_scale scale_of_rows(const consumer &c)
+/* The factors of query tile number `count`. The sums of its rows are complete, unless they are columns of O. */
+__device__ __forceinline__ row_scale scale_of_rows(const consumer &c, int count)
 {
-    return row_scale_of(c.rows, c.at.o_s, c.warpgroup, c.thread);
-}
-
-/* A warpgroup none of whose rows exist passes all key tiles. Returns true, with next_tile, if this is one; other
- * warpgroups pass the tiles that no row of theirs sees. */
-__device__ __forceinline__ bool skip_unseen(consumer &c)
-{
-    const bool no_rows = c.tile.row >= c.p.seq_q;
-    skip_key_tiles(c,
-                   no_rows ? c.tile.masked_tiles + c.tile.key_tile + 1 - c.tile.first_key_tile : c.tile.masked_tiles);
-    if (!no_rows)
-        return false;
-    skip_v(c, 1);
-    release_q(c);
-    c.next_tile = take_tile(c);
-    return true;
-}
-
-/* The first key tile when nothing runs: S = Q K^T on its own, exact row maxima, P = exp2(S - max). */
-__device__ __forceinline__ void first_key_tile(consumer &c)
-{
-#pragma unroll
-    for (int i = 0; i < O_REGS; ++i)
-        c.o_r[i] = 0.0f;
-    const unsigned q_s = q_address(c);
-    if (Q_IN_REGISTERS)
-        load_q_operand(c.q_r, q_s, c.thread);
-    const unsigned k = k_word(c);
-    consumer_wait(c.at.k_full, c.k);
-    warpgroup_sync(c.warpgroup);
-    start_scores(c, q_s, k);
-    warpgroup_arrive(c.warpgroup);
-    if (c.tile.masked_tiles > 0)
-        skip_v(c, 1);
-    finish_scores<0>(c);
-    first_tile_softmax(c, c.tile);
-    if (PV_FIRST && c.tile.key_tile == c.tile.first_key_tile)
-        release_q(c);
-    pack_p(c.s_r, c.p_r);
-    c.next_tile = c.tile;
-    c.accumulate = true;
-    c.done_tile = {};
-    c.done_scale = {};
-}
-
-/* All rows see all keys of the next key tile, and have seen one before it. */
-__device__ __forceinline__ bool next_is_unmasked(const consumer &c)
-{
-    return c.tile.key_tile * FA_N + FA_CAUSAL <= unmasked_keys(c.p, c.tile.row);
-}
-
-/* A steady key tile: issues S = Q K^T of it and O += P V of the one before together, and computes the softmax under
- * them. */
-__device__ __forceinline__ void steady_key_tile(consumer &c)
-{
-    --c.next_tile.key_tile;
-    const unsigned q_s = q_address(c), k = k_word(c), v = v_word(c);
-    consumer_wait(c.at.k_full, c.k);
-    warpgroup_sync(c.warpgroup);
-    fence_operand(c.o_r);
-    start_scores(c, q_s, k);
-    consumer_wait(c.at.v_full, c.v);
-    start_output(c, v, 1);
-    warpgroup_arrive(c.warpgroup);
-    finish_scores<1>(c);
-    const bool raised = later_tile_softmax<false>(c, q_s);
-    compute_softmax_before(c);
-    if (PV_FIRST && c.next_tile.key_tile == c.next_tile.first_key_tile)
-        release_q(c);
-    finish_output(c);
-    if (raised)
-        rescale_o(c.o_r, c.rescale_r);
-    pack_p(c.s_r, c.p_r);
-    c.tile = c.next_tile;
-}
-
-/* Passes the keys that next_tile does not see, on the way over the border. */
-__device__ __forceinline__ void enter_next_tile(consumer &c)
-{
-    skip_k(c, c.next_tile.masked_tiles);
-    if (Q_IN_REGISTERS)
-        load_q_operand(c.q_r, q_address(c), c.thread);
-}
-
-/* The border of two query tiles with one buffer of Q: the next Q comes late. P V of the last keys goes first, and the
- * output is stored under the next tile's first Q K^T. */
-__device__ __forceinline__ bool border_with_one_q(consumer &c)
-{
-    const unsigned v = v_word(c);
-    consumer_wait(c.at.v_full, c.v);
-    fence_operand(c.o_r);
-    start_output(c, v, c.accumulate);
-    c.done_scale = scale_of_rows(c);
-    c.done_tile = reload_tile(c, c.count - 1);
-#if FA_LSE && !KEEP_REFERENCES
-    store_lse_before_o(c.p, c.rows, c.done_scale, c.done_tile, c.warpgroup, c.thread);
-#endif
-    c.next_tile = take_tile(c);
-    if (!ACROSS_TILES || c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q || c.next_tile.masked_tiles > FA_STAGES)
-        return false;
-    enter_next_tile(c);
-    const unsigned q_s = q_address(c), k = k_word(c);
-    consumer_wait(c.at.k_full, c.k);
-    finish_output(c);
-    warpgroup_sync(c.warpgroup);
-    start_scores(c, q_s, k);
-    warpgroup_arrive(c.warpgroup);
-    store_done_tile(c);
-    skip_v(c, c.next_tile.masked_tiles);
-    finish_scores<0>(c);
-    first_tile_softmax(c, c.next_tile);
-    if (c.next_tile.key_tile == c.next_tile.first_key_tile)
-        release_q(c);
-    pack_p(c.s_r, c.p_r);
-    c.accumulate = false;
-    c.tile = c.next_tile;
-    return true;
-}
-
-/* Any other key tile: masked, or the first of the next query tile, whose Q K^T runs beside this tile's last P V. The
- * output of a query tile is stored under the first product after the border. False when no product can follow; where
- * keys are split none does, for combining the splits wants the registers. */
-__device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
-{
-    const bool border = c.tile.key_tile == c.tile.first_key_tile;
-    if (border && PV_FIRST)
-        return border_with_one_q(c);
-    if (border) {
-        release_q(c);
-        c.next_tile = take_tile(c);
-        if (!ACROSS_TILES || c.next_tile.row < 0 || c.next_tile.row >= c.p.seq_q ||
-            c.next_tile.masked_tiles > FA_STAGES)
-            return false;
-        enter_next_tile(c);
-    } else {
-        --c.next_tile.key_tile;
-    }
-    const unsigned q_s = q_address(c), k = k_word(c), v = v_word(c);
-    consumer_wait(c.at.k_full, c.k);
-    warpgroup_sync(c.warpgroup);
-    fence_operand(c.o_r);
-    start_scores(c, q_s, k);
-    const bool store_pending = ACROSS_TILES && !PV_FIRST && !c.accumulate;
-    if (store_pending) {
-        warpgroup_arrive(c.warpgroup);
-        store_done_tile(c);
-    }
-    consumer_wait(c.at.v_full, c.v);
-    start_output(c, v, c.accumulate ? 1 : 0);
-    if (!store_pending)
-        warpgroup_arrive(c.warpgroup);
-    if (border) {
-        c.done_scale = scale_of_rows(c);
-        c.done_tile = reload_tile(c, c.count - 2);
-#if FA_LSE && !KEEP_REFERENCES
-        store_lse_before_o(c.p, c.rows, c.done_scale, c.done_tile, c.warpgroup, c.thread);
-#endif
-    }
-    finish_scores<1>(c);
-    bool raised = false;
-    if (border)
-        first_tile_softmax(c, c.next_tile);
-    else
-        raised = later_tile_softmax<true>(c, q_s);
-    compute_softmax_before(c);
-    if (PV_FIRST && c.next_tile.key_tile == c.next_tile.first_key_tile)
-        release_q(c);
-    finish_output(c);
-    c.accumulate = !border;
-    if (border)
-        skip_v(c, c.next_tile.masked_tiles);
-    else if (raised)
-        rescale_o(c.o_r, c.rescale_r);
-    pack_p(c.s_r, c.p_r);
-    c.tile = c.next_tile;
-    return true;
-}
-
-/* The end of a query tile that no product follows: O += P V of its last keys, on its own; stores O. */
-__device__ __forceinline__ void drain(consumer &c)
-{
-    if (!PV_FIRST) { /* else the border has issued it */
-        const unsigned v = v_word(c);
-        if (ACROSS_TILES && !c.accumulate)
-            store_done_tile(c);
-        consumer_wait(c.at.v_full, c.v);
-        fence_operand(c.o_r);
-        start_output(c, v, c.accumulate);
-    }
-#if FA_LSE && !KEEP_REFERENCES
-    if (!PV_FIRST) /* else the border has stored it */
-        store_lse_before_o(c.p, c.rows, scale_of_rows(c), reload_tile(c, c.count - 2), c.warpgroup, c.thread);
-#endif
-    finish_output(c);
-    store_o(c.p, c.o_r, scale_of_rows(c), reload_tile(c, c.count - 2), c.at.o_s, c.warpgroup, c.thread);
+    const int head = HAS_SINK ? reload_tile(c, count).z : 0;
+    return row_scale_of(c.p, c.rows, c.at.o_s, head, c.warpgroup, c.thread);
 }
 
 #endif

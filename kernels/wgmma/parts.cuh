@@ -15,9 +15,10 @@
 #define BOX_COLS 64
 #endif
 
-constexpr int DIM_PAD = (FA_DIM + BOX_COLS - 1) / BOX_COLS * BOX_COLS;
-constexpr int DIM_K = (FA_DIM + 15) / 16 * 16; /* of Q K^T */
-constexpr int BOXES = DIM_PAD / BOX_COLS;
+/* Of Q and K; of V and O: columns in shared memory, boxes, columns of the products. */
+constexpr int BOXES = (FA_DIM + BOX_COLS - 1) / BOX_COLS, BOXES_V = (FA_DIM_V + BOX_COLS - 1) / BOX_COLS;
+constexpr int DIM_PAD = BOXES * BOX_COLS, DIM_PAD_V = BOXES_V * BOX_COLS;
+constexpr int DIM_K = (FA_DIM + 15) / 16 * 16, DIM_N = (FA_DIM_V + 15) / 16 * 16;
 constexpr int BOX_ROW_BYTES = 2 * BOX_COLS;
 constexpr int BOX_STEPS = BOX_COLS / 16; /* of Q K^T */
 
@@ -52,20 +53,20 @@ __device__ __forceinline__ constexpr int place_of_column(int column)
     return column >= FA_DIM ? 0 : column >= FA_DIM - 64 ? column - (FA_DIM - 64) : column + 64;
 }
 
-constexpr int KV_TILE_BYTES = FA_N * DIM_PAD * 2;
+constexpr int K_TILE_BYTES = FA_N * DIM_PAD * 2, V_TILE_BYTES = FA_N * DIM_PAD_V * 2;
 constexpr int Q_TILE_BYTES = 64 * DIM_PAD * 2; /* the rows of one warpgroup */
 
-static_assert(FA_DIM <= 256, "wgmma serves dim up to 256");
+static_assert(FA_DIM <= 256 && FA_DIM_V <= 256, "wgmma serves dim and dim_v up to 256");
 static_assert(FA_N % 16 == 0 && FA_N >= 64 && FA_N <= 192, "n: a multiple of 16 from 64 to 192");
 static_assert(!FA_ACC_FP16, "wgmma accumulates in fp32 only");
 
-/* Up to dim 64 the products sum the rows of P: a block of ones follows V, and O has 8 more columns. This costs an
+/* Up to dim_v 64 the products sum the rows of P: a block of ones follows V, and O has 8 more columns. This costs an
  * eighth of P V and saves an addition per element of P. */
-constexpr bool SUM_BY_MMA = FA_DIM <= 64;
+constexpr bool SUM_BY_MMA = FA_DIM_V <= 64;
 /* A query tile's last products run beside the next tile's first. Split keys need it up to dim 64: ptxas serializes the
  * products there otherwise. */
 constexpr bool ACROSS_TILES = FA_SPLITS == 1 || SUM_BY_MMA;
-constexpr int O_DIM = SUM_BY_MMA ? DIM_PAD : DIM_K;
+constexpr int O_DIM = SUM_BY_MMA ? DIM_PAD_V : DIM_N;
 constexpr int O_COLS = O_DIM + (SUM_BY_MMA ? 8 : 0);
 constexpr int O_REGS = O_COLS / 2;
 constexpr int Q_REGS = DIM_K / 4;
@@ -75,17 +76,18 @@ constexpr int ONES_BYTES = SUM_BY_MMA ? 16 * BOX_ROW_BYTES : 0;
  * of 320 tiles of the three kernels, NVRTC 13.0. */
 constexpr int PRODUCT_REGISTERS = FA_N / 2 + O_REGS + FA_N / 4, SPARE_REGISTERS = 28;
 
-/* The tile loader: ROWS rows of Q, K or V, those of tile number `index` from row0 on, to stage `stage` of a buffer.
- * `bar` expects their bytes. For one thread. */
-template <int ROWS>
+/* The tile loader: ROWS rows of Q, K or V (BOXES_OF), those of tile number `index` from row0 on, to stage `stage` of a
+ * buffer. `bar` expects their bytes. For one thread. */
+template <int ROWS, int BOXES_OF = BOXES>
 __device__ __forceinline__ void load_tile(unsigned buffer_s, int stage, unsigned bar, const fa_tensor_map *map,
                                           int row0, int index, int head, int batch)
 {
-    mbarrier_arrive_expect(bar, ROWS * DIM_PAD * 2);
-    const unsigned to_s = buffer_s + stage * (ROWS * DIM_PAD * 2);
+    constexpr int BYTES = ROWS * BOXES_OF * BOX_ROW_BYTES;
+    mbarrier_arrive_expect(bar, BYTES);
+    const unsigned to_s = buffer_s + stage * BYTES;
     const int row = row0 + index * ROWS;
 #pragma unroll
-    for (int box = 0; box < BOXES; ++box)
+    for (int box = 0; box < BOXES_OF; ++box)
         tma_load(to_s + box * ROWS * BOX_ROW_BYTES, map, bar, column_of_box(box), row, head, batch);
 }
 
@@ -176,10 +178,10 @@ __device__ __forceinline__ uint4 quad_transpose(const unsigned (&w)[4], int lane
 }
 
 /* Where a row of O goes; nullptr for one that does not exist. */
-__device__ __forceinline__ fa_element *place_of_row(const fa_params &p, int batch, int head, int query)
+__device__ __forceinline__ fa_element *place_of_row(const fa_params &p, const sequence &seq, int head, int query)
 {
-    fa_element *o_g = static_cast<fa_element *>(p.o) + batch * p.o_stride_b + head * p.o_stride_h;
-    return query < p.seq_q ? o_g + query * p.o_stride_s : nullptr;
+    fa_element *o_g = query_rows(p.o, seq, p.o_stride_b, p.o_stride_h, p.o_stride_s, head);
+    return query < seq.seq_q ? o_g + query * p.o_stride_s : nullptr;
 }
 
 /* Stores O = o_r * scale of a thread's two rows, straight from the registers, 16 bytes per lane. place(h): where row h
@@ -201,7 +203,7 @@ __device__ __forceinline__ void store_o_direct(const float (&o_r)[O_REGS], const
             }
             const uint4 out = quad_transpose(w, lane);
             const int column = group * 32 + lane % 4 * 8;
-            if (row_g != nullptr && column < FA_DIM)
+            if (row_g != nullptr && column < FA_DIM_V)
                 *reinterpret_cast<uint4 *>(row_g + column) = out;
         }
     }

@@ -66,13 +66,14 @@ __device__ __forceinline__ void consumer_pass(unsigned full, unsigned empty, pip
     consumer_release<STAGES>(empty, at, lane);
 }
 
-/* Loads a tile of K or V into its next stage, as soon as all consumers have released it. */
+/* Loads a tile of K or V (BOXES_OF) into its next stage, as soon as all consumers have released it. */
+template <int BOXES_OF>
 __device__ __forceinline__ void load_kv(const fa_tensor_map *map, unsigned ring_s, unsigned full, unsigned empty,
                                         pipeline_state &to, int row, int head, int batch)
 {
     const unsigned bar = full + 8 * to.stage;
     mbarrier_wait(empty + 8 * to.stage, to.phase ^ 1);
-    load_tile<FA_N>(ring_s, to.stage, bar, map, row, 0, head, batch);
+    load_tile<FA_N, BOXES_OF>(ring_s, to.stage, bar, map, row, 0, head, batch);
     advance<FA_STAGES>(to);
 }
 

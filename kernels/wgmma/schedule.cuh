@@ -3,68 +3,7 @@
 #ifndef FA_WGMMA_SCHEDULE_CUH
 #define FA_WGMMA_SCHEDULE_CUH
 
-#include "shared/hopper.cuh"
-
-/* A block's work: its query rows of one (batch, head), and the tiles of FA_N keys that they see, at least one. Where
- * keys are split over blocks, those of one split: [first_key_tile, key_tiles). */
-struct block_tile {
-    int row0, head, kv_head, batch;
-    int key_tiles;
-    int split, first_key_tile; /* set when FA_SPLITS > 1 */
-};
-
-/* Key tiles that some row of [row0, row0 + rows) sees. One tile, all masked, when no row sees a key. */
-__device__ __forceinline__ int count_key_tiles(const fa_params &p, int row0, int rows)
-{
-    int keys = p.seq_kv;
-    if (FA_CAUSAL)
-        keys = min(keys, min(row0 + rows, p.seq_q) + p.seq_kv - p.seq_q);
-    return max(1, (keys + FA_N - 1) / FA_N);
-}
-
-/* Key tiles [first, end). */
-struct key_range {
-    int first, end;
-};
-
-/* The share of split `split` in a query tile's key tiles. Where there are fewer than splits, some splits take one tile
- * that no row sees. */
-__device__ __forceinline__ key_range key_range_of(int key_tiles, int split)
-{
-    const int first = key_tiles * split / FA_SPLITS, end = key_tiles * (split + 1) / FA_SPLITS;
-    return {first < end ? first : key_tiles, first < end ? end : key_tiles + 1};
-}
-
-/* A warpgroup's part of a query tile: 64 rows from `row` on, which see the key tiles key_tile, key_tile - 1, ..., 0, or
- * down to first_key_tile where keys are split. No row sees the masked_tiles above. row < 0: no more query tiles. */
-struct work_tile {
-    int row, key_tile, masked_tiles;
-#if FA_SPLITS > 1
-    int first_key_tile;
-#else
-    static constexpr int first_key_tile = 0;
-#endif
-};
-
-/* The warpgroup's part of a query tile. announced.x: the tile's first row, negative where there are no more tiles; .y:
- * its key tiles, or which split of them. */
-__device__ __forceinline__ work_tile work_tile_of(const fa_params &p, const int4 &announced, int warpgroup)
-{
-    work_tile tile = {static_cast<int>(uniform_by_shuffle(announced.x)), 0, 0};
-    if (tile.row >= 0) {
-        tile.row += 64 * warpgroup;
-        tile.key_tile = count_key_tiles(p, tile.row, 64) - 1;
-        int end = uniform_by_shuffle(announced.y);
-#if FA_SPLITS > 1
-        const key_range keys = key_range_of(count_key_tiles(p, tile.row - 64 * warpgroup, FA_M), end);
-        tile.first_key_tile = keys.first;
-        tile.key_tile = max(keys.first, min(keys.end - 1, tile.key_tile));
-        end = keys.end;
-#endif
-        tile.masked_tiles = end - 1 - tile.key_tile;
-    }
-    return tile;
-}
+#include "wgmma/tile.cuh"
 
 /* Causal tiles are handed out in sections of heads, longest first within a section. Sections are small: L2 holds
  * their K and V, and tiles of all lengths run at once. The last section has two waves of blocks, so that blocks end
@@ -74,12 +13,14 @@ struct head_sections {
     int last_first;        /* first head of the last section */
 };
 
-__device__ __forceinline__ head_sections find_sections(const fa_params &p)
+/* GRID: fa_params, or what of it one sequence has (VARLEN). */
+template <class GRID>
+__device__ __forceinline__ head_sections find_sections(const GRID &p)
 {
     constexpr int L2_BYTES = 8 << 20, WAVES = 2;
     const int all = p.heads * p.batch, group = p.heads / p.kv_heads;
     head_sections in;
-    in.heads = min(max(2, L2_BYTES / (4 * FA_DIM) / p.seq_kv) * group, all);
+    in.heads = min(max(2, L2_BYTES / (2 * (FA_DIM + FA_DIM_V)) / p.seq_kv) * group, all);
     in.last_heads = min(max(in.heads, (WAVES * p.sm_count + p.tiles_m - 1) / p.tiles_m), all);
     in.last_first = (all - in.last_heads) / in.heads * in.heads;
     in.last_heads = all - in.last_first;
@@ -90,25 +31,35 @@ __device__ __forceinline__ block_tile block_tile_at(const fa_params &p, int bloc
 {
     block_tile tile;
     tile.row0 = block_m * FA_M;
-    tile.batch = static_cast<unsigned>(head_index) / static_cast<unsigned>(p.heads);
-    tile.head = head_index - tile.batch * p.heads;
+    const int batch = static_cast<unsigned>(head_index) / static_cast<unsigned>(p.heads);
+    tile.head = head_index - batch * p.heads;
     tile.kv_head = tile.head;
     if (p.heads != p.kv_heads)
         tile.kv_head = tile.head / (p.heads / p.kv_heads);
-    tile.key_tiles = count_key_tiles(p, tile.row0, FA_M);
+    tile.seq = {batch, p.seq_q, p.seq_kv, 0, 0};
     return tile;
 }
 
-/* Tiles with neighbouring indices run at the same time and share K and V in L2: one split of all query tiles comes
- * before the next split. */
-__device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int index)
+__device__ __forceinline__ void find_keys(block_tile &tile, const fa_params &p)
 {
-    int block_m, head_index;
+    const tile_keys keys = find_tile_keys(p, tile.seq, tile.row0);
+    tile.first_key = keys.first_key;
+    tile.key_tiles = keys.tiles;
+}
+
+/* Either way the compiler makes of the divisions below what it made of them in the function that calls. */
 #if FA_SPLITS > 1
-    const int split = index / p.tiles;
-    index -= split * p.tiles;
+typedef const int &tile_number;
+#else
+typedef int tile_number;
 #endif
-    if (FA_CAUSAL) {
+
+/* Which tile of its head, and which head, has number `index`. With windows and chunks the tiles of a head follow each
+ * other: neighbours see the same keys. */
+template <class GRID>
+__device__ __forceinline__ void find_tile_and_head(int &block_m, int &head_index, const GRID &p, tile_number index)
+{
+    if (FA_CAUSAL && !HAS_FIRST_KEY) {
         const head_sections in = find_sections(p);
         const bool last = index >= in.last_first * p.tiles_m;
         const int width = last ? in.last_heads : in.heads;
@@ -120,26 +71,118 @@ __device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int inde
         block_m = index % p.tiles_m;
         head_index = index / p.tiles_m;
     }
-#if FA_SPLITS > 1
-    block_tile tile = block_tile_at(p, block_m, head_index);
-    const key_range keys = key_range_of(tile.key_tiles, split);
+}
+
+__device__ __forceinline__ void take_split(block_tile &tile, int split)
+{
+    const tile_range keys = tile_range_of(tile.key_tiles, split);
     tile.split = split;
     tile.first_key_tile = keys.first;
     tile.key_tiles = keys.end;
-    return tile;
-#else
-    return block_tile_at(p, block_m, head_index);
-#endif
 }
 
+/* Tiles with neighbouring indices run at the same time and share K and V in L2: one split of all query tiles comes
+ * before the next split. */
+__device__ __forceinline__ block_tile block_tile_of(const fa_params &p, int index)
+{
+    int block_m, head_index;
+#if FA_SPLITS > 1
+    const int split = index / p.tiles;
+    index -= split * p.tiles;
+#endif
+    find_tile_and_head(block_m, head_index, p, index);
+    block_tile tile = block_tile_at(p, block_m, head_index);
+    find_keys(tile, p);
+#if FA_SPLITS > 1
+    take_split(tile, split);
+#endif
+    return tile;
+}
+
+#if VARLEN
+/* Up to this many sequences are handed out longest first, more in their own order. */
+constexpr int SORTED_SEQUENCES = 256;
+
+/* Numbers of the sequences, those with the most keys first. All threads of the block call it. */
+__device__ __forceinline__ void sort_sequences(const fa_params &p, short *order_s, int threads)
+{
+    if (p.batch > SORTED_SEQUENCES)
+        return;
+    for (int batch = threadIdx.x; batch < p.batch; batch += threads) {
+        const int keys = length_of(p.start_kv, p.used_kv, batch);
+        int rank = 0;
+#pragma unroll 4
+        for (int other = 0; other < p.batch; ++other) {
+            const int length = length_of(p.start_kv, p.used_kv, other);
+            rank += length > keys || (length == keys && other < batch);
+        }
+        order_s[rank] = batch;
+    }
+}
+
+struct sequence_grid {
+    int batch, heads, kv_heads, seq_kv, tiles_m, sm_count;
+};
+
+/* Hands a persistent block its tiles, those of the sequences one after the other. A block's tickets only grow, so its
+ * walk over the sequences goes forward. */
+struct scheduler {
+    const fa_params &p;
+    const short *order_s;
+    int rank;                     /* of the sequence, -1 before the first */
+    int first_index, tiles, flat; /* of the sequence: its first index, its tiles of a head, the tiles before them */
+    sequence seq;
+
+    __device__ __forceinline__ scheduler(const fa_params &p, const short *order_s)
+        : p(p), order_s(order_s), rank(-1), first_index(0), tiles(0), flat(0)
+    {
+    }
+
+    __device__ __forceinline__ bool find(int index, block_tile &tile)
+    {
+        while (index - first_index >= tiles * p.heads * FA_SPLITS) {
+            first_index += tiles * p.heads * FA_SPLITS;
+            flat += tiles;
+            if (++rank >= p.batch)
+                return false;
+            seq = sequence_of(p, p.batch > SORTED_SEQUENCES ? rank : order_s[rank]);
+            tiles = (seq.seq_q + FA_M - 1) / FA_M;
+        }
+        index -= first_index;
+#if FA_SPLITS > 1
+        const int split = index / (tiles * p.heads);
+        index -= split * (tiles * p.heads);
+#endif
+        const sequence_grid grid = {1, p.heads, p.kv_heads, max(seq.seq_kv, 1), tiles, p.sm_count};
+        int block_m, head;
+        find_tile_and_head(block_m, head, grid, index);
+        tile = block_tile_at(p, block_m, head);
+        tile.seq = seq;
+        tile.flat = flat + block_m;
+        find_keys(tile, p);
+#if FA_SPLITS > 1
+        take_split(tile, split);
+#endif
+        return true;
+    }
+
+    __device__ __forceinline__ bool first(block_tile &tile) { return find(blockIdx.x, tile); }
+
+    __device__ __forceinline__ bool next(int ticket, block_tile &tile)
+    {
+        first_use(ticket);
+        return find(static_cast<int>(gridDim.x) + ticket, tile);
+    }
+#else
 /* Hands a persistent block its tiles: first that of its own number, then tickets from a counter shared by all. */
 struct scheduler {
     const fa_params &p;
 
-    __device__ __forceinline__ block_tile first() const { return block_tile_of(p, blockIdx.x); }
-
-    /* Asks for the next ticket. The answer comes a round trip later; next() waits for it. */
-    __device__ __forceinline__ int draw() const { return atomicAdd(static_cast<int *>(p.workspace), 1); }
+    __device__ __forceinline__ bool first(block_tile &tile) const
+    {
+        tile = block_tile_of(p, blockIdx.x);
+        return true;
+    }
 
     /* Replaces `tile` by the ticket's. False when all tiles are taken. */
     __device__ __forceinline__ bool next(int ticket, block_tile &tile) const
@@ -151,6 +194,10 @@ struct scheduler {
             tile = block_tile_of(p, index);
         return more;
     }
+#endif
+
+    /* Asks for the next ticket. The answer comes a round trip later; next() waits for it. */
+    __device__ __forceinline__ int draw() const { return atomicAdd(static_cast<int *>(p.workspace), 1); }
 
     /* The last block to leave resets the counters. */
     __device__ __forceinline__ void leave() const
@@ -185,8 +232,9 @@ __device__ __forceinline__ block_tile tile_of_this_block(const fa_params &p)
     const float by_heads = reciprocal_approx(static_cast<float>(p.heads));
     block_tile tile;
     const int step = quotient(unit, all, reciprocal_approx(static_cast<float>(all))), index_head = unit - step * all;
-    tile.batch = quotient(index_head, p.heads, by_heads);
-    tile.head = index_head - tile.batch * p.heads;
+    const int batch = quotient(index_head, p.heads, by_heads);
+    tile.seq = {batch, p.seq_q, p.seq_kv, 0, 0};
+    tile.head = index_head - batch * p.heads;
     tile.kv_head = small_quotient(tile.head, static_cast<float>(p.kv_heads) * by_heads);
     const int block_m = paired ? 2 * step + index % 2 : even;
     tile.row0 = (FA_CAUSAL ? p.tiles_m - 1 - block_m : block_m) * FA_M;

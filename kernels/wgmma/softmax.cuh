@@ -29,6 +29,18 @@ __device__ __forceinline__ void mask_columns(float (&s_r)[FA_N / 2], const int (
     }
 }
 
+/* Masks the keys before first[h], counted from the tile's first key. */
+__device__ __forceinline__ void mask_columns_before(float (&s_r)[FA_N / 2], const int (&first)[2], int lane)
+{
+    const int first0 = first[0] - 2 * (lane % 4), first1 = first[1] - 2 * (lane % 4);
+#pragma unroll
+    for (int i = 0; i < FA_N / 2; ++i) {
+        const int column = i / 4 * 8 + i % 2;
+        if (column < ((i / 2) % 2 ? first1 : first0))
+            s_r[i] = -INF;
+    }
+}
+
 /* All rows from `row` on see the keys before this one. */
 __device__ __forceinline__ int unmasked_keys(const fa_params &p, int row)
 {
@@ -50,18 +62,44 @@ __device__ __forceinline__ void mask_tile(const fa_params &p, float (&s_r)[FA_N 
     mask_columns(s_r, limit, thread % 32);
 }
 
+/* Masks the keys of tile.key_tile that the thread's rows do not see: those past their last key, and those before their
+ * first. */
+__device__ __forceinline__ void mask_tile(const fa_params &p, float (&s_r)[FA_N / 2], const work_tile &tile, int thread)
+{
+#if KEY_RANGES
+    const int key0 = tile.key_tile * FA_N;
+    const bool before = HAS_FIRST_KEY && key0<tile.seen_by_all.first, past = key0 + FA_N> tile.seen_by_all.end;
+    if (!before && !past)
+        return;
+    int first[2], end[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const key_range keys = keys_seen(p, tile.seq, tile.row + thread / 32 * 16 + thread % 32 / 4 + 8 * h);
+        first[h] = keys.first - tile.first_key - key0;
+        end[h] = keys.end - tile.first_key - key0;
+    }
+    if (past)
+        mask_columns(s_r, end, thread % 32);
+    if (before)
+        mask_columns_before(s_r, first, thread % 32);
+#else
+    mask_tile(p, s_r, tile.key_tile, tile.row, thread);
+#endif
+}
+
 #if FA_LSE
 /* Stores the log-sum-exp of a warp's 16 rows from `row` on; every thread of a quad has its two rows' values. */
-__device__ __forceinline__ void store_lse_of_rows(const fa_params &p, const float (&lse)[2], int batch, int head,
-                                                  int row, int lane)
+__device__ __forceinline__ void store_lse_of_rows(const fa_params &p, const float (&lse)[2], const sequence &seq,
+                                                  int head, int row, int lane)
 {
     const int query = row + lane / 4;
     if (lane % 4 != 0 || p.lse == nullptr)
         return;
-    float *to_g = p.lse + batch * p.lse_stride_b + head * p.lse_stride_h + query * p.lse_stride_s;
-    if (query < p.seq_q)
+    float *to_g = p.lse + (HAS_VARLEN ? 0 : seq.batch * p.lse_stride_b) + head * p.lse_stride_h +
+                  (seq.first_q + query) * p.lse_stride_s;
+    if (query < seq.seq_q)
         to_g[0] = lse[0];
-    if (query + 8 < p.seq_q)
+    if (query + 8 < seq.seq_q)
         to_g[8 * p.lse_stride_s] = lse[1];
 }
 #endif
@@ -133,14 +171,15 @@ __device__ __forceinline__ void recompute_s(float (&s_r)[FA_N / 2], unsigned q_s
     }
 }
 
-/* recompute_s where the buffer of K holds another tile already: reads K from memory. tile.z, tile.w: head and batch. */
+/* recompute_s where the buffer of K holds another tile already: reads K from memory. */
 __device__ __forceinline__ void recompute_s_from_memory(const fa_params &p, float (&s_r)[FA_N / 2], unsigned q_s,
-                                                        const int4 &tile, int key0, int thread)
+                                                        const announced_tile &tile, int key0, int thread)
 {
     make_opaque(q_s, key0, thread);
-    const int lane = thread % 32, row = thread / 32 * 16 + lane % 16, left = p.seq_kv - key0 - lane / 4;
+    const sequence seq = sequence_of_tile(p, tile);
+    const int lane = thread % 32, row = thread / 32 * 16 + lane % 16, left = seq.seq_kv - key0 - lane / 4;
     const int kv_head = static_cast<unsigned>(tile.z) / static_cast<unsigned>(p.heads / p.kv_heads);
-    const fa_element *k_g = static_cast<const fa_element *>(p.k) + tile.w * p.k_stride_b + kv_head * p.k_stride_h +
+    const fa_element *k_g = key_rows(p.k, seq, p.k_stride_b, p.k_stride_h, p.k_stride_s, kv_head) +
                             (key0 + lane / 4) * p.k_stride_s + lane % 4 * 2;
 #pragma unroll
     for (int i = 0; i < FA_N / 2; ++i)

@@ -43,9 +43,16 @@ __device__ __forceinline__ void keep_references(const softmax_rows &rows, unsign
 }
 #endif
 
-/* buffers_s: the first warp's buffer of O. */
-__device__ __forceinline__ row_scale row_scale_of(const softmax_rows &rows, unsigned buffers_s, int warpgroup,
-                                                  unsigned thread)
+/* The factor of a row's output, its sink included. */
+__device__ __forceinline__ float scale_with_sink(const fa_params &p, int head, float ref, float sum)
+{
+    const float factor = add_sink(p, head, ref, sum), inverse = inverse_of_sum(sum);
+    return HAS_SINK ? factor * inverse : inverse;
+}
+
+/* buffers_s: the first warp's buffer of O. head: needed with sinks. */
+__device__ __forceinline__ row_scale row_scale_of(const fa_params &p, const softmax_rows &rows, unsigned buffers_s,
+                                                  int head, int warpgroup, unsigned thread)
 {
 #if KEEP_REFERENCES
     keep_references(rows, buffers_s, warpgroup, thread);
@@ -54,7 +61,8 @@ __device__ __forceinline__ row_scale row_scale_of(const softmax_rows &rows, unsi
     if (!SUM_BY_MMA) {
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            scale.of[h] = FA_SPLITS > 1 ? quad_sum(rows.sum[h]) : inverse_of_sum(quad_sum(rows.sum[h]));
+            scale.of[h] =
+                FA_SPLITS > 1 ? quad_sum(rows.sum[h]) : scale_with_sink(p, head, rows.ref[h], quad_sum(rows.sum[h]));
     }
     return scale;
 }
@@ -62,25 +70,32 @@ __device__ __forceinline__ row_scale row_scale_of(const softmax_rows &rows, unsi
 #if FA_LSE && !KEEP_REFERENCES
 /* Stores the log-sum-exp of a thread's two rows where their sums are known before O is: under the last product. */
 __device__ __forceinline__ void store_lse_before_o(const fa_params &p, const softmax_rows &rows, const row_scale &scale,
-                                                   const int4 &tile, int warpgroup, unsigned thread)
+                                                   const announced_tile &tile, int warpgroup, unsigned thread)
 {
     float lse[2];
 #pragma unroll
-    for (int h = 0; h < 2; ++h)
+    for (int h = 0; h < 2; ++h) {
         lse[h] = log_sum_exp_of_inverse(rows.ref[h], scale.of[h]);
-    store_lse_of_rows(p, lse, tile.w, tile.z, tile.x + 64 * warpgroup + thread / 32 * 16, thread % 32);
+        if (HAS_SINK && scale.of[h] == 0.0f) /* the row has its sink alone */
+            lse[h] = p.sinks[tile.z];
+    }
+    store_lse_of_rows(p, lse, sequence_of_tile(p, tile), tile.z, tile.x + 64 * warpgroup + thread / 32 * 16,
+                      thread % 32);
 }
 #endif
 
 /* buffer_s: the warp's buffer. row: first of the warp's rows. */
 __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (&o_r)[O_REGS], const row_scale &scale,
-                                               const int4 &tile, unsigned buffer_s, int row, unsigned lane)
+                                               const announced_tile &tile, unsigned buffer_s, int row, unsigned lane)
 {
+    tma_row to = {row, tile.w};
+    if constexpr (HAS_VARLEN)
+        to = tma_query_row(p, sequence_of_tile(p, tile), row);
     /* stmatrix: lanes 8 i to 8 i + 7 name the rows of matrix i; i % 2: rows 8 to 15, i / 2: columns 8 to 15. */
     const unsigned to_s = buffer_s + lane % 16 * BOX_ROW_BYTES + ((lane / 16) ^ swizzle_of_row(lane % 16)) * 16;
     constexpr int PER_ROUND = O_BUFFER_COLS / BOX_COLS;
 #pragma unroll
-    for (int first = 0; first < BOXES; first += PER_ROUND) {
+    for (int first = 0; first < BOXES_V; first += PER_ROUND) {
         wait_for_store(lane);
 #pragma unroll
         for (int step = BOX_STEPS * first; step < BOX_STEPS * (first + PER_ROUND) && step < O_DIM / 16; ++step) {
@@ -96,8 +111,8 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
         __syncwarp();
         if (lane == 0) {
 #pragma unroll
-            for (int box = first; box < first + PER_ROUND && box < BOXES; ++box)
-                tma_store(&p.o_map, buffer_s + (box - first) * O_BOX_BYTES, box * BOX_COLS, row, tile.z, tile.w);
+            for (int box = first; box < first + PER_ROUND && box < BOXES_V; ++box)
+                tma_store(&p.o_map, buffer_s + (box - first) * O_BOX_BYTES, box * BOX_COLS, to.row, tile.z, to.batch);
             tma_store_commit();
         }
     }
@@ -107,7 +122,7 @@ __device__ __forceinline__ void store_o_by_tma(const fa_params &p, const float (
 /* Writes this split's part of a warp's rows. The last split to arrive has them all in o_r, with their scale, and stores
  * their log-sum-exp. Returns true for it. */
 __device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[O_REGS], row_scale &scale,
-                                               const int4 &tile, int row, unsigned lse_s, int warp, int lane)
+                                               const announced_tile &tile, int row, unsigned lse_s, int warp, int lane)
 {
     row_sums rows;
     __syncwarp(); /* one lane of each quad kept the references */
@@ -115,18 +130,24 @@ __device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[
 #pragma unroll
     for (int h = 0; h < 2; ++h)
         rows.sum[h] = SUM_BY_MMA ? o_r[O_REGS - 4 + 2 * h] : scale.of[h];
+#if VARLEN
+    const int unit = tile.z * p.tiles_m + tile.flat;
+#else
     const int unit = (tile.w * p.heads + tile.z) * p.tiles_m + tile.x / FA_M;
+#endif
     const warp_parts parts = parts_of_warp(p, unit, warp, lane);
     if (!write_part(parts, o_r, rows, tile.y, lane))
         return false;
     read_parts(parts, o_r, rows);
+    const float factor[2] = {add_sink(p, tile.z, rows.ref[0], rows.sum[0]),
+                             add_sink(p, tile.z, rows.ref[1], rows.sum[1])};
 #if FA_LSE
     const float lse[2] = {log_sum_exp(rows.ref[0], rows.sum[0]), log_sum_exp(rows.ref[1], rows.sum[1])};
-    store_lse_of_rows(p, lse, tile.w, tile.z, row, lane);
+    store_lse_of_rows(p, lse, sequence_of_tile(p, tile), tile.z, row, lane);
 #endif
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-        scale.of[h] = inverse_of_sum(rows.sum[h]);
+        scale.of[h] = HAS_SINK ? factor[h] * inverse_of_sum(rows.sum[h]) : inverse_of_sum(rows.sum[h]);
     return true;
 }
 #endif
@@ -134,30 +155,38 @@ __device__ __forceinline__ bool combine_splits(const fa_params &p, float (&o_r)[
 #if FA_LSE && FA_SPLITS == 1 && KEEP_REFERENCES
 /* Runs after the store of O, whose fence would wait for this store. The two lanes of a quad that kept the references
  * have a row each. sum: of the lane's row. */
-__device__ __forceinline__ void store_lse_after_o(const fa_params &p, float sum, const int4 &tile, unsigned buffers_s,
-                                                  int warpgroup, unsigned thread)
+__device__ __forceinline__ void store_lse_after_o(const fa_params &p, float sum, const announced_tile &tile,
+                                                  unsigned buffers_s, int warpgroup, unsigned thread)
 {
     make_opaque(buffers_s, thread);
+    const sequence seq = sequence_of_tile(p, tile);
     const int query = tile.x + 64 * warpgroup + thread / 32 * 16 + thread % 32 / 4 + thread % 2 * 8;
-    if (thread % 4 < 2 && query < p.seq_q) {
-        const float ref = ld_shared_at(reference_address(buffers_s, warpgroup, thread) + thread % 2 * 32);
-        store_lse(p, tile.w, tile.z, query, log_sum_exp(ref, sum));
+    if (thread % 4 < 2 && query < seq.seq_q) {
+        float ref = ld_shared_at(reference_address(buffers_s, warpgroup, thread) + thread % 2 * 32);
+        add_sink(p, tile.z, ref, sum);
+        store_lse(p, seq, tile.z, query, log_sum_exp(ref, sum));
     }
 }
 #endif
 
 /* Stores O of a warpgroup's rows. tile: as the producer announced it. buffers_s: the first warp's buffer. */
-__device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS], row_scale scale, const int4 &tile,
-                                        unsigned buffers_s, int warpgroup, unsigned thread)
+__device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS], row_scale scale,
+                                        const announced_tile &tile, unsigned buffers_s, int warpgroup, unsigned thread)
 {
     make_opaque(buffers_s, thread); /* the compiler would keep the addresses in registers through the main loop */
     if (SUM_BY_MMA && FA_SPLITS == 1) {
+        float ref[2] = {0.0f, 0.0f};
+#if SINK && KEEP_REFERENCES
+        __syncwarp(); /* two lanes of each quad kept the references */
+        ld_shared_pair_at(ref, reference_address(buffers_s, warpgroup, thread));
+#endif
 #pragma unroll
         for (int h = 0; h < 2; ++h)
-            scale.of[h] = inverse_of_sum(o_r[O_REGS - 4 + 2 * h]);
+            scale.of[h] = scale_with_sink(p, tile.z, ref[h], o_r[O_REGS - 4 + 2 * h]);
     }
     const int warp = uniform_by_shuffle(thread / 32), row = tile.x + 64 * warpgroup + 16 * warp;
-    if (row >= p.seq_q)
+    const sequence seq = sequence_of_tile(p, tile);
+    if (row >= seq.seq_q)
         return;
 #if FA_SPLITS > 1
     if (!combine_splits(p, o_r, scale, tile, row, reference_address(buffers_s, warpgroup, thread), 4 * warpgroup + warp,
@@ -168,7 +197,7 @@ __device__ __forceinline__ void store_o(const fa_params &p, float (&o_r)[O_REGS]
         store_o_by_tma(p, o_r, scale, tile, buffers_s + (4 * warpgroup + warp) * O_WARP_BYTES, row, thread % 32);
     else
         store_o_direct(
-            o_r, scale.of, [&](int h) { return place_of_row(p, tile.w, tile.z, row + thread % 32 / 4 + 8 * h); },
+            o_r, scale.of, [&](int h) { return place_of_row(p, seq, tile.z, row + thread % 32 / 4 + 8 * h); },
             thread % 32);
 #if FA_LSE && FA_SPLITS == 1 && KEEP_REFERENCES
     store_lse_after_o(p, thread % 2 ? o_r[O_REGS - 2] : o_r[O_REGS - 4], tile, buffers_s, warpgroup, thread);

@@ -6,8 +6,8 @@ typedef struct tensor {
     fa_tensor_map *to;
     fa_i64 stride_b, stride_h, stride_s;
     fa_i32 heads, dim, rows;
-    fa_i64 seq;
-    fa_i32 batch;
+    fa_i32 seq, batch;
+    fa_i64 total; /* rows of all sequences, where they have lengths; else -1 */
 } tensor;
 
 static fa_tensor_box box_of(const tensor *of, const fa_params *p, fa_i32 cols)
@@ -24,32 +24,46 @@ static fa_tensor_box box_of(const tensor *of, const fa_params *p, fa_i32 cols)
     };
 }
 
+/* With lengths a head's rows lie one behind the other. The map has the rows of the longest sequence; its last
+ * dimension is where a sequence ends. Row i of a sequence of n rows is at (.., longest - n + i, .., end), and rows past
+ * its end are out of bounds. The map begins `longest` rows before the tensor; no row of a sequence is there. */
+static fa_tensor_box ragged_box_of(const tensor *of, const fa_params *p, fa_i32 cols)
+{
+    fa_tensor_box box = box_of(of, p, cols);
+    box.dims[1] = of->seq > 0 ? (uint64_t)of->seq : 1;
+    box.dims[3] = (uint64_t)of->total + 1;
+    box.strides_bytes[2] = box.strides_bytes[0];
+    box.address = (const void *)((uintptr_t)of->address - box.dims[1] * box.strides_bytes[0]);
+    return box;
+}
+
 fa_status fa_tensor_boxes(const fa_kernel_info *info, fa_params *p, fa_tensor_box boxes[FA_TENSOR_BOXES], int *count,
                           fa_reason *why)
 {
-    /* With lengths a head's rows lie one behind the other; K and V in pages are batches of pages. */
-    const fa_i32 batch = p->start_q != NULL ? 1 : p->batch;
-    const fa_i32 kv_batch = p->page_size > 0 ? p->num_pages : batch;
-    const fa_i64 kv_rows = p->page_size > 0 ? p->page_size : p->total_kv;
+    const bool ragged = p->start_q != NULL, paged = p->page_size > 0; /* K and V in pages are batches of pages */
+    const fa_i32 kv_batch = paged ? p->num_pages : p->batch, kv_rows = paged ? p->page_size : p->seq_kv;
+    const fa_i64 total_q = ragged ? p->total_q : -1, total_kv = ragged && !paged ? p->total_kv : -1;
     const tensor tensors[FA_TENSOR_BOXES] = {{"Q", p->q, &p->q_map, p->q_stride_b, p->q_stride_h, p->q_stride_s,
-                                              p->heads, p->dim, info->tma_q_rows, p->total_q, batch},
+                                              p->heads, p->dim, info->tma_q_rows, p->seq_q, p->batch, total_q},
                                              {"K", p->k, &p->k_map, p->k_stride_b, p->k_stride_h, p->k_stride_s,
-                                              p->kv_heads, p->dim, info->tma_k_rows, kv_rows, kv_batch},
+                                              p->kv_heads, p->dim, info->tma_k_rows, kv_rows, kv_batch, total_kv},
                                              {"V", p->v, &p->v_map, p->v_stride_b, p->v_stride_h, p->v_stride_s,
-                                              p->kv_heads, p->dim_v, info->tma_v_rows, kv_rows, kv_batch},
+                                              p->kv_heads, p->dim_v, info->tma_v_rows, kv_rows, kv_batch, total_kv},
                                              {"O", p->o, &p->o_map, p->o_stride_b, p->o_stride_h, p->o_stride_s,
-                                              p->heads, p->dim_v, info->tma_o_rows, p->total_q, batch}};
+                                              p->heads, p->dim_v, info->tma_o_rows, p->seq_q, p->batch, total_q}};
     *count = 0;
     for (int i = 0; i < FA_TENSOR_BOXES; i++) {
         if (tensors[i].rows == 0)
             continue;
-        const fa_tensor_box box = boxes[(*count)++] = box_of(&tensors[i], p, info->tma_cols);
+        const fa_tensor_box box = boxes[(*count)++] = tensors[i].total >= 0
+                                                          ? ragged_box_of(&tensors[i], p, info->tma_cols)
+                                                          : box_of(&tensors[i], p, info->tma_cols);
         const uint64_t *apart = box.strides_bytes;
         if ((uintptr_t)box.address % 16 || (apart[0] | apart[1] | apart[2]) % 16)
             return fa_refuse(why, FA_INFEASIBLE,
                              "TMA needs rows on 16-byte boundaries: %s starts at %p; rows, heads and batches are %llu, "
                              "%llu and %llu bytes apart",
-                             box.name, box.address, (unsigned long long)apart[0], (unsigned long long)apart[1],
+                             box.name, tensors[i].address, (unsigned long long)apart[0], (unsigned long long)apart[1],
                              (unsigned long long)apart[2]);
     }
     return FA_PASS;
