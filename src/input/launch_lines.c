@@ -221,7 +221,7 @@ bool fa_launch_lines_have(const fa_launch_lines *lines, const char *word)
     for (int i = 0; i < lines->launch_count; i++) {
         const fa_launch_line *l = &lines->launches[i];
         found = found || has_word(l->kernel, word) || has_word(l->grid, word) || has_word(l->block, word) ||
-                has_word(l->shared, word) || has_word(l->arguments, word);
+                has_word(l->shared, word) || has_word(l->words, word);
     }
     for (int i = 0; i < lines->buffer_count; i++) {
         const fa_buffer_line *b = &lines->buffers[i];
@@ -231,6 +231,37 @@ bool fa_launch_lines_have(const fa_launch_lines *lines, const char *word)
     return found;
 }
 
+/* The definition of a macro at `at`, with the lines that continue it. */
+static const char *end_of_define(const char *at)
+{
+    for (; *at != '\0' && (*at != '\n' || at[-1] == '\\' || (at[-1] == '\r' && at[-2] == '\\')); at++)
+        ;
+    return at;
+}
+
+/* The arguments with the macros of the file that they name, and those that these name. */
+static char *with_macros(const char *text, const char *arguments)
+{
+    char *words = fa_format("%s", arguments);
+    size_t length = 0;
+    for (int round = 0; round < 4 && length != strlen(words); round++) {
+        length = strlen(words);
+        for (const char *at = text; (at = strstr(at, "#define ")) != NULL;) {
+            char name[64] = "";
+            int used = 0;
+            const char *end = end_of_define(at);
+            if (sscanf(at, "#define %63[A-Za-z0-9_]%n", name, &used) == 1 && used > 0 && has_word(words, name)) {
+                char *body = cut(at + used, end);
+                if (strstr(words, body) == NULL)
+                    fa_extend(&words, " %s", body);
+                free(body);
+            }
+            at = end;
+        }
+    }
+    return words;
+}
+
 /* A bare q is a packed tensor that starts on 16 bytes: a buffer without a line. */
 static void add_bare_names(fa_launch_lines *lines)
 {
@@ -238,7 +269,7 @@ static void add_bare_names(fa_launch_lines *lines)
     for (int t = 0; t < 5; t++) {
         bool used = false;
         for (int i = 0; i < lines->launch_count; i++)
-            used = used || has_word(lines->launches[i].arguments, names[t]);
+            used = used || has_word(lines->launches[i].words, names[t]);
         for (int i = 0; i < lines->buffer_count && t < 3; i++)
             used = used || (lines->buffers[i].line > 0 && has_word(lines->buffers[i].first, names[t]));
         if (!used)
@@ -254,7 +285,7 @@ static fa_status check_whole(const fa_launch_lines *lines, const char *text, fa_
 {
     bool output = false;
     for (int i = 0; i < lines->launch_count; i++)
-        output = output || has_word(lines->launches[i].arguments, "p");
+        output = output || has_word(lines->launches[i].words, "p");
     for (int i = 0; i < lines->buffer_count; i++)
         output = output || strcmp(lines->buffers[i].tensor, "o") == 0;
     if (lines->launch_count == 0)
@@ -293,6 +324,8 @@ fa_status fa_launch_lines_read(const char *path, const char *text, fa_launch_lin
         line += *at == '\n';
         at += *at == '\n';
     }
+    for (int i = 0; i < lines->launch_count; i++)
+        lines->launches[i].words = with_macros(text, lines->launches[i].arguments);
     if (status == FA_PASS && first > 0) {
         add_bare_names(lines);
         status = check_whole(lines, text, &bare);
@@ -304,7 +337,7 @@ void fa_launch_lines_free(fa_launch_lines *lines)
 {
     for (int i = 0; i < lines->launch_count; i++) {
         fa_launch_line *l = &lines->launches[i];
-        char *const texts[] = {l->kernel, l->grid, l->block, l->shared, l->arguments};
+        char *const texts[] = {l->kernel, l->grid, l->block, l->shared, l->arguments, l->words};
         for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
             free(texts[k]);
     }

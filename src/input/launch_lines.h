@@ -14,6 +14,7 @@ enum { FA_LAUNCH_LINES_MAX = 8, FA_BUFFER_LINES_MAX = 16 };
 typedef struct fa_launch_line {
     int32_t line;
     char *kernel, *grid, *block, *shared, *arguments;
+    char *words; /* the arguments, and the macros of the file that they name */
 } fa_launch_line;
 
 /* Memory for the launches. Of a tensor, it holds a copy: of q, k, v, kv, qkv before the launches; o and lse are made of
