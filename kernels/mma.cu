@@ -16,21 +16,39 @@
 #include "mma/store.cuh"
 
 FA_KERNEL_INFO(.threads = THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
-               .writes_lse = FA_LSE, .serves_bf16 = 1);
+               .writes_lse = FA_LSE, .serves_bf16 = 1,
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
+                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V);
 
 /* The keys that the warp's rows see, and the rounds of the block that have them. */
 struct warp_keys {
     int first_row, first_key; /* of the warp; its first key of a round */
-    int whole_keys;           /* every row of the warp sees the keys before this one */
-    int end;                  /* the rounds before this one have keys that some row sees */
+    int whole_first;          /* every row of the warp sees the keys from whole_first ... */
+    int whole_keys;           /* ... to before this one */
+    int begin, end;           /* the rounds that have keys that some row sees */
 };
 
 __device__ __forceinline__ warp_keys keys_of_warp(const block_state &block, int warp_row, int group, const fa_params &p)
 {
     warp_keys keys;
     keys.first_row = block.first_row + warp_row, keys.first_key = group * N;
-    const int some_keys = min(keys.first_row + ROWS + block.ahead, p.seq_kv) - keys.first_key;
-    keys.whole_keys = uniform_by_reduction(min(keys.first_row + 1 + block.ahead, p.seq_kv));
+    if constexpr (HAS_FIRST_KEY) {
+        const int last_row = min(keys.first_row + ROWS, p.seq_q) - 1;
+        const key_range some = keys_seen_by_any(p, own_sequence(p, block.batch), keys.first_row, last_row);
+        const key_range all = keys_seen_by_all(p, own_sequence(p, block.batch), keys.first_row, last_row);
+        const bool sees = keys.first_row <= last_row && some.first < some.end;
+        keys.whole_first = uniform_by_reduction(all.first);
+        keys.whole_keys = uniform_by_reduction(all.end);
+        keys.begin =
+            max(block.begin, (some.first - keys.first_key - N) / ROUND_KEYS + (some.first >= keys.first_key + N));
+        keys.end = sees ? min(block.end, (some.end - keys.first_key + ROUND_KEYS - 1) / ROUND_KEYS) : block.begin;
+        return keys;
+    }
+    const int seq_kv = p.seq_kv;
+    const int some_keys = min(keys.first_row + ROWS + block.ahead, seq_kv) - keys.first_key;
+    keys.whole_first = 0;
+    keys.whole_keys = uniform_by_reduction(min(keys.first_row + 1 + block.ahead, seq_kv));
+    keys.begin = block.begin;
     keys.end = min(block.end, some_keys > 0 ? (some_keys + ROUND_KEYS - 1) / ROUND_KEYS : 0);
     return keys;
 }
@@ -39,22 +57,39 @@ __device__ __forceinline__ warp_keys keys_of_warp(const block_state &block, int 
 __device__ __forceinline__ void mask_keys(warp_state &w, const warp_keys &keys, const block_state &block, int key,
                                           int first, int end, const fa_params &p)
 {
-    if (key + (end - first) * 8 <= keys.whole_keys)
+    if (key + (end - first) * 8 <= keys.whole_keys && (!HAS_FIRST_KEY || key >= keys.whole_first))
         return;
     const int row = keys.first_row + reload_thread_index() % 32 / 4, last = p.seq_kv - 1;
-    int last_key[BANDS][2];
+    int first_key[BANDS][2] = {}, last_key[BANDS][2];
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
-        for (int h = 0; h < 2; ++h)
-            last_key[b][h] = min(row + b * 16 + h * 8 + block.ahead, last) - key;
-    mask_scores(w, last_key, first, end);
+        for (int h = 0; h < 2; ++h) {
+            if constexpr (HAS_FIRST_KEY) {
+                const key_range seen = keys_seen(p, own_sequence(p, block.batch), row + b * 16 + h * 8);
+                first_key[b][h] = seen.first - key, last_key[b][h] = seen.end - 1 - key;
+            } else
+                last_key[b][h] = min(row + b * 16 + h * 8 + block.ahead, last) - key;
+        }
+    mask_scores(w, first_key, last_key, first, end);
+}
+
+/* What the features make of tiles first .. end of w.s, the products of the keys from `key` on. */
+__device__ __forceinline__ void change_keys(warp_state &w, const warp_keys &keys, const block_state &block, int key,
+                                            int first, int end, const fa_params &p)
+{
+    if constexpr (HAS_SOFTCAP)
+        cap_scores(w, first, end);
+    if constexpr (HAS_ALIBI)
+        add_distances(w,
+                      position_of(own_sequence(p, block.batch), keys.first_row + reload_thread_index() % 32 / 4) - key,
+                      first, end);
 }
 
 /* Row references from all of Q K^T: the largest score of each of the warp's rows in this block. Rare, so simple. */
-template <class MASK>
-__device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, const lane_fragments &k_lane,
-                                              const block_state &block, int warp_end, int group_keys, const MASK &mask,
+template <class FINISH>
+__device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, const lane_fragments<qk_row> &k_lane,
+                                              const block_state &block, const warp_keys &warp, const FINISH &finish,
                                               const fa_params &p)
 {
     float row_max[BANDS][2];
@@ -64,15 +99,15 @@ __device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, c
     constexpr int KEYS = S_TILES8 * 8;
 #pragma unroll 1
     for (int round = block.begin; round < block.end; ++round) {
-        load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned,
-                              reload_thread_index());
+        load_tile<ROUND_KEYS, FA_DIM>(slot_s + V_BYTES, block.k, round * ROUND_KEYS, p.seq_kv, block.aligned,
+                                      reload_thread_index());
         cp_async_commit();
         cp_async_wait<0>();
         __syncthreads();
 #pragma unroll 1
-        for (int keys = 0; round < warp_end && keys < N; keys += KEYS) {
+        for (int keys = 0; (!HAS_FIRST_KEY || round >= warp.begin) && round < warp.end && keys < N; keys += KEYS) {
             score_tile(w, k_lane, keys * ROW_BYTES, no_load());
-            mask(round * ROUND_KEYS + group_keys + keys, 0, S_TILES8);
+            finish(round * ROUND_KEYS + warp.first_key + keys, 0, S_TILES8);
             raise_row_max(row_max, w);
         }
         __syncthreads();
@@ -80,26 +115,137 @@ __device__ __forceinline__ void find_row_refs(warp_state &w, smem_addr slot_s, c
     set_row_refs(w, row_max);
 }
 
-/* The rounds whose loads are of whole tiles and whose scores need no mask. With two slots the loop takes two rounds at
- * a time where the code stays small: then slots are constants. Returns the first round that is left. */
-__device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments &k_lane, smem_addr slots_at, int &slot,
-                                             const block_state &block, const warp_keys &keys, thread_share &share)
+/* A row that may not see the warp's first keys, or sees better ones later, has a guess for its reference: the largest
+ * score that these keys would have nearby. If the guess was too high, the row's sum is too small: has_lost_sum. */
+constexpr bool GUESSES = HAS_FIRST_KEY || HAS_ALIBI;
+
+__device__ __forceinline__ void guess_row_max(float (&row_max)[BANDS][2], const warp_state &w, const warp_keys &keys,
+                                              const block_state &block, int first_key, const fa_params &p)
 {
-    constexpr int AT_ONCE = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            row_max[b][h] = NO_MAX;
+    if constexpr (!HAS_ALIBI) {
+        raise_row_max(row_max, w);
+        return;
+    }
+    const int lane = reload_thread_index() % 32;
+    const sequence seq = own_sequence(p, block.batch);
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int row = keys.first_row + lane / 4 + b * 16 + h * 8, pos = position_of(seq, row);
+            const key_range seen = keys_seen(p, seq, row);
+            const int nearest = max(max(seen.first - pos, pos - (seen.end - 1)), 0);
+#pragma unroll
+            for (int t = 0; t < S_TILES8; ++t)
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const int distance = abs(pos - (first_key + t * 8 + lane % 4 * 2 + i));
+                    row_max[b][h] = fmaxf(row_max[b][h],
+                                          fmaf(w.slope, static_cast<float>(distance - nearest), w.s[t][b][2 * h + i]));
+                }
+            row_max[b][h] = quad_max(row_max[b][h]);
+        }
+}
+
+/* Keys before `key` that are the warp's. */
+__device__ __forceinline__ int count_keys(const warp_keys &keys, int key)
+{
+    const int rounds = key / ROUND_KEYS;
+    return rounds * N + min(max(key - rounds * ROUND_KEYS - keys.first_key, 0), N);
+}
+
+/* Whether a row's reference was wrong. Far too low: the sum has overflowed. A guess may also be too high: then the row
+ * sees keys of the warp, but their sum is small, and probabilities of 16 bits have lost digits. FP16 rounds to multiples
+ * of 2^-24 down there, which may add up over many keys. */
+__device__ __forceinline__ bool has_wrong_sum(const warp_state &w, const warp_keys &keys, const block_state &block,
+                                              const fa_params &p)
+{
+    if constexpr (!GUESSES)
+        return has_sum_above(w, LARGEST_SUM);
+    bool lost = false;
+#pragma unroll
+    for (int b = 0; b < BANDS; ++b)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int row = keys.first_row + static_cast<int>(reload_thread_index() % 32 / 4) + b * 16 + h * 8;
+            const key_range seen = keys_seen(p, own_sequence(p, block.batch), row);
+            const int some = count_keys(keys, min(seen.end, block.end * ROUND_KEYS)) -
+                             count_keys(keys, max(seen.first, block.begin * ROUND_KEYS));
+            const float least = FA_BF16 ? 0x1p-60f : 0x1p-10f + 0x1p-20f * static_cast<float>(some);
+            lost |= row < p.seq_q && some > 0 && w.sum[b][2 * h] < least;
+        }
+    return has_sum_above(w, LARGEST_SUM) || __any_sync(ALL_LANES, lost);
+}
+
+/* Scores of the warp's first keys, and their probabilities; the row references come from them unless they are `known`.
+ * slot: the one before the first round that the warp has keys in. */
+template <class CHANGE, class MASK>
+__device__ __forceinline__ void first_keys(warp_state &w, const lane_fragments<qk_row> &k_lane, int slot, int first_key,
+                                           bool known, const warp_keys &keys, const block_state &block,
+                                           const CHANGE &change, const MASK &mask, const fa_params &p)
+{
+    constexpr bool CHANGES_AGAIN = BY_CHUNKS && CHANGES_SCORES; /* the second chunk's scores, in their own turn */
+    float products[CHANGES_AGAIN ? 2 : 1][BANDS][4], guess[BANDS][2];
+    score_tile(w, k_lane, slot + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0), no_load());
+#pragma unroll
+    for (int i = 0; CHANGES_AGAIN && i < BANDS * 8; ++i)
+        products[i / 4 % 2][i / 8][i % 4] = w.s[2 + i / 4 % 2][i / 8][i % 4];
+    change(first_key, 0, S_TILES8);
+    if constexpr (GUESSES)
+        guess_row_max(guess, w, keys, block, first_key, p);
+    mask(first_key, 0, S_TILES8);
+    if (!known) {
+        float row_max[BANDS][2];
+#pragma unroll
+        for (int i = 0; i < BANDS * 2; ++i)
+            row_max[i / 2][i % 2] = NO_MAX;
+        raise_row_max(row_max, w);
+        if constexpr (GUESSES)
+#pragma unroll
+            for (int i = 0; i < BANDS * 2; ++i) {
+                float &largest = row_max[i / 2][i % 2];
+                largest = HAS_ALIBI          ? fmaxf(largest, guess[i / 2][i % 2])
+                          : largest > NO_MAX ? largest
+                                             : guess[i / 2][i % 2];
+            }
+        set_row_refs(w, row_max);
+    }
+#pragma unroll
+    for (int chunk = 0; chunk < (BY_CHUNKS ? 1 : P_CHUNKS); ++chunk)
+        probabilities(w, chunk);
+#pragma unroll
+    for (int i = 0; CHANGES_AGAIN && i < BANDS * 8; ++i)
+        w.s[2 + i / 4 % 2][i / 8][i % 4] = products[i / 4 % 2][i / 8][i % 4];
+}
+
+/* With two slots the steady loop takes two rounds at a time where the code stays small: then slots are constants. */
+constexpr int AT_ONCE = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 64)) ? 2 : 1;
+
+/* The rounds whose loads are of whole tiles and whose scores need no mask, from `round` on. Returns the first round
+ * that is left. */
+template <class CHANGE>
+__device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments<qk_row> &k_lane, smem_addr slots_at,
+                                             int &slot, int round, const block_state &block, const warp_keys &keys,
+                                             round_share &share, const CHANGE &change)
+{
     const int scored_ahead = BY_CHUNKS ? 16 : N;
     const int end =
         uniform_by_reduction(STAGES == 1 ? 0
                                          : min(min(keys.end - 1, block.whole_end - (STAGES - 1)),
                                                (keys.whole_keys - keys.first_key - scored_ahead) / ROUND_KEYS));
-    int round = block.begin;
 #pragma unroll 1
     for (; round + AT_ONCE <= end; round += AT_ONCE) {
         unrolled<0, AT_ONCE>([&](int i) {
             start_round();
-            const auto no_mask = [](int, int, int) {};
-            value_round<true>(w, k_lane, slot, 0, i + 1 == AT_ONCE, no_mask, [&](int point, int points) {
-                load_whole_round(slot_to_fill(slots_at, slot), block, share, point, points);
-            });
+            value_round<true>(w, k_lane, slot, (round + i) * ROUND_KEYS + keys.first_key, i + 1 == AT_ONCE, change,
+                              [&](int point, int points) {
+                                  load_whole_round(slot_to_fill(slots_at, slot), block, share, point, points);
+                              });
             advance(slot);
         });
         if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
@@ -108,49 +254,68 @@ __device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments
     return round;
 }
 
-/* The other rounds. Every warp goes through every round of the block, for its share of the loads. */
-template <class MASK>
-__device__ __forceinline__ void last_rounds(warp_state &w, const lane_fragments &k_lane, smem_addr slots_at, int slot,
-                                            int round, const block_state &block, const warp_keys &keys,
-                                            thread_share &share, const MASK &mask, const fa_params &p)
+/* Rounds `round` .. end. Every warp goes through every round of the block, for its share of the loads. Where rows may not
+ * see the first keys, the warp's scores begin beside the round before its first one. */
+template <class FINISH, class FIRST>
+__device__ __forceinline__ void masked_rounds(warp_state &w, const lane_fragments<qk_row> &k_lane, smem_addr slots_at,
+                                              int &slot, int round, int end, const block_state &block,
+                                              const warp_keys &keys, round_share &share, const FINISH &finish,
+                                              const FIRST &first, const fa_params &p)
 {
 #pragma unroll 1
-    for (; round < block.end; ++round, advance(slot)) {
-        start_round();
-        load_ahead(slots_at, slot, round, block, share, p);
+    for (; round < end; ++round, advance(slot)) {
+        if constexpr (HAS_FIRST_KEY) {
+            if (round >= block.begin) {
+                start_round();
+                load_ahead(slots_at, slot, round, block, share, p);
+            }
+            if (round + 1 == keys.begin && keys.begin < keys.end)
+                first(slot);
+            if (round < keys.begin)
+                continue;
+        } else {
+            start_round();
+            load_ahead(slots_at, slot, round, block, share, p);
+        }
         if (round + 1 < keys.end) {
-            value_round<true>(w, k_lane, slot, round * ROUND_KEYS + keys.first_key, true, mask, no_load());
+            value_round<true>(w, k_lane, slot, round * ROUND_KEYS + keys.first_key, true, finish, no_load());
             if (BY_CHUNKS && has_sum_above(w, LARGE_SUM)) [[unlikely]]
                 move_row_refs(w);
         } else if (round < keys.end)
-            value_round<false>(w, k_lane, slot, round * ROUND_KEYS + keys.first_key, true, mask, no_load());
+            value_round<false>(w, k_lane, slot, round * ROUND_KEYS + keys.first_key, true, finish, no_load());
     }
 }
 
-/* Scores of the first keys, and their probabilities; the row references are their maxima unless they are `known`. */
-template <class MASK>
-__device__ __forceinline__ void first_keys(warp_state &w, const lane_fragments &k_lane, int first_key, bool known,
-                                           const MASK &mask)
+/* All rounds where rows may not see the first keys: masked ones, from the one before the block's first, beside which
+ * first keys may be scored; then those that need no mask; then masked ones. */
+template <class FIRST, class CHANGE, class FINISH>
+__device__ __forceinline__ void rounds_of_ranges(warp_state &w, const lane_fragments<qk_row> &k_lane,
+                                                 smem_addr slots_at, const block_state &block, const warp_keys &keys,
+                                                 round_share &share, const FIRST &first, const CHANGE &change,
+                                                 const FINISH &finish, const fa_params &p)
 {
-    score_tile(w, k_lane, (STAGES - 1) * SLOT_BYTES + (BY_CHUNKS && GROUPS == 1 ? (N - 32) * ROW_BYTES : 0), no_load());
-    mask(first_key, 0, S_TILES8);
-    if (!known) {
-        float row_max[BANDS][2];
-#pragma unroll
-        for (int i = 0; i < BANDS * 2; ++i)
-            row_max[i / 2][i % 2] = NO_MAX;
-        raise_row_max(row_max, w);
-        set_row_refs(w, row_max);
+    const int unseen = keys.whole_first - keys.first_key - (BY_CHUNKS ? 16 : ROUND_KEYS);
+    int round = block.begin - 1, slot = (STAGES - 1) * SLOT_BYTES;
+    int masked_end = max(keys.begin, unseen > 0 ? (unseen + ROUND_KEYS - 1) / ROUND_KEYS : 0);
+    if (AT_ONCE == 2)
+        masked_end += (masked_end - block.begin) % 2; /* steady rounds then start with slot 0 */
+    masked_end = min(masked_end, block.end);
+#pragma unroll 1
+    for (;;) {
+        masked_rounds(w, k_lane, slots_at, slot, round, masked_end, block, keys, share, finish, first, p);
+        if (masked_end >= block.end)
+            break;
+        if (AT_ONCE == 2)
+            slot = 0;
+        round = steady_rounds(w, k_lane, slots_at, slot, masked_end, block, keys, share, change);
+        masked_end = block.end;
     }
-#pragma unroll
-    for (int chunk = 0; chunk < (BY_CHUNKS ? 1 : P_CHUNKS); ++chunk)
-        probabilities(w, chunk);
 }
 
 __device__ __forceinline__ void store_output(const warp_state &w, unsigned char *smem, block_state &block, int group,
                                              int warp_row, const fa_params &p)
 {
-    if (DIM16 > 128)
+    if (DIM16 > 128 && !HAS_VARLEN)
         find_work(block, p); /* again: in between its registers are needed */
     const output out = {head_of(p.o, p.o_stride_b, p.o_stride_h, p.o_stride_s, block.batch, block.head),
                         block.first_row, p.seq_q, writes_are_aligned(p)};
@@ -161,10 +326,10 @@ __device__ __forceinline__ void store_output(const warp_state &w, unsigned char 
     if (PARTIAL)
         store_combined(w, smem, out, block, group, warp_row, p);
     else
-        store_rows(w, smem + warp_row * ROW_BYTES, out, warp_row);
+        store_rows(w, smem + warp_row * V_ROW_BYTES, out, warp_row, block.head, p);
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_constant__ fa_params launch)
 {
     FA_SHARED_ALIGNED(unsigned char, smem, SMEM_ALIGN);
     const smem_addr q_at = smem_address(smem), slots_at = q_at + Q_BYTES;
@@ -172,7 +337,16 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
     const int warp = uniform_by_reduction(thread / 32);
     const int group = warp / (WARPS / GROUPS), warp_row = warp % (WARPS / GROUPS) * ROWS;
 
-    block_state block = plan_block(p);
+    block_state block;
+#if FA_FEATURES & FA_FEATURE_VARLEN
+    fa_params p = launch;
+    if (!find_work_of_sequence(block, p))
+        return;
+#else
+    const fa_params &p = launch;
+    find_work(block, p);
+#endif
+    plan_block(block, p);
     const head_rows q = head_of(p.q, p.q_stride_b, p.q_stride_h, p.q_stride_s, block.batch, block.head);
     /* Whether the first loads, of Q and of STAGES - 1 rounds, are of whole tiles. */
     const bool whole = block.begin + (STAGES > 1 ? STAGES - 1 : 1) <= block.whole_end && block.first_row + M <= p.seq_q;
@@ -180,31 +354,52 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(THREADS, 1) fa_kernel(const __grid_c
 
     const warp_keys keys = keys_of_warp(block, warp_row, group, p);
     warp_state w;
-    w.scale_log2 = __int_as_float(uniform_by_reduction(__float_as_int(p.scale * LOG2_E)));
-    w.v_lane = find_fragments(slots_at + keys.first_key * ROW_BYTES + v_lane_offset(lane));
+    const head_scores scores = scores_of_head(p, own_sequence(p, block.batch), block.head);
+    w.scale_log2 = __int_as_float(uniform_by_reduction(__float_as_int(scores.scale_log2)));
+    w.to_cap = scores.to_cap, w.slope = scores.slope;
+    w.v_lane = find_fragments<v_row>(slots_at + keys.first_key * V_ROW_BYTES + v_lane_offset<v_row>(lane));
+#if FA_DIM_V != FA_DIM
+    w.q_lane = find_fragments<qk_row>(q_at + warp_row * ROW_BYTES + v_lane_offset<qk_row>(lane));
+#else
     w.q_offset = uniform_by_reduction((warp_row - keys.first_key) * ROW_BYTES - Q_BYTES);
-    const lane_fragments k_lane =
-        find_fragments(slots_at + TILE_BYTES + keys.first_key * ROW_BYTES + k_lane_offset(lane));
+#endif
+    const lane_fragments<qk_row> k_lane =
+        find_fragments<qk_row>(slots_at + V_BYTES + keys.first_key * ROW_BYTES + k_lane_offset<qk_row>(lane));
+    /* Scores of keys from `key` on, tiles first .. end: what features make of them, what a row sees, and both. */
+    const auto change = [&](int key, int first, int end) { change_keys(w, keys, block, key, first, end, p); };
     const auto mask = [&](int key, int first, int end) { mask_keys(w, keys, block, key, first, end, p); };
+    const auto finish = [&](int key, int first, int end) {
+        change(key, first, end);
+        mask(key, first, end);
+    };
 
     /* Row references come from the first keys. A sum that overflows restarts the tile with references from all keys. */
     for (bool known = false;;) {
         clear_output(w);
-        thread_share share = start_loads(slots_at, block, whole, p); /* cp.async: Q, the first keys, then slots ahead */
+        round_share share = start_loads(slots_at, block, whole, p); /* cp.async: Q, the first keys, then slots ahead */
 #pragma unroll
         for (int step = 0; step < Q_STEPS; ++step)
             load_q_fragments(w.q[step], w, step);
-        if (block.begin < keys.end) /* S = Q K^T, P = exp2(S - row_ref) of the first keys */
-            first_keys(w, k_lane, block.begin * ROUND_KEYS + keys.first_key, known, mask);
+        const auto first = [&](int slot_before) { /* S = Q K^T, P = exp2(S - row_ref) of the first keys */
+                                                  first_keys(w, k_lane, slot_before,
+                                                             keys.begin * ROUND_KEYS + keys.first_key, known, keys,
+                                                             block, change, mask, p);
+        };
+        if constexpr (HAS_FIRST_KEY)
+            rounds_of_ranges(w, k_lane, slots_at, block, keys, share, first, change, finish, p);
+        else {
+            if (block.begin < keys.end)
+                first((STAGES - 1) * SLOT_BYTES);
+            /* per round: loads; O += P V beside S = Q K^T and the probabilities of the keys that follow */
+            int slot = 0;
+            const int round = steady_rounds(w, k_lane, slots_at, slot, block.begin, block, keys, share, change);
+            masked_rounds(w, k_lane, slots_at, slot, round, block.end, block, keys, share, finish, first, p);
+        }
 
-        int slot = 0; /* per round: loads; O += P V beside S = Q K^T and the probabilities of the keys that follow */
-        const int round = steady_rounds(w, k_lane, slots_at, slot, block, keys, share);
-        last_rounds(w, k_lane, slots_at, slot, round, block, keys, share, mask, p);
-
-        if (known || !__syncthreads_or(has_sum_above(w, LARGEST_SUM)))
+        if (known || !__syncthreads_or(has_wrong_sum(w, keys, block, p)))
             break;
         known = true;
-        find_row_refs(w, slots_at, k_lane, block, keys.end, keys.first_key, mask, p);
+        find_row_refs(w, slots_at, k_lane, block, keys, finish, p);
     }
     store_output(w, smem, block, group, warp_row, p);
 }

@@ -5,28 +5,34 @@
 
 #include "mma/config.cuh"
 
+using k_layout = copy_layout<ROUND_KEYS, FA_DIM>;
+using v_layout = copy_layout<ROUND_KEYS, FA_DIM_V>;
+
 __device__ __forceinline__ head_rows head_of(const void *data, fa_i64 stride_b, fa_i64 stride_h, fa_i64 stride_s,
                                              int batch, int head)
 {
     return {static_cast<fa_element *>(const_cast<void *>(data)) + batch * stride_b + head * stride_h, stride_s};
 }
 
+/* The stride of batches; with lengths it is unused. */
+__device__ __forceinline__ fa_i64 of_batch(fa_i64 stride) { return HAS_VARLEN ? 0 : stride; }
+
 /* Whether every row that is read, or written, starts at a multiple of 16 bytes, as 16-byte copies need. */
 __device__ __forceinline__ bool reads_are_aligned(const fa_params &p)
 {
     const fa_i64 pointers =
         reinterpret_cast<fa_i64>(p.q) | reinterpret_cast<fa_i64>(p.k) | reinterpret_cast<fa_i64>(p.v);
-    const fa_i64 strides = p.q_stride_b | p.q_stride_h | p.q_stride_s | p.k_stride_b | p.k_stride_h | p.k_stride_s |
-                           p.v_stride_b | p.v_stride_h | p.v_stride_s;
+    const fa_i64 strides = of_batch(p.q_stride_b) | p.q_stride_h | p.q_stride_s | of_batch(p.k_stride_b) |
+                           p.k_stride_h | p.k_stride_s | of_batch(p.v_stride_b) | p.v_stride_h | p.v_stride_s;
     return (pointers | strides * 2) % 16 == 0;
 }
 
 __device__ __forceinline__ bool writes_are_aligned(const fa_params &p)
 {
-    return (reinterpret_cast<fa_i64>(p.o) | (p.o_stride_b | p.o_stride_h | p.o_stride_s) * 2) % 16 == 0;
+    return (reinterpret_cast<fa_i64>(p.o) | (of_batch(p.o_stride_b) | p.o_stride_h | p.o_stride_s) * 2) % 16 == 0;
 }
 
-/* What a block works on. Row i sees keys 0 .. i + ahead, no further than the last. */
+/* What a block works on. Without windows and chunks row i sees keys 0 .. i + ahead, no further than the last. */
 struct block_state {
     head_rows k, v;
     int first_row, head, batch, split;
@@ -49,28 +55,87 @@ __device__ __forceinline__ void find_work(block_state &block, const fa_params &p
     block.split = blockIdx.x % SPLITS;
 }
 
-__device__ __forceinline__ block_state plan_block(const fa_params &p)
+/* find_work with lengths: the parameters become those of the block's sequence, a batch of one. False: no work. */
+__device__ __forceinline__ bool find_work_of_sequence(block_state &block, fa_params &p)
 {
-    block_state block;
-    find_work(block, p);
+    unsigned tile, head;
+    tile_in_sections<DIM16>(tile, head, p, reload_block_index() / SPLITS);
+    sequence seq;
+    int tile_of_sequence = tile;
+    if (!find_sequence<M>(seq, tile_of_sequence, p))
+        return false;
+    become_sequence(p, seq);
+    block.first_row = tile_of_sequence * M;
+    block.batch = 0, block.head = head;
+    block.split = blockIdx.x % SPLITS;
+    return true;
+}
+
+/* The rest of the plan, after find_work. */
+__device__ __forceinline__ void plan_block(block_state &block, const fa_params &p)
+{
     block.aligned = reads_are_aligned(p);
     block.ahead = FA_CAUSAL ? p.seq_kv - p.seq_q : p.seq_kv;
+#if FA_FEATURES & (FA_FEATURE_WINDOW | FA_FEATURE_CHUNK)
+    const key_range keys =
+        keys_seen_by_any(p, own_sequence(p, block.batch), block.first_row, min(block.first_row + M, p.seq_q) - 1);
+    const int first = keys.first / ROUND_KEYS, end = keys.first < keys.end ? (keys.end - 1) / ROUND_KEYS + 1 : first;
+    const int share = (end - first + SPLITS - 1) / SPLITS;
+    block.begin = first + block.split * share;
+    block.end = min(block.begin + share, end);
+#else
     const int keys = min(block.first_row + M + block.ahead, p.seq_kv);
     const int rounds = keys > 0 ? static_cast<int>((keys + ROUND_KEYS - 1u) / ROUND_KEYS) : 0;
     const int share = SPLITS == 1 ? rounds : static_cast<int>((rounds + SPLITS - 1u) / SPLITS);
     block.begin = SPLITS == 1 ? 0 : block.split * share;
     block.end = min(block.begin + share, rounds);
+#endif
     const int kv_head = p.heads == p.kv_heads ? block.head : divide(block.head, divide(p.heads, p.kv_heads));
     block.k = head_of(p.k, p.k_stride_b, p.k_stride_h, p.k_stride_s, block.batch, kv_head);
     block.v = head_of(p.v, p.v_stride_b, p.v_stride_h, p.v_stride_s, block.batch, kv_head);
-    block.packed = block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM;
+    block.packed = block.aligned && p.q_stride_s == FA_DIM && p.k_stride_s == FA_DIM && p.v_stride_s == FA_DIM_V;
     const int rest = p.seq_kv - AHEAD_KEYS;
-    block.whole_end = block.packed && rest >= 0
-                          ? min(block.end, (rest % copy_layout<ROUND_KEYS>::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS)
-                          : 0;
+    block.whole_end =
+        block.packed && rest >= 0 ? min(block.end, (rest % k_layout::SPAN == 0 ? p.seq_kv : rest) / ROUND_KEYS) : 0;
     block.k_limit =
         uniform_by_reduction(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
-    return block;
+}
+
+/* A thread's share of the rounds: of K, and of V where its rows have another length. */
+struct round_share {
+    thread_share k;
+#if FA_DIM_V != FA_DIM
+    thread_share v;
+#endif
+};
+
+__device__ __forceinline__ round_share find_round_share(const block_state &block)
+{
+    round_share share;
+    share.k = find_share<ROUND_KEYS, FA_DIM>(reload_thread_index());
+    prevent_recompute(share.k.smem_offset);
+    share.k.global_offset += block.begin * K_ROUND_BYTES + CENTRE;
+#if FA_DIM_V != FA_DIM
+    share.v = find_share<ROUND_KEYS, FA_DIM_V>(reload_thread_index());
+    share.v.global_offset += block.begin * V_ROUND_BYTES + CENTRE;
+#endif
+    return share;
+}
+
+__device__ __forceinline__ thread_share &v_share(round_share &share)
+{
+#if FA_DIM_V != FA_DIM
+    return share.v;
+#else
+    return share.k;
+#endif
+}
+
+__device__ __forceinline__ void advance_share(round_share &share, int rounds)
+{
+    share.k.global_offset += rounds * K_ROUND_BYTES;
+    if (!ONE_DIM)
+        v_share(share).global_offset += rounds * V_ROUND_BYTES;
 }
 
 /* Fills a slot with V of a round and K of AHEAD_KEYS later. Commits once, also when nothing is left to load. */
@@ -79,35 +144,41 @@ __device__ __forceinline__ void load_round(smem_addr slot_s, int round, const bl
 {
     if (round < block.end) {
         if (AHEAD_KEYS < ROUND_KEYS || round + 1 < block.end)
-            load_tile<ROUND_KEYS>(slot_s + TILE_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv,
-                                  block.aligned, thread);
-        load_tile<ROUND_KEYS>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned, thread);
+            load_tile<ROUND_KEYS, FA_DIM>(slot_s + V_BYTES, block.k, round * ROUND_KEYS + AHEAD_KEYS, p.seq_kv,
+                                          block.aligned, thread);
+        load_tile<ROUND_KEYS, FA_DIM_V>(slot_s, block.v, round * ROUND_KEYS, p.seq_kv, block.aligned, thread);
     }
     cp_async_commit();
 }
 
-/* load_round for a round before whole_end, from share.global_offset on. Called at each of `points` points of the
+/* load_round for a round before whole_end, from the share's global_offset on. Called at each of `points` points of the
  * round's work; by chunks, the loads are spread over the first of them. */
-__device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_state &block, thread_share &share,
+__device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_state &block, round_share &share,
                                                  int point, int points)
 {
-    constexpr int PASSES = copy_layout<ROUND_KEYS>::PASSES;
-    const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (XORS == 8 ? 2 : 1) : PASSES,
+    constexpr int K_PASSES = k_layout::PASSES, V_PASSES = v_layout::PASSES, PASSES = larger(K_PASSES, V_PASSES);
+    const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (qk_row::XORS == 8 ? 2 : 1) : PASSES,
               end = min((point + 1) * each, PASSES);
+    thread_share &of_k = share.k, &of_v = v_share(share);
     if (point == 0)
-        make_opaque(share.global_offset);
+        make_opaque(of_k.global_offset);
+    if (point == 0 && !ONE_DIM)
+        make_opaque(of_v.global_offset);
     const unsigned char *k_g =
-        reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.global_offset + AHEAD_KEYS * FA_DIM * 2);
-    const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.global_offset;
+        reinterpret_cast<const unsigned char *>(block.k.data_g) + (of_k.global_offset + AHEAD_KEYS * FA_DIM * 2);
+    const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + of_v.global_offset;
 #pragma unroll
     for (int pass = point * each; pass < end; ++pass) {
-        const bool has_k = share.global_offset + copy_layout<ROUND_KEYS>::span_row(pass) * FA_DIM * 2 < block.k_limit;
-        load_pass<ROUND_KEYS, true>(slot_s + TILE_BYTES, k_g, share.smem_offset, pass, has_k, reload_thread_index(),
-                                    CENTRE);
-        load_pass<ROUND_KEYS, true>(slot_s, v_g, share.smem_offset, pass, true, reload_thread_index(), CENTRE);
+        const bool has_k = of_k.global_offset + k_layout::span_row(pass) * FA_DIM * 2 < block.k_limit;
+        if (ONE_DIM || pass < K_PASSES)
+            load_pass<ROUND_KEYS, FA_DIM, true>(slot_s + V_BYTES, k_g, of_k.smem_offset, pass, has_k,
+                                                reload_thread_index(), CENTRE);
+        if (ONE_DIM || pass < V_PASSES)
+            load_pass<ROUND_KEYS, FA_DIM_V, true>(slot_s, v_g, of_v.smem_offset, pass, true, reload_thread_index(),
+                                                  CENTRE);
     }
     if (end == PASSES && point * each < PASSES) {
-        share.global_offset += ROUND_BYTES;
+        advance_share(share, 1);
         cp_async_commit();
     }
 }
@@ -116,33 +187,30 @@ __device__ __forceinline__ void load_q(smem_addr q_at, const head_rows &q, const
                                        unsigned thread, const fa_params &p)
 {
     if (whole) [[likely]]
-        load_whole_tile<M>(q_at, q, block.first_row, thread);
+        load_whole_tile<M, FA_DIM>(q_at, q, block.first_row, thread);
     else if (block.begin < block.end)
-        load_tile<M>(q_at, q, block.first_row, p.seq_q, block.aligned, thread);
+        load_tile<M, FA_DIM>(q_at, q, block.first_row, p.seq_q, block.aligned, thread);
 }
 
 /* The first AHEAD_KEYS keys, then rounds for all slots but the last; waits for the keys and for Q. */
-__device__ __forceinline__ thread_share start_loads(smem_addr slots_at, const block_state &block, bool whole,
-                                                    const fa_params &p)
+__device__ __forceinline__ round_share start_loads(smem_addr slots_at, const block_state &block, bool whole,
+                                                   const fa_params &p)
 {
-    thread_share share = find_share<ROUND_KEYS>(reload_thread_index());
-    prevent_recompute(share.smem_offset);
-    share.global_offset += block.begin * ROUND_BYTES + CENTRE;
-    const smem_addr head_at =
-        slots_at + ((STAGES - 1) * SLOT_BYTES + TILE_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES);
+    round_share share = find_round_share(block);
+    const smem_addr head_at = slots_at + ((STAGES - 1) * SLOT_BYTES + V_BYTES + (ROUND_KEYS - AHEAD_KEYS) * ROW_BYTES);
     if (whole) [[likely]] {
-        load_whole_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, reload_thread_index());
+        load_whole_tile<AHEAD_KEYS, FA_DIM>(head_at, block.k, block.begin * ROUND_KEYS, reload_thread_index());
         cp_async_commit();
         for (int i = 0; i < STAGES - 1; ++i)
             load_whole_round(slots_at + i * SLOT_BYTES, block, share, 0, 1);
     } else {
         if (block.begin < block.end)
-            load_tile<AHEAD_KEYS>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv, block.aligned,
-                                  reload_thread_index());
+            load_tile<AHEAD_KEYS, FA_DIM>(head_at, block.k, block.begin * ROUND_KEYS, p.seq_kv, block.aligned,
+                                          reload_thread_index());
         cp_async_commit();
         for (int i = 0; i < STAGES - 1; ++i)
             load_round(slots_at + i * SLOT_BYTES, block.begin + i, block, reload_thread_index(), p);
-        share.global_offset += (STAGES - 1) * ROUND_BYTES;
+        advance_share(share, STAGES - 1);
     }
     cp_async_wait<STAGES - 1>();
     __syncthreads();
@@ -167,7 +235,7 @@ __device__ __forceinline__ void start_round()
 
 /* The loads of a round: STAGES - 1 rounds ahead, into the slot before `slot`. With one stage, waits for them. */
 __device__ __forceinline__ void load_ahead(smem_addr slots_at, int slot, int round, const block_state &block,
-                                           thread_share &share, const fa_params &p)
+                                           round_share &share, const fa_params &p)
 {
     if (round + (STAGES - 1) < block.whole_end)
         load_whole_round(slot_to_fill(slots_at, slot), block, share, 0, 1);

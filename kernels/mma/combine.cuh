@@ -7,7 +7,7 @@
 
 #include "shared/common.cuh"
 
-constexpr int PART_COLUMNS = (FA_DIM + 15) / 16 * 16;
+constexpr int PART_COLUMNS = (FA_DIM_V + 15) / 16 * 16;
 constexpr int PART_PITCH = PART_COLUMNS + 8; /* 4 rows of a store's half warp fall in different banks */
 constexpr int MAX_AT = PART_COLUMNS, SUM_AT = PART_COLUMNS + 1;
 constexpr int PART_FLOATS = FA_M * PART_PITCH;
@@ -61,7 +61,7 @@ template <int GROUPS, int THREADS, class STORE>
 __device__ __forceinline__ void combine_parts(const fa_params &p, float *parts_s, int unit, int split, int rows,
                                               const STORE &store)
 {
-    constexpr int CHUNKS = FA_DIM / 8;
+    constexpr int CHUNKS = FA_DIM_V / 8;
     int *counter_g = static_cast<int *>(p.workspace) + unit * 4;
     float *parts_g = reinterpret_cast<float *>(static_cast<char *>(p.workspace) + gridDim.x * 16ll) +
                      static_cast<fa_i64>(unit) * FA_SPLITS * PART_FLOATS;

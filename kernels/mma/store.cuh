@@ -16,11 +16,12 @@ struct output {
 __device__ __forceinline__ void store_partial(const output &out, const block_state &block, int row, int chunk,
                                               const partial &value, const fa_params &p)
 {
+    float max = value.max, sum = value.sum;
+    const float weight = add_sink(p, block.head, max, sum), factor = inverse_of_sum(sum) * weight;
 #if FA_LSE
     if (chunk == 0)
-        store_lse(p, block.batch, block.head, out.first_row + row, log_sum_exp(value.max, value.sum));
+        store_lse(p, block.batch, block.head, out.first_row + row, log_sum_exp(max, sum));
 #endif
-    const float factor = inverse_of_sum(value.sum);
     unsigned words[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
@@ -41,7 +42,8 @@ __device__ __forceinline__ void store_lse_of_rows(const warp_state &w, const blo
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const int row = block.first_row + warp_row + b * 16 + h * 8 + lane / 4;
-            const float sum = w.sum[b][2 * h], ref = sum > 0.0f ? -w.minus_row_ref[b][h] : NO_MAX;
+            float sum = w.sum[b][2 * h], ref = sum > 0.0f ? -w.minus_row_ref[b][h] : NO_MAX;
+            add_sink(p, block.head, ref, sum);
             if (row < p.seq_q)
                 store_lse(p, block.batch, block.head, row, log_sum_exp(ref, sum));
         }
@@ -49,39 +51,44 @@ __device__ __forceinline__ void store_lse_of_rows(const warp_state &w, const blo
 #endif
 
 /* The warp's rows, normalised, through its own rows of Q in shared memory to 16-byte stores. */
-__device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *rows_s, const output &out, int warp_row)
+__device__ __forceinline__ void store_rows(const warp_state &w, unsigned char *rows_s, const output &out, int warp_row,
+                                           int head, const fa_params &p)
 {
+    constexpr int CHUNKS = v_row::CHUNKS, XORS = v_row::XORS;
     const unsigned lane = threadIdx.x % 32;
+    if (O_BYTES > Q_BYTES)
+        __syncthreads(); /* the rows reach into those of other warps, and into K and V */
     __syncwarp();
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const float factor = inverse_of_sum(w.sum[b][2 * h]);
+            float sum = w.sum[b][2 * h], ref = HAS_SINK && sum > 0.0f ? -w.minus_row_ref[b][h] : NO_MAX;
+            const float weight = add_sink(p, head, ref, sum), factor = inverse_of_sum(sum) * weight;
 #pragma unroll
-            for (int t = 0; t < STEPS * 2; ++t)
-                *reinterpret_cast<unsigned *>(rows_s + (b * 16 + h * 8) * ROW_BYTES + t / XORS * XORS * 16 +
-                                              (tile_offset(lane / 4, 0) ^ t % XORS * 16) + lane % 4 * 4) =
+            for (int t = 0; t < V_STEPS * 2; ++t)
+                *reinterpret_cast<unsigned *>(rows_s + (b * 16 + h * 8) * V_ROW_BYTES + t / XORS * XORS * 16 +
+                                              (v_row::offset(lane / 4, 0) ^ t % XORS * 16) + lane % 4 * 4) =
                     pack_elements(w.o[b][t][2 * h] * factor, w.o[b][t][2 * h + 1] * factor);
         }
     __syncwarp();
     constexpr int EACH = 32 / CHUNKS; /* rows at once */
-    if constexpr (32 % CHUNKS == 0 && XORS == 8 && FA_DIM % 16 == 0)
-        if (out.aligned && out.head.stride == FA_DIM && out.first_row + M <= out.rows) [[likely]] {
-            uint4 *dst_g = reinterpret_cast<uint4 *>(out.head.data_g + (out.first_row + warp_row) * FA_DIM) + lane;
-            const unsigned lane_offset = tile_offset(lane / CHUNKS, lane % CHUNKS);
+    if constexpr (32 % CHUNKS == 0 && XORS == 8 && FA_DIM_V % 16 == 0)
+        if (out.aligned && out.head.stride == FA_DIM_V && out.first_row + M <= out.rows) [[likely]] {
+            uint4 *dst_g = reinterpret_cast<uint4 *>(out.head.data_g + (out.first_row + warp_row) * FA_DIM_V) + lane;
+            const unsigned lane_offset = v_row::offset(lane / CHUNKS, lane % CHUNKS);
 #pragma unroll
             for (int i = 0; i < ROWS / EACH; ++i)
-                dst_g[i * 32] =
-                    *reinterpret_cast<const uint4 *>(rows_s + (lane_offset ^ i * EACH % 8 * 16) + i * EACH * ROW_BYTES);
+                dst_g[i * 32] = *reinterpret_cast<const uint4 *>(rows_s + (lane_offset ^ i * EACH % 8 * 16) +
+                                                                 i * EACH * V_ROW_BYTES);
             return;
         }
 #pragma unroll 1
     for (int item = lane; item < ROWS * CHUNKS; item += 32) {
         const int row = item / CHUNKS, chunk = item % CHUNKS, global_row = out.first_row + warp_row + row;
-        if (global_row < out.rows && chunk * 8 < FA_DIM)
+        if (global_row < out.rows && chunk * 8 < FA_DIM_V)
             store_chunk(out.head.data_g + global_row * out.head.stride + chunk * 8,
-                        *reinterpret_cast<const uint4 *>(rows_s + tile_offset(row, chunk)), out.aligned);
+                        *reinterpret_cast<const uint4 *>(rows_s + v_row::offset(row, chunk)), out.aligned);
     }
 }
 

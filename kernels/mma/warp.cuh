@@ -30,15 +30,20 @@ __device__ __forceinline__ void unrolled(const F &f)
 /* The state of a warp, in fragments of mma.sync: of a 16x8 accumulator, element 2 h + e is row lane / 4 + 8 h, column
  * lane % 4 * 2 + e. score * scale_log2 + minus_row_ref is the exponent of two: one FFMA. */
 struct warp_state {
-    float o[BANDS][STEPS * 2][4];
+    float o[BANDS][V_STEPS * 2][4];
     float sum[BANDS][4]; /* of the probabilities, by an mma with ones: every column the same */
     float s[S_TILES8][BANDS][4];
     unsigned p[P_CHUNKS][BANDS][4];
     float minus_row_ref[BANDS][2];
     unsigned q[Q_STEPS > 0 ? Q_STEPS : 1][BANDS][4];
-    lane_fragments v_lane; /* in the warp's keys of V; its rows of Q lie q_offset from there */
-    int q_offset;
-    float scale_log2; /* scale * log2 e */
+    lane_fragments<v_row> v_lane; /* in the warp's keys of V */
+#if FA_DIM_V != FA_DIM
+    lane_fragments<qk_row> q_lane; /* in its rows of Q */
+#else
+    int q_offset; /* from v_lane to the warp's rows of Q */
+#endif
+    float scale_log2;    /* scale * log2 e; with a softcap, softcap * log2 e */
+    float to_cap, slope; /* of head_scores */
 };
 
 __device__ __forceinline__ void clear_output(warp_state &w)
@@ -48,7 +53,7 @@ __device__ __forceinline__ void clear_output(warp_state &w)
         for (int r = 0; r < 4; ++r)
             w.sum[b][r] = 0.0f;
 #pragma unroll
-        for (int t = 0; t < STEPS * 2; ++t)
+        for (int t = 0; t < V_STEPS * 2; ++t)
             w.o[b][t][0] = w.o[b][t][1] = w.o[b][t][2] = w.o[b][t][3] = 0.0f;
     }
 }
@@ -57,7 +62,11 @@ __device__ __forceinline__ void load_q_fragments(unsigned (&q)[BANDS][4], const 
 {
 #pragma unroll
     for (int b = 0; b < BANDS; ++b)
+#if FA_DIM_V != FA_DIM
+        ldmatrix_x4_at(q[b], fragment_at(w.q_lane, 0, step, b));
+#else
         ldmatrix_x4_at(q[b], fragment_at(w.v_lane, w.q_offset, step, b));
+#endif
 }
 
 /* Scores of 16 keys, one k16 step; k: fragment of the keys. */
@@ -105,7 +114,7 @@ struct no_load {
 
 /* S = Q K^T of the keys at `offset`. Calls meanwhile(i, points) at each of so many points, for loads. */
 template <class MEANWHILE>
-__device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &k_lane, int offset,
+__device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments<qk_row> &k_lane, int offset,
                                            const MEANWHILE &meanwhile)
 {
     constexpr int CHUNKS16 = S_TILES8 / 2;
@@ -127,8 +136,10 @@ __device__ __forceinline__ void score_tile(warp_state &w, const lane_fragments &
     });
 }
 
-/* Scores of keys that a row does not see become -inf. last_key: the last key each row sees, counted from the first. */
-__device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)[BANDS][2], int first, int end)
+/* Scores of keys that a row does not see become -inf. first_key, last_key: the first and the last key each row sees,
+ * counted from the first key of the tiles. */
+__device__ __forceinline__ void mask_scores(warp_state &w, const int (&first_key)[BANDS][2],
+                                            const int (&last_key)[BANDS][2], int first, int end)
 {
     const int column = reload_thread_index() % 4 * 2;
 #pragma unroll
@@ -137,8 +148,44 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&last_key)
         for (int r = 0; r < 4; ++r)
 #pragma unroll
             for (int t = first; t < end; ++t)
-                if ((t - first) * 8 + r % 2 > last_key[b][r / 2] - column)
+                if ((t - first) * 8 + r % 2 > last_key[b][r / 2] - column ||
+                    (HAS_FIRST_KEY && (t - first) * 8 + r % 2 < first_key[b][r / 2] - column))
                     w.s[t][b][r] = -INF;
+}
+
+/* softcap: scores become the tanh that the exponent's factor, softcap * log2 e, waits for. Most scores are small against
+ * the cap: then the polynomial alone will do. */
+__device__ __forceinline__ void cap_scores(warp_state &w, int first, int end)
+{
+    float largest = 0.0f;
+#pragma unroll
+    for (int t = first; t < end; ++t)
+#pragma unroll
+        for (int i = 0; i < BANDS * 4; ++i) {
+            float &score = w.s[t][i / 4][i % 4];
+            score *= w.to_cap;
+            largest = fmaxf(largest, fabsf(score));
+        }
+    const bool small = __all_sync(ALL_LANES, largest < SMALL_TANH);
+#pragma unroll
+    for (int t = first; t < end; ++t)
+#pragma unroll
+        for (int i = 0; i < BANDS * 4; ++i) {
+            float &score = w.s[t][i / 4][i % 4];
+            score = small ? small_tanh(score) : accurate_tanh(score);
+        }
+}
+
+/* ALiBi. distance: from the lane's first row to the first key of the tiles. */
+__device__ __forceinline__ void add_distances(warp_state &w, int distance, int first, int end)
+{
+    const float from = static_cast<float>(distance - static_cast<int>(reload_thread_index() % 4 * 2));
+#pragma unroll
+    for (int t = first; t < end; ++t)
+#pragma unroll
+        for (int i = 0; i < BANDS * 4; ++i)
+            w.s[t][i / 4][i % 4] = fmaf(-w.slope, fabsf(from + static_cast<float>(i / 2 * 8 - (t - first) * 8 - i % 2)),
+                                        w.s[t][i / 4][i % 4]);
 }
 
 /* Probabilities of two neighbouring keys, packed: register `r` of the A operand of `chunk`, band b. */
@@ -194,7 +241,7 @@ __device__ __forceinline__ void move_row_refs(warp_state &w)
                 w.p[chunk][b][h + 2] = scale_pair(w.p[chunk][b][h + 2], shrink);
             }
 #pragma unroll
-            for (int t = 0; t < STEPS * 2; ++t) {
+            for (int t = 0; t < V_STEPS * 2; ++t) {
                 w.o[b][t][2 * h] *= shrink;
                 w.o[b][t][2 * h + 1] *= shrink;
             }
@@ -225,17 +272,18 @@ __device__ __forceinline__ void probabilities(warp_state &w, int chunk)
 /* O += P V of a round by chunks of 16 keys: each beside the probabilities of the next chunk and the scores of the one
  * after. key: the round's first. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragments &k_lane, int slot, int key,
+__device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragments<qk_row> &k_lane, int slot, int key,
                                                 const MASK &mask, const MEANWHILE &meanwhile)
 {
-    constexpr int PAIRS = BANDS * 4;
+    constexpr int PAIRS = BANDS * 4, POINTS = larger(STEPS, V_STEPS);
     unsigned v[2][4], k[2][4];
     auto load = [&](int i) {
-        const int step = i % STEPS, c = i / STEPS;
+        const int step = i % POINTS, c = i / POINTS;
         if (c >= CHUNKS16)
             return;
-        ldmatrix_x4_trans_at(v[i % 2], fragment_at(w.v_lane, slot, step, c));
-        if (NEXT || c + 2 < CHUNKS16)
+        if (step < V_STEPS)
+            ldmatrix_x4_trans_at(v[i % 2], fragment_at(w.v_lane, slot, step, c));
+        if (step < STEPS && (NEXT || c + 2 < CHUNKS16))
             ldmatrix_x4_at(k[i % 2], fragment_at(k_lane, slot, step, c));
     };
     load(0);
@@ -247,16 +295,17 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragme
             mask(key + 16 * (c + 1) + (c + 1 == CHUNKS16 ? ROUND_KEYS - N : 0), 2 * then, 2 * then + 2);
         sum_mma(w, w.p[now]);
 #pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            const int i = c * STEPS + step;
+        for (int step = 0; step < POINTS; ++step) {
+            const int i = c * POINTS + step;
             load(i + 1);
-            meanwhile(i, CHUNKS16 * STEPS);
-            value_mma(w, w.p[now], v[i % 2], step);
-            if (later)
+            meanwhile(i, CHUNKS16 * POINTS);
+            if (step < V_STEPS)
+                value_mma(w, w.p[now], v[i % 2], step);
+            if (later && step < STEPS)
                 score_mma(w, w.q[step], k[i % 2], now, step == 0);
             if (soon)
 #pragma unroll
-                for (int j = step * PAIRS / STEPS; j < (step + 1) * PAIRS / STEPS; ++j)
+                for (int j = step * PAIRS / POINTS; j < (step + 1) * PAIRS / POINTS; ++j)
                     w.p[then][j / 4][j % 4] = probability_pair(w, then, j / 4, j % 4);
         }
     }
@@ -264,28 +313,28 @@ __device__ __forceinline__ void value_by_chunks(warp_state &w, const lane_fragme
 
 /* O += P V of a tile, after the scores of the next tile; its products run while those scores become probabilities. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask,
-                                              const MASK &mask, const MEANWHILE &meanwhile)
+__device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragments<qk_row> &k_lane, int slot, int key,
+                                              bool ask, const MASK &mask, const MEANWHILE &meanwhile)
 {
-    constexpr int UNITS = CHUNKS16 * STEPS, PAIRS = CHUNKS16 * BANDS * 4;
+    constexpr int UNITS = CHUNKS16 * V_STEPS, PAIRS = CHUNKS16 * BANDS * 4;
     /* How many products of P V run beside the scores. With two bands the fragments of K and Q occupy shared memory, so
      * only every second point has one. */
-    constexpr int EARLY = !NEXT ? 0 : BANDS > 1 ? UNITS / 2 : UNITS > 2 ? 2 : UNITS - 1;
+    constexpr int EARLY = !NEXT ? 0 : BANDS > 1 ? smaller(UNITS, CHUNKS16 * STEPS / 2) : UNITS > 2 ? 2 : UNITS - 1;
     unsigned v[2][4], next[CHUNKS16][BANDS][4];
     auto load_v = [&](int i) {
         if (i < UNITS)
-            ldmatrix_x4_trans_at(v[i % 2], fragment_at(w.v_lane, slot, i % STEPS, i / STEPS));
+            ldmatrix_x4_trans_at(v[i % 2], fragment_at(w.v_lane, slot, i % V_STEPS, i / V_STEPS));
     };
     auto early = [&](int i) {
         load_v(i + 1);
-        value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
+        value_mma(w, w.p[i / V_STEPS], v[i % 2], i % V_STEPS);
     };
     if (BANDS > 1)
         load_v(0);
     if (NEXT)
         score_tile(w, k_lane, slot, [&](int point, int points) {
             meanwhile(point, points);
-            if (BANDS > 1 && point % 2 == 1)
+            if (BANDS > 1 && point % 2 == 1 && point / 2 < EARLY)
                 early(point / 2);
         });
     if (BANDS == 1) {
@@ -303,7 +352,7 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
         mask(key + ROUND_KEYS, 0, TILES8);
     unrolled<EARLY, UNITS>([&](int i) {
         load_v(i + 1);
-        value_mma(w, w.p[i / STEPS], v[i % 2], i % STEPS);
+        value_mma(w, w.p[i / V_STEPS], v[i % 2], i % V_STEPS);
         if (NEXT)
 #pragma unroll
             for (int j = (i - EARLY) * PAIRS / (UNITS - EARLY); j < (i + 1 - EARLY) * PAIRS / (UNITS - EARLY); ++j)
@@ -317,8 +366,8 @@ __device__ __forceinline__ void value_by_tile(warp_state &w, const lane_fragment
 
 /* ask: whether to test for a large sum; by chunks it is tested between rounds. */
 template <bool NEXT, class MASK, class MEANWHILE>
-__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments &k_lane, int slot, int key, bool ask,
-                                            const MASK &mask, const MEANWHILE &meanwhile)
+__device__ __forceinline__ void value_round(warp_state &w, const lane_fragments<qk_row> &k_lane, int slot, int key,
+                                            bool ask, const MASK &mask, const MEANWHILE &meanwhile)
 {
     if constexpr (BY_CHUNKS)
         value_by_chunks<NEXT>(w, k_lane, slot, key, mask, meanwhile);

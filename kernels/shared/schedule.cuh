@@ -91,18 +91,28 @@ __device__ __forceinline__ unsigned divide(unsigned a, unsigned b)
     return uniform_by_reduction(static_cast<int>(a / b));
 }
 
+/* Keys stored for a head, as large as they may be. */
+__device__ __forceinline__ int keys_of_head(const fa_params &p)
+{
+    if constexpr (HAS_VARLEN)
+        return static_cast<int>(p.total_kv);
+    return p.seq_kv;
+}
+
 /* Unit `unit`, of [0, tiles): which tile, and which (batch, head): index = head + batch * heads. DIM: halves of a row.
  * Full: the tiles of a head are neighbours, so that its K and V stay in L2.
- * Causal: sections of heads whose K and V fit L2 together; in each, the longest tiles (the last rows) come first. */
+ * Causal: sections of heads whose K and V fit L2 together; in each, the longest tiles (the last rows) come first.
+ * With lengths the tiles of a head are those of all sequences: index = head. */
 template <int DIM>
 __device__ __forceinline__ void tile_in_sections(unsigned &tile, unsigned &index, const fa_params &p, unsigned unit)
 {
     constexpr float SECTION_BYTES = 24 << 20;
     const unsigned heads = p.heads, tiles_m = p.tiles_m;
     if (FA_CAUSAL) {
-        const unsigned all = p.batch * heads;
+        const unsigned all = HAS_VARLEN ? heads : p.batch * heads;
         /* heads whose K and V are that large, and a power of two of them */
-        const float fit = __fdividef(SECTION_BYTES / (4.0f * DIM) * p.heads, static_cast<float>(p.kv_heads) * p.seq_kv);
+        const float fit =
+            __fdividef(SECTION_BYTES / (4.0f * DIM) * p.heads, static_cast<float>(p.kv_heads) * keys_of_head(p));
         const unsigned section = fit < 1.0f ? 1 : fit < all ? 1u << (31 - __clz(static_cast<int>(fit))) : all;
         const unsigned first = divide(unit, section * tiles_m) * section;
         const unsigned width = min(section, all - first), rest = unit - first * tiles_m, from_end = divide(rest, width);

@@ -49,15 +49,21 @@ __device__ __forceinline__ head_scores scores_of_head(const fa_params &p, const 
 
 /* tanh with a relative error of 2e-7, as exact as a score in FP32 is. tanh.approx is 2^-11 off: at a softcap of 50
  * that changes a probability by 2 percent. Near 0, where the quotient would cancel, a polynomial. */
-__device__ __forceinline__ float accurate_tanh(float x)
+constexpr float SMALL_TANH = 0.55f;
+__device__ __forceinline__ float small_tanh(float x)
 {
-    const float square = x * x, magnitude = fabsf(x);
+    const float square = x * x;
     float small = fmaf(square, 0.0172957517f, -0.0531467460f);
     small = fmaf(square, small, 0.1332846433f);
     small = fmaf(square, small, -0.3333328664f);
-    small = fmaf(square * x, small, x);
+    return fmaf(square * x, small, x);
+}
+
+__device__ __forceinline__ float accurate_tanh(float x)
+{
+    const float magnitude = fabsf(x);
     const float large = fmaf(-2.0f, reciprocal_approx(1.0f + exp2_approx(2.0f * LOG2_E * magnitude)), 1.0f);
-    return magnitude < 0.55f ? small : copysignf(large, x);
+    return magnitude < SMALL_TANH ? small_tanh(x) : copysignf(large, x);
 }
 
 /* The score of a key that the row sees by its range; the bits of a mask may still hide it. */

@@ -64,6 +64,25 @@ __device__ __forceinline__ bool find_sequence(sequence &seq, int &tile, const fa
     return false;
 }
 
+/* The parameters of one sequence alone, as those of a dense batch of one: for kernels that read them in many places. */
+__device__ __forceinline__ void become_sequence(fa_params &p, const sequence &seq)
+{
+    p.q = static_cast<const fa_element *>(p.q) + seq.first_q * p.q_stride_s;
+    p.k = static_cast<const fa_element *>(p.k) + seq.first_kv * p.k_stride_s;
+    p.v = static_cast<const fa_element *>(p.v) + seq.first_kv * p.v_stride_s;
+    p.o = static_cast<fa_element *>(p.o) + seq.first_q * p.o_stride_s;
+    if (p.lse != nullptr)
+        p.lse += seq.first_q * p.lse_stride_s;
+    p.slopes += seq.batch * p.slopes_stride_b;
+    p.seq_q = seq.seq_q, p.seq_kv = seq.seq_kv;
+}
+
+/* The sequence of such parameters, with batch 0, or of a dense problem. */
+__device__ __forceinline__ sequence own_sequence(const fa_params &p, int batch)
+{
+    return {batch, p.seq_q, p.seq_kv, 0, 0};
+}
+
 /* Where a sequence's rows of a head start in a tensor: of q and o; of k and v. */
 __device__ __forceinline__ fa_element *query_rows(const void *tensor, const sequence &seq, fa_i64 stride_b,
                                                   fa_i64 stride_h, fa_i64 stride_s, int head)
@@ -109,7 +128,7 @@ __device__ __forceinline__ key_range keys_seen(const fa_params &p, const sequenc
     if constexpr (HAS_CHUNK) {
         const int into = pos % p.chunk, start = pos - (into < 0 ? into + p.chunk : into); /* rounded down */
         keys.first = max(keys.first, start);
-        if (keys.end - start > p.chunk)
+        if (start < keys.end - p.chunk)
             keys.end = start + p.chunk;
     }
     keys.end = max(keys.end, 0);
