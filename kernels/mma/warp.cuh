@@ -153,8 +153,8 @@ __device__ __forceinline__ void mask_scores(warp_state &w, const int (&first_key
                     w.s[t][b][r] = -INF;
 }
 
-/* softcap: scores become the tanh that the exponent's factor, softcap * log2 e, waits for. Most scores are small against
- * the cap: then the polynomial alone will do. */
+/* softcap: scores become tanh(score); the factor of the exponent is softcap * log2 e. Most scores are small against the
+ * cap: then the polynomial of tanh is enough. */
 __device__ __forceinline__ void cap_scores(warp_state &w, int first, int end)
 {
     float largest = 0.0f;
