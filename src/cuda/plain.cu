@@ -169,13 +169,13 @@ extern "C" __global__ void fa_kernel(const __grid_constant__ fa_params p)
         sum = sum * shrink + weight;
         weights_s[warp][lane] = weight;
         __syncwarp();
-        for (int c = 0; c < COLUMNS; c++) {
-            const int column = c * LANES + lane;
+        for (int c = 0; c < COLUMNS; c++)
             o[c] *= shrink;
-            for (int j = 0; column < FA_DIM_V && j < LANES && begin + j < end; j++) {
-                const fa_element *v_g = at.v + row_of(p, at, begin + j, p.v_stride_b, p.v_stride_s);
-                o[c] += weights_s[warp][j] * static_cast<double>(static_cast<float>(v_g[column]));
-            }
+        for (int j = 0; j < LANES && begin + j < end; j++) {
+            const fa_element *v_g = at.v + row_of(p, at, begin + j, p.v_stride_b, p.v_stride_s) + lane;
+            for (int c = 0; c < COLUMNS; c++)
+                if (c * LANES + lane < FA_DIM_V)
+                    o[c] += weights_s[warp][j] * static_cast<double>(static_cast<float>(v_g[c * LANES]));
         }
         __syncwarp();
     }

@@ -25,12 +25,29 @@ gate() { scripts/ci_gate.sh --out "$work/gate" "$@"; }
     [[ $output == *"NOT-RUN on a GPU"*"NOT-RUN: speed"* ]]
     jq -e '.device == "emu" and (.kernels | length == 1) and .kernels[0].passed == '"$few" "$work/gate/summary.json"
     for record in "$work"/gate/records/*.json; do record_holds "$record" '.status == "pass"' \
-        '.check.seeds <= 3 or .problem.strides == "odd"'; done
+        '.check.seeds <= 3 or .problem.strides == "odd"' \
+        '.check.references | map(.name) == ["cpu", "plain"]'; done
     make_stub
     touch "$STUB/no_gpu"
     run gate --kernel one --quick --draws 0 --require-gpu
     [ "$status" -eq 1 ]
     [[ $output == *"FAIL no GPU, and --require-gpu"* ]]
+}
+
+@test "a plain reference that the CPU disproves fails its case" {
+    python3 - <<'END'
+import sys, types
+sys.path[0] = "scripts/lib/gate"
+import cases, subjects
+asked = types.SimpleNamespace(is_library=lambda kernel: False, is_own=lambda kernel: False, gpu=False,
+                              device_name="emu", options=types.SimpleNamespace(sanitize=False))
+case = subjects.Case("light", "", "--window 3,0")
+for missing, verdict in ((None, "passed"), ("cublas: does not serve --window; plain: no compiler", "passed"),
+                         ("plain: its own result is wrong here, so no reference: batch 0", "failed")):
+    made = cases.judged(case, {"status": "pass", "check": {"missing": missing}}, 0, "", asked, "")
+    assert made["verdict"] == verdict, made
+    assert (verdict == "failed") == ("batch 0" in made["text"]), made
+END
 }
 
 @test "a wrong kernel fails the gate, by name, with the reason, in XML that parses" {
