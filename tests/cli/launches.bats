@@ -106,8 +106,8 @@ __global__ void attend(const float *q, const float *k, const half *v, half *o, i
 }
 END
     ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --seq-kv 40 --quiet
-    sed -i -e 's/(Q, K, v, o, seq_kv, dim)/(ALL)/' -e '4i #define REST v, o, \\\n    seq_kv, dim\n#define ALL Q, K, REST' \
-        "$work/k.cu" # arguments by macros
+    sed -i -e 's/(Q, K, v, o, seq_kv, dim)/(ALL)/' \
+        -e '4i #define REST v, o, \\\n    seq_kv, dim\n#define ALL Q, K, REST' "$work/k.cu" # arguments by macros
     ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --seq-kv 40 --quiet
     sed -i 's/scale \* 2/scale/' "$work/k.cu"
     run ./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --quiet
