@@ -143,6 +143,27 @@ END
     ./fa_bench --source "$work/k.cu" --seq 1 --compile-only --compiler nvcc --arch sm_90a --quiet
 }
 
+@test "a packed tensor is itself in the arguments, one that lies otherwise is a copy" {
+    cat >"$work/k.cu" <<'END'
+// FA_LAUNCH: copy<<<batch * heads, 64>>>(v, (const half *)p.v, o, dim)
+// FA_NEEDS: mha
+#include <cuda_fp16.h>
+static_assert(FA_SEQ_KV == 1, "one key");
+__global__ void copy(const half *v, const half *own, half *o, int dim)
+{
+    for (int d = threadIdx.x; d < dim && v == own; d += blockDim.x)
+        o[blockIdx.x * dim + d] = v[blockIdx.x * dim + d];
+}
+END
+    local one=(./fa_bench --source "$work/k.cu" "${problem[@]}" --kv-heads 4 --seq 1 --seeds 1)
+    "${one[@]}" --quiet
+    refused 3 "k needs" ./fa_bench --source "$work/k.cu" "${problem[@]}" --seq 1 --quiet
+    run "${one[@]}" --strides padded
+    [ "$status" -eq 1 ]
+    sed -i 's/ && v == own//' "$work/k.cu"
+    "${one[@]}" --strides padded --quiet
+}
+
 @test "a line that cannot be read is named with its number and what it takes" {
     local case
     for case in "zeros<<<1>>>(o)" "zeros<<1, 1>>(o)" "<<<1, 1>>>(o)" "zeros<<<1, 1>>>" "zeros<<<1, 1>>>(o" \
