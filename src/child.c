@@ -129,23 +129,42 @@ _Noreturn static void run_child(int line, fa_work *work, fa_runs *runs, order ne
     exit(0);
 }
 
-/* With a command that does less, where a smaller problem helps. */
+/* With a command that does less, where a smaller problem helps; on the emulator also the lines where threads are. */
 static void explain_timeout(const fa_command *run, fa_result *result)
 {
-    const fa_problem *p = &run->problem;
     const char *stage = fa_stage_name(result->stage);
-    const bool large = (int64_t)p->batch * p->heads * p->seq_q * p->seq_kv > 2 * 128 * 128 || run->options.seeds > 1;
-    const bool works = result->stage >= FA_AT_LOAD && run->options.load == NULL;
-    char *command = fa_command_text(run);
     const fa_reason said = result->reason;
+    const double limit_s = run->options.timeout;
     if (result->status == FA_WRONG && result->check.found.count > 0)
         return; /* what it found says more */
     const char *where = result->status == FA_TIMEOUT ? strstr(said.text, FA_EMU_TIMEOUT ": ") : NULL;
-    result->status = fa_refuse(&result->reason, FA_TIMEOUT, "killed after %g s while %s; %s: %.1000s%s%s%.2500s",
-                               run->options.timeout, stage, works && large ? "smaller" : "with more time", command,
-                               works && large ? FA_SMALLER : " --timeout 1200", where != NULL ? "\n" : "",
-                               where != NULL ? where + strlen(FA_EMU_TIMEOUT ": ") : "");
+    const bool hangs = result->stage >= FA_AT_CHECK && strcmp(result->device.backend, "cuda") == 0;
+    char *smaller = result->stage >= FA_AT_LOAD ? fa_smaller_text(run) : NULL, *command = fa_command_text(run);
+    char longer[32];
+    snprintf(longer, sizeof longer, " --timeout %.0f", limit_s < 300 ? 1200.0 : 4.0 * limit_s);
+    result->status = fa_refuse(&result->reason, FA_TIMEOUT, "killed after %g s while %s; %s: %.1000s%s%s%s%.2500s",
+                               limit_s, stage, smaller != NULL ? "smaller" : "with more time",
+                               smaller != NULL ? smaller : command, smaller != NULL ? "" : longer,
+                               hangs ? "; a loop that does not end: --device emu names its lines" : "",
+                               where != NULL ? "\n" : "", where != NULL ? where + strlen(FA_EMU_TIMEOUT ": ") : "");
+    free(smaller);
     free(command);
+}
+
+/* What usually ends a process so. */
+static const char *hint_of(const fa_command *run, const fa_result *result, int signal_number)
+{
+    const bool emulated =
+        (result->stage == FA_AT_CHECK || result->stage == FA_AT_END) && strcmp(result->device.backend, "emu") == 0;
+    if (signal_number == SIGKILL)
+        return "; the system does that when memory runs out: lower --batch, --heads, --seq or --jobs";
+    if (signal_number == SIGXCPU)
+        return "; a limit of CPU time (ulimit -t) does that";
+    if (run->options.library != NULL)
+        return "; host code of the library may do that: a debugger on the command names the line";
+    if (emulated && run->options.sanitize != FA_SANITIZE_ADDRESS)
+        return "; a kernel that writes outside its memory may do that: --sanitize address names the line";
+    return "";
 }
 
 /* A sanitizer ended it: says what it found. */
@@ -165,16 +184,11 @@ static void explain_end(bool ended, int how, pid_t pid, const fa_command *run, f
 {
     fa_result *result = child->result;
     const char *stage = fa_stage_name(result->stage);
-    const bool emulated = (result->stage == FA_AT_CHECK || result->stage == FA_AT_END) &&
-                          strcmp(result->device.backend, "emu") == 0 && run->options.sanitize != FA_SANITIZE_ADDRESS;
     if (!ended)
         explain_timeout(run, result);
     else if (WIFSIGNALED(how))
         result->status = fa_refuse(&result->reason, FA_ERROR, "died of signal %d (%s) while %s%s", WTERMSIG(how),
-                                   strsignal(WTERMSIG(how)), stage,
-                                   emulated ? "; a kernel that writes outside its memory may do that: --sanitize "
-                                              "address names the line"
-                                            : "");
+                                   strsignal(WTERMSIG(how)), stage, hint_of(run, result, WTERMSIG(how)));
     else if (WEXITSTATUS(how) == FA_EMU_SANITIZER_EXIT && explain_finding(child, pid))
         return;
     else if (WEXITSTATUS(how) != 0)

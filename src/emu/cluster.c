@@ -58,19 +58,34 @@ static void swap_out(const fa_emu_worker *worker)
                static_bytes(worker));
 }
 
+static bool changed(const unsigned char *known, size_t bytes)
+{
+    return bytes > 0 && (known[0] != FA_EMU_CANARY || memcmp(known, known + 1, bytes - 1) != 0);
+}
+
+/* A launch with too few bytes is the usual reason, so the message says how far the writes go. */
 static void smem_check(fa_emu_worker *worker)
 {
     const size_t bytes = worker->launch->grid->smem_bytes;
-    for (size_t i = 0; i < worker->smem_pad && !worker->stopped; i++)
-        if (worker->smem_base[i] != FA_EMU_CANARY || worker->smem[bytes + i] != FA_EMU_CANARY) {
-            fa_emu_report(worker, FA_EMU_SMEM_OVERFLOW, NULL, NULL, 0,
-                          "a thread wrote outside the %zu bytes of shared memory, near byte %zd; --sanitize address "
-                          "names the line",
-                          bytes,
-                          worker->smem_base[i] != FA_EMU_CANARY ? (ssize_t)i - (ssize_t)worker->smem_pad
-                                                                : (ssize_t)(bytes + i));
-            worker->stopped = true;
-        }
+    const unsigned char *behind = worker->smem + bytes;
+    size_t past = worker->smem_behind;
+    if (worker->stopped)
+        return;
+    if (changed(behind, past)) {
+        while (behind[past - 1] == FA_EMU_CANARY)
+            past--;
+        fa_emu_report(worker, FA_EMU_SMEM_OVERFLOW, NULL, NULL, 0,
+                      "threads wrote past the launch's %zu bytes of shared memory: at least %zu are needed "
+                      "(smem_dynamic_bytes of FA_KERNEL_INFO), or an index is too large: --sanitize address names the "
+                      "line",
+                      bytes, bytes + past);
+    } else if (changed(worker->smem_base, worker->smem_pad)) {
+        fa_emu_report(worker, FA_EMU_SMEM_OVERFLOW, NULL, NULL, 0,
+                      "threads wrote before the first byte of shared memory; --sanitize address names the line");
+    } else {
+        return;
+    }
+    worker->stopped = true;
 }
 
 /* Its shared memory is gone: a read now gives NaN. */

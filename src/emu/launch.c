@@ -26,6 +26,8 @@
 enum {
     SMEM_ALIGN = 1024, /* the period of TMA swizzles */
     CANARY_BYTES = 1024,
+    CANARY_BEHIND = 65536, /* more: a kernel that asks for too little writes far */
+    SLACK_BYTES = 262144,  /* no longer looked at, but nobody else's */
     MAX_WORKERS = 64,
     MAX_SEATS = 64,
     MAX_SEAT_THREADS = 16384
@@ -36,14 +38,16 @@ enum {
 static bool smem_make(fa_emu_worker *worker)
 {
     const size_t bytes = worker->launch->grid->smem_bytes;
+    const size_t slack = worker->annotated ? 0 : SLACK_BYTES;
     worker->smem_pad = worker->annotated ? 0 : CANARY_BYTES;
+    worker->smem_behind = worker->annotated ? 0 : CANARY_BEHIND;
     void *base = NULL;
-    if (posix_memalign(&base, SMEM_ALIGN, bytes + 2 * worker->smem_pad))
+    if (posix_memalign(&base, SMEM_ALIGN, bytes + worker->smem_pad + worker->smem_behind + slack))
         return false;
     worker->smem_base = base;
     worker->smem = worker->smem_base + worker->smem_pad;
     memset(worker->smem_base, FA_EMU_CANARY, worker->smem_pad);
-    memset(worker->smem + bytes, FA_EMU_CANARY, worker->smem_pad);
+    memset(worker->smem + bytes, FA_EMU_CANARY, worker->smem_behind);
     return true;
 }
 

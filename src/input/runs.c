@@ -268,6 +268,32 @@ char *fa_command_text(const fa_command *run)
     return text;
 }
 
+char *fa_smaller_text(const fa_command *run)
+{
+    enum { SMALL = 128 };
+    const fa_problem *p = &run->problem;
+    const bool loaded = run->options.load != NULL, one = p->batch == 1 || loaded, short_q = p->seq_q <= SMALL || loaded,
+               short_kv = p->seq_kv <= SMALL || loaded, lengths = p->lengths != NULL;
+    const int q = p->seq_q < SMALL ? p->seq_q : SMALL, kv = p->seq_kv < SMALL ? p->seq_kv : SMALL;
+    const bool one_head = p->heads == 1 || loaded, one_seed = run->options.seeds == 1;
+    char *command, *text = NULL;
+    if (one && one_head && short_q && short_kv && one_seed)
+        return NULL;
+    command = fa_command_text(run);
+    FILE *out = fa_open_text(&text, NULL);
+    fputs(command, out);
+    if (lengths && !(one && short_q && short_kv))
+        fprintf(out, " --lengths %d:%d", q, kv);
+    fputs(one || lengths ? "" : " --batch 1", out);
+    fputs(one_head ? "" : " --heads 1 --kv-heads 1", out);
+    if (!lengths && !(short_q && short_kv))
+        fprintf(out, " --seq %d --seq-kv %d", q, kv);
+    fputs(one_seed ? "" : " --seeds 1", out);
+    fclose(out);
+    free(command);
+    return text;
+}
+
 void fa_runs_free(fa_runs *runs)
 {
     for (size_t i = 0; i < runs->count; i++) {

@@ -40,10 +40,10 @@ fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, 
 bool fa_runs_reach(fa_runs *runs, size_t index, fa_status *status, fa_reason *why);
 /* Adds a run that another process has read and found valid: its line, and the line's number. */
 void fa_runs_append(fa_runs *runs, const char *line, size_t size, int32_t number);
-/* After a command: it does less. */
-#define FA_SMALLER " --batch 1 --heads 1 --kv-heads 1 --seq 128 --seq-kv 128 --seeds 1"
 /* The command line of a run without the binary's folder, words quoted where a shell needs it; malloc'd. */
 char *fa_command_text(const fa_command *run);
+/* The same with options behind it that make the problem small, where it is larger; NULL: it is small as it is. */
+char *fa_smaller_text(const fa_command *run);
 void fa_runs_free(fa_runs *runs);
 
 /* Splits a line into words in place, at spaces and tabs; quote values that contain spaces ('...' or "..."). FA_USAGE: a

@@ -276,10 +276,9 @@ static void say_long(const fa_result *result, const fa_command *run)
     const double least_s = work / (rate * fa_threads());
     if (strcmp(result->device.backend, "emu") != 0 || options->compile_only || options->select || least_s < long_s)
         return;
-    char *command = fa_command_text(run);
-    fprintf(stderr,
-            "fa_bench: the emulator needs %.0f minutes or more for this, and --timeout is %g s; smaller: %s%s\n",
-            least_s / 60, options->timeout, command, options->load == NULL ? FA_SMALLER : " --seeds 1");
+    char *command = fa_smaller_text(run);
+    fprintf(stderr, "fa_bench: the emulator needs %.0f minutes or more for this, and --timeout is %g s%s%s\n",
+            least_s / 60, options->timeout, command != NULL ? "; smaller: " : "", command != NULL ? command : "");
     free(command);
 }
 

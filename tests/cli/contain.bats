@@ -22,6 +22,27 @@ body() { # CODE: a kernel with CODE where the loop over keys begins
     record_holds "$work/r.json" '.status == "wrong"' '.reason | test("address")' '.fault == "illegal address"'
 }
 
+@test "too little dynamic shared memory is a verdict that says how much is needed" {
+    local bytes
+    for bytes in 'Q_BYTES + K_BYTES + V_BYTES' 1024 0; do
+        sed "s/.smem_dynamic_bytes = Q_BYTES[^,]*/.smem_dynamic_bytes = $bytes/" kernels/light.cu >"$work/k.cu"
+        run ./fa_bench --source "$work/k.cu" --m 32 --n 64 --warps 8 --vec 8 --batch 1 --heads 1 --seq 64 --dim 64 \
+            --seeds 1 --device emu --json "$work/r.json"
+        [ "$status" -eq 1 ]
+        record_holds "$work/r.json" '.fault == "shared memory overflow"' '.reason | test("at least 33792 are needed")'
+    done
+}
+
+@test "what runs too long for its time is offered as a smaller run, which is never larger" {
+    local one=(--source "$work/k.cu" --device emu --m 32 --batch 1 --heads 1 --seq 40 --dim 16 --seeds 1 --timeout 3)
+    body "if (p.scale > 9) { $hangs }"
+    ./fa_bench "${one[@]}" --timeout 100 --quiet # compiled, so that the time goes by while it hangs
+    run ./fa_bench "${one[@]}" --scale 10 --batch 2
+    [[ $status -eq 5 && $output == *"; smaller: fa_bench"*"--batch 2 --batch 1" ]]
+    run ./fa_bench "${one[@]}" --scale 10
+    [[ $status -eq 5 && $output == *"; with more time: fa_bench"*"--scale 10 --timeout 1200" ]]
+}
+
 @test "a deadlock at a barrier is reported with its place" {
     body 'if (threadIdx.x % 2) __syncthreads(); else __syncwarp();'
     run ./fa_bench --source "$work/k.cu" "${small[@]}" --json "$work/r.json"

@@ -190,6 +190,40 @@ static void an_append_is_whole_or_not_there(void **state)
     fclose(full);
 }
 
+/* What is offered instead of a run does less of something, and more of nothing. */
+static void a_smaller_run_is_never_larger(void **state)
+{
+    static const struct {
+        const char *line, *more; /* NULL: it is small as it is */
+    } cases[] = {
+        {"--batch 1 --heads 1 --seq 64 --seeds 1", NULL},
+        {"--batch 1 --heads 1 --seq 1 --seq-kv 128 --seeds 1", NULL},
+        {"--batch 2 --heads 1 --seq 64 --seeds 1", " --batch 1"},
+        {"--batch 1 --heads 8 --kv-heads 2 --seq 128 --seeds 1", " --heads 1 --kv-heads 1"},
+        {"--batch 1 --heads 1 --seq 4 --seq-kv 9000 --seeds 1", " --seq 4 --seq-kv 128"},
+        {"--batch 1 --heads 1 --seq 4096 --seq-kv 9 --seeds 2", " --seq 128 --seq-kv 9 --seeds 1"},
+        {"--batch 9 --heads 9 --seq 4096", " --batch 1 --heads 1 --kv-heads 1 --seq 128 --seq-kv 128 --seeds 1"},
+        {"--heads 1 --lengths 7:3000,2:1 --seeds 1", " --lengths 7:128"},
+        {"--heads 1 --lengths 7:30 --seeds 1", NULL},
+        {"--load /tmp/x --batch 9 --seq 4096", " --seeds 1"},
+        {"--load /tmp/x --batch 9 --seq 4096 --seeds 1", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fa_runs runs;
+        assert_int_equal(read_lines(cases[i].line, strlen(cases[i].line), &runs), FA_PASS);
+        char *command = fa_command_text(&runs.at[0]), *smaller = fa_smaller_text(&runs.at[0]);
+        if ((smaller == NULL) != (cases[i].more == NULL))
+            fail_msg("%s: %s", cases[i].line, smaller != NULL ? smaller : "nothing smaller");
+        if (smaller != NULL) {
+            assert_memory_equal(smaller, command, strlen(command));
+            assert_string_equal(smaller + strlen(command), cases[i].more);
+        }
+        free(command);
+        free(smaller);
+        fa_runs_free(&runs);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +236,7 @@ int main(void)
         cmocka_unit_test(what_belongs_to_the_whole_command_is_refused_with_its_reason),
         cmocka_unit_test(dumps_and_cubins_belong_on_lines),
         cmocka_unit_test(an_append_is_whole_or_not_there),
+        cmocka_unit_test(a_smaller_run_is_never_larger),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -128,7 +128,7 @@ typedef struct fa_emu_worker {
     int32_t greedy_warp;
     uint64_t random;
     unsigned char *smem_base, *smem;
-    size_t smem_pad;
+    size_t smem_pad, smem_behind; /* known bytes before and behind it */
     fa_emu_warp_state warp[FA_EMU_MAX_WARPS];
     uint32_t waiting_cluster[FA_EMU_MAX_WARPS]; /* lanes that wait in barrier.cluster */
     fa_emu_barrier barrier[FA_EMU_BARRIERS];
