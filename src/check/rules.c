@@ -289,6 +289,9 @@ fa_verdict fa_judge_plain(const fa_problem *problem, const double *every, const 
     copy_baseline(exact, &j.verdict);
     snprintf(j.verdict.name, sizeof j.verdict.name, "plain");
     memset(suspects, 0, (size_t)expected.row_count * sizeof *suspects);
+    for (int64_t i = 0; i < expected.row_count; i++)
+        j.rows[i].unsettled =
+            true; /* nobody knows: where the baseline breaks rule 2 in any row, rule 3 alone decides */
     return conclude(&j, problem, output, tile_m, atol, rtol, suspects);
 }
 

@@ -608,6 +608,57 @@ static void six_places_are_named(void **state)
     }
 }
 
+/* Every row against FP64, with the limits of a sample's baseline: a row beyond one is a suspect, and no other. */
+static void suspects_are_beyond_the_limits_of_the_sample(void **state)
+{
+    enum { ROW = 5 }; /* not in the sample */
+    const fa_problem problem = shape(2, 2, 1, 64, 70, 32, true);
+    bench every = open_bench(problem, FA_DIST_NORMAL, 1, false);
+    bench b = open_sampled(problem, FA_DIST_NORMAL, 1, false, 7);
+    double suspects[256];
+    memcpy(b.output, every.reference.baseline, b.count * sizeof *b.output);
+    memcpy(every.output, every.reference.baseline, b.count * sizeof *b.output);
+    const fa_verdict own = judge(&every), exact = judge(&b);
+    const fa_verdict good =
+        fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &own, suspects);
+    assert_true(good.passed && own.passed && exact.passed && good.rows_checked == 256 && good.failure[0] == '\0');
+    assert_string_equal(good.name, "plain");
+    assert_true(good.max_abs_err == own.max_abs_err && good.rmse == own.rmse);
+    assert_true(good.baseline_worst_row_rel_l2 == own.baseline_worst_row_rel_l2);
+    for (int i = 0; i < 256; i++)
+        assert_true(suspects[i] == 0.0);
+    for (int d = 0; d < 32; d++) {
+        uint16_t *o = &b.output[ROW * 32 + d];
+        *o = fa_float_to_half(1.3f * fa_half_to_float(*o));
+    }
+    assert_true(judge(&b).passed);
+    fa_verdict limits[4] = {own, own, own, own};
+    limits[1].baseline_max_abs_err = limits[1].baseline_rmse = 1.0; /* the row's relative error alone is left */
+    limits[1].baseline_fails = true;
+    limits[2] = limits[3] = limits[1];
+    limits[2].baseline_worst_row_rel_l2 = limits[3].baseline_worst_row_rel_l2 = 1.0; /* nothing is */
+    limits[3].baseline_fails = false;                                                /* rule 2 is */
+    for (int i = 0; i < 4; i++) {
+        const fa_verdict v = fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3,
+                                            &limits[i], suspects);
+        assert_int_equal(v.passed, i == 2);
+        for (int row = i > 0 ? 0 : ROW; row < (i > 0 ? 256 : ROW + 1); row++) /* at first the mean is off, too */
+            assert_int_equal(suspects[row] > 0.0, row == ROW && i != 2);
+        if (i != 2)
+            assert_true(v.worst.row == ROW && suspects[ROW] == v.max_abs_err && strstr(v.failure, "row 5") != NULL);
+    }
+    b.reference.unit = 1e6; /* of V, so of the absolute tolerance */
+    assert_true(
+        fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &limits[3], suspects)
+            .passed);
+    b.output[ROW * 32 + 3] = FA_POISON;
+    const fa_verdict v =
+        fa_judge_plain(&problem, every.reference.exact, &b.reference, b.output, 64, 1e-3, 1e-3, &limits[2], suspects);
+    assert_true(!v.passed && v.nonfinite == 1 && suspects[ROW] == (double)INFINITY);
+    close_bench(&every);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -626,6 +677,7 @@ int main(void)
         cmocka_unit_test(classes_do_not_mix),
         cmocka_unit_test(nan_between_samples_is_found),
         cmocka_unit_test(library_comparison),
+        cmocka_unit_test(suspects_are_beyond_the_limits_of_the_sample),
         cmocka_unit_test(merging_keeps_the_worse),
         cmocka_unit_test(six_places_are_named),
         cmocka_unit_test(a_tolerance_is_allowed),
