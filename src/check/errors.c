@@ -23,8 +23,10 @@ int64_t fa_errors_nonfinite(const fa_problem *problem, const uint16_t *output)
 static double largest_expected(const fa_expected *expected, int64_t i, int32_t dim)
 {
     double largest = 0.0;
-    for (int32_t d = 0; d < dim; d++)
-        largest = fmax(largest, fabs(fa_expected_value(expected, i * dim + d)));
+    for (int32_t d = 0; d < dim; d++) {
+        const double size = fabs(fa_expected_value(expected, i * dim + d));
+        largest = size > largest ? size : largest; /* fmax is a call */
+    }
     return largest;
 }
 
@@ -70,7 +72,7 @@ fa_row_errors fa_errors_of_row(const fa_problem *problem, const fa_expected *exp
             const double base_error = fabs((double)fa_element_to_float(dtype, reference->baseline[i * dim + d]) - r);
             row.base_mismatch |= !(base_error <= limit);
             row.unsettled |= !(base_error + sway <= limit);
-            row.base_max = fmax(row.base_max, base_error);
+            row.base_max = base_error > row.base_max ? base_error : row.base_max;
             row.base_squares += base_error * base_error;
         }
     }

@@ -88,9 +88,15 @@ bool fa_element_is_finite(fa_dtype dtype, uint16_t element)
 
 double fa_element_ulp(fa_dtype dtype, double x)
 {
-    const int least = dtype == FA_DTYPE_BF16 ? BF16_LEAST : HALF_LEAST;
-    int exponent;
-    frexp(x, &exponent);
-    exponent -= fa_dtype_bits(dtype);
-    return ldexp(1.0, exponent < least ? least : exponent);
+    const int64_t least = dtype == FA_DTYPE_BF16 ? BF16_LEAST : HALF_LEAST;
+    uint64_t bits;
+    double ulp;
+    memcpy(&bits, &x, sizeof bits);
+    const uint64_t field = bits >> 52 & 0x7FF;
+    /* As by frexp, which takes longer: x is in [2^(exponent-1), 2^exponent). 0, infinity and NaN count as 1/2. */
+    const int64_t exponent = x == 0.0 || field == 0x7FF ? 0 : (int64_t)field - 1022;
+    const int64_t spacing = exponent - fa_dtype_bits(dtype);
+    bits = (uint64_t)((spacing < least ? least : spacing) + 1023) << 52;
+    memcpy(&ulp, &bits, sizeof ulp);
+    return ulp;
 }
