@@ -11,11 +11,12 @@
 #include "mma/combine.cuh"
 #include "shared/packed.cuh"
 #include "shared/schedule.cuh"
+#include "shared/score.cuh"
 
 constexpr int M = FA_M, N = FA_N, WARPS = FA_WARPS, STAGES = FA_STAGES, SPLITS = FA_SPLITS;
-constexpr int DIM16 = (FA_DIM + 15) / 16 * 16, CHUNKS = FA_DIM / 8; /* a chunk is 8 elements, 16 bytes */
-constexpr int BANDS = M / 16;                                       /* a warp owns a band of 16 rows */
-constexpr int GROUPS = WARPS / BANDS;                               /* each with every row and its share of the keys */
+constexpr int DIM16 = (FA_DIM + 15) / 16 * 16, V_DIM16 = (FA_DIM_V + 15) / 16 * 16;
+constexpr int BANDS = M / 16;         /* a warp owns a band of 16 rows */
+constexpr int GROUPS = WARPS / BANDS; /* each with every row and its share of the keys */
 constexpr int GROUP_THREADS = BANDS * 32, BLOCK_THREADS = WARPS * 32;
 
 static_assert(M == 16 || M == 32 || M == 64, "m must be 16, 32 or 64 packed rows");
@@ -24,11 +25,13 @@ static_assert(N % 16 == 0 && N >= 16 && N <= 128, "n must be a multiple of 16 fr
 static_assert(STAGES >= 2 && STAGES <= 8, "stages must be 2 to 8");
 static_assert(SPLITS >= 1, "splits 0 is chosen by the rules of the kernel, not in it");
 static_assert(FA_DIM % 8 == 0 && FA_DIM >= 16 && FA_DIM <= 256, "dim must be a multiple of 8 from 16 to 256");
+static_assert(FA_DIM_V % 8 == 0 && FA_DIM_V >= 16 && FA_DIM_V <= 256, "dim-v must be a multiple of 8 from 16 to 256");
 static_assert(!FA_ACC_FP16, "mma_decode accumulates in FP32 only");
 
-constexpr int PITCH = DIM16 + 8; /* elements of a row in shared memory: ldmatrix reads without bank conflicts */
-constexpr int TILE_HALVES = N * PITCH;
-constexpr int RING_BYTES = GROUPS * STAGES * 2 * TILE_HALVES * 2;
+/* elements of a row of K and V in shared memory: ldmatrix reads without bank conflicts */
+constexpr int PITCH = DIM16 + 8, V_PITCH = V_DIM16 + 8;
+constexpr int SLOT_HALVES = N * (PITCH + V_PITCH);
+constexpr int RING_BYTES = GROUPS * STAGES * SLOT_HALVES * 2;
 constexpr int PARTS_BYTES = GROUPS * PART_FLOATS * 4;
 /* Small blocks share a multiprocessor of sm_90 in pairs, those of 64 rows in threes: the choice of splits counts on it.
  * With a third block beside a pair a grid that fills two waves of pairs would leave the second wave half empty. */
@@ -41,7 +44,9 @@ constexpr int BLOCKS_PER_SM = 1, PAIR_BYTES = 0;
 constexpr int SMEM_BYTES = larger(larger(RING_BYTES, PARTS_BYTES), PAIR_BYTES);
 
 FA_KERNEL_INFO(.threads = BLOCK_THREADS, .smem_dynamic_bytes = SMEM_BYTES, .workspace_bytes_per_block = WORKSPACE_BYTES,
-               .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1);
+               .pack_heads = 1, .writes_lse = FA_LSE, .serves_bf16 = 1,
+               .serves = FA_FEATURE_VARLEN | FA_FEATURE_WINDOW | FA_FEATURE_CHUNK | FA_FEATURE_SOFTCAP |
+                         FA_FEATURE_SINK | FA_FEATURE_ALIBI | FA_FEATURE_DIM_V);
 
 /* The keys that a block works on: tiles [begin, end) of a K/V head. */
 struct key_tiles {
@@ -53,9 +58,15 @@ struct key_tiles {
 __device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_tile &tile)
 {
     key_tiles keys;
-    const fa_i64 tiles = (keys_of_row(p, last_query(tile)) + N - 1) / N;
-    keys.begin = static_cast<int>(tiles * tile.split / SPLITS);
-    keys.end = static_cast<int>(tiles * (tile.split + 1) / SPLITS);
+#if FA_FEATURES & (FA_FEATURE_WINDOW | FA_FEATURE_CHUNK)
+    const key_range seen = keys_seen_by_any(p, own_sequence(p, tile.batch), first_query(tile), last_query(tile));
+    const int first = seen.first / N, some = seen.first < seen.end ? (seen.end - 1) / N + 1 - first : 0;
+#else
+    const int first = 0, some = (keys_of_row(p, last_query(tile)) + N - 1) / N;
+#endif
+    const fa_i64 tiles = some;
+    keys.begin = first + static_cast<int>(tiles * tile.split / SPLITS);
+    keys.end = first + static_cast<int>(tiles * (tile.split + 1) / SPLITS);
     keys.k_g = static_cast<const fa_element *>(p.k) + tile.batch * p.k_stride_b + tile.kv_head * p.k_stride_h;
     keys.v_g = static_cast<const fa_element *>(p.v) + tile.batch * p.v_stride_b + tile.kv_head * p.v_stride_h;
     const fa_i64 addresses = reinterpret_cast<fa_i64>(keys.k_g) | reinterpret_cast<fa_i64>(keys.v_g);
@@ -64,13 +75,15 @@ __device__ __forceinline__ key_tiles find_keys(const fa_params &p, const packed_
 }
 
 /* N rows of K or V from `row` on into a tile; rows past the last key become zero. */
+template <int COLUMNS>
 __device__ __forceinline__ void load_tile(fa_element *tile_s, const fa_element *head_g, fa_i64 stride, int row,
                                           int seq_kv, bool aligned, int thread)
 {
+    constexpr int CHUNKS = COLUMNS / 8; /* of 8 elements, 16 bytes */
 #pragma unroll 4
     for (int item = thread; item < N * CHUNKS; item += GROUP_THREADS) {
         const int at = item / CHUNKS, chunk = item % CHUNKS, key = row + at;
-        fa_element *to_s = tile_s + at * PITCH + chunk * 8;
+        fa_element *to_s = tile_s + at * ((COLUMNS + 15) / 16 * 16 + 8) + chunk * 8;
         const fa_element *from_g = head_g + min(key, seq_kv - 1) * stride + chunk * 8;
         if (aligned) {
             cp_async_16(to_s, from_g, key < seq_kv ? 16 : 0);
@@ -82,14 +95,27 @@ __device__ __forceinline__ void load_tile(fa_element *tile_s, const fa_element *
     }
 }
 
+/* Columns past dim are never loaded, but multiplied. */
+__device__ __forceinline__ void clear_last_columns(fa_element *ring_s, int thread)
+{
+    if (FA_DIM == FA_DIM_V) {
+        if (DIM16 != FA_DIM)
+            for (int row = thread; row < STAGES * 2 * N; row += GROUP_THREADS)
+                *reinterpret_cast<uint4 *>(ring_s + row * PITCH + FA_DIM) = make_uint4(0, 0, 0, 0);
+    } else if (DIM16 != FA_DIM)
+        for (int row = thread; row < STAGES * N; row += GROUP_THREADS)
+            *reinterpret_cast<uint4 *>(ring_s + row / N * SLOT_HALVES + row % N * PITCH + FA_DIM) =
+                make_uint4(0, 0, 0, 0);
+}
+
 /* K and V of a tile into a slot. Commits once, also when no tile is left to load. */
 __device__ __forceinline__ void load_keys(fa_element *ring_s, const key_tiles &keys, int tile, int slot, int thread,
                                           const fa_params &p)
 {
     if (tile < keys.end) {
-        fa_element *k_s = ring_s + slot * 2 * TILE_HALVES;
-        load_tile(k_s, keys.k_g, p.k_stride_s, tile * N, p.seq_kv, keys.aligned, thread);
-        load_tile(k_s + TILE_HALVES, keys.v_g, p.v_stride_s, tile * N, p.seq_kv, keys.aligned, thread);
+        fa_element *k_s = ring_s + slot * SLOT_HALVES;
+        load_tile<FA_DIM>(k_s, keys.k_g, p.k_stride_s, tile * N, p.seq_kv, keys.aligned, thread);
+        load_tile<FA_DIM_V>(k_s + N * PITCH, keys.v_g, p.v_stride_s, tile * N, p.seq_kv, keys.aligned, thread);
     }
     cp_async_commit();
 }
@@ -105,8 +131,12 @@ __device__ __forceinline__ void sync_group(int group)
 /* A warp's rows: outputs, maxima (in units of log2) and this lane's share of the sums. Index h: row lane / 4 + 8 h. */
 struct band {
     unsigned q[DIM16 / 16][4];
-    float o[DIM16 / 8][4], max[2], sum[2];
+    float o[V_DIM16 / 8][4], max[2], sum[2];
     int limit[2]; /* keys that each row sees */
+#if FA_FEATURES
+    int first[2], position[2]; /* with windows and chunks from this one on; place among the keys */
+    float slope[2];
+#endif
 };
 
 /* Two neighbouring elements of a packed row of Q; zero past the last row and past dim. */
@@ -132,10 +162,18 @@ __device__ __forceinline__ void begin_band(band &mine, const fa_params &p, const
     for (int h = 0; h < 2; ++h) {
         mine.max[h] = NO_MAX;
         mine.sum[h] = 0.0f;
+#if FA_FEATURES
+        const sequence seq = own_sequence(p, tile.batch);
+        const key_range seen = keys_seen(p, seq, rows[h].query);
+        mine.limit[h] = seen.end, mine.first[h] = seen.first;
+        mine.position[h] = position_of(seq, rows[h].query);
+        mine.slope[h] = scores_of_head(p, seq, rows[h].head).slope;
+#else
         mine.limit[h] = keys_of_row(p, rows[h].query);
+#endif
     }
 #pragma unroll
-    for (int t = 0; t < DIM16 / 8; ++t)
+    for (int t = 0; t < V_DIM16 / 8; ++t)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
             mine.o[t][i] = 0.0f;
@@ -161,9 +199,21 @@ __device__ __forceinline__ void multiply_qk(float (&s)[N / 8][4], const band &mi
         }
 }
 
-/* s becomes P = exp2(s - max); sums and outputs are brought to the new maximum. */
-__device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine, int key, float scale_log2, int lane)
+/* Softcap and ALiBi, as modified_score has them: a row's heads differ in slope. */
+__device__ __forceinline__ float changed_score(float score, const head_scores &scores, float slope, int distance)
 {
+    if constexpr (HAS_SOFTCAP)
+        score = accurate_tanh(score * scores.to_cap);
+    if constexpr (HAS_ALIBI)
+        score = fmaf(-slope, fabsf(static_cast<float>(distance)), score);
+    return score;
+}
+
+/* s becomes P = exp2(s - max); sums and outputs are brought to the new maximum. */
+__device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine, int key, const head_scores &scores,
+                                               int lane)
+{
+    const float scale_log2 = scores.scale_log2;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         float row_max = mine.max[h];
@@ -171,8 +221,15 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
         for (int t = 0; t < N / 8; ++t)
 #pragma unroll
             for (int i = 2 * h; i < 2 * h + 2; ++i) {
+#if FA_FEATURES
+                const int at = key + t * 8 + lane % 4 * 2 + i % 2;
+                const bool seen = at < mine.limit[h] && (!HAS_FIRST_KEY || at >= mine.first[h]);
+                s[t][i] =
+                    seen ? changed_score(s[t][i], scores, mine.slope[h], mine.position[h] - at) * scale_log2 : -INF;
+#else
                 const bool seen = key + t * 8 + lane % 4 * 2 + i % 2 < mine.limit[h];
                 s[t][i] = seen ? s[t][i] * scale_log2 : -INF;
+#endif
                 row_max = fmaxf(row_max, s[t][i]);
             }
         row_max = quad_max(row_max);
@@ -188,7 +245,7 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
             }
         if (__any_sync(ALL_LANES, factor != 1.0f))
 #pragma unroll
-            for (int t = 0; t < DIM16 / 8; ++t) {
+            for (int t = 0; t < V_DIM16 / 8; ++t) {
                 mine.o[t][2 * h] *= factor;
                 mine.o[t][2 * h + 1] *= factor;
             }
@@ -198,7 +255,7 @@ __device__ __forceinline__ void online_softmax(float (&s)[N / 8][4], band &mine,
 /* o += P V. The accumulators of P are, packed in pairs, the fragments of A. */
 __device__ __forceinline__ void multiply_pv(band &mine, const float (&s)[N / 8][4], const fa_element *v_s, int lane)
 {
-    const fa_element *row_s = v_s + lane % 16 * PITCH + lane / 16 * 8;
+    const fa_element *row_s = v_s + lane % 16 * V_PITCH + lane / 16 * 8;
 #pragma unroll
     for (int step = 0; step < N / 16; ++step) {
         const unsigned p[4] = {pack_elements(s[2 * step][0], s[2 * step][1]),
@@ -206,9 +263,9 @@ __device__ __forceinline__ void multiply_pv(band &mine, const float (&s)[N / 8][
                                pack_elements(s[2 * step + 1][0], s[2 * step + 1][1]),
                                pack_elements(s[2 * step + 1][2], s[2 * step + 1][3])};
 #pragma unroll
-        for (int t = 0; t < DIM16 / 8; t += 2) {
+        for (int t = 0; t < V_DIM16 / 8; t += 2) {
             unsigned v[4];
-            ldmatrix_x4_trans(v, row_s + step * 16 * PITCH + t * 8);
+            ldmatrix_x4_trans(v, row_s + step * 16 * V_PITCH + t * 8);
             mma_m16n8k16(mine.o[t], p, {v[0], v[1]});
             mma_m16n8k16(mine.o[t + 1], p, {v[2], v[3]});
         }
@@ -227,10 +284,11 @@ __device__ __forceinline__ void store_partial(const fa_params &p, const packed_t
                                               const partial &value)
 {
     const packed_row to = find_packed_row(tile, tile.row0 + row);
-    const float factor = inverse_of_sum(value.sum);
+    float max = value.max, sum = value.sum;
+    const float weight = add_sink(p, to.head, max, sum), factor = inverse_of_sum(sum) * weight;
 #if FA_LSE
     if (chunk == 0)
-        store_lse(p, tile.batch, to.head, to.query, log_sum_exp(value.max, value.sum));
+        store_lse(p, tile.batch, to.head, to.query, log_sum_exp(max, sum));
 #endif
     fa_element *to_g = static_cast<fa_element *>(p.o) + tile.batch * p.o_stride_b + to.head * p.o_stride_h +
                        to.query * p.o_stride_s + chunk * 8;
@@ -248,18 +306,27 @@ __device__ __forceinline__ void store_partial(const fa_params &p, const packed_t
         to_g[e] = fa_element(value.o[e] * factor);
 }
 
-extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_kernel(const __grid_constant__ fa_params p)
+extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM)
+    fa_kernel(const __grid_constant__ fa_params launch)
 {
     FA_SHARED(unsigned char, smem);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / BANDS, warp_row = warp % BANDS * 16;
     const int group_thread = threadIdx.x % GROUP_THREADS;
-    const float scale_log2 = p.scale * LOG2_E;
+    head_scores scores = {launch.scale * LOG2_E};
+#if FA_FEATURES & FA_FEATURE_VARLEN
+    fa_params p = launch;
+    packed_tile tile;
+    if (!find_packed_tile_of_sequence(tile, p, blockIdx.x))
+        return;
+#else
+    const fa_params &p = launch;
     const packed_tile tile = find_packed_tile(p, blockIdx.x);
+#endif
+    if constexpr (CHANGES_SCORES) /* of any of the packed heads: their slopes are in `band` */
+        scores = scores_of_head(p, own_sequence(p, tile.batch), tile.kv_head * tile.group);
     const key_tiles keys = find_keys(p, tile);
-    fa_element *ring_s = reinterpret_cast<fa_element *>(smem) + group * STAGES * 2 * TILE_HALVES;
-    if (DIM16 != FA_DIM) /* columns past dim are never loaded, but multiplied */
-        for (int row = group_thread; row < STAGES * 2 * N; row += GROUP_THREADS)
-            *reinterpret_cast<uint4 *>(ring_s + row * PITCH + FA_DIM) = make_uint4(0, 0, 0, 0);
+    fa_element *ring_s = reinterpret_cast<fa_element *>(smem) + group * STAGES * SLOT_HALVES;
+    clear_last_columns(ring_s, group_thread);
 
     /* Load: the ring holds the group's next STAGES - 1 tiles. */
     for (int i = 0; i < STAGES - 1; ++i)
@@ -271,11 +338,11 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
         cp_async_wait<STAGES - 2>();
         sync_group(group); /* the tile has arrived for all, and all are done with the slot before it */
         load_keys(ring_s, keys, n + (STAGES - 1) * GROUPS, slot == 0 ? STAGES - 1 : slot - 1, group_thread, p);
-        const fa_element *k_s = ring_s + slot * 2 * TILE_HALVES;
+        const fa_element *k_s = ring_s + slot * SLOT_HALVES;
         float s[N / 8][4];
         multiply_qk(s, mine, k_s, lane);
-        online_softmax(s, mine, n * N, scale_log2, lane);
-        multiply_pv(mine, s, k_s + TILE_HALVES, lane);
+        online_softmax(s, mine, n * N, scores, lane);
+        multiply_pv(mine, s, k_s + N * PITCH, lane);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
     cp_async_wait<0>();
@@ -284,7 +351,7 @@ extern "C" __global__ void FA_LAUNCH_BOUNDS(BLOCK_THREADS, BLOCKS_PER_SM) fa_ker
     keep_band(parts_s + group * PART_FLOATS, mine, warp_row + lane / 4, lane);
     __syncthreads();
     /* Without the mask the tile, kept through the loop, would make it spill; with the mask, found again. */
-    const packed_tile done = FA_CAUSAL ? tile : find_packed_tile(p, reload_block_index());
+    const packed_tile done = FA_CAUSAL || HAS_VARLEN ? tile : find_packed_tile(p, reload_block_index());
     combine_parts<GROUPS, BLOCK_THREADS>(
         p, parts_s, done.unit, done.split, min(M, done.rows - done.row0),
         [&](int row, int chunk, const partial &value) { store_partial(p, done, row, chunk, value); });

@@ -3,7 +3,7 @@
 #ifndef FA_PACKED_CUH
 #define FA_PACKED_CUH
 
-#include "shared/common.cuh"
+#include "shared/sequence.cuh"
 
 /* FA_M packed rows of one K/V head from row0 on, and which of FA_SPLITS shares of their keys. */
 struct packed_tile {
@@ -26,6 +26,24 @@ __device__ __forceinline__ packed_tile find_packed_tile(const fa_params &p, unsi
     tile.rows = p.seq_q * tile.group;
     return tile;
 }
+
+#if FA_FEATURES & FA_FEATURE_VARLEN
+/* With lengths the tiles are those of all sequences; the parameters become those of the tile's. False: no work. */
+__device__ __forceinline__ bool find_packed_tile_of_sequence(packed_tile &tile, fa_params &p, unsigned block)
+{
+    tile = find_packed_tile(p, block);
+    sequence seq;
+    int index = tile.row0 / FA_M;
+    if (!find_sequence<FA_M>(seq, index, p, tile.group))
+        return false;
+    become_sequence(p, seq);
+    tile.row0 = index * FA_M;
+    tile.rows = p.seq_q * tile.group;
+    return true;
+}
+#endif
+
+__device__ __forceinline__ int first_query(const packed_tile &tile) { return tile.row0 / tile.group; }
 
 /* The last query of the tile's rows: it sees the most keys. */
 __device__ __forceinline__ int last_query(const packed_tile &tile)

@@ -1,6 +1,6 @@
-/* Every kernel of the registry that can be emulated, over tails, causal masks, grouped heads, odd dims and misaligned
- * tensors: right under every schedule, clean under the sanitizers, right with every tile of its rules. Through fa_bench
- * itself:
+/* Every kernel of the registry that can be emulated, over tails, causal masks, grouped heads, odd dims, misaligned
+ * tensors, and features together where it serves them: right under every schedule, clean under the sanitizers, right
+ * with every tile of its rules. Through fa_bench itself:
  *     test_emu_kernels [--check|--test|--rest|--all] [KERNEL]        --list: the kernels
  * check: two points, one schedule. test (default): the common points, and for the first kernel every point, under one
  * schedule, one under the race detector. rest: what test leaves out. all: both. */
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "base/status.h"
 #include "compile/headers.h"
 #include "input/registry.h"
 
@@ -32,6 +33,13 @@ static const point points[] = {
     {"rows_without_keys", "--batch 1 --heads 1 --seq 40 --seq-kv 17 --dim 24 --causal", "a", false},
     {"one_row", "--batch 1 --heads 3 --seq 1 --seq-kv 130 --dim 128", "a", false},
     {"misaligned", "--batch 1 --heads 2 --seq 35 --seq-kv 66 --dim 72 --misalign 3", "au", true},
+    {"window", "--batch 1 --heads 4 --kv-heads 2 --seq 150 --seq-kv 190 --dim 64 --causal --window 40,0 --sinks --lse",
+     "aut", true},
+    {"lengths", "--heads 2 --kv-heads 1 --lengths 70:90,0,1:5,33:20,9:0 --dim 40 --causal --chunk 30 --lse", "aut",
+     true},
+    {"scores", "--heads 2 --lengths 40:110,1:1,20 --window 60,9 --dim 64 --softcap 3 --alibi --sinks --lse", "at",
+     false},
+    {"wide_v", "--batch 1 --heads 2 --seq 50 --seq-kv 90 --dim 40 --dim-v 88 --causal --dtype bf16 --lse", "at", false},
 };
 enum { POINTS = sizeof points / sizeof points[0] };
 
@@ -39,6 +47,9 @@ typedef struct combination {
     const char *kernel;
     const point *at;
 } combination;
+
+/* A point whose features the kernel does not serve. tests/cli/features.bats has what must be served. */
+static char not_served[] = "does not serve";
 
 /* NULL on success. */
 static char *run_bench(const combination *c, const char *schedule, const char *sanitize)
@@ -57,17 +68,28 @@ static char *run_bench(const combination *c, const char *schedule, const char *s
         free(output);
         return NULL;
     }
+    if (code == fa_status_exit_code(FA_INFEASIBLE) && strstr(output, not_served) != NULL) {
+        free(output);
+        return not_served;
+    }
     char *text =
         fa_format("%s %s, %s, %s: exit code %d\n%s", c->kernel, c->at->arguments, schedule, sanitize, code, output);
     free(output);
     return text;
 }
 
+static void judge(const char *failure)
+{
+    if (failure == not_served)
+        skip();
+    if (failure != NULL)
+        fail_msg("%s", failure);
+}
+
 static void right_in_one_order(void **state)
 {
     char *failure = run_bench(*state, "random", "none");
-    if (failure != NULL)
-        fail_msg("%s", failure);
+    judge(failure);
 }
 
 static void right_in_every_other_order(void **state)
@@ -77,8 +99,7 @@ static void right_in_every_other_order(void **state)
     /* ascending and greedy hide most; one point each is enough of them */
     for (size_t i = c->at == &points[0] ? 0 : 2; i < sizeof schedules / sizeof schedules[0]; i++) {
         char *failure = run_bench(c, schedules[i], "none");
-        if (failure != NULL)
-            fail_msg("%s", failure);
+        judge(failure);
     }
 }
 
@@ -89,8 +110,7 @@ static void clean_under(const combination *c, const char *sanitize)
         skip();
 #endif
     char *failure = run_bench(c, "random", sanitize);
-    if (failure != NULL)
-        fail_msg("%s", failure);
+    judge(failure);
 }
 
 static void free_of_races(void **state) { clean_under(*state, "thread"); }
@@ -107,15 +127,14 @@ static void rule_is_right(void **state)
     assert_int_equal(fa_registry_find(rule->name, &of, &why), FA_PASS);
     char *arguments = fa_format(
         "--batch 1 --heads 1 --seq %d --seq-kv %d --dim %d --dist sharp --m %d --n %d --warps %d --vec %d --stages %d "
-        "--swizzle %d --splits %d%s%s",
+        "--swizzle %d --splits %d%s%s%s",
         k->m + 7, 3 * k->n + k->m, rule->max_dim, k->m, k->n, k->warps, k->vec, k->stages, k->swizzle, k->splits,
-        rule->causal == 0 ? "" : " --causal",
+        rule->causal == 0 ? "" : " --causal", rule->features != 0 ? " --window 40,-1 --sinks" : "",
         rule->min_arch >= 90 || of->traits.min_arch >= 90 ? " --arch sm_90a" : "");
     const point at = {"rule", arguments, "", false};
     const combination c = {rule->variant, &at};
     char *failure = run_bench(&c, "random", "none");
-    if (failure != NULL)
-        fail_msg("%s", failure);
+    judge(failure);
     free(arguments);
 }
 
@@ -139,7 +158,9 @@ static void add_tiles(tests *t, const char *kernel)
 {
     for (const fa_rule *rule = fa_registry_rules(); rule->name != NULL; rule++)
         if (strcmp(rule->variant, kernel) == 0)
-            add(t, fa_format("%s_tile_%d_%d_dim_%d", kernel, rule->knobs.m, rule->knobs.n, rule->max_dim),
+            add(t,
+                fa_format("%s_tile_%d_%d_dim_%d%s", kernel, rule->knobs.m, rule->knobs.n, rule->max_dim,
+                          rule->features != 0 ? "_features" : ""),
                 rule_is_right, rule, sizeof *rule);
 }
 
