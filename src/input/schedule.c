@@ -17,12 +17,16 @@ static int64_t add_to_least(int64_t *heap, int32_t count, int64_t keys)
     return load;
 }
 
-/* What tile `index` of the query rows counts: its last row sees the most keys. */
+/* What tile `index` of the query rows counts: the keys from the first that its first row sees to the last of its last
+ * row. */
 static int64_t keys_of_tile(const fa_knobs *knobs, const fa_problem *problem, int64_t index)
 {
     enum { BEGIN_END = 256 };
     const int64_t rows = (index + 1) * knobs->m, end = rows < problem->seq_q ? rows : problem->seq_q;
-    const int64_t seen = fa_problem_row_keys(problem, (int32_t)(end - 1)), keys = seen > 1 ? seen : 1;
+    const int64_t before = (int64_t)problem->seq_kv - problem->seq_q;
+    const fa_keys first = fa_problem_keys_at(problem, index * knobs->m + before, problem->seq_kv);
+    const fa_keys last = fa_problem_keys_at(problem, end - 1 + before, problem->seq_kv);
+    const int64_t seen = last.end - first.first, keys = seen > 1 ? seen : 1;
     return (keys + knobs->n - 1) / knobs->n * knobs->n + BEGIN_END;
 }
 

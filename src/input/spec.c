@@ -89,6 +89,15 @@ static int64_t fill_percent(const fa_problem *problem, int32_t sm_count)
     return tiles * 100 / sm_count;
 }
 
+/* The keys that a window or a chunk leaves a row. */
+static int64_t most_seen(const fa_problem *problem)
+{
+    const int64_t chunk = problem->chunk > 0 ? problem->chunk : problem->seq_kv;
+    const bool closed = problem->windowed && problem->window_left >= 0 && problem->window_right >= 0;
+    const int64_t window = (int64_t)problem->window_left + problem->window_right + 1;
+    return closed && window < chunk ? window : chunk;
+}
+
 /* A macro is NAME or NAME=VALUE, a folder one that can be read; FA_* knobs are set by their own options. */
 static fa_status check_lists(const fa_spec *spec, fa_reason *why)
 {
@@ -125,7 +134,9 @@ static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *
            (rule->max_seq == 0 || problem->seq_q <= rule->max_seq) &&
            problem->heads / problem->kv_heads >= rule->min_group && problem->seq_kv >= rule->min_keys &&
            fa_arch_cc(spec->arch) >= rule->min_arch &&
-           (rule->max_arch == 0 || fa_arch_cc(spec->arch) <= rule->max_arch);
+           (rule->max_arch == 0 || fa_arch_cc(spec->arch) <= rule->max_arch) &&
+           (rule->max_dim_v == 0 || problem->dim_v <= rule->max_dim_v) &&
+           (rule->max_seen == 0 || most_seen(problem) <= rule->max_seen);
 }
 
 static int64_t cost(const fa_rule *rule, const fa_problem *problem, int32_t sm_count)
