@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The generated parts of the manual: docs/options.md, docs/record.md, the man page, the bash completion.
+# The generated parts of the manual: docs/options.md, presets.md, record.md, the man page, the bash completion.
 set -euo pipefail
 
 usage() {
     cat <<'USAGE'
 usage: scripts/house/manual.sh [option]
-Without options: writes docs/options.md from the program's options and docs/record.md from the record's schema.
+Without options: writes docs/options.md from the program's options, docs/presets.md from src/input/presets.def and
+docs/record.md from the record's schema.
   --check        write nothing; exit 1, with the difference, when a page is not current
   --man          print the man page
   --completion   print the bash completion
@@ -20,9 +21,12 @@ flag=([check]=0 [man]=0 [completion]=0)
 parse_options "$@"
 need_bench
 
+presets() { # [[name, what, source, options], ...]
+    sed -nE 's/^FA_PRESET\((.*)\)$/[\1]/p' src/input/presets.def | jq -c '.[:3] + [.[3:] | join(" ")]' | jq -sc .
+}
 options() { # PROGRAM: of scripts/lib/manual.jq
-    "$bench" --help --json - | jqf "manual/$1" -r --arg version "$(sed -n 's/^#define FA_VERSION "\(.*\)"/\1/p' \
-        src/base/version.h)"
+    "$bench" --help --json - | jqf "manual/$1" -r --argjson presets "$(presets)" \
+        --arg version "$(sed -n 's/^#define FA_VERSION "\(.*\)"/\1/p' src/base/version.h)"
 }
 
 for page in man completion; do
@@ -33,8 +37,9 @@ for page in man completion; do
 done
 make_work
 options options >"$work/options.md"
+options presets >"$work/presets.md"
 jqf manual/record -r tests/schemas/fa_bench.result.schema.json >"$work/record.md"
-for page in options record; do
+for page in options presets record; do
     if [[ ${flag[check]} -eq 0 ]]; then
         replace_file "docs/$page.md" <"$work/$page.md"
         continue

@@ -21,6 +21,7 @@ def completion:
     "        'kernel' | 'vs')",
     "            COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" --list-kernels 2>/dev/null |",
     "                sed -n '/^$/q; s/^\\([a-z][a-z0-9_]*\\) .*/\\1/p')\" -- \"$word\")) ;;",
+    "        'preset') COMPREPLY=($(compgen -W '\($presets | map(.[0]) | join(" "))' -- \"$word\")) ;;",
     "        \(map(select(.value | test("^(FILE|DIR)")) | .name | @sh) | join(" | ")))",
     "            COMPREPLY=($(compgen -f -- \"$word\")) ;;",
     "        *) COMPREPLY=($(compgen -W '\(map("--" + .name) | join(" "))' -- \"$word\")) ;;",
@@ -63,12 +64,26 @@ def options:
     def range: if .min == null or (.value | test("^[0-9]+\\.\\.")) then "" else " From \(.min) to \(.max)." end;
     "# Every option", "",
     "Options are long and take a value as `--seq 1024` or `--seq=1024`. `-h` is `--help`.",
-    "A value outside the range given here is refused with exit code 2.", "",
+    "A value outside the range given here is refused with exit code 2. Numbers and words, `--kernel` and `--preset`",
+    "take several values, such as `64,128` or `512:8192:x2`: [each is a run](sweeps.md#several-values).", "",
     "This page is made by `scripts/house/manual.sh` from `src/input/options.def`.",
     (option_groups[] |
         "", "## \(.[0].group | sentence)", "", "| option | what it does | default |", "|---|---|---|",
         (.[] | "| \(usage) | \(.help | cell | sentence).\(range) | \(fallback) |")),
     "", "## Exit codes", "", "| code | meaning |", "|---|---|", (exit_codes | "| \(.[0]) | \(.[1]) |");
+
+# $presets: those of presets.def, [name, what, source, options] each.
+def presets:
+    "# Problems of published models", "",
+    "`--preset NAME` stands for the options of a row; an option given beside it wins. Heads, dimensions, windows and",
+    "scales are those of the model's `config.json` (the source); batches and lengths are examples of ours: a prompt",
+    "(prefill), or one new token for each request over a paged cache (decode). A model whose layers differ has several",
+    "rows. A window of W keys is `W-1,0`.", "",
+    "```sh", "./fa_bench --kernel light --preset gpt-oss --device emu --heads 8 --kv-heads 1 --seq 160 --seeds 1 --check cpu",
+    "./fa_bench --preset llama-3-8b-prefill,llama-3-8b-decode --select --arch sm_90a", "```", "",
+    "This page is made by `scripts/house/manual.sh` from `src/input/presets.def`.", "",
+    "| preset | what it is | options | source |", "|---|---|---|---|",
+    ($presets[] | "| \(.[0] | code) | \(.[1]) | \(.[3] | code) | [config](https://\(.[2])) |");
 
 # The fields of an object of the schema: {name, type, text}. A definition's fields are listed under the top-level key
 # that refers to it, not where a deeper field does.

@@ -6,72 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum {
-    KIND_GROUP,
-    KIND_INT,
-    KIND_REAL,
-    KIND_WORD,
-    KIND_SET,
-    KIND_TEXT,
-    KIND_LIST,
-    KIND_VS,
-    KIND_FLAG
-} option_kind;
-
-typedef struct option_row {
-    option_kind kind;
-    const char *name, *help;
-    size_t offset;
-    double min, max, fallback; /* KIND_INT, KIND_REAL, KIND_WORD, KIND_SET */
-    const char *text;          /* KIND_WORD: the words; KIND_GROUP: the title; else the metavariable */
-    const char *words;         /* KIND_SET */
-    const char *text_fallback; /* KIND_TEXT */
-} option_row;
+#include "input/presets.h"
 
 #define AT(field) offsetof(fa_options, field)
-static const option_row table[] = {
-#define FA_GROUP(title) {.kind = KIND_GROUP, .name = "", .text = title},
-#define FA_INT(option, field, value, low, high, about) \
-    {.kind = KIND_INT, .name = option, .help = about, .offset = AT(field), .min = low, .max = high, .fallback = value},
-#define FA_REAL(option, field, value, low, high, about) \
-    {.kind = KIND_REAL, .name = option, .help = about, .offset = AT(field), .min = low, .max = high, .fallback = value},
-#define FA_WORD(option, field, value, words, about) \
-    {.kind = KIND_WORD, .name = option, .help = about, .offset = AT(field), .text = words, .fallback = value},
-#define FA_SET(option, field, value, list, metavar, about) \
-    {.kind = KIND_SET,                                     \
-     .name = option,                                       \
-     .help = about,                                        \
-     .offset = AT(field),                                  \
-     .text = metavar,                                      \
-     .words = list,                                        \
-     .fallback = value},
-#define FA_TEXT(option, field, value, metavar, about) \
-    {.kind = KIND_TEXT, .name = option, .help = about, .offset = AT(field), .text = metavar, .text_fallback = value},
-#define FA_LIST(option, field, metavar, about) \
-    {.kind = KIND_LIST, .name = option, .help = about, .offset = AT(field), .text = metavar},
-#define FA_VS(option, field, metavar, about) \
-    {.kind = KIND_VS, .name = option, .help = about, .offset = AT(field), .text = metavar},
-#define FA_FLAG(option, field, about) {.kind = KIND_FLAG, .name = option, .help = about, .offset = AT(field)},
-#include "input/options.def"
-#undef FA_GROUP
-#undef FA_INT
-#undef FA_REAL
-#undef FA_WORD
-#undef FA_SET
-#undef FA_TEXT
-#undef FA_LIST
-#undef FA_VS
-#undef FA_FLAG
-};
-#define TABLE_COUNT (sizeof table / sizeof table[0])
 
 static void *field(fa_options *options, const option_row *row) { return (char *)options + row->offset; }
 
 static void set_defaults(fa_options *options)
 {
+    size_t count;
+    const option_row *rows = fa_option_rows(&count);
     memset(options, 0, sizeof *options);
-    for (size_t i = 0; i < TABLE_COUNT; i++) {
-        const option_row *row = &table[i];
+    for (size_t i = 0; i < count; i++) {
+        const option_row *row = &rows[i];
         if (row->kind == KIND_INT || row->kind == KIND_WORD || row->kind == KIND_SET)
             *(int32_t *)field(options, row) = (int32_t)row->fallback;
         else if (row->kind == KIND_REAL)
@@ -81,23 +28,10 @@ static void set_defaults(fa_options *options)
     }
 }
 
-/* Length of the word at the start of a '|'-separated list. */
-static size_t word_length(const char *words) { return strcspn(words, "|"); }
-
-const char *fa_word(const char *words, int index, char out[32])
-{
-    for (; index > 0 && *words != '\0'; index--) {
-        words += word_length(words);
-        words += *words == '|';
-    }
-    snprintf(out, 32, "%.*s", (int)word_length(words), words);
-    return out;
-}
-
 static int word_index(const char *words, const char *value, size_t value_length)
 {
     for (int index = 0;; index++) {
-        const size_t length = word_length(words);
+        const size_t length = strcspn(words, "|");
         if (value_length == length && strncmp(words, value, length) == 0)
             return index;
         if (words[length] == '\0')
@@ -199,9 +133,11 @@ static fa_status parse_value(const option_row *row, const char *what, const char
 
 static const option_row *find_row(const char *name, size_t length)
 {
-    for (size_t i = 0; i < TABLE_COUNT; i++)
-        if (table[i].kind != KIND_GROUP && strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0)
-            return &table[i];
+    size_t count;
+    const option_row *rows = fa_option_rows(&count);
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].kind != KIND_GROUP && strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0)
+            return &rows[i];
     return NULL;
 }
 
@@ -286,7 +222,21 @@ fa_status fa_options_parse(int argc, char *const argv[], fa_options *options, fa
     return fa_options_add(argc - 1, argv + 1, &none, options, why);
 }
 
-fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why)
+static bool has_several(const option_row *row, const char *value)
+{
+    if (row->kind == KIND_INT || row->kind == KIND_REAL)
+        return strpbrk(value, ",:") != NULL;
+    return (row->kind == KIND_WORD || row->offset == AT(kernel) || row->offset == AT(preset)) &&
+           strchr(value, ',') != NULL;
+}
+
+bool fa_option_has_several(const char *name, const char *value)
+{
+    const option_row *row = find_row(name, strlen(name));
+    return row != NULL && has_several(row, value);
+}
+
+static fa_status add_words(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why)
 {
     for (int i = 0; i < count; i++) {
         const char *argument = strcmp(words[i], "-h") == 0 ? "--help" : words[i];
@@ -314,7 +264,10 @@ fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, f
             describe_range(row, range);
             return fa_refuse(why, FA_USAGE, "%s needs a value: %s", what, range);
         }
-        FA_TRY(parse_value(row, what, value, field(options, row), why));
+        if (has_several(row, value))
+            options->several = true;
+        else
+            FA_TRY(parse_value(row, what, value, field(options, row), why));
         options->sized = options->sized || (row->offset >= AT(batch) && row->offset <= AT(lengths));
         options->seeds_set = options->seeds_set || row->offset == AT(seeds);
     }
@@ -323,65 +276,23 @@ fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, f
     return FA_PASS;
 }
 
-static void print_set(FILE *out, const option_row *row)
+fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why)
 {
-    const char *separator = " (";
-    char word[32];
-    for (int i = 0; fa_word(row->words, i, word)[0] != '\0'; i++) {
-        if (((int)row->fallback >> i & 1) == 0)
-            continue;
-        fprintf(out, "%s%s", separator, word);
-        separator = ",";
+    static const fa_ban none = {.name = NULL};
+    fa_options trial = *options;
+    trial.preset = NULL;
+    FA_TRY(add_words(count, words, banned, &trial, why));
+    if (trial.preset != NULL) { /* what is given beside it wins, whether before or after */
+        if (options->preset != NULL)
+            return fa_refuse(why, FA_USAGE, "--preset is given twice: '%s' and '%s'", options->preset, trial.preset);
+        int preset_count = 0;
+        char *const *preset = fa_preset_words(trial.preset, &preset_count, why);
+        if (preset == NULL)
+            return FA_USAGE;
+        FA_TRY(add_words(preset_count, preset, &none, options, why));
+        return add_words(count, words, banned, options, why);
     }
-    fputc(')', out);
-}
-
-static void print_default(FILE *out, const option_row *row)
-{
-    char word[32];
-    if (row->kind == KIND_INT && row->fallback != FA_UNSET)
-        fprintf(out, " (%.0f)", row->fallback);
-    else if (row->kind == KIND_REAL && row->fallback != FA_UNSET_REAL)
-        fprintf(out, " (%g)", row->fallback);
-    else if (row->kind == KIND_WORD && row->fallback != FA_UNSET)
-        fprintf(out, " (%s)", fa_word(row->text, (int)row->fallback, word));
-    else if (row->kind == KIND_TEXT && row->text_fallback != NULL)
-        fprintf(out, " (%s)", row->text_fallback);
-    else if (row->kind == KIND_SET)
-        print_set(out, row);
-}
-
-/* What follows the option's name: its range, its words or its metavariable; empty for a flag. */
-static void describe_value(const option_row *row, char out[128])
-{
-    if (row->kind == KIND_INT)
-        snprintf(out, 128, "%.0f..%.0f", row->min, row->max);
-    else if (row->kind == KIND_REAL)
-        snprintf(out, 128, "NUMBER");
-    else
-        snprintf(out, 128, "%s", row->kind == KIND_FLAG ? "" : row->text);
-}
-
-void fa_options_each(void (*see)(void *to, const fa_option_facts *facts), void *to)
-{
-    fa_option_facts facts = {.group = ""};
-    for (size_t i = 0; i < TABLE_COUNT; i++) {
-        const option_row *row = &table[i];
-        if (row->kind == KIND_GROUP) {
-            facts.group = row->text;
-            continue;
-        }
-        facts.name = row->name;
-        facts.help = row->help;
-        describe_value(row, facts.value);
-        facts.fallback[0] = '\0';
-        FILE *text = fmemopen(facts.fallback, sizeof facts.fallback, "w");
-        FA_ASSERT(text != NULL);
-        print_default(text, row);
-        fclose(text);
-        const bool has_range = row->kind == KIND_INT || row->kind == KIND_REAL;
-        facts.min = has_range ? row->min : 0;
-        facts.max = has_range ? row->max : 0;
-        see(to, &facts);
-    }
+    trial.preset = options->preset;
+    *options = trial;
+    return FA_PASS;
 }

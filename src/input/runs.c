@@ -1,6 +1,7 @@
 #include "input/runs.h"
 
 #include "base/text.h"
+#include "input/grid.h"
 #include "input/npy.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 
 enum { LINES_MAX = 100000, LINE_BYTES_MAX = 1 << 16 };
 
+/* Of a line; and these options have one value for all runs. */
 static const fa_ban banned[] = {
     {"runs", "on a line: a list has no lists in it"},
     {"jobs", "on a line: it is about the whole list; name it on the command line"},
@@ -128,6 +130,62 @@ static fa_status add_location(const fa_runs *runs, const fa_command *run, fa_sta
     return fa_refuse(why, status, "%.1000s line %d: %.3000s", runs->from, run->options.line, bare.text);
 }
 
+static fa_command *add_run(const fa_options *options, int32_t number, fa_runs *runs)
+{
+    runs->at = fa_resize(runs->at, (runs->count + 1) * sizeof *runs->at);
+    fa_command *run = &runs->at[runs->count++];
+    *run = (fa_command){.options = *options};
+    run->options.line = number;
+    return run;
+}
+
+/* A line whose options have one value each. */
+static fa_status add_words(const char *line, int32_t number, fa_runs *runs, fa_reason *why)
+{
+    char *words[FA_RUN_WORDS_MAX];
+    int count = 0;
+    fa_command *run = add_run(runs->options, number, runs);
+    run->line = fa_format("%s", line);
+    run->text = fa_format("%s", line);
+    fa_status status = fa_runs_split(run->text, words, &count, why);
+    if (status == FA_PASS)
+        status = fa_options_add(count, words, banned, &run->options, why);
+    join_command(run, runs->argc, runs->argv, count, words);
+    if (status == FA_PASS)
+        status = plan(run, why);
+    return add_location(runs, run, status, why);
+}
+
+/* Words as a line that splits into them again. */
+static char *line_of(char *const *words)
+{
+    char *text = NULL;
+    FILE *out = fa_open_text(&text, NULL);
+    for (; *words != NULL; words++) {
+        fputs(" '", out);
+        for (const char *c = *words; *c != '\0'; c++)
+            fprintf(out, *c == '\'' ? "'\"%c\"'" : "%c", *c);
+        fputc('\'', out);
+    }
+    fclose(out);
+    return text;
+}
+
+/* A line for each run of a grid; of one run the line as it stands there. */
+static fa_status add_grid(const fa_grid *grid, const char *line, int32_t number, fa_runs *runs, fa_reason *why)
+{
+    fa_status status = FA_PASS;
+    if (grid->axes == 0)
+        return add_words(line, number, runs, why);
+    for (size_t i = 0; status == FA_PASS && i < grid->runs; i++) {
+        char **words = fa_grid_words(grid, i), *single = line_of(words);
+        status = add_words(single, number, runs, why);
+        free(single);
+        free(words);
+    }
+    return status;
+}
+
 /* One line of the file; blank lines and comments add no run. */
 static fa_status add_line(const char *line, size_t size, int32_t number, fa_runs *runs, fa_reason *why)
 {
@@ -136,19 +194,20 @@ static fa_status add_line(const char *line, size_t size, int32_t number, fa_runs
     const size_t lead = strspn(line, " \t\r\n");
     if ((line[lead] == '\0' && lead == size) || line[lead] == '#')
         return FA_PASS;
-    runs->at = fa_resize(runs->at, (runs->count + 1) * sizeof *runs->at);
-    fa_command *run = &runs->at[runs->count++];
-    *run = (fa_command){.options = *runs->options, .line = fa_format("%.*s", (int)strcspn(line, "\n"), line)};
-    run->text = fa_format("%s", run->line);
-    run->options.line = number;
-    fa_status status = strlen(line) == size ? fa_runs_split(run->text, words, &count, why)
+    char *bare = fa_format("%.*s", (int)strcspn(line, "\n"), line), *text = fa_format("%s", bare);
+    fa_grid grid = {.axes = 0};
+    fa_status status = strlen(line) == size ? fa_runs_split(text, words, &count, why)
                                             : fa_refuse(why, FA_USAGE, "a zero byte in the line");
     if (status == FA_PASS)
-        status = fa_options_add(count, words, banned, &run->options, why);
-    join_command(run, runs->argc, runs->argv, count, words);
-    if (status == FA_PASS)
-        status = plan(run, why);
-    return add_location(runs, run, status, why);
+        status = fa_grid_make(count, words, banned, &grid, why);
+    if (status == FA_PASS && runs->in == NULL && runs->count + grid.runs > LINES_MAX)
+        status = fa_refuse(why, FA_USAGE, "more than %d runs: split the list, or add --stream", LINES_MAX);
+    const fa_command at = {.options = {.line = number}};
+    status = status == FA_PASS ? add_grid(&grid, bare, number, runs, why) : add_location(runs, &at, status, why);
+    fa_grid_free(&grid);
+    free(text);
+    free(bare);
+    return status;
 }
 
 /* The bytes of the next line with its newline, LINE_BYTES_MAX of a longer one; 0 at the end. */
@@ -214,22 +273,54 @@ static FILE *open_lines(const char *path, bool grows)
     return NULL;
 }
 
+static fa_status add_single(const fa_options *options, fa_runs *runs, fa_reason *why)
+{
+    fa_command *run = add_run(options, 0, runs);
+    join_command(run, 0, runs->argv, runs->argc, runs->argv);
+    return plan(run, why);
+}
+
+/* A run for each combination of the values on the command line. */
+static fa_status add_combinations(int argc, char *const argv[], fa_runs *runs, fa_reason *why)
+{
+    fa_grid grid;
+    fa_status status = fa_grid_make(argc, argv, banned, &grid, why);
+    for (size_t i = 0; status == FA_PASS && i < grid.runs; i++) {
+        fa_options options;
+        char **words = fa_grid_words(&grid, i), *values = fa_grid_values(&grid, i);
+        status = fa_options_parse(argc, words, &options, why);
+        fa_command *run = add_run(&options, (int32_t)i + 1, runs);
+        run->text = (char *)words;
+        join_command(run, argc, words, 0, NULL);
+        if (status == FA_PASS)
+            status = plan(run, why);
+        if (status != FA_PASS) {
+            const fa_reason bare = *why;
+            fa_refuse(why, status, "with %.1000s: %.3000s", values, bare.text);
+        }
+        free(values);
+    }
+    fa_grid_free(&grid);
+    return status;
+}
+
 fa_status fa_runs_make(int argc, char *const argv[], const fa_options *options, fa_runs *runs, fa_reason *why)
 {
     *runs = (fa_runs){.from = options->runs, .argc = argc, .argv = argv, .options = options};
-    if ((options->stream || options->jobs > 0) && options->runs == NULL)
-        return fa_refuse(why, FA_USAGE, "--%s goes with --runs: it is about the lines of a list",
-                         options->stream ? "stream" : "jobs");
-    if (options->runs == NULL) {
-        runs->at = fa_alloc(sizeof *runs->at);
-        runs->count = 1;
-        runs->at[0] = (fa_command){.options = *options};
-        join_command(&runs->at[0], 0, argv, argc, argv);
-        return plan(&runs->at[0], why);
-    }
-    if (options->dump != NULL || options->cubin != NULL)
-        return fa_refuse(why, FA_USAGE, "%s with --runs belongs on a line: all runs would write the same files",
-                         options->dump != NULL ? "--dump" : "--cubin");
+    runs->many = options->runs != NULL || options->several;
+    if (options->stream && options->runs == NULL)
+        return fa_refuse(why, FA_USAGE, "--stream goes with --runs: it is about the lines of a list");
+    if (options->jobs > 0 && !runs->many)
+        return fa_refuse(why, FA_USAGE,
+                         "--jobs goes with --runs, or several values for an option: it is about many runs");
+    if (runs->many && (options->dump != NULL || options->cubin != NULL))
+        return fa_refuse(why, FA_USAGE, "%s with %s: all runs would write the same files",
+                         options->dump != NULL ? "--dump" : "--cubin",
+                         options->runs != NULL ? "--runs belongs on a line" : "several values for an option");
+    if (options->runs == NULL)
+        return options->several ? add_combinations(argc, argv, runs, why) : add_single(options, runs, why);
+    if (options->several)
+        return fa_refuse(why, FA_USAGE, "several values for an option, with --runs, belong on its lines");
     const bool standard = strcmp(options->runs, "-") == 0;
     FILE *in = standard ? stdin : open_lines(options->runs, options->stream);
     if (in == NULL)

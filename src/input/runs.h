@@ -1,4 +1,5 @@
-/* The runs of a command: the command line itself or, with --runs, one run for each line of a file. */
+/* The runs of a command: the command line itself, with several values for an option one run for each, and with --runs
+ * one run for each line of a file. */
 #ifndef FA_RUNS_H
 #define FA_RUNS_H
 
@@ -17,13 +18,14 @@ typedef struct fa_command {
     int argc;      /* the command line that does this run alone; argv ends with NULL */
     char **argv;
     char *line; /* of the list, as it stands there; NULL for the command line */
-    char *text; /* its words, which options and argv point into */
+    char *text; /* its words, or of several values its argv: which options and argv point into */
 } fa_command;
 
 typedef struct fa_runs {
     const char *from; /* the file, for messages */
     size_t count;
     fa_command *at;
+    bool many;     /* a list, or several values, even where it is one run: records are JSON Lines */
     FILE *in;      /* of --stream: more lines may come from it; NULL when all are here */
     int32_t lines; /* read so far, blank ones too */
     int argc;      /* of the command line, which each line is added to */

@@ -82,7 +82,7 @@ fa_status fa_records_begin(const fa_options *options, const fa_runs *runs, fa_re
     }
     FA_TRY(writable(options, why));
     FA_TRY(fa_check_output(options->json, why));
-    if (options->runs == NULL)
+    if (!runs->many)
         return FA_PASS;
     records->file = open(options->json, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
     return records->file >= 0 ? FA_PASS

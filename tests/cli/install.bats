@@ -72,9 +72,10 @@ load helper
 }
 
 @test "a page that is not current, and a field without a description, are said" {
-    mkdir -p "$work/tree/src/base" "$work/tree/tests"
+    mkdir -p "$work/tree/src/base" "$work/tree/src/input" "$work/tree/tests"
     cp -r scripts docs "$work/tree/"
     cp src/base/version.h "$work/tree/src/base/"
+    cp src/input/presets.def "$work/tree/src/input/"
     cp -r tests/schemas "$work/tree/tests/"
     export FA_BENCH=$PWD/fa_bench
     "$work/tree/scripts/house/manual.sh" --check

@@ -258,6 +258,48 @@ waits() { # PID
     records_hold "$work/r.jsonl" 3 'map(.status) == ["pass", "wrong", "pass"]' '.[1].reason | test("race")'
 }
 
+@test "several values: a run for each combination, each as if it had been alone; on a line, too" {
+    ./fa_bench --kernel light,scalar --seq 16:32:x2 --dim=16,32 --device emu --batch 1 --heads 1 --seeds 1 --check cpu \
+        --quiet --jobs 3 --json "$work/r.jsonl"
+    records_hold "$work/r.jsonl" 8 'map([.kernel, .problem.seq_q, .problem.dim]) ==
+        [["light", "scalar"] as $k | $k[] as $n | (16, 32) as $s | (16, 32) as $d | [$n, $s, $d]]' \
+        'all(.[]; .status == "pass")' 'map(.provenance.line) == [range(1; 9)]' \
+        '.[7].provenance.command == "fa_bench --kernel scalar --seq 32 --dim=32 --device emu --batch 1 --heads 1 " +
+            "--seeds 1 --check cpu --quiet"'
+    ./fa_bench --seq 16:16 --select --quiet --json "$work/r.jsonl" # one run, JSON Lines all the same
+    [ "$(wc -l <"$work/r.jsonl")" -eq 1 ]
+    [ "$(./fa_bench --softcap 0:1:0.25 --seq 1:100:x3.5,7 --select | grep -c '^problem ')" -eq 25 ] # 1 3 12 42, 7
+    printf '%s\n' "--seq 16,24 --define \"AA_OF_TEST='b c'\"" '--seq 8' |
+        ./fa_bench --runs - "${one[@]}" --stream --quiet --json - >"$work/r.jsonl"
+    records_hold "$work/r.jsonl" 3 'map([.problem.seq_q, .provenance.line]) == [[16, 1], [24, 1], [8, 2]]' \
+        '.[1].provenance.command | contains("b c")'
+}
+
+@test "several values: what cannot be is refused before anything runs" {
+    refused 2 "with --seq 3 --dim 20: --dim takes a multiple of 8" ./fa_bench --seq 3,5 --dim 16,20 --json "$work/no"
+    [ ! -e "$work/no" ]
+    refused 2 "--device takes one value for all runs" ./fa_bench --device emu,cuda
+    refused 2 "--jobs takes one value for all runs" ./fa_bench --jobs 1,2 --seq 1,2
+    refused 2 "more than 10000 runs" ./fa_bench --seq 1:200 --heads 1:100
+    refused 2 "--cubin with several values" ./fa_bench --seq 1,2 --cubin "$work/no"
+    refused 2 "with --runs, belong on its lines" ./fa_bench --seq 1,2 --runs - <<<'--dim 32'
+    refused 2 "standard input line 1: --seq takes values and ranges" ./fa_bench --runs - <<<'--seq 5:1'
+    refused 2 "'light:m=3'" ./fa_bench --kernel light:m=3
+}
+
+# Every preset is a problem that the bench can say, and what is given beside it wins, before it or after.
+@test "presets: each is a problem; an option beside it wins; on a line of --runs" {
+    names=$(sed -n 's/^FA_PRESET("\([^"]*\)".*/\1/p' src/input/presets.def | paste -sd,)
+    ./fa_bench --preset "$names" --select --arch sm_90a >"$work/out"
+    [ "$(grep -c '^problem ' "$work/out")" -eq "$(tr , '\n' <<<"$names" | wc -l)" ]
+    grep -qF 'B=1 H=64 (K/V 8) S=8192 D=64 BF16 causal, window 127,0, sinks;' "$work/out"
+    grep -qF 'B=64 H=128 (K/V 1) S=1 (K/V 4096) D=576/512 BF16 full, V in K, pages of 64 nhd' "$work/out"
+    ./fa_bench --seq 40 --preset gpt-oss --heads 16 --select | grep -F "B=1 H=16 (K/V 8) S=40 D=64 BF16 causal, window"
+    ./fa_bench --runs - --dim 32 --select <<<'--preset bert-large --seq 9' | grep -F "B=32 H=16 S=9 D=64 FP16 full"
+    refused 2 "--preset takes one of llama-3-8b-prefill, " ./fa_bench --preset none
+    refused 2 "--preset is given twice" ./fa_bench --preset bert-large --runs - <<<'--preset gpt-oss'
+}
+
 # The most memory, in KiB, that any process of a list of so many rounds held. Peaks are counted by the kernel, so none
 # is missed.
 peak_of() { # ROUNDS
