@@ -11,6 +11,7 @@
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
+typedef long ssize_t;
 
 /* "using namespace std" of a file names this namespace instead; fa_std.h adds to it. */
 namespace fa_std_names
@@ -33,6 +34,14 @@ namespace fa_std_names
 #define M_LOG2E 1.44269504088896340736
 #define M_LN2 0.69314718055994530942
 #define M_E 2.71828182845904523536
+#define M_LOG10E 0.43429448190325182765
+#define M_LN10 2.30258509299404568402
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_SQRT1_2 0.70710678118654752440
 #endif
 
 #endif

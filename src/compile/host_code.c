@@ -9,21 +9,37 @@
 
 /* Words and prefixes of words that only host code has. */
 static const char *const host_words[] = {
-    "main",     "cout",          "cerr",          "clog",   "endl",    "ifstream",     "ofstream",
-    "fopen",    "fclose",        "fread",         "fwrite", "stderr",  "stdout",       "getenv",
-    "system",   "rand",          "srand",         "argv",   "argc",    "atoi",         "atof",
-    "strtol",   "random_device", "mt19937",       "chrono", "throw",   "try",          "exit",
-    "ostream",  "stringstream",  "dlopen",        "abort",  "perror",  "errno",        "strerror",
-    "fflush",   "setenv",        "getpid",        "gettid", "syscall", "thread_local", "localtime",
-    "strftime", "gettimeofday",  "clock_gettime", "usleep",
+    "main",     "cout",          "cerr",          "clog",    "endl",     "ifstream",     "ofstream",
+    "fopen",    "fclose",        "fread",         "fwrite",  "stderr",   "stdout",       "getenv",
+    "system",   "rand",          "srand",         "argv",    "argc",     "atoi",         "atof",
+    "strtol",   "random_device", "mt19937",       "chrono",  "throw",    "try",          "exit",
+    "ostream",  "stringstream",  "dlopen",        "abort",   "perror",   "errno",        "strerror",
+    "fflush",   "setenv",        "getpid",        "gettid",  "syscall",  "thread_local", "localtime",
+    "strftime", "gettimeofday",  "clock_gettime", "usleep",  "FILE",     "strcmp",       "strncmp",
+    "strncpy",  "strdup",        "strtok",        "sprintf", "snprintf", "sscanf",       "fscanf",
+    "fgets",    "qsort",         "bsearch",       "calloc",  "realloc",  "mmap",         "munmap",
+    "lseek",    "opendir",       "readdir",       "isprint", "isspace",  "isalpha",
 };
-static const char *const host_std[] = {
-    "vector",       "string",        "map",       "unordered_map", "set",        "list",       "deque",
-    "queue",        "thread",        "mutex",     "fstream",       "unique_ptr", "shared_ptr", "make_unique",
-    "make_shared",  "runtime_error", "exception", "function",      "sort",       "to_string",  "string_view",
-    "setprecision", "fixed",         "setw",      "iota",          "accumulate", "cin",        "getline"};
-static const char *const host_spaces[] = {"torch", "at", "c10", "pybind11", "py", "thrust"};
-static const char *const host_prefixes[] = {"cublas", "cudnn", "PYBIND11_", "TORCH_", "nvtx"};
+static const char *const host_std[] = {"vector",        "string",
+                                       "map",           "unordered_map",
+                                       "set",           "list",
+                                       "deque",         "queue",
+                                       "thread",        "mutex",
+                                       "fstream",       "unique_ptr",
+                                       "shared_ptr",    "make_unique",
+                                       "make_shared",   "runtime_error",
+                                       "exception",     "function",
+                                       "sort",          "to_string",
+                                       "string_view",   "invalid_argument",
+                                       "logic_error",   "out_of_range",
+                                       "ostringstream", "istringstream",
+                                       "setprecision",  "fixed",
+                                       "setw",          "iota",
+                                       "accumulate",    "cin",
+                                       "getline"};
+static const char *const host_spaces[] = {"torch", "at", "c10", "pybind11", "py", "thrust", "cv", "fmt", "nlohmann"};
+static const char *const host_prefixes[] = {"cublas", "cudnn", "PYBIND11_", "TORCH_",   "nvtx",
+                                            "MPI_",   "nccl",  "nvml",      "cusparse", "cusolver"};
 static const char *const device_words[] = {"__device__", "__global__", "__constant__", "__shared__", "__managed__"};
 
 #define IN(token, list) is_one_of(token, list, sizeof(list) / sizeof(list)[0])
@@ -136,9 +152,10 @@ static bool begins_function(const fa_cxx_tokens *t, size_t first, size_t brace)
 /* Keywords: not names of the file's own. */
 static bool is_name(const fa_cxx_token *token)
 {
-    static const char *const words[] = {"operator", "decltype", "const",  "volatile", "void",  "bool",
-                                        "char",     "short",    "int",    "long",     "float", "double",
-                                        "signed",   "unsigned", "sizeof", "noexcept", "auto",  "typename"};
+    static const char *const words[] = {"operator", "decltype", "const", "volatile", "void",   "bool",
+                                        "char",     "short",    "int",   "long",     "float",  "double",
+                                        "struct",   "class",    "union", "enum",     "signed", "unsigned",
+                                        "sizeof",   "noexcept", "auto",  "typename"};
     return token->kind == FA_CXX_WORD && !IN(token, words);
 }
 
@@ -164,6 +181,8 @@ static void find_name(const fa_cxx_tokens *t, fa_declaration *d)
         else if (t->at[i].kind == FA_CXX_WORD)
             name = &t->at[i];
     }
+    if (d->type && fa_cxx_is(&t->at[from], "typedef"))
+        name = t->at[d->last - 1].kind == FA_CXX_WORD ? &t->at[d->last - 1] : NULL; /* behind the members */
     if (name != NULL && is_name(name))
         snprintf(d->name, sizeof d->name, "%.*s", (int)(name->length < sizeof d->name ? name->length : 0), name->at);
 }
@@ -334,8 +353,10 @@ bool fa_host_code_header(const char *name)
         "condition_variable csignal cstdarg cwchar execution format ios iosfwd locale memory_resource ranges "
         "ratio shared_mutex source_location stack stop_token streambuf system_error typeindex typeinfo "
         "unordered_set valarray version ctype.h errno.h fcntl.h inttypes.h locale.h pthread.h signal.h "
-        "stdarg.h strings.h ";
-    static const char *const folders[] = {"torch/", "ATen/", "c10/", "pybind11/", "thrust/", "nvtx3/", "sys/"};
+        "stdarg.h strings.h dirent.h glob.h libgen.h netdb.h termios.h poll.h sched.h semaphore.h execinfo.h "
+        "cxxabi.h malloc.h alloca.h wchar.h mpi.h nccl.h nvml.h cusparse.h cusolverDn.h cublasXt.h windows.h ";
+    static const char *const folders[] = {"torch/", "ATen/",    "c10/",     "pybind11/", "thrust/",   "nvtx3/", "sys/",
+                                          "arpa/",  "netinet/", "opencv2/", "fmt/",      "nlohmann/", "gtest/"};
     char *word = fa_format(" %s ", name);
     const bool is_header = strstr(headers, word) != NULL;
     free(word);

@@ -339,3 +339,16 @@ END
     [ "$status" -eq 1 ]
     [[ $output == *"data race in global memory (4 bytes)"*k.cu:* ]]
 }
+
+@test "host code by other signs: files, directories, MPI, exceptions, C strings; constants of <math.h>" {
+    { printf '#include <%s>\n' dirent.h mpi.h opencv2/core.hpp cmath && cat examples/plain.cu; } >"$work/k.cu"
+    cat >>"$work/k.cu" <<'END'
+typedef struct { FILE *file; int rank; } loader;
+struct checkpoint { ssize_t bytes; float *data; };
+static int compare(const void *a, const void *b) { return strcmp((const char *)a, (const char *)b); }
+static void set_up(loader *l) { MPI_Comm_rank(MPI_COMM_WORLD, &l->rank); qsort(l, 1, 1, compare); }
+static void refuse() { throw std::invalid_argument("no"); }
+__device__ double constants(checkpoint c) { return M_2_SQRTPI + M_PI_2 + M_SQRT1_2 + M_1_PI + c.bytes; }
+END
+    ./fa_bench --source "$work/k.cu" "${small[@]}" --quiet
+}
