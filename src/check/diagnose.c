@@ -217,7 +217,8 @@ static bool guess_mistake(const scene *s, char *text, size_t size)
 {
     if (s->expected->tensors == NULL)
         return false;
-    const fa_suspect suspect = fa_suspect_of(s->problem, s->expected, s->output, s->tile_m, s->looked, s->looked_count);
+    const fa_suspect suspect =
+        fa_suspect_of(s->problem, s->expected, s->bad, s->output, s->tile_m, s->looked, s->looked_count);
     if (suspect.mistake != NULL)
         append(text, size, "%s (explains %d of %d wrong rows examined)", suspect.mistake, suspect.explained,
                suspect.examined);

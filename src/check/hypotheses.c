@@ -25,6 +25,7 @@ typedef struct suspect_row {
     double *products, *weights, *out;
     const uint16_t *output;
     double error; /* sum of squares */
+    bool wrong;
 } suspect_row;
 
 static double value_of(const suspect_row *row, int32_t d)
@@ -32,7 +33,8 @@ static double value_of(const suspect_row *row, int32_t d)
     return (double)fa_element_to_float(row->right.problem->dtype, row->output[d]);
 }
 
-/* What is left of the row's error where it was computed by `recipe`: a part of it; 1 where it does not fit. */
+/* What is left of the row's error where it was computed by `recipe`: a part of it; 1 where it does not fit. Of a right
+ * row 0 or 1. */
 static double left_by(const suspect_row *row, const fa_recipe *recipe)
 {
     const fa_problem *p = recipe->problem;
@@ -48,19 +50,21 @@ static double left_by(const suspect_row *row, const fa_recipe *recipe)
             left += off * off;
             size += row->out[d] * row->out[d];
         }
-        if (!(left <= LEFT * row->error)) /* NaN does not fit either */
+        if (row->wrong && !(left <= LEFT * row->error)) /* NaN does not fit either */
             return 1.0;
     }
-    return left <= limit * limit * size ? left / row->error : 1.0;
+    return !(left <= limit * limit * size) ? 1.0 : row->wrong ? left / row->error : 0.0;
 }
 
 /* False: a hypothesis needs numbers. */
 static bool open_row(suspect_row *row, const fa_problem *problem, const fa_expected *expected, const uint16_t *output,
-                     int64_t i)
+                     int32_t tile_m, int64_t i)
 {
     const int32_t dim = fa_problem_dim_v(problem);
     const int64_t flat = fa_expected_row(expected, i);
     row->right = fa_recipe_of(problem, expected->tensors, flat);
+    row->right.tile_m = tile_m;
+    row->right.tile_n = expected->tile_n > 0 ? expected->tile_n : row->right.tile_n;
     row->output = output + flat * dim;
     row->error = 0.0;
     for (int32_t d = 0; d < dim; d++) {
@@ -73,9 +77,10 @@ static bool open_row(suspect_row *row, const fa_problem *problem, const fa_expec
     return true;
 }
 
-/* Of a way to make a mistake: how many rows it explains, and what it leaves of their errors. */
+/* Of a way to make a mistake: how many wrong rows it explains, what it leaves of their errors, and how many right rows
+ * would be wrong with it. */
 typedef struct score_card {
-    int32_t explained;
+    int32_t explained, denied;
     double left;
 } score_card;
 
@@ -87,52 +92,63 @@ static void try_all(const suspect_row *row, score_card *card)
     for (int32_t i = 0; i < count; i++)
         for (int32_t way = 0; way < mistakes[i].ways; way++, card++) {
             fa_recipe recipe = row->right;
-            if ((mistakes[i].needs & ~possible) != 0)
+            if ((mistakes[i].needs & ~possible) != 0 || (!row->wrong && card->explained == 0))
                 continue;
             mistakes[i].make(&recipe, mistakes[i].first + way);
             const double left = left_by(row, &recipe);
-            card->explained += left < 1.0;
-            card->left += left;
+            card->explained += row->wrong && left < 1.0;
+            card->left += row->wrong ? left : 0.0;
+            card->denied += !row->wrong && left == 1.0;
         }
+}
+
+/* More wrong rows, or as many and fewer right ones, or an error that is far smaller. */
+static bool is_better(const score_card *card, const score_card *best)
+{
+    if (card->explained != best->explained)
+        return card->explained > best->explained;
+    return card->denied != best->denied ? card->denied < best->denied : card->left < 0.25 * best->left;
 }
 
 /* The best card, where it explains most of the rows; of those that do as well the first. */
 static void choose(const score_card *card, fa_suspect *suspect)
 {
-    double least_left = INFINITY;
+    score_card best = {.left = INFINITY};
     int32_t count;
     const fa_mistake *mistakes = fa_mistakes(&count);
     for (int32_t i = 0; i < count; i++)
         for (int32_t way = 0; way < mistakes[i].ways; way++, card++) {
-            if (2 * card->explained <= suspect->examined || card->explained < suspect->explained ||
-                (card->explained == suspect->explained && !(card->left < 0.25 * least_left)))
+            if (2 * card->explained <= suspect->examined || !is_better(card, &best))
                 continue;
+            best = *card;
             suspect->mistake = mistakes[i].text;
             suspect->explained = card->explained;
-            least_left = card->left;
         }
 }
 
-fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected, const uint16_t *output, int32_t tile_m,
-                         const int64_t *rows, int32_t count)
+fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad,
+                         const uint16_t *output, int32_t tile_m, const int64_t *rows, int32_t count)
 {
     const int64_t work = most((int64_t)problem->seq_kv * (problem->dim + fa_problem_dim_v(problem)), 1);
     const int32_t tried = (int32_t)fewest(count, most(WORK / work, LEAST_ROWS));
     const size_t room = (size_t)fa_recipe_room(problem);
     suspect_row row = {.products = fa_alloc(room * sizeof(double)),
                        .weights = fa_alloc(room * sizeof(double)),
-                       .out = fa_alloc((size_t)fa_problem_dim_v(problem) * sizeof(double))};
+                       .out = fa_alloc((size_t)fa_problem_dim_v(problem) * sizeof(double)),
+                       .wrong = true};
     fa_suspect suspect = {.mistake = NULL};
     score_card *cards = fa_alloc(CARDS * sizeof *cards);
-    for (int32_t i = 0; i < CARDS; i++)
-        cards[i] = (score_card){0, 0.0};
     for (int32_t n = 0; n < tried; n++)
-        if (open_row(&row, problem, expected, output, rows[(int64_t)n * count / tried])) {
-            row.right.tile_m = tile_m;
-            row.right.tile_n = expected->tile_n > 0 ? expected->tile_n : row.right.tile_n;
+        if (open_row(&row, problem, expected, output, tile_m, rows[(int64_t)n * count / tried])) {
             try_all(&row, cards);
             suspect.examined++;
         }
+    row.wrong = false;
+    for (int32_t n = 0; n < tried; n++) { /* rows all over the tensor */
+        const int64_t i = (2 * n + 1) * expected->row_count / (2 * tried);
+        if (!bad[i] && open_row(&row, problem, expected, output, tile_m, i))
+            try_all(&row, cards);
+    }
     choose(cards, &suspect);
     free(cards);
     free(row.products);

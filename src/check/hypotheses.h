@@ -10,8 +10,8 @@ typedef struct fa_suspect {
 } fa_suspect;
 
 /* rows: `count` wrong ones, as indices into `expected`, which has the tensors. Some of them are examined: the more, the
- * less work a row is. */
-fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected, const uint16_t *output, int32_t tile_m,
-                         const int64_t *rows, int32_t count);
+ * less work a row is. bad: a flag for each row of `expected`. Where mistakes explain as many, right rows decide. */
+fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad,
+                         const uint16_t *output, int32_t tile_m, const int64_t *rows, int32_t count);
 
 #endif

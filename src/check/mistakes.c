@@ -3,35 +3,20 @@
 #include <math.h>
 
 /* What a problem has. */
-enum {
-    CAUSAL = 1,
-    TREE = 2,
-    BOUNDS = 4,
-    LENGTHS = 8,
-    LEFT = 16,
-    RIGHT = 32,
-    WINDOW = 64,
-    CHUNK = 128,
-    CAP = 256,
-    SINK = 512,
-    ALIBI = 1024,
-    BIAS = 2048,
-    DIM_V = 4096,
-    SAME_DIM = 8192,
-    GROUPS = 16384,
-    HIDES = 32768,
-    V_IN_K = 65536,
-};
+enum { CAUSAL = 1, TREE = 2, BOUNDS = 4, LENGTHS = 8, LEFT = 16, RIGHT = 32, WINDOW = 64, CHUNK = 128, CAP = 256 };
+enum { SINK = 512, ALIBI = 1024, BIAS = 2048, DIM_V = 4096, SAME_DIM = 8192, GROUPS = 16384, HIDES = 32768 };
+enum { V_IN_K = 65536, NO_BOUNDS = 131072 };
 
 int32_t fa_mistakes_possible(const fa_problem *p)
 {
     const bool left = p->windowed && p->window_left >= 0, right = p->windowed && p->window_right >= 0;
     const bool bounds = p->causal || p->windowed || p->chunk > 0, same = fa_problem_dim_v(p) == p->dim;
-    return (p->causal ? CAUSAL : 0) | (p->tree ? TREE : 0) | (bounds ? BOUNDS : 0) | (p->lengths ? LENGTHS : 0) |
-           (left ? LEFT : 0) | (right && !p->causal ? RIGHT : 0) | (p->windowed ? WINDOW : 0) |
-           (p->chunk > 0 ? CHUNK : 0) | (p->softcap > 0.0f ? CAP : 0) | (p->sinks ? SINK : 0) | (p->alibi ? ALIBI : 0) |
-           (p->bias ? BIAS : 0) | (same ? SAME_DIM : DIM_V) | (fa_problem_dim_v(p) <= p->dim ? V_IN_K : 0) |
-           (p->kv_heads < p->heads ? GROUPS : 0) | (bounds || p->tree ? HIDES : 0);
+    return (p->causal ? CAUSAL : 0) | (p->tree ? TREE : 0) | (bounds ? BOUNDS : NO_BOUNDS) |
+           (p->lengths ? LENGTHS : 0) | (left ? LEFT : 0) | (right && !p->causal ? RIGHT : 0) |
+           (p->windowed ? WINDOW : 0) | (p->chunk > 0 ? CHUNK : 0) | (p->softcap > 0.0f ? CAP : 0) |
+           (p->sinks ? SINK : 0) | (p->alibi ? ALIBI : 0) | (p->bias ? BIAS : 0) | (same ? SAME_DIM : DIM_V) |
+           (fa_problem_dim_v(p) <= p->dim ? V_IN_K : 0) | (p->kv_heads < p->heads ? GROUPS : 0) |
+           (bounds || p->tree ? HIDES : 0);
 }
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -82,18 +67,8 @@ static void mask(fa_recipe *r, int32_t way)
     clip(r, 0, end);
 }
 
-enum {
-    LEFT_WIDE,
-    LEFT_NARROW,
-    RIGHT_WIDE,
-    RIGHT_NARROW,
-    NO_LEFT,
-    NO_RIGHT,
-    NO_WINDOW,
-    SHIFTED,
-    LEFT_SHIFTED,
-    RIGHT_FOR_CAUSAL
-};
+enum { LEFT_WIDE, LEFT_NARROW, RIGHT_WIDE, RIGHT_NARROW, NO_LEFT, NO_RIGHT, NO_WINDOW };
+enum { SHIFTED = NO_WINDOW + 1, LEFT_SHIFTED, RIGHT_FOR_CAUSAL };
 static void window(fa_recipe *r, int32_t way)
 {
     const int32_t left = r->see.window_left, right = r->see.window_right;
@@ -178,9 +153,24 @@ static void no_first_tile(fa_recipe *r, int32_t way)
     clip(r, way < TILES ? first / tile * tile + tile : first + tile, INT32_MAX);
 }
 
+/* Behind the last key, or behind each row's own last key. */
 static void zeros_past_the_end(fa_recipe *r, int32_t way)
 {
-    r->zeros = r->keys.end == r->at.seq_kv ? (int32_t)(up(r->at.seq_kv, tile_of(r, way)) - r->at.seq_kv) : 0;
+    const int32_t end = r->keys.end, zeros = (int32_t)up(end, tile_of(r, way)) - end;
+    r->zeros = end == r->at.seq_kv || way >= TILES ? zeros : 0;
+}
+
+/* The end of a row's keys is a multiple of something: more, or fewer, than it sees. */
+enum { CUTS = 6 };
+static void masked_by_tiles(fa_recipe *r, int32_t way)
+{
+    r->keys.end = (int32_t)fewest(up(r->keys.end, tile_of(r, way)), r->at.seq_kv);
+}
+
+static void cut_to_multiples(fa_recipe *r, int32_t way)
+{
+    const int64_t unit = 2ll << way, count = r->keys.end - r->keys.first;
+    clip(r, 0, r->keys.first + count / unit * unit);
 }
 
 static void keys_past_the_end(fa_recipe *r, int32_t way)
@@ -362,13 +352,17 @@ static const fa_mistake mistakes[] = {
     {"K and V are those of another batch", 0, place, NEXT_BATCH, 3},
     {"the largest length counts, not the sequence's own", LENGTHS, range, LARGEST, 2},
     {"the largest length counts, not the sequence's own", LENGTHS, mask, BY_LARGEST_KEYS, 1},
-    {"keys past the end count, with scores and values of 0", 0, zeros_past_the_end, 0, TILES},
+    {"keys past the end count, with scores and values of 0", 0, zeros_past_the_end, 0, 2 * TILES},
     {"keys past the end count: the next head's or sequence's", 0, keys_past_the_end, 0, TILES + 1},
     {"the last key is left out", 0, range, NO_LAST_KEY, 1},
     {"the first key is left out", 0, range, NO_FIRST_KEY, 1},
-    {"the last tile of keys is left out", 0, no_last_tile, 0, 2 * TILES},
+    {"the last tile of keys is left out", NO_BOUNDS, no_last_tile, 0, 2 * TILES},
+    {"the last keys of a row tile are left out: does its loop end with its first row?", BOUNDS, range, OF_FIRST_ROW, 3},
+    {"the last keys of a row tile are left out: does its loop end with its first row?", BOUNDS, no_last_tile, 0,
+     2 * TILES},
+    {"the number of keys is cut to a multiple of 2, 4, 8, ...", 0, cut_to_multiples, 0, CUTS},
+    {"keys are masked by whole tiles", HIDES, masked_by_tiles, 0, TILES},
     {"the first tile of keys is left out", 0, no_first_tile, 0, 2 * TILES},
-    {"keys end with those of the row tile's first row", BOUNDS, range, OF_FIRST_ROW, 3},
     {"q.k leaves out the last columns", 0, fewer_dims, 0, 5},
     {"the softcap is missing", CAP, softcap, NO_CAP, 1},
     {"the softcap comes after the mask: hidden keys score -softcap", CAP | HIDES, softcap, AFTER_MASK, 2},

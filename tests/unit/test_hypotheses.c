@@ -134,7 +134,8 @@ static void simulated_mistakes_are_named(void **state)
         {SIM_NO_TAIL_MASK, SHAPE "--seq-kv 70 --dim 16", "keys past the end count, with scores and values of 0"},
         {SIM_WRONG_KV_HEAD, SHAPE, "the K/V head is h % kv_heads, not h / (heads / kv_heads)"},
         {SIM_DROP_LAST_TILE, SHAPE "--seq-kv 130", "the last tile of keys is left out"},
-        {SIM_DROP_LAST_TILE, SHAPE "--seq-kv 100 --causal", "the last tile of keys is left out"},
+        {SIM_DROP_LAST_TILE, SHAPE "--seq-kv 100 --causal",
+         "the last keys of a row tile are left out: does its loop end with its first row?"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bench b = open_bench(cases[i].line);
