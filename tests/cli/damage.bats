@@ -20,6 +20,8 @@ evo_test_one.sh               -
 export.sh                     records.jsonl              record   needed    --format csv --out OUT FILE
 export.sh                     records.jsonl.gz           record   needed    --format rbk-report --out OUT FILE
 export.sh                     leaderboard.jsonl          line     needed    --format t4 --out OUT DIR
+compare.sh                    records.jsonl              record   needed    FILE FILE --out OUT
+compare.sh                    leaderboard.json           board    needed    FILE FILE --out OUT
 ncu_profile.sh                gates.json                 gate     needed    --import CSV --thresholds FILE --out OUT
 ncu_profile.sh                record.json                record   needed    --import CSV --record FILE --out OUT
 peers.sh                      peers.json                 peer     output    --kernel two --library none --out FILE
