@@ -1,6 +1,7 @@
 #include "check/choose_rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MIN_SAMPLE_ROWS = 16 };
 /* Multiply-adds of Q K^T. The canonical shape is 2^28 and takes about 0.15 s on two cores; all rows up to four times
@@ -94,5 +95,34 @@ int64_t *fa_choose_rows(const fa_problem *problem, int32_t tile_m, uint64_t seed
                     fa_problem_flat(problem, b, b % problem->heads, end == 0 ? 0 : problem->lengths->q[b] - 1);
     qsort(rows, (size_t)count, sizeof *rows, compare_rows);
     *row_count = tidy(problem, rows, count);
+    return rows;
+}
+
+static int by_suspicion(const void *left, const void *right)
+{
+    const double a = **(const double *const *)left, b = **(const double *const *)right;
+    return (a < b) - (a > b);
+}
+
+int64_t *fa_choose_suspects(const int64_t *sample, int64_t sample_count, const double *suspects, int64_t all,
+                            int64_t *row_count)
+{
+    int64_t worst = 0, kept = 0;
+    const double **at = fa_alloc((size_t)(all + 1) * sizeof *at);
+    for (int64_t row = 0; row < all; row++)
+        if (suspects[row] > 0.0)
+            at[worst++] = &suspects[row];
+    qsort(at, (size_t)worst, sizeof *at, by_suspicion);
+    worst = worst < FA_SUSPECTS_MOST ? worst : FA_SUSPECTS_MOST;
+    int64_t *rows = fa_alloc((size_t)(sample_count + worst + 1) * sizeof *rows);
+    memcpy(rows, sample, (size_t)sample_count * sizeof *rows);
+    for (int64_t i = 0; i < worst; i++)
+        rows[sample_count + i] = at[i] - suspects;
+    free(at);
+    qsort(rows, (size_t)(sample_count + worst), sizeof *rows, compare_rows);
+    for (int64_t i = 0; i < sample_count + worst; i++)
+        if (i == 0 || rows[i] != rows[kept - 1])
+            rows[kept++] = rows[i];
+    *row_count = kept;
     return rows;
 }

@@ -7,8 +7,6 @@
 
 #include "check/choose_rows.h"
 
-enum { SUSPECTS_MOST = 256 }; /* rows that the CPU looks at beside its sample */
-
 void fa_judge_merge(fa_check_result *result, const fa_verdict *verdict)
 {
     for (int32_t i = 0; i < result->verdict_count; i++)
@@ -129,43 +127,6 @@ static fa_status ask_device(fa_session *s, fa_reason *why)
     return ask(s, &s->plain, s->cublas.on && !asks(s, FA_REFERENCE_PLAIN) ? unsaid : s->result->missing, why);
 }
 
-static int by_suspicion(const void *left, const void *right)
-{
-    const double a = **(const double *const *)left, b = **(const double *const *)right;
-    return (a < b) - (a > b);
-}
-
-static int by_number(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-/* The sample and the worst suspects: malloc'd, ascending. */
-static int64_t *with_suspects(const fa_session *s, const double *suspects, int64_t *count)
-{
-    const fa_reference *sample = &s->kept->reference;
-    const int64_t all = fa_problem_rows(s->problem);
-    int64_t worst = 0, kept = 0;
-    const double **at = fa_alloc((size_t)all * sizeof *at);
-    for (int64_t row = 0; row < all; row++)
-        if (suspects[row] > 0.0)
-            at[worst++] = &suspects[row];
-    qsort(at, (size_t)worst, sizeof *at, by_suspicion);
-    worst = worst < SUSPECTS_MOST ? worst : SUSPECTS_MOST;
-    int64_t *rows = fa_alloc((size_t)(sample->row_count + worst) * sizeof *rows);
-    memcpy(rows, sample->rows, (size_t)sample->row_count * sizeof *rows);
-    for (int64_t i = 0; i < worst; i++)
-        rows[sample->row_count + i] = at[i] - suspects;
-    free(at);
-    qsort(rows, (size_t)(sample->row_count + worst), sizeof *rows, by_number);
-    for (int64_t i = 0; i < sample->row_count + worst; i++)
-        if (i == 0 || rows[i] != rows[kept - 1])
-            rows[kept++] = rows[i];
-    *count = kept;
-    return rows;
-}
-
 /* The suspects of the plain reference may be rows where the baseline is no better: by all rules, with their own
  * baseline, the CPU decides. */
 static bool cpu_clears(fa_session *s, const double *suspects, const fa_verdict *exact)
@@ -174,7 +135,8 @@ static bool cpu_clears(fa_session *s, const double *suspects, const fa_verdict *
     if (fa_chooses_all_rows(s->problem))
         return exact->passed;
     fa_session_gpu_lock(s, FA_GPU_LOCK_NONE);
-    int64_t count, *rows = with_suspects(s, suspects, &count);
+    int64_t count,
+        *rows = fa_choose_suspects(sample->rows, sample->row_count, suspects, fa_problem_rows(s->problem), &count);
     fa_reference more = fa_reference_of_rows(s->problem, &s->kept->tensors, rows, count, s->acc_fp16);
     more.unit = sample->unit;
     const fa_verdict verdict = fa_judge(s->problem, &more, s->output, s->tile_m, s->result->atol, s->result->rtol);

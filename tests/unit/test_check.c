@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#define ROW_OFF 23
+
 typedef enum {
     WAY_GOOD,
     WAY_FAULT,         /* computes as `fault` says */
@@ -57,7 +59,8 @@ typedef enum {
     WAY_PLAIN_WRONG,   /* one element of it 1e-6 off */
     WAY_PLAIN_WRONG_LSE,
     WAY_PLAIN_NAN,
-    WAY_ROW_OFF, /* one row half as large again, which a sample may leave out */
+    WAY_LSE_ROW_OFF, /* the log-sum-exp of that row 1 too large */
+    WAY_ROW_OFF,     /* one row half as large again, which a sample may leave out */
 } way;
 
 struct fa_kernel {
@@ -245,7 +248,8 @@ static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
     problem.scale = kernel->way == WAY_OWN_SCALE ? 1.0f / sqrtf((float)p->dim) : p->scale;
     fa_tensors tensors = tensors_of(p);
     fa_reference all = reference_of_all(&problem, &tensors);
-    if (kernel->way == WAY_LIBRARY || kernel->way == WAY_WRONG_LIBRARY || kernel->way == WAY_GROUPS_PACKED)
+    if (kernel->way == WAY_LIBRARY || kernel->way == WAY_WRONG_LIBRARY || kernel->way == WAY_GROUPS_PACKED ||
+        kernel->way == WAY_ROW_OFF || kernel->way == WAY_LSE_ROW_OFF)
         memcpy(out, all.baseline, fa_problem_q_count(&problem) * sizeof *out);
     else
         sim_flash(&problem, &tensors, &all, 64, kernel->way == WAY_FAULT ? kernel->fault : SIM_GOOD, out);
@@ -253,12 +257,11 @@ static void compute(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
         const int64_t at = kernel->way == WAY_LSE_PACKED ? i : place_in_lse(p, i);
         assert_int_equal(((const uint16_t *)p->lse)[2 * at], 0xFFFF); /* NaN-filled too */
         p->lse[at] = (float)all.lse[i] * (kernel->way == WAY_LSE_LOG2 ? 1.442695f : 1.0f);
+        p->lse[at] += kernel->way == WAY_LSE_ROW_OFF && i == ROW_OFF;
     }
     fa_reference_free(&all);
     fa_tensors_free(&tensors);
 }
-
-#define ROW_OFF 23
 
 /* What each of these ways makes of a right output, packed. */
 static void spoil(const fa_kernel *kernel, const fa_params *p, uint16_t *out)
@@ -782,26 +785,34 @@ static void a_wrong_plain_reference_is_dropped(void **state)
     discard(s);
 }
 
-/* A problem of which the CPU takes a sample: a wrong row beside it is found, and by the CPU's own judgement. */
+/* A problem of which the CPU takes a sample: a wrong row beside it is found. In these inputs another row, 3877, is
+ * beyond the sample's limits and right: the CPU clears it. */
 static void a_row_beside_the_sample_is_found(void **state)
 {
-    for (int wrong = 0; wrong < 2; wrong++)
-        for (int plain = !wrong; plain < 2; plain++) {
-            setup *s = make(wrong ? WAY_ROW_OFF : WAY_LIBRARY, WAY_NO_LIBRARY);
-            plain_compiles = true;
-            s->fake.plain = WAY_PLAIN;
-            s->problem = (fa_problem){1, 1, 1, 4096, 4400, 64, true, 2.0f};
-            s->kernel.problem = s->problem;
-            s->spec.lse = false;
-            s->options.seeds = 1;
-            s->candidate.nondeterministic = true; /* one launch */
-            s->options.check = FA_REFERENCE_CPU | (plain ? FA_REFERENCE_PLAIN : 0);
-            assert_false(fa_chooses_all_rows(&s->problem));
-            assert_int_equal(check(s), wrong && plain ? FA_WRONG : FA_PASS);
-            if (wrong && plain)
-                assert_non_null(strstr(s->why.text, "against plain: "));
-            discard(s);
-        }
+    const way ways[] = {WAY_LIBRARY, WAY_ROW_OFF, WAY_LSE_ROW_OFF};
+    for (int wrong = 0; wrong < 3; wrong++) {
+        setup *s = make(ways[wrong], WAY_NO_LIBRARY);
+        s->spec.lse = wrong == 2;
+        plain_compiles = true;
+        s->fake.plain = WAY_PLAIN;
+        s->problem = s->kernel.problem = (fa_problem){1, 1, 1, 4096, 4400, 64, true, 0.125f};
+        s->options.dist = FA_DIST_OUTLIER;
+        s->options.seeds = 1;
+        s->candidate.nondeterministic = true; /* one launch */
+        s->options.check = FA_REFERENCE_CPU | FA_REFERENCE_PLAIN;
+        int64_t count, *rows = fa_choose_rows(&s->problem, 32, 42, &count);
+        assert_in_range(count, 100, 4000);
+        for (int64_t i = 0; i < count; i++)
+            assert_int_not_equal(rows[i], ROW_OFF);
+        free(rows);
+        assert_int_equal(check(s), wrong ? FA_WRONG : FA_PASS);
+        assert_true(s->result.verdicts[0].passed && s->result.verdicts[0].rows_checked == count);
+        assert_true(s->result.verdicts[1].passed == (wrong != 1) && s->result.verdicts[1].rows_checked == 4096);
+        if (wrong)
+            assert_non_null(strstr(s->why.text, wrong == 1 ? "against plain: " : "log-sum-exp: |L-R|"));
+        assert_int_equal(s->result.lse.rows_checked, wrong == 2 ? 4096 : 0);
+        discard(s);
+    }
 }
 
 /* A second candidate of the same problem draws nothing and makes no reference again. */
@@ -836,6 +847,44 @@ static void later_candidates_share_inputs_and_references(void **state)
     s->kernel.way = WAY_GOOD;
     assert_int_equal(check(s), FA_PASS);
     assert_int_equal(references_made, 10);
+    discard(s);
+}
+
+/* What cuBLAS cannot serve is asked for once, and said each time; of another candidate that says nothing. */
+static void a_library_that_cannot_is_asked_once(void **state)
+{
+    setup *s = make(WAY_LIBRARY, WAY_WRONG_LIBRARY);
+    plain_compiles = true;
+    s->fake.plain = WAY_PLAIN;
+    s->options.seeds = 1;
+    s->spec.kind = FA_KIND_LIBRARY;
+    fa_reason why;
+    assert_int_equal(fa_registry_find("cublas", &s->spec.row, &why), FA_PASS);
+    assert_int_equal(check(s), FA_PASS);
+    assert_string_equal(s->result.missing, "cublas: is the kernel under test, so it is no reference");
+    assert_string_equal(s->result.verdicts[1].name, "plain");
+    assert_int_equal(s->fake.library_loads, 0);
+    s->spec.row = NULL;
+    for (int i = 0; i < 3; i++) {
+        fa_buffers_free(&s->candidate.buffers);
+        assert_int_equal(check(s), FA_PASS);
+        assert_non_null(strstr(s->result.missing, "cublas: its own result is wrong here"));
+        assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 1);
+        assert_int_equal(s->result.verdict_count, 2);
+    }
+    discard(s);
+    s = make(WAY_LIBRARY, WAY_LIBRARY); /* nor is its own result a reference of cuBLAS itself */
+    plain_compiles = true;
+    s->fake.plain = WAY_PLAIN;
+    s->options.seeds = 1;
+    assert_int_equal(check(s), FA_PASS);
+    assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 0);
+    fa_buffers_free(&s->candidate.buffers);
+    s->spec.kind = FA_KIND_LIBRARY;
+    assert_int_equal(fa_registry_find("cublas", &s->spec.row, &why), FA_PASS);
+    assert_int_equal(check(s), FA_PASS);
+    assert_true(s->fake.library_loads == 1 && s->fake.plain_loads == 1);
+    assert_string_equal(s->result.verdicts[1].name, "plain");
     discard(s);
 }
 
@@ -1252,6 +1301,7 @@ int main(void)
         cmocka_unit_test(the_plain_reference_checks_every_row),
         cmocka_unit_test(a_wrong_plain_reference_is_dropped),
         cmocka_unit_test(a_row_beside_the_sample_is_found),
+        cmocka_unit_test(a_library_that_cannot_is_asked_once),
         cmocka_unit_test(later_candidates_share_inputs_and_references),
         cmocka_unit_test(failures_are_told_in_the_kernels_tiles),
         cmocka_unit_test(a_baseline_is_of_the_kernels_class),

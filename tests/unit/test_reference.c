@@ -450,9 +450,39 @@ static void nothing_is_read_past_the_end(void **state)
         }
 }
 
+/* The worst suspects, the sample, each once, in order. */
+static void suspects_join_the_sample(void **state)
+{
+    enum { ALL = 1000 };
+    const int64_t sample[] = {0, 7, 500, 999};
+    double suspects[ALL] = {[7] = 1.0, [8] = 0.5, [300] = INFINITY};
+    int64_t count, *rows = fa_choose_suspects(sample, 4, suspects, ALL, &count);
+    const int64_t few[] = {0, 7, 8, 300, 500, 999};
+    assert_int_equal(count, 6);
+    assert_memory_equal(rows, few, sizeof few);
+    free(rows);
+    for (int i = 0; i < ALL; i++)
+        suspects[i] = 1.0 + (i * 7 + 1) % ALL; /* all different */
+    suspects[500] = 0.0;
+    rows = fa_choose_suspects(sample, 4, suspects, ALL, &count);
+    int64_t worst = 0, sampled = 0;
+    for (int64_t i = 0; i < count; i++) {
+        assert_true(i == 0 || rows[i] > rows[i - 1]);
+        const bool among = suspects[rows[i]] > ALL - FA_SUSPECTS_MOST;
+        const bool of_sample = rows[i] == 0 || rows[i] == 7 || rows[i] == 500 || rows[i] == 999;
+        assert_true(among || of_sample);
+        worst += among;
+        sampled += of_sample;
+    }
+    assert_int_equal(worst, FA_SUSPECTS_MOST);
+    assert_int_equal(sampled, 4);
+    free(rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(suspects_join_the_sample),
         cmocka_unit_test(equals_the_definition),
         cmocka_unit_test(rows_without_a_key_are_zero),
         cmocka_unit_test(baseline_is_naive_fp16),
