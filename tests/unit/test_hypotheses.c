@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { TILE_M = 16, TILE_N = 32 };
+enum { TILE_M = 16, TILE_N = 32, FEW_KEYS = 4 };
 
 typedef struct bench {
     fa_problem problem;
@@ -55,11 +55,13 @@ static void compute(bench *b, const fa_problem *problem, const fa_tensors *tenso
     fa_reference_free(&other);
 }
 
+static int32_t tile_n = TILE_N;
+
 static fa_verdict judge(const bench *b, double rule)
 {
     fa_reference reference = b->reference;
     reference.tensors = &b->tensors;
-    reference.tile_n = TILE_N;
+    reference.tile_n = tile_n;
     return fa_judge(&b->problem, &reference, b->output, TILE_M, rule, rule);
 }
 
@@ -321,6 +323,45 @@ static void most_rows_must_be_explained(void **state)
     }
 }
 
+/* NaN in rows that see no key, in those that see none of their tile's first keys, in one row of these groups more. */
+static void rows_of_nan_say_what_they_share(void **state)
+{
+    static const struct {
+        const char *line;
+        int32_t tile_n;
+        bool more; /* a row that sees keys from the first on */
+        const char *words;
+    } cases[] = {
+        {SHAPE "--causal --seq-kv 20", TILE_N, false, "row, in rows that see no key: their sum is 0"},
+        {SHAPE "--causal --seq-kv 20", TILE_N, true, "row"},
+        {SHAPE "--seq-kv 24 --window 3,3", TILE_N, false, "row, in rows that see no key"},
+        {SHAPE "--causal --window 8,0", FEW_KEYS, false, "row, in rows that see nothing of their tile's first keys"},
+        {SHAPE "--causal --window 8,0", FEW_KEYS, true, "row"},
+        {SHAPE "--seq-kv 36 --window 0,0", FEW_KEYS, false, "row, in rows that see nothing of their tile's first keys"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench b = open_bench(cases[i].line);
+        compute(&b, &b.problem, &b.tensors);
+        for (int64_t flat = 0; flat < b.reference.row_count; flat++) {
+            const fa_row at = fa_problem_row(&b.problem, flat);
+            const fa_keys keys = fa_problem_keys(&b.problem, at.batch, at.row);
+            const int32_t first = fa_problem_keys(&b.problem, at.batch, at.row / TILE_M * TILE_M).first;
+            const bool empty = keys.first == keys.end, late = keys.first >= first + FEW_KEYS;
+            if (empty || (late && cases[i].tile_n == FEW_KEYS) || (cases[i].more && at.row >= 2 * TILE_M))
+                for (int32_t d = 0; d < b.problem.dim; d++)
+                    b.output[flat * b.problem.dim + d] = 0x7E00;
+        }
+        tile_n = cases[i].tile_n;
+        const fa_verdict v = judge(&b, 1e-3);
+        const char *said = strstr(v.failure, "NaN or infinity throughout the ");
+        const bool shared = said != NULL && strstr(said, "in rows that see") != NULL;
+        if (said == NULL || strstr(said, cases[i].words) == NULL || shared == cases[i].more)
+            fail_msg("%s: '%s'", cases[i].line, v.failure);
+        tile_n = TILE_N;
+        close_bench(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +370,7 @@ int main(void)
         cmocka_unit_test(other_problems_are_named),
         cmocka_unit_test(other_faults_are_not_named),
         cmocka_unit_test(most_rows_must_be_explained),
+        cmocka_unit_test(rows_of_nan_say_what_they_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
