@@ -15,6 +15,7 @@
 constexpr bool HAS_VARLEN = (FA_FEATURES & FA_FEATURE_VARLEN) != 0;
 constexpr bool HAS_WINDOW = (FA_FEATURES & FA_FEATURE_WINDOW) != 0;
 constexpr bool HAS_CHUNK = (FA_FEATURES & FA_FEATURE_CHUNK) != 0;
+constexpr bool HAS_PAGES = (FA_FEATURES & FA_FEATURE_PAGED) != 0;
 constexpr bool HAS_FIRST_KEY = HAS_WINDOW || HAS_CHUNK; /* a row may see nothing of the first keys */
 
 struct sequence {
@@ -31,7 +32,7 @@ __device__ __forceinline__ sequence sequence_of(const fa_params &p, int batch)
 {
     if constexpr (HAS_VARLEN)
         return {batch, length_of(p.start_q, p.used_q, batch), length_of(p.start_kv, p.used_kv, batch), p.start_q[batch],
-                p.start_kv[batch]};
+                HAS_PAGES ? 0 : p.start_kv[batch]};
     return {batch, p.seq_q, p.seq_kv, 0, 0};
 }
 

@@ -46,14 +46,21 @@ passes() { # OPTIONS...
 
 # bats test_tags=slow
 @test "every kernel passes on each feature that it serves, and refuses the others by name" {
-    local kernel kernels word served=0 options
+    local kernel kernels word served=0 options dims
     kernels=$(./fa_bench --list-kernels --json - |
         jq -r '.[] | select(.kind == "hand" and .emulated and .missing == null) | .name')
     for kernel in $kernels; do
+        dims=$(dims_of "$kernel")
         for word in varlen window chunk softcap sink alibi bias mask dim_v paged; do
             options=$(options_of $word)
+            [[ $word != dim_v || -z $dims ]] || options=$dims
             # shellcheck disable=SC2086
-            run ./fa_bench "${small[@]}" --kernel "$kernel" $options --json "$work/r.json"
+            run ./fa_bench "${small[@]}" --kernel "$kernel" $dims $options --json "$work/r.json"
+            if [[ $output =~ "takes pages of a multiple of "([0-9]+)" rows: not --page-size" ]]; then
+                options="--page-size ${BASH_REMATCH[1]}"
+                # shellcheck disable=SC2086
+                run ./fa_bench "${small[@]}" --kernel "$kernel" $dims $options --json "$work/r.json"
+            fi
             if [ "$status" -eq 3 ]; then
                 [[ $output == *"does not serve ${options%% *}"* ]] || { echo "$kernel $word: $output"; return 1; }
                 continue
@@ -61,10 +68,45 @@ passes() { # OPTIONS...
             [ "$status" -eq 0 ] || { echo "$kernel $word: $output"; return 1; }
             served=$((served + 1))
             # shellcheck disable=SC2086
-            passes --kernel "$kernel" $options --causal --dtype bf16
+            passes --kernel "$kernel" $dims $options --causal --dtype bf16
         done
     done
     [ $served -ge 9 ]
+}
+
+mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
+
+@test "wgmma_mla: pages in a batch of unlike lengths, some empty; rows that see nothing; splits" {
+    local splits
+    for splits in 1 2 7; do
+        passes "${mla[@]}" --heads 16 --splits $splits --page-size 64 --lengths 1:300,3:1,2:0,0:70,1:65 --causal \
+            --seeds 2
+    done
+    record_holds "$work/r.json" '.serves == ["varlen", "paged", "dim_v"]'
+    passes "${mla[@]}" --heads 9 --seq 1 --seq-kv 200 --dtype bf16 --dist rising
+    refused 3 "takes pages of a multiple of 64 rows: not --page-size 32" \
+        ./fa_bench "${small[@]}" "${mla[@]}" --page-size 32
+    refused 3 "wgmma_mla serves --dim 576 --dim-v 512 --v-in-k only" ./fa_bench "${small[@]}" --kernel wgmma_mla
+    refused 3 "wgmma_mla serves --dim 576 --dim-v 512 --v-in-k only" \
+        ./fa_bench "${small[@]}" --kernel wgmma_mla --dim 576 --dim-v 512
+}
+
+# bats test_tags=slow
+@test "wgmma_mla has no race in any schedule: heads 8 to 128, 1 to 4 queries, pages and none, both types" {
+    local schedule options
+    for schedule in ascending descending greedy random; do
+        while read -r options; do
+            # shellcheck disable=SC2086
+            passes "${mla[@]}" --race --schedule $schedule --seeds 1 $options
+        done <<'EOF'
+--heads 8 --seq 1 --seq-kv 330 --splits 1
+--heads 16 --seq 4 --seq-kv 200 --splits 2 --causal --dtype bf16
+--heads 128 --seq 2 --seq-kv 130 --splits 1 --causal --page-size 64
+--heads 64 --lengths 1:200,3:2,2:321 --splits 3 --causal --page-size 128 --strides padded
+--heads 63 --kv-heads 3 --lengths 1:200,3:2,2:321 --splits 4 --dtype bf16
+--heads 126 --seq 3 --seq-kv 260 --splits 40 --page-size 64 --dist rising
+EOF
+    done
 }
 
 @test "what a file needs is refused elsewhere by name, and draws offer it" {

@@ -29,6 +29,11 @@ hangs='\n#ifdef FA_EMU\n    timespec day[]{{86400, 0}};\n    while (nanosleep(da
 # A small problem that takes a moment on the emulator.
 small=(--device emu --batch 1 --heads 2 --seq 33 --dim 16 --seeds 1)
 
+# The dims, as options, of a kernel that serves no others: those of the sentence with which it refuses. Else nothing.
+dims_of() { # KERNEL
+    ./fa_bench "${small[@]}" --kernel "$1" --quiet 2>&1 | grep -oP "infeasible: $1 serves \K--dim .*(?= only$)" || true
+}
+
 # The schema is checked once for all records of a file, because its validator takes longer to start than most runs. A
 # record that is not valid fails "teardown_file", with the name of its test.
 keep_for_schema() { # FILE

@@ -19,8 +19,10 @@ passes() { # OPTIONS...
     kernels=$(./fa_bench --list-kernels --json - |
         jq -r '.[] | select(.kind == "hand" and .emulated and .missing == null) | .name')
     for kernel in $kernels; do
-        passes --kernel "$kernel"
-        passes --kernel "$kernel" --causal
+        # shellcheck disable=SC2046 # words
+        passes --kernel "$kernel" $(dims_of "$kernel")
+        # shellcheck disable=SC2046
+        passes --kernel "$kernel" $(dims_of "$kernel") --causal
         record_holds "$work/r.json" '.provenance.options | index("-DFA_LSE=1") != null'
     done
     [ -n "$kernel" ]

@@ -40,7 +40,13 @@ shape=(--device emu --arch sm_90a --seeds 1 --check cpu --timeout 120 --dim 64)
 declare -A tile=(
     [wgmma]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 6 --seq 300 --seq-kv 520"
     [wgmma_small]="--m 64 --n 64 --warps 8 --stages 1 --batch 1 --heads 2 --seq 70 --seq-kv 520"
-    [wgmma_decode]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 6 --kv-heads 2 --seq 62 --seq-kv 520")
+    [wgmma_decode]="--m 128 --n 64 --warps 8 --stages 2 --batch 1 --heads 6 --kv-heads 2 --seq 62 --seq-kv 520"
+    [wgmma_mla]="--m 64 --n 64 --warps 8 --stages 2 --batch 2 --heads 12 --kv-heads 1 --seq 6 --seq-kv 330 --splits 1")
+# What a tile is tried with beside the variants: features of its kernel. What it refuses of the variants is no catch.
+declare -A own=([wgmma_mla]="--race --schedule random --page-size 64 --lengths 6:330,1:70,2:0
+--race --schedule random --splits 3
+--race --schedule descending --lengths 6:330,0:5,3:200
+--schedule random --page-size 128 --splits 3 --causal --dist rising")
 variants=("--race --schedule random" "--race --schedule ascending" "--race --schedule descending"
     "--race --schedule greedy" "--race --schedule random --causal" "--race --schedule random --seq-kv 60"
     "--race --schedule random --seq-kv 60 --m 64 --warps 4" "--schedule random" "--schedule descending"
@@ -50,7 +56,7 @@ verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
     local options
     read -ra options <<<"${tile[$1]} $2"
     "$bench" "${shape[@]}" "${options[@]}" --source "$work/kernels/$1.cu" --json - --quiet 2>/dev/null | jq -r '
-        if .status == "pass" then "" else
+        if .status == "pass" or .status == "infeasible" then "" else
         "\(.status): \((.reason // "") | split("\n")[0] | sub("^seed [0-9]+: "; "") | .[:90])" end'
 }
 
@@ -64,7 +70,8 @@ while IFS=$'\t' read -r kernel file what command; do
     if cmp -s "kernels/$file" "$work/kernels/$file"; then
         verdict=UNCHANGED
     else
-        for variant in "${variants[@]}"; do
+        mapfile -t more < <(printf %s "${own[$kernel]:-}")
+        for variant in "${variants[@]}" "${more[@]}"; do
             by=$(verdict_of "$kernel" "$variant" || true)
             [[ -z $by ]] || { verdict=CAUGHT; by+=" ($variant)"; break; }
         done

@@ -124,11 +124,12 @@ static void check_tile(const fa_kernel_row *asked, int32_t stages, const fa_prob
     const fa_rule *rule = expected_rule(asked->name, stages != 0, p, atoi(arch + 3), sms);
     fa_knobs want = rule != NULL ? rule->knobs : asked->knobs;
     want.stages = stages != 0 ? stages : want.stages;
-    if (want.splits == 0)
+    const bool chosen = want.splits == 0;
+    if (chosen)
         want.splits = expected_splits(spec.row, &want, p, sms);
     /* wgmma's are chosen by models of waves: here only that a block keeps 512 keys at least (packed heads: 256). */
     const int32_t least_keys = spec.row->traits.pack_heads ? 256 : 512;
-    if (spec.row->traits.wgmma && spec.row->space.splits != NULL && rule != NULL && rule->knobs.splits == 0 &&
+    if (spec.row->traits.wgmma && spec.row->space.splits != NULL && chosen &&
         (spec.knobs.splits == 1 || (spec.knobs.splits > 1 && spec.knobs.splits * least_keys <= p->seq_kv)))
         want.splits = spec.knobs.splits;
     assert_int_equal(spec.kind, spec.row->kind);
