@@ -158,15 +158,21 @@ class Kernel:
         self.arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.params))
 
     def encode(self, name, tensor, map_type):
-        """The tensor map of rank 4, innermost first; as `encode` of src/cuda/module.c."""
+        """The tensor map of rank 4, innermost first; as fa_tensor_boxes (src/device/tensor_boxes.c), with lengths too, and
+        `encode` of src/cuda/module.c."""
         stride_b, stride_h, stride_s, _ = tensor.stride()
+        shape, address = list(reversed(tensor.shape)), tensor.data_ptr()
+        if "start_q" in self.more:
+            longest = max(self.params.seq_q if name in "qo" else self.params.seq_kv, 1)
+            shape[1], shape[3], stride_b = longest, shape[1] + 1, stride_s
+            address -= longest * 2 * stride_s
         rows, cols = getattr(self.info, f"tma_{name}_rows"), self.info.tma_cols
         strides_bytes = (2 * stride_s, 2 * stride_h, 2 * stride_b)
         read_once = self.info.pack_heads and self.params.tiles_m == 1
         promote = 2 * cols >= 128 and not read_once and all(bytes % 32 == 0 for bytes in strides_bytes)
         place = ctypes.addressof(self.params) + getattr(Params, f"{name}_map").offset
-        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), map_type, 4, ctypes.c_void_p(tensor.data_ptr()),
-                  (ctypes.c_uint64 * 4)(*reversed(tensor.shape)),
+        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), map_type, 4, ctypes.c_void_p(address),
+                  (ctypes.c_uint64 * 4)(*shape),
                   (ctypes.c_uint64 * 3)(*strides_bytes),
                   (ctypes.c_uint32 * 4)(cols, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1), 0,
                   SWIZZLE.get(2 * cols, 0), L2_256B if promote else L2_NONE, 0)
