@@ -47,7 +47,8 @@ __device__ __forceinline__ void load_q(const fa_params &p, const shared_layout &
         const int slot = w * Q_STAGES + to.stage;
         mbarrier_wait(at.q_empty + 8 * slot, to.phase ^ 1);
         tiles_s[tile_slot(w, count)] = announce(tile);
-        load_tile<64>(at.q_s, slot, at.q_full + 8 * slot, &p.q_map, from.row, w, tile.head, from.batch);
+        const int part = HAS_VARLEN && tile.row0 + 64 * w >= tile.seq.seq_q ? 0 : w; /* row_in_map says why */
+        load_tile<64>(at.q_s, slot, at.q_full + 8 * slot, &p.q_map, from.row, part, tile.head, from.batch);
     }
     advance<Q_STAGES>(to);
 }
@@ -72,7 +73,8 @@ __device__ __forceinline__ void prefetch_q(const fa_params &p, const block_tile 
     for (int box = 0; box < BOXES; ++box)
 #pragma unroll
         for (int w = 0; w < CONSUMERS; ++w)
-            tma_prefetch_l2(&p.q_map, box * BOX_COLS, from.row + 64 * w, tile.head, from.batch);
+            if (!HAS_VARLEN || tile.row0 + 64 * w < tile.seq.seq_q)
+                tma_prefetch_l2(&p.q_map, box * BOX_COLS, from.row + 64 * w, tile.head, from.batch);
 }
 
 /* The next ticket is drawn this many key tiles before a query tile ends. Drawn earlier, a block with a long tile would
@@ -96,7 +98,7 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
         const tma_row key0 = tma_key_row(p, tile.seq, tile.first_key);
         const int last_row = key0.row + (FA_SPLITS > 1 ? tile.first_key_tile * FA_N : 0);
         int row = key0.row + (tile.key_tiles - 1) * FA_N;
-        load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row, tile.kv_head, key0.batch);
+        load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row_in_map(p, row), tile.kv_head, key0.batch);
         if (!Q_EARLY)
             load_q(p, at, tiles_s, q_to, count, tile);
         const int draw_row = min(row, last_row + TICKET_AHEAD * FA_N);
@@ -106,8 +108,10 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
                 ticket = tiles.draw();
             if (row == last_row)
                 break;
-            load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row - FA_N, tile.kv_head, key0.batch);
-            load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row, tile.kv_head, key0.batch);
+            load_kv<BOXES>(&p.k_map, at.k_s, at.k_full, at.k_empty, k_to, row_in_map(p, row - FA_N), tile.kv_head,
+                           key0.batch);
+            load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row_in_map(p, row), tile.kv_head,
+                             key0.batch);
         }
         block_tile next = tile;
         more = tiles.next(ticket, next);
@@ -115,7 +119,8 @@ __device__ __forceinline__ void produce(const fa_params &p, const shared_layout 
             load_q(p, at, tiles_s, q_to, count + 1, next);
         else if (more)
             prefetch_q(p, next);
-        load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, last_row, tile.kv_head, key0.batch);
+        load_kv<BOXES_V>(&p.v_map, at.v_s, at.v_full, at.v_empty, v_to, row_in_map(p, last_row), tile.kv_head,
+                         key0.batch);
         tile = next;
     }
     end_q(at, tiles_s, q_to, count);

@@ -39,8 +39,16 @@ __device__ __forceinline__ tma_row tma_query_row(const fa_params &p, const seque
 __device__ __forceinline__ tma_row tma_key_row(const fa_params &p, const sequence &seq, int key)
 {
     if constexpr (HAS_VARLEN)
-        return {key + max(p.seq_kv, 1) - seq.seq_kv, seq.first_kv + seq.seq_kv};
+        return {key + max(p.seq_kv, 1) - seq.seq_kv, max(seq.first_kv + seq.seq_kv, 1)};
     return {key, seq.batch};
+}
+
+/* With lengths a box that lies out of bounds as a whole may fault (an H100, CUDA 13.0: it looks at an address of the
+ * map's beginning, which lies before the tensor). A tile that no row sees takes the last row instead, of this sequence
+ * or the one before, and zeros. */
+__device__ __forceinline__ int row_in_map(const fa_params &p, int row)
+{
+    return HAS_VARLEN ? min(row, max(p.seq_kv, 1) - 1) : row;
 }
 
 /* Key tiles that some row of [row0, row0 + rows) sees. One tile, all masked, when no row sees a key. */
