@@ -237,6 +237,17 @@ __device__ inline void fa_copy_out(const fa_params &p, int tensor, const char *o
     }
 }
 
+/* The parameters as the lines see them: as memory of which the compiler knows nothing. Otherwise nvcc and NVRTC 13.0
+ * take a structure of arguments for a copy of them when its first member is theirs, whatever the other members are. */
+__device__ inline const fa_params &fa_own(const fa_params &params)
+{
+    const fa_params *own = &params;
+#ifndef FA_EMU
+    asm("" : "+l"(own));
+#endif
+    return *own;
+}
+
 /* The tensor itself where it lies so, else its copy. */
 template <class T>
 __device__ inline T *fa_tensor(const fa_params &p, int tensor, const char *order, bool as_is, T *copy)

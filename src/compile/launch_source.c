@@ -170,7 +170,7 @@ static void put_entry(const writing *w, int step, int first, const char *attribu
     char name[32] = "fa_kernel";
     if (step != first)
         snprintf(name, sizeof name, "fa_step_%d", step + 1);
-    fprintf(w->out, "extern \"C\" __global__ void %s%s(const __grid_constant__ fa_params p)\n{\n%s}\n", attributes,
+    fprintf(w->out, "extern \"C\" __global__ void %s%s(const __grid_constant__ fa_params fa_p)\n{\n%s}\n", attributes,
             name, body);
     if (step != first)
         fprintf(w->out,
@@ -182,13 +182,15 @@ static void put_entry(const writing *w, int step, int first, const char *attribu
 /* What a launch sees: sizes, tensors, buffers. */
 static char *names_of(const writing *w)
 {
-    char *text = fa_format("    FA_LAUNCH_SIZES;\n    [[maybe_unused]] const float scale = p.scale;\n");
+    char *text = fa_format("    FA_LAUNCH_SIZES;\n    [[maybe_unused]] const fa_params &p = fa_own(fa_p);\n"
+                           "    [[maybe_unused]] const float scale = fa_p.scale;\n");
     for (int i = 0; i < w->lines->buffer_count; i++) {
         const fa_buffer_line *b = &w->lines->buffers[i];
-        char *place = fa_format("(fa_type_%d *)((char *)p.workspace + fa_at<%d>)", i, i);
+        char *place = fa_format("(fa_type_%d *)((char *)fa_p.workspace + fa_at<%d>)", i, i);
         if (b->count == NULL && can_stand(b))
-            fa_extend(&text, "    [[maybe_unused]] fa_type_%d *const %s = fa_tensor(p, %d, \"%s\", fa_as_is_%d, %s);\n",
-                      i, b->name, tensor_of(b), b->order, i, place);
+            fa_extend(&text,
+                      "    [[maybe_unused]] fa_type_%d *const %s = fa_tensor(fa_p, %d, \"%s\", fa_as_is_%d, %s);\n", i,
+                      b->name, tensor_of(b), b->order, i, place);
         else
             fa_extend(&text, "    [[maybe_unused]] fa_type_%d *const %s = %s;\n", i, b->name, place);
         free(place);
@@ -218,7 +220,7 @@ static int put_transfers(const writing *w, transfer what, int step, int first, c
                              "#line %d \"%s\"\n        %s[i] = (fa_type_%d)(%s);\n",
                              names, i, b->line, w->shown, b->name, i, b->first);
         else
-            body = fa_format("%s    fa_copy_%s(p, %d, \"%s\", (fa_type_%d *)((char *)p.workspace + fa_at<%d>), "
+            body = fa_format("%s    fa_copy_%s(fa_p, %d, \"%s\", (fa_type_%d *)((char *)fa_p.workspace + fa_at<%d>), "
                              "fa_count<%d>%s%s%s);\n",
                              b->factor != NULL ? names : "", what == COPY_IN ? "in" : "out", tensor_of(b), b->order, i,
                              i, i, b->factor != NULL ? ", (float)(" : "", b->factor != NULL ? b->factor : "",

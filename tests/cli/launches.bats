@@ -203,3 +203,25 @@ END
     [ "$status" -eq 6 ]
     [[ $output == *"k.cu"*3*none* ]]
 }
+
+# bats test_tags=slow
+@test "a structure of arguments that begins as the parameters do is not taken for them" {
+    cat >"$work/k.cu" <<'END'
+// FA_LAUNCH: rows<<<dim3(2, batch * heads), 64>>>({(void *)p.q, (void *)p.k, (void *)p.v, p.o, {p.q_stride_b, \
+//     p.q_stride_h, p.q_stride_s, p.k_stride_b, p.k_stride_h, p.k_stride_s, p.v_stride_b, p.v_stride_h, \
+//     p.v_stride_s, p.o_stride_b, p.o_stride_h, p.o_stride_s}, {1, 2, 3, 4, 5, 6, 7}, 4242})
+#include <cuda_fp16.h>
+struct arguments { void *q, *k, *v, *o; long long strides[12]; int more[7]; int rows, last; };
+__global__ void rows(const arguments a)
+{
+    if (blockIdx.x * 64 + threadIdx.x < a.rows)
+        ((half *)a.o)[threadIdx.x] = ((half *)a.v)[threadIdx.x];
+}
+END
+    tool=$(type -P nvdisasm || find build/tools -name nvdisasm -type f 2>/dev/null | head -n 1)
+    [ -n "$tool" ] || skip "no nvdisasm"
+    export XDG_CACHE_HOME=$work/cache
+    ./fa_bench --source "$work/k.cu" --compile-only --arch sm_90a --quiet
+    "$tool" "$work"/cache/fa_bench/*/module.cubin >"$work/sass"
+    grep -qE 'ISETP.*0x109[12]' "$work/sass" # the constant of the line
+}
