@@ -156,3 +156,53 @@ fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected,
     free(row.out);
     return suspect;
 }
+
+enum { LSE_ROWS = 32, LSE_MISTAKES = 8 };
+static const char *const lse_mistakes[LSE_MISTAKES] = {
+    "it is a logarithm to base 2",
+    "the sink is not part of it",
+    "the maximum is natural, the sum's logarithm to base 2",
+    "the maximum is in units of log2 e, the sum's logarithm natural",
+    "the maximum is missing",
+    "the logarithm of the sum is missing",
+    "the maximum is not scaled",
+    "ALiBi's part that is the same for all keys of a row is missing",
+};
+
+/* What a row's would be with each. max: of its scores, the sink included; right - max is the sum's logarithm. */
+static void make_lse(const fa_recipe *r, double right, double max, double made[LSE_MISTAKES])
+{
+    const double log2_e = 1.0 / log(2), sum = right - max;
+    const double all[LSE_MISTAKES] = {
+        right * log2_e,       right + log1p(-exp(r->sink - right)), max + sum * log2_e, max * log2_e + sum, sum, max,
+        max / r->scale + sum, right + r->slope * (double)r->pos};
+    for (int32_t i = 0; i < LSE_MISTAKES; i++)
+        made[i] = all[i];
+}
+
+const char *fa_suspect_of_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, double atol,
+                              double rtol)
+{
+    const size_t room = (size_t)fa_recipe_room(problem);
+    double *products = fa_alloc(room * sizeof *products), *weights = fa_alloc(room * sizeof *weights);
+    const int64_t work = most((int64_t)problem->seq_kv * problem->dim, 1);
+    const int32_t tried = (int32_t)fewest(LSE_ROWS, most(WORK / work, LEAST_ROWS));
+    int32_t examined = 0, explained[LSE_MISTAKES] = {0}, best = 0;
+    for (int64_t i = 0; reference->tensors != NULL && i < reference->row_count && examined < tried; i++) {
+        const double right = reference->lse[i], got = (double)lse[reference->rows[i]];
+        const fa_recipe recipe = fa_recipe_of(problem, reference->tensors, reference->rows[i]);
+        double made[LSE_MISTAKES];
+        if (!recipe.at.used || !isfinite(right) || fabs(got - right) <= atol + rtol * fabs(right))
+            continue;
+        fa_recipe_products(&recipe, products);
+        make_lse(&recipe, right, right - log(fa_recipe_weigh(&recipe, &recipe, products, weights)), made);
+        for (int32_t m = 0; m < LSE_MISTAKES; m++)
+            explained[m] += fabs(got - made[m]) <= atol + rtol * fabs(made[m]);
+        examined++;
+    }
+    for (int32_t m = 1; m < LSE_MISTAKES; m++)
+        best = explained[m] > explained[best] ? m : best;
+    free(products);
+    free(weights);
+    return 2 * explained[best] > examined ? lse_mistakes[best] : NULL;
+}

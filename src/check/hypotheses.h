@@ -14,4 +14,9 @@ typedef struct fa_suspect {
 fa_suspect fa_suspect_of(const fa_problem *problem, const fa_expected *expected, const uint8_t *bad,
                          const uint16_t *output, int32_t tile_m, const int64_t *rows, int32_t count);
 
+/* The same of a log-sum-exp [rows of the problem], natural; atol and rtol: how far a fitting one may be off. NULL: none
+ * explains most of the wrong rows. */
+const char *fa_suspect_of_lse(const fa_problem *problem, const fa_reference *reference, const float *lse, double atol,
+                              double rtol);
+
 #endif

@@ -2,6 +2,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "check/hypotheses.h"
 
 static double atol_of(fa_dtype dtype) { return 1e-3 * fa_dtype_coarseness(dtype); }
 
@@ -80,6 +83,11 @@ fa_lse_verdict fa_judge_lse(const fa_problem *problem, const fa_reference *refer
         worst = first_nonfinite;
     if (!v.passed)
         explain(problem, atol, worst, lse[worst], worst_want, &v);
+    const char *mistake =
+        v.passed || v.nonfinite > 0 ? NULL : fa_suspect_of_lse(problem, reference, lse, atol, FA_LSE_RTOL);
+    const size_t used = strlen(v.failure);
+    if (mistake != NULL)
+        snprintf(v.failure + used, sizeof v.failure - used, "; looks like: %s", mistake);
     return v;
 }
 

@@ -15,7 +15,7 @@ typedef struct fa_lse_verdict {
     int64_t rows_checked, mismatches, nonfinite;
     double atol, max_abs_err, baseline_max_abs_err;
     fa_place worst;    /* col is 0 */
-    char failure[256]; /* empty when passed */
+    char failure[384]; /* empty when passed */
 } fa_lse_verdict;
 
 /* lse: natural logarithm, [batch, heads, seq_q]. acc_fp16, the lower class: twice the baseline's error is allowed

@@ -1,6 +1,7 @@
 /* Kernels with one mistake are told by name, on several shapes; outputs with another fault are not. The mistakes are
  * made apart from src/check/recompute.c: by the reference with another problem or other tensors, or by simulate.c. */
 #include "check/hypotheses.h"
+#include "check/lse.h"
 #include "check/recompute.h"
 #include "check/rules.h"
 #include "shared.h"
@@ -362,6 +363,57 @@ static void rows_of_nan_say_what_they_share(void **state)
     }
 }
 
+/* Wrong log-sum-exps, made from the right one and the largest score of a row. */
+static void mistakes_of_a_log_sum_exp_are_named(void **state)
+{
+    static const struct {
+        const char *line, *mistake;   /* NULL: none fits */
+        double right, max, sink, pos; /* what is added up: times the right one, the maximum, ... */
+        double off;
+    } cases[] = {
+        {SHAPE, "it is a logarithm to base 2", 1.442695, 0, 0, 0, 0},
+        {SHAPE "--causal", "the maximum is natural, the sum's logarithm to base 2", 1.442695, -0.442695, 0, 0, 0},
+        {SHAPE, "the maximum is in units of log2 e, the sum's logarithm natural", 1, 0.442695, 0, 0, 0},
+        {SHAPE, "the maximum is missing", 1, -1, 0, 0, 0},
+        {SHAPE "--sinks", "the logarithm of the sum is missing", 0, 1, 0, 0, 0},
+        {SHAPE "--dim 16", "the maximum is not scaled", 1, 3, 0, 0, 0},
+        {SHAPE "--sinks", "the sink is not part of it", 1, 0, 1, 0, 0},
+        {SHAPE "--alibi --causal --seq-kv 50", "ALiBi's part that is the same", 1, 0, 0, 1, 0},
+        {SHAPE "--sinks --alibi", NULL, 1, 0, 0, 0, 0.1},
+        {SHAPE, NULL, 1.05, 0, 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench b = open_bench(cases[i].line);
+        float *lse = fa_alloc((size_t)fa_problem_rows(&b.problem) * sizeof *lse);
+        for (int64_t row = 0; row < b.reference.row_count; row++) {
+            const fa_recipe r = fa_recipe_of(&b.problem, &b.tensors, row);
+            double max = r.sink;
+            for (int32_t key = r.keys.first; key < r.keys.end; key++) {
+                double sum = 0.0;
+                for (int32_t d = 0; d < b.problem.dim; d++)
+                    sum += (double)fa_half_to_float(r.q[d]) *
+                           (double)fa_half_to_float(r.k[(r.first + key) * b.problem.dim + d]);
+                max = fmax(max, sum * (double)b.problem.scale);
+            }
+            const double right = b.reference.lse[row];
+            lse[row] = (float)(cases[i].right * right + cases[i].max * max + cases[i].off);
+            if (cases[i].sink > 0)
+                lse[row] = (float)log(exp(right) - exp(r.sink));
+            if (cases[i].pos > 0)
+                lse[row] = (float)(right + r.slope * (double)r.pos);
+        }
+        fa_reference reference = b.reference;
+        reference.tensors = &b.tensors;
+        const fa_lse_verdict v = fa_judge_lse(&b.problem, &reference, lse, false);
+        const char *said = strstr(v.failure, "; looks like: ");
+        if (v.passed || (said != NULL) != (cases[i].mistake != NULL) ||
+            (said != NULL && strstr(said, cases[i].mistake) == NULL))
+            fail_msg("%s: '%s'", cases[i].line, v.failure);
+        free(lse);
+        close_bench(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +423,7 @@ int main(void)
         cmocka_unit_test(other_faults_are_not_named),
         cmocka_unit_test(most_rows_must_be_explained),
         cmocka_unit_test(rows_of_nan_say_what_they_share),
+        cmocka_unit_test(mistakes_of_a_log_sum_exp_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
