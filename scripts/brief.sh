@@ -9,7 +9,7 @@ usage: scripts/brief.sh [options]
                      leaderboard or a ladder)
   --scores FILE      scores of evaluate.sh, JSON Lines or a list: what a search has tried (repeatable)
   --problems FILE    the task, as evaluate.sh takes it (default scripts/lib/score/problems.txt), without hidden lines
-  --arch sm_XX       compile target (default: the leaderboard's, else sm_89)
+  --arch sm_XX       compile target (default: the leaderboard's or the ladder's, else sm_89)
   --chars N          at most so many bytes (default 8000, at least 4000): the longest lists are cut first
   --out FILE         write to FILE, not to stdout
 Prints Markdown. Measures nothing. FA_BENCH names the binary (default ./fa_bench).
@@ -58,13 +58,18 @@ while read -r file; do
 done < <(values_of scores)
 
 # The limits of the target, from a run of a moment on the emulator.
-arch=${opt[arch]:-$(jq -r '.[0].group // "" | split("|")[1] // "sm_89"' "$work/board")}
+arch=${opt[arch]:-$(jq -r '.[0].group // "" | split("|")[1] // ""' "$work/board")}
+arch=${arch:-$(jq -r '[.[].arch | strings | select(startswith("sm_"))] | max_by(length) // "sm_89"' "$work/ladder")}
 kernel=$("$bench" --list-kernels --json - | jq -r '[.[] | select(.kind == "hand")][0].name')
 "$bench" --kernel "$kernel" --device emu --arch "$arch" --batch 1 --heads 1 --seq 16 --dim 64 --seeds 1 --check cpu \
     --quiet --json "$work/limits" 2>/dev/null || true
 
+header_words() { # MACRO: its words of fa_params.h, separated by spaces
+    sed -nE "/^#define $1/{:more;/\\\\\$/{N;b more};s/.*\"(.*)\".*/\1/;y/|/ /;p}" "$here/../include/fa_params.h"
+}
 jqf brief/brief -rn --slurpfile log "$work/log" --slurpfile board "$work/board" --slurpfile ladder "$work/ladder" \
     --slurpfile profiles "$work/profiles" --slurpfile scores "$work/scores" --rawfile problems "${opt[problems]}" \
     --slurpfile limits <(jq -c . "$work/limits" 2>/dev/null) --arg arch "$arch" --argjson chars "${opt[chars]}" \
+    --arg features "$(header_words FA_FEATURES_WORDS)" --arg needs "$(header_words FA_NEEDS_WORDS)" \
     --arg abi "$(sed -n '/^typedef struct fa_params {/,/^} fa_params;/p' "$here/../include/fa_params.h")" >"$work/brief"
 if [[ -n ${opt[out]} ]]; then replace_file "${opt[out]}" <"$work/brief"; else cat "$work/brief"; fi

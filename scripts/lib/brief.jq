@@ -29,20 +29,46 @@ def limits: ($limits[0].device.smem_block_bytes // null) as $smem | ["", "# Limi
     "`FA_CAUSAL`. A line `// fa_bench: --m 64 --warps 4` in the file sets them.",
     "- A tile that cannot work is refused by a `static_assert` with a sentence."];
 
-def abi: ["", "# ABI (`include/fa_params.h`)", "",
-    "`FA_KERNEL_INFO(.threads = ..., .smem_dynamic_bytes = ...);` and " +
+# The contract; of fa_params the part of dense forward.
+def abi: ["", "# Contract (`include/fa_params.h`)", "",
+    "A file has `FA_KERNEL_INFO(.threads = ..., .smem_dynamic_bytes = ...);` and " +
     "`extern \"C\" __global__ void fa_kernel(const __grid_constant__ fa_params p)`.",
-    "Blocks: tiles_m * heads * batch * splits, in grid.x. A row that sees no key gives 0.", "", "```c"] +
-    ($abi | split("\n")) + ["```"];
+    "- Layout: q, o `[batch, heads, seq_q, dim]`, k, v `[batch, kv_heads, seq_kv, dim]` of `fa_element`, by strides in " +
+    "elements. That of dim is 1; the others may leave gaps and have any order.",
+    "- Alignment: addresses and strides are multiples of one element alone. Look before a 16-byte access.",
+    "- Heads: query head h reads K/V head h / (heads / kv_heads).",
+    "- Lengths: any seq_q and seq_kv. Rows and keys of a last tile that are not there are neither read nor written.",
+    "- Mask: causal is bottom-right: row i sees key j iff j <= i + seq_kv - seq_q. A row that sees no key gives 0.",
+    "- Blocks: tiles_m * heads * batch * splits, in grid.x; or fewer with `.grid = FA_GRID_PERSISTENT`.",
+    "- `lse`, where not NULL and `.writes_lse = 1`: ln of the sum of e^score, -inf for a row that sees no key.",
+    "- Features (\($features)) are asked for by the macro FA_FEATURES. Say which it has in `.serves` (default none); " +
+    "another is refused by name. `docs/features.md` has their meaning and fields.",
+    "- What it cannot do without, it says: `// FA_NEEDS: \($needs)` (some of them); then it is judged on the rest alone.",
+    "", "```c"] +
+    ($abi | split("\n") | .[:([.[] | test("ABI 3")] | index(true)) // length] |
+        map(select(test("^ +(/\\*|\\* )|^$") | not))) + # not the sentences between the fields: they are above
+    ["    /* ... fields of features */", "} fa_params;", "```"];
 
 # Paired ratios: the leaderboard over what it beat, the ladder over the rung below.
 def times: "\(digits(3)) times as fast as";
 def over: if .ratio then ", \(.ratio | times) \(.kernel) \(.config | tile)\(.ratio_ci95 | interval)" else "" end;
+# The problem of a group as the ladder writes it, where it can.
+def short: .group | split("|")[2] // "" | split(",") |
+    if .[1] == .[2] and .[3] == .[4] and .[6] == "full" then "\(.[0]),\(.[1]),\(.[3]),\(.[5])" else null end;
+def timed: [$ladder[0][]? | select(.p50_us)];
+# On each problem the fastest of all that is known. A leader of sweeps is named where it is the fastest, too.
 def best: ["", "# Best so far", ""] +
-    [$board[0][] | . as $g | "\(where):",
-        (.kernels | to_entries | sort_by(.value.p50_us)[] | .value |
+    (timed | group_by(.problem) | map(min_by(.p50_us) | . as $row |
+        "- \(.problem): `\(.kernel)` \(.p50_us | us)" + ([$board[0][] | select(short == $row.problem).kernels[].p50_us //
+            empty] | if . == [] or min >= $row.p50_us then ", the fastest" else ", a tile below is faster" end))) +
+    [$board[0][] | . as $g | short as $problem | (.kernels | map(.p50_us // empty) | min) as $least |
+        (timed | map(select(.problem == $problem)) | min_by(.p50_us)) as $other | "\(where):",
+        (.kernels | to_entries | sort_by(.value.p50_us)[] | {kernel: .key} + .value |
             "- `\(.kernel)` \(.knobs): \(.p50_us | us), \(.registers) registers, \(.smem_bytes) bytes shared" +
-            (if $g.leader == .kernel then " (the leader)" else "" end) + (.over // {} | over))] +
+            (if $other and $other.p50_us < .p50_us then
+                if $g.leader == .kernel then " (leads the sweeps; `\($other.kernel)` is faster)" else "" end
+            elif .p50_us == $least then " (the fastest\(if $g.leader == .kernel then ", the leader" else
+                "; `\($g.leader)` leads until it is beaten in a pair" end))" else "" end) + (.over // {} | over))] +
     (winners | map(
         "- \(.candidate) `\(.knobs)`: score \(.combined_score | digits(4)) by \(.score_by) against `\(.incumbent)`" +
         "\(.ratio_ci95 | interval)\(if .improved == false then ", within the noise" else "" end)"));

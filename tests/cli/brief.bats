@@ -43,13 +43,44 @@ known() {
         grep -qxF -- "$line" "$work/page" || { echo "no line: $line"; cat "$work/page"; return 1; }
     done
     grep -q 'warps 4: 50 us, 8: 40 us' "$work/page"
-    grep -q '^- `two` m=32,warps=4: 30 us.* (the leader), 1.333 times as fast as one m=16 (1.32 to 1.34)$' "$work/page"
+    grep -q '^- `two` m=32,warps=4: 30 us.* (the fastest, the leader), 1.333 times as fast as one m=16 (1.32 to 1.34)$' "$work/page"
     { jq -s . "$work/scores"; cat "$work/scores"; } >"$work/twice" # a list, and the same again
     scripts/brief.sh --from "$work/from" --scores "$work/scores" --scores "$work/twice" | cmp - "$work/page"
     run ! grep -qE 'seq 999|seed 1009|tensor pipe' "$work/page" # hidden, hidden, passed
 }
 
 # bats test_tags=slow
+@test "the whole contract: layout, alignment, heads, bottom-right, features, what a kernel needs" {
+    known
+    scripts/brief.sh --from "$work/from" >"$work/page"
+    local words word
+    for words in '`[batch, kv_heads, seq_kv, dim]`' 'h / (heads / kv_heads)' 'j <= i + seq_kv - seq_q' 'multiples of one element'; do
+        grep -qF -- "$words" "$work/page" || { echo "no: $words"; return 1; }
+    done
+    # Every word of the header's lists, also those of other lines.
+    for word in $(grep -A2 -E 'define FA_(NEEDS|FEATURES)_WORDS' include/fa_params.h | grep -oE '"[a-z_0-9|]+"' | tr -d '"' |
+        tr '|' ' '); do
+        grep -qE "(FA_NEEDS: |Features \().*\<$word\>|(FA_NEEDS: |Features \()$word" "$work/page" ||
+            { echo "no: $word"; return 1; }
+    done
+    grep -q '^    fa_f32 \*lse;$' "$work/page"
+    run ! grep -q 'mask_keys' "$work/page" # fields of features: docs/features.md
+}
+
+@test "the fastest is named, though another leads the sweeps, or no sweep knows it" {
+    known
+    jq '.[0].leader = "one"' "$work/from/leaderboard.json" >"$work/board"
+    mv "$work/board" "$work/from/leaderboard.json"
+    scripts/brief.sh --from "$work/from" >"$work/page"
+    grep -q '`two` m=32,warps=4: 30 us.* (the fastest; `one` leads until it is beaten in a pair)' "$work/page"
+    run ! grep -q '`one` m=16,warps=8.*leader' "$work/page"
+    jq -c 'select(.kernel == "wgmma" and .problem.seq_q == 512)' evidence/h200/ladder.jsonl >"$work/from/ladder.jsonl"
+    scripts/brief.sh --from "$work/from" >"$work/page"
+    grep -qxF -- '- 2,8,512,64: `wgmma` 4.88 us, the fastest' "$work/page"
+    grep -q '`one` m=16,warps=8: 40 us.* (leads the sweeps; `wgmma` is faster)' "$work/page"
+    run ! grep -q 'the fastest;' "$work/page"
+}
+
 @test "bounded: every section stays, the longest lists are cut" {
     known
     for i in {1..400}; do
