@@ -22,7 +22,7 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --out FILE                    write to FILE, not to stdout
 A FILE has records of fa_bench (--json) or lines of a leaderboard, as JSON, a list or JSON Lines, plain or .gz. A FOLDER
 is a sweep's: its leaderboard.jsonl. Of results with the same key the last counts. A cache file takes one kernel and one
-group; simulation asks for every point of the space, so sweep it by --strategy grid.
+group; a point of the space without a result is InvalidConfig there, marked unrecorded (--strategy grid leaves none).
 Exit: 0, 2 usage or nothing to export, 4 not run (no jq).
 USAGE
 }

@@ -33,8 +33,8 @@ def limits: ($limits[0].device.smem_block_bytes // null) as $smem | ["", "# Limi
 def abi: ["", "# Contract (`include/fa_params.h`)", "",
     "A file has `FA_KERNEL_INFO(.threads = ..., .smem_dynamic_bytes = ...);` and " +
     "`extern \"C\" __global__ void fa_kernel(const __grid_constant__ fa_params p)`.",
-    "- Layout: q, o `[batch, heads, seq_q, dim]`, k, v `[batch, kv_heads, seq_kv, dim]` of `fa_element`, by strides in " +
-    "elements. That of dim is 1; the others may leave gaps and have any order.",
+    "- Layout: q, o `[batch, heads, seq_q, dim]`, k, v `[batch, kv_heads, seq_kv, dim]` of `fa_element`, by strides " +
+    "in elements. That of dim is 1; the others may leave gaps and have any order.",
     "- Alignment: addresses and strides are multiples of one element alone. Look before a 16-byte access.",
     "- Heads: query head h reads K/V head h / (heads / kv_heads).",
     "- Lengths: any seq_q and seq_kv. Rows and keys of a last tile that are not there are neither read nor written.",
@@ -43,7 +43,8 @@ def abi: ["", "# Contract (`include/fa_params.h`)", "",
     "- `lse`, where not NULL and `.writes_lse = 1`: ln of the sum of e^score, -inf for a row that sees no key.",
     "- Features (\($features)) are asked for by the macro FA_FEATURES. Say which it has in `.serves` (default none); " +
     "another is refused by name. `docs/features.md` has their meaning and fields.",
-    "- What it cannot do without, it says: `// FA_NEEDS: \($needs)` (some of them); then it is judged on the rest alone.",
+    "- What it cannot do without, it says: `// FA_NEEDS: \($needs)` (some of them); then it is judged on the rest " +
+    "alone.",
     "", "```c"] +
     ($abi | split("\n") | .[:([.[] | test("ABI 3")] | index(true)) // length] |
         map(select(test("^ +(/\\*|\\* )|^$") | not))) + # not the sentences between the fields: they are above
@@ -59,8 +60,9 @@ def timed: [$ladder[0][]? | select(.p50_us)];
 # On each problem the fastest of all that is known. A leader of sweeps is named where it is the fastest, too.
 def best: ["", "# Best so far", ""] +
     (timed | group_by(.problem) | map(min_by(.p50_us) | . as $row |
-        "- \(.problem): `\(.kernel)` \(.p50_us | us)" + ([$board[0][] | select(short == $row.problem).kernels[].p50_us //
-            empty] | if . == [] or min >= $row.p50_us then ", the fastest" else ", a tile below is faster" end))) +
+        "- \(.problem): `\(.kernel)` \(.p50_us | us)" +
+        ([$board[0][] | select(short == $row.problem).kernels[].p50_us // empty] |
+            if . == [] or min >= $row.p50_us then ", the fastest" else ", a tile below is faster" end))) +
     [$board[0][] | . as $g | short as $problem | (.kernels | map(.p50_us // empty) | min) as $least |
         (timed | map(select(.problem == $problem)) | min_by(.p50_us)) as $other | "\(where):",
         (.kernels | to_entries | sort_by(.value.p50_us)[] | {kernel: .key} + .value |

@@ -137,8 +137,8 @@ def flashinfer:
         file("traces/fa_bench/attention/\(.problem | name).jsonl"; {definition: (.problem | name),
             workload: (.problem | workload), solution: solution, evaluation: evaluation}));
 
-# Rows of one kernel and one group as a cache file of Kernel Tuner; times in milliseconds. What was not run is left out;
-# without a result there is no file.
+# Rows of one kernel and one group as a cache file of Kernel Tuner; times in milliseconds. Without a result there is no
+# file. Simulation ends where it meets a point that the file lacks: those not run are InvalidConfig and unrecorded.
 def kernel_tuner_cache:
     {wrong: "RuntimeFailedConfig", infeasible: "InvalidConfig", compile_error: "CompilationFailedConfig",
      timeout: "RuntimeFailedConfig", error: "RuntimeFailedConfig"} as $errors |
@@ -146,15 +146,19 @@ def kernel_tuner_cache:
     (map(.knobs | keys_unsorted) | add // [] | reduce .[] as $k ([]; if index([$k]) then . else . + [$k] end))
         as $names |
     def values($name): $rows | map(.knobs[$name]) | unique;
+    def key: . as $knobs | $names | map($knobs[.] | tostring) | join(",");
+    def times: {compile_time: 0, verification_time: 0, benchmark_time: 0, strategy_time: 0, framework_time: 0};
+    def space: reduce $names[] as $name ([{}]; [.[] + (values($name)[] | {($name): .})]);
     {device_name: .[0].gpu, kernel_name: .[0].kernel,
      problem_size: (.[0].problem | [.seq_q // 1, .heads // 1, .batch // 1]),
      tune_params_keys: $names, tune_params: ($names | map({(.): values(.)}) | add), objective: "time",
-     cache: (map(. as $row | {
-        key: ($names | map($row.knobs[.] | tostring) | join(",")),
-        value: (.knobs + {time: (.p50_us | ms // $errors[$row.status]), times: [.p50_us | ms | select(.)],
-            compile_time: (.times_ms.compile // 0), verification_time: (.times_ms.validation // 0),
-            benchmark_time: (.times_ms.benchmark // 0), strategy_time: 0, framework_time: 0, timestamp: (.time // ""),
-            registers, smem_bytes} | with_entries(select(.value != null)))}) | from_entries)} |
+     cache: ((space | map({key: key, value: (. + times + {time: "InvalidConfig", times: [], timestamp: "",
+            unrecorded: true})}) | from_entries) +
+        (map(. as $row | {key: (.knobs | key),
+            value: (.knobs + times + {time: (.p50_us | ms // $errors[$row.status]), times: [.p50_us | ms | select(.)],
+                compile_time: (.times_ms.compile // 0), verification_time: (.times_ms.validation // 0),
+                benchmark_time: (.times_ms.benchmark // 0), timestamp: (.time // ""),
+                registers, smem_bytes} | with_entries(select(.value != null)))}) | from_entries))} |
     # Kernel Tuner looks at the last three characters to tell whether the file was closed.
     tojson | .[:-2] + "}\n}";
 

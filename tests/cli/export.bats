@@ -140,6 +140,29 @@ for strategy in ("brute_force", "random_sample"):
     if strategy == "brute_force":
         assert len(results) == 4 and len(right) == 3, results  # the wrong one is an error, not a time
 END
+    # The file of docs/search.md: a recorded search, which did not try every point of its space.
+    cd "$BATS_TEST_DIRNAME/../.."
+    eval "$(grep -h -- '--format kernel-tuner-cache' docs/search.md | sed "s|--out |--out $work/|")"
+    cd "$work"
+    "$python" - <<'END'
+import json, kernel_tuner
+cache = json.load(open("light.json"))
+points = cache["cache"].values()
+space = 1
+for values in cache["tune_params"].values():
+    space *= len(values)
+missing = [p for p in points if p.get("unrecorded")]
+assert len(points) == space and len(missing) == space - 90 and all(p["time"] == "InvalidConfig" for p in missing)
+fastest = min(p["time"] for p in points if isinstance(p["time"], float))
+times = [p["time"] for p in points if isinstance(p["time"], (int, float))]
+simulated = dict(cache="light.json", simulation_mode=True, lang="C", quiet=True)
+args = cache["kernel_name"], "", tuple(cache["problem_size"]), [], cache["tune_params"]
+for results, _ in (kernel_tuner.tune_kernel(*args, **simulated), kernel_tuner.tune_cache("light.json", quiet=True)):
+    right = [r["time"] for r in results if "__error__" not in r]
+    assert len(right) == len(times) and min(right) == fastest, (len(right), len(times))
+for strategy in "random_sample", "genetic_algorithm", "simulated_annealing":
+    kernel_tuner.tune_kernel(*args, **simulated, strategy=strategy, strategy_options={"max_fevals": 30})
+END
 }
 
 @test "FlashInfer: a folder of definitions, workloads and traces" {
