@@ -10,10 +10,10 @@
 enum { FA_LIBRARY_TILE = 64, FA_MISSING_SIZE = 512 };
 
 typedef struct fa_device_reference {
-    bool plain;                /* else the library */
-    bool opened, on, answered; /* answered: on the last inputs */
-    int64_t work_most;         /* multiply-adds beyond which it is not asked; 0: none */
-    fa_kernel *kernel;         /* NULL: not loaded */
+    bool plain; /* else the library */
+    bool opened, on;
+    int64_t work_most; /* multiply-adds beyond which it is not asked; 0: none */
+    fa_kernel *kernel; /* NULL: not loaded */
     fa_ptr out;
     size_t rows, count, bytes; /* of the output: rows and elements; bytes with a log-sum-exp where there is one */
 } fa_device_reference;

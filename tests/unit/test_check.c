@@ -75,7 +75,7 @@ struct fa_kernel {
 /* What the fake device does and has done. */
 typedef struct fake {
     way library, plain;
-    int32_t allocated, allocations, library_loads, plain_loads;
+    int32_t allocated, allocations, loaded, library_loads, plain_loads;
     size_t bytes_put; /* into the device's memory */
     int32_t vary_count, variation[32];
     float scale[32]; /* of the launches */
@@ -162,6 +162,7 @@ static fa_status fake_load(fa_device *device, const fa_spec *spec, const fa_modu
     if (spec->kind == FA_KIND_HAND) {
         assert_non_null(module);
         f->plain_loads++;
+        f->loaded++;
         *kernel = fa_alloc(sizeof **kernel);
         **kernel = (fa_kernel){.way = f->plain, .problem = *problem};
         return FA_PASS;
@@ -172,6 +173,7 @@ static fa_status fake_load(fa_device *device, const fa_spec *spec, const fa_modu
     f->library_loads++;
     if (f->library == WAY_NO_LIBRARY)
         return fa_refuse(why, FA_NOT_RUN, "libcublas.so is not here");
+    f->loaded++;
     *kernel = fa_alloc(sizeof **kernel);
     **kernel = (fa_kernel){.way = f->library, .problem = *problem};
     return FA_PASS;
@@ -179,7 +181,7 @@ static fa_status fake_load(fa_device *device, const fa_spec *spec, const fa_modu
 
 static void fake_unload(fa_device *device, fa_kernel *kernel)
 {
-    (void)device;
+    ((fake *)device->self)->loaded--;
     free(kernel->cache);
     free(kernel);
 }
@@ -452,6 +454,7 @@ static void discard(setup *s)
 {
     fa_buffers_free(&s->candidate.buffers);
     assert_int_equal(s->fake.allocated, 0);
+    assert_int_equal(s->fake.loaded, 0);
     free(s->kernel.cache);
     free(s);
 }
@@ -847,6 +850,65 @@ static void later_candidates_share_inputs_and_references(void **state)
     s->kernel.way = WAY_GOOD;
     assert_int_equal(check(s), FA_PASS);
     assert_int_equal(references_made, 10);
+    discard(s);
+}
+
+/* To 1e-9 of the largest |V| plus |R|, in every row and column, and of 1 + |R| in the log-sum-exp. */
+static void the_plain_reference_agrees_to_its_bound(void **state)
+{
+    const fa_problem problem = {.batch = 1, .heads = 1, .kv_heads = 1, .seq_q = 3, .seq_kv = 1, .dim = 16};
+    uint16_t v[] = {FA_POISON, 0x4400, 0xC800}; /* poison, 4, -8 */
+    int64_t rows[] = {0, 2};
+    double exact[2 * 16] = {0}, lse[] = {100.0, -INFINITY}, plain[3 * 16], plain_lse[3];
+    const fa_kept kept = {.tensors = {.v = v, .v_count = 3},
+                          .reference = {.row_count = 2, .rows = rows, .exact = exact, .lse = lse}};
+    exact[16 + 15] = -2.0;
+    for (int at = -1; at < 4; at++)
+        for (int sign = -1; sign <= 1; sign += 2)
+            for (int over = 0; over < 2; over++) {
+                const double part = (over ? 1.01e-9 : 0.99e-9) * sign;
+                fa_reason why = {""};
+                for (int i = 0; i < 16; i++) {
+                    plain[i] = exact[i];
+                    plain[16 + i] = 77.0; /* not in the sample */
+                    plain[32 + i] = exact[16 + i];
+                }
+                plain_lse[0] = lse[0];
+                plain_lse[1] = 77.0;
+                plain_lse[2] = lse[1];
+                if (at == 0)
+                    plain[0] += 8.0 * part;
+                if (at == 1)
+                    plain[47] += 10.0 * part;
+                if (at == 2)
+                    plain_lse[0] += 101.0 * part;
+                if (at == 3 && over)
+                    plain_lse[2] = 0.0;
+                assert_int_equal(fa_plain_agrees(&problem, &kept, plain, plain_lse, &why), at < 0 || !over);
+                assert_int_equal(why.text[0] == '\0', at < 0 || !over);
+            }
+}
+
+/* Unasked, it is made up to a limit; on the emulator it does not stand in. */
+static void the_plain_reference_costs_no_more_than_allowed(void **state)
+{
+    const int64_t work = 2 * 2 * (40 * 31 + 39 * 40 / 2) * 64; /* causal: 31 keys for the first row */
+    for (int more = 0; more < 2; more++) {
+        setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+        char missing[FA_MISSING_SIZE] = "";
+        fa_device_reference other = {.plain = true, .work_most = work - more};
+        plain_compiles = true;
+        fa_device_reference_open(&s->candidate, &other, missing);
+        assert_int_equal(other.on, !more);
+        assert_int_equal(strstr(missing, "plain: 5.17e+05 multiply-adds in FP64; --check cpu,plain") != NULL, more);
+        fa_device_reference_close(&s->device, &other);
+        discard(s);
+    }
+    setup *s = make(WAY_GOOD, WAY_NO_LIBRARY);
+    memcpy(s->device.info.backend, "emu", 4);
+    s->options.check = FA_REFERENCE_CUBLAS;
+    assert_int_equal(check(s), FA_NOT_RUN);
+    assert_string_equal(s->result.missing, "cublas: libcublas.so is not here");
     discard(s);
 }
 
@@ -1301,6 +1363,8 @@ int main(void)
         cmocka_unit_test(the_plain_reference_checks_every_row),
         cmocka_unit_test(a_wrong_plain_reference_is_dropped),
         cmocka_unit_test(a_row_beside_the_sample_is_found),
+        cmocka_unit_test(the_plain_reference_agrees_to_its_bound),
+        cmocka_unit_test(the_plain_reference_costs_no_more_than_allowed),
         cmocka_unit_test(a_library_that_cannot_is_asked_once),
         cmocka_unit_test(later_candidates_share_inputs_and_references),
         cmocka_unit_test(failures_are_told_in_the_kernels_tiles),
