@@ -98,7 +98,7 @@ constexpr int AT_ONCE = STAGES == 2 && (FA_DIM == 128 || (BY_CHUNKS && DIM16 <= 
  * that is left. */
 template <class CHANGE>
 __device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments<qk_row> &k_lane, smem_addr slots_at,
-                                             int &slot, int round, const block_state &block, const warp_keys &keys,
+                                             int &slot, int begin, const block_state &block, const warp_keys &keys,
                                              round_share &share, const CHANGE &change)
 {
     const int scored_ahead = BY_CHUNKS ? 16 : N;
@@ -106,6 +106,7 @@ __device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments
         uniform_by_reduction(STAGES == 1 ? 0
                                          : min(min(keys.end - 1, block.whole_end - (STAGES - 1)),
                                                (keys.whole_keys - keys.first_key - scored_ahead) / ROUND_KEYS));
+    int round = begin;
 #pragma unroll 1
     for (; round + AT_ONCE <= end; round += AT_ONCE) {
         unrolled<0, AT_ONCE>([&](int i) {
@@ -126,7 +127,7 @@ __device__ __forceinline__ int steady_rounds(warp_state &w, const lane_fragments
  * not see the first keys, the warp's scores begin beside the round before its first one. */
 template <class FINISH, class FIRST>
 __device__ __forceinline__ void masked_rounds(warp_state &w, const lane_fragments<qk_row> &k_lane, smem_addr slots_at,
-                                              int &slot, int round, int end, const block_state &block,
+                                              int slot, int round, int end, const block_state &block,
                                               const warp_keys &keys, round_share &share, const FINISH &finish,
                                               const FIRST &first, const fa_params &p)
 {
@@ -173,8 +174,7 @@ __device__ __forceinline__ void rounds_of_ranges(warp_state &w, const lane_fragm
         masked_rounds(w, k_lane, slots_at, slot, round, masked_end, block, keys, share, finish, first, p);
         if (masked_end >= block.end)
             break;
-        if (AT_ONCE == 2)
-            slot = 0;
+        slot = AT_ONCE == 2 ? 0 : (masked_end - block.begin) % STAGES * SLOT_BYTES;
         round = steady_rounds(w, k_lane, slots_at, slot, masked_end, block, keys, share, change);
         masked_end = block.end;
     }

@@ -101,13 +101,16 @@ __device__ __forceinline__ void plan_block(block_state &block, const fa_params &
         uniform_by_reduction(max(min(p.seq_kv, block.end * ROUND_KEYS) - AHEAD_KEYS, 0) * (FA_DIM * 2) + CENTRE);
 }
 
-/* A thread's share of the rounds: of K, and of V where its rows have another length. */
-struct round_share {
-    thread_share k;
-#if FA_DIM_V != FA_DIM
-    thread_share v;
-#endif
+/* A thread's share of the rounds, of K and of V: one and the same where their rows have one length. */
+#if FA_DIM_V == FA_DIM
+union round_share {
+    thread_share k, v;
 };
+#else
+struct round_share {
+    thread_share k, v;
+};
+#endif
 
 __device__ __forceinline__ round_share find_round_share(const block_state &block)
 {
@@ -122,20 +125,11 @@ __device__ __forceinline__ round_share find_round_share(const block_state &block
     return share;
 }
 
-__device__ __forceinline__ thread_share &v_share(round_share &share)
-{
-#if FA_DIM_V != FA_DIM
-    return share.v;
-#else
-    return share.k;
-#endif
-}
-
 __device__ __forceinline__ void advance_share(round_share &share, int rounds)
 {
     share.k.global_offset += rounds * K_ROUND_BYTES;
     if (!ONE_DIM)
-        v_share(share).global_offset += rounds * V_ROUND_BYTES;
+        share.v.global_offset += rounds * V_ROUND_BYTES;
 }
 
 /* Fills a slot with V of a round and K of AHEAD_KEYS later. Commits once, also when nothing is left to load. */
@@ -159,22 +153,21 @@ __device__ __forceinline__ void load_whole_round(smem_addr slot_s, const block_s
     constexpr int K_PASSES = k_layout::PASSES, V_PASSES = v_layout::PASSES, PASSES = larger(K_PASSES, V_PASSES);
     const int each = BY_CHUNKS ? (PASSES + points - 1) / points * (qk_row::XORS == 8 ? 2 : 1) : PASSES,
               end = min((point + 1) * each, PASSES);
-    thread_share &of_k = share.k, &of_v = v_share(share);
     if (point == 0)
-        make_opaque(of_k.global_offset);
+        make_opaque(share.k.global_offset);
     if (point == 0 && !ONE_DIM)
-        make_opaque(of_v.global_offset);
+        make_opaque(share.v.global_offset);
     const unsigned char *k_g =
-        reinterpret_cast<const unsigned char *>(block.k.data_g) + (of_k.global_offset + AHEAD_KEYS * FA_DIM * 2);
-    const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + of_v.global_offset;
+        reinterpret_cast<const unsigned char *>(block.k.data_g) + (share.k.global_offset + AHEAD_KEYS * FA_DIM * 2);
+    const unsigned char *v_g = reinterpret_cast<const unsigned char *>(block.v.data_g) + share.v.global_offset;
 #pragma unroll
     for (int pass = point * each; pass < end; ++pass) {
-        const bool has_k = of_k.global_offset + k_layout::span_row(pass) * FA_DIM * 2 < block.k_limit;
+        const bool has_k = share.k.global_offset + k_layout::span_row(pass) * FA_DIM * 2 < block.k_limit;
         if (ONE_DIM || pass < K_PASSES)
-            load_pass<ROUND_KEYS, FA_DIM, true>(slot_s + V_BYTES, k_g, of_k.smem_offset, pass, has_k,
+            load_pass<ROUND_KEYS, FA_DIM, true>(slot_s + V_BYTES, k_g, share.k.smem_offset, pass, has_k,
                                                 reload_thread_index(), CENTRE);
         if (ONE_DIM || pass < V_PASSES)
-            load_pass<ROUND_KEYS, FA_DIM_V, true>(slot_s, v_g, of_v.smem_offset, pass, true, reload_thread_index(),
+            load_pass<ROUND_KEYS, FA_DIM_V, true>(slot_s, v_g, share.v.smem_offset, pass, true, reload_thread_index(),
                                                   CENTRE);
     }
     if (end == PASSES && point * each < PASSES) {
