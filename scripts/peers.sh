@@ -115,6 +115,7 @@ jq -e --arg dtype "$dtype" 'all(.[]; (.dtype // "fp16") == $dtype)' "$work/table
     die 2 "$out holds rows of another --dtype: --out takes one file per type"
 
 read -ra server_command <<<"${PEERS_TORCH:-python3 scripts/lib/peers/peers_torch.py}"
+server_command=("${with_peers[@]}" "${server_command[@]}")
 coproc TORCH { exec "${server_command[@]}" --serve --backends "$backends" --max-time "$max_time" 2>"$work/server.err"; }
 server=$TORCH_PID
 exec {ask}>&"${TORCH[1]}" {answer}<&"${TORCH[0]}"
@@ -195,6 +196,7 @@ for shape in "${shapes[@]}"; do
         [[ ! -s $work/server.err ]] || tail -n 3 "$work/server.err" >&2
         die 4 "NOT-RUN: the peers gave no answer"
     fi
+    one_cudnn "$server"
     if [[ ${#libraries[@]} -gt 0 ]]; then
         library_peers "$(jq -r 'select(.status == "pass") | .kernel' <<<"$record")" >"$work/libraries"
         peers=$(jqf peers/with_libraries -c --slurpfile more "$work/libraries" <<<"$peers")

@@ -42,11 +42,6 @@ gpu=$(gpu_name "$bench")
 out=${opt[out]:-evidence/$(gpu_folder "$gpu")/features.jsonl}
 need_clean "$out"
 mkdir -p "$(dirname "$out")"
-# PyTorch would load the cuDNN that it was built with: one of the folder's is taken whole.
-preload=()
-if [[ -n ${opt[env]} && -d ${opt[env]}/cudnn ]]; then
-    preload=(env "LD_PRELOAD=$(find "$(realpath "${opt[env]}")/cudnn" -name '*.so*' | sort | paste -sd:)")
-fi
-"${preload[@]}" python3 "$lib/peers/peers_features.py" --bench "$bench" --kernel "${opt[kernel]}" \
+"${with_peers[@]}" python3 "$lib/peers/peers_features.py" --bench "$bench" --kernel "${opt[kernel]}" \
     --problems "${opt[problems]}" --only "${opt[only]}" --peers "${opt[peers]}" --max-time "${opt[max-time]}" \
     --out "$out"

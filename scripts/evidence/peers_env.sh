@@ -62,9 +62,10 @@ if [[ ${opt[only]} == *flashinfer* ]]; then
     get "$work/wheel" "${flashinfer[@]}"
     if [[ ${flag[dry-run]} -eq 0 ]]; then
         rm -rf "$out/flashinfer"
-        mkdir -p "$out/flashinfer/cutlass" "$out/flashinfer/cccl"
+        mkdir -p "$out/flashinfer/cutlass/tools/util" "$out/flashinfer/cccl"
         mv "$work/wheel/flashinfer/data/include" "$out/flashinfer/"
         mv "$work/wheel/flashinfer/data/cutlass/include" "$out/flashinfer/cutlass/"
+        mv "$work/wheel/flashinfer/data/cutlass/tools/util/include" "$out/flashinfer/cutlass/tools/util/"
         mv "$work/wheel/flashinfer/data/cccl"/{libcudacxx,cub,thrust} "$out/flashinfer/cccl/"
         sed -n '/^Version: /{s///p;q}' "$work/wheel"/flashinfer_python-*.dist-info/METADATA >"$out/flashinfer/version"
     fi

@@ -116,6 +116,18 @@ use_peers() { # DIR: peers that scripts/evidence/peers_env.sh brought; nothing f
     dir=$(cd "$1" && pwd)
     export PEERS_SITE=$dir/python # lib/peers/peers_torch.py
     export LD_LIBRARY_PATH=$dir/cudnn:${LD_LIBRARY_PATH:-} FA_LIBRARY_PATH=$dir/cudnn:${FA_LIBRARY_PATH:-}
+    # PyTorch's RPATH wins over LD_LIBRARY_PATH, and its cuDNN would load the rest from there: preloaded, it is one.
+    [[ ! -d $dir/cudnn ]] ||
+        with_peers=(env "LD_PRELOAD=$(find "$dir/cudnn" -name '*.so*' | sort | paste -sd:)${LD_PRELOAD:+:$LD_PRELOAD}")
+}
+with_peers=() # what a process with PyTorch is started with, after use_peers
+# Parts of one cuDNN alone are mapped in a process that has run it; with use_peers those of its folder.
+one_cudnn() { # PID
+    local from want=
+    from=$(sed -nE 's|^[^/]*(/.*)/libcudnn[^/]*$|\1|p' "/proc/$1/maps" 2>/dev/null | sort -u)
+    [[ ${#with_peers[@]} -eq 0 || -z $from ]] || want=${LD_LIBRARY_PATH%%:*}
+    [[ $(wc -l <<<"$from") -eq 1 && ${want:-$from} == "$from" ]] ||
+        die 4 "NOT-RUN: PyTorch has loaded cuDNN from ${from//$'\n'/ and }${want:+, not $want alone}"
 }
 # On a terminal, one line that the next one replaces: what a script that says nothing for a while is at.
 progress() { # TEXT, or nothing: takes it away

@@ -443,7 +443,8 @@ echo "$*" >>"$STUB/pip"
 while [[ $1 != --target ]]; do shift; done
 mkdir -p "$2/nvidia/cudnn/lib"
 data=$2/flashinfer/data info=$2/flashinfer_python-1.2.dist-info
-mkdir -p "$info" "$data/include/flashinfer" "$data"/cutlass/{include,test} "$data"/cccl/{libcudacxx,cub,thrust}
+mkdir -p "$info" "$data/include/flashinfer" "$data"/cccl/{libcudacxx,cub,thrust} \
+    "$data"/cutlass/{include,test,tools/util/include/cutlass/util}
 printf '%s\n' 'Name: flashinfer-python' 'Version: 1.2' '' 'Version: of something else' >"$info/METADATA"
 for name in libcudnn libcudnn_graph libcudnn_engines_runtime_compiled libcudnn_ops; do
     echo "$name" >"$2/nvidia/cudnn/lib/$name.so.9"
@@ -469,11 +470,34 @@ END
         --parts
     grep -q ' flashinfer-python==1.2$' "$STUB/pip"
     [ "$(cat "$work/env/flashinfer/version")" = 1.2 ]
-    [ "$(cd "$work/env/flashinfer" && echo include/* cutlass/* cccl/*)" = \
-        "include/flashinfer cutlass/include cccl/cub cccl/libcudacxx cccl/thrust" ]
+    [ "$(cd "$work/env/flashinfer" && echo include/* cutlass/* cutlass/tools/util/*/*/* cccl/*)" = "include/flashinfer \
+cutlass/include cutlass/tools cutlass/tools/util/include/cutlass/util cccl/cub cccl/libcudacxx cccl/thrust" ]
     [ -z "$(cat "$work/env.tar.xz."* | tar -tJ | sed -n '/^[.]\/flashinfer/p')" ]
     make -n -B -C examples/library flashinfer_fa3 FLASHINFER_DIR="$work/env/flashinfer" |
         grep -q 'FLASHINFER_VERSION="1.2"'
+}
+
+@test "--env: PyTorch runs the folder's cuDNN whole; parts of two are refused" {
+    make_peers
+    local part from
+    mkdir -p "$work/env/cudnn" "$work/other"
+    for part in libcudnn libcudnn_graph; do
+        echo "int $part;" | gcc -shared -fPIC -x c - -o "$work/env/cudnn/$part.so.9"
+    done
+    cp "$work/env/cudnn/"* "$work/other/"
+    sed -i '2i sed -nE "s|^[^/]*(/.*/libcudnn.*)|\\1|p" /proc/$$/maps | sort -u >"$STUB/mapped"' "$work/peers"
+    peers --kernel one --env "$work/env"
+    [ "$(cat "$STUB/mapped")" = "$(realpath "$work/env/cudnn/libcudnn.so.9" "$work/env/cudnn/libcudnn_graph.so.9")" ]
+    # A server that gets the other half elsewhere, as by an RPATH, or all of it.
+    mv "$work/peers" "$work/server"
+    for from in "$work/env/cudnn/libcudnn.so.9:$work/other/libcudnn_graph.so.9" "$work/other/libcudnn.so.9"; do
+        rm -rf "$work/p"
+        printf '#!/usr/bin/env bash\nLD_PRELOAD=%s exec "%s" "$@"\n' "$from" "$work/server" >"$work/peers"
+        chmod +x "$work/peers"
+        refused 4 "NOT-RUN: PyTorch has loaded cuDNN from $work/" peers --kernel one --env "$work/env"
+        [ ! -e "$work/p/peers.json" ]
+    done
+    peers --kernel one # one cuDNN, wherever it is
 }
 
 @test "peers from PyPI: a package that another needs and that was not brought is named" {
