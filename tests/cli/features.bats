@@ -107,6 +107,16 @@ mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
 --heads 126 --seq 3 --seq-kv 260 --splits 40 --page-size 64 --dist rising
 EOF
     done
+
+@test "wgmma: warpgroups that see other keys, sequences by length, and more of them than it sorts" {
+    local tile=(--kernel wgmma --arch sm_90a --seeds 1 --dim 64 --batch 1 --stages 2 --n 64)
+    passes "${tile[@]}" --m 192 --warps 12 --seq 400 --seq-kv 430 --window 90,5 --sinks
+    passes "${tile[@]}" --m 256 --warps 16 --stages 1 --seq 300 --seq-kv 300 --chunk 70 --causal
+    passes "${tile[@]}" --m 128 --warps 8 --splits 3 --batch 7 \
+        --lengths 0,150,1:0,33:200,150,0:5,129 --causal --softcap 3
+    passes "${tile[@]}" --m 64 --warps 4 --heads 1 --kv-heads 1 --batch 300 \
+        --lengths "$(seq -s, 3 102),$(seq -s, 0 199)" --seq 200 --seq-kv 200
+    passes "${tile[@]}" --m 128 --warps 8 --dim 192 --dim-v 128 --n 128 --seq 150 --seq-kv 150 --alibi --dtype bf16
 }
 
 @test "what a file needs is refused elsewhere by name, and draws offer it" {

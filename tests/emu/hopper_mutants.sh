@@ -51,11 +51,18 @@ variants=("--race --schedule random" "--race --schedule ascending" "--race --sch
     "--race --schedule greedy" "--race --schedule random --causal" "--race --schedule random --seq-kv 60"
     "--race --schedule random --seq-kv 60 --m 64 --warps 4" "--schedule random" "--schedule descending"
     "--schedule random --dim 72")
+# The mutants of KERNEL:features
+tile[wgmma:features]="--m 128 --n 64 --warps 8 --stages 2 --heads 2 --lse"
+features=("--race --lengths 0,200:300,1,70:3,90,33:90" "--batch 1 --heads 3 --seq 400 --window 90,0 --causal"
+    "--batch 1 --seq 200 --seq-kv 300 --window 20,50" "--batch 1 --seq 200 --seq-kv 100 --softcap 3 --sinks"
+    "--batch 1 --seq 90 --seq-kv 40 --causal --dim 128 --softcap 50 --sinks --alibi"
+    "--batch 1 --seq 100 --dim 192 --dim-v 128"
+    "--lengths 100,30:90 --splits 2 --dim 128 --sinks")
 
 verdict_of() { # KERNEL VARIANT: what objects; nothing when it passes
     local options
     read -ra options <<<"${tile[$1]} $2"
-    "$bench" "${shape[@]}" "${options[@]}" --source "$work/kernels/$1.cu" --json - --quiet 2>/dev/null | jq -r '
+    "$bench" "${shape[@]}" "${options[@]}" --source "$work/kernels/${1%:*}.cu" --json - --quiet 2>/dev/null | jq -r '
         if .status == "pass" or .status == "infeasible" then "" else
         "\(.status): \((.reason // "") | split("\n")[0] | sub("^seed [0-9]+: "; "") | .[:90])" end'
 }
@@ -71,7 +78,9 @@ while IFS=$'\t' read -r kernel file what command; do
         verdict=UNCHANGED
     else
         mapfile -t more < <(printf %s "${own[$kernel]:-}")
-        for variant in "${variants[@]}" "${more[@]}"; do
+        tried=("${variants[@]}" "${more[@]}")
+        [[ $kernel != *:features ]] || tried=("${features[@]}")
+        for variant in "${tried[@]}"; do
             by=$(verdict_of "$kernel" "$variant" || true)
             [[ -z $by ]] || { verdict=CAUGHT; by+=" ($variant)"; break; }
         done

@@ -267,6 +267,59 @@ static void busiest_multiprocessor(void **state)
     }
 }
 
+/* With a window a tile counts from the first key of its first row to the last of its last row. */
+static void windows_leave_fewer_keys(void **state)
+{
+    fa_problem p = {1, 1, 1, 4096, 4096, 64, true, 1};
+    p.windowed = true, p.window_left = 127, p.window_right = 0;
+    const fa_knobs narrow = {.m = 64, .n = 96}, wide = {.m = 128, .n = 64};
+    assert_int_equal(fa_busiest_keys(&narrow, &p, 64), 192 + 256); /* 191 keys */
+    assert_int_equal(fa_busiest_keys(&wide, &p, 32), 256 + 256);   /* 255 keys */
+    p.windowed = false, p.causal = false, p.chunk = 100;
+    assert_int_equal(fa_busiest_keys(&wide, &p, 32), 320 + 256); /* rows of three chunks */
+}
+
+/* Conditions on features: dim_v, and the keys that a window or a chunk leaves. */
+static void rules_for_features(void **state)
+{
+    static const struct {
+        int32_t dim_v, left, right, chunk, m;
+    } cases[] = {{64, 127, 0, 0, 16},  {72, 127, 0, 0, 32}, {64, 128, 0, 0, 32}, {64, -1, 0, 0, 32},
+                 {64, -1, 0, 128, 16}, {64, 0, 5, 256, 16}, {64, 0, 0, 0, 16},   {64, 200, 0, 129, 32}};
+    const fa_rule rules[] = {{.name = "light",
+                              .max_dim = 256,
+                              .causal = -1,
+                              .max_fill_percent = -1,
+                              .max_dim_v = 64,
+                              .max_seen = 128,
+                              .features = -1,
+                              .knobs = {.m = 16, .n = 64, .splits = 1},
+                              .variant = "light"},
+                             {.name = "light",
+                              .max_dim = 256,
+                              .causal = -1,
+                              .max_fill_percent = -1,
+                              .features = -1,
+                              .knobs = {.m = 32, .n = 64, .splits = 1},
+                              .variant = "light"},
+                             {.name = NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fa_problem p = {1, 1, 1, 512, 512, 64, false, 1};
+        p.dim_v = cases[i].dim_v, p.chunk = cases[i].chunk;
+        p.windowed = true, p.window_left = cases[i].left, p.window_right = cases[i].right;
+        fa_options options;
+        fa_spec spec;
+        assert_int_equal(parse("--kernel light", &options), FA_PASS);
+        made_up = rules;
+        const fa_status status = fa_spec_make(&options, &p, &spec, &why);
+        const fa_status on_device = fa_spec_for_device(&p, "sm_90", 132, &spec, &why);
+        made_up = NULL;
+        assert_true(status == FA_PASS && on_device == FA_PASS);
+        if (spec.knobs.m != cases[i].m)
+            fail_msg("case %zu: m=%d, expected m=%d", i, spec.knobs.m, cases[i].m);
+    }
+}
+
 /* The tiles on each side of every fill and length that a rule names. */
 static void rules_begin_and_end_where_they_say(void **state)
 {
@@ -541,6 +594,8 @@ int main(void)
         cmocka_unit_test(the_first_matching_rule_decides),
         cmocka_unit_test(tiles_compete_by_their_keys),
         cmocka_unit_test(busiest_multiprocessor),
+        cmocka_unit_test(windows_leave_fewer_keys),
+        cmocka_unit_test(rules_for_features),
         cmocka_unit_test(rules_begin_and_end_where_they_say),
         cmocka_unit_test(limits_are_those_of_the_guide),
         cmocka_unit_test(a_spec_is_what_the_options_say),
