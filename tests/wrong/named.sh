@@ -33,6 +33,7 @@ while IFS=$'\t' read -r _ file base options _; do
     [[ ${flag[control]} -eq 0 ]] || file=$base.cu
     case $base in
         kernels/light) tile="--m 32 --n 64 --warps 8 --vec 8" ;;
+        kernels/mma) tile="--m 64 --n 64 --warps 4 --stages 2 --swizzle 1" ;;
         examples/mma_plain) tile="--m 32 --n 32 --warps 2 --stages 2" ;;
         *) tile="--m 64 --n 1 --warps 2" ;;
     esac
