@@ -56,7 +56,8 @@ variants=("--sanitize thread" "--dist needle --sanitize thread" "--stages 1 --sa
     "--m 64 --n 32 --warps 2 --sanitize thread" "--m 16 --n 32 --warps 4 --sanitize thread"
     "--m 32 --warps 4 --sanitize thread" "--n 32 --warps 2 --sanitize thread"
     "--dim 256 --n 16 --sanitize thread" "--causal --sanitize thread" "--seq-kv 3 --causal --sanitize thread"
-    "--acc fp16 --atol 1 --sanitize thread" "--window 30,9 --sanitize thread" "--dim-v 128 --sanitize thread"
+    "--acc fp16 --atol 1 --sanitize thread" "--window 30,9 --sanitize thread"
+    "--window 3,3 --dist needle --dim-v 128 --sanitize thread"
     "--schedule descending" "--schedule random" "--stages 2 --schedule random" "--sanitize address")
 variants=("${variants[@]:0:tries}")
 statement='(cute::)?(__syncthreads|__syncwarp|bar_sync|bar_sync_apart|bar_arrive|cp_async_wait<[^;]*>|'
