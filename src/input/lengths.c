@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "input/definition.h"
 
 #define LENGTH_MOST 1048576 /* as --seq */
 
@@ -131,6 +132,9 @@ fa_status fa_lengths_make(const fa_options *options, fa_lengths *lengths, fa_rea
     lengths->count = 0;
     if (strcmp(text, "draw") == 0)
         FA_TRY(draw(options, lengths, why));
+    else if (strcmp(text, "workload") == 0 && options->workload != NULL)
+        FA_TRY(fa_definition_lengths(options->definition, options->workload, FA_SEQUENCES_MOST, lengths->q, lengths->kv,
+                                     &lengths->count, why));
     else if (text[0] == '@')
         FA_TRY(read_lines(text + 1, lengths, why));
     else

@@ -98,7 +98,7 @@ typedef struct fa_options {
     const char *window;
     double scale, softcap;
     int32_t device, gpu, compiler, schedule, sanitize;
-    const char *arch, *load, *dump, *json, *cubin, *runs, *preset;
+    const char *arch, *load, *dump, *json, *cubin, *runs, *preset, *definition, *workload;
     int32_t check; /* FA_REFERENCE_* */
     fa_vs vs;
     double atol, rtol, warmup_ms, rest_ms, max_time, timeout;

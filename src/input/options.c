@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/definition.h"
 #include "input/presets.h"
 
 #define AT(field) offsetof(fa_options, field)
@@ -276,23 +277,39 @@ static fa_status add_words(int count, char *const words[], const fa_ban *banned,
     return FA_PASS;
 }
 
-fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why)
+/* What --preset or --definition of the words stands for goes before them: what is given beside it wins. */
+static fa_status add_problem(const fa_options *given, fa_options *options, fa_reason *why)
 {
     static const fa_ban none = {.name = NULL};
-    fa_options trial = *options;
-    trial.preset = NULL;
-    FA_TRY(add_words(count, words, banned, &trial, why));
-    if (trial.preset != NULL) { /* what is given beside it wins, whether before or after */
-        if (options->preset != NULL)
-            return fa_refuse(why, FA_USAGE, "--preset is given twice: '%s' and '%s'", options->preset, trial.preset);
-        int preset_count = 0;
-        char *const *preset = fa_preset_words(trial.preset, &preset_count, why);
-        if (preset == NULL)
-            return FA_USAGE;
-        FA_TRY(add_words(preset_count, preset, &none, options, why));
-        return add_words(count, words, banned, options, why);
+    fa_definition_words words;
+    int count = 0;
+    if (given->preset != NULL && given->definition != NULL)
+        return fa_refuse(why, FA_USAGE, "--preset and --definition are one problem each: one of them");
+    if (given->workload != NULL && given->definition == NULL)
+        return fa_refuse(why, FA_USAGE, "--workload goes with --definition");
+    if (given->definition != NULL) {
+        FA_TRY(fa_definition_read(given->definition, given->workload, &words, why));
+        return add_words(words.count, words.at, &none, options, why);
     }
-    trial.preset = options->preset;
-    *options = trial;
-    return FA_PASS;
+    char *const *preset = given->preset != NULL ? fa_preset_words(given->preset, &count, why) : NULL;
+    return given->preset != NULL && preset == NULL ? FA_USAGE : add_words(count, preset, &none, options, why);
+}
+
+fa_status fa_options_add(int count, char *const words[], const fa_ban *banned, fa_options *options, fa_reason *why)
+{
+    fa_options given = *options;
+    given.preset = given.definition = given.workload = NULL;
+    FA_TRY(add_words(count, words, banned, &given, why));
+    if (given.preset == NULL && given.definition == NULL && given.workload == NULL) {
+        given.preset = options->preset;
+        given.definition = options->definition;
+        given.workload = options->workload;
+        *options = given;
+        return FA_PASS;
+    }
+    if (options->preset != NULL || options->definition != NULL)
+        return fa_refuse(why, FA_USAGE, "%s is given twice: once on the command line or once on a line",
+                         options->preset != NULL ? "--preset" : "--definition");
+    FA_TRY(add_problem(&given, options, why));
+    return add_words(count, words, banned, options, why);
 }

@@ -58,6 +58,8 @@ static fa_status keep_inputs(const char *output, const char *writes, const fa_op
         return FA_PASS;
     FA_TRY(check_distinct(output, writes, options->runs, "--runs", why));
     FA_TRY(check_distinct(output, writes, options->source, "--source", why));
+    FA_TRY(check_distinct(output, writes, options->definition, "--definition", why));
+    FA_TRY(check_distinct(output, writes, options->workload, "--workload", why));
     FA_TRY(check_distinct(output, writes, options->library, "--library", why));
     FA_TRY(check_distinct(output, writes, options->vs.source, "--vs source:", why));
     return check_distinct(output, writes, options->vs.library, "--vs library:", why);
