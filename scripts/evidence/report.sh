@@ -38,7 +38,7 @@ many=([dir]='')
 parse_options "$@"
 shopt -s inherit_errexit
 png=${flag[png]}
-tables=(summary kernels ladder peers versus sweep robustness)
+tables=(summary kernels features ladder peers versus sweep robustness)
 mapfile -t dirs < <(values_of dir)
 for dir in "${dirs[@]}"; do
     [[ -d $dir ]] || die 2 "no folder $dir"

@@ -36,7 +36,7 @@ def candidates:
         ($config, if $served then empty
             else {batch, heads, "kv-heads": .kv_heads, seq: .seq_q, "seq-kv": .seq_kv} end) as $rest |
         ["--kernel \($name) --arch \($arch) --dim \(.dim)", (select(.causal) | "--causal"),
-            (select(.lse) | "--lse"), typed_options,
+            (select(.lse) | "--lse"), typed_options, feature_options,
             ($rest | to_entries | sort_by(.key)[] | select(.value != null) | "--\(.key) \(.value)")] | join(" ");
 
     # One candidate of a row: a library has nothing to compile; one without a hash cannot be compared. What is in no

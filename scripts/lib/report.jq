@@ -191,6 +191,23 @@ def summary:
 
 # Rows of pairs as a table of the documents. $file: where their records are. "over the best" counts the shapes that
 # every peer was measured on; a cell over fewer shapes than the row has says over how many.
+# Beyond dense forward: a line for each problem (with -s). $file: theirs.
+def features:
+    def brief: gsub("(?<l>[0-9]+)(,\\k<l>){3,}"; "\(.l),...") |
+        gsub("--lengths [0-9,]{40,}"; "--lengths (16 of 1..8192)");
+    def cell: if . == null then "-" elif .ratio then .ratio | thousandths elif .status == "wrong" then "wrong"
+        else "not run" end;
+    ([.[].peers[] | select(.version) | .version] | unique | join(", ")) as $versions |
+    ([.[].peers[].peer] | unique) as $peers |
+    "Times as fast as each peer, in pairs, each proven first: \($versions). " +
+        "On \(map(.device.name) | unique | join(", ")).",
+    "Every row in `\($file)`, with why a peer did not run.", "",
+    (["problem (options)", "kernel and tile", "TFLOP/s of visible pairs"] + ($peers | map("over \(.)")) | row),
+    "|\("---|" * (3 + ($peers | length)))",
+    (.[] | . as $row |
+        [(.options | brief | code), "\(.kernel) \(.config | "\(.m)x\(.n)")", (.tflops | values | short) // "-"] +
+        ($peers | map(. as $peer | first($row.peers[] | select(.peer == $peer)) // null | cell)) | row);
+
 def versus:
     def cell($n): if . == [] then "-" else "\(mean | hundredths) (\(min | hundredths))" +
         if length == $n then "" else ", \(length) shapes" end end;

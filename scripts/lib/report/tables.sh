@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # $bench, $work and flag are the caller's
 # The documents' tables in Markdown, from the registry and evidence/. Sourced by report.sh; a function per table.
-pages=(README.md docs/kernels.md evidence/README.md) # that have tables
+pages=(README.md docs/kernels.md docs/features.md evidence/README.md) # that have tables
 
 folders() { # of evidence/ with records of a GPU
     find evidence -mindepth 2 -maxdepth 2 \( -name 'ladder.jsonl*' -o -name 'leaderboard.jsonl*' \
@@ -107,6 +107,13 @@ versus_table() {
     need_evidence versus.jsonl "scripts/evidence/evidence.sh versus" || return 0
     head_of "$file" "scripts/evidence/evidence.sh versus" || return 0
     jqf pairs/rows -nR "$rows" | jqf report/versus -r --arg file "$file"
+}
+
+features_table() {
+    local file rows currency
+    need_evidence features.jsonl "scripts/evidence/features.sh" || return 0
+    head_of "$file" "scripts/evidence/features.sh" || return 0
+    jqf report/features -rs --arg file "$file" "$rows"
 }
 
 # The tiles that lead on the canonical problem, and how the sweeps that found them went.
