@@ -233,7 +233,6 @@ __device__ __forceinline__ bool masked_or_border_key_tile(consumer &c)
 __device__ __forceinline__ void drain(consumer &c)
 {
     const bool next_is_taken = !KEY_RANGES || !must_drain(c);
-    const int count = c.count - (next_is_taken ? 2 : 1);
     if (!PV_FIRST) { /* else the border has issued it */
         const unsigned v = v_word(c);
         if (ACROSS_TILES && !c.accumulate)
@@ -244,7 +243,8 @@ __device__ __forceinline__ void drain(consumer &c)
     }
 #if FA_LSE && !KEEP_REFERENCES
     if (!PV_FIRST) /* else the border has stored it */
-        store_lse_before_o(c.p, c.rows, scale_of_rows(c, count), reload_tile(c, count), c.warpgroup, c.thread);
+        store_lse_before_o(c.p, c.rows, scale_of_rows(c, c.count - (next_is_taken ? 2 : 1)),
+                           reload_tile(c, c.count - (next_is_taken ? 2 : 1)), c.warpgroup, c.thread);
 #endif
     finish_output(c);
     if constexpr (KEY_RANGES) {
