@@ -25,8 +25,12 @@ constexpr int STEPS = qk_row::STEPS, TILES8 = N / 8, CHUNKS16 = N / 16;
 static_assert(BANDS <= 4 && BANDS * V_DIM16 <= 256, "m / warps gives a warp more output than its registers hold");
 
 /* The k16 steps of Q that stay in registers beside a band's output; the others are read again for every tile. ROOM is
- * the number of registers with which nothing spills. */
-constexpr int ROOM = (FA_DIM_V == 256 || V_DIM16 <= 192 ? 168 : 148) - (CHANGES_SCORES ? 8 : 0);
+ * the number of registers with which nothing spills; features take some of it. */
+constexpr int FEATURE_REGISTERS = HAS_ALIBI && V_DIM16 < 256               ? 20
+                                  : CHANGES_SCORES                         ? 12
+                                  : (FA_FEATURES & ~FA_FEATURE_DIM_V) != 0 ? 8
+                                                                           : 0;
+constexpr int ROOM = (FA_DIM_V == 256 || V_DIM16 <= 192 ? 168 : 148) - FEATURE_REGISTERS;
 constexpr int Q_ROOM = (ROOM - V_DIM16 / 2) / 4;
 constexpr int Q_STEPS = BANDS * (DIM16 + V_DIM16) <= 256 ? STEPS : BANDS > 1 ? 0 : STEPS < Q_ROOM ? STEPS : Q_ROOM;
 constexpr bool Q_IN_REGISTERS = Q_STEPS == STEPS;
