@@ -158,8 +158,8 @@ class Kernel:
         self.arguments = (ctypes.c_void_p * 1)(ctypes.addressof(self.params))
 
     def encode(self, name, tensor, map_type):
-        """The tensor map of rank 4, innermost first; as fa_tensor_boxes (src/device/tensor_boxes.c), with lengths too, and
-        `encode` of src/cuda/module.c."""
+        """The tensor map of rank 4, innermost first; as fa_tensor_boxes (src/device/tensor_boxes.c), also with lengths,
+        and `encode` of src/cuda/module.c."""
         stride_b, stride_h, stride_s, _ = tensor.stride()
         shape, address = list(reversed(tensor.shape)), tensor.data_ptr()
         if "start_q" in self.more:
