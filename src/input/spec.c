@@ -135,7 +135,7 @@ static bool matches(const fa_rule *rule, const fa_spec *spec, const fa_problem *
            problem->heads / problem->kv_heads >= rule->min_group && problem->seq_kv >= rule->min_keys &&
            fa_arch_cc(spec->arch) >= rule->min_arch &&
            (rule->max_arch == 0 || fa_arch_cc(spec->arch) <= rule->max_arch) &&
-           (rule->max_dim_v == 0 || problem->dim_v <= rule->max_dim_v) &&
+           problem->dim_v <= (rule->max_dim_v == 0 ? rule->max_dim : rule->max_dim_v) &&
            (rule->max_seen == 0 || most_seen(problem) <= rule->max_seen);
 }
 

@@ -284,8 +284,9 @@ static void rules_for_features(void **state)
 {
     static const struct {
         int32_t dim_v, left, right, chunk, m;
-    } cases[] = {{64, 127, 0, 0, 16},  {72, 127, 0, 0, 32}, {64, 128, 0, 0, 32}, {64, -1, 0, 0, 32},
-                 {64, -1, 0, 128, 16}, {64, 0, 5, 256, 16}, {64, 0, 0, 0, 16},   {64, 200, 0, 129, 32}};
+    } cases[] = {{64, 127, 0, 0, 16}, {72, 127, 0, 0, 48}, {264, 127, 0, 0, 32 /* no rule: the row */},
+                 {64, 128, 0, 0, 48}, {64, -1, 0, 0, 48},  {64, -1, 0, 128, 16},
+                 {64, 0, 5, 256, 16}, {64, 0, 0, 0, 16},   {64, 200, 0, 129, 48}};
     const fa_rule rules[] = {{.name = "light",
                               .max_dim = 256,
                               .causal = -1,
@@ -300,7 +301,7 @@ static void rules_for_features(void **state)
                               .causal = -1,
                               .max_fill_percent = -1,
                               .features = -1,
-                              .knobs = {.m = 32, .n = 64, .splits = 1},
+                              .knobs = {.m = 48, .n = 64, .splits = 1},
                               .variant = "light"},
                              {.name = NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
