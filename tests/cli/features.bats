@@ -117,6 +117,7 @@ EOF
     passes "${tile[@]}" --m 64 --warps 4 --heads 1 --kv-heads 1 --batch 300 \
         --lengths "$(seq -s, 3 102),$(seq -s, 0 199)" --seq 200 --seq-kv 200
     passes "${tile[@]}" --m 128 --warps 8 --dim 192 --dim-v 128 --n 128 --seq 150 --seq-kv 150 --alibi --dtype bf16
+    passes "${tile[@]}" --m 192 --warps 12 --dim 192 --dim-v 128 --batch 4 --lengths 5:30,3:0,2:9,4:0 --strides padded
 }
 
 @test "what a file needs is refused elsewhere by name, and draws offer it" {
