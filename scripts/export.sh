@@ -10,7 +10,8 @@ usage: scripts/export.sh --format FORMAT [options] [FILE or FOLDER...]
   --format t4                   results in the T4 schema of autotuners (Kernel Tuner, BAT)
   --format kernel-tuner-cache   a cache file, which Kernel Tuner's simulation mode replays without a GPU
   --format flashinfer           a FlashInfer Trace folder (--out FOLDER) of records: definitions, workloads,
-                                solutions (kernels without tensor maps and CUTLASS) and traces
+                                solutions (kernels without tensor maps and CUTLASS) and traces; records of --definition
+                                and --workload have these (read where the record's command names them) and no solution
   --format kernelbench          files of KernelBench (--out FOLDER): each problem in PyTorch, and the fastest tile of
                                 each kernel without tensor maps and CUTLASS as a PyTorch extension; FP16 alone
   --format robust-kbench        task folders of robust-kbench (--out FOLDER), likewise
@@ -56,7 +57,19 @@ make_work
 for file in "${words[@]}"; do
     lines_of "$file"
 done >"$work/lines"
-jqf export/rows -c --slurp --arg group "${opt[group]}" --arg status "${opt[status]}" \
+# Records of --definition and --workload: what these files say, by their names, {} where there are none.
+while IFS=$'\t' read -r definition workload; do
+    file=$workload line=1
+    [[ -e $file || ! $file =~ ^(.*):([0-9]+)$ ]] || { file=${BASH_REMATCH[1]} line=${BASH_REMATCH[2]}; }
+    [[ ${opt[format]} == flashinfer ]] || continue
+    is_input "$definition" && is_input "$file" || die 2 "no file '$definition' or '$file', which a record is of"
+    { jq -c . "$definition" && sed -n "${line}p" "$file"; } 2>/dev/null |
+        jq -sc --arg key "$definition"$'\t'"$workload" \
+            '{($key): {definition: .[0], workload: (.[1] | .workload // .)}}' 2>/dev/null ||
+        die 2 "no JSON in '$definition' or line $line of '$file', which a record is of"
+done < <(jqf export/published_keys -rs "$work/lines" || true) | jq -sc 'add // {}' >"$work/published"
+jqf export/rows -c --slurp --slurpfile published "$work/published" \
+    --arg group "${opt[group]}" --arg status "${opt[status]}" \
     --argjson kernels "$(values_of kernel | jq -Rnc '[inputs]')" "$work/lines" >"$work/rows"
 [[ -s $work/rows ]] || die 2 "nothing to export: no record of these in ${words[*]}"
 if [[ ${opt[format]} == kernel-tuner-cache ]]; then

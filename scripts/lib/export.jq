@@ -12,6 +12,13 @@ def file($path; $value): "\($path)\t\($value | tojson)";
 # The name of a row's kernel with its tile.
 def solution: [.kernel] + (.knobs // {} | to_entries | map("\(.key)\(.value)")) | join("_");
 
+# The files of a command's --definition and --workload, separated by a tab; null without both.
+def published_key:
+    [(capture("--definition[ =](?<f>[^ ]+)").f // null), (capture("--workload[ =](?<f>[^ ]+)").f // null)] |
+    if all then join("\t") else null end;
+# Of records (with jq -s), each once.
+def published_keys: [.[].provenance.command? // empty | published_key // empty] | unique[];
+
 # Its tile, head dimension, mask and scale.
 def macros: (.knobs | {FA_M: .m, FA_N: .n, FA_WARPS: .warps, FA_VEC: .vec, FA_STAGES: .stages, FA_SWIZZLE: .swizzle,
         FA_SPLITS: .splits, FA_MAXREG: .maxreg, FA_ACC_FP16: (if .acc == "fp16" then 1 else 0 end)}) +
@@ -39,8 +46,12 @@ def one_file($launcher):
 # attention: these benches time it as the baseline.
 def task: "attention_b\(.batch)_h\(.heads)_kv\(.kv_heads)_q\(.seq_q)_kv\(.seq_kv)_d\(.dim)_\(mask)";
 
-# The rows of each problem that such a task can hold: FP16 and whole.
-def problems: map(select(.problem.dtype == "fp16")) | group_by(.problem | task)[];
+# Dense attention alone: no option of docs/features.md.
+def dense: .problem | (.dim_v // .dim) == .dim and ([.window, .chunk, .softcap, .sinks, .alibi, .bias, .lengths,
+    .page_size, .v_in_k, if .mask == "none" then null else .mask end] | any | not);
+
+# The rows of each problem that such a task can hold: FP16, dense and whole.
+def problems: map(select(.problem.dtype == "fp16" and dense)) | group_by(.problem | task)[];
 
 # The fastest of each kernel that can be exported, the fastest first.
 def fastest: map(select(exportable and .p50_us)) | group_by(.kernel) |
@@ -67,7 +78,7 @@ def csv:
         {ratio_low: .ratio_ci95[0]?, ratio_high: .ratio_ci95[1]?} | [.[$names[]]])) | @csv;
 
 # A FlashInfer Trace folder. Lines of one path belong to one file. A definition is attention with fixed heads, dim and
-# mask; batch and lengths are the workload's.
+# mask; batch and lengths are the workload's. A record of --definition and --workload keeps these: row.published.
 def flashinfer:
     def name: "attention_\(.dtype)_h\(.heads)_kv\(.kv_heads)_d\(.dim)_\(mask)";
     def uuid: "\(.batch)x\(.seq_q)x\(.seq_kv)";
@@ -103,6 +114,16 @@ def flashinfer:
     def workload: {uuid: uuid, axes: {batch, seq_q, seq_kv}, inputs: {q: {type: "random"}, k: {type: "random"},
         v: {type: "random"}}};
 
+    # What FlashInfer-Bench's default would have said: an element is wrong where it is off by more than 1e-2 and by more
+    # than 1 %, and any infinity is; the LSE has base 2 there.
+    def published_tolerance:
+        def no_keys: .causal as $causal | .lengths // {q: [.seq_q], kv: [.seq_kv]} |
+            [.q, .kv] | transpose | any(.[]; .[0] > 0 and (.[1] == 0 or ($causal and .[0] > .[1])));
+        ((.errors.lse // 0) / (2 | log)) as $lse |
+        if .errors.lse and (.problem | no_keys) then "fails: the right LSE of a row without keys is -inf"
+        elif .errors.max_abs == null then "unknown"
+        elif .errors.max_abs <= 0.01 and $lse <= 0.01 then "passes"
+        else "unknown: an element is off by more than 1e-2, perhaps by less than 1 %" end;
     {pass: "PASSED", wrong: "INCORRECT_NUMERICAL", infeasible: "COMPILE_ERROR", compile_error: "COMPILE_ERROR",
      timeout: "TIMEOUT", error: "RUNTIME_ERROR"} as $statuses |
     def evaluation: $statuses[ended] as $status | {status: $status,
@@ -110,7 +131,8 @@ def flashinfer:
         log: (.reason // (if .vs then "reference: \(.vs)" else "no reference was timed" end)),
         correctness: (if .status == "pass" or ended == "wrong" then
             {max_relative_error: (.errors.row_rel_l2 // 0), max_absolute_error: (.errors.max_abs // 0),
-             extra: {max_relative_error: "largest relative L2 error of a row"}} else null end),
+             extra: ({max_relative_error: "largest relative L2 error of a row"} +
+                if .published then {published_tolerance: published_tolerance} else {} end)} else null end),
         performance: (if .status == "pass" then {latency_ms: (.p50_us / 1000),
             reference_latency_ms: ((.vs_p50_us // 0) / 1000), speedup_factor: (.ratio // 0)} else null end)};
 
@@ -125,7 +147,16 @@ def flashinfer:
             {path: "kernel.cuh", content: ($kernel | inlined([]).text)},
             {path: "launch.cuh", content: $sources[0]["launch.cuh"]}])};
 
+    def traced: select($statuses[.status] and (.status != "pass" or .p50_us));
     map(select(.problem and .errors and .problem.dtype)) |
+    (map(select(.published)) | . as $all |
+        (map(.published.definition) | unique[] | file("definitions/\(.op_type)/\(.name).json"; .)),
+        (map(.published) | unique[] | file("workloads/\(.definition.op_type)/\(.definition.name).jsonl";
+            {definition: .definition.name, workload, solution: null, evaluation: null})),
+        ($all[] | traced | .published as $p |
+            file("traces/fa_bench/\($p.definition.op_type)/\($p.definition.name).jsonl";
+                {definition: $p.definition.name, workload: $p.workload, solution: solution, evaluation: evaluation}))),
+    (map(select(.published == null and dense)) |
     (map(.problem | .path = "attention/\(name)") | unique_by(.path)[] |
         file("definitions/\(.path).json"; definition)),
     (map(.problem) | unique_by([name, uuid])[] |
@@ -133,9 +164,8 @@ def flashinfer:
             {definition: name, workload: workload, solution: null, evaluation: null})),
     (unique_by([.kernel, .knobs, .problem | tojson])[] | solution_file |
         file("solutions/fa_bench/attention/\(.definition)/\(.name).json"; .)),
-    (.[] | select($statuses[.status] and (.status != "pass" or .p50_us)) |
-        file("traces/fa_bench/attention/\(.problem | name).jsonl"; {definition: (.problem | name),
-            workload: (.problem | workload), solution: solution, evaluation: evaluation}));
+    (.[] | traced | file("traces/fa_bench/attention/\(.problem | name).jsonl"; {definition: (.problem | name),
+        workload: (.problem | workload), solution: solution, evaluation: evaluation})));
 
 # Rows of one kernel and one group as a cache file of Kernel Tuner; times in milliseconds. Without a result there is no
 # file. Simulation ends where it meets a point that the file lacks: those not run are InvalidConfig and unrecorded.
@@ -352,13 +382,15 @@ def rows:
     def milliseconds: if . == null then null else . * 1000 end;
     def problem_text: "\(.batch),\(.heads),\(.kv_heads),\(.seq_q),\(.seq_kv),\(.dim),\(mask)\(typed)";
 
-    def row_of_record: {key: null, kernel: (.variant // .kernel), knobs: .config, problem, status, reason, fault,
+    def row_of_record: . as $record |
+        {key: null, kernel: (.variant // .kernel), knobs: .config, problem, status, reason, fault,
         gpu: (if .device.backend == "emu" then "CPU emulator" else .device.name end),
         arch: (.ptxas.arch // .device.arch), p50_us: .timing.p50_us, p90_us: .timing.p90_us, tflops: .throughput.tflops,
         registers: .ptxas.registers, smem_bytes: .ptxas.smem_total_bytes, spill_bytes: .ptxas.spill_store_bytes,
         vs: .vs.kernel, ratio: .vs.ratio, ratio_ci95: .vs.ratio_ci95, vs_p50_us: .vs.other_p50_us,
         errors: ([.check.references[]?] | {max_abs: (map(.max_abs_err // empty) | max),
-            row_rel_l2: (map(.worst_row_rel_l2 // empty) | max)}),
+            row_rel_l2: (map(.worst_row_rel_l2 // empty) | max)} + {lse: $record.check.lse.max_abs_err}),
+        published: (.provenance.command // "" | published_key as $key | $published[0][$key // ""]),
         libraries: {driver: (.provenance.driver // "none"), compiler: (.provenance.compiler // "none")},
         stage_s: .provenance.stage_s, git: .provenance.git, code_sha256: .provenance.code_sha256,
         time: .provenance.time};

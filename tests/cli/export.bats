@@ -177,6 +177,42 @@ END
         and .[0].evaluation.performance.latency_ms > 0' "$work/t/traces/fa_bench/attention/$name.jsonl"
 }
 
+# Records of examples/published, on the emulator, with times made up; the folder $work/t.
+published() { # [JQ]
+    ./fa_bench --definition examples/published/definition.json --source tests/features/plain.cu --device emu --seeds 1 \
+        --check cpu --quiet --workload examples/published/workload.jsonl:2 --json "$work/r.json"
+    { jq -c ".timing = {p50_us: 20, p90_us: 21} | ${1:-.}" "$work/r.json"
+      jq -c '.timing = null | .status = "error" | .reason = "made up"' "$work/r.json"; } >"$work/published"
+    scripts/export.sh --format flashinfer --out "$work/t" "$work/published"
+}
+
+@test "FlashInfer: a record of a published problem is a trace of its workload, and says what the published rule says" {
+    published
+    local name=gqa_paged_decode_h8_kv2_d64_ps16 file
+    jq -e --slurpfile want examples/published/definition.json '. == $want[0]' "$work/t/definitions/gqa_paged/$name.json"
+    jq -e '.solution == null and .workload.uuid == "example-11"' "$work/t/workloads/gqa_paged/$name.jsonl"
+    file=$work/t/traces/fa_bench/gqa_paged/$name.jsonl
+    jq -es --arg name $name 'map(.evaluation.status) == ["PASSED", "RUNTIME_ERROR"] and
+        all(.[]; .definition == $name and .workload.inputs.sm_scale.value == 0.125) and
+        .[0].workload.axes.batch_size == 4 and .[0].evaluation.correctness.extra.published_tolerance == "passes"' "$file"
+    tolerance() { # JQ of the record
+        rm -r "$work/t"
+        published "$1"
+        jq -r '.evaluation.correctness.extra.published_tolerance // empty' "$file"
+    }
+    [[ $(tolerance '.check.references[0].max_abs_err = 0.02') == unknown:* ]]
+    [ "$(tolerance '.check.lse.max_abs_err = 0.0065')" = passes ] # of base 2: 0.0094
+    [[ $(tolerance '.check.lse.max_abs_err = 0.0075') == unknown:* ]]
+    [[ $(tolerance '.problem.lengths.kv[1] = 0') == "fails: the right LSE"* ]]
+    [ ! -e "$work/t/solutions" ]
+    # What an attention definition of ours cannot hold is not exported as dense attention.
+    jq -c '.provenance.command = "fa_bench"' "$work/r.json" >"$work/paged"
+    refused 2 "nothing to export as flashinfer" scripts/export.sh --format flashinfer --out "$work/u" "$work/paged"
+    jq -c '.provenance.command |= gsub("workload.jsonl"; "none.jsonl")' "$work/r.json" >"$work/lost"
+    refused 2 "none.jsonl', which a record is of" scripts/export.sh --format flashinfer --out "$work/u" "$work/lost"
+    [ "$(scripts/export.sh --format csv "$work/lost" | wc -l)" -eq 2 ] # others do not need it
+}
+
 # bats test_tags=slow
 @test "FlashInfer-Bench's own data classes take the folder, failures too" {
     needs_packages
@@ -211,6 +247,25 @@ traces = lines("traces/*/*/*.jsonl")
 assert sum(t.is_successful() for t in traces) == 1
 assert sorted(t.evaluation.status.value for t in traces) == [
     "COMPILE_ERROR", "COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "RUNTIME_ERROR", "TIMEOUT"], traces
+END
+    rm -r "$work/t"
+    published # a published problem: the same classes read it back
+    "$python" - "$work/t" <<'END'
+import importlib, importlib.util, pathlib, sys, types
+root = pathlib.Path(sys.argv[1])
+where = pathlib.Path(importlib.util.find_spec("flashinfer_bench").origin).parent
+for name, path in ("flashinfer_bench", where), ("flashinfer_bench.data", where / "data"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [str(path)]
+Definition = importlib.import_module("flashinfer_bench.data.definition").Definition
+Trace = importlib.import_module("flashinfer_bench.data.trace").Trace
+definition, = (Definition.model_validate_json(f.read_text()) for f in root.glob("definitions/*/*.json"))
+assert definition.const_axes == {"num_qo_heads": 8, "num_kv_heads": 2, "head_dim": 64, "page_size": 16}, definition
+lines = lambda pattern: [Trace.model_validate_json(t) for f in root.glob(pattern) for t in f.read_text().splitlines()]
+workload, = lines("workloads/*/*.jsonl")
+traces = lines("traces/*/*/*.jsonl")
+assert workload.is_workload_trace() and all(t.workload == workload.workload for t in traces)
+assert [t.evaluation.status.value for t in traces] == ["PASSED", "RUNTIME_ERROR"] and traces[0].is_successful(), traces
 END
 }
 
