@@ -107,6 +107,7 @@ mla=(--kernel wgmma_mla --dim 576 --dim-v 512 --v-in-k --batch 1 --kv-heads 1)
 --heads 126 --seq 3 --seq-kv 260 --splits 40 --page-size 64 --dist rising
 EOF
     done
+}
 
 @test "wgmma: warpgroups that see other keys, sequences by length, and more of them than it sorts" {
     local tile=(--kernel wgmma --arch sm_90a --seeds 1 --dim 64 --batch 1 --stages 2 --n 64)
