@@ -122,7 +122,7 @@ EOF
 }
 
 @test "what a file needs is refused elsewhere by name, and draws offer it" {
-    sed 's|^FA_SPACE|// FA_NEEDS: packed mha\n&|' tests/features/plain.cu >"$work/needy.cu"
+    sed 's|^// FA_SPACE|// FA_NEEDS: packed mha\n&|' tests/features/plain.cu >"$work/needy.cu"
     refused 3 "needs a K/V head for each query head: not 2 for 4" ./fa_bench "${small[@]}" --source "$work/needy.cu"
     refused 3 "needs packed tensors: not --strides bshd" \
         ./fa_bench "${small[@]}" --source "$work/needy.cu" --kv-heads 4 --strides bshd
