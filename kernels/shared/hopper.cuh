@@ -78,6 +78,19 @@ __device__ __forceinline__ bool mbarrier_try_wait(unsigned bar, unsigned parity)
     return done != 0;
 }
 
+/* Has the phase of this parity ended? Does not wait: mbarrier_try_wait may, for a while. */
+__device__ __forceinline__ bool mbarrier_test_wait(unsigned bar, unsigned parity)
+{
+    unsigned done;
+    asm volatile("{\n\t.reg .pred p;\n\t"
+                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                 "selp.b32 %0, 1, 0, p;\n\t}"
+                 : "=r"(done)
+                 : "r"(bar), "r"(parity)
+                 : "memory");
+    return done != 0;
+}
+
 /* A wait that fails this often has lost its signal. It gives up, and the output is wrong, instead of a hang.
  * (A trap here makes ptxas ignore setmaxnreg. A loop without a bound keeps descriptors in vector registers.) */
 #ifndef FA_SPIN_LIMIT
@@ -285,7 +298,7 @@ __device__ __forceinline__ constexpr unsigned descriptor_leading(unsigned bytes)
 
 /* D[64, N] (+)= A[64, 16] B[16, N]; accumulate 0: D = A B.
  * ss: A, B in shared memory, both K-major (B as [N, K]). rs: A in registers, B K-major.
- * rs_n: A in registers, B N-major in shared memory ([K, N], "transposed").
+ * rs_n, ss_n: B N-major in shared memory ([K, N], "transposed").
  * d[4j + 2h + e]: row 16 * warp + lane / 4 + 8h, column 8j + 2 * (lane % 4) + e. */
 template <int N>
 struct wgmma;
@@ -300,19 +313,23 @@ struct wgmma;
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                   \
     }
 
-#define WGMMA(N, G, S0, S1, S2, S3, S4, S5)                                                                        \
-    template <>                                                                                                    \
-    struct wgmma<N> {                                                                                              \
-        static __device__ __forceinline__ void ss(float (&d)[N / 2], u64 a, u64 b, int accumulate)                 \
-        {                                                                                                          \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                     \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." FA_PTX_TYPE "." FA_PTX_TYPE " {" T8_##G \
-                         "}, " S0 ", " S1 ", p, 1, 1, 0, 0;\n\t}"                                                  \
-                         : R8_##G                                                                                  \
-                         : "l"(a), "l"(b), "r"(accumulate));                                                       \
-        }                                                                                                          \
-        WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)                                                              \
-        WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1)                                                            \
+#define WGMMA_SS(NAME, N, G, S0, S1, S2, N_MAJOR)                                                              \
+    static __device__ __forceinline__ void NAME(float(&d)[N / 2], u64 a, u64 b, int accumulate)                \
+    {                                                                                                          \
+        asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " S2 ", 0;\n\t"                                     \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." FA_PTX_TYPE "." FA_PTX_TYPE " {" T8_##G \
+                     "}, " S0 ", " S1 ", p, 1, 1, 0, " #N_MAJOR ";\n\t}"                                       \
+                     : R8_##G                                                                                  \
+                     : "l"(a), "l"(b), "r"(accumulate));                                                       \
+    }
+
+#define WGMMA(N, G, S0, S1, S2, S3, S4, S5)             \
+    template <>                                         \
+    struct wgmma<N> {                                   \
+        WGMMA_SS(ss, N, G, S0, S1, S2, 0)               \
+        WGMMA_SS(ss_n, N, G, S0, S1, S2, 1)             \
+        WGMMA_RS(rs, N, G, S0, S1, S2, S3, S4, S5, 0)   \
+        WGMMA_RS(rs_n, N, G, S0, S1, S2, S3, S4, S5, 1) \
     };
 
 WGMMA(40, 1H, "%20", "%21", "%22", "%23", "%24", "%25")

@@ -12,17 +12,20 @@ constexpr int BOXES = FA_DIM / 64, HALF_BOXES = FA_DIM_V / 128, HALF_DIM = FA_DI
 constexpr int TILE_BYTES = BOXES * BOX_BYTES;
 constexpr int O_REGS = HALF_DIM / 2, S_REGS = FA_N / 2, P_REGS = FA_N / 4;
 constexpr int BARS_OFFSET = 3 * TILE_BYTES;
-constexpr int REFS_OFFSET = BARS_OFFSET + 8 * 8;
+constexpr int REFS_OFFSET = BARS_OFFSET + 10 * 8;
 constexpr int SUMS_OFFSET = REFS_OFFSET + 2 * 64 * 4;
 constexpr int LAST_OFFSET = SUMS_OFFSET + 2 * 64 * 4; /* is this block the last of its tile to end? */
-constexpr int SMEM_BYTES = LAST_OFFSET + 16;
+constexpr int ORDER_OFFSET = LAST_OFFSET + 16;
+constexpr int WORK_OFFSET = ORDER_OFFSET + 16; /* block_work */
+constexpr int SMEM_BYTES = WORK_OFFSET + 128;
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;
 constexpr float RAISE_LOG2 = 8.0f; /* 2^8 is far inside both types */
 
-/* Named barriers: P of a warpgroup is there (and the next one's), a warpgroup meets (likewise), both meet. */
-enum { BAR_P = 1, BAR_OWN = 3, BAR_BOTH = 5 };
+/* Named barriers: the warps of a warpgroup meet (and of the next one), those of both. */
+enum { BAR_OWN = 1, BAR_BOTH = 3 };
 
-/* What a block does: 64 packed rows of a sequence and K/V head, and the blocks [first, end) of its keys. */
+/* What a block does: 64 packed rows of a sequence and K/V head, and the blocks [first, end) of its keys. It lies in
+ * shared memory: in registers it would crowd the loop. */
 struct block_work {
     packed_tile tile;
     sequence seq;
@@ -62,17 +65,20 @@ struct shared_layout {
     __device__ unsigned p(int buffer) const { return keys(buffer) + FA_DIM_V / 64 * BOX_BYTES; }
     __device__ unsigned full(int buffer, int half) const { return base_s + BARS_OFFSET + 16 * buffer + 8 * half; }
     __device__ unsigned empty(int buffer, int half) const { return full(buffer, half) + 32; }
+    __device__ unsigned p_full(int buffer) const { return base_s + BARS_OFFSET + 64 + 8 * buffer; }
     __device__ unsigned refs(int buffer) const { return base_s + REFS_OFFSET + buffer * 256; }
     __device__ unsigned sums(int half) const { return base_s + SUMS_OFFSET + half * 256; }
 };
 
 __device__ __forceinline__ void init_barriers(const shared_layout &at)
 {
-    for (int buffer = 0; buffer < 2; ++buffer)
+    for (int buffer = 0; buffer < 2; ++buffer) {
         for (int half = 0; half < 2; ++half) {
             mbarrier_init(at.full(buffer, half), 1);
             mbarrier_init(at.empty(buffer, half), 4); /* a lane of every warp of the warpgroup */
         }
+        mbarrier_init(at.p_full(buffer), 4);
+    }
     mbarrier_init_fence();
 }
 
