@@ -62,7 +62,7 @@ while IFS=$'\t' read -r definition workload; do
     file=$workload line=1
     [[ -e $file || ! $file =~ ^(.*):([0-9]+)$ ]] || { file=${BASH_REMATCH[1]} line=${BASH_REMATCH[2]}; }
     [[ ${opt[format]} == flashinfer ]] || continue
-    is_input "$definition" && is_input "$file" || die 2 "no file '$definition' or '$file', which a record is of"
+    { is_input "$definition" && is_input "$file"; } || die 2 "no file '$definition' or '$file', which a record is of"
     { jq -c . "$definition" && sed -n "${line}p" "$file"; } 2>/dev/null |
         jq -sc --arg key "$definition"$'\t'"$workload" \
             '{($key): {definition: .[0], workload: (.[1] | .workload // .)}}' 2>/dev/null ||

@@ -194,7 +194,8 @@ published() { # [JQ]
     file=$work/t/traces/fa_bench/gqa_paged/$name.jsonl
     jq -es --arg name $name 'map(.evaluation.status) == ["PASSED", "RUNTIME_ERROR"] and
         all(.[]; .definition == $name and .workload.inputs.sm_scale.value == 0.125) and
-        .[0].workload.axes.batch_size == 4 and .[0].evaluation.correctness.extra.published_tolerance == "passes"' "$file"
+        .[0].workload.axes.batch_size == 4 and
+        .[0].evaluation.correctness.extra.published_tolerance == "passes"' "$file"
     tolerance() { # JQ of the record
         rm -r "$work/t"
         published "$1"
