@@ -29,14 +29,16 @@ usage: scripts/ci_gate.sh [options]
   --resume FILE     with --sanitize: cases.jsonl of an earlier run, or .gz. A case that did not fail there, with the
                     same options on the same kind of GPU and the same machine code (of a library: version and sources
                     around it), is taken over with its commit
-  --quick           a fifth of the matrix; of the tile space one other value of each knob, drawn by the seed, and no
-                    pairs
+  --quick           a fifth of the matrix; one problem of each feature; of the tile space one other value of each
+                    knob, drawn by the seed; no pairs
   --seconds SEC     begin no case after so long, end those that run ten seconds later: the rest is NOT-RUN
   --dry-run         print the runs, do nothing
 The tile space: FA_SPACE of the file, or of the kernel's row and its variants'. Each value of each knob has small
 problems, all other knobs at their defaults; then pairs of values, drawn by the seed (on a GPU 32 of a kernel at most,
 on the emulator 12; --race: no pairs). A tile that is infeasible gives way to others with the same value; a value for
 which none is feasible is skipped and named. A knob in the options after -- stays as it is. Libraries have no space.
+Features (docs/features.md): those that the kernel serves, alone and in pairs drawn by the seed. What it needs leaves
+problems out: they are skipped with the reason, and problems like them take their place.
 Exit: 0 all passed, 1 something failed, 2 usage, 4 nothing could run, or not all of it. FA_BENCH names the binary
 (default ./fa_bench), EMU_CASE the one that runs a conformance kernel (default: beside FA_BENCH, or
 build/tests/emu/emu_case).

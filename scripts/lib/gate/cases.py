@@ -60,7 +60,7 @@ def may_skip(case, code, library, own, gpu):
     if code == 5:  # a problem with a time of its own is large for the emulator; a deadlock is found without a clock
         return own and "--timeout" in case.args
     # A library's plans are for one layout; a file of one's own may serve less than the contract; so may a tile.
-    return code == 3 and (library or own or case.tool or case.knob
+    return code == 3 and (library or own or case.tool or case.knob or case.feature
                           or re.search("--misalign|--lse|--strides far|--strides odd", case.args))
 
 
@@ -99,7 +99,9 @@ class Gate:
     def __init__(self, subjects, cases):
         self.subjects, self.options, self.list = subjects, subjects.options, cases
         self.done = {}  # by number in the list
-        self.more = []  # conformance and speed
+        # What a kernel's needs leave out; then conformance and speed.
+        self.more = [{**case._asdict(), "verdict": "skipped", "code": None, "seconds": None,
+                      "text": f"infeasible: {case.kernel} {why}"} for case, why in subjects.left_out]
         self.keys = {}
         self.stopped = threading.Event()
         self.records = f"{self.options.out}/records"
@@ -278,6 +280,20 @@ def of_knobs(cases):
                       "infeasible": [name for name in names if by_name[name] == {True}]}
 
 
+def of_features(kernel, cases, subjects):
+    """What the kernel says that it serves and needs, how many problems of the former, and how many the latter leaves
+    out."""
+    said = subjects.said.get(kernel)
+    if not said or not (said.serves or said.needs):
+        return {}
+    names = {case.get("feature") for case in cases} - {None, ""}
+    refused = {word for word in said.serves if not any(case["verdict"] != "skipped" for case in cases
+                                                       if word in (case.get("feature") or "").split())}
+    return {"serves": said.serves, "needs": said.needs, "pairs_of_features": sum(" " in name for name in names),
+            "not_tried": sorted(refused),
+            "left_out": sum(1 for case, _ in subjects.left_out if case.kernel == kernel)}
+
+
 def summary(cases, subjects, note):
     options = subjects.options
     made = {"what": "race"} if options.race else {}
@@ -286,6 +302,7 @@ def summary(cases, subjects, note):
     for counted, its in counts(cases, "kernel"):
         knobs = of_knobs(its)
         counted |= {"knobs": knobs} if knobs else {}
+        counted |= of_features(counted["kernel"], its, subjects)
         if options.sanitize:
             counted |= {key: sorted({case.get(key) for case in its} - {None}) for key in ("git", "source_sha256")}
         made["kernels"].append(counted)
@@ -326,6 +343,12 @@ def say(cases, subjects):
         if knobs:
             none = "; infeasible: " * bool(knobs["infeasible"]) + ", ".join(knobs["infeasible"])
             print("    of its tile space: {values} values, {pairs} pairs".format(**knobs) + none)
+        said = of_features(counted["kernel"], its, subjects)
+        if said:
+            none = f"; none of its problems ran: {', '.join(said['not_tried'])}" if said["not_tried"] else ""
+            out = f", which leaves out {said['left_out']} problems" if said["left_out"] else ""
+            print(f"    serves {', '.join(said['serves']) or 'dense forward alone'} "
+                  f"({said['pairs_of_features']} pairs{none}); needs {', '.join(said['needs']) or 'nothing'}{out}")
     if subjects.draws and not subjects.options.conform:
         print(f"{subjects.draws} draws of seed {subjects.seed}")
     if subjects.notes:

@@ -23,8 +23,12 @@ DISTS = ["normal", "uniform", "outlier", "sharp", "rising", "falling", "needle",
 DIMS = list(range(16, 257, 8))
 DEFAULTS = {"batch": 1, "heads": 1, "kv_heads": 1, "seq": 16, "seq_kv": 16, "dim": 16, "causal": False, "scale": None,
             "dist": "normal", "strides": "packed", "misalign": 0, "lse": False, "seeds": None, "seed": None,
-            "dtype": None, "timeout": None}
-FLAGS = ("causal", "lse")
+            "dtype": None, "timeout": None, "lengths": None, "window": None, "chunk": None, "softcap": None,
+            "sinks": False, "alibi": False, "bias": False, "mask": None, "dim_v": None, "v_in_k": False,
+            "page_size": None, "page_layout": None}
+FLAGS = ("causal", "lse", "sinks", "alibi", "bias", "v_in_k")
+FEATURES = ("lengths", "window", "chunk", "softcap", "mask", "dim_v", "page_size", "page_layout")
+WORDS = ("dist", "strides", "dtype", "lengths", "window", "mask", "page_layout")  # values that are no numbers
 # Multiply-adds of one launch, by device and mode: what keeps a gate of one kernel within its minutes.
 # Without a GPU a list for the sanitizers is only shown (--dry-run).
 MOST_WORK = {("cuda", "plain"): 4e9, ("cuda", "sanitize"): 1e8, ("emu", "sanitize"): 1e8,
@@ -46,10 +50,10 @@ def options(p):
     words = []
     for key in ("batch", "heads", "kv_heads", "seq", "seq_kv", "dim"):
         words += ["--" + key.replace("_", "-"), str(p[key])]
-    words += [f"--{key}" for key in FLAGS if p[key]]
-    for key in ("scale", "dist", "strides", "misalign", "seeds", "seed", "dtype", "timeout"):
+    words += ["--" + key.replace("_", "-") for key in FLAGS if p[key]]
+    for key in (*FEATURES, "scale", "dist", "strides", "misalign", "seeds", "seed", "dtype", "timeout"):
         if p[key] != DEFAULTS[key]:
-            words += ["--" + key, str(p[key])]
+            words += ["--" + key.replace("_", "-"), str(p[key])]
     return " ".join(words)
 
 
@@ -63,7 +67,7 @@ def parse(text):
             p[name] = True
         elif name in DEFAULTS:
             value = words.pop(0)
-            p[name] = value if name in ("dist", "strides", "dtype") else float(value) if name == "scale" else int(value)
+            p[name] = value if name in WORDS else float(value) if name in ("scale", "softcap") else int(value)
         else:
             rest.append(key)
     base = {"batch": 2, "heads": 8, "seq": 512, "dim": 64}
@@ -310,9 +314,12 @@ def timed_draws(count, seed):
 
 def smaller(p):
     """Problems one step simpler, the largest step first."""
-    for key in ("scale", "dist", "strides", "misalign", "lse", "causal"):
+    for key in (*FEATURES, *FLAGS[2:], "scale", "dist", "strides", "misalign", "lse", "causal"):
         if p[key] != DEFAULTS[key]:
             yield p | {key: DEFAULTS[key]}
+    its = (p["lengths"] or "").split(",")
+    for i in range(len(its)) if len(its) > 1 else ():  # without one of the sequences
+        yield p | {"lengths": ",".join(its[:i] + its[i + 1:])}
     if p["seeds"] != 1:
         yield p | {"seeds": 1}
     group = p["heads"] // p["kv_heads"]

@@ -9,14 +9,16 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import features
 import knobs
 import problems
 from problems import records_of
 
 EMULATOR_TOOLS = ("race", "address", "undefined")  # what a result does not show, the emulator looks for
 SANITIZERS = ("memcheck", "racecheck", "synccheck", "initcheck")
-# knob: the value ("m=32") or the pair of values that the case is for
-Case = collections.namedtuple("Case", "kernel tool args knob", defaults=("",))
+# knob: the value ("m=32") or the pair of values that the case is for; feature: what it draws ("varlen window")
+Case = collections.namedtuple("Case", "kernel tool args knob feature", defaults=("", ""))
+Said = collections.namedtuple("Said", "serves needs only bf16 lse page_rows")  # what a kernel says of itself
 QUIET = ["--timing", "none", "--quiet"]
 
 
@@ -69,6 +71,7 @@ class Subjects:
         self.choose_device()
         self.choose_served()
         self.others = {}  # of a case whose tile may be infeasible: the one to be tried instead
+        self.said, self.left_out = {}, []  # (case, reason) of problems that a kernel's needs exclude
 
     def choose_kernels(self):
         options = self.options
@@ -137,6 +140,69 @@ class Subjects:
                              [f"--dim {dim} {mask}" for dim in dims])
         return [dim for dim, record in zip(dims, records) if record["status"] != "infeasible"]
 
+    # What a kernel says that it serves and needs.
+
+    def says(self, kernel):
+        if kernel not in self.said:
+            self.said[kernel] = self.ask(kernel)
+        return self.said[kernel]
+
+    def ask(self, kernel):
+        """By the records of small runs that do nothing but compile; of a library, on the GPU."""
+        dims = self.served.get("dims") or [64]
+        first = f"--dim {dims[0]}" + " --causal" * (self.served.get("mask") == "causal")
+        record = self.asked(kernel, first)
+        found = re.search("serves (--dim .*) only", record.get("reason") or "")
+        only = {}
+        if found:
+            first = found[1]
+            record, named = self.asked(kernel, first), problems.parse(first)[0]
+            only = {key: named[key] for key in named if "--" + key.replace("_", "-") in first.split()}
+        serves = [word for word in record.get("serves") or [] if word != "dim_v" or "dim_v" not in only]
+        said = Said(serves, record.get("needs") or [], only, False, False, 1)
+        if record.get("status") != "pass" or not serves:
+            return said
+        bf16 = not self.typed and self.asked(kernel, f"{first} --dtype bf16").get("status") == "pass"
+        lse = self.asked(kernel, f"{first} --lse").get("status") == "pass"
+        pages = self.asked(kernel, f"{first} --page-size 1") if "paged" in serves else {}
+        rows = re.search("pages of a multiple of ([0-9]+) rows", pages.get("reason") or "")
+        return said._replace(bf16=bf16, lse=lse, page_rows=int(rows[1]) if rows else 1)
+
+    def asked(self, kernel, line):
+        if self.is_library(kernel) or kernel.startswith("library:"):
+            return self.probe(*self.command(kernel)[1:], *line.split()) if self.gpu else {}
+        arch = ["--arch", self.target or "sm_90a"] if "--arch" not in self.options.tile else []
+        command = [*self.command(kernel), *self.typed.split(), "--compile-only", *arch, "--quiet", *line.split()]
+        return (records_of(command) or [{}])[0]
+
+    def fit(self, cases):
+        """Cases that the kernel's needs leave out go to left_out; like ones that it serves take their place."""
+        made = []
+        for case in cases:
+            args = self.fitted(case.kernel, case.args)
+            if args[1]:
+                self.left_out.append((case, args[1]))
+            made.append(case._replace(args=args[0]))
+        return list(dict.fromkeys(made))
+
+    def fitted(self, kernel, line):
+        said, defaults = self.says(kernel), (self.own or self.row(kernel)).get("defaults") or {}
+        if not said.needs and not said.only:
+            return line, ""
+        tile = {knob: int(value) for knob, value in zip(self.options.tile, self.options.tile[1:])
+                if knob in ("--m", "--n")}
+        return features.fitted_line(line, said.needs, tile.get("--m", defaults.get("m", 64)),
+                                    tile.get("--n", defaults.get("n", 64)),
+                                    problems.MOST_WORK[self.device, self.mode], said.only)
+
+    def featured(self, kernel):
+        """Problems of the features that the kernel serves."""
+        said = self.says(kernel)
+        limits = {"dims": (), "mask": "both"} | self.served
+        return [Case(kernel, "", self.start + problems.options(problems.served(p, **limits)), feature=" ".join(words))
+                for words, p in features.drawn(said.serves, self.device, self.mode, self.seed, self.options.quick,
+                                               said.bf16, said.lse, said.page_rows)]
+
     def command(self, kernel):
         """The bench with what selects the kernel, without a problem."""
         if self.options.source:
@@ -169,7 +235,8 @@ class Subjects:
         if options.source and self.mode == "plain" and not options.quick:
             runs += [(tool, self.typed + more, *run) for tool, more, *run in
                      knobs.memory_runs(space, default, self.seed)]
-        return [self.first(kernel, tool, start, knobs.lines(space, tiles, shape, lse, **self.served), name)
+        return [self.first(kernel, tool, start, (self.fitted(kernel, line)[0] for line in
+                                                 knobs.lines(space, tiles, shape, lse, **self.served)), name)
                 for tool, start, name, tiles, shape in runs]
 
     def first(self, kernel, tool, start, lines, knob):
@@ -193,6 +260,7 @@ class Subjects:
         options = self.options
         lines = self.derived(kernel, m) + (listed_problems(m, self.is_library(kernel)) if self.gpu else [])
         cases = [Case(kernel, "", self.start + line) for line in lines[::5 if options.quick else 1]]
+        cases += self.featured(kernel)
         if options.race or options.quick:
             return cases
         if options.source or self.row(kernel).get("emulated") and not self.is_library(kernel):
@@ -210,6 +278,9 @@ class Subjects:
         lines = [(tool, options + line) for line in problems.listed(mode="memory", m=m, **self.served)
                  for tool, options in tools]
         lines += [("undefined", undefined + line) for line in problems.listed(mode="undefined", **self.served)]
+        alone = {case.feature: case.args.removeprefix(self.typed) for case in self.featured(kernel)
+                 if " " not in case.feature}
+        lines += [(tool, f"{options}{line} --seeds 1") for line in alone.values() for tool, options in tools[:2]]
         return [Case(kernel, tool, self.typed + line) for tool, line in lines]
 
     def sanitized(self, kernel, m):
@@ -217,6 +288,7 @@ class Subjects:
         lines = sanitizer_problems(m, self.row(kernel), self.is_library(kernel))
         if not self.is_library(kernel):
             lines += self.derived(kernel, m)
+        lines += [case.args for case in self.featured(kernel)]
         return [(number, Case(kernel, tool, f"{self.typed}--seeds 1 --timeout 500 {line}"))
                 for number, line in enumerate(lines) if number % 5 == 0 or not self.options.quick
                 for tool in SANITIZERS]
@@ -230,7 +302,11 @@ class Subjects:
             if not self.runs_here(kernel):
                 continue
             m = ((self.own or self.row(kernel)).get("defaults") or {}).get("m", 64)
-            made += (self.sanitized if self.options.sanitize else self.plain)(kernel, m)
+            if self.options.sanitize:
+                for number, case in self.sanitized(kernel, m):
+                    made += [(number, fit) for fit in self.fit([case])]
+            else:
+                made += self.fit(self.plain(kernel, m))
             variants = [name for name, row in self.rows.items() if row["variant_of"] == kernel and not self.own]
             for name in [] if self.options.sanitize else [kernel, *variants]:
                 made += self.tiled(name) if self.runs_here(name) else []

@@ -1,0 +1,132 @@
+"""Problems beyond dense forward for what a kernel serves, alone and in drawn pairs; and what its needs leave out.
+
+Words are those of a record's `serves` and `needs`.
+"""
+import itertools
+import random
+
+from problems import Deck, options, parse, problem
+
+# What is asked of each feature. Most go with a drawn shape; the others say theirs: rows that see nothing, Sq > Sk.
+ALONE = {
+    "varlen": [{"lengths": "draw", "batch": 9}, {"lengths": "17,0,33:5,5:33,1,0:7,3:0"},
+               {"lengths": "1:65,1:0,1:1,1:130"}, {"lengths": "0,0:9,66:3,1"}, {"lengths": "draw", "batch": 2},
+               {"lengths": "129:64,0,64:65,1:1", "strides": "padded"}],
+    "window": [{"window": "9,3"}, {"window": "3,0", "seq": 70, "seq_kv": 37}, {"window": "500,500"},
+               {"window": "-1,4", "seq": 45, "seq_kv": 20, "causal": False}, {"window": "7,-1"}, {"window": "0,0"},
+               {"window": "-1,0", "causal": False}, {"window": "20,0", "seq": 5, "seq_kv": 140}],
+    "chunk": [{"chunk": 20}, {"chunk": 7, "seq": 70, "seq_kv": 37}, {"chunk": 1}, {"chunk": 1000},
+              {"chunk": 64, "seq": 66, "seq_kv": 130}],
+    "softcap": [{"softcap": 2.0}, {"softcap": 30.0, "dist": "sharp"}, {"softcap": 0.25}],
+    "sink": [{"sinks": True}, {"sinks": True, "seq": 70, "seq_kv": 37, "causal": True}],
+    "alibi": [{"alibi": True}, {"alibi": True, "heads": 6, "kv_heads": 3}],
+    "bias": [{"bias": True}, {"bias": True, "batch": 3, "heads": 6, "kv_heads": 2}],
+    "mask": [{"mask": "tree", "seq": 12, "seq_kv": 70}, {"mask": "tree", "seq": 40, "seq_kv": 40}],
+    "dim_v": [{"dim": 32, "dim_v": 24}, {"dim": 72, "dim_v": 40, "v_in_k": True}, {"dim": 192, "dim_v": 128},
+              {"dim": 64, "dim_v": 128}],
+    "paged": [{"page_size": 16}, {"page_size": 1, "page_layout": "hnd"}, {"page_size": 64, "page_layout": "hnd"},
+              {"page_size": 7}],
+}
+PAIRS = {("cuda", "plain"): 90, ("emu", "plain"): 8, ("emu", "race"): 3}
+
+
+def shapes(rng, bf16):
+    """Drawn shapes, each value of a dimension once before any comes again."""
+    deck = {key: Deck(values, rng) for key, values in {
+        "heads": [(4, 2), (6, 1), (3, 3), (2, 2)], "rows": [(45, 70), (70, 37), (1, 65), (33, 33), (64, 129), (17, 5)],
+        "causal": [False, True], "lse": [False, True], "strides": ["packed", "padded", "bshd"], "batch": [1, 2, 3],
+        "dim": [32, 64, 40], "dtype": [None, "bf16"] if bf16 else [None]}.items()}
+    while True:
+        d = {key: values.next() for key, values in deck.items()}
+        (heads, kv_heads), (seq, seq_kv) = d.pop("heads"), d.pop("rows")
+        yield problem(heads=heads, kv_heads=kv_heads, seq=seq, seq_kv=seq_kv, **d)
+
+
+def drawn(serves, device, mode, seed, quick=False, bf16=False, lse=True, page_rows=1):
+    """(words of the features, problem): each alone, of which the emulator has a few, and pairs. quick: one of each."""
+    words, rng = [word for word in ALONE if word in serves], random.Random(seed)
+    base, few, made = shapes(rng, bf16), quick or mode != "plain", []
+    for word in words:
+        its = rng.sample(ALONE[word], len(ALONE[word]))
+        made += [((word,), one) for one in its[:1 if few else 2 if device == "emu" else None]]
+    pairs = [] if quick else list(itertools.combinations(words, 2))
+    turns = rng.sample(pairs, len(pairs)) * 2
+    decks = {word: Deck(ALONE[word], rng) for word in words}
+    made += [(pair, decks[pair[0]].next() | decks[pair[1]].next()) for pair in turns[:PAIRS.get((device, mode), 0)]]
+    for pair, fields in made:
+        p = next(base) | fields | {"seed": rng.randrange(1, 1 << 30), "seeds": 3 if mode == "plain" else 1}
+        if p["page_size"]:
+            p["page_size"] = -(-p["page_size"] // page_rows) * page_rows
+        if p["mask"]:  # the queries are the last keys
+            p["seq_kv"] = max(p["seq"], p["seq_kv"])
+        yield pair, p | {"lse": p["lse"] and lse}
+
+
+# What a kernel needs: words of FA_NEEDS.
+
+def sequences(p):
+    """(queries, keys) of each sequence; drawn ones by a list in their place."""
+    if not p["lengths"]:
+        return [(p["seq"], p["seq_kv"])]
+    if p["lengths"] == "draw":
+        rows = [(p["seq"], p["seq_kv"]), (0, 0), (1, 1)]
+        rows += [(p["seq"] * (i % 7) // 7, p["seq_kv"] * (i % 5) // 5) for i in range(3, p["batch"])]
+        return rows[:p["batch"]]
+    pairs = [one.partition(":") for one in p["lengths"].split(",")]
+    return [(int(q), int(k or q)) for q, _, k in pairs]
+
+
+def excluded(p, needs, m, n):
+    """Why a kernel with these needs cannot have the problem; "" where it can."""
+    rows = sequences(p)
+    drawn_unlike = p["lengths"] == "draw"  # by the bench, of any lengths
+    why = {"packed": p["strides"] != "packed" and f"packed tensors: not --strides {p['strides']}",
+           "mha": p["heads"] != p["kv_heads"] and
+           f"a K/V head for each query head: not {p['kv_heads']} for {p['heads']}",
+           "self": (drawn_unlike or any(q != k for q, k in rows)) and "as many keys as queries",
+           "aligned": (p["misalign"] or p["strides"] == "odd") and "tensors and rows on 16-byte boundaries",
+           "whole_m": (drawn_unlike or any(q % m for q, _ in rows)) and f"query rows in multiples of m ({m})",
+           "whole_n": (drawn_unlike or any(k % n for _, k in rows)) and f"keys in multiples of n ({n})"}
+    return next((f"needs {text}" for word, text in why.items() if text and word in needs), "")
+
+
+def fitted(p, needs, m, n, most):
+    """The problem like this one that a kernel with these needs serves, of no more work than `most` where it grows."""
+    p, rows = dict(p), sequences(p)
+    if "packed" in needs or "aligned" in needs and p["strides"] == "odd":
+        p["strides"] = "packed"
+    if "aligned" in needs:
+        p["misalign"] = 0
+    if "mha" in needs:
+        p["kv_heads"] = p["heads"]
+    step_q = m if "whole_m" in needs else 1
+    step_k = n if "whole_n" in needs else 1
+    if "self" in needs:
+        step_q = step_k = max(step_q, step_k) if max(step_q, step_k) % min(step_q, step_k) == 0 else step_q * step_k
+
+    def whole(length, step):
+        return -(-length // step) * step
+
+    def fit(q, k):
+        if "self" in needs:
+            one, area = max(q, k), p["batch"] * p["heads"] * p["dim"]
+            q = k = one if one * one * area <= most else min(q, k)
+        return whole(q, step_q), whole(k, step_k)
+    if p["lengths"] and {"self", "whole_m", "whole_n"} & set(needs):
+        p["lengths"] = ",".join("{}:{}".format(*fit(q, k)) for q, k in rows)
+    elif not p["lengths"]:
+        p["seq"], p["seq_kv"] = fit(p["seq"], p["seq_kv"])
+    return p
+
+
+def fitted_line(line, needs, m, n, most, only):
+    """(the line of options that such a kernel is tried with, why it is not that of the problem or ""). only: fields of
+    the only problems that it serves."""
+    p, rest = parse(line)
+    tile = dict(zip(rest, rest[1:]))
+    m, n = int(tile.get("--m", m)), int(tile.get("--n", n))
+    p |= only
+    why = excluded(p, needs, m, n)
+    if not why and not only:
+        return line, ""
+    return " ".join([*rest, options(fitted(p, needs, m, n, most) if why else p)]), why
