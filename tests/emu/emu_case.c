@@ -81,6 +81,11 @@ static fa_status run(const arguments *a, result *r)
                               .kv_heads = 1,
                               .seq_kv = HALVES / MAP_COLS,
                               .dim = MAP_COLS,
+                              .dim_v = MAP_COLS,
+                              .window_left = -1,
+                              .window_right = -1,
+                              .total_q = HALVES / MAP_COLS,
+                              .total_kv = HALVES / MAP_COLS,
                               .seq_q = a->number};
     FA_TRY(device.launch(&device, kernel, &launch, &params, &r->why));
     FA_TRY(fa_findings_verdict(device.found, &r->why));

@@ -180,3 +180,12 @@ fa_emu_row fa_emu_map_row(const fa_emu_map *map, const int32_t at[FA_EMU_MAP_RAN
         return (fa_emu_row){.global = NULL};
     return (fa_emu_row){(unsigned char *)(uintptr_t)address, (uint32_t)(from * size), (uint32_t)(to * size)};
 }
+
+bool fa_emu_map_is_ragged(const fa_emu_map *map)
+{
+    for (int i = 1; i < map->rank; i++)
+        for (int j = i + 1; j < map->rank; j++)
+            if (map->dims[i] > 1 && map->dims[j] > 1 && map->strides[i] == map->strides[j])
+                return true;
+    return false;
+}

@@ -174,11 +174,27 @@ static void poison(const fa_emu_bulk *bulk)
             memset(chunk(bulk, at / bytes, at % bytes), POISON, FA_EMU_CHUNK);
 }
 
+/* See fa_emu_map_is_ragged. */
+static void check_ragged(const fa_emu_ptx_run *run, const fa_emu_bulk *bulk)
+{
+    if (bulk->map_at == NULL || !fa_emu_map_is_ragged(&bulk->map))
+        return;
+    for (uint32_t row = 0; row < bulk->rows; row++) {
+        const fa_emu_row inside = fa_emu_map_row(&bulk->map, bulk->at, row);
+        if (inside.from < inside.to)
+            return;
+    }
+    fa_emu_ptx_fail(run, FA_EMU_FAULT,
+                    "the box lies out of bounds as a whole, and the map, with sequences one behind the other, begins "
+                    "before the tensor");
+}
+
 static void issue(const fa_emu_ptx_run *run, fa_emu_bulk *bulk)
 {
     fa_emu_worker *worker = bulk->issuer = fa_emu_self;
     fa_emu_pending *pending = fa_emu_pending_of(bulk->owner);
     check_inside(run, bulk->owner, bulk->shared, bulk->rows * fa_emu_map_pitch(&bulk->map));
+    check_ragged(run, bulk);
     bulk->operation = (uint8_t)fa_ptx_reduction(run->instr);
     if (run->instr->types > 0)
         bulk->type = run->instr->type[0];
