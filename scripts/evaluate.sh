@@ -19,6 +19,7 @@ Prints one line of JSON, schema fa_bench.score/1 (tests/schemas/). Stages are ga
 that fails ends the evaluation. `combined_score` is 0 when anything is wrong, null when its stage did not run. What a
 model may read is all but `private`, the results of the hidden problems. A candidate sets its tile in a line of its own:
   // fa_bench: --m 64 --warps 4        knobs of fa_bench and nothing else
+and what it cannot do without in another (// FA_NEEDS: packed mha): problems that this leaves out do not count.
 The same code, problems, options and bench give the same score from the cache, under $XDG_CACHE_HOME/fa_bench_scores.
 Exit: 0 whenever there is a score, 2 usage, 4 not run (no fa_bench, no jq, no --bound where it is asked for, a candidate
 that was written meanwhile), 6 the score cannot be written to --out.
@@ -153,7 +154,7 @@ run_stage() { # NAME COMMON-OPTIONS...
         echo "$record" >>"$work/$name.jsonl"
         progress "$name: $(wc -l <"$work/$name.jsonl") of $(wc -l <"$work/$name.runs") runs done"
         [[ $record != *'"status":"usage"'* ]] || die 2 "fa_bench refuses a run: $(jq -r .reason <<<"$record")"
-        [[ $record == *'"status":"pass"'* ]] || break
+        [[ $record == *'"status":"pass"'* ]] || jqf score/left_out -e <<<"$record" >/dev/null 2>&1 || break
     done
     progress
     kill "$pid" 2>/dev/null || true
@@ -172,8 +173,7 @@ run_stage() { # NAME COMMON-OPTIONS...
         refused=$record
         : >"$work/$name.list"
     fi
-    jq -e -s '(length == $lines) and all(.[]; .status == "pass")' --argjson lines "$lines" \
-        "$work/$name.jsonl" >/dev/null
+    jqf score/settled -es --argjson lines "$lines" "$work/$name.jsonl" >/dev/null
 }
 
 wants() { # STAGE: it is asked for, and nothing before it has failed

@@ -55,6 +55,8 @@ def feedback($score; $all; $refused):
     [$public[] | select(.stage == "compile" and .status == "pass")] as $compiled |
     [(if $refused != "" then "Infeasible: \($refused | printable)" else empty end),
      ([$all[] | select(.status != "pass")][0] | select(.) | failure(.)),
+     ($score.needs // [] | select(length > 0) | "It needs \(join(", ")), which leaves out " +
+         "\($score.public.skipped + $score.private.skipped) runs: they do not count."),
      (if $score.correct == false and ([$all[] | select(.status == "pass" and .visible == "public")] | length) > 0 then
          "Before that it passed \([$public[] | select(.status == "pass")] | length) public runs." else empty end),
      (if $score.stages.emulator.status == "pass" then
@@ -86,11 +88,18 @@ def readable: [$problems | split("\n")[] | select(startswith("hidden ")) | words
 
 def geometric_mean: if length == 0 or any(. == null) then null else map(log) | add / length | exp end;
 
+# A problem that the candidate's needs leave out: neither right nor wrong.
+def left_out: .status == "infeasible" and (.needs? // [] | length) > 0 and (.reason // "" |
+    test(" needs (packed tensors|a K/V head for each|as many keys|tensors and rows on|query rows in|keys in multiples)"));
+# Are these (with jq -s) all the records of a stage, with nothing that ends it?
+def settled: length == $lines and all(.[]; .status == "pass" or left_out);
+
 # A run as the score tells it.
 def run($stage; $line; $bound_of_incumbent):
     {stage: $stage, options: $line.options, visible: $line.visible,
      # A time that the GPU cannot have needed is no result.
-     status: (if .status == "pass" and .timing.impossible then "error" else .status end),
+     status: (if .status == "pass" and .timing.impossible then "error" elif left_out then "skipped"
+         else .status end),
      reason: (if .timing.impossible then "timed below the least that the GPU needs for this problem"
          elif .reason then .reason | readable else null end),
      fault,
@@ -113,13 +122,13 @@ def runs($stage; $records; $text):
         run($stage; $lines[$at.key]; $incumbents[$at.key].bound.us // null)] |
     map(if .incumbent_failed then .status = "not_run" | .reason = "the incumbent \($incumbent): \(.reason)" else . end);
 
-# A stage: its first run that did not pass says how it ended.
-def stage($name; $runs; $text; $why_not):
-    (lines($text) | length) as $asked | ([$runs[] | select(.status != "pass")][0]) as $bad |
+# A stage: its first run that did not pass says how it ended. Of $skipped problems it says nothing.
+def stage($name; $runs; $text; $skipped; $why_not):
+    ((lines($text) | length) - $skipped) as $asked | ([$runs[] | select(.status != "pass")][0]) as $bad |
     {status: (if $bad then $bad.status elif $asked == 0 then "not_run" elif ($runs | length) < $asked then "error"
          else "pass" end),
      reason: (if $bad then if $bad.visible == "hidden" then "on a hidden problem" else $bad.reason end
-         elif $asked == 0 then $why_not
+         elif $asked == 0 then if $skipped > 0 then "the candidate needs other problems than these" else $why_not end
          elif ($runs | length) < $asked then "fa_bench ended after \($runs | length) of \($asked) runs" else null end),
      runs: ($runs | length), asked: $asked};
 
@@ -133,7 +142,9 @@ def results: {status, stage, options, reason, fault, p50_us, incumbent_p50_us, r
     bound_us: .bound.us, bound_ratio} | with_entries(select(.value != null));
 # A group of problems: their means and, for each run that did not merely pass, what it says.
 def group($runs): {
-    passed: [$runs[] | select(.status == "pass")] | length, failed: [$runs[] | select(.status != "pass")] | length,
+    passed: [$runs[] | select(.status == "pass")] | length,
+    failed: [$runs[] | select(.status != "pass" and .status != "skipped")] | length,
+    skipped: [$runs[] | select(.status == "skipped")] | length,
     ratio: [$runs[] | select(.stage == "gpu" and .status == "pass") | .ratio] | geometric_mean,
     results: [$runs[] | select(.status != "pass" or .stage != "emulator") | results]};
 
@@ -142,16 +153,20 @@ def are_records: length <= $lines and all(.[]; is_record);
 
 # Two lines: whether the score may be kept (true or false); the score.
 def score:
-    runs("emulator"; $emulator; $emulator_list) as $e | runs("compile"; $compile; $compile_list) as $c |
-    runs("gpu"; $gpu; $gpu_list) as $g | ($e + $c + $g) as $all |
+    def tried: map(select(.status != "skipped"));
+    def skipped: map(select(.status == "skipped"));
+    runs("emulator"; $emulator; $emulator_list) as $e_all | runs("compile"; $compile; $compile_list) as $c_all |
+    runs("gpu"; $gpu; $gpu_list) as $g_all | ($e_all | tried) as $e | ($c_all | tried) as $c | ($g_all | tried) as $g |
+    ($e + $c + $g) as $all | ($e_all + $c_all + $g_all | skipped) as $skipped |
+    ([$emulator[], $compile[], $gpu[]] | map(select(.serves? != null))[0]) as $says |
     ($stages | split(",")) as $asked |
     def why_not($name): if ($asked | index($name)) == null then "not asked for"
         elif $refused != "" then "the tile is refused"
         elif any($all[]; .status != "pass") then "an earlier stage failed"
         elif $name == "gpu" and $device == null then "no GPU" else "no problem for it" end;
-    {emulator: stage("emulator"; $e; $emulator_list; why_not("emulator")),
-     compile: stage("compile"; $c; $compile_list; why_not("compile")),
-     gpu: stage("gpu"; $g; $gpu_list; why_not("gpu"))} as $ended |
+    {emulator: stage("emulator"; $e; $emulator_list; $e_all | skipped | length; why_not("emulator")),
+     compile: stage("compile"; $c; $compile_list; $c_all | skipped | length; why_not("compile")),
+     gpu: stage("gpu"; $g; $gpu_list; $g_all | skipped | length; why_not("gpu"))} as $ended |
     ([$ended[] | .status] | map(select(. != "pass" and . != "not_run"))[0]) as $failure |
     (if $refused != "" then "infeasible" else $failure end) as $broken |
     (if $by == "speed" and $ended.gpu.status == "pass" then [$g[].ratio] | geometric_mean
@@ -168,9 +183,9 @@ def score:
      ratio_ci95: $interval, aa_noise: (if $interval then $noise else null end),
      improved: (if $interval then $interval[0] > 1 and $mean - 1 > ([0.03, 2 * $noise] | max) else null end),
      candidate: $candidate, knobs: $knobs, incumbent: $incumbent, arch: $arch, device: $device,
-     stages: $ended,
-     public: group([$all[] | select(.visible == "public")]),
-     private: group([$all[] | select(.visible == "hidden")]),
+     serves: ($says.serves // null), needs: ($says.needs // null), stages: $ended,
+     public: group([$all[], $skipped[] | select(.visible == "public")]),
+     private: group([$all[], $skipped[] | select(.visible == "hidden")]),
      key: $key, cache: false, seconds: ($seconds * 1000 | round / 1000)} |
     . + {text_feedback: feedback(.; $all; $refused)} |
     # What the machine did not let happen may go well the next time.

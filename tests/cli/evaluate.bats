@@ -40,6 +40,25 @@ score_holds() { # EXPRESSION...
     grep -q -- '--vs light' "$STUB/commands"
 }
 
+@test "problems that the candidate's needs leave out do not count, and the score shows what it needs" {
+    problems
+    echo 'public emulator --batch 1 --heads 4 --kv-heads 2 --seq 20 --dim 16' >>"$work/p"
+    edited '/^FA_KERNEL_INFO/i // FA_NEEDS: packed mha self'
+    evaluate --stages emulator --score emulator
+    score_holds '.status == "pass" and .combined_score == 1 and .needs == ["packed", "mha", "self"] and .serves == []' \
+        '.stages.emulator | .runs == 5 and .asked == 5' '.public | .passed == 5 and .failed == 0 and .skipped == 5' \
+        '.private | .passed == 0 and .skipped == 5' '.text_feedback | test("needs packed, mha, self, .* 10 runs")' \
+        'all(.public.results[]; .status == "skipped" and (.reason | test("needs a K/V head")))' \
+        '.text_feedback | test("as many keys") | not'
+    grep -v -e '--seq 33' "$work/p" >"$work/q"
+    evaluate --stages emulator --score emulator --problems "$work/q"
+    score_holds '.status == "not_run" and .correct == null and .combined_score == null' \
+        '.stages.emulator | .status == "not_run" and .reason == "the candidate needs other problems than these"'
+    sed -i 's/s \*= p.scale;/s *= 0.5f;/' "$work/k.cu" # needs excuse nothing else
+    evaluate --stages emulator --score emulator
+    score_holds '.status == "wrong" and .combined_score == 0'
+}
+
 @test "inside the noise is not an improvement" {
     problems
     make_half_gpu

@@ -83,6 +83,19 @@ swept() {
     scripts/evo_sweep.sh --help | grep -q -- '--seeds 1'
 }
 
+@test "what a kernel serves and needs stands in the log, the leaderboard and what is printed" {
+    make_stub
+    echo '"serves":["varlen","window"],"needs":["packed"],' >"$STUB/says"
+    run sweep --kernel one --strategy grid
+    [ "$status" -eq 0 ]
+    [[ $output == *"one m=16,warps=8  regs 64 smem 1000  serves varlen window  needs packed"* ]]
+    jq -es 'all(.[]; .serves == ["varlen", "window"] and .needs == ["packed"])' "$work/lb/leaderboard.jsonl"
+    jq -e '.[0].kernels.one | .serves == ["varlen", "window"] and .needs == ["packed"]' "$work/lb/leaderboard.json"
+    jq -e 'all(.[]; .serves and .needs)' "$work/lb/micro_best.json"
+    swept # a kernel of dense forward alone has none
+    jq -e 'all(.[]; has("serves") or has("needs") | not)' "$work/lb/micro_best.json"
+}
+
 @test "--prune: what its bound says is slower than the fastest so far is not run, and is no result" {
     make_stub
     printf '%s\n' 'one 16 4 30' 'one 16 8 30' "one 32 4 55 $work/lb/leaderboard.jsonl" 'one 32 8 30' >"$STUB/bounds"

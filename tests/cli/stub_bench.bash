@@ -145,6 +145,7 @@ if [[ $given == *--bound* && -e $STUB/bounds ]]; then
         record+='"bound":{"clocks":'$us'000,"sm_count":132,"clock_mhz_max":1000,"estimate_us_low":'$us'},'
     done <"$STUB/bounds"
 fi
+[[ ! -e $STUB/says ]] || record+=$(<"$STUB/says")
 record+='"ptxas":{"arch":"sm_90a","registers":64,"smem_total_bytes":1000,"spill_store_bytes":0},'
 record+='"timing":'$timing',"throughput":{"tflops":1},"check":{"passed":'$passed',"loosened":'$loosened'},'
 write "$record\"vs\":$vs_record,\"provenance\":{$provenance}}"

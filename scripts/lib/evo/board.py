@@ -11,6 +11,7 @@ from candidate import Candidates, Lost, Refusal, dig, kernel_words, knob_words, 
 TIMES = ("p50_us", "p90_us", "p50_ci95_us", "method")
 EXPLORED_ONLY = ("key", "code", "reason", "fault", "status", "loosened", "stage_s", "cache_hit", "compile_s")
 TOP = "kernel variant knobs p50_us p90_us registers smem_bytes group arch problem config code_sha256 git".split()
+SAID = ("serves", "needs")  # of a kernel, where it says some
 
 
 def write(path, rows):
@@ -168,7 +169,8 @@ class Board:
         # The last result of a tile counts: it may have another driver or compiler than an earlier one.
         today = [line for line in lines if line.get("source_sha256") in {sources.get(line.get("kernel"))} - {None}]
         tiles = {(line["kernel"], line["knobs"]): line for line in today}
-        return [{name: line.get(name) for name in TOP} for line in fastest_first(tiles.values())[:8]]
+        return [{name: line.get(name) for name in TOP} | {name: line[name] for name in SAID if line.get(name)}
+                for line in fastest_first(tiles.values())[:8]]  # fmt: skip
 
 
 def print_best(out):
@@ -176,4 +178,5 @@ def print_best(out):
     with contextlib.suppress(OSError, ValueError), open(os.path.join(out, "micro_best.json")) as file:
         for row in json.load(file):
             facts = f"regs {row['registers']} smem {row['smem_bytes']}"
-            print(f"{microseconds(row['p50_us'])}  {row['kernel']} {row['knobs']}  {facts}")
+            said = "".join(f"  {name} {' '.join(row[name])}" for name in SAID if row.get(name))
+            print(f"{microseconds(row['p50_us'])}  {row['kernel']} {row['knobs']}  {facts}{said}")

@@ -20,6 +20,7 @@ RECORD_TYPES = [  # what is read of a record has its type, where it is there
     ({int, float}, "timing.p50_us timing.p90_us timing.sm_clock_mhz.p50"),
     ({int, float}, "ptxas.registers ptxas.smem_total_bytes ptxas.spill_store_bytes"),
     ({dict}, "config problem bound"),
+    ({list}, "serves needs"),
 ]
 LINE_TYPES = [({str}, "group kernel status source_sha256"), ({int, float}, "p50_us p90_us")]
 
@@ -286,4 +287,5 @@ class Candidates:
             "loosened": dig(record, "check.loosened") or False, "registers": dig(record, "ptxas.registers"),
             "smem_bytes": dig(record, "ptxas.smem_total_bytes"), "spill_bytes": dig(record, "ptxas.spill_store_bytes"),
             **{name: dig(record, f"provenance.{name}") for name in made}, **compiled,
+            **{name: record[name] for name in ("serves", "needs") if record.get(name)},
         }  # fmt: skip
