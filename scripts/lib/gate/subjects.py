@@ -158,6 +158,9 @@ class Subjects:
             first = found[1]
             record, named = self.asked(kernel, first), problems.parse(first)[0]
             only = {key: named[key] for key in named if "--" + key.replace("_", "-") in first.split()}
+        tile = (self.own or self.row(kernel) or {}).get("defaults") or {}
+        if not record.get("serves") and tile.get("m"):  # a rule may have taken a variant; with a tile option none does
+            record = self.asked(kernel, f"{first} --m {tile['m']}") | {"needs": record.get("needs")}
         serves = [word for word in record.get("serves") or [] if word != "dim_v" or "dim_v" not in only]
         said = Said(serves, record.get("needs") or [], only, False, False, 1)
         if record.get("status") != "pass" or not serves:
