@@ -117,7 +117,6 @@ __device__ __forceinline__ void finish_output(const shared_layout &at, int buffe
 {
     wgmma_wait<0>();
     fence_operand(o_r);
-    __syncwarp();
     if (c.lane == 0)
         mbarrier_arrive(at.empty(buffer, c.me));
 }
@@ -216,7 +215,7 @@ __device__ __forceinline__ void wait_for_p(const shared_layout &at, int i, float
     const int other = 1 - c.me;
     float ref[2], scale[2];
     mbarrier_wait(at.p_full(other), i / 2 % 2);
-    mbarrier_wait(at.full(other, c.me), i / 2 % 2); /* its keys were there before; this orders the memory */
+    mbarrier_wait(at.full(other, c.me), i / 2 % 2); /* its owner has waited already: every reader of TMA's bytes does */
     ld_shared_pair_at(ref, at.refs(other) + c.row * 4);
     raise(rows, ref, scale);
     rescale_o(o_r, scale);
@@ -225,7 +224,7 @@ __device__ __forceinline__ void wait_for_p(const shared_layout &at, int i, float
 /* Which is there first: the keys of block i + 1, or P of block i? All warps of the warpgroup get one answer. */
 __device__ __forceinline__ bool keys_come_first(const shared_layout &at, int i, const consumer &c)
 {
-    const unsigned order_s = at.base_s + ORDER_OFFSET + c.me * 8 + i / 2 % 2 * 4;
+    const unsigned order_s = at.base_s + ORDER_OFFSET + c.me * 8;
     if (c.thread == 0) {
         const unsigned parity = (i + 1) / 2 % 2;
         bool keys = false;
